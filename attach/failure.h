@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ATTACH_FAILURE_H
+#define ATTACH_FAILURE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/** What went wrong, in the terms in which a caller decides what to do next. */
+enum failure_kind {
+	FAILURE_NONE = 0,
+	FAILURE_SYSTEM,	   /**< A system call failed; see errnum. */
+	FAILURE_GONE,	   /**< The process or thread no longer exists. */
+	FAILURE_FAULT,	   /**< Target memory at `address` could not be read. */
+	FAILURE_DENIED,	   /**< The kernel refused access; see errnum. */
+	FAILURE_BUSY,	   /**< Another tracer holds the thread. */
+	FAILURE_INVALID,   /**< Foreign bytes break the rules of their format. */
+	FAILURE_NOT_FOUND, /**< What was looked for is not there. */
+	FAILURE_LIMIT,	   /**< A named bound was reached. */
+	FAILURE_TIMEOUT,   /**< A bounded wait ended without the awaited event. */
+	FAILURE_NO_MEMORY, /**< Our own allocation failed. */
+};
+
+/**
+ * Why a function did not succeed.
+ *
+ * Plain data that allocates nothing, so failing in the sampling path costs no more than succeeding.
+ * `step` is a static phrase that completes "cannot …", such as "read the thread's registers".
+ */
+struct failure {
+	enum failure_kind kind;
+	int errnum;	  /**< errno of the failed call, 0 if none. */
+	pid_t tid;	  /**< Process or thread concerned, 0 if none. */
+	uint64_t address; /**< Target address (or byte offset in a file) concerned, 0 if none. */
+	const char *step; /**< Static phrase; never freed. */
+};
+
+/**
+ * Fill @p why and return -1, so that a failing function ends in one statement.
+ * @param why May be NULL: then nothing is stored.
+ */
+int failure_set(struct failure *why, enum failure_kind kind, int errnum, pid_t tid,
+		uint64_t address, const char *step);
+
+/** failure_set() for a failed system call: FAILURE_GONE for ESRCH, FAILURE_DENIED for EPERM and
+ *  EACCES, FAILURE_NO_MEMORY for ENOMEM, else FAILURE_SYSTEM. */
+int failure_set_errno(struct failure *why, int errnum, pid_t tid, const char *step);
+
+/**
+ * Describe @p why in one line for people, for example
+ * "cannot read the thread's registers of 4711: No such process".
+ * @param ret_text Always terminated; at most @p len bytes are written.
+ */
+void failure_describe(const struct failure *why, char *ret_text, size_t len);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* Images: what one stop read, kept as ranges over one arena. */
+#include "attach/image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct attach_image *attach_image_create(void)
+{
+	struct attach_image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return NULL;
+	image->reader.read = NULL; /* set on first use: it needs the final address */
+	return image;
+}
+
+static void drop_notes(struct attach_image *image)
+{
+	for (size_t i = 0; i < image->note_count; i++)
+		free(image->notes[i].bytes);
+	image->note_count = 0;
+}
+
+void attach_image_destroy(struct attach_image *image)
+{
+	if (!image)
+		return;
+	drop_notes(image);
+	free(image->ranges);
+	free(image->arena);
+	free(image);
+}
+
+void attach_image_clear(struct attach_image *image)
+{
+	drop_notes(image);
+	image->range_count = 0;
+	image->arena_len = 0;
+	image->last_hit = 0;
+	image->planned = 0;
+}
+
+struct attach_registers *attach_image_registers(struct attach_image *image)
+{
+	return &image->registers;
+}
+
+/* Room for @len more arena bytes and one more range. */
+static int reserve(struct attach_image *image, size_t len, struct failure *why)
+{
+	if (len > ATTACH_IMAGE_MAX_BYTES - image->arena_len ||
+	    image->range_count >= ATTACH_IMAGE_MAX_RANGES)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "keep one more range in an image");
+	if (image->arena_len + len > image->arena_size) {
+		size_t size = (image->arena_len + len) * 2 + 65536;
+		uint8_t *arena = realloc(image->arena, size);
+
+		if (!arena)
+			return failure_set_errno(why, ENOMEM, 0, "grow an image");
+		image->arena = arena;
+		image->arena_size = size;
+	}
+	if (image->range_count == image->range_size) {
+		size_t size = image->range_size * 2 + 64;
+		struct image_range *ranges = realloc(image->ranges, size * sizeof(*ranges));
+
+		if (!ranges)
+			return failure_set_errno(why, ENOMEM, 0, "grow an image");
+		image->ranges = ranges;
+		image->range_size = size;
+	}
+	return 0;
+}
+
+int attach_image_want(struct attach_image *image, struct remote_addr address, size_t len,
+		      struct failure *why)
+{
+	struct image_range *range;
+
+	if (len == 0)
+		return 0;
+	if (address.value + len < address.value)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, address.value,
+				   "plan a read across the end of memory");
+	if (reserve(image, len, why) != 0)
+		return -1;
+	range = &image->ranges[image->range_count++];
+	*range = (struct image_range){
+		.start = address.value, .len = 0, .wanted = len, .offset = image->arena_len
+	};
+	image->arena_len += len;
+	return 0;
+}
+
+int attach_image_add(struct attach_image *image, struct remote_addr address, const void *bytes,
+		     size_t len, struct failure *why)
+{
+	struct image_range *range;
+
+	if (attach_image_want(image, address, len, why) != 0)
+		return -1;
+	if (len == 0)
+		return 0;
+	range = &image->ranges[image->range_count - 1];
+	memcpy(image->arena + range->offset, bytes, len);
+	range->len = len;
+	image->planned = image->range_count;
+	return 0;
+}
+
+static const struct image_range *find_range(const struct attach_image *image, uint64_t address)
+{
+	const struct image_range *range;
+
+	if (image->last_hit < image->range_count) {
+		range = &image->ranges[image->last_hit];
+		if (address - range->start < range->len)
+			return range;
+	}
+	for (size_t i = 0; i < image->range_count; i++) {
+		range = &image->ranges[i];
+		if (address - range->start < range->len) {
+			/* A cache, not a change of the image. */
+			((struct attach_image *)(uintptr_t)image)->last_hit = i;
+			return range;
+		}
+	}
+	return NULL;
+}
+
+const void *attach_image_peek(const struct attach_image *image, struct remote_addr address,
+			      size_t len, size_t *ret_len)
+{
+	const struct image_range *range = find_range(image, address.value);
+	uint64_t skip, rest;
+
+	if (!range) {
+		*ret_len = 0;
+		return NULL;
+	}
+	skip = address.value - range->start;
+	rest = range->len - skip;
+	*ret_len = rest < len ? (size_t)rest : len;
+	return image->arena + range->offset + skip;
+}
+
+static int image_read(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		      struct failure *why)
+{
+	uint8_t *to = ret_bytes;
+
+	while (len > 0) {
+		size_t part;
+		const void *from = attach_image_peek(self, address, len, &part);
+
+		if (!from)
+			return failure_set(why, FAILURE_FAULT, 0, 0, address.value,
+					   "read the image");
+		memcpy(to, from, part);
+		to += part;
+		len -= part;
+		address.value += part;
+	}
+	return 0;
+}
+
+const struct attach_reader *attach_image_reader(struct attach_image *image)
+{
+	image->reader.read = image_read;
+	image->reader.self = image;
+	return &image->reader;
+}
+
+static int behind_read(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		       struct failure *why)
+{
+	struct attach_image *image = self;
+
+	if (image_read(image, address, ret_bytes, len, why) == 0)
+		return 0;
+	if (!image->behind || attach_read(image->behind, address, ret_bytes, len, why) != 0)
+		return -1;
+	if (image->keep)
+		return attach_image_add(image, address, ret_bytes, len, why);
+	return 0;
+}
+
+const struct attach_reader *attach_image_reader_behind(struct attach_image *image,
+						       const struct attach_reader *behind,
+						       bool keep)
+{
+	image->behind = behind;
+	image->keep = keep;
+	image->reader_behind.read = behind_read;
+	image->reader_behind.self = image;
+	return &image->reader_behind;
+}
+
+int attach_image_set_note(struct attach_image *image, const char *name, const void *bytes,
+			  size_t len, struct failure *why)
+{
+	struct image_note *note;
+	void *copy;
+
+	if (image->note_count == IMAGE_NOTES || strlen(name) >= sizeof(note->name) ||
+	    len > ATTACH_IMAGE_MAX_BYTES)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "keep one more note in an image");
+	copy = malloc(len ? len : 1);
+	if (!copy)
+		return failure_set_errno(why, ENOMEM, 0, "keep a note in an image");
+	if (len)
+		memcpy(copy, bytes, len);
+	note = &image->notes[image->note_count++];
+	memset(note, 0, sizeof(*note));
+	memcpy(note->name, name, strlen(name));
+	note->bytes = copy;
+	note->len = len;
+	return 0;
+}
+
+const void *attach_image_note(const struct attach_image *image, const char *name, size_t *ret_len)
+{
+	for (size_t i = 0; i < image->note_count; i++) {
+		if (strcmp(image->notes[i].name, name) == 0) {
+			*ret_len = image->notes[i].len;
+			return image->notes[i].bytes;
+		}
+	}
+	*ret_len = 0;
+	return NULL;
+}
+
+int attach_read_string(const struct attach_reader *reader, struct remote_addr address,
+		       char *ret_text, size_t size, struct failure *why)
+{
+	size_t done = 0;
+
+	/* In pieces that never cross a 64-byte line: the byte behind the NUL need not be mapped. */
+	while (done + 1 < size) {
+		size_t part = 64 - ((address.value + done) & 63);
+		char *nul;
+
+		if (part > size - 1 - done)
+			part = size - 1 - done;
+		if (attach_read(reader, remote_addr_add(address, (int64_t)done), ret_text + done,
+				part, why) != 0)
+			return -1;
+		nul = memchr(ret_text + done, '\0', part);
+		if (nul)
+			return 0;
+		done += part;
+	}
+	ret_text[done] = '\0';
+	return 0;
+}

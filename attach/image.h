@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to attach: the inside of an image. */
+#ifndef ATTACH_IMAGE_H
+#define ATTACH_IMAGE_H
+
+#include "attach/attach.h"
+
+enum {
+	/* A stop copies kilobytes; a saved image adds what decoding fetched. */
+	ATTACH_IMAGE_MAX_RANGES = 4096,
+	/* Notes: maps, native chain, profile context. */
+	IMAGE_NOTES = 8,
+	IMAGE_NOTE_NAME = 16,
+};
+
+/** [start, start+len) lies in the arena from offset on; wanted bytes, len of them read. */
+struct image_range {
+	uint64_t start;
+	uint64_t len;
+	size_t wanted;
+	size_t offset;
+};
+
+struct image_note {
+	char name[IMAGE_NOTE_NAME];
+	void *bytes;
+	size_t len;
+};
+
+struct attach_image {
+	struct attach_registers registers;
+	struct image_range *ranges;
+	size_t range_count, range_size;
+	size_t planned; /* ranges before this index were read or given up */
+	size_t last_hit;
+	uint8_t *arena;
+	size_t arena_len, arena_size;
+	struct image_note notes[IMAGE_NOTES];
+	size_t note_count;
+	const struct attach_reader *behind;
+	bool keep;
+	struct attach_reader reader, reader_behind;
+};
+
+#endif

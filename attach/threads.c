@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* The threads of a process, looked at without stopping them. */
+#include "attach/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	/* Far more than any LuaJIT host runs; bounds what a hostile target makes us allocate. */
+	THREADS_MAX = 32768,
+};
+
+struct attach_threads {
+	struct attach_process *process;
+	struct attach_thread **items;
+	size_t count, size;
+};
+
+static void free_thread(struct attach_thread *thread, void (*forget)(struct attach_thread *))
+{
+	if (forget)
+		forget(thread);
+	if (thread->syscall_fd >= 0)
+		close(thread->syscall_fd);
+	free(thread);
+}
+
+void attach_threads_destroy(struct attach_threads *threads, void (*forget)(struct attach_thread *))
+{
+	if (!threads)
+		return;
+	for (size_t i = 0; i < threads->count; i++)
+		free_thread(threads->items[i], forget);
+	free(threads->items);
+	free(threads);
+}
+
+static int open_syscall_file(pid_t pid, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static struct attach_thread *find_thread(struct attach_threads *threads, pid_t tid)
+{
+	for (size_t i = 0; i < threads->count; i++)
+		if (threads->items[i]->tid == tid)
+			return threads->items[i];
+	return NULL;
+}
+
+static int add_thread(struct attach_threads *threads, pid_t tid, struct failure *why)
+{
+	struct attach_thread *thread;
+
+	if (threads->count >= THREADS_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, tid, 0, "follow one more thread");
+	if (threads->count == threads->size) {
+		size_t size = threads->size * 2 + 16;
+		struct attach_thread **items = realloc(threads->items, size * sizeof(*items));
+
+		if (!items)
+			return failure_set_errno(why, ENOMEM, tid, "follow one more thread");
+		threads->items = items;
+		threads->size = size;
+	}
+	thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return failure_set_errno(why, ENOMEM, tid, "follow one more thread");
+	thread->tid = tid;
+	thread->syscall_fd = open_syscall_file(threads->process->pid, tid);
+	if (tid == threads->process->pid)
+		thread->stack_limit = process_stack_start(threads->process);
+	threads->items[threads->count++] = thread;
+	return 0;
+}
+
+static void drop_ended(struct attach_threads *threads, void (*forget)(struct attach_thread *))
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < threads->count; i++) {
+		struct attach_thread *thread = threads->items[i];
+
+		if (attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED)
+			free_thread(thread, forget);
+		else
+			threads->items[kept++] = thread;
+	}
+	threads->count = kept;
+}
+
+int attach_threads_refresh(struct attach_threads *threads, void (*forget)(struct attach_thread *),
+			   struct failure *why)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *dir;
+	int ret = 0;
+
+	drop_ended(threads, forget);
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)threads->process->pid);
+	dir = opendir(path);
+	if (!dir)
+		return failure_set_errno(why, errno == ENOENT ? ESRCH : errno,
+					 threads->process->pid, "list the threads");
+	while (ret == 0 && (entry = readdir(dir)) != NULL) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && !find_thread(threads, tid))
+			ret = add_thread(threads, tid, why);
+	}
+	closedir(dir);
+	return ret;
+}
+
+int attach_threads_create(struct attach_process *process, struct attach_threads **ret_threads,
+			  struct failure *why)
+{
+	struct attach_threads *threads = calloc(1, sizeof(*threads));
+
+	if (!threads)
+		return failure_set_errno(why, ENOMEM, process->pid, "list the threads");
+	threads->process = process;
+	if (attach_threads_refresh(threads, NULL, why) != 0) {
+		attach_threads_destroy(threads, NULL);
+		return -1;
+	}
+	*ret_threads = threads;
+	return 0;
+}
+
+size_t attach_threads_count(const struct attach_threads *threads)
+{
+	return threads->count;
+}
+
+struct attach_thread *attach_threads_get(struct attach_threads *threads, size_t index)
+{
+	return threads->items[index];
+}
+
+/*
+ * The file holds "running", or "NUMBER ARGS… SP PC", or "-1 SP PC" for a thread that is asleep
+ * outside a system call; the last two words are what we want. A thread whose file cannot be read
+ * for another reason than its end is taken as running: the stop then tells.
+ */
+enum attach_activity attach_thread_activity(struct attach_thread *thread, uint64_t *ret_sp,
+					    uint64_t *ret_pc)
+{
+	char text[256], *pc, *sp;
+	ssize_t len;
+
+	if (thread->syscall_fd < 0)
+		return ATTACH_EXITED;
+	do {
+		len = pread(thread->syscall_fd, text, sizeof(text) - 1, 0);
+	} while (len < 0 && errno == EINTR);
+	if (len <= 0)
+		return len < 0 && errno != ESRCH ? ATTACH_RUNNING : ATTACH_EXITED;
+	text[len] = '\0';
+	if (strncmp(text, "running", 7) == 0)
+		return ATTACH_RUNNING;
+	pc = strrchr(text, ' ');
+	if (!pc)
+		return ATTACH_BLOCKED;
+	*pc++ = '\0';
+	sp = strrchr(text, ' ');
+	if (sp && ret_sp)
+		*ret_sp = strtoull(sp + 1, NULL, 16);
+	if (ret_pc)
+		*ret_pc = strtoull(pc, NULL, 16);
+	return ATTACH_BLOCKED;
+}
