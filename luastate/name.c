@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * LuaJIT's functions have no names. A caller's bytecode shows from where it took the function that
+ * it calls: a global, a field, a method, a local variable or an upvalue.
+ *
+ * Source of the facts: LuaJIT v2.1 src/lj_debug.c (what slot names are derived from, the packed
+ * variable table), src/lj_bc.h (operand modes; opcodes up to 88 are the same since 2.1.0-beta3).
+ */
+#include "luastate/state.h"
+
+enum {
+	/* Instructions looked at behind a call; an argument list is seldom longer. */
+	NAME_LOOK_BACK = 400,
+	NAME_MOVES = 8,
+	VARINFO_MAX = 65536,
+
+	BC_MOV = 18,
+	BC_KNIL = 44,
+	BC_UGET = 45,
+	BC_FNEW = 51,
+	BC_GGET = 54,
+	BC_TGETS = 57,
+	BC_CALLM = 65,
+	BC_CALLMT = 67,
+	BC_ITERC = 69,
+
+	RANK_LOCAL = 1,
+	RANK_FIELD = 2,
+	RANK_GLOBAL = 3,
+};
+
+static uint32_t bc_op(uint32_t ins)
+{
+	return ins & 0xff;
+}
+
+static uint32_t bc_a(uint32_t ins)
+{
+	return ins >> 8 & 0xff;
+}
+
+static uint32_t bc_c(uint32_t ins)
+{
+	return ins >> 16 & 0xff;
+}
+
+static uint32_t bc_d(uint32_t ins)
+{
+	return ins >> 16;
+}
+
+/* Operand A is a slot that the instruction writes. */
+static bool writes_slot(uint32_t op)
+{
+	return op == 12 || op == 13 || (op >= 18 && op <= 43) || op == BC_UGET ||
+	       (op >= BC_FNEW && op <= BC_GGET) || (op >= 56 && op <= 59);
+}
+
+/* Operand A is the first of the slots that the instruction may write. */
+static bool writes_from(uint32_t op)
+{
+	return op == BC_KNIL || op == 63 || (op >= BC_CALLM && op <= 73) || (op >= 77 && op <= 84);
+}
+
+/* A bounded sequence of packed bytes in the target. */
+struct packed {
+	const struct attach_reader *reader;
+	uint64_t at;
+	uint64_t buffered_at;
+	size_t buffered;
+	uint8_t bytes[64];
+	unsigned left;
+};
+
+static int next_byte(struct packed *packed)
+{
+	struct failure why;
+
+	if (packed->left == 0)
+		return -1;
+	packed->left--;
+	if (packed->at - packed->buffered_at >= packed->buffered) {
+		size_t len = 64 - (packed->at & 63);
+
+		if (state_read(packed->reader, packed->at, packed->bytes, len, &why) != 0)
+			return -1;
+		packed->buffered_at = packed->at;
+		packed->buffered = len;
+	}
+	return packed->bytes[packed->at++ - packed->buffered_at];
+}
+
+static int64_t next_uleb(struct packed *packed)
+{
+	uint32_t value = 0;
+
+	for (unsigned shift = 0; shift < 32; shift += 7) {
+		int byte = next_byte(packed);
+
+		if (byte < 0)
+			return -1;
+		value |= (uint32_t)(byte & 0x7f) << shift;
+		if (byte < 0x80)
+			return value;
+	}
+	return -1;
+}
+
+/* Name of the variable that lives in a slot at an instruction; the table has one entry a variable,
+ * in the order of their slots: name, distance of its start, length of its life. */
+static bool variable_name(const struct luastate_layout *layout, const struct state_proto *proto,
+			  const struct attach_reader *reader, uint32_t index, uint32_t slot,
+			  char *ret_name, size_t size)
+{
+	struct packed packed = { .reader = reader,
+				 .at = state_u64(proto->header, layout->GCproto_varinfo),
+				 .left = VARINFO_MAX };
+	int64_t start = 0;
+
+	if (!state_is_pointer(packed.at))
+		return false;
+	for (;;) {
+		int64_t distance, life;
+		int byte = next_byte(&packed);
+		size_t len = 0;
+		bool internal = byte > 0 && byte < 7; /* "(for index)" and friends */
+
+		if (byte <= 0)
+			return false;
+		while (!internal && byte > 0) {
+			if (len + 1 < size)
+				ret_name[len++] = (char)byte;
+			byte = next_byte(&packed);
+		}
+		ret_name[len] = '\0';
+		distance = next_uleb(&packed);
+		life = next_uleb(&packed);
+		if (distance < 0 || life < 0 || (start += distance) > index)
+			return false;
+		if (index < start + life && slot-- == 0)
+			return len > 0;
+	}
+}
+
+static bool upvalue_name(const struct luastate_layout *layout, const struct state_proto *proto,
+			 const struct attach_reader *reader, uint32_t index, char *ret_name,
+			 size_t size)
+{
+	struct packed packed = { .reader = reader,
+				 .at = state_u64(proto->header, layout->GCproto_uvinfo),
+				 .left = VARINFO_MAX };
+	size_t len = 0;
+	int byte = 0;
+
+	if (!state_is_pointer(packed.at) || index >= proto->header[layout->GCproto_sizeuv])
+		return false;
+	for (uint32_t i = 0; i <= index; i++) {
+		len = 0;
+		while ((byte = next_byte(&packed)) > 0)
+			if (len + 1 < size)
+				ret_name[len++] = (char)byte;
+		if (byte < 0)
+			return false;
+	}
+	ret_name[len] = '\0';
+	return len > 0;
+}
+
+/* Collectable constant n lies n+1 references below k. */
+static bool constant_name(const struct luastate_layout *layout, const struct state_proto *proto,
+			  const struct attach_reader *reader, uint32_t index, char *ret_name,
+			  size_t size)
+{
+	uint64_t k = state_u64(proto->header, layout->GCproto_k), ref;
+	struct failure why;
+
+	if (index >= state_u32(proto->header, layout->GCproto_sizekgc) || !state_is_pointer(k))
+		return false;
+	if (state_read(reader, k - 8 * ((uint64_t)index + 1), &ref, 8, &why) != 0)
+		return false;
+	return state_read_string(layout, reader, state_object(ref), ret_name, size, &why) == 0 &&
+	       ret_name[0] != '\0';
+}
+
+/* The instruction at @index took the callee from somewhere: name that place. */
+static int name_source(const struct luastate_layout *layout, const struct state_proto *proto,
+		       const struct attach_reader *reader, uint32_t ins, char *ret_name,
+		       size_t size)
+{
+	switch (bc_op(ins)) {
+	case BC_GGET:
+		return constant_name(layout, proto, reader, bc_d(ins), ret_name, size) ? RANK_GLOBAL
+										       : 0;
+	case BC_TGETS:
+		return constant_name(layout, proto, reader, bc_c(ins), ret_name, size) ? RANK_FIELD
+										       : 0;
+	case BC_UGET:
+		return upvalue_name(layout, proto, reader, bc_d(ins), ret_name, size) ? RANK_LOCAL
+										      : 0;
+	default:
+		return 0;
+	}
+}
+
+static bool plain_name(const char *name)
+{
+	for (; *name; name++)
+		if ((unsigned char)*name < 32 || *name == 127)
+			return false;
+	return true;
+}
+
+static int name_slot(const struct luastate_layout *layout, const struct state_proto *proto,
+		     const struct attach_reader *reader, uint32_t index, uint32_t slot,
+		     char *ret_name, size_t size)
+{
+	struct failure why;
+	uint32_t ins;
+	int moves = 0;
+
+	if (variable_name(layout, proto, reader, index, slot, ret_name, size))
+		return RANK_LOCAL;
+	for (int look = 0; index > 1 && look < NAME_LOOK_BACK; look++) {
+		index--;
+		if (state_proto_instruction(proto, reader, proto->bytecode + 4 * (uint64_t)index,
+					    &ins, &why) != 0)
+			return 0;
+		if (writes_from(bc_op(ins))) {
+			if (slot >= bc_a(ins) && (bc_op(ins) != BC_KNIL || slot <= bc_d(ins)))
+				return 0;
+		} else if (writes_slot(bc_op(ins)) && bc_a(ins) == slot) {
+			if (bc_op(ins) != BC_MOV)
+				return name_source(layout, proto, reader, ins, ret_name, size);
+			if (++moves > NAME_MOVES)
+				return 0;
+			slot = bc_d(ins);
+			if (variable_name(layout, proto, reader, index, slot, ret_name, size))
+				return RANK_LOCAL;
+		}
+	}
+	return 0;
+}
+
+int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
+		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size)
+{
+	struct failure why;
+	uint32_t ins, op;
+	int rank;
+
+	if (state_proto_instruction(caller, reader, pc, &ins, &why) != 0)
+		return 0;
+	op = bc_op(ins);
+	if (op < BC_CALLM || op > BC_CALLMT + 1)
+		return 0; /* an iterator or a metamethod */
+	rank = name_slot(layout, caller, reader, (uint32_t)((pc - caller->bytecode) / 4), bc_a(ins),
+			 ret_name, size);
+	return rank && plain_name(ret_name) ? rank : 0;
+}
+
+void state_learn_name(const struct luastate_layout *layout, struct state_proto *callee,
+		      const struct state_proto *caller, const struct attach_reader *reader,
+		      uint64_t pc)
+{
+	char name[STATE_NAME_MAX];
+	int rank;
+
+	if (callee->name_rank)
+		return;
+	rank = state_name_call(layout, caller, reader, pc, name, sizeof(name));
+	if (!rank)
+		return;
+	callee->name_rank = (uint8_t)rank;
+	if (callee->function.name)
+		return; /* derived before: a function keeps its name */
+	memcpy(callee->name, name, sizeof(name));
+	callee->function.name = callee->name;
+	callee->function.name_serial++;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a stop reads. Runs while the thread stands, so it only computes addresses.
+ *
+ * Round 0 asks for what the last sample of the thread needed: native stack, global state, its
+ * coroutines and their Lua stacks. Later rounds ask for coroutines that are new on the stack: each
+ * word of the copied native stack that is a return address into the interpreter shows a C frame,
+ * and that names its coroutine. In the steady state the second round finds nothing.
+ */
+#include "luastate/state.h"
+
+enum {
+	/* Below rsp the ABI allows 128 bytes of live data; an unwinder may look there. */
+	RED_ZONE = 128,
+	/* First guess of how much native stack holds the frames, and the slack over what the last
+	 * samples used. */
+	NATIVE_FIRST = 8192,
+	NATIVE_SLACK = 2048,
+	/* The deepest native stack that one stop copies. */
+	NATIVE_MAX = 1 << 20,
+	/* Lua slots copied beyond the highest base seen. */
+	LUA_SLACK = 1024,
+	/* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra. */
+	LUA_STACK_MAX = 66000 * 8,
+	PLAN_THREADS = 8,
+};
+
+static void want(struct attach_image *image, uint64_t start, uint64_t end)
+{
+	struct failure why;
+
+	if (end > start)
+		attach_image_want(image, remote_addr_make(start), (size_t)(end - start), &why);
+}
+
+static void want_native(const struct luastate_plan_context *context, struct attach_image *image,
+			uint64_t sp)
+{
+	uint64_t bytes = context->prediction->native_bytes;
+	uint64_t end;
+
+	bytes = bytes ? bytes + NATIVE_SLACK : NATIVE_FIRST;
+	if (bytes > NATIVE_MAX)
+		bytes = NATIVE_MAX;
+	end = sp + bytes;
+	if (context->stack_limit > sp && end > context->stack_limit)
+		end = context->stack_limit;
+	want(image, sp - RED_ZONE, end);
+}
+
+/* A Lua stack from its start to where frames can be: nothing above the base is walked. */
+static void want_lua_stack(struct attach_image *image, uint64_t stack, uint64_t used_end)
+{
+	if (!state_is_pointer(stack) || used_end < stack || used_end - stack > LUA_STACK_MAX)
+		return;
+	want(image, stack, used_end);
+}
+
+static bool is_predicted(const struct luastate_prediction *prediction, uint64_t L, uint64_t stack)
+{
+	for (unsigned i = 0; i < prediction->thread_count; i++)
+		if (prediction->threads[i].L == L && prediction->threads[i].stack == stack)
+			return true;
+	return false;
+}
+
+static void plan_known(const struct luastate_plan_context *context, struct attach_image *image)
+{
+	const struct attach_registers *regs = attach_image_registers(image);
+	const struct luastate_prediction *prediction = context->prediction;
+	const struct luastate_vm *vm = state_vm_by_G(context->state, prediction->G);
+
+	want_native(context, image, attach_sp(regs));
+	if (!vm)
+		return;
+	want(image, prediction->G, prediction->G + (uint64_t)vm->layout->global_State_sizeof);
+	for (unsigned i = 0; i < prediction->thread_count; i++) {
+		uint64_t L = prediction->threads[i].L, stack = prediction->threads[i].stack;
+		uint64_t end = prediction->threads[i].used_end;
+		uint64_t base = regs->r[ATTACH_REG_RDX];
+
+		/* The interpreter's BASE, if it is in this stack, tells how far frames reach. */
+		if (base > end && base - stack < LUA_STACK_MAX && base - end < LUA_STACK_MAX / 8)
+			end = base;
+		want(image, L, L + (uint64_t)vm->layout->lua_State_sizeof);
+		want_lua_stack(image, stack, end);
+	}
+}
+
+/* The copied words of the native stack. */
+static const uint64_t *native_words(struct attach_image *image, size_t *ret_count)
+{
+	uint64_t sp = attach_sp(attach_image_registers(image)) & ~(uint64_t)7;
+	size_t len;
+	const void *bytes = attach_image_peek(image, remote_addr_make(sp), NATIVE_MAX, &len);
+
+	*ret_count = bytes ? len / 8 : 0;
+	return bytes;
+}
+
+static uint64_t word_at(const uint64_t *words, size_t index)
+{
+	uint64_t value;
+
+	memcpy(&value, words + index, sizeof(value));
+	return value;
+}
+
+/* Visit the coroutine of each C frame that the words show; the leaf's own frame starts at sp. */
+static unsigned collect_threads(const struct luastate_plan_context *context,
+				struct attach_image *image, uint64_t *ret_threads)
+{
+	const struct attach_registers *regs = attach_image_registers(image);
+	const struct luastate_layout *layout = &luastate_layouts[0];
+	size_t words_to_L = (size_t)layout->cframe_L / 8, count;
+	const uint64_t *words = native_words(image, &count);
+	unsigned found = 0;
+
+	for (size_t i = 0; i + words_to_L < count && found < PLAN_THREADS; i++) {
+		bool leaf = i == 0 && luastate_in_interpreter(context->state, attach_pc(regs));
+		size_t frame = leaf ? 0 : i + 1;
+		uint64_t L;
+
+		if (!leaf && (frame + words_to_L >= count ||
+			      !luastate_in_interpreter(context->state, word_at(words, i))))
+			continue;
+		L = word_at(words, frame + words_to_L);
+		if (!state_is_pointer(L) || L % 8 != 0)
+			continue;
+		for (unsigned k = 0; k < found && L; k++)
+			if (ret_threads[k] == L)
+				L = 0;
+		if (L)
+			ret_threads[found++] = L;
+	}
+	return found;
+}
+
+/* Round 1: headers of coroutines that were not predicted, and of the VM if it is a new one. */
+static bool plan_headers(const struct luastate_plan_context *context, struct attach_image *image)
+{
+	const struct luastate_layout *layout = &luastate_layouts[0];
+	uint64_t threads[PLAN_THREADS];
+	unsigned count = collect_threads(context, image, threads);
+	bool more = false;
+
+	for (unsigned i = 0; i < count; i++) {
+		size_t len;
+
+		if (attach_image_peek(image, remote_addr_make(threads[i]),
+				      (size_t)layout->lua_State_sizeof, &len))
+			continue;
+		want(image, threads[i], threads[i] + (uint64_t)layout->lua_State_sizeof);
+		more = true;
+	}
+	return more;
+}
+
+/* The Lua stack of one coroutine whose header is there, if it is not covered yet. */
+static bool plan_stack(const struct luastate_plan_context *context, struct attach_image *image,
+		       uint64_t thread)
+{
+	const struct luastate_layout *layout = &luastate_layouts[0];
+	uint64_t rdx = attach_image_registers(image)->r[ATTACH_REG_RDX];
+	uint64_t stack, base, maxstack, end, G;
+	const uint8_t *L;
+	size_t len;
+
+	L = attach_image_peek(image, remote_addr_make(thread), (size_t)layout->lua_State_sizeof,
+			      &len);
+	if (!L || len < (size_t)layout->lua_State_sizeof ||
+	    L[layout->GCobj_gct] != layout->gct_thread)
+		return false;
+	G = state_u64(L, layout->lua_State_glref);
+	stack = state_u64(L, layout->lua_State_stack);
+	base = state_u64(L, layout->lua_State_base);
+	maxstack = state_u64(L, layout->lua_State_maxstack);
+	if (maxstack - stack > LUA_STACK_MAX || base - stack > LUA_STACK_MAX)
+		return false;
+	end = base;
+	if (rdx > end && rdx - stack <= maxstack - stack)
+		end = rdx;
+	if (is_predicted(context->prediction, thread, stack)) {
+		attach_image_peek(image, remote_addr_make(stack), end - stack, &len);
+		if (len >= end - stack)
+			return false;
+	}
+	want_lua_stack(image, stack, end + LUA_SLACK < maxstack ? end + LUA_SLACK : end);
+	if (G != context->prediction->G && state_vm_by_G(context->state, G))
+		want(image, G, G + (uint64_t)layout->global_State_sizeof);
+	return true;
+}
+
+static bool plan_stacks(const struct luastate_plan_context *context, struct attach_image *image)
+{
+	uint64_t threads[PLAN_THREADS];
+	unsigned count = collect_threads(context, image, threads);
+	bool more = false;
+
+	for (unsigned i = 0; i < count; i++)
+		more |= plan_stack(context, image, threads[i]);
+	return more;
+}
+
+bool luastate_plan(void *context, struct attach_image *image, unsigned round)
+{
+	switch (round) {
+	case 0:
+		plan_known(context, image);
+		return true;
+	case 1:
+		if (plan_headers(context, image))
+			return true;
+		/* No new header to wait for. */
+		plan_stacks(context, image);
+		return false;
+	default:
+		plan_stacks(context, image);
+		return false;
+	}
+}
+
+void luastate_learn(struct luastate *state, const struct attach_reader *reader,
+		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
+		    uint64_t sp, struct luastate_prediction *prediction)
+{
+	uint8_t L[STATE_OBJECT_MAX];
+	struct failure why;
+	uint64_t bytes = native_top > sp ? native_top - sp : 0;
+
+	/* Grow at once, shrink slowly: a short stack now says little about the next sample. */
+	if (bytes > prediction->native_bytes)
+		prediction->native_bytes = bytes;
+	else
+		prediction->native_bytes -= (prediction->native_bytes - bytes) / 64;
+	prediction->thread_count = 0;
+	for (size_t i = 0; i < count && prediction->thread_count < PLAN_THREADS; i++) {
+		const struct luastate_vm *vm;
+		uint64_t stack, base;
+
+		if (!cframes[i].L || is_predicted(prediction, cframes[i].L, 0))
+			continue;
+		vm = luastate_vm_of(state, reader, cframes[i].L, &why);
+		if (!vm || state_read(reader, cframes[i].L, L, (size_t)vm->layout->lua_State_sizeof,
+				      &why) != 0)
+			continue;
+		stack = state_u64(L, vm->layout->lua_State_stack);
+		base = state_u64(L, vm->layout->lua_State_base);
+		if (is_predicted(prediction, cframes[i].L, stack))
+			continue;
+		if (prediction->thread_count == 0)
+			prediction->G = vm->G;
+		prediction->threads[prediction->thread_count].L = cframes[i].L;
+		prediction->threads[prediction->thread_count].stack = stack;
+		prediction->threads[prediction->thread_count].used_end = base + LUA_SLACK;
+		prediction->thread_count++;
+	}
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of fast functions and C functions, from the target's own tables: what the registry's
+ * _LOADED table holds under "string" and in it under "gsub" is string.gsub, whatever its number is
+ * in this build.
+ *
+ * Source: LuaJIT v2.1 src/lj_obj.h (GCtab, Node), src/lib_package.c (_LOADED).
+ */
+#include "luastate/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	TABLE_SLOTS_MAX = 1 << 16,
+	TABLES_MAX = 4096,
+	TABLE_DEPTH = 2, /* package.loaded -> module -> function */
+	NAMES_INTERVAL_S = 1,
+};
+
+/** A search through tables, bounded in all. */
+struct search {
+	struct luastate *state;
+	const struct luastate_layout *layout;
+	const struct attach_reader *reader;
+	unsigned tables_left;
+	bool builtin; /* the first pass: LuaJIT's own libraries only */
+};
+
+/* Fast functions that no table holds; each is registered right before a function that one does. */
+static const struct {
+	const char *visible, *hidden;
+} hidden_before[] = {
+	{ "ipairs", "ipairs_aux" },
+	{ "coroutine.wrap", "coroutine.wrap_aux" },
+	{ "string.gmatch", "string.gmatch_aux" },
+};
+
+static const char *const builtin_modules[] = {
+	"_G",	    "string",  "table",	      "math",	   "coroutine",	  "io",
+	"os",	    "bit",     "jit",	      "ffi",	   "debug",	  "package",
+	"jit.util", "jit.opt", "jit.profile", "table.new", "table.clear", "string.buffer"
+};
+
+static bool is_builtin(const char *module)
+{
+	for (size_t i = 0; i < sizeof(builtin_modules) / sizeof(builtin_modules[0]); i++)
+		if (strcmp(module, builtin_modules[i]) == 0)
+			return true;
+	return false;
+}
+
+static void join_name(char *ret_name, const char *module, const char *key)
+{
+	if (strcmp(module, "_G") == 0)
+		snprintf(ret_name, STATE_NAME_MAX, "%s", key);
+	else if (strcmp(key, "") == 0)
+		snprintf(ret_name, STATE_NAME_MAX, "%s", module);
+	else
+		snprintf(ret_name, STATE_NAME_MAX, "%.63s.%.63s", module, key);
+}
+
+static void add_cname(struct luastate *state, uint64_t address, const char *name)
+{
+	struct state_cname *item;
+
+	HASH_FIND(hh, state->cnames, &address, sizeof(address), item);
+	if (item || HASH_COUNT(state->cnames) >= STATE_FUNCTIONS_MAX)
+		return;
+	item = calloc(1, sizeof(*item));
+	if (!item)
+		return;
+	item->address = address;
+	snprintf(item->name, sizeof(item->name), "%s", name);
+	HASH_ADD(hh, state->cnames, address, sizeof(item->address), item);
+}
+
+static void note_function(struct search *search, uint64_t address, const char *module,
+			  const char *key)
+{
+	const struct luastate_layout *layout = search->layout;
+	uint8_t bytes[STATE_OBJECT_MAX];
+	char name[STATE_NAME_MAX];
+	struct failure why;
+	uint8_t ffid;
+
+	if (state_read_object(layout, search->reader, address, layout->gct_func, bytes,
+			      (size_t)layout->GCfunc_header, &why) != 0)
+		return;
+	ffid = bytes[layout->GCfunc_ffid];
+	join_name(name, module, key);
+	if (ffid > 1 && search->builtin) {
+		if (!search->state->ff_names[ffid][0])
+			memcpy(search->state->ff_names[ffid], name, sizeof(name));
+	} else if (ffid == 1) {
+		add_cname(search->state, state_u64(bytes, layout->GCfuncC_f), name);
+	}
+}
+
+static void search_table(struct search *search, uint64_t address, const char *module, int depth);
+
+static void visit(struct search *search, uint64_t key, uint64_t value, const char *module,
+		  int depth)
+{
+	const struct luastate_layout *layout = search->layout;
+	char name[64];
+	struct failure why;
+
+	if (state_tag(key) != layout->tag_str ||
+	    (state_tag(value) != layout->tag_func && state_tag(value) != layout->tag_tab))
+		return;
+	if (state_read_string(layout, search->reader, state_object(key), name, sizeof(name),
+			      &why) != 0)
+		return;
+	for (const char *c = name; *c; c++)
+		if ((unsigned char)*c <= 32 || *c == ';')
+			return;
+	if (depth == 0 && search->builtin != is_builtin(name))
+		return;
+	if (state_tag(value) == layout->tag_func)
+		note_function(search, state_object(value), depth ? module : name,
+			      depth ? name : "");
+	else if (depth + 1 < TABLE_DEPTH)
+		search_table(search, state_object(value), name, depth + 1);
+}
+
+static void search_table(struct search *search, uint64_t address, const char *module, int depth)
+{
+	const struct luastate_layout *layout = search->layout;
+	uint8_t bytes[STATE_OBJECT_MAX], *nodes;
+	struct failure why;
+	uint64_t node;
+	uint32_t count;
+
+	if (search->tables_left == 0)
+		return;
+	search->tables_left--;
+	if (state_read_object(layout, search->reader, address, layout->gct_tab, bytes,
+			      (size_t)layout->GCtab_sizeof, &why) != 0)
+		return;
+	node = state_u64(bytes, layout->GCtab_node);
+	count = state_u32(bytes, layout->GCtab_hmask) + 1;
+	if (count == 0 || count > TABLE_SLOTS_MAX || !state_is_pointer(node))
+		return;
+	nodes = malloc((size_t)count * (size_t)layout->Node_sizeof);
+	if (!nodes)
+		return;
+	if (state_read(search->reader, node, nodes, (size_t)count * (size_t)layout->Node_sizeof,
+		       &why) == 0)
+		for (uint32_t i = 0; i < count; i++) {
+			const uint8_t *item = nodes + (size_t)i * (size_t)layout->Node_sizeof;
+
+			visit(search, state_u64(item, layout->Node_key),
+			      state_u64(item, layout->Node_val), module, depth);
+		}
+	free(nodes);
+}
+
+/* The value under a string key, 0 if there is none. */
+static uint64_t table_get(const struct luastate_layout *layout, const struct attach_reader *reader,
+			  uint64_t address, const char *key)
+{
+	uint8_t bytes[STATE_OBJECT_MAX], item[STATE_OBJECT_MAX];
+	char name[64];
+	struct failure why;
+	uint64_t node;
+	uint32_t count;
+
+	if (state_read_object(layout, reader, address, layout->gct_tab, bytes,
+			      (size_t)layout->GCtab_sizeof, &why) != 0)
+		return 0;
+	node = state_u64(bytes, layout->GCtab_node);
+	count = state_u32(bytes, layout->GCtab_hmask) + 1;
+	if (count == 0 || count > TABLE_SLOTS_MAX || !state_is_pointer(node))
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t at = node + (uint64_t)i * (uint64_t)layout->Node_sizeof, k;
+
+		if (state_read(reader, at, item, (size_t)layout->Node_sizeof, &why) != 0)
+			return 0;
+		k = state_u64(item, layout->Node_key);
+		if (state_tag(k) == layout->tag_str &&
+		    state_read_string(layout, reader, state_object(k), name, sizeof(name), &why) ==
+			    0 &&
+		    strcmp(name, key) == 0)
+			return state_u64(item, layout->Node_val);
+	}
+	return 0;
+}
+
+static void name_hidden(struct luastate *state)
+{
+	for (size_t i = 0; i < sizeof(hidden_before) / sizeof(hidden_before[0]); i++)
+		for (int id = 3; id < STATE_FFIDS; id++)
+			if (strcmp(state->ff_names[id], hidden_before[i].visible) == 0 &&
+			    !state->ff_names[id - 1][0])
+				snprintf(state->ff_names[id - 1], STATE_NAME_MAX, "%s",
+					 hidden_before[i].hidden);
+}
+
+int luastate_load_names(struct luastate *state, const struct attach_reader *reader, uint64_t G,
+			struct failure *why)
+{
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	struct search search = { .state = state, .reader = reader, .tables_left = TABLES_MAX };
+	uint64_t registry, loaded;
+	struct timespec now;
+
+	if (!vm)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	state->names_loaded_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	search.layout = vm->layout;
+	if (state_read(reader, G + (uint64_t)vm->layout->global_State_registrytv, &registry, 8,
+		       why) != 0)
+		return -1;
+	loaded = table_get(vm->layout, reader, state_object(registry), "_LOADED");
+	if (state_tag(loaded) != vm->layout->tag_tab)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the loaded modules");
+	search.builtin = true;
+	search_table(&search, state_object(loaded), "", 0);
+	search.builtin = false;
+	search_table(&search, state_object(loaded), "", 0);
+	name_hidden(state);
+	return 0;
+}
+
+void state_free_names(struct luastate *state)
+{
+	struct state_cname *item, *next;
+
+	HASH_ITER(hh, state->cnames, item, next)
+	{
+		HASH_DEL(state->cnames, item);
+		free(item);
+	}
+	memset(state->ff_names, 0, sizeof(state->ff_names));
+	state->names_loaded_ns = 0;
+}
+
+/* ---- Callables -------------------------------------------------------------------------- */
+
+static void set_name(struct state_callable *item, const char *name)
+{
+	if (!name[0] || item->function.name)
+		return;
+	snprintf(item->name, sizeof(item->name), "%s", name);
+	item->function.name = item->name;
+	item->function.name_serial++;
+}
+
+static struct state_callable *get_item(struct luastate *state, uint64_t key,
+				       enum luastate_kind kind, uint64_t address)
+{
+	struct state_callable *item;
+
+	HASH_FIND(hh, state->callables, &key, sizeof(key), item);
+	if (item)
+		return item;
+	item = calloc(1, sizeof(*item));
+	if (!item)
+		return NULL;
+	item->key = key;
+	item->function =
+		(struct luastate_function){ .kind = kind, .address = address, .name_serial = 1 };
+	HASH_ADD(hh, state->callables, key, sizeof(item->key), item);
+	return item;
+}
+
+struct luastate_function *state_get_callable(struct luastate *state, enum luastate_kind kind,
+					     uint64_t address, int ffid)
+{
+	/* User addresses leave the top bits free for the kind. */
+	struct state_callable *item =
+		get_item(state, address | (uint64_t)kind << 60, kind, address);
+	struct state_cname *cname = NULL;
+
+	if (!item)
+		return NULL;
+	if (kind == LUASTATE_FAST) {
+		set_name(item, state->ff_names[ffid]);
+		/* The name that LuaJIT's own tracebacks give it. */
+		if (!item->function.name && state->names_loaded_ns) {
+			char name[32];
+
+			snprintf(name, sizeof(name), "builtin#%d", ffid);
+			set_name(item, name);
+		}
+	} else {
+		HASH_FIND(hh, state->cnames, &address, sizeof(address), cname);
+		if (cname)
+			set_name(item, cname->name);
+	}
+	return &item->function;
+}
+
+struct luastate_function *state_get_trace(struct luastate *state, uint32_t number, uint64_t proto,
+					  const char *chunkname, int64_t line)
+{
+	/* A number is used again after a flush: the start tells such traces apart. */
+	uint64_t key = (proto ^ (uint64_t)line << 48) | (uint64_t)LUASTATE_TRACE << 60;
+	struct state_callable *item =
+		get_item(state, key ^ (uint64_t)number << 1, LUASTATE_TRACE, number);
+
+	if (!item)
+		return NULL;
+	if (!item->chunkname && chunkname)
+		item->chunkname = strdup(chunkname);
+	item->function.chunkname = item->chunkname;
+	item->function.firstline = line;
+	return &item->function;
+}
+
+void state_free_callables(struct luastate *state)
+{
+	struct state_callable *item, *next;
+
+	HASH_ITER(hh, state->callables, item, next)
+	{
+		HASH_DEL(state->callables, item);
+		free(item->chunkname);
+		free(item);
+	}
+}
