@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* The command that ljrecord starts. */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool read_id(const char *name, unsigned long *ret_id)
+{
+	const char *text = getenv(name);
+	char *end;
+
+	if (!text || !*text)
+		return false;
+	errno = 0;
+	*ret_id = strtoul(text, &end, 10);
+	return !errno && !*end && *ret_id < UINT32_MAX;
+}
+
+/* Root through sudo: back to the user who asked. */
+static int become_invoker(void)
+{
+	unsigned long uid, gid;
+	const struct passwd *user;
+
+	if (geteuid() != 0 || !read_id("SUDO_UID", &uid) || !read_id("SUDO_GID", &gid) || uid == 0)
+		return 0;
+	user = getpwuid((uid_t)uid);
+	if (user ? initgroups(user->pw_name, (gid_t)gid) : setgroups(0, NULL))
+		return -1;
+	return setgid((gid_t)gid) || setuid((uid_t)uid) ? -1 : 0;
+}
+
+static _Noreturn void run_command(char **argv, int go_fd)
+{
+	char go;
+
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+	if (read(go_fd, &go, 1) != 1)
+		_exit(127); /* the recorder gave up: it has said why */
+	if (become_invoker() != 0) {
+		fprintf(stderr, "ljrecord: cannot become the invoking user: %s\n", strerror(errno));
+		_exit(127);
+	}
+	execvp(argv[0], argv);
+	fprintf(stderr, "ljrecord: cannot run %s: %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+int command_start(char **argv, struct command *ret_command)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) != 0) {
+		fprintf(stderr, "ljrecord: cannot start %s: %s\n", argv[0], strerror(errno));
+		return -1;
+	}
+	pid = fork();
+	if (pid == 0) {
+		close(fds[1]);
+		run_command(argv, fds[0]);
+	}
+	close(fds[0]);
+	if (pid < 0) {
+		close(fds[1]);
+		fprintf(stderr, "ljrecord: cannot start %s: %s\n", argv[0], strerror(errno));
+		return -1;
+	}
+	*ret_command = (struct command){ .pid = pid, .go_fd = fds[1] };
+	return 0;
+}
+
+void command_finish(struct command *command, bool started)
+{
+	if (!started)
+		close(command->go_fd); /* unless it was used; then this fails, harmlessly */
+	while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/** A command that waits for its start. */
+struct command {
+	pid_t pid;
+	int go_fd; /**< One byte written here starts it; closed without one it ends. */
+};
+
+/**
+ * Fork a command that waits before its exec until the recorder is ready, so that nothing of it is
+ * missed. Under sudo it runs as the user who called sudo (SUDO_UID, SUDO_GID).
+ * @return 0, or -1 with a message printed.
+ */
+int command_start(char **argv, struct command *ret_command);
+
+/** Wait for the command, which goes on after the recording; ended if it was never started.
+ *  @param started Whether a recording took place. */
+void command_finish(struct command *command, bool started);
+
+#endif

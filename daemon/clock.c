@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/clock.h"
+
+#include <errno.h>
+#include <time.h>
+
+uint64_t daemon_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* xorshift64: jitter needs no more. */
+static uint64_t next_random(struct daemon_clock *clock)
+{
+	clock->random ^= clock->random << 13;
+	clock->random ^= clock->random >> 7;
+	clock->random ^= clock->random << 17;
+	return clock->random;
+}
+
+static void set_deadline(struct daemon_clock *clock)
+{
+	/* Within a quarter of a period behind its place: deadlines never change order. */
+	clock->deadline_ns = clock->start_ns + clock->index * clock->period_ns +
+			     next_random(clock) % (clock->period_ns / 4 + 1);
+}
+
+void daemon_clock_init(struct daemon_clock *clock, unsigned rate_hz, uint64_t start_ns,
+		       uint64_t seed)
+{
+	*clock = (struct daemon_clock){ .start_ns = start_ns,
+					.period_ns = 1000000000u / rate_hz,
+					.random = seed | 1 };
+	set_deadline(clock);
+}
+
+uint64_t daemon_clock_advance(struct daemon_clock *clock, uint64_t now_ns)
+{
+	uint64_t missed = 0, current = (now_ns - clock->start_ns) / clock->period_ns;
+
+	clock->index++;
+	if (current > clock->index) {
+		missed = current - clock->index;
+		clock->index = current;
+	}
+	set_deadline(clock);
+	return missed;
+}
+
+int64_t daemon_clock_wait(const struct daemon_clock *clock)
+{
+	const struct timespec until = {
+		.tv_sec = (time_t)(clock->deadline_ns / 1000000000u),
+		.tv_nsec = (long)(clock->deadline_ns % 1000000000u),
+	};
+	uint64_t now;
+
+	if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		return -1;
+	now = daemon_now_ns();
+	return now > clock->deadline_ns ? (int64_t)(now - clock->deadline_ns) : 0;
+}

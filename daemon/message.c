@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/message.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	/* A writer that takes nothing for so long is stuck on its disk. */
+	FLUSH_TIMEOUT_MS = 10000,
+};
+
+/* ---- Sending ---------------------------------------------------------------------------- */
+
+int message_queue_init(struct message_queue *queue, int fd, struct failure *why)
+{
+	*queue = (struct message_queue){ .fd = fd, .size = 64 * 1024 };
+	queue->bytes = malloc(queue->size);
+	if (!queue->bytes)
+		return failure_set_errno(why, ENOMEM, 0, "queue a message");
+	return 0;
+}
+
+void message_queue_deinit(struct message_queue *queue)
+{
+	free(queue->bytes);
+	queue->bytes = NULL;
+}
+
+size_t message_queued(const struct message_queue *queue)
+{
+	return queue->len;
+}
+
+/* Room for a message with a body of @len bytes; its header is written. */
+static uint8_t *start_message(struct message_queue *queue, enum message_type type, size_t len,
+			      struct failure *why)
+{
+	struct message_header header = { .len = (uint32_t)len, .type = type };
+	size_t need = queue->len + sizeof(header) + len;
+	uint8_t *body;
+
+	if (len > MESSAGE_MAX_BYTES) {
+		failure_set(why, FAILURE_LIMIT, 0, 0, 0, "send so large a message");
+		return NULL;
+	}
+	if (need > queue->size) {
+		uint8_t *bytes = realloc(queue->bytes, need * 2);
+
+		if (!bytes) {
+			failure_set_errno(why, ENOMEM, 0, "queue a message");
+			return NULL;
+		}
+		queue->bytes = bytes;
+		queue->size = need * 2;
+	}
+	memcpy(queue->bytes + queue->len, &header, sizeof(header));
+	body = queue->bytes + queue->len + sizeof(header);
+	queue->len = need;
+	return body;
+}
+
+static uint8_t *put(uint8_t *to, const void *bytes, size_t len)
+{
+	if (len)
+		memcpy(to, bytes, len);
+	return to + len;
+}
+
+int message_put_hello(struct message_queue *queue, struct failure *why)
+{
+	const uint32_t version = MESSAGE_VERSION;
+	uint8_t *body = start_message(queue, MESSAGE_HELLO, sizeof(version), why);
+
+	if (!body)
+		return -1;
+	put(body, &version, sizeof(version));
+	return 0;
+}
+
+/* Fixed part of a FUNCTION body; the strings follow, each with its NUL. */
+struct function_body {
+	uint32_t id, kind;
+	uint64_t address;
+	int64_t first_line;
+	uint32_t name_len, source_len; /* with NUL; 0 for NULL */
+};
+
+static uint32_t string_len(const char *text)
+{
+	return text ? (uint32_t)strnlen(text, MESSAGE_STRING_MAX - 1) + 1 : 0;
+}
+
+static uint8_t *put_string(uint8_t *to, const char *text, uint32_t len)
+{
+	if (!len)
+		return to;
+	to = put(to, text, len - 1);
+	*to = '\0';
+	return to + 1;
+}
+
+int message_put_function(struct message_queue *queue, uint32_t id,
+			 const struct format_function *function, struct failure *why)
+{
+	const struct function_body fixed = {
+		.id = id,
+		.kind = function->kind,
+		.address = function->address,
+		.first_line = function->first_line,
+		.name_len = string_len(function->name),
+		.source_len = string_len(function->source),
+	};
+	uint8_t *body = start_message(queue, MESSAGE_FUNCTION,
+				      sizeof(fixed) + fixed.name_len + fixed.source_len, why);
+
+	if (!body)
+		return -1;
+	body = put(body, &fixed, sizeof(fixed));
+	body = put_string(body, function->name, fixed.name_len);
+	put_string(body, function->source, fixed.source_len);
+	return 0;
+}
+
+struct sample_body {
+	uint64_t time_ns;
+	int32_t pid, tid;
+	uint32_t state, trace, weight, full, frame_count, reserved;
+};
+
+struct frame_body {
+	uint64_t address;
+	uint32_t function, line, approximate, reserved;
+};
+
+int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
+		       struct failure *why)
+{
+	const struct sample_body fixed = {
+		.time_ns = sample->time_ns,
+		.pid = sample->pid,
+		.tid = sample->tid,
+		.state = sample->state,
+		.trace = sample->trace,
+		.weight = sample->weight,
+		.full = sample->full,
+		.frame_count = sample->frame_count,
+	};
+	uint8_t *body =
+		start_message(queue, MESSAGE_SAMPLE,
+			      sizeof(fixed) + sample->frame_count * sizeof(struct frame_body), why);
+
+	if (!body)
+		return -1;
+	body = put(body, &fixed, sizeof(fixed));
+	for (uint32_t i = 0; i < sample->frame_count; i++) {
+		const struct frame_body frame = {
+			.address = sample->frames[i].address,
+			.function = sample->frames[i].function,
+			.line = sample->frames[i].line,
+			.approximate = sample->frames[i].approximate,
+		};
+
+		body = put(body, &frame, sizeof(frame));
+	}
+	return 0;
+}
+
+int message_put_end(struct message_queue *queue, struct failure *why)
+{
+	return start_message(queue, MESSAGE_END, 0, why) ? 0 : -1;
+}
+
+int message_put_status(struct message_queue *queue, const struct message_status *status,
+		       struct failure *why)
+{
+	uint8_t *body = start_message(queue, MESSAGE_STATUS, sizeof(*status), why);
+
+	if (!body)
+		return -1;
+	put(body, status, sizeof(*status));
+	return 0;
+}
+
+static int await_room(const struct message_queue *queue, struct failure *why)
+{
+	struct pollfd poller = { .fd = queue->fd, .events = POLLOUT };
+	int got = poll(&poller, 1, FLUSH_TIMEOUT_MS);
+
+	if (got == 0)
+		return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "send samples to the writer");
+	if (got < 0 && errno != EINTR)
+		return failure_set_errno(why, errno, 0, "send samples to the writer");
+	return 0;
+}
+
+int message_flush(struct message_queue *queue, struct failure *why)
+{
+	size_t done = 0;
+
+	while (done < queue->len) {
+		ssize_t part = send(queue->fd, queue->bytes + done, queue->len - done,
+				    MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (part >= 0) {
+			done += (size_t)part;
+			continue;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			if (await_room(queue, why) != 0)
+				return -1;
+		} else if (errno == EPIPE || errno == ECONNRESET) {
+			return failure_set(why, FAILURE_GONE, errno, 0, 0,
+					   "send samples to the writer");
+		} else if (errno != EINTR) {
+			return failure_set_errno(why, errno, 0, "send samples to the writer");
+		}
+	}
+	queue->len = 0;
+	return 0;
+}
+
+/* ---- Receiving -------------------------------------------------------------------------- */
+
+int message_receiver_init(struct message_receiver *receiver, int fd, struct failure *why)
+{
+	*receiver = (struct message_receiver){ .fd = fd };
+	receiver->bytes = malloc(MESSAGE_MAX_BYTES + sizeof(struct message_header));
+	if (!receiver->bytes)
+		return failure_set_errno(why, ENOMEM, 0, "receive messages");
+	return 0;
+}
+
+void message_receiver_deinit(struct message_receiver *receiver)
+{
+	free(receiver->bytes);
+	free(receiver->frames);
+	receiver->bytes = NULL;
+	receiver->frames = NULL;
+}
+
+static int malformed(struct failure *why)
+{
+	return failure_set(why, FAILURE_INVALID, 0, 0, 0, "understand a message");
+}
+
+/* A string of @len bytes with its NUL at the end and nowhere else. */
+static bool get_string(const uint8_t **at, const uint8_t *end, uint32_t len, const char **ret_text)
+{
+	*ret_text = NULL;
+	if (len == 0)
+		return true;
+	if (len > MESSAGE_STRING_MAX || len > (size_t)(end - *at) ||
+	    memchr(*at, '\0', len) != *at + len - 1)
+		return false;
+	*ret_text = (const char *)*at;
+	*at += len;
+	return true;
+}
+
+static int parse_function(const uint8_t *body, size_t len, struct message *ret_message,
+			  struct failure *why)
+{
+	const uint8_t *end = body + len;
+	struct format_function *value = &ret_message->function.value;
+	struct function_body fixed;
+
+	if (len < sizeof(fixed))
+		return malformed(why);
+	memcpy(&fixed, body, sizeof(fixed));
+	body += sizeof(fixed);
+	if (fixed.kind >= FORMAT_KIND_COUNT ||
+	    !get_string(&body, end, fixed.name_len, &value->name) ||
+	    !get_string(&body, end, fixed.source_len, &value->source) || body != end)
+		return malformed(why);
+	ret_message->function.id = fixed.id;
+	value->kind = (enum format_kind)fixed.kind;
+	value->address = fixed.address;
+	value->first_line = fixed.first_line;
+	return 0;
+}
+
+static int grow_frames(struct message_receiver *receiver, size_t count, struct failure *why)
+{
+	struct format_frame *frames;
+
+	if (count <= receiver->frame_size)
+		return 0;
+	frames = realloc(receiver->frames, count * sizeof(*frames));
+	if (!frames)
+		return failure_set_errno(why, ENOMEM, 0, "receive a sample");
+	receiver->frames = frames;
+	receiver->frame_size = count;
+	return 0;
+}
+
+static int parse_sample(struct message_receiver *receiver, const uint8_t *body, size_t len,
+			struct message *ret_message, struct failure *why)
+{
+	struct sample_body fixed;
+
+	if (len < sizeof(fixed))
+		return malformed(why);
+	memcpy(&fixed, body, sizeof(fixed));
+	body += sizeof(fixed);
+	if ((len - sizeof(fixed)) / sizeof(struct frame_body) != fixed.frame_count ||
+	    (len - sizeof(fixed)) % sizeof(struct frame_body) != 0 ||
+	    fixed.state >= FORMAT_STATE_COUNT)
+		return malformed(why);
+	if (grow_frames(receiver, fixed.frame_count, why) != 0)
+		return -1;
+	for (uint32_t i = 0; i < fixed.frame_count; i++) {
+		struct frame_body frame;
+
+		memcpy(&frame, body + i * sizeof(frame), sizeof(frame));
+		receiver->frames[i] = (struct format_frame){ .address = frame.address,
+							     .function = frame.function,
+							     .line = frame.line,
+							     .approximate = frame.approximate };
+	}
+	ret_message->sample = (struct format_sample){
+		.time_ns = fixed.time_ns,
+		.pid = fixed.pid,
+		.tid = fixed.tid,
+		.state = (enum format_state)fixed.state,
+		.trace = fixed.trace,
+		.weight = fixed.weight,
+		.full = fixed.full,
+		.frames = receiver->frames,
+		.frame_count = fixed.frame_count,
+	};
+	return 0;
+}
+
+int message_parse(struct message_receiver *receiver, uint32_t type, const uint8_t *body, size_t len,
+		  struct message *ret_message, struct failure *why)
+{
+	ret_message->type = (enum message_type)type;
+	switch (type) {
+	case MESSAGE_HELLO:
+		if (len != sizeof(ret_message->version))
+			return malformed(why);
+		memcpy(&ret_message->version, body, len);
+		return 0;
+	case MESSAGE_FUNCTION:
+		return parse_function(body, len, ret_message, why);
+	case MESSAGE_SAMPLE:
+		return parse_sample(receiver, body, len, ret_message, why);
+	case MESSAGE_END:
+		return len == 0 ? 0 : malformed(why);
+	case MESSAGE_STATUS:
+		if (len != sizeof(ret_message->status))
+			return malformed(why);
+		memcpy(&ret_message->status, body, len);
+		return 0;
+	default:
+		return malformed(why);
+	}
+}
+
+static bool peek_header(const struct message_receiver *receiver, struct message_header *ret_header)
+{
+	if (receiver->end - receiver->begin < sizeof(*ret_header))
+		return false;
+	memcpy(ret_header, receiver->bytes + receiver->begin, sizeof(*ret_header));
+	return true;
+}
+
+bool message_is_ready(const struct message_receiver *receiver)
+{
+	struct message_header header;
+
+	return peek_header(receiver, &header) &&
+	       receiver->end - receiver->begin - sizeof(header) >= header.len;
+}
+
+/* Read more bytes. @return 1, 0 at the end of the stream, -1. */
+static int fill(struct message_receiver *receiver, struct failure *why)
+{
+	const size_t size = MESSAGE_MAX_BYTES + sizeof(struct message_header);
+	ssize_t part;
+
+	if (receiver->begin > 0) {
+		memmove(receiver->bytes, receiver->bytes + receiver->begin,
+			receiver->end - receiver->begin);
+		receiver->end -= receiver->begin;
+		receiver->begin = 0;
+	}
+	do {
+		part = recv(receiver->fd, receiver->bytes + receiver->end, size - receiver->end, 0);
+	} while (part < 0 && errno == EINTR);
+	if (part < 0)
+		return errno == ECONNRESET ? 0
+					   : failure_set_errno(why, errno, 0, "receive messages");
+	receiver->end += (size_t)part;
+	return part > 0;
+}
+
+int message_receive(struct message_receiver *receiver, struct message *ret_message,
+		    struct failure *why)
+{
+	struct message_header header;
+
+	while (!message_is_ready(receiver)) {
+		int got;
+
+		if (peek_header(receiver, &header) && header.len > MESSAGE_MAX_BYTES)
+			return malformed(why);
+		got = fill(receiver, why);
+		if (got < 0)
+			return -1;
+		if (got == 0)
+			return receiver->end > receiver->begin ? malformed(why) : 0;
+	}
+	peek_header(receiver, &header);
+	receiver->begin += sizeof(header) + header.len;
+	if (message_parse(receiver, header.type, receiver->bytes + receiver->begin - header.len,
+			  header.len, ret_message, why) != 0)
+		return -1;
+	return 1;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to daemon: the messages between recorder and writer. */
+#ifndef DAEMON_MESSAGE_H
+#define DAEMON_MESSAGE_H
+
+#include "daemon/daemon.h"
+
+/*
+ * A message is a header and a body, in the machine's own byte order (both ends run on it):
+ *
+ *   recorder -> writer   HELLO     version; first message
+ *                        FUNCTION  id, kind, address, first line, name, source
+ *                        SAMPLE    time, pid, tid, state, trace, weight, frames
+ *                        END       last message: finish the file
+ *   writer -> recorder   STATUS    errno (0 success), bytes in the file, samples; last message
+ */
+enum message_type {
+	MESSAGE_HELLO = 1,
+	MESSAGE_FUNCTION,
+	MESSAGE_SAMPLE,
+	MESSAGE_END,
+	MESSAGE_STATUS,
+};
+
+enum {
+	MESSAGE_VERSION = 1,
+	/* A sample of the longest chain fits; a longer message is an error of the sender. */
+	MESSAGE_MAX_BYTES = 1 << 19,
+	/* Longest string in a FUNCTION message. */
+	MESSAGE_STRING_MAX = 4096,
+};
+
+struct message_header {
+	uint32_t len; /* of the body */
+	uint32_t type;
+};
+
+/** Result of a writer. */
+struct message_status {
+	int32_t errnum; /* 0: the file is complete */
+	uint32_t reserved;
+	uint64_t bytes, samples;
+};
+
+/** An outgoing queue. */
+struct message_queue {
+	int fd;
+	uint8_t *bytes;
+	size_t len, size;
+};
+
+int message_queue_init(struct message_queue *queue, int fd, struct failure *why);
+void message_queue_deinit(struct message_queue *queue);
+
+int message_put_hello(struct message_queue *queue, struct failure *why);
+int message_put_function(struct message_queue *queue, uint32_t id,
+			 const struct format_function *function, struct failure *why);
+int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
+		       struct failure *why);
+int message_put_end(struct message_queue *queue, struct failure *why);
+int message_put_status(struct message_queue *queue, const struct message_status *status,
+		       struct failure *why);
+
+/** Send what is queued. FAILURE_GONE (EPIPE) when the other end is closed; FAILURE_TIMEOUT when it
+ *  takes nothing for a long time. */
+int message_flush(struct message_queue *queue, struct failure *why);
+
+/** Bytes of whole messages that wait in the queue. */
+size_t message_queued(const struct message_queue *queue);
+
+/** A received message; pointers into the receiver's buffer, valid until the next receive. */
+struct message {
+	enum message_type type;
+	union {
+		uint32_t version;
+		struct {
+			uint32_t id;
+			struct format_function value;
+		} function;
+		struct format_sample sample;
+		struct message_status status;
+	};
+};
+
+/** A receiver with its buffer. */
+struct message_receiver {
+	int fd;
+	uint8_t *bytes;
+	size_t begin, end;
+	struct format_frame *frames;
+	size_t frame_size;
+};
+
+int message_receiver_init(struct message_receiver *receiver, int fd, struct failure *why);
+void message_receiver_deinit(struct message_receiver *receiver);
+
+/**
+ * Receive one message; blocks. Lengths and counts are checked.
+ * @return 1, 0 at the end of the stream, or -1: FAILURE_INVALID for a malformed message.
+ */
+int message_receive(struct message_receiver *receiver, struct message *ret_message,
+		    struct failure *why);
+
+/** Whether a whole message is in the buffer already. */
+bool message_is_ready(const struct message_receiver *receiver);
+
+/** Decode one message's body. Exposed for tests. @return 0 or -1 with FAILURE_INVALID. */
+int message_parse(struct message_receiver *receiver, uint32_t type, const uint8_t *body, size_t len,
+		  struct message *ret_message, struct failure *why);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to daemon: ids of functions. */
+#ifndef DAEMON_NATIVE_H
+#define DAEMON_NATIVE_H
+
+#include "daemon/target.h"
+
+/** Id of the native function that holds @p address, announced on first sight. */
+int target_native_id(struct daemon_target *target, uint64_t address, uint32_t *ret_id,
+		     uint64_t *ret_start, struct failure *why);
+
+/** Id of a guest function; announced anew once its name is known. */
+int target_guest_id(struct daemon_target *target, struct luastate_function *function,
+		    uint32_t *ret_id, struct failure *why);
+
+/** Id of the pseudo function for a state, such as "[gc]". */
+int target_pseudo_id(struct daemon_target *target, enum format_state state, uint32_t *ret_id,
+		     struct failure *why);
+
+/** The maps changed: names are looked up anew. */
+void target_native_forget(struct daemon_target *target);
+void target_native_free(struct daemon_target *target);
+
+#endif

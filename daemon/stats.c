@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/daemon.h"
+
+static const char *const outcome_names[DAEMON_OUTCOME_COUNT] = {
+	[DAEMON_FULL] = "full",	      [DAEMON_TORN] = "torn",	[DAEMON_TRUNCATED] = "truncated",
+	[DAEMON_UNWOUND] = "unwound", [DAEMON_NO_VM] = "no_vm", [DAEMON_IDLE] = "idle",
+	[DAEMON_EXITED] = "exited",   [DAEMON_BUSY] = "busy",	[DAEMON_FAILED] = "failed",
+};
+
+const char *daemon_outcome_name(enum daemon_outcome outcome)
+{
+	return outcome_names[outcome];
+}
+
+/* Bucket of a time: its highest bit, and the four bits behind it. */
+static unsigned bucket_of(uint64_t ns)
+{
+	unsigned high;
+
+	if (ns < 16)
+		return (unsigned)ns;
+	high = 63 - (unsigned)__builtin_clzll(ns);
+	return (high - 3) * 16 + (unsigned)(ns >> (high - 4) & 15);
+}
+
+static uint64_t middle_of(unsigned bucket)
+{
+	unsigned shift;
+
+	if (bucket < 16)
+		return bucket;
+	shift = bucket / 16 - 1;
+	return ((uint64_t)(16 + bucket % 16) << shift) + ((uint64_t)1 << shift) / 2;
+}
+
+void daemon_histogram_add(struct daemon_histogram *histogram, uint64_t ns)
+{
+	histogram->count++;
+	histogram->sum_ns += ns;
+	histogram->buckets[bucket_of(ns)]++;
+	if (ns > histogram->max_ns)
+		histogram->max_ns = ns;
+}
+
+uint64_t daemon_histogram_quantile(const struct daemon_histogram *histogram, double q)
+{
+	uint64_t rank = (uint64_t)(q * (double)histogram->count), seen = 0;
+
+	for (unsigned i = 0; i < sizeof(histogram->buckets) / sizeof(histogram->buckets[0]); i++) {
+		seen += histogram->buckets[i];
+		if (seen > rank || (seen == histogram->count && seen > 0))
+			return middle_of(i) < histogram->max_ns ? middle_of(i) : histogram->max_ns;
+	}
+	return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to daemon: the writer process. */
+#ifndef DAEMON_WRITER_H
+#define DAEMON_WRITER_H
+
+#include "daemon/message.h"
+
+/** A running writer process, as the recorder sees it. */
+struct writer {
+	pid_t pid;
+	int fd;
+	struct message_queue queue;
+	struct message_receiver receiver;
+};
+
+/**
+ * Fork the writer. It gives up all capabilities, ignores the terminal's signals and ends when its
+ * socket closes, so that the file is whole also when the recorder dies.
+ * @param output_fd Taken over.
+ */
+int writer_start(int output_fd, const struct format_writer_ops *format,
+		 const struct format_options *options, struct writer *ret_writer,
+		 struct failure *why);
+
+/**
+ * Finish the file and reap the process.
+ * @param ret_status What the writer reported; errnum is EPIPE where it died without a word.
+ */
+void writer_finish(struct writer *writer, struct message_status *ret_status);
+
+/** Why sending failed: the writer's own report if there is one. Reaps the process. */
+void writer_collect(struct writer *writer, struct message_status *ret_status);
+
+#endif
