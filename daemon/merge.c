@@ -205,7 +205,7 @@ static int merge_chain(struct merge *merge, enum format_state state, struct fail
 
 static enum daemon_outcome judge(const struct daemon_target *target, enum daemon_outcome native)
 {
-	if (target->cframe_count == 0)
+	if (target->cframe_count == 0 && native == DAEMON_FULL)
 		return DAEMON_NO_VM;
 	if (native != DAEMON_FULL)
 		return native;
@@ -241,8 +241,8 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	*ret_outcome = judge(target, native);
 	state = luastate_sysprof_state(target->lua, target->chain.vmstate);
 	/* Outside the VM its state says nothing about this thread. */
-	ret_sample->state = *ret_outcome == DAEMON_NO_VM || state < 0 ? FORMAT_STATE_CFUNC
-								      : (enum format_state)state;
+	ret_sample->state = target->cframe_count == 0 || state < 0 ? FORMAT_STATE_CFUNC
+								   : (enum format_state)state;
 	ret_sample->trace = target->chain.trace;
 	ret_sample->full = *ret_outcome == DAEMON_FULL;
 	if (merge_chain(&merge, ret_sample->state, why) != 0)

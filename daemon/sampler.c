@@ -195,7 +195,7 @@ static bool decode(struct recorder *recorder, struct attach_thread *thread,
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
 	count(recorder, outcome);
-	data->runs_lua |= outcome != DAEMON_NO_VM;
+	data->runs_lua |= target->cframe_count > 0;
 	if (keep)
 		save_image(recorder);
 	if (!data->runs_lua) {

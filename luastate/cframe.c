@@ -15,8 +15,9 @@ enum {
 	CFRAME_FLAGS = 3, /* CFRAME_RESUME, CFRAME_UNWIND_FF in a link's low bits */
 	/* A helper called by VM code pushes its return address and at most some spilled words. */
 	HELPER_BYTES = 64,
-	/* The exit handler saves all registers below the frame, under a trace's spill slots. */
-	EXIT_BYTES = 8192,
+	/* Spill slots of a trace, the exit handler's register area, or the C unwinder's contexts.
+	 */
+	NEWEST_BYTES = 8192,
 	/* LuaJIT itself stops at LUAI_MAXCSTACK nested C calls. */
 	CHAIN_MAX = 8000,
 	PROLOGUE_LEN = 10,
@@ -141,34 +142,34 @@ static bool returns_from_vm_call(const struct luastate *state, const struct atta
 	return call[0] == 0xe8 && luastate_in_interpreter(state, ret + (uint64_t)(int64_t)distance);
 }
 
-/* The frame of the VM's current coroutine, for the exit handler, which works far below it. */
-static int find_by_register(struct luastate *state, const struct attach_reader *reader,
-			    const struct attach_registers *regs, struct luastate_cframe *ret_cframe,
-			    struct failure *why)
+/*
+ * The newest linked frame at or above @sp of the VMs' current coroutines. For code that runs far
+ * below its frame: traces with their spill slots, the exit handler, which saves all registers
+ * there, and the C unwinder, which is about to let go of the frames between.
+ */
+static int find_newest(struct luastate *state, const struct attach_reader *reader, uint64_t sp,
+		       struct luastate_cframe *ret_cframe, struct failure *why)
 {
-	const struct luastate_vm *vm;
-	uint64_t L, frame, sp = attach_sp(regs);
-
 	for (size_t i = 0; i < state->vm_count; i++) {
-		vm = &state->vms[i];
-		if (regs->r[ATTACH_REG_R14] !=
-		    vm->G + (uint64_t)vm->layout->global_State_to_dispatch)
-			continue;
+		const struct luastate_vm *vm = &state->vms[i];
+		uint64_t L, frame;
+
 		if (state_read(reader, vm->G + (uint64_t)vm->layout->global_State_cur_L, &L, 8,
-			       why) != 0 ||
-		    state_read(reader, state_object(L) + (uint64_t)vm->layout->lua_State_cframe,
-			       &frame, 8, why) != 0)
-			return -1;
+			       why) != 0)
+			continue;
+		L = state_object(L);
+		if (state_read(reader, L + (uint64_t)vm->layout->lua_State_cframe, &frame, 8,
+			       why) != 0)
+			continue;
 		frame &= ~(uint64_t)CFRAME_FLAGS;
-		if (frame >= sp && frame - sp <= EXIT_BYTES)
+		if (frame >= sp && frame - sp <= NEWEST_BYTES)
 			return read_full(vm->layout, reader, frame, ret_cframe, why);
 	}
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find the interpreter's frame");
 }
 
 static int find_complete(struct luastate *state, const struct attach_reader *reader, uint64_t sp,
-			 const struct attach_registers *regs, struct luastate_cframe *ret_cframe,
-			 struct failure *why)
+			 struct luastate_cframe *ret_cframe, struct failure *why)
 {
 	const struct luastate_layout *layout = &luastate_layouts[0];
 
@@ -189,9 +190,7 @@ static int find_complete(struct luastate *state, const struct attach_reader *rea
 		ret_cframe->L = 0;
 		return 0;
 	}
-	if (regs)
-		return find_by_register(state, reader, regs, ret_cframe, why);
-	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find the interpreter's frame");
+	return find_newest(state, reader, sp, ret_cframe, why);
 }
 
 int luastate_find_cframe(struct luastate *state, const struct attach_reader *reader, uint64_t pc,
@@ -208,7 +207,7 @@ int luastate_find_cframe(struct luastate *state, const struct attach_reader *rea
 		if (words >= 0)
 			return read_partial(reader, sp, words, regs, ret_cframe, why);
 	}
-	if (find_complete(state, reader, sp, regs, ret_cframe, why) != 0)
+	if (find_complete(state, reader, sp, ret_cframe, why) != 0)
 		return -1;
 	ret_cframe->leaf = regs != NULL;
 	ret_cframe->pc = rbx;
@@ -218,23 +217,8 @@ int luastate_find_cframe(struct luastate *state, const struct attach_reader *rea
 int luastate_find_trace_cframe(struct luastate *state, const struct attach_reader *reader,
 			       uint64_t sp, struct luastate_cframe *ret_cframe, struct failure *why)
 {
-	for (size_t i = 0; i < state->vm_count; i++) {
-		const struct luastate_vm *vm = &state->vms[i];
-		uint64_t L, frame;
-
-		if (state_read(reader, vm->G + (uint64_t)vm->layout->global_State_cur_L, &L, 8,
-			       why) != 0)
-			continue;
-		L = state_object(L);
-		if (state_read(reader, L + (uint64_t)vm->layout->lua_State_cframe, &frame, 8,
-			       why) != 0)
-			continue;
-		frame &= ~(uint64_t)CFRAME_FLAGS;
-		if (frame < sp || frame - sp > EXIT_BYTES ||
-		    read_full(vm->layout, reader, frame, ret_cframe, why) != 0)
-			continue;
-		ret_cframe->compiled = true;
-		return 0;
-	}
-	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find the trace's frame");
+	if (find_newest(state, reader, sp, ret_cframe, why) != 0)
+		return -1;
+	ret_cframe->compiled = true;
+	return 0;
 }

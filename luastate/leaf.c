@@ -122,6 +122,39 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 		add_top(tops, base, 0);
 }
 
+/*
+ * Results are moved down over the frame of the function that returns: first the link is
+ * overwritten, then the function. What the link said is then in PC, or in the C frame's saved
+ * position.
+ */
+static void add_below(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+		      uint64_t base, uint64_t link)
+{
+	uint64_t below = base - (link & ~(uint64_t)7);
+	struct walk_function function;
+
+	if (caller_at(walk, stack, base, link, &below)) {
+		add_top(tops, below, link - 4);
+		return;
+	}
+	if ((link & 3) == 0 || link >= base - stack->bottom + 8)
+		return;
+	if (read_function(walk, stack, below, &function))
+		add_top(tops, below, 0);
+}
+
+static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,
+			 const struct luastate_cframe *cframe)
+{
+	uint64_t pc = 0;
+	struct failure why;
+
+	return state_read(walk->reader, cframe->address + (uint64_t)stack->layout->cframe_pc, &pc,
+			  8, &why) == 0
+		       ? pc
+		       : 0;
+}
+
 /* In machine code the base of the trace's start is kept in the global state; where exactly the
  * trace is, its snapshots would tell. */
 static void add_compiled(struct walk *walk, const struct walk_stack *stack, struct tops *tops)
@@ -153,6 +186,11 @@ size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
 		/* Returning to C: PC is the base to which the stack falls back. */
 		if (walk_is_base(stack, r[ATTACH_REG_RBX]))
 			add_top(&tops, r[ATTACH_REG_RBX], 0);
+		if (walk_is_base(stack, r[ATTACH_REG_RDX])) {
+			add_below(walk, stack, &tops, r[ATTACH_REG_RDX], r[ATTACH_REG_RBX]);
+			add_below(walk, stack, &tops, r[ATTACH_REG_RDX],
+				  saved_pc(walk, stack, cframe));
+		}
 		return tops.count;
 	}
 	/* Below a call into C the base is in the lua_State, and rbx survives as a saved register.
@@ -161,6 +199,8 @@ size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
 	    state_proto_holds(function.proto, cframe->pc))
 		add_lua_top(&tops, &function, stack->base, cframe->pc, false);
 	add_top(&tops, stack->base, 0);
+	add_below(walk, stack, &tops, stack->base, cframe->pc);
+	add_below(walk, stack, &tops, stack->base, saved_pc(walk, stack, cframe));
 	add_compiled(walk, stack, &tops);
 	return tops.count;
 }

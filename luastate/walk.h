@@ -60,6 +60,6 @@ int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct 
 size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
 		      const struct luastate_cframe *cframe, struct walk_top *ret_tops, size_t max);
 
-enum { WALK_TOPS = 8 };
+enum { WALK_TOPS = 12 };
 
 #endif
