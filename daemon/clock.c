@@ -23,9 +23,10 @@ static uint64_t next_random(struct daemon_clock *clock)
 
 static void set_deadline(struct daemon_clock *clock)
 {
-	/* Within a quarter of a period behind its place: deadlines never change order. */
+	/* Anywhere in its period, each moment as likely as the other: what the target does with a
+	 * period near ours is then still seen at all its phases. */
 	clock->deadline_ns = clock->start_ns + clock->index * clock->period_ns +
-			     next_random(clock) % (clock->period_ns / 4 + 1);
+			     next_random(clock) % clock->period_ns;
 }
 
 void daemon_clock_init(struct daemon_clock *clock, unsigned rate_hz, uint64_t start_ns,

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /**
- * Ticks at absolute deadlines: start + n periods, each moved by a random part of a period, so that
- * the clock never beats with a timer of the target while its mean rate is exact.
+ * Ticks at absolute deadlines, one at a random moment of each period, so that the clock never beats
+ * with a timer or a loop of the target while its mean rate is exact.
  */
 struct daemon_clock {
 	uint64_t start_ns, period_ns, index;

@@ -230,7 +230,7 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	uint64_t begin_ns = now_ns();
 	int state;
 
-	luastate_begin_sample(target->lua);
+	luastate_begin_sample(target->lua, reader);
 	native = walk_native(target, regs, reader, why);
 	target->native_ns = now_ns() - begin_ns;
 	if (native == DAEMON_FULL || target->cframe_count)

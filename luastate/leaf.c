@@ -93,6 +93,52 @@ static void add_lua_top(struct tops *tops, const struct walk_function *function,
 	add_top(tops, base, pc);
 }
 
+/*
+ * Results are moved down over the frame of the function that returns: first the link is
+ * overwritten, then the function. What the link said is then in PC, or in the C frame's saved
+ * position.
+ */
+static void add_below(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+		      uint64_t base, uint64_t link)
+{
+	uint64_t below;
+	struct walk_function function;
+
+	if (caller_at(walk, stack, base, link, &below)) {
+		add_top(tops, below, link - 4);
+		return;
+	}
+	if ((link & 3) == 0 || link >= base - stack->bottom + 8)
+		return;
+	below = base - (link & ~(uint64_t)7);
+	if (read_function(walk, stack, below, &function))
+		add_top(tops, below, 0);
+}
+
+/* The code of a fast function in assembler reaches from its handler to the next one's. */
+static bool in_own_code(struct walk *walk, const struct walk_stack *stack,
+			const struct walk_function *function, uint64_t rip)
+{
+	const struct luastate_layout *layout = stack->layout;
+	uint64_t handlers[STATE_FFIDS], own, end = UINT64_MAX;
+	uint64_t dispatch = stack->G + (uint64_t)layout->global_State_to_dispatch;
+	size_t count = (size_t)layout->dispatch_ff_count;
+	uint8_t op;
+	struct failure why;
+
+	if (function->kind != LUASTATE_FAST || function->f != function->pc ||
+	    state_read(walk->reader, function->pc, &op, 1, &why) != 0 ||
+	    op < layout->dispatch_ff_first || op >= layout->dispatch_ff_first + (int)count ||
+	    state_read(walk->reader, dispatch + 8 * (uint64_t)layout->dispatch_ff_first, handlers,
+		       8 * count, &why) != 0)
+		return false;
+	own = handlers[op - layout->dispatch_ff_first];
+	for (size_t i = 0; i < count; i++)
+		if (handlers[i] > own && handlers[i] < end)
+			end = handlers[i];
+	return rip >= own && rip < end;
+}
+
 /* Candidates around one possible base; @pc is the register, @rip where the thread stood. */
 static void add_around(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
 		       uint64_t base, uint64_t pc, uint64_t rip)
@@ -110,8 +156,14 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 	}
 	if (valid && is_lua(&function) && !entering && state_proto_holds(function.proto, pc))
 		add_lua_top(tops, &function, base, pc, before_increment(walk, rip));
-	if (valid && !is_lua(&function))
+	if (valid && !is_lua(&function)) {
+		/* With its link in PC a function returns: its slot may hold a result already, and
+		 * that may be another function. */
+		if (state_read(walk->reader, base - 8, &link, 8, &why) == 0 && link == pc &&
+		    !in_own_code(walk, stack, &function, rip))
+			add_below(walk, stack, tops, base, pc);
 		add_top(tops, base, 0);
+	}
 	if (caller_at(walk, stack, base, pc, &below))
 		add_top(tops, below, pc - 4);
 	if (valid && is_lua(&function) && entering &&
@@ -120,27 +172,6 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 		add_top(tops, below, link - 4);
 	if (valid && is_lua(&function))
 		add_top(tops, base, 0);
-}
-
-/*
- * Results are moved down over the frame of the function that returns: first the link is
- * overwritten, then the function. What the link said is then in PC, or in the C frame's saved
- * position.
- */
-static void add_below(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
-		      uint64_t base, uint64_t link)
-{
-	uint64_t below = base - (link & ~(uint64_t)7);
-	struct walk_function function;
-
-	if (caller_at(walk, stack, base, link, &below)) {
-		add_top(tops, below, link - 4);
-		return;
-	}
-	if ((link & 3) == 0 || link >= base - stack->bottom + 8)
-		return;
-	if (read_function(walk, stack, below, &function))
-		add_top(tops, below, 0);
 }
 
 static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,

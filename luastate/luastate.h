@@ -91,7 +91,7 @@ struct luastate_prediction {
 	uint64_t G;
 	uint64_t native_bytes; /**< How much native stack the last walks needed. */
 	struct {
-		uint64_t L, stack, used_end;
+		uint64_t L, stack, used_end, limit;
 	} threads[8];
 	unsigned thread_count;
 };
@@ -197,7 +197,7 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    uint64_t sp, struct luastate_prediction *prediction);
 
 /** Say that a new sample is decoded: functions are checked anew against the target's memory. */
-void luastate_begin_sample(struct luastate *state);
+void luastate_begin_sample(struct luastate *state, const struct attach_reader *reader);
 
 /** Read functions and names anew in every sample instead of trusting caches, so that an image that
  *  keeps all reads is whole. */

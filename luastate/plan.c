@@ -5,7 +5,8 @@
  * Round 0 asks for what the last sample of the thread needed: native stack, global state, its
  * coroutines and their Lua stacks. Later rounds ask for coroutines that are new on the stack: each
  * word of the copied native stack that is a return address into the interpreter shows a C frame,
- * and that names its coroutine. In the steady state the second round finds nothing.
+ * and that names its coroutine. The last round asks for the functions on the stacks; in the steady
+ * state it is the second.
  */
 #include "luastate/state.h"
 
@@ -23,6 +24,10 @@ enum {
 	/* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra. */
 	LUA_STACK_MAX = 66000 * 8,
 	PLAN_THREADS = 8,
+	/* Functions read with the stop, and slots looked at for them; what is deeper is read after.
+	 */
+	PLAN_FUNCTIONS = 160,
+	PLAN_SLOTS = 2048,
 };
 
 static void want(struct attach_image *image, uint64_t start, uint64_t end)
@@ -80,7 +85,7 @@ static void plan_known(const struct luastate_plan_context *context, struct attac
 		uint64_t base = regs->r[ATTACH_REG_RDX];
 
 		/* The interpreter's BASE, if it is in this stack, tells how far frames reach. */
-		if (base > end && base - stack < LUA_STACK_MAX && base - end < LUA_STACK_MAX / 8)
+		if (base > end && base <= prediction->threads[i].limit)
 			end = base;
 		want(image, L, L + (uint64_t)vm->layout->lua_State_sizeof);
 		want_lua_stack(image, stack, end);
@@ -156,38 +161,56 @@ static bool plan_headers(const struct luastate_plan_context *context, struct att
 	return more;
 }
 
+/* A coroutine's stack by its copied header: where it begins, and how far frames reach. */
+struct plan_stack {
+	uint64_t G, start, used_end, limit;
+};
+
+static bool read_header(struct attach_image *image, uint64_t thread, struct plan_stack *ret_stack)
+{
+	const struct luastate_layout *layout = &luastate_layouts[0];
+	uint64_t rdx = attach_image_registers(image)->r[ATTACH_REG_RDX];
+	size_t len;
+	const uint8_t *L = attach_image_peek(image, remote_addr_make(thread),
+					     (size_t)layout->lua_State_sizeof, &len);
+
+	if (!L || len < (size_t)layout->lua_State_sizeof ||
+	    L[layout->GCobj_gct] != layout->gct_thread)
+		return false;
+	*ret_stack = (struct plan_stack){
+		.G = state_u64(L, layout->lua_State_glref),
+		.start = state_u64(L, layout->lua_State_stack),
+		.used_end = state_u64(L, layout->lua_State_base),
+		.limit = state_u64(L, layout->lua_State_maxstack),
+	};
+	if (ret_stack->limit - ret_stack->start > LUA_STACK_MAX ||
+	    ret_stack->used_end - ret_stack->start > LUA_STACK_MAX)
+		return false;
+	if (rdx > ret_stack->used_end && rdx <= ret_stack->limit)
+		ret_stack->used_end = rdx;
+	return true;
+}
+
 /* The Lua stack of one coroutine whose header is there, if it is not covered yet. */
 static bool plan_stack(const struct luastate_plan_context *context, struct attach_image *image,
 		       uint64_t thread)
 {
-	const struct luastate_layout *layout = &luastate_layouts[0];
-	uint64_t rdx = attach_image_registers(image)->r[ATTACH_REG_RDX];
-	uint64_t stack, base, maxstack, end, G;
-	const uint8_t *L;
+	struct plan_stack stack;
 	size_t len;
 
-	L = attach_image_peek(image, remote_addr_make(thread), (size_t)layout->lua_State_sizeof,
-			      &len);
-	if (!L || len < (size_t)layout->lua_State_sizeof ||
-	    L[layout->GCobj_gct] != layout->gct_thread)
+	if (!read_header(image, thread, &stack))
 		return false;
-	G = state_u64(L, layout->lua_State_glref);
-	stack = state_u64(L, layout->lua_State_stack);
-	base = state_u64(L, layout->lua_State_base);
-	maxstack = state_u64(L, layout->lua_State_maxstack);
-	if (maxstack - stack > LUA_STACK_MAX || base - stack > LUA_STACK_MAX)
-		return false;
-	end = base;
-	if (rdx > end && rdx - stack <= maxstack - stack)
-		end = rdx;
-	if (is_predicted(context->prediction, thread, stack)) {
-		attach_image_peek(image, remote_addr_make(stack), end - stack, &len);
-		if (len >= end - stack)
+	if (is_predicted(context->prediction, thread, stack.start)) {
+		attach_image_peek(image, remote_addr_make(stack.start),
+				  stack.used_end - stack.start, &len);
+		if (len >= stack.used_end - stack.start)
 			return false;
 	}
-	want_lua_stack(image, stack, end + LUA_SLACK < maxstack ? end + LUA_SLACK : end);
-	if (G != context->prediction->G && state_vm_by_G(context->state, G))
-		want(image, G, G + (uint64_t)layout->global_State_sizeof);
+	want_lua_stack(image, stack.start,
+		       stack.used_end + LUA_SLACK < stack.limit ? stack.used_end + LUA_SLACK
+								: stack.used_end);
+	if (stack.G != context->prediction->G && state_vm_by_G(context->state, stack.G))
+		want(image, stack.G, stack.G + (uint64_t)luastate_layouts[0].global_State_sizeof);
 	return true;
 }
 
@@ -202,22 +225,79 @@ static bool plan_stacks(const struct luastate_plan_context *context, struct atta
 	return more;
 }
 
+/* A slot that holds a function, and behind it what can be a frame link: a bytecode address, or a
+ * distance with a type. Values of a program look different, but for zero. */
+static bool is_frame(uint64_t slot, uint64_t link)
+{
+	if (state_tag(slot) != luastate_layouts[0].tag_func)
+		return false;
+	return (link & 3) == 0 ? state_is_pointer(link) : link < LUA_STACK_MAX;
+}
+
+/* Functions already asked for; recursion repeats few of them. */
+struct wanted {
+	uint64_t items[PLAN_FUNCTIONS];
+	unsigned count;
+};
+
+static void want_function(struct attach_image *image, struct wanted *wanted, uint64_t function)
+{
+	if (wanted->count == PLAN_FUNCTIONS || !state_is_pointer(function) || function % 8 != 0)
+		return;
+	for (unsigned i = wanted->count; i > 0 && i + 16 > wanted->count; i--)
+		if (wanted->items[i - 1] == function)
+			return;
+	wanted->items[wanted->count++] = function;
+	want(image, function, function + (uint64_t)luastate_layouts[0].GCfunc_header);
+}
+
+/* Closures on the stack may be garbage a moment after the thread runs on, so they are read with it.
+ * From the leaf's end, as deep frames live longer. */
+static void plan_functions_of(struct attach_image *image, struct wanted *wanted, uint64_t thread)
+{
+	struct plan_stack stack;
+	const uint8_t *words;
+	uint64_t slot, link;
+	size_t len;
+
+	if (!read_header(image, thread, &stack))
+		return;
+	words = attach_image_peek(image, remote_addr_make(stack.start),
+				  stack.used_end - stack.start, &len);
+	if (!words)
+		return;
+	for (size_t i = len / 8, looked = 0; i >= 2 && looked < PLAN_SLOTS; i--, looked++) {
+		memcpy(&link, words + 8 * (i - 1), 8);
+		memcpy(&slot, words + 8 * (i - 2), 8);
+		if (is_frame(slot, link))
+			want_function(image, wanted, state_object(slot));
+	}
+}
+
+static void plan_functions(const struct luastate_plan_context *context, struct attach_image *image)
+{
+	uint64_t threads[PLAN_THREADS];
+	unsigned count = collect_threads(context, image, threads);
+	struct wanted wanted;
+
+	wanted.count = 0;
+	for (unsigned i = 0; i < count; i++)
+		plan_functions_of(image, &wanted, threads[i]);
+}
+
+/* Each step needs what the one before it asked for; a step without wishes costs no round. */
 bool luastate_plan(void *context, struct attach_image *image, unsigned round)
 {
-	switch (round) {
-	case 0:
+	if (round == 0) {
 		plan_known(context, image);
 		return true;
-	case 1:
-		if (plan_headers(context, image))
-			return true;
-		/* No new header to wait for. */
-		plan_stacks(context, image);
-		return false;
-	default:
-		plan_stacks(context, image);
-		return false;
 	}
+	if (round < 2 && plan_headers(context, image))
+		return true;
+	if (round < 3 && plan_stacks(context, image))
+		return true;
+	plan_functions(context, image);
+	return false;
 }
 
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
@@ -253,6 +333,8 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		prediction->threads[prediction->thread_count].L = cframes[i].L;
 		prediction->threads[prediction->thread_count].stack = stack;
 		prediction->threads[prediction->thread_count].used_end = base + LUA_SLACK;
+		prediction->threads[prediction->thread_count].limit =
+			state_u64(L, vm->layout->lua_State_maxstack);
 		prediction->thread_count++;
 	}
 }

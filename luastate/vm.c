@@ -33,9 +33,22 @@ void luastate_destroy(struct luastate *state)
 	free(state);
 }
 
-void luastate_begin_sample(struct luastate *state)
+/* Prove the known VMs again, so that an image holds what the proof needs. */
+static void find_again(struct luastate *state, const struct attach_reader *reader)
+{
+	size_t count = state->vm_count;
+	struct failure why;
+
+	state->vm_count = 0;
+	for (size_t i = 0; i < count; i++)
+		luastate_vm_of(state, reader, state->vms[i].main_thread, &why);
+}
+
+void luastate_begin_sample(struct luastate *state, const struct attach_reader *reader)
 {
 	state->serial++;
+	if (state->thorough)
+		find_again(state, reader);
 	/* Here nothing of an earlier sample is referred to any more. */
 	if (HASH_COUNT(state->protos) > STATE_FUNCTIONS_MAX)
 		state_free_protos(state);

@@ -1,0 +1,27 @@
+-- burn_heavy does three times the work of burn_light, and both clock themselves.
+jit.off()
+local clock = os.clock
+local spent = { heavy = 0, light = 0 }
+function burn_heavy(n)
+  local x = 0.5
+  for i = 1, 3 * n do x = (x * x + i) % 1000.25 end
+  return x
+end
+function burn_light(n)
+  local x = 0.5
+  for i = 1, n do x = (x * x + i) % 1000.25 end
+  return x
+end
+local function burn_round(n)
+  local t0 = clock()
+  burn_heavy(n)
+  local t1 = clock()
+  burn_light(n)
+  local t2 = clock()
+  spent.heavy = spent.heavy + (t1 - t0)
+  spent.light = spent.light + (t2 - t1)
+end
+io.write("ready\n") io.flush()
+local stop = os.time() + tonumber(arg[1])
+while os.time() < stop do burn_round(20000) end
+io.write(string.format("TRUTH %.3f\n", 100 * spent.heavy / (spent.heavy + spent.light)))
