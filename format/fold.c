@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/fold.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** A chunk name can be a whole program; labels show its start. */
+#define CHUNK_SHOWN_MAX 256
+
+/** Longer than names that people can read; keeps hostile ones from filling a disk. */
+#define NAME_SHOWN_MAX 4096
+
+/** Chain of a sample without any frame. */
+#define NO_STACK "[no stack]"
+
+struct builder {
+	struct fold *fold;
+	const struct format_profile *profile;
+	enum format_lines lines;
+	struct format_addrmap frames; /* Function << 32 | line to label. */
+	struct format_intern *keys;   /* Kind and text of a label; same ids as labels. */
+	uint32_t capacity;
+	struct format_text text, place;
+};
+
+const char *fold_kind_name(enum format_kind kind)
+{
+	static const char *const names[FORMAT_KIND_COUNT] = {
+		"native", "Lua", "fast", "C", "trace", "activity",
+	};
+
+	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
+}
+
+/* ---- Labels ----------------------------------------------------------------------------- */
+
+static void add_place(struct format_text *text, const char *chunk, int64_t line)
+{
+	size_t len = strlen(chunk);
+
+	format_text_add_line(text, chunk, len > CHUNK_SHOWN_MAX ? CHUNK_SHOWN_MAX : len);
+	if (len > CHUNK_SHOWN_MAX)
+		format_text_add_string(text, "...");
+	format_text_addf(text, ":%" PRId64, line);
+}
+
+static void add_name(struct format_text *text, const char *name)
+{
+	format_text_add_line(text, name, strnlen(name, NAME_SHOWN_MAX));
+}
+
+/** Write the frame's label and place into the builder's texts. */
+static void describe(struct builder *builder, const struct format_function *function, uint32_t line)
+{
+	struct format_text *text = &builder->text, *place = &builder->place;
+
+	format_text_clear(text);
+	format_text_clear(place);
+	if (function->kind == FORMAT_KIND_LUA)
+		add_place(place, function->source ? function->source : "?",
+			  builder->lines == FORMAT_LINES_FUNCTION ? function->first_line : line);
+	else if (function->kind == FORMAT_KIND_TRACE && function->source)
+		add_place(place, function->source, function->first_line);
+	if (function->kind == FORMAT_KIND_TRACE)
+		format_text_addf(text, "[trace %" PRIu64 "%s%s]", function->address,
+				 place->len ? " " : "", place->len ? place->bytes : "");
+	else if (function->kind == FORMAT_KIND_LUA && !function->name)
+		format_text_add(text, place->bytes, place->len);
+	else
+		add_name(text, function->name ? function->name : "?");
+	if (function->kind == FORMAT_KIND_LUA && function->name && !place->broken)
+		format_text_addf(text, " (%s)", place->bytes);
+}
+
+static int append_label(struct builder *builder, const struct format_function *function,
+			struct failure *why)
+{
+	struct fold *fold = builder->fold;
+	struct fold_label label = { .kind = function->kind, .name = function->name };
+
+	if (fold->label_count == builder->capacity) {
+		uint32_t capacity = builder->capacity ? 2 * builder->capacity : 64;
+		void *labels = reallocarray(fold->labels, capacity, sizeof(*fold->labels));
+
+		if (!labels)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the labels");
+		fold->labels = labels;
+		builder->capacity = capacity;
+	}
+	label.owned_text = strdup(builder->text.bytes);
+	label.owned_place = builder->place.len ? strdup(builder->place.bytes) : NULL;
+	label.text = label.owned_text;
+	label.place = label.owned_place;
+	if (!label.text || (builder->place.len && !label.place)) {
+		free(label.owned_text);
+		free(label.owned_place);
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the labels");
+	}
+	fold->labels[fold->label_count++] = label;
+	return 0;
+}
+
+static int put_label(struct builder *builder, const struct format_function *function, uint32_t line,
+		     uint32_t *ret_label, struct failure *why)
+{
+	size_t text_len;
+	const char *string;
+	uint32_t id;
+
+	describe(builder, function, line);
+	text_len = builder->text.len;
+	/* The kind stands behind the text only while the key is looked up. */
+	format_text_addf(&builder->text, "%d", (int)function->kind);
+	if (format_text_take(&builder->text, &string, why) ||
+	    format_text_take(&builder->place, &string, why) ||
+	    format_intern_put(builder->keys, builder->text.bytes, builder->text.len, &id, why))
+		return -1;
+	builder->text.bytes[text_len] = '\0';
+	if (id == builder->fold->label_count && append_label(builder, function, why))
+		return -1;
+	*ret_label = id;
+	return 0;
+}
+
+static int label_of(struct builder *builder, struct profile_frame frame, uint32_t *ret_label,
+		    struct failure *why)
+{
+	uint64_t key = (uint64_t)frame.function << 32 | frame.line, present;
+
+	if (format_addrmap_get(&builder->frames, key, &present)) {
+		*ret_label = (uint32_t)present;
+		return 0;
+	}
+	if (put_label(builder, format_functions_get(builder->profile->functions, frame.function),
+		      frame.line, ret_label, why))
+		return -1;
+	return format_addrmap_set(&builder->frames, key, *ret_label, why);
+}
+
+/* ---- Chains ----------------------------------------------------------------------------- */
+
+/** Labels of all chains together; one for a chain without frames. */
+static size_t count_labels(const struct format_profile *profile)
+{
+	uint32_t chains = format_intern_count(profile->chains);
+	size_t total = 0, len;
+
+	for (uint32_t i = 0; i < chains; i++) {
+		profile_chain(profile, i, &len);
+		total += len ? len : 1;
+	}
+	return total;
+}
+
+static int fill_chain(struct builder *builder, uint32_t index, uint32_t *labels, size_t *ret_len,
+		      struct failure *why)
+{
+	static const struct format_function nothing = {
+		.kind = FORMAT_KIND_PSEUDO,
+		.name = NO_STACK,
+	};
+	const struct profile_frame *frames = profile_chain(builder->profile, index, ret_len);
+
+	for (size_t i = 0; i < *ret_len; i++)
+		if (label_of(builder, frames[i], &labels[i], why))
+			return -1;
+	if (*ret_len > 0)
+		return 0;
+	*ret_len = 1;
+	return put_label(builder, &nothing, 0, &labels[0], why);
+}
+
+static int fill_chains(struct builder *builder, struct failure *why)
+{
+	struct fold *fold = builder->fold;
+	size_t next = 0, len;
+
+	for (uint32_t i = 0; i < fold->chain_count; i++) {
+		if (fill_chain(builder, i, fold->pool + next, &len, why))
+			return -1;
+		fold->chains[i] = (struct fold_chain){
+			.labels = fold->pool + next,
+			.len = (uint32_t)len,
+			.count = builder->profile->counts[i],
+		};
+		next += len;
+	}
+	return 0;
+}
+
+/* ---- Order ------------------------------------------------------------------------------ */
+
+static int compare_labels(const void *left, const void *right, void *context)
+{
+	const struct fold_label *labels = context;
+	const struct fold_label *a = &labels[*(const uint32_t *)left];
+	const struct fold_label *b = &labels[*(const uint32_t *)right];
+	int order = strcmp(a->text, b->text);
+
+	return order ? order : (int)a->kind - (int)b->kind;
+}
+
+/** Renumber the labels in the order of their texts. */
+static int sort_labels(struct fold *fold, size_t pool_len, struct failure *why)
+{
+	uint32_t *order = calloc((size_t)fold->label_count + 1, sizeof(*order));
+	uint32_t *rank = calloc((size_t)fold->label_count + 1, sizeof(*rank));
+	struct fold_label *sorted = calloc((size_t)fold->label_count + 1, sizeof(*sorted));
+
+	if (!order || !rank || !sorted) {
+		free(order);
+		free(rank);
+		free(sorted);
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sort the labels");
+	}
+	for (uint32_t i = 0; i < fold->label_count; i++)
+		order[i] = i;
+	qsort_r(order, fold->label_count, sizeof(*order), compare_labels, fold->labels);
+	for (uint32_t i = 0; i < fold->label_count; i++) {
+		rank[order[i]] = i;
+		sorted[i] = fold->labels[order[i]];
+	}
+	for (size_t i = 0; i < pool_len; i++)
+		fold->pool[i] = rank[fold->pool[i]];
+	free(fold->labels);
+	fold->labels = sorted;
+	free(order);
+	free(rank);
+	return 0;
+}
+
+static int compare_chains(const void *left, const void *right)
+{
+	const struct fold_chain *a = left, *b = right;
+	uint32_t shorter = a->len < b->len ? a->len : b->len;
+
+	for (uint32_t i = 0; i < shorter; i++)
+		if (a->labels[i] != b->labels[i])
+			return a->labels[i] < b->labels[i] ? -1 : 1;
+	return a->len == b->len ? 0 : a->len < b->len ? -1 : 1;
+}
+
+/** Sort the chains and make one of equal neighbours. */
+static void sort_chains(struct fold *fold)
+{
+	uint32_t kept = 0;
+
+	if (fold->chain_count == 0)
+		return;
+	qsort(fold->chains, fold->chain_count, sizeof(*fold->chains), compare_chains);
+	for (uint32_t i = 1; i < fold->chain_count; i++) {
+		if (compare_chains(&fold->chains[kept], &fold->chains[i]) == 0)
+			fold->chains[kept].count += fold->chains[i].count;
+		else
+			fold->chains[++kept] = fold->chains[i];
+	}
+	fold->chain_count = kept + 1;
+}
+
+static int build(struct builder *builder, struct failure *why)
+{
+	struct fold *fold = builder->fold;
+	size_t pool_len = count_labels(builder->profile);
+
+	fold->samples = builder->profile->samples;
+	fold->chain_count = format_intern_count(builder->profile->chains);
+	fold->chains = calloc((size_t)fold->chain_count + 1, sizeof(*fold->chains));
+	fold->pool = calloc(pool_len + 1, sizeof(*fold->pool));
+	builder->keys = format_intern_create();
+	if (!fold->chains || !fold->pool || !builder->keys)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
+	if (fill_chains(builder, why) || sort_labels(fold, pool_len, why))
+		return -1;
+	sort_chains(fold);
+	return 0;
+}
+
+int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
+	      struct failure *why)
+{
+	struct builder builder = { .fold = fold, .profile = profile, .lines = lines };
+	int result;
+
+	memset(fold, 0, sizeof(*fold));
+	result = build(&builder, why);
+	format_addrmap_deinit(&builder.frames);
+	format_intern_destroy(builder.keys);
+	format_text_deinit(&builder.text);
+	format_text_deinit(&builder.place);
+	if (result)
+		fold_deinit(fold);
+	return result;
+}
+
+void fold_deinit(struct fold *fold)
+{
+	for (uint32_t i = 0; i < fold->label_count; i++) {
+		free(fold->labels[i].owned_text);
+		free(fold->labels[i].owned_place);
+	}
+	free(fold->labels);
+	free(fold->chains);
+	free(fold->pool);
+	memset(fold, 0, sizeof(*fold));
+}

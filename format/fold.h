@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_FOLD_H
+#define FORMAT_FOLD_H
+
+#include "format/profile.h"
+
+/** What a frame is called in reports. Frames with equal text and kind are one label. */
+struct fold_label {
+	const char *text; /**< "main", "burn (@burn.lua:12)", "@burn.lua:12", "[gc]". */
+	enum format_kind kind;
+	const char *name;  /**< Function's name, or NULL. */
+	const char *place; /**< "@burn.lua:12", or NULL. */
+	char *owned_text, *owned_place;
+};
+
+/** A chain of labels, root first. */
+struct fold_chain {
+	const uint32_t *labels;
+	uint32_t len;
+	uint64_t count;
+};
+
+/** A sysprof profile as reports show it: labels sorted by text, chains sorted by their labels. */
+struct fold {
+	struct fold_label *labels;
+	uint32_t label_count;
+	struct fold_chain *chains;
+	uint32_t chain_count;
+	uint64_t samples;
+	uint32_t *pool; /* All chains' labels. */
+};
+
+/** @param lines LINE or FUNCTION. */
+int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
+	      struct failure *why);
+void fold_deinit(struct fold *fold);
+
+/** Name of a kind for people: "native", "Lua", … */
+const char *fold_kind_name(enum format_kind kind);
+
+#endif

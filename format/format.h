@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_FORMAT_H
+#define FORMAT_FORMAT_H
+
+/*
+ * Profiles as values and as bytes.
+ *
+ * This module sees finished samples only: it knows neither processes nor LuaJIT's structures.
+ * Nothing here runs while a target is stopped.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "attach/failure.h"
+
+/* ---- The sample ------------------------------------------------------------------------- */
+
+/**
+ * What the VM was doing, in the numbering of a sysprof stream's sample header.
+ * Source: tarantool/luajit b52fe979, src/lj_obj.h (LJ_VMST_*) and src/lj_sysprof.h.
+ * Mainline's single state C is FORMAT_STATE_CFUNC; its INTERP stays FORMAT_STATE_INTERP.
+ */
+enum format_state {
+	FORMAT_STATE_INTERP = 0,
+	FORMAT_STATE_LFUNC = 1,
+	FORMAT_STATE_FFUNC = 2,
+	FORMAT_STATE_CFUNC = 3,
+	FORMAT_STATE_GC = 4,
+	FORMAT_STATE_EXIT = 5,
+	FORMAT_STATE_RECORD = 6,
+	FORMAT_STATE_OPT = 7,
+	FORMAT_STATE_ASM = 8,
+	FORMAT_STATE_TRACE = 9,
+	FORMAT_STATE_COUNT = 10,
+};
+
+/** Upper-case name of a state as the reference's counters spell it ("INTERP", …, "TRACE"). */
+const char *format_state_name(enum format_state state);
+
+/** What kind of code a function is. */
+enum format_kind {
+	FORMAT_KIND_NATIVE = 0, /**< Machine code that is no Lua C function. */
+	FORMAT_KIND_LUA,	/**< Lua function in bytecode. */
+	FORMAT_KIND_FAST,	/**< Function of LuaJIT's built-in libraries. */
+	FORMAT_KIND_CFUNC,	/**< lua_CFunction of an application or module. */
+	FORMAT_KIND_TRACE,	/**< Compiled trace. */
+	FORMAT_KIND_PSEUDO,	/**< Not code but an activity, such as "[gc]". */
+	FORMAT_KIND_COUNT,
+};
+
+/**
+ * A function that frames refer to by its id. All strings are borrowed for the call only.
+ *
+ *  kind     address                    name                          source      first_line
+ *  NATIVE   start of the function      symbol, or "module+0xOFFSET"  module      0
+ *  LUA      the prototype (GCproto)    from a call site, or NULL     chunk name  as in GCproto
+ *  FAST     a unique code address      "string.gsub"                 NULL        0
+ *  CFUNC    the lua_CFunction          symbol or table name          NULL        0
+ *  TRACE    the trace number           NULL                          chunk name  start line
+ *  PSEUDO   0                          "[gc]"                        NULL        0
+ *
+ * A chunk name is as the VM stores it ("@file.lua", "=name", or source text). first_line is -1 for
+ * built-in functions in bytecode and 0 for a main chunk.
+ */
+struct format_function {
+	enum format_kind kind;
+	uint64_t address;
+	const char *name;
+	const char *source;
+	int64_t first_line;
+};
+
+/** One frame of a sample. */
+struct format_frame {
+	uint64_t address;  /**< NATIVE: the pc; LUA: address of the current bytecode; else as in
+				the function. */
+	uint32_t function; /**< Id given by format_functions_add(). */
+	uint32_t line;	   /**< Current line; 0 where there is none. */
+	bool approximate;  /**< The frame is near the truth, not proven. */
+};
+
+/**
+ * One call chain. `frames` run from leaf to root and are borrowed.
+ * `trace` is the number of the running trace where state is FORMAT_STATE_TRACE.
+ */
+struct format_sample {
+	uint64_t time_ns; /**< CLOCK_MONOTONIC. */
+	int32_t pid, tid;
+	enum format_state state; /**< The VM's true state. */
+	uint32_t trace;
+	uint32_t weight; /**< Ticks that this sample stands for; 1 unless ticks were merged. */
+	bool full;	 /**< The chain reaches from the leaf to the thread's first function. */
+	const struct format_frame *frames;
+	uint32_t frame_count;
+};
+
+/* ---- Function table --------------------------------------------------------------------- */
+
+/** Functions by id, in the order of their first appearance. Owns copies of all strings. */
+struct format_functions;
+
+struct format_functions *format_functions_create(void);
+void format_functions_destroy(struct format_functions *functions);
+
+/** Store a copy of @p function under the next id (0, 1, …). No search for equals.
+ *  @return 0, or -1 with FAILURE_NO_MEMORY or FAILURE_LIMIT. */
+int format_functions_add(struct format_functions *functions, const struct format_function *function,
+			 uint32_t *ret_id, struct failure *why);
+
+/** @return The function, borrowed until the table is destroyed; NULL for an unknown id. */
+const struct format_function *format_functions_get(const struct format_functions *functions,
+						   uint32_t id);
+uint32_t format_functions_count(const struct format_functions *functions);
+
+/* ---- Sinks: where bytes of a profile go ------------------------------------------------- */
+
+/**
+ * Output file whose content is readable after every commit, whatever ends the writer.
+ *
+ * Bytes are buffered; a commit writes them with a trailer behind (the format's end mark). On a
+ * regular file the new bytes are put behind the old trailer's first byte before that byte itself is
+ * replaced, so that at any instant the file is a complete profile. A full disk leaves the last
+ * committed state. On pipes and devices bytes are written in order and the trailer only at close.
+ */
+struct format_sink;
+
+/** Take over @p fd (closed by format_sink_destroy()). */
+int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *why);
+void format_sink_destroy(struct format_sink *sink);
+int format_sink_put(struct format_sink *sink, const void *bytes, size_t len, struct failure *why);
+/** @param final Also write the trailer where it was held back. */
+int format_sink_commit(struct format_sink *sink, const void *trailer, size_t len, bool final,
+		       struct failure *why);
+/** Bytes committed so far, trailer included. */
+uint64_t format_sink_bytes(const struct format_sink *sink);
+
+/* ---- Writers ---------------------------------------------------------------------------- */
+
+/** How much detail of a chain a writer keeps. */
+struct format_options {
+	bool first_lines; /**< Guest frames carry the function's first line, not the current. */
+};
+
+/** One output format of the recorder. `self` is what open() returned. */
+struct format_writer_ops {
+	const char *name;	 /**< As typed by the user, "sysprof". */
+	const char *description; /**< One line for --help. */
+	/** @param functions Borrowed until close; grows while samples arrive. */
+	int (*open)(struct format_sink *sink, const struct format_functions *functions,
+		    const struct format_options *options, void **ret_self, struct failure *why);
+	int (*sample)(void *self, const struct format_sample *sample, struct failure *why);
+	/** Make everything so far readable. */
+	int (*commit)(void *self, bool final, struct failure *why);
+	void (*close)(void *self);
+};
+
+/** All output formats, ended by a NULL entry. */
+extern const struct format_writer_ops *const format_writers[];
+const struct format_writer_ops *format_writer_find(const char *name);
+
+/* ---- Streams, record by record ---------------------------------------------------------- */
+
+enum format_stream_kind { FORMAT_STREAM_SYSPROF, FORMAT_STREAM_MEMPROF };
+
+/** One frame of a Lua stack in a sysprof stream. */
+struct format_lua_frame {
+	uint8_t kind;	  /**< 1 Lua, 2 C, 3 fast function. */
+	uint64_t address; /**< Prototype, C function, or fast-function id. */
+	uint64_t line;	  /**< Kind 1 only. */
+};
+
+/** One sysprof sample as it lies in the stream, both stacks leaf first. */
+struct format_raw_sample {
+	enum format_state state;
+	uint64_t trace, trace_proto, trace_line; /**< State TRACE only. */
+	const struct format_lua_frame *lua;
+	size_t lua_count;
+	const uint64_t *host;
+	size_t host_count;
+};
+
+/** One memprof event. */
+struct format_raw_event {
+	uint8_t kind;	  /**< 1 alloc, 2 free, 3 realloc. */
+	uint8_t source;	  /**< 1 internal, 2 Lua function, 3 C function, 4 trace. */
+	uint64_t address; /**< Prototype, C function or trace number. */
+	uint64_t line;	  /**< Source 2 only. */
+	uint64_t old_address, old_size, new_address, new_size;
+};
+
+/** Symbol records; strings are borrowed for the call and not terminated. */
+struct format_symbol {
+	enum { FORMAT_SYMBOL_LUA, FORMAT_SYMBOL_C, FORMAT_SYMBOL_TRACE } kind;
+	uint64_t address; /**< Prototype, C address; for a trace its start prototype. */
+	uint64_t trace;	  /**< Trace number. */
+	uint64_t line;	  /**< First line (Lua), start line (trace). */
+	const char *name; /**< Chunk name or C symbol. */
+	size_t name_len;
+};
+
+/** What a reader calls for each record in stream order; NULL members are skipped.
+ *  A callback that returns non-zero ends the reading with that value's failure. */
+struct format_visitor {
+	int (*symbol)(void *context, const struct format_symbol *symbol, struct failure *why);
+	int (*sample)(void *context, const struct format_raw_sample *sample, struct failure *why);
+	int (*event)(void *context, const struct format_raw_event *event, struct failure *why);
+};
+
+/**
+ * Read one whole stream (symtab and its sysprof or memprof part).
+ * @param why On failure FAILURE_INVALID with the byte offset in `address`, or FAILURE_SYSTEM.
+ */
+int format_read_stream(FILE *file, const struct format_visitor *visitor, void *context,
+		       enum format_stream_kind *ret_kind, struct failure *why);
+
+/** The same over bytes in memory. */
+int format_read_bytes(const void *bytes, size_t len, const struct format_visitor *visitor,
+		      void *context, enum format_stream_kind *ret_kind, struct failure *why);
+
+/** Record-level writers: append one record's bytes to the sink. */
+int format_put_prologue(struct format_sink *sink, enum format_stream_kind kind,
+			struct failure *why);
+int format_put_symtab_prologue(struct format_sink *sink, struct failure *why);
+int format_put_symtab_symbol(struct format_sink *sink, const struct format_symbol *symbol,
+			     struct failure *why);
+int format_put_symtab_end(struct format_sink *sink, struct failure *why);
+int format_put_symbol(struct format_sink *sink, const struct format_symbol *symbol,
+		      struct failure *why);
+int format_put_sample(struct format_sink *sink, const struct format_raw_sample *sample,
+		      struct failure *why);
+/** For memprof: a symbol update and an event. */
+int format_put_event_symbol(struct format_sink *sink, const struct format_symbol *symbol,
+			    struct failure *why);
+int format_put_event(struct format_sink *sink, const struct format_raw_event *event,
+		     struct failure *why);
+
+/**
+ * Describe why @p file could not be read, in one line such as "FILE: truncated item at byte 1234".
+ * @param ret_text Always terminated; at most @p len bytes are written.
+ */
+void format_describe_failure(const struct failure *why, const char *file, char *ret_text,
+			     size_t len);
+
+/* ---- Profiles: a stream summed up ------------------------------------------------------- */
+
+/**
+ * Distinct call chains with their counts (sysprof), or allocations by location (memprof). Memory is
+ * bounded by the distinct functions, chains and locations, not by the length of the stream.
+ */
+struct format_profile;
+
+/** Read a whole stream. @param why As of format_read_stream(), or FAILURE_NO_MEMORY. */
+int format_profile_read(FILE *file, struct format_profile **ret_profile, struct failure *why);
+void format_profile_destroy(struct format_profile *profile);
+enum format_stream_kind format_profile_kind(const struct format_profile *profile);
+
+/** Which Lua frames count as the same. */
+enum format_lines {
+	FORMAT_LINES_DEFAULT, /**< The report's own choice. */
+	FORMAT_LINES_LINE,    /**< Those on the same line of the same function. */
+	FORMAT_LINES_FUNCTION /**< Those of the same function; shown with its first line. */
+};
+
+struct format_report_options {
+	const char *title; /**< May be NULL. */
+	enum format_lines lines;
+};
+
+/** One report of a profile. */
+struct format_report_ops {
+	const char *name;	 /**< As typed by the user, "folded". */
+	const char *description; /**< One line for --help. */
+	/** @return 0, or -1: FAILURE_NOT_FOUND where the report needs a sysprof stream,
+	 *	    FAILURE_NO_MEMORY. Errors of @p file are left to the caller's ferror(). */
+	int (*print)(const struct format_profile *profile,
+		     const struct format_report_options *options, FILE *file, struct failure *why);
+};
+
+/** All reports, ended by a NULL entry. */
+extern const struct format_report_ops *const format_reports[];
+const struct format_report_ops *format_report_find(const char *name);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/ffnames.h"
+#include "format/merge.h"
+#include "format/names.h"
+#include "format/profile.h"
+#include "format/stream.h"
+
+/** Host addresses remembered between symbol records; more are resolved again. */
+#define CACHE_MAX 65536
+
+/** In the cache: the frame is our inserted trigger, to be left out. */
+#define CACHE_SKIP UINT64_MAX
+
+struct loader {
+	struct format_profile *profile;
+	struct symtab symtab;
+	struct merge merge;
+	struct profile_frame *frames;
+	size_t capacity;
+	struct format_text name;
+	struct format_addrmap cache; /* Host address to function << 32 | line. */
+	size_t cache_count;
+	uint64_t cache_generation;
+};
+
+/* ---- Functions -------------------------------------------------------------------------- */
+
+static int64_t signed_line(uint64_t line)
+{
+	if (line == UINT64_MAX)
+		return -1;
+	return line > INT32_MAX ? INT32_MAX : (int64_t)line;
+}
+
+static uint32_t frame_line(int64_t line)
+{
+	return line < 0 ? 0 : (uint32_t)(line > INT32_MAX ? INT32_MAX : line);
+}
+
+/** The Lua function with prototype @p proto at @p address; its name is the C symbol there. */
+static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint64_t address,
+		   uint32_t *ret_id, struct failure *why)
+{
+	struct format_function function = {
+		.kind = FORMAT_KIND_LUA,
+		.address = address,
+		.source = symtab_string(&loader->symtab, proto->chunk, NULL),
+		.first_line = signed_line(proto->line),
+	};
+	size_t len;
+
+	function.name = symtab_find_native_at(&loader->symtab, address, &len);
+	return profile_add_function(loader->profile, &function, ret_id, why);
+}
+
+/** A function whose name is not terminated, or has no other fields. */
+static int add_named(struct loader *loader, struct format_function function, const char *name,
+		     size_t len, uint32_t *ret_id, struct failure *why)
+{
+	format_text_clear(&loader->name);
+	format_text_add_line(&loader->name, name, len);
+	if (format_text_take(&loader->name, &function.name, why))
+		return -1;
+	if (function.kind == FORMAT_KIND_TRACE) {
+		function.source = len ? function.name : NULL;
+		function.name = NULL;
+	}
+	return profile_add_function(loader->profile, &function, ret_id, why);
+}
+
+static int add_unknown(struct loader *loader, const char *what, uint64_t number, uint32_t *ret_id,
+		       struct failure *why)
+{
+	struct format_function function = { .kind = FORMAT_KIND_NATIVE };
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s 0x%" PRIx64, what, number);
+	function.name = name;
+	return profile_add_function(loader->profile, &function, ret_id, why);
+}
+
+/** The Lua function that our writer turned into a host frame, if this is one. */
+static const struct symtab_proto *match_lua(const struct loader *loader, uint64_t start,
+					    const char *name, size_t len, uint64_t *ret_address,
+					    int64_t *ret_line)
+{
+	const struct symtab_proto *proto =
+		symtab_find_proto_below(&loader->symtab, start, ret_address);
+	size_t prefix = strlen(NAMES_API_PREFIX), chunk_len;
+	const char *chunk;
+
+	if (!proto || start < NAMES_LOW_END)
+		return NULL;
+	chunk = symtab_string(&loader->symtab, proto->chunk, &chunk_len);
+	if (names_match_lua(name, len, chunk, chunk_len, ret_line))
+		return proto;
+	if (len > prefix && memcmp(name, NAMES_API_PREFIX, prefix) == 0 &&
+	    names_match_lua(name + prefix, len - prefix, chunk, chunk_len, ret_line))
+		return proto;
+	return NULL;
+}
+
+/** Resolve a host address that has a C symbol. @param ret_value As in the cache. */
+static int resolve_symbol(struct loader *loader, uint64_t start, const char *name, size_t len,
+			  uint64_t *ret_value, struct failure *why)
+{
+	struct names_meaning meaning = names_parse_symbol(start, name, len);
+	struct format_function function = { .kind = meaning.kind };
+	const struct symtab_proto *proto;
+	uint64_t address;
+	int64_t line = 0;
+	uint32_t id;
+	int result;
+
+	if (meaning.trigger) {
+		*ret_value = CACHE_SKIP;
+		return 0;
+	}
+	proto = match_lua(loader, start, name, len, &address, &line);
+	if (proto) {
+		result = add_lua(loader, proto, address, &id, why);
+	} else {
+		function.address = meaning.kind == FORMAT_KIND_TRACE ? meaning.trace : start;
+		function.first_line = meaning.line;
+		result = add_named(loader, function, meaning.name, meaning.name_len, &id, why);
+	}
+	if (result == 0)
+		*ret_value = (uint64_t)id << 32 | frame_line(line);
+	return result;
+}
+
+/** Resolve a host address by the reference's rules: prototype, nearest C symbol, nothing. */
+static int resolve_address(struct loader *loader, uint64_t address, uint64_t *ret_value,
+			   struct failure *why)
+{
+	const struct symtab_proto *proto = symtab_find_proto(&loader->symtab, address);
+	uint64_t start;
+	size_t len;
+	const char *name;
+	uint32_t id;
+	int result;
+
+	if (!proto) {
+		name = symtab_find_native(&loader->symtab, address, &start, &len);
+		if (name)
+			return resolve_symbol(loader, start, name, len, ret_value, why);
+		result = add_unknown(loader, "CFUNC", address, &id, why);
+	} else {
+		result = add_lua(loader, proto, address, &id, why);
+	}
+	if (result == 0)
+		*ret_value = (uint64_t)id << 32;
+	return result;
+}
+
+static int resolve_host(struct loader *loader, uint64_t address, uint64_t *ret_value,
+			struct failure *why)
+{
+	if (loader->cache_generation != loader->symtab.generation ||
+	    loader->cache_count >= CACHE_MAX) {
+		format_addrmap_deinit(&loader->cache);
+		loader->cache_count = 0;
+		loader->cache_generation = loader->symtab.generation;
+	}
+	if (format_addrmap_get(&loader->cache, address, ret_value))
+		return 0;
+	if (resolve_address(loader, address, ret_value, why))
+		return -1;
+	loader->cache_count++;
+	return format_addrmap_set(&loader->cache, address, *ret_value, why);
+}
+
+/** Replace a native function that was found through a C frame of the Lua list. */
+static int make_cfunc(struct loader *loader, uint32_t *id, struct failure *why)
+{
+	struct format_function function = *format_functions_get(loader->profile->functions, *id);
+
+	if (function.kind != FORMAT_KIND_NATIVE)
+		return 0;
+	function.kind = FORMAT_KIND_CFUNC;
+	return profile_add_function(loader->profile, &function, id, why);
+}
+
+static int resolve_lua(struct loader *loader, const struct format_lua_frame *lua,
+		       struct profile_frame *ret_frame, struct failure *why)
+{
+	struct format_function function = { .kind = FORMAT_KIND_FAST };
+	uint64_t value;
+
+	ret_frame->line = 0;
+	if (lua->kind == STREAM_FRAME_FAST) {
+		function.name = format_ffname_of(lua->address);
+		if (!function.name)
+			return add_unknown(loader, "fast function", lua->address,
+					   &ret_frame->function, why);
+		return profile_add_function(loader->profile, &function, &ret_frame->function, why);
+	}
+	if (resolve_host(loader, lua->address, &value, why))
+		return -1;
+	if (value == CACHE_SKIP)
+		return add_unknown(loader, "CFUNC", lua->address, &ret_frame->function, why);
+	ret_frame->function = (uint32_t)(value >> 32);
+	if (lua->kind == STREAM_FRAME_CFUNC)
+		return make_cfunc(loader, &ret_frame->function, why);
+	if (symtab_find_proto(&loader->symtab, lua->address))
+		ret_frame->line = frame_line(signed_line(lua->line));
+	return 0;
+}
+
+/* ---- Samples ---------------------------------------------------------------------------- */
+
+static int reserve(struct loader *loader, size_t count, struct failure *why)
+{
+	struct profile_frame *frames;
+
+	if (count <= loader->capacity)
+		return 0;
+	frames = reallocarray(loader->frames, count, sizeof(*frames));
+	if (!frames)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
+	loader->frames = frames;
+	loader->capacity = count;
+	return 0;
+}
+
+static int load_merged(struct loader *loader, const struct format_raw_sample *raw,
+		       size_t *ret_count, struct failure *why)
+{
+	size_t count = 0;
+
+	if (merge_sample(&loader->merge, &loader->symtab, raw, why) ||
+	    reserve(loader, loader->merge.count, why))
+		return -1;
+	for (size_t i = 0; i < loader->merge.count; i++) {
+		struct merge_frame frame = loader->merge.frames[i];
+		uint64_t value;
+
+		if (frame.is_lua) {
+			if (resolve_lua(loader, &raw->lua[frame.index], &loader->frames[count++],
+					why))
+				return -1;
+			continue;
+		}
+		if (resolve_host(loader, raw->host[frame.index], &value, why))
+			return -1;
+		if (value == CACHE_SKIP)
+			continue;
+		loader->frames[count++] =
+			(struct profile_frame){ .function = (uint32_t)(value >> 32),
+						.line = (uint32_t)value };
+	}
+	*ret_count = count;
+	return 0;
+}
+
+/** Without a host stack, as in the reference's leaf mode, the Lua stack is the chain. (The
+ *  reference's merge gives nothing then.) */
+static int load_lua_only(struct loader *loader, const struct format_raw_sample *raw,
+			 size_t *ret_count, struct failure *why)
+{
+	if (reserve(loader, raw->lua_count, why))
+		return -1;
+	for (size_t i = 0; i < raw->lua_count; i++)
+		if (resolve_lua(loader, &raw->lua[raw->lua_count - 1 - i], &loader->frames[i], why))
+			return -1;
+	*ret_count = raw->lua_count;
+	return 0;
+}
+
+/** A trace sample is a chain of one frame, the trace. */
+static int load_trace(struct loader *loader, const struct format_raw_sample *raw, size_t *ret_count,
+		      struct failure *why)
+{
+	const struct symtab_trace *trace = symtab_find_trace(&loader->symtab, raw->trace);
+	const struct symtab_proto *proto =
+		symtab_find_proto(&loader->symtab, trace ? trace->proto : raw->trace_proto);
+	struct format_function function = { .kind = FORMAT_KIND_TRACE, .address = raw->trace };
+	const char *chunk = "";
+	size_t len = 0;
+
+	if (proto) {
+		chunk = symtab_string(&loader->symtab, proto->chunk, &len);
+		function.first_line = signed_line(trace ? trace->line : raw->trace_line);
+	}
+	if (reserve(loader, 1, why) ||
+	    add_named(loader, function, chunk, len, &loader->frames[0].function, why))
+		return -1;
+	loader->frames[0].line = 0;
+	*ret_count = 1;
+	return 0;
+}
+
+/**
+ * The VM's true state. Our writer has to file a sample with Lua frames under a state that allows
+ * them, and shows what else the VM did as the chain's leaf. Other writers have no such leaves.
+ */
+static enum format_state state_of(const struct loader *loader, const struct format_raw_sample *raw,
+				  size_t count)
+{
+	static const struct {
+		const char *name;
+		enum format_state state;
+	} activities[] = {
+		{ "[gc]", FORMAT_STATE_GC },
+		{ "[jit exit]", FORMAT_STATE_EXIT },
+		{ "[jit record]", FORMAT_STATE_RECORD },
+		{ "[jit opt]", FORMAT_STATE_OPT },
+		{ "[jit asm]", FORMAT_STATE_ASM },
+	};
+	const struct format_function *leaf;
+
+	if (count == 0)
+		return raw->state;
+	leaf = format_functions_get(loader->profile->functions, loader->frames[count - 1].function);
+	if (leaf->kind == FORMAT_KIND_TRACE)
+		return FORMAT_STATE_TRACE;
+	if (leaf->kind != FORMAT_KIND_PSEUDO)
+		return raw->state;
+	for (size_t i = 0; i < sizeof(activities) / sizeof(activities[0]); i++)
+		if (strcmp(leaf->name, activities[i].name) == 0)
+			return activities[i].state;
+	return raw->state;
+}
+
+static int on_sample(void *context, const struct format_raw_sample *raw, struct failure *why)
+{
+	struct loader *loader = context;
+	size_t count;
+	int result;
+
+	if (raw->state == FORMAT_STATE_TRACE)
+		result = load_trace(loader, raw, &count, why);
+	else if (raw->host_count == 0)
+		result = load_lua_only(loader, raw, &count, why);
+	else
+		result = load_merged(loader, raw, &count, why);
+	if (result)
+		return -1;
+	loader->profile->states[state_of(loader, raw, count)]++;
+	return profile_add_chain(loader->profile, loader->frames, count, 1, why);
+}
+
+static int on_symbol(void *context, const struct format_symbol *symbol, struct failure *why)
+{
+	struct loader *loader = context;
+
+	if (symtab_add(&loader->symtab, symbol, why))
+		return -1;
+	return reference_aliases_add(&loader->profile->heap.aliases, symbol, why);
+}
+
+static int on_event(void *context, const struct format_raw_event *event, struct failure *why)
+{
+	struct loader *loader = context;
+
+	return heap_add_event(&loader->profile->heap, &loader->symtab, event, why);
+}
+
+/* ---- Whole profiles --------------------------------------------------------------------- */
+
+static struct format_profile *create_profile(struct failure *why)
+{
+	struct format_profile *profile = calloc(1, sizeof(*profile));
+
+	if (profile) {
+		profile->functions = format_functions_create();
+		profile->function_keys = format_intern_create();
+		profile->chains = format_intern_create();
+	}
+	if (profile && profile->functions && profile->function_keys && profile->chains &&
+	    heap_init(&profile->heap, why) == 0)
+		return profile;
+	failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the profile");
+	format_profile_destroy(profile);
+	return NULL;
+}
+
+static void loader_deinit(struct loader *loader)
+{
+	symtab_deinit(&loader->symtab);
+	merge_deinit(&loader->merge);
+	free(loader->frames);
+	format_text_deinit(&loader->name);
+	format_addrmap_deinit(&loader->cache);
+}
+
+int format_profile_read(FILE *file, struct format_profile **ret_profile, struct failure *why)
+{
+	static const struct format_visitor visitor = {
+		.symbol = on_symbol,
+		.sample = on_sample,
+		.event = on_event,
+	};
+	struct loader loader = { .profile = create_profile(why) };
+	int result = -1;
+
+	if (!loader.profile)
+		return -1;
+	if (symtab_init(&loader.symtab, why) == 0)
+		result = format_read_stream(file, &visitor, &loader, &loader.profile->kind, why);
+	loader_deinit(&loader);
+	if (result) {
+		format_profile_destroy(loader.profile);
+		return -1;
+	}
+	heap_sort(&loader.profile->heap);
+	*ret_profile = loader.profile;
+	return 0;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/reference.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/ffnames.h"
+#include "format/merge.h"
+#include "format/stream.h"
+
+struct renderer {
+	struct symtab symtab;
+	struct reference_aliases aliases;
+	struct merge merge;
+	struct format_text chain;
+	struct format_intern *chains;
+	uint64_t *counts;
+	uint32_t capacity;
+};
+
+/* ---- Locations -------------------------------------------------------------------------- */
+
+int reference_aliases_init(struct reference_aliases *aliases, struct failure *why)
+{
+	aliases->chunks = format_intern_create();
+	if (!aliases->chunks)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the symbols");
+	return 0;
+}
+
+void reference_aliases_deinit(struct reference_aliases *aliases)
+{
+	format_intern_destroy(aliases->chunks);
+	aliases->chunks = NULL;
+}
+
+int reference_aliases_add(struct reference_aliases *aliases, const struct format_symbol *symbol,
+			  struct failure *why)
+{
+	uint32_t id;
+
+	if (symbol->kind != FORMAT_SYMBOL_LUA || !memchr(symbol->name, '\n', symbol->name_len))
+		return 0;
+	return format_intern_put(aliases->chunks, symbol->name, symbol->name_len, &id, why);
+}
+
+static void add_chunk(struct format_text *text, const struct symtab *symtab,
+		      const struct reference_aliases *aliases, uint32_t chunk)
+{
+	uint32_t alias;
+	size_t len;
+	const char *name = symtab_string(symtab, chunk, &len);
+
+	if (format_intern_find(aliases->chunks, name, len, &alias))
+		format_text_addf(text, "function_alias_%" PRIu32, alias + 1);
+	else
+		format_text_add(text, name, len);
+}
+
+static void add_code(struct format_text *text, const struct symtab *symtab,
+		     const struct reference_aliases *aliases, uint64_t address, uint64_t line)
+{
+	const struct symtab_proto *proto = symtab_find_proto(symtab, address);
+	uint64_t start;
+	size_t len;
+	const char *name;
+
+	if (address == 0) {
+		format_text_add_string(text, "INTERNAL");
+		return;
+	}
+	if (proto) {
+		add_chunk(text, symtab, aliases, proto->chunk);
+		/* Its numbers are doubles; %d of one from 2^63 on, such as line -1, gives this. */
+		format_text_addf(text, ":%" PRId64, line > INT64_MAX ? INT64_MIN : (int64_t)line);
+		return;
+	}
+	name = symtab_find_native(symtab, address, &start, &len);
+	if (name) {
+		format_text_add(text, name, len);
+		/* The %#x of zero has no prefix. */
+		format_text_addf(text, ":%#" PRIx64, start);
+	} else {
+		format_text_addf(text, "CFUNC %#" PRIx64, address);
+	}
+}
+
+void reference_add_location(struct format_text *text, const struct symtab *symtab,
+			    const struct reference_aliases *aliases,
+			    const struct reference_location *location)
+{
+	const struct symtab_trace *trace;
+
+	if (location->trace == 0) {
+		add_code(text, symtab, aliases, location->address, location->line);
+		return;
+	}
+	format_text_addf(text, "TRACE [%" PRIu64 "]", location->trace);
+	trace = symtab_find_trace(symtab, location->trace);
+	if (trace) {
+		format_text_add_string(text, " started at ");
+		add_code(text, symtab, aliases, trace->proto, trace->line);
+	}
+}
+
+/* ---- Chains ----------------------------------------------------------------------------- */
+
+static int on_symbol(void *context, const struct format_symbol *symbol, struct failure *why)
+{
+	struct renderer *renderer = context;
+
+	if (symtab_add(&renderer->symtab, symbol, why))
+		return -1;
+	return reference_aliases_add(&renderer->aliases, symbol, why);
+}
+
+static void add_frame(struct renderer *renderer, const struct format_raw_sample *raw,
+		      struct merge_frame frame)
+{
+	struct reference_location location = { 0 };
+	const struct format_lua_frame *lua = frame.is_lua ? &raw->lua[frame.index] : NULL;
+
+	if (lua && lua->kind == STREAM_FRAME_FAST) {
+		const char *name = format_ffname_of(lua->address);
+
+		/* The reference loses the whole frame where it has no name. */
+		if (name) {
+			format_text_add_string(&renderer->chain, name);
+			format_text_add(&renderer->chain, ";", 1);
+		}
+		return;
+	}
+	location.address = lua ? lua->address : raw->host[frame.index];
+	location.line = lua ? lua->line : 0;
+	reference_add_location(&renderer->chain, &renderer->symtab, &renderer->aliases, &location);
+	format_text_add(&renderer->chain, ";", 1);
+}
+
+static int count_chain(struct renderer *renderer, struct failure *why)
+{
+	const char *string;
+	uint32_t id;
+
+	if (format_text_take(&renderer->chain, &string, why) ||
+	    format_intern_put(renderer->chains, string, renderer->chain.len, &id, why))
+		return -1;
+	if (id == renderer->capacity) {
+		uint32_t capacity = renderer->capacity ? 2 * renderer->capacity : 64;
+		uint64_t *counts = reallocarray(renderer->counts, capacity, sizeof(*counts));
+
+		if (!counts)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
+		memset(counts + renderer->capacity, 0,
+		       (capacity - renderer->capacity) * sizeof(*counts));
+		renderer->counts = counts;
+		renderer->capacity = capacity;
+	}
+	renderer->counts[id]++;
+	return 0;
+}
+
+static int on_sample(void *context, const struct format_raw_sample *raw, struct failure *why)
+{
+	struct renderer *renderer = context;
+
+	if (merge_sample(&renderer->merge, &renderer->symtab, raw, why))
+		return -1;
+	format_text_clear(&renderer->chain);
+	for (size_t i = 0; i < renderer->merge.count; i++)
+		add_frame(renderer, raw, renderer->merge.frames[i]);
+	if (renderer->merge.count == 0)
+		format_text_add(&renderer->chain, ";", 1);
+	return count_chain(renderer, why);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void free_lines(char **lines, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		free(lines[i]);
+	free(lines);
+}
+
+static int print_sorted(const struct renderer *renderer, struct format_text *text,
+			struct failure *why)
+{
+	uint32_t count = format_intern_count(renderer->chains);
+	char **lines = calloc((size_t)count + 1, sizeof(*lines));
+
+	for (uint32_t i = 0; lines && i < count; i++) {
+		const char *chain = format_intern_get(renderer->chains, i, NULL);
+
+		if (asprintf(&lines[i], "%s\t%" PRIu64 "\n", chain, renderer->counts[i]) < 0) {
+			free_lines(lines, i);
+			lines = NULL;
+		}
+	}
+	if (!lines)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sort the chains");
+	qsort(lines, count, sizeof(*lines), compare_lines);
+	for (uint32_t i = 0; i < count; i++)
+		format_text_add_string(text, lines[i]);
+	free_lines(lines, count);
+	return 0;
+}
+
+static void renderer_deinit(struct renderer *renderer)
+{
+	symtab_deinit(&renderer->symtab);
+	reference_aliases_deinit(&renderer->aliases);
+	merge_deinit(&renderer->merge);
+	format_text_deinit(&renderer->chain);
+	format_intern_destroy(renderer->chains);
+	free(renderer->counts);
+}
+
+int reference_print_sysprof(FILE *stream, struct format_text *text, struct failure *why)
+{
+	static const struct format_visitor visitor = { .symbol = on_symbol, .sample = on_sample };
+	struct renderer renderer = { 0 };
+	enum format_stream_kind kind;
+	const char *string;
+	int result = -1;
+
+	renderer.chains = format_intern_create();
+	if (!renderer.chains)
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
+	else if (symtab_init(&renderer.symtab, why) == 0 &&
+		 reference_aliases_init(&renderer.aliases, why) == 0 &&
+		 format_read_stream(stream, &visitor, &renderer, &kind, why) == 0)
+		result = print_sorted(&renderer, text, why);
+	renderer_deinit(&renderer);
+	return result ? -1 : format_text_take(text, &string, why);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/fold.h"
+#include "format/reports.h"
+
+/** Columns for names; longer ones push the place to the right. */
+#define NAME_WIDTH_MAX 48
+
+struct row {
+	const struct fold_label *label;
+	uint64_t self, total;
+	uint32_t seen; /* Number of the last chain that counted for total, from 1. */
+};
+
+/** A recursive function counts once per sample in its total. */
+static struct row *count_rows(const struct fold *fold)
+{
+	struct row *rows = calloc((size_t)fold->label_count + 1, sizeof(*rows));
+
+	if (!rows)
+		return NULL;
+	for (uint32_t i = 0; i < fold->label_count; i++)
+		rows[i].label = &fold->labels[i];
+	for (uint32_t i = 0; i < fold->chain_count; i++) {
+		const struct fold_chain *chain = &fold->chains[i];
+
+		rows[chain->labels[chain->len - 1]].self += chain->count;
+		for (uint32_t j = 0; j < chain->len; j++) {
+			struct row *row = &rows[chain->labels[j]];
+
+			if (row->seen != i + 1)
+				row->total += chain->count;
+			row->seen = i + 1;
+		}
+	}
+	return rows;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	return strcmp(a->label->text, b->label->text);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+/** A trace's text has its place inside already, so the name column takes all of it. */
+static const char *name_of(const struct fold_label *label)
+{
+	if (label->kind == FORMAT_KIND_LUA)
+		return label->name ? label->name : "-";
+	return label->text;
+}
+
+static int name_width(const struct row *rows, uint32_t count)
+{
+	size_t width = strlen("FUNCTION");
+
+	for (uint32_t i = 0; i < count; i++) {
+		size_t len = strlen(name_of(rows[i].label));
+
+		if (len > width)
+			width = len;
+	}
+	return (int)(width > NAME_WIDTH_MAX ? NAME_WIDTH_MAX : width);
+}
+
+static void print_rows(const struct row *rows, const struct fold *fold, FILE *file)
+{
+	int width = name_width(rows, fold->label_count);
+
+	fprintf(file, "%" PRIu64 " samples, %" PRIu32 " functions\n\n", fold->samples,
+		fold->label_count);
+	fprintf(file, "%9s %6s %9s %6s  %-8s  %-*s  %s\n", "SELF", "%", "TOTAL", "%", "KIND", width,
+		"FUNCTION", "PLACE");
+	for (uint32_t i = 0; i < fold->label_count; i++) {
+		const struct fold_label *label = rows[i].label;
+		bool place = label->kind == FORMAT_KIND_LUA && label->place;
+
+		fprintf(file, "%9" PRIu64 " %6.2f %9" PRIu64 " %6.2f  %-8s  %-*s%s%s\n",
+			rows[i].self, percent(rows[i].self, fold->samples), rows[i].total,
+			percent(rows[i].total, fold->samples), fold_kind_name(label->kind),
+			place ? width : 0, name_of(label), place ? "  " : "",
+			place ? label->place : "");
+	}
+}
+
+static int print_chains(const struct format_profile *profile, enum format_lines lines, FILE *file,
+			struct failure *why)
+{
+	struct fold fold;
+	struct row *rows;
+
+	if (fold_init(&fold, profile, lines, why))
+		return -1;
+	rows = count_rows(&fold);
+	if (rows) {
+		qsort(rows, fold.label_count, sizeof(*rows), compare_rows);
+		print_rows(rows, &fold, file);
+	}
+	fold_deinit(&fold);
+	free(rows);
+	return rows ? 0 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sum up the functions");
+}
+
+static void print_heap(const struct heap *heap, FILE *file)
+{
+	static const char *const titles[HEAP_KIND_COUNT] = {
+		"ALLOCATIONS",
+		"REALLOCATIONS",
+		"DEALLOCATIONS",
+	};
+	uint32_t next = 0;
+
+	for (int i = 0; i < HEAP_KIND_COUNT; i++) {
+		struct heap_location total = heap_total(heap, (enum heap_kind)i);
+
+		fprintf(file, "%s%s: %" PRIu64 " events, +%" PRIu64 "B, -%" PRIu64 "B\n\n",
+			i ? "\n" : "", titles[i], total.events, total.allocated_bytes,
+			total.freed_bytes);
+		fprintf(file, "%9s %12s %12s  %s\n", "EVENTS", "+BYTES", "-BYTES", "LOCATION");
+		for (; next < heap->count && heap->locations[next].kind == (enum heap_kind)i;
+		     next++) {
+			const struct heap_location *location = &heap->locations[next];
+
+			fprintf(file, "%9" PRIu64 " %12" PRIu64 " %12" PRIu64 "  %s\n",
+				location->events, location->allocated_bytes, location->freed_bytes,
+				location->text);
+		}
+	}
+}
+
+static int top_print(const struct format_profile *profile,
+		     const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
+
+	if (profile->kind == FORMAT_STREAM_SYSPROF)
+		return print_chains(profile, lines, file, why);
+	print_heap(&profile->heap, file);
+	return 0;
+}
+
+const struct format_report_ops format_report_top = {
+	.name = "top",
+	.description = "table of functions by own samples; of a memory profile by location",
+	.print = top_print,
+};

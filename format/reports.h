@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_REPORTS_H
+#define FORMAT_REPORTS_H
+
+#include "format/format.h"
+
+/** The implementations behind format_reports[]. */
+extern const struct format_report_ops format_report_counters;
+extern const struct format_report_ops format_report_folded;
+extern const struct format_report_ops format_report_svg;
+extern const struct format_report_ops format_report_top;
+
+/** Refuse a profile that has no call chains. @return 0, or -1 with FAILURE_NOT_FOUND. */
+int report_need_chains(const struct format_profile *profile, struct failure *why);
+
+#endif

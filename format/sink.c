@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** Bound of bytes waiting for a commit: what a writer may lose, and what a full disk may cost. */
+#define PENDING_MAX (64u << 20)
+
+struct format_sink {
+	int fd;
+	bool in_order; /* No way back in this file: pipe, device, or opened for appending. */
+	off_t base;    /* Where the profile begins in a regular file. */
+	uint64_t data; /* Bytes on file, trailer not counted. */
+	uint64_t committed;
+	uint8_t *pending;
+	size_t len, capacity;
+};
+
+int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *why)
+{
+	struct format_sink *sink = calloc(1, sizeof(*sink));
+	struct stat status;
+	int flags;
+
+	if (!sink)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "open the output");
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fstat(fd, &status)) {
+		int errnum = errno;
+
+		free(sink);
+		return failure_set_errno(why, errnum, 0, "open the output");
+	}
+	sink->fd = fd;
+	/* pwrite() ignores its offset on an O_APPEND descriptor (pwrite(2), BUGS). */
+	sink->in_order = !S_ISREG(status.st_mode) || (flags & O_APPEND);
+	if (!sink->in_order)
+		sink->base = lseek(fd, 0, SEEK_CUR);
+	if (sink->base < 0) {
+		sink->base = 0;
+		sink->in_order = true;
+	}
+	*ret_sink = sink;
+	return 0;
+}
+
+void format_sink_destroy(struct format_sink *sink)
+{
+	if (!sink)
+		return;
+	close(sink->fd);
+	free(sink->pending);
+	free(sink);
+}
+
+uint64_t format_sink_bytes(const struct format_sink *sink)
+{
+	return sink->committed;
+}
+
+size_t format_sink_pending(const struct format_sink *sink)
+{
+	return sink->len;
+}
+
+void format_sink_rewind(struct format_sink *sink, size_t pending)
+{
+	if (pending < sink->len)
+		sink->len = pending;
+}
+
+/** Make room for @p len more bytes. */
+static int reserve(struct format_sink *sink, size_t len, struct failure *why)
+{
+	size_t capacity = sink->capacity ? sink->capacity : 4096;
+	uint8_t *pending;
+
+	if (len <= sink->capacity - sink->len)
+		return 0;
+	while (capacity - sink->len < len)
+		capacity *= 2;
+	pending = realloc(sink->pending, capacity);
+	if (!pending)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the output's next bytes");
+	sink->pending = pending;
+	sink->capacity = capacity;
+	return 0;
+}
+
+int format_sink_put(struct format_sink *sink, const void *bytes, size_t len, struct failure *why)
+{
+	if (len == 0)
+		return 0;
+	if (len > PENDING_MAX || sink->len > PENDING_MAX - len)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "hold the output's next bytes");
+	if (reserve(sink, len, why))
+		return -1;
+	memcpy(sink->pending + sink->len, bytes, len);
+	sink->len += len;
+	return 0;
+}
+
+/** Write all of [bytes, bytes + len) at @p at, or in order where @p at is negative. */
+static ssize_t write_all(int fd, const uint8_t *bytes, size_t len, off_t at)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t count;
+
+		if (at < 0)
+			count = write(fd, bytes + done, len - done);
+		else
+			count = pwrite(fd, bytes + done, len - done, at + (off_t)done);
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count == 0)
+			errno = EIO;
+		if (count <= 0)
+			break;
+		done += (size_t)count;
+	}
+	return (ssize_t)done;
+}
+
+/** Bytes that were written in order are gone; what is left waits for the next commit. */
+static int commit_in_order(struct format_sink *sink, size_t trailer_len, bool final,
+			   struct failure *why)
+{
+	size_t len = sink->len - (final ? 0 : trailer_len);
+	ssize_t done = write_all(sink->fd, sink->pending, len, -1);
+
+	if ((size_t)done < len) {
+		int errnum = errno;
+
+		sink->len -= trailer_len;
+		if ((size_t)done > sink->len)
+			done = (ssize_t)sink->len;
+		memmove(sink->pending, sink->pending + done, sink->len - (size_t)done);
+		sink->len -= (size_t)done;
+		sink->committed += (uint64_t)done;
+		return failure_set(why, FAILURE_SYSTEM, errnum, 0, 0, "write the output");
+	}
+	sink->committed += len;
+	sink->len = 0;
+	return 0;
+}
+
+/*
+ * The old trailer's first byte ends the profile for every reader, so what lies behind it may be
+ * half written. It is replaced last, by one byte, which no crash can split.
+ */
+static int commit_in_place(struct format_sink *sink, size_t trailer_len, struct failure *why)
+{
+	off_t at = sink->base + (off_t)sink->data;
+	bool first = sink->committed == 0 || trailer_len == 0;
+	size_t rest = sink->len - (first ? 0 : 1);
+	ssize_t done =
+		write_all(sink->fd, sink->pending + (sink->len - rest), rest, at + (first ? 0 : 1));
+
+	if ((size_t)done < rest ||
+	    (!first && rest > 0 && write_all(sink->fd, sink->pending, 1, at) != 1)) {
+		int errnum = errno;
+
+		sink->len -= trailer_len;
+		if (ftruncate(sink->fd, sink->base + (off_t)sink->committed)) {
+			/* Harmless: bytes behind the old end mark are not read. */
+		}
+		return failure_set(why, FAILURE_SYSTEM, errnum, 0, 0, "write the output");
+	}
+	sink->data += sink->len - trailer_len;
+	sink->committed = sink->data + trailer_len;
+	sink->len = 0;
+	return 0;
+}
+
+int format_sink_commit(struct format_sink *sink, const void *trailer, size_t len, bool final,
+		       struct failure *why)
+{
+	if (reserve(sink, len, why))
+		return -1;
+	if (len > 0)
+		memcpy(sink->pending + sink->len, trailer, len);
+	sink->len += len;
+	if (sink->in_order)
+		return commit_in_order(sink, len, final, why);
+	return commit_in_place(sink, len, why);
+}

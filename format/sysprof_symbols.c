@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/sysprof_symbols.h"
+
+#include <string.h>
+
+#include "format/names.h"
+
+/** Neighbouring addresses to try where a symbol's own one is taken by another text. A bytecode
+ *  instruction is four bytes wide, so these belong to nobody else. */
+#define PROBE_COUNT 4
+
+/** Addresses behind a prototype's start to try for its lines. Its header is longer than this
+ *  (LuaJIT v2.1 src/lj_obj.h, struct GCproto: 64 bytes and more), so no other object lies here. */
+#define PROTO_PROBE_COUNT 48
+
+/** Stand-ins for prototypes whose address is not known: above user space, below 2^53, which is as
+ *  far as the reference parser's numbers are exact. */
+#define UNKNOWN_PROTO_BASE ((uint64_t)1 << 52)
+
+int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *sink,
+			 const struct format_functions *functions, struct failure *why)
+{
+	memset(symbols, 0, sizeof(*symbols));
+	symbols->sink = sink;
+	symbols->functions = functions;
+	symbols->next_low = NAMES_LOW_FIRST;
+	symbols->texts = format_intern_create();
+	if (!symbols->texts)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "start a sysprof stream");
+	return 0;
+}
+
+void sysprof_symbols_deinit(struct sysprof_symbols *symbols)
+{
+	format_intern_destroy(symbols->texts);
+	format_addrmap_deinit(&symbols->symbols);
+	format_addrmap_deinit(&symbols->protos);
+	format_addrmap_deinit(&symbols->lows);
+	format_addrmap_deinit(&symbols->bytecode);
+	format_text_deinit(&symbols->scratch);
+}
+
+/* ---- Records ---------------------------------------------------------------------------- */
+
+/** Have @p text in force at @p address. */
+static int put_text_at(struct sysprof_symbols *symbols, uint64_t address, uint32_t text,
+		       struct failure *why)
+{
+	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_C, .address = address };
+	uint64_t present;
+
+	if (format_addrmap_get(&symbols->symbols, address, &present) && present == text)
+		return 0;
+	symbol.name = format_intern_get(symbols->texts, text, &symbol.name_len);
+	if (format_put_symbol(symbols->sink, &symbol, why))
+		return -1;
+	symbols->generation++;
+	return format_addrmap_set(&symbols->symbols, address, text, why);
+}
+
+static bool is_proto(const struct sysprof_symbols *symbols, uint64_t address)
+{
+	uint64_t id;
+
+	return format_addrmap_get(&symbols->protos, address, &id);
+}
+
+/** Whether @p text could stand at @p address without replacing another one. */
+static bool is_free_for(const struct sysprof_symbols *symbols, uint64_t address, uint32_t text)
+{
+	uint64_t present;
+
+	if (is_proto(symbols, address))
+		return false;
+	return !format_addrmap_get(&symbols->symbols, address, &present) || present == text;
+}
+
+/** Have @p text at @p address or right behind it. */
+static int place(struct sysprof_symbols *symbols, uint64_t address, uint32_t text,
+		 uint64_t *ret_address, struct failure *why)
+{
+	uint64_t at = address;
+
+	for (unsigned i = 0; i < PROBE_COUNT; i++) {
+		if (is_free_for(symbols, address + i, text)) {
+			at = address + i;
+			break;
+		}
+	}
+	if (put_text_at(symbols, at, text, why))
+		return -1;
+	*ret_address = at;
+	return 0;
+}
+
+/** Find or take a low address for @p text. They are used again, oldest first, when all are taken:
+ *  a new record replaces an old one for all samples behind it. */
+static int take_low(struct sysprof_symbols *symbols, uint32_t text, uint64_t *ret_address,
+		    struct failure *why)
+{
+	uint64_t address, present;
+
+	if (format_addrmap_get(&symbols->lows, text, &address) &&
+	    format_addrmap_get(&symbols->symbols, address, &present) && present == text) {
+		*ret_address = address;
+		return 0;
+	}
+	for (unsigned i = NAMES_LOW_FIRST; i < NAMES_LOW_END; i++) {
+		address = symbols->next_low++;
+		if (symbols->next_low == NAMES_LOW_END)
+			symbols->next_low = NAMES_LOW_FIRST;
+		if (!is_proto(symbols, address))
+			break;
+	}
+	if (format_addrmap_set(&symbols->lows, text, address, why))
+		return -1;
+	*ret_address = address;
+	return 0;
+}
+
+static int place_low(struct sysprof_symbols *symbols, uint32_t text, uint64_t *ret_address,
+		     struct failure *why)
+{
+	uint64_t address;
+
+	if (take_low(symbols, text, &address, why) || put_text_at(symbols, address, text, why))
+		return -1;
+	*ret_address = address;
+	return 0;
+}
+
+static int intern_scratch(struct sysprof_symbols *symbols, uint32_t *ret_text, struct failure *why)
+{
+	const char *string;
+
+	if (format_text_take(&symbols->scratch, &string, why))
+		return -1;
+	return format_intern_put(symbols->texts, string, symbols->scratch.len, ret_text, why);
+}
+
+/* ---- Prototypes ------------------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static uint64_t proto_address(uint32_t id, const struct format_function *function)
+{
+	return function->address ? function->address : UNKNOWN_PROTO_BASE + (uint64_t)id * 64;
+}
+
+/** The prototype's own C symbol, which no reference report shows, holds the function's name. An
+ *  older one that is left there has to be made empty. */
+static int put_proto_name(struct sysprof_symbols *symbols, uint64_t address, const char *name,
+			  struct failure *why)
+{
+	uint64_t present;
+	uint32_t text;
+
+	if (!name && !format_addrmap_get(&symbols->symbols, address, &present))
+		return 0;
+	format_text_clear(&symbols->scratch);
+	if (name)
+		format_text_add_line(&symbols->scratch, name, strlen(name));
+	if (intern_scratch(symbols, &text, why))
+		return -1;
+	return put_text_at(symbols, address, text, why);
+}
+
+/** Have the chunk, first line and name of function @p id in force at @p address. */
+static int put_proto_at(struct sysprof_symbols *symbols, uint64_t address, uint32_t id,
+			struct failure *why)
+{
+	const struct format_function *function = format_functions_get(symbols->functions, id);
+	const struct format_function *old;
+	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_LUA, .address = address };
+	uint64_t present;
+
+	if (format_addrmap_get(&symbols->protos, address, &present)) {
+		old = format_functions_get(symbols->functions, (uint32_t)present);
+		if (present == id || (same_text(old->source, function->source) &&
+				      same_text(old->name, function->name) &&
+				      old->first_line == function->first_line))
+			return 0;
+	}
+	symbol.name = function->source ? function->source : "?";
+	symbol.name_len = strlen(symbol.name);
+	symbol.line = (uint64_t)function->first_line;
+	if (format_put_symbol(symbols->sink, &symbol, why) ||
+	    put_proto_name(symbols, address,
+			   function->kind == FORMAT_KIND_LUA ? function->name : NULL, why))
+		return -1;
+	symbols->generation++;
+	return format_addrmap_set(&symbols->protos, address, id, why);
+}
+
+int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, uint32_t id, uint64_t *ret_address,
+			      struct failure *why)
+{
+	const struct format_function *function = format_functions_get(symbols->functions, id);
+	uint64_t address = proto_address(id, function);
+
+	if (put_proto_at(symbols, address, id, why))
+		return -1;
+	*ret_address = address;
+	return 0;
+}
+
+int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint64_t *ret_proto,
+			      struct failure *why)
+{
+	const struct format_function *function = format_functions_get(symbols->functions, id);
+	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_TRACE };
+	uint64_t address;
+	uint32_t text;
+
+	format_text_clear(&symbols->scratch);
+	format_text_addf(&symbols->scratch, "[start of trace %llu %s:%lld]",
+			 (unsigned long long)function->address,
+			 function->source ? function->source : "?",
+			 (long long)function->first_line);
+	if (intern_scratch(symbols, &text, why) || take_low(symbols, text, &address, why) ||
+	    format_addrmap_set(&symbols->symbols, address, text, why) ||
+	    put_proto_at(symbols, address, id, why))
+		return -1;
+	symbol.trace = function->address;
+	symbol.address = address;
+	symbol.line = (uint64_t)function->first_line;
+	if (format_put_symbol(symbols->sink, &symbol, why))
+		return -1;
+	*ret_proto = address;
+	return 0;
+}
+
+/* ---- Host frames ------------------------------------------------------------------------ */
+
+/** Whether @p address may stand for a line of the function with prototype @p proto: readers find
+ *  that prototype as the nearest one at or below. */
+static bool suits_proto(const struct sysprof_symbols *symbols, uint64_t address, uint64_t proto,
+			uint32_t text)
+{
+	uint64_t nearest, id;
+
+	return address >= NAMES_LOW_END &&
+	       format_addrmap_floor(&symbols->protos, address, &nearest, &id) && nearest == proto &&
+	       is_free_for(symbols, address, text);
+}
+
+/** An address for a line: that of its bytecode, or one in the prototype's header where dead
+ *  prototypes or other symbols are in the way. */
+static uint64_t find_bytecode(const struct sysprof_symbols *symbols, uint64_t bytecode,
+			      uint64_t proto, uint32_t text)
+{
+	for (uint64_t i = 0; i < PROBE_COUNT; i++)
+		if (suits_proto(symbols, bytecode + i, proto, text))
+			return bytecode + i;
+	for (uint64_t i = 1; i < PROTO_PROBE_COUNT; i++)
+		if (suits_proto(symbols, proto + i, proto, text))
+			return proto + i;
+	return bytecode >= NAMES_LOW_END ? bytecode : proto + 1;
+}
+
+static int use_lua(struct sysprof_symbols *symbols, const struct format_frame *frame, int64_t line,
+		   uint32_t text, uint64_t *ret_address, struct failure *why)
+{
+	uint64_t key = (uint64_t)frame->function << 32 | (uint32_t)line;
+	uint64_t proto, address;
+
+	if (sysprof_symbols_use_proto(symbols, frame->function, &proto, why))
+		return -1;
+	if (!format_addrmap_get(&symbols->bytecode, key, &address) ||
+	    !suits_proto(symbols, address, proto, text)) {
+		address = find_bytecode(symbols, frame->address, proto, text);
+		if (format_addrmap_set(&symbols->bytecode, key, address, why))
+			return -1;
+	}
+	if (put_text_at(symbols, address, text, why))
+		return -1;
+	*ret_address = address;
+	return 0;
+}
+
+/** The pc itself if readers resolve it to the symbol at @p start, else @p start. */
+static uint64_t resolvable_pc(const struct sysprof_symbols *symbols, uint64_t pc, uint64_t start)
+{
+	uint64_t nearest, text;
+
+	if (pc == 0 || is_proto(symbols, pc) ||
+	    !format_addrmap_floor(&symbols->symbols, pc, &nearest, &text) || nearest != start)
+		return start;
+	return pc;
+}
+
+static int use_native(struct sysprof_symbols *symbols, const struct format_frame *frame,
+		      uint64_t start, uint32_t text, uint64_t *ret_address, struct failure *why)
+{
+	uint64_t address;
+
+	if (place(symbols, start, text, &address, why))
+		return -1;
+	*ret_address = resolvable_pc(symbols, frame->address, address);
+	return 0;
+}
+
+/** Whether the symbol keeps the function's own address. */
+static bool has_place(const struct format_function *function, bool escaped)
+{
+	if (function->kind != FORMAT_KIND_NATIVE && function->kind != FORMAT_KIND_CFUNC)
+		return false;
+	return function->address >= NAMES_LOW_END && !escaped;
+}
+
+int sysprof_symbols_use_host(struct sysprof_symbols *symbols, const struct format_frame *frame,
+			     int64_t line, bool may_trigger, uint64_t *ret_address,
+			     struct failure *why)
+{
+	const struct format_function *function =
+		format_functions_get(symbols->functions, frame->function);
+	struct format_text *scratch = &symbols->scratch;
+	bool native = function->kind == FORMAT_KIND_NATIVE;
+	bool escaped = native && function->address < NAMES_LOW_END;
+	const char *name;
+	uint32_t text;
+
+	format_text_clear(scratch);
+	names_add_symbol(scratch, function, line);
+	if (format_text_take(scratch, &name, why))
+		return -1;
+	if (!may_trigger && names_role_of(name) != NAMES_ROLE_NONE)
+		escaped = true;
+	if (escaped) {
+		format_text_clear(scratch);
+		format_text_add_string(scratch, NAMES_API_PREFIX);
+		names_add_symbol(scratch, function, line);
+	}
+	if (intern_scratch(symbols, &text, why))
+		return -1;
+	if (function->kind == FORMAT_KIND_LUA)
+		return use_lua(symbols, frame, line, text, ret_address, why);
+	if (has_place(function, escaped))
+		return use_native(symbols, frame, function->address, text, ret_address, why);
+	return place_low(symbols, text, ret_address, why);
+}
+
+int sysprof_symbols_use_trigger(struct sysprof_symbols *symbols, uint64_t *ret_address,
+				struct failure *why)
+{
+	uint32_t text;
+
+	if (format_intern_put(symbols->texts, NAMES_TRIGGER, strlen(NAMES_TRIGGER), &text, why) ||
+	    put_text_at(symbols, NAMES_TRIGGER_ADDRESS, text, why))
+		return -1;
+	*ret_address = NAMES_TRIGGER_ADDRESS;
+	return 0;
+}

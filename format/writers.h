@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_WRITERS_H
+#define FORMAT_WRITERS_H
+
+#include "format/format.h"
+
+/** The implementations behind format_writers[]. */
+extern const struct format_writer_ops format_sysprof_ops;
+
+#endif

@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: ljreport_test.sh LJREPORT GOLDEN_FOLDER
+# Command line, exit codes and error texts of ljreport.
+
+ljreport=$1
+golden=$2
+stream=$golden/gc64/sysprof_c_full_jitoff.bin
+memory=$golden/gc64/memprof_jitoff.bin
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+fail() {
+	echo "FAIL: $*" >&2
+	failures=$((failures + 1))
+}
+
+# check CODE PATTERN ARGUMENT...: run, compare the exit code, and match the one line on stderr.
+check() {
+	local code=$1 pattern=$2 got
+	shift 2
+	"$ljreport" "$@" >"$folder/out" 2>"$folder/err"
+	got=$?
+	[ $got -eq "$code" ] || fail "$*: exit code $got, not $code"
+	if [ -z "$pattern" ]; then
+		[ ! -s "$folder/err" ] || fail "$*: says $(cat "$folder/err")"
+		return
+	fi
+	[ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$*: not one line: $(cat "$folder/err")"
+	grep -q -- "$pattern" "$folder/err" || fail "$*: says $(cat "$folder/err")"
+}
+
+# Reports
+check 0 '' "$stream"
+grep -q '^117 samples' "$folder/out" || fail 'top is the default'
+check 0 '' -f counters "$stream"
+cmp -s "$folder/out" "$golden/gc64/sysprof_c_full_jitoff.counters.txt" || fail 'counters differ'
+check 0 '' --format=folded "$stream"
+awk '{ n += $NF } END { exit n != 117 }' "$folder/out" || fail 'folded counts'
+cp "$folder/out" "$folder/lines"
+check 0 '' --lines=function -f folded "$stream"
+awk '{ n += $NF } END { exit n != 117 }' "$folder/out" || fail 'folded counts by function'
+check 0 '' -f folded -o "$folder/file" "$stream"
+cmp -s "$folder/file" "$folder/lines" || fail '-o differs from standard output'
+check 0 '' -f svg --title='my <title>' "$stream"
+grep -q 'my &lt;title&gt;' "$folder/out" || fail 'svg title'
+"$ljreport" -f folded - <"$stream" | cmp -s - "$folder/lines" || fail 'standard input differs'
+check 0 '' -f counters "$memory"
+grep -q '^allocs 104$' "$folder/out" || fail 'memory counters'
+check 0 '' "$memory"
+
+# Help
+check 0 '' --help
+for format in top folded svg counters; do
+	grep -q "^  $format" "$folder/out" || fail "--help does not list $format"
+done
+check 0 '' -V
+grep -q '^ljreport [0-9]' "$folder/out" || fail 'version'
+
+# Wrong usage: 1
+check 1 'FILE is missing'
+check 1 'one FILE only' "$stream" "$stream"
+check 1 'unknown format nothing' -f nothing "$stream"
+check 1 'unknown option' --nothing "$stream"
+check 1 'unknown option' -x "$stream"
+check 1 'value is missing' "$stream" -f
+check 1 '--lines is' --lines=words "$stream"
+
+# Input: 6
+check 6 'No such file' "$folder/nothing"
+check 6 'Is a directory' "$folder"
+check 6 'bad magic at byte 0' "$0"
+check 6 'truncated item at byte 0' /dev/null
+head -c 5000 "$stream" >"$folder/cut"
+check 6 'cut: truncated item at byte 5000' "$folder/cut"
+check 6 'use -f top or -f counters' -f svg "$memory"
+check 6 'use -f top or -f counters' -f folded "$memory"
+"$ljreport" - <"$folder/cut" 2>"$folder/err"
+grep -q '^ljreport: standard input: ' "$folder/err" || fail 'name of standard input'
+
+# Output: 4
+check 4 'No such file' -o "$folder/no/file" "$stream"
+if [ -w /dev/full ]; then
+	check 4 '/dev/full: No space left' -o /dev/full "$stream"
+	"$ljreport" "$stream" >/dev/full 2>"$folder/err"
+	[ $? -eq 4 ] || fail 'full standard output'
+	"$ljreport" --help >/dev/full 2>"$folder/err"
+	[ $? -eq 4 ] || fail 'full standard output for --help'
+fi
+
+# A reader that has seen enough is no error worth a word.
+"$ljreport" -f svg "$stream" 2>"$folder/err" | head -n 1 >/dev/null
+[ ! -s "$folder/err" ] || fail "closed pipe: $(cat "$folder/err")"
+
+[ $failures -eq 0 ] && echo "all checks passed"
+exit $((failures > 0))

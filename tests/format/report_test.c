@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "chains.h"
+#include "format/reference.h"
+#include "format/xml.h"
+
+#define TABLE	"ljs\x03\0\0\0"
+#define MEMPROF TABLE "\x80ljm\x03\0\0\0"
+
+/** A small program: main calls alpha, which recurses and calls a fast function; one chain is in the
+ *  garbage collector, one has a name that would break formats. */
+static void fill(struct chains *chains)
+{
+	uint32_t main = chains_native(chains, 0x401000, "main");
+	uint32_t odd = chains_native(chains, 0x402000, "a;<b>&\"c\"");
+	uint32_t alpha = chains_lua(chains, 0x41000000, "@a.lua", 3, "alpha");
+	uint32_t chunk = chains_lua(chains, 0x41001000, "@a.lua", 0, NULL);
+	uint32_t gsub = chains_fast(chains, "string.gsub");
+	uint32_t gc = chains_pseudo(chains, "[gc]");
+
+	for (uint32_t i = 0; i < 4; i++) {
+		chains_push(chains, main, 0x401010, 0);
+		chains_push(chains, chunk, 0x41001068, 20);
+		chains_push(chains, alpha, 0x41000068, 5);
+		chains_push(chains, alpha, 0x4100006c, 6 + i % 2);
+		if (i == 3)
+			chains_push(chains, gsub, 0, 0);
+		chains_sample(chains, FORMAT_STATE_LFUNC);
+	}
+	chains_push(chains, main, 0x401010, 0);
+	chains_push(chains, gc, 0, 0);
+	chains_sample(chains, FORMAT_STATE_GC);
+	chains_push(chains, odd, 0x402010, 0);
+	chains_sample(chains, FORMAT_STATE_INTERP);
+}
+
+static char *print(struct chains *chains, const char *report, enum format_lines lines)
+{
+	struct format_report_options options = { .title = "a <title> & more", .lines = lines };
+	struct format_profile *profile;
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	chains_commit(chains);
+	rewind(chains->file);
+	assert_int_equal(0, format_profile_read(chains->file, &profile, NULL));
+	assert_int_equal(0, format_report_find(report)->print(profile, &options, out, NULL));
+	fclose(out);
+	format_profile_destroy(profile);
+	return text;
+}
+
+static void expect(struct chains *chains, const char *report, enum format_lines lines,
+		   const char *expected)
+{
+	char *text = print(chains, report, lines);
+
+	assert_string_equal(expected, text);
+	free(text);
+}
+
+static void test_folded(void **state)
+{
+	expect(*state, "folded", FORMAT_LINES_DEFAULT,
+	       "a,<b>&\"c\" 1\n"
+	       "main;@a.lua:20;alpha (@a.lua:5);alpha (@a.lua:6) 2\n"
+	       "main;@a.lua:20;alpha (@a.lua:5);alpha (@a.lua:7) 1\n"
+	       "main;@a.lua:20;alpha (@a.lua:5);alpha (@a.lua:7);string.gsub 1\n"
+	       "main;[gc] 1\n");
+	expect(*state, "folded", FORMAT_LINES_FUNCTION,
+	       "a,<b>&\"c\" 1\n"
+	       "main;@a.lua:0;alpha (@a.lua:3);alpha (@a.lua:3) 3\n"
+	       "main;@a.lua:0;alpha (@a.lua:3);alpha (@a.lua:3);string.gsub 1\n"
+	       "main;[gc] 1\n");
+}
+
+/** Recursion counts once per sample. */
+static void test_top(void **state)
+{
+	expect(*state, "top", FORMAT_LINES_DEFAULT,
+	       "6 samples, 6 functions\n\n"
+	       "     SELF      %     TOTAL      %  KIND      FUNCTION     PLACE\n"
+	       "        3  50.00         4  66.67  Lua       alpha        @a.lua:3\n"
+	       "        1  16.67         1  16.67  activity  [gc]\n"
+	       "        1  16.67         1  16.67  native    a;<b>&\"c\"\n"
+	       "        1  16.67         1  16.67  fast      string.gsub\n"
+	       "        0   0.00         5  83.33  native    main\n"
+	       "        0   0.00         4  66.67  Lua       -            @a.lua:0\n");
+}
+
+static void test_counters(void **state)
+{
+	expect(*state, "counters", FORMAT_LINES_DEFAULT,
+	       "samples 6\nINTERP 1\nLFUNC 3\nFFUNC 1\nCFUNC 0\nGC 1\nEXIT 0\nRECORD 0\nOPT 0\n"
+	       "ASM 0\nTRACE 0\n");
+}
+
+static unsigned count(const char *text, const char *part)
+{
+	unsigned found = 0;
+
+	for (; (text = strstr(text, part)); text++)
+		found++;
+	return found;
+}
+
+static void test_svg(void **state)
+{
+	char *text = print(*state, "svg", FORMAT_LINES_FUNCTION);
+
+	assert_non_null(strstr(text, "a &lt;title&gt; &amp; more</text>"));
+	assert_non_null(strstr(text, "<title>a;&lt;b&gt;&amp;&quot;c&quot;\nnative, 1 samples, "
+				     "16.67%</title>"));
+	assert_non_null(strstr(text, "<title>alpha (@a.lua:3)\nLua, 4 samples, 66.67%</title>"));
+	/* The root box, the odd one, main, [gc], the chunk, twice alpha, string.gsub. */
+	assert_int_equal(8, count(text, "<g class=\"f\""));
+	/* The picture needs nothing from elsewhere: the only addresses are namespaces. */
+	assert_int_equal(count(text, "http"), count(text, "xmlns=\"http"));
+	free(text);
+}
+
+/** Frames too narrow to be seen are left out and counted. */
+static void test_svg_narrow(void **state)
+{
+	struct chains *chains = *state;
+	uint32_t main = chains_native(chains, 0x500000, "wide");
+	uint32_t leaf = chains_native(chains, 0x501000, "narrow_leaf");
+	char *text;
+
+	chains_push(chains, main, 0x500000, 0);
+	chains_sample_as(chains, FORMAT_STATE_INTERP, 0, 20000);
+	chains_push(chains, main, 0x500000, 0);
+	chains_push(chains, leaf, 0x501000, 0);
+	chains_sample(chains, FORMAT_STATE_INTERP);
+	text = print(chains, "svg", FORMAT_LINES_DEFAULT);
+	assert_null(strstr(text, "narrow_leaf"));
+	assert_non_null(strstr(text, "frames are too narrow to be drawn"));
+	free(text);
+}
+
+static void test_empty_profile(void **state)
+{
+	struct chains chains;
+	char *text;
+
+	(void)state;
+	chains_open(&chains, false);
+	expect(&chains, "folded", FORMAT_LINES_DEFAULT, "");
+	text = print(&chains, "svg", FORMAT_LINES_DEFAULT);
+	assert_int_equal(1, count(text, "<g class=\"f\""));
+	free(text);
+	text = print(&chains, "top", FORMAT_LINES_DEFAULT);
+	assert_non_null(strstr(text, "0 samples, 0 functions"));
+	free(text);
+	chains_close(&chains);
+}
+
+static void test_memory_profile(void **state)
+{
+	static const char stream[] = TABLE "\x01\x40\x01g\x80ljm\x03\0\0\0"
+					   "\x05\x10\x20\x05\x11\x21\x0d\x41\x12\x22"
+					   "\x0e\x42\x12\x22\x07\x11\x21\x13\x23\x80";
+	FILE *file = fmemopen((void *)(uintptr_t)stream, sizeof(stream) - 1, "r");
+	struct format_report_options options = { 0 };
+	struct format_profile *profile;
+	struct failure why = { 0 };
+	char *text;
+
+	(void)state;
+	text = chains_report_of(file, "counters");
+	assert_string_equal("allocs 3\nreallocs 1\nfrees 1\nallocated_bytes 134\nfreed_bytes 67\n",
+			    text);
+	free(text);
+	text = chains_report_of(file, "top");
+	assert_string_equal("ALLOCATIONS: 3 events, +99B, -0B\n\n"
+			    "   EVENTS       +BYTES       -BYTES  LOCATION\n"
+			    "        2           65            0  INTERNAL\n"
+			    "        1           34            0  g:0x40\n\n"
+			    "REALLOCATIONS: 1 events, +35B, -33B\n\n"
+			    "   EVENTS       +BYTES       -BYTES  LOCATION\n"
+			    "        1           35           33  INTERNAL\n\n"
+			    "DEALLOCATIONS: 1 events, +0B, -34B\n\n"
+			    "   EVENTS       +BYTES       -BYTES  LOCATION\n"
+			    "        1            0           34  g:0x40\n",
+			    text);
+	free(text);
+	rewind(file);
+	assert_int_equal(0, format_profile_read(file, &profile, &why));
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "svg" : "folded";
+
+		assert_int_equal(-1,
+				 format_report_find(name)->print(profile, &options, stderr, &why));
+		assert_int_equal(FAILURE_NOT_FOUND, why.kind);
+	}
+	format_profile_destroy(profile);
+	fclose(file);
+}
+
+/** Bytes of a file that grows in memory. */
+static void put_number(FILE *file, unsigned number)
+{
+	for (; number >= 0x80; number >>= 7)
+		putc((int)(number & 0x7f) | 0x80, file);
+	putc((int)number, file);
+}
+
+/** A stream whose merge repeats the Lua list again and again is refused, with its place. */
+static void test_hostile_repetition(void **state)
+{
+	FILE *file = tmpfile();
+	struct format_profile *profile;
+	struct failure why = { 0 };
+
+	(void)state;
+	fwrite(TABLE "\x01\x01\x08lua_call\x80ljp\x02\0\0\0\x01", 1, 27, file);
+	for (unsigned i = 0; i < 1000; i++) {
+		putc(2, file);
+		put_number(file, 5);
+	}
+	for (unsigned i = 0; i < 1000; i++) {
+		putc(3, file);
+		put_number(file, 20);
+	}
+	putc(0x80, file);
+	for (unsigned i = 0; i < 1000; i++)
+		put_number(file, 1 + i);
+	fwrite("\0\x80", 1, 2, file);
+	rewind(file);
+	assert_int_equal(-1, format_profile_read(file, &profile, &why));
+	assert_int_equal(FAILURE_LIMIT, why.kind);
+	assert_int_equal(26, why.address);
+	fclose(file);
+}
+
+/** Line -1 of a built-in function, as the reference parser prints its double. */
+static void test_reference_line(void **state)
+{
+	static const char stream[] =
+		TABLE "\x00\x05\x07"
+		      "foreach\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01\x09\x09lua_pcall\x80"
+		      "ljp\x02\0\0\0\x01\x01\x05\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x80"
+		      "\x09\x00\x00\x03\x00\x80";
+	FILE *file = fmemopen((void *)(uintptr_t)stream, sizeof(stream) - 1, "r");
+	struct format_text text = { 0 };
+
+	(void)state;
+	assert_int_equal(0, reference_print_sysprof(file, &text, NULL));
+	assert_string_equal("CFUNC 0x3;\t1\n"
+			    "lua_pcall:0x9;foreach:-9223372036854775808;\t1\n",
+			    text.bytes);
+	format_text_deinit(&text);
+	fclose(file);
+}
+
+static void expect_xml(const char *text, size_t characters, const char *expected)
+{
+	char *xml;
+	size_t len;
+	FILE *out = open_memstream(&xml, &len);
+
+	xml_print(out, text, characters);
+	fclose(out);
+	assert_string_equal(expected, xml);
+	free(xml);
+}
+
+static void test_xml(void **state)
+{
+	(void)state;
+	expect_xml("a<b>&\"'", 99, "a&lt;b&gt;&amp;&quot;'");
+	expect_xml("gr\xc3\xbc\xc3\x9f", 5, "gr\xc3\xbc\xc3\x9f");
+	expect_xml("gr\xc3\xbc\xc3\x9f", 3, "gr\xe2\x80\xa6");
+	expect_xml("a\xff\xc3\x01", 99, "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+	/* Overlong, surrogate, not a character, beyond Unicode. */
+	expect_xml("\xc0\x80", 99, "\xef\xbf\xbd\xef\xbf\xbd");
+	expect_xml("\xed\xa0\x80", 1, "\xe2\x80\xa6");
+	expect_xml("\xef\xbf\xbf.", 99, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd.");
+	expect_xml("\xf4\x90\x80\x80", 99, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+	expect_xml("\xf0\x9f\x98\x80", 1, "\xf0\x9f\x98\x80");
+}
+
+static int set_up(void **state)
+{
+	struct chains *chains = calloc(1, sizeof(*chains));
+
+	chains_open(chains, false);
+	fill(chains);
+	*state = chains;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	chains_close(*state);
+	free(*state);
+	return 0;
+}
+
+#define REPORT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		REPORT(test_folded),
+		REPORT(test_top),
+		REPORT(test_counters),
+		REPORT(test_svg),
+		REPORT(test_svg_narrow),
+		cmocka_unit_test(test_empty_profile),
+		cmocka_unit_test(test_memory_profile),
+		cmocka_unit_test(test_hostile_repetition),
+		cmocka_unit_test(test_reference_line),
+		cmocka_unit_test(test_xml),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

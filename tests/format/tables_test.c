@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/addrmap.h"
+#include "format/intern.h"
+#include "format/names.h"
+#include "format/text.h"
+
+static void test_functions(void **state)
+{
+	struct format_functions *functions = format_functions_create();
+	struct format_function function = { .kind = FORMAT_KIND_LUA, .first_line = -1 };
+	const struct format_function *first;
+	char name[20] = "first", source[] = "@a.lua";
+	uint32_t id;
+
+	(void)state;
+	assert_null(format_functions_get(functions, 0));
+	function.name = name;
+	function.source = source;
+	assert_int_equal(0, format_functions_add(functions, &function, &id, NULL));
+	first = format_functions_get(functions, 0);
+	for (uint32_t i = 1; i < 2000; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		function.source = NULL;
+		function.address = i;
+		assert_int_equal(0, format_functions_add(functions, &function, &id, NULL));
+		assert_int_equal(i, id);
+	}
+	strcpy(name, "gone");
+	assert_ptr_equal(first, format_functions_get(functions, 0));
+	assert_string_equal("first", first->name);
+	assert_string_equal("@a.lua", first->source);
+	assert_int_equal(-1, first->first_line);
+	assert_string_equal("f1999", format_functions_get(functions, 1999)->name);
+	assert_null(format_functions_get(functions, 1999)->source);
+	assert_null(format_functions_get(functions, 2000));
+	assert_int_equal(2000, format_functions_count(functions));
+	format_functions_destroy(functions);
+	format_functions_destroy(NULL);
+}
+
+#define KEYS 5000
+
+/** Against a plain array, with keys in random order, many of them equal. */
+static void test_addrmap(void **state)
+{
+	static uint64_t values[KEYS];
+	struct format_addrmap map = { 0 };
+	uint64_t key, value;
+
+	(void)state;
+	assert_false(format_addrmap_get(&map, 0, &value));
+	assert_false(format_addrmap_floor(&map, UINT64_MAX, &key, &value));
+	srand(1);
+	for (uint64_t i = 1; i < 20000; i++) {
+		uint64_t at = (uint64_t)rand() % KEYS;
+
+		values[at] = i;
+		assert_int_equal(0, format_addrmap_set(&map, at * 3, i, NULL));
+	}
+	for (uint64_t probe = 0, nearest = 0; probe < (uint64_t)KEYS * 3; probe++) {
+		bool present = probe % 3 == 0 && values[probe / 3];
+
+		if (present)
+			nearest = probe;
+		assert_int_equal(present, format_addrmap_get(&map, probe, &value));
+		if (format_addrmap_floor(&map, probe, &key, &value)) {
+			assert_int_equal(nearest, key);
+			assert_int_equal(values[key / 3], value);
+		} else {
+			assert_int_equal(0, values[0]);
+		}
+	}
+	format_addrmap_deinit(&map);
+}
+
+static void test_addrmap_descending(void **state)
+{
+	struct format_addrmap map = { 0 };
+	uint64_t value;
+
+	(void)state;
+	for (uint64_t i = 3000; i > 0; i--)
+		assert_int_equal(0, format_addrmap_set(&map, i, i * 2, NULL));
+	for (uint64_t i = 3000; i > 0; i--) {
+		assert_true(format_addrmap_get(&map, i, &value));
+		assert_int_equal(i * 2, value);
+	}
+	format_addrmap_deinit(&map);
+}
+
+static void test_intern(void **state)
+{
+	struct format_intern *intern = format_intern_create();
+	uint32_t id;
+	size_t len;
+
+	(void)state;
+	assert_false(format_intern_find(intern, "x", 1, &id));
+	for (uint32_t round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < 1000; i++) {
+			uint32_t key[2] = { i, 7 };
+
+			assert_int_equal(0, format_intern_put(intern, key, sizeof(key), &id, NULL));
+			assert_int_equal(i, id);
+		}
+	}
+	assert_int_equal(0, format_intern_put(intern, "", 0, &id, NULL));
+	assert_int_equal(1000, id);
+	assert_string_equal("", format_intern_get(intern, id, &len));
+	assert_int_equal(0, len);
+	assert_int_equal(1001, format_intern_count(intern));
+	format_intern_destroy(intern);
+}
+
+static void test_text(void **state)
+{
+	struct format_text text = { 0 };
+	const char *string;
+
+	(void)state;
+	assert_int_equal(0, format_text_take(&text, &string, NULL));
+	assert_string_equal("", string);
+	for (int i = 0; i < 100; i++)
+		format_text_addf(&text, "%d ", i);
+	assert_int_equal(290, text.len);
+	format_text_clear(&text);
+	format_text_add_line(&text, "a\nb\0c\x7f", 6);
+	format_text_add_string(&text, ".");
+	assert_string_equal("a b c .", text.bytes);
+	format_text_deinit(&text);
+}
+
+static void test_roles(void **state)
+{
+	(void)state;
+	assert_int_equal(NAMES_ROLE_CALL, names_role_of("lua_call"));
+	assert_int_equal(NAMES_ROLE_CALL, names_role_of("lua_callk"));
+	assert_int_equal(NAMES_ROLE_CALL, names_role_of("lua_pcall"));
+	assert_int_equal(NAMES_ROLE_CPCALL, names_role_of("lua_cpcall"));
+	assert_int_equal(NAMES_ROLE_NONE, names_role_of("lua_cal"));
+	assert_int_equal(NAMES_ROLE_NONE, names_role_of("api:lua_call"));
+	assert_int_equal(NAMES_ROLE_NONE, names_role_of(""));
+}
+
+static void expect_meaning(uint64_t address, const char *symbol, enum format_kind kind,
+			   const char *name)
+{
+	struct names_meaning meaning = names_parse_symbol(address, symbol, strlen(symbol));
+
+	assert_false(meaning.trigger);
+	assert_int_equal(kind, meaning.kind);
+	assert_int_equal(strlen(name), meaning.name_len);
+	assert_memory_equal(name, meaning.name, meaning.name_len);
+}
+
+static void test_meanings(void **state)
+{
+	struct names_meaning meaning;
+
+	(void)state;
+	expect_meaning(0x401000, "main", FORMAT_KIND_NATIVE, "main");
+	expect_meaning(0x401000, "api:main", FORMAT_KIND_NATIVE, "api:main");
+	expect_meaning(0x401000, "[vdso]", FORMAT_KIND_NATIVE, "[vdso]");
+	expect_meaning(0x401000, "work [C]", FORMAT_KIND_CFUNC, "work");
+	expect_meaning(5, "api:lua_call [C]", FORMAT_KIND_CFUNC, "lua_call");
+	expect_meaning(5, "api:lua_call", FORMAT_KIND_NATIVE, "lua_call");
+	expect_meaning(5, "string.gsub", FORMAT_KIND_FAST, "string.gsub");
+	expect_meaning(5, "[gc]", FORMAT_KIND_PSEUDO, "[gc]");
+	expect_meaning(5, "[trace x]", FORMAT_KIND_PSEUDO, "[trace x]");
+	expect_meaning(5, "[trace 7 @a:b.lua:12]", FORMAT_KIND_TRACE, "@a:b.lua");
+	meaning = names_parse_symbol(5, "[trace 7 @a.lua:-1]", 19);
+	assert_int_equal(7, meaning.trace);
+	assert_int_equal(-1, meaning.line);
+	assert_true(names_parse_symbol(1, NAMES_TRIGGER, strlen(NAMES_TRIGGER)).trigger);
+	assert_false(names_parse_symbol(2, NAMES_TRIGGER, strlen(NAMES_TRIGGER)).trigger);
+}
+
+static void test_lua_lines(void **state)
+{
+	int64_t line = 0;
+
+	(void)state;
+	assert_true(names_match_lua("a b:12", 6, "a\nb", 3, &line));
+	assert_int_equal(12, line);
+	assert_false(names_match_lua("a b:12", 6, "a\nc", 3, &line));
+	assert_false(names_match_lua("a b:", 4, "a\nb", 3, &line));
+	assert_false(names_match_lua("a b:1x", 6, "a\nb", 3, &line));
+	assert_false(names_match_lua("ab", 2, "a", 1, &line));
+	assert_false(names_match_lua("a:123456789012345678901234", 26, "a", 1, &line));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_addrmap),
+		cmocka_unit_test(test_addrmap_descending),
+		cmocka_unit_test(test_intern),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_lua_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuzz_streams.h"
+
+/** A memprof stream behind a small table. */
+static const char prologue[] = "ljs\x03\0\0\0"
+			       "\x01\x03\x04main\x00\x04\x06@a.lua\x05\x80ljm\x03\0\0\0";
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	fuzz_stream(prologue, sizeof(prologue) - 1, bytes, len);
+	return 0;
+}

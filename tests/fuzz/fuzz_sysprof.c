@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuzz_streams.h"
+
+/** A sysprof stream behind a table that makes addresses 1 to 4 trigger, drop, and name things. */
+static const char prologue[] = "ljs\x03\0\0\0"
+			       "\x01\x01\x08lua_call\x01\x02\x0alua_cpcall\x01\x03\x04main"
+			       "\x00\x04\x06@a.lua\x05\x80ljp\x02\0\0\0";
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	fuzz_stream(prologue, sizeof(prologue) - 1, bytes, len);
+	return 0;
+}
