@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Decoding of saved images: the code of a recording over recorded memory. */
-#include "daemon/target.h"
+#include "daemon/native.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,9 @@
 struct daemon_replay {
 	struct daemon_target *target;
 	struct format_functions *functions;
+	char *maps; /* text of the last image's */
+	size_t maps_len;
+	struct daemon_image_origin origin;
 };
 
 static int on_function(void *context, uint32_t id, const struct format_function *function,
@@ -43,6 +46,7 @@ void daemon_replay_destroy(struct daemon_replay *replay)
 		return;
 	target_destroy(replay->target);
 	format_functions_destroy(replay->functions);
+	free(replay->maps);
 	free(replay);
 }
 
@@ -51,23 +55,53 @@ const struct format_functions *daemon_replay_functions(const struct daemon_repla
 	return replay->functions;
 }
 
-/* The maps of the image; those of the next image of the same target differ seldom. */
-static int use_maps(struct daemon_replay *replay, struct attach_image *image, struct failure *why)
+static int keep_maps(struct daemon_replay *replay, const char *maps, size_t len,
+		     struct failure *why)
 {
-	struct daemon_target *target = replay->target;
-	size_t len;
-	const char *maps = attach_image_note(image, "maps", &len);
+	char *copy = malloc(len ? len : 1);
 
-	if (!maps)
-		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "find the maps in an image");
+	if (!copy)
+		return failure_set_errno(why, ENOMEM, 0, "replay images");
+	memcpy(copy, maps, len);
+	free(replay->maps);
+	replay->maps = copy;
+	replay->maps_len = len;
+	return 0;
+}
+
+static int use_space(struct daemon_target *target, const char *maps, size_t len,
+		     struct failure *why)
+{
 	symbols_unwinder_destroy(target->unwinder);
 	symbols_space_destroy(target->space);
 	target->unwinder = NULL;
 	target->space = NULL;
-	if (symbols_space_create_recorded(maps, len, &target->space, why) != 0 ||
-	    symbols_unwinder_create(target->space, &target->unwinder, why) != 0)
+	target_native_forget(target);
+	if (symbols_space_create_recorded(maps, len, &target->space, why) != 0)
 		return -1;
-	return target_find_interpreters(target, why);
+	return symbols_unwinder_create(target->space, &target->unwinder, why);
+}
+
+/* Images of one program share what is known of its functions, as samples of a recording do. */
+static int use_maps(struct daemon_replay *replay, struct attach_image *image, struct failure *why)
+{
+	struct daemon_image_origin origin = { 0 };
+	size_t len, origin_len;
+	const char *maps = attach_image_note(image, "maps", &len);
+	const void *note = attach_image_note(image, "origin", &origin_len);
+	bool same;
+
+	if (!maps || !note || origin_len != sizeof(origin))
+		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "find the maps in an image");
+	memcpy(&origin, note, sizeof(origin));
+	same = replay->maps && memcmp(&origin, &replay->origin, sizeof(origin)) == 0;
+	if (same && len == replay->maps_len && memcmp(maps, replay->maps, len) == 0)
+		return 0;
+	if (use_space(replay->target, maps, len, why) != 0 ||
+	    keep_maps(replay, maps, len, why) != 0)
+		return -1;
+	replay->origin = origin;
+	return same ? 0 : target_find_interpreters(replay->target, why);
 }
 
 int daemon_replay_image(struct daemon_replay *replay, struct attach_image *image,
@@ -75,19 +109,11 @@ int daemon_replay_image(struct daemon_replay *replay, struct attach_image *image
 			struct failure *why)
 {
 	const struct attach_reader *reader = attach_image_reader(image);
-	uint64_t main_thread = 0;
-	const void *note;
-	size_t len;
+	struct failure ignored; /* without the VM here, the walk finds it by the C frames */
 
 	if (use_maps(replay, image, why) != 0)
 		return -1;
-	note = attach_image_note(image, "main_thread", &len);
-	if (note && len == sizeof(main_thread)) {
-		struct failure ignored; /* the walk finds it by the C frames */
-
-		memcpy(&main_thread, note, len);
-		luastate_vm_of(replay->target->lua, reader, main_thread, &ignored);
-	}
+	luastate_vm_of(replay->target->lua, reader, replay->origin.main_thread, &ignored);
 	*ret_sample = (struct format_sample){ .weight = 1 };
 	return target_decode(replay->target, image, reader, ret_sample, ret_outcome, why);
 }

@@ -63,6 +63,7 @@ static void reduce(const struct recorder *recorder, struct format_sample *sample
 static void save_image(struct recorder *recorder)
 {
 	const struct luastate *lua = recorder->target->lua;
+	struct daemon_image_origin origin = { .pid = (uint64_t)recorder->options->pid };
 	struct failure why;
 	char path[4096];
 	const char *maps;
@@ -70,11 +71,9 @@ static void save_image(struct recorder *recorder)
 
 	maps = symbols_space_text(recorder->target->space, &len);
 	attach_image_set_note(recorder->image, "maps", maps, len, &why);
-	if (luastate_vm_count(lua) > 0) {
-		const struct luastate_vm *vm = luastate_vm_get(lua, 0);
-
-		attach_image_set_note(recorder->image, "main_thread", &vm->main_thread, 8, &why);
-	}
+	if (luastate_vm_count(lua) > 0)
+		origin.main_thread = luastate_vm_get(lua, 0)->main_thread;
+	attach_image_set_note(recorder->image, "origin", &origin, sizeof(origin), &why);
 	snprintf(path, sizeof(path), "%s/%08" PRIu64 ".ljimage", recorder->options->save_images,
 		 ++recorder->image_number);
 	if (attach_image_save(recorder->image, path, &why) != 0) {

@@ -16,6 +16,11 @@ enum {
 	TARGET_FRAMES_MAX = TARGET_NATIVE_MAX + LUASTATE_FRAMES_MAX + 2,
 };
 
+/** Note "origin" of a saved image: which program it is of. */
+struct daemon_image_origin {
+	uint64_t pid, main_thread;
+};
+
 /** Receives each new function before the first sample that refers to it. */
 struct target_listener {
 	int (*function)(void *context, uint32_t id, const struct format_function *function,
