@@ -28,7 +28,7 @@ enum {
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
 	/* Rounds of reads in one stop: the known ranges, then what they point to, twice. */
 	CAPTURE_ROUNDS = 4,
-	CAPTURE_IOVECS = 64,
+	CAPTURE_IOVECS = 256,
 };
 
 static uint64_t now_ns(void)
