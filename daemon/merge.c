@@ -65,7 +65,7 @@ static int cross_cframe(struct daemon_target *target, const struct luastate_cfra
 	regs.r[13] = frame->r13;
 	regs.r[ATTACH_REG_RIP] = cframe->ret;
 	regs.r[ATTACH_REG_RSP] = cframe->sp;
-	return symbols_unwind_begin(target->unwinder, &regs, reader, why);
+	return symbols_unwind_begin_caller(target->unwinder, &regs, reader, why);
 }
 
 /* One frame at which the unwinder stands. @return 1 to step on, 2 where the unwinder was set to the

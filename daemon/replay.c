@@ -94,6 +94,8 @@ static int use_maps(struct daemon_replay *replay, struct attach_image *image, st
 	if (!maps || !note || origin_len != sizeof(origin))
 		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "find the maps in an image");
 	memcpy(&origin, note, sizeof(origin));
+	if (replay->target->space)
+		symbols_space_set_memory(replay->target->space, attach_image_reader(image));
 	same = replay->maps && memcmp(&origin, &replay->origin, sizeof(origin)) == 0;
 	if (same && len == replay->maps_len && memcmp(maps, replay->maps, len) == 0)
 		return 0;
@@ -101,6 +103,7 @@ static int use_maps(struct daemon_replay *replay, struct attach_image *image, st
 	    keep_maps(replay, maps, len, why) != 0)
 		return -1;
 	replay->origin = origin;
+	symbols_space_set_memory(replay->target->space, attach_image_reader(image));
 	return same ? 0 : target_find_interpreters(replay->target, why);
 }
 

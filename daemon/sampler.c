@@ -73,6 +73,7 @@ static void save_image(struct recorder *recorder)
 	attach_image_set_note(recorder->image, "maps", maps, len, &why);
 	if (luastate_vm_count(lua) > 0)
 		origin.main_thread = luastate_vm_get(lua, 0)->main_thread;
+	symbols_space_add_evidence(recorder->target->space, recorder->image, &why);
 	attach_image_set_note(recorder->image, "origin", &origin, sizeof(origin), &why);
 	snprintf(path, sizeof(path), "%s/%08" PRIu64 ".ljimage", recorder->options->save_images,
 		 ++recorder->image_number);

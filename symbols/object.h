@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SYMBOLS_OBJECT_H
+#define SYMBOLS_OBJECT_H
+
+/* One mapped ELF file, or the vDSO, with what was derived from it. */
+
+#include "symbols/names.h"
+#include "symbols/strings.h"
+#include "symbols/symbols.h"
+
+struct symbols_object {
+	struct symbols_object *next;
+	uint64_t inode, vdso_start; /**< vdso_start is 0 for a file. */
+	uint32_t dev_major, dev_minor;
+	struct symbols_elf elf;
+	char *path;		    /**< In the target. */
+	struct symbols_eh eh;	    /**< See symbols_object_eh(). */
+	struct symbols_names names; /**< See symbols_object_names(). */
+	bool eh_tried, names_tried;
+	unsigned unmapped; /**< Refreshes since it was last mapped. */
+};
+
+/** What objects are opened with. */
+struct symbols_opener {
+	const struct symbols_root *root;
+	const struct attach_reader *memory; /**< Of the target; NULL without. */
+};
+
+/**
+ * Open the file behind a mapping, or copy the vDSO.
+ *
+ * A file found by its path is taken if its device and inode are the mapping's. Overlay and btrfs
+ * show other numbers in stat() than in maps: then its build-id must be the one in memory.
+ * @param why FAILURE_NOT_FOUND, FAILURE_INVALID, FAILURE_NO_MEMORY, or of the memory reader.
+ */
+int symbols_object_create(const struct symbols_mapping *mapping,
+			  const struct symbols_opener *opener, struct symbols_object **ret_object,
+			  struct failure *why);
+void symbols_object_destroy(struct symbols_object *object);
+
+/** Whether @p mapping shows this object, as far as its numbers tell. */
+bool symbols_object_is_mapped_by(const struct symbols_object *object,
+				 const struct symbols_mapping *mapping);
+
+/**
+ * Distance from link-time to target addresses.
+ * @return false where the mapping is of no loaded part of the file.
+ */
+bool symbols_object_bias(const struct symbols_elf *elf, const struct symbols_mapping *mapping,
+			 uint64_t *ret_bias);
+
+/** Add the build-id, or the whole vDSO, to an image. */
+int symbols_object_add_evidence(const struct symbols_object *object, uint64_t bias,
+				struct attach_image *image, struct failure *why);
+
+/** Unwind entries, loaded on first use; NULL if there are none. */
+const struct symbols_eh *symbols_object_eh(struct symbols_object *object);
+void symbols_object_drop_eh(struct symbols_object *object);
+
+/** Names, loaded on first use. @return NULL without memory. */
+const struct symbols_names *symbols_object_names(struct symbols_object *object,
+						 const struct symbols_root *root);
+
+#endif

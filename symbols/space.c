@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbols/space.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Changes of the maps that an unmapped object survives: a program that loads and unloads a
+ *  library in a loop finds it still open. */
+#define UNMAPPED_MAX 8
+
+/** Attempts to read maps that are consistent. */
+#define READ_TRIES 8
+
+/* ---- Create and destroy ----------------------------------------------------------------- */
+
+static struct symbols_space *allocate(struct failure *why)
+{
+	struct symbols_space *space = calloc(1, sizeof(*space));
+
+	if (space) {
+		space->root.fd = -1;
+		space->generation = 1;
+		space->strings = symbols_strings_create();
+	}
+	if (!space || !space->strings) {
+		free(space);
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep an address space");
+		return NULL;
+	}
+	return space;
+}
+
+/** Take maps text over as the space's mappings. */
+static int take_maps(struct symbols_space *space, const char *text, size_t len, struct failure *why)
+{
+	struct symbols_maps maps;
+	struct symbols_binding *bindings;
+
+	if (symbols_maps_init(text, len, &maps, why) < 0)
+		return -1;
+	bindings = calloc(maps.count + 1, sizeof(*bindings));
+	if (!bindings) {
+		symbols_maps_deinit(&maps);
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep an address space");
+	}
+	symbols_maps_deinit(&space->maps);
+	free(space->bindings);
+	space->maps = maps;
+	space->bindings = bindings;
+	return 0;
+}
+
+static int read_live(const struct symbols_space *space, char **ret_text, size_t *ret_len,
+		     struct failure *why)
+{
+	char path[64];
+	int result;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)attach_process_pid(space->process));
+	result = symbols_maps_read(path, ret_text, ret_len, why);
+	if (result == 0 && *ret_len == 0) {
+		/* A process that has given its memory back. */
+		free(*ret_text);
+		result = failure_set(why, FAILURE_GONE, 0, 0, 0, "read the memory map");
+	}
+	if (result < 0 && why)
+		why->tid = attach_process_pid(space->process);
+	return result;
+}
+
+/**
+ * Read the live maps and take them over where they differ.
+ *
+ * The kernel writes some 4 KiB at a time, between which the target may map and merge, so that lines
+ * overlap: then read again.
+ * @return 1 if they differ, 0 if not, or -1.
+ */
+static int update(struct symbols_space *space, struct failure *why)
+{
+	struct failure reason = { 0 };
+	int result = -1;
+
+	for (unsigned i = 0; i < READ_TRIES && result < 0; i++) {
+		char *text;
+		size_t len;
+
+		if (read_live(space, &text, &len, why) < 0)
+			return -1;
+		if (space->maps.text && len == space->maps.len &&
+		    memcmp(text, space->maps.text, len) == 0)
+			result = 0;
+		else if (take_maps(space, text, len, &reason) == 0)
+			result = 1;
+		free(text);
+		if (result < 0 && reason.kind != FAILURE_INVALID)
+			break;
+	}
+	if (result < 0 && why)
+		*why = reason;
+	return result;
+}
+
+int symbols_space_create(struct attach_process *process, struct symbols_space **ret_space,
+			 struct failure *why)
+{
+	struct symbols_space *space = allocate(why);
+
+	if (!space)
+		return -1;
+	space->process = process;
+	space->memory = attach_process_reader(process);
+	symbols_root_init_live(&space->root, attach_process_pid(process));
+	if (update(space, why) < 0) {
+		symbols_space_destroy(space);
+		return -1;
+	}
+	*ret_space = space;
+	return 0;
+}
+
+int symbols_space_create_recorded(const char *maps, size_t len, struct symbols_space **ret_space,
+				  struct failure *why)
+{
+	struct symbols_space *space = allocate(why);
+
+	if (!space)
+		return -1;
+	symbols_root_init_recorded(&space->root);
+	if (take_maps(space, maps, len, why) < 0) {
+		symbols_space_destroy(space);
+		return -1;
+	}
+	*ret_space = space;
+	return 0;
+}
+
+void symbols_space_set_memory(struct symbols_space *space, const struct attach_reader *memory)
+{
+	space->memory = memory;
+}
+
+void symbols_space_destroy(struct symbols_space *space)
+{
+	if (!space)
+		return;
+	for (struct symbols_object *object = space->objects, *next; object; object = next) {
+		next = object->next;
+		symbols_object_destroy(object);
+	}
+	free(space->bindings);
+	symbols_maps_deinit(&space->maps);
+	symbols_root_deinit(&space->root);
+	symbols_strings_destroy(space->strings);
+	free(space);
+}
+
+/* ---- Refresh ---------------------------------------------------------------------------- */
+
+static struct symbols_object *find_object(const struct symbols_space *space,
+					  const struct symbols_mapping *mapping)
+{
+	for (struct symbols_object *object = space->objects; object; object = object->next) {
+		if (symbols_object_is_mapped_by(object, mapping))
+			return object;
+	}
+	return NULL;
+}
+
+static void mark_mapped(struct symbols_space *space)
+{
+	uint64_t last = 0;
+
+	for (struct symbols_object *object = space->objects; object; object = object->next)
+		object->unmapped++;
+	for (size_t i = 0; i < space->maps.count; i++) {
+		const struct symbols_mapping *mapping = &space->maps.list[i];
+		struct symbols_object *object;
+
+		if (mapping->inode == last && last)
+			continue;
+		last = mapping->inode;
+		object = find_object(space, mapping);
+		if (object)
+			object->unmapped = 0;
+	}
+}
+
+/** Drop objects that are long unmapped, or whose file is another one now. */
+static void drop_objects(struct symbols_space *space)
+{
+	struct symbols_object **link = &space->objects;
+
+	while (*link) {
+		struct symbols_object *object = *link;
+
+		if (object->unmapped <= UNMAPPED_MAX &&
+		    symbols_source_unchanged(&object->elf.source)) {
+			link = &object->next;
+			continue;
+		}
+		*link = object->next;
+		space->object_count--;
+		symbols_object_destroy(object);
+	}
+}
+
+int symbols_space_refresh(struct symbols_space *space, struct failure *why)
+{
+	int changed = space->process ? update(space, why) : 0;
+
+	if (changed <= 0)
+		return changed;
+	space->generation++;
+	mark_mapped(space);
+	drop_objects(space);
+	return 0;
+}
+
+/* ---- Queries ---------------------------------------------------------------------------- */
+
+uint64_t symbols_space_generation(const struct symbols_space *space)
+{
+	return space->generation;
+}
+
+size_t symbols_space_count(const struct symbols_space *space)
+{
+	return space->maps.count;
+}
+
+const struct symbols_mapping *symbols_space_get(const struct symbols_space *space, size_t index)
+{
+	return index < space->maps.count ? &space->maps.list[index] : NULL;
+}
+
+const struct symbols_mapping *symbols_space_find(const struct symbols_space *space,
+						 uint64_t address)
+{
+	ptrdiff_t index = symbols_maps_find(&space->maps, address);
+
+	return index < 0 ? NULL : &space->maps.list[index];
+}
+
+const char *symbols_space_text(const struct symbols_space *space, size_t *ret_len)
+{
+	*ret_len = space->maps.len;
+	return space->maps.text;
+}
+
+struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t index,
+					  uint64_t *ret_bias)
+{
+	const struct symbols_mapping *mapping = &space->maps.list[index];
+	struct symbols_binding *binding = &space->bindings[index];
+
+	if (!binding->tried) {
+		struct symbols_opener opener = { .root = &space->root, .memory = space->memory };
+		struct symbols_object *object = find_object(space, mapping);
+		bool is_file = mapping->inode || strcmp(mapping->path, "[vdso]") == 0;
+
+		binding->tried = true;
+		if (!object && is_file && space->object_count < SYMBOLS_MAX_OBJECTS &&
+		    symbols_object_create(mapping, &opener, &object, NULL) == 0) {
+			object->next = space->objects;
+			space->objects = object;
+			space->object_count++;
+		}
+		if (object && symbols_object_bias(&object->elf, mapping, &binding->bias))
+			binding->object = object;
+	}
+	*ret_bias = binding->bias;
+	return binding->object;
+}
+
+struct symbols_object *symbols_space_object_at(struct symbols_space *space, uint64_t address,
+					       uint64_t *ret_bias)
+{
+	ptrdiff_t index = symbols_maps_find(&space->maps, address);
+
+	return index < 0 ? NULL : symbols_space_bind(space, (size_t)index, ret_bias);
+}
+
+int symbols_read_file_bytes(struct symbols_space *space, uint64_t address, void *ret_bytes,
+			    size_t len, struct failure *why)
+{
+	uint64_t bias = 0;
+	struct symbols_object *object = symbols_space_object_at(space, address, &bias);
+
+	if (!object || !symbols_elf_read(&object->elf, address - bias, ret_bytes, len))
+		return failure_set(why, FAILURE_FAULT, 0, 0, address, "read a mapped file");
+	return 0;
+}
+
+int symbols_space_add_evidence(struct symbols_space *space, struct attach_image *image,
+			       struct failure *why)
+{
+	const struct symbols_object *last = NULL;
+
+	for (size_t i = 0; i < space->maps.count; i++) {
+		const struct symbols_binding *binding = &space->bindings[i];
+
+		if (!binding->object || binding->object == last)
+			continue;
+		last = binding->object;
+		if (symbols_object_add_evidence(last, binding->bias, image, why) < 0)
+			return -1;
+	}
+	return 0;
+}

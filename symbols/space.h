@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SYMBOLS_SPACE_H
+#define SYMBOLS_SPACE_H
+
+/* An address space: mappings, the objects that they show, and a cache of answers. */
+
+#include "symbols/maps.h"
+#include "symbols/object.h"
+
+/** Slots of the cache of named addresses: 112 KiB. */
+#define SYMBOLS_CACHE_SLOTS 2048
+
+/** Objects that are kept open; each holds one or two descriptors. */
+#define SYMBOLS_MAX_OBJECTS 512
+
+/** What a mapping shows; found on first use. */
+struct symbols_binding {
+	struct symbols_object *object; /**< NULL if none. */
+	uint64_t bias;
+	bool tried;
+};
+
+struct symbols_cached {
+	uint64_t generation, address;
+	struct symbols_function function;
+};
+
+struct symbols_space {
+	struct attach_process *process; /**< NULL for a recorded image. */
+	const struct attach_reader *memory;
+	struct symbols_root root;
+	struct symbols_maps maps;
+	struct symbols_binding *bindings; /**< One per mapping. */
+	struct symbols_object *objects;
+	unsigned object_count;
+	uint64_t generation; /**< From 1. */
+	struct symbols_strings *strings;
+	struct symbols_cached cache[SYMBOLS_CACHE_SLOTS];
+};
+
+/**
+ * The object mapped at @p address.
+ * @param ret_bias Set where there is one; target address = link-time address + bias.
+ * @return NULL if none.
+ */
+struct symbols_object *symbols_space_object_at(struct symbols_space *space, uint64_t address,
+					       uint64_t *ret_bias);
+/** The same for a mapping by index. */
+struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t index,
+					  uint64_t *ret_bias);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Damaged ELF files give errors or other answers; run under the sanitizers they prove more. */
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "hostile_elf.h"
+
+/** Bytes of the headers, each of which is damaged; of the rest every STRIDE-th. */
+#define HEADER_BYTES 1024
+#define STRIDE	     61
+
+static uint8_t original[HOSTILE_ELF_MAX_BYTES];
+static size_t original_len;
+
+static int read_original(void **state)
+{
+	int fd = open(FIXTURE_MINI, O_RDONLY);
+	ssize_t len = read(fd, original, sizeof(original));
+
+	(void)state;
+	close(fd);
+	original_len = len > 0 ? (size_t)len : 0;
+	return len > 0 ? 0 : -1;
+}
+
+static void test_whole(void **state)
+{
+	(void)state;
+	hostile_elf_exercise(original, original_len);
+}
+
+static void test_truncated(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len < original_len; len += len < HEADER_BYTES ? 7 : STRIDE * 2)
+		hostile_elf_exercise(original, len);
+}
+
+static void damage(size_t at, uint8_t value)
+{
+	uint8_t before = original[at];
+
+	original[at] = value;
+	hostile_elf_exercise(original, original_len);
+	original[at] = before;
+}
+
+static void test_damaged(void **state)
+{
+	size_t sections = original_len - original_len % 64 - 32 * 64;
+
+	(void)state;
+	for (size_t at = 0; at < original_len;
+	     at += at < HEADER_BYTES || at > sections ? 3 : STRIDE) {
+		damage(at, 0);
+		damage(at, 0xff);
+		damage(at, (uint8_t)(original[at] + 1));
+	}
+}
+
+static void test_no_elf(void **state)
+{
+	static uint8_t bytes[4096];
+
+	(void)state;
+	hostile_elf_exercise(bytes, sizeof(bytes));
+	memset(bytes, 0xff, sizeof(bytes));
+	hostile_elf_exercise(bytes, sizeof(bytes));
+	hostile_elf_exercise((const uint8_t *)"\177ELF", 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_no_elf),
+	};
+
+	return cmocka_run_group_tests(tests, read_original, NULL);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Spaces: of this process, which knows its own truth, and of recorded maps. */
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "symbols/symbols.h"
+
+static struct attach_process *process;
+static struct symbols_space *space;
+
+static int open_own(void **state)
+{
+	struct failure why;
+
+	(void)state;
+	if (attach_process_open(getpid(), &process, &why) < 0)
+		return -1;
+	return symbols_space_create(process, &space, &why);
+}
+
+static int close_own(void **state)
+{
+	(void)state;
+	symbols_space_destroy(space);
+	attach_process_close(process);
+	return 0;
+}
+
+static uint64_t address_of(const void *pointer)
+{
+	return (uint64_t)(uintptr_t)pointer;
+}
+
+static struct symbols_function find(uint64_t address)
+{
+	struct symbols_function function;
+	struct failure why;
+
+	assert_int_equal(symbols_find_function(space, address, &function, &why), 0);
+	assert_true(address >= function.start && address < function.end);
+	return function;
+}
+
+static void test_own_function(void **state)
+{
+	struct symbols_function function = find(address_of((void *)(uintptr_t)test_own_function));
+
+	(void)state;
+	assert_string_equal(function.name, "test_own_function");
+	assert_string_equal(function.module, "symbols_space_test");
+	assert_true(function.is_symbol);
+	assert_int_equal(function.start, address_of((void *)(uintptr_t)test_own_function));
+	/* The second answer comes from the cache and is the same. */
+	assert_ptr_equal(find(function.start).name, function.name);
+}
+
+static void test_library_function(void **state)
+{
+	uint64_t address = address_of(dlsym(RTLD_DEFAULT, "lfind"));
+	struct symbols_function function = find(address);
+	struct failure why;
+	uint64_t found;
+
+	(void)state;
+	assert_string_equal(function.name, "lfind");
+	assert_string_equal(function.module, "libc.so.6");
+	assert_int_equal(symbols_find_address(space, "lfind", &found, &why), 0);
+	assert_int_equal(found, address);
+	assert_int_equal(symbols_find_address(space, "no_such_symbol", &found, &why), -1);
+	assert_int_equal(why.kind, FAILURE_NOT_FOUND);
+}
+
+static void test_vdso(void **state)
+{
+	uint64_t base = getauxval(AT_SYSINFO_EHDR), found;
+	struct symbols_function function;
+	struct failure why;
+
+	(void)state;
+	if (!base)
+		skip();
+	assert_int_equal(symbols_find_address(space, "__vdso_clock_gettime", &found, &why), 0);
+	assert_true(found - base < 65536);
+	function = find(found);
+	assert_string_equal(function.module, "[vdso]");
+	assert_string_equal(function.name, "__vdso_clock_gettime"); /* its alias is weak */
+}
+
+static void test_without_symbol(void **state)
+{
+	struct symbols_function function;
+	char expected[64];
+	void *anonymous = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct failure why;
+
+	(void)state;
+	assert_ptr_not_equal(anonymous, MAP_FAILED);
+	assert_int_equal(symbols_space_refresh(space, &why), 0);
+	function = find(address_of(anonymous) + 5);
+	assert_false(function.is_symbol);
+	assert_string_equal(function.module, "[anon]");
+	snprintf(expected, sizeof(expected), "[anon]+0x%lx", address_of(anonymous) + 5);
+	assert_string_equal(function.name, expected);
+	function = find(3);
+	assert_string_equal(function.name, "[unmapped]+0x3");
+	munmap(anonymous, 4096);
+}
+
+/** Code between symbols is named by its unwind entry, from any address in it. */
+static void test_entry_name(void **state)
+{
+	uint8_t *code = dlsym(dlopen(FIXTURE_STRIPPED, RTLD_NOW), "fixture_no_size");
+	struct symbols_function first, second;
+	struct failure why;
+	char expected[64];
+	Dl_info info;
+
+	(void)state;
+	assert_non_null(code);
+	assert_true(dladdr(code, &info));
+	assert_int_equal(symbols_space_refresh(space, &why), 0);
+	assert_string_equal(find(address_of(code)).name, "fixture_no_size");
+	first = find(address_of(code + 16));
+	second = find(address_of(code + 17));
+	assert_false(first.is_symbol);
+	assert_ptr_equal(first.name, second.name);
+	assert_int_equal(first.start, address_of(code + 16));
+	assert_int_equal(first.end, address_of(code + 18));
+	snprintf(expected, sizeof(expected), "fixture_stripped.so+0x%lx",
+		 first.start - address_of(info.dli_fbase));
+	assert_string_equal(first.name, expected);
+}
+
+static void test_generation(void **state)
+{
+	uint64_t generation = symbols_space_generation(space);
+	struct failure why;
+	void *handle;
+	uint64_t code;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		handle = dlopen(FIXTURE, RTLD_NOW);
+		assert_non_null(handle);
+		code = address_of(dlsym(handle, "fixture_global"));
+		assert_int_equal(symbols_space_refresh(space, &why), 0);
+		assert_true(symbols_space_generation(space) > generation);
+		generation = symbols_space_generation(space);
+		assert_string_equal(find(code).name, "fixture_global");
+		dlclose(handle);
+		assert_int_equal(symbols_space_refresh(space, &why), 0);
+		assert_string_equal(find(code).module, "[unmapped]");
+	}
+}
+
+static void test_file_bytes(void **state)
+{
+	uint8_t bytes[16];
+	struct failure why;
+	uint64_t stack = address_of(&why);
+
+	(void)state;
+	assert_int_equal(symbols_read_file_bytes(space,
+						 address_of((void *)(uintptr_t)test_file_bytes),
+						 bytes, sizeof(bytes), &why),
+			 0);
+	assert_memory_equal(bytes, (void *)(uintptr_t)test_file_bytes, sizeof(bytes));
+	assert_int_equal(symbols_read_file_bytes(space, stack, bytes, sizeof(bytes), &why), -1);
+	assert_int_equal(why.kind, FAILURE_FAULT);
+	assert_int_equal(why.address, stack);
+}
+
+static bool count_entries(void *context, const struct symbols_unwind_entry *entry)
+{
+	unsigned *count = context;
+
+	assert_true(entry->end - entry->start >= 4096);
+	++*count;
+	return true;
+}
+
+static bool stop_at_first(void *context, const struct symbols_unwind_entry *entry)
+{
+	(void)entry;
+	++*(unsigned *)context;
+	return false;
+}
+
+static void test_entries(void **state)
+{
+	unsigned count = 0, first = 0;
+
+	(void)state;
+	assert_int_equal(symbols_each_unwind_entry(space, 4096, count_entries, &count, NULL), 0);
+	assert_true(count > 2);
+	assert_int_equal(symbols_each_unwind_entry(space, 4096, stop_at_first, &first, NULL), 0);
+	assert_int_equal(first, 1);
+}
+
+/** A target that makes up addresses without end gets answers, but not all our memory. */
+static void test_names_are_bounded(void **state)
+{
+	struct symbols_function function = { 0 };
+
+	(void)state;
+	for (uint64_t i = 0; i < 500000; i++)
+		function = find(0x1000 + i);
+	assert_string_equal(function.name, "[more names than kept]");
+	assert_string_equal(find(address_of((void *)(uintptr_t)test_own_function)).name,
+			    "test_own_function");
+}
+
+/* ---- Recorded spaces -------------------------------------------------------------------- */
+
+/** A maps line for the fixture's code, with these numbers. */
+static struct symbols_space *record(const char *path, unsigned long inode, unsigned major,
+				    unsigned minor)
+{
+	struct symbols_space *recorded;
+	struct failure why;
+	char text[512];
+
+	snprintf(text, sizeof(text), "10000-12000 r-xp 00001000 %02x:%02x %lu %s\n", major, minor,
+		 inode, path);
+	assert_int_equal(symbols_space_create_recorded(text, strlen(text), &recorded, &why), 0);
+	return recorded;
+}
+
+/** Name of a known function in a recorded space, whose mapping has file offset 0x1000. */
+static const char *recorded_name(struct symbols_space *recorded)
+{
+	uint64_t found;
+	struct failure why;
+	struct symbols_function function;
+
+	if (symbols_find_address(recorded, "fixture_global", &found, &why) < 0)
+		return "";
+	assert_int_equal(symbols_find_function(recorded, found, &function, &why), 0);
+	return strcmp(function.name, "fixture_global") == 0 ? "fixture_global" : "?";
+}
+
+/** Memory that has the fixture where the mapping says. */
+static int read_fixture(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+			struct failure *why)
+{
+	int *fd = self;
+
+	/* Bias 0xf000, and segments whose file offsets are their addresses. */
+	if (pread(*fd, ret_bytes, len, (off_t)(address.value - 0xf000)) == (ssize_t)len)
+		return 0;
+	return failure_set(why, FAILURE_FAULT, 0, 0, address.value, "read");
+}
+
+static void test_recorded(void **state)
+{
+	struct stat status;
+	struct symbols_space *recorded;
+	int fd = open(FIXTURE, O_RDONLY), other = open(UNWIND_TARGET, O_RDONLY);
+	struct attach_reader memory = { .read = read_fixture, .self = &fd };
+	struct attach_reader wrong = { .read = read_fixture, .self = &other };
+	unsigned major, minor;
+
+	(void)state;
+	assert_int_equal(fstat(fd, &status), 0);
+	major = (unsigned)(status.st_dev >> 8 & 0xfff);
+	minor = (unsigned)((status.st_dev & 0xff) | (status.st_dev >> 12 & 0xfff00));
+	recorded = record(FIXTURE, status.st_ino, major, minor);
+	assert_string_equal(recorded_name(recorded), "fixture_global");
+	symbols_space_destroy(recorded);
+
+	/* Other numbers: taken only where the build-id in memory proves it. */
+	recorded = record(FIXTURE, status.st_ino + 1, major, minor);
+	assert_string_equal(recorded_name(recorded), "");
+	symbols_space_destroy(recorded);
+	recorded = record(FIXTURE, status.st_ino + 1, major, minor);
+	symbols_space_set_memory(recorded, &memory);
+	assert_string_equal(recorded_name(recorded), "fixture_global");
+	symbols_space_destroy(recorded);
+	recorded = record(FIXTURE, status.st_ino, major + 1, minor);
+	symbols_space_set_memory(recorded, &wrong);
+	assert_string_equal(recorded_name(recorded), "");
+	symbols_space_destroy(recorded);
+	close(fd);
+	close(other);
+}
+
+/** What a live space adds to an image is enough for the same answers from the image alone. */
+static void test_evidence(void **state)
+{
+	struct attach_image *image = attach_image_create();
+	uint64_t vdso = getauxval(AT_SYSINFO_EHDR), clock = 0;
+	struct symbols_space *recorded;
+	struct symbols_function function;
+	struct failure why;
+	size_t len;
+	const char *maps = symbols_space_text(space, &len);
+
+	(void)state;
+	assert_non_null(image);
+	if (!vdso || symbols_find_address(space, "__vdso_clock_gettime", &clock, &why) < 0)
+		skip();
+	assert_int_equal(symbols_space_add_evidence(space, image, &why), 0);
+	assert_int_equal(symbols_space_create_recorded(maps, len, &recorded, &why), 0);
+	symbols_space_set_memory(recorded, attach_image_reader(image));
+	assert_int_equal(symbols_find_function(recorded, clock, &function, &why), 0);
+	assert_string_equal(function.name, "__vdso_clock_gettime");
+	symbols_space_destroy(recorded);
+	attach_image_destroy(image);
+}
+
+static void test_recorded_hostile(void **state)
+{
+	static const char *const paths[] = { "/dev/zero", "/proc/self/mem", "/",	  "",
+					     "relative",  "[stack]",	    "/etc/passwd" };
+	struct symbols_space *recorded = NULL;
+	struct symbols_function function;
+	struct failure why;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		recorded = record(paths[i], 1, 0, 5);
+		assert_int_equal(symbols_find_function(recorded, 0x10004, &function, &why), 0);
+		assert_false(function.is_symbol);
+		symbols_space_destroy(recorded);
+	}
+	assert_int_equal(symbols_space_create_recorded("x", 1, &recorded, &why), -1);
+	assert_int_equal(why.kind, FAILURE_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_function), cmocka_unit_test(test_library_function),
+		cmocka_unit_test(test_vdso),	     cmocka_unit_test(test_without_symbol),
+		cmocka_unit_test(test_entry_name),   cmocka_unit_test(test_generation),
+		cmocka_unit_test(test_file_bytes),   cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_recorded),     cmocka_unit_test(test_recorded_hostile),
+		cmocka_unit_test(test_evidence),     cmocka_unit_test(test_names_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, open_own, close_own);
+}
