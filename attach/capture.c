@@ -21,10 +21,10 @@
 
 enum {
 	/* Sleeping in waitpid adds our own wake-up to the target's pause, so look this long first.
-	 * A stop takes 10 to 30 us; behind this bound the thread waits for a processor anyway. */
-	SPIN_NS = 200 * 1000,
-	/* Then in naps; a thread in uninterruptible sleep may take longer than this. */
-	NAP_NS = 50 * 1000,
+	 * A stop takes 10 to 30 us; a thread that takes longer waits for a processor, perhaps for
+	 * the very one that we keep busy. */
+	SPIN_NS = 60 * 1000,
+	/* A thread in uninterruptible sleep may take longer than this. */
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
 	/* Rounds of reads in one stop: the known ranges, then what they point to, twice. */
 	CAPTURE_ROUNDS = 4,
@@ -56,26 +56,50 @@ static void let_go(pid_t tid, int status)
 	trace(PTRACE_DETACH, tid, NULL, (void *)sig);
 }
 
+/* Look until the thread stands, for a short while. @return as waitpid. */
+static pid_t spin_for_stop(pid_t tid, uint64_t begin_ns, int *ret_status)
+{
+	pid_t got;
+
+	do {
+		got = waitpid(tid, ret_status, __WALL | WNOHANG);
+	} while ((got == 0 && now_ns() - begin_ns < SPIN_NS) || (got < 0 && errno == EINTR));
+	return got;
+}
+
+/* Sleep until the thread stands, which SIGCHLD tells, or until the timeout. @return as waitpid. */
+static pid_t sleep_for_stop(pid_t tid, uint64_t begin_ns, int *ret_status)
+{
+	sigset_t child, old;
+	pid_t got;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &child, &old);
+	for (;;) {
+		uint64_t waited_ns = now_ns() - begin_ns;
+		struct timespec rest = { 0 };
+
+		got = waitpid(tid, ret_status, __WALL | WNOHANG);
+		if (got != 0 || waited_ns >= STOP_TIMEOUT_NS)
+			break;
+		rest.tv_nsec = (long)(STOP_TIMEOUT_NS - waited_ns);
+		sigtimedwait(&child, NULL, &rest);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return got;
+}
+
 /* Wait until the thread stands. @return 0 and its wait status, or -1. */
 static int await_stop(pid_t tid, uint64_t begin_ns, int *ret_status, struct failure *why)
 {
-	const struct timespec nap = { .tv_nsec = NAP_NS };
+	pid_t got = spin_for_stop(tid, begin_ns, ret_status);
 
-	for (;;) {
-		pid_t got = waitpid(tid, ret_status, __WALL | WNOHANG);
-		uint64_t waited_ns;
-
-		if (got == tid)
-			break;
-		if (got < 0 && errno != EINTR)
-			return failure_set(why, FAILURE_GONE, errno, tid, 0, "stop the thread");
-		waited_ns = now_ns() - begin_ns;
-		if (waited_ns > STOP_TIMEOUT_NS)
-			return failure_set(why, FAILURE_TIMEOUT, 0, tid, 0, "stop the thread");
-		if (waited_ns > SPIN_NS)
-			nanosleep(&nap, NULL);
-	}
-	if (!WIFSTOPPED(*ret_status))
+	if (got == 0)
+		got = sleep_for_stop(tid, begin_ns, ret_status);
+	if (got == 0)
+		return failure_set(why, FAILURE_TIMEOUT, 0, tid, 0, "stop the thread");
+	if (got < 0 || !WIFSTOPPED(*ret_status))
 		return failure_set(why, FAILURE_GONE, ESRCH, tid, 0, "stop the thread");
 	return 0;
 }

@@ -88,11 +88,12 @@ void summary_print(FILE *file, const struct daemon_options *options,
 		stats->samples, seconds(stats->elapsed_ns), options->output, stats->output_bytes);
 	print_states(file, stats);
 	print_outcomes(file, stats);
-	fprintf(file, "  target stopped: p50 %.1f us, p99 %.1f us, max %.1f us, in all %.3f %%\n",
+	fprintf(file,
+		"  target stopped: p50 %.1f us, p99 %.1f us, max %.1f us; of it held p50 %.1f us\n",
 		(double)daemon_histogram_quantile(&stats->stopped, 0.5) / 1e3,
 		(double)daemon_histogram_quantile(&stats->stopped, 0.99) / 1e3,
 		(double)stats->stopped.max_ns / 1e3,
-		percent(stats->stopped.sum_ns, stats->elapsed_ns));
+		(double)daemon_histogram_quantile(&stats->held, 0.5) / 1e3);
 	fprintf(file, "  ticks: %" PRIu64 ", %" PRIu64 " late, %" PRIu64 " missed\n", stats->ticks,
 		stats->late_ticks, stats->missed_ticks);
 	if (stats->interrupted_calls)
@@ -159,7 +160,7 @@ int summary_write_json(const char *path, const struct daemon_options *options,
 	add_number(root, "interrupted_calls", stats->interrupted_calls);
 	add_counts(root, stats);
 	json_object_object_add(root, "stopped", pauses(&stats->stopped));
-	json_object_object_add(root, "stopping", pauses(&stats->stopping));
+	json_object_object_add(root, "held", pauses(&stats->held));
 	errno = 0;
 	ret = json_object_to_file_ext(path, root, JSON_C_TO_STRING_PRETTY);
 	if (ret != 0 && errno == 0)

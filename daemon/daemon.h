@@ -64,7 +64,9 @@ struct daemon_stats {
 	uint64_t cpu_ns;    /**< Processor time of the recorder, writer not included. */
 	uint64_t elapsed_ns, first_sample_ns;
 	uint64_t output_bytes;
-	struct daemon_histogram stopped, stopping;
+	/** From the interrupt to the release, which holds what a thread waited for a processor; and
+	 * the part of it in which the thread stood still for us. */
+	struct daemon_histogram stopped, held;
 };
 
 /** What to record. Strings are borrowed. */

@@ -144,7 +144,7 @@ static bool capture(struct recorder *recorder, struct attach_thread *thread,
 		return false;
 	}
 	daemon_histogram_add(&recorder->stats->stopped, timing.stopped_ns);
-	daemon_histogram_add(&recorder->stats->stopping, timing.stop_ns);
+	daemon_histogram_add(&recorder->stats->held, timing.stopped_ns - timing.stop_ns);
 	recorder->stats->interrupted_calls +=
 		was_interrupted(attach_image_registers(recorder->image));
 	return true;
