@@ -284,7 +284,8 @@ static int finish(const struct arguments *arguments, enum daemon_end end,
 	bool quiet = arguments->quiet;
 
 	summary_clear_progress();
-	if (*text && (code != EXIT_PROFILE || !quiet))
+	/* That a command ends is what it was started for. */
+	if (*text && (code != EXIT_PROFILE || !(quiet || arguments->command)))
 		fprintf(stderr, "ljrecord: %s\n", text);
 	if (!quiet && stats->samples > 0)
 		summary_print(stderr, &arguments->options, stats);

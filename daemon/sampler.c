@@ -195,6 +195,8 @@ static bool decode(struct recorder *recorder, struct attach_thread *thread,
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
 	count(recorder, outcome);
+	if (outcome == DAEMON_UNWOUND)
+		recorder->refresh_ns = 0; /* perhaps in a library that was loaded a moment ago */
 	data->runs_lua |= target->cframe_count > 0;
 	if (keep)
 		save_image(recorder);
@@ -215,7 +217,8 @@ static bool sample_thread(struct recorder *recorder, struct attach_thread *threa
 	if (thread->stop_pending && attach_thread_settle(thread) != 0)
 		return true;
 	/* While no VM is known any thread may be about to enter one. */
-	if (luastate_vm_count(recorder->target->lua) > 0 && now_ns < data->skip_until_ns)
+	if (!data->runs_lua && luastate_vm_count(recorder->target->lua) > 0 &&
+	    now_ns < data->skip_until_ns)
 		return true;
 	switch (attach_thread_activity(thread, NULL, NULL)) {
 	case ATTACH_BLOCKED:
@@ -238,8 +241,8 @@ bool recorder_tick(struct recorder *recorder)
 {
 	struct attach_threads *threads = recorder->target->threads;
 
-	/* A command's program may just have been started, or mapped its LuaJIT. */
-	if (!luastate_has_interpreter(recorder->target->lua))
+	/* A command's program may just have been started, or be mapping its libraries. */
+	if (luastate_vm_count(recorder->target->lua) == 0)
 		recorder->refresh_ns = 0;
 	for (size_t i = 0; i < attach_threads_count(threads); i++)
 		if (!sample_thread(recorder, attach_threads_get(threads, i)))
