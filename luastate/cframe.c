@@ -148,12 +148,18 @@ static bool returns_from_vm_call(const struct luastate *state, const struct atta
  * there, and the C unwinder, which is about to let go of the frames between.
  */
 static int find_newest(struct luastate *state, const struct attach_reader *reader, uint64_t sp,
-		       struct luastate_cframe *ret_cframe, struct failure *why)
+		       bool compiled, struct luastate_cframe *ret_cframe, struct failure *why)
 {
 	for (size_t i = 0; i < state->vm_count; i++) {
 		const struct luastate_vm *vm = &state->vms[i];
-		uint64_t L, frame;
+		uint64_t L, frame, base;
 
+		/* From a trace's entry to its exit the base of its start is kept here. */
+		if (compiled &&
+		    (state_read(reader, vm->G + (uint64_t)vm->layout->global_State_jit_base, &base,
+				8, why) != 0 ||
+		     base == 0))
+			continue;
 		if (state_read(reader, vm->G + (uint64_t)vm->layout->global_State_cur_L, &L, 8,
 			       why) != 0)
 			continue;
@@ -190,7 +196,7 @@ static int find_complete(struct luastate *state, const struct attach_reader *rea
 		ret_cframe->L = 0;
 		return 0;
 	}
-	return find_newest(state, reader, sp, ret_cframe, why);
+	return find_newest(state, reader, sp, false, ret_cframe, why);
 }
 
 int luastate_find_cframe(struct luastate *state, const struct attach_reader *reader, uint64_t pc,
@@ -217,7 +223,7 @@ int luastate_find_cframe(struct luastate *state, const struct attach_reader *rea
 int luastate_find_trace_cframe(struct luastate *state, const struct attach_reader *reader,
 			       uint64_t sp, struct luastate_cframe *ret_cframe, struct failure *why)
 {
-	if (find_newest(state, reader, sp, ret_cframe, why) != 0)
+	if (find_newest(state, reader, sp, true, ret_cframe, why) != 0)
 		return -1;
 	ret_cframe->compiled = true;
 	return 0;

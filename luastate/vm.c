@@ -279,7 +279,7 @@ const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
 						 const struct attach_reader *reader, uint64_t sp,
 						 uint64_t limit, struct failure *why)
 {
-	uint64_t words[512], L;
+	uint64_t words[64], L; /* small pieces: the stack ends anywhere in its last page */
 
 	if (limit <= sp || limit - sp > SEARCH_STACK_BYTES)
 		limit = sp + SEARCH_STACK_BYTES;

@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Every example of the manual pages runs as it stands there, against a real luajit process.
+#
+# Usage: man_examples_test.sh LJRECORD LJREPORT GOLDEN MAN-PAGE...
+#
+# An example is a line that begins with "$ " between .EX and .EE, or behind .Dl. $PID is a process
+# that runs LuaJIT. Where an example reads a profile or a Lua program that no example before it has
+# left, the test provides one. All files that it promises to write must be there afterwards.
+set -euo pipefail
+
+ljrecord=$(realpath "$1")
+ljreport=$(realpath "$2")
+golden=$(realpath "$3")
+pages=()
+for page in "${@:4}"; do
+	pages+=("$(realpath "$page")")
+done
+
+EXAMPLE_TIMEOUT_S=60
+
+command -v luajit >/dev/null || {
+	echo "skipped: luajit is not installed"
+	exit 77
+}
+
+work=$(mktemp -d)
+PID=""
+cleanup() {
+	[[ -z $PID ]] || kill -KILL "$PID" 2>/dev/null || true
+	rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+mkdir "$work/bin" "$work/files"
+ln -s "$ljrecord" "$work/bin/ljrecord"
+ln -s "$ljreport" "$work/bin/ljreport"
+if ((EUID == 0)); then
+	# Examples may say sudo, which need not be installed.
+	printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
+	chmod +x "$work/bin/sudo"
+fi
+export PATH=$work/bin:$PATH
+cd "$work/files"
+
+cat >"$work/program.lua" <<'LUA'
+local finish = os.time() + (tonumber(arg[1]) or 2)
+local function work(n)
+	local words = {}
+	for i = 1, n do
+		words[i] = tostring(i):reverse()
+	end
+	table.sort(words)
+	return table.concat(words)
+end
+io.write("ready\n")
+io.flush()
+repeat
+	work(1000)
+until os.time() >= finish
+LUA
+
+# Not a child of bash's job control, so that its end by a signal is not announced.
+exec 3< <(exec luajit "$work/program.lua" 600)
+PID=$!
+export PID
+read -r -t 10 _ <&3 || {
+	echo "FAILED: luajit did not start"
+	exit 1
+}
+
+status=0
+ljrecord --quiet --pid "$PID" --duration 1 --output "$work/recorded.bin" || status=$?
+if ((status == 2)); then
+	echo "skipped: this user may not trace processes here"
+	exit 77
+fi
+((status == 0)) || {
+	echo "FAILED: ljrecord --pid exits with $status"
+	exit 1
+}
+
+# examples PAGE: one command per line, without the text formatter's escapes.
+examples() {
+	awk '
+		/^\.EX/ { inside = 1; next }
+		/^\.EE/ { inside = 0; next }
+		/^\.Dl \$ / { print substr($0, 7); next }
+		inside && /^\$ / { print substr($0, 3) }
+	' "$1" | sed 's/\\-/-/g; s/\\(aq/'\''/g; s/\\(dq/"/g; s/\\(ti/~/g; s/\\(ha/^/g; s/\\&//g; s/\\e/\\/g'
+}
+
+# outputs COMMAND: the files that it promises to write.
+outputs() {
+	grep -oE '(-o|--output|--stats|--save-images|[^0-9&]>)[ =]*[A-Za-z0-9_./-]+' <<<"$1" |
+		sed -E 's/.*[ =>]//' | grep -vx -e - || true
+}
+
+# provide COMMAND: the files that it reads.
+provide() {
+	local file
+	for file in $(grep -oE '[A-Za-z0-9_./-]+\.(bin|lua)' <<<"$1" || true); do
+		[[ ! -e $file ]] || continue
+		! grep -qxF "$file" <<<"$(outputs "$1")" || continue
+		case $file in
+		*mem*.bin) cp "$golden/gc64/memprof_jitoff.bin" "$file" ;;
+		*.bin) cp "$work/recorded.bin" "$file" ;;
+		*.lua) cp "$work/program.lua" "$file" ;;
+		esac
+	done
+}
+
+failed=0
+complain() {
+	echo "FAILED: $*"
+	failed=1
+}
+
+run_example() {
+	local command=$1 status=0 file
+	provide "$command"
+	timeout "$EXAMPLE_TIMEOUT_S" bash -o pipefail -c "$command" >"$work/output" 2>&1 || status=$?
+	if ((status != 0)); then
+		complain "exit status $status of: $command"
+		sed 's/^/    /' "$work/output"
+	fi
+	for file in $(outputs "$command"); do
+		if [[ -d $file ]]; then
+			[[ -n $(ls -A "$file") ]] || complain "$file is an empty folder after: $command"
+		elif [[ ! -s $file ]]; then
+			complain "no file $file after: $command"
+		fi
+	done
+	kill -0 "$PID" 2>/dev/null || complain "the recorded process is gone after: $command"
+}
+
+for page in "${pages[@]}"; do
+	mapfile -t commands < <(examples "$page")
+	((${#commands[@]})) || complain "$(basename "$page") has no examples"
+	for command in "${commands[@]}"; do
+		echo "$(basename "$page"): $command"
+		run_example "$command"
+	done
+done
+((failed == 0))
