@@ -133,7 +133,8 @@ enum attach_activity {
 struct attach_thread {
 	pid_t tid;
 	int syscall_fd;	      /**< Kept open: 1.4 us a look. */
-	bool stop_pending;    /**< An interrupt of ours has not been answered yet. */
+	bool stop_pending;    /**< Still ours: an interrupt has not been answered yet, or the
+				   thread was killed while it stood. */
 	uint64_t stack_limit; /**< Main thread: first address behind its frames; else 0. */
 	void *data;	      /**< Free for the caller; NULL at first. */
 };
@@ -189,7 +190,7 @@ const void *attach_image_peek(const struct attach_image *image, struct remote_ad
 const struct attach_reader *attach_image_reader(struct attach_image *image);
 
 /** Reader that looks into the image first and then into @p behind (may be NULL), keeping what it
- *  fetched there in the image if @p keep. Borrowed; one per image. */
+ *  fetched there in the image if @p keep, as far as there is room. Borrowed; one per image. */
 const struct attach_reader *attach_image_reader_behind(struct attach_image *image,
 						       const struct attach_reader *behind,
 						       bool keep);
@@ -243,7 +244,15 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		   const struct attach_planner *planner, struct attach_image *image,
 		   struct attach_timing *ret_timing, struct failure *why);
 
-/** Let go of a thread that answered an interrupt too late (stop_pending). @return 0 once nothing is
+/**
+ * Read the ranges asked for since the last read, with the threads running; one system call for
+ * most. A range that cannot be read stays empty. @return 0, or -1 with FAILURE_GONE.
+ */
+int attach_process_fetch(const struct attach_process *process, struct attach_image *image,
+			 struct failure *why);
+
+/** Let go of a thread that answered an interrupt too late, or reap one that was killed while it
+ *  stood (stop_pending). @return 0 once nothing is
  *  pending, -1 while it still is. Never blocks. */
 int attach_thread_settle(struct attach_thread *thread);
 

@@ -47,13 +47,15 @@ static long trace(int request, pid_t tid, void *address, void *data)
 /*
  * Undo of the seize. A thread that stands for a signal gets that signal with the detach; one in a
  * group stop stays in it.
+ * @return 0, or -1 where the thread was killed while it stood: it is ours until it is reaped, and
+ * until then its parent does not learn of its end and an exec of another thread waits for it.
  */
-static void let_go(pid_t tid, int status)
+static int let_go(pid_t tid, int status)
 {
 	bool event = status >> 16 != 0; /* our interrupt or a group stop: nothing to deliver */
 	long sig = WIFSTOPPED(status) && !event ? WSTOPSIG(status) : 0;
 
-	trace(PTRACE_DETACH, tid, NULL, (void *)sig);
+	return trace(PTRACE_DETACH, tid, NULL, (void *)sig) == 0 ? 0 : -1;
 }
 
 /* Look until the thread stands, for a short while. @return as waitpid. */
@@ -204,7 +206,8 @@ static int read_all(const struct attach_process *process, pid_t tid,
 	return 0;
 }
 
-/* A thread that did not stand in time is still ours: let it go as soon as it does. */
+/* A thread that did not stand in time, or was killed while it stood, is still ours: let it go as
+ * soon as it stands, or reap it. */
 static int settle(struct attach_thread *thread, struct failure *why)
 {
 	int status;
@@ -213,12 +216,13 @@ static int settle(struct attach_thread *thread, struct failure *why)
 	if (!thread->stop_pending)
 		return 0;
 	got = waitpid(thread->tid, &status, __WALL | WNOHANG);
-	if (got == 0)
+	/* Our own child may have taken over the number of a main thread that was killed: an exec in
+	 * another thread does that. */
+	if (got == 0 && process_thread_is_traced(thread->tid))
 		return failure_set(why, FAILURE_TIMEOUT, 0, thread->tid, 0, "stop the thread");
-	thread->stop_pending = false;
-	if (got == thread->tid && WIFSTOPPED(status))
-		let_go(thread->tid, status);
-	return 0;
+	thread->stop_pending =
+		got == thread->tid && WIFSTOPPED(status) && let_go(thread->tid, status) != 0;
+	return thread->stop_pending ? settle(thread, why) : 0;
 }
 
 static int seize(const struct attach_process *process, pid_t tid, struct failure *why)
@@ -234,7 +238,8 @@ static int seize(const struct attach_process *process, pid_t tid, struct failure
 		if (tracer)
 			return failure_set(why, FAILURE_BUSY, saved, tid, (uint64_t)tracer,
 					   "trace the thread");
-		errno = saved;
+		/* The kernel refuses a zombie in the same way. */
+		errno = process_thread_ended(process->pid, tid) ? ESRCH : saved;
 	}
 	return failure_set_errno(why, errno, tid, "trace the thread");
 }
@@ -250,15 +255,17 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	if (settle(thread, why) != 0 || seize(process, thread->tid, why) != 0)
 		return -1;
 	begin_ns = now_ns();
-	if (trace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) != 0)
+	if (trace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) != 0) {
+		thread->stop_pending = true; /* seized it is, so something is there to reap */
 		return failure_set_errno(why, errno, thread->tid, "stop the thread");
+	}
 	if (await_stop(thread->tid, begin_ns, &status, why) != 0) {
 		thread->stop_pending = why->kind == FAILURE_TIMEOUT;
 		return -1;
 	}
 	stood_ns = now_ns();
 	ret = read_all(process, thread->tid, planner, image, why);
-	let_go(thread->tid, status);
+	thread->stop_pending = let_go(thread->tid, status) != 0;
 	ret_timing->stopped_ns = now_ns() - begin_ns;
 	ret_timing->stop_ns = stood_ns - begin_ns;
 	return ret;
@@ -269,4 +276,10 @@ int attach_thread_settle(struct attach_thread *thread)
 	struct failure why;
 
 	return settle(thread, &why);
+}
+
+int attach_process_fetch(const struct attach_process *process, struct attach_image *image,
+			 struct failure *why)
+{
+	return read_ranges(process, image, why);
 }

@@ -182,8 +182,11 @@ static int behind_read(void *self, struct remote_addr address, void *ret_bytes, 
 		return 0;
 	if (!image->behind || attach_read(image->behind, address, ret_bytes, len, why) != 0)
 		return -1;
-	if (image->keep)
-		return attach_image_add(image, address, ret_bytes, len, why);
+	if (image->keep) {
+		struct failure full; /* then it is read again next time */
+
+		attach_image_add(image, address, ret_bytes, len, &full);
+	}
 	return 0;
 }
 

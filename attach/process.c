@@ -64,6 +64,27 @@ pid_t attach_tracer_of(pid_t pid, pid_t tid)
 	return (pid_t)strtol(value, NULL, 10);
 }
 
+bool process_thread_is_traced(pid_t tid)
+{
+	char status[4096], value[32];
+
+	/* /proc/TID is there for each thread, though not listed. */
+	return process_read_file(tid, "status", status, sizeof(status)) != 0 ||
+	       !process_status_field(status, "TracerPid", value, sizeof(value)) ||
+	       strtol(value, NULL, 10) != 0;
+}
+
+bool process_thread_ended(pid_t pid, pid_t tid)
+{
+	char name[32], status[4096], value[64];
+
+	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
+	if (process_read_file(pid, name, status, sizeof(status)) != 0)
+		return errno == ENOENT || errno == ESRCH;
+	return process_status_field(status, "State", value, sizeof(value)) &&
+	       (value[0] == 'Z' || value[0] == 'X');
+}
+
 /*
  * Start of the main stack's arguments and of the program text: both move with every exec. Fields 26
  * and 28 of /proc/PID/stat, behind the command name, which may hold anything but ends at the last
@@ -105,7 +126,9 @@ static int check_kind(pid_t pid, struct failure *why)
 	if (process_status_field(status, "State", value, sizeof(value)) &&
 	    (value[0] == 'Z' || value[0] == 'X'))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, pid, 0, PROCESS_IS_ZOMBIE);
-	if (!process_status_field(status, "VmSize", value, sizeof(value)))
+	/* Not by VmSize in status, which a long list of groups may push out of our buffer. */
+	if (process_read_file(pid, "statm", value, sizeof(value)) == 0 &&
+	    strtol(value, NULL, 10) == 0)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, pid, 0, PROCESS_IS_KERNEL);
 	if (process_status_field(status, "TracerPid", value, sizeof(value)) &&
 	    strtol(value, NULL, 10) != 0)

@@ -27,6 +27,12 @@ int process_read_file(pid_t pid, const char *name, char *ret_text, size_t size);
 /** Find "Field:\tvalue" in the text of a status file. */
 bool process_status_field(const char *status, const char *field, char *ret_value, size_t size);
 
+/** Whether a thread is gone or a zombie. */
+bool process_thread_ended(pid_t pid, pid_t tid);
+
+/** Whether somebody traces a thread; also where that cannot be told. */
+bool process_thread_is_traced(pid_t tid);
+
 /** First address behind the main thread's frames; 0 if unknown. */
 uint64_t process_stack_start(const struct attach_process *process);
 

@@ -59,6 +59,7 @@ static struct attach_thread *find_thread(struct attach_threads *threads, pid_t t
 static int add_thread(struct attach_threads *threads, pid_t tid, struct failure *why)
 {
 	struct attach_thread *thread;
+	int fd;
 
 	if (threads->count >= THREADS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, tid, 0, "follow one more thread");
@@ -71,11 +72,18 @@ static int add_thread(struct attach_threads *threads, pid_t tid, struct failure 
 		threads->items = items;
 		threads->size = size;
 	}
+	fd = open_syscall_file(threads->process->pid, tid);
+	if (fd < 0 && (errno == ENOENT || errno == ESRCH))
+		return 0; /* ended just now */
+	if (fd < 0)
+		return failure_set_errno(why, errno, tid, "follow one more thread");
 	thread = calloc(1, sizeof(*thread));
-	if (!thread)
+	if (!thread) {
+		close(fd);
 		return failure_set_errno(why, ENOMEM, tid, "follow one more thread");
+	}
 	thread->tid = tid;
-	thread->syscall_fd = open_syscall_file(threads->process->pid, tid);
+	thread->syscall_fd = fd;
 	if (tid == threads->process->pid)
 		thread->stack_limit = process_stack_start(threads->process);
 	threads->items[threads->count++] = thread;
@@ -89,7 +97,9 @@ static void drop_ended(struct attach_threads *threads, void (*forget)(struct att
 	for (size_t i = 0; i < threads->count; i++) {
 		struct attach_thread *thread = threads->items[i];
 
-		if (attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED)
+		/* One that is still ours has to be reaped first. */
+		if (attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED &&
+		    attach_thread_settle(thread) == 0)
 			free_thread(thread, forget);
 		else
 			threads->items[kept++] = thread;

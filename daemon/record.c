@@ -14,7 +14,7 @@
 
 enum {
 	FLUSH_INTERVAL_NS = 250 * 1000 * 1000,
-	REFRESH_INTERVAL_NS = 100 * 1000 * 1000,
+	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,
 	/* A queue of so many bytes is sent at once. */
 	FLUSH_BYTES = 32 * 1024,
 };

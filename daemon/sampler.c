@@ -147,6 +147,8 @@ static bool capture(struct recorder *recorder, struct attach_thread *thread,
 	daemon_histogram_add(&recorder->stats->held, timing.stopped_ns - timing.stop_ns);
 	recorder->stats->interrupted_calls +=
 		was_interrupted(attach_image_registers(recorder->image));
+	luastate_plan_after(&context, recorder->image);
+	attach_process_fetch(recorder->process, recorder->image, &why);
 	return true;
 }
 

@@ -79,8 +79,8 @@ static int commit(struct writing *writing, bool final, struct failure *why)
 	return writing->format->commit(writing->self, final, why);
 }
 
-/* Until END, or until the recorder is gone: in both cases the file is finished. */
-static int write_all(struct writing *writing, struct failure *why)
+/* Until END, or until the recorder is gone. */
+static int take_messages(struct writing *writing, struct failure *why)
 {
 	uint64_t commit_at_ms = now_ms() + COMMIT_INTERVAL_MS;
 	bool end = false;
@@ -106,7 +106,17 @@ static int write_all(struct writing *writing, struct failure *why)
 		if (handle(writing, &message, &end, why) != 0)
 			return -1;
 	}
-	return commit(writing, true, why);
+	return 0;
+}
+
+/* The file is finished in any case: a recorder that was killed while it sent ends in the middle of
+ * a message, and what came before that counts. */
+static int write_all(struct writing *writing, struct failure *why)
+{
+	struct failure second;
+	bool taken = take_messages(writing, why) == 0;
+
+	return commit(writing, true, taken ? why : &second) == 0 && taken ? 0 : -1;
 }
 
 static int open_writing(struct writing *writing, int socket_fd, int output_fd,

@@ -107,6 +107,10 @@ struct luastate_plan_context {
  *  on the stack and their Lua stacks. Stopped window: yes; computes addresses only. */
 bool luastate_plan(void *context, struct attach_image *image, unsigned round);
 
+/** Ask for what decoding will read besides, for one read after the stop: prototypes of the
+ * functions in the image, and the calls behind return addresses. Stopped window: no. */
+void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image);
+
 /* ---- C frames --------------------------------------------------------------------------- */
 
 /** One C frame of the interpreter on the native stack. */

@@ -258,6 +258,11 @@ int state_name_call(const struct luastate_layout *layout, const struct state_pro
 	return rank && plain_name(ret_name) ? rank : 0;
 }
 
+bool state_lacks_name(const struct state_proto *callee, uint64_t pc)
+{
+	return !callee->name_rank && callee->nameless_pc != pc;
+}
+
 void state_learn_name(const struct luastate_layout *layout, struct state_proto *callee,
 		      const struct state_proto *caller, const struct attach_reader *reader,
 		      uint64_t pc)
@@ -265,8 +270,7 @@ void state_learn_name(const struct luastate_layout *layout, struct state_proto *
 	char name[STATE_NAME_MAX];
 	int rank;
 
-	if (callee->name_rank)
-		return;
+	callee->nameless_pc = pc;
 	rank = state_name_call(layout, caller, reader, pc, name, sizeof(name));
 	if (!rank)
 		return;

@@ -24,6 +24,8 @@ enum {
 	/* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra. */
 	LUA_STACK_MAX = 66000 * 8,
 	PLAN_THREADS = 8,
+	/* Two linked C frames lie on one native stack. */
+	FRAME_DISTANCE_MAX = 64 << 20,
 	/* Functions read with the stop, and slots looked at for them; what is deeper is read after.
 	 */
 	PLAN_FUNCTIONS = 160,
@@ -111,6 +113,16 @@ static uint64_t word_at(const uint64_t *words, size_t index)
 	return value;
 }
 
+/* Stale words look like frames too; the link of a real one leads to an older frame, or nowhere. */
+static bool has_frame_link(const uint64_t *words, size_t frame, uint64_t sp)
+{
+	uint64_t link = word_at(words, frame + (size_t)luastate_layouts[0].cframe_prev / 8);
+	uint64_t address = (sp & ~(uint64_t)7) + 8 * frame;
+
+	link &= ~(uint64_t)7;
+	return link == 0 || (link > address && link - address < FRAME_DISTANCE_MAX);
+}
+
 /* Visit the coroutine of each C frame that the words show; the leaf's own frame starts at sp. */
 static unsigned collect_threads(const struct luastate_plan_context *context,
 				struct attach_image *image, uint64_t *ret_threads)
@@ -118,19 +130,20 @@ static unsigned collect_threads(const struct luastate_plan_context *context,
 	const struct attach_registers *regs = attach_image_registers(image);
 	const struct luastate_layout *layout = &luastate_layouts[0];
 	size_t words_to_L = (size_t)layout->cframe_L / 8, count;
+	size_t frame_words = (size_t)layout->cframe_size / 8;
 	const uint64_t *words = native_words(image, &count);
 	unsigned found = 0;
 
-	for (size_t i = 0; i + words_to_L < count && found < PLAN_THREADS; i++) {
+	for (size_t i = 0; i + frame_words < count && found < PLAN_THREADS; i++) {
 		bool leaf = i == 0 && luastate_in_interpreter(context->state, attach_pc(regs));
 		size_t frame = leaf ? 0 : i + 1;
 		uint64_t L;
 
-		if (!leaf && (frame + words_to_L >= count ||
-			      !luastate_in_interpreter(context->state, word_at(words, i))))
+		if (!leaf && !luastate_in_interpreter(context->state, word_at(words, i)))
 			continue;
 		L = word_at(words, frame + words_to_L);
-		if (!state_is_pointer(L) || L % 8 != 0)
+		if (!state_is_pointer(L) || L % 8 != 0 ||
+		    !has_frame_link(words, frame, attach_sp(regs)))
 			continue;
 		for (unsigned k = 0; k < found && L; k++)
 			if (ret_threads[k] == L)
@@ -234,60 +247,112 @@ static bool is_frame(uint64_t slot, uint64_t link)
 	return (link & 3) == 0 ? state_is_pointer(link) : link < LUA_STACK_MAX;
 }
 
-/* Functions already asked for; recursion repeats few of them. */
+/* Addresses already asked for; recursion repeats few of them. */
 struct wanted {
 	uint64_t items[PLAN_FUNCTIONS];
 	unsigned count;
 };
 
-static void want_function(struct attach_image *image, struct wanted *wanted, uint64_t function)
+static bool is_new(struct wanted *wanted, uint64_t address)
 {
-	if (wanted->count == PLAN_FUNCTIONS || !state_is_pointer(function) || function % 8 != 0)
-		return;
+	if (wanted->count == PLAN_FUNCTIONS || !state_is_pointer(address) || address % 4 != 0)
+		return false;
 	for (unsigned i = wanted->count; i > 0 && i + 16 > wanted->count; i--)
-		if (wanted->items[i - 1] == function)
-			return;
-	wanted->items[wanted->count++] = function;
-	want(image, function, function + (uint64_t)luastate_layouts[0].GCfunc_header);
+		if (wanted->items[i - 1] == address)
+			return false;
+	wanted->items[wanted->count++] = address;
+	return true;
 }
 
-/* Closures on the stack may be garbage a moment after the thread runs on, so they are read with it.
- * From the leaf's end, as deep frames live longer. */
-static void plan_functions_of(struct attach_image *image, struct wanted *wanted, uint64_t thread)
+/* The copied slots of a coroutine's stack, leaf's end last. */
+static const uint8_t *copied_slots(struct attach_image *image, uint64_t thread, size_t *ret_count)
 {
 	struct plan_stack stack;
 	const uint8_t *words;
-	uint64_t slot, link;
 	size_t len;
 
+	*ret_count = 0;
 	if (!read_header(image, thread, &stack))
-		return;
+		return NULL;
 	words = attach_image_peek(image, remote_addr_make(stack.start),
 				  stack.used_end - stack.start, &len);
-	if (!words)
-		return;
-	for (size_t i = len / 8, looked = 0; i >= 2 && looked < PLAN_SLOTS; i--, looked++) {
-		memcpy(&link, words + 8 * (i - 1), 8);
-		memcpy(&slot, words + 8 * (i - 2), 8);
-		if (is_frame(slot, link))
-			want_function(image, wanted, state_object(slot));
+	*ret_count = words ? len / 8 : 0;
+	return words;
+}
+
+/* Visits what can be the function and link of a frame, from the leaf's end, as deep frames live
+ * longer. */
+static void each_frame(const struct luastate_plan_context *context, struct attach_image *image,
+		       struct wanted *wanted,
+		       void (*visit)(struct attach_image *, struct wanted *, uint64_t function,
+				     uint64_t link))
+{
+	uint64_t threads[PLAN_THREADS], slot, link;
+	unsigned thread_count = collect_threads(context, image, threads);
+
+	for (unsigned k = 0; k < thread_count; k++) {
+		size_t count;
+
+		copied_slots(image, threads[k], &count);
+		for (size_t i = count, looked = 0; i >= 2 && looked < PLAN_SLOTS; i--, looked++) {
+			/* Asked for anew each time: a wish may move the image's memory. */
+			const uint8_t *words = copied_slots(image, threads[k], &count);
+
+			memcpy(&link, words + 8 * (i - 1), 8);
+			memcpy(&slot, words + 8 * (i - 2), 8);
+			if (is_frame(slot, link))
+				visit(image, wanted, state_object(slot), link);
+		}
 	}
 }
 
-static void plan_functions(const struct luastate_plan_context *context, struct attach_image *image)
+/* Closures on the stack may be garbage a moment after the thread runs on, so they are read with
+ * it. */
+static void want_function(struct attach_image *image, struct wanted *wanted, uint64_t function,
+			  uint64_t link)
 {
-	uint64_t threads[PLAN_THREADS];
-	unsigned count = collect_threads(context, image, threads);
+	(void)link;
+	if (is_new(wanted, function))
+		want(image, function, function + (uint64_t)luastate_layouts[0].GCfunc_header);
+}
+
+/* Prototypes live as long as their code; with the return address goes the call before it. */
+static void want_proto(struct attach_image *image, struct wanted *wanted, uint64_t function,
+		       uint64_t link)
+{
+	const struct luastate_layout *layout = &luastate_layouts[0];
+	const uint8_t *bytes;
+	uint64_t proto;
+	size_t len;
+
+	if ((link & 3) == 0 && is_new(wanted, link))
+		want(image, link - 4, link);
+	bytes = attach_image_peek(image, remote_addr_make(function), (size_t)layout->GCfunc_header,
+				  &len);
+	if (!bytes || len < (size_t)layout->GCfunc_header || bytes[layout->GCfunc_ffid] != 0)
+		return;
+	proto = state_u64(bytes, layout->GCfunc_pc) - (uint64_t)layout->GCproto_sizeof;
+	if (is_new(wanted, proto))
+		want(image, proto, proto + (uint64_t)layout->GCproto_sizeof);
+}
+
+void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image)
+{
+	uint64_t rbx = attach_image_registers(image)->r[ATTACH_REG_RBX];
 	struct wanted wanted;
 
 	wanted.count = 0;
-	for (unsigned i = 0; i < count; i++)
-		plan_functions_of(image, &wanted, threads[i]);
+	/* The call before the position, in case that is a return address just loaded. */
+	if (is_new(&wanted, rbx))
+		want(image, rbx - 4, rbx);
+	each_frame(context, image, &wanted, want_proto);
 }
 
 /* Each step needs what the one before it asked for; a step without wishes costs no round. */
 bool luastate_plan(void *context, struct attach_image *image, unsigned round)
 {
+	struct wanted wanted;
+
 	if (round == 0) {
 		plan_known(context, image);
 		return true;
@@ -296,7 +361,8 @@ bool luastate_plan(void *context, struct attach_image *image, unsigned round)
 		return true;
 	if (round < 3 && plan_stacks(context, image))
 		return true;
-	plan_functions(context, image);
+	wanted.count = 0;
+	each_frame(context, image, &wanted, want_function);
 	return false;
 }
 

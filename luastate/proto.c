@@ -114,6 +114,7 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 						      .firstline = proto->firstline,
 						      .name_serial = 1 };
 	proto->name_rank = 0;
+	proto->nameless_pc = 0;
 	proto->name[0] = '\0';
 	if (proto->firstline == 0) {
 		strcpy(proto->name, "main chunk");
@@ -130,6 +131,7 @@ static void read_again(struct state_proto *proto, const struct luastate_layout *
 	free(copy_chunkname(layout, reader, proto->header));
 	free_copies(proto);
 	copy_parts(proto, reader);
+	proto->nameless_pc = 0;
 	if (proto->name_rank != UINT8_MAX)
 		proto->name_rank = 0;
 }

@@ -49,8 +49,9 @@ struct state_proto {
 	uint64_t bytecode, lineinfo; /* target addresses */
 	uint32_t *bc;		     /* copy, or NULL where too long or not read yet */
 	uint8_t *lines;
-	unsigned serial;   /* sample in which the header was compared */
-	uint8_t name_rank; /* how sure the name is, 0 none */
+	unsigned serial;      /* sample in which the header was compared */
+	uint8_t name_rank;    /* how sure the name is, 0 none */
+	uint64_t nameless_pc; /* call site that had no name, 0 none */
 	struct luastate_function function;
 	char name[STATE_NAME_MAX];
 	UT_hash_handle hh;
@@ -169,7 +170,10 @@ void state_free_protos(struct luastate *state);
 int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
 		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size);
 
-/** Give a prototype a better name if this call site has one. */
+/** Whether a name is to be looked for at this call site. */
+bool state_lacks_name(const struct state_proto *callee, uint64_t pc);
+
+/** Give a prototype a name if this call site has one. */
 void state_learn_name(const struct luastate_layout *layout, struct state_proto *callee,
 		      const struct state_proto *caller, const struct attach_reader *reader,
 		      uint64_t pc);

@@ -159,6 +159,23 @@ int state_read_string(const struct luastate_layout *layout, const struct attach_
 
 /* ---- Invariants ------------------------------------------------------------------------- */
 
+/* Right behind the dispatch table the fast functions' bytecode counts up their opcodes
+ * (lj_dispatch_init). That tells builds in which any part before it is longer or shorter. */
+static bool check_bcff(const struct luastate_layout *layout, const struct attach_reader *reader,
+		       uint64_t G)
+{
+	uint32_t bcff[STATE_FFIDS];
+	struct failure why;
+
+	if (state_read(reader, G + (uint64_t)layout->global_State_to_bcff, bcff,
+		       (size_t)layout->global_State_bcff_size, &why) != 0)
+		return false;
+	for (int32_t i = 0; i < layout->global_State_bcff_size / 4; i++)
+		if ((bcff[i] & 0xff) != (uint32_t)(layout->dispatch_ff_first + i))
+			return false;
+	return true;
+}
+
 /*
  * What must hold of a live global_State, whatever the program does:
  * - the main thread and it point at each other, and the main thread lies right before it;
@@ -166,7 +183,7 @@ int state_read_string(const struct luastate_layout *layout, const struct attach_
  * - the string table's mask is 2^n-1;
  * - vmstate is the complement of a state, or a trace number;
  * - a current coroutine, if any, is a thread of the same VM;
- * - the dispatch table points into an interpreter.
+ * - the dispatch table points into an interpreter, and what lies behind it is in its place.
  */
 static bool check_global(const struct luastate *state, const struct luastate_layout *layout,
 			 const struct attach_reader *reader, uint64_t G, uint64_t main_thread)
@@ -195,7 +212,7 @@ static bool check_global(const struct luastate *state, const struct luastate_lay
 		return false;
 	return state_read(reader, G + (uint64_t)layout->global_State_to_dispatch, &dispatch,
 			  sizeof(dispatch), &why) == 0 &&
-	       luastate_in_interpreter(state, dispatch);
+	       luastate_in_interpreter(state, dispatch) && check_bcff(layout, reader, G);
 }
 
 const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G)

@@ -25,8 +25,12 @@ enum {
 	FRAME_VARG = 3,
 	FRAME_CP = 5,
 	FRAME_SLOTS = 16, /* bytes of func and link */
-	/* No stack of LuaJIT holds more frames: 65500 slots, two a frame, and this is per walk. */
-	WALK_STEPS = 40000,
+	/* Steps of all walks of one sample: no chain is longer than LUASTATE_FRAMES_MAX, and a few
+	 * candidates are walked in vain. */
+	WALK_STEPS = 65536,
+	/* Names looked for in one sample; the next one goes on. A hostile variable table makes each
+	 * one cost as much as a sample. */
+	WALK_NAMES = 256,
 };
 
 int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
@@ -182,9 +186,12 @@ static int caller_of_lua(struct walk *walk, const struct walk_stack *stack, cons
 	if (ret_caller->function.dummy || ret_caller->function.kind != LUASTATE_LUA)
 		return failure_set(why, FAILURE_INVALID, 0, 0, step->link,
 				   "match a return address with its function");
-	if (!step->function.dummy && step->function.kind == LUASTATE_LUA)
+	if (!step->function.dummy && step->function.kind == LUASTATE_LUA &&
+	    state_lacks_name(step->function.proto, step->link - 4) && walk->names_left) {
+		walk->names_left--;
 		state_learn_name(stack->layout, step->function.proto, ret_caller->function.proto,
 				 walk->reader, step->link - 4);
+	}
 	return 0;
 }
 
@@ -211,11 +218,12 @@ static int walk_steps(struct walk *walk, const struct walk_stack *stack, struct 
 	bool below_vararg = false;
 	unsigned runs = 0;
 
-	for (int i = 0; i < WALK_STEPS; i++) {
+	while (walk->steps_left) {
 		struct step caller = { 0 };
 		bool lua = (step->link & FRAME_TYPE) == 0;
 		bool bottom = step->base == stack->bottom;
 
+		walk->steps_left--;
 		if (!step->function.dummy && !below_vararg && !bottom &&
 		    append(walk, stack, &step->function, step->pc, runs, why) != 0)
 			return -1;
@@ -290,7 +298,7 @@ static int assign_owners(struct walk *walk, const struct walk_stack *stack,
 	unsigned shift, previous = UINT32_MAX;
 
 	if (owners->count > runs + 1 || (owners->count < runs && native_complete) ||
-	    (owners->count == 0 && runs > 0))
+	    (owners->count == 0 && chain->count > first_frame))
 		return failure_set(why, FAILURE_INVALID, 0, 0, stack->L,
 				   "match Lua frames with C frames");
 	shift = owners->count > runs ? owners->count - runs : 0;
@@ -329,6 +337,7 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 	if (walk_read_stack(walk, cframes[first].L, &stack, why) != 0)
 		return -1;
 	find_owners(walk, &stack, cframes, count, first, &owners);
+	failure_set(why, FAILURE_INVALID, 0, 0, stack.L, "find a coroutine's topmost frame");
 	top_count = walk_leaf_tops(walk, &stack, &cframes[first], tops, WALK_TOPS);
 	for (size_t i = 0; i < top_count; i++) {
 		walk->chain->count = before;
@@ -396,7 +405,12 @@ void luastate_walk(struct luastate *state, const struct attach_reader *reader,
 		   const struct attach_registers *regs, const struct luastate_cframe *cframes,
 		   size_t cframe_count, struct luastate_chain *ret_chain)
 {
-	struct walk walk = { .state = state, .reader = reader, .regs = regs, .chain = ret_chain };
+	struct walk walk = { .state = state,
+			     .reader = reader,
+			     .regs = regs,
+			     .chain = ret_chain,
+			     .steps_left = WALK_STEPS,
+			     .names_left = WALK_NAMES };
 	struct failure why;
 
 	ret_chain->outcome = LUASTATE_FULL;

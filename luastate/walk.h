@@ -35,6 +35,7 @@ struct walk {
 	const struct attach_reader *reader;
 	const struct attach_registers *regs;
 	struct luastate_chain *chain;
+	unsigned steps_left, names_left;
 };
 
 int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,

@@ -233,6 +233,33 @@ static void test_faults(void **state)
 	munmap(stripes.pages, stripes.count * PAGE);
 }
 
+/* Ranges asked for afterwards are read with the thread running. */
+static void test_fetch(void **state)
+{
+	static const char known[] = "known bytes";
+	const struct remote_addr at = remote_addr_make((uintptr_t)known);
+	volatile uint64_t *counter;
+	struct target target;
+	pid_t pid = start_spinning(&counter);
+	size_t len;
+
+	(void)state;
+	open_target(&target, pid);
+	assert_int_equal(0, capture(&target, plan_nothing, NULL));
+	assert_int_equal(0, attach_process_fetch(target.process, target.image, &target.why));
+	attach_image_want(target.image, remote_addr_make(0x10), 8, &target.why);
+	attach_image_want(target.image, at, sizeof(known), &target.why);
+	assert_int_equal(0, attach_process_fetch(target.process, target.image, &target.why));
+	assert_string_equal(known, attach_image_peek(target.image, at, sizeof(known), &len));
+	assert_null(attach_image_peek(target.image, remote_addr_make(0x10), 8, &len));
+	expect_untouched(pid, counter);
+	child_end(pid);
+	attach_image_want(target.image, at, 1, &target.why);
+	assert_int_equal(-1, attach_process_fetch(target.process, target.image, &target.why));
+	assert_int_equal(FAILURE_GONE, target.why.kind);
+	close_target(&target);
+}
+
 /* The image's earlier content is gone, whatever becomes of the capture. */
 static void test_image_is_cleared(void **state)
 {
@@ -295,6 +322,7 @@ static void fork_slowly(void *argument)
 
 	numbers[1] = 1;
 	if (vfork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		while (!numbers[2])
 			continue;
 		_exit(0);
@@ -504,6 +532,7 @@ static void *exec_thread(void *argument)
 
 	while (!execution->exec_now)
 		child_nap_us(200);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* of this thread */
 	execl("/bin/sleep", "sleep", "1000", (char *)NULL);
 	_exit(1);
 }
@@ -613,6 +642,7 @@ int main(void)
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_rounds),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_fetch),
 		cmocka_unit_test(test_image_is_cleared),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_timeout),

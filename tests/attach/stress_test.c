@@ -118,6 +118,8 @@ static void test_signals_survive(void **state)
 	struct attach_image *image = attach_image_create();
 	struct attach_timing timing;
 	struct failure why;
+	uint64_t end_ns;
+	int captures = 0;
 	pid_t pid, sender;
 
 	(void)state;
@@ -126,9 +128,14 @@ static void test_signals_survive(void **state)
 	sender = child_start(run_sender, shared);
 	assert_int_equal(0, attach_process_open(pid, &process, &why));
 	thread.tid = pid;
-	for (int i = 0; i < CAPTURES_AMONG_SIGNALS; i++)
+	/* On a loaded machine the others need longer than the captures. */
+	end_ns = child_now_ns() + (uint64_t)CHILD_DEADLINE_MS * 1000000;
+	for (; captures < CAPTURES_AMONG_SIGNALS || shared->sent < 1000 || shared->alarms < 10;
+	     captures++) {
+		assert_true(child_now_ns() < end_ns);
 		assert_int_equal(0, attach_capture(process, &thread, &planner, image, &timing,
 						   &why));
+	}
 	shared->stop_sending = 1;
 	assert_int_equal(sender, waitpid(sender, NULL, 0));
 	assert_true(child_await(&shared->queued, shared->sent));
@@ -137,12 +144,10 @@ static void test_signals_survive(void **state)
 	kill(pid, SIGSTOP); /* a still picture of both counters */
 	assert_true(child_await_state(pid, "T"));
 	print_message("%d captures among %llu queued signals, %llu alarms, %llu raised ones\n",
-		      CAPTURES_AMONG_SIGNALS, (unsigned long long)shared->queued,
+		      captures, (unsigned long long)shared->queued,
 		      (unsigned long long)shared->alarms, (unsigned long long)shared->raised);
 	assert_int_equal(shared->sent, shared->queued);
 	assert_int_equal(0, shared->queued_wrong);
-	assert_true(shared->sent > 1000);
-	assert_true(shared->alarms > 10);
 	/* One may be raised and not handled yet. */
 	assert_in_range(shared->raised - shared->raised_seen, 0, 1);
 	child_end(pid);
@@ -184,7 +189,8 @@ static void test_target_is_killed(void **state)
 		kill_after_us = (unsigned)(random() % 3000);
 		killer = child_start(kill_victim, NULL);
 		end_ns = child_now_ns() + (uint64_t)CHILD_DEADLINE_MS * 1000000;
-		while (ret == 0 && child_now_ns() < end_ns)
+		/* Killed while it stands it has to be reaped first: a timeout until then. */
+		while ((ret == 0 || why.kind == FAILURE_TIMEOUT) && child_now_ns() < end_ns)
 			ret = attach_capture(process, &thread, &planner, image, &timing, &why);
 		assert_int_equal(-1, ret);
 		assert_int_equal(FAILURE_GONE, why.kind);
