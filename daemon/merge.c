@@ -49,7 +49,7 @@ static bool is_machine_code(const struct daemon_target *target, uint64_t pc)
 /* Note a C frame and set the unwinder to its caller. */
 static int cross_cframe(struct daemon_target *target, const struct luastate_cframe *cframe,
 			const struct symbols_native_frame *frame,
-			const struct attach_reader *reader, struct failure *why)
+			const struct luastate_memory *memory, struct failure *why)
 {
 	struct target_item *item = &target->items[target->item_count];
 	struct attach_registers regs = { .syscall = -1 };
@@ -65,13 +65,13 @@ static int cross_cframe(struct daemon_target *target, const struct luastate_cfra
 	regs.r[13] = frame->r13;
 	regs.r[ATTACH_REG_RIP] = cframe->ret;
 	regs.r[ATTACH_REG_RSP] = cframe->sp;
-	return symbols_unwind_begin_caller(target->unwinder, &regs, reader, why);
+	return symbols_unwind_begin_caller(target->unwinder, &regs, memory->stopped, why);
 }
 
 /* One frame at which the unwinder stands. @return 1 to step on, 2 where the unwinder was set to the
  *  next frame already, -1 on failure. */
 static int take_frame(struct daemon_target *target, const struct attach_registers *regs,
-		      const struct attach_reader *reader, bool interrupted, struct failure *why)
+		      const struct luastate_memory *memory, bool interrupted, struct failure *why)
 {
 	struct symbols_native_frame frame;
 	struct luastate_cframe cframe;
@@ -82,31 +82,32 @@ static int take_frame(struct daemon_target *target, const struct attach_register
 	lookup = interrupted ? frame.pc : frame.pc - 1;
 	target->stack_top = frame.sp;
 	if (luastate_in_interpreter(target->lua, lookup)) {
-		if (luastate_find_cframe(target->lua, reader, frame.pc, frame.sp, frame.rbx,
+		if (luastate_find_cframe(target->lua, memory, frame.pc, frame.sp, frame.rbx,
 					 leaf ? regs : NULL, &cframe, why) != 0)
 			return -1;
-		return cross_cframe(target, &cframe, &frame, reader, why) == 0 ? 2 : -1;
+		cframe.rbp = frame.rbp;
+		return cross_cframe(target, &cframe, &frame, memory, why) == 0 ? 2 : -1;
 	}
 	if (is_machine_code(target, lookup) &&
-	    luastate_find_trace_cframe(target->lua, reader, frame.sp, &cframe, why) == 0)
-		return cross_cframe(target, &cframe, &frame, reader, why) == 0 ? 2 : -1;
+	    luastate_find_trace_cframe(target->lua, memory, frame.sp, &cframe, why) == 0)
+		return cross_cframe(target, &cframe, &frame, memory, why) == 0 ? 2 : -1;
 	return add_native(target, frame.pc, lookup, why) == 0 ? 1 : -1;
 }
 
 /* @return DAEMON_FULL where the walk reached the thread's first function. */
 static enum daemon_outcome walk_native(struct daemon_target *target,
 				       const struct attach_registers *regs,
-				       const struct attach_reader *reader, struct failure *why)
+				       const struct luastate_memory *memory, struct failure *why)
 {
 	bool interrupted = true;
 
 	target->item_count = target->cframe_count = 0;
 	target->stack_top = attach_sp(regs);
-	if (symbols_unwind_begin(target->unwinder, regs, reader, why) != 0)
+	if (symbols_unwind_begin(target->unwinder, regs, memory->stopped, why) != 0)
 		return DAEMON_UNWOUND;
 	while (target->item_count < TARGET_NATIVE_MAX) {
 		struct symbols_native_frame frame;
-		int got = take_frame(target, regs, reader, interrupted, why);
+		int got = take_frame(target, regs, memory, interrupted, why);
 
 		if (got < 0)
 			return why->kind == FAILURE_FAULT ? DAEMON_TRUNCATED : DAEMON_TORN;
@@ -221,7 +222,7 @@ static enum daemon_outcome judge(const struct daemon_target *target, enum daemon
 }
 
 int target_decode(struct daemon_target *target, struct attach_image *image,
-		  const struct attach_reader *reader, struct format_sample *ret_sample,
+		  const struct luastate_memory *memory, struct format_sample *ret_sample,
 		  enum daemon_outcome *ret_outcome, struct failure *why)
 {
 	const struct attach_registers *regs = attach_image_registers(image);
@@ -230,11 +231,11 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	uint64_t begin_ns = now_ns();
 	int state;
 
-	luastate_begin_sample(target->lua, reader);
-	native = walk_native(target, regs, reader, why);
+	luastate_begin_sample(target->lua, memory->any);
+	native = walk_native(target, regs, memory, why);
 	target->native_ns = now_ns() - begin_ns;
 	if (native == DAEMON_FULL || target->cframe_count)
-		luastate_walk(target->lua, reader, regs, target->cframes, target->cframe_count,
+		luastate_walk(target->lua, memory, regs, target->cframes, target->cframe_count,
 			      &target->chain);
 	else
 		target->chain.count = 0;

@@ -145,8 +145,13 @@ static int open_output(struct recorder *recorder)
 		recorder->created = recorder->output_fd >= 0;
 		if (recorder->output_fd < 0 && errno == EEXIST)
 			recorder->output_fd = open(path, O_RDWR | O_CLOEXEC);
-		if (recorder->output_fd < 0 && (errno == EACCES || errno == EINVAL))
+		if (recorder->output_fd < 0 && (errno == EACCES || errno == EINVAL)) {
+			int errnum = errno;
+
 			recorder->output_fd = open(path, O_WRONLY | O_CLOEXEC);
+			/* In a folder without write permission there was nothing to open. */
+			errno = errno == ENOENT ? errnum : errno;
+		}
 	}
 	if (recorder->output_fd >= 0)
 		return 0;
@@ -303,6 +308,8 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	recorder->output_fd = -1;
 	recorder->image = attach_image_create();
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	/* Whoever started us may ignore it; it is what tells that a thread stands. */
+	signal(SIGCHLD, SIG_DFL);
 	if (recorder->image)
 		record(recorder);
 	recorder_settle(recorder);

@@ -22,7 +22,7 @@ struct recorder {
 	bool writing; /* the writer runs */
 	struct writer writer;
 
-	uint64_t begin_ns, flush_ns, refresh_ns, image_number;
+	uint64_t begin_ns, flush_ns, refresh_ns, search_ns, image_number;
 };
 
 /** Sample each thread of interest once. @return false where the recording ends. */

@@ -112,11 +112,12 @@ int daemon_replay_image(struct daemon_replay *replay, struct attach_image *image
 			struct failure *why)
 {
 	const struct attach_reader *reader = attach_image_reader(image);
+	const struct luastate_memory memory = { .stopped = reader, .any = reader };
 	struct failure ignored; /* without the VM here, the walk finds it by the C frames */
 
 	if (use_maps(replay, image, why) != 0)
 		return -1;
 	luastate_vm_of(replay->target->lua, reader, replay->origin.main_thread, &ignored);
 	*ret_sample = (struct format_sample){ .weight = 1 };
-	return target_decode(replay->target, image, reader, ret_sample, ret_outcome, why);
+	return target_decode(replay->target, image, &memory, ret_sample, ret_outcome, why);
 }

@@ -13,6 +13,8 @@
 enum {
 	/* A thread that has never run Lua is looked at again after so long. */
 	NON_LUA_INTERVAL_NS = 1000 * 1000 * 1000,
+	/* A search in memory takes up to some milliseconds. */
+	SEARCH_INTERVAL_NS = 100 * 1000 * 1000,
 	SETTLE_TRIES = 100,
 	SETTLE_NAP_NS = 10 * 1000 * 1000,
 };
@@ -171,6 +173,23 @@ static bool write_sample(struct recorder *recorder, struct format_sample *sample
 	return true;
 }
 
+/*
+ * A command's VM is found when a thread is seen in the interpreter. One that is in compiled code
+ * nearly all the time may not be for long, and that code looks like any unknown code until the VM is
+ * known: so look for the VM in memory.
+ */
+static bool search_vm(struct recorder *recorder, uint64_t now_ns)
+{
+	struct daemon_target *target = recorder->target;
+	struct failure why;
+
+	if (luastate_vm_count(target->lua) > 0 || !luastate_has_interpreter(target->lua) ||
+	    now_ns < recorder->search_ns)
+		return false;
+	recorder->search_ns = now_ns + SEARCH_INTERVAL_NS;
+	return target_find_vm(target, &why) == 0;
+}
+
 static bool decode(struct recorder *recorder, struct attach_thread *thread,
 		   struct sampled_thread *data, uint64_t time_ns)
 {
@@ -182,17 +201,19 @@ static bool decode(struct recorder *recorder, struct attach_thread *thread,
 	bool keep = recorder->options->save_images != NULL;
 	const struct attach_reader *reader = attach_image_reader_behind(
 		recorder->image, attach_process_reader(recorder->process), keep);
+	const struct luastate_memory memory = { .stopped = attach_image_reader(recorder->image),
+						.any = reader };
 	uint64_t sp = attach_sp(attach_image_registers(recorder->image));
 	enum daemon_outcome outcome;
 	struct failure why;
 
 	luastate_set_thorough(target->lua, keep);
-	if (target_decode(target, recorder->image, reader, &sample, &outcome, &why) != 0) {
+	if (target_decode(target, recorder->image, &memory, &sample, &outcome, &why) != 0) {
 		count(recorder, DAEMON_FAILED);
 		return why.kind != FAILURE_NO_MEMORY;
 	}
 	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
-		       target->stack_top, sp, &data->prediction);
+		       target->stack_top, outcome == DAEMON_TRUNCATED, sp, &data->prediction);
 	recorder->stats->decode_ns += daemon_now_ns() - time_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
@@ -203,7 +224,8 @@ static bool decode(struct recorder *recorder, struct attach_thread *thread,
 	if (keep)
 		save_image(recorder);
 	if (!data->runs_lua) {
-		data->skip_until_ns = time_ns + NON_LUA_INTERVAL_NS;
+		if (outcome != DAEMON_UNWOUND || !search_vm(recorder, time_ns))
+			data->skip_until_ns = time_ns + NON_LUA_INTERVAL_NS;
 		return true;
 	}
 	return write_sample(recorder, &sample);

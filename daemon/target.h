@@ -78,11 +78,11 @@ int target_find_interpreters(struct daemon_target *target, struct failure *why);
 
 /**
  * Turn an image into a sample.
- * @param reader The image, with the live process behind it while there is one.
+ * @param memory What the stop copied, and the same with the live process behind it.
  * @param ret_sample State, frames and fullness are set; frames are valid until the next call.
  */
 int target_decode(struct daemon_target *target, struct attach_image *image,
-		  const struct attach_reader *reader, struct format_sample *ret_sample,
+		  const struct luastate_memory *memory, struct format_sample *ret_sample,
 		  enum daemon_outcome *ret_outcome, struct failure *why);
 
 #endif

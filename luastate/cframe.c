@@ -174,10 +174,11 @@ static int find_newest(struct luastate *state, const struct attach_reader *reade
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find the interpreter's frame");
 }
 
-static int find_complete(struct luastate *state, const struct attach_reader *reader, uint64_t sp,
+static int find_complete(struct luastate *state, const struct luastate_memory *memory, uint64_t sp,
 			 struct luastate_cframe *ret_cframe, struct failure *why)
 {
 	const struct luastate_layout *layout = &luastate_layouts[0];
+	const struct attach_reader *reader = memory->stopped;
 
 	for (uint64_t frame = sp; frame <= sp + HELPER_BYTES; frame += 8) {
 		const struct luastate_vm *vm;
@@ -186,20 +187,20 @@ static int find_complete(struct luastate *state, const struct attach_reader *rea
 			break;
 		if (!state_is_pointer(ret_cframe->L) || ret_cframe->L % 8 != 0)
 			continue;
-		vm = luastate_vm_of(state, reader, ret_cframe->L, why);
+		vm = luastate_vm_of(state, memory->any, ret_cframe->L, why);
 		if (vm && is_linked(vm, reader, ret_cframe->L, frame))
 			return 0;
 	}
 	if (read_full(layout, reader, sp, ret_cframe, why) != 0)
 		return -1;
-	if (returns_from_vm_call(state, reader, ret_cframe->ret)) {
+	if (returns_from_vm_call(state, memory->any, ret_cframe->ret)) {
 		ret_cframe->L = 0;
 		return 0;
 	}
 	return find_newest(state, reader, sp, false, ret_cframe, why);
 }
 
-int luastate_find_cframe(struct luastate *state, const struct attach_reader *reader, uint64_t pc,
+int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory, uint64_t pc,
 			 uint64_t sp, uint64_t rbx, const struct attach_registers *regs,
 			 struct luastate_cframe *ret_cframe, struct failure *why)
 {
@@ -211,19 +212,19 @@ int luastate_find_cframe(struct luastate *state, const struct attach_reader *rea
 		int words = sequence_words(interpreter, pc);
 
 		if (words >= 0)
-			return read_partial(reader, sp, words, regs, ret_cframe, why);
+			return read_partial(memory->stopped, sp, words, regs, ret_cframe, why);
 	}
-	if (find_complete(state, reader, sp, ret_cframe, why) != 0)
+	if (find_complete(state, memory, sp, ret_cframe, why) != 0)
 		return -1;
 	ret_cframe->leaf = regs != NULL;
 	ret_cframe->pc = rbx;
 	return 0;
 }
 
-int luastate_find_trace_cframe(struct luastate *state, const struct attach_reader *reader,
+int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
 			       uint64_t sp, struct luastate_cframe *ret_cframe, struct failure *why)
 {
-	if (find_newest(state, reader, sp, true, ret_cframe, why) != 0)
+	if (find_newest(state, memory->stopped, sp, true, ret_cframe, why) != 0)
 		return -1;
 	ret_cframe->compiled = true;
 	return 0;

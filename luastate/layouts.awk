@@ -16,11 +16,11 @@ function fail(text) {
 	if (NF - 1 != columns)
 		fail("a line needs " columns " values")
 	name = $1
-	if (name in seen)
-		fail(name " appears twice")
-	seen[name] = 1
 	text = sub(/^@/, "", name)
 	gsub(/\./, "_", name)
+	if (name in seen)
+		fail($1 " appears twice")
+	seen[name] = 1
 	count++
 	names[count] = name
 	is_text[count] = text

@@ -159,7 +159,7 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 	if (valid && !is_lua(&function)) {
 		/* With its link in PC a function returns: its slot may hold a result already, and
 		 * that may be another function. */
-		if (state_read(walk->reader, base - 8, &link, 8, &why) == 0 && link == pc &&
+		if (state_read(walk->stopped, base - 8, &link, 8, &why) == 0 && link == pc &&
 		    !in_own_code(walk, stack, &function, rip))
 			add_below(walk, stack, tops, base, pc);
 		add_top(tops, base, 0);
@@ -167,7 +167,7 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 	if (caller_at(walk, stack, base, pc, &below))
 		add_top(tops, below, pc - 4);
 	if (valid && is_lua(&function) && entering &&
-	    state_read(walk->reader, base - 8, &link, 8, &why) == 0 &&
+	    state_read(walk->stopped, base - 8, &link, 8, &why) == 0 &&
 	    caller_at(walk, stack, base, link, &below))
 		add_top(tops, below, link - 4);
 	if (valid && is_lua(&function))
@@ -180,7 +180,7 @@ static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,
 	uint64_t pc = 0;
 	struct failure why;
 
-	return state_read(walk->reader, cframe->address + (uint64_t)stack->layout->cframe_pc, &pc,
+	return state_read(walk->stopped, cframe->address + (uint64_t)stack->layout->cframe_pc, &pc,
 			  8, &why) == 0
 		       ? pc
 		       : 0;
@@ -194,7 +194,7 @@ static void add_compiled(struct walk *walk, const struct walk_stack *stack, stru
 	uint64_t base;
 	struct failure why;
 
-	if (state_read(walk->reader, stack->G + (uint64_t)layout->global_State_jit_base, &base, 8,
+	if (state_read(walk->stopped, stack->G + (uint64_t)layout->global_State_jit_base, &base, 8,
 		       &why) == 0 &&
 	    walk_is_base(stack, base))
 		add_top(tops, base, 0);
@@ -224,14 +224,19 @@ size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
 		}
 		return tops.count;
 	}
-	/* Below a call into C the base is in the lua_State, and rbx survives as a saved register.
-	 */
+	/* Below a call into C rbx survives as a saved register, and the base is in the lua_State; but
+	 * in short calls, such as a write barrier's, VM code keeps it in rbp alone. */
+	if (read_function(walk, stack, cframe->rbp, &function) && is_lua(&function) &&
+	    state_proto_holds(function.proto, cframe->pc))
+		add_lua_top(&tops, &function, cframe->rbp, cframe->pc, false);
 	if (read_function(walk, stack, stack->base, &function) && is_lua(&function) &&
 	    state_proto_holds(function.proto, cframe->pc))
 		add_lua_top(&tops, &function, stack->base, cframe->pc, false);
 	add_top(&tops, stack->base, 0);
 	add_below(walk, stack, &tops, stack->base, cframe->pc);
 	add_below(walk, stack, &tops, stack->base, saved_pc(walk, stack, cframe));
+	if (read_function(walk, stack, cframe->rbp, &function))
+		add_top(&tops, cframe->rbp, 0);
 	add_compiled(walk, stack, &tops);
 	return tops.count;
 }

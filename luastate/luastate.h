@@ -89,7 +89,7 @@ const struct luastate_vm *luastate_vm_get(const struct luastate *state, size_t i
 /** What the planner remembers of a thread from stop to stop; zero-initialise. */
 struct luastate_prediction {
 	uint64_t G;
-	uint64_t native_bytes; /**< How much native stack the last walks needed. */
+	uint64_t native_end; /**< Behind the highest native frame of the last walks; 0 unknown. */
 	struct {
 		uint64_t L, stack, used_end, limit;
 	} threads[8];
@@ -111,6 +111,18 @@ bool luastate_plan(void *context, struct attach_image *image, unsigned round);
  * functions in the image, and the calls behind return addresses. Stopped window: no. */
 void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image);
 
+/* ---- Decoding ------------------------------------------------------------------------------ */
+
+/**
+ * Where decoding reads. Stacks, coroutines and the VM's state change at once when the thread runs
+ * on, so they are read in what the stop copied, and nowhere else. Functions, prototypes and names
+ * live longer; they may come from the live process.
+ */
+struct luastate_memory {
+	const struct attach_reader *stopped;
+	const struct attach_reader *any;
+};
+
 /* ---- C frames --------------------------------------------------------------------------- */
 
 /** One C frame of the interpreter on the native stack. */
@@ -123,6 +135,8 @@ struct luastate_cframe {
 	uint64_t pc;   /**< Bytecode position register in this frame, 0 unknown. */
 	bool leaf;     /**< The thread's own pc is in the interpreter. */
 	bool compiled; /**< A trace runs on this frame. */
+	uint64_t rbp;  /**< Set by the caller: rbp in this frame, which keeps BASE during
+			  calls that leave L->base alone; 0 unknown. */
 };
 
 /**
@@ -132,13 +146,13 @@ struct luastate_cframe {
  * @param regs All registers if the frame is the thread's leaf, else NULL.
  * @return 0, or -1 with FAILURE_NOT_FOUND or FAILURE_FAULT.
  */
-int luastate_find_cframe(struct luastate *state, const struct attach_reader *reader, uint64_t pc,
+int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory, uint64_t pc,
 			 uint64_t sp, uint64_t rbx, const struct attach_registers *regs,
 			 struct luastate_cframe *ret_cframe, struct failure *why);
 
 /** The C frame on which machine code of a trace runs that has its stack pointer at @p sp: the
  *  nearest linked one above. */
-int luastate_find_trace_cframe(struct luastate *state, const struct attach_reader *reader,
+int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
 			       uint64_t sp, struct luastate_cframe *ret_cframe,
 			       struct failure *why);
 
@@ -189,16 +203,15 @@ struct luastate_chain {
  * from the root, coroutine by coroutine, so that a C frame that is being entered or left has none.
  * @param cframes Newest first.
  * @param regs Registers of the thread (used where cframes[0].leaf).
- * @param reader The image, with the live process behind it.
  */
-void luastate_walk(struct luastate *state, const struct attach_reader *reader,
+void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 		   const struct attach_registers *regs, const struct luastate_cframe *cframes,
 		   size_t cframe_count, struct luastate_chain *ret_chain);
 
 /** Update the prediction from a finished walk's image. */
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
-		    uint64_t sp, struct luastate_prediction *prediction);
+		    bool cut, uint64_t sp, struct luastate_prediction *prediction);
 
 /** Say that a new sample is decoded: functions are checked anew against the target's memory. */
 void luastate_begin_sample(struct luastate *state, const struct attach_reader *reader);

@@ -13,10 +13,10 @@
 enum {
 	/* Below rsp the ABI allows 128 bytes of live data; an unwinder may look there. */
 	RED_ZONE = 128,
-	/* First guess of how much native stack holds the frames, and the slack over what the last
-	 * samples used. */
-	NATIVE_FIRST = 8192,
-	NATIVE_SLACK = 2048,
+	/* First guess of how much native stack holds the frames, and the slack behind the highest
+	 * frame that a walk has seen. */
+	NATIVE_FIRST = 16384,
+	NATIVE_SLACK = 512,
 	/* The deepest native stack that one stop copies. */
 	NATIVE_MAX = 1 << 20,
 	/* Lua slots copied beyond the highest base seen. */
@@ -24,6 +24,8 @@ enum {
 	/* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra. */
 	LUA_STACK_MAX = 66000 * 8,
 	PLAN_THREADS = 8,
+	/* What a helper that VM code calls has pushed at most. */
+	HELPER_WORDS = 8,
 	/* Two linked C frames lie on one native stack. */
 	FRAME_DISTANCE_MAX = 64 << 20,
 	/* Functions read with the stop, and slots looked at for them; what is deeper is read after.
@@ -43,13 +45,11 @@ static void want(struct attach_image *image, uint64_t start, uint64_t end)
 static void want_native(const struct luastate_plan_context *context, struct attach_image *image,
 			uint64_t sp)
 {
-	uint64_t bytes = context->prediction->native_bytes;
-	uint64_t end;
+	uint64_t end = context->prediction->native_end;
 
-	bytes = bytes ? bytes + NATIVE_SLACK : NATIVE_FIRST;
-	if (bytes > NATIVE_MAX)
-		bytes = NATIVE_MAX;
-	end = sp + bytes;
+	/* A thread's first frames stay where they are, however deep it is now. */
+	if (end <= sp || end - sp > NATIVE_MAX)
+		end = sp + NATIVE_FIRST;
 	if (context->stack_limit > sp && end > context->stack_limit)
 		end = context->stack_limit;
 	want(image, sp - RED_ZONE, end);
@@ -132,14 +132,16 @@ static unsigned collect_threads(const struct luastate_plan_context *context,
 	size_t words_to_L = (size_t)layout->cframe_L / 8, count;
 	size_t frame_words = (size_t)layout->cframe_size / 8;
 	const uint64_t *words = native_words(image, &count);
+	bool leaf = luastate_in_interpreter(context->state, attach_pc(regs));
 	unsigned found = 0;
 
-	for (size_t i = 0; i + frame_words < count && found < PLAN_THREADS; i++) {
-		bool leaf = i == 0 && luastate_in_interpreter(context->state, attach_pc(regs));
-		size_t frame = leaf ? 0 : i + 1;
+	for (size_t frame = 0; frame + frame_words <= count && found < PLAN_THREADS; frame++) {
 		uint64_t L;
 
-		if (!leaf && !luastate_in_interpreter(context->state, word_at(words, i)))
+		/* The leaf's own frame is at sp, or a few words above it in a helper. */
+		if (!(leaf && frame <= HELPER_WORDS) &&
+		    (frame == 0 ||
+		     !luastate_in_interpreter(context->state, word_at(words, frame - 1))))
 			continue;
 		L = word_at(words, frame + words_to_L);
 		if (!state_is_pointer(L) || L % 8 != 0 ||
@@ -368,17 +370,18 @@ bool luastate_plan(void *context, struct attach_image *image, unsigned round)
 
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
-		    uint64_t sp, struct luastate_prediction *prediction)
+		    bool cut, uint64_t sp, struct luastate_prediction *prediction)
 {
 	uint8_t L[STATE_OBJECT_MAX];
 	struct failure why;
-	uint64_t bytes = native_top > sp ? native_top - sp : 0;
+	uint64_t end = native_top + NATIVE_SLACK;
 
-	/* Grow at once, shrink slowly: a short stack now says little about the next sample. */
-	if (bytes > prediction->native_bytes)
-		prediction->native_bytes = bytes;
-	else
-		prediction->native_bytes -= (prediction->native_bytes - bytes) / 64;
+	if (cut)
+		end = sp + 2 * (prediction->native_end > sp ? prediction->native_end - sp
+							    : NATIVE_FIRST);
+	if (native_top >= sp && (end > prediction->native_end || prediction->native_end < sp ||
+				 prediction->native_end - sp > NATIVE_MAX))
+		prediction->native_end = end;
 	prediction->thread_count = 0;
 	for (size_t i = 0; i < count && prediction->thread_count < PLAN_THREADS; i++) {
 		const struct luastate_vm *vm;

@@ -14,6 +14,8 @@
 enum {
 	TABLE_SLOTS_MAX = 1 << 16,
 	TABLES_MAX = 4096,
+	/* Slots of all tables: each one may cost a read or two. */
+	SEARCH_SLOTS_MAX = 1 << 18,
 	TABLE_DEPTH = 2, /* package.loaded -> module -> function */
 	NAMES_INTERVAL_S = 1,
 };
@@ -23,7 +25,7 @@ struct search {
 	struct luastate *state;
 	const struct luastate_layout *layout;
 	const struct attach_reader *reader;
-	unsigned tables_left;
+	unsigned tables_left, slots_left;
 	bool builtin; /* the first pass: LuaJIT's own libraries only */
 };
 
@@ -140,8 +142,10 @@ static void search_table(struct search *search, uint64_t address, const char *mo
 		return;
 	node = state_u64(bytes, layout->GCtab_node);
 	count = state_u32(bytes, layout->GCtab_hmask) + 1;
-	if (count == 0 || count > TABLE_SLOTS_MAX || !state_is_pointer(node))
+	if (count == 0 || count > TABLE_SLOTS_MAX || count > search->slots_left ||
+	    !state_is_pointer(node))
 		return;
+	search->slots_left -= count;
 	nodes = malloc((size_t)count * (size_t)layout->Node_sizeof);
 	if (!nodes)
 		return;
@@ -202,7 +206,10 @@ int luastate_load_names(struct luastate *state, const struct attach_reader *read
 			struct failure *why)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
-	struct search search = { .state = state, .reader = reader, .tables_left = TABLES_MAX };
+	struct search search = { .state = state,
+				 .reader = reader,
+				 .tables_left = TABLES_MAX,
+				 .slots_left = SEARCH_SLOTS_MAX };
 	uint64_t registry, loaded;
 	struct timespec now;
 

@@ -40,7 +40,7 @@ int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
 	uint8_t bytes[STATE_OBJECT_MAX];
 	uint64_t stack;
 
-	if (!vm || state_read(walk->reader, L, bytes, (size_t)vm->layout->lua_State_sizeof, why))
+	if (!vm || state_read(walk->stopped, L, bytes, (size_t)vm->layout->lua_State_sizeof, why))
 		return -1;
 	stack = state_u64(bytes, vm->layout->lua_State_stack);
 	*ret_stack = (struct walk_stack){
@@ -69,7 +69,7 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 	uint64_t slot, bcff = stack->G + (uint64_t)layout->global_State_to_bcff;
 
 	memset(ret_function, 0, sizeof(*ret_function));
-	if (state_read(walk->reader, base - FRAME_SLOTS, &slot, 8, why) != 0)
+	if (state_read(walk->stopped, base - FRAME_SLOTS, &slot, 8, why) != 0)
 		return -1;
 	if (state_tag(slot) == layout->tag_thread) {
 		ret_function->dummy = true;
@@ -166,7 +166,7 @@ static int read_step(struct walk *walk, const struct walk_stack *stack, struct s
 	    !state_proto_holds(step->function.proto, step->pc))
 		return failure_set(why, FAILURE_INVALID, 0, 0, step->pc,
 				   "match a position with its function");
-	return state_read(walk->reader, step->base - 8, &step->link, 8, why);
+	return state_read(walk->stopped, step->base - 8, &step->link, 8, why);
 }
 
 /* Called by Lua: the instruction before the return address tells the caller's base. */
@@ -207,7 +207,7 @@ static int caller_by_delta(struct walk *walk, const struct walk_stack *stack,
 	if ((step->link & FRAME_TYPEP) == FRAME_VARG)
 		ret_caller->pc = step->pc;
 	if ((step->link & FRAME_TYPEP) == FRAME_CONT &&
-	    state_read(walk->reader, step->base - 24, &pc, 8, why) == 0 && state_is_pointer(pc))
+	    state_read(walk->stopped, step->base - 24, &pc, 8, why) == 0 && state_is_pointer(pc))
 		ret_caller->pc = pc - 4;
 	return read_step(walk, stack, ret_caller, why);
 }
@@ -272,7 +272,7 @@ static bool owns_run(struct walk *walk, const struct walk_stack *stack, uint64_t
 	int32_t nres;
 	struct failure why;
 
-	return state_read(walk->reader, frame + (uint64_t)stack->layout->cframe_nres, &nres, 4,
+	return state_read(walk->stopped, frame + (uint64_t)stack->layout->cframe_nres, &nres, 4,
 			  &why) == 0 &&
 	       nres >= 0;
 }
@@ -392,7 +392,7 @@ static void read_state(struct walk *walk, const struct luastate_cframe *cframe)
 	vm = cframe->L ? luastate_vm_of(walk->state, walk->reader, cframe->L, &why)
 		       : state_vm_by_G(walk->state,
 				       walk->state->vm_count ? walk->state->vms[0].G : 0);
-	if (!vm || luastate_read_vmstate(walk->state, walk->reader, vm->G, &chain->vmstate, &why))
+	if (!vm || luastate_read_vmstate(walk->state, walk->stopped, vm->G, &chain->vmstate, &why))
 		return;
 	if (chain->vmstate > 0) {
 		chain->trace = (uint32_t)chain->vmstate;
@@ -401,12 +401,13 @@ static void read_state(struct walk *walk, const struct luastate_cframe *cframe)
 	}
 }
 
-void luastate_walk(struct luastate *state, const struct attach_reader *reader,
+void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 		   const struct attach_registers *regs, const struct luastate_cframe *cframes,
 		   size_t cframe_count, struct luastate_chain *ret_chain)
 {
 	struct walk walk = { .state = state,
-			     .reader = reader,
+			     .stopped = memory->stopped,
+			     .reader = memory->any,
 			     .regs = regs,
 			     .chain = ret_chain,
 			     .steps_left = WALK_STEPS,
@@ -421,7 +422,7 @@ void luastate_walk(struct luastate *state, const struct attach_reader *reader,
 		return;
 	read_state(&walk, &cframes[0]);
 	if (state->thorough && state->vm_count)
-		luastate_load_names(state, reader, state->vms[0].G, &why);
+		luastate_load_names(state, memory->any, state->vms[0].G, &why);
 	for (size_t i = 0; i < cframe_count; i++) {
 		bool seen = cframes[i].L == 0;
 

@@ -32,7 +32,8 @@ struct walk_top {
 /** All about one sample's walk. */
 struct walk {
 	struct luastate *state;
-	const struct attach_reader *reader;
+	const struct attach_reader *stopped; /* stacks, coroutines, the VM's state */
+	const struct attach_reader *reader;  /* all else */
 	const struct attach_registers *regs;
 	struct luastate_chain *chain;
 	unsigned steps_left, names_left;

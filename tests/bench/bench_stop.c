@@ -64,6 +64,7 @@ static void measure(struct daemon_target *target, struct attach_thread *thread,
 		const struct attach_planner planner = { .plan = luastate_plan,
 							.context = &context };
 		const struct attach_reader *reader;
+		struct luastate_memory memory;
 		struct format_sample sample = { 0 };
 		struct attach_timing timing;
 		enum daemon_outcome outcome;
@@ -77,12 +78,15 @@ static void measure(struct daemon_target *target, struct attach_thread *thread,
 		    attach_capture(target->process, thread, &planner, image, &timing, &why) != 0)
 			continue;
 		begin_ns = bench_now_ns();
+		luastate_plan_after(&context, image);
+		attach_process_fetch(target->process, image, &why);
 		reader = attach_image_reader_behind(image, live, false);
-		if (target_decode(target, image, reader, &sample, &outcome, &why) != 0)
+		memory = (struct luastate_memory){ attach_image_reader(image), reader };
+		if (target_decode(target, image, &memory, &sample, &outcome, &why) != 0)
 			continue;
 		luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
-			       target->stack_top, attach_sp(attach_image_registers(image)),
-			       &prediction);
+			       target->stack_top, outcome == DAEMON_TRUNCATED,
+			       attach_sp(attach_image_registers(image)), &prediction);
 		if (i >= rounds / 10) { /* the first tenth fills caches */
 			stops->decode_ns += bench_now_ns() - begin_ns;
 			stops->frames += target->item_count + target->chain.count;

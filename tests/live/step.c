@@ -59,7 +59,7 @@ static void read_registers(pid_t pid, struct attach_registers *ret_registers)
 static void decode(struct stepper *stepper, long number)
 {
 	struct daemon_target *target = stepper->target;
-	const struct attach_reader *reader;
+	struct luastate_memory memory;
 	struct attach_registers *regs = attach_image_registers(stepper->image);
 	struct format_sample sample = { .weight = 1 };
 	enum daemon_outcome outcome;
@@ -67,9 +67,10 @@ static void decode(struct stepper *stepper, long number)
 
 	attach_image_clear(stepper->image);
 	read_registers(stepper->pid, regs);
-	reader = attach_image_reader_behind(stepper->image, attach_process_reader(target->process),
-					    false);
-	if (target_decode(target, stepper->image, reader, &sample, &outcome, &why) != 0)
+	/* The process stands all the time. */
+	memory.stopped = memory.any = attach_image_reader_behind(
+		stepper->image, attach_process_reader(target->process), false);
+	if (target_decode(target, stepper->image, &memory, &sample, &outcome, &why) != 0)
 		stream_die("decode", &why);
 	stepper->interpreter += luastate_in_interpreter(target->lua, attach_pc(regs));
 	if (outcome == DAEMON_FULL) {
@@ -86,10 +87,8 @@ static long run(struct stepper *stepper, long steps)
 	int status;
 
 	for (long i = 0; i < steps; i++) {
-		int sig = 0;
-
 		decode(stepper, i);
-		if (ptrace(PTRACE_SINGLESTEP, stepper->pid, NULL, (void *)(long)sig) != 0 ||
+		if (ptrace(PTRACE_SINGLESTEP, stepper->pid, NULL, NULL) != 0 ||
 		    waitpid(stepper->pid, &status, __WALL) != stepper->pid || !WIFSTOPPED(status))
 			return i;
 	}

@@ -8,6 +8,7 @@
 struct stream {
 	struct format_sink *sink;
 	void *writer;
+	unsigned long samples;
 };
 
 /** Create @p path. Ends the program on failure. */

@@ -13,12 +13,12 @@
 
 static time_t stop;
 
-static const char code[] =
-	"jit.off()\n"
-	"local stop, name = ...\n"
-	"local function work(n) local x = 0.5 for i = 1, n do x = (x * x + i) % 1000.25 end return x end\n"
-	"_G[name] = function() local x = work(5000) return x end\n"
-	"while os.time() < stop do local x = _G[name]() end\n";
+static const char code[] = "jit.off()\n"
+			   "local stop, name = ...\n"
+			   "local function work(n) local x = 0.5 for i = 1, n do x = (x * x + i) % "
+			   "1000.25 end return x end\n"
+			   "_G[name] = function() local x = work(5000) return x end\n"
+			   "while os.time() < stop do local x = _G[name]() end\n";
 
 static void *run_lua(void *name)
 {
