@@ -99,12 +99,16 @@ static int use_maps(struct daemon_replay *replay, struct attach_image *image, st
 	same = replay->maps && memcmp(&origin, &replay->origin, sizeof(origin)) == 0;
 	if (same && len == replay->maps_len && memcmp(maps, replay->maps, len) == 0)
 		return 0;
-	if (use_space(replay->target, maps, len, why) != 0 ||
-	    keep_maps(replay, maps, len, why) != 0)
+	/* An image that fails from here on leaves nothing that the next one could trust. */
+	free(replay->maps);
+	replay->maps = NULL;
+	if (use_space(replay->target, maps, len, why) != 0)
+		return -1;
+	symbols_space_set_memory(replay->target->space, attach_image_reader(image));
+	if (!same && target_find_interpreters(replay->target, why) != 0)
 		return -1;
 	replay->origin = origin;
-	symbols_space_set_memory(replay->target->space, attach_image_reader(image));
-	return same ? 0 : target_find_interpreters(replay->target, why);
+	return keep_maps(replay, maps, len, why);
 }
 
 int daemon_replay_image(struct daemon_replay *replay, struct attach_image *image,

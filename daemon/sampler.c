@@ -13,8 +13,10 @@
 enum {
 	/* A thread that has never run Lua is looked at again after so long. */
 	NON_LUA_INTERVAL_NS = 1000 * 1000 * 1000,
-	/* A search in memory takes up to some milliseconds. */
-	SEARCH_INTERVAL_NS = 100 * 1000 * 1000,
+	/* Between searches in memory: at least so long, and so many times what the last one took.
+	 */
+	SEARCH_INTERVAL_NS = 10 * 1000 * 1000,
+	SEARCH_REST = 20,
 	SETTLE_TRIES = 100,
 	SETTLE_NAP_NS = 10 * 1000 * 1000,
 };
@@ -175,19 +177,22 @@ static bool write_sample(struct recorder *recorder, struct format_sample *sample
 
 /*
  * A command's VM is found when a thread is seen in the interpreter. One that is in compiled code
- * nearly all the time may not be for long, and that code looks like any unknown code until the VM is
- * known: so look for the VM in memory.
+ * nearly all the time may not be for long, and that code looks like any unknown code until the VM
+ * is known: so look for the VM in memory.
  */
 static bool search_vm(struct recorder *recorder, uint64_t now_ns)
 {
 	struct daemon_target *target = recorder->target;
 	struct failure why;
+	bool found;
 
 	if (luastate_vm_count(target->lua) > 0 || !luastate_has_interpreter(target->lua) ||
 	    now_ns < recorder->search_ns)
 		return false;
-	recorder->search_ns = now_ns + SEARCH_INTERVAL_NS;
-	return target_find_vm(target, &why) == 0;
+	found = target_find_vm(target, &why) == 0;
+	recorder->search_ns =
+		now_ns + (daemon_now_ns() - now_ns) * SEARCH_REST + SEARCH_INTERVAL_NS;
+	return found;
 }
 
 static bool decode(struct recorder *recorder, struct attach_thread *thread,
@@ -224,7 +229,9 @@ static bool decode(struct recorder *recorder, struct attach_thread *thread,
 	if (keep)
 		save_image(recorder);
 	if (!data->runs_lua) {
-		if (outcome != DAEMON_UNWOUND || !search_vm(recorder, time_ns))
+		bool found = outcome == DAEMON_UNWOUND && search_vm(recorder, time_ns);
+
+		if (!found && luastate_vm_count(target->lua) > 0)
 			data->skip_until_ns = time_ns + NON_LUA_INTERVAL_NS;
 		return true;
 	}

@@ -5,6 +5,7 @@
 #include <cap-ng.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -16,6 +17,7 @@
 enum {
 	/* The file is made readable at least this often while samples come. */
 	COMMIT_INTERVAL_MS = 1000,
+	WRITER_NICE = 10,
 	/* How long a writer may take for its last report before it counts as dead. */
 	REPORT_TIMEOUT_MS = 10000,
 };
@@ -161,6 +163,16 @@ static void give_up_privileges(void)
 	capng_apply(CAPNG_SELECT_BOTH);
 }
 
+/* Encoding may wait: a tick that comes while the writer works must not. */
+static void stand_back(void)
+{
+	const struct sched_param param = { .sched_priority = 0 };
+
+	sched_setscheduler(0, SCHED_BATCH, &param);
+	if (nice(WRITER_NICE) == -1)
+		return; /* then the ticks are a little later */
+}
+
 static void close_others(int socket_fd, int output_fd)
 {
 	unsigned low = (unsigned)(socket_fd < output_fd ? socket_fd : output_fd);
@@ -190,6 +202,7 @@ static _Noreturn void run_writer(int socket_fd, int output_fd,
 	prctl(PR_SET_NAME, "ljprof-writer", 0, 0, 0);
 	close_others(socket_fd, output_fd);
 	give_up_privileges();
+	stand_back();
 	ok = open_writing(&writing, socket_fd, output_fd, options, &why) == 0 &&
 	     write_all(&writing, &why) == 0;
 	report(&writing, socket_fd, &why, ok);
