@@ -96,8 +96,7 @@ void child_end(pid_t pid)
 
 void *child_share(size_t size)
 {
-	void *bytes =
-		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (bytes == MAP_FAILED)
 		abort();

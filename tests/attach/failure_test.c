@@ -84,9 +84,9 @@ static void test_kinds_of_errno(void **state)
 		int errnum;
 		enum failure_kind kind;
 	} cases[] = {
-		{ ESRCH, FAILURE_GONE },       { EPERM, FAILURE_DENIED },
-		{ EACCES, FAILURE_DENIED },    { ENOMEM, FAILURE_NO_MEMORY },
-		{ EMFILE, FAILURE_SYSTEM },    { EIO, FAILURE_SYSTEM },
+		{ ESRCH, FAILURE_GONE },    { EPERM, FAILURE_DENIED },
+		{ EACCES, FAILURE_DENIED }, { ENOMEM, FAILURE_NO_MEMORY },
+		{ EMFILE, FAILURE_SYSTEM }, { EIO, FAILURE_SYSTEM },
 	};
 	struct failure why;
 

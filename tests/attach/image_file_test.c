@@ -16,7 +16,7 @@
 #include "attach/attach.h"
 #include "attach/image.h"
 
-#define PAGE 4096
+#define PAGE	       4096
 #define FILE_MAX_BYTES 2048
 
 /** A folder of our own, and the saved image as bytes. */
@@ -78,8 +78,8 @@ static int teardown(void **state)
 static int load(const uint8_t *bytes, size_t len, struct attach_image **ret_image,
 		struct failure *why)
 {
-	uint8_t *room = mmap(NULL, PAGE * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			     -1, 0);
+	uint8_t *room =
+		mmap(NULL, PAGE * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int ret;
 
 	assert_true(room != MAP_FAILED && len <= PAGE);
@@ -112,9 +112,9 @@ static void expect_made(struct attach_image *image)
 	assert_int_equal(0, attach_read(attach_image_reader(image), remote_addr_make(0x1000), text,
 					17, &why));
 	assert_memory_equal("0123456789abcdef0", text, 17);
-	assert_memory_equal(
-		"abcdefgh", attach_image_peek(image, remote_addr_make(0x7fff00001000), 99, &len),
-		8);
+	assert_memory_equal("abcdefgh",
+			    attach_image_peek(image, remote_addr_make(0x7fff00001000), 99, &len),
+			    8);
 	assert_int_equal(8, len);
 	assert_null(attach_image_peek(image, remote_addr_make(0x9000), 1, &len));
 	assert_memory_equal("1000-2000 r-xp", attach_image_note(image, "maps", &len), 14);
@@ -234,8 +234,8 @@ static void test_hostile_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_save_errors),
-		cmocka_unit_test(test_truncations), cmocka_unit_test(test_corruptions),
+		cmocka_unit_test(test_round_trip),	cmocka_unit_test(test_save_errors),
+		cmocka_unit_test(test_truncations),	cmocka_unit_test(test_corruptions),
 		cmocka_unit_test(test_hostile_numbers),
 	};
 

@@ -99,8 +99,7 @@ static void test_peek(void **state)
 	assert_null(attach_image_peek(image, remote_addr_make(0x1000), 1, &len));
 	assert_int_equal(0, len);
 	add(image, 0x1000, "abcdefgh", 8);
-	assert_memory_equal("cdef", attach_image_peek(image, remote_addr_make(0x1002), 4, &len),
-			    4);
+	assert_memory_equal("cdef", attach_image_peek(image, remote_addr_make(0x1002), 4, &len), 4);
 	assert_int_equal(4, len);
 	assert_memory_equal("gh", attach_image_peek(image, remote_addr_make(0x1006), 400, &len), 2);
 	assert_int_equal(2, len);
@@ -284,8 +283,8 @@ static void test_strings(void **state)
 	/* Cut. */
 	for (size_t size = 1; size <= 102; size++) {
 		memset(text, '#', sizeof(text));
-		assert_int_equal(0, attach_read_string(reader, remote_addr_make(0x1000), text,
-						       size, &why));
+		assert_int_equal(
+			0, attach_read_string(reader, remote_addr_make(0x1000), text, size, &why));
 		assert_int_equal(size - 1 < 100 ? size - 1 : 100, strlen(text));
 		assert_int_equal('#', text[size]);
 	}

@@ -359,8 +359,8 @@ static void test_reader(void **state)
 {
 	/* The child has our memory, so that its bytes are known. */
 	const size_t size = 64 * PAGE;
-	uint8_t *bytes = mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *bytes =
+		mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const struct remote_addr at = remote_addr_make((uintptr_t)bytes);
 	uint8_t *got = malloc(size + PAGE);
 	const struct attach_reader *reader;
@@ -384,8 +384,8 @@ static void test_reader(void **state)
 	assert_int_equal(-1, attach_read(reader, at, got, size + 1, &why));
 	assert_int_equal(FAILURE_FAULT, why.kind);
 	assert_int_equal(at.value + size, why.address);
-	assert_int_equal(-1, attach_read(reader, remote_addr_add(at, (int64_t)size + 3), got, 1,
-					 &why));
+	assert_int_equal(-1,
+			 attach_read(reader, remote_addr_add(at, (int64_t)size + 3), got, 1, &why));
 	assert_int_equal(at.value + size + 3, why.address);
 	assert_int_equal(-1, attach_read(reader, remote_addr_make(0), got, 1, &why));
 	assert_int_equal(0, why.address);

@@ -18,8 +18,10 @@
 #include "children.h"
 
 #define CAPTURES_AMONG_SIGNALS 2000
-#define KILLED_TARGETS	       60
-#define KILLED_TRACERS	       300
+/** A processor that somebody else uses for 100 ms is no fault of ours, if it is rare. */
+#define TIMEOUTS_MAX   3
+#define KILLED_TARGETS 60
+#define KILLED_TRACERS 300
 
 static bool plan_stack(void *context, struct attach_image *image, unsigned round)
 {
@@ -119,7 +121,8 @@ static void test_signals_survive(void **state)
 	struct attach_timing timing;
 	struct failure why;
 	uint64_t end_ns;
-	int captures = 0;
+	int captures = 0, timeouts = 0;
+	char text[200];
 	pid_t pid, sender;
 
 	(void)state;
@@ -133,8 +136,15 @@ static void test_signals_survive(void **state)
 	for (; captures < CAPTURES_AMONG_SIGNALS || shared->sent < 1000 || shared->alarms < 10;
 	     captures++) {
 		assert_true(child_now_ns() < end_ns);
-		assert_int_equal(0, attach_capture(process, &thread, &planner, image, &timing,
-						   &why));
+		if (attach_capture(process, &thread, &planner, image, &timing, &why) != 0) {
+			failure_describe(&why, text, sizeof(text));
+			if (why.kind != FAILURE_TIMEOUT || ++timeouts > TIMEOUTS_MAX)
+				fail_msg("capture %d: %s", captures, text);
+			while (attach_thread_settle(&thread) != 0 && child_now_ns() < end_ns)
+				child_nap_us(100);
+		}
+		/* Stop upon stop would leave the target no time for anything else. */
+		child_nap_us(1);
 	}
 	shared->stop_sending = 1;
 	assert_int_equal(sender, waitpid(sender, NULL, 0));

@@ -25,8 +25,8 @@
 
 /** A child with threads that come and go as we ask. */
 struct crew {
-	volatile uint64_t wanted;  /* workers that shall live */
-	volatile uint64_t living;  /* workers that do */
+	volatile uint64_t wanted; /* workers that shall live */
+	volatile uint64_t living; /* workers that do */
 	volatile uint64_t tids[WORKERS];
 };
 
@@ -272,8 +272,10 @@ static void test_group_stopped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_threads_come_and_go), cmocka_unit_test(test_no_descriptors),
-		cmocka_unit_test(test_blocked),		    cmocka_unit_test(test_running),
+		cmocka_unit_test(test_threads_come_and_go),
+		cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_blocked),
+		cmocka_unit_test(test_running),
 		cmocka_unit_test(test_group_stopped),
 	};
 

@@ -1,0 +1,423 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: ljrecord_errors_test.sh LJRECORD LJREPORT LJRECORD_HOLD
+# What goes wrong, and how ljrecord says so: exit codes, one line on stderr, a target that runs on, and
+# no file left that is not a readable profile.
+
+ljrecord=$1 ljreport=$2 hold=$3
+# Long enough for a first sample on a loaded machine.
+RECORD_S=0.4
+# Longest wait for what happens at once.
+DEADLINE_S=20
+
+command -v luajit >/dev/null || { echo "skipped: luajit is not installed"; exit 77; }
+work=$(mktemp -d) || exit 1
+# Another user has to get there.
+chmod 755 "$work"
+mkdir -m 777 "$work/open"
+out=$work/out.bin
+failures=0 checks=0
+started=() mounted=
+
+cleanup() {
+	trap - EXIT
+	for pid in "${started[@]}"; do
+		kill -KILL "$pid" 2>/dev/null
+	done
+	wait 2>/dev/null
+	[ -z "$mounted" ] || umount "$mounted"
+	rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+
+fail() {
+	echo "FAIL: $*" >&2
+	failures=$((failures + 1))
+}
+
+# await CONDITION...: run a command until it succeeds.
+await() {
+	local end=$((SECONDS + DEADLINE_S))
+	until "$@" 2>/dev/null; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.02
+	done
+}
+
+status_of() { awk -v field="$2:" '$1 == field { print $2 }' "/proc/$1/status" 2>/dev/null; }
+is_free() { [ "$(status_of "$1" TracerPid)" = 0 ] && [[ $(status_of "$1" State) != [tT] ]]; }
+is_gone() { [ ! -e "/proc/$1" ]; }
+in_state() { [ "$(status_of "$1" State)" = "$2" ]; }
+untouched() { await is_free "$1" || fail "$2: target left $(grep -E 'State|TracerPid' "/proc/$1/status")"; }
+readable() { "$ljreport" -f counters "$1" >"$work/report" 2>&1 || fail "$2: not readable: $(cat "$work/report")"; }
+samples_in() { "$ljreport" -f counters "$1" | awk '/^samples/ { print $2 }'; }
+unreadable_or_none() { [ ! -e "$1" ] || readable "$1" "$2"; }
+
+# start COMMAND...: run in the background; its pid is $pid.
+start() {
+	rm -f "$work/started" # or an old one tells that the new program is ready
+	"$@" >"$work/started" 2>&1 </dev/null &
+	pid=$!
+	started+=("$pid")
+}
+
+# start_lua [FILE]: a busy Lua program, running.
+start_lua() {
+	start luajit "${1:-$work/busy.lua}" "${@:2}"
+	await grep -q ready "$work/started" || fail "luajit did not start"
+}
+
+stop() {
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+}
+
+# run CODE ARGUMENT...: run ljrecord and compare its exit code.
+run() {
+	local code=$1 got
+	shift
+	checks=$((checks + 1))
+	timeout $DEADLINE_S ${prefix[@]+"${prefix[@]}"} "$ljrecord" "$@" >"$work/stdout" 2>"$work/stderr" </dev/null
+	got=$?
+	[ $got -eq "$code" ] || fail "ljrecord $*: exit code $got, not $code: $(cat "$work/stderr")"
+}
+
+# error CODE PATTERN ARGUMENT...: the same, with one line on stderr that says PATTERN.
+error() {
+	local code=$1 pattern=$2
+	shift 2
+	run "$code" "$@"
+	[ "$(wc -l <"$work/stderr")" -eq 1 ] || fail "ljrecord $*: not one line: $(cat "$work/stderr")"
+	grep -q '^ljrecord: ' "$work/stderr" || fail "ljrecord $*: does not name itself: $(cat "$work/stderr")"
+	grep -Eq -- "$pattern" "$work/stderr" || fail "ljrecord $*: says: $(cat "$work/stderr")"
+	unreadable_or_none "$out" "ljrecord $*"
+}
+prefix=()
+
+cat >"$work/busy.lua" <<'LUA'
+io.write("ready\n") io.flush()
+local function burn() local n = 0 for i = 1, 1e5 do n = n + #tostring(i) end return n end
+local finish = os.clock() + (tonumber(arg[1]) or 1000)
+repeat burn() until os.clock() >= finish
+LUA
+cat >"$work/exec.lua" <<'LUA'
+local ffi = require "ffi"
+ffi.cdef "int execl(const char *path, const char *arg, ...);"
+io.write("ready\n") io.flush()
+local finish, n = os.clock() + 0.6, 0
+repeat for i = 1, 1e5 do n = n + #tostring(i) end until os.clock() >= finish
+ffi.C.execl("/bin/sleep", ffi.cast("const char *", "sleep"), ffi.cast("const char *", "1000"), ffi.cast("void *", 0))
+LUA
+cat >"$work/blocked.lua" <<'LUA'
+local ffi = require "ffi"
+ffi.cdef "int poll(void *fds, unsigned long count, int timeout);"
+io.write("ready\n") io.flush()
+while true do ffi.C.poll(nil, 0, 100000) end
+LUA
+chmod 644 "$work"/*.lua
+
+echo "-- usage"
+error 1 'nothing to record'
+error 1 'not both' --pid 1 -- true
+error 1 'not a process id: 0' --pid 0
+error 1 'not a process id: -1' --pid -1
+error 1 'not a process id: abc' --pid abc
+error 1 'not a process id: 12x' -p 12x
+error 1 'not a process id: 99999999999' -p 99999999999
+error 1 'not a frequency' -F 0 -p 1
+error 1 'not a frequency' -F 10001 -p 1
+error 1 'not a frequency' -F '' -p 1
+error 1 'not a number of seconds: 0' -d 0 -p 1
+error 1 'not a number of seconds: -3' -d -3 -p 1
+error 1 'not a number of seconds: nan' -d nan -p 1
+error 1 'not a number of seconds: inf' -d inf -p 1
+error 1 'not a number of seconds: 5s' -d 5s -p 1
+error 1 'unknown mode: all' -m all -p 1
+error 1 'unknown format: xml' -f xml -p 1
+error 1 'not a choice of lines' --lines all -p 1
+# Texts of getopt_long(3): the wrong option, then our hint.
+for bad in --nonsense -Z --pid --duration=; do
+	run 1 "$bad"
+	grep -q '^ljrecord: ' "$work/stderr" || fail "ljrecord $bad: says $(cat "$work/stderr")"
+	! grep -vq '^[^ ]*ljrecord: ' "$work/stderr" || fail "ljrecord $bad: says $(cat "$work/stderr")"
+done
+run 0 --help
+grep -q 'Usage: ljrecord' "$work/stdout" || fail '--help'
+[ ! -s "$work/stderr" ] || fail '--help says something on stderr'
+run 0 -V
+grep -q '^ljrecord [0-9]' "$work/stdout" || fail 'version'
+
+echo "-- targets that cannot be recorded"
+start true
+wait "$pid"
+error 5 "there is no process $pid" -p "$pid" -o "$out"
+start sleep 1000
+await in_state "$pid" S
+error 3 "no LuaJIT in process $pid" -p "$pid" -o "$out"
+untouched "$pid" 'sleep'
+stop
+start bash -c 'while :; do :; done'
+error 3 "no LuaJIT in process $pid" -p "$pid" -o "$out"
+untouched "$pid" 'busy shell'
+stop
+[ ! -e "$out" ] || fail 'a file is left where there was no LuaJIT'
+if [ "$(status_of 2 Name)" = kthreadd ]; then
+	error 3 'kernel thread' -p 2 -o "$out"
+else
+	echo "skipped: no kernel thread is visible here"
+fi
+start bash -c 'sleep 0 & exec sleep 1000'
+zombie_of() { awk -v parent="$pid" '/^State:/ { state = $2 } /^Pid:/ { self = $2 }
+	/^PPid:/ && $2 == parent && state == "Z" { print self }' /proc/[0-9]*/status 2>/dev/null; }
+has_zombie() { [ -n "$(zombie_of)" ]; }
+await has_zombie || fail 'no zombie came about'
+error 3 'zombie' -p "$(zombie_of)" -o "$out"
+stop
+# Itself, by the pid that exec keeps.
+# shellcheck disable=SC2016
+timeout $DEADLINE_S sh -c 'exec "$0" -p $$ -o "$1"' "$ljrecord" "$out" 2>"$work/stderr"
+[ $? -eq 3 ] || fail "itself: $(cat "$work/stderr")"
+
+# What is there stays as it was if no recording begins.
+echo precious >"$work/precious"
+start sleep 1000
+error 3 'no LuaJIT' -p "$pid" -o "$work/precious"
+[ "$(cat "$work/precious")" = precious ] || fail 'an error emptied an existing file'
+stop
+
+echo "-- permission"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	cp "$ljrecord" "$work/ljrecord"
+	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	start_lua
+	real=$ljrecord ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
+	error 2 "not permitted to trace process $pid of user root: use sudo" -p "$pid" -o "$work/open/file"
+	[ ! -e "$work/open/file" ] || fail 'a file is left where nothing is permitted'
+	error 4 "cannot open $work/file: Permission denied" -p "$pid" -o "$work/file"
+	ljrecord=$real prefix=()
+	untouched "$pid" 'refused'
+	stop
+else
+	echo "skipped: another user's process (this needs root and setpriv)"
+fi
+start_lua
+target=$pid
+"$hold" "$target" >"$work/hold" &
+holder=$!
+started+=("$holder")
+if await grep -q ready "$work/hold"; then
+	error 2 "already traced by pid $holder" -p "$target" -o "$out"
+	[ "$(status_of "$target" TracerPid)" = "$holder" ] || fail 'the other tracer lost its target'
+else
+	echo "skipped: another tracer (ptrace is not permitted)"
+fi
+kill -KILL "$holder"
+wait "$holder" 2>/dev/null
+untouched "$target" 'traced by another'
+
+echo "-- recordings"
+for mode in default leaf callgraph; do
+	rm -f "$out"
+	run 0 -p "$target" -o "$out" -d $RECORD_S -F 200 -m $mode --stats "$work/stats.json"
+	readable "$out" "$mode"
+	grep -q "^ljrecord: .* samples in .* to $out" "$work/stderr" || fail "$mode: no summary"
+	# The same numbers in the summary, the file and the report.
+	said=$(awk '/^ljrecord: [0-9]+ samples/ { print $2; exit }' "$work/stderr")
+	kept=$(awk -F'[:,]' '/"samples":/ { print $2 + 0; exit }' "$work/stats.json")
+	size=$(awk -F'[:,]' '/"output_bytes":/ { print $2 + 0; exit }' "$work/stats.json")
+	[ "$said" -gt 0 ] || fail "$mode: no samples"
+	[ "$said" = "$kept" ] || fail "$mode: summary $said, numbers $kept"
+	[ "$said" = "$(samples_in "$out")" ] || fail "$mode: summary $said, profile $(samples_in "$out")"
+	[ "$size" = "$(stat -c %s "$out")" ] || fail "$mode: $size bytes said"
+	untouched "$target" "$mode"
+done
+# JSON: braces and quotes in pairs, and all of it one object.
+awk '{ text = text $0 }
+	END { open = gsub(/\{/, "{", text); close_ = gsub(/\}/, "}", text); quotes = gsub(/"/, "\"", text)
+	exit !(text ~ /^\{.*\}$/ && open == close_ && quotes % 2 == 0 && text !~ /,[ \t]*\}/) }' \
+	"$work/stats.json" || fail "stats: $(cat "$work/stats.json")"
+# JSON without arrays reads as a Lua table once its keys are bracketed.
+{ printf 'return '; sed -E 's/^( *)("[^"]+"):/\1[\2]=/; s#\\/#/#g' "$work/stats.json"; } >"$work/stats.lua"
+luajit -e "local t = dofile('$work/stats.lua') local n = 0
+		for _, count in pairs(t.states) do n = n + count end
+		assert(n == t.samples and t.pid == $target and t.frequency_hz == 200)
+		local looks = 0 for _, count in pairs(t.outcomes) do looks = looks + count end
+		assert(looks >= t.samples and t.ticks > 0 and t.stopped.count >= t.samples)
+		assert(t.stopped.p50_ns <= t.stopped.p99_ns and t.stopped.p99_ns <= t.stopped.max_ns)" \
+	2>"$work/json" || fail "stats: $(cat "$work/json")"
+run 0 -q -p "$target" -o - -d $RECORD_S
+cp "$work/stdout" "$work/piped"
+readable "$work/piped" 'standard output'
+[ ! -s "$work/stderr" ] || fail "--quiet says $(cat "$work/stderr")"
+"$ljrecord" -q -p "$target" -o - -d $RECORD_S | cat >"$work/piped"
+readable "$work/piped" 'pipe'
+"$ljrecord" -p "$target" -o "$out" -d $RECORD_S 2>&- || fail 'closed stderr'
+readable "$out" 'closed stderr'
+"$ljrecord" -q -p "$target" -o "$out" -d $RECORD_S <&- >&- 2>&- || fail 'no standard descriptors'
+readable "$out" 'no standard descriptors'
+error 4 "cannot write $work/none/stats: No such file" -q -p "$target" -o "$out" -d 0.1 --stats "$work/none/stats"
+# Started with SIGCHLD ignored, which tells that a thread stands: stops are as short as ever. 500
+# samples are asked for; each stop that had to wait for its timeout would cost 50 of them.
+rm -f "$out"
+(trap '' CHLD; exec "$ljrecord" -q -p "$target" -o "$out" -d 1 -F 500) || fail 'SIGCHLD ignored'
+[ "$(samples_in "$out")" -gt 100 ] || fail "SIGCHLD ignored: $(samples_in "$out") samples of 500"
+
+echo "-- two recorders"
+"$ljrecord" -q -p "$target" -o "$work/one.bin" -d 1 -F 2000 2>"$work/one.err" &
+one=$!
+started+=("$one")
+sleep 0.1
+timeout $DEADLINE_S "$ljrecord" -q -p "$target" -o "$work/two.bin" -d 0.5 -F 2000 2>"$work/two.err"
+two_code=$?
+wait $one
+one_code=$?
+[ $one_code -eq 0 ] || fail "the first of two: $one_code: $(cat "$work/one.err")"
+readable "$work/one.bin" 'the first of two'
+case $two_code in
+0) readable "$work/two.bin" 'the second of two' ;;
+2) grep -q 'already traced' "$work/two.err" || fail "the second of two says $(cat "$work/two.err")" ;;
+*) fail "the second of two: $two_code: $(cat "$work/two.err")" ;;
+esac
+untouched "$target" 'two recorders'
+
+echo "-- signals"
+samples_arrive() { [ "$(samples_in "$1")" -gt 0 ]; }
+for number in INT TERM HUP; do
+	rm -f "$out"
+	# Background jobs of a script ignore SIGINT; env gives it back.
+	env --default-signal=INT "$ljrecord" -q -p "$target" -o "$out" 2>"$work/stderr" &
+	recorder=$!
+	started+=("$recorder")
+	await samples_arrive "$out" || fail "SIG$number: no samples"
+	kill -$number $recorder
+	wait $recorder
+	code=$?
+	[ $code -eq 0 ] || fail "SIG$number: exit code $code"
+	readable "$out" "SIG$number"
+	untouched "$target" "SIG$number"
+done
+for delay in 0 0.03 0.3 1.1; do
+	rm -f "$out"
+	"$ljrecord" -q -p "$target" -o "$out" -F 5000 2>"$work/stderr" &
+	recorder=$!
+	started+=("$recorder")
+	await test -s "$out"
+	sleep $delay
+	kill -KILL $recorder
+	wait $recorder 2>/dev/null
+	untouched "$target" "SIGKILL after $delay"
+	# The promise is two seconds; at any instant the file is a profile.
+	readable "$out" "SIGKILL after $delay"
+done
+
+echo "-- output"
+rm -f "$out"
+error 4 "cannot open $work/none/file: No such file" -p "$target" -o "$work/none/file"
+error 4 "cannot open $work: Is a directory" -p "$target" -o "$work"
+if [ -e /dev/full ]; then
+	error 4 '/dev/full: No space left on device' -q -p "$target" -o /dev/full -d 5
+fi
+(ulimit -f 8; exec timeout $DEADLINE_S "$ljrecord" -q -p "$target" -o "$out" -F 10000 -d 15) 2>"$work/stderr"
+[ $? -eq 4 ] || fail "file size limit: $(cat "$work/stderr")"
+grep -q 'File too large' "$work/stderr" || fail "file size limit: says $(cat "$work/stderr")"
+readable "$out" 'file size limit'
+mkdir "$work/small"
+if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k none "$work/small" 2>/dev/null; then
+	mounted=$work/small
+	# Slow enough for a first second that fits.
+	error 4 'No space left on device' -q -p "$target" -o "$work/small/file" -F 300 -d 30
+	readable "$work/small/file" 'small disk'
+	[ "$(samples_in "$work/small/file")" -gt 0 ] || fail 'small disk: nothing was kept'
+	umount "$mounted"
+	mounted=
+else
+	echo "skipped: a full disk (mounting one is not permitted)"
+fi
+rm -f "$out"
+"$ljrecord" -q -p "$target" -o "$out" 2>"$work/stderr" &
+recorder=$!
+started+=("$recorder")
+await samples_arrive "$out" || fail 'no samples before the writer is killed'
+writer=$(awk -v parent=$recorder '/^Pid:/ { self = $2 } /^PPid:/ && $2 == parent { print self }' \
+	/proc/[0-9]*/status 2>/dev/null)
+kill -KILL "$writer"
+wait $recorder
+code=$?
+[ $code -eq 4 ] || fail "writer killed: exit code $code"
+grep -q 'writer of .* died' "$work/stderr" || fail "writer killed: says $(cat "$work/stderr")"
+readable "$out" 'writer killed'
+untouched "$target" 'writer killed'
+"$ljrecord" -q -p "$target" -o - -F 2000 -d 10 2>"$work/stderr" | head -c 100 >/dev/null
+code=${PIPESTATUS[0]}
+[ "$code" -eq 4 ] || fail "closed pipe: exit code $code"
+pid=$target
+stop
+
+echo "-- ends of the target"
+start_lua "$work/busy.lua" 0.6
+rm -f "$out"
+run 0 -q -p "$pid" -o "$out"
+[ -s "$work/stderr" ] && fail "the target's end with --quiet: $(cat "$work/stderr")"
+readable "$out" "the target's end"
+[ "$(samples_in "$out")" -gt 0 ] || fail "the target's end: no samples"
+start_lua "$work/busy.lua" 0.6
+error_line=$(timeout $DEADLINE_S "$ljrecord" -p "$pid" -o "$out" 2>&1 | head -n 1)
+[[ $error_line == "ljrecord: process $pid ended while it was recorded" ]] || fail "the target's end: $error_line"
+start_lua "$work/exec.lua"
+rm -f "$out"
+run 0 -p "$pid" -o "$out"
+grep -q 'runs another program now' "$work/stderr" || fail "exec: says $(cat "$work/stderr")"
+readable "$out" 'exec'
+[ "$(samples_in "$out")" -gt 0 ] || fail 'exec: no samples'
+untouched "$pid" 'exec'
+stop
+# Asleep in Lua: looked at, never stopped, and so without a sample.
+start_lua "$work/blocked.lua"
+await in_state "$pid" S
+rm -f "$out"
+run 0 -q -p "$pid" -o "$out" -d $RECORD_S --stats "$work/stats.json"
+awk -F'[:,]' '/"idle":/ { idle = $2 + 0 } /"stopped":/ { inside = 1 }
+	inside && /"count":/ { count = $2 + 0; inside = 0; exit } END { exit !(idle > 0 && count == 0) }' \
+	"$work/stats.json" || fail "a blocked target was stopped: $(cat "$work/stats.json")"
+readable "$out" 'blocked'
+(sleep 0.5; kill -KILL "$pid") &
+rm -f "$out"
+error 5 "process $pid ended before the first sample" -p "$pid" -o "$out"
+[ ! -e "$out" ] || fail 'a file is left without a sample'
+wait 2>/dev/null
+# A stopped process stays stopped.
+start_lua
+kill -STOP "$pid"
+await in_state "$pid" T
+run 0 -q -p "$pid" -o "$out" -d $RECORD_S
+in_state "$pid" T || fail "a stopped process is $(status_of "$pid" State) afterwards"
+kill -CONT "$pid"
+untouched "$pid" 'continued'
+stop
+
+echo "-- commands"
+rm -f "$out"
+run 0 -q -o "$out" -- luajit "$work/busy.lua" 0.3
+readable "$out" 'command'
+[ "$(samples_in "$out")" -gt 0 ] || fail 'command: no samples'
+rm -f "$out"
+error 3 'no LuaJIT was seen' -o "$out" -- true
+error 3 'no LuaJIT was seen' -o "$out" -- sleep 0.2
+[ ! -e "$out" ] || fail 'a file is left where the command has no LuaJIT'
+run 3 -o "$out" -- "$work/none"
+grep -q "cannot run $work/none: No such file" "$work/stderr" || fail "no command: says $(cat "$work/stderr")"
+# The recording does not begin, so the command does not either.
+error 4 'cannot open' -o "$work/none/file" -- touch "$work/touched"
+[ ! -e "$work/touched" ] || fail 'the command ran without its recording'
+if [ "$(id -u)" = 0 ]; then
+	SUDO_UID=65534 SUDO_GID=65534 run 3 -o "$out" -- sh -c "id -u >$work/open/uid; id -g >>$work/open/uid; id -G >>$work/open/uid"
+	[ "$(tr '\n' ' ' <"$work/open/uid")" = '65534 65534 65534 ' ] || fail "sudo: $(cat "$work/open/uid")"
+	SUDO_UID=65534 SUDO_GID=65534 run 0 -q -o "$out" -- luajit "$work/busy.lua" 0.3
+	[ "$(samples_in "$out")" -gt 0 ] || fail 'sudo: no samples'
+else
+	echo "skipped: commands under sudo (this needs root)"
+fi
+
+[ $failures -eq 0 ] || exit 1
+echo "$checks runs checked"

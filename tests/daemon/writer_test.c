@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT */
+/* The writer process: whatever ends it, or the recorder, the file is a readable profile. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/writer.h"
+
+#define DEADLINE_MS 20000
+#define FUNCTIONS   8
+/** Room of an output that fills up. */
+#define SMALL_BYTES 16384
+
+static char path[64];
+
+static int setup(void **state)
+{
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/writer_test.XXXXXX");
+	fd = mkstemp(path);
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static void start(const char *output, struct writer *ret_writer)
+{
+	const struct format_options options = { 0 };
+	struct failure why;
+	int fd = open(output, O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(0, writer_start(fd, format_writers[0], &options, ret_writer, &why));
+}
+
+static void put_functions(struct writer *writer)
+{
+	struct failure why;
+	char name[32];
+
+	for (uint32_t i = 0; i < FUNCTIONS; i++) {
+		const struct format_function function = {
+			.kind = i % 2 ? FORMAT_KIND_NATIVE : FORMAT_KIND_LUA,
+			.address = 0x10000 + i * 64,
+			.name = name,
+			.source = "@test.lua",
+			.first_line = i,
+		};
+
+		snprintf(name, sizeof(name), "function_%u", i);
+		assert_int_equal(0, message_put_function(&writer->queue, i, &function, &why));
+	}
+}
+
+static int put_sample(struct writer *writer, uint32_t number, struct failure *why)
+{
+	struct format_frame frames[20];
+	const struct format_sample sample = { .time_ns = number,
+					      .pid = 1,
+					      .tid = 1,
+					      .state = FORMAT_STATE_LFUNC,
+					      .weight = 1,
+					      .full = true,
+					      .frames = frames,
+					      .frame_count = 20 };
+
+	for (uint32_t i = 0; i < 20; i++)
+		frames[i] = (struct format_frame){ .address = 0x10000 + number * 8 + i,
+						   .function = (number + i) % FUNCTIONS,
+						   .line = number + i };
+	return message_put_sample(&writer->queue, &sample, why);
+}
+
+static int put_and_flush(struct writer *writer, uint32_t count, struct failure *why)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (put_sample(writer, i, why) != 0)
+			return -1;
+	return message_flush(&writer->queue, why);
+}
+
+static int count_one(void *context, const struct format_raw_sample *sample, struct failure *why)
+{
+	(void)sample;
+	(void)why;
+	++*(long *)context;
+	return 0;
+}
+
+/* Samples in a file; fails the test where it is no readable profile. */
+static long samples_in(const char *name)
+{
+	const struct format_visitor visitor = { .sample = count_one };
+	FILE *file = fopen(name, "re");
+	enum format_stream_kind kind;
+	struct failure why;
+	char text[300];
+	long count = 0;
+
+	assert_non_null(file);
+	if (format_read_stream(file, &visitor, &count, &kind, &why) != 0) {
+		format_describe_failure(&why, name, text, sizeof(text));
+		fail_msg("%s", text);
+	}
+	fclose(file);
+	assert_int_equal(FORMAT_STREAM_SYSPROF, kind);
+	return count;
+}
+
+/* An opened writer makes the file a profile at once; the first report comes with the last one. */
+static void await_profile(const char *name)
+{
+	const struct timespec nap = { .tv_nsec = 2000000 };
+
+	for (int i = 0; i < DEADLINE_MS / 2; i++) {
+		FILE *file = fopen(name, "re");
+		int byte = file ? fgetc(file) : EOF;
+
+		if (file)
+			fclose(file);
+		if (byte != EOF)
+			return;
+		nanosleep(&nap, NULL);
+	}
+	fail();
+}
+
+static bool await_samples(const char *name, long count)
+{
+	const struct timespec nap = { .tv_nsec = 5000000 };
+
+	await_profile(name);
+	for (int i = 0; i < DEADLINE_MS / 5; i++) {
+		if (samples_in(name) >= count)
+			return true;
+		nanosleep(&nap, NULL);
+	}
+	return false;
+}
+
+static void test_whole_recording(void **state)
+{
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+	FILE *file;
+
+	(void)state;
+	start(path, &writer);
+	put_functions(&writer);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(0, put_and_flush(&writer, 100, &why));
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(1000, status.samples);
+	assert_int_equal(1000, samples_in(path));
+	file = fopen(path, "re");
+	fseek(file, 0, SEEK_END);
+	assert_int_equal(ftell(file), status.bytes);
+	fclose(file);
+	/* Reaped. */
+	assert_int_equal(-1, waitpid(writer.pid, NULL, WNOHANG));
+}
+
+static void test_no_samples(void **state)
+{
+	struct message_status status;
+	struct writer writer;
+
+	(void)state;
+	start(path, &writer);
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(0, status.samples);
+	assert_int_equal(0, samples_in(path));
+}
+
+/* Readable while the recording goes on, at most a second behind. */
+static void test_readable_while_written(void **state)
+{
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+
+	(void)state;
+	start(path, &writer);
+	await_profile(path);
+	assert_int_equal(0, samples_in(path));
+	put_functions(&writer);
+	assert_int_equal(0, put_and_flush(&writer, 50, &why));
+	assert_true(await_samples(path, 50));
+	writer_finish(&writer, &status);
+	assert_int_equal(50, samples_in(path));
+}
+
+static void test_writer_is_killed(void **state)
+{
+	struct message_status status;
+	struct writer writer;
+	struct failure why = { 0 };
+	int ret = 0;
+
+	(void)state;
+	start(path, &writer);
+	put_functions(&writer);
+	assert_int_equal(0, put_and_flush(&writer, 50, &why));
+	assert_true(await_samples(path, 50));
+	assert_int_equal(0, put_and_flush(&writer, 50, &why));
+	kill(writer.pid, SIGKILL);
+	for (int i = 0; i < 1000 && ret == 0; i++)
+		ret = put_and_flush(&writer, 100, &why);
+	assert_int_equal(-1, ret);
+	assert_int_equal(FAILURE_GONE, why.kind);
+	assert_true(samples_in(path) >= 50);
+	writer_finish(&writer, &status);
+	assert_int_equal(EPIPE, status.errnum);
+}
+
+/* The terminal's signals reach the whole process group; only the recorder ends the file. */
+static void test_signals_are_ignored(void **state)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+
+	(void)state;
+	start(path, &writer);
+	await_profile(path);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		kill(writer.pid, numbers[i]);
+	put_functions(&writer);
+	assert_int_equal(0, put_and_flush(&writer, 50, &why));
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(50, samples_in(path));
+}
+
+static void die_without_end(struct writer *writer, size_t unsent_bytes)
+{
+	struct failure why;
+	pid_t pid = writer->pid;
+
+	put_functions(writer);
+	for (uint32_t i = 0; i < 50; i++)
+		put_sample(writer, i, &why);
+	writer->queue.len -= unsent_bytes;
+	assert_int_equal(0, message_flush(&writer->queue, &why));
+	close(writer->fd);
+	assert_int_equal(pid, waitpid(pid, NULL, 0));
+	message_queue_deinit(&writer->queue);
+	message_receiver_deinit(&writer->receiver);
+}
+
+static void test_recorder_dies(void **state)
+{
+	struct writer writer;
+
+	(void)state;
+	start(path, &writer);
+	die_without_end(&writer, 0);
+	assert_int_equal(50, samples_in(path));
+}
+
+/* ... in the middle of a message: what came whole is in the file. */
+static void test_recorder_dies_inside_a_message(void **state)
+{
+	struct writer writer;
+
+	(void)state;
+	start(path, &writer);
+	die_without_end(&writer, 10);
+	assert_int_equal(49, samples_in(path));
+}
+
+/* ---- Outputs that fail ------------------------------------------------------------------ */
+
+/* Send until the writer gives up. */
+static void fill_up(const char *output, int errnum)
+{
+	struct message_status status;
+	struct writer writer;
+	struct failure why = { 0 };
+	int ret = 0;
+
+	start(output, &writer);
+	put_functions(&writer);
+	for (int i = 0; i < 5000 && ret == 0; i++)
+		ret = put_and_flush(&writer, 100, &why);
+	if (ret != 0)
+		assert_int_equal(FAILURE_GONE, why.kind);
+	writer_finish(&writer, &status);
+	assert_int_equal(errnum, status.errnum);
+}
+
+static void test_full_device(void **state)
+{
+	(void)state;
+	if (access("/dev/full", W_OK) != 0)
+		skip();
+	fill_up("/dev/full", ENOSPC);
+}
+
+static void test_file_size_limit(void **state)
+{
+	const struct rlimit small = { .rlim_cur = SMALL_BYTES, .rlim_max = RLIM_INFINITY };
+	struct rlimit old;
+
+	(void)state;
+	assert_int_equal(0, getrlimit(RLIMIT_FSIZE, &old));
+	assert_int_equal(0, setrlimit(RLIMIT_FSIZE, &small));
+	fill_up(path, EFBIG);
+	setrlimit(RLIMIT_FSIZE, &old);
+	samples_in(path);
+}
+
+static void test_full_disk(void **state)
+{
+	char folder[] = "/tmp/writer_test_disk.XXXXXX", file[64];
+	int fd;
+
+	(void)state;
+	if (unshare(CLONE_NEWNS) != 0) {
+		print_message("full disk: mounting one is not permitted\n");
+		skip();
+	}
+	assert_int_equal(0, mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(0, mount("none", folder, "tmpfs", 0, "size=64k"));
+	snprintf(file, sizeof(file), "%s/file", folder);
+	fd = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	fill_up(file, ENOSPC);
+	samples_in(file);
+	assert_int_equal(0, umount(folder));
+	assert_int_equal(0, rmdir(folder));
+}
+
+static void test_closed_pipe(void **state)
+{
+	const struct format_options options = { 0 };
+	struct message_status status;
+	struct writer writer;
+	struct failure why = { 0 };
+	int ends[2], ret = 0;
+
+	(void)state;
+	assert_int_equal(0, pipe2(ends, O_CLOEXEC));
+	close(ends[0]);
+	assert_int_equal(0, writer_start(ends[1], format_writers[0], &options, &writer, &why));
+	put_functions(&writer);
+	for (int i = 0; i < 5000 && ret == 0; i++)
+		ret = put_and_flush(&writer, 100, &why);
+	writer_finish(&writer, &status);
+	assert_int_equal(EPIPE, status.errnum);
+}
+
+/* ---- Hostile messages ------------------------------------------------------------------- */
+
+/* The writer refuses what was queued, in good order: a report, and a readable file. */
+static void expect_refusal(struct writer *writer)
+{
+	struct message_status status;
+	struct failure why;
+
+	message_flush(&writer->queue, &why);
+	writer_collect(writer, &status);
+	assert_int_equal(EIO, status.errnum);
+	samples_in(path);
+}
+
+static void test_unknown_function(void **state)
+{
+	struct writer writer;
+	struct failure why;
+
+	(void)state;
+	start(path, &writer);
+	put_sample(&writer, 0, &why);
+	expect_refusal(&writer);
+	start(path, &writer);
+	put_functions(&writer);
+	put_functions(&writer); /* ids out of order */
+	expect_refusal(&writer);
+}
+
+static void test_wrong_types(void **state)
+{
+	static const uint32_t types[] = { 0, MESSAGE_STATUS, 77 };
+	const struct message_status status = { 0 };
+	struct writer writer;
+	struct failure why;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct message_header header = { .len = sizeof(status), .type = types[i] };
+		size_t at;
+
+		start(path, &writer);
+		at = writer.queue.len;
+		message_put_status(&writer.queue, &status, &why);
+		memcpy(writer.queue.bytes + at, &header, sizeof(header));
+		expect_refusal(&writer);
+	}
+}
+
+static void test_wrong_version(void **state)
+{
+	const uint32_t version = MESSAGE_VERSION + 1;
+	struct writer writer;
+
+	(void)state;
+	start(path, &writer);
+	memcpy(writer.queue.bytes + sizeof(struct message_header), &version, sizeof(version));
+	expect_refusal(&writer);
+}
+
+/* Functions of every kind with nothing filled in, and frames of them in every state. */
+static void test_bare_functions(void **state)
+{
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+	struct format_frame frames[FORMAT_KIND_COUNT * 2] = { 0 };
+	struct format_sample sample = { .frames = frames, .frame_count = FORMAT_KIND_COUNT * 2 };
+
+	(void)state;
+	start(path, &writer);
+	for (uint32_t i = 0; i < FORMAT_KIND_COUNT * 2; i++) {
+		const struct format_function bare = {
+			.kind = (enum format_kind)(i % FORMAT_KIND_COUNT),
+			.name = i < FORMAT_KIND_COUNT ? NULL : "",
+			.source = i < FORMAT_KIND_COUNT ? NULL : "",
+			.first_line = i < FORMAT_KIND_COUNT ? INT64_MIN : INT64_MAX,
+		};
+
+		frames[i] = (struct format_frame){ .function = i, .line = UINT32_MAX };
+		assert_int_equal(0, message_put_function(&writer.queue, i, &bare, &why));
+	}
+	for (uint32_t i = 0; i < FORMAT_STATE_COUNT; i++) {
+		sample.state = (enum format_state)i;
+		sample.weight = i % 3;
+		for (uint32_t k = 0; k < FORMAT_KIND_COUNT * 2; k++) {
+			sample.frames = frames + k;
+			sample.frame_count = FORMAT_KIND_COUNT * 2 - k;
+			assert_int_equal(0, message_put_sample(&writer.queue, &sample, &why));
+		}
+	}
+	assert_int_equal(0, message_flush(&writer.queue, &why));
+	writer_finish(&writer, &status);
+	/* Written or refused, not crashed. */
+	assert_int_not_equal(EPIPE, status.errnum);
+	samples_in(path);
+}
+
+static void test_noise(void **state)
+{
+	struct writer writer;
+
+	(void)state;
+	for (unsigned seed = 0; seed < 20; seed++) {
+		start(path, &writer);
+		srandom(seed);
+		for (size_t i = writer.queue.len; i < 4096; i++)
+			writer.queue.bytes[i] = (uint8_t)random();
+		writer.queue.len = 4096;
+		expect_refusal(&writer);
+	}
+}
+
+int main(void)
+{
+#define WRITER_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WRITER_TEST(test_whole_recording),
+		WRITER_TEST(test_no_samples),
+		WRITER_TEST(test_readable_while_written),
+		WRITER_TEST(test_writer_is_killed),
+		WRITER_TEST(test_signals_are_ignored),
+		WRITER_TEST(test_recorder_dies),
+		WRITER_TEST(test_recorder_dies_inside_a_message),
+		WRITER_TEST(test_full_device),
+		WRITER_TEST(test_file_size_limit),
+		WRITER_TEST(test_full_disk),
+		WRITER_TEST(test_closed_pipe),
+		WRITER_TEST(test_unknown_function),
+		WRITER_TEST(test_wrong_types),
+		WRITER_TEST(test_wrong_version),
+		WRITER_TEST(test_bare_functions),
+		WRITER_TEST(test_noise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
