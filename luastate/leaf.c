@@ -224,8 +224,8 @@ size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
 		}
 		return tops.count;
 	}
-	/* Below a call into C rbx survives as a saved register, and the base is in the lua_State; but
-	 * in short calls, such as a write barrier's, VM code keeps it in rbp alone. */
+	/* Below a call into C rbx survives as a saved register, and the base is in the lua_State;
+	 * but in short calls, such as a write barrier's, VM code keeps it in rbp alone. */
 	if (read_function(walk, stack, cframe->rbp, &function) && is_lua(&function) &&
 	    state_proto_holds(function.proto, cframe->pc))
 		add_lua_top(&tops, &function, cframe->rbp, cframe->pc, false);

@@ -206,21 +206,23 @@ static bool read_header(struct attach_image *image, uint64_t thread, struct plan
 	return true;
 }
 
-/* The Lua stack of one coroutine whose header is there, if it is not covered yet. */
+static bool is_copied_at(const struct attach_image *image, uint64_t address)
+{
+	size_t len;
+
+	return attach_image_peek(image, remote_addr_make(address), 8, &len) && len == 8;
+}
+
+/* The Lua stack of one coroutine whose header is there, if it is not copied yet. A range that was
+ * predicted too short may cover its start. */
 static bool plan_stack(const struct luastate_plan_context *context, struct attach_image *image,
 		       uint64_t thread)
 {
 	struct plan_stack stack;
-	size_t len;
 
-	if (!read_header(image, thread, &stack))
+	if (!read_header(image, thread, &stack) ||
+	    (is_copied_at(image, stack.start) && is_copied_at(image, stack.used_end - 8)))
 		return false;
-	if (is_predicted(context->prediction, thread, stack.start)) {
-		attach_image_peek(image, remote_addr_make(stack.start),
-				  stack.used_end - stack.start, &len);
-		if (len >= stack.used_end - stack.start)
-			return false;
-	}
 	want_lua_stack(image, stack.start,
 		       stack.used_end + LUA_SLACK < stack.limit ? stack.used_end + LUA_SLACK
 								: stack.used_end);
@@ -266,20 +268,19 @@ static bool is_new(struct wanted *wanted, uint64_t address)
 	return true;
 }
 
-/* The copied slots of a coroutine's stack, leaf's end last. */
-static const uint8_t *copied_slots(struct attach_image *image, uint64_t thread, size_t *ret_count)
+/* Two copied slots. Looked up by address: a wish may move the image's memory, and the stack may
+ * lie in two ranges of which the first is too short. */
+static bool read_slots(const struct attach_image *image, uint64_t address, uint64_t *ret_slot,
+		       uint64_t *ret_link)
 {
-	struct plan_stack stack;
-	const uint8_t *words;
 	size_t len;
+	const uint8_t *bytes = attach_image_peek(image, remote_addr_make(address), 16, &len);
 
-	*ret_count = 0;
-	if (!read_header(image, thread, &stack))
-		return NULL;
-	words = attach_image_peek(image, remote_addr_make(stack.start),
-				  stack.used_end - stack.start, &len);
-	*ret_count = words ? len / 8 : 0;
-	return words;
+	if (!bytes || len < 16)
+		return false;
+	*ret_slot = state_u64(bytes, 0);
+	*ret_link = state_u64(bytes, 8);
+	return true;
 }
 
 /* Visits what can be the function and link of a frame, from the leaf's end, as deep frames live
@@ -293,18 +294,16 @@ static void each_frame(const struct luastate_plan_context *context, struct attac
 	unsigned thread_count = collect_threads(context, image, threads);
 
 	for (unsigned k = 0; k < thread_count; k++) {
-		size_t count;
+		struct plan_stack stack;
+		uint64_t count, looked = 0;
 
-		copied_slots(image, threads[k], &count);
-		for (size_t i = count, looked = 0; i >= 2 && looked < PLAN_SLOTS; i--, looked++) {
-			/* Asked for anew each time: a wish may move the image's memory. */
-			const uint8_t *words = copied_slots(image, threads[k], &count);
-
-			memcpy(&link, words + 8 * (i - 1), 8);
-			memcpy(&slot, words + 8 * (i - 2), 8);
-			if (is_frame(slot, link))
+		if (!read_header(image, threads[k], &stack))
+			continue;
+		count = (stack.used_end - stack.start) / 8;
+		for (uint64_t i = count; i >= 2 && looked < PLAN_SLOTS; i--, looked++)
+			if (read_slots(image, stack.start + 8 * (i - 2), &slot, &link) &&
+			    is_frame(slot, link))
 				visit(image, wanted, state_object(slot), link);
-		}
 	}
 }
 

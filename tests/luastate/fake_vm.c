@@ -8,15 +8,14 @@ enum {
 	/* Unreadable bytes between objects. */
 	FAKE_GAP = 16,
 	FAKE_PAGE = 4096,
-	FAKE_NATIVE_BYTES = 65536,
 	/* Slots behind maxstack, LJ_STACK_EXTRA. */
 	FAKE_EXTRA_SLOTS = 7,
 };
 
-#define MUST(condition)                                                                            \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
+#define MUST(condition)           \
+	do {                      \
+		if (!(condition)) \
+			abort();  \
 	} while (0)
 
 /* ---- Memory ----------------------------------------------------------------------------- */
@@ -136,8 +135,8 @@ static uint64_t new_object(struct fake_vm *vm, int32_t gct, size_t len)
 uint64_t fake_string(struct fake_vm *vm, const char *text)
 {
 	size_t len = strlen(text);
-	uint64_t string = new_object(vm, vm->layout->gct_str,
-				     (size_t)vm->layout->GCstr_sizeof + len + 1);
+	uint64_t string =
+		new_object(vm, vm->layout->gct_str, (size_t)vm->layout->GCstr_sizeof + len + 1);
 
 	fake_put_u32(vm, at(string, vm->layout->GCstr_len), (uint32_t)len);
 	fake_put(vm, at(string, vm->layout->GCstr_sizeof), text, len + 1);
@@ -161,7 +160,8 @@ static void put_lines(struct fake_vm *vm, uint64_t address, const struct fake_pr
 static void put_constants(struct fake_vm *vm, uint64_t address, const struct fake_proto *proto)
 {
 	const struct luastate_layout *layout = vm->layout;
-	uint64_t k = fake_alloc(vm, 8 * ((size_t)proto->sizekgc + 1)) + 8 * (uint64_t)proto->sizekgc;
+	uint64_t k =
+		fake_alloc(vm, 8 * ((size_t)proto->sizekgc + 1)) + 8 * (uint64_t)proto->sizekgc;
 
 	for (uint32_t i = 0; i < proto->sizekgc; i++)
 		fake_put_u64(vm, k - 8 * ((uint64_t)i + 1), proto->kgc[i]);
@@ -175,7 +175,8 @@ static void put_block(struct fake_vm *vm, uint64_t field, const char *bytes, siz
 
 	if (!bytes)
 		return;
-	block = fake_alloc(vm, len);
+	/* Its reader takes whole lines of 64 bytes, which lie in one page. */
+	block = (fake_alloc(vm, len + 128) + 63) & ~(uint64_t)63;
 	fake_put(vm, block, bytes, len);
 	fake_put_u64(vm, field, block);
 }
@@ -225,8 +226,7 @@ uint64_t fake_caller(struct fake_vm *vm, const char *chunkname, int32_t firstlin
 
 static uint64_t new_function(struct fake_vm *vm, uint8_t ffid, uint64_t pc, uint64_t f)
 {
-	uint64_t function =
-		new_object(vm, vm->layout->gct_func, (size_t)vm->layout->GCfunc_header);
+	uint64_t function = new_object(vm, vm->layout->gct_func, (size_t)vm->layout->GCfunc_header);
 
 	fake_put_u8(vm, at(function, vm->layout->GCfunc_ffid), ffid);
 	fake_put_u64(vm, at(function, vm->layout->GCfunc_pc), pc);
@@ -277,7 +277,8 @@ void fake_table_set(struct fake_vm *vm, uint64_t table, const char *key, uint64_
 
 	while (fake_get_u64(vm, at(node, layout->Node_key)) != UINT64_MAX)
 		node += (uint64_t)layout->Node_sizeof;
-	fake_put_u64(vm, at(node, layout->Node_key), fake_tag(layout->tag_str, fake_string(vm, key)));
+	fake_put_u64(vm, at(node, layout->Node_key),
+		     fake_tag(layout->tag_str, fake_string(vm, key)));
 	fake_put_u64(vm, at(node, layout->Node_val), value);
 }
 
@@ -387,7 +388,8 @@ uint64_t fake_cframe(struct fake_vm *vm, uint64_t L, int32_t nres, uint64_t pc)
 	fake_put_u32(vm, at(frame, layout->cframe_nres), (uint32_t)nres);
 	fake_put_u64(vm, at(frame, layout->cframe_L), L);
 	fake_put_u64(vm, at(frame, layout->cframe_pc), pc);
-	fake_put_u64(vm, at(frame, layout->cframe_prev), fake_L_get(vm, L, layout->lua_State_cframe));
+	fake_put_u64(vm, at(frame, layout->cframe_prev),
+		     fake_L_get(vm, L, layout->lua_State_cframe));
 	fake_put_u64(vm, at(frame, layout->cframe_r14), 0x1414);
 	fake_put_u64(vm, at(frame, layout->cframe_r15), 0x1515);
 	fake_put_u64(vm, at(frame, layout->cframe_rbx), 0x3333);
@@ -448,7 +450,7 @@ static void make_dispatch(struct fake_vm *vm)
 	}
 }
 
-static void make_global(struct fake_vm *vm)
+static void make_global(struct fake_vm *vm, size_t main_slots)
 {
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t G;
@@ -456,7 +458,7 @@ static void make_global(struct fake_vm *vm)
 	vm->main = fake_alloc(vm, (size_t)(layout->lua_State_sizeof + layout->global_State_to_bcff +
 					   layout->global_State_bcff_size));
 	G = vm->G = at(vm->main, layout->lua_State_sizeof);
-	fake_lua_state(vm, vm->main, 256);
+	fake_lua_state(vm, vm->main, main_slots);
 	fake_put_u8(vm, at(G, layout->global_State_strempty + layout->GCobj_gct),
 		    (uint8_t)layout->gct_str);
 	fake_put_u32(vm, at(G, layout->global_State_str_mask), 255);
@@ -466,12 +468,12 @@ static void make_global(struct fake_vm *vm)
 	make_dispatch(vm);
 }
 
-static void make_registry(struct fake_vm *vm)
+static void make_registry(struct fake_vm *vm, uint32_t modules)
 {
 	const struct luastate_layout *layout = vm->layout;
 
 	vm->registry = fake_table(vm, 4);
-	vm->loaded = fake_table(vm, 32);
+	vm->loaded = fake_table(vm, modules);
 	fake_table_set(vm, vm->registry, "_LOADED", fake_tag(layout->tag_tab, vm->loaded));
 	fake_put_u64(vm, at(vm->G, layout->global_State_registrytv),
 		     fake_tag(layout->tag_tab, vm->registry));
@@ -479,25 +481,30 @@ static void make_registry(struct fake_vm *vm)
 
 struct fake_vm *fake_vm_create(void)
 {
+	return fake_vm_create_sized(65536, 256, 32);
+}
+
+struct fake_vm *fake_vm_create_sized(size_t native_bytes, size_t main_slots, uint32_t modules)
+{
 	struct fake_vm *vm = calloc(1, sizeof(*vm));
 
 	MUST(vm);
 	vm->bytes = mmap(NULL, FAKE_BYTES + FAKE_PAGE, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	vm->known = mmap(NULL, FAKE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			 0);
+	vm->known =
+		mmap(NULL, FAKE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	MUST(vm->bytes != MAP_FAILED && vm->known != MAP_FAILED &&
 	     mprotect(vm->bytes + FAKE_BYTES, FAKE_PAGE, PROT_NONE) == 0);
 	vm->next = FAKE_END;
 	vm->layout = &luastate_layouts[0];
 	vm->reader = (struct attach_reader){ .read = fake_read, .self = vm };
 	make_code(vm);
-	make_global(vm);
-	make_registry(vm);
-	vm->native_start = fake_alloc(vm, FAKE_NATIVE_BYTES);
-	vm->native_end = vm->native_start + FAKE_NATIVE_BYTES;
+	make_global(vm, main_slots);
+	make_registry(vm, modules);
+	vm->native_start = fake_alloc(vm, native_bytes);
+	vm->native_end = vm->native_start + native_bytes;
 	/* Room above the first frame, as in a process. */
-	vm->sp = vm->native_end - 256;
+	vm->sp = vm->native_end - native_bytes / 256;
 	return vm;
 }
 

@@ -38,7 +38,8 @@ enum {
 	FAKE_HOST_DIRECT = 5,	 /* behind a call of FAKE_AT_PROLOGUE */
 	FAKE_HOST_INDIRECT = 16, /* behind an indirect call */
 	FAKE_HOST_OTHER = 32,	 /* behind a call of something else */
-	FAKE_HOST_BYTES = 64,
+	FAKE_HOST_LEAF = 64,	 /* a function that VM code calls */
+	FAKE_HOST_BYTES = 96,
 };
 
 /** Opcodes that the tests write. Source: LuaJIT v2.1 src/lj_bc.h. */
@@ -83,6 +84,8 @@ struct fake_vm {
 };
 
 struct fake_vm *fake_vm_create(void);
+/** One with a small native stack and a small Lua stack, to be kept in files. */
+struct fake_vm *fake_vm_create_sized(size_t native_bytes, size_t main_slots, uint32_t modules);
 void fake_vm_destroy(struct fake_vm *vm);
 
 /** A state that knows the interpreter and, if asked, the VM. */
@@ -117,7 +120,8 @@ struct fake_proto {
 	uint32_t numline;
 	const uint32_t *bc;
 	uint32_t sizebc;
-	const uint32_t *lines; /**< Distance from the first line, per instruction; NULL: stripped. */
+	const uint32_t
+		*lines; /**< Distance from the first line, per instruction; NULL: stripped. */
 	const char *varinfo, *uvinfo;
 	size_t varinfo_len, uvinfo_len;
 	uint8_t sizeuv;

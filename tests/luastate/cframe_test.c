@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/* The interpreter's C frames, in all states in which a thread can be caught. */
+#include "sample.h"
+
+/* What the callee-saved registers hold in the caller of the VM. */
+enum { CALLER_RBP = 0xb9, CALLER_RBX = 0xb3, CALLER_R15 = 0x15, CALLER_R14 = 0x14 };
+
+static int find(struct sample *sample, uint64_t pc, uint64_t sp, bool leaf)
+{
+	const struct luastate_memory memory = sample_memory(sample);
+	struct luastate_cframe *found = &sample->cframes[0];
+
+	memset(found, 0xee, sizeof(*found));
+	sample->why = (struct failure){ 0 };
+	sample->vm->reads = 0;
+	return luastate_find_cframe(sample->state, &memory, pc, sp, sample->regs.r[ATTACH_REG_RBX],
+				    leaf ? &sample->regs : NULL, found, &sample->why);
+}
+
+static void expect_not_found(struct sample *sample, uint64_t pc, uint64_t sp)
+{
+	assert_int_equal(-1, find(sample, pc, sp, true));
+	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
+}
+
+static void set_current(struct fake_vm *vm, uint64_t L)
+{
+	fake_put_u64(vm, vm->G + (uint64_t)vm->layout->global_State_cur_L, L);
+}
+
+/* The fake frame's own contents, as fake_cframe() writes them. */
+static void expect_frame(struct sample *sample, uint64_t frame, uint64_t L)
+{
+	const struct luastate_cframe *found = &sample->cframes[0];
+
+	assert_int_equal(frame, found->address);
+	assert_int_equal(L, found->L);
+	assert_int_equal(sample->vm->host + FAKE_HOST_DIRECT, found->ret);
+	assert_int_equal(frame + 80, found->sp);
+	assert_int_equal(0x6666, found->saved[ATTACH_REG_RBP]);
+	assert_int_equal(0x3333, found->saved[ATTACH_REG_RBX]);
+	assert_int_equal(0x1414, found->saved[ATTACH_REG_R14]);
+	assert_int_equal(0x1515, found->saved[ATTACH_REG_R15]);
+}
+
+static void test_complete_frame(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t frame = fake_cframe(vm, vm->main, 0, 0);
+
+	sample->regs.r[ATTACH_REG_RBX] = 0x4444;
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frame, true));
+	expect_frame(sample, frame, vm->main);
+	assert_int_equal(0x4444, sample->cframes[0].pc);
+	assert_true(sample->cframes[0].leaf);
+	assert_false(sample->cframes[0].compiled);
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frame, false));
+	expect_frame(sample, frame, vm->main);
+	assert_int_equal(0x4444, sample->cframes[0].pc);
+	assert_false(sample->cframes[0].leaf);
+}
+
+static void test_outside_the_interpreter(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t frame = fake_cframe(vm, vm->main, 0, 0);
+
+	expect_not_found(sample, vm->code - 1, frame);
+	assert_int_equal(vm->code - 1, sample->why.address);
+	expect_not_found(sample, vm->code + FAKE_CODE_BYTES, frame);
+	expect_not_found(sample, 0, frame);
+}
+
+static void test_helpers(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t L = fake_coroutine(vm, 16), frame = fake_cframe(vm, L, 0, 0);
+
+	set_current(vm, 0);
+	fake_push(vm, vm->code + FAKE_AT_RETURN);
+	for (int words = 1; words <= 8; words++) {
+		assert_int_equal(0, find(sample, vm->code + FAKE_AT_HELPER, vm->sp, true));
+		expect_frame(sample, frame, L);
+		/* The next spilled word: a coroutine, which is no sign of a frame by itself. */
+		fake_push(vm, words % 2 ? L : vm->main);
+	}
+	expect_not_found(sample, vm->code + FAKE_AT_HELPER, vm->sp);
+}
+
+/* ---- Entry and exit --------------------------------------------------------------------- */
+
+/* The stack with @words of the saved registers pushed. */
+static uint64_t push_saved(struct fake_vm *vm, uint64_t ret, int words)
+{
+	static const uint64_t saved[] = { CALLER_RBP, CALLER_RBX, CALLER_R15, CALLER_R14 };
+
+	fake_push(vm, ret);
+	for (int i = 0; i < words; i++)
+		fake_push(vm, saved[i]);
+	return vm->sp + 8 * (uint64_t)words + 8;
+}
+
+/* The registers hold the caller's values as long as those are not pushed, then the VM's. */
+static void set_registers(struct attach_registers *regs, int words)
+{
+	regs->r[ATTACH_REG_RBP] = words >= 1 ? 0xdead : CALLER_RBP;
+	regs->r[ATTACH_REG_RBX] = words >= 2 ? 0xdead : CALLER_RBX;
+	regs->r[ATTACH_REG_R15] = words >= 3 ? 0xdead : CALLER_R15;
+	regs->r[ATTACH_REG_R14] = words >= 4 ? 0xdead : CALLER_R14;
+}
+
+static void expect_partial(struct sample *sample, uint64_t pc, int words)
+{
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_cframe *found = &sample->cframes[0];
+	uint64_t caller_sp = push_saved(vm, vm->host + FAKE_HOST_INDIRECT, words);
+
+	set_registers(&sample->regs, words);
+	assert_int_equal(0, find(sample, pc, vm->sp, true));
+	assert_int_equal(0, found->L);
+	assert_int_equal(vm->host + FAKE_HOST_INDIRECT, found->ret);
+	assert_int_equal(caller_sp, found->sp);
+	assert_int_equal(CALLER_RBP, found->saved[ATTACH_REG_RBP]);
+	assert_int_equal(CALLER_RBX, found->saved[ATTACH_REG_RBX]);
+	assert_int_equal(CALLER_R15, found->saved[ATTACH_REG_R15]);
+	assert_int_equal(CALLER_R14, found->saved[ATTACH_REG_R14]);
+	assert_true(found->leaf);
+}
+
+static void test_entry_sequence(void **state)
+{
+	struct sample *sample = *state;
+	uint64_t pc = sample->vm->code + FAKE_AT_PROLOGUE;
+
+	set_current(sample->vm, 0);
+	expect_partial(sample, pc, 0);
+	expect_partial(sample, pc + 1, 1);
+	expect_partial(sample, pc + 2, 2);
+	expect_partial(sample, pc + 4, 3);
+	expect_partial(sample, pc + 6, 4);
+}
+
+static void test_exit_sequence(void **state)
+{
+	struct sample *sample = *state;
+	uint64_t pc = sample->vm->code + FAKE_AT_EPILOGUE;
+
+	set_current(sample->vm, 0);
+	expect_partial(sample, pc + 4, 4);
+	expect_partial(sample, pc + 6, 3);
+	expect_partial(sample, pc + 8, 2);
+	expect_partial(sample, pc + 9, 1);
+	expect_partial(sample, pc + 10, 0);
+}
+
+/* Where the frame is whole, and where no instruction starts, the sequences say nothing. */
+static void test_sequences_are_not_guessed(void **state)
+{
+	static const unsigned places[] = { FAKE_AT_PROLOGUE + 3,  FAKE_AT_PROLOGUE + 5,
+					   FAKE_AT_PROLOGUE + 7,  FAKE_AT_PROLOGUE + 10,
+					   FAKE_AT_EPILOGUE,	  FAKE_AT_EPILOGUE + 3,
+					   FAKE_AT_EPILOGUE + 5,  FAKE_AT_EPILOGUE + 7,
+					   FAKE_AT_EPILOGUE + 11, FAKE_AT_PROLOGUE - 1,
+					   FAKE_CODE_BYTES - 1,	  0 };
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t frame = fake_cframe(vm, vm->main, 0, 0);
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		assert_int_equal(0, find(sample, vm->code + places[i], frame, true));
+		expect_frame(sample, frame, vm->main);
+	}
+	/* A caller's frame stands behind a call, whatever its bytes look like. */
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PROLOGUE + 1, frame, false));
+	expect_frame(sample, frame, vm->main);
+}
+
+static void test_sequence_on_an_unreadable_stack(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+
+	assert_int_equal(-1,
+			 find(sample, vm->code + FAKE_AT_PROLOGUE + 4, vm->native_end - 24, true));
+	assert_int_equal(FAILURE_FAULT, sample->why.kind);
+	assert_int_equal(vm->native_end, sample->why.address);
+}
+
+/* Complete, but in no chain yet or any more: believed by its return address. */
+static void test_frame_that_is_not_linked(void **state)
+{
+	static const struct {
+		unsigned ret;
+		bool in_vm, valid;
+	} rets[] = {
+		{ FAKE_HOST_DIRECT, false, true },
+		{ FAKE_HOST_INDIRECT, false, false },
+		{ FAKE_HOST_OTHER, false, false },
+		{ FAKE_AT_RETURN, true, true },
+		{ FAKE_AT_RETURN + 1, true, false },
+		{ FAKE_AT_PLAIN, true, false },
+		{ 0, true, false }, /* its call would lie before the interpreter */
+		{ 4, true, false },
+	};
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t L = fake_coroutine(vm, 16), frame = fake_cframe(vm, L, 0, 0);
+
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, 0);
+	set_current(vm, 0);
+	for (size_t i = 0; i < sizeof(rets) / sizeof(rets[0]); i++) {
+		uint64_t ret = (rets[i].in_vm ? vm->code : vm->host) + rets[i].ret;
+
+		fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_ret, ret);
+		if (!rets[i].valid) {
+			expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame);
+			continue;
+		}
+		assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frame, true));
+		assert_int_equal(0, sample->cframes[0].L);
+		assert_int_equal(ret, sample->cframes[0].ret);
+		assert_int_equal(frame + 80, sample->cframes[0].sp);
+	}
+	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_ret, 0);
+	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame);
+	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_ret, UINT64_MAX);
+	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame);
+	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_ret, FAKE_END + 4);
+	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame);
+}
+
+/* ---- Chains ----------------------------------------------------------------------------- */
+
+static void test_chain_with_flags(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t L = fake_coroutine(vm, 16), frames[3];
+	uint64_t prev = (uint64_t)vm->layout->cframe_prev;
+
+	for (int i = 0; i < 3; i++) {
+		frames[i] = fake_cframe(vm, L, 0, 0);
+		fake_push(vm, 0);
+	}
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, frames[2] | 1);
+	fake_put_u64(vm, frames[2] + prev, frames[1] | 2);
+	fake_put_u64(vm, frames[1] + prev, frames[0] | 3);
+	set_current(vm, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frames[i], i == 2));
+		expect_frame(sample, frames[i], L);
+	}
+}
+
+static void test_broken_chains(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t L = fake_coroutine(vm, 16), oldest = fake_cframe(vm, L, 0, 0);
+	uint64_t middle = fake_cframe(vm, L, 0, 0), newest = fake_cframe(vm, L, 0, 0);
+	const uint64_t links[] = {
+		newest,		newest - 80, newest | 1, middle - 4,	       0,	  8,
+		UINT64_MAX - 7, oldest + 8,  FAKE_END,	 vm->native_start - 8, middle | 4
+	};
+
+	set_current(vm, 0);
+	fake_put_u64(vm, oldest + (uint64_t)vm->layout->cframe_ret, 0);
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, oldest, false));
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		fake_put_u64(vm, newest + (uint64_t)vm->layout->cframe_prev, links[i]);
+		expect_not_found(sample, vm->code + FAKE_AT_PLAIN, oldest);
+		assert_true(sample->vm->reads < 200);
+	}
+	/* A cycle over two frames. */
+	fake_put_u64(vm, newest + (uint64_t)vm->layout->cframe_prev, middle);
+	fake_put_u64(vm, middle + (uint64_t)vm->layout->cframe_prev, newest);
+	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, oldest);
+	assert_true(sample->vm->reads < 200);
+}
+
+static void test_deep_chain(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t first = fake_cframe(vm, vm->main, 0, 0);
+
+	for (int i = 0; i < 700; i++)
+		fake_cframe(vm, vm->main, 0, 0);
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, first, false));
+	expect_frame(sample, first, vm->main);
+}
+
+/* A chain that climbs by one word forever, as far as there is memory. */
+static void test_chain_that_climbs(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t prev = (uint64_t)vm->layout->cframe_prev, L = fake_coroutine(vm, 16);
+	uint64_t frame = vm->native_end - 80;
+
+	for (uint64_t at = vm->native_start; at < frame; at += 8)
+		if (at + 8 + prev + 8 <= vm->native_end)
+			fake_put_u64(vm, at + prev, at + 8);
+	set_current(vm, 0);
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, vm->native_start);
+	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_L, L);
+	find(sample, vm->code + FAKE_AT_PLAIN, frame, true);
+	assert_true(vm->reads <= 9 * 8200);
+}
+
+/* ---- The newest frame of a current coroutine ---------------------------------------------- */
+
+static int find_trace(struct sample *sample, uint64_t sp)
+{
+	const struct luastate_memory memory = sample_memory(sample);
+
+	sample->why = (struct failure){ 0 };
+	return luastate_find_trace_cframe(sample->state, &memory, sp, &sample->cframes[0],
+					  &sample->why);
+}
+
+static void test_frame_under_a_trace(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t frame = fake_cframe(vm, vm->main, 0, 0);
+	uint64_t jit_base = vm->G + (uint64_t)vm->layout->global_State_jit_base;
+
+	fake_L_set(vm, vm->main, vm->layout->lua_State_cframe, frame | 1);
+	/* No trace runs. */
+	assert_int_equal(-1, find_trace(sample, frame));
+	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
+	fake_put_u64(vm, jit_base, fake_L_get(vm, vm->main, vm->layout->lua_State_base));
+	assert_int_equal(0, find_trace(sample, frame));
+	expect_frame(sample, frame, vm->main);
+	assert_true(sample->cframes[0].compiled);
+	assert_int_equal(0, find_trace(sample, frame - 8192));
+	expect_frame(sample, frame, vm->main);
+	assert_int_equal(-1, find_trace(sample, frame - 8200));
+	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
+	assert_int_equal(-1, find_trace(sample, frame + 8));
+	set_current(vm, 0);
+	assert_int_equal(-1, find_trace(sample, frame));
+	set_current(vm, FAKE_END - 40);
+	assert_int_equal(-1, find_trace(sample, frame));
+	set_current(vm, vm->main);
+	fake_L_set(vm, vm->main, vm->layout->lua_State_cframe, 0);
+	assert_int_equal(-1, find_trace(sample, frame));
+	assert_int_equal(-1, find_trace(sample, 0));
+	assert_int_equal(-1, find_trace(sample, UINT64_MAX));
+}
+
+/* The exit handler saves all registers below its frame. */
+static void test_interpreter_code_far_below_its_frame(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t frame = fake_cframe(vm, vm->main, 0, 0);
+
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frame - 400, true));
+	expect_frame(sample, frame, vm->main);
+	assert_false(sample->cframes[0].compiled);
+	set_current(vm, 0);
+	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame - 400);
+}
+
+static void test_stacks_that_cannot_be_read(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const uint64_t sps[] = {
+		0, 8, vm->native_end, UINT64_MAX, UINT64_MAX - 7, UINT64_MAX - 64, UINT64_MAX - 100
+	};
+
+	for (size_t i = 0; i < sizeof(sps) / sizeof(sps[0]); i++) {
+		assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, sps[i], true));
+		assert_int_equal(FAILURE_FAULT, sample->why.kind);
+		assert_int_equal(sps[i], sample->why.address);
+	}
+	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, vm->native_end - 72, true));
+	assert_int_equal(FAILURE_FAULT, sample->why.kind);
+	assert_int_equal(vm->native_end, sample->why.address);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAMPLE_TEST(test_complete_frame),
+		SAMPLE_TEST(test_outside_the_interpreter),
+		SAMPLE_TEST(test_helpers),
+		SAMPLE_TEST(test_entry_sequence),
+		SAMPLE_TEST(test_exit_sequence),
+		SAMPLE_TEST(test_sequences_are_not_guessed),
+		SAMPLE_TEST(test_sequence_on_an_unreadable_stack),
+		SAMPLE_TEST(test_frame_that_is_not_linked),
+		SAMPLE_TEST(test_chain_with_flags),
+		SAMPLE_TEST(test_broken_chains),
+		SAMPLE_TEST(test_deep_chain),
+		SAMPLE_TEST(test_chain_that_climbs),
+		SAMPLE_TEST(test_frame_under_a_trace),
+		SAMPLE_TEST(test_interpreter_code_far_below_its_frame),
+		SAMPLE_TEST(test_stacks_that_cannot_be_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

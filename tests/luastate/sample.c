@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "sample.h"
+
+int sample_setup(void **state)
+{
+	struct sample *sample = calloc(1, sizeof(*sample));
+
+	if (!sample)
+		return -1;
+	sample->vm = fake_vm_create();
+	sample->state = fake_vm_open(sample->vm, true);
+	*state = sample;
+	return 0;
+}
+
+int sample_teardown(void **state)
+{
+	struct sample *sample = *state;
+
+	luastate_destroy(sample->state);
+	fake_vm_destroy(sample->vm);
+	free(sample);
+	return 0;
+}
+
+struct luastate_cframe *sample_cframe(struct sample *sample, uint64_t L, int32_t nres, uint64_t pc)
+{
+	struct luastate_cframe *frames = sample->cframes;
+
+	assert_true(sample->cframe_count < SAMPLE_CFRAMES_MAX);
+	memmove(frames + 1, frames, sample->cframe_count * sizeof(*frames));
+	sample->cframe_count++;
+	frames[0] = (struct luastate_cframe){
+		.address = fake_cframe(sample->vm, L, nres, 0),
+		.L = L,
+		.pc = pc,
+	};
+	/* The functions of C between this frame and the next. */
+	fake_push(sample->vm, 0);
+	return frames;
+}
+
+void sample_leaf(struct sample *sample, unsigned at, uint64_t base, uint64_t pc)
+{
+	sample->cframes[0].leaf = true;
+	sample->cframes[0].pc = pc;
+	sample->regs.r[ATTACH_REG_RIP] = sample->vm->code + at;
+	sample->regs.r[ATTACH_REG_RDX] = base;
+	sample->regs.r[ATTACH_REG_RBX] = pc;
+	sample->regs.r[ATTACH_REG_RSP] = sample->cframes[0].address;
+}
+
+struct luastate_memory sample_memory(const struct sample *sample)
+{
+	return (struct luastate_memory){ .stopped = &sample->vm->reader,
+					 .any = &sample->vm->reader };
+}
+
+void sample_walk(struct sample *sample)
+{
+	const struct luastate_memory memory = sample_memory(sample);
+
+	luastate_begin_sample(sample->state, &sample->vm->reader);
+	luastate_walk(sample->state, &memory, &sample->regs, sample->cframes, sample->cframe_count,
+		      &sample->chain);
+}
+
+void sample_expect(struct sample *sample, enum luastate_outcome outcome, size_t count,
+		   const struct sample_frame *frames)
+{
+	sample_walk(sample);
+	assert_int_equal(outcome, sample->chain.outcome);
+	assert_int_equal(count, sample->chain.count);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(frames[i].function, sample->chain.frames[i].function->address);
+		assert_int_equal(frames[i].line, sample->chain.frames[i].line);
+		assert_int_equal(frames[i].owner, sample->chain.frames[i].owner);
+	}
+}

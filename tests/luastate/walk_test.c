@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: MIT */
+/* Lua stacks with frames of every kind, matched with C frames. */
+#include "walk_cast.h"
+
+static void expect_name(const struct sample *sample, size_t frame, const char *name)
+{
+	assert_true(frame < sample->chain.count);
+	assert_non_null(sample->chain.frames[frame].function->name);
+	assert_string_equal(name, sample->chain.frames[frame].function->name);
+}
+
+/* ---- Frames of one run ------------------------------------------------------------------ */
+
+static void test_lua_calls_lua(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main;
+
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, L, cast.work, ret_in(sample, cast.main_proto));
+	fake_call_lua(vm, L, cast.inner, ret_in(sample, cast.work_proto));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 2));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { cast.work_proto, 12, 0 },
+	       { cast.main_proto, 2, 0 });
+	expect_name(sample, 0, "inner");
+	expect_name(sample, 1, "work");
+	expect_name(sample, 2, "main chunk");
+	assert_string_equal("=inner", sample->chain.frames[0].function->chunkname);
+	assert_int_equal(20, sample->chain.frames[0].function->firstline);
+	assert_int_equal(LUASTATE_LUA, sample->chain.frames[0].function->kind);
+	assert_int_equal(fake_pc(vm, cast.inner_proto, 1), sample->chain.frames[0].pc);
+	assert_int_equal(fake_pc(vm, cast.work_proto, 2), sample->chain.frames[1].pc);
+	assert_int_equal(~vm->layout->vmst_interp, sample->chain.vmstate);
+}
+
+static void test_no_cframes(void **state)
+{
+	struct sample *sample = *state;
+
+	sample->chain.count = 7;
+	sample_expect(sample, LUASTATE_FULL, 0, NULL);
+	assert_int_equal(0, sample->chain.trace);
+}
+
+static void test_main_chunk_keeps_its_name(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+
+	/* A chunk that is called as a global. */
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, cast.work, 0, FAKE_LINK_C);
+	fake_call_lua(vm, vm->main, cast.main, ret_in(sample, cast.work_proto));
+	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 }, { cast.work_proto, 12, 0 });
+	expect_name(sample, 0, "main chunk");
+	assert_null(sample->chain.frames[1].function->name);
+}
+
+static void test_c_function_called_by_lua(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+
+	sample_cframe(sample, vm->main, 1, ret_in(sample, cast.main_proto));
+	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_CP);
+	fake_call_lua(vm, vm->main, cast.c, ret_in(sample, cast.main_proto));
+	EXPECT(sample, LUASTATE_FULL, { C_CODE, 0, 0 }, { cast.main_proto, 2, 0 });
+	assert_int_equal(LUASTATE_C, sample->chain.frames[0].function->kind);
+	assert_int_equal(0, sample->chain.frames[0].pc);
+}
+
+static void test_fast_functions(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t assembler = fake_asm_function(vm, 20, 7),
+		 in_c = fake_fast_function(vm, 21, 0x7000);
+
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, vm->main, in_c, ret_in(sample, cast.main_proto));
+	EXPECT(sample, LUASTATE_FULL, { 0x7000, 0, 0 }, { cast.main_proto, 2, 0 });
+	assert_int_equal(LUASTATE_FAST, sample->chain.frames[0].function->kind);
+	fake_put_u64(vm, base_of(sample, vm->main) - 16, fake_tag(vm->layout->tag_func, assembler));
+	EXPECT(sample, LUASTATE_FULL,
+	       { vm->G + (uint64_t)vm->layout->global_State_to_bcff + 4 * 7, 0, 0 },
+	       { cast.main_proto, 2, 0 });
+	assert_int_equal(LUASTATE_FAST, sample->chain.frames[0].function->kind);
+}
+
+static void test_pcall(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t pcall = fake_asm_function(vm, 20, 7);
+
+	for (unsigned type = FAKE_LINK_PCALL; type <= FAKE_LINK_PCALL + 1; type++) {
+		uint64_t L = fake_coroutine(vm, 64);
+
+		sample->cframe_count = 0;
+		sample_cframe(sample, L, 1, 0);
+		fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+		fake_call_lua(vm, L, pcall, ret_in(sample, cast.main_proto));
+		fake_call(vm, L, cast.inner, 0, type);
+		sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L),
+			    fake_pc(vm, cast.inner_proto, 3));
+		EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 22, 0 },
+		       { vm->G + (uint64_t)vm->layout->global_State_to_bcff + 4 * 7, 0, 0 },
+		       { cast.main_proto, 2, 0 });
+	}
+}
+
+static void test_vararg(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main;
+
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	fake_call(vm, L, cast.main, 3, FAKE_LINK_VARG);
+	fake_call_lua(vm, L, cast.work, ret_in(sample, cast.main_proto));
+	fake_call(vm, L, cast.work, 200, FAKE_LINK_VARG);
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.work_proto, 4));
+	EXPECT(sample, LUASTATE_FULL, { cast.work_proto, 13, 0 }, { cast.main_proto, 2, 0 });
+	/* The frame below is another function's: no vararg frame. */
+	fake_put_u64(vm, base_of(sample, L) - 16, fake_tag(vm->layout->tag_func, cast.inner));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 4));
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+}
+
+static void test_continuation(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main;
+
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	fake_call_cont(vm, L, cast.inner, 4, fake_pc(vm, cast.main_proto, 2));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 3));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 22, 0 }, { cast.main_proto, 1, 0 });
+	/* A metamethod's name is not that of what the instruction before loaded. */
+	assert_null(sample->chain.frames[0].function->name);
+	/* A position that is none, and one in another function. */
+	fake_put_u64(vm, base_of(sample, L) - 24, 17);
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 22, 0 }, { cast.main_proto, 0, 0 });
+	fake_put_u64(vm, base_of(sample, L) - 24, fake_pc(vm, cast.inner_proto, 2));
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+}
+
+static void test_tail_call(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	const uint32_t bc[] = { fake_ad(FAKE_FUNCF, 5, 0), fake_ad(FAKE_GGET, 0, 0),
+				fake_ad(FAKE_CALLT, 0, 1) };
+	const uint64_t kgc[] = { fake_string(vm, "inner") };
+	uint64_t tail = fake_proto(vm, &(struct fake_proto){ .chunkname = "@tail.lua",
+							     .firstline = 5,
+							     .numline = 1,
+							     .bc = bc,
+							     .sizebc = 3,
+							     .kgc = kgc,
+							     .sizekgc = 1 });
+
+	/* Before the tail call, and after it: the callee has taken the frame and its link. */
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, vm->main, fake_lua_function(vm, tail), ret_in(sample, cast.main_proto));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main), fake_pc(vm, tail, 2));
+	EXPECT(sample, LUASTATE_FULL, { tail, 0, 0 }, { cast.main_proto, 2, 0 });
+	fake_put_u64(vm, base_of(sample, vm->main) - 16,
+		     fake_tag(vm->layout->tag_func, cast.inner));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main),
+		    fake_pc(vm, cast.inner_proto, 1));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { cast.main_proto, 2, 0 });
+}
+
+static void test_recursion(void **state)
+{
+	enum { DEPTH = 500 };
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = fake_coroutine(vm, 4096);
+
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.work, 0, FAKE_LINK_CP);
+	for (int i = 1; i < DEPTH; i++)
+		fake_call_lua(vm, L, cast.work, ret_in(sample, cast.work_proto));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.work_proto, 2));
+	sample_walk(sample);
+	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
+	assert_int_equal(DEPTH, sample->chain.count);
+	assert_int_equal(11, sample->chain.frames[0].line);
+	for (int i = 1; i < DEPTH; i++) {
+		assert_int_equal(12, sample->chain.frames[i].line);
+		assert_ptr_equal(sample->chain.frames[0].function,
+				 sample->chain.frames[i].function);
+	}
+}
+
+/* ---- Runs and their C frames --------------------------------------------------------------- */
+
+static void test_runs_of_one_coroutine(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main;
+
+	/* main -> C -> work -> C -> inner, the C functions by lua_call() */
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_CP);
+	fake_call_lua(vm, L, cast.c, ret_in(sample, cast.main_proto));
+	sample_cframe(sample, L, 0, 0);
+	fake_call(vm, L, cast.work, 3, FAKE_LINK_C);
+	fake_call_lua(vm, L, cast.c, ret_in(sample, cast.work_proto));
+	sample_cframe(sample, L, 5, 0);
+	fake_call(vm, L, cast.inner, 0, FAKE_LINK_C);
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 1));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { C_CODE, 0, 1 },
+	       { cast.work_proto, 12, 1 }, { C_CODE, 0, 2 }, { cast.main_proto, 2, 2 });
+}
+
+/* Lua code that a helper in C interrupts: its position is in the next C frame only. */
+static void test_position_from_the_cframe(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main;
+
+	sample_cframe(sample, L, 1, fake_pc(vm, cast.main_proto, 2));
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.inner, 4, FAKE_LINK_C);
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 2));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { cast.main_proto, 1, 1 });
+	assert_int_equal(fake_pc(vm, cast.main_proto, 1), sample->chain.frames[1].pc);
+	sample->cframes[1].pc = fake_pc(vm, cast.inner_proto, 2);
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { cast.main_proto, 0, 1 });
+	assert_int_equal(0, sample->chain.frames[1].pc);
+	sample->cframes[1].pc = fake_pc(vm, cast.main_proto, 0);
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { cast.main_proto, 0, 1 });
+}
+
+static void test_two_coroutines(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t resume = fake_asm_function(vm, 20, 7), L = vm->main, co = fake_coroutine(vm, 64);
+	uint64_t resume_at = vm->G + (uint64_t)vm->layout->global_State_to_bcff + 4 * 7;
+
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, L, resume, ret_in(sample, cast.main_proto));
+	sample_cframe(sample, co, 0, 0);
+	fake_call(vm, co, cast.work, 0, FAKE_LINK_CP);
+	fake_call_lua(vm, co, cast.inner, ret_in(sample, cast.work_proto));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, co), fake_pc(vm, cast.inner_proto, 1));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { cast.work_proto, 12, 0 },
+	       { resume_at, 0, 1 }, { cast.main_proto, 2, 1 });
+	/* The coroutine has a C boundary of its own. */
+	sample->cframes[0].leaf = false;
+	fake_call_lua(vm, co, cast.c, ret_in(sample, cast.inner_proto));
+	sample_cframe(sample, co, 1, 0);
+	fake_call(vm, co, cast.inner, 0, FAKE_LINK_C);
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, co), fake_pc(vm, cast.inner_proto, 2));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { C_CODE, 0, 1 },
+	       { cast.inner_proto, 22, 1 }, { cast.work_proto, 12, 1 }, { resume_at, 0, 2 },
+	       { cast.main_proto, 2, 2 });
+}
+
+static void test_three_coroutines(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t resume = fake_fast_function(vm, 20, 0x7000);
+	uint64_t L[3] = { vm->main, fake_coroutine(vm, 64), fake_coroutine(vm, 64) };
+	const uint64_t functions[3] = { cast.main, cast.work, cast.inner };
+	const uint64_t protos[3] = { cast.main_proto, cast.work_proto, cast.inner_proto };
+
+	for (int i = 0; i < 3; i++) {
+		sample_cframe(sample, L[i], 0, 0);
+		fake_call(vm, L[i], functions[i], 0, FAKE_LINK_CP);
+		if (i < 2)
+			fake_call_lua(vm, L[i], resume, ret_in(sample, protos[i]));
+	}
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L[2]), fake_pc(vm, cast.inner_proto, 4));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 23, 0 }, { 0x7000, 0, 1 },
+	       { cast.work_proto, 12, 1 }, { 0x7000, 0, 2 }, { cast.main_proto, 2, 2 });
+	/* One torn coroutine leaves the others. */
+	fake_put_u64(vm, base_of(sample, L[1]) - 8, 0);
+	EXPECT(sample, LUASTATE_TORN, { cast.inner_proto, 23, 0 }, { 0x7000, 0, 2 },
+	       { cast.main_proto, 2, 2 });
+}
+
+static void test_cframes_without_a_run(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main;
+
+	/* lua_cpcall() around all, and a protected helper inside. */
+	sample_cframe(sample, L, -3, 0);
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, L, cast.c, ret_in(sample, cast.main_proto));
+	sample_cframe(sample, L, -1, 0);
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.inner, 2, FAKE_LINK_C);
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 1));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { C_CODE, 0, 2 },
+	       { cast.main_proto, 2, 2 });
+	sample->cframes[0].leaf = false;
+	sample_cframe(sample, L, INT32_MIN, 0);
+	sample->cframes[1].pc = fake_pc(vm, cast.inner_proto, 1);
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 1 }, { C_CODE, 0, 3 },
+	       { cast.main_proto, 2, 3 });
+}
+
+static void test_newest_cframe_without_a_run(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main;
+
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, L, cast.c, ret_in(sample, cast.main_proto));
+	sample_cframe(sample, L, 1, 0);
+	EXPECT(sample, LUASTATE_FULL, { C_CODE, 0, 1 }, { cast.main_proto, 2, 1 });
+	/* Without its coroutine stored yet. */
+	sample->cframes[0].L = 0;
+	EXPECT(sample, LUASTATE_FULL, { C_CODE, 0, 1 }, { cast.main_proto, 2, 1 });
+	/* Two such frames cannot be. */
+	sample->cframes[0].L = L;
+	sample_cframe(sample, L, 1, 0);
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+}
+
+static void test_an_empty_coroutine(void **state)
+{
+	struct sample *sample = *state;
+
+	sample_cframe(sample, fake_coroutine(sample->vm, 16), 1, 0);
+	sample_expect(sample, LUASTATE_FULL, 0, NULL);
+}
+
+static void test_more_runs_than_cframes(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+
+	sample_cframe(sample, vm->main, 1, 0);
+	for (int i = 0; i < 3; i++)
+		fake_call(vm, vm->main, cast.c, 1, FAKE_LINK_C);
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+}
+
+/* Frames that no C frame owns, at the stack's bottom. */
+static void test_frames_without_a_run(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+
+	sample_cframe(sample, vm->main, -1, 0);
+	fake_call(vm, vm->main, cast.c, 1, FAKE_LINK_PCALL);
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	fake_call(vm, vm->main, cast.c, 1, FAKE_LINK_C);
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+}
+
+static void test_cframe_that_cannot_be_read(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, cast.main, 1, FAKE_LINK_C);
+	sample->cframes[0].address = FAKE_END;
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample->cframes[0].L = FAKE_END;
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+}
+
+/* ---- Lines ------------------------------------------------------------------------------ */
+
+static void expect_lines(struct sample *sample, uint32_t numline)
+{
+	struct fake_vm *vm = sample->vm;
+	const uint32_t bc[] = { fake_ad(FAKE_FUNCF, 2, 0), 0, 0, fake_ad(FAKE_RET0, 0, 1) };
+	const uint32_t lines[] = { 0, 1, numline / 2, numline };
+	const struct fake_proto fake = { .chunkname = "@lines.lua",
+					 .firstline = 100,
+					 .numline = numline,
+					 .bc = bc,
+					 .sizebc = 4,
+					 .lines = lines };
+	uint64_t proto = fake_proto(vm, &fake), L = fake_coroutine(vm, 32);
+
+	sample->cframe_count = 0;
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, fake_lua_function(vm, proto), 0, FAKE_LINK_CP);
+	for (unsigned i = 0; i < 4; i++) {
+		sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, proto, i + 1));
+		EXPECT(sample, LUASTATE_FULL, { proto, 100 + lines[i], 0 });
+	}
+	/* Without a position: the definition's line. */
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), 0);
+	EXPECT(sample, LUASTATE_FULL, { proto, 100, 0 });
+}
+
+static void test_line_tables(void **state)
+{
+	expect_lines(*state, 1);
+	expect_lines(*state, 255);
+	expect_lines(*state, 256);
+	expect_lines(*state, 65535);
+	expect_lines(*state, 65536);
+	expect_lines(*state, 10000000);
+}
+
+static void test_stripped_chunk(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const uint32_t bc[] = { fake_ad(FAKE_FUNCF, 2, 0), fake_ad(FAKE_RET0, 0, 1) };
+	uint64_t proto = fake_proto(
+		vm,
+		&(struct fake_proto){
+			.chunkname = "=?", .firstline = 7, .numline = 2, .bc = bc, .sizebc = 2 });
+
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, fake_lua_function(vm, proto), 0, FAKE_LINK_C);
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main), fake_pc(vm, proto, 2));
+	EXPECT(sample, LUASTATE_FULL, { proto, 0, 0 });
+}
+
+/* ---- Compiled code ---------------------------------------------------------------------- */
+
+struct trace {
+	uint64_t J, table, object;
+};
+
+static struct trace put_trace(struct fake_vm *vm, uint32_t number, uint32_t size, uint64_t proto,
+			      unsigned index)
+{
+	const struct luastate_layout *layout = vm->layout;
+	struct trace trace = { .J = vm->G + (uint64_t)layout->global_State_to_J,
+			       .table = fake_alloc(vm, 8 * (size_t)size),
+			       .object = fake_alloc(vm, (size_t)layout->GCtrace_sizeof) };
+
+	fake_put_u8(vm, trace.object + (uint64_t)layout->GCobj_gct, (uint8_t)layout->gct_trace);
+	fake_put_u64(vm, trace.object + (uint64_t)layout->GCtrace_startpt, proto);
+	fake_put_u64(vm, trace.object + (uint64_t)layout->GCtrace_startpc,
+		     fake_pc(vm, proto, index));
+	fake_put_u64(vm, trace.table + 8 * (uint64_t)number, trace.object);
+	fake_put_u64(vm, trace.J + (uint64_t)layout->jit_State_trace, trace.table);
+	fake_put_u32(vm, trace.J + (uint64_t)layout->jit_State_sizetrace, size);
+	fake_put_u32(vm, vm->G + (uint64_t)layout->global_State_vmstate, number);
+	return trace;
+}
+
+static void test_running_trace(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	const struct luastate_function *function;
+
+	put_trace(vm, 3, 8, cast.inner_proto, 1);
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
+	fake_put_u64(vm, vm->G + (uint64_t)vm->layout->global_State_jit_base,
+		     fake_call_lua(vm, vm->main, cast.work, ret_in(sample, cast.main_proto)));
+	/* The coroutine's own base is of before the trace. */
+	fake_L_set(vm, vm->main, vm->layout->lua_State_base, 0);
+	sample->cframes[0].compiled = true;
+	EXPECT(sample, LUASTATE_FULL, { 3, 21, 0 }, { cast.work_proto, 10, 0 },
+	       { cast.main_proto, 2, 0 });
+	assert_int_equal(3, sample->chain.trace);
+	assert_int_equal(3, sample->chain.vmstate);
+	function = sample->chain.frames[0].function;
+	assert_int_equal(LUASTATE_TRACE, function->kind);
+	assert_int_equal(21, function->firstline);
+	assert_string_equal("=inner", function->chunkname);
+	/* The same trace is the same function in the next sample. */
+	sample_walk(sample);
+	assert_ptr_equal(function, sample->chain.frames[0].function);
+}
+
+static void test_traces_that_are_none(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_layout *layout = vm->layout;
+	struct cast cast = make_cast(vm);
+	struct trace trace = put_trace(vm, 3, 8, cast.inner_proto, 1);
+
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
+	sample->cframes[0].compiled = true;
+	fake_put_u32(vm, trace.J + (uint64_t)layout->jit_State_sizetrace, 3);
+	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 });
+	fake_put_u32(vm, trace.J + (uint64_t)layout->jit_State_sizetrace, 8);
+	fake_put_u64(vm, trace.J + (uint64_t)layout->jit_State_trace, 0);
+	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 });
+	fake_put_u64(vm, trace.J + (uint64_t)layout->jit_State_trace, trace.table);
+	fake_put_u64(vm, trace.table + 8 * 3, cast.main);
+	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 });
+	fake_put_u64(vm, trace.table + 8 * 3, trace.object);
+	fake_put_u64(vm, trace.object + (uint64_t)layout->GCtrace_startpt, cast.main);
+	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 });
+	fake_put_u64(vm, trace.object + (uint64_t)layout->GCtrace_startpt, cast.main_proto);
+	/* A start in another function: known by its number only. */
+	EXPECT(sample, LUASTATE_FULL, { 3, 0, 0 }, { cast.main_proto, 0, 0 });
+}
+
+/* ---- Thorough --------------------------------------------------------------------------- */
+
+static void test_thorough_walk_is_the_same(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, vm->main, cast.inner, ret_in(sample, cast.main_proto));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main),
+		    fake_pc(vm, cast.inner_proto, 2));
+	luastate_set_thorough(sample->state, true);
+	for (int i = 0; i < 3; i++) {
+		uint64_t reads = vm->reads;
+
+		EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 },
+		       { cast.main_proto, 2, 0 });
+		expect_name(sample, 0, "work");
+		/* All is read anew: what an image needs. */
+		if (i)
+			assert_true(vm->reads > reads + 20);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAMPLE_TEST(test_lua_calls_lua),
+		SAMPLE_TEST(test_no_cframes),
+		SAMPLE_TEST(test_main_chunk_keeps_its_name),
+		SAMPLE_TEST(test_c_function_called_by_lua),
+		SAMPLE_TEST(test_fast_functions),
+		SAMPLE_TEST(test_pcall),
+		SAMPLE_TEST(test_vararg),
+		SAMPLE_TEST(test_continuation),
+		SAMPLE_TEST(test_tail_call),
+		SAMPLE_TEST(test_recursion),
+		SAMPLE_TEST(test_runs_of_one_coroutine),
+		SAMPLE_TEST(test_position_from_the_cframe),
+		SAMPLE_TEST(test_two_coroutines),
+		SAMPLE_TEST(test_three_coroutines),
+		SAMPLE_TEST(test_cframes_without_a_run),
+		SAMPLE_TEST(test_newest_cframe_without_a_run),
+		SAMPLE_TEST(test_an_empty_coroutine),
+		SAMPLE_TEST(test_more_runs_than_cframes),
+		SAMPLE_TEST(test_frames_without_a_run),
+		SAMPLE_TEST(test_cframe_that_cannot_be_read),
+		SAMPLE_TEST(test_line_tables),
+		SAMPLE_TEST(test_stripped_chunk),
+		SAMPLE_TEST(test_running_trace),
+		SAMPLE_TEST(test_traces_that_are_none),
+		SAMPLE_TEST(test_thorough_walk_is_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
