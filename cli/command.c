@@ -14,6 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum {
+	/* As a shell's, for a command that is not found. */
+	COMMAND_NOT_RUN = 127,
+};
+
 static bool read_id(const char *name, unsigned long *ret_id)
 {
 	const char *text = getenv(name);
@@ -47,14 +52,14 @@ static _Noreturn void run_command(char **argv, int go_fd)
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	if (read(go_fd, &go, 1) != 1)
-		_exit(127); /* the recorder gave up: it has said why */
+		_exit(0); /* the recorder gave up: it has said why */
 	if (become_invoker() != 0) {
 		fprintf(stderr, "ljrecord: cannot become the invoking user: %s\n", strerror(errno));
-		_exit(127);
+		_exit(COMMAND_NOT_RUN);
 	}
 	execvp(argv[0], argv);
 	fprintf(stderr, "ljrecord: cannot run %s: %s\n", argv[0], strerror(errno));
-	_exit(127);
+	_exit(COMMAND_NOT_RUN);
 }
 
 int command_start(char **argv, struct command *ret_command)
@@ -81,10 +86,14 @@ int command_start(char **argv, struct command *ret_command)
 	return 0;
 }
 
-void command_finish(struct command *command, bool started)
+bool command_finish(struct command *command)
 {
-	if (!started)
-		close(command->go_fd); /* unless it was used; then this fails, harmlessly */
-	while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR)
-		continue;
+	int status = 0;
+	pid_t got;
+
+	close(command->go_fd); /* unless it was used; then this fails, harmlessly */
+	do {
+		got = waitpid(command->pid, &status, 0);
+	} while (got < 0 && errno == EINTR);
+	return got != command->pid || !WIFEXITED(status) || WEXITSTATUS(status) != COMMAND_NOT_RUN;
 }

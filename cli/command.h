@@ -18,8 +18,10 @@ struct command {
  */
 int command_start(char **argv, struct command *ret_command);
 
-/** Wait for the command, which goes on after the recording; ended if it was never started.
- *  @param started Whether a recording took place. */
-void command_finish(struct command *command, bool started);
+/**
+ * Wait for the command, which goes on after the recording; it ends if it was never started.
+ * @return false where it could not be run; that has been said then.
+ */
+bool command_finish(struct command *command);
 
 #endif

@@ -36,6 +36,7 @@ struct arguments {
 	bool quiet;
 	char **command; /* NULL with --pid */
 	const char *pid_text;
+	char **argv;
 };
 
 static volatile sig_atomic_t stop_requested;
@@ -185,9 +186,10 @@ static int take_option(struct arguments *arguments, int option)
 	case 'V':
 		puts("ljrecord " LJPROF_VERSION);
 		exit(fflush(stdout) ? EXIT_OUTPUT : EXIT_PROFILE);
+	case ':':
+		return usage("an argument is missing behind", arguments->argv[optind - 1]);
 	default:
-		fputs("ljrecord: try ljrecord --help\n", stderr);
-		return EXIT_USAGE;
+		return usage("unknown option", arguments->argv[optind - 1]);
 	}
 	return -1;
 }
@@ -211,7 +213,9 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_argument
 	};
 	int option, ret;
 
-	while ((option = getopt_long(argc, argv, "+p:o:d:F:m:f:qhV", longs, NULL)) != -1) {
+	opterr = 0; /* one line of ours instead of two */
+	ret_arguments->argv = argv;
+	while ((option = getopt_long(argc, argv, "+:p:o:d:F:m:f:qhV", longs, NULL)) != -1) {
 		ret = take_option(ret_arguments, option);
 		if (ret >= 0)
 			return ret;
@@ -328,8 +332,11 @@ int main(int argc, char **argv)
 	if (!arguments.quiet && isatty(STDERR_FILENO))
 		arguments.options.progress = summary_progress;
 	end = daemon_record(&arguments.options, &stats, text, sizeof(text));
+	/* Without a sample the command may never have run: that is what is to be said then. */
+	if (arguments.command && stats.samples == 0 && !command_finish(&command))
+		return EXIT_USAGE;
 	ret = finish(&arguments, end, &stats, text);
-	if (arguments.command)
-		command_finish(&command, ret == EXIT_PROFILE);
+	if (arguments.command && stats.samples > 0)
+		command_finish(&command);
 	return ret;
 }

@@ -10,11 +10,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
 	FLUSH_INTERVAL_NS = 250 * 1000 * 1000,
 	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,
+	BUSY_TRIES = 20,
+	BUSY_NAP_NS = 1000 * 1000,
 	/* A queue of so many bytes is sent at once. */
 	FLUSH_BYTES = 32 * 1024,
 };
@@ -160,13 +163,26 @@ static int open_output(struct recorder *recorder)
 	return -1;
 }
 
+/* Another recorder holds a thread for some tens of microseconds; a debugger stays. */
+static int open_process(pid_t pid, struct attach_process **ret_process, struct failure *why)
+{
+	const struct timespec nap = { .tv_nsec = BUSY_NAP_NS };
+
+	for (int tries = 0; attach_process_open(pid, ret_process, why) != 0; tries++) {
+		if (why->kind != FAILURE_BUSY || tries == BUSY_TRIES)
+			return -1;
+		nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
 static int open_target(struct recorder *recorder)
 {
 	const struct target_listener listener = { .function = on_function, .context = recorder };
 	pid_t pid = recorder->options->pid;
 	struct failure why;
 
-	if (attach_process_open(pid, &recorder->process, &why) != 0 ||
+	if (open_process(pid, &recorder->process, &why) != 0 ||
 	    target_create(recorder->process, &listener, &recorder->target, &why) != 0 ||
 	    target_refresh(recorder->target, &why) != 0) {
 		attach_explain(pid, &why, recorder->text, recorder->text_len);

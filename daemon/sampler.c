@@ -215,7 +215,11 @@ static bool decode(struct recorder *recorder, struct attach_thread *thread,
 	luastate_set_thorough(target->lua, keep);
 	if (target_decode(target, recorder->image, &memory, &sample, &outcome, &why) != 0) {
 		count(recorder, DAEMON_FAILED);
-		return why.kind != FAILURE_NO_MEMORY;
+		if (why.kind != FAILURE_NO_MEMORY)
+			return true;
+		failure_describe(&why, recorder->text, recorder->text_len);
+		recorder->end = DAEMON_END_SYSTEM;
+		return false;
 	}
 	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
 		       target->stack_top, outcome == DAEMON_TRUNCATED, sp, &data->prediction);

@@ -17,6 +17,8 @@
 enum {
 	/* The file is made readable at least this often while samples come. */
 	COMMIT_INTERVAL_MS = 1000,
+	/* And so often that a full disk loses little. */
+	COMMIT_SAMPLES = 256,
 	WRITER_NICE = 10,
 	/* How long a writer may take for its last report before it counts as dead. */
 	REPORT_TIMEOUT_MS = 10000,
@@ -29,7 +31,7 @@ struct writing {
 	struct format_sink *sink;
 	const struct format_writer_ops *format;
 	void *self;
-	uint64_t samples;
+	uint64_t samples, committed;
 	bool dirty;
 };
 
@@ -78,6 +80,7 @@ static int commit(struct writing *writing, bool final, struct failure *why)
 	if (!writing->dirty && !final)
 		return 0;
 	writing->dirty = false;
+	writing->committed = writing->samples;
 	return writing->format->commit(writing->self, final, why);
 }
 
@@ -92,7 +95,8 @@ static int take_messages(struct writing *writing, struct failure *why)
 		struct message message;
 		int got;
 
-		if (now_ms() >= commit_at_ms) {
+		if (now_ms() >= commit_at_ms ||
+		    writing->samples >= writing->committed + COMMIT_SAMPLES) {
 			if (commit(writing, false, why) != 0)
 				return -1;
 			commit_at_ms = now_ms() + COMMIT_INTERVAL_MS;

@@ -19,7 +19,7 @@ enum {
 	NATIVE_SLACK = 512,
 	/* The deepest native stack that one stop copies. */
 	NATIVE_MAX = 1 << 20,
-	/* Lua slots copied beyond the highest base seen. */
+	/* Bytes of a Lua stack copied beyond the highest base seen. */
 	LUA_SLACK = 1024,
 	/* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra. */
 	LUA_STACK_MAX = 66000 * 8,
@@ -48,7 +48,9 @@ static void want_native(const struct luastate_plan_context *context, struct atta
 	uint64_t end = context->prediction->native_end;
 
 	/* A thread's first frames stay where they are, however deep it is now. */
-	if (end <= sp || end - sp > NATIVE_MAX)
+	if (end > sp && end - sp > NATIVE_MAX && end - sp <= NATIVE_MAX * 64)
+		end = sp + NATIVE_MAX; /* deeper than a stop copies: its leaf's end */
+	else if (end <= sp || end - sp > NATIVE_MAX)
 		end = sp + NATIVE_FIRST;
 	if (context->stack_limit > sp && end > context->stack_limit)
 		end = context->stack_limit;

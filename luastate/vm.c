@@ -354,8 +354,11 @@ const struct luastate_vm *luastate_find_in_range(struct luastate *state,
 				     ? (size_t)(end - at)
 				     : SEARCH_CHUNK + STATE_OBJECT_MAX;
 
-		if (state_read(reader, at, chunk, len, why) != 0)
-			break;
+		if (state_read(reader, at, chunk, len, why) != 0) {
+			if (why->kind == FAILURE_GONE)
+				break;
+			continue; /* a hole: memory comes and goes while it is searched */
+		}
 		for (size_t i = 0; i + STATE_OBJECT_MAX <= len && i < SEARCH_CHUNK && !found;
 		     i += 8)
 			found = check_main_thread(state, reader, chunk + i, at + i, why);

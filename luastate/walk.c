@@ -291,13 +291,12 @@ static void find_owners(struct walk *walk, const struct walk_stack *stack,
  * Frames whose position only the C frame knows get it now. */
 static int assign_owners(struct walk *walk, const struct walk_stack *stack,
 			 const struct luastate_cframe *cframes, const struct owners *owners,
-			 size_t first_frame, unsigned runs, bool native_complete,
-			 struct failure *why)
+			 size_t first_frame, unsigned runs, struct failure *why)
 {
 	struct luastate_chain *chain = walk->chain;
 	unsigned shift, previous = UINT32_MAX;
 
-	if (owners->count > runs + 1 || (owners->count < runs && native_complete) ||
+	if (owners->count > runs + 1 || owners->count < runs ||
 	    (owners->count == 0 && chain->count > first_frame))
 		return failure_set(why, FAILURE_INVALID, 0, 0, stack->L,
 				   "match Lua frames with C frames");
@@ -342,7 +341,7 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 	for (size_t i = 0; i < top_count; i++) {
 		walk->chain->count = before;
 		if (walk_frames(walk, &stack, &tops[i], &runs, why) == 0 &&
-		    assign_owners(walk, &stack, cframes, &owners, before, runs, true, why) == 0)
+		    assign_owners(walk, &stack, cframes, &owners, before, runs, why) == 0)
 			return 0;
 	}
 	walk->chain->count = before;

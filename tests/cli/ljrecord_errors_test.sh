@@ -405,8 +405,7 @@ rm -f "$out"
 error 3 'no LuaJIT was seen' -o "$out" -- true
 error 3 'no LuaJIT was seen' -o "$out" -- sleep 0.2
 [ ! -e "$out" ] || fail 'a file is left where the command has no LuaJIT'
-run 3 -o "$out" -- "$work/none"
-grep -q "cannot run $work/none: No such file" "$work/stderr" || fail "no command: says $(cat "$work/stderr")"
+error 1 "cannot run $work/none: No such file" -o "$out" -- "$work/none"
 # The recording does not begin, so the command does not either.
 error 4 'cannot open' -o "$work/none/file" -- touch "$work/touched"
 [ ! -e "$work/touched" ] || fail 'the command ran without its recording'
