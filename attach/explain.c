@@ -53,7 +53,7 @@ static void explain_denied(pid_t pid, char *ret_text, size_t len)
 
 		snprintf(ret_text, len,
 			 "not permitted to trace process %d of user %s: use sudo, or grant "
-			 "CAP_SYS_PTRACE",
+			 "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
 			 (int)pid, user ? user->pw_name : "unknown");
 	} else if (scope > 0)
 		snprintf(ret_text, len,
@@ -63,7 +63,8 @@ static void explain_denied(pid_t pid, char *ret_text, size_t len)
 	else
 		snprintf(ret_text, len,
 			 "not permitted to trace process %d, which has protected itself or belongs "
-			 "to another namespace: use sudo, or grant CAP_SYS_PTRACE",
+			 "to another namespace: use sudo, or grant CAP_SYS_PTRACE and "
+			 "CAP_DAC_READ_SEARCH",
 			 (int)pid);
 }
 

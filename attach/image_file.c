@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char image_magic[8] = { 'L', 'J', 'I', 'M', 'A', 'G', 'E', '1' };
 
@@ -57,15 +58,18 @@ static void put_content(FILE *file, const struct attach_image *image)
 int attach_image_save(const struct attach_image *image, const char *path, struct failure *why)
 {
 	FILE *file = fopen(path, "wxe");
-	bool bad;
+	int error;
 
 	if (!file)
 		return failure_set_errno(why, errno, 0, "create an image file");
 	put_content(file, image);
-	bad = ferror(file) != 0;
-	if (fclose(file) != 0 || bad)
-		return failure_set_errno(why, errno ? errno : EIO, 0, "write an image file");
-	return 0;
+	error = ferror(file) ? errno : 0;
+	if (fclose(file) != 0 && !error)
+		error = errno;
+	if (!error)
+		return 0;
+	unlink(path); /* half an image cannot be read */
+	return failure_set_errno(why, error, 0, "write an image file");
 }
 
 /* Hostile bytes with a position. */

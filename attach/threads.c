@@ -84,8 +84,8 @@ static int add_thread(struct attach_threads *threads, pid_t tid, struct failure 
 	}
 	thread->tid = tid;
 	thread->syscall_fd = fd;
-	if (tid == threads->process->pid)
-		thread->stack_limit = process_stack_start(threads->process);
+	thread->stack_limit =
+		tid == threads->process->pid ? process_stack_start(threads->process) : 0;
 	threads->items[threads->count++] = thread;
 	return 0;
 }
@@ -110,12 +110,16 @@ static void drop_ended(struct attach_threads *threads, void (*forget)(struct att
 int attach_threads_refresh(struct attach_threads *threads, void (*forget)(struct attach_thread *),
 			   struct failure *why)
 {
+	struct attach_thread *main_thread;
 	char path[64];
 	struct dirent *entry;
 	DIR *dir;
 	int ret = 0;
 
 	drop_ended(threads, forget);
+	main_thread = find_thread(threads, threads->process->pid);
+	if (main_thread) /* an exec moves it */
+		main_thread->stack_limit = process_stack_start(threads->process);
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)threads->process->pid);
 	dir = opendir(path);
 	if (!dir)

@@ -49,8 +49,6 @@ static _Noreturn void run_command(char **argv, int go_fd)
 {
 	char go;
 
-	signal(SIGPIPE, SIG_DFL);
-	signal(SIGXFSZ, SIG_DFL);
 	if (read(go_fd, &go, 1) != 1)
 		_exit(0); /* the recorder gave up: it has said why */
 	if (become_invoker() != 0) {
@@ -86,14 +84,14 @@ int command_start(char **argv, struct command *ret_command)
 	return 0;
 }
 
-bool command_finish(struct command *command)
+bool command_finish(struct command *command, const volatile sig_atomic_t *stop)
 {
 	int status = 0;
 	pid_t got;
 
 	close(command->go_fd); /* unless it was used; then this fails, harmlessly */
 	do {
-		got = waitpid(command->pid, &status, 0);
+		got = waitpid(command->pid, &status, *stop ? WNOHANG : 0);
 	} while (got < 0 && errno == EINTR);
 	return got != command->pid || !WIFEXITED(status) || WEXITSTATUS(status) != COMMAND_NOT_RUN;
 }

@@ -2,6 +2,7 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -19,9 +20,10 @@ struct command {
 int command_start(char **argv, struct command *ret_command);
 
 /**
- * Wait for the command, which goes on after the recording; it ends if it was never started.
+ * Wait for the command, which goes on after the recording, until it ends or @p stop is set; it ends
+ * if it was never started.
  * @return false where it could not be run; that has been said then.
  */
-bool command_finish(struct command *command);
+bool command_finish(struct command *command, const volatile sig_atomic_t *stop);
 
 #endif

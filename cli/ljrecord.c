@@ -233,16 +233,18 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_argument
 
 static void catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction old;
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-/* Two descriptors a thread of the target at most. */
+/* One descriptor a thread of the target. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -291,7 +293,7 @@ static int finish(const struct arguments *arguments, enum daemon_end end,
 	/* That a command ends is what it was started for. */
 	if (*text && (code != EXIT_PROFILE || !(quiet || arguments->command)))
 		fprintf(stderr, "ljrecord: %s\n", text);
-	if (!quiet && stats->samples > 0)
+	if (!quiet && (code == EXIT_PROFILE || stats->samples > 0))
 		summary_print(stderr, &arguments->options, stats);
 	if (arguments->stats && (code == EXIT_PROFILE || stats->samples > 0) &&
 	    summary_write_json(arguments->stats, &arguments->options, stats) != 0) {
@@ -318,8 +320,6 @@ int main(int argc, char **argv)
 
 	if (ret >= 0)
 		return ret;
-	catch_signals();
-	raise_descriptor_limit();
 	if (prepare_images(arguments.options.save_images) != 0)
 		return EXIT_OUTPUT;
 	if (arguments.command) {
@@ -329,14 +329,17 @@ int main(int argc, char **argv)
 		arguments.options.await_vm = true;
 		arguments.options.go_fd = command.go_fd;
 	}
+	/* Behind the fork: the command gets what we were given. */
+	catch_signals();
+	raise_descriptor_limit();
 	if (!arguments.quiet && isatty(STDERR_FILENO))
 		arguments.options.progress = summary_progress;
 	end = daemon_record(&arguments.options, &stats, text, sizeof(text));
 	/* Without a sample the command may never have run: that is what is to be said then. */
-	if (arguments.command && stats.samples == 0 && !command_finish(&command))
+	if (arguments.command && stats.samples == 0 && !command_finish(&command, &stop_requested))
 		return EXIT_USAGE;
 	ret = finish(&arguments, end, &stats, text);
-	if (arguments.command && stats.samples > 0)
-		command_finish(&command);
+	if (arguments.command && stats.samples > 0 && ret == EXIT_PROFILE)
+		command_finish(&command, &stop_requested);
 	return ret;
 }

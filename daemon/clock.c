@@ -4,6 +4,11 @@
 #include <errno.h>
 #include <time.h>
 
+enum {
+	/* Longest sleep: a signal that comes just before it is noticed after it. */
+	CLOCK_SLEEP_NS = 200 * 1000 * 1000,
+};
+
 uint64_t daemon_now_ns(void)
 {
 	struct timespec ts;
@@ -51,15 +56,19 @@ uint64_t daemon_clock_advance(struct daemon_clock *clock, uint64_t now_ns)
 	return missed;
 }
 
-int64_t daemon_clock_wait(const struct daemon_clock *clock)
+int64_t daemon_clock_wait(const struct daemon_clock *clock, uint64_t until_ns)
 {
-	const struct timespec until = {
-		.tv_sec = (time_t)(clock->deadline_ns / 1000000000u),
-		.tv_nsec = (long)(clock->deadline_ns % 1000000000u),
-	};
-	uint64_t now;
+	uint64_t now = daemon_now_ns(), wake_ns = clock->deadline_ns;
+	struct timespec wake;
 
-	if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+	if (wake_ns > now + CLOCK_SLEEP_NS)
+		wake_ns = now + CLOCK_SLEEP_NS;
+	if (wake_ns > until_ns)
+		wake_ns = until_ns;
+	wake.tv_sec = (time_t)(wake_ns / 1000000000u);
+	wake.tv_nsec = (long)(wake_ns % 1000000000u);
+	if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL) == EINTR ||
+	    wake_ns < clock->deadline_ns)
 		return -1;
 	now = daemon_now_ns();
 	return now > clock->deadline_ns ? (int64_t)(now - clock->deadline_ns) : 0;

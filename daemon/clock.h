@@ -23,8 +23,8 @@ void daemon_clock_init(struct daemon_clock *clock, unsigned rate_hz, uint64_t st
 /** Set the next deadline that is still to come. @return deadlines that were passed over. */
 uint64_t daemon_clock_advance(struct daemon_clock *clock, uint64_t now_ns);
 
-/** Sleep until the deadline or a signal. @return how late it is in nanoseconds, or -1 if a signal
- *  came first. */
-int64_t daemon_clock_wait(const struct daemon_clock *clock);
+/** Sleep until the deadline, but not beyond @p until_ns, nor through a signal, nor long.
+ *  @return how late it is in nanoseconds, or -1 if the deadline is still to come. */
+int64_t daemon_clock_wait(const struct daemon_clock *clock, uint64_t until_ns);
 
 #endif

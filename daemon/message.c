@@ -197,16 +197,15 @@ static int await_room(const struct message_queue *queue, struct failure *why)
 	return 0;
 }
 
-int message_flush(struct message_queue *queue, struct failure *why)
+/* Send as much as goes. @return 0 when all is sent. */
+static int send_from(struct message_queue *queue, size_t *done, struct failure *why)
 {
-	size_t done = 0;
-
-	while (done < queue->len) {
-		ssize_t part = send(queue->fd, queue->bytes + done, queue->len - done,
+	while (*done < queue->len) {
+		ssize_t part = send(queue->fd, queue->bytes + *done, queue->len - *done,
 				    MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (part >= 0) {
-			done += (size_t)part;
+			*done += (size_t)part;
 			continue;
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -219,8 +218,18 @@ int message_flush(struct message_queue *queue, struct failure *why)
 			return failure_set_errno(why, errno, 0, "send samples to the writer");
 		}
 	}
-	queue->len = 0;
 	return 0;
+}
+
+int message_flush(struct message_queue *queue, struct failure *why)
+{
+	size_t done = 0;
+	int ret = send_from(queue, &done, why);
+
+	/* What was not taken stays, and only that: a message is never sent twice. */
+	memmove(queue->bytes, queue->bytes + done, queue->len - done);
+	queue->len -= done;
+	return ret;
 }
 
 /* ---- Receiving -------------------------------------------------------------------------- */

@@ -12,28 +12,39 @@ enum {
 	NATIVES_MAX = 65536,
 };
 
-/** What is known of one native address. */
+/** What is known of one native address, or of one function by its start. */
 struct target_native {
 	uint64_t address;
 	uint64_t start;
 	uint32_t id;
+	const char *name, *module; /* functions: interned by the space, so pointers tell */
 	UT_hash_handle hh;
 };
 
-void target_native_forget(struct daemon_target *target)
-{
-	target_native_free(target);
-}
+/* The start of a function, as a key beside the addresses: no user address has this bit. */
+#define FUNCTION_KEY ((uint64_t)1 << 63)
 
-void target_native_free(struct daemon_target *target)
+static void free_natives(struct daemon_target *target, bool functions)
 {
 	struct target_native *item, *next;
 
 	HASH_ITER(hh, target->natives, item, next)
 	{
+		if (!functions && (item->address & FUNCTION_KEY))
+			continue;
 		HASH_DEL(target->natives, item);
 		free(item);
 	}
+}
+
+void target_native_forget(struct daemon_target *target)
+{
+	free_natives(target, false);
+}
+
+void target_native_free(struct daemon_target *target)
+{
+	free_natives(target, true);
 }
 
 static int announce(struct daemon_target *target, const struct format_function *function,
@@ -48,12 +59,12 @@ static int announce(struct daemon_target *target, const struct format_function *
 	return 0;
 }
 
-/* The function's record is shared by all addresses in it: keyed by its start with the low bit set,
- * which no return address of another function equals in practice as starts are aligned. */
+/* A function is announced once, as long as its start keeps its name; when the maps change, most
+ * functions stay what they were. */
 static int id_of_function(struct daemon_target *target, const struct symbols_function *function,
 			  uint32_t *ret_id, struct failure *why)
 {
-	uint64_t key = function->start | (uint64_t)1 << 63;
+	uint64_t key = function->start | FUNCTION_KEY;
 	struct target_native *item;
 	struct format_function announced = {
 		.kind = FORMAT_KIND_NATIVE,
@@ -63,18 +74,22 @@ static int id_of_function(struct daemon_target *target, const struct symbols_fun
 	};
 
 	HASH_FIND(hh, target->natives, &key, sizeof(key), item);
+	if (item && item->name == function->name && item->module == function->module) {
+		*ret_id = item->id;
+		return 0;
+	}
+	if (announce(target, &announced, ret_id, why) != 0)
+		return -1;
 	if (!item) {
 		item = calloc(1, sizeof(*item));
 		if (!item)
 			return failure_set_errno(why, ENOMEM, 0, "keep a function");
-		if (announce(target, &announced, &item->id, why) != 0) {
-			free(item);
-			return -1;
-		}
 		item->address = key;
 		HASH_ADD(hh, target->natives, address, sizeof(item->address), item);
 	}
-	*ret_id = item->id;
+	item->name = function->name;
+	item->module = function->module;
+	item->id = *ret_id;
 	return 0;
 }
 

@@ -17,7 +17,7 @@ int target_guest_id(struct daemon_target *target, struct luastate_function *func
 int target_pseudo_id(struct daemon_target *target, enum format_state state, uint32_t *ret_id,
 		     struct failure *why);
 
-/** The maps changed: names are looked up anew. */
+/** The maps changed: addresses are looked up anew. Functions keep their ids. */
 void target_native_forget(struct daemon_target *target);
 void target_native_free(struct daemon_target *target);
 

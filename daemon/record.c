@@ -16,6 +16,7 @@
 enum {
 	FLUSH_INTERVAL_NS = 250 * 1000 * 1000,
 	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,
+	EXEC_TRIES = 4,
 	BUSY_TRIES = 20,
 	BUSY_NAP_NS = 1000 * 1000,
 	/* A queue of so many bytes is sent at once. */
@@ -43,6 +44,14 @@ static enum daemon_end end_of_target(struct recorder *recorder, enum attach_fate
 	return early ? DAEMON_END_EARLY : DAEMON_END_TARGET;
 }
 
+static int take_new_program(struct recorder *recorder, struct failure *why)
+{
+	attach_process_note_exec(recorder->process);
+	luastate_reset(recorder->target->lua);
+	recorder->target->generation = UINT64_MAX;
+	return target_refresh(recorder->target, why);
+}
+
 /* The target has another program: with a command that was just started this is its beginning, else
  * its end. */
 static int follow_exec(struct recorder *recorder, enum attach_fate fate, struct failure *why)
@@ -50,10 +59,7 @@ static int follow_exec(struct recorder *recorder, enum attach_fate fate, struct 
 	if (fate == ATTACH_FATE_ENDED || recorder->stats->samples > 0 ||
 	    !recorder->options->await_vm)
 		return -1;
-	attach_process_note_exec(recorder->process);
-	luastate_reset(recorder->target->lua);
-	recorder->target->generation = UINT64_MAX;
-	return target_refresh(recorder->target, why);
+	return take_new_program(recorder, why);
 }
 
 /* Look at process, threads and maps anew. @return false where the recording ends. */
@@ -80,6 +86,7 @@ static bool send_queued(struct recorder *recorder)
 
 	if (message_flush(&recorder->writer.queue, &why) == 0)
 		return true;
+	failure_describe(&why, recorder->text, recorder->text_len);
 	recorder->end = DAEMON_END_OUTPUT;
 	return false;
 }
@@ -101,28 +108,22 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 	return send_queued(recorder);
 }
 
-static bool should_stop(const struct recorder *recorder, uint64_t now_ns)
-{
-	double elapsed_s = (double)(now_ns - recorder->begin_ns) / 1e9;
-
-	return *recorder->options->stop ||
-	       (recorder->options->duration_s > 0 && elapsed_s >= recorder->options->duration_s);
-}
-
 static void run(struct recorder *recorder)
 {
 	struct daemon_clock clock;
 	uint64_t now_ns = daemon_now_ns();
+	double duration_s = recorder->options->duration_s;
+	uint64_t end_ns = duration_s > 0 ? now_ns + (uint64_t)(duration_s * 1e9) : UINT64_MAX;
 
 	recorder->begin_ns = recorder->refresh_ns = now_ns;
 	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
 	daemon_clock_init(&clock, recorder->options->rate_hz, now_ns, now_ns);
-	while (!should_stop(recorder, now_ns)) {
-		int64_t late_ns = daemon_clock_wait(&clock);
+	while (!*recorder->options->stop && now_ns < end_ns) {
+		int64_t late_ns = daemon_clock_wait(&clock, end_ns);
 
 		now_ns = daemon_now_ns();
 		if (late_ns < 0)
-			continue; /* a signal: look whether it asks to stop */
+			continue; /* not yet: look whether it is time to stop */
 		recorder->stats->ticks++;
 		recorder->stats->late_ticks += (uint64_t)late_ns > clock.period_ns / 2;
 		if (!recorder_tick(recorder) || !housekeeping(recorder, daemon_now_ns()))
@@ -196,22 +197,44 @@ static int open_target(struct recorder *recorder)
 	return 0;
 }
 
-static int find_vm(struct recorder *recorder)
+/* A process that was started a moment ago may exec while we look. */
+static enum attach_fate look_for_vm(struct recorder *recorder)
 {
+	enum attach_fate fate = ATTACH_FATE_SAME;
 	struct failure why;
 
-	if (recorder->options->await_vm || recorder_find_vm(recorder, &why) == 0)
+	for (int tries = 0; tries < EXEC_TRIES; tries++) {
+		if (recorder_find_vm(recorder, &why) == 0)
+			return ATTACH_FATE_SAME;
+		fate = attach_process_fate(recorder->process);
+		if (fate != ATTACH_FATE_EXEC || recorder->end != DAEMON_END_STOPPED ||
+		    take_new_program(recorder, &why) != 0)
+			break;
+	}
+	return fate;
+}
+
+static int find_vm(struct recorder *recorder)
+{
+	enum attach_fate fate;
+
+	if (recorder->options->await_vm)
+		return 0;
+	fate = look_for_vm(recorder);
+	if (luastate_vm_count(recorder->target->lua) > 0)
 		return 0;
 	if (recorder->end != DAEMON_END_STOPPED)
 		return -1; /* told already */
+	if (fate != ATTACH_FATE_SAME) {
+		recorder->end = end_of_target(recorder, fate);
+		return -1;
+	}
 	snprintf(recorder->text, recorder->text_len,
 		 "%s in process %d: give the pid of a process that runs Lua code",
 		 luastate_has_interpreter(recorder->target->lua) ? "LuaJIT's code but no Lua state"
 								 : "no LuaJIT",
 		 (int)recorder->options->pid);
-	recorder->end = attach_process_fate(recorder->process) == ATTACH_FATE_SAME
-				? DAEMON_END_NO_VM
-				: end_of_target(recorder, attach_process_fate(recorder->process));
+	recorder->end = DAEMON_END_NO_VM;
 	return -1;
 }
 
@@ -220,7 +243,9 @@ static int start_writer(struct recorder *recorder)
 	struct stat status;
 	struct failure why;
 
-	if (fstat(recorder->output_fd, &status) == 0 && S_ISREG(status.st_mode) &&
+	/* What our standard output leads to is the caller's, and may be appended to. */
+	if (strcmp(recorder->options->output, "-") != 0 &&
+	    fstat(recorder->output_fd, &status) == 0 && S_ISREG(status.st_mode) &&
 	    ftruncate(recorder->output_fd, 0) != 0) {
 		snprintf(recorder->text, recorder->text_len, "cannot empty %s: %s",
 			 recorder->options->output, strerror(errno));

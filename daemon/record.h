@@ -31,6 +31,9 @@ bool recorder_tick(struct recorder *recorder);
 /** Find a VM, stopping running threads for a look at their stacks where that is needed. */
 int recorder_find_vm(struct recorder *recorder, struct failure *why);
 
+/** Have maps and threads read anew before long. */
+void recorder_refresh_soon(struct recorder *recorder, uint64_t now_ns);
+
 /** Wait until no thread is under an interrupt of ours. */
 void recorder_settle(struct recorder *recorder);
 

@@ -76,7 +76,7 @@ static int use_space(struct daemon_target *target, const char *maps, size_t len,
 	symbols_space_destroy(target->space);
 	target->unwinder = NULL;
 	target->space = NULL;
-	target_native_forget(target);
+	target_native_free(target); /* names are the old space's */
 	if (symbols_space_create_recorded(maps, len, &target->space, why) != 0)
 		return -1;
 	return symbols_unwinder_create(target->space, &target->unwinder, why);

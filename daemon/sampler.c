@@ -17,6 +17,8 @@ enum {
 	 */
 	SEARCH_INTERVAL_NS = 10 * 1000 * 1000,
 	SEARCH_REST = 20,
+	/* Reading the maps holds a lock of the target's: not at every tick. */
+	REFRESH_SOON_NS = 5 * 1000 * 1000,
 	SETTLE_TRIES = 100,
 	SETTLE_NAP_NS = 10 * 1000 * 1000,
 };
@@ -39,6 +41,12 @@ uint64_t recorder_cpu_ns(void)
 static void count(struct recorder *recorder, enum daemon_outcome outcome)
 {
 	recorder->stats->outcomes[outcome]++;
+}
+
+void recorder_refresh_soon(struct recorder *recorder, uint64_t now_ns)
+{
+	if (recorder->refresh_ns > now_ns + REFRESH_SOON_NS)
+		recorder->refresh_ns = now_ns + REFRESH_SOON_NS;
 }
 
 /* ---- Modes ------------------------------------------------------------------------------ */
@@ -227,8 +235,8 @@ static bool decode(struct recorder *recorder, struct attach_thread *thread,
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
 	count(recorder, outcome);
-	if (outcome == DAEMON_UNWOUND)
-		recorder->refresh_ns = 0; /* perhaps in a library that was loaded a moment ago */
+	if (outcome == DAEMON_UNWOUND) /* perhaps in a library that was loaded a moment ago */
+		recorder_refresh_soon(recorder, time_ns);
 	data->runs_lua |= target->cframe_count > 0;
 	if (keep)
 		save_image(recorder);
@@ -278,7 +286,7 @@ bool recorder_tick(struct recorder *recorder)
 
 	/* A command's program may just have been started, or be mapping its libraries. */
 	if (luastate_vm_count(recorder->target->lua) == 0)
-		recorder->refresh_ns = 0;
+		recorder_refresh_soon(recorder, daemon_now_ns());
 	for (size_t i = 0; i < attach_threads_count(threads); i++)
 		if (!sample_thread(recorder, attach_threads_get(threads, i)))
 			return false;

@@ -32,7 +32,7 @@ struct writing {
 	const struct format_writer_ops *format;
 	void *self;
 	uint64_t samples, committed;
-	bool dirty;
+	bool dirty, greeted;
 };
 
 static uint64_t now_ms(void)
@@ -48,9 +48,12 @@ static int handle(struct writing *writing, const struct message *message, bool *
 {
 	uint32_t id;
 
+	if (!writing->greeted && message->type != MESSAGE_HELLO)
+		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "understand a message");
 	switch (message->type) {
 	case MESSAGE_HELLO:
-		if (message->version == MESSAGE_VERSION)
+		writing->greeted = message->version == MESSAGE_VERSION;
+		if (writing->greeted)
 			return 0;
 		break;
 	case MESSAGE_FUNCTION:

@@ -382,15 +382,25 @@ static void add_trace(struct walk *walk, const struct luastate_vm *vm, uint32_t 
 		};
 }
 
-static void read_state(struct walk *walk, const struct luastate_cframe *cframe)
+/* The VM is that of the newest C frame that has a coroutine: one that is being entered or left has
+ * none yet. */
+static const struct luastate_vm *vm_of_frames(struct walk *walk,
+					      const struct luastate_cframe *cframes, size_t count)
 {
-	struct luastate_chain *chain = walk->chain;
-	const struct luastate_vm *vm;
 	struct failure why;
 
-	vm = cframe->L ? luastate_vm_of(walk->state, walk->reader, cframe->L, &why)
-		       : state_vm_by_G(walk->state,
-				       walk->state->vm_count ? walk->state->vms[0].G : 0);
+	for (size_t i = 0; i < count; i++)
+		if (cframes[i].L)
+			return luastate_vm_of(walk->state, walk->reader, cframes[i].L, &why);
+	return walk->state->vm_count ? &walk->state->vms[0] : NULL;
+}
+
+static void read_state(struct walk *walk, const struct luastate_vm *vm,
+		       const struct luastate_cframe *cframe)
+{
+	struct luastate_chain *chain = walk->chain;
+	struct failure why;
+
 	if (!vm || luastate_read_vmstate(walk->state, walk->stopped, vm->G, &chain->vmstate, &why))
 		return;
 	if (chain->vmstate > 0) {
@@ -411,6 +421,7 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 			     .chain = ret_chain,
 			     .steps_left = WALK_STEPS,
 			     .names_left = WALK_NAMES };
+	const struct luastate_vm *vm;
 	struct failure why;
 
 	ret_chain->outcome = LUASTATE_FULL;
@@ -419,9 +430,10 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 	ret_chain->vmstate = ~1;
 	if (cframe_count == 0)
 		return;
-	read_state(&walk, &cframes[0]);
-	if (state->thorough && state->vm_count)
-		luastate_load_names(state, memory->any, state->vms[0].G, &why);
+	vm = vm_of_frames(&walk, cframes, cframe_count);
+	read_state(&walk, vm, &cframes[0]);
+	if (state->thorough && vm)
+		luastate_load_names(state, memory->any, vm->G, &why);
 	for (size_t i = 0; i < cframe_count; i++) {
 		bool seen = cframes[i].L == 0;
 

@@ -82,6 +82,13 @@ static int find_function(struct symbols_space *space, uint64_t address,
 	function->module = module_of(space, mapping);
 	if (object)
 		return name_in_object(space, object, bias, address, function, why);
+	/* Code that no file holds: one function a mapping, as nothing tells more. */
+	if (mapping && !mapping->inode) {
+		function->start = mapping->start;
+		function->end = mapping->end;
+		set_name(space, function, function->module);
+		return 0;
+	}
 	/* Without the file its offset is what a link-time address is in most files. */
 	set_offset_name(space, function,
 			mapping && mapping->inode ? address - mapping->start + mapping->offset

@@ -79,9 +79,10 @@ static uint64_t first_byte_ns(pid_t pid, const char *folder)
 	uint64_t begin_ns = bench_now_ns();
 	struct run run;
 
-	/* One tick at 1000 Hz: the whole life of the process. */
-	return run_ljrecord(pid, "1000", "0.001", folder, &run) == 0 ? bench_now_ns() - begin_ns
-								     : UINT64_MAX;
+	/* A few ticks at 1000 Hz: the whole life of the process, from its start to its end. */
+	return run_ljrecord(pid, "1000", "0.005", folder, &run) == 0 && run.samples > 0
+		       ? bench_now_ns() - begin_ns
+		       : UINT64_MAX;
 }
 
 /** A process that does nothing but wake up at a rate, by the recorder's own clock. */
@@ -98,9 +99,11 @@ static double wake_up(unsigned rate, unsigned seconds)
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	daemon_clock_init(&clock, rate, daemon_now_ns(), 1);
 	while (clock.index < (uint64_t)rate * seconds) {
-		int64_t late_ns = daemon_clock_wait(&clock);
+		int64_t late_ns = daemon_clock_wait(&clock, UINT64_MAX);
 
-		on_time += late_ns >= 0 && (uint64_t)late_ns <= clock.period_ns / 2;
+		if (late_ns < 0)
+			continue;
+		on_time += (uint64_t)late_ns <= clock.period_ns / 2;
 		ticks += 1 + daemon_clock_advance(&clock, daemon_now_ns());
 	}
 	return 100 * (double)on_time / (double)ticks;

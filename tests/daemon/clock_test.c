@@ -99,16 +99,16 @@ static void test_wait(void **state)
 	(void)state;
 	daemon_clock_init(&clock, 100, now, 3);
 	daemon_clock_advance(&clock, now);
-	assert_true(daemon_clock_wait(&clock) >= 0);
+	assert_true(daemon_clock_wait(&clock, UINT64_MAX) >= 0);
 	assert_true(daemon_now_ns() >= clock.deadline_ns);
 	/* A deadline in the past. */
 	daemon_clock_init(&clock, 100, now - 1000000000, 3);
-	assert_true(daemon_clock_wait(&clock) > 0);
+	assert_true(daemon_clock_wait(&clock, UINT64_MAX) > 0);
 	/* A signal. */
 	sigaction(SIGALRM, &action, NULL);
 	daemon_clock_init(&clock, 1, daemon_now_ns() + (uint64_t)3600 * 1000000000, 3);
 	setitimer(ITIMER_REAL, &soon, NULL);
-	assert_int_equal(-1, daemon_clock_wait(&clock));
+	assert_int_equal(-1, daemon_clock_wait(&clock, UINT64_MAX));
 }
 
 int main(void)

@@ -103,7 +103,6 @@ static void test_vdso(void **state)
 static void test_without_symbol(void **state)
 {
 	struct symbols_function function;
-	char expected[64];
 	void *anonymous = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct failure why;
 
@@ -113,8 +112,9 @@ static void test_without_symbol(void **state)
 	function = find(address_of(anonymous) + 5);
 	assert_false(function.is_symbol);
 	assert_string_equal(function.module, "[anon]");
-	snprintf(expected, sizeof(expected), "[anon]+0x%lx", address_of(anonymous) + 5);
-	assert_string_equal(function.name, expected);
+	assert_string_equal(function.name, "[anon]"); /* one function, from end to end */
+	assert_true(function.start <= address_of(anonymous));
+	assert_true(function.end >= address_of(anonymous) + 4096);
 	function = find(3);
 	assert_string_equal(function.name, "[unmapped]+0x3");
 	munmap(anonymous, 4096);
