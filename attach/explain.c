@@ -74,6 +74,10 @@ static void explain_busy(pid_t pid, pid_t tracer, char *ret_text, size_t len)
 
 	if (process_read_file(tracer, "comm", name, sizeof(name)) == 0)
 		name[strcspn(name, "\n")] = '\0';
+	/* A program names itself; what it says goes to a terminal. */
+	for (char *c = name; *c; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+			*c = '?';
 	snprintf(ret_text, len,
 		 "process %d is already traced by pid %d%s%s%s: end that tracer, then try again",
 		 (int)pid, (int)tracer, name[0] ? " (" : "", name, name[0] ? ")" : "");

@@ -56,8 +56,7 @@ static int take_new_program(struct recorder *recorder, struct failure *why)
  * its end. */
 static int follow_exec(struct recorder *recorder, enum attach_fate fate, struct failure *why)
 {
-	if (fate == ATTACH_FATE_ENDED || recorder->stats->samples > 0 ||
-	    !recorder->options->await_vm)
+	if (fate == ATTACH_FATE_ENDED || !recorder->options->await_vm)
 		return -1;
 	return take_new_program(recorder, why);
 }
@@ -136,6 +135,13 @@ static void run(struct recorder *recorder)
 
 /* ---- Beginning -------------------------------------------------------------------------- */
 
+static bool is_pipe(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
 /* Open without emptying: what is there is lost only once a recording begins. */
 static int open_output(struct recorder *recorder)
 {
@@ -147,8 +153,10 @@ static int open_output(struct recorder *recorder)
 	} else {
 		recorder->output_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 		recorder->created = recorder->output_fd >= 0;
+		/* A pipe opened for reading too would never tell that its reader has gone. */
 		if (recorder->output_fd < 0 && errno == EEXIST)
-			recorder->output_fd = open(path, O_RDWR | O_CLOEXEC);
+			recorder->output_fd =
+				open(path, (is_pipe(path) ? O_WRONLY : O_RDWR) | O_CLOEXEC);
 		if (recorder->output_fd < 0 && (errno == EACCES || errno == EINVAL)) {
 			int errnum = errno;
 
@@ -309,10 +317,10 @@ static void remove_unused_output(struct recorder *recorder)
 static void judge_end(struct recorder *recorder)
 {
 	/* A command that ended without a Lua state. */
-	if (recorder->end == DAEMON_END_EARLY && recorder->options->await_vm &&
-	    recorder->stats->samples == 0 && !luastate_has_interpreter(recorder->target->lua)) {
-		snprintf(recorder->text, recorder->text_len,
-			 "the command ended and no LuaJIT was seen in it");
+	if ((recorder->end == DAEMON_END_EARLY || recorder->end == DAEMON_END_STOPPED) &&
+	    recorder->options->await_vm && recorder->stats->samples == 0 &&
+	    !luastate_has_interpreter(recorder->target->lua)) {
+		snprintf(recorder->text, recorder->text_len, "no LuaJIT was seen in the command");
 		recorder->end = DAEMON_END_NO_VM;
 	}
 }

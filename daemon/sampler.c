@@ -243,7 +243,7 @@ static bool decode(struct recorder *recorder, struct attach_thread *thread,
 	if (!data->runs_lua) {
 		bool found = outcome == DAEMON_UNWOUND && search_vm(recorder, time_ns);
 
-		if (!found && luastate_vm_count(target->lua) > 0)
+		if (!found && outcome == DAEMON_NO_VM && luastate_vm_count(target->lua) > 0)
 			data->skip_until_ns = time_ns + NON_LUA_INTERVAL_NS;
 		return true;
 	}

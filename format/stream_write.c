@@ -128,7 +128,8 @@ static int put_host_stack(struct format_sink *sink, const struct format_raw_samp
 			  struct failure *why)
 {
 	for (size_t i = 0; i < sample->host_count; i++)
-		if (put_number(sink, sample->host[i], why))
+		if (sample->host[i] != 0 && /* it would end the stack */
+		    put_number(sink, sample->host[i], why))
 			return -1;
 	return put_number(sink, 0, why);
 }

@@ -308,7 +308,9 @@ static bool has_place(const struct format_function *function, bool escaped)
 {
 	if (function->kind != FORMAT_KIND_NATIVE && function->kind != FORMAT_KIND_CFUNC)
 		return false;
-	return function->address >= NAMES_LOW_END && !escaped;
+	/* Probing must not wrap: 0 ends a stack. */
+	return function->address >= NAMES_LOW_END &&
+	       function->address <= UINT64_MAX - PROBE_COUNT && !escaped;
 }
 
 int sysprof_symbols_use_host(struct sysprof_symbols *symbols, const struct format_frame *frame,

@@ -175,7 +175,7 @@ static int find_newest(struct luastate *state, const struct attach_reader *reade
 }
 
 static int find_complete(struct luastate *state, const struct luastate_memory *memory, uint64_t sp,
-			 struct luastate_cframe *ret_cframe, struct failure *why)
+			 bool leaf, struct luastate_cframe *ret_cframe, struct failure *why)
 {
 	const struct luastate_layout *layout = &luastate_layouts[0];
 	const struct attach_reader *reader = memory->stopped;
@@ -193,7 +193,8 @@ static int find_complete(struct luastate *state, const struct luastate_memory *m
 	}
 	if (read_full(layout, reader, sp, ret_cframe, why) != 0)
 		return -1;
-	if (returns_from_vm_call(state, memory->any, ret_cframe->ret)) {
+	/* Only the leaf can be between two states. */
+	if (leaf && returns_from_vm_call(state, memory->any, ret_cframe->ret)) {
 		ret_cframe->L = 0;
 		return 0;
 	}
@@ -214,7 +215,7 @@ int luastate_find_cframe(struct luastate *state, const struct luastate_memory *m
 		if (words >= 0)
 			return read_partial(memory->stopped, sp, words, regs, ret_cframe, why);
 	}
-	if (find_complete(state, memory, sp, ret_cframe, why) != 0)
+	if (find_complete(state, memory, sp, regs != NULL, ret_cframe, why) != 0)
 		return -1;
 	ret_cframe->leaf = regs != NULL;
 	ret_cframe->pc = rbx;

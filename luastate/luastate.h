@@ -86,13 +86,16 @@ const struct luastate_vm *luastate_vm_get(const struct luastate *state, size_t i
 
 /* ---- The stop --------------------------------------------------------------------------- */
 
+/** Coroutines whose stacks one stop copies: those nested in each other on one native stack. */
+#define LUASTATE_PREDICTED_THREADS 32
+
 /** What the planner remembers of a thread from stop to stop; zero-initialise. */
 struct luastate_prediction {
 	uint64_t G;
 	uint64_t native_end; /**< Behind the highest native frame of the last walks; 0 unknown. */
 	struct {
 		uint64_t L, stack, used_end, limit;
-	} threads[8];
+	} threads[LUASTATE_PREDICTED_THREADS];
 	unsigned thread_count;
 };
 

@@ -23,7 +23,9 @@ enum {
 	LUA_SLACK = 1024,
 	/* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra. */
 	LUA_STACK_MAX = 66000 * 8,
-	PLAN_THREADS = 8,
+	PLAN_THREADS = LUASTATE_PREDICTED_THREADS,
+	/* VMs whose state is copied for a thread of which no VM is known yet. */
+	PLAN_UNKNOWN_VMS = 4,
 	/* What a helper that VM code calls has pushed at most. */
 	HELPER_WORDS = 8,
 	/* Two linked C frames lie on one native stack. */
@@ -73,6 +75,14 @@ static bool is_predicted(const struct luastate_prediction *prediction, uint64_t 
 	return false;
 }
 
+/* A thread that is seen for the first time may be in any of the VMs. */
+static void want_known_vms(const struct luastate *state, struct attach_image *image)
+{
+	for (size_t i = 0; i < state->vm_count && i < PLAN_UNKNOWN_VMS; i++)
+		want(image, state->vms[i].G,
+		     state->vms[i].G + (uint64_t)state->vms[i].layout->global_State_sizeof);
+}
+
 static void plan_known(const struct luastate_plan_context *context, struct attach_image *image)
 {
 	const struct attach_registers *regs = attach_image_registers(image);
@@ -80,8 +90,10 @@ static void plan_known(const struct luastate_plan_context *context, struct attac
 	const struct luastate_vm *vm = state_vm_by_G(context->state, prediction->G);
 
 	want_native(context, image, attach_sp(regs));
-	if (!vm)
+	if (!vm) {
+		want_known_vms(context->state, image);
 		return;
+	}
 	want(image, prediction->G, prediction->G + (uint64_t)vm->layout->global_State_sizeof);
 	for (unsigned i = 0; i < prediction->thread_count; i++) {
 		uint64_t L = prediction->threads[i].L, stack = prediction->threads[i].stack;
@@ -125,6 +137,27 @@ static bool has_frame_link(const uint64_t *words, size_t frame, uint64_t sp)
 	return link == 0 || (link > address && link - address < FRAME_DISTANCE_MAX);
 }
 
+/* The current coroutines of the VMs whose state is copied: in compiled code no word of the native
+ * stack names them. */
+static unsigned collect_current(const struct luastate *state, struct attach_image *image,
+				uint64_t *ret_threads)
+{
+	unsigned found = 0;
+
+	for (size_t i = 0; i < state->vm_count && found < PLAN_UNKNOWN_VMS; i++) {
+		const struct luastate_vm *vm = &state->vms[i];
+		size_t len;
+		const uint8_t *bytes = attach_image_peek(
+			image, remote_addr_make(vm->G + (uint64_t)vm->layout->global_State_cur_L),
+			8, &len);
+		uint64_t L = bytes && len == 8 ? state_object(state_u64(bytes, 0)) : 0;
+
+		if (state_is_pointer(L) && L % 8 == 0)
+			ret_threads[found++] = L;
+	}
+	return found;
+}
+
 /* Visit the coroutine of each C frame that the words show; the leaf's own frame starts at sp. */
 static unsigned collect_threads(const struct luastate_plan_context *context,
 				struct attach_image *image, uint64_t *ret_threads)
@@ -135,7 +168,7 @@ static unsigned collect_threads(const struct luastate_plan_context *context,
 	size_t frame_words = (size_t)layout->cframe_size / 8;
 	const uint64_t *words = native_words(image, &count);
 	bool leaf = luastate_in_interpreter(context->state, attach_pc(regs));
-	unsigned found = 0;
+	unsigned found = collect_current(context->state, image, ret_threads);
 
 	for (size_t frame = 0; frame + frame_words <= count && found < PLAN_THREADS; frame++) {
 		uint64_t L;
@@ -228,7 +261,7 @@ static bool plan_stack(const struct luastate_plan_context *context, struct attac
 	want_lua_stack(image, stack.start,
 		       stack.used_end + LUA_SLACK < stack.limit ? stack.used_end + LUA_SLACK
 								: stack.used_end);
-	if (stack.G != context->prediction->G && state_vm_by_G(context->state, stack.G))
+	if (!is_copied_at(image, stack.G) && state_vm_by_G(context->state, stack.G))
 		want(image, stack.G, stack.G + (uint64_t)luastate_layouts[0].global_State_sizeof);
 	return true;
 }

@@ -90,6 +90,8 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 					ret_function->pc - (uint64_t)layout->GCproto_sizeof, why);
 		return ret_function->proto ? 0 : -1;
 	}
+	if (!state_is_pointer(ret_function->f) || !state_is_pointer(ret_function->pc))
+		return failure_set(why, FAILURE_INVALID, 0, 0, base, "find a function's code");
 	ret_function->kind = ret_function->ffid == 1 ? LUASTATE_C : LUASTATE_FAST;
 	/* A fast function in assembler shares its f with others; its bytecode is its own. */
 	if (ret_function->kind == LUASTATE_FAST && ret_function->pc >= bcff &&
@@ -253,7 +255,8 @@ int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct 
 	if (read_step(walk, stack, &step, why) == 0 &&
 	    walk_steps(walk, stack, &step, ret_runs, why) == 0)
 		return 0;
-	walk->chain->count = count;
+	if (walk->chain->count < LUASTATE_FRAMES_MAX)
+		walk->chain->count = count;
 	return -1;
 }
 
@@ -324,6 +327,18 @@ static int assign_owners(struct walk *walk, const struct walk_stack *stack,
 	return 0;
 }
 
+/* A stack of more frames than a chain holds: what was walked is its leaf's end, and belongs to the
+ * newest C frames. */
+static void keep_leaf_end(struct luastate_chain *chain, const struct owners *owners, size_t first)
+{
+	for (size_t i = first; i < chain->count && owners->count; i++) {
+		unsigned run = chain->frames[i].owner;
+
+		chain->frames[i].owner =
+			owners->index[run < owners->count ? run : owners->count - 1];
+	}
+}
+
 static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cframes, size_t count,
 			  size_t first, struct failure *why)
 {
@@ -343,6 +358,10 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 		if (walk_frames(walk, &stack, &tops[i], &runs, why) == 0 &&
 		    assign_owners(walk, &stack, cframes, &owners, before, runs, why) == 0)
 			return 0;
+		if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT) {
+			keep_leaf_end(walk->chain, &owners, before);
+			return -1;
+		}
 	}
 	walk->chain->count = before;
 	return -1;

@@ -52,7 +52,8 @@ bool walk_is_base(const struct walk_stack *stack, uint64_t base);
  * Walk from a topmost frame to the bottom and append the frames to the chain.
  * @param ret_runs Number of runs (segments that end in a C-type link); each appended frame's owner
  *                 is its run's number, newest 0.
- * @return 0, or -1 where the stack contradicts itself; the chain is then as before.
+ * @return 0, or -1 where the stack contradicts itself; the chain is then as before, unless it is
+ *         full (FAILURE_LIMIT): then it holds the leaf's end.
  */
 int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct walk_top *top,
 		unsigned *ret_runs, struct failure *why);
