@@ -444,13 +444,13 @@ static void test_stop_and_go_on_during_a_capture(void **state)
 	volatile uint64_t *counter;
 	struct target target;
 	pid_t pid = start_spinning(&counter);
-	struct sending stop = { pid, SIGSTOP }, go = { pid, SIGCONT },
-		       stop_again = { pid, SIGTSTP };
+	/* Not SIGTSTP: an orphaned process group, as of a job without a terminal, ignores it. */
+	struct sending stop = { pid, SIGSTOP }, go = { pid, SIGCONT };
 
 	(void)state;
 	open_target(&target, pid);
 	for (int i = 0; i < 20; i++) {
-		expect_capture(&target, plan_signal, i % 2 ? &stop : &stop_again);
+		expect_capture(&target, plan_signal, &stop);
 		assert_true(child_await_state(pid, "T"));
 		assert_int_equal(0, child_field(pid, "TracerPid"));
 		expect_capture(&target, plan_signal, &go);

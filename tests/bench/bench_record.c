@@ -153,9 +153,10 @@ static void bench_slow(pid_t pid, const char *folder, bool full)
 		return;
 	}
 	own = 100 * (run.cpu_s - empty_s) / run.elapsed_s;
-	bench_result("own processor time at 99 Hz, writer included", "< 1 % of a core", own < 1,
-		     "%.2f %% (%.2f %% in all; %.2f %% for a process that only wakes as often)",
-		     own, 100 * run.cpu_s / run.elapsed_s, 100 * empty_s / seconds);
+	bench_result("processor time at 99 Hz, writer included", "< 1 % of a core",
+		     run.cpu_s < 0.01 * run.elapsed_s,
+		     "%.2f %% (%.2f %% for a process that only wakes as often; own %.2f %%)",
+		     100 * run.cpu_s / run.elapsed_s, 100 * empty_s / seconds, own);
 }
 
 static void bench_fast(pid_t pid, const char *folder, bool full)
@@ -174,10 +175,9 @@ static void bench_fast(pid_t pid, const char *folder, bool full)
 	bench_result("resident memory, larger of recorder and writer", "< 32 MiB", run.rss_mib < 32,
 		     "%.1f MiB", run.rss_mib);
 	on_time = 100 * (run.ticks - run.late) / (run.ticks + run.missed);
-	bench_result("ticks on time at 999 Hz, of those that a process gets that only wakes",
-		     ">= 99 %", on_time >= 0.99 * empty_on_time,
-		     "%.2f %% (%.2f %% of %.0f ticks; %.2f %% at the same time for that process)",
-		     100 * on_time / empty_on_time, on_time, run.ticks + run.missed, empty_on_time);
+	bench_result("ticks on time at 999 Hz", ">= 99 %", on_time >= 99,
+		     "%.2f %% of %.0f (%.2f %% for a process that only wakes, at the same time)",
+		     on_time, run.ticks + run.missed, empty_on_time);
 	/* The steady state: what the longer run has more than the shorter. */
 	per_frame = (run.bytes - shorter.bytes) / (run.frames - shorter.frames);
 	bench_result("bytes per frame in the steady state", "<= 9", per_frame <= 9,
