@@ -18,7 +18,13 @@
 
 /* ---- Registers -------------------------------------------------------------------------- */
 
-/** DWARF numbers of the registers that other modules name (System V ABI, AMD64, figure 3.36). */
+/*
+ * Registers that other modules name, by their DWARF numbers. ATTACH_REG_PC, ATTACH_REG_SP and
+ * ATTACH_REG_COUNT exist on each architecture; the pc of AArch64 has no DWARF number and gets the
+ * one behind sp.
+ * Source: System V ABI, AMD64, figure 3.36; DWARF for the Arm 64-bit Architecture, section 4.1.
+ */
+#if defined(__x86_64__)
 enum attach_register {
 	ATTACH_REG_RAX = 0,
 	ATTACH_REG_RDX = 1,
@@ -32,22 +38,41 @@ enum attach_register {
 	ATTACH_REG_R15 = 15,
 	ATTACH_REG_RIP = 16,
 	ATTACH_REG_COUNT = 17,
+	ATTACH_REG_SP = ATTACH_REG_RSP,
+	ATTACH_REG_PC = ATTACH_REG_RIP,
 };
+#elif defined(__aarch64__)
+enum attach_register {
+	ATTACH_REG_X0 = 0,
+	ATTACH_REG_X19 = 19,
+	ATTACH_REG_X20 = 20,
+	ATTACH_REG_X21 = 21,
+	ATTACH_REG_X22 = 22,
+	ATTACH_REG_FP = 29,
+	ATTACH_REG_LR = 30,
+	ATTACH_REG_SP = 31,
+	ATTACH_REG_PC = 32,
+	ATTACH_REG_COUNT = 33,
+};
+#else
+#error "ljprof runs on x86-64 and AArch64"
+#endif
 
-/** General registers of a stopped thread, indexed by DWARF number. */
+/** General registers of a stopped thread or of a frame, indexed by DWARF number. */
 struct attach_registers {
 	uint64_t r[ATTACH_REG_COUNT];
-	int64_t syscall; /**< Number of the system call that the thread is in, or -1. */
+	int64_t syscall; /**< Number of the system call that the thread is in, or -1. Always -1 on
+			      AArch64, whose kernel forgets the number before the thread stands. */
 };
 
 static inline uint64_t attach_pc(const struct attach_registers *regs)
 {
-	return regs->r[ATTACH_REG_RIP];
+	return regs->r[ATTACH_REG_PC];
 }
 
 static inline uint64_t attach_sp(const struct attach_registers *regs)
 {
-	return regs->r[ATTACH_REG_RSP];
+	return regs->r[ATTACH_REG_SP];
 }
 
 /* ---- Remote reader ---------------------------------------------------------------------- */
@@ -91,12 +116,34 @@ struct attach_process;
  * Source: proc(5), ptrace(2) "Ptrace access mode checking".
  */
 int attach_process_open(pid_t pid, struct attach_process **ret_process, struct failure *why);
+
+/** The same for a process whose threads are not to be stopped: a tracer is not in the way of that.
+ */
+int attach_process_open_to_read(pid_t pid, struct attach_process **ret_process,
+				struct failure *why);
 void attach_process_close(struct attach_process *process);
+
+/** The id under which /proc shows the process's memory: its pid, or where the main thread has left
+ *  with pthread_exit() and others run on, that of one of these. */
 pid_t attach_process_pid(const struct attach_process *process);
 
 /** Reader over the live process (process_vm_readv). Borrowed, valid until close. The bytes are
  *  those of a moment while threads run; check what is read. */
 const struct attach_reader *attach_process_reader(struct attach_process *process);
+
+/**
+ * Visit the runs of pages in [start, end) that are in memory, from the lowest: reading others would
+ * make the process larger, or swap. Where the kernel tells them (Linux 6.7), pages are left out
+ * that were read but never written.
+ * @param visit Gets whole pages, and once in a while an empty range: nothing more is in memory
+ *              below it. Returns true to go on. A hole of 1 TiB costs some ten microseconds, before
+ *              Linux 6.7 some seconds.
+ * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_SYSTEM.
+ * Source: Linux Documentation/admin-guide/mm/pagemap.rst. Stopped window: no.
+ */
+int attach_process_each_resident(const struct attach_process *process, uint64_t start, uint64_t end,
+				 bool (*visit)(void *context, uint64_t start, uint64_t end),
+				 void *context, struct failure *why);
 
 /** What has become of a process since attach_process_open() or attach_process_note_exec(). */
 enum attach_fate {
@@ -105,7 +152,12 @@ enum attach_fate {
 	ATTACH_FATE_ENDED, /**< Gone, or a zombie. */
 };
 
-/** Two reads in /proc, about 20 us. Source: proc(5), status and stat. */
+/**
+ * One read in /proc and one of memory, about 15 us. An exec shows in the addresses of text and
+ * stack, which address space randomisation moves, and in the kernel's random bytes for the program
+ * otherwise. A process whose main thread alone has left goes on.
+ * Source: proc(5), stat; getauxval(3), AT_RANDOM.
+ */
 enum attach_fate attach_process_fate(struct attach_process *process);
 
 /** Take the program that runs now as the known one. */
@@ -121,6 +173,40 @@ pid_t attach_tracer_of(pid_t pid, pid_t tid);
  */
 void attach_explain(pid_t pid, const struct failure *why, char *ret_text, size_t len);
 
+/* ---- Finding processes ------------------------------------------------------------------ */
+
+/** Names of a process. Bytes that a terminal might obey are replaced by '?'. */
+struct attach_names {
+	char command[64];  /**< The kernel's name for it, at most 15 characters long. */
+	char program[256]; /**< Base name of its executable; "" where that cannot be seen. */
+};
+
+/** Numbers of all processes that /proc shows, ascending.
+ *  @param ret_pids Freed by the caller. Source: proc(5). */
+int attach_list_processes(pid_t **ret_pids, size_t *ret_count, struct failure *why);
+
+/** @return The parent's pid, 0 if there is none, or if @p pid is gone. Source: proc(5), stat. */
+pid_t attach_parent_of(pid_t pid);
+
+/** @return The pid of the process that leads the session of @p pid, also where that has ended; 0 if
+ * it is in another pid namespace, or if @p pid is gone. Source: setsid(2). */
+pid_t attach_session_of(pid_t pid);
+
+/** @return Whether there is such a process. Source: proc(5), comm and exe. */
+bool attach_names_of(pid_t pid, struct attach_names *ret_names);
+
+/**
+ * Processes that have the number @p inner in a pid namespace below ours: in a container, mostly.
+ * @param ret_pids Their numbers here, ascending, at most @p size.
+ * @return How many there are.
+ * Source: proc(5), status, NSpid.
+ */
+size_t attach_find_inner(pid_t inner, pid_t *ret_pids, size_t size);
+
+/** Whether /proc shows the pid namespace that this process is in; unshare(1) without --mount-proc
+ *  leaves another one there, whose numbers mean other processes to ptrace. */
+bool attach_proc_is_ours(void);
+
 /* ---- Threads ---------------------------------------------------------------------------- */
 
 /** What a thread is doing, without touching it. Source: proc(5), /proc/PID/task/TID/syscall. */
@@ -132,11 +218,15 @@ enum attach_activity {
 
 struct attach_thread {
 	pid_t tid;
-	int syscall_fd;	      /**< Kept open: 1.4 us a look. */
-	bool stop_pending;    /**< Still ours: an interrupt has not been answered yet, or the
-				   thread was killed while it stood. */
-	uint64_t stack_limit; /**< Main thread: first address behind its frames; else 0. */
-	void *data;	      /**< Free for the caller; NULL at first. */
+	int syscall_fd;	       /**< Kept open: 1.4 us a look. */
+	bool stop_pending;     /**< Still ours: an interrupt has not been answered yet, or the
+				    thread was killed while it stood. */
+	uint64_t interrupt_ns; /**< When an interrupt was sent that has not been answered, or 0. */
+	uint64_t patience_ns;  /**< Longest wait of attach_capture(); 0: 100 ms. */
+	uint64_t stack_limit;  /**< Main thread: first address behind its frames; else 0. */
+	void *data;	       /**< Free for the caller; NULL at first. */
+	bool has_stood;	       /**< Whether it has been stopped: */
+	struct attach_registers registers; /**< then those of its last stop. */
 };
 
 /** Live list of a process's threads, refreshed on request; entries keep their address. */
@@ -147,6 +237,9 @@ int attach_threads_create(struct attach_process *process, struct attach_threads 
 void attach_threads_destroy(struct attach_threads *threads, void (*forget)(struct attach_thread *));
 int attach_threads_refresh(struct attach_threads *threads, void (*forget)(struct attach_thread *),
 			   struct failure *why);
+/** Whether there are more or fewer threads than at the last refresh; less than 1 us. One that has
+ *  ended while another began is not seen here. Source: proc_task_getattr() of Linux, st_nlink. */
+bool attach_threads_changed(const struct attach_threads *threads);
 size_t attach_threads_count(const struct attach_threads *threads);
 struct attach_thread *attach_threads_get(struct attach_threads *threads, size_t index);
 
@@ -200,10 +293,12 @@ int attach_image_set_note(struct attach_image *image, const char *name, const vo
 			  size_t len, struct failure *why);
 const void *attach_image_note(const struct attach_image *image, const char *name, size_t *ret_len);
 
-/** Write an image to a new file at @p path. Errors: FAILURE_SYSTEM. */
+/** Write an image to a new file at @p path, which only its owner may read. Errors: FAILURE_SYSTEM.
+ */
 int attach_image_save(const struct attach_image *image, const char *path, struct failure *why);
 
-/** Read an image from hostile bytes. FAILURE_INVALID has the byte offset in `address`. */
+/** Read an image from hostile bytes. FAILURE_INVALID has the byte offset in `address`; an image
+ *  that another architecture wrote is refused. */
 int attach_image_load(const void *bytes, size_t len, struct attach_image **ret_image,
 		      struct failure *why);
 int attach_image_load_file(const char *path, struct attach_image **ret_image, struct failure *why);
@@ -214,6 +309,26 @@ int attach_image_load_file(const char *path, struct attach_image **ret_image, st
 /* ---- The stop --------------------------------------------------------------------------- */
 
 /**
+ * Read the registers of a thread that is traced by us and stands.
+ *
+ * Stopped window: yes, one system call.
+ * @param why FAILURE_GONE, FAILURE_INVALID (a 32-bit process).
+ * Source: ptrace(2), PTRACE_GETREGSET; struct user_regs_struct of <sys/user.h>.
+ */
+int attach_read_registers(pid_t tid, struct attach_registers *ret_registers, struct failure *why);
+
+/**
+ * Whether the stop that took @p regs woke the thread from a system call, as happens to one that
+ * goes to sleep between our look and the stop. The kernel restarts most calls, some report EINTR.
+ *
+ * Stopped window: no, it may read code.
+ * Source: linux/errno.h; Linux 6.1, arch/x86/kernel/signal.c, arch_do_signal_or_restart(), and
+ * arch/arm64/kernel/signal.c, do_signal().
+ */
+bool attach_was_interrupted(const struct attach_reader *reader,
+			    const struct attach_registers *regs);
+
+/**
  * Decides what a stop reads. Called with the registers filled and the ranges of the earlier rounds
  * read; asks for more with attach_image_want(). Stopped window: yes, so it only computes addresses.
  * @return true while another round is wanted.
@@ -221,6 +336,8 @@ int attach_image_load_file(const char *path, struct attach_image **ret_image, st
 struct attach_planner {
 	bool (*plan)(void *context, struct attach_image *image, unsigned round);
 	void *context;
+	bool rehearses; /**< May be called before the stop as well, with the registers of the last.
+			 */
 };
 
 /** Times of one stop in nanoseconds. */
@@ -234,9 +351,13 @@ struct attach_timing {
  * Stop one thread, fill the image, let it go.
  *
  * Seize, interrupt, wait (bounded spin, then block), registers, bulk reads, detach. Nobody is
- * attached afterwards, whatever the result. Signals that arrive while the thread stands are
- * delivered by the detach; a thread in a group stop stays in it.
- * Stopped window: the middle part.
+ * attached afterwards, whatever the result. Where the planner rehearses, the plan and the reads are
+ * done once before, while the thread runs: half of what they take in a stop is cache misses.
+ * Signals that arrive while the thread stands are delivered by the detach; a thread in a group stop
+ * stays in it. A thread that does not stand in time, because it waits for a processor, stays under
+ * the interrupt (stop_pending): SIGCHLD tells when it stands, and the next call goes on where this
+ * one ended. Where that does not come within 10 ms of when it stands, a handler of SIGRTMIN lets go
+ * of it, and the call fails with FAILURE_TIMEOUT. Stopped window: the middle part.
  * @param why FAILURE_GONE, FAILURE_BUSY, FAILURE_DENIED, FAILURE_TIMEOUT, FAILURE_FAULT.
  * Source: ptrace(2), process_vm_readv(2).
  */
@@ -246,10 +367,14 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 
 /**
  * Read the ranges asked for since the last read, with the threads running; one system call for
- * most. A range that cannot be read stays empty. @return 0, or -1 with FAILURE_GONE.
+ * most. A range that cannot be read stays empty. @return 0, or -1 with FAILURE_GONE or
+ * FAILURE_SYSTEM.
  */
 int attach_process_fetch(const struct attach_process *process, struct attach_image *image,
 			 struct failure *why);
+
+/** Whether a thread under an interrupt stands by now, or has ended; reaps nothing. */
+bool attach_thread_stands(const struct attach_thread *thread);
 
 /** Let go of a thread that answered an interrupt too late, or reap one that was killed while it
  *  stood (stop_pending). @return 0 once nothing is

@@ -6,16 +6,15 @@
  * attach, and our death leaves nothing behind (the kernel detaches a dead tracer's threads and lets
  * them run on, as PTRACE_O_EXITKILL is not set).
  */
+#include "attach/awaited.h"
 #include "attach/image.h"
 #include "attach/process.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -26,9 +25,14 @@ enum {
 	SPIN_NS = 60 * 1000,
 	/* A thread in uninterruptible sleep may take longer than this. */
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
-	/* Rounds of reads in one stop: the known ranges, then what they point to, twice. */
-	CAPTURE_ROUNDS = 4,
+	/* Rounds of reads in one stop: the known ranges, then what they point to, and so on; the
+	 * steady state takes two. */
+	CAPTURE_ROUNDS = 14,
+	REHEARSED_ROUNDS = 2,
 	CAPTURE_IOVECS = 256,
+	/* Ranges that are sorted while a thread stands: a handful in the steady state. */
+	MERGED_MAX = 256,
+	PAGE_BYTES = 4096, /* the smallest there is */
 };
 
 static uint64_t now_ns(void)
@@ -44,20 +48,6 @@ static long trace(int request, pid_t tid, void *address, void *data)
 	return ptrace((enum __ptrace_request)request, tid, address, data);
 }
 
-/*
- * Undo of the seize. A thread that stands for a signal gets that signal with the detach; one in a
- * group stop stays in it.
- * @return 0, or -1 where the thread was killed while it stood: it is ours until it is reaped, and
- * until then its parent does not learn of its end and an exec of another thread waits for it.
- */
-static int let_go(pid_t tid, int status)
-{
-	bool event = status >> 16 != 0; /* our interrupt or a group stop: nothing to deliver */
-	long sig = WIFSTOPPED(status) && !event ? WSTOPSIG(status) : 0;
-
-	return trace(PTRACE_DETACH, tid, NULL, (void *)sig) == 0 ? 0 : -1;
-}
-
 /* Look until the thread stands, for a short while. @return as waitpid. */
 static pid_t spin_for_stop(pid_t tid, uint64_t begin_ns, int *ret_status)
 {
@@ -69,8 +59,8 @@ static pid_t spin_for_stop(pid_t tid, uint64_t begin_ns, int *ret_status)
 	return got;
 }
 
-/* Sleep until the thread stands, which SIGCHLD tells, or until the timeout. @return as waitpid. */
-static pid_t sleep_for_stop(pid_t tid, uint64_t begin_ns, int *ret_status)
+/* Sleep until the thread stands, which SIGCHLD tells, but not for long. @return as waitpid. */
+static pid_t sleep_for_stop(pid_t tid, uint64_t begin_ns, uint64_t patience_ns, int *ret_status)
 {
 	sigset_t child, old;
 	pid_t got;
@@ -83,58 +73,66 @@ static pid_t sleep_for_stop(pid_t tid, uint64_t begin_ns, int *ret_status)
 		struct timespec rest = { 0 };
 
 		got = waitpid(tid, ret_status, __WALL | WNOHANG);
-		if (got != 0 || waited_ns >= STOP_TIMEOUT_NS)
+		if (got != 0 || waited_ns >= patience_ns)
 			break;
-		rest.tv_nsec = (long)(STOP_TIMEOUT_NS - waited_ns);
+		rest.tv_nsec = (long)(patience_ns - waited_ns);
 		sigtimedwait(&child, NULL, &rest);
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return got;
 }
 
-/* Wait until the thread stands. @return 0 and its wait status, or -1. */
-static int await_stop(pid_t tid, uint64_t begin_ns, int *ret_status, struct failure *why)
+/* It is still ours when we go on to other things. */
+static void await_later(struct attach_thread *thread, uint64_t interrupt_ns)
 {
-	pid_t got = spin_for_stop(tid, begin_ns, ret_status);
-
-	if (got == 0)
-		got = sleep_for_stop(tid, begin_ns, ret_status);
-	if (got == 0)
-		return failure_set(why, FAILURE_TIMEOUT, 0, tid, 0, "stop the thread");
-	if (got < 0 || !WIFSTOPPED(*ret_status))
-		return failure_set(why, FAILURE_GONE, ESRCH, tid, 0, "stop the thread");
-	return 0;
+	thread->stop_pending = true;
+	thread->interrupt_ns = interrupt_ns;
+	awaited_add(thread->tid);
 }
 
-static int read_registers(pid_t tid, struct attach_registers *ret_registers, struct failure *why)
+/* @return whether it still is: it was let go where it had stood for too long. */
+static bool take_back(struct attach_thread *thread, struct failure *why)
 {
-	struct user_regs_struct user;
-	struct iovec iov = { .iov_base = &user, .iov_len = sizeof(user) };
-	uint64_t *r = ret_registers->r;
+	enum awaited_fate fate = awaited_remove(thread->tid);
 
-	if (trace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &iov) != 0)
-		return failure_set_errno(why, errno, tid, "read the registers");
-	if (iov.iov_len != sizeof(user))
-		return failure_set(why, FAILURE_INVALID, 0, tid, 0,
-				   "read the registers of a 32-bit process");
-	r[0] = user.rax;
-	r[1] = user.rdx;
-	r[2] = user.rcx;
-	r[3] = user.rbx;
-	r[4] = user.rsi;
-	r[5] = user.rdi;
-	r[6] = user.rbp;
-	r[7] = user.rsp;
-	r[8] = user.r8;
-	r[9] = user.r9;
-	r[10] = user.r10;
-	r[11] = user.r11;
-	r[12] = user.r12;
-	r[13] = user.r13;
-	r[14] = user.r14;
-	r[15] = user.r15;
-	r[16] = user.rip;
-	ret_registers->syscall = (int64_t)user.orig_rax;
+	if (fate == AWAITED_STILL)
+		return true;
+	thread->stop_pending = false;
+	thread->interrupt_ns = 0;
+	if (fate == AWAITED_ENDED)
+		failure_set(why, FAILURE_GONE, ESRCH, thread->tid, 0, "stop the thread");
+	else
+		failure_set(why, FAILURE_TIMEOUT, 0, thread->tid, 0, "hold the thread for long");
+	return false;
+}
+
+/*
+ * Wait until the thread stands. One that waits for a processor may be asked a second time, later.
+ * @return 0 and its wait status, or -1.
+ */
+static int await_stop(struct attach_thread *thread, int *ret_status, struct failure *why)
+{
+	uint64_t patience_ns = thread->patience_ns ? thread->patience_ns : STOP_TIMEOUT_NS;
+	uint64_t begin_ns = now_ns();
+	pid_t tid = thread->tid, got;
+
+	if (thread->stop_pending && !take_back(thread, why))
+		return -1;
+	if (thread->stop_pending)
+		got = waitpid(tid, ret_status, __WALL | WNOHANG);
+	else
+		got = spin_for_stop(tid, begin_ns, ret_status);
+	if (got == 0 && patience_ns > SPIN_NS)
+		got = sleep_for_stop(tid, begin_ns, patience_ns, ret_status);
+	/* Its number may be another's since: see settle(). */
+	if (got == 0 && (!thread->stop_pending || process_thread_is_traced(tid))) {
+		await_later(thread, thread->interrupt_ns);
+		return failure_set(why, FAILURE_TIMEOUT, 0, tid, 0, "stop the thread");
+	}
+	thread->stop_pending = false;
+	thread->interrupt_ns = 0;
+	if (got <= 0 || !WIFSTOPPED(*ret_status))
+		return failure_set(why, FAILURE_GONE, ESRCH, tid, 0, "stop the thread");
 	return 0;
 }
 
@@ -167,16 +165,91 @@ static size_t note_read(struct attach_image *image, size_t first, size_t len)
 	return first;
 }
 
+/** Ranges of one read in the order of their addresses, those on the same pages as one: the kernel
+ *  spends most of its time on looking up pages, once for each piece of a read. */
+struct merged {
+	struct iovec local[2 * CAPTURE_IOVECS], remote[CAPTURE_IOVECS];
+	size_t local_count, remote_count, len;
+};
+
+static void sort_ranges(const struct attach_image *image, size_t first, size_t count,
+			const struct image_range **ret_sorted)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct image_range *range = &image->ranges[first + i];
+		size_t at = i;
+
+		for (; at > 0 && ret_sorted[at - 1]->start > range->start; at--)
+			ret_sorted[at] = ret_sorted[at - 1];
+		ret_sorted[at] = range;
+	}
+}
+
+static void add_local(struct merged *merged, void *bytes, size_t len)
+{
+	merged->local[merged->local_count++] = (struct iovec){ .iov_base = bytes, .iov_len = len };
+	merged->len += len;
+}
+
+static void merge_ranges(const struct attach_image *image, size_t first, size_t count,
+			 struct merged *ret_merged)
+{
+	static uint8_t unused[2 * PAGE_BYTES];
+	const struct image_range *sorted[MERGED_MAX];
+	uint64_t end = 0;
+
+	ret_merged->local_count = ret_merged->remote_count = ret_merged->len = 0;
+	sort_ranges(image, first, count, sorted);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t start = sorted[i]->start, gap = start - end;
+
+		/* No page lies between that no range touches. */
+		if (i > 0 && start >= end && start / PAGE_BYTES - (end - 1) / PAGE_BYTES <= 1) {
+			if (gap)
+				add_local(ret_merged, unused, gap);
+			ret_merged->remote[ret_merged->remote_count - 1].iov_len +=
+				gap + sorted[i]->wanted;
+		} else {
+			ret_merged->remote[ret_merged->remote_count++] =
+				(struct iovec){ .iov_base = (void *)(uintptr_t)start,
+						.iov_len = sorted[i]->wanted };
+		}
+		add_local(ret_merged, image->arena + sorted[i]->offset, sorted[i]->wanted);
+		end = start + sorted[i]->wanted;
+	}
+}
+
+/* Read the planned ranges in as few pieces as they allow. @return false where not all can be read:
+ * then each on its own shows which. */
+static bool read_merged(const struct attach_process *process, struct attach_image *image)
+{
+	size_t first = image->planned, count = image->range_count - first;
+	struct merged merged;
+
+	if (count < 2 || count > MERGED_MAX)
+		return false;
+	merge_ranges(image, first, count, &merged);
+	if (process_vm_readv(process->memory_id, merged.local, merged.local_count, merged.remote,
+			     merged.remote_count, 0) != (ssize_t)merged.len)
+		return false;
+	for (size_t i = first; i < image->range_count; i++)
+		image->ranges[i].len = image->ranges[i].wanted;
+	image->planned = image->range_count;
+	return true;
+}
+
 /* Read all planned ranges; one that faults keeps what came before the fault and is passed over. */
 static int read_ranges(const struct attach_process *process, struct attach_image *image,
 		       struct failure *why)
 {
 	struct iovec local[CAPTURE_IOVECS], remote[CAPTURE_IOVECS];
 
+	if (read_merged(process, image))
+		return 0;
 	while (image->planned < image->range_count) {
 		size_t first = image->planned;
 		size_t count = fill_iovecs(image, first, local, remote);
-		ssize_t len = process_vm_readv(process->pid, local, count, remote, count, 0);
+		ssize_t len = process_vm_readv(process->memory_id, local, count, remote, count, 0);
 		size_t next;
 
 		if (len < 0 && errno == EINTR)
@@ -189,21 +262,40 @@ static int read_ranges(const struct attach_process *process, struct attach_image
 	return 0;
 }
 
-static int read_all(const struct attach_process *process, pid_t tid,
+static int read_rounds(const struct attach_process *process, const struct attach_planner *planner,
+		       unsigned rounds, struct attach_image *image, struct failure *why)
+{
+	bool more = true;
+
+	for (unsigned round = 0; more && round < rounds; round++) {
+		more = planner->plan(planner->context, image, round);
+		if (read_ranges(process, image, why) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Before the stop, with the registers of the last one. What comes of it is not used: our code and
+ * tables, the kernel's, and the target's memory are in the caches when it counts. */
+static void rehearse(const struct attach_process *process, const struct attach_thread *thread,
+		     const struct attach_planner *planner, struct attach_image *image)
+{
+	struct failure why;
+
+	if (!planner->rehearses || !thread->has_stood || thread->stop_pending)
+		return;
+	image->registers = thread->registers;
+	read_rounds(process, planner, REHEARSED_ROUNDS, image, &why);
+	attach_image_clear(image);
+}
+
+static int read_all(const struct attach_process *process, struct attach_thread *thread,
 		    const struct attach_planner *planner, struct attach_image *image,
 		    struct failure *why)
 {
-	if (read_registers(tid, &image->registers, why) != 0)
+	if (attach_read_registers(thread->tid, &image->registers, why) != 0)
 		return -1;
-	for (unsigned round = 0; round < CAPTURE_ROUNDS; round++) {
-		bool more = planner->plan(planner->context, image, round);
-
-		if (read_ranges(process, image, why) != 0)
-			return -1;
-		if (!more)
-			break;
-	}
-	return 0;
+	return read_rounds(process, planner, CAPTURE_ROUNDS, image, why);
 }
 
 /* A thread that did not stand in time, or was killed while it stood, is still ours: let it go as
@@ -213,15 +305,18 @@ static int settle(struct attach_thread *thread, struct failure *why)
 	int status;
 	pid_t got;
 
-	if (!thread->stop_pending)
+	if (!thread->stop_pending || !take_back(thread, why))
 		return 0;
 	got = waitpid(thread->tid, &status, __WALL | WNOHANG);
 	/* Our own child may have taken over the number of a main thread that was killed: an exec in
 	 * another thread does that. */
-	if (got == 0 && process_thread_is_traced(thread->tid))
+	if (got == 0 && process_thread_is_traced(thread->tid)) {
+		await_later(thread, thread->interrupt_ns);
 		return failure_set(why, FAILURE_TIMEOUT, 0, thread->tid, 0, "stop the thread");
-	thread->stop_pending =
-		got == thread->tid && WIFSTOPPED(status) && let_go(thread->tid, status) != 0;
+	}
+	thread->interrupt_ns = 0;
+	thread->stop_pending = got == thread->tid && WIFSTOPPED(status) &&
+			       awaited_let_go(thread->tid, status) != 0;
 	return thread->stop_pending ? settle(thread, why) : 0;
 }
 
@@ -231,17 +326,39 @@ static int seize(const struct attach_process *process, pid_t tid, struct failure
 
 	if (trace(PTRACE_SEIZE, tid, NULL, NULL) == 0)
 		return 0;
+	/* A main thread that has just ended is refused, and another one takes over its number when
+	 * it execs. */
+	if (errno == EPERM && trace(PTRACE_SEIZE, tid, NULL, NULL) == 0)
+		return 0;
 	if (errno == EPERM) {
 		int saved = errno;
 
 		tracer = attach_tracer_of(process->pid, tid);
-		if (tracer)
+		if (tracer && tracer != getpid()) /* else it has ended under our interrupt */
 			return failure_set(why, FAILURE_BUSY, saved, tid, (uint64_t)tracer,
 					   "trace the thread");
 		/* The kernel refuses a zombie in the same way. */
-		errno = process_thread_ended(process->pid, tid) ? ESRCH : saved;
+		errno = tracer || process_thread_ended(process->pid, tid) ? ESRCH : saved;
 	}
 	return failure_set_errno(why, errno, tid, "trace the thread");
+}
+
+/* Seize and interrupt, unless that was done and has not been answered yet. */
+static int begin_stop(const struct attach_process *process, struct attach_thread *thread,
+		      struct failure *why)
+{
+	int errnum;
+
+	if (thread->stop_pending && thread->interrupt_ns)
+		return 0;
+	if (settle(thread, why) != 0 || seize(process, thread->tid, why) != 0)
+		return -1;
+	thread->interrupt_ns = now_ns();
+	if (trace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) == 0)
+		return 0;
+	errnum = errno;
+	await_later(thread, 0); /* seized it is, so something is there to reap */
+	return failure_set_errno(why, errnum, thread->tid, "stop the thread");
 }
 
 int attach_capture(struct attach_process *process, struct attach_thread *thread,
@@ -252,23 +369,43 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	int status = 0, ret;
 
 	attach_image_clear(image);
-	if (settle(thread, why) != 0 || seize(process, thread->tid, why) != 0)
+	rehearse(process, thread, planner, image);
+	if (begin_stop(process, thread, why) != 0)
 		return -1;
-	begin_ns = now_ns();
-	if (trace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) != 0) {
-		thread->stop_pending = true; /* seized it is, so something is there to reap */
-		return failure_set_errno(why, errno, thread->tid, "stop the thread");
-	}
-	if (await_stop(thread->tid, begin_ns, &status, why) != 0) {
-		thread->stop_pending = why->kind == FAILURE_TIMEOUT;
+	begin_ns = thread->interrupt_ns;
+	if (await_stop(thread, &status, why) != 0)
 		return -1;
-	}
 	stood_ns = now_ns();
-	ret = read_all(process, thread->tid, planner, image, why);
-	thread->stop_pending = let_go(thread->tid, status) != 0;
+	ret = read_all(process, thread, planner, image, why);
+	if (awaited_let_go(thread->tid, status) != 0)
+		await_later(thread, 0);
 	ret_timing->stopped_ns = now_ns() - begin_ns;
 	ret_timing->stop_ns = stood_ns - begin_ns;
+	if (ret == 0) {
+		thread->registers = image->registers;
+		thread->has_stood = true;
+	}
 	return ret;
+}
+
+int attach_process_fetch(const struct attach_process *process, struct attach_image *image,
+			 struct failure *why)
+{
+	return read_ranges(process, image, why);
+}
+
+bool attach_thread_stands(const struct attach_thread *thread)
+{
+	siginfo_t info = { 0 };
+
+	if (!thread->stop_pending)
+		return false;
+	if (awaited_look(thread->tid) != AWAITED_STILL)
+		return true;
+	if (waitid(P_PID, (id_t)thread->tid, &info,
+		   WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) != 0)
+		return true; /* no longer ours */
+	return info.si_pid != 0;
 }
 
 int attach_thread_settle(struct attach_thread *thread)
@@ -276,10 +413,4 @@ int attach_thread_settle(struct attach_thread *thread)
 	struct failure why;
 
 	return settle(thread, &why);
-}
-
-int attach_process_fetch(const struct attach_process *process, struct attach_image *image,
-			 struct failure *why)
-{
-	return read_ranges(process, image, why);
 }

@@ -74,10 +74,7 @@ static void explain_busy(pid_t pid, pid_t tracer, char *ret_text, size_t len)
 
 	if (process_read_file(tracer, "comm", name, sizeof(name)) == 0)
 		name[strcspn(name, "\n")] = '\0';
-	/* A program names itself; what it says goes to a terminal. */
-	for (char *c = name; *c; c++)
-		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
-			*c = '?';
+	process_clean_text(name); /* a program names itself */
 	snprintf(ret_text, len,
 		 "process %d is already traced by pid %d%s%s%s: end that tracer, then try again",
 		 (int)pid, (int)tracer, name[0] ? " (" : "", name, name[0] ? ")" : "");
@@ -95,6 +92,10 @@ static void explain_kind(pid_t pid, const struct failure *why, char *ret_text, s
 			 (int)pid);
 	else if (strcmp(why->step, PROCESS_IS_KERNEL) == 0)
 		snprintf(ret_text, len, "%d is a kernel thread: it cannot run LuaJIT", (int)pid);
+	else if (strcmp(why->step, PROCESS_IS_32_BIT) == 0)
+		snprintf(ret_text, len,
+			 "process %d is a 32-bit program: only 64-bit ones can be recorded",
+			 (int)pid);
 	else
 		failure_describe(why, ret_text, len);
 }

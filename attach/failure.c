@@ -32,6 +32,12 @@ int failure_set_errno(struct failure *why, int errnum, pid_t tid, const char *st
 	return failure_set(why, kind, errnum, tid, 0, step);
 }
 
+bool failure_is_shortage(const struct failure *why)
+{
+	return why->kind == FAILURE_NO_MEMORY ||
+	       (why->kind == FAILURE_SYSTEM && (why->errnum == EMFILE || why->errnum == ENFILE));
+}
+
 static const char *reason_of(const struct failure *why)
 {
 	switch (why->kind) {

@@ -2,6 +2,7 @@
 #ifndef ATTACH_FAILURE_H
 #define ATTACH_FAILURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -44,6 +45,9 @@ int failure_set(struct failure *why, enum failure_kind kind, int errnum, pid_t t
 /** failure_set() for a failed system call: FAILURE_GONE for ESRCH, FAILURE_DENIED for EPERM and
  *  EACCES, FAILURE_NO_MEMORY for ENOMEM, else FAILURE_SYSTEM. */
 int failure_set_errno(struct failure *why, int errnum, pid_t tid, const char *step);
+
+/** Whether we lack descriptors or memory: that says nothing about what was looked for. */
+bool failure_is_shortage(const struct failure *why);
 
 /**
  * Describe @p why in one line for people, for example

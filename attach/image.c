@@ -40,11 +40,43 @@ void attach_image_clear(struct attach_image *image)
 	image->arena_len = 0;
 	image->last_hit = 0;
 	image->planned = 0;
+	memset(image->filter, 0, sizeof(image->filter));
 }
 
 struct attach_registers *attach_image_registers(struct attach_image *image)
 {
 	return &image->registers;
+}
+
+enum {
+	FILTER_PAGE_BYTES = 4096,
+	/* A range of more pages sets all bits. */
+	FILTER_PAGES_MAX = 512,
+};
+
+static size_t filter_bit(uint64_t page)
+{
+	return (size_t)(page * 0x9e3779b97f4a7c15 >> 40) % IMAGE_FILTER_BITS;
+}
+
+static void add_to_filter(struct attach_image *image, uint64_t start, size_t len)
+{
+	uint64_t first = start / FILTER_PAGE_BYTES, last = (start + len - 1) / FILTER_PAGE_BYTES;
+
+	if (last - first >= FILTER_PAGES_MAX) {
+		memset(image->filter, 0xff, sizeof(image->filter));
+		return;
+	}
+	for (uint64_t page = first; page <= last; page++)
+		image->filter[filter_bit(page) / 64] |= (uint64_t)1 << filter_bit(page) % 64;
+}
+
+/* Most of what is read from a live process behind an image is in none of its ranges. */
+static bool may_hold(const struct attach_image *image, uint64_t address)
+{
+	size_t bit = filter_bit(address / FILTER_PAGE_BYTES);
+
+	return image->filter[bit / 64] >> bit % 64 & 1;
 }
 
 /* Room for @len more arena bytes and one more range. */
@@ -74,12 +106,27 @@ static int reserve(struct attach_image *image, size_t len, struct failure *why)
 	return 0;
 }
 
+/* Wishes looked at for one that repeats. */
+enum { WANTED_LOOKED = 12 };
+
+/* The same range is often asked for anew a few wishes later. */
+static bool is_wanted(const struct attach_image *image, uint64_t start, size_t len)
+{
+	size_t first = image->range_count > WANTED_LOOKED ? image->range_count - WANTED_LOOKED : 0;
+
+	for (size_t i = first < image->planned ? image->planned : first; i < image->range_count;
+	     i++)
+		if (image->ranges[i].start == start && image->ranges[i].wanted == len)
+			return true;
+	return false;
+}
+
 int attach_image_want(struct attach_image *image, struct remote_addr address, size_t len,
 		      struct failure *why)
 {
 	struct image_range *range;
 
-	if (len == 0)
+	if (len == 0 || is_wanted(image, address.value, len))
 		return 0;
 	if (address.value + len < address.value)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, address.value,
@@ -91,6 +138,7 @@ int attach_image_want(struct attach_image *image, struct remote_addr address, si
 		.start = address.value, .len = 0, .wanted = len, .offset = image->arena_len
 	};
 	image->arena_len += len;
+	add_to_filter(image, address.value, len);
 	return 0;
 }
 
@@ -119,6 +167,8 @@ static const struct image_range *find_range(const struct attach_image *image, ui
 		if (address - range->start < range->len)
 			return range;
 	}
+	if (!may_hold(image, address))
+		return NULL;
 	for (size_t i = 0; i < image->range_count; i++) {
 		range = &image->ranges[i];
 		if (address - range->start < range->len) {
@@ -177,10 +227,13 @@ static int behind_read(void *self, struct remote_addr address, void *ret_bytes, 
 		       struct failure *why)
 {
 	struct attach_image *image = self;
+	struct failure missing; /* what is read in the end is no failure */
 
-	if (image_read(image, address, ret_bytes, len, why) == 0)
+	if (!image->behind)
+		return image_read(image, address, ret_bytes, len, why);
+	if (image_read(image, address, ret_bytes, len, &missing) == 0)
 		return 0;
-	if (!image->behind || attach_read(image->behind, address, ret_bytes, len, why) != 0)
+	if (attach_read(image->behind, address, ret_bytes, len, why) != 0)
 		return -1;
 	if (image->keep) {
 		struct failure full; /* then it is read again next time */

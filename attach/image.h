@@ -11,6 +11,8 @@ enum {
 	/* Notes: maps, native chain, profile context. */
 	IMAGE_NOTES = 8,
 	IMAGE_NOTE_NAME = 16,
+	/* Bits of the filter by pages; a power of 2. */
+	IMAGE_FILTER_BITS = 4096,
 };
 
 /** [start, start+len) lies in the arena from offset on; wanted bytes, len of them read. */
@@ -33,6 +35,7 @@ struct attach_image {
 	size_t range_count, range_size;
 	size_t planned; /* ranges before this index were read or given up */
 	size_t last_hit;
+	uint64_t filter[IMAGE_FILTER_BITS / 64]; /* a bit by each page that a range touches */
 	uint8_t *arena;
 	size_t arena_len, arena_size;
 	struct image_note notes[IMAGE_NOTES];

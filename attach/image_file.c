@@ -2,20 +2,32 @@
 /*
  * Images as files, all numbers little-endian 64 bits:
  *
- *   "LJIMAGE1"
+ *   "LJIMAGE2"
+ *   architecture, as ELF numbers it (e_machine)
  *   register count, the registers by DWARF number, system call number
  *   range count,    then per range  address, length, bytes
  *   note count,     then per note   16 bytes of name, length, bytes
+ *
+ * An earlier version, "LJIMAGE1", had no architecture, as there was x86-64 only.
  */
 #include "attach/image.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char image_magic[8] = { 'L', 'J', 'I', 'M', 'A', 'G', 'E', '1' };
+static const char image_magic[8] = { 'L', 'J', 'I', 'M', 'A', 'G', 'E', '2' };
+static const char image_magic_1[8] = { 'L', 'J', 'I', 'M', 'A', 'G', 'E', '1' };
+
+#if defined(__x86_64__)
+#define IMAGE_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define IMAGE_MACHINE EM_AARCH64
+#endif
 
 static void put_u64(FILE *file, uint64_t value)
 {
@@ -31,6 +43,7 @@ static void put_content(FILE *file, const struct attach_image *image)
 	uint64_t ranges = 0;
 
 	fwrite(image_magic, 1, sizeof(image_magic), file);
+	put_u64(file, IMAGE_MACHINE);
 	put_u64(file, ATTACH_REG_COUNT);
 	for (int i = 0; i < ATTACH_REG_COUNT; i++)
 		put_u64(file, image->registers.r[i]);
@@ -55,9 +68,20 @@ static void put_content(FILE *file, const struct attach_image *image)
 	}
 }
 
+/* A target's memory is for those who may see the target. */
+static FILE *create_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}
+
 int attach_image_save(const struct attach_image *image, const char *path, struct failure *why)
 {
-	FILE *file = fopen(path, "wxe");
+	FILE *file = create_file(path);
 	int error;
 
 	if (!file)
@@ -106,6 +130,43 @@ static int get_u64(struct source *source, uint64_t *ret_value, struct failure *w
 	return 0;
 }
 
+/* Registers and their roles differ by architecture, and what decodes them is built for one. */
+static int check_machine(struct source *source, uint64_t machine, struct failure *why)
+{
+	switch (machine) {
+	case IMAGE_MACHINE:
+		return 0;
+#if !defined(__x86_64__)
+	case EM_X86_64:
+		return bad_image(source, why, "read an image of an x86-64 process");
+#endif
+#if !defined(__aarch64__)
+	case EM_AARCH64:
+		return bad_image(source, why, "read an image of an AArch64 process");
+#endif
+	default:
+		return bad_image(source, why, "read an image of an unknown architecture");
+	}
+}
+
+/* The first words: what the file is, and of which architecture. */
+static int get_head(struct source *source, struct failure *why)
+{
+	const uint8_t *magic = NULL;
+	uint64_t machine = EM_X86_64;
+
+	if (get_bytes(source, sizeof(image_magic), &magic, why) != 0)
+		return -1;
+	if (memcmp(magic, image_magic, sizeof(image_magic)) == 0) {
+		if (get_u64(source, &machine, why) != 0)
+			return -1;
+	} else if (memcmp(magic, image_magic_1, sizeof(image_magic_1)) != 0) {
+		source->pos = 0;
+		return bad_image(source, why, "read a file that is no image");
+	}
+	return check_machine(source, machine, why);
+}
+
 static int get_registers(struct source *source, struct attach_image *image, struct failure *why)
 {
 	uint64_t count, value;
@@ -113,7 +174,7 @@ static int get_registers(struct source *source, struct attach_image *image, stru
 	if (get_u64(source, &count, why) != 0)
 		return -1;
 	if (count != ATTACH_REG_COUNT)
-		return bad_image(source, why, "read an image of another machine");
+		return bad_image(source, why, "read an image with other registers");
 	for (int i = 0; i < ATTACH_REG_COUNT; i++)
 		if (get_u64(source, &image->registers.r[i], why) != 0)
 			return -1;
@@ -170,14 +231,9 @@ int attach_image_load(const void *bytes, size_t len, struct attach_image **ret_i
 {
 	struct source source = { .bytes = bytes, .len = len };
 	struct attach_image *image;
-	const uint8_t *magic = NULL;
 
-	if (get_bytes(&source, sizeof(image_magic), &magic, why) != 0)
+	if (get_head(&source, why) != 0)
 		return -1;
-	if (memcmp(magic, image_magic, sizeof(image_magic)) != 0) {
-		source.pos = 0;
-		return bad_image(&source, why, "read a file that is no image");
-	}
 	image = attach_image_create();
 	if (!image)
 		return failure_set_errno(why, ENOMEM, 0, "load an image");

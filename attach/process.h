@@ -10,19 +10,42 @@
 #define PROCESS_IS_ZOMBIE "profile a zombie"
 #define PROCESS_IS_KERNEL "profile a kernel thread"
 
-/** Two addresses that every exec places anew. */
+#define PROCESS_IS_32_BIT "profile a 32-bit process"
+
+/** What /proc/PID/stat tells. */
+struct process_stat {
+	char command[64];
+	char state;
+	pid_t parent;
+	long threads;
+	uint64_t start_ticks, size_bytes, text_start, stack_start;
+};
+
+/** @return 0, or -1 where there is no such process. */
+int process_read_stat(pid_t pid, struct process_stat *ret_stat);
+
+enum { PROCESS_RANDOM_BYTES = 16 };
+
+/** What every exec makes anew. */
 struct program_id {
 	uint64_t text_start, stack_start;
+	uint64_t random_address; /* 0: not known */
+	uint8_t random[PROCESS_RANDOM_BYTES];
 };
 
 struct attach_process {
 	pid_t pid;
+	pid_t memory_id; /* of a thread that has the memory: pid, mostly */
+	uint64_t start_ticks;
 	struct program_id program;
 	struct attach_reader reader;
 };
 
 /** Read a small file of /proc/PID into text. @return 0, or -1 with errno. */
 int process_read_file(pid_t pid, const char *name, char *ret_text, size_t size);
+
+/** Make text from a process fit for a terminal. */
+void process_clean_text(char *text);
 
 /** Find "Field:\tvalue" in the text of a status file. */
 bool process_status_field(const char *status, const char *field, char *ret_value, size_t size);

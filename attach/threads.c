@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -17,6 +18,8 @@ enum {
 
 struct attach_threads {
 	struct attach_process *process;
+	int task_fd;	/* of /proc/PID/task, whose link count tells the number of threads */
+	nlink_t listed; /* that count when the threads were listed */
 	struct attach_thread **items;
 	size_t count, size;
 };
@@ -37,7 +40,21 @@ void attach_threads_destroy(struct attach_threads *threads, void (*forget)(struc
 	for (size_t i = 0; i < threads->count; i++)
 		free_thread(threads->items[i], forget);
 	free(threads->items);
+	if (threads->task_fd >= 0)
+		close(threads->task_fd);
 	free(threads);
+}
+
+static nlink_t count_links(const struct attach_threads *threads)
+{
+	struct stat status;
+
+	return threads->task_fd >= 0 && fstat(threads->task_fd, &status) == 0 ? status.st_nlink : 0;
+}
+
+bool attach_threads_changed(const struct attach_threads *threads)
+{
+	return count_links(threads) != threads->listed;
 }
 
 static int open_syscall_file(pid_t pid, pid_t tid)
@@ -116,6 +133,8 @@ int attach_threads_refresh(struct attach_threads *threads, void (*forget)(struct
 	DIR *dir;
 	int ret = 0;
 
+	/* Counted before they are listed: one that comes in between is counted next time. */
+	threads->listed = count_links(threads);
 	drop_ended(threads, forget);
 	main_thread = find_thread(threads, threads->process->pid);
 	if (main_thread) /* an exec moves it */
@@ -139,10 +158,13 @@ int attach_threads_create(struct attach_process *process, struct attach_threads 
 			  struct failure *why)
 {
 	struct attach_threads *threads = calloc(1, sizeof(*threads));
+	char path[64];
 
 	if (!threads)
 		return failure_set_errno(why, ENOMEM, process->pid, "list the threads");
 	threads->process = process;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)process->pid);
+	threads->task_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (attach_threads_refresh(threads, NULL, why) != 0) {
 		attach_threads_destroy(threads, NULL);
 		return -1;

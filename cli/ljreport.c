@@ -31,6 +31,8 @@ static void print_help(FILE *file)
 	      "  -f, --format=FORMAT  one of the formats below (top)\n"
 	      "  -o, --output=OUT     write to OUT instead of standard output\n"
 	      "      --lines=WHAT     tell Lua frames apart by 'line' or by 'function'\n"
+	      "      --annotate=WHAT  mark compiled Lua frames: 'jit' by _[j], 'trace' by the\n"
+	      "                       number of the trace; ~ is approximate\n"
 	      "      --title=TITLE    title of the flame graph\n"
 	      "  -h, --help           print this help\n"
 	      "  -V, --version        print the version\n"
@@ -62,6 +64,17 @@ static int parse_lines(const char *value, struct arguments *arguments)
 	return 0;
 }
 
+static int parse_annotate(const char *value, struct arguments *arguments)
+{
+	if (strcmp(value, "jit") == 0)
+		arguments->options.annotate = FORMAT_ANNOTATE_JIT;
+	else if (strcmp(value, "trace") == 0)
+		arguments->options.annotate = FORMAT_ANNOTATE_TRACE;
+	else
+		return usage_error("--annotate is 'jit' or 'trace', not", value);
+	return 0;
+}
+
 static int parse_format(const char *value, struct arguments *arguments)
 {
 	arguments->report = format_report_find(value);
@@ -88,6 +101,8 @@ static int parse_option(int option, struct arguments *arguments)
 		return 0;
 	case 'l':
 		return parse_lines(optarg, arguments);
+	case 'a':
+		return parse_annotate(optarg, arguments);
 	case 't':
 		arguments->options.title = optarg;
 		return 0;
@@ -104,6 +119,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 		{ "format", required_argument, NULL, 'f' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "lines", required_argument, NULL, 'l' },
+		{ "annotate", required_argument, NULL, 'a' },
 		{ "title", required_argument, NULL, 't' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },

@@ -5,7 +5,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum {
+	/* Processes of one kind that the summary names. */
+	PROCESSES_SHOWN = 16,
+};
 
 static bool progress_shown;
 
@@ -81,6 +88,100 @@ static void print_outcomes(FILE *file, const struct daemon_stats *stats)
 	fputc('\n', file);
 }
 
+static void print_compiled(FILE *file, const struct daemon_stats *stats)
+{
+	const uint64_t *n = stats->compiled;
+	uint64_t compiled = n[FORMAT_COMPILED_EXACT] + n[FORMAT_COMPILED_APPROXIMATE] +
+			    n[FORMAT_COMPILED_TRACE];
+
+	if (compiled == 0)
+		return;
+	fprintf(file,
+		"  compiled: %" PRIu64 " of %" PRIu64
+		" samples, %.1f %% exact, %.1f %% approximate, %.1f %% trace only\n",
+		compiled, stats->samples, percent(n[FORMAT_COMPILED_EXACT], compiled),
+		percent(n[FORMAT_COMPILED_APPROXIMATE], compiled),
+		percent(n[FORMAT_COMPILED_TRACE], compiled));
+}
+
+/* ---- Processes -------------------------------------------------------------------------- */
+
+static const char *const kind_names[DAEMON_PROCESS_KIND_COUNT] = {
+	[DAEMON_PROCESS_LUAJIT] = "luajit",
+	[DAEMON_PROCESS_NO_LUAJIT] = "no_luajit",
+	[DAEMON_PROCESS_DENIED] = "denied",
+};
+
+/* Most samples first; equal ones as they were found. */
+static int compare_processes(const void *left, const void *right)
+{
+	const struct daemon_process *a = *(const struct daemon_process *const *)left;
+	const struct daemon_process *b = *(const struct daemon_process *const *)right;
+
+	if (a->samples != b->samples)
+		return a->samples > b->samples ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+static size_t count_kind(const struct daemon_stats *stats, enum daemon_process_kind kind)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < stats->process_count; i++)
+		count += stats->processes[i].kind == kind;
+	return count;
+}
+
+/* Processes of one kind, those with most samples first, as many as a person reads. */
+static void print_kind(FILE *file, const struct daemon_stats *stats,
+		       const struct daemon_process **sorted, enum daemon_process_kind kind)
+{
+	size_t count = count_kind(stats, kind), shown = 0;
+
+	for (size_t i = 0; i < stats->process_count && shown < PROCESSES_SHOWN; i++) {
+		if (sorted[i]->kind != kind)
+			continue;
+		fprintf(file, "%s %s [%d]", shown++ ? "," : "", sorted[i]->name,
+			(int)sorted[i]->pid);
+		if (kind == DAEMON_PROCESS_LUAJIT)
+			fprintf(file, " %.1f %%", percent(sorted[i]->samples, stats->samples));
+	}
+	if (count > shown)
+		fprintf(file, ", and %zu more", count - shown);
+	fputc('\n', file);
+}
+
+static void print_processes(FILE *file, const struct daemon_stats *stats)
+{
+	static const char *const titles[DAEMON_PROCESS_KIND_COUNT] = {
+		[DAEMON_PROCESS_LUAJIT] = "with LuaJIT",
+		[DAEMON_PROCESS_NO_LUAJIT] = "without LuaJIT",
+		[DAEMON_PROCESS_DENIED] = "not permitted",
+	};
+	const struct daemon_process **sorted;
+
+	if (stats->process_count < 2)
+		return;
+	sorted = calloc(stats->process_count, sizeof(const struct daemon_process *));
+	if (!sorted)
+		return;
+	for (size_t i = 0; i < stats->process_count; i++)
+		sorted[i] = &stats->processes[i];
+	qsort(sorted, stats->process_count, sizeof(*sorted), compare_processes);
+	for (int kind = 0; kind < DAEMON_PROCESS_KIND_COUNT; kind++) {
+		size_t count = count_kind(stats, (enum daemon_process_kind)kind);
+
+		if (count == 0)
+			continue;
+		fprintf(file, "  processes %s: %zu:", titles[kind], count);
+		print_kind(file, stats, sorted, (enum daemon_process_kind)kind);
+	}
+	if (stats->unlisted_processes)
+		fprintf(file, "  and %" PRIu64 " processes that are not listed\n",
+			stats->unlisted_processes);
+	free(sorted);
+}
+
 void summary_print(FILE *file, const struct daemon_options *options,
 		   const struct daemon_stats *stats)
 {
@@ -88,6 +189,8 @@ void summary_print(FILE *file, const struct daemon_options *options,
 		stats->samples, seconds(stats->elapsed_ns), options->output, stats->output_bytes);
 	print_states(file, stats);
 	print_outcomes(file, stats);
+	print_compiled(file, stats);
+	print_processes(file, stats);
 	fprintf(file,
 		"  target stopped: p50 %.1f us, p99 %.1f us, max %.1f us; of it held p50 %.1f us\n",
 		(double)daemon_histogram_quantile(&stats->stopped, 0.5) / 1e3,
@@ -108,6 +211,19 @@ static void add_number(struct json_object *object, const char *key, uint64_t val
 	json_object_object_add(object, key, json_object_new_uint64(value));
 }
 
+/* JSON is UTF-8, a foreign text may be anything: bytes that are none become question marks. */
+static struct json_object *foreign_text(const char *text)
+{
+	char *copy = strdup(text);
+	struct json_object *object;
+
+	if (copy)
+		format_clean_utf8(copy, strlen(copy));
+	object = json_object_new_string(copy ? copy : "?");
+	free(copy);
+	return object;
+}
+
 static struct json_object *pauses(const struct daemon_histogram *histogram)
 {
 	struct json_object *object = json_object_new_object();
@@ -121,30 +237,115 @@ static struct json_object *pauses(const struct daemon_histogram *histogram)
 	return object;
 }
 
+static struct json_object *outcome_counts(const uint64_t counts[DAEMON_OUTCOME_COUNT])
+{
+	struct json_object *object = json_object_new_object();
+
+	for (int i = 0; i < DAEMON_OUTCOME_COUNT; i++)
+		add_number(object, daemon_outcome_name((enum daemon_outcome)i), counts[i]);
+	return object;
+}
+
+static struct json_object *compiled_counts(const uint64_t counts[FORMAT_COMPILED_COUNT])
+{
+	struct json_object *object = json_object_new_object();
+
+	add_number(object, "exact", counts[FORMAT_COMPILED_EXACT]);
+	add_number(object, "approximate", counts[FORMAT_COMPILED_APPROXIMATE]);
+	add_number(object, "trace", counts[FORMAT_COMPILED_TRACE]);
+	return object;
+}
+
 static void add_counts(struct json_object *root, const struct daemon_stats *stats)
 {
 	struct json_object *states = json_object_new_object();
-	struct json_object *outcomes = json_object_new_object();
 
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
 		add_number(states, format_state_name((enum format_state)i), stats->states[i]);
-	for (int i = 0; i < DAEMON_OUTCOME_COUNT; i++)
-		add_number(outcomes, daemon_outcome_name((enum daemon_outcome)i),
-			   stats->outcomes[i]);
 	json_object_object_add(root, "states", states);
-	json_object_object_add(root, "outcomes", outcomes);
+	json_object_object_add(root, "outcomes", outcome_counts(stats->outcomes));
+	json_object_object_add(root, "compiled", compiled_counts(stats->compiled));
 }
 
-int summary_write_json(const char *path, const struct daemon_options *options,
+static struct json_object *process_list(const struct daemon_stats *stats)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < stats->process_count; i++) {
+		const struct daemon_process *process = &stats->processes[i];
+		struct json_object *object = json_object_new_object();
+
+		add_number(object, "pid", (uint64_t)process->pid);
+		json_object_object_add(object, "name", foreign_text(process->name));
+		json_object_object_add(object, "kind",
+				       json_object_new_string(kind_names[process->kind]));
+		json_object_object_add(object, "ended", json_object_new_boolean(process->ended));
+		add_number(object, "samples", process->samples);
+		json_object_object_add(object, "outcomes", outcome_counts(process->outcomes));
+		json_object_array_add(list, object);
+	}
+	return list;
+}
+
+static uint64_t samples_of(const struct daemon_trace *trace)
+{
+	return trace->samples[FORMAT_COMPILED_EXACT] + trace->samples[FORMAT_COMPILED_APPROXIMATE] +
+	       trace->samples[FORMAT_COMPILED_TRACE];
+}
+
+/* Most samples first; equal ones as they were met. */
+static int compare_traces(const void *left, const void *right)
+{
+	const struct daemon_trace *a = *(const struct daemon_trace *const *)left;
+	const struct daemon_trace *b = *(const struct daemon_trace *const *)right;
+
+	if (samples_of(a) != samples_of(b))
+		return samples_of(a) > samples_of(b) ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+static struct json_object *trace_object(const struct daemon_trace *trace)
+{
+	struct json_object *object = json_object_new_object();
+
+	add_number(object, "pid", (uint64_t)trace->pid);
+	add_number(object, "trace", trace->number);
+	json_object_object_add(object, "chunk", trace->chunk ? foreign_text(trace->chunk) : NULL);
+	json_object_object_add(object, "line", json_object_new_int64(trace->line));
+	add_number(object, "samples", samples_of(trace));
+	add_number(object, "exact", trace->samples[FORMAT_COMPILED_EXACT]);
+	add_number(object, "approximate", trace->samples[FORMAT_COMPILED_APPROXIMATE]);
+	add_number(object, "trace_only", trace->samples[FORMAT_COMPILED_TRACE]);
+	return object;
+}
+
+static struct json_object *trace_list(const struct daemon_stats *stats)
+{
+	struct json_object *list = json_object_new_array();
+	const struct daemon_trace **sorted =
+		calloc(stats->trace_count + 1, sizeof(const struct daemon_trace *));
+
+	for (size_t i = 0; sorted && i < stats->trace_count; i++)
+		sorted[i] = &stats->traces[i];
+	if (sorted)
+		qsort(sorted, stats->trace_count, sizeof(*sorted), compare_traces);
+	for (size_t i = 0; sorted && i < stats->trace_count; i++)
+		json_object_array_add(list, trace_object(sorted[i]));
+	free(sorted);
+	return list;
+}
+
+int summary_write_json(int fd, const struct daemon_options *options,
 		       const struct daemon_stats *stats)
 {
 	struct json_object *root = json_object_new_object();
 	int ret;
 
 	json_object_object_add(root, "version", json_object_new_string(LJPROF_VERSION));
-	add_number(root, "pid", (uint64_t)options->pid);
+	if (options->pid_count == 1)
+		add_number(root, "pid", (uint64_t)options->pids[0]);
 	add_number(root, "frequency_hz", options->rate_hz);
-	json_object_object_add(root, "output", json_object_new_string(options->output));
+	json_object_object_add(root, "output", foreign_text(options->output));
 	add_number(root, "output_bytes", stats->output_bytes);
 	add_number(root, "samples", stats->samples);
 	add_number(root, "elapsed_ns", stats->elapsed_ns);
@@ -161,8 +362,15 @@ int summary_write_json(const char *path, const struct daemon_options *options,
 	add_counts(root, stats);
 	json_object_object_add(root, "stopped", pauses(&stats->stopped));
 	json_object_object_add(root, "held", pauses(&stats->held));
+	add_number(root, "unlisted_processes", stats->unlisted_processes);
+	json_object_object_add(root, "processes", process_list(stats));
+	json_object_object_add(root, "traces", trace_list(stats));
+	add_number(root, "unlisted_trace_samples", stats->unlisted_trace_samples);
 	errno = 0;
-	ret = json_object_to_file_ext(path, root, JSON_C_TO_STRING_PRETTY);
+	/* What cannot be cut, such as a pipe, has nothing that would stay. */
+	ret = ftruncate(fd, 0) != 0 && errno != EINVAL ? -1 : 0;
+	if (ret == 0)
+		ret = json_object_to_fd(fd, root, JSON_C_TO_STRING_PRETTY);
 	if (ret != 0 && errno == 0)
 		errno = EIO;
 	json_object_put(root);

@@ -15,8 +15,8 @@ void summary_clear_progress(void);
 void summary_print(FILE *file, const struct daemon_options *options,
 		   const struct daemon_stats *stats);
 
-/** The same numbers as JSON in a new file. @return 0, or -1 with errno. */
-int summary_write_json(const char *path, const struct daemon_options *options,
+/** The same numbers as JSON in place of a file's content. @return 0, or -1 with errno. */
+int summary_write_json(int fd, const struct daemon_options *options,
 		       const struct daemon_stats *stats);
 
 #endif

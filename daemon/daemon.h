@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "attach/failure.h"
@@ -51,10 +52,44 @@ void daemon_histogram_add(struct daemon_histogram *histogram, uint64_t ns);
 /** @param q In [0, 1]. @return 0 for an empty histogram. */
 uint64_t daemon_histogram_quantile(const struct daemon_histogram *histogram, double q);
 
+/** What a process turned out to be. */
+enum daemon_process_kind {
+	DAEMON_PROCESS_LUAJIT,	  /**< Holds LuaJIT's code. */
+	DAEMON_PROCESS_NO_LUAJIT, /**< Has none so far, and is not stopped. */
+	DAEMON_PROCESS_DENIED,	  /**< Not permitted, or held by another tracer. */
+	DAEMON_PROCESS_KIND_COUNT,
+};
+
+/** One process of a recording. */
+struct daemon_process {
+	pid_t pid;
+	char name[64]; /**< The kernel's name for its last program. */
+	enum daemon_process_kind kind;
+	bool ended;
+	uint64_t samples;
+	uint64_t outcomes[DAEMON_OUTCOME_COUNT];
+};
+
+/** Processes that a recording lists; those beyond are recorded, but counted together only. */
+enum { DAEMON_PROCESSES_LISTED = 1024 };
+
+/** One trace of a recording. */
+struct daemon_trace {
+	int32_t pid;
+	uint32_t number;
+	char *chunk;  /**< Where it starts; the name as the VM stores it, or NULL. */
+	int64_t line; /**< 0 unknown. */
+	uint64_t samples[FORMAT_COMPILED_COUNT];
+};
+
+/** Traces that a recording lists; samples of those beyond are counted together only. */
+enum { DAEMON_TRACES_LISTED = 4096 };
+
 /** Numbers of a finished or running recording. */
 struct daemon_stats {
 	uint64_t samples; /**< Written to the profile. */
 	uint64_t states[FORMAT_STATE_COUNT];
+	uint64_t compiled[FORMAT_COMPILED_COUNT];
 	uint64_t outcomes[DAEMON_OUTCOME_COUNT];
 	uint64_t ticks, late_ticks, missed_ticks;
 	uint64_t interrupted_calls; /**< Threads that entered a system call just before the stop. */
@@ -67,11 +102,28 @@ struct daemon_stats {
 	/** From the interrupt to the release, which holds what a thread waited for a processor; and
 	 * the part of it in which the thread stood still for us. */
 	struct daemon_histogram stopped, held;
+	/** In the order in which they were found; freed by daemon_stats_deinit(). */
+	struct daemon_process *processes;
+	size_t process_count;
+	uint64_t unlisted_processes; /**< Found when the list was full. */
+	/** In the order in which they were met; freed by daemon_stats_deinit(). */
+	struct daemon_trace *traces;
+	size_t trace_count, trace_size;
+	uint64_t unlisted_trace_samples; /**< Of traces that are not in the list. */
 };
+
+void daemon_stats_deinit(struct daemon_stats *stats);
 
 /** What to record. Strings are borrowed. */
 struct daemon_options {
-	pid_t pid;
+	const pid_t *pids; /**< Processes that are to be recorded. */
+	size_t pid_count;
+	/** And those whose command or program matches one of these POSIX extended regular
+	 * expressions, when the recording begins or later. */
+	const char *const *names;
+	size_t name_count;
+	bool children;	    /**< And all their descendants, those of later too. */
+	bool process_root;  /**< Each chain begins with a frame for its process. */
 	const char *output; /**< Path, or "-" for standard output. */
 	const struct format_writer_ops *format;
 	struct format_options format_options;
@@ -79,34 +131,84 @@ struct daemon_options {
 	unsigned rate_hz;	 /**< 1 to 10000. */
 	double duration_s;	 /**< 0: until stopped. */
 	const char *save_images; /**< Folder for images of all stops, or NULL. */
-	bool await_vm;		 /**< Wait for a VM to appear (a command just started). */
+	bool debuginfod;	 /**< Fetch debug files before the recording begins. */
+	bool await_vm;		 /**< pids[0] is a command just started: wait for its VM. */
 	int go_fd;		 /**< Written to and closed once the recorder is ready, or -1. */
 	const volatile sig_atomic_t *stop; /**< Set to end the recording. */
 	/** Called about four times a second; may be NULL. */
 	void (*progress)(void *context, const struct daemon_stats *stats);
+	/** Called with one line about a process that is left out while others are recorded. */
+	void (*notice)(void *context, const char *text);
 	void *context;
 };
 
 /** How a recording ended; each but the first two is an error. */
 enum daemon_end {
 	DAEMON_END_STOPPED, /**< Asked to, or the duration is over. */
-	DAEMON_END_TARGET,  /**< The target ended or runs another program; the profile is whole. */
+	DAEMON_END_TARGET,  /**< All processes have ended, or run other programs; the profile is
+				 whole. */
 	DAEMON_END_DENIED,  /**< Not permitted, or traced by another process. */
-	DAEMON_END_NO_VM,   /**< No LuaJIT in the process. */
+	DAEMON_END_NO_VM,   /**< No LuaJIT in any process. */
 	DAEMON_END_OUTPUT,  /**< The output failed; what was written is readable. */
-	DAEMON_END_EARLY,   /**< The target ended before the first sample. */
+	DAEMON_END_EARLY,   /**< No such process, or all ended before the first sample. */
 	DAEMON_END_SYSTEM,  /**< Something else failed. */
 };
 
 /**
  * Record until asked to stop, until the duration is over, or until something ends it.
  *
- * Stops threads of the target one at a time; nothing stays stopped or attached.
- * @param ret_stats Filled in any case.
+ * Looks at all threads of all processes at each tick and stops those that run; nothing stays
+ * stopped or attached. A process that cannot be recorded ends the recording only if no other is
+ * left.
+ * @param ret_stats Filled in any case; release with daemon_stats_deinit().
  * @param ret_text Message for people where the end is not DAEMON_END_STOPPED; @p len bytes.
  */
 enum daemon_end daemon_record(const struct daemon_options *options, struct daemon_stats *ret_stats,
 			      char *ret_text, size_t len);
+
+/**
+ * Tell what can be seen of LuaJIT in a process: its code, VMs with their layouts and invariants,
+ * the threads that run Lua. Stops running threads once each, for a look at their stacks.
+ * @param out Where the text goes.
+ * @param ret_text Message for people where the end is not DAEMON_END_STOPPED.
+ * @return DAEMON_END_STOPPED if a VM of a known build is there, DAEMON_END_NO_VM if not, or how
+ *         opening the process failed.
+ */
+enum daemon_end daemon_explain(pid_t pid, FILE *out, char *ret_text, size_t len);
+
+/* ---- What the compiler has made ---------------------------------------------------------- */
+
+struct luastate_catalogue;
+
+/** One VM of a dump. */
+struct daemon_dump_vm {
+	char version[64]; /**< jit.version; "" where the VM does not tell it. */
+	char layout[160]; /**< As luastate_describe_layout() has it. */
+	struct luastate_catalogue *catalogue;
+};
+
+/** All VMs of a process. */
+struct daemon_dump {
+	pid_t pid;
+	char name[64]; /**< The kernel's name for its program. */
+	struct daemon_dump_vm *vms;
+	size_t count;
+	bool is_whole; /**< All memory was searched for VMs; there are no others. */
+	size_t unread; /**< VMs that were gone before they were read. */
+	bool ended;    /**< Its program ended meanwhile: of what was read last, parts may lack. */
+};
+
+/**
+ * Read what the compilers of all VMs of a process have made, luastate_catalogue_read(). Stops
+ * nothing; searches all memory of the process for VMs, 10 s at most.
+ * @param ret_dump Set where the end is DAEMON_END_STOPPED; release with daemon_dump_deinit().
+ * @param ret_text Message for people where it is not.
+ * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM, DAEMON_END_EARLY where its program ended before a
+ * VM of it was read, or how opening the process failed.
+ */
+enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char *ret_text,
+				   size_t len);
+void daemon_dump_deinit(struct daemon_dump *dump);
 
 /* ---- Decoding on its own, for images ---------------------------------------------------- */
 

@@ -29,69 +29,103 @@ static int add_native(struct daemon_target *target, uint64_t pc, uint64_t lookup
 
 	if (target_native_id(target, lookup, &item->function, &item->start, why) != 0)
 		return -1;
-	item->is_vm = false;
+	item->step = TARGET_NATIVE;
 	item->pc = pc;
 	target->item_count++;
 	return 0;
 }
 
-/* Machine code of traces lies in anonymous executable memory. */
-static bool is_machine_code(const struct daemon_target *target, uint64_t pc)
+/* Machine code of traces lies in anonymous memory, as that of other compilers does. While LuaJIT
+ * writes there it is not executable, and the maps may have been read then, or before the area was
+ * made. */
+static bool is_machine_code(const struct daemon_target *target,
+			    const struct luastate_memory *memory, uint64_t pc)
 {
 	const struct symbols_mapping *mapping;
 
 	if (luastate_vm_count(target->lua) == 0)
 		return false;
 	mapping = symbols_space_find(target->space, pc);
-	return mapping && mapping->executable && mapping->inode == 0 && mapping->path[0] == '\0';
+	return (!mapping || (mapping->inode == 0 && mapping->path[0] == '\0')) &&
+	       luastate_compiled_by(target->lua, memory, pc) != NULL;
 }
 
 /* Note a C frame and set the unwinder to its caller. */
 static int cross_cframe(struct daemon_target *target, const struct luastate_cframe *cframe,
-			const struct symbols_native_frame *frame,
 			const struct luastate_memory *memory, struct failure *why)
 {
 	struct target_item *item = &target->items[target->item_count];
-	struct attach_registers regs = { .syscall = -1 };
 
 	if (target->cframe_count == TARGET_CFRAMES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, cframe->address, "follow a C frame");
-	item->is_vm = true;
+	item->step = TARGET_CFRAME;
 	item->cframe = (unsigned)target->cframe_count;
 	target->item_count++;
 	target->cframes[target->cframe_count++] = *cframe;
-	memcpy(regs.r, cframe->saved, sizeof(regs.r));
-	regs.r[12] = frame->r12; /* VM code leaves both alone */
-	regs.r[13] = frame->r13;
-	regs.r[ATTACH_REG_RIP] = cframe->ret;
-	regs.r[ATTACH_REG_RSP] = cframe->sp;
-	return symbols_unwind_begin_caller(target->unwinder, &regs, memory->stopped, why);
+	return symbols_unwind_begin_caller(target->unwinder, &cframe->caller, memory->stopped, why);
 }
 
 /* One frame at which the unwinder stands. @return 1 to step on, 2 where the unwinder was set to the
  *  next frame already, -1 on failure. */
-static int take_frame(struct daemon_target *target, const struct attach_registers *regs,
-		      const struct luastate_memory *memory, bool interrupted, struct failure *why)
+static int take_frame(struct daemon_target *target, const struct luastate_memory *memory,
+		      bool interrupted, struct failure *why)
 {
 	struct symbols_native_frame frame;
+	struct attach_registers regs;
 	struct luastate_cframe cframe;
 	uint64_t lookup;
-	bool leaf = target->item_count == 0;
 
 	symbols_unwind_frame(target->unwinder, &frame);
 	lookup = interrupted ? frame.pc : frame.pc - 1;
 	target->stack_top = frame.sp;
 	if (luastate_in_interpreter(target->lua, lookup)) {
-		if (luastate_find_cframe(target->lua, memory, frame.pc, frame.sp, frame.rbx,
-					 leaf ? regs : NULL, &cframe, why) != 0)
+		symbols_unwind_registers(target->unwinder, &regs);
+		if (luastate_find_cframe(target->lua, memory, &regs, interrupted, &cframe, why) !=
+		    0)
 			return -1;
-		cframe.rbp = frame.rbp;
-		return cross_cframe(target, &cframe, &frame, memory, why) == 0 ? 2 : -1;
+		return cross_cframe(target, &cframe, memory, why) == 0 ? 2 : -1;
 	}
-	if (is_machine_code(target, lookup) &&
-	    luastate_find_trace_cframe(target->lua, memory, frame.sp, &cframe, why) == 0)
-		return cross_cframe(target, &cframe, &frame, memory, why) == 0 ? 2 : -1;
+	if (is_machine_code(target, memory, lookup)) {
+		symbols_unwind_registers(target->unwinder, &regs);
+		if (luastate_find_trace_cframe(target->lua, memory, &regs, interrupted, &cframe,
+					       why) == 0)
+			return cross_cframe(target, &cframe, memory, why) == 0 ? 2 : -1;
+	}
 	return add_native(target, frame.pc, lookup, why) == 0 ? 1 : -1;
+}
+
+/* Code without unwind information: go on at the next C frame, so that Lua's part of the chain is
+ * whole. @return whether there is one. */
+static bool cross_gap(struct daemon_target *target, const struct luastate_memory *memory,
+		      struct failure *why)
+{
+	struct attach_registers regs;
+	const struct symbols_mapping *stack;
+	struct luastate_cframe cframe;
+	struct failure reason;
+
+	symbols_unwind_registers(target->unwinder, &regs);
+	/* What lies above the stack may be another thread's. */
+	stack = symbols_space_find(target->space, attach_sp(&regs));
+	if (!stack || target->item_count + 2 > TARGET_NATIVE_MAX ||
+	    luastate_find_cframe_above(target->lua, memory, &regs, stack->end, &cframe, &reason) !=
+		    0)
+		return false;
+	target->items[target->item_count++].step = TARGET_GAP;
+	return cross_cframe(target, &cframe, memory, why) == 0;
+}
+
+/* To the caller, by the unwind entry or else by the frame pointer. @return As
+ *  symbols_unwind_step(). */
+static int step_native(struct daemon_target *target, struct failure *why)
+{
+	struct failure reason;
+	int got = symbols_unwind_step(target->unwinder, why);
+
+	if (got >= 0 || why->kind != FAILURE_NOT_FOUND)
+		return got;
+	got = symbols_unwind_step_frame_pointer(target->unwinder, &reason);
+	return got >= 0 ? got : -1; /* why says what the entry lacked */
 }
 
 /* @return DAEMON_FULL where the walk reached the thread's first function. */
@@ -99,15 +133,17 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 				       const struct attach_registers *regs,
 				       const struct luastate_memory *memory, struct failure *why)
 {
+	enum daemon_outcome best = DAEMON_FULL;
 	bool interrupted = true;
 
 	target->item_count = target->cframe_count = 0;
+	target->gap_sp = 0;
 	target->stack_top = attach_sp(regs);
 	if (symbols_unwind_begin(target->unwinder, regs, memory->stopped, why) != 0)
 		return DAEMON_UNWOUND;
 	while (target->item_count < TARGET_NATIVE_MAX) {
 		struct symbols_native_frame frame;
-		int got = take_frame(target, regs, memory, interrupted, why);
+		int got = take_frame(target, memory, interrupted, why);
 
 		if (got < 0)
 			return why->kind == FAILURE_FAULT ? DAEMON_TRUNCATED : DAEMON_TORN;
@@ -115,93 +151,188 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 		interrupted = got == 1 && frame.is_signal;
 		if (got == 2)
 			continue;
-		got = symbols_unwind_step(target->unwinder, why);
+		got = step_native(target, why);
 		if (got == 0)
-			return DAEMON_FULL;
-		if (got < 0)
-			return why->kind == FAILURE_FAULT ? DAEMON_TRUNCATED : DAEMON_UNWOUND;
+			return best;
+		if (got > 0)
+			continue;
+		if (why->kind == FAILURE_FAULT || why->kind == FAILURE_LIMIT)
+			return DAEMON_TRUNCATED;
+		target_note_gap(target);
+		if (!cross_gap(target, memory, why))
+			return DAEMON_UNWOUND;
+		best = DAEMON_UNWOUND;
+		interrupted = false;
 	}
 	return DAEMON_TRUNCATED;
 }
 
 /* ---- Merge ------------------------------------------------------------------------------ */
 
-/** The chain in the making. */
+/** The chain in the making. Of a chain that is too long both ends are kept: the frames behind the
+ *  leaf's end go round and round in the second half, behind a place for the mark. */
 struct merge {
 	struct daemon_target *target;
-	size_t count;
+	size_t count; /* of frames so far, kept or not */
+	bool is_cut;
 	uint64_t last_native_start; /* of the frame appended last, 0 if that is no native frame */
+	/* The guest frames of each C frame: [first, end) in the guest chain. */
+	uint32_t first[TARGET_CFRAMES_MAX], end[TARGET_CFRAMES_MAX];
 };
 
-static void append(struct merge *merge, uint32_t function, uint64_t address, uint32_t line,
-		   bool native)
+static void append(struct merge *merge, const struct format_frame *frame, bool native)
 {
-	if (merge->count == TARGET_FRAMES_MAX)
-		return;
-	merge->target->is_native[merge->count] = native;
-	merge->target->frames[merge->count++] =
-		(struct format_frame){ .function = function, .address = address, .line = line };
+	size_t index = merge->count++;
+
+	if (index >= TARGET_END_FRAMES)
+		index = TARGET_END_FRAMES + 1 + index % TARGET_END_FRAMES;
+	merge->target->is_native[index] = native;
+	merge->target->frames[index] = *frame;
+}
+
+/* A frame that has neither line nor trace. */
+static void append_plain(struct merge *merge, uint32_t function, uint64_t address)
+{
+	append(merge, &(struct format_frame){ .function = function, .address = address }, true);
+}
+
+/* Bring the second half in order. Only the leaf's end is asked which of its frames are native. */
+static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *why)
+{
+	struct daemon_target *target = merge->target;
+	struct format_frame *second = target->frames + TARGET_END_FRAMES;
+	size_t rest = merge->count > TARGET_END_FRAMES ? merge->count - TARGET_END_FRAMES : 0;
+	size_t kept = rest < TARGET_END_FRAMES ? rest : TARGET_END_FRAMES;
+	size_t oldest = rest > kept ? merge->count % TARGET_END_FRAMES : 0;
+	uint32_t id = 0;
+
+	*ret_count = merge->count;
+	if (rest == 0)
+		return 0;
+	for (size_t i = 0; i < kept; i++)
+		target->rotated[i] = second[1 + (oldest + i) % TARGET_END_FRAMES];
+	merge->is_cut = rest > kept;
+	if (merge->is_cut) {
+		if (target_mark_id(target, TARGET_MARK_CUT, &id, why) != 0)
+			return -1;
+		*second++ = (struct format_frame){ .function = id };
+		*ret_count = TARGET_END_FRAMES + 1 + kept;
+	}
+	memcpy(second, target->rotated, kept * sizeof(*second));
+	return 0;
+}
+
+/* Whether the frame appended last is the native one of this function. */
+static bool is_native_of(const struct merge *merge, const struct luastate_function *function)
+{
+	return merge->count && merge->last_native_start == function->address &&
+	       (function->kind == LUASTATE_C || function->kind == LUASTATE_FAST);
+}
+
+static int append_guest(struct merge *merge, const struct luastate_frame *frame,
+			struct failure *why)
+{
+	struct luastate_function *function = frame->function;
+	uint32_t id;
+
+	if (target_guest_id(merge->target, function, &id, why) != 0)
+		return -1;
+	append(merge,
+	       &(struct format_frame){ .function = id,
+				       .address = frame->pc ? frame->pc : function->address,
+				       .line = frame->line,
+				       .trace = frame->trace,
+				       .approximate = frame->approximate },
+	       false);
+	return 0;
+}
+
+static int append_activity(struct merge *merge, struct failure *why)
+{
+	struct daemon_target *target = merge->target;
+	uint32_t id;
+
+	if (target_activity_id(target, &target->chain.activity, &id, why) != 0)
+		return -1;
+	if (merge->count < TARGET_END_FRAMES)
+		target->activity = merge->count;
+	append_plain(merge, id, 0);
+	return 0;
+}
+
+static int append_mark(struct merge *merge, enum target_mark mark, struct failure *why)
+{
+	uint32_t id;
+
+	if (target_mark_id(merge->target, mark, &id, why) != 0)
+		return -1;
+	append_plain(merge, id, 0);
+	merge->last_native_start = 0;
+	return 0;
 }
 
 /*
  * The frames of one C frame's run. A run whose leaf is a C function, of a library or the
  * application, has that function's native frame right above: one call, so one frame, under the name
- * that Lua knows.
+ * that Lua knows. What the VM does on behalf of the run stands between it and the native frames of
+ * the collector or the compiler.
  */
 static int append_run(struct merge *merge, unsigned cframe, struct failure *why)
 {
 	const struct luastate_chain *chain = &merge->target->chain;
-	bool first = true;
+	uint32_t first = merge->first[cframe], end = merge->end[cframe];
 
-	for (size_t i = 0; i < chain->count; i++) {
-		const struct luastate_frame *frame = &chain->frames[i];
-		struct luastate_function *function = frame->function;
-		uint32_t id;
-
-		if (frame->owner != cframe)
-			continue;
-		if (target_guest_id(merge->target, function, &id, why) != 0)
-			return -1;
-		if (first && merge->count && merge->last_native_start == function->address &&
-		    (function->kind == LUASTATE_C || function->kind == LUASTATE_FAST))
-			merge->count--;
-		first = false;
-		append(merge, id, frame->pc ? frame->pc : function->address, frame->line, false);
-	}
-	merge->last_native_start = 0;
-	return 0;
-}
-
-static int append_state(struct merge *merge, enum format_state state, struct failure *why)
-{
-	uint32_t id;
-
-	if (state < FORMAT_STATE_GC || state > FORMAT_STATE_ASM)
-		return 0;
-	if (target_pseudo_id(merge->target, state, &id, why) != 0)
+	if (first < end && is_native_of(merge, chain->frames[first].function))
+		merge->count--;
+	if (chain->activity.kind != LUASTATE_ACTIVITY_NONE && chain->activity.owner == cframe &&
+	    append_activity(merge, why) != 0)
 		return -1;
-	append(merge, id, 0, 0, true);
+	for (uint32_t i = first; i < end; i++)
+		if (append_guest(merge, &chain->frames[i], why) != 0)
+			return -1;
+	merge->last_native_start = 0;
+	return chain->lost[cframe] ? append_mark(merge, TARGET_MARK_LOST, why) : 0;
+}
+
+/* The frames of a run lie together. */
+static void index_runs(struct merge *merge)
+{
+	const struct luastate_chain *chain = &merge->target->chain;
+
+	for (uint32_t i = 0; i < chain->count; i++) {
+		unsigned owner = chain->frames[i].owner;
+
+		if (i == 0 || chain->frames[i - 1].owner != owner)
+			merge->first[owner] = i;
+		merge->end[owner] = i + 1;
+	}
+}
+
+static int append_item(struct merge *merge, const struct target_item *item, struct failure *why)
+{
+	switch (item->step) {
+	case TARGET_CFRAME:
+		return append_run(merge, item->cframe, why);
+	case TARGET_GAP:
+		return append_mark(merge, TARGET_MARK_GAP, why);
+	case TARGET_NATIVE:
+		break;
+	}
+	append_plain(merge, item->function, item->pc);
+	merge->last_native_start = item->start;
 	return 0;
 }
 
-static int merge_chain(struct merge *merge, enum format_state state, struct failure *why)
+static int merge_chain(struct merge *merge, size_t *ret_count, struct failure *why)
 {
 	struct daemon_target *target = merge->target;
 
-	if (append_state(merge, state, why) != 0)
-		return -1;
-	for (size_t i = 0; i < target->item_count; i++) {
-		const struct target_item *item = &target->items[i];
-
-		if (item->is_vm) {
-			if (append_run(merge, item->cframe, why) != 0)
-				return -1;
-		} else {
-			append(merge, item->function, item->pc, 0, true);
-			merge->last_native_start = item->start;
-		}
-	}
-	return 0;
+	index_runs(merge);
+	target->activity = SIZE_MAX;
+	for (size_t i = 0; i < target->item_count; i++)
+		if (append_item(merge, &target->items[i], why) != 0)
+			return -1;
+	return finish_chain(merge, ret_count, why);
 }
 
 static enum daemon_outcome judge(const struct daemon_target *target, enum daemon_outcome native)
@@ -221,6 +352,32 @@ static enum daemon_outcome judge(const struct daemon_target *target, enum daemon
 	return DAEMON_FULL;
 }
 
+static enum format_compiled compiled_of(const struct daemon_target *target)
+{
+	static const enum format_compiled places[LUASTATE_COMPILED_COUNT] = {
+		[LUASTATE_COMPILED_NONE] = FORMAT_COMPILED_NONE,
+		[LUASTATE_COMPILED_EXACT] = FORMAT_COMPILED_EXACT,
+		[LUASTATE_COMPILED_APPROXIMATE] = FORMAT_COMPILED_APPROXIMATE,
+		[LUASTATE_COMPILED_TRACE] = FORMAT_COMPILED_TRACE,
+	};
+
+	return target->cframe_count ? places[target->chain.compiled] : FORMAT_COMPILED_NONE;
+}
+
+/* Which trace runs, and where in it. Without C frames the chain is that of an older sample. */
+static int describe_trace(struct daemon_target *target, struct format_sample *sample,
+			  struct failure *why)
+{
+	struct luastate_function *function = target->chain.trace_function;
+
+	sample->compiled = compiled_of(target);
+	sample->trace = target->cframe_count ? target->chain.trace : 0;
+	sample->trace_function = FORMAT_NO_FUNCTION;
+	return sample->trace && function
+		       ? target_guest_id(target, function, &sample->trace_function, why)
+		       : 0;
+}
+
 int target_decode(struct daemon_target *target, struct attach_image *image,
 		  const struct luastate_memory *memory, struct format_sample *ret_sample,
 		  enum daemon_outcome *ret_outcome, struct failure *why)
@@ -229,26 +386,29 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	struct merge merge = { .target = target };
 	enum daemon_outcome native;
 	uint64_t begin_ns = now_ns();
+	size_t count = 0;
 	int state;
 
 	luastate_begin_sample(target->lua, memory->any);
 	native = walk_native(target, regs, memory, why);
 	target->native_ns = now_ns() - begin_ns;
-	if (native == DAEMON_FULL || target->cframe_count)
-		luastate_walk(target->lua, memory, regs, target->cframes, target->cframe_count,
+	if (native == DAEMON_FULL || target->cframe_count) {
+		luastate_walk(target->lua, memory, target->cframes, target->cframe_count,
 			      &target->chain);
-	else
+	} else {
 		target->chain.count = 0;
+		target->chain.activity.kind = LUASTATE_ACTIVITY_NONE;
+	}
 	*ret_outcome = judge(target, native);
-	state = luastate_sysprof_state(target->lua, target->chain.vmstate);
+	state = target->cframe_count ? target->chain.state : -1;
 	/* Outside the VM its state says nothing about this thread. */
-	ret_sample->state = target->cframe_count == 0 || state < 0 ? FORMAT_STATE_CFUNC
-								   : (enum format_state)state;
-	ret_sample->trace = target->chain.trace;
-	ret_sample->full = *ret_outcome == DAEMON_FULL;
-	if (merge_chain(&merge, ret_sample->state, why) != 0)
+	ret_sample->state = state < 0 ? FORMAT_STATE_CFUNC : (enum format_state)state;
+	if (describe_trace(target, ret_sample, why) != 0 || merge_chain(&merge, &count, why) != 0)
 		return -1;
+	if (merge.is_cut && *ret_outcome == DAEMON_FULL)
+		*ret_outcome = DAEMON_TRUNCATED;
+	ret_sample->full = *ret_outcome == DAEMON_FULL;
 	ret_sample->frames = target->frames;
-	ret_sample->frame_count = (uint32_t)merge.count;
+	ret_sample->frame_count = (uint32_t)count;
 	return 0;
 }

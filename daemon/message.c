@@ -6,12 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
-
-enum {
-	/* A writer that takes nothing for so long is stuck on its disk. */
-	FLUSH_TIMEOUT_MS = 10000,
-};
 
 /* ---- Sending ---------------------------------------------------------------------------- */
 
@@ -86,6 +82,8 @@ struct function_body {
 	uint32_t id, kind;
 	uint64_t address;
 	int64_t first_line;
+	uint64_t proto;
+	int64_t proto_line;
 	uint32_t name_len, source_len; /* with NUL; 0 for NULL */
 };
 
@@ -111,6 +109,8 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 		.kind = function->kind,
 		.address = function->address,
 		.first_line = function->first_line,
+		.proto = function->proto,
+		.proto_line = function->proto_line,
 		.name_len = string_len(function->name),
 		.source_len = string_len(function->source),
 	};
@@ -128,12 +128,12 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 struct sample_body {
 	uint64_t time_ns;
 	int32_t pid, tid;
-	uint32_t state, trace, weight, full, frame_count, reserved;
+	uint32_t state, trace, trace_function, compiled, weight, full, frame_count, reserved;
 };
 
 struct frame_body {
 	uint64_t address;
-	uint32_t function, line, approximate, reserved;
+	uint32_t function, line, trace, approximate;
 };
 
 int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
@@ -145,6 +145,8 @@ int message_put_sample(struct message_queue *queue, const struct format_sample *
 		.tid = sample->tid,
 		.state = sample->state,
 		.trace = sample->trace,
+		.trace_function = sample->trace_function,
+		.compiled = sample->compiled,
 		.weight = sample->weight,
 		.full = sample->full,
 		.frame_count = sample->frame_count,
@@ -161,6 +163,7 @@ int message_put_sample(struct message_queue *queue, const struct format_sample *
 			.address = sample->frames[i].address,
 			.function = sample->frames[i].function,
 			.line = sample->frames[i].line,
+			.trace = sample->frames[i].trace,
 			.approximate = sample->frames[i].approximate,
 		};
 
@@ -185,31 +188,49 @@ int message_put_status(struct message_queue *queue, const struct message_status 
 	return 0;
 }
 
-static int await_room(const struct message_queue *queue, struct failure *why)
+static uint64_t now_ms(void)
 {
-	struct pollfd poller = { .fd = queue->fd, .events = POLLOUT };
-	int got = poll(&poller, 1, FLUSH_TIMEOUT_MS);
+	struct timespec ts;
 
-	if (got == 0)
-		return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "send samples to the writer");
-	if (got < 0 && errno != EINTR)
-		return failure_set_errno(why, errno, 0, "send samples to the writer");
-	return 0;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
 }
 
-/* Send as much as goes. @return 0 when all is sent. */
-static int send_from(struct message_queue *queue, size_t *done, struct failure *why)
+/* Until the other end takes something. Signals do not prolong it. */
+static int await_room(struct message_queue *queue, uint64_t end_ms, struct failure *why)
 {
+	struct pollfd poller = { .fd = queue->fd, .events = POLLOUT };
+	uint64_t time_ms = now_ms();
+	int got = 0;
+
+	if (!queue->stuck && time_ms < end_ms)
+		got = poll(&poller, 1, (int)(end_ms - time_ms));
+	if (got < 0 && errno != EINTR)
+		return failure_set_errno(why, errno, 0, "send samples to the writer");
+	if (got != 0)
+		return 0;
+	queue->stuck = true;
+	return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "send samples to the writer");
+}
+
+/* Send as much as goes. @return 0 when all is sent, 1 when the rest would have to @wait, or -1. */
+static int send_from(struct message_queue *queue, size_t *done, bool wait, struct failure *why)
+{
+	uint64_t end_ms = now_ms() + MESSAGE_PATIENCE_MS;
+
 	while (*done < queue->len) {
 		ssize_t part = send(queue->fd, queue->bytes + *done, queue->len - *done,
 				    MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (part >= 0) {
 			*done += (size_t)part;
+			end_ms = now_ms() + MESSAGE_PATIENCE_MS;
 			continue;
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK) {
-			if (await_room(queue, why) != 0)
+			if (!wait)
+				return 1;
+			if (await_room(queue, end_ms, why) != 0)
 				return -1;
 		} else if (errno == EPIPE || errno == ECONNRESET) {
 			return failure_set(why, FAILURE_GONE, errno, 0, 0,
@@ -221,15 +242,27 @@ static int send_from(struct message_queue *queue, size_t *done, struct failure *
 	return 0;
 }
 
-int message_flush(struct message_queue *queue, struct failure *why)
+static int flush(struct message_queue *queue, bool wait, struct failure *why)
 {
 	size_t done = 0;
-	int ret = send_from(queue, &done, why);
+	int ret = send_from(queue, &done, wait, why);
 
 	/* What was not taken stays, and only that: a message is never sent twice. */
 	memmove(queue->bytes, queue->bytes + done, queue->len - done);
 	queue->len -= done;
 	return ret;
+}
+
+int message_flush(struct message_queue *queue, struct failure *why)
+{
+	return flush(queue, true, why);
+}
+
+int message_flush_now(struct message_queue *queue, struct failure *why)
+{
+	int ret = flush(queue, false, why);
+
+	return ret < 0 ? -1 : !ret;
 }
 
 /* ---- Receiving -------------------------------------------------------------------------- */
@@ -289,6 +322,8 @@ static int parse_function(const uint8_t *body, size_t len, struct message *ret_m
 	value->kind = (enum format_kind)fixed.kind;
 	value->address = fixed.address;
 	value->first_line = fixed.first_line;
+	value->proto = fixed.proto;
+	value->proto_line = fixed.proto_line;
 	return 0;
 }
 
@@ -317,7 +352,7 @@ static int parse_sample(struct message_receiver *receiver, const uint8_t *body, 
 	body += sizeof(fixed);
 	if ((len - sizeof(fixed)) / sizeof(struct frame_body) != fixed.frame_count ||
 	    (len - sizeof(fixed)) % sizeof(struct frame_body) != 0 ||
-	    fixed.state >= FORMAT_STATE_COUNT)
+	    fixed.state >= FORMAT_STATE_COUNT || fixed.compiled >= FORMAT_COMPILED_COUNT)
 		return malformed(why);
 	if (grow_frames(receiver, fixed.frame_count, why) != 0)
 		return -1;
@@ -328,6 +363,7 @@ static int parse_sample(struct message_receiver *receiver, const uint8_t *body, 
 		receiver->frames[i] = (struct format_frame){ .address = frame.address,
 							     .function = frame.function,
 							     .line = frame.line,
+							     .trace = frame.trace,
 							     .approximate = frame.approximate };
 	}
 	ret_message->sample = (struct format_sample){
@@ -336,6 +372,8 @@ static int parse_sample(struct message_receiver *receiver, const uint8_t *body, 
 		.tid = fixed.tid,
 		.state = (enum format_state)fixed.state,
 		.trace = fixed.trace,
+		.trace_function = fixed.trace_function,
+		.compiled = (enum format_compiled)fixed.compiled,
 		.weight = fixed.weight,
 		.full = fixed.full,
 		.frames = receiver->frames,

@@ -9,8 +9,8 @@
  * A message is a header and a body, in the machine's own byte order (both ends run on it):
  *
  *   recorder -> writer   HELLO     version; first message
- *                        FUNCTION  id, kind, address, first line, name, source
- *                        SAMPLE    time, pid, tid, state, trace, weight, frames
+ *                        FUNCTION  id, kind, address, lines, prototype, name, source
+ *                        SAMPLE    time, pid, tid, state, trace and place in it, weight, frames
  *                        END       last message: finish the file
  *   writer -> recorder   STATUS    errno (0 success), bytes in the file, samples; last message
  */
@@ -23,9 +23,11 @@ enum message_type {
 };
 
 enum {
-	MESSAGE_VERSION = 1,
+	MESSAGE_VERSION = 2,
 	/* A sample of the longest chain fits; a longer message is an error of the sender. */
 	MESSAGE_MAX_BYTES = 1 << 19,
+	/* A writer that takes nothing for so long is stuck on its disk or pipe. */
+	MESSAGE_PATIENCE_MS = 10000,
 	/* Longest string in a FUNCTION message. */
 	MESSAGE_STRING_MAX = 4096,
 };
@@ -47,6 +49,7 @@ struct message_queue {
 	int fd;
 	uint8_t *bytes;
 	size_t len, size;
+	bool stuck; /* the other end took nothing for a long time: it is not waited for again */
 };
 
 int message_queue_init(struct message_queue *queue, int fd, struct failure *why);
@@ -62,8 +65,11 @@ int message_put_status(struct message_queue *queue, const struct message_status 
 		       struct failure *why);
 
 /** Send what is queued. FAILURE_GONE (EPIPE) when the other end is closed; FAILURE_TIMEOUT when it
- *  takes nothing for a long time. */
+ *  takes nothing for MESSAGE_PATIENCE_MS, and ever after. */
 int message_flush(struct message_queue *queue, struct failure *why);
+
+/** The same without waiting. @return 1 when all is sent, 0 when the rest has to wait, or -1. */
+int message_flush_now(struct message_queue *queue, struct failure *why);
 
 /** Bytes of whole messages that wait in the queue. */
 size_t message_queued(const struct message_queue *queue);

@@ -3,6 +3,8 @@
 #include "daemon/native.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -10,6 +12,9 @@
 enum {
 	/* Return addresses kept; more than any program's hot code has. */
 	NATIVES_MAX = 65536,
+	/* Exits with a name of their own: a program that makes new traces all the time has no end
+	 * of them. */
+	TARGET_EXITS_MAX = 4096,
 };
 
 /** What is known of one native address, or of one function by its start. */
@@ -18,6 +23,13 @@ struct target_native {
 	uint64_t start;
 	uint32_t id;
 	const char *name, *module; /* functions: interned by the space, so pointers tell */
+	UT_hash_handle hh;
+};
+
+/** An exit of a trace that has a pseudo function. */
+struct target_exit {
+	uint64_t key; /* trace, exit */
+	uint32_t id;  /* + 1 */
 	UT_hash_handle hh;
 };
 
@@ -44,19 +56,20 @@ void target_native_forget(struct daemon_target *target)
 
 void target_native_free(struct daemon_target *target)
 {
+	struct target_exit *item, *next;
+
 	free_natives(target, true);
+	HASH_ITER(hh, target->exits, item, next)
+	{
+		HASH_DEL(target->exits, item);
+		free(item);
+	}
 }
 
 static int announce(struct daemon_target *target, const struct format_function *function,
 		    uint32_t *ret_id, struct failure *why)
 {
-	uint32_t id = target->next_id;
-
-	if (target->listener.function(target->listener.context, id, function, why) != 0)
-		return -1;
-	target->next_id++;
-	*ret_id = id;
-	return 0;
+	return target->listener.function(target->listener.context, function, ret_id, why);
 }
 
 /* A function is announced once, as long as its start keeps its name; when the maps change, most
@@ -157,6 +170,8 @@ int target_guest_id(struct daemon_target *target, struct luastate_function *func
 		.address = function->address,
 		.source = function->chunkname,
 		.first_line = function->firstline,
+		.proto = function->proto,
+		.proto_line = function->proto_firstline,
 	};
 	uint32_t id = 0;
 
@@ -173,25 +188,88 @@ int target_guest_id(struct daemon_target *target, struct luastate_function *func
 	return 0;
 }
 
-int target_pseudo_id(struct daemon_target *target, enum format_state state, uint32_t *ret_id,
-		     struct failure *why)
+/* Announced on first use; @known holds the id plus one. */
+static int pseudo_id(struct daemon_target *target, const char *name, uint32_t *known,
+		     uint32_t *ret_id, struct failure *why)
 {
-	static const char *const names[FORMAT_STATE_COUNT] = {
-		[FORMAT_STATE_GC] = "[gc]",
-		[FORMAT_STATE_EXIT] = "[jit exit]",
-		[FORMAT_STATE_RECORD] = "[jit record]",
-		[FORMAT_STATE_OPT] = "[jit opt]",
-		[FORMAT_STATE_ASM] = "[jit asm]",
-	};
-	const struct format_function function = { .kind = FORMAT_KIND_PSEUDO,
-						  .name = names[state] };
+	const struct format_function function = { .kind = FORMAT_KIND_PSEUDO, .name = name };
 	uint32_t id = 0;
 
-	if (!target->pseudo_ids[state]) {
+	if (!*known) {
 		if (announce(target, &function, &id, why) != 0)
 			return -1;
-		target->pseudo_ids[state] = id + 1;
+		*known = id + 1;
 	}
-	*ret_id = target->pseudo_ids[state] - 1;
+	*ret_id = *known - 1;
 	return 0;
+}
+
+/* The known exit, or a new one while there is room. NULL: none. */
+static struct target_exit *get_exit(struct daemon_target *target,
+				    const struct luastate_activity *activity)
+{
+	uint64_t key = (uint64_t)activity->trace << 32 | activity->exit;
+	struct target_exit *item;
+
+	HASH_FIND(hh, target->exits, &key, sizeof(key), item);
+	if (item || HASH_COUNT(target->exits) >= TARGET_EXITS_MAX)
+		return item;
+	item = calloc(1, sizeof(*item));
+	if (!item)
+		return NULL;
+	item->key = key;
+	HASH_ADD(hh, target->exits, key, sizeof(item->key), item);
+	return item;
+}
+
+static int exit_id(struct daemon_target *target, const struct luastate_activity *activity,
+		   uint32_t *ret_id, struct failure *why)
+{
+	struct target_exit *item = activity->trace ? get_exit(target, activity) : NULL;
+	char name[64];
+
+	if (!item)
+		return pseudo_id(target, "[jit exit]",
+				 &target->activity_ids[LUASTATE_ACTIVITY_EXIT], ret_id, why);
+	snprintf(name, sizeof(name), "[jit exit %" PRIu32 "/%" PRIu32 "]", activity->trace,
+		 activity->exit);
+	return pseudo_id(target, name, &item->id, ret_id, why);
+}
+
+int target_activity_id(struct daemon_target *target, const struct luastate_activity *activity,
+		       uint32_t *ret_id, struct failure *why)
+{
+	static const char *const phases[LUASTATE_GC_PHASES] = {
+		[LUASTATE_GC_PAUSE] = "[gc]",
+		[LUASTATE_GC_PROPAGATE] = "[gc propagate]",
+		[LUASTATE_GC_ATOMIC] = "[gc atomic]",
+		[LUASTATE_GC_SWEEP_STRING] = "[gc sweep string]",
+		[LUASTATE_GC_SWEEP] = "[gc sweep]",
+		[LUASTATE_GC_FINALIZE] = "[gc finalize]",
+	};
+	static const char *const names[LUASTATE_ACTIVITIES] = {
+		[LUASTATE_ACTIVITY_RECORD] = "[jit record]",
+		[LUASTATE_ACTIVITY_OPT] = "[jit opt]",
+		[LUASTATE_ACTIVITY_ASM] = "[jit asm]",
+	};
+
+	if (activity->kind == LUASTATE_ACTIVITY_EXIT)
+		return exit_id(target, activity, ret_id, why);
+	if (activity->kind == LUASTATE_ACTIVITY_GC)
+		return pseudo_id(target, phases[activity->phase], &target->gc_ids[activity->phase],
+				 ret_id, why);
+	return pseudo_id(target, names[activity->kind], &target->activity_ids[activity->kind],
+			 ret_id, why);
+}
+
+int target_mark_id(struct daemon_target *target, enum target_mark mark, uint32_t *ret_id,
+		   struct failure *why)
+{
+	static const char *const names[TARGET_MARK_COUNT] = {
+		[TARGET_MARK_GAP] = "[no unwind information]",
+		[TARGET_MARK_CUT] = "[frames left out]",
+		[TARGET_MARK_LOST] = "[Lua frames missing]",
+	};
+
+	return pseudo_id(target, names[mark], &target->mark_ids[mark], ret_id, why);
 }

@@ -13,9 +13,13 @@ int target_native_id(struct daemon_target *target, uint64_t address, uint32_t *r
 int target_guest_id(struct daemon_target *target, struct luastate_function *function,
 		    uint32_t *ret_id, struct failure *why);
 
-/** Id of the pseudo function for a state, such as "[gc]". */
-int target_pseudo_id(struct daemon_target *target, enum format_state state, uint32_t *ret_id,
-		     struct failure *why);
+/** Id of the pseudo function for an activity of the VM, such as "[gc sweep]"; not for none. */
+int target_activity_id(struct daemon_target *target, const struct luastate_activity *activity,
+		       uint32_t *ret_id, struct failure *why);
+
+/** Id of the pseudo function for a mark, such as "[frames left out]". */
+int target_mark_id(struct daemon_target *target, enum target_mark mark, uint32_t *ret_id,
+		   struct failure *why);
 
 /** The maps changed: addresses are looked up anew. Functions keep their ids. */
 void target_native_forget(struct daemon_target *target);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder: opens target and output, runs the loop, tells how it ended. */
-#include "daemon/record.h"
+/* The recorder: opens processes and output, runs the loop, tells how it ended. */
+#include "daemon/processes.h"
 
+#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,80 +11,34 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
 	FLUSH_INTERVAL_NS = 250 * 1000 * 1000,
-	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,
-	EXEC_TRIES = 4,
-	BUSY_TRIES = 20,
-	BUSY_NAP_NS = 1000 * 1000,
+	/* A thread that was asked to stand and waits for a processor: looked at so often at least.
+	 */
+	PENDING_LOOK_NS = 10 * 1000 * 1000,
 	/* A queue of so many bytes is sent at once. */
 	FLUSH_BYTES = 32 * 1024,
+	/* For debug files of all processes: a dozen of some MiB each, over a slow line. */
+	FETCH_MAX_MS = 30000,
 };
 
-static int on_function(void *context, uint32_t id, const struct format_function *function,
-		       struct failure *why)
-{
-	struct recorder *recorder = context;
-
-	return message_put_function(&recorder->writer.queue, id, function, why);
-}
-
 /* ---- The loop --------------------------------------------------------------------------- */
-
-static enum daemon_end end_of_target(struct recorder *recorder, enum attach_fate fate)
-{
-	bool early = recorder->stats->samples == 0;
-
-	snprintf(recorder->text, recorder->text_len, "process %d %s %s",
-		 (int)recorder->options->pid,
-		 fate == ATTACH_FATE_EXEC ? "runs another program now" : "ended",
-		 early ? "before the first sample" : "while it was recorded");
-	return early ? DAEMON_END_EARLY : DAEMON_END_TARGET;
-}
-
-static int take_new_program(struct recorder *recorder, struct failure *why)
-{
-	attach_process_note_exec(recorder->process);
-	luastate_reset(recorder->target->lua);
-	recorder->target->generation = UINT64_MAX;
-	return target_refresh(recorder->target, why);
-}
-
-/* The target has another program: with a command that was just started this is its beginning, else
- * its end. */
-static int follow_exec(struct recorder *recorder, enum attach_fate fate, struct failure *why)
-{
-	if (fate == ATTACH_FATE_ENDED || !recorder->options->await_vm)
-		return -1;
-	return take_new_program(recorder, why);
-}
-
-/* Look at process, threads and maps anew. @return false where the recording ends. */
-static bool refresh(struct recorder *recorder)
-{
-	enum attach_fate fate = attach_process_fate(recorder->process);
-	struct failure why;
-
-	if (fate == ATTACH_FATE_SAME && target_refresh(recorder->target, &why) == 0)
-		return true;
-	if (fate == ATTACH_FATE_SAME && why.kind != FAILURE_GONE)
-		return true; /* out of memory or descriptors: go on with what is known */
-	if (fate == ATTACH_FATE_SAME)
-		fate = ATTACH_FATE_ENDED;
-	if (follow_exec(recorder, fate, &why) == 0)
-		return true;
-	recorder->end = end_of_target(recorder, fate);
-	return false;
-}
 
 static bool send_queued(struct recorder *recorder)
 {
 	struct failure why;
+	int sent = message_flush_now(&recorder->writer.queue, &why);
 
-	if (message_flush(&recorder->writer.queue, &why) == 0)
+	if (sent == 0) {
+		/* This may take a while, and a thread that stands meanwhile would stand for us. */
+		recorder_settle_all(recorder);
+		sent = message_flush(&recorder->writer.queue, &why) == 0 ? 1 : -1;
+	}
+	if (sent > 0)
 		return true;
 	failure_describe(&why, recorder->text, recorder->text_len);
 	recorder->end = DAEMON_END_OUTPUT;
@@ -93,11 +48,8 @@ static bool send_queued(struct recorder *recorder)
 /* What happens between ticks, when it is due. */
 static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 {
-	if (now_ns >= recorder->refresh_ns) {
-		recorder->refresh_ns = now_ns + REFRESH_INTERVAL_NS;
-		if (!refresh(recorder))
-			return false;
-	}
+	if (!recorder_refresh(recorder, now_ns))
+		return false;
 	if (now_ns < recorder->flush_ns && message_queued(&recorder->writer.queue) < FLUSH_BYTES)
 		return true;
 	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
@@ -107,6 +59,32 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 	return send_queued(recorder);
 }
 
+/* Until the tick, or until something else wants to be looked at. @return how late the tick is, or
+ * -1 if it is still to come. */
+static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_clock *clock,
+			     uint64_t end_ns)
+{
+	uint64_t now_ns = daemon_now_ns(), until_ns = now_ns + PENDING_LOOK_NS;
+	struct timespec rest = { 0 };
+	sigset_t child;
+
+	if (!recorder->pending)
+		return daemon_clock_wait(clock, end_ns);
+	if (until_ns > clock->deadline_ns)
+		until_ns = clock->deadline_ns;
+	if (until_ns > end_ns)
+		until_ns = end_ns;
+	if (until_ns > now_ns) {
+		sigemptyset(&child);
+		sigaddset(&child, SIGCHLD);
+		rest.tv_nsec = (long)(until_ns - now_ns);
+		sigtimedwait(&child, NULL, &rest);
+		recorder_take_pending(recorder);
+	}
+	now_ns = daemon_now_ns();
+	return now_ns < clock->deadline_ns ? -1 : (int64_t)(now_ns - clock->deadline_ns);
+}
+
 static void run(struct recorder *recorder)
 {
 	struct daemon_clock clock;
@@ -114,11 +92,13 @@ static void run(struct recorder *recorder)
 	double duration_s = recorder->options->duration_s;
 	uint64_t end_ns = duration_s > 0 ? now_ns + (uint64_t)(duration_s * 1e9) : UINT64_MAX;
 
-	recorder->begin_ns = recorder->refresh_ns = now_ns;
+	recorder->begin_ns = now_ns;
+	recorder->end_ns = end_ns;
 	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
 	daemon_clock_init(&clock, recorder->options->rate_hz, now_ns, now_ns);
-	while (!*recorder->options->stop && now_ns < end_ns) {
-		int64_t late_ns = daemon_clock_wait(&clock, end_ns);
+	while (!*recorder->options->stop && now_ns < end_ns &&
+	       recorder->end == DAEMON_END_STOPPED) {
+		int64_t late_ns = wait_for_tick(recorder, &clock, end_ns);
 
 		now_ns = daemon_now_ns();
 		if (late_ns < 0)
@@ -131,6 +111,7 @@ static void run(struct recorder *recorder)
 		recorder->stats->missed_ticks += daemon_clock_advance(&clock, now_ns);
 	}
 	recorder->stats->elapsed_ns = daemon_now_ns() - recorder->begin_ns;
+	recorder_settle_all(recorder);
 }
 
 /* ---- Beginning -------------------------------------------------------------------------- */
@@ -172,80 +153,6 @@ static int open_output(struct recorder *recorder)
 	return -1;
 }
 
-/* Another recorder holds a thread for some tens of microseconds; a debugger stays. */
-static int open_process(pid_t pid, struct attach_process **ret_process, struct failure *why)
-{
-	const struct timespec nap = { .tv_nsec = BUSY_NAP_NS };
-
-	for (int tries = 0; attach_process_open(pid, ret_process, why) != 0; tries++) {
-		if (why->kind != FAILURE_BUSY || tries == BUSY_TRIES)
-			return -1;
-		nanosleep(&nap, NULL);
-	}
-	return 0;
-}
-
-static int open_target(struct recorder *recorder)
-{
-	const struct target_listener listener = { .function = on_function, .context = recorder };
-	pid_t pid = recorder->options->pid;
-	struct failure why;
-
-	if (open_process(pid, &recorder->process, &why) != 0 ||
-	    target_create(recorder->process, &listener, &recorder->target, &why) != 0 ||
-	    target_refresh(recorder->target, &why) != 0) {
-		attach_explain(pid, &why, recorder->text, recorder->text_len);
-		recorder->end = why.kind == FAILURE_DENIED || why.kind == FAILURE_BUSY
-					? DAEMON_END_DENIED
-				: why.kind == FAILURE_GONE	? DAEMON_END_EARLY
-				: why.kind == FAILURE_NOT_FOUND ? DAEMON_END_NO_VM
-								: DAEMON_END_SYSTEM;
-		return -1;
-	}
-	return 0;
-}
-
-/* A process that was started a moment ago may exec while we look. */
-static enum attach_fate look_for_vm(struct recorder *recorder)
-{
-	enum attach_fate fate = ATTACH_FATE_SAME;
-	struct failure why;
-
-	for (int tries = 0; tries < EXEC_TRIES; tries++) {
-		if (recorder_find_vm(recorder, &why) == 0)
-			return ATTACH_FATE_SAME;
-		fate = attach_process_fate(recorder->process);
-		if (fate != ATTACH_FATE_EXEC || recorder->end != DAEMON_END_STOPPED ||
-		    take_new_program(recorder, &why) != 0)
-			break;
-	}
-	return fate;
-}
-
-static int find_vm(struct recorder *recorder)
-{
-	enum attach_fate fate;
-
-	if (recorder->options->await_vm)
-		return 0;
-	fate = look_for_vm(recorder);
-	if (luastate_vm_count(recorder->target->lua) > 0)
-		return 0;
-	if (recorder->end != DAEMON_END_STOPPED)
-		return -1; /* told already */
-	if (fate != ATTACH_FATE_SAME) {
-		recorder->end = end_of_target(recorder, fate);
-		return -1;
-	}
-	snprintf(recorder->text, recorder->text_len,
-		 "%s in process %d: give the pid of a process that runs Lua code",
-		 luastate_has_interpreter(recorder->target->lua) ? "LuaJIT's code but no Lua state"
-								 : "no LuaJIT",
-		 (int)recorder->options->pid);
-	recorder->end = DAEMON_END_NO_VM;
-	return -1;
-}
-
 static int start_writer(struct recorder *recorder)
 {
 	struct stat status;
@@ -271,6 +178,32 @@ static int start_writer(struct recorder *recorder)
 	return 0;
 }
 
+/*
+ * Root, or a program with file capabilities, keeps what a look into other processes needs: tracing
+ * them, reading their files, and the links in map_files (Linux 5.9). The rest goes before the first
+ * byte of a process is decoded in the loop.
+ */
+static void give_up_privileges(const struct recorder *recorder)
+{
+	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	bool keep[sizeof(needed) / sizeof(needed[0])];
+	bool images = recorder->options->save_images;
+	const capng_type_t kind = (capng_type_t)(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
+
+	if (capng_get_caps_process() != 0)
+		return;
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		keep[i] = capng_have_capability(CAPNG_EFFECTIVE, (unsigned)needed[i]);
+	images = images && capng_have_capability(CAPNG_EFFECTIVE, CAP_DAC_OVERRIDE);
+	capng_clear(CAPNG_SELECT_BOTH);
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		if (keep[i])
+			capng_update(CAPNG_ADD, kind, (unsigned)needed[i]);
+	if (images) /* their folder may be anybody's */
+		capng_update(CAPNG_ADD, kind, CAP_DAC_OVERRIDE);
+	capng_apply(CAPNG_SELECT_CAPS);
+}
+
 /* Tell a waiting command that it may go on. */
 static void say_go(struct recorder *recorder)
 {
@@ -283,60 +216,137 @@ static void say_go(struct recorder *recorder)
 
 /* ---- End -------------------------------------------------------------------------------- */
 
-static void finish_output(struct recorder *recorder)
+/* What is left of an output that failed. */
+static const char *describe_rest(const struct recorder *recorder, uint64_t bytes)
 {
 	const char *path = recorder->options->output;
+	struct stat status;
+
+	if (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, &status) : stat(path, &status))
+		return "nothing of it is left";
+	if (!S_ISREG(status.st_mode))
+		return "the profile is not whole";
+	return bytes || status.st_size ? "what was written is readable" : "nothing was written";
+}
+
+static void tell_output(struct recorder *recorder, const struct message_status *status)
+{
+	const char *path = recorder->options->output,
+		   *rest = describe_rest(recorder, status->bytes);
+	int end = recorder->writer.wait_status;
+	char how[48] = "";
+
+	recorder->end = DAEMON_END_OUTPUT;
+	switch (recorder->writer.fate) {
+	case WRITER_REPORTED:
+		snprintf(recorder->text, recorder->text_len, "cannot write %s: %s: %s", path,
+			 strerror(status->errnum), rest);
+		break;
+	case WRITER_STUCK:
+		snprintf(recorder->text, recorder->text_len,
+			 "cannot write %s: it has taken nothing for %d s: %s", path,
+			 MESSAGE_PATIENCE_MS / 1000, rest);
+		break;
+	case WRITER_DIED:
+		if (WIFSIGNALED(end))
+			snprintf(how, sizeof(how), " by signal %d", WTERMSIG(end));
+		snprintf(recorder->text, recorder->text_len, "the writer of %s died%s: %s", path,
+			 how, rest);
+		break;
+	}
+}
+
+static void finish_output(struct recorder *recorder)
+{
 	struct message_status status;
 
 	if (!recorder->writing)
 		return;
 	writer_finish(&recorder->writer, &status);
 	recorder->stats->output_bytes = status.bytes;
-	if (status.errnum) {
-		recorder->end = DAEMON_END_OUTPUT;
-		snprintf(recorder->text, recorder->text_len,
-			 status.errnum == EPIPE && !status.bytes
-				 ? "the writer of %s died%s: what it had written is readable"
-				 : "cannot write %s: %s: what was written is readable",
-			 path,
-			 status.errnum == EPIPE && !status.bytes ? "" : strerror(status.errnum));
-	}
+	if (status.errnum)
+		tell_output(recorder, &status);
 }
 
 static void remove_unused_output(struct recorder *recorder)
 {
 	bool unused = recorder->stats->samples == 0 && recorder->end != DAEMON_END_STOPPED &&
 		      recorder->end != DAEMON_END_TARGET;
+	struct stat status;
 
 	if (recorder->output_fd >= 0)
 		close(recorder->output_fd);
-	if (recorder->created && unused)
+	if (!recorder->created)
+		return;
+	/* An empty file is no profile, not even an empty one. */
+	if (unused || (recorder->end == DAEMON_END_OUTPUT &&
+		       stat(recorder->options->output, &status) == 0 && status.st_size == 0))
 		unlink(recorder->options->output);
 }
 
 static void judge_end(struct recorder *recorder)
 {
-	/* A command that ended without a Lua state. */
-	if ((recorder->end == DAEMON_END_EARLY || recorder->end == DAEMON_END_STOPPED) &&
-	    recorder->options->await_vm && recorder->stats->samples == 0 &&
-	    !luastate_has_interpreter(recorder->target->lua)) {
-		snprintf(recorder->text, recorder->text_len, "no LuaJIT was seen in the command");
-		recorder->end = DAEMON_END_NO_VM;
-	}
+	const struct daemon_stats *stats = recorder->stats;
+
+	/* A command, or the children of a process, that ended without a Lua state. */
+	if ((recorder->end != DAEMON_END_EARLY && recorder->end != DAEMON_END_STOPPED) ||
+	    stats->samples > 0 || !(recorder->options->await_vm || recorder->options->children))
+		return;
+	for (size_t i = 0; i < stats->process_count; i++)
+		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT)
+			return;
+	snprintf(recorder->text, recorder->text_len, "no LuaJIT was seen in %s",
+		 recorder->options->await_vm ? "the command" : "these processes");
+	recorder->end = DAEMON_END_NO_VM;
+}
+
+/* For all processes together: workers of one program have the same files. What does not come in
+ * time is done without. */
+static void fetch_debug(struct recorder *recorder)
+{
+	struct symbols_space *spaces[RECORDER_TARGETS_MAX];
+	size_t count = 0, files;
+	struct failure why = { 0 };
+	char text[128];
+
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (recorder->targets[i]->target)
+			spaces[count++] = recorder->targets[i]->target->space;
+	if (symbols_fetch_debug(spaces, count, FETCH_MAX_MS, recorder->options->stop, &files,
+				&why) == 0)
+		return;
+	snprintf(text, sizeof(text), "--debuginfod: cannot %s: going on with what there is",
+		 why.step);
+	recorder_notice(recorder, text);
 }
 
 static void record(struct recorder *recorder)
 {
-	if (open_output(recorder) != 0 || open_target(recorder) != 0)
+	if (open_output(recorder) != 0 || recorder_open_processes(recorder) != 0)
 		return;
 	/* The writer first: it is forked before anything large is in memory. The VM then, as an
 	 * error there must leave an existing file as it was. */
-	if (find_vm(recorder) != 0 || start_writer(recorder) != 0)
+	if (recorder_find_vms(recorder) != 0 || start_writer(recorder) != 0)
 		return;
+	if (recorder->options->debuginfod)
+		fetch_debug(recorder);
 	say_go(recorder);
+	give_up_privileges(recorder);
 	run(recorder);
 	judge_end(recorder);
 	finish_output(recorder);
+}
+
+/* SIGCHLD tells when a thread stands. Blocked, it waits until we ask. */
+static void block_child_signal(sigset_t *ret_old)
+{
+	sigset_t child;
+
+	/* Whoever started us may ignore it, and then it would not come. */
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &child, ret_old);
 }
 
 enum daemon_end daemon_record(const struct daemon_options *options, struct daemon_stats *ret_stats,
@@ -344,6 +354,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
 	enum daemon_end end = DAEMON_END_SYSTEM;
+	sigset_t old;
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
 	snprintf(ret_text, len, "out of memory");
@@ -356,20 +367,20 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	recorder->text_len = len;
 	recorder->output_fd = -1;
 	recorder->image = attach_image_create();
+	recorder->after = attach_image_create();
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	/* Whoever started us may ignore it; it is what tells that a thread stands. */
-	signal(SIGCHLD, SIG_DFL);
-	if (recorder->image)
+	block_child_signal(&old);
+	if (recorder->image && recorder->after)
 		record(recorder);
-	recorder_settle(recorder);
+	recorder_close_processes(recorder);
 	remove_unused_output(recorder);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ret_stats->cpu_ns = recorder_cpu_ns();
-	if (recorder->target)
-		target_destroy(recorder->target);
-	else
-		attach_process_close(recorder->process);
+	finder_destroy(recorder->finder);
+	traces_destroy(recorder->traces);
 	attach_image_destroy(recorder->image);
-	end = recorder->image ? recorder->end : DAEMON_END_SYSTEM;
+	attach_image_destroy(recorder->after);
+	end = recorder->image && recorder->after ? recorder->end : DAEMON_END_SYSTEM;
 	free(recorder);
 	return end;
 }

@@ -4,8 +4,36 @@
 #define DAEMON_RECORD_H
 
 #include "daemon/clock.h"
+#include "daemon/finder.h"
 #include "daemon/target.h"
+#include "daemon/traces.h"
 #include "daemon/writer.h"
+
+enum {
+	/* More processes than anyone reads a profile of; bounds descriptors and memory. */
+	RECORDER_TARGETS_MAX = 2048,
+};
+
+/** One process of a recording. */
+struct recorder_target {
+	pid_t pid;
+	struct attach_process *process; /* NULL where we may not look into it */
+	struct daemon_target *target;	/* NULL while no LuaJIT is known in it */
+	size_t listed;			/* index in the stats' list, or SIZE_MAX */
+	bool awaits_vm;			/* a command that was just started */
+	bool had_exec;			/* runs another program than at first */
+	bool has_root;
+	uint32_t root; /* function of its root frame */
+
+	uint64_t refresh_ns;	   /* when to look at maps and threads again */
+	uint64_t threads_ns;	   /* not before: at the list of threads */
+	bool thread_ended;	   /* another may have taken its place in their number */
+	uint64_t search_ns;	   /* not before: for a VM in memory */
+	uint64_t more_ns;	   /* not before: for more VMs in memory */
+	uint64_t more_interval_ns; /* grows while there are none; 0: none was missed yet */
+	uint64_t look_ns;	   /* not before: for LuaJIT in a process without */
+	uint64_t look_interval_ns;
+};
 
 struct recorder {
 	const struct daemon_options *options;
@@ -14,28 +42,77 @@ struct recorder {
 	char *text; /* the caller's message buffer */
 	size_t text_len;
 
-	struct attach_process *process; /* owned by target once that exists */
-	struct daemon_target *target;
-	struct attach_image *image;
+	struct recorder_target **targets; /* living ones; those without LuaJIT too */
+	size_t target_count;
+	size_t pending; /* threads under an interrupt that they have not answered */
+	uint32_t next_function;
+	struct finder *finder;
+	struct traces *traces;		    /* index of the stats' list */
+	bool told_full;			    /* that there are more processes than can be followed */
+	struct attach_image *image, *after; /* what a stop read, and what was read right after it */
 	int output_fd;
 	bool created; /* the output file did not exist before */
 	bool writing; /* the writer runs */
 	struct writer writer;
 
-	uint64_t begin_ns, flush_ns, refresh_ns, search_ns, image_number;
+	uint64_t begin_ns, end_ns; /* of the loop; 0 before it */
+	uint64_t flush_ns, lost_ns, image_number;
 };
+
+/* ---- Processes -------------------------------------------------------------------------- */
+
+/** Open the processes that were asked for. @return 0, or -1 with the end and its text set. */
+int recorder_open_processes(struct recorder *recorder);
+
+/** Find a VM in one of them. @return 0, or -1 with the end and its text set. */
+int recorder_find_vms(struct recorder *recorder);
+
+/** Look at those processes anew for which it is time, and for new ones. @return false where the
+ *  recording ends. */
+bool recorder_refresh(struct recorder *recorder, uint64_t now_ns);
+
+/** Let go of all of them. */
+void recorder_close_processes(struct recorder *recorder);
+
+/** Give up on one process. */
+void recorder_deny(struct recorder *recorder, struct recorder_target *of,
+		   const struct failure *why);
+
+/** Its entry in the list of processes; NULL where that was full. */
+struct daemon_process *recorder_listed(struct recorder *recorder, const struct recorder_target *of);
+
+/** Have maps and threads read anew before long. */
+void recorder_refresh_soon(struct recorder_target *of, uint64_t now_ns);
+
+/** Search the process's memory for a VM, if none is known and the last search was not just now. */
+void recorder_search_vm(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns);
+
+/** Search it for more VMs than are known, where code was met that may be one's: at first one second
+ *  after that, then once a second, ever more rarely where there are none. */
+void recorder_search_more(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns);
+
+/** Announce a function and number it; a target's listener. @param context The recorder. */
+int recorder_announce(void *context, const struct format_function *function, uint32_t *ret_id,
+		      struct failure *why);
+
+/* ---- Samples ---------------------------------------------------------------------------- */
 
 /** Sample each thread of interest once. @return false where the recording ends. */
 bool recorder_tick(struct recorder *recorder);
 
-/** Find a VM, stopping running threads for a look at their stacks where that is needed. */
-int recorder_find_vm(struct recorder *recorder, struct failure *why);
+/** Sample the threads that stand by now though they did not when they were asked to. @return false
+ *  where the recording ends. */
+bool recorder_take_pending(struct recorder *recorder);
 
-/** Have maps and threads read anew before long. */
-void recorder_refresh_soon(struct recorder *recorder, uint64_t now_ns);
+/** Find a VM in a process, stopping running threads for a look at their stacks where that is
+ *  needed. */
+int recorder_find_vm(struct recorder *recorder, struct recorder_target *of, struct failure *why);
 
-/** Wait until no thread is under an interrupt of ours. */
-void recorder_settle(struct recorder *recorder);
+/** Wait until no thread of the process is under an interrupt of ours. @return whether none is. */
+bool recorder_settle(struct recorder_target *of);
+
+/** The same for all processes: before anything that may take longer than a sample. */
+void recorder_settle_all(struct recorder *recorder);
 
 /** Processor time of this process so far. */
 uint64_t recorder_cpu_ns(void);

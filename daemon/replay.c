@@ -14,14 +14,12 @@ struct daemon_replay {
 	struct daemon_image_origin origin;
 };
 
-static int on_function(void *context, uint32_t id, const struct format_function *function,
+static int on_function(void *context, const struct format_function *function, uint32_t *ret_id,
 		       struct failure *why)
 {
 	struct daemon_replay *replay = context;
-	uint32_t given;
 
-	(void)id; /* both count from 0 */
-	return format_functions_add(replay->functions, function, &given, why);
+	return format_functions_add(replay->functions, function, ret_id, why);
 }
 
 int daemon_replay_create(struct daemon_replay **ret_replay, struct failure *why)

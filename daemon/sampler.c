@@ -2,7 +2,6 @@
 /* One tick: each thread of interest is looked at, and stopped if it runs. */
 #include "daemon/record.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,23 +10,37 @@
 #include <unistd.h>
 
 enum {
-	/* A thread that has never run Lua is looked at again after so long. */
-	NON_LUA_INTERVAL_NS = 1000 * 1000 * 1000,
-	/* Between searches in memory: at least so long, and so many times what the last one took.
-	 */
-	SEARCH_INTERVAL_NS = 10 * 1000 * 1000,
-	SEARCH_REST = 20,
-	/* Reading the maps holds a lock of the target's: not at every tick. */
-	REFRESH_SOON_NS = 5 * 1000 * 1000,
-	SETTLE_TRIES = 100,
-	SETTLE_NAP_NS = 10 * 1000 * 1000,
+	/* Between looks at a thread that has never run Lua; doubled by so many in vain. An event
+	 * loop that calls Lua is often outside of it. */
+	NON_LUA_INTERVAL_MIN_NS = 1000 * 1000,
+	NON_LUA_INTERVAL_MAX_NS = 1000 * 1000 * 1000,
+	NON_LUA_LOOKS = 8,
+	/* Between looks for a VM on one thread's stack; doubled by each that shows no other than
+	 * the one before. */
+	STACK_INTERVAL_MIN_NS = 10 * 1000 * 1000,
+	STACK_INTERVAL_MAX_NS = 1000 * 1000 * 1000,
+	/* Listing the threads may take so much of our time: one part in so many. */
+	LIST_REST = 20,
+	/* Threads that may wait for a processor under our interrupt at one time. Each of them
+	 * stands from when it gets one until we come to it, so there shall not be many. */
+	PENDING_MAX = 8,
+	/* No longer than this at a stop, which passes for one that was just asked for. */
+	PATIENCE_NS = 1,
+	/* Where too many are pending already: for a part of the period, but no longer than this. */
+	PATIENCE_MAX_NS = 10 * 1000 * 1000,
+	SETTLE_NS = 1000 * 1000 * 1000,
+	SETTLE_NAP_NS = 1000 * 1000,
 };
 
 /** What the sampler keeps with a thread; freed with it. */
 struct sampled_thread {
 	struct luastate_prediction prediction;
 	bool runs_lua;
-	uint64_t skip_until_ns;
+	uint64_t skip_until_ns; /* not before: while it has never run Lua */
+	unsigned looks;		/* in vain */
+	uint64_t stack_ns;	/* not before: for a VM on its stack */
+	uint64_t stack_interval_ns;
+	uint64_t stack_G; /* of the VM that was last found there */
 };
 
 uint64_t recorder_cpu_ns(void)
@@ -38,54 +51,85 @@ uint64_t recorder_cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void count(struct recorder *recorder, enum daemon_outcome outcome)
+static void count(struct recorder *recorder, const struct recorder_target *of,
+		  enum daemon_outcome outcome)
 {
-	recorder->stats->outcomes[outcome]++;
-}
+	struct daemon_process *listed = recorder_listed(recorder, of);
 
-void recorder_refresh_soon(struct recorder *recorder, uint64_t now_ns)
-{
-	if (recorder->refresh_ns > now_ns + REFRESH_SOON_NS)
-		recorder->refresh_ns = now_ns + REFRESH_SOON_NS;
+	recorder->stats->outcomes[outcome]++;
+	if (listed)
+		listed->outcomes[outcome]++;
 }
 
 /* ---- Modes ------------------------------------------------------------------------------ */
 
-/* Leaf mode keeps the leaf of each stack; default mode keeps the state alone. */
-static void reduce(const struct recorder *recorder, struct format_sample *sample)
+/* Leaf mode keeps the leaf of each stack, and what the VM does between them; default mode keeps the
+ * state alone. */
+static void reduce(const struct recorder *recorder, struct daemon_target *target,
+		   struct format_sample *sample)
 {
-	struct format_frame *frames = recorder->target->frames;
-	const bool *native = recorder->target->is_native;
+	struct format_frame *frames = target->frames;
+	const bool *native = target->is_native;
 	uint32_t kept = 0;
 
 	if (recorder->options->mode == DAEMON_MODE_CALLGRAPH)
 		return;
 	if (recorder->options->mode == DAEMON_MODE_LEAF && sample->frame_count > 0) {
+		bool done = !native[0];
+
 		kept = 1;
-		for (uint32_t i = 1; native[0] && i < sample->frame_count && kept == 1; i++)
-			if (!native[i])
+		for (uint32_t i = 1; i < sample->frame_count && !done; i++) {
+			done = !native[i];
+			if (done || i == target->activity)
 				frames[kept++] = frames[i];
+		}
 	}
 	sample->frame_count = kept;
+}
+
+/* The frame of the process, outermost in each chain. */
+static int add_root(struct recorder *recorder, struct recorder_target *of,
+		    struct format_sample *sample, struct failure *why)
+{
+	const struct daemon_process *listed = recorder_listed(recorder, of);
+	struct format_function function = { .kind = FORMAT_KIND_PROCESS,
+					    .address = (uint64_t)of->pid };
+	uint32_t last = sample->frame_count;
+	char name[96];
+
+	if (!recorder->options->process_root || recorder->options->mode == DAEMON_MODE_DEFAULT)
+		return 0;
+	if (!of->has_root) {
+		snprintf(name, sizeof(name), "%s [%d]", listed ? listed->name : "process",
+			 (int)of->pid);
+		function.name = name;
+		if (recorder_announce(recorder, &function, &of->root, why) != 0)
+			return -1;
+		of->has_root = true;
+	}
+	of->target->frames[last] =
+		(struct format_frame){ .function = of->root, .address = (uint64_t)of->pid };
+	sample->frame_count = last + 1;
+	return 0;
 }
 
 /* ---- Images ----------------------------------------------------------------------------- */
 
 /* Save what the stop and the decoding read, with what a replay needs besides. */
-static void save_image(struct recorder *recorder)
+static void save_image(struct recorder *recorder, const struct recorder_target *of)
 {
-	const struct luastate *lua = recorder->target->lua;
-	struct daemon_image_origin origin = { .pid = (uint64_t)recorder->options->pid };
+	const struct luastate *lua = of->target->lua;
+	struct daemon_image_origin origin = { .pid = (uint64_t)of->pid };
 	struct failure why;
 	char path[4096];
 	const char *maps;
 	size_t len;
 
-	maps = symbols_space_text(recorder->target->space, &len);
+	maps = symbols_space_text(of->target->space, &len);
 	attach_image_set_note(recorder->image, "maps", maps, len, &why);
 	if (luastate_vm_count(lua) > 0)
 		origin.main_thread = luastate_vm_get(lua, 0)->main_thread;
-	symbols_space_add_evidence(recorder->target->space, recorder->image, &why);
+	symbols_space_add_evidence(of->target->space, recorder->image, &why);
 	attach_image_set_note(recorder->image, "origin", &origin, sizeof(origin), &why);
 	snprintf(path, sizeof(path), "%s/%08" PRIu64 ".ljimage", recorder->options->save_images,
 		 ++recorder->image_number);
@@ -105,73 +149,97 @@ static struct sampled_thread *data_of(struct attach_thread *thread)
 	return thread->data;
 }
 
-/* A thread that went to sleep between our look and the stop was woken by it; the kernel restarts
- * most calls, some report EINTR. */
-static bool was_interrupted(const struct attach_registers *regs)
+static void note_failure(struct recorder *recorder, struct recorder_target *of,
+			 const struct attach_thread *thread, const struct failure *why)
 {
-	int64_t rax = (int64_t)regs->r[ATTACH_REG_RAX];
+	const struct daemon_process *listed = recorder_listed(recorder, of);
 
-	/* ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK: linux/errno.h. */
-	return regs->syscall >= 0 &&
-	       (rax == -EINTR || rax == -512 || rax == -513 || rax == -514 || rax == -516);
-}
-
-static void note_failure(struct recorder *recorder, const struct failure *why)
-{
 	switch (why->kind) {
 	case FAILURE_GONE:
-		count(recorder, DAEMON_EXITED);
+		count(recorder, of, DAEMON_EXITED);
 		break;
 	case FAILURE_BUSY:
-		count(recorder, DAEMON_BUSY);
+		count(recorder, of, DAEMON_BUSY);
 		break;
+	case FAILURE_TIMEOUT:
+		if (!thread->stop_pending)
+			count(recorder, of, DAEMON_FAILED);
+		break; /* else it is counted when it stands */
 	case FAILURE_DENIED:
+		count(recorder, of, DAEMON_FAILED);
 		/* Permission was there a moment ago: the program changed its credentials. */
-		if (recorder->stats->samples == 0) {
-			attach_explain(recorder->options->pid, why, recorder->text,
-				       recorder->text_len);
-			recorder->end = DAEMON_END_DENIED;
-		}
-		count(recorder, DAEMON_FAILED);
+		if (listed && listed->samples == 0)
+			recorder_deny(recorder, of, why);
 		break;
 	default:
-		count(recorder, DAEMON_FAILED);
+		count(recorder, of, DAEMON_FAILED);
 		break;
 	}
 }
 
-static bool capture(struct recorder *recorder, struct attach_thread *thread,
-		    struct sampled_thread *data)
+static bool is_pending(const struct attach_thread *thread)
 {
-	struct luastate_plan_context context = { .state = recorder->target->lua,
+	return thread->stop_pending && thread->interrupt_ns;
+}
+
+/* A thread that runs stands within some tens of microseconds. One that does not waits for a
+ * processor: the others need not wait for it. */
+static uint64_t patience_of(const struct recorder *recorder)
+{
+	uint64_t half_ns = 500000000u / recorder->options->rate_hz;
+
+	if (!recorder->begin_ns)
+		return 0; /* there are no ticks yet that could be missed */
+	if (recorder->pending < PENDING_MAX)
+		return PATIENCE_NS;
+	return half_ns < PATIENCE_MAX_NS ? half_ns : PATIENCE_MAX_NS;
+}
+
+static bool capture(struct recorder *recorder, struct recorder_target *of,
+		    struct attach_thread *thread, struct sampled_thread *data)
+{
+	struct luastate_plan_context context = { .state = of->target->lua,
 						 .prediction = &data->prediction,
 						 .stack_limit = thread->stack_limit };
-	const struct attach_planner planner = { .plan = luastate_plan, .context = &context };
+	const struct attach_planner planner = { .plan = luastate_plan,
+						.context = &context,
+						.rehearses = true };
+	bool was_pending = is_pending(thread);
 	struct attach_timing timing;
 	struct failure why;
+	int ret;
 
-	if (attach_capture(recorder->process, thread, &planner, recorder->image, &timing, &why) !=
-	    0) {
-		note_failure(recorder, &why);
+	thread->patience_ns = patience_of(recorder);
+	ret = attach_capture(of->process, thread, &planner, recorder->image, &timing, &why);
+	if (is_pending(thread) && !was_pending)
+		recorder->pending++;
+	else if (!is_pending(thread) && was_pending && recorder->pending > 0)
+		recorder->pending--;
+	if (ret != 0) {
+		note_failure(recorder, of, thread, &why);
 		return false;
 	}
 	daemon_histogram_add(&recorder->stats->stopped, timing.stopped_ns);
 	daemon_histogram_add(&recorder->stats->held, timing.stopped_ns - timing.stop_ns);
-	recorder->stats->interrupted_calls +=
-		was_interrupted(attach_image_registers(recorder->image));
-	luastate_plan_after(&context, recorder->image);
-	attach_process_fetch(recorder->process, recorder->image, &why);
+	recorder->stats->interrupted_calls += attach_was_interrupted(
+		attach_process_reader(of->process), attach_image_registers(recorder->image));
+	attach_image_clear(recorder->after);
+	luastate_plan_after(&context, recorder->image, recorder->after);
+	attach_process_fetch(of->process, recorder->after, &why);
 	return true;
 }
 
-static bool write_sample(struct recorder *recorder, struct format_sample *sample)
+static bool write_sample(struct recorder *recorder, struct recorder_target *of,
+			 struct format_sample *sample)
 {
+	struct daemon_process *listed = recorder_listed(recorder, of);
 	struct daemon_stats *stats = recorder->stats;
 	struct failure why;
 
 	stats->frames += sample->frame_count;
-	reduce(recorder, sample);
-	if (message_put_sample(&recorder->writer.queue, sample, &why) != 0) {
+	reduce(recorder, of->target, sample);
+	if (add_root(recorder, of, sample, &why) != 0 ||
+	    message_put_sample(&recorder->writer.queue, sample, &why) != 0) {
 		failure_describe(&why, recorder->text, recorder->text_len);
 		recorder->end = DAEMON_END_SYSTEM;
 		return false;
@@ -180,49 +248,113 @@ static bool write_sample(struct recorder *recorder, struct format_sample *sample
 		stats->first_sample_ns = daemon_now_ns() - recorder->begin_ns;
 	stats->samples++;
 	stats->states[sample->state]++;
+	traces_count(&recorder->traces, stats, sample, of->target->chain.trace_function);
+	if (listed)
+		listed->samples++;
+	return true;
+}
+
+/* Of many known VMs the next stop copies the state of the predicted ones only. */
+static void predict_vm(struct daemon_target *target, const struct attach_reader *reader,
+		       const struct luastate_vm *vm, uint64_t sp,
+		       struct luastate_prediction *prediction)
+{
+	size_t count = target->cframe_count;
+
+	if (count >= LUASTATE_PREDICTED_THREADS)
+		count = LUASTATE_PREDICTED_THREADS - 1;
+	target->cframes[count] = (struct luastate_cframe){ .L = vm->main_thread };
+	luastate_learn(target->lua, reader, target->cframes, count + 1, target->stack_top, false,
+		       sp, prediction);
+}
+
+static void rest_from_stack(struct sampled_thread *data, uint64_t now_ns)
+{
+	data->stack_interval_ns = data->stack_interval_ns < STACK_INTERVAL_MIN_NS
+					  ? STACK_INTERVAL_MIN_NS
+					  : 2 * data->stack_interval_ns;
+	if (data->stack_interval_ns > STACK_INTERVAL_MAX_NS)
+		data->stack_interval_ns = STACK_INTERVAL_MAX_NS;
+	data->stack_ns = now_ns + data->stack_interval_ns;
+}
+
+static void rest_from_thread(struct sampled_thread *data, uint64_t now_ns)
+{
+	uint64_t interval_ns = (uint64_t)NON_LUA_INTERVAL_MIN_NS << data->looks / NON_LUA_LOOKS;
+
+	if (interval_ns < NON_LUA_INTERVAL_MAX_NS)
+		data->looks++;
+	else
+		interval_ns = NON_LUA_INTERVAL_MAX_NS;
+	data->skip_until_ns = now_ns + interval_ns;
+}
+
+/* A look at the stack of a thread that stood a moment ago. @return Whether it shows another VM than
+ * the look before. */
+static bool find_on_stack(struct recorder *recorder, struct recorder_target *of,
+			  const struct attach_thread *thread, struct sampled_thread *data,
+			  uint64_t now_ns)
+{
+	const struct attach_reader *reader;
+	const struct luastate_vm *vm;
+	uint64_t sp = attach_sp(attach_image_registers(recorder->image));
+
+	if (now_ns < data->stack_ns)
+		return false;
+	reader = attach_image_reader_behind(recorder->image, attach_process_reader(of->process),
+					    false);
+	vm = target_find_gap_vm(of->target, reader, thread->stack_limit);
+	if (vm)
+		predict_vm(of->target, reader, vm, sp, &data->prediction);
+	if (!vm || vm->G == data->stack_G) {
+		rest_from_stack(data, now_ns);
+		return false;
+	}
+	data->stack_G = vm->G;
+	data->stack_interval_ns = 0;
 	return true;
 }
 
 /*
- * A command's VM is found when a thread is seen in the interpreter. One that is in compiled code
- * nearly all the time may not be for long, and that code looks like any unknown code until the VM
- * is known: so look for the VM in memory.
+ * A VM is found when a thread is seen in the interpreter. One that is in compiled code nearly all
+ * the time may not be for long, and that code looks like any unknown code until the VM is known:
+ * the stack shows the VM by the interpreter's frame below the trace, and memory does where nothing
+ * else does.
  */
-static bool search_vm(struct recorder *recorder, uint64_t now_ns)
+static void find_hidden_vm(struct recorder *recorder, struct recorder_target *of,
+			   const struct attach_thread *thread, struct sampled_thread *data,
+			   uint64_t now_ns)
 {
-	struct daemon_target *target = recorder->target;
-	struct failure why;
-	bool found;
-
-	if (luastate_vm_count(target->lua) > 0 || !luastate_has_interpreter(target->lua) ||
-	    now_ns < recorder->search_ns)
-		return false;
-	found = target_find_vm(target, &why) == 0;
-	recorder->search_ns =
-		now_ns + (daemon_now_ns() - now_ns) * SEARCH_REST + SEARCH_INTERVAL_NS;
-	return found;
+	if (of->target->gap_sp && find_on_stack(recorder, of, thread, data, now_ns))
+		return;
+	recorder_search_vm(recorder, of, now_ns);
+	if (of->target->gap_sp)
+		recorder_search_more(recorder, of, now_ns);
 }
 
-static bool decode(struct recorder *recorder, struct attach_thread *thread,
-		   struct sampled_thread *data, uint64_t time_ns)
+static bool decode(struct recorder *recorder, struct recorder_target *of,
+		   struct attach_thread *thread, struct sampled_thread *data, uint64_t time_ns)
 {
-	struct daemon_target *target = recorder->target;
+	struct daemon_target *target = of->target;
 	struct format_sample sample = { .time_ns = time_ns,
-					.pid = (int32_t)recorder->options->pid,
+					.pid = (int32_t)of->pid,
 					.tid = (int32_t)thread->tid,
 					.weight = 1 };
 	bool keep = recorder->options->save_images != NULL;
-	const struct attach_reader *reader = attach_image_reader_behind(
-		recorder->image, attach_process_reader(recorder->process), keep);
+	const struct attach_reader *after = attach_image_reader_behind(
+		recorder->after, attach_process_reader(of->process), false);
+	const struct attach_reader *reader =
+		attach_image_reader_behind(recorder->image, after, keep);
 	const struct luastate_memory memory = { .stopped = attach_image_reader(recorder->image),
-						.any = reader };
+						.any = reader,
+						.later = after };
 	uint64_t sp = attach_sp(attach_image_registers(recorder->image));
 	enum daemon_outcome outcome;
 	struct failure why;
 
 	luastate_set_thorough(target->lua, keep);
 	if (target_decode(target, recorder->image, &memory, &sample, &outcome, &why) != 0) {
-		count(recorder, DAEMON_FAILED);
+		count(recorder, of, DAEMON_FAILED);
 		if (why.kind != FAILURE_NO_MEMORY)
 			return true;
 		failure_describe(&why, recorder->text, recorder->text_len);
@@ -234,106 +366,194 @@ static bool decode(struct recorder *recorder, struct attach_thread *thread,
 	recorder->stats->decode_ns += daemon_now_ns() - time_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
-	count(recorder, outcome);
+	count(recorder, of, outcome);
 	if (outcome == DAEMON_UNWOUND) /* perhaps in a library that was loaded a moment ago */
-		recorder_refresh_soon(recorder, time_ns);
+		recorder_refresh_soon(of, time_ns);
 	data->runs_lua |= target->cframe_count > 0;
 	if (keep)
-		save_image(recorder);
-	if (!data->runs_lua) {
-		bool found = outcome == DAEMON_UNWOUND && search_vm(recorder, time_ns);
-
-		if (!found && outcome == DAEMON_NO_VM && luastate_vm_count(target->lua) > 0)
-			data->skip_until_ns = time_ns + NON_LUA_INTERVAL_NS;
-		return true;
-	}
-	return write_sample(recorder, &sample);
+		save_image(recorder, of);
+	if (data->runs_lua && !write_sample(recorder, of, &sample))
+		return false;
+	if (outcome == DAEMON_UNWOUND)
+		find_hidden_vm(recorder, of, thread, data, time_ns);
+	else if (!data->runs_lua && outcome == DAEMON_NO_VM && luastate_vm_count(target->lua) > 0)
+		rest_from_thread(data, time_ns);
+	return true;
 }
 
-static bool sample_thread(struct recorder *recorder, struct attach_thread *thread)
+static bool take_sample(struct recorder *recorder, struct recorder_target *of,
+			struct attach_thread *thread, struct sampled_thread *data)
+{
+	if (capture(recorder, of, thread, data))
+		return decode(recorder, of, thread, data, daemon_now_ns()) &&
+		       recorder->end == DAEMON_END_STOPPED;
+	return recorder->end == DAEMON_END_STOPPED;
+}
+
+static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
+			  struct attach_thread *thread)
 {
 	struct sampled_thread *data = data_of(thread);
 	uint64_t now_ns = daemon_now_ns();
 
 	if (!data)
 		return true;
+	/* The tick before has not got its sample yet: that one comes first. */
+	if (is_pending(thread))
+		return take_sample(recorder, of, thread, data);
 	if (thread->stop_pending && attach_thread_settle(thread) != 0)
 		return true;
 	/* While no VM is known any thread may be about to enter one. */
-	if (!data->runs_lua && luastate_vm_count(recorder->target->lua) > 0 &&
+	if (!data->runs_lua && luastate_vm_count(of->target->lua) > 0 &&
 	    now_ns < data->skip_until_ns)
 		return true;
 	switch (attach_thread_activity(thread, NULL, NULL)) {
 	case ATTACH_BLOCKED:
-		count(recorder, DAEMON_IDLE);
+		count(recorder, of, DAEMON_IDLE);
 		return true;
 	case ATTACH_EXITED:
-		count(recorder, DAEMON_EXITED);
-		recorder->refresh_ns = 0;
+		count(recorder, of, DAEMON_EXITED);
+		of->thread_ended = true;
+		if (thread->tid == of->pid)
+			of->refresh_ns = 0; /* perhaps all of it has ended */
 		return true;
 	case ATTACH_RUNNING:
 		break;
 	}
-	if (!capture(recorder, thread, data))
-		return recorder->end == DAEMON_END_STOPPED;
-	return decode(recorder, thread, data, daemon_now_ns()) &&
-	       recorder->end == DAEMON_END_STOPPED;
+	return take_sample(recorder, of, thread, data);
+}
+
+/* Threads can be shorter than the time between two refreshes. */
+static void list_threads(struct recorder_target *of)
+{
+	uint64_t now_ns = daemon_now_ns();
+
+	if (now_ns < of->threads_ns ||
+	    !(of->thread_ended || attach_threads_changed(of->target->threads)))
+		return;
+	of->thread_ended = false;
+	target_refresh_threads(of->target);
+	of->threads_ns = now_ns + (daemon_now_ns() - now_ns) * LIST_REST;
+}
+
+static bool tick_process(struct recorder *recorder, struct recorder_target *of)
+{
+	/* Without LuaJIT's code there is nothing to stop a thread for. */
+	if (!of->target || !luastate_has_interpreter(of->target->lua))
+		return true;
+	list_threads(of);
+	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
+		if (!sample_thread(recorder, of, attach_threads_get(of->target->threads, i)) ||
+		    (recorder->pending && !recorder_take_pending(recorder)))
+			return false;
+	}
+	return true;
 }
 
 bool recorder_tick(struct recorder *recorder)
 {
-	struct attach_threads *threads = recorder->target->threads;
-
-	/* A command's program may just have been started, or be mapping its libraries. */
-	if (luastate_vm_count(recorder->target->lua) == 0)
-		recorder_refresh_soon(recorder, daemon_now_ns());
-	for (size_t i = 0; i < attach_threads_count(threads); i++)
-		if (!sample_thread(recorder, attach_threads_get(threads, i)))
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (!tick_process(recorder, recorder->targets[i]))
 			return false;
 	return true;
 }
 
+/* ---- Threads that stand late ------------------------------------------------------------ */
+
+/* @return how many threads of the process are still pending, or -1 where the recording ends. */
+static int take_pending_of(struct recorder *recorder, struct recorder_target *of)
+{
+	int pending = 0;
+
+	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
+		struct attach_thread *thread = attach_threads_get(of->target->threads, i);
+
+		if (!is_pending(thread))
+			continue;
+		if (attach_thread_stands(thread) && thread->data &&
+		    !take_sample(recorder, of, thread, thread->data))
+			return -1;
+		if (!of->target) /* given up, and its threads with it */
+			return 0;
+		pending += is_pending(thread);
+	}
+	return pending;
+}
+
+bool recorder_take_pending(struct recorder *recorder)
+{
+	size_t pending = 0;
+
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		int got = take_pending_of(recorder, recorder->targets[i]);
+
+		if (got < 0)
+			return false;
+		pending += (size_t)got;
+	}
+	recorder->pending = pending;
+	return true;
+}
+
+static bool settle_threads(struct attach_threads *threads)
+{
+	bool settled = true;
+
+	for (size_t i = 0; i < attach_threads_count(threads); i++)
+		settled &= attach_thread_settle(attach_threads_get(threads, i)) == 0;
+	return settled;
+}
+
+bool recorder_settle(struct recorder_target *of)
+{
+	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
+	uint64_t end_ns = daemon_now_ns() + SETTLE_NS;
+
+	if (!of->target)
+		return true;
+	while (!settle_threads(of->target->threads)) {
+		if (daemon_now_ns() >= end_ns)
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return true;
+}
+
+void recorder_settle_all(struct recorder *recorder)
+{
+	for (size_t i = 0; recorder->pending && i < recorder->target_count; i++)
+		recorder_settle(recorder->targets[i]);
+	recorder->pending = 0;
+}
+
 /* ---- Search ----------------------------------------------------------------------------- */
 
-static bool find_by_stop(struct recorder *recorder, struct attach_thread *thread)
+static bool find_by_stop(struct recorder *recorder, struct recorder_target *of,
+			 struct attach_thread *thread)
 {
-	struct daemon_target *target = recorder->target;
+	struct daemon_target *target = of->target;
 	struct sampled_thread *data = data_of(thread);
 	const struct attach_reader *reader;
 	struct failure why;
 
-	if (!data || attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING ||
-	    !capture(recorder, thread, data))
+	if (!data ||
+	    (!thread->stop_pending && attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING))
 		return false;
-	reader = attach_image_reader_behind(recorder->image,
-					    attach_process_reader(recorder->process), false);
+	if (!capture(recorder, of, thread, data) || !of->target)
+		return false;
+	reader = attach_image_reader_behind(recorder->image, attach_process_reader(of->process),
+					    false);
 	return luastate_find_on_stack(target->lua, reader,
 				      attach_sp(attach_image_registers(recorder->image)),
 				      thread->stack_limit, &why) != NULL;
 }
 
-int recorder_find_vm(struct recorder *recorder, struct failure *why)
+int recorder_find_vm(struct recorder *recorder, struct recorder_target *of, struct failure *why)
 {
-	struct attach_threads *threads = recorder->target->threads;
-
-	if (!luastate_has_interpreter(recorder->target->lua))
-		return failure_set(why, FAILURE_NOT_FOUND, 0, recorder->options->pid, 0,
-				   "find LuaJIT");
-	for (size_t i = 0; i < attach_threads_count(threads); i++)
-		if (find_by_stop(recorder, attach_threads_get(threads, i)))
+	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++)
+		if (find_by_stop(recorder, of, attach_threads_get(of->target->threads, i)))
 			return 0;
-	return target_find_vm(recorder->target, why);
-}
-
-void recorder_settle(struct recorder *recorder)
-{
-	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
-	struct attach_threads *threads = recorder->target ? recorder->target->threads : NULL;
-
-	for (size_t i = 0; threads && i < attach_threads_count(threads); i++)
-		for (int tries = 0; tries < SETTLE_TRIES; tries++) {
-			if (attach_thread_settle(attach_threads_get(threads, i)) == 0)
-				break;
-			nanosleep(&nap, NULL);
-		}
+	if (!of->target)
+		return failure_set(why, FAILURE_DENIED, 0, of->pid, 0, "find LuaJIT");
+	return target_find_vm(of->target, why);
 }

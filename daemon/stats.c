@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "daemon/daemon.h"
 
+#include <stdlib.h>
+
 static const char *const outcome_names[DAEMON_OUTCOME_COUNT] = {
 	[DAEMON_FULL] = "full",	      [DAEMON_TORN] = "torn",	[DAEMON_TRUNCATED] = "truncated",
 	[DAEMON_UNWOUND] = "unwound", [DAEMON_NO_VM] = "no_vm", [DAEMON_IDLE] = "idle",
@@ -52,4 +54,16 @@ uint64_t daemon_histogram_quantile(const struct daemon_histogram *histogram, dou
 			return middle_of(i) < histogram->max_ns ? middle_of(i) : histogram->max_ns;
 	}
 	return 0;
+}
+
+void daemon_stats_deinit(struct daemon_stats *stats)
+{
+	free(stats->processes);
+	stats->processes = NULL;
+	stats->process_count = 0;
+	for (size_t i = 0; i < stats->trace_count; i++)
+		free(stats->traces[i].chunk);
+	free(stats->traces);
+	stats->traces = NULL;
+	stats->trace_count = stats->trace_size = 0;
 }

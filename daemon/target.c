@@ -5,15 +5,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "daemon/clock.h"
 #include "daemon/native.h"
 
 enum {
-	/* Memory searched for a VM where no thread runs one: LuaJIT's allocator and malloc place it
-	 * in mappings far smaller than this. */
-	SEARCH_MAPPING_MAX = 1 << 30,
 	/* Larger unwind entries than LuaJIT's are no interpreters. */
 	INTERPRETER_MAX_BYTES = 1 << 17,
+	/* Looks at new code: one part in so many of our time. */
+	CODE_REST = 20,
+	BUSY_TRIES = 20,
+	BUSY_NAP_NS = 1000 * 1000,
 };
 
 static void forget_thread(struct attach_thread *thread)
@@ -38,7 +41,7 @@ int target_create(struct attach_process *process, const struct target_listener *
 	if (process && (symbols_space_create(process, &target->space, why) != 0 ||
 			symbols_unwinder_create(target->space, &target->unwinder, why) != 0 ||
 			attach_threads_create(process, &target->threads, why) != 0)) {
-		target_destroy(target); /* the process stays the caller's */
+		target_destroy(target);
 		return -1;
 	}
 	target->process = process;
@@ -56,11 +59,100 @@ void target_destroy(struct daemon_target *target)
 	symbols_space_destroy(target->space);
 	luastate_destroy(target->lua);
 	target_native_free(target);
-	attach_process_close(target->process);
 	free(target);
 }
 
+/* ---- Opening ---------------------------------------------------------------------------- */
+
+/* Another recorder holds a thread for some tens of microseconds; a debugger stays. */
+int target_open_process(pid_t pid, struct attach_process **ret_process, struct failure *why)
+{
+	const struct timespec nap = { .tv_nsec = BUSY_NAP_NS };
+
+	for (int tries = 0; attach_process_open(pid, ret_process, why) != 0; tries++) {
+		if (why->kind != FAILURE_BUSY || tries == BUSY_TRIES)
+			return -1;
+		nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
+enum daemon_end target_end_of_failure(const struct failure *why)
+{
+	switch (why->kind) {
+	case FAILURE_DENIED:
+	case FAILURE_BUSY:
+		return DAEMON_END_DENIED;
+	case FAILURE_GONE:
+		return DAEMON_END_EARLY;
+	case FAILURE_NOT_FOUND:
+		return DAEMON_END_NO_VM;
+	default:
+		return DAEMON_END_SYSTEM;
+	}
+}
+
 /* ---- Interpreters ----------------------------------------------------------------------- */
+
+static bool find_member(void *context, const char *structure, const char *path, int64_t *ret_offset)
+{
+	uint64_t offset = 0, size = 0;
+
+	if (symbols_types_find_member(context, structure, path, &offset, &size, NULL) != 0)
+		return false;
+	*ret_offset = (int64_t)offset;
+	return true;
+}
+
+static bool find_size(void *context, const char *structure, int64_t *ret_size)
+{
+	uint64_t size = 0;
+
+	if (symbols_types_find_size(context, structure, &size, NULL) != 0)
+		return false;
+	*ret_size = (int64_t)size;
+	return true;
+}
+
+static bool find_enumerator(void *context, const char *name, int64_t *ret_value)
+{
+	return symbols_types_find_enumerator(context, name, ret_value, NULL) == 0;
+}
+
+static bool is_late(void *context)
+{
+	return symbols_types_are_late(context);
+}
+
+/* Debug information, where the program or a debug file has it, is more certain than any table. */
+static void use_debug(struct daemon_target *target, uint64_t code)
+{
+	struct luastate_debug debug = { .member = find_member,
+					.size = find_size,
+					.enumerator = find_enumerator,
+					.is_late = is_late };
+	struct symbols_types *types;
+	struct failure why;
+
+	if (symbols_types_create(target->space, code, "global_State", &types, &why) != 0)
+		return;
+	debug.context = types;
+	luastate_use_debug(target->lua, code, &debug, &why);
+	symbols_types_destroy(types);
+}
+
+/* Which bytes of which file are mapped at an address. */
+static struct target_code code_at(const struct daemon_target *target, uint64_t address)
+{
+	const struct symbols_mapping *mapping = symbols_space_find(target->space, address);
+
+	if (!mapping)
+		return (struct target_code){ 0 };
+	return (struct target_code){ .inode = mapping->inode,
+				     .offset = mapping->offset + (address - mapping->start),
+				     .dev_major = mapping->dev_major,
+				     .dev_minor = mapping->dev_minor };
+}
 
 static bool visit_entry(void *context, const struct symbols_unwind_entry *entry)
 {
@@ -75,13 +167,20 @@ static bool visit_entry(void *context, const struct symbols_unwind_entry *entry)
 	size_t len = (size_t)(entry->end - entry->start);
 	struct failure why;
 	uint8_t *code;
+	bool added = false;
 
-	if (!entry->constant || !luastate_is_interpreter(&rule) || len > INTERPRETER_MAX_BYTES)
+	if (!entry->constant || !luastate_is_interpreter(&rule) || len > INTERPRETER_MAX_BYTES ||
+	    luastate_in_interpreter(target->lua, entry->start))
 		return true;
 	code = malloc(len);
 	if (code && symbols_read_file_bytes(target->space, entry->start, code, len, &why) == 0)
-		luastate_add_interpreter(target->lua, entry->start, entry->end, code, &why);
+		added = luastate_add_interpreter(target->lua, &rule, code, &why) == 0;
 	free(code);
+	if (added) {
+		target->code[luastate_interpreter_count(target->lua) - 1] =
+			code_at(target, entry->start);
+		use_debug(target, entry->start);
+	}
 	return true;
 }
 
@@ -92,66 +191,95 @@ int target_find_interpreters(struct daemon_target *target, struct failure *why)
 					 target, why);
 }
 
+/* FNV-1a over what tells executable mappings of files from others. */
+static uint64_t hash_code(const struct symbols_space *space)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < symbols_space_count(space); i++) {
+		const struct symbols_mapping *mapping = symbols_space_get(space, i);
+		const uint64_t words[] = { mapping->start, mapping->end,       mapping->offset,
+					   mapping->inode, mapping->dev_major, mapping->dev_minor };
+
+		if (!mapping->executable || !mapping->inode)
+			continue;
+		for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
+			hash = (hash ^ words[k]) * 0x100000001b3;
+	}
+	return hash;
+}
+
+bool target_has_new_code(const struct daemon_target *target, uint64_t now_ns)
+{
+	return target->code_due && now_ns >= target->code_ns;
+}
+
+static bool is_mapped(const struct daemon_target *target, size_t index)
+{
+	struct luastate_interpreter interpreter;
+	struct target_code code;
+
+	luastate_interpreter_get(target->lua, index, &interpreter);
+	code = code_at(target, interpreter.start);
+	return code.inode == target->code[index].inode &&
+	       code.offset == target->code[index].offset &&
+	       code.dev_major == target->code[index].dev_major &&
+	       code.dev_minor == target->code[index].dev_minor;
+}
+
+static void drop_unmapped(struct daemon_target *target)
+{
+	for (size_t i = luastate_interpreter_count(target->lua); i-- > 0;) {
+		size_t count = luastate_interpreter_count(target->lua);
+
+		if (is_mapped(target, i))
+			continue;
+		luastate_drop_interpreter(target->lua, i);
+		if (luastate_interpreter_count(target->lua) < count)
+			memmove(&target->code[i], &target->code[i + 1],
+				(count - 1 - i) * sizeof(target->code[0]));
+	}
+}
+
+void target_take_new_code(struct daemon_target *target)
+{
+	uint64_t begin_ns = daemon_now_ns(), now_ns;
+	struct failure why;
+
+	drop_unmapped(target);
+	symbols_each_unwind_entry(target->space, LUASTATE_INTERPRETER_MIN_BYTES, visit_entry,
+				  target, &why);
+	now_ns = daemon_now_ns();
+	target->code_due = false;
+	target->code_ns = now_ns + (now_ns - begin_ns) * CODE_REST;
+}
+
 int target_refresh(struct daemon_target *target, struct failure *why)
 {
-	uint64_t generation;
+	uint64_t generation, code_hash;
+	bool is_new;
 
 	if (symbols_space_refresh(target->space, why) != 0)
 		return -1;
 	generation = symbols_space_generation(target->space);
 	if (generation != target->generation) {
+		/* New mappings of data come all the time. */
+		code_hash = hash_code(target->space);
+		is_new = target->generation == UINT64_MAX || code_hash != target->code_hash;
 		target->generation = generation;
+		target->code_hash = code_hash;
 		target_native_forget(target);
-		/* New mappings of data come all the time; the VM's code stays where it is. */
-		if (!luastate_has_interpreter(target->lua) &&
-		    target_find_interpreters(target, why) != 0)
+		if (is_new && luastate_has_interpreter(target->lua))
+			target->code_due = true;
+		else if (is_new && target_find_interpreters(target, why) != 0)
 			return -1;
 	}
 	return attach_threads_refresh(target->threads, forget_thread, why);
 }
 
-/* ---- VMs -------------------------------------------------------------------------------- */
-
-static bool find_on_stacks(struct daemon_target *target, struct failure *why)
+void target_refresh_threads(struct daemon_target *target)
 {
-	const struct attach_reader *reader = attach_process_reader(target->process);
+	struct failure why; /* the next refresh of all tells what has become of the process */
 
-	for (size_t i = 0; i < attach_threads_count(target->threads); i++) {
-		struct attach_thread *thread = attach_threads_get(target->threads, i);
-		uint64_t sp = 0;
-
-		/* A running thread's stack pointer is not to be had without a stop. */
-		if (attach_thread_activity(thread, &sp, NULL) != ATTACH_BLOCKED || !sp)
-			continue;
-		if (luastate_find_on_stack(target->lua, reader, sp, thread->stack_limit, why))
-			return true;
-	}
-	return false;
-}
-
-static bool find_in_memory(struct daemon_target *target, struct failure *why)
-{
-	const struct attach_reader *reader = attach_process_reader(target->process);
-
-	for (size_t i = 0; i < symbols_space_count(target->space); i++) {
-		const struct symbols_mapping *mapping = symbols_space_get(target->space, i);
-
-		if (!mapping->readable || !mapping->writable || mapping->inode ||
-		    mapping->end - mapping->start > SEARCH_MAPPING_MAX)
-			continue;
-		if (luastate_find_in_range(target->lua, reader, mapping->start, mapping->end, why))
-			return true;
-	}
-	return false;
-}
-
-int target_find_vm(struct daemon_target *target, struct failure *why)
-{
-	if (luastate_vm_count(target->lua) > 0)
-		return 0;
-	if (luastate_has_interpreter(target->lua) &&
-	    (find_on_stacks(target, why) || find_in_memory(target, why)))
-		return 0;
-	return failure_set(why, FAILURE_NOT_FOUND, 0, attach_process_pid(target->process), 0,
-			   "find a LuaJIT VM");
+	attach_threads_refresh(target->threads, forget_thread, &why);
 }

@@ -20,8 +20,6 @@ enum {
 	/* And so often that a full disk loses little. */
 	COMMIT_SAMPLES = 256,
 	WRITER_NICE = 10,
-	/* How long a writer may take for its last report before it counts as dead. */
-	REPORT_TIMEOUT_MS = 10000,
 };
 
 /** The inside of the writer process. */
@@ -43,6 +41,18 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
 }
 
+/* Whether all functions that a sample refers to were announced. */
+static bool knows_functions(const struct writing *writing, const struct format_sample *sample)
+{
+	uint32_t count = format_functions_count(writing->functions);
+
+	for (uint32_t i = 0; i < sample->frame_count; i++)
+		if (sample->frames[i].function >= count)
+			return false;
+	return !sample->trace || sample->trace_function == FORMAT_NO_FUNCTION ||
+	       sample->trace_function < count;
+}
+
 static int handle(struct writing *writing, const struct message *message, bool *ret_end,
 		  struct failure *why)
 {
@@ -61,11 +71,9 @@ static int handle(struct writing *writing, const struct message *message, bool *
 			break;
 		return format_functions_add(writing->functions, &message->function.value, &id, why);
 	case MESSAGE_SAMPLE:
-		for (uint32_t i = 0; i < message->sample.frame_count; i++)
-			if (message->sample.frames[i].function >=
-			    format_functions_count(writing->functions))
-				return failure_set(why, FAILURE_INVALID, 0, 0, 0,
-						   "find a frame's function");
+		if (!knows_functions(writing, &message->sample))
+			return failure_set(why, FAILURE_INVALID, 0, 0, 0,
+					   "find a sample's functions");
 		writing->samples++;
 		writing->dirty = true;
 		return writing->format->sample(writing->self, &message->sample, why);
@@ -252,22 +260,42 @@ int writer_start(int output_fd, const struct format_writer_ops *format,
 	return 0;
 }
 
-void writer_collect(struct writer *writer, struct message_status *ret_status)
+/* The last message. A writer that did not take ours is not waited for again. */
+static enum writer_fate await_report(struct writer *writer, struct message_status *ret_status)
 {
-	struct pollfd poller = { .fd = writer->fd, .events = POLLIN };
+	uint64_t time_ms = now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
 	struct message message;
 	struct failure why;
+	int got = 0;
 
+	while (!writer->queue.stuck && time_ms < end_ms && got <= 0) {
+		struct pollfd poller = { .fd = writer->fd, .events = POLLIN };
+
+		got = poll(&poller, 1, (int)(end_ms - time_ms));
+		if (got < 0 && errno != EINTR)
+			return WRITER_DIED;
+		time_ms = now_ms();
+	}
+	if (got <= 0)
+		return WRITER_STUCK;
+	if (message_receive(&writer->receiver, &message, &why) != 1 ||
+	    message.type != MESSAGE_STATUS)
+		return WRITER_DIED;
+	*ret_status = message.status;
+	return WRITER_REPORTED;
+}
+
+void writer_collect(struct writer *writer, struct message_status *ret_status)
+{
 	*ret_status = (struct message_status){ .errnum = EPIPE };
 	shutdown(writer->fd, SHUT_WR);
-	if (writer->receiver.bytes && poll(&poller, 1, REPORT_TIMEOUT_MS) > 0 &&
-	    message_receive(&writer->receiver, &message, &why) == 1 &&
-	    message.type == MESSAGE_STATUS)
-		*ret_status = message.status;
-	else
-		kill(writer->pid, SIGKILL); /* dead already, or stuck */
+	writer->fate = writer->receiver.bytes ? await_report(writer, ret_status) : WRITER_STUCK;
+	if (writer->fate != WRITER_REPORTED)
+		kill(writer->pid, SIGKILL); /* harmless where it is dead already */
 	close(writer->fd);
-	waitpid(writer->pid, NULL, 0);
+	writer->wait_status = 0;
+	while (waitpid(writer->pid, &writer->wait_status, 0) < 0 && errno == EINTR)
+		;
 	message_queue_deinit(&writer->queue);
 	message_receiver_deinit(&writer->receiver);
 }

@@ -5,9 +5,18 @@
 
 #include "daemon/message.h"
 
+/** How a writer ended. */
+enum writer_fate {
+	WRITER_REPORTED, /**< With its last report. */
+	WRITER_STUCK,	 /**< It took or said nothing for 10 s, and was killed. */
+	WRITER_DIED,	 /**< Without a word. */
+};
+
 /** A running writer process, as the recorder sees it. */
 struct writer {
 	pid_t pid;
+	enum writer_fate fate; /**< Once it was finished or collected. */
+	int wait_status;       /**< As of waitpid(). */
 	int fd;
 	struct message_queue queue;
 	struct message_receiver receiver;
@@ -23,8 +32,8 @@ int writer_start(int output_fd, const struct format_writer_ops *format,
 		 struct failure *why);
 
 /**
- * Finish the file and reap the process.
- * @param ret_status What the writer reported; errnum is EPIPE where it died without a word.
+ * Finish the file and reap the process, within 10 s of the last sign of life from it.
+ * @param ret_status What the writer reported; errnum is EPIPE where it did not.
  */
 void writer_finish(struct writer *writer, struct message_status *ret_status);
 

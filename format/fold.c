@@ -18,16 +18,17 @@ struct builder {
 	struct fold *fold;
 	const struct format_profile *profile;
 	enum format_lines lines;
+	enum format_annotate annotate;
 	struct format_addrmap frames; /* Function << 32 | line to label. */
 	struct format_intern *keys;   /* Kind and text of a label; same ids as labels. */
 	uint32_t capacity;
-	struct format_text text, place;
+	struct format_text text, place, note;
 };
 
 const char *fold_kind_name(enum format_kind kind)
 {
 	static const char *const names[FORMAT_KIND_COUNT] = {
-		"native", "Lua", "fast", "C", "trace", "activity",
+		"native", "Lua", "fast", "C", "trace", "activity", "process",
 	};
 
 	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
@@ -39,7 +40,7 @@ static void add_place(struct format_text *text, const char *chunk, int64_t line)
 {
 	size_t len = strlen(chunk);
 
-	format_text_add_line(text, chunk, len > CHUNK_SHOWN_MAX ? CHUNK_SHOWN_MAX : len);
+	format_text_add_shown(text, chunk, format_text_cut(chunk, len, CHUNK_SHOWN_MAX));
 	if (len > CHUNK_SHOWN_MAX)
 		format_text_add_string(text, "...");
 	format_text_addf(text, ":%" PRId64, line);
@@ -47,11 +48,39 @@ static void add_place(struct format_text *text, const char *chunk, int64_t line)
 
 static void add_name(struct format_text *text, const char *name)
 {
-	format_text_add_line(text, name, strnlen(name, NAME_SHOWN_MAX));
+	format_text_add_shown(text, name, format_text_cut(name, strlen(name), NAME_SHOWN_MAX));
+}
+
+/** A file's name stands alone, other chunk names are as the VM has them. */
+static void add_trace(struct format_text *text, uint64_t number, const char *place)
+{
+	bool file = *place == '@';
+
+	format_text_addf(text, "trace %" PRIu64 "%s%s", number,
+			 file	  ? " @ "
+			 : *place ? " "
+				  : "",
+			 place + file);
+}
+
+/** What is said of a compiled frame. */
+static void take_note(struct builder *builder, const struct format_function *function,
+		      const struct names_mark *mark)
+{
+	bool is_compiled = mark->compiled || function->kind == FORMAT_KIND_TRACE;
+
+	format_text_clear(&builder->note);
+	if (builder->annotate == FORMAT_ANNOTATE_JIT && is_compiled)
+		format_text_add_string(&builder->note, mark->approximate ? "~_[j]" : "_[j]");
+	if (builder->annotate == FORMAT_ANNOTATE_TRACE && mark->compiled) {
+		format_text_add(&builder->note, " ", 1);
+		names_add_mark(&builder->note, mark);
+	}
 }
 
 /** Write the frame's label and place into the builder's texts. */
-static void describe(struct builder *builder, const struct format_function *function, uint32_t line)
+static void describe(struct builder *builder, const struct format_function *function,
+		     const struct names_mark *mark, uint32_t line)
 {
 	struct format_text *text = &builder->text, *place = &builder->place;
 
@@ -63,21 +92,39 @@ static void describe(struct builder *builder, const struct format_function *func
 	else if (function->kind == FORMAT_KIND_TRACE && function->source)
 		add_place(place, function->source, function->first_line);
 	if (function->kind == FORMAT_KIND_TRACE)
-		format_text_addf(text, "[trace %" PRIu64 "%s%s]", function->address,
-				 place->len ? " " : "", place->len ? place->bytes : "");
+		add_trace(text, function->address, place->len ? place->bytes : "");
 	else if (function->kind == FORMAT_KIND_LUA && !function->name)
 		format_text_add(text, place->bytes, place->len);
 	else
 		add_name(text, function->name ? function->name : "?");
 	if (function->kind == FORMAT_KIND_LUA && function->name && !place->broken)
 		format_text_addf(text, " (%s)", place->bytes);
+	take_note(builder, function, mark);
+	format_text_add(text, builder->note.bytes, builder->note.len);
+}
+
+static char *copy_name(const char *name)
+{
+	char *copy = name ? strndup(name, NAME_SHOWN_MAX) : NULL;
+
+	if (copy)
+		format_clean_text(copy, strlen(copy));
+	return copy;
+}
+
+static void free_texts(struct fold_label *label)
+{
+	free(label->owned_text);
+	free(label->owned_place);
+	free(label->owned_name);
+	free(label->owned_note);
 }
 
 static int append_label(struct builder *builder, const struct format_function *function,
 			struct failure *why)
 {
 	struct fold *fold = builder->fold;
-	struct fold_label label = { .kind = function->kind, .name = function->name };
+	struct fold_label label = { .kind = function->kind };
 
 	if (fold->label_count == builder->capacity) {
 		uint32_t capacity = builder->capacity ? 2 * builder->capacity : 64;
@@ -90,30 +137,36 @@ static int append_label(struct builder *builder, const struct format_function *f
 	}
 	label.owned_text = strdup(builder->text.bytes);
 	label.owned_place = builder->place.len ? strdup(builder->place.bytes) : NULL;
+	label.owned_name = copy_name(function->name);
 	label.text = label.owned_text;
 	label.place = label.owned_place;
-	if (!label.text || (builder->place.len && !label.place)) {
-		free(label.owned_text);
-		free(label.owned_place);
+	label.owned_note = builder->note.len ? strdup(builder->note.bytes) : NULL;
+	label.name = label.owned_name;
+	label.note = label.owned_note;
+	if (!label.text || (builder->place.len && !label.place) ||
+	    (function->name && !label.name) || (builder->note.len && !label.note)) {
+		free_texts(&label);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the labels");
 	}
 	fold->labels[fold->label_count++] = label;
 	return 0;
 }
 
-static int put_label(struct builder *builder, const struct format_function *function, uint32_t line,
-		     uint32_t *ret_label, struct failure *why)
+static int put_label(struct builder *builder, const struct format_function *function,
+		     const struct names_mark *mark, uint32_t line, uint32_t *ret_label,
+		     struct failure *why)
 {
 	size_t text_len;
 	const char *string;
 	uint32_t id;
 
-	describe(builder, function, line);
+	describe(builder, function, mark, line);
 	text_len = builder->text.len;
 	/* The kind stands behind the text only while the key is looked up. */
 	format_text_addf(&builder->text, "%d", (int)function->kind);
 	if (format_text_take(&builder->text, &string, why) ||
 	    format_text_take(&builder->place, &string, why) ||
+	    format_text_take(&builder->note, &string, why) ||
 	    format_intern_put(builder->keys, builder->text.bytes, builder->text.len, &id, why))
 		return -1;
 	builder->text.bytes[text_len] = '\0';
@@ -133,7 +186,7 @@ static int label_of(struct builder *builder, struct profile_frame frame, uint32_
 		return 0;
 	}
 	if (put_label(builder, format_functions_get(builder->profile->functions, frame.function),
-		      frame.line, ret_label, why))
+		      &builder->profile->marks[frame.function], frame.line, ret_label, why))
 		return -1;
 	return format_addrmap_set(&builder->frames, key, *ret_label, why);
 }
@@ -160,6 +213,7 @@ static int fill_chain(struct builder *builder, uint32_t index, uint32_t *labels,
 		.kind = FORMAT_KIND_PSEUDO,
 		.name = NO_STACK,
 	};
+	static const struct names_mark none = { 0 };
 	const struct profile_frame *frames = profile_chain(builder->profile, index, ret_len);
 
 	for (size_t i = 0; i < *ret_len; i++)
@@ -168,7 +222,7 @@ static int fill_chain(struct builder *builder, uint32_t index, uint32_t *labels,
 	if (*ret_len > 0)
 		return 0;
 	*ret_len = 1;
-	return put_label(builder, &nothing, 0, &labels[0], why);
+	return put_label(builder, &nothing, &none, 0, &labels[0], why);
 }
 
 static int fill_chains(struct builder *builder, struct failure *why)
@@ -277,9 +331,11 @@ static int build(struct builder *builder, struct failure *why)
 }
 
 int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
-	      struct failure *why)
+	      enum format_annotate annotate, struct failure *why)
 {
-	struct builder builder = { .fold = fold, .profile = profile, .lines = lines };
+	struct builder builder = {
+		.fold = fold, .profile = profile, .lines = lines, .annotate = annotate
+	};
 	int result;
 
 	memset(fold, 0, sizeof(*fold));
@@ -288,6 +344,7 @@ int fold_init(struct fold *fold, const struct format_profile *profile, enum form
 	format_intern_destroy(builder.keys);
 	format_text_deinit(&builder.text);
 	format_text_deinit(&builder.place);
+	format_text_deinit(&builder.note);
 	if (result)
 		fold_deinit(fold);
 	return result;
@@ -295,10 +352,8 @@ int fold_init(struct fold *fold, const struct format_profile *profile, enum form
 
 void fold_deinit(struct fold *fold)
 {
-	for (uint32_t i = 0; i < fold->label_count; i++) {
-		free(fold->labels[i].owned_text);
-		free(fold->labels[i].owned_place);
-	}
+	for (uint32_t i = 0; i < fold->label_count; i++)
+		free_texts(&fold->labels[i]);
 	free(fold->labels);
 	free(fold->chains);
 	free(fold->pool);

@@ -4,13 +4,15 @@
 
 #include "format/profile.h"
 
-/** What a frame is called in reports. Frames with equal text and kind are one label. */
+/** What a frame is called in reports, fit for a terminal. Frames with equal text and kind are one
+ * label. */
 struct fold_label {
 	const char *text; /**< "main", "burn (@burn.lua:12)", "@burn.lua:12", "[gc]". */
 	enum format_kind kind;
 	const char *name;  /**< Function's name, or NULL. */
 	const char *place; /**< "@burn.lua:12", or NULL. */
-	char *owned_text, *owned_place;
+	const char *note;  /**< "_[j]", which `text` ends in, or NULL. */
+	char *owned_text, *owned_place, *owned_name, *owned_note;
 };
 
 /** A chain of labels, root first. */
@@ -32,7 +34,7 @@ struct fold {
 
 /** @param lines LINE or FUNCTION. */
 int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
-	      struct failure *why);
+	      enum format_annotate annotate, struct failure *why);
 void fold_deinit(struct fold *fold);
 
 /** Name of a kind for people: "native", "Lua", … */

@@ -47,7 +47,8 @@ enum format_kind {
 	FORMAT_KIND_FAST,	/**< Function of LuaJIT's built-in libraries. */
 	FORMAT_KIND_CFUNC,	/**< lua_CFunction of an application or module. */
 	FORMAT_KIND_TRACE,	/**< Compiled trace. */
-	FORMAT_KIND_PSEUDO,	/**< Not code but an activity, such as "[gc]". */
+	FORMAT_KIND_PSEUDO,	/**< Not code but an activity, such as "[gc sweep]". */
+	FORMAT_KIND_PROCESS,	/**< Not code but the process that the chain is of. */
 	FORMAT_KIND_COUNT,
 };
 
@@ -60,10 +61,13 @@ enum format_kind {
  *  FAST     a unique code address      "string.gsub"                 NULL        0
  *  CFUNC    the lua_CFunction          symbol or table name          NULL        0
  *  TRACE    the trace number           NULL                          chunk name  start line
- *  PSEUDO   0                          "[gc]"                        NULL        0
+ *  PSEUDO   0                          "[gc sweep]"                  NULL        0
+ *  PROCESS  the pid                    "nginx [4711]"                NULL        0
  *
- * A chunk name is as the VM stores it ("@file.lua", "=name", or source text). first_line is -1 for
- * built-in functions in bytecode and 0 for a main chunk.
+ * Chains of several processes may be mixed: addresses are those of the sample's own process, and
+ * two processes can have different functions at the same one. A chunk name is as the VM stores it
+ * ("@file.lua", "=name", or source text). first_line is -1 for built-in functions in bytecode and 0
+ * for a main chunk.
  */
 struct format_function {
 	enum format_kind kind;
@@ -71,6 +75,9 @@ struct format_function {
 	const char *name;
 	const char *source;
 	int64_t first_line;
+	/** TRACE: the prototype in which it starts, 0 if unknown, and that one's first line. */
+	uint64_t proto;
+	int64_t proto_line;
 };
 
 /** One frame of a sample. */
@@ -79,18 +86,37 @@ struct format_frame {
 				the function. */
 	uint32_t function; /**< Id given by format_functions_add(). */
 	uint32_t line;	   /**< Current line; 0 where there is none. */
-	bool approximate;  /**< The frame is near the truth, not proven. */
+	uint32_t
+		trace; /**< LUA and FAST: the trace whose machine code runs it; 0 if interpreted. */
+	bool approximate; /**< The frame is near the truth, not proven. */
 };
+
+/** How well the place of compiled code is known in a sample. */
+enum format_compiled {
+	FORMAT_COMPILED_NONE = 0,    /**< No compiled code runs. */
+	FORMAT_COMPILED_EXACT,	     /**< A chain down to the inlined leaf. */
+	FORMAT_COMPILED_APPROXIMATE, /**< The same, but the leaf's frames may be the next ones. */
+	FORMAT_COMPILED_TRACE,	     /**< Only the trace is known: its leaf is a TRACE frame. */
+	FORMAT_COMPILED_COUNT,
+};
+
+/** In place of an id: no function. */
+#define FORMAT_NO_FUNCTION UINT32_MAX
 
 /**
  * One call chain. `frames` run from leaf to root and are borrowed.
- * `trace` is the number of the running trace where state is FORMAT_STATE_TRACE.
+ * `trace` is the number of the running trace where state is FORMAT_STATE_TRACE, or where compiled
+ * code called what runs now.
  */
 struct format_sample {
 	uint64_t time_ns; /**< CLOCK_MONOTONIC. */
 	int32_t pid, tid;
 	enum format_state state; /**< The VM's true state. */
 	uint32_t trace;
+	/** With `trace`: that trace as a function, or FORMAT_NO_FUNCTION if its start is unknown.
+	 */
+	uint32_t trace_function;
+	enum format_compiled compiled;
 	uint32_t weight; /**< Ticks that this sample stands for; 1 unless ticks were merged. */
 	bool full;	 /**< The chain reaches from the leaf to the thread's first function. */
 	const struct format_frame *frames;
@@ -142,6 +168,8 @@ uint64_t format_sink_bytes(const struct format_sink *sink);
 /** How much detail of a chain a writer keeps. */
 struct format_options {
 	bool first_lines; /**< Guest frames carry the function's first line, not the current. */
+	/** Sysprof: a sample in state TRACE has its trace alone, as the reference writes it. */
+	bool trace_records;
 };
 
 /** One output format of the recorder. `self` is what open() returned. */
@@ -244,6 +272,20 @@ int format_put_event(struct format_sink *sink, const struct format_raw_event *ev
 void format_describe_failure(const struct failure *why, const char *file, char *ret_text,
 			     size_t len);
 
+/**
+ * Make foreign text fit for a terminal, in place: blanks for what that would obey. These are
+ * control characters, those of 8 bits too, also where the text is no UTF-8, and characters that
+ * turn the direction of writing. All other bytes stay.
+ */
+void format_clean_text(char *text, size_t len);
+
+/** Make text fit for JSON, in place: a question mark for each byte that is no UTF-8. */
+void format_clean_utf8(char *text, size_t len);
+
+/** How much of a text of @p len bytes to show where there is room for @p max: no more, and no part
+ * of a character of UTF-8. */
+size_t format_text_cut(const char *text, size_t len, size_t max);
+
 /* ---- Profiles: a stream summed up ------------------------------------------------------- */
 
 /**
@@ -264,9 +306,18 @@ enum format_lines {
 	FORMAT_LINES_FUNCTION /**< Those of the same function; shown with its first line. */
 };
 
+/** What compiled Lua frames have behind their names. Only streams of our own tell. */
+enum format_annotate {
+	FORMAT_ANNOTATE_NONE,
+	FORMAT_ANNOTATE_JIT, /**< "_[j]", by which flame graph tools colour them; "~_[j]" where the
+				  frame is approximate. */
+	FORMAT_ANNOTATE_TRACE, /**< " [trace 12]", or " [trace ~12]". */
+};
+
 struct format_report_options {
 	const char *title; /**< May be NULL. */
 	enum format_lines lines;
+	enum format_annotate annotate;
 };
 
 /** One report of a profile. */

@@ -71,6 +71,7 @@ static int append(struct heap *heap, const struct symtab *symtab, const struct k
 	location.text = strdup(text);
 	if (!location.text)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
+	format_clean_text(location.text, strlen(location.text));
 	heap->locations[heap->count++] = location;
 	return 0;
 }

@@ -40,13 +40,14 @@ static void add_line(struct format_text *text, const char *string)
 
 static void add_trace(struct format_text *text, const struct format_function *function)
 {
+	const char *source = function->source;
+
 	format_text_addf(text, NAMES_TRACE_PREFIX "%" PRIu64, function->address);
-	if (function->source) {
-		format_text_add(text, " ", 1);
-		add_line(text, function->source);
-		format_text_addf(text, ":%" PRId64, function->first_line);
-	}
-	format_text_add(text, "]", 1);
+	if (!source)
+		return;
+	format_text_add_string(text, *source == '@' ? " @ " : " ");
+	add_line(text, source + (*source == '@'));
+	format_text_addf(text, ":%" PRId64, function->first_line);
 }
 
 void names_add_symbol(struct format_text *text, const struct format_function *function,
@@ -92,23 +93,45 @@ static bool split_line(const char *text, size_t len, size_t *ret_len, int64_t *r
 	return *end == '\0';
 }
 
-/** Read "[trace N]" or "[trace N CHUNK:LINE]". */
+/** Read "trace N", "trace N @ FILE:LINE" or "trace N CHUNK:LINE", the last in brackets too. */
 static bool parse_trace(const char *name, size_t len, struct names_meaning *meaning)
 {
-	const char *at = name + strlen(NAMES_TRACE_PREFIX), *end = name + len - 1;
+	const char *at = name, *end = name + len, *digits;
 	uint64_t number = 0;
 
+	if (starts_with(name, len, "[") && ends_with(name, len, "]")) {
+		at++;
+		end--;
+	}
+	if (!starts_with(at, (size_t)(end - at), NAMES_TRACE_PREFIX))
+		return false;
+	digits = at += strlen(NAMES_TRACE_PREFIX);
 	while (at < end && *at >= '0' && *at <= '9' && number < UINT32_MAX)
 		number = number * 10 + (uint64_t)(*at++ - '0');
 	meaning->kind = FORMAT_KIND_TRACE;
 	meaning->trace = number;
 	meaning->name = at;
 	meaning->name_len = 0;
-	if (at == end)
-		return true;
-	meaning->name = at + 1;
-	return *at == ' ' &&
-	       split_line(at + 1, (size_t)(end - at) - 1, &meaning->name_len, &meaning->line);
+	if (at == digits || at == end)
+		return at != digits;
+	if (*at++ != ' ')
+		return false;
+	meaning->file = end == name + len && starts_with(at, (size_t)(end - at), "@ ");
+	meaning->name = meaning->file ? at + 2 : at;
+	return split_line(meaning->name, (size_t)(end - meaning->name), &meaning->name_len,
+			  &meaning->line);
+}
+
+/** Read "NAME [PID]". */
+static bool is_process(const char *name, size_t len)
+{
+	size_t digits = 0;
+
+	if (!ends_with(name, len, "]"))
+		return false;
+	while (digits + 1 < len && name[len - 2 - digits] >= '0' && name[len - 2 - digits] <= '9')
+		digits++;
+	return digits > 0 && ends_with(name, len - 1 - digits, " [");
 }
 
 struct names_meaning names_parse_symbol(uint64_t address, const char *name, size_t len)
@@ -122,14 +145,14 @@ struct names_meaning names_parse_symbol(uint64_t address, const char *name, size
 		return meaning;
 	}
 	if (address < NAMES_LOW_END) {
-		if (starts_with(name, len, NAMES_TRACE_PREFIX) && ends_with(name, len, "]")) {
-			struct names_meaning trace = meaning;
+		struct names_meaning trace = meaning;
 
-			if (parse_trace(name, len, &trace))
-				return trace;
-		}
+		if (parse_trace(name, len, &trace))
+			return trace;
 		meaning.kind = FORMAT_KIND_FAST;
-		if (starts_with(name, len, "[") && ends_with(name, len, "]"))
+		if (is_process(name, len))
+			meaning.kind = FORMAT_KIND_PROCESS;
+		else if (starts_with(name, len, "[") && ends_with(name, len, "]"))
 			meaning.kind = FORMAT_KIND_PSEUDO;
 		if (starts_with(name, len, NAMES_API_PREFIX)) {
 			meaning.kind = FORMAT_KIND_NATIVE;
@@ -142,6 +165,42 @@ struct names_meaning names_parse_symbol(uint64_t address, const char *name, size
 		meaning.name_len -= strlen(NAMES_CFUNC_SUFFIX);
 	}
 	return meaning;
+}
+
+void names_add_mark(struct format_text *text, const struct names_mark *mark)
+{
+	format_text_addf(text, "[" NAMES_TRACE_PREFIX "%s%" PRIu32 "]",
+			 mark->approximate ? "~" : "", mark->trace);
+}
+
+bool names_parse_mark(const char *name, size_t len, size_t *ret_len, struct names_mark *ret_mark)
+{
+	struct names_mark mark = { .compiled = true };
+	const char *at, *end;
+	size_t start = len;
+	uint64_t number = 0;
+
+	if (!ends_with(name, len, "]"))
+		return false;
+	end = name + len - 1;
+	while (start > 0 && name[start - 1] != '[')
+		start--;
+	at = name + start;
+	if (start == 0 || !starts_with(at, (size_t)(end - at), NAMES_TRACE_PREFIX))
+		return false;
+	at += strlen(NAMES_TRACE_PREFIX);
+	mark.approximate = at < end && *at == '~';
+	at += mark.approximate;
+	if (at == end)
+		return false;
+	for (; at < end && *at >= '0' && *at <= '9' && number <= UINT32_MAX; at++)
+		number = number * 10 + (uint64_t)(*at - '0');
+	if (at < end || number > UINT32_MAX)
+		return false;
+	mark.trace = (uint32_t)number;
+	*ret_mark = mark;
+	*ret_len = start - 1;
+	return true;
 }
 
 bool names_match_lua(const char *name, size_t len, const char *chunk, size_t chunk_len,

@@ -14,10 +14,20 @@
  *  C function of an application   its start                 name " [C]"
  *  Lua function, native position  bytecode in its prototype chunk name ":" line
  *  name of a Lua function         its prototype             name
+ *  the same, in a trace's code    prototype of its own      name "[trace N]" or "[trace ~N]"
  *  fast function, native position low                       name
- *  trace                          low                       "[trace N chunk name:line]"
+ *  trace                          low                       "trace N @ file:line"
  *  activity                       low                       as it is, "[gc]"
+ *  process                        low                       as it is, "nginx [4711]"
  *  inserted trigger               1                         "lua_call [LuaJIT]"
+ *
+ * A trace in a chunk that is no file is "trace N chunk name:line", and one without a known start
+ * "trace N". Version 0.1.0 wrote "[trace N chunk name:line]" and "[trace N]", which are read, too.
+ *
+ * A Lua function that runs in compiled code has, for each trace, a prototype of its own with the
+ * same chunk and line, above all addresses of programs and below 2^53, which is as far as the
+ * reference parser's numbers are exact. "~" says that the frame is approximate, and 0 is a trace
+ * that is not told.
  *
  * Low addresses are below 65536, where no process maps anything (vm.mmap_min_addr). Control
  * characters of chunk names become blanks. "Trigger" is explained in format/merge.h.
@@ -28,7 +38,9 @@
 #define NAMES_LOW_END	      65536
 #define NAMES_API_PREFIX      "api:"
 #define NAMES_CFUNC_SUFFIX    " [C]"
-#define NAMES_TRACE_PREFIX    "[trace "
+#define NAMES_COMPILED_FIRST  (((uint64_t)1 << 52) + ((uint64_t)1 << 40))
+#define NAMES_COMPILED_END    ((uint64_t)1 << 53)
+#define NAMES_TRACE_PREFIX    "trace "
 
 /** What a host frame's name makes the reference's merge do. */
 enum names_role {
@@ -50,11 +62,24 @@ struct names_meaning {
 	uint64_t trace;
 	const char *name; /**< Not terminated. For a trace its chunk name. */
 	size_t name_len;
+	bool file;    /**< Trace only: the chunk name's "@" stands apart and is not in `name`. */
 	int64_t line; /**< Trace only. */
 };
 
 /** Undo names_add_symbol() for all kinds but Lua functions. */
 struct names_meaning names_parse_symbol(uint64_t address, const char *name, size_t len);
+
+/** How a Lua function runs. */
+struct names_mark {
+	bool compiled, approximate;
+	uint32_t trace; /**< 0 unknown. */
+};
+
+/** Append what the name of a compiled Lua function ends in. */
+void names_add_mark(struct format_text *text, const struct names_mark *mark);
+
+/** Undo that. @param ret_len Of the name before the mark. @return Whether there is a mark. */
+bool names_parse_mark(const char *name, size_t len, size_t *ret_len, struct names_mark *ret_mark);
 
 /** Whether @p name is @p chunk, control characters as blanks, with ":" and a line behind. */
 bool names_match_lua(const char *name, size_t len, const char *chunk, size_t chunk_len,

@@ -3,6 +3,7 @@
 #define FORMAT_PROFILE_H
 
 #include "format/heap.h"
+#include "format/names.h"
 
 /** One frame of a chain. No padding: chains are compared by their bytes. */
 struct profile_frame {
@@ -14,8 +15,10 @@ struct format_profile {
 	enum format_stream_kind kind;
 	struct format_functions *functions;
 	struct format_intern *function_keys; /* Same ids as `functions`. */
-	struct format_intern *chains;	     /* Arrays of struct profile_frame, root first. */
-	uint64_t *counts;		     /* Samples by chain id. */
+	struct names_mark *marks;	     /* By function: how it runs. */
+	uint32_t mark_capacity;
+	struct format_intern *chains; /* Arrays of struct profile_frame, root first. */
+	uint64_t *counts;	      /* Samples by chain id. */
 	uint32_t capacity;
 	uint64_t samples;
 	uint64_t states[FORMAT_STATE_COUNT];
@@ -26,9 +29,10 @@ struct format_profile {
 const struct profile_frame *profile_chain(const struct format_profile *profile, uint32_t chain,
 					  size_t *ret_count);
 
-/** Find or add a function; equal ones (all but the address of code) get the same id. */
+/** Find or add a function; equal ones (all but the address of code) that run alike get the same id.
+ *  @param mark NULL for one that is not compiled. */
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
-			 uint32_t *ret_id, struct failure *why);
+			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why);
 
 /** Count @p count samples of a chain. @param frames Root first. */
 int profile_add_chain(struct format_profile *profile, const struct profile_frame *frames,

@@ -41,7 +41,8 @@ static uint32_t frame_line(int64_t line)
 	return line < 0 ? 0 : (uint32_t)(line > INT32_MAX ? INT32_MAX : line);
 }
 
-/** The Lua function with prototype @p proto at @p address; its name is the C symbol there. */
+/** The Lua function with prototype @p proto at @p address; its name is the C symbol there, and
+ * tells whether it is compiled where our writer has put that. */
 static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint64_t address,
 		   uint32_t *ret_id, struct failure *why)
 {
@@ -51,25 +52,37 @@ static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint
 		.source = symtab_string(&loader->symtab, proto->chunk, NULL),
 		.first_line = signed_line(proto->line),
 	};
-	size_t len;
+	struct names_mark mark = { 0 };
+	const char *name;
+	size_t len, name_len;
 
-	function.name = symtab_find_native_at(&loader->symtab, address, &len);
-	return profile_add_function(loader->profile, &function, ret_id, why);
+	function.name = name = symtab_find_native_at(&loader->symtab, address, &len);
+	if (name && address >= NAMES_COMPILED_FIRST && address < NAMES_COMPILED_END &&
+	    names_parse_mark(name, len, &name_len, &mark)) {
+		format_text_clear(&loader->name);
+		format_text_add(&loader->name, name, name_len);
+		if (format_text_take(&loader->name, &function.name, why))
+			return -1;
+		if (name_len == 0)
+			function.name = NULL;
+	}
+	return profile_add_function(loader->profile, &function, &mark, ret_id, why);
 }
 
-/** A function whose name is not terminated, or has no other fields. */
-static int add_named(struct loader *loader, struct format_function function, const char *name,
-		     size_t len, uint32_t *ret_id, struct failure *why)
+/** A function whose name, @p prefix and @p name, is not terminated, or has no other fields. */
+static int add_named(struct loader *loader, struct format_function function, const char *prefix,
+		     const char *name, size_t len, uint32_t *ret_id, struct failure *why)
 {
 	format_text_clear(&loader->name);
+	format_text_add_string(&loader->name, prefix);
 	format_text_add_line(&loader->name, name, len);
 	if (format_text_take(&loader->name, &function.name, why))
 		return -1;
 	if (function.kind == FORMAT_KIND_TRACE) {
-		function.source = len ? function.name : NULL;
+		function.source = *function.name ? function.name : NULL;
 		function.name = NULL;
 	}
-	return profile_add_function(loader->profile, &function, ret_id, why);
+	return profile_add_function(loader->profile, &function, NULL, ret_id, why);
 }
 
 static int add_unknown(struct loader *loader, const char *what, uint64_t number, uint32_t *ret_id,
@@ -80,7 +93,7 @@ static int add_unknown(struct loader *loader, const char *what, uint64_t number,
 
 	snprintf(name, sizeof(name), "%s 0x%" PRIx64, what, number);
 	function.name = name;
-	return profile_add_function(loader->profile, &function, ret_id, why);
+	return profile_add_function(loader->profile, &function, NULL, ret_id, why);
 }
 
 /** The Lua function that our writer turned into a host frame, if this is one. */
@@ -126,7 +139,8 @@ static int resolve_symbol(struct loader *loader, uint64_t start, const char *nam
 	} else {
 		function.address = meaning.kind == FORMAT_KIND_TRACE ? meaning.trace : start;
 		function.first_line = meaning.line;
-		result = add_named(loader, function, meaning.name, meaning.name_len, &id, why);
+		result = add_named(loader, function, meaning.file ? "@" : "", meaning.name,
+				   meaning.name_len, &id, why);
 	}
 	if (result == 0)
 		*ret_value = (uint64_t)id << 32 | frame_line(line);
@@ -182,7 +196,7 @@ static int make_cfunc(struct loader *loader, uint32_t *id, struct failure *why)
 	if (function.kind != FORMAT_KIND_NATIVE)
 		return 0;
 	function.kind = FORMAT_KIND_CFUNC;
-	return profile_add_function(loader->profile, &function, id, why);
+	return profile_add_function(loader->profile, &function, NULL, id, why);
 }
 
 static int resolve_lua(struct loader *loader, const struct format_lua_frame *lua,
@@ -197,7 +211,8 @@ static int resolve_lua(struct loader *loader, const struct format_lua_frame *lua
 		if (!function.name)
 			return add_unknown(loader, "fast function", lua->address,
 					   &ret_frame->function, why);
-		return profile_add_function(loader->profile, &function, &ret_frame->function, why);
+		return profile_add_function(loader->profile, &function, NULL, &ret_frame->function,
+					    why);
 	}
 	if (resolve_host(loader, lua->address, &value, why))
 		return -1;
@@ -287,43 +302,75 @@ static int load_trace(struct loader *loader, const struct format_raw_sample *raw
 		function.first_line = signed_line(trace ? trace->line : raw->trace_line);
 	}
 	if (reserve(loader, 1, why) ||
-	    add_named(loader, function, chunk, len, &loader->frames[0].function, why))
+	    add_named(loader, function, "", chunk, len, &loader->frames[0].function, why))
 		return -1;
 	loader->frames[0].line = 0;
 	*ret_count = 1;
 	return 0;
 }
 
+/** Whether a trace runs: it is the innermost frame of Lua, or that is a function compiled into one.
+ *  What the trace calls itself, native code and built-in functions, may be further in. */
+static bool is_in_trace(const struct loader *loader, size_t count)
+{
+	for (size_t i = count; i > 0; i--) {
+		uint32_t id = loader->frames[i - 1].function;
+		enum format_kind kind = format_functions_get(loader->profile->functions, id)->kind;
+
+		if (kind == FORMAT_KIND_TRACE || loader->profile->marks[id].compiled)
+			return true;
+		if (kind != FORMAT_KIND_NATIVE && kind != FORMAT_KIND_FAST)
+			return false;
+	}
+	return false;
+}
+
+/** Find the state of an activity such as "[gc sweep]": its first words tell. */
+static bool find_activity(const char *name, enum format_state *ret_state)
+{
+	static const struct {
+		const char *words;
+		enum format_state state;
+	} activities[] = {
+		{ "[gc", FORMAT_STATE_GC },
+		{ "[jit exit", FORMAT_STATE_EXIT },
+		{ "[jit record", FORMAT_STATE_RECORD },
+		{ "[jit opt", FORMAT_STATE_OPT },
+		{ "[jit asm", FORMAT_STATE_ASM },
+	};
+
+	for (size_t i = 0; i < sizeof(activities) / sizeof(activities[0]); i++) {
+		size_t len = strlen(activities[i].words);
+
+		if (strncmp(name, activities[i].words, len) == 0 &&
+		    (name[len] == ']' || name[len] == ' ')) {
+			*ret_state = activities[i].state;
+			return true;
+		}
+	}
+	return false;
+}
+
 /**
  * The VM's true state. Our writer has to file a sample with Lua frames under a state that allows
- * them, and shows what else the VM did as the chain's leaf. Other writers have no such leaves.
+ * them, and shows what else the VM did right above the innermost of them, below the native frames
+ * of the collector or the compiler. Other writers have no such frames.
  */
 static enum format_state state_of(const struct loader *loader, const struct format_raw_sample *raw,
 				  size_t count)
 {
-	static const struct {
-		const char *name;
-		enum format_state state;
-	} activities[] = {
-		{ "[gc]", FORMAT_STATE_GC },
-		{ "[jit exit]", FORMAT_STATE_EXIT },
-		{ "[jit record]", FORMAT_STATE_RECORD },
-		{ "[jit opt]", FORMAT_STATE_OPT },
-		{ "[jit asm]", FORMAT_STATE_ASM },
-	};
-	const struct format_function *leaf;
+	enum format_state state = raw->state;
 
-	if (count == 0)
-		return raw->state;
-	leaf = format_functions_get(loader->profile->functions, loader->frames[count - 1].function);
-	if (leaf->kind == FORMAT_KIND_TRACE)
-		return FORMAT_STATE_TRACE;
-	if (leaf->kind != FORMAT_KIND_PSEUDO)
-		return raw->state;
-	for (size_t i = 0; i < sizeof(activities) / sizeof(activities[0]); i++)
-		if (strcmp(leaf->name, activities[i].name) == 0)
-			return activities[i].state;
-	return raw->state;
+	for (size_t i = count; i-- > 0;) {
+		const struct format_function *function = format_functions_get(
+			loader->profile->functions, loader->frames[i].function);
+
+		if (function->kind == FORMAT_KIND_PSEUDO && find_activity(function->name, &state))
+			return state;
+		if (function->kind != FORMAT_KIND_PSEUDO && function->kind != FORMAT_KIND_NATIVE)
+			break;
+	}
+	return is_in_trace(loader, count) ? FORMAT_STATE_TRACE : state;
 }
 
 static int on_sample(void *context, const struct format_raw_sample *raw, struct failure *why)

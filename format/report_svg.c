@@ -30,11 +30,11 @@
 #define TITLE_CHARS_MAX 100
 
 static const char *const classes[FORMAT_KIND_COUNT] = {
-	"native", "lua", "fast", "cfunc", "trace", "pseudo",
+	"native", "lua", "fast", "cfunc", "trace", "pseudo", "process",
 };
 
 static const char *const legends[FORMAT_KIND_COUNT] = {
-	"native", "Lua", "fast function", "C function", "trace", "activity",
+	"native", "Lua", "fast function", "C function", "trace", "activity", "process",
 };
 
 /** A box: all samples that share the chain up to here. Depth 0 is the root box. */
@@ -245,7 +245,8 @@ static int svg_print(const struct format_profile *profile,
 	struct fold fold;
 	int result;
 
-	if (report_need_chains(profile, why) || fold_init(&fold, profile, lines, why))
+	if (report_need_chains(profile, why) ||
+	    fold_init(&fold, profile, lines, options->annotate, why))
 		return -1;
 	result = build_tree(&tree, &fold, why);
 	if (result == 0)

@@ -63,6 +63,12 @@ static const char *name_of(const struct fold_label *label)
 	return label->text;
 }
 
+/** What is behind the name. */
+static const char *note_of(const struct fold_label *label)
+{
+	return label->kind == FORMAT_KIND_LUA && label->note ? label->note : "";
+}
+
 static int name_width(const struct row *rows, uint32_t count)
 {
 	size_t width = strlen("FUNCTION");
@@ -70,6 +76,7 @@ static int name_width(const struct row *rows, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		size_t len = strlen(name_of(rows[i].label));
 
+		len += strlen(note_of(rows[i].label));
 		if (len > width)
 			width = len;
 	}
@@ -87,22 +94,24 @@ static void print_rows(const struct row *rows, const struct fold *fold, FILE *fi
 	for (uint32_t i = 0; i < fold->label_count; i++) {
 		const struct fold_label *label = rows[i].label;
 		bool place = label->kind == FORMAT_KIND_LUA && label->place;
+		size_t len = strlen(name_of(label));
+		int rest = len < (size_t)width ? width - (int)len : 0;
 
-		fprintf(file, "%9" PRIu64 " %6.2f %9" PRIu64 " %6.2f  %-8s  %-*s%s%s\n",
+		fprintf(file, "%9" PRIu64 " %6.2f %9" PRIu64 " %6.2f  %-8s  %s%-*s%s%s\n",
 			rows[i].self, percent(rows[i].self, fold->samples), rows[i].total,
 			percent(rows[i].total, fold->samples), fold_kind_name(label->kind),
-			place ? width : 0, name_of(label), place ? "  " : "",
+			name_of(label), place ? rest : 0, note_of(label), place ? "  " : "",
 			place ? label->place : "");
 	}
 }
 
-static int print_chains(const struct format_profile *profile, enum format_lines lines, FILE *file,
-			struct failure *why)
+static int print_chains(const struct format_profile *profile, enum format_lines lines,
+			enum format_annotate annotate, FILE *file, struct failure *why)
 {
 	struct fold fold;
 	struct row *rows;
 
-	if (fold_init(&fold, profile, lines, why))
+	if (fold_init(&fold, profile, lines, annotate, why))
 		return -1;
 	rows = count_rows(&fold);
 	if (rows) {
@@ -147,7 +156,7 @@ static int top_print(const struct format_profile *profile,
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
 
 	if (profile->kind == FORMAT_STREAM_SYSPROF)
-		return print_chains(profile, lines, file, why);
+		return print_chains(profile, lines, options->annotate, file, why);
 	print_heap(&profile->heap, file);
 	return 0;
 }

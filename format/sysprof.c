@@ -16,9 +16,9 @@
  * frames up to the first C function. Each further trigger repeats Lua frames, so that chains which
  * enter the VM twice come out wrong. We therefore shape a chain so that the merge gives it back:
  *
- *	chain, root first	main  lua_pcall  A  string.gsub  gsub_c  B  [gc]
+ *	chain, root first	main  lua_pcall  A  string.gsub  gsub_c  B  [gc sweep]  gc_sweep
  *	Lua list		A  string.gsub
- *	host list		main  lua_pcall  gsub_c  B  [gc]
+ *	host list		main  lua_pcall  gsub_c  B  [gc sweep]  gc_sweep
  *
  * The Lua list is the first run: the rootmost sequence of Lua and fast frames without another kind
  * between. It follows the one trigger, a synthetic one if the chain has none there. All later
@@ -170,7 +170,7 @@ static int shape_lua(struct sysprof_writer *writer, const struct format_frame *f
 		format_ffname_find(function->name, &lua.address);
 	} else {
 		lua.line = (uint64_t)line_of(writer, frame);
-		if (sysprof_symbols_use_proto(&writer->symbols, frame->function, &lua.address, why))
+		if (sysprof_symbols_use_proto(&writer->symbols, frame, &lua.address, why))
 			return -1;
 	}
 	*ret_frame = lua;
@@ -229,13 +229,16 @@ static int shape_chain(struct sysprof_writer *writer, const struct format_sample
 
 /**
  * The state to write. With a Lua, fast or C function in the chain it is that of the leafmost one,
- * because only those states have room for a Lua list; what the VM did beyond shows in the chain's
- * leaf ("[gc]", a trace). A trace sample has room for nothing but the trace, so it serves only for
- * chains of nothing else; another chain on a trace counts as C function without Lua frames.
+ * because only those states have room for a Lua list; what the VM did beyond shows in the frames
+ * above it ("[gc sweep]", a trace). A trace sample has room for nothing but the trace, so it serves
+ * only for chains of nothing else, unless it is asked for; another chain on a trace counts as C
+ * function without Lua frames.
  */
 static enum format_state state_of(const struct sysprof_writer *writer,
 				  const struct format_sample *sample)
 {
+	if (writer->options.trace_records && sample->state == FORMAT_STATE_TRACE && sample->trace)
+		return FORMAT_STATE_TRACE;
 	for (uint32_t i = 0; i < sample->frame_count; i++) {
 		switch (function_of(writer, &sample->frames[i])->kind) {
 		case FORMAT_KIND_LUA:
@@ -258,16 +261,38 @@ static enum format_state state_of(const struct sysprof_writer *writer,
 	return FORMAT_STATE_CFUNC;
 }
 
+/** The running trace as a function: as the sample says, or else its only frame. */
+static bool find_trace(const struct sysprof_writer *writer, const struct format_sample *sample,
+		       uint32_t *ret_id)
+{
+	const struct format_function *function = NULL;
+
+	*ret_id = sample->trace_function;
+	if (sample->trace && *ret_id != FORMAT_NO_FUNCTION)
+		function = format_functions_get(writer->functions, *ret_id);
+	if (function && function->kind == FORMAT_KIND_TRACE)
+		return true;
+	if (sample->frame_count != 1)
+		return false;
+	*ret_id = sample->frames[0].function;
+	return function_of(writer, &sample->frames[0])->kind == FORMAT_KIND_TRACE;
+}
+
+/** Have the running trace in the stream; a trace sample is about nothing else. */
 static int shape_trace(struct sysprof_writer *writer, const struct format_sample *sample,
 		       struct format_raw_sample *raw, struct failure *why)
 {
+	uint32_t id;
+	int64_t line;
+
 	raw->trace = sample->trace;
-	if (sample->frame_count == 0)
+	if (!find_trace(writer, sample, &id))
 		return 0;
-	raw->trace = function_of(writer, &sample->frames[0])->address;
-	raw->trace_line = (uint64_t)function_of(writer, &sample->frames[0])->first_line;
-	return sysprof_symbols_use_trace(&writer->symbols, sample->frames[0].function,
-					 &raw->trace_proto, why);
+	if (sysprof_symbols_use_trace(&writer->symbols, id, &raw->trace_proto, &line, why))
+		return -1;
+	raw->trace = (uint32_t)format_functions_get(writer->functions, id)->address;
+	raw->trace_line = (uint64_t)line;
+	return 0;
 }
 
 /** Refuse what the caller may not hand over, before anything is put. */
@@ -296,9 +321,8 @@ static int sysprof_sample(void *self, const struct format_sample *sample, struct
 	    reserve(writer, (size_t)sample->frame_count + 1, why))
 		return -1;
 	raw.state = state_of(writer, sample);
-	if (raw.state == FORMAT_STATE_TRACE)
-		result = shape_trace(writer, sample, &raw, why);
-	else
+	result = shape_trace(writer, sample, &raw, why);
+	if (result == 0 && raw.state != FORMAT_STATE_TRACE)
 		result = shape_chain(writer, sample, &raw, why);
 	for (uint32_t i = 0; result == 0 && i < sample->weight; i++)
 		result = format_put_sample(writer->sink, &raw, why);

@@ -17,6 +17,19 @@
  *  far as the reference parser's numbers are exact. */
 #define UNKNOWN_PROTO_BASE ((uint64_t)1 << 52)
 
+/** From one stand-in to the next, so that lines have room. */
+#define PROTO_STRIDE	64
+#define COMPILED_STRIDE 65536
+#define COMPILED_LINES	(COMPILED_STRIDE - 1 - PROBE_COUNT)
+
+/** Stand-ins for prototypes in which traces start, by the trace's number, above the last of the
+ *  others: there are less than 2^24 functions. */
+#define UNKNOWN_START_BASE (UNKNOWN_PROTO_BASE + ((uint64_t)1 << 31))
+
+/** Prototypes for compiled frames. Beyond so many pairs of function and trace, which programs do
+ * not have, frames tell that they are compiled but not the trace. */
+#define COMPILED_MAX ((uint64_t)1 << 16)
+
 int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *sink,
 			 const struct format_functions *functions, struct failure *why)
 {
@@ -24,6 +37,7 @@ int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *si
 	symbols->sink = sink;
 	symbols->functions = functions;
 	symbols->next_low = NAMES_LOW_FIRST;
+	symbols->next_compiled = NAMES_COMPILED_FIRST;
 	symbols->texts = format_intern_create();
 	if (!symbols->texts)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "start a sysprof stream");
@@ -36,6 +50,8 @@ void sysprof_symbols_deinit(struct sysprof_symbols *symbols)
 	format_addrmap_deinit(&symbols->symbols);
 	format_addrmap_deinit(&symbols->protos);
 	format_addrmap_deinit(&symbols->lows);
+	format_addrmap_deinit(&symbols->traces);
+	format_addrmap_deinit(&symbols->compiled);
 	format_addrmap_deinit(&symbols->bytecode);
 	format_text_deinit(&symbols->scratch);
 }
@@ -147,7 +163,8 @@ static bool same_text(const char *a, const char *b)
 
 static uint64_t proto_address(uint32_t id, const struct format_function *function)
 {
-	return function->address ? function->address : UNKNOWN_PROTO_BASE + (uint64_t)id * 64;
+	return function->address ? function->address
+				 : UNKNOWN_PROTO_BASE + (uint64_t)id * PROTO_STRIDE;
 }
 
 /** The prototype's own C symbol, which no reference report shows, holds the function's name. An
@@ -168,69 +185,137 @@ static int put_proto_name(struct sysprof_symbols *symbols, uint64_t address, con
 	return put_text_at(symbols, address, text, why);
 }
 
+/** First line of a Lua function, or of the one in which a trace starts; where that is not known,
+ * the line where the trace starts. */
+static int64_t definition_of(const struct format_function *function)
+{
+	return function->kind == FORMAT_KIND_TRACE && function->proto ? function->proto_line
+								      : function->first_line;
+}
+
+static const char *lua_name_of(const struct format_function *function)
+{
+	return function->kind == FORMAT_KIND_LUA ? function->name : NULL;
+}
+
+/** Whether what function @p old has put for its prototype holds for @p function too; a trace says
+ *  nothing of the name. */
+static bool tells_same(const struct format_function *old, const struct format_function *function)
+{
+	return same_text(old->source, function->source) &&
+	       definition_of(old) == definition_of(function) &&
+	       (function->kind == FORMAT_KIND_TRACE ||
+		same_text(lua_name_of(old), lua_name_of(function)));
+}
+
 /** Have the chunk, first line and name of function @p id in force at @p address. */
 static int put_proto_at(struct sysprof_symbols *symbols, uint64_t address, uint32_t id,
 			struct failure *why)
 {
 	const struct format_function *function = format_functions_get(symbols->functions, id);
-	const struct format_function *old;
 	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_LUA, .address = address };
 	uint64_t present;
 
-	if (format_addrmap_get(&symbols->protos, address, &present)) {
-		old = format_functions_get(symbols->functions, (uint32_t)present);
-		if (present == id || (same_text(old->source, function->source) &&
-				      same_text(old->name, function->name) &&
-				      old->first_line == function->first_line))
-			return 0;
-	}
+	if (format_addrmap_get(&symbols->protos, address, &present) &&
+	    (present == id ||
+	     tells_same(format_functions_get(symbols->functions, (uint32_t)present), function)))
+		return 0;
 	symbol.name = function->source ? function->source : "?";
 	symbol.name_len = strlen(symbol.name);
-	symbol.line = (uint64_t)function->first_line;
+	symbol.line = (uint64_t)definition_of(function);
 	if (format_put_symbol(symbols->sink, &symbol, why) ||
-	    put_proto_name(symbols, address,
-			   function->kind == FORMAT_KIND_LUA ? function->name : NULL, why))
+	    put_proto_name(symbols, address, lua_name_of(function), why))
 		return -1;
 	symbols->generation++;
 	return format_addrmap_set(&symbols->protos, address, id, why);
 }
 
-int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, uint32_t id, uint64_t *ret_address,
-			      struct failure *why)
+/** The prototype of a function that runs as @p mark says. @return Whether it is a new one. */
+static int find_compiled(struct sysprof_symbols *symbols, uint32_t id, struct names_mark *mark,
+			 uint64_t *ret_address, bool *ret_new, struct failure *why)
 {
-	const struct format_function *function = format_functions_get(symbols->functions, id);
-	uint64_t address = proto_address(id, function);
+	uint64_t key = (uint64_t)id << 33 | (uint64_t)mark->trace << 1 | mark->approximate;
 
-	if (put_proto_at(symbols, address, id, why))
+	*ret_new = !format_addrmap_get(&symbols->compiled, key, ret_address);
+	if (!*ret_new)
+		return 0;
+	if (symbols->next_compiled >= NAMES_COMPILED_FIRST + COMPILED_MAX * COMPILED_STRIDE) {
+		mark->trace = 0;
+		key = (uint64_t)id << 33 | mark->approximate;
+		*ret_new = !format_addrmap_get(&symbols->compiled, key, ret_address);
+		if (!*ret_new)
+			return 0;
+	}
+	*ret_address = symbols->next_compiled;
+	symbols->next_compiled += COMPILED_STRIDE;
+	return format_addrmap_set(&symbols->compiled, key, *ret_address, why);
+}
+
+/** Have the prototype of a compiled frame in the stream. It never changes. */
+static int use_compiled(struct sysprof_symbols *symbols, const struct format_frame *frame,
+			uint64_t *ret_address, struct failure *why)
+{
+	const struct format_function *function =
+		format_functions_get(symbols->functions, frame->function);
+	struct names_mark mark = { .trace = frame->trace, .approximate = frame->approximate };
+	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_LUA };
+	struct format_text *scratch = &symbols->scratch;
+	uint32_t text;
+	bool is_new;
+
+	if (find_compiled(symbols, frame->function, &mark, ret_address, &is_new, why))
+		return -1;
+	if (!is_new)
+		return 0;
+	symbol.address = *ret_address;
+	symbol.name = function->source ? function->source : "?";
+	symbol.name_len = strlen(symbol.name);
+	symbol.line = (uint64_t)function->first_line;
+	format_text_clear(scratch);
+	if (function->name)
+		format_text_add_line(scratch, function->name, strlen(function->name));
+	names_add_mark(scratch, &mark);
+	if (intern_scratch(symbols, &text, why) || format_put_symbol(symbols->sink, &symbol, why) ||
+	    put_text_at(symbols, *ret_address, text, why))
+		return -1;
+	return format_addrmap_set(&symbols->protos, *ret_address, frame->function, why);
+}
+
+int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, const struct format_frame *frame,
+			      uint64_t *ret_address, struct failure *why)
+{
+	const struct format_function *function =
+		format_functions_get(symbols->functions, frame->function);
+	uint64_t address = proto_address(frame->function, function);
+
+	if (frame->trace)
+		return use_compiled(symbols, frame, ret_address, why);
+	if (put_proto_at(symbols, address, frame->function, why))
 		return -1;
 	*ret_address = address;
 	return 0;
 }
 
 int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint64_t *ret_proto,
-			      struct failure *why)
+			      int64_t *ret_line, struct failure *why)
 {
 	const struct format_function *function = format_functions_get(symbols->functions, id);
 	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_TRACE };
-	uint64_t address;
-	uint32_t text;
+	uint64_t present;
 
-	format_text_clear(&symbols->scratch);
-	format_text_addf(&symbols->scratch, "[start of trace %llu %s:%lld]",
-			 (unsigned long long)function->address,
-			 function->source ? function->source : "?",
-			 (long long)function->first_line);
-	if (intern_scratch(symbols, &text, why) || take_low(symbols, text, &address, why) ||
-	    format_addrmap_set(&symbols->symbols, address, text, why) ||
-	    put_proto_at(symbols, address, id, why))
-		return -1;
-	symbol.trace = function->address;
-	symbol.address = address;
+	symbol.trace = (uint32_t)function->address;
+	symbol.address = function->proto ? function->proto
+					 : UNKNOWN_START_BASE + symbol.trace * PROTO_STRIDE;
 	symbol.line = (uint64_t)function->first_line;
+	if (put_proto_at(symbols, symbol.address, id, why))
+		return -1;
+	*ret_proto = symbol.address;
+	*ret_line = definition_of(function);
+	if (format_addrmap_get(&symbols->traces, symbol.trace, &present) && present == id)
+		return 0;
 	if (format_put_symbol(symbols->sink, &symbol, why))
 		return -1;
-	*ret_proto = address;
-	return 0;
+	return format_addrmap_set(&symbols->traces, symbol.trace, id, why);
 }
 
 /* ---- Host frames ------------------------------------------------------------------------ */
@@ -267,8 +352,11 @@ static int use_lua(struct sysprof_symbols *symbols, const struct format_frame *f
 	uint64_t key = (uint64_t)frame->function << 32 | (uint32_t)line;
 	uint64_t proto, address;
 
-	if (sysprof_symbols_use_proto(symbols, frame->function, &proto, why))
+	if (sysprof_symbols_use_proto(symbols, frame, &proto, why))
 		return -1;
+	if (frame->trace)
+		return place(symbols, proto + 1 + (uint32_t)line % COMPILED_LINES, text,
+			     ret_address, why);
 	if (!format_addrmap_get(&symbols->bytecode, key, &address) ||
 	    !suits_proto(symbols, address, proto, text)) {
 		address = find_bytecode(symbols, frame->address, proto, text);

@@ -18,6 +18,9 @@ struct sysprof_symbols {
 	struct format_addrmap symbols;	/* C symbol address to id of its text. */
 	struct format_addrmap protos;	/* Prototype address to id of its function. */
 	struct format_addrmap lows;	/* Id of a text to its low address. */
+	struct format_addrmap traces;	/* Number to id of its function. */
+	struct format_addrmap compiled; /* Function and mark to the prototype of such frames. */
+	uint64_t next_compiled;
 	struct format_addrmap bytecode; /* Function and line to the address that stands for it. */
 	struct format_text scratch;
 	uint64_t next_low;
@@ -28,14 +31,15 @@ int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *si
 			 const struct format_functions *functions, struct failure *why);
 void sysprof_symbols_deinit(struct sysprof_symbols *symbols);
 
-/** Have the prototype of Lua function @p id in the stream, with the function's name. */
-int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, uint32_t id, uint64_t *ret_address,
-			      struct failure *why);
+/** Have the prototype of a Lua frame's function in the stream, with the function's name. */
+int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, const struct format_frame *frame,
+			      uint64_t *ret_address, struct failure *why);
 
-/** Have trace function @p id in the stream as a trace symbol, for a trace sample.
- *  @param ret_proto A prototype address that has the trace's chunk name. */
+/** Have trace function @p id in the stream as a trace symbol.
+ *  @param ret_proto The prototype in which it starts, or one that has its chunk name.
+ *  @param ret_line  That one's first line. */
 int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint64_t *ret_proto,
-			      struct failure *why);
+			      int64_t *ret_line, struct failure *why);
 
 /**
  * Have the frame's symbol in the stream.

@@ -28,6 +28,16 @@ void format_text_addf(struct format_text *text, const char *layout, ...)
 /** Append @p len bytes with control characters turned into blanks, so that it stays one line. */
 void format_text_add_line(struct format_text *text, const char *bytes, size_t len);
 
+/** Append @p len bytes for people, as format_clean_text() leaves them. */
+void format_text_add_shown(struct format_text *text, const char *bytes, size_t len);
+
+/**
+ * The UTF-8 character at the beginning of @p len bytes.
+ * @return its bytes, or 0 where there is none: @p ret_code is not set then.
+ * Source: Unicode 15, table 3-7.
+ */
+size_t format_text_character(const char *text, size_t len, uint32_t *ret_code);
+
 /** @return 0 with the terminated string, borrowed; or -1 with FAILURE_NO_MEMORY. */
 int format_text_take(struct format_text *text, const char **ret_string, struct failure *why);
 

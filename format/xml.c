@@ -3,31 +3,20 @@
 
 #include <string.h>
 
+#include "format/text.h"
+
 #define REPLACEMENT "\xef\xbf\xbd"
 #define ELLIPSIS    "\xe2\x80\xa6"
 
 /** Bytes of the character at @p text, 1 where it has to be replaced. */
 static size_t character_len(const unsigned char *text, bool *ret_valid)
 {
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	uint32_t code = text[0];
-	size_t len = code < 0x80 ? 1 : code < 0xc2 ? 0 : code < 0xe0 ? 2 : code < 0xf0 ? 3 : 4;
+	uint32_t code = 0;
+	size_t len =
+		format_text_character((const char *)text, strnlen((const char *)text, 4), &code);
 
-	*ret_valid = false;
-	if (len == 0 || code > 0xf4)
-		return 1;
-	if (len > 1)
-		code &= 0x7fu >> len;
-	for (size_t i = 1; i < len; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 1;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	if (code < least[len] || code < 0x20 || code > 0x10ffff ||
-	    (code >= 0xd800 && code < 0xe000) || code == 0xfffe || code == 0xffff)
-		return 1;
-	*ret_valid = true;
-	return len;
+	*ret_valid = len && code >= 0x20 && code != 0xfffe && code != 0xffff;
+	return *ret_valid ? len : 1;
 }
 
 static size_t count_characters(const unsigned char *text)

@@ -1,87 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interpreter's C frames on the native stack, x86-64.
+ * The interpreter's C frames on the native stack.
  *
  * The unwind table gives one rule for all VM code, which is wrong by a few words in three places:
  * in helpers that VM code enters by call, in the entry sequence before the frame is complete, and
  * in the exit sequence behind its release. A frame is believed when its coroutine's chain of C
  * frames (L->cframe, SAVE_CFRAME) holds it, or when its return address follows a call into VM code.
  *
- * Source: LuaJIT v2.1 src/vm_x64.dasc, saveregs, restoreregs, vm_call, vm_resume, vm_cpcall.
+ * In an error's second phase the coroutine lets go of its C frames one by one, while they all stand
+ * on the native stack until the C unwinder jumps: such a frame is believed when its own links lead
+ * to those that are left.
+ *
+ * Source: LuaJIT v2.1 src/lj_frame.h (CFRAME_OFS_*), vm_*.dasc (vm_call, vm_resume, vm_cpcall),
+ * lj_err.c (err_unwind), lj_obj.h (struct lua_State).
  */
-#include "luastate/state.h"
+#include "luastate/trace.h"
 
 enum {
-	CFRAME_FLAGS = 3, /* CFRAME_RESUME, CFRAME_UNWIND_FF in a link's low bits */
-	/* A helper called by VM code pushes its return address and at most some spilled words. */
-	HELPER_BYTES = 64,
-	/* Spill slots of a trace, the exit handler's register area, or the C unwinder's contexts.
-	 */
+	/* Spill slots of a trace, or the exit handler's register area. */
 	NEWEST_BYTES = 8192,
+	/* lua_State.status is behind a byte that is behind the type, in all layouts. */
+	STATUS_FROM_TYPE = 2,
+	STATUS_YIELD = 1, /* LUA_YIELD; errors are above */
 	/* LuaJIT itself stops at LUAI_MAXCSTACK nested C calls. */
 	CHAIN_MAX = 8000,
-	PROLOGUE_LEN = 10,
-	EPILOGUE_LEN = 10,
+	/* A C frame that cannot be unwound to is looked for so far above, so many words at once. */
+	ABOVE_BYTES = 256 * 1024,
+	ABOVE_WORDS = 32,
 };
 
-/* push rbp; push rbx; push r15; push r14; sub rsp, 40 */
-static const uint8_t prologue[PROLOGUE_LEN] = { 0x55, 0x53, 0x41, 0x57, 0x41,
-						0x56, 0x48, 0x83, 0xec, 0x28 };
-/* add rsp, 40; pop r14; pop r15; pop rbx; pop rbp */
-static const uint8_t epilogue[EPILOGUE_LEN] = { 0x48, 0x83, 0xc4, 0x28, 0x41,
-						0x5e, 0x41, 0x5f, 0x5b, 0x5d };
-
-/* Words between sp and the return address, by the distance of pc from a sequence's start; -1 where
- * no instruction starts or the rule of the unwind table holds. */
-static const int8_t prologue_words[PROLOGUE_LEN + 1] = { 0, 1, 2, -1, 3, -1, 4, -1, -1, -1, -1 };
-static const int8_t epilogue_words[EPILOGUE_LEN + 1] = { -1, -1, -1, -1, 4, -1, 3, -1, 2, 1, 0 };
-
-static bool code_is(const struct state_interpreter *interpreter, uint64_t at, const uint8_t *bytes,
-		    size_t len)
-{
-	return at >= interpreter->start && at + len <= interpreter->end &&
-	       memcmp(interpreter->code + (at - interpreter->start), bytes, len) == 0;
-}
-
-/* Saved words that are on the stack while @words of them are; the order is rbp, rbx, r15, r14 from
- * the return address down. */
-static const int saved_order[4] = { ATTACH_REG_RBP, ATTACH_REG_RBX, ATTACH_REG_R15,
-				    ATTACH_REG_R14 };
-
-static int read_partial(const struct attach_reader *reader, uint64_t sp, int words,
-			const struct attach_registers *regs, struct luastate_cframe *ret_cframe,
-			struct failure *why)
-{
-	uint64_t stack[5], ret_at = sp + 8u * (unsigned)words;
-
-	if (state_read(reader, sp, stack, 8u * ((unsigned)words + 1), why) != 0)
-		return -1;
-	memset(ret_cframe, 0, sizeof(*ret_cframe));
-	for (int i = 0; i < 4; i++)
-		ret_cframe->saved[saved_order[i]] =
-			i < words ? stack[words - 1 - i] : regs->r[saved_order[i]];
-	ret_cframe->ret = stack[words];
-	ret_cframe->sp = ret_at + 8;
-	ret_cframe->address = sp;
-	ret_cframe->leaf = true;
-	return 0;
-}
-
-/* Is the leaf inside an entry or exit sequence? Returns the words on the stack or -1. */
-static int sequence_words(const struct state_interpreter *interpreter, uint64_t pc)
-{
-	for (unsigned i = 0; i <= PROLOGUE_LEN; i++)
-		if (prologue_words[i] >= 0 && code_is(interpreter, pc - i, prologue, PROLOGUE_LEN))
-			return prologue_words[i];
-	for (unsigned i = 0; i <= EPILOGUE_LEN; i++)
-		if (epilogue_words[i] >= 0 && code_is(interpreter, pc - i, epilogue, EPILOGUE_LEN))
-			return epilogue_words[i];
-	return -1;
-}
-
-/* Fill a frame from the 80 bytes at @address. */
+/* Fill a frame from the bytes at @address; @regs are those in the frame. */
 static int read_full(const struct luastate_layout *layout, const struct attach_reader *reader,
-		     uint64_t address, struct luastate_cframe *ret_cframe, struct failure *why)
+		     uint64_t address, const struct attach_registers *regs,
+		     struct luastate_cframe *ret_cframe, struct failure *why)
 {
 	uint8_t bytes[STATE_OBJECT_MAX];
 
@@ -89,144 +40,368 @@ static int read_full(const struct luastate_layout *layout, const struct attach_r
 		return -1;
 	memset(ret_cframe, 0, sizeof(*ret_cframe));
 	ret_cframe->address = address;
-	ret_cframe->L = state_u64(bytes, layout->cframe_L);
-	ret_cframe->ret = state_u64(bytes, layout->cframe_ret);
-	ret_cframe->sp = address + (uint64_t)layout->cframe_size;
-	ret_cframe->saved[ATTACH_REG_RBP] = state_u64(bytes, layout->cframe_rbp);
-	ret_cframe->saved[ATTACH_REG_RBX] = state_u64(bytes, layout->cframe_rbx);
-	ret_cframe->saved[ATTACH_REG_R14] = state_u64(bytes, layout->cframe_r14);
-	ret_cframe->saved[ATTACH_REG_R15] = state_u64(bytes, layout->cframe_r15);
+	ret_cframe->L = state_ref(layout, bytes, layout->cframe_L);
+	ret_cframe->frame = ret_cframe->caller = *regs;
+	state_arch_restore(layout, bytes, address, &ret_cframe->caller);
 	return 0;
 }
 
-/* Whether the chain of the coroutine @L holds the frame; chains ascend towards the root. */
-static bool is_linked(const struct luastate_vm *vm, const struct attach_reader *reader, uint64_t L,
-		      uint64_t frame)
+/* The newest frame at or above @sp in the chain of the coroutine @L, 0 if there is none; chains
+ * ascend towards the root. */
+static uint64_t newest_above(const struct luastate_layout *layout,
+			     const struct attach_reader *reader, uint64_t L, uint64_t sp)
 {
-	const struct luastate_layout *layout = vm->layout;
 	uint64_t link, previous = 0;
 	struct failure why;
 
 	if (state_read(reader, L + (uint64_t)layout->lua_State_cframe, &link, 8, &why) != 0)
-		return false;
+		return 0;
 	for (int i = 0; i < CHAIN_MAX; i++) {
-		link &= ~(uint64_t)CFRAME_FLAGS;
-		if (link == frame)
-			return true;
-		if (link == 0 || link > frame || link <= previous)
-			return false;
+		link &= ~(uint64_t)STATE_CFRAME_FLAGS;
+		if (link >= sp)
+			return link;
+		if (link <= previous)
+			return 0;
 		previous = link;
 		if (state_read(reader, link + (uint64_t)layout->cframe_prev, &link, 8, &why) != 0)
+			return 0;
+	}
+	return 0;
+}
+
+static bool is_linked(const struct luastate_layout *layout, const struct attach_reader *reader,
+		      uint64_t L, uint64_t frame)
+{
+	return newest_above(layout, reader, L, frame) == frame;
+}
+
+/* Whether an error has ended the coroutine: then it has no C frames of its own any more. */
+static bool has_failed(const struct luastate_layout *layout, const struct attach_reader *reader,
+		       uint64_t L)
+{
+	uint8_t status;
+	struct failure why;
+
+	return state_read(reader, L + (uint64_t)layout->GCobj_gct + STATUS_FROM_TYPE, &status, 1,
+			  &why) == 0 &&
+	       status > STATUS_YIELD;
+}
+
+/* Whether the links of the frame lead to the newest one of the coroutine @L. */
+static bool is_released(const struct luastate_layout *layout, const struct attach_reader *reader,
+			uint64_t L, uint64_t frame)
+{
+	uint64_t newest, link;
+	struct failure why;
+
+	if (state_read(reader, L + (uint64_t)layout->lua_State_cframe, &newest, 8, &why) != 0)
+		return false;
+	newest &= ~(uint64_t)STATE_CFRAME_FLAGS;
+	if (newest == 0 && !has_failed(layout, reader, L))
+		return false;
+	for (int i = 0; i < CHAIN_MAX; i++) {
+		if (state_read(reader, frame + (uint64_t)layout->cframe_prev, &link, 8, &why) != 0)
 			return false;
+		link &= ~(uint64_t)STATE_CFRAME_FLAGS;
+		if (link == newest)
+			return true;
+		if (link <= frame)
+			return false;
+		frame = link;
 	}
 	return false;
 }
 
-/* The address behind a direct call into VM code. A leaf frame that is complete but not in a chain
- * is just being entered or left. */
-static bool returns_from_vm_call(const struct luastate *state, const struct attach_reader *reader,
-				 uint64_t ret)
+/* The same of a VM's current coroutine, 0 also where it runs no compiled code and shall. */
+static uint64_t newest_of_vm(const struct luastate_vm *vm, const struct attach_reader *reader,
+			     uint64_t sp, uint64_t most, bool compiled)
 {
-	const struct state_interpreter *interpreter = state_interpreter_at(state, ret);
-	uint8_t call[5];
-	int32_t distance;
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t L, base, frame;
 	struct failure why;
 
-	if (!state_is_pointer(ret))
-		return false;
-	if (interpreter && ret - interpreter->start >= 5)
-		memcpy(call, interpreter->code + (ret - interpreter->start) - 5, 5);
-	else if (state_read(reader, ret - 5, call, 5, &why) != 0)
-		return false;
-	memcpy(&distance, call + 1, 4);
-	return call[0] == 0xe8 && luastate_in_interpreter(state, ret + (uint64_t)(int64_t)distance);
+	/* From a trace's entry to its exit the base of its start is kept here. */
+	if (compiled &&
+	    (state_read_ref(layout, reader, vm->G + (uint64_t)layout->global_State_jit_base, &base,
+			    &why) != 0 ||
+	     base == 0))
+		return 0;
+	if (state_read_ref(layout, reader, vm->G + (uint64_t)layout->global_State_cur_L, &L,
+			   &why) != 0)
+		return 0;
+	frame = newest_above(layout, reader, L, sp);
+	return frame - sp <= most ? frame : 0;
 }
 
 /*
- * The newest linked frame at or above @sp of the VMs' current coroutines. For code that runs far
- * below its frame: traces with their spill slots, the exit handler, which saves all registers
- * there, and the C unwinder, which is about to let go of the frames between.
+ * The nearest C frame at or above @sp of all VMs, at most @most bytes above. For code that runs far
+ * below its frame: traces with their spill slots, and the exit handler, which saves all registers
+ * there. What the handler calls has C frames below @sp.
  */
-static int find_newest(struct luastate *state, const struct attach_reader *reader, uint64_t sp,
-		       bool compiled, struct luastate_cframe *ret_cframe, struct failure *why)
+static int find_newest(struct luastate *state, const struct attach_reader *reader,
+		       const struct attach_registers *regs, uint64_t most, bool compiled,
+		       struct luastate_cframe *ret_cframe, struct failure *why)
 {
-	for (size_t i = 0; i < state->vm_count; i++) {
-		const struct luastate_vm *vm = &state->vms[i];
-		uint64_t L, frame, base;
+	const struct luastate_vm *nearest = NULL;
+	uint64_t sp = attach_sp(regs), address = UINT64_MAX;
 
-		/* From a trace's entry to its exit the base of its start is kept here. */
-		if (compiled &&
-		    (state_read(reader, vm->G + (uint64_t)vm->layout->global_State_jit_base, &base,
-				8, why) != 0 ||
-		     base == 0))
+	for (size_t i = 0; i < state->vm_count; i++) {
+		uint64_t frame = newest_of_vm(&state->vms[i], reader, sp, most, compiled);
+
+		if (!frame || frame >= address)
 			continue;
-		if (state_read(reader, vm->G + (uint64_t)vm->layout->global_State_cur_L, &L, 8,
-			       why) != 0)
-			continue;
-		L = state_object(L);
-		if (state_read(reader, L + (uint64_t)vm->layout->lua_State_cframe, &frame, 8,
-			       why) != 0)
-			continue;
-		frame &= ~(uint64_t)CFRAME_FLAGS;
-		if (frame >= sp && frame - sp <= NEWEST_BYTES)
-			return read_full(vm->layout, reader, frame, ret_cframe, why);
+		address = frame;
+		nearest = &state->vms[i];
 	}
+	if (nearest)
+		return read_full(nearest->layout, reader, address, regs, ret_cframe, why);
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find the interpreter's frame");
 }
 
-static int find_complete(struct luastate *state, const struct luastate_memory *memory, uint64_t sp,
+/* How a coroutine's links tell that a frame is its own: is_linked(), is_released(). */
+typedef bool is_held_function(const struct luastate_layout *layout,
+			      const struct attach_reader *reader, uint64_t L, uint64_t frame);
+
+/* The frame at @address, if it is held. @return 1, 0 if there is no frame, or -1 if it is one of a
+ * VM that cannot be told. */
+static int find_held(struct luastate *state, const struct luastate_layout *layout,
+		     const struct luastate_memory *memory, is_held_function *is_held,
+		     uint64_t address, const struct attach_registers *regs,
+		     struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	const struct luastate_vm *vm;
+
+	if (read_full(layout, memory->stopped, address, regs, ret_cframe, why) != 0 ||
+	    !state_global_of(layout, memory->stopped, ret_cframe->L) ||
+	    !is_held(layout, memory->stopped, ret_cframe->L, address))
+		return 0;
+	vm = luastate_vm_of(state, memory->any, ret_cframe->L, why);
+	return vm && vm->layout == layout ? 1
+					  : failure_set(why, FAILURE_INVALID, 0, 0, address,
+							"recognise the VM of a C frame");
+}
+
+static int find_linked(struct luastate *state, const struct luastate_layout *layout,
+		       const struct luastate_memory *memory, uint64_t address,
+		       const struct attach_registers *regs, struct luastate_cframe *ret_cframe,
+		       struct failure *why)
+{
+	return find_held(state, layout, memory, is_linked, address, regs, ret_cframe, why);
+}
+
+static int find_complete(struct luastate *state, const struct luastate_layout *layout,
+			 const struct luastate_memory *memory, const struct attach_registers *regs,
 			 bool leaf, struct luastate_cframe *ret_cframe, struct failure *why)
 {
-	const struct luastate_layout *layout = &luastate_layouts[0];
-	const struct attach_reader *reader = memory->stopped;
+	struct attach_registers caller;
+	uint64_t sp = attach_sp(regs);
 
-	for (uint64_t frame = sp; frame <= sp + HELPER_BYTES; frame += 8) {
-		const struct luastate_vm *vm;
+	int found = find_linked(state, layout, memory, sp, regs, ret_cframe, why);
 
-		if (read_full(layout, reader, frame, ret_cframe, why) != 0)
-			break;
-		if (!state_is_pointer(ret_cframe->L) || ret_cframe->L % 8 != 0)
-			continue;
-		vm = luastate_vm_of(state, memory->any, ret_cframe->L, why);
-		if (vm && is_linked(vm, reader, ret_cframe->L, frame))
-			return 0;
+	/* In a helper that C called, a C frame further up is not its own. */
+	if (found == 0 && leaf && state_arch_restore_helper(state, memory, regs, &caller)) {
+		*ret_cframe =
+			(struct luastate_cframe){ .address = sp, .frame = *regs, .caller = caller };
+		return 0;
 	}
-	if (read_full(layout, reader, sp, ret_cframe, why) != 0)
+	for (unsigned pushed = 8; found == 0 && pushed <= state_arch_helper_bytes; pushed += 8)
+		found = find_linked(state, layout, memory, sp + pushed, regs, ret_cframe, why);
+	/* The C unwinder is below C functions. */
+	if (found == 0 && !leaf)
+		found = find_held(state, layout, memory, is_released, sp, regs, ret_cframe, why);
+	if (found != 0)
+		return found > 0 ? 0 : -1;
+	if (read_full(layout, memory->stopped, sp, regs, ret_cframe, why) != 0)
 		return -1;
 	/* Only the leaf can be between two states. */
-	if (leaf && returns_from_vm_call(state, memory->any, ret_cframe->ret)) {
+	if (leaf && state_arch_vm_call_target(state, memory->any, attach_pc(&ret_cframe->caller))) {
 		ret_cframe->L = 0;
 		return 0;
 	}
-	return find_newest(state, reader, sp, false, ret_cframe, why);
+	return find_newest(state, memory->stopped, regs, NEWEST_BYTES, false, ret_cframe, why);
 }
 
-int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory, uint64_t pc,
-			 uint64_t sp, uint64_t rbx, const struct attach_registers *regs,
+/* A VM that is met for the first time shows its layout. */
+static const struct luastate_layout *layout_of_frame(struct luastate *state,
+						     const struct luastate_memory *memory,
+						     const struct attach_registers *frame)
+{
+	const struct luastate_layout *layout = state_layout_at(state, attach_pc(frame));
+	struct failure why;
+
+	if (layout)
+		return layout;
+	luastate_find_in_frame(state, memory->any, frame, &why);
+	return state_layout_at(state, attach_pc(frame));
+}
+
+int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory,
+			 const struct attach_registers *frame, bool leaf,
 			 struct luastate_cframe *ret_cframe, struct failure *why)
 {
-	const struct state_interpreter *interpreter = state_interpreter_at(state, pc);
+	const struct state_interpreter *interpreter = state_interpreter_at(state, attach_pc(frame));
+	const struct luastate_layout *layout;
+	struct attach_registers caller;
 
 	if (!interpreter)
-		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, pc, "find the interpreter");
-	if (regs) {
-		int words = sequence_words(interpreter, pc);
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_pc(frame),
+				   "find the interpreter");
+	if (leaf) {
+		int found = state_arch_restore_partial(interpreter, memory->stopped, frame, &caller,
+						       why);
 
-		if (words >= 0)
-			return read_partial(memory->stopped, sp, words, regs, ret_cframe, why);
+		if (found < 0)
+			return -1;
+		if (found) {
+			*ret_cframe = (struct luastate_cframe){ .address = attach_sp(frame),
+								.frame = *frame,
+								.caller = caller,
+								.leaf = true };
+			return 0;
+		}
 	}
-	if (find_complete(state, memory, sp, regs != NULL, ret_cframe, why) != 0)
+	layout = layout_of_frame(state, memory, frame);
+	if (!layout)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
+				   "recognise the VM");
+	if (find_complete(state, layout, memory, frame, leaf, ret_cframe, why) != 0)
 		return -1;
-	ret_cframe->leaf = regs != NULL;
-	ret_cframe->pc = rbx;
+	ret_cframe->leaf = leaf;
 	return 0;
 }
 
-int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
-			       uint64_t sp, struct luastate_cframe *ret_cframe, struct failure *why)
+/* The frame that a word of the stack shows, at some place in that interpreter. */
+static bool find_shown(struct luastate *state, const struct luastate_memory *memory, uint64_t word,
+		       uint64_t address, const struct attach_registers *below,
+		       struct luastate_cframe *ret_cframe)
 {
-	if (find_newest(state, memory->stopped, sp, true, ret_cframe, why) != 0)
+	struct attach_registers regs = *below;
+	struct failure why;
+
+	regs.r[STATE_REG_PC] = regs.r[STATE_REG_KEPT_BASE] = 0;
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		const struct state_interpreter *interpreter = &state->interpreters[i];
+		uint64_t frame = state_arch_frame_shown(interpreter, address, word);
+
+		regs.r[ATTACH_REG_PC] = interpreter->start;
+		regs.r[ATTACH_REG_SP] = frame;
+		if (frame && interpreter->layout &&
+		    find_linked(state, interpreter->layout, memory, frame, &regs, ret_cframe,
+				&why) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* The nearest C frame whose interpreter a word below it returns to. */
+static int find_interpreted_above(struct luastate *state, const struct luastate_memory *memory,
+				  const struct attach_registers *frame, uint64_t limit,
+				  struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	uint64_t words[ABOVE_WORDS], sp = (attach_sp(frame) + 7) & ~(uint64_t)7;
+
+	for (uint64_t at = sp; at + 8 <= limit; at += sizeof(words)) {
+		size_t len = limit - at < sizeof(words) ? (size_t)(limit - at) & ~(size_t)7
+							: sizeof(words);
+
+		if (state_read(memory->stopped, at, words, len, why) != 0)
+			return -1;
+		for (size_t i = 0; i < len / 8; i++)
+			if (find_shown(state, memory, words[i], at + 8 * i, frame, ret_cframe))
+				return 0;
+	}
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
+}
+
+/* The position in a trace to which what it has called returns, 0 if none is found: the word lies
+ * where the trace's stack pointer is while it calls. */
+static uint64_t find_return_to_trace(const struct luastate *state,
+				     const struct luastate_memory *memory, uint64_t G, uint64_t at,
+				     uint64_t end)
+{
+	uint64_t words[ABOVE_WORDS];
+	struct failure why;
+
+	for (; at + 8 <= end; at += sizeof(words)) {
+		size_t len =
+			end - at < sizeof(words) ? (size_t)(end - at) & ~(size_t)7 : sizeof(words);
+
+		if (state_read(memory->stopped, at, words, len, &why) != 0)
+			return 0;
+		for (size_t i = 0; i < len / 8; i++) {
+			const struct trace *trace =
+				trace_find(state, G, trace_number_at(state, G, words[i] - 1));
+
+			if (trace &&
+			    state_arch_is_return_slot(at + 8 * i, end, trace_spadjust(trace)))
+				return words[i];
+		}
+	}
+	return 0;
+}
+
+/* A trace's C frame is no word's: it jumped from the interpreter into its code. The newest one of a
+ * VM that runs compiled code is it, if nothing nearer is the interpreter's. */
+static bool take_compiled_above(struct luastate *state, const struct luastate_memory *memory,
+				const struct attach_registers *frame, uint64_t limit,
+				struct luastate_cframe *cframe)
+{
+	struct attach_registers regs = *frame;
+	struct luastate_cframe compiled;
+	uint64_t sp = (attach_sp(frame) + 7) & ~(uint64_t)7;
+	const struct luastate_vm *vm;
+	struct failure why;
+
+	regs.r[STATE_REG_PC] = regs.r[STATE_REG_KEPT_BASE] = 0;
+	if (find_newest(state, memory->stopped, &regs, limit - sp, true, &compiled, &why) != 0 ||
+	    compiled.address >= cframe->address)
+		return false;
+	vm = luastate_vm_of(state, memory->any, compiled.L, &why);
+	if (!vm)
+		return false;
+	compiled.compiled = true;
+	compiled.frame.r[ATTACH_REG_PC] =
+		find_return_to_trace(state, memory, vm->G, sp, compiled.address);
+	compiled.frame.r[ATTACH_REG_SP] = compiled.address;
+	*cframe = compiled;
+	return true;
+}
+
+int luastate_find_cframe_above(struct luastate *state, const struct luastate_memory *memory,
+			       const struct attach_registers *frame, uint64_t limit,
+			       struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	uint64_t sp = attach_sp(frame);
+	int found;
+
+	if (limit > sp + ABOVE_BYTES)
+		limit = sp + ABOVE_BYTES;
+	if (limit <= sp)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
+	found = find_interpreted_above(state, memory, frame, limit, ret_cframe, why);
+	if (found != 0)
+		ret_cframe->address = UINT64_MAX;
+	return take_compiled_above(state, memory, frame, limit, ret_cframe) ? 0 : found;
+}
+
+int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
+			       const struct attach_registers *frame, bool leaf,
+			       struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	const struct luastate_vm *vm =
+		luastate_compiled_by(state, memory, attach_pc(frame) - (leaf ? 0 : 1));
+	uint64_t address =
+		vm ? newest_of_vm(vm, memory->stopped, attach_sp(frame), NEWEST_BYTES, true) : 0;
+
+	/* Another VM's frame may be near, too. */
+	if (vm ? !address
+	       : find_newest(state, memory->stopped, frame, NEWEST_BYTES, true, ret_cframe, why) !=
+			    0)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
+				   "find the interpreter's frame");
+	if (vm && read_full(vm->layout, memory->stopped, address, frame, ret_cframe, why) != 0)
 		return -1;
+	ret_cframe->leaf = leaf;
 	ret_cframe->compiled = true;
 	return 0;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Turns layouts.table into C: the struct of a layout and one initialised row per column.
+# Turns layouts.table into C: the struct of a layout, one initialised row per block, and the names of
+# the fields that debug information can tell.
 # Usage: awk -f layouts.awk layouts.table >layouts.inc
 
 function fail(text) {
@@ -8,44 +9,84 @@ function fail(text) {
 	exit 1
 }
 
+function identifier(name) {
+	gsub(/[.]/, "_", name)
+	return name
+}
+
+# The index of the block that is named by family, architecture, model and first commit.
+function find(family, arch, model, first,   i) {
+	for (i = 1; i < rows; i++)
+		if (head[i, 2] == family && head[i, 3] == arch && head[i, 4] == model &&
+		    head[i, 5] == first)
+			return i
+	fail("no block " family " " arch " " model " " first " above")
+}
+
 /^#/ || NF == 0 { next }
 
+$1 == "build" {
+	if (NF != 8 && !(NF == 13 && $9 == "like"))
+		fail("a block's head needs seven words, and like with four more at most")
+	rows++
+	for (i = 2; i <= 8; i++)
+		head[rows, i] = $i
+	base = NF == 13 ? find($10, $11, $12, $13) : rows - 1
+	for (i = 1; base && i <= count; i++)
+		value[rows, names[i]] = value[base, names[i]]
+	delete given
+	next
+}
+
 {
-	if (!columns)
-		columns = NF - 1
-	if (NF - 1 != columns)
-		fail("a line needs " columns " values")
-	name = $1
-	text = sub(/^@/, "", name)
-	gsub(/\./, "_", name)
-	if (name in seen)
+	if (!rows || NF != 2 || $2 !~ /^(-|-?[0-9]+)$/)
+		fail("expected a name and a number")
+	if ($1 in given)
 		fail($1 " appears twice")
-	seen[name] = 1
-	count++
-	names[count] = name
-	is_text[count] = text
-	for (i = 1; i <= columns; i++)
-		value[count, i] = $(i + 1)
+	given[$1] = 1
+	if (!($1 in known)) {
+		if (rows > 1)
+			fail("unknown field " $1)
+		known[$1] = 1
+		names[++count] = $1
+	}
+	value[rows, $1] = $2 == "-" ? "LAYOUT_ABSENT" : $2
+}
+
+function print_row(r,   n) {
+	print "\t{"
+	print "\t\t.family = \"" head[r, 2] "\", .arch = \"" head[r, 3] "\","
+	print "\t\t.gc64 = " (head[r, 4] == "gc64" ? 1 : 0) ", .ref_size = " \
+		(head[r, 4] == "gc64" ? 8 : 4) ","
+	print "\t\t.first = \"" head[r, 5] "\", .first_date = \"" head[r, 6] "\","
+	print "\t\t.last = \"" head[r, 7] "\", .last_date = \"" head[r, 8] "\","
+	for (n = 1; n <= count; n++)
+		print "\t\t." identifier(names[n]) " = " value[r, names[n]] ","
+	print "\t},"
 }
 
 END {
 	if (failed)
 		exit 1
 	print "/* Made from layouts.table. */"
+	print "#define LAYOUT_ABSENT (-1)"
 	print "struct luastate_layout {"
+	print "\tconst char *family, *arch, *first, *first_date, *last, *last_date;"
+	print "\tint32_t gc64, ref_size;"
 	for (n = 1; n <= count; n++)
-		print "\t" (is_text[n] ? "const char *" : "int32_t ") names[n] ";"
+		print "\tint32_t " identifier(names[n]) ";"
 	print "};"
 	print "#ifdef LUASTATE_LAYOUT_ROWS"
 	print "const struct luastate_layout luastate_layouts[] = {"
-	for (i = 1; i <= columns; i++) {
-		print "\t{"
-		for (n = 1; n <= count; n++)
-			print "\t\t." names[n] " = " \
-				(is_text[n] ? "\"" value[n, i] "\"" : value[n, i]) ","
-		print "\t},"
-	}
+	for (r = 1; r <= rows; r++)
+		print_row(r)
 	print "};"
-	print "const size_t luastate_layout_count = " columns ";"
+	print "const size_t luastate_layout_count = " rows ";"
+	print "const struct state_field state_fields[] = {"
+	for (n = 1; n <= count; n++)
+		print "\t{ \"" names[n] "\", offsetof(struct luastate_layout, " \
+			identifier(names[n]) ") },"
+	print "};"
+	print "const size_t state_field_count = " count ";"
 	print "#endif"
 }

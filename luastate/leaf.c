@@ -12,33 +12,6 @@
  */
 #include "luastate/walk.h"
 
-/* mov eax, [rbx]; movzx ecx, ah; movzx ebp, al; add rbx, 4: until its end PC is the instruction
- * that comes, behind it PC is one past the instruction that runs. */
-static const uint8_t ins_next[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f,
-				    0xb6, 0xe8, 0x48, 0x83, 0xc3, 0x04 };
-static const unsigned ins_next_starts[] = { 0, 2, 5, 8 };
-
-/* mov [rdx-8], rbx: BASE is the callee's already, its link is not stored yet. */
-static const uint8_t store_link[] = { 0x48, 0x89, 0x5a, 0xf8 };
-/* mov rbx, [rbp+0x20]: the link is stored, PC is still the caller's. */
-static const uint8_t load_pc[] = { 0x48, 0x8b, 0x5d, 0x20 };
-
-static bool code_at(const struct walk *walk, uint64_t pc, const uint8_t *bytes, size_t len)
-{
-	const struct state_interpreter *interpreter = state_interpreter_at(walk->state, pc);
-
-	return interpreter && pc + len <= interpreter->end &&
-	       memcmp(interpreter->code + (pc - interpreter->start), bytes, len) == 0;
-}
-
-static bool before_increment(const struct walk *walk, uint64_t pc)
-{
-	for (size_t i = 0; i < sizeof(ins_next_starts) / sizeof(ins_next_starts[0]); i++)
-		if (code_at(walk, pc - ins_next_starts[i], ins_next, sizeof(ins_next)))
-			return true;
-	return false;
-}
-
 /* A list of candidates in the making. */
 struct tops {
 	struct walk_top *items;
@@ -75,9 +48,9 @@ static bool caller_at(struct walk *walk, const struct walk_stack *stack, uint64_
 	struct failure why;
 
 	if (!state_is_pointer(pc) || pc % 4 != 0 ||
-	    state_read(walk->reader, pc - 4, &ins, 4, &why) != 0)
+	    state_read_call(walk->state, stack->layout, walk->memory, pc - 4, &ins, &why) != 0)
 		return false;
-	below = base - 16 - 8 * (uint64_t)(ins >> 8 & 0xff);
+	below = walk_caller_base(stack, base, ins);
 	if (!read_function(walk, stack, below, &function) || !is_lua(&function) ||
 	    !state_proto_holds(function.proto, pc) || pc == function.proto->bytecode)
 		return false;
@@ -122,17 +95,17 @@ static bool in_own_code(struct walk *walk, const struct walk_stack *stack,
 	const struct luastate_layout *layout = stack->layout;
 	uint64_t handlers[STATE_FFIDS], own, end = UINT64_MAX;
 	uint64_t dispatch = stack->G + (uint64_t)layout->global_State_to_dispatch;
-	size_t count = (size_t)layout->dispatch_ff_count;
+	size_t count = (size_t)layout->GG_NUM_ASMFF;
 	uint8_t op;
 	struct failure why;
 
 	if (function->kind != LUASTATE_FAST || function->f != function->pc ||
-	    state_read(walk->reader, function->pc, &op, 1, &why) != 0 ||
-	    op < layout->dispatch_ff_first || op >= layout->dispatch_ff_first + (int)count ||
-	    state_read(walk->reader, dispatch + 8 * (uint64_t)layout->dispatch_ff_first, handlers,
-		       8 * count, &why) != 0)
+	    state_read(walk->reader, function->pc, &op, 1, &why) != 0 || op < layout->BC__MAX ||
+	    op >= layout->BC__MAX + (int)count ||
+	    state_read(walk->reader, dispatch + 8 * (uint64_t)layout->BC__MAX, handlers, 8 * count,
+		       &why) != 0)
 		return false;
-	own = handlers[op - layout->dispatch_ff_first];
+	own = handlers[op - layout->BC__MAX];
 	for (size_t i = 0; i < count; i++)
 		if (handlers[i] > own && handlers[i] < end)
 			end = handlers[i];
@@ -143,23 +116,26 @@ static bool in_own_code(struct walk *walk, const struct walk_stack *stack,
 static void add_around(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
 		       uint64_t base, uint64_t pc, uint64_t rip)
 {
+	const struct state_interpreter *interpreter = state_interpreter_at(walk->state, rip);
+	enum state_moment moment =
+		interpreter ? state_arch_moment(interpreter, rip) : STATE_MOMENT_PLAIN;
 	struct walk_function function;
 	uint64_t link, below;
 	struct failure why;
 	bool valid = read_function(walk, stack, base, &function);
-	bool entering = code_at(walk, rip, load_pc, sizeof(load_pc));
+	bool entering = moment == STATE_MOMENT_LOAD_PC;
 
-	if (code_at(walk, rip, store_link, sizeof(store_link))) {
+	if (moment == STATE_MOMENT_STORE_LINK) {
 		if (caller_at(walk, stack, base, pc, &below))
 			add_top(tops, below, pc - 4);
 		return;
 	}
 	if (valid && is_lua(&function) && !entering && state_proto_holds(function.proto, pc))
-		add_lua_top(tops, &function, base, pc, before_increment(walk, rip));
+		add_lua_top(tops, &function, base, pc, moment == STATE_MOMENT_NEXT);
 	if (valid && !is_lua(&function)) {
 		/* With its link in PC a function returns: its slot may hold a result already, and
 		 * that may be another function. */
-		if (state_read(walk->stopped, base - 8, &link, 8, &why) == 0 && link == pc &&
+		if (walk_read_link(walk, stack, base, &link, &why) == 0 && link == pc &&
 		    !in_own_code(walk, stack, &function, rip))
 			add_below(walk, stack, tops, base, pc);
 		add_top(tops, base, 0);
@@ -167,7 +143,7 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 	if (caller_at(walk, stack, base, pc, &below))
 		add_top(tops, below, pc - 4);
 	if (valid && is_lua(&function) && entering &&
-	    state_read(walk->stopped, base - 8, &link, 8, &why) == 0 &&
+	    walk_read_link(walk, stack, base, &link, &why) == 0 &&
 	    caller_at(walk, stack, base, link, &below))
 		add_top(tops, below, link - 4);
 	if (valid && is_lua(&function))
@@ -180,63 +156,90 @@ static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,
 	uint64_t pc = 0;
 	struct failure why;
 
-	return state_read(walk->stopped, cframe->address + (uint64_t)stack->layout->cframe_pc, &pc,
-			  8, &why) == 0
-		       ? pc
-		       : 0;
+	state_read_ref(stack->layout, walk->stopped,
+		       cframe->address + (uint64_t)stack->layout->cframe_pc, &pc, &why);
+	return pc;
 }
 
-/* In machine code the base of the trace's start is kept in the global state; where exactly the
- * trace is, its snapshots would tell. */
+/* In machine code the base of the frame in which the trace began, or to which it has returned, is
+ * kept in the global state; where exactly the trace is, its snapshots tell. */
 static void add_compiled(struct walk *walk, const struct walk_stack *stack, struct tops *tops)
 {
 	const struct luastate_layout *layout = stack->layout;
 	uint64_t base;
 	struct failure why;
 
-	if (state_read(walk->stopped, stack->G + (uint64_t)layout->global_State_jit_base, &base, 8,
-		       &why) == 0 &&
+	if (state_read_ref(layout, walk->stopped,
+			   stack->G + (uint64_t)layout->global_State_jit_base, &base, &why) == 0 &&
 	    walk_is_base(stack, base))
 		add_top(tops, base, 0);
+}
+
+/* In the interpreter both registers are there. */
+static void add_interpreted(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+			    const struct luastate_cframe *cframe)
+{
+	uint64_t pc = cframe->frame.r[STATE_REG_PC];
+	const struct state_interpreter *interpreter =
+		state_interpreter_at(walk->state, attach_pc(&cframe->frame));
+	uint64_t base = interpreter ? state_arch_base(interpreter, &cframe->frame)
+				    : cframe->frame.r[STATE_REG_BASE];
+
+	/* The exit handler: the lua_State has an old base until this one is stored there. */
+	if (walk->vmstate == ~stack->layout->vmst_exit)
+		add_compiled(walk, stack, tops);
+	add_around(walk, stack, tops, base, pc, attach_pc(&cframe->frame));
+	if (stack->base != base)
+		add_around(walk, stack, tops, stack->base, pc, 0);
+	/* Returning to C: PC is the base to which the stack falls back. */
+	if (walk_is_base(stack, pc))
+		add_top(tops, pc, 0);
+	if (walk_is_base(stack, base)) {
+		add_below(walk, stack, tops, base, pc);
+		add_below(walk, stack, tops, base, saved_pc(walk, stack, cframe));
+	}
+}
+
+static void add_at(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+		   uint64_t base, uint64_t pc)
+{
+	struct walk_function function;
+
+	if (read_function(walk, stack, base, &function) && is_lua(&function) &&
+	    state_proto_holds(function.proto, pc))
+		add_lua_top(tops, &function, base, pc, false);
+}
+
+/* Below a call into C the register of PC is preserved, and the base is in the lua_State; but in
+ * short calls, such as a write barrier's, VM code keeps it in another register alone. */
+static void add_suspended(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+			  const struct luastate_cframe *cframe)
+{
+	uint64_t kept = cframe->frame.r[STATE_REG_KEPT_BASE], pc = cframe->frame.r[STATE_REG_PC];
+	struct walk_function function;
+
+	add_at(walk, stack, tops, kept, pc);
+	add_at(walk, stack, tops, stack->base, pc);
+	add_top(tops, stack->base, 0);
+	add_below(walk, stack, tops, stack->base, pc);
+	add_below(walk, stack, tops, stack->base, saved_pc(walk, stack, cframe));
+	if (read_function(walk, stack, kept, &function))
+		add_top(tops, kept, 0);
+	add_compiled(walk, stack, tops);
 }
 
 size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
 		      const struct luastate_cframe *cframe, struct walk_top *ret_tops, size_t max)
 {
 	struct tops tops = { .items = ret_tops, .max = max };
-	const uint64_t *r = walk->regs->r;
-	struct walk_function function;
 
 	if (cframe->compiled)
 		add_compiled(walk, stack, &tops);
-	if (cframe->leaf) {
-		add_around(walk, stack, &tops, r[ATTACH_REG_RDX], r[ATTACH_REG_RBX],
-			   r[ATTACH_REG_RIP]);
-		if (stack->base != r[ATTACH_REG_RDX])
-			add_around(walk, stack, &tops, stack->base, r[ATTACH_REG_RBX], 0);
-		/* Returning to C: PC is the base to which the stack falls back. */
-		if (walk_is_base(stack, r[ATTACH_REG_RBX]))
-			add_top(&tops, r[ATTACH_REG_RBX], 0);
-		if (walk_is_base(stack, r[ATTACH_REG_RDX])) {
-			add_below(walk, stack, &tops, r[ATTACH_REG_RDX], r[ATTACH_REG_RBX]);
-			add_below(walk, stack, &tops, r[ATTACH_REG_RDX],
-				  saved_pc(walk, stack, cframe));
-		}
-		return tops.count;
-	}
-	/* Below a call into C rbx survives as a saved register, and the base is in the lua_State;
-	 * but in short calls, such as a write barrier's, VM code keeps it in rbp alone. */
-	if (read_function(walk, stack, cframe->rbp, &function) && is_lua(&function) &&
-	    state_proto_holds(function.proto, cframe->pc))
-		add_lua_top(&tops, &function, cframe->rbp, cframe->pc, false);
-	if (read_function(walk, stack, stack->base, &function) && is_lua(&function) &&
-	    state_proto_holds(function.proto, cframe->pc))
-		add_lua_top(&tops, &function, stack->base, cframe->pc, false);
-	add_top(&tops, stack->base, 0);
-	add_below(walk, stack, &tops, stack->base, cframe->pc);
-	add_below(walk, stack, &tops, stack->base, saved_pc(walk, stack, cframe));
-	if (read_function(walk, stack, cframe->rbp, &function))
-		add_top(&tops, cframe->rbp, 0);
-	add_compiled(walk, stack, &tops);
+	if (tops.count)
+		return tops.count; /* the coroutine's own base is older, and leads past frames */
+	if (cframe->leaf && !cframe->compiled)
+		add_interpreted(walk, stack, &tops, cframe);
+	else
+		add_suspended(walk, stack, &tops, cframe);
 	return tops.count;
 }

@@ -15,6 +15,9 @@
 
 #include "attach/attach.h"
 
+/** Offsets and constants of a range of builds; private. */
+struct luastate_layout;
+
 /** The VMs of one target process and what is known about their functions. */
 struct luastate;
 
@@ -42,18 +45,51 @@ struct luastate_unwind_rule {
  */
 bool luastate_is_interpreter(const struct luastate_unwind_rule *rule);
 
+/** A process holds one copy of LuaJIT, rarely two; more are a hostile map. */
+enum { LUASTATE_INTERPRETERS_MAX = 8 };
+
 /** Smallest length of an interpreter's unwind entry; real ones have 14 to 17 KiB. */
 #define LUASTATE_INTERPRETER_MIN_BYTES 8192u
 
 /**
  * Tell where an interpreter's code is. Several may be added (a process may hold several copies of
  * LuaJIT).
- * @param code Copy of [start, end); kept.
+ * @param rule Its unwind entry, for which luastate_is_interpreter() holds.
+ * @param code The bytes of [rule->start, rule->end); copied.
+ * @return 0, or -1 with FAILURE_LIMIT or FAILURE_NO_MEMORY.
  */
-int luastate_add_interpreter(struct luastate *state, uint64_t start, uint64_t end,
+int luastate_add_interpreter(struct luastate *state, const struct luastate_unwind_rule *rule,
 			     const uint8_t *code, struct failure *why);
+/**
+ * Forget an interpreter whose code is no longer mapped, and its VMs; those behind it move up. What
+ * was learnt of functions stays, and is checked when it is met again.
+ * @param index As of luastate_interpreter_get().
+ */
+void luastate_drop_interpreter(struct luastate *state, size_t index);
 /** Forget interpreters, VMs and caches: another program runs now. */
 void luastate_reset(struct luastate *state);
+
+/** What debug information says of a build; each function returns false where it does not. */
+struct luastate_debug {
+	bool (*member)(void *context, const char *structure, const char *path, int64_t *ret_offset);
+	bool (*size)(void *context, const char *structure, int64_t *ret_size);
+	bool (*enumerator)(void *context, const char *name, int64_t *ret_value);
+	/** Whether some answer was cut short; asked last. NULL where none ever is. */
+	bool (*is_late)(void *context);
+	void *context;
+};
+
+/**
+ * Take the layout of an interpreter's build from debug information, instead of a row of
+ * layouts.table; the nearest row fills in what that does not tell. Before a VM is looked for. Where
+ * no VM has that layout, the rows are tried as if there were no debug information.
+ * @param code Address in the interpreter.
+ * @return 0, or -1 with FAILURE_NOT_FOUND (it does not describe LuaJIT), FAILURE_INVALID (no build
+ * is like that), FAILURE_LIMIT (an answer was cut short) or FAILURE_NO_MEMORY.
+ */
+int luastate_use_debug(struct luastate *state, uint64_t code, const struct luastate_debug *debug,
+		       struct failure *why);
+
 bool luastate_in_interpreter(const struct luastate *state, uint64_t pc);
 bool luastate_has_interpreter(const struct luastate *state);
 
@@ -69,6 +105,12 @@ struct luastate_vm {
 const struct luastate_vm *luastate_vm_of(struct luastate *state, const struct attach_reader *reader,
 					 uint64_t L, struct failure *why);
 
+/** Find the VM of a frame whose pc is in an interpreter. @param frame Registers in that frame. */
+const struct luastate_vm *luastate_find_in_frame(struct luastate *state,
+						 const struct attach_reader *reader,
+						 const struct attach_registers *frame,
+						 struct failure *why);
+
 /** Find a VM by the C frames on a native stack, first way.
  *  @param sp Stack pointer of a thread, running or not. */
 const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
@@ -81,22 +123,116 @@ const struct luastate_vm *luastate_find_in_range(struct luastate *state,
 						 const struct attach_reader *reader, uint64_t start,
 						 uint64_t end, struct failure *why);
 
+/** OpenResty runs one VM per worker, game servers dozens in one process. Where one more is found,
+ *  the others are forgotten; those that are used are found again. */
+enum { LUASTATE_VMS_MAX = 256 };
+
 size_t luastate_vm_count(const struct luastate *state);
 const struct luastate_vm *luastate_vm_get(const struct luastate *state, size_t index);
+
+/* ---- Explaining ------------------------------------------------------------------------- */
+
+/** One copy of LuaJIT's interpreter in the target. */
+struct luastate_interpreter {
+	uint64_t start, end;
+	unsigned cframe_bytes;		      /**< Size of its C frames. */
+	const struct luastate_layout *layout; /**< NULL until a VM was recognised. */
+};
+
+size_t luastate_interpreter_count(const struct luastate *state);
+void luastate_interpreter_get(const struct luastate *state, size_t index,
+			      struct luastate_interpreter *ret_interpreter);
+
+/** A layout in one line: fork, value model, range of commits. Rows of layouts.table. */
+void luastate_describe_layout(const struct luastate_layout *layout, char *ret_text, size_t size);
+
+/** Receives one field in which debug information differs from the nearest row. */
+typedef void luastate_difference_visitor(void *context, const char *field, int32_t row,
+					 int32_t debug);
+
+/** Compare an interpreter's debug information with the row of layouts.table that is nearest.
+ *  @return 0, or -1 if none was given. */
+int luastate_compare_debug(const struct luastate *state, size_t index,
+			   luastate_difference_visitor *visit, void *context,
+			   const struct luastate_layout **ret_row);
+
+/** Receives one invariant: what was read where, and whether it holds. @param what Static. */
+typedef void luastate_invariant_visitor(void *context, const char *what, uint64_t address,
+					uint64_t value, bool holds);
+
+/**
+ * Check the invariants of the VM of the coroutine @p L, also behind the first that fails, under its
+ * layout, or else under the one that comes nearest. Stopped window: no.
+ * @param ret_fits All hold.
+ * @return 0, or -1 if @p L is a coroutine under no layout.
+ */
+int luastate_examine(struct luastate *state, const struct attach_reader *reader, uint64_t L,
+		     luastate_invariant_visitor *visit, void *context,
+		     const struct luastate_layout **ret_layout, uint64_t *ret_G, bool *ret_fits);
+
+/** The layouts that a VM fits: more than one where they differ in what the VM does not show yet,
+ *  such as traces. @return their number, at most @p max. */
+size_t luastate_fitting_layouts(struct luastate *state, const struct attach_reader *reader,
+				uint64_t G, const struct luastate_layout **ret_layouts, size_t max);
+
+/** Coroutines met so far whose VMs fit no layout; a few of them. Borrowed.
+ *  @return their number. */
+size_t luastate_refused(const struct luastate *state, const uint64_t **ret_coroutines);
+
+/** jit.version of a VM. @return 0, or -1 with FAILURE_NOT_FOUND or a read's failure. */
+int luastate_read_version(struct luastate *state, const struct attach_reader *reader, uint64_t G,
+			  char *ret_text, size_t size, struct failure *why);
 
 /* ---- The stop --------------------------------------------------------------------------- */
 
 /** Coroutines whose stacks one stop copies: those nested in each other on one native stack. */
 #define LUASTATE_PREDICTED_THREADS 32
 
+/** Frames that the planner expects again in the next stop. */
+#define LUASTATE_PREDICTED_FRAMES 48
+
+/** What can be a frame on a Lua stack. */
+struct luastate_plan_frame {
+	const struct luastate_layout *layout;
+	uint64_t function, link, proto; /**< proto: 0 if there is none. */
+};
+
+/** The trace that ran, where its table refers to it, and where it is. */
+struct luastate_plan_trace {
+	uint64_t G, slot, address;
+	uint32_t number; /**< 0: none. */
+};
+
 /** What the planner remembers of a thread from stop to stop; zero-initialise. */
 struct luastate_prediction {
-	uint64_t G;
+	unsigned epoch;	     /**< What came before luastate_reset() says nothing of what is now. */
 	uint64_t native_end; /**< Behind the highest native frame of the last walks; 0 unknown. */
 	struct {
-		uint64_t L, stack, used_end, limit;
+		uint64_t G, L, stack, used_end, limit;
 	} threads[LUASTATE_PREDICTED_THREADS];
 	unsigned thread_count;
+	struct luastate_plan_frame frames[LUASTATE_PREDICTED_FRAMES];
+	unsigned frame_count;
+	struct luastate_plan_trace trace;
+};
+
+/** Different functions on the stacks that one stop reads. */
+#define LUASTATE_PLAN_FRAMES 256
+
+/** A coroutine that the planner met on the native stack. */
+struct luastate_plan_thread {
+	uint64_t L;
+	const struct luastate_layout *layout;
+	bool current; /**< Of its VM. */
+};
+
+/** How far the planner is in one stop. */
+struct luastate_plan_progress {
+	unsigned stage, thread_count, frame_count;
+	struct luastate_plan_thread threads[LUASTATE_PREDICTED_THREADS];
+	struct luastate_plan_frame frames[LUASTATE_PLAN_FRAMES];
+	struct luastate_plan_trace trace;
+	uint16_t slots[2 * LUASTATE_PLAN_FRAMES]; /**< Frame + 1 by the hash of its function. */
 };
 
 /** Context of luastate_plan(). */
@@ -104,60 +240,84 @@ struct luastate_plan_context {
 	const struct luastate *state;
 	struct luastate_prediction *prediction;
 	uint64_t stack_limit; /**< First address behind the native stack, 0 unknown. */
+	struct luastate_plan_progress progress; /**< The planner's own. */
 };
 
 /** An attach_planner's plan function: asks for the native stack, the global state, the coroutines
  *  on the stack and their Lua stacks. Stopped window: yes; computes addresses only. */
 bool luastate_plan(void *context, struct attach_image *image, unsigned round);
 
-/** Ask for what decoding will read besides, for one read after the stop: prototypes of the
- * functions in the image, and the calls behind return addresses. Stopped window: no. */
-void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image);
+/**
+ * Remember what the planner met, for the next stop, and ask for what shows after this one that
+ * known functions are what they were. Stopped window: no.
+ * @param image What the stop copied.
+ * @param after Receives the wishes; read before decoding, and in front of the live process.
+ */
+void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image,
+			 struct attach_image *after);
 
 /* ---- Decoding ------------------------------------------------------------------------------ */
 
 /**
  * Where decoding reads. Stacks, coroutines and the VM's state change at once when the thread runs
  * on, so they are read in what the stop copied, and nowhere else. Functions, prototypes and names
- * live longer; they may come from the live process.
+ * live longer; what the stop did not copy of them may come from the live process.
  */
 struct luastate_memory {
 	const struct attach_reader *stopped;
 	const struct attach_reader *any;
+	/** What was read behind the stop, and nothing of what the stop copied: shows what has
+	 * changed since. NULL where there is no such memory. */
+	const struct attach_reader *later;
 };
 
 /* ---- C frames --------------------------------------------------------------------------- */
 
 /** One C frame of the interpreter on the native stack. */
 struct luastate_cframe {
-	uint64_t address; /**< rsp while in the interpreter. */
-	uint64_t L;	  /**< Coroutine that it runs; 0 when entering or leaving. */
-	uint64_t ret, sp; /**< Return address and stack pointer of the caller. */
-	uint64_t saved[ATTACH_REG_COUNT]; /**< Callee-saved registers of the caller: RBX RBP R14
-					     R15. */
-	uint64_t pc;   /**< Bytecode position register in this frame, 0 unknown. */
-	bool leaf;     /**< The thread's own pc is in the interpreter. */
+	uint64_t address;		/**< rsp while in the interpreter. */
+	uint64_t L;			/**< Coroutine that it runs; 0 when entering or leaving. */
+	struct attach_registers caller; /**< Registers in the caller's frame; pc is a return
+					   address. */
+	struct attach_registers frame;	/**< Registers in this frame. */
+	bool leaf; /**< Its pc was interrupted: all registers are valid, not only preserved ones. */
 	bool compiled; /**< A trace runs on this frame. */
-	uint64_t rbp;  /**< Set by the caller: rbp in this frame, which keeps BASE during
-			  calls that leave L->base alone; 0 unknown. */
 };
 
 /**
- * The C frame of a native frame at @p pc and @p sp in the interpreter. Finds it also inside helpers
- * that were entered by a call, and inside the entry and exit sequences.
- * @param rbx  Callee-saved register of that frame: the bytecode position.
- * @param regs All registers if the frame is the thread's leaf, else NULL.
+ * The C frame of a native frame in the interpreter. Finds it also inside helpers that were entered
+ * by a call, and inside the entry and exit sequences.
+ * @param frame Registers in that frame.
+ * @param leaf  Its pc was interrupted (the thread's leaf, or below a signal handler): all registers
+ *              are valid.
  * @return 0, or -1 with FAILURE_NOT_FOUND or FAILURE_FAULT.
  */
-int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory, uint64_t pc,
-			 uint64_t sp, uint64_t rbx, const struct attach_registers *regs,
+int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory,
+			 const struct attach_registers *frame, bool leaf,
 			 struct luastate_cframe *ret_cframe, struct failure *why);
 
-/** The C frame on which machine code of a trace runs that has its stack pointer at @p sp: the
- *  nearest linked one above. */
+/**
+ * The nearest C frame above a frame that cannot be unwound: the first on the stack whose
+ * coroutine's chain of C frames holds it. Registers in it are unknown, but for pc and sp.
+ * @param frame Registers in the frame that cannot be unwound.
+ * @param limit Where the thread's stack ends at most.
+ * @return 0, or -1 with FAILURE_NOT_FOUND or FAILURE_FAULT.
+ */
+int luastate_find_cframe_above(struct luastate *state, const struct luastate_memory *memory,
+			       const struct attach_registers *frame, uint64_t limit,
+			       struct luastate_cframe *ret_cframe, struct failure *why);
+
+/** The VM of which a trace, or the exits of traces, have machine code at @p pc, by what the VMs
+ * know of them; NULL if it is no such code. Borrowed until the next VM is found. Stopped window:
+ * no. Source: LuaJIT v2.1 src/lj_jit.h (mcarea, exitstubgroup), src/lj_asm.c (asm_head_root). */
+const struct luastate_vm *luastate_compiled_by(struct luastate *state,
+					       const struct luastate_memory *memory, uint64_t pc);
+
+/** The C frame on which machine code of a trace runs: the nearest linked one above its stack
+ *  pointer. @param frame Registers in the trace's frame. @param leaf As luastate_find_cframe(). */
 int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
-			       uint64_t sp, struct luastate_cframe *ret_cframe,
-			       struct failure *why);
+			       const struct attach_registers *frame, bool leaf,
+			       struct luastate_cframe *ret_cframe, struct failure *why);
 
 /* ---- Guest frames ----------------------------------------------------------------------- */
 
@@ -167,7 +327,8 @@ enum luastate_kind { LUASTATE_LUA, LUASTATE_FAST, LUASTATE_C, LUASTATE_TRACE };
 enum luastate_outcome {
 	LUASTATE_FULL = 0,
 	LUASTATE_TORN,	    /**< Contradictions: the VM was in a state that we cannot walk. */
-	LUASTATE_TRUNCATED, /**< A stack is longer than what was copied. */
+	LUASTATE_TRUNCATED, /**< A stack is longer than what was copied, or a function's lines were
+			       gone when they were read. */
 };
 
 /** A function, known once and for all. Borrowed until luastate_reset() or destroy. */
@@ -179,22 +340,79 @@ struct luastate_function {
 	int64_t firstline;     /**< Lua: definition; trace: start line. */
 	uint32_t name_serial;  /**< Advances when the name becomes known. */
 	uint32_t caller_id, caller_serial; /**< Free for the caller; 0 at first. */
+	/** Trace: the prototype in which it starts, 0 if unknown, and that one's definition. */
+	uint64_t proto;
+	int64_t proto_firstline;
 };
 
 struct luastate_frame {
 	struct luastate_function *function;
-	uint64_t pc;	/**< Lua: address of the current bytecode; else 0. */
-	uint32_t line;	/**< 0 unknown. */
-	unsigned owner; /**< Index of the C frame in whose run it is. */
+	uint64_t pc;	  /**< Lua: address of the current bytecode; else 0. */
+	uint32_t line;	  /**< 0 unknown. */
+	unsigned owner;	  /**< Index of the C frame in whose run it is. */
+	uint32_t trace;	  /**< Compiled: the trace in which it runs; else 0. */
+	bool approximate; /**< Compiled: the trace may be at the next snapshot's frame already; or
+			     below or above a call that no snapshot shows. */
 };
 
-enum { LUASTATE_FRAMES_MAX = 4096 };
+/** How well the place of compiled code is known. */
+enum luastate_compiled {
+	LUASTATE_COMPILED_NONE = 0,    /**< No compiled code runs. */
+	LUASTATE_COMPILED_EXACT,       /**< Down to the inlined leaf: the snapshots on both sides of
+					  the position have the same frames. */
+	LUASTATE_COMPILED_APPROXIMATE, /**< Down to the inlined leaf of the snapshot before, or to
+					  what that calls up to the next one. */
+	LUASTATE_COMPILED_TRACE,       /**< The trace alone, which is then the leaf frame. */
+	LUASTATE_COMPILED_COUNT,
+};
+
+/** What the VM does on behalf of the Lua code that runs. */
+enum luastate_activity_kind {
+	LUASTATE_ACTIVITY_NONE = 0, /**< Nothing but run code. */
+	LUASTATE_ACTIVITY_GC,	    /**< Collects garbage. */
+	LUASTATE_ACTIVITY_RECORD,   /**< Records a trace. */
+	LUASTATE_ACTIVITY_OPT,	    /**< Optimises one. */
+	LUASTATE_ACTIVITY_ASM,	    /**< Turns one into machine code. */
+	LUASTATE_ACTIVITY_EXIT,	    /**< Leaves one by an exit. */
+	LUASTATE_ACTIVITIES,
+};
+
+/** The collector's phases. Source: LuaJIT v2.1 src/lj_gc.h, GCS*; the same in all forks. */
+enum luastate_gc_phase {
+	LUASTATE_GC_PAUSE = 0, /**< A collection begins. */
+	LUASTATE_GC_PROPAGATE,
+	LUASTATE_GC_ATOMIC,
+	LUASTATE_GC_SWEEP_STRING,
+	LUASTATE_GC_SWEEP,
+	LUASTATE_GC_FINALIZE,
+	LUASTATE_GC_PHASES,
+};
+
+/** The activity of the VM of a sample's newest C frame. */
+struct luastate_activity {
+	enum luastate_activity_kind kind;
+	enum luastate_gc_phase phase; /**< GC. */
+	uint32_t trace, exit;	      /**< EXIT: which one of which trace; trace 0: unknown. */
+	unsigned owner; /**< Index of the C frame above whose run of frames it belongs. */
+};
+
+/** C frames of one native stack; LuaJIT allows 200 nested calls from C (LUAI_MAXCCALLS). */
+enum { LUASTATE_CFRAMES_MAX = 512 };
+
+/** Guest frames of one sample: a coroutine's stack has at most 65500 slots (LUAI_MAXSTACK). */
+enum { LUASTATE_FRAMES_MAX = 66000 };
 
 /** Guest frames of one sample, leaf first. */
 struct luastate_chain {
 	enum luastate_outcome outcome;
-	int vmstate;	/**< Raw global_State.vmstate. */
+	int state;	/**< The VM's state as sysprof counts it, see luastate_sysprof_state(). */
 	uint32_t trace; /**< Running trace, 0 if none. */
+	/** The running trace as a function, NULL if unknown. */
+	struct luastate_function *trace_function;
+	enum luastate_compiled compiled;
+	struct luastate_activity activity;
+	/** By C frame: the frames of its run are missing, as its coroutine could not be walked. */
+	bool lost[LUASTATE_CFRAMES_MAX];
 	size_t count;
 	struct luastate_frame frames[LUASTATE_FRAMES_MAX];
 };
@@ -205,11 +423,10 @@ struct luastate_chain {
  * Each C frame owns the run of Lua frames up to the next C-type link. Runs are matched to C frames
  * from the root, coroutine by coroutine, so that a C frame that is being entered or left has none.
  * @param cframes Newest first.
- * @param regs Registers of the thread (used where cframes[0].leaf).
  */
 void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
-		   const struct attach_registers *regs, const struct luastate_cframe *cframes,
-		   size_t cframe_count, struct luastate_chain *ret_chain);
+		   const struct luastate_cframe *cframes, size_t cframe_count,
+		   struct luastate_chain *ret_chain);
 
 /** Update the prediction from a finished walk's image. */
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
@@ -225,15 +442,190 @@ void luastate_set_thorough(struct luastate *state, bool thorough);
 
 /** State number as sysprof counts it for a raw vmstate: 0 INTERP, 3 C, 4 GC … 9 TRACE; -1 if the
  *  value is none. */
-int luastate_sysprof_state(const struct luastate *state, int vmstate);
+int luastate_sysprof_state(const struct luastate_vm *vm, int vmstate);
 
 /** Raw vmstate and running trace of the VM @p G. */
 int luastate_read_vmstate(struct luastate *state, const struct attach_reader *reader, uint64_t G,
 			  int *ret_vmstate, struct failure *why);
 
 /** Names of fast functions and C functions from the tables of loaded modules; also called by the
- *  walk when it meets an unknown one, at most once a second. */
+ *  walk when it meets an unknown one, at most once a second, and for a fiftieth of the time. */
 int luastate_load_names(struct luastate *state, const struct attach_reader *reader, uint64_t G,
 			struct failure *why);
+
+/* ---- Traces ------------------------------------------------------------------------------- */
+
+/** With what a trace begins. Source: LuaJIT v2.1 src/lj_trace.c, trace_stop(). */
+enum luastate_trace_kind {
+	LUASTATE_TRACE_LOOP,	 /**< Root: a loop. */
+	LUASTATE_TRACE_FUNCTION, /**< Root: a function. */
+	LUASTATE_TRACE_RETURN,	 /**< Root: a return, down a recursion. */
+	LUASTATE_TRACE_STITCHED, /**< Root: goes on behind a call at which another trace ended. */
+	LUASTATE_TRACE_SIDE,	 /**< An exit of another trace. */
+	LUASTATE_TRACE_OTHER,	 /**< An instruction that begins no trace in builds known to us. */
+};
+
+/** "loop", "function", ...; "?" for what is none. */
+const char *luastate_trace_kind_name(enum luastate_trace_kind kind);
+
+/** Where a trace goes at its end, LJ_TRLINK_*, as jit.util.traceinfo() names it; "?" for what is
+ *  none. Source: LuaJIT v2.1 src/lj_jit.h, TraceLink. */
+const char *luastate_trace_link_name(unsigned linktype);
+
+/** Name of the reason of an abort without its LJ_TRERR_, such as "NYIBC", and what it means; "?"
+ * for what is none. The numbers are the same in all builds since 2017. Source: LuaJIT v2.1
+ *  src/lj_traceerr.h. */
+const char *luastate_abort_name(unsigned reason);
+const char *luastate_abort_text(unsigned reason);
+
+/** JIT parameters, in the order of jit_State.param. Source: LuaJIT v2.1 src/lj_jit.h, JIT_PARAMDEF.
+ */
+enum {
+	LUASTATE_PARAM_MAXTRACE = 0,
+	LUASTATE_PARAM_HOTEXIT = 7,
+	LUASTATE_PARAM_SIZEMCODE = 13, /**< KiB. */
+	LUASTATE_PARAM_MAXMCODE = 14,  /**< KiB. */
+	LUASTATE_PARAMS = 15,
+};
+
+/** @return NULL from LUASTATE_PARAMS on. */
+const char *luastate_param_name(unsigned index);
+
+/** Name of optimisation number @p index, a bit of luastate_catalogue.flags from bit 16 on. @return
+ *  NULL behind the last. Source: LuaJIT v2.1 src/lj_jit.h, JIT_F_OPT_*. */
+const char *luastate_optimisation_name(unsigned index);
+
+/** A Lua function of a catalogue. Strings are its own. */
+struct luastate_known_function {
+	uint64_t address; /**< Of the prototype. */
+	char *name;	  /**< NULL if none is known. */
+	char *chunkname;  /**< As stored. */
+	int64_t firstline;
+};
+
+/** No function of a catalogue. */
+#define LUASTATE_NO_FUNCTION UINT32_MAX
+
+/** A place in Lua code. */
+struct luastate_place {
+	uint32_t function; /**< Index, or LUASTATE_NO_FUNCTION. */
+	uint32_t line;	   /**< 0 unknown. */
+};
+
+/** A function besides the one in which a trace begins. */
+struct luastate_trace_function {
+	uint32_t function;
+	/** The trace runs calls of it: a snapshot has its frame, or the trace was specialised to
+	 * its prototype. Else the trace holds it as a constant: called without any guard inside, or
+	 * only passed on. */
+	bool inlined;
+};
+
+/** SnapShot.count of an exit from which a side trace was made (SNAPCOUNT_DONE). */
+#define LUASTATE_EXIT_LINKED 255
+
+/** An exit of a trace. */
+struct luastate_trace_exit {
+	struct luastate_place place; /**< Where the interpreter goes on. */
+	/** How often it was taken, up to where the compiler stops counting; LUASTATE_EXIT_LINKED.
+	 */
+	uint8_t count;
+	uint32_t trace; /**< The side trace that begins here, 0 none. */
+};
+
+/** A live trace. */
+struct luastate_trace {
+	uint32_t number;
+	enum luastate_trace_kind kind;
+	uint8_t linktype;
+	uint32_t link;	 /**< The trace that it goes to, 0 none. */
+	uint32_t root;	 /**< Side traces: the root. Else 0. */
+	uint32_t parent; /**< Side traces: whose exit it is at. Stitched: which it continues. */
+	uint32_t exit;	 /**< Side traces: number of that exit. */
+	uint32_t side_traces; /**< Root traces: how many side traces there are in all. */
+	struct luastate_place start;
+	uint64_t address, mcode;
+	uint32_t mcode_bytes, loop_offset;     /**< Offset 0: no loop. */
+	uint32_t instructions, constants;      /**< Of the IR; constants in slots of 8 bytes. */
+	size_t first_exit, exit_count;	       /**< In luastate_catalogue.exits. */
+	size_t first_function, function_count; /**< In luastate_catalogue.trace_functions. */
+};
+
+/** Why loops and calls of a function are not compiled. */
+enum luastate_uncompiled_why {
+	LUASTATE_BLACKLISTED, /**< By the compiler, after attempts in vain. */
+	LUASTATE_JIT_OFF,     /**< By jit.off(). */
+};
+
+/** A function that is not compiled, or parts of it. */
+struct luastate_uncompiled {
+	enum luastate_uncompiled_why why;
+	bool is_whole;		       /**< The function's entry is among what is not compiled. */
+	struct luastate_place place;   /**< Where it begins. */
+	size_t first_loop, loop_count; /**< In luastate_catalogue.loops: lines of loops. */
+};
+
+/** Bytecode at which recording was aborted. Source: LuaJIT v2.1 src/lj_trace.c, penalty_pc(). */
+struct luastate_penalty {
+	uint64_t pc;
+	struct luastate_place place; /**< Unknown where the function is gone. */
+	uint32_t value;		     /**< Doubles with each abort; blacklisted beyond 60000. */
+	uint32_t reason;	     /**< Of the last abort. */
+	bool blacklisted;
+};
+
+/** What the compiler of one VM has made. */
+struct luastate_catalogue {
+	uint64_t G;
+	uint32_t flags; /**< jit_State.flags; bit 0: the compiler is on. */
+	int32_t params[LUASTATE_PARAMS];
+	uint32_t slots;	    /**< Room of the table of traces. */
+	uint32_t recording; /**< Number of the trace that is being made, 0 none. */
+	uint64_t mcode_bytes, area_bytes, area_free_bytes; /**< Of live traces; of all areas; what
+							      is left of the newest area. */
+	uint64_t areas;
+	struct luastate_known_function *functions;
+	size_t function_count;
+	struct luastate_trace *traces; /**< By number. */
+	size_t trace_count;
+	struct luastate_trace_exit *exits;
+	size_t exit_count;
+	struct luastate_trace_function *trace_functions;
+	size_t trace_function_count;
+	struct luastate_uncompiled *uncompiled;
+	size_t uncompiled_count;
+	uint32_t *loops;
+	size_t loop_count;
+	struct luastate_penalty *penalties;
+	size_t penalty_count;
+	uint64_t objects; /**< That were looked at to find all prototypes. */
+	uint32_t
+		changed; /**< Traces left out: they were freed or made anew while they were read. */
+	bool traces_cut; /**< There are more traces than could be read in time. */
+	bool heap_cut;	 /**< Not all prototypes were seen: some uncompiled ones may be missing. */
+};
+
+/**
+ * Read what the compiler of a VM has made, from the live process.
+ *
+ * Nothing is stopped. Each trace is read in one piece and compared with its slot afterwards, so
+ * none is half one trace and half another; but the traces are not all of one moment: a link may
+ * name a trace that was flushed meanwhile, and numbers are used again. Prototypes are found along
+ * the list of all objects, which changes while it is read; where it leads nowhere the walk is
+ * repeated.
+ *
+ * Costs about a microsecond for each trace and each 4 KiB of heap that hold objects; ends after
+ * some seconds in any case. Stopped window: no. Functions in prototype caches are checked anew, as
+ * by luastate_begin_sample().
+ * @param G Of a known VM.
+ * @param ret_catalogue Release with luastate_catalogue_destroy().
+ * @param why FAILURE_NOT_FOUND (no such VM), FAILURE_NO_MEMORY, or a read's failure.
+ * @return 0 or -1.
+ * Source: LuaJIT v2.1 src/lj_jit.h (GCtrace, SnapShot, jit_State), src/lj_ir.h, src/lj_snap.c,
+ * src/lj_gc.c (gc.root), src/lj_mcode.c.
+ */
+int luastate_catalogue_read(struct luastate *state, const struct attach_reader *reader, uint64_t G,
+			    struct luastate_catalogue **ret_catalogue, struct failure *why);
+void luastate_catalogue_destroy(struct luastate_catalogue *catalogue);
 
 #endif

@@ -17,9 +17,12 @@ enum {
 	BC_MOV = 18,
 	BC_KNIL = 44,
 	BC_UGET = 45,
+	BC_USETV = 46,
 	BC_FNEW = 51,
 	BC_GGET = 54,
+	BC_GSET = 55,
 	BC_TGETS = 57,
+	BC_TSETS = 61,
 	BC_CALLM = 65,
 	BC_CALLMT = 67,
 	BC_ITERC = 69,
@@ -65,7 +68,7 @@ static bool writes_from(uint32_t op)
 /* A bounded sequence of packed bytes in the target. */
 struct packed {
 	const struct attach_reader *reader;
-	uint64_t at;
+	uint64_t at, end; /* address of the next byte; behind the prototype */
 	uint64_t buffered_at;
 	size_t buffered;
 	uint8_t bytes[64];
@@ -82,6 +85,10 @@ static int next_byte(struct packed *packed)
 	if (packed->at - packed->buffered_at >= packed->buffered) {
 		size_t len = 64 - (packed->at & 63);
 
+		if (packed->at >= packed->end)
+			return -1;
+		if (len > packed->end - packed->at)
+			len = (size_t)(packed->end - packed->at);
 		if (state_read(packed->reader, packed->at, packed->bytes, len, &why) != 0)
 			return -1;
 		packed->buffered_at = packed->at;
@@ -106,6 +113,11 @@ static int64_t next_uleb(struct packed *packed)
 	return -1;
 }
 
+static uint64_t end_of(const struct luastate_layout *layout, const struct state_proto *proto)
+{
+	return proto->address + state_u32(proto->identity.header, layout->GCproto_sizept);
+}
+
 /* Name of the variable that lives in a slot at an instruction; the table has one entry a variable,
  * in the order of their slots: name, distance of its start, length of its life. */
 static bool variable_name(const struct luastate_layout *layout, const struct state_proto *proto,
@@ -113,7 +125,9 @@ static bool variable_name(const struct luastate_layout *layout, const struct sta
 			  char *ret_name, size_t size)
 {
 	struct packed packed = { .reader = reader,
-				 .at = state_u64(proto->header, layout->GCproto_varinfo),
+				 .at = state_ref(layout, proto->identity.header,
+						 layout->GCproto_varinfo),
+				 .end = end_of(layout, proto),
 				 .left = VARINFO_MAX };
 	int64_t start = 0;
 
@@ -147,12 +161,14 @@ static bool upvalue_name(const struct luastate_layout *layout, const struct stat
 			 size_t size)
 {
 	struct packed packed = { .reader = reader,
-				 .at = state_u64(proto->header, layout->GCproto_uvinfo),
+				 .at = state_ref(layout, proto->identity.header,
+						 layout->GCproto_uvinfo),
+				 .end = end_of(layout, proto),
 				 .left = VARINFO_MAX };
 	size_t len = 0;
 	int byte = 0;
 
-	if (!state_is_pointer(packed.at) || index >= proto->header[layout->GCproto_sizeuv])
+	if (!state_is_pointer(packed.at) || index >= proto->identity.header[layout->GCproto_sizeuv])
 		return false;
 	for (uint32_t i = 0; i <= index; i++) {
 		len = 0;
@@ -171,14 +187,16 @@ static bool constant_name(const struct luastate_layout *layout, const struct sta
 			  const struct attach_reader *reader, uint32_t index, char *ret_name,
 			  size_t size)
 {
-	uint64_t k = state_u64(proto->header, layout->GCproto_k), ref;
+	uint64_t k = state_ref(layout, proto->identity.header, layout->GCproto_k), ref;
+	uint64_t below = (uint64_t)layout->ref_size * ((uint64_t)index + 1);
 	struct failure why;
 
-	if (index >= state_u32(proto->header, layout->GCproto_sizekgc) || !state_is_pointer(k))
+	if (index >= state_u32(proto->identity.header, layout->GCproto_sizekgc) ||
+	    !state_is_pointer(k))
 		return false;
-	if (state_read(reader, k - 8 * ((uint64_t)index + 1), &ref, 8, &why) != 0)
+	if (state_read_ref(layout, reader, k - below, &ref, &why) != 0)
 		return false;
-	return state_read_string(layout, reader, state_object(ref), ret_name, size, &why) == 0 &&
+	return state_read_string(layout, reader, ref, ret_name, size, &why) == 0 &&
 	       ret_name[0] != '\0';
 }
 
@@ -258,20 +276,82 @@ int state_name_call(const struct luastate_layout *layout, const struct state_pro
 	return rank && plain_name(ret_name) ? rank : 0;
 }
 
+/* What the instruction behind a closure's making does with it, which is in @slot. */
+static int name_target(const struct luastate_layout *layout, const struct state_proto *proto,
+		       const struct attach_reader *reader, uint32_t ins, uint32_t slot,
+		       char *ret_name, size_t size)
+{
+	uint32_t op = bc_op(ins);
+
+	if (op == BC_GSET && bc_a(ins) == slot)
+		return constant_name(layout, proto, reader, bc_d(ins), ret_name, size) ? RANK_GLOBAL
+										       : 0;
+	if (op == BC_TSETS && bc_a(ins) == slot)
+		return constant_name(layout, proto, reader, bc_c(ins), ret_name, size) ? RANK_FIELD
+										       : 0;
+	if (op == BC_USETV && bc_d(ins) == slot)
+		return upvalue_name(layout, proto, reader, bc_a(ins), ret_name, size) ? RANK_LOCAL
+										      : 0;
+	return 0;
+}
+
+int state_name_definition(const struct luastate_layout *layout, const struct state_proto *parent,
+			  const struct attach_reader *reader, uint32_t index, uint64_t *ret_child,
+			  char *ret_name, size_t size)
+{
+	uint64_t at = parent->bytecode + 4 * (uint64_t)index,
+		 k = state_ref(layout, parent->identity.header, layout->GCproto_k);
+	struct failure why;
+	uint32_t ins, next;
+	int rank = 0;
+
+	if (state_proto_instruction(parent, reader, at, &ins, &why) != 0 || bc_op(ins) != BC_FNEW ||
+	    bc_d(ins) >= state_u32(parent->identity.header, layout->GCproto_sizekgc) ||
+	    state_read_ref(layout, reader,
+			   k - (uint64_t)layout->ref_size * ((uint64_t)bc_d(ins) + 1), ret_child,
+			   &why) != 0)
+		return 0;
+	if (state_proto_instruction(parent, reader, at + 4, &next, &why) == 0)
+		rank = name_target(layout, parent, reader, next, bc_a(ins), ret_name, size);
+	if (!rank && variable_name(layout, parent, reader, index + 1, bc_a(ins), ret_name, size))
+		rank = RANK_LOCAL;
+	return rank && plain_name(ret_name) ? rank : 0;
+}
+
 bool state_lacks_name(const struct state_proto *callee, uint64_t pc)
 {
 	return !callee->name_rank && callee->nameless_pc != pc;
 }
 
+/** A reader that notes whether anything was missing. */
+struct noting {
+	const struct attach_reader *reader;
+	bool missed;
+};
+
+static int read_and_note(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+			 struct failure *why)
+{
+	struct noting *noting = self;
+
+	if (attach_read(noting->reader, address, ret_bytes, len, why) == 0)
+		return 0;
+	noting->missed = true;
+	return -1;
+}
+
 void state_learn_name(const struct luastate_layout *layout, struct state_proto *callee,
-		      const struct state_proto *caller, const struct attach_reader *reader,
+		      const struct state_proto *caller, const struct attach_reader *stopped,
 		      uint64_t pc)
 {
+	struct noting noting = { .reader = stopped };
+	const struct attach_reader reader = { .read = read_and_note, .self = &noting };
 	char name[STATE_NAME_MAX];
-	int rank;
+	int rank = state_name_call(layout, caller, &reader, pc, name, sizeof(name));
 
-	callee->nameless_pc = pc;
-	rank = state_name_call(layout, caller, reader, pc, name, sizeof(name));
+	/* What the stop did not read, one of the next may. */
+	if (!rank && !noting.missed)
+		callee->nameless_pc = pc;
 	if (!rank)
 		return;
 	callee->name_rank = (uint8_t)rank;

@@ -5,10 +5,11 @@
  * Round 0 asks for what the last sample of the thread needed: native stack, global state, its
  * coroutines and their Lua stacks. Later rounds ask for coroutines that are new on the stack: each
  * word of the copied native stack that is a return address into the interpreter shows a C frame,
- * and that names its coroutine. The last round asks for the functions on the stacks; in the steady
- * state it is the second.
+ * and that names its coroutine. Then come the functions on the stacks, in the steady state as
+ * second and last round, and the prototypes that were not met before.
  */
-#include "luastate/state.h"
+#include "luastate/plan.h"
+#include "luastate/trace.h"
 
 enum {
 	/* Below rsp the ABI allows 128 bytes of live data; an unwinder may look there. */
@@ -18,30 +19,60 @@ enum {
 	NATIVE_FIRST = 16384,
 	NATIVE_SLACK = 512,
 	/* The deepest native stack that one stop copies. */
-	NATIVE_MAX = 1 << 20,
+	NATIVE_MAX = 4 << 20,
 	/* Bytes of a Lua stack copied beyond the highest base seen. */
 	LUA_SLACK = 1024,
-	/* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra. */
-	LUA_STACK_MAX = 66000 * 8,
 	PLAN_THREADS = LUASTATE_PREDICTED_THREADS,
 	/* VMs whose state is copied for a thread of which no VM is known yet. */
 	PLAN_UNKNOWN_VMS = 4,
-	/* What a helper that VM code calls has pushed at most. */
-	HELPER_WORDS = 8,
 	/* Two linked C frames lie on one native stack. */
 	FRAME_DISTANCE_MAX = 64 << 20,
-	/* Functions read with the stop, and slots looked at for them; what is deeper is read after.
-	 */
-	PLAN_FUNCTIONS = 160,
-	PLAN_SLOTS = 2048,
+	/* An interrupted frame on another stack than its handler's lies at most so far below the
+	 * newest C frame. */
+	OTHER_STACK_BELOW = 8192,
+	/* The global state comes with the second round at the latest, then the table's slot, then
+	 * the header. */
+	PLAN_TRACE_ROUNDS = 4,
 };
 
-static void want(struct attach_image *image, uint64_t start, uint64_t end)
+void plan_want(struct attach_image *image, uint64_t start, uint64_t end)
 {
 	struct failure why;
 
 	if (end > start)
 		attach_image_want(image, remote_addr_make(start), (size_t)(end - start), &why);
+}
+
+bool plan_get(struct attach_image *image, uint64_t address, void *ret_bytes, size_t len)
+{
+	struct failure why;
+
+	return state_read(attach_image_reader(image), address, ret_bytes, len, &why) == 0;
+}
+
+bool plan_is_copied(struct attach_image *image, uint64_t address)
+{
+	uint64_t word;
+
+	return plan_get(image, address, &word, sizeof(word));
+}
+
+static int read_or_ask(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		       struct failure *why)
+{
+	struct plan_asking *asking = self;
+
+	if (attach_read(attach_image_reader(asking->image), address, ret_bytes, len, why) == 0)
+		return 0;
+	attach_image_want(asking->image, address, len, why);
+	asking->missed = true;
+	return failure_set(why, FAILURE_FAULT, 0, 0, address.value, "read what was not copied");
+}
+
+void plan_begin_asking(struct plan_asking *ret_asking, struct attach_image *image)
+{
+	*ret_asking = (struct plan_asking){ .reader = { .read = read_or_ask, .self = ret_asking },
+					    .image = image };
 }
 
 static void want_native(const struct luastate_plan_context *context, struct attach_image *image,
@@ -56,15 +87,15 @@ static void want_native(const struct luastate_plan_context *context, struct atta
 		end = sp + NATIVE_FIRST;
 	if (context->stack_limit > sp && end > context->stack_limit)
 		end = context->stack_limit;
-	want(image, sp - RED_ZONE, end);
+	plan_want(image, sp - RED_ZONE, end);
 }
 
 /* A Lua stack from its start to where frames can be: nothing above the base is walked. */
 static void want_lua_stack(struct attach_image *image, uint64_t stack, uint64_t used_end)
 {
-	if (!state_is_pointer(stack) || used_end < stack || used_end - stack > LUA_STACK_MAX)
+	if (!state_is_pointer(stack) || used_end < stack || used_end - stack > PLAN_STACK_MAX)
 		return;
-	want(image, stack, used_end);
+	plan_want(image, stack, used_end);
 }
 
 static bool is_predicted(const struct luastate_prediction *prediction, uint64_t L, uint64_t stack)
@@ -75,37 +106,60 @@ static bool is_predicted(const struct luastate_prediction *prediction, uint64_t 
 	return false;
 }
 
+/* With what follows it up to the table of traces, and the numbers of the last exit, which lie side
+ * by side. */
+static void want_global(struct attach_image *image, const struct luastate_vm *vm)
+{
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J;
+
+	plan_want(image, vm->G, J + (uint64_t)layout->jit_State_sizetrace + 4);
+	plan_want(image, J + (uint64_t)layout->jit_State_parent,
+		  J + (uint64_t)layout->jit_State_exitno + 4);
+}
+
 /* A thread that is seen for the first time may be in any of the VMs. */
 static void want_known_vms(const struct luastate *state, struct attach_image *image)
 {
 	for (size_t i = 0; i < state->vm_count && i < PLAN_UNKNOWN_VMS; i++)
-		want(image, state->vms[i].G,
-		     state->vms[i].G + (uint64_t)state->vms[i].layout->global_State_sizeof);
+		want_global(image, &state->vms[i]);
 }
 
 static void plan_known(const struct luastate_plan_context *context, struct attach_image *image)
 {
 	const struct attach_registers *regs = attach_image_registers(image);
 	const struct luastate_prediction *prediction = context->prediction;
-	const struct luastate_vm *vm = state_vm_by_G(context->state, prediction->G);
+	const struct luastate_vm *running;
+	uint64_t last = 0, base = regs->r[STATE_REG_BASE], pc = regs->r[STATE_REG_PC];
 
+	/* The call before the position, in case that is a return address just loaded. */
+	if (state_layout_at(context->state, attach_pc(regs)) && state_is_pointer(pc) && pc % 4 == 0)
+		plan_want(image, pc - 4, pc);
 	want_native(context, image, attach_sp(regs));
-	if (!vm) {
+	if (prediction->thread_count == 0)
 		want_known_vms(context->state, image);
-		return;
-	}
-	want(image, prediction->G, prediction->G + (uint64_t)vm->layout->global_State_sizeof);
+	running = state_vm_by_G(context->state, trace_vm_at(context->state, attach_pc(regs)));
+	if (running)
+		want_global(image, running);
 	for (unsigned i = 0; i < prediction->thread_count; i++) {
-		uint64_t L = prediction->threads[i].L, stack = prediction->threads[i].stack;
-		uint64_t end = prediction->threads[i].used_end;
-		uint64_t base = regs->r[ATTACH_REG_RDX];
+		uint64_t L = prediction->threads[i].L, end = prediction->threads[i].used_end;
+		const struct luastate_vm *vm =
+			state_vm_by_G(context->state, prediction->threads[i].G);
 
+		if (!vm)
+			continue;
+		if (vm->G != last && vm != running)
+			want_global(image, vm);
+		last = vm->G;
 		/* The interpreter's BASE, if it is in this stack, tells how far frames reach. */
 		if (base > end && base <= prediction->threads[i].limit)
 			end = base;
-		want(image, L, L + (uint64_t)vm->layout->lua_State_sizeof);
-		want_lua_stack(image, stack, end);
+		plan_want(image, L, L + (uint64_t)vm->layout->lua_State_sizeof);
+		want_lua_stack(image, prediction->threads[i].stack, end);
 	}
+	for (unsigned i = 0; i < prediction->frame_count; i++)
+		plan_want_frame(context->state, image, &prediction->frames[i]);
+	plan_want_trace(context->state, image, &prediction->trace);
 }
 
 /* The copied words of the native stack. */
@@ -127,287 +181,327 @@ static uint64_t word_at(const uint64_t *words, size_t index)
 	return value;
 }
 
-/* Stale words look like frames too; the link of a real one leads to an older frame, or nowhere. */
-static bool has_frame_link(const uint64_t *words, size_t frame, uint64_t sp)
+static void add_thread(struct luastate_plan_progress *found, uint64_t L,
+		       const struct luastate_layout *layout, bool current)
 {
-	uint64_t link = word_at(words, frame + (size_t)luastate_layouts[0].cframe_prev / 8);
-	uint64_t address = (sp & ~(uint64_t)7) + 8 * frame;
-
-	link &= ~(uint64_t)7;
-	return link == 0 || (link > address && link - address < FRAME_DISTANCE_MAX);
+	if (!state_is_pointer(L) || L % 8 != 0 || found->thread_count == PLAN_THREADS)
+		return;
+	for (unsigned i = 0; i < found->thread_count; i++)
+		if (found->threads[i].L == L)
+			return;
+	found->threads[found->thread_count].L = L;
+	found->threads[found->thread_count].layout = layout;
+	found->threads[found->thread_count++].current = current;
 }
 
 /* The current coroutines of the VMs whose state is copied: in compiled code no word of the native
  * stack names them. */
-static unsigned collect_current(const struct luastate *state, struct attach_image *image,
-				uint64_t *ret_threads)
+static void collect_current(const struct luastate *state, struct attach_image *image,
+			    struct luastate_plan_progress *found)
 {
-	unsigned found = 0;
+	for (size_t i = 0; i < state->vm_count && found->thread_count < PLAN_UNKNOWN_VMS; i++) {
+		const struct luastate_layout *layout = state->vms[i].layout;
+		uint64_t at = state->vms[i].G + (uint64_t)layout->global_State_cur_L;
+		uint8_t bytes[8];
 
-	for (size_t i = 0; i < state->vm_count && found < PLAN_UNKNOWN_VMS; i++) {
-		const struct luastate_vm *vm = &state->vms[i];
-		size_t len;
-		const uint8_t *bytes = attach_image_peek(
-			image, remote_addr_make(vm->G + (uint64_t)vm->layout->global_State_cur_L),
-			8, &len);
-		uint64_t L = bytes && len == 8 ? state_object(state_u64(bytes, 0)) : 0;
-
-		if (state_is_pointer(L) && L % 8 == 0)
-			ret_threads[found++] = L;
+		if (plan_get(image, at, bytes, (size_t)layout->ref_size))
+			add_thread(found, state_ref(layout, bytes, 0), layout, true);
 	}
-	return found;
 }
 
-/* Visit the coroutine of each C frame that the words show; the leaf's own frame starts at sp. */
-static unsigned collect_threads(const struct luastate_plan_context *context,
-				struct attach_image *image, uint64_t *ret_threads)
+/* Stale words look like frames too; the link of a real one leads to an older frame, or nowhere. */
+static bool has_frame_link(const struct luastate_layout *layout, const uint8_t *frame,
+			   uint64_t address)
 {
+	uint64_t link = state_u64(frame, layout->cframe_prev) & ~(uint64_t)7;
+
+	return link == 0 || (link > address && link - address < FRAME_DISTANCE_MAX);
+}
+
+/** The copied part of a native stack. */
+struct native {
+	const uint64_t *words;
+	size_t count;
+	uint64_t sp;
+};
+
+static void add_cframe(struct luastate_plan_progress *found, const struct native *native,
+		       uint64_t address, const struct luastate_layout *layout)
+{
+	uint64_t index = (address - native->sp) / 8;
+	const uint8_t *frame;
+
+	if (address < native->sp || address % 8 != 0 ||
+	    index + (uint64_t)layout->cframe_size / 8 > native->count)
+		return;
+	frame = (const uint8_t *)(native->words + index);
+	if (has_frame_link(layout, frame, address))
+		add_thread(found, state_ref(layout, frame, layout->cframe_L), layout, false);
+}
+
+static void add_shown(struct luastate_plan_context *context, const struct native *native,
+		      uint64_t address, uint64_t word)
+{
+	for (size_t i = 0; i < context->state->interpreter_count; i++) {
+		const struct state_interpreter *interpreter = &context->state->interpreters[i];
+		uint64_t frame = interpreter->layout
+					 ? state_arch_frame_shown(interpreter, address, word)
+					 : 0;
+
+		if (frame)
+			add_cframe(&context->progress, native, frame, interpreter->layout);
+	}
+}
+
+/* Find the coroutine of each C frame that the words show; the leaf's own frame starts at sp, or a
+ * few words above it in a helper. */
+static void collect_threads(struct luastate_plan_context *context, struct attach_image *image)
+{
+	struct luastate_plan_progress *found = &context->progress;
 	const struct attach_registers *regs = attach_image_registers(image);
-	const struct luastate_layout *layout = &luastate_layouts[0];
-	size_t words_to_L = (size_t)layout->cframe_L / 8, count;
-	size_t frame_words = (size_t)layout->cframe_size / 8;
-	const uint64_t *words = native_words(image, &count);
-	bool leaf = luastate_in_interpreter(context->state, attach_pc(regs));
-	unsigned found = collect_current(context->state, image, ret_threads);
+	const struct luastate_layout *leaf = state_layout_at(context->state, attach_pc(regs));
+	struct native native = { .sp = attach_sp(regs) & ~(uint64_t)7 };
 
-	for (size_t frame = 0; frame + frame_words <= count && found < PLAN_THREADS; frame++) {
-		uint64_t L;
-
-		/* The leaf's own frame is at sp, or a few words above it in a helper. */
-		if (!(leaf && frame <= HELPER_WORDS) &&
-		    (frame == 0 ||
-		     !luastate_in_interpreter(context->state, word_at(words, frame - 1))))
-			continue;
-		L = word_at(words, frame + words_to_L);
-		if (!state_is_pointer(L) || L % 8 != 0 ||
-		    !has_frame_link(words, frame, attach_sp(regs)))
-			continue;
-		for (unsigned k = 0; k < found && L; k++)
-			if (ret_threads[k] == L)
-				L = 0;
-		if (L)
-			ret_threads[found++] = L;
-	}
-	return found;
+	native.words = native_words(image, &native.count);
+	found->thread_count = 0;
+	collect_current(context->state, image, found);
+	for (uint64_t above = 0; leaf && above <= state_arch_helper_bytes; above += 8)
+		add_cframe(found, &native, native.sp + above, leaf);
+	add_shown(context, &native, native.sp - 8, state_arch_word_below(regs));
+	for (size_t i = 0; i < native.count; i++)
+		add_shown(context, &native, native.sp + 8 * i, word_at(native.words, i));
 }
 
-/* Round 1: headers of coroutines that were not predicted, and of the VM if it is a new one. */
-static bool plan_headers(const struct luastate_plan_context *context, struct attach_image *image)
+/* Headers of coroutines that were not predicted. */
+static bool plan_headers(struct luastate_plan_context *context, struct attach_image *image)
 {
-	const struct luastate_layout *layout = &luastate_layouts[0];
-	uint64_t threads[PLAN_THREADS];
-	unsigned count = collect_threads(context, image, threads);
+	const struct luastate_plan_progress *found = &context->progress;
 	bool more = false;
 
-	for (unsigned i = 0; i < count; i++) {
-		size_t len;
+	collect_threads(context, image);
+	for (unsigned i = 0; i < found->thread_count; i++) {
+		uint64_t L = found->threads[i].L;
+		size_t size = (size_t)found->threads[i].layout->lua_State_sizeof;
+		uint8_t bytes[STATE_OBJECT_MAX];
 
-		if (attach_image_peek(image, remote_addr_make(threads[i]),
-				      (size_t)layout->lua_State_sizeof, &len))
+		if (plan_get(image, L, bytes, size))
 			continue;
-		want(image, threads[i], threads[i] + (uint64_t)layout->lua_State_sizeof);
+		plan_want(image, L, L + size);
 		more = true;
 	}
 	return more;
 }
 
-/* A coroutine's stack by its copied header: where it begins, and how far frames reach. */
-struct plan_stack {
-	uint64_t G, start, used_end, limit;
-};
-
-static bool read_header(struct attach_image *image, uint64_t thread, struct plan_stack *ret_stack)
+/* In compiled code the base is kept in the global state, and the coroutine has an older one. */
+static uint64_t compiled_base(struct attach_image *image, const struct luastate_plan_thread *thread,
+			      uint64_t G)
 {
-	const struct luastate_layout *layout = &luastate_layouts[0];
-	uint64_t rdx = attach_image_registers(image)->r[ATTACH_REG_RDX];
-	size_t len;
-	const uint8_t *L = attach_image_peek(image, remote_addr_make(thread),
-					     (size_t)layout->lua_State_sizeof, &len);
+	const struct luastate_layout *layout = thread->layout;
+	uint8_t L[8], base[8];
 
-	if (!L || len < (size_t)layout->lua_State_sizeof ||
-	    L[layout->GCobj_gct] != layout->gct_thread)
+	if (!plan_get(image, G + (uint64_t)layout->global_State_cur_L, L,
+		      (size_t)layout->ref_size) ||
+	    state_ref(layout, L, 0) != thread->L ||
+	    !plan_get(image, G + (uint64_t)layout->global_State_jit_base, base,
+		      (size_t)layout->ref_size))
+		return 0;
+	return state_ref(layout, base, 0);
+}
+
+bool plan_read_header(struct attach_image *image, const struct luastate_plan_thread *thread,
+		      struct plan_stack *ret_stack)
+{
+	const struct luastate_layout *layout = thread->layout;
+	uint64_t base = attach_image_registers(image)->r[STATE_REG_BASE];
+	uint8_t L[STATE_OBJECT_MAX];
+
+	if (!plan_get(image, thread->L, L, (size_t)layout->lua_State_sizeof) ||
+	    L[layout->GCobj_gct] != state_gct(layout->tag_thread))
 		return false;
 	*ret_stack = (struct plan_stack){
-		.G = state_u64(L, layout->lua_State_glref),
-		.start = state_u64(L, layout->lua_State_stack),
+		.G = state_ref(layout, L, layout->lua_State_glref),
+		.start = state_ref(layout, L, layout->lua_State_stack),
 		.used_end = state_u64(L, layout->lua_State_base),
-		.limit = state_u64(L, layout->lua_State_maxstack),
+		.limit = state_ref(layout, L, layout->lua_State_maxstack),
+		.cframe = state_u64(L, layout->lua_State_cframe) & ~(uint64_t)7,
 	};
-	if (ret_stack->limit - ret_stack->start > LUA_STACK_MAX ||
-	    ret_stack->used_end - ret_stack->start > LUA_STACK_MAX)
+	if (ret_stack->limit - ret_stack->start > PLAN_STACK_MAX ||
+	    ret_stack->used_end - ret_stack->start > PLAN_STACK_MAX)
 		return false;
-	if (rdx > ret_stack->used_end && rdx <= ret_stack->limit)
-		ret_stack->used_end = rdx;
+	if (base > ret_stack->used_end && base <= ret_stack->limit)
+		ret_stack->used_end = base;
+	base = compiled_base(image, thread, ret_stack->G);
+	if (base > ret_stack->used_end && base <= ret_stack->limit)
+		ret_stack->used_end = base;
 	return true;
 }
 
-static bool is_copied_at(const struct attach_image *image, uint64_t address)
+/* A signal handler on a stack of its own: the interrupted frames lie where the newest C frame is.
+ */
+static bool plan_other_stack(struct attach_image *image, uint64_t cframe)
 {
-	size_t len;
-
-	return attach_image_peek(image, remote_addr_make(address), 8, &len) && len == 8;
+	if (!state_is_pointer(cframe) || plan_is_copied(image, cframe))
+		return false;
+	plan_want(image, cframe - OTHER_STACK_BELOW, cframe + NATIVE_FIRST);
+	return true;
 }
 
 /* The Lua stack of one coroutine whose header is there, if it is not copied yet. A range that was
  * predicted too short may cover its start. */
 static bool plan_stack(const struct luastate_plan_context *context, struct attach_image *image,
-		       uint64_t thread)
+		       const struct luastate_plan_thread *thread)
 {
+	const struct luastate_vm *vm;
 	struct plan_stack stack;
+	uint64_t end;
+	bool more;
 
-	if (!read_header(image, thread, &stack) ||
-	    (is_copied_at(image, stack.start) && is_copied_at(image, stack.used_end - 8)))
+	if (!plan_read_header(image, thread, &stack))
 		return false;
-	want_lua_stack(image, stack.start,
-		       stack.used_end + LUA_SLACK < stack.limit ? stack.used_end + LUA_SLACK
-								: stack.used_end);
-	if (!is_copied_at(image, stack.G) && state_vm_by_G(context->state, stack.G))
-		want(image, stack.G, stack.G + (uint64_t)luastate_layouts[0].global_State_sizeof);
+	more = thread->current && plan_other_stack(image, stack.cframe);
+	if (plan_is_copied(image, stack.start) && plan_is_copied(image, stack.used_end - 8))
+		return more;
+	end = stack.used_end + LUA_SLACK;
+	if (end > stack.limit && stack.limit > stack.used_end)
+		end = stack.limit;
+	want_lua_stack(image, stack.start, end);
+	vm = state_vm_by_G(context->state, stack.G);
+	if (vm && !plan_is_copied(image, stack.G))
+		want_global(image, vm);
 	return true;
 }
 
-static bool plan_stacks(const struct luastate_plan_context *context, struct attach_image *image)
+static bool plan_stacks(struct luastate_plan_context *context, struct attach_image *image)
 {
-	uint64_t threads[PLAN_THREADS];
-	unsigned count = collect_threads(context, image, threads);
+	const struct luastate_plan_progress *found = &context->progress;
 	bool more = false;
 
-	for (unsigned i = 0; i < count; i++)
-		more |= plan_stack(context, image, threads[i]);
+	for (unsigned i = 0; i < found->thread_count; i++)
+		more |= plan_stack(context, image, &found->threads[i]);
 	return more;
 }
 
-/* A slot that holds a function, and behind it what can be a frame link: a bytecode address, or a
- * distance with a type. Values of a program look different, but for zero. */
-static bool is_frame(uint64_t slot, uint64_t link)
+/* Goes on behind what fails, so that all that is missing is asked for at once. */
+static void ignore_invariant(void *context, const char *what, uint64_t address, uint64_t value,
+			     bool holds)
 {
-	if (state_tag(slot) != luastate_layouts[0].tag_func)
-		return false;
-	return (link & 3) == 0 ? state_is_pointer(link) : link < LUA_STACK_MAX;
+	(void)context, (void)what, (void)address, (void)value, (void)holds;
 }
 
-/* Addresses already asked for; recursion repeats few of them. */
-struct wanted {
-	uint64_t items[PLAN_FUNCTIONS];
-	unsigned count;
-};
-
-static bool is_new(struct wanted *wanted, uint64_t address)
+/* VMs met for the first time: what their invariants need. A VM may be closed by the time that they
+ * are checked. */
+static bool plan_vms(struct luastate_plan_context *context, struct attach_image *image)
 {
-	if (wanted->count == PLAN_FUNCTIONS || !state_is_pointer(address) || address % 4 != 0)
-		return false;
-	for (unsigned i = wanted->count; i > 0 && i + 16 > wanted->count; i--)
-		if (wanted->items[i - 1] == address)
-			return false;
-	wanted->items[wanted->count++] = address;
-	return true;
-}
+	const struct luastate_plan_progress *found = &context->progress;
+	struct plan_asking asking;
 
-/* Two copied slots. Looked up by address: a wish may move the image's memory, and the stack may
- * lie in two ranges of which the first is too short. */
-static bool read_slots(const struct attach_image *image, uint64_t address, uint64_t *ret_slot,
-		       uint64_t *ret_link)
-{
-	size_t len;
-	const uint8_t *bytes = attach_image_peek(image, remote_addr_make(address), 16, &len);
+	plan_begin_asking(&asking, image);
+	for (unsigned i = 0; i < found->thread_count; i++) {
+		const struct luastate_layout *layout = found->threads[i].layout;
+		uint64_t G =
+			state_global_of(layout, attach_image_reader(image), found->threads[i].L);
 
-	if (!bytes || len < 16)
-		return false;
-	*ret_slot = state_u64(bytes, 0);
-	*ret_link = state_u64(bytes, 8);
-	return true;
-}
-
-/* Visits what can be the function and link of a frame, from the leaf's end, as deep frames live
- * longer. */
-static void each_frame(const struct luastate_plan_context *context, struct attach_image *image,
-		       struct wanted *wanted,
-		       void (*visit)(struct attach_image *, struct wanted *, uint64_t function,
-				     uint64_t link))
-{
-	uint64_t threads[PLAN_THREADS], slot, link;
-	unsigned thread_count = collect_threads(context, image, threads);
-
-	for (unsigned k = 0; k < thread_count; k++) {
-		struct plan_stack stack;
-		uint64_t count, looked = 0;
-
-		if (!read_header(image, threads[k], &stack))
+		if (!G || state_vm_by_G(context->state, G))
 			continue;
-		count = (stack.used_end - stack.start) / 8;
-		for (uint64_t i = count; i >= 2 && looked < PLAN_SLOTS; i--, looked++)
-			if (read_slots(image, stack.start + 8 * (i - 2), &slot, &link) &&
-			    is_frame(slot, link))
-				visit(image, wanted, state_object(slot), link);
+		if (plan_is_copied(image, G)) {
+			state_check_vm(context->state, layout, &asking.reader, G, ignore_invariant,
+				       NULL);
+			continue;
+		}
+		plan_want(image, G - (uint64_t)layout->lua_State_sizeof,
+			  G + (uint64_t)layout->global_State_to_bcff +
+				  4 * (uint64_t)layout->GG_NUM_ASMFF);
+		asking.missed = true;
+	}
+	return asking.missed;
+}
+
+void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image,
+			 struct attach_image *after)
+{
+	const struct luastate_plan_progress *found = &context->progress;
+	struct luastate_prediction *prediction = context->prediction;
+
+	plan_ask_again(context, image, after);
+	plan_trace_after(context, image, after);
+	if (found->trace.number)
+		prediction->trace = found->trace;
+	prediction->frame_count = 0;
+	while (prediction->frame_count < LUASTATE_PREDICTED_FRAMES &&
+	       prediction->frame_count < found->frame_count) {
+		prediction->frames[prediction->frame_count] =
+			found->frames[prediction->frame_count];
+		prediction->frame_count++;
 	}
 }
 
-/* Closures on the stack may be garbage a moment after the thread runs on, so they are read with
- * it. */
-static void want_function(struct attach_image *image, struct wanted *wanted, uint64_t function,
-			  uint64_t link)
+/* Each stage needs what the ones before it asked for; one without wishes costs no round.
+ * @return whether one asked for something. */
+static bool plan_next_stage(struct luastate_plan_context *context, struct attach_image *image)
 {
-	(void)link;
-	if (is_new(wanted, function))
-		want(image, function, function + (uint64_t)luastate_layouts[0].GCfunc_header);
+	static bool (*const stages[])(struct luastate_plan_context *, struct attach_image *) = {
+		plan_headers, plan_stacks,	plan_vms,   plan_vms,	plan_vms,  plan_functions,
+		plan_protos,  plan_proto_parts, plan_names, plan_names, plan_names
+	};
+
+	while (context->progress.stage < sizeof(stages) / sizeof(stages[0]))
+		if (stages[context->progress.stage++](context, image))
+			return true;
+	return false;
 }
 
-/* Prototypes live as long as their code; with the return address goes the call before it. */
-static void want_proto(struct attach_image *image, struct wanted *wanted, uint64_t function,
-		       uint64_t link)
-{
-	const struct luastate_layout *layout = &luastate_layouts[0];
-	const uint8_t *bytes;
-	uint64_t proto;
-	size_t len;
-
-	if ((link & 3) == 0 && is_new(wanted, link))
-		want(image, link - 4, link);
-	bytes = attach_image_peek(image, remote_addr_make(function), (size_t)layout->GCfunc_header,
-				  &len);
-	if (!bytes || len < (size_t)layout->GCfunc_header || bytes[layout->GCfunc_ffid] != 0)
-		return;
-	proto = state_u64(bytes, layout->GCfunc_pc) - (uint64_t)layout->GCproto_sizeof;
-	if (is_new(wanted, proto))
-		want(image, proto, proto + (uint64_t)layout->GCproto_sizeof);
-}
-
-void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image)
-{
-	uint64_t rbx = attach_image_registers(image)->r[ATTACH_REG_RBX];
-	struct wanted wanted;
-
-	wanted.count = 0;
-	/* The call before the position, in case that is a return address just loaded. */
-	if (is_new(&wanted, rbx))
-		want(image, rbx - 4, rbx);
-	each_frame(context, image, &wanted, want_proto);
-}
-
-/* Each step needs what the one before it asked for; a step without wishes costs no round. */
+/* The trace is asked for beside the stages, which need nothing of it. */
 bool luastate_plan(void *context, struct attach_image *image, unsigned round)
 {
-	struct wanted wanted;
+	struct luastate_plan_context *plan = context;
+	bool more;
 
 	if (round == 0) {
-		plan_known(context, image);
+		if (plan->prediction->epoch != plan->state->epoch)
+			*plan->prediction =
+				(struct luastate_prediction){ .epoch = plan->state->epoch };
+		plan->progress.stage = plan->progress.thread_count = plan->progress.frame_count = 0;
+		plan->progress.trace.number = 0;
+		memset(plan->progress.slots, 0, sizeof(plan->progress.slots));
+		plan_known(plan, image);
 		return true;
 	}
-	if (round < 2 && plan_headers(context, image))
-		return true;
-	if (round < 3 && plan_stacks(context, image))
-		return true;
-	wanted.count = 0;
-	each_frame(context, image, &wanted, want_function);
-	return false;
+	more = plan_next_stage(plan, image);
+	if (round <= PLAN_TRACE_ROUNDS)
+		more |= plan_trace(plan, image);
+	return more;
+}
+
+/* ---- Learning --------------------------------------------------------------------------- */
+
+static void learn_thread(struct luastate *state, const struct attach_reader *reader, uint64_t L,
+			 struct luastate_prediction *prediction)
+{
+	uint8_t bytes[STATE_OBJECT_MAX];
+	struct failure why;
+	const struct luastate_vm *vm = luastate_vm_of(state, reader, L, &why);
+	const struct luastate_layout *layout = vm ? vm->layout : NULL;
+	uint64_t stack;
+
+	if (!vm || state_read(reader, L, bytes, (size_t)layout->lua_State_sizeof, &why) != 0)
+		return;
+	stack = state_ref(layout, bytes, layout->lua_State_stack);
+	if (is_predicted(prediction, L, stack))
+		return;
+	prediction->threads[prediction->thread_count].G = vm->G;
+	prediction->threads[prediction->thread_count].L = L;
+	prediction->threads[prediction->thread_count].stack = stack;
+	prediction->threads[prediction->thread_count].used_end =
+		state_u64(bytes, layout->lua_State_base) + LUA_SLACK;
+	prediction->threads[prediction->thread_count].limit =
+		state_ref(layout, bytes, layout->lua_State_maxstack);
+	prediction->thread_count++;
 }
 
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
 		    bool cut, uint64_t sp, struct luastate_prediction *prediction)
 {
-	uint8_t L[STATE_OBJECT_MAX];
-	struct failure why;
 	uint64_t end = native_top + NATIVE_SLACK;
 
 	if (cut)
@@ -417,27 +511,7 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 				 prediction->native_end - sp > NATIVE_MAX))
 		prediction->native_end = end;
 	prediction->thread_count = 0;
-	for (size_t i = 0; i < count && prediction->thread_count < PLAN_THREADS; i++) {
-		const struct luastate_vm *vm;
-		uint64_t stack, base;
-
-		if (!cframes[i].L || is_predicted(prediction, cframes[i].L, 0))
-			continue;
-		vm = luastate_vm_of(state, reader, cframes[i].L, &why);
-		if (!vm || state_read(reader, cframes[i].L, L, (size_t)vm->layout->lua_State_sizeof,
-				      &why) != 0)
-			continue;
-		stack = state_u64(L, vm->layout->lua_State_stack);
-		base = state_u64(L, vm->layout->lua_State_base);
-		if (is_predicted(prediction, cframes[i].L, stack))
-			continue;
-		if (prediction->thread_count == 0)
-			prediction->G = vm->G;
-		prediction->threads[prediction->thread_count].L = cframes[i].L;
-		prediction->threads[prediction->thread_count].stack = stack;
-		prediction->threads[prediction->thread_count].used_end = base + LUA_SLACK;
-		prediction->threads[prediction->thread_count].limit =
-			state_u64(L, vm->layout->lua_State_maxstack);
-		prediction->thread_count++;
-	}
+	for (size_t i = 0; i < count && prediction->thread_count < PLAN_THREADS; i++)
+		if (cframes[i].L)
+			learn_thread(state, reader, cframes[i].L, prediction);
 }

@@ -7,27 +7,59 @@
 #include <time.h>
 #include <uthash.h>
 
+#include "luastate/arch.h"
 #include "luastate/luastate.h"
+/** A number of a layout, by its name in layouts.table. */
+struct state_field {
+	const char *name;
+	size_t offset; /* of an int32_t in struct luastate_layout */
+};
+
 #include "layouts.inc"
 
 extern const struct luastate_layout luastate_layouts[];
 extern const size_t luastate_layout_count;
 
+extern const struct state_field state_fields[];
+extern const size_t state_field_count;
+
 enum {
-	/* A process holds one copy of LuaJIT, rarely two; more are a hostile map. */
-	STATE_INTERPRETERS_MAX = 8,
-	/* OpenResty runs one VM per worker, game servers dozens in one process. */
-	STATE_VMS_MAX = 256,
+	STATE_INTERPRETERS_MAX = LUASTATE_INTERPRETERS_MAX,
+	/* Different layouts by debug information, of copies that are no longer mapped. */
+	STATE_RETIRED_MAX = 32,
+	STATE_VMS_MAX = LUASTATE_VMS_MAX,
+	/* Coroutines of unknown VMs remembered for an explanation. */
+	STATE_REFUSED_MAX = 8,
+	/* Of the fields of layouts.table; there are about 120. */
+	STATE_FIELDS_MAX = 160,
 	/* GCfunc.ffid has eight bits. */
 	STATE_FFIDS = 256,
+	/* The first bytes of a main coroutine, up to behind its reference to the global state. */
+	STATE_MAIN_HEAD = 24,
 	/* What a walk reads of a GCfunc or a lua_State in one go, over all layouts. */
 	STATE_OBJECT_MAX = 256,
+	/* The same of a global_State. */
+	STATE_GLOBAL_MAX = 4096,
+	/* GG_State has some 6 KiB. */
+	STATE_DISTANCE_MAX = 65536,
+	STATE_OPCODES_MAX = 256,
+	/* CFRAME_RESUME, CFRAME_UNWIND_FF in the low bits of a link between C frames. */
+	STATE_CFRAME_FLAGS = 3,
 	/* Prototypes with longer bytecode are rare; their parts are read one by one. */
 	STATE_BYTECODE_KEEP = 16384,
+	/* Of a prototype's debug part so much is kept, and so much of that compared. */
+	STATE_DEBUG_KEEP = 16384,
+	STATE_DEBUG_COMPARED = 1024,
 	/* LuaJIT's own bound on instructions of one prototype is far below (BCMAX_D jumps). */
 	STATE_BYTECODE_MAX = 1 << 26,
 	/* Longest chunk name kept; a chunk name can be a whole source text. */
 	STATE_CHUNKNAME_MAX = 1024,
+	/* Closures and calls whose prototypes are remembered; powers of 2. */
+	STATE_CLOSURES = 4096,
+	STATE_CALLS = 4096,
+	/* A program that was seen to replace code does it again: for so many samples prototypes are
+	 * read with the stop. */
+	STATE_STRICT_SAMPLES = 4096,
 	/* Names are identifiers. */
 	STATE_NAME_MAX = 128,
 	/* Functions kept before the caches are emptied: bounds memory on targets that make new code
@@ -35,21 +67,36 @@ enum {
 	STATE_FUNCTIONS_MAX = 65536,
 };
 
+/** One copy of LuaJIT's interpreter in the target. A build has one layout, so all VMs that run in
+ *  one interpreter share it. */
 struct state_interpreter {
 	uint64_t start, end;
 	uint8_t *code;
+	struct state_frame_shape shape;	      /* by its unwind rule */
+	const struct luastate_layout *layout; /* NULL until a VM was recognised */
+	struct luastate_layout *debug;	      /* by its debug information, or NULL */
+	const struct luastate_layout *row;    /* with debug: the row that is nearest */
 };
 
-/** A cached prototype. `header` is the GCproto with its volatile members cleared. */
+/** What tells one prototype from another that lay at its address before. */
+struct state_identity {
+	uint8_t header[STATE_OBJECT_MAX]; /* GCproto, its volatile members cleared */
+	uint32_t name_hash, name_len;	  /* of the chunk name's GCstr */
+};
+
+/** A cached prototype. */
 struct state_proto {
 	uint64_t address;
-	uint8_t header[STATE_OBJECT_MAX];
+	const struct luastate_layout *layout;
+	struct state_identity identity;
 	uint32_t sizebc, numline;
 	int64_t firstline;
-	uint64_t bytecode, lineinfo; /* target addresses */
-	uint32_t *bc;		     /* copy, or NULL where too long or not read yet */
-	uint8_t *lines;
-	unsigned serial;      /* sample in which the header was compared */
+	uint64_t bytecode, lineinfo, chunkname; /* target addresses */
+	uint32_t *bc;				/* copy, or NULL where too long or not read yet */
+	uint8_t *debug;				/* copy of the debug part from lineinfo on */
+	size_t debug_len;
+	unsigned serial;      /* sample in which the identity was compared */
+	bool stale;	      /* something else lies there now */
 	uint8_t name_rank;    /* how sure the name is, 0 none */
 	uint64_t nameless_pc; /* call site that had no name, 0 none */
 	struct luastate_function function;
@@ -73,17 +120,47 @@ struct state_cname {
 	UT_hash_handle hh;
 };
 
+/** What a closure's prototype was when it was met last: a guess for the planner. */
+struct state_closure {
+	uint64_t function, proto;
+};
+
+/** In which prototype a call was when it was met last. */
+struct state_call {
+	uint64_t pc, proto;
+};
+
+struct trace;
+
 struct luastate {
+	struct state_closure closures[STATE_CLOSURES]; /* by a hash of the function */
+	struct state_call calls[STATE_CALLS];	       /* by a hash of the position */
+	uint64_t refused[STATE_REFUSED_MAX];	       /* coroutines whose VMs fit no layout */
+	size_t refused_count;
 	struct state_interpreter interpreters[STATE_INTERPRETERS_MAX];
 	size_t interpreter_count;
+	/* Layouts of interpreters that were dropped: VMs, prototypes and predictions refer to them.
+	 */
+	struct luastate_layout *retired[STATE_RETIRED_MAX];
+	size_t retired_count;
 	struct luastate_vm vms[STATE_VMS_MAX];
+	uint64_t vm_code[STATE_VMS_MAX]; /* where the interpreter of each begins */
 	size_t vm_count;
+	const struct luastate_layout *proven; /* by a trace that was left last; NULL: none yet */
 	struct state_proto *protos;
 	struct state_callable *callables;
+	struct trace *traces;	    /* by VM and number */
+	struct trace **trace_index; /* by machine code */
+	size_t trace_index_count, trace_bytes;
 	struct state_cname *cnames;
 	char ff_names[STATE_FFIDS][STATE_NAME_MAX];
-	uint64_t names_loaded_ns; /* 0 never */
+	uint64_t names_due_ns; /* when names may be looked for again; 0 they never were */
+	unsigned names_in_vain;
+	unsigned epoch; /* advances with each reset */
 	unsigned serial;
+	unsigned strict_until; /* sample; until then functions are read with the stop */
+	size_t trace_work;     /* steps of this sample, see trace_charge() */
+	unsigned losses; /* of prototypes that had changed after a stop, since the beginning */
 	bool thorough;
 };
 
@@ -105,22 +182,38 @@ static inline uint32_t state_u32(const uint8_t *bytes, int32_t offset)
 	return value;
 }
 
-/** GC64: the tag of a tagged value. */
-static inline int32_t state_tag(uint64_t value)
+/** A GCRef or MRef: 32 bits wide without GC64. Source: lj_obj.h. */
+static inline uint64_t state_ref(const struct luastate_layout *layout, const uint8_t *bytes,
+				 int32_t offset)
 {
-	return (int32_t)((int64_t)value >> 47);
+	return layout->gc64 ? state_u64(bytes, offset) : state_u32(bytes, offset);
 }
 
-/** GC64: the object of a tagged value. */
-static inline uint64_t state_object(uint64_t value)
+/*
+ * The tag and the object of a TValue (lj_obj.h, "64 bit and 32 bit TValues"):
+ *   GC64     tag in the top 17 bits, the object's address below
+ *   else     tag in the upper 32 bits, the object's address in the lower
+ */
+static inline int32_t state_tag(const struct luastate_layout *layout, uint64_t value)
 {
-	return value & (((uint64_t)1 << 47) - 1);
+	return (int32_t)((int64_t)value >> (layout->gc64 ? 47 : 32));
 }
 
-/** User addresses are below 2^47 and no object lies in the first page. */
+static inline uint64_t state_object(const struct luastate_layout *layout, uint64_t value)
+{
+	return value & (((uint64_t)1 << (layout->gc64 ? 47 : 32)) - 1);
+}
+
+/** Type number in GCobj.gct of the objects with a tag. */
+static inline int32_t state_gct(int32_t tag)
+{
+	return ~tag;
+}
+
+/** No object lies in the first page. */
 static inline bool state_is_pointer(uint64_t value)
 {
-	return value >= 4096 && value < (uint64_t)1 << 47;
+	return value >= 4096 && value < (uint64_t)1 << STATE_ADDRESS_BITS;
 }
 
 static inline int state_read(const struct attach_reader *reader, uint64_t address, void *ret_bytes,
@@ -138,17 +231,95 @@ int state_read_object(const struct luastate_layout *layout, const struct attach_
 int state_read_string(const struct luastate_layout *layout, const struct attach_reader *reader,
 		      uint64_t address, char *ret_text, size_t size, struct failure *why);
 
+/** A GCRef or MRef in the target. */
+int state_read_ref(const struct luastate_layout *layout, const struct attach_reader *reader,
+		   uint64_t address, uint64_t *ret_ref, struct failure *why);
+
+/* ---- VMs (vm.c, check.c) ---------------------------------------------------------------- */
+
 /** The known VM with global state @p G, or NULL. */
 const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G);
 
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc);
 
+/** Layout of the code at @p pc, NULL if it is not in an interpreter, or no VM of it is known. */
+const struct luastate_layout *state_layout_at(const struct luastate *state, uint64_t pc);
+
+/** The global state that a coroutine refers to under a layout, 0 if it is no coroutine. */
+uint64_t state_global_of(const struct luastate_layout *layout, const struct attach_reader *reader,
+			 uint64_t L);
+
+/** Remember a coroutine whose VM fits no layout, for explanations. */
+void state_note_refused(struct luastate *state, uint64_t L);
+
+/**
+ * Whether the global_State at @p G, under a layout, is that of a live VM.
+ * @param visit Called for each invariant, also behind the first that fails; NULL: stop there.
+ */
+bool state_check_vm(const struct luastate *state, const struct luastate_layout *layout,
+		    const struct attach_reader *reader, uint64_t G,
+		    luastate_invariant_visitor *visit, void *context);
+
+/**
+ * Whether a layout's members, as they are read, lie within their structures, and these within what
+ * they are read into. Holds for each row; debug information is foreign bytes.
+ */
+bool state_layout_is_bounded(const struct luastate_layout *layout);
+
+/** Whether the bytes of a trace are those of trace @p number under a layout. */
+bool state_trace_fits(const struct luastate_layout *layout, const struct attach_reader *reader,
+		      const uint8_t *trace, uint64_t address, uint32_t number);
+
+/** Choose a VM's layout anew: it now shows what tells it from others. */
+void state_reconsider_layout(struct luastate *state, const struct attach_reader *reader,
+			     uint64_t G);
+
+/** Whether GCtrace and jit_State fit, by a trace of the VM; true where it has none yet. */
+bool state_check_trace(const struct luastate_layout *layout, const struct attach_reader *reader,
+		       uint64_t G);
+
 /* ---- Prototypes (proto.c) --------------------------------------------------------------- */
 
-/** The prototype at @p address, compared with the target once per sample. */
+/**
+ * The prototype at @p address, compared with the target once per sample: by what the stop copied,
+ * or else by what is there now. Where that is not the known one any more nobody knows which it was
+ * during the stop: it is lost for this sample, which is torn (state->losses), and the next ones are
+ * strict.
+ */
 struct state_proto *state_get_proto(struct luastate *state, const struct luastate_layout *layout,
-				    const struct attach_reader *reader, uint64_t address,
+				    const struct luastate_memory *memory, uint64_t address,
 				    struct failure *why);
+
+/** Whether known prototypes are to be compared by what the stop copies. */
+bool state_is_strict(const struct luastate *state);
+
+/** A known prototype that was not seen to be replaced, or NULL. Reads nothing. */
+const struct state_proto *state_find_proto(const struct luastate *state, uint64_t address);
+
+/** The known prototype that holds the call at @p pc and a copy of it, or NULL. Reads nothing. */
+const struct state_proto *state_find_call(const struct luastate *state, uint64_t pc);
+
+/** The call at @p pc: from the stop, from a known prototype, or from the live process. */
+int state_read_call(struct luastate *state, const struct luastate_layout *layout,
+		    const struct luastate_memory *memory, uint64_t pc, uint32_t *ret_ins,
+		    struct failure *why);
+
+/** Remember that the call at @p pc is in a prototype. */
+void state_note_call(struct luastate *state, const struct state_proto *proto, uint64_t pc);
+
+/** The place of a closure among those that are remembered. */
+static inline size_t state_closure_place(uint64_t function)
+{
+	return (size_t)(function * 0x9e3779b97f4a7c15 >> 40) & (STATE_CLOSURES - 1);
+}
+
+/** Bytes of the debug part from lineinfo on that belong to a prototype's identity. */
+size_t state_compared_debug(const struct state_proto *proto);
+
+/** Whether the prototype at @p address is the known one still, by what the reader has. Stopped
+ *  window: yes, over an image. */
+bool state_is_same_proto(const struct luastate *state, const struct luastate_layout *layout,
+			 const struct attach_reader *reader, uint64_t address);
 
 /** Whether @p pc is inside, or right behind the last instruction. */
 bool state_proto_holds(const struct state_proto *proto, uint64_t pc);
@@ -170,13 +341,31 @@ void state_free_protos(struct luastate *state);
 int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
 		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size);
 
+/** Derive a function's name from where instruction @p index of @p parent makes it and puts it: as
+ *  state_name_call(). @param ret_child Set where there is a name: the function's prototype. */
+int state_name_definition(const struct luastate_layout *layout, const struct state_proto *parent,
+			  const struct attach_reader *reader, uint32_t index, uint64_t *ret_child,
+			  char *ret_name, size_t size);
+
 /** Whether a name is to be looked for at this call site. */
 bool state_lacks_name(const struct state_proto *callee, uint64_t pc);
 
-/** Give a prototype a name if this call site has one. */
+/** Give a prototype a name if this call site has one. @param stopped What the stop copied: strings
+ *  may be other ones a moment later. */
 void state_learn_name(const struct luastate_layout *layout, struct state_proto *callee,
-		      const struct state_proto *caller, const struct attach_reader *reader,
+		      const struct state_proto *caller, const struct attach_reader *stopped,
 		      uint64_t pc);
+
+/** The value under a string key of a table, 0 if there is none. */
+uint64_t state_table_get(const struct luastate_layout *layout, const struct attach_reader *reader,
+			 uint64_t address, const char *key);
+
+/** The registry's table of loaded modules, or what it holds under @p module; 0 if it has none. */
+uint64_t state_get_loaded(const struct luastate_vm *vm, const struct attach_reader *reader,
+			  const char *module);
+
+/** Look for names of fast functions and C functions, unless that was done a moment ago. */
+void state_load_names(struct luastate *state, const struct attach_reader *reader, uint64_t G);
 
 /** The callable with this kind and address, made on first sight. NULL when out of memory. */
 struct luastate_function *state_get_callable(struct luastate *state, enum luastate_kind kind,

@@ -17,7 +17,14 @@ enum {
 	/* Slots of all tables: each one may cost a read or two. */
 	SEARCH_SLOTS_MAX = 1 << 18,
 	TABLE_DEPTH = 2, /* package.loaded -> module -> function */
-	NAMES_INTERVAL_S = 1,
+	/* No longer than this for one search; the clock is looked at every so many slots. */
+	SEARCH_NS = 100 * 1000 * 1000,
+	SEARCH_CLOCK_SLOTS = 64,
+	/* Until the next one: a second, or so many times what it took, and twice as long after each
+	 * that found nothing new, up to so many doublings. */
+	NAMES_INTERVAL_NS = 1000 * 1000 * 1000,
+	NAMES_REST = 50,
+	NAMES_DOUBLINGS = 4,
 };
 
 /** A search through tables, bounded in all. */
@@ -26,8 +33,17 @@ struct search {
 	const struct luastate_layout *layout;
 	const struct attach_reader *reader;
 	unsigned tables_left, slots_left;
+	uint64_t end_ns;
 	bool builtin; /* the first pass: LuaJIT's own libraries only */
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 /* Fast functions that no table holds; each is registered right before a function that one does. */
 static const struct {
@@ -86,7 +102,7 @@ static void note_function(struct search *search, uint64_t address, const char *m
 	struct failure why;
 	uint8_t ffid;
 
-	if (state_read_object(layout, search->reader, address, layout->gct_func, bytes,
+	if (state_read_object(layout, search->reader, address, state_gct(layout->tag_func), bytes,
 			      (size_t)layout->GCfunc_header, &why) != 0)
 		return;
 	ffid = bytes[layout->GCfunc_ffid];
@@ -108,10 +124,11 @@ static void visit(struct search *search, uint64_t key, uint64_t value, const cha
 	char name[64];
 	struct failure why;
 
-	if (state_tag(key) != layout->tag_str ||
-	    (state_tag(value) != layout->tag_func && state_tag(value) != layout->tag_tab))
+	if (state_tag(layout, key) != layout->tag_str ||
+	    (state_tag(layout, value) != layout->tag_func &&
+	     state_tag(layout, value) != layout->tag_tab))
 		return;
-	if (state_read_string(layout, search->reader, state_object(key), name, sizeof(name),
+	if (state_read_string(layout, search->reader, state_object(layout, key), name, sizeof(name),
 			      &why) != 0)
 		return;
 	for (const char *c = name; *c; c++)
@@ -119,11 +136,11 @@ static void visit(struct search *search, uint64_t key, uint64_t value, const cha
 			return;
 	if (depth == 0 && search->builtin != is_builtin(name))
 		return;
-	if (state_tag(value) == layout->tag_func)
-		note_function(search, state_object(value), depth ? module : name,
+	if (state_tag(layout, value) == layout->tag_func)
+		note_function(search, state_object(layout, value), depth ? module : name,
 			      depth ? name : "");
 	else if (depth + 1 < TABLE_DEPTH)
-		search_table(search, state_object(value), name, depth + 1);
+		search_table(search, state_object(layout, value), name, depth + 1);
 }
 
 static void search_table(struct search *search, uint64_t address, const char *module, int depth)
@@ -137,10 +154,10 @@ static void search_table(struct search *search, uint64_t address, const char *mo
 	if (search->tables_left == 0)
 		return;
 	search->tables_left--;
-	if (state_read_object(layout, search->reader, address, layout->gct_tab, bytes,
+	if (state_read_object(layout, search->reader, address, state_gct(layout->tag_tab), bytes,
 			      (size_t)layout->GCtab_sizeof, &why) != 0)
 		return;
-	node = state_u64(bytes, layout->GCtab_node);
+	node = state_ref(layout, bytes, layout->GCtab_node);
 	count = state_u32(bytes, layout->GCtab_hmask) + 1;
 	if (count == 0 || count > TABLE_SLOTS_MAX || count > search->slots_left ||
 	    !state_is_pointer(node))
@@ -151,18 +168,19 @@ static void search_table(struct search *search, uint64_t address, const char *mo
 		return;
 	if (state_read(search->reader, node, nodes, (size_t)count * (size_t)layout->Node_sizeof,
 		       &why) == 0)
-		for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t i = 0; i < count && search->slots_left; i++) {
 			const uint8_t *item = nodes + (size_t)i * (size_t)layout->Node_sizeof;
 
+			if (i % SEARCH_CLOCK_SLOTS == 0 && now_ns() >= search->end_ns)
+				search->slots_left = 0;
 			visit(search, state_u64(item, layout->Node_key),
 			      state_u64(item, layout->Node_val), module, depth);
 		}
 	free(nodes);
 }
 
-/* The value under a string key, 0 if there is none. */
-static uint64_t table_get(const struct luastate_layout *layout, const struct attach_reader *reader,
-			  uint64_t address, const char *key)
+uint64_t state_table_get(const struct luastate_layout *layout, const struct attach_reader *reader,
+			 uint64_t address, const char *key)
 {
 	uint8_t bytes[STATE_OBJECT_MAX], item[STATE_OBJECT_MAX];
 	char name[64];
@@ -170,10 +188,10 @@ static uint64_t table_get(const struct luastate_layout *layout, const struct att
 	uint64_t node;
 	uint32_t count;
 
-	if (state_read_object(layout, reader, address, layout->gct_tab, bytes,
+	if (state_read_object(layout, reader, address, state_gct(layout->tag_tab), bytes,
 			      (size_t)layout->GCtab_sizeof, &why) != 0)
 		return 0;
-	node = state_u64(bytes, layout->GCtab_node);
+	node = state_ref(layout, bytes, layout->GCtab_node);
 	count = state_u32(bytes, layout->GCtab_hmask) + 1;
 	if (count == 0 || count > TABLE_SLOTS_MAX || !state_is_pointer(node))
 		return 0;
@@ -183,9 +201,9 @@ static uint64_t table_get(const struct luastate_layout *layout, const struct att
 		if (state_read(reader, at, item, (size_t)layout->Node_sizeof, &why) != 0)
 			return 0;
 		k = state_u64(item, layout->Node_key);
-		if (state_tag(k) == layout->tag_str &&
-		    state_read_string(layout, reader, state_object(k), name, sizeof(name), &why) ==
-			    0 &&
+		if (state_tag(layout, k) == layout->tag_str &&
+		    state_read_string(layout, reader, state_object(layout, k), name, sizeof(name),
+				      &why) == 0 &&
 		    strcmp(name, key) == 0)
 			return state_u64(item, layout->Node_val);
 	}
@@ -202,34 +220,80 @@ static void name_hidden(struct luastate *state)
 					 hidden_before[i].hidden);
 }
 
+uint64_t state_get_loaded(const struct luastate_vm *vm, const struct attach_reader *reader,
+			  const char *module)
+{
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t registry, loaded;
+	struct failure why;
+
+	if (state_read(reader, vm->G + (uint64_t)layout->global_State_registrytv, &registry, 8,
+		       &why) != 0)
+		return 0;
+	loaded = state_table_get(layout, reader, state_object(layout, registry), "_LOADED");
+	if (state_tag(layout, loaded) != layout->tag_tab || !module)
+		return module ? 0 : loaded;
+	return state_table_get(layout, reader, state_object(layout, loaded), module);
+}
+
+static int search_modules(struct luastate *state, const struct attach_reader *reader,
+			  const struct luastate_vm *vm, uint64_t end_ns, struct failure *why)
+{
+	const struct luastate_layout *layout = vm->layout;
+	struct search search = { .state = state,
+				 .layout = layout,
+				 .reader = reader,
+				 .tables_left = TABLES_MAX,
+				 .slots_left = SEARCH_SLOTS_MAX,
+				 .end_ns = end_ns };
+	uint64_t loaded = state_get_loaded(vm, reader, NULL);
+
+	if (state_tag(layout, loaded) != layout->tag_tab)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, vm->G, "find the loaded modules");
+	search.builtin = true;
+	search_table(&search, state_object(layout, loaded), "", 0);
+	search.builtin = false;
+	search_table(&search, state_object(layout, loaded), "", 0);
+	name_hidden(state);
+	return 0;
+}
+
+static unsigned count_names(const struct luastate *state)
+{
+	unsigned count = HASH_COUNT(state->cnames);
+
+	for (int id = 0; id < STATE_FFIDS; id++)
+		count += state->ff_names[id][0] != '\0';
+	return count;
+}
+
 int luastate_load_names(struct luastate *state, const struct attach_reader *reader, uint64_t G,
 			struct failure *why)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
-	struct search search = { .state = state,
-				 .reader = reader,
-				 .tables_left = TABLES_MAX,
-				 .slots_left = SEARCH_SLOTS_MAX };
-	uint64_t registry, loaded;
-	struct timespec now;
+	uint64_t begin_ns = now_ns(), rest_ns;
+	unsigned before = count_names(state);
+	int ret;
 
 	if (!vm)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	state->names_loaded_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	search.layout = vm->layout;
-	if (state_read(reader, G + (uint64_t)vm->layout->global_State_registrytv, &registry, 8,
-		       why) != 0)
-		return -1;
-	loaded = table_get(vm->layout, reader, state_object(registry), "_LOADED");
-	if (state_tag(loaded) != vm->layout->tag_tab)
-		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the loaded modules");
-	search.builtin = true;
-	search_table(&search, state_object(loaded), "", 0);
-	search.builtin = false;
-	search_table(&search, state_object(loaded), "", 0);
-	name_hidden(state);
-	return 0;
+	ret = search_modules(state, reader, vm, begin_ns + SEARCH_NS, why);
+	state->names_in_vain = count_names(state) > before ? 0 : state->names_in_vain + 1;
+	if (state->names_in_vain > NAMES_DOUBLINGS)
+		state->names_in_vain = NAMES_DOUBLINGS;
+	rest_ns = (now_ns() - begin_ns) * NAMES_REST;
+	if (rest_ns < NAMES_INTERVAL_NS)
+		rest_ns = NAMES_INTERVAL_NS;
+	state->names_due_ns = begin_ns + (rest_ns << state->names_in_vain);
+	return ret;
+}
+
+void state_load_names(struct luastate *state, const struct attach_reader *reader, uint64_t G)
+{
+	struct failure why;
+
+	if (now_ns() >= state->names_due_ns)
+		luastate_load_names(state, reader, G, &why);
 }
 
 void state_free_names(struct luastate *state)
@@ -242,7 +306,8 @@ void state_free_names(struct luastate *state)
 		free(item);
 	}
 	memset(state->ff_names, 0, sizeof(state->ff_names));
-	state->names_loaded_ns = 0;
+	state->names_due_ns = 0;
+	state->names_in_vain = 0;
 }
 
 /* ---- Callables -------------------------------------------------------------------------- */
@@ -287,7 +352,7 @@ struct luastate_function *state_get_callable(struct luastate *state, enum luasta
 	if (kind == LUASTATE_FAST) {
 		set_name(item, state->ff_names[ffid]);
 		/* The name that LuaJIT's own tracebacks give it. */
-		if (!item->function.name && state->names_loaded_ns) {
+		if (!item->function.name && state->names_due_ns) {
 			char name[32];
 
 			snprintf(name, sizeof(name), "builtin#%d", ffid);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Finding VMs and proving that they are what they seem. */
-#define LUASTATE_LAYOUT_ROWS
-#include "luastate/state.h"
+#include "luastate/trace.h"
 
 #include <stdlib.h>
+
+enum { DEBUG_LOOKS = 3 };
 
 struct luastate *luastate_create(void)
 {
@@ -16,13 +17,24 @@ struct luastate *luastate_create(void)
 
 void luastate_reset(struct luastate *state)
 {
-	for (size_t i = 0; i < state->interpreter_count; i++)
+	for (size_t i = 0; i < state->interpreter_count; i++) {
 		free(state->interpreters[i].code);
+		free(state->interpreters[i].debug);
+	}
+	for (size_t i = 0; i < state->retired_count; i++)
+		free(state->retired[i]);
+	state->epoch++;
 	state->interpreter_count = 0;
+	state->retired_count = 0;
 	state->vm_count = 0;
+	state->proven = NULL;
+	state->refused_count = 0;
 	state_free_protos(state);
 	state_free_callables(state);
 	state_free_names(state);
+	trace_free_all(state);
+	free(state->trace_index);
+	state->trace_index = NULL;
 }
 
 void luastate_destroy(struct luastate *state)
@@ -47,6 +59,7 @@ static void find_again(struct luastate *state, const struct attach_reader *reade
 void luastate_begin_sample(struct luastate *state, const struct attach_reader *reader)
 {
 	state->serial++;
+	state->trace_work = 0;
 	if (state->thorough)
 		find_again(state, reader);
 	/* Here nothing of an earlier sample is referred to any more. */
@@ -63,46 +76,73 @@ void luastate_set_thorough(struct luastate *state, bool thorough)
 
 /* ---- The interpreter's code ------------------------------------------------------------- */
 
-/*
- * The VM's C frame on x86-64 (vm_x64.dasc, "Stack layout while in interpreter"):
- *
- *   rsp+72  return address   CFA-8
- *   rsp+64  rbp              CFA-16
- *   rsp+56  rbx              CFA-24
- *   rsp+48  r15              CFA-32
- *   rsp+40  r14              CFA-40
- *   rsp+32  SAVE_CFRAME      link to the previous C frame
- *   rsp+24  SAVE_PC
- *   rsp+16  SAVE_L
- *   rsp+8   SAVE_NRES, SAVE_ERRF
- *   rsp     TMP1             <- rsp while in the interpreter
- */
 bool luastate_is_interpreter(const struct luastate_unwind_rule *rule)
 {
-	const int64_t *saved = rule->saved_offset;
-
 	return rule->end - rule->start >= LUASTATE_INTERPRETER_MIN_BYTES &&
-	       rule->cfa_register == ATTACH_REG_RSP && rule->cfa_offset == 80 &&
-	       saved[ATTACH_REG_RBP] == -16 && saved[ATTACH_REG_RBX] == -24 &&
-	       saved[ATTACH_REG_R15] == -32 && saved[ATTACH_REG_R14] == -40;
+	       state_arch_shape(rule).size > 0;
 }
 
-int luastate_add_interpreter(struct luastate *state, uint64_t start, uint64_t end,
+int luastate_add_interpreter(struct luastate *state, const struct luastate_unwind_rule *rule,
 			     const uint8_t *code, struct failure *why)
 {
-	struct state_interpreter *interpreter;
+	struct state_interpreter *interpreter = &state->interpreters[state->interpreter_count];
+	size_t len = (size_t)(rule->end - rule->start);
 
 	if (state->interpreter_count == STATE_INTERPRETERS_MAX)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, start, "follow one more interpreter");
-	interpreter = &state->interpreters[state->interpreter_count];
-	interpreter->code = malloc(end - start);
+		return failure_set(why, FAILURE_LIMIT, 0, 0, rule->start,
+				   "follow one more interpreter");
+	*interpreter = (struct state_interpreter){ .start = rule->start,
+						   .end = rule->end,
+						   .code = malloc(len),
+						   .shape = state_arch_shape(rule) };
 	if (!interpreter->code)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, start, "keep the interpreter");
-	memcpy(interpreter->code, code, end - start);
-	interpreter->start = start;
-	interpreter->end = end;
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, rule->start,
+				   "keep the interpreter");
+	memcpy(interpreter->code, code, len);
 	state->interpreter_count++;
 	return 0;
+}
+
+/* Another copy may put its VMs where those of one were that is gone. */
+static void drop_vms(struct luastate *state, uint64_t code)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < state->vm_count; i++) {
+		if (state->vm_code[i] == code)
+			continue;
+		state->vms[kept] = state->vms[i];
+		state->vm_code[kept++] = state->vm_code[i];
+	}
+	state->vm_count = kept;
+}
+
+/* Prototypes and predictions may refer to a layout that an interpreter has no more. @return whether
+ * there is room for it. */
+static bool retire(struct luastate *state, struct luastate_layout *debug)
+{
+	if (!debug)
+		return true;
+	if (state->retired_count == STATE_RETIRED_MAX)
+		return false;
+	state->retired[state->retired_count++] = debug;
+	return true;
+}
+
+void luastate_drop_interpreter(struct luastate *state, size_t index)
+{
+	struct state_interpreter *interpreter = &state->interpreters[index];
+
+	drop_vms(state, interpreter->start);
+	if (!retire(state, interpreter->debug)) {
+		/* Nobody knows who refers to its layout: its place is lost. */
+		interpreter->end = interpreter->start;
+		return;
+	}
+	free(interpreter->code);
+	state->interpreter_count--;
+	memmove(interpreter, interpreter + 1,
+		(state->interpreter_count - index) * sizeof(*interpreter));
 }
 
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc)
@@ -113,9 +153,20 @@ const struct state_interpreter *state_interpreter_at(const struct luastate *stat
 	return NULL;
 }
 
+const struct luastate_layout *state_layout_at(const struct luastate *state, uint64_t pc)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
+			return state->interpreters[i].layout;
+	return NULL;
+}
+
 bool luastate_in_interpreter(const struct luastate *state, uint64_t pc)
 {
-	return state_interpreter_at(state, pc) != NULL;
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
+			return true;
+	return false;
 }
 
 bool luastate_has_interpreter(const struct luastate *state)
@@ -123,7 +174,25 @@ bool luastate_has_interpreter(const struct luastate *state)
 	return state->interpreter_count > 0;
 }
 
+bool state_code_is(const struct state_interpreter *interpreter, uint64_t pc, const uint8_t *bytes,
+		   size_t len)
+{
+	return pc >= interpreter->start && pc + len <= interpreter->end &&
+	       memcmp(interpreter->code + (pc - interpreter->start), bytes, len) == 0;
+}
+
 /* ---- Objects ---------------------------------------------------------------------------- */
+
+int state_read_ref(const struct luastate_layout *layout, const struct attach_reader *reader,
+		   uint64_t address, uint64_t *ret_ref, struct failure *why)
+{
+	uint8_t bytes[8];
+
+	if (state_read(reader, address, bytes, (size_t)layout->ref_size, why) != 0)
+		return -1;
+	*ret_ref = state_ref(layout, bytes, 0);
+	return 0;
+}
 
 int state_read_object(const struct luastate_layout *layout, const struct attach_reader *reader,
 		      uint64_t address, int32_t gct, void *ret_bytes, size_t len,
@@ -142,78 +211,28 @@ int state_read_string(const struct luastate_layout *layout, const struct attach_
 		      uint64_t address, char *ret_text, size_t size, struct failure *why)
 {
 	uint8_t header[STATE_OBJECT_MAX];
+	uint64_t text = address + (uint64_t)layout->GCstr_sizeof;
 	uint32_t len;
+	char end;
 
-	if (state_read_object(layout, reader, address, layout->gct_str, header,
+	if (state_read_object(layout, reader, address, state_gct(layout->tag_str), header,
 			      (size_t)layout->GCstr_sizeof, why) != 0)
 		return -1;
 	len = state_u32(header, layout->GCstr_len);
-	if (len > size - 1)
-		len = (uint32_t)size - 1;
-	if (len &&
-	    state_read(reader, address + (uint64_t)layout->GCstr_sizeof, ret_text, len, why) != 0)
+	/* Each string is terminated behind its length, whatever it holds. */
+	if (len < size) {
+		if (state_read(reader, text, ret_text, (size_t)len + 1, why) != 0)
+			return -1;
+		end = ret_text[len];
+	} else if (state_read(reader, text + len, &end, 1, why) != 0 ||
+		   state_read(reader, text, ret_text, size - 1, why) != 0) {
 		return -1;
-	ret_text[len] = '\0';
-	return 0;
+	}
+	ret_text[len < size ? len : size - 1] = '\0';
+	return end == '\0' ? 0 : failure_set(why, FAILURE_INVALID, 0, 0, address, "read a string");
 }
 
-/* ---- Invariants ------------------------------------------------------------------------- */
-
-/* Right behind the dispatch table the fast functions' bytecode counts up their opcodes
- * (lj_dispatch_init). That tells builds in which any part before it is longer or shorter. */
-static bool check_bcff(const struct luastate_layout *layout, const struct attach_reader *reader,
-		       uint64_t G)
-{
-	uint32_t bcff[STATE_FFIDS];
-	struct failure why;
-
-	if (state_read(reader, G + (uint64_t)layout->global_State_to_bcff, bcff,
-		       (size_t)layout->global_State_bcff_size, &why) != 0)
-		return false;
-	for (int32_t i = 0; i < layout->global_State_bcff_size / 4; i++)
-		if ((bcff[i] & 0xff) != (uint32_t)(layout->dispatch_ff_first + i))
-			return false;
-	return true;
-}
-
-/*
- * What must hold of a live global_State, whatever the program does:
- * - the main thread and it point at each other, and the main thread lies right before it;
- * - the empty string inside it is a string of length 0, terminated;
- * - the string table's mask is 2^n-1;
- * - vmstate is the complement of a state, or a trace number;
- * - a current coroutine, if any, is a thread of the same VM;
- * - the dispatch table points into an interpreter, and what lies behind it is in its place.
- */
-static bool check_global(const struct luastate *state, const struct luastate_layout *layout,
-			 const struct attach_reader *reader, uint64_t G, uint64_t main_thread)
-{
-	uint8_t g[4096], L[STATE_OBJECT_MAX];
-	uint64_t cur, dispatch;
-	uint32_t mask;
-	int32_t vmstate;
-	struct failure why;
-
-	if (state_read(reader, G, g, (size_t)layout->global_State_sizeof, &why) != 0 ||
-	    state_object(state_u64(g, layout->global_State_mainthref)) != main_thread)
-		return false;
-	if (g[layout->global_State_strempty + layout->GCobj_gct] != layout->gct_str ||
-	    state_u32(g, layout->global_State_strempty + layout->GCstr_len) != 0 ||
-	    g[layout->global_State_stremptyz] != 0)
-		return false;
-	mask = state_u32(g, layout->global_State_str_mask);
-	vmstate = (int32_t)state_u32(g, layout->global_State_vmstate);
-	if (mask < 15 || (mask & (mask + 1)) != 0 || vmstate < ~layout->vmst_asm || vmstate > 65535)
-		return false;
-	cur = state_object(state_u64(g, layout->global_State_cur_L));
-	if (cur && (state_read_object(layout, reader, cur, layout->gct_thread, L,
-				      (size_t)layout->lua_State_sizeof, &why) != 0 ||
-		    state_u64(L, layout->lua_State_glref) != G))
-		return false;
-	return state_read(reader, G + (uint64_t)layout->global_State_to_dispatch, &dispatch,
-			  sizeof(dispatch), &why) == 0 &&
-	       luastate_in_interpreter(state, dispatch) && check_bcff(layout, reader, G);
-}
+/* ---- VMs -------------------------------------------------------------------------------- */
 
 const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G)
 {
@@ -223,53 +242,211 @@ const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G
 	return NULL;
 }
 
+static bool is_row(const struct luastate_layout *layout)
+{
+	return layout >= luastate_layouts && layout < luastate_layouts + luastate_layout_count;
+}
+
+/* Whether an interpreter may have this layout, which is a row or what its debug information tells.
+ * That is not yet believed where no VM has shown that it is true: a wrong debug file must not hide
+ * the row that fits. */
+static bool may_have(const struct state_interpreter *interpreter,
+		     const struct luastate_layout *layout)
+{
+	if (interpreter->layout)
+		return interpreter->layout == layout;
+	return (is_row(layout) || layout == interpreter->debug) &&
+	       interpreter->shape.size == layout->cframe_size &&
+	       interpreter->shape.prev == layout->cframe_prev;
+}
+
+/* A VM has shown that this is the interpreter's layout. */
+static void set_layout(struct luastate *state, struct state_interpreter *interpreter,
+		       const struct luastate_layout *layout)
+{
+	interpreter->layout = layout;
+	if (layout == interpreter->debug || !retire(state, interpreter->debug))
+		return;
+	interpreter->debug = NULL;
+	interpreter->row = NULL;
+}
+
 static const struct luastate_vm *add_vm(struct luastate *state,
 					const struct luastate_layout *layout,
-					const struct attach_reader *reader, uint64_t G,
-					struct failure *why)
+					const struct attach_reader *reader, uint64_t G)
 {
-	uint64_t main_thread = G - (uint64_t)layout->lua_State_sizeof;
-	uint8_t L[STATE_OBJECT_MAX];
+	uint64_t handler;
+	const struct state_interpreter *interpreter;
 	struct luastate_vm *vm;
+	struct failure why;
 
-	if (state_read_object(layout, reader, main_thread, layout->gct_thread, L,
-			      (size_t)layout->lua_State_sizeof, why) != 0)
+	if (!state_check_vm(state, layout, reader, G, NULL, NULL) ||
+	    state_read(reader, G + (uint64_t)layout->global_State_to_dispatch, &handler, 8, &why))
 		return NULL;
-	if (state_u64(L, layout->lua_State_glref) != G ||
-	    !check_global(state, layout, reader, G, main_thread)) {
-		failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "recognise the VM");
+	interpreter = state_interpreter_at(state, handler);
+	if (!interpreter || !may_have(interpreter, layout))
 		return NULL;
-	}
+	set_layout(state, &state->interpreters[interpreter - state->interpreters], layout);
 	if (state->vm_count == STATE_VMS_MAX) {
 		/* VMs come and go; those that still live are found again. */
 		state->vm_count = 0;
 	}
+	state->vm_code[state->vm_count] = interpreter->start;
 	vm = &state->vms[state->vm_count++];
-	*vm = (struct luastate_vm){ .G = G, .main_thread = main_thread, .layout = layout };
+	*vm = (struct luastate_vm){ .G = G,
+				    .main_thread = G - (uint64_t)layout->lua_State_sizeof,
+				    .layout = layout };
+	return vm;
+}
+
+/* Whether some interpreter may have this row as its layout. */
+static bool is_possible(const struct luastate *state, const struct luastate_layout *layout)
+{
+	if (strcmp(layout->arch, state_arch_name) != 0)
+		return false;
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (may_have(&state->interpreters[i], layout))
+			return true;
+	return false;
+}
+
+uint64_t state_global_of(const struct luastate_layout *layout, const struct attach_reader *reader,
+			 uint64_t L)
+{
+	uint8_t bytes[STATE_OBJECT_MAX];
+	struct failure why;
+	uint64_t G;
+
+	if (state_read_object(layout, reader, L, state_gct(layout->tag_thread), bytes,
+			      (size_t)layout->lua_State_sizeof, &why) != 0)
+		return 0;
+	G = state_ref(layout, bytes, layout->lua_State_glref);
+	return state_is_pointer(G) && G % 8 == 0 ? G : 0;
+}
+
+/* One of the interpreters' layouts: nearly always the first. */
+static const struct luastate_vm *find_known(struct luastate *state,
+					    const struct attach_reader *reader, uint64_t L)
+{
+	const struct luastate_layout *last = NULL;
+
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		const struct luastate_layout *layout = state->interpreters[i].layout;
+		const struct luastate_vm *vm;
+		uint64_t G;
+
+		if (!layout || layout == last)
+			continue;
+		last = layout;
+		G = state_global_of(layout, reader, L);
+		vm = G ? state_vm_by_G(state, G) : NULL;
+		if (vm && vm->layout == layout)
+			return vm;
+	}
+	return NULL;
+}
+
+/* Under one layout. @param ret_seen Set where it looks like a VM's coroutine. */
+static const struct luastate_vm *try_layout(struct luastate *state,
+					    const struct luastate_layout *layout,
+					    const struct attach_reader *reader, uint64_t L,
+					    bool *ret_seen)
+{
+	uint64_t G = state_global_of(layout, reader, L);
+
+	/* A main coroutine right before it: more than chance. */
+	if (G && state_global_of(layout, reader, G - (uint64_t)layout->lua_State_sizeof) == G)
+		*ret_seen = true;
+	return G ? add_vm(state, layout, reader, G) : NULL;
+}
+
+/* Under the layout that debug information tells. It does not tell macros; of these one is not known
+ * from the interpreter, and has had but these values. */
+static const struct luastate_vm *try_debug(struct luastate *state,
+					   struct state_interpreter *interpreter,
+					   const struct attach_reader *reader, uint64_t L,
+					   bool *ret_seen)
+{
+	static const int32_t stack_extras[] = { 5, 7, 8 };
+	const struct luastate_vm *vm = NULL;
+
+	if (!interpreter->debug)
+		return NULL;
+	if (interpreter->layout)
+		return try_layout(state, interpreter->debug, reader, L, ret_seen);
+	for (size_t i = 0; i < sizeof(stack_extras) / sizeof(stack_extras[0]) && !vm; i++) {
+		interpreter->debug->LJ_STACK_EXTRA = stack_extras[i];
+		vm = try_layout(state, interpreter->debug, reader, L, ret_seen);
+	}
 	return vm;
 }
 
 const struct luastate_vm *luastate_vm_of(struct luastate *state, const struct attach_reader *reader,
 					 uint64_t L, struct failure *why)
 {
+	const struct luastate_vm *vm = find_known(state, reader, L);
+	bool seen = false;
+
+	/* A VM that runs may not pass at a look, and a row like its build would at the next: debug
+	 * information that knows it at all gets some looks before. */
+	for (unsigned look = 0; look < DEBUG_LOOKS && !vm && (look == 0 || seen); look++)
+		for (size_t i = 0; i < state->interpreter_count && !vm; i++)
+			vm = try_debug(state, &state->interpreters[i], reader, L, &seen);
+	for (size_t i = 0; i < luastate_layout_count && !vm; i++)
+		if (is_possible(state, &luastate_layouts[i]))
+			vm = try_layout(state, &luastate_layouts[i], reader, L, &seen);
+	if (!vm) {
+		if (seen)
+			state_note_refused(state, L);
+		failure_set(why, FAILURE_NOT_FOUND, 0, 0, L, "recognise the VM");
+	}
+	return vm;
+}
+
+static void replace_layout(struct luastate *state, const struct luastate_layout *before,
+			   const struct luastate_layout *layout)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (state->interpreters[i].layout == before)
+			state->interpreters[i].layout = layout;
+	for (size_t i = 0; i < state->vm_count; i++)
+		if (state->vms[i].layout == before)
+			state->vms[i].layout = layout;
+}
+
+/* Whether a VM that has run compiled code looks like one under a layout. The table of traces stays
+ * when they are dropped. */
+static bool fits_compiled(const struct luastate *state, const struct luastate_layout *layout,
+			  const struct attach_reader *reader, uint64_t G)
+{
+	uint64_t at =
+		G + (uint64_t)layout->global_State_to_J + (uint64_t)layout->jit_State_sizetrace;
+	uint32_t size;
+	struct failure why;
+
+	return state_read(reader, at, &size, 4, &why) == 0 && size > 0 &&
+	       state_check_vm(state, layout, reader, G, NULL, NULL);
+}
+
+/* A trace that was dropped since the stop says nothing of layouts: the present one has to fail on
+ * what the VM has now, before and after another one fits. What debug information tells stays. */
+void state_reconsider_layout(struct luastate *state, const struct attach_reader *reader, uint64_t G)
+{
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	const struct luastate_layout *before = vm ? vm->layout : NULL;
+
+	if (!vm || !is_row(before) || fits_compiled(state, before, reader, G))
+		return;
 	for (size_t i = 0; i < luastate_layout_count; i++) {
 		const struct luastate_layout *layout = &luastate_layouts[i];
-		const struct luastate_vm *vm;
-		uint8_t bytes[STATE_OBJECT_MAX];
-		uint64_t G;
 
-		if (state_read_object(layout, reader, L, layout->gct_thread, bytes,
-				      (size_t)layout->lua_State_sizeof, why) != 0)
+		if (layout == before || strcmp(layout->arch, state_arch_name) != 0 ||
+		    layout->gc64 != before->gc64 || !fits_compiled(state, layout, reader, G))
 			continue;
-		G = state_u64(bytes, layout->lua_State_glref);
-		vm = state_vm_by_G(state, G);
-		if (!vm && state_is_pointer(G) && G % 8 == 0)
-			vm = add_vm(state, layout, reader, G, why);
-		if (vm)
-			return vm;
+		if (!fits_compiled(state, before, reader, G))
+			replace_layout(state, before, layout);
+		return;
 	}
-	failure_set(why, FAILURE_NOT_FOUND, 0, 0, L, "recognise the VM");
-	return NULL;
 }
 
 size_t luastate_vm_count(const struct luastate *state)
@@ -280,93 +457,6 @@ size_t luastate_vm_count(const struct luastate *state)
 const struct luastate_vm *luastate_vm_get(const struct luastate *state, size_t index)
 {
 	return &state->vms[index];
-}
-
-/* ---- Search ----------------------------------------------------------------------------- */
-
-enum {
-	/* The interpreter's frame nearest to the leaf is seldom deeper than this. */
-	SEARCH_STACK_BYTES = 256 * 1024,
-	SEARCH_CHUNK = 64 * 1024,
-};
-
-/* Every word of a native stack that is a return address into the interpreter ends a callee right
- * below an interpreter frame, whose SAVE_L names the coroutine. */
-const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
-						 const struct attach_reader *reader, uint64_t sp,
-						 uint64_t limit, struct failure *why)
-{
-	uint64_t words[64], L; /* small pieces: the stack ends anywhere in its last page */
-
-	if (limit <= sp || limit - sp > SEARCH_STACK_BYTES)
-		limit = sp + SEARCH_STACK_BYTES;
-	for (uint64_t at = sp & ~(uint64_t)7; at < limit; at += sizeof(words)) {
-		size_t len = limit - at < sizeof(words) ? (size_t)(limit - at) : sizeof(words);
-
-		if (state_read(reader, at, words, len, why) != 0)
-			return NULL;
-		for (size_t i = 0; i < len / 8; i++) {
-			const struct luastate_vm *vm;
-			uint64_t frame = at + i * 8 + 8;
-
-			if (!luastate_in_interpreter(state, words[i]) ||
-			    state_read(reader, frame + (uint64_t)luastate_layouts[0].cframe_L, &L,
-				       sizeof(L), why) != 0)
-				continue;
-			vm = luastate_vm_of(state, reader, L, why);
-			if (vm)
-				return vm;
-		}
-	}
-	failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a VM on the stack");
-	return NULL;
-}
-
-static const struct luastate_vm *check_main_thread(struct luastate *state,
-						   const struct attach_reader *reader,
-						   const uint8_t *bytes, uint64_t address,
-						   struct failure *why)
-{
-	for (size_t i = 0; i < luastate_layout_count; i++) {
-		const struct luastate_layout *layout = &luastate_layouts[i];
-
-		if (bytes[layout->GCobj_gct] == layout->gct_thread &&
-		    state_u64(bytes, layout->lua_State_glref) ==
-			    address + (uint64_t)layout->lua_State_sizeof)
-			return luastate_vm_of(state, reader, address, why);
-	}
-	return NULL;
-}
-
-const struct luastate_vm *luastate_find_in_range(struct luastate *state,
-						 const struct attach_reader *reader, uint64_t start,
-						 uint64_t end, struct failure *why)
-{
-	uint8_t *chunk = malloc(SEARCH_CHUNK + STATE_OBJECT_MAX);
-	const struct luastate_vm *found = NULL;
-
-	if (!chunk) {
-		failure_set(why, FAILURE_NO_MEMORY, 0, 0, start, "search memory");
-		return NULL;
-	}
-	for (uint64_t at = start; at < end && !found; at += SEARCH_CHUNK) {
-		size_t len = end - at < SEARCH_CHUNK + STATE_OBJECT_MAX
-				     ? (size_t)(end - at)
-				     : SEARCH_CHUNK + STATE_OBJECT_MAX;
-
-		if (state_read(reader, at, chunk, len, why) != 0) {
-			if (why->kind == FAILURE_GONE)
-				break;
-			continue; /* a hole: memory comes and goes while it is searched */
-		}
-		for (size_t i = 0; i + STATE_OBJECT_MAX <= len && i < SEARCH_CHUNK && !found;
-		     i += 8)
-			found = check_main_thread(state, reader, chunk + i, at + i, why);
-	}
-	free(chunk);
-	if (!found)
-		failure_set(why, FAILURE_NOT_FOUND, 0, 0, start, "find a VM in memory");
-	return found;
 }
 
 /* ---- VM state --------------------------------------------------------------------------- */
@@ -386,20 +476,19 @@ int luastate_read_vmstate(struct luastate *state, const struct attach_reader *re
 	return 0;
 }
 
-/* Mainline's states in sysprof's numbers; its C is CFUNC there. */
-int luastate_sysprof_state(const struct luastate *state, int vmstate)
+/* Sysprof's numbers are Tarantool's states; elsewhere all C functions are one state, and Lua and
+ * fast functions another. */
+int luastate_sysprof_state(const struct luastate_vm *vm, int vmstate)
 {
-	const struct luastate_layout *layout =
-		state->vm_count ? state->vms[0].layout : &luastate_layouts[0];
-	int number = ~vmstate;
+	const struct luastate_layout *layout = vm->layout;
+	const int32_t states[] = { layout->vmst_interp, layout->vmst_lfunc, layout->vmst_ffunc,
+				   layout->vmst_cfunc,	layout->vmst_gc,    layout->vmst_exit,
+				   layout->vmst_record, layout->vmst_opt,   layout->vmst_asm };
 
-	if (vmstate > 0)
-		return 9;
-	if (number == layout->vmst_interp)
-		return 0;
-	if (number == layout->vmst_c)
-		return 3;
-	if (number >= layout->vmst_gc && number <= layout->vmst_asm)
-		return 4 + number - layout->vmst_gc;
+	if (vmstate > 0 || (vmstate == 0 && !STATE_TRACES_NOTED))
+		return (int)(sizeof(states) / sizeof(states[0]));
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if (states[i] != LAYOUT_ABSENT && states[i] == ~vmstate)
+			return (int)i;
 	return -1;
 }

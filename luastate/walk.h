@@ -9,9 +9,11 @@
 struct walk_stack {
 	const struct luastate_layout *layout;
 	uint64_t L, G;
-	uint64_t bottom; /* lowest base: nothing below it is a frame */
-	uint64_t limit;	 /* no base is above it */
-	uint64_t base;	 /* L->base */
+	uint64_t bottom;      /* lowest base: nothing below it is a frame */
+	uint64_t limit;	      /* no base is above it */
+	uint64_t base;	      /* L->base */
+	uint64_t cframe;      /* its newest C frame, 0 for none */
+	uint64_t frame_bytes; /* of a frame's function and link below its base */
 };
 
 /** A function found in a frame's function slot. */
@@ -29,14 +31,31 @@ struct walk_top {
 	uint64_t pc; /* address of the current instruction, 0 unknown */
 };
 
+/** A call from which its callee may get its name. */
+struct walk_call {
+	struct state_proto *callee;
+	const struct state_proto *caller;
+	uint64_t pc;
+};
+
+enum {
+	/* Names looked for in one walk of a stack; the next sample goes on. A hostile variable
+	 * table makes each one cost as much as a sample. */
+	WALK_CALLS = 256,
+};
+
 /** All about one sample's walk. */
 struct walk {
 	struct luastate *state;
-	const struct attach_reader *stopped; /* stacks, coroutines, the VM's state */
-	const struct attach_reader *reader;  /* all else */
-	const struct attach_registers *regs;
+	const struct luastate_memory *memory; /* both of the next */
+	const struct attach_reader *stopped;  /* stacks, coroutines, the VM's state */
+	const struct attach_reader *reader;   /* all else */
 	struct luastate_chain *chain;
-	unsigned steps_left, names_left;
+	int vmstate; /* of the newest C frame's VM; -1 not known */
+	unsigned steps_left;
+	unsigned losses;		    /* of the state, before this sample */
+	struct walk_call calls[WALK_CALLS]; /* that a walk met, right or not */
+	unsigned call_count;
 };
 
 int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
@@ -47,6 +66,13 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 		       struct walk_function *ret_function, struct failure *why);
 
 bool walk_is_base(const struct walk_stack *stack, uint64_t base);
+
+/** Link of the frame at @p base. */
+int walk_read_link(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+		   uint64_t *ret_link, struct failure *why);
+
+/** Base of the frame that called the one at @p base with the instruction @p call. */
+uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_t call);
 
 /**
  * Walk from a topmost frame to the bottom and append the frames to the chain.
@@ -64,5 +90,17 @@ size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
 		      const struct luastate_cframe *cframe, struct walk_top *ret_tops, size_t max);
 
 enum { WALK_TOPS = 12 };
+
+/** Read the VM's state, for the chain and for what follows. */
+void walk_read_state(struct walk *walk, const struct luastate_vm *vm);
+
+/** Add the frames that compiled code has inlined, once the stacks are walked; or where they are not
+ *  known, the trace as a frame. @param vm That of the newest C frame, or NULL. */
+void walk_add_compiled(struct walk *walk, const struct luastate_vm *vm,
+		       const struct luastate_cframe *cframes, size_t count);
+
+/** Set the chain's activity, once the stacks are walked (activity.c). @param vm NULL: none. */
+void walk_read_activity(struct walk *walk, const struct luastate_vm *vm,
+			const struct luastate_cframe *cframes, size_t count);
 
 #endif

@@ -15,7 +15,7 @@ for _, argument in ipairs(arg) do
 end
 
 -- Without the compiler every call shows as a frame of its own. With it (--jit) hot loops run as
--- compiled traces, which show as "[trace N file:line]" without the calls inlined in them.
+-- compiled traces, which show the calls that were inlined in them.
 if jit and not use_jit then
 	jit.off()
 end

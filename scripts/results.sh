@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # Lines "RESULT<TAB>what<TAB>asked<TAB>measured<TAB>verdict" from programs, as a table. Sourced.
+# Likewise "MATRIX<TAB>..." of nine cells, the last of which is a verdict; where $MATRIX names a file.
+# Rows of a Markdown table, "| ...", are kept as they are where $TWINS names a file.
 
 # add_result WHAT ASKED MEASURED VERDICT: for what a script measures itself.
 add_result() {
@@ -13,9 +15,11 @@ run_measurement() {
 	local name status=0 output
 	name=$(basename "$1")
 	output=$(mktemp)
-	say "$name"
+	say "$name" "${@:2}"
 	timeout --kill-after=10 3600 "$@" >"$output" || status=$?
 	grep -a $'^RESULT\t' "$output" >>"$RESULTS" || true
+	grep -a $'^MATRIX\t' "$output" >>"${MATRIX:-/dev/null}" || true
+	grep -a '^| ' "$output" >>"${TWINS:-/dev/null}" || true
 	if ((status == 77)); then
 		add_result "$name" "runs" "$(grep -a -i -m 1 skip "$output" || echo skipped)" skipped
 	elif ((status != 0)) && ! grep -a -q $'^RESULT\t.*\tFAILED$' "$output"; then
@@ -23,7 +27,7 @@ run_measurement() {
 	elif ! grep -a -q $'^RESULT\t' "$output"; then
 		add_result "$name" "exit status 0" "exit status 0" ok
 	fi
-	((status == 0 || status == 77)) || grep -a -v $'^RESULT\t' "$output" | tail -n 20 >&2 || true
+	((status == 0 || status == 77)) || grep -a -v -E $'^((RESULT|MATRIX)\t|\\| )' "$output" | tail -n 20 >&2 || true
 	rm -f "$output"
 }
 
@@ -44,6 +48,27 @@ print_table() {
 		BEGIN { print "| what | asked | measured | |"; print "|---|---|---|---|" }
 		{ printf "| %s | %s | %s | %s |\n", cell($2), cell($3), cell($4), cell($5) }
 	' "$RESULTS"
+}
+
+print_matrix() {
+	awk -F '\t' '
+		BEGIN {
+			print "| target | fork | version of LuaJIT | references | compiler | namespaces of its own |" \
+				" share of burn_heavy, truth / measured | full chains | |"
+			print "|---|---|---|---|---|---|---|---|---|"
+		}
+		{
+			for (i = 2; i <= 10; i++) { gsub(/\|/, "\\|", $i); printf "| %s ", $i }
+			print "|"
+		}
+	' "$MATRIX"
+}
+
+print_twins() {
+	echo "| program, library | compiled samples | exact % | approximate % | trace only % |" \
+		"largest difference in points | |"
+	echo "|---|---|---|---|---|---|---|"
+	cat "$TWINS"
 }
 
 # all_held: whether no line says FAILED.

@@ -5,8 +5,6 @@
 
 #include "symbols/bytes.h"
 
-/** DWARF number of the return address. */
-#define RETURN_ADDRESS 16
 /** Program of one entry; the longest in a C++ library of 100 MB had 9 KB. */
 #define PROGRAM_MAX_BYTES ((size_t)1 << 16)
 /** Depth of DW_CFA_remember_state; compilers nest at most two. */
@@ -27,7 +25,7 @@ static void take_operation(struct symbols_bytes *bytes)
 
 	if (op >= DW_OP_lit0 && op <= DW_OP_lit31)
 		return;
-	if (op >= DW_OP_breg0 && op < DW_OP_breg0 + SYMBOLS_EH_REGISTERS) {
+	if (op >= DW_OP_breg0 && op <= DW_OP_breg31 && op < DW_OP_breg0 + SYMBOLS_EH_REGISTERS) {
 		symbols_bytes_uleb(bytes);
 		return;
 	}
@@ -112,6 +110,26 @@ static void need_cfa(struct symbols_bytes *bytes, const struct program *program)
 		bytes->failed = true;
 }
 
+/**
+ * DW_CFA_AARCH64_negate_ra_state: the return address is signed from here on, or no more. libunwind
+ * 1.6.2 refuses it, and signed addresses are recognised as they are, so it becomes a no-operation
+ * in our copy. Source: DWARF for the Arm 64-bit Architecture, "Call frame instructions".
+ */
+static bool forget_signature(const struct symbols_eh *eh, struct symbols_bytes *bytes)
+{
+#if defined(__aarch64__)
+	uint8_t *op = &eh->bytes[bytes->at - 1];
+
+	if (*op == DW_CFA_GNU_window_save) { /* the same number */
+		*op = DW_CFA_nop;
+		return true;
+	}
+#else
+	(void)eh, (void)bytes;
+#endif
+	return false;
+}
+
 /** One instruction whose operation is in the low six bits. */
 static void take_extended(struct symbols_bytes *bytes, uint64_t op, struct program *program)
 {
@@ -191,7 +209,8 @@ static bool check_program(const struct symbols_eh *eh, size_t start, size_t end,
 			bytes.failed |= (op & 0x3f) >= SYMBOLS_EH_REGISTERS;
 			break;
 		default:
-			take_extended(&bytes, op, program);
+			if (bytes.failed || !forget_signature(eh, &bytes))
+				take_extended(&bytes, op, program);
 		}
 	}
 	return !bytes.failed;
@@ -201,7 +220,7 @@ bool symbols_eh_check(const struct symbols_eh *eh, const struct symbols_eh_entry
 {
 	struct program program = { .is_common = true };
 
-	if (entry->return_column != RETURN_ADDRESS ||
+	if (entry->return_column != SYMBOLS_EH_RETURN_ADDRESS ||
 	    !check_program(eh, entry->cie_code_start, entry->cie_code_end, &program))
 		return false;
 	program.is_common = false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbols/eh_frame.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,9 @@
 #define PE_APPLY   0x70
 #define PE_PCREL   0x10
 #define PE_DATAREL 0x30
+
+/** Bytes read at a time where the end is looked for. */
+#define CHUNK_BYTES ((size_t)1 << 16)
 
 /** Entries that we keep of a file without a search table. */
 #define ROWS_MAX (SYMBOLS_EH_MAX_BYTES / sizeof(struct symbols_eh_row))
@@ -200,6 +204,15 @@ bool symbols_eh_find(const struct symbols_eh *eh, uint64_t vaddr, struct symbols
 
 /* ---- The table -------------------------------------------------------------------------- */
 
+/** Whether rows can be searched, and none stands for the code of another. */
+static bool is_ascending(const struct symbols_eh_row *rows, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (rows[i].start <= rows[i - 1].start)
+			return false;
+	return true;
+}
+
 /** Take the search table of .eh_frame_hdr. @return false where there is none that we can use. */
 static bool take_table(struct symbols_eh *eh, const uint8_t *header, size_t len, uint64_t vaddr,
 		       uint64_t *ret_frame)
@@ -226,6 +239,11 @@ static bool take_table(struct symbols_eh *eh, const uint8_t *header, size_t len,
 	if (!eh->rows)
 		return false;
 	memcpy(eh->rows, header + bytes.at, count * sizeof(*eh->rows));
+	if (!is_ascending(eh->rows, count)) {
+		free(eh->rows);
+		eh->rows = NULL;
+		return false;
+	}
 	eh->count = count;
 	eh->base = vaddr;
 	return true;
@@ -290,13 +308,69 @@ static bool locate_frame(const struct symbols_elf *elf, uint64_t frame, struct s
 	return true;
 }
 
+/** Where the last entry of a table ends in .eh_frame; common parts lie before their entries. */
+static uint64_t find_end_by_table(const struct symbols_eh *eh, const struct symbols_source *source,
+				  const struct symbols_section *section)
+{
+	uint64_t last = 0;
+	uint32_t len;
+
+	for (size_t i = 0; i < eh->count; i++) {
+		uint64_t at = eh->base + (uint64_t)eh->rows[i].entry - section->vaddr;
+
+		if (at < section->size && at > last)
+			last = at;
+	}
+	if (!symbols_source_read(source, section->offset + last, &len, sizeof(len)))
+		return section->size;
+	return last + sizeof(len) + len;
+}
+
+/** Where the first entry without a length is, which ends them. */
+static uint64_t find_terminator(const struct symbols_source *source,
+				const struct symbols_section *section)
+{
+	uint64_t at = 0, start = 0, end = 0;
+	uint32_t len = 1;
+	uint8_t *chunk = malloc(CHUNK_BYTES);
+
+	while (chunk && len && at <= SYMBOLS_EH_MAX_BYTES && at + sizeof(len) <= section->size) {
+		if (at + sizeof(len) > end) {
+			start = at;
+			end = section->size - at < CHUNK_BYTES ? section->size : at + CHUNK_BYTES;
+			if (!symbols_source_read(source, section->offset + start, chunk,
+						 (size_t)(end - start)))
+				break;
+		}
+		memcpy(&len, chunk + (at - start), sizeof(len));
+		at += sizeof(len) + len;
+	}
+	free(chunk);
+	return at;
+}
+
+/** Leave off what lies behind the last entry: a section may end in a hole of the file that is
+ *  larger than all memory for these. */
+static void cut_section(const struct symbols_eh *eh, const struct symbols_source *source,
+			struct symbols_section *section)
+{
+	uint64_t end = eh->count ? find_end_by_table(eh, source, section)
+				 : find_terminator(source, section);
+
+	if (end < section->size)
+		section->size = end;
+}
+
 int symbols_eh_init(struct symbols_eh *ret_eh, const struct symbols_elf *elf, struct failure *why)
 {
 	struct symbols_eh eh = { 0 };
 	struct symbols_section section = { 0 };
 	uint64_t frame = 0;
-	uint8_t *header = symbols_source_copy(&elf->source, elf->eh_frame_hdr.offset,
-					      elf->eh_frame_hdr.size, SYMBOLS_EH_MAX_BYTES);
+	uint8_t *header;
+
+	errno = 0;
+	header = symbols_source_copy(&elf->source, elf->eh_frame_hdr.offset, elf->eh_frame_hdr.size,
+				     SYMBOLS_EH_MAX_BYTES);
 
 	if (header)
 		take_table(&eh, header, elf->eh_frame_hdr.size, elf->eh_frame_hdr.vaddr, &frame);
@@ -305,13 +379,15 @@ int symbols_eh_init(struct symbols_eh *ret_eh, const struct symbols_elf *elf, st
 		symbols_eh_deinit(&eh);
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0, "find unwind information");
 	}
+	cut_section(&eh, &elf->source, &section);
 	eh.vaddr = section.vaddr;
 	eh.len = section.size;
 	eh.bytes = symbols_source_copy(&elf->source, section.offset, section.size,
 				       SYMBOLS_EH_MAX_BYTES);
 	if (!eh.bytes || (!eh.count && !build_table(&eh))) {
-		enum failure_kind kind =
-			section.size > SYMBOLS_EH_MAX_BYTES ? FAILURE_LIMIT : FAILURE_INVALID;
+		enum failure_kind kind = errno == ENOMEM		       ? FAILURE_NO_MEMORY
+					 : section.size > SYMBOLS_EH_MAX_BYTES ? FAILURE_LIMIT
+									       : FAILURE_INVALID;
 
 		symbols_eh_deinit(&eh);
 		return failure_set(why, kind, 0, 0, 0, "load unwind information");

@@ -12,6 +12,7 @@
  * only after symbols_eh_check().
  */
 
+#include "attach/attach.h"
 #include "symbols/elf_file.h"
 
 /** Largest .eh_frame (and table) that is loaded; a browser engine's has about 10 MiB. */
@@ -28,7 +29,7 @@ struct symbols_eh {
 	uint8_t *bytes;
 	size_t len;
 	uint64_t base;
-	struct symbols_eh_row *rows; /**< Sorted by start, if the file is honest. */
+	struct symbols_eh_row *rows; /**< Ascending by start. */
 	size_t count;
 };
 
@@ -62,15 +63,24 @@ bool symbols_eh_find(const struct symbols_eh *eh, uint64_t vaddr, struct symbols
 /** Whether the programs of the entry keep to the rules that libunwind takes for granted. */
 bool symbols_eh_check(const struct symbols_eh *eh, const struct symbols_eh_entry *entry);
 
-/** DWARF registers of x86-64 with a rule: the general ones and the return address. */
-#define SYMBOLS_EH_REGISTERS 17
+/**
+ * DWARF registers that programs may name, and where the return address is: on x86-64 the general
+ * ones and the return address; on AArch64 there are vector registers, too, which callees save.
+ */
+#if defined(__x86_64__)
+#define SYMBOLS_EH_REGISTERS	  17
+#define SYMBOLS_EH_RETURN_ADDRESS 16
+#elif defined(__aarch64__)
+#define SYMBOLS_EH_REGISTERS	  96
+#define SYMBOLS_EH_RETURN_ADDRESS 30
+#endif
 
 /** Where the caller's registers are, in terms of a CFA that is a register plus an offset. */
 struct symbols_eh_rule {
 	int cfa_register;
 	int64_t cfa_offset;
 	/** Distance of the saved register from the CFA; INT64_MIN where it is not saved. */
-	int64_t saved_offset[SYMBOLS_EH_REGISTERS];
+	int64_t saved_offset[ATTACH_REG_COUNT];
 };
 
 /**

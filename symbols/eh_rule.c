@@ -20,7 +20,7 @@
 struct state {
 	struct symbols_eh_rule rule;
 	bool cfa_is_complex;
-	uint32_t complex; /**< Bit n: register n has a rule of another form. */
+	uint64_t complex; /**< Bit n: register n has a rule of another form. */
 };
 
 struct machine {
@@ -43,22 +43,29 @@ static uint64_t take_register(struct machine *machine)
 	return number;
 }
 
+/* Registers that nobody asks for, such as vectors, are passed over. */
 static void set_saved(struct machine *machine, uint64_t number, int64_t offset)
 {
-	machine->now.complex &= ~((uint32_t)1 << number);
+	if (number >= ATTACH_REG_COUNT)
+		return;
+	machine->now.complex &= ~((uint64_t)1 << number);
 	machine->now.rule.saved_offset[number] = offset;
 }
 
 static void set_complex(struct machine *machine, uint64_t number)
 {
-	machine->now.complex |= (uint32_t)1 << number;
+	if (number >= ATTACH_REG_COUNT)
+		return;
+	machine->now.complex |= (uint64_t)1 << number;
 	machine->now.rule.saved_offset[number] = INT64_MIN;
 }
 
 static void restore(struct machine *machine, uint64_t number)
 {
+	if (number >= ATTACH_REG_COUNT)
+		return;
 	set_saved(machine, number, machine->initial.rule.saved_offset[number]);
-	machine->now.complex |= machine->initial.complex & (uint32_t)1 << number;
+	machine->now.complex |= machine->initial.complex & (uint64_t)1 << number;
 }
 
 /** Multiply as the file wants it; wraps like the unsigned arithmetic of its readers. */
@@ -215,7 +222,7 @@ bool symbols_eh_rule_at(const struct symbols_eh *eh, const struct symbols_eh_ent
 				   .until = vaddr,
 				   .now.cfa_is_complex = true };
 
-	for (unsigned i = 0; i < SYMBOLS_EH_REGISTERS; i++)
+	for (unsigned i = 0; i < ATTACH_REG_COUNT; i++)
 		machine.now.rule.saved_offset[i] = INT64_MIN;
 	run(&machine, entry->cie_code_start, entry->cie_code_end);
 	machine.initial = machine.now;

@@ -2,6 +2,7 @@
 #include "symbols/elf_file.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <stdlib.h>
@@ -12,6 +13,13 @@
 #define SECTION_NAMES_MAX_BYTES ((uint64_t)1 << 20)
 /** Notes that we look through for the build-id. */
 #define NOTES_MAX_BYTES ((size_t)1 << 16)
+/** Other machines' code is none that we profile. */
+#if defined(__x86_64__)
+#define ELF_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define ELF_MACHINE EM_AARCH64
+#endif
+
 /** Pages are the unit in which files are mapped. */
 #define PAGE_BYTES ((uint64_t)4096)
 
@@ -28,7 +36,7 @@ static bool plausible(const struct symbols_source *source)
 		return false;
 	if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    header.e_machine != EM_X86_64)
+	    header.e_machine != ELF_MACHINE)
 		return false;
 	if (header.e_phnum > SYMBOLS_MAX_PROGRAM_HEADERS ||
 	    (header.e_phnum && header.e_phentsize != sizeof(Elf64_Phdr)) ||
@@ -121,8 +129,10 @@ static struct symbols_section *place_by_name(struct symbols_elf *elf, const char
 		const char *name;
 		struct symbols_section *section;
 	} wanted[] = {
-		{ ".eh_frame", &elf->eh_frame },
-		{ ".gnu_debuglink", &elf->debuglink },
+		{ ".eh_frame", &elf->eh_frame },	{ ".plt", &elf->plt[0] },
+		{ ".plt.sec", &elf->plt[1] },		{ ".plt.got", &elf->plt[2] },
+		{ ".rela.plt", &elf->plt_relocations }, { ".rela.dyn", &elf->relocations },
+		{ ".gnu_debuglink", &elf->debuglink },	{ ".gnu_debugaltlink", &elf->altlink },
 		{ ".gnu_debugdata", &elf->debugdata },
 	};
 
@@ -161,6 +171,8 @@ static bool take_section(struct symbols_elf *elf, const GElf_Shdr *header, const
 		place = &elf->dynsym;
 	else if (header->sh_type == SHT_NOTE)
 		look_for_build_id(elf, header->sh_addr, header->sh_offset, header->sh_size);
+	else if (header->sh_type == SHT_PROGBITS && name && strcmp(name, ".debug_info") == 0)
+		elf->has_dwarf = header->sh_size > 0;
 	/* A separate debug file keeps the headers of sections whose contents it has not. */
 	if (!place || place->size || header->sh_type == SHT_NOBITS ||
 	    header->sh_flags & SHF_COMPRESSED)
@@ -168,6 +180,7 @@ static bool take_section(struct symbols_elf *elf, const GElf_Shdr *header, const
 	*place = (struct symbols_section){ .vaddr = header->sh_addr,
 					   .offset = header->sh_offset,
 					   .size = header->sh_size,
+					   .entry_size = header->sh_entsize,
 					   .link = header->sh_link };
 	return true;
 }
@@ -223,9 +236,11 @@ int symbols_elf_init(struct symbols_elf *elf, struct symbols_source *source, str
 {
 	Elf *handle = NULL;
 	bool complete = false;
+	int errnum;
 
 	*elf = (struct symbols_elf){ .source = *source };
 	*source = (struct symbols_source){ .fd = -1 };
+	errno = 0;
 	elf_version(EV_CURRENT);
 	if (plausible(&elf->source))
 		handle = elf->source.fd >= 0
@@ -236,11 +251,13 @@ int symbols_elf_init(struct symbols_elf *elf, struct symbols_source *source, str
 		complete = take_sections(elf, handle);
 		take_note_segments(elf, handle);
 	}
+	errnum = errno; /* libelf keeps what malloc() set */
 	elf_end(handle);
 	if (complete)
 		return 0;
 	symbols_elf_deinit(elf);
-	return failure_set(why, FAILURE_INVALID, 0, 0, 0, "read a mapped file's headers");
+	return failure_set(why, errnum == ENOMEM ? FAILURE_NO_MEMORY : FAILURE_INVALID, 0, 0, 0,
+			   "read a mapped file's headers");
 }
 
 void symbols_elf_deinit(struct symbols_elf *elf)

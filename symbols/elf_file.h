@@ -19,9 +19,12 @@ struct symbols_load {
 	bool executable;
 };
 
+/** Sections of stubs: .plt, .plt.sec and .plt.got. */
+#define SYMBOLS_PLT_SECTIONS 3
+
 /** A section, or none where size is 0. */
 struct symbols_section {
-	uint64_t vaddr, offset, size;
+	uint64_t vaddr, offset, size, entry_size;
 	uint32_t link;
 };
 
@@ -37,7 +40,9 @@ struct symbols_elf {
 	unsigned load_count;
 	struct symbols_section eh_frame_hdr, eh_frame;
 	struct symbols_section symtab, symstr, dynsym, dynstr;
-	struct symbols_section debuglink, debugdata;
+	struct symbols_section plt[SYMBOLS_PLT_SECTIONS], plt_relocations, relocations;
+	struct symbols_section debuglink, altlink, debugdata;
+	bool has_dwarf;			   /**< It holds .debug_info, maybe compressed. */
 	struct symbols_code_section *code; /**< By index. */
 	unsigned code_count;
 	uint8_t build_id[SYMBOLS_BUILD_ID_MAX];
@@ -46,7 +51,7 @@ struct symbols_elf {
 };
 
 /**
- * Read the headers of a 64-bit x86 ELF file with libelf.
+ * Read the headers of a 64-bit ELF file with libelf.
  * @param source Taken over, also on failure.
  * @param why    FAILURE_INVALID, FAILURE_NO_MEMORY.
  * Source: ELF-64 Object File Format 1.5; LSB 5.0 core, 10.6 (PT_GNU_EH_FRAME).

@@ -49,7 +49,7 @@ static int name_in_object(struct symbols_space *space, struct symbols_object *ob
 			  uint64_t address, struct symbols_function *function, struct failure *why)
 {
 	const struct symbols_names *names = symbols_object_names(object, &space->root);
-	const struct symbols_eh *eh = symbols_object_eh(object);
+	const struct symbols_eh *eh = symbols_space_eh(space, object);
 	struct symbols_name name;
 	struct symbols_eh_entry entry;
 	char text[SYMBOLS_NAME_MAX_BYTES];
@@ -57,6 +57,14 @@ static int name_in_object(struct symbols_space *space, struct symbols_object *ob
 	if (!names)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, address, "load symbols");
 	if (symbols_names_find(names, eh, address - bias, &name, text)) {
+		function->start = name.start + bias;
+		function->end = name.end + bias;
+		function->is_symbol = true;
+		set_name(space, function, text);
+		return 0;
+	}
+	if (symbols_plt_find(&object->plt, &object->elf, address - bias, &name.start, &name.end,
+			     text)) {
 		function->start = name.start + bias;
 		function->end = name.end + bias;
 		function->is_symbol = true;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/debug_file.h"
+
 /** Symbols read at a time: 48 KiB. */
 #define CHUNK_SYMBOLS 2048
 /** Symbols read of one table; the largest programs have two million. */
@@ -46,11 +48,18 @@ static bool get_table(const struct symbols_names *names, unsigned index, struct 
 	return ret->symbols->size && ret->strings->size;
 }
 
+/** Read a name without its version: link editors write "name@@VERSION" into .symtab. */
 static size_t text_of(const struct table *table, uint32_t offset, char *ret_text)
 {
-	return symbols_source_string(&table->elf->source, table->strings->offset + offset,
-				     table->strings->offset + table->strings->size, ret_text,
-				     SYMBOLS_NAME_MAX_BYTES);
+	size_t len = symbols_source_string(&table->elf->source, table->strings->offset + offset,
+					   table->strings->offset + table->strings->size, ret_text,
+					   SYMBOLS_NAME_MAX_BYTES);
+	char *version = len > 1 ? memchr(ret_text + 1, '@', len - 1) : NULL;
+
+	if (!version)
+		return len;
+	*version = '\0';
+	return (size_t)(version - ret_text);
 }
 
 /**
@@ -124,6 +133,20 @@ static uint8_t binding_of(const Elf64_Sym *symbol)
 	}
 }
 
+/** Whether a symbol only tells code from data, as "$x" and "$d" do on AArch64.
+ *  Source: ELF for the Arm 64-bit Architecture, 5.5 "Symbol table", mapping symbols. */
+static bool is_mapping(const struct collector *collector, const Elf64_Sym *symbol)
+{
+	const struct table *table = &collector->table;
+	char text[3] = "";
+
+	return ELF64_ST_BIND(symbol->st_info) == STB_LOCAL && symbol->st_size == 0 &&
+	       symbols_source_read(&table->elf->source, table->strings->offset + symbol->st_name,
+				   text, sizeof(text)) &&
+	       text[0] == '$' && (text[1] == 'x' || text[1] == 'd') &&
+	       (text[2] == 0 || text[2] == '.');
+}
+
 /** Decide whether a symbol names code. @return false if not; else its class and end. */
 static bool judge(const struct collector *collector, const Elf64_Sym *symbol, uint8_t *ret_class,
 		  uint64_t *ret_end)
@@ -137,7 +160,7 @@ static bool judge(const struct collector *collector, const Elf64_Sym *symbol, ui
 
 	if (symbol->st_shndx == SHN_UNDEF || !symbol->st_name || !load || !load->executable)
 		return false;
-	if (!is_function && (type != STT_NOTYPE || !section))
+	if (!is_function && (type != STT_NOTYPE || !section || is_mapping(collector, symbol)))
 		return false;
 	*ret_end = symbol->st_size ? symbol->st_value + symbol->st_size
 		   : section	   ? section->end
@@ -278,8 +301,10 @@ static int open_extra(struct symbols_names *names, const char *path,
 {
 	struct symbols_elf extra, *kept;
 
-	if (names->own->symtab.size || (!symbols_root_open_debug(root, names->own, path, &extra) &&
-					!open_mini(names->own, &extra)))
+	if (names->own->symtab.size)
+		return 0;
+	names->is_whole = symbols_debug_open(root, names->own, path, SYMBOLS_DEBUG_NAMES, &extra);
+	if (!names->is_whole && !open_mini(names->own, &extra))
 		return 0;
 	kept = malloc(sizeof(*kept));
 	if (!kept) {
@@ -300,8 +325,8 @@ int symbols_names_init(struct symbols_names *names, const struct symbols_elf *el
 	for (uint8_t i = 0; i < TABLE_COUNT; i++) {
 		struct collector collector = { .names = names, .index = i };
 
-		/* .symtab has all that .dynsym has. */
-		if ((i == TABLE_OWN_DYNAMIC && elf->symtab.size) ||
+		/* .symtab has all that .dynsym has; .gnu_debugdata has only the rest. */
+		if ((i == TABLE_OWN_DYNAMIC && (elf->symtab.size || names->is_whole)) ||
 		    !get_table(names, i, &collector.table))
 			continue;
 		each_symbol(&collector.table, collect, &collector);

@@ -30,6 +30,7 @@ struct symbols_names {
 	size_t count, room;
 	const struct symbols_elf *own;
 	struct symbols_elf *extra; /**< Debug file or decompressed .gnu_debugdata; NULL if none. */
+	bool is_whole;		   /**< The extra file has what the own tables have, too. */
 };
 
 /**

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbols/object.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -46,6 +47,20 @@ static bool numbers_fit(const struct symbols_source *source, const struct symbol
 	       minor(source->device) == mapping->dev_minor;
 }
 
+/** A file that is not there, or that nobody lets us open, or nothing left to open it with. */
+static int open_failure(int errnum, const struct symbols_mapping *mapping, struct failure *why)
+{
+	struct failure found;
+
+	failure_set_errno(&found, errnum, 0, "open a mapped file");
+	if (!failure_is_shortage(&found))
+		failure_set(&found, FAILURE_NOT_FOUND, errnum, 0, mapping->start,
+			    "open a mapped file");
+	if (why)
+		*why = found;
+	return -1;
+}
+
 static int open_file(const struct symbols_mapping *mapping, const struct symbols_opener *opener,
 		     struct symbols_elf *ret_elf, struct failure *why)
 {
@@ -56,8 +71,7 @@ static int open_file(const struct symbols_mapping *mapping, const struct symbols
 	if (fd < 0)
 		fd = symbols_root_open(opener->root, mapping->path);
 	if (fd < 0)
-		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, mapping->start,
-				   "open a mapped file");
+		return open_failure(errno, mapping, why);
 	if (symbols_source_init_file(&source, fd, why) < 0)
 		return -1;
 	certain = certain || numbers_fit(&source, mapping);
@@ -126,7 +140,9 @@ void symbols_object_destroy(struct symbols_object *object)
 		return;
 	symbols_names_deinit(&object->names);
 	symbols_eh_deinit(&object->eh);
+	symbols_plt_deinit(&object->plt);
 	symbols_elf_deinit(&object->elf);
+	free(object->framed);
 	free(object->path);
 	free(object);
 }
@@ -140,13 +156,18 @@ bool symbols_object_is_mapped_by(const struct symbols_object *object,
 	       object->dev_major == mapping->dev_major && object->dev_minor == mapping->dev_minor;
 }
 
-const struct symbols_eh *symbols_object_eh(struct symbols_object *object)
+const struct symbols_eh *symbols_object_eh(struct symbols_object *object, struct failure *ret_why)
 {
-	if (!object->eh_tried) {
-		object->eh_tried = true;
-		symbols_eh_init(&object->eh, &object->elf, NULL);
-	}
+	*ret_why = (struct failure){ .kind = FAILURE_NONE };
+	if (!object->eh_tried)
+		object->eh_tried = symbols_eh_init(&object->eh, &object->elf, ret_why) == 0 ||
+				   !failure_is_shortage(ret_why);
 	return object->eh.count ? &object->eh : NULL;
+}
+
+size_t symbols_object_eh_size(const struct symbols_object *object)
+{
+	return object->eh.len + object->eh.count * sizeof(*object->eh.rows);
 }
 
 void symbols_object_drop_eh(struct symbols_object *object)
@@ -164,6 +185,12 @@ const struct symbols_names *symbols_object_names(struct symbols_object *object,
 		object->names_tried = true;
 	}
 	return &object->names;
+}
+
+void symbols_object_drop_names(struct symbols_object *object)
+{
+	symbols_names_deinit(&object->names);
+	object->names_tried = false;
 }
 
 int symbols_object_add_evidence(const struct symbols_object *object, uint64_t bias,

@@ -5,6 +5,7 @@
 /* One mapped ELF file, or the vDSO, with what was derived from it. */
 
 #include "symbols/names.h"
+#include "symbols/plt.h"
 #include "symbols/strings.h"
 #include "symbols/symbols.h"
 
@@ -16,7 +17,14 @@ struct symbols_object {
 	char *path;		    /**< In the target. */
 	struct symbols_eh eh;	    /**< See symbols_object_eh(). */
 	struct symbols_names names; /**< See symbols_object_names(). */
+	struct symbols_plt plt;
 	bool eh_tried, names_tried;
+	uint64_t eh_used; /**< See symbols_space_eh(). */
+	/** See symbols_each_unwind_entry(): link-time addresses. */
+	struct symbols_unwind_entry *framed;
+	size_t framed_count;
+	uint64_t framed_min_len;
+	bool framed_looked;
 	unsigned unmapped; /**< Refreshes since it was last mapped. */
 };
 
@@ -54,11 +62,15 @@ int symbols_object_add_evidence(const struct symbols_object *object, uint64_t bi
 				struct attach_image *image, struct failure *why);
 
 /** Unwind entries, loaded on first use; NULL if there are none. */
-const struct symbols_eh *symbols_object_eh(struct symbols_object *object);
+/** @param ret_why Set in any case; a shortage does not count as having tried. */
+const struct symbols_eh *symbols_object_eh(struct symbols_object *object, struct failure *ret_why);
+/** Bytes that the unwind entries take, as far as they are loaded. */
+size_t symbols_object_eh_size(const struct symbols_object *object);
 void symbols_object_drop_eh(struct symbols_object *object);
 
 /** Names, loaded on first use. @return NULL without memory. */
 const struct symbols_names *symbols_object_names(struct symbols_object *object,
 						 const struct symbols_root *root);
+void symbols_object_drop_names(struct symbols_object *object);
 
 #endif

@@ -248,6 +248,14 @@ const char *symbols_space_text(const struct symbols_space *space, size_t *ret_le
 	return space->maps.text;
 }
 
+static bool note_shortage(struct symbols_space *space, const struct failure *why)
+{
+	if (!failure_is_shortage(why))
+		return false;
+	space->shortage = *why;
+	return true;
+}
+
 struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t index,
 					  uint64_t *ret_bias)
 {
@@ -256,16 +264,17 @@ struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t in
 
 	if (!binding->tried) {
 		struct symbols_opener opener = { .root = &space->root, .memory = space->memory };
+		struct failure why = { .kind = FAILURE_NONE };
 		struct symbols_object *object = find_object(space, mapping);
 		bool is_file = mapping->inode || strcmp(mapping->path, "[vdso]") == 0;
 
-		binding->tried = true;
 		if (!object && is_file && space->object_count < SYMBOLS_MAX_OBJECTS &&
-		    symbols_object_create(mapping, &opener, &object, NULL) == 0) {
+		    symbols_object_create(mapping, &opener, &object, &why) == 0) {
 			object->next = space->objects;
 			space->objects = object;
 			space->object_count++;
 		}
+		binding->tried = !note_shortage(space, &why);
 		if (object && symbols_object_bias(&object->elf, mapping, &binding->bias))
 			binding->object = object;
 	}
@@ -279,6 +288,42 @@ struct symbols_object *symbols_space_object_at(struct symbols_space *space, uint
 	ptrdiff_t index = symbols_maps_find(&space->maps, address);
 
 	return index < 0 ? NULL : symbols_space_bind(space, (size_t)index, ret_bias);
+}
+
+/** Make room for the unwind entries of @p object, which were just loaded. */
+static void drop_oldest_eh(struct symbols_space *space, const struct symbols_object *object)
+{
+	size_t kept = 0;
+
+	for (struct symbols_object *each = space->objects; each; each = each->next)
+		kept += symbols_object_eh_size(each);
+	while (kept > SYMBOLS_EH_KEPT_BYTES) {
+		struct symbols_object *oldest = NULL;
+
+		for (struct symbols_object *each = space->objects; each; each = each->next)
+			if (each != object && symbols_object_eh_size(each) &&
+			    (!oldest || each->eh_used < oldest->eh_used))
+				oldest = each;
+		if (!oldest)
+			break;
+		kept -= symbols_object_eh_size(oldest);
+		symbols_object_drop_eh(oldest);
+		space->eh_drops++;
+	}
+}
+
+const struct symbols_eh *symbols_space_eh(struct symbols_space *space,
+					  struct symbols_object *object)
+{
+	bool was_tried = object->eh_tried;
+	struct failure why;
+	const struct symbols_eh *eh = symbols_object_eh(object, &why);
+
+	note_shortage(space, &why);
+	object->eh_used = ++space->eh_clock;
+	if (!was_tried && eh)
+		drop_oldest_eh(space, object);
+	return eh;
 }
 
 int symbols_read_file_bytes(struct symbols_space *space, uint64_t address, void *ret_bytes,

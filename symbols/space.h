@@ -10,6 +10,9 @@
 /** Slots of the cache of named addresses: 112 KiB. */
 #define SYMBOLS_CACHE_SLOTS 2048
 
+/** Unwind entries of all objects; those of a browser have 15 MiB. */
+#define SYMBOLS_EH_KEPT_BYTES ((size_t)64 << 20)
+
 /** Objects that are kept open; each holds one or two descriptors. */
 #define SYMBOLS_MAX_OBJECTS 512
 
@@ -33,7 +36,10 @@ struct symbols_space {
 	struct symbols_binding *bindings; /**< One per mapping. */
 	struct symbols_object *objects;
 	unsigned object_count;
-	uint64_t generation; /**< From 1. */
+	uint64_t generation;	     /**< From 1. */
+	uint64_t eh_clock, eh_drops; /**< See symbols_space_eh(). */
+	struct failure shortage;     /**< What could not be opened or loaded last; kind NONE if all
+					  could. What failed so is tried again. */
 	struct symbols_strings *strings;
 	struct symbols_cached cache[SYMBOLS_CACHE_SLOTS];
 };
@@ -48,5 +54,13 @@ struct symbols_object *symbols_space_object_at(struct symbols_space *space, uint
 /** The same for a mapping by index. */
 struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t index,
 					  uint64_t *ret_bias);
+
+/**
+ * The unwind entries of an object, loaded if they are not. All objects together keep at most
+ * SYMBOLS_EH_KEPT_BYTES: those that were used longest ago are dropped, and `eh_drops` counts that.
+ * @return Borrowed until the next call or refresh; NULL if there are none.
+ */
+const struct symbols_eh *symbols_space_eh(struct symbols_space *space,
+					  struct symbols_object *object);
 
 #endif

@@ -9,6 +9,7 @@
  * runs while a thread is stopped.
  */
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,6 +68,20 @@ const struct symbols_mapping *symbols_space_find(const struct symbols_space *spa
 /** The maps as text, for an image; borrowed until refresh. */
 const char *symbols_space_text(const struct symbols_space *space, size_t *ret_len);
 
+/**
+ * Fetch debug files of stripped objects that are mapped now and have none on this machine, from the
+ * debuginfod servers that the environment variable DEBUGINFOD_URLS names. They serve names and
+ * types from then on. Blocks; so it is for the time before anything is sampled.
+ * @param spaces What several have is asked for once, and all get it.
+ * @param limit_ms For all together; up to 2 s more where a server holds us up.
+ * @param stop Ends it early when set, without a failure; NULL without.
+ * @param ret_count Files that came; set in any case.
+ * @param why FAILURE_NOT_FOUND (no DEBUGINFOD_URLS, or no libdebuginfod.so.1), FAILURE_TIMEOUT
+ * (those that came in time count), FAILURE_SYSTEM, FAILURE_NO_MEMORY.
+ */
+int symbols_fetch_debug(struct symbols_space *const *spaces, size_t count, unsigned limit_ms,
+			const volatile sig_atomic_t *stop, size_t *ret_count, struct failure *why);
+
 /* ---- Names ------------------------------------------------------------------------------ */
 
 /** A native function. Strings are borrowed until the space is destroyed. */
@@ -92,6 +107,53 @@ int symbols_find_function(struct symbols_space *space, uint64_t address,
 int symbols_find_address(struct symbols_space *space, const char *name, uint64_t *ret_address,
 			 struct failure *why);
 
+/* ---- Types ------------------------------------------------------------------------------ */
+
+/** Structures of one mapped program or library, from its DWARF. */
+struct symbols_types;
+
+/**
+ * List the types of the object mapped at @p address.
+ *
+ * DWARF is taken from the file itself, or from its debug file: by build-id in the folders of the
+ * environment variable LJPROF_DEBUG_DIR (separated by colons, each holds .build-id/xx/yyyy.debug)
+ * and in /usr/lib/debug, else by .gnu_debuglink. DWARF that is shared between debug files
+ * (.gnu_debugaltlink) is found by build-id, or by its path if that is absolute.
+ * It is read whole into memory, at most 64 MiB, until the types are destroyed; listing and all
+ * answers take at most 2 s of processor time, else they fail.
+ * @param anchor Name of a structure. Only compile units that define it count: another unit's
+ *               structures may have the same names. Borrowed during the call.
+ * @param ret_types Set on success; independent of the space.
+ * @param why FAILURE_NOT_FOUND (no DWARF, or no unit with the anchor), FAILURE_LIMIT (also where
+ *            not all could be listed in time), FAILURE_INVALID, FAILURE_NO_MEMORY.
+ * Source: DWARF 5, chapters 5 and 7.
+ */
+int symbols_types_create(struct symbols_space *space, uint64_t address, const char *anchor,
+			 struct symbols_types **ret_types, struct failure *why);
+void symbols_types_destroy(struct symbols_types *types);
+
+/** Whether time was over at some answer: then what is missing may be there. */
+bool symbols_types_are_late(const struct symbols_types *types);
+
+/**
+ * Where a member lies in a structure or union, which is named by its tag or by a typedef.
+ * @param path Member, or members of members by dots ("gc.total"). Members of unnamed structures and
+ *             unions count as those of the structure around them.
+ * @param ret_offset,ret_size In bytes; a member of open length has size 0.
+ * @param why FAILURE_NOT_FOUND; FAILURE_INVALID for a bit field and where units differ;
+ *            FAILURE_LIMIT.
+ */
+int symbols_types_find_member(struct symbols_types *types, const char *structure, const char *path,
+			      uint64_t *ret_offset, uint64_t *ret_size, struct failure *why);
+
+/** Size of a structure or union in bytes. Errors as above. */
+int symbols_types_find_size(struct symbols_types *types, const char *structure, uint64_t *ret_size,
+			    struct failure *why);
+
+/** Value of a constant of any enumeration. Errors as above. */
+int symbols_types_find_enumerator(struct symbols_types *types, const char *name, int64_t *ret_value,
+				  struct failure *why);
+
 /* ---- Unwind entries --------------------------------------------------------------------- */
 
 /** Rule of one unwind entry that holds for its whole range: all registers at fixed distances below
@@ -106,8 +168,18 @@ struct symbols_unwind_entry {
 };
 
 /**
- * Visit the unwind entries of all executable file mappings that are at least @p min_len bytes long.
+ * Visit the unwind entries of code that finds its frame made: a register besides the return address
+ * is saved at its first instruction already. Compilers write such code rarely, assemblers of
+ * interpreters do.
+ *
+ * Each entry is visited in each executable file mapping in which it begins. A file is read once,
+ * however often it is mapped, until it is unmapped; bounds on that keep files that were made to
+ * take long from doing so, and entries with programs of more than 256 bytes are passed over, and
+ * what cannot be opened.
+ * @param min_len Of the code, in bytes.
  * @param visit Returns true to go on.
+ * @param why FAILURE_NO_MEMORY; FAILURE_SYSTEM where nothing was found, but descriptors or memory
+ *            lacked to open all files. Those are tried again at the next call.
  * Source: LSB 5.0 core, 10.6 (.eh_frame, .eh_frame_hdr); DWARF 5, 6.4 (the rules).
  */
 int symbols_each_unwind_entry(struct symbols_space *space, uint64_t min_len,
@@ -131,11 +203,10 @@ void symbols_unwinder_destroy(struct symbols_unwinder *unwinder);
 
 /** One native frame. */
 struct symbols_native_frame {
-	uint64_t pc; /**< Interrupted pc of the leaf, else the return address. */
-	uint64_t sp; /**< Stack pointer in this frame. */
-	/** Callee-saved registers in this frame that a walk needs to go on elsewhere. */
-	uint64_t rbx, rbp, r12, r13;
-	bool is_signal; /**< A signal trampoline: the next frame's pc was interrupted. */
+	uint64_t pc;	       /**< Interrupted pc of the leaf, else the return address. */
+	uint64_t sp;	       /**< Stack pointer in this frame. */
+	bool is_signal;	       /**< A signal trampoline: the next frame's pc was interrupted. */
+	bool by_frame_pointer; /**< Found by symbols_unwind_step_frame_pointer(), not by a rule. */
 };
 
 /**
@@ -155,14 +226,34 @@ int symbols_unwind_begin_caller(struct symbols_unwinder *unwinder,
 void symbols_unwind_frame(const struct symbols_unwinder *unwinder,
 			  struct symbols_native_frame *ret_frame);
 
+/** All registers in the frame that the unwinder stands at, as far as they are known: those that a
+ *  call may destroy have the values of the last frame that was interrupted. */
+void symbols_unwind_registers(struct symbols_unwinder *unwinder,
+			      struct attach_registers *ret_registers);
+
 /**
  * Go to the caller.
- * @return 1 if there is one, 0 at the thread's first function (its entry says so, or its return
- *         address is 0, as coroutine libraries leave it), or -1: FAILURE_FAULT (the stack is
+ * @return 1 if there is one, 0 at the stack's first function (its entry says so, or its return
+ *         address is 0 or the beginning of a function that nobody called, as coroutine libraries
+ *         prepare it), or -1: FAILURE_FAULT (the stack is
  *         not in @p memory), FAILURE_NOT_FOUND (code without unwind information), FAILURE_LIMIT,
  *         FAILURE_INVALID (the stack leads nowhere, or the maps were refreshed since begin). The
  *         unwinder then still stands at the frame before.
  */
 int symbols_unwind_step(struct symbols_unwinder *unwinder, struct failure *why);
+
+/**
+ * Go to the caller of a frame in code without an unwind entry, by the function's frame pointer; for
+ * use after symbols_unwind_step() failed with FAILURE_NOT_FOUND.
+ *
+ * The caller is believed only if its address lies behind a call, and only where the instructions of
+ * the function say where it is kept: at the function's begin and end, and where it has set up its
+ * frame pointer. Where several callers are possible there is no answer. Afterwards only the
+ * frame's pc, sp and frame pointer are known; its other registers are 0.
+ * @return 1 with by_frame_pointer set in the frame, 0 at the thread's first function (frame pointer
+ *         and return address are 0), or -1: FAILURE_NOT_FOUND, FAILURE_LIMIT, FAILURE_INVALID. The
+ *         unwinder then still stands at the frame before.
+ */
+int symbols_unwind_step_frame_pointer(struct symbols_unwinder *unwinder, struct failure *why);
 
 #endif

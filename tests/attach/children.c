@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Each byte of register n is n + 1, see CHILD_REGISTER. rdi keeps the counter's address. */
+/* Each byte of register n is n + 1, see CHILD_REGISTER. */
+#if defined(__x86_64__)
 __asm__(".text\n"
 	".globl child_spin\n"
 	".type child_spin, @function\n"
@@ -38,6 +39,26 @@ __asm__(".text\n"
 	".globl child_loop_end\n"
 	"child_loop_end:\n"
 	".size child_spin, .-child_spin\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+	".globl child_spin\n"
+	".type child_spin, %function\n"
+	"child_spin:\n"
+	"	.irp n, "
+	"2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30\n"
+	"	ldr x\\n, =0x0101010101010101 * (\\n + 1)\n"
+	"	.endr\n"
+	".globl child_loop_begin\n"
+	"child_loop_begin:\n"
+	"	ldr x1, [x0]\n"
+	"	add x1, x1, #1\n"
+	"	str x1, [x0]\n"
+	"	b child_loop_begin\n"
+	".globl child_loop_end\n"
+	"child_loop_end:\n"
+	"	.ltorg\n"
+	".size child_spin, .-child_spin\n");
+#endif
 
 static _Noreturn void run_child(void (*run)(void *), void *argument)
 {
@@ -134,6 +155,11 @@ long child_field(pid_t tid, const char *field)
 	char value[64];
 
 	return read_status(tid, field, value, sizeof(value)) ? strtol(value, NULL, 10) : -1;
+}
+
+unsigned child_rounds(unsigned rounds)
+{
+	return getenv("LJPROF_TEST_EMULATED") ? rounds / 10 : rounds;
 }
 
 uint64_t child_now_ns(void)

@@ -42,6 +42,10 @@ bool child_await(const volatile uint64_t *number, uint64_t least);
 /** Wait until nobody traces @p tid and it is not stopped. */
 bool child_is_free(pid_t tid);
 
+/** How often a test does what it repeats: @p rounds, or a tenth of it where the environment says
+ *  that the machine is emulated (LJPROF_TEST_EMULATED). */
+unsigned child_rounds(unsigned rounds);
+
 uint64_t child_now_ns(void);
 void child_nap_us(unsigned us);
 
@@ -53,8 +57,24 @@ bool child_can_trace(void);
 /** Code of the loop that child_spin() ends up in. */
 extern const char child_loop_begin[], child_loop_end[];
 
-/** Registers in the loop but rdi (the counter), rsp and rip: register n holds this. */
+/** Registers in the loop but the counter's address, one for counting, sp and pc: register n holds
+ *  this. */
 #define CHILD_REGISTER(n) ((uint64_t)0x0101010101010101 * ((n) + 1))
+
+/** The register that holds the counter's address, and those that hold CHILD_REGISTER. */
+#if defined(__x86_64__)
+#define CHILD_COUNTER ATTACH_REG_RDI
+static inline bool child_register_is_known(unsigned n)
+{
+	return n != ATTACH_REG_RDI && n != ATTACH_REG_SP && n != ATTACH_REG_PC;
+}
+#elif defined(__aarch64__)
+#define CHILD_COUNTER ATTACH_REG_X0
+static inline bool child_register_is_known(unsigned n)
+{
+	return n > 1 && n != ATTACH_REG_SP && n != ATTACH_REG_PC;
+}
+#endif
 
 /** Count *counter up for ever with known registers. Never returns. */
 void child_spin(void *counter);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Images as files: a round trip, and hostile bytes in a buffer that ends at a guard page. */
+#include <elf.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +20,8 @@
 
 #define PAGE	       4096
 #define FILE_MAX_BYTES 2048
+/** Bytes in front of the registers: what the file is, and of which architecture. */
+#define HEAD 16
 
 /** A folder of our own, and the saved image as bytes. */
 struct saved {
@@ -129,6 +133,11 @@ static void test_round_trip(void **state)
 	const struct saved *saved = *state;
 	struct attach_image *image;
 	struct failure why;
+	struct stat status;
+
+	/* Memory of a process that others may not read. */
+	assert_int_equal(0, stat(saved->path, &status));
+	assert_int_equal(0600, status.st_mode & 07777);
 
 	assert_int_equal(0, load(saved->bytes, saved->len, &image, &why));
 	expect_made(image);
@@ -211,7 +220,7 @@ static void test_hostile_numbers(void **state)
 					   (uint64_t)1 << 63,
 					   UINT64_MAX - 7,
 					   UINT64_MAX };
-	const size_t registers = 8, ranges = registers + 8 + ATTACH_REG_COUNT * 8 + 8,
+	const size_t registers = HEAD, ranges = registers + 8 + ATTACH_REG_COUNT * 8 + 8,
 		     range_len = ranges + 16, notes = ranges + 8 + 16 + 8 + 16 + 17,
 		     note_len = notes + 8 + IMAGE_NOTE_NAME;
 	const size_t places[] = { registers, ranges, range_len, notes, note_len };
@@ -231,12 +240,59 @@ static void test_hostile_numbers(void **state)
 	expect_invalid(bytes, saved->len);
 }
 
+static void expect_refused(uint8_t *bytes, size_t len, uint64_t machine, const char *step)
+{
+	struct attach_image *image;
+	struct failure why = { 0 };
+
+	put(bytes, 8, machine);
+	assert_int_equal(-1, load(bytes, len, &image, &why));
+	assert_int_equal(FAILURE_INVALID, why.kind);
+	assert_string_equal(step, why.step);
+}
+
+static void test_other_machine(void **state)
+{
+	const struct saved *saved = *state;
+	uint8_t bytes[FILE_MAX_BYTES];
+
+	memcpy(bytes, saved->bytes, saved->len);
+#if defined(__x86_64__)
+	expect_refused(bytes, saved->len, EM_AARCH64, "read an image of an AArch64 process");
+#else
+	expect_refused(bytes, saved->len, EM_X86_64, "read an image of an x86-64 process");
+#endif
+	expect_refused(bytes, saved->len, EM_RISCV, "read an image of an unknown architecture");
+	expect_refused(bytes, saved->len, UINT64_MAX, "read an image of an unknown architecture");
+}
+
+/* The first version did not name the architecture, which was x86-64. */
+static void test_first_version(void **state)
+{
+	const struct saved *saved = *state;
+	uint8_t bytes[FILE_MAX_BYTES];
+	struct attach_image *image;
+	struct failure why;
+
+	memcpy(bytes, "LJIMAGE1", 8);
+	memcpy(bytes + 8, saved->bytes + HEAD, saved->len - HEAD);
+#if defined(__x86_64__)
+	assert_int_equal(0, load(bytes, saved->len - 8, &image, &why));
+	expect_made(image);
+	attach_image_destroy(image);
+#else
+	assert_int_equal(-1, load(bytes, saved->len - 8, &image, &why));
+	assert_string_equal("read an image of an x86-64 process", why.step);
+#endif
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),	cmocka_unit_test(test_save_errors),
 		cmocka_unit_test(test_truncations),	cmocka_unit_test(test_corruptions),
-		cmocka_unit_test(test_hostile_numbers),
+		cmocka_unit_test(test_hostile_numbers), cmocka_unit_test(test_other_machine),
+		cmocka_unit_test(test_first_version),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -201,7 +201,9 @@ static void test_behind_without_keep(void **state)
 {
 	struct attach_image *image = *state;
 	const struct attach_reader *both;
+	struct failure why = { .kind = FAILURE_NONE };
 	struct fake fake;
+	char text[3];
 
 	init_fake(&fake);
 	both = attach_image_reader_behind(image, &fake.reader, false);
@@ -211,6 +213,9 @@ static void test_behind_without_keep(void **state)
 	expect_read(both, 0x61, "abc", 3);
 	expect_read(both, 0x61, "abc", 3);
 	assert_int_equal(2, fake.reads);
+	/* Missing in the image is no failure. */
+	assert_int_equal(0, attach_read(both, remote_addr_make(0x61), text, 3, &why));
+	assert_int_equal(FAILURE_NONE, why.kind);
 	expect_fault(attach_image_reader(image), 0x61, 3, 0x61);
 	expect_fault(both, 0x1fffff, 4, 0x200000);
 }

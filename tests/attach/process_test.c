@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -169,6 +170,7 @@ static void test_traced_process(void **state)
 {
 	pid_t pid = child_start(sleep_for_ever, NULL);
 	pid_t tracer;
+	struct attach_process *process;
 	struct failure why;
 	char text[256], part[64];
 
@@ -182,6 +184,8 @@ static void test_traced_process(void **state)
 	assert_int_equal(tracer, why.address);
 	snprintf(part, sizeof(part), "already traced by pid %d (a tracer)", (int)tracer);
 	expect_failure(pid, FAILURE_BUSY, part);
+	assert_int_equal(0, attach_process_open_to_read(pid, &process, &why));
+	attach_process_close(process);
 	child_end(tracer);
 	assert_int_equal(0, attach_tracer_of(pid, pid));
 	assert_int_equal(0, open_failure(pid, &why, text, sizeof(text)));
@@ -353,6 +357,118 @@ static void test_fate(void **state)
 	attach_process_close(NULL);
 }
 
+/* The same program again, at the same addresses: a shell that runs itself. */
+static void test_exec_without_randomisation(void **state)
+{
+	char script[] = "trap 'exec /bin/sh -c \"$0\"' USR1; while :; do sleep 0.01; done";
+	struct attach_process *process;
+	struct failure why;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (personality(ADDR_NO_RANDOMIZE) < 0)
+			_exit(1);
+		execl("/bin/sh", "/bin/sh", "-c", script, script, (char *)NULL);
+		_exit(1);
+	}
+	child_nap_us(200 * 1000);
+	assert_int_equal(0, attach_process_open(pid, &process, &why));
+	assert_int_equal(ATTACH_FATE_SAME, attach_process_fate(process));
+	kill(pid, SIGUSR1);
+	for (int i = 0; i < 5000 && attach_process_fate(process) == ATTACH_FATE_SAME; i++)
+		child_nap_us(1000);
+	assert_int_equal(ATTACH_FATE_EXEC, attach_process_fate(process));
+	child_nap_us(100 * 1000);
+	attach_process_note_exec(process);
+	assert_int_equal(ATTACH_FATE_SAME, attach_process_fate(process));
+	child_end(pid);
+	attach_process_close(process);
+}
+
+static void *leave_later(void *argument)
+{
+	volatile uint64_t *numbers = argument;
+
+	while (!numbers[0])
+		child_nap_us(1000);
+	_exit(0);
+}
+
+static void leave_main_thread(void *argument)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, leave_later, argument);
+	pthread_exit(NULL);
+}
+
+/* The process goes on as long as one thread does; its memory is there too. */
+static void test_main_thread_leaves(void **state)
+{
+	volatile uint64_t *numbers = child_share(4 * sizeof(*numbers));
+	pid_t pid = child_start(leave_main_thread, (void *)(uintptr_t)numbers);
+	struct attach_process *process;
+	struct failure why;
+	uint64_t got = 0;
+
+	(void)state;
+	numbers[1] = 4711;
+	assert_true(child_await_state(pid, "Z"));
+	assert_int_equal(0, attach_process_open(pid, &process, &why));
+	assert_int_not_equal(pid, attach_process_pid(process));
+	assert_int_equal(ATTACH_FATE_SAME, attach_process_fate(process));
+	assert_int_equal(0, attach_read(attach_process_reader(process),
+					remote_addr_make((uintptr_t)&numbers[1]), &got, sizeof(got),
+					&why));
+	assert_int_equal(4711, got);
+	numbers[0] = 1;
+	for (int i = 0; i < 5000 && attach_process_fate(process) == ATTACH_FATE_SAME; i++)
+		child_nap_us(1000);
+	assert_int_equal(ATTACH_FATE_ENDED, attach_process_fate(process));
+	expect_failure(pid, FAILURE_NOT_FOUND, "zombie");
+	child_end(pid);
+	attach_process_close(process);
+}
+
+/* pause() for ever: an i386 program, by hand. ELF32 header, one program header, code. */
+static const unsigned char small_i386[] = {
+	0x7f, 'E',  'L',  'F',	1,    1,    1, 0, 0,	0,    0,    0,	  0,	0,    0,    0,
+	2,    0,    3,	  0,	1,    0,    0, 0, 0x54, 0x80, 0x04, 0x08, 52,	0,    0,    0,
+	0,    0,    0,	  0,	0,    0,    0, 0, 52,	0,    32,   0,	  1,	0,    40,   0,
+	0,    0,    0,	  0,	1,    0,    0, 0, 0,	0,    0,    0,	  0,	0x80, 0x04, 0x08,
+	0,    0x80, 0x04, 0x08, 0x5d, 0,    0, 0, 0x5d, 0,    0,    0,	  5,	0,    0,    0,
+	0,    0x10, 0,	  0,	0xb8, 0x1d, 0, 0, 0,	0xcd, 0x80, 0xeb, 0xf7,
+};
+
+static void test_32_bit_program(void **state)
+{
+	char *const argv[] = { (char[]){ "small" }, NULL };
+	int fd = memfd_create("small", MFD_CLOEXEC), status;
+	pid_t pid;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(sizeof(small_i386), write(fd, small_i386, sizeof(small_i386)));
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fexecve(fd, argv, argv + 1);
+		_exit(errno == ENOEXEC ? 77 : 1);
+	}
+	child_nap_us(200 * 1000);
+	if (waitpid(pid, &status, WNOHANG) == pid) {
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 77);
+		printf("[ SKIPPED  ] 32-bit programs: this kernel runs none\n");
+		skip();
+	}
+	close(fd);
+	expect_failure(pid, FAILURE_NOT_FOUND, "32-bit program");
+	child_end(pid);
+}
+
 /* ---- Reader ----------------------------------------------------------------------------- */
 
 static void test_reader(void **state)
@@ -417,6 +533,9 @@ int main(void)
 		cmocka_unit_test(test_yama_text),
 		cmocka_unit_test(test_short_explanations),
 		cmocka_unit_test(test_fate),
+		cmocka_unit_test(test_exec_without_randomisation),
+		cmocka_unit_test(test_main_thread_leaves),
+		cmocka_unit_test(test_32_bit_program),
 		cmocka_unit_test(test_reader),
 	};
 

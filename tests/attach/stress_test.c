@@ -121,7 +121,8 @@ static void test_signals_survive(void **state)
 	struct attach_timing timing;
 	struct failure why;
 	uint64_t end_ns;
-	int captures = 0, timeouts = 0;
+	const unsigned wanted = child_rounds(CAPTURES_AMONG_SIGNALS);
+	unsigned captures = 0, timeouts = 0;
 	char text[200];
 	pid_t pid, sender;
 
@@ -133,13 +134,12 @@ static void test_signals_survive(void **state)
 	thread.tid = pid;
 	/* On a loaded machine the others need longer than the captures. */
 	end_ns = child_now_ns() + (uint64_t)CHILD_DEADLINE_MS * 1000000;
-	for (; captures < CAPTURES_AMONG_SIGNALS || shared->sent < 1000 || shared->alarms < 10;
-	     captures++) {
+	for (; captures < wanted || shared->sent < 1000 || shared->alarms < 10; captures++) {
 		assert_true(child_now_ns() < end_ns);
 		if (attach_capture(process, &thread, &planner, image, &timing, &why) != 0) {
 			failure_describe(&why, text, sizeof(text));
 			if (why.kind != FAILURE_TIMEOUT || ++timeouts > TIMEOUTS_MAX)
-				fail_msg("capture %d: %s", captures, text);
+				fail_msg("capture %u: %s", captures, text);
 			while (attach_thread_settle(&thread) != 0 && child_now_ns() < end_ns)
 				child_nap_us(100);
 		}
@@ -180,7 +180,7 @@ static void kill_victim(void *argument)
 static void test_target_is_killed(void **state)
 {
 	(void)state;
-	for (int i = 0; i < KILLED_TARGETS; i++) {
+	for (unsigned i = 0; i < child_rounds(KILLED_TARGETS); i++) {
 		uint64_t *counter = child_share(sizeof(*counter));
 		volatile int *reaped = child_share(sizeof(*reaped));
 		struct attach_image *image = attach_image_create();
@@ -245,12 +245,12 @@ static void test_tracer_is_killed(void **state)
 	uint64_t *counter = child_share(sizeof(*counter));
 	struct tracing *tracing = child_share(sizeof(*tracing));
 	pid_t pid = child_start(child_spin, counter);
-	unsigned while_attached = 0;
+	unsigned tracers = child_rounds(KILLED_TRACERS), while_attached = 0;
 
 	(void)state;
 	assert_true(child_await(counter, 1));
 	tracing->pid = pid;
-	for (int i = 0; i < KILLED_TRACERS; i++) {
+	for (unsigned i = 0; i < tracers; i++) {
 		uint64_t captures = tracing->captures, spins;
 		pid_t tracer = child_start(capture_for_ever, tracing);
 
@@ -263,8 +263,8 @@ static void test_tracer_is_killed(void **state)
 		spins = *counter;
 		assert_true(child_await(counter, spins + 1));
 	}
-	print_message("%llu captures by %d tracers, %u still attached when looked at\n",
-		      (unsigned long long)tracing->captures, KILLED_TRACERS, while_attached);
+	print_message("%llu captures by %u tracers, %u still attached when looked at\n",
+		      (unsigned long long)tracing->captures, tracers, while_attached);
 	child_end(pid);
 }
 

@@ -113,8 +113,11 @@ static void test_threads_come_and_go(void **state)
 	assert_null(main_thread->data);
 	assert_false(main_thread->stop_pending);
 
+	assert_false(attach_threads_changed(threads));
 	set_crew(crew, WORKERS);
+	assert_true(attach_threads_changed(threads));
 	assert_int_equal(0, attach_threads_refresh(threads, forget, &why));
+	assert_false(attach_threads_changed(threads));
 	assert_int_equal(WORKERS + 1, attach_threads_count(threads));
 	for (unsigned i = 0; i < WORKERS; i++) {
 		struct attach_thread *thread = find(threads, crew->tids[i]);
@@ -127,6 +130,7 @@ static void test_threads_come_and_go(void **state)
 
 	forgotten = 0;
 	set_crew(crew, 1);
+	assert_true(attach_threads_changed(threads));
 	assert_int_equal(0, attach_threads_refresh(threads, forget, &why));
 	assert_int_equal(2, attach_threads_count(threads));
 	assert_int_equal(WORKERS - 1, forgotten);

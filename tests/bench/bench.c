@@ -16,17 +16,35 @@
 
 static int failed;
 
+static void tell(const char *what, const char *asked, const char *verdict, const char *format,
+		 va_list list) __attribute__((format(printf, 4, 0)));
+
+static void tell(const char *what, const char *asked, const char *verdict, const char *format,
+		 va_list list)
+{
+	printf("RESULT\t%s\t%s\t", what, asked);
+	vprintf(format, list);
+	printf("\t%s\n", verdict);
+	fflush(stdout);
+}
+
 void bench_result(const char *what, const char *asked, bool ok, const char *format, ...)
 {
 	va_list list;
 
-	printf("RESULT\t%s\t%s\t", what, asked);
 	va_start(list, format);
-	vprintf(format, list);
+	tell(what, asked, ok ? "ok" : "FAILED", format, list);
 	va_end(list);
-	printf("\t%s\n", ok ? "ok" : "FAILED");
-	fflush(stdout);
 	failed += !ok;
+}
+
+void bench_skip(const char *what, const char *asked, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	tell(what, asked, "skipped", format, list);
+	va_end(list);
 }
 
 uint64_t bench_now_ns(void)
@@ -77,11 +95,57 @@ void bench_end_target(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+static int ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
+			   struct failure *why)
+{
+	(void)context;
+	(void)function;
+	(void)why;
+	*ret_id = 0;
+	return 0;
+}
+
+int bench_open_target(pid_t pid, struct daemon_target **ret_target, struct failure *why)
+{
+	const struct target_listener listener = { .function = ignore_function };
+	struct daemon_target *target = NULL;
+	struct attach_process *process;
+
+	if (attach_process_open(pid, &process, why) != 0)
+		return -1;
+	if (target_create(process, &listener, &target, why) != 0) {
+		attach_process_close(process);
+		return -1;
+	}
+	if (target_refresh(target, why) != 0) {
+		bench_close_target(target);
+		return -1;
+	}
+	*ret_target = target;
+	return 0;
+}
+
+void bench_close_target(struct daemon_target *target)
+{
+	struct attach_process *process = target ? target->process : NULL;
+
+	target_destroy(target);
+	attach_process_close(process);
+}
+
+/* bench [--full] [stop | traces | find | record]: all parts, or one. */
 int main(int argc, char **argv)
 {
 	bool full = argc > 1 && strcmp(argv[1], "--full") == 0;
+	const char *part = argc > 1 + full ? argv[1 + full] : NULL;
 
-	bench_stop(full ? 5000 : 1500);
-	bench_record(full);
+	if (!part || strcmp(part, "stop") == 0)
+		bench_stop(full ? 5000 : 1500);
+	if (!part || strcmp(part, "traces") == 0)
+		bench_traces(full);
+	if (!part || strcmp(part, "find") == 0)
+		bench_find();
+	if (!part || strcmp(part, "record") == 0)
+		bench_record(full);
 	return failed ? 1 : 0;
 }

@@ -7,13 +7,49 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/target.h"
+
 /** Print one RESULT line for the tables. */
 void bench_result(const char *what, const char *asked, bool ok, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/** The same for what this machine cannot measure, with the reason. */
+void bench_skip(const char *what, const char *asked, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /** Start the target for some seconds; @return its pid once it runs Lua. */
 pid_t bench_start_target(int seconds);
 void bench_end_target(pid_t pid);
+
+/** Look into a process as the recorder does at first: its maps, threads and interpreters. */
+int bench_open_target(pid_t pid, struct daemon_target **ret_target, struct failure *why);
+void bench_close_target(struct daemon_target *target);
+
+/** Takes single samples of a process's first thread. */
+struct bench_sampler {
+	struct daemon_target *target;
+	struct attach_thread *thread;
+	struct attach_image *image, *after;
+	struct luastate_prediction prediction;
+};
+
+struct bench_sample {
+	uint64_t stopped_ns; /**< The stop; held_ns: part of it from when the thread stood. */
+	uint64_t held_ns;
+	uint64_t decode_ns; /**< What follows the stop. */
+	uint64_t cpu_ns;    /**< Processor time of both. */
+	unsigned rounds;    /**< Of the planner; the last one asks for nothing. */
+	size_t frames;
+	bool full;
+	enum format_compiled compiled;
+	uint32_t trace;
+};
+
+int bench_open_sampler(pid_t pid, struct bench_sampler *ret_sampler, struct failure *why);
+void bench_close_sampler(struct bench_sampler *sampler);
+
+/** @return 0, or -1 where there is none: the thread was not to be stopped now. */
+int bench_take_sample(struct bench_sampler *sampler, struct bench_sample *ret_sample);
 
 uint64_t bench_now_ns(void);
 /** Sorts. @return the q-quantile. */
@@ -21,6 +57,19 @@ uint64_t bench_quantile(uint64_t *values, size_t count, double q);
 
 /** Stops of ours against bare ones, taken in turn on the same thread. */
 void bench_stop(int rounds);
+
+/** How long it takes from the start of ljrecord to its first sample, its end included: the median
+ * of at most 16 runs, or UINT64_MAX if one has no sample. */
+uint64_t bench_first_sample_ns(pid_t pid, size_t runs);
+
+/** Samples of processes with few and with many traces. */
+void bench_traces(bool full);
+
+/** Processor time of ljrecord and its writer for each sample, 0 if there is none. */
+double bench_recorded_cpu_ns(pid_t pid, const char *rate, const char *seconds);
+
+/** Finding a VM in a process with a large heap. */
+void bench_find(void);
 
 /** Whole recordings: processor time, memory, punctuality, first sample, bytes. */
 void bench_record(bool full);

@@ -109,6 +109,15 @@ local finish, n = os.clock() + 0.6, 0
 repeat for i = 1, 1e5 do n = n + #tostring(i) end until os.clock() >= finish
 ffi.C.execl("/bin/sleep", ffi.cast("const char *", "sleep"), ffi.cast("const char *", "1000"), ffi.cast("void *", 0))
 LUA
+# One that its own user may not look into: it has set itself to be not dumpable.
+cat >"$work/closed.lua" <<'LUA'
+local ffi = require "ffi"
+ffi.cdef "int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);"
+assert(ffi.C.prctl(4, 0, 0, 0, 0) == 0) -- PR_SET_DUMPABLE
+io.write("ready\n") io.flush()
+local n = 0
+while true do for i = 1, 1e5 do n = n + #tostring(i) end end
+LUA
 cat >"$work/blocked.lua" <<'LUA'
 local ffi = require "ffi"
 ffi.cdef "int poll(void *fds, unsigned long count, int timeout);"
@@ -120,11 +129,27 @@ chmod 644 "$work"/*.lua
 echo "-- usage"
 error 1 'nothing to record'
 error 1 'not both' --pid 1 -- true
+error 1 'goes with --pid' --debuginfod -- true
+unset DEBUGINFOD_URLS
+error 1 'DEBUGINFOD_URLS' --debuginfod --pid 1
+prefix=(env DEBUGINFOD_URLS=)
+error 1 'DEBUGINFOD_URLS' --debuginfod --pid 1
+prefix=()
 error 1 'not a process id: 0' --pid 0
 error 1 'not a process id: -1' --pid -1
 error 1 'not a process id: abc' --pid abc
 error 1 'not a process id: 12x' -p 12x
 error 1 'not a process id: 99999999999' -p 99999999999
+error 1 'not a process id: 1,' -p 1,
+error 1 'not a process id: ,1' -p ,1
+error 1 'not a process id: 1,,2' -p 1,,2
+error 1 'not a process id: 1 2' -p '1 2'
+error 1 'not a process id: 1,x' -p 2 -p 1,x
+error 1 'not both' --name lua -- true
+error 1 'not an extended regular expression: \(lua' --name '(lua'
+error 1 'not an extended regular expression: : try' --name ''
+error 1 'nothing to record' --children
+error 1 'not a choice of roots' --root all -p 1
 error 1 'not a frequency' -F 0 -p 1
 error 1 'not a frequency' -F 10001 -p 1
 error 1 'not a frequency' -F '' -p 1
@@ -136,6 +161,7 @@ error 1 'not a number of seconds: 5s' -d 5s -p 1
 error 1 'unknown mode: all' -m all -p 1
 error 1 'unknown format: xml' -f xml -p 1
 error 1 'not a choice of lines' --lines all -p 1
+error 1 'not a choice of samples in compiled code' --trace-samples all -p 1
 # Texts of getopt_long(3): the wrong option, then our hint.
 for bad in --nonsense -Z --pid --duration=; do
 	run 1 "$bad"
@@ -152,9 +178,16 @@ echo "-- targets that cannot be recorded"
 start true
 wait "$pid"
 error 5 "there is no process $pid" -p "$pid" -o "$out"
+error 5 "no process has such a name" --name "^no-such-program-$$\$" -o "$out"
+# Not even itself.
+cp "$ljrecord" "$work/ljself$$"
+real=$ljrecord ljrecord=$work/ljself$$
+error 5 "no process has such a name" --name "^ljself$$\$" -o "$out"
+ljrecord=$real
 start sleep 1000
 await in_state "$pid" S
 error 3 "no LuaJIT in process $pid" -p "$pid" -o "$out"
+error 3 "no LuaJIT in process $pid" -p "$pid,$pid" -p "$pid" -o "$out"
 untouched "$pid" 'sleep'
 stop
 start bash -c 'while :; do :; done'
@@ -167,7 +200,7 @@ if [ "$(status_of 2 Name)" = kthreadd ]; then
 else
 	echo "skipped: no kernel thread is visible here"
 fi
-start bash -c 'sleep 0 & exec sleep 1000'
+start bash -c 'sleep 0.3 & exec sleep 1000' # bash itself would reap one that ends at once
 zombie_of() { awk -v parent="$pid" '/^State:/ { state = $2 } /^Pid:/ { self = $2 }
 	/^PPid:/ && $2 == parent && state == "Z" { print self }' /proc/[0-9]*/status 2>/dev/null; }
 has_zombie() { [ -n "$(zombie_of)" ]; }
@@ -198,6 +231,17 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	ljrecord=$real prefix=()
 	untouched "$pid" 'refused'
 	stop
+	start "${as_nobody[@]}" luajit "$work/closed.lua"
+	await grep -q ready "$work/started" || fail "luajit did not start: $(cat "$work/started")"
+	ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
+	error 2 "not permitted to trace process ${pid}[,:] .*use sudo" -p "$pid" -o "$work/open/file"
+	ljrecord=$real prefix=()
+	untouched "$pid" 'refused, not dumpable'
+	run 0 -p "$pid" -o "$out" -d $RECORD_S
+	readable "$out" 'not dumpable'
+	[ "$(samples_in "$out")" -gt 0 ] || fail 'not dumpable: no samples'
+	untouched "$pid" 'not dumpable'
+	stop
 else
 	echo "skipped: another user's process (this needs root and setpriv)"
 fi
@@ -215,6 +259,19 @@ fi
 kill -KILL "$holder"
 wait "$holder" 2>/dev/null
 untouched "$target" 'traced by another'
+
+echo "-- debug files"
+# In place of libdebuginfod a file that is no library.
+mkdir "$work/lib"
+: >"$work/lib/libdebuginfod.so.1"
+start_lua
+prefix=(env DEBUGINFOD_URLS=http://127.0.0.1:1 LD_LIBRARY_PATH="$work/lib")
+run 0 -p "$pid" -o "$out" -d $RECORD_S -q --debuginfod
+prefix=()
+[ "$(cat "$work/stderr")" = "ljrecord: --debuginfod: cannot load libdebuginfod.so.1: going on with what there is" ] ||
+	fail "without libdebuginfod: $(cat "$work/stderr")"
+readable "$out" 'without libdebuginfod'
+stop
 
 echo "-- recordings"
 for mode in default leaf callgraph; do
@@ -237,12 +294,16 @@ awk '{ text = text $0 }
 	END { open = gsub(/\{/, "{", text); close_ = gsub(/\}/, "}", text); quotes = gsub(/"/, "\"", text)
 	exit !(text ~ /^\{.*\}$/ && open == close_ && quotes % 2 == 0 && text !~ /,[ \t]*\}/) }' \
 	"$work/stats.json" || fail "stats: $(cat "$work/stats.json")"
-# JSON without arrays reads as a Lua table once its keys are bracketed.
-{ printf 'return '; sed -E 's/^( *)("[^"]+"):/\1[\2]=/; s#\\/#/#g' "$work/stats.json"; } >"$work/stats.lua"
+# JSON reads as a Lua table once its keys are bracketed and its arrays are tables.
+{ printf 'return '; sed -E 's/\[$/{/; s/^( *)\]/\1}/; s/^( *)("[^"]+"):/\1[\2]=/; s#\\/#/#g' "$work/stats.json"; } >"$work/stats.lua"
 luajit -e "local t = dofile('$work/stats.lua') local n = 0
 		for _, count in pairs(t.states) do n = n + count end
 		assert(n == t.samples and t.pid == $target and t.frequency_hz == 200)
 		local looks = 0 for _, count in pairs(t.outcomes) do looks = looks + count end
+		local process = t.processes[1]
+		assert(#t.processes == 1 and process.pid == $target and process.name == 'luajit')
+		assert(process.kind == 'luajit' and not process.ended and process.samples == t.samples)
+		for what, count in pairs(t.outcomes) do assert(process.outcomes[what] == count) end
 		assert(looks >= t.samples and t.ticks > 0 and t.stopped.count >= t.samples)
 		assert(t.stopped.p50_ns <= t.stopped.p99_ns and t.stopped.p99_ns <= t.stopped.max_ns)" \
 	2>"$work/json" || fail "stats: $(cat "$work/json")"
@@ -257,11 +318,26 @@ readable "$out" 'closed stderr'
 "$ljrecord" -q -p "$target" -o "$out" -d $RECORD_S <&- >&- 2>&- || fail 'no standard descriptors'
 readable "$out" 'no standard descriptors'
 error 4 "cannot write $work/none/stats: No such file" -q -p "$target" -o "$out" -d 0.1 --stats "$work/none/stats"
-# Started with SIGCHLD ignored, which tells that a thread stands: stops are as short as ever. 500
-# samples are asked for; each stop that had to wait for its timeout would cost 50 of them.
+# Profile and numbers in one file, by whatever names: one of them would be lost.
+cp "$out" "$work/kept"
+ln -s out.bin "$work/alias"
+error 1 "name the same file" -q -p "$target" -o "$out" -d 0.1 --stats "$out"
+error 1 "name the same file" -q -p "$target" -o "$work/alias" -d 0.1 --stats "$out"
+cmp -s "$out" "$work/kept" || fail 'one name for both: the old profile is changed'
+error 1 "name the same file" -q -p "$target" -o "$work/both" -d 0.1 --stats "$work/both"
+[ ! -e "$work/both" ] || fail 'one name for both: left a file'
+# shellcheck disable=SC2094 # that is the point
+"$ljrecord" -q -p "$target" -o - -d 0.1 --stats "$out" >>"$out" 2>"$work/stderr" && fail 'one file for both: no error'
+cmp -s "$out" "$work/kept" || fail 'one file for both: the old profile is changed'
+run 0 -q -p "$target" -o /dev/null -d 0.1 --stats /dev/null
+# Started with SIGCHLD ignored, which tells that a thread stands: stops are as short as ever. Each that
+# had to wait for its timeout would last 100 ms; nine of ten are shorter where others have the processors,
+# too. More than that would leave 100 samples of 500.
 rm -f "$out"
-(trap '' CHLD; exec "$ljrecord" -q -p "$target" -o "$out" -d 1 -F 500) || fail 'SIGCHLD ignored'
-[ "$(samples_in "$out")" -gt 100 ] || fail "SIGCHLD ignored: $(samples_in "$out") samples of 500"
+(trap '' CHLD; exec "$ljrecord" -q -p "$target" -o "$out" -d 1 -F 500 --stats "$work/stats.json") || fail 'SIGCHLD ignored'
+[ "$(samples_in "$out")" -gt 0 ] || fail "SIGCHLD ignored: no samples"
+most_ns=$(awk -F'[:,]' '/"stopped"/ { inside = 1 } inside && /"p90_ns"/ { print $2 + 0; exit }' "$work/stats.json")
+[ "$most_ns" -lt 90000000 ] || fail "SIGCHLD ignored: a tenth of the stops take $most_ns ns and more"
 
 echo "-- two recorders"
 "$ljrecord" -q -p "$target" -o "$work/one.bin" -d 1 -F 2000 2>"$work/one.err" &
@@ -311,7 +387,33 @@ for delay in 0 0.03 0.3 1.1; do
 	readable "$out" "SIGKILL after $delay"
 done
 
+echo "-- want of descriptors"
+# Whatever it is that cannot be opened, it is not said that there is nothing.
+short=0
+for count in 4 5 6 8 10 12 14 16; do
+	(ulimit -n $count; exec timeout $DEADLINE_S "$ljrecord" -q -p "$target" -o "$out" -d 0.1) \
+		2>"$work/stderr"
+	code=$?
+	# 127: too few to load a program at all.
+	[ $code -eq 0 ] || [ $code -eq 127 ] && continue
+	short=$((short + 1))
+	[ $code -eq 6 ] || fail "$count descriptors: exit code $code: $(cat "$work/stderr")"
+	grep -q 'Too many open files' "$work/stderr" ||
+		fail "$count descriptors: says $(cat "$work/stderr")"
+done
+[ $short -gt 4 ] || fail 'descriptors did not lack'
+untouched "$target" 'want of descriptors'
+rm -f "$out"
+
 echo "-- output"
+# A reader that takes nothing: 10 s are waited for it, once. Meanwhile the other checks run. The pipe
+# holds 64 KiB, and most of it is full at first: on a busy machine there are few samples.
+cat >"$work/stuck.sh" <<'SH'
+{ head -c 61440 /dev/zero; "$1" -q -p "$2" -F 10000 -d 1.5 -o - 2>"$3"; echo "$? $(date +%s)" >"$4"; } | sleep 25
+SH
+bash "$work/stuck.sh" "$ljrecord" "$target" "$work/stuck.err" "$work/stuck" &
+started+=("$!")
+stuck_began=$(date +%s)
 rm -f "$out"
 error 4 "cannot open $work/none/file: No such file" -p "$target" -o "$work/none/file"
 error 4 "cannot open $work: Is a directory" -p "$target" -o "$work"
@@ -322,6 +424,14 @@ fi
 [ $? -eq 4 ] || fail "file size limit: $(cat "$work/stderr")"
 grep -q 'File too large' "$work/stderr" || fail "file size limit: says $(cat "$work/stderr")"
 readable "$out" 'file size limit'
+rm -f "$out"
+# Messages go to a pipe, as no file takes any.
+zero=$( (ulimit -f 0; timeout $DEADLINE_S "$ljrecord" -q -p "$target" -o "$out" -d 5 || echo "code $?") 2>&1 | cat)
+case $zero in
+*'File too large: nothing was written'*'code 4') ;;
+*) fail "no room for anything: says $zero" ;;
+esac
+[ ! -e "$out" ] || fail 'an empty file is left'
 mkdir "$work/small"
 if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k none "$work/small" 2>/dev/null; then
 	mounted=$work/small
@@ -351,6 +461,27 @@ untouched "$target" 'writer killed'
 "$ljrecord" -q -p "$target" -o - -F 2000 -d 10 2>"$work/stderr" | head -c 100 >/dev/null
 code=${PIPESTATUS[0]}
 [ "$code" -eq 4 ] || fail "closed pipe: exit code $code"
+if [ "$(id -u)" = 0 ]; then
+	rm -f "$out"
+	"$ljrecord" -q -p "$target" -o "$out" -d 10 2>"$work/stderr" &
+	recorder=$!
+	started+=("$recorder")
+	await samples_arrive "$out" || fail 'no samples before the look at the capabilities'
+	# Bits 2, 19 and 40: reading and searching files, tracing, and map_files.
+	[ $((0x$(status_of $recorder CapPrm) & ~0x10000080004)) -eq 0 ] ||
+		fail "capabilities while recording: $(status_of $recorder CapPrm)"
+	kill -INT $recorder 2>/dev/null || kill -TERM $recorder
+	wait $recorder
+else
+	echo "skipped: capabilities while recording (this needs root)"
+fi
+stuck_ended() { [ -s "$work/stuck" ]; }
+await stuck_ended || fail 'a stuck reader keeps ljrecord for ever'
+grep -q 'it has taken nothing for 10 s: the profile is not whole' "$work/stuck.err" || fail "stuck reader: says $(cat "$work/stuck.err")"
+read -r code stuck_end <"$work/stuck"
+[ "$code" -eq 4 ] || fail "stuck reader: exit code $code"
+# 1.5 s of recording, 10 s of waiting, and what a busy machine adds.
+[ $((stuck_end - stuck_began)) -lt 18 ] || fail "stuck reader: $((stuck_end - stuck_began)) s"
 pid=$target
 stop
 

@@ -41,6 +41,11 @@ awk '{ n += $NF } END { exit n != 117 }' "$folder/out" || fail 'folded counts'
 cp "$folder/out" "$folder/lines"
 check 0 '' --lines=function -f folded "$stream"
 awk '{ n += $NF } END { exit n != 117 }' "$folder/out" || fail 'folded counts by function'
+# The reference's streams do not tell what is compiled, but for traces.
+check 0 '' -f folded --annotate=jit "$stream"
+cmp -s "$folder/out" "$folder/lines" || fail 'annotated without traces'
+check 0 '' -f folded --annotate=jit "$golden/gc64/sysprof_c_jiton.bin"
+grep -q 'trace [0-9]* @ .*_\[j\] ' "$folder/out" || fail 'traces are not annotated'
 check 0 '' -f folded -o "$folder/file" "$stream"
 cmp -s "$folder/file" "$folder/lines" || fail '-o differs from standard output'
 check 0 '' -f svg --title='my <title>' "$stream"
@@ -66,6 +71,7 @@ check 1 'unknown option' --nothing "$stream"
 check 1 'unknown option' -x "$stream"
 check 1 'value is missing' "$stream" -f
 check 1 '--lines is' --lines=words "$stream"
+check 1 '--annotate is' --annotate=all "$stream"
 
 # Input: 6
 check 6 'No such file' "$folder/nothing"

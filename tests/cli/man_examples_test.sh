@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Every example of the manual pages runs as it stands there, against a real luajit process.
 #
-# Usage: man_examples_test.sh LJRECORD LJREPORT GOLDEN MAN-PAGE...
+# Usage: man_examples_test.sh LJRECORD LJREPORT GOLDEN LJDUMP MAN-PAGE...
 #
 # An example is a line that begins with "$ " between .EX and .EE, or behind .Dl. $PID is a process
 # that runs LuaJIT. Where an example reads a profile or a Lua program that no example before it has
@@ -12,8 +12,9 @@ set -euo pipefail
 ljrecord=$(realpath "$1")
 ljreport=$(realpath "$2")
 golden=$(realpath "$3")
+ljdump=$(realpath "$4")
 pages=()
-for page in "${@:4}"; do
+for page in "${@:5}"; do
 	pages+=("$(realpath "$page")")
 done
 
@@ -35,6 +36,7 @@ trap 'exit 130' INT TERM HUP
 mkdir "$work/bin" "$work/files"
 ln -s "$ljrecord" "$work/bin/ljrecord"
 ln -s "$ljreport" "$work/bin/ljreport"
+ln -s "$ljdump" "$work/bin/ljdump"
 if ((EUID == 0)); then
 	# Examples may say sudo, which need not be installed.
 	printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"

@@ -51,10 +51,16 @@ static const struct format_function function = { .kind = FORMAT_KIND_LUA,
 						 .address = 0x7f0012345678,
 						 .name = "fib",
 						 .source = "@fib.lua",
-						 .first_line = -1 };
+						 .first_line = -1,
+						 .proto = 0x7f0012345000,
+						 .proto_line = -1 };
 
 static const struct format_frame frames[] = {
-	{ .address = 0xfedcba9876543210, .function = 3, .line = 77, .approximate = true },
+	{ .address = 0xfedcba9876543210,
+	  .function = 3,
+	  .line = 77,
+	  .trace = 65535,
+	  .approximate = true },
 	{ .address = 1, .function = UINT32_MAX, .line = 0 },
 	{ 0 },
 };
@@ -64,6 +70,8 @@ static const struct format_sample sample = { .time_ns = 0x1122334455667788,
 					     .tid = 4712,
 					     .state = FORMAT_STATE_TRACE,
 					     .trace = 9,
+					     .trace_function = FORMAT_NO_FUNCTION,
+					     .compiled = FORMAT_COMPILED_APPROXIMATE,
 					     .weight = 3,
 					     .full = true,
 					     .frames = frames,
@@ -84,6 +92,8 @@ static void expect_sample(const struct format_sample *got, uint32_t frame_count)
 	assert_int_equal(sample.tid, got->tid);
 	assert_int_equal(sample.state, got->state);
 	assert_int_equal(sample.trace, got->trace);
+	assert_int_equal(sample.trace_function, got->trace_function);
+	assert_int_equal(sample.compiled, got->compiled);
 	assert_int_equal(sample.weight, got->weight);
 	assert_int_equal(sample.full, got->full);
 	assert_int_equal(frame_count, got->frame_count);
@@ -91,6 +101,7 @@ static void expect_sample(const struct format_sample *got, uint32_t frame_count)
 		assert_int_equal(frames[i].address, got->frames[i].address);
 		assert_int_equal(frames[i].function, got->frames[i].function);
 		assert_int_equal(frames[i].line, got->frames[i].line);
+		assert_int_equal(frames[i].trace, got->frames[i].trace);
 		assert_int_equal(frames[i].approximate, got->frames[i].approximate);
 	}
 }
@@ -103,6 +114,8 @@ static void expect_function(const struct message *message, uint32_t id)
 	assert_int_equal(function.kind, got->kind);
 	assert_int_equal(function.address, got->address);
 	assert_int_equal(function.first_line, got->first_line);
+	assert_int_equal(function.proto, got->proto);
+	assert_int_equal(function.proto_line, got->proto_line);
 	assert_string_equal(function.name, got->name);
 	assert_string_equal(function.source, got->source);
 }
@@ -248,6 +261,7 @@ static int parse(struct ends *ends, uint32_t type, const uint8_t *body, size_t l
 		assert_true(!got->source || strlen(got->source) < len);
 	} else if (type == MESSAGE_SAMPLE) {
 		assert_in_range(message.sample.state, 0, FORMAT_STATE_COUNT - 1);
+		assert_in_range(message.sample.compiled, 0, FORMAT_COMPILED_COUNT - 1);
 		assert_true(message.sample.frame_count < len);
 	}
 	munmap(room, PAGE * 2);
@@ -378,15 +392,50 @@ static void test_stream_ends_inside_a_message(void **state)
 	assert_int_equal(FAILURE_INVALID, why.kind);
 }
 
+/* What does not go at once stays, in order, and goes later. */
+static void test_flush_without_waiting(void **state)
+{
+	struct ends *ends = *state;
+	unsigned sent = 0, received = 0;
+	struct message message;
+	struct failure why;
+	int ret = 1;
+
+	while (ret == 1 && sent < 100000) {
+		assert_int_equal(0, message_put_function(&ends->queue, sent++, &function, &why));
+		ret = message_flush_now(&ends->queue, &why);
+	}
+	assert_int_equal(0, ret);
+	assert_true(message_queued(&ends->queue) > 0);
+	assert_int_equal(0, message_flush_now(&ends->queue, &why));
+	while (received < sent) {
+		receive(ends, MESSAGE_FUNCTION, &message);
+		assert_int_equal(received++, message.function.id);
+		assert_true(message_flush_now(&ends->queue, &why) >= 0);
+	}
+	assert_int_equal(0, message_queued(&ends->queue));
+	close(ends->fds[1]);
+	ends->fds[1] = -1;
+	assert_int_equal(0, message_put_function(&ends->queue, 0, &function, &why));
+	assert_int_equal(-1, message_flush_now(&ends->queue, &why));
+	assert_int_equal(FAILURE_GONE, why.kind);
+}
+
 int main(void)
 {
 #define MESSAGE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		MESSAGE_TEST(test_round_trips),	    MESSAGE_TEST(test_long_strings_are_cut),
-		MESSAGE_TEST(test_largest_sample),  MESSAGE_TEST(test_other_end_closed),
-		MESSAGE_TEST(test_truncations),	    MESSAGE_TEST(test_corruptions),
-		MESSAGE_TEST(test_hostile_numbers), MESSAGE_TEST(test_unknown_types),
-		MESSAGE_TEST(test_oversize),	    MESSAGE_TEST(test_stream_ends_inside_a_message),
+		MESSAGE_TEST(test_round_trips),
+		MESSAGE_TEST(test_long_strings_are_cut),
+		MESSAGE_TEST(test_largest_sample),
+		MESSAGE_TEST(test_other_end_closed),
+		MESSAGE_TEST(test_truncations),
+		MESSAGE_TEST(test_corruptions),
+		MESSAGE_TEST(test_hostile_numbers),
+		MESSAGE_TEST(test_unknown_types),
+		MESSAGE_TEST(test_oversize),
+		MESSAGE_TEST(test_stream_ends_inside_a_message),
+		MESSAGE_TEST(test_flush_without_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -407,6 +407,42 @@ static void test_unknown_function(void **state)
 	expect_refusal(&writer);
 }
 
+/* The running trace has to be known like the functions of frames. */
+static void test_unknown_trace(void **state)
+{
+	struct format_frame frame = { .function = 0 };
+	struct format_sample sample = { .state = FORMAT_STATE_TRACE,
+					.trace = 7,
+					.trace_function = FUNCTIONS,
+					.compiled = FORMAT_COMPILED_EXACT,
+					.weight = 1,
+					.frames = &frame,
+					.frame_count = 1 };
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+
+	(void)state;
+	start(path, &writer);
+	put_functions(&writer);
+	message_put_sample(&writer.queue, &sample, &why);
+	expect_refusal(&writer);
+	start(path, &writer);
+	put_functions(&writer);
+	/* No trace at all; none with a name; a function that is none. */
+	sample.trace = 0;
+	message_put_sample(&writer.queue, &sample, &why);
+	sample.trace = 7;
+	sample.trace_function = FORMAT_NO_FUNCTION;
+	message_put_sample(&writer.queue, &sample, &why);
+	sample.trace_function = 1;
+	message_put_sample(&writer.queue, &sample, &why);
+	assert_int_equal(0, message_flush(&writer.queue, &why));
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(3, samples_in(path));
+}
+
 static void test_wrong_types(void **state)
 {
 	static const uint32_t types[] = { 0, MESSAGE_STATUS, 77 };
@@ -457,13 +493,18 @@ static void test_bare_functions(void **state)
 			.first_line = i < FORMAT_KIND_COUNT ? INT64_MIN : INT64_MAX,
 		};
 
-		frames[i] = (struct format_frame){ .function = i, .line = UINT32_MAX };
+		frames[i] = (struct format_frame){ .function = i,
+						   .line = UINT32_MAX,
+						   .trace = i % 3 ? UINT32_MAX : 0,
+						   .approximate = i % 2 };
 		assert_int_equal(0, message_put_function(&writer.queue, i, &bare, &why));
 	}
 	for (uint32_t i = 0; i < FORMAT_STATE_COUNT; i++) {
 		sample.state = (enum format_state)i;
 		sample.weight = i % 3;
+		sample.trace = i % 2 ? UINT32_MAX : 0;
 		for (uint32_t k = 0; k < FORMAT_KIND_COUNT * 2; k++) {
+			sample.trace_function = k;
 			sample.frames = frames + k;
 			sample.frame_count = FORMAT_KIND_COUNT * 2 - k;
 			assert_int_equal(0, message_put_sample(&writer.queue, &sample, &why));
@@ -507,6 +548,7 @@ int main(void)
 		WRITER_TEST(test_full_disk),
 		WRITER_TEST(test_closed_pipe),
 		WRITER_TEST(test_unknown_function),
+		WRITER_TEST(test_unknown_trace),
 		WRITER_TEST(test_wrong_types),
 		WRITER_TEST(test_wrong_version),
 		WRITER_TEST(test_bare_functions),

@@ -13,7 +13,13 @@
 
 void chains_open(struct chains *chains, bool first_lines)
 {
-	struct format_options options = { .first_lines = first_lines };
+	const struct format_options options = { .first_lines = first_lines };
+
+	chains_open_with(chains, &options);
+}
+
+void chains_open_with(struct chains *chains, const struct format_options *options)
+{
 	struct failure why = { 0 };
 
 	memset(chains, 0, sizeof(*chains));
@@ -23,7 +29,7 @@ void chains_open(struct chains *chains, bool first_lines)
 	assert_non_null(chains->functions);
 	assert_int_equal(0, format_sink_create(dup(fileno(chains->file)), &chains->sink, &why));
 	assert_int_equal(0, format_writer_find("sysprof")->open(chains->sink, chains->functions,
-								&options, &chains->writer, &why));
+								options, &chains->writer, &why));
 }
 
 void chains_close(struct chains *chains)
@@ -79,9 +85,26 @@ uint32_t chains_trace(struct chains *chains, uint64_t number, const char *chunk,
 						     .first_line = line });
 }
 
+uint32_t chains_trace_in(struct chains *chains, uint64_t number, const char *chunk, int64_t line,
+			 uint64_t proto, int64_t proto_line)
+{
+	return add(chains, (struct format_function){ .kind = FORMAT_KIND_TRACE,
+						     .address = number,
+						     .source = chunk,
+						     .first_line = line,
+						     .proto = proto,
+						     .proto_line = proto_line });
+}
+
 uint32_t chains_pseudo(struct chains *chains, const char *name)
 {
 	return add(chains, (struct format_function){ .kind = FORMAT_KIND_PSEUDO, .name = name });
+}
+
+uint32_t chains_process(struct chains *chains, uint64_t pid, const char *name)
+{
+	return add(chains, (struct format_function){
+				   .kind = FORMAT_KIND_PROCESS, .address = pid, .name = name });
 }
 
 void chains_push(struct chains *chains, uint32_t function, uint64_t address, uint32_t line)
@@ -89,6 +112,13 @@ void chains_push(struct chains *chains, uint32_t function, uint64_t address, uin
 	assert_true(chains->count < CHAINS_FRAMES_MAX);
 	chains->frames[chains->count++] =
 		(struct format_frame){ .address = address, .function = function, .line = line };
+}
+
+void chains_mark(struct chains *chains, uint32_t trace, bool approximate)
+{
+	assert_true(chains->count > 0);
+	chains->frames[chains->count - 1].trace = trace;
+	chains->frames[chains->count - 1].approximate = approximate;
 }
 
 void chains_sample(struct chains *chains, enum format_state state)
@@ -99,8 +129,18 @@ void chains_sample(struct chains *chains, enum format_state state)
 void chains_sample_as(struct chains *chains, enum format_state state, uint32_t trace,
 		      uint32_t weight)
 {
+	const struct format_sample sample = { .state = state,
+					      .trace = trace,
+					      .trace_function = FORMAT_NO_FUNCTION,
+					      .weight = weight };
+
+	chains_sample_like(chains, &sample);
+}
+
+void chains_sample_like(struct chains *chains, const struct format_sample *like)
+{
 	struct format_frame leaf_first[CHAINS_FRAMES_MAX];
-	struct format_sample sample = { .state = state, .trace = trace, .weight = weight };
+	struct format_sample sample = *like;
 	struct failure why = { 0 };
 
 	for (uint32_t i = 0; i < chains->count; i++)
@@ -118,9 +158,9 @@ void chains_commit(struct chains *chains)
 	assert_int_equal(0, format_writer_find("sysprof")->commit(chains->writer, false, &why));
 }
 
-char *chains_report_of(FILE *file, const char *report)
+static char *print_report(FILE *file, const char *report,
+			  const struct format_report_options *options)
 {
-	struct format_report_options options = { .title = "test" };
 	struct format_profile *profile;
 	struct failure why = { 0 };
 	char *text;
@@ -131,10 +171,26 @@ char *chains_report_of(FILE *file, const char *report)
 	rewind(file);
 	if (format_profile_read(file, &profile, &why))
 		fail_msg("%s at byte %llu", why.step, (unsigned long long)why.address);
-	assert_int_equal(0, format_report_find(report)->print(profile, &options, out, &why));
+	assert_int_equal(0, format_report_find(report)->print(profile, options, out, &why));
 	fclose(out);
 	format_profile_destroy(profile);
 	return text;
+}
+
+char *chains_report_of(FILE *file, const char *report)
+{
+	const struct format_report_options options = { .title = "test" };
+
+	return print_report(file, report, &options);
+}
+
+char *chains_report_annotated(struct chains *chains, const char *report,
+			      enum format_annotate annotate)
+{
+	const struct format_report_options options = { .title = "test", .annotate = annotate };
+
+	chains_commit(chains);
+	return print_report(chains->file, report, &options);
 }
 
 char *chains_report(struct chains *chains, const char *report)

@@ -17,6 +17,7 @@
 #define CHAINS	      60
 #define FUNCTIONS     40
 #define CHAIN_LEN_MAX 12
+#define TRACES	      5
 
 struct maker {
 	struct chains chains;
@@ -24,7 +25,7 @@ struct maker {
 	enum format_kind kinds[FUNCTIONS];
 	uint64_t addresses[FUNCTIONS];
 	char names[FUNCTIONS][64];
-	char *lines[CHAINS];
+	char *lines[CHAINS], *marked[CHAINS];
 };
 
 static uint32_t pick(uint32_t count)
@@ -66,8 +67,12 @@ static void make_function(struct maker *maker, uint32_t i)
 		maker->ids[i] = chains_fast(&maker->chains, name);
 		break;
 	case FORMAT_KIND_TRACE:
-		snprintf(name, sizeof(maker->names[i]), "[trace %u @f.lua:%u]", i, i * 2);
+		snprintf(name, sizeof(maker->names[i]), "trace %u @ f.lua:%u", i, i * 2);
 		maker->ids[i] = chains_trace(&maker->chains, i, "@f.lua", i * 2);
+		break;
+	case FORMAT_KIND_PROCESS:
+		snprintf(name, sizeof(maker->names[i]), "a program [%u]", i + 1);
+		maker->ids[i] = chains_process(&maker->chains, i + 1, name);
 		break;
 	case FORMAT_KIND_PSEUDO:
 		strcpy(name, "[gc]");
@@ -78,34 +83,52 @@ static void make_function(struct maker *maker, uint32_t i)
 	}
 }
 
-/** Add a frame and its expected label. */
-static void make_frame(struct maker *maker, FILE *line)
+/** Say of some frames that they are compiled. @param marked Receives what is annotated. */
+static void make_mark(struct maker *maker, FILE *marked)
+{
+	uint32_t trace = pick(2) ? 1 + pick(TRACES) : 0;
+	bool approximate = pick(2);
+
+	chains_mark(&maker->chains, trace, approximate);
+	if (trace)
+		fprintf(marked, " [trace %s%u]", approximate ? "~" : "", trace);
+}
+
+/** Add a frame and its expected label, without and with its annotation. */
+static void make_frame(struct maker *maker, FILE *line, FILE *marked)
 {
 	uint32_t i = pick(FUNCTIONS), at = pick(30);
 	uint64_t address = maker->addresses[i];
 
 	fputs(maker->names[i], line);
+	fputs(maker->names[i], marked);
 	if (maker->kinds[i] == FORMAT_KIND_LUA) {
 		fprintf(line, ":%u", at + 1);
+		fprintf(marked, ":%u", at + 1);
 		chains_push(&maker->chains, maker->ids[i], address + 0x68 + 4 * at, at + 1);
+		make_mark(maker, marked);
 	} else {
 		chains_push(&maker->chains, maker->ids[i], address ? address + at : 0, 0);
 	}
 }
 
-static void make_chain(struct maker *maker, char **ret_line)
+static void make_chain(struct maker *maker, char **ret_line, char **ret_marked)
 {
 	/* Two frames at least: one trace alone is another record. */
 	uint32_t len = 2 + pick(CHAIN_LEN_MAX - 1);
 	size_t size;
 	FILE *line = open_memstream(ret_line, &size);
+	FILE *marked = open_memstream(ret_marked, &size);
 
 	for (uint32_t i = 0; i < len; i++) {
-		if (i > 0)
+		if (i > 0) {
 			putc(';', line);
-		make_frame(maker, line);
+			putc(';', marked);
+		}
+		make_frame(maker, line, marked);
 	}
 	fclose(line);
+	fclose(marked);
 	chains_sample(&maker->chains, (enum format_state)pick(FORMAT_STATE_COUNT));
 }
 
@@ -128,7 +151,7 @@ static void strip(char *text, const char *part, bool anywhere)
 }
 
 /** Split a report into sorted lines, each as often as it counts, without the count. */
-static void expect_lines(struct maker *maker, char *text, const char *separator)
+static void expect_lines(char *const *expected, char *text, const char *separator)
 {
 	char *lines[CHAINS], *save;
 	size_t count = 0;
@@ -146,7 +169,7 @@ static void expect_lines(struct maker *maker, char *text, const char *separator)
 	assert_int_equal(CHAINS, count);
 	qsort(lines, CHAINS, sizeof(*lines), compare);
 	for (int i = 0; i < CHAINS; i++)
-		assert_string_equal(maker->lines[i], lines[i]);
+		assert_string_equal(expected[i], lines[i]);
 }
 
 static void test_random_chains(void **state)
@@ -161,19 +184,25 @@ static void test_random_chains(void **state)
 		for (uint32_t i = 0; i < FUNCTIONS; i++)
 			make_function(&maker, i);
 		for (uint32_t i = 0; i < CHAINS; i++)
-			make_chain(&maker, &maker.lines[i]);
+			make_chain(&maker, &maker.lines[i], &maker.marked[i]);
 		qsort(maker.lines, CHAINS, sizeof(*maker.lines), compare);
+		qsort(maker.marked, CHAINS, sizeof(*maker.marked), compare);
 		text = chains_report(&maker.chains, "folded");
-		expect_lines(&maker, text, "");
+		expect_lines(maker.lines, text, "");
+		free(text);
+		text = chains_report_annotated(&maker.chains, "folded", FORMAT_ANNOTATE_TRACE);
+		expect_lines(maker.marked, text, "");
 		free(text);
 		text = chains_reference(&maker.chains);
 		strip(text, "lua_call [LuaJIT];", false);
 		strip(text, "api:", false);
 		strip(text, " [C]", true);
-		expect_lines(&maker, text, ";");
+		expect_lines(maker.lines, text, ";");
 		free(text);
-		for (uint32_t i = 0; i < CHAINS; i++)
+		for (uint32_t i = 0; i < CHAINS; i++) {
 			free(maker.lines[i]);
+			free(maker.marked[i]);
+		}
 		chains_close(&maker.chains);
 	}
 }

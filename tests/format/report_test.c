@@ -8,6 +8,7 @@
 
 #include "chains.h"
 #include "format/reference.h"
+#include "format/text.h"
 #include "format/xml.h"
 
 #define TABLE	"ljs\x03\0\0\0"
@@ -160,6 +161,98 @@ static void test_empty_profile(void **state)
 	assert_non_null(strstr(text, "0 samples, 0 functions"));
 	free(text);
 	chains_close(&chains);
+}
+
+#define CSI_BYTE      "\x9b"
+#define CSI	      "\xc2\x9b"
+#define OVERRIDE      "\xe2\x80\xae"
+#define HOSTILE(part) part CSI "31m" part CSI_BYTE "32m" part OVERRIDE part "\033[33m\xc3\xbc"
+
+/* Whatever a profile's names are, a terminal is told nothing by them. */
+static void assert_harmless(const char *text)
+{
+	assert_null(strstr(text, CSI_BYTE));
+	assert_null(strstr(text, OVERRIDE));
+	assert_null(strchr(text, '\033'));
+	assert_non_null(strstr(text, "\xc3\xbc"));
+}
+
+static void test_hostile_names(void **state)
+{
+	static const char *const reports[] = { "top", "folded" };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct chains chains;
+		uint32_t functions[6];
+		char *text;
+
+		chains_open(&chains, false);
+		functions[0] = chains_process(&chains, 7, HOSTILE("p") " [7]");
+		functions[1] = chains_native(&chains, 0x401000, HOSTILE("n"));
+		functions[2] = chains_lua(&chains, 0x41000000, HOSTILE("@c"), 3, HOSTILE("l"));
+		functions[3] = chains_lua(&chains, 0x42000000, HOSTILE("@d"), 3, NULL);
+		functions[4] = chains_cfunc(&chains, 0x403000, HOSTILE("c"));
+		functions[5] = chains_trace(&chains, 9, HOSTILE("@t"), 4);
+		chains_push(&chains, functions[0], 7, 0);
+		chains_push(&chains, functions[1], 0x401000, 0);
+		chains_push(&chains, functions[2], 0x41000068, 5);
+		chains_push(&chains, functions[3], 0x42000068, 6);
+		chains_push(&chains, functions[4], 0x403000, 0);
+		chains_sample(&chains, FORMAT_STATE_CFUNC);
+		chains_push(&chains, functions[1], 0x401000, 0);
+		chains_push(&chains, functions[5], 0, 0);
+		chains_sample_as(&chains, FORMAT_STATE_TRACE, 9, 1);
+		text = print(&chains, reports[i], FORMAT_LINES_DEFAULT);
+		assert_harmless(text);
+		assert_non_null(strstr(text, "n  31mn 32mn   n [33m\xc3\xbc"));
+		assert_non_null(strstr(text, "l  31ml 32ml   l [33m\xc3\xbc"));
+		free(text);
+		chains_close(&chains);
+	}
+}
+
+/* Long names end with a whole character. */
+static void test_cut_names(void **state)
+{
+	static const char *const reports[] = { "top", "folded" };
+	char name[2001] = "", *text;
+
+	(void)state;
+	for (size_t shift = 0; shift < 2; shift++) {
+		memset(name, 'x', shift);
+		for (size_t i = shift; i + 2 < sizeof(name); i += 2)
+			strcpy(name + i, "\xc3\xa9");
+		for (size_t i = 0; i < 2; i++) {
+			struct chains chains;
+			uint32_t code;
+
+			chains_open(&chains, false);
+			chains_push(&chains, chains_lua(&chains, 0x41000000, name, 3, name),
+				    0x41000068, 5);
+			chains_sample(&chains, FORMAT_STATE_LFUNC);
+			text = print(&chains, reports[i], FORMAT_LINES_DEFAULT);
+			for (size_t at = 0, size; text[at]; at += size) {
+				size = format_text_character(text + at, strlen(text + at), &code);
+				assert_true(size > 0);
+			}
+			free(text);
+			chains_close(&chains);
+		}
+	}
+}
+
+static void test_hostile_allocator(void **state)
+{
+	static const char stream[] =
+		TABLE "\x01\x40\x03\x9bg\033\x80ljm\x03\0\0\0\x0d\x41\x12\x22\x80";
+	FILE *file = fmemopen((void *)(uintptr_t)stream, sizeof(stream) - 1, "r");
+	char *text = chains_report_of(file, "top");
+
+	(void)state;
+	assert_non_null(strstr(text, "   g :0x40\n"));
+	free(text);
+	fclose(file);
 }
 
 static void test_memory_profile(void **state)
@@ -315,6 +408,9 @@ int main(void)
 		REPORT(test_svg),
 		REPORT(test_svg_narrow),
 		cmocka_unit_test(test_empty_profile),
+		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_cut_names),
+		cmocka_unit_test(test_hostile_allocator),
 		cmocka_unit_test(test_memory_profile),
 		cmocka_unit_test(test_hostile_repetition),
 		cmocka_unit_test(test_reference_line),

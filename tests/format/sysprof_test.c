@@ -238,12 +238,14 @@ static void test_unknown_fast_function(void **state)
 	       "table.odd;lua_call [LuaJIT];@b.lua:31; 1\n");
 }
 
+struct activity {
+	enum format_state state;
+	const char *name, *counter;
+};
+
 static void test_activity_leaves(void **state)
 {
-	static const struct {
-		enum format_state state;
-		const char *name, *counter;
-	} leaves[] = {
+	static const struct activity leaves[] = {
 		{ FORMAT_STATE_GC, "[gc]", "\nGC 1\n" },
 		{ FORMAT_STATE_EXIT, "[jit exit]", "\nEXIT 1\n" },
 		{ FORMAT_STATE_RECORD, "[jit record]", "\nRECORD 1\n" },
@@ -269,6 +271,66 @@ static void test_activity_leaves(void **state)
 	       "lua_pcall;@a.lua:5;[jit record]; 1\n");
 }
 
+/** Between the line that pays and the native frames of the work, or a mark. */
+static void test_activities_below_native_frames(void **state)
+{
+	static const struct activity works[] = {
+		{ FORMAT_STATE_GC, "[gc sweep string]", "\nGC 2\n" },
+		{ FORMAT_STATE_GC, "[gc finalize]", "\nGC 2\n" },
+		{ FORMAT_STATE_EXIT, "[jit exit 12/3]", "\nEXIT 1\n" },
+		{ FORMAT_STATE_RECORD, "[jit record]", "\nRECORD 1\n" },
+	};
+	struct program *program = *state;
+	uint32_t mark = chains_pseudo(&program->chains, "[no unwind information]");
+
+	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+		push(program, program->pcall, PCALL + 0x30, 0);
+		push(program, program->a, BYTECODE_A, 5);
+		push(program, chains_pseudo(&program->chains, works[i].name), 0, 0);
+		if (i == 1)
+			push(program, mark, 0, 0);
+		push(program, program->vm, VM + 4, 0);
+		push(program, program->main, MAIN + 8, 0);
+		chains_sample(&program->chains, works[i].state);
+	}
+	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++)
+		expect_count(program, works[i].counter);
+	expect_count(program, "\nLFUNC 0\n");
+	expect(program,
+	       "lua_pcall;alpha (@a.lua:5);[gc finalize];[no unwind information];lj_BC_CALL;main "
+	       "1\n"
+	       "lua_pcall;alpha (@a.lua:5);[gc sweep string];lj_BC_CALL;main 1\n"
+	       "lua_pcall;alpha (@a.lua:5);[jit exit 12/3];lj_BC_CALL;main 1\n"
+	       "lua_pcall;alpha (@a.lua:5);[jit record];lj_BC_CALL;main 1\n",
+	       "lua_pcall;@a.lua:5;[gc finalize];[no unwind information];lj_BC_CALL;main; 1\n"
+	       "lua_pcall;@a.lua:5;[gc sweep string];lj_BC_CALL;main; 1\n"
+	       "lua_pcall;@a.lua:5;[jit exit 12/3];lj_BC_CALL;main; 1\n"
+	       "lua_pcall;@a.lua:5;[jit record];lj_BC_CALL;main; 1\n");
+}
+
+/** What is below a guest frame, and what only looks like an activity. */
+static void test_no_activities(void **state)
+{
+	struct program *program = *state;
+	uint32_t looks[] = { chains_native(&program->chains, 0x405000, "[gc sweep]"),
+			     chains_pseudo(&program->chains, "[gcc]"),
+			     chains_pseudo(&program->chains, "[jit exits 1/2]") };
+
+	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		push(program, program->a, BYTECODE_A, 5);
+		push(program, looks[i], i == 0 ? 0x405000 : 0, 0);
+		chains_sample(&program->chains, FORMAT_STATE_LFUNC);
+	}
+	push(program, program->a, BYTECODE_A, 5);
+	push(program, program->gc, 0, 0);
+	push(program, program->vm, VM + 4, 0);
+	push(program, program->b, BYTECODE_B, 31);
+	push(program, program->vm, VM + 4, 0);
+	chains_sample(&program->chains, FORMAT_STATE_LFUNC);
+	expect_count(program, "\nLFUNC 4\n");
+	expect_count(program, "\nGC 0\n");
+}
+
 static void test_trace_leaf(void **state)
 {
 	struct program *program = *state;
@@ -282,8 +344,8 @@ static void test_trace_leaf(void **state)
 	push(program, program->main, MAIN + 1, 0);
 	push(program, bare, 0, 0);
 	chains_sample(&program->chains, FORMAT_STATE_TRACE);
-	expect(program, "lua_pcall;alpha (@a.lua:5);[trace 7 @a.lua:12] 1\nmain;[trace 8] 1\n",
-	       "lua_pcall;@a.lua:5;[trace 7 @a.lua:12]; 1\nmain;[trace 8]; 1\n");
+	expect(program, "lua_pcall;alpha (@a.lua:5);trace 7 @ a.lua:12 1\nmain;trace 8 1\n",
+	       "lua_pcall;@a.lua:5;trace 7 @ a.lua:12; 1\nmain;trace 8; 1\n");
 	expect_count(program, "\nTRACE 2\n");
 }
 
@@ -295,7 +357,7 @@ static void test_trace_alone(void **state)
 	push(program, chains_trace(&program->chains, 7, "@a.lua", 12), 0, 0);
 	chains_sample_as(&program->chains, FORMAT_STATE_TRACE, 7, 1);
 	chains_sample_as(&program->chains, FORMAT_STATE_TRACE, 9, 1);
-	expect(program, "[trace 7 @a.lua:12] 1\n[trace 9] 1\n", " 2\n");
+	expect(program, "trace 7 @ a.lua:12 1\ntrace 9 1\n", " 2\n");
 	expect_count(program, "\nTRACE 2\n");
 }
 
@@ -393,6 +455,55 @@ static void test_same_address(void **state)
 }
 
 /** A collected prototype's memory is used again, for another function and for bytecode. */
+/* Two processes without address space randomisation: other functions at each address, and samples
+ * that take turns. No frame may be shown as the other process's. */
+static void test_processes_at_same_addresses(void **state)
+{
+	struct program *program = *state;
+	struct chains *chains = &program->chains;
+	uint32_t root[2], native[2], lua[2], inner[2], cfunc[2];
+
+	for (int i = 0; i < 2; i++) {
+		root[i] = chains_process(chains, 70 + i, i ? "two [71]" : "one [70]");
+		native[i] = chains_native(chains, MAIN + 0x800, i ? "serve" : "start");
+		lua[i] = chains_lua(chains, PROTO_A + 0x8000, i ? "@two.lua" : "@one.lua", 1,
+				    i ? "second" : "first");
+		inner[i] =
+			chains_lua(chains, PROTO_B + 0x8000, i ? "@two.lua" : "@one.lua", 7, NULL);
+		cfunc[i] = chains_cfunc(chains, CFUNC + 0x800, i ? "read_two" : "read_one");
+	}
+	for (int i = 0; i < 20; i++) {
+		push(program, root[i % 2], 0, 0);
+		push(program, native[i % 2], MAIN + 0x820, 0);
+		push(program, lua[i % 2], PROTO_A + 0x8068, 5);
+		push(program, cfunc[i % 2], CFUNC + 0x810, 0);
+		push(program, inner[i % 2], PROTO_B + 0x8068, 9);
+		chains_sample(chains, FORMAT_STATE_LFUNC);
+	}
+	expect(program,
+	       "one [70];start;first (@one.lua:5);read_one;@one.lua:9 10\n"
+	       "two [71];serve;second (@two.lua:5);read_two;@two.lua:9 10\n",
+	       "one [70];start;lua_call [LuaJIT];@one.lua:5;read_one [C];@one.lua:9; 10\n"
+	       "two [71];serve;lua_call [LuaJIT];@two.lua:5;read_two [C];@two.lua:9; 10\n");
+}
+
+/* A library function in two processes is one function, wherever each has mapped it. */
+static void test_processes_with_same_library(void **state)
+{
+	struct program *program = *state;
+	struct chains *chains = &program->chains;
+
+	for (uint64_t i = 0; i < 2; i++) {
+		uint64_t base = CFUNC + 0x100000 * i;
+
+		push(program, chains_native(chains, base, "handle"), base + 4, 0);
+		push(program, chains_lua(chains, PROTO_A + 0x4000 * i, "@w.lua", 2, "work"),
+		     PROTO_A + 0x4000 * i + 0x68, 3);
+		chains_sample(chains, FORMAT_STATE_LFUNC);
+	}
+	expect(program, "handle;work (@w.lua:3) 2\n", "handle;lua_call [LuaJIT];@w.lua:3; 2\n");
+}
+
 static void test_reused_memory(void **state)
 {
 	struct program *program = *state;
@@ -550,6 +661,8 @@ int main(void)
 		SHAPE(test_coroutine),
 		SHAPE(test_unknown_fast_function),
 		SHAPE(test_activity_leaves),
+		SHAPE(test_activities_below_native_frames),
+		SHAPE(test_no_activities),
 		SHAPE(test_trace_leaf),
 		SHAPE(test_trace_alone),
 		SHAPE(test_recursion),
@@ -557,6 +670,8 @@ int main(void)
 		SHAPE(test_native_position_keeps_function),
 		cmocka_unit_test(test_first_lines),
 		SHAPE(test_same_address),
+		SHAPE(test_processes_at_same_addresses),
+		SHAPE(test_processes_with_same_library),
 		SHAPE(test_reused_memory),
 		SHAPE(test_no_addresses),
 		SHAPE(test_empty_chain),

@@ -138,6 +138,46 @@ static void test_text(void **state)
 	format_text_deinit(&text);
 }
 
+static void expect_shown(const char *bytes, const char *expected)
+{
+	struct format_text text = { 0 };
+
+	format_text_add_string(&text, "<");
+	format_text_add_shown(&text, bytes, strlen(bytes));
+	assert_int_equal(0, strncmp(text.bytes, "<", 1));
+	assert_string_equal(expected, text.bytes + 1);
+	format_text_deinit(&text);
+}
+
+/* What a terminal obeys is not shown to it; the rest stays as it is. */
+static void test_shown_text(void **state)
+{
+	(void)state;
+	expect_shown("", "");
+	expect_shown("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80 \xc2\xa0",
+		     "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80 \xc2\xa0");
+	expect_shown("a\033[31m\n\x7f", "a [31m  ");
+	/* C1: as characters, and as bytes that are no UTF-8. */
+	expect_shown("a\xc2\x9b"
+		     "31m\xc2\x80\xc2\x9f.",
+		     "a  31m    .");
+	expect_shown("a\x9b"
+		     "31m\x80\x9f\xa0\xff.",
+		     "a 31m  \xa0\xff.");
+	/* Overlong, cut short, a surrogate: no characters, so each byte for itself. */
+	expect_shown("\xc0\x9b", "\xc0 ");
+	expect_shown("\xe0\x82\x9b", "\xe0  ");
+	expect_shown("\xe2\x82", "\xe2 ");
+	expect_shown("\xe2\x82(", "\xe2 (");
+	expect_shown("\xed\xa0\x9b", "\xed\xa0 ");
+	expect_shown("\xf4\x9b\x80\x80", "\xf4   ");
+	/* Embeddings, overrides, isolates, and their neighbours. */
+	expect_shown("\xe2\x80\xa9\xe2\x80\xaa\xe2\x80\xae\xe2\x80\xaf",
+		     "\xe2\x80\xa9      \xe2\x80\xaf");
+	expect_shown("\xe2\x81\xa5\xe2\x81\xa6\xe2\x81\xa9\xe2\x81\xaa",
+		     "\xe2\x81\xa5      \xe2\x81\xaa");
+}
+
 static void test_roles(void **state)
 {
 	(void)state;
@@ -174,13 +214,79 @@ static void test_meanings(void **state)
 	expect_meaning(5, "api:lua_call", FORMAT_KIND_NATIVE, "lua_call");
 	expect_meaning(5, "string.gsub", FORMAT_KIND_FAST, "string.gsub");
 	expect_meaning(5, "[gc]", FORMAT_KIND_PSEUDO, "[gc]");
+	expect_meaning(5, "[gc sweep string]", FORMAT_KIND_PSEUDO, "[gc sweep string]");
+	expect_meaning(5, "[jit exit 12/3]", FORMAT_KIND_PSEUDO, "[jit exit 12/3]");
 	expect_meaning(5, "[trace x]", FORMAT_KIND_PSEUDO, "[trace x]");
+	expect_meaning(5, "nginx [4711]", FORMAT_KIND_PROCESS, "nginx [4711]");
+	expect_meaning(5, " [1]", FORMAT_KIND_PROCESS, " [1]");
+	expect_meaning(5, "nginx [x]", FORMAT_KIND_FAST, "nginx [x]");
+	expect_meaning(5, "nginx []", FORMAT_KIND_FAST, "nginx []");
+	expect_meaning(5, "1]", FORMAT_KIND_FAST, "1]");
+	expect_meaning(5, "]", FORMAT_KIND_FAST, "]");
+	expect_meaning(0x401000, "nginx [4711]", FORMAT_KIND_NATIVE, "nginx [4711]");
+	expect_meaning(5, "nginx x:1 [4711]", FORMAT_KIND_PROCESS, "nginx x:1 [4711]");
+	expect_meaning(5, "trace 7 x [4711]", FORMAT_KIND_PROCESS, "trace 7 x [4711]");
+	expect_meaning(5, "trace x", FORMAT_KIND_FAST, "trace x");
+	expect_meaning(5, "trace 7x:1", FORMAT_KIND_FAST, "trace 7x:1");
+	expect_meaning(5, "trace ", FORMAT_KIND_FAST, "trace ");
+	expect_meaning(5, "[trace ]", FORMAT_KIND_PSEUDO, "[trace ]");
+	expect_meaning(5, "trace 7", FORMAT_KIND_TRACE, "");
+	expect_meaning(5, "[trace 7]", FORMAT_KIND_TRACE, "");
+	expect_meaning(5, "trace 7 @ a:b.lua:12", FORMAT_KIND_TRACE, "a:b.lua");
+	expect_meaning(5, "trace 7 =x:12", FORMAT_KIND_TRACE, "=x");
 	expect_meaning(5, "[trace 7 @a:b.lua:12]", FORMAT_KIND_TRACE, "@a:b.lua");
+	/* A file that begins with a blank, as the first version wrote it. */
+	expect_meaning(5, "[trace 7 @ b.lua:12]", FORMAT_KIND_TRACE, "@ b.lua");
+	expect_meaning(0x401000, "trace 7", FORMAT_KIND_NATIVE, "trace 7");
+	meaning = names_parse_symbol(5, "trace 65535 @ a.lua:-1", 22);
+	assert_int_equal(65535, meaning.trace);
+	assert_int_equal(-1, meaning.line);
+	assert_true(meaning.file);
+	assert_false(names_parse_symbol(5, "trace 7 =x:12", 13).file);
 	meaning = names_parse_symbol(5, "[trace 7 @a.lua:-1]", 19);
 	assert_int_equal(7, meaning.trace);
 	assert_int_equal(-1, meaning.line);
 	assert_true(names_parse_symbol(1, NAMES_TRIGGER, strlen(NAMES_TRIGGER)).trigger);
 	assert_false(names_parse_symbol(2, NAMES_TRIGGER, strlen(NAMES_TRIGGER)).trigger);
+}
+
+static void expect_mark(const char *name, size_t name_len, uint32_t trace, bool approximate)
+{
+	struct names_mark mark = { 0 };
+	size_t len = 0;
+
+	assert_true(names_parse_mark(name, strlen(name), &len, &mark));
+	assert_int_equal(name_len, len);
+	assert_true(mark.compiled);
+	assert_int_equal(trace, mark.trace);
+	assert_int_equal(approximate, mark.approximate);
+}
+
+static void test_marks(void **state)
+{
+	static const char *const wrong[] = {
+		"",	      "]",	     "f",	   "trace 1]",
+		"[trace ]",   "[trace ~]",   "[trace 1",   "[trace 1x]",
+		"[trace 1~]", "[trace ~~1]", "[trace -1]", "[trace 4294967296]",
+		"[trace 1] ", "[trace1]",    "[gc]",	   "[trace 99999999999999999999]"
+	};
+	struct names_mark mark = { .trace = 5 };
+	struct format_text text = { 0 };
+	size_t len = 7;
+
+	(void)state;
+	expect_mark("[trace 7]", 0, 7, false);
+	expect_mark("f[trace ~4294967295]", 1, UINT32_MAX, true);
+	expect_mark("f[trace 1][trace 0]", 10, 0, false);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_false(names_parse_mark(wrong[i], strlen(wrong[i]), &len, &mark));
+	assert_int_equal(7, len);
+	assert_int_equal(5, mark.trace);
+	names_add_mark(&text, &mark);
+	mark.approximate = true;
+	names_add_mark(&text, &mark);
+	assert_string_equal("[trace 5][trace ~5]", text.bytes);
+	format_text_deinit(&text);
 }
 
 static void test_lua_lines(void **state)
@@ -205,8 +311,10 @@ int main(void)
 		cmocka_unit_test(test_addrmap_descending),
 		cmocka_unit_test(test_intern),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_shown_text),
 		cmocka_unit_test(test_roles),
 		cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_lua_lines),
 	};
 

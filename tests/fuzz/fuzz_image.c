@@ -6,6 +6,7 @@
  *   'M'  registers, C frames and memory at a fixed address, given to the walk
  *   'P'  changes of a small VM that is valid, given to the planner, the C frame search and the walk
  *
+ * Before it a digit may choose the layout of the VM; without one it is mainline's with GC64.
  * Anything else is no input.
  */
 #include <elf.h>
@@ -23,12 +24,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-#define MUST(condition)           \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
-
 /* ---- A file with an interpreter ----------------------------------------------------------- */
 
 enum {
@@ -37,11 +32,10 @@ enum {
 	FILE_FRAME = 0x100, /* .eh_frame */
 };
 
-static struct scene scenes[SCENE_COUNT];
+static struct scene scenes[SCENE_ROWS][SCENE_COUNT];
 /* The bytes of each scene as they were, to undo changes. */
-static uint8_t kept[SCENE_COUNT][SCENE_BYTES];
-static uint8_t *code; /* of all scenes */
-static char interpreter_line[128];
+static uint8_t kept[SCENE_ROWS][SCENE_COUNT][SCENE_BYTES];
+static char interpreter_lines[SCENE_ROWS][128];
 
 static void put(uint8_t *file, size_t *at, const void *bytes, size_t len)
 {
@@ -68,15 +62,16 @@ static void put_entry(uint8_t *file, size_t *at, size_t start, size_t len, const
 	put(file, at, program, program_len);
 }
 
-static void put_unwind_table(uint8_t *file, size_t host, size_t vm_code)
+static void put_unwind_table(uint8_t *file, size_t host, size_t vm_code, int32_t frame)
 {
 	/* CFA = rsp+8, return address at CFA-8. */
 	static const char common[] = "\1zR\0\1\x78\x10\1\x1b\x0c\7\10\x90\1";
 	static const char header[] = "\1\x1b\xff\xff";
-	/* CFA = rsp+80; rbp, rbx, r15, r14 below the return address. */
-	static const char vm_rule[] = "\x0e\x50\x86\2\x83\3\x8f\4\x8e\5";
+	/* CFA = rsp+frame; rbp, rbx, r15, r14 below the return address. */
+	char vm_rule[] = "\x0e\0\x86\2\x83\3\x8f\4\x8e\5";
 	size_t at = FILE_HDR;
 
+	vm_rule[1] = (char)frame;
 	put(file, &at, header, 4);
 	put_i32(file, &at, FILE_FRAME - (FILE_HDR + 4));
 	at = FILE_FRAME;
@@ -120,7 +115,7 @@ static void put_headers(uint8_t *file, size_t size)
 }
 
 /* The file of which the scenes' code is the end, in memory; and the line that maps it. */
-static void make_file(const struct fake_vm *vm)
+static void make_file(const struct fake_vm *vm, char *ret_line, size_t line_size)
 {
 	uint64_t start = vm->host & ~(uint64_t)(FILE_PAGE - 1);
 	size_t size = (size_t)(FAKE_END - start);
@@ -130,14 +125,14 @@ static void make_file(const struct fake_vm *vm)
 
 	MUST(file && fd >= 0 && vm->host - start > FILE_FRAME + 256);
 	put_headers(file, size);
-	put_unwind_table(file, (size_t)(vm->host - start), (size_t)(vm->code - start));
-	memcpy(file + (vm->host - start), vm->bytes + (vm->host - FAKE_BASE),
+	put_unwind_table(file, (size_t)(vm->host - start), (size_t)(vm->code - start),
+			 vm->layout->cframe_size);
+	memcpy(file + (vm->host - start), fake_at(vm, vm->host, (size_t)(FAKE_END - vm->host)),
 	       (size_t)(FAKE_END - vm->host));
 	MUST(write(fd, file, size) == (ssize_t)size && fstat(fd, &status) == 0);
-	snprintf(interpreter_line, sizeof(interpreter_line),
-		 "%lx-%lx r-xp 00000000 %02x:%02x %lu /proc/self/fd/%d\n", (unsigned long)start,
-		 (unsigned long)FAKE_END, major(status.st_dev), minor(status.st_dev),
-		 (unsigned long)status.st_ino, fd);
+	snprintf(ret_line, line_size, "%lx-%lx r-xp 00000000 %02x:%02x %lu /proc/self/fd/%d\n",
+		 (unsigned long)start, (unsigned long)FAKE_END, major(status.st_dev),
+		 minor(status.st_dev), (unsigned long)status.st_ino, fd);
 	free(file);
 }
 
@@ -145,25 +140,25 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	for (unsigned i = 0; i < SCENE_COUNT; i++) {
-		const struct fake_vm *vm;
+	for (unsigned row = 0; row < SCENE_ROWS; row++) {
+		for (unsigned i = 0; i < SCENE_COUNT; i++) {
+			const struct fake_vm *vm;
 
-		scene_init(&scenes[i], i);
-		vm = scenes[i].vm;
-		memcpy(kept[i], vm->bytes + (scene_start(vm) - FAKE_BASE), SCENE_BYTES);
+			scene_init(&scenes[row][i], row, i);
+			vm = scenes[row][i].vm;
+			memcpy(kept[row][i], vm->bytes + scene_start(vm), SCENE_BYTES);
+		}
+		make_file(scenes[row][0].vm, interpreter_lines[row],
+			  sizeof(interpreter_lines[row]));
 	}
-	code = scenes[0].vm->bytes + (scenes[0].vm->code - FAKE_BASE);
-	make_file(scenes[0].vm);
 	return 0;
 }
 
-static struct luastate *open_state(void)
+static struct luastate *open_state(unsigned row)
 {
 	struct luastate *state = luastate_create();
-	struct failure why;
 
-	MUST(state &&
-	     luastate_add_interpreter(state, scenes[0].vm->code, FAKE_END, code, &why) == 0);
+	MUST(state && fake_vm_add_interpreter(scenes[row][0].vm, state) == 0);
 	return state;
 }
 
@@ -174,7 +169,7 @@ static struct luastate *open_state(void)
  * slashes, and without the escapes that could make some, no name leads anywhere. In their place the
  * one file that has an interpreter is mapped, above all else.
  */
-static void tame_maps(struct attach_image *image)
+static void tame_maps(struct attach_image *image, const char *interpreter_line)
 {
 	size_t line = strlen(interpreter_line);
 	struct failure why;
@@ -206,6 +201,13 @@ static void check_sample(const struct daemon_replay *replay, const struct format
 
 	for (uint32_t i = 0; i < sample->frame_count; i++)
 		MUST(sample->frames[i].function < format_functions_count(functions));
+	if (sample->trace && sample->trace_function != FORMAT_NO_FUNCTION) {
+		const struct format_function *trace =
+			format_functions_get(functions, sample->trace_function);
+
+		MUST(trace && trace->kind == FORMAT_KIND_TRACE);
+	}
+	MUST((unsigned)sample->compiled < FORMAT_COMPILED_COUNT);
 }
 
 static void decode(struct daemon_replay *replay, struct attach_image *image)
@@ -220,7 +222,7 @@ static void decode(struct daemon_replay *replay, struct attach_image *image)
 	check_sample(replay, &sample);
 }
 
-static void fuzz_image(const uint8_t *data, size_t size)
+static void fuzz_image(unsigned row, const uint8_t *data, size_t size)
 {
 	struct daemon_replay *replay;
 	struct attach_image *image, *broken;
@@ -228,7 +230,7 @@ static void fuzz_image(const uint8_t *data, size_t size)
 
 	if (attach_image_load(data, size, &image, &why) != 0)
 		return;
-	tame_maps(image);
+	tame_maps(image, interpreter_lines[row]);
 	MUST(daemon_replay_create(&replay, &why) == 0);
 	decode(replay, image);
 	/* Another image without maps between, and the same one over what is known by now. */
@@ -248,6 +250,7 @@ static void fuzz_image(const uint8_t *data, size_t size)
 
 /* A thread that is stopped, as the walk sees it. */
 struct thread {
+	const struct fake_vm *vm; /* where things are */
 	const struct attach_reader *memory;
 	struct attach_registers regs;
 	struct luastate_cframe cframes[SCENE_CFRAMES_MAX];
@@ -260,7 +263,7 @@ static void walk(struct luastate *state, const struct thread *thread)
 	const struct luastate_memory memory = { .stopped = thread->memory, .any = thread->memory };
 
 	luastate_begin_sample(state, thread->memory);
-	luastate_walk(state, &memory, &thread->regs, thread->cframes, thread->cframe_count, &chain);
+	luastate_walk(state, &memory, thread->cframes, thread->cframe_count, &chain);
 	MUST(chain.count <= LUASTATE_FRAMES_MAX);
 	for (size_t i = 0; i < chain.count; i++)
 		MUST(chain.frames[i].function && chain.frames[i].owner < thread->cframe_count);
@@ -273,18 +276,53 @@ static void find_cframes(struct luastate *state, const struct thread *thread)
 	struct luastate_cframe found;
 	struct failure why;
 
-	luastate_find_cframe(state, &memory, attach_pc(&thread->regs), attach_sp(&thread->regs),
-			     thread->regs.r[ATTACH_REG_RBX], &thread->regs, &found, &why);
-	luastate_find_trace_cframe(state, &memory, attach_sp(&thread->regs), &found, &why);
-	for (size_t i = 0; i < thread->cframe_count; i++)
-		luastate_find_cframe(state, &memory, scenes[0].vm->code + FAKE_AT_RETURN,
-				     thread->cframes[i].address, 0, NULL, &found, &why);
+	luastate_find_cframe(state, &memory, &thread->regs, true, &found, &why);
+	luastate_find_trace_cframe(state, &memory, &thread->regs, true, &found, &why);
+	luastate_find_cframe_above(state, &memory, &thread->regs, thread->vm->native_end, &found,
+				   &why);
+	for (size_t i = 0; i < thread->cframe_count; i++) {
+		struct attach_registers regs = thread->regs;
+
+		regs.r[ATTACH_REG_PC] = thread->vm->code + FAKE_AT_RETURN;
+		regs.r[ATTACH_REG_SP] = thread->cframes[i].address;
+		luastate_find_cframe(state, &memory, &regs, false, &found, &why);
+	}
+}
+
+static void note_invariant(void *context, const char *what, uint64_t address, uint64_t value,
+			   bool holds)
+{
+	unsigned *told = context;
+
+	(void)address, (void)value, (void)holds;
+	MUST(what && what[0]);
+	++*told;
+}
+
+/* What is said of the VM to people. */
+static void explain(struct luastate *state, const struct thread *thread)
+{
+	const struct luastate_layout *layout, *fitting[4];
+	const uint64_t *refused;
+	unsigned told = 0;
+	char text[64];
+	uint64_t G;
+	bool fits;
+	struct failure why;
+
+	if (luastate_examine(state, thread->memory, thread->vm->main, note_invariant, &told,
+			     &layout, &G, &fits) == 0)
+		MUST(told && layout &&
+		     luastate_fitting_layouts(state, thread->memory, G, fitting, 4) <= 4);
+	luastate_read_version(state, thread->memory, thread->vm->G, text, sizeof(text), &why);
+	MUST(luastate_refused(state, &refused) <= STATE_REFUSED_MAX);
 }
 
 /* ---- Memory ----------------------------------------------------------------------------- */
 
+/* The bytes of a scene, as far as the input goes. */
 struct block {
-	uint64_t start;
+	const struct fake_vm *vm;
 	const uint8_t *bytes;
 	size_t len;
 };
@@ -293,14 +331,17 @@ static int read_block(void *self, struct remote_addr address, void *ret_bytes, s
 		      struct failure *why)
 {
 	const struct block *block = self;
-	uint64_t skip = address.value - block->start;
+	size_t at = fake_offset(block->vm, address.value), skip = at - scene_start(block->vm);
+	size_t left = fake_left(block->vm, at);
 
 	if (len == 0)
 		return 0;
-	if (address.value < block->start || skip >= block->len)
+	if (at == FAKE_BYTES || skip >= block->len)
 		return failure_set(why, FAILURE_FAULT, 0, 0, address.value, "read the input");
-	if (len > block->len - skip)
-		return failure_set(why, FAILURE_FAULT, 0, 0, block->start + block->len,
+	if (left > block->len - skip)
+		left = block->len - skip;
+	if (len > left)
+		return failure_set(why, FAILURE_FAULT, 0, 0, address.value + left,
 				   "read the input");
 	memcpy(ret_bytes, block->bytes + skip, len);
 	return 0;
@@ -330,12 +371,13 @@ static uint64_t take_number(struct input *input, size_t len)
 	return value;
 }
 
-static void fuzz_memory(struct input input)
+static void fuzz_memory(unsigned row, struct input input)
 {
-	const struct fake_vm *vm = scenes[0].vm;
-	struct luastate *state = open_state();
-	struct thread thread = { 0 };
+	const struct fake_vm *vm = scenes[row][0].vm;
+	struct luastate *state = open_state(row);
+	struct thread thread = { .vm = vm };
 	struct block block;
+	uint64_t start;
 	const struct attach_reader reader = { .read = read_block, .self = &block };
 	struct failure why;
 
@@ -350,14 +392,17 @@ static void fuzz_memory(struct input input)
 		cframe->compiled = flags & 2;
 		cframe->address = take_number(&input, 8);
 		cframe->L = take_number(&input, 8);
-		cframe->pc = take_number(&input, 8);
+		cframe->frame = thread.regs;
+		cframe->frame.r[STATE_REG_PC] = take_number(&input, 8);
 	}
-	block = (struct block){ .start = scene_start(vm), .bytes = input.bytes, .len = input.len };
+	block = (struct block){ .vm = vm, .bytes = input.bytes, .len = input.len };
 	luastate_vm_of(state, &reader, vm->main, &why);
-	luastate_find_in_range(state, &reader, block.start, block.start + block.len, &why);
+	start = fake_address(vm, scene_start(vm));
+	luastate_find_in_range(state, &reader, start, start + fake_left(vm, scene_start(vm)), &why);
 	luastate_find_on_stack(state, &reader, attach_sp(&thread.regs), 0, &why);
 	find_cframes(state, &thread);
 	walk(state, &thread);
+	explain(state, &thread);
 	luastate_set_thorough(state, true);
 	walk(state, &thread);
 	luastate_destroy(state);
@@ -365,57 +410,45 @@ static void fuzz_memory(struct input input)
 
 /* ---- Changes ---------------------------------------------------------------------------- */
 
-static void fill(struct attach_image *image, const struct attach_reader *memory)
-{
-	for (; image->planned < image->range_count; image->planned++) {
-		struct image_range *range = &image->ranges[image->planned];
-		uint8_t *to = image->arena + range->offset;
-		struct failure why;
-
-		range->len = range->wanted;
-		if (attach_read(memory, remote_addr_make(range->start), to, range->wanted, &why) !=
-		    0)
-			range->len = why.address > range->start ? why.address - range->start : 0;
-		if (range->len && range->len < range->wanted)
-			attach_read(memory, remote_addr_make(range->start), to, range->len, &why);
-	}
-}
-
 static void plan(const struct luastate *state, struct luastate_prediction *prediction,
 		 const struct thread *thread)
 {
 	struct luastate_plan_context context = { .state = state, .prediction = prediction };
-	struct attach_image *image = attach_image_create();
+	struct attach_image *image = attach_image_create(), *after = attach_image_create();
 	bool more = true;
 
-	MUST(image);
+	MUST(image && after);
 	*attach_image_registers(image) = thread->regs;
 	for (unsigned round = 0; more; round++) {
-		MUST(round < 4);
+		MUST(round < FAKE_ROUNDS_MAX);
 		more = luastate_plan(&context, image, round);
-		fill(image, thread->memory);
+		fake_fill_image(image, thread->memory);
 	}
-	luastate_plan_after(&context, image);
-	fill(image, thread->memory);
+	luastate_plan_after(&context, image, after);
+	fake_fill_image(after, thread->memory);
 	attach_image_destroy(image);
+	attach_image_destroy(after);
 }
 
 /* A value that means something in the scene, or any. */
 static uint64_t take_value(struct input *input, const struct fake_vm *vm)
 {
-	uint64_t kind = take_number(input, 1), start = scene_start(vm);
+	uint64_t kind = take_number(input, 1);
+	size_t start = scene_start(vm);
 
 	switch (kind & 7) {
 	case 0:
 		return take_number(input, 8);
 	case 1:
-		return start + take_number(input, 2) % (SCENE_BYTES + 16);
+		return fake_address(vm, start + take_number(input, 2) % SCENE_BYTES);
 	case 2:
 		return vm->code + take_number(input, 2) % FAKE_CODE_BYTES;
 	case 3:
-		return fake_tag(-(int32_t)(kind >> 3), start + take_number(input, 2) % SCENE_BYTES);
+		return fake_tag(vm, -(int32_t)(kind >> 3),
+				fake_address(vm, start + take_number(input, 2) % SCENE_BYTES));
 	case 4:
-		return fake_get_u64(vm, start + take_number(input, 2) % (SCENE_BYTES - 8));
+		return state_u64(vm->bytes + start,
+				 (int32_t)(take_number(input, 2) % (SCENE_BYTES - 8)));
 	case 5:
 		return (uint64_t)(int64_t)(int8_t)take_number(input, 1);
 	case 6:
@@ -431,35 +464,37 @@ static void change(struct input *input, const struct scene *scene, struct thread
 
 	while (input->len) {
 		uint64_t at = take_number(input, 2), value;
+		uint8_t *to;
 
 		if (at >= 0xff00) { /* a register */
 			thread->regs.r[at % ATTACH_REG_COUNT] = take_value(input, vm);
 			continue;
 		}
-		at = scene_start(vm) + at % (SCENE_BYTES - 8);
 		value = take_value(input, vm);
+		to = vm->bytes + scene_start(vm) + at % (SCENE_BYTES - 8);
 		switch (input->len ? take_number(input, 1) & 3 : 3) {
 		case 0:
-			fake_put_u8(vm, at, (uint8_t)value);
+			memcpy(to, &value, 1);
 			break;
 		case 1:
-			fake_put_u32(vm, at & ~(uint64_t)3, (uint32_t)value);
+			memcpy(to - at % 4, &value, 4);
 			break;
 		default:
-			fake_put_u64(vm, at & ~(uint64_t)7, value);
+			memcpy(to - at % 8, &value, 8);
 			break;
 		}
 	}
 }
 
-static void fuzz_changes(struct input input)
+static void fuzz_changes(unsigned row, struct input input)
 {
 	unsigned number = take_number(&input, 1) % SCENE_COUNT;
-	const struct scene *scene = &scenes[number];
+	const struct scene *scene = &scenes[row][number];
 	struct fake_vm *vm = scene->vm;
 	struct luastate_prediction prediction = { 0 };
-	struct luastate *state = open_state();
-	struct thread thread = { .memory = &vm->reader,
+	struct luastate *state = open_state(row);
+	struct thread thread = { .vm = vm,
+				 .memory = &vm->reader,
 				 .regs = scene->regs,
 				 .cframe_count = scene->cframe_count };
 	struct failure why;
@@ -473,19 +508,27 @@ static void fuzz_changes(struct input input)
 	plan(state, &prediction, &thread);
 	find_cframes(state, &thread);
 	walk(state, &thread);
-	fake_put(vm, scene_start(vm), kept[number], SCENE_BYTES);
+	explain(state, &thread);
+	memcpy(vm->bytes + scene_start(vm), kept[row][number], SCENE_BYTES);
 	luastate_destroy(state);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	unsigned row = 0;
+
+	if (size && data[0] > '0' && data[0] < '0' + SCENE_ROWS) {
+		row = (unsigned)(data[0] - '0');
+		data++;
+		size--;
+	}
 	if (size == 0)
 		return 0;
 	if (data[0] == 'L')
-		fuzz_image(data, size);
+		fuzz_image(row, data, size);
 	else if (data[0] == 'M')
-		fuzz_memory((struct input){ .bytes = data + 1, .len = size - 1 });
+		fuzz_memory(row, (struct input){ .bytes = data + 1, .len = size - 1 });
 	else if (data[0] == 'P')
-		fuzz_changes((struct input){ .bytes = data + 1, .len = size - 1 });
+		fuzz_changes(row, (struct input){ .bytes = data + 1, .len = size - 1 });
 	return 0;
 }

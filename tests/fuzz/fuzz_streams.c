@@ -29,6 +29,7 @@ static void print_reports(FILE *file)
 		if (!out)
 			abort();
 		options.lines = (enum format_lines)(i % 3);
+		options.annotate = (enum format_annotate)((i + 1) % 3);
 		format_reports[i]->print(profile, &options, out, &why);
 		fclose(out);
 		free(output);

@@ -71,6 +71,14 @@ function is_library(name) {
 	above = ""
 	key = ""
 	for (i = 1; i <= count; i++) {
+		# A trace in which it is not known what runs is no function.
+		if (frames[i] ~ /^\[?trace [0-9]/)
+			continue
+		# Nothing is known of what calls the next one.
+		if (frames[i] == "[Lua frames missing]") {
+			above = "missing"
+			continue
+		}
 		parse(frames[i])
 		if (!frame_line && !is_library(frame_name))
 			continue
@@ -80,7 +88,8 @@ function is_library(name) {
 		}
 		if (frame_line in outer && !((key, frame_name) in allowed))
 			frame_name = outer[frame_line]
-		if (above == "" && frame_name == "main chunk" || (key, frame_name) in allowed) {
+		if (above == "" && frame_name == "main chunk" || above == "missing" ||
+		    (key, frame_name) in allowed) {
 			# possible
 		} else {
 			bad((above == "" ? "nothing" : above) " calls " frame_name)

@@ -1,6 +1,6 @@
 -- A program whose call graph is known: behind "-->" stands what a line may call, and behind a slash
 -- what that may call in turn. The test checks each pair of frames in each sample against it.
-jit.off()
+if arg[2] == "jit" then jit.opt.start("hotloop=5", "hotexit=2") else jit.off() end
 local tests = {}
 local function leaf(x)
   return x % 7 + 1

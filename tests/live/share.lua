@@ -1,4 +1,5 @@
 -- burn_heavy does three times the work of burn_light, and both clock themselves.
+-- Usage: luajit share.lua SECONDS [STOP]: it ends after that time or when there is a file STOP.
 jit.off()
 local clock = os.clock
 local spent = { heavy = 0, light = 0 }
@@ -23,5 +24,7 @@ local function burn_round(n)
 end
 io.write("ready\n") io.flush()
 local stop = os.time() + tonumber(arg[1])
-while os.time() < stop do burn_round(20000) end
+-- A thread that is to stop often does so only in the next system call, as the clock is one: so some
+-- milliseconds lie between them.
+while os.time() < stop and not io.open(arg[2] or "") do burn_round(100000) end
 io.write(string.format("TRUTH %.3f\n", 100 * spent.heavy / (spent.heavy + spent.light)))

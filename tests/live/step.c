@@ -1,25 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Run a Lua program one instruction at a time and decode it at each: what a sampler meets once in
- * many hours, such as the one instruction in which a link is not stored yet, is met here.
- * Usage: step STEPS STREAM luajit FILE [ARGUMENT...]
- * Prints the numbers of steps, of those inside the interpreter, and of those without a full chain.
+ * many hours, such as the one instruction in which a link is not stored yet, is met here. Between
+ * the stretches it runs freely for a while, as one of them may lie in a collection. Usage: step
+ * STEPS STRETCHES STREAM luajit FILE [ARGUMENT...] Prints the numbers of steps, of those inside the
+ * interpreter, of those without a full chain; and of those in or below compiled code whose chain is
+ * exact, approximate, and ends with the trace.
  */
 #include "tests/live/stream.h"
 
-#include <elf.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/target.h"
+
+enum {
+	/* A free run between two stretches. */
+	RUN_LEAST_US = 3000,
+	RUN_MOST_US = 40000,
+	/* What the program compiles first is compiled then. */
+	WARM_UP_US = 300000,
+	/* On a busy machine all takes longer. */
+	READY_MS = 60000,
+};
 
 struct stepper {
 	pid_t pid;
@@ -28,50 +38,34 @@ struct stepper {
 	struct attach_image *image;
 	struct stream stream;
 	long interpreter, partial;
+	long compiled[FORMAT_COMPILED_COUNT];
 };
 
-static int on_function(void *context, uint32_t id, const struct format_function *function,
+static int on_function(void *context, const struct format_function *function, uint32_t *ret_id,
 		       struct failure *why)
 {
 	struct stepper *stepper = context;
-	uint32_t given;
 
-	(void)id;
-	return format_functions_add(stepper->functions, function, &given, why);
-}
-
-static void read_registers(pid_t pid, struct attach_registers *ret_registers)
-{
-	struct user_regs_struct user;
-	struct iovec iov = { .iov_base = &user, .iov_len = sizeof(user) };
-	const unsigned long long *from[ATTACH_REG_COUNT] = {
-		&user.rax, &user.rdx, &user.rcx, &user.rbx, &user.rsi, &user.rdi,
-		&user.rbp, &user.rsp, &user.r8,	 &user.r9,  &user.r10, &user.r11,
-		&user.r12, &user.r13, &user.r14, &user.r15, &user.rip,
-	};
-
-	ptrace(PTRACE_GETREGSET, pid, (void *)NT_PRSTATUS, &iov);
-	for (int i = 0; i < ATTACH_REG_COUNT; i++)
-		ret_registers->r[i] = *from[i];
-	ret_registers->syscall = (int64_t)user.orig_rax;
+	return format_functions_add(stepper->functions, function, ret_id, why);
 }
 
 static void decode(struct stepper *stepper, long number)
 {
 	struct daemon_target *target = stepper->target;
-	struct luastate_memory memory;
+	struct luastate_memory memory = { 0 };
 	struct attach_registers *regs = attach_image_registers(stepper->image);
 	struct format_sample sample = { .weight = 1 };
 	enum daemon_outcome outcome;
 	struct failure why = { 0 };
 
 	attach_image_clear(stepper->image);
-	read_registers(stepper->pid, regs);
+	attach_read_registers(stepper->pid, regs, &why);
 	/* The process stands all the time. */
 	memory.stopped = memory.any = attach_image_reader_behind(
 		stepper->image, attach_process_reader(target->process), false);
 	if (target_decode(target, stepper->image, &memory, &sample, &outcome, &why) != 0)
 		stream_die("decode", &why);
+	stepper->compiled[sample.compiled]++;
 	stepper->interpreter += luastate_in_interpreter(target->lua, attach_pc(regs));
 	if (outcome == DAEMON_FULL) {
 		stream_put(&stepper->stream, &sample);
@@ -82,31 +76,82 @@ static void decode(struct stepper *stepper, long number)
 		daemon_outcome_name(outcome));
 }
 
-static long run(struct stepper *stepper, long steps)
+static bool wait_for_stop(pid_t pid)
 {
 	int status;
 
+	return waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status);
+}
+
+static bool run_freely(struct stepper *stepper)
+{
+	struct failure why;
+
+	if (ptrace(PTRACE_CONT, stepper->pid, NULL, NULL) != 0)
+		return false;
+	usleep((useconds_t)(RUN_LEAST_US + random() % (RUN_MOST_US - RUN_LEAST_US)));
+	return ptrace(PTRACE_INTERRUPT, stepper->pid, NULL, NULL) == 0 &&
+	       wait_for_stop(stepper->pid) && target_refresh(stepper->target, &why) == 0;
+}
+
+static long run(struct stepper *stepper, long steps, long stretches)
+{
+	const long stretch = steps / stretches;
+
 	for (long i = 0; i < steps; i++) {
+		if (i > 0 && i % stretch == 0 && !run_freely(stepper))
+			return i;
 		decode(stepper, i);
 		if (ptrace(PTRACE_SINGLESTEP, stepper->pid, NULL, NULL) != 0 ||
-		    waitpid(stepper->pid, &status, __WALL) != stepper->pid || !WIFSTOPPED(status))
+		    !wait_for_stop(stepper->pid))
 			return i;
 	}
 	return steps;
 }
 
+/* @return Whether the program has said that it is ready, which is all that it says. */
+static bool wait_for_ready(int fd)
+{
+	static const char ready[] = "ready\n";
+	struct pollfd said = { .fd = fd, .events = POLLIN };
+	char text[sizeof(ready)] = "";
+	size_t len = 0;
+	ssize_t got;
+
+	while (len < strlen(ready)) {
+		if (poll(&said, 1, READY_MS) != 1)
+			return false;
+		got = read(fd, text + len, strlen(ready) - len);
+		if (got <= 0)
+			return false;
+		len += (size_t)got;
+	}
+	return strcmp(text, ready) == 0;
+}
+
+/* The pipe stays open: what the program may still say is not to end it. */
 static pid_t start(char **argv)
 {
-	pid_t pid = fork();
+	struct failure why = { 0 };
+	int ends[2];
+	pid_t pid;
 
+	if (pipe(ends) != 0 || (pid = fork()) < 0)
+		stream_die("start the program", &why);
 	if (pid == 0) {
-		/* The program says when it is ready, for people; here its output is in the way. */
-		if (!freopen("/dev/null", "w", stdout))
+		if (dup2(ends[1], STDOUT_FILENO) < 0)
 			_exit(127);
+		close(ends[0]);
+		close(ends[1]);
 		execvp(argv[0], argv);
 		_exit(127);
 	}
-	usleep(300 * 1000);
+	close(ends[1]);
+	if (!wait_for_ready(ends[0])) {
+		kill(pid, SIGKILL);
+		stream_die("the program did not start", &why);
+	}
+	usleep(WARM_UP_US);
 	return pid;
 }
 
@@ -117,13 +162,15 @@ int main(int argc, char **argv)
 	const struct target_listener listener = { .function = on_function, .context = &stepper };
 	struct attach_process *process;
 	struct failure why = { 0 };
-	long steps, done;
-	int status;
+	long steps, stretches, done;
 
-	if (argc < 5)
-		stream_die("usage: step STEPS STREAM luajit FILE", &why);
+	if (argc < 6)
+		stream_die("usage: step STEPS STRETCHES STREAM luajit FILE", &why);
 	steps = strtol(argv[1], NULL, 10);
-	stepper.pid = start(argv + 3);
+	stretches = strtol(argv[2], NULL, 10);
+	if (stretches < 1 || steps < stretches)
+		stream_die("STEPS and STRETCHES", &why);
+	stepper.pid = start(argv + 4);
 	if (attach_process_open(stepper.pid, &process, &why) != 0 ||
 	    target_create(process, &listener, &stepper.target, &why) != 0 ||
 	    target_refresh(stepper.target, &why) != 0)
@@ -134,16 +181,20 @@ int main(int argc, char **argv)
 		return 77;
 	}
 	ptrace(PTRACE_INTERRUPT, stepper.pid, NULL, NULL);
-	waitpid(stepper.pid, &status, __WALL);
+	wait_for_stop(stepper.pid);
 	if (target_find_vm(stepper.target, &why) != 0)
 		stream_die("find the VM", &why);
-	stream_open(&stepper.stream, argv[2], stepper.functions);
-	done = run(&stepper, steps);
+	stream_open(&stepper.stream, argv[3], stepper.functions);
+	done = run(&stepper, steps, stretches);
 	stream_close(&stepper.stream);
-	printf("%ld %ld %ld\n", done, stepper.interpreter, stepper.partial);
+	printf("%ld %ld %ld %ld %ld %ld\n", done, stepper.interpreter, stepper.partial,
+	       stepper.compiled[FORMAT_COMPILED_EXACT],
+	       stepper.compiled[FORMAT_COMPILED_APPROXIMATE],
+	       stepper.compiled[FORMAT_COMPILED_TRACE]);
 	kill(stepper.pid, SIGKILL);
 	waitpid(stepper.pid, NULL, 0);
 	target_destroy(stepper.target);
+	attach_process_close(process);
 	attach_image_destroy(stepper.image);
 	format_functions_destroy(stepper.functions);
 	return 0;

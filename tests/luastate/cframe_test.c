@@ -13,8 +13,10 @@ static int find(struct sample *sample, uint64_t pc, uint64_t sp, bool leaf)
 	memset(found, 0xee, sizeof(*found));
 	sample->why = (struct failure){ 0 };
 	sample->vm->reads = 0;
-	return luastate_find_cframe(sample->state, &memory, pc, sp, sample->regs.r[ATTACH_REG_RBX],
-				    leaf ? &sample->regs : NULL, found, &sample->why);
+	sample->regs.r[ATTACH_REG_PC] = pc;
+	sample->regs.r[ATTACH_REG_SP] = sp;
+	return luastate_find_cframe(sample->state, &memory, &sample->regs, leaf, found,
+				    &sample->why);
 }
 
 static void expect_not_found(struct sample *sample, uint64_t pc, uint64_t sp)
@@ -25,7 +27,7 @@ static void expect_not_found(struct sample *sample, uint64_t pc, uint64_t sp)
 
 static void set_current(struct fake_vm *vm, uint64_t L)
 {
-	fake_put_u64(vm, vm->G + (uint64_t)vm->layout->global_State_cur_L, L);
+	fake_put_ref(vm, vm->G + (uint64_t)vm->layout->global_State_cur_L, L);
 }
 
 /* The fake frame's own contents, as fake_cframe() writes them. */
@@ -35,12 +37,13 @@ static void expect_frame(struct sample *sample, uint64_t frame, uint64_t L)
 
 	assert_int_equal(frame, found->address);
 	assert_int_equal(L, found->L);
-	assert_int_equal(sample->vm->host + FAKE_HOST_DIRECT, found->ret);
-	assert_int_equal(frame + 80, found->sp);
-	assert_int_equal(0x6666, found->saved[ATTACH_REG_RBP]);
-	assert_int_equal(0x3333, found->saved[ATTACH_REG_RBX]);
-	assert_int_equal(0x1414, found->saved[ATTACH_REG_R14]);
-	assert_int_equal(0x1515, found->saved[ATTACH_REG_R15]);
+	assert_int_equal(sample->vm->host + FAKE_HOST_DIRECT, attach_pc(&found->caller));
+	assert_int_equal(frame + (uint64_t)sample->vm->layout->cframe_size,
+			 attach_sp(&found->caller));
+	assert_int_equal(0x6666, found->caller.r[ATTACH_REG_RBP]);
+	assert_int_equal(0x3333, found->caller.r[ATTACH_REG_RBX]);
+	assert_int_equal(0x1414, found->caller.r[ATTACH_REG_R14]);
+	assert_int_equal(0x1515, found->caller.r[ATTACH_REG_R15]);
 }
 
 static void test_complete_frame(void **state)
@@ -52,12 +55,12 @@ static void test_complete_frame(void **state)
 	sample->regs.r[ATTACH_REG_RBX] = 0x4444;
 	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frame, true));
 	expect_frame(sample, frame, vm->main);
-	assert_int_equal(0x4444, sample->cframes[0].pc);
+	assert_int_equal(0x4444, sample->cframes[0].frame.r[STATE_REG_PC]);
 	assert_true(sample->cframes[0].leaf);
 	assert_false(sample->cframes[0].compiled);
 	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frame, false));
 	expect_frame(sample, frame, vm->main);
-	assert_int_equal(0x4444, sample->cframes[0].pc);
+	assert_int_equal(0x4444, sample->cframes[0].frame.r[STATE_REG_PC]);
 	assert_false(sample->cframes[0].leaf);
 }
 
@@ -121,12 +124,12 @@ static void expect_partial(struct sample *sample, uint64_t pc, int words)
 	set_registers(&sample->regs, words);
 	assert_int_equal(0, find(sample, pc, vm->sp, true));
 	assert_int_equal(0, found->L);
-	assert_int_equal(vm->host + FAKE_HOST_INDIRECT, found->ret);
-	assert_int_equal(caller_sp, found->sp);
-	assert_int_equal(CALLER_RBP, found->saved[ATTACH_REG_RBP]);
-	assert_int_equal(CALLER_RBX, found->saved[ATTACH_REG_RBX]);
-	assert_int_equal(CALLER_R15, found->saved[ATTACH_REG_R15]);
-	assert_int_equal(CALLER_R14, found->saved[ATTACH_REG_R14]);
+	assert_int_equal(vm->host + FAKE_HOST_INDIRECT, attach_pc(&found->caller));
+	assert_int_equal(caller_sp, attach_sp(&found->caller));
+	assert_int_equal(CALLER_RBP, found->caller.r[ATTACH_REG_RBP]);
+	assert_int_equal(CALLER_RBX, found->caller.r[ATTACH_REG_RBX]);
+	assert_int_equal(CALLER_R15, found->caller.r[ATTACH_REG_R15]);
+	assert_int_equal(CALLER_R14, found->caller.r[ATTACH_REG_R14]);
 	assert_true(found->leaf);
 }
 
@@ -214,21 +217,22 @@ static void test_frame_that_is_not_linked(void **state)
 	for (size_t i = 0; i < sizeof(rets) / sizeof(rets[0]); i++) {
 		uint64_t ret = (rets[i].in_vm ? vm->code : vm->host) + rets[i].ret;
 
-		fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_ret, ret);
+		fake_put_u64(vm, fake_cframe_ret(vm, frame), ret);
 		if (!rets[i].valid) {
 			expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame);
 			continue;
 		}
 		assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frame, true));
 		assert_int_equal(0, sample->cframes[0].L);
-		assert_int_equal(ret, sample->cframes[0].ret);
-		assert_int_equal(frame + 80, sample->cframes[0].sp);
+		assert_int_equal(ret, sample->cframes[0].caller.r[ATTACH_REG_PC]);
+		assert_int_equal(frame + (uint64_t)vm->layout->cframe_size,
+				 sample->cframes[0].caller.r[ATTACH_REG_SP]);
 	}
-	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_ret, 0);
+	fake_put_u64(vm, fake_cframe_ret(vm, frame), 0);
 	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame);
-	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_ret, UINT64_MAX);
+	fake_put_u64(vm, fake_cframe_ret(vm, frame), UINT64_MAX);
 	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame);
-	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_ret, FAKE_END + 4);
+	fake_put_u64(vm, fake_cframe_ret(vm, frame), FAKE_END + 4);
 	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame);
 }
 
@@ -267,7 +271,7 @@ static void test_broken_chains(void **state)
 	};
 
 	set_current(vm, 0);
-	fake_put_u64(vm, oldest + (uint64_t)vm->layout->cframe_ret, 0);
+	fake_put_u64(vm, fake_cframe_ret(vm, oldest), 0);
 	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, oldest, false));
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
 		fake_put_u64(vm, newest + (uint64_t)vm->layout->cframe_prev, links[i]);
@@ -281,13 +285,66 @@ static void test_broken_chains(void **state)
 	assert_true(sample->vm->reads < 200);
 }
 
+/* While the C unwinder runs the coroutine holds the oldest frames only. */
+static void test_frames_that_an_error_released(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t L = fake_coroutine(vm, 16), frames[3];
+
+	for (int i = 0; i < 3; i++)
+		frames[i] = fake_cframe(vm, L, 0, 0);
+	set_current(vm, 0);
+	for (int i = 0; i < 3; i++) {
+		fake_L_set(vm, L, vm->layout->lua_State_cframe, frames[i] | 2);
+		for (int k = 0; k < 3; k++) {
+			assert_int_equal(0,
+					 find(sample, vm->code + FAKE_AT_PLAIN, frames[k], false));
+			expect_frame(sample, frames[k], L);
+		}
+	}
+	/* An interrupted one is being left. */
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, frames[0]);
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frames[2], true));
+	assert_int_equal(0, sample->cframes[0].L);
+	/* Links that lead elsewhere. */
+	fake_put_u64(vm, frames[1] + (uint64_t)vm->layout->cframe_prev, frames[0] + 8);
+	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, frames[2], false));
+	fake_put_u64(vm, frames[1] + (uint64_t)vm->layout->cframe_prev, frames[2]);
+	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, frames[2], false));
+	assert_true(vm->reads < 200);
+}
+
+/* A coroutine that an error has ended holds none at all. */
+static void test_frames_of_a_failed_coroutine(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t L = fake_coroutine(vm, 16), frame = fake_cframe(vm, L, 0, 0);
+	uint64_t status = L + (uint64_t)vm->layout->GCobj_gct + 2;
+
+	set_current(vm, 0);
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, 0);
+	for (uint8_t value = 0; value < 6; value++) {
+		int found;
+
+		fake_put_u8(vm, status, value);
+		found = find(sample, vm->code + FAKE_AT_PLAIN, frame, false);
+		assert_int_equal(value > 1 ? 0 : -1, found);
+		if (found == 0)
+			expect_frame(sample, frame, L);
+	}
+	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_prev, frame + 8);
+	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, frame, false));
+}
+
 static void test_deep_chain(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	uint64_t first = fake_cframe(vm, vm->main, 0, 0);
 
-	for (int i = 0; i < 700; i++)
+	for (int i = 0; i < 600; i++)
 		fake_cframe(vm, vm->main, 0, 0);
 	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, first, false));
 	expect_frame(sample, first, vm->main);
@@ -299,16 +356,16 @@ static void test_chain_that_climbs(void **state)
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	uint64_t prev = (uint64_t)vm->layout->cframe_prev, L = fake_coroutine(vm, 16);
-	uint64_t frame = vm->native_end - 80;
+	uint64_t frame = vm->native_end - (uint64_t)vm->layout->cframe_size;
 
 	for (uint64_t at = vm->native_start; at < frame; at += 8)
 		if (at + 8 + prev + 8 <= vm->native_end)
 			fake_put_u64(vm, at + prev, at + 8);
 	set_current(vm, 0);
 	fake_L_set(vm, L, vm->layout->lua_State_cframe, vm->native_start);
-	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_L, L);
+	fake_put_ref(vm, frame + (uint64_t)vm->layout->cframe_L, L);
 	find(sample, vm->code + FAKE_AT_PLAIN, frame, true);
-	assert_true(vm->reads <= 9 * 8200);
+	assert_true(vm->reads <= 10 * 8200);
 }
 
 /* ---- The newest frame of a current coroutine ---------------------------------------------- */
@@ -318,8 +375,9 @@ static int find_trace(struct sample *sample, uint64_t sp)
 	const struct luastate_memory memory = sample_memory(sample);
 
 	sample->why = (struct failure){ 0 };
-	return luastate_find_trace_cframe(sample->state, &memory, sp, &sample->cframes[0],
-					  &sample->why);
+	sample->regs.r[ATTACH_REG_SP] = sp;
+	return luastate_find_trace_cframe(sample->state, &memory, &sample->regs, true,
+					  &sample->cframes[0], &sample->why);
 }
 
 static void test_frame_under_a_trace(void **state)
@@ -333,7 +391,7 @@ static void test_frame_under_a_trace(void **state)
 	/* No trace runs. */
 	assert_int_equal(-1, find_trace(sample, frame));
 	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
-	fake_put_u64(vm, jit_base, fake_L_get(vm, vm->main, vm->layout->lua_State_base));
+	fake_put_ref(vm, jit_base, fake_L_get(vm, vm->main, vm->layout->lua_State_base));
 	assert_int_equal(0, find_trace(sample, frame));
 	expect_frame(sample, frame, vm->main);
 	assert_true(sample->cframes[0].compiled);
@@ -367,6 +425,35 @@ static void test_interpreter_code_far_below_its_frame(void **state)
 	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame - 400);
 }
 
+/* It calls the compiler through C frames below itself. */
+static void test_newer_frames_below_the_exit_handler(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t frame = fake_cframe(vm, vm->main, 0, 0), below;
+
+	fake_push(vm, 0);
+	below = fake_cframe(vm, vm->main, 0, 0);
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, below + 8, true));
+	expect_frame(sample, frame, vm->main);
+}
+
+/* VMs on one native stack, each of which has a frame within reach. */
+static void test_nearest_frame_of_several_vms(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t second = fake_second_vm(vm, 0), frame = fake_cframe(vm, vm->main, 0, 0), inner;
+
+	fake_push(vm, 0);
+	inner = fake_cframe(vm, second, 0, 0);
+	assert_non_null(luastate_vm_of(sample->state, &vm->reader, second, &sample->why));
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, inner - 400, true));
+	expect_frame(sample, inner, second);
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, inner + 8, true));
+	expect_frame(sample, frame, vm->main);
+}
+
 static void test_stacks_that_cannot_be_read(void **state)
 {
 	struct sample *sample = *state;
@@ -385,7 +472,7 @@ static void test_stacks_that_cannot_be_read(void **state)
 	assert_int_equal(vm->native_end, sample->why.address);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		SAMPLE_TEST(test_complete_frame),
@@ -398,12 +485,17 @@ int main(void)
 		SAMPLE_TEST(test_frame_that_is_not_linked),
 		SAMPLE_TEST(test_chain_with_flags),
 		SAMPLE_TEST(test_broken_chains),
+		SAMPLE_TEST(test_frames_that_an_error_released),
+		SAMPLE_TEST(test_frames_of_a_failed_coroutine),
 		SAMPLE_TEST(test_deep_chain),
 		SAMPLE_TEST(test_chain_that_climbs),
 		SAMPLE_TEST(test_frame_under_a_trace),
 		SAMPLE_TEST(test_interpreter_code_far_below_its_frame),
+		SAMPLE_TEST(test_newer_frames_below_the_exit_handler),
+		SAMPLE_TEST(test_nearest_frame_of_several_vms),
 		SAMPLE_TEST(test_stacks_that_cannot_be_read),
 	};
 
+	sample_choose(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,14 +9,21 @@
  * Misuse of this builder ends the test program.
  */
 
+#include <stdlib.h>
+
 #include "attach/attach.h"
 #include "luastate/luastate.h"
 #include "luastate/state.h"
 
-/** Where the fake target's memory ends; a page that nobody may touch lies behind it. */
-#define FAKE_END   UINT64_C(0x7f2000400000)
-#define FAKE_BYTES ((size_t)4 << 20)
-#define FAKE_BASE  (FAKE_END - FAKE_BYTES)
+/**
+ * Where the fake target's memory ends; a page that nobody may touch lies behind it. Code and native
+ * stack are at its end. Without GC64 all else is seen at FAKE_LOW_BASE instead of FAKE_BASE, as the
+ * collector's objects are then below 4 GiB.
+ */
+#define FAKE_END      UINT64_C(0x7f2000400000)
+#define FAKE_BYTES    ((size_t)4 << 20)
+#define FAKE_BASE     (FAKE_END - FAKE_BYTES)
+#define FAKE_LOW_BASE UINT64_C(0x40000000)
 
 /** Places in the fake interpreter, as distances from fake_vm.code. All else is nops. */
 enum {
@@ -24,8 +31,8 @@ enum {
 	FAKE_AT_PROLOGUE = 0x100,
 	FAKE_AT_EPILOGUE = 0x200,
 	FAKE_AT_NEXT = 0x300,	    /* ins_NEXT */
-	FAKE_AT_STORE_LINK = 0x400, /* mov [rdx-8], rbx */
-	FAKE_AT_LOAD_PC = 0x500,    /* mov rbx, [rbp+0x20] */
+	FAKE_AT_STORE_LINK = 0x400, /* mov [BASE-8], PC */
+	FAKE_AT_LOAD_PC = 0x500,    /* mov PC, LFUNC:RB->pc */
 	FAKE_AT_CALL = 0x600,	    /* call FAKE_AT_HELPER */
 	FAKE_AT_RETURN = 0x605,
 	FAKE_AT_HELPER = 0x700,
@@ -57,7 +64,6 @@ enum {
 	FAKE_CALLT = 68,
 	FAKE_ITERC = 69,
 	FAKE_RET0 = 75,
-	FAKE_FUNCF = 89,
 };
 
 /** Types of frame links, as their low bits. */
@@ -69,11 +75,32 @@ enum {
 	FAKE_LINK_PCALL = 6,
 };
 
+#define MUST(condition)           \
+	do {                      \
+		if (!(condition)) \
+			abort();  \
+	} while (0)
+
+/** What a fake VM is made of. Zero: what most tests take. */
+struct fake_options {
+	const struct luastate_layout *layout; /**< Mainline with GC64, as Debian 12 has it. */
+	size_t native_bytes;		      /**< Of the native stack. */
+	size_t main_slots;		      /**< Of the main coroutine's stack. */
+	uint32_t modules;		      /**< Room for modules, a power of two. */
+	uint64_t displaced;		      /**< All addresses are higher by so much. */
+	uint64_t fill;			      /**< In all members of structs that no test writes. */
+};
+
 struct fake_vm {
-	uint8_t *bytes; /* target memory */
-	uint8_t *known; /* per byte: 1 where an object is */
-	uint64_t next;	/* objects are placed downwards from here */
+	uint8_t *bytes;	    /* target memory */
+	uint8_t *known;	    /* per byte: 1 where an object is */
+	size_t next;	    /* objects are placed downwards from this offset */
+	size_t split;	    /* offset of the first byte of code and native stack */
+	uint64_t base;	    /* where the first byte would be seen if it were of these */
+	uint64_t heap_base; /* where the bytes below are seen */
+	uint64_t fill;
 	const struct luastate_layout *layout;
+	uint64_t frame_bytes; /* of a Lua frame's function and link */
 	struct attach_reader reader;
 	uint64_t reads, bytes_read;
 
@@ -83,34 +110,72 @@ struct fake_vm {
 	uint64_t native_start, native_end, sp;
 };
 
-struct fake_vm *fake_vm_create(void);
-/** One with a small native stack and a small Lua stack, to be kept in files. */
-struct fake_vm *fake_vm_create_sized(size_t native_bytes, size_t main_slots, uint32_t modules);
+/** A row of the layout table for this architecture; ends the program if there is none. */
+const struct luastate_layout *fake_layout(const char *family, bool gc64, const char *first);
+
+struct fake_vm *fake_vm_create(const struct fake_options *options);
 void fake_vm_destroy(struct fake_vm *vm);
+
+/** Bytes of a VM's first block: main coroutine, global state, compiler, dispatch table. */
+size_t fake_vm_bytes(const struct luastate_layout *layout);
+/** Another VM of the same program, at an address or, if that is 0, in new memory.
+ *  @return Its main coroutine. */
+uint64_t fake_second_vm(struct fake_vm *vm, uint64_t address);
 
 /** A state that knows the interpreter and, if asked, the VM. */
 struct luastate *fake_vm_open(struct fake_vm *vm, bool with_vm);
+/** Whether its code has an interpreter's unwind rule. */
+bool fake_vm_is_interpreter(const struct fake_vm *vm);
+/** Make the interpreter known to a state. @return as luastate_add_interpreter(). */
+int fake_vm_add_interpreter(struct fake_vm *vm, struct luastate *state);
 
 /* ---- Memory ----------------------------------------------------------------------------- */
 
 /** Zeroed memory that starts at a multiple of 8. */
 uint64_t fake_alloc(struct fake_vm *vm, size_t len);
+/** The offset in the fake memory of a target address; FAKE_BYTES if it is in none of the zones. */
+size_t fake_offset(const struct fake_vm *vm, uint64_t address);
+uint64_t fake_address(const struct fake_vm *vm, size_t offset);
+/** Bytes from an offset to the end of its zone. */
+size_t fake_left(const struct fake_vm *vm, size_t offset);
+/** The bytes at a target address. */
+uint8_t *fake_at(const struct fake_vm *vm, uint64_t address, size_t len);
 void fake_put(struct fake_vm *vm, uint64_t address, const void *bytes, size_t len);
 void fake_put_u8(struct fake_vm *vm, uint64_t address, uint8_t value);
+/** The low half of @p value. */
+void fake_put_u16(struct fake_vm *vm, uint64_t address, uint32_t value);
 void fake_put_u32(struct fake_vm *vm, uint64_t address, uint32_t value);
 void fake_put_u64(struct fake_vm *vm, uint64_t address, uint64_t value);
+/** Write a GCRef or an MRef. */
+void fake_put_ref(struct fake_vm *vm, uint64_t address, uint64_t value);
+uint32_t fake_get_u32(const struct fake_vm *vm, uint64_t address);
 uint64_t fake_get_u64(const struct fake_vm *vm, uint64_t address);
+uint64_t fake_get_ref(const struct fake_vm *vm, uint64_t address);
 /** Make bytes unreadable, or readable again. */
 void fake_hide(struct fake_vm *vm, uint64_t address, size_t len);
 void fake_show(struct fake_vm *vm, uint64_t address, size_t len);
 
+/** Address of a member. */
+static inline uint64_t fake_member(uint64_t object, int32_t offset)
+{
+	return object + (uint64_t)offset;
+}
+
+/** Memory of which the first @p size bytes are a struct of the VM's: with the fill in the members
+ *  that nobody writes. */
+uint64_t fake_alloc_struct(struct fake_vm *vm, size_t size, size_t more);
+
 /* ---- Objects ---------------------------------------------------------------------------- */
 
-uint64_t fake_tag(int32_t tag, uint64_t object);
+/** A TValue. */
+uint64_t fake_tag(const struct fake_vm *vm, int32_t tag, uint64_t object);
 /** An instruction by its A and D operands. */
 uint32_t fake_ad(unsigned op, unsigned a, unsigned d);
 /** An instruction by its A, B and C operands. */
 uint32_t fake_abc(unsigned op, unsigned a, unsigned b, unsigned c);
+
+/** A function's first instruction. */
+uint32_t fake_funcf(const struct fake_vm *vm, unsigned framesize);
 
 uint64_t fake_string(struct fake_vm *vm, const char *text);
 
@@ -120,16 +185,18 @@ struct fake_proto {
 	uint32_t numline;
 	const uint32_t *bc;
 	uint32_t sizebc;
-	const uint32_t
-		*lines; /**< Distance from the first line, per instruction; NULL: stripped. */
+	const uint32_t *lines; /**< Distance from the first line, per instruction. */
 	const char *varinfo, *uvinfo;
 	size_t varinfo_len, uvinfo_len;
 	uint8_t sizeuv;
 	const uint64_t *kgc; /**< Collectable constants. */
-	uint32_t sizekgc;
+	uint32_t sizekgc, sizekn;
 };
 
+/** Without lines and names the prototype is stripped. */
 uint64_t fake_proto(struct fake_vm *vm, const struct fake_proto *proto);
+/** Put another prototype in the place of one that has at least its size. */
+void fake_put_proto(struct fake_vm *vm, uint64_t address, const struct fake_proto *proto);
 /** Address of an instruction. */
 uint64_t fake_pc(const struct fake_vm *vm, uint64_t proto, unsigned index);
 
@@ -144,6 +211,11 @@ uint64_t fake_c_function(struct fake_vm *vm, uint64_t f);
 uint64_t fake_asm_function(struct fake_vm *vm, uint8_t ffid, unsigned index);
 /** A fast function in C. */
 uint64_t fake_fast_function(struct fake_vm *vm, uint8_t ffid, uint64_t f);
+
+/** A table of traces with room for @p size, and one in it that starts at an instruction.
+ *  @return The GCtrace. */
+uint64_t fake_trace(struct fake_vm *vm, uint32_t number, uint32_t size, uint64_t proto,
+		    unsigned index);
 
 /** A table with room for @p size entries, a power of two. */
 uint64_t fake_table(struct fake_vm *vm, uint32_t size);
@@ -160,6 +232,7 @@ void fake_module_set(struct fake_vm *vm, uint64_t module, const char *name, uint
 uint64_t fake_coroutine(struct fake_vm *vm, size_t slots);
 /** Write the lua_State at @p L with a new stack. */
 void fake_lua_state(struct fake_vm *vm, uint64_t L, size_t slots);
+/** A member of a lua_State, at its own width. */
 uint64_t fake_L_get(const struct fake_vm *vm, uint64_t L, int32_t field);
 void fake_L_set(struct fake_vm *vm, uint64_t L, int32_t field, uint64_t value);
 
@@ -172,9 +245,30 @@ uint64_t fake_call_lua(struct fake_vm *vm, uint64_t L, uint64_t function, uint64
 uint64_t fake_call_cont(struct fake_vm *vm, uint64_t L, uint64_t function, unsigned gap,
 			uint64_t pc);
 
+/** Write the function's slot and the link of the frame at @p base. */
+void fake_put_function(struct fake_vm *vm, uint64_t base, uint64_t function);
+/** Write a TValue in the function's slot; without GC64 the link has its tag's place. */
+void fake_put_slot(struct fake_vm *vm, uint64_t base, uint64_t value);
+void fake_put_link(struct fake_vm *vm, uint64_t base, uint64_t link);
+uint64_t fake_get_link(const struct fake_vm *vm, uint64_t base);
+/** Write a value over a frame below its base, as results do. */
+void fake_put_results(struct fake_vm *vm, uint64_t base);
+/** Write what a continuation frame has beside its own: where the caller goes on, and how. */
+void fake_put_cont(struct fake_vm *vm, uint64_t base, uint64_t pc, uint64_t cont);
+
 /** Push one word on the native stack. */
 void fake_push(struct fake_vm *vm, uint64_t word);
 /** Push a C frame and link it. @return Its address. */
 uint64_t fake_cframe(struct fake_vm *vm, uint64_t L, int32_t nres, uint64_t pc);
+/** Where a C frame has its return address. */
+uint64_t fake_cframe_ret(const struct fake_vm *vm, uint64_t frame);
+
+/** Rounds of one stop, as attach_capture() has them: first wishes, one for each stage, and the one
+ *  that wants no more. */
+enum { FAKE_ROUNDS_MAX = 14 };
+
+/** Read what a stop's plan asked for, as attach_capture() does; of a range that faults, what comes
+ *  before the fault. */
+void fake_fill_image(struct attach_image *image, const struct attach_reader *memory);
 
 #endif

@@ -23,8 +23,9 @@ convert() {
 # compiles PROGRAM: with the converted table as layouts.inc
 compiles() {
 	cp "$work/out.inc" "$work/layouts.inc"
-	printf '%s\n' '#include <stdint.h>' '#include <stddef.h>' '#define LUASTATE_LAYOUT_ROWS' \
-		'#include "layouts.inc"' "$1" >"$work/main.c"
+	printf '%s\n' '#include <stdint.h>' '#include <stddef.h>' '#include <stdio.h>' \
+		'#include <string.h>' 'struct state_field { const char *name; size_t offset; };' \
+		'#define LUASTATE_LAYOUT_ROWS' '#include "layouts.inc"' "$1" >"$work/main.c"
 	"$compiler" -Werror -I"$work" "$work/main.c" -o "$work/main" && "$work/main"
 }
 
@@ -39,34 +40,67 @@ refuses() {
 # What the project ships.
 convert "$folder/layouts.table" || die "layouts.table: $(cat "$work/err")"
 compiles 'int main(void) { return !(luastate_layout_count >= 1 &&
-	luastate_layouts[0].lua_State_sizeof > 0 && luastate_layouts[0].family[0]); }' ||
+	luastate_layouts[0].lua_State_sizeof > 0 && luastate_layouts[0].family[0] &&
+	state_field_count > 10 && state_fields[0].offset > 0); }' ||
 	die "layouts.table does not give what it says"
 
-# Two columns, texts and numbers, comments, empty lines.
+# Blocks: each takes from the one before it, or from the one that it names, what it does not list.
 cat >"$work/table" <<'END'
 # comment
-@family		one	two
+build one x64 gc64  aaa 2017-01-02  bbb 2018-03-04
 
-part.first	8	-16
-part.second	0x10	0
+	part.first	8
+	part.second	-
+build one x64 gc64  ccc 2019-05-06  ddd 2020-07-08
+	part.second	-16
+build two x64 gc32  aaa 2017-01-02  bbb 2018-03-04
+	part.first	4
+build one x64 gc64  eee 2021-09-10  fff 2022-11-12  like one x64 gc64 aaa
+	part.first	0
 END
 convert "$work/table" || die "$(cat "$work/err")"
-compiles 'int main(void) { return !(luastate_layout_count == 2 &&
-	luastate_layouts[0].family[0] == 0x6f && luastate_layouts[1].family[0] == 0x74 &&
-	luastate_layouts[0].part_first == 8 && luastate_layouts[1].part_first == -16 &&
-	luastate_layouts[0].part_second == 16 && luastate_layouts[1].part_second == 0); }' ||
-	die "two columns give other values"
+compiles '
+static int row(size_t i, const char *names, int gc64, int ref, int first, int second)
+{
+	const struct luastate_layout *row = &luastate_layouts[i];
+	char text[64];
 
-printf 'a 1\nb 2\na 3\n' >"$work/table"
-refuses 3 "a appears twice"
-printf '@a one\n\na 2\n' >"$work/table"
-refuses 3 "a appears twice"
-printf 'a.b 1\na_b 2\n' >"$work/table"
-refuses 2 "a_b appears twice"
-printf '# x\na 1 2\nb 1\n' >"$work/table"
-refuses 3 "a line needs 2 values"
-printf 'a 1\nb 1 2\n' >"$work/table"
-refuses 2 "a line needs 1 values"
-printf 'a 1\nb\n' >"$work/table"
-refuses 2 "a line needs 1 values"
+	snprintf(text, sizeof(text), "%s %s %s %s %s %s", row->family, row->arch, row->first,
+		 row->first_date, row->last, row->last_date);
+	return strcmp(text, names) == 0 && row->gc64 == gc64 && row->ref_size == ref &&
+	       row->part_first == first && row->part_second == second;
+}
+int main(void)
+{
+	return !(luastate_layout_count == 4 && LAYOUT_ABSENT == -1 &&
+		 row(0, "one x64 aaa 2017-01-02 bbb 2018-03-04", 1, 8, 8, LAYOUT_ABSENT) &&
+		 row(1, "one x64 ccc 2019-05-06 ddd 2020-07-08", 1, 8, 8, -16) &&
+		 row(2, "two x64 aaa 2017-01-02 bbb 2018-03-04", 0, 4, 4, -16) &&
+		 row(3, "one x64 eee 2021-09-10 fff 2022-11-12", 1, 8, 0, LAYOUT_ABSENT) &&
+		 state_field_count == 2 && strcmp(state_fields[0].name, "part.first") == 0 &&
+		 strcmp(state_fields[1].name, "part.second") == 0 &&
+		 state_fields[1].offset == offsetof(struct luastate_layout, part_second));
+}' || die "blocks give other values"
+
+readonly head='build one x64 gc64 aaa 2017-01-02 bbb 2018-03-04'
+printf '%s\n' "$head" 'a 1' 'b 2' 'a 3' >"$work/table"
+refuses 4 "a appears twice"
+printf '%s\n' "$head" 'a 1' "$head" 'b 2' >"$work/table"
+refuses 4 "unknown field b"
+printf '%s\n' "$head" 'a 1 2' >"$work/table"
+refuses 2 "expected a name and a number"
+printf '%s\n' "$head" 'a' >"$work/table"
+refuses 2 "expected a name and a number"
+printf '%s\n' "$head" 'a 0x10' >"$work/table"
+refuses 2 "expected a name and a number"
+printf 'a 1\n' >"$work/table"
+refuses 1 "expected a name and a number"
+printf 'build one x64 gc64 aaa 2017-01-02 bbb\n' >"$work/table"
+refuses 1 "a block's head needs"
+printf '%s\n' "$head like one x64 gc64" >"$work/table"
+refuses 1 "a block's head needs"
+printf '%s\n' "$head" 'a 1' "$head like one x64 gc64 zzz" >"$work/table"
+refuses 3 "no block one x64 gc64 zzz above"
+printf '%s\n' "$head like one x64 gc64 aaa" >"$work/table"
+refuses 1 "no block one x64 gc64 aaa above"
 printf 'layouts: all as expected\n'

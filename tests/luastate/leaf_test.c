@@ -30,7 +30,7 @@ static struct scene make_scene(struct sample *sample)
 	sample_cframe(sample, scene.L, 1, 0);
 	fake_call(vm, scene.L, scene.main, 0, FAKE_LINK_C);
 	scene.work_base = fake_call_lua(vm, scene.L, scene.work, fake_pc(vm, scene.main_proto, 3));
-	scene.callee_base = scene.work_base + 16 + 16;
+	scene.callee_base = scene.work_base + vm->frame_bytes + 16;
 	return scene;
 }
 
@@ -42,9 +42,8 @@ static uint64_t ff_address(const struct fake_vm *vm)
 static void put_callee(struct sample *sample, const struct scene *scene, uint64_t function,
 		       uint64_t link)
 {
-	fake_put_u64(sample->vm, scene->callee_base - 16,
-		     fake_tag(sample->vm->layout->tag_func, function));
-	fake_put_u64(sample->vm, scene->callee_base - 8, link);
+	fake_put_function(sample->vm, scene->callee_base, function);
+	fake_put_link(sample->vm, scene->callee_base, link);
 }
 
 /* A result, as it lies on the stack: the number 1. */
@@ -52,8 +51,7 @@ static const uint64_t number = UINT64_C(0x3ff0000000000000);
 
 static void put_results(struct sample *sample, const struct scene *scene)
 {
-	fake_put_u64(sample->vm, scene->callee_base - 16, number);
-	fake_put_u64(sample->vm, scene->callee_base - 8, number);
+	fake_put_results(sample->vm, scene->callee_base);
 }
 
 /* The walk ends in work at a line, called by main. */
@@ -190,7 +188,7 @@ static void test_last_handler_has_no_next(void **state)
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	struct scene scene = make_scene(sample);
-	unsigned last = (unsigned)vm->layout->dispatch_ff_count - 1;
+	unsigned last = (unsigned)vm->layout->GG_NUM_ASMFF - 1;
 
 	put_callee(sample, &scene, fake_asm_function(vm, FF_ID, last), scene.ret);
 	sample_leaf(sample, FAKE_AT_FF + 16 * last + 100, scene.callee_base, scene.ret);
@@ -226,7 +224,7 @@ static void test_link_is_in_the_cframe(void **state)
 	struct scene scene = make_scene(sample);
 
 	put_results(sample, &scene);
-	fake_put_u64(vm, sample->cframes[0].address + (uint64_t)vm->layout->cframe_pc, scene.ret);
+	fake_put_ref(vm, sample->cframes[0].address + (uint64_t)vm->layout->cframe_pc, scene.ret);
 	sample_leaf(sample, FAKE_AT_PLAIN, scene.callee_base, number);
 	fake_L_set(vm, scene.L, vm->layout->lua_State_base, scene.callee_base);
 	expect_work(sample, &scene, 12);
@@ -241,7 +239,7 @@ static uint64_t call_from_c(struct sample *sample, const struct scene *scene, ui
 	fake_call_lua(vm, scene->L, scene->c, scene->ret);
 	sample_cframe(sample, scene->L, 1, 0);
 	base = fake_call(vm, scene->L, scene->inner, 3, FAKE_LINK_C);
-	*ret_link = fake_get_u64(vm, base - 8);
+	*ret_link = fake_get_link(vm, base);
 	return base;
 }
 
@@ -262,12 +260,11 @@ static void test_results_for_c(void **state)
 	struct scene scene = make_scene(sample);
 	uint64_t link, base = call_from_c(sample, &scene, &link);
 
-	fake_put_u64(vm, base - 16, number);
-	fake_put_u64(vm, base - 8, number);
+	fake_put_results(vm, base);
 	sample_leaf(sample, FAKE_AT_PLAIN, base, link);
 	expect_below(sample, &scene);
 	/* The link is kept in the C frame only. */
-	fake_put_u64(vm, sample->cframes[0].address + (uint64_t)vm->layout->cframe_pc, link);
+	fake_put_ref(vm, sample->cframes[0].address + (uint64_t)vm->layout->cframe_pc, link);
 	sample_leaf(sample, FAKE_AT_PLAIN, base, number);
 	expect_below(sample, &scene);
 }
@@ -279,15 +276,14 @@ static void test_returning_to_c(void **state)
 	struct scene scene = make_scene(sample);
 	uint64_t link, base = call_from_c(sample, &scene, &link);
 
-	fake_put_u64(vm, base - 16, number);
-	fake_put_u64(vm, base - 8, number);
+	fake_put_results(vm, base);
 	sample_leaf(sample, FAKE_AT_PLAIN, number, base - (link & ~(uint64_t)7));
 	fake_L_set(vm, scene.L, vm->layout->lua_State_base, 0);
 	expect_below(sample, &scene);
 	/* Before: the frame is whole. */
 	fake_L_set(vm, scene.L, vm->layout->lua_State_base, base);
-	fake_put_u64(vm, base - 16, fake_tag(vm->layout->tag_func, scene.inner));
-	fake_put_u64(vm, base - 8, link);
+	fake_put_function(vm, base, scene.inner);
+	fake_put_link(vm, base, link);
 	sample_leaf(sample, FAKE_AT_PLAIN, base, fake_pc(vm, scene.inner_proto, 4));
 	sample_walk(sample);
 	assert_int_equal(4, sample->chain.count);
@@ -304,11 +300,11 @@ static void test_base_in_the_lua_state(void **state)
 	struct scene scene = make_scene(sample);
 
 	/* A helper in C: the position survives in the callee-saved register. */
-	sample->cframes[0].pc = fake_pc(vm, scene.work_proto, 2);
+	sample_set_pc(sample, 0, fake_pc(vm, scene.work_proto, 2));
 	expect_work(sample, &scene, 11);
-	sample->cframes[0].pc = 0;
+	sample_set_pc(sample, 0, 0);
 	expect_work(sample, &scene, 10);
-	sample->cframes[0].pc = fake_pc(vm, scene.inner_proto, 2);
+	sample_set_pc(sample, 0, fake_pc(vm, scene.inner_proto, 2));
 	expect_work(sample, &scene, 10);
 	/* In the interpreter, with a base that C has overwritten. */
 	sample_leaf(sample, FAKE_AT_PLAIN, number, fake_pc(vm, scene.work_proto, 2));
@@ -323,10 +319,10 @@ static void test_results_below_a_call_into_c(void **state)
 
 	put_results(sample, &scene);
 	fake_L_set(vm, scene.L, vm->layout->lua_State_base, scene.callee_base);
-	sample->cframes[0].pc = scene.ret;
+	sample_set_pc(sample, 0, scene.ret);
 	expect_work(sample, &scene, 12);
-	sample->cframes[0].pc = 0;
-	fake_put_u64(vm, sample->cframes[0].address + (uint64_t)vm->layout->cframe_pc, scene.ret);
+	sample_set_pc(sample, 0, 0);
+	fake_put_ref(vm, sample->cframes[0].address + (uint64_t)vm->layout->cframe_pc, scene.ret);
 	expect_work(sample, &scene, 12);
 }
 
@@ -378,7 +374,7 @@ static void test_any_registers(void **state)
 		for (size_t i = 0; i < count * count; i++) {
 			uint64_t saved = sample->cframes[0].address;
 
-			fake_put_u64(vm, saved + (uint64_t)vm->layout->cframe_pc,
+			fake_put_ref(vm, saved + (uint64_t)vm->layout->cframe_pc,
 				     values[(i + place) % count]);
 			sample_leaf(sample, places[place], values[i % count], values[i / count]);
 			vm->reads = 0;
@@ -394,7 +390,7 @@ static void test_any_registers(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		SAMPLE_TEST(test_increment_of_the_position),
@@ -413,5 +409,6 @@ int main(void)
 		SAMPLE_TEST(test_any_registers),
 	};
 
+	sample_choose(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

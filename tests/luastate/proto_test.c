@@ -6,8 +6,7 @@ static struct state_proto *get(struct sample *sample, uint64_t address)
 {
 	sample->why = (struct failure){ 0 };
 	sample->vm->reads = 0;
-	return state_get_proto(sample->state, sample->vm->layout, &sample->vm->reader, address,
-			       &sample->why);
+	return sample_proto(sample, address);
 }
 
 static struct state_proto *get_next(struct sample *sample, uint64_t address)
@@ -28,9 +27,9 @@ static void put_u32(struct sample *sample, uint64_t proto, int32_t field, uint32
 	fake_put_u32(sample->vm, proto + (uint64_t)field, value);
 }
 
-static void put_u64(struct sample *sample, uint64_t proto, int32_t field, uint64_t value)
+static void put_ref(struct sample *sample, uint64_t proto, int32_t field, uint64_t value)
 {
-	fake_put_u64(sample->vm, proto + (uint64_t)field, value);
+	fake_put_ref(sample->vm, proto + (uint64_t)field, value);
 }
 
 static void test_contents(void **state)
@@ -61,7 +60,8 @@ static void test_one_comparison_a_sample(void **state)
 	assert_ptr_equal(proto, get(sample, address));
 	assert_int_equal(0, sample->vm->reads);
 	assert_ptr_equal(proto, get_next(sample, address));
-	assert_int_equal(1, sample->vm->reads);
+	/* Header, chunk name and debug part. */
+	assert_int_equal(3, sample->vm->reads);
 	assert_ptr_equal(proto, get(sample, address));
 	assert_int_equal(0, sample->vm->reads);
 }
@@ -81,7 +81,7 @@ static void test_another_prototype_at_the_address(void **state)
 	proto->function.caller_id = 17;
 	proto->function.caller_serial = serial;
 	put_u32(sample, address, layout->GCproto_firstline, 40);
-	put_u64(sample, address, layout->GCproto_chunkname, fake_string(sample->vm, "@other.lua"));
+	put_ref(sample, address, layout->GCproto_chunkname, fake_string(sample->vm, "@other.lua"));
 	/* Within one sample nothing changes. */
 	assert_ptr_equal(proto, get(sample, address));
 	assert_int_equal(30, proto->function.firstline);
@@ -99,23 +99,129 @@ static void test_another_prototype_at_the_address(void **state)
 	assert_null(get_next(sample, address)->function.name);
 }
 
-static void test_each_member_counts(void **state)
+/* Read the prototype, change a byte of it, and read it again. */
+static struct state_proto *get_changed(struct sample *sample, uint64_t proto, uint64_t at,
+				       uint8_t *ret_kept)
+{
+	get_next(sample, proto)->function.caller_id = 17;
+	*ret_kept = *fake_at(sample->vm, at, 1);
+	fake_put_u8(sample->vm, at, *ret_kept ^ 1);
+	return get_next(sample, proto);
+}
+
+/* A prototype that took another's place, whose header may be the same to the last bit. */
+static void test_each_part_counts(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t address = fake_caller(vm, "@file.lua", 30, "callee");
-	const int32_t fields[] = { layout->GCproto_framesize, layout->GCproto_k,
-				   layout->GCproto_sizekgc,   layout->GCproto_sizeuv,
-				   layout->GCproto_numline,   layout->GCproto_uvinfo,
+	uint64_t name = fake_get_ref(vm, address + (uint64_t)layout->GCproto_chunkname);
+	uint64_t lines = fake_get_ref(vm, address + (uint64_t)layout->GCproto_lineinfo);
+	const uint64_t parts[] = { address + (uint64_t)layout->GCproto_firstline,
+				   address + (uint64_t)layout->GCproto_numline,
+				   name + (uint64_t)layout->GCstr_hash, lines, lines + 2 };
+	uint8_t kept;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		struct state_proto *proto = get_changed(sample, address, parts[i], &kept);
+
+		assert_non_null(proto);
+		assert_int_equal(0, proto->function.caller_id);
+		fake_put_u8(vm, parts[i], kept);
+	}
+	/* The end of the name's text. */
+	get_next(sample, address)->function.caller_id = 17;
+	fake_put_u32(vm, name + (uint64_t)layout->GCstr_len, 8);
+	assert_null(get_next(sample, address));
+	fake_put_u8(vm, name + (uint64_t)layout->GCstr_sizeof + 8, 0);
+	assert_string_equal("@file.lu", get_next(sample, address)->function.chunkname);
+	assert_int_equal(0, get_next(sample, address)->function.caller_id);
+}
+
+/* The same function of another file: only the name's text is another. */
+static void test_same_header_other_chunk_name(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t address = fake_caller(vm, "@one.lua", 30, "callee");
+	uint64_t name = fake_get_ref(vm, address + (uint64_t)vm->layout->GCproto_chunkname);
+	uint64_t other = fake_string(vm, "@two.lua");
+	struct state_proto *proto = get(sample, address);
+	size_t len = (size_t)vm->layout->GCstr_sizeof + 9;
+
+	strcpy(proto->name, "old");
+	proto->name_rank = 3;
+	proto->function.name = proto->name;
+	fake_put(vm, name, fake_at(vm, other, len), len);
+	assert_string_equal("@one.lua", get(sample, address)->function.chunkname);
+	proto = get_next(sample, address);
+	assert_string_equal("@two.lua", proto->function.chunkname);
+	assert_null(proto->function.name);
+	assert_int_equal(30, proto->function.firstline);
+}
+
+/* The same file, edited and loaded again: only the lines are others. */
+static void test_same_header_other_lines(void **state)
+{
+	const uint32_t lines[] = { 0, 2, 3, 4 };
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t address = fake_caller(vm, "@one.lua", 30, "callee");
+	uint64_t lineinfo = fake_get_ref(vm, address + (uint64_t)vm->layout->GCproto_lineinfo);
+	struct state_proto *proto = get(sample, address);
+
+	proto->function.caller_id = 17;
+	assert_int_equal(32, state_proto_line(proto, &vm->reader, fake_pc(vm, address, 2)));
+	for (unsigned i = 1; i < 4; i++)
+		fake_put_u8(vm, lineinfo + i - 1, (uint8_t)lines[i]);
+	proto = get_next(sample, address);
+	assert_int_equal(33, state_proto_line(proto, &vm->reader, fake_pc(vm, address, 2)));
+	assert_int_equal(0, proto->function.caller_id);
+}
+
+/* Sizes and pointers that contradict each other. */
+static void test_contradictions(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t address = fake_caller(vm, "@file.lua", 30, "callee");
+	const int32_t fields[] = { layout->GCproto_sizebc,   layout->GCproto_k,
+				   layout->GCproto_uv,	     layout->GCproto_sizekgc,
+				   layout->GCproto_sizekn,   layout->GCproto_sizeuv,
+				   layout->GCproto_lineinfo, layout->GCproto_uvinfo,
 				   layout->GCproto_varinfo };
+	uint8_t kept;
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		struct state_proto *proto = get_next(sample, address);
+		assert_null(get_changed(sample, address, address + (uint64_t)fields[i], &kept));
+		assert_int_equal(FAILURE_INVALID, sample->why.kind);
+		fake_put_u8(vm, address + (uint64_t)fields[i], kept);
+		assert_non_null(get_next(sample, address));
+	}
+	put_u32(sample, address, layout->GCproto_sizept, 0);
+	expect_invalid(sample, address);
+	/* More than 255 lines have lines of two bytes. */
+	put_u32(sample, address, layout->GCproto_sizept, 4096);
+	put_u32(sample, address, layout->GCproto_numline, 256);
+	expect_invalid(sample, address);
+}
 
-		proto->function.caller_id = 17;
-		fake_put_u8(vm, address + (uint64_t)fields[i], 0x11);
-		assert_int_equal(0, get_next(sample, address)->function.caller_id);
+/* Bytecode that does not begin as a function's. */
+static void test_first_instruction(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t address = fake_caller(vm, "@file.lua", 30, "callee");
+
+	for (int op = 0; op < 256; op++) {
+		fake_put_u8(vm, fake_pc(vm, address, 0), (uint8_t)op);
+		luastate_reset(sample->state);
+		if (op >= vm->layout->BC_FUNCF && op < vm->layout->BC__MAX)
+			assert_non_null(get_next(sample, address));
+		else
+			expect_invalid(sample, address);
 	}
 }
 
@@ -124,16 +230,16 @@ static void test_volatile_members(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
+	const struct luastate_layout *layout = vm->layout;
 	uint64_t address = fake_caller(vm, "@file.lua", 30, "callee");
 	struct state_proto *proto = get(sample, address);
 
 	proto->function.caller_id = 17;
-	fake_put_u64(vm, address, 0x123456);	  /* nextgc */
-	fake_put_u8(vm, address + 8, 3);	  /* marked */
-	fake_put_u64(vm, address + 24, 0x654321); /* gclist */
-	fake_put_u8(vm, address + 61, 0xff);	  /* flags */
-	fake_put_u8(vm, address + 62, 9);	  /* trace */
-	fake_put_u8(vm, address + 63, 9);
+	fake_put_ref(vm, address, 0x123456);			       /* nextgc */
+	fake_put_u8(vm, address + (uint64_t)layout->GCobj_gct - 1, 3); /* marked */
+	fake_put_ref(vm, address + (uint64_t)layout->GCproto_gclist, 0x654321);
+	fake_put_u8(vm, address + (uint64_t)layout->GCproto_flags, 0xff);
+	fake_put(vm, address + (uint64_t)layout->GCproto_trace, "\11\11", 2);
 	assert_ptr_equal(proto, get_next(sample, address));
 	assert_int_equal(17, proto->function.caller_id);
 }
@@ -147,7 +253,8 @@ static void test_gone(void **state)
 	assert_non_null(get(sample, address));
 	fake_put_u8(vm, address + (uint64_t)vm->layout->GCobj_gct, 4);
 	expect_invalid(sample, address);
-	fake_put_u8(vm, address + (uint64_t)vm->layout->GCobj_gct, (uint8_t)vm->layout->gct_proto);
+	fake_put_u8(vm, address + (uint64_t)vm->layout->GCobj_gct,
+		    (uint8_t)state_gct(vm->layout->tag_proto));
 	assert_non_null(get_next(sample, address));
 	fake_hide(vm, address + 50, 1);
 	assert_null(get_next(sample, address));
@@ -159,41 +266,93 @@ static void test_gone(void **state)
 	expect_invalid(sample, UINT64_MAX - 103);
 }
 
+/* A function of @size instructions, each on the line of its number. */
+static uint64_t make_long(struct fake_vm *vm, uint32_t size)
+{
+	uint32_t *bc = calloc(2 * (size_t)size, sizeof(*bc)), *lines = bc + size;
+	uint64_t proto;
+
+	assert_non_null(bc);
+	for (uint32_t i = 0; i < size; i++) {
+		bc[i] = i ? fake_ad(FAKE_MOV, 1, i & 0xffff) : fake_funcf(vm, 1);
+		lines[i] = i;
+	}
+	proto = fake_proto(vm, &(struct fake_proto){ .chunkname = "@long.lua",
+						     .firstline = 30,
+						     .numline = size,
+						     .bc = bc,
+						     .sizebc = size,
+						     .lines = lines });
+	free(bc);
+	return proto;
+}
+
 static void test_sizes(void **state)
 {
+	static const uint32_t sizes[] = { 1, 5, STATE_BYTECODE_KEEP, STATE_BYTECODE_KEEP + 1,
+					  60000 };
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint32_t ins = 0;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint32_t last = sizes[i] - 1;
+		uint64_t address = make_long(vm, sizes[i]);
+		struct state_proto *proto;
+
+		vm->bytes_read = 0;
+		proto = get_next(sample, address);
+		assert_non_null(proto);
+		assert_int_equal(sizes[i] <= STATE_BYTECODE_KEEP, proto->bc != NULL);
+		assert_true(vm->bytes_read <= 8 * STATE_BYTECODE_KEEP);
+		assert_int_equal(0, state_proto_instruction(proto, &vm->reader,
+							    fake_pc(vm, address, last), &ins,
+							    &sample->why));
+		assert_int_equal(last ? fake_ad(FAKE_MOV, 1, last & 0xffff) : fake_funcf(vm, 1),
+				 ins);
+		assert_int_equal(-1, state_proto_instruction(proto, &vm->reader,
+							     fake_pc(vm, address, last + 1), &ins,
+							     &sample->why));
+		assert_int_equal(FAILURE_INVALID, sample->why.kind);
+		assert_int_equal(30 + last,
+				 state_proto_line(proto, &vm->reader, fake_pc(vm, address, last)));
+		assert_int_equal(30 + last / 2, state_proto_line(proto, &vm->reader,
+								 fake_pc(vm, address, last / 2)));
+	}
+}
+
+static void test_sizes_that_are_none(void **state)
+{
 	static const uint32_t invalid[] = { 0, STATE_BYTECODE_MAX + 1, UINT32_MAX };
-	static const uint32_t large[] = { 5, STATE_BYTECODE_KEEP, STATE_BYTECODE_KEEP + 1,
-					  STATE_BYTECODE_MAX };
+	struct sample *sample = *state;
+	uint64_t address = fake_caller(sample->vm, "@file.lua", 30, "callee");
+
+	for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
+		put_u32(sample, address, sample->vm->layout->GCproto_sizebc, invalid[i]);
+		expect_invalid(sample, address);
+	}
+}
+
+/* Bytecode that is copied in part, or not at all: what is there is read one by one. */
+static void test_bytecode_that_cannot_be_read(void **state)
+{
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	uint64_t address = fake_caller(vm, "@file.lua", 30, "callee");
 	struct state_proto *proto;
 	uint32_t ins = 0;
 
-	for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
-		put_u32(sample, address, vm->layout->GCproto_sizebc, invalid[i]);
-		expect_invalid(sample, address);
-	}
-	/* Longer than its memory: what is there is read one by one. */
-	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
-		put_u32(sample, address, vm->layout->GCproto_sizebc, large[i]);
-		vm->bytes_read = 0;
-		proto = get_next(sample, address);
-		assert_non_null(proto);
-		assert_null(proto->bc);
-		assert_true(vm->bytes_read <= 8 * STATE_BYTECODE_KEEP);
-		assert_int_equal(0, state_proto_instruction(proto, &vm->reader,
-							    fake_pc(vm, address, 3), &ins,
-							    &sample->why));
-		assert_int_equal(fake_ad(FAKE_RET0, 0, 1), ins);
-		assert_int_equal(-1, state_proto_instruction(proto, &vm->reader,
-							     fake_pc(vm, address, 4), &ins,
-							     &sample->why));
-		assert_int_equal(FAILURE_FAULT, sample->why.kind);
-		assert_int_equal(fake_pc(vm, address, 4), sample->why.address);
-		assert_int_equal(33, state_proto_line(proto, &vm->reader, fake_pc(vm, address, 3)));
-		assert_int_equal(0, state_proto_line(proto, &vm->reader, fake_pc(vm, address, 4)));
-	}
+	fake_hide(vm, fake_pc(vm, address, 3), 1);
+	proto = get(sample, address);
+	assert_non_null(proto);
+	assert_null(proto->bc);
+	assert_int_equal(0, state_proto_instruction(proto, &vm->reader, fake_pc(vm, address, 2),
+						    &ins, &sample->why));
+	assert_int_equal(fake_abc(FAKE_CALL, 2, 1, 1), ins);
+	assert_int_equal(-1, state_proto_instruction(proto, &vm->reader, fake_pc(vm, address, 3),
+						     &ins, &sample->why));
+	assert_int_equal(FAILURE_FAULT, sample->why.kind);
+	assert_int_equal(fake_pc(vm, address, 3), sample->why.address);
 }
 
 static void test_positions(void **state)
@@ -230,23 +389,60 @@ static void test_line_tables(void **state)
 	struct fake_vm *vm = sample->vm;
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t address = fake_caller(vm, "@file.lua", 30, "callee");
+	uint64_t lines = fake_get_ref(vm, address + (uint64_t)layout->GCproto_lineinfo);
 	struct state_proto *proto;
 
-	/* A table that is not there. */
-	put_u64(sample, address, layout->GCproto_lineinfo, FAKE_END - 2);
+	/* A table that cannot be read to its end. */
+	fake_hide(vm, lines + 2, 1);
 	proto = get_next(sample, address);
-	assert_null(proto->lines);
+	assert_null(proto->debug);
 	assert_int_equal(30, state_proto_line(proto, &vm->reader, proto->bytecode));
+	assert_int_equal(32, state_proto_line(proto, &vm->reader, proto->bytecode + 8));
 	assert_int_equal(0, state_proto_line(proto, &vm->reader, proto->bytecode + 12));
-	put_u64(sample, address, layout->GCproto_lineinfo, 1);
+	fake_show(vm, lines + 2, 1);
+	/* First lines that are none. */
+	put_u32(sample, address, layout->GCproto_firstline, UINT32_MAX);
 	expect_invalid(sample, address);
-	put_u64(sample, address, layout->GCproto_lineinfo, UINT64_MAX);
+	put_u32(sample, address, layout->GCproto_firstline, INT32_MAX - 3);
 	expect_invalid(sample, address);
-	/* A first line that is none. */
-	put_u64(sample, address, layout->GCproto_lineinfo, fake_alloc(vm, 16));
+	put_u32(sample, address, layout->GCproto_firstline, INT32_MAX - 4);
+	assert_non_null(get_next(sample, address));
+	/* Tables elsewhere, and names without lines. */
+	put_ref(sample, address, layout->GCproto_lineinfo, lines + 1);
+	expect_invalid(sample, address);
+	put_ref(sample, address, layout->GCproto_lineinfo, 0);
+	expect_invalid(sample, address);
+	put_ref(sample, address, layout->GCproto_uvinfo, 0);
+	put_ref(sample, address, layout->GCproto_varinfo, 0);
+	/* LuaJIT's own functions in Lua are like that. */
 	put_u32(sample, address, layout->GCproto_firstline, UINT32_MAX);
 	proto = get_next(sample, address);
+	assert_non_null(proto);
 	assert_int_equal(0, state_proto_line(proto, &vm->reader, proto->bytecode + 4));
+	put_u32(sample, address, layout->GCproto_firstline, UINT32_MAX - 1);
+	expect_invalid(sample, address);
+	put_u32(sample, address, layout->GCproto_firstline, 30);
+	proto = get_next(sample, address);
+	assert_non_null(proto);
+	assert_int_equal(0, state_proto_line(proto, &vm->reader, proto->bytecode + 4));
+}
+
+/* A function that is known already turns into what is none. */
+static void test_lines_behind_the_last(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t address = fake_caller(vm, "@file.lua", 30, "callee");
+	uint64_t lines = fake_get_ref(vm, address + (uint64_t)vm->layout->GCproto_lineinfo);
+
+	for (unsigned i = 0; i < 3; i++) {
+		assert_non_null(get_next(sample, address));
+		fake_put_u8(vm, lines + i, 5);
+		expect_invalid(sample, address);
+		expect_invalid(sample, address);
+		fake_put_u8(vm, lines + i, 4);
+		assert_string_equal("@file.lua", get_next(sample, address)->function.chunkname);
+	}
 }
 
 static void test_chunk_names(void **state)
@@ -263,15 +459,13 @@ static void test_chunk_names(void **state)
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	string = fake_string(vm, text);
-	put_u64(sample, address, layout->GCproto_chunkname, string);
+	put_ref(sample, address, layout->GCproto_chunkname, string);
 	proto = get_next(sample, address);
 	assert_int_equal(STATE_CHUNKNAME_MAX - 1, strlen(proto->function.chunkname));
-	/* A length that is a lie costs no more. */
+	/* A length that is a lie is refused, and costs no more. */
 	put_u32(sample, string, layout->GCstr_len, UINT32_MAX);
-	put_u32(sample, address, layout->GCproto_firstline, 31);
 	vm->bytes_read = 0;
-	proto = get_next(sample, address);
-	assert_int_equal(STATE_CHUNKNAME_MAX - 1, strlen(proto->function.chunkname));
+	expect_invalid(sample, address);
 	assert_true(vm->bytes_read < 4096);
 }
 
@@ -286,10 +480,9 @@ static void test_bad_chunk_names(void **state)
 	put_u32(sample, cut, vm->layout->GCstr_len, 64);
 	assert_non_null(get(sample, address));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		put_u64(sample, address, vm->layout->GCproto_chunkname, names[i]);
-		expect_invalid(sample, address);
-		/* Nor is it kept from the time when it was valid. */
-		assert_null(sample->state->protos);
+		put_ref(sample, address, vm->layout->GCproto_chunkname, names[i]);
+		/* Nor is it taken as what it was when it was valid. */
+		assert_null(get_next(sample, address));
 	}
 }
 
@@ -310,22 +503,30 @@ static void test_caches_are_emptied(void **state)
 	assert_int_equal(0, luastate_vm_count(sample->state));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		SAMPLE_TEST(test_contents),
 		SAMPLE_TEST(test_one_comparison_a_sample),
 		SAMPLE_TEST(test_another_prototype_at_the_address),
-		SAMPLE_TEST(test_each_member_counts),
+		SAMPLE_TEST(test_each_part_counts),
+		SAMPLE_TEST(test_same_header_other_chunk_name),
+		SAMPLE_TEST(test_same_header_other_lines),
+		SAMPLE_TEST(test_contradictions),
+		SAMPLE_TEST(test_first_instruction),
 		SAMPLE_TEST(test_volatile_members),
 		SAMPLE_TEST(test_gone),
 		SAMPLE_TEST(test_sizes),
+		SAMPLE_TEST(test_sizes_that_are_none),
+		SAMPLE_TEST(test_bytecode_that_cannot_be_read),
 		SAMPLE_TEST(test_positions),
 		SAMPLE_TEST(test_line_tables),
+		SAMPLE_TEST(test_lines_behind_the_last),
 		SAMPLE_TEST(test_chunk_names),
 		SAMPLE_TEST(test_bad_chunk_names),
 		SAMPLE_TEST(test_caches_are_emptied),
 	};
 
+	sample_choose(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "sample.h"
 
+static struct fake_options chosen;
+
+void sample_choose(int argc, char **argv)
+{
+	if (argc == 4)
+		chosen.layout = fake_layout(argv[1], strcmp(argv[2], "gc64") == 0, argv[3]);
+	else
+		MUST(argc == 1);
+}
+
 int sample_setup(void **state)
 {
 	struct sample *sample = calloc(1, sizeof(*sample));
 
 	if (!sample)
 		return -1;
-	sample->vm = fake_vm_create();
+	sample->vm = fake_vm_create(&chosen);
 	sample->state = fake_vm_open(sample->vm, true);
 	*state = sample;
 	return 0;
@@ -33,7 +43,7 @@ struct luastate_cframe *sample_cframe(struct sample *sample, uint64_t L, int32_t
 	frames[0] = (struct luastate_cframe){
 		.address = fake_cframe(sample->vm, L, nres, 0),
 		.L = L,
-		.pc = pc,
+		.frame.r[STATE_REG_PC] = pc,
 	};
 	/* The functions of C between this frame and the next. */
 	fake_push(sample->vm, 0);
@@ -42,12 +52,17 @@ struct luastate_cframe *sample_cframe(struct sample *sample, uint64_t L, int32_t
 
 void sample_leaf(struct sample *sample, unsigned at, uint64_t base, uint64_t pc)
 {
+	sample->regs.r[ATTACH_REG_PC] = sample->vm->code + at;
+	sample->regs.r[STATE_REG_BASE] = base;
+	sample->regs.r[STATE_REG_PC] = pc;
+	sample->regs.r[ATTACH_REG_SP] = sample->cframes[0].address;
 	sample->cframes[0].leaf = true;
-	sample->cframes[0].pc = pc;
-	sample->regs.r[ATTACH_REG_RIP] = sample->vm->code + at;
-	sample->regs.r[ATTACH_REG_RDX] = base;
-	sample->regs.r[ATTACH_REG_RBX] = pc;
-	sample->regs.r[ATTACH_REG_RSP] = sample->cframes[0].address;
+	sample->cframes[0].frame = sample->regs;
+}
+
+void sample_set_pc(struct sample *sample, size_t cframe, uint64_t pc)
+{
+	sample->cframes[cframe].frame.r[STATE_REG_PC] = pc;
 }
 
 struct luastate_memory sample_memory(const struct sample *sample)
@@ -56,12 +71,19 @@ struct luastate_memory sample_memory(const struct sample *sample)
 					 .any = &sample->vm->reader };
 }
 
+struct state_proto *sample_proto(struct sample *sample, uint64_t address)
+{
+	const struct luastate_memory memory = sample_memory(sample);
+
+	return state_get_proto(sample->state, sample->vm->layout, &memory, address, &sample->why);
+}
+
 void sample_walk(struct sample *sample)
 {
 	const struct luastate_memory memory = sample_memory(sample);
 
 	luastate_begin_sample(sample->state, &sample->vm->reader);
-	luastate_walk(sample->state, &memory, &sample->regs, sample->cframes, sample->cframe_count,
+	luastate_walk(sample->state, &memory, sample->cframes, sample->cframe_count,
 		      &sample->chain);
 }
 

@@ -26,6 +26,9 @@ struct sample {
 	struct failure why;
 };
 
+/** The layout of all VMs, from a test's arguments: FAMILY MODEL FIRST, or none. */
+void sample_choose(int argc, char **argv);
+
 /** For cmocka's setup and teardown; the state knows the VM. */
 int sample_setup(void **state);
 int sample_teardown(void **state);
@@ -37,8 +40,14 @@ struct luastate_cframe *sample_cframe(struct sample *sample, uint64_t L, int32_t
 /** The thread stands in the interpreter, in the newest C frame. */
 void sample_leaf(struct sample *sample, unsigned at, uint64_t base, uint64_t pc);
 
+/** What the callee-saved PC register holds in a C frame. */
+void sample_set_pc(struct sample *sample, size_t cframe, uint64_t pc);
+
 /** The fake VM stands still: one memory for all reads. */
 struct luastate_memory sample_memory(const struct sample *sample);
+
+/** The prototype at an address as a walk gets it. */
+struct state_proto *sample_proto(struct sample *sample, uint64_t address);
 
 void sample_walk(struct sample *sample);
 

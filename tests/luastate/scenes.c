@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 
-uint64_t scene_start(const struct fake_vm *vm)
+#include "fake_trace.h"
+
+size_t scene_start(const struct fake_vm *vm)
 {
-	return vm->host - SCENE_BYTES;
+	return fake_offset(vm, vm->host) - SCENE_BYTES;
 }
 
 static void add_cframe(struct scene *scene, uint64_t L, int32_t nres, uint64_t pc)
@@ -15,13 +17,12 @@ static void add_cframe(struct scene *scene, uint64_t L, int32_t nres, uint64_t p
 	memmove(scene->cframes + 1, scene->cframes,
 		scene->cframe_count * sizeof(scene->cframes[0]));
 	scene->cframe_count++;
-	scene->cframes[0] = (struct luastate_cframe){ .address = fake_cframe(scene->vm, L, nres, 0),
-						      .L = L,
-						      .pc = pc };
+	scene->cframes[0] =
+		(struct luastate_cframe){ .address = fake_cframe(scene->vm, L, nres, 0), .L = L };
+	scene->cframes[0].frame.r[STATE_REG_PC] = pc;
 	/* The oldest one was called by the thread's first function, the others by C functions. */
 	if (scene->cframe_count > 1)
-		fake_put_u64(scene->vm,
-			     scene->cframes[0].address + (uint64_t)scene->vm->layout->cframe_ret,
+		fake_put_u64(scene->vm, fake_cframe_ret(scene->vm, scene->cframes[0].address),
 			     scene->vm->host + FAKE_HOST_LEAF + 8);
 }
 
@@ -31,15 +32,17 @@ static void add_native(struct scene *scene)
 	fake_push(scene->vm, scene->vm->code + FAKE_AT_RETURN);
 }
 
-static void set_registers(struct scene *scene, uint64_t rip, uint64_t rdx, uint64_t rbx)
+static void set_registers(struct scene *scene, uint64_t pc, uint64_t base, uint64_t position)
 {
 	scene->regs.syscall = -1;
-	scene->regs.r[ATTACH_REG_RIP] = rip;
-	scene->regs.r[ATTACH_REG_RSP] = scene->vm->sp;
-	scene->regs.r[ATTACH_REG_RDX] = rdx;
-	scene->regs.r[ATTACH_REG_RBX] = rbx;
-	if (rip - scene->vm->code < FAKE_CODE_BYTES)
-		scene->cframes[0].leaf = true;
+	scene->regs.r[ATTACH_REG_PC] = pc;
+	scene->regs.r[ATTACH_REG_SP] = scene->vm->sp;
+	scene->regs.r[STATE_REG_BASE] = base;
+	scene->regs.r[STATE_REG_PC] = position;
+	if (pc - scene->vm->code >= FAKE_CODE_BYTES)
+		return;
+	scene->cframes[0].leaf = true;
+	scene->cframes[0].frame = scene->regs;
 }
 
 static uint64_t base_of(const struct fake_vm *vm, uint64_t L)
@@ -128,24 +131,72 @@ static void make_trace(struct scene *scene, const struct cast *cast)
 {
 	struct fake_vm *vm = scene->vm;
 	const struct luastate_layout *layout = vm->layout;
-	uint64_t table = fake_alloc(vm, 16);
-	uint64_t trace = fake_alloc(vm, (size_t)layout->GCtrace_sizeof);
-	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J;
 
 	make_lua(scene, cast);
-	fake_put_u8(vm, trace + (uint64_t)layout->GCobj_gct, (uint8_t)layout->gct_trace);
-	fake_put_u64(vm, trace + (uint64_t)layout->GCtrace_startpt, cast->work_proto);
-	fake_put_u64(vm, trace + (uint64_t)layout->GCtrace_startpc,
-		     fake_pc(vm, cast->work_proto, 1));
-	fake_put_u64(vm, table + 8, trace);
-	fake_put_u64(vm, J + (uint64_t)layout->jit_State_trace, table);
-	fake_put_u32(vm, J + (uint64_t)layout->jit_State_sizetrace, 2);
+	fake_trace(vm, 1, 2, cast->work_proto, 1);
 	fake_put_u32(vm, vm->G + (uint64_t)layout->global_State_vmstate, 1);
-	fake_put_u64(vm, vm->G + (uint64_t)layout->global_State_jit_base, base_of(vm, vm->main));
+	fake_put_ref(vm, vm->G + (uint64_t)layout->global_State_jit_base, base_of(vm, vm->main));
 	/* Where no file is mapped. */
-	set_registers(scene, scene_start(vm) & ~(uint64_t)4095, 0, 0);
+	set_registers(scene, fake_address(vm, scene_start(vm)) & ~(uint64_t)4095, 0, 0);
 	scene->cframes[0].leaf = false;
 	scene->cframes[0].compiled = true;
+}
+
+/* Snapshots of a trace that has inlined calls of several kinds. */
+static void describe_calls(const struct fake_vm *vm, struct fake_tracing *tracing,
+			   const struct cast *cast)
+{
+	uint64_t call = fake_pc(vm, cast->work_proto, 3);
+
+	fake_snap_begin(vm, tracing, 0);
+	fake_snap_end(vm, tracing, fake_pc(vm, cast->work_proto, 1));
+	fake_snap_begin(vm, tracing, 40);
+	fake_snap_call(vm, tracing, cast->fast, call);
+	fake_snap_delta(vm, tracing, cast->main, 0, FAKE_LINK_PCALL);
+	fake_snap_end(vm, tracing, fake_pc(vm, cast->main_proto, 1));
+	fake_snap_begin(vm, tracing, 80);
+	fake_snap_cont(vm, tracing, cast->main, 3, call);
+	fake_snap_call(vm, tracing, 0, fake_pc(vm, cast->main_proto, 3));
+	fake_snap_end(vm, tracing, fake_pc(vm, cast->work_proto, 2));
+}
+
+/* A trace, and a side trace of it, in which the thread is. */
+static void make_inlined(struct scene *scene, const struct cast *cast)
+{
+	static struct fake_tracing tracing;
+	struct fake_vm *vm = scene->vm;
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t code;
+
+	make_lua(scene, cast);
+	fake_trace_table(vm, 3);
+	fake_stubs(vm);
+	code = fake_alloc(vm, 240);
+	fake_tracing_init(&tracing, 1, cast->work_proto, 1, code);
+	tracing.szmcode = 120;
+	describe_calls(vm, &tracing, cast);
+	fake_tracing_put(vm, &tracing);
+	fake_put_guard(vm, code + 80 - FAKE_GUARD_BYTES, code + 120);
+	fake_tracing_init(&tracing, 2, cast->work_proto, 1, code + 120);
+	tracing.szmcode = 120;
+	tracing.parent = tracing.root = tracing.exit = 1;
+	fake_snap_begin(vm, &tracing, 0);
+	fake_snap_replace(vm, &tracing, cast->main);
+	fake_snap_end(vm, &tracing, fake_pc(vm, cast->main_proto, 1));
+	fake_snap_begin(vm, &tracing, 60);
+	fake_snap_call(vm, &tracing, cast->main, fake_pc(vm, cast->work_proto, 3));
+	fake_snap_delta(vm, &tracing, cast->main, 1, FAKE_LINK_VARG);
+	fake_snap_end(vm, &tracing, fake_pc(vm, cast->main_proto, 2));
+	fake_tracing_put(vm, &tracing);
+	fake_put_u32(vm, fake_member(vm->G, layout->global_State_vmstate), 2);
+	fake_put_ref(vm, fake_member(vm->G, layout->global_State_jit_base), base_of(vm, vm->main));
+	fake_put_u32(vm, fake_member(vm->G, layout->global_State_to_J + layout->jit_State_parent),
+		     1);
+	fake_put_u32(vm, fake_member(vm->G, layout->global_State_to_J + layout->jit_State_exitno),
+		     2);
+	set_registers(scene, code + 200, 0, 0);
+	scene->cframes[0].leaf = scene->cframes[0].compiled = true;
+	scene->cframes[0].frame = scene->regs;
 }
 
 /* A helper that VM code called, with two words on the stack. */
@@ -181,25 +232,41 @@ static void make_return(struct scene *scene, const struct cast *cast)
 
 	make_lua(scene, cast);
 	base = base_of(vm, vm->main);
-	fake_put_u64(vm, base - 16, UINT64_C(0x3ff0000000000000));
-	fake_put_u64(vm, base - 8, UINT64_C(0x3ff0000000000000));
+	fake_put_results(vm, base);
 	set_registers(scene, vm->code + FAKE_AT_PLAIN, base, fake_pc(vm, cast->main_proto, 3));
 }
 
-void scene_init(struct scene *scene, unsigned number)
+/* Row 0 is what the tests of the walk take. */
+static const struct luastate_layout *layout_of(unsigned row)
+{
+	static const struct {
+		const char *family, *first;
+		bool gc64;
+	} rows[SCENE_ROWS] = { { "mainline", "a32aeadc", true },
+			       { "mainline", "394fb626", false },
+			       { "openresty", "15e77d84", true },
+			       { "tarantool", "4b0f1724", true },
+			       { "tarantool", "71ec8eb2", false } };
+
+	return fake_layout(rows[row].family, rows[row].gc64, rows[row].first);
+}
+
+void scene_init(struct scene *scene, unsigned row, unsigned number)
 {
 	static void (*const makers[SCENE_COUNT])(struct scene *, const struct cast *) = {
-		make_lua,   make_c,	 make_coroutine, make_kinds,
-		make_trace, make_helper, make_entry,	 make_return
+		make_lua,    make_c,	 make_coroutine, make_kinds,  make_trace,
+		make_helper, make_entry, make_return,	 make_inlined
+	};
+	const struct fake_options options = {
+		.layout = layout_of(row), .native_bytes = 1024, .main_slots = 48, .modules = 2
 	};
 	struct cast cast;
 
 	memset(scene, 0, sizeof(*scene));
-	scene->vm = fake_vm_create_sized(1024, 48, 2);
+	scene->vm = fake_vm_create(&options);
 	cast = make_cast(scene->vm);
 	makers[number](scene, &cast);
-	if (scene->vm->next < scene_start(scene->vm))
-		abort();
+	MUST(scene->vm->next >= scene_start(scene->vm));
 }
 
 void scene_deinit(struct scene *scene)

@@ -7,9 +7,11 @@
 #include "fake_vm.h"
 
 enum {
-	SCENE_COUNT = 8,
+	SCENE_ROWS = 5,
+	SCENE_COUNT = 9,
 	SCENE_CFRAMES_MAX = 8,
-	/* All of a scene but the code lies in so many bytes below the code. */
+	/* All of a scene but the code lies in so many bytes below the code, by their offsets in the
+	 * fake memory. */
 	SCENE_BYTES = 12288,
 };
 
@@ -20,11 +22,12 @@ struct scene {
 	size_t cframe_count;
 };
 
-/** Build number @p number. Release with scene_deinit(). */
-void scene_init(struct scene *scene, unsigned number);
+/** Build number @p number under one of some layouts, which differ in kind. Release with
+ * scene_deinit(). */
+void scene_init(struct scene *scene, unsigned row, unsigned number);
 void scene_deinit(struct scene *scene);
 
-/** First address of the scene's bytes. */
-uint64_t scene_start(const struct fake_vm *vm);
+/** Offset of the scene's first byte. */
+size_t scene_start(const struct fake_vm *vm);
 
 #endif

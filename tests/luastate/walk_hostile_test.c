@@ -27,7 +27,7 @@ static void test_torn_links(void **state)
 	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
 	middle = fake_call_lua(vm, L, cast.work, ret_in(sample, cast.main_proto));
 	top = fake_call_lua(vm, L, cast.c, ret_in(sample, cast.work_proto));
-	link = fake_get_u64(vm, middle - 8);
+	link = fake_get_link(vm, middle);
 	{
 		const uint64_t links[] = {
 			0,
@@ -54,11 +54,11 @@ static void test_torn_links(void **state)
 		};
 
 		for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
-			fake_put_u64(vm, middle - 8, links[i]);
+			fake_put_link(vm, middle, links[i]);
 			expect_partial(sample);
 		}
 	}
-	fake_put_u64(vm, middle - 8, link);
+	fake_put_link(vm, middle, link);
 	EXPECT(sample, LUASTATE_FULL, { C_CODE, 0, 0 }, { cast.work_proto, 12, 0 },
 	       { cast.main_proto, 2, 0 });
 	assert_int_equal(top, base_of(sample, L));
@@ -73,15 +73,15 @@ static void test_torn_functions(void **state)
 	const uint64_t slots[] = {
 		0,
 		UINT64_MAX,
-		fake_tag(vm->layout->tag_str, string),
-		fake_tag(vm->layout->tag_func, string),
-		fake_tag(vm->layout->tag_func, cast.main + 4),
-		fake_tag(vm->layout->tag_func, 0),
-		fake_tag(vm->layout->tag_func, FAKE_END),
-		fake_tag(vm->layout->tag_func, vm->main),
-		fake_tag(vm->layout->tag_func, cast.work_proto),
-		fake_tag(vm->layout->tag_func, cast.c), /* no Lua function, and a Lua caller */
-		fake_tag(vm->layout->tag_thread, vm->main),
+		fake_tag(vm, vm->layout->tag_str, string),
+		fake_tag(vm, vm->layout->tag_func, string),
+		fake_tag(vm, vm->layout->tag_func, cast.main + 4),
+		fake_tag(vm, vm->layout->tag_func, 0),
+		fake_tag(vm, vm->layout->tag_func, FAKE_END),
+		fake_tag(vm, vm->layout->tag_func, vm->main),
+		fake_tag(vm, vm->layout->tag_func, cast.work_proto),
+		fake_tag(vm, vm->layout->tag_func, cast.c), /* no Lua function, and a Lua caller */
+		fake_tag(vm, vm->layout->tag_thread, vm->main),
 	};
 
 	sample_cframe(sample, vm->main, 1, 0);
@@ -89,13 +89,13 @@ static void test_torn_functions(void **state)
 	middle = fake_call_lua(vm, vm->main, cast.work, ret_in(sample, cast.main_proto));
 	fake_call_lua(vm, vm->main, cast.c, ret_in(sample, cast.work_proto));
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
-		fake_put_u64(vm, middle - 16, slots[i]);
+		fake_put_slot(vm, middle, slots[i]);
 		expect_partial(sample);
 	}
 	/* Lua functions whose code is none. */
-	fake_put_u64(vm, middle - 16, fake_tag(vm->layout->tag_func, cast.work));
+	fake_put_function(vm, middle, cast.work);
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
-		fake_put_u64(vm, cast.work + (uint64_t)vm->layout->GCfunc_pc, slots[i]);
+		fake_put_ref(vm, cast.work + (uint64_t)vm->layout->GCfunc_pc, slots[i]);
 		expect_partial(sample);
 	}
 }
@@ -162,9 +162,9 @@ static void test_memory_that_ends(void **state)
 	sample_cframe(sample, L, 1, 0);
 	base = fake_call(vm, L, cast.main, 0, FAKE_LINK_CP);
 	fake_call_lua(vm, L, cast.c, ret_in(sample, cast.main_proto));
-	fake_hide(vm, base - 16, 8);
+	fake_hide(vm, base - vm->frame_bytes, 8);
 	sample_expect(sample, LUASTATE_TRUNCATED, 0, NULL);
-	fake_show(vm, base - 16, 8);
+	fake_show(vm, base - vm->frame_bytes, 8);
 	fake_hide(vm, cast.main_proto, 1);
 	sample_expect(sample, LUASTATE_TRUNCATED, 0, NULL);
 }
@@ -191,6 +191,23 @@ static void test_more_frames_than_are_kept(void **state)
 	sample_walk(sample);
 	assert_int_equal(LUASTATE_TRUNCATED, sample->chain.outcome);
 	assert_true(sample->chain.count <= LUASTATE_FRAMES_MAX);
+}
+
+/* None of the C frames owns a run, and the stack has more of both than there are. */
+static void test_more_runs_than_are_kept(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = fake_coroutine(vm, 2 * LUASTATE_FRAMES_MAX + 64);
+
+	sample_cframe(sample, L, -1, 0);
+	for (int i = 0; i <= LUASTATE_FRAMES_MAX; i++)
+		fake_call(vm, L, cast.c, 0, FAKE_LINK_C);
+	sample_walk(sample);
+	assert_int_equal(LUASTATE_TRUNCATED, sample->chain.outcome);
+	for (size_t i = 0; i < sample->chain.count; i++)
+		assert_int_equal(0, sample->chain.frames[i].owner);
 }
 
 /* Frames that are not kept, and hundreds of coroutines that all claim the same stack of them. */
@@ -228,8 +245,9 @@ static void test_naming_is_bounded(void **state)
 	enum { VARINFO = 8192, FRAMES = 2000 };
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	const uint32_t bc[] = { fake_ad(FAKE_FUNCF, 5, 0), fake_ad(FAKE_MOV, 2, 2),
+	const uint32_t bc[] = { fake_funcf(vm, 5), fake_ad(FAKE_MOV, 2, 2),
 				fake_abc(FAKE_CALL, 2, 1, 1), fake_ad(FAKE_RET0, 0, 1) };
+	const uint32_t lines[] = { 0, 1, 2, 3 };
 	struct fake_proto fake = { .chunkname = "@long.lua",
 				   .firstline = 1,
 				   .numline = 4,
@@ -245,20 +263,25 @@ static void test_naming_is_bounded(void **state)
 	proto = fake_proto(vm, &fake);
 	free(varinfo);
 	fake.varinfo = NULL;
-	table = fake_get_u64(vm, proto + (uint64_t)vm->layout->GCproto_varinfo);
+	fake.varinfo_len = 0;
+	table = fake_get_ref(vm, proto + (uint64_t)vm->layout->GCproto_varinfo);
 	sample_cframe(sample, L, 1, 0);
 	fake_call(vm, L, fake_lua_function(vm, proto), 0, FAKE_LINK_CP);
 	for (int i = 1; i < FRAMES; i++) {
 		uint64_t ret = ret_in(sample, proto);
 
+		/* The first one's table, which lies above, as if it were this one's. */
+		fake.lines = lines;
 		proto = fake_proto(vm, &fake);
-		fake_put_u64(vm, proto + (uint64_t)vm->layout->GCproto_varinfo, table);
+		fake_put_ref(vm, proto + (uint64_t)vm->layout->GCproto_varinfo, table);
+		fake_put_u32(vm, proto + (uint64_t)vm->layout->GCproto_sizept,
+			     (uint32_t)(table + VARINFO - proto));
 		fake_call_lua(vm, L, fake_lua_function(vm, proto), ret);
 	}
 	vm->bytes_read = 0;
 	sample_walk(sample);
 	assert_int_equal(FRAMES, sample->chain.count);
-	assert_true(vm->bytes_read < 6 << 20);
+	assert_true(vm->bytes_read < FRAMES * STATE_DEBUG_KEEP + (6 << 20));
 	/* A call site that had no name once has none later. */
 	for (int i = 0; i < FRAMES / 256; i++)
 		sample_walk(sample);
@@ -267,14 +290,20 @@ static void test_naming_is_bounded(void **state)
 	assert_true(vm->bytes_read < 1 << 20);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_torn_links),	    SAMPLE_TEST(test_torn_functions),
-		SAMPLE_TEST(test_torn_states),	    SAMPLE_TEST(test_no_candidates),
-		SAMPLE_TEST(test_memory_that_ends), SAMPLE_TEST(test_more_frames_than_are_kept),
-		SAMPLE_TEST(test_work_is_bounded),  SAMPLE_TEST(test_naming_is_bounded),
+		SAMPLE_TEST(test_torn_links),
+		SAMPLE_TEST(test_torn_functions),
+		SAMPLE_TEST(test_torn_states),
+		SAMPLE_TEST(test_no_candidates),
+		SAMPLE_TEST(test_memory_that_ends),
+		SAMPLE_TEST(test_more_frames_than_are_kept),
+		SAMPLE_TEST(test_more_runs_than_are_kept),
+		SAMPLE_TEST(test_work_is_bounded),
+		SAMPLE_TEST(test_naming_is_bounded),
 	};
 
+	sample_choose(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,50 @@ static void test_lua_calls_lua(void **state)
 	assert_int_equal(LUASTATE_LUA, sample->chain.frames[0].function->kind);
 	assert_int_equal(fake_pc(vm, cast.inner_proto, 1), sample->chain.frames[0].pc);
 	assert_int_equal(fake_pc(vm, cast.work_proto, 2), sample->chain.frames[1].pc);
-	assert_int_equal(~vm->layout->vmst_interp, sample->chain.vmstate);
+	assert_int_equal(0, sample->chain.state);
+}
+
+/* What looks like a call there may be none. */
+static void test_a_walk_in_vain_gives_no_names(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t base, link;
+
+	sample_cframe(sample, vm->main, 1, 0);
+	base = fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
+	link = fake_get_ref(vm, base - (uint64_t)vm->layout->ref_size);
+	fake_call_lua(vm, vm->main, cast.work, ret_in(sample, cast.main_proto));
+	fake_call_lua(vm, vm->main, cast.inner, ret_in(sample, cast.work_proto));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main),
+		    fake_pc(vm, cast.inner_proto, 2));
+	fake_put_link(vm, base, link + 4096);
+	sample_walk(sample);
+	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	assert_null(sample_proto(sample, cast.inner_proto)->function.name);
+	fake_put_link(vm, base, link);
+	sample_walk(sample);
+	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
+	expect_name(sample, 0, "inner");
+}
+
+/* A coroutine that was entered again on another native stack: the C frame of its run is there. */
+static void test_older_cframes_elsewhere(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+
+	sample_cframe(sample, vm->main, 1, ret_in(sample, cast.main_proto));
+	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
+	sample_cframe(sample, vm->main, 1, 0);
+	sample_walk(sample);
+	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
+	sample->cframe_count = 1;
+	sample_walk(sample);
+	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	assert_int_equal(0, sample->chain.count);
 }
 
 static void test_no_cframes(void **state)
@@ -87,7 +130,7 @@ static void test_fast_functions(void **state)
 	fake_call_lua(vm, vm->main, in_c, ret_in(sample, cast.main_proto));
 	EXPECT(sample, LUASTATE_FULL, { 0x7000, 0, 0 }, { cast.main_proto, 2, 0 });
 	assert_int_equal(LUASTATE_FAST, sample->chain.frames[0].function->kind);
-	fake_put_u64(vm, base_of(sample, vm->main) - 16, fake_tag(vm->layout->tag_func, assembler));
+	fake_put_function(vm, base_of(sample, vm->main), assembler);
 	EXPECT(sample, LUASTATE_FULL,
 	       { vm->G + (uint64_t)vm->layout->global_State_to_bcff + 4 * 7, 0, 0 },
 	       { cast.main_proto, 2, 0 });
@@ -132,7 +175,7 @@ static void test_vararg(void **state)
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.work_proto, 4));
 	EXPECT(sample, LUASTATE_FULL, { cast.work_proto, 13, 0 }, { cast.main_proto, 2, 0 });
 	/* The frame below is another function's: no vararg frame. */
-	fake_put_u64(vm, base_of(sample, L) - 16, fake_tag(vm->layout->tag_func, cast.inner));
+	fake_put_function(vm, base_of(sample, L), cast.inner);
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 4));
 	sample_expect(sample, LUASTATE_TORN, 0, NULL);
 }
@@ -151,10 +194,11 @@ static void test_continuation(void **state)
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 22, 0 }, { cast.main_proto, 1, 0 });
 	/* A metamethod's name is not that of what the instruction before loaded. */
 	assert_null(sample->chain.frames[0].function->name);
-	/* A position that is none, and one in another function. */
-	fake_put_u64(vm, base_of(sample, L) - 24, 17);
-	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 22, 0 }, { cast.main_proto, 0, 0 });
-	fake_put_u64(vm, base_of(sample, L) - 24, fake_pc(vm, cast.inner_proto, 2));
+	/* A position that is none, as in a frame in the making, and one in another function. */
+	fake_put_cont(vm, base_of(sample, L), 17, vm->code);
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	assert_true(sample->chain.lost[0]);
+	fake_put_cont(vm, base_of(sample, L), fake_pc(vm, cast.inner_proto, 2), vm->code);
 	sample_expect(sample, LUASTATE_TORN, 0, NULL);
 }
 
@@ -163,7 +207,7 @@ static void test_tail_call(void **state)
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	struct cast cast = make_cast(vm);
-	const uint32_t bc[] = { fake_ad(FAKE_FUNCF, 5, 0), fake_ad(FAKE_GGET, 0, 0),
+	const uint32_t bc[] = { fake_funcf(vm, 5), fake_ad(FAKE_GGET, 0, 0),
 				fake_ad(FAKE_CALLT, 0, 1) };
 	const uint64_t kgc[] = { fake_string(vm, "inner") };
 	uint64_t tail = fake_proto(vm, &(struct fake_proto){ .chunkname = "@tail.lua",
@@ -180,8 +224,7 @@ static void test_tail_call(void **state)
 	fake_call_lua(vm, vm->main, fake_lua_function(vm, tail), ret_in(sample, cast.main_proto));
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main), fake_pc(vm, tail, 2));
 	EXPECT(sample, LUASTATE_FULL, { tail, 0, 0 }, { cast.main_proto, 2, 0 });
-	fake_put_u64(vm, base_of(sample, vm->main) - 16,
-		     fake_tag(vm->layout->tag_func, cast.inner));
+	fake_put_function(vm, base_of(sample, vm->main), cast.inner);
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main),
 		    fake_pc(vm, cast.inner_proto, 1));
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { cast.main_proto, 2, 0 });
@@ -249,10 +292,10 @@ static void test_position_from_the_cframe(void **state)
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 2));
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { cast.main_proto, 1, 1 });
 	assert_int_equal(fake_pc(vm, cast.main_proto, 1), sample->chain.frames[1].pc);
-	sample->cframes[1].pc = fake_pc(vm, cast.inner_proto, 2);
+	sample_set_pc(sample, 1, fake_pc(vm, cast.inner_proto, 2));
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { cast.main_proto, 0, 1 });
 	assert_int_equal(0, sample->chain.frames[1].pc);
-	sample->cframes[1].pc = fake_pc(vm, cast.main_proto, 0);
+	sample_set_pc(sample, 1, fake_pc(vm, cast.main_proto, 0));
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { cast.main_proto, 0, 1 });
 }
 
@@ -304,7 +347,7 @@ static void test_three_coroutines(void **state)
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 23, 0 }, { 0x7000, 0, 1 },
 	       { cast.work_proto, 12, 1 }, { 0x7000, 0, 2 }, { cast.main_proto, 2, 2 });
 	/* One torn coroutine leaves the others. */
-	fake_put_u64(vm, base_of(sample, L[1]) - 8, 0);
+	fake_put_link(vm, base_of(sample, L[1]), 0);
 	EXPECT(sample, LUASTATE_TORN, { cast.inner_proto, 23, 0 }, { 0x7000, 0, 2 },
 	       { cast.main_proto, 2, 2 });
 }
@@ -329,7 +372,7 @@ static void test_cframes_without_a_run(void **state)
 	       { cast.main_proto, 2, 2 });
 	sample->cframes[0].leaf = false;
 	sample_cframe(sample, L, INT32_MIN, 0);
-	sample->cframes[1].pc = fake_pc(vm, cast.inner_proto, 1);
+	sample_set_pc(sample, 1, fake_pc(vm, cast.inner_proto, 1));
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 1 }, { C_CODE, 0, 3 },
 	       { cast.main_proto, 2, 3 });
 }
@@ -353,6 +396,31 @@ static void test_newest_cframe_without_a_run(void **state)
 	sample->cframes[0].L = L;
 	sample_cframe(sample, L, 1, 0);
 	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+}
+
+/* An error has let go of two C frames and their runs, which still lie on the Lua stack. */
+static void test_cframes_that_an_error_released(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main, base, held, gone = 0;
+
+	held = sample_cframe(sample, L, 1, 0)->address;
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	base = fake_call_lua(vm, L, cast.c, ret_in(sample, cast.main_proto));
+	for (int i = 0; i < 2; i++) {
+		sample_cframe(sample, L, 1, 0);
+		gone = fake_call(vm, L, cast.inner, 2, FAKE_LINK_C);
+		fake_call_lua(vm, L, cast.c, fake_pc(vm, cast.inner_proto, 2));
+		sample_set_pc(sample, 0, fake_pc(vm, cast.inner_proto, 2));
+	}
+	fake_L_set(vm, L, vm->layout->lua_State_base, base);
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	/* What a released frame's registers say is over. */
+	sample->cframes[0].frame.r[STATE_REG_KEPT_BASE] = gone;
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, held | 2);
+	EXPECT(sample, LUASTATE_FULL, { C_CODE, 0, 2 }, { cast.main_proto, 2, 2 });
 }
 
 static void test_an_empty_coroutine(void **state)
@@ -403,12 +471,77 @@ static void test_cframe_that_cannot_be_read(void **state)
 	sample_expect(sample, LUASTATE_TORN, 0, NULL);
 }
 
+/* A VM whose C function runs another VM of the program. */
+static void test_two_vms_in_one_thread(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t second = fake_second_vm(vm, 0);
+
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, vm->main, cast.c, ret_in(sample, cast.main_proto));
+	sample_cframe(sample, second, 1, 0);
+	fake_call(vm, second, cast.work, 0, FAKE_LINK_CP);
+	fake_call_lua(vm, second, cast.inner, ret_in(sample, cast.work_proto));
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, second),
+		    fake_pc(vm, cast.inner_proto, 2));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { cast.work_proto, 12, 0 },
+	       { C_CODE, 0, 1 }, { cast.main_proto, 2, 1 });
+	assert_int_equal(2, luastate_vm_count(sample->state));
+	/* The state is that of the VM that runs. */
+	fake_put_u32(vm, fake_member(vm->G, vm->layout->global_State_vmstate),
+		     (uint32_t)~vm->layout->vmst_gc);
+	sample_walk(sample);
+	assert_int_equal(0, sample->chain.state);
+	fake_put_u32(vm,
+		     fake_member(second + (uint64_t)vm->layout->lua_State_sizeof,
+				 vm->layout->global_State_vmstate),
+		     (uint32_t)~vm->layout->vmst_gc);
+	sample_walk(sample);
+	assert_int_equal(4, sample->chain.state);
+}
+
+/* A C function that the FFI called calls back: the callback's frame looks like a metamethod's, but
+ * it ends a run. */
+static void test_ffi_callback(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main, ff = fake_fast_function(vm, 20, 0x7000), base;
+
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, L, ff, ret_in(sample, cast.main_proto));
+	sample_cframe(sample, L, 1, 0);
+	base = fake_call(vm, L, cast.inner, 2, FAKE_LINK_CONT);
+	fake_put_cont(vm, base, 3, 1);
+	sample_leaf(sample, FAKE_AT_PLAIN, base, fake_pc(vm, cast.inner_proto, 2));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 0 }, { 0x7000, 0, 1 },
+	       { cast.main_proto, 2, 1 });
+	/* With another continuation it is one run, for which there is a C frame too many: as if the
+	 * newest were being entered. */
+	fake_put_cont(vm, base, fake_pc(vm, cast.main_proto, 2), vm->code);
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 21, 1 }, { 0x7000, 0, 1 },
+	       { cast.main_proto, 2, 1 });
+	/* Callbacks of which the native stack shows nothing. */
+	fake_put_cont(vm, base, 3, 1);
+	for (int i = 0; i < 2; i++) {
+		base = fake_call(vm, L, cast.inner, 2, FAKE_LINK_CONT);
+		fake_put_cont(vm, base, 3, 1);
+	}
+	sample_leaf(sample, FAKE_AT_PLAIN, base, fake_pc(vm, cast.inner_proto, 2));
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+}
+
 /* ---- Lines ------------------------------------------------------------------------------ */
 
 static void expect_lines(struct sample *sample, uint32_t numline)
 {
 	struct fake_vm *vm = sample->vm;
-	const uint32_t bc[] = { fake_ad(FAKE_FUNCF, 2, 0), 0, 0, fake_ad(FAKE_RET0, 0, 1) };
+	const uint32_t bc[] = { fake_funcf(vm, 2), 0, 0, fake_ad(FAKE_RET0, 0, 1) };
 	const uint32_t lines[] = { 0, 1, numline / 2, numline };
 	const struct fake_proto fake = { .chunkname = "@lines.lua",
 					 .firstline = 100,
@@ -440,11 +573,27 @@ static void test_line_tables(void **state)
 	expect_lines(*state, 10000000);
 }
 
+/* The function was freed before its lines were read. */
+static void test_line_table_that_is_gone(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+
+	fake_hide(vm, fake_get_ref(vm, fake_member(cast.main_proto, vm->layout->GCproto_lineinfo)),
+		  1);
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main),
+		    fake_pc(vm, cast.main_proto, 2));
+	EXPECT(sample, LUASTATE_TRUNCATED, { cast.main_proto, 0, 0 });
+}
+
 static void test_stripped_chunk(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	const uint32_t bc[] = { fake_ad(FAKE_FUNCF, 2, 0), fake_ad(FAKE_RET0, 0, 1) };
+	const uint32_t bc[] = { fake_funcf(vm, 2), fake_ad(FAKE_RET0, 0, 1) };
 	uint64_t proto = fake_proto(
 		vm,
 		&(struct fake_proto){
@@ -454,86 +603,6 @@ static void test_stripped_chunk(void **state)
 	fake_call(vm, vm->main, fake_lua_function(vm, proto), 0, FAKE_LINK_C);
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main), fake_pc(vm, proto, 2));
 	EXPECT(sample, LUASTATE_FULL, { proto, 0, 0 });
-}
-
-/* ---- Compiled code ---------------------------------------------------------------------- */
-
-struct trace {
-	uint64_t J, table, object;
-};
-
-static struct trace put_trace(struct fake_vm *vm, uint32_t number, uint32_t size, uint64_t proto,
-			      unsigned index)
-{
-	const struct luastate_layout *layout = vm->layout;
-	struct trace trace = { .J = vm->G + (uint64_t)layout->global_State_to_J,
-			       .table = fake_alloc(vm, 8 * (size_t)size),
-			       .object = fake_alloc(vm, (size_t)layout->GCtrace_sizeof) };
-
-	fake_put_u8(vm, trace.object + (uint64_t)layout->GCobj_gct, (uint8_t)layout->gct_trace);
-	fake_put_u64(vm, trace.object + (uint64_t)layout->GCtrace_startpt, proto);
-	fake_put_u64(vm, trace.object + (uint64_t)layout->GCtrace_startpc,
-		     fake_pc(vm, proto, index));
-	fake_put_u64(vm, trace.table + 8 * (uint64_t)number, trace.object);
-	fake_put_u64(vm, trace.J + (uint64_t)layout->jit_State_trace, trace.table);
-	fake_put_u32(vm, trace.J + (uint64_t)layout->jit_State_sizetrace, size);
-	fake_put_u32(vm, vm->G + (uint64_t)layout->global_State_vmstate, number);
-	return trace;
-}
-
-static void test_running_trace(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	struct cast cast = make_cast(vm);
-	const struct luastate_function *function;
-
-	put_trace(vm, 3, 8, cast.inner_proto, 1);
-	sample_cframe(sample, vm->main, 1, 0);
-	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
-	fake_put_u64(vm, vm->G + (uint64_t)vm->layout->global_State_jit_base,
-		     fake_call_lua(vm, vm->main, cast.work, ret_in(sample, cast.main_proto)));
-	/* The coroutine's own base is of before the trace. */
-	fake_L_set(vm, vm->main, vm->layout->lua_State_base, 0);
-	sample->cframes[0].compiled = true;
-	EXPECT(sample, LUASTATE_FULL, { 3, 21, 0 }, { cast.work_proto, 10, 0 },
-	       { cast.main_proto, 2, 0 });
-	assert_int_equal(3, sample->chain.trace);
-	assert_int_equal(3, sample->chain.vmstate);
-	function = sample->chain.frames[0].function;
-	assert_int_equal(LUASTATE_TRACE, function->kind);
-	assert_int_equal(21, function->firstline);
-	assert_string_equal("=inner", function->chunkname);
-	/* The same trace is the same function in the next sample. */
-	sample_walk(sample);
-	assert_ptr_equal(function, sample->chain.frames[0].function);
-}
-
-static void test_traces_that_are_none(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	const struct luastate_layout *layout = vm->layout;
-	struct cast cast = make_cast(vm);
-	struct trace trace = put_trace(vm, 3, 8, cast.inner_proto, 1);
-
-	sample_cframe(sample, vm->main, 1, 0);
-	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
-	sample->cframes[0].compiled = true;
-	fake_put_u32(vm, trace.J + (uint64_t)layout->jit_State_sizetrace, 3);
-	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 });
-	fake_put_u32(vm, trace.J + (uint64_t)layout->jit_State_sizetrace, 8);
-	fake_put_u64(vm, trace.J + (uint64_t)layout->jit_State_trace, 0);
-	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 });
-	fake_put_u64(vm, trace.J + (uint64_t)layout->jit_State_trace, trace.table);
-	fake_put_u64(vm, trace.table + 8 * 3, cast.main);
-	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 });
-	fake_put_u64(vm, trace.table + 8 * 3, trace.object);
-	fake_put_u64(vm, trace.object + (uint64_t)layout->GCtrace_startpt, cast.main);
-	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 });
-	fake_put_u64(vm, trace.object + (uint64_t)layout->GCtrace_startpt, cast.main_proto);
-	/* A start in another function: known by its number only. */
-	EXPECT(sample, LUASTATE_FULL, { 3, 0, 0 }, { cast.main_proto, 0, 0 });
 }
 
 /* ---- Thorough --------------------------------------------------------------------------- */
@@ -562,10 +631,12 @@ static void test_thorough_walk_is_the_same(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		SAMPLE_TEST(test_lua_calls_lua),
+		SAMPLE_TEST(test_a_walk_in_vain_gives_no_names),
+		SAMPLE_TEST(test_older_cframes_elsewhere),
 		SAMPLE_TEST(test_no_cframes),
 		SAMPLE_TEST(test_main_chunk_keeps_its_name),
 		SAMPLE_TEST(test_c_function_called_by_lua),
@@ -581,16 +652,19 @@ int main(void)
 		SAMPLE_TEST(test_three_coroutines),
 		SAMPLE_TEST(test_cframes_without_a_run),
 		SAMPLE_TEST(test_newest_cframe_without_a_run),
+		SAMPLE_TEST(test_cframes_that_an_error_released),
 		SAMPLE_TEST(test_an_empty_coroutine),
 		SAMPLE_TEST(test_more_runs_than_cframes),
 		SAMPLE_TEST(test_frames_without_a_run),
 		SAMPLE_TEST(test_cframe_that_cannot_be_read),
+		SAMPLE_TEST(test_two_vms_in_one_thread),
+		SAMPLE_TEST(test_ffi_callback),
 		SAMPLE_TEST(test_line_tables),
+		SAMPLE_TEST(test_line_table_that_is_gone),
 		SAMPLE_TEST(test_stripped_chunk),
-		SAMPLE_TEST(test_running_trace),
-		SAMPLE_TEST(test_traces_that_are_none),
 		SAMPLE_TEST(test_thorough_walk_is_the_same),
 	};
 
+	sample_choose(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,13 @@ static __typeof__(fixture_global) *choose(void)
 }
 EXPORT int fixture_ifunc(int value) __attribute__((ifunc("choose")));
 
+/* The link editor writes its version behind its name. */
+EXPORT int fixture_versioned_(int value)
+{
+	return fixture_static(value + 3) ^ 7;
+}
+__asm__(".symver fixture_versioned_, fixture_versioned@@FIXTURE_1");
+
 /* Hand-written code: no sizes, no types, and an unwind entry without a symbol. */
 __asm__(".text\n"
 	".p2align 6\n"

@@ -56,12 +56,20 @@ static void unwind(struct symbols_unwinder *unwinder, const struct attach_reader
 	struct symbols_native_frame frame;
 	struct failure why;
 
-	regs.r[ATTACH_REG_RIP] = pc;
-	regs.r[ATTACH_REG_RSP] = STACK;
+	regs.r[ATTACH_REG_PC] = pc;
+	regs.r[ATTACH_REG_SP] = STACK;
+#if defined(__x86_64__)
 	regs.r[ATTACH_REG_RBP] = STACK + 64;
+#else
+	regs.r[ATTACH_REG_FP] = STACK + 64;
+#endif
 	must(symbols_unwind_begin(unwinder, &regs, memory, &why));
-	for (unsigned i = 0; i < 64 && symbols_unwind_step(unwinder, &why) > 0; i++)
+	for (unsigned i = 0; i < 64; i++) {
+		if (symbols_unwind_step(unwinder, &why) <= 0 &&
+		    symbols_unwind_step_frame_pointer(unwinder, &why) <= 0)
+			break;
 		symbols_unwind_frame(unwinder, &frame);
+	}
 }
 
 static void look_at(struct symbols_space *space, struct symbols_unwinder *unwinder,
@@ -76,6 +84,22 @@ static void look_at(struct symbols_space *space, struct symbols_unwinder *unwind
 	unwind(unwinder, memory, address);
 }
 
+/** A space in which the file is the vDSO. @return Where it ends. */
+static uint64_t map_file(const struct attach_reader *memory, size_t len,
+			 struct symbols_space **ret_space)
+{
+	uint64_t end = BASE + ((len + 4095) & ~(size_t)4095);
+	struct failure why;
+	char maps[256];
+
+	snprintf(maps, sizeof(maps),
+		 "%lx-%lx r-xp 00000000 00:00 0 [vdso]\n%lx-%lx rw-p 00000000 00:00 0 [stack]\n",
+		 BASE, end, STACK, STACK + 4096);
+	must(symbols_space_create_recorded(maps, strlen(maps), ret_space, &why));
+	symbols_space_set_memory(*ret_space, memory);
+	return end;
+}
+
 void hostile_elf_exercise(const uint8_t *bytes, size_t len)
 {
 	struct made_up *made_up = calloc(1, sizeof(*made_up));
@@ -83,9 +107,9 @@ void hostile_elf_exercise(const uint8_t *bytes, size_t len)
 	struct symbols_space *space;
 	struct symbols_unwinder *unwinder;
 	struct failure why;
-	char maps[256], byte;
-	uint64_t address, end = BASE + ((len + 4095) & ~(size_t)4095);
+	uint64_t address, end;
 	unsigned visits = 0;
+	char byte;
 
 	if (len == 0 || len > HOSTILE_ELF_MAX_BYTES || !made_up) {
 		free(made_up);
@@ -94,9 +118,7 @@ void hostile_elf_exercise(const uint8_t *bytes, size_t len)
 	memcpy(made_up->file, bytes, len);
 	for (size_t i = 0; i < STACK_BYTES / 8; i++)
 		made_up->stack[i] = i % 3 ? BASE + i * 0x51 % len : STACK + i * 8;
-	snprintf(maps, sizeof(maps), "%lx-%lx r-xp 00000000 00:00 0 [vdso]\n", BASE, end);
-	must(symbols_space_create_recorded(maps, strlen(maps), &space, &why));
-	symbols_space_set_memory(space, &memory);
+	end = map_file(&memory, len, &space);
 	must(symbols_unwinder_create(space, &unwinder, &why));
 	for (uint64_t i = 0; i < PLACES; i++)
 		look_at(space, unwinder, &memory, BASE + (end - BASE) * i / PLACES);
@@ -105,5 +127,49 @@ void hostile_elf_exercise(const uint8_t *bytes, size_t len)
 	symbols_read_file_bytes(space, BASE + len / 2, &byte, 1, &why);
 	symbols_unwinder_destroy(unwinder);
 	symbols_space_destroy(space);
+	free(made_up);
+}
+
+static void ask_types(struct symbols_types *types)
+{
+	static const char *const members[][2] = {
+		{ "fixture_state", "gc.deep.grid" },  { "fixture_state", "tail" },
+		{ "fixture_state_t", "node.high" },   { "fixture_state", "real" },
+		{ "fixture_unnamed", "first" },	      { "fixture_again", "state" },
+		{ "fixture_later", "value" },	      { "fixture_twice", "two" },
+		{ "fixture_state", "no_such.member" }
+	};
+	uint64_t offset, size, whole;
+	struct failure why;
+	int64_t value;
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		if (symbols_types_find_member(types, members[i][0], members[i][1], &offset, &size,
+					      &why) == 0 &&
+		    (symbols_types_find_size(types, members[i][0], &whole, &why) != 0 ||
+		     offset > whole || size > whole - offset))
+			abort();
+	}
+	symbols_types_find_enumerator(types, "FIXTURE_LIMIT", &value, &why);
+	symbols_types_find_enumerator(types, "NO_SUCH", &value, &why);
+}
+
+void hostile_types_exercise(const uint8_t *bytes, size_t len)
+{
+	struct made_up *made_up = calloc(1, sizeof(*made_up));
+	struct attach_reader memory = { .read = read_made_up, .self = made_up };
+	struct symbols_types *types;
+	struct symbols_space *space;
+	struct failure why;
+
+	if (len > 0 && len <= HOSTILE_ELF_MAX_BYTES && made_up) {
+		memcpy(made_up->file, bytes, len);
+		map_file(&memory, len, &space);
+		if (symbols_types_create(space, BASE, "fixture_state", &types, &why) == 0) {
+			ask_types(types);
+			symbols_types_destroy(types);
+		}
+		symbols_space_destroy(space);
+	}
 	free(made_up);
 }

@@ -16,4 +16,7 @@
  */
 void hostile_elf_exercise(const uint8_t *bytes, size_t len);
 
+/** Ask an ELF file with the DWARF of types_fixture.c, damaged or not, for all its structures. */
+void hostile_types_exercise(const uint8_t *bytes, size_t len);
+
 #endif

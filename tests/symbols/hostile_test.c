@@ -78,13 +78,45 @@ static void test_no_elf(void **state)
 	hostile_elf_exercise((const uint8_t *)"\177ELF", 4);
 }
 
+/* ---- DWARF ------------------------------------------------------------------------------ */
+
+static uint8_t types[HOSTILE_ELF_MAX_BYTES];
+
+/** Damage every third byte of the sections with DWARF, and of some others. */
+static void damage_types(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t len = read(fd, types, sizeof(types));
+
+	close(fd);
+	assert_true(len > 0 && (size_t)len < sizeof(types));
+	hostile_types_exercise(types, (size_t)len);
+	/* They lie behind what is loaded. */
+	for (size_t at = (size_t)len / 2; at < (size_t)len; at += 3) {
+		uint8_t before = types[at];
+		const uint8_t values[] = { 0, 0xff, (uint8_t)(before + 1), before ^ 0x20 };
+
+		types[at] = values[at % 4];
+		hostile_types_exercise(types, (size_t)len);
+		types[at] = before;
+	}
+}
+
+static void test_damaged_types(void **state)
+{
+	static const char *const files[] = { TYPES_FIXTURES };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		damage_types(files[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_no_elf),
+		cmocka_unit_test(test_whole),	      cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_damaged),	      cmocka_unit_test(test_no_elf),
+		cmocka_unit_test(test_damaged_types),
 	};
 
 	return cmocka_run_group_tests(tests, read_original, NULL);

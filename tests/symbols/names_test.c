@@ -4,11 +4,13 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -123,6 +125,7 @@ static void test_aliases(void **state)
 
 	(void)state;
 	load(&whole, FIXTURE, "", &own_root);
+	assert_string_equal(name_at(&whole, address_of("fixture_versioned")), "fixture_versioned");
 	/* __fixture_plain is as global, plain_ is shorter but local. */
 	assert_string_equal(name_at(&whole, address_of("__fixture_plain")), "fixture_plain");
 	assert_string_equal(name_at(&whole, address_of("weak_")), "fixture_strong");
@@ -311,6 +314,30 @@ static void test_links_stay_in_the_root(void **state)
 	symbols_root_deinit(&root);
 }
 
+/** Whoever owns a file may hold a lease on it; an open would wait for it, 45 s by default. */
+static void test_leased_file(void **state)
+{
+	char path[] = "symbols_names_test.XXXXXX";
+	int owner = mkstemp(path), fd;
+	struct timespec begin, end;
+
+	(void)state;
+	assert_true(owner >= 0);
+	signal(SIGIO, SIG_IGN);
+	if (fcntl(owner, F_SETLEASE, F_WRLCK) != 0) {
+		unlink(path);
+		print_message("no leases on this file system\n");
+		skip();
+	}
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	fd = symbols_root_open_own(path);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	unlink(path);
+	assert_int_equal(fd, -1);
+	assert_true(end.tv_sec - begin.tv_sec < 3);
+	close(owner);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_debug_link),
 		cmocka_unit_test(test_build_id_directory),
 		cmocka_unit_test(test_links_stay_in_the_root),
+		cmocka_unit_test(test_leased_file),
 	};
 
 	return cmocka_run_group_tests(tests, make_root, remove_root);

@@ -84,6 +84,14 @@ static void test_library_function(void **state)
 	assert_int_equal(why.kind, FAILURE_NOT_FOUND);
 }
 
+#if defined(__x86_64__)
+#define VDSO_FUNCTION "__vdso_clock_gettime"
+#define INSTRUCTION   1 /* bytes of nop and of ret */
+#elif defined(__aarch64__)
+#define VDSO_FUNCTION "__kernel_clock_gettime"
+#define INSTRUCTION   4
+#endif
+
 static void test_vdso(void **state)
 {
 	uint64_t base = getauxval(AT_SYSINFO_EHDR), found;
@@ -93,11 +101,11 @@ static void test_vdso(void **state)
 	(void)state;
 	if (!base)
 		skip();
-	assert_int_equal(symbols_find_address(space, "__vdso_clock_gettime", &found, &why), 0);
+	assert_int_equal(symbols_find_address(space, VDSO_FUNCTION, &found, &why), 0);
 	assert_true(found - base < 65536);
 	function = find(found);
 	assert_string_equal(function.module, "[vdso]");
-	assert_string_equal(function.name, "__vdso_clock_gettime"); /* its alias is weak */
+	assert_string_equal(function.name, VDSO_FUNCTION); /* an alias is weak */
 }
 
 static void test_without_symbol(void **state)
@@ -120,6 +128,43 @@ static void test_without_symbol(void **state)
 	munmap(anonymous, 4096);
 }
 
+/** The stubs of this program that have names lead to functions of these names. */
+static void test_stubs(void **state)
+{
+	static const char suffix[] = "@plt";
+	const struct symbols_mapping *mapping =
+		symbols_space_find(space, address_of((void *)(uintptr_t)test_stubs));
+	unsigned count = 0, resolved = 0, known = 0;
+	char last[256] = "";
+
+	(void)state;
+	assert_non_null(mapping);
+	for (uint64_t address = mapping->start; address < mapping->end; address += 4) {
+		struct symbols_function function = find(address);
+		size_t len = strlen(function.name);
+		char name[256];
+
+		if (len < sizeof(suffix) ||
+		    strcmp(function.name + len + 1 - sizeof(suffix), suffix))
+			continue;
+		assert_true(function.is_symbol);
+		assert_true(function.end - function.start <= 16);
+		if (strcmp(last, function.name) == 0)
+			continue;
+		snprintf(last, sizeof(last), "%s", function.name);
+		snprintf(name, sizeof(name), "%.*s", (int)(len + 1 - sizeof(suffix)),
+			 function.name);
+		/* A weak symbol may have no function. */
+		resolved += dlsym(RTLD_DEFAULT, name) != NULL;
+		count++;
+		known += strcmp(name, "getauxval") == 0 || strcmp(name, "mkdtemp") == 0 ||
+			 strcmp(name, "elf_strptr") == 0;
+	}
+	print_message("%u stubs, %u functions\n", count, resolved);
+	assert_true(known > 0);
+	assert_true(resolved > count * 8 / 10);
+}
+
 /** Code between symbols is named by its unwind entry, from any address in it. */
 static void test_entry_name(void **state)
 {
@@ -135,11 +180,11 @@ static void test_entry_name(void **state)
 	assert_int_equal(symbols_space_refresh(space, &why), 0);
 	assert_string_equal(find(address_of(code)).name, "fixture_no_size");
 	first = find(address_of(code + 16));
-	second = find(address_of(code + 17));
+	second = find(address_of(code + 16 + INSTRUCTION));
 	assert_false(first.is_symbol);
 	assert_ptr_equal(first.name, second.name);
 	assert_int_equal(first.start, address_of(code + 16));
-	assert_int_equal(first.end, address_of(code + 18));
+	assert_int_equal(first.end, address_of(code + 16 + 2 * INSTRUCTION));
 	snprintf(expected, sizeof(expected), "fixture_stripped.so+0x%lx",
 		 first.start - address_of(info.dli_fbase));
 	assert_string_equal(first.name, expected);
@@ -184,12 +229,42 @@ static void test_file_bytes(void **state)
 	assert_int_equal(why.address, stack);
 }
 
-static bool count_entries(void *context, const struct symbols_unwind_entry *entry)
+/* Code that finds its frame made, as an interpreter does, and the same with a program that no
+ * interpreter has. */
+#define FRAMED_BYTES 5000
+#if defined(__x86_64__)
+#define RULE ".cfi_def_cfa_offset 96\n.cfi_offset 3, -24\n"
+#define MORE ".rept 100\n.cfi_offset 3, -24\n.cfi_offset 3, -32\n.endr\n"
+#elif defined(__aarch64__)
+#define RULE ".cfi_def_cfa_offset 96\n.cfi_offset 19, -24\n"
+#define MORE ".rept 100\n.cfi_offset 19, -24\n.cfi_offset 19, -32\n.endr\n"
+#endif
+__asm__(".text\n.balign 16\n"
+	".globl framed_code, framed_long_code\n"
+	"framed_code:\n.cfi_startproc\n" RULE ".zero 5000\n.cfi_endproc\n"
+	"framed_long_code:\n.cfi_startproc\n" RULE MORE ".zero 5000\n.cfi_endproc\n");
+void framed_code(void);
+void framed_long_code(void);
+
+/** Entries of framed_code among those visited. */
+struct framed {
+	uint64_t starts[4], end;
+	unsigned count, others;
+};
+
+static bool take_framed(void *context, const struct symbols_unwind_entry *entry)
 {
-	unsigned *count = context;
+	struct framed *framed = context;
 
 	assert_true(entry->end - entry->start >= 4096);
-	++*count;
+	assert_int_not_equal(entry->start, address_of((void *)(uintptr_t)framed_long_code));
+	if (entry->end - entry->start != FRAMED_BYTES || framed->count == 4) {
+		framed->others++;
+		return true;
+	}
+	assert_true(entry->constant);
+	assert_int_equal(entry->cfa_offset, 96);
+	framed->starts[framed->count++] = entry->start;
 	return true;
 }
 
@@ -202,13 +277,20 @@ static bool stop_at_first(void *context, const struct symbols_unwind_entry *entr
 
 static void test_entries(void **state)
 {
-	unsigned count = 0, first = 0;
+	struct framed framed = { 0 };
+	unsigned first = 0;
 
 	(void)state;
-	assert_int_equal(symbols_each_unwind_entry(space, 4096, count_entries, &count, NULL), 0);
-	assert_true(count > 2);
+	assert_int_equal(symbols_each_unwind_entry(space, 4096, take_framed, &framed, NULL), 0);
+	assert_int_equal(framed.count, 1);
+	assert_int_equal(framed.starts[0], address_of((void *)(uintptr_t)framed_code));
 	assert_int_equal(symbols_each_unwind_entry(space, 4096, stop_at_first, &first, NULL), 0);
 	assert_int_equal(first, 1);
+	/* It is remembered for this length only. */
+	assert_int_equal(symbols_each_unwind_entry(space, 5001, take_framed, &framed, NULL), 0);
+	assert_int_equal(framed.count, 1);
+	assert_int_equal(symbols_each_unwind_entry(space, 5000, take_framed, &framed, NULL), 0);
+	assert_int_equal(framed.count, 2);
 }
 
 /** A target that makes up addresses without end gets answers, but not all our memory. */
@@ -222,6 +304,78 @@ static void test_names_are_bounded(void **state)
 	assert_string_equal(function.name, "[more names than kept]");
 	assert_string_equal(find(address_of((void *)(uintptr_t)test_own_function)).name,
 			    "test_own_function");
+}
+
+/* ---- Unwinding -------------------------------------------------------------------------- */
+
+/* Code whose frames have 16 bytes, with a short unwind program and one of 8 KB. */
+#if defined(__x86_64__)
+#define FRAME ".cfi_def_cfa_offset 16\n"
+#define SAVED "3"
+#elif defined(__aarch64__)
+#define FRAME ".cfi_def_cfa_offset 16\n.cfi_offset 30, -8\n"
+#define SAVED "19"
+#endif
+__asm__(".text\n.balign 16\n"
+	".globl short_program, long_program\n"
+	"short_program:\n.cfi_startproc\n" FRAME ".zero 8192\n.cfi_endproc\n"
+	"long_program:\n.cfi_startproc\n" FRAME ".rept 2000\n.cfi_offset " SAVED
+	", -24\n.cfi_offset " SAVED ", -32\n.endr\n"
+	".zero 8192\n.cfi_endproc\n");
+void short_program(void);
+void long_program(void);
+
+#define STACK	    ((uint64_t)0x7ffe00000000)
+#define STACK_WORDS 8000
+
+static int read_stack(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		      struct failure *why)
+{
+	const uint64_t *words = self;
+	uint64_t at = address.value - STACK;
+
+	if (at >= STACK_WORDS * 8 || len > STACK_WORDS * 8 - at)
+		return failure_set(why, FAILURE_FAULT, 0, 0, address.value, "read");
+	memcpy(ret_bytes, (const uint8_t *)words + at, len);
+	return 0;
+}
+
+/** Walk a stack of 4000 frames in some code. @return Steps, and why it ended. */
+static unsigned walk(void (*code)(void), struct failure *ret_why)
+{
+	static uint64_t words[STACK_WORDS];
+	const struct attach_reader memory = { .read = read_stack, .self = words };
+	struct attach_registers regs = { .syscall = -1 };
+	struct symbols_unwinder *unwinder;
+	unsigned steps = 0;
+
+	/* Many places, or what is known of one would serve all. */
+	for (size_t i = 0; i < STACK_WORDS; i++)
+		words[i] = address_of((void *)(uintptr_t)code) + 64 + i * 12 % 8000 / 4 * 4;
+	regs.r[ATTACH_REG_PC] = words[0];
+	regs.r[ATTACH_REG_SP] = STACK;
+	assert_int_equal(symbols_unwinder_create(space, &unwinder, ret_why), 0);
+	assert_int_equal(symbols_unwind_begin(unwinder, &regs, &memory, ret_why), 0);
+	while (symbols_unwind_step(unwinder, ret_why) > 0)
+		steps++;
+	symbols_unwinder_destroy(unwinder);
+	return steps;
+}
+
+/** Long unwind programs end a walk in time; as many frames with short ones do not. */
+static void test_programs_are_bounded(void **state)
+{
+	struct failure why = { 0 };
+	unsigned steps;
+
+	(void)state;
+	assert_int_equal(walk(short_program, &why), STACK_WORDS / 2);
+	assert_int_equal(why.kind, FAILURE_FAULT);
+	steps = walk(long_program, &why);
+	assert_int_equal(why.kind, FAILURE_LIMIT);
+	assert_true(steps > 100 && steps < STACK_WORDS / 2);
+	/* Each walk has its own. */
+	assert_int_equal(walk(long_program, &why), steps);
 }
 
 /* ---- Recorded spaces -------------------------------------------------------------------- */
@@ -322,6 +476,53 @@ static void test_evidence(void **state)
 	attach_image_destroy(image);
 }
 
+/** Maps lines: this program's code twice, and a page of the C library's @p more times. */
+static char *many_maps(unsigned more, size_t *ret_len)
+{
+	const struct symbols_mapping *own =
+		symbols_space_find(space, address_of((void *)(uintptr_t)framed_code));
+	const struct symbols_mapping *library =
+		symbols_space_find(space, address_of(dlsym(RTLD_DEFAULT, "lfind")));
+	uint64_t at = 0x100000000, len_bytes = own->end - own->start;
+	char *text = calloc(more + 2, 512);
+	size_t len = 0;
+
+	assert_non_null(text);
+	for (unsigned i = 0; i < more + 2; i++, at += len_bytes + 4096) {
+		const struct symbols_mapping *mapping = i < 2 ? own : library;
+
+		len += (size_t)snprintf(text + len, 512, "%lx-%lx r-xp %08lx %02x:%02x %lu %s\n",
+					at, at + (i < 2 ? len_bytes : 4096), mapping->offset,
+					mapping->dev_major, mapping->dev_minor, mapping->inode,
+					mapping->path);
+	}
+	*ret_len = len;
+	return text;
+}
+
+/** A file is looked at once, however often and wherever it is mapped; each place counts. */
+static void test_entries_of_many_mappings(void **state)
+{
+	struct framed framed = { 0 };
+	struct symbols_space *recorded;
+	struct timespec begin, end;
+	struct failure why;
+	size_t len;
+	char *text = many_maps(20000, &len);
+
+	(void)state;
+	assert_int_equal(symbols_space_create_recorded(text, len, &recorded, &why), 0);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+	assert_int_equal(symbols_each_unwind_entry(recorded, 4096, take_framed, &framed, NULL), 0);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+	assert_int_equal(framed.count, 2);
+	assert_int_not_equal(framed.starts[0], framed.starts[1]);
+	/* Reading its entries for each would take seconds. */
+	assert_true(end.tv_sec - begin.tv_sec < 2);
+	symbols_space_destroy(recorded);
+	free(text);
+}
+
 static void test_recorded_hostile(void **state)
 {
 	static const char *const paths[] = { "/dev/zero", "/proc/self/mem", "/",	  "",
@@ -344,12 +545,21 @@ static void test_recorded_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_function), cmocka_unit_test(test_library_function),
-		cmocka_unit_test(test_vdso),	     cmocka_unit_test(test_without_symbol),
-		cmocka_unit_test(test_entry_name),   cmocka_unit_test(test_generation),
-		cmocka_unit_test(test_file_bytes),   cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_recorded),     cmocka_unit_test(test_recorded_hostile),
-		cmocka_unit_test(test_evidence),     cmocka_unit_test(test_names_are_bounded),
+		cmocka_unit_test(test_own_function),
+		cmocka_unit_test(test_library_function),
+		cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_without_symbol),
+		cmocka_unit_test(test_stubs),
+		cmocka_unit_test(test_entry_name),
+		cmocka_unit_test(test_generation),
+		cmocka_unit_test(test_file_bytes),
+		cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_entries_of_many_mappings),
+		cmocka_unit_test(test_programs_are_bounded),
+		cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_recorded_hostile),
+		cmocka_unit_test(test_evidence),
+		cmocka_unit_test(test_names_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, open_own, close_own);

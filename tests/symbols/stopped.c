@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,18 +83,22 @@ bool stopped_seize(pid_t tid)
 	return ptrace(PTRACE_SEIZE, tid, NULL, NULL) == 0;
 }
 
-static void take_registers(pid_t tid, struct attach_registers *ret)
+void stopped_registers(pid_t tid, struct attach_registers *ret)
 {
-	struct user_regs_struct user;
+	struct failure why;
 
-	assert_int_equal(ptrace(PTRACE_GETREGS, tid, NULL, &user), 0);
-	/* In DWARF's order. Source: AMD64 ABI, figure 3.36. */
-	*ret = (struct attach_registers){
-		.r = { user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp,
-		       user.rsp, user.r8, user.r9, user.r10, user.r11, user.r12, user.r13, user.r14,
-		       user.r15, user.rip },
-		.syscall = -1,
-	};
+	assert_int_equal(attach_read_registers(tid, ret, &why), 0);
+}
+
+bool stopped_may_trace(const char *const *argv)
+{
+	pid_t pid = stopped_spawn(argv);
+	bool may_trace = stopped_seize(pid);
+
+	stopped_kill(pid);
+	if (!may_trace)
+		puts("skipped: tracing one's own child is not permitted here");
+	return may_trace;
 }
 
 void stopped_stop(pid_t tid, struct attach_registers *ret_regs)
@@ -106,7 +109,23 @@ void stopped_stop(pid_t tid, struct attach_registers *ret_regs)
 	assert_int_equal(waitpid(tid, &status, __WALL), tid);
 	assert_true(WIFSTOPPED(status));
 	pending_signal = status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
-	take_registers(tid, ret_regs);
+	stopped_registers(tid, ret_regs);
+}
+
+unsigned stopped_rounds(unsigned rounds)
+{
+	return getenv("LJPROF_TEST_EMULATED") ? rounds / 4 : rounds;
+}
+
+int stopped_step(struct symbols_unwinder *unwinder, struct failure *why)
+{
+	int result = symbols_unwind_step(unwinder, why);
+	struct failure reason;
+
+	if (result >= 0 || why->kind != FAILURE_NOT_FOUND)
+		return result;
+	result = symbols_unwind_step_frame_pointer(unwinder, &reason);
+	return result >= 0 ? result : -1;
 }
 
 void stopped_go(pid_t tid)

@@ -18,10 +18,22 @@ pid_t stopped_last_thread(pid_t pid);
 
 /** Attach to @p tid for good. @return false if ptrace is not permitted here. */
 bool stopped_seize(pid_t tid);
+/** Try that with a process of its own that runs @p argv. Where it is not permitted, print so. */
+bool stopped_may_trace(const char *const *argv);
 /** Stop a seized thread and read its registers. */
 void stopped_stop(pid_t tid, struct attach_registers *ret_regs);
+/** Registers of a stopped thread. */
+void stopped_registers(pid_t tid, struct attach_registers *ret);
 /** Let it run on, with the signal that it stopped for. */
 void stopped_go(pid_t tid);
+
+/** How often a test does what it repeats: @p rounds, or a quarter of it where the environment says
+ *  that the machine is emulated (LJPROF_TEST_EMULATED). */
+unsigned stopped_rounds(unsigned rounds);
+
+/** A step as the daemon makes it: by the unwind entry, or where there is none by the frame pointer
+ *  and what else the function's own instructions tell. @return As symbols_unwind_step(). */
+int stopped_step(struct symbols_unwinder *unwinder, struct failure *why);
 
 /** Copy the mapping that holds the stack pointer from there to its end, at most 1 MiB. */
 void stopped_copy_stack(struct symbols_space *space, const struct attach_reader *reader,

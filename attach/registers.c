@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* Registers of a stopped thread, and what they tell about the stop. The part by architecture. */
+#include "attach/attach.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+
+#if defined(__x86_64__)
+
+static void take_registers(const struct user_regs_struct *user, struct attach_registers *ret)
+{
+	*ret = (struct attach_registers){
+		.r = { user->rax, user->rdx, user->rcx, user->rbx, user->rsi, user->rdi, user->rbp,
+		       user->rsp, user->r8, user->r9, user->r10, user->r11, user->r12, user->r13,
+		       user->r14, user->r15, user->rip },
+		.syscall = (int64_t)user->orig_rax,
+	};
+}
+
+/* The kernel has put the call's result into rax and restarts the call after the stop. */
+bool attach_was_interrupted(const struct attach_reader *reader, const struct attach_registers *regs)
+{
+	int64_t rax = (int64_t)regs->r[ATTACH_REG_RAX];
+
+	(void)reader;
+	/* ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK: linux/errno.h. */
+	return regs->syscall >= 0 &&
+	       (rax == -EINTR || rax == -512 || rax == -513 || rax == -514 || rax == -516);
+}
+
+#elif defined(__aarch64__)
+
+static void take_registers(const struct user_regs_struct *user, struct attach_registers *ret)
+{
+	for (int i = 0; i < ATTACH_REG_SP; i++)
+		ret->r[i] = user->regs[i];
+	ret->r[ATTACH_REG_SP] = user->sp;
+	ret->r[ATTACH_REG_PC] = user->pc;
+	ret->syscall = -1;
+}
+
+/*
+ * Before the thread stands, the kernel forgets that it was in a system call. A call to be restarted
+ * has its pc at the svc instruction again; any other has a result, and the pc behind. A thread that
+ * was stopped right before a call looks like the former: one instruction of all, and no harm done.
+ */
+bool attach_was_interrupted(const struct attach_reader *reader, const struct attach_registers *regs)
+{
+	const uint32_t svc = 0xd4000001;
+	struct failure why;
+	uint32_t code[2];
+
+	if (attach_read(reader, remote_addr_make(attach_pc(regs) - 4), code, sizeof(code), &why))
+		return false;
+	return code[1] == svc || (code[0] == svc && (int64_t)regs->r[ATTACH_REG_X0] == -EINTR);
+}
+
+#endif
+
+int attach_read_registers(pid_t tid, struct attach_registers *ret_registers, struct failure *why)
+{
+	struct user_regs_struct user;
+	struct iovec iov = { .iov_base = &user, .iov_len = sizeof(user) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &iov) != 0)
+		return failure_set_errno(why, errno, tid, "read the registers");
+	if (iov.iov_len != sizeof(user))
+		return failure_set(why, FAILURE_INVALID, 0, tid, 0,
+				   "read the registers of a 32-bit process");
+	take_registers(&user, ret_registers);
+	return 0;
+}

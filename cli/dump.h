@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLI_DUMP_H
+#define CLI_DUMP_H
+
+#include <stdio.h>
+
+#include "daemon/daemon.h"
+#include "luastate/luastate.h"
+
+/** Samples by trace, from the numbers of a recording. */
+struct dump_profile;
+
+/**
+ * Read a file that ljrecord --stats has written.
+ * @return 0, or -1 with a message printed.
+ */
+int dump_profile_read(const char *path, struct dump_profile **ret_profile);
+void dump_profile_destroy(struct dump_profile *profile);
+
+/** How often a trace was met. */
+struct dump_samples {
+	uint64_t all, exact, approximate, trace_only;
+	/** Of this trace or of others that are like it; not in the numbers above. */
+	uint64_t shared;
+};
+
+/** Samples of all traces in a profile. */
+struct dump_totals {
+	uint64_t all;
+	uint64_t
+		unknown; /**< Of traces that are not shown: flushed since, or of other processes. */
+	uint64_t shared; /**< Of traces that are shown more than once, alike. */
+};
+
+/**
+ * Find the traces that a profile has samples of: those of the same process with the same number
+ * and the same start. In place of a recorded process that is not among @p dumps stands one that was
+ * not recorded, as after a restart. What fits several traces, of several VMs for instance, is
+ * nobody's, but shared.
+ * @param dumps All that will be shown; not needed afterwards.
+ */
+void dump_profile_match(struct dump_profile *profile, const struct daemon_dump *dumps,
+			size_t count);
+
+/** After dump_profile_match(). @param pid Process that the trace is of. */
+struct dump_samples dump_profile_find(const struct dump_profile *profile, pid_t pid,
+				      const struct luastate_catalogue *catalogue,
+				      const struct luastate_trace *trace);
+
+/** After dump_profile_match(). */
+struct dump_totals dump_profile_count(const struct dump_profile *profile);
+
+/** For people. @param profile May be NULL. */
+void dump_print_text(FILE *file, const struct daemon_dump *dump,
+		     const struct dump_profile *profile);
+
+/** All processes as one JSON object. @return 0, or -1 where it did not arrive. */
+int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
+		    const struct dump_profile *profile);
+
+/** A text of the process's, fit for a terminal and for JSON. @return Freed by the caller; NULL
+ *  without memory. */
+char *dump_text(const char *text);
+
+#endif

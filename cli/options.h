@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "daemon/daemon.h"
+
+/* Exit codes are an interface: ljrecord(1), ljdump(1). */
+enum {
+	EXIT_PROFILE = 0,
+	EXIT_USAGE = 1,
+	EXIT_DENIED = 2,
+	EXIT_NO_LUAJIT = 3,
+	EXIT_OUTPUT = 4,
+	EXIT_ENDED = 5,
+	EXIT_SYSTEM = 6,
+};
+
+/** What a command line says; each command has its own. */
+struct arguments;
+
+/** One option. */
+struct choice {
+	const char *name;
+	char letter; /**< 0 without a short form. */
+	bool (*take)(struct arguments *arguments, const char *text);
+	const char *refused; /**< What a wrong argument is told; NULL where it takes any, or none.
+			      */
+	bool is_alone;	     /**< Takes no argument. */
+};
+
+/** A command's options; at most OPTIONS_MAX. */
+struct options {
+	const char *program;
+	const struct choice *choices;
+	size_t count;
+};
+
+enum { OPTIONS_MAX = 64 };
+
+/**
+ * Read the options of a command line, up to the first argument that is none.
+ * @param ret_first Index of that one.
+ * @return -1 to go on, else the exit code, with a message printed.
+ */
+int options_parse(const struct options *options, int argc, char **argv, struct arguments *arguments,
+		  int *ret_first);
+
+/** Print what is wrong, and that there is a help. @param argument May be NULL. @return EXIT_USAGE.
+ */
+int options_refuse(const char *program, const char *text, const char *argument);
+
+/** The exit code of how something ended. */
+int options_exit_code(enum daemon_end end);
+
+bool options_number(const char *text, long min, long max, long *ret_value);
+
+/** Room for one more behind @p count items. Exits where there is none. */
+void *options_one_more(const char *program, void *items, size_t count, size_t size);
+
+/** Add a pid, or several with commas between them, each once. @return false where the list is none.
+ */
+bool options_add_pids(const char *program, const char *list, pid_t **pids, size_t *count);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* What the compilers of all VMs of a process have made. Nothing is stopped for that. */
+#include "daemon/target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon/clock.h"
+
+enum {
+	/* All memory: some 15 GiB of heap. */
+	DUMP_SEARCH_S = 10,
+	/* At coroutines whose VM may have changed at the very moment when it was looked at; most
+	 * are none, so where a VM is known already only some more looks are taken. */
+	LOOKS = 100,
+	LOOKS_MORE = 5,
+	LOOK_NAP_NS = 4 * 1000 * 1000,
+	REFUSED_MAX = 64,
+};
+
+/* Nothing is decoded that would have to be announced. */
+static int ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
+			   struct failure *why)
+{
+	(void)context, (void)function, (void)why;
+	*ret_id = 0;
+	return 0;
+}
+
+static void read_vm(struct daemon_target *target, const struct luastate_vm *vm,
+		    struct daemon_dump *dump)
+{
+	const struct attach_reader *reader = attach_process_reader(target->process);
+	struct daemon_dump_vm *item = &dump->vms[dump->count];
+	struct failure why;
+
+	if (luastate_catalogue_read(target->lua, reader, vm->G, &item->catalogue, &why) != 0) {
+		dump->unread++;
+		return;
+	}
+	luastate_describe_layout(vm->layout, item->layout, sizeof(item->layout));
+	if (luastate_read_version(target->lua, reader, vm->G, item->version, sizeof(item->version),
+				  &why) != 0)
+		item->version[0] = '\0';
+	dump->count++;
+}
+
+/* A VM that runs may fit no layout at a look, and its own at the next. */
+static void look_again(struct daemon_target *target)
+{
+	const struct attach_reader *reader = attach_process_reader(target->process);
+	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
+	const uint64_t *refused;
+	uint64_t coroutines[REFUSED_MAX];
+	size_t count = luastate_refused(target->lua, &refused), left = 0;
+	unsigned looks = luastate_vm_count(target->lua) ? LOOKS_MORE : LOOKS;
+	struct failure why;
+
+	for (; left < count && left < REFUSED_MAX; left++)
+		coroutines[left] = refused[left];
+	for (unsigned look = 0; look < looks && left; look++) {
+		nanosleep(&nap, NULL);
+		for (size_t i = 0; i < left;)
+			if (luastate_vm_of(target->lua, reader, coroutines[i], &why))
+				coroutines[i] = coroutines[--left];
+			else
+				i++;
+	}
+}
+
+static enum daemon_end read_vms(struct daemon_target *target, struct daemon_dump *dump)
+{
+	struct failure why;
+	size_t count;
+
+	target_limit_search(target, NULL, daemon_now_ns() + DUMP_SEARCH_S * (uint64_t)1000000000);
+	dump->is_whole = target_find_all_vms(target);
+	look_again(target);
+	/* Where memory is too large, threads that wait in Lua still show theirs. */
+	if (luastate_vm_count(target->lua) == 0)
+		target_find_vm(target, &why);
+	count = luastate_vm_count(target->lua);
+	if (count == 0)
+		return DAEMON_END_NO_VM;
+	dump->vms = calloc(count, sizeof(*dump->vms));
+	if (!dump->vms)
+		return DAEMON_END_SYSTEM;
+	for (size_t i = 0; i < count; i++)
+		read_vm(target, luastate_vm_get(target->lua, i), dump);
+	return dump->count ? DAEMON_END_STOPPED : DAEMON_END_NO_VM;
+}
+
+/* What cannot be read of a process that ends looks like memory without a VM. Between the end of its
+ * memory and its own a process looks as if it ran another program. */
+static enum daemon_end judge_end(const struct daemon_target *target, enum daemon_end end,
+				 struct daemon_dump *dump)
+{
+	dump->ended = attach_process_fate(target->process) != ATTACH_FATE_SAME;
+	return end == DAEMON_END_NO_VM && dump->ended ? DAEMON_END_EARLY : end;
+}
+
+static void tell_end(const struct daemon_target *target, pid_t pid, enum daemon_end end,
+		     char *ret_text, size_t len)
+{
+	if (end == DAEMON_END_SYSTEM)
+		snprintf(ret_text, len, "out of memory");
+	else if (end == DAEMON_END_EARLY)
+		snprintf(ret_text, len,
+			 "the program of process %d ended before a VM of it was read", (int)pid);
+	else if (!luastate_has_interpreter(target->lua))
+		snprintf(ret_text, len, "no LuaJIT in process %d", (int)pid);
+	else
+		snprintf(ret_text, len,
+			 "no LuaJIT VM that is known in process %d: ljrecord --explain --pid %d "
+			 "tells more",
+			 (int)pid, (int)pid);
+}
+
+enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char *ret_text,
+				   size_t len)
+{
+	const struct target_listener listener = { .function = ignore_function };
+	struct attach_process *process = NULL;
+	struct daemon_target *target = NULL;
+	struct daemon_dump dump = { .pid = pid };
+	struct attach_names names;
+	enum daemon_end end;
+	struct failure why;
+
+	if (attach_process_open_to_read(pid, &process, &why) != 0 ||
+	    target_create(process, &listener, &target, &why) != 0 ||
+	    target_refresh(target, &why) != 0) {
+		attach_explain(pid, &why, ret_text, len);
+		end = target_end_of_failure(&why);
+	} else {
+		if (attach_names_of(pid, &names))
+			snprintf(dump.name, sizeof(dump.name), "%s", names.command);
+		end = judge_end(target, read_vms(target, &dump), &dump);
+		tell_end(target, pid, end, ret_text, len);
+	}
+	target_destroy(target);
+	attach_process_close(process);
+	if (end == DAEMON_END_STOPPED)
+		*ret_dump = dump;
+	else
+		daemon_dump_deinit(&dump);
+	return end;
+}
+
+void daemon_dump_deinit(struct daemon_dump *dump)
+{
+	for (size_t i = 0; i < dump->count; i++)
+		luastate_catalogue_destroy(dump->vms[i].catalogue);
+	free(dump->vms);
+	*dump = (struct daemon_dump){ 0 };
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known of a VM and why, for people. */
+#include "luastate/state.h"
+
+#include <stdio.h>
+
+size_t luastate_interpreter_count(const struct luastate *state)
+{
+	return state->interpreter_count;
+}
+
+void luastate_interpreter_get(const struct luastate *state, size_t index,
+			      struct luastate_interpreter *ret_interpreter)
+{
+	const struct state_interpreter *interpreter = &state->interpreters[index];
+
+	*ret_interpreter = (struct luastate_interpreter){
+		.start = interpreter->start,
+		.end = interpreter->end,
+		.cframe_bytes = (unsigned)interpreter->shape.size,
+		.layout = interpreter->layout,
+	};
+}
+
+static const char *family_name(const char *family)
+{
+	if (strcmp(family, "openresty") == 0)
+		return "OpenResty's fork";
+	if (strcmp(family, "tarantool") == 0)
+		return "Tarantool's fork";
+	return "mainline";
+}
+
+void luastate_describe_layout(const struct luastate_layout *layout, char *ret_text, size_t size)
+{
+	snprintf(ret_text, size, "%s, %s, commits %s (%s) to %s (%s)", family_name(layout->family),
+		 layout->gc64 ? "GC64" : "without GC64", layout->first, layout->first_date,
+		 layout->last, layout->last_date);
+}
+
+/* ---- Invariants ------------------------------------------------------------------------- */
+
+/** Counts invariants. */
+struct score {
+	unsigned held, failed;
+};
+
+static void count_invariant(void *context, const char *what, uint64_t address, uint64_t value,
+			    bool holds)
+{
+	struct score *score = context;
+
+	(void)what, (void)address, (void)value;
+	score->held += holds;
+	score->failed += !holds;
+}
+
+/* The layout under which most holds of the VM that the coroutine would be of. */
+static const struct luastate_layout *
+nearest(struct luastate *state, const struct attach_reader *reader, uint64_t L, uint64_t *ret_G)
+{
+	const struct luastate_layout *best = NULL;
+	struct score best_score = { 0 };
+
+	for (size_t i = 0; i < luastate_layout_count; i++) {
+		const struct luastate_layout *layout = &luastate_layouts[i];
+		struct score score = { 0 };
+		uint64_t G;
+
+		if (strcmp(layout->arch, state_arch_name) != 0)
+			continue;
+		G = state_global_of(layout, reader, L);
+		if (!G)
+			continue;
+		state_check_vm(state, layout, reader, G, count_invariant, &score);
+		if (!best || score.held > best_score.held ||
+		    (score.held == best_score.held && score.failed < best_score.failed)) {
+			best = layout;
+			best_score = score;
+			*ret_G = G;
+		}
+	}
+	return best;
+}
+
+int luastate_examine(struct luastate *state, const struct attach_reader *reader, uint64_t L,
+		     luastate_invariant_visitor *visit, void *context,
+		     const struct luastate_layout **ret_layout, uint64_t *ret_G, bool *ret_fits)
+{
+	const struct luastate_vm *vm;
+	struct failure why;
+	uint64_t G = 0;
+
+	vm = luastate_vm_of(state, reader, L, &why);
+	*ret_layout = vm ? vm->layout : nearest(state, reader, L, &G);
+	if (!*ret_layout)
+		return -1;
+	*ret_G = vm ? vm->G : G;
+	*ret_fits = state_check_vm(state, *ret_layout, reader, *ret_G, visit, context);
+	return 0;
+}
+
+size_t luastate_fitting_layouts(struct luastate *state, const struct attach_reader *reader,
+				uint64_t G, const struct luastate_layout **ret_layouts, size_t max)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < luastate_layout_count && count < max; i++) {
+		const struct luastate_layout *layout = &luastate_layouts[i];
+
+		if (strcmp(layout->arch, state_arch_name) == 0 &&
+		    state_check_vm(state, layout, reader, G, NULL, NULL))
+			ret_layouts[count++] = layout;
+	}
+	return count;
+}
+
+size_t luastate_refused(const struct luastate *state, const uint64_t **ret_coroutines)
+{
+	*ret_coroutines = state->refused;
+	return state->refused_count;
+}
+
+void state_note_refused(struct luastate *state, uint64_t L)
+{
+	for (size_t i = 0; i < state->refused_count; i++)
+		if (state->refused[i] == L)
+			return;
+	if (state->refused_count < STATE_REFUSED_MAX)
+		state->refused[state->refused_count++] = L;
+}
+
+/* ---- Version ---------------------------------------------------------------------------- */
+
+int luastate_read_version(struct luastate *state, const struct attach_reader *reader, uint64_t G,
+			  char *ret_text, size_t size, struct failure *why)
+{
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	const struct luastate_layout *layout = vm ? vm->layout : NULL;
+	uint64_t jit, version;
+
+	if (!vm)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
+	jit = state_get_loaded(vm, reader, "jit");
+	version = jit ? state_table_get(layout, reader, state_object(layout, jit), "version") : 0;
+	if (state_tag(layout, version) != layout->tag_str)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find jit.version");
+	return state_read_string(layout, reader, state_object(layout, version), ret_text, size,
+				 why);
+}

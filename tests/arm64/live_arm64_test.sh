@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# ljrecord, cross-built, in the emulated machine, against both luajit programs of Debian: shares,
+# exact chains, a known call graph, and each single instruction of some thousand.
+# shellcheck source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+build
+cp "$ROOT/tests/arm64/guest.sh" "$WORK/script"
+sed -i "2a BUILD=$BUILD" "$WORK/script"
+status=0
+mapfile -t files < <(programs "$BUILD/tests/live" && programs "$BUILD/cli")
+"$ROOT/tests/arm64/machine" --seconds 280 "$WORK/script" "${files[@]}" "$ROOT/tests/live" \
+	>"$WORK/output" || status=$?
+cat "$WORK/output"
+((status == 0)) || exit "$status"
+grep -qx "all checked" "$WORK/output"

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+void far_function(void);
+
+void far_function(void)
+{
+}

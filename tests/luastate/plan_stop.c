@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan_stop.h"
+
+#include <stdlib.h>
+
+enum {
+	/* Nothing that one stop asks for is larger than a native stack and eight Lua stacks. */
+	BYTES_MAX = (1 << 20) + 8 * 66000 * 8 + 65536,
+};
+
+void stop_begin(struct stop *stop, struct sample *sample)
+{
+	memset(stop, 0, sizeof(*stop));
+	stop->sample = sample;
+	stop->image = attach_image_create();
+	stop->after = attach_image_create();
+	assert_true(stop->image && stop->after);
+	stop->context.state = sample->state;
+	stop->context.prediction = &stop->prediction;
+	stop->context.stack_limit = sample->vm->native_end;
+}
+
+void stop_end(struct stop *stop)
+{
+	attach_image_destroy(stop->image);
+	attach_image_destroy(stop->after);
+}
+
+static void stop_fill(struct stop *stop, struct attach_image *image)
+{
+	fake_fill_image(image, &stop->sample->vm->reader);
+}
+
+size_t stop_capture(struct stop *stop)
+{
+	bool more = true;
+
+	attach_image_clear(stop->image);
+	*attach_image_registers(stop->image) = stop->sample->regs;
+	for (stop->rounds = 0; more; stop->rounds++) {
+		assert_true(stop->rounds < STOP_ROUNDS_MAX);
+		more = luastate_plan(&stop->context, stop->image, stop->rounds);
+		stop_fill(stop, stop->image);
+		stop->ranges[stop->rounds] = stop->image->range_count;
+	}
+	assert_true(stop->image->arena_len <= BYTES_MAX);
+	return stop->image->arena_len;
+}
+
+bool stop_has(const struct stop *stop, uint64_t address, size_t len)
+{
+	uint8_t *bytes = malloc(len);
+	struct failure why;
+	bool there;
+
+	assert_non_null(bytes);
+	there = attach_read(attach_image_reader(stop->image), remote_addr_make(address), bytes, len,
+			    &why) == 0;
+	free(bytes);
+	return there;
+}
+
+bool stop_asked(const struct stop *stop, uint64_t address)
+{
+	for (size_t i = 0; i < stop->image->range_count; i++)
+		if (address - stop->image->ranges[i].start < stop->image->ranges[i].wanted)
+			return true;
+	return false;
+}
+
+void stop_ask_again(struct stop *stop)
+{
+	attach_image_clear(stop->after);
+	luastate_plan_after(&stop->context, stop->image, stop->after);
+	stop_fill(stop, stop->after);
+}
+
+void stop_decode(struct stop *stop)
+{
+	struct sample *sample = stop->sample;
+	struct luastate_memory memory = sample_memory(sample);
+
+	stop_ask_again(stop);
+	memory.later = attach_image_reader_behind(stop->after, memory.any, false);
+	memory.any = attach_image_reader_behind(stop->image, memory.later, false);
+	memory.stopped = attach_image_reader(stop->image);
+	luastate_begin_sample(sample->state, memory.any);
+	luastate_walk(sample->state, &memory, sample->cframes, sample->cframe_count,
+		      &sample->chain);
+}
+
+unsigned stop_round_of(const struct stop *stop, uint64_t address)
+{
+	for (unsigned round = 0; round < stop->rounds; round++)
+		for (size_t i = round ? stop->ranges[round - 1] : 0; i < stop->ranges[round]; i++)
+			if (address - stop->image->ranges[i].start < stop->image->ranges[i].wanted)
+				return round;
+	return STOP_ROUNDS_MAX;
+}
+
+void stop_learn(struct stop *stop)
+{
+	struct sample *sample = stop->sample;
+
+	luastate_learn(sample->state, &sample->vm->reader, sample->cframes, sample->cframe_count,
+		       sample->vm->native_end - 256, false, attach_sp(&sample->regs),
+		       &stop->prediction);
+}
