@@ -9,5 +9,6 @@ local function deep(n)
   if n == 0 then return bottom() + 1 end
   return deep(n - 1) + 1
 end
+io.write("ready\n") io.flush()
 local stop = os.time() + tonumber(arg[1])
 while os.time() < stop do deep(12000) end
