@@ -10,7 +10,7 @@ cat >"$WORK/script" <<END
 export LJPROF_TEST_EMULATED=1
 while read -r name command; do
 	begin=\$(cut -d ' ' -f 1 /proc/uptime)
-	timeout 100 \$command >/tmp/output 2>&1
+	timeout 300 \$command >/tmp/output 2>&1
 	status=\$?
 	case \$status in
 	0) verdict=passed ;;
@@ -23,7 +23,7 @@ done <$BUILD/unit_tests
 END
 status=0
 mapfile -t files < <(programs "$BUILD/tests")
-"$ROOT/tests/arm64/machine" --seconds 400 "$WORK/script" "$BUILD/unit_tests" "${files[@]}" \
+"$ROOT/tests/arm64/machine" --seconds 560 "$WORK/script" "$BUILD/unit_tests" "${files[@]}" \
 	"$ROOT/tests/format/golden" >"$WORK/output" || status=$?
 cat "$WORK/output"
 ((status == 0)) || exit "$status"

@@ -2,33 +2,30 @@
 # SPDX-License-Identifier: MIT
 # What live_arm64_test runs in the emulated machine; BUILD is set by it. An instruction takes ten
 # times as long there as usual, a stop some milliseconds, so that there are fewer samples.
-# shellcheck disable=SC2119 # the arguments of `folded` are optional
+# The arguments of `folded` are optional, and conditions are called by their names.
+# shellcheck disable=SC2119,SC2317
 # shellcheck source=../live/lib.sh.in
 source "$BUILD/tests/live/lib.sh"
 
+has_shares() { [ "$(stat_of samples)" -ge 500 ]; }
+
 # 5 points are four standard deviations of a share of 75 % among 1,200 samples.
 check_share() {
-	start "$SOURCE/share.lua" 18
-	record -F 99 -d 16
-	untouched
+	local truth share
+	seconds=16
+	start "$SOURCE/share.lua" "$LIFETIME" "$WORK/stop"
+	sample_until has_shares -F 99
 	finish
-	local truth share full
 	truth=$(awk '/TRUTH/ { print $2 }' "$WORK/out")
 	share=$(folded | awk '{ n = $NF } /;burn_heavy \(/ { heavy += n } /;burn_light \(/ { light += n }
 		END { printf "%.2f", 100 * heavy / (heavy + light) }')
-	full=$(full_share)
 	result "$1: share of burn_heavy" "truth $truth +- 5" "$share" "($share - $truth) ^ 2 <= 25"
-	result "$1: running samples with a full chain" ">= 99.5 %" \
-		"$full % of $(stat_of samples)" "$full >= 99.5 && $(stat_of samples) >= 500"
+	result_full "$1: running samples with a full chain" 99.5
 }
 
-# As live_chain_test.
-check_chain() {
-	start "$SOURCE/chain.lua" 10
-	record -F 99 -d 8
-	untouched
-	finish
-	local f=@$SOURCE/chain.lua want exact floors
+# has_floors: samples of what live_chain_test looks for. Sets how many, and those of another chain.
+has_floors() {
+	local f=@$SOURCE/chain.lua want
 	want="_start;__libc_start_main;STATIC;main;lua_cpcall;STATIC;STATIC;lua_pcall"
 	want="$want;main chunk ($f:28);outer ($f:22);pcall;$f:18;coroutine.resume;$f:13;string.gsub"
 	want="$want;$f:8;math.floor"
@@ -36,6 +33,14 @@ check_chain() {
 		gsub(/(luajit|libc[.]so[.]6)[+]0x[0-9a-f]+|__libc_start_call_main/, "STATIC") }
 		$0 == want { found += n } END { print found + 0 }')
 	floors=$(folded | awk '/;math\.floor/ { n += $NF } END { print n + 0 }')
+	[ "$exact" -ge 20 ]
+}
+
+check_chain() {
+	seconds=8
+	start "$SOURCE/chain.lua" "$LIFETIME"
+	sample_until has_floors -F 99
+	kill_target
 	result "$1: samples of the known chain, exact at every frame and line" ">= 20" "$exact" \
 		"$exact >= 20"
 	result "$1: samples in math.floor that have another chain" "0" $((floors - exact)) \
@@ -55,10 +60,14 @@ check_graph() {
 	result "$1: impossible chains among them" "0" "$impossible" "$impossible == 0"
 }
 
+# Of them some are of the program's start.
+has_samples() { [ "$(stat_of samples)" -ge 230 ]; }
+
 check_samples() {
-	start "$SOURCE/graph.lua" 10
-	record -F 99 -d 8
-	finish
+	seconds=8
+	start "$SOURCE/graph.lua" "$LIFETIME"
+	sample_until has_samples -F 99
+	kill_target
 	check_graph "$1" samples 200
 }
 

@@ -114,7 +114,7 @@ void stopped_stop(pid_t tid, struct attach_registers *ret_regs)
 
 unsigned stopped_rounds(unsigned rounds)
 {
-	return getenv("LJPROF_TEST_EMULATED") ? rounds / 4 : rounds;
+	return getenv("LJPROF_TEST_EMULATED") ? rounds / 8 : rounds;
 }
 
 int stopped_step(struct symbols_unwinder *unwinder, struct failure *why)
