@@ -325,12 +325,12 @@ static bool is_in_stop(const struct luastate_layout *layout, const struct luasta
 
 /*
  * Known, and something else after the stop: it may have been either during it. Not so where the
- * stop reads prototypes: then this is none of a frame that the planner saw.
+ * stop has read prototypes: then this is none of a frame that the planner saw.
  */
 static bool is_lost(const struct luastate *state, const struct state_proto *proto,
 		    const struct luastate_memory *memory)
 {
-	return !proto->stale && !state_is_strict(state) &&
+	return !proto->stale && !state->was_strict && !state->thorough &&
 	       !is_in_stop(proto->layout, memory, proto->address);
 }
 

@@ -159,6 +159,7 @@ struct luastate {
 	unsigned epoch; /* advances with each reset */
 	unsigned serial;
 	unsigned strict_until; /* sample; until then functions are read with the stop */
+	bool was_strict;       /* when this sample was planned; a loss in it changes that no more */
 	size_t trace_work;     /* steps of this sample, see trace_charge() */
 	unsigned losses; /* of prototypes that had changed after a stop, since the beginning */
 	bool thorough;

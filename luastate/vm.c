@@ -58,6 +58,7 @@ static void find_again(struct luastate *state, const struct attach_reader *reade
 
 void luastate_begin_sample(struct luastate *state, const struct attach_reader *reader)
 {
+	state->was_strict = state_is_strict(state);
 	state->serial++;
 	state->trace_work = 0;
 	if (state->thorough)

@@ -168,6 +168,35 @@ static void test_replaced_prototype(void **state)
 	stop_end(&stop);
 }
 
+/* Several at once: that the first one is lost says nothing of what the stop has read of the next.
+ */
+static void test_replaced_prototypes_of_two(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct scene scene = make_scene(sample), other = scene;
+	uint64_t firstline = (uint64_t)vm->layout->GCproto_firstline;
+	struct stop stop;
+
+	other.work_proto = fake_caller(vm, "@other.lua", 20, "inner");
+	other.work = fake_lua_function(vm, other.work_proto);
+	resume(sample, &other);
+	stop_begin(&stop, sample);
+	stop_learn(&stop);
+	stop_capture(&stop);
+	stop_decode(&stop);
+	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
+	assert_int_equal(3, sample->chain.count);
+	stop_capture(&stop);
+	fake_put_u32(vm, other.work_proto + firstline, 77);
+	fake_put_u32(vm, scene.work_proto + firstline, 78);
+	stop_decode(&stop);
+	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	for (size_t i = 0; i < sample->chain.count; i++)
+		assert_true(sample->chain.frames[i].function->firstline < 77);
+	stop_end(&stop);
+}
+
 /* The same below C code, where a register still shows the base of its caller: a walk from there
  * fits once the new prototype is known, and would leave the C function out. */
 static void test_replaced_caller_of_c(void **state)
@@ -690,6 +719,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_first_stop),
 		SAMPLE_TEST(test_steady_state),
 		SAMPLE_TEST(test_replaced_prototype),
+		SAMPLE_TEST(test_replaced_prototypes_of_two),
 		SAMPLE_TEST(test_replaced_caller_of_c),
 		SAMPLE_TEST(test_reset_forgets_predictions),
 		SAMPLE_TEST(test_new_coroutine),
