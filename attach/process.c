@@ -102,6 +102,7 @@ void process_clean_text(char *text)
  */
 enum {
 	STAT_PARENT = 4,
+	STAT_FLAGS = 9,
 	STAT_THREADS = 20,
 	STAT_START_TICKS = 22,
 	STAT_SIZE = 23,
@@ -109,6 +110,9 @@ enum {
 	STAT_STACK_START = 28,
 	STAT_LAST = STAT_STACK_START,
 };
+
+/* PF_KTHREAD. Source: Linux include/linux/sched.h, the same since 2.6.27. */
+#define KERNEL_THREAD 0x00200000u
 
 int process_read_stat(pid_t pid, struct process_stat *ret_stat)
 {
@@ -133,6 +137,7 @@ int process_read_stat(pid_t pid, struct process_stat *ret_stat)
 		fields[field] = strtoull(++at, NULL, 10);
 	}
 	got.parent = (pid_t)fields[STAT_PARENT];
+	got.is_kernel = (fields[STAT_FLAGS] & KERNEL_THREAD) != 0;
 	got.threads = (long)fields[STAT_THREADS];
 	got.start_ticks = fields[STAT_START_TICKS];
 	got.size_bytes = fields[STAT_SIZE];
@@ -206,10 +211,13 @@ static int check_kind(pid_t pid, pid_t *ret_memory_id, struct failure *why)
 		memory_id = stat.threads > 1 ? find_live_thread(pid) : 0;
 	if (!memory_id)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, pid, 0, PROCESS_IS_ZOMBIE);
-	/* Not by VmSize in status, which a long list of groups may push out of our buffer. */
+	if (stat.is_kernel)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, pid, 0, PROCESS_IS_KERNEL);
+	/* One that ends loses its memory first. Not by VmSize in status, which a long list of
+	 * groups may push out of our buffer. */
 	if (process_read_file(memory_id, "statm", value, sizeof(value)) == 0 &&
 	    strtol(value, NULL, 10) == 0)
-		return failure_set(why, FAILURE_NOT_FOUND, 0, pid, 0, PROCESS_IS_KERNEL);
+		return failure_set(why, FAILURE_GONE, ESRCH, pid, 0, "find the process");
 	*ret_memory_id = memory_id;
 	return 0;
 }

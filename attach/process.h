@@ -16,6 +16,7 @@
 struct process_stat {
 	char command[64];
 	char state;
+	bool is_kernel; /* a thread of the kernel's own */
 	pid_t parent;
 	long threads;
 	uint64_t start_ticks, size_bytes, text_start, stack_start;

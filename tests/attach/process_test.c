@@ -100,6 +100,39 @@ static void test_kernel_thread(void **state)
 	expect_failure(kthreadd, FAILURE_NOT_FOUND, "kernel thread");
 }
 
+static void fill_and_sleep(void *argument)
+{
+	(void)argument;
+	mmap(NULL, 128 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+	     -1, 0);
+	sleep_for_ever(NULL);
+}
+
+/* A process that ends has no memory for a while, as long as its pages take to be freed. */
+static void test_ending(void **state)
+{
+	struct failure why = { 0 };
+	char text[400] = "";
+	unsigned ending = 0;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		pid_t pid = child_start(fill_and_sleep, NULL);
+
+		assert_true(child_await_state(pid, "S"));
+		kill(pid, SIGKILL);
+		while (open_failure(pid, &why, text, sizeof(text)) == 0 ||
+		       why.kind != FAILURE_NOT_FOUND) {
+			assert_true(!why.kind || why.kind == FAILURE_GONE ||
+				    why.kind == FAILURE_DENIED);
+			ending += why.kind == FAILURE_GONE;
+		}
+		assert_non_null(strstr(text, "zombie"));
+		child_end(pid);
+	}
+	print_message("%u looks at processes that were ending\n", ending);
+}
+
 static void *note_tid(void *argument)
 {
 	*(volatile uint64_t *)argument = (uint64_t)syscall(SYS_gettid);
@@ -526,6 +559,7 @@ int main(void)
 		cmocka_unit_test(test_no_such_process),
 		cmocka_unit_test(test_zombie),
 		cmocka_unit_test(test_kernel_thread),
+		cmocka_unit_test(test_ending),
 		cmocka_unit_test(test_thread_id),
 		cmocka_unit_test(test_many_groups),
 		cmocka_unit_test(test_traced_process),
