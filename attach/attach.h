@@ -75,6 +75,14 @@ static inline uint64_t attach_sp(const struct attach_registers *regs)
 	return regs->r[ATTACH_REG_SP];
 }
 
+/**
+ * Take registers from a block as the kernel writes it into a core file and into PTRACE_GETREGSET's.
+ * @param why FAILURE_INVALID where @p len is not that of this architecture's block.
+ * Source: struct user_regs_struct of <sys/user.h>; core(5).
+ */
+int attach_decode_registers(const void *bytes, size_t len, struct attach_registers *ret_registers,
+			    struct failure *why);
+
 /* ---- Remote reader ---------------------------------------------------------------------- */
 
 /**

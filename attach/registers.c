@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -59,6 +60,19 @@ bool attach_was_interrupted(const struct attach_reader *reader, const struct att
 }
 
 #endif
+
+int attach_decode_registers(const void *bytes, size_t len, struct attach_registers *ret_registers,
+			    struct failure *why)
+{
+	struct user_regs_struct user;
+
+	if (len != sizeof(user))
+		return failure_set(why, FAILURE_INVALID, 0, 0, 0,
+				   "read the registers of a 32-bit process");
+	memcpy(&user, bytes, sizeof(user));
+	take_registers(&user, ret_registers);
+	return 0;
+}
 
 int attach_read_registers(pid_t tid, struct attach_registers *ret_registers, struct failure *why)
 {
