@@ -41,6 +41,26 @@ static bool build_id_fits(const struct symbols_elf *elf, const struct symbols_ma
 	       memcmp(mapped, elf->build_id, elf->build_id_len) == 0;
 }
 
+/** Whether the first page in the target's memory, which says where all parts of the file are, is
+ * that of a file without a build-id. */
+static bool headers_fit(const struct symbols_elf *elf, const struct symbols_mapping *mapping,
+			const struct attach_reader *memory)
+{
+	uint8_t mapped[PAGE_MASK + 1], bytes[sizeof(mapped)];
+	const struct symbols_load *load = symbols_elf_load_at_offset(elf, 0, mapping->executable);
+	struct failure why;
+	uint64_t bias;
+	size_t len;
+
+	if (!memory || elf->build_id_len || !load || load->offset ||
+	    !symbols_object_bias(elf, mapping, &bias))
+		return false;
+	len = load->filesz < sizeof(bytes) ? (size_t)load->filesz : sizeof(bytes);
+	return symbols_source_read(&elf->source, 0, bytes, len) &&
+	       attach_read(memory, remote_addr_make(bias + load->vaddr), mapped, len, &why) == 0 &&
+	       memcmp(mapped, bytes, len) == 0;
+}
+
 static bool numbers_fit(const struct symbols_source *source, const struct symbols_mapping *mapping)
 {
 	return source->inode == mapping->inode && major(source->device) == mapping->dev_major &&
@@ -77,7 +97,8 @@ static int open_file(const struct symbols_mapping *mapping, const struct symbols
 	certain = certain || numbers_fit(&source, mapping);
 	if (symbols_elf_init(ret_elf, &source, why) < 0)
 		return -1;
-	if (certain || build_id_fits(ret_elf, mapping, opener->memory))
+	if (certain || build_id_fits(ret_elf, mapping, opener->memory) ||
+	    (opener->headers_prove && headers_fit(ret_elf, mapping, opener->memory)))
 		return 0;
 	symbols_elf_deinit(ret_elf);
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, mapping->start,

@@ -32,13 +32,15 @@ struct symbols_object {
 struct symbols_opener {
 	const struct symbols_root *root;
 	const struct attach_reader *memory; /**< Of the target; NULL without. */
+	bool headers_prove;		    /**< See symbols_object_create(). */
 };
 
 /**
  * Open the file behind a mapping, or copy the vDSO.
  *
  * A file found by its path is taken if its device and inode are the mapping's. Overlay and btrfs
- * show other numbers in stat() than in maps: then its build-id must be the one in memory.
+ * show other numbers in stat() than in maps: then its build-id must be the one in memory. Of a file
+ * without a build-id the headers are enough where `headers_prove`: its first page as in memory.
  * @param why FAILURE_NOT_FOUND, FAILURE_INVALID, FAILURE_NO_MEMORY, or of the memory reader.
  */
 int symbols_object_create(const struct symbols_mapping *mapping,

@@ -25,6 +25,13 @@ void symbols_root_init_recorded(struct symbols_root *root)
 	*root = (struct symbols_root){ .fd = -1 };
 }
 
+int symbols_root_init_folder(struct symbols_root *root, const char *path, struct failure *why)
+{
+	symbols_root_init_recorded(root);
+	root->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root->fd < 0 ? failure_set_errno(why, errno, 0, "open the sysroot") : 0;
+}
+
 void symbols_root_deinit(struct symbols_root *root)
 {
 	if (root->fd >= 0)

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "attach/failure.h"
+
 /** A file from a debuginfod server. */
 struct symbols_fetched {
 	struct symbols_fetched *next;
@@ -25,6 +27,9 @@ struct symbols_root {
 void symbols_root_init_live(struct symbols_root *root, pid_t pid);
 /** The root for a recorded image. */
 void symbols_root_init_recorded(struct symbols_root *root);
+/** The root for a core file: the folder @p path, where copies of the target's files lie.
+ *  @param why As failure_set_errno(). */
+int symbols_root_init_folder(struct symbols_root *root, const char *path, struct failure *why);
 void symbols_root_deinit(struct symbols_root *root);
 
 /**

@@ -263,7 +263,9 @@ struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t in
 	struct symbols_binding *binding = &space->bindings[index];
 
 	if (!binding->tried) {
-		struct symbols_opener opener = { .root = &space->root, .memory = space->memory };
+		struct symbols_opener opener = { .root = &space->root,
+						 .memory = space->memory,
+						 .headers_prove = space->headers_prove };
 		struct failure why = { .kind = FAILURE_NONE };
 		struct symbols_object *object = find_object(space, mapping);
 		bool is_file = mapping->inode || strcmp(mapping->path, "[vdso]") == 0;

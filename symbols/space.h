@@ -32,6 +32,7 @@ struct symbols_space {
 	struct attach_process *process; /**< NULL for a recorded image. */
 	const struct attach_reader *memory;
 	struct symbols_root root;
+	bool headers_prove; /**< See symbols_object_create(). */
 	struct symbols_maps maps;
 	struct symbols_binding *bindings; /**< One per mapping. */
 	struct symbols_object *objects;
