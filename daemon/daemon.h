@@ -187,10 +187,12 @@ struct daemon_dump_vm {
 	struct luastate_catalogue *catalogue;
 };
 
-/** All VMs of a process. */
+/** All VMs of a process or of a core. */
 struct daemon_dump {
-	pid_t pid;
-	char name[64]; /**< The kernel's name for its program. */
+	const char *core; /**< Path of the core file, borrowed; NULL of a process. */
+	pid_t pid;	  /**< 0 if unknown, which only a core's can be. */
+	char name[64];	  /**< The kernel's name for its program. */
+	bool is_cut;	  /**< A part of the core file is missing. */
 	struct daemon_dump_vm *vms;
 	size_t count;
 	bool is_whole; /**< All memory was searched for VMs; there are no others. */
@@ -208,6 +210,16 @@ struct daemon_dump {
  */
 enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char *ret_text,
 				   size_t len);
+/**
+ * The same for a core file, as the kernel or gcore writes it.
+ * @param path Kept in the dump.
+ * @param sysroot Folder in which the files are looked up that were mapped; NULL: this machine's
+ * root.
+ * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM, DAEMON_END_EARLY where there is no such file,
+ * DAEMON_END_DENIED where it may not be read, DAEMON_END_SYSTEM where it is no core file.
+ */
+enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
+					struct daemon_dump *ret_dump, char *ret_text, size_t len);
 void daemon_dump_deinit(struct daemon_dump *dump);
 
 /* ---- Decoding on its own, for images ---------------------------------------------------- */

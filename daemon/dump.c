@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the compilers of all VMs of a process have made. Nothing is stopped for that. */
+/* What the compilers of all VMs of a process or a core have made. Nothing is stopped for that. */
 #include "daemon/target.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "daemon/clock.h"
+#include "daemon/core.h"
 
 enum {
 	/* All memory: some 15 GiB of heap. */
@@ -31,7 +32,7 @@ static int ignore_function(void *context, const struct format_function *function
 static void read_vm(struct daemon_target *target, const struct luastate_vm *vm,
 		    struct daemon_dump *dump)
 {
-	const struct attach_reader *reader = attach_process_reader(target->process);
+	const struct attach_reader *reader = target_reader(target);
 	struct daemon_dump_vm *item = &dump->vms[dump->count];
 	struct failure why;
 
@@ -49,7 +50,7 @@ static void read_vm(struct daemon_target *target, const struct luastate_vm *vm,
 /* A VM that runs may fit no layout at a look, and its own at the next. */
 static void look_again(struct daemon_target *target)
 {
-	const struct attach_reader *reader = attach_process_reader(target->process);
+	const struct attach_reader *reader = target_reader(target);
 	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
 	const uint64_t *refused;
 	uint64_t coroutines[REFUSED_MAX];
@@ -76,7 +77,8 @@ static enum daemon_end read_vms(struct daemon_target *target, struct daemon_dump
 
 	target_limit_search(target, NULL, daemon_now_ns() + DUMP_SEARCH_S * (uint64_t)1000000000);
 	dump->is_whole = target_find_all_vms(target);
-	look_again(target);
+	if (target->process)
+		look_again(target);
 	/* Where memory is too large, threads that wait in Lua still show theirs. */
 	if (luastate_vm_count(target->lua) == 0)
 		target_find_vm(target, &why);
@@ -141,6 +143,32 @@ enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char
 	}
 	target_destroy(target);
 	attach_process_close(process);
+	if (end == DAEMON_END_STOPPED)
+		*ret_dump = dump;
+	else
+		daemon_dump_deinit(&dump);
+	return end;
+}
+
+enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
+					struct daemon_dump *ret_dump, char *ret_text, size_t len)
+{
+	const struct target_listener listener = { .function = ignore_function };
+	struct daemon_dump dump = { .core = path };
+	struct daemon_core *core;
+	enum daemon_end end = daemon_core_open(path, sysroot, &listener, &core, ret_text, len);
+
+	if (end != DAEMON_END_STOPPED)
+		return end;
+	dump.pid = daemon_core_pid(core);
+	snprintf(dump.name, sizeof(dump.name), "%s", daemon_core_name(core));
+	dump.is_cut = daemon_core_is_cut(core);
+	end = read_vms(daemon_core_target(core), &dump);
+	if (end == DAEMON_END_NO_VM)
+		daemon_core_tell_no_vm(core, ret_text, len);
+	else if (end != DAEMON_END_STOPPED)
+		snprintf(ret_text, len, "out of memory");
+	daemon_core_close(core);
 	if (end == DAEMON_END_STOPPED)
 		*ret_dump = dump;
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking for a VM in a process of which none is known, or for more of them where code runs that is
- * no known one's. All its memory may have to be looked at, which can be any amount, so a search can
- * be told to give way and goes on another time.
+ * Looking for a VM in a process or a core of which none is known, or for more of them where code
+ * runs that is no known one's. All its memory may have to be looked at, which can be any amount, so
+ * a search can be told to give way and goes on another time.
  */
 #include "daemon/target.h"
 
@@ -35,22 +35,45 @@ static bool is_over(const struct target_search *search, uint64_t end_ns)
 
 /* ---- Stacks ----------------------------------------------------------------------------- */
 
-static bool find_on_stack_of(struct daemon_target *target, struct attach_thread *thread,
-			     struct failure *why)
+static size_t count_threads(const struct daemon_target *target)
 {
-	const struct attach_reader *reader = attach_process_reader(target->process);
-	uint64_t sp = 0;
+	return target->core ? symbols_core_thread_count(target->core)
+			    : attach_threads_count(target->threads);
+}
 
-	/* A running thread's stack pointer is not to be had without a stop. */
-	return attach_thread_activity(thread, &sp, NULL) == ATTACH_BLOCKED && sp &&
-	       luastate_find_on_stack(target->lua, reader, sp, thread->stack_limit, why);
+/* Where a thread's stack begins and ends at most. A running thread's stack pointer is not to be had
+ * without a stop. */
+static bool stack_of(const struct daemon_target *target, size_t index, uint64_t *ret_sp,
+		     uint64_t *ret_limit)
+{
+	struct attach_thread *thread;
+
+	if (target->core) {
+		const struct symbols_core_thread *of_core =
+			symbols_core_thread_get(target->core, index);
+
+		*ret_sp = attach_sp(&of_core->registers);
+		*ret_limit = of_core->stack_limit;
+		return true;
+	}
+	thread = attach_threads_get(target->threads, index);
+	*ret_limit = thread->stack_limit;
+	return attach_thread_activity(thread, ret_sp, NULL) == ATTACH_BLOCKED;
+}
+
+static bool find_on_stack_of(struct daemon_target *target, size_t index, struct failure *why)
+{
+	uint64_t sp = 0, limit;
+
+	return stack_of(target, index, &sp, &limit) && sp &&
+	       luastate_find_on_stack(target->lua, target_reader(target), sp, limit, why);
 }
 
 /* All threads, or so many as there is time for: the others come first in the next search. */
 static bool find_on_stacks(struct daemon_target *target, struct failure *why)
 {
 	struct target_search *search = &target->search;
-	size_t count = attach_threads_count(target->threads);
+	size_t count = count_threads(target);
 	uint64_t now_ns = daemon_now_ns(), end_ns = 0;
 
 	if (search->end_ns)
@@ -59,7 +82,7 @@ static bool find_on_stacks(struct daemon_target *target, struct failure *why)
 	for (size_t i = 0; i < count; i++) {
 		size_t index = search->thread++ % count;
 
-		if (find_on_stack_of(target, attach_threads_get(target->threads, index), why))
+		if (find_on_stack_of(target, index, why))
 			return true;
 		if (is_over(search, end_ns)) {
 			search->cut |= i + 1 < count;
@@ -97,7 +120,7 @@ const struct luastate_vm *target_find_gap_vm(struct daemon_target *target,
 /** A search through one mapping. */
 struct scan {
 	struct daemon_target *target;
-	struct attach_reader reader; /* of the process, while there is time */
+	struct attach_reader reader; /* of the target, while there is time */
 	bool found, over;
 	bool advanced; /* in this turn a piece was looked at as a whole */
 };
@@ -110,8 +133,7 @@ static int read_in_time(void *self, struct remote_addr address, void *ret_bytes,
 
 	if (is_over(&scan->target->search, scan->target->search.end_ns))
 		return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "search memory");
-	return attach_read(attach_process_reader(scan->target->process), address, ret_bytes, len,
-			   why);
+	return attach_read(target_reader(scan->target), address, ret_bytes, len, why);
 }
 
 /* Look at [start, end). @return Whether there is one; where all are wanted, the search goes on. */
@@ -215,6 +237,10 @@ static bool search_mapping(struct scan *scan, const struct symbols_mapping *mapp
 	search->size = mapping->end - mapping->start;
 	search->start = mapping->start;
 	search->at = at;
+	if (scan->target->core) {
+		symbols_core_each_saved(scan->target->core, at, mapping->end, search_run, scan);
+		return true;
+	}
 	return attach_process_each_resident(scan->target->process, at, mapping->end, search_run,
 					    scan, why) == 0 ||
 	       why->kind != FAILURE_GONE;
@@ -284,5 +310,7 @@ int target_find_vm(struct daemon_target *target, struct failure *why)
 	    (find_on_stacks(target, why) || find_in_memory(target, why)))
 		return 0;
 	return failure_set(why, target->search.cut ? FAILURE_TIMEOUT : FAILURE_NOT_FOUND, 0,
-			   attach_process_pid(target->process), 0, "find a LuaJIT VM");
+			   target->core ? symbols_core_pid(target->core)
+					: attach_process_pid(target->process),
+			   0, "find a LuaJIT VM");
 }

@@ -50,6 +50,32 @@ int target_create(struct attach_process *process, const struct target_listener *
 	return 0;
 }
 
+int target_create_core(struct symbols_core *core, const char *sysroot,
+		       const struct target_listener *listener, struct daemon_target **ret_target,
+		       struct failure *why)
+{
+	struct daemon_target *target;
+
+	if (target_create(NULL, listener, &target, why) != 0)
+		return -1;
+	target->core = core;
+	if (symbols_core_create_space(core, sysroot, &target->space, why) != 0 ||
+	    symbols_unwinder_create(target->space, &target->unwinder, why) != 0 ||
+	    target_find_interpreters(target, why) != 0) {
+		target_destroy(target);
+		return -1;
+	}
+	*ret_target = target;
+	return 0;
+}
+
+const struct attach_reader *target_reader(const struct daemon_target *target)
+{
+	if (target->core)
+		return symbols_core_reader(target->core);
+	return target->process ? attach_process_reader(target->process) : NULL;
+}
+
 void target_destroy(struct daemon_target *target)
 {
 	if (!target)

@@ -73,8 +73,9 @@ struct target_search {
 };
 
 struct daemon_target {
-	struct attach_process *process; /* NULL in a replay */
+	struct attach_process *process; /* NULL in a replay, and of a core */
 	struct attach_threads *threads;
+	struct symbols_core *core; /* borrowed; NULL but of a core */
 	struct symbols_space *space;
 	struct symbols_unwinder *unwinder;
 	struct luastate *lua;
@@ -115,6 +116,15 @@ enum daemon_end target_end_of_failure(const struct failure *why);
 int target_create(struct attach_process *process, const struct target_listener *listener,
 		  struct daemon_target **ret_target, struct failure *why);
 void target_destroy(struct daemon_target *target);
+
+/** A target over a core file: its space, and its interpreters. @param core Borrowed until destroy.
+ *  @param sysroot As symbols_core_create_space(). */
+int target_create_core(struct symbols_core *core, const char *sysroot,
+		       const struct target_listener *listener, struct daemon_target **ret_target,
+		       struct failure *why);
+
+/** All memory of a process or of a core; NULL in a replay. */
+const struct attach_reader *target_reader(const struct daemon_target *target);
 
 /** Read maps and threads anew; look for interpreters, while none is known, where code was mapped.
  */
