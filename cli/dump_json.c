@@ -262,9 +262,11 @@ static struct json_object *make_process(const struct daemon_dump *dump,
 {
 	struct json_object *object = json_object_new_object(), *vms = json_object_new_array();
 
+	if (dump->core)
+		add_text(object, "core", dump->core);
 	add_number(object, "pid", (uint64_t)dump->pid);
 	add_text(object, "name", dump->name);
-	add_flag(object, "all_vms", dump->is_whole && dump->unread == 0);
+	add_flag(object, "all_vms", dump->is_whole && dump->unread == 0 && !dump->is_cut);
 	add_flag(object, "ended", dump->ended);
 	for (size_t i = 0; i < dump->count; i++)
 		json_object_array_add(vms, make_vm(&dump->vms[i], dump->pid, profile));

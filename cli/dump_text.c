@@ -374,8 +374,12 @@ void dump_print_text(FILE *file, const struct daemon_dump *dump, const struct du
 {
 	uint64_t samples = profile ? dump_profile_count(profile).all : 0;
 
+	if (dump->core)
+		fprintf(file, "core %s of ", dump->core);
 	fprintf(file, "process %d (%s), %zu VM%s\n", (int)dump->pid, dump->name, dump->count,
 		dump->count == 1 ? "" : "s");
+	if (dump->is_cut)
+		fputs("  partial: the core file was cut off, a part of it is missing\n", file);
 	if (!dump->is_whole)
 		fputs("  partial: not all memory was searched; there may be more VMs\n", file);
 	if (dump->ended)

@@ -15,17 +15,21 @@ struct arguments {
 	pid_t *pids;
 	size_t pid_count;
 	bool traces, json;
-	const char *profile;
+	const char *profile, *core, *sysroot;
 };
 
 static void print_help(void)
 {
-	puts("Usage: ljdump --traces [OPTION]... --pid PID[,PID]...\n"
+	puts("Usage: ljdump --traces [OPTION]... --pid PID[,PID]... | --core FILE\n"
 	     "Show what LuaJIT's compiler has made in running processes. Nothing is stopped.\n"
 	     "\n"
 	     "  -t, --traces           live traces, functions that are not compiled, aborts, and\n"
 	     "                         the machine code in use, for each VM\n"
 	     "  -p, --pid PID[,PID]... the processes; may be given several times\n"
+	     "      --core FILE        a core file instead, of a program that crashed or that "
+	     "gcore\n"
+	     "                         saved\n"
+	     "      --sysroot DIR      with --core: folder in which the files are that it ran\n"
 	     "      --profile FILE     show how often each trace was met: FILE is what\n"
 	     "                         ljrecord --stats has written\n"
 	     "      --json             print JSON\n"
@@ -33,7 +37,9 @@ static void print_help(void)
 	     "  -V, --version          the version\n"
 	     "\n"
 	     "Exit codes: 0 done, 1 usage, 2 not permitted, 3 no LuaJIT in a process, 4 output\n"
-	     "failed, 5 no such process, 6 other failure of the system, or no readable profile.");
+	     "failed, 5 no such process or core file, 6 other failure of the system, or a profile "
+	     "or\n"
+	     "core file that is none.");
 }
 
 /* ---- Options ---------------------------------------------------------------------------- */
@@ -53,6 +59,18 @@ static bool take_traces(struct arguments *arguments, const char *text)
 static bool take_profile(struct arguments *arguments, const char *text)
 {
 	arguments->profile = text;
+	return true;
+}
+
+static bool take_core(struct arguments *arguments, const char *text)
+{
+	arguments->core = text;
+	return true;
+}
+
+static bool take_sysroot(struct arguments *arguments, const char *text)
+{
+	arguments->sysroot = text;
 	return true;
 }
 
@@ -80,6 +98,8 @@ static bool take_version(struct arguments *arguments, const char *text)
 static const struct choice choices[] = {
 	{ "traces", 't', take_traces, .is_alone = true },
 	{ "pid", 'p', take_pids, "not a process id:" },
+	{ "core", 0, take_core },
+	{ "sysroot", 0, take_sysroot },
 	{ "profile", 0, take_profile },
 	{ "json", 0, take_json, .is_alone = true },
 	{ "help", 'h', take_help, .is_alone = true },
@@ -102,8 +122,12 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 				      argv[first]);
 	if (!ret_arguments->traces)
 		return options_refuse(PROGRAM, "nothing to show: give --traces", NULL);
-	if (ret_arguments->pid_count == 0)
-		return options_refuse(PROGRAM, "no process: give --pid PID", NULL);
+	if (ret_arguments->pid_count == 0 && !ret_arguments->core)
+		return options_refuse(PROGRAM, "no process: give --pid PID, or --core FILE", NULL);
+	if (ret_arguments->pid_count && ret_arguments->core)
+		return options_refuse(PROGRAM, "either --pid or --core, not both", NULL);
+	if (ret_arguments->sysroot && !ret_arguments->core)
+		return options_refuse(PROGRAM, "--sysroot is for --core FILE", NULL);
 	return -1;
 }
 
@@ -149,21 +173,30 @@ static bool print_dumps(const struct arguments *arguments, const struct daemon_d
 	return good;
 }
 
+/* The core, or the process with this index. */
+static enum daemon_end dump_one(const struct arguments *arguments, size_t index,
+				struct daemon_dump *ret_dump, char *ret_text, size_t len)
+{
+	if (arguments->core)
+		return daemon_dump_core_traces(arguments->core, arguments->sysroot, ret_dump,
+					       ret_text, len);
+	return daemon_dump_traces(arguments->pids[index], ret_dump, ret_text, len);
+}
+
 /* @return the first exit code that is none of success. */
 static int dump_all(const struct arguments *arguments, struct dump_profile *profile)
 {
-	struct daemon_dump *dumps = calloc(arguments->pid_count, sizeof(*dumps));
+	size_t wanted = arguments->core ? 1 : arguments->pid_count, count = 0;
+	struct daemon_dump *dumps = calloc(wanted, sizeof(*dumps));
 	int code = EXIT_SUCCESS;
-	size_t count = 0;
 
 	if (!dumps) {
 		fputs(PROGRAM ": out of memory\n", stderr);
 		return EXIT_SYSTEM;
 	}
-	for (size_t i = 0; i < arguments->pid_count; i++) {
+	for (size_t i = 0; i < wanted; i++) {
 		char text[512];
-		enum daemon_end end =
-			daemon_dump_traces(arguments->pids[i], &dumps[count], text, sizeof(text));
+		enum daemon_end end = dump_one(arguments, i, &dumps[count], text, sizeof(text));
 
 		if (end == DAEMON_END_STOPPED) {
 			count++;
