@@ -103,18 +103,21 @@ static void keep_file(struct symbols_core *core, const struct symbols_core_file 
 	core->file_count++;
 }
 
-/** A count, the size of a page, so many entries of three numbers, and so many strings. */
-static void list_files(struct symbols_core *core, size_t size)
+/** A count, the size of a page, so many entries of three numbers, and so many strings.
+ *  @return false without memory. */
+static bool list_files(struct symbols_core *core, size_t size)
 {
 	struct symbols_bytes numbers = { .start = core->file_note, .end = size };
 	uint64_t count = symbols_bytes_fixed(&numbers, 8), unit = symbols_bytes_fixed(&numbers, 8);
 	size_t path;
 
 	if (numbers.failed || count > (size - numbers.at) / 24)
-		return;
+		return true;
 	path = numbers.at + (size_t)count * 24;
 	core->files = calloc(count + 1, sizeof(*core->files));
-	for (uint64_t i = 0; core->files && i < count; i++) {
+	if (!core->files)
+		return false;
+	for (uint64_t i = 0; i < count; i++) {
 		const char *text = (const char *)core->file_note + path;
 		size_t len = strnlen(text, size - path);
 		struct symbols_core_file file = { .path = text };
@@ -125,6 +128,7 @@ static void list_files(struct symbols_core *core, size_t size)
 		if (take_file(&file, &numbers, unit))
 			keep_file(core, &file);
 	}
+	return true;
 }
 
 static int take_files(struct symbols_core *core, const struct note *note, struct failure *why)
@@ -134,10 +138,7 @@ static int take_files(struct symbols_core *core, const struct note *note, struct
 	free(core->file_note);
 	core->file_note =
 		symbols_source_copy(&core->source, note->offset, note->size, FILE_NOTE_MAX_BYTES);
-	if (!core->file_note)
-		return 0;
-	list_files(core, note->size);
-	return core->files || note->size < 16
+	return !core->file_note || list_files(core, note->size)
 		       ? 0
 		       : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read it");
 }
