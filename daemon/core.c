@@ -128,16 +128,16 @@ struct missing {
 	size_t count;
 };
 
-static bool note_missing(void *context, const char *path)
+static void note_missing(void *context, const char *path)
 {
 	struct missing *missing = context;
 
-	if (missing->count++ == 0)
-		snprintf(missing->path, sizeof(missing->path), "%s", path);
+	if (missing->count++ > 0)
+		return;
+	snprintf(missing->path, sizeof(missing->path), "%s", path);
 	for (char *at = missing->path; *at; at++)
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
 			*at = '?';
-	return true;
 }
 
 void daemon_core_tell_no_vm(struct daemon_core *core, char *ret_text, size_t len)
@@ -147,14 +147,19 @@ void daemon_core_tell_no_vm(struct daemon_core *core, char *ret_text, size_t len
 				   : "no LuaJIT";
 	const char *cut = daemon_core_is_cut(core) ? ", a part of which is missing" : "";
 	struct missing missing = { .count = 0 };
+	size_t programs = symbols_core_each_missing(core->file, note_missing, &missing);
 
-	symbols_core_each_missing(core->file, note_missing, &missing);
 	if (missing.count)
 		snprintf(ret_text, len,
 			 "%s in %s%s, but of its files %zu %s not found or another than ran, as "
 			 "%s: give --sysroot, the folder with those that ran",
 			 what, core->path, cut, missing.count, missing.count == 1 ? "is" : "are",
 			 missing.path);
+	else if (!programs && symbols_space_count(core->target->space) && !*cut)
+		snprintf(ret_text, len,
+			 "%s in %s, which tells no program that ran: it was saved without the "
+			 "first pages of files, see coredump_filter in core(5)",
+			 what, core->path);
 	else
 		snprintf(ret_text, len, "%s in %s%s", what, core->path, cut);
 }

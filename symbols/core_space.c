@@ -211,16 +211,19 @@ static bool is_program(struct symbols_core *core, const struct symbols_mapping *
 	       memcmp(magic, ELFMAG, sizeof(magic)) == 0;
 }
 
-void symbols_core_each_missing(struct symbols_core *core,
-			       bool (*visit)(void *context, const char *path), void *context)
+size_t symbols_core_each_missing(struct symbols_core *core,
+				 void (*visit)(void *context, const char *path), void *context)
 {
-	size_t count = core->space ? symbols_space_count(core->space) : 0;
+	size_t count = core->space ? symbols_space_count(core->space) : 0, programs = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct symbols_mapping *mapping = symbols_space_get(core->space, i);
 
-		if (is_program(core, mapping) && !object_of(core->space, i) &&
-		    !visit(context, mapping->path))
-			return;
+		if (!is_program(core, mapping))
+			continue;
+		programs++;
+		if (!object_of(core->space, i))
+			visit(context, mapping->path);
 	}
+	return programs;
 }

@@ -143,10 +143,12 @@ void symbols_core_each_saved(const struct symbols_core *core, uint64_t start, ui
 
 /**
  * Programs and libraries whose files were not found, or are others than those that ran.
- * @param visit Returns true to go on; the path is borrowed until the space is destroyed.
+ * @param visit The path is borrowed until the space is destroyed.
+ * @return How many programs and libraries there are in all. Those are not known of which the core
+ *         has not the first page; the kernel saves it unless coredump_filter forbids it, core(5).
  */
-void symbols_core_each_missing(struct symbols_core *core,
-			       bool (*visit)(void *context, const char *path), void *context);
+size_t symbols_core_each_missing(struct symbols_core *core,
+				 void (*visit)(void *context, const char *path), void *context);
 
 /* ---- Names ------------------------------------------------------------------------------ */
 
