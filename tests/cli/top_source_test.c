@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* Source files by names that a process tells. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/top_opener.h"
+
+static char folder[] = "/tmp/ljprof-source-XXXXXX";
+static struct top_opener *opener;
+
+static void write_text(const char *name, const char *text, size_t len)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(len, write(fd, text, len));
+	close(fd);
+}
+
+static int begin(void **state)
+{
+	static const char text[] = "first\n\tsecond\r\n\xc3\xa4\tthird \33[31m\n\nlast";
+
+	(void)state;
+	/* Before anything else, as in ljtop. */
+	opener = top_opener_create();
+	if (!opener || !mkdtemp(folder) || chdir(folder) != 0)
+		return -1;
+	write_text("a.lua", text, sizeof(text) - 1);
+	write_text("empty.lua", "", 0);
+	return mkfifo("pipe.lua", 0600) | mkdir("sub", 0700) | symlink("a.lua", "link.lua") |
+	       symlink("loop.lua", "loop.lua") | symlink("/dev/null", "device.lua") |
+	       symlink("/proc/self/root/etc/passwd", "magic.lua");
+}
+
+static int end(void **state)
+{
+	static const char *const names[] = { "a.lua",	 "empty.lua",  "pipe.lua",  "link.lua",
+					     "loop.lua", "device.lua", "magic.lua", "large.lua" };
+
+	(void)state;
+	top_opener_destroy(opener);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlink(names[i]);
+	rmdir("sub");
+	return chdir("/") | rmdir(folder);
+}
+
+/* @return Freed by the caller. */
+static char *line_of(const char *chunk, size_t line)
+{
+	struct top_source source;
+	const char *why = "";
+	char *text;
+
+	if (top_opener_read(opener, getpid(), chunk, &source, &why) != 0)
+		fail_msg("%s: %s", chunk, why);
+	text = top_source_line(&source, line);
+	top_source_deinit(&source);
+	return text;
+}
+
+static void assert_line(const char *wanted, const char *chunk, size_t line)
+{
+	char *text = line_of(chunk, line);
+
+	assert_non_null(text);
+	assert_string_equal(wanted, text);
+	free(text);
+}
+
+static void test_lines(void **state)
+{
+	char chunk[128];
+
+	(void)state;
+	assert_line("first", "@a.lua", 1);
+	assert_line("        second", "@a.lua", 2);
+	assert_line("\xc3\xa4       third \33[31m", "@a.lua", 3);
+	assert_line("", "@a.lua", 4);
+	assert_line("last", "@a.lua", 5);
+	assert_null(line_of("@a.lua", 0));
+	assert_null(line_of("@a.lua", 6));
+	assert_null(line_of("@empty.lua", 1));
+	snprintf(chunk, sizeof(chunk), "@%s/./sub/../a.lua", folder);
+	assert_line("first", chunk, 1);
+	assert_line("first", "@./a.lua", 1);
+	assert_line("first", "@sub/../link.lua", 1);
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *chunk, *why;
+	} cases[] = {
+		{ "=stdin", "it was not loaded from a file" },
+		{ "return 1", "it was not loaded from a file" },
+		{ "@", "it was not loaded from a file" },
+		{ "", "it was not loaded from a file" },
+		{ "@none.lua", "there is no such file" },
+		{ "@a.lua/x", "there is no such file" },
+		{ "@pipe.lua", "it is no regular file" }, /* and nobody waits for a writer */
+		{ "@device.lua", "it is no regular file" },
+		{ "@/dev/zero", "it is no regular file" },
+		{ "@sub", "it is no regular file" },
+		{ "@loop.lua", "its path leads out of the process's root" },
+		{ "@magic.lua", "its path leads out of the process's root" },
+	};
+	struct top_source source;
+	char large[8192];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *why = "";
+
+		assert_int_equal(-1,
+				 top_opener_read(opener, getpid(), cases[i].chunk, &source, &why));
+		assert_string_equal(cases[i].why, why);
+	}
+	for (size_t len = 100; len < sizeof(large); len += 1000) {
+		const char *why = "";
+
+		memset(large, 'x', len);
+		large[0] = '@';
+		large[len] = '\0';
+		assert_int_equal(-1, top_opener_read(opener, getpid(), large, &source, &why));
+		assert_string_not_equal("", why);
+	}
+}
+
+static void test_process(void **state)
+{
+	struct top_source source;
+	const char *why = "";
+
+	(void)state;
+	/* No process has this number: kernel/pid.h, PID_MAX_LIMIT. */
+	assert_int_equal(-1, top_opener_read(opener, 1 << 23, "@/a.lua", &source, &why));
+	assert_string_equal("the process has ended", why);
+}
+
+static void test_large(void **state)
+{
+	struct top_source source;
+	const char *why = "";
+	int fd = open("large.lua", O_WRONLY | O_CREAT, 0600);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(0, ftruncate(fd, (off_t)1 << 32));
+	close(fd);
+	assert_int_equal(0, top_opener_read(opener, getpid(), "@large.lua", &source, &why));
+	assert_int_equal(TOP_SOURCE_MAX_BYTES, source.len);
+	assert_int_equal(1, source.line_count);
+	top_source_deinit(&source);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_large),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
