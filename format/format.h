@@ -403,8 +403,8 @@ struct format_live_count {
 	uint64_t window_self, window_guest, window_total; /**< The same, in the window. */
 };
 
-/** One row of a table. Texts are fit for a terminal and valid until the next call that takes a
- *  function or a sample. */
+/** One row of a table. Texts are fit for a terminal, and valid until the rows are released or the
+ *  profile takes another function. */
 struct format_live_row {
 	/** FUNCTIONS, LINES: stays what it is until format_live_take_forgotten() tells. */
 	uint32_t id;
@@ -463,6 +463,7 @@ struct format_live_rows {
 	size_t count;
 	/** The sums over the process or thread that was asked for, or all. */
 	uint64_t samples, window_samples;
+	char *texts; /**< Of the rows; private. */
 };
 
 /** @param ret_rows Release with format_live_rows_deinit(). @return 0, or -1 with FAILURE_NO_MEMORY.
