@@ -18,7 +18,7 @@ struct fold_step {
 
 static uint32_t mapped(const uint32_t *map, uint32_t function)
 {
-	return map && function != LIVE_THREAD ? map[function] : function;
+	return map && function < LIVE_THREAD ? map[function] : function;
 }
 
 /* One node into the new tree. */
