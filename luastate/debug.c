@@ -17,6 +17,7 @@ static const struct {
 } renamed[] = {
 	{ "global_State.gc_state", "global_State", "gc.state", NULL },
 	{ "global_State.gc_root", "global_State", "gc.root", NULL },
+	{ "global_State.gc_allocated", "global_State", "gc.allocated", NULL },
 	{ "global_State.str_mask", "global_State", "str.mask", "strmask" },
 	{ "GCobj.gct", "GChead", "gct", NULL },
 	{ "GCfunc.ffid", "GCfuncC", "ffid", NULL },
@@ -296,7 +297,8 @@ static bool is_field_bounded(const struct luastate_layout *layout, size_t index)
 
 	if (room < 0 || is_size(field))
 		return value <= bound_of(field);
-	if (value == LAYOUT_ABSENT && strcmp(field, "SnapShot.mcofs") == 0)
+	if (value == LAYOUT_ABSENT && (strcmp(field, "SnapShot.mcofs") == 0 ||
+				       strcmp(field, "global_State.gc_allocated") == 0))
 		return true;
 	return value >= 0 && value <= room - width_of(layout, field);
 }

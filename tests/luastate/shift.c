@@ -184,7 +184,8 @@ static bool is_absent(const struct luastate_layout *row, size_t field)
 	int32_t number;
 
 	memcpy(&number, (const char *)row + state_fields[field].offset, sizeof(number));
-	return number == LAYOUT_ABSENT && is_named(field, "SnapShot.mcofs");
+	return number == LAYOUT_ABSENT &&
+	       (is_named(field, "SnapShot.mcofs") || is_named(field, "global_State.gc_allocated"));
 }
 
 /* A build in which all members have places of their own, inside their structs. */
