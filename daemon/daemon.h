@@ -99,6 +99,7 @@ struct daemon_stats {
 	uint64_t cpu_ns;    /**< Processor time of the recorder, writer not included. */
 	uint64_t elapsed_ns, first_sample_ns;
 	uint64_t output_bytes;
+	uint64_t dropped; /**< Samples that a watch did not take in time. */
 	/** From the interrupt to the release, which holds what a thread waited for a processor; and
 	 * the part of it in which the thread stood still for us. */
 	struct daemon_histogram stopped, held;
@@ -134,6 +135,9 @@ struct daemon_options {
 	bool debuginfod;	 /**< Fetch debug files before the recording begins. */
 	bool await_vm;		 /**< pids[0] is a command just started: wait for its VM. */
 	int go_fd;		 /**< Written to and closed once the recorder is ready, or -1. */
+	/** Samples go to a watch over this socket, not to an output; private to daemon. */
+	bool feeds;
+	int feed_fd;
 	const volatile sig_atomic_t *stop; /**< Set to end the recording. */
 	/** Called about four times a second; may be NULL. */
 	void (*progress)(void *context, const struct daemon_stats *stats);
@@ -256,8 +260,8 @@ struct daemon_vm {
 	bool has_traces;
 	bool jit_on;
 	uint64_t traces, mcode_bytes; /**< Live traces; machine code areas in use. */
-	/** Since the watch began: where the build counts them (is_counted), what it counted; else
-	 * what was seen of them, so at least so many. */
+	/** Since the watch began: what was seen of them, so at least so many. Builds that count
+	 * aborts (is_counted) tell all. */
 	bool is_counted;
 	uint64_t created, aborted;
 };

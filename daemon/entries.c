@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of processes, and what is told of them. */
+#include "daemon/feed.h"
 #include "daemon/processes.h"
 
 #include <stdarg.h>
@@ -103,6 +104,8 @@ void recorder_remove_entry(struct recorder *recorder, size_t index)
 
 	if (listed)
 		listed->ended = true;
+	if (recorder->feed)
+		feed_note_end(recorder, recorder->targets[index]);
 	free_entry(recorder->targets[index]);
 	recorder->targets[index] = recorder->targets[--recorder->target_count];
 }
@@ -148,8 +151,10 @@ bool recorder_is_single(const struct recorder *recorder)
 	return options->pid_count == 1 && options->name_count == 0 && !options->children;
 }
 
-void recorder_notice(const struct recorder *recorder, const char *text)
+void recorder_notice(struct recorder *recorder, const char *text)
 {
+	if (recorder->feed)
+		feed_notice(recorder, text);
 	if (recorder->options->notice)
 		recorder->options->notice(recorder->options->context, text);
 }

@@ -177,15 +177,21 @@ int message_put_end(struct message_queue *queue, struct failure *why)
 	return start_message(queue, MESSAGE_END, 0, why) ? 0 : -1;
 }
 
-int message_put_status(struct message_queue *queue, const struct message_status *status,
-		       struct failure *why)
+int message_put_bytes(struct message_queue *queue, enum message_type type, const void *bytes,
+		      size_t len, struct failure *why)
 {
-	uint8_t *body = start_message(queue, MESSAGE_STATUS, sizeof(*status), why);
+	uint8_t *body = start_message(queue, type, len, why);
 
 	if (!body)
 		return -1;
-	put(body, status, sizeof(*status));
+	put(body, bytes, len);
 	return 0;
+}
+
+int message_put_status(struct message_queue *queue, const struct message_status *status,
+		       struct failure *why)
+{
+	return message_put_bytes(queue, MESSAGE_STATUS, status, sizeof(*status), why);
 }
 
 static uint64_t now_ms(void)
@@ -403,6 +409,14 @@ int message_parse(struct message_receiver *receiver, uint32_t type, const uint8_
 			return malformed(why);
 		memcpy(&ret_message->status, body, len);
 		return 0;
+	case MESSAGE_NUMBERS:
+	case MESSAGE_PROCESS:
+	case MESSAGE_VM:
+	case MESSAGE_NOTICE:
+	case MESSAGE_RESULT:
+		ret_message->body.bytes = body;
+		ret_message->body.len = len;
+		return 0;
 	default:
 		return malformed(why);
 	}
@@ -424,8 +438,8 @@ bool message_is_ready(const struct message_receiver *receiver)
 	       receiver->end - receiver->begin - sizeof(header) >= header.len;
 }
 
-/* Read more bytes. @return 1, 0 at the end of the stream, -1. */
-static int fill(struct message_receiver *receiver, struct failure *why)
+/* Read more bytes. @return 1, 0 at the end of the stream, 2 where it would have to @wait, -1. */
+static int fill(struct message_receiver *receiver, bool wait, struct failure *why)
 {
 	const size_t size = MESSAGE_MAX_BYTES + sizeof(struct message_header);
 	ssize_t part;
@@ -437,8 +451,11 @@ static int fill(struct message_receiver *receiver, struct failure *why)
 		receiver->begin = 0;
 	}
 	do {
-		part = recv(receiver->fd, receiver->bytes + receiver->end, size - receiver->end, 0);
+		part = recv(receiver->fd, receiver->bytes + receiver->end, size - receiver->end,
+			    wait ? 0 : MSG_DONTWAIT);
 	} while (part < 0 && errno == EINTR);
+	if (part < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return 2;
 	if (part < 0)
 		return errno == ECONNRESET ? 0
 					   : failure_set_errno(why, errno, 0, "receive messages");
@@ -446,8 +463,8 @@ static int fill(struct message_receiver *receiver, struct failure *why)
 	return part > 0;
 }
 
-int message_receive(struct message_receiver *receiver, struct message *ret_message,
-		    struct failure *why)
+static int receive(struct message_receiver *receiver, bool wait, struct message *ret_message,
+		   struct failure *why)
 {
 	struct message_header header;
 
@@ -456,9 +473,9 @@ int message_receive(struct message_receiver *receiver, struct message *ret_messa
 
 		if (peek_header(receiver, &header) && header.len > MESSAGE_MAX_BYTES)
 			return malformed(why);
-		got = fill(receiver, why);
-		if (got < 0)
-			return -1;
+		got = fill(receiver, wait, why);
+		if (got < 0 || got == 2)
+			return got;
 		if (got == 0)
 			return receiver->end > receiver->begin ? malformed(why) : 0;
 	}
@@ -468,4 +485,16 @@ int message_receive(struct message_receiver *receiver, struct message *ret_messa
 			  header.len, ret_message, why) != 0)
 		return -1;
 	return 1;
+}
+
+int message_receive(struct message_receiver *receiver, struct message *ret_message,
+		    struct failure *why)
+{
+	return receive(receiver, true, ret_message, why);
+}
+
+int message_receive_now(struct message_receiver *receiver, struct message *ret_message,
+			struct failure *why)
+{
+	return receive(receiver, false, ret_message, why);
 }

@@ -12,6 +12,7 @@
  *                        FUNCTION  id, kind, address, lines, prototype, name, source
  *                        SAMPLE    time, pid, tid, state, trace and place in it, weight, frames
  *                        END       last message: finish the file
+ *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
  *   writer -> recorder   STATUS    errno (0 success), bytes in the file, samples; last message
  */
 enum message_type {
@@ -20,6 +21,12 @@ enum message_type {
 	MESSAGE_SAMPLE,
 	MESSAGE_END,
 	MESSAGE_STATUS,
+	/* Of a feed; bodies are structs of feed.h. */
+	MESSAGE_NUMBERS,
+	MESSAGE_PROCESS,
+	MESSAGE_VM,
+	MESSAGE_NOTICE,
+	MESSAGE_RESULT,
 };
 
 enum {
@@ -61,6 +68,9 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
 		       struct failure *why);
 int message_put_end(struct message_queue *queue, struct failure *why);
+/** One of a feed: @p len bytes. */
+int message_put_bytes(struct message_queue *queue, enum message_type type, const void *bytes,
+		      size_t len, struct failure *why);
 int message_put_status(struct message_queue *queue, const struct message_status *status,
 		       struct failure *why);
 
@@ -85,6 +95,10 @@ struct message {
 		} function;
 		struct format_sample sample;
 		struct message_status status;
+		struct {
+			const uint8_t *bytes; /* not aligned */
+			size_t len;
+		} body; /* of a feed's */
 	};
 };
 
@@ -106,6 +120,11 @@ void message_receiver_deinit(struct message_receiver *receiver);
  */
 int message_receive(struct message_receiver *receiver, struct message *ret_message,
 		    struct failure *why);
+
+/** The same without waiting. @return 1; 2 where no whole message has come; 0 at the end of the
+ *  stream, or -1. */
+int message_receive_now(struct message_receiver *receiver, struct message *ret_message,
+			struct failure *why);
 
 /** Whether a whole message is in the buffer already. */
 bool message_is_ready(const struct message_receiver *receiver);

@@ -66,6 +66,15 @@ void target_native_free(struct daemon_target *target)
 	}
 }
 
+void target_announce_anew(struct daemon_target *target)
+{
+	target_native_free(target);
+	target->announcement++;
+	memset(target->gc_ids, 0, sizeof(target->gc_ids));
+	memset(target->activity_ids, 0, sizeof(target->activity_ids));
+	memset(target->mark_ids, 0, sizeof(target->mark_ids));
+}
+
 static int announce(struct daemon_target *target, const struct format_function *function,
 		    uint32_t *ret_id, struct failure *why)
 {
@@ -173,16 +182,17 @@ int target_guest_id(struct daemon_target *target, struct luastate_function *func
 		.proto = function->proto,
 		.proto_line = function->proto_firstline,
 	};
-	uint32_t id = 0;
+	/* Apart from each other for any number of names. */
+	uint32_t serial = function->name_serial + target->announcement * 0x9e3779b1u, id = 0;
 
-	if (function->caller_serial != function->name_serial) {
+	if (function->caller_serial != serial) {
 		announced.name = name_of(target, function);
 		if (!announced.name && function->kind == LUASTATE_FAST)
 			announced.name = "builtin";
 		if (announce(target, &announced, &id, why) != 0)
 			return -1;
 		function->caller_id = id;
-		function->caller_serial = function->name_serial;
+		function->caller_serial = serial;
 	}
 	*ret_id = function->caller_id;
 	return 0;

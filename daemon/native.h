@@ -25,4 +25,7 @@ int target_mark_id(struct daemon_target *target, enum target_mark mark, uint32_t
 void target_native_forget(struct daemon_target *target);
 void target_native_free(struct daemon_target *target);
 
+/** Announce all functions anew, under new ids, when they are met again. */
+void target_announce_anew(struct daemon_target *target);
+
 #endif

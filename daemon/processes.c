@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What runs in the processes of a recording, where their VMs are, which are new or gone. */
+#include "daemon/feed.h"
 #include "daemon/processes.h"
 
 enum {
@@ -31,11 +32,27 @@ int recorder_announce(void *context, const struct format_function *function, uin
 {
 	struct recorder *recorder = context;
 
+	if (recorder->feed && feed_is_full(recorder)) {
+		/* Announced anew once there is room. */
+		feed_note_lost(recorder);
+		*ret_id = recorder->next_function++;
+		return 0;
+	}
 	if (message_put_function(&recorder->writer.queue, recorder->next_function, function, why) !=
 	    0)
 		return -1;
 	*ret_id = recorder->next_function++;
 	return 0;
+}
+
+int recorder_put_sample(struct recorder *recorder, const struct format_sample *sample,
+			struct failure *why)
+{
+	if (recorder->feed && feed_is_full(recorder)) {
+		recorder->stats->dropped++;
+		return 0;
+	}
+	return message_put_sample(&recorder->writer.queue, sample, why);
 }
 
 /* Nothing of a process without LuaJIT is kept, nor is it ever stopped. */
@@ -142,6 +159,8 @@ static void take_new_program(struct recorder *recorder, struct recorder_target *
 	of->look_ns = of->search_ns = of->more_interval_ns = 0;
 	of->look_interval_ns = PROCESSES_LOOK_FIRST_NS;
 	recorder_note_name(recorder, of);
+	if (recorder->feed)
+		feed_note_exec(recorder, of);
 	if (!of->target)
 		return;
 	luastate_reset(of->target->lua);
@@ -257,6 +276,8 @@ static bool take_found(void *context, pid_t pid)
 	}
 	if (of && !process)
 		recorder_note_kind(recorder, of, DAEMON_PROCESS_DENIED);
+	if (of && recorder->feed)
+		feed_note_found(recorder, of);
 	return of != NULL;
 }
 
@@ -290,6 +311,9 @@ bool recorder_refresh(struct recorder *recorder, uint64_t now_ns)
 	if (recorder->end != DAEMON_END_STOPPED)
 		return false;
 	if (recorder_any(recorder, entry_is_open) && !lost)
+		return true;
+	/* A watch waits for the next one of that name. */
+	if (recorder->feed && recorder->options->name_count)
 		return true;
 	recorder_end_all(recorder, lost);
 	return false;

@@ -41,7 +41,7 @@ bool entry_has_vm(const struct recorder_target *of);
 bool recorder_is_single(const struct recorder *recorder);
 
 /** Tell the user something that does not end the recording. */
-void recorder_notice(const struct recorder *recorder, const char *text);
+void recorder_notice(struct recorder *recorder, const char *text);
 
 /** Set the end and its text. @return -1. */
 int recorder_end_with(struct recorder *recorder, enum daemon_end end, const char *format, ...)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder: opens processes and output, runs the loop, tells how it ended. */
+#include "daemon/feed.h"
 #include "daemon/processes.h"
 
 #include <cap-ng.h>
@@ -33,6 +34,8 @@ static bool send_queued(struct recorder *recorder)
 	struct failure why;
 	int sent = message_flush_now(&recorder->writer.queue, &why);
 
+	if (recorder->feed)
+		return sent >= 0; /* what does not go now goes later, or is dropped */
 	if (sent == 0) {
 		/* This may take a while, and a thread that stands meanwhile would stand for us. */
 		recorder_settle_all(recorder);
@@ -50,9 +53,12 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 {
 	if (!recorder_refresh(recorder, now_ns))
 		return false;
+	if (recorder->feed && !feed_tell(recorder, now_ns))
+		return false;
 	if (now_ns < recorder->flush_ns && message_queued(&recorder->writer.queue) < FLUSH_BYTES)
 		return true;
-	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
+	recorder->flush_ns = now_ns + (recorder->feed ? (uint64_t)FEED_INTERVAL_NS
+						      : (uint64_t)FLUSH_INTERVAL_NS);
 	recorder->stats->elapsed_ns = now_ns - recorder->begin_ns;
 	if (recorder->options->progress)
 		recorder->options->progress(recorder->options->context, recorder->stats);
@@ -153,10 +159,14 @@ static int open_output(struct recorder *recorder)
 	return -1;
 }
 
+/* Where samples go. */
 static int start_writer(struct recorder *recorder)
 {
 	struct stat status;
 	struct failure why;
+
+	if (recorder->feed)
+		return 0;
 
 	/* What our standard output leads to is the caller's, and may be appended to. */
 	if (strcmp(recorder->options->output, "-") != 0 &&
@@ -322,7 +332,8 @@ static void fetch_debug(struct recorder *recorder)
 
 static void record(struct recorder *recorder)
 {
-	if (open_output(recorder) != 0 || recorder_open_processes(recorder) != 0)
+	if ((recorder->options->feeds ? feed_start(recorder) : open_output(recorder)) != 0 ||
+	    recorder_open_processes(recorder) != 0)
 		return;
 	/* The writer first: it is forked before anything large is in memory. The VM then, as an
 	 * error there must leave an existing file as it was. */
@@ -376,6 +387,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	remove_unused_output(recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ret_stats->cpu_ns = recorder_cpu_ns();
+	feed_finish(recorder);
 	finder_destroy(recorder->finder);
 	traces_destroy(recorder->traces);
 	attach_image_destroy(recorder->image);

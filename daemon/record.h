@@ -55,6 +55,8 @@ struct recorder {
 	bool writing; /* the writer runs */
 	struct writer writer;
 
+	struct feed *feed; /* NULL: a recording, not a watch */
+
 	uint64_t begin_ns, end_ns; /* of the loop; 0 before it */
 	uint64_t flush_ns, lost_ns, image_number;
 };
@@ -113,6 +115,10 @@ bool recorder_settle(struct recorder_target *of);
 
 /** The same for all processes: before anything that may take longer than a sample. */
 void recorder_settle_all(struct recorder *recorder);
+
+/** Hand over a sample: to the writer, or to the watch as long as there is room. */
+int recorder_put_sample(struct recorder *recorder, const struct format_sample *sample,
+			struct failure *why);
 
 /** Processor time of this process so far. */
 uint64_t recorder_cpu_ns(void);

@@ -239,7 +239,7 @@ static bool write_sample(struct recorder *recorder, struct recorder_target *of,
 	stats->frames += sample->frame_count;
 	reduce(recorder, of->target, sample);
 	if (add_root(recorder, of, sample, &why) != 0 ||
-	    message_put_sample(&recorder->writer.queue, sample, &why) != 0) {
+	    recorder_put_sample(recorder, sample, &why) != 0) {
 		failure_describe(&why, recorder->text, recorder->text_len);
 		recorder->end = DAEMON_END_SYSTEM;
 		return false;

@@ -90,6 +90,7 @@ struct daemon_target {
 	/* Pseudo functions: id + 1. */
 	uint32_t gc_ids[LUASTATE_GC_PHASES], activity_ids[LUASTATE_ACTIVITIES];
 	struct target_exit *exits;
+	uint32_t announcement; /* advances when all functions are to be announced anew */
 	uint32_t mark_ids[TARGET_MARK_COUNT];
 
 	/* Of the sample being decoded. */

@@ -80,7 +80,7 @@ static int handle(struct writing *writing, const struct message *message, bool *
 	case MESSAGE_END:
 		*ret_end = true;
 		return 0;
-	case MESSAGE_STATUS:
+	default:
 		break;
 	}
 	return failure_set(why, FAILURE_INVALID, 0, 0, 0, "understand a message");
