@@ -320,9 +320,10 @@ static void act_in_help(struct top_screen *screen, enum top_command command)
 		help->first--;
 	else if (command == TOP_DOWN && help->first + height < help->count)
 		help->first++;
-	else if (command == TOP_PAGE_DOWN && help->first + height < help->count)
+	else if ((command == TOP_PAGE_DOWN || command == TOP_LAST) &&
+		 help->first + height < help->count)
 		help->first = help->count - height;
-	else if (command == TOP_PAGE_UP)
+	else if (command == TOP_PAGE_UP || command == TOP_FIRST)
 		help->first = 0;
 	else if (command < TOP_UP || command > TOP_LAST)
 		screen->is_help = false;
@@ -350,12 +351,12 @@ int top_act(struct top_screen *screen, int key, struct failure *why)
 		act_in_prompt(screen, key);
 		return 0;
 	}
-	if (command == TOP_QUIT)
-		return 1;
 	if (screen->is_help) {
 		act_in_help(screen, command);
 		return 0;
 	}
+	if (command == TOP_QUIT)
+		return 1;
 	if (!top_list_move(&screen->lists[screen->choice.view], command, top_draw_height()))
 		ret = act_on_command(screen, command, why);
 	remember_row(screen);

@@ -9,6 +9,7 @@ enum {
 	/* Wider screens have room for counts too. */
 	WIDE_COLUMNS = 100,
 	BAR_COLUMNS = 10,
+	SHARE_COLUMNS = 6,
 	COUNT_COLUMNS = 8,
 	PLACE_MIN = 12,
 	/* Deeper frames of a tree are not moved further to the right. */
@@ -128,35 +129,42 @@ static void share_out(const struct top_screen *screen, size_t *ret_name, size_t 
 	*ret_name = left > *ret_place ? left - *ret_place - (*ret_place ? 1 : 0) : left;
 }
 
-/* The column by which rows are sorted has a mark. */
-static const char *sorted(const struct top_screen *screen, enum top_sort sort, const char *head)
+/* The head of a column, at its right end; the one by which rows are sorted has a mark. */
+static void add_head(struct top_screen *screen, enum top_sort sort, const char *head,
+		     size_t columns)
 {
-	static char marked[64];
+	static const char *const marks[2][2] = { { "v", "^" }, { "\xe2\x96\xbc", "\xe2\x96\xb2" } };
+	bool is_up = screen->choice.is_reversed != (sort == TOP_SORT_NAME);
+	bool is_sorted = screen->choice.sort == sort && screen->choice.view != TOP_VIEW_SOURCE;
 
-	if (screen->choice.sort != sort || screen->choice.view == TOP_VIEW_SOURCE)
-		return head;
-	snprintf(marked, sizeof(marked), "%s%s",
-		 screen->choice.is_reversed != (sort == TOP_SORT_NAME) ? "^" : "v", head);
-	return marked;
+	format_text_addf(&screen->line, "%*s%s%s",
+			 columns > strlen(head) ? (int)(columns - strlen(head) - is_sorted) : 0, "",
+			 is_sorted ? marks[screen->terminal.utf8][is_up] : "", head);
 }
 
 static void draw_heads(struct top_screen *screen)
 {
-	size_t name, place;
+	const struct top_shown_source *source = &screen->source;
+	size_t name, place, before;
 
 	share_out(screen, &name, &place);
-	format_text_addf(&screen->line, "%6s ", sorted(screen, TOP_SORT_SELF, "SELF%"));
-	format_text_addf(&screen->line, "%6s ", sorted(screen, TOP_SORT_TOTAL, "TOT%"));
+	add_head(screen, TOP_SORT_SELF, "SELF%", SHARE_COLUMNS);
+	format_text_add_string(&screen->line, " ");
+	add_head(screen, TOP_SORT_TOTAL, "TOT%", SHARE_COLUMNS);
 	if (is_wide())
-		format_text_addf(&screen->line, "%*s %*s ", COUNT_COLUMNS, "SELF", COUNT_COLUMNS,
+		format_text_addf(&screen->line, " %*s %*s", COUNT_COLUMNS, "SELF", COUNT_COLUMNS,
 				 "TOTAL");
-	if (has_bar(screen))
-		format_text_addf(&screen->line, "%-*s ", BAR_COLUMNS, "");
-	top_text_add_padded(&screen->line,
-			    sorted(screen, TOP_SORT_NAME, views[screen->choice.view].head), name,
-			    TOP_CUT_END, screen->terminal.utf8);
-	if (place)
-		format_text_addf(&screen->line, " %s", "PLACE");
+	format_text_addf(&screen->line, "%*s", has_bar(screen) ? BAR_COLUMNS + 2 : 1, "");
+	before = top_text_width(screen->line.bytes, screen->terminal.utf8);
+	add_head(screen, TOP_SORT_NAME, views[screen->choice.view].head, 0);
+	if (screen->choice.view == TOP_VIEW_SOURCE && source->chunk) {
+		format_text_add_string(&screen->line, " ");
+		top_draw_text(screen, source->chunk + 1, name + place, TOP_CUT_BEGIN);
+	} else if (place) {
+		before = top_text_width(screen->line.bytes, screen->terminal.utf8) - before;
+		format_text_addf(&screen->line, "%*s PLACE",
+				 name > before ? (int)(name - before) : 0, "");
+	}
 	top_draw_line(screen, TOP_HEADER_LINES + 1, TOP_LOOK_HEAD);
 }
 
@@ -220,6 +228,18 @@ static const char *scrolled(const struct top_screen *screen, const char *name)
 	return name + at;
 }
 
+static void write_process(const struct top_screen *screen, const struct top_row *row,
+			  struct format_text *text)
+{
+	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
+	const char *name = row->name;
+
+	for (size_t i = 0; i < vitals->process_count; i++)
+		if (vitals->processes[i].pid == row->pid)
+			name = vitals->processes[i].name;
+	format_text_addf(text, "%s [%d]", name, (int)row->pid);
+}
+
 static void write_name(const struct top_screen *screen, const struct top_row *row,
 		       struct format_text *text)
 {
@@ -232,9 +252,10 @@ static void write_name(const struct top_screen *screen, const struct top_row *ro
 		format_text_add_string(text, "  ");
 	if (choice->view != TOP_VIEW_TREE && row->mark == TOP_MARK_CHOSEN)
 		format_text_add_string(text, "* ");
-	format_text_add_string(text, row->name[0] ? scrolled(screen, row->name) : "?");
-	if (choice->view == TOP_VIEW_THREADS && row->tid)
-		format_text_addf(text, " %d", (int)row->tid);
+	if (choice->view == TOP_VIEW_THREADS && row->pid && !row->tid)
+		write_process(screen, row, text);
+	else
+		format_text_add_string(text, row->name[0] ? scrolled(screen, row->name) : "?");
 	for (size_t i = 0; i < FORMAT_COMPILED_COUNT; i++)
 		all += row->compiled[i];
 	if (choice->view == TOP_VIEW_TRACES && all)
@@ -345,7 +366,7 @@ static void add_chosen(struct top_screen *screen)
 		top_draw_text(screen, choice->filter, 20, TOP_CUT_END);
 	}
 	if (choice->pid)
-		format_text_addf(&screen->line, ", only %d",
+		format_text_addf(&screen->line, ", only %s %d", choice->tid ? "thread" : "process",
 				 (int)(choice->tid ? choice->tid : choice->pid));
 	if (screen->is_frozen)
 		format_text_add_string(&screen->line, ", FROZEN");

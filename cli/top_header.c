@@ -248,7 +248,7 @@ static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vit
 {
 	const struct daemon_moment *moment = daemon_watch_history(screen->watch, 0);
 	const struct daemon_vm *vm = first_vm(screen, vitals);
-	size_t spark = (size_t)COLS / 4;
+	size_t spark = (size_t)COLS / 5;
 	char bytes[16];
 
 	top_text_bytes(bytes, sizeof(bytes), moment ? moment->heap_bytes : 0);
@@ -256,7 +256,7 @@ static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vit
 	add_history(screen, heap_of, 0, spark);
 	if (vm && vm->has_heap) {
 		top_text_bytes(bytes, sizeof(bytes), vm->threshold_bytes);
-		format_text_addf(&screen->line, "  GC %s, next at %s",
+		format_text_addf(&screen->line, "  GC %s, next %s",
 				 daemon_gc_phase_name(vm->gc_phase), bytes);
 	}
 	if (vm && vm->has_pace)

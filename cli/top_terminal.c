@@ -35,6 +35,7 @@ static const int crashes[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP
 const char *top_terminal_refuse(void)
 {
 	const char *name = getenv("TERM");
+	int found;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return "this is no terminal: try --batch";
@@ -42,7 +43,11 @@ const char *top_terminal_refuse(void)
 		return "TERM does not say which terminal this is: try --batch";
 	if (strcmp(name, "dumb") == 0)
 		return "a dumb terminal (TERM) has no screen: try --batch";
-	return NULL;
+	if (setupterm(name, STDOUT_FILENO, &found) != OK)
+		return "the terminal (TERM) is not known: try --batch";
+	name = cursor_address ? NULL : "the terminal (TERM) has no screen: try --batch";
+	del_curterm(cur_term);
+	return name;
 }
 
 /* ---- Giving back ------------------------------------------------------------------------ */
