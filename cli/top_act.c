@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top_act.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -68,10 +66,10 @@ static void write_file(struct top_screen *screen)
 	const struct format_live *live = daemon_watch_profile(screen->watch);
 	struct failure why = { 0 };
 	char text[256];
-	int fd = open(screen->typed, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int errnum, fd = top_opener_create_file(screen->opener, screen->typed, &errnum);
 
 	if (fd < 0) {
-		top_act_note(screen, "%s: %s", screen->typed, strerror(errno));
+		top_act_note(screen, "%s: %s", screen->typed, strerror(errnum));
 		return;
 	}
 	if (format_live_write(live, screen->format, "ljtop", fd, &why) == 0) {

@@ -2,6 +2,7 @@
 #include "cli/top_opener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,18 +25,20 @@ struct top_opener {
 	int fd;
 	uint32_t sequence; /* of the last question */
 	char why[WHY_MAX]; /* of the last answer */
+	int errnum;
 };
 
 /** What is asked for. */
 struct question {
 	uint32_t sequence;
-	int32_t pid;
+	int32_t pid; /* 0: make a file of that name */
 	char chunk[PATH_MAX + 1];
 };
 
 /** With it comes the descriptor, if there is one. */
 struct answer {
 	uint32_t sequence;
+	int32_t errnum; /* of a file that was not made */
 	char why[WHY_MAX];
 };
 
@@ -67,13 +70,36 @@ static void send_answer(int socket, struct answer *answer, int fd)
 		_exit(1); /* nobody asks any more */
 }
 
+static int make_file(const char *name)
+{
+	return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+/* @return The descriptor, or -1. */
+static int answer_question(const struct question *question, struct answer *answer)
+{
+	const char *why = "";
+	int fd;
+
+	answer->sequence = question->sequence;
+	if (question->pid == 0) {
+		/* Nowhere else. */
+		errno = EACCES;
+		fd = strchr(question->chunk, '/') ? -1 : make_file(question->chunk);
+		answer->errnum = fd < 0 ? errno : 0;
+		return fd;
+	}
+	fd = top_source_open(question->pid, question->chunk, &why);
+	snprintf(answer->why, sizeof(answer->why), "%s", why);
+	return fd;
+}
+
 static void serve(int socket)
 {
 	struct question question;
 	ssize_t len;
 
 	while ((len = recv(socket, &question, sizeof(question), 0)) != 0) {
-		const char *why = "";
 		struct answer answer = { 0 };
 		int fd;
 
@@ -82,9 +108,7 @@ static void serve(int socket)
 		if (len != sizeof(question))
 			break;
 		question.chunk[sizeof(question.chunk) - 1] = '\0';
-		fd = top_source_open(question.pid, question.chunk, &why);
-		answer.sequence = question.sequence;
-		snprintf(answer.why, sizeof(answer.why), "%s", why);
+		fd = answer_question(&question, &answer);
 		send_answer(socket, &answer, fd);
 		if (fd >= 0)
 			close(fd);
@@ -167,6 +191,7 @@ static int await_answer(struct top_opener *opener)
 	while ((fd = take_answer(opener, &answer)) != -2) {
 		if (answer.sequence == opener->sequence) {
 			memcpy(opener->why, answer.why, sizeof(opener->why));
+			opener->errnum = answer.errnum;
 			return fd;
 		}
 		if (fd >= 0)
@@ -175,27 +200,47 @@ static int await_answer(struct top_opener *opener)
 	return -2;
 }
 
+/* @return As await_answer(). */
+static int ask(struct top_opener *opener, pid_t pid, const char *text)
+{
+	struct question question = { .sequence = ++opener->sequence, .pid = pid };
+
+	memcpy(question.chunk, text, strlen(text));
+	if (send(opener->fd, &question, sizeof(question), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return -2;
+	return await_answer(opener);
+}
+
 int top_opener_read(struct top_opener *opener, pid_t pid, const char *chunk,
 		    struct top_source *ret_source, const char **ret_why)
 {
-	struct question question = { .sequence = ++opener->sequence, .pid = pid };
 	int fd, ret;
 
-	if (strlen(chunk) >= sizeof(question.chunk)) {
+	if (strlen(chunk) > PATH_MAX) {
 		*ret_why = "its path is too long";
 		return -1;
 	}
-	memcpy(question.chunk, chunk, strlen(chunk));
-	*ret_why = "it takes too long to open it";
-	if (send(opener->fd, &question, sizeof(question), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		return -1;
-	fd = await_answer(opener);
+	fd = ask(opener, pid, chunk);
 	if (fd < 0) {
-		if (fd == -1)
-			*ret_why = opener->why;
+		*ret_why = fd == -1 ? opener->why : "it takes too long to open it";
 		return -1;
 	}
 	ret = top_source_load(fd, ret_source, ret_why);
 	close(fd);
 	return ret;
+}
+
+int top_opener_create_file(struct top_opener *opener, const char *name, int *ret_errnum)
+{
+	int fd;
+
+	if (strchr(name, '/') || strlen(name) > NAME_MAX) {
+		fd = make_file(name);
+		*ret_errnum = errno;
+		return fd;
+	}
+	fd = ask(opener, 0, name);
+	if (fd < 0)
+		*ret_errnum = fd == -1 ? opener->errnum : ETIMEDOUT;
+	return fd < 0 ? -1 : fd;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens source files of watched processes for a caller that has given up its privileges. */
+/* Opens files for a caller that has given up its privileges: source files of watched processes, and
+ * profiles in the folder in which it was started. */
 #ifndef CLI_TOP_OPENER_H
 #define CLI_TOP_OPENER_H
 
 #include "cli/top_source.h"
 
-/** A process of its own that does nothing but open regular files for reading. */
+/** A process of its own that opens regular files for reading, and makes new ones in its working
+ * directory, and does nothing else. */
 struct top_opener;
 
 /** Start it, with the privileges of now. @return NULL where it cannot be started. */
@@ -20,5 +22,14 @@ void top_opener_destroy(struct top_opener *opener);
  */
 int top_opener_read(struct top_opener *opener, pid_t pid, const char *chunk,
 		    struct top_source *ret_source, const char **ret_why);
+
+/**
+ * Make a new file. One in the working directory is made with the opener's privileges: root without
+ * its capabilities could not write to a folder of the user who has called it by sudo(8). Others are
+ * made with the caller's.
+ * @param ret_errnum Set on failure; EEXIST where there is such a file.
+ * @return Its descriptor, for writing, or -1.
+ */
+int top_opener_create_file(struct top_opener *opener, const char *name, int *ret_errnum);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Source files by names that a process tells. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,9 +33,10 @@ static int begin(void **state)
 	static const char text[] = "first\n\tsecond\r\n\xc3\xa4\tthird \33[31m\n\nlast";
 
 	(void)state;
-	/* Before anything else, as in ljtop. */
+	if (!mkdtemp(folder) || chdir(folder) != 0)
+		return -1;
 	opener = top_opener_create();
-	if (!opener || !mkdtemp(folder) || chdir(folder) != 0)
+	if (!opener)
 		return -1;
 	write_text("a.lua", text, sizeof(text) - 1);
 	write_text("empty.lua", "", 0);
@@ -46,7 +48,8 @@ static int begin(void **state)
 static int end(void **state)
 {
 	static const char *const names[] = { "a.lua",	 "empty.lua",  "pipe.lua",  "link.lua",
-					     "loop.lua", "device.lua", "magic.lua", "large.lua" };
+					     "loop.lua", "device.lua", "magic.lua", "large.lua",
+					     "new.bin",	 "other.bin" };
 
 	(void)state;
 	top_opener_destroy(opener);
@@ -165,13 +168,34 @@ static void test_large(void **state)
 	top_source_deinit(&source);
 }
 
+static void test_made(void **state)
+{
+	int errnum = 0, fd = top_opener_create_file(opener, "new.bin", &errnum);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(3, write(fd, "new", 3));
+	close(fd);
+	assert_int_equal(-1, top_opener_create_file(opener, "new.bin", &errnum));
+	assert_int_equal(EEXIST, errnum);
+	/* Nor through a link, and links to nowhere make no file. */
+	assert_int_equal(-1, top_opener_create_file(opener, "link.lua", &errnum));
+	assert_int_equal(EEXIST, errnum);
+	assert_int_equal(-1, top_opener_create_file(opener, "", &errnum));
+	assert_int_equal(ENOENT, errnum);
+	assert_int_equal(-1, top_opener_create_file(opener, "..", &errnum));
+	assert_int_equal(EEXIST, errnum);
+	fd = top_opener_create_file(opener, "sub/../other.bin", &errnum);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_process),
-		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_lines),	cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_process), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_made),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
