@@ -345,6 +345,7 @@ int top_act(struct top_screen *screen, int key, struct failure *why)
 		return 0;
 	}
 	screen->note[0] = '\0';
+	screen->note_end_ns = 0;
 	if (screen->prompt != TOP_PROMPT_NONE) {
 		act_in_prompt(screen, key);
 		return 0;

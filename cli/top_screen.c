@@ -83,9 +83,11 @@ static void take_notes(struct top_screen *screen)
 		screen->note_end_ns = now_ns() + (uint64_t)NOTICE_S * MS_PER_S * NS_PER_MS;
 		top_act_note(screen, "%s", vitals->notice);
 	}
-	if (vitals->ended && !screen->note[0])
-		top_act_note(screen, "%s; q quits",
-			     vitals->text[0] ? vitals->text : "the sampling has ended");
+	if (!vitals->ended || (screen->note[0] && !screen->note_end_ns))
+		return;
+	screen->note_end_ns = 0;
+	top_act_note(screen, "%s; q quits",
+		     vitals->text[0] ? vitals->text : "the sampling has ended");
 }
 
 /* A refresh of all numbers. After the end one more, and then they stay. */
