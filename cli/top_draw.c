@@ -60,8 +60,8 @@ void top_draw_line(struct top_screen *screen, int y, enum top_look look)
 	/* Cut to the width, so that nothing flows into the next line. */
 	screen->line = (struct format_text){ 0 };
 	if (format_text_take(&whole, &text, &why) == 0)
-		top_text_add_padded(&screen->line, text, (size_t)COLS, TOP_CUT_END,
-				    screen->terminal.utf8);
+		top_columns_add_padded(&screen->line, text, (size_t)COLS, TOP_CUT_END,
+				       screen->terminal.utf8);
 	top_draw_at(screen, y, 0, look);
 	format_text_deinit(&screen->line);
 	screen->line = whole;
@@ -70,7 +70,7 @@ void top_draw_line(struct top_screen *screen, int y, enum top_look look)
 
 void top_draw_text(struct top_screen *screen, const char *text, size_t columns, enum top_cut cut)
 {
-	top_text_add(&screen->line, text, columns, cut, screen->terminal.utf8);
+	top_columns_add(&screen->line, text, columns, cut, screen->terminal.utf8);
 }
 
 void top_draw_share(struct top_screen *screen, uint64_t part, uint64_t all)
@@ -155,13 +155,13 @@ static void draw_heads(struct top_screen *screen)
 		format_text_addf(&screen->line, " %*s %*s", COUNT_COLUMNS, "SELF", COUNT_COLUMNS,
 				 "TOTAL");
 	format_text_addf(&screen->line, "%*s", has_bar(screen) ? BAR_COLUMNS + 2 : 1, "");
-	before = top_text_width(screen->line.bytes, screen->terminal.utf8);
+	before = top_columns_width(screen->line.bytes, screen->terminal.utf8);
 	add_head(screen, TOP_SORT_NAME, views[screen->choice.view].head, 0);
 	if (screen->choice.view == TOP_VIEW_SOURCE && source->chunk) {
 		format_text_add_string(&screen->line, " ");
 		top_draw_text(screen, source->chunk + 1, name + place, TOP_CUT_BEGIN);
 	} else if (place) {
-		before = top_text_width(screen->line.bytes, screen->terminal.utf8) - before;
+		before = top_columns_width(screen->line.bytes, screen->terminal.utf8) - before;
 		format_text_addf(&screen->line, "%*s PLACE",
 				 name > before ? (int)(name - before) : 0, "");
 	}
@@ -282,8 +282,8 @@ static void draw_row(struct top_screen *screen, const struct top_row *row, int y
 	write_name(screen, row, &name);
 	format_text_add(&name, "", 0);
 	if (!name.broken)
-		top_text_add_padded(&screen->line, name.bytes, name_columns, TOP_CUT_END,
-				    screen->terminal.utf8);
+		top_columns_add_padded(&screen->line, name.bytes, name_columns, TOP_CUT_END,
+				       screen->terminal.utf8);
 	format_text_deinit(&name);
 	if (place_columns) {
 		format_text_add_string(&screen->line, " ");

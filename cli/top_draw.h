@@ -9,7 +9,7 @@
 #include "cli/top_source.h"
 #include "cli/top_table.h"
 #include "cli/top_terminal.h"
-#include "cli/top_text.h"
+#include "cli/top_columns.h"
 #include "cli/top_tree.h"
 
 enum {

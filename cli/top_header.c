@@ -130,8 +130,8 @@ static void add_history(struct top_screen *screen, measure measure_of, uint64_t 
 			break;
 		values[DAEMON_HISTORY - 1 - count] = measure_of(moment);
 	}
-	top_text_add_spark(&screen->line, values + DAEMON_HISTORY - count, count, most, columns,
-			   screen->terminal.utf8);
+	top_columns_add_spark(&screen->line, values + DAEMON_HISTORY - count, count, most, columns,
+			      screen->terminal.utf8);
 }
 
 /* ---- Lines ------------------------------------------------------------------------------ */
@@ -163,8 +163,8 @@ static void add_process(struct top_screen *screen, const struct daemon_vitals *v
 	else if (vitals->process_count > 1 && !screen->choice.pid)
 		format_text_addf(&screen->line, " +%zu more", vitals->process_count - 1);
 	if (vitals->start_ns && vitals->start_ns[process - vitals->processes] && !process->ended) {
-		top_text_time(time, sizeof(time),
-			      boot_time_ns() - vitals->start_ns[process - vitals->processes]);
+		top_columns_time(time, sizeof(time),
+				 boot_time_ns() - vitals->start_ns[process - vitals->processes]);
 		format_text_addf(&screen->line, " up %s", time);
 	}
 	if (process->ended)
@@ -225,7 +225,7 @@ static void draw_bar(struct top_screen *screen, const struct recent *recent)
 	format_text_addf(&screen->line, "%-*s[%*s] ", LABEL_COLUMNS, "VM", (int)bar, "");
 	add_history(screen, busy_of, 1000, spark);
 	top_draw_line(screen, 2, TOP_LOOK_PLAIN);
-	top_text_share(recent->parts, PART_COUNT, bar, columns);
+	top_columns_share(recent->parts, PART_COUNT, bar, columns);
 	for (size_t i = 0; i < PART_COUNT; i++) {
 		for (size_t column = 0; column < columns[i]; column++)
 			format_text_add(&screen->line, &parts[i].letter, 1);
@@ -251,11 +251,11 @@ static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vit
 	size_t spark = (size_t)COLS / 5;
 	char bytes[16];
 
-	top_text_bytes(bytes, sizeof(bytes), moment ? moment->heap_bytes : 0);
+	top_columns_bytes(bytes, sizeof(bytes), moment ? moment->heap_bytes : 0);
 	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "heap", bytes);
 	add_history(screen, heap_of, 0, spark);
 	if (vm && vm->has_heap) {
-		top_text_bytes(bytes, sizeof(bytes), vm->threshold_bytes);
+		top_columns_bytes(bytes, sizeof(bytes), vm->threshold_bytes);
 		format_text_addf(&screen->line, "  GC %s, next %s",
 				 daemon_gc_phase_name(vm->gc_phase), bytes);
 	}
@@ -263,8 +263,8 @@ static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vit
 		format_text_addf(&screen->line, "  pause %" PRIu32 " step %" PRIu32, vm->pause,
 				 vm->step_multiplier);
 	if (moment && moment->has_allocated) {
-		top_text_bytes(bytes, sizeof(bytes),
-			       (uint64_t)per_second(recent->allocated, recent));
+		top_columns_bytes(bytes, sizeof(bytes),
+				  (uint64_t)per_second(recent->allocated, recent));
 		format_text_addf(&screen->line, "  alloc %s/s", bytes);
 	}
 	top_draw_line(screen, 4, TOP_LOOK_PLAIN);
@@ -280,7 +280,7 @@ static void draw_traces(struct top_screen *screen, const struct daemon_vitals *v
 	const char *least = vm && vm->is_counted ? "" : ">=";
 	char bytes[16];
 
-	top_text_bytes(bytes, sizeof(bytes), moment ? moment->mcode_bytes : 0);
+	top_columns_bytes(bytes, sizeof(bytes), moment ? moment->mcode_bytes : 0);
 	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "mcode", bytes);
 	add_history(screen, machine_code_of, 0, spark);
 	format_text_addf(&screen->line, "  traces %" PRIu64 "  %s%.1f new/s  %s%.1f aborted/s",

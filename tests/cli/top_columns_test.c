@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "cli/top_prompt.h"
-#include "cli/top_text.h"
+#include "cli/top_columns.h"
 
 #define DOTS  "\xe2\x80\xa6"
 #define KANJI "\xe6\xbc\xa2" /* two columns */
@@ -33,7 +33,7 @@ static void assert_cut(const char *wanted, const char *from, size_t columns, enu
 		       bool utf8)
 {
 	format_text_clear(&text);
-	top_text_add(&text, from, columns, cut, utf8);
+	top_columns_add(&text, from, columns, cut, utf8);
 	assert_string_equal(wanted, added());
 }
 
@@ -55,22 +55,22 @@ static void test_cut(void **state)
 static void test_wide(void **state)
 {
 	(void)state;
-	assert_int_equal(6, top_text_width(KANJI KANJI KANJI, true));
-	assert_int_equal(3, top_text_width(KANJI KANJI KANJI, false));
+	assert_int_equal(6, top_columns_width(KANJI KANJI KANJI, true));
+	assert_int_equal(3, top_columns_width(KANJI KANJI KANJI, false));
 	assert_cut(KANJI KANJI, KANJI KANJI, 4, TOP_CUT_END, true);
 	assert_cut(KANJI DOTS, KANJI KANJI KANJI, 4, TOP_CUT_END, true);
 	assert_cut(KANJI DOTS, KANJI KANJI KANJI, 3, TOP_CUT_END, true);
 	assert_cut(DOTS KANJI, KANJI KANJI KANJI, 4, TOP_CUT_BEGIN, true);
 	assert_cut("???", KANJI KANJI KANJI, 4, TOP_CUT_END, false);
 	format_text_clear(&text);
-	top_text_add_padded(&text, KANJI KANJI KANJI, 4, TOP_CUT_END, true);
+	top_columns_add_padded(&text, KANJI KANJI KANJI, 4, TOP_CUT_END, true);
 	assert_string_equal(KANJI DOTS " ", added());
 }
 
 static void test_marks(void **state)
 {
 	(void)state;
-	assert_int_equal(1, top_text_width("e" ACUTE, true));
+	assert_int_equal(1, top_columns_width("e" ACUTE, true));
 	assert_cut("e" ACUTE "x", "e" ACUTE "x", 2, TOP_CUT_END, true);
 	/* Nothing to stand on, and too many. */
 	assert_cut("x", ACUTE "x", 2, TOP_CUT_END, true);
@@ -105,8 +105,8 @@ static void test_hostile(void **state)
 	for (int utf8 = 0; utf8 < 2; utf8++)
 		for (size_t columns = 0; columns < 300; columns++) {
 			format_text_clear(&text);
-			top_text_add_padded(&text, every, columns, columns % 2, utf8);
-			assert_int_equal(columns, top_text_width(added(), utf8));
+			top_columns_add_padded(&text, every, columns, columns % 2, utf8);
+			assert_int_equal(columns, top_columns_width(added(), utf8));
 			for (const char *c = added(); *c; c++)
 				assert_true((unsigned char)*c >= ' ' && *c != 0x7f);
 		}
@@ -116,7 +116,7 @@ static void assert_spark(const char *wanted, const uint64_t *values, size_t coun
 			 size_t columns, bool utf8)
 {
 	format_text_clear(&text);
-	top_text_add_spark(&text, values, count, most, columns, utf8);
+	top_columns_add_spark(&text, values, count, most, columns, utf8);
 	assert_string_equal(wanted, added());
 }
 
@@ -142,7 +142,7 @@ static void assert_shares(size_t columns, const uint64_t *parts, size_t count, c
 {
 	size_t got[TOP_PARTS_MAX];
 
-	top_text_share(parts, count, columns, got);
+	top_columns_share(parts, count, columns, got);
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(wanted[i], got[i]);
 }
@@ -177,11 +177,11 @@ static void test_numbers(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		top_text_bytes(shown, sizeof(shown), sizes[i].bytes);
+		top_columns_bytes(shown, sizeof(shown), sizes[i].bytes);
 		assert_string_equal(sizes[i].shown, shown);
 	}
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		top_text_time(shown, sizeof(shown), times[i].seconds * 1000000000);
+		top_columns_time(shown, sizeof(shown), times[i].seconds * 1000000000);
 		assert_string_equal(times[i].shown, shown);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/top_text.h"
+#include "cli/top_columns.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -80,21 +80,9 @@ static struct run take_run(struct format_text *text, const char *bytes, size_t l
 	return run;
 }
 
-size_t top_text_width(const char *bytes, bool utf8)
+size_t top_columns_width(const char *bytes, bool utf8)
 {
 	return take_run(NULL, bytes, strlen(bytes), SIZE_MAX / 2, utf8).columns;
-}
-
-char *top_text_clean(const char *bytes, bool utf8)
-{
-	struct format_text text = { 0 };
-
-	take_run(&text, bytes, strlen(bytes), SIZE_MAX / 2, utf8);
-	format_text_add(&text, "", 0);
-	if (!text.broken)
-		return text.bytes;
-	format_text_deinit(&text);
-	return NULL;
 }
 
 static void add_mark(struct format_text *text, bool utf8)
@@ -121,10 +109,10 @@ static size_t add_end(struct format_text *text, const char *bytes, size_t len, s
 	return 1 + take_run(text, bytes + size, len - size, columns - 1, utf8).columns;
 }
 
-size_t top_text_add(struct format_text *text, const char *bytes, size_t columns, enum top_cut cut,
-		    bool utf8)
+size_t top_columns_add(struct format_text *text, const char *bytes, size_t columns,
+		       enum top_cut cut, bool utf8)
 {
-	size_t len = strlen(bytes), width = top_text_width(bytes, utf8), used;
+	size_t len = strlen(bytes), width = top_columns_width(bytes, utf8), used;
 
 	if (columns == 0)
 		return 0;
@@ -137,10 +125,10 @@ size_t top_text_add(struct format_text *text, const char *bytes, size_t columns,
 	return used + 1;
 }
 
-void top_text_add_padded(struct format_text *text, const char *bytes, size_t columns,
-			 enum top_cut cut, bool utf8)
+void top_columns_add_padded(struct format_text *text, const char *bytes, size_t columns,
+			    enum top_cut cut, bool utf8)
 {
-	size_t used = top_text_add(text, bytes, columns, cut, utf8);
+	size_t used = top_columns_add(text, bytes, columns, cut, utf8);
 
 	format_text_addf(text, "%*s", (int)(columns - used), "");
 }
@@ -177,8 +165,8 @@ static void add_height(struct format_text *text, uint64_t value, uint64_t most, 
 		format_text_add(text, &letters[height], 1);
 }
 
-void top_text_add_spark(struct format_text *text, const uint64_t *values, size_t count,
-			uint64_t most, size_t columns, bool utf8)
+void top_columns_add_spark(struct format_text *text, const uint64_t *values, size_t count,
+			   uint64_t most, size_t columns, bool utf8)
 {
 	size_t shown = count < columns ? count : columns;
 
@@ -189,7 +177,7 @@ void top_text_add_spark(struct format_text *text, const uint64_t *values, size_t
 		add_height(text, values[i], most, utf8);
 }
 
-void top_text_share(const uint64_t *parts, size_t count, size_t columns, size_t *ret_columns)
+void top_columns_share(const uint64_t *parts, size_t count, size_t columns, size_t *ret_columns)
 {
 	double rest[TOP_PARTS_MAX], sum = 0;
 	size_t left = columns, most;
@@ -214,7 +202,7 @@ void top_text_share(const uint64_t *parts, size_t count, size_t columns, size_t 
 
 /* ---- Numbers ---------------------------------------------------------------------------- */
 
-void top_text_bytes(char *ret_text, size_t len, uint64_t bytes)
+void top_columns_bytes(char *ret_text, size_t len, uint64_t bytes)
 {
 	static const char units[] = "BKMGTPE";
 	double value = (double)bytes;
@@ -227,7 +215,7 @@ void top_text_bytes(char *ret_text, size_t len, uint64_t bytes)
 	snprintf(ret_text, len, unit && value < 99.95 ? "%.1f%c" : "%.0f%c", value, units[unit]);
 }
 
-void top_text_time(char *ret_text, size_t len, uint64_t ns)
+void top_columns_time(char *ret_text, size_t len, uint64_t ns)
 {
 	uint64_t seconds = ns / 1000000000, minutes = seconds / 60, hours = minutes / 60;
 
