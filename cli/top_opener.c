@@ -131,6 +131,7 @@ struct top_opener *top_opener_create(void)
 	opener->pid = fork();
 	if (opener->pid == 0) {
 		close(sockets[0]);
+		prctl(PR_SET_NAME, "ljtop-opener");
 		/* It ends with us, not by a Ctrl-C that is meant for us. */
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);
