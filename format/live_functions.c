@@ -49,7 +49,7 @@ static char *make_place(const struct format_function *function)
 	if (function->source &&
 	    (function->kind == FORMAT_KIND_LUA || function->kind == FORMAT_KIND_TRACE)) {
 		add_chunk(&text, function->source);
-		if (function->first_line >= 0)
+		if (function->first_line > 0)
 			format_text_addf(&text, ":%" PRId64, function->first_line);
 	}
 	return take_text(&text);
