@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cli/top.h"
+#include "cli/top_screen.h"
 
 #define PROGRAM "ljtop"
 
@@ -139,7 +140,29 @@ static int print_screens(const struct arguments *arguments, struct daemon_watch 
 	return ret == 0 && vitals->ended ? tell_end(vitals) : ret;
 }
 
-static int run(const struct arguments *arguments)
+/* The full screen. What ends before the first sample needs none. */
+static int show_screen(const struct arguments *arguments, struct top_screen *screen,
+		       struct daemon_watch *watch, struct failure *why)
+{
+	const struct daemon_vitals *vitals = daemon_watch_vitals(watch);
+	const struct top_screen_options options = { .delay_ms =
+							    (unsigned)(arguments->delay_s * 1000),
+						    .query = &arguments->query,
+						    .stop = &stop_requested };
+	const char *text = "out of memory";
+	int ret = wait_for_begin(watch, why);
+
+	if (ret == 0 && !stop_requested && !(vitals->ended && vitals->samples == 0))
+		ret = top_screen_run(screen, watch, &options, &text);
+	if (ret != 0) {
+		fprintf(stderr, PROGRAM ": %s\n", text);
+		return EXIT_SYSTEM;
+	}
+	return vitals->ended ? tell_end(vitals) : EXIT_PROFILE;
+}
+
+/* @param screen NULL for plain screens and JSON. */
+static int run(const struct arguments *arguments, struct top_screen *screen)
 {
 	struct daemon_watch *watch;
 	struct failure why;
@@ -151,9 +174,24 @@ static int run(const struct arguments *arguments)
 		fprintf(stderr, PROGRAM ": %s\n", text);
 		return EXIT_SYSTEM;
 	}
-	ret = print_screens(arguments, watch, &why);
+	ret = screen ? show_screen(arguments, screen, watch, &why)
+		     : print_screens(arguments, watch, &why);
 	daemon_watch_destroy(watch);
 	return ret;
+}
+
+/* @return -1 to go on, else the exit code, with a message printed. */
+static int prepare_screen(const struct arguments *arguments, struct top_screen **ret_screen)
+{
+	const char *text;
+
+	if (arguments->batch || arguments->json)
+		return -1;
+	*ret_screen = top_screen_create(&text);
+	if (*ret_screen)
+		return -1;
+	fprintf(stderr, PROGRAM ": %s\n", text);
+	return EXIT_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -165,13 +203,17 @@ int main(int argc, char **argv)
 				       .delay_s = 1,
 				       .width = WIDTH_DEFAULT,
 				       .rows = ROWS_DEFAULT };
+	struct top_screen *screen = NULL;
 	int ret = top_arguments_parse(argc, argv, &arguments);
 
+	if (ret < 0)
+		ret = prepare_screen(&arguments, &screen);
 	if (ret < 0) {
 		catch_signals();
 		raise_descriptor_limit();
-		ret = run(&arguments);
+		ret = run(&arguments, screen);
 	}
+	top_screen_destroy(screen);
 	top_arguments_deinit(&arguments);
 	return ret;
 }

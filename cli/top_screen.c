@@ -171,7 +171,7 @@ int top_screen_run(struct top_screen *screen, struct daemon_watch *watch,
 
 	screen->watch = watch;
 	screen->options = *options;
-	screen->choice.no_natives = options->no_natives;
+	top_choice_begin(&screen->choice, options->query);
 	screen->is_dirty = true;
 	if (top_terminal_open(&screen->terminal, ret_why) != 0)
 		return -1;

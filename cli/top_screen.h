@@ -11,9 +11,9 @@ struct top_screen;
 
 /** What the screen is to be. */
 struct top_screen_options {
-	unsigned delay_ms;		   /**< Between two refreshes. */
-	unsigned window;		   /**< Refreshes in the window. */
-	bool no_natives;		   /**< Leave out native frames at first. */
+	unsigned delay_ms; /**< Between two refreshes. */
+	/** View, order, filter and natives to begin with. */
+	const struct format_live_query *query;
 	const volatile sig_atomic_t *stop; /**< Set to leave the screen. */
 };
 

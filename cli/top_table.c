@@ -227,6 +227,35 @@ int top_table_list(struct top_table *table, const struct format_live *live,
 	return ret == 0 ? 0 : no_memory(why);
 }
 
+void top_choice_begin(struct top_choice *choice, const struct format_live_query *query)
+{
+	static const enum top_view views[FORMAT_LIVE_VIEW_COUNT] = {
+		[FORMAT_LIVE_FUNCTIONS] = TOP_VIEW_FUNCTIONS,
+		[FORMAT_LIVE_LINES] = TOP_VIEW_LINES,
+		[FORMAT_LIVE_MODULES] = TOP_VIEW_MODULES,
+		[FORMAT_LIVE_TRACES] = TOP_VIEW_TRACES,
+		[FORMAT_LIVE_THREADS] = TOP_VIEW_THREADS,
+		[FORMAT_LIVE_PROCESSES] = TOP_VIEW_THREADS,
+	};
+	static const enum top_sort sorts[FORMAT_LIVE_ORDER_COUNT] = {
+		[FORMAT_LIVE_SELF] = TOP_SORT_SELF,
+		[FORMAT_LIVE_TOTAL] = TOP_SORT_TOTAL,
+		[FORMAT_LIVE_WINDOW_SELF] = TOP_SORT_SELF,
+		[FORMAT_LIVE_WINDOW_TOTAL] = TOP_SORT_TOTAL,
+		[FORMAT_LIVE_NAME] = TOP_SORT_NAME,
+	};
+	const char *filter = query->filter ? query->filter : "";
+	size_t len = format_text_cut(filter, strlen(filter), TOP_FILTER_MAX - 1);
+
+	memset(choice, 0, sizeof(*choice));
+	choice->view = views[query->view];
+	choice->sort = sorts[query->order];
+	choice->window =
+		query->order == FORMAT_LIVE_WINDOW_SELF || query->order == FORMAT_LIVE_WINDOW_TOTAL;
+	choice->no_natives = query->no_natives;
+	memcpy(choice->filter, filter, len);
+}
+
 /* ---- Calls ------------------------------------------------------------------------------ */
 
 void top_choice_function(struct top_choice *choice, const struct top_row *row)

@@ -107,6 +107,9 @@ int top_table_calls(struct top_table *table, const struct format_live *live,
 int top_table_threads(struct top_table *table, const struct format_live *live,
 		      const struct top_choice *choice, struct failure *why);
 
+/** Choose what a query asks for, as far as there is something like it on the screen. */
+void top_choice_begin(struct top_choice *choice, const struct format_live_query *query);
+
 /** Choose the function that a row is of. */
 void top_choice_function(struct top_choice *choice, const struct top_row *row);
 
