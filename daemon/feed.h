@@ -16,8 +16,9 @@ enum {
 	FEED_INTERVAL_NS = 100 * 1000 * 1000,
 	/* The VMs' state: a few reads of each. */
 	FEED_VMS_INTERVAL_NS = 500 * 1000 * 1000,
-	/* A second of the deepest chains; bounds what a stuck screen costs. */
-	FEED_QUEUE_MAX = 2 * 1024 * 1024,
+	/* Some seconds of usual chains at the usual rate; bounds what a stuck screen costs. The
+	 * message that goes beyond it may be as long as any. */
+	FEED_QUEUE_MAX = 512 * 1024,
 	/* VMs that are told of: more than a header shows. */
 	FEED_VMS_MAX = 64,
 	FEED_TEXT_MAX = 512,

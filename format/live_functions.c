@@ -154,8 +154,10 @@ static struct live_function_key key_of(const struct format_live *live,
 		function->kind,
 		(uint64_t)function->first_line,
 		name != NULL,
-		/* Traces have their number, and what has no name is told by its code. */
-		name ? 0 : function->address,
+		/* Traces have their number. Lua functions have their place, in all processes that
+		 * run the same file; other functions without a name are told by their code. */
+		name || (function->kind == FORMAT_KIND_LUA && function->source) ? 0
+										: function->address,
 	};
 	struct live_function_key key = { .hash = live->seed, .second = ~live->seed };
 

@@ -313,6 +313,8 @@ static void test_names(void **state)
 		assert_int_equal(0, format_live_function(live, 31, &named, &why));
 	}
 	announce(live, 77, FORMAT_KIND_LUA, "burn", "@app.lua", 12); /* at another address */
+	announce(live, 78, FORMAT_KIND_LUA, NULL, "@app.lua", 0);
+	SAMPLE(live, 1, 78, MAIN);
 	SAMPLE(live, 3, 31, MAIN);
 	SAMPLE(live, 1, BURN, MAIN);
 	SAMPLE(live, 1, 77, MAIN);
@@ -322,6 +324,7 @@ static void test_names(void **state)
 	assert_counts(find(&rows, "late"), 5, 5, 5);
 	assert_counts(find(&rows, "burn"), 2, 2, 2);
 	assert_counts(find(&rows, "[other]"), 1, 1, 1);
+	assert_counts(find(&rows, "main chunk"), 1, 1, 9);
 	format_live_rows_deinit(&rows);
 	format_live_destroy(live);
 }
