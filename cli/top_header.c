@@ -204,15 +204,16 @@ static void draw_numbers(struct top_screen *screen, const struct daemon_vitals *
 	uint64_t partial = of[DAEMON_TORN] + of[DAEMON_TRUNCATED] + of[DAEMON_UNWOUND];
 
 	format_text_addf(&screen->line,
-			 "ticks %" PRIu64 "  full %.1f%%  late %" PRIu64
-			 "  stopped p99 %.0f us  CPU %.1f%%  %u Hz",
+			 "ticks %" PRIu64 "  full %.1f%%  late %" PRIu64 "  missed %" PRIu64
+			 "  stopped p99 %.0f us  CPU %.1f%%",
 			 vitals->ticks, percent(of[DAEMON_FULL], of[DAEMON_FULL] + partial),
-			 vitals->late_ticks, (double)vitals->stopped_p99_ns / 1000,
-			 percent(recent->cpu_ns, recent->span_ns), vitals->rate_hz);
-	if (vitals->missed_ticks)
-		format_text_addf(&screen->line, "  missed %" PRIu64, vitals->missed_ticks);
+			 vitals->late_ticks, vitals->missed_ticks,
+			 (double)vitals->stopped_p99_ns / 1000,
+			 percent(recent->cpu_ns, recent->span_ns));
 	if (vitals->dropped)
 		format_text_addf(&screen->line, "  dropped %" PRIu64, vitals->dropped);
+	/* Known to who has asked for it: the first to be cut off. */
+	format_text_addf(&screen->line, "  %u Hz", vitals->rate_hz);
 	top_draw_line(screen, 1, TOP_LOOK_PLAIN);
 }
 
