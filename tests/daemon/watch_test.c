@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* What a watch makes of what comes over its socket. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/feed.h"
+#include "daemon/watch.h"
+
+/** A watch whose sampler is this test. */
+struct scene {
+	struct daemon_watch *watch;
+	struct message_queue queue;
+	int fd;
+};
+
+static void set_up(struct scene *scene, bool greets)
+{
+	const struct format_live_options options = { 0 };
+	struct daemon_watch *watch = calloc(1, sizeof(*watch));
+	struct failure why;
+	int fds[2];
+
+	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	watch->fd = fds[0];
+	watch->vitals.processes = calloc(DAEMON_PROCESSES_LISTED, sizeof(struct daemon_process));
+	watch->vitals.start_ns = calloc(DAEMON_PROCESSES_LISTED, sizeof(uint64_t));
+	watch->vitals.vms = calloc(FEED_VMS_MAX, sizeof(struct daemon_vm));
+	assert_int_equal(0, message_receiver_init(&watch->receiver, fds[0], &why));
+	assert_int_equal(0, format_live_create(&options, &watch->live, &why));
+	*scene = (struct scene){ .watch = watch, .fd = fds[1] };
+	assert_int_equal(0, message_queue_init(&scene->queue, fds[1], &why));
+	if (greets)
+		assert_int_equal(0, message_put_hello(&scene->queue, &why));
+}
+
+static void tear_down(struct scene *scene)
+{
+	daemon_watch_destroy(scene->watch);
+	message_queue_deinit(&scene->queue);
+	close(scene->fd);
+}
+
+static void put(struct scene *scene, enum message_type type, const void *body, size_t len)
+{
+	struct failure why;
+
+	assert_int_equal(0, message_put_bytes(&scene->queue, type, body, len, &why));
+}
+
+/* Send all of it, and have it taken. */
+static const struct daemon_vitals *take(struct scene *scene)
+{
+	struct failure why;
+
+	message_flush(&scene->queue, &why);
+	while (daemon_watch_take(scene->watch, &why) > 0)
+		;
+	return daemon_watch_vitals(scene->watch);
+}
+
+static void test_numbers(void **state)
+{
+	struct feed_numbers numbers = { .samples = 5, .ticks = 7, .vm_count = 1, .rate_hz = 199 };
+	struct feed_vm vm = { .vm = { .pid = 3, .heap_bytes = 1000, .has_allocated = true } };
+	const struct daemon_vitals *vitals;
+	const struct daemon_moment *moment;
+	struct scene scene;
+	struct failure why;
+
+	(void)state;
+	set_up(&scene, true);
+	numbers.outcomes[DAEMON_IDLE] = 2;
+	vm.vm.allocated_bytes = 500;
+	put(&scene, MESSAGE_VM, &vm, sizeof(vm));
+	vm.index = 1;
+	put(&scene, MESSAGE_VM, &vm, sizeof(vm));
+	put(&scene, MESSAGE_NUMBERS, &numbers, sizeof(numbers));
+	vitals = take(&scene);
+	assert_int_equal(5, vitals->samples);
+	assert_int_equal(1, vitals->vm_count); /* the second one is gone */
+	assert_int_equal(0, daemon_watch_refresh(scene.watch, &why));
+	numbers.samples = 9;
+	numbers.outcomes[DAEMON_IDLE] = 3;
+	put(&scene, MESSAGE_NUMBERS, &numbers, sizeof(numbers));
+	vm.index = 0;
+	vm.vm.allocated_bytes = 800;
+	put(&scene, MESSAGE_VM, &vm, sizeof(vm));
+	take(&scene);
+	assert_int_equal(0, daemon_watch_refresh(scene.watch, &why));
+	moment = daemon_watch_history(scene.watch, 0);
+	assert_int_equal(4, moment->samples);
+	assert_int_equal(1, moment->outcomes[DAEMON_IDLE]);
+	assert_int_equal(300, moment->allocated_bytes);
+	assert_int_equal(1000, moment->heap_bytes);
+	assert_int_equal(0, daemon_watch_history(scene.watch, 1)->allocated_bytes);
+	assert_null(daemon_watch_history(scene.watch, 2));
+	tear_down(&scene);
+}
+
+static void test_texts(void **state)
+{
+	struct feed_text text = { 0 };
+	struct feed_process process = { .process = { .pid = 4 } };
+	const struct daemon_vitals *vitals;
+	struct scene scene;
+
+	(void)state;
+	set_up(&scene, true);
+	memset(text.text, '\033', sizeof(text.text)); /* not terminated */
+	put(&scene, MESSAGE_NOTICE, &text, sizeof(text));
+	memset(process.process.name, '\n', sizeof(process.process.name));
+	put(&scene, MESSAGE_PROCESS, &process, sizeof(process));
+	vitals = take(&scene);
+	assert_int_equal(1, vitals->notice_count);
+	assert_int_equal(sizeof(text.text) - 1, strlen(vitals->notice));
+	assert_null(strchr(vitals->notice, '\033'));
+	assert_int_equal(1, vitals->process_count);
+	assert_null(strchr(vitals->processes[0].name, '\n'));
+	assert_false(vitals->ended);
+	text.end = DAEMON_END_TARGET;
+	snprintf(text.text, sizeof(text.text), "process 4 ended");
+	put(&scene, MESSAGE_RESULT, &text, sizeof(text));
+	vitals = take(&scene);
+	assert_true(vitals->ended);
+	assert_int_equal(DAEMON_END_TARGET, vitals->end);
+	assert_string_equal("process 4 ended", vitals->text);
+	tear_down(&scene);
+}
+
+/* What no sampler says ends the watch, and nothing else. */
+static void test_malformed(void **state)
+{
+	struct feed_process process = { .index = DAEMON_PROCESSES_LISTED };
+	struct feed_vm vm = { .index = FEED_VMS_MAX };
+	const struct {
+		enum message_type type;
+		const void *body;
+		size_t len;
+		bool greets;
+	} cases[] = {
+		{ MESSAGE_NUMBERS, "x", 1, true },
+		{ MESSAGE_PROCESS, &process, sizeof(process), true },
+		{ MESSAGE_PROCESS, &process, sizeof(process) - 1, true },
+		{ MESSAGE_VM, &vm, sizeof(vm), true },
+		{ MESSAGE_END, "", 0, true },
+		{ MESSAGE_STATUS, &process, sizeof(struct message_status), true },
+		{ MESSAGE_NOTICE, "", 0, true },
+		{ MESSAGE_VM, &vm, sizeof(vm), false },
+		{ MESSAGE_RESULT + 1, "", 0, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct daemon_vitals *vitals;
+		struct scene scene;
+
+		set_up(&scene, cases[i].greets);
+		put(&scene, cases[i].type, cases[i].body, cases[i].len);
+		vitals = take(&scene);
+		assert_true(vitals->ended);
+		assert_int_equal(DAEMON_END_SYSTEM, vitals->end);
+		assert_int_equal(-1, daemon_watch_fd(scene.watch));
+		assert_int_equal(0, vitals->process_count + vitals->vm_count);
+		tear_down(&scene);
+	}
+}
+
+static void test_samples(void **state)
+{
+	const struct format_function function = {
+		.kind = FORMAT_KIND_LUA, .name = "burn", .source = "@a.lua", .first_line = 3
+	};
+	struct format_frame frames[] = { { .function = 0, .line = 4 }, { .function = 9 } };
+	struct format_sample sample = { .weight = 1,
+					.trace_function = FORMAT_NO_FUNCTION,
+					.frames = frames,
+					.frame_count = 2 };
+	struct format_live_rows rows;
+	struct scene scene;
+	struct failure why;
+
+	(void)state;
+	set_up(&scene, true);
+	assert_int_equal(0, message_put_function(&scene.queue, 0, &function, &why));
+	assert_int_equal(0, message_put_sample(&scene.queue, &sample, &why));
+	assert_false(take(&scene)->ended);
+	assert_int_equal(0, format_live_query(daemon_watch_profile(scene.watch),
+					      &(struct format_live_query){ 0 }, &rows, &why));
+	assert_int_equal(2, rows.count);
+	assert_string_equal("burn", rows.rows[0].name);
+	assert_string_equal("[other]", rows.rows[1].name); /* of a function that was never told */
+	format_live_rows_deinit(&rows);
+	close(scene.fd);
+	scene.fd = -1;
+	assert_true(take(&scene)->ended);
+	assert_non_null(strstr(take(&scene)->text, "died"));
+	tear_down(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_samples),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
