@@ -58,6 +58,15 @@ void dump_print_text(FILE *file, const struct daemon_dump *dump,
 int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 		    const struct dump_profile *profile);
 
+struct json_object;
+
+/** Frames of a stack for people, one line each, leaf first, with @p indent blanks before it; and
+ * why it is not whole. */
+void dump_print_frames(FILE *file, const struct daemon_stack *stack, int indent);
+
+/** Add the frames of a stack to a JSON object, and what else is known of it. */
+void dump_add_frames(struct json_object *object, const struct daemon_stack *stack);
+
 /** A text of the process's, fit for a terminal and for JSON. @return Freed by the caller; NULL
  *  without memory. */
 char *dump_text(const char *text);

@@ -210,6 +210,40 @@ enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char
 				   size_t len);
 void daemon_dump_deinit(struct daemon_dump *dump);
 
+/* ---- Stacks ------------------------------------------------------------------------------- */
+
+struct luastate_variables;
+
+/** One frame of a merged stack. Texts are the process's: not yet fit for a terminal or for JSON. */
+struct daemon_frame {
+	enum format_kind kind;
+	char *name;	    /**< Function, or activity such as "[gc sweep]"; NULL unknown. */
+	char *source;	    /**< Lua and traces: the chunk's name as the VM stores it; native and C
+			       functions: base name of their file. NULL unknown. */
+	uint32_t line;	    /**< That runs or waits; 0 unknown, or none. */
+	int64_t first_line; /**< Where the function is defined, as in struct format_function. */
+	/** Native: pc or return address; Lua: bytecode; else of the function. */
+	uint64_t pc;
+	uint32_t trace;	  /**< Compiled: the trace that runs it; else 0. */
+	bool approximate; /**< Compiled: near the truth, not proven. */
+	/** With what the caller asked for; NULL where that was nothing or could not be read.
+	 * Freed by whom luastate gives it to. */
+	struct luastate_variables *variables;
+};
+
+/** Native and Lua frames of one thread or coroutine, leaf first. All zero is an empty one. */
+struct daemon_stack {
+	struct daemon_frame *frames;
+	size_t count;
+	enum daemon_outcome outcome; /**< Whether it is whole, or why not. */
+	enum format_state state;     /**< Of the VM. */
+	enum format_compiled compiled;
+	uint32_t trace; /**< That runs, 0 none. */
+	uint64_t G, L;	/**< VM and coroutine of the newest Lua frames; 0: no Lua. */
+};
+
+void daemon_stack_deinit(struct daemon_stack *stack);
+
 /* ---- Decoding on its own, for images ---------------------------------------------------- */
 
 /** Names of functions and the state of one target's decoding. */
