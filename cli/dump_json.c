@@ -245,7 +245,6 @@ int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 		    const struct dump_profile *profile)
 {
 	struct json_object *root = json_object_new_object(), *list = json_object_new_array();
-	const char *text;
 	int ret;
 
 	keys_add_word(root, "version", LJPROF_VERSION);
@@ -259,9 +258,7 @@ int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 		keys_add_number(root, "profile_samples_of_unknown_traces", totals.unknown);
 		keys_add_number(root, "profile_shared_samples", totals.shared);
 	}
-	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
-							    JSON_C_TO_STRING_NOSLASHESCAPE);
-	ret = text && fputs(text, file) >= 0 && fputc('\n', file) != EOF ? 0 : -1;
+	ret = keys_print(file, root);
 	json_object_put(root);
 	return ret;
 }

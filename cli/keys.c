@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <json.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/dump.h"
@@ -37,4 +36,12 @@ void keys_add_address(struct json_object *object, const char *key, uint64_t addr
 
 	snprintf(text, sizeof(text), "0x%" PRIx64, address);
 	keys_add_word(object, key, text);
+}
+
+int keys_print(FILE *file, struct json_object *object)
+{
+	const char *text = json_object_to_json_string_ext(
+		object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	return text && fputs(text, file) >= 0 && fputc('\n', file) != EOF ? 0 : -1;
 }

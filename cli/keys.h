@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct json_object;
 
@@ -19,5 +20,8 @@ void keys_add_text(struct json_object *object, const char *key, const char *text
 
 /** Addresses are texts: numbers of 64 bits do not pass through all readers. */
 void keys_add_address(struct json_object *object, const char *key, uint64_t address);
+
+/** @return 0, or -1 where it did not arrive. */
+int keys_print(FILE *file, struct json_object *object);
 
 #endif

@@ -244,6 +244,69 @@ struct daemon_stack {
 
 void daemon_stack_deinit(struct daemon_stack *stack);
 
+/** What a thread is doing. */
+enum daemon_doing {
+	DAEMON_RUNNING, /**< Or it waits for a processor. */
+	DAEMON_WAITING, /**< In a system call, or for memory. */
+	DAEMON_STOPPED, /**< By a signal such as SIGSTOP. */
+};
+
+/** One thread of a process. */
+struct daemon_thread {
+	pid_t tid;
+	char name[32]; /**< The kernel's; any bytes. */
+	enum daemon_doing doing;
+	int64_t syscall; /**< WAITING: the call's number, -1 for memory. Else -1. */
+	unsigned stops;	 /**< How often it was stopped for this. */
+	struct daemon_stack stack;
+};
+
+/** A VM that stacks are of. */
+struct daemon_vm {
+	uint64_t G;
+	char version[64]; /**< jit.version; "" where the VM does not tell it. */
+	char layout[160]; /**< As luastate_describe_layout() has it. */
+};
+
+/** The stacks of a process. */
+struct daemon_stacks {
+	pid_t pid;
+	char name[64]; /**< The kernel's name for its program. */
+	struct daemon_vm *vms;
+	size_t vm_count;
+	struct daemon_thread *threads; /**< Those with Lua on their stacks, or all. */
+	size_t count;
+	size_t others; /**< Threads without Lua that were left out. */
+	size_t unread; /**< Threads whose stacks could not be read. */
+	bool ended;    /**< Its program ended meanwhile. */
+};
+
+/** What to show of stacks. */
+struct daemon_stacks_options {
+	bool all_threads; /**< Those too that run no Lua. */
+};
+
+/**
+ * Read the stack of each thread of a process: of one moment for each thread, not for all.
+ *
+ * A thread that runs is stopped for some 50 us, again where that showed that more has to be copied,
+ * DAEMON_STOPS_MAX times at most; the best of these is taken. One that sleeps is read as it lies,
+ * so that no system call of the target is interrupted: frames that only its registers lead to are
+ * missing then, with a mark in their place. Nothing stays stopped or attached.
+ * @param ret_stacks Set where the end is DAEMON_END_STOPPED; release with daemon_stacks_deinit().
+ * @param ret_text Message for people where it is not.
+ * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM where there is no LuaJIT that is known,
+ * DAEMON_END_EARLY where its program ended before a stack was read, or how opening the process
+ * failed.
+ */
+enum daemon_end daemon_dump_stacks(pid_t pid, const struct daemon_stacks_options *options,
+				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len);
+void daemon_stacks_deinit(struct daemon_stacks *stacks);
+
+/** Stops of one thread at most. A stack that is deeper than was thought is copied to twice the
+ * depth in the next one. */
+enum { DAEMON_STOPS_MAX = 12 };
+
 /* ---- Decoding on its own, for images ---------------------------------------------------- */
 
 /** Names of functions and the state of one target's decoding. */

@@ -12,6 +12,12 @@
 #include <string.h>
 #include <time.h>
 
+enum {
+	/* The kernel keeps the lowest page free; no frame is so large that it reaches beyond this.
+	 */
+	LOW_BYTES = 65536,
+};
+
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
@@ -115,6 +121,12 @@ static bool cross_gap(struct daemon_target *target, const struct luastate_memory
 	return cross_cframe(target, &cframe, memory, why) == 0;
 }
 
+/* What lies at a small distance from a register that is 0. */
+static bool is_low(uint64_t address)
+{
+	return address + LOW_BYTES < 2 * (uint64_t)LOW_BYTES;
+}
+
 /* To the caller, by the unwind entry or else by the frame pointer. @return As
  *  symbols_unwind_step(). */
 static int step_native(struct daemon_target *target, struct failure *why)
@@ -126,6 +138,21 @@ static int step_native(struct daemon_target *target, struct failure *why)
 		return got;
 	got = symbols_unwind_step_frame_pointer(target->unwinder, &reason);
 	return got >= 0 ? got : -1; /* why says what the entry lacked */
+}
+
+/* The same for a thread that sleeps. A frame whose caller depends on a register that was not saved
+ * below it, and so is 0, leads to the end, or to the lowest memory, or nowhere. */
+static int step_asleep(struct daemon_target *target, struct failure *why)
+{
+	int got = symbols_unwind_step(target->unwinder, why);
+	bool is_leaf = target->item_count == 1;
+
+	/* Who waits in a system call has called for it. */
+	if ((got == 0 && is_leaf) ||
+	    (got < 0 && why->kind == FAILURE_FAULT && is_low(why->address)))
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, why->address,
+				   "unwind without registers");
+	return got;
 }
 
 /* @return DAEMON_FULL where the walk reached the thread's first function. */
@@ -151,7 +178,7 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 		interrupted = got == 1 && frame.is_signal;
 		if (got == 2)
 			continue;
-		got = step_native(target, why);
+		got = target->lacks_registers ? step_asleep(target, why) : step_native(target, why);
 		if (got == 0)
 			return best;
 		if (got > 0)
@@ -314,7 +341,10 @@ static int append_item(struct merge *merge, const struct target_item *item, stru
 	case TARGET_CFRAME:
 		return append_run(merge, item->cframe, why);
 	case TARGET_GAP:
-		return append_mark(merge, TARGET_MARK_GAP, why);
+		return append_mark(merge,
+				   merge->target->lacks_registers ? TARGET_MARK_UNKNOWN
+								  : TARGET_MARK_GAP,
+				   why);
 	case TARGET_NATIVE:
 		break;
 	}

@@ -275,6 +275,7 @@ int target_mark_id(struct daemon_target *target, enum target_mark mark, uint32_t
 	static const char *const names[TARGET_MARK_COUNT] = {
 		[TARGET_MARK_GAP] = "[no unwind information]",
 		[TARGET_MARK_CUT] = "[frames left out]",
+		[TARGET_MARK_UNKNOWN] = "[native frames missing]",
 		[TARGET_MARK_LOST] = "[Lua frames missing]",
 	};
 

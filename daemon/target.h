@@ -38,9 +38,11 @@ struct target_exit;
 
 /** Pseudo frames that say why a chain is as it is. */
 enum target_mark {
-	TARGET_MARK_GAP,  /* frames are missing here: code without unwind information */
-	TARGET_MARK_CUT,  /* frames were left out here: the chain is too long */
-	TARGET_MARK_LOST, /* a coroutine's frames are missing here: it could not be walked */
+	TARGET_MARK_GAP,     /* frames are missing here: code without unwind information */
+	TARGET_MARK_CUT,     /* frames were left out here: the chain is too long */
+	TARGET_MARK_UNKNOWN, /* frames may be missing here: a sleeping thread's registers are
+				unknown */
+	TARGET_MARK_LOST,    /* a coroutine's frames are missing here: it could not be walked */
 	TARGET_MARK_COUNT,
 };
 
@@ -91,6 +93,9 @@ struct daemon_target {
 	struct target_exit *exits;
 	uint32_t mark_ids[TARGET_MARK_COUNT];
 
+	/* Of the image to be decoded: of a thread that sleeps, so that only pc and sp are known. */
+	bool lacks_registers;
+
 	/* Of the sample being decoded. */
 	struct target_item items[TARGET_NATIVE_MAX];
 	size_t item_count;
@@ -107,6 +112,11 @@ struct daemon_target {
 
 /** Open a process, also while another recorder is at it for a moment. As attach_process_open(). */
 int target_open_process(pid_t pid, struct attach_process **ret_process, struct failure *why);
+
+/** Tell why no VM of a process was read: @p end is DAEMON_END_NO_VM, DAEMON_END_EARLY or
+ *  DAEMON_END_SYSTEM. */
+void target_tell_end(const struct daemon_target *target, pid_t pid, enum daemon_end end,
+		     char *ret_text, size_t len);
 
 /** How something ends for which a process could not be opened. */
 enum daemon_end target_end_of_failure(const struct failure *why);
