@@ -7,16 +7,11 @@
  * on behind it. Then luastate walks the Lua stacks and says which run of Lua frames belongs to
  * which C frame; each run takes its C frame's place in the chain.
  */
+#include "daemon/asleep.h"
 #include "daemon/native.h"
 
 #include <string.h>
 #include <time.h>
-
-enum {
-	/* The kernel keeps the lowest page free; no frame is so large that it reaches beyond this.
-	 */
-	LOW_BYTES = 65536,
-};
 
 static uint64_t now_ns(void)
 {
@@ -121,12 +116,6 @@ static bool cross_gap(struct daemon_target *target, const struct luastate_memory
 	return cross_cframe(target, &cframe, memory, why) == 0;
 }
 
-/* What lies at a small distance from a register that is 0. */
-static bool is_low(uint64_t address)
-{
-	return address + LOW_BYTES < 2 * (uint64_t)LOW_BYTES;
-}
-
 /* To the caller, by the unwind entry or else by the frame pointer. @return As
  *  symbols_unwind_step(). */
 static int step_native(struct daemon_target *target, struct failure *why)
@@ -138,21 +127,6 @@ static int step_native(struct daemon_target *target, struct failure *why)
 		return got;
 	got = symbols_unwind_step_frame_pointer(target->unwinder, &reason);
 	return got >= 0 ? got : -1; /* why says what the entry lacked */
-}
-
-/* The same for a thread that sleeps. A frame whose caller depends on a register that was not saved
- * below it, and so is 0, leads to the end, or to the lowest memory, or nowhere. */
-static int step_asleep(struct daemon_target *target, struct failure *why)
-{
-	int got = symbols_unwind_step(target->unwinder, why);
-	bool is_leaf = target->item_count == 1;
-
-	/* Who waits in a system call has called for it. */
-	if ((got == 0 && is_leaf) ||
-	    (got < 0 && why->kind == FAILURE_FAULT && is_low(why->address)))
-		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, why->address,
-				   "unwind without registers");
-	return got;
 }
 
 /* @return DAEMON_FULL where the walk reached the thread's first function. */
@@ -178,7 +152,8 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 		interrupted = got == 1 && frame.is_signal;
 		if (got == 2)
 			continue;
-		got = target->lacks_registers ? step_asleep(target, why) : step_native(target, why);
+		got = target->lacks_registers ? asleep_step(target, memory, why)
+					      : step_native(target, why);
 		if (got == 0)
 			return best;
 		if (got > 0)

@@ -95,6 +95,7 @@ struct daemon_target {
 
 	/* Of the image to be decoded: of a thread that sleeps, so that only pc and sp are known. */
 	bool lacks_registers;
+	unsigned pointer_finds; /* frame pointers that were looked for in it */
 
 	/* Of the sample being decoded. */
 	struct target_item items[TARGET_NATIVE_MAX];
