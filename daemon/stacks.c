@@ -43,7 +43,8 @@ struct look {
 	struct luastate_prediction prediction;
 	struct daemon_thread best;
 	bool has_best;
-	bool is_final; /* more looks show no more */
+	bool is_final;	 /* more looks show no more */
+	bool is_stopped; /* by a signal: after a look of ours it runs for a moment, to stop again */
 	unsigned stops, looks;
 };
 
@@ -74,10 +75,11 @@ static int capture(struct reading *reading, struct look *look,
 	if (look->stops == DAEMON_STOPS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, thread->tid, 0, "stop the thread again");
 	look->stops++;
+	look->is_stopped |= sleep.is_stopped;
 	thread->patience_ns = PATIENCE_NS;
 	if (attach_capture(reading->process, thread, &planner, reading->image, &timing, why) != 0)
 		return -1;
-	ret_thread->doing = sleep.is_stopped ? DAEMON_STOPPED : DAEMON_RUNNING;
+	ret_thread->doing = look->is_stopped ? DAEMON_STOPPED : DAEMON_RUNNING;
 	return 0;
 }
 
@@ -112,6 +114,7 @@ static int decode(struct reading *reading, struct look *look,
 					   .any = reader,
 					   .later = after };
 	target->lacks_registers = thread->doing == DAEMON_WAITING;
+	luastate_set_thorough(target->lua, true); /* names are worth their time here */
 	if (target_decode(target, reading->image, &memory, &sample, &outcome, why) != 0)
 		return -1;
 	outcome = judge(target, thread, outcome);
@@ -355,7 +358,7 @@ static bool has_vm(struct reading *reading)
 	return target_find_vm(reading->target, &why) == 0;
 }
 
-static enum daemon_end read_process(struct reading *reading)
+static enum daemon_end read_vms(struct reading *reading)
 {
 	struct daemon_stacks *stacks = reading->stacks;
 
@@ -363,12 +366,21 @@ static enum daemon_end read_process(struct reading *reading)
 		return DAEMON_END_NO_VM;
 	if (read_threads(reading) != 0)
 		return DAEMON_END_SYSTEM;
-	stacks->ended = attach_process_fate(reading->process) != ATTACH_FATE_SAME;
-	if (stacks->ended)
-		return stacks->count ? DAEMON_END_STOPPED : DAEMON_END_EARLY;
 	if (stacks->count == 0 && stacks->others == 0 && stacks->unread)
 		return target_end_of_failure(&reading->last);
 	return stacks->vm_count || has_vm(reading) ? DAEMON_END_STOPPED : DAEMON_END_NO_VM;
+}
+
+/* What cannot be read of a process that ends looks like one without threads, or without LuaJIT. */
+static enum daemon_end read_process(struct reading *reading)
+{
+	struct daemon_stacks *stacks = reading->stacks;
+	enum daemon_end end = read_vms(reading);
+
+	stacks->ended = attach_process_fate(reading->process) != ATTACH_FATE_SAME;
+	if (!stacks->ended || end == DAEMON_END_SYSTEM)
+		return end;
+	return end == DAEMON_END_STOPPED && stacks->count ? end : DAEMON_END_EARLY;
 }
 
 /* ---- One process ------------------------------------------------------------------------ */
@@ -391,9 +403,12 @@ static int open_target(pid_t pid, struct reading *reading, struct failure *why)
 static void tell_end(const struct reading *reading, pid_t pid, enum daemon_end end, char *ret_text,
 		     size_t len)
 {
-	if (end == DAEMON_END_SYSTEM && reading->last.kind != FAILURE_NONE)
+	if (end == DAEMON_END_EARLY)
+		snprintf(ret_text, len,
+			 "the program of process %d ended before a stack of it was read", (int)pid);
+	else if (end == DAEMON_END_SYSTEM && reading->last.kind != FAILURE_NONE)
 		failure_describe(&reading->last, ret_text, len);
-	else if (end == DAEMON_END_NO_VM || end == DAEMON_END_EARLY || end == DAEMON_END_SYSTEM)
+	else if (end == DAEMON_END_NO_VM || end == DAEMON_END_SYSTEM)
 		target_tell_end(reading->target, pid, end, ret_text, len);
 	else if (end != DAEMON_END_STOPPED)
 		attach_explain(pid, &reading->last, ret_text, len);
