@@ -30,8 +30,8 @@ enum {
 	STATE_VMS_MAX = LUASTATE_VMS_MAX,
 	/* Coroutines of unknown VMs remembered for an explanation. */
 	STATE_REFUSED_MAX = 8,
-	/* Of the fields of layouts.table; there are about 120. */
-	STATE_FIELDS_MAX = 160,
+	/* Of the fields of layouts.table; there are about 145. */
+	STATE_FIELDS_MAX = 192,
 	/* GCfunc.ffid has eight bits. */
 	STATE_FFIDS = 256,
 	/* The first bytes of a main coroutine, up to behind its reference to the global state. */
