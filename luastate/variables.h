@@ -22,7 +22,8 @@ enum luastate_value_type {
 	LUASTATE_VALUE_OMITTED, /**< The budget was used up before it. */
 	LUASTATE_VALUE_NIL,
 	LUASTATE_VALUE_BOOLEAN,
-	LUASTATE_VALUE_INTEGER, /**< A number that the VM keeps as an integer (dual-number mode). */
+	/** A number that the VM keeps as an integer (dual-number mode), and a place in an array. */
+	LUASTATE_VALUE_INTEGER,
 	LUASTATE_VALUE_NUMBER,
 	LUASTATE_VALUE_STRING,
 	LUASTATE_VALUE_TABLE,
@@ -71,7 +72,7 @@ enum luastate_cdata_kind {
 	LUASTATE_CDATA_UNSIGNED,   /**< integer, as uint64_t: 64 bits wide and unsigned. */
 	LUASTATE_CDATA_BOOLEAN,	   /**< boolean. */
 	LUASTATE_CDATA_NUMBER,	   /**< number. */
-	LUASTATE_CDATA_POINTER,	   /**< size: what it points to. */
+	LUASTATE_CDATA_POINTER,	   /**< integer, as uint64_t: where it points. */
 };
 
 /** A coroutine's status, as coroutine.status() tells it to others. */
@@ -100,7 +101,7 @@ struct luastate_value {
 	 */
 	const char *text;
 	size_t text_bytes;
-	/** STRING: length. USERDATA, CDATA: size of what it holds; POINTER: where it points. */
+	/** STRING: length. USERDATA, CDATA: size of what it holds. */
 	uint64_t size;
 	const char *chunkname; /**< FUNCTION: as stored, or NULL. */
 	int64_t firstline;     /**< FUNCTION. */
