@@ -267,6 +267,7 @@ static void decode_userdata(struct values *values, uint64_t address,
 		return;
 	}
 	ret_value->type = LUASTATE_VALUE_USERDATA;
+	ret_value->address = address + (uint64_t)layout->GCudata_sizeof;
 	ret_value->size = state_u32(bytes, layout->GCudata_len);
 	metatable = state_ref(layout, bytes, layout->GCudata_metatable);
 	ret_value->has_metatable = metatable != 0;

@@ -449,6 +449,7 @@ void values_decode_cdata(struct values *values, uint64_t address, struct luastat
 	}
 	memcpy(&id, bytes + layout->GCcdata_ctypeid, sizeof(id));
 	ret_value->type = LUASTATE_VALUE_CDATA;
+	ret_value->address = data;
 	if (!resolve(values, id, &type))
 		return;
 	ret_value->size = size_of(values, address, bytes, &type);

@@ -89,7 +89,8 @@ const char *luastate_coroutine_status_name(enum luastate_coroutine_status status
 /** A Lua value. What it points to lives as long as the variables that it is of. */
 struct luastate_value {
 	enum luastate_value_type type;
-	/** Of the object; light userdata: the pointer. */
+	/** Of the object, as tostring() shows it: of userdata and cdata where their contents begin;
+	 * light userdata: the pointer. */
 	uint64_t address;
 	bool boolean;
 	int64_t integer; /**< INTEGER; CDATA by cdata_kind. */
