@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/dump_values.h"
 #include "cli/keys.h"
 
 enum {
@@ -15,6 +16,7 @@ enum {
 	CELL_MAX = CHUNK_MAX_BYTES + 64,
 	/* Longer names push the rest of their line to the right. */
 	NAME_WIDTH_MAX = 40,
+	VARIABLES_INDENT = 8,
 };
 
 /* ---- Cells ------------------------------------------------------------------------------ */
@@ -178,6 +180,9 @@ void dump_print_frames(FILE *file, const struct daemon_stack *stack, int indent)
 	for (size_t i = 0; i < stack->count; i++) {
 		fprintf(file, "%*s#%-*zu  ", indent, "", digits, i);
 		print_frame(file, &stack->frames[i], width);
+		if (stack->frames[i].variables)
+			dump_print_variables(file, stack->frames[i].variables,
+					     indent + VARIABLES_INDENT);
 	}
 	if (why)
 		fprintf(file, "%*spartial: %s\n", indent, "", why);
@@ -208,6 +213,8 @@ static struct json_object *make_frame(const struct daemon_frame *frame)
 		keys_add_flag(object, "approximate", frame->approximate);
 	if (frame->kind != FORMAT_KIND_TRACE && frame->pc)
 		keys_add_address(object, "address", frame->pc);
+	if (frame->variables)
+		json_object_object_add(object, "variables", dump_make_variables(frame->variables));
 	return object;
 }
 

@@ -16,7 +16,8 @@ struct arguments {
 	size_t pid_count;
 	bool traces, json;
 	const char *profile;
-	struct daemon_stacks_options stacks;
+	bool all_threads, locals;
+	struct luastate_values_options values;
 };
 
 static void print_help(void)
@@ -29,6 +30,10 @@ static void print_help(void)
 	     "\n"
 	     "  -p, --pid PID[,PID]... the processes; may be given several times\n"
 	     "  -a, --all-threads      show threads too that run no Lua\n"
+	     "  -l, --locals           show the variables of each Lua function: parameters, "
+	     "locals,\n"
+	     "                         varargs and upvalues with their values\n"
+	     "      --depth N          the same, with tables in tables to this depth, 0 to 16 (1)\n"
 	     "  -t, --traces           show what the compiler has made instead: live traces,\n"
 	     "                         functions that are not compiled, aborts, and the machine\n"
 	     "                         code in use, for each VM; nothing is stopped\n"
@@ -59,7 +64,25 @@ static bool take_traces(struct arguments *arguments, const char *text)
 static bool take_all_threads(struct arguments *arguments, const char *text)
 {
 	(void)text;
-	arguments->stacks.all_threads = true;
+	arguments->all_threads = true;
+	return true;
+}
+
+static bool take_locals(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->locals = true;
+	return true;
+}
+
+static bool take_depth(struct arguments *arguments, const char *text)
+{
+	long depth;
+
+	if (!options_number(text, 0, LUASTATE_VALUES_DEPTH_MAX, &depth))
+		return false;
+	arguments->locals = true;
+	arguments->values.depth = (unsigned)depth;
 	return true;
 }
 
@@ -93,6 +116,8 @@ static bool take_version(struct arguments *arguments, const char *text)
 static const struct choice choices[] = {
 	{ "traces", 't', take_traces, .is_alone = true },
 	{ "all-threads", 'a', take_all_threads, .is_alone = true },
+	{ "locals", 'l', take_locals, .is_alone = true },
+	{ "depth", 0, take_depth, "not a depth from 0 to 16:" },
 	{ "pid", 'p', take_pids, "not a process id:" },
 	{ "profile", 0, take_profile },
 	{ "json", 0, take_json, .is_alone = true },
@@ -116,8 +141,10 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 				      argv[first]);
 	if (ret_arguments->profile && !ret_arguments->traces)
 		return options_refuse(PROGRAM, "--profile is for --traces", NULL);
-	if (ret_arguments->stacks.all_threads && ret_arguments->traces)
+	if (ret_arguments->all_threads && ret_arguments->traces)
 		return options_refuse(PROGRAM, "--all-threads is not for --traces", NULL);
+	if (ret_arguments->locals && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--locals and --depth are not for --traces", NULL);
 	if (ret_arguments->pid_count == 0)
 		return options_refuse(PROGRAM, "no process: give --pid PID", NULL);
 	return -1;
@@ -219,6 +246,10 @@ static int dump_traces(const struct arguments *arguments, struct dump_profile *p
 static int dump_stacks(const struct arguments *arguments)
 {
 	struct daemon_stacks *stacks = make_list(arguments, sizeof(*stacks));
+	const struct daemon_stacks_options what = {
+		.all_threads = arguments->all_threads,
+		.values = arguments->locals ? &arguments->values : NULL,
+	};
 	int code = EXIT_SUCCESS;
 	size_t count = 0;
 	bool good = true;
@@ -228,8 +259,8 @@ static int dump_stacks(const struct arguments *arguments)
 	for (size_t i = 0; i < arguments->pid_count; i++) {
 		char text[512];
 
-		count += take_end(daemon_dump_stacks(arguments->pids[i], &arguments->stacks,
-						     &stacks[count], text, sizeof(text)),
+		count += take_end(daemon_dump_stacks(arguments->pids[i], &what, &stacks[count],
+						     text, sizeof(text)),
 				  text, &code);
 	}
 	errno = 0;
@@ -245,7 +276,7 @@ static int dump_stacks(const struct arguments *arguments)
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = { 0 };
+	struct arguments arguments = { .values = LUASTATE_VALUES_DEFAULTS };
 	struct dump_profile *profile = NULL;
 	int ret;
 

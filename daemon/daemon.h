@@ -213,6 +213,7 @@ void daemon_dump_deinit(struct daemon_dump *dump);
 /* ---- Stacks ------------------------------------------------------------------------------- */
 
 struct luastate_variables;
+struct luastate_values_options;
 
 /** One frame of a merged stack. Texts are the process's: not yet fit for a terminal or for JSON. */
 struct daemon_frame {
@@ -226,8 +227,7 @@ struct daemon_frame {
 	uint64_t pc;
 	uint32_t trace;	  /**< Compiled: the trace that runs it; else 0. */
 	bool approximate; /**< Compiled: near the truth, not proven. */
-	/** With what the caller asked for; NULL where that was nothing or could not be read.
-	 * Freed by whom luastate gives it to. */
+	/** Of a Lua function, where they were asked for and could be read; else NULL. */
 	struct luastate_variables *variables;
 };
 
@@ -284,6 +284,8 @@ struct daemon_stacks {
 /** What to show of stacks. */
 struct daemon_stacks_options {
 	bool all_threads; /**< Those too that run no Lua. */
+	/** Of variables, for all threads together; NULL: none are read. */
+	const struct luastate_values_options *values;
 };
 
 /**

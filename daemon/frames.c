@@ -18,6 +18,7 @@ void frames_deinit_frame(struct daemon_frame *frame)
 {
 	free(frame->name);
 	free(frame->source);
+	luastate_variables_destroy(frame->variables);
 	*frame = (struct daemon_frame){ 0 };
 }
 
@@ -130,4 +131,22 @@ int frames_copy_stack(struct daemon_target *target, const struct format_function
 	}
 	*ret_stack = stack;
 	return 0;
+}
+
+void frames_read_variables(struct daemon_target *target, const struct luastate_memory *memory,
+			   struct luastate_values_options *options, struct daemon_stack *stack)
+{
+	const struct luastate_chain *chain = &target->chain;
+	struct failure why;
+
+	for (size_t i = 0; i < stack->count; i++) {
+		uint32_t guest = target->guests[i];
+
+		if (guest == 0 || guest > chain->count || stack->frames[i].kind != FORMAT_KIND_LUA)
+			continue;
+		luastate_variables_destroy(stack->frames[i].variables);
+		stack->frames[i].variables = NULL;
+		luastate_read_variables(target->lua, memory, &chain->frames[guest - 1], options,
+					&stack->frames[i].variables, &why);
+	}
 }

@@ -35,4 +35,13 @@ int frames_copy_stack(struct daemon_target *target, const struct format_function
 		      enum daemon_outcome outcome, struct daemon_stack *ret_stack,
 		      struct failure *why);
 
+/**
+ * Read the variables of the Lua frames of a stack that was just copied, before the next image is
+ * decoded. Where they cannot be read a frame has none.
+ * @param memory  As of target_decode().
+ * @param options What is left of the budget is updated.
+ */
+void frames_read_variables(struct daemon_target *target, const struct luastate_memory *memory,
+			   struct luastate_values_options *options, struct daemon_stack *stack);
+
 #endif

@@ -182,20 +182,22 @@ struct merge {
 	uint32_t first[TARGET_CFRAMES_MAX], end[TARGET_CFRAMES_MAX];
 };
 
-static void append(struct merge *merge, const struct format_frame *frame, bool native)
+/* @param guest Index in the guest chain + 1; 0: a native frame. */
+static void append(struct merge *merge, const struct format_frame *frame, uint32_t guest)
 {
 	size_t index = merge->count++;
 
 	if (index >= TARGET_END_FRAMES)
 		index = TARGET_END_FRAMES + 1 + index % TARGET_END_FRAMES;
-	merge->target->is_native[index] = native;
+	merge->target->is_native[index] = guest == 0;
+	merge->target->guests[index] = guest;
 	merge->target->frames[index] = *frame;
 }
 
 /* A frame that has neither line nor trace. */
 static void append_plain(struct merge *merge, uint32_t function, uint64_t address)
 {
-	append(merge, &(struct format_frame){ .function = function, .address = address }, true);
+	append(merge, &(struct format_frame){ .function = function, .address = address }, 0);
 }
 
 /* Bring the second half in order. Only the leaf's end is asked which of its frames are native. */
@@ -203,6 +205,7 @@ static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *
 {
 	struct daemon_target *target = merge->target;
 	struct format_frame *second = target->frames + TARGET_END_FRAMES;
+	uint32_t *guests = target->guests + TARGET_END_FRAMES;
 	size_t rest = merge->count > TARGET_END_FRAMES ? merge->count - TARGET_END_FRAMES : 0;
 	size_t kept = rest < TARGET_END_FRAMES ? rest : TARGET_END_FRAMES;
 	size_t oldest = rest > kept ? merge->count % TARGET_END_FRAMES : 0;
@@ -211,16 +214,20 @@ static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *
 	*ret_count = merge->count;
 	if (rest == 0)
 		return 0;
-	for (size_t i = 0; i < kept; i++)
+	for (size_t i = 0; i < kept; i++) {
 		target->rotated[i] = second[1 + (oldest + i) % TARGET_END_FRAMES];
+		target->rotated_guests[i] = guests[1 + (oldest + i) % TARGET_END_FRAMES];
+	}
 	merge->is_cut = rest > kept;
 	if (merge->is_cut) {
 		if (target_mark_id(target, TARGET_MARK_CUT, &id, why) != 0)
 			return -1;
 		*second++ = (struct format_frame){ .function = id };
+		*guests++ = 0;
 		*ret_count = TARGET_END_FRAMES + 1 + kept;
 	}
 	memcpy(second, target->rotated, kept * sizeof(*second));
+	memcpy(guests, target->rotated_guests, kept * sizeof(*guests));
 	return 0;
 }
 
@@ -231,9 +238,9 @@ static bool is_native_of(const struct merge *merge, const struct luastate_functi
 	       (function->kind == LUASTATE_C || function->kind == LUASTATE_FAST);
 }
 
-static int append_guest(struct merge *merge, const struct luastate_frame *frame,
-			struct failure *why)
+static int append_guest(struct merge *merge, uint32_t guest, struct failure *why)
 {
+	const struct luastate_frame *frame = &merge->target->chain.frames[guest];
 	struct luastate_function *function = frame->function;
 	uint32_t id;
 
@@ -245,7 +252,7 @@ static int append_guest(struct merge *merge, const struct luastate_frame *frame,
 				       .line = frame->line,
 				       .trace = frame->trace,
 				       .approximate = frame->approximate },
-	       false);
+	       guest + 1);
 	return 0;
 }
 
@@ -290,7 +297,7 @@ static int append_run(struct merge *merge, unsigned cframe, struct failure *why)
 	    append_activity(merge, why) != 0)
 		return -1;
 	for (uint32_t i = first; i < end; i++)
-		if (append_guest(merge, &chain->frames[i], why) != 0)
+		if (append_guest(merge, i, why) != 0)
 			return -1;
 	merge->last_native_start = 0;
 	return chain->lost[cframe] ? append_mark(merge, TARGET_MARK_LOST, why) : 0;

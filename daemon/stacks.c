@@ -32,6 +32,7 @@ struct reading {
 	struct attach_image *image, *after; /* as a recorder has them */
 	const struct daemon_stacks_options *options;
 	struct daemon_stacks *stacks;
+	struct luastate_values_options values; /* what is left of their budget */
 	size_t frames;
 	bool searched;	     /* all memory, for VMs */
 	struct failure last; /* why a thread could not be read */
@@ -42,6 +43,7 @@ struct look {
 	struct attach_thread *thread;
 	struct luastate_prediction prediction;
 	struct daemon_thread best;
+	struct luastate_values_options values; /* what its variables have left */
 	bool has_best;
 	bool is_final;	 /* more looks show no more */
 	bool is_stopped; /* by a signal: after a look of ours it runs for a moment, to stop again */
@@ -93,35 +95,41 @@ static enum daemon_outcome judge(const struct daemon_target *target,
 	return is_unsure && outcome == DAEMON_FULL ? DAEMON_TORN : outcome;
 }
 
-/* The image of the thread, with what the planner wants to see of the time after it. */
-static int decode(struct reading *reading, struct look *look,
-		  const struct luastate_plan_context *context, struct daemon_thread *thread,
-		  struct failure *why)
+/* What the stop has copied, and what the planner wants to see of the time after it. */
+static void open_memory(struct reading *reading, const struct luastate_plan_context *context,
+			struct luastate_memory *ret_memory)
 {
-	struct daemon_target *target = reading->target;
-	const struct attach_reader *after, *reader;
-	struct luastate_memory memory;
-	struct format_sample sample = { .weight = 1 };
-	enum daemon_outcome outcome;
+	const struct attach_reader *after;
+	struct failure why;
 
 	attach_image_clear(reading->after);
 	luastate_plan_after(context, reading->image, reading->after);
-	attach_process_fetch(reading->process, reading->after, why);
+	attach_process_fetch(reading->process, reading->after, &why);
 	after = attach_image_reader_behind(reading->after, attach_process_reader(reading->process),
 					   false);
-	reader = attach_image_reader_behind(reading->image, after, false);
-	memory = (struct luastate_memory){ .stopped = attach_image_reader(reading->image),
-					   .any = reader,
-					   .later = after };
+	*ret_memory = (struct luastate_memory){
+		.stopped = attach_image_reader(reading->image),
+		.any = attach_image_reader_behind(reading->image, after, false),
+		.later = after,
+	};
+}
+
+static int decode(struct reading *reading, struct look *look, const struct luastate_memory *memory,
+		  struct daemon_thread *thread, struct failure *why)
+{
+	struct daemon_target *target = reading->target;
+	struct format_sample sample = { .weight = 1 };
+	enum daemon_outcome outcome;
+
 	target->lacks_registers = thread->doing == DAEMON_WAITING;
 	luastate_set_thorough(target->lua, true); /* names are worth their time here */
-	if (target_decode(target, reading->image, &memory, &sample, &outcome, why) != 0)
+	if (target_decode(target, reading->image, memory, &sample, &outcome, why) != 0)
 		return -1;
 	outcome = judge(target, thread, outcome);
-	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
+	luastate_learn(target->lua, memory->any, target->cframes, target->cframe_count,
 		       target->stack_top, outcome != DAEMON_FULL,
 		       attach_sp(attach_image_registers(reading->image)), &look->prediction);
-	return frames_copy_stack(target, reading->functions, reader, &sample, outcome,
+	return frames_copy_stack(target, reading->functions, memory->any, &sample, outcome,
 				 &thread->stack, why);
 }
 
@@ -187,17 +195,21 @@ static bool is_better(const struct daemon_stack *stack, const struct daemon_stac
 
 /* Keep a look, or drop it. A chain that was not better than the one before it is as good as the
  * next will be, unless the VM was just in a bad state. */
-static void keep_best(struct look *look, struct daemon_thread *thread, bool found_vm)
+static void keep_best(struct reading *reading, struct look *look,
+		      const struct luastate_memory *memory, struct daemon_thread *thread)
 {
-	enum daemon_outcome outcome = thread->stack.outcome;
 	bool better = !look->has_best || is_better(&thread->stack, &look->best.stack);
 
-	look->is_final = outcome == DAEMON_FULL || (outcome == DAEMON_NO_VM && !found_vm) ||
-			 (outcome == DAEMON_UNWOUND && !better && !found_vm);
+	look->is_final = thread->stack.outcome == DAEMON_FULL ||
+			 thread->stack.outcome == DAEMON_NO_VM ||
+			 (thread->stack.outcome == DAEMON_UNWOUND && !better);
 	if (!better) {
 		daemon_stack_deinit(&thread->stack);
 		return;
 	}
+	look->values = reading->values;
+	if (reading->options->values)
+		frames_read_variables(reading->target, memory, &look->values, &thread->stack);
 	daemon_stack_deinit(&look->best.stack);
 	look->best = *thread;
 	look->has_best = true;
@@ -210,8 +222,9 @@ static bool look_once(struct reading *reading, struct look *look, struct failure
 						 .prediction = &look->prediction,
 						 .stack_limit = look->thread->stack_limit };
 	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
+	struct luastate_memory memory;
 	struct daemon_thread thread;
-	bool found_vm = false;
+	bool is_full;
 
 	if (capture(reading, look, &context, &thread, why) != 0) {
 		if (why->kind != FAILURE_TIMEOUT)
@@ -219,12 +232,13 @@ static bool look_once(struct reading *reading, struct look *look, struct failure
 		nanosleep(&nap, NULL);
 		return true;
 	}
-	if (decode(reading, look, &context, &thread, why) != 0)
+	open_memory(reading, &context, &memory);
+	if (decode(reading, look, &memory, &thread, why) != 0)
 		return false;
-	if (thread.stack.outcome != DAEMON_FULL)
-		found_vm = find_vm(reading, look);
-	keep_best(look, &thread, found_vm);
-	return !look->is_final;
+	is_full = thread.stack.outcome == DAEMON_FULL;
+	keep_best(reading, look, &memory, &thread);
+	/* A VM that was not known may have frames that passed for none. */
+	return (!is_full && find_vm(reading, look)) || !look->is_final;
 }
 
 /* ---- All threads ------------------------------------------------------------------------ */
@@ -275,6 +289,7 @@ static int add_thread(struct reading *reading, struct look *look)
 	thread->stops = look->stops;
 	attach_thread_name(reading->process, look->thread, thread->name, sizeof(thread->name));
 	reading->frames += thread->stack.count;
+	reading->values = look->values;
 	stacks->threads[stacks->count++] = *thread;
 	return 0;
 }
@@ -332,6 +347,8 @@ static int read_threads(struct reading *reading)
 
 	forget_threads(stacks);
 	reading->frames = 0;
+	if (reading->options->values)
+		reading->values = *reading->options->values;
 	stacks->threads = calloc(count + 1, sizeof(*stacks->threads));
 	if (!stacks->threads)
 		return -1;

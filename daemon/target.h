@@ -105,6 +105,8 @@ struct daemon_target {
 	struct luastate_chain chain;
 	struct format_frame frames[TARGET_FRAMES_MAX + 1]; /* and the process at the root */
 	struct format_frame rotated[TARGET_END_FRAMES];
+	uint32_t guests[TARGET_FRAMES_MAX]; /* by frame: index in the guest chain + 1, or 0 */
+	uint32_t rotated_guests[TARGET_END_FRAMES];
 	bool is_native[TARGET_FRAMES_MAX]; /* by frame; pseudo frames count as such */
 	uint64_t gap_sp; /* of the first gap in anonymous memory; 0: there is none */
 	size_t activity; /* index of the VM's activity; SIZE_MAX: none */
