@@ -16,6 +16,8 @@ enum {
 	 * nothing, and they may wake up all the time. */
 	LOOKS_MAX = 40,
 	LOOK_NAP_NS = 200 * 1000,
+	/* Looks in vain after which a stack is taken for as whole as it can be shown. */
+	VAIN_MAX = 3,
 	/* All memory, where no thread shows a VM. */
 	SEARCH_S = 10,
 	SETTLE_NS = 1000 * 1000 * 1000,
@@ -48,6 +50,7 @@ struct look {
 	bool is_final;	 /* more looks show no more */
 	bool is_stopped; /* by a signal: after a look of ours it runs for a moment, to stop again */
 	unsigned stops, looks;
+	unsigned vain; /* looks since the best one */
 };
 
 /* ---- One look --------------------------------------------------------------------------- */
@@ -200,9 +203,11 @@ static void keep_best(struct reading *reading, struct look *look,
 {
 	bool better = !look->has_best || is_better(&thread->stack, &look->best.stack);
 
+	look->vain = better ? 0 : look->vain + 1;
 	look->is_final = thread->stack.outcome == DAEMON_FULL ||
 			 thread->stack.outcome == DAEMON_NO_VM ||
-			 (thread->stack.outcome == DAEMON_UNWOUND && !better);
+			 (thread->stack.outcome == DAEMON_UNWOUND && !better) ||
+			 (thread->stack.outcome == DAEMON_TRUNCATED && look->vain >= VAIN_MAX);
 	if (!better) {
 		daemon_stack_deinit(&thread->stack);
 		return;
