@@ -66,7 +66,9 @@ static void add_double(struct json_object *object, const char *key, double numbe
 	} else if (isinf(number)) {
 		add_word(object, key, number < 0 ? "-inf" : "inf");
 	} else {
-		snprintf(text, sizeof(text), "%.17g", number);
+		/* Without a point it would be read as an integer, which has no such zero. */
+		snprintf(text, sizeof(text), number == 0 && signbit(number) ? "-0.0" : "%.17g",
+			 number);
 		json_object_object_add(object, key, json_object_new_double_s(number, text));
 	}
 }
