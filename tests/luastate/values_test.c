@@ -524,6 +524,58 @@ static void test_foreign_ctypes(void **state)
 	luastate_variables_destroy(shelf.variables);
 }
 
+/* ---- Noise ------------------------------------------------------------------------------ */
+
+/* Any bytes in all objects: no value takes more than the budget, none is read where it is not. */
+static void test_noise(void **state)
+{
+	enum { ROUNDS = 3000, CHANGES = 12 };
+	struct shelf shelf;
+	struct fake_vm *vm;
+	uint64_t root, inner, state_of_noise = 1;
+	size_t begin_at, end_at, kept;
+
+	begin(&shelf, *state);
+	vm = shelf.vm;
+	end_at = vm->next;
+	fake_ctypes(vm, types, sizeof(types) / sizeof(types[0]));
+	root = fake_table(vm, 16);
+	inner = fake_array(vm, 1, (const uint64_t[]){ fake_tag(vm, shelf.layout->tag_tab, root) });
+	fake_table_set(vm, root, "text", string(&shelf, "some text"));
+	fake_table_set(vm, root, "inner", fake_tag(vm, shelf.layout->tag_tab, inner));
+	fake_table_set(vm, root, "thread",
+		       fake_tag(vm, shelf.layout->tag_thread, fake_coroutine(vm, 8)));
+	fake_table_set(vm, root, "userdata",
+		       fake_tag(vm, shelf.layout->tag_udata, fake_userdata(vm, 8, root)));
+	for (uint16_t id = 1; id < 10; id++)
+		fake_table_set(
+			vm, root, "cdata",
+			fake_tag(vm, shelf.layout->tag_cdata, fake_cdata(vm, id, "8 bytes", 8)));
+	begin_at = kept = vm->next;
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		uint8_t *bytes = malloc(end_at - begin_at);
+
+		MUST(bytes);
+		memcpy(bytes, vm->bytes + begin_at, end_at - begin_at);
+		for (int i = 0; i < CHANGES; i++) {
+			state_of_noise = state_of_noise * UINT64_C(6364136223846793005) + 1442695;
+			vm->bytes[begin_at + (state_of_noise >> 33) % (end_at - begin_at)] ^=
+				(uint8_t)(state_of_noise >> 25);
+		}
+		shelf.options = LUASTATE_VALUES_DEFAULTS;
+		shelf.options.depth = 6;
+		shelf.options.entries = 40;
+		shelf.options.values_left = 2000;
+		read_object(&shelf, shelf.layout->tag_tab, root);
+		memcpy(vm->bytes + begin_at, bytes, end_at - begin_at);
+		free(bytes);
+		/* What the reading was made with is not needed any more. */
+		memset(vm->known + vm->next, 0, kept - vm->next);
+		vm->next = kept;
+	}
+	luastate_variables_destroy(shelf.variables);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -543,6 +595,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_userdata),
 		SAMPLE_TEST(test_cdata),
 		SAMPLE_TEST(test_foreign_ctypes),
+		SAMPLE_TEST(test_noise),
 	};
 
 	sample_choose(argc, argv);

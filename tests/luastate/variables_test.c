@@ -198,17 +198,21 @@ static void test_stripped(void **state)
 /* Lists that contradict themselves: what is sound of them, and no more. */
 static void test_hostile_lists(void **state)
 {
+#define LIST(bytes, count)                      \
+	{                                       \
+		bytes, sizeof(bytes) - 1, count \
+	}
 	static const struct {
 		const char *bytes;
 		size_t len, count;
 	} lists[] = {
-		{ "", 0, 0 },
-		{ "first", 5, 0 },					 /* no end */
-		{ "first\0", 6, 0 },					 /* no numbers */
-		{ "first\0\0\4", 8, 1 },				 /* no end */
-		{ "first\0\377\377\377\377\377\377\1\0", 15, 0 },	 /* a number without end */
-		{ "first\0\0\4second\0\377\377\377\377\17\1\0", 24, 1 }, /* begins never */
-		{ "\1\0\377\377\377\377\17\0", 8, 1 },			 /* lives for ever */
+		LIST("", 0),
+		LIST("first", 0),				       /* no end */
+		LIST("first\0", 0),				       /* no numbers */
+		LIST("first\0\0\4", 1),				       /* no end */
+		LIST("first\0\377\377\377\377\377\377\1\0", 0),	       /* no end of a number */
+		LIST("first\0\0\4second\0\377\377\377\377\17\1\0", 1), /* begins never */
+		LIST("\1\0\377\377\377\377\17\0", 1),		       /* lives for ever */
 	};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
