@@ -258,6 +258,28 @@ struct attach_thread *attach_threads_get(struct attach_threads *threads, size_t 
 enum attach_activity attach_thread_activity(struct attach_thread *thread, uint64_t *ret_sp,
 					    uint64_t *ret_pc);
 
+/** A thread that does not run, as the kernel shows it. */
+struct attach_sleep {
+	int64_t syscall; /**< Number of the system call that it waits in; -1: in none. */
+	uint64_t sp, pc;
+	uint64_t switches; /**< How often it has left a processor. */
+	bool is_stopped;   /**< By a signal such as SIGSTOP. */
+};
+
+/**
+ * attach_thread_activity(), with all that is to be seen of a thread that does not run; some 20 us.
+ * @param ret_sleep Set where blocked.
+ * Source: proc(5), syscall and status.
+ */
+enum attach_activity attach_thread_look(const struct attach_process *process,
+					struct attach_thread *thread,
+					struct attach_sleep *ret_sleep);
+
+/** The kernel's name of a thread, as its program has set it: any bytes. "" where it has ended.
+ *  Source: proc(5), comm. */
+void attach_thread_name(const struct attach_process *process, const struct attach_thread *thread,
+			char *ret_name, size_t size);
+
 /* ---- Images ----------------------------------------------------------------------------- */
 
 /**
@@ -372,6 +394,18 @@ struct attach_timing {
 int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		   const struct attach_planner *planner, struct attach_image *image,
 		   struct attach_timing *ret_timing, struct failure *why);
+
+/**
+ * Fill the image of a thread that sleeps, without waking it: what the planner asks for is read as
+ * it lies, and the thread is looked at again afterwards, so that all of it is of one moment as far
+ * as no other thread writes there. Of the registers only pc and sp are known; the others are 0.
+ * Stopped window: no.
+ * @param ret_sleep Set on success.
+ * @param why FAILURE_TIMEOUT where it runs, or ran meanwhile; FAILURE_GONE; FAILURE_SYSTEM.
+ */
+int attach_capture_asleep(const struct attach_process *process, struct attach_thread *thread,
+			  const struct attach_planner *planner, struct attach_image *image,
+			  struct attach_sleep *ret_sleep, struct failure *why);
 
 /**
  * Read the ranges asked for since the last read, with the threads running; one system call for

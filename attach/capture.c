@@ -25,9 +25,6 @@ enum {
 	SPIN_NS = 60 * 1000,
 	/* A thread in uninterruptible sleep may take longer than this. */
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
-	/* Rounds of reads in one stop: the known ranges, then what they point to, and so on; the
-	 * steady state takes two. */
-	CAPTURE_ROUNDS = 14,
 	REHEARSED_ROUNDS = 2,
 	CAPTURE_IOVECS = 256,
 	/* Ranges that are sorted while a thread stands: a handful in the steady state. */
@@ -262,8 +259,8 @@ static int read_ranges(const struct attach_process *process, struct attach_image
 	return 0;
 }
 
-static int read_rounds(const struct attach_process *process, const struct attach_planner *planner,
-		       unsigned rounds, struct attach_image *image, struct failure *why)
+int process_read_rounds(const struct attach_process *process, const struct attach_planner *planner,
+			unsigned rounds, struct attach_image *image, struct failure *why)
 {
 	bool more = true;
 
@@ -285,7 +282,7 @@ static void rehearse(const struct attach_process *process, const struct attach_t
 	if (!planner->rehearses || !thread->has_stood || thread->stop_pending)
 		return;
 	image->registers = thread->registers;
-	read_rounds(process, planner, REHEARSED_ROUNDS, image, &why);
+	process_read_rounds(process, planner, REHEARSED_ROUNDS, image, &why);
 	attach_image_clear(image);
 }
 
@@ -295,7 +292,7 @@ static int read_all(const struct attach_process *process, struct attach_thread *
 {
 	if (attach_read_registers(thread->tid, &image->registers, why) != 0)
 		return -1;
-	return read_rounds(process, planner, CAPTURE_ROUNDS, image, why);
+	return process_read_rounds(process, planner, PROCESS_ROUNDS, image, why);
 }
 
 /* A thread that did not stand in time, or was killed while it stood, is still ours: let it go as

@@ -185,11 +185,11 @@ struct attach_thread *attach_threads_get(struct attach_threads *threads, size_t 
 
 /*
  * The file holds "running", or "NUMBER ARGS… SP PC", or "-1 SP PC" for a thread that is asleep
- * outside a system call; the last two words are what we want. A thread whose file cannot be read
- * for another reason than its end is taken as running: the stop then tells.
+ * outside a system call; the first and the last two words are what we want. A thread whose file
+ * cannot be read for another reason than its end is taken as running: the stop then tells.
  */
-enum attach_activity attach_thread_activity(struct attach_thread *thread, uint64_t *ret_sp,
-					    uint64_t *ret_pc)
+enum attach_activity process_thread_sleep(const struct attach_thread *thread,
+					  struct attach_sleep *ret_sleep)
 {
 	char text[256], *pc, *sp;
 	ssize_t len;
@@ -204,14 +204,27 @@ enum attach_activity attach_thread_activity(struct attach_thread *thread, uint64
 	text[len] = '\0';
 	if (strncmp(text, "running", 7) == 0)
 		return ATTACH_RUNNING;
+	*ret_sleep = (struct attach_sleep){ .syscall = strtoll(text, NULL, 10) };
 	pc = strrchr(text, ' ');
 	if (!pc)
 		return ATTACH_BLOCKED;
 	*pc++ = '\0';
+	ret_sleep->pc = strtoull(pc, NULL, 16);
 	sp = strrchr(text, ' ');
-	if (sp && ret_sp)
-		*ret_sp = strtoull(sp + 1, NULL, 16);
-	if (ret_pc)
-		*ret_pc = strtoull(pc, NULL, 16);
+	if (sp)
+		ret_sleep->sp = strtoull(sp + 1, NULL, 16);
 	return ATTACH_BLOCKED;
+}
+
+enum attach_activity attach_thread_activity(struct attach_thread *thread, uint64_t *ret_sp,
+					    uint64_t *ret_pc)
+{
+	struct attach_sleep sleep;
+	enum attach_activity activity = process_thread_sleep(thread, &sleep);
+
+	if (activity == ATTACH_BLOCKED && ret_sp)
+		*ret_sp = sleep.sp;
+	if (activity == ATTACH_BLOCKED && ret_pc)
+		*ret_pc = sleep.pc;
+	return activity;
 }

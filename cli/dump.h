@@ -58,6 +58,21 @@ void dump_print_text(FILE *file, const struct daemon_dump *dump,
 int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 		    const struct dump_profile *profile);
 
+/** The stacks of a process, for people. */
+void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks);
+
+/** Those of all processes as one JSON object. @return 0, or -1 where it did not arrive. */
+int dump_print_stacks_json(FILE *file, const struct daemon_stacks *stacks, size_t count);
+
+struct json_object;
+
+/** Frames of a stack for people, one line each, leaf first, with @p indent blanks before it; and
+ * why it is not whole. */
+void dump_print_frames(FILE *file, const struct daemon_stack *stack, int indent);
+
+/** Add the frames of a stack to a JSON object, and what else is known of it. */
+void dump_add_frames(struct json_object *object, const struct daemon_stack *stack);
+
 /** A text of the process's, fit for a terminal and for JSON. @return Freed by the caller; NULL
  *  without memory. */
 char *dump_text(const char *text);

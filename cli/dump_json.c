@@ -2,50 +2,18 @@
 /* What the compiler has made, as JSON. The keys are an interface: ljdump(1). */
 #include "cli/dump.h"
 
-#include <inttypes.h>
 #include <json.h>
-#include <stdlib.h>
 
-static void add_number(struct json_object *object, const char *key, uint64_t value)
-{
-	json_object_object_add(object, key, json_object_new_uint64(value));
-}
-
-static void add_flag(struct json_object *object, const char *key, bool value)
-{
-	json_object_object_add(object, key, json_object_new_boolean(value));
-}
-
-static void add_word(struct json_object *object, const char *key, const char *word)
-{
-	json_object_object_add(object, key, json_object_new_string(word));
-}
-
-/* A text of the process's, or null. */
-static void add_text(struct json_object *object, const char *key, const char *text)
-{
-	char *copy = text ? dump_text(text) : NULL;
-
-	json_object_object_add(object, key, copy ? json_object_new_string(copy) : NULL);
-	free(copy);
-}
-
-/* Addresses are texts: numbers of 64 bits do not pass through all readers. */
-static void add_address(struct json_object *object, const char *key, uint64_t address)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, address);
-	add_word(object, key, text);
-}
+#include "cli/keys.h"
 
 static void add_place(struct json_object *object, const struct luastate_catalogue *catalogue,
 		      struct luastate_place place)
 {
 	bool known = place.function != LUASTATE_NO_FUNCTION;
 
-	add_text(object, "chunk", known ? catalogue->functions[place.function].chunkname : NULL);
-	add_number(object, "line", place.line);
+	keys_add_text(object, "chunk",
+		      known ? catalogue->functions[place.function].chunkname : NULL);
+	keys_add_number(object, "line", place.line);
 }
 
 /* A function with its name and the line where it is defined. */
@@ -57,8 +25,8 @@ static void add_function(struct json_object *object, const struct luastate_catal
 	if (index == LUASTATE_NO_FUNCTION)
 		return;
 	function = &catalogue->functions[index];
-	add_text(object, "name", function->name);
-	add_text(object, "chunk", function->chunkname);
+	keys_add_text(object, "name", function->name);
+	keys_add_text(object, "chunk", function->chunkname);
 	json_object_object_add(object, "line", json_object_new_int64(function->firstline));
 }
 
@@ -74,12 +42,12 @@ static struct json_object *make_exits(const struct luastate_catalogue *catalogue
 		struct json_object *object = json_object_new_object();
 		bool linked = exit->count == LUASTATE_EXIT_LINKED;
 
-		add_number(object, "exit", i);
+		keys_add_number(object, "exit", i);
 		add_place(object, catalogue, exit->place);
-		add_number(object, "count", exit->count);
-		add_flag(object, "linked", linked);
+		keys_add_number(object, "count", exit->count);
+		keys_add_flag(object, "linked", linked);
 		if (exit->trace)
-			add_number(object, "trace", exit->trace);
+			keys_add_number(object, "trace", exit->trace);
 		json_object_array_add(list, object);
 	}
 	return list;
@@ -106,11 +74,11 @@ static struct json_object *make_functions(const struct luastate_catalogue *catal
 
 static void add_samples(struct json_object *object, struct dump_samples samples)
 {
-	add_number(object, "samples", samples.all);
-	add_number(object, "exact", samples.exact);
-	add_number(object, "approximate", samples.approximate);
-	add_number(object, "trace_only", samples.trace_only);
-	add_number(object, "shared_samples", samples.shared);
+	keys_add_number(object, "samples", samples.all);
+	keys_add_number(object, "exact", samples.exact);
+	keys_add_number(object, "approximate", samples.approximate);
+	keys_add_number(object, "trace_only", samples.trace_only);
+	keys_add_number(object, "shared_samples", samples.shared);
 }
 
 static struct json_object *make_trace(const struct luastate_catalogue *catalogue,
@@ -119,26 +87,26 @@ static struct json_object *make_trace(const struct luastate_catalogue *catalogue
 {
 	struct json_object *object = json_object_new_object(), *start = json_object_new_object();
 
-	add_number(object, "trace", trace->number);
-	add_word(object, "kind", luastate_trace_kind_name(trace->kind));
-	add_word(object, "link", luastate_trace_link_name(trace->linktype));
-	add_number(object, "link_trace", trace->link);
+	keys_add_number(object, "trace", trace->number);
+	keys_add_word(object, "kind", luastate_trace_kind_name(trace->kind));
+	keys_add_word(object, "link", luastate_trace_link_name(trace->linktype));
+	keys_add_number(object, "link_trace", trace->link);
 	add_place(start, catalogue, trace->start);
-	add_text(start, "name",
-		 trace->start.function == LUASTATE_NO_FUNCTION
-			 ? NULL
-			 : catalogue->functions[trace->start.function].name);
+	keys_add_text(start, "name",
+		      trace->start.function == LUASTATE_NO_FUNCTION
+			      ? NULL
+			      : catalogue->functions[trace->start.function].name);
 	json_object_object_add(object, "start", start);
-	add_number(object, "root", trace->root);
-	add_number(object, "parent", trace->parent);
+	keys_add_number(object, "root", trace->root);
+	keys_add_number(object, "parent", trace->parent);
 	if (trace->kind == LUASTATE_TRACE_SIDE)
-		add_number(object, "parent_exit", trace->exit);
-	add_number(object, "side_traces", trace->side_traces);
-	add_number(object, "ir_instructions", trace->instructions);
-	add_number(object, "ir_constants", trace->constants);
-	add_address(object, "mcode", trace->mcode);
-	add_number(object, "mcode_bytes", trace->mcode_bytes);
-	add_number(object, "loop_offset", trace->loop_offset);
+		keys_add_number(object, "parent_exit", trace->exit);
+	keys_add_number(object, "side_traces", trace->side_traces);
+	keys_add_number(object, "ir_instructions", trace->instructions);
+	keys_add_number(object, "ir_constants", trace->constants);
+	keys_add_address(object, "mcode", trace->mcode);
+	keys_add_number(object, "mcode_bytes", trace->mcode_bytes);
+	keys_add_number(object, "loop_offset", trace->loop_offset);
 	json_object_object_add(object, "inlined", make_functions(catalogue, trace, true));
 	json_object_object_add(object, "used", make_functions(catalogue, trace, false));
 	json_object_object_add(object, "exits", make_exits(catalogue, trace));
@@ -169,9 +137,10 @@ static struct json_object *make_uncompiled(const struct luastate_catalogue *cata
 		struct json_object *object = json_object_new_object();
 		struct json_object *loops = json_object_new_array();
 
-		add_word(object, "why", item->why == LUASTATE_JIT_OFF ? "jit.off" : "blacklisted");
+		keys_add_word(object, "why",
+			      item->why == LUASTATE_JIT_OFF ? "jit.off" : "blacklisted");
 		add_function(object, catalogue, item->place.function);
-		add_flag(object, "calls", item->is_whole);
+		keys_add_flag(object, "calls", item->is_whole);
 		for (size_t k = 0; k < item->loop_count; k++)
 			json_object_array_add(
 				loops,
@@ -191,11 +160,11 @@ static struct json_object *make_penalties(const struct luastate_catalogue *catal
 		struct json_object *object = json_object_new_object();
 
 		add_place(object, catalogue, penalty->place);
-		add_number(object, "value", penalty->value);
-		add_number(object, "reason", penalty->reason);
-		add_word(object, "reason_name", luastate_abort_name(penalty->reason));
-		add_word(object, "reason_text", luastate_abort_text(penalty->reason));
-		add_flag(object, "blacklisted", penalty->blacklisted);
+		keys_add_number(object, "value", penalty->value);
+		keys_add_number(object, "reason", penalty->reason);
+		keys_add_word(object, "reason_name", luastate_abort_name(penalty->reason));
+		keys_add_word(object, "reason_text", luastate_abort_text(penalty->reason));
+		keys_add_flag(object, "blacklisted", penalty->blacklisted);
 		json_object_array_add(list, object);
 	}
 	return list;
@@ -210,7 +179,7 @@ static struct json_object *make_compiler(const struct luastate_catalogue *catalo
 	struct json_object *parameters = json_object_new_object();
 	const char *name;
 
-	add_flag(object, "on", catalogue->flags & 1);
+	keys_add_flag(object, "on", catalogue->flags & 1);
 	for (unsigned i = 0; (name = luastate_optimisation_name(i)) != NULL; i++)
 		if (catalogue->flags >> (16 + i) & 1)
 			json_object_array_add(optimisations, json_object_new_string(name));
@@ -226,10 +195,10 @@ static struct json_object *make_mcode(const struct luastate_catalogue *catalogue
 {
 	struct json_object *object = json_object_new_object();
 
-	add_number(object, "trace_bytes", catalogue->mcode_bytes);
-	add_number(object, "areas", catalogue->areas);
-	add_number(object, "area_bytes", catalogue->area_bytes);
-	add_number(object, "free_bytes", catalogue->area_free_bytes);
+	keys_add_number(object, "trace_bytes", catalogue->mcode_bytes);
+	keys_add_number(object, "areas", catalogue->areas);
+	keys_add_number(object, "area_bytes", catalogue->area_bytes);
+	keys_add_number(object, "free_bytes", catalogue->area_free_bytes);
 	json_object_object_add(
 		object, "limit_bytes",
 		json_object_new_int64((int64_t)catalogue->params[LUASTATE_PARAM_MAXMCODE] * 1024));
@@ -242,15 +211,15 @@ static struct json_object *make_vm(const struct daemon_dump_vm *vm, pid_t pid,
 	const struct luastate_catalogue *catalogue = vm->catalogue;
 	struct json_object *object = json_object_new_object();
 
-	add_address(object, "global_state", catalogue->G);
-	add_text(object, "version", vm->version[0] ? vm->version : NULL);
-	add_word(object, "layout", vm->layout);
+	keys_add_address(object, "global_state", catalogue->G);
+	keys_add_text(object, "version", vm->version[0] ? vm->version : NULL);
+	keys_add_word(object, "layout", vm->layout);
 	json_object_object_add(object, "jit", make_compiler(catalogue));
 	json_object_object_add(object, "machine_code", make_mcode(catalogue));
-	add_number(object, "recording", catalogue->recording);
-	add_number(object, "changed_traces", catalogue->changed);
-	add_flag(object, "all_traces", !catalogue->traces_cut);
-	add_flag(object, "all_functions", !catalogue->heap_cut);
+	keys_add_number(object, "recording", catalogue->recording);
+	keys_add_number(object, "changed_traces", catalogue->changed);
+	keys_add_flag(object, "all_traces", !catalogue->traces_cut);
+	keys_add_flag(object, "all_functions", !catalogue->heap_cut);
 	json_object_object_add(object, "traces", make_traces(catalogue, pid, profile));
 	json_object_object_add(object, "not_compiled", make_uncompiled(catalogue));
 	json_object_object_add(object, "penalties", make_penalties(catalogue));
@@ -263,11 +232,11 @@ static struct json_object *make_process(const struct daemon_dump *dump,
 	struct json_object *object = json_object_new_object(), *vms = json_object_new_array();
 
 	if (dump->core)
-		add_text(object, "core", dump->core);
-	add_number(object, "pid", (uint64_t)dump->pid);
-	add_text(object, "name", dump->name);
-	add_flag(object, "all_vms", dump->is_whole && dump->unread == 0 && !dump->is_cut);
-	add_flag(object, "ended", dump->ended);
+		keys_add_text(object, "core", dump->core);
+	keys_add_number(object, "pid", (uint64_t)dump->pid);
+	keys_add_text(object, "name", dump->name);
+	keys_add_flag(object, "all_vms", dump->is_whole && dump->unread == 0 && !dump->is_cut);
+	keys_add_flag(object, "ended", dump->ended);
 	for (size_t i = 0; i < dump->count; i++)
 		json_object_array_add(vms, make_vm(&dump->vms[i], dump->pid, profile));
 	json_object_object_add(object, "vms", vms);
@@ -278,23 +247,20 @@ int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 		    const struct dump_profile *profile)
 {
 	struct json_object *root = json_object_new_object(), *list = json_object_new_array();
-	const char *text;
 	int ret;
 
-	add_word(root, "version", LJPROF_VERSION);
+	keys_add_word(root, "version", LJPROF_VERSION);
 	for (size_t i = 0; i < count; i++)
 		json_object_array_add(list, make_process(&dumps[i], profile));
 	json_object_object_add(root, "processes", list);
 	if (profile) {
 		const struct dump_totals totals = dump_profile_count(profile);
 
-		add_number(root, "profile_samples", totals.all);
-		add_number(root, "profile_samples_of_unknown_traces", totals.unknown);
-		add_number(root, "profile_shared_samples", totals.shared);
+		keys_add_number(root, "profile_samples", totals.all);
+		keys_add_number(root, "profile_samples_of_unknown_traces", totals.unknown);
+		keys_add_number(root, "profile_shared_samples", totals.shared);
 	}
-	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY |
-							    JSON_C_TO_STRING_NOSLASHESCAPE);
-	ret = text && fputs(text, file) >= 0 && fputc('\n', file) != EOF ? 0 : -1;
+	ret = keys_print(file, root);
 	json_object_put(root);
 	return ret;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljdump: what a running LuaJIT process is made of. */
+/* ljdump: what running LuaJIT processes do just now, and what they are made of. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -16,22 +16,34 @@ struct arguments {
 	size_t pid_count;
 	bool traces, json;
 	const char *profile, *core, *sysroot;
+	bool all_threads, locals;
+	struct luastate_values_options values;
 };
 
 static void print_help(void)
 {
-	puts("Usage: ljdump --traces [OPTION]... --pid PID[,PID]... | --core FILE\n"
-	     "Show what LuaJIT's compiler has made in running processes. Nothing is stopped.\n"
+	puts("Usage: ljdump [OPTION]... --pid PID[,PID]...\n"
+	     "       ljdump [OPTION]... --core FILE\n"
+	     "Show what LuaJIT processes do just now: the stack of each thread that runs Lua, "
+	     "with\n"
+	     "native, Lua and compiled frames. A thread that runs is stopped for that, for some\n"
+	     "50 us; one that waits is read as it lies.\n"
 	     "\n"
-	     "  -t, --traces           live traces, functions that are not compiled, aborts, and\n"
-	     "                         the machine code in use, for each VM\n"
 	     "  -p, --pid PID[,PID]... the processes; may be given several times\n"
 	     "      --core FILE        a core file instead, of a program that crashed or that "
 	     "gcore\n"
 	     "                         saved\n"
 	     "      --sysroot DIR      with --core: folder in which the files are that it ran\n"
-	     "      --profile FILE     show how often each trace was met: FILE is what\n"
-	     "                         ljrecord --stats has written\n"
+	     "  -a, --all-threads      show threads too that run no Lua\n"
+	     "  -l, --locals           show the variables of each Lua function: parameters, "
+	     "locals,\n"
+	     "                         varargs and upvalues with their values\n"
+	     "      --depth N          the same, with tables in tables to this depth, 0 to 16 (1)\n"
+	     "  -t, --traces           show what the compiler has made instead: live traces,\n"
+	     "                         functions that are not compiled, aborts, and the machine\n"
+	     "                         code in use, for each VM; nothing is stopped\n"
+	     "      --profile FILE     with --traces: show how often each trace was met; FILE is\n"
+	     "                         what ljrecord --stats has written\n"
 	     "      --json             print JSON\n"
 	     "  -h, --help             this text\n"
 	     "  -V, --version          the version\n"
@@ -53,6 +65,31 @@ static bool take_traces(struct arguments *arguments, const char *text)
 {
 	(void)text;
 	arguments->traces = true;
+	return true;
+}
+
+static bool take_all_threads(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->all_threads = true;
+	return true;
+}
+
+static bool take_locals(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->locals = true;
+	return true;
+}
+
+static bool take_depth(struct arguments *arguments, const char *text)
+{
+	long depth;
+
+	if (!options_number(text, 0, LUASTATE_VALUES_DEPTH_MAX, &depth))
+		return false;
+	arguments->locals = true;
+	arguments->values.depth = (unsigned)depth;
 	return true;
 }
 
@@ -97,6 +134,9 @@ static bool take_version(struct arguments *arguments, const char *text)
 
 static const struct choice choices[] = {
 	{ "traces", 't', take_traces, .is_alone = true },
+	{ "all-threads", 'a', take_all_threads, .is_alone = true },
+	{ "locals", 'l', take_locals, .is_alone = true },
+	{ "depth", 0, take_depth, "not a depth from 0 to 16:" },
 	{ "pid", 'p', take_pids, "not a process id:" },
 	{ "core", 0, take_core },
 	{ "sysroot", 0, take_sysroot },
@@ -120,8 +160,12 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 	if (first < argc)
 		return options_refuse(PROGRAM, "processes are given with --pid, not as",
 				      argv[first]);
-	if (!ret_arguments->traces)
-		return options_refuse(PROGRAM, "nothing to show: give --traces", NULL);
+	if (ret_arguments->profile && !ret_arguments->traces)
+		return options_refuse(PROGRAM, "--profile is for --traces", NULL);
+	if (ret_arguments->all_threads && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--all-threads is not for --traces", NULL);
+	if (ret_arguments->locals && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--locals and --depth are not for --traces", NULL);
 	if (ret_arguments->pid_count == 0 && !ret_arguments->core)
 		return options_refuse(PROGRAM, "no process: give --pid PID, or --core FILE", NULL);
 	if (ret_arguments->pid_count && ret_arguments->core)
@@ -131,7 +175,7 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 	return -1;
 }
 
-/* ---- Dumps ------------------------------------------------------------------------------ */
+/* ---- Printing --------------------------------------------------------------------------- */
 
 static void print_totals(struct dump_totals totals)
 {
@@ -143,8 +187,8 @@ static void print_totals(struct dump_totals totals)
 	putchar('\n');
 }
 
-static void print_text(const struct daemon_dump *dumps, size_t count,
-		       const struct dump_profile *profile)
+static void print_traces(const struct daemon_dump *dumps, size_t count,
+			 const struct dump_profile *profile)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (i)
@@ -155,17 +199,18 @@ static void print_text(const struct daemon_dump *dumps, size_t count,
 		print_totals(dump_profile_count(profile));
 }
 
-/* @return whether all arrived. */
-static bool print_dumps(const struct arguments *arguments, const struct daemon_dump *dumps,
-			size_t count, const struct dump_profile *profile)
+static void print_stacks(const struct daemon_stacks *stacks, size_t count)
 {
-	bool good = true;
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			putchar('\n');
+		dump_print_stacks(stdout, &stacks[i]);
+	}
+}
 
-	errno = 0;
-	if (arguments->json)
-		good = dump_print_json(stdout, dumps, count, profile) == 0;
-	else
-		print_text(dumps, count, profile);
+/* @return whether all arrived: @good, and what was not written yet. */
+static bool finish_output(bool good)
+{
 	good &= fflush(stdout) == 0 && !ferror(stdout);
 	/* The reader of a pipe has seen enough. */
 	if (!good && errno != EPIPE)
@@ -173,9 +218,35 @@ static bool print_dumps(const struct arguments *arguments, const struct daemon_d
 	return good;
 }
 
-/* The core, or the process with this index. */
-static enum daemon_end dump_one(const struct arguments *arguments, size_t index,
-				struct daemon_dump *ret_dump, char *ret_text, size_t len)
+/* ---- Dumps ------------------------------------------------------------------------------ */
+
+/* The first exit code that is none of success stays. @return whether there is something to show. */
+static bool take_end(enum daemon_end end, const char *text, int *code)
+{
+	if (end == DAEMON_END_STOPPED)
+		return true;
+	fprintf(stderr, PROGRAM ": %s\n", text);
+	*code = *code == EXIT_SUCCESS ? options_exit_code(end) : *code;
+	return false;
+}
+
+/* The core, or the processes. */
+static size_t count_of(const struct arguments *arguments)
+{
+	return arguments->core ? 1 : arguments->pid_count;
+}
+
+static void *make_list(const struct arguments *arguments, size_t size)
+{
+	void *list = calloc(count_of(arguments), size);
+
+	if (!list)
+		fputs(PROGRAM ": out of memory\n", stderr);
+	return list;
+}
+
+static enum daemon_end read_traces(const struct arguments *arguments, size_t index,
+				   struct daemon_dump *ret_dump, char *ret_text, size_t len)
 {
 	if (arguments->core)
 		return daemon_dump_core_traces(arguments->core, arguments->sysroot, ret_dump,
@@ -183,41 +254,68 @@ static enum daemon_end dump_one(const struct arguments *arguments, size_t index,
 	return daemon_dump_traces(arguments->pids[index], ret_dump, ret_text, len);
 }
 
-/* @return the first exit code that is none of success. */
-static int dump_all(const struct arguments *arguments, struct dump_profile *profile)
+static int dump_traces(const struct arguments *arguments, struct dump_profile *profile)
 {
-	size_t wanted = arguments->core ? 1 : arguments->pid_count, count = 0;
-	struct daemon_dump *dumps = calloc(wanted, sizeof(*dumps));
+	struct daemon_dump *dumps = make_list(arguments, sizeof(*dumps));
 	int code = EXIT_SUCCESS;
+	size_t count = 0;
+	bool good = true;
 
-	if (!dumps) {
-		fputs(PROGRAM ": out of memory\n", stderr);
+	if (!dumps)
 		return EXIT_SYSTEM;
-	}
-	for (size_t i = 0; i < wanted; i++) {
+	for (size_t i = 0; i < count_of(arguments); i++) {
 		char text[512];
-		enum daemon_end end = dump_one(arguments, i, &dumps[count], text, sizeof(text));
 
-		if (end == DAEMON_END_STOPPED) {
-			count++;
-			continue;
-		}
-		fprintf(stderr, PROGRAM ": %s\n", text);
-		code = code == EXIT_SUCCESS ? options_exit_code(end) : code;
+		count += take_end(
+			read_traces(arguments, i, &dumps[count], text, sizeof(text)), text, &code);
 	}
 	if (profile)
 		dump_profile_match(profile, dumps, count);
-	if ((count || arguments->json) && !print_dumps(arguments, dumps, count, profile))
-		code = EXIT_OUTPUT;
+	errno = 0;
+	if (arguments->json)
+		good = dump_print_json(stdout, dumps, count, profile) == 0;
+	else
+		print_traces(dumps, count, profile);
 	for (size_t i = 0; i < count; i++)
 		daemon_dump_deinit(&dumps[i]);
 	free(dumps);
-	return code;
+	return finish_output(good) ? code : EXIT_OUTPUT;
+}
+
+static int dump_stacks(const struct arguments *arguments)
+{
+	struct daemon_stacks *stacks = make_list(arguments, sizeof(*stacks));
+	const struct daemon_stacks_options what = {
+		.all_threads = arguments->all_threads,
+		.values = arguments->locals ? &arguments->values : NULL,
+	};
+	int code = EXIT_SUCCESS;
+	size_t count = 0;
+	bool good = true;
+
+	if (!stacks)
+		return EXIT_SYSTEM;
+	for (size_t i = 0; i < arguments->pid_count; i++) {
+		char text[512];
+
+		count += take_end(daemon_dump_stacks(arguments->pids[i], &what, &stacks[count],
+						     text, sizeof(text)),
+				  text, &code);
+	}
+	errno = 0;
+	if (arguments->json)
+		good = dump_print_stacks_json(stdout, stacks, count) == 0;
+	else
+		print_stacks(stacks, count);
+	for (size_t i = 0; i < count; i++)
+		daemon_stacks_deinit(&stacks[i]);
+	free(stacks);
+	return finish_output(good) ? code : EXIT_OUTPUT;
 }
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = { 0 };
+	struct arguments arguments = { .values = LUASTATE_VALUES_DEFAULTS };
 	struct dump_profile *profile = NULL;
 	int ret;
 
@@ -226,7 +324,7 @@ int main(int argc, char **argv)
 	if (ret < 0 && arguments.profile && dump_profile_read(arguments.profile, &profile) != 0)
 		ret = EXIT_SYSTEM;
 	if (ret < 0)
-		ret = dump_all(&arguments, profile);
+		ret = arguments.traces ? dump_traces(&arguments, profile) : dump_stacks(&arguments);
 	dump_profile_destroy(profile);
 	free(arguments.pids);
 	return ret;

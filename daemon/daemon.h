@@ -226,6 +226,104 @@ enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
 					struct daemon_dump *ret_dump, char *ret_text, size_t len);
 void daemon_dump_deinit(struct daemon_dump *dump);
 
+/* ---- Stacks ------------------------------------------------------------------------------- */
+
+struct luastate_variables;
+struct luastate_values_options;
+
+/** One frame of a merged stack. Texts are the process's: not yet fit for a terminal or for JSON. */
+struct daemon_frame {
+	enum format_kind kind;
+	char *name;	    /**< Function, or activity such as "[gc sweep]"; NULL unknown. */
+	char *source;	    /**< Lua and traces: the chunk's name as the VM stores it; native and C
+			       functions: base name of their file. NULL unknown. */
+	uint32_t line;	    /**< That runs or waits; 0 unknown, or none. */
+	int64_t first_line; /**< Where the function is defined, as in struct format_function. */
+	/** Native: pc or return address; Lua: bytecode; else of the function. */
+	uint64_t pc;
+	uint32_t trace;	  /**< Compiled: the trace that runs it; else 0. */
+	bool approximate; /**< Compiled: near the truth, not proven. */
+	/** Of a Lua function, where they were asked for and could be read; else NULL. */
+	struct luastate_variables *variables;
+};
+
+/** Native and Lua frames of one thread or coroutine, leaf first. All zero is an empty one. */
+struct daemon_stack {
+	struct daemon_frame *frames;
+	size_t count;
+	enum daemon_outcome outcome; /**< Whether it is whole, or why not. */
+	enum format_state state;     /**< Of the VM. */
+	enum format_compiled compiled;
+	uint32_t trace; /**< That runs, 0 none. */
+	uint64_t G, L;	/**< VM and coroutine of the newest Lua frames; 0: no Lua. */
+};
+
+void daemon_stack_deinit(struct daemon_stack *stack);
+
+/** What a thread is doing. */
+enum daemon_doing {
+	DAEMON_RUNNING, /**< Or it waits for a processor. */
+	DAEMON_WAITING, /**< In a system call, or for memory. */
+	DAEMON_STOPPED, /**< By a signal such as SIGSTOP. */
+};
+
+/** One thread of a process. */
+struct daemon_thread {
+	pid_t tid;
+	char name[32]; /**< The kernel's; any bytes. */
+	enum daemon_doing doing;
+	int64_t syscall; /**< WAITING: the call's number, -1 for memory. Else -1. */
+	unsigned stops;	 /**< How often it was stopped for this. */
+	struct daemon_stack stack;
+};
+
+/** A VM that stacks are of. */
+struct daemon_stack_vm {
+	uint64_t G;
+	char version[64]; /**< jit.version; "" where the VM does not tell it. */
+	char layout[160]; /**< As luastate_describe_layout() has it. */
+};
+
+/** The stacks of a process. */
+struct daemon_stacks {
+	pid_t pid;
+	char name[64]; /**< The kernel's name for its program. */
+	struct daemon_stack_vm *vms;
+	size_t vm_count;
+	struct daemon_thread *threads; /**< Those with Lua on their stacks, or all. */
+	size_t count;
+	size_t others; /**< Threads without Lua that were left out. */
+	size_t unread; /**< Threads whose stacks could not be read. */
+	bool ended;    /**< Its program ended meanwhile. */
+};
+
+/** What to show of stacks. */
+struct daemon_stacks_options {
+	bool all_threads; /**< Those too that run no Lua. */
+	/** Of variables, for all threads together; NULL: none are read. */
+	const struct luastate_values_options *values;
+};
+
+/**
+ * Read the stack of each thread of a process: of one moment for each thread, not for all.
+ *
+ * A thread that runs is stopped for some 50 us, again where that showed that more has to be copied,
+ * DAEMON_STOPS_MAX times at most; the best of these is taken. One that sleeps is read as it lies,
+ * so that no system call of the target is interrupted: frames that only its registers lead to are
+ * missing then, with a mark in their place. Nothing stays stopped or attached.
+ * @param ret_stacks Set where the end is DAEMON_END_STOPPED; release with daemon_stacks_deinit().
+ * @param ret_text Message for people where it is not.
+ * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM where there is no LuaJIT that is known,
+ * DAEMON_END_EARLY where its program ended before a stack was read, or how opening the process
+ * failed.
+ */
+enum daemon_end daemon_dump_stacks(pid_t pid, const struct daemon_stacks_options *options,
+				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len);
+void daemon_stacks_deinit(struct daemon_stacks *stacks);
+
+/** Stops of one thread at most. A stack that is deeper than was thought is copied to twice the
+ * depth in the next one. */
+enum { DAEMON_STOPS_MAX = 12 };
 /* ---- Watching ----------------------------------------------------------------------------- */
 
 /*

@@ -102,7 +102,7 @@ static enum daemon_end judge_end(const struct daemon_target *target, enum daemon
 	return end == DAEMON_END_NO_VM && dump->ended ? DAEMON_END_EARLY : end;
 }
 
-static void tell_end(const struct daemon_target *target, pid_t pid, enum daemon_end end,
+void target_tell_end(const struct daemon_target *target, pid_t pid, enum daemon_end end,
 		     char *ret_text, size_t len)
 {
 	if (end == DAEMON_END_SYSTEM)
@@ -139,7 +139,7 @@ enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char
 		if (attach_names_of(pid, &names))
 			snprintf(dump.name, sizeof(dump.name), "%s", names.command);
 		end = judge_end(target, read_vms(target, &dump), &dump);
-		tell_end(target, pid, end, ret_text, len);
+		target_tell_end(target, pid, end, ret_text, len);
 	}
 	target_destroy(target);
 	attach_process_close(process);

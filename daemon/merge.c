@@ -7,6 +7,7 @@
  * on behind it. Then luastate walks the Lua stacks and says which run of Lua frames belongs to
  * which C frame; each run takes its C frame's place in the chain.
  */
+#include "daemon/asleep.h"
 #include "daemon/native.h"
 
 #include <string.h>
@@ -151,7 +152,8 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 		interrupted = got == 1 && frame.is_signal;
 		if (got == 2)
 			continue;
-		got = step_native(target, why);
+		got = target->lacks_registers ? asleep_step(target, memory, why)
+					      : step_native(target, why);
 		if (got == 0)
 			return best;
 		if (got > 0)
@@ -180,20 +182,22 @@ struct merge {
 	uint32_t first[TARGET_CFRAMES_MAX], end[TARGET_CFRAMES_MAX];
 };
 
-static void append(struct merge *merge, const struct format_frame *frame, bool native)
+/* @param guest Index in the guest chain + 1; 0: a native frame. */
+static void append(struct merge *merge, const struct format_frame *frame, uint32_t guest)
 {
 	size_t index = merge->count++;
 
 	if (index >= TARGET_END_FRAMES)
 		index = TARGET_END_FRAMES + 1 + index % TARGET_END_FRAMES;
-	merge->target->is_native[index] = native;
+	merge->target->is_native[index] = guest == 0;
+	merge->target->guests[index] = guest;
 	merge->target->frames[index] = *frame;
 }
 
 /* A frame that has neither line nor trace. */
 static void append_plain(struct merge *merge, uint32_t function, uint64_t address)
 {
-	append(merge, &(struct format_frame){ .function = function, .address = address }, true);
+	append(merge, &(struct format_frame){ .function = function, .address = address }, 0);
 }
 
 /* Bring the second half in order. Only the leaf's end is asked which of its frames are native. */
@@ -201,6 +205,7 @@ static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *
 {
 	struct daemon_target *target = merge->target;
 	struct format_frame *second = target->frames + TARGET_END_FRAMES;
+	uint32_t *guests = target->guests + TARGET_END_FRAMES;
 	size_t rest = merge->count > TARGET_END_FRAMES ? merge->count - TARGET_END_FRAMES : 0;
 	size_t kept = rest < TARGET_END_FRAMES ? rest : TARGET_END_FRAMES;
 	size_t oldest = rest > kept ? merge->count % TARGET_END_FRAMES : 0;
@@ -209,16 +214,20 @@ static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *
 	*ret_count = merge->count;
 	if (rest == 0)
 		return 0;
-	for (size_t i = 0; i < kept; i++)
+	for (size_t i = 0; i < kept; i++) {
 		target->rotated[i] = second[1 + (oldest + i) % TARGET_END_FRAMES];
+		target->rotated_guests[i] = guests[1 + (oldest + i) % TARGET_END_FRAMES];
+	}
 	merge->is_cut = rest > kept;
 	if (merge->is_cut) {
 		if (target_mark_id(target, TARGET_MARK_CUT, &id, why) != 0)
 			return -1;
 		*second++ = (struct format_frame){ .function = id };
+		*guests++ = 0;
 		*ret_count = TARGET_END_FRAMES + 1 + kept;
 	}
 	memcpy(second, target->rotated, kept * sizeof(*second));
+	memcpy(guests, target->rotated_guests, kept * sizeof(*guests));
 	return 0;
 }
 
@@ -229,9 +238,9 @@ static bool is_native_of(const struct merge *merge, const struct luastate_functi
 	       (function->kind == LUASTATE_C || function->kind == LUASTATE_FAST);
 }
 
-static int append_guest(struct merge *merge, const struct luastate_frame *frame,
-			struct failure *why)
+static int append_guest(struct merge *merge, uint32_t guest, struct failure *why)
 {
+	const struct luastate_frame *frame = &merge->target->chain.frames[guest];
 	struct luastate_function *function = frame->function;
 	uint32_t id;
 
@@ -243,7 +252,7 @@ static int append_guest(struct merge *merge, const struct luastate_frame *frame,
 				       .line = frame->line,
 				       .trace = frame->trace,
 				       .approximate = frame->approximate },
-	       false);
+	       guest + 1);
 	return 0;
 }
 
@@ -288,7 +297,7 @@ static int append_run(struct merge *merge, unsigned cframe, struct failure *why)
 	    append_activity(merge, why) != 0)
 		return -1;
 	for (uint32_t i = first; i < end; i++)
-		if (append_guest(merge, &chain->frames[i], why) != 0)
+		if (append_guest(merge, i, why) != 0)
 			return -1;
 	merge->last_native_start = 0;
 	return chain->lost[cframe] ? append_mark(merge, TARGET_MARK_LOST, why) : 0;
@@ -314,7 +323,10 @@ static int append_item(struct merge *merge, const struct target_item *item, stru
 	case TARGET_CFRAME:
 		return append_run(merge, item->cframe, why);
 	case TARGET_GAP:
-		return append_mark(merge, TARGET_MARK_GAP, why);
+		return append_mark(merge,
+				   merge->target->lacks_registers ? TARGET_MARK_UNKNOWN
+								  : TARGET_MARK_GAP,
+				   why);
 	case TARGET_NATIVE:
 		break;
 	}

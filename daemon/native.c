@@ -171,24 +171,31 @@ static const char *name_of(struct daemon_target *target, const struct luastate_f
 	return native.is_symbol || !function->name ? native.name : function->name;
 }
 
-int target_guest_id(struct daemon_target *target, struct luastate_function *function,
-		    uint32_t *ret_id, struct failure *why)
+void target_describe_guest(struct daemon_target *target, const struct luastate_function *function,
+			   struct format_function *ret_function)
 {
-	struct format_function announced = {
+	*ret_function = (struct format_function){
 		.kind = kind_of(function->kind),
 		.address = function->address,
+		.name = name_of(target, function),
 		.source = function->chunkname,
 		.first_line = function->firstline,
 		.proto = function->proto,
 		.proto_line = function->proto_firstline,
 	};
+	if (!ret_function->name && function->kind == LUASTATE_FAST)
+		ret_function->name = "builtin";
+}
+
+int target_guest_id(struct daemon_target *target, struct luastate_function *function,
+		    uint32_t *ret_id, struct failure *why)
+{
 	/* Apart from each other for any number of names. */
 	uint32_t serial = function->name_serial + target->announcement * 0x9e3779b1u, id = 0;
+	struct format_function announced;
 
 	if (function->caller_serial != serial) {
-		announced.name = name_of(target, function);
-		if (!announced.name && function->kind == LUASTATE_FAST)
-			announced.name = "builtin";
+		target_describe_guest(target, function, &announced);
 		if (announce(target, &announced, &id, why) != 0)
 			return -1;
 		function->caller_id = id;
@@ -278,6 +285,7 @@ int target_mark_id(struct daemon_target *target, enum target_mark mark, uint32_t
 	static const char *const names[TARGET_MARK_COUNT] = {
 		[TARGET_MARK_GAP] = "[no unwind information]",
 		[TARGET_MARK_CUT] = "[frames left out]",
+		[TARGET_MARK_UNKNOWN] = "[native frames missing]",
 		[TARGET_MARK_LOST] = "[Lua frames missing]",
 	};
 

@@ -9,6 +9,10 @@
 int target_native_id(struct daemon_target *target, uint64_t address, uint32_t *ret_id,
 		     uint64_t *ret_start, struct failure *why);
 
+/** A guest function as it is announced. Strings are borrowed from luastate and from the space. */
+void target_describe_guest(struct daemon_target *target, const struct luastate_function *function,
+			   struct format_function *ret_function);
+
 /** Id of a guest function; announced anew once its name is known. */
 int target_guest_id(struct daemon_target *target, struct luastate_function *function,
 		    uint32_t *ret_id, struct failure *why);

@@ -38,9 +38,11 @@ struct target_exit;
 
 /** Pseudo frames that say why a chain is as it is. */
 enum target_mark {
-	TARGET_MARK_GAP,  /* frames are missing here: code without unwind information */
-	TARGET_MARK_CUT,  /* frames were left out here: the chain is too long */
-	TARGET_MARK_LOST, /* a coroutine's frames are missing here: it could not be walked */
+	TARGET_MARK_GAP,     /* frames are missing here: code without unwind information */
+	TARGET_MARK_CUT,     /* frames were left out here: the chain is too long */
+	TARGET_MARK_UNKNOWN, /* frames may be missing here: a sleeping thread's registers are
+				unknown */
+	TARGET_MARK_LOST,    /* a coroutine's frames are missing here: it could not be walked */
 	TARGET_MARK_COUNT,
 };
 
@@ -93,6 +95,10 @@ struct daemon_target {
 	uint32_t announcement; /* advances when all functions are to be announced anew */
 	uint32_t mark_ids[TARGET_MARK_COUNT];
 
+	/* Of the image to be decoded: of a thread that sleeps, so that only pc and sp are known. */
+	bool lacks_registers;
+	unsigned pointer_finds; /* frame pointers that were looked for in it */
+
 	/* Of the sample being decoded. */
 	struct target_item items[TARGET_NATIVE_MAX];
 	size_t item_count;
@@ -101,6 +107,8 @@ struct daemon_target {
 	struct luastate_chain chain;
 	struct format_frame frames[TARGET_FRAMES_MAX + 1]; /* and the process at the root */
 	struct format_frame rotated[TARGET_END_FRAMES];
+	uint32_t guests[TARGET_FRAMES_MAX]; /* by frame: index in the guest chain + 1, or 0 */
+	uint32_t rotated_guests[TARGET_END_FRAMES];
 	bool is_native[TARGET_FRAMES_MAX]; /* by frame; pseudo frames count as such */
 	uint64_t gap_sp; /* of the first gap in anonymous memory; 0: there is none */
 	size_t activity; /* index of the VM's activity; SIZE_MAX: none */
@@ -109,6 +117,11 @@ struct daemon_target {
 
 /** Open a process, also while another recorder is at it for a moment. As attach_process_open(). */
 int target_open_process(pid_t pid, struct attach_process **ret_process, struct failure *why);
+
+/** Tell why no VM of a process was read: @p end is DAEMON_END_NO_VM, DAEMON_END_EARLY or
+ *  DAEMON_END_SYSTEM. */
+void target_tell_end(const struct daemon_target *target, pid_t pid, enum daemon_end end,
+		     char *ret_text, size_t len);
 
 /** How something ends for which a process could not be opened. */
 enum daemon_end target_end_of_failure(const struct failure *why);

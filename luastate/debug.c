@@ -18,9 +18,11 @@ static const struct {
 	{ "global_State.gc_state", "global_State", "gc.state", NULL },
 	{ "global_State.gc_root", "global_State", "gc.root", NULL },
 	{ "global_State.gc_allocated", "global_State", "gc.allocated", NULL },
+	{ "global_State.lightudseg", "global_State", "gc.lightudseg", NULL },
 	{ "global_State.str_mask", "global_State", "str.mask", "strmask" },
 	{ "GCobj.gct", "GChead", "gct", NULL },
 	{ "GCfunc.ffid", "GCfuncC", "ffid", NULL },
+	{ "GCfunc.nupvalues", "GCfuncC", "nupvalues", NULL },
 	{ "GCfunc.pc", "GCfuncC", "pc", NULL },
 };
 
@@ -173,6 +175,9 @@ static const struct {
 	{ "lua_State.maxstack", 0 },
 	{ "lua_State.stack", 0 },
 	{ "lua_State.stacksize", 4 },
+	{ "lua_State.status", 1 },
+	{ "global_State.lightudseg", 0 },
+	{ "global_State.ctype_state", 0 },
 	{ "global_State.gc_state", 1 },
 	{ "global_State.gc_root", 0 },
 	{ "global_State.stremptyz", 1 },
@@ -220,12 +225,24 @@ static const struct {
 	{ "GCproto.lineinfo", 0 },
 	{ "GCproto.uvinfo", 0 },
 	{ "GCproto.varinfo", 0 },
+	{ "GCproto.numparams", 1 },
 	{ "GCfunc.ffid", 1 },
+	{ "GCfunc.nupvalues", 1 },
 	{ "GCfunc.pc", 0 },
+	{ "GCfuncL.uvptr", 0 },
+	{ "GCupval.closed", 1 },
+	{ "GCupval.immutable", 1 },
+	{ "GCupval.v", 0 },
 	{ "GCstr.hash", 4 },
 	{ "GCstr.len", 4 },
 	{ "GCtab.node", 0 },
 	{ "GCtab.hmask", 4 },
+	{ "GCtab.array", 0 },
+	{ "GCtab.metatable", 0 },
+	{ "GCtab.asize", 4 },
+	{ "GCudata.len", 4 },
+	{ "GCudata.metatable", 0 },
+	{ "GCcdata.ctypeid", 2 },
 };
 
 /* Bytes that are read at a member. */
@@ -254,8 +271,11 @@ static int32_t room_of(const struct luastate_layout *layout, const char *field)
 		{ "GCproto.", layout->GCproto_sizeof },
 		{ "GCfunc.", layout->GCfunc_header },
 		{ "GCfuncC.", layout->GCfunc_header },
+		{ "GCupval.", layout->GCupval_sizeof },
 		{ "GCstr.", layout->GCstr_sizeof },
 		{ "GCtab.", layout->GCtab_sizeof },
+		{ "GCudata.", layout->GCudata_sizeof },
+		{ "GCcdata.", layout->GCcdata_sizeof },
 		{ "Node.", layout->Node_sizeof },
 		{ "cframe.", layout->cframe_size },
 		/* All objects begin with it; strings are the smallest. */
@@ -290,6 +310,13 @@ static int32_t bound_of(const char *field)
 	return STATE_OBJECT_MAX - 16;
 }
 
+bool state_may_lack(const char *field)
+{
+	return strcmp(field, "SnapShot.mcofs") == 0 ||
+	       strcmp(field, "global_State.gc_allocated") == 0 ||
+	       strcmp(field, "global_State.lightudseg") == 0;
+}
+
 static bool is_field_bounded(const struct luastate_layout *layout, size_t index)
 {
 	const char *field = state_fields[index].name;
@@ -297,8 +324,7 @@ static bool is_field_bounded(const struct luastate_layout *layout, size_t index)
 
 	if (room < 0 || is_size(field))
 		return value <= bound_of(field);
-	if (value == LAYOUT_ABSENT && (strcmp(field, "SnapShot.mcofs") == 0 ||
-				       strcmp(field, "global_State.gc_allocated") == 0))
+	if (value == LAYOUT_ABSENT && state_may_lack(field))
 		return true;
 	return value >= 0 && value <= room - width_of(layout, field);
 }
@@ -306,8 +332,9 @@ static bool is_field_bounded(const struct luastate_layout *layout, size_t index)
 bool state_layout_is_bounded(const struct luastate_layout *layout)
 {
 	const int32_t objects[] = { layout->lua_State_sizeof, layout->GCproto_sizeof,
-				    layout->GCtrace_sizeof, layout->GCfunc_header,
-				    layout->GCtab_sizeof };
+				    layout->GCtrace_sizeof,   layout->GCfunc_header,
+				    layout->GCtab_sizeof,     layout->GCupval_sizeof,
+				    layout->GCudata_sizeof,   layout->GCcdata_sizeof };
 
 	for (size_t i = 0; i < state_field_count; i++)
 		if (!is_field_bounded(layout, i))
@@ -317,6 +344,9 @@ bool state_layout_is_bounded(const struct luastate_layout *layout)
 			return false;
 	/* The link to the next object is right before the instructions' address. */
 	if (layout->GCtrace_ir < layout->ref_size)
+		return false;
+	/* Behind what is read of every function. */
+	if (layout->GCfuncL_uvptr < 0)
 		return false;
 	return layout->global_State_to_J <= layout->global_State_to_dispatch &&
 	       layout->BC_FUNCF < layout->BC__MAX;

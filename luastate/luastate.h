@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "attach/attach.h"
+#include "luastate/variables.h"
 
 /** Offsets and constants of a range of builds; private. */
 struct luastate_layout;
@@ -347,12 +348,18 @@ struct luastate_function {
 
 struct luastate_frame {
 	struct luastate_function *function;
-	uint64_t pc;	  /**< Lua: address of the current bytecode; else 0. */
-	uint32_t line;	  /**< 0 unknown. */
-	unsigned owner;	  /**< Index of the C frame in whose run it is. */
-	uint32_t trace;	  /**< Compiled: the trace in which it runs; else 0. */
-	bool approximate; /**< Compiled: the trace may be at the next snapshot's frame already; or
-			     below or above a call that no snapshot shows. */
+	uint64_t pc;	    /**< Lua: address of the current bytecode; else 0. */
+	uint32_t line;	    /**< 0 unknown. */
+	unsigned owner;	    /**< Index of the C frame in whose run it is. */
+	uint32_t trace;	    /**< Compiled: the trace in which it runs; else 0. */
+	bool approximate;   /**< Compiled: the trace may be at the next snapshot's frame already; or
+			       below or above a call that no snapshot shows. */
+	uint64_t coroutine; /**< lua_State on whose stack it is. */
+	/** The function object, 0 unknown: inlined into compiled code. */
+	uint64_t object;
+	/** Lua: address of its first slot; 0 if it has none in memory. Slots of a frame that runs
+	 * as compiled code are stale, see luastate_read_variables(). */
+	uint64_t base;
 };
 
 /** How well the place of compiled code is known. */

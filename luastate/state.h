@@ -21,6 +21,9 @@ extern const struct luastate_layout luastate_layouts[];
 extern const size_t luastate_layout_count;
 
 extern const struct state_field state_fields[];
+
+/** Whether some builds have no such field. */
+bool state_may_lack(const char *field);
 extern const size_t state_field_count;
 
 enum {
@@ -30,8 +33,8 @@ enum {
 	STATE_VMS_MAX = LUASTATE_VMS_MAX,
 	/* Coroutines of unknown VMs remembered for an explanation. */
 	STATE_REFUSED_MAX = 8,
-	/* Of the fields of layouts.table; there are about 120. */
-	STATE_FIELDS_MAX = 160,
+	/* Of the fields of layouts.table; there are about 145. */
+	STATE_FIELDS_MAX = 192,
 	/* GCfunc.ffid has eight bits. */
 	STATE_FFIDS = 256,
 	/* The first bytes of a main coroutine, up to behind its reference to the global state. */

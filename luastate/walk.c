@@ -115,6 +115,7 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 		ret_function->dummy = true;
 		return 0;
 	}
+	ret_function->object = object;
 	if (state_read_object(layout, walk->reader, object, state_gct(layout->tag_func), bytes,
 			      (size_t)layout->GCfunc_header, why) != 0)
 		return -1;
@@ -142,6 +143,13 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 	return 0;
 }
 
+/* One step of the walk: the frame at `base` whose function stands at `pc`. */
+struct step {
+	uint64_t base, pc;
+	struct walk_function function;
+	uint64_t link;
+};
+
 static struct luastate_function *get_function(struct walk *walk, const struct walk_stack *stack,
 					      const struct walk_function *function)
 {
@@ -158,10 +166,10 @@ static struct luastate_function *get_function(struct walk *walk, const struct wa
 	return callable;
 }
 
-static int append(struct walk *walk, const struct walk_stack *stack,
-		  const struct walk_function *function, uint64_t pc, unsigned run,
-		  struct failure *why)
+static int append(struct walk *walk, const struct walk_stack *stack, const struct step *step,
+		  unsigned run, struct failure *why)
 {
+	const struct walk_function *function = &step->function;
 	struct luastate_chain *chain = walk->chain;
 	struct luastate_frame *frame;
 	struct luastate_function *known = get_function(walk, stack, function);
@@ -171,22 +179,18 @@ static int append(struct walk *walk, const struct walk_stack *stack,
 	if (chain->count == LUASTATE_FRAMES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, stack->L, "walk so many frames");
 	frame = &chain->frames[chain->count++];
-	*frame = (struct luastate_frame){ .function = known, .owner = run };
+	*frame = (struct luastate_frame){
+		.function = known, .owner = run, .coroutine = stack->L, .object = function->object
+	};
 	if (function->kind == LUASTATE_LUA) {
 		/* Without a position the frame is being entered or left: its definition's line. */
-		frame->pc = pc;
+		frame->pc = step->pc;
 		frame->line = state_proto_line(function->proto, walk->reader,
-					       pc ? pc : function->proto->bytecode);
+					       step->pc ? step->pc : function->proto->bytecode);
+		frame->base = step->base;
 	}
 	return 0;
 }
-
-/* One step of the walk: the frame at `base` whose function stands at `pc`. */
-struct step {
-	uint64_t base, pc;
-	struct walk_function function;
-	uint64_t link;
-};
 
 static int read_step(struct walk *walk, const struct walk_stack *stack, struct step *step,
 		     struct failure *why)
@@ -294,7 +298,7 @@ static int walk_steps(struct walk *walk, const struct walk_stack *stack, struct 
 
 		walk->steps_left--;
 		if (!step->function.dummy && !below_vararg && !bottom &&
-		    append(walk, stack, &step->function, step->pc, runs, why) != 0)
+		    append(walk, stack, step, runs, why) != 0)
 			return -1;
 		if (bottom) {
 			*ret_runs = runs;

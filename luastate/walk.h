@@ -20,6 +20,7 @@ struct walk_stack {
 struct walk_function {
 	enum luastate_kind kind;
 	struct state_proto *proto; /* Lua */
+	uint64_t object;	   /* GCfunc */
 	uint64_t f, pc;		   /* C: entry; fast: address of its bytecode */
 	int ffid;
 	bool dummy; /* the slot holds a thread: bottom frame, no function */

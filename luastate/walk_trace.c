@@ -188,7 +188,7 @@ static bool resolve(struct walk *walk, const struct luastate_vm *vm, const struc
 	struct state_proto *proto = proto_of(base);
 	struct failure why;
 
-	*ret_frame = (struct luastate_frame){ .owner = base->owner };
+	*ret_frame = (struct luastate_frame){ .owner = base->owner, .coroutine = base->coroutine };
 	if (from->kind != LUASTATE_LUA) {
 		ret_frame->function = fast_function(walk, vm, from);
 		return ret_frame->function != NULL;
@@ -266,6 +266,11 @@ static bool put_frames(struct walk *walk, const struct position *position, size_
 		room[0].approximate = room[1].approximate = true;
 		frames = room;
 		count++;
+	}
+	/* A tail call may have put another closure of the same function there. */
+	if (frames[count - 1].function == base.function && !snapshot->replaced) {
+		frames[count - 1].object = base.object;
+		frames[count - 1].base = base.base;
 	}
 	if (!insert(walk->chain, at, count - 1))
 		return false;

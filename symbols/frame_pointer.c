@@ -29,11 +29,9 @@
 #include "symbols/code.h"
 
 #if defined(__x86_64__)
-#define FRAME_POINTER ATTACH_REG_RBP
 /** A call itself moves the stack pointer. */
 #define CALLS_MOVE_SP true
 #else
-#define FRAME_POINTER ATTACH_REG_FP
 #define CALLS_MOVE_SP false
 #endif
 
@@ -314,7 +312,7 @@ int symbols_frame_pointer_step(struct symbols_space *space, const struct attach_
 			       .stack_mapping = symbols_space_find(space, attach_sp(regs)),
 			       .pc = attach_pc(regs),
 			       .sp = attach_sp(regs),
-			       .frame_pointer = regs->r[FRAME_POINTER],
+			       .frame_pointer = regs->r[SYMBOLS_FRAME_POINTER],
 			       .interrupted = interrupted };
 	struct candidate caller;
 	bool found;
@@ -343,6 +341,90 @@ int symbols_frame_pointer_step(struct symbols_space *space, const struct attach_
 		*ret_caller = *regs;
 	ret_caller->r[ATTACH_REG_PC] = caller.pc;
 	ret_caller->r[ATTACH_REG_SP] = caller.sp;
-	ret_caller->r[FRAME_POINTER] = caller.frame_pointer;
+	ret_caller->r[SYMBOLS_FRAME_POINTER] = caller.frame_pointer;
 	return 1;
+}
+
+/* ---- Unknown registers ------------------------------------------------------------------ */
+
+/** How far above its stack pointer a frame of unknown size is looked through, so many words at
+ *  once. */
+enum { FIND_BYTES = 65536, FIND_WORDS = 64 };
+
+/** The function of the frame; also one that an unwind entry alone tells, as that has its start. */
+static bool find_start(struct frame *frame)
+{
+	struct symbols_function function;
+	struct failure why;
+	uint64_t within = frame->interrupted ? frame->pc : frame->pc - 1;
+
+	if (symbols_find_function(frame->space, within, &function, &why) != 0 ||
+	    function.end <= function.start + 1)
+		return false;
+	frame->start = function.start;
+	frame->has_begin = find_begin(frame->space, frame->start, &frame->begin);
+	return true;
+}
+
+/** A frame of fixed size: the frame pointer has its distance from sp, if a caller is behind it. */
+static bool find_by_size(const struct frame *frame, uint64_t *ret_pointer)
+{
+	uint8_t bytes[SYMBOLS_CODE_BEGIN_BYTES];
+	struct symbols_code_call call;
+	uint64_t size, words[2];
+
+	if (!frame->has_begin || frame->pc - frame->start < frame->begin.ready ||
+	    !symbols_code_frame_size(
+		    bytes, read_code(frame->space, frame->start, bytes, sizeof(bytes)), &size) ||
+	    !read_words(frame, frame->sp + size, words, sizeof(words)) ||
+	    !find_call(frame->space, symbols_code_address(words[1]), &call) ||
+	    !may_lead_to(frame, &call))
+		return false;
+	*ret_pointer = frame->sp + size;
+	return true;
+}
+
+/** A frame of any size: the only word that a direct call of the function has left behind. */
+static bool find_by_call(const struct frame *frame, uint64_t limit, uint64_t *ret_pointer)
+{
+	struct candidate caller = { 0 };
+	uint64_t words[FIND_WORDS], found = 0;
+
+	if (limit > frame->sp + FIND_BYTES)
+		limit = frame->sp + FIND_BYTES;
+	for (uint64_t at = frame->sp + 8; at < limit; at += sizeof(words)) {
+		size_t len = limit - at < sizeof(words) ? (size_t)(limit - at) & ~(size_t)7
+							: sizeof(words);
+
+		if (!len || !read_words(frame, at, words, len))
+			break;
+		for (size_t i = 0; i < len / 8; i++) {
+			if (!find_call(frame->space, symbols_code_address(words[i]),
+				       &caller.call) ||
+			    !leads_to(frame, &caller))
+				continue;
+			if (found)
+				return false;
+			found = at + 8 * i - 8;
+		}
+	}
+	*ret_pointer = found;
+	return found != 0;
+}
+
+int symbols_frame_pointer_find(struct symbols_space *space, const struct attach_registers *regs,
+			       bool interrupted, const struct attach_reader *stack, uint64_t limit,
+			       uint64_t *ret_pointer, struct failure *why)
+{
+	struct frame frame = { .space = space,
+			       .stack = stack,
+			       .stack_mapping = symbols_space_find(space, attach_sp(regs)),
+			       .pc = attach_pc(regs),
+			       .sp = attach_sp(regs),
+			       .interrupted = interrupted };
+
+	if (find_start(&frame) &&
+	    (find_by_size(&frame, ret_pointer) || find_by_call(&frame, limit, ret_pointer)))
+		return 0;
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, frame.pc, "find the frame pointer");
 }

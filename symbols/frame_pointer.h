@@ -17,4 +17,22 @@ int symbols_frame_pointer_step(struct symbols_space *space, const struct attach_
 			       bool interrupted, const struct attach_reader *stack,
 			       struct attach_registers *ret_caller, struct failure *why);
 
+/**
+ * Find the frame pointer of a frame of which only pc and sp are known.
+ * @param regs,interrupted,stack As of symbols_frame_pointer_step().
+ * @param limit The frame ends below.
+ * @param ret_pointer Set on success.
+ * @return 0, or -1 as symbols_unwind_find_frame_pointer().
+ */
+int symbols_frame_pointer_find(struct symbols_space *space, const struct attach_registers *regs,
+			       bool interrupted, const struct attach_reader *stack, uint64_t limit,
+			       uint64_t *ret_pointer, struct failure *why);
+
+/** DWARF number of the frame pointer. */
+#if defined(__x86_64__)
+#define SYMBOLS_FRAME_POINTER ATTACH_REG_RBP
+#else
+#define SYMBOLS_FRAME_POINTER ATTACH_REG_FP
+#endif
+
 #endif

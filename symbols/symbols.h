@@ -324,4 +324,17 @@ int symbols_unwind_step(struct symbols_unwinder *unwinder, struct failure *why);
  */
 int symbols_unwind_step_frame_pointer(struct symbols_unwinder *unwinder, struct failure *why);
 
+/**
+ * Learn the frame pointer of the frame that the unwinder stands at, where it is unknown, as in a
+ * thread that sleeps, and symbols_unwind_step() needs it; for a next step.
+ *
+ * The size of the frame, as the function's first instructions tell it, or else the only word below
+ * @p limit that a direct call of the function leaves behind, show where it points. A frame that
+ * changes its size may have neither, so what comes of it shall be checked where there is a way.
+ * @param limit First address behind the caller's return address at most.
+ * @return 0, or -1: FAILURE_NOT_FOUND. The unwinder then still stands at the same frame.
+ */
+int symbols_unwind_find_frame_pointer(struct symbols_unwinder *unwinder, uint64_t limit,
+				      struct failure *why);
+
 #endif

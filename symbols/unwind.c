@@ -375,3 +375,23 @@ int symbols_unwind_step_frame_pointer(struct symbols_unwinder *unwinder, struct 
 	unwinder->frame.by_frame_pointer = true;
 	return 1;
 }
+
+int symbols_unwind_find_frame_pointer(struct symbols_unwinder *unwinder, uint64_t limit,
+				      struct failure *why)
+{
+	struct symbols_native_frame frame = unwinder->frame;
+	struct attach_registers regs;
+	uint64_t pointer;
+	int result;
+
+	symbols_unwind_registers(unwinder, &regs);
+	if (symbols_frame_pointer_find(unwinder->space, &regs, unwinder->interrupted,
+				       unwinder->memory, limit, &pointer, why) != 0)
+		return -1;
+	regs.r[SYMBOLS_FRAME_POINTER] = pointer;
+	if (!unwinder->interrupted)
+		return go_on_at(unwinder, &regs, why) < 0 ? -1 : 0;
+	result = begin_at(unwinder, &regs, unwinder->memory, why);
+	unwinder->frame = frame;
+	return result;
+}

@@ -14,6 +14,7 @@ static const struct {
 	{ "lua_State.top", 8 },
 	{ "lua_State.cframe", 8 },
 	{ "lua_State.stacksize", 4 },
+	{ "lua_State.status", 1 },
 	{ "global_State.gc_state", 1 },
 	{ "global_State.strempty", WIDTH_STRING },
 	{ "global_State.stremptyz", 1 },
@@ -60,6 +61,7 @@ static const struct {
 	{ "HotPenalty.val", 2 },
 	{ "HotPenalty.reason", 2 },
 	{ "GCobj.gct", 1 },
+	{ "GCproto.numparams", 1 },
 	{ "GCproto.sizebc", 4 },
 	{ "GCproto.sizekgc", 4 },
 	{ "GCproto.sizekn", 4 },
@@ -70,19 +72,24 @@ static const struct {
 	{ "GCproto.firstline", 4 },
 	{ "GCproto.numline", 4 },
 	{ "GCfunc.ffid", 1 },
+	{ "GCfunc.nupvalues", 1 },
+	{ "GCupval.closed", 1 },
+	{ "GCupval.immutable", 1 },
 	{ "GCfuncC.f", 8 },
 	{ "GCstr.hash", 4 },
 	{ "GCstr.len", 4 },
 	{ "GCtab.hmask", 4 },
+	{ "GCtab.asize", 4 },
+	{ "GCudata.len", 4 },
+	{ "GCcdata.ctypeid", 2 },
 	{ "Node.val", 8 },
 	{ "Node.key", 8 },
 	{ "cframe.nres", 4 },
 	{ "cframe.prev", 8 },
 };
 
-static const char *const objects[] = {
-	"lua_State", "GCproto", "GCtrace", "GCfunc", "GCstr", "GCtab"
-};
+static const char *const objects[] = { "lua_State", "GCproto", "GCtrace", "GCfunc", "GCupval",
+				       "GCstr",	    "GCtab",   "GCudata", "GCcdata" };
 
 /* ---- Fields ----------------------------------------------------------------------------- */
 
@@ -185,7 +192,7 @@ static bool is_absent(const struct luastate_layout *row, size_t field)
 
 	memcpy(&number, (const char *)row + state_fields[field].offset, sizeof(number));
 	return number == LAYOUT_ABSENT &&
-	       (is_named(field, "SnapShot.mcofs") || is_named(field, "global_State.gc_allocated"));
+	       state_may_lack(state_fields[field].name);
 }
 
 /* A build in which all members have places of their own, inside their structs. */
