@@ -158,9 +158,9 @@ static struct luastate_function *get_function(struct walk *walk, const struct wa
 	return callable;
 }
 
-static int append(struct walk *walk, const struct walk_stack *stack,
-		  const struct walk_function *function, uint64_t pc, unsigned run,
-		  struct failure *why)
+int walk_append(struct walk *walk, const struct walk_stack *stack,
+		const struct walk_function *function, uint64_t pc, unsigned run,
+		struct failure *why)
 {
 	struct luastate_chain *chain = walk->chain;
 	struct luastate_frame *frame;
@@ -294,7 +294,7 @@ static int walk_steps(struct walk *walk, const struct walk_stack *stack, struct 
 
 		walk->steps_left--;
 		if (!step->function.dummy && !below_vararg && !bottom &&
-		    append(walk, stack, &step->function, step->pc, runs, why) != 0)
+		    walk_append(walk, stack, &step->function, step->pc, runs, why) != 0)
 			return -1;
 		if (bottom) {
 			*ret_runs = runs;
