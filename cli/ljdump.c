@@ -11,12 +11,19 @@
 
 #define PROGRAM "ljdump"
 
+enum {
+	/* Nobody holds a process for longer, but by mistake. */
+	MAX_PAUSE_MS_MAX = 60000,
+};
+
 struct arguments {
 	pid_t *pids;
 	size_t pid_count;
 	bool traces, json;
 	const char *profile;
 	struct daemon_stacks_options stacks;
+	bool coroutines;
+	struct daemon_coroutine_options coroutine_options;
 };
 
 static void print_help(void)
@@ -29,6 +36,14 @@ static void print_help(void)
 	     "\n"
 	     "  -p, --pid PID[,PID]... the processes; may be given several times\n"
 	     "  -a, --all-threads      show threads too that run no Lua\n"
+	     "  -c, --coroutines       show all coroutines of each VM instead, fibers too, with "
+	     "their\n"
+	     "                         stacks; those that wait at the same place are shown once,\n"
+	     "                         with --json each. All threads that run are held while "
+	     "memory\n"
+	     "                         is copied\n"
+	     "      --max-pause MS     with --coroutines: hold threads no longer than that;\n"
+	     "                         default: 50\n"
 	     "  -t, --traces           show what the compiler has made instead: live traces,\n"
 	     "                         functions that are not compiled, aborts, and the machine\n"
 	     "                         code in use, for each VM; nothing is stopped\n"
@@ -63,6 +78,23 @@ static bool take_all_threads(struct arguments *arguments, const char *text)
 	return true;
 }
 
+static bool take_coroutines(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->coroutines = true;
+	return true;
+}
+
+static bool take_max_pause(struct arguments *arguments, const char *text)
+{
+	long number;
+
+	if (!options_number(text, 1, MAX_PAUSE_MS_MAX, &number))
+		return false;
+	arguments->coroutine_options.max_pause_ns = (uint64_t)number * 1000 * 1000;
+	return true;
+}
+
 static bool take_profile(struct arguments *arguments, const char *text)
 {
 	arguments->profile = text;
@@ -93,6 +125,8 @@ static bool take_version(struct arguments *arguments, const char *text)
 static const struct choice choices[] = {
 	{ "traces", 't', take_traces, .is_alone = true },
 	{ "all-threads", 'a', take_all_threads, .is_alone = true },
+	{ "coroutines", 'c', take_coroutines, .is_alone = true },
+	{ "max-pause", 0, take_max_pause, "not a number of milliseconds from 1 to 60000:" },
 	{ "pid", 'p', take_pids, "not a process id:" },
 	{ "profile", 0, take_profile },
 	{ "json", 0, take_json, .is_alone = true },
@@ -118,6 +152,13 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 		return options_refuse(PROGRAM, "--profile is for --traces", NULL);
 	if (ret_arguments->stacks.all_threads && ret_arguments->traces)
 		return options_refuse(PROGRAM, "--all-threads is not for --traces", NULL);
+	if (ret_arguments->coroutines && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--coroutines and --traces are two dumps: give one",
+				      NULL);
+	if (ret_arguments->coroutines && ret_arguments->stacks.all_threads)
+		return options_refuse(PROGRAM, "--all-threads is not for --coroutines", NULL);
+	if (ret_arguments->coroutine_options.max_pause_ns && !ret_arguments->coroutines)
+		return options_refuse(PROGRAM, "--max-pause is for --coroutines", NULL);
 	if (ret_arguments->pid_count == 0)
 		return options_refuse(PROGRAM, "no process: give --pid PID", NULL);
 	return -1;
@@ -243,6 +284,37 @@ static int dump_stacks(const struct arguments *arguments)
 	return finish_output(good) ? code : EXIT_OUTPUT;
 }
 
+static int dump_coroutines(const struct arguments *arguments)
+{
+	struct daemon_coroutines *coroutines = make_list(arguments, sizeof(*coroutines));
+	int code = EXIT_SUCCESS;
+	size_t count = 0;
+	bool good = true;
+
+	if (!coroutines)
+		return EXIT_SYSTEM;
+	for (size_t i = 0; i < arguments->pid_count; i++) {
+		char text[512];
+
+		count += take_end(daemon_dump_coroutines(arguments->pids[i],
+							 &arguments->coroutine_options,
+							 &coroutines[count], text, sizeof(text)),
+				  text, &code);
+	}
+	errno = 0;
+	if (arguments->json)
+		good = dump_print_coroutines_json(stdout, coroutines, count) == 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!arguments->json && i)
+			putchar('\n');
+		if (!arguments->json)
+			dump_print_coroutines(stdout, &coroutines[i]);
+		daemon_coroutines_deinit(&coroutines[i]);
+	}
+	free(coroutines);
+	return finish_output(good) ? code : EXIT_OUTPUT;
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments arguments = { 0 };
@@ -254,7 +326,9 @@ int main(int argc, char **argv)
 	if (ret < 0 && arguments.profile && dump_profile_read(arguments.profile, &profile) != 0)
 		ret = EXIT_SYSTEM;
 	if (ret < 0)
-		ret = arguments.traces ? dump_traces(&arguments, profile) : dump_stacks(&arguments);
+		ret = arguments.traces	     ? dump_traces(&arguments, profile)
+		      : arguments.coroutines ? dump_coroutines(&arguments)
+					     : dump_stacks(&arguments);
 	dump_profile_destroy(profile);
 	free(arguments.pids);
 	return ret;
