@@ -64,6 +64,14 @@ void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks);
 /** Those of all processes as one JSON object. @return 0, or -1 where it did not arrive. */
 int dump_print_stacks_json(FILE *file, const struct daemon_stacks *stacks, size_t count);
 
+/** The coroutines of a process, for people: those that do the same are shown once. */
+void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutines);
+
+/** Those of all processes as one JSON object, each on its own. @return 0, or -1 where it did not
+ *  arrive. */
+int dump_print_coroutines_json(FILE *file, const struct daemon_coroutines *coroutines,
+			       size_t count);
+
 struct json_object;
 
 /** Frames of a stack for people, one line each, leaf first, with @p indent blanks before it; and

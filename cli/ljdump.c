@@ -11,6 +11,11 @@
 
 #define PROGRAM "ljdump"
 
+enum {
+	/* Nobody holds a process for longer, but by mistake. */
+	MAX_PAUSE_MS_MAX = 60000,
+};
+
 struct arguments {
 	pid_t *pids;
 	size_t pid_count;
@@ -18,6 +23,8 @@ struct arguments {
 	const char *profile, *core, *sysroot;
 	bool all_threads, locals;
 	struct luastate_values_options values;
+	bool coroutines;
+	struct daemon_coroutine_options coroutine_options;
 };
 
 static void print_help(void)
@@ -39,6 +46,14 @@ static void print_help(void)
 	     "locals,\n"
 	     "                         varargs and upvalues with their values\n"
 	     "      --depth N          the same, with tables in tables to this depth, 0 to 16 (1)\n"
+	     "  -c, --coroutines       show all coroutines of each VM instead, fibers too, with "
+	     "their\n"
+	     "                         stacks; those that wait at the same place are shown once,\n"
+	     "                         with --json each. All threads that run are held while "
+	     "memory\n"
+	     "                         is copied\n"
+	     "      --max-pause MS     with --coroutines: hold threads no longer than that;\n"
+	     "                         default: 50\n"
 	     "  -t, --traces           show what the compiler has made instead: live traces,\n"
 	     "                         functions that are not compiled, aborts, and the machine\n"
 	     "                         code in use, for each VM; nothing is stopped\n"
@@ -93,6 +108,23 @@ static bool take_depth(struct arguments *arguments, const char *text)
 	return true;
 }
 
+static bool take_coroutines(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->coroutines = true;
+	return true;
+}
+
+static bool take_max_pause(struct arguments *arguments, const char *text)
+{
+	long number;
+
+	if (!options_number(text, 1, MAX_PAUSE_MS_MAX, &number))
+		return false;
+	arguments->coroutine_options.max_pause_ns = (uint64_t)number * 1000 * 1000;
+	return true;
+}
+
 static bool take_profile(struct arguments *arguments, const char *text)
 {
 	arguments->profile = text;
@@ -137,6 +169,8 @@ static const struct choice choices[] = {
 	{ "all-threads", 'a', take_all_threads, .is_alone = true },
 	{ "locals", 'l', take_locals, .is_alone = true },
 	{ "depth", 0, take_depth, "not a depth from 0 to 16:" },
+	{ "coroutines", 'c', take_coroutines, .is_alone = true },
+	{ "max-pause", 0, take_max_pause, "not a number of milliseconds from 1 to 60000:" },
 	{ "pid", 'p', take_pids, "not a process id:" },
 	{ "core", 0, take_core },
 	{ "sysroot", 0, take_sysroot },
@@ -172,6 +206,15 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 		return options_refuse(PROGRAM, "either --pid or --core, not both", NULL);
 	if (ret_arguments->sysroot && !ret_arguments->core)
 		return options_refuse(PROGRAM, "--sysroot is for --core FILE", NULL);
+	if (ret_arguments->coroutines && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--coroutines and --traces are two dumps: give one",
+				      NULL);
+	if (ret_arguments->coroutines && ret_arguments->all_threads)
+		return options_refuse(PROGRAM, "--all-threads is not for --coroutines", NULL);
+	if (ret_arguments->coroutine_options.max_pause_ns && !ret_arguments->coroutines)
+		return options_refuse(PROGRAM, "--max-pause is for --coroutines", NULL);
+	if (ret_arguments->coroutines && ret_arguments->locals)
+		return options_refuse(PROGRAM, "--locals and --depth are not for --coroutines", NULL);
 	return -1;
 }
 
@@ -313,6 +356,37 @@ static int dump_stacks(const struct arguments *arguments)
 	return finish_output(good) ? code : EXIT_OUTPUT;
 }
 
+static int dump_coroutines(const struct arguments *arguments)
+{
+	struct daemon_coroutines *coroutines = make_list(arguments, sizeof(*coroutines));
+	int code = EXIT_SUCCESS;
+	size_t count = 0;
+	bool good = true;
+
+	if (!coroutines)
+		return EXIT_SYSTEM;
+	for (size_t i = 0; i < arguments->pid_count; i++) {
+		char text[512];
+
+		count += take_end(daemon_dump_coroutines(arguments->pids[i],
+							 &arguments->coroutine_options,
+							 &coroutines[count], text, sizeof(text)),
+				  text, &code);
+	}
+	errno = 0;
+	if (arguments->json)
+		good = dump_print_coroutines_json(stdout, coroutines, count) == 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!arguments->json && i)
+			putchar('\n');
+		if (!arguments->json)
+			dump_print_coroutines(stdout, &coroutines[i]);
+		daemon_coroutines_deinit(&coroutines[i]);
+	}
+	free(coroutines);
+	return finish_output(good) ? code : EXIT_OUTPUT;
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments arguments = { .values = LUASTATE_VALUES_DEFAULTS };
@@ -324,7 +398,9 @@ int main(int argc, char **argv)
 	if (ret < 0 && arguments.profile && dump_profile_read(arguments.profile, &profile) != 0)
 		ret = EXIT_SYSTEM;
 	if (ret < 0)
-		ret = arguments.traces ? dump_traces(&arguments, profile) : dump_stacks(&arguments);
+		ret = arguments.traces	     ? dump_traces(&arguments, profile)
+		      : arguments.coroutines ? dump_coroutines(&arguments)
+					     : dump_stacks(&arguments);
 	dump_profile_destroy(profile);
 	free(arguments.pids);
 	return ret;

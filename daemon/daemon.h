@@ -437,6 +437,73 @@ const struct daemon_vitals *daemon_watch_vitals(const struct daemon_watch *watch
 /** The last refreshes. @param age 0 is the newest. @return NULL behind the oldest. Borrowed. */
 const struct daemon_moment *daemon_watch_history(const struct daemon_watch *watch, size_t age);
 
+/* ---- Coroutines --------------------------------------------------------------------------- */
+
+/** One coroutine. */
+struct daemon_coroutine {
+	uint64_t L;
+	/** Static: "suspended", "running", "normal" or "dead", as coroutine.status() says; "idle"
+	 * for a main coroutine of which nothing runs; "unknown" for one in the making. */
+	const char *status;
+	bool is_main;
+	bool is_started; /**< Else its stack is the function that it will begin with. */
+	size_t stack;	 /**< In daemon_coroutines.stacks: equal stacks are one. */
+};
+
+/** The coroutines of one VM. */
+struct daemon_coroutine_vm {
+	uint64_t G;
+	char version[64];		     /**< jit.version; "" where the VM does not tell it. */
+	char layout[160];		     /**< As luastate_describe_layout() has it. */
+	struct daemon_coroutine *coroutines; /**< The main one first, then the oldest. */
+	size_t count;
+	uint64_t objects; /**< Of its heap, that were looked at. */
+	bool is_cut;	  /**< The list of objects was not followed to its end. */
+};
+
+/** The coroutines of all VMs of a process. */
+struct daemon_coroutines {
+	pid_t pid;
+	char name[64]; /**< The kernel's name for its program. */
+	struct daemon_coroutine_vm *vms;
+	size_t count;
+	struct daemon_stack *stacks;
+	size_t stack_count;
+	bool is_whole;	   /**< All memory was searched for VMs; there are no others. */
+	uint64_t pause_ns; /**< For which threads were held; 0: none had to be. */
+	size_t held;	   /**< Threads. */
+	uint64_t copied_bytes;
+	/* Why some may be missing, or not of the same moment as others: */
+	bool is_late; /**< Not all could be copied in the pause allowed, so some was read later. */
+	bool is_huge; /**< The heap is larger than what may be copied. */
+	bool has_woken; /**< Threads ran while memory was copied. */
+	bool is_cut;	/**< There are more than can be listed. */
+};
+
+/** How to read coroutines. */
+struct daemon_coroutine_options {
+	uint64_t max_pause_ns; /**< For which threads are held; 0: 50 ms. */
+	size_t max_bytes;      /**< To copy; 0: 1 GiB. */
+};
+
+/**
+ * Read the coroutines of all VMs of a process, all as of one moment.
+ *
+ * A look over its heap while it runs shows which memory they are in; that is copied while all
+ * threads are held, and walked after they were let go. Searches all memory for VMs, 10 s at most.
+ * @param ret_coroutines Set where the end is DAEMON_END_STOPPED; release with
+ *                       daemon_coroutines_deinit().
+ * @param ret_text Message for people where it is not.
+ * @return As daemon_dump_traces().
+ */
+enum daemon_end daemon_dump_coroutines(pid_t pid, const struct daemon_coroutine_options *options,
+				       struct daemon_coroutines *ret_coroutines, char *ret_text,
+				       size_t len);
+void daemon_coroutines_deinit(struct daemon_coroutines *coroutines);
+
+/** Whether some may be missing, or not of the same moment as others. */
+bool daemon_coroutines_are_partial(const struct daemon_coroutines *coroutines);
+
 /* ---- Decoding on its own, for images ---------------------------------------------------- */
 
 /** Names of functions and the state of one target's decoding. */

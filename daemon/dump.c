@@ -70,18 +70,26 @@ static void look_again(struct daemon_target *target)
 	}
 }
 
-static enum daemon_end read_vms(struct daemon_target *target, struct daemon_dump *dump)
+bool target_search_vms(struct daemon_target *target)
 {
 	struct failure why;
-	size_t count;
+	bool whole;
 
 	target_limit_search(target, NULL, daemon_now_ns() + DUMP_SEARCH_S * (uint64_t)1000000000);
-	dump->is_whole = target_find_all_vms(target);
+	whole = target_find_all_vms(target);
 	if (target->process)
 		look_again(target);
 	/* Where memory is too large, threads that wait in Lua still show theirs. */
 	if (luastate_vm_count(target->lua) == 0)
 		target_find_vm(target, &why);
+	return whole;
+}
+
+static enum daemon_end read_vms(struct daemon_target *target, struct daemon_dump *dump)
+{
+	size_t count;
+
+	dump->is_whole = target_search_vms(target);
 	count = luastate_vm_count(target->lua);
 	if (count == 0)
 		return DAEMON_END_NO_VM;

@@ -118,6 +118,10 @@ struct daemon_target {
 /** Open a process, also while another recorder is at it for a moment. As attach_process_open(). */
 int target_open_process(pid_t pid, struct attach_process **ret_process, struct failure *why);
 
+/** Look for all VMs of a live process, also at those again that seemed to be none, for some 10 s at
+ *  most. @return Whether all memory was looked at. */
+bool target_search_vms(struct daemon_target *target);
+
 /** Tell why no VM of a process was read: @p end is DAEMON_END_NO_VM, DAEMON_END_EARLY or
  *  DAEMON_END_SYSTEM. */
 void target_tell_end(const struct daemon_target *target, pid_t pid, enum daemon_end end,

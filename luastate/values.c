@@ -115,13 +115,6 @@ const char *luastate_value_type_name(enum luastate_value_type type)
 	return (unsigned)type < LUASTATE_VALUE_TYPES ? names[type] : "?";
 }
 
-const char *luastate_coroutine_status_name(enum luastate_coroutine_status status)
-{
-	static const char *const names[] = { "suspended", "running", "normal", "dead" };
-
-	return (unsigned)status < sizeof(names) / sizeof(names[0]) ? names[status] : "?";
-}
-
 /* ---- Objects ---------------------------------------------------------------------------- */
 
 static void decode_string(struct values *values, uint64_t address, struct luastate_value *ret_value)

@@ -75,15 +75,20 @@ enum luastate_cdata_kind {
 	LUASTATE_CDATA_POINTER,	   /**< integer, as uint64_t: where it points. */
 };
 
-/** A coroutine's status, as coroutine.status() tells it to others. */
+/** What a coroutine is doing: as coroutine.status() says, and two more. */
 enum luastate_coroutine_status {
-	LUASTATE_COROUTINE_SUSPENDED = 0,
-	LUASTATE_COROUTINE_RUNNING, /**< Its VM's current one. */
+	LUASTATE_COROUTINE_SUSPENDED, /**< Not started, or waits in a yield. Or it was left for
+				another native stack in the middle of a C function, as fibers are.
+			      */
+	LUASTATE_COROUTINE_RUNNING,
 	LUASTATE_COROUTINE_NORMAL,  /**< Has resumed another one. */
-	LUASTATE_COROUTINE_DEAD,
+	LUASTATE_COROUTINE_DEAD,    /**< Has returned, or failed: then its stack is there still. */
+	LUASTATE_COROUTINE_IDLE,    /**< A main coroutine of which nothing runs. */
+	LUASTATE_COROUTINE_UNKNOWN, /**< In the making, or what is there is no coroutine. */
+	LUASTATE_COROUTINE_STATUSES,
 };
 
-/** "suspended", "running", "normal", "dead". */
+/** "suspended", "running", ... */
 const char *luastate_coroutine_status_name(enum luastate_coroutine_status status);
 
 /** A Lua value. What it points to lives as long as the variables that it is of. */

@@ -166,10 +166,10 @@ static struct luastate_function *get_function(struct walk *walk, const struct wa
 	return callable;
 }
 
-static int append(struct walk *walk, const struct walk_stack *stack, const struct step *step,
-		  unsigned run, struct failure *why)
+int walk_append(struct walk *walk, const struct walk_stack *stack,
+		const struct walk_function *function, const struct walk_top *place, unsigned run,
+		struct failure *why)
 {
-	const struct walk_function *function = &step->function;
 	struct luastate_chain *chain = walk->chain;
 	struct luastate_frame *frame;
 	struct luastate_function *known = get_function(walk, stack, function);
@@ -184,10 +184,11 @@ static int append(struct walk *walk, const struct walk_stack *stack, const struc
 	};
 	if (function->kind == LUASTATE_LUA) {
 		/* Without a position the frame is being entered or left: its definition's line. */
-		frame->pc = step->pc;
-		frame->line = state_proto_line(function->proto, walk->reader,
-					       step->pc ? step->pc : function->proto->bytecode);
-		frame->base = step->base;
+		frame->pc = place->pc;
+		frame->line =
+			state_proto_line(function->proto, walk->reader,
+					 place->pc ? place->pc : function->proto->bytecode);
+		frame->base = place->base;
 	}
 	return 0;
 }
@@ -292,13 +293,14 @@ static int walk_steps(struct walk *walk, const struct walk_stack *stack, struct 
 	unsigned runs = 0;
 
 	while (walk->steps_left) {
+		const struct walk_top place = { .base = step->base, .pc = step->pc };
 		struct step caller = { 0 };
 		bool lua = (step->link & FRAME_TYPE) == 0;
 		bool bottom = step->base == stack->bottom;
 
 		walk->steps_left--;
 		if (!step->function.dummy && !below_vararg && !bottom &&
-		    append(walk, stack, step, runs, why) != 0)
+		    walk_append(walk, stack, &step->function, &place, runs, why) != 0)
 			return -1;
 		if (bottom) {
 			*ret_runs = runs;

@@ -43,6 +43,9 @@ enum {
 	/* Names looked for in one walk of a stack; the next sample goes on. A hostile variable
 	 * table makes each one cost as much as a sample. */
 	WALK_CALLS = 256,
+	/* Steps of all walks of one sample: no chain is longer than LUASTATE_FRAMES_MAX, and a few
+	 * candidates are walked in vain. */
+	WALK_STEPS = 3 * LUASTATE_FRAMES_MAX,
 };
 
 /** All about one sample's walk. */
@@ -75,6 +78,13 @@ int walk_read_link(struct walk *walk, const struct walk_stack *stack, uint64_t b
 /** Base of the frame that called the one at @p base with the instruction @p call. */
 uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_t call);
 
+/** Append a frame to the chain. @param place Of a Lua function: base 0 where it has no slots, pc 0
+ *  where it does not stand yet. @param why FAILURE_NO_MEMORY; FAILURE_LIMIT where the chain is full.
+ */
+int walk_append(struct walk *walk, const struct walk_stack *stack,
+		const struct walk_function *function, const struct walk_top *place, unsigned run,
+		struct failure *why);
+
 /**
  * Walk from a topmost frame to the bottom and append the frames to the chain.
  * @param ret_runs Number of runs (segments that end in a C-type link); each appended frame's owner
@@ -84,6 +94,15 @@ uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_
  */
 int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct walk_top *top,
 		unsigned *ret_runs, struct failure *why);
+
+/** Names of the functions that the last walk of a stack met, once that is known to be right. */
+void walk_learn_names(struct walk *walk, const struct walk_stack *stack);
+
+/** What a failed walk makes of a chain. */
+enum luastate_outcome walk_outcome_of(const struct failure *why);
+
+/** Whether a function's line table was gone when it was read. The first line needs none. */
+bool walk_lacks_line(const struct luastate_frame *frame);
 
 /** Candidates for the topmost frame of a coroutine, best first, in view of its newest C frame.
  * @return their number. */

@@ -5,12 +5,6 @@
  */
 #include "luastate/walk.h"
 
-enum {
-	/* Steps of all walks of one sample: no chain is longer than LUASTATE_FRAMES_MAX, and a few
-	 * candidates are walked in vain. */
-	WALK_STEPS = 3 * LUASTATE_FRAMES_MAX,
-};
-
 /* The C frames of one coroutine, newest first, by their index in the caller's list. */
 struct owners {
 	unsigned index[LUASTATE_CFRAMES_MAX];
@@ -108,7 +102,7 @@ static void keep_leaf_end(struct luastate_chain *chain, const struct owners *own
 }
 
 /* Only now: what a walk in vain took for calls may be none. */
-static void learn_names(struct walk *walk, const struct walk_stack *stack)
+void walk_learn_names(struct walk *walk, const struct walk_stack *stack)
 {
 	for (unsigned i = 0; i < walk->call_count; i++)
 		if (state_lacks_name(walk->calls[i].callee, walk->calls[i].pc))
@@ -157,7 +151,7 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 		walk->call_count = 0;
 		if (walk_frames(walk, &stack, &tops[i], &runs, why) == 0 &&
 		    assign_owners(walk, &stack, cframes, &owners, before, runs, why) == 0) {
-			learn_names(walk, &stack);
+			walk_learn_names(walk, &stack);
 			return 0;
 		}
 		if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT) {
@@ -182,8 +176,7 @@ static const struct luastate_vm *vm_of_frames(struct walk *walk,
 	return walk->state->vm_count ? &walk->state->vms[0] : NULL;
 }
 
-/* Whether a function's line table was gone when it was read. The first line needs none. */
-static bool lacks_line(const struct luastate_frame *frame)
+bool walk_lacks_line(const struct luastate_frame *frame)
 {
 	const struct state_proto *proto;
 
@@ -193,7 +186,7 @@ static bool lacks_line(const struct luastate_frame *frame)
 	return proto->lineinfo && frame->pc > proto->bytecode;
 }
 
-static enum luastate_outcome outcome_of(const struct failure *why)
+enum luastate_outcome walk_outcome_of(const struct failure *why)
 {
 	return why->kind == FAILURE_FAULT || why->kind == FAILURE_LIMIT ? LUASTATE_TRUNCATED
 									: LUASTATE_TORN;
@@ -223,7 +216,7 @@ static void walk_coroutines(struct walk *walk, const struct luastate_cframe *cfr
 			seen = cframes[k].L == cframes[i].L;
 		if (seen || walk_coroutine(walk, cframes, count, i, &why) == 0)
 			continue;
-		walk->chain->outcome = outcome_of(&why);
+		walk->chain->outcome = walk_outcome_of(&why);
 		if (walk->chain->count == before)
 			note_lost(walk, cframes, count, cframes[i].L);
 	}
@@ -239,7 +232,7 @@ static enum luastate_outcome judge(const struct walk *walk)
 	if (walk->state->losses != walk->losses)
 		return LUASTATE_TORN;
 	for (size_t i = 0; i < chain->count; i++)
-		if (lacks_line(&chain->frames[i]))
+		if (walk_lacks_line(&chain->frames[i]))
 			return LUASTATE_TRUNCATED;
 	return LUASTATE_FULL;
 }

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* A reader that reads whole pages, and notes which. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/attach.h"
+
+enum {
+	KEPT = 4096, /* pages: 16 MiB; a power of two */
+	SLOTS_FIRST = 4096,
+};
+
+struct attach_pages {
+	const struct attach_reader *behind;
+	struct attach_reader reader;
+	uint64_t kept[KEPT]; /* number of the page in each place; 0: none */
+	uint8_t *bytes;
+	/* Numbers noted, by hash; 0: none. */
+	uint64_t *slots;
+	size_t slot_count, count, max;
+	uint64_t *list;
+};
+
+static size_t slot_of(uint64_t number, size_t slot_count)
+{
+	return (size_t)(number * 0x9e3779b97f4a7c15 >> 20) & (slot_count - 1);
+}
+
+/* @return whether it was not there. */
+static bool put(uint64_t *slots, size_t slot_count, uint64_t number)
+{
+	size_t slot = slot_of(number, slot_count);
+
+	for (; slots[slot]; slot = (slot + 1) & (slot_count - 1))
+		if (slots[slot] == number)
+			return false;
+	slots[slot] = number;
+	return true;
+}
+
+static bool grow(struct attach_pages *pages)
+{
+	size_t slot_count = pages->slot_count ? 2 * pages->slot_count : SLOTS_FIRST;
+	uint64_t *slots = calloc(slot_count, sizeof(*slots));
+
+	if (!slots)
+		return false;
+	for (size_t i = 0; i < pages->slot_count; i++)
+		if (pages->slots[i])
+			put(slots, slot_count, pages->slots[i]);
+	free(pages->slots);
+	pages->slots = slots;
+	pages->slot_count = slot_count;
+	return true;
+}
+
+/* @return false where there is no room. */
+static bool note(struct attach_pages *pages, uint64_t number)
+{
+	if (2 * pages->count >= pages->slot_count && !grow(pages))
+		return false;
+	if (put(pages->slots, pages->slot_count, number))
+		pages->count++;
+	return pages->count <= pages->max;
+}
+
+bool attach_pages_note(struct attach_pages *pages, uint64_t start, uint64_t end)
+{
+	for (uint64_t at = start / ATTACH_PAGE_BYTES; at * ATTACH_PAGE_BYTES < end; at++)
+		if (!note(pages, at))
+			return false;
+	return true;
+}
+
+/* @return its bytes; NULL where it cannot be read. */
+static const uint8_t *get(struct attach_pages *pages, uint64_t number, struct failure *why)
+{
+	size_t place = (size_t)number & (KEPT - 1);
+	uint8_t *bytes = pages->bytes + place * ATTACH_PAGE_BYTES;
+
+	if (pages->kept[place] == number)
+		return bytes;
+	pages->kept[place] = 0;
+	if (attach_read(pages->behind, remote_addr_make(number * ATTACH_PAGE_BYTES), bytes,
+			ATTACH_PAGE_BYTES, why) != 0)
+		return NULL;
+	if (!note(pages, number)) {
+		failure_set(why, FAILURE_LIMIT, 0, 0, number * ATTACH_PAGE_BYTES,
+			    "look at so much memory");
+		return NULL;
+	}
+	pages->kept[place] = number;
+	return bytes;
+}
+
+static int read_pages(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		      struct failure *why)
+{
+	struct attach_pages *pages = self;
+	uint8_t *to = ret_bytes;
+	uint64_t at = address.value;
+
+	while (len) {
+		size_t offset = (size_t)(at % ATTACH_PAGE_BYTES), part = ATTACH_PAGE_BYTES - offset;
+		const uint8_t *page =
+			at < ATTACH_PAGE_BYTES ? NULL : get(pages, at / ATTACH_PAGE_BYTES, why);
+
+		if (!page && (at < ATTACH_PAGE_BYTES || why->kind == FAILURE_FAULT))
+			return failure_set(why, FAILURE_FAULT, 0, 0, at, "read memory");
+		if (!page)
+			return -1;
+		part = part < len ? part : len;
+		memcpy(to, page + offset, part);
+		to += part;
+		at += part;
+		len -= part;
+	}
+	return 0;
+}
+
+struct attach_pages *attach_pages_create(const struct attach_reader *behind, size_t max_pages)
+{
+	struct attach_pages *pages = calloc(1, sizeof(*pages));
+
+	if (!pages)
+		return NULL;
+	pages->behind = behind;
+	pages->max = max_pages;
+	pages->reader = (struct attach_reader){ .read = read_pages, .self = pages };
+	pages->bytes = malloc((size_t)KEPT * ATTACH_PAGE_BYTES);
+	if (!pages->bytes) {
+		free(pages);
+		return NULL;
+	}
+	return pages;
+}
+
+void attach_pages_destroy(struct attach_pages *pages)
+{
+	if (!pages)
+		return;
+	free(pages->bytes);
+	free(pages->slots);
+	free(pages->list);
+	free(pages);
+}
+
+const struct attach_reader *attach_pages_reader(struct attach_pages *pages)
+{
+	return &pages->reader;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+const uint64_t *attach_pages_list(struct attach_pages *pages, size_t *ret_count)
+{
+	size_t count = 0;
+
+	*ret_count = 0;
+	free(pages->list);
+	pages->list = calloc(pages->count + 1, sizeof(*pages->list));
+	if (!pages->list)
+		return NULL;
+	for (size_t i = 0; i < pages->slot_count; i++)
+		if (pages->slots[i])
+			pages->list[count++] = pages->slots[i];
+	if (count)
+		qsort(pages->list, count, sizeof(*pages->list), by_number);
+	*ret_count = count;
+	return pages->list;
+}
