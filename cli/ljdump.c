@@ -214,7 +214,8 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 	if (ret_arguments->coroutine_options.max_pause_ns && !ret_arguments->coroutines)
 		return options_refuse(PROGRAM, "--max-pause is for --coroutines", NULL);
 	if (ret_arguments->coroutines && ret_arguments->locals)
-		return options_refuse(PROGRAM, "--locals and --depth are not for --coroutines", NULL);
+		return options_refuse(PROGRAM, "--locals and --depth are not for --coroutines",
+				      NULL);
 	return -1;
 }
 
@@ -309,8 +310,8 @@ static int dump_traces(const struct arguments *arguments, struct dump_profile *p
 	for (size_t i = 0; i < count_of(arguments); i++) {
 		char text[512];
 
-		count += take_end(
-			read_traces(arguments, i, &dumps[count], text, sizeof(text)), text, &code);
+		count += take_end(read_traces(arguments, i, &dumps[count], text, sizeof(text)),
+				  text, &code);
 	}
 	if (profile)
 		dump_profile_match(profile, dumps, count);

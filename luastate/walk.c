@@ -185,9 +185,8 @@ int walk_append(struct walk *walk, const struct walk_stack *stack,
 	if (function->kind == LUASTATE_LUA) {
 		/* Without a position the frame is being entered or left: its definition's line. */
 		frame->pc = place->pc;
-		frame->line =
-			state_proto_line(function->proto, walk->reader,
-					 place->pc ? place->pc : function->proto->bytecode);
+		frame->line = state_proto_line(function->proto, walk->reader,
+					       place->pc ? place->pc : function->proto->bytecode);
 		frame->base = place->base;
 	}
 	return 0;

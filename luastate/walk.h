@@ -79,7 +79,8 @@ int walk_read_link(struct walk *walk, const struct walk_stack *stack, uint64_t b
 uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_t call);
 
 /** Append a frame to the chain. @param place Of a Lua function: base 0 where it has no slots, pc 0
- *  where it does not stand yet. @param why FAILURE_NO_MEMORY; FAILURE_LIMIT where the chain is full.
+ *  where it does not stand yet. @param why FAILURE_NO_MEMORY; FAILURE_LIMIT where the chain is
+ * full.
  */
 int walk_append(struct walk *walk, const struct walk_stack *stack,
 		const struct walk_function *function, const struct walk_top *place, unsigned run,

@@ -191,8 +191,7 @@ static bool is_absent(const struct luastate_layout *row, size_t field)
 	int32_t number;
 
 	memcpy(&number, (const char *)row + state_fields[field].offset, sizeof(number));
-	return number == LAYOUT_ABSENT &&
-	       state_may_lack(state_fields[field].name);
+	return number == LAYOUT_ABSENT && state_may_lack(state_fields[field].name);
 }
 
 /* A build in which all members have places of their own, inside their structs. */
