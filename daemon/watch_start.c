@@ -28,13 +28,17 @@ static void on_end(int number)
 	sampler_stop = 1;
 }
 
-/* Keys are for the caller: it decides when the sampler ends. */
+/* Keys are for the caller: it decides when the sampler ends. A Ctrl-Z that stopped the sampler
+ * might do so while a thread of the target stands, which would stand until somebody goes on. */
 static void set_signals(void)
 {
 	const struct sigaction action = { .sa_handler = on_end };
 
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
+	signal(SIGTSTP, SIG_IGN);
+	signal(SIGTTIN, SIG_IGN);
+	signal(SIGTTOU, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGWINCH, SIG_DFL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a watch makes of what comes over its socket. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,46 @@ static void test_samples(void **state)
 	tear_down(&scene);
 }
 
+/* Signals that a process ignores. */
+static unsigned long long ignored_by(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long long mask = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "SigIgn: %llx", &mask) == 1)
+			break;
+	fclose(file);
+	return mask;
+}
+
+/* No key stops a sampler, as a thread of the target may stand then. */
+static void test_keys_are_not_for_the_sampler(void **state)
+{
+	static const int keys[] = { SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP };
+	const pid_t self = getpid();
+	const struct daemon_options options = {
+		.pids = &self, .pid_count = 1, .mode = DAEMON_MODE_CALLGRAPH, .rate_hz = 100
+	};
+	struct daemon_watch watch = { .fd = -1 };
+	unsigned long long ignored;
+	struct failure why;
+	char byte;
+
+	(void)state;
+	assert_int_equal(0, watch_start_sampler(&options, &watch.pid, &watch.fd, &why));
+	/* Its first word, or its end: not reaped yet, it tells what it ignored all the same. */
+	assert_true(recv(watch.fd, &byte, 1, 0) >= 0);
+	ignored = ignored_by(watch.pid);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		assert_true(ignored >> (keys[i] - 1) & 1);
+	watch_end_sampler(&watch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_keys_are_not_for_the_sampler),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
