@@ -30,7 +30,8 @@ static struct {
 
 static SCREEN *screen;
 
-static const int crashes[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP };
+/* And what Ctrl-\ sends, which asks for a core file. */
+static const int crashes[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGQUIT };
 
 const char *top_terminal_refuse(void)
 {
