@@ -64,9 +64,11 @@ static void put_text(struct recorder *recorder, enum message_type type, int end,
 	message_put_bytes(&recorder->writer.queue, type, &body, sizeof(body), &why);
 }
 
+/* A stuck screen shows none, and processes may come and go without end. */
 void feed_notice(struct recorder *recorder, const char *text)
 {
-	put_text(recorder, MESSAGE_NOTICE, 0, text);
+	if (!feed_is_full(recorder))
+		put_text(recorder, MESSAGE_NOTICE, 0, text);
 }
 
 static void note(struct recorder *recorder, const struct recorder_target *of, const char *what)
@@ -76,7 +78,7 @@ static void note(struct recorder *recorder, const struct recorder_target *of, co
 
 	snprintf(text, sizeof(text), "%s [%d] %s", listed ? listed->name : "process", (int)of->pid,
 		 what);
-	put_text(recorder, MESSAGE_NOTICE, 0, text);
+	feed_notice(recorder, text);
 }
 
 void feed_note_exec(struct recorder *recorder, const struct recorder_target *of)

@@ -73,7 +73,7 @@ void feed_note_exec(struct recorder *recorder, const struct recorder_target *of)
 void feed_note_end(struct recorder *recorder, const struct recorder_target *of);
 void feed_note_found(struct recorder *recorder, const struct recorder_target *of);
 
-/** Something for people that does not end the sampling. */
+/** Something for people that does not end the sampling; dropped where the watch is behind. */
 void feed_notice(struct recorder *recorder, const char *text);
 
 #endif

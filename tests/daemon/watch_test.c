@@ -246,6 +246,26 @@ static void test_keys_are_not_for_the_sampler(void **state)
 	watch_end_sampler(&watch);
 }
 
+/* Processes come and go without end while nobody reads. */
+static void test_notices_are_bounded(void **state)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+	struct message_queue *queue = &recorder->writer.queue;
+	struct failure why;
+	size_t full;
+
+	(void)state;
+	assert_int_equal(0, message_queue_init(queue, -1, &why));
+	while (!feed_is_full(recorder))
+		feed_notice(recorder, "a.lua [3] ended");
+	full = message_queued(queue);
+	for (int i = 0; i < 1000; i++)
+		feed_notice(recorder, "a.lua [3] ended");
+	assert_int_equal(full, message_queued(queue));
+	message_queue_deinit(queue);
+	free(recorder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_keys_are_not_for_the_sampler),
+		cmocka_unit_test(test_notices_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
