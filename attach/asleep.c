@@ -9,8 +9,11 @@
 
 /* ---- What /proc tells ------------------------------------------------------------------- */
 
-/* Both kinds count: a thread that sleeps again has been switched away again. */
-static bool read_status(const struct attach_process *process, pid_t tid, struct attach_sleep *sleep)
+/* Both kinds count: a thread that sleeps again has been switched away again. One of which that is
+ * not to be seen, as it is behind a long list of groups, is taken as running: the stop then tells.
+ */
+static enum attach_activity read_status(const struct attach_process *process, pid_t tid,
+					struct attach_sleep *sleep)
 {
 	static const char *const kinds[] = { "voluntary_ctxt_switches",
 					     "nonvoluntary_ctxt_switches" };
@@ -18,13 +21,15 @@ static bool read_status(const struct attach_process *process, pid_t tid, struct 
 
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
 	if (process_read_file(process->pid, name, status, sizeof(status)) != 0)
-		return false;
+		return ATTACH_EXITED;
 	sleep->is_stopped =
 		process_status_field(status, "State", value, sizeof(value)) && value[0] == 'T';
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (process_status_field(status, kinds[i], value, sizeof(value)))
-			sleep->switches += strtoull(value, NULL, 10);
-	return true;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!process_status_field(status, kinds[i], value, sizeof(value)))
+			return ATTACH_RUNNING;
+		sleep->switches += strtoull(value, NULL, 10);
+	}
+	return ATTACH_BLOCKED;
 }
 
 enum attach_activity attach_thread_look(const struct attach_process *process,
@@ -38,10 +43,10 @@ enum attach_activity attach_thread_look(const struct attach_process *process,
 		return activity;
 	/* Counted only now: between two looks that find it asleep, one that ran has been switched
 	 * away once more at least. */
-	if (!read_status(process, thread->tid, &sleep))
-		return ATTACH_EXITED;
-	*ret_sleep = sleep;
-	return ATTACH_BLOCKED;
+	activity = read_status(process, thread->tid, &sleep);
+	if (activity == ATTACH_BLOCKED)
+		*ret_sleep = sleep;
+	return activity;
 }
 
 void attach_thread_name(const struct attach_process *process, const struct attach_thread *thread,

@@ -268,6 +268,7 @@ struct attach_sleep {
 
 /**
  * attach_thread_activity(), with all that is to be seen of a thread that does not run; some 20 us.
+ * One that cannot be seen well enough to tell later whether it has slept on counts as running.
  * @param ret_sleep Set where blocked.
  * Source: proc(5), syscall and status.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that sleep are read as they lie, and only if they sleep all the time. */
+#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,7 +14,10 @@
 #include "attach/attach.h"
 #include "children.h"
 
-enum { STACK_BYTES = 64 };
+enum {
+	STACK_BYTES = 64,
+	GROUPS = 1000,
+};
 
 /** What a child reads from, and how often it has. */
 struct reading {
@@ -181,12 +185,44 @@ static void test_not_asleep(void **state)
 	end(&asleep);
 }
 
+/* The list of groups pushes what tells of a wake out of what is read. */
+static void wait_in_many_groups(void *argument)
+{
+	volatile uint64_t *done = argument;
+	gid_t groups[GROUPS];
+
+	for (int i = 0; i < GROUPS; i++)
+		groups[i] = (gid_t)(1000000 + i);
+	*done = setgroups(GROUPS, groups) == 0 ? 1 : 2;
+	for (;;)
+		pause();
+}
+
+static void test_many_groups(void **state)
+{
+	uint64_t *done = child_share(sizeof(*done));
+	struct attach_sleep sleep;
+	struct asleep asleep;
+
+	(void)state;
+	begin(&asleep, wait_in_many_groups, done);
+	assert_true(child_await(done, 1));
+	assert_true(child_await_state(asleep.pid, "S"));
+	if (*done == 1)
+		assert_int_equal(ATTACH_RUNNING,
+				 attach_thread_look(asleep.process, asleep.thread, &sleep));
+	end(&asleep);
+	if (*done != 1)
+		skip();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_asleep),
 		cmocka_unit_test(test_woken),
 		cmocka_unit_test(test_not_asleep),
+		cmocka_unit_test(test_many_groups),
 	};
 
 	if (!child_can_trace())
