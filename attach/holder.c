@@ -75,8 +75,9 @@ static uint64_t count_switches(pid_t tid)
 	char text[4096], value[32];
 	unsigned long long run, wait, count;
 
+	/* Kernels that keep no count show zeros; who sleeps has run once at least. */
 	if (process_read_file(tid, "schedstat", text, sizeof(text)) == 0 &&
-	    sscanf(text, "%llu %llu %llu", &run, &wait, &count) == 3)
+	    sscanf(text, "%llu %llu %llu", &run, &wait, &count) == 3 && count)
 		return count;
 	if (process_read_file(tid, "status", text, sizeof(text)) == 0 &&
 	    process_status_field(text, "voluntary_ctxt_switches", value, sizeof(value)))
