@@ -246,13 +246,12 @@ static int find_positions(struct dump *dump, struct failure *why)
 	if (!dump->positions || !dump->registers)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list coroutines");
 	symbols_space_refresh(dump->target->space, why);
-	dump->has_all_positions = true;
+	/* Threads that began meanwhile, or are too many to be held, count as woken. */
+	dump->has_all_positions = dump->hold.woken == 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct attach_held_thread *thread = &dump->hold.threads[i];
 
-		if (thread->is_unknown || thread->woke)
-			dump->has_all_positions = false;
-		else
+		if (!thread->is_unknown && !thread->woke)
 			dump->positions[dump->position_count++] = position_of(dump, thread);
 		if (thread->stands && !thread->woke)
 			dump->registers[dump->register_count++] = thread->registers;
