@@ -42,7 +42,8 @@ struct options {
 enum { OPTIONS_MAX = 64 };
 
 /**
- * Read the options of a command line, up to the first argument that is none.
+ * Read the options of a command line, up to the first argument that is none. Standard files that
+ * are closed are occupied first: using them fails, and nothing else gets their numbers.
  * @param ret_first Index of that one.
  * @return -1 to go on, else the exit code, with a message printed.
  */
