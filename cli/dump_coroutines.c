@@ -12,7 +12,7 @@ enum {
 	FRAME_INDENT = 4,
 	/* Addresses of coroutines that wait at one place; JSON has all. */
 	ADDRESSES_SHOWN = 4,
-	WHY_MAX = 5,
+	WHY_MAX = 6,
 };
 
 static double ms(uint64_t ns)
@@ -61,6 +61,10 @@ static size_t list_reasons(const struct daemon_coroutines *coroutines, struct re
 	if (coroutines->is_cut)
 		ret_reasons[count++] =
 			(struct reason){ "there are more than can be listed", "limit" };
+	if (coroutines->is_core_cut)
+		ret_reasons[count++] =
+			(struct reason){ "the core file was cut off, a part of it is missing",
+					 "core_cut" };
 	return count;
 }
 
@@ -211,8 +215,12 @@ void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutine
 	size_t count = list_reasons(coroutines, reasons);
 	char *name = dump_text(coroutines->name);
 
+	if (coroutines->core)
+		fprintf(file, "core %s of ", coroutines->core);
 	fprintf(file, "process %d (%s), ", (int)coroutines->pid, name ? name : "?");
-	if (coroutines->held)
+	if (coroutines->core)
+		fprintf(file, "%zu VM%s\n", coroutines->count, plural(coroutines->count));
+	else if (coroutines->held)
 		fprintf(file, "%zu thread%s held for %.1f ms\n", coroutines->held,
 			plural(coroutines->held), ms(coroutines->pause_ns));
 	else
@@ -296,6 +304,8 @@ static struct json_object *make_head(const struct daemon_coroutines *coroutines)
 	struct reason reasons[WHY_MAX];
 	size_t count = list_reasons(coroutines, reasons);
 
+	if (coroutines->core)
+		keys_add_text(object, "core", coroutines->core);
 	keys_add_number(object, "pid", (uint64_t)coroutines->pid);
 	keys_add_text(object, "name", coroutines->name);
 	keys_add_flag(object, "all_vms", coroutines->is_whole);

@@ -27,6 +27,8 @@ static void print_shown(FILE *file, const char *text)
 static void write_doing(const struct daemon_thread *thread, char *ret_text)
 {
 	const char *name = calls_name(thread->syscall);
+	bool is_saved = thread->doing == DAEMON_SAVED;
+	const char *in = is_saved ? "in a core, in" : "waiting in";
 
 	switch (thread->doing) {
 	case DAEMON_RUNNING:
@@ -36,14 +38,15 @@ static void write_doing(const struct daemon_thread *thread, char *ret_text)
 		snprintf(ret_text, DOING_MAX, "stopped by a signal");
 		return;
 	case DAEMON_WAITING:
+	case DAEMON_SAVED:
 		break;
 	}
 	if (name)
-		snprintf(ret_text, DOING_MAX, "waiting in %s", name);
+		snprintf(ret_text, DOING_MAX, "%s %s", in, name);
 	else if (thread->syscall >= 0)
-		snprintf(ret_text, DOING_MAX, "waiting in system call %" PRId64, thread->syscall);
+		snprintf(ret_text, DOING_MAX, "%s system call %" PRId64, in, thread->syscall);
 	else
-		snprintf(ret_text, DOING_MAX, "waiting for memory");
+		snprintf(ret_text, DOING_MAX, is_saved ? "in a core" : "waiting for memory");
 }
 
 static void print_version(FILE *file, const struct daemon_stack_vm *vm)
@@ -57,9 +60,13 @@ static void print_thread(FILE *file, const struct daemon_stacks *stacks,
 	char doing[DOING_MAX];
 
 	write_doing(thread, doing);
-	fprintf(file, "\nthread %d \"", (int)thread->tid);
-	print_shown(file, thread->name);
-	fprintf(file, "\", %s", doing);
+	fprintf(file, "\nthread %d", (int)thread->tid);
+	if (!stacks->core) {
+		fputs(" \"", file);
+		print_shown(file, thread->name);
+		fputc('"', file);
+	}
+	fprintf(file, ", %s", doing);
 	if (!thread->stack.G)
 		fputs(", no Lua", file);
 	else
@@ -100,14 +107,18 @@ static void print_rest(FILE *file, const struct daemon_stacks *stacks)
 
 void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks)
 {
+	if (stacks->core)
+		fprintf(file, "core %s of ", stacks->core);
 	fprintf(file, "process %d (", (int)stacks->pid);
 	print_shown(file, stacks->name);
 	fputc(')', file);
 	print_vms(file, stacks);
+	if (stacks->is_cut)
+		fputs("  partial: the core file was cut off, a part of it is missing\n", file);
 	if (stacks->ended)
 		fputs("  partial: the program ended while it was read\n", file);
 	if (stacks->count == 0)
-		fputs("  no thread runs Lua now\n", file);
+		fputs(stacks->core ? "  no thread ran Lua\n" : "  no thread runs Lua now\n", file);
 	for (size_t i = 0; i < stacks->count; i++)
 		print_thread(file, stacks, &stacks->threads[i]);
 	print_rest(file, stacks);
@@ -121,12 +132,14 @@ static struct json_object *make_thread(const struct daemon_thread *thread)
 		[DAEMON_RUNNING] = "running",
 		[DAEMON_WAITING] = "waiting",
 		[DAEMON_STOPPED] = "stopped",
+		[DAEMON_SAVED] = "saved",
 	};
 	struct json_object *object = json_object_new_object();
 	const char *call = calls_name(thread->syscall);
 
 	keys_add_number(object, "tid", (uint64_t)thread->tid);
-	keys_add_text(object, "name", thread->name);
+	if (thread->doing != DAEMON_SAVED)
+		keys_add_text(object, "name", thread->name);
 	keys_add_word(object, "doing", doing[thread->doing]);
 	if (thread->syscall >= 0)
 		keys_add_number(object, "syscall", (uint64_t)thread->syscall);
@@ -152,6 +165,10 @@ static struct json_object *make_process(const struct daemon_stacks *stacks)
 	struct json_object *object = json_object_new_object();
 	struct json_object *vms = json_object_new_array(), *threads = json_object_new_array();
 
+	if (stacks->core) {
+		keys_add_text(object, "core", stacks->core);
+		keys_add_flag(object, "core_cut", stacks->is_cut);
+	}
 	keys_add_number(object, "pid", (uint64_t)stacks->pid);
 	keys_add_text(object, "name", stacks->name);
 	keys_add_flag(object, "ended", stacks->ended);

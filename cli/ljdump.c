@@ -213,6 +213,9 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 		return options_refuse(PROGRAM, "--all-threads is not for --coroutines", NULL);
 	if (ret_arguments->coroutine_options.max_pause_ns && !ret_arguments->coroutines)
 		return options_refuse(PROGRAM, "--max-pause is for --coroutines", NULL);
+	if (ret_arguments->coroutine_options.max_pause_ns && ret_arguments->core)
+		return options_refuse(PROGRAM, "--max-pause is for --pid: nothing runs in a core",
+				      NULL);
 	if (ret_arguments->coroutines && ret_arguments->locals)
 		return options_refuse(PROGRAM, "--locals and --depth are not for --coroutines",
 				      NULL);
@@ -326,24 +329,33 @@ static int dump_traces(const struct arguments *arguments, struct dump_profile *p
 	return finish_output(good) ? code : EXIT_OUTPUT;
 }
 
-static int dump_stacks(const struct arguments *arguments)
+static enum daemon_end read_stacks(const struct arguments *arguments, size_t index,
+				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len)
 {
-	struct daemon_stacks *stacks = make_list(arguments, sizeof(*stacks));
 	const struct daemon_stacks_options what = {
 		.all_threads = arguments->all_threads,
 		.values = arguments->locals ? &arguments->values : NULL,
 	};
+
+	if (arguments->core)
+		return daemon_dump_core_stacks(arguments->core, arguments->sysroot, &what,
+					       ret_stacks, ret_text, len);
+	return daemon_dump_stacks(arguments->pids[index], &what, ret_stacks, ret_text, len);
+}
+
+static int dump_stacks(const struct arguments *arguments)
+{
+	struct daemon_stacks *stacks = make_list(arguments, sizeof(*stacks));
 	int code = EXIT_SUCCESS;
 	size_t count = 0;
 	bool good = true;
 
 	if (!stacks)
 		return EXIT_SYSTEM;
-	for (size_t i = 0; i < arguments->pid_count; i++) {
+	for (size_t i = 0; i < count_of(arguments); i++) {
 		char text[512];
 
-		count += take_end(daemon_dump_stacks(arguments->pids[i], &what, &stacks[count],
-						     text, sizeof(text)),
+		count += take_end(read_stacks(arguments, i, &stacks[count], text, sizeof(text)),
 				  text, &code);
 	}
 	errno = 0;
@@ -357,6 +369,17 @@ static int dump_stacks(const struct arguments *arguments)
 	return finish_output(good) ? code : EXIT_OUTPUT;
 }
 
+static enum daemon_end read_coroutines(const struct arguments *arguments, size_t index,
+				       struct daemon_coroutines *ret_coroutines, char *ret_text,
+				       size_t len)
+{
+	if (arguments->core)
+		return daemon_dump_core_coroutines(arguments->core, arguments->sysroot,
+						   ret_coroutines, ret_text, len);
+	return daemon_dump_coroutines(arguments->pids[index], &arguments->coroutine_options,
+				      ret_coroutines, ret_text, len);
+}
+
 static int dump_coroutines(const struct arguments *arguments)
 {
 	struct daemon_coroutines *coroutines = make_list(arguments, sizeof(*coroutines));
@@ -366,13 +389,12 @@ static int dump_coroutines(const struct arguments *arguments)
 
 	if (!coroutines)
 		return EXIT_SYSTEM;
-	for (size_t i = 0; i < arguments->pid_count; i++) {
+	for (size_t i = 0; i < count_of(arguments); i++) {
 		char text[512];
 
-		count += take_end(daemon_dump_coroutines(arguments->pids[i],
-							 &arguments->coroutine_options,
-							 &coroutines[count], text, sizeof(text)),
-				  text, &code);
+		count += take_end(
+			read_coroutines(arguments, i, &coroutines[count], text, sizeof(text)), text,
+			&code);
 	}
 	errno = 0;
 	if (arguments->json)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "daemon/clock.h"
 #include "daemon/frames.h"
 
 enum {
@@ -113,7 +114,7 @@ static void read_runs(struct reading *reading)
 	struct attach_image *image = attach_image_create();
 
 	for (size_t i = 0; image && i < reading->source->register_count; i++) {
-		if (reading->run_count == RUNS_MAX)
+		if (reading->run_count == RUNS_MAX || daemon_now_ns() >= reading->source->end_ns)
 			break;
 		*attach_image_registers(image) = reading->source->registers[i];
 		read_run(reading, image);
@@ -410,7 +411,7 @@ int coroutines_read(struct daemon_target *target, const struct coroutines_source
 bool daemon_coroutines_are_partial(const struct daemon_coroutines *coroutines)
 {
 	bool partial = coroutines->is_late || coroutines->is_huge || coroutines->has_woken ||
-		       coroutines->is_cut;
+		       coroutines->is_cut || coroutines->is_core_cut;
 
 	for (size_t i = 0; i < coroutines->count; i++)
 		partial |= coroutines->vms[i].is_cut;

@@ -265,15 +265,18 @@ enum daemon_doing {
 	DAEMON_RUNNING, /**< Or it waits for a processor. */
 	DAEMON_WAITING, /**< In a system call, or for memory. */
 	DAEMON_STOPPED, /**< By a signal such as SIGSTOP. */
+	DAEMON_SAVED,	/**< In a core, which does not tell it, but for a system call. */
 };
 
 /** One thread of a process. */
 struct daemon_thread {
 	pid_t tid;
-	char name[32]; /**< The kernel's; any bytes. */
+	char name[32]; /**< The kernel's; any bytes. "" in a core, which has none. */
 	enum daemon_doing doing;
-	int64_t syscall; /**< WAITING: the call's number, -1 for memory. Else -1. */
-	unsigned stops;	 /**< How often it was stopped for this. */
+	/** WAITING: the call's number, -1 for memory. SAVED: the call that it was in, -1 for none
+	 * or unknown, as always on AArch64. Else -1. */
+	int64_t syscall;
+	unsigned stops; /**< How often it was stopped for this. */
 	struct daemon_stack stack;
 };
 
@@ -284,10 +287,12 @@ struct daemon_stack_vm {
 	char layout[160]; /**< As luastate_describe_layout() has it. */
 };
 
-/** The stacks of a process. */
+/** The stacks of a process or of a core. */
 struct daemon_stacks {
-	pid_t pid;
-	char name[64]; /**< The kernel's name for its program. */
+	const char *core; /**< Path of the core file, borrowed; NULL of a process. */
+	bool is_cut;	  /**< A part of the core file is missing. */
+	pid_t pid;	  /**< 0 if unknown, which only a core's can be. */
+	char name[64];	  /**< The kernel's name for its program. */
 	struct daemon_stack_vm *vms;
 	size_t vm_count;
 	struct daemon_thread *threads; /**< Those with Lua on their stacks, or all. */
@@ -319,6 +324,18 @@ struct daemon_stacks_options {
  */
 enum daemon_end daemon_dump_stacks(pid_t pid, const struct daemon_stacks_options *options,
 				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len);
+/**
+ * The same for a core file: all threads as of one moment, in the file's order, which has the one
+ * first that crashed. Their registers are all there. Searches all memory of the core for VMs, 10 s
+ * at most.
+ * @param path Kept in the stacks.
+ * @param sysroot As daemon_dump_core_traces().
+ * @return As daemon_dump_core_traces().
+ */
+enum daemon_end daemon_dump_core_stacks(const char *path, const char *sysroot,
+					const struct daemon_stacks_options *options,
+					struct daemon_stacks *ret_stacks, char *ret_text,
+					size_t len);
 void daemon_stacks_deinit(struct daemon_stacks *stacks);
 
 /** Stops of one thread at most. A stack that is deeper than was thought is copied to twice the
@@ -461,10 +478,11 @@ struct daemon_coroutine_vm {
 	bool is_cut;	  /**< The list of objects was not followed to its end. */
 };
 
-/** The coroutines of all VMs of a process. */
+/** The coroutines of all VMs of a process or of a core. */
 struct daemon_coroutines {
-	pid_t pid;
-	char name[64]; /**< The kernel's name for its program. */
+	const char *core; /**< Path of the core file, borrowed; NULL of a process. */
+	pid_t pid;	  /**< 0 if unknown, which only a core's can be. */
+	char name[64];	  /**< The kernel's name for its program. */
 	struct daemon_coroutine_vm *vms;
 	size_t count;
 	struct daemon_stack *stacks;
@@ -476,8 +494,9 @@ struct daemon_coroutines {
 	/* Why some may be missing, or not of the same moment as others: */
 	bool is_late; /**< Not all could be copied in the pause allowed, so some was read later. */
 	bool is_huge; /**< The heap is larger than what may be copied. */
-	bool has_woken; /**< Threads ran while memory was copied. */
-	bool is_cut;	/**< There are more than can be listed. */
+	bool has_woken;	  /**< Threads ran while memory was copied. */
+	bool is_cut;	  /**< There are more than can be listed. */
+	bool is_core_cut; /**< A part of the core file is missing. */
 };
 
 /** How to read coroutines. */
@@ -499,6 +518,15 @@ struct daemon_coroutine_options {
 enum daemon_end daemon_dump_coroutines(pid_t pid, const struct daemon_coroutine_options *options,
 				       struct daemon_coroutines *ret_coroutines, char *ret_text,
 				       size_t len);
+/**
+ * The same for a core file: nothing is held or copied.
+ * @param path Kept in the coroutines.
+ * @param sysroot As daemon_dump_core_traces().
+ * @return As daemon_dump_core_traces().
+ */
+enum daemon_end daemon_dump_core_coroutines(const char *path, const char *sysroot,
+					    struct daemon_coroutines *ret_coroutines,
+					    char *ret_text, size_t len);
 void daemon_coroutines_deinit(struct daemon_coroutines *coroutines);
 
 /** Whether some may be missing, or not of the same moment as others. */

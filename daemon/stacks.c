@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The stacks of all threads of a process, each as it is at one moment. */
+#include "daemon/stacks.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,12 +250,10 @@ static bool look_once(struct reading *reading, struct look *look, struct failure
 
 /* ---- All threads ------------------------------------------------------------------------ */
 
-/* @return -1 without memory. */
-static int add_vm(struct reading *reading, uint64_t G)
+int stacks_add_vm(struct daemon_stacks *stacks, struct daemon_target *target, uint64_t G)
 {
-	struct daemon_stacks *stacks = reading->stacks;
-	const struct attach_reader *reader = attach_process_reader(reading->process);
-	struct luastate *lua = reading->target->lua;
+	const struct attach_reader *reader = target_reader(target);
+	struct luastate *lua = target->lua;
 	struct daemon_stack_vm *vms, *vm;
 	struct failure why;
 
@@ -287,7 +287,7 @@ static int add_thread(struct reading *reading, struct look *look)
 		stacks->others++;
 		return 0;
 	}
-	if (has_lua && add_vm(reading, thread->stack.G) != 0) {
+	if (has_lua && stacks_add_vm(stacks, reading->target, thread->stack.G) != 0) {
 		daemon_stack_deinit(&thread->stack);
 		return -1;
 	}
