@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ struct top_opener {
 /** What is asked for. */
 struct question {
 	uint32_t sequence;
-	int32_t pid; /* 0: make a file of that name */
+	bool makes_file; /* of that name, and no process counts */
+	int32_t pid;
 	char chunk[PATH_MAX + 1];
 };
 
@@ -82,7 +84,7 @@ static int answer_question(const struct question *question, struct answer *answe
 	int fd;
 
 	answer->sequence = question->sequence;
-	if (question->pid == 0) {
+	if (question->makes_file) {
 		/* Nowhere else. */
 		errno = EACCES;
 		fd = strchr(question->chunk, '/') ? -1 : make_file(question->chunk);
@@ -202,9 +204,11 @@ static int await_answer(struct top_opener *opener)
 }
 
 /* @return As await_answer(). */
-static int ask(struct top_opener *opener, pid_t pid, const char *text)
+static int ask(struct top_opener *opener, bool makes_file, pid_t pid, const char *text)
 {
-	struct question question = { .sequence = ++opener->sequence, .pid = pid };
+	struct question question = { .sequence = ++opener->sequence,
+				     .makes_file = makes_file,
+				     .pid = pid };
 
 	memcpy(question.chunk, text, strlen(text));
 	if (send(opener->fd, &question, sizeof(question), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
@@ -221,7 +225,7 @@ int top_opener_read(struct top_opener *opener, pid_t pid, const char *chunk,
 		*ret_why = "its path is too long";
 		return -1;
 	}
-	fd = ask(opener, pid, chunk);
+	fd = ask(opener, false, pid, chunk);
 	if (fd < 0) {
 		*ret_why = fd == -1 ? opener->why : "it takes too long to open it";
 		return -1;
@@ -240,7 +244,7 @@ int top_opener_create_file(struct top_opener *opener, const char *name, int *ret
 		*ret_errnum = errno;
 		return fd;
 	}
-	fd = ask(opener, 0, name);
+	fd = ask(opener, true, 0, name);
 	if (fd < 0)
 		*ret_errnum = fd == -1 ? opener->errnum : ETIMEDOUT;
 	return fd < 0 ? -1 : fd;

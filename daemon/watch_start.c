@@ -83,11 +83,12 @@ static _Noreturn void run_sampler(const struct daemon_options *options, int fd, 
 	_exit(0);
 }
 
-static void give_up_privileges(void)
+/* @return 0, or -1: then we have them still. */
+static int give_up_privileges(void)
 {
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	capng_clear(CAPNG_SELECT_BOTH);
-	capng_apply(CAPNG_SELECT_BOTH);
+	return capng_apply(CAPNG_SELECT_CAPS) == 0 ? 0 : -1;
 }
 
 int watch_start_sampler(const struct daemon_options *options, pid_t *ret_pid, int *ret_fd,
@@ -107,7 +108,12 @@ int watch_start_sampler(const struct daemon_options *options, pid_t *ret_pid, in
 	if (pid == 0)
 		run_sampler(options, fds[1], own);
 	close(fds[1]);
-	give_up_privileges();
+	if (give_up_privileges() != 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		close(fds[0]);
+		return failure_set(why, FAILURE_SYSTEM, EPERM, 0, 0, "give up privileges");
+	}
 	*ret_pid = pid;
 	*ret_fd = fds[0];
 	return 0;
