@@ -230,8 +230,9 @@ static bool look_once(struct reading *reading, struct look *look, struct failure
 						 .stack_limit = look->thread->stack_limit };
 	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
 	struct luastate_memory memory;
+	size_t known = luastate_vm_count(reading->target->lua);
 	struct daemon_thread thread;
-	bool is_full;
+	bool is_full, is_met;
 
 	if (capture(reading, look, &context, &thread, why) != 0) {
 		if (why->kind != FAILURE_TIMEOUT)
@@ -243,9 +244,11 @@ static bool look_once(struct reading *reading, struct look *look, struct failure
 	if (decode(reading, look, &memory, &thread, why) != 0)
 		return false;
 	is_full = thread.stack.outcome == DAEMON_FULL;
+	/* Found by this very look, which was too early to see its frames. */
+	is_met = thread.stack.G == 0 && luastate_vm_count(reading->target->lua) != known;
 	keep_best(reading, look, &memory, &thread);
 	/* A VM that was not known may have frames that passed for none. */
-	return (!is_full && find_vm(reading, look)) || !look->is_final;
+	return is_met || (!is_full && find_vm(reading, look)) || !look->is_final;
 }
 
 /* ---- All threads ------------------------------------------------------------------------ */
