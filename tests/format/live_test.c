@@ -466,7 +466,11 @@ static void test_million(void **state)
 		if (i == 50000)
 			limit = mallinfo2().uordblks + mallinfo2().hblkhd;
 	}
-	assert_true(mallinfo2().uordblks + mallinfo2().hblkhd < limit + limit / 4);
+	/* A sanitizer's allocator is none that mallinfo2() sees. */
+	if (limit)
+		assert_true(mallinfo2().uordblks + mallinfo2().hblkhd < limit + limit / 4);
+	else
+		print_message("the memory in use is not to be seen here\n");
 	assert_int_equal(1000000, format_live_samples(live));
 	format_live_destroy(live);
 }
