@@ -2,14 +2,11 @@
 /* The command line of ljrecord. */
 #include "cli/arguments.h"
 
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PROGRAM "ljrecord"
-
-enum { RATE_MAX = 10000 };
 
 static void print_help(void)
 {
@@ -117,18 +114,11 @@ static bool add_pids(struct arguments *arguments, const char *list)
 
 static bool add_name(struct arguments *arguments, const char *pattern)
 {
-	struct daemon_options *options = &arguments->options;
-	regex_t regex;
+	bool good = options_add_name(PROGRAM, pattern, &arguments->names,
+				     &arguments->options.name_count);
 
-	/* An empty one matches every process: more likely a variable that is not set. */
-	if (!*pattern || regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
-		return false;
-	regfree(&regex);
-	arguments->names = options_one_more(PROGRAM, arguments->names, options->name_count,
-					    sizeof(*arguments->names));
-	arguments->names[options->name_count++] = pattern;
-	options->names = arguments->names;
-	return true;
+	arguments->options.names = arguments->names;
+	return good;
 }
 
 /* ---- Options ---------------------------------------------------------------------------- */
@@ -158,12 +148,7 @@ static bool take_duration(struct arguments *arguments, const char *text)
 
 static bool take_frequency(struct arguments *arguments, const char *text)
 {
-	long number;
-
-	if (!options_number(text, 1, RATE_MAX, &number))
-		return false;
-	arguments->options.rate_hz = (unsigned)number;
-	return true;
+	return options_rate(text, &arguments->options.rate_hz);
 }
 
 static bool take_mode(struct arguments *arguments, const char *text)

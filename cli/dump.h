@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cli/keys.h"
 #include "daemon/daemon.h"
 #include "luastate/luastate.h"
 
@@ -80,9 +81,5 @@ void dump_print_frames(FILE *file, const struct daemon_stack *stack, int indent)
 
 /** Add the frames of a stack to a JSON object, and what else is known of it. */
 void dump_add_frames(struct json_object *object, const struct daemon_stack *stack);
-
-/** A text of the process's, fit for a terminal and for JSON. @return Freed by the caller; NULL
- *  without memory. */
-char *dump_text(const char *text);
 
 #endif

@@ -37,17 +37,6 @@ struct dump_profile {
 	size_t pid_count;
 };
 
-char *dump_text(const char *text)
-{
-	char *copy = strdup(text);
-
-	if (!copy)
-		return NULL;
-	format_clean_utf8(copy, strlen(copy));
-	format_clean_text(copy, strlen(copy));
-	return copy;
-}
-
 static int refuse(const char *path, const char *what)
 {
 	fprintf(stderr, "ljdump: %s: %s (give a file that ljrecord --stats has written)\n", path,

@@ -7,20 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static void add_word(struct json_object *object, const char *key, const char *word)
-{
-	json_object_object_add(object, key, json_object_new_string(word));
-}
-
-static void add_flag(struct json_object *object, const char *key, bool value)
-{
-	json_object_object_add(object, key, json_object_new_boolean(value));
-}
-
-static void add_count(struct json_object *object, const char *key, uint64_t value)
-{
-	json_object_object_add(object, key, json_object_new_uint64(value));
-}
+#include "cli/keys.h"
 
 /* A text of the target's, or null. It is in Lua's escapes where @p flag says so. */
 static void add_escaped(struct json_object *object, const char *key, const char *flag,
@@ -38,7 +25,7 @@ static void add_escaped(struct json_object *object, const char *key, const char 
 		string = json_object_new_string_len(text.bytes, (int)text.len);
 	json_object_object_add(object, key, string);
 	if (flag)
-		add_flag(object, flag, escaped);
+		keys_add_flag(object, flag, escaped);
 	format_text_deinit(&text);
 }
 
@@ -47,24 +34,15 @@ static void add_text(struct json_object *object, const char *key, const char *te
 	add_escaped(object, key, NULL, text, text ? strlen(text) : 0);
 }
 
-/* Numbers of 64 bits do not pass through all readers: they are texts. */
-static void add_address(struct json_object *object, const char *key, uint64_t address)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, address);
-	add_word(object, key, text);
-}
-
 /* JSON has no numbers that are none: they are texts. */
 static void add_double(struct json_object *object, const char *key, double number)
 {
 	char text[40];
 
 	if (isnan(number)) {
-		add_word(object, key, "nan");
+		keys_add_word(object, key, "nan");
 	} else if (isinf(number)) {
-		add_word(object, key, number < 0 ? "-inf" : "inf");
+		keys_add_word(object, key, number < 0 ? "-inf" : "inf");
 	} else {
 		/* Without a point it would be read as an integer, which has no such zero. */
 		snprintf(text, sizeof(text), number == 0 && signbit(number) ? "-0.0" : "%.17g",
@@ -86,12 +64,12 @@ static void add_table(struct json_object *object, const struct luastate_table *t
 {
 	struct json_object *entries = json_object_new_array();
 
-	add_count(object, "entry_count", table->count);
-	add_flag(object, "entry_count_is_least", table->is_count_cut);
-	add_count(object, "array_slots", table->array_slots);
-	add_count(object, "hash_slots", table->hash_slots);
-	add_flag(object, "metatable", table->has_metatable);
-	add_word(object, "cut", cut_word(table->cut));
+	keys_add_number(object, "entry_count", table->count);
+	keys_add_flag(object, "entry_count_is_least", table->is_count_cut);
+	keys_add_number(object, "array_slots", table->array_slots);
+	keys_add_number(object, "hash_slots", table->hash_slots);
+	keys_add_flag(object, "metatable", table->has_metatable);
+	keys_add_word(object, "cut", cut_word(table->cut));
 	for (size_t i = 0; i < table->entry_count; i++) {
 		struct json_object *entry = json_object_new_object();
 
@@ -104,16 +82,16 @@ static void add_table(struct json_object *object, const struct luastate_table *t
 
 static void add_function(struct json_object *object, const struct luastate_value *value)
 {
-	add_word(object, "kind",
-		 value->type == LUASTATE_VALUE_FUNCTION	    ? "lua"
-		 : value->type == LUASTATE_VALUE_C_FUNCTION ? "c"
-							    : "builtin");
+	keys_add_word(object, "kind",
+		      value->type == LUASTATE_VALUE_FUNCTION	 ? "lua"
+		      : value->type == LUASTATE_VALUE_C_FUNCTION ? "c"
+								 : "builtin");
 	add_text(object, "name", value->text);
 	if (value->type == LUASTATE_VALUE_FUNCTION) {
 		add_text(object, "chunk", value->chunkname);
 		json_object_object_add(object, "line", json_object_new_int64(value->firstline));
 	} else {
-		add_address(object, "code", value->code);
+		keys_add_address(object, "code", value->code);
 	}
 }
 
@@ -122,7 +100,7 @@ static void add_cdata(struct json_object *object, const struct luastate_value *v
 	char text[32];
 
 	add_text(object, "ctype", value->text);
-	add_count(object, "bytes", value->size);
+	keys_add_number(object, "bytes", value->size);
 	switch (value->cdata_kind) {
 	case LUASTATE_CDATA_INTEGER:
 		if (value->size < 8) {
@@ -131,20 +109,20 @@ static void add_cdata(struct json_object *object, const struct luastate_value *v
 			break;
 		}
 		snprintf(text, sizeof(text), "%" PRId64, value->integer);
-		add_word(object, "value", text);
+		keys_add_word(object, "value", text);
 		break;
 	case LUASTATE_CDATA_UNSIGNED:
 		snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)value->integer);
-		add_word(object, "value", text);
+		keys_add_word(object, "value", text);
 		break;
 	case LUASTATE_CDATA_BOOLEAN:
-		add_flag(object, "value", value->boolean);
+		keys_add_flag(object, "value", value->boolean);
 		break;
 	case LUASTATE_CDATA_NUMBER:
 		add_double(object, "value", value->number);
 		break;
 	case LUASTATE_CDATA_POINTER:
-		add_address(object, "value", (uint64_t)value->integer);
+		keys_add_address(object, "value", (uint64_t)value->integer);
 		break;
 	case LUASTATE_CDATA_OPAQUE:
 		break;
@@ -156,13 +134,13 @@ static void add_string(struct json_object *object, const struct luastate_value *
 	size_t shown = dump_shown_bytes(value);
 
 	add_escaped(object, "value", "escaped", value->text, shown);
-	add_count(object, "bytes", value->size);
-	add_flag(object, "cut", shown < value->size);
+	keys_add_number(object, "bytes", value->size);
+	keys_add_flag(object, "cut", shown < value->size);
 }
 
 static void add_object(struct json_object *object, const struct luastate_value *value)
 {
-	add_address(object, "address", value->address);
+	keys_add_address(object, "address", value->address);
 	switch (value->type) {
 	case LUASTATE_VALUE_TABLE:
 		if (value->table)
@@ -174,16 +152,16 @@ static void add_object(struct json_object *object, const struct luastate_value *
 		add_function(object, value);
 		break;
 	case LUASTATE_VALUE_COROUTINE:
-		add_word(object, "status", luastate_coroutine_status_name(value->status));
+		keys_add_word(object, "status", luastate_coroutine_status_name(value->status));
 		break;
 	case LUASTATE_VALUE_USERDATA:
-		add_flag(object, "light", false);
-		add_count(object, "bytes", value->size);
-		add_flag(object, "metatable", value->has_metatable);
+		keys_add_flag(object, "light", false);
+		keys_add_number(object, "bytes", value->size);
+		keys_add_flag(object, "metatable", value->has_metatable);
 		add_text(object, "name", value->text);
 		break;
 	case LUASTATE_VALUE_LIGHTUSERDATA:
-		add_flag(object, "light", true);
+		keys_add_flag(object, "light", true);
 		break;
 	case LUASTATE_VALUE_CDATA:
 		add_cdata(object, value);
@@ -198,7 +176,7 @@ static struct json_object *make_value(const struct luastate_value *value)
 {
 	struct json_object *object = json_object_new_object();
 
-	add_word(object, "type", luastate_value_type_name(value->type));
+	keys_add_word(object, "type", luastate_value_type_name(value->type));
 	switch (value->type) {
 	case LUASTATE_VALUE_UNAVAILABLE:
 	case LUASTATE_VALUE_UNREADABLE:
@@ -206,7 +184,7 @@ static struct json_object *make_value(const struct luastate_value *value)
 	case LUASTATE_VALUE_NIL:
 		break;
 	case LUASTATE_VALUE_BOOLEAN:
-		add_flag(object, "value", value->boolean);
+		keys_add_flag(object, "value", value->boolean);
 		break;
 	case LUASTATE_VALUE_INTEGER:
 		json_object_object_add(object, "value", json_object_new_int64(value->integer));
@@ -228,11 +206,11 @@ static struct json_object *make_variable(const struct luastate_variable *variabl
 	struct json_object *object = json_object_new_object();
 
 	add_text(object, "name", variable->name);
-	add_word(object, "kind", luastate_variable_kind_name(variable->kind));
+	keys_add_word(object, "kind", luastate_variable_kind_name(variable->kind));
 	json_object_object_add(object, "index", json_object_new_int64(variable->index));
 	if (variable->kind == LUASTATE_UPVALUE) {
-		add_flag(object, "open", variable->is_open);
-		add_flag(object, "immutable", variable->is_immutable);
+		keys_add_flag(object, "open", variable->is_open);
+		keys_add_flag(object, "immutable", variable->is_immutable);
 	}
 	json_object_object_add(object, "value", make_value(&variable->value));
 	return object;
@@ -242,10 +220,10 @@ struct json_object *dump_make_variables(const struct luastate_variables *variabl
 {
 	struct json_object *object = json_object_new_object(), *list = json_object_new_array();
 
-	add_flag(object, "stripped", variables->is_stripped);
-	add_flag(object, "compiled", variables->is_compiled);
-	add_flag(object, "between", variables->is_between);
-	add_flag(object, "all", !variables->is_cut);
+	keys_add_flag(object, "stripped", variables->is_stripped);
+	keys_add_flag(object, "compiled", variables->is_compiled);
+	keys_add_flag(object, "between", variables->is_between);
+	keys_add_flag(object, "all", !variables->is_cut);
 	for (size_t i = 0; i < variables->count; i++)
 		json_object_array_add(list, make_variable(&variables->items[i]));
 	json_object_object_add(object, "list", list);

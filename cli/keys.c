@@ -4,8 +4,20 @@
 #include <inttypes.h>
 #include <json.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "cli/dump.h"
+#include "format/format.h"
+
+char *dump_text(const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return NULL;
+	format_clean_utf8(copy, strlen(copy));
+	format_clean_text(copy, strlen(copy));
+	return copy;
+}
 
 void keys_add_number(struct json_object *object, const char *key, uint64_t value)
 {

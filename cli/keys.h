@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys of JSON objects. */
+/* Keys of JSON objects, and texts in them. */
 #ifndef CLI_KEYS_H
 #define CLI_KEYS_H
 
@@ -8,6 +8,10 @@
 #include <stdio.h>
 
 struct json_object;
+
+/** A text of the process's, fit for a terminal and for JSON. @return Freed by the caller; NULL
+ *  without memory. */
+char *dump_text(const char *text);
 
 void keys_add_number(struct json_object *object, const char *key, uint64_t value);
 void keys_add_flag(struct json_object *object, const char *key, bool value);

@@ -2,50 +2,17 @@
 /* ljrecord: profile a running LuaJIT process. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/sampling.h"
 #include "cli/summary.h"
 
 enum { RATE_DEFAULT = 99 };
-
-static volatile sig_atomic_t stop_requested;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop_requested = 1;
-}
-
-static void catch_signals(void)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	const struct sigaction action = { .sa_handler = on_signal };
-	struct sigaction old;
-
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-}
-
-/* One descriptor a thread of the target. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
 
 static int prepare_images(const char *folder)
 {
@@ -176,20 +143,19 @@ static int record(struct arguments *arguments)
 		arguments->options.go_fd = command.go_fd;
 	}
 	/* Behind the fork: the command gets what we were given. */
-	catch_signals();
-	raise_descriptor_limit();
+	sampling_catch_signals();
+	sampling_raise_descriptor_limit();
 	if (!arguments->quiet && isatty(STDERR_FILENO))
 		arguments->options.progress = summary_progress;
 	end = daemon_record(&arguments->options, &stats, text, sizeof(text));
 	/* Without a sample the command may never have run: that is what is to be said then. */
-	if (arguments->command && stats.samples == 0 &&
-	    !command_finish(&command, &stop_requested)) {
+	if (arguments->command && stats.samples == 0 && !command_finish(&command, &sampling_stop)) {
 		finish_stats(arguments, &stats, false);
 		return EXIT_USAGE;
 	}
 	ret = finish(arguments, end, &stats, text);
 	if (arguments->command && stats.samples > 0 && ret == EXIT_PROFILE)
-		command_finish(&command, &stop_requested);
+		command_finish(&command, &sampling_stop);
 	daemon_stats_deinit(&stats);
 	return ret;
 }
@@ -202,7 +168,7 @@ int main(int argc, char **argv)
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,
 						    .notice = print_notice,
-						    .stop = &stop_requested } };
+						    .stop = &sampling_stop } };
 	int ret = arguments_parse(argc, argv, &arguments);
 
 	if (ret < 0)

@@ -2,11 +2,10 @@
 /* ljtop: where running LuaJIT processes spend their time, while they run. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
+#include "cli/sampling.h"
 #include "cli/top.h"
 #include "cli/top_screen.h"
 
@@ -17,37 +16,6 @@ enum {
 	WIDTH_DEFAULT = 120,
 	ROWS_DEFAULT = 40,
 };
-
-static volatile sig_atomic_t stop_requested;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop_requested = 1;
-}
-
-static void catch_signals(void)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	const struct sigaction action = { .sa_handler = on_signal };
-	struct sigaction old;
-
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
-
-/* One descriptor a thread of the target; the sampler inherits the limit. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
 
 static double now_s(void)
 {
@@ -66,7 +34,7 @@ static int wait_until(struct daemon_watch *watch, double end_s, struct failure *
 
 		if (daemon_watch_take(watch, why) < 0)
 			return -1;
-		if (left_s <= 0 || stop_requested || daemon_watch_vitals(watch)->ended)
+		if (left_s <= 0 || sampling_stop || daemon_watch_vitals(watch)->ended)
 			return 0;
 		poll(&poller, 1, left_s > 1 ? 1000 : (int)(left_s * 1000) + 1);
 	}
@@ -75,7 +43,7 @@ static int wait_until(struct daemon_watch *watch, double end_s, struct failure *
 /* Until the sampling begins: finding a VM may take a while. */
 static int wait_for_begin(struct daemon_watch *watch, struct failure *why)
 {
-	while (!stop_requested && !daemon_watch_vitals(watch)->ended &&
+	while (!sampling_stop && !daemon_watch_vitals(watch)->ended &&
 	       !daemon_watch_vitals(watch)->elapsed_ns)
 		if (wait_until(watch, now_s() + 0.02, why) != 0)
 			return -1;
@@ -127,7 +95,7 @@ static int print_screens(const struct arguments *arguments, struct daemon_watch 
 		if (next_s < now_s())
 			next_s = now_s();
 		ret = wait_until(watch, next_s, why);
-		if (ret != 0 || stop_requested || (vitals->ended && vitals->samples == 0))
+		if (ret != 0 || sampling_stop || (vitals->ended && vitals->samples == 0))
 			break;
 		ret = print_screen(arguments, watch, why);
 		if (vitals->ended)
@@ -148,11 +116,11 @@ static int show_screen(const struct arguments *arguments, struct top_screen *scr
 	const struct top_screen_options options = { .delay_ms =
 							    (unsigned)(arguments->delay_s * 1000),
 						    .query = &arguments->query,
-						    .stop = &stop_requested };
+						    .stop = &sampling_stop };
 	const char *text = "out of memory";
 	int ret = wait_for_begin(watch, why);
 
-	if (ret == 0 && !stop_requested && !(vitals->ended && vitals->samples == 0))
+	if (ret == 0 && !sampling_stop && !(vitals->ended && vitals->samples == 0))
 		ret = top_screen_run(screen, watch, &options, &text);
 	if (ret != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", text);
@@ -199,7 +167,7 @@ int main(int argc, char **argv)
 	struct arguments arguments = { .options = { .mode = DAEMON_MODE_CALLGRAPH,
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,
-						    .stop = &stop_requested },
+						    .stop = &sampling_stop },
 				       .delay_s = 1,
 				       .width = WIDTH_DEFAULT,
 				       .rows = ROWS_DEFAULT };
@@ -209,8 +177,8 @@ int main(int argc, char **argv)
 	if (ret < 0)
 		ret = prepare_screen(&arguments, &screen);
 	if (ret < 0) {
-		catch_signals();
-		raise_descriptor_limit();
+		sampling_catch_signals();
+		sampling_raise_descriptor_limit();
 		ret = run(&arguments, screen);
 	}
 	top_screen_destroy(screen);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the command lines of ljrecord and ljdump share. */
+/* What the command lines share. */
 #include "cli/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <regex.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 
 /* What getopt_long() gives for an option: this and its index, else its letter. */
 enum { CHOICE_FIRST = 256 };
+
+enum { RATE_MAX = 10000 };
 
 int options_refuse(const char *program, const char *text, const char *argument)
 {
@@ -141,6 +144,29 @@ static void add_pid(const char *program, pid_t pid, pid_t **pids, size_t *count)
 			return;
 	*pids = options_one_more(program, *pids, *count, sizeof(**pids));
 	(*pids)[(*count)++] = pid;
+}
+
+bool options_rate(const char *text, unsigned *ret_rate_hz)
+{
+	long number;
+
+	if (!options_number(text, 1, RATE_MAX, &number))
+		return false;
+	*ret_rate_hz = (unsigned)number;
+	return true;
+}
+
+bool options_add_name(const char *program, const char *pattern, const char ***names, size_t *count)
+{
+	regex_t regex;
+
+	/* An empty one matches every process: more likely a variable that is not set. */
+	if (!*pattern || regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
+		return false;
+	regfree(&regex);
+	*names = options_one_more(program, *names, *count, sizeof(**names));
+	(*names)[(*count)++] = pattern;
+	return true;
 }
 
 bool options_add_pids(const char *program, const char *list, pid_t **pids, size_t *count)

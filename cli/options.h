@@ -62,6 +62,13 @@ bool options_number(const char *text, long min, long max, long *ret_value);
 /** Room for one more behind @p count items. Exits where there is none. */
 void *options_one_more(const char *program, void *items, size_t count, size_t size);
 
+/** Read a frequency from 1 to 10000 Hz. */
+bool options_rate(const char *text, unsigned *ret_rate_hz);
+
+/** Add a pattern for names of processes. @return false where it is no extended regular expression,
+ *  or empty. @param names Grows; borrowed texts. */
+bool options_add_name(const char *program, const char *pattern, const char ***names, size_t *count);
+
 /** Add a pid, or several with commas between them, each once. @return false where the list is none.
  */
 bool options_add_pids(const char *program, const char *list, pid_t **pids, size_t *count);

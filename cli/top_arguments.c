@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line of ljtop. */
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,6 @@
 #define PROGRAM "ljtop"
 
 enum {
-	RATE_MAX = 10000,
 	ITERATIONS_MAX = 1000000000,
 	WIDTH_MIN = 40,
 	WIDTH_MAX = 10000,
@@ -104,18 +102,11 @@ static bool take_pids(struct arguments *arguments, const char *list)
 
 static bool take_name(struct arguments *arguments, const char *pattern)
 {
-	struct daemon_options *options = &arguments->options;
-	regex_t regex;
+	bool good = options_add_name(PROGRAM, pattern, &arguments->names,
+				     &arguments->options.name_count);
 
-	/* An empty one matches every process: more likely a variable that is not set. */
-	if (!*pattern || regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
-		return false;
-	regfree(&regex);
-	arguments->names = options_one_more(PROGRAM, arguments->names, options->name_count,
-					    sizeof(*arguments->names));
-	arguments->names[options->name_count++] = pattern;
-	options->names = arguments->names;
-	return true;
+	arguments->options.names = arguments->names;
+	return good;
 }
 
 static bool take_children(struct arguments *arguments, const char *text)
@@ -127,12 +118,7 @@ static bool take_children(struct arguments *arguments, const char *text)
 
 static bool take_frequency(struct arguments *arguments, const char *text)
 {
-	long number;
-
-	if (!options_number(text, 1, RATE_MAX, &number))
-		return false;
-	arguments->options.rate_hz = (unsigned)number;
-	return true;
+	return options_rate(text, &arguments->options.rate_hz);
 }
 
 static bool take_delay(struct arguments *arguments, const char *text)

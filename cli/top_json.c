@@ -6,17 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/keys.h"
 #include "cli/top.h"
-
-static void add_number(struct json_object *object, const char *key, uint64_t value)
-{
-	json_object_object_add(object, key, json_object_new_uint64(value));
-}
-
-static void add_flag(struct json_object *object, const char *key, bool value)
-{
-	json_object_object_add(object, key, json_object_new_boolean(value));
-}
 
 /* Three digits behind the point: what the sampling is good for. */
 static void add_real(struct json_object *object, const char *key, double value)
@@ -38,15 +29,6 @@ static void add_text(struct json_object *object, const char *key, const char *te
 	free(copy);
 }
 
-/* Addresses are texts: numbers of 64 bits do not pass through all readers. */
-static void add_address(struct json_object *object, const char *key, uint64_t address)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, address);
-	json_object_object_add(object, key, json_object_new_string(text));
-}
-
 /* ---- Parts ------------------------------------------------------------------------------ */
 
 static void add_outcomes(struct json_object *root, const struct daemon_vitals *vitals)
@@ -54,10 +36,10 @@ static void add_outcomes(struct json_object *root, const struct daemon_vitals *v
 	struct json_object *outcomes = json_object_new_object(), *states = json_object_new_object();
 
 	for (int i = 0; i < DAEMON_OUTCOME_COUNT; i++)
-		add_number(outcomes, daemon_outcome_name((enum daemon_outcome)i),
-			   vitals->outcomes[i]);
+		keys_add_number(outcomes, daemon_outcome_name((enum daemon_outcome)i),
+				vitals->outcomes[i]);
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
-		add_number(states, format_state_name((enum format_state)i), vitals->states[i]);
+		keys_add_number(states, format_state_name((enum format_state)i), vitals->states[i]);
 	json_object_object_add(root, "outcomes", outcomes);
 	json_object_object_add(root, "states", states);
 	add_real(root, "full_percent", top_full_percent(vitals->outcomes));
@@ -72,14 +54,14 @@ static void add_moment(struct json_object *root, const struct daemon_moment *now
 
 	top_count_activities(now->states, now->outcomes, counts);
 	for (int i = 0; i < TOP_ACTIVITY_COUNT; i++)
-		add_number(activities, top_activity_name((enum top_activity)i), counts[i]);
-	add_number(object, "span_ns", now->span_ns);
-	add_number(object, "samples", now->samples);
+		keys_add_number(activities, top_activity_name((enum top_activity)i), counts[i]);
+	keys_add_number(object, "span_ns", now->span_ns);
+	keys_add_number(object, "samples", now->samples);
 	json_object_object_add(object, "activities", activities);
-	add_number(object, "traces_created", now->created);
-	add_number(object, "traces_aborted", now->aborted);
+	keys_add_number(object, "traces_created", now->created);
+	keys_add_number(object, "traces_aborted", now->aborted);
 	if (now->has_allocated)
-		add_number(object, "allocated_bytes", now->allocated_bytes);
+		keys_add_number(object, "allocated_bytes", now->allocated_bytes);
 	add_real(object, "sampler_cpu_percent", top_rate(now->sampler_cpu_ns, now) / 1e7);
 	add_real(object, "own_cpu_percent", top_rate(now->own_cpu_ns, now) / 1e7);
 	json_object_object_add(root, "refresh", object);
@@ -99,46 +81,46 @@ static void add_processes(struct json_object *root, const struct daemon_vitals *
 		struct json_object *object = json_object_new_object();
 		double uptime_s = top_uptime_s(vitals, i);
 
-		add_number(object, "pid", (uint64_t)process->pid);
+		keys_add_number(object, "pid", (uint64_t)process->pid);
 		add_text(object, "name", process->name);
 		json_object_object_add(object, "kind",
 				       json_object_new_string(kinds[process->kind]));
-		add_flag(object, "ended", process->ended);
+		keys_add_flag(object, "ended", process->ended);
 		if (uptime_s >= 0 && !process->ended)
 			add_real(object, "uptime_s", uptime_s);
-		add_number(object, "samples", process->samples);
+		keys_add_number(object, "samples", process->samples);
 		json_object_array_add(list, object);
 	}
 	json_object_object_add(root, "processes", list);
-	add_number(root, "unlisted_processes", vitals->unlisted_processes);
+	keys_add_number(root, "unlisted_processes", vitals->unlisted_processes);
 }
 
 static struct json_object *make_vm(const struct daemon_vm *vm)
 {
 	struct json_object *object = json_object_new_object();
 
-	add_number(object, "pid", (uint64_t)vm->pid);
-	add_address(object, "global_state", vm->G);
+	keys_add_number(object, "pid", (uint64_t)vm->pid);
+	keys_add_address(object, "global_state", vm->G);
 	add_text(object, "version", vm->version);
 	add_text(object, "layout", vm->layout);
 	if (vm->has_heap) {
-		add_number(object, "heap_bytes", vm->heap_bytes);
-		add_number(object, "gc_threshold_bytes", vm->threshold_bytes);
+		keys_add_number(object, "heap_bytes", vm->heap_bytes);
+		keys_add_number(object, "gc_threshold_bytes", vm->threshold_bytes);
 		add_text(object, "gc_phase", daemon_gc_phase_name(vm->gc_phase));
 	}
 	if (vm->has_pace) {
-		add_number(object, "gc_pause", vm->pause);
-		add_number(object, "gc_step_multiplier", vm->step_multiplier);
+		keys_add_number(object, "gc_pause", vm->pause);
+		keys_add_number(object, "gc_step_multiplier", vm->step_multiplier);
 	}
 	if (vm->has_allocated)
-		add_number(object, "allocated_bytes", vm->allocated_bytes);
+		keys_add_number(object, "allocated_bytes", vm->allocated_bytes);
 	if (vm->has_traces) {
-		add_flag(object, "jit_on", vm->jit_on);
-		add_number(object, "traces", vm->traces);
-		add_number(object, "traces_created", vm->created);
-		add_number(object, "traces_aborted", vm->aborted);
-		add_flag(object, "aborts_are_counted", vm->is_counted);
-		add_number(object, "machine_code_bytes", vm->mcode_bytes);
+		keys_add_flag(object, "jit_on", vm->jit_on);
+		keys_add_number(object, "traces", vm->traces);
+		keys_add_number(object, "traces_created", vm->created);
+		keys_add_number(object, "traces_aborted", vm->aborted);
+		keys_add_flag(object, "aborts_are_counted", vm->is_counted);
+		keys_add_number(object, "machine_code_bytes", vm->mcode_bytes);
 	}
 	return object;
 }
@@ -163,19 +145,19 @@ static struct json_object *make_row(const struct format_live_row *row,
 	add_text(object, "place", row->place);
 	add_text(object, "module", row->module);
 	if (row->line)
-		add_number(object, "line", row->line);
+		keys_add_number(object, "line", row->line);
 	if (row->pid)
-		add_number(object, "pid", (uint64_t)row->pid);
+		keys_add_number(object, "pid", (uint64_t)row->pid);
 	if (row->tid)
-		add_number(object, "tid", (uint64_t)row->tid);
+		keys_add_number(object, "tid", (uint64_t)row->tid);
 	if (row->trace)
-		add_number(object, "trace", row->trace);
-	add_number(object, "self", n->self);
-	add_number(object, "self_with_native", n->guest);
-	add_number(object, "total", n->total);
-	add_number(object, "window_self", n->window_self);
-	add_number(object, "window_self_with_native", n->window_guest);
-	add_number(object, "window_total", n->window_total);
+		keys_add_number(object, "trace", row->trace);
+	keys_add_number(object, "self", n->self);
+	keys_add_number(object, "self_with_native", n->guest);
+	keys_add_number(object, "total", n->total);
+	keys_add_number(object, "window_self", n->window_self);
+	keys_add_number(object, "window_self_with_native", n->window_guest);
+	keys_add_number(object, "window_total", n->window_total);
 	add_real(object, "self_percent", top_percent(n->self, rows->samples));
 	add_real(object, "total_percent", top_percent(n->total, rows->samples));
 	return object;
@@ -189,7 +171,7 @@ static void add_rows(struct json_object *root, const struct arguments *arguments
 	for (size_t i = 0; i < rows->count && (!arguments->rows || i < (size_t)arguments->rows);
 	     i++)
 		json_object_array_add(list, make_row(&rows->rows[i], rows));
-	add_number(root, "row_count", rows->count);
+	keys_add_number(root, "row_count", rows->count);
 	json_object_object_add(root, "rows", list);
 }
 
@@ -202,23 +184,23 @@ static void add_sampling(struct json_object *root, struct daemon_watch *watch)
 	struct format_live *live = daemon_watch_profile(watch);
 	const struct format_live_folded sums = format_live_folded(live);
 
-	add_number(root, "frequency_hz", vitals->rate_hz);
-	add_number(root, "elapsed_ns", vitals->elapsed_ns);
-	add_number(root, "samples", format_live_samples(live));
-	add_number(root, "window_samples", format_live_window_samples(live));
-	add_number(root, "dropped_samples", vitals->dropped);
-	add_number(root, "ticks", vitals->ticks);
-	add_number(root, "late_ticks", vitals->late_ticks);
-	add_number(root, "missed_ticks", vitals->missed_ticks);
-	add_number(stopped, "p50_ns", vitals->stopped_p50_ns);
-	add_number(stopped, "p99_ns", vitals->stopped_p99_ns);
-	add_number(stopped, "max_ns", vitals->stopped_max_ns);
+	keys_add_number(root, "frequency_hz", vitals->rate_hz);
+	keys_add_number(root, "elapsed_ns", vitals->elapsed_ns);
+	keys_add_number(root, "samples", format_live_samples(live));
+	keys_add_number(root, "window_samples", format_live_window_samples(live));
+	keys_add_number(root, "dropped_samples", vitals->dropped);
+	keys_add_number(root, "ticks", vitals->ticks);
+	keys_add_number(root, "late_ticks", vitals->late_ticks);
+	keys_add_number(root, "missed_ticks", vitals->missed_ticks);
+	keys_add_number(stopped, "p50_ns", vitals->stopped_p50_ns);
+	keys_add_number(stopped, "p99_ns", vitals->stopped_p99_ns);
+	keys_add_number(stopped, "max_ns", vitals->stopped_max_ns);
 	json_object_object_add(root, "stopped", stopped);
-	add_number(root, "sampler_cpu_ns", vitals->cpu_ns);
-	add_number(root, "own_cpu_ns", vitals->own_cpu_ns);
-	add_number(folded, "functions", sums.functions);
-	add_number(folded, "lines", sums.lines);
-	add_number(folded, "frames", sums.nodes);
+	keys_add_number(root, "sampler_cpu_ns", vitals->cpu_ns);
+	keys_add_number(root, "own_cpu_ns", vitals->own_cpu_ns);
+	keys_add_number(folded, "functions", sums.functions);
+	keys_add_number(folded, "lines", sums.lines);
+	keys_add_number(folded, "frames", sums.nodes);
 	json_object_object_add(root, "folded", folded);
 	add_outcomes(root, vitals);
 }
@@ -245,7 +227,7 @@ int top_print_json(FILE *file, const struct arguments *arguments, struct daemon_
 	add_processes(root, vitals);
 	add_vms(root, vitals);
 	add_text(root, "notice", vitals->notice);
-	add_flag(root, "ended", vitals->ended);
+	keys_add_flag(root, "ended", vitals->ended);
 	add_text(root, "end", vitals->text);
 	add_rows(root, arguments, &rows);
 	text = json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN |
