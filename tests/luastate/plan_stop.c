@@ -8,6 +8,36 @@ enum {
 	BYTES_MAX = (1 << 20) + 8 * 66000 * 8 + 65536,
 };
 
+struct stop_scene stop_make_scene(struct sample *sample)
+{
+	struct fake_vm *vm = sample->vm;
+	struct stop_scene scene = { .main_proto = fake_caller(vm, "@main.lua", 0, "work"),
+				    .work_proto = fake_caller(vm, "@main.lua", 10, "inner") };
+
+	scene.main = fake_lua_function(vm, scene.main_proto);
+	scene.work = fake_lua_function(vm, scene.work_proto);
+	sample_cframe(sample, vm->main, 1, 0);
+	fake_call(vm, vm->main, scene.main, 0, FAKE_LINK_C);
+	fake_call_lua(vm, vm->main, scene.work, fake_pc(vm, scene.main_proto, 3));
+	sample_leaf(sample, FAKE_AT_PLAIN, fake_L_get(vm, vm->main, vm->layout->lua_State_base),
+		    fake_pc(vm, scene.work_proto, 2));
+	return scene;
+}
+
+uint64_t stop_resume(struct sample *sample, const struct stop_scene *scene)
+{
+	struct fake_vm *vm = sample->vm;
+	uint64_t co = fake_coroutine(vm, 64);
+
+	/* C code that VM code called. */
+	fake_put_u64(vm, vm->sp, vm->code + FAKE_AT_RETURN);
+	sample_cframe(sample, co, 0, 0);
+	fake_call(vm, co, scene->work, 0, FAKE_LINK_CP);
+	sample_leaf(sample, FAKE_AT_PLAIN, fake_L_get(vm, co, vm->layout->lua_State_base),
+		    fake_pc(vm, scene->work_proto, 2));
+	return co;
+}
+
 void stop_begin(struct stop *stop, struct sample *sample)
 {
 	memset(stop, 0, sizeof(*stop));

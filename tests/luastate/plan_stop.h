@@ -21,6 +21,17 @@ struct stop {
 	size_t ranges[STOP_ROUNDS_MAX]; /* number of ranges after each round */
 };
 
+/** main calls work; the thread is in the interpreter. */
+struct stop_scene {
+	uint64_t main, work, work_proto, main_proto;
+	uint64_t co; /* of stop_resume() */
+};
+
+struct stop_scene stop_make_scene(struct sample *sample);
+
+/** The thread runs a coroutine on top, with work. @return It. */
+uint64_t stop_resume(struct sample *sample, const struct stop_scene *scene);
+
 void stop_begin(struct stop *stop, struct sample *sample);
 void stop_end(struct stop *stop);
 

@@ -4,43 +4,6 @@
 
 enum { C_CODE = 0x5000 };
 
-/* main calls work; the thread is in the interpreter. */
-struct scene {
-	uint64_t main, work, work_proto, main_proto;
-	uint64_t co; /* of resume() */
-};
-
-static struct scene make_scene(struct sample *sample)
-{
-	struct fake_vm *vm = sample->vm;
-	struct scene scene = { .main_proto = fake_caller(vm, "@main.lua", 0, "work"),
-			       .work_proto = fake_caller(vm, "@main.lua", 10, "inner") };
-
-	scene.main = fake_lua_function(vm, scene.main_proto);
-	scene.work = fake_lua_function(vm, scene.work_proto);
-	sample_cframe(sample, vm->main, 1, 0);
-	fake_call(vm, vm->main, scene.main, 0, FAKE_LINK_C);
-	fake_call_lua(vm, vm->main, scene.work, fake_pc(vm, scene.main_proto, 3));
-	sample_leaf(sample, FAKE_AT_PLAIN, fake_L_get(vm, vm->main, vm->layout->lua_State_base),
-		    fake_pc(vm, scene.work_proto, 2));
-	return scene;
-}
-
-/* The thread runs a coroutine on top. */
-static uint64_t resume(struct sample *sample, const struct scene *scene)
-{
-	struct fake_vm *vm = sample->vm;
-	uint64_t co = fake_coroutine(vm, 64);
-
-	/* C code that VM code called. */
-	fake_put_u64(vm, vm->sp, vm->code + FAKE_AT_RETURN);
-	sample_cframe(sample, co, 0, 0);
-	fake_call(vm, co, scene->work, 0, FAKE_LINK_CP);
-	sample_leaf(sample, FAKE_AT_PLAIN, fake_L_get(vm, co, vm->layout->lua_State_base),
-		    fake_pc(vm, scene->work_proto, 2));
-	return co;
-}
-
 static uint64_t stack_of(const struct fake_vm *vm, uint64_t L)
 {
 	return fake_L_get(vm, L, vm->layout->lua_State_stack);
@@ -75,7 +38,7 @@ static void test_first_stop(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
+	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 
 	stop_begin(&stop, sample);
@@ -103,7 +66,7 @@ static void test_steady_state(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
+	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 	size_t len;
 
@@ -132,104 +95,11 @@ static void test_steady_state(void **state)
 	stop_end(&stop);
 }
 
-/* A known prototype that was replaced at some time around the stop. */
-static void test_replaced_prototype(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
-	uint64_t line = scene.main_proto + (uint64_t)vm->layout->GCproto_firstline;
-	struct stop stop;
-
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
-	stop_capture(&stop);
-	fake_put_u32(vm, line, 77);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
-	/* From now on it is read with the stop: what comes later does not matter. */
-	stop_capture(&stop);
-	assert_true(stop_asked(&stop, scene.main_proto));
-	fake_put_u32(vm, line, 78);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
-	assert_int_equal(77, sample->chain.frames[1].function->firstline);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(78, sample->chain.frames[1].function->firstline);
-	/* But not forever. */
-	for (int i = 0; i < STATE_STRICT_SAMPLES; i++)
-		luastate_begin_sample(sample->state, &vm->reader);
-	stop_capture(&stop);
-	assert_false(stop_asked(&stop, scene.main_proto));
-	stop_end(&stop);
-}
-
-/* Several at once: that the first one is lost says nothing of what the stop has read of the next.
- */
-static void test_replaced_prototypes_of_two(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample), other = scene;
-	uint64_t firstline = (uint64_t)vm->layout->GCproto_firstline;
-	struct stop stop;
-
-	other.work_proto = fake_caller(vm, "@other.lua", 20, "inner");
-	other.work = fake_lua_function(vm, other.work_proto);
-	resume(sample, &other);
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
-	assert_int_equal(3, sample->chain.count);
-	stop_capture(&stop);
-	fake_put_u32(vm, other.work_proto + firstline, 77);
-	fake_put_u32(vm, scene.work_proto + firstline, 78);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
-	for (size_t i = 0; i < sample->chain.count; i++)
-		assert_true(sample->chain.frames[i].function->firstline < 77);
-	stop_end(&stop);
-}
-
-/* The same below C code, where a register still shows the base of its caller: a walk from there
- * fits once the new prototype is known, and would leave the C function out. */
-static void test_replaced_caller_of_c(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
-	struct stop stop;
-
-	sample->cframes[0].frame.r[STATE_REG_KEPT_BASE] =
-		fake_L_get(vm, vm->main, vm->layout->lua_State_base);
-	fake_call_lua(vm, vm->main, fake_c_function(vm, C_CODE), fake_pc(vm, scene.work_proto, 3));
-	sample->cframes[0].leaf = false;
-	sample->cframes[0].frame.r[STATE_REG_PC] = 0;
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
-	assert_int_equal(3, sample->chain.count);
-	stop_capture(&stop);
-	fake_put_u32(vm, scene.work_proto + (uint64_t)vm->layout->GCproto_firstline, 77);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
-	assert_int_equal(0, sample->chain.count);
-	stop_end(&stop);
-}
-
 /* Another program runs now: what was predicted of the last one, layouts included, is gone. */
 static void test_reset_forgets_predictions(void **state)
 {
 	struct sample *sample = *state;
-	struct scene scene = make_scene(sample);
+	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 
 	stop_begin(&stop, sample);
@@ -251,13 +121,13 @@ static void test_new_coroutine(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
+	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 	uint64_t co;
 
 	stop_begin(&stop, sample);
 	stop_learn(&stop);
-	co = resume(sample, &scene);
+	co = stop_resume(sample, &scene);
 	stop_capture(&stop);
 	assert_int_equal(1, stop_round_of(&stop, co));
 	assert_int_equal(2, stop_round_of(&stop, stack_of(vm, co)));
@@ -277,7 +147,7 @@ static void test_stack_that_moved(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
+	struct stop_scene scene = stop_make_scene(sample);
 	uint64_t cframe = fake_L_get(vm, vm->main, vm->layout->lua_State_cframe);
 	uint64_t old = stack_of(vm, vm->main);
 	struct stop stop;
@@ -301,7 +171,7 @@ static void test_stack_that_grew(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
+	struct stop_scene scene = stop_make_scene(sample);
 	uint64_t L = fake_coroutine(vm, 4096), top;
 	struct stop stop;
 
@@ -338,7 +208,7 @@ static void test_helper(void **state)
 	struct fake_vm *vm = sample->vm;
 	struct stop stop;
 
-	make_scene(sample);
+	stop_make_scene(sample);
 	vm->sp = sample->cframes[0].address;
 	for (int words = 1; words <= 8; words++) {
 		fake_push(vm, words == 1 ? vm->code + FAKE_AT_RETURN : (uint64_t)words);
@@ -355,7 +225,7 @@ static void test_after_the_stop(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
+	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 
 	stop_begin(&stop, sample);
@@ -380,7 +250,7 @@ static void test_native_stack(void **state)
 	uint64_t sp;
 	struct stop stop;
 
-	make_scene(sample);
+	stop_make_scene(sample);
 	sample->regs.r[ATTACH_REG_RIP] = vm->host;
 	sp = sample->regs.r[ATTACH_REG_RSP] = vm->native_start + 1024;
 	stop_begin(&stop, sample);
@@ -434,7 +304,7 @@ static void test_any_stack_pointer(void **state)
 	struct sample *sample = *state;
 	struct stop stop;
 
-	make_scene(sample);
+	stop_make_scene(sample);
 	stop_begin(&stop, sample);
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		sample->regs.r[ATTACH_REG_RSP] = values[i];
@@ -463,7 +333,7 @@ static void test_hostile_headers(void **state)
 	enum { VALUES = sizeof(values) / sizeof(values[0]) };
 	struct stop stop;
 
-	make_scene(sample);
+	stop_make_scene(sample);
 	stop_begin(&stop, sample);
 	stop_learn(&stop);
 	for (size_t i = 0; i < VALUES * VALUES * VALUES; i++) {
@@ -483,7 +353,7 @@ static void test_headers_of_no_coroutine(void **state)
 	struct fake_vm *vm = sample->vm;
 	struct stop stop;
 
-	make_scene(sample);
+	stop_make_scene(sample);
 	stop_begin(&stop, sample);
 	fake_put_u8(vm, vm->main + (uint64_t)vm->layout->GCobj_gct, 4);
 	stop_capture(&stop);
@@ -504,7 +374,7 @@ static void test_stale_predictions(void **state)
 	struct sample *sample = *state;
 	struct stop stop;
 
-	make_scene(sample);
+	stop_make_scene(sample);
 	stop_begin(&stop, sample);
 	stop_learn(&stop);
 	stop.prediction.thread_count = 8;
@@ -527,13 +397,13 @@ static void test_many_coroutines(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
+	struct stop_scene scene = stop_make_scene(sample);
 	unsigned count = 0;
 	uint64_t co[20];
 	struct stop stop;
 
 	for (int i = 0; i < 20; i++)
-		co[i] = resume(sample, &scene);
+		co[i] = stop_resume(sample, &scene);
 	stop_begin(&stop, sample);
 	stop_capture(&stop);
 	for (int i = 0; i < 20; i++)
@@ -572,60 +442,12 @@ static void test_many_functions(void **state)
 	stop_end(&stop);
 }
 
-/* A caller whose prototype was collected, and a longer one lies there now: what is kept of the old
- * one says nothing of the new one. */
-static void test_caller_that_was_replaced(void **state)
-{
-	enum { LONG = 6000 };
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	uint32_t *bc = calloc(LONG, sizeof(*bc));
-	struct fake_proto old = {
-		.chunkname = "@a.lua", .firstline = 1, .numline = 1, .bc = bc, .sizebc = 4
-	};
-	struct fake_proto new = {
-		.chunkname = "@b.lua", .firstline = 1, .numline = 1, .bc = bc, .sizebc = LONG
-	};
-	uint64_t proto, base;
-	struct stop stop;
-
-	make_scene(sample);
-	base = fake_L_get(vm, vm->main, vm->layout->lua_State_base);
-	assert_non_null(bc);
-	for (size_t i = 0; i < LONG; i++)
-		bc[i] = i ? fake_abc(FAKE_CALL, 2, 1, 1) : fake_funcf(vm, 5);
-	proto = fake_proto(vm, &new);
-	fake_put_proto(vm, proto, &old);
-	fake_put_function(vm, base - vm->frame_bytes - 16, fake_lua_function(vm, proto));
-	fake_put_link(vm, base, fake_pc(vm, proto, 2));
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
-	assert_int_equal(proto, sample->chain.frames[1].function->address);
-	fake_put_proto(vm, proto, &new);
-	fake_put_link(vm, base, fake_pc(vm, proto, LONG - 1));
-	/* Another callee, whose name is not known yet. */
-	fake_put_function(vm, base, fake_lua_function(vm, fake_caller(vm, "@c.lua", 30, "x")));
-	sample_leaf(sample, FAKE_AT_PLAIN, base, 0);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
-	assert_string_equal("@b.lua", sample->chain.frames[1].function->chunkname);
-	stop_end(&stop);
-	free(bc);
-}
-
 /* Ranges that overlap: the same address is found now in a long one, now in a short one. */
 static void test_overlapping_ranges(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct scene scene = make_scene(sample);
+	struct stop_scene scene = stop_make_scene(sample);
 	const struct luastate_layout *layout = vm->layout;
 	/* A function, a coroutine and the start of its stack, side by side. */
 	uint64_t block = fake_alloc(vm, 48 + 96 + 8 * 1024), L = block + 48, stack = L + 96;
@@ -696,7 +518,7 @@ static void test_learning_from_a_cut_stack(void **state)
 	struct stop stop;
 	size_t before, most = 0;
 
-	make_scene(sample);
+	stop_make_scene(sample);
 	sample->regs.r[ATTACH_REG_RSP] = sp;
 	stop_begin(&stop, sample);
 	stop.context.stack_limit = 0;
@@ -718,9 +540,6 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		SAMPLE_TEST(test_first_stop),
 		SAMPLE_TEST(test_steady_state),
-		SAMPLE_TEST(test_replaced_prototype),
-		SAMPLE_TEST(test_replaced_prototypes_of_two),
-		SAMPLE_TEST(test_replaced_caller_of_c),
 		SAMPLE_TEST(test_reset_forgets_predictions),
 		SAMPLE_TEST(test_new_coroutine),
 		SAMPLE_TEST(test_stack_that_moved),
@@ -734,7 +553,6 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_stale_predictions),
 		SAMPLE_TEST(test_many_coroutines),
 		SAMPLE_TEST(test_many_functions),
-		SAMPLE_TEST(test_caller_that_was_replaced),
 		SAMPLE_TEST(test_overlapping_ranges),
 		SAMPLE_TEST(test_learning),
 		SAMPLE_TEST(test_learning_from_a_cut_stack),
