@@ -27,9 +27,9 @@ end
 
 -- Note a function for the checker: level 1 is called first; the functions of one level are one
 -- step.
-function Scenario:range(name, level, first, last, tail)
-  self.ranges[#self.ranges + 1] = ("%s,%d,%d,%d,%d"):format(name, level, first, last,
-    tail and 1 or 0)
+function Scenario:range(name, level, first, last, tail, callee)
+  self.ranges[#self.ranges + 1] = ("%s,%d,%d,%d,%d,%s"):format(name, level, first, last,
+    tail and 1 or 0, callee or "")
 end
 
 -- The text that pushes these frames, each a string or { text =, count = }.
@@ -54,6 +54,7 @@ end
     through      frames between this function and the next one, leaf last
     after        lines that run when the call is over
     tail         true: the call replaces the function, so nothing is pushed
+    callee       what the last of `through` calls, and the next function takes the place of
 ]]
 function Scenario:step(step)
   local first = self:emit(("local function %s(%s)"):format(step.name, step.params or ""))
@@ -69,7 +70,7 @@ function Scenario:step(step)
   end
   for _, line in ipairs(step.after or {}) do self:emit(line) end
   local last = self:emit("end")
-  self:range(step.name, step.level, first, last, step.tail)
+  self:range(step.name, step.level, first, last, step.tail, step.callee)
 end
 
 -- A leaf in Lua: `call` is a loop on one line; `patterns` may stand above it.

@@ -8,13 +8,14 @@ local function add(s, at, rest)
 end
 
 -- A way that one line says: `text` with NEXT for the next function.
-local function way(name, text, through, before, after)
+local function way(name, text, through, before, after, callee)
   steps[name] = function(s, at)
     local function fill(line) return (line:gsub("NEXT", at.next)) end
     local first, last = {}, {}
     for i, line in ipairs(before or {}) do first[i] = fill(line) end
     for i, line in ipairs(after or {}) do last[i] = fill(line) end
-    add(s, at, { call = fill(text), through = through, before = first, after = last })
+    add(s, at, { call = fill(text), through = through, before = first, after = last,
+      callee = callee })
   end
 end
 
@@ -37,7 +38,7 @@ way("iterator", "for x in NEXT do end")
 way("foreach", "table.foreach({ 1 }, NEXT)", { "B:foreach" })
 way("foreachi", "table.foreachi({ 1 }, NEXT)", { "B:foreachi" })
 way("tostring", "local r = pcall(tostring, p)", { "F:pcall" },
-  { "local p = newproxy(true) getmetatable(p).__tostring = NEXT" })
+  { "local p = newproxy(true) getmetatable(p).__tostring = NEXT" }, nil, "F:tostring")
 
 -- ---- Protected calls of C -----------------------------------------------------------------------
 
