@@ -478,6 +478,7 @@ struct attach_held_thread {
 	bool stands;			   /**< Stopped by us: all registers are known. */
 	bool is_asleep;			   /**< Not stopped, as it slept. */
 	bool is_in_call;		   /**< Asleep in a system call. */
+	int64_t syscall;		   /**< Its number; -1: in none. */
 	bool woke;			   /**< Was asleep, and ran before all was copied. */
 	bool is_unknown;		   /**< Ran on: it did not stand in time. */
 	uint64_t sp, pc;		   /**< Unless unknown. */

@@ -97,18 +97,22 @@ static struct hold_thread *add_thread(struct hold_shared *shared, struct attach_
 		return NULL;
 	}
 	thread = &shared->threads[shared->count++];
-	*thread = (struct hold_thread){ .seen.tid = entry->tid };
+	*thread = (struct hold_thread){ .seen = { .tid = entry->tid, .syscall = -1 } };
 	entry->data = thread;
 	return thread;
 }
 
 /* Who sleeps elsewhere than in a system call, as in a page fault or a group stop, shows no number.
  * Source: proc(5), /proc/PID/syscall. */
-static bool is_in_call(const struct attach_thread *entry)
+static int64_t call_of(const struct attach_thread *entry)
 {
-	char number;
+	char text[24];
+	ssize_t len = pread(entry->syscall_fd, text, sizeof(text) - 1, 0);
 
-	return pread(entry->syscall_fd, &number, 1, 0) == 1 && number >= '0' && number <= '9';
+	if (len <= 0 || text[0] < '0' || text[0] > '9')
+		return -1;
+	text[len] = '\0';
+	return strtoll(text, NULL, 10);
 }
 
 /* ---- Stopping --------------------------------------------------------------------------- */
@@ -177,7 +181,8 @@ static void look_at(struct holder *holder, struct attach_thread *entry)
 	case ATTACH_BLOCKED:
 		if (!seen->is_asleep) {
 			thread->switches = switches;
-			seen->is_in_call = is_in_call(entry);
+			seen->syscall = call_of(entry);
+			seen->is_in_call = seen->syscall >= 0;
 		}
 		seen->is_asleep = true;
 		return;
@@ -186,6 +191,7 @@ static void look_at(struct holder *holder, struct attach_thread *entry)
 	}
 	seen->woke |= seen->is_asleep;
 	seen->is_asleep = seen->is_in_call = false;
+	seen->syscall = -1;
 	stop_thread(holder, thread);
 }
 

@@ -60,17 +60,6 @@ int arguments_refuse(const char *text, const char *argument)
 
 /* ---- Values ----------------------------------------------------------------------------- */
 
-static bool parse_seconds(const char *text, double *ret_value)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value > 0) || value > 1e9)
-		return false;
-	*ret_value = value;
-	return true;
-}
-
 static bool parse_mode(const char *text, enum daemon_mode *ret_mode)
 {
 	static const char *const names[] = { [DAEMON_MODE_DEFAULT] = "default",
@@ -143,7 +132,8 @@ static bool take_output(struct arguments *arguments, const char *text)
 
 static bool take_duration(struct arguments *arguments, const char *text)
 {
-	return parse_seconds(text, &arguments->options.duration_s);
+	return options_seconds(text, DURATION_MIN_S, DURATION_MAX_S,
+			       &arguments->options.duration_s);
 }
 
 static bool take_frequency(struct arguments *arguments, const char *text)

@@ -59,6 +59,14 @@ void dump_print_text(FILE *file, const struct daemon_dump *dump,
 int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 		    const struct dump_profile *profile);
 
+/** Why a dump is partial, in words for people and for programs. */
+struct dump_reason {
+	const char *text, *json;
+};
+
+extern const struct dump_reason dump_reason_late, dump_reason_huge, dump_reason_woken,
+	dump_reason_spent;
+
 /** The stacks of a process, for people. */
 void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks);
 

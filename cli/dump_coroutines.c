@@ -12,7 +12,7 @@ enum {
 	FRAME_INDENT = 4,
 	/* Addresses of coroutines that wait at one place; JSON has all. */
 	ADDRESSES_SHOWN = 4,
-	WHY_MAX = 6,
+	WHY_MAX = 7,
 };
 
 static double ms(uint64_t ns)
@@ -27,12 +27,22 @@ static const char *plural(size_t count)
 
 /* ---- What may be missing ---------------------------------------------------------------- */
 
-/** A reason, in words for people and for programs. */
-struct reason {
-	const char *text, *json;
+const struct dump_reason dump_reason_late = {
+	"not all was copied while threads were held, some was read at another time: a longer "
+	"--max-pause helps",
+	"late"
+};
+const struct dump_reason dump_reason_huge = { "the heap is larger than what may be copied",
+					      "huge" };
+const struct dump_reason dump_reason_woken = {
+	"threads that waited have run while memory was copied", "woken"
+};
+const struct dump_reason dump_reason_spent = {
+	"there are more values than are read, the rest is <omitted>", "values"
 };
 
-static size_t list_reasons(const struct daemon_coroutines *coroutines, struct reason *ret_reasons)
+static size_t list_reasons(const struct daemon_coroutines *coroutines,
+			   struct dump_reason *ret_reasons)
 {
 	bool is_list_cut = false;
 	size_t count = 0;
@@ -40,31 +50,26 @@ static size_t list_reasons(const struct daemon_coroutines *coroutines, struct re
 	for (size_t i = 0; i < coroutines->count; i++)
 		is_list_cut |= coroutines->vms[i].is_cut;
 	if (coroutines->is_late)
-		ret_reasons[count++] = (struct reason){
-			"not all of the heap was copied while threads were held, some was read "
-			"later: a longer --max-pause helps",
-			"late"
-		};
+		ret_reasons[count++] = dump_reason_late;
 	if (coroutines->is_huge)
-		ret_reasons[count++] =
-			(struct reason){ "the heap is larger than what may be copied", "huge" };
+		ret_reasons[count++] = dump_reason_huge;
 	if (coroutines->has_woken)
-		ret_reasons[count++] =
-			(struct reason){ "threads that waited have run while the heap was copied",
-					 "woken" };
+		ret_reasons[count++] = dump_reason_woken;
+	if (coroutines->is_spent)
+		ret_reasons[count++] = dump_reason_spent;
 	if (is_list_cut)
-		ret_reasons[count++] = (struct reason){
+		ret_reasons[count++] = (struct dump_reason){
 			"a heap's list of objects could not be followed to its end, so coroutines "
 			"are missing",
 			"list"
 		};
 	if (coroutines->is_cut)
 		ret_reasons[count++] =
-			(struct reason){ "there are more than can be listed", "limit" };
+			(struct dump_reason){ "there are more than can be listed", "limit" };
 	if (coroutines->is_core_cut)
 		ret_reasons[count++] =
-			(struct reason){ "the core file was cut off, a part of it is missing",
-					 "core_cut" };
+			(struct dump_reason){ "the core file was cut off, a part of it is missing",
+					      "core_cut" };
 	return count;
 }
 
@@ -211,7 +216,7 @@ static void print_vm(FILE *file, const struct daemon_coroutines *coroutines,
 
 void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutines)
 {
-	struct reason reasons[WHY_MAX];
+	struct dump_reason reasons[WHY_MAX];
 	size_t count = list_reasons(coroutines, reasons);
 	char *name = dump_text(coroutines->name);
 
@@ -301,7 +306,7 @@ static void print_json_vm(FILE *file, const struct daemon_coroutines *coroutines
 static struct json_object *make_head(const struct daemon_coroutines *coroutines)
 {
 	struct json_object *object = json_object_new_object(), *list = json_object_new_array();
-	struct reason reasons[WHY_MAX];
+	struct dump_reason reasons[WHY_MAX];
 	size_t count = list_reasons(coroutines, reasons);
 
 	if (coroutines->core)

@@ -12,6 +12,7 @@
 enum {
 	DOING_MAX = 64,
 	FRAME_INDENT = 2,
+	REASONS_MAX = 4,
 };
 
 /* ---- For people ------------------------------------------------------------------------- */
@@ -92,6 +93,35 @@ static void print_vms(FILE *file, const struct daemon_stacks *stacks)
 	}
 }
 
+/* Why not all of it is there, or of the same moment, in words for people and for programs.
+ * @return how many there are, REASONS_MAX at most. */
+static size_t list_reasons(const struct daemon_stacks *stacks, struct dump_reason *ret_reasons)
+{
+	size_t count = 0;
+
+	if (stacks->is_late)
+		ret_reasons[count++] = dump_reason_late;
+	if (stacks->is_huge)
+		ret_reasons[count++] = dump_reason_huge;
+	if (stacks->has_woken)
+		ret_reasons[count++] = dump_reason_woken;
+	if (stacks->is_spent)
+		ret_reasons[count++] = dump_reason_spent;
+	return count;
+}
+
+static void print_hold(FILE *file, const struct daemon_stacks *stacks)
+{
+	struct dump_reason reasons[REASONS_MAX];
+	size_t count = list_reasons(stacks, reasons);
+
+	if (stacks->held)
+		fprintf(file, "  %zu thread%s held for %.1f ms\n", stacks->held,
+			stacks->held == 1 ? "" : "s", (double)stacks->pause_ns / 1e6);
+	for (size_t i = 0; i < count; i++)
+		fprintf(file, "  partial: %s\n", reasons[i].text);
+}
+
 static void print_rest(FILE *file, const struct daemon_stacks *stacks)
 {
 	const char *begin = stacks->count ? "\n" : "";
@@ -113,6 +143,7 @@ void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks)
 	print_shown(file, stacks->name);
 	fputc(')', file);
 	print_vms(file, stacks);
+	print_hold(file, stacks);
 	if (stacks->is_cut)
 		fputs("  partial: the core file was cut off, a part of it is missing\n", file);
 	if (stacks->ended)
@@ -160,6 +191,21 @@ static struct json_object *make_vm(const struct daemon_stack_vm *vm)
 	return object;
 }
 
+static void add_hold(struct json_object *object, const struct daemon_stacks *stacks)
+{
+	struct json_object *list = json_object_new_array();
+	struct dump_reason reasons[REASONS_MAX];
+	size_t count = list_reasons(stacks, reasons);
+
+	keys_add_number(object, "held_threads", stacks->held);
+	json_object_object_add(object, "pause_ms",
+			       json_object_new_double((double)stacks->pause_ns / 1e6));
+	keys_add_flag(object, "partial", count > 0);
+	for (size_t i = 0; i < count; i++)
+		json_object_array_add(list, json_object_new_string(reasons[i].json));
+	json_object_object_add(object, "partial_why", list);
+}
+
 static struct json_object *make_process(const struct daemon_stacks *stacks)
 {
 	struct json_object *object = json_object_new_object();
@@ -174,6 +220,7 @@ static struct json_object *make_process(const struct daemon_stacks *stacks)
 	keys_add_flag(object, "ended", stacks->ended);
 	keys_add_number(object, "threads_without_lua", stacks->others);
 	keys_add_number(object, "unread_threads", stacks->unread);
+	add_hold(object, stacks);
 	for (size_t i = 0; i < stacks->vm_count; i++)
 		json_object_array_add(vms, make_vm(&stacks->vms[i]));
 	json_object_object_add(object, "vms", vms);

@@ -24,7 +24,7 @@ struct arguments {
 	bool all_threads, locals;
 	struct luastate_values_options values;
 	bool coroutines;
-	struct daemon_coroutine_options coroutine_options;
+	uint64_t max_pause_ns; /* 0: not given */
 };
 
 static void print_help(void)
@@ -44,16 +44,16 @@ static void print_help(void)
 	     "  -a, --all-threads      show threads too that run no Lua\n"
 	     "  -l, --locals           show the variables of each Lua function: parameters, "
 	     "locals,\n"
-	     "                         varargs and upvalues with their values\n"
+	     "                         varargs and upvalues with their values, as of one moment\n"
 	     "      --depth N          the same, with tables in tables to this depth, 0 to 16 (1)\n"
 	     "  -c, --coroutines       show all coroutines of each VM instead, fibers too, with "
 	     "their\n"
 	     "                         stacks; those that wait at the same place are shown once,\n"
-	     "                         with --json each. All threads that run are held while "
-	     "memory\n"
-	     "                         is copied\n"
-	     "      --max-pause MS     with --coroutines: hold threads no longer than that;\n"
-	     "                         default: 50\n"
+	     "                         with --json or --locals each\n"
+	     "      --max-pause MS     hold threads no longer than that while memory is copied, "
+	     "as\n"
+	     "                         is done where several run Lua, with --locals and with\n"
+	     "                         --coroutines; 1 to 60000 (50)\n"
 	     "  -t, --traces           show what the compiler has made instead: live traces,\n"
 	     "                         functions that are not compiled, aborts, and the machine\n"
 	     "                         code in use, for each VM; nothing is stopped\n"
@@ -121,7 +121,7 @@ static bool take_max_pause(struct arguments *arguments, const char *text)
 
 	if (!options_number(text, 1, MAX_PAUSE_MS_MAX, &number))
 		return false;
-	arguments->coroutine_options.max_pause_ns = (uint64_t)number * 1000 * 1000;
+	arguments->max_pause_ns = (uint64_t)number * 1000 * 1000;
 	return true;
 }
 
@@ -211,13 +211,10 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 				      NULL);
 	if (ret_arguments->coroutines && ret_arguments->all_threads)
 		return options_refuse(PROGRAM, "--all-threads is not for --coroutines", NULL);
-	if (ret_arguments->coroutine_options.max_pause_ns && !ret_arguments->coroutines)
-		return options_refuse(PROGRAM, "--max-pause is for --coroutines", NULL);
-	if (ret_arguments->coroutine_options.max_pause_ns && ret_arguments->core)
+	if (ret_arguments->max_pause_ns && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--max-pause is not for --traces", NULL);
+	if (ret_arguments->max_pause_ns && ret_arguments->core)
 		return options_refuse(PROGRAM, "--max-pause is for --pid: nothing runs in a core",
-				      NULL);
-	if (ret_arguments->coroutines && ret_arguments->locals)
-		return options_refuse(PROGRAM, "--locals and --depth are not for --coroutines",
 				      NULL);
 	return -1;
 }
@@ -329,12 +326,19 @@ static int dump_traces(const struct arguments *arguments, struct dump_profile *p
 	return finish_output(good) ? code : EXIT_OUTPUT;
 }
 
+/* @return NULL where no variables are asked for. */
+static const struct luastate_values_options *values_of(const struct arguments *arguments)
+{
+	return arguments->locals ? &arguments->values : NULL;
+}
+
 static enum daemon_end read_stacks(const struct arguments *arguments, size_t index,
 				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len)
 {
 	const struct daemon_stacks_options what = {
 		.all_threads = arguments->all_threads,
-		.values = arguments->locals ? &arguments->values : NULL,
+		.values = values_of(arguments),
+		.max_pause_ns = arguments->max_pause_ns,
 	};
 
 	if (arguments->core)
@@ -373,11 +377,13 @@ static enum daemon_end read_coroutines(const struct arguments *arguments, size_t
 				       struct daemon_coroutines *ret_coroutines, char *ret_text,
 				       size_t len)
 {
+	const struct daemon_coroutine_options how = { .max_pause_ns = arguments->max_pause_ns,
+						      .values = values_of(arguments) };
+
 	if (arguments->core)
-		return daemon_dump_core_coroutines(arguments->core, arguments->sysroot,
+		return daemon_dump_core_coroutines(arguments->core, arguments->sysroot, how.values,
 						   ret_coroutines, ret_text, len);
-	return daemon_dump_coroutines(arguments->pids[index], &arguments->coroutine_options,
-				      ret_coroutines, ret_text, len);
+	return daemon_dump_coroutines(arguments->pids[index], &how, ret_coroutines, ret_text, len);
 }
 
 static int dump_coroutines(const struct arguments *arguments)

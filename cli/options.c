@@ -146,6 +146,18 @@ static void add_pid(const char *program, pid_t pid, pid_t **pids, size_t *count)
 	(*pids)[(*count)++] = pid;
 }
 
+bool options_seconds(const char *text, double min, double max, double *ret_value)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	/* Nor is what is no number. */
+	if (end == text || *end || !(value >= min) || !(value <= max))
+		return false;
+	*ret_value = value;
+	return true;
+}
+
 bool options_rate(const char *text, unsigned *ret_rate_hz)
 {
 	long number;

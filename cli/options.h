@@ -8,6 +8,10 @@
 
 #include "daemon/daemon.h"
 
+/** Of --duration; longer is for ever. */
+#define DURATION_MIN_S 1e-9
+#define DURATION_MAX_S 1e9
+
 /* Exit codes are an interface: ljrecord(1), ljdump(1). */
 enum {
 	EXIT_PROFILE = 0,
@@ -61,6 +65,9 @@ bool options_number(const char *text, long min, long max, long *ret_value);
 
 /** Room for one more behind @p count items. Exits where there is none. */
 void *options_one_more(const char *program, void *items, size_t count, size_t size);
+
+/** Read seconds from @p min to @p max, with a fraction. */
+bool options_seconds(const char *text, double min, double max, double *ret_value);
 
 /** Read a frequency from 1 to 10000 Hz. */
 bool options_rate(const char *text, unsigned *ret_rate_hz);

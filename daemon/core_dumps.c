@@ -135,6 +135,7 @@ static int read_threads(struct reading *reading, const struct daemon_stacks_opti
 		if (add_thread(reading, options, &thread, stacks) != 0)
 			return -1;
 	}
+	stacks->is_spent = values.is_spent;
 	return 0;
 }
 
@@ -192,8 +193,8 @@ static struct luastate_position position_of(const struct daemon_target *target,
 
 /* Threads whose notes are cut off may have run others. */
 static int walk(struct reading *reading, struct luastate_position *positions,
-		struct attach_registers *registers, struct daemon_coroutines *out,
-		struct failure *why)
+		struct attach_registers *registers, const struct luastate_values_options *values,
+		struct daemon_coroutines *out, struct failure *why)
 {
 	const struct attach_reader *reader = target_reader(reading->target);
 	const struct luastate_memory memory = { .stopped = reader, .any = reader };
@@ -207,6 +208,8 @@ static int walk(struct reading *reading, struct luastate_position *positions,
 		.registers = registers,
 		.register_count = count,
 		.end_ns = daemon_now_ns() + WALK_S * S_NS,
+		.values = values,
+		.heap = &memory,
 	};
 
 	for (size_t i = 0; i < count; i++) {
@@ -216,7 +219,9 @@ static int walk(struct reading *reading, struct luastate_position *positions,
 	return coroutines_read(reading->target, &source, out, why);
 }
 
-static enum daemon_end read_coroutines(struct reading *reading, struct daemon_coroutines *out)
+static enum daemon_end read_coroutines(struct reading *reading,
+				       const struct luastate_values_options *values,
+				       struct daemon_coroutines *out)
 {
 	size_t count = daemon_core_thread_count(reading->core);
 	struct luastate_position *positions;
@@ -230,13 +235,14 @@ static enum daemon_end read_coroutines(struct reading *reading, struct daemon_co
 	positions = calloc(count + 1, sizeof(*positions));
 	registers = calloc(count + 1, sizeof(*registers));
 	if (positions && registers)
-		ret = walk(reading, positions, registers, out, &why);
+		ret = walk(reading, positions, registers, values, out, &why);
 	free(positions);
 	free(registers);
 	return ret == 0 ? DAEMON_END_STOPPED : DAEMON_END_SYSTEM;
 }
 
 enum daemon_end daemon_dump_core_coroutines(const char *path, const char *sysroot,
+					    const struct luastate_values_options *values,
 					    struct daemon_coroutines *ret_coroutines,
 					    char *ret_text, size_t len)
 {
@@ -249,7 +255,7 @@ enum daemon_end daemon_dump_core_coroutines(const char *path, const char *sysroo
 		snprintf(coroutines.name, sizeof(coroutines.name), "%s",
 			 daemon_core_name(reading.core));
 		coroutines.is_core_cut = daemon_core_is_cut(reading.core);
-		end = read_coroutines(&reading, &coroutines);
+		end = read_coroutines(&reading, values, &coroutines);
 		tell_end(&reading, end, ret_text, len);
 	}
 	close_core(&reading);

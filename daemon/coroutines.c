@@ -35,9 +35,10 @@ struct kept {
 	size_t count;
 	enum luastate_outcome outcome;
 	struct luastate_frame *frames;
-	struct kept *next; /* the one before it */
+	struct luastate_variables **variables; /* by frame; NULL where none were asked for */
+	struct kept *next;		       /* the one before it */
 	UT_hash_handle hh;
-	struct key keys[]; /* one more than frames: it holds the outcome */
+	struct key keys[]; /* one more than frames: it holds the outcome, and whose it is */
 };
 
 /** A stack that is in the registers of a thread. */
@@ -59,15 +60,31 @@ struct reading {
 	size_t key_room;
 	struct run runs[RUNS_MAX];
 	size_t run_count;
+	struct luastate_values_options values; /* what is left of their budget */
 	bool out_of_memory;
 };
 
 /* ---- Threads ---------------------------------------------------------------------------- */
 
+/* @return NULL where none are asked for, or there are none. */
+static struct luastate_variables *read_variables(struct reading *reading,
+						 const struct luastate_frame *frame)
+{
+	const struct coroutines_source *source = reading->source;
+	struct luastate_variables *variables;
+	struct failure why;
+
+	if (!source->values || luastate_read_variables(reading->target->lua, source->heap, frame,
+						       &reading->values, &variables, &why) != 0)
+		return NULL;
+	return variables;
+}
+
 /* The frames of the newest coroutine on a thread's stack, which the walk has just made. */
-static int keep_newest(struct daemon_target *target, enum daemon_outcome outcome, struct run *run,
+static int keep_newest(struct reading *reading, enum daemon_outcome outcome, struct run *run,
 		       struct failure *why)
 {
+	struct daemon_target *target = reading->target;
 	const struct luastate_chain *chain = &target->chain;
 
 	run->index = SIZE_MAX;
@@ -85,7 +102,7 @@ static int keep_newest(struct daemon_target *target, enum daemon_outcome outcome
 			continue;
 		if (frames_of_guest(target, frame, &run->stack.frames[run->stack.count], why) != 0)
 			return -1;
-		run->stack.count++;
+		run->stack.frames[run->stack.count++].variables = read_variables(reading, frame);
 	}
 	return 0;
 }
@@ -103,7 +120,7 @@ static void read_run(struct reading *reading, struct attach_image *image)
 	if (target_decode(reading->target, image, &memory, &sample, &outcome, &why) != 0 ||
 	    reading->target->cframe_count == 0)
 		return;
-	if (keep_newest(reading->target, outcome, run, &why) == 0 && run->L && run->stack.count)
+	if (keep_newest(reading, outcome, run, &why) == 0 && run->L && run->stack.count)
 		reading->run_count++;
 	else
 		daemon_stack_deinit(&run->stack);
@@ -153,8 +170,21 @@ static bool fill_keys(struct reading *reading, const struct luastate_coroutine *
 						 .line = frame->line,
 						 .trace = frame->trace };
 	}
-	reading->keys[count] = (struct key){ .function = coroutine->outcome };
+	reading->keys[count] = (struct key){ .function = coroutine->outcome,
+					     /* Its variables are its own. */
+					     .pc = reading->source->values ? coroutine->L : 0 };
 	return true;
+}
+
+/* @return false without memory. */
+static bool keep_variables(struct reading *reading, struct kept *kept)
+{
+	if (!reading->source->values)
+		return true;
+	kept->variables = calloc(kept->count + 1, sizeof(*kept->variables));
+	for (size_t i = 0; kept->variables && i < kept->count; i++)
+		kept->variables[i] = read_variables(reading, &kept->frames[i]);
+	return kept->variables;
 }
 
 static struct kept *add_kept(struct reading *reading, const struct luastate_coroutine *coroutine)
@@ -175,6 +205,11 @@ static struct kept *add_kept(struct reading *reading, const struct luastate_coro
 	memcpy(kept->keys, reading->keys, len);
 	if (count)
 		memcpy(kept->frames, coroutine->frames, count * sizeof(*kept->frames));
+	if (!keep_variables(reading, kept)) {
+		free(kept->frames);
+		free(kept);
+		return NULL;
+	}
 	kept->next = reading->last;
 	reading->last = kept;
 	reading->out->stack_count++;
@@ -215,6 +250,9 @@ static void free_kept(struct reading *reading)
 		struct kept *kept = reading->last;
 
 		reading->last = kept->next;
+		for (size_t i = 0; kept->variables && i < kept->count; i++)
+			luastate_variables_destroy(kept->variables[i]);
+		free(kept->variables);
 		free(kept->frames);
 		free(kept);
 	}
@@ -329,17 +367,24 @@ static enum daemon_outcome outcome_of(enum luastate_outcome outcome)
 	return DAEMON_FULL;
 }
 
-static int make_stack(struct daemon_target *target, const struct kept *kept,
-		      struct daemon_stack *stack, struct failure *why)
+/* Takes over its variables. */
+static int make_stack(struct daemon_target *target, struct kept *kept, struct daemon_stack *stack,
+		      struct failure *why)
 {
 	stack->outcome = outcome_of(kept->outcome);
 	stack->frames = calloc(kept->count + 1, sizeof(*stack->frames));
 	if (!stack->frames)
 		return failure_set_errno(why, ENOMEM, 0, "keep a stack");
-	for (; stack->count < kept->count; stack->count++)
-		if (frames_of_guest(target, &kept->frames[stack->count],
-				    &stack->frames[stack->count], why) != 0)
+	for (; stack->count < kept->count; stack->count++) {
+		struct daemon_frame *frame = &stack->frames[stack->count];
+
+		if (frames_of_guest(target, &kept->frames[stack->count], frame, why) != 0)
 			return -1;
+		if (!kept->variables)
+			continue;
+		frame->variables = kept->variables[stack->count];
+		kept->variables[stack->count] = NULL;
+	}
 	return 0;
 }
 
@@ -397,7 +442,10 @@ int coroutines_read(struct daemon_target *target, const struct coroutines_source
 	reading->target = target;
 	reading->source = source;
 	reading->out = ret_coroutines;
+	if (source->values)
+		reading->values = *source->values;
 	ret = read_vms(reading, why);
+	ret_coroutines->is_spent = reading->values.is_spent;
 	free_kept(reading);
 	for (size_t i = 0; i < reading->run_count; i++)
 		daemon_stack_deinit(&reading->runs[i].stack);
@@ -411,7 +459,7 @@ int coroutines_read(struct daemon_target *target, const struct coroutines_source
 bool daemon_coroutines_are_partial(const struct daemon_coroutines *coroutines)
 {
 	bool partial = coroutines->is_late || coroutines->is_huge || coroutines->has_woken ||
-		       coroutines->is_cut || coroutines->is_core_cut;
+		       coroutines->is_cut || coroutines->is_spent || coroutines->is_core_cut;
 
 	for (size_t i = 0; i < coroutines->count; i++)
 		partial |= coroutines->vms[i].is_cut;

@@ -297,9 +297,17 @@ struct daemon_stacks {
 	size_t vm_count;
 	struct daemon_thread *threads; /**< Those with Lua on their stacks, or all. */
 	size_t count;
-	size_t others; /**< Threads without Lua that were left out. */
-	size_t unread; /**< Threads whose stacks could not be read. */
-	bool ended;    /**< Its program ended meanwhile. */
+	size_t others;	   /**< Threads without Lua that were left out. */
+	size_t unread;	   /**< Threads whose stacks could not be read. */
+	bool ended;	   /**< Its program ended meanwhile. */
+	uint64_t pause_ns; /**< For which threads were held; 0: none had to be. */
+	size_t held;	   /**< Threads. */
+	/* Why some are not of the same moment as others: */
+	bool is_late; /**< Not all could be copied in the pause allowed, so some was read later, or
+			   before. */
+	bool is_huge; /**< There is more than may be copied. */
+	bool has_woken; /**< Threads ran while memory was copied. */
+	bool is_spent;	/**< Values were left out, as there are more than are read. */
 };
 
 /** What to show of stacks. */
@@ -307,15 +315,20 @@ struct daemon_stacks_options {
 	bool all_threads; /**< Those too that run no Lua. */
 	/** Of variables, for all threads together; NULL: none are read. */
 	const struct luastate_values_options *values;
+	/** For which threads are held; 0: 50 ms. A core has no use for it. */
+	uint64_t max_pause_ns;
 };
 
 /**
- * Read the stack of each thread of a process: of one moment for each thread, not for all.
+ * Read the stack of each thread of a process, all as of one moment.
  *
  * A thread that runs is stopped for some 50 us, again where that showed that more has to be copied,
  * DAEMON_STOPS_MAX times at most; the best of these is taken. One that sleeps is read as it lies,
  * so that no system call of the target is interrupted: frames that only its registers lead to are
  * missing then, with a mark in their place. Nothing stays stopped or attached.
+ *
+ * Where several threads run Lua, or with variables, that shows what is needed: it is copied while
+ * all threads are held, and read from the copy after they were let go.
  * @param ret_stacks Set where the end is DAEMON_END_STOPPED; release with daemon_stacks_deinit().
  * @param ret_text Message for people where it is not.
  * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM where there is no LuaJIT that is known,
@@ -496,6 +509,7 @@ struct daemon_coroutines {
 	bool is_huge; /**< The heap is larger than what may be copied. */
 	bool has_woken;	  /**< Threads ran while memory was copied. */
 	bool is_cut;	  /**< There are more than can be listed. */
+	bool is_spent;	  /**< Values were left out, as there are more than are read. */
 	bool is_core_cut; /**< A part of the core file is missing. */
 };
 
@@ -503,6 +517,9 @@ struct daemon_coroutines {
 struct daemon_coroutine_options {
 	uint64_t max_pause_ns; /**< For which threads are held; 0: 50 ms. */
 	size_t max_bytes;      /**< To copy; 0: 1 GiB. */
+	/** Of variables, for all coroutines together; NULL: none are read. With them, equal stacks
+	 * are not one. */
+	const struct luastate_values_options *values;
 };
 
 /**
@@ -522,9 +539,11 @@ enum daemon_end daemon_dump_coroutines(pid_t pid, const struct daemon_coroutine_
  * The same for a core file: nothing is held or copied.
  * @param path Kept in the coroutines.
  * @param sysroot As daemon_dump_core_traces().
+ * @param values As in struct daemon_coroutine_options.
  * @return As daemon_dump_core_traces().
  */
 enum daemon_end daemon_dump_core_coroutines(const char *path, const char *sysroot,
+					    const struct luastate_values_options *values,
 					    struct daemon_coroutines *ret_coroutines,
 					    char *ret_text, size_t len);
 void daemon_coroutines_deinit(struct daemon_coroutines *coroutines);

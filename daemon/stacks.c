@@ -24,8 +24,11 @@ enum {
 	SEARCH_S = 10,
 	SETTLE_NS = 1000 * 1000 * 1000,
 	SETTLE_NAP_NS = 1000 * 1000,
-	/* Of all threads together; a stack has 6145 at most. */
-	FRAMES_MAX = 1 << 20,
+	/* What is copied for variables besides the pages that a look has met. */
+	BESIDE_BYTES = 16 << 20,
+	/* Of a VM, around its global state: what the planner reads of it in a stop. */
+	VM_BYTES = 16 << 10,
+	THREAD_BYTES = 256,
 };
 
 /** Stacks in the making. */
@@ -37,6 +40,7 @@ struct reading {
 	const struct daemon_stacks_options *options;
 	struct daemon_stacks *stacks;
 	struct luastate_values_options values; /* what is left of their budget */
+	struct moment *moment;
 	size_t frames;
 	bool searched;	     /* all memory, for VMs */
 	struct failure last; /* why a thread could not be read */
@@ -90,8 +94,7 @@ static int capture(struct reading *reading, struct look *look,
 	return 0;
 }
 
-/* Of a thread that waits for memory inside the VM nobody knows what its registers hold. */
-static enum daemon_outcome judge(const struct daemon_target *target,
+enum daemon_outcome stacks_judge(const struct daemon_target *target,
 				 const struct daemon_thread *thread, enum daemon_outcome outcome)
 {
 	bool is_unsure = thread->doing == DAEMON_WAITING && thread->syscall < 0 &&
@@ -130,7 +133,7 @@ static int decode(struct reading *reading, struct look *look, const struct luast
 	luastate_set_thorough(target->lua, true); /* names are worth their time here */
 	if (target_decode(target, reading->image, memory, &sample, &outcome, why) != 0)
 		return -1;
-	outcome = judge(target, thread, outcome);
+	outcome = stacks_judge(target, thread, outcome);
 	luastate_learn(target->lua, memory->any, target->cframes, target->cframe_count,
 		       target->stack_top, outcome != DAEMON_FULL,
 		       attach_sp(attach_image_registers(reading->image)), &look->prediction);
@@ -163,7 +166,7 @@ static bool find_vm(struct reading *reading, const struct look *look)
 
 /* ---- The best look ---------------------------------------------------------------------- */
 
-static int rank_of(const struct daemon_stack *stack)
+int stacks_rank(const struct daemon_stack *stack)
 {
 	switch (stack->outcome) {
 	case DAEMON_FULL:
@@ -193,9 +196,39 @@ static bool is_better(const struct daemon_stack *stack, const struct daemon_stac
 {
 	size_t guests = guests_of(stack), others = guests_of(than);
 
-	if (rank_of(stack) != rank_of(than))
-		return rank_of(stack) > rank_of(than);
+	if (stacks_rank(stack) != stacks_rank(than))
+		return stacks_rank(stack) > stacks_rank(than);
 	return guests != others ? guests > others : stack->count > than->count;
+}
+
+/* What the walk over a stopped thread was on, so that it can be copied in one go. */
+static void note_look(struct reading *reading, const struct look *look)
+{
+	const struct luastate_prediction *seen = &look->prediction;
+	uint64_t sp = attach_sp(attach_image_registers(reading->image));
+
+	moment_note_stack(reading->moment, sp);
+	if (seen->native_end > sp)
+		moment_note(reading->moment, sp, seen->native_end);
+	for (unsigned i = 0; i < seen->thread_count; i++) {
+		moment_note(reading->moment, seen->threads[i].L, seen->threads[i].L + THREAD_BYTES);
+		moment_note(reading->moment, seen->threads[i].stack, seen->threads[i].limit);
+		moment_note(reading->moment, seen->threads[i].G - VM_BYTES,
+			    seen->threads[i].G + VM_BYTES);
+	}
+}
+
+/* Of this look. What they refer to may have changed since the stop: in a hold it is read again. */
+static void read_variables(struct reading *reading, struct look *look,
+			   const struct luastate_memory *memory, struct daemon_thread *thread)
+{
+	const struct luastate_memory heap = {
+		.stopped = memory->stopped,
+		.any = attach_image_reader_behind(reading->image, moment_look(reading->moment),
+						  false),
+	};
+
+	frames_read_variables(reading->target, &heap, &look->values, &thread->stack);
 }
 
 /* Keep a look, or drop it. A chain that was not better than the one before it is as good as the
@@ -215,8 +248,9 @@ static void keep_best(struct reading *reading, struct look *look,
 		return;
 	}
 	look->values = reading->values;
+	note_look(reading, look);
 	if (reading->options->values)
-		frames_read_variables(reading->target, memory, &look->values, &thread->stack);
+		read_variables(reading, look, memory, thread);
 	daemon_stack_deinit(&look->best.stack);
 	look->best = *thread;
 	look->has_best = true;
@@ -285,11 +319,6 @@ static int add_thread(struct reading *reading, struct look *look)
 	struct daemon_thread *thread = &look->best;
 	bool has_lua = thread->stack.G != 0;
 
-	if (!has_lua && !reading->options->all_threads) {
-		daemon_stack_deinit(&thread->stack);
-		stacks->others++;
-		return 0;
-	}
 	if (has_lua && stacks_add_vm(stacks, reading->target, thread->stack.G) != 0) {
 		daemon_stack_deinit(&thread->stack);
 		return -1;
@@ -336,7 +365,7 @@ static void settle(struct attach_threads *threads)
 			nanosleep(&nap, NULL);
 }
 
-static void forget_threads(struct daemon_stacks *stacks)
+void stacks_forget_threads(struct daemon_stacks *stacks)
 {
 	for (size_t i = 0; i < stacks->count; i++)
 		daemon_stack_deinit(&stacks->threads[i].stack);
@@ -353,7 +382,7 @@ static int read_threads(struct reading *reading)
 	size_t count = attach_threads_count(threads);
 	int ret = 0;
 
-	forget_threads(stacks);
+	stacks_forget_threads(stacks);
 	reading->frames = 0;
 	if (reading->options->values)
 		reading->values = *reading->options->values;
@@ -361,7 +390,7 @@ static int read_threads(struct reading *reading)
 	if (!stacks->threads)
 		return -1;
 	for (size_t i = 0; i < count && ret == 0; i++) {
-		if (reading->frames < FRAMES_MAX)
+		if (reading->frames < STACKS_FRAMES_MAX)
 			ret = read_thread(reading, attach_threads_get(threads, i));
 		else
 			stacks->unread++;
@@ -402,6 +431,13 @@ static enum daemon_end read_process(struct reading *reading)
 	struct daemon_stacks *stacks = reading->stacks;
 	enum daemon_end end = read_vms(reading);
 
+	if (end == DAEMON_END_STOPPED &&
+	    stacks_read_moment(&(struct stacks_moment){ .moment = reading->moment,
+							.target = reading->target,
+							.functions = reading->functions,
+							.options = reading->options },
+			       stacks) != 0)
+		return DAEMON_END_SYSTEM;
 	stacks->ended = attach_process_fate(reading->process) != ATTACH_FATE_SAME;
 	if (!stacks->ended || end == DAEMON_END_SYSTEM)
 		return end;
@@ -414,6 +450,9 @@ static int open_target(pid_t pid, struct reading *reading, struct failure *why)
 {
 	const struct target_listener listener = { .function = frames_keep_function,
 						  .context = reading->functions };
+	const struct moment_options how = { .max_pause_ns = reading->options->max_pause_ns,
+					    .beside_bytes =
+						    reading->options->values ? BESIDE_BYTES : 0 };
 
 	if (!reading->functions || !reading->image || !reading->after)
 		return failure_set_errno(why, ENOMEM, 0, "read stacks");
@@ -422,6 +461,9 @@ static int open_target(pid_t pid, struct reading *reading, struct failure *why)
 		return -1;
 	target_limit_search(reading->target, NULL,
 			    daemon_now_ns() + SEARCH_S * (uint64_t)1000000000);
+	reading->moment = moment_create(reading->target, &how);
+	if (!reading->moment)
+		return failure_set_errno(why, ENOMEM, 0, "read stacks");
 	return target_refresh(reading->target, why);
 }
 
@@ -461,6 +503,7 @@ enum daemon_end daemon_dump_stacks(pid_t pid, const struct daemon_stacks_options
 		end = read_process(&reading);
 		tell_end(&reading, pid, end, ret_text, len);
 	}
+	moment_destroy(reading.moment);
 	target_destroy(reading.target);
 	attach_process_close(reading.process);
 	attach_image_destroy(reading.image);
@@ -475,7 +518,7 @@ enum daemon_end daemon_dump_stacks(pid_t pid, const struct daemon_stacks_options
 
 void daemon_stacks_deinit(struct daemon_stacks *stacks)
 {
-	forget_threads(stacks);
+	stacks_forget_threads(stacks);
 	free(stacks->vms);
 	*stacks = (struct daemon_stacks){ 0 };
 }

@@ -110,6 +110,7 @@ struct daemon_target {
 	uint32_t guests[TARGET_FRAMES_MAX]; /* by frame: index in the guest chain + 1, or 0 */
 	uint32_t rotated_guests[TARGET_END_FRAMES];
 	bool is_native[TARGET_FRAMES_MAX]; /* by frame; pseudo frames count as such */
+	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
 	uint64_t gap_sp; /* of the first gap in anonymous memory; 0: there is none */
 	size_t activity; /* index of the VM's activity; SIZE_MAX: none */
 	uint64_t native_ns, stack_top;

@@ -188,7 +188,7 @@ int luastate_read_version(struct luastate *state, const struct attach_reader *re
 /* ---- The stop --------------------------------------------------------------------------- */
 
 /** Coroutines whose stacks one stop copies: those nested in each other on one native stack. */
-#define LUASTATE_PREDICTED_THREADS 32
+#define LUASTATE_PREDICTED_THREADS 256
 
 /** Frames that the planner expects again in the next stop. */
 #define LUASTATE_PREDICTED_FRAMES 48

@@ -219,6 +219,7 @@ static struct luastate_variable *add_variable(struct reading *reading,
 	struct luastate_variable *items;
 
 	if (reading->values.options->values_left == 0) {
+		reading->values.options->is_spent = true;
 		reading->variables->is_cut = true;
 		return NULL;
 	}

@@ -165,6 +165,7 @@ struct luastate_values_options {
 	uint64_t values_left;  /**< Values, those in tables included; goes down. */
 	uint64_t memory_bytes; /**< Of our memory for them; goes down. */
 	uint64_t read_bytes;   /**< Of the target's memory to be read; goes down. */
+	bool is_spent;	       /**< Something was left out as one of these was used up. */
 };
 
 /** Tables within tables are shown no deeper, whatever is asked for: cost multiplies with depth. */
@@ -176,7 +177,7 @@ struct luastate_values_options {
 	((struct luastate_values_options){ .string_bytes = 80,        \
 					   .depth = 1,                \
 					   .entries = 8,              \
-					   .values_left = 1 << 20,    \
+					   .values_left = 1 << 18,    \
 					   .memory_bytes = 256 << 20, \
 					   .read_bytes = 256 << 20 })
 

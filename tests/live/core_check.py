@@ -36,10 +36,24 @@ def coroutines_of(dump):
     return [coroutine for vm in dump["vms"] for coroutine in vm["coroutines"]]
 
 
+def forget_names(ours, theirs):
+    """Functions have names from calls that were seen: a running coroutine has some more."""
+    if isinstance(ours, list):
+        for mine, yours in zip(ours, theirs):
+            forget_names(mine, yours)
+    elif isinstance(ours, dict):
+        if ours.get("type") == "function" and ours.get("name") is None:
+            theirs["name"] = None
+        for key in ours.keys() & theirs.keys():
+            forget_names(ours[key], theirs[key])
+
+
 def forget_unknown(process, core):
     for ours, theirs in zip(coroutines_of(process), coroutines_of(core)):
         if ours["outcome"] == "torn" and not ours["frames"] and ours["status"] == "running":
             ours["outcome"], ours["frames"] = theirs["outcome"], theirs["frames"]
+        else:
+            forget_names(ours["frames"], theirs["frames"])
 
 
 def plain(frames):
@@ -73,7 +87,7 @@ def main():
     variables = sum(len(frame["variables"]["list"]) for frame in frames if "variables" in frame)
     torn = sum(item["outcome"] not in ("full", "no_vm") for item in items)
     if process != core:
-        print("process:", process, "\ncore:", core, file=sys.stderr)
+        print("process:", json.dumps(process), "\ncore:", json.dumps(core), file=sys.stderr)
     print(int(good and process == core), len(items), len(frames), variables, torn)
 
 
