@@ -70,7 +70,7 @@ uint64_t bench_quantile(uint64_t *values, size_t count, double q)
 	return values[index < count ? index : count - 1];
 }
 
-pid_t bench_start_target(int seconds)
+pid_t bench_start_program(const char *path, int seconds)
 {
 	char text[16];
 	pid_t pid;
@@ -78,7 +78,7 @@ pid_t bench_start_target(int seconds)
 	snprintf(text, sizeof(text), "%d", seconds);
 	pid = fork();
 	if (pid == 0) {
-		execlp("luajit", "luajit", BENCH_LUA, text, (char *)NULL);
+		execlp("luajit", "luajit", path, text, (char *)NULL);
 		_exit(127);
 	}
 	usleep(300 * 1000); /* it runs its loop after a few milliseconds */
@@ -87,6 +87,11 @@ pid_t bench_start_target(int seconds)
 		exit(77);
 	}
 	return pid;
+}
+
+pid_t bench_start_target(int seconds)
+{
+	return bench_start_program(BENCH_LUA, seconds);
 }
 
 void bench_end_target(pid_t pid)
@@ -133,7 +138,7 @@ void bench_close_target(struct daemon_target *target)
 	attach_process_close(process);
 }
 
-/* bench [--full] [stop | traces | find | record]: all parts, or one. */
+/* bench [--full] [stop | traces | find | record | top]: all parts, or one. */
 int main(int argc, char **argv)
 {
 	bool full = argc > 1 && strcmp(argv[1], "--full") == 0;
@@ -147,5 +152,7 @@ int main(int argc, char **argv)
 		bench_find();
 	if (!part || strcmp(part, "record") == 0)
 		bench_record(full);
+	if (!part || strcmp(part, "top") == 0)
+		bench_top(full);
 	return failed ? 1 : 0;
 }

@@ -19,7 +19,13 @@ void bench_skip(const char *what, const char *asked, const char *format, ...)
 
 /** Start the target for some seconds; @return its pid once it runs Lua. */
 pid_t bench_start_target(int seconds);
+/** The same for another program, which takes the seconds as its argument. */
+pid_t bench_start_program(const char *path, int seconds);
 void bench_end_target(pid_t pid);
+
+/** The least that any profiler of this kind does to a thread. @return How long it took, 0 where it
+ *  could not be done. */
+uint64_t bench_bare_stop(pid_t tid);
 
 /** Look into a process as the recorder does at first: its maps, threads and interpreters. */
 int bench_open_target(pid_t pid, struct daemon_target **ret_target, struct failure *why);
@@ -67,6 +73,9 @@ void bench_traces(bool full);
 
 /** Processor time of ljrecord and its writer for each sample, 0 if there is none. */
 double bench_recorded_cpu_ns(pid_t pid, const char *rate, const char *seconds);
+
+/** Processor time of ljtop. */
+void bench_top(bool full);
 
 /** Finding a VM in a process with a large heap. */
 void bench_find(void);

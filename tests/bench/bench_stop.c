@@ -16,8 +16,7 @@
 
 enum { ROUNDS_MAX = 20000 };
 
-/* The least that any profiler of this kind does to a thread. @return how long it took. */
-static uint64_t bare_stop(pid_t tid)
+uint64_t bench_bare_stop(pid_t tid)
 {
 	struct user_regs_struct regs;
 	struct iovec iov = { .iov_base = &regs, .iov_len = sizeof(regs) };
@@ -48,7 +47,7 @@ static void measure(struct bench_sampler *sampler, struct stops *stops, int roun
 		uint64_t bare_ns;
 
 		usleep(1000);
-		bare_ns = bare_stop(sampler->thread->tid);
+		bare_ns = bench_bare_stop(sampler->thread->tid);
 		usleep(1000);
 		if (!bare_ns || bench_take_sample(sampler, &sample) != 0)
 			continue;
