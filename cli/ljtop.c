@@ -115,6 +115,7 @@ static int show_screen(const struct arguments *arguments, struct top_screen *scr
 	const struct daemon_vitals *vitals = daemon_watch_vitals(watch);
 	const struct top_screen_options options = { .delay_ms =
 							    (unsigned)(arguments->delay_s * 1000),
+						    .takes_mouse = !arguments->no_mouse,
 						    .query = &arguments->query,
 						    .stop = &sampling_stop };
 	const char *text = "out of memory";
@@ -151,11 +152,14 @@ static int run(const struct arguments *arguments, struct top_screen *screen)
 /* @return -1 to go on, else the exit code, with a message printed. */
 static int prepare_screen(const struct arguments *arguments, struct top_screen **ret_screen)
 {
+	const struct daemon_options *options = &arguments->options;
+	/* Others than those given may be watched. */
+	bool is_open = options->name_count || options->children;
 	const char *text;
 
 	if (arguments->batch || arguments->json)
 		return -1;
-	*ret_screen = top_screen_create(&text);
+	*ret_screen = top_screen_create(options->pids, is_open ? 0 : options->pid_count, &text);
 	if (*ret_screen)
 		return -1;
 	fprintf(stderr, PROGRAM ": %s\n", text);

@@ -13,7 +13,7 @@ struct arguments {
 	struct format_live_options live;
 	struct format_live_query query; /**< What plain screens show. */
 	double delay_s;
-	bool batch, json;
+	bool batch, json, no_mouse;
 	long iterations;  /**< 0: until it ends. */
 	long width, rows; /**< Columns; rows of the table, 0 all. */
 	pid_t *pids;
@@ -55,6 +55,9 @@ double top_rate(uint64_t count, const struct daemon_moment *moment);
 
 /** How long ago a process began. @return -1 unknown. */
 double top_uptime_s(const struct daemon_vitals *vitals, size_t process);
+
+/** CLOCK_MONOTONIC. */
+uint64_t top_now_ns(void);
 
 /** "native", "Lua", "fast", ... */
 const char *top_kind_name(enum format_kind kind);

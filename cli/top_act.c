@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/top_mouse.h"
 #include "cli/top_prompt.h"
 #include "cli/top_shown.h"
 
@@ -123,8 +124,8 @@ static int open_view(struct top_screen *screen, enum top_view view, struct failu
 {
 	const struct top_row *row = top_shown_row(screen);
 
-	if (view == TOP_VIEW_CALLS && screen->choice.view <= TOP_VIEW_TREE && row &&
-	    row->function != FORMAT_LIVE_OTHER)
+	if (view == TOP_VIEW_CALLS && row && row->function != FORMAT_LIVE_OTHER &&
+	    (screen->choice.view <= TOP_VIEW_TREE || screen->choice.view == TOP_VIEW_COROUTINES))
 		top_choice_function(&screen->choice, row);
 	if (view == TOP_VIEW_SOURCE && top_shown_choose_source(screen, why) != 0)
 		return -1;
@@ -167,6 +168,10 @@ static int enter(struct top_screen *screen, struct failure *why)
 	switch (screen->choice.view) {
 	case TOP_VIEW_FUNCTIONS:
 		return row ? open_view(screen, TOP_VIEW_CALLS, why) : 0;
+	case TOP_VIEW_COROUTINES:
+		return row && row->function != FORMAT_LIVE_OTHER
+			       ? open_view(screen, TOP_VIEW_CALLS, why)
+			       : 0;
 	case TOP_VIEW_LINES:
 	case TOP_VIEW_TRACES:
 		return row && row->chunk ? open_view(screen, TOP_VIEW_SOURCE, why) : 0;
@@ -204,11 +209,11 @@ static void escape(struct top_screen *screen)
 	screen->is_dirty = true;
 }
 
-static void sort_by(struct top_screen *screen, int step)
+static void sort_by(struct top_screen *screen, enum top_sort sort)
 {
-	screen->choice.sort = (enum top_sort)(((int)screen->choice.sort + TOP_SORT_COUNT + step) %
-					      TOP_SORT_COUNT);
-	screen->choice.is_reversed = false;
+	/* The same once more is the other way round. */
+	screen->choice.is_reversed = screen->choice.sort == sort && !screen->choice.is_reversed;
+	screen->choice.sort = sort;
 	screen->is_dirty = true;
 }
 
@@ -251,12 +256,19 @@ static int act_on_rows(struct top_screen *screen, enum top_command command, stru
 
 static int act_on_choice(struct top_screen *screen, enum top_command command)
 {
+	enum top_sort sort = screen->choice.sort;
+
 	switch (command) {
 	case TOP_SORT_NEXT:
-		sort_by(screen, 1);
+		sort_by(screen, (sort + 1) % TOP_SORT_COUNT);
 		return 0;
 	case TOP_SORT_PREVIOUS:
-		sort_by(screen, -1);
+		sort_by(screen, (sort + TOP_SORT_COUNT - 1) % TOP_SORT_COUNT);
+		return 0;
+	case TOP_SORT_BY_SELF:
+	case TOP_SORT_BY_TOTAL:
+	case TOP_SORT_BY_NAME:
+		sort_by(screen, (enum top_sort)(command - TOP_SORT_BY_SELF));
 		return 0;
 	case TOP_SORT_REVERSE:
 		return toggle(screen, &screen->choice.is_reversed);
@@ -337,7 +349,7 @@ static void remember_row(struct top_screen *screen)
 
 int top_act(struct top_screen *screen, int key, struct failure *why)
 {
-	enum top_command command = top_keys_find(key);
+	enum top_command command = key == KEY_MOUSE ? top_mouse_take(screen) : top_keys_find(key);
 	int ret = 0;
 
 	if (key == KEY_RESIZE) {
@@ -347,11 +359,13 @@ int top_act(struct top_screen *screen, int key, struct failure *why)
 	screen->note[0] = '\0';
 	screen->note_end_ns = 0;
 	if (screen->prompt != TOP_PROMPT_NONE) {
-		act_in_prompt(screen, key);
+		if (key != KEY_MOUSE)
+			act_in_prompt(screen, key);
 		return 0;
 	}
 	if (screen->is_help) {
-		act_in_help(screen, command);
+		if (key != KEY_MOUSE || command != TOP_NOTHING)
+			act_in_help(screen, command);
 		return 0;
 	}
 	if (command == TOP_QUIT)

@@ -16,9 +16,10 @@ enum {
 };
 
 static const char *const views[FORMAT_LIVE_VIEW_COUNT] = {
-	[FORMAT_LIVE_FUNCTIONS] = "functions", [FORMAT_LIVE_LINES] = "lines",
-	[FORMAT_LIVE_MODULES] = "modules",     [FORMAT_LIVE_TRACES] = "traces",
-	[FORMAT_LIVE_THREADS] = "threads",     [FORMAT_LIVE_PROCESSES] = "processes",
+	[FORMAT_LIVE_FUNCTIONS] = "functions",	 [FORMAT_LIVE_LINES] = "lines",
+	[FORMAT_LIVE_MODULES] = "modules",	 [FORMAT_LIVE_TRACES] = "traces",
+	[FORMAT_LIVE_COROUTINES] = "coroutines", [FORMAT_LIVE_THREADS] = "threads",
+	[FORMAT_LIVE_PROCESSES] = "processes",
 };
 
 static const char *const orders[FORMAT_LIVE_ORDER_COUNT] = {
@@ -51,11 +52,12 @@ static void print_help(void)
 	     "  -n, --iterations COUNT end after so many of these\n"
 	     "      --view VIEW        table that is shown, at first: functions (default), lines, "
 	     "modules,\n"
-	     "                         traces, threads or processes\n"
+	     "                         traces, coroutines, threads or processes\n"
 	     "      --sort ORDER       self (default), total, window-self, window-total or name\n"
 	     "      --filter TEXT      only rows that have this in name or place, in any case\n"
 	     "      --no-native        leave out native functions; self then counts their samples\n"
 	     "                         for what called them\n"
+	     "  -M, --no-mouse         leave the mouse to the terminal\n"
 	     "      --rows COUNT       rows of the table (default 40, 0 for all)\n"
 	     "      --width COLUMNS    of a plain screen, 40 to 10000 (default 120)\n"
 	     "  -h, --help             this text\n"
@@ -67,17 +69,6 @@ static void print_help(void)
 }
 
 /* ---- Values ----------------------------------------------------------------------------- */
-
-static bool parse_seconds(const char *text, double min, double max, double *ret_value)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value >= min) || !(value <= max))
-		return false;
-	*ret_value = value;
-	return true;
-}
 
 static bool parse_word(const char *text, const char *const *words, int count, int *ret_index)
 {
@@ -123,7 +114,7 @@ static bool take_frequency(struct arguments *arguments, const char *text)
 
 static bool take_delay(struct arguments *arguments, const char *text)
 {
-	return parse_seconds(text, 0.1, 3600, &arguments->delay_s);
+	return options_seconds(text, 0.1, 3600, &arguments->delay_s);
 }
 
 static bool take_window(struct arguments *arguments, const char *text)
@@ -138,7 +129,8 @@ static bool take_window(struct arguments *arguments, const char *text)
 
 static bool take_duration(struct arguments *arguments, const char *text)
 {
-	return parse_seconds(text, 1e-9, 1e9, &arguments->options.duration_s);
+	return options_seconds(text, DURATION_MIN_S, DURATION_MAX_S,
+			       &arguments->options.duration_s);
 }
 
 static bool take_batch(struct arguments *arguments, const char *text)
@@ -193,6 +185,13 @@ static bool take_no_native(struct arguments *arguments, const char *text)
 	return true;
 }
 
+static bool take_no_mouse(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->no_mouse = true;
+	return true;
+}
+
 static bool take_rows(struct arguments *arguments, const char *text)
 {
 	return options_number(text, 0, ROWS_MAX, &arguments->rows);
@@ -232,6 +231,7 @@ static const struct choice choices[] = {
 	{ "sort", 0, take_order, "not an order:" },
 	{ "filter", 0, take_filter },
 	{ "no-native", 0, take_no_native, .is_alone = true },
+	{ "no-mouse", 'M', take_no_mouse, .is_alone = true },
 	{ "rows", 0, take_rows, "not a number of rows:" },
 	{ "width", 0, take_width, "not a number of columns from 40 to 10000:" },
 	{ "help", 'h', take_help, .is_alone = true },

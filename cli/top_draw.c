@@ -28,6 +28,7 @@ static const struct {
 	[TOP_VIEW_CALLS] = { "Calls", "CALLERS AND CALLEES" },
 	[TOP_VIEW_MODULES] = { "Modules", "MODULE" },
 	[TOP_VIEW_TRACES] = { "Traces", "TRACE" },
+	[TOP_VIEW_COROUTINES] = { "Coroutines", "COROUTINE" },
 	[TOP_VIEW_THREADS] = { "Threads", "PROCESS, THREAD" },
 	[TOP_VIEW_SOURCE] = { "Source", "SOURCE" },
 };
@@ -87,25 +88,51 @@ static enum top_look heat(uint64_t part, uint64_t all)
 
 /* ---- Views and heads -------------------------------------------------------------------- */
 
+/* With the digit before its name. */
+static int view_width(size_t view)
+{
+	return 1 + (int)strlen(views[view].name);
+}
+
 static void draw_views(struct top_screen *screen)
 {
 	int x = 0;
 
 	top_draw_line(screen, TOP_HEADER_LINES, TOP_LOOK_PLAIN);
 	for (size_t i = 0; i < TOP_VIEW_COUNT; i++) {
-		int width;
-
 		format_text_addf(&screen->line, "%zu%s", i + 1, views[i].name);
-		width = (int)screen->line.len;
 		top_draw_at(screen, TOP_HEADER_LINES, x,
 			    i == (size_t)screen->choice.view ? TOP_LOOK_MARKED : TOP_LOOK_PLAIN);
-		x += width + 1;
+		x += view_width(i) + 1;
 	}
+}
+
+enum top_view top_draw_view_at(int x)
+{
+	size_t view = 0;
+
+	for (; view < TOP_VIEW_COUNT && x > view_width(view); view++)
+		x -= view_width(view) + 1;
+	return view < TOP_VIEW_COUNT && x < view_width(view) ? (enum top_view)view : TOP_VIEW_COUNT;
 }
 
 static bool is_wide(void)
 {
 	return COLS >= WIDE_COLUMNS;
+}
+
+/* As draw_heads() has them. */
+enum top_sort top_draw_column_at(int x)
+{
+	static const int widths[] = { SHARE_COLUMNS, SHARE_COLUMNS, COUNT_COLUMNS, COUNT_COLUMNS };
+	size_t count = is_wide() ? 4 : 2;
+
+	for (size_t i = 0; i < count; i++) {
+		if (x <= widths[i])
+			return i % 2 ? TOP_SORT_TOTAL : TOP_SORT_SELF;
+		x -= widths[i] + 1;
+	}
+	return TOP_SORT_NAME;
 }
 
 static bool has_bar(const struct top_screen *screen)
@@ -256,6 +283,12 @@ static void write_name(const struct top_screen *screen, const struct top_row *ro
 		write_process(screen, row, text);
 	else
 		format_text_add_string(text, row->name[0] ? scrolled(screen, row->name) : "?");
+	if (row->coroutine)
+		format_text_addf(text, " 0x%" PRIx64, row->coroutine);
+	/* Several processes may have the same. */
+	if ((choice->view == TOP_VIEW_TRACES || choice->view == TOP_VIEW_COROUTINES) &&
+	    daemon_watch_vitals(screen->watch)->process_count > 1 && row->pid)
+		format_text_addf(text, " [%d]", (int)row->pid);
 	for (size_t i = 0; i < FORMAT_COMPILED_COUNT; i++)
 		all += row->compiled[i];
 	if (choice->view == TOP_VIEW_TRACES && all)
@@ -325,6 +358,8 @@ static void draw_empty(struct top_screen *screen)
 		format_text_add_string(&screen->line, "  nothing fits the filter");
 	} else if (screen->choice.view == TOP_VIEW_TRACES) {
 		format_text_add_string(&screen->line, "  no sample in compiled code yet");
+	} else if (screen->choice.view == TOP_VIEW_COROUTINES) {
+		format_text_add_string(&screen->line, "  no sample in Lua yet");
 	} else {
 		format_text_add_string(&screen->line, "  no sample yet");
 	}
@@ -412,7 +447,7 @@ static void draw_help(struct top_screen *screen)
 				"ljtop " LJPROF_VERSION
 				"   keys: any other leaves this page, Up and Down scroll");
 			top_draw_line(screen, y, TOP_LOOK_TITLE);
-		} else if (key && key->command == TOP_NOTHING) {
+		} else if (key && !key->names) {
 			format_text_add_string(&screen->line, key->help);
 			top_draw_line(screen, y, TOP_LOOK_HEAD);
 		} else {

@@ -63,10 +63,18 @@ struct top_screen {
 	uint64_t note_end_ns;	 /* 0: until a key is typed */
 	uint64_t notices;	 /* that were seen */
 	struct format_text line; /* being drawn */
+	size_t clicked;		 /* line of the list, by the mouse */
+	uint64_t clicked_ns;
 };
 
 /** Lines that the list has. */
 size_t top_draw_height(void);
+
+/** The view whose name is at a column of its line; TOP_VIEW_COUNT: none. */
+enum top_view top_draw_view_at(int x);
+
+/** What rows are sorted by in the column of the list that is at @p x. */
+enum top_sort top_draw_column_at(int x);
 
 /** Draw all of it. */
 void top_draw(struct top_screen *screen);

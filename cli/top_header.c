@@ -2,8 +2,8 @@
 /* The upper part of the screen: how the processes and the sampling are. */
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/top.h"
 #include "cli/top_draw.h"
 
 enum {
@@ -11,57 +11,39 @@ enum {
 	RECENT = 10,
 	LABEL_COLUMNS = 6,
 	SPARK_MIN = 8,
-};
-
-/** What a VM can be at, as people want it told apart. */
-enum part {
-	PART_INTERPRETER,
-	PART_COMPILED,
-	PART_C,
-	PART_GC,
-	PART_RECORDING,
-	PART_EXITS,
-	PART_IDLE,
-	PART_COUNT,
+	HISTORY_COLUMNS_MAX = 200,
+	/* What the sparkline of the states spans, as far as the history reaches; the others are
+	 * shorter. */
+	HISTORY_S = 120,
+	NS_PER_MS = 1000 * 1000,
 };
 
 static const struct {
 	const char *name;
 	char letter;
-} parts[PART_COUNT] = {
-	[PART_INTERPRETER] = { "interp", 'I' },
-	[PART_COMPILED] = { "compiled", 'J' },
-	[PART_C] = { "C", 'C' },
-	[PART_GC] = { "GC", 'G' },
-	[PART_RECORDING] = { "rec", 'R' },
-	[PART_EXITS] = { "exits", 'X' },
-	[PART_IDLE] = { "idle", '.' },
-};
-
-static const enum part part_of[FORMAT_STATE_COUNT] = {
-	[FORMAT_STATE_INTERP] = PART_INTERPRETER,
-	[FORMAT_STATE_LFUNC] = PART_INTERPRETER,
-	[FORMAT_STATE_FFUNC] = PART_C,
-	[FORMAT_STATE_CFUNC] = PART_C,
-	[FORMAT_STATE_GC] = PART_GC,
-	[FORMAT_STATE_EXIT] = PART_EXITS,
-	[FORMAT_STATE_RECORD] = PART_RECORDING,
-	[FORMAT_STATE_OPT] = PART_RECORDING,
-	[FORMAT_STATE_ASM] = PART_RECORDING,
-	[FORMAT_STATE_TRACE] = PART_COMPILED,
+} parts[TOP_ACTIVITY_COUNT] = {
+	[TOP_INTERPRETER] = { "interp", 'I' },
+	[TOP_COMPILED] = { "compiled", 'J' },
+	[TOP_C] = { "C", 'C' },
+	[TOP_GC] = { "GC", 'G' },
+	[TOP_RECORDING] = { "rec", 'R' },
+	[TOP_EXITS] = { "exits", 'X' },
+	[TOP_IDLE] = { "idle", '.' },
 };
 
 /** The last refreshes together. */
 struct recent {
-	uint64_t parts[PART_COUNT], sum;
+	uint64_t parts[TOP_ACTIVITY_COUNT], sum;
 	uint64_t span_ns, cpu_ns, created, aborted, allocated;
 };
 
 static void add_moment(struct recent *recent, const struct daemon_moment *moment)
 {
-	for (size_t i = 0; i < FORMAT_STATE_COUNT; i++)
-		recent->parts[part_of[i]] += moment->states[i];
-	recent->parts[PART_IDLE] += moment->outcomes[DAEMON_IDLE];
+	uint64_t counts[TOP_ACTIVITY_COUNT];
+
+	top_count_activities(moment->states, moment->outcomes, counts);
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
+		recent->parts[i] += counts[i];
 	recent->span_ns += moment->span_ns;
 	recent->cpu_ns += moment->sampler_cpu_ns + moment->own_cpu_ns;
 	recent->created += moment->created;
@@ -79,7 +61,7 @@ static struct recent sum_up(const struct daemon_watch *watch)
 		if (moment)
 			add_moment(&recent, moment);
 	}
-	for (size_t i = 0; i < PART_COUNT; i++)
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
 		recent.sum += recent.parts[i];
 	return recent;
 }
@@ -89,64 +71,134 @@ static double per_second(uint64_t count, const struct recent *recent)
 	return recent->span_ns ? (double)count * 1e9 / (double)recent->span_ns : 0;
 }
 
-static double percent(uint64_t part, uint64_t all)
-{
-	return all ? 100.0 * (double)part / (double)all : 0;
-}
-
 /* ---- Sparklines ------------------------------------------------------------------------- */
 
-/** What a sparkline is of. */
-typedef uint64_t (*measure)(const struct daemon_moment *moment);
+/** One column of the sparklines: some refreshes. */
+struct column {
+	uint64_t parts[TOP_ACTIVITY_COUNT];
+	uint64_t heap_bytes, mcode_bytes; /* of the newest one */
+};
 
-/* Threads that ran, of those that were looked at, in thousandths. */
-static uint64_t busy_of(const struct daemon_moment *moment)
+/** The last minutes, the newest column last. */
+struct history {
+	struct column columns[HISTORY_COLUMNS_MAX];
+	size_t count;
+};
+
+/* Columns stay where they are while time goes on: each is of a fixed span of the clock. */
+static uint64_t span_of(const struct top_screen *screen, size_t columns)
 {
-	uint64_t all = (uint64_t)moment->samples + moment->outcomes[DAEMON_IDLE];
+	uint64_t delay_ns = (uint64_t)screen->options.delay_ms * NS_PER_MS;
+	uint64_t whole_ns = HISTORY_S * (uint64_t)1000 * NS_PER_MS;
+	uint64_t span_ns = columns ? whole_ns / columns : whole_ns;
 
-	return all ? 1000 * (uint64_t)moment->samples / all : 0;
+	return span_ns > delay_ns ? (span_ns + delay_ns - 1) / delay_ns * delay_ns : delay_ns;
 }
 
-static uint64_t heap_of(const struct daemon_moment *moment)
+static void add_to_column(const struct daemon_moment *moment, struct column *column)
 {
-	return moment->heap_bytes;
+	uint64_t counts[TOP_ACTIVITY_COUNT];
+
+	top_count_activities(moment->states, moment->outcomes, counts);
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
+		column->parts[i] += counts[i];
 }
 
-static uint64_t machine_code_of(const struct daemon_moment *moment)
+/* @param columns At most, and at most HISTORY_COLUMNS_MAX. */
+static void collect_history(const struct top_screen *screen, size_t columns,
+			    struct history *ret_history)
 {
-	return moment->mcode_bytes;
-}
-
-static void add_history(struct top_screen *screen, measure measure_of, uint64_t most,
-			size_t columns)
-{
-	uint64_t values[DAEMON_HISTORY];
+	uint64_t span_ns = span_of(screen, columns), last = 0;
+	struct column newest_first[HISTORY_COLUMNS_MAX] = { 0 };
+	const struct daemon_moment *moment;
 	size_t count = 0;
 
-	for (; count < DAEMON_HISTORY && count < columns; count++) {
-		const struct daemon_moment *moment = daemon_watch_history(screen->watch, count);
+	for (size_t age = 0; (moment = daemon_watch_history(screen->watch, age)); age++) {
+		uint64_t span = moment->time_ns / span_ns;
 
-		if (!moment)
-			break;
-		values[DAEMON_HISTORY - 1 - count] = measure_of(moment);
+		if (count == 0 || span != last) {
+			if (count == columns)
+				break;
+			newest_first[count++] =
+				(struct column){ .heap_bytes = moment->heap_bytes,
+						 .mcode_bytes = moment->mcode_bytes };
+		}
+		last = span;
+		add_to_column(moment, &newest_first[count - 1]);
 	}
-	top_columns_add_spark(&screen->line, values + DAEMON_HISTORY - count, count, most, columns,
+	ret_history->count = count;
+	for (size_t i = 0; i < count; i++)
+		ret_history->columns[i] = newest_first[count - 1 - i];
+}
+
+/** What a sparkline is of. */
+typedef uint64_t (*measure)(const struct column *column);
+
+/* Threads that ran, of those that were looked at, in thousandths. */
+static uint64_t busy_of(const struct column *column)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
+		all += column->parts[i];
+	return all ? 1000 * (all - column->parts[TOP_IDLE]) / all : 0;
+}
+
+static uint64_t heap_of(const struct column *column)
+{
+	return column->heap_bytes;
+}
+
+static uint64_t machine_code_of(const struct column *column)
+{
+	return column->mcode_bytes;
+}
+
+static void add_history(struct top_screen *screen, const struct history *history,
+			measure measure_of, size_t columns)
+{
+	uint64_t values[HISTORY_COLUMNS_MAX];
+
+	for (size_t i = 0; i < history->count; i++)
+		values[i] = measure_of(&history->columns[i]);
+	top_columns_add_spark(&screen->line, values, history->count, 0, columns,
 			      screen->terminal.utf8);
+}
+
+/* What a VM that ran was at most of the time. */
+static enum top_activity main_activity(const struct column *column)
+{
+	enum top_activity most = TOP_INTERPRETER;
+
+	for (int i = 0; i < TOP_IDLE; i++)
+		if (column->parts[i] > column->parts[most])
+			most = (enum top_activity)i;
+	return most;
+}
+
+/* As high as threads were busy, in the colour of what they did most. */
+static void draw_states(struct top_screen *screen, const struct history *history, int x,
+			size_t columns)
+{
+	size_t shown = history->count < columns ? history->count : columns;
+
+	x += (int)(columns - shown);
+	for (size_t i = history->count - shown; i < history->count; i++) {
+		const struct column *column = &history->columns[i];
+		uint64_t busy = busy_of(column);
+
+		top_columns_add_spark(&screen->line, &busy, 1, 1000, 1, screen->terminal.utf8);
+		top_draw_at(screen, 2, x++,
+			    TOP_LOOK_STATE_0 + (enum top_look)main_activity(column));
+	}
 }
 
 /* ---- Lines ------------------------------------------------------------------------------ */
 
-static uint64_t boot_time_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void add_process(struct top_screen *screen, const struct daemon_vitals *vitals)
 {
 	const struct daemon_process *process = vitals->processes;
+	double uptime_s;
 	char time[16];
 
 	if (vitals->process_count == 0) {
@@ -162,9 +214,9 @@ static void add_process(struct top_screen *screen, const struct daemon_vitals *v
 		format_text_addf(&screen->line, " thread %d", (int)screen->choice.tid);
 	else if (vitals->process_count > 1 && !screen->choice.pid)
 		format_text_addf(&screen->line, " +%zu more", vitals->process_count - 1);
-	if (vitals->start_ns && vitals->start_ns[process - vitals->processes] && !process->ended) {
-		top_columns_time(time, sizeof(time),
-				 boot_time_ns() - vitals->start_ns[process - vitals->processes]);
+	uptime_s = top_uptime_s(vitals, (size_t)(process - vitals->processes));
+	if (uptime_s >= 0 && !process->ended) {
+		top_columns_time(time, sizeof(time), (uint64_t)(uptime_s * 1e9));
 		format_text_addf(&screen->line, " up %s", time);
 	}
 	if (process->ended)
@@ -200,16 +252,12 @@ static void draw_title(struct top_screen *screen, const struct daemon_vitals *vi
 static void draw_numbers(struct top_screen *screen, const struct daemon_vitals *vitals,
 			 const struct recent *recent)
 {
-	const uint64_t *of = vitals->outcomes;
-	uint64_t partial = of[DAEMON_TORN] + of[DAEMON_TRUNCATED] + of[DAEMON_UNWOUND];
-
 	format_text_addf(&screen->line,
 			 "ticks %" PRIu64 "  full %.1f%%  late %" PRIu64 "  missed %" PRIu64
 			 "  stopped p99 %.0f us  CPU %.1f%%",
-			 vitals->ticks, percent(of[DAEMON_FULL], of[DAEMON_FULL] + partial),
-			 vitals->late_ticks, vitals->missed_ticks,
-			 (double)vitals->stopped_p99_ns / 1000,
-			 percent(recent->cpu_ns, recent->span_ns));
+			 vitals->ticks, top_full_percent(vitals->outcomes), vitals->late_ticks,
+			 vitals->missed_ticks, (double)vitals->stopped_p99_ns / 1000,
+			 top_percent(recent->cpu_ns, recent->span_ns));
 	if (vitals->dropped)
 		format_text_addf(&screen->line, "  dropped %" PRIu64, vitals->dropped);
 	/* Known to who has asked for it: the first to be cut off. */
@@ -217,17 +265,27 @@ static void draw_numbers(struct top_screen *screen, const struct daemon_vitals *
 	top_draw_line(screen, 1, TOP_LOOK_PLAIN);
 }
 
-static void draw_bar(struct top_screen *screen, const struct recent *recent)
+static size_t spark_columns(void)
 {
-	size_t room = (size_t)COLS - LABEL_COLUMNS - 3, columns[PART_COUNT];
-	size_t spark = room / 3 > SPARK_MIN ? room / 3 : SPARK_MIN, bar = room - spark - 1;
+	size_t columns = ((size_t)COLS - LABEL_COLUMNS - 3) / 3;
+
+	return columns < SPARK_MIN	       ? SPARK_MIN
+	       : columns > HISTORY_COLUMNS_MAX ? HISTORY_COLUMNS_MAX
+					       : columns;
+}
+
+static void draw_bar(struct top_screen *screen, const struct recent *recent,
+		     const struct history *history)
+{
+	size_t spark = spark_columns(), columns[TOP_ACTIVITY_COUNT];
+	size_t bar = (size_t)COLS - LABEL_COLUMNS - 3 - spark - 1;
 	int x = LABEL_COLUMNS + 1;
 
 	format_text_addf(&screen->line, "%-*s[%*s] ", LABEL_COLUMNS, "VM", (int)bar, "");
-	add_history(screen, busy_of, 1000, spark);
 	top_draw_line(screen, 2, TOP_LOOK_PLAIN);
-	top_columns_share(recent->parts, PART_COUNT, bar, columns);
-	for (size_t i = 0; i < PART_COUNT; i++) {
+	draw_states(screen, history, x + (int)bar + 2, spark);
+	top_columns_share(recent->parts, TOP_ACTIVITY_COUNT, bar, columns);
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++) {
 		for (size_t column = 0; column < columns[i]; column++)
 			format_text_add(&screen->line, &parts[i].letter, 1);
 		if (columns[i])
@@ -238,14 +296,14 @@ static void draw_bar(struct top_screen *screen, const struct recent *recent)
 
 static void draw_legend(struct top_screen *screen, const struct recent *recent)
 {
-	for (size_t i = 0; i < PART_COUNT; i++)
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
 		format_text_addf(&screen->line, " %c %s %.0f%%", parts[i].letter, parts[i].name,
-				 percent(recent->parts[i], recent->sum));
+				 top_percent(recent->parts[i], recent->sum));
 	top_draw_line(screen, 3, TOP_LOOK_PLAIN);
 }
 
 static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vitals,
-		      const struct recent *recent)
+		      const struct recent *recent, const struct history *history)
 {
 	const struct daemon_moment *moment = daemon_watch_history(screen->watch, 0);
 	const struct daemon_vm *vm = first_vm(screen, vitals);
@@ -254,7 +312,7 @@ static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vit
 
 	top_columns_bytes(bytes, sizeof(bytes), moment ? moment->heap_bytes : 0);
 	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "heap", bytes);
-	add_history(screen, heap_of, 0, spark);
+	add_history(screen, history, heap_of, spark);
 	if (vm && vm->has_heap) {
 		top_columns_bytes(bytes, sizeof(bytes), vm->threshold_bytes);
 		format_text_addf(&screen->line, "  GC %s, next %s",
@@ -272,7 +330,7 @@ static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vit
 }
 
 static void draw_traces(struct top_screen *screen, const struct daemon_vitals *vitals,
-			const struct recent *recent)
+			const struct recent *recent, const struct history *history)
 {
 	const struct daemon_moment *moment = daemon_watch_history(screen->watch, 0);
 	const struct daemon_vm *vm = first_vm(screen, vitals);
@@ -283,7 +341,7 @@ static void draw_traces(struct top_screen *screen, const struct daemon_vitals *v
 
 	top_columns_bytes(bytes, sizeof(bytes), moment ? moment->mcode_bytes : 0);
 	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "mcode", bytes);
-	add_history(screen, machine_code_of, 0, spark);
+	add_history(screen, history, machine_code_of, spark);
 	format_text_addf(&screen->line, "  traces %" PRIu64 "  %s%.1f new/s  %s%.1f aborted/s",
 			 moment ? moment->traces : 0, least, per_second(recent->created, recent),
 			 least, per_second(recent->aborted, recent));
@@ -296,11 +354,13 @@ void top_draw_header(struct top_screen *screen)
 {
 	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
 	struct recent recent = sum_up(screen->watch);
+	struct history history;
 
+	collect_history(screen, spark_columns(), &history);
 	draw_title(screen, vitals);
 	draw_numbers(screen, vitals, &recent);
-	draw_bar(screen, &recent);
+	draw_bar(screen, &recent, &history);
 	draw_legend(screen, &recent);
-	draw_heap(screen, vitals, &recent);
-	draw_traces(screen, vitals, &recent);
+	draw_heap(screen, vitals, &recent, &history);
+	draw_traces(screen, vitals, &recent, &history);
 }

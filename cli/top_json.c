@@ -152,6 +152,8 @@ static struct json_object *make_row(const struct format_live_row *row,
 		keys_add_number(object, "tid", (uint64_t)row->tid);
 	if (row->trace)
 		keys_add_number(object, "trace", row->trace);
+	if (row->coroutine)
+		keys_add_address(object, "coroutine", row->coroutine);
 	keys_add_number(object, "self", n->self);
 	keys_add_number(object, "self_with_native", n->guest);
 	keys_add_number(object, "total", n->total);

@@ -69,6 +69,14 @@ double top_uptime_s(const struct daemon_vitals *vitals, size_t process)
 	return start_ns && now_ns >= start_ns ? (double)(now_ns - start_ns) / 1e9 : -1;
 }
 
+uint64_t top_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 const char *top_kind_name(enum format_kind kind)
 {
 	static const char *const names[FORMAT_KIND_COUNT] = {

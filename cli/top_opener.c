@@ -77,10 +77,20 @@ static int make_file(const char *name)
 	return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
-/* @return The descriptor, or -1. */
-static int answer_question(const struct question *question, struct answer *answer)
+/* Who asks may have been deceived. */
+static bool is_watched(const pid_t *pids, size_t count, pid_t pid)
 {
-	const char *why = "";
+	for (size_t i = 0; i < count; i++)
+		if (pids[i] == pid)
+			return true;
+	return count == 0;
+}
+
+/* @return The descriptor, or -1. */
+static int answer_question(const struct question *question, const pid_t *pids, size_t count,
+			   struct answer *answer)
+{
+	const char *why = "the process is not watched";
 	int fd;
 
 	answer->sequence = question->sequence;
@@ -91,12 +101,14 @@ static int answer_question(const struct question *question, struct answer *answe
 		answer->errnum = fd < 0 ? errno : 0;
 		return fd;
 	}
-	fd = top_source_open(question->pid, question->chunk, &why);
+	fd = is_watched(pids, count, question->pid)
+		     ? top_source_open(question->pid, question->chunk, &why)
+		     : -1;
 	snprintf(answer->why, sizeof(answer->why), "%s", why);
 	return fd;
 }
 
-static void serve(int socket)
+static void serve(int socket, const pid_t *pids, size_t count)
 {
 	struct question question;
 	ssize_t len;
@@ -110,7 +122,7 @@ static void serve(int socket)
 		if (len != sizeof(question))
 			break;
 		question.chunk[sizeof(question.chunk) - 1] = '\0';
-		fd = answer_question(&question, &answer);
+		fd = answer_question(&question, pids, count, &answer);
 		send_answer(socket, &answer, fd);
 		if (fd >= 0)
 			close(fd);
@@ -120,7 +132,7 @@ static void serve(int socket)
 
 /* ---- Who asks --------------------------------------------------------------------------- */
 
-struct top_opener *top_opener_create(void)
+struct top_opener *top_opener_create(const pid_t *pids, size_t count)
 {
 	struct top_opener *opener = calloc(1, sizeof(*opener));
 	pid_t parent = getpid();
@@ -140,7 +152,7 @@ struct top_opener *top_opener_create(void)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(0);
-		serve(sockets[1]);
+		serve(sockets[1], pids, count);
 	}
 	close(sockets[1]);
 	opener->fd = sockets[0];

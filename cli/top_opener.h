@@ -10,8 +10,11 @@
  * directory, and does nothing else. */
 struct top_opener;
 
-/** Start it, with the privileges of now. @return NULL where it cannot be started. */
-struct top_opener *top_opener_create(void);
+/** Start it, with the privileges of now. @param pids The processes whose files it opens; copied.
+ *  @param count 0: those of any, as they are not known yet. @return NULL where it cannot be
+ * started.
+ */
+struct top_opener *top_opener_create(const pid_t *pids, size_t count);
 
 /** End it. */
 void top_opener_destroy(struct top_opener *opener);

@@ -3,16 +3,16 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/top.h"
 #include "cli/top_act.h"
 #include "cli/top_draw.h"
 #include "cli/top_shown.h"
 
 enum {
 	/* Samples are taken in turns of so many ticks, so that not each of them wakes us. */
-	TICKS_PER_TURN = 10,
-	TURN_MAX_MS = 50,
+	TICKS_PER_TURN = 40,
+	TURN_MAX_MS = 200,
 	/* Notices of the sampler stay so long. */
 	NOTICE_S = 10,
 	/* Takes in a row before keys are looked at. */
@@ -21,7 +21,7 @@ enum {
 	NS_PER_MS = 1000 * 1000,
 };
 
-struct top_screen *top_screen_create(const char **ret_why)
+struct top_screen *top_screen_create(const pid_t *pids, size_t count, const char **ret_why)
 {
 	struct top_screen *screen;
 
@@ -30,7 +30,7 @@ struct top_screen *top_screen_create(const char **ret_why)
 		return NULL;
 	screen = calloc(1, sizeof(*screen));
 	if (screen)
-		screen->opener = top_opener_create();
+		screen->opener = top_opener_create(pids, count);
 	if (screen && screen->opener)
 		return screen;
 	free(screen);
@@ -50,14 +50,6 @@ void top_screen_destroy(struct top_screen *screen)
 	free(screen);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * MS_PER_S * NS_PER_MS + (uint64_t)now.tv_nsec;
-}
-
 /* ---- What the sampler tells ------------------------------------------------------------- */
 
 static int take_samples(struct top_screen *screen, struct failure *why)
@@ -74,13 +66,13 @@ static void take_notes(struct top_screen *screen)
 {
 	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
 
-	if (screen->note_end_ns && now_ns() > screen->note_end_ns) {
+	if (screen->note_end_ns && top_now_ns() > screen->note_end_ns) {
 		screen->note[0] = '\0';
 		screen->note_end_ns = 0;
 	}
 	if (vitals->notice_count != screen->notices) {
 		screen->notices = vitals->notice_count;
-		screen->note_end_ns = now_ns() + (uint64_t)NOTICE_S * MS_PER_S * NS_PER_MS;
+		screen->note_end_ns = top_now_ns() + (uint64_t)NOTICE_S * MS_PER_S * NS_PER_MS;
 		top_act_note(screen, "%s", vitals->notice);
 	}
 	if (!vitals->ended || (screen->note[0] && !screen->note_end_ns))
@@ -139,7 +131,7 @@ static int update(struct top_screen *screen, struct failure *why)
 static int loop(struct top_screen *screen, struct failure *why)
 {
 	uint64_t delay_ns = (uint64_t)screen->options.delay_ms * NS_PER_MS;
-	uint64_t next_ns = now_ns() + delay_ns;
+	uint64_t next_ns = top_now_ns() + delay_ns;
 	int ret = update(screen, why);
 
 	while (ret == 0 && !*screen->options.stop) {
@@ -148,14 +140,14 @@ static int loop(struct top_screen *screen, struct failure *why)
 		ret = take_keys(screen, &any, why);
 		if (ret == 0)
 			ret = take_samples(screen, why);
-		if (ret == 0 && now_ns() >= next_ns) {
+		if (ret == 0 && top_now_ns() >= next_ns) {
 			ret = move_on(screen, why);
 			any |= !screen->is_frozen && !screen->is_over;
 			any |= screen->is_dirty || screen->is_over != was_over;
 			next_ns += delay_ns;
 			/* After a sleep of the machine, or of ours, there is nothing to catch up
 			 * with. */
-			next_ns = next_ns < now_ns() ? now_ns() + delay_ns : next_ns;
+			next_ns = next_ns < top_now_ns() ? top_now_ns() + delay_ns : next_ns;
 		}
 		if (ret == 0 && any)
 			ret = update(screen, why);
@@ -173,7 +165,7 @@ int top_screen_run(struct top_screen *screen, struct daemon_watch *watch,
 	screen->options = *options;
 	top_choice_begin(&screen->choice, options->query);
 	screen->is_dirty = true;
-	if (top_terminal_open(&screen->terminal, ret_why) != 0)
+	if (top_terminal_open(options->takes_mouse, &screen->terminal, ret_why) != 0)
 		return -1;
 	ret = loop(screen, &why);
 	top_terminal_close();

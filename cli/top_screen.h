@@ -12,6 +12,7 @@ struct top_screen;
 /** What the screen is to be. */
 struct top_screen_options {
 	unsigned delay_ms; /**< Between two refreshes. */
+	bool takes_mouse;
 	/** View, order, filter and natives to begin with. */
 	const struct format_live_query *query;
 	const volatile sig_atomic_t *stop; /**< Set to leave the screen. */
@@ -20,9 +21,10 @@ struct top_screen_options {
 /**
  * Prepare a screen. To be called before daemon_watch_start(), with all privileges: a process of its
  * own keeps them and opens source files of the watched processes, which may be other users'.
+ * @param pids  As of top_opener_create().
  * @return It; NULL with @p ret_why set to a few words, static, where there can be none.
  */
-struct top_screen *top_screen_create(const char **ret_why);
+struct top_screen *top_screen_create(const pid_t *pids, size_t count, const char **ret_why);
 
 /**
  * Show the screen until the user leaves it, or @c stop is set. The terminal is as it was when this

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/top.h"
+
 enum {
-	/* Processes in which a file is looked for. */
-	PROCESSES_ASKED = 16,
+	/* For which a file is looked for, in one process after the other: keys wait meanwhile. */
+	OPEN_NS = 300 * 1000 * 1000,
 };
 
 static int no_memory(struct failure *why)
@@ -67,16 +69,16 @@ static void open_source(struct top_screen *screen)
 {
 	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
 	struct top_shown_source *source = &screen->source;
+	uint64_t end_ns = top_now_ns() + OPEN_NS;
 	int32_t pid = screen->choice.pid;
-	size_t count =
-		vitals->process_count < PROCESSES_ASKED ? vitals->process_count : PROCESSES_ASKED;
 	int ret = -1;
 
 	source->why = "there is no process to read it from";
 	if (pid)
 		ret = top_opener_read(screen->opener, pid, source->chunk, &source->file,
 				      &source->why);
-	for (size_t i = 0; !pid && ret != 0 && i < count; i++)
+	for (size_t i = 0; !pid && ret != 0 && i < vitals->process_count && top_now_ns() < end_ns;
+	     i++)
 		if (vitals->processes[i].kind == DAEMON_PROCESS_LUAJIT)
 			ret = top_opener_read(screen->opener, vitals->processes[i].pid,
 					      source->chunk, &source->file, &source->why);
@@ -118,6 +120,9 @@ int top_shown_choose_source(struct top_screen *screen, struct failure *why)
 		return -1;
 	if (row && row->chunk && row->chunk[0] == '@')
 		line = hottest(&rows, &row->function);
+	/* On a frozen screen the number may be another function's by now. */
+	if (line && strcmp(line->chunk, row->chunk) != 0)
+		line = NULL;
 	if (line)
 		ret = show_source(screen, line->chunk, line->line, why);
 	else if (row && row->chunk && row->chunk[0] == '@')

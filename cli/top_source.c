@@ -3,18 +3,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "format/text.h"
 
-enum { TAB_COLUMNS = 8 };
+enum {
+	TAB_COLUMNS = 8,
+	/* Of more, the process's rights are less than they are. */
+	GROUPS_MAX = 64,
+};
 
 static int fail(const char **ret_why, const char *why)
 {
@@ -76,40 +84,142 @@ static bool make_path(pid_t pid, const char *name, char *ret_path)
 	return snprintf(ret_path, PATH_MAX, "%s/%s", inside, name) < PATH_MAX;
 }
 
-/* Opens nothing yet but the name. */
-static int find_file(pid_t pid, const char *name, const char **ret_why)
+static int open_root(pid_t pid, const char **ret_why)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	char path[PATH_MAX], root_name[64];
-	long fd;
-	int root;
-
-	if (!make_path(pid, name, path))
-		return fail(ret_why, "its path is not known");
-	snprintf(root_name, sizeof(root_name), "/proc/%d/root", (int)pid);
-	root = open(root_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return fail(ret_why, errno == ENOENT ? describe(ESRCH) : describe(errno));
-	fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (fd < 0)
-		fail(ret_why, describe(errno));
-	close(root);
-	return (int)fd;
-}
-
-/* The very file that was looked at, and only if it is one. */
-static int open_regular(int found, const char **ret_why)
-{
-	struct stat status;
 	char name[64];
 	int fd;
 
-	if (fstat(found, &status) != 0 || !S_ISREG(status.st_mode))
-		return fail(ret_why, "it is no regular file");
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", found);
-	fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? fail(ret_why, describe(errno)) : fd;
+	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
+	fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		fail(ret_why, errno == ENOENT ? describe(ESRCH) : describe(errno));
+	return fd;
+}
+
+/* What a name is, and then the file: both by whoever we are at the moment, as the kernel's own
+ * files ask for the rights of who opens them, whatever their modes say. */
+static int open_name(int root, const char *path, uint64_t flags, const char **ret_why)
+{
+	struct open_how how = { .flags = flags | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+	if (fd < 0)
+		fail(ret_why, describe(errno));
+	return (int)fd;
+}
+
+/* The kernel's own files look regular, and show what the one who opens them may see, root's
+ * capabilities included. No program is loaded from there. */
+static bool is_kernels(int fd)
+{
+	static const long types[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
+				      SECURITYFS_MAGIC };
+	struct statfs status;
+
+	if (fstatfs(fd, &status) != 0)
+		return true;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (status.f_type == types[i])
+			return true;
+	return false;
+}
+
+static bool is_regular(int fd, struct stat *ret_status)
+{
+	return fstat(fd, ret_status) == 0 && S_ISREG(ret_status->st_mode) && !is_kernels(fd);
+}
+
+/* Nothing is opened that is no regular file: a device may do something then. Nor is another one
+ * that has taken its place since. */
+static int open_regular(int root, const char *path, const char **ret_why)
+{
+	int found = open_name(root, path, O_PATH, ret_why), fd = -1;
+	struct stat before, after;
+
+	if (found < 0)
+		return -1;
+	if (!is_regular(found, &before))
+		fail(ret_why, "it is no regular file");
+	else
+		fd = open_name(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, ret_why);
+	close(found);
+	if (fd < 0 || (is_regular(fd, &after) && after.st_dev == before.st_dev &&
+		       after.st_ino == before.st_ino))
+		return fd;
+	close(fd);
+	return fail(ret_why, "it is no regular file");
+}
+
+/* ---- Rights ----------------------------------------------------------------------------- */
+
+/** Who opens files. */
+struct identity {
+	uid_t uid;
+	gid_t gid, groups[GROUPS_MAX];
+	size_t group_count;
+};
+
+/* The last of four: that of the file system. Source: proc_pid_status(5). */
+static bool read_last(const char *line, const char *name, unsigned *ret_id)
+{
+	size_t len = strlen(name);
+
+	return strncmp(line, name, len) == 0 && sscanf(line + len, "%*u %*u %*u %u", ret_id) == 1;
+}
+
+static void read_groups(const char *line, struct identity *identity)
+{
+	const char *at = line + strlen("Groups:");
+	char *end;
+
+	while (identity->group_count < GROUPS_MAX) {
+		unsigned long group = strtoul(at, &end, 10);
+
+		if (end == at)
+			return;
+		identity->groups[identity->group_count++] = (gid_t)group;
+		at = end;
+	}
+}
+
+static bool read_identity(pid_t pid, struct identity *ret_identity)
+{
+	char name[64], line[4096];
+	bool has_uid = false, has_gid = false;
+	FILE *file;
+
+	*ret_identity = (struct identity){ 0 };
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		has_uid |= read_last(line, "Uid:", &ret_identity->uid);
+		has_gid |= read_last(line, "Gid:", &ret_identity->gid);
+		if (strncmp(line, "Groups:", strlen("Groups:")) == 0)
+			read_groups(line, ret_identity);
+	}
+	if (file)
+		fclose(file);
+	return has_uid && has_gid;
+}
+
+/* From now on files are opened with these rights; capabilities for files go with user 0. Source:
+ * setfsuid(2), capabilities(7). @return false where that cannot be. */
+static bool become(const struct identity *identity)
+{
+	if (setgroups(identity->group_count, identity->groups) != 0)
+		return false;
+	setfsgid(identity->gid);
+	setfsuid(identity->uid);
+	return (uid_t)setfsuid((uid_t)-1) == identity->uid &&
+	       (gid_t)setfsgid((gid_t)-1) == identity->gid;
+}
+
+/* User 0 of a container may lack the right to give up its groups, and need not. */
+static bool is_same(const struct identity *a, const struct identity *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->group_count == b->group_count &&
+	       memcmp(a->groups, b->groups, a->group_count * sizeof(a->groups[0])) == 0;
 }
 
 static int read_bytes(int fd, struct top_source *source, const char **ret_why)
@@ -160,17 +270,47 @@ static int find_lines(struct top_source *source, const char **ret_why)
 	return 0;
 }
 
+/* The name is the process's word, and who asks may have been deceived: neither gets at more than
+ * the process does. */
+static int open_as_process(pid_t pid, int root, const char *path, const char **ret_why)
+{
+	struct identity own, other;
+	int fd = -1;
+
+	if (geteuid() != 0)
+		return open_regular(root, path, ret_why);
+	if (!read_identity(pid, &other))
+		return fail(ret_why, describe(ESRCH));
+	if (!read_identity(getpid(), &own))
+		return fail(ret_why, describe(EPERM));
+	if (is_same(&own, &other))
+		return open_regular(root, path, ret_why);
+	/* Whoever may not take groups on could not come back. */
+	if (setgroups(own.group_count, own.groups) != 0)
+		return fail(ret_why, "its user's rights cannot be taken");
+	if (become(&other))
+		fd = open_regular(root, path, ret_why);
+	else
+		fail(ret_why, "its user's rights cannot be taken");
+	if (!become(&own))
+		abort(); /* whose rights would it have? */
+	return fd;
+}
+
 int top_source_open(pid_t pid, const char *chunk, const char **ret_why)
 {
-	int found, fd;
+	char path[PATH_MAX];
+	int root, fd;
 
 	if (!chunk || chunk[0] != '@' || !chunk[1])
 		return fail(ret_why, "it was not loaded from a file");
-	found = find_file(pid, chunk + 1, ret_why);
-	if (found < 0)
+	if (!make_path(pid, chunk + 1, path))
+		return fail(ret_why, "its path is not known");
+	root = open_root(pid, ret_why);
+	if (root < 0)
 		return -1;
-	fd = open_regular(found, ret_why);
-	close(found);
+	fd = open_as_process(pid, root, path, ret_why);
+	close(root);
 	return fd;
 }
 

@@ -23,7 +23,7 @@ struct top_source {
  * Open the file that a chunk was loaded from, as the process sees it: by its root, and by its
  * working directory where the name is relative. The name is the target's word: links lead nowhere
  * out of its root, and nothing but a regular file is opened, so that neither a pipe nor a device
- * can hold the caller up.
+ * can hold the caller up. Root opens it with no more rights than the process has.
  * @param chunk As the VM stores it. "@" and a path, else there is no file.
  * @param ret_why Set on failure: a few words for people, static.
  * @return The descriptor, or -1.

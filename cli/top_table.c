@@ -108,6 +108,7 @@ struct top_row *top_table_add(struct top_table *table, const struct format_live_
 				 .function = from->function,
 				 .line = from->line,
 				 .trace = from->trace,
+				 .coroutine = from->coroutine,
 				 .pid = from->pid,
 				 .tid = from->tid,
 				 .self = choice->window ? window_self : all_self,
@@ -168,6 +169,8 @@ static uint64_t id_of(const struct top_row *row, enum top_view view)
 	switch (view) {
 	case TOP_VIEW_MODULES:
 		return hash_text(row->name);
+	case TOP_VIEW_COROUTINES:
+		return hash_text(row->name) ^ row->coroutine ^ (uint64_t)(uint32_t)row->pid << 32;
 	case TOP_VIEW_TRACES:
 		return (uint64_t)(uint32_t)row->pid << 32 | row->trace;
 	case TOP_VIEW_THREADS:
@@ -214,6 +217,7 @@ int top_table_list(struct top_table *table, const struct format_live *live,
 		[TOP_VIEW_LINES] = FORMAT_LIVE_LINES,
 		[TOP_VIEW_MODULES] = FORMAT_LIVE_MODULES,
 		[TOP_VIEW_TRACES] = FORMAT_LIVE_TRACES,
+		[TOP_VIEW_COROUTINES] = FORMAT_LIVE_COROUTINES,
 	};
 	struct format_live_query query = top_table_query(choice, views[choice->view]);
 	struct format_live_rows rows;
@@ -234,6 +238,7 @@ void top_choice_begin(struct top_choice *choice, const struct format_live_query 
 		[FORMAT_LIVE_LINES] = TOP_VIEW_LINES,
 		[FORMAT_LIVE_MODULES] = TOP_VIEW_MODULES,
 		[FORMAT_LIVE_TRACES] = TOP_VIEW_TRACES,
+		[FORMAT_LIVE_COROUTINES] = TOP_VIEW_COROUTINES,
 		[FORMAT_LIVE_THREADS] = TOP_VIEW_THREADS,
 		[FORMAT_LIVE_PROCESSES] = TOP_VIEW_THREADS,
 	};

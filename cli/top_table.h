@@ -17,6 +17,7 @@ enum top_view {
 	TOP_VIEW_CALLS,
 	TOP_VIEW_MODULES,
 	TOP_VIEW_TRACES,
+	TOP_VIEW_COROUTINES,
 	TOP_VIEW_THREADS,
 	TOP_VIEW_SOURCE,
 	TOP_VIEW_COUNT,
@@ -60,6 +61,7 @@ struct top_row {
 	enum format_kind kind;
 	enum top_mark mark;
 	uint32_t function, line, trace;
+	uint64_t coroutine; /**< Address, of coroutines. */
 	int32_t pid, tid;
 	unsigned depth;
 	uint64_t self, total;
@@ -93,7 +95,8 @@ size_t top_table_find(const void *table, uint64_t id);
 struct format_live_query top_table_query(const struct top_choice *choice,
 					 enum format_live_view view);
 
-/** Put the rows of a view that is a list into an empty table: functions, lines, modules, traces.
+/** Put the rows of a view that is a list into an empty table: functions, lines, modules, traces,
+ *  coroutines.
  *  @return 0, or -1 with FAILURE_NO_MEMORY. */
 int top_table_list(struct top_table *table, const struct format_live *live,
 		   const struct top_choice *choice, struct failure *why);

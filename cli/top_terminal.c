@@ -18,6 +18,8 @@ enum {
 	ESCAPE_MS = 25,
 	/* Sequences that give a screen back are short. */
 	RESTORE_MAX = 128,
+	/* Of the bar of states. */
+	PARTS = TOP_LOOK_PART_6 - TOP_LOOK_PART_0 + 1,
 };
 
 /* What a handler of a crash needs: it can ask no library. */
@@ -67,6 +69,9 @@ static void note_sequence(const char *sequence)
 static void note_restore(void)
 {
 	restore.len = 0;
+	/* Where there is no mouse it does no harm. Source: XTerm Control Sequences, "Mouse
+	 * Tracking". */
+	note_sequence("\033[?1000l\033[?1006l");
 	note_sequence(exit_attribute_mode);
 	note_sequence(cursor_normal);
 	note_sequence(keypad_local);
@@ -119,8 +124,8 @@ static attr_t coloured(short pair, short text, short ground)
 
 static void choose_looks(struct top_terminal *terminal)
 {
-	static const short parts[] = { COLOR_BLUE,    COLOR_GREEN, COLOR_YELLOW, COLOR_RED,
-				       COLOR_MAGENTA, COLOR_CYAN,  COLOR_WHITE };
+	static const short parts[PARTS] = { COLOR_BLUE,	   COLOR_GREEN, COLOR_YELLOW, COLOR_RED,
+					    COLOR_MAGENTA, COLOR_CYAN,	COLOR_WHITE };
 	attr_t *looks = terminal->looks;
 
 	looks[TOP_LOOK_PLAIN] = A_NORMAL;
@@ -132,8 +137,10 @@ static void choose_looks(struct top_terminal *terminal)
 	looks[TOP_LOOK_HOT] = A_BOLD;
 	looks[TOP_LOOK_WARM] = A_NORMAL;
 	looks[TOP_LOOK_NOTE] = A_REVERSE | A_BOLD;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < PARTS; i++) {
 		looks[TOP_LOOK_PART_0 + i] = i % 2 ? A_REVERSE : A_NORMAL;
+		looks[TOP_LOOK_STATE_0 + i] = A_NORMAL;
+	}
 	if (!terminal->colour)
 		return;
 	looks[TOP_LOOK_HEAD] = coloured(1, COLOR_BLACK, COLOR_GREEN);
@@ -142,8 +149,10 @@ static void choose_looks(struct top_terminal *terminal)
 	looks[TOP_LOOK_HOT] = coloured(3, COLOR_RED, -1) | A_BOLD;
 	looks[TOP_LOOK_WARM] = coloured(4, COLOR_YELLOW, -1);
 	looks[TOP_LOOK_NOTE] = coloured(5, COLOR_WHITE, COLOR_RED) | A_BOLD;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < PARTS; i++) {
 		looks[TOP_LOOK_PART_0 + i] = coloured((short)(6 + i), COLOR_BLACK, parts[i]);
+		looks[TOP_LOOK_STATE_0 + i] = coloured((short)(6 + PARTS + i), parts[i], -1);
+	}
 }
 
 static void choose_modes(void)
@@ -158,7 +167,14 @@ static void choose_modes(void)
 	curs_set(0);
 }
 
-int top_terminal_open(struct top_terminal *ret_terminal, const char **ret_why)
+/* Presses are told at once; what makes a double click is ours to say. */
+static void take_mouse(void)
+{
+	mouseinterval(0);
+	mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+}
+
+int top_terminal_open(bool takes_mouse, struct top_terminal *ret_terminal, const char **ret_why)
 {
 	const char *no_colour = getenv("NO_COLOR");
 	static bool is_registered;
@@ -180,6 +196,8 @@ int top_terminal_open(struct top_terminal *ret_terminal, const char **ret_why)
 	if (!is_registered)
 		is_registered = atexit(top_terminal_close) == 0;
 	choose_modes();
+	if (takes_mouse)
+		take_mouse();
 	ret_terminal->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	ret_terminal->colour = !(no_colour && *no_colour) && has_colors() && start_color() == OK &&
 			       use_default_colors() == OK;

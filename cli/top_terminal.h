@@ -26,6 +26,14 @@ enum top_look {
 	TOP_LOOK_PART_4,
 	TOP_LOOK_PART_5,
 	TOP_LOOK_PART_6,
+	/* The same as text. */
+	TOP_LOOK_STATE_0,
+	TOP_LOOK_STATE_1,
+	TOP_LOOK_STATE_2,
+	TOP_LOOK_STATE_3,
+	TOP_LOOK_STATE_4,
+	TOP_LOOK_STATE_5,
+	TOP_LOOK_STATE_6,
 	TOP_LOOK_COUNT,
 };
 
@@ -44,9 +52,10 @@ const char *top_terminal_refuse(void);
 /**
  * Take the terminal. From here on exit(), and signals that end the program, give it back first.
  * Colours are left out where there are none, or NO_COLOR is set and not empty (no-color.org).
+ * @param takes_mouse Clicks arrive as KEY_MOUSE, where the terminal tells of them.
  * @return 0, or -1 with @p ret_why set to a few words, static.
  */
-int top_terminal_open(struct top_terminal *ret_terminal, const char **ret_why);
+int top_terminal_open(bool takes_mouse, struct top_terminal *ret_terminal, const char **ret_why);
 
 /** Give it back; does nothing if it was not taken. */
 void top_terminal_close(void);

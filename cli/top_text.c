@@ -9,6 +9,7 @@
 
 enum {
 	LINE_MAX_BYTES = 2048,
+	NAME_MAX_BYTES = 512,
 	/* Columns of the table in front of its names. */
 	NUMBERS_WIDTH = 48,
 	/* Processes and VMs that the header names. */
@@ -45,13 +46,20 @@ static size_t count_columns(const char *text)
 
 static void print_line(FILE *file, const struct arguments *arguments, const char *format, ...)
 {
-	char line[LINE_MAX_BYTES];
+	char *line;
 	va_list list;
+	int len;
 
 	va_start(list, format);
-	vsnprintf(line, sizeof(line), format, list);
+	len = vasprintf(&line, format, list);
 	va_end(list);
+	if (len < 0) {
+		fputs("(out of memory)\n", file);
+		return;
+	}
+	format_clean_utf8(line, (size_t)len);
 	fprintf(file, "%.*s\n", (int)cut_columns(line, (size_t)arguments->width), line);
+	free(line);
 }
 
 static void add(char *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -217,16 +225,29 @@ static void print_header(FILE *file, const struct arguments *arguments, struct d
 
 /* ---- Table ------------------------------------------------------------------------------ */
 
+/* Of a coroutine the function that it began with, and the address, as many begin with the same. */
+static const char *name_of(const struct format_live_row *row, char *room)
+{
+	if (!row->coroutine)
+		return row->name;
+	snprintf(room, NAME_MAX_BYTES, "%.*s 0x%" PRIx64,
+		 (int)format_text_cut(row->name, strlen(row->name), NAME_MAX_BYTES - 24), row->name,
+		 row->coroutine);
+	return room;
+}
+
 static void print_row(FILE *file, const struct arguments *arguments,
 		      const struct format_live_row *row, const struct format_live_rows *rows,
 		      int name_width)
 {
 	const struct format_live_count *n = &row->count;
+	char room[NAME_MAX_BYTES];
+	const char *name = name_of(row, room);
 	bool guest = arguments->query.no_natives;
 	const char *place = *row->place			      ? row->place
 			    : row->kind == FORMAT_KIND_NATIVE ? row->module
 							      : "";
-	size_t columns = count_columns(row->name);
+	size_t columns = count_columns(name);
 	int rest = columns < (size_t)name_width ? name_width - (int)columns : 0;
 
 	print_line(file, arguments, "%7.2f %7.2f %8.2f %8.2f %9" PRIu64 " %-8s %s%*s%s%s",
@@ -234,7 +255,7 @@ static void print_row(FILE *file, const struct arguments *arguments,
 		   top_percent(n->total, rows->samples),
 		   top_percent(guest ? n->window_guest : n->window_self, rows->window_samples),
 		   top_percent(n->window_total, rows->window_samples), guest ? n->guest : n->self,
-		   top_kind_name(row->kind), row->name, *place ? rest : 0, "", *place ? "  " : "",
+		   top_kind_name(row->kind), name, *place ? rest : 0, "", *place ? "  " : "",
 		   place);
 }
 
@@ -242,12 +263,13 @@ static void print_table(FILE *file, const struct arguments *arguments,
 			const struct format_live_rows *rows)
 {
 	size_t count = rows->count;
+	char name[NAME_MAX_BYTES];
 	size_t width = strlen("NAME"), room = (size_t)(arguments->width - NUMBERS_WIDTH) / 2;
 
 	if (arguments->rows && count > (size_t)arguments->rows)
 		count = (size_t)arguments->rows;
 	for (size_t i = 0; i < count; i++) {
-		size_t columns = count_columns(rows->rows[i].name);
+		size_t columns = count_columns(name_of(&rows->rows[i], name));
 
 		width = columns > width ? columns : width;
 	}

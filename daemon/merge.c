@@ -390,6 +390,49 @@ static int describe_trace(struct daemon_target *target, struct format_sample *sa
 		       : 0;
 }
 
+static bool is_main(const struct daemon_target *target, uint64_t L)
+{
+	for (size_t i = 0; i < luastate_vm_count(target->lua); i++)
+		if (luastate_vm_get(target->lua, i)->main_thread == L)
+			return true;
+	return false;
+}
+
+/* A coroutine, by its rootmost frame: what it began with, where no frames are missing. */
+static int describe_coroutine(struct daemon_target *target, const struct luastate_frame *root,
+			      struct format_coroutine *ret_coroutine, struct failure *why)
+{
+	*ret_coroutine = (struct format_coroutine){ .address = root->coroutine,
+						    .function = FORMAT_NO_FUNCTION,
+						    .is_main = is_main(target, root->coroutine) };
+	if (ret_coroutine->is_main || target->chain.outcome != LUASTATE_FULL)
+		return 0;
+	return target_guest_id(target, root->function, &ret_coroutine->function, why);
+}
+
+/* The frames of each lie together. */
+static int describe_coroutines(struct daemon_target *target, struct format_sample *sample,
+			       struct failure *why)
+{
+	const struct luastate_chain *chain = &target->chain;
+
+	sample->coroutines = target->coroutines;
+	sample->coroutine_count = 0;
+	for (size_t i = 0; i < chain->count; i++) {
+		const struct luastate_frame *frame = &chain->frames[i];
+		bool is_root = i + 1 == chain->count || frame[1].coroutine != frame->coroutine;
+
+		if (!is_root || !frame->coroutine ||
+		    sample->coroutine_count == FORMAT_COROUTINES_MAX)
+			continue;
+		if (describe_coroutine(target, frame, &target->coroutines[sample->coroutine_count],
+				       why) != 0)
+			return -1;
+		sample->coroutine_count++;
+	}
+	return 0;
+}
+
 int target_decode(struct daemon_target *target, struct attach_image *image,
 		  const struct luastate_memory *memory, struct format_sample *ret_sample,
 		  enum daemon_outcome *ret_outcome, struct failure *why)
@@ -415,7 +458,9 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	state = target->cframe_count ? target->chain.state : -1;
 	/* Outside the VM its state says nothing about this thread. */
 	ret_sample->state = state < 0 ? FORMAT_STATE_CFUNC : (enum format_state)state;
-	if (describe_trace(target, ret_sample, why) != 0 || merge_chain(&merge, &count, why) != 0)
+	if (describe_trace(target, ret_sample, why) != 0 ||
+	    describe_coroutines(target, ret_sample, why) != 0 ||
+	    merge_chain(&merge, &count, why) != 0)
 		return -1;
 	if (merge.is_cut && *ret_outcome == DAEMON_FULL)
 		*ret_outcome = DAEMON_TRUNCATED;

@@ -128,13 +128,47 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 struct sample_body {
 	uint64_t time_ns;
 	int32_t pid, tid;
-	uint32_t state, trace, trace_function, compiled, weight, full, frame_count, reserved;
+	uint32_t state, trace, trace_function, compiled, weight, full, frame_count, coroutine_count;
 };
 
 struct frame_body {
 	uint64_t address;
 	uint32_t function, line, trace, approximate;
 };
+
+struct coroutine_body {
+	uint64_t address;
+	uint32_t function, is_main;
+};
+
+static uint8_t *put_frames(uint8_t *to, const struct format_sample *sample)
+{
+	for (uint32_t i = 0; i < sample->frame_count; i++) {
+		const struct frame_body frame = {
+			.address = sample->frames[i].address,
+			.function = sample->frames[i].function,
+			.line = sample->frames[i].line,
+			.trace = sample->frames[i].trace,
+			.approximate = sample->frames[i].approximate,
+		};
+
+		to = put(to, &frame, sizeof(frame));
+	}
+	return to;
+}
+
+static void put_coroutines(uint8_t *to, const struct format_sample *sample)
+{
+	for (uint32_t i = 0; i < sample->coroutine_count; i++) {
+		const struct coroutine_body coroutine = {
+			.address = sample->coroutines[i].address,
+			.function = sample->coroutines[i].function,
+			.is_main = sample->coroutines[i].is_main,
+		};
+
+		to = put(to, &coroutine, sizeof(coroutine));
+	}
+}
 
 int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
 		       struct failure *why)
@@ -150,25 +184,19 @@ int message_put_sample(struct message_queue *queue, const struct format_sample *
 		.weight = sample->weight,
 		.full = sample->full,
 		.frame_count = sample->frame_count,
+		.coroutine_count = sample->coroutine_count,
 	};
 	uint8_t *body =
 		start_message(queue, MESSAGE_SAMPLE,
-			      sizeof(fixed) + sample->frame_count * sizeof(struct frame_body), why);
+			      sizeof(fixed) + sample->frame_count * sizeof(struct frame_body) +
+				      sample->coroutine_count * sizeof(struct coroutine_body),
+			      why);
 
 	if (!body)
 		return -1;
 	body = put(body, &fixed, sizeof(fixed));
-	for (uint32_t i = 0; i < sample->frame_count; i++) {
-		const struct frame_body frame = {
-			.address = sample->frames[i].address,
-			.function = sample->frames[i].function,
-			.line = sample->frames[i].line,
-			.trace = sample->frames[i].trace,
-			.approximate = sample->frames[i].approximate,
-		};
-
-		body = put(body, &frame, sizeof(frame));
-	}
+	body = put_frames(body, sample);
+	put_coroutines(body, sample);
 	return 0;
 }
 
@@ -347,22 +375,9 @@ static int grow_frames(struct message_receiver *receiver, size_t count, struct f
 	return 0;
 }
 
-static int parse_sample(struct message_receiver *receiver, const uint8_t *body, size_t len,
-			struct message *ret_message, struct failure *why)
+static void get_frames(struct message_receiver *receiver, const uint8_t *body, uint32_t count)
 {
-	struct sample_body fixed;
-
-	if (len < sizeof(fixed))
-		return malformed(why);
-	memcpy(&fixed, body, sizeof(fixed));
-	body += sizeof(fixed);
-	if ((len - sizeof(fixed)) / sizeof(struct frame_body) != fixed.frame_count ||
-	    (len - sizeof(fixed)) % sizeof(struct frame_body) != 0 ||
-	    fixed.state >= FORMAT_STATE_COUNT || fixed.compiled >= FORMAT_COMPILED_COUNT)
-		return malformed(why);
-	if (grow_frames(receiver, fixed.frame_count, why) != 0)
-		return -1;
-	for (uint32_t i = 0; i < fixed.frame_count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct frame_body frame;
 
 		memcpy(&frame, body + i * sizeof(frame), sizeof(frame));
@@ -372,6 +387,40 @@ static int parse_sample(struct message_receiver *receiver, const uint8_t *body, 
 							     .trace = frame.trace,
 							     .approximate = frame.approximate };
 	}
+}
+
+static void get_coroutines(struct message_receiver *receiver, const uint8_t *body, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct coroutine_body coroutine;
+
+		memcpy(&coroutine, body + i * sizeof(coroutine), sizeof(coroutine));
+		receiver->coroutines[i] =
+			(struct format_coroutine){ .address = coroutine.address,
+						   .function = coroutine.function,
+						   .is_main = coroutine.is_main != 0 };
+	}
+}
+
+static int parse_sample(struct message_receiver *receiver, const uint8_t *body, size_t len,
+			struct message *ret_message, struct failure *why)
+{
+	struct sample_body fixed;
+
+	if (len < sizeof(fixed))
+		return malformed(why);
+	memcpy(&fixed, body, sizeof(fixed));
+	body += sizeof(fixed);
+	if (fixed.coroutine_count > FORMAT_COROUTINES_MAX ||
+	    len - sizeof(fixed) != (uint64_t)fixed.frame_count * sizeof(struct frame_body) +
+					   fixed.coroutine_count * sizeof(struct coroutine_body) ||
+	    fixed.state >= FORMAT_STATE_COUNT || fixed.compiled >= FORMAT_COMPILED_COUNT)
+		return malformed(why);
+	if (grow_frames(receiver, fixed.frame_count, why) != 0)
+		return -1;
+	get_frames(receiver, body, fixed.frame_count);
+	get_coroutines(receiver, body + fixed.frame_count * sizeof(struct frame_body),
+		       fixed.coroutine_count);
 	ret_message->sample = (struct format_sample){
 		.time_ns = fixed.time_ns,
 		.pid = fixed.pid,
@@ -384,6 +433,8 @@ static int parse_sample(struct message_receiver *receiver, const uint8_t *body, 
 		.full = fixed.full,
 		.frames = receiver->frames,
 		.frame_count = fixed.frame_count,
+		.coroutines = receiver->coroutines,
+		.coroutine_count = fixed.coroutine_count,
 	};
 	return 0;
 }

@@ -30,7 +30,7 @@ enum message_type {
 };
 
 enum {
-	MESSAGE_VERSION = 2,
+	MESSAGE_VERSION = 3,
 	/* A sample of the longest chain fits; a longer message is an error of the sender. */
 	MESSAGE_MAX_BYTES = 1 << 19,
 	/* A writer that takes nothing for so long is stuck on its disk or pipe. */
@@ -109,6 +109,7 @@ struct message_receiver {
 	size_t begin, end;
 	struct format_frame *frames;
 	size_t frame_size;
+	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
 };
 
 int message_receiver_init(struct message_receiver *receiver, int fd, struct failure *why);

@@ -103,8 +103,21 @@ enum format_compiled {
 /** In place of an id: no function. */
 #define FORMAT_NO_FUNCTION UINT32_MAX
 
+/** A coroutine on a call chain. */
+struct format_coroutine {
+	uint64_t address; /**< Its lua_State. */
+	/** Id of the function at its root: what it began with, or what that has called by a tail
+	 * call. FORMAT_NO_FUNCTION: unknown, or of the main one, which begins anew with each call
+	 * from C. */
+	uint32_t function;
+	bool is_main; /**< Of its VM. */
+};
+
+/** Coroutines that one sample tells of: the newest ones. */
+enum { FORMAT_COROUTINES_MAX = 32 };
+
 /**
- * One call chain. `frames` run from leaf to root and are borrowed.
+ * One call chain. `frames` run from leaf to root and are borrowed, as `coroutines` are.
  * `trace` is the number of the running trace where state is FORMAT_STATE_TRACE, or where compiled
  * code called what runs now.
  */
@@ -121,6 +134,9 @@ struct format_sample {
 	bool full;	 /**< The chain reaches from the leaf to the thread's first function. */
 	const struct format_frame *frames;
 	uint32_t frame_count;
+	const struct format_coroutine
+		*coroutines; /**< Newest first, FORMAT_COROUTINES_MAX at most. */
+	uint32_t coroutine_count;
 };
 
 /* ---- Function table --------------------------------------------------------------------- */
@@ -337,8 +353,9 @@ const struct format_report_ops *format_report_find(const char *name);
 /* ---- Live profiles: samples summed up while they come ------------------------------------- */
 
 /**
- * What a live view shows: samples by function, by line, by module, by trace and by thread, and all
- * call chains as one tree. Fed by one caller, in one thread; never looks at a process.
+ * What a live view shows: samples by function, by line, by module, by trace, by coroutine and by
+ * thread, and all call chains as one tree. Fed by one caller, in one thread; never looks at a
+ * process.
  *
  * Memory is bounded whatever comes: where a table is full, the cold part of it, what was seen
  * longest ago and least, folds into "[other]", the entry with id FORMAT_LIVE_OTHER in each table,
@@ -419,7 +436,9 @@ struct format_live_row {
 	const char *chunk;  /**< Lua: the chunk name as the VM stores it, not fit for a terminal; or
 			       NULL. */
 	uint32_t line;	    /**< LINES: the line. FUNCTIONS: the first line. Else 0. */
-	int32_t pid, tid;   /**< THREADS; PROCESSES and TRACES have pid alone. Else 0. */
+	/** THREADS; PROCESSES, TRACES and COROUTINES have pid alone. Else 0. */
+	int32_t pid, tid;
+	uint64_t coroutine; /**< COROUTINES: its lua_State; else 0. */
 	uint32_t trace;	    /**< TRACES: its number. */
 	/** TRACES: how well the place in it was known, counts since the beginning. */
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
@@ -431,13 +450,17 @@ enum format_live_view {
 	FORMAT_LIVE_LINES, /**< Lines of Lua functions; other functions as they are. */
 	FORMAT_LIVE_MODULES,
 	FORMAT_LIVE_TRACES, /**< self and guest: a trace runs, or what it calls. */
+	/** self and guest: it runs; total: or what it has resumed does. The function is the one
+	 * that it began with: as addresses are used again, both tell it from others. The main one
+	 * of a VM has the name "main", one of which that is not known "?". */
+	FORMAT_LIVE_COROUTINES,
 	FORMAT_LIVE_THREADS,
 	FORMAT_LIVE_PROCESSES,
 	FORMAT_LIVE_VIEW_COUNT,
 };
 
-/** What rows are sorted by, the most first; equal ones by the other counts, then by name. With
- *  natives left out, guest stands for self. */
+/** What rows are sorted by, the most first; equal ones by the other counts, then in the order in
+ *  which they were met. With natives left out, guest stands for self. */
 enum format_live_order {
 	FORMAT_LIVE_SELF,
 	FORMAT_LIVE_TOTAL,

@@ -46,6 +46,20 @@ static int count(struct counting *counting, struct live_table *table, uint32_t i
 	return live_table_add(table, &add, counting->why);
 }
 
+/* What is known of entries goes where they went. */
+static void move_info(struct format_live *live, const struct live_table *table, const uint32_t *map,
+		      uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++) {
+		if (map[i] == FORMAT_LIVE_OTHER)
+			continue;
+		if (table == &live->traces)
+			live->trace_info[map[i]] = live->trace_info[i];
+		else if (table == &live->coroutines)
+			live->coroutine_info[map[i]] = live->coroutine_info[i];
+	}
+}
+
 /* The entry of a table in which any may be folded; entry 0 where there is no room. */
 static int put_plain(struct counting *counting, struct live_table *table, const void *key,
 		     uint32_t *ret_id)
@@ -60,10 +74,8 @@ static int put_plain(struct counting *counting, struct live_table *table, const 
 
 		map = calloc(before, sizeof(*map));
 		ret = map ? live_fold_plain(table, map, counting->why) : -1;
-		if (ret == 0 && table == &live->traces)
-			for (uint32_t i = 1; i < before; i++)
-				if (map[i] != FORMAT_LIVE_OTHER)
-					live->trace_info[map[i]] = live->trace_info[i];
+		if (ret == 0)
+			move_info(live, table, map, before);
 		free(map);
 		live->others_full = table->count == table->max;
 	}
@@ -105,6 +117,28 @@ static int count_trace(struct counting *counting, uint32_t number, bool self, bo
 	if (guest)
 		live->trace_info[id].compiled[sample->compiled] += sample->weight;
 	return count(counting, &live->traces, id, self, guest);
+}
+
+static int count_coroutine(struct counting *counting, const struct format_coroutine *coroutine,
+			   bool runs)
+{
+	struct format_live *live = counting->live;
+	uint32_t function = coroutine->function == FORMAT_NO_FUNCTION
+				    ? FORMAT_LIVE_OTHER
+				    : live_function_of(live, coroutine->function);
+	struct live_coroutine_key key = { .address = coroutine->address,
+					  .pid = counting->sample->pid,
+					  .is_main = coroutine->is_main };
+	uint32_t id;
+
+	if (function != FORMAT_LIVE_OTHER)
+		key.began = live->function_info[function].value.address;
+	if (put_plain(counting, &live->coroutines, &key, &id) != 0)
+		return -1;
+	if (id != FORMAT_LIVE_OTHER)
+		live->coroutine_info[id] = (struct live_coroutine){ .function = function,
+								    .tid = counting->sample->tid };
+	return count(counting, &live->coroutines, id, runs, runs);
 }
 
 static int put_line(struct counting *counting, uint32_t function, uint32_t line, uint32_t *ret_id)
@@ -261,6 +295,9 @@ int format_live_sample(struct format_live *live, const struct format_sample *sam
 		return -1;
 	if (sample->trace && count_trace(&counting, sample->trace, running, true) != 0)
 		return -1;
+	for (uint32_t i = 0; i < sample->coroutine_count; i++)
+		if (count_coroutine(&counting, &sample->coroutines[i], i == 0) != 0)
+			return -1;
 	for (uint32_t i = sample->frame_count; i-- > 0;)
 		if (count_frame(&counting, &sample->frames[i], i == 0, i == leaf) != 0)
 			return -1;
@@ -290,6 +327,7 @@ static int init_tables(struct format_live *live, const struct format_live_option
 		{ &live->lines, sizeof(struct live_line_key), lines, window },
 		{ &live->modules, sizeof(uint64_t), OTHERS_MAX, window },
 		{ &live->traces, sizeof(struct live_trace_key), OTHERS_MAX, window },
+		{ &live->coroutines, sizeof(struct live_coroutine_key), OTHERS_MAX, window },
 		{ &live->threads, sizeof(struct live_thread_key), OTHERS_MAX, window },
 		{ &live->processes, sizeof(struct live_thread_key), OTHERS_MAX, window },
 		{ &live->nodes, sizeof(struct live_node_key), nodes, window },
@@ -307,10 +345,12 @@ static int init_tables(struct format_live *live, const struct format_live_option
 	live->node_addresses = calloc(nodes, sizeof(*live->node_addresses));
 	live->module_info = calloc(OTHERS_MAX, sizeof(*live->module_info));
 	live->trace_info = calloc(OTHERS_MAX, sizeof(*live->trace_info));
+	live->coroutine_info = calloc(OTHERS_MAX, sizeof(*live->coroutine_info));
 	live->ids = calloc(live->id_size, sizeof(*live->ids));
 	live->window_ring = calloc(window + 1, sizeof(*live->window_ring));
 	return live->function_info && live->node_addresses && live->module_info &&
-			       live->trace_info && live->ids && live->window_ring
+			       live->trace_info && live->coroutine_info && live->ids &&
+			       live->window_ring
 		       ? 0
 		       : -1;
 }
@@ -324,12 +364,14 @@ static int put_others(struct format_live *live, struct failure *why)
 	const struct live_line_key line = { 0 };
 	const struct live_thread_key thread = { 0 };
 	const struct live_trace_key trace = { 0 };
+	const struct live_coroutine_key coroutine = { 0 };
 	const struct live_node_key root = { .function = FORMAT_NO_FUNCTION };
 	const struct live_end_key end = { .cut = 1, .trace_function = FORMAT_NO_FUNCTION };
 	uint32_t id;
 
 	if (live_table_put(&live->lines, &line, &id, why) != 0 ||
 	    live_table_put(&live->traces, &trace, &id, why) != 0 ||
+	    live_table_put(&live->coroutines, &coroutine, &id, why) != 0 ||
 	    live_table_put(&live->threads, &thread, &id, why) != 0 ||
 	    live_table_put(&live->processes, &thread, &id, why) != 0 ||
 	    live_table_put(&live->nodes, &root, &id, why) != 0 ||
@@ -370,6 +412,7 @@ void format_live_destroy(struct format_live *live)
 	live_table_deinit(&live->lines);
 	live_table_deinit(&live->modules);
 	live_table_deinit(&live->traces);
+	live_table_deinit(&live->coroutines);
 	live_table_deinit(&live->threads);
 	live_table_deinit(&live->processes);
 	live_table_deinit(&live->nodes);
@@ -377,6 +420,7 @@ void format_live_destroy(struct format_live *live)
 	free(live->function_info);
 	free(live->module_info);
 	free(live->trace_info);
+	free(live->coroutine_info);
 	free(live->node_addresses);
 	free(live->ids);
 	free(live->window_ring);
@@ -392,6 +436,7 @@ int format_live_refresh(struct format_live *live, struct failure *why)
 	live_table_refresh(&live->lines);
 	live_table_refresh(&live->modules);
 	live_table_refresh(&live->traces);
+	live_table_refresh(&live->coroutines);
 	live_table_refresh(&live->threads);
 	live_table_refresh(&live->processes);
 	live_table_refresh(&live->nodes);
@@ -410,6 +455,7 @@ void format_live_reset(struct format_live *live)
 	live_table_reset(&live->lines);
 	live_table_reset(&live->modules);
 	live_table_reset(&live->traces);
+	live_table_reset(&live->coroutines);
 	live_table_reset(&live->threads);
 	live_table_reset(&live->processes);
 	live_table_reset(&live->nodes);

@@ -48,6 +48,19 @@ struct live_trace {
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 };
 
+/** A coroutine: where it is, and the address of the function that it began with; 0: unknown, or of
+ *  the main one. */
+struct live_coroutine_key {
+	uint64_t address, began;
+	int32_t pid;
+	uint32_t is_main;
+};
+
+struct live_coroutine {
+	uint32_t function; /**< That it began with, or FORMAT_LIVE_OTHER. */
+	int32_t tid;	   /**< Where it ran last. */
+};
+
 struct live_thread_key {
 	int32_t pid, tid;
 };
@@ -65,10 +78,12 @@ struct live_end_key {
 };
 
 struct format_live {
-	struct live_table functions, lines, modules, traces, threads, processes, nodes, ends;
+	struct live_table functions, lines, modules, traces, coroutines, threads, processes, nodes,
+		ends;
 	struct live_function *function_info; /**< By id; room for functions.max. */
 	struct live_module *module_info;
 	struct live_trace *trace_info;
+	struct live_coroutine *coroutine_info;
 	uint64_t *node_addresses; /**< Of the first frame that was counted there. */
 	/** Announced ids: open addressing, id + 1 and the function. */
 	struct live_id {

@@ -179,6 +179,8 @@ static int fold_marked_functions(struct format_live *live, const bool *gone, uin
 	}
 	for (uint32_t i = 0; i < live->traces.count; i++)
 		live->trace_info[i].function = map[live->trace_info[i].function];
+	for (uint32_t i = 0; i < live->coroutines.count; i++)
+		live->coroutine_info[i].function = map[live->coroutine_info[i].function];
 	live_move_ids(live, map);
 	memset(live->recent, 0, sizeof(live->recent));
 	return renumber_lines(live, map, why) != 0 || renumber_nodes(live, &step, why) != 0 ? -1

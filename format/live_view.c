@@ -90,32 +90,71 @@ static void list_orders(const struct format_live_row *row, const struct format_l
 	memcpy(ret_values, orders[query->order], sizeof(by_self));
 }
 
+/** A row to be sorted, with what it is sorted by: rows themselves are large. */
+struct sortable {
+	uint64_t of[4];
+	const struct format_live_row *row;
+};
+
+static struct sortable make_sortable(const struct format_live_row *row,
+				     const struct format_live_query *query)
+{
+	struct sortable sortable = { .row = row };
+
+	list_orders(row, query, sortable.of);
+	return sortable;
+}
+
+/* By name only where that is asked for: thousands of functions that were met once have the same
+ * counts, and their names are all over the memory. */
+static int compare(const void *left, const void *right, void *context)
+{
+	const struct format_live_query *query = context;
+	const struct sortable *a = left, *b = right;
+	bool by_name = query->order == FORMAT_LIVE_NAME;
+	int order = by_name ? strcasecmp(a->row->name, b->row->name) : 0;
+
+	if (order == 0 && by_name)
+		order = strcmp(a->row->place, b->row->place);
+	for (int i = 0; order == 0 && i < 4; i++)
+		if (a->of[i] != b->of[i])
+			order = a->of[i] > b->of[i] ? -1 : 1;
+	return order ? order : a->row->id < b->row->id ? -1 : a->row->id > b->row->id;
+}
+
 int live_row_compare(const struct format_live_row *a, const struct format_live_row *b,
 		     const struct format_live_query *query)
 {
-	uint64_t of_a[4], of_b[4];
-	int order = query->order == FORMAT_LIVE_NAME ? strcasecmp(a->name, b->name) : 0;
+	const struct sortable x = make_sortable(a, query), y = make_sortable(b, query);
+	struct format_live_query copy = *query;
 
-	list_orders(a, query, of_a);
-	list_orders(b, query, of_b);
-	for (int i = 0; order == 0 && i < 4; i++)
-		if (of_a[i] != of_b[i])
-			order = of_a[i] > of_b[i] ? -1 : 1;
-	if (order == 0)
-		order = strcmp(a->name, b->name);
-	if (order == 0)
-		order = strcmp(a->place, b->place);
-	return order ? order : a->id < b->id ? -1 : a->id > b->id;
+	return compare(&x, &y, &copy);
 }
 
-static int compare(const void *left, const void *right, void *context)
+/* Without memory they stay as they are. */
+static void sort_rows(struct live_rows *rows, const struct format_live_query *query)
 {
-	return live_row_compare(left, right, context);
+	struct format_live_row *sorted = reallocarray(NULL, rows->count, sizeof(*sorted));
+	struct sortable *order = reallocarray(NULL, rows->count, sizeof(*order));
+	struct format_live_query copy = *query;
+
+	if (sorted && order) {
+		for (size_t i = 0; i < rows->count; i++)
+			order[i] = make_sortable(&rows->rows[i], query);
+		qsort_r(order, rows->count, sizeof(*order), compare, &copy);
+		for (size_t i = 0; i < rows->count; i++)
+			sorted[i] = *order[i].row;
+		free(rows->rows);
+		rows->rows = sorted;
+		rows->size = rows->count;
+		sorted = NULL;
+	}
+	free(sorted);
+	free(order);
 }
 
 void live_rows_finish(struct live_rows *rows, const struct format_live_query *query)
 {
-	struct format_live_query copy = *query;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < rows->count; i++) {
@@ -126,8 +165,8 @@ void live_rows_finish(struct live_rows *rows, const struct format_live_query *qu
 			rows->rows[kept++] = rows->rows[i];
 	}
 	rows->count = kept;
-	if (kept)
-		qsort_r(rows->rows, kept, sizeof(*rows->rows), compare, &copy);
+	if (kept > 1)
+		sort_rows(rows, query);
 }
 
 /* ---- Tables ----------------------------------------------------------------------------- */
@@ -158,6 +197,23 @@ static char *take_room(struct texts *texts)
 
 	texts->used += TEXT_MAX;
 	return room;
+}
+
+/* By the function that it began with; the main one begins with another one each time. */
+static struct format_live_row coroutine_row(const struct format_live *live, uint32_t id)
+{
+	const struct live_coroutine_key *key = live_table_key(&live->coroutines, id);
+	struct format_live_row row = live_function_row(live, live->coroutine_info[id].function);
+
+	row.id = id;
+	row.pid = key->pid;
+	row.coroutine = key->address;
+	if (row.function != FORMAT_LIVE_OTHER || id == FORMAT_LIVE_OTHER)
+		return row;
+	row.name = key->is_main ? "main" : "?";
+	row.kind = FORMAT_KIND_LUA;
+	row.place = row.module = "";
+	return row;
 }
 
 static struct format_live_row row_of(const struct format_live *live, enum format_live_view view,
@@ -193,6 +249,8 @@ static struct format_live_row row_of(const struct format_live *live, enum format
 		if (row.function == FORMAT_LIVE_OTHER)
 			row.place = row.module = "";
 		break;
+	case FORMAT_LIVE_COROUTINES:
+		return coroutine_row(live, id);
 	case FORMAT_LIVE_THREADS:
 	case FORMAT_LIVE_PROCESSES:
 	case FORMAT_LIVE_VIEW_COUNT:
@@ -225,6 +283,7 @@ static const struct live_table *table_of(const struct format_live *live, enum fo
 		[FORMAT_LIVE_LINES] = &live->lines,
 		[FORMAT_LIVE_MODULES] = &live->modules,
 		[FORMAT_LIVE_TRACES] = &live->traces,
+		[FORMAT_LIVE_COROUTINES] = &live->coroutines,
 		[FORMAT_LIVE_THREADS] = &live->threads,
 		[FORMAT_LIVE_PROCESSES] = &live->processes,
 	};
@@ -366,6 +425,38 @@ static struct live_count *count_nodes(const struct format_live *live,
 
 /* ---- Queries ---------------------------------------------------------------------------- */
 
+/* Coroutines, threads and processes have one count each, whatever is asked for. */
+static bool has_own_counts(const struct format_live_query *query)
+{
+	return query->view == FORMAT_LIVE_COROUTINES || query->view == FORMAT_LIVE_THREADS ||
+	       query->view == FORMAT_LIVE_PROCESSES;
+}
+
+static bool needs_nodes(const struct format_live_query *query)
+{
+	return (query->pid || query->tid) && !has_own_counts(query);
+}
+
+/* Of what has one count each: whether it is of the process and the thread. */
+static bool is_asked_for(const struct format_live *live, const struct format_live_query *query,
+			 uint32_t id)
+{
+	struct live_thread_key of;
+
+	if (!has_own_counts(query))
+		return true;
+	if (query->view == FORMAT_LIVE_COROUTINES) {
+		of.pid = ((const struct live_coroutine_key *)live_table_key(&live->coroutines, id))
+				 ->pid;
+		of.tid = live->coroutine_info[id].tid;
+	} else {
+		of = *(const struct live_thread_key *)live_table_key(table_of(live, query->view),
+								     id);
+	}
+	return (!query->pid || query->pid == of.pid) &&
+	       (!query->tid || !of.tid || query->tid == of.tid);
+}
+
 static int list_rows(const struct format_live *live, const struct format_live_query *query,
 		     const struct live_count *counts, struct texts *texts, struct live_rows *rows,
 		     struct failure *why)
@@ -374,16 +465,9 @@ static int list_rows(const struct format_live *live, const struct format_live_qu
 
 	for (uint32_t id = 0; id < table->count; id++) {
 		struct format_live_row row;
-		const struct live_thread_key *thread;
 
-		if (!counts[id].total && !counts[id].self)
+		if ((!counts[id].total && !counts[id].self) || !is_asked_for(live, query, id))
 			continue;
-		if (query->view >= FORMAT_LIVE_THREADS) {
-			thread = live_table_key(table, id);
-			if ((query->pid && query->pid != thread->pid) ||
-			    (query->tid && thread->tid && query->tid != thread->tid))
-				continue;
-		}
 		row = row_of(live, query->view, id, texts);
 		row.count = live_count_of(&counts[id]);
 		if (id == FORMAT_LIVE_OTHER)
@@ -393,12 +477,6 @@ static int list_rows(const struct format_live *live, const struct format_live_qu
 	}
 	live_rows_finish(rows, query);
 	return 0;
-}
-
-/* Threads and processes have one count each, whatever is asked for. */
-static bool needs_nodes(const struct format_live_query *query)
-{
-	return (query->pid || query->tid) && query->view < FORMAT_LIVE_THREADS;
 }
 
 int format_live_query(const struct format_live *live, const struct format_live_query *query,

@@ -47,10 +47,11 @@ _ljprof_options() {
 			b batch nothing
 			- json nothing
 			n iterations text
-			- view words functions lines modules traces threads processes
+			- view words functions lines modules traces coroutines threads processes
 			- sort words self total window-self window-total name
 			- filter text
 			- no-native nothing
+			M no-mouse nothing
 			- rows text
 			- width text
 			h help nothing

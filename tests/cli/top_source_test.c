@@ -2,14 +2,20 @@
 /* Source files by names that a process tells. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -35,7 +41,7 @@ static int begin(void **state)
 	(void)state;
 	if (!mkdtemp(folder) || chdir(folder) != 0)
 		return -1;
-	opener = top_opener_create();
+	opener = top_opener_create(NULL, 0);
 	if (!opener)
 		return -1;
 	write_text("a.lua", text, sizeof(text) - 1);
@@ -99,6 +105,119 @@ static void test_lines(void **state)
 	assert_line("first", chunk, 1);
 	assert_line("first", "@./a.lua", 1);
 	assert_line("first", "@sub/../link.lua", 1);
+}
+
+/* What the process's user may not read is not opened for whoever asks, root or not. */
+static void test_rights(void **state)
+{
+	enum { NOBODY = 65534 };
+	int ready[2], go[2];
+	struct top_source source;
+	const char *why = "";
+	char path[256];
+	pid_t pid;
+	char byte;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(0, pipe(ready) | pipe(go) | chmod(folder, 0755) | chmod("a.lua", 0644) |
+				    chmod("empty.lua", 0600));
+	pid = fork();
+	if (pid == 0) {
+		close(go[1]); /* so that our end ends it */
+		if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0 ||
+		    write(ready[1], "r", 1) != 1 || read(go[0], &byte, 1) != 1)
+			_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(1, read(ready[0], &byte, 1));
+	snprintf(path, sizeof(path), "@%s/a.lua", folder);
+	assert_int_equal(0, top_opener_read(opener, pid, path, &source, &why));
+	top_source_deinit(&source);
+	snprintf(path, sizeof(path), "@%s/empty.lua", folder);
+	assert_int_equal(-1, top_opener_read(opener, pid, path, &source, &why));
+	assert_string_equal("not permitted", why);
+	/* Everybody may read these by their modes, and sees other things than root does. */
+	assert_int_equal(-1, top_opener_read(opener, pid, "@/proc/1/maps", &source, &why));
+	assert_string_equal("it is no regular file", why);
+	assert_int_equal(-1, top_opener_read(opener, pid, "@/proc/kallsyms", &source, &why));
+	snprintf(path, sizeof(path), "@%s/empty.lua", folder);
+	/* And its own rights are back. */
+	assert_int_equal(0, top_opener_read(opener, getpid(), path, &source, &why));
+	top_source_deinit(&source);
+	assert_int_equal(1, write(go[1], "g", 1));
+	assert_int_equal(pid, waitpid(pid, NULL, 0));
+	close(ready[0]), close(ready[1]), close(go[0]), close(go[1]);
+}
+
+/* @return Whether the effective capability is gone. */
+static bool drop_capability(unsigned capability)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &head, data) != 0)
+		return false;
+	data[CAP_TO_INDEX(capability)].effective &= ~CAP_TO_MASK(capability);
+	return syscall(SYS_capset, &head, data) == 0;
+}
+
+/* Exit code: 0 good, 1 wrong, 77 not possible here. */
+static int open_without_groups(pid_t other)
+{
+	struct top_opener *poor;
+	struct top_source source;
+	const char *why = "";
+	char path[256];
+	int ret;
+
+	if (!drop_capability(CAP_SETGID))
+		return 77;
+	poor = top_opener_create(NULL, 0);
+	if (!poor)
+		return 77;
+	snprintf(path, sizeof(path), "@%s/a.lua", folder);
+	ret = top_opener_read(poor, other, path, &source, &why) == 0 ||
+	      strcmp(why, "its user's rights cannot be taken") != 0;
+	ret |= top_opener_read(poor, getpid(), path, &source, &why) != 0;
+	if (ret == 0)
+		top_source_deinit(&source);
+	top_opener_destroy(poor);
+	return ret;
+}
+
+/* Root that may not take groups on, as in some containers, has its own processes at least. */
+static void test_poor_root(void **state)
+{
+	int ready[2], status;
+	pid_t other, pid;
+	char byte;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(0, pipe(ready));
+	other = fork();
+	if (other == 0) {
+		if (setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0 &&
+		    write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	/* Not before it has become another user, or it would be one of ours. */
+	assert_int_equal(1, read(ready[0], &byte, 1));
+	pid = fork();
+	if (pid == 0)
+		_exit(open_without_groups(other));
+	assert_int_equal(pid, waitpid(pid, &status, 0));
+	close(ready[0]), close(ready[1]);
+	kill(other, SIGKILL);
+	assert_int_equal(other, waitpid(other, NULL, 0));
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(0, WEXITSTATUS(status));
 }
 
 static void test_refused(void **state)
@@ -193,9 +312,10 @@ static void test_made(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_process), cmocka_unit_test(test_large),
-		cmocka_unit_test(test_made),
+		cmocka_unit_test(test_lines),	  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_process),	  cmocka_unit_test(test_large),
+		cmocka_unit_test(test_made),	  cmocka_unit_test(test_rights),
+		cmocka_unit_test(test_poor_root),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

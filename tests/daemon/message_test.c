@@ -65,6 +65,11 @@ static const struct format_frame frames[] = {
 	{ 0 },
 };
 
+static const struct format_coroutine coroutines[] = {
+	{ .address = 0x7f0000001000, .function = 7 },
+	{ .address = 0x7f0000002000, .function = FORMAT_NO_FUNCTION, .is_main = true },
+};
+
 static const struct format_sample sample = { .time_ns = 0x1122334455667788,
 					     .pid = 4711,
 					     .tid = 4712,
@@ -75,7 +80,9 @@ static const struct format_sample sample = { .time_ns = 0x1122334455667788,
 					     .weight = 3,
 					     .full = true,
 					     .frames = frames,
-					     .frame_count = 3 };
+					     .frame_count = 3,
+					     .coroutines = coroutines,
+					     .coroutine_count = 2 };
 
 static void receive(struct ends *ends, enum message_type type, struct message *ret_message)
 {
@@ -97,6 +104,12 @@ static void expect_sample(const struct format_sample *got, uint32_t frame_count)
 	assert_int_equal(sample.weight, got->weight);
 	assert_int_equal(sample.full, got->full);
 	assert_int_equal(frame_count, got->frame_count);
+	assert_int_equal(2, got->coroutine_count);
+	for (uint32_t i = 0; i < got->coroutine_count; i++) {
+		assert_int_equal(coroutines[i].address, got->coroutines[i].address);
+		assert_int_equal(coroutines[i].function, got->coroutines[i].function);
+		assert_int_equal(coroutines[i].is_main, got->coroutines[i].is_main);
+	}
 	for (uint32_t i = 0; i < frame_count; i++) {
 		assert_int_equal(frames[i].address, got->frames[i].address);
 		assert_int_equal(frames[i].function, got->frames[i].function);
@@ -263,6 +276,7 @@ static int parse(struct ends *ends, uint32_t type, const uint8_t *body, size_t l
 		assert_in_range(message.sample.state, 0, FORMAT_STATE_COUNT - 1);
 		assert_in_range(message.sample.compiled, 0, FORMAT_COMPILED_COUNT - 1);
 		assert_true(message.sample.frame_count < len);
+		assert_in_range(message.sample.coroutine_count, 0, FORMAT_COROUTINES_MAX);
 	}
 	munmap(room, PAGE * 2);
 	return ret;

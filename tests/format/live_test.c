@@ -576,6 +576,108 @@ static void test_traces_and_threads(void **state)
 	format_live_destroy(live);
 }
 
+/* BURN in a coroutine that began with HELPER, resumed by the main one. */
+static void sample_in(struct format_live *live, uint64_t address, uint32_t began, int32_t tid)
+{
+	const struct format_frame frames[] = { { .function = BURN, .line = 13 },
+					       { .function = MAIN, .line = 50 } };
+	const struct format_coroutine coroutines[] = {
+		{ .address = address, .function = began },
+		{ .address = 0x1000, .function = FORMAT_NO_FUNCTION, .is_main = true },
+	};
+	const struct format_sample sample = { .pid = 5,
+					      .tid = tid,
+					      .weight = 1,
+					      .state = FORMAT_STATE_LFUNC,
+					      .trace_function = FORMAT_NO_FUNCTION,
+					      .full = true,
+					      .frames = frames,
+					      .frame_count = 2,
+					      .coroutines = coroutines,
+					      .coroutine_count = 2 };
+	struct failure why;
+
+	assert_int_equal(0, format_live_sample(live, &sample, &why));
+}
+
+static const struct format_live_row *find_coroutine(const struct format_live_rows *rows,
+						    uint64_t address, const char *name)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->rows[i].coroutine == address && strcmp(rows->rows[i].name, name) == 0)
+			return &rows->rows[i];
+	return NULL;
+}
+
+static void test_coroutines(void **state)
+{
+	const struct format_live_query all = { .view = FORMAT_LIVE_COROUTINES };
+	struct format_live *live = create(0, 0, 0);
+	struct format_live_rows rows;
+
+	(void)state;
+	announce_all(live);
+	for (int i = 0; i < 3; i++)
+		sample_in(live, 0x2000, HELPER, 6);
+	/* The same address again, with another function: another coroutine. */
+	sample_in(live, 0x2000, BURN, 6);
+	/* What it began with is not known. */
+	sample_in(live, 0x3000, FORMAT_NO_FUNCTION, 7);
+	rows = query(live, &all);
+	assert_int_equal(4, rows.count);
+	assert_string_equal("helper", rows.rows[0].name);
+	assert_string_equal("lib/help.lua:3", rows.rows[0].place);
+	assert_int_equal(5, rows.rows[0].pid);
+	assert_counts(find_coroutine(&rows, 0x2000, "helper"), 3, 3, 3);
+	assert_counts(find_coroutine(&rows, 0x2000, "burn"), 1, 1, 1);
+	assert_counts(find_coroutine(&rows, 0x3000, "?"), 1, 1, 1);
+	assert_counts(find_coroutine(&rows, 0x1000, "main"), 0, 0, 5);
+	format_live_rows_deinit(&rows);
+	rows = query(live, &(struct format_live_query){ .view = FORMAT_LIVE_COROUTINES, .tid = 7 });
+	assert_non_null(find_coroutine(&rows, 0x3000, "?"));
+	assert_null(find_coroutine(&rows, 0x2000, "helper"));
+	format_live_rows_deinit(&rows);
+	rows = query(live, &(struct format_live_query){ .view = FORMAT_LIVE_COROUTINES, .pid = 4 });
+	assert_int_equal(0, rows.count);
+	format_live_rows_deinit(&rows);
+	format_live_reset(live);
+	rows = query(live, &all);
+	assert_int_equal(0, rows.count);
+	format_live_rows_deinit(&rows);
+	format_live_destroy(live);
+}
+
+/* More coroutines than there is room for: the cold ones fold, and nothing is lost. */
+static void test_many_coroutines(void **state)
+{
+	const struct format_live_query all = { .view = FORMAT_LIVE_COROUTINES };
+	enum { MANY = 20000, HOT = 100 };
+	struct format_live *live = create(0, 0, 0);
+	struct format_live_rows rows;
+	uint64_t self = 0;
+	struct failure why;
+
+	(void)state;
+	announce_all(live);
+	for (uint64_t i = 0; i < MANY; i++) {
+		sample_in(live, 0x100000 + 64 * i, HELPER, 6);
+		if (i % (MANY / HOT) == 0)
+			sample_in(live, 0x2000, HELPER, 6);
+		if (i % 1000 == 0)
+			assert_int_equal(0, format_live_refresh(live, &why));
+	}
+	rows = query(live, &all);
+	assert_in_range(rows.count, 1000, 4096);
+	assert_counts(find_coroutine(&rows, 0x2000, "helper"), HOT, HOT, HOT);
+	assert_string_equal("[other]", rows.rows[0].name);
+	assert_int_equal(0, rows.rows[0].coroutine);
+	for (size_t i = 0; i < rows.count; i++)
+		self += rows.rows[i].count.self;
+	assert_int_equal(MANY + HOT, self);
+	format_live_rows_deinit(&rows);
+	format_live_destroy(live);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -585,6 +687,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_names),  cmocka_unit_test(test_folding),
 		cmocka_unit_test(test_folding_chains), cmocka_unit_test(test_million),
 		cmocka_unit_test(test_write),	       cmocka_unit_test(test_traces_and_threads),
+		cmocka_unit_test(test_coroutines),     cmocka_unit_test(test_many_coroutines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
