@@ -350,7 +350,8 @@ int attach_read_registers(pid_t tid, struct attach_registers *ret_registers, str
 
 /**
  * Whether the stop that took @p regs woke the thread from a system call, as happens to one that
- * goes to sleep between our look and the stop. The kernel restarts most calls, some report EINTR.
+ * goes to sleep between our look and the stop. The kernel restarts most calls by itself, and others
+ * as the stop has asked for; on AArch64 some report EINTR.
  *
  * Stopped window: no, it may read code.
  * Source: linux/errno.h; Linux 6.1, arch/x86/kernel/signal.c, arch_do_signal_or_restart(), and

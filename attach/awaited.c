@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "attach/awaited.h"
+#include "attach/process.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -43,7 +44,9 @@ static bool is_stop(const siginfo_t *info)
 static bool look_after(struct awaited *awaited)
 {
 	siginfo_t info = { .si_pid = 0 };
+	struct attach_registers registers;
 	pid_t tid = awaited->tid;
+	struct failure why;
 	int status;
 
 	if (!tid || awaited->fate != AWAITED_STILL)
@@ -60,10 +63,14 @@ static bool look_after(struct awaited *awaited)
 	}
 	if (waitpid(tid, &status, __WALL | WNOHANG) != tid)
 		return true;
-	/* One that cannot be let go was killed: the next look reaps it. */
-	if (!WIFSTOPPED(status))
+	if (!WIFSTOPPED(status)) {
 		awaited->fate = AWAITED_ENDED;
-	else if (awaited_let_go(tid, status) == 0)
+		return false;
+	}
+	if (attach_read_registers(tid, &registers, &why) == 0)
+		registers_restart_wait(tid, status, &registers);
+	/* One that cannot be let go was killed: the next look reaps it. */
+	if (awaited_let_go(tid, status) == 0)
 		awaited->fate = AWAITED_LET_GO;
 	return awaited->fate == AWAITED_STILL;
 }

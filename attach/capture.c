@@ -273,25 +273,32 @@ int process_read_rounds(const struct attach_process *process, const struct attac
 }
 
 /* Before the stop, with the registers of the last one. What comes of it is not used: our code and
- * tables, the kernel's, and the target's memory are in the caches when it counts. */
-static void rehearse(const struct attach_process *process, const struct attach_thread *thread,
-		     const struct attach_planner *planner, struct attach_image *image)
+ * tables, the kernel's, and the target's memory are in the caches when it counts. It takes longer
+ * than anything else between the look at a thread and its stop, so there is another look after it.
+ */
+static int rehearse(const struct attach_process *process, const struct attach_thread *thread,
+		    const struct attach_planner *planner, struct attach_image *image,
+		    struct failure *why)
 {
-	struct failure why;
+	struct attach_sleep sleep;
 
 	if (!planner->rehearses || !thread->has_stood || thread->stop_pending)
-		return;
+		return 0;
 	image->registers = thread->registers;
-	process_read_rounds(process, planner, REHEARSED_ROUNDS, image, &why);
+	process_read_rounds(process, planner, REHEARSED_ROUNDS, image, why);
 	attach_image_clear(image);
+	if (process_thread_sleep(thread, &sleep) == ATTACH_BLOCKED)
+		return failure_set(why, FAILURE_ASLEEP, 0, thread->tid, 0, "stop the thread");
+	return 0;
 }
 
-static int read_all(const struct attach_process *process, struct attach_thread *thread,
+static int read_all(const struct attach_process *process, struct attach_thread *thread, int status,
 		    const struct attach_planner *planner, struct attach_image *image,
 		    struct failure *why)
 {
 	if (attach_read_registers(thread->tid, &image->registers, why) != 0)
 		return -1;
+	registers_restart_wait(thread->tid, status, &image->registers);
 	return process_read_rounds(process, planner, PROCESS_ROUNDS, image, why);
 }
 
@@ -366,14 +373,14 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	int status = 0, ret;
 
 	attach_image_clear(image);
-	rehearse(process, thread, planner, image);
-	if (begin_stop(process, thread, why) != 0)
+	if (rehearse(process, thread, planner, image, why) != 0 ||
+	    begin_stop(process, thread, why) != 0)
 		return -1;
 	begin_ns = thread->interrupt_ns;
 	if (await_stop(thread, &status, why) != 0)
 		return -1;
 	stood_ns = now_ns();
-	ret = read_all(process, thread, planner, image, why);
+	ret = read_all(process, thread, status, planner, image, why);
 	if (awaited_let_go(thread->tid, status) != 0)
 		await_later(thread, 0);
 	ret_timing->stopped_ns = now_ns() - begin_ns;

@@ -57,6 +57,8 @@ static const char *reason_of(const struct failure *why)
 		return "limit reached";
 	case FAILURE_TIMEOUT:
 		return "timed out";
+	case FAILURE_ASLEEP:
+		return "it is blocked";
 	case FAILURE_NO_MEMORY:
 		return "out of memory";
 	case FAILURE_SYSTEM:

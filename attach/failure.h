@@ -18,6 +18,7 @@ enum failure_kind {
 	FAILURE_NOT_FOUND, /**< What was looked for is not there. */
 	FAILURE_LIMIT,	   /**< A named bound was reached. */
 	FAILURE_TIMEOUT,   /**< A bounded wait ended without the awaited event. */
+	FAILURE_ASLEEP,	   /**< The thread is blocked, and is not interrupted. */
 	FAILURE_NO_MEMORY, /**< Our own allocation failed. */
 };
 

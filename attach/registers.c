@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Registers of a stopped thread, and what they tell about the stop. The part by architecture. */
-#include "attach/attach.h"
+#include "attach/process.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 
@@ -30,6 +33,43 @@ bool attach_was_interrupted(const struct attach_reader *reader, const struct att
 	/* ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK: linux/errno.h. */
 	return regs->syscall >= 0 &&
 	       (rax == -EINTR || rax == -512 || rax == -513 || rax == -514 || rax == -516);
+}
+
+/* Calls that end with EINTR only where they have done nothing yet; not connect(2) and close(2). */
+static bool is_wait(int64_t syscall)
+{
+	switch (syscall) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_rt_sigtimedwait:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_io_getevents:
+	/* On sockets with a timeout: */
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_read:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_write:
+	case SYS_sendto:
+	case SYS_sendmsg:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs)
+{
+	const int64_t restart = -514; /* ERESTARTNOHAND: linux/errno.h */
+
+	/* A stop by a signal ends these calls without us, too. */
+	if (status >> 8 != (SIGTRAP | PTRACE_EVENT_STOP << 8))
+		return;
+	if ((int64_t)regs->r[ATTACH_REG_RAX] == -EINTR && is_wait(regs->syscall))
+		ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.rax), restart);
 }
 
 #elif defined(__aarch64__)
@@ -57,6 +97,13 @@ bool attach_was_interrupted(const struct attach_reader *reader, const struct att
 	if (attach_read(reader, remote_addr_make(attach_pc(regs) - 4), code, sizeof(code), &why))
 		return false;
 	return code[1] == svc || (code[0] == svc && (int64_t)regs->r[ATTACH_REG_X0] == -EINTR);
+}
+
+void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs)
+{
+	(void)tid;
+	(void)status;
+	(void)regs;
 }
 
 #endif

@@ -92,7 +92,8 @@ struct daemon_stats {
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 	uint64_t outcomes[DAEMON_OUTCOME_COUNT];
 	uint64_t ticks, late_ticks, missed_ticks;
-	uint64_t interrupted_calls; /**< Threads that entered a system call just before the stop. */
+	uint64_t interrupted_calls; /**< Threads that entered a system call just before the stop;
+				       most calls begin again. */
 	uint64_t frames, native_frames;
 	uint64_t decode_ns; /**< Unwinding, walking and naming, all samples. */
 	uint64_t native_ns; /**< Part of it: native unwinding. */

@@ -158,6 +158,9 @@ static void note_failure(struct recorder *recorder, struct recorder_target *of,
 	case FAILURE_GONE:
 		count(recorder, of, DAEMON_EXITED);
 		break;
+	case FAILURE_ASLEEP:
+		count(recorder, of, DAEMON_IDLE);
+		break;
 	case FAILURE_BUSY:
 		count(recorder, of, DAEMON_BUSY);
 		break;

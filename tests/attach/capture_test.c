@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -120,14 +121,47 @@ static void test_rehearsal(void **state)
 
 /* ---- System calls that a stop ends ------------------------------------------------------ */
 
+#ifdef __x86_64__
+enum { CAN_RESTART = 1 };
+#else
+enum { CAN_RESTART = 0 };
+#endif
+
+/* The kernel ends these with EINTR, whatever the reason. */
 static void wait_in_epoll(void *argument)
 {
 	struct epoll_event event;
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 	uint64_t *interrupted = argument;
 
-	for (;;) /* reports EINTR */
+	for (;;)
 		*interrupted += epoll_wait(fd, &event, 1, -1) < 0 && errno == EINTR;
+}
+
+static void wait_for_signal(void *argument)
+{
+	const struct timespec hour = { .tv_sec = 3600 };
+	uint64_t *interrupted = argument;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	for (;;)
+		*interrupted += sigtimedwait(&set, NULL, &hour) < 0 && errno == EINTR;
+}
+
+static void wait_in_socket(void *argument)
+{
+	const struct timeval hour = { .tv_sec = 3600 };
+	uint64_t *interrupted = argument;
+	int ends[2];
+	char byte;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 ||
+	    setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &hour, sizeof(hour)) != 0)
+		_exit(1);
+	for (;;)
+		*interrupted += recv(ends[0], &byte, 1, 0) < 0 && errno == EINTR;
 }
 
 static void wait_in_pause(void *argument)
@@ -173,7 +207,9 @@ static void stop_in_call(void (*wait)(void *), uint64_t interruptions)
 static void test_calls(void **state)
 {
 	(void)state;
-	stop_in_call(wait_in_epoll, 1);
+	stop_in_call(wait_in_epoll, !CAN_RESTART);
+	stop_in_call(wait_for_signal, !CAN_RESTART);
+	stop_in_call(wait_in_socket, !CAN_RESTART);
 	stop_in_call(wait_in_pause, 0);
 	stop_in_call(wait_in_nanosleep, 0);
 }
@@ -622,6 +658,34 @@ static void test_signal_during_a_capture(void **state)
 	capture_close(&target);
 }
 
+/* An event loop that relies on signals to end its wait. */
+static void wait_with_handler(void *argument)
+{
+	handled = argument;
+	signal(SIGUSR1, count_signal);
+	wait_in_epoll(argument);
+}
+
+static void test_signal_ends_a_wait(void **state)
+{
+	volatile uint64_t *numbers = child_share(2 * sizeof(*numbers));
+	pid_t pid = child_start(wait_with_handler, (void *)(uintptr_t)numbers);
+	struct sending sending = { pid, SIGUSR1 };
+	struct capture_target target;
+
+	(void)state;
+	capture_open(&target, pid);
+	for (uint64_t i = 1; i <= 200; i++) {
+		assert_true(child_await_state(pid, "S"));
+		capture_expect(&target, plan_signal, &sending);
+		assert_true(child_await(&numbers[0], i));
+		assert_int_equal(i, numbers[0]);
+		assert_int_equal(i, numbers[1]);
+	}
+	child_end(pid);
+	capture_close(&target);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -638,6 +702,7 @@ int main(void)
 		cmocka_unit_test(test_group_stop_stays),
 		cmocka_unit_test(test_stop_and_go_on_during_a_capture),
 		cmocka_unit_test(test_signal_during_a_capture),
+		cmocka_unit_test(test_signal_ends_a_wait),
 	};
 
 	if (!child_can_trace())
