@@ -44,9 +44,7 @@ static bool is_stop(const siginfo_t *info)
 static bool look_after(struct awaited *awaited)
 {
 	siginfo_t info = { .si_pid = 0 };
-	struct attach_registers registers;
 	pid_t tid = awaited->tid;
-	struct failure why;
 	int status;
 
 	if (!tid || awaited->fate != AWAITED_STILL)
@@ -67,8 +65,7 @@ static bool look_after(struct awaited *awaited)
 		awaited->fate = AWAITED_ENDED;
 		return false;
 	}
-	if (attach_read_registers(tid, &registers, &why) == 0)
-		registers_restart_wait(tid, status, &registers);
+	registers_undo_stop(tid, status);
 	/* One that cannot be let go was killed: the next look reaps it. */
 	if (awaited_let_go(tid, status) == 0)
 		awaited->fate = AWAITED_LET_GO;

@@ -319,6 +319,8 @@ static int settle(struct attach_thread *thread, struct failure *why)
 		return failure_set(why, FAILURE_TIMEOUT, 0, thread->tid, 0, "stop the thread");
 	}
 	thread->interrupt_ns = 0;
+	if (got == thread->tid)
+		registers_undo_stop(thread->tid, status);
 	thread->stop_pending = got == thread->tid && WIFSTOPPED(status) &&
 			       awaited_let_go(thread->tid, status) != 0;
 	return thread->stop_pending ? settle(thread, why) : 0;

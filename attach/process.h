@@ -56,18 +56,21 @@ bool process_thread_ended(pid_t pid, pid_t tid);
 
 /**
  * Undo what a stop did to a thread that had fallen asleep since we looked: calls such as epoll_wait
- * fail with EINTR, even though there was no signal. The kernel is told to begin the call again
- * where no handler of a signal runs, as it does for most calls by itself; a timeout begins again,
- * too.
+ * fail with EINTR, even though no handler of a signal has run. The kernel is told to begin the call
+ * again unless one does now, as it does for most calls by itself; a timeout begins again, too.
  *
- * Stopped window: yes; one system call in the rare case, else none. On AArch64 nothing is done:
- * what the first argument was is lost when the thread stands. May be called by a signal handler.
+ * Stopped window: yes; two system calls in the rare case, else none. On AArch64 nothing is done:
+ * what the first argument was is lost when the thread stands. A thread that our death lets go sees
+ * EINTR. May be called by a signal handler.
  * @param status Of waitpid().
  * @param regs As they were read. They keep the result that the kernel had set.
  * Source: signal(7), calls that are never restarted; Linux 6.1, arch/x86/kernel/signal.c,
  * arch_do_signal_or_restart() and handle_signal(); arch/arm64/kernel/signal.c, do_signal().
  */
 void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs);
+
+/** The same for a thread that is let go without a look: reads its registers. */
+void registers_undo_stop(pid_t tid, int status);
 
 /** Whether somebody traces a thread; also where that cannot be told. */
 bool process_thread_is_traced(pid_t tid);

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
+#include <sys/wait.h>
 
 #if defined(__x86_64__)
 
@@ -35,7 +36,9 @@ bool attach_was_interrupted(const struct attach_reader *reader, const struct att
 	       (rax == -EINTR || rax == -512 || rax == -513 || rax == -514 || rax == -516);
 }
 
-/* Calls that end with EINTR only where they have done nothing yet; not connect(2) and close(2). */
+/* Calls that wait for something and end with EINTR only where they have taken nothing. Not
+ * connect(2) and close(2), nor read(2) and write(2), which may be anything's; and nothing that
+ * sends. */
 static bool is_wait(int64_t syscall)
 {
 	switch (syscall) {
@@ -49,26 +52,33 @@ static bool is_wait(int64_t syscall)
 	/* On sockets with a timeout: */
 	case SYS_accept:
 	case SYS_accept4:
-	case SYS_read:
 	case SYS_recvfrom:
 	case SYS_recvmsg:
-	case SYS_write:
-	case SYS_sendto:
-	case SYS_sendmsg:
 		return true;
 	default:
 		return false;
 	}
 }
 
+/* The 32-bit ways into the kernel number calls otherwise. */
+static bool is_syscall_instruction(pid_t tid, uint64_t address)
+{
+	const uint8_t code[] = { 0x0f, 0x05 };
+	long word;
+
+	errno = 0;
+	word = ptrace(PTRACE_PEEKTEXT, tid, address, NULL);
+	return errno == 0 && memcmp(&word, code, sizeof(code)) == 0;
+}
+
 void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs)
 {
 	const int64_t restart = -514; /* ERESTARTNOHAND: linux/errno.h */
+	bool group_stop = status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP;
 
-	/* A stop by a signal ends these calls without us, too. */
-	if (status >> 8 != (SIGTRAP | PTRACE_EVENT_STOP << 8))
-		return;
-	if ((int64_t)regs->r[ATTACH_REG_RAX] == -EINTR && is_wait(regs->syscall))
+	/* SIGSTOP ends these calls without us, too. */
+	if ((int64_t)regs->r[ATTACH_REG_RAX] == -EINTR && is_wait(regs->syscall) && !group_stop &&
+	    is_syscall_instruction(tid, regs->r[ATTACH_REG_RIP] - 2))
 		ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.rax), restart);
 }
 
@@ -107,6 +117,15 @@ void registers_restart_wait(pid_t tid, int status, const struct attach_registers
 }
 
 #endif
+
+void registers_undo_stop(pid_t tid, int status)
+{
+	struct attach_registers registers;
+	struct failure why;
+
+	if (WIFSTOPPED(status) && attach_read_registers(tid, &registers, &why) == 0)
+		registers_restart_wait(tid, status, &registers);
+}
 
 int attach_decode_registers(const void *bytes, size_t len, struct attach_registers *ret_registers,
 			    struct failure *why)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One stop: what it reads, and how it leaves the target. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -686,6 +687,61 @@ static void test_signal_ends_a_wait(void **state)
 	capture_close(&target);
 }
 
+/* A signal that is ignored ends no wait. Under ptrace the kernel tells of it all the same. */
+static void wait_ignoring(void *argument)
+{
+	signal(SIGUSR1, SIG_IGN);
+	wait_in_epoll(argument);
+}
+
+enum { WAITS = 50 };
+
+static void test_ignored_signal_during_a_wait(void **state)
+{
+	volatile uint64_t *interrupted = child_share(sizeof(*interrupted));
+	pid_t pid = child_start(wait_ignoring, (void *)(uintptr_t)interrupted);
+	struct sending sending = { pid, SIGUSR1 };
+	struct capture_target target;
+
+	(void)state;
+	capture_open(&target, pid);
+	for (int i = 0; i < WAITS; i++) {
+		assert_true(child_await_state(pid, "S"));
+		capture_expect(&target, plan_signal, &sending);
+	}
+	assert_true(child_await(interrupted, CAN_RESTART ? 0 : WAITS));
+	child_nap_us(2000);
+	assert_int_equal(CAN_RESTART ? 0 : WAITS, *interrupted);
+	child_end(pid);
+	capture_close(&target);
+}
+
+/* One that has fallen asleep during a rehearsal is left alone. */
+static void test_asleep_after_rehearsal(void **state)
+{
+	volatile uint64_t *interrupted = child_share(sizeof(*interrupted));
+	pid_t pid = child_start(wait_in_epoll, (void *)(uintptr_t)interrupted);
+	struct capture_target target;
+	char path[64];
+
+	(void)state;
+	capture_open(&target, pid);
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pid);
+	target.thread.syscall_fd = open(path, O_RDONLY | O_CLOEXEC);
+	target.rehearses = true;
+	assert_true(child_await_state(pid, "S"));
+	capture_expect(&target, capture_plan_nothing, NULL);
+	assert_true(child_await(interrupted, !CAN_RESTART));
+	assert_true(child_await_state(pid, "S"));
+	assert_int_equal(-1, capture_run(&target, capture_plan_nothing, NULL));
+	assert_int_equal(FAILURE_ASLEEP, target.why.kind);
+	assert_int_equal(0, child_field(pid, "TracerPid"));
+	assert_int_equal(!CAN_RESTART, *interrupted);
+	close(target.thread.syscall_fd);
+	child_end(pid);
+	capture_close(&target);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -703,6 +759,8 @@ int main(void)
 		cmocka_unit_test(test_stop_and_go_on_during_a_capture),
 		cmocka_unit_test(test_signal_during_a_capture),
 		cmocka_unit_test(test_signal_ends_a_wait),
+		cmocka_unit_test(test_ignored_signal_during_a_wait),
+		cmocka_unit_test(test_asleep_after_rehearsal),
 	};
 
 	if (!child_can_trace())
