@@ -509,7 +509,8 @@ struct attach_hold {
  * @param max_pause_ns  From when the first thread stands; at least 1 ms. Four fifths are for
  * copying.
  * @param copy     Its ranges are read, those asked for first first; anew each time.
- * @param ret_hold Set on success; release with attach_hold_deinit().
+ * @param ret_hold Set on success; release with attach_hold_deinit(). On failure its pause alone is
+ * set, as threads may have stood nevertheless.
  * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_BUSY, FAILURE_TIMEOUT (the time was over before
  * the threads stood), FAILURE_NO_MEMORY, FAILURE_SYSTEM.
  * @return 0, also where the copy is cut; or -1.

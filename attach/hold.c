@@ -115,8 +115,14 @@ static int copy_held(struct parent *parent, const struct attach_process *process
 }
 
 /* After the holder has ended. */
-static int tell(const struct hold_shared *shared, uint64_t ended_ns, struct attach_hold *hold,
-		struct failure *why)
+static uint64_t pause_of(const struct hold_shared *shared, uint64_t ended_ns)
+{
+	if (!shared->begin_ns)
+		return 0;
+	return (shared->release_ns ? shared->release_ns : ended_ns) - shared->begin_ns;
+}
+
+static int tell(const struct hold_shared *shared, struct attach_hold *hold, struct failure *why)
 {
 	hold->threads = calloc(shared->count + 1, sizeof(*hold->threads));
 	if (!hold->threads)
@@ -134,9 +140,6 @@ static int tell(const struct hold_shared *shared, uint64_t ended_ns, struct atta
 		hold->woken += seen->woke || seen->is_unknown;
 	}
 	hold->woken += shared->is_incomplete;
-	if (shared->begin_ns)
-		hold->pause_ns =
-			(shared->release_ns ? shared->release_ns : ended_ns) - shared->begin_ns;
 	return 0;
 }
 
@@ -151,8 +154,9 @@ static int hold_process(struct attach_process *process, struct attach_threads *t
 		return -1;
 	ret = copy_held(&parent, process, max_pause_ns, copy, hold, why);
 	end_holder(&parent);
+	hold->pause_ns = pause_of(shared, hold_now_ns());
 	copy_finish(copy);
-	return ret == 0 ? tell(shared, hold_now_ns(), hold, why) : -1;
+	return ret == 0 ? tell(shared, hold, why) : -1;
 }
 
 int attach_hold(struct attach_process *process, uint64_t max_pause_ns, struct attach_copy *copy,
@@ -163,6 +167,7 @@ int attach_hold(struct attach_process *process, uint64_t max_pause_ns, struct at
 	struct hold_shared *shared;
 	int ret;
 
+	ret_hold->pause_ns = 0;
 	if (max_pause_ns < MIN_PAUSE_NS)
 		max_pause_ns = MIN_PAUSE_NS;
 	if (copy_prepare(copy, why) != 0 || attach_threads_create(process, &threads, why) != 0)
@@ -178,6 +183,8 @@ int attach_hold(struct attach_process *process, uint64_t max_pause_ns, struct at
 	attach_threads_destroy(threads, NULL);
 	if (ret == 0)
 		*ret_hold = hold;
+	else
+		ret_hold->pause_ns = hold.pause_ns;
 	return ret;
 }
 

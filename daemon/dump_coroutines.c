@@ -85,12 +85,12 @@ static void look(struct dump *dump)
 
 static int hold(struct dump *dump, struct failure *why)
 {
-	const struct attach_hold *held;
+	int ret = moment_hold(dump->moment, why);
+	const struct attach_hold *held = moment_held(dump->moment);
 
-	if (moment_hold(dump->moment, why) != 0)
-		return -1;
-	held = moment_held(dump->moment);
 	dump->out->pause_ns = held->pause_ns;
+	if (ret != 0)
+		return -1;
 	dump->out->held = held->stood;
 	dump->out->copied_bytes = moment_copied_bytes(dump->moment);
 	dump->out->is_huge = moment_is_huge(dump->moment);

@@ -126,19 +126,20 @@ void moment_note_stack(struct moment *moment, uint64_t sp)
 /** Wishes in the making. */
 struct wishes {
 	struct moment *moment;
+	struct attach_copy *copy;
 	const uint64_t *pages; /* of the look, ascending */
 	size_t count, next;    /* the next one to pass */
 	uint64_t beside_bytes; /* that are left */
 };
 
 /* @return Whether there was room. */
-static bool want(struct moment *moment, uint64_t start, uint64_t end)
+static bool want(const struct wishes *wishes, uint64_t start, uint64_t end)
 {
 	struct failure why;
 
-	if (start >= end || attach_copy_want(moment->copy, start, end, &why) == 0)
+	if (start >= end || attach_copy_want(wishes->copy, start, end, &why) == 0)
 		return true;
-	moment->is_huge = true;
+	wishes->moment->is_huge = true;
 	return false;
 }
 
@@ -147,7 +148,7 @@ static bool want_met(struct wishes *wishes)
 	for (size_t i = 0; i < wishes->count; i++) {
 		uint64_t start = wishes->pages[i] * ATTACH_PAGE_BYTES;
 
-		if (!want(wishes->moment, start, start + ATTACH_PAGE_BYTES))
+		if (!want(wishes, start, start + ATTACH_PAGE_BYTES))
 			return false;
 	}
 	return true;
@@ -169,7 +170,7 @@ static bool want_beside(void *context, uint64_t start, uint64_t end)
 		stop = met < end ? met : end;
 		if (stop - start > wishes->beside_bytes)
 			stop = start + wishes->beside_bytes / ATTACH_PAGE_BYTES * ATTACH_PAGE_BYTES;
-		if (stop > start && !want(wishes->moment, start, stop))
+		if (stop > start && !want(wishes, start, stop))
 			return false;
 		wishes->beside_bytes -= stop - start;
 		if (wishes->beside_bytes < ATTACH_PAGE_BYTES)
@@ -210,21 +211,18 @@ static void want_mappings(struct wishes *wishes)
 	}
 }
 
-/* Anew for each hold: there is more to copy then. */
-static int choose(struct moment *moment, struct failure *why)
+/* Anew for each hold: there is more to copy then. @return NULL without memory. */
+static struct attach_copy *choose(struct moment *moment)
 {
 	struct wishes wishes = { .moment = moment, .beside_bytes = moment->options.beside_bytes };
 
-	if (moment->holds) {
-		attach_copy_destroy(moment->copy);
-		moment->copy = attach_copy_create(moment->options.max_bytes);
-		if (!moment->copy)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a process");
-	}
+	wishes.copy = attach_copy_create(moment->options.max_bytes);
+	if (!wishes.copy)
+		return NULL;
 	wishes.pages = attach_pages_list(moment->pages, &wishes.count);
 	if (want_met(&wishes))
 		want_mappings(&wishes);
-	return 0;
+	return wishes.copy;
 }
 
 /* ---- The hold --------------------------------------------------------------------------- */
@@ -243,31 +241,62 @@ bool moment_may_hold(const struct moment *moment)
 	return moment->holds < HOLDS && left_ns(moment) > 2 * last_ns;
 }
 
+/* What is there already stays where another hold fails. */
 static int hold(struct moment *moment, struct failure *why)
 {
+	struct attach_hold held = { 0 };
+	struct attach_copy *copy;
 	int ret;
 
 	if (left_ns(moment) == 0)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "hold a process again");
-	attach_hold_deinit(&moment->hold);
-	ret = attach_hold(moment->target->process, left_ns(moment), moment->copy, &moment->hold,
-			  why);
+	copy = choose(moment);
+	if (!copy)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a process");
+	ret = attach_hold(moment->target->process, left_ns(moment), copy, &held, why);
 	moment->holds++;
-	moment->paused_ns += moment->hold.pause_ns;
+	moment->paused_ns += held.pause_ns;
+	if (ret == 0) {
+		attach_hold_deinit(&moment->hold);
+		moment->hold = held;
+		attach_copy_destroy(moment->copy);
+		moment->copy = copy;
+	} else {
+		attach_copy_destroy(copy);
+	}
 	moment->hold.pause_ns = moment->paused_ns;
 	return ret;
 }
 
-/* Threads that woke have run while memory was copied. */
+/* Nobody needs what an earlier call has copied, which may be large. */
+static int forget(struct moment *moment, struct failure *why)
+{
+	struct attach_copy *copy = attach_copy_create(moment->options.max_bytes);
+
+	if (!copy)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a process");
+	attach_copy_destroy(moment->copy);
+	moment->copy = copy;
+	attach_hold_deinit(&moment->hold);
+	moment->hold.pause_ns = moment->paused_ns;
+	return 0;
+}
+
+/* Threads that woke have run while memory was copied: a hold without such is better. */
 int moment_hold(struct moment *moment, struct failure *why)
 {
-	if (choose(moment, why) != 0)
+	bool any = false;
+
+	if (forget(moment, why) != 0)
 		return -1;
 	do {
-		if (hold(moment, why) != 0 &&
-		    (why->kind != FAILURE_TIMEOUT || !moment_may_hold(moment)))
-			return -1;
-	} while ((!moment->hold.threads || moment->hold.woken) && moment_may_hold(moment));
+		if (hold(moment, why) == 0)
+			any = true;
+		else if (why->kind != FAILURE_TIMEOUT)
+			break;
+	} while ((!any || moment->hold.woken) && moment_may_hold(moment));
+	if (!any)
+		return -1;
 	moment->is_late = false;
 	return 0;
 }

@@ -34,7 +34,8 @@ void moment_note(struct moment *moment, uint64_t start, uint64_t end);
 void moment_note_stack(struct moment *moment, uint64_t sp);
 
 /**
- * Hold the process and copy. May be called again: what was missing is copied then, too.
+ * Hold the process and copy, again where threads woke meanwhile. May be called again: what was
+ * missing is copied then, too, and what was copied before is forgotten.
  * @param why As attach_hold(); FAILURE_LIMIT where no time is left.
  */
 int moment_hold(struct moment *moment, struct failure *why);
@@ -42,7 +43,8 @@ int moment_hold(struct moment *moment, struct failure *why);
 /** Whether another hold is likely to show what the last one did not, in the time that is left. */
 bool moment_may_hold(const struct moment *moment);
 
-/** What became of the last hold; its pause is that of all. Borrowed until the next. */
+/** What became of the last hold that came about, with no threads where the last call failed; its
+ *  pause is that of all, also of those that failed. Borrowed until the next. */
 const struct attach_hold *moment_held(const struct moment *moment);
 size_t moment_copied_bytes(const struct moment *moment);
 /** More was wanted than may be copied. */
