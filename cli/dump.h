@@ -2,11 +2,17 @@
 #ifndef CLI_DUMP_H
 #define CLI_DUMP_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "cli/keys.h"
 #include "daemon/daemon.h"
 #include "luastate/luastate.h"
+
+enum { DUMP_REASONS_MAX = 12 };
+
+struct json_object;
 
 /** Samples by trace, from the numbers of a recording. */
 struct dump_profile;
@@ -59,13 +65,36 @@ void dump_print_text(FILE *file, const struct daemon_dump *dump,
 int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 		    const struct dump_profile *profile);
 
-/** Why a dump is partial, in words for people and for programs. */
+/** Why a dump is partial. */
 struct dump_reason {
-	const char *text, *json;
+	const char *text; /**< For people. */
+	const char *json; /**< For programs. */
 };
 
-extern const struct dump_reason dump_reason_late, dump_reason_huge, dump_reason_woken,
-	dump_reason_spent;
+/** All reasons of a dump. */
+struct dump_reasons {
+	struct dump_reason items[DUMP_REASONS_MAX];
+	size_t count;
+};
+
+/** Add one where it holds. */
+void dump_add_reason(struct dump_reasons *reasons, bool holds, const char *text, const char *json);
+
+/** Why not all is of one moment, or there: what dumps of stacks and of coroutines share. */
+void dump_add_moment_reasons(struct dump_reasons *reasons, bool is_late, bool is_huge,
+			     bool has_woken, bool is_spent, bool is_core_cut);
+
+/** One line each. */
+void dump_print_reasons(FILE *file, const struct dump_reasons *reasons);
+
+/** "3 threads held for 1.2 ms". */
+void dump_print_hold(FILE *file, size_t held, uint64_t pause_ns);
+
+/** Add the keys held_threads and pause_ms. */
+void dump_add_hold(struct json_object *object, size_t held, uint64_t pause_ns);
+
+/** Add the keys partial and partial_why. */
+void dump_add_reasons(struct json_object *object, const struct dump_reasons *reasons);
 
 /** The stacks of a process, for people. */
 void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks);
@@ -80,8 +109,6 @@ void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutine
  *  arrive. */
 int dump_print_coroutines_json(FILE *file, const struct daemon_coroutines *coroutines,
 			       size_t count);
-
-struct json_object;
 
 /** Frames of a stack for people, one line each, leaf first, with @p indent blanks before it; and
  * why it is not whole. */

@@ -12,13 +12,7 @@ enum {
 	FRAME_INDENT = 4,
 	/* Addresses of coroutines that wait at one place; JSON has all. */
 	ADDRESSES_SHOWN = 4,
-	WHY_MAX = 7,
 };
-
-static double ms(uint64_t ns)
-{
-	return (double)ns / 1000000;
-}
 
 static const char *plural(size_t count)
 {
@@ -27,50 +21,22 @@ static const char *plural(size_t count)
 
 /* ---- What may be missing ---------------------------------------------------------------- */
 
-const struct dump_reason dump_reason_late = {
-	"not all was copied while threads were held, some was read at another time: a longer "
-	"--max-pause helps",
-	"late"
-};
-const struct dump_reason dump_reason_huge = { "the heap is larger than what may be copied",
-					      "huge" };
-const struct dump_reason dump_reason_woken = {
-	"threads that waited have run while memory was copied", "woken"
-};
-const struct dump_reason dump_reason_spent = {
-	"there are more values than are read, the rest is <omitted>", "values"
-};
-
-static size_t list_reasons(const struct daemon_coroutines *coroutines,
-			   struct dump_reason *ret_reasons)
+static struct dump_reasons list_reasons(const struct daemon_coroutines *coroutines)
 {
+	struct dump_reasons reasons = { 0 };
 	bool is_list_cut = false;
-	size_t count = 0;
 
 	for (size_t i = 0; i < coroutines->count; i++)
 		is_list_cut |= coroutines->vms[i].is_cut;
-	if (coroutines->is_late)
-		ret_reasons[count++] = dump_reason_late;
-	if (coroutines->is_huge)
-		ret_reasons[count++] = dump_reason_huge;
-	if (coroutines->has_woken)
-		ret_reasons[count++] = dump_reason_woken;
-	if (coroutines->is_spent)
-		ret_reasons[count++] = dump_reason_spent;
-	if (is_list_cut)
-		ret_reasons[count++] = (struct dump_reason){
+	dump_add_moment_reasons(&reasons, coroutines->is_late, coroutines->is_huge,
+				coroutines->has_woken, coroutines->is_spent,
+				coroutines->is_core_cut);
+	dump_add_reason(&reasons, is_list_cut,
 			"a heap's list of objects could not be followed to its end, so coroutines "
 			"are missing",
-			"list"
-		};
-	if (coroutines->is_cut)
-		ret_reasons[count++] =
-			(struct dump_reason){ "there are more than can be listed", "limit" };
-	if (coroutines->is_core_cut)
-		ret_reasons[count++] =
-			(struct dump_reason){ "the core file was cut off, a part of it is missing",
-					      "core_cut" };
-	return count;
+			"list");
+	dump_add_reason(&reasons, coroutines->is_cut, "there are more than can be listed", "limit");
+	return reasons;
 }
 
 /* ---- Groups ----------------------------------------------------------------------------- */
@@ -216,8 +182,7 @@ static void print_vm(FILE *file, const struct daemon_coroutines *coroutines,
 
 void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutines)
 {
-	struct dump_reason reasons[WHY_MAX];
-	size_t count = list_reasons(coroutines, reasons);
+	struct dump_reasons reasons = list_reasons(coroutines);
 	char *name = dump_text(coroutines->name);
 
 	if (coroutines->core)
@@ -226,12 +191,10 @@ void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutine
 	if (coroutines->core)
 		fprintf(file, "%zu VM%s\n", coroutines->count, plural(coroutines->count));
 	else if (coroutines->held)
-		fprintf(file, "%zu thread%s held for %.1f ms\n", coroutines->held,
-			plural(coroutines->held), ms(coroutines->pause_ns));
+		dump_print_hold(file, coroutines->held, coroutines->pause_ns);
 	else
 		fputs("no thread ran, and none was held\n", file);
-	for (size_t i = 0; i < count; i++)
-		fprintf(file, "  partial: %s\n", reasons[i].text);
+	dump_print_reasons(file, &reasons);
 	if (!coroutines->is_whole)
 		fputs("  not all memory was searched: there may be more VMs\n", file);
 	for (size_t i = 0; i < coroutines->count; i++)
@@ -305,23 +268,17 @@ static void print_json_vm(FILE *file, const struct daemon_coroutines *coroutines
 
 static struct json_object *make_head(const struct daemon_coroutines *coroutines)
 {
-	struct json_object *object = json_object_new_object(), *list = json_object_new_array();
-	struct dump_reason reasons[WHY_MAX];
-	size_t count = list_reasons(coroutines, reasons);
+	struct json_object *object = json_object_new_object();
+	struct dump_reasons reasons = list_reasons(coroutines);
 
 	if (coroutines->core)
 		keys_add_text(object, "core", coroutines->core);
 	keys_add_number(object, "pid", (uint64_t)coroutines->pid);
 	keys_add_text(object, "name", coroutines->name);
 	keys_add_flag(object, "all_vms", coroutines->is_whole);
-	keys_add_number(object, "held_threads", coroutines->held);
-	json_object_object_add(object, "pause_ms",
-			       json_object_new_double(ms(coroutines->pause_ns)));
+	dump_add_hold(object, coroutines->held, coroutines->pause_ns);
 	keys_add_number(object, "copied_bytes", coroutines->copied_bytes);
-	keys_add_flag(object, "partial", daemon_coroutines_are_partial(coroutines));
-	for (size_t i = 0; i < count; i++)
-		json_object_array_add(list, json_object_new_string(reasons[i].json));
-	json_object_object_add(object, "partial_why", list);
+	dump_add_reasons(object, &reasons);
 	return object;
 }
 

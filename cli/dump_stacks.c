@@ -12,7 +12,6 @@
 enum {
 	DOING_MAX = 64,
 	FRAME_INDENT = 2,
-	REASONS_MAX = 4,
 };
 
 /* ---- For people ------------------------------------------------------------------------- */
@@ -93,33 +92,16 @@ static void print_vms(FILE *file, const struct daemon_stacks *stacks)
 	}
 }
 
-/* Why not all of it is there, or of the same moment, in words for people and for programs.
- * @return how many there are, REASONS_MAX at most. */
-static size_t list_reasons(const struct daemon_stacks *stacks, struct dump_reason *ret_reasons)
+/* Why not all of it is there, or of the same moment. */
+static struct dump_reasons list_reasons(const struct daemon_stacks *stacks)
 {
-	size_t count = 0;
+	struct dump_reasons reasons = { 0 };
 
-	if (stacks->is_late)
-		ret_reasons[count++] = dump_reason_late;
-	if (stacks->is_huge)
-		ret_reasons[count++] = dump_reason_huge;
-	if (stacks->has_woken)
-		ret_reasons[count++] = dump_reason_woken;
-	if (stacks->is_spent)
-		ret_reasons[count++] = dump_reason_spent;
-	return count;
-}
-
-static void print_hold(FILE *file, const struct daemon_stacks *stacks)
-{
-	struct dump_reason reasons[REASONS_MAX];
-	size_t count = list_reasons(stacks, reasons);
-
-	if (stacks->held)
-		fprintf(file, "  %zu thread%s held for %.1f ms\n", stacks->held,
-			stacks->held == 1 ? "" : "s", (double)stacks->pause_ns / 1e6);
-	for (size_t i = 0; i < count; i++)
-		fprintf(file, "  partial: %s\n", reasons[i].text);
+	dump_add_moment_reasons(&reasons, stacks->is_late, stacks->is_huge, stacks->has_woken,
+				stacks->is_spent, stacks->is_cut);
+	dump_add_reason(&reasons, stacks->ended, "the program ended while it was read", "ended");
+	dump_add_reason(&reasons, stacks->unread, "not all threads could be read", "unread");
+	return reasons;
 }
 
 static void print_rest(FILE *file, const struct daemon_stacks *stacks)
@@ -137,17 +119,19 @@ static void print_rest(FILE *file, const struct daemon_stacks *stacks)
 
 void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks)
 {
+	struct dump_reasons reasons = list_reasons(stacks);
+
 	if (stacks->core)
 		fprintf(file, "core %s of ", stacks->core);
 	fprintf(file, "process %d (", (int)stacks->pid);
 	print_shown(file, stacks->name);
 	fputc(')', file);
 	print_vms(file, stacks);
-	print_hold(file, stacks);
-	if (stacks->is_cut)
-		fputs("  partial: the core file was cut off, a part of it is missing\n", file);
-	if (stacks->ended)
-		fputs("  partial: the program ended while it was read\n", file);
+	if (stacks->held) {
+		fputs("  ", file);
+		dump_print_hold(file, stacks->held, stacks->pause_ns);
+	}
+	dump_print_reasons(file, &reasons);
 	if (stacks->count == 0)
 		fputs(stacks->core ? "  no thread ran Lua\n" : "  no thread runs Lua now\n", file);
 	for (size_t i = 0; i < stacks->count; i++)
@@ -191,25 +175,11 @@ static struct json_object *make_vm(const struct daemon_stack_vm *vm)
 	return object;
 }
 
-static void add_hold(struct json_object *object, const struct daemon_stacks *stacks)
-{
-	struct json_object *list = json_object_new_array();
-	struct dump_reason reasons[REASONS_MAX];
-	size_t count = list_reasons(stacks, reasons);
-
-	keys_add_number(object, "held_threads", stacks->held);
-	json_object_object_add(object, "pause_ms",
-			       json_object_new_double((double)stacks->pause_ns / 1e6));
-	keys_add_flag(object, "partial", count > 0);
-	for (size_t i = 0; i < count; i++)
-		json_object_array_add(list, json_object_new_string(reasons[i].json));
-	json_object_object_add(object, "partial_why", list);
-}
-
 static struct json_object *make_process(const struct daemon_stacks *stacks)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *vms = json_object_new_array(), *threads = json_object_new_array();
+	struct dump_reasons reasons = list_reasons(stacks);
 
 	if (stacks->core) {
 		keys_add_text(object, "core", stacks->core);
@@ -220,7 +190,8 @@ static struct json_object *make_process(const struct daemon_stacks *stacks)
 	keys_add_flag(object, "ended", stacks->ended);
 	keys_add_number(object, "threads_without_lua", stacks->others);
 	keys_add_number(object, "unread_threads", stacks->unread);
-	add_hold(object, stacks);
+	dump_add_hold(object, stacks->held, stacks->pause_ns);
+	dump_add_reasons(object, &reasons);
 	for (size_t i = 0; i < stacks->vm_count; i++)
 		json_object_array_add(vms, make_vm(&stacks->vms[i]));
 	json_object_object_add(object, "vms", vms);

@@ -456,16 +456,6 @@ int coroutines_read(struct daemon_target *target, const struct coroutines_source
 	return ret;
 }
 
-bool daemon_coroutines_are_partial(const struct daemon_coroutines *coroutines)
-{
-	bool partial = coroutines->is_late || coroutines->is_huge || coroutines->has_woken ||
-		       coroutines->is_cut || coroutines->is_spent || coroutines->is_core_cut;
-
-	for (size_t i = 0; i < coroutines->count; i++)
-		partial |= coroutines->vms[i].is_cut;
-	return partial;
-}
-
 void daemon_coroutines_deinit(struct daemon_coroutines *coroutines)
 {
 	for (size_t i = 0; i < coroutines->count; i++)

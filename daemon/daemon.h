@@ -549,9 +549,6 @@ enum daemon_end daemon_dump_core_coroutines(const char *path, const char *sysroo
 					    char *ret_text, size_t len);
 void daemon_coroutines_deinit(struct daemon_coroutines *coroutines);
 
-/** Whether some may be missing, or not of the same moment as others. */
-bool daemon_coroutines_are_partial(const struct daemon_coroutines *coroutines);
-
 /* ---- Decoding on its own, for images ---------------------------------------------------- */
 
 /** Names of functions and the state of one target's decoding. */
