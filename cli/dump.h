@@ -69,6 +69,7 @@ int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 struct dump_reason {
 	const char *text; /**< For people. */
 	const char *json; /**< For programs. */
+	const char *more; /**< For people: what else is known; or NULL. */
 };
 
 /** All reasons of a dump. */

@@ -33,8 +33,12 @@ void dump_add_moment_reasons(struct dump_reasons *reasons, bool is_late, bool is
 
 void dump_print_reasons(FILE *file, const struct dump_reasons *reasons)
 {
-	for (size_t i = 0; i < reasons->count; i++)
-		fprintf(file, "  partial: %s\n", reasons->items[i].text);
+	for (size_t i = 0; i < reasons->count; i++) {
+		const struct dump_reason *reason = &reasons->items[i];
+
+		fprintf(file, "  partial: %s%s%s\n", reason->text, reason->more ? ": " : "",
+			reason->more ? reason->more : "");
+	}
 }
 
 static double ms(uint64_t ns)

@@ -307,8 +307,10 @@ struct daemon_stacks {
 	bool is_late; /**< Not all could be copied in the pause allowed, so some was read later, or
 			   before. */
 	bool is_huge; /**< There is more than may be copied. */
-	bool has_woken; /**< Threads ran while memory was copied. */
-	bool is_spent;	/**< Values were left out, as there are more than are read. */
+	bool has_woken;	  /**< Threads ran while memory was copied. */
+	bool is_spent;	  /**< Values were left out, as there are more than are read. */
+	char unheld[512]; /**< Why threads could not be held, for people; "" where they were, or
+			     had not to be, or did not stand in time, which is late. */
 };
 
 /** What to show of stacks. */

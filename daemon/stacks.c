@@ -431,6 +431,7 @@ static enum daemon_end read_process(struct reading *reading)
 	struct daemon_stacks *stacks = reading->stacks;
 	enum daemon_end end = read_vms(reading);
 
+	stacks->is_spent = reading->values.is_spent;
 	if (end == DAEMON_END_STOPPED &&
 	    stacks_read_moment(&(struct stacks_moment){ .moment = reading->moment,
 							.target = reading->target,

@@ -15,6 +15,7 @@ struct held {
 	struct luastate_values_options values;
 	size_t frames;
 	bool is_late;
+	bool has_spent; /* the look: values of its threads were left out */
 };
 
 /* ---- One thread ------------------------------------------------------------------------- */
@@ -142,6 +143,7 @@ static void take_better(struct held *held)
 		    stacks_rank(&looked->stack) <= stacks_rank(&thread->stack))
 			continue;
 		copy.stops = thread->stops;
+		held->looked->is_spent |= held->has_spent;
 		*thread = *looked;
 		thread->stops = copy.stops;
 		*looked = (struct daemon_thread){ .tid = 0, .stack = copy.stack };
@@ -199,16 +201,37 @@ static void note_hold(const struct held *held)
 	stacks->is_spent = held->values.is_spent;
 }
 
-/* @return 1 where no hold came about, -1 without memory. */
-static int read_best_hold(struct held *held)
+/* Where no hold came about. A longer pause helps against one of the reasons alone. */
+static void note_failure(const struct held *held, const struct failure *why)
+{
+	struct daemon_stacks *stacks = held->looked;
+
+	if (why->kind == FAILURE_TIMEOUT || why->kind == FAILURE_LIMIT)
+		stacks->is_late = true;
+	else if (why->kind == FAILURE_GONE) /* of one that is there still: of its threads */
+		failure_describe(why, stacks->unheld, sizeof(stacks->unheld));
+	else
+		attach_explain(stacks->pid, why, stacks->unheld, sizeof(stacks->unheld));
+}
+
+/* Hold again while that promises more than the last hold has shown.
+ * @return 1 where no hold came about, -1 without memory. */
+static int read_holds(struct held *held)
 {
 	struct failure why;
 	bool any = false;
 
 	/* What the last one lacked is in the next. */
 	do {
-		if (moment_hold(held->of->moment, &why) != 0)
-			return why.kind == FAILURE_NO_MEMORY ? -1 : any ? 0 : 1;
+		int ret = moment_hold(held->of->moment, &why);
+
+		held->looked->pause_ns = moment_held(held->of->moment)->pause_ns;
+		if (ret != 0 && (any || why.kind == FAILURE_NO_MEMORY))
+			return any ? 0 : -1;
+		if (ret != 0) {
+			note_failure(held, &why);
+			return 1;
+		}
 		any = true;
 		if (read_held(held) != 0)
 			return -1;
@@ -229,14 +252,16 @@ static bool needs_hold(const struct held *held)
 
 int stacks_read_moment(const struct stacks_moment *reading, struct daemon_stacks *stacks)
 {
-	struct held held = { .of = reading, .looked = stacks, .image = attach_image_create() };
-	int ret = !held.image ? -1 : needs_hold(&held) ? read_best_hold(&held) : 1;
+	struct held held = { .of = reading,
+			     .looked = stacks,
+			     .image = attach_image_create(),
+			     .has_spent = stacks->is_spent };
+	int ret = !held.image ? -1 : needs_hold(&held) ? read_holds(&held) : 1;
 
 	if (ret == 0) {
 		take_better(&held);
 	} else if (ret > 0) {
 		/* What the look has seen is all that there is. */
-		stacks->is_late = needs_hold(&held);
 		held.fresh.threads = stacks->threads;
 		held.fresh.count = stacks->count;
 		held.fresh.unread = stacks->unread;

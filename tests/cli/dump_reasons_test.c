@@ -64,6 +64,9 @@ static void test_stacks(void **state)
 	assert_partial(&(struct daemon_stacks){ .ended = true }, "program ended", "ended");
 	assert_partial(&(struct daemon_stacks){ .unread = 2 }, "2 threads that could not be read",
 		       "unread");
+	assert_partial(&(struct daemon_stacks){ .unheld = "traced by another" },
+		       "could not be held, what was read is of several moments: traced by another",
+		       "unheld");
 }
 
 int main(void)
