@@ -49,12 +49,12 @@ enum attach_activity attach_thread_look(const struct attach_process *process,
 	return activity;
 }
 
-void attach_thread_name(const struct attach_process *process, const struct attach_thread *thread,
-			char *ret_name, size_t size)
+void attach_thread_name(const struct attach_process *process, pid_t tid, char *ret_name,
+			size_t size)
 {
 	char name[32];
 
-	snprintf(name, sizeof(name), "task/%d/comm", (int)thread->tid);
+	snprintf(name, sizeof(name), "task/%d/comm", (int)tid);
 	if (process_read_file(process->pid, name, ret_name, size) != 0)
 		ret_name[0] = '\0';
 	else if (*ret_name)

@@ -278,8 +278,8 @@ enum attach_activity attach_thread_look(const struct attach_process *process,
 
 /** The kernel's name of a thread, as its program has set it: any bytes. "" where it has ended.
  *  Source: proc(5), comm. */
-void attach_thread_name(const struct attach_process *process, const struct attach_thread *thread,
-			char *ret_name, size_t size);
+void attach_thread_name(const struct attach_process *process, pid_t tid, char *ret_name,
+			size_t size);
 
 /* ---- Images ----------------------------------------------------------------------------- */
 
@@ -494,6 +494,7 @@ struct attach_hold {
 	size_t woken; /**< Threads that ran meanwhile, as they woke or did not stand in time. */
 	uint64_t pause_ns; /**< From when the first thread stood to the release of the last; 0 where
 				none had to be stopped. */
+	bool is_full;	   /**< There were more threads than can be held: they ran on. */
 	bool is_cut;	   /**< Time was over, or the hold ended early: not all was copied. */
 	size_t unread;	   /**< Ranges of which parts could not be read: unmapped meanwhile. */
 };

@@ -140,6 +140,7 @@ static int tell(const struct hold_shared *shared, struct attach_hold *hold, stru
 		hold->woken += seen->woke || seen->is_unknown;
 	}
 	hold->woken += shared->is_incomplete;
+	hold->is_full = shared->is_full;
 	return 0;
 }
 

@@ -27,6 +27,7 @@ struct hold_shared {
 	struct failure why;	      /* of the first thread that could not be seized */
 	size_t count;
 	bool is_incomplete; /* there are more threads than these */
+	bool is_full;	    /* as these are as many as can be held */
 	struct hold_thread threads[HOLD_THREADS_MAX];
 };
 

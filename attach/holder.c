@@ -93,7 +93,7 @@ static struct hold_thread *add_thread(struct hold_shared *shared, struct attach_
 	if (thread)
 		return thread;
 	if (shared->count == HOLD_THREADS_MAX) {
-		shared->is_incomplete = true;
+		shared->is_incomplete = shared->is_full = true;
 		return NULL;
 	}
 	thread = &shared->threads[shared->count++];

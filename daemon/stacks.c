@@ -324,7 +324,7 @@ static int add_thread(struct reading *reading, struct look *look)
 		return -1;
 	}
 	thread->stops = look->stops;
-	attach_thread_name(reading->process, look->thread, thread->name, sizeof(thread->name));
+	attach_thread_name(reading->process, thread->tid, thread->name, sizeof(thread->name));
 	reading->frames += thread->stack.count;
 	reading->values = look->values;
 	stacks->threads[stacks->count++] = *thread;

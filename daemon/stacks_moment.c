@@ -28,17 +28,6 @@ static struct daemon_thread *find_looked(struct daemon_stacks *looked, pid_t tid
 	return NULL;
 }
 
-static void name_thread(const struct held *held, struct daemon_thread *thread)
-{
-	struct attach_threads *threads = held->of->target->threads;
-
-	for (size_t i = 0; i < attach_threads_count(threads); i++)
-		if (attach_threads_get(threads, i)->tid == thread->tid)
-			attach_thread_name(held->of->target->process,
-					   attach_threads_get(threads, i), thread->name,
-					   sizeof(thread->name));
-}
-
 /* A thread that stands has all registers, one that sleeps pc and sp. */
 static int decode(struct held *held, const struct attach_held_thread *seen,
 		  struct daemon_thread *thread, struct failure *why)
@@ -84,7 +73,8 @@ static bool read_thread(struct held *held, const struct attach_held_thread *seen
 	if (seen->is_unknown || seen->woke || held->frames >= STACKS_FRAMES_MAX ||
 	    decode(held, seen, ret_thread, &why) != 0)
 		return false;
-	name_thread(held, ret_thread);
+	attach_thread_name(held->of->target->process, seen->tid, ret_thread->name,
+			   sizeof(ret_thread->name));
 	held->frames += ret_thread->stack.count;
 	return true;
 }
@@ -148,6 +138,42 @@ static void take_better(struct held *held)
 		thread->stops = copy.stops;
 		*looked = (struct daemon_thread){ .tid = 0, .stack = copy.stack };
 	}
+}
+
+static bool is_in_hold(const struct attach_hold *hold, pid_t tid)
+{
+	for (size_t i = 0; i < hold->thread_count; i++)
+		if (hold->threads[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* Threads that the hold had no room for stay as the look has them; of others that it has not met,
+ * nothing is left: they have ended. @return -1 without memory. */
+static int add_unheld(struct held *held)
+{
+	const struct attach_hold *hold = moment_held(held->of->moment);
+	struct daemon_stacks *looked = held->looked, *fresh = &held->fresh;
+	struct daemon_thread *threads;
+
+	if (!hold->is_full)
+		return 0;
+	threads = reallocarray(fresh->threads, fresh->count + looked->count + 1, sizeof(*threads));
+	if (!threads)
+		return -1;
+	fresh->threads = threads;
+	for (size_t i = 0; i < looked->count; i++) {
+		struct daemon_thread *thread = &looked->threads[i];
+
+		/* 0: taken before, in place of what the hold has of it. */
+		if (thread->tid == 0 || is_in_hold(hold, thread->tid))
+			continue;
+		fresh->threads[fresh->count++] = *thread;
+		*thread = (struct daemon_thread){ 0 };
+		looked->is_late = true;
+		looked->is_spent |= held->has_spent;
+	}
+	return 0;
 }
 
 /* Of all threads those that are asked for, and their VMs. @return -1 without memory. */
@@ -260,6 +286,7 @@ int stacks_read_moment(const struct stacks_moment *reading, struct daemon_stacks
 
 	if (ret == 0) {
 		take_better(&held);
+		ret = add_unheld(&held);
 	} else if (ret > 0) {
 		/* What the look has seen is all that there is. */
 		held.fresh.threads = stacks->threads;

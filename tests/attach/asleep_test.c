@@ -121,7 +121,7 @@ static void test_asleep(void **state)
 	assert_int_equal(ATTACH_BLOCKED, attach_thread_look(asleep.process, asleep.thread, &again));
 	assert_int_equal(sleep.switches, again.switches);
 	assert_int_equal(0, reading->count);
-	attach_thread_name(asleep.process, asleep.thread, name, sizeof(name));
+	attach_thread_name(asleep.process, asleep.thread->tid, name, sizeof(name));
 	assert_string_equal("attach_asleep_t", name);
 	end(&asleep);
 }
@@ -180,7 +180,7 @@ static void test_not_asleep(void **state)
 	child_end(asleep.pid);
 	assert_int_equal(-1, capture(&asleep, plan_stack, NULL, &sleep, &why));
 	assert_int_equal(FAILURE_GONE, why.kind);
-	attach_thread_name(asleep.process, asleep.thread, name, sizeof(name));
+	attach_thread_name(asleep.process, asleep.thread->tid, name, sizeof(name));
 	assert_string_equal("", name);
 	end(&asleep);
 }

@@ -138,6 +138,18 @@ static void test_ended_thread(void **state)
 	assert_int_equal(2 * MS_NS, stacks.pause_ns);
 }
 
+/* A thread that no hold had room for is as it was before. */
+static void test_more_threads_than_a_hold_has(void **state)
+{
+	(void)state;
+	seen.is_full = true;
+	seen.woken = 1;
+	read_moment();
+	assert_look_stays();
+	assert_true(stacks.is_late);
+	assert_true(stacks.has_woken);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -146,6 +158,7 @@ int main(void)
 		TEST(test_time_was_over),
 		TEST(test_other_failures),
 		TEST(test_ended_thread),
+		TEST(test_more_threads_than_a_hold_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
