@@ -2,8 +2,9 @@
 /*
  * The coroutines of all VMs of a target, from readers: of a copy, or of a core file.
  *
- * A hundred thousand coroutines wait in a handful of places, so equal stacks are kept once. Where
- * each function is named last, when all call sites were seen.
+ * A hundred thousand coroutines wait in a handful of places, so equal stacks are kept once, but
+ * those with variables, which are few: there is a budget. Where each function is named last, when
+ * all call sites were seen.
  */
 #include "daemon/coroutines.h"
 
@@ -16,9 +17,12 @@
 #include "daemon/frames.h"
 
 enum {
-	/* Bounds what a hostile heap makes us allocate: some 100 MB, and some more for frames. */
+	/* Bound what a hostile heap makes us allocate: 40 bytes for each coroutine, some 200 for
+	 * each frame of those stacks that differ, and the names of these, of which each has a copy.
+	 */
 	COROUTINES_MAX = 2 * 1000 * 1000,
-	FRAMES_MAX = 8 * 1000 * 1000,
+	FRAMES_MAX = 1000 * 1000,
+	NAMES_MAX_BYTES = 128 << 20,
 	/* Threads whose stacks are walked for their running coroutines. */
 	RUNS_MAX = 1024,
 };
@@ -54,7 +58,7 @@ struct reading {
 	const struct coroutines_source *source;
 	struct daemon_coroutines *out;
 	struct daemon_coroutine_vm *vm;
-	size_t room, total, frames;
+	size_t room, total, frames, name_bytes;
 	struct kept *kept, *last;
 	struct key *keys; /* of the stack that is looked for */
 	size_t key_room;
@@ -149,6 +153,12 @@ static struct run *find_run(struct reading *reading, uint64_t L)
 
 /* ---- Equal stacks ----------------------------------------------------------------------- */
 
+/* Those whose variables are read have a stack each. */
+static bool has_own_stack(const struct reading *reading)
+{
+	return reading->source->values && !reading->values.is_spent;
+}
+
 static bool fill_keys(struct reading *reading, const struct luastate_coroutine *coroutine)
 {
 	size_t count = coroutine->frame_count;
@@ -171,15 +181,14 @@ static bool fill_keys(struct reading *reading, const struct luastate_coroutine *
 						 .trace = frame->trace };
 	}
 	reading->keys[count] = (struct key){ .function = coroutine->outcome,
-					     /* Its variables are its own. */
-					     .pc = reading->source->values ? coroutine->L : 0 };
+					     .pc = has_own_stack(reading) ? coroutine->L : 0 };
 	return true;
 }
 
 /* @return false without memory. */
 static bool keep_variables(struct reading *reading, struct kept *kept)
 {
-	if (!reading->source->values)
+	if (!has_own_stack(reading))
 		return true;
 	kept->variables = calloc(kept->count + 1, sizeof(*kept->variables));
 	for (size_t i = 0; kept->variables && i < kept->count; i++)
@@ -367,8 +376,28 @@ static enum daemon_outcome outcome_of(enum luastate_outcome outcome)
 	return DAEMON_FULL;
 }
 
+static size_t size_of(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+/* Without names, where there are too many. */
+static void bound_names(struct reading *reading, struct daemon_frame *frame)
+{
+	size_t len = size_of(frame->name) + size_of(frame->source);
+
+	if (len <= NAMES_MAX_BYTES - reading->name_bytes) {
+		reading->name_bytes += len;
+		return;
+	}
+	free(frame->name);
+	free(frame->source);
+	frame->name = frame->source = NULL;
+	reading->out->is_cut = true;
+}
+
 /* Takes over its variables. */
-static int make_stack(struct daemon_target *target, struct kept *kept, struct daemon_stack *stack,
+static int make_stack(struct reading *reading, struct kept *kept, struct daemon_stack *stack,
 		      struct failure *why)
 {
 	stack->outcome = outcome_of(kept->outcome);
@@ -378,8 +407,9 @@ static int make_stack(struct daemon_target *target, struct kept *kept, struct da
 	for (; stack->count < kept->count; stack->count++) {
 		struct daemon_frame *frame = &stack->frames[stack->count];
 
-		if (frames_of_guest(target, &kept->frames[stack->count], frame, why) != 0)
+		if (frames_of_guest(reading->target, &kept->frames[stack->count], frame, why) != 0)
 			return -1;
+		bound_names(reading, frame);
 		if (!kept->variables)
 			continue;
 		frame->variables = kept->variables[stack->count];
@@ -399,7 +429,7 @@ static int make_stacks(struct reading *reading, struct failure *why)
 		return failure_set_errno(why, ENOMEM, 0, "keep stacks");
 	}
 	for (struct kept *kept = reading->last; kept; kept = kept->next)
-		if (make_stack(reading->target, kept, &stacks[kept->index], why) != 0)
+		if (make_stack(reading, kept, &stacks[kept->index], why) != 0)
 			return -1;
 	for (size_t i = 0; i < reading->run_count; i++) {
 		struct run *run = &reading->runs[i];

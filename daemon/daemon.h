@@ -520,8 +520,8 @@ struct daemon_coroutines {
 struct daemon_coroutine_options {
 	uint64_t max_pause_ns; /**< For which threads are held; 0: 50 ms. */
 	size_t max_bytes;      /**< To copy; 0: 1 GiB. */
-	/** Of variables, for all coroutines together; NULL: none are read. With them, equal stacks
-	 * are not one. */
+	/** Of variables, for all coroutines together; NULL: none are read. Equal stacks with
+	 * variables are not one. */
 	const struct luastate_values_options *values;
 };
 
