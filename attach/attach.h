@@ -466,6 +466,9 @@ struct attach_pages *attach_pages_create(const struct attach_reader *behind, siz
 void attach_pages_destroy(struct attach_pages *pages);
 const struct attach_reader *attach_pages_reader(struct attach_pages *pages);
 
+/** Forget what was kept of pages, which is read anew then; what was noted stays. */
+void attach_pages_forget(struct attach_pages *pages);
+
 /** Note the pages of [start, end) without reading them. @return false where there is no room. */
 bool attach_pages_note(struct attach_pages *pages, uint64_t start, uint64_t end);
 

@@ -151,6 +151,11 @@ const struct attach_reader *attach_pages_reader(struct attach_pages *pages)
 	return &pages->reader;
 }
 
+void attach_pages_forget(struct attach_pages *pages)
+{
+	memset(pages->kept, 0, sizeof(pages->kept));
+}
+
 static int by_number(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;

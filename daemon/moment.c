@@ -91,6 +91,7 @@ void moment_destroy(struct moment *moment)
 
 const struct attach_reader *moment_look(struct moment *moment)
 {
+	attach_pages_forget(moment->pages);
 	return attach_pages_reader(moment->pages);
 }
 

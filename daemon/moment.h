@@ -24,7 +24,8 @@ struct moment_options {
 struct moment *moment_create(struct daemon_target *target, const struct moment_options *options);
 void moment_destroy(struct moment *moment);
 
-/** Reads the process while it runs; what is read will be copied. */
+/** Begin a look. Reads the process while it runs, each page once in a look, as far as there is room
+ *  for them; what is read will be copied. */
 const struct attach_reader *moment_look(struct moment *moment);
 
 /** Have a range copied, as far as it is in memory. */

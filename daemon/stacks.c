@@ -218,15 +218,29 @@ static void note_look(struct reading *reading, const struct look *look)
 	}
 }
 
+/** What a look has copied, and behind it what is read after it. */
+struct looked {
+	const struct attach_reader *image, *behind;
+};
+
+static int read_looked(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		       struct failure *why)
+{
+	const struct looked *looked = self;
+
+	if (attach_read(looked->image, address, ret_bytes, len, why) == 0)
+		return 0;
+	return attach_read(looked->behind, address, ret_bytes, len, why);
+}
+
 /* Of this look. What they refer to may have changed since the stop: in a hold it is read again. */
 static void read_variables(struct reading *reading, struct look *look,
 			   const struct luastate_memory *memory, struct daemon_thread *thread)
 {
-	const struct luastate_memory heap = {
-		.stopped = memory->stopped,
-		.any = attach_image_reader_behind(reading->image, moment_look(reading->moment),
-						  false),
-	};
+	/* The image has one reader with others behind it, which is memory->any. */
+	struct looked looked = { .image = memory->stopped, .behind = moment_look(reading->moment) };
+	const struct attach_reader reader = { .read = read_looked, .self = &looked };
+	const struct luastate_memory heap = { .stopped = memory->stopped, .any = &reader };
 
 	frames_read_variables(reading->target, &heap, &look->values, &thread->stack);
 }

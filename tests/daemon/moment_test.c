@@ -156,15 +156,35 @@ static void test_failure_is_told(void **state)
 	assert_int_equal(5 * MS_NS, moment_held(moment)->pause_ns);
 }
 
+/* Each look shows what is there then; what an earlier one met is copied, too. */
+static void test_looks_are_new(void **state)
+{
+	const struct remote_addr address = remote_addr_make((uint64_t)(uintptr_t)&word);
+	struct failure why;
+	uint64_t seen = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i < 4; i++) {
+		const struct attach_reader *look = moment_look(moment);
+
+		word = i;
+		assert_int_equal(0, attach_read(look, address, &seen, sizeof(seen), &why));
+		assert_int_equal(i, seen);
+	}
+	moment_look(moment);
+	calls[0] = (struct call){ .pause_ns = MS_NS };
+	assert_int_equal(0, moment_hold(moment, &why));
+	assert_int_equal(1, copied_word());
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_woken_is_held_again),
-		TEST(test_earlier_stays_where_retry_fails),
-		TEST(test_failed_pause_counts),
-		TEST(test_failure_is_told),
+		TEST(test_woken_is_held_again), TEST(test_earlier_stays_where_retry_fails),
+		TEST(test_failed_pause_counts), TEST(test_failure_is_told),
+		TEST(test_looks_are_new),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
