@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top_source.h"
 
+#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -160,12 +161,13 @@ struct identity {
 	size_t group_count;
 };
 
-/* The last of four: that of the file system. Source: proc_pid_status(5). */
-static bool read_last(const char *line, const char *name, unsigned *ret_id)
+/* The first of four, the real one: the others of a set-uid program are not those of its user, who
+ * may have chosen the names. Source: proc_pid_status(5). */
+static bool read_real(const char *line, const char *name, unsigned *ret_id)
 {
 	size_t len = strlen(name);
 
-	return strncmp(line, name, len) == 0 && sscanf(line + len, "%*u %*u %*u %u", ret_id) == 1;
+	return strncmp(line, name, len) == 0 && sscanf(line + len, "%u", ret_id) == 1;
 }
 
 static void read_groups(const char *line, struct identity *identity)
@@ -193,8 +195,8 @@ static bool read_identity(pid_t pid, struct identity *ret_identity)
 	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
 	file = fopen(name, "re");
 	while (file && fgets(line, sizeof(line), file)) {
-		has_uid |= read_last(line, "Uid:", &ret_identity->uid);
-		has_gid |= read_last(line, "Gid:", &ret_identity->gid);
+		has_uid |= read_real(line, "Uid:", &ret_identity->uid);
+		has_gid |= read_real(line, "Gid:", &ret_identity->gid);
 		if (strncmp(line, "Groups:", strlen("Groups:")) == 0)
 			read_groups(line, ret_identity);
 	}
@@ -270,19 +272,48 @@ static int find_lines(struct top_source *source, const char **ret_why)
 	return 0;
 }
 
+/* Whoever is not root has capabilities so that it may trace, not to read other people's files. */
+static int open_as_user(int root, const char *path, const char **ret_why)
+{
+	static const unsigned rights[] = { CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH };
+	bool had[2], any = false;
+	int fd;
+
+	if (capng_get_caps_process() != 0)
+		return fail(ret_why, describe(EPERM));
+	for (size_t i = 0; i < 2; i++) {
+		had[i] = capng_have_capability(CAPNG_EFFECTIVE, rights[i]);
+		any |= had[i];
+		capng_update(CAPNG_DROP, CAPNG_EFFECTIVE, rights[i]);
+	}
+	if (any && capng_apply(CAPNG_SELECT_CAPS) != 0)
+		return fail(ret_why, describe(EPERM));
+	fd = open_regular(root, path, ret_why);
+	for (size_t i = 0; i < 2; i++)
+		if (had[i])
+			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, rights[i]);
+	if (any)
+		capng_apply(CAPNG_SELECT_CAPS); /* else there is less that it may do */
+	return fd;
+}
+
 /* The name is the process's word, and who asks may have been deceived: neither gets at more than
- * the process does. */
+ * the process's user does, or, where that is not root, than the user who asks. */
 static int open_as_process(pid_t pid, int root, const char *path, const char **ret_why)
 {
 	struct identity own, other;
 	int fd = -1;
 
 	if (geteuid() != 0)
-		return open_regular(root, path, ret_why);
+		return open_as_user(root, path, ret_why);
 	if (!read_identity(pid, &other))
 		return fail(ret_why, describe(ESRCH));
 	if (!read_identity(getpid(), &own))
 		return fail(ret_why, describe(EPERM));
+	/* What is to be given back is what files are opened with, which a set-uid program of ours
+	 * has from its file. */
+	own.uid = (uid_t)setfsuid((uid_t)-1);
+	own.gid = (gid_t)setfsgid((gid_t)-1);
 	if (is_same(&own, &other))
 		return open_regular(root, path, ret_why);
 	/* Whoever may not take groups on could not come back. */

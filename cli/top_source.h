@@ -23,11 +23,12 @@ struct top_source {
  * Open the file that a chunk was loaded from, as the process sees it: by its root, and by its
  * working directory where the name is relative. The name is the target's word: links lead nowhere
  * out of its root, and nothing but a regular file is opened, so that neither a pipe nor a device
- * can hold the caller up. Root opens it with no more rights than the process has.
+ * can hold the caller up. Root opens it with the rights of the process's real user and groups, any
+ * other caller with its own user's, whatever capabilities it has to trace.
  * @param chunk As the VM stores it. "@" and a path, else there is no file.
  * @param ret_why Set on failure: a few words for people, static.
  * @return The descriptor, or -1.
- * Source: open(2), openat2(2), proc(5).
+ * Source: open(2), openat2(2), proc(5), capabilities(7).
  */
 int top_source_open(pid_t pid, const char *chunk, const char **ret_why);
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -220,6 +221,95 @@ static void test_poor_root(void **state)
 	assert_int_equal(0, WEXITSTATUS(status));
 }
 
+/* Exit code: 0 good, 1 wrong, 77 not possible here. */
+static int open_with_capabilities(void)
+{
+	enum { NOBODY = 65534 };
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	struct top_opener *traces;
+	struct top_source source;
+	const char *why = "";
+	char path[256];
+	int ret = 0;
+
+	data[0].effective = data[0].permitted = CAP_TO_MASK(CAP_DAC_READ_SEARCH) |
+						CAP_TO_MASK(CAP_DAC_OVERRIDE) |
+						CAP_TO_MASK(CAP_SYS_PTRACE);
+	if (prctl(PR_SET_KEEPCAPS, 1) != 0 || setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 ||
+	    setuid(NOBODY) != 0 || syscall(SYS_capset, &head, data) != 0)
+		return 77;
+	traces = top_opener_create(NULL, 0);
+	if (!traces)
+		return 77;
+	snprintf(path, sizeof(path), "@%s/empty.lua", folder);
+	/* Twice, as the capabilities come back. */
+	for (int i = 0; i < 2; i++)
+		ret |= top_opener_read(traces, getppid(), path, &source, &why) == 0 ||
+		       strcmp(why, "not permitted") != 0;
+	snprintf(path, sizeof(path), "@%s/a.lua", folder);
+	ret |= top_opener_read(traces, getppid(), path, &source, &why) != 0;
+	if (ret == 0)
+		top_source_deinit(&source);
+	top_opener_destroy(traces);
+	return ret;
+}
+
+/* Capabilities for tracing open no files that the user may not read. */
+static void test_capabilities(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(0, chmod(folder, 0755) | chmod("a.lua", 0644) | chmod("empty.lua", 0600));
+	pid = fork();
+	if (pid == 0)
+		_exit(open_with_capabilities());
+	assert_int_equal(pid, waitpid(pid, &status, 0));
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(0, WEXITSTATUS(status));
+}
+
+/* A program that runs with root's rights for a user, who chooses its names. */
+static void test_set_uid_program(void **state)
+{
+	enum { NOBODY = 65534 };
+	int ready[2];
+	struct top_source source;
+	const char *why = "";
+	char path[256], byte;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(0, pipe(ready) | chmod(folder, 0755) | chmod("a.lua", 0644) |
+				    chmod("empty.lua", 0600));
+	pid = fork();
+	if (pid == 0) {
+		if (setgroups(0, NULL) == 0 && setresgid(NOBODY, 0, 0) == 0 &&
+		    setresuid(NOBODY, 0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
+		    write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(1, read(ready[0], &byte, 1));
+	snprintf(path, sizeof(path), "@%s/empty.lua", folder);
+	assert_int_equal(-1, top_opener_read(opener, pid, path, &source, &why));
+	assert_string_equal("not permitted", why);
+	snprintf(path, sizeof(path), "@%s/a.lua", folder);
+	assert_int_equal(0, top_opener_read(opener, pid, path, &source, &why));
+	top_source_deinit(&source);
+	close(ready[0]), close(ready[1]);
+	kill(pid, SIGKILL);
+	assert_int_equal(pid, waitpid(pid, NULL, 0));
+}
+
 static void test_refused(void **state)
 {
 	static const struct {
@@ -312,10 +402,15 @@ static void test_made(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_process),	  cmocka_unit_test(test_large),
-		cmocka_unit_test(test_made),	  cmocka_unit_test(test_rights),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_made),
+		cmocka_unit_test(test_rights),
 		cmocka_unit_test(test_poor_root),
+		cmocka_unit_test(test_capabilities),
+		cmocka_unit_test(test_set_uid_program),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
