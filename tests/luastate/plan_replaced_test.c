@@ -4,6 +4,16 @@
 
 enum { C_CODE = 0x5000 };
 
+/* A stop of a scene whose functions are known. */
+static void begin_known(struct stop *stop, struct sample *sample)
+{
+	stop_begin(stop, sample);
+	stop_learn(stop);
+	stop_capture(stop);
+	stop_decode(stop);
+	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
+}
+
 /* A known prototype that was replaced at some time around the stop. */
 static void test_replaced_prototype(void **state)
 {
@@ -13,11 +23,7 @@ static void test_replaced_prototype(void **state)
 	uint64_t line = scene.main_proto + (uint64_t)vm->layout->GCproto_firstline;
 	struct stop stop;
 
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
+	begin_known(&stop, sample);
 	stop_capture(&stop);
 	fake_put_u32(vm, line, 77);
 	stop_decode(&stop);
@@ -53,11 +59,7 @@ static void test_replaced_prototypes_of_two(void **state)
 	other.work_proto = fake_caller(vm, "@other.lua", 20, "inner");
 	other.work = fake_lua_function(vm, other.work_proto);
 	stop_resume(sample, &other);
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
+	begin_known(&stop, sample);
 	assert_int_equal(3, sample->chain.count);
 	stop_capture(&stop);
 	fake_put_u32(vm, other.work_proto + firstline, 77);
@@ -83,11 +85,7 @@ static void test_replaced_caller_of_c(void **state)
 	fake_call_lua(vm, vm->main, fake_c_function(vm, C_CODE), fake_pc(vm, scene.work_proto, 3));
 	sample->cframes[0].leaf = false;
 	sample->cframes[0].frame.r[STATE_REG_PC] = 0;
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
+	begin_known(&stop, sample);
 	assert_int_equal(3, sample->chain.count);
 	stop_capture(&stop);
 	fake_put_u32(vm, scene.work_proto + (uint64_t)vm->layout->GCproto_firstline, 77);
@@ -123,11 +121,7 @@ static void test_caller_that_was_replaced(void **state)
 	fake_put_proto(vm, proto, &old);
 	fake_put_function(vm, base - vm->frame_bytes - 16, fake_lua_function(vm, proto));
 	fake_put_link(vm, base, fake_pc(vm, proto, 2));
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	stop_capture(&stop);
-	stop_decode(&stop);
-	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
+	begin_known(&stop, sample);
 	assert_int_equal(proto, sample->chain.frames[1].function->address);
 	fake_put_proto(vm, proto, &new);
 	fake_put_link(vm, base, fake_pc(vm, proto, LONG - 1));
