@@ -241,10 +241,13 @@ struct attach_thread {
 struct attach_threads;
 int attach_threads_create(struct attach_process *process, struct attach_threads **ret_threads,
 			  struct failure *why);
-/** @param forget Called for a thread that has ended, before its entry goes; may be NULL. */
-void attach_threads_destroy(struct attach_threads *threads, void (*forget)(struct attach_thread *));
-int attach_threads_refresh(struct attach_threads *threads, void (*forget)(struct attach_thread *),
-			   struct failure *why);
+void attach_threads_destroy(struct attach_threads *threads);
+int attach_threads_refresh(struct attach_threads *threads, struct failure *why);
+/** @param forget Called for each thread before its entry goes: it has ended, or the list is
+ *  destroyed. */
+void attach_threads_on_forget(struct attach_threads *threads,
+			      void (*forget)(void *context, struct attach_thread *thread),
+			      void *context);
 /** Whether there are more or fewer threads than at the last refresh; less than 1 us. One that has
  *  ended while another began is not seen here. Source: proc_task_getattr() of Linux, st_nlink. */
 bool attach_threads_changed(const struct attach_threads *threads);
@@ -262,12 +265,12 @@ enum attach_activity attach_thread_activity(struct attach_thread *thread, uint64
 struct attach_sleep {
 	int64_t syscall; /**< Number of the system call that it waits in; -1: in none. */
 	uint64_t sp, pc;
-	uint64_t switches; /**< How often it has left a processor. */
-	bool is_stopped;   /**< By a signal such as SIGSTOP. */
+	uint64_t runs;	 /**< How often it was given a processor, before it was seen asleep. */
+	bool is_stopped; /**< By a signal such as SIGSTOP. */
 };
 
 /**
- * attach_thread_activity(), with all that is to be seen of a thread that does not run; some 20 us.
+ * attach_thread_activity(), with all that is to be seen of a thread that does not run; some 15 us.
  * One that cannot be seen well enough to tell later whether it has slept on counts as running.
  * @param ret_sleep Set where blocked.
  * Source: proc(5), syscall and status.
@@ -275,6 +278,9 @@ struct attach_sleep {
 enum attach_activity attach_thread_look(const struct attach_process *process,
 					struct attach_thread *thread,
 					struct attach_sleep *ret_sleep);
+
+/** Whether a thread is in the same sleep as at an earlier look; some 5 us. */
+bool attach_thread_sleeps_on(const struct attach_thread *thread, const struct attach_sleep *sleep);
 
 /** The kernel's name of a thread, as its program has set it: any bytes. "" where it has ended.
  *  Source: proc(5), comm. */

@@ -181,7 +181,7 @@ int attach_hold(struct attach_process *process, uint64_t max_pause_ns, struct at
 		ret = hold_process(process, threads, shared, max_pause_ns, copy, &hold, why);
 		munmap(shared, sizeof(*shared));
 	}
-	attach_threads_destroy(threads, NULL);
+	attach_threads_destroy(threads);
 	if (ret == 0)
 		*ret_hold = hold;
 	else

@@ -16,8 +16,8 @@ struct hold_thread {
 	int status;	/* of its stop, by waitpid */
 	bool is_seized; /* by us; not answered yet unless it stands */
 	bool is_ended;
-	bool is_refused;   /* could not be seized so far */
-	uint64_t switches; /* when it was seen asleep first */
+	bool is_refused; /* could not be seized so far */
+	uint64_t runs;	 /* counted before it was seen asleep first */
 };
 
 /** In memory that both see; written by the holder until it says that it is done. */

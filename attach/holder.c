@@ -68,23 +68,6 @@ static long trace(int request, pid_t tid)
 
 /* ---- Looking ---------------------------------------------------------------------------- */
 
-/* How often a thread was given a processor: who has slept all the time was not.
- * Source: Linux Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat; proc(5), status. */
-static uint64_t count_switches(pid_t tid)
-{
-	char text[4096], value[32];
-	unsigned long long run, wait, count;
-
-	/* Kernels that keep no count show zeros; who sleeps has run once at least. */
-	if (process_read_file(tid, "schedstat", text, sizeof(text)) == 0 &&
-	    sscanf(text, "%llu %llu %llu", &run, &wait, &count) == 3 && count)
-		return count;
-	if (process_read_file(tid, "status", text, sizeof(text)) == 0 &&
-	    process_status_field(text, "voluntary_ctxt_switches", value, sizeof(value)))
-		return strtoull(value, NULL, 10);
-	return 0;
-}
-
 /* @return NULL where there are too many. */
 static struct hold_thread *add_thread(struct hold_shared *shared, struct attach_thread *entry)
 {
@@ -167,20 +150,20 @@ static void look_at(struct holder *holder, struct attach_thread *entry)
 {
 	struct hold_thread *thread = add_thread(holder->shared, entry);
 	struct attach_held_thread *seen;
-	uint64_t switches;
+	uint64_t runs;
 
 	if (!thread || thread->is_ended || thread->is_seized)
 		return;
 	seen = &thread->seen;
 	/* Counted before: one that falls asleep in between was not given a processor since. */
-	switches = seen->is_asleep ? 0 : count_switches(seen->tid);
+	runs = seen->is_asleep ? 0 : process_count_runs(seen->tid);
 	switch (attach_thread_activity(entry, &seen->sp, &seen->pc)) {
 	case ATTACH_EXITED:
 		thread->is_ended = true;
 		return;
 	case ATTACH_BLOCKED:
 		if (!seen->is_asleep) {
-			thread->switches = switches;
+			thread->runs = runs;
 			seen->syscall = call_of(entry);
 			seen->is_in_call = seen->syscall >= 0;
 		}
@@ -268,7 +251,7 @@ static void stop_all(struct holder *holder)
 			look_at_all(holder);
 		}
 		if (!attach_threads_changed(holder->threads) ||
-		    attach_threads_refresh(holder->threads, NULL, &why) != 0)
+		    attach_threads_refresh(holder->threads, &why) != 0)
 			return;
 	}
 }
@@ -301,7 +284,8 @@ static void note_woken(struct holder *holder)
 		struct hold_thread *thread = &holder->shared->threads[i];
 
 		if (thread->seen.is_asleep && !thread->is_ended)
-			thread->seen.woke |= count_switches(thread->seen.tid) != thread->switches;
+			thread->seen.woke |= process_count_runs(thread->seen.tid) != thread->runs ||
+					     !thread->runs;
 	}
 	holder->shared->is_incomplete |= attach_threads_changed(holder->threads);
 }

@@ -75,6 +75,13 @@ void registers_undo_stop(pid_t tid, int status);
 /** Whether somebody traces a thread; also where that cannot be told. */
 bool process_thread_is_traced(pid_t tid);
 
+/**
+ * How often a thread was given a processor. Counted before a thread is seen asleep, and again at
+ * any time later: it has slept all the time where both are equal. Some 3 us; 0: unknown. Source:
+ * Linux, Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat; proc(5), status.
+ */
+uint64_t process_count_runs(pid_t tid);
+
 /** attach_thread_look() but for the status file; 1.4 us. */
 enum attach_activity process_thread_sleep(const struct attach_thread *thread,
 					  struct attach_sleep *ret_sleep);

@@ -22,27 +22,37 @@ struct attach_threads {
 	nlink_t listed; /* that count when the threads were listed */
 	struct attach_thread **items;
 	size_t count, size;
+	void (*forget)(void *context, struct attach_thread *thread); /* NULL: nobody asks */
+	void *context;
 };
 
-static void free_thread(struct attach_thread *thread, void (*forget)(struct attach_thread *))
+static void free_thread(const struct attach_threads *threads, struct attach_thread *thread)
 {
-	if (forget)
-		forget(thread);
+	if (threads->forget)
+		threads->forget(threads->context, thread);
 	if (thread->syscall_fd >= 0)
 		close(thread->syscall_fd);
 	free(thread);
 }
 
-void attach_threads_destroy(struct attach_threads *threads, void (*forget)(struct attach_thread *))
+void attach_threads_destroy(struct attach_threads *threads)
 {
 	if (!threads)
 		return;
 	for (size_t i = 0; i < threads->count; i++)
-		free_thread(threads->items[i], forget);
+		free_thread(threads, threads->items[i]);
 	free(threads->items);
 	if (threads->task_fd >= 0)
 		close(threads->task_fd);
 	free(threads);
+}
+
+void attach_threads_on_forget(struct attach_threads *threads,
+			      void (*forget)(void *context, struct attach_thread *thread),
+			      void *context)
+{
+	threads->forget = forget;
+	threads->context = context;
 }
 
 static nlink_t count_links(const struct attach_threads *threads)
@@ -107,7 +117,7 @@ static int add_thread(struct attach_threads *threads, pid_t tid, struct failure 
 	return 0;
 }
 
-static void drop_ended(struct attach_threads *threads, void (*forget)(struct attach_thread *))
+static void drop_ended(struct attach_threads *threads)
 {
 	size_t kept = 0;
 
@@ -117,15 +127,14 @@ static void drop_ended(struct attach_threads *threads, void (*forget)(struct att
 		/* One that is still ours has to be reaped first. */
 		if (attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED &&
 		    attach_thread_settle(thread) == 0)
-			free_thread(thread, forget);
+			free_thread(threads, thread);
 		else
 			threads->items[kept++] = thread;
 	}
 	threads->count = kept;
 }
 
-int attach_threads_refresh(struct attach_threads *threads, void (*forget)(struct attach_thread *),
-			   struct failure *why)
+int attach_threads_refresh(struct attach_threads *threads, struct failure *why)
 {
 	struct attach_thread *main_thread;
 	char path[64];
@@ -135,7 +144,7 @@ int attach_threads_refresh(struct attach_threads *threads, void (*forget)(struct
 
 	/* Counted before they are listed: one that comes in between is counted next time. */
 	threads->listed = count_links(threads);
-	drop_ended(threads, forget);
+	drop_ended(threads);
 	main_thread = find_thread(threads, threads->process->pid);
 	if (main_thread) /* an exec moves it */
 		main_thread->stack_limit = process_stack_start(threads->process);
@@ -165,8 +174,8 @@ int attach_threads_create(struct attach_process *process, struct attach_threads 
 	threads->process = process;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)process->pid);
 	threads->task_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (attach_threads_refresh(threads, NULL, why) != 0) {
-		attach_threads_destroy(threads, NULL);
+	if (attach_threads_refresh(threads, why) != 0) {
+		attach_threads_destroy(threads);
 		return -1;
 	}
 	*ret_threads = threads;

@@ -26,6 +26,9 @@ static void print_help(void)
 	     "  -d, --duration SECONDS stop after so long (default: until interrupted, or until\n"
 	     "                         all processes have ended)\n"
 	     "  -F, --frequency HZ     samples per second and thread, 1 to 10000 (default 99)\n"
+	     "  -w, --wall             sample threads that wait, too: by wall clock, not "
+	     "processor\n"
+	     "                         time; the call that they wait in is their leaf\n"
 	     "  -m, --mode MODE        callgraph (default): whole chains; leaf: the leaf frames;\n"
 	     "                         default: counters of VM states only\n"
 	     "  -f, --format FORMAT    format of the profile:");
@@ -141,6 +144,13 @@ static bool take_frequency(struct arguments *arguments, const char *text)
 	return options_rate(text, &arguments->options.rate_hz);
 }
 
+static bool take_wall(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->options.wall = true;
+	return true;
+}
+
 static bool take_mode(struct arguments *arguments, const char *text)
 {
 	return parse_mode(text, &arguments->options.mode);
@@ -217,6 +227,7 @@ static const struct choice choices[] = {
 	{ "output", 'o', take_output },
 	{ "duration", 'd', take_duration, "not a number of seconds:" },
 	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
+	{ "wall", 'w', take_wall, .is_alone = true },
 	{ "mode", 'm', take_mode, "unknown mode:" },
 	{ "format", 'f', take_format, "unknown format:" },
 	{ "lines", 0, take_lines, "not a choice of lines (current or function):" },
@@ -251,6 +262,10 @@ static int check(const struct arguments *arguments)
 			"--debuginfod goes with --pid or --name: a command has nothing mapped "
 			"yet",
 			NULL);
+	if (arguments->options.wall && arguments->options.mode == DAEMON_MODE_DEFAULT)
+		return arguments_refuse("--wall goes with --mode callgraph or leaf: a thread that "
+					"waits is in no VM state",
+					NULL);
 	if (arguments->options.debuginfod && (!servers || !*servers))
 		return arguments_refuse("--debuginfod needs servers in DEBUGINFOD_URLS", NULL);
 	return -1;

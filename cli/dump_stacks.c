@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/calls.h"
 #include "cli/dump.h"
 #include "cli/keys.h"
 
@@ -26,7 +25,7 @@ static void print_shown(FILE *file, const char *text)
 
 static void write_doing(const struct daemon_thread *thread, char *ret_text)
 {
-	const char *name = calls_name(thread->syscall);
+	const char *name = daemon_call_name(thread->syscall);
 	bool is_saved = thread->doing == DAEMON_SAVED;
 	const char *in = is_saved ? "in a core, in" : "waiting in";
 
@@ -154,7 +153,7 @@ static struct json_object *make_thread(const struct daemon_thread *thread)
 		[DAEMON_SAVED] = "saved",
 	};
 	struct json_object *object = json_object_new_object();
-	const char *call = calls_name(thread->syscall);
+	const char *call = daemon_call_name(thread->syscall);
 
 	keys_add_number(object, "tid", (uint64_t)thread->tid);
 	if (thread->doing != DAEMON_SAVED)

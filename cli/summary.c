@@ -55,11 +55,13 @@ void summary_clear_progress(void)
 
 static void print_states(FILE *file, const struct daemon_stats *stats)
 {
+	uint64_t ran = stats->samples - stats->outcomes[DAEMON_ASLEEP];
+
 	fputs("  VM states:", file);
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
 		if (stats->states[i])
 			fprintf(file, " %s %.1f %%", format_state_name((enum format_state)i),
-				percent(stats->states[i], stats->samples));
+				percent(stats->states[i], ran));
 	fputc('\n', file);
 }
 
@@ -74,6 +76,7 @@ static void print_outcomes(FILE *file, const struct daemon_stats *stats)
 		{ DAEMON_UNWOUND, "native code without unwind information" },
 		{ DAEMON_NO_VM, "outside the VM" },
 		{ DAEMON_IDLE, "idle" },
+		{ DAEMON_RESTED, "of threads that have never run Lua" },
 		{ DAEMON_EXITED, "thread ended" },
 		{ DAEMON_BUSY, "held by another tracer" },
 		{ DAEMON_FAILED, "not read" },
@@ -86,6 +89,17 @@ static void print_outcomes(FILE *file, const struct daemon_stats *stats)
 			fprintf(file, ", %" PRIu64 " %s", stats->outcomes[shown[i].outcome],
 				shown[i].text);
 	fputc('\n', file);
+}
+
+static void print_waits(FILE *file, const struct daemon_stats *stats)
+{
+	uint64_t asleep = stats->outcomes[DAEMON_ASLEEP];
+
+	if (asleep)
+		fprintf(file,
+			"  waiting: %" PRIu64 " of %" PRIu64
+			" samples, %.2f %% with a full chain\n",
+			asleep, stats->samples, percent(stats->asleep_full, asleep));
 }
 
 static void print_compiled(FILE *file, const struct daemon_stats *stats)
@@ -189,6 +203,7 @@ void summary_print(FILE *file, const struct daemon_options *options,
 		stats->samples, seconds(stats->elapsed_ns), options->output, stats->output_bytes);
 	print_states(file, stats);
 	print_outcomes(file, stats);
+	print_waits(file, stats);
 	print_compiled(file, stats);
 	print_processes(file, stats);
 	fprintf(file,
@@ -197,8 +212,11 @@ void summary_print(FILE *file, const struct daemon_options *options,
 		(double)daemon_histogram_quantile(&stats->stopped, 0.99) / 1e3,
 		(double)stats->stopped.max_ns / 1e3,
 		(double)daemon_histogram_quantile(&stats->held, 0.5) / 1e3);
-	fprintf(file, "  ticks: %" PRIu64 ", %" PRIu64 " late, %" PRIu64 " missed\n", stats->ticks,
-		stats->late_ticks, stats->missed_ticks);
+	fprintf(file,
+		"  ticks: %" PRIu64 ", %" PRIu64 " late, %" PRIu64 " missed, %" PRIu64
+		" of them merged into the next; of threads: %" PRIu64 "\n",
+		stats->ticks, stats->late_ticks, stats->missed_ticks, stats->merged_ticks,
+		stats->thread_ticks);
 	if (stats->interrupted_calls)
 		fprintf(file, "  system calls interrupted: %" PRIu64 "\n",
 			stats->interrupted_calls);
@@ -358,6 +376,9 @@ int summary_write_json(int fd, const struct daemon_options *options,
 	add_number(root, "ticks", stats->ticks);
 	add_number(root, "late_ticks", stats->late_ticks);
 	add_number(root, "missed_ticks", stats->missed_ticks);
+	add_number(root, "merged_ticks", stats->merged_ticks);
+	add_number(root, "thread_ticks", stats->thread_ticks);
+	add_number(root, "asleep_full", stats->asleep_full);
 	add_number(root, "interrupted_calls", stats->interrupted_calls);
 	add_counts(root, stats);
 	json_object_object_add(root, "stopped", pauses(&stats->stopped));

@@ -43,6 +43,8 @@ static void print_help(void)
 	     "                         several times\n"
 	     "      --children         also their children, and the children of these\n"
 	     "  -F, --frequency HZ     samples per second and thread, 1 to 10000 (default 199)\n"
+	     "  -w, --wall             sample threads that wait, too: by wall clock, not processor\n"
+	     "                         time; the call that they wait in is their leaf\n"
 	     "      --delay SECONDS    between two refreshes, 0.1 to 3600 (default 1)\n"
 	     "      --window COUNT     refreshes that the window spans, 1 to 600 (default 10)\n"
 	     "  -d, --duration SECONDS stop after so long (default: until interrupted, or until\n"
@@ -110,6 +112,13 @@ static bool take_children(struct arguments *arguments, const char *text)
 static bool take_frequency(struct arguments *arguments, const char *text)
 {
 	return options_rate(text, &arguments->options.rate_hz);
+}
+
+static bool take_wall(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->options.wall = true;
+	return true;
 }
 
 static bool take_delay(struct arguments *arguments, const char *text)
@@ -221,6 +230,7 @@ static const struct choice choices[] = {
 	{ "name", 0, take_name, "not an extended regular expression:" },
 	{ "children", 0, take_children, .is_alone = true },
 	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
+	{ "wall", 'w', take_wall, .is_alone = true },
 	{ "delay", 0, take_delay, "not a number of seconds from 0.1 to 3600:" },
 	{ "window", 0, take_window, "not a number of refreshes from 1 to 600:" },
 	{ "duration", 'd', take_duration, "not a number of seconds:" },

@@ -39,7 +39,7 @@ void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint
 		ret_counts[i] = 0;
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
 		ret_counts[activities[i]] += states[i];
-	ret_counts[TOP_IDLE] = outcomes[DAEMON_IDLE];
+	ret_counts[TOP_IDLE] = outcomes[DAEMON_IDLE] + outcomes[DAEMON_ASLEEP];
 }
 
 double top_percent(uint64_t part, uint64_t whole)

@@ -25,14 +25,16 @@ enum daemon_mode {
 	DAEMON_MODE_CALLGRAPH, /**< Whole chains. */
 };
 
-/** What became of a look at a thread. */
+/** What became of a tick of a thread: each has one of these. */
 enum daemon_outcome {
 	DAEMON_FULL = 0,  /**< A chain from the leaf to the thread's first function. */
 	DAEMON_TORN,	  /**< Partial: the VM was in a state that cannot be walked. */
 	DAEMON_TRUNCATED, /**< Partial: a stack is longer than what was copied. */
 	DAEMON_UNWOUND,	  /**< Partial: native code without unwind information. */
 	DAEMON_NO_VM,	  /**< No VM frame on the native stack. */
-	DAEMON_IDLE,	  /**< Blocked, not interrupted. */
+	DAEMON_IDLE,	  /**< Blocked: not interrupted, and not in the profile. */
+	DAEMON_ASLEEP,	  /**< Blocked: not interrupted, its stack read as it lies. */
+	DAEMON_RESTED,	  /**< Not looked at, as it has never run Lua: it is from time to time. */
 	DAEMON_EXITED,	  /**< Thread ended. */
 	DAEMON_BUSY,	  /**< Held by another tracer. */
 	DAEMON_FAILED,	  /**< Not stopped or not read. */
@@ -87,11 +89,15 @@ enum { DAEMON_TRACES_LISTED = 4096 };
 
 /** Numbers of a finished or running recording. */
 struct daemon_stats {
-	uint64_t samples; /**< Written to the profile. */
-	uint64_t states[FORMAT_STATE_COUNT];
+	uint64_t samples;		     /**< Ticks that the profile stands for. */
+	uint64_t states[FORMAT_STATE_COUNT]; /**< Where the thread ran. */
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 	uint64_t outcomes[DAEMON_OUTCOME_COUNT];
 	uint64_t ticks, late_ticks, missed_ticks;
+	uint64_t merged_ticks; /**< Of those missed: the next look stands for them, too. */
+	/** Ticks of all threads, with those that were merged: the sum of all outcomes. */
+	uint64_t thread_ticks;
+	uint64_t asleep_full; /**< Of DAEMON_ASLEEP: with a chain to the thread's first function. */
 	uint64_t interrupted_calls; /**< Threads that entered a system call just before the stop;
 				       most calls begin again. */
 	uint64_t frames, native_frames;
@@ -131,6 +137,7 @@ struct daemon_options {
 	struct format_options format_options;
 	enum daemon_mode mode;
 	unsigned rate_hz;	 /**< 1 to 10000. */
+	bool wall;		 /**< Threads that wait are sampled, too. */
 	double duration_s;	 /**< 0: until stopped. */
 	const char *save_images; /**< Folder for images of all stops, or NULL. */
 	bool debuginfod;	 /**< Fetch debug files before the recording begins. */
@@ -268,6 +275,10 @@ enum daemon_doing {
 	DAEMON_STOPPED, /**< By a signal such as SIGSTOP. */
 	DAEMON_SAVED,	/**< In a core, which does not tell it, but for a system call. */
 };
+
+/** Name of a system call. @return NULL for a number that is none, or of a call that nobody waits
+ *  in. */
+const char *daemon_call_name(int64_t number);
 
 /** One thread of a process. */
 struct daemon_thread {

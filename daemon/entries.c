@@ -82,7 +82,8 @@ struct recorder_target *recorder_add_entry(struct recorder *recorder, pid_t pid,
 			    0, pid, 0, "follow one more process");
 		return NULL;
 	}
-	*of = (struct recorder_target){ .pid = pid,
+	*of = (struct recorder_target){ .recorder = recorder,
+					.pid = pid,
 					.process = process,
 					.look_interval_ns = PROCESSES_LOOK_FIRST_NS };
 	recorder->targets[recorder->target_count++] = of;

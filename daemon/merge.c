@@ -269,6 +269,17 @@ static int append_activity(struct merge *merge, struct failure *why)
 	return 0;
 }
 
+/* Above all others: what the thread waits in. */
+static int append_sleep(struct merge *merge, struct failure *why)
+{
+	uint32_t id;
+
+	if (target_sleep_id(merge->target, merge->target->sleep, &id, why) != 0)
+		return -1;
+	append_plain(merge, id, 0);
+	return 0;
+}
+
 static int append_mark(struct merge *merge, enum target_mark mark, struct failure *why)
 {
 	uint32_t id;
@@ -341,6 +352,8 @@ static int merge_chain(struct merge *merge, size_t *ret_count, struct failure *w
 
 	index_runs(merge);
 	target->activity = SIZE_MAX;
+	if (target->sleep && append_sleep(merge, why) != 0)
+		return -1;
 	for (size_t i = 0; i < target->item_count; i++)
 		if (append_item(merge, &target->items[i], why) != 0)
 			return -1;

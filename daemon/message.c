@@ -128,7 +128,8 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 struct sample_body {
 	uint64_t time_ns;
 	int32_t pid, tid;
-	uint32_t state, trace, trace_function, compiled, weight, full, frame_count, coroutine_count;
+	uint32_t state, trace, trace_function, compiled, weight, full, asleep, frame_count,
+		coroutine_count, unused;
 };
 
 struct frame_body {
@@ -183,6 +184,7 @@ int message_put_sample(struct message_queue *queue, const struct format_sample *
 		.compiled = sample->compiled,
 		.weight = sample->weight,
 		.full = sample->full,
+		.asleep = sample->is_asleep,
 		.frame_count = sample->frame_count,
 		.coroutine_count = sample->coroutine_count,
 	};
@@ -431,6 +433,7 @@ static int parse_sample(struct message_receiver *receiver, const uint8_t *body, 
 		.compiled = (enum format_compiled)fixed.compiled,
 		.weight = fixed.weight,
 		.full = fixed.full,
+		.is_asleep = fixed.asleep,
 		.frames = receiver->frames,
 		.frame_count = fixed.frame_count,
 		.coroutines = receiver->coroutines,

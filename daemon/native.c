@@ -73,6 +73,8 @@ void target_announce_anew(struct daemon_target *target)
 	memset(target->gc_ids, 0, sizeof(target->gc_ids));
 	memset(target->activity_ids, 0, sizeof(target->activity_ids));
 	memset(target->mark_ids, 0, sizeof(target->mark_ids));
+	memset(target->call_ids, 0, sizeof(target->call_ids));
+	target->stopped_id = target->blocked_id = 0;
 }
 
 static int announce(struct daemon_target *target, const struct format_function *function,
@@ -290,4 +292,21 @@ int target_mark_id(struct daemon_target *target, enum target_mark mark, uint32_t
 	};
 
 	return pseudo_id(target, names[mark], &target->mark_ids[mark], ret_id, why);
+}
+
+int target_sleep_id(struct daemon_target *target, const struct attach_sleep *sleep,
+		    uint32_t *ret_id, struct failure *why)
+{
+	const char *call = daemon_call_name(sleep->syscall);
+	char name[64];
+
+	if (sleep->is_stopped)
+		return pseudo_id(target, "[stopped]", &target->stopped_id, ret_id, why);
+	if (sleep->syscall < 0 || sleep->syscall >= TARGET_CALLS_MAX)
+		return pseudo_id(target, "[blocked]", &target->blocked_id, ret_id, why);
+	if (call)
+		snprintf(name, sizeof(name), "[%s]", call);
+	else
+		snprintf(name, sizeof(name), "[system call %" PRId64 "]", sleep->syscall);
+	return pseudo_id(target, name, &target->call_ids[sleep->syscall], ret_id, why);
 }

@@ -21,6 +21,10 @@ int target_guest_id(struct daemon_target *target, struct luastate_function *func
 int target_activity_id(struct daemon_target *target, const struct luastate_activity *activity,
 		       uint32_t *ret_id, struct failure *why);
 
+/** Id of the pseudo function for what a thread waits in, such as "[epoll_wait]". */
+int target_sleep_id(struct daemon_target *target, const struct attach_sleep *sleep,
+		    uint32_t *ret_id, struct failure *why);
+
 /** Id of the pseudo function for a mark, such as "[frames left out]". */
 int target_mark_id(struct daemon_target *target, enum target_mark mark, uint32_t *ret_id,
 		   struct failure *why);

@@ -2,6 +2,7 @@
 /* What runs in the processes of a recording, where their VMs are, which are new or gone. */
 #include "daemon/feed.h"
 #include "daemon/processes.h"
+#include "daemon/sampled.h"
 
 enum {
 	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,
@@ -75,6 +76,7 @@ int recorder_open_target(struct recorder *recorder, struct recorder_target *of, 
 		of->target = NULL;
 		return -1;
 	}
+	attach_threads_on_forget(of->target->threads, sampled_forget, of);
 	return 0;
 }
 

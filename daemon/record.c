@@ -23,6 +23,8 @@ enum {
 	PENDING_LOOK_NS = 10 * 1000 * 1000,
 	/* A queue of so many bytes is sent at once. */
 	FLUSH_BYTES = 32 * 1024,
+	/* A look may stand for the time before it up to this. */
+	MERGE_MAX_NS = 1000 * 1000 * 1000,
 	/* For debug files of all processes: a dozen of some MiB each, over a slow line. */
 	FETCH_MAX_MS = 30000,
 };
@@ -91,6 +93,17 @@ static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_cloc
 	return now_ns < clock->deadline_ns ? -1 : (int64_t)(now_ns - clock->deadline_ns);
 }
 
+/* The next look stands for the ticks that were left out, unless these took so long that most likely
+ * we, or the machine, were stopped: then nobody knows what the threads did. */
+static void note_missed(struct recorder *recorder, uint64_t missed, uint64_t period_ns)
+{
+	bool is_short = missed * period_ns <= MERGE_MAX_NS;
+
+	recorder->stats->missed_ticks += missed;
+	recorder->stats->merged_ticks += is_short ? missed : 0;
+	recorder->weight = 1 + (is_short ? (uint32_t)missed : 0);
+}
+
 static void run(struct recorder *recorder)
 {
 	struct daemon_clock clock;
@@ -100,6 +113,7 @@ static void run(struct recorder *recorder)
 
 	recorder->begin_ns = now_ns;
 	recorder->end_ns = end_ns;
+	recorder->weight = 1;
 	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
 	daemon_clock_init(&clock, recorder->options->rate_hz, now_ns, now_ns);
 	while (!*recorder->options->stop && now_ns < end_ns &&
@@ -114,10 +128,10 @@ static void run(struct recorder *recorder)
 		if (!recorder_tick(recorder) || !housekeeping(recorder, daemon_now_ns()))
 			break;
 		now_ns = daemon_now_ns();
-		recorder->stats->missed_ticks += daemon_clock_advance(&clock, now_ns);
+		note_missed(recorder, daemon_clock_advance(&clock, now_ns), clock.period_ns);
 	}
 	recorder->stats->elapsed_ns = daemon_now_ns() - recorder->begin_ns;
-	recorder_settle_all(recorder);
+	recorder_end_ticks(recorder);
 }
 
 /* ---- Beginning -------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@ enum {
 
 /** One process of a recording. */
 struct recorder_target {
+	struct recorder *recorder;
 	pid_t pid;
 	struct attach_process *process; /* NULL where we may not look into it */
 	struct daemon_target *target;	/* NULL while no LuaJIT is known in it */
@@ -44,7 +45,8 @@ struct recorder {
 
 	struct recorder_target **targets; /* living ones; those without LuaJIT too */
 	size_t target_count;
-	size_t pending; /* threads under an interrupt that they have not answered */
+	uint32_t weight; /* of the tick: that many periods have passed since the last */
+	size_t pending;	 /* threads under an interrupt that they have not answered */
 	uint32_t next_function;
 	struct finder *finder;
 	struct traces *traces;		    /* index of the stats' list */
@@ -109,6 +111,9 @@ bool recorder_take_pending(struct recorder *recorder);
 /** Find a VM in a process, stopping running threads for a look at their stacks where that is
  *  needed. */
 int recorder_find_vm(struct recorder *recorder, struct recorder_target *of, struct failure *why);
+
+/** The last tick is over: tell the outcome of threads that have not stood until now. */
+void recorder_end_ticks(struct recorder *recorder);
 
 /** Wait until no thread of the process is under an interrupt of ours. @return whether none is. */
 bool recorder_settle(struct recorder_target *of);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One tick: each thread of interest is looked at, and stopped if it runs. */
-#include "daemon/record.h"
+#include "daemon/sampled.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,33 +32,12 @@ enum {
 	SETTLE_NAP_NS = 1000 * 1000,
 };
 
-/** What the sampler keeps with a thread; freed with it. */
-struct sampled_thread {
-	struct luastate_prediction prediction;
-	bool runs_lua;
-	uint64_t skip_until_ns; /* not before: while it has never run Lua */
-	unsigned looks;		/* in vain */
-	uint64_t stack_ns;	/* not before: for a VM on its stack */
-	uint64_t stack_interval_ns;
-	uint64_t stack_G; /* of the VM that was last found there */
-};
-
 uint64_t recorder_cpu_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static void count(struct recorder *recorder, const struct recorder_target *of,
-		  enum daemon_outcome outcome)
-{
-	struct daemon_process *listed = recorder_listed(recorder, of);
-
-	recorder->stats->outcomes[outcome]++;
-	if (listed)
-		listed->outcomes[outcome]++;
 }
 
 /* ---- Modes ------------------------------------------------------------------------------ */
@@ -142,40 +121,34 @@ static void save_image(struct recorder *recorder, const struct recorder_target *
 
 /* ---- One thread ------------------------------------------------------------------------- */
 
-static struct sampled_thread *data_of(struct attach_thread *thread)
-{
-	if (!thread->data)
-		thread->data = calloc(1, sizeof(struct sampled_thread));
-	return thread->data;
-}
-
 static void note_failure(struct recorder *recorder, struct recorder_target *of,
-			 const struct attach_thread *thread, const struct failure *why)
+			 const struct attach_thread *thread, struct sampled_thread *data,
+			 const struct failure *why)
 {
 	const struct daemon_process *listed = recorder_listed(recorder, of);
 
 	switch (why->kind) {
 	case FAILURE_GONE:
-		count(recorder, of, DAEMON_EXITED);
+		sampled_tell(of, data, DAEMON_EXITED);
 		break;
 	case FAILURE_ASLEEP:
-		count(recorder, of, DAEMON_IDLE);
+		sampled_carry(of, data, false);
 		break;
 	case FAILURE_BUSY:
-		count(recorder, of, DAEMON_BUSY);
+		sampled_tell(of, data, DAEMON_BUSY);
 		break;
 	case FAILURE_TIMEOUT:
 		if (!thread->stop_pending)
-			count(recorder, of, DAEMON_FAILED);
-		break; /* else it is counted when it stands */
+			sampled_tell(of, data, DAEMON_FAILED);
+		break; /* else it is told when it stands */
 	case FAILURE_DENIED:
-		count(recorder, of, DAEMON_FAILED);
+		sampled_tell(of, data, DAEMON_FAILED);
 		/* Permission was there a moment ago: the program changed its credentials. */
 		if (listed && listed->samples == 0)
 			recorder_deny(recorder, of, why);
 		break;
 	default:
-		count(recorder, of, DAEMON_FAILED);
+		sampled_tell(of, data, DAEMON_FAILED);
 		break;
 	}
 }
@@ -219,7 +192,7 @@ static bool capture(struct recorder *recorder, struct recorder_target *of,
 	else if (!is_pending(thread) && was_pending && recorder->pending > 0)
 		recorder->pending--;
 	if (ret != 0) {
-		note_failure(recorder, of, thread, &why);
+		note_failure(recorder, of, thread, data, &why);
 		return false;
 	}
 	daemon_histogram_add(&recorder->stats->stopped, timing.stopped_ns);
@@ -232,29 +205,17 @@ static bool capture(struct recorder *recorder, struct recorder_target *of,
 	return true;
 }
 
-static bool write_sample(struct recorder *recorder, struct recorder_target *of,
-			 struct format_sample *sample)
+static bool write_sample(struct recorder_target *of, struct format_sample *sample)
 {
-	struct daemon_process *listed = recorder_listed(recorder, of);
-	struct daemon_stats *stats = recorder->stats;
+	struct recorder *recorder = of->recorder;
 	struct failure why;
 
-	stats->frames += sample->frame_count;
 	reduce(recorder, of->target, sample);
-	if (add_root(recorder, of, sample, &why) != 0 ||
-	    recorder_put_sample(recorder, sample, &why) != 0) {
-		failure_describe(&why, recorder->text, recorder->text_len);
-		recorder->end = DAEMON_END_SYSTEM;
-		return false;
-	}
-	if (stats->samples == 0)
-		stats->first_sample_ns = daemon_now_ns() - recorder->begin_ns;
-	stats->samples++;
-	stats->states[sample->state]++;
-	traces_count(&recorder->traces, stats, sample, of->target->chain.trace_function);
-	if (listed)
-		listed->samples++;
-	return true;
+	if (add_root(recorder, of, sample, &why) == 0)
+		return sampled_put(of, sample);
+	failure_describe(&why, recorder->text, recorder->text_len);
+	recorder->end = DAEMON_END_SYSTEM;
+	return false;
 }
 
 /* Of many known VMs the next stop copies the state of the predicted ones only. */
@@ -335,15 +296,50 @@ static void find_hidden_vm(struct recorder *recorder, struct recorder_target *of
 		recorder_search_more(recorder, of, now_ns);
 }
 
-static bool decode(struct recorder *recorder, struct recorder_target *of,
-		   struct attach_thread *thread, struct sampled_thread *data, uint64_t time_ns)
+/* What else a look at a thread leads to, besides its sample. */
+static void follow_up(struct recorder_target *of, const struct attach_thread *thread,
+		      struct sampled_thread *data, enum daemon_outcome outcome, uint64_t time_ns)
 {
+	if (outcome == DAEMON_UNWOUND) {
+		/* Perhaps in a library that was loaded a moment ago. */
+		recorder_refresh_soon(of, time_ns);
+		find_hidden_vm(of->recorder, of, thread, data, time_ns);
+	} else if (!data->runs_lua && outcome == DAEMON_NO_VM &&
+		   luastate_vm_count(of->target->lua) > 0) {
+		rest_from_thread(data, time_ns);
+	}
+}
+
+/* Of a thread that waits, native frames may be missing for want of registers. */
+static bool keep_waiting_sample(struct recorder_target *of, const struct attach_thread *thread,
+				struct sampled_thread *data, const struct attach_sleep *sleep,
+				struct format_sample *sample, enum daemon_outcome outcome)
+{
+	if (outcome == DAEMON_NO_VM || luastate_vm_count(of->target->lua) == 0)
+		follow_up(of, thread, data, outcome, sample->time_ns);
+	if (!data->runs_lua) {
+		sampled_tell(of, data, DAEMON_IDLE);
+		wait_keep(of, data, sleep, NULL);
+		return true;
+	}
+	sample->is_asleep = true;
+	sample->weight = sampled_tell(of, data, DAEMON_ASLEEP);
+	if (!write_sample(of, sample))
+		return false;
+	wait_keep(of, data, sleep, sample);
+	return true;
+}
+
+/* @param sleep NULL: the thread was stopped for it. @return false where the recording ends. */
+static bool decode(struct recorder_target *of, struct attach_thread *thread,
+		   struct sampled_thread *data, const struct attach_sleep *sleep)
+{
+	struct recorder *recorder = of->recorder;
 	struct daemon_target *target = of->target;
-	struct format_sample sample = { .time_ns = time_ns,
+	struct format_sample sample = { .time_ns = daemon_now_ns(),
 					.pid = (int32_t)of->pid,
-					.tid = (int32_t)thread->tid,
-					.weight = 1 };
-	bool keep = recorder->options->save_images != NULL;
+					.tid = (int32_t)thread->tid };
+	bool keep = recorder->options->save_images != NULL && !sleep;
 	const struct attach_reader *after = attach_image_reader_behind(
 		recorder->after, attach_process_reader(of->process), false);
 	const struct attach_reader *reader =
@@ -356,8 +352,10 @@ static bool decode(struct recorder *recorder, struct recorder_target *of,
 	struct failure why;
 
 	luastate_set_thorough(target->lua, keep);
+	target->sleep = sleep;
+	target->lacks_registers = sleep != NULL;
 	if (target_decode(target, recorder->image, &memory, &sample, &outcome, &why) != 0) {
-		count(recorder, of, DAEMON_FAILED);
+		sampled_tell(of, data, DAEMON_FAILED);
 		if (why.kind != FAILURE_NO_MEMORY)
 			return true;
 		failure_describe(&why, recorder->text, recorder->text_len);
@@ -366,21 +364,18 @@ static bool decode(struct recorder *recorder, struct recorder_target *of,
 	}
 	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
 		       target->stack_top, outcome == DAEMON_TRUNCATED, sp, &data->prediction);
-	recorder->stats->decode_ns += daemon_now_ns() - time_ns;
+	recorder->stats->decode_ns += daemon_now_ns() - sample.time_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
-	count(recorder, of, outcome);
-	if (outcome == DAEMON_UNWOUND) /* perhaps in a library that was loaded a moment ago */
-		recorder_refresh_soon(of, time_ns);
 	data->runs_lua |= target->cframe_count > 0;
+	if (sleep)
+		return keep_waiting_sample(of, thread, data, sleep, &sample, outcome);
+	sample.weight = sampled_tell(of, data, outcome);
 	if (keep)
 		save_image(recorder, of);
-	if (data->runs_lua && !write_sample(recorder, of, &sample))
+	if (data->runs_lua && !write_sample(of, &sample))
 		return false;
-	if (outcome == DAEMON_UNWOUND)
-		find_hidden_vm(recorder, of, thread, data, time_ns);
-	else if (!data->runs_lua && outcome == DAEMON_NO_VM && luastate_vm_count(target->lua) > 0)
-		rest_from_thread(data, time_ns);
+	follow_up(of, thread, data, outcome, sample.time_ns);
 	return true;
 }
 
@@ -388,34 +383,82 @@ static bool take_sample(struct recorder *recorder, struct recorder_target *of,
 			struct attach_thread *thread, struct sampled_thread *data)
 {
 	if (capture(recorder, of, thread, data))
-		return decode(recorder, of, thread, data, daemon_now_ns()) &&
-		       recorder->end == DAEMON_END_STOPPED;
+		return decode(of, thread, data, NULL) && recorder->end == DAEMON_END_STOPPED;
+	return recorder->end == DAEMON_END_STOPPED;
+}
+
+/* A thread that waits is read as it lies. */
+static int capture_asleep(struct recorder_target *of, struct attach_thread *thread,
+			  struct sampled_thread *data, struct attach_sleep *ret_sleep,
+			  struct failure *why)
+{
+	struct recorder *recorder = of->recorder;
+	struct luastate_plan_context context = { .state = of->target->lua,
+						 .prediction = &data->prediction,
+						 .stack_limit = thread->stack_limit };
+	const struct attach_planner planner = { .plan = luastate_plan, .context = &context };
+	struct failure reason;
+
+	if (attach_capture_asleep(of->process, thread, &planner, recorder->image, ret_sleep, why) !=
+	    0)
+		return -1;
+	attach_image_clear(recorder->after);
+	luastate_plan_after(&context, recorder->image, recorder->after);
+	attach_process_fetch(of->process, recorder->after, &reason);
+	return 0;
+}
+
+static bool sample_waiting(struct recorder_target *of, struct attach_thread *thread,
+			   struct sampled_thread *data)
+{
+	struct recorder *recorder = of->recorder;
+	struct attach_sleep sleep;
+	struct failure why;
+
+	if (!recorder->options->wall) {
+		sampled_tell(of, data, DAEMON_IDLE);
+		return true;
+	}
+	if (wait_goes_on(of, thread, data))
+		return recorder->end == DAEMON_END_STOPPED;
+	if (capture_asleep(of, thread, data, &sleep, &why) == 0)
+		return decode(of, thread, data, &sleep) && recorder->end == DAEMON_END_STOPPED;
+	if (why.kind == FAILURE_TIMEOUT) { /* it runs by now */
+		sampled_carry(of, data, true);
+		return true;
+	}
+	note_failure(recorder, of, thread, data, &why);
 	return recorder->end == DAEMON_END_STOPPED;
 }
 
 static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 			  struct attach_thread *thread)
 {
-	struct sampled_thread *data = data_of(thread);
+	struct sampled_thread *data = sampled_of(thread);
 	uint64_t now_ns = daemon_now_ns();
 
 	if (!data)
 		return true;
+	data->owed += recorder->weight;
+	recorder->stats->thread_ticks += recorder->weight;
 	/* The tick before has not got its sample yet: that one comes first. */
 	if (is_pending(thread))
 		return take_sample(recorder, of, thread, data);
-	if (thread->stop_pending && attach_thread_settle(thread) != 0)
+	if (thread->stop_pending && attach_thread_settle(thread) != 0) {
+		sampled_tell(of, data, DAEMON_EXITED);
 		return true;
+	}
 	/* While no VM is known any thread may be about to enter one. */
 	if (!data->runs_lua && luastate_vm_count(of->target->lua) > 0 &&
-	    now_ns < data->skip_until_ns)
+	    now_ns < data->skip_until_ns) {
+		sampled_tell(of, data, DAEMON_RESTED);
 		return true;
+	}
 	switch (attach_thread_activity(thread, NULL, NULL)) {
 	case ATTACH_BLOCKED:
-		count(recorder, of, DAEMON_IDLE);
-		return true;
+		return sample_waiting(of, thread, data);
 	case ATTACH_EXITED:
-		count(recorder, of, DAEMON_EXITED);
+		sampled_tell(of, data, DAEMON_EXITED);
 		of->thread_ended = true;
 		if (thread->tid == of->pid)
 			of->refresh_ns = 0; /* perhaps all of it has ended */
@@ -529,13 +572,30 @@ void recorder_settle_all(struct recorder *recorder)
 	recorder->pending = 0;
 }
 
+static void tell_rest(struct recorder_target *of)
+{
+	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
+		struct attach_thread *thread = attach_threads_get(of->target->threads, i);
+
+		if (thread->data)
+			sampled_end(of, thread->data, DAEMON_FAILED);
+	}
+}
+
+void recorder_end_ticks(struct recorder *recorder)
+{
+	recorder_settle_all(recorder);
+	for (size_t i = 0; i < recorder->target_count; i++)
+		tell_rest(recorder->targets[i]);
+}
+
 /* ---- Search ----------------------------------------------------------------------------- */
 
 static bool find_by_stop(struct recorder *recorder, struct recorder_target *of,
 			 struct attach_thread *thread)
 {
 	struct daemon_target *target = of->target;
-	struct sampled_thread *data = data_of(thread);
+	struct sampled_thread *data = sampled_of(thread);
 	const struct attach_reader *reader;
 	struct failure why;
 

@@ -19,12 +19,6 @@ enum {
 	BUSY_NAP_NS = 1000 * 1000,
 };
 
-static void forget_thread(struct attach_thread *thread)
-{
-	free(thread->data);
-	thread->data = NULL;
-}
-
 int target_create(struct attach_process *process, const struct target_listener *listener,
 		  struct daemon_target **ret_target, struct failure *why)
 {
@@ -80,7 +74,7 @@ void target_destroy(struct daemon_target *target)
 {
 	if (!target)
 		return;
-	attach_threads_destroy(target->threads, forget_thread);
+	attach_threads_destroy(target->threads);
 	symbols_unwinder_destroy(target->unwinder);
 	symbols_space_destroy(target->space);
 	luastate_destroy(target->lua);
@@ -300,12 +294,12 @@ int target_refresh(struct daemon_target *target, struct failure *why)
 		else if (is_new && target_find_interpreters(target, why) != 0)
 			return -1;
 	}
-	return attach_threads_refresh(target->threads, forget_thread, why);
+	return attach_threads_refresh(target->threads, why);
 }
 
 void target_refresh_threads(struct daemon_target *target)
 {
 	struct failure why; /* the next refresh of all tells what has become of the process */
 
-	attach_threads_refresh(target->threads, forget_thread, &why);
+	attach_threads_refresh(target->threads, &why);
 }

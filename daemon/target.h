@@ -30,6 +30,9 @@ struct target_listener {
 	void *context;
 };
 
+/** System calls that have a frame of their own name. */
+enum { TARGET_CALLS_MAX = 512 };
+
 /** Native functions by their start. */
 struct target_native;
 
@@ -93,10 +96,12 @@ struct daemon_target {
 	uint32_t gc_ids[LUASTATE_GC_PHASES], activity_ids[LUASTATE_ACTIVITIES];
 	struct target_exit *exits;
 	uint32_t announcement; /* advances when all functions are to be announced anew */
-	uint32_t mark_ids[TARGET_MARK_COUNT];
+	uint32_t mark_ids[TARGET_MARK_COUNT], stopped_id, blocked_id, call_ids[TARGET_CALLS_MAX];
 
 	/* Of the image to be decoded: of a thread that sleeps, so that only pc and sp are known. */
 	bool lacks_registers;
+	/* The sleep it was taken in, for a frame that says so; NULL: in none, or without one. */
+	const struct attach_sleep *sleep;
 	unsigned pointer_finds; /* frame pointers that were looked for in it */
 
 	/* Of the sample being decoded. */

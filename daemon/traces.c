@@ -64,18 +64,18 @@ void traces_count(struct traces **traces, struct daemon_stats *stats,
 {
 	struct traces *item = NULL;
 
-	stats->compiled[sample->compiled]++;
+	stats->compiled[sample->compiled] += sample->weight;
 	if (sample->compiled == FORMAT_COMPILED_NONE)
 		return;
-	if (sample->trace && function && sample->trace_function != FORMAT_NO_FUNCTION) {
+	if (sample->trace && sample->trace_function != FORMAT_NO_FUNCTION) {
 		HASH_FIND(hh, *traces, &sample->trace_function, sizeof(item->id), item);
-		if (!item)
+		if (!item && function)
 			item = add(traces, stats, sample, function);
 	}
 	if (item)
-		stats->traces[item->index].samples[sample->compiled]++;
+		stats->traces[item->index].samples[sample->compiled] += sample->weight;
 	else
-		stats->unlisted_trace_samples++;
+		stats->unlisted_trace_samples += sample->weight;
 }
 
 void traces_destroy(struct traces *traces)

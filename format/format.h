@@ -132,6 +132,7 @@ struct format_sample {
 	enum format_compiled compiled;
 	uint32_t weight; /**< Ticks that this sample stands for; 1 unless ticks were merged. */
 	bool full;	 /**< The chain reaches from the leaf to the thread's first function. */
+	bool is_asleep;	 /**< The thread did not run: it waited in a system call, or for memory. */
 	const struct format_frame *frames;
 	uint32_t frame_count;
 	const struct format_coroutine

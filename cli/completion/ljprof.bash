@@ -15,6 +15,7 @@ _ljprof_options() {
 			o output file
 			d duration text
 			F frequency text
+			w wall nothing
 			m mode words callgraph leaf default
 			f format words sysprof
 			- lines words current function
@@ -41,6 +42,7 @@ _ljprof_options() {
 			- name text
 			- children nothing
 			F frequency text
+			w wall nothing
 			- delay text
 			- window text
 			d duration text

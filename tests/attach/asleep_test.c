@@ -59,7 +59,7 @@ static void end(struct asleep *asleep)
 {
 	child_end(asleep->pid);
 	attach_image_destroy(asleep->image);
-	attach_threads_destroy(asleep->threads, NULL);
+	attach_threads_destroy(asleep->threads);
 	attach_process_close(asleep->process);
 }
 
@@ -119,7 +119,8 @@ static void test_asleep(void **state)
 	assert_memory_equal(live, copied, sizeof(live));
 	/* It has slept on: nothing woke it. */
 	assert_int_equal(ATTACH_BLOCKED, attach_thread_look(asleep.process, asleep.thread, &again));
-	assert_int_equal(sleep.switches, again.switches);
+	assert_int_equal(sleep.runs, again.runs);
+	assert_true(attach_thread_sleeps_on(asleep.thread, &sleep));
 	assert_int_equal(0, reading->count);
 	attach_thread_name(asleep.process, asleep.thread->tid, name, sizeof(name));
 	assert_string_equal("attach_asleep_t", name);
@@ -185,44 +186,12 @@ static void test_not_asleep(void **state)
 	end(&asleep);
 }
 
-/* The list of groups pushes what tells of a wake out of what is read. */
-static void wait_in_many_groups(void *argument)
-{
-	volatile uint64_t *done = argument;
-	gid_t groups[GROUPS];
-
-	for (int i = 0; i < GROUPS; i++)
-		groups[i] = (gid_t)(1000000 + i);
-	*done = setgroups(GROUPS, groups) == 0 ? 1 : 2;
-	for (;;)
-		pause();
-}
-
-static void test_many_groups(void **state)
-{
-	uint64_t *done = child_share(sizeof(*done));
-	struct attach_sleep sleep;
-	struct asleep asleep;
-
-	(void)state;
-	begin(&asleep, wait_in_many_groups, done);
-	assert_true(child_await(done, 1));
-	assert_true(child_await_state(asleep.pid, "S"));
-	if (*done == 1)
-		assert_int_equal(ATTACH_RUNNING,
-				 attach_thread_look(asleep.process, asleep.thread, &sleep));
-	end(&asleep);
-	if (*done != 1)
-		skip();
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_asleep),
 		cmocka_unit_test(test_woken),
 		cmocka_unit_test(test_not_asleep),
-		cmocka_unit_test(test_many_groups),
 	};
 
 	if (!child_can_trace())

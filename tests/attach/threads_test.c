@@ -87,9 +87,11 @@ static struct attach_thread *find(struct attach_threads *threads, uint64_t tid)
 static unsigned forgotten;
 static pid_t last_forgotten;
 
-static void forget(struct attach_thread *thread)
+static void forget(void *context, struct attach_thread *thread)
 {
-	forgotten++;
+	unsigned *count = context;
+
+	++*count;
 	last_forgotten = thread->tid;
 	free(thread->data);
 }
@@ -106,6 +108,7 @@ static void test_threads_come_and_go(void **state)
 	(void)state;
 	assert_int_equal(0, attach_process_open(pid, &process, &why));
 	assert_int_equal(0, attach_threads_create(process, &threads, &why));
+	attach_threads_on_forget(threads, forget, &forgotten);
 	assert_int_equal(1, attach_threads_count(threads));
 	main_thread = attach_threads_get(threads, 0);
 	assert_int_equal(pid, main_thread->tid);
@@ -116,7 +119,7 @@ static void test_threads_come_and_go(void **state)
 	assert_false(attach_threads_changed(threads));
 	set_crew(crew, WORKERS);
 	assert_true(attach_threads_changed(threads));
-	assert_int_equal(0, attach_threads_refresh(threads, forget, &why));
+	assert_int_equal(0, attach_threads_refresh(threads, &why));
 	assert_false(attach_threads_changed(threads));
 	assert_int_equal(WORKERS + 1, attach_threads_count(threads));
 	for (unsigned i = 0; i < WORKERS; i++) {
@@ -131,7 +134,7 @@ static void test_threads_come_and_go(void **state)
 	forgotten = 0;
 	set_crew(crew, 1);
 	assert_true(attach_threads_changed(threads));
-	assert_int_equal(0, attach_threads_refresh(threads, forget, &why));
+	assert_int_equal(0, attach_threads_refresh(threads, &why));
 	assert_int_equal(2, attach_threads_count(threads));
 	assert_int_equal(WORKERS - 1, forgotten);
 	/* Entries keep their address and what the caller keeps with them. */
@@ -141,12 +144,12 @@ static void test_threads_come_and_go(void **state)
 
 	child_end(pid);
 	assert_int_equal(ATTACH_EXITED, attach_thread_activity(first, NULL, NULL));
-	assert_int_equal(-1, attach_threads_refresh(threads, forget, &why));
+	assert_int_equal(-1, attach_threads_refresh(threads, &why));
 	assert_int_equal(FAILURE_GONE, why.kind);
 	assert_int_equal(0, attach_threads_count(threads));
 	assert_int_equal(WORKERS + 1, forgotten);
-	attach_threads_destroy(threads, forget);
-	attach_threads_destroy(NULL, NULL);
+	attach_threads_destroy(threads);
+	attach_threads_destroy(NULL);
 	attach_process_close(process);
 }
 
@@ -218,7 +221,7 @@ static enum attach_activity activity_of(pid_t pid, uint64_t *ret_sp, uint64_t *r
 	activity = attach_thread_activity(attach_threads_get(threads, 0), ret_sp, ret_pc);
 	if (ret_sp && activity == ATTACH_BLOCKED)
 		assert_true(*ret_sp < attach_threads_get(threads, 0)->stack_limit);
-	attach_threads_destroy(threads, NULL);
+	attach_threads_destroy(threads);
 	attach_process_close(process);
 	return activity;
 }

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 #include <json.h>
 
-#include "cli/calls.h"
 #include "cli/dump.h"
 
 /** A text that frames may own. */
@@ -170,9 +169,9 @@ static void test_json(void **state)
 static void test_calls(void **state)
 {
 	(void)state;
-	assert_string_equal("read", calls_name(SYS_read));
-	assert_null(calls_name(-1));
-	assert_null(calls_name(INT64_MAX));
+	assert_string_equal("read", daemon_call_name(SYS_read));
+	assert_null(daemon_call_name(-1));
+	assert_null(daemon_call_name(INT64_MAX));
 }
 
 int main(void)

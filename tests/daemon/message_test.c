@@ -79,6 +79,7 @@ static const struct format_sample sample = { .time_ns = 0x1122334455667788,
 					     .compiled = FORMAT_COMPILED_APPROXIMATE,
 					     .weight = 3,
 					     .full = true,
+					     .is_asleep = true,
 					     .frames = frames,
 					     .frame_count = 3,
 					     .coroutines = coroutines,
@@ -103,6 +104,7 @@ static void expect_sample(const struct format_sample *got, uint32_t frame_count)
 	assert_int_equal(sample.compiled, got->compiled);
 	assert_int_equal(sample.weight, got->weight);
 	assert_int_equal(sample.full, got->full);
+	assert_int_equal(sample.is_asleep, got->is_asleep);
 	assert_int_equal(frame_count, got->frame_count);
 	assert_int_equal(2, got->coroutine_count);
 	for (uint32_t i = 0; i < got->coroutine_count; i++) {

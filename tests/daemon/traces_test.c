@@ -36,7 +36,7 @@ static void count(uint32_t id, uint32_t number, enum format_compiled compiled)
 						    .chunkname = "@a.lua",
 						    .firstline = number + 10 };
 	const struct format_sample sample = {
-		.pid = 42, .trace = number, .trace_function = id, .compiled = compiled
+		.weight = 1, .pid = 42, .trace = number, .trace_function = id, .compiled = compiled
 	};
 
 	traces_count(&traces, &stats, &sample, &function);
@@ -80,7 +80,8 @@ static void test_counts(void **state)
 /* Interpreted, though a trace may be noted; and compiled, but who knows where. */
 static void test_no_trace(void **state)
 {
-	const struct format_sample unknown = { .trace = 5,
+	const struct format_sample unknown = { .weight = 3,
+					       .trace = 5,
 					       .trace_function = FORMAT_NO_FUNCTION,
 					       .compiled = FORMAT_COMPILED_TRACE };
 
@@ -90,9 +91,9 @@ static void test_no_trace(void **state)
 	assert_int_equal(0, stats.unlisted_trace_samples);
 	traces_count(&traces, &stats, &unknown, NULL);
 	assert_int_equal(0, stats.trace_count);
-	assert_int_equal(1, stats.unlisted_trace_samples);
+	assert_int_equal(3, stats.unlisted_trace_samples);
 	assert_int_equal(1, stats.compiled[FORMAT_COMPILED_NONE]);
-	assert_int_equal(1, stats.compiled[FORMAT_COMPILED_TRACE]);
+	assert_int_equal(3, stats.compiled[FORMAT_COMPILED_TRACE]);
 }
 
 /* The list is bounded, and those in it are still counted when it is full. */
@@ -113,9 +114,9 @@ static void test_full_list(void **state)
 static void test_unknown_chunk(void **state)
 {
 	const struct luastate_function function = { .kind = LUASTATE_TRACE, .address = 1 };
-	const struct format_sample sample = { .trace = 1,
-					      .trace_function = 0,
-					      .compiled = FORMAT_COMPILED_TRACE };
+	const struct format_sample sample = {
+		.weight = 1, .trace = 1, .trace_function = 0, .compiled = FORMAT_COMPILED_TRACE
+	};
 
 	(void)state;
 	traces_count(&traces, &stats, &sample, &function);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/calls.h"
+/* Names of the system calls that threads wait in. */
+#include "daemon/daemon.h"
 
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -141,7 +142,7 @@ static const struct {
 	{ SYS_writev, "writev" },
 };
 
-const char *calls_name(int64_t number)
+const char *daemon_call_name(int64_t number)
 {
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (calls[i].number == number)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to daemon: what the sampler keeps with a thread, and how it accounts for its ticks. */
+#ifndef DAEMON_SAMPLED_H
+#define DAEMON_SAMPLED_H
+
+#include "daemon/record.h"
+
+/** The chain of a thread that waits: it is that of each tick as long as the wait lasts. */
+struct sampled_wait {
+	bool is_known;
+	struct attach_sleep sleep;
+	uint32_t announcement; /**< Of the target: ids of functions are of this one. */
+	bool is_sampled;       /**< Else the thread has never run Lua. */
+	unsigned looks;	       /**< In vain: for a chain that is whole. */
+	struct format_sample sample;
+	struct format_frame *frames; /**< Of the sample. */
+	uint32_t size;
+	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
+};
+
+/** One thread; freed with it. */
+struct sampled_thread {
+	struct luastate_prediction prediction;
+	bool runs_lua;
+	/** Ticks whose outcome is still to be told, as that of a thread that has not stood yet. */
+	uint32_t owed;
+	/** Ticks that the next sample of their kind stands for: the thread ran, and slept before it
+	 * was stopped; or slept, and ran before its stack was read. */
+	uint32_t carried_run, carried_sleep;
+	uint64_t skip_until_ns; /**< Not before: while it has never run Lua. */
+	unsigned looks;		/**< In vain. */
+	uint64_t stack_ns;	/**< Not before: for a VM on its stack. */
+	uint64_t stack_interval_ns;
+	uint64_t stack_G;	   /**< Of the VM that was last found there. */
+	struct sampled_wait *wait; /**< NULL: none yet. */
+};
+
+/** @return NULL where there is no memory. */
+struct sampled_thread *sampled_of(struct attach_thread *thread);
+
+/** A listener for the end of threads: what is still owed is told. @param context A recorder_target.
+ */
+void sampled_forget(void *context, struct attach_thread *thread);
+
+/** Tell the outcome of all ticks of a thread that are owed. @return how many these were. */
+uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
+		      enum daemon_outcome outcome);
+
+/** Have the next sample of their kind stand for the ticks that are owed; no more of them than are
+ *  near in time. */
+void sampled_carry(struct recorder_target *of, struct sampled_thread *data, bool is_asleep);
+
+/** The thread, or the recording, has ended: tell the outcome of all ticks that are left. */
+void sampled_end(struct recorder_target *of, struct sampled_thread *data,
+		 enum daemon_outcome outcome);
+
+/** Hand over a sample, which stands for @p sample->weight ticks, and count it. @return false where
+ *  the recording ends. */
+bool sampled_put(struct recorder_target *of, const struct format_sample *sample);
+
+/* ---- Waits ------------------------------------------------------------------------------ */
+
+/** The sample of a thread that waits still, for the ticks that are owed. @return whether it does,
+ *  and its chain is known. */
+bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread,
+		  struct sampled_thread *data);
+
+/** Keep a wait for the ticks to come. One whose chain is not whole is looked at again first, as
+ * what was learned may help. @param sample NULL: the thread has never run Lua. */
+void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
+	       const struct attach_sleep *sleep, const struct format_sample *sample);
+
+/** Give the wait back. */
+void wait_free(struct sampled_thread *data);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that wait, in wall-clock mode.
+ *
+ * The stack of a thread that sleeps does not change, so its chain is decoded once for each sleep.
+ * At each tick the kernel tells whether it is the same sleep still.
+ */
+#include "daemon/sampled.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	/* At a wait whose chain is not whole. */
+	LOOKS_MAX = 3,
+};
+
+static struct sampled_wait *wait_of(struct sampled_thread *data)
+{
+	if (!data->wait)
+		data->wait = calloc(1, sizeof(*data->wait));
+	return data->wait;
+}
+
+static bool reserve(struct sampled_wait *wait, uint32_t count)
+{
+	struct format_frame *frames;
+
+	if (count <= wait->size)
+		return true;
+	frames = reallocarray(wait->frames, count, sizeof(*frames));
+	if (!frames)
+		return false;
+	wait->frames = frames;
+	wait->size = count;
+	return true;
+}
+
+static bool copy_sample(struct sampled_wait *wait, const struct format_sample *sample)
+{
+	if (!reserve(wait, sample->frame_count))
+		return false;
+	wait->sample = *sample;
+	if (sample->frame_count)
+		memcpy(wait->frames, sample->frames, sample->frame_count * sizeof(*wait->frames));
+	if (sample->coroutine_count)
+		memcpy(wait->coroutines, sample->coroutines,
+		       sample->coroutine_count * sizeof(*wait->coroutines));
+	wait->sample.frames = wait->frames;
+	wait->sample.coroutines = wait->coroutines;
+	return true;
+}
+
+void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
+	       const struct attach_sleep *sleep, const struct format_sample *sample)
+{
+	struct sampled_wait *wait = wait_of(data);
+
+	if (!wait)
+		return; /* each tick decodes it anew */
+	wait->looks = wait->sleep.runs == sleep->runs ? wait->looks + 1 : 0;
+	wait->sleep = *sleep;
+	wait->announcement = of->target->announcement;
+	wait->is_sampled = sample != NULL;
+	wait->is_known = (!sample || copy_sample(wait, sample)) &&
+			 (!sample || sample->full || wait->looks >= LOOKS_MAX);
+}
+
+bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread,
+		  struct sampled_thread *data)
+{
+	struct sampled_wait *wait = data->wait;
+
+	if (!wait || !wait->is_known || wait->announcement != of->target->announcement ||
+	    !attach_thread_sleeps_on(thread, &wait->sleep))
+		return false;
+	if (!wait->is_sampled) {
+		sampled_tell(of, data, DAEMON_IDLE);
+		return true;
+	}
+	wait->sample.time_ns = daemon_now_ns();
+	wait->sample.weight = sampled_tell(of, data, DAEMON_ASLEEP);
+	sampled_put(of, &wait->sample);
+	return true;
+}
+
+void wait_free(struct sampled_thread *data)
+{
+	if (data->wait)
+		free(data->wait->frames);
+	free(data->wait);
+	data->wait = NULL;
+}
