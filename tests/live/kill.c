@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * End a recorder at random instants and see that its target goes on as if nothing had been there.
+ *
+ * Usage: kill COUNT SEED LJRECORD LJREPORT PROFILE KIND:PID...
+ *
+ * KIND is "busy" for a process with a thread that uses its processor, "asleep" for one that waits,
+ * "stopped" for one that SIGSTOP holds. Each round records the next of them, ends the recorder, its
+ * writer or both by SIGKILL, or the recorder by SIGHUP, up to 80 ms later, and asks for what must
+ * hold then. Prints the counts.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	DELAY_MAX_US = 80 * 1000,
+	/* A thread that was held goes on as soon as it gets a processor. */
+	FREE_PATIENCE_MS = 2000,
+	/* A recorder whose writer is gone, or that is told to end, does so by itself. */
+	END_PATIENCE_MS = 10 * 1000,
+	/* Rounds between two looks at what was written. */
+	REPORT_EVERY = 10,
+};
+
+enum way { KILL_RECORDER, KILL_WRITER, KILL_BOTH, HANG_UP, WAYS };
+
+enum kind { BUSY, ASLEEP, STOPPED };
+
+struct target {
+	enum kind kind;
+	pid_t pid;
+};
+
+/** What went wrong, and how often the recorder was met in which part of its life. */
+struct counts {
+	unsigned frozen, changed, crashed, stuck, unreadable, sampling, read;
+};
+
+static const char *ljrecord, *ljreport, *profile;
+
+static void nap_us(long us)
+{
+	const struct timespec nap = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+
+	nanosleep(&nap, NULL);
+}
+
+/* ---- The target ------------------------------------------------------------------------- */
+
+/* @return the file's first bytes as text, or "" where there is none. */
+static const char *read_text(const char *path)
+{
+	static char text[4096];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	return text;
+}
+
+static bool is_gone(pid_t pid)
+{
+	char path[64];
+	const char *text;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	text = strstr(read_text(path), "State:\t");
+	return !text || text[7] == 'Z' || text[7] == 'X';
+}
+
+/* Whether a thread is free: nobody traces it, and it stands only where its process is stopped. */
+static bool is_thread_free(const struct target *target, const char *tid)
+{
+	char path[300];
+	const char *text, *state, *tracer;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)target->pid, tid);
+	text = read_text(path);
+	state = strstr(text, "State:\t");
+	tracer = strstr(text, "TracerPid:\t");
+	if (!state || !tracer)
+		return true; /* it has ended */
+	if (strtol(tracer + 11, NULL, 10) != 0 || state[7] == 't')
+		return false;
+	return (state[7] == 'T') == (target->kind == STOPPED);
+}
+
+static bool is_free(const struct target *target)
+{
+	char path[64];
+	struct dirent *entry;
+	bool all = true;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+	dir = opendir(path);
+	if (!dir)
+		return true;
+	while ((entry = readdir(dir)) != NULL)
+		if (entry->d_name[0] != '.')
+			all &= is_thread_free(target, entry->d_name);
+	closedir(dir);
+	return all;
+}
+
+/* Processor time in ns and turns of all threads together. */
+static void read_use(const struct target *target, unsigned long long *ret_ns,
+		     unsigned long long *ret_turns)
+{
+	unsigned long long ns, wait, turns;
+	char path[300];
+	struct dirent *entry;
+	DIR *dir;
+
+	*ret_ns = *ret_turns = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+	dir = opendir(path);
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)) != NULL) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", (int)target->pid,
+			 entry->d_name);
+		if (entry->d_name[0] != '.' &&
+		    sscanf(read_text(path), "%llu %llu %llu", &ns, &wait, &turns) == 3) {
+			*ret_ns += ns;
+			*ret_turns += turns;
+		}
+	}
+	closedir(dir);
+}
+
+/* Whether it goes on with what it did: a busy one gets processor time, others do not. */
+static bool goes_on(const struct target *target)
+{
+	unsigned long long ns, turns, begin_ns, begin_turns;
+
+	read_use(target, &begin_ns, &begin_turns);
+	if (target->kind == STOPPED) {
+		nap_us(2000);
+		read_use(target, &ns, &turns);
+		return ns == begin_ns;
+	}
+	for (int ms = 0; ms < FREE_PATIENCE_MS; ms++) {
+		nap_us(1000);
+		read_use(target, &ns, &turns);
+		if (ns != begin_ns || turns != begin_turns)
+			return true;
+	}
+	return false;
+}
+
+static void check_target(const struct target *target, struct counts *counts)
+{
+	int ms = 0;
+
+	if (is_gone(target->pid)) {
+		counts->crashed++;
+		return;
+	}
+	while (!is_free(target) && ms++ < FREE_PATIENCE_MS)
+		nap_us(1000);
+	if (!is_free(target))
+		counts->frozen++;
+	else if (!goes_on(target))
+		counts->changed++;
+}
+
+/* ---- The recorder ----------------------------------------------------------------------- */
+
+static pid_t start_recorder(const struct target *target)
+{
+	char pid[16];
+	pid_t child = fork();
+
+	if (child == 0) {
+		setpgid(0, 0);
+		snprintf(pid, sizeof(pid), "%d", (int)target->pid);
+		execl(ljrecord, "ljrecord", "-q", "-F", "4999", "-o", profile, "-p", pid,
+		      (char *)NULL);
+		_exit(127);
+	}
+	if (child > 0)
+		setpgid(child, child);
+	return child;
+}
+
+static pid_t find_writer(pid_t recorder)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)recorder, (int)recorder);
+	return (pid_t)strtol(read_text(path), NULL, 10);
+}
+
+static void end_recorder(pid_t recorder, enum way way, struct counts *counts)
+{
+	pid_t writer = find_writer(recorder);
+	int ms = 0;
+
+	counts->sampling += writer > 0;
+	switch (way) {
+	case KILL_RECORDER:
+		kill(recorder, SIGKILL);
+		break;
+	case KILL_WRITER:
+		kill(writer > 0 ? writer : recorder, SIGKILL);
+		break;
+	case KILL_BOTH:
+		kill(-recorder, SIGKILL);
+		break;
+	default:
+		kill(recorder, SIGHUP);
+		break;
+	}
+	for (; waitpid(recorder, NULL, WNOHANG) == 0 && ms < END_PATIENCE_MS; ms++)
+		nap_us(1000);
+	if (ms < END_PATIENCE_MS)
+		return;
+	counts->stuck++;
+	kill(-recorder, SIGKILL);
+	waitpid(recorder, NULL, 0);
+}
+
+/* A writer that has outlived its recorder ends what it writes. It is our child then. */
+static void await_group(pid_t group, struct counts *counts)
+{
+	int ms = 0;
+	pid_t got;
+
+	while ((got = waitpid(-group, NULL, WNOHANG)) >= 0 && ms < END_PATIENCE_MS) {
+		if (got == 0) {
+			nap_us(1000);
+			ms++;
+		}
+	}
+	if (ms == END_PATIENCE_MS) {
+		counts->stuck++;
+		kill(-group, SIGKILL);
+		waitpid(-group, NULL, 0);
+	}
+}
+
+/* What was written before is a profile. */
+static void check_profile(struct counts *counts)
+{
+	struct stat status;
+	int result;
+	pid_t child;
+
+	if (stat(profile, &status) != 0 || status.st_size == 0)
+		return;
+	counts->read++;
+	child = fork();
+	if (child == 0) {
+		int null = open("/dev/null", O_WRONLY);
+
+		dup2(null, STDOUT_FILENO);
+		execl(ljreport, "ljreport", "-f", "counters", profile, (char *)NULL);
+		_exit(127);
+	}
+	if (child < 0 || waitpid(child, &result, 0) != child || result != 0)
+		counts->unreadable++;
+}
+
+/* ---- Rounds ----------------------------------------------------------------------------- */
+
+static void run_round(unsigned round, const struct target *target, struct counts *counts)
+{
+	pid_t recorder;
+
+	unlink(profile);
+	recorder = start_recorder(target);
+	if (recorder < 0) {
+		counts->stuck++;
+		return;
+	}
+	nap_us(rand() % DELAY_MAX_US);
+	end_recorder(recorder, (enum way)(rand() % WAYS), counts);
+	check_target(target, counts);
+	await_group(recorder, counts);
+	if (round % REPORT_EVERY == 0)
+		check_profile(counts);
+}
+
+static bool parse_target(const char *text, struct target *ret_target)
+{
+	static const char *const kinds[] = {
+		[BUSY] = "busy:", [ASLEEP] = "asleep:", [STOPPED] = "stopped:"
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t len = strlen(kinds[i]);
+
+		if (strncmp(text, kinds[i], len) == 0) {
+			*ret_target = (struct target){ .kind = (enum kind)i,
+						       .pid = (pid_t)strtol(text + len, NULL, 10) };
+			return ret_target->pid > 0;
+		}
+	}
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	struct target targets[16];
+	struct counts counts = { 0 };
+	unsigned count, target_count = 0;
+
+	if (argc < 7 || argc > 6 + 16)
+		return 2;
+	count = (unsigned)strtoul(argv[1], NULL, 10);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	srand((unsigned)strtoul(argv[2], NULL, 10));
+	ljrecord = argv[3];
+	ljreport = argv[4];
+	profile = argv[5];
+	for (int i = 6; i < argc; i++)
+		if (!parse_target(argv[i], &targets[target_count++]))
+			return 2;
+	for (unsigned round = 0; round < count; round++)
+		run_round(round, &targets[round % target_count], &counts);
+	printf("frozen %u changed %u crashed %u stuck %u unreadable %u read %u sampling %u\n",
+	       counts.frozen, counts.changed, counts.crashed, counts.stuck, counts.unreadable,
+	       counts.read, counts.sampling);
+	return 0;
+}
