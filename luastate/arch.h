@@ -161,4 +161,12 @@ extern const unsigned state_arch_helper_bytes;
 bool state_code_is(const struct state_interpreter *interpreter, uint64_t pc, const uint8_t *bytes,
 		   size_t len);
 
+/**
+ * Pass over words none of which is looked for, as fast as memory can be copied. Word i is looked
+ * for where it is not below @p least + 8 i, and not more than @p range above.
+ * @param words 8 bytes each, of any alignment.
+ * @return How many are passed over, from the first on; one of the next may be looked for.
+ */
+size_t state_arch_pass(const uint8_t *words, size_t count, uint64_t least, uint64_t range);
+
 #endif

@@ -592,3 +592,12 @@ enum state_moment state_arch_moment(const struct state_interpreter *interpreter,
 		return STATE_MOMENT_LOAD_PC;
 	return is_at(interpreter, pc, INS_NEXT) ? STATE_MOMENT_NEXT : STATE_MOMENT_PLAIN;
 }
+
+size_t state_arch_pass(const uint8_t *words, size_t count, uint64_t least, uint64_t range)
+{
+	(void)words;
+	(void)count;
+	(void)least;
+	(void)range;
+	return 0;
+}

@@ -20,10 +20,14 @@
  */
 #include "luastate/state.h"
 
+#include <immintrin.h>
+
 const char state_arch_name[] = "x64";
 const unsigned state_arch_helper_bytes = 64;
 
 enum {
+	/* Looked at together. */
+	PASS_WORDS = 16,
 	SHAPE_SIZE_MAINLINE = 80,
 	SHAPE_SIZE_TARANTOOL = 96,
 	SAVED_BYTES = 40, /* return address and four registers */
@@ -408,4 +412,39 @@ uint64_t state_arch_base(const struct state_interpreter *interpreter,
 {
 	(void)interpreter;
 	return registers->r[STATE_REG_BASE];
+}
+
+/* ---- Search ----------------------------------------------------------------------------- */
+
+/* AVX2 has no unsigned comparison of 64 bits: both sides are moved down by 2^63. */
+__attribute__((target("avx2"))) static size_t pass_by_fours(const uint8_t *words, size_t count,
+							    uint64_t least, uint64_t range)
+{
+	const __m256i step = _mm256_set1_epi64x(4 * 8);
+	const __m256i end = _mm256_set1_epi64x((long long)((range + 1) ^ (uint64_t)INT64_MIN));
+	__m256i base =
+		_mm256_add_epi64(_mm256_set1_epi64x((long long)(least ^ (uint64_t)INT64_MIN)),
+				 _mm256_set_epi64x(24, 16, 8, 0));
+	size_t passed = 0;
+
+	for (; passed + PASS_WORDS <= count; passed += PASS_WORDS) {
+		__m256i any = _mm256_setzero_si256();
+
+		for (size_t i = 0; i < PASS_WORDS; i += 4) {
+			__m256i four = _mm256_loadu_si256(
+				(const __m256i_u *)(const void *)(words + 8 * (passed + i)));
+
+			any = _mm256_or_si256(
+				any, _mm256_cmpgt_epi64(end, _mm256_sub_epi64(four, base)));
+			base = _mm256_add_epi64(base, step);
+		}
+		if (!_mm256_testz_si256(any, any))
+			break;
+	}
+	return passed;
+}
+
+size_t state_arch_pass(const uint8_t *words, size_t count, uint64_t least, uint64_t range)
+{
+	return __builtin_cpu_supports("avx2") ? pass_by_fours(words, count, least, range) : 0;
 }

@@ -235,6 +235,9 @@ static size_t find_reference(const uint8_t *chunk, size_t from, size_t count, ui
 {
 	uint64_t range = shape->size_max - shape->size_min;
 
+	if (gc64)
+		from += state_arch_pass(chunk + 8 * from + shape->glref_at, count - from,
+					start + 8 * from + shape->size_min, range);
 	for (size_t i = from; i < count; i++) {
 		const uint8_t *bytes = chunk + 8 * i;
 		uint64_t ref = gc64 ? state_u64(bytes, shape->glref_at)
