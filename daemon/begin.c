@@ -245,7 +245,7 @@ static int end_without_vm(struct recorder *recorder)
 			recorder_is_single(recorder) ? "this process" : "these processes");
 		return -1;
 	}
-	if (recorder_any(recorder, is_searched_in_part))
+	if (*recorder->options->stop || recorder_any(recorder, is_searched_in_part))
 		return end_unfinished(recorder);
 	if (!recorder_any(recorder, entry_is_open)) {
 		recorder_end_all(recorder, false);
