@@ -57,9 +57,11 @@ bool process_thread_ended(pid_t pid, pid_t tid);
 /**
  * Undo what a stop did to a thread that had fallen asleep since we looked: calls such as epoll_wait
  * fail with EINTR, even though no handler of a signal has run. The kernel is told to begin the call
- * again unless one does now, as it does for most calls by itself; a timeout begins again, too.
+ * again unless one does now, as it does for most calls by itself; a timeout begins again, too. For
+ * calls that it goes on with by restart_syscall(2) that is done where the process filters its
+ * calls.
  *
- * Stopped window: yes; two system calls in the rare case, else none. On AArch64 nothing is done:
+ * Stopped window: yes; some system calls in the rare case, else none. On AArch64 nothing is done:
  * what the first argument was is lost when the thread stands. A thread that our death lets go sees
  * EINTR. May be called by a signal handler.
  * @param status Of waitpid().

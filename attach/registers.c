@@ -15,6 +15,15 @@
 
 #if defined(__x86_64__)
 
+/* What a call returns inside the kernel: whether, and how, it begins again after signals.
+ * Source: Linux 6.1, include/linux/errno.h. */
+enum {
+	ERESTARTSYS = 512,
+	ERESTARTNOINTR = 513,
+	ERESTARTNOHAND = 514, /* unless a handler runs, which makes it EINTR */
+	ERESTART_RESTARTBLOCK = 516,
+};
+
 static void take_registers(const struct user_regs_struct *user, struct attach_registers *ret)
 {
 	*ret = (struct attach_registers){
@@ -31,9 +40,9 @@ bool attach_was_interrupted(const struct attach_reader *reader, const struct att
 	int64_t rax = (int64_t)regs->r[ATTACH_REG_RAX];
 
 	(void)reader;
-	/* ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK: linux/errno.h. */
 	return regs->syscall >= 0 &&
-	       (rax == -EINTR || rax == -512 || rax == -513 || rax == -514 || rax == -516);
+	       (rax == -EINTR || rax == -ERESTARTSYS || rax == -ERESTARTNOINTR ||
+		rax == -ERESTARTNOHAND || rax == -ERESTART_RESTARTBLOCK);
 }
 
 /* Calls that wait for something and end with EINTR only where they have taken nothing. Not
@@ -71,15 +80,34 @@ static bool is_syscall_instruction(pid_t tid, uint64_t address)
 	return errno == 0 && memcmp(&word, code, sizeof(code)) == 0;
 }
 
+/* Filters of system calls need not allow the one by which the kernel goes on with a wait: the
+ * process would be killed for it. */
+static bool is_filtered(pid_t tid)
+{
+	char status[4096], value[16];
+
+	return process_read_file(tid, "status", status, sizeof(status)) == 0 &&
+	       process_status_field(status, "Seccomp", value, sizeof(value)) && value[0] != '0';
+}
+
+/* Whether the call is to begin again, which the kernel would not do, or by another one. */
+static bool begins_again(pid_t tid, const struct attach_registers *regs)
+{
+	int64_t result = (int64_t)regs->r[ATTACH_REG_RAX];
+
+	return regs->syscall >= 0 && ((result == -EINTR && is_wait(regs->syscall)) ||
+				      (result == -ERESTART_RESTARTBLOCK && is_filtered(tid)));
+}
+
 void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs)
 {
-	const int64_t restart = -514; /* ERESTARTNOHAND: linux/errno.h */
 	bool group_stop = status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP;
 
 	/* SIGSTOP ends these calls without us, too. */
-	if ((int64_t)regs->r[ATTACH_REG_RAX] == -EINTR && is_wait(regs->syscall) && !group_stop &&
+	if (!group_stop && begins_again(tid, regs) &&
 	    is_syscall_instruction(tid, regs->r[ATTACH_REG_RIP] - 2))
-		ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.rax), restart);
+		ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.rax),
+		       -(int64_t)ERESTARTNOHAND);
 }
 
 #elif defined(__aarch64__)

@@ -2,6 +2,8 @@
 /* One stop: what it reads, and how it leaves the target. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -214,6 +217,37 @@ static void test_calls(void **state)
 	stop_in_call(wait_in_pause, 0);
 	stop_in_call(wait_in_nanosleep, 0);
 }
+
+#ifdef __x86_64__
+/* Ends the process for the call by which the kernel goes on with a wait. */
+static bool filter_calls(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_restart_syscall, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { .len = sizeof(filter) / sizeof(filter[0]),
+					    .filter = filter };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void wait_filtered(void *argument)
+{
+	if (!filter_calls())
+		_exit(1);
+	wait_in_nanosleep(argument);
+}
+
+static void test_filtered_call(void **state)
+{
+	(void)state;
+	stop_in_call(wait_filtered, 0);
+}
+#endif
 
 /** A chain of three pointers; each round follows one. */
 struct chain {
@@ -748,6 +782,9 @@ int main(void)
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_rehearsal),
 		cmocka_unit_test(test_calls),
+#ifdef __x86_64__
+		cmocka_unit_test(test_filtered_call),
+#endif
 		cmocka_unit_test(test_rounds),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_image_is_cleared),
