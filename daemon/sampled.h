@@ -10,12 +10,17 @@ struct sampled_wait {
 	bool is_known;
 	struct attach_sleep sleep;
 	uint32_t announcement; /**< Of the target: ids of functions are of this one. */
-	bool is_sampled;       /**< Else the thread has never run Lua. */
 	unsigned looks;	       /**< In vain: for a chain that is whole. */
 	struct format_sample sample;
 	struct format_frame *frames; /**< Of the sample. */
 	uint32_t size;
 	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
+};
+
+/** Ever longer, the more looks were in vain. */
+struct sampled_rest {
+	uint64_t until_ns;
+	unsigned looks;
 };
 
 /** One thread; freed with it. */
@@ -27,9 +32,9 @@ struct sampled_thread {
 	/** Ticks that the next sample of their kind stands for: the thread ran, and slept before it
 	 * was stopped; or slept, and ran before its stack was read. */
 	uint32_t carried_run, carried_sleep;
-	uint64_t skip_until_ns; /**< Not before: while it has never run Lua. */
-	unsigned looks;		/**< In vain. */
-	uint64_t stack_ns;	/**< Not before: for a VM on its stack. */
+	/** From looks at it while it has never run Lua: when it runs, and when it waits. */
+	struct sampled_rest run_rest, wait_rest;
+	uint64_t stack_ns; /**< Not before: for a VM on its stack. */
 	uint64_t stack_interval_ns;
 	uint64_t stack_G;	   /**< Of the VM that was last found there. */
 	struct sampled_wait *wait; /**< NULL: none yet. */
@@ -66,7 +71,7 @@ bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread
 		  struct sampled_thread *data);
 
 /** Keep a wait for the ticks to come. One whose chain is not whole is looked at again first, as
- * what was learned may help. @param sample NULL: the thread has never run Lua. */
+ * what was learned may help. */
 void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
 	       const struct attach_sleep *sleep, const struct format_sample *sample);
 

@@ -242,15 +242,15 @@ static void rest_from_stack(struct sampled_thread *data, uint64_t now_ns)
 	data->stack_ns = now_ns + data->stack_interval_ns;
 }
 
-static void rest_from_thread(struct sampled_thread *data, uint64_t now_ns)
+static void begin_rest(struct sampled_rest *rest, uint64_t now_ns)
 {
-	uint64_t interval_ns = (uint64_t)NON_LUA_INTERVAL_MIN_NS << data->looks / NON_LUA_LOOKS;
+	uint64_t interval_ns = (uint64_t)NON_LUA_INTERVAL_MIN_NS << rest->looks / NON_LUA_LOOKS;
 
 	if (interval_ns < NON_LUA_INTERVAL_MAX_NS)
-		data->looks++;
+		rest->looks++;
 	else
 		interval_ns = NON_LUA_INTERVAL_MAX_NS;
-	data->skip_until_ns = now_ns + interval_ns;
+	rest->until_ns = now_ns + interval_ns;
 }
 
 /* A look at the stack of a thread that stood a moment ago. @return Whether it shows another VM than
@@ -306,7 +306,7 @@ static void follow_up(struct recorder_target *of, const struct attach_thread *th
 		find_hidden_vm(of->recorder, of, thread, data, time_ns);
 	} else if (!data->runs_lua && outcome == DAEMON_NO_VM &&
 		   luastate_vm_count(of->target->lua) > 0) {
-		rest_from_thread(data, time_ns);
+		begin_rest(&data->run_rest, time_ns);
 	}
 }
 
@@ -315,11 +315,11 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 				struct sampled_thread *data, const struct attach_sleep *sleep,
 				struct format_sample *sample, enum daemon_outcome outcome)
 {
-	if (outcome == DAEMON_NO_VM || luastate_vm_count(of->target->lua) == 0)
+	if (luastate_vm_count(of->target->lua) == 0)
 		follow_up(of, thread, data, outcome, sample->time_ns);
 	if (!data->runs_lua) {
 		sampled_tell(of, data, DAEMON_IDLE);
-		wait_keep(of, data, sleep, NULL);
+		begin_rest(&data->wait_rest, sample->time_ns);
 		return true;
 	}
 	sample->is_asleep = true;
@@ -415,7 +415,8 @@ static bool sample_waiting(struct recorder_target *of, struct attach_thread *thr
 	struct attach_sleep sleep;
 	struct failure why;
 
-	if (!recorder->options->wall) {
+	if (!recorder->options->wall ||
+	    (!data->runs_lua && daemon_now_ns() < data->wait_rest.until_ns)) {
 		sampled_tell(of, data, DAEMON_IDLE);
 		return true;
 	}
@@ -450,7 +451,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	}
 	/* While no VM is known any thread may be about to enter one. */
 	if (!data->runs_lua && luastate_vm_count(of->target->lua) > 0 &&
-	    now_ns < data->skip_until_ns) {
+	    now_ns < data->run_rest.until_ns) {
 		sampled_tell(of, data, DAEMON_RESTED);
 		return true;
 	}

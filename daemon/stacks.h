@@ -40,8 +40,8 @@ struct stacks_moment {
 /**
  * Hold the process, and read its stacks from what is copied meanwhile, in place of those that the
  * look has found; where one thread alone runs Lua, and no variables are asked for, these are of one
- * moment already. Of a thread that ran on, or of which less is seen now, or that was one too many to
- * be held, the look's stays, and the result is partial.
+ * moment already. Of a thread that ran on, or of which less is seen now, or that was one too many
+ * to be held, the look's stays, and the result is partial.
  * @param stacks In: of all threads, also those without Lua.
  * @return 0, or -1 without memory.
  */

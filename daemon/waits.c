@@ -61,9 +61,7 @@ void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
 	wait->looks = wait->sleep.runs == sleep->runs ? wait->looks + 1 : 0;
 	wait->sleep = *sleep;
 	wait->announcement = of->target->announcement;
-	wait->is_sampled = sample != NULL;
-	wait->is_known = (!sample || copy_sample(wait, sample)) &&
-			 (!sample || sample->full || wait->looks >= LOOKS_MAX);
+	wait->is_known = copy_sample(wait, sample) && (sample->full || wait->looks >= LOOKS_MAX);
 }
 
 bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread,
@@ -74,10 +72,6 @@ bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread
 	if (!wait || !wait->is_known || wait->announcement != of->target->announcement ||
 	    !attach_thread_sleeps_on(thread, &wait->sleep))
 		return false;
-	if (!wait->is_sampled) {
-		sampled_tell(of, data, DAEMON_IDLE);
-		return true;
-	}
 	wait->sample.time_ns = daemon_now_ns();
 	wait->sample.weight = sampled_tell(of, data, DAEMON_ASLEEP);
 	sampled_put(of, &wait->sample);
