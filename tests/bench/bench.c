@@ -138,7 +138,7 @@ void bench_close_target(struct daemon_target *target)
 	attach_process_close(process);
 }
 
-/* bench [--full] [stop | traces | find | record | top]: all parts, or one. */
+/* bench [--full] [stop | traces | find | record | slowdown | top]: all parts, or one. */
 int main(int argc, char **argv)
 {
 	bool full = argc > 1 && strcmp(argv[1], "--full") == 0;
@@ -152,6 +152,8 @@ int main(int argc, char **argv)
 		bench_find();
 	if (!part || strcmp(part, "record") == 0)
 		bench_record(full);
+	if (!part || strcmp(part, "slowdown") == 0)
+		bench_slowdown(full);
 	if (!part || strcmp(part, "top") == 0)
 		bench_top(full);
 	return failed ? 1 : 0;

@@ -77,6 +77,9 @@ double bench_recorded_cpu_ns(pid_t pid, const char *rate, const char *seconds);
 /** Processor time of ljtop. */
 void bench_top(bool full);
 
+/** How much slower programs become, beside other profilers. */
+void bench_slowdown(bool full);
+
 /** Finding a VM in a process with a large heap. */
 void bench_find(void);
 
