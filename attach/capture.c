@@ -293,12 +293,12 @@ static int rehearse(const struct attach_process *process, const struct attach_th
 }
 
 static int read_all(const struct attach_process *process, struct attach_thread *thread, int status,
-		    const struct attach_planner *planner, struct attach_image *image,
-		    struct failure *why)
+		    bool is_prompt, const struct attach_planner *planner,
+		    struct attach_image *image, struct failure *why)
 {
 	if (attach_read_registers(thread->tid, &image->registers, why) != 0)
 		return -1;
-	registers_restart_wait(thread->tid, status, &image->registers);
+	registers_restart_wait(thread->tid, status, &image->registers, is_prompt);
 	return process_read_rounds(process, planner, PROCESS_ROUNDS, image, why);
 }
 
@@ -382,7 +382,8 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	if (await_stop(thread, &status, why) != 0)
 		return -1;
 	stood_ns = now_ns();
-	ret = read_all(process, thread, status, planner, image, why);
+	ret = read_all(process, thread, status, stood_ns - begin_ns < PROCESS_PROMPT_NS, planner,
+		       image, why);
 	if (awaited_let_go(thread->tid, status) != 0)
 		await_later(thread, 0);
 	ret_timing->stopped_ns = now_ns() - begin_ns;

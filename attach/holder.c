@@ -203,7 +203,7 @@ static void take_stop(struct hold_thread *thread)
 		thread->is_ended = true;
 		return;
 	}
-	registers_restart_wait(seen->tid, thread->status, &seen->registers);
+	registers_restart_wait(seen->tid, thread->status, &seen->registers, false);
 	seen->sp = attach_sp(&seen->registers);
 	seen->pc = attach_pc(&seen->registers);
 }

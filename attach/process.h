@@ -65,11 +65,14 @@ bool process_thread_ended(pid_t pid, pid_t tid);
  * what the first argument was is lost when the thread stands. A thread that our death lets go sees
  * EINTR. May be called by a signal handler.
  * @param status Of waitpid().
+ * @param is_prompt It stood at once. One that had to wait for a processor may have been woken by
+ * the end of its timeout, which a socket's call does not tell.
  * @param regs As they were read. They keep the result that the kernel had set.
  * Source: signal(7), calls that are never restarted; Linux 6.1, arch/x86/kernel/signal.c,
  * arch_do_signal_or_restart() and handle_signal(); arch/arm64/kernel/signal.c, do_signal().
  */
-void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs);
+void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs,
+			    bool is_prompt);
 
 /** The same for a thread that is let go without a look: reads its registers. */
 void registers_undo_stop(pid_t tid, int status);
@@ -95,6 +98,9 @@ int process_read_rounds(const struct attach_process *process, const struct attac
 /** Rounds of reads of one image: the known ranges, then what they point to, and so on; the steady
  *  state takes two. */
 enum { PROCESS_ROUNDS = 14 };
+
+/** A thread that does not wait for a processor stands sooner than this after the interrupt. */
+enum { PROCESS_PROMPT_NS = 500 * 1000 };
 
 /** First address behind the main thread's frames; 0 if unknown. */
 uint64_t process_stack_start(const struct attach_process *process);

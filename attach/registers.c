@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 
@@ -45,9 +47,8 @@ bool attach_was_interrupted(const struct attach_reader *reader, const struct att
 		rax == -ERESTARTNOHAND || rax == -ERESTART_RESTARTBLOCK);
 }
 
-/* Calls that wait for something and end with EINTR only where they have taken nothing. Not
- * connect(2) and close(2), nor read(2) and write(2), which may be anything's; and nothing that
- * sends. */
+/* Calls that wait for something, and end with EINTR only where they have taken nothing and their
+ * time is not over. */
 static bool is_wait(int64_t syscall)
 {
 	switch (syscall) {
@@ -58,12 +59,34 @@ static bool is_wait(int64_t syscall)
 	case SYS_semop:
 	case SYS_semtimedop:
 	case SYS_io_getevents:
-	/* On sockets with a timeout: */
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_socket(pid_t tid, uint64_t fd)
+{
+	char path[64], name[16];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, (int)fd);
+	return readlink(path, name, sizeof(name)) > 7 && memcmp(name, "socket:", 7) == 0;
+}
+
+/* The same of sockets with a timeout, which end so also when it is over. Nothing that sends;
+ * connect(2) and close(2) have done their work. */
+static bool is_socket_wait(pid_t tid, const struct attach_registers *regs)
+{
+	switch (regs->syscall) {
 	case SYS_accept:
 	case SYS_accept4:
 	case SYS_recvfrom:
 	case SYS_recvmsg:
+	case SYS_recvmmsg:
 		return true;
+	case SYS_read: /* of anything else, nobody knows what it has done */
+	case SYS_readv:
+		return is_socket(tid, regs->r[ATTACH_REG_RDI]);
 	default:
 		return false;
 	}
@@ -91,20 +114,24 @@ static bool is_filtered(pid_t tid)
 }
 
 /* Whether the call is to begin again, which the kernel would not do, or by another one. */
-static bool begins_again(pid_t tid, const struct attach_registers *regs)
+static bool begins_again(pid_t tid, const struct attach_registers *regs, bool is_prompt)
 {
 	int64_t result = (int64_t)regs->r[ATTACH_REG_RAX];
 
-	return regs->syscall >= 0 && ((result == -EINTR && is_wait(regs->syscall)) ||
-				      (result == -ERESTART_RESTARTBLOCK && is_filtered(tid)));
+	if (regs->syscall < 0)
+		return false;
+	if (result == -EINTR)
+		return is_wait(regs->syscall) || (is_prompt && is_socket_wait(tid, regs));
+	return result == -ERESTART_RESTARTBLOCK && is_filtered(tid);
 }
 
-void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs)
+void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs,
+			    bool is_prompt)
 {
 	bool group_stop = status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP;
 
 	/* SIGSTOP ends these calls without us, too. */
-	if (!group_stop && begins_again(tid, regs) &&
+	if (!group_stop && begins_again(tid, regs, is_prompt) &&
 	    is_syscall_instruction(tid, regs->r[ATTACH_REG_RIP] - 2))
 		ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.rax),
 		       -(int64_t)ERESTARTNOHAND);
@@ -137,11 +164,13 @@ bool attach_was_interrupted(const struct attach_reader *reader, const struct att
 	return code[1] == svc || (code[0] == svc && (int64_t)regs->r[ATTACH_REG_X0] == -EINTR);
 }
 
-void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs)
+void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs,
+			    bool is_prompt)
 {
 	(void)tid;
 	(void)status;
 	(void)regs;
+	(void)is_prompt;
 }
 
 #endif
@@ -152,7 +181,7 @@ void registers_undo_stop(pid_t tid, int status)
 	struct failure why;
 
 	if (WIFSTOPPED(status) && attach_read_registers(tid, &registers, &why) == 0)
-		registers_restart_wait(tid, status, &registers);
+		registers_restart_wait(tid, status, &registers, false);
 }
 
 int attach_decode_registers(const void *bytes, size_t len, struct attach_registers *ret_registers,

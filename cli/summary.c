@@ -82,8 +82,12 @@ static void print_outcomes(FILE *file, const struct daemon_stats *stats)
 		{ DAEMON_FAILED, "not read" },
 	};
 
-	fprintf(file, "  chains: %.2f %% full",
-		percent(stats->outcomes[DAEMON_FULL], chains(stats)));
+	fputs("  chains:", file);
+	if (chains(stats) || !stats->outcomes[DAEMON_ASLEEP])
+		fprintf(file, " %.2f %% full",
+			percent(stats->outcomes[DAEMON_FULL], chains(stats)));
+	else
+		fputs(" none of a thread that ran", file);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		if (stats->outcomes[shown[i].outcome])
 			fprintf(file, ", %" PRIu64 " %s", stats->outcomes[shown[i].outcome],

@@ -7,10 +7,11 @@
 
 /** The chain of a thread that waits: it is that of each tick as long as the wait lasts. */
 struct sampled_wait {
-	bool is_known;
 	struct attach_sleep sleep;
 	uint32_t announcement; /**< Of the target: ids of functions are of this one. */
+	uint64_t generation;   /**< Of its maps. */
 	unsigned looks;	       /**< In vain: for a chain that is whole. */
+	uint64_t until_ns;     /**< The chain is that of each tick until then; 0: not known. */
 	struct format_sample sample;
 	struct format_frame *frames; /**< Of the sample. */
 	uint32_t size;

@@ -315,11 +315,19 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 				struct sampled_thread *data, const struct attach_sleep *sleep,
 				struct format_sample *sample, enum daemon_outcome outcome)
 {
-	if (luastate_vm_count(of->target->lua) == 0)
+	struct daemon_target *target = of->target;
+	size_t known = luastate_vm_count(target->lua);
+
+	if (outcome == DAEMON_UNWOUND) {
+		/* For want of registers the walk may have ended anywhere below Lua. */
+		if (!data->runs_lua && !target->gap_sp)
+			target->gap_sp = sleep->sp;
 		follow_up(of, thread, data, outcome, sample->time_ns);
+	}
 	if (!data->runs_lua) {
 		sampled_tell(of, data, DAEMON_IDLE);
-		begin_rest(&data->wait_rest, sample->time_ns);
+		if (luastate_vm_count(target->lua) == known)
+			begin_rest(&data->wait_rest, sample->time_ns);
 		return true;
 	}
 	sample->is_asleep = true;

@@ -11,8 +11,9 @@
 #include <string.h>
 
 enum {
-	/* At a wait whose chain is not whole. */
+	/* At a wait whose chain is not whole, one after the other; then at intervals. */
 	LOOKS_MAX = 3,
+	PARTIAL_NS = 100 * 1000 * 1000,
 };
 
 static struct sampled_wait *wait_of(struct sampled_thread *data)
@@ -51,6 +52,14 @@ static bool copy_sample(struct sampled_wait *wait, const struct format_sample *s
 	return true;
 }
 
+/* What a chain lacks may be learned meanwhile: a VM, or a library. */
+static uint64_t end_of(const struct sampled_wait *wait)
+{
+	if (wait->sample.full)
+		return UINT64_MAX;
+	return wait->looks < LOOKS_MAX ? 0 : daemon_now_ns() + PARTIAL_NS;
+}
+
 void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
 	       const struct attach_sleep *sleep, const struct format_sample *sample)
 {
@@ -61,7 +70,8 @@ void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
 	wait->looks = wait->sleep.runs == sleep->runs ? wait->looks + 1 : 0;
 	wait->sleep = *sleep;
 	wait->announcement = of->target->announcement;
-	wait->is_known = copy_sample(wait, sample) && (sample->full || wait->looks >= LOOKS_MAX);
+	wait->generation = of->target->generation;
+	wait->until_ns = copy_sample(wait, sample) ? end_of(wait) : 0;
 }
 
 bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread,
@@ -69,7 +79,9 @@ bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread
 {
 	struct sampled_wait *wait = data->wait;
 
-	if (!wait || !wait->is_known || wait->announcement != of->target->announcement ||
+	if (!wait || daemon_now_ns() >= wait->until_ns ||
+	    wait->announcement != of->target->announcement ||
+	    wait->generation != of->target->generation ||
 	    !attach_thread_sleeps_on(thread, &wait->sleep))
 		return false;
 	wait->sample.time_ns = daemon_now_ns();
