@@ -2,12 +2,12 @@
 /*
  * End a recorder at random instants and see that its target goes on as if nothing had been there.
  *
- * Usage: kill COUNT SEED LJRECORD LJREPORT PROFILE KIND:PID...
+ * Usage: kill COUNT SEED DELAY_US LJRECORD LJREPORT PROFILE KIND:PID...
  *
  * KIND is "busy" for a process with a thread that uses its processor, "asleep" for one that waits,
  * "stopped" for one that SIGSTOP holds. Each round records the next of them, ends the recorder, its
- * writer or both by SIGKILL, or the recorder by SIGHUP, up to 80 ms later, and asks for what must
- * hold then. Prints the counts.
+ * writer or both by SIGKILL, or the recorder by SIGHUP, up to DELAY_US later, and asks for what
+ * must hold then. Prints the counts.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 enum {
-	DELAY_MAX_US = 80 * 1000,
 	/* A thread that was held goes on as soon as it gets a processor. */
 	FREE_PATIENCE_MS = 2000,
 	/* A recorder whose writer is gone, or that is told to end, does so by itself. */
@@ -49,6 +48,7 @@ struct counts {
 };
 
 static const char *ljrecord, *ljreport, *profile;
+static long delay_max_us;
 
 static void nap_us(long us)
 {
@@ -288,7 +288,7 @@ static void run_round(unsigned round, const struct target *target, struct counts
 		counts->stuck++;
 		return;
 	}
-	nap_us(rand() % DELAY_MAX_US);
+	nap_us(rand() % delay_max_us);
 	end_recorder(recorder, (enum way)(rand() % WAYS), counts);
 	check_target(target, counts);
 	await_group(recorder, counts);
@@ -320,16 +320,17 @@ int main(int argc, char **argv)
 	struct counts counts = { 0 };
 	unsigned count, target_count = 0;
 
-	if (argc < 7 || argc > 6 + 16)
+	if (argc < 8 || argc > 7 + 16)
 		return 2;
 	count = (unsigned)strtoul(argv[1], NULL, 10);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	srand((unsigned)strtoul(argv[2], NULL, 10));
-	ljrecord = argv[3];
-	ljreport = argv[4];
-	profile = argv[5];
-	for (int i = 6; i < argc; i++)
-		if (!parse_target(argv[i], &targets[target_count++]))
+	delay_max_us = strtol(argv[3], NULL, 10);
+	ljrecord = argv[4];
+	ljreport = argv[5];
+	profile = argv[6];
+	for (int i = 7; i < argc; i++)
+		if (delay_max_us <= 0 || !parse_target(argv[i], &targets[target_count++]))
 			return 2;
 	for (unsigned round = 0; round < count; round++)
 		run_round(round, &targets[round % target_count], &counts);
