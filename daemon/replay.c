@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WEIGHT_MAX = 1 << 20 };
+
 struct daemon_replay {
 	struct daemon_target *target;
 	struct format_functions *functions;
@@ -109,6 +111,18 @@ static int use_maps(struct daemon_replay *replay, struct attach_image *image, st
 	return keep_maps(replay, maps, len, why);
 }
 
+/* Ticks that the image's sample stands for: one where it does not tell. */
+static uint32_t weight_of(const struct attach_image *image)
+{
+	size_t len;
+	const void *note = attach_image_note(image, "weight", &len);
+	uint32_t weight = 1;
+
+	if (note && len == sizeof(weight))
+		memcpy(&weight, note, sizeof(weight));
+	return weight > 0 && weight <= WEIGHT_MAX ? weight : 1;
+}
+
 int daemon_replay_image(struct daemon_replay *replay, struct attach_image *image,
 			struct format_sample *ret_sample, enum daemon_outcome *ret_outcome,
 			struct failure *why)
@@ -120,6 +134,6 @@ int daemon_replay_image(struct daemon_replay *replay, struct attach_image *image
 	if (use_maps(replay, image, why) != 0)
 		return -1;
 	luastate_vm_of(replay->target->lua, reader, replay->origin.main_thread, &ignored);
-	*ret_sample = (struct format_sample){ .weight = 1 };
+	*ret_sample = (struct format_sample){ .weight = weight_of(image) };
 	return target_decode(replay->target, image, &memory, ret_sample, ret_outcome, why);
 }

@@ -95,7 +95,7 @@ static int add_root(struct recorder *recorder, struct recorder_target *of,
 /* ---- Images ----------------------------------------------------------------------------- */
 
 /* Save what the stop and the decoding read, with what a replay needs besides. */
-static void save_image(struct recorder *recorder, const struct recorder_target *of)
+static void save_image(struct recorder *recorder, const struct recorder_target *of, uint32_t weight)
 {
 	const struct luastate *lua = of->target->lua;
 	struct daemon_image_origin origin = { .pid = (uint64_t)of->pid };
@@ -110,6 +110,7 @@ static void save_image(struct recorder *recorder, const struct recorder_target *
 		origin.main_thread = luastate_vm_get(lua, 0)->main_thread;
 	symbols_space_add_evidence(of->target->space, recorder->image, &why);
 	attach_image_set_note(recorder->image, "origin", &origin, sizeof(origin), &why);
+	attach_image_set_note(recorder->image, "weight", &weight, sizeof(weight), &why);
 	snprintf(path, sizeof(path), "%s/%08" PRIu64 ".ljimage", recorder->options->save_images,
 		 ++recorder->image_number);
 	if (attach_image_save(recorder->image, path, &why) != 0) {
@@ -380,7 +381,7 @@ static bool decode(struct recorder_target *of, struct attach_thread *thread,
 		return keep_waiting_sample(of, thread, data, sleep, &sample, outcome);
 	sample.weight = sampled_tell(of, data, outcome);
 	if (keep)
-		save_image(recorder, of);
+		save_image(recorder, of, sample.weight);
 	if (data->runs_lua && !write_sample(of, &sample))
 		return false;
 	follow_up(of, thread, data, outcome, sample.time_ns);
