@@ -2,6 +2,7 @@
 #include "capture_target.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 
@@ -79,4 +80,14 @@ void capture_expect_untouched(pid_t pid, const volatile uint64_t *counter)
 {
 	assert_true(child_is_free(pid));
 	assert_true(child_await(counter, *counter + 1));
+}
+
+bool capture_plan_signal(void *context, struct attach_image *image, unsigned round)
+{
+	const struct capture_signal *signal = context;
+
+	(void)image;
+	(void)round;
+	kill(signal->pid, signal->number);
+	return false;
 }

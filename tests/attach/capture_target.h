@@ -44,6 +44,14 @@ void capture_expect(struct capture_target *target,
 /** Asks for nothing. */
 bool capture_plan_nothing(void *context, struct attach_image *image, unsigned round);
 
+/** A signal that is sent while the thread stands: context of capture_plan_signal(). */
+struct capture_signal {
+	pid_t pid;
+	int number;
+};
+
+bool capture_plan_signal(void *context, struct attach_image *image, unsigned round);
+
 /** A child that counts. */
 pid_t capture_start_spinning(volatile uint64_t **ret_counter);
 

@@ -100,6 +100,14 @@ void bench_end_target(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+void bench_make_folder(char *folder)
+{
+	if (!mkdtemp(folder)) {
+		perror("bench: mkdtemp");
+		exit(1);
+	}
+}
+
 static int ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
 			   struct failure *why)
 {

@@ -57,6 +57,10 @@ void bench_close_sampler(struct bench_sampler *sampler);
 /** @return 0, or -1 where there is none: the thread was not to be stopped now. */
 int bench_take_sample(struct bench_sampler *sampler, struct bench_sample *ret_sample);
 
+/** Make a folder for what is recorded. @param folder Holds BENCH_FOLDER, and then its name. */
+#define BENCH_FOLDER "/tmp/ljprof-bench-XXXXXX"
+void bench_make_folder(char *folder);
+
 uint64_t bench_now_ns(void);
 /** Sorts. @return the q-quantile. */
 uint64_t bench_quantile(uint64_t *values, size_t count, double q);

@@ -13,8 +13,6 @@
 
 #include "daemon/clock.h"
 
-#define FOLDER "/tmp/ljprof-bench-XXXXXX"
-
 enum { RUNS_MAX = 16 };
 
 /** Numbers of one run of ljrecord. */
@@ -78,21 +76,13 @@ static int run_ljrecord(pid_t pid, const char *rate, const char *seconds, const 
 	return 0;
 }
 
-static void make_folder(char *folder)
-{
-	if (!mkdtemp(folder)) {
-		perror("bench: mkdtemp");
-		exit(1);
-	}
-}
-
 uint64_t bench_first_sample_ns(pid_t pid, size_t runs)
 {
-	char folder[] = FOLDER;
+	char folder[] = BENCH_FOLDER;
 	uint64_t took_ns[RUNS_MAX];
 	bool sampled = true;
 
-	make_folder(folder);
+	bench_make_folder(folder);
 	if (runs > RUNS_MAX)
 		runs = RUNS_MAX;
 	for (size_t i = 0; i < runs && sampled; i++) {
@@ -110,11 +100,11 @@ uint64_t bench_first_sample_ns(pid_t pid, size_t runs)
 
 double bench_recorded_cpu_ns(pid_t pid, const char *rate, const char *seconds)
 {
-	char folder[] = FOLDER;
+	char folder[] = BENCH_FOLDER;
 	struct run run = { 0 };
 	int got;
 
-	make_folder(folder);
+	bench_make_folder(folder);
 	got = run_ljrecord(pid, rate, seconds, folder, &run);
 	rmdir(folder);
 	return got == 0 && run.samples > 0 ? 1e9 * run.cpu_s / run.samples : 0;
@@ -234,10 +224,10 @@ static void bench_start(pid_t pid, bool full)
 
 void bench_record(bool full)
 {
-	char folder[] = FOLDER;
+	char folder[] = BENCH_FOLDER;
 	pid_t pid = bench_start_target(600);
 
-	make_folder(folder);
+	bench_make_folder(folder);
 	bench_slow(pid, folder, full);
 	bench_fast(pid, folder, full);
 	bench_start(pid, full);

@@ -19,8 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FOLDER "/tmp/ljprof-bench-XXXXXX"
-
 enum {
 	PAIRS_MAX = 64,
 	PATH_MAX_BYTES = 256,
@@ -57,7 +55,7 @@ struct slowdown {
 	unsigned pairs;
 };
 
-static char folder[] = FOLDER;
+static char folder[] = BENCH_FOLDER;
 
 /* ---- The program ------------------------------------------------------------------------ */
 
@@ -315,10 +313,7 @@ static void measure_work(const char *work, bool full)
 
 void bench_slowdown(bool full)
 {
-	if (!mkdtemp(folder)) {
-		perror("bench: mkdtemp");
-		exit(1);
-	}
+	bench_make_folder(folder);
 	measure_work("fib", full);
 	measure_work("mixed", full);
 	rmdir(folder);
