@@ -279,7 +279,13 @@ enum attach_activity attach_thread_look(const struct attach_process *process,
 					struct attach_thread *thread,
 					struct attach_sleep *ret_sleep);
 
-/** Whether a thread is in the same sleep as at an earlier look; some 5 us. */
+/**
+ * Whether a thread is in the same sleep as at an earlier look; some 5 us.
+ *
+ * Stopped window: no, it stops nothing.
+ * @param sleep As attach_thread_look() or attach_capture_asleep() gave it.
+ * Source: proc(5), syscall; Linux, Documentation/scheduler/sched-stats.rst.
+ */
 bool attach_thread_sleeps_on(const struct attach_thread *thread, const struct attach_sleep *sleep);
 
 /** The kernel's name of a thread, as its program has set it: any bytes. "" where it has ended.
@@ -487,8 +493,7 @@ struct attach_held_thread {
 	pid_t tid;
 	bool stands;			   /**< Stopped by us: all registers are known. */
 	bool is_asleep;			   /**< Not stopped, as it slept. */
-	bool is_in_call;		   /**< Asleep in a system call. */
-	int64_t syscall;		   /**< Its number; -1: in none. */
+	int64_t syscall;		   /**< In which it is asleep; -1: in none. */
 	bool woke;			   /**< Was asleep, and ran before all was copied. */
 	bool is_unknown;		   /**< Ran on: it did not stand in time. */
 	uint64_t sp, pc;		   /**< Unless unknown. */

@@ -165,7 +165,6 @@ static void look_at(struct holder *holder, struct attach_thread *entry)
 		if (!seen->is_asleep) {
 			thread->runs = runs;
 			seen->syscall = call_of(entry);
-			seen->is_in_call = seen->syscall >= 0;
 		}
 		seen->is_asleep = true;
 		return;
@@ -173,7 +172,7 @@ static void look_at(struct holder *holder, struct attach_thread *entry)
 		break;
 	}
 	seen->woke |= seen->is_asleep;
-	seen->is_asleep = seen->is_in_call = false;
+	seen->is_asleep = false;
 	seen->syscall = -1;
 	stop_thread(holder, thread);
 }

@@ -107,7 +107,7 @@ static struct luastate_position position_of(const struct dump *dump,
 		.sp = thread->sp,
 		.stack_start = mapping ? mapping->start : thread->sp,
 		.stack_end = mapping ? mapping->end : UINT64_MAX,
-		.is_in_call = thread->is_in_call &&
+		.is_in_call = thread->syscall >= 0 &&
 			      !luastate_in_interpreter(dump->target->lua, thread->pc),
 	};
 

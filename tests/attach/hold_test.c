@@ -215,7 +215,7 @@ static void test_copy_is_of_one_moment(void **state)
 			assert_true(held(&hold, scene->tids[k])->stands);
 			assert_one_moment(copy, k);
 		}
-		assert_true(held(&hold, scene->tids[WRITERS])->is_in_call);
+		assert_true(held(&hold, scene->tids[WRITERS])->syscall >= 0);
 		assert_true(hold.pause_ns > 0);
 		attach_hold_deinit(&hold);
 		assert_free();
