@@ -370,6 +370,7 @@ int summary_write_json(int fd, const struct daemon_options *options,
 	json_object_object_add(root, "output", foreign_text(options->output));
 	add_number(root, "output_bytes", stats->output_bytes);
 	add_number(root, "samples", stats->samples);
+	add_number(root, "records", stats->records);
 	add_number(root, "elapsed_ns", stats->elapsed_ns);
 	add_number(root, "first_sample_ns", stats->first_sample_ns);
 	add_number(root, "cpu_ns", stats->cpu_ns);

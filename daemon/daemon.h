@@ -89,7 +89,8 @@ enum { DAEMON_TRACES_LISTED = 4096 };
 
 /** Numbers of a finished or running recording. */
 struct daemon_stats {
-	uint64_t samples;		     /**< Ticks that the profile stands for. */
+	uint64_t samples; /**< Ticks that the profile stands for. */
+	uint64_t records; /**< Samples that were handed over, each for one or more ticks. */
 	uint64_t states[FORMAT_STATE_COUNT]; /**< Where the thread ran. */
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 	uint64_t outcomes[DAEMON_OUTCOME_COUNT];

@@ -101,6 +101,7 @@ bool sampled_put(struct recorder_target *of, const struct format_sample *sample)
 	if (stats->samples == 0)
 		stats->first_sample_ns = daemon_now_ns() - recorder->begin_ns;
 	stats->samples += sample->weight;
+	stats->records++;
 	if (sample->is_asleep)
 		stats->asleep_full += sample->full ? sample->weight : 0;
 	else

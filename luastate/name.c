@@ -65,8 +65,9 @@ static bool writes_from(uint32_t op)
 	return op == BC_KNIL || op == 63 || (op >= BC_CALLM && op <= 73) || (op >= 77 && op <= 84);
 }
 
-/* A bounded sequence of packed bytes in the target. */
+/* A bounded sequence of packed bytes of a prototype's debug part. */
 struct packed {
+	const struct state_proto *proto;
 	const struct attach_reader *reader;
 	uint64_t at, end; /* address of the next byte; behind the prototype */
 	uint64_t buffered_at;
@@ -75,10 +76,23 @@ struct packed {
 	unsigned left;
 };
 
-static int next_byte(struct packed *packed)
+/* From what is kept of the prototype: a stop would read it in many rounds, too many for long
+ * tables. */
+static bool fill_packed(struct packed *packed, size_t len)
 {
+	const struct state_proto *proto = packed->proto;
+	uint64_t offset = packed->at - proto->lineinfo;
 	struct failure why;
 
+	if (proto->debug && offset < proto->debug_len && len <= proto->debug_len - offset) {
+		memcpy(packed->bytes, proto->debug + offset, len);
+		return true;
+	}
+	return state_read(packed->reader, packed->at, packed->bytes, len, &why) == 0;
+}
+
+static int next_byte(struct packed *packed)
+{
 	if (packed->left == 0)
 		return -1;
 	packed->left--;
@@ -89,7 +103,7 @@ static int next_byte(struct packed *packed)
 			return -1;
 		if (len > packed->end - packed->at)
 			len = (size_t)(packed->end - packed->at);
-		if (state_read(packed->reader, packed->at, packed->bytes, len, &why) != 0)
+		if (!fill_packed(packed, len))
 			return -1;
 		packed->buffered_at = packed->at;
 		packed->buffered = len;
@@ -124,7 +138,8 @@ static bool variable_name(const struct luastate_layout *layout, const struct sta
 			  const struct attach_reader *reader, uint32_t index, uint32_t slot,
 			  char *ret_name, size_t size)
 {
-	struct packed packed = { .reader = reader,
+	struct packed packed = { .proto = proto,
+				 .reader = reader,
 				 .at = state_ref(layout, proto->identity.header,
 						 layout->GCproto_varinfo),
 				 .end = end_of(layout, proto),
@@ -160,7 +175,8 @@ static bool upvalue_name(const struct luastate_layout *layout, const struct stat
 			 const struct attach_reader *reader, uint32_t index, char *ret_name,
 			 size_t size)
 {
-	struct packed packed = { .reader = reader,
+	struct packed packed = { .proto = proto,
+				 .reader = reader,
 				 .at = state_ref(layout, proto->identity.header,
 						 layout->GCproto_uvinfo),
 				 .end = end_of(layout, proto),

@@ -323,6 +323,7 @@ static const struct state_proto *holds_call(const struct luastate *state,
 		if (!plan_get(image, proto, header, (size_t)layout->GCproto_sizeof))
 			return NULL;
 		buffer->bc = NULL;
+		buffer->debug = NULL;
 		buffer->address = proto;
 		buffer->bytecode = proto + (uint64_t)layout->GCproto_sizeof;
 		buffer->sizebc = state_u32(header, layout->GCproto_sizebc);

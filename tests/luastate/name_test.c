@@ -2,6 +2,8 @@
 /* Names of functions, from the bytecode that called them. */
 #include "sample.h"
 
+#include <stdio.h>
+
 enum { RANK_NONE = 0, RANK_LOCAL = 1, RANK_FIELD = 2, RANK_GLOBAL = 3, CODE_MAX = 600 };
 
 /* A caller in the making: instruction 0 is its header. */
@@ -429,6 +431,41 @@ static void test_a_function_keeps_its_name(void **state)
 	assert_false(state_lacks_name(callee, fake_pc(vm, other, 2)));
 }
 
+/* What tells names of variables is long and read byte by byte: a known caller needs none of it from
+ * the target. */
+static void test_variables_of_a_known_caller(void **state)
+{
+	static char many[16 * 60 + sizeof(varinfo)];
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct caller caller;
+	struct state_proto *proto;
+	uint64_t address, table;
+	size_t len = 0;
+
+	begin(sample, &caller);
+	/* In slots 0 to 59, from instruction 1 on for 100. */
+	for (int i = 0; i < 60; i++) {
+		len += (size_t)snprintf(many + len, 16, "variable%02d", i) + 1;
+		many[len++] = i ? 0 : 1;
+		many[len++] = 100;
+	}
+	many[len++] = 0;
+	caller.proto.varinfo = many;
+	caller.proto.varinfo_len = len;
+	emit(&caller, fake_ad(FAKE_FNEW, 59, 0));
+	emit(&caller, call(59));
+	address = fake_proto(vm, &caller.proto);
+	table = fake_get_ref(vm, fake_member(address, vm->layout->GCproto_varinfo));
+	proto = sample_proto(sample, address);
+	assert_non_null(proto);
+	fake_hide(vm, table, len);
+	assert_int_equal(RANK_LOCAL,
+			 state_name_call(vm->layout, proto, &vm->reader, fake_pc(vm, address, 2),
+					 caller.name, sizeof(caller.name)));
+	assert_string_equal("variable59", caller.name);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,6 +483,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_tables_without_end),
 		SAMPLE_TEST(test_tables_anywhere),
 		SAMPLE_TEST(test_a_function_keeps_its_name),
+		SAMPLE_TEST(test_variables_of_a_known_caller),
 	};
 
 	sample_choose(argc, argv);
