@@ -22,7 +22,8 @@ static void print_help(void)
 	     "      --root WHICH       outermost frame of each chain: none (default), or process\n"
 	     "                         for one such as nginx [4711]\n"
 	     "  -o, --output FILE      write the profile to FILE (default ljprof.bin, - for "
-	     "stdout)\n"
+	     "stdout;\n"
+	     "                         compressed if its name ends in .gz)\n"
 	     "  -d, --duration SECONDS stop after so long (default: until interrupted, or until\n"
 	     "                         all processes have ended)\n"
 	     "  -F, --frequency HZ     samples per second and thread, 1 to 10000 (default 99)\n"
@@ -129,7 +130,10 @@ static bool take_root(struct arguments *arguments, const char *text)
 
 static bool take_output(struct arguments *arguments, const char *text)
 {
+	size_t len = strlen(text);
+
 	arguments->options.output = text;
+	arguments->options.format_options.gzip = len > 3 && strcmp(text + len - 3, ".gz") == 0;
 	return true;
 }
 

@@ -26,7 +26,7 @@ static void print_help(FILE *file)
 {
 	fputs("usage: ljreport [options] FILE\n"
 	      "Print a profile recorded by ljrecord or by Tarantool's LuaJIT.\n"
-	      "FILE may be - for standard input.\n"
+	      "FILE may be - for standard input, and compressed by gzip.\n"
 	      "\n"
 	      "  -f, --format=FORMAT  one of the formats below (top)\n"
 	      "  -o, --output=OUT     write to OUT instead of standard output\n"

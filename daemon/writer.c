@@ -144,8 +144,11 @@ static int open_writing(struct writing *writing, int socket_fd, int output_fd,
 	writing->functions = format_functions_create();
 	if (!writing->functions)
 		return failure_set_errno(why, ENOMEM, 0, "start the writer");
-	if (format_sink_create(output_fd, &writing->sink, why) != 0 ||
-	    writing->format->open(writing->sink, writing->functions, options, &writing->self,
+	if (format_sink_create(output_fd, &writing->sink, why) != 0)
+		return -1;
+	if (options->gzip)
+		format_sink_compress(writing->sink);
+	if (writing->format->open(writing->sink, writing->functions, options, &writing->self,
 				  why) != 0)
 		return -1;
 	/* From here on the file is a profile, if an empty one. */

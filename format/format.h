@@ -172,6 +172,8 @@ struct format_sink;
 
 /** Take over @p fd (closed by format_sink_destroy()). */
 int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *why);
+/** Have the file be gzip's, before anything is put. It is whole at any instant, too. */
+void format_sink_compress(struct format_sink *sink);
 void format_sink_destroy(struct format_sink *sink);
 int format_sink_put(struct format_sink *sink, const void *bytes, size_t len, struct failure *why);
 /** @param final Also write the trailer where it was held back. */
@@ -187,6 +189,7 @@ struct format_options {
 	bool first_lines; /**< Guest frames carry the function's first line, not the current. */
 	/** Sysprof: a sample in state TRACE has its trace alone, as the reference writes it. */
 	bool trace_records;
+	bool gzip; /**< The file is compressed. */
 };
 
 /** One output format of the recorder. `self` is what open() returned. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/sink.h"
 
+#include "format/pack.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,6 +21,9 @@ struct format_sink {
 	uint64_t committed;
 	uint8_t *pending;
 	size_t len, capacity;
+	bool packs;
+	size_t end_len; /* packs: bytes of the member with the trailer that ends the file */
+	uint8_t *packed;
 };
 
 int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *why)
@@ -55,7 +60,13 @@ void format_sink_destroy(struct format_sink *sink)
 		return;
 	close(sink->fd);
 	free(sink->pending);
+	free(sink->packed);
 	free(sink);
+}
+
+void format_sink_compress(struct format_sink *sink)
+{
+	sink->packs = true;
 }
 
 uint64_t format_sink_bytes(const struct format_sink *sink)
@@ -179,9 +190,109 @@ static int commit_in_place(struct format_sink *sink, size_t trailer_len, struct 
 	return 0;
 }
 
+/* ---- Compressed ------------------------------------------------------------------------- */
+
+/** The trailer is never in two pages of the file, so that one write replaces all of it. */
+#define PAGE_BYTES 4096
+
+/**
+ * Have the members to write in packed: what is pending, and the trailer, if there shall be one.
+ * @param at Where in the file they go, for the trailer to be in one page.
+ */
+static int pack(struct format_sink *sink, const void *trailer, size_t trailer_len, uint64_t at,
+		size_t *ret_len, struct failure *why)
+{
+	size_t len = 0, end_len = trailer_len + PACK_STORED_MORE, room;
+	uint8_t *packed = realloc(sink->packed, pack_bound(sink->len) + PACK_EMPTY_MAX +
+							PACK_EMPTY_MIN + end_len);
+
+	if (!packed)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compress the output");
+	sink->packed = packed;
+	if (sink->len > 0 && pack_member(sink->pending, sink->len, packed, &len, why))
+		return -1;
+	if (trailer) {
+		room = PAGE_BYTES - (at + len) % PAGE_BYTES;
+		if (room < end_len) {
+			room += room < PACK_EMPTY_MIN ? PACK_EMPTY_MIN : 0;
+			pack_empty(room, packed + len);
+			len += room;
+		}
+		pack_stored(trailer, trailer_len, packed + len);
+		len += end_len;
+	}
+	*ret_len = len;
+	return 0;
+}
+
+/** Bytes that are not written are lost: a part of a member cannot be taken back. */
+static int commit_packed_in_order(struct format_sink *sink, const void *trailer, size_t trailer_len,
+				  bool final, struct failure *why)
+{
+	ssize_t done;
+	size_t len;
+
+	if (pack(sink, final ? trailer : NULL, trailer_len, 0, &len, why))
+		return -1;
+	done = write_all(sink->fd, sink->packed, len, -1);
+	sink->committed += (uint64_t)done;
+	sink->len = 0;
+	if ((size_t)done < len)
+		return failure_set(why, FAILURE_SYSTEM, errno, 0, 0, "write the output");
+	return 0;
+}
+
+/*
+ * New members go behind the old trailer, which ends the profile for every reader until it is
+ * replaced by nothing, as long as itself, in one write.
+ */
+static int commit_packed_in_place(struct format_sink *sink, const void *trailer, size_t trailer_len,
+				  struct failure *why)
+{
+	uint64_t end = sink->data + sink->end_len;
+	off_t at = sink->base + (off_t)sink->data;
+	uint8_t nothing[PACK_EMPTY_MAX];
+	size_t len;
+	ssize_t done;
+
+	if (sink->len == 0 && sink->committed > 0)
+		return 0;
+	if (pack(sink, trailer, trailer_len, (uint64_t)sink->base + end, &len, why))
+		return -1;
+	done = write_all(sink->fd, sink->packed, len, sink->base + (off_t)end);
+	if ((size_t)done == len && sink->end_len > 0) {
+		pack_empty(sink->end_len, nothing);
+		if (write_all(sink->fd, nothing, sink->end_len, at) != (ssize_t)sink->end_len)
+			done = 0;
+	}
+	if ((size_t)done < len) {
+		int errnum = errno;
+
+		if (ftruncate(sink->fd, sink->base + (off_t)end)) {
+			/* Harmless: bytes behind the old end mark are not read. */
+		}
+		return failure_set(why, FAILURE_SYSTEM, errnum, 0, 0, "write the output");
+	}
+	sink->end_len = trailer_len + PACK_STORED_MORE;
+	sink->data = end + len - sink->end_len;
+	sink->committed = end + len;
+	sink->len = 0;
+	return 0;
+}
+
+static int commit_packed(struct format_sink *sink, const void *trailer, size_t len, bool final,
+			 struct failure *why)
+{
+	if (sink->in_order)
+		return commit_packed_in_order(sink, trailer, len, final, why);
+	return commit_packed_in_place(sink, trailer, len, why);
+}
+
 int format_sink_commit(struct format_sink *sink, const void *trailer, size_t len, bool final,
 		       struct failure *why)
 {
+	if (sink->packs)
+		return commit_packed(sink, trailer, len, final, why);
 	if (reserve(sink, len, why))
 		return -1;
 	if (len > 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/stream.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/format.h"
 #include "format/uleb.h"
+#include "format/unpack.h"
 
 #define SOURCE_BUFFER_LEN 65536
 
@@ -15,7 +15,7 @@
 
 /** Bytes of a file, through a window that moves forward. */
 struct source {
-	FILE *file; /* NULL: the window is all there is. */
+	struct unpack *file; /* NULL: the window is all there is. */
 	const uint8_t *window;
 	size_t len, next;
 	uint64_t base; /* Offset of the window's first byte. */
@@ -63,12 +63,10 @@ static int fill(struct reader *reader, const char *what)
 	source->next = 0;
 	source->len = 0;
 	if (source->file) {
-		errno = 0;
-		source->len = fread(source->buffer, 1, SOURCE_BUFFER_LEN, source->file);
 		source->window = source->buffer;
-		if (source->len == 0 && ferror(source->file))
-			return failure_set_errno(reader->why, errno ? errno : EIO, 0,
-						 "read the file");
+		if (unpack_read(source->file, source->buffer, SOURCE_BUFFER_LEN, &source->len,
+				reader->why))
+			return -1;
 	}
 	if (source->len == 0)
 		return invalid(reader, source->base, what);
@@ -466,6 +464,7 @@ static int run(struct reader *reader, enum format_stream_kind *ret_kind)
 	if (!reader->why)
 		reader->why = &unused;
 	result = read_stream(reader, ret_kind);
+	unpack_destroy(reader->source.file);
 	free(reader->source.buffer);
 	free(reader->string);
 	free(reader->lua);
@@ -478,11 +477,13 @@ int format_read_stream(FILE *file, const struct format_visitor *visitor, void *c
 {
 	struct reader reader = { .visitor = visitor, .context = context, .why = why };
 
-	reader.source.file = file;
+	if (unpack_create(file, &reader.source.file, why))
+		return -1;
 	reader.source.buffer = malloc(SOURCE_BUFFER_LEN);
-	if (!reader.source.buffer)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
-	return run(&reader, ret_kind);
+	if (reader.source.buffer)
+		return run(&reader, ret_kind);
+	unpack_destroy(reader.source.file);
+	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
 }
 
 int format_read_bytes(const void *bytes, size_t len, const struct format_visitor *visitor,

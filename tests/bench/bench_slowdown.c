@@ -1,52 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much slower a busy program becomes under a profiler, and what the profiler uses itself: ours,
- * perf and LuaJIT's own, in one run. The program counts its units of work; windows with the
- * profiler and without it follow each other in pairs, in changing order, so that a machine that
- * becomes slower or faster meanwhile counts for both.
+ * How much slower programs become under a profiler, and what the profiler uses itself: ours, those
+ * that people would use instead, and LuaJIT's own, in one run. A program counts its units of work;
+ * windows with the profiler and without it follow each other in pairs, in changing order, so that a
+ * machine that becomes slower or faster meanwhile counts for both.
+ *
+ * Prints a row of the README's table for each program, rate and profiler, as a line PEER.
  */
 #include "tests/bench/bench.h"
+#include "tests/bench/peers.h"
 
 #include <fcntl.h>
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
 	PAIRS_MAX = 64,
-	PATH_MAX_BYTES = 256,
 	/* From when a profiler is started until it certainly samples, and after it has ended. */
 	SETTLE_US = 400 * 1000,
 	LIFETIME_S = 3600,
+	START_S = 30,
+	LOOKS = 8, /* of a profiler that looks once */
 };
 
 /** A program that counts its units of work. */
 struct worker {
-	pid_t pid;
+	const char *work;
+	pid_t starter, pid; /* the starter is the program itself, but for nginx */
 	const volatile uint64_t *count;
-	char path[PATH_MAX_BYTES];
+	char path[PEER_PATH_BYTES];
 };
 
-/** A profiler of a running process. */
-struct profiler {
-	const char *name;
-	unsigned rate_hz;
-	double most_percent; /**< Asked: upper end of the slowdown's interval; 0: nothing is. */
-	/** Never returns. */
-	void (*run)(const struct profiler *profiler, const char *pid, const char *output);
-};
-
-/** What one profiler used in all its windows, and how often it was there. */
-struct use {
-	double cpu_s, bytes;
-	unsigned windows;
+/** One profiler at one rate, and what is asked of it. */
+struct row {
+	const struct peer *peer;
+	unsigned rate_hz, pairs;
+	double most_percent; /**< Upper end of the slowdown's interval; 0: nothing is asked. */
 };
 
 /** Of pairs of windows, in percent. */
@@ -56,55 +53,118 @@ struct slowdown {
 };
 
 static char folder[] = BENCH_FOLDER;
+static bool is_full;
 
-/* ---- The program ------------------------------------------------------------------------ */
-
-static const volatile uint64_t *map_count(const char *path)
+static unsigned window_ms(void)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	return is_full ? 2000 : 500;
+}
+
+/* ---- The programs ----------------------------------------------------------------------- */
+
+static bool map_count(struct worker *worker)
+{
+	int fd = open(worker->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	void *bytes = MAP_FAILED;
 
 	if (fd >= 0 && ftruncate(fd, 4096) == 0)
 		bytes = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		close(fd);
-	return bytes == MAP_FAILED ? NULL : bytes;
+	worker->count = bytes == MAP_FAILED ? NULL : bytes;
+	return worker->count != NULL;
+}
+
+/* On one processor, so that the other is free for who looks on. */
+static void take_processor(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((int)sysconf(_SC_NPROCESSORS_ONLN) - 1, &set);
+	sched_setaffinity(0, sizeof(set), &set);
 }
 
 /* @param profile LuaJIT's own profiler: an option of its, or NULL. */
-static bool start_worker(const char *work, const char *profile, struct worker *ret_worker)
+static bool start_worker(const char *work, const char *profile, int seconds, struct worker *worker)
 {
-	char seconds[16];
+	char text[16];
 
-	snprintf(ret_worker->path, sizeof(ret_worker->path), "%s/count%d", folder, profile != NULL);
-	ret_worker->count = map_count(ret_worker->path);
-	if (!ret_worker->count)
+	*worker = (struct worker){ .work = work };
+	snprintf(worker->path, sizeof(worker->path), "%s/count%d", folder, profile != NULL);
+	snprintf(text, sizeof(text), "%d", seconds);
+	if (!map_count(worker))
 		return false;
-	snprintf(seconds, sizeof(seconds), "%d", LIFETIME_S);
-	ret_worker->pid = fork();
-	if (ret_worker->pid == 0) {
+	worker->pid = worker->starter = fork();
+	if (worker->pid == 0) {
+		take_processor();
 		execlp("luajit", "luajit", profile ? profile : "-jon", BENCH_UNITS_LUA, work,
-		       ret_worker->path, seconds, (char *)NULL);
+		       worker->path, text, (char *)NULL);
 		_exit(127);
 	}
 	usleep(SETTLE_US);
-	return ret_worker->pid > 0 && waitpid(ret_worker->pid, NULL, WNOHANG) == 0;
+	return worker->pid > 0 && waitpid(worker->pid, NULL, WNOHANG) == 0;
+}
+
+/* What the starter prints until it is ready. @return The worker's pid, or 0. */
+static pid_t await_nginx(int output)
+{
+	FILE *file = fdopen(output, "r");
+	char line[512];
+	int pid = 0;
+
+	while (file && fgets(line, sizeof(line), file) && strcmp(line, "READY\n") != 0) {
+		sscanf(line, "PID %d", &pid);
+		if (strncmp(line, "SKIP ", 5) == 0)
+			bench_skip("nginx", "runs", "%.*s", (int)strcspn(line + 5, "\n"), line + 5);
+	}
+	if (file)
+		fclose(file);
+	return pid;
+}
+
+static bool start_nginx(const char *work, bool is_idle, struct worker *worker)
+{
+	int pipes[2];
+	char text[16];
+
+	*worker = (struct worker){ .work = work };
+	snprintf(worker->path, sizeof(worker->path), "%s/requests", folder);
+	snprintf(text, sizeof(text), "%d", LIFETIME_S);
+	if (!map_count(worker) || pipe2(pipes, O_CLOEXEC) != 0)
+		return false;
+	chmod(folder, 0711); /* its worker is another user */
+	worker->starter = fork();
+	if (worker->starter == 0) {
+		setenv("BENCH_COUNT", worker->path, 1);
+		if (is_idle)
+			setenv("BENCH_IDLE", "1", 1);
+		dup2(pipes[1], STDOUT_FILENO);
+		execl(BENCH_NGINX, BENCH_NGINX, "--seconds", text, (char *)NULL);
+		_exit(127);
+	}
+	close(pipes[1]);
+	worker->pid = worker->starter > 0 ? await_nginx(pipes[0]) : 0;
+	return worker->pid > 0;
 }
 
 static void end_worker(struct worker *worker)
 {
-	kill(worker->pid, SIGKILL);
-	waitpid(worker->pid, NULL, 0);
-	munmap((void *)(uintptr_t)worker->count, 4096);
+	if (worker->starter > 0) {
+		kill(worker->starter, worker->starter == worker->pid ? SIGKILL : SIGTERM);
+		waitpid(worker->starter, NULL, 0);
+	}
+	if (worker->count)
+		munmap((void *)(uintptr_t)worker->count, 4096);
 	unlink(worker->path);
 }
 
 /* Units of work in a second. */
-static double measure(const struct worker *worker, unsigned window_ms)
+static double measure(const struct worker *worker, unsigned ms)
 {
 	uint64_t begin_ns = bench_now_ns(), begin = *worker->count;
 
-	usleep(window_ms * 1000);
+	usleep(ms * 1000);
 	return (double)(*worker->count - begin) * 1e9 / (double)(bench_now_ns() - begin_ns);
 }
 
@@ -130,191 +190,325 @@ static double half_of(const struct slowdown *slowdown)
 	return t * sqrt(sum / (n - 1) / n);
 }
 
-/* ---- Profilers -------------------------------------------------------------------------- */
-
-static void run_ljrecord(const struct profiler *profiler, const char *pid, const char *output)
-{
-	char rate[16];
-
-	snprintf(rate, sizeof(rate), "%u", profiler->rate_hz);
-	execl(LJRECORD_PATH, "ljrecord", "-q", "-p", pid, "-F", rate, "-o", output, (char *)NULL);
-}
-
-static void run_perf(const struct profiler *profiler, const char *pid, const char *output)
-{
-	char rate[16];
-
-	snprintf(rate, sizeof(rate), "%u", profiler->rate_hz);
-	execlp("perf", "perf", "record", "-q", "-e", "cpu-clock", "-F", rate, "--call-graph",
-	       "dwarf", "-p", pid, "-o", output, (char *)NULL);
-}
-
-static pid_t start_profiler(const struct profiler *profiler, pid_t target, const char *output)
-{
-	pid_t child = fork();
-
-	if (child == 0) {
-		int null = open("/dev/null", O_WRONLY);
-		char pid[16];
-
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		snprintf(pid, sizeof(pid), "%d", (int)target);
-		profiler->run(profiler, pid, output);
-		_exit(127);
-	}
-	usleep(SETTLE_US);
-	return child;
-}
-
-/* @return false where it did not run. */
-static bool end_profiler(pid_t child, const char *output, struct use *use)
-{
-	struct rusage usage;
-	struct stat status;
-	int result;
-
-	if (waitpid(child, &result, WNOHANG) != 0)
-		return false;
-	kill(child, SIGINT);
-	if (wait4(child, &result, 0, &usage) != child || stat(output, &status) != 0)
-		return false;
-	use->cpu_s += (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-		      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-	use->bytes += (double)status.st_size;
-	use->windows++;
-	unlink(output);
-	return true;
-}
+/* ---- Slowdown --------------------------------------------------------------------------- */
 
 /* One window with it and one without. */
-static bool measure_pair(const struct profiler *profiler, const struct worker *worker,
-			 unsigned window_ms, bool is_first, struct slowdown *slowdown,
-			 struct use *use)
+static bool measure_pair(const struct row *row, const struct worker *worker, bool is_first,
+			 struct slowdown *slowdown)
 {
-	char output[PATH_MAX_BYTES];
 	double with, without = 0;
 	pid_t child;
 
-	snprintf(output, sizeof(output), "%s/profile", folder);
 	if (!is_first)
-		without = measure(worker, window_ms);
-	child = start_profiler(profiler, worker->pid, output);
-	with = measure(worker, window_ms);
-	if (!end_profiler(child, output, use))
+		without = measure(worker, window_ms());
+	child = peer_start(row->peer, worker->pid, row->rate_hz, folder);
+	usleep(SETTLE_US);
+	with = measure(worker, window_ms());
+	if (!peer_end(row->peer, child, folder, NULL))
 		return false;
+	usleep(SETTLE_US / 4);
 	if (is_first)
-		without = measure(worker, window_ms);
+		without = measure(worker, window_ms());
 	slowdown->percent[slowdown->pairs++] = 100 * (1 - with / without);
 	return true;
 }
 
-/* ---- Rows ------------------------------------------------------------------------------- */
-
-static void tell(const char *work, const struct profiler *profiler, const struct slowdown *slowdown)
-{
-	double mean = mean_of(slowdown), half = half_of(slowdown);
-	char what[128], asked[64] = "beside it";
-
-	snprintf(what, sizeof(what), "%s: slowdown under %s at %u Hz", work, profiler->name,
-		 profiler->rate_hz);
-	if (profiler->most_percent > 0)
-		snprintf(asked, sizeof(asked), "<= %.0f %%, upper end of 95 %%",
-			 profiler->most_percent);
-	bench_result(what, asked,
-		     profiler->most_percent <= 0 || mean + half <= profiler->most_percent,
-		     "%.2f %% (%.2f to %.2f, %u pairs)", mean, mean - half, mean + half,
-		     slowdown->pairs);
-}
-
-static void tell_use(const char *work, const struct profiler *profiler, const struct use *use,
-		     unsigned window_ms)
-{
-	double seconds = use->windows * ((double)window_ms + SETTLE_US / 1e3) / 1e3;
-	char what[128];
-
-	snprintf(what, sizeof(what), "%s: processor time and file of %s at %u Hz", work,
-		 profiler->name, profiler->rate_hz);
-	bench_result(what, "beside it", true, "%.2f %% of a processor, %.1f KB a second",
-		     100 * use->cpu_s / seconds, use->bytes / seconds / 1e3);
-}
-
-static void measure_profiler(const char *work, const struct profiler *profiler,
-			     const struct worker *worker, bool full)
-{
-	const unsigned window_ms = full ? 2000 : 500, pairs = full ? 20 : 4;
-	struct slowdown slowdown = { .pairs = 0 };
-	struct use use = { 0 };
-
-	for (unsigned i = 0; i < pairs; i++)
-		if (!measure_pair(profiler, worker, window_ms, i % 2 == 0, &slowdown, &use)) {
-			bench_skip(profiler->name, "runs", "it is not there, or did not run");
-			return;
-		}
-	tell(work, profiler, &slowdown);
-	tell_use(work, profiler, &use, window_ms);
-}
-
 /* LuaJIT's own profiler is in the program from its start: two programs, of which one stands while
  * the other is measured. */
-static void measure_jit_p(const char *work, unsigned rate_hz, const struct worker *without,
-			  bool full)
+static bool measure_own_pairs(const struct worker *without, const struct worker *with,
+			      unsigned pairs, struct slowdown *slowdown)
 {
-	const unsigned window_ms = full ? 2000 : 500, pairs = full ? 20 : 4;
-	const struct profiler own = { .name = "jit.p", .rate_hz = rate_hz };
-	struct slowdown slowdown = { .pairs = 0 };
-	struct worker with;
-	char option[32];
-
-	snprintf(option, sizeof(option), "-jp=Fi%u", 1000 / rate_hz);
-	if (!start_worker(work, option, &with)) {
-		bench_skip("jit.p", "runs", "the program does not start with %s", option);
-		return;
-	}
 	for (unsigned i = 0; i < pairs; i++) {
 		double rates[2];
 
 		for (unsigned k = 0; k < 2; k++) {
 			bool is_with = (k == 0) == (i % 2 == 0);
 
-			kill(is_with ? without->pid : with.pid, SIGSTOP);
-			kill(is_with ? with.pid : without->pid, SIGCONT);
+			kill(is_with ? without->pid : with->pid, SIGSTOP);
+			kill(is_with ? with->pid : without->pid, SIGCONT);
 			usleep(SETTLE_US / 4);
-			rates[is_with] = measure(is_with ? &with : without, window_ms);
+			rates[is_with] = measure(is_with ? with : without, window_ms());
 		}
-		slowdown.percent[slowdown.pairs++] = 100 * (1 - rates[1] / rates[0]);
+		slowdown->percent[slowdown->pairs++] = 100 * (1 - rates[1] / rates[0]);
 	}
 	kill(without->pid, SIGCONT);
-	end_worker(&with);
-	tell(work, &own, &slowdown);
+	return true;
 }
 
-static void measure_work(const char *work, bool full)
-{
-	static const struct profiler profilers[] = {
-		{ "ljrecord", 99, 1, run_ljrecord },
-		{ "ljrecord", 999, 6, run_ljrecord },
-		{ "ljrecord", 4999, 0, run_ljrecord },
-		{ "perf record --call-graph dwarf", 99, 0, run_perf },
-		{ "perf record --call-graph dwarf", 999, 0, run_perf },
-	};
-	struct worker worker;
+/* ---- Use -------------------------------------------------------------------------------- */
 
-	if (!start_worker(work, NULL, &worker)) {
-		bench_result("slowdown", "measured", false, "%s does not start", work);
+static bool measure_use(const struct row *row, const struct worker *worker,
+			struct peer_run *ret_run)
+{
+	pid_t child = peer_start(row->peer, worker->pid, row->rate_hz, folder);
+
+	usleep((is_full ? 10 : 2) * 1000 * 1000);
+	return peer_end(row->peer, child, folder, ret_run);
+}
+
+/* Single looks, one after the other: what the program loses by one, and what it costs. */
+static bool measure_looks(const struct row *row, const struct worker *worker,
+			  struct peer_run *ret_run, double *ret_lost_ms)
+{
+	double before = measure(worker, window_ms()), done, passed_s;
+	uint64_t begin = *worker->count, begin_ns = bench_now_ns();
+	struct peer_run sum = { 0 }, run;
+
+	for (unsigned i = 0; i < LOOKS; i++) {
+		pid_t child = peer_start(row->peer, worker->pid, 0, folder);
+
+		if (!peer_end(row->peer, child, folder, &run))
+			return false;
+		sum.cpu_s += run.cpu_s;
+		sum.samples += run.samples;
+		sum.lua_frames += run.lua_frames;
+		sum.first_ms += run.first_ms / LOOKS;
+		sum.rss_mib = run.rss_mib > sum.rss_mib ? run.rss_mib : sum.rss_mib;
+	}
+	passed_s = (double)(bench_now_ns() - begin_ns) / 1e9;
+	done = (double)(*worker->count - begin);
+	*ret_lost_ms = 1e3 * (passed_s - done / before) / LOOKS;
+	*ret_run = sum;
+	return true;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------- */
+
+/* A number with what goes around it, or a dash. */
+static const char *cell(char *text, size_t size, double value, const char *format)
+{
+	if (value > 0)
+		snprintf(text, size, format, value); /* NOLINT: each is a literal below */
+	else
+		snprintf(text, size, "-");
+	return text;
+}
+
+static void put_row(const struct worker *worker, const char *rate, const char *name,
+		    const char *slower, const struct peer_run *run, const struct peer_run *ours)
+{
+	double n = run->samples > 0 ? run->samples : 1,
+	       our_n = ours && ours->samples ? ours->samples : 1;
+	char cpu[32], times[32], bytes[32], rss[32], first[32], stopped[64] = "-";
+
+	if (run->stopped_us[0] > 0)
+		snprintf(stopped, sizeof(stopped), "%.0f / %.0f / %.0f us", run->stopped_us[0],
+			 run->stopped_us[1], run->stopped_us[2]);
+	cell(times, sizeof(times),
+	     ours && ours->cpu_s > 0 ? run->cpu_s / n / (ours->cpu_s / our_n) : 0, "%.1f");
+	printf("PEER\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\n", worker->work, rate, name,
+	       slower, cell(cpu, sizeof(cpu), 1e6 * run->cpu_s / n, "%.0f us"), times,
+	       cell(bytes, sizeof(bytes), run->bytes / n, "%.0f"),
+	       cell(rss, sizeof(rss), run->rss_mib, "%.0f MB"), stopped,
+	       cell(first, sizeof(first), run->first_ms, "%.0f ms"), run->lua_frames / n);
+	fflush(stdout);
+}
+
+static void tell_slowdown(const struct worker *worker, const struct row *row, const char *name,
+			  const struct slowdown *slowdown, char *ret_text, size_t size)
+{
+	double mean = mean_of(slowdown), half = half_of(slowdown);
+	char what[128], asked[64] = "beside it";
+
+	snprintf(ret_text, size, "%.2f %% (%.2f to %.2f)", mean, mean - half, mean + half);
+	snprintf(what, sizeof(what), "%s: slowdown under %s at %u Hz", worker->work, name,
+		 row->rate_hz);
+	if (row->most_percent > 0)
+		snprintf(asked, sizeof(asked), "<= %.0f %%, upper end of 95 %%", row->most_percent);
+	bench_result(what, asked, row->most_percent <= 0 || mean + half <= row->most_percent,
+		     "%s, %u pairs", ret_text, slowdown->pairs);
+}
+
+/* @return whether there is something to compare with. */
+static bool measure_row(const struct worker *worker, const struct row *row,
+			const struct peer_run *ours, struct peer_run *ret_run)
+{
+	struct slowdown slowdown = { .pairs = 0 };
+	char slower[64], rate[16];
+
+	if (!peer_is_there(row->peer)) {
+		bench_skip(row->peer->name, "runs", "it is not installed");
+		return false;
+	}
+	for (unsigned i = 0; i < row->pairs; i++)
+		if (!measure_pair(row, worker, i % 2 == 0, &slowdown)) {
+			bench_skip(row->peer->name, "runs", "it ended by itself");
+			return false;
+		}
+	if (!measure_use(row, worker, ret_run)) {
+		bench_skip(row->peer->name, "runs", "it has no profile");
+		return false;
+	}
+	if (row->peer == &peer_ljrecord)
+		ret_run->first_ms = (double)bench_first_sample_ns(worker->pid, 8) / 1e6;
+	snprintf(rate, sizeof(rate), "%u", row->rate_hz);
+	tell_slowdown(worker, row, row->peer->name, &slowdown, slower, sizeof(slower));
+	put_row(worker, rate, row->peer->name, slower, ret_run, ours ? ours : ret_run);
+	return true;
+}
+
+static void measure_look_row(const struct worker *worker, const struct peer *peer,
+			     const struct peer_run *ours)
+{
+	const struct row row = { .peer = peer };
+	struct peer_run run;
+	char lost[64];
+	double lost_ms;
+
+	if (!peer_is_there(peer)) {
+		bench_skip(peer->name, "runs", "it is not installed");
 		return;
 	}
-	for (size_t i = 0; i < sizeof(profilers) / sizeof(profilers[0]); i++)
-		measure_profiler(work, &profilers[i], &worker, full);
-	measure_jit_p(work, 100, &worker, full);
-	measure_jit_p(work, 1000, &worker, full);
-	end_worker(&worker);
+	if (!measure_looks(&row, worker, &run, &lost_ms)) {
+		bench_skip(peer->name, "runs", "it failed");
+		return;
+	}
+	snprintf(lost, sizeof(lost), "%.0f ms each", lost_ms);
+	put_row(worker, "one look", peer->name, lost, &run, ours);
+}
+
+static void measure_own_row(const struct worker *without, unsigned rate_hz, unsigned pairs)
+{
+	const struct row row = { .rate_hz = rate_hz };
+	struct slowdown slowdown = { .pairs = 0 };
+	struct peer_run run = { 0 };
+	char option[PEER_PATH_BYTES + 32], path[PEER_PATH_BYTES + 8], slower[64], rate[16];
+	struct worker with;
+
+	snprintf(path, sizeof(path), "%s/jit.p", folder);
+	snprintf(option, sizeof(option), "-jp=lm0i%u,%s", 1000 / rate_hz, path);
+	if (!start_worker(without->work, option, LIFETIME_S, &with)) {
+		bench_skip("jit.p", "runs", "the program does not start with %s", option);
+		return;
+	}
+	measure_own_pairs(without, &with, pairs, &slowdown);
+	end_worker(&with);
+	/* It writes when the program ends by itself. */
+	kill(without->pid, SIGSTOP);
+	if (start_worker(without->work, option, 2, &with))
+		waitpid(with.pid, NULL, 0);
+	with.starter = 0;
+	end_worker(&with);
+	kill(without->pid, SIGCONT);
+	peer_digest_jit_p(path, 2.0 * rate_hz, &run);
+	unlink(path);
+	tell_slowdown(without, &row, "jit.p", &slowdown, slower, sizeof(slower));
+	snprintf(rate, sizeof(rate), "%u", rate_hz);
+	put_row(without, rate, "jit.p (in the process, from its start)", slower, &run, NULL);
+}
+
+/* ---- What must hold --------------------------------------------------------------------- */
+
+static void compare(const struct worker *worker, unsigned rate_hz, const struct peer_run *ours,
+		    const struct peer_run *perf)
+{
+	char what[128];
+	double cpu = perf->cpu_s / perf->samples, our_cpu = ours->cpu_s / ours->samples;
+	double packed = ours->packed_bytes / ours->samples, plain = ours->bytes / ours->samples;
+	double bytes = perf->bytes / perf->samples;
+
+	snprintf(what, sizeof(what), "%s, %u Hz: processor time a sample, ljrecord to perf",
+		 worker->work, rate_hz);
+	bench_result(what, "<= 0.5", our_cpu <= cpu / 2, "%.2f (%.0f us, %.0f us)", our_cpu / cpu,
+		     our_cpu * 1e6, cpu * 1e6);
+	snprintf(what, sizeof(what), "%s, %u Hz: bytes a sample, ljrecord's .gz to perf",
+		 worker->work, rate_hz);
+	bench_result(what, "<= 0.01", packed * 100 <= bytes,
+		     "%.4f; %.4f where it is not compressed (%.1f, %.0f, %.0f)", packed / bytes,
+		     plain / bytes, packed, plain, bytes);
+}
+
+static void measure_work(struct worker *worker, bool has_processor)
+{
+	const unsigned rates[] = { 99, 999, 4999 };
+	/* What is asked needs many pairs where it is near to what windows differ by. */
+	const unsigned own_pairs[] = { 40, 20, 10 };
+	const double most[] = { 1, 6, 0 };
+	struct peer_run ours[3] = { 0 }, perf;
+	bool has_ours[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		const struct row row = { &peer_ljrecord, rates[i],
+					 !is_full	 ? 4
+					 : has_processor ? own_pairs[i]
+							 : 10,
+					 has_processor ? most[i] : 0 };
+
+		has_ours[i] = measure_row(worker, &row, NULL, &ours[i]);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		const struct row row = { &peer_perf, rates[i], is_full ? 10 : 4, 0 };
+
+		if (measure_row(worker, &row, &ours[i], &perf) && has_ours[i])
+			compare(worker, rates[i], &ours[i], &perf);
+	}
+	measure_look_row(worker, &peer_eu_stack, &ours[0]);
+	measure_look_row(worker, &peer_gdb, &ours[0]);
+	if (worker->pid == worker->starter) {
+		measure_own_row(worker, 100, is_full ? 10 : 4);
+		measure_own_row(worker, 1000, is_full ? 10 : 4);
+	}
+}
+
+/* ---- Idle ------------------------------------------------------------------------------- */
+
+static uint64_t switches_of(pid_t pid)
+{
+	char path[32], line[128];
+	unsigned long long count, sum = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "voluntary_ctxt_switches: %llu", &count) == 1 ||
+		    sscanf(line, "nonvoluntary_ctxt_switches: %llu", &count) == 1)
+			sum += count;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+static void measure_idle(const struct worker *worker)
+{
+	const unsigned rates[] = { 99, 999 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t before = switches_of(worker->pid);
+		pid_t child = peer_start(&peer_ljrecord, worker->pid, rates[i], folder);
+		struct peer_run run;
+		char what[128];
+
+		usleep((is_full ? 10 : 2) * 1000 * 1000);
+		before = switches_of(worker->pid) - before;
+		/* There is nothing to record: it has no profile. */
+		peer_end(&peer_ljrecord, child, folder, &run);
+		snprintf(what, sizeof(what), "%s under ljrecord at %u Hz: times it was woken",
+			 worker->work, rates[i]);
+		bench_result(what, "0", before == 0, "%llu; ljrecord: %.2f %% of a processor",
+			     (unsigned long long)before, 100 * run.cpu_s / (is_full ? 10 : 2));
+	}
 }
 
 void bench_slowdown(bool full)
 {
+	static const char *const works[] = { "fib", "mixed" };
+	struct worker worker;
+
+	is_full = full;
 	bench_make_folder(folder);
-	measure_work("fib", full);
-	measure_work("mixed", full);
+	for (unsigned i = 0; i < 2; i++) {
+		if (start_worker(works[i], NULL, LIFETIME_S, &worker))
+			measure_work(&worker, true);
+		else
+			bench_result("slowdown", "measured", false, "%s does not start", works[i]);
+		end_worker(&worker);
+	}
+	if (start_nginx("nginx under wrk", false, &worker))
+		measure_work(&worker, false);
+	end_worker(&worker);
+	if (start_nginx("nginx, idle", true, &worker))
+		measure_idle(&worker);
+	end_worker(&worker);
 	rmdir(folder);
 }

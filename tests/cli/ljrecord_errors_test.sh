@@ -289,6 +289,14 @@ for mode in default leaf callgraph; do
 	[ "$size" = "$(stat -c %s "$out")" ] || fail "$mode: $size bytes said"
 	untouched "$target" "$mode"
 done
+# Compressed by name.
+run 0 -q -p "$target" -o "$work/out.bin.gz" -d $RECORD_S -F 500 --stats "$work/packed.json"
+gzip -t "$work/out.bin.gz" || fail "not gzip's"
+readable "$work/out.bin.gz" "compressed"
+[ "$(samples_in "$work/out.bin.gz")" = "$(awk -F'[:,]' '/"samples":/ { print $2 + 0; exit }' "$work/packed.json")" ] ||
+	fail "compressed: other samples than said"
+[ "$(stat -c %s "$work/out.bin.gz")" = "$(awk -F'[:,]' '/"output_bytes":/ { print $2 + 0; exit }' "$work/packed.json")" ] ||
+	fail "compressed: another size than said"
 # JSON: braces and quotes in pairs, and all of it one object.
 awk '{ text = text $0 }
 	END { open = gsub(/\{/, "{", text); close_ = gsub(/\}/, "}", text); quotes = gsub(/"/, "\"", text)

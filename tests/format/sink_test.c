@@ -214,15 +214,18 @@ static void test_bounds(void **state)
 }
 
 /** Write samples until killed. */
-static _Noreturn void write_for_ever(const char *path)
+static _Noreturn void write_for_ever(const char *path, bool gzip)
 {
 	struct chains chains = { .functions = format_functions_create() };
 	const struct format_writer_ops *ops = format_writer_find("sysprof");
 	struct format_options options = { 0 };
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 
-	if (format_sink_create(fd, &chains.sink, NULL) ||
-	    ops->open(chains.sink, chains.functions, &options, &chains.writer, NULL))
+	if (format_sink_create(fd, &chains.sink, NULL))
+		_exit(1);
+	if (gzip)
+		format_sink_compress(chains.sink);
+	if (ops->open(chains.sink, chains.functions, &options, &chains.writer, NULL))
 		_exit(1);
 	for (uint32_t i = 0;; i++) {
 		chains_push(&chains, chains_lua(&chains, 0x1000000 + i * 0x100, "@a.lua", i, "f"),
@@ -234,13 +237,12 @@ static _Noreturn void write_for_ever(const char *path)
 }
 
 /** Whenever the writer dies, and while it lives, the file is a whole profile. */
-static void test_killed_writer(void **state)
+static void kill_writers(bool gzip)
 {
 	char path[] = "/tmp/ljprof-sink-XXXXXX";
 	int fd = mkstemp(path);
 	bool grew = false;
 
-	(void)state;
 	assert_true(fd >= 0);
 	for (int i = 0; i < KILLS; i++) {
 		struct timespec wait = { .tv_nsec = 200000 + (long)(rand() % 4000) * 1000 };
@@ -253,7 +255,7 @@ static void test_killed_writer(void **state)
 		assert_int_equal(0, ftruncate(fd, 0));
 		child = fork();
 		if (child == 0)
-			write_for_ever(path);
+			write_for_ever(path, gzip);
 		do {
 			nanosleep(&wait, NULL);
 			assert_int_equal(0, fstat(fd, &status));
@@ -272,14 +274,31 @@ static void test_killed_writer(void **state)
 	unlink(path);
 }
 
+static void test_killed_writer(void **state)
+{
+	(void)state;
+	kill_writers(false);
+}
+
+static void test_killed_packing_writer(void **state)
+{
+	(void)state;
+	kill_writers(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_commits),		  cmocka_unit_test(test_rewind),
-		cmocka_unit_test(test_offset_and_append), cmocka_unit_test(test_pipe),
-		cmocka_unit_test(test_broken_pipe),	  cmocka_unit_test(test_full_device),
-		cmocka_unit_test(test_full_disk),	  cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_commits),
+		cmocka_unit_test(test_rewind),
+		cmocka_unit_test(test_offset_and_append),
+		cmocka_unit_test(test_pipe),
+		cmocka_unit_test(test_broken_pipe),
+		cmocka_unit_test(test_full_device),
+		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_killed_writer),
+		cmocka_unit_test(test_killed_packing_writer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

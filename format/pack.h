@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_PACK_H
+#define FORMAT_PACK_H
+
+/*
+ * Parts of a gzip file, which is a sequence of members that are whole each. Source: RFC 1952 (the
+ * format), RFC 1951 (blocks that are stored, and the empty block).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attach/failure.h"
+
+/** What every member begins with. */
+#define PACK_MAGIC "\x1f\x8b"
+
+/** Bytes that a stored member has besides its content, which is shorter than 64 KiB; the least that
+ *  an empty one takes; a bound for either. */
+enum { PACK_STORED_MORE = 23, PACK_EMPTY_MIN = 22, PACK_EMPTY_MAX = 4096 };
+
+/** Compress into @p ret_bytes of pack_bound() bytes. @return 0 and the length, or -1. */
+int pack_member(const void *bytes, size_t len, uint8_t *ret_bytes, size_t *ret_len,
+		struct failure *why);
+size_t pack_bound(size_t len);
+
+/** A member of @p len + PACK_STORED_MORE bytes, whatever the content. */
+void pack_stored(const void *bytes, size_t len, uint8_t *ret_bytes);
+
+/** A member of @p len bytes with nothing in it, PACK_EMPTY_MIN to PACK_EMPTY_MAX. */
+void pack_empty(size_t len, uint8_t *ret_bytes);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/unpack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "format/pack.h"
+
+enum {
+	INPUT_BYTES = 65536,
+	GZIP_WRAPPER = 16, /* added to the window's bits: zlib.h */
+	WINDOW_BITS = 15,
+};
+
+struct unpack {
+	FILE *file;
+	bool is_open, is_packed, is_broken;
+	z_stream stream; /* its input is what was read and not taken */
+	uint8_t input[INPUT_BYTES];
+};
+
+int unpack_create(FILE *file, struct unpack **ret_unpack, struct failure *why)
+{
+	struct unpack *unpack = calloc(1, sizeof(*unpack));
+
+	if (!unpack)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
+	unpack->file = file;
+	*ret_unpack = unpack;
+	return 0;
+}
+
+void unpack_destroy(struct unpack *unpack)
+{
+	if (unpack && unpack->is_packed)
+		inflateEnd(&unpack->stream);
+	free(unpack);
+}
+
+static int refill(struct unpack *unpack, struct failure *why)
+{
+	size_t len;
+
+	errno = 0;
+	len = fread(unpack->input, 1, INPUT_BYTES, unpack->file);
+	if (len == 0 && ferror(unpack->file))
+		return failure_set_errno(why, errno ? errno : EIO, 0, "read the file");
+	unpack->stream.next_in = unpack->input;
+	unpack->stream.avail_in = (uInt)len;
+	return 0;
+}
+
+static int begin(struct unpack *unpack, struct failure *why)
+{
+	if (refill(unpack, why))
+		return -1;
+	unpack->is_open = true;
+	if (unpack->stream.avail_in < 2 || memcmp(unpack->input, PACK_MAGIC, 2) != 0)
+		return 0;
+	if (inflateInit2(&unpack->stream, WINDOW_BITS + GZIP_WRAPPER) != Z_OK)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
+	unpack->is_packed = true;
+	return 0;
+}
+
+static size_t take_plain(struct unpack *unpack, uint8_t *ret_bytes, size_t size)
+{
+	z_stream *stream = &unpack->stream;
+	size_t len = stream->avail_in < size ? stream->avail_in : size;
+
+	if (len)
+		memcpy(ret_bytes, stream->next_in, len);
+	stream->next_in += len;
+	stream->avail_in -= (uInt)len;
+	return len;
+}
+
+/* One step: some output, or a member's end, or all input taken. */
+static void inflate_some(struct unpack *unpack)
+{
+	int result = inflate(&unpack->stream, Z_NO_FLUSH);
+
+	if (result == Z_STREAM_END)
+		result = inflateReset(&unpack->stream);
+	unpack->is_broken = result != Z_OK && result != Z_BUF_ERROR;
+}
+
+int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *ret_len,
+		struct failure *why)
+{
+	z_stream *stream = &unpack->stream;
+
+	*ret_len = 0;
+	if (!unpack->is_open && begin(unpack, why))
+		return -1;
+	stream->next_out = ret_bytes;
+	stream->avail_out = (uInt)size;
+	while (!unpack->is_broken && stream->avail_out == size) {
+		if (stream->avail_in == 0 && refill(unpack, why))
+			return -1;
+		if (stream->avail_in == 0)
+			return 0;
+		if (!unpack->is_packed) {
+			*ret_len = take_plain(unpack, ret_bytes, size);
+			return 0;
+		}
+		inflate_some(unpack);
+	}
+	*ret_len = size - stream->avail_out;
+	/* What came before the damage is as good as ever. */
+	if (*ret_len == 0)
+		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "decompress the file");
+	return 0;
+}

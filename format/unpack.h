@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_UNPACK_H
+#define FORMAT_UNPACK_H
+
+/* A file's content, which gzip may have compressed; its first bytes tell. A hostile one can have a
+ * thousand times its own size, no more: that is deflate's bound. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "attach/failure.h"
+
+struct unpack;
+
+/** @param file Borrowed. */
+int unpack_create(FILE *file, struct unpack **ret_unpack, struct failure *why);
+void unpack_destroy(struct unpack *unpack);
+
+/** Up to @p size next bytes. @return 0 and how many, 0 at the end, be it too early; or -1. */
+int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *ret_len,
+		struct failure *why);
+
+#endif
