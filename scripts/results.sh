@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # Lines "RESULT<TAB>what<TAB>asked<TAB>measured<TAB>verdict" from programs, as a table. Sourced.
 # Likewise "MATRIX<TAB>..." of nine cells, the last of which is a verdict; where $MATRIX names a file.
-# Rows of a Markdown table, "| ...", are kept as they are where $TWINS names a file.
+# "PEER<TAB>..." and "GROWTH<TAB>..." are kept where $PEERS and $GROWTH name files, and rows of a Markdown
+# table, "| ...", where $TWINS does.
 
 # add_result WHAT ASKED MEASURED VERDICT: for what a script measures itself.
 add_result() {
@@ -19,6 +20,8 @@ run_measurement() {
 	timeout --kill-after=10 3600 "$@" >"$output" || status=$?
 	grep -a $'^RESULT\t' "$output" >>"$RESULTS" || true
 	grep -a $'^MATRIX\t' "$output" >>"${MATRIX:-/dev/null}" || true
+	grep -a $'^PEER\t' "$output" >>"${PEERS:-/dev/null}" || true
+	grep -a $'^GROWTH\t' "$output" >>"${GROWTH:-/dev/null}" || true
 	grep -a '^| ' "$output" >>"${TWINS:-/dev/null}" || true
 	if ((status == 77)); then
 		add_result "$name" "runs" "$(grep -a -i -m 1 skip "$output" || echo skipped)" skipped
@@ -27,7 +30,7 @@ run_measurement() {
 	elif ! grep -a -q $'^RESULT\t' "$output"; then
 		add_result "$name" "exit status 0" "exit status 0" ok
 	fi
-	((status == 0 || status == 77)) || grep -a -v -E $'^((RESULT|MATRIX)\t|\\| )' "$output" | tail -n 20 >&2 || true
+	((status == 0 || status == 77)) || grep -a -v -E $'^((RESULT|MATRIX|PEER|GROWTH)\t|\\| )' "$output" | tail -n 20 >&2 || true
 	rm -f "$output"
 }
 
@@ -64,11 +67,54 @@ print_matrix() {
 	' "$MATRIX"
 }
 
+# Other profilers beside ours: a table a program.
+print_peers() {
+	awk -F '\t' '
+		$2 != work {
+			print (NR > 1 ? "\n" : "") "**" $2 "**\n"
+			print "| a second | profiler | the program is slower by (95 %) | processor time a sample" \
+				" | as ljrecord | bytes a sample | peak memory | stopped p50 / p99 / most" \
+				" | first sample | Lua frames a sample |"
+			print "|---|---|---|---|---|---|---|---|---|---|"
+			work = $2
+		}
+		{
+			for (i = 3; i <= 12; i++) printf "| %s ", $i
+			print "|"
+		}
+	' "$PEERS"
+}
+
 print_twins() {
 	echo "| program, library | compiled samples | exact % | approximate % | trace only % |" \
 		"largest difference in points | |"
 	echo "|---|---|---|---|---|---|---|"
 	cat "$TWINS"
+}
+
+# write_table MARK PRINT: what PRINT prints, and where it was measured, into the README between the marks
+# of that name, in place of what is there.
+write_table() {
+	local begin="<!-- $1:begin -->" end="<!-- $1:end -->" readme=$ROOT/README.md table
+	if ! grep -qF "$begin" "$readme" || ! grep -qF "$end" "$readme"; then
+		die "README.md has no marks $begin and $end"
+	fi
+	table=$(mktemp)
+	{
+		echo
+		echo "Measured on $(describe_machine)."
+		echo
+		"$2"
+		echo
+	} >"$table"
+	awk -v begin="$begin" -v end="$end" -v table="$table" '
+		$0 == end { inside = 0 }
+		!inside { print }
+		$0 == begin { inside = 1; while ((getline line < table) > 0) print line }
+	' "$readme" >"$table.new"
+	cat "$table.new" >"$readme"
+	rm -f "$table" "$table.new"
+	say "wrote the table between the marks $1 to README.md"
 }
 
 # all_held: whether no line says FAILED.

@@ -291,14 +291,17 @@ static void put_row(const struct worker *worker, const char *rate, const char *n
 	       our_n = ours && ours->samples ? ours->samples : 1;
 	char cpu[32], times[32], bytes[32], rss[32], first[32], stopped[64] = "-";
 
+	cell(bytes, sizeof(bytes), run->bytes / n, "%.0f");
+	if (run->packed_bytes > 0)
+		snprintf(bytes, sizeof(bytes), "%.0f, %.1f in .gz", run->bytes / n,
+			 run->packed_bytes / n);
 	if (run->stopped_us[0] > 0)
 		snprintf(stopped, sizeof(stopped), "%.0f / %.0f / %.0f us", run->stopped_us[0],
 			 run->stopped_us[1], run->stopped_us[2]);
 	cell(times, sizeof(times),
 	     ours && ours->cpu_s > 0 ? run->cpu_s / n / (ours->cpu_s / our_n) : 0, "%.1f");
 	printf("PEER\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\n", worker->work, rate, name,
-	       slower, cell(cpu, sizeof(cpu), 1e6 * run->cpu_s / n, "%.0f us"), times,
-	       cell(bytes, sizeof(bytes), run->bytes / n, "%.0f"),
+	       slower, cell(cpu, sizeof(cpu), 1e6 * run->cpu_s / n, "%.0f us"), times, bytes,
 	       cell(rss, sizeof(rss), run->rss_mib, "%.0f MB"), stopped,
 	       cell(first, sizeof(first), run->first_ms, "%.0f ms"), run->lua_frames / n);
 	fflush(stdout);
