@@ -146,7 +146,7 @@ void bench_close_target(struct daemon_target *target)
 	attach_process_close(process);
 }
 
-/* bench [--full] [stop | traces | find | record | slowdown | top]: all parts, or one. */
+/* bench [--full] [stop | traces | find | record | slowdown | top | growth]: all parts, or one. */
 int main(int argc, char **argv)
 {
 	bool full = argc > 1 && strcmp(argv[1], "--full") == 0;
@@ -164,5 +164,7 @@ int main(int argc, char **argv)
 		bench_slowdown(full);
 	if (!part || strcmp(part, "top") == 0)
 		bench_top(full);
+	if (!part || strcmp(part, "growth") == 0)
+		bench_growth(full);
 	return failed ? 1 : 0;
 }

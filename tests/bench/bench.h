@@ -86,6 +86,11 @@ void bench_slowdown(bool full);
 
 /** Finding a VM in a process with a large heap. */
 void bench_find(void);
+/** Memory that programs may still take. */
+unsigned long bench_available_mib(void);
+
+/** What samples cost by the size of the process, in six respects. */
+void bench_growth(bool full);
 
 /** Whole recordings: processor time, memory, punctuality, first sample, bytes. */
 void bench_record(bool full);

@@ -31,7 +31,7 @@ struct ranges {
 	size_t count;
 };
 
-static unsigned long available_mib(void)
+unsigned long bench_available_mib(void)
 {
 	FILE *file = fopen("/proc/meminfo", "r");
 	unsigned long kib = 0;
@@ -248,7 +248,7 @@ static void find_running(pid_t pid)
 void bench_find(void)
 {
 	const char *what = "VM found in 2 GiB of heap";
-	unsigned long mib = available_mib();
+	unsigned long mib = bench_available_mib();
 	struct find_target target;
 	uint8_t *piece;
 
