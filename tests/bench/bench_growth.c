@@ -10,6 +10,7 @@
 #include "tests/bench/bench.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,7 @@ struct growth {
 	const struct plan *plan;
 	char folder[sizeof(BENCH_FOLDER)];
 	struct point *points;
+	cpu_set_t processors;
 	size_t count; /* of the kind's sizes, those that this machine has memory for */
 	struct series series;
 };
@@ -163,6 +165,26 @@ static bool is_kind(const struct growth *growth, const char *name)
 	return strcmp(growth->kind->name, name) == 0;
 }
 
+/* A stop takes several times as long where the target runs on another processor. So that no turn is
+ * of one kind and the next of the other, the targets have the first processor for themselves. */
+static void move_to(const cpu_set_t *all, bool first)
+{
+	cpu_set_t set = *all;
+	int cpu = 0;
+
+	if (CPU_COUNT(all) < 2)
+		return;
+	while (!CPU_ISSET(cpu, all))
+		cpu++;
+	if (first)
+		CPU_ZERO(&set);
+	if (first)
+		CPU_SET(cpu, &set);
+	else
+		CPU_CLR(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
 /* Starts, waits until all is there, and stops. */
 static bool start(const struct growth *growth, struct point *point)
 {
@@ -177,6 +199,7 @@ static bool start(const struct growth *growth, struct point *point)
 	point->pid = fork();
 	if (point->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		move_to(&growth->processors, true);
 		dup2(fds[1], STDOUT_FILENO);
 		execl(BENCH_GROWTH_TARGET, "growth_target", growth->kind->name, size, file,
 		      (char *)NULL);
@@ -508,8 +531,13 @@ void bench_growth(bool full)
 		exit(1);
 	growth->plan = full ? &full_plan : &short_plan;
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	if (sched_getaffinity(0, sizeof(growth->processors), &growth->processors) != 0)
+		CPU_ZERO(&growth->processors);
+	move_to(&growth->processors, false);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		measure_kind(&kinds[i], growth, points);
+	if (CPU_COUNT(&growth->processors) > 0)
+		sched_setaffinity(0, sizeof(growth->processors), &growth->processors);
 	free(growth);
 	free(points);
 }
