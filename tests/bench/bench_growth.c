@@ -92,7 +92,8 @@ struct point {
 	int size;
 	pid_t pid;
 	struct bench_sampler sampler;
-	bool open, failed;
+	bool open, ready;
+	bool measured[TURNS_MAX]; /* by turn: where something else took the processors, not */
 	double turns[VALUES][TURNS_MAX];
 	uint64_t samples, full, rounds, frames; /* frames: of all samples */
 	uint8_t met[TRACES_MAX];
@@ -331,15 +332,15 @@ static bool take_turn(struct growth *growth, struct point *point, int turn)
 static void measure(struct growth *growth)
 {
 	for (size_t i = 0; i < growth->count; i++)
-		growth->points[i].failed = !start(growth, &growth->points[i]);
+		growth->points[i].ready = start(growth, &growth->points[i]);
 	for (int turn = 0; turn < growth->plan->turns; turn++)
 		for (size_t i = 0; i < growth->count; i++) {
 			struct point *point = &growth->points[i];
 
-			if (point->failed)
+			if (!point->ready)
 				continue;
 			kill(point->pid, SIGCONT);
-			point->failed = !take_turn(growth, point, turn);
+			point->measured[turn] = take_turn(growth, point, turn);
 			kill(point->pid, SIGSTOP);
 		}
 }
@@ -353,32 +354,42 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(const struct growth *growth, const double *list)
+static double median(double *list, size_t count)
 {
-	const size_t turns = (size_t)growth->plan->turns;
-	double sorted[TURNS_MAX];
-
-	memcpy(sorted, list, turns * sizeof(sorted[0]));
-	qsort(sorted, turns, sizeof(sorted[0]), compare);
-	return sorted[turns / 2];
+	qsort(list, count, sizeof(list[0]), compare);
+	return count ? list[count / 2] : 0;
 }
 
+static double value_of(const struct growth *growth, const struct point *point, enum value value)
+{
+	double list[TURNS_MAX];
+	size_t count = 0;
+
+	for (int i = 0; i < growth->plan->turns; i++)
+		if (point->measured[i])
+			list[count++] = point->turns[value][i];
+	return median(list, count);
+}
+
+/* @return 0 where no turn has both. */
 static double ratio_of(const struct growth *growth, const struct point *point,
 		       const struct point *base, enum value value)
 {
-	double ratios[TURNS_MAX];
+	double list[TURNS_MAX];
+	size_t count = 0;
 
-	/* As a difference it is too small in some turns to divide by. */
-	if (value == RECORDED)
-		return median(growth, point->turns[value]) / median(growth, base->turns[value]);
 	for (int i = 0; i < growth->plan->turns; i++)
-		ratios[i] = point->turns[value][i] / base->turns[value][i];
-	return median(growth, ratios);
+		if (point->measured[i] && base->measured[i])
+			list[count++] = point->turns[value][i] / base->turns[value][i];
+	/* As a difference it is too small in some turns to divide by. */
+	if (value == RECORDED && count)
+		return value_of(growth, point, value) / value_of(growth, base, value);
+	return median(list, count);
 }
 
 static double in_units(const struct growth *growth, const struct point *point, enum value value)
 {
-	return median(growth, point->turns[value]) / values[value].unit_ns;
+	return value_of(growth, point, value) / values[value].unit_ns;
 }
 
 static void show(const struct growth *growth, const struct point *base, const struct point *point)
@@ -435,14 +446,15 @@ static void tell(const struct growth *growth)
 
 	for (size_t i = 0; i < growth->count; i++) {
 		const struct point *point = &growth->points[i];
+		const struct point *other = base ? base : point;
 		char what[TEXT_BYTES];
 
-		if (point->failed) {
+		if (ratio_of(growth, point, other, STOPPED) == 0) {
 			snprintf(what, sizeof(what), "samples, %d %s", point->size, kind->label);
 			bench_result(what, "measured", false, "none");
 			continue;
 		}
-		base = base ? base : point;
+		base = other;
 		last = point;
 		show(growth, base, point);
 	}
