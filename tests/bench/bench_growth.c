@@ -31,6 +31,7 @@ enum {
 	WARM_UP_NS = 300000000,
 	/* Numbers of traces, remembered as met. */
 	TRACES_MAX = 65536,
+	RELEASE_TRIES = 100,
 	/* Between two samples, and at most twice as long. */
 	LEAST_US = 400,
 	/* Besides the heaps themselves. */
@@ -274,6 +275,15 @@ static void take_series(const struct growth *growth, struct point *point, struct
 	}
 }
 
+/* A thread that did not stop in time is still traced, and no other program may: until one has. */
+static void let_go(struct point *point)
+{
+	struct bench_sample sample;
+
+	for (int i = 0; i < RELEASE_TRIES && bench_take_sample(&point->sampler, &sample) != 0; i++)
+		usleep(LEAST_US);
+}
+
 static void warm_up(const struct growth *growth, struct point *point)
 {
 	uint64_t begin_ns = bench_now_ns();
@@ -282,8 +292,8 @@ static void warm_up(const struct growth *growth, struct point *point)
 		take_one(growth, point, NULL);
 }
 
-/* For a sample, without what ljrecord takes to start and to end: a short run has that as well. May
- * be less than 0 by chance. */
+/* For a sample, without what ljrecord takes to start and to end: a short run has that as well.
+ * @return false also where ticks were lost, so that the difference is none. */
 static bool measure_recorded(const struct growth *growth, pid_t pid, double *ret_ns)
 {
 	const double few_s = 0.2, all_s = strtod(growth->plan->recorded_s, NULL);
@@ -293,7 +303,7 @@ static bool measure_recorded(const struct growth *growth, pid_t pid, double *ret
 	if (few_ns == 0 || all_ns == 0)
 		return false;
 	*ret_ns = (all_ns * all_s - few_ns * few_s) / (all_s - few_s);
-	return true;
+	return *ret_ns > 0;
 }
 
 static bool measure_first_sample(const struct growth *growth, pid_t pid, double *ret_ns)
@@ -322,6 +332,8 @@ static bool take_turn(struct growth *growth, struct point *point, int turn)
 		return false;
 	point->turns[STOPPED][turn] = (double)bench_quantile(series->stopped, series->count, 0.5);
 	point->turns[CPU][turn] = (double)bench_quantile(series->cpu, series->known, 0.5);
+	if (run != CPU)
+		let_go(point);
 	if (run == RECORDED)
 		return measure_recorded(growth, point->pid, &point->turns[run][turn]);
 	if (run == FIRST_SAMPLE)
