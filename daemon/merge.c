@@ -140,14 +140,16 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 	target->item_count = target->cframe_count = 0;
 	target->gap_sp = 0;
 	target->stack_top = attach_sp(regs);
+	target->is_stack_cut = false;
 	if (symbols_unwind_begin(target->unwinder, regs, memory->stopped, why) != 0)
 		return DAEMON_UNWOUND;
 	while (target->item_count < TARGET_NATIVE_MAX) {
 		struct symbols_native_frame frame;
 		int got = take_frame(target, memory, interrupted, why);
 
+		target->is_stack_cut = got < 0 && why->kind == FAILURE_FAULT;
 		if (got < 0)
-			return why->kind == FAILURE_FAULT ? DAEMON_TRUNCATED : DAEMON_TORN;
+			return target->is_stack_cut ? DAEMON_TRUNCATED : DAEMON_TORN;
 		symbols_unwind_frame(target->unwinder, &frame);
 		interrupted = got == 1 && frame.is_signal;
 		if (got == 2)
@@ -158,6 +160,7 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 			return best;
 		if (got > 0)
 			continue;
+		target->is_stack_cut = why->kind == FAILURE_FAULT;
 		if (why->kind == FAILURE_FAULT || why->kind == FAILURE_LIMIT)
 			return DAEMON_TRUNCATED;
 		target_note_gap(target);

@@ -372,7 +372,7 @@ static bool decode(struct recorder_target *of, struct attach_thread *thread,
 		return false;
 	}
 	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
-		       target->stack_top, outcome == DAEMON_TRUNCATED, sp, &data->prediction);
+		       target->stack_top, target->is_stack_cut, sp, &data->prediction);
 	recorder->stats->decode_ns += daemon_now_ns() - sample.time_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;

@@ -507,6 +507,8 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 	if (cut)
 		end = sp + 2 * (prediction->native_end > sp ? prediction->native_end - sp
 							    : NATIVE_FIRST);
+	if (cut && end - sp > NATIVE_MAX)
+		end = sp + NATIVE_MAX;
 	if (native_top >= sp && (end > prediction->native_end || prediction->native_end < sp ||
 				 prediction->native_end - sp > NATIVE_MAX))
 		prediction->native_end = end;

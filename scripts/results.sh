@@ -21,7 +21,7 @@ run_measurement() {
 	grep -a $'^RESULT\t' "$output" >>"$RESULTS" || true
 	grep -a $'^MATRIX\t' "$output" >>"${MATRIX:-/dev/null}" || true
 	grep -a $'^PEER\t' "$output" >>"${PEERS:-/dev/null}" || true
-	grep -a $'^GROWTH\t' "$output" >>"${GROWTH:-/dev/null}" || true
+	grep -a '^GROWTH' "$output" >>"${GROWTH:-/dev/null}" || true
 	grep -a '^| ' "$output" >>"${TWINS:-/dev/null}" || true
 	if ((status == 77)); then
 		add_result "$name" "runs" "$(grep -a -i -m 1 skip "$output" || echo skipped)" skipped
@@ -30,7 +30,7 @@ run_measurement() {
 	elif ! grep -a -q $'^RESULT\t' "$output"; then
 		add_result "$name" "exit status 0" "exit status 0" ok
 	fi
-	((status == 0 || status == 77)) || grep -a -v -E $'^((RESULT|MATRIX|PEER|GROWTH)\t|\\| )' "$output" | tail -n 20 >&2 || true
+	((status == 0 || status == 77)) || grep -a -v -E $'^((RESULT|MATRIX|PEER|GROWTH|GROWTH-RUN)\t|\\| )' "$output" | tail -n 20 >&2 || true
 	rm -f "$output"
 }
 

@@ -13,8 +13,9 @@
 /** Unwind entries of all objects; those of a browser have 15 MiB. */
 #define SYMBOLS_EH_KEPT_BYTES ((size_t)64 << 20)
 
-/** Objects that are kept open; each holds one or two descriptors. */
-#define SYMBOLS_MAX_OBJECTS 512
+/** Objects that are kept open; each holds one or two descriptors. Nobody maps so many files with
+ *  code, but for the largest of desktops a thousand. */
+#define SYMBOLS_MAX_OBJECTS 8192
 
 /** What a mapping shows; found on first use. */
 struct symbols_binding {
