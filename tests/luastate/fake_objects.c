@@ -35,6 +35,7 @@ uint64_t fake_alloc_struct(struct fake_vm *vm, size_t size, size_t more)
 
 	for (size_t i = 0; i < size; i++)
 		bytes[i] = (uint8_t)(vm->fill >> (8 * (i % 8)));
+	vm->blocks[vm->block_count - 1].is_struct = true;
 	return address;
 }
 

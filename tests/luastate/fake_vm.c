@@ -59,6 +59,17 @@ static int fake_read(void *self, struct remote_addr address, void *ret_bytes, si
 	return 0;
 }
 
+static void note_block(struct fake_vm *vm, uint64_t address, size_t len)
+{
+	size_t count = vm->block_count;
+
+	if ((count & (count - 1)) == 0) {
+		vm->blocks = realloc(vm->blocks, (count ? 2 * count : 1) * sizeof(*vm->blocks));
+		MUST(vm->blocks);
+	}
+	vm->blocks[vm->block_count++] = (struct fake_block){ .address = address, .len = len };
+}
+
 uint64_t fake_alloc(struct fake_vm *vm, size_t len)
 {
 	size_t at = (vm->next - len) & ~(size_t)7;
@@ -66,6 +77,7 @@ uint64_t fake_alloc(struct fake_vm *vm, size_t len)
 	MUST(len < vm->next && at >= FAKE_GAP);
 	vm->next = at - FAKE_GAP;
 	memset(vm->known + at, 1, len);
+	note_block(vm, fake_address(vm, at), len);
 	return fake_address(vm, at);
 }
 
@@ -334,6 +346,7 @@ void fake_vm_destroy(struct fake_vm *vm)
 		return;
 	munmap(vm->bytes, FAKE_BYTES + FAKE_PAGE);
 	munmap(vm->known, FAKE_BYTES);
+	free(vm->blocks);
 	free(vm);
 }
 

@@ -91,6 +91,13 @@ struct fake_options {
 	uint64_t fill;			      /**< In all members of structs that no test writes. */
 };
 
+/** A piece of its memory. */
+struct fake_block {
+	uint64_t address;
+	size_t len;
+	bool is_struct; /**< One of LuaJIT's: an object, or the first one's GG_State. */
+};
+
 struct fake_vm {
 	uint8_t *bytes;	    /* target memory */
 	uint8_t *known;	    /* per byte: 1 where an object is */
@@ -103,6 +110,8 @@ struct fake_vm {
 	uint64_t frame_bytes; /* of a Lua frame's function and link */
 	struct attach_reader reader;
 	uint64_t reads, bytes_read;
+	struct fake_block *blocks; /* in the order in which they were made */
+	size_t block_count;
 
 	uint64_t code, host;
 	uint64_t main, G;

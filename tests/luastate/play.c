@@ -251,9 +251,8 @@ static bool unwind_host(struct attach_registers *regs, const struct attach_reade
 	return true;
 }
 
-/* All C frames, as one who unwinds the native stack meets them. */
-static bool unwind(const struct play *play, struct luastate *state,
-		   const struct luastate_memory *memory, struct luastate_cframe *ret_cframes)
+bool play_find_cframes(const struct play *play, struct luastate *state,
+		       const struct luastate_memory *memory, struct luastate_cframe *ret_cframes)
 {
 	struct attach_registers regs = play->regs;
 	struct failure why;
@@ -346,7 +345,7 @@ enum play_result play_sample(struct play *play, struct luastate *state)
 	enum play_result result = PLAY_PARTIAL;
 
 	luastate_begin_sample(state, memory.any);
-	if (unwind(play, state, &memory, cframes)) {
+	if (play_find_cframes(play, state, &memory, cframes)) {
 		luastate_walk(state, &memory, cframes, play->cframe_count, &chain);
 		result = judge(play, &chain, cframes);
 	}

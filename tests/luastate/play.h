@@ -55,6 +55,10 @@ void play_deinit(struct play *play);
 /** A value for fake_options.fill: references to an object of the VM that is built so. */
 uint64_t play_fill(const struct luastate_layout *layout);
 
+/** All C frames, as one who unwinds the native stack meets them. @return whether all were found. */
+bool play_find_cframes(const struct play *play, struct luastate *state,
+		       const struct luastate_memory *memory, struct luastate_cframe *ret_cframes);
+
 /** Take a sample with a state that knows the interpreter, and its VM if it was found before. */
 enum play_result play_sample(struct play *play, struct luastate *state);
 

@@ -251,14 +251,14 @@ static const struct luastate_layout *layout_of(unsigned row)
 	return fake_layout(rows[row].family, rows[row].gc64, rows[row].first);
 }
 
-void scene_init(struct scene *scene, unsigned row, unsigned number)
+void scene_init_layout(struct scene *scene, const struct luastate_layout *layout, unsigned number)
 {
 	static void (*const makers[SCENE_COUNT])(struct scene *, const struct cast *) = {
 		make_lua,    make_c,	 make_coroutine, make_kinds,  make_trace,
 		make_helper, make_entry, make_return,	 make_inlined
 	};
 	const struct fake_options options = {
-		.layout = layout_of(row), .native_bytes = 1024, .main_slots = 48, .modules = 2
+		.layout = layout, .native_bytes = 1024, .main_slots = 48, .modules = 2
 	};
 	struct cast cast;
 
@@ -266,6 +266,11 @@ void scene_init(struct scene *scene, unsigned row, unsigned number)
 	scene->vm = fake_vm_create(&options);
 	cast = make_cast(scene->vm);
 	makers[number](scene, &cast);
+}
+
+void scene_init(struct scene *scene, unsigned row, unsigned number)
+{
+	scene_init_layout(scene, layout_of(row), number);
 	MUST(scene->vm->next >= scene_start(scene->vm));
 }
 

@@ -25,6 +25,8 @@ struct scene {
 /** Build number @p number under one of some layouts, which differ in kind. Release with
  * scene_deinit(). */
 void scene_init(struct scene *scene, unsigned row, unsigned number);
+/** Likewise under any layout, and in any number of bytes. */
+void scene_init_layout(struct scene *scene, const struct luastate_layout *layout, unsigned number);
 void scene_deinit(struct scene *scene);
 
 /** Offset of the scene's first byte. */
