@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "fake_traces.h"
+#include "walkers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -100,29 +101,6 @@ static int read_and_change(void *self, struct remote_addr address, void *ret_byt
 	return attach_read(&changes->vm->reader, address, ret_bytes, len, why);
 }
 
-static void check(const struct luastate_catalogue *catalogue)
-{
-	for (size_t i = 0; i < catalogue->trace_count; i++) {
-		const struct luastate_trace *trace = &catalogue->traces[i];
-
-		MUST(trace->first_exit + trace->exit_count <= catalogue->exit_count);
-		MUST(trace->first_function + trace->function_count <=
-		     catalogue->trace_function_count);
-		MUST(trace->start.function < catalogue->function_count ||
-		     trace->start.function == LUASTATE_NO_FUNCTION);
-	}
-	for (size_t i = 0; i < catalogue->exit_count; i++)
-		MUST(catalogue->exits[i].place.function < catalogue->function_count ||
-		     catalogue->exits[i].place.function == LUASTATE_NO_FUNCTION);
-	for (size_t i = 0; i < catalogue->trace_function_count; i++)
-		MUST(catalogue->trace_functions[i].function < catalogue->function_count);
-	for (size_t i = 0; i < catalogue->uncompiled_count; i++)
-		MUST(catalogue->uncompiled[i].first_loop + catalogue->uncompiled[i].loop_count <=
-		     catalogue->loop_count);
-	for (size_t i = 0; i < catalogue->function_count; i++)
-		MUST(catalogue->functions[i].chunkname);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct fake_vm *vm = vms[size ? data[0] % ROWS : 0];
@@ -130,15 +108,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				   .bytes = data + (size > 0),
 				   .len = size ? size - 1 : 0 };
 	const struct attach_reader reader = { .read = read_and_change, .self = &changes };
-	struct luastate_catalogue *catalogue = NULL;
+	const struct walkers_thread thread = { .vm = vm, .memory = &reader };
 	struct luastate *state = fake_vm_open(vms[size ? data[0] % ROWS : 0], true);
-	struct failure why;
 
 	/* The VM was found when it was whole. */
 	change(&changes);
-	if (luastate_catalogue_read(state, &reader, vm->G, &catalogue, &why) == 0)
-		check(catalogue);
-	luastate_catalogue_destroy(catalogue);
+	walkers_catalogue(state, &thread);
 	luastate_destroy(state);
 	memcpy(vm->bytes + vm_start(vm), kept[size ? data[0] % ROWS : 0], VM_BYTES);
 	return 0;

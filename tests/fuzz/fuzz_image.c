@@ -20,6 +20,7 @@
 #include "attach/image.h"
 #include "daemon/daemon.h"
 #include "scenes.h"
+#include "walkers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -246,78 +247,6 @@ static void fuzz_image(unsigned row, const uint8_t *data, size_t size)
 	daemon_replay_destroy(replay);
 }
 
-/* ---- Walks ------------------------------------------------------------------------------ */
-
-/* A thread that is stopped, as the walk sees it. */
-struct thread {
-	const struct fake_vm *vm; /* where things are */
-	const struct attach_reader *memory;
-	struct attach_registers regs;
-	struct luastate_cframe cframes[SCENE_CFRAMES_MAX];
-	size_t cframe_count;
-};
-
-static void walk(struct luastate *state, const struct thread *thread)
-{
-	static struct luastate_chain chain;
-	const struct luastate_memory memory = { .stopped = thread->memory, .any = thread->memory };
-
-	luastate_begin_sample(state, thread->memory);
-	luastate_walk(state, &memory, thread->cframes, thread->cframe_count, &chain);
-	MUST(chain.count <= LUASTATE_FRAMES_MAX);
-	for (size_t i = 0; i < chain.count; i++)
-		MUST(chain.frames[i].function && chain.frames[i].owner < thread->cframe_count);
-}
-
-/* What the C frame search makes of the leaf and of each frame. */
-static void find_cframes(struct luastate *state, const struct thread *thread)
-{
-	const struct luastate_memory memory = { .stopped = thread->memory, .any = thread->memory };
-	struct luastate_cframe found;
-	struct failure why;
-
-	luastate_find_cframe(state, &memory, &thread->regs, true, &found, &why);
-	luastate_find_trace_cframe(state, &memory, &thread->regs, true, &found, &why);
-	luastate_find_cframe_above(state, &memory, &thread->regs, thread->vm->native_end, &found,
-				   &why);
-	for (size_t i = 0; i < thread->cframe_count; i++) {
-		struct attach_registers regs = thread->regs;
-
-		regs.r[ATTACH_REG_PC] = thread->vm->code + FAKE_AT_RETURN;
-		regs.r[ATTACH_REG_SP] = thread->cframes[i].address;
-		luastate_find_cframe(state, &memory, &regs, false, &found, &why);
-	}
-}
-
-static void note_invariant(void *context, const char *what, uint64_t address, uint64_t value,
-			   bool holds)
-{
-	unsigned *told = context;
-
-	(void)address, (void)value, (void)holds;
-	MUST(what && what[0]);
-	++*told;
-}
-
-/* What is said of the VM to people. */
-static void explain(struct luastate *state, const struct thread *thread)
-{
-	const struct luastate_layout *layout, *fitting[4];
-	const uint64_t *refused;
-	unsigned told = 0;
-	char text[64];
-	uint64_t G;
-	bool fits;
-	struct failure why;
-
-	if (luastate_examine(state, thread->memory, thread->vm->main, note_invariant, &told,
-			     &layout, &G, &fits) == 0)
-		MUST(told && layout &&
-		     luastate_fitting_layouts(state, thread->memory, G, fitting, 4) <= 4);
-	luastate_read_version(state, thread->memory, thread->vm->G, text, sizeof(text), &why);
-	MUST(luastate_refused(state, &refused) <= STATE_REFUSED_MAX);
-}
-
 /* ---- Memory ----------------------------------------------------------------------------- */
 
 /* The bytes of a scene, as far as the input goes. */
@@ -375,7 +304,7 @@ static void fuzz_memory(unsigned row, struct input input)
 {
 	const struct fake_vm *vm = scenes[row][0].vm;
 	struct luastate *state = open_state(row);
-	struct thread thread = { .vm = vm };
+	struct walkers_thread thread = { .vm = vm };
 	struct block block;
 	uint64_t start;
 	const struct attach_reader reader = { .read = read_block, .self = &block };
@@ -400,35 +329,15 @@ static void fuzz_memory(unsigned row, struct input input)
 	start = fake_address(vm, scene_start(vm));
 	luastate_find_in_range(state, &reader, start, start + fake_left(vm, scene_start(vm)), &why);
 	luastate_find_on_stack(state, &reader, attach_sp(&thread.regs), 0, &why);
-	find_cframes(state, &thread);
-	walk(state, &thread);
-	explain(state, &thread);
+	walkers_find_cframes(state, &thread);
+	walkers_walk(state, &thread);
+	walkers_explain(state, &thread);
 	luastate_set_thorough(state, true);
-	walk(state, &thread);
+	walkers_walk(state, &thread);
 	luastate_destroy(state);
 }
 
 /* ---- Changes ---------------------------------------------------------------------------- */
-
-static void plan(const struct luastate *state, struct luastate_prediction *prediction,
-		 const struct thread *thread)
-{
-	struct luastate_plan_context context = { .state = state, .prediction = prediction };
-	struct attach_image *image = attach_image_create(), *after = attach_image_create();
-	bool more = true;
-
-	MUST(image && after);
-	*attach_image_registers(image) = thread->regs;
-	for (unsigned round = 0; more; round++) {
-		MUST(round < FAKE_ROUNDS_MAX);
-		more = luastate_plan(&context, image, round);
-		fake_fill_image(image, thread->memory);
-	}
-	luastate_plan_after(&context, image, after);
-	fake_fill_image(after, thread->memory);
-	attach_image_destroy(image);
-	attach_image_destroy(after);
-}
 
 /* A value that means something in the scene, or any. */
 static uint64_t take_value(struct input *input, const struct fake_vm *vm)
@@ -458,7 +367,7 @@ static uint64_t take_value(struct input *input, const struct fake_vm *vm)
 	}
 }
 
-static void change(struct input *input, const struct scene *scene, struct thread *thread)
+static void change(struct input *input, const struct scene *scene, struct walkers_thread *thread)
 {
 	struct fake_vm *vm = scene->vm;
 
@@ -493,23 +402,26 @@ static void fuzz_changes(unsigned row, struct input input)
 	struct fake_vm *vm = scene->vm;
 	struct luastate_prediction prediction = { 0 };
 	struct luastate *state = open_state(row);
-	struct thread thread = { .vm = vm,
-				 .memory = &vm->reader,
-				 .regs = scene->regs,
-				 .cframe_count = scene->cframe_count };
+	struct walkers_thread thread = { .vm = vm,
+					 .memory = &vm->reader,
+					 .regs = scene->regs,
+					 .cframe_count = scene->cframe_count };
+	struct attach_image *image = attach_image_create(), *after = attach_image_create();
 	struct failure why;
 
+	MUST(image && after);
 	memcpy(thread.cframes, scene->cframes, sizeof(thread.cframes));
 	MUST(luastate_vm_of(state, &vm->reader, vm->main, &why));
-	walk(state, &thread);
-	luastate_learn(state, &vm->reader, thread.cframes, thread.cframe_count, vm->native_end,
-		       false, vm->sp, &prediction);
+	walkers_walk(state, &thread);
+	walkers_learn(state, &thread, &prediction);
 	change(&input, scene, &thread);
-	plan(state, &prediction, &thread);
-	find_cframes(state, &thread);
-	walk(state, &thread);
-	explain(state, &thread);
+	walkers_plan(state, &prediction, &thread, image, after);
+	walkers_find_cframes(state, &thread);
+	walkers_walk(state, &thread);
+	walkers_explain(state, &thread);
 	memcpy(vm->bytes + scene_start(vm), kept[row][number], SCENE_BYTES);
+	attach_image_destroy(image);
+	attach_image_destroy(after);
 	luastate_destroy(state);
 }
 

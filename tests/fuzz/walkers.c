@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "walkers.h"
+
+#include <stdio.h>
+
+#include "attach/image.h"
+
+/** What has to be true whatever the memory holds. */
+#define HOLDS(condition)                                                                \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                        \
+		}                                                                       \
+	} while (0)
+
+enum {
+	/* Of each end of a chain. */
+	VARIABLES_FRAMES = 3,
+	VALUES_DEPTH = 4,
+};
+
+static struct luastate_memory memory_of(const struct walkers_thread *thread)
+{
+	return (struct luastate_memory){ .stopped =
+						 thread->stopped ? thread->stopped : thread->memory,
+					 .any = thread->memory,
+					 .later = thread->later };
+}
+
+/* ---- Chains ----------------------------------------------------------------------------- */
+
+/* A name is there to its end. */
+static void check_text(const char *text)
+{
+	HOLDS(!text || strlen(text) < SIZE_MAX);
+}
+
+static void check_frame(const struct luastate_frame *frame, size_t cframe_count)
+{
+	const struct luastate_function *function = frame->function;
+
+	HOLDS(function && frame->owner < cframe_count && function->kind <= LUASTATE_TRACE &&
+	      (function->kind != LUASTATE_LUA || function->chunkname));
+	check_text(function->name);
+	check_text(function->chunkname);
+}
+
+/* Of the frames of one coroutine, which lie above each other; those of several that call each other
+ * are told apart by their owners. A trace as a frame has no place of its own. */
+static void check_order(const struct luastate_chain *chain, const struct walkers_thread *thread)
+{
+	for (size_t i = 0; i < chain->count; i++) {
+		const struct luastate_frame *frame = &chain->frames[i];
+		const struct luastate_frame *above = i ? frame - 1 : frame;
+
+		HOLDS(above->owner <= frame->owner || above->coroutine != frame->coroutine);
+		HOLDS(frame->coroutine == thread->cframes[frame->owner].L ||
+		      frame->function->kind == LUASTATE_TRACE);
+		HOLDS(!chain->lost[frame->owner]);
+		if (i && frame->coroutine == above->coroutine && frame->base && above->base)
+			HOLDS(frame->base < above->base);
+	}
+}
+
+/* A frame of Lua stands in its function. */
+static void check_position(const struct luastate_frame *frame)
+{
+	const struct state_proto *proto =
+		(const struct state_proto *)((const char *)frame->function -
+					     offsetof(struct state_proto, function));
+
+	if (frame->function->kind == LUASTATE_LUA && frame->pc)
+		HOLDS(state_proto_holds(proto, frame->pc));
+}
+
+const struct luastate_chain *walkers_walk(struct luastate *state,
+					  const struct walkers_thread *thread)
+{
+	static struct luastate_chain chain;
+	const struct luastate_memory memory = memory_of(thread);
+
+	luastate_begin_sample(state, thread->memory);
+	luastate_walk(state, &memory, thread->cframes, thread->cframe_count, &chain);
+	HOLDS(chain.count <= LUASTATE_FRAMES_MAX && (unsigned)chain.outcome <= LUASTATE_TRUNCATED &&
+	      (unsigned)chain.compiled < LUASTATE_COMPILED_COUNT &&
+	      (unsigned)chain.activity.kind < LUASTATE_ACTIVITIES);
+	for (size_t i = 0; i < chain.count; i++)
+		check_frame(&chain.frames[i], thread->cframe_count);
+	if (chain.outcome == LUASTATE_FULL) {
+		check_order(&chain, thread);
+		for (size_t i = 0; i < chain.count; i++)
+			check_position(&chain.frames[i]);
+	}
+	return &chain;
+}
+
+void walkers_find_cframes(struct luastate *state, const struct walkers_thread *thread)
+{
+	const struct luastate_memory memory = memory_of(thread);
+	struct luastate_cframe found;
+	struct failure why;
+
+	luastate_find_cframe(state, &memory, &thread->regs, true, &found, &why);
+	luastate_find_trace_cframe(state, &memory, &thread->regs, true, &found, &why);
+	luastate_find_cframe_above(state, &memory, &thread->regs, thread->vm->native_end, &found,
+				   &why);
+	for (size_t i = 0; i < thread->cframe_count; i++) {
+		struct attach_registers regs = thread->regs;
+
+		regs.r[ATTACH_REG_PC] = thread->vm->code + FAKE_AT_RETURN;
+		regs.r[ATTACH_REG_SP] = thread->cframes[i].address;
+		luastate_find_cframe(state, &memory, &regs, false, &found, &why);
+	}
+}
+
+void walkers_learn(struct luastate *state, const struct walkers_thread *thread,
+		   struct luastate_prediction *prediction)
+{
+	luastate_learn(state, thread->memory, thread->cframes, thread->cframe_count,
+		       thread->vm->native_end, false, thread->vm->sp, prediction);
+}
+
+void walkers_plan(const struct luastate *state, struct luastate_prediction *prediction,
+		  const struct walkers_thread *thread, struct attach_image *image,
+		  struct attach_image *after)
+{
+	static struct luastate_plan_context context;
+	bool more = true;
+
+	memset(&context, 0, sizeof(context));
+	context.state = state;
+	context.prediction = prediction;
+	*attach_image_registers(image) = thread->regs;
+	for (unsigned round = 0; more; round++) {
+		HOLDS(round < FAKE_ROUNDS_MAX);
+		more = luastate_plan(&context, image, round);
+		fake_fill_image(image, thread->memory);
+	}
+	luastate_plan_after(&context, image, after);
+	fake_fill_image(after, thread->memory);
+}
+
+/* ---- The VM ----------------------------------------------------------------------------- */
+
+static void note_invariant(void *context, const char *what, uint64_t address, uint64_t value,
+			   bool holds)
+{
+	unsigned *told = context;
+
+	(void)address, (void)value, (void)holds;
+	HOLDS(what && what[0]);
+	++*told;
+}
+
+void walkers_explain(struct luastate *state, const struct walkers_thread *thread)
+{
+	const struct luastate_layout *layout, *fitting[4];
+	const uint64_t *refused;
+	unsigned told = 0;
+	char text[64];
+	uint64_t G;
+	bool fits;
+	struct failure why;
+
+	if (luastate_examine(state, thread->memory, thread->vm->main, note_invariant, &told,
+			     &layout, &G, &fits) == 0)
+		HOLDS(told && layout &&
+		      luastate_fitting_layouts(state, thread->memory, G, fitting, 4) <= 4);
+	luastate_read_version(state, thread->memory, thread->vm->G, text, sizeof(text), &why);
+	HOLDS(luastate_refused(state, &refused) <= STATE_REFUSED_MAX);
+}
+
+void walkers_search(struct luastate *state, const struct walkers_thread *thread)
+{
+	const struct fake_vm *vm = thread->vm;
+	struct failure why;
+
+	luastate_find_in_frame(state, thread->memory, &thread->regs, &why);
+	luastate_find_on_stack(state, thread->memory, attach_sp(&thread->regs), 0, &why);
+	luastate_find_in_range(state, thread->memory, vm->main & ~(uint64_t)4095,
+			       vm->main + fake_vm_bytes(vm->layout), &why);
+	HOLDS(luastate_vm_count(state) <= LUASTATE_VMS_MAX);
+}
+
+void walkers_vitals(struct luastate *state, const struct walkers_thread *thread)
+{
+	struct luastate_pulse *pulse = luastate_pulse_create();
+	struct luastate_vitals vitals;
+	struct failure why;
+
+	HOLDS(pulse);
+	for (int i = 0; i < 2; i++)
+		luastate_read_vitals(state, thread->memory, thread->vm->G, pulse, &vitals, &why);
+	luastate_pulse_destroy(pulse);
+}
+
+void walkers_names(struct luastate *state, const struct walkers_thread *thread)
+{
+	struct failure why;
+
+	luastate_load_names(state, thread->memory, thread->vm->G, &why);
+}
+
+/* ---- Coroutines ------------------------------------------------------------------------- */
+
+static bool check_coroutine(void *context, const struct luastate_coroutine *coroutine)
+{
+	uint64_t *visits = context;
+
+	++*visits;
+	HOLDS((unsigned)coroutine->status < LUASTATE_COROUTINE_STATUSES &&
+	      (unsigned)coroutine->outcome <= LUASTATE_TRUNCATED &&
+	      coroutine->frame_count <= LUASTATE_FRAMES_MAX &&
+	      luastate_coroutine_status_name(coroutine->status));
+	for (size_t i = 0; i < coroutine->frame_count; i++) {
+		check_frame(&coroutine->frames[i], UINT32_MAX);
+		check_position(&coroutine->frames[i]);
+		HOLDS(coroutine->frames[i].coroutine == coroutine->L);
+	}
+	return true;
+}
+
+void walkers_coroutines(struct luastate *state, const struct walkers_thread *thread)
+{
+	const struct luastate_memory memory = memory_of(thread);
+	const struct fake_vm *vm = thread->vm;
+	const struct luastate_position position = { .sp = attach_sp(&thread->regs),
+						    .stack_start = vm->native_start,
+						    .stack_end = vm->native_end,
+						    .is_in_call = thread->cframe_count % 2 };
+	uint64_t visits = 0, objects;
+	const struct luastate_coroutines how = { .positions = &position,
+						 .position_count = 1,
+						 .has_all_positions = thread->cframe_count > 1,
+						 .end_ns = UINT64_MAX,
+						 .visit = check_coroutine,
+						 .context = &visits };
+	struct failure why;
+
+	luastate_begin_sample(state, thread->memory);
+	if (luastate_each_coroutine(state, &memory, vm->G, &how, &objects, &why) >= 0)
+		HOLDS(visits && visits <= objects + 1);
+}
+
+/* ---- Values ----------------------------------------------------------------------------- */
+
+static void check_value(const struct luastate_value *value, unsigned depth)
+{
+	const struct luastate_table *table = value->table;
+
+	HOLDS((unsigned)value->type < LUASTATE_VALUE_TYPES && depth <= VALUES_DEPTH + 1);
+	check_text(value->chunkname);
+	if (value->type == LUASTATE_VALUE_STRING)
+		HOLDS(value->text && value->text[value->text_bytes] == 0);
+	check_text(value->text);
+	if (value->type != LUASTATE_VALUE_TABLE || !table)
+		return;
+	HOLDS((unsigned)table->cut <= LUASTATE_TABLE_TORN);
+	for (size_t i = 0; i < table->entry_count; i++) {
+		check_value(&table->keys[i], depth + 1);
+		check_value(&table->values[i], depth + 1);
+	}
+}
+
+static void read_variables(struct luastate *state, const struct luastate_memory *memory,
+			   const struct luastate_frame *frame,
+			   struct luastate_values_options *options)
+{
+	struct luastate_variables *variables;
+	struct failure why;
+
+	if (luastate_read_variables(state, memory, frame, options, &variables, &why) != 0)
+		return;
+	for (size_t i = 0; i < variables->count; i++) {
+		const struct luastate_variable *variable = &variables->items[i];
+
+		HOLDS((unsigned)variable->kind < LUASTATE_VARIABLE_KINDS && variable->name);
+		check_text(variable->name);
+		check_value(&variable->value, 0);
+	}
+	luastate_variables_destroy(variables);
+}
+
+void walkers_variables(struct luastate *state, const struct walkers_thread *thread,
+		       const struct luastate_chain *chain)
+{
+	const struct luastate_memory memory = memory_of(thread);
+	const uint64_t values = 2000, bytes = 1 << 20;
+	struct luastate_values_options options = { .string_bytes = 80,
+						   .depth = VALUES_DEPTH,
+						   .entries = 12,
+						   .values_left = values,
+						   .memory_bytes = bytes,
+						   .read_bytes = bytes };
+
+	for (size_t i = 0; i < chain->count; i++)
+		if (i < VARIABLES_FRAMES || chain->count - i <= VARIABLES_FRAMES)
+			read_variables(state, &memory, &chain->frames[i], &options);
+	HOLDS(options.values_left <= values && options.memory_bytes <= bytes &&
+	      options.read_bytes <= bytes);
+}
+
+/* ---- Compiled code ---------------------------------------------------------------------- */
+
+static void check_catalogue(const struct luastate_catalogue *catalogue)
+{
+	for (size_t i = 0; i < catalogue->trace_count; i++) {
+		const struct luastate_trace *trace = &catalogue->traces[i];
+
+		HOLDS(trace->first_exit + trace->exit_count <= catalogue->exit_count);
+		HOLDS(trace->first_function + trace->function_count <=
+		      catalogue->trace_function_count);
+		HOLDS(trace->start.function < catalogue->function_count ||
+		      trace->start.function == LUASTATE_NO_FUNCTION);
+	}
+	for (size_t i = 0; i < catalogue->exit_count; i++)
+		HOLDS(catalogue->exits[i].place.function < catalogue->function_count ||
+		      catalogue->exits[i].place.function == LUASTATE_NO_FUNCTION);
+	for (size_t i = 0; i < catalogue->trace_function_count; i++)
+		HOLDS(catalogue->trace_functions[i].function < catalogue->function_count);
+	for (size_t i = 0; i < catalogue->uncompiled_count; i++)
+		HOLDS(catalogue->uncompiled[i].first_loop + catalogue->uncompiled[i].loop_count <=
+		      catalogue->loop_count);
+	for (size_t i = 0; i < catalogue->function_count; i++)
+		HOLDS(catalogue->functions[i].chunkname);
+}
+
+void walkers_catalogue(struct luastate *state, const struct walkers_thread *thread)
+{
+	struct luastate_catalogue *catalogue = NULL;
+	struct failure why;
+
+	if (luastate_catalogue_read(state, thread->memory, thread->vm->G, &catalogue, &why) == 0)
+		check_catalogue(catalogue);
+	luastate_catalogue_destroy(catalogue);
+}
