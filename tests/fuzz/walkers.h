@@ -57,9 +57,9 @@ struct walkers_memory {
 	struct attach_reader reader;
 	const struct attach_reader *target;
 	struct mutation *mutation;
-	struct choices *choices; /**< Of a change while it is read. */
-	uint64_t reads;		 /**< Of the walker that runs. */
-	uint64_t late_at;	 /**< The read before which the change is made, 0 none. */
+	struct choices *choices;   /**< Of a change while it is read. */
+	uint64_t reads, reads_max; /**< Of the walker that runs. */
+	uint64_t late_at;	   /**< The read before which the change is made, 0 none. */
 };
 
 void walkers_memory_init(struct walkers_memory *memory, struct mutation *mutation,
