@@ -10,8 +10,8 @@
  *   --seed N    others than those of seed 1
  *   --rounds N  so many; not together with --full
  *   --round N   only this one, in this process
- * A round follows from the seed and its number alone. One that ends the child process that makes it
- * is told.
+ * A round follows from the seed and its number, save where the clock ends a search for names. One
+ * that ends the child process that makes it is told.
  */
 #include <inttypes.h>
 #include <signal.h>
