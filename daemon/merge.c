@@ -140,16 +140,14 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 	target->item_count = target->cframe_count = 0;
 	target->gap_sp = 0;
 	target->stack_top = attach_sp(regs);
-	target->is_stack_cut = false;
 	if (symbols_unwind_begin(target->unwinder, regs, memory->stopped, why) != 0)
 		return DAEMON_UNWOUND;
 	while (target->item_count < TARGET_NATIVE_MAX) {
 		struct symbols_native_frame frame;
 		int got = take_frame(target, memory, interrupted, why);
 
-		target->is_stack_cut = got < 0 && why->kind == FAILURE_FAULT;
 		if (got < 0)
-			return target->is_stack_cut ? DAEMON_TRUNCATED : DAEMON_TORN;
+			return why->kind == FAILURE_FAULT ? DAEMON_TRUNCATED : DAEMON_TORN;
 		symbols_unwind_frame(target->unwinder, &frame);
 		interrupted = got == 1 && frame.is_signal;
 		if (got == 2)
@@ -160,7 +158,6 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 			return best;
 		if (got > 0)
 			continue;
-		target->is_stack_cut = why->kind == FAILURE_FAULT;
 		if (why->kind == FAILURE_FAULT || why->kind == FAILURE_LIMIT)
 			return DAEMON_TRUNCATED;
 		target_note_gap(target);
@@ -471,6 +468,7 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 		target->chain.activity.kind = LUASTATE_ACTIVITY_NONE;
 	}
 	*ret_outcome = judge(target, native);
+	target->is_stack_cut = *ret_outcome == DAEMON_TRUNCATED;
 	state = target->cframe_count ? target->chain.state : -1;
 	/* Outside the VM its state says nothing about this thread. */
 	ret_sample->state = state < 0 ? FORMAT_STATE_CFUNC : (enum format_state)state;

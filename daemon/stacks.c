@@ -135,7 +135,7 @@ static int decode(struct reading *reading, struct look *look, const struct luast
 		return -1;
 	outcome = stacks_judge(target, thread, outcome);
 	luastate_learn(target->lua, memory->any, target->cframes, target->cframe_count,
-		       target->stack_top, target->is_stack_cut,
+		       target->stack_top, outcome != DAEMON_FULL,
 		       attach_sp(attach_image_registers(reading->image)), &look->prediction);
 	return frames_copy_stack(target, reading->functions, memory->any, &sample, outcome,
 				 &thread->stack, why);
