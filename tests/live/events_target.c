@@ -3,12 +3,13 @@
  * An event loop that would notice a profiler: it counts calls that end with EINTR though no handler
  * has run, signals that do not arrive, and how late its timeouts are.
  *
- * Usage: events_target idle|busy SECONDS STOP
+ * Usage: events_target idle|busy|storm SECONDS STOP
  *
- * Waits by turns in epoll_wait, poll, nanosleep, read from a pipe, a futex and sigtimedwait, and
- * runs Lua in between: idle for some 20 us, busy for so long that it hardly waits. Meanwhile a
- * child sends it 200 signals a second, each with its number. Prints "ready", and its counts after
- * so many seconds or when there is a file STOP.
+ * Waits by turns in epoll_wait, poll, nanosleep, a futex and sigtimedwait, and runs Lua in between:
+ * idle for some 20 us, busy for so long that it hardly waits. Meanwhile a child sends it 200
+ * signals a second, each with its number. In a storm it is idle, a timer of its own interrupts it
+ * 10,000 times a second, and each turn starts a child whose end SIGCHLD tells. Prints "ready", and
+ * its counts after so many seconds or when there is a file STOP.
  */
 #include <errno.h>
 #include <lauxlib.h>
@@ -25,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,6 +38,7 @@ enum {
 	IDLE_TURNS = 1000,
 	BUSY_TURNS = 100 * 1000,
 	LATENESS_MAX = 1 << 20,
+	STORM_PERIOD_US = 100,
 };
 
 static const char code[] = "jit.off()\n"
@@ -53,6 +56,66 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	disordered += info->si_value.sival_int != last_number + 1;
 	last_number = info->si_value.sival_int;
 	received++;
+}
+
+/* ---- The storm -------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t alarms, reaped;
+static int begun;
+
+static void on_alarm(int number)
+{
+	(void)number;
+	alarms++;
+}
+
+/* One signal may stand for several children. The sender is not reaped: it has not ended. */
+static void on_child(int number)
+{
+	int kept = errno;
+
+	(void)number;
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		reaped++;
+	errno = kept;
+}
+
+static void begin_storm(void)
+{
+	const struct itimerval often = { .it_interval = { .tv_usec = STORM_PERIOD_US },
+					 .it_value = { .tv_usec = STORM_PERIOD_US } };
+	const struct sigaction alarm_action = { .sa_handler = on_alarm };
+	const struct sigaction child_action = { .sa_handler = on_child };
+
+	sigaction(SIGALRM, &alarm_action, NULL);
+	sigaction(SIGCHLD, &child_action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+}
+
+static void begin_child(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(0);
+	begun += child > 0;
+}
+
+static int handled(void)
+{
+	return received + alarms + reaped;
+}
+
+/* The last ones are still on their way. */
+static void end_storm(void)
+{
+	const struct itimerval never = { 0 };
+	const struct timespec nap = { .tv_nsec = 1000 * 1000 };
+
+	setitimer(ITIMER_REAL, &never, NULL);
+	for (int ms = 0; reaped < begun && ms < 2000; ms++)
+		nanosleep(&nap, NULL);
+	signal(SIGCHLD, SIG_DFL);
 }
 
 static uint64_t now_ns(void)
@@ -133,7 +196,7 @@ struct counts {
 /* A call that ends with EINTR has been interrupted by a handler, which has run by then. */
 static void wait_once(int (*wait)(void), struct counts *counts)
 {
-	int before = received;
+	int before = handled();
 	uint64_t begin_ns = now_ns(), late_ns;
 	bool interrupted;
 
@@ -141,7 +204,7 @@ static void wait_once(int (*wait)(void), struct counts *counts)
 	interrupted = wait() < 0 && errno == EINTR;
 	late_ns = now_ns() - begin_ns;
 	counts->calls++;
-	if (interrupted && received != before)
+	if (interrupted && handled() != before)
 		counts->explained++;
 	else if (interrupted)
 		counts->unexplained++;
@@ -158,7 +221,8 @@ static void work(lua_State *L, int turns)
 		exit(1);
 }
 
-static void run(lua_State *L, int turns, uint64_t end_ns, const char *stop, struct counts *counts)
+static void run(lua_State *L, int turns, bool storm, uint64_t end_ns, const char *stop,
+		struct counts *counts)
 {
 	static int (*const waits[])(void) = { wait_in_epoll, wait_in_poll, wait_in_sleep,
 					      wait_in_futex, wait_for_signal };
@@ -166,6 +230,8 @@ static void run(lua_State *L, int turns, uint64_t end_ns, const char *stop, stru
 	for (unsigned i = 0; now_ns() < end_ns; i++) {
 		wait_once(waits[i % (sizeof(waits) / sizeof(waits[0]))], counts);
 		work(L, turns);
+		if (storm)
+			begin_child();
 		if (i % 64 == 0 && access(stop, F_OK) == 0)
 			return;
 	}
@@ -184,6 +250,7 @@ int main(int argc, char **argv)
 	struct counts counts = { .lateness_us = calloc(LATENESS_MAX, sizeof(uint32_t)) };
 	volatile int *shared = mmap(NULL, 2 * sizeof(*shared), PROT_READ | PROT_WRITE,
 				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const bool storm = argc > 1 && strcmp(argv[1], "storm") == 0;
 	lua_State *L = luaL_newstate();
 	sigset_t blocked;
 	pid_t sender;
@@ -203,15 +270,21 @@ int main(int argc, char **argv)
 		send_signals(getppid(), &shared[0], &shared[1]);
 	puts("ready");
 	fflush(stdout);
-	run(L, strcmp(argv[1], "busy") == 0 ? BUSY_TURNS : IDLE_TURNS,
+	if (storm)
+		begin_storm();
+	run(L, strcmp(argv[1], "busy") == 0 ? BUSY_TURNS : IDLE_TURNS, storm,
 	    now_ns() + strtoull(argv[2], NULL, 10) * 1000000000u, argv[3], &counts);
+	if (storm)
+		end_storm();
 	shared[1] = 1;
-	waitpid(sender, NULL, 0);
+	while (waitpid(sender, NULL, 0) < 0 && errno == EINTR)
+		continue; /* its last signal */
 	qsort(counts.lateness_us, counts.timeouts, sizeof(*counts.lateness_us), by_number);
 	printf("EVENTS calls %u explained %u unexplained %u sent %d received %d disordered %d "
-	       "late_us %u\n",
+	       "late_us %u alarms %d children %d reaped %d\n",
 	       counts.calls, counts.explained, counts.unexplained, shared[0], (int)received,
-	       (int)disordered, counts.timeouts ? counts.lateness_us[counts.timeouts / 2] : 0);
+	       (int)disordered, counts.timeouts ? counts.lateness_us[counts.timeouts / 2] : 0,
+	       (int)alarms, begun, (int)reaped);
 	lua_close(L);
 	return 0;
 }

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Be a parent, or a terminal, of what the test of ends looks at.
+
+Usage: ends.py stops LJRECORD PROFILE COUNT PROGRAM...
+           Start the program, record it, and stop and continue it COUNT times at random instants. Its
+           parent is told of each by wait(2), and of nothing else: not of the recorder's stops. Prints
+           how many it has sent, how many it was told of, how many times the program ran on while it was
+           stopped, and how many times it did not run on afterwards.
+       ends.py terminal hangup|ignored COMMAND...
+           Run the command in a terminal of its own that is closed after a second, with SIGHUP as it
+           is or ignored. Prints the exit code, or "stuck".
+       ends.py killed LJRECORD LJREPORT PROFILE COUNT PROGRAM...
+           Record COUNT programs, each of which is killed at a random instant. Prints how many could not
+           be reaped at once, how many recorders were stuck or failed, and how many profiles cannot be
+           read, of how many.
+"""
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import time
+
+PATIENCE_S = 20
+
+
+def start(program):
+    target = subprocess.Popen(program, stdout=subprocess.PIPE)
+    assert target.stdout.readline() == b"ready\n"
+    return target
+
+
+def used(pid):
+    """Processor time of all its threads in ns."""
+    total = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/schedstat") as text:
+            total += int(text.read().split()[0])
+    return total
+
+
+def told(pid, wanted):
+    """What wait(2) tells next, if it is what is wanted."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        got, status = os.waitpid(pid, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
+        if got:
+            return wanted(status)
+        time.sleep(0.0005)
+    return False
+
+
+def goes_on(pid, before):
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        if used(pid) != before:
+            return True
+        time.sleep(0.001)
+    return False
+
+
+def stops(ljrecord, profile, count, *program):
+    target = start(program)
+    recorder = subprocess.Popen([ljrecord, "-q", "-F", "4999", "-p", str(target.pid), "-o", profile])
+    time.sleep(0.2)
+    known = ran = stuck = 0
+    for number in range(int(count)):
+        # The last ones are after the recorder has been told to end, which it does while all stands.
+        if number == int(count) - 2:
+            recorder.send_signal(signal.SIGTERM)
+        time.sleep(random.random() * 0.02)
+        target.send_signal(signal.SIGSTOP)
+        known += told(target.pid, lambda s: os.WIFSTOPPED(s) and os.WSTOPSIG(s) == signal.SIGSTOP)
+        before = used(target.pid)
+        if number == int(count) - 2:
+            recorder.wait(PATIENCE_S)
+        time.sleep(random.random() * 0.02)
+        ran += used(target.pid) != before
+        with open(f"/proc/{target.pid}/stat") as stat:
+            ran += stat.read().rsplit(")", 1)[1].split()[0] != "T"
+        before = used(target.pid)
+        target.send_signal(signal.SIGCONT)
+        known += told(target.pid, os.WIFCONTINUED)
+        stuck += not goes_on(target.pid, before)
+    more, _ = os.waitpid(target.pid, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
+    target.kill()
+    target.wait()
+    print("sent", 2 * int(count), "told", known + (more != 0), "ran", ran, "stuck", stuck,
+          "code", recorder.returncode)
+
+
+def terminal(hangup, *command):
+    pid, master = pty.fork()
+    if pid == 0:
+        if hangup == "ignored":
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        os.execvp(command[0], command)
+    end = time.monotonic() + 1
+    os.set_blocking(master, False)
+    while time.monotonic() < end:
+        try:
+            os.read(master, 65536)
+        except BlockingIOError:
+            time.sleep(0.01)
+    os.close(master)
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        got, status = os.waitpid(pid, os.WNOHANG)
+        if got:
+            print(os.waitstatus_to_exitcode(status))
+            return
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    print("stuck")
+
+
+def is_unreadable(ljreport, profile):
+    return subprocess.run([ljreport, "-f", "counters", profile], stdout=subprocess.DEVNULL).returncode != 0
+
+
+def killed(ljrecord, ljreport, profile, count, *program):
+    kept = stuck = failed = unreadable = read = 0
+    for _ in range(int(count)):
+        target = start(program)
+        if os.path.exists(profile):
+            os.unlink(profile)
+        recorder = subprocess.Popen([ljrecord, "-q", "-F", "9999", "-p", str(target.pid), "-o", profile],
+                                    stderr=subprocess.DEVNULL)
+        time.sleep(random.random() * 0.2)
+        target.kill()
+        try:
+            target.wait(2)
+        except subprocess.TimeoutExpired:
+            kept += 1
+        try:
+            # 5: it ended before the first sample.
+            failed += recorder.wait(PATIENCE_S) not in (0, 5)
+        except subprocess.TimeoutExpired:
+            stuck += 1
+            recorder.kill()
+            recorder.wait()
+        target.wait()
+        if os.path.exists(profile):
+            read += 1
+            unreadable += is_unreadable(ljreport, profile)
+    print("kept", kept, "stuck", stuck, "failed", failed, "unreadable", unreadable, "read", read)
+
+
+{"stops": stops, "terminal": terminal, "killed": killed}[sys.argv[1]](*sys.argv[2:])
