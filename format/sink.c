@@ -13,6 +13,10 @@
 /** Bound of bytes waiting for a commit: what a writer may lose, and what a full disk may cost. */
 #define PENDING_MAX (64u << 20)
 
+/** A buffer up to this is kept from one commit to the next; most need less. What a sampler that was
+ *  held up for seconds puts, one chain for all ticks of these, takes many times as much, once. */
+#define KEPT_MAX (256u << 10)
+
 struct format_sink {
 	int fd;
 	bool in_order; /* No way back in this file: pipe, device, or opened for appending. */
@@ -77,6 +81,11 @@ uint64_t format_sink_bytes(const struct format_sink *sink)
 size_t format_sink_pending(const struct format_sink *sink)
 {
 	return sink->len;
+}
+
+size_t format_sink_capacity(const struct format_sink *sink)
+{
+	return sink->capacity;
 }
 
 void format_sink_rewind(struct format_sink *sink, size_t pending)
@@ -288,11 +297,21 @@ static int commit_packed(struct format_sink *sink, const void *trailer, size_t l
 	return commit_packed_in_place(sink, trailer, len, why);
 }
 
-int format_sink_commit(struct format_sink *sink, const void *trailer, size_t len, bool final,
-		       struct failure *why)
+/* ---- Commits ---------------------------------------------------------------------------- */
+
+/* A stall made it large; it is seldom so again. */
+static void release_excess(struct format_sink *sink)
 {
-	if (sink->packs)
-		return commit_packed(sink, trailer, len, final, why);
+	if (sink->len > 0 || sink->capacity <= KEPT_MAX)
+		return;
+	free(sink->pending);
+	sink->pending = NULL;
+	sink->capacity = 0;
+}
+
+static int commit_plain(struct format_sink *sink, const void *trailer, size_t len, bool final,
+			struct failure *why)
+{
 	if (reserve(sink, len, why))
 		return -1;
 	if (len > 0)
@@ -301,4 +320,14 @@ int format_sink_commit(struct format_sink *sink, const void *trailer, size_t len
 	if (sink->in_order)
 		return commit_in_order(sink, len, final, why);
 	return commit_in_place(sink, len, why);
+}
+
+int format_sink_commit(struct format_sink *sink, const void *trailer, size_t len, bool final,
+		       struct failure *why)
+{
+	int result = sink->packs ? commit_packed(sink, trailer, len, final, why)
+				 : commit_plain(sink, trailer, len, final, why);
+
+	release_excess(sink);
+	return result;
 }

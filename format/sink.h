@@ -12,6 +12,9 @@
 /** Bytes waiting for the next commit; a mark for format_sink_rewind(). */
 size_t format_sink_pending(const struct format_sink *sink);
 
+/** @return Bytes that the buffer for these has room for. */
+size_t format_sink_capacity(const struct format_sink *sink);
+
 /** Forget what was put after @p pending was taken. No commit may lie between. */
 void format_sink_rewind(struct format_sink *sink, size_t pending);
 

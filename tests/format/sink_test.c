@@ -237,7 +237,32 @@ static _Noreturn void write_for_ever(const char *path, bool gzip)
 }
 
 /** Whenever the writer dies, and while it lives, the file is a whole profile. */
+<<<<<<< HEAD
 static void kill_writers(bool gzip)
+=======
+/* What a stall needs once is not kept for ever, and the next commit is as good. */
+static void test_large_commit(void **state)
+{
+	FILE *file = tmpfile();
+	struct format_sink *sink = open_sink(file);
+	const char bytes[4096] = { 0 };
+	const size_t count = 1024;
+
+	(void)state;
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(0, format_sink_put(sink, bytes, sizeof(bytes), NULL));
+	assert_true(format_sink_capacity(sink) >= count * sizeof(bytes));
+	assert_int_equal(0, format_sink_commit(sink, END, 1, false, NULL));
+	assert_in_range(format_sink_capacity(sink), 0, 256 << 10);
+	assert_int_equal(0, format_sink_put(sink, "abc", 3, NULL));
+	assert_int_equal(0, format_sink_commit(sink, END, 1, true, NULL));
+	assert_int_equal(count * sizeof(bytes) + 4, format_sink_bytes(sink));
+	format_sink_destroy(sink);
+	fclose(file);
+}
+
+static void test_killed_writer(void **state)
+>>>>>>> 88d9fe6 (format: give back what a long stall made the writer's buffer)
 {
 	char path[] = "/tmp/ljprof-sink-XXXXXX";
 	int fd = mkstemp(path);
@@ -289,6 +314,7 @@ static void test_killed_packing_writer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+<<<<<<< HEAD
 		cmocka_unit_test(test_commits),
 		cmocka_unit_test(test_rewind),
 		cmocka_unit_test(test_offset_and_append),
@@ -299,6 +325,13 @@ int main(void)
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_killed_writer),
 		cmocka_unit_test(test_killed_packing_writer),
+=======
+		cmocka_unit_test(test_commits),		  cmocka_unit_test(test_rewind),
+		cmocka_unit_test(test_offset_and_append), cmocka_unit_test(test_pipe),
+		cmocka_unit_test(test_broken_pipe),	  cmocka_unit_test(test_full_device),
+		cmocka_unit_test(test_full_disk),	  cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_killed_writer),	  cmocka_unit_test(test_large_commit),
+>>>>>>> 88d9fe6 (format: give back what a long stall made the writer's buffer)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
