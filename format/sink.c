@@ -305,7 +305,8 @@ static void release_excess(struct format_sink *sink)
 	if (sink->len > 0 || sink->capacity <= KEPT_MAX)
 		return;
 	free(sink->pending);
-	sink->pending = NULL;
+	free(sink->packed);
+	sink->pending = sink->packed = NULL;
 	sink->capacity = 0;
 }
 

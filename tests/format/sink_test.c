@@ -236,10 +236,6 @@ static _Noreturn void write_for_ever(const char *path, bool gzip)
 	}
 }
 
-/** Whenever the writer dies, and while it lives, the file is a whole profile. */
-<<<<<<< HEAD
-static void kill_writers(bool gzip)
-=======
 /* What a stall needs once is not kept for ever, and the next commit is as good. */
 static void test_large_commit(void **state)
 {
@@ -261,8 +257,8 @@ static void test_large_commit(void **state)
 	fclose(file);
 }
 
-static void test_killed_writer(void **state)
->>>>>>> 88d9fe6 (format: give back what a long stall made the writer's buffer)
+/** Whenever the writer dies, and while it lives, the file is a whole profile. */
+static void kill_writers(bool gzip)
 {
 	char path[] = "/tmp/ljprof-sink-XXXXXX";
 	int fd = mkstemp(path);
@@ -314,7 +310,6 @@ static void test_killed_packing_writer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-<<<<<<< HEAD
 		cmocka_unit_test(test_commits),
 		cmocka_unit_test(test_rewind),
 		cmocka_unit_test(test_offset_and_append),
@@ -325,13 +320,7 @@ int main(void)
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_killed_writer),
 		cmocka_unit_test(test_killed_packing_writer),
-=======
-		cmocka_unit_test(test_commits),		  cmocka_unit_test(test_rewind),
-		cmocka_unit_test(test_offset_and_append), cmocka_unit_test(test_pipe),
-		cmocka_unit_test(test_broken_pipe),	  cmocka_unit_test(test_full_device),
-		cmocka_unit_test(test_full_disk),	  cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_killed_writer),	  cmocka_unit_test(test_large_commit),
->>>>>>> 88d9fe6 (format: give back what a long stall made the writer's buffer)
+		cmocka_unit_test(test_large_commit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
