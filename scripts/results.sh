@@ -74,12 +74,12 @@ print_peers() {
 			print (NR > 1 ? "\n" : "") "**" $2 "**\n"
 			print "| a second | profiler | the program is slower by (95 %) | processor time a sample" \
 				" | as ljrecord | bytes a sample | peak memory | stopped p50 / p99 / most" \
-				" | first sample | Lua frames a sample |"
-			print "|---|---|---|---|---|---|---|---|---|---|"
+				" | first sample | chains to main | Lua frames a sample |"
+			print "|---|---|---|---|---|---|---|---|---|---|---|"
 			work = $2
 		}
 		{
-			for (i = 3; i <= 12; i++) printf "| %s ", $i
+			for (i = 3; i <= 13; i++) printf "| %s ", $i
 			print "|"
 		}
 	' "$PEERS"

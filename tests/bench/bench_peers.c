@@ -179,8 +179,10 @@ static void read_folded(void *context, char *line)
 	struct peer_run *run = context;
 	const char *number = strrchr(line, ' ');
 
-	if (number)
-		run->lua_frames += count_in(line, PEER_MARKER) * atof(number);
+	if (!number)
+		return;
+	run->lua_frames += count_in(line, PEER_MARKER) * atof(number);
+	run->whole += strstr(line, ";main;") ? atof(number) : 0;
 }
 
 static double number_of(struct json_object *object, const char *key)
@@ -254,6 +256,7 @@ static void read_script(void *context, char *line)
 	const char *event = strstr(line, " cpu-clock:"), *time = line;
 
 	run->lua_frames += count_in(line, PEER_MARKER);
+	run->whole += strstr(line, " main+") != NULL;
 	if (!event)
 		return;
 	/* "program pid seconds.microseconds: period cpu-clock: " */
@@ -310,6 +313,7 @@ static bool digest_text(const char *folder, struct peer_run *run)
 	while (fgets(line, sizeof(line), file)) {
 		frames += line[0] == '#';
 		run->lua_frames += count_in(line, PEER_MARKER);
+		run->whole += strstr(line, " main") && !strstr(line, "main_");
 	}
 	fclose(file);
 	run->samples = frames > 0;

@@ -262,6 +262,7 @@ static bool measure_looks(const struct row *row, const struct worker *worker,
 		sum.cpu_s += run.cpu_s;
 		sum.samples += run.samples;
 		sum.lua_frames += run.lua_frames;
+		sum.whole += run.whole;
 		sum.first_ms += run.first_ms / LOOKS;
 		sum.rss_mib = run.rss_mib > sum.rss_mib ? run.rss_mib : sum.rss_mib;
 	}
@@ -289,7 +290,7 @@ static void put_row(const struct worker *worker, const char *rate, const char *n
 {
 	double n = run->samples > 0 ? run->samples : 1,
 	       our_n = ours && ours->samples ? ours->samples : 1;
-	char cpu[32], times[32], bytes[32], rss[32], first[32], stopped[64] = "-";
+	char cpu[32], times[32], bytes[32], rss[32], first[32], whole[32], stopped[64] = "-";
 
 	cell(bytes, sizeof(bytes), run->bytes / n, "%.0f");
 	if (run->packed_bytes > 0)
@@ -300,10 +301,11 @@ static void put_row(const struct worker *worker, const char *rate, const char *n
 			 run->stopped_us[1], run->stopped_us[2]);
 	cell(times, sizeof(times),
 	     ours && ours->cpu_s > 0 ? run->cpu_s / n / (ours->cpu_s / our_n) : 0, "%.1f");
-	printf("PEER\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\n", worker->work, rate, name,
+	printf("PEER\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\n", worker->work, rate, name,
 	       slower, cell(cpu, sizeof(cpu), 1e6 * run->cpu_s / n, "%.0f us"), times, bytes,
 	       cell(rss, sizeof(rss), run->rss_mib, "%.0f MB"), stopped,
-	       cell(first, sizeof(first), run->first_ms, "%.0f ms"), run->lua_frames / n);
+	       cell(first, sizeof(first), run->first_ms, "%.0f ms"),
+	       cell(whole, sizeof(whole), 100 * run->whole / n, "%.0f %%"), run->lua_frames / n);
 	fflush(stdout);
 }
 
