@@ -119,7 +119,7 @@ struct daemon_target {
 	uint64_t gap_sp; /* of the first gap in anonymous memory; 0: there is none */
 	size_t activity; /* index of the VM's activity; SIZE_MAX: none */
 	uint64_t native_ns, stack_top;
-	bool is_stack_cut; /* a walk came to where nothing was copied */
+	bool is_stack_cut; /* a walk came to where nothing was copied, or to a bound */
 };
 
 /** Open a process, also while another recorder is at it for a moment. As attach_process_open(). */

@@ -172,7 +172,8 @@ struct format_sink;
 
 /** Take over @p fd (closed by format_sink_destroy()). */
 int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *why);
-/** Have the file be gzip's, before anything is put. It is whole at any instant, too. */
+/** Have the file be gzip's, before anything is put. It is whole at any instant for ljreport; gzip
+ *  may find half a member behind its end. */
 void format_sink_compress(struct format_sink *sink);
 void format_sink_destroy(struct format_sink *sink);
 int format_sink_put(struct format_sink *sink, const void *bytes, size_t len, struct failure *why);

@@ -26,6 +26,7 @@ struct format_sink {
 	uint8_t *pending;
 	size_t len, capacity;
 	bool packs;
+	bool is_broken; /* packs, in order: a part of a member was written */
 	size_t end_len; /* packs: bytes of the member with the trailer that ends the file */
 	uint8_t *packed;
 };
@@ -234,20 +235,23 @@ static int pack(struct format_sink *sink, const void *trailer, size_t trailer_le
 	return 0;
 }
 
-/** Bytes that are not written are lost: a part of a member cannot be taken back. */
+/** A part of a member cannot be taken back: nothing may follow it. */
 static int commit_packed_in_order(struct format_sink *sink, const void *trailer, size_t trailer_len,
 				  bool final, struct failure *why)
 {
 	ssize_t done;
 	size_t len;
 
+	if (sink->is_broken)
+		return failure_set(why, FAILURE_SYSTEM, EIO, 0, 0, "write the output");
 	if (pack(sink, final ? trailer : NULL, trailer_len, 0, &len, why))
 		return -1;
 	done = write_all(sink->fd, sink->packed, len, -1);
 	sink->committed += (uint64_t)done;
-	sink->len = 0;
-	if ((size_t)done < len)
+	sink->is_broken = (size_t)done < len;
+	if (sink->is_broken)
 		return failure_set(why, FAILURE_SYSTEM, errno, 0, 0, "write the output");
+	sink->len = 0;
 	return 0;
 }
 

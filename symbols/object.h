@@ -10,8 +10,8 @@
 #include "symbols/symbols.h"
 
 struct symbols_object {
-	struct symbols_object *next;
-	uint64_t inode, vdso_start; /**< vdso_start is 0 for a file. */
+	struct symbols_object *next, *next_in_bucket; /**< Of its space. */
+	uint64_t inode, vdso_start;		      /**< vdso_start is 0 for a file. */
 	uint32_t dev_major, dev_minor;
 	struct symbols_elf elf;
 	char *path;		    /**< In the target. */

@@ -157,14 +157,45 @@ void symbols_space_destroy(struct symbols_space *space)
 
 /* ---- Refresh ---------------------------------------------------------------------------- */
 
-static struct symbols_object *find_object(const struct symbols_space *space,
+/* The vDSO has inode 0, and none for its key. */
+static struct symbols_object **bucket_of(struct symbols_space *space, uint64_t inode)
+{
+	return &space->buckets[inode % SYMBOLS_BUCKETS];
+}
+
+static struct symbols_object *find_object(struct symbols_space *space,
 					  const struct symbols_mapping *mapping)
 {
-	for (struct symbols_object *object = space->objects; object; object = object->next) {
-		if (symbols_object_is_mapped_by(object, mapping))
-			return object;
-	}
-	return NULL;
+	struct symbols_object *object = *bucket_of(space, mapping->inode);
+
+	while (object && !symbols_object_is_mapped_by(object, mapping))
+		object = object->next_in_bucket;
+	return object;
+}
+
+static void add_object(struct symbols_space *space, struct symbols_object *object)
+{
+	struct symbols_object **bucket = bucket_of(space, object->inode);
+
+	object->next = space->objects;
+	space->objects = object;
+	object->next_in_bucket = *bucket;
+	*bucket = object;
+	space->object_count++;
+}
+
+/* @param link That in the list of all objects. */
+static void remove_object(struct symbols_space *space, struct symbols_object **link)
+{
+	struct symbols_object *object = *link;
+	struct symbols_object **in_bucket = bucket_of(space, object->inode);
+
+	while (*in_bucket != object)
+		in_bucket = &(*in_bucket)->next_in_bucket;
+	*in_bucket = object->next_in_bucket;
+	*link = object->next;
+	space->object_count--;
+	symbols_object_destroy(object);
 }
 
 static void mark_mapped(struct symbols_space *space)
@@ -199,9 +230,7 @@ static void drop_objects(struct symbols_space *space)
 			link = &object->next;
 			continue;
 		}
-		*link = object->next;
-		space->object_count--;
-		symbols_object_destroy(object);
+		remove_object(space, link);
 	}
 }
 
@@ -271,11 +300,8 @@ struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t in
 		bool is_file = mapping->inode || strcmp(mapping->path, "[vdso]") == 0;
 
 		if (!object && is_file && space->object_count < SYMBOLS_MAX_OBJECTS &&
-		    symbols_object_create(mapping, &opener, &object, &why) == 0) {
-			object->next = space->objects;
-			space->objects = object;
-			space->object_count++;
-		}
+		    symbols_object_create(mapping, &opener, &object, &why) == 0)
+			add_object(space, object);
 		binding->tried = !note_shortage(space, &why);
 		if (object && symbols_object_bias(&object->elf, mapping, &binding->bias))
 			binding->object = object;

@@ -16,6 +16,7 @@
 /** Objects that are kept open; each holds one or two descriptors. Nobody maps so many files with
  *  code, but for the largest of desktops a thousand. */
 #define SYMBOLS_MAX_OBJECTS 8192
+#define SYMBOLS_BUCKETS	    1024
 
 /** What a mapping shows; found on first use. */
 struct symbols_binding {
@@ -37,6 +38,7 @@ struct symbols_space {
 	struct symbols_maps maps;
 	struct symbols_binding *bindings; /**< One per mapping. */
 	struct symbols_object *objects;
+	struct symbols_object *buckets[SYMBOLS_BUCKETS]; /**< The same, by inode. */
 	unsigned object_count;
 	uint64_t generation;	     /**< From 1. */
 	uint64_t eh_clock, eh_drops; /**< See symbols_space_eh(). */

@@ -87,6 +87,11 @@ static double read_output(char *const arguments[], line_reader read_line, void *
 		_exit(127);
 	}
 	close(pipes[1]);
+	if (pid < 0) {
+		close(pipes[0]);
+		free(line);
+		return -1;
+	}
 	file = fdopen(pipes[0], "r");
 	while (file && fgets(line, LINE_MAX_BYTES, file))
 		read_line(context, line);
@@ -128,7 +133,7 @@ bool peer_end(const struct peer *peer, pid_t pid, const char *folder, struct pee
 	bool ok = true;
 	int status;
 
-	if (peer->is_sampler && waitpid(pid, NULL, WNOHANG) != 0)
+	if (pid <= 0 || (peer->is_sampler && waitpid(pid, NULL, WNOHANG) != 0))
 		return false;
 	if (peer->is_sampler)
 		kill(pid, SIGINT);
@@ -194,13 +199,14 @@ static double number_of(struct json_object *object, const char *key)
 		       : 0;
 }
 
-static double unpacked_size_of(const char *path)
+/* @param gzip The program, with its options. */
+static double size_through(const char *gzip, const char *path)
 {
 	char command[PEER_PATH_BYTES + 32];
 	double bytes = 0;
 	FILE *file;
 
-	snprintf(command, sizeof(command), "gzip -dc %s | wc -c", path);
+	snprintf(command, sizeof(command), "%s %s | wc -c", gzip, path);
 	file = popen(command, "r");
 	if (file && fscanf(file, "%lf", &bytes) != 1)
 		bytes = 0;
@@ -215,14 +221,16 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 	char lines[] = "--lines", line[] = "line", format[] = "-f", folded[] = "folded";
 	char *const arguments[] = { report, lines, line, format, folded, output, NULL };
 	struct json_object *root, *stopped;
-	double report_s;
+	double report_s, ticks;
 
 	path_of(output, folder, "profile.gz");
 	path_of(stats, folder, "stats");
 	root = json_object_from_file(stats);
 	if (!root)
 		return false;
-	run->samples = number_of(root, "samples");
+	/* A chain may stand for more than one tick: each counts once, as perf's do. */
+	run->samples = number_of(root, "records");
+	ticks = number_of(root, "samples");
 	if (json_object_object_get_ex(root, "stopped", &stopped)) {
 		run->stopped_us[0] = number_of(stopped, "p50_ns") / 1e3;
 		run->stopped_us[1] = number_of(stopped, "p99_ns") / 1e3;
@@ -230,10 +238,14 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 	}
 	json_object_put(root);
 	run->packed_bytes = size_of(output);
-	run->bytes = unpacked_size_of(output);
+	run->bytes = size_through("gzip -dc", output);
 	report_s = read_output(arguments, read_folded, run);
+	if (report_s < 0 || ticks <= 0)
+		return false;
 	run->cpu_s += report_s;
-	return report_s >= 0;
+	run->lua_frames *= run->samples / ticks;
+	run->whole *= run->samples / ticks;
+	return true;
 }
 
 const struct peer peer_ljrecord = { "ljrecord", true, exec_ljrecord, digest_ljrecord };
@@ -278,9 +290,11 @@ static bool digest_perf(const char *folder, struct peer_run *run)
 
 	path_of(output, folder, "profile");
 	run->bytes = size_of(output);
+	/* By its user, after it: ljrecord compresses as it goes. */
+	run->packed_bytes = size_through("gzip -1 -c", output);
 	script_s = read_output(arguments, read_script, run);
 	run->cpu_s += script_s;
-	return script_s >= 0;
+	return script_s >= 0 && run->samples > 0;
 }
 
 const struct peer peer_perf = { "perf record --call-graph dwarf, perf script", true, exec_perf,

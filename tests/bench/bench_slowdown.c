@@ -27,7 +27,6 @@ enum {
 	/* From when a profiler is started until it certainly samples, and after it has ended. */
 	SETTLE_US = 400 * 1000,
 	LIFETIME_S = 3600,
-	START_S = 30,
 	LOOKS = 8, /* of a profiler that looks once */
 };
 
@@ -37,6 +36,7 @@ struct worker {
 	pid_t starter, pid; /* the starter is the program itself, but for nginx */
 	const volatile uint64_t *count;
 	char path[PEER_PATH_BYTES];
+	bool is_skipped; /* told already */
 };
 
 /** One profiler at one rate, and what is asked of it. */
@@ -107,7 +107,7 @@ static bool start_worker(const char *work, const char *profile, int seconds, str
 }
 
 /* What the starter prints until it is ready. @return The worker's pid, or 0. */
-static pid_t await_nginx(int output)
+static pid_t await_nginx(int output, bool *ret_skipped)
 {
 	FILE *file = fdopen(output, "r");
 	char line[512];
@@ -115,8 +115,10 @@ static pid_t await_nginx(int output)
 
 	while (file && fgets(line, sizeof(line), file) && strcmp(line, "READY\n") != 0) {
 		sscanf(line, "PID %d", &pid);
-		if (strncmp(line, "SKIP ", 5) == 0)
-			bench_skip("nginx", "runs", "%.*s", (int)strcspn(line + 5, "\n"), line + 5);
+		if (strncmp(line, "SKIP ", 5) != 0)
+			continue;
+		*ret_skipped = true;
+		bench_skip("nginx", "runs", "%.*s", (int)strcspn(line + 5, "\n"), line + 5);
 	}
 	if (file)
 		fclose(file);
@@ -144,7 +146,7 @@ static bool start_nginx(const char *work, bool is_idle, struct worker *worker)
 		_exit(127);
 	}
 	close(pipes[1]);
-	worker->pid = worker->starter > 0 ? await_nginx(pipes[0]) : 0;
+	worker->pid = worker->starter > 0 ? await_nginx(pipes[0], &worker->is_skipped) : 0;
 	return worker->pid > 0;
 }
 
@@ -213,25 +215,28 @@ static bool measure_pair(const struct row *row, const struct worker *worker, boo
 	return true;
 }
 
-/* LuaJIT's own profiler is in the program from its start: two programs, of which one stands while
- * the other is measured. */
-static bool measure_own_pairs(const struct worker *without, const struct worker *with,
-			      unsigned pairs, struct slowdown *slowdown)
+/* LuaJIT's own profiler is in the program from its start: another program for each window with it,
+ * as one program's traces may be better than another's; the one without stands meanwhile. */
+static bool measure_own_pairs(const struct worker *without, const char *option, unsigned pairs,
+			      struct slowdown *slowdown)
 {
 	for (unsigned i = 0; i < pairs; i++) {
-		double rates[2];
+		double before, rate;
+		struct worker with;
 
-		for (unsigned k = 0; k < 2; k++) {
-			bool is_with = (k == 0) == (i % 2 == 0);
-
-			kill(is_with ? without->pid : with->pid, SIGSTOP);
-			kill(is_with ? with->pid : without->pid, SIGCONT);
-			usleep(SETTLE_US / 4);
-			rates[is_with] = measure(is_with ? with : without, window_ms());
+		before = measure(without, window_ms() / 2);
+		kill(without->pid, SIGSTOP);
+		if (!start_worker(without->work, option, LIFETIME_S, &with)) {
+			kill(without->pid, SIGCONT);
+			return false;
 		}
-		slowdown->percent[slowdown->pairs++] = 100 * (1 - rates[1] / rates[0]);
+		rate = measure(&with, window_ms());
+		end_worker(&with);
+		kill(without->pid, SIGCONT);
+		usleep(SETTLE_US / 4);
+		before = (before + measure(without, window_ms() / 2)) / 2;
+		slowdown->percent[slowdown->pairs++] = 100 * (1 - rate / before);
 	}
-	kill(without->pid, SIGCONT);
 	return true;
 }
 
@@ -324,6 +329,14 @@ static void tell_slowdown(const struct worker *worker, const struct row *row, co
 		     "%s, %u pairs", ret_text, slowdown->pairs);
 }
 
+/* 0: it has none. */
+static double first_sample_ms(pid_t pid)
+{
+	uint64_t first_ns = bench_first_sample_ns(pid, 8);
+
+	return first_ns == UINT64_MAX ? 0 : (double)first_ns / 1e6;
+}
+
 /* @return whether there is something to compare with. */
 static bool measure_row(const struct worker *worker, const struct row *row,
 			const struct peer_run *ours, struct peer_run *ret_run)
@@ -337,15 +350,15 @@ static bool measure_row(const struct worker *worker, const struct row *row,
 	}
 	for (unsigned i = 0; i < row->pairs; i++)
 		if (!measure_pair(row, worker, i % 2 == 0, &slowdown)) {
-			bench_skip(row->peer->name, "runs", "it ended by itself");
+			bench_result(row->peer->name, "runs", false, "it ended by itself");
 			return false;
 		}
-	if (!measure_use(row, worker, ret_run)) {
-		bench_skip(row->peer->name, "runs", "it has no profile");
+	if (!measure_use(row, worker, ret_run) || ret_run->samples <= 0) {
+		bench_result(row->peer->name, "runs", false, "it has no profile");
 		return false;
 	}
 	if (row->peer == &peer_ljrecord)
-		ret_run->first_ms = (double)bench_first_sample_ns(worker->pid, 8) / 1e6;
+		ret_run->first_ms = first_sample_ms(worker->pid);
 	snprintf(rate, sizeof(rate), "%u", row->rate_hz);
 	tell_slowdown(worker, row, row->peer->name, &slowdown, slower, sizeof(slower));
 	put_row(worker, rate, row->peer->name, slower, ret_run, ours ? ours : ret_run);
@@ -365,7 +378,7 @@ static void measure_look_row(const struct worker *worker, const struct peer *pee
 		return;
 	}
 	if (!measure_looks(&row, worker, &run, &lost_ms)) {
-		bench_skip(peer->name, "runs", "it failed");
+		bench_result(peer->name, "runs", false, "it failed");
 		return;
 	}
 	snprintf(lost, sizeof(lost), "%.0f ms each", lost_ms);
@@ -382,12 +395,10 @@ static void measure_own_row(const struct worker *without, unsigned rate_hz, unsi
 
 	snprintf(path, sizeof(path), "%s/jit.p", folder);
 	snprintf(option, sizeof(option), "-jp=lm0i%u,%s", 1000 / rate_hz, path);
-	if (!start_worker(without->work, option, LIFETIME_S, &with)) {
-		bench_skip("jit.p", "runs", "the program does not start with %s", option);
+	if (!measure_own_pairs(without, option, pairs, &slowdown)) {
+		bench_result("jit.p", "runs", false, "the program does not start with %s", option);
 		return;
 	}
-	measure_own_pairs(without, &with, pairs, &slowdown);
-	end_worker(&with);
 	/* It writes when the program ends by itself. */
 	kill(without->pid, SIGSTOP);
 	if (start_worker(without->work, option, 2, &with))
@@ -410,7 +421,8 @@ static void compare(const struct worker *worker, unsigned rate_hz, const struct 
 	char what[128];
 	double cpu = perf->cpu_s / perf->samples, our_cpu = ours->cpu_s / ours->samples;
 	double packed = ours->packed_bytes / ours->samples, plain = ours->bytes / ours->samples;
-	double bytes = perf->bytes / perf->samples;
+	double bytes = perf->bytes / perf->samples,
+	       packed_perf = perf->packed_bytes / perf->samples;
 
 	snprintf(what, sizeof(what), "%s, %u Hz: processor time a sample, ljrecord to perf",
 		 worker->work, rate_hz);
@@ -419,15 +431,16 @@ static void compare(const struct worker *worker, unsigned rate_hz, const struct 
 	snprintf(what, sizeof(what), "%s, %u Hz: bytes a sample, ljrecord's .gz to perf",
 		 worker->work, rate_hz);
 	bench_result(what, "<= 0.01", packed * 100 <= bytes,
-		     "%.4f; %.4f where it is not compressed (%.1f, %.0f, %.0f)", packed / bytes,
-		     plain / bytes, packed, plain, bytes);
+		     "%.4f; neither compressed %.4f, both %.4f (%.1f and %.0f, %.0f and %.0f)",
+		     packed / bytes, plain / bytes, packed / packed_perf, packed, plain,
+		     packed_perf, bytes);
 }
 
 static void measure_work(struct worker *worker, bool has_processor)
 {
 	const unsigned rates[] = { 99, 999, 4999 };
 	/* What is asked needs many pairs where it is near to what windows differ by. */
-	const unsigned own_pairs[] = { 40, 20, 10 };
+	const unsigned own_pairs[] = { 40, 20, 8 };
 	const double most[] = { 1, 6, 0 };
 	struct peer_run ours[3] = { 0 }, perf;
 	bool has_ours[3];
@@ -436,13 +449,13 @@ static void measure_work(struct worker *worker, bool has_processor)
 		const struct row row = { &peer_ljrecord, rates[i],
 					 !is_full	 ? 4
 					 : has_processor ? own_pairs[i]
-							 : 10,
-					 has_processor ? most[i] : 0 };
+							 : 8,
+					 has_processor && is_full ? most[i] : 0 };
 
 		has_ours[i] = measure_row(worker, &row, NULL, &ours[i]);
 	}
 	for (unsigned i = 0; i < 3; i++) {
-		const struct row row = { &peer_perf, rates[i], is_full ? 10 : 4, 0 };
+		const struct row row = { &peer_perf, rates[i], is_full ? 8 : 4, 0 };
 
 		if (measure_row(worker, &row, &ours[i], &perf) && has_ours[i])
 			compare(worker, rates[i], &ours[i], &perf);
@@ -450,8 +463,8 @@ static void measure_work(struct worker *worker, bool has_processor)
 	measure_look_row(worker, &peer_eu_stack, &ours[0]);
 	measure_look_row(worker, &peer_gdb, &ours[0]);
 	if (worker->pid == worker->starter) {
-		measure_own_row(worker, 100, is_full ? 10 : 4);
-		measure_own_row(worker, 1000, is_full ? 10 : 4);
+		measure_own_row(worker, 100, is_full ? 8 : 4);
+		measure_own_row(worker, 1000, is_full ? 8 : 4);
 	}
 }
 
@@ -481,17 +494,20 @@ static void measure_idle(const struct worker *worker)
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t before = switches_of(worker->pid);
 		pid_t child = peer_start(&peer_ljrecord, worker->pid, rates[i], folder);
-		struct peer_run run;
+		struct peer_run run = { 0 };
 		char what[128];
+		bool is_there;
 
 		usleep((is_full ? 10 : 2) * 1000 * 1000);
 		before = switches_of(worker->pid) - before;
+		is_there = child > 0 && waitpid(child, NULL, WNOHANG) == 0;
 		/* There is nothing to record: it has no profile. */
 		peer_end(&peer_ljrecord, child, folder, &run);
 		snprintf(what, sizeof(what), "%s under ljrecord at %u Hz: times it was woken",
 			 worker->work, rates[i]);
-		bench_result(what, "0", before == 0, "%llu; ljrecord: %.2f %% of a processor",
-			     (unsigned long long)before, 100 * run.cpu_s / (is_full ? 10 : 2));
+		bench_result(what, "0", is_there && before == 0,
+			     "%llu; ljrecord: %.2f %% of a processor", (unsigned long long)before,
+			     100 * run.cpu_s / (is_full ? 10 : 2));
 	}
 }
 
@@ -509,11 +525,12 @@ void bench_slowdown(bool full)
 			bench_result("slowdown", "measured", false, "%s does not start", works[i]);
 		end_worker(&worker);
 	}
-	if (start_nginx("nginx under wrk", false, &worker))
-		measure_work(&worker, false);
-	end_worker(&worker);
-	if (start_nginx("nginx, idle", true, &worker))
-		measure_idle(&worker);
-	end_worker(&worker);
+	for (unsigned i = 0; i < 2; i++) {
+		if (start_nginx(i == 0 ? "nginx under wrk" : "nginx, idle", i == 1, &worker))
+			i == 0 ? measure_work(&worker, false) : measure_idle(&worker);
+		else if (!worker.is_skipped)
+			bench_result("slowdown", "measured", false, "nginx does not start");
+		end_worker(&worker);
+	}
 	rmdir(folder);
 }

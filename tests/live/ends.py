@@ -66,14 +66,13 @@ def stops(ljrecord, profile, count, *program):
     time.sleep(0.2)
     known = ran = stuck = 0
     for number in range(int(count)):
-        # The last ones are after the recorder has been told to end, which it does while all stands.
-        if number == int(count) - 2:
-            recorder.send_signal(signal.SIGTERM)
         time.sleep(random.random() * 0.02)
         target.send_signal(signal.SIGSTOP)
         known += told(target.pid, lambda s: os.WIFSTOPPED(s) and os.WSTOPSIG(s) == signal.SIGSTOP)
         before = used(target.pid)
+        # The last ones are after the recorder has been told to end, which it does while all stands.
         if number == int(count) - 2:
+            recorder.send_signal(signal.SIGTERM)
             recorder.wait(PATIENCE_S)
         time.sleep(random.random() * 0.02)
         ran += used(target.pid) != before
