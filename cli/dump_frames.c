@@ -105,8 +105,6 @@ static void write_unnamed(const struct daemon_frame *frame, char *ret_text)
 	snprintf(ret_text, CELL_MAX, "?");
 	if (frame->kind == FORMAT_KIND_TRACE) {
 		snprintf(ret_text, CELL_MAX, "trace %" PRIu64, frame->pc);
-	} else if (frame->kind == FORMAT_KIND_LUA && frame->first_line == 0) {
-		snprintf(ret_text, CELL_MAX, "main chunk");
 	} else if (frame->kind == FORMAT_KIND_LUA && frame->source && frame->first_line > 0) {
 		write_line(frame->source, frame->first_line, place);
 		snprintf(ret_text, CELL_MAX, "function <%.*s>",

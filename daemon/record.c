@@ -38,6 +38,9 @@ static bool send_queued(struct recorder *recorder)
 
 	if (recorder->feed)
 		return sent >= 0; /* what does not go now goes later, or is dropped */
+	/* Where no thread runs nothing is sent, and nothing would fail. */
+	if (sent > 0 && writer_has_ended(&recorder->writer))
+		sent = failure_set(&why, FAILURE_GONE, EPIPE, 0, 0, "send samples to the writer");
 	if (sent == 0) {
 		/* This may take a while, and a thread that stands meanwhile would stand for us. */
 		recorder_settle_all(recorder);

@@ -263,6 +263,13 @@ int writer_start(int output_fd, const struct format_writer_ops *format,
 	return 0;
 }
 
+bool writer_has_ended(const struct writer *writer)
+{
+	struct pollfd poller = { .fd = writer->fd, .events = POLLIN };
+
+	return poll(&poller, 1, 0) > 0;
+}
+
 /* The last message. A writer that did not take ours is not waited for again. */
 static enum writer_fate await_report(struct writer *writer, struct message_status *ret_status)
 {

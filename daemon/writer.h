@@ -31,6 +31,10 @@ int writer_start(int output_fd, const struct format_writer_ops *format,
 		 const struct format_options *options, struct writer *ret_writer,
 		 struct failure *why);
 
+/** Whether it has ended, or is about to: its last report is there, or its end of the socket is
+ * gone. It does either only where it failed. */
+bool writer_has_ended(const struct writer *writer);
+
 /**
  * Finish the file and reap the process, within 10 s of the last sign of life from it.
  * @param ret_status What the writer reported; errnum is EPIPE where it did not.

@@ -65,8 +65,6 @@ static char *make_shown(const struct format_function *function, const char *plac
 		format_text_add_shown(
 			&text, function->name,
 			format_text_cut(function->name, strlen(function->name), NAME_SHOWN_MAX));
-	else if (function->kind == FORMAT_KIND_LUA && function->first_line == 0)
-		format_text_add_string(&text, "main chunk");
 	else if (function->kind == FORMAT_KIND_LUA)
 		format_text_addf(&text, "<%s>", place);
 	else

@@ -464,6 +464,8 @@ static int run(struct reader *reader, enum format_stream_kind *ret_kind)
 	if (!reader->why)
 		reader->why = &unused;
 	result = read_stream(reader, ret_kind);
+	if (result == 0 && reader->source.file)
+		result = unpack_finish(reader->source.file, reader->why);
 	unpack_destroy(reader->source.file);
 	free(reader->source.buffer);
 	free(reader->string);

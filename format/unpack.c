@@ -17,6 +17,8 @@ enum {
 struct unpack {
 	FILE *file;
 	bool is_open, is_packed, is_broken;
+	bool is_inside;	 /* a member */
+	uint64_t offset; /* of what is unpacked next, in the content */
 	z_stream stream; /* its input is what was read and not taken */
 	uint8_t input[INPUT_BYTES];
 };
@@ -80,11 +82,20 @@ static size_t take_plain(struct unpack *unpack, uint8_t *ret_bytes, size_t size)
 /* One step: some output, or a member's end, or all input taken. */
 static void inflate_some(struct unpack *unpack)
 {
+	uInt room = unpack->stream.avail_out;
 	int result = inflate(&unpack->stream, Z_NO_FLUSH);
 
+	unpack->offset += room - unpack->stream.avail_out;
+	unpack->is_inside = result != Z_STREAM_END;
 	if (result == Z_STREAM_END)
 		result = inflateReset(&unpack->stream);
 	unpack->is_broken = result != Z_OK && result != Z_BUF_ERROR;
+}
+
+static int tell_damage(const struct unpack *unpack, struct failure *why)
+{
+	return failure_set(why, FAILURE_INVALID, 0, 0, unpack->offset,
+			   "damaged or cut off where it is compressed");
 }
 
 int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *ret_len,
@@ -110,7 +121,23 @@ int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *
 	}
 	*ret_len = size - stream->avail_out;
 	/* What came before the damage is as good as ever. */
-	if (*ret_len == 0)
-		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "decompress the file");
-	return 0;
+	return *ret_len ? 0 : tell_damage(unpack, why);
+}
+
+int unpack_finish(struct unpack *unpack, struct failure *why)
+{
+	z_stream *stream = &unpack->stream;
+	uint8_t rest[1024];
+
+	/* Not into the next one, which may be half written. */
+	while (unpack->is_inside && !unpack->is_broken) {
+		if (stream->avail_in == 0 && refill(unpack, why))
+			return -1;
+		if (stream->avail_in == 0)
+			break;
+		stream->next_out = rest;
+		stream->avail_out = sizeof(rest);
+		inflate_some(unpack);
+	}
+	return unpack->is_inside ? tell_damage(unpack, why) : 0;
 }

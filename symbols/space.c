@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /** Changes of the maps that an unmapped object survives: a program that loads and unloads a
  *  library in a loop finds it still open. */
@@ -14,6 +15,16 @@
 
 /* ---- Create and destroy ----------------------------------------------------------------- */
 
+/* The other half of the descriptors is for threads, and for what else holds some. */
+static unsigned most_objects(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 2 >= SYMBOLS_MAX_OBJECTS)
+		return SYMBOLS_MAX_OBJECTS;
+	return (unsigned)(limit.rlim_cur / 2);
+}
+
 static struct symbols_space *allocate(struct failure *why)
 {
 	struct symbols_space *space = calloc(1, sizeof(*space));
@@ -21,6 +32,7 @@ static struct symbols_space *allocate(struct failure *why)
 	if (space) {
 		space->root.fd = -1;
 		space->generation = 1;
+		space->object_max = most_objects();
 		space->strings = symbols_strings_create();
 	}
 	if (!space || !space->strings) {
@@ -299,8 +311,11 @@ struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t in
 		struct symbols_object *object = find_object(space, mapping);
 		bool is_file = mapping->inode || strcmp(mapping->path, "[vdso]") == 0;
 
-		if (!object && is_file && space->object_count < SYMBOLS_MAX_OBJECTS &&
-		    symbols_object_create(mapping, &opener, &object, &why) == 0)
+		if (!object && is_file && space->object_count >= space->object_max)
+			space->shortage = (struct failure){ .kind = FAILURE_LIMIT,
+							    .step = "keep all mapped files open" };
+		else if (!object && is_file &&
+			 symbols_object_create(mapping, &opener, &object, &why) == 0)
 			add_object(space, object);
 		binding->tried = !note_shortage(space, &why);
 		if (object && symbols_object_bias(&object->elf, mapping, &binding->bias))

@@ -13,8 +13,8 @@
 /** Unwind entries of all objects; those of a browser have 15 MiB. */
 #define SYMBOLS_EH_KEPT_BYTES ((size_t)64 << 20)
 
-/** Objects that are kept open; each holds one or two descriptors. Nobody maps so many files with
- *  code, but for the largest of desktops a thousand. */
+/** Objects that are kept open, if half of the descriptors that we may have are so many: each holds
+ * one or two. Nobody maps so many files with code, but for the largest of desktops a thousand. */
 #define SYMBOLS_MAX_OBJECTS 8192
 #define SYMBOLS_BUCKETS	    1024
 
@@ -39,7 +39,7 @@ struct symbols_space {
 	struct symbols_binding *bindings; /**< One per mapping. */
 	struct symbols_object *objects;
 	struct symbols_object *buckets[SYMBOLS_BUCKETS]; /**< The same, by inode. */
-	unsigned object_count;
+	unsigned object_count, object_max;
 	uint64_t generation;	     /**< From 1. */
 	uint64_t eh_clock, eh_drops; /**< See symbols_space_eh(). */
 	struct failure shortage;     /**< What could not be opened or loaded last; kind NONE if all

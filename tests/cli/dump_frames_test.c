@@ -58,7 +58,10 @@ static void test_kinds(void **state)
 		  .first_line = 9,
 		  .pc = 12,
 		  .trace = 12 },
-		{ .kind = FORMAT_KIND_LUA, .source = TEXT("return 1\nreturn 2"), .line = 2 },
+		{ .kind = FORMAT_KIND_LUA,
+		  .name = TEXT("main chunk"),
+		  .source = TEXT("return 1\nreturn 2"),
+		  .line = 2 },
 		{ .kind = FORMAT_KIND_LUA },
 	};
 
@@ -71,7 +74,7 @@ static void test_kinds(void **state)
 			    "  #5  builtin  pcall\n"
 			    "  #6  trace    trace 12          a.lua:9\n"
 			    "  #7  Lua      main chunk        [string \"return 1\"]:2\n"
-			    "  #8  Lua      main chunk\n",
+			    "  #8  Lua      ?\n",
 			    print(frames, sizeof(frames) / sizeof(frames[0]), DAEMON_FULL));
 }
 

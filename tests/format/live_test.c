@@ -49,7 +49,7 @@ static void announce(struct format_live *live, uint32_t id, enum format_kind kin
 
 static void announce_all(struct format_live *live)
 {
-	announce(live, MAIN, FORMAT_KIND_LUA, NULL, "@app.lua", 0);
+	announce(live, MAIN, FORMAT_KIND_LUA, "main chunk", "@app.lua", 0);
 	announce(live, BURN, FORMAT_KIND_LUA, "burn", "@app.lua", 12);
 	announce(live, HELPER, FORMAT_KIND_LUA, "helper", "@lib/help.lua", 3);
 	announce(live, GC_STEP, FORMAT_KIND_NATIVE, "lj_gc_step", "/usr/bin/luajit", 0);
@@ -313,7 +313,7 @@ static void test_names(void **state)
 		assert_int_equal(0, format_live_function(live, 31, &named, &why));
 	}
 	announce(live, 77, FORMAT_KIND_LUA, "burn", "@app.lua", 12); /* at another address */
-	announce(live, 78, FORMAT_KIND_LUA, NULL, "@app.lua", 0);
+	announce(live, 78, FORMAT_KIND_LUA, "main chunk", "@app.lua", 0);
 	SAMPLE(live, 1, 78, MAIN);
 	SAMPLE(live, 3, 31, MAIN);
 	SAMPLE(live, 1, BURN, MAIN);
@@ -507,8 +507,9 @@ static void test_write(void **state)
 	SAMPLE(live, 4, BURN, MAIN);
 	SAMPLE(live, 6, HELPER, BURN, MAIN);
 	from = write_as(live, "folded", &len);
-	assert_string_equal("@app.lua:10;burn (@app.lua:20) 4\n"
-			    "@app.lua:10;burn (@app.lua:20);helper (@lib/help.lua:30) 6\n",
+	assert_string_equal("main chunk (@app.lua:10);burn (@app.lua:20) 4\n"
+			    "main chunk (@app.lua:10);burn (@app.lua:20);helper (@lib/help.lua:30) "
+			    "6\n",
 			    from);
 	text = write_as(live, "sysprof", &len);
 	file = fmemopen(text, len, "r");

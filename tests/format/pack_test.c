@@ -264,12 +264,45 @@ static void test_damage(void **state)
 	expect_reading(bytes, more + 2, -1, "firstsecond");
 }
 
+/* A profile that ends in a member is whole where that is, however little of the member it needs. */
+static void test_end(void **state)
+{
+	const struct {
+		int change; /* of the byte so far from the end; 0: none */
+		size_t cut;
+		int result;
+	} ends[] = { { 0, 0, 0 }, { 8, 0, -1 }, { 4, 0, -1 }, { 0, 1, -1 }, { 0, 8, -1 } };
+	uint8_t bytes[256];
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct failure why = { 0 };
+		struct unpack *unpack;
+		uint8_t first;
+		size_t got;
+		FILE *file;
+
+		assert_int_equal(0, pack_member("profile" END, 8, bytes, &len, &why));
+		bytes[len - (ends[i].change ? (size_t)ends[i].change : len)] ^= ends[i].change != 0;
+		file = make_file(bytes, len - ends[i].cut);
+		rewind(file);
+		assert_int_equal(0, unpack_create(file, &unpack, &why));
+		assert_int_equal(0, unpack_read(unpack, &first, 1, &got, &why));
+		assert_int_equal(1, got);
+		assert_int_equal(ends[i].result, unpack_finish(unpack, &why));
+		unpack_destroy(unpack);
+		fclose(file);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commits),	    cmocka_unit_test(test_size),
 		cmocka_unit_test(test_pipe),	    cmocka_unit_test(test_full_disk),
 		cmocka_unit_test(test_plain_files), cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

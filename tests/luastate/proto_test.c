@@ -99,6 +99,22 @@ static void test_another_prototype_at_the_address(void **state)
 	assert_null(get_next(sample, address)->function.name);
 }
 
+/* It has no line at all, and may be any function, not just a main chunk. */
+static void test_stripped_prototype(void **state)
+{
+	struct sample *sample = *state;
+	const struct luastate_layout *layout = sample->vm->layout;
+	uint64_t address = fake_caller(sample->vm, "@file.lua", 0, "callee");
+
+	assert_string_equal("main chunk", get(sample, address)->function.name);
+	put_u32(sample, address, layout->GCproto_numline, 0);
+	put_ref(sample, address, layout->GCproto_lineinfo, 0);
+	put_ref(sample, address, layout->GCproto_uvinfo, 0);
+	put_ref(sample, address, layout->GCproto_varinfo, 0);
+	assert_null(get_next(sample, address)->function.name);
+	assert_true(state_lacks_name(get(sample, address), 1));
+}
+
 /* Read the prototype, change a byte of it, and read it again. */
 static struct state_proto *get_changed(struct sample *sample, uint64_t proto, uint64_t at,
 				       uint8_t *ret_kept)
@@ -509,6 +525,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_contents),
 		SAMPLE_TEST(test_one_comparison_a_sample),
 		SAMPLE_TEST(test_another_prototype_at_the_address),
+		SAMPLE_TEST(test_stripped_prototype),
 		SAMPLE_TEST(test_each_part_counts),
 		SAMPLE_TEST(test_same_header_other_chunk_name),
 		SAMPLE_TEST(test_same_header_other_lines),
