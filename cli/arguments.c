@@ -133,7 +133,8 @@ static bool take_output(struct arguments *arguments, const char *text)
 	size_t len = strlen(text);
 
 	arguments->options.output = text;
-	arguments->options.format_options.gzip = len > 3 && text[len - 4] != '/' && strcmp(text + len - 3, ".gz") == 0;
+	arguments->options.format_options.gzip =
+		len > 3 && text[len - 4] != '/' && strcmp(text + len - 3, ".gz") == 0;
 	return true;
 }
 
