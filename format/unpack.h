@@ -22,8 +22,8 @@ void unpack_destroy(struct unpack *unpack);
 int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *ret_len,
 		struct failure *why);
 
-/** The profile has ended: what is compressed goes on to where its checksum is. @return 0, or -1 where that
- *  is another, or the file ends before it. */
+/** The profile has ended: what is compressed goes on to where its checksum is. @return 0, or -1
+ * where that is another, or the file ends before it. */
 int unpack_finish(struct unpack *unpack, struct failure *why);
 
 #endif

@@ -201,7 +201,8 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 	proto->name_rank = 0;
 	proto->nameless_pc = 0;
 	proto->name[0] = '\0';
-	/* A stripped function has no lines at all: LuaJIT v2.1 src/lj_debug.c, lj_debug_getinfo(). */
+	/* A stripped function has no lines at all: LuaJIT v2.1 src/lj_debug.c, lj_debug_getinfo().
+	 */
 	if (proto->firstline == 0 && proto->numline > 0) {
 		strcpy(proto->name, "main chunk");
 		proto->name_rank = UINT8_MAX;
