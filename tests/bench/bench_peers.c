@@ -114,6 +114,8 @@ pid_t peer_start(const struct peer *peer, pid_t target, unsigned rate_hz, const 
 	if (child == 0) {
 		char pid[16], rate[16], path[PEER_PATH_BYTES];
 
+		/* It is what ends them; a shell has its background commands ignore it. */
+		signal(SIGINT, SIG_DFL);
 		path_of(path, folder, "text");
 		silence(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
 		snprintf(pid, sizeof(pid), "%d", (int)target);
