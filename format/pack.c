@@ -5,8 +5,6 @@
 #include <zlib.h>
 
 enum {
-	GZIP_WRAPPER = 16, /* added to the window's bits: zlib.h */
-	WINDOW_BITS = 15,
 	MEMORY_LEVEL = 8,
 	HEADER_BYTES = 10,
 	HAS_EXTRA = 4,
@@ -49,8 +47,8 @@ int pack_member(const void *bytes, size_t len, uint8_t *ret_bytes, size_t *ret_l
 			    .avail_out = (uInt)pack_bound(len) };
 	int result;
 
-	if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, WINDOW_BITS + GZIP_WRAPPER,
-			 MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, PACK_WINDOW_BITS, MEMORY_LEVEL,
+			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compress the output");
 	result = deflate(&stream, Z_FINISH);
 	*ret_len = stream.total_out;

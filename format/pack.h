@@ -16,13 +16,19 @@
 /** What every member begins with. */
 #define PACK_MAGIC "\x1f\x8b"
 
+/** zlib's window, as gzip's wrapper wants it: zlib.h, deflateInit2(). */
+enum { PACK_WINDOW_BITS = 15 + 16 };
+
 /** Bytes that a stored member has besides its content, which is shorter than 64 KiB; the least that
  *  an empty one takes; a bound for either. */
 enum { PACK_STORED_MORE = 23, PACK_EMPTY_MIN = 22, PACK_EMPTY_MAX = 4096 };
 
-/** Compress into @p ret_bytes of pack_bound() bytes. @return 0 and the length, or -1. */
+/** Compress into @p ret_bytes of pack_bound() bytes. @param len Less than 4 GiB. @return 0 and the
+ * length, or -1 with FAILURE_NO_MEMORY. */
 int pack_member(const void *bytes, size_t len, uint8_t *ret_bytes, size_t *ret_len,
 		struct failure *why);
+
+/** The most bytes that a member of @p len bytes of content takes. */
 size_t pack_bound(size_t len);
 
 /** A member of @p len + PACK_STORED_MORE bytes, whatever the content. */

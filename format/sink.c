@@ -149,6 +149,15 @@ static ssize_t write_all(int fd, const uint8_t *bytes, size_t len, off_t at)
 	return (ssize_t)done;
 }
 
+/** A commit in place has failed: what it wrote goes, so that the file is as it was. */
+static int take_back(struct format_sink *sink, int errnum, struct failure *why)
+{
+	if (ftruncate(sink->fd, sink->base + (off_t)sink->committed)) {
+		/* Harmless: bytes behind the old end mark are not read. */
+	}
+	return failure_set(why, FAILURE_SYSTEM, errnum, 0, 0, "write the output");
+}
+
 /** Bytes that were written in order are gone; what is left waits for the next commit. */
 static int commit_in_order(struct format_sink *sink, size_t trailer_len, bool final,
 			   struct failure *why)
@@ -189,10 +198,7 @@ static int commit_in_place(struct format_sink *sink, size_t trailer_len, struct 
 		int errnum = errno;
 
 		sink->len -= trailer_len;
-		if (ftruncate(sink->fd, sink->base + (off_t)sink->committed)) {
-			/* Harmless: bytes behind the old end mark are not read. */
-		}
-		return failure_set(why, FAILURE_SYSTEM, errnum, 0, 0, "write the output");
+		return take_back(sink, errnum, why);
 	}
 	sink->data += sink->len - trailer_len;
 	sink->committed = sink->data + trailer_len;
@@ -278,14 +284,8 @@ static int commit_packed_in_place(struct format_sink *sink, const void *trailer,
 		if (write_all(sink->fd, nothing, sink->end_len, at) != (ssize_t)sink->end_len)
 			done = 0;
 	}
-	if ((size_t)done < len) {
-		int errnum = errno;
-
-		if (ftruncate(sink->fd, sink->base + (off_t)end)) {
-			/* Harmless: bytes behind the old end mark are not read. */
-		}
-		return failure_set(why, FAILURE_SYSTEM, errnum, 0, 0, "write the output");
-	}
+	if ((size_t)done < len)
+		return take_back(sink, errno, why);
 	sink->end_len = trailer_len + PACK_STORED_MORE;
 	sink->data = end + len - sink->end_len;
 	sink->committed = end + len;

@@ -8,11 +8,7 @@
 
 #include "format/pack.h"
 
-enum {
-	INPUT_BYTES = 65536,
-	GZIP_WRAPPER = 16, /* added to the window's bits: zlib.h */
-	WINDOW_BITS = 15,
-};
+enum { INPUT_BYTES = 65536 };
 
 struct unpack {
 	FILE *file;
@@ -61,7 +57,7 @@ static int begin(struct unpack *unpack, struct failure *why)
 	unpack->is_open = true;
 	if (unpack->stream.avail_in < 2 || memcmp(unpack->input, PACK_MAGIC, 2) != 0)
 		return 0;
-	if (inflateInit2(&unpack->stream, WINDOW_BITS + GZIP_WRAPPER) != Z_OK)
+	if (inflateInit2(&unpack->stream, PACK_WINDOW_BITS) != Z_OK)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
 	unpack->is_packed = true;
 	return 0;

@@ -436,7 +436,15 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 		   const struct luastate_cframe *cframes, size_t cframe_count,
 		   struct luastate_chain *ret_chain);
 
-/** Update the prediction from a finished walk's image. */
+/**
+ * Update the prediction from a finished walk's image.
+ *
+ * Stopped window: no.
+ * @param native_top Stack pointer of the highest native frame that was reached.
+ * @param cut The walk lacked memory: the next stop copies twice as much of the native stack, up to
+ * the most that one copies.
+ * @param sp Of the leaf.
+ */
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
 		    bool cut, uint64_t sp, struct luastate_prediction *prediction);

@@ -17,7 +17,7 @@ static bool is_wanted(const struct symbols_space *space, const struct symbols_ob
 {
 	struct symbols_elf debug;
 
-	if (object->vdso_start || object->elf.symtab.size || object->elf.build_id_len < 2)
+	if (object->key.vdso_start || object->elf.symtab.size || object->elf.build_id_len < 2)
 		return false;
 	if (!symbols_debug_open(&space->root, &object->elf, object->path, SYMBOLS_DEBUG_NAMES,
 				&debug))
@@ -85,7 +85,7 @@ static bool keep(struct symbols_root *root, const struct symbols_fetch *fetch)
 
 static bool has_object(const struct symbols_space *space, const struct symbols_fetch *fetch)
 {
-	for (const struct symbols_object *object = space->objects; object; object = object->next)
+	for (const struct symbols_object *object = space->objects; object; object = object->hh.next)
 		if (object->elf.build_id_len == fetch->build_id_len &&
 		    memcmp(object->elf.build_id, fetch->build_id, fetch->build_id_len) == 0)
 			return true;
@@ -106,7 +106,7 @@ static bool take_files(struct symbols_space *space, const struct wanted *wanted)
 	if (!any)
 		return kept;
 	/* Names that were looked up before came without these files. */
-	for (struct symbols_object *object = space->objects; object; object = object->next)
+	for (struct symbols_object *object = space->objects; object; object = object->hh.next)
 		symbols_object_drop_names(object);
 	memset(space->cache, 0, sizeof(space->cache));
 	return kept;

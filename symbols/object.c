@@ -125,25 +125,32 @@ static int copy_vdso(const struct symbols_mapping *mapping, const struct symbols
 	return symbols_elf_init(ret_elf, &source, why);
 }
 
+bool symbols_object_key(const struct symbols_mapping *mapping, struct symbols_object_key *ret_key)
+{
+	bool is_vdso = !mapping->inode && strcmp(mapping->path, "[vdso]") == 0;
+
+	*ret_key = (struct symbols_object_key){ .inode = mapping->inode,
+						.vdso_start = is_vdso ? mapping->start : 0,
+						.dev_major = mapping->dev_major,
+						.dev_minor = mapping->dev_minor };
+	return mapping->inode || is_vdso;
+}
+
 int symbols_object_create(const struct symbols_mapping *mapping,
 			  const struct symbols_opener *opener, struct symbols_object **ret_object,
 			  struct failure *why)
 {
 	struct symbols_object *object = calloc(1, sizeof(*object));
-	bool is_vdso = !mapping->inode && strcmp(mapping->path, "[vdso]") == 0;
 	int result;
 
 	if (!object)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep a mapped file");
 	object->elf.source.fd = -1;
-	object->inode = mapping->inode;
-	object->dev_major = mapping->dev_major;
-	object->dev_minor = mapping->dev_minor;
-	object->vdso_start = is_vdso ? mapping->start : 0;
+	symbols_object_key(mapping, &object->key);
 	object->path = strdup(mapping->path);
 	if (!object->path)
 		result = failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep a mapped file");
-	else if (is_vdso)
+	else if (object->key.vdso_start)
 		result = copy_vdso(mapping, opener, &object->elf, why);
 	else
 		result = open_file(mapping, opener, &object->elf, why);
@@ -166,15 +173,6 @@ void symbols_object_destroy(struct symbols_object *object)
 	free(object->framed);
 	free(object->path);
 	free(object);
-}
-
-bool symbols_object_is_mapped_by(const struct symbols_object *object,
-				 const struct symbols_mapping *mapping)
-{
-	if (object->vdso_start)
-		return mapping->start == object->vdso_start && strcmp(mapping->path, "[vdso]") == 0;
-	return mapping->inode && object->inode == mapping->inode &&
-	       object->dev_major == mapping->dev_major && object->dev_minor == mapping->dev_minor;
 }
 
 const struct symbols_eh *symbols_object_eh(struct symbols_object *object, struct failure *ret_why)
@@ -219,8 +217,8 @@ int symbols_object_add_evidence(const struct symbols_object *object, uint64_t bi
 {
 	const struct symbols_elf *elf = &object->elf;
 
-	if (object->vdso_start)
-		return attach_image_add(image, remote_addr_make(object->vdso_start),
+	if (object->key.vdso_start)
+		return attach_image_add(image, remote_addr_make(object->key.vdso_start),
 					elf->source.bytes, elf->source.size, why);
 	if (!elf->build_id_len)
 		return 0;

@@ -4,15 +4,24 @@
 
 /* One mapped ELF file, or the vDSO, with what was derived from it. */
 
+/* An object that could not be added has no table afterwards (uthash 2.3). */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "symbols/names.h"
 #include "symbols/plt.h"
 #include "symbols/strings.h"
 #include "symbols/symbols.h"
 
-struct symbols_object {
-	struct symbols_object *next, *next_in_bucket; /**< Of its space. */
-	uint64_t inode, vdso_start;		      /**< vdso_start is 0 for a file. */
+/** What a mapping says of the object that it shows; no padding. */
+struct symbols_object_key {
+	uint64_t inode, vdso_start; /**< vdso_start is 0 for a file. */
 	uint32_t dev_major, dev_minor;
+};
+
+struct symbols_object {
+	struct symbols_object_key key;
+	UT_hash_handle hh; /**< In its space, by key. */
 	struct symbols_elf elf;
 	char *path;		    /**< In the target. */
 	struct symbols_eh eh;	    /**< See symbols_object_eh(). */
@@ -48,9 +57,9 @@ int symbols_object_create(const struct symbols_mapping *mapping,
 			  struct failure *why);
 void symbols_object_destroy(struct symbols_object *object);
 
-/** Whether @p mapping shows this object, as far as its numbers tell. */
-bool symbols_object_is_mapped_by(const struct symbols_object *object,
-				 const struct symbols_mapping *mapping);
+/** The key of the object that @p mapping shows, as far as its numbers tell. @return false if it
+ * shows neither a file nor the vDSO. */
+bool symbols_object_key(const struct symbols_mapping *mapping, struct symbols_object_key *ret_key);
 
 /**
  * Distance from link-time to target addresses.

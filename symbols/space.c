@@ -154,10 +154,13 @@ void symbols_space_set_memory(struct symbols_space *space, const struct attach_r
 
 void symbols_space_destroy(struct symbols_space *space)
 {
+	struct symbols_object *object, *next;
+
 	if (!space)
 		return;
-	for (struct symbols_object *object = space->objects, *next; object; object = next) {
-		next = object->next;
+	HASH_ITER(hh, space->objects, object, next)
+	{
+		HASH_DEL(space->objects, object);
 		symbols_object_destroy(object);
 	}
 	free(space->bindings);
@@ -169,61 +172,53 @@ void symbols_space_destroy(struct symbols_space *space)
 
 /* ---- Refresh ---------------------------------------------------------------------------- */
 
-/* The vDSO has inode 0, and none for its key. */
-static struct symbols_object **bucket_of(struct symbols_space *space, uint64_t inode)
+static struct symbols_object *find_object(const struct symbols_space *space,
+					  const struct symbols_object_key *key)
 {
-	return &space->buckets[inode % SYMBOLS_BUCKETS];
-}
+	struct symbols_object *object;
 
-static struct symbols_object *find_object(struct symbols_space *space,
-					  const struct symbols_mapping *mapping)
-{
-	struct symbols_object *object = *bucket_of(space, mapping->inode);
-
-	while (object && !symbols_object_is_mapped_by(object, mapping))
-		object = object->next_in_bucket;
+	HASH_FIND(hh, space->objects, key, sizeof(*key), object);
 	return object;
 }
 
-static void add_object(struct symbols_space *space, struct symbols_object *object)
+/** Open what a mapping shows. @return NULL, and why: there is no such file, or no room for it. */
+static struct symbols_object *add_object(struct symbols_space *space,
+					 const struct symbols_mapping *mapping, struct failure *why)
 {
-	struct symbols_object **bucket = bucket_of(space, object->inode);
+	const struct symbols_opener opener = { .root = &space->root,
+					       .memory = space->memory,
+					       .headers_prove = space->headers_prove };
+	struct symbols_object *object;
 
-	object->next = space->objects;
-	space->objects = object;
-	object->next_in_bucket = *bucket;
-	*bucket = object;
-	space->object_count++;
-}
-
-/* @param link That in the list of all objects. */
-static void remove_object(struct symbols_space *space, struct symbols_object **link)
-{
-	struct symbols_object *object = *link;
-	struct symbols_object **in_bucket = bucket_of(space, object->inode);
-
-	while (*in_bucket != object)
-		in_bucket = &(*in_bucket)->next_in_bucket;
-	*in_bucket = object->next_in_bucket;
-	*link = object->next;
-	space->object_count--;
+	if (HASH_COUNT(space->objects) >= space->object_max) {
+		failure_set(&space->shortage, FAILURE_LIMIT, 0, 0, 0, "keep all mapped files open");
+		return NULL;
+	}
+	if (symbols_object_create(mapping, &opener, &object, why) != 0)
+		return NULL;
+	HASH_ADD(hh, space->objects, key, sizeof(object->key), object);
+	if (object->hh.tbl)
+		return object;
 	symbols_object_destroy(object);
+	failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep a mapped file");
+	return NULL;
 }
 
 static void mark_mapped(struct symbols_space *space)
 {
 	uint64_t last = 0;
 
-	for (struct symbols_object *object = space->objects; object; object = object->next)
+	for (struct symbols_object *object = space->objects; object; object = object->hh.next)
 		object->unmapped++;
 	for (size_t i = 0; i < space->maps.count; i++) {
 		const struct symbols_mapping *mapping = &space->maps.list[i];
+		struct symbols_object_key key;
 		struct symbols_object *object;
 
-		if (mapping->inode == last && last)
+		if ((mapping->inode == last && last) || !symbols_object_key(mapping, &key))
 			continue;
 		last = mapping->inode;
-		object = find_object(space, mapping);
+		object = find_object(space, &key);
 		if (object)
 			object->unmapped = 0;
 	}
@@ -232,17 +227,15 @@ static void mark_mapped(struct symbols_space *space)
 /** Drop objects that are long unmapped, or whose file is another one now. */
 static void drop_objects(struct symbols_space *space)
 {
-	struct symbols_object **link = &space->objects;
+	struct symbols_object *object, *next;
 
-	while (*link) {
-		struct symbols_object *object = *link;
-
+	HASH_ITER(hh, space->objects, object, next)
+	{
 		if (object->unmapped <= UNMAPPED_MAX &&
-		    symbols_source_unchanged(&object->elf.source)) {
-			link = &object->next;
+		    symbols_source_unchanged(&object->elf.source))
 			continue;
-		}
-		remove_object(space, link);
+		HASH_DEL(space->objects, object);
+		symbols_object_destroy(object);
 	}
 }
 
@@ -304,19 +297,14 @@ struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t in
 	struct symbols_binding *binding = &space->bindings[index];
 
 	if (!binding->tried) {
-		struct symbols_opener opener = { .root = &space->root,
-						 .memory = space->memory,
-						 .headers_prove = space->headers_prove };
 		struct failure why = { .kind = FAILURE_NONE };
-		struct symbols_object *object = find_object(space, mapping);
-		bool is_file = mapping->inode || strcmp(mapping->path, "[vdso]") == 0;
+		struct symbols_object_key key;
+		struct symbols_object *object = NULL;
 
-		if (!object && is_file && space->object_count >= space->object_max)
-			space->shortage = (struct failure){ .kind = FAILURE_LIMIT,
-							    .step = "keep all mapped files open" };
-		else if (!object && is_file &&
-			 symbols_object_create(mapping, &opener, &object, &why) == 0)
-			add_object(space, object);
+		if (symbols_object_key(mapping, &key)) {
+			object = find_object(space, &key);
+			object = object ? object : add_object(space, mapping, &why);
+		}
 		binding->tried = !note_shortage(space, &why);
 		if (object && symbols_object_bias(&object->elf, mapping, &binding->bias))
 			binding->object = object;
@@ -338,12 +326,12 @@ static void drop_oldest_eh(struct symbols_space *space, const struct symbols_obj
 {
 	size_t kept = 0;
 
-	for (struct symbols_object *each = space->objects; each; each = each->next)
+	for (struct symbols_object *each = space->objects; each; each = each->hh.next)
 		kept += symbols_object_eh_size(each);
 	while (kept > SYMBOLS_EH_KEPT_BYTES) {
 		struct symbols_object *oldest = NULL;
 
-		for (struct symbols_object *each = space->objects; each; each = each->next)
+		for (struct symbols_object *each = space->objects; each; each = each->hh.next)
 			if (each != object && symbols_object_eh_size(each) &&
 			    (!oldest || each->eh_used < oldest->eh_used))
 				oldest = each;

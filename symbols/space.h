@@ -16,7 +16,6 @@
 /** Objects that are kept open, if half of the descriptors that we may have are so many: each holds
  * one or two. Nobody maps so many files with code, but for the largest of desktops a thousand. */
 #define SYMBOLS_MAX_OBJECTS 8192
-#define SYMBOLS_BUCKETS	    1024
 
 /** What a mapping shows; found on first use. */
 struct symbols_binding {
@@ -37,9 +36,8 @@ struct symbols_space {
 	bool headers_prove; /**< See symbols_object_create(). */
 	struct symbols_maps maps;
 	struct symbols_binding *bindings; /**< One per mapping. */
-	struct symbols_object *objects;
-	struct symbols_object *buckets[SYMBOLS_BUCKETS]; /**< The same, by inode. */
-	unsigned object_count, object_max;
+	struct symbols_object *objects;	  /**< A hash table. */
+	unsigned object_max;
 	uint64_t generation;	     /**< From 1. */
 	uint64_t eh_clock, eh_drops; /**< See symbols_space_eh(). */
 	struct failure shortage;     /**< What could not be opened or loaded last; kind NONE if all

@@ -140,7 +140,7 @@ static size_t kept_bytes(const struct symbols_space *space)
 {
 	size_t kept = 0;
 
-	for (const struct symbols_object *each = space->objects; each; each = each->next)
+	for (const struct symbols_object *each = space->objects; each; each = each->hh.next)
 		kept += symbols_object_eh_size(each);
 	return kept;
 }
