@@ -10,7 +10,7 @@
  *  library in a loop finds it still open. */
 #define UNMAPPED_MAX 8
 
-/** Attempts to read maps that are consistent. */
+/** Attempts to read maps that are there and consistent. */
 #define READ_TRIES 8
 
 /* ---- Create and destroy ----------------------------------------------------------------- */
@@ -63,18 +63,29 @@ static int take_maps(struct symbols_space *space, const char *text, size_t len, 
 	return 0;
 }
 
+/**
+ * The text of the live maps.
+ *
+ * It is empty for a process that has given its memory back, but also where an exec came between the
+ * opening and the reading, as a file that is open shows the memory of the program before: then it
+ * is opened again.
+ * Source: Linux 6.1, fs/proc/task_mmu.c, proc_maps_open(), m_start().
+ */
 static int read_live(const struct symbols_space *space, char **ret_text, size_t *ret_len,
 		     struct failure *why)
 {
 	char path[64];
-	int result;
+	int result = -1;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)attach_process_pid(space->process));
-	result = symbols_maps_read(path, ret_text, ret_len, why);
-	if (result == 0 && *ret_len == 0) {
-		/* A process that has given its memory back. */
-		free(*ret_text);
-		result = failure_set(why, FAILURE_GONE, 0, 0, 0, "read the memory map");
+	for (unsigned i = 0; i < READ_TRIES && result < 0; i++) {
+		result = symbols_maps_read(path, ret_text, ret_len, why);
+		if (result < 0)
+			break;
+		if (*ret_len == 0) {
+			free(*ret_text);
+			result = failure_set(why, FAILURE_GONE, 0, 0, 0, "read the memory map");
+		}
 	}
 	if (result < 0 && why)
 		why->tid = attach_process_pid(space->process);
