@@ -233,8 +233,8 @@ struct attach_thread {
 	uint64_t patience_ns;  /**< Longest wait of attach_capture(); 0: 100 ms. */
 	uint64_t stack_limit;  /**< Main thread: first address behind its frames; else 0. */
 	void *data;	       /**< Free for the caller; NULL at first. */
-	bool has_stood;	       /**< Whether it has been stopped: */
-	struct attach_registers registers; /**< then those of its last stop. */
+	uint64_t stood_ns;     /**< When it stood last, CLOCK_MONOTONIC; 0: it never has. */
+	struct attach_registers registers; /**< Then those of its last stop. */
 };
 
 /** Live list of a process's threads, refreshed on request; entries keep their address. */

@@ -65,7 +65,7 @@ struct rehearsal {
 	uint64_t values[4];
 };
 
-enum { REHEARSAL = 1 }; /* the second time: of two captures the second one rehearses */
+enum { REHEARSAL = 1 }; /* the second time: of three captures the second one rehearses */
 
 static bool plan_counter(void *context, struct attach_image *image, unsigned round)
 {
@@ -76,7 +76,7 @@ static bool plan_counter(void *context, struct attach_image *image, unsigned rou
 	unsigned time;
 
 	if (round == 0) {
-		assert_in_range(rehearsal->begun, 0, 2);
+		assert_in_range(rehearsal->begun, 0, 3);
 		rehearsal->registers[rehearsal->begun++] = *attach_image_registers(image);
 		attach_image_want(image, address, sizeof(uint64_t), &why);
 		return true;
@@ -103,6 +103,7 @@ static void test_rehearsal(void **state)
 	target.thread.patience_ns = STOP_BOUND_NS; /* a second try would rehearse, too */
 	capture_expect(&target, plan_counter, &rehearsal);
 	assert_int_equal(1, rehearsal.begun); /* nothing is known to rehearse with */
+	target.thread.stood_ns = 1;	      /* long ago */
 	capture_expect(&target, plan_counter, &rehearsal);
 	assert_int_equal(3, rehearsal.begun);
 	assert_memory_equal(&rehearsal.registers[0], &rehearsal.registers[REHEARSAL],
@@ -112,6 +113,9 @@ static void test_rehearsal(void **state)
 					&target.why));
 	assert_int_equal(rehearsal.values[2], value);
 	assert_true(value > rehearsal.values[REHEARSAL]);
+	target.thread.stood_ns += STOP_BOUND_NS; /* just now */
+	capture_expect(&target, plan_counter, &rehearsal);
+	assert_int_equal(4, rehearsal.begun);
 	capture_expect_untouched(pid, counter);
 	child_end(pid);
 	capture_close(&target);
