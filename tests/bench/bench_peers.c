@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What each profiler is called with, and what its output says. */
+#include "tests/bench/bench.h"
 #include "tests/bench/peers.h"
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -161,7 +163,7 @@ bool peer_is_there(const struct peer *peer)
 {
 	char command[64];
 
-	if (peer == &peer_ljrecord)
+	if (peer == &peer_ljrecord || peer == &peer_bare_stop)
 		return true;
 	snprintf(command, sizeof(command), "command -v %.*s >/dev/null",
 		 (int)strcspn(peer->name, " "), peer->name);
@@ -251,6 +253,59 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 }
 
 const struct peer peer_ljrecord = { "ljrecord", true, exec_ljrecord, digest_ljrecord };
+
+/* ---- Bare stops ------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t is_over;
+
+static void end_stops(int signal)
+{
+	(void)signal;
+	is_over = 1;
+}
+
+/* Its output is the number of stops. */
+static void exec_bare_stop(const char *pid, const char *rate, const char *folder)
+{
+	const struct sigaction action = { .sa_handler = end_stops };
+	uint64_t period_ns = 1000000000u / strtoul(rate, NULL, 10);
+	uint64_t next_ns = bench_now_ns();
+	pid_t target = (pid_t)strtol(pid, NULL, 10);
+	unsigned count = 0;
+
+	(void)folder;
+	sigaction(SIGINT, &action, NULL);
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	while (!is_over) {
+		struct timespec until;
+
+		next_ns += period_ns;
+		until = (struct timespec){ .tv_sec = (time_t)(next_ns / 1000000000u),
+					   .tv_nsec = (long)(next_ns % 1000000000u) };
+		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == 0)
+			count += bench_bare_stop(target) != 0;
+	}
+	dprintf(STDOUT_FILENO, "%u\n", count);
+	_exit(0);
+}
+
+static bool digest_bare_stop(const char *folder, struct peer_run *run)
+{
+	char path[PEER_PATH_BYTES];
+	FILE *file;
+
+	path_of(path, folder, "text");
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (fscanf(file, "%lf", &run->samples) != 1)
+		run->samples = 0;
+	fclose(file);
+	return run->samples > 0;
+}
+
+const struct peer peer_bare_stop = { "bare stops: none of the program is looked at", true,
+				     exec_bare_stop, digest_bare_stop };
 
 /* ---- perf ------------------------------------------------------------------------------- */
 

@@ -365,6 +365,22 @@ static bool measure_row(const struct worker *worker, const struct row *row,
 	return true;
 }
 
+/* What the stops of a profiler cost that stops its target, whatever it then does. */
+static void measure_stops_row(const struct worker *worker, unsigned rate_hz,
+			      const struct peer_run *ours, struct peer_run *ret_run)
+{
+	const struct row row = { .peer = &peer_bare_stop, .rate_hz = rate_hz };
+	char rate[16];
+
+	if (!measure_use(&row, worker, ret_run)) {
+		*ret_run = (struct peer_run){ 0 };
+		bench_result(row.peer->name, "runs", false, "it ended by itself");
+		return;
+	}
+	snprintf(rate, sizeof(rate), "%u", rate_hz);
+	put_row(worker, rate, row.peer->name, "-", ret_run, ours);
+}
+
 static void measure_look_row(const struct worker *worker, const struct peer *peer,
 			     const struct peer_run *ours)
 {
@@ -416,18 +432,20 @@ static void measure_own_row(const struct worker *without, unsigned rate_hz, unsi
 /* ---- What must hold --------------------------------------------------------------------- */
 
 static void compare(const struct worker *worker, unsigned rate_hz, const struct peer_run *ours,
-		    const struct peer_run *perf)
+		    const struct peer_run *perf, const struct peer_run *stops)
 {
 	char what[128];
 	double cpu = perf->cpu_s / perf->samples, our_cpu = ours->cpu_s / ours->samples;
+	double stop_cpu = stops->samples > 0 ? stops->cpu_s / stops->samples : 0;
 	double packed = ours->packed_bytes / ours->samples, plain = ours->bytes / ours->samples;
 	double bytes = perf->bytes / perf->samples,
 	       packed_perf = perf->packed_bytes / perf->samples;
 
 	snprintf(what, sizeof(what), "%s, %u Hz: processor time a sample, ljrecord to perf",
 		 worker->work, rate_hz);
-	bench_result(what, "<= 0.5", our_cpu <= cpu / 2, "%.2f (%.0f us, %.0f us)", our_cpu / cpu,
-		     our_cpu * 1e6, cpu * 1e6);
+	bench_result(what, "<= 0.5", our_cpu <= cpu / 2,
+		     "%.2f (%.0f us, %.0f us; a bare stop %.0f us, %.2f)", our_cpu / cpu,
+		     our_cpu * 1e6, cpu * 1e6, stop_cpu * 1e6, stop_cpu / cpu);
 	snprintf(what, sizeof(what), "%s, %u Hz: bytes a sample, ljrecord's .gz to perf",
 		 worker->work, rate_hz);
 	bench_result(what, "<= 0.01", packed * 100 <= bytes,
@@ -442,7 +460,7 @@ static void measure_work(struct worker *worker, bool has_processor)
 	/* What is asked needs many pairs where it is near to what windows differ by. */
 	const unsigned own_pairs[] = { 40, 20, 8 };
 	const double most[] = { 1, 6, 0 };
-	struct peer_run ours[3] = { 0 }, perf;
+	struct peer_run ours[3] = { 0 }, stops[3], perf;
 	bool has_ours[3];
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -454,11 +472,13 @@ static void measure_work(struct worker *worker, bool has_processor)
 
 		has_ours[i] = measure_row(worker, &row, NULL, &ours[i]);
 	}
+	for (unsigned i = 0; i < 3; i++)
+		measure_stops_row(worker, rates[i], &ours[i], &stops[i]);
 	for (unsigned i = 0; i < 3; i++) {
 		const struct row row = { &peer_perf, rates[i], is_full ? 8 : 4, 0 };
 
 		if (measure_row(worker, &row, &ours[i], &perf) && has_ours[i])
-			compare(worker, rates[i], &ours[i], &perf);
+			compare(worker, rates[i], &ours[i], &perf, &stops[i]);
 	}
 	measure_look_row(worker, &peer_eu_stack, &ours[0]);
 	measure_look_row(worker, &peer_gdb, &ours[0]);

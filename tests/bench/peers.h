@@ -35,6 +35,9 @@ struct peer {
 };
 
 extern const struct peer peer_ljrecord, peer_perf, peer_eu_stack, peer_gdb;
+/** No profiler: it stops the program as often, with the fewest calls that this takes, and lets it
+ * go. Its samples are stops. */
+extern const struct peer peer_bare_stop;
 
 /** Whether its program is installed. */
 bool peer_is_there(const struct peer *peer);
