@@ -396,7 +396,8 @@ struct attach_timing {
  *
  * Seize, interrupt, wait (bounded spin, then block), registers, bulk reads, detach. Nobody is
  * attached afterwards, whatever the result. Where the planner rehearses, the plan and the reads are
- * done once before, while the thread runs: half of what they take in a stop is cache misses.
+ * done once before, while the thread runs: half of what they take in a stop is cache misses. Not so
+ * within 2 ms of when it stood last.
  * Signals that arrive while the thread stands are delivered by the detach; a thread in a group stop
  * stays in it. A thread that does not stand in time, because it waits for a processor, stays under
  * the interrupt (stop_pending): SIGCHLD tells when it stands, and the next call goes on where this

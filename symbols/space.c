@@ -68,7 +68,7 @@ static int take_maps(struct symbols_space *space, const char *text, size_t len, 
  *
  * It is empty for a process that has given its memory back, but also where an exec came between the
  * opening and the reading, as a file that is open shows the memory of the program before: then it
- * is opened again.
+ * is opened again. Where it came between two reads the end is missing, until the next refresh.
  * Source: Linux 6.1, fs/proc/task_mmu.c, proc_maps_open(), m_start().
  */
 static int read_live(const struct symbols_space *space, char **ret_text, size_t *ret_len,

@@ -374,7 +374,7 @@ static void measure_stops_row(const struct worker *worker, unsigned rate_hz,
 
 	if (!measure_use(&row, worker, ret_run)) {
 		*ret_run = (struct peer_run){ 0 };
-		bench_result(row.peer->name, "runs", false, "it ended by itself");
+		bench_result(row.peer->name, "runs", false, "none was made");
 		return;
 	}
 	snprintf(rate, sizeof(rate), "%u", rate_hz);
@@ -434,7 +434,7 @@ static void measure_own_row(const struct worker *without, unsigned rate_hz, unsi
 static void compare(const struct worker *worker, unsigned rate_hz, const struct peer_run *ours,
 		    const struct peer_run *perf, const struct peer_run *stops)
 {
-	char what[128];
+	char what[128], bare[64] = "-";
 	double cpu = perf->cpu_s / perf->samples, our_cpu = ours->cpu_s / ours->samples;
 	double stop_cpu = stops->samples > 0 ? stops->cpu_s / stops->samples : 0;
 	double packed = ours->packed_bytes / ours->samples, plain = ours->bytes / ours->samples;
@@ -443,9 +443,10 @@ static void compare(const struct worker *worker, unsigned rate_hz, const struct 
 
 	snprintf(what, sizeof(what), "%s, %u Hz: processor time a sample, ljrecord to perf",
 		 worker->work, rate_hz);
-	bench_result(what, "<= 0.5", our_cpu <= cpu / 2,
-		     "%.2f (%.0f us, %.0f us; a bare stop %.0f us, %.2f)", our_cpu / cpu,
-		     our_cpu * 1e6, cpu * 1e6, stop_cpu * 1e6, stop_cpu / cpu);
+	if (stop_cpu > 0)
+		snprintf(bare, sizeof(bare), "%.0f us, %.2f", stop_cpu * 1e6, stop_cpu / cpu);
+	bench_result(what, "<= 0.5", our_cpu <= cpu / 2, "%.2f (%.0f us, %.0f us; a bare stop %s)",
+		     our_cpu / cpu, our_cpu * 1e6, cpu * 1e6, bare);
 	snprintf(what, sizeof(what), "%s, %u Hz: bytes a sample, ljrecord's .gz to perf",
 		 worker->work, rate_hz);
 	bench_result(what, "<= 0.01", packed * 100 <= bytes,

@@ -21,7 +21,8 @@ uint64_t bench_bare_stop(pid_t tid)
 	struct user_regs_struct regs;
 	struct iovec iov = { .iov_base = &regs, .iov_len = sizeof(regs) };
 	uint64_t begin_ns;
-	int status;
+	long signal = 0;
+	int status = 0;
 
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0)
 		return 0;
@@ -30,7 +31,10 @@ uint64_t bench_bare_stop(pid_t tid)
 	while (waitpid(tid, &status, __WALL | WNOHANG) == 0)
 		continue;
 	ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &iov);
-	ptrace(PTRACE_DETACH, tid, NULL, NULL);
+	/* Another stop than ours is one for a signal, which goes with it. */
+	if (status >> 16 != PTRACE_EVENT_STOP)
+		signal = WSTOPSIG(status);
+	ptrace(PTRACE_DETACH, tid, NULL, (void *)signal);
 	return bench_now_ns() - begin_ns;
 }
 

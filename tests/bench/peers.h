@@ -35,8 +35,8 @@ struct peer {
 };
 
 extern const struct peer peer_ljrecord, peer_perf, peer_eu_stack, peer_gdb;
-/** No profiler: it stops the program as often, with the fewest calls that this takes, and lets it
- * go. Its samples are stops. */
+/** No profiler: at each tick it seizes the program, runs or not, interrupts, looks until it stands,
+ *  reads its registers and detaches. Its samples are stops. */
 extern const struct peer peer_bare_stop;
 
 /** Whether its program is installed. */

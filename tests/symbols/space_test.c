@@ -617,7 +617,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_replaced),
 	};
 
-	if (argc > 1) {
+	if (argc > 1 && strcmp(argv[1], "again") == 0) {
 		execv("/proc/self/exe", argv);
 		return 1;
 	}
