@@ -139,7 +139,7 @@ def killed(ljrecord, ljreport, profile, count, *program):
         if os.path.exists(profile):
             os.unlink(profile)
         recorder = subprocess.Popen([ljrecord, "-q", "-F", "9999", "-p", str(target.pid), "-o", profile],
-                                    stderr=subprocess.DEVNULL)
+                                    stderr=subprocess.PIPE)
         time.sleep(random.random() * 0.2)
         target.kill()
         try:
@@ -147,8 +147,10 @@ def killed(ljrecord, ljreport, profile, count, *program):
         except subprocess.TimeoutExpired:
             kept += 1
         try:
-            # 5: it ended before the first sample.
-            failed += recorder.wait(PATIENCE_S) not in (0, 5)
+            why = recorder.communicate(timeout=PATIENCE_S)[1]
+            # 5: it ended before the first sample; 3: it was met before we have reaped it.
+            code = recorder.returncode
+            failed += code not in (0, 5) and not (code == 3 and b"zombie" in why)
         except subprocess.TimeoutExpired:
             stuck += 1
             recorder.kill()
