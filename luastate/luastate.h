@@ -439,7 +439,8 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 /**
  * Update the prediction from a finished walk's image.
  *
- * Stopped window: no.
+ * Stopped window: no. It cannot fail: what cannot be read is not predicted.
+ * @param reader, cframes Borrowed for the call.
  * @param native_top Stack pointer of the highest native frame that was reached.
  * @param cut The walk lacked memory: the next stop copies twice as much of the native stack, up to
  * the most that one copies.
