@@ -165,74 +165,79 @@ static size_t note_read(struct attach_image *image, size_t first, size_t len)
 }
 
 /** Ranges of one read in the order of their addresses, those on the same pages as one: the kernel
- *  spends most of its time on looking up pages, once for each piece of a read. */
+ *  spends most of its time on looking up pages, once for each piece of a read. The bytes between
+ *  them are read with them. */
 struct merged {
-	struct iovec local[2 * CAPTURE_IOVECS], remote[CAPTURE_IOVECS];
-	size_t local_count, remote_count, len;
+	struct image_range *ranges[MERGED_MAX];
+	size_t offsets[MERGED_MAX]; /* of each range in all that is read */
+	struct iovec pieces[MERGED_MAX];
+	size_t range_count, piece_count, len;
 };
 
-static void sort_ranges(const struct attach_image *image, size_t first, size_t count,
-			const struct image_range **ret_sorted)
+static void sort_ranges(struct attach_image *image, size_t first, struct merged *ret_merged)
 {
+	struct image_range **sorted = ret_merged->ranges;
+	size_t count = image->range_count - first;
+
 	for (size_t i = 0; i < count; i++) {
-		const struct image_range *range = &image->ranges[first + i];
+		struct image_range *range = &image->ranges[first + i];
 		size_t at = i;
 
-		for (; at > 0 && ret_sorted[at - 1]->start > range->start; at--)
-			ret_sorted[at] = ret_sorted[at - 1];
-		ret_sorted[at] = range;
+		for (; at > 0 && sorted[at - 1]->start > range->start; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = range;
 	}
+	ret_merged->range_count = count;
 }
 
-static void add_local(struct merged *merged, void *bytes, size_t len)
+static void merge_ranges(struct merged *merged)
 {
-	merged->local[merged->local_count++] = (struct iovec){ .iov_base = bytes, .iov_len = len };
-	merged->len += len;
-}
+	uint64_t piece_start = 0, end = 0;
 
-static void merge_ranges(const struct attach_image *image, size_t first, size_t count,
-			 struct merged *ret_merged)
-{
-	static uint8_t unused[2 * PAGE_BYTES];
-	const struct image_range *sorted[MERGED_MAX];
-	uint64_t end = 0;
+	merged->piece_count = merged->len = 0;
+	for (size_t i = 0; i < merged->range_count; i++) {
+		uint64_t start = merged->ranges[i]->start;
+		uint64_t range_end = start + merged->ranges[i]->wanted;
 
-	ret_merged->local_count = ret_merged->remote_count = ret_merged->len = 0;
-	sort_ranges(image, first, count, sorted);
-	for (size_t i = 0; i < count; i++) {
-		uint64_t start = sorted[i]->start, gap = start - end;
-
-		/* No page lies between that no range touches. */
-		if (i > 0 && start >= end && start / PAGE_BYTES - (end - 1) / PAGE_BYTES <= 1) {
-			if (gap)
-				add_local(ret_merged, unused, gap);
-			ret_merged->remote[ret_merged->remote_count - 1].iov_len +=
-				gap + sorted[i]->wanted;
-		} else {
-			ret_merged->remote[ret_merged->remote_count++] =
-				(struct iovec){ .iov_base = (void *)(uintptr_t)start,
-						.iov_len = sorted[i]->wanted };
+		/* Unless a page lies between that no range touches. */
+		if (i == 0 || (start > end && start / PAGE_BYTES - (end - 1) / PAGE_BYTES > 1)) {
+			merged->pieces[merged->piece_count++].iov_base = (void *)(uintptr_t)start;
+			merged->len += end - piece_start;
+			piece_start = end = start;
 		}
-		add_local(ret_merged, image->arena + sorted[i]->offset, sorted[i]->wanted);
-		end = start + sorted[i]->wanted;
+		if (range_end > end)
+			end = range_end;
+		merged->offsets[i] = merged->len + (size_t)(start - piece_start);
+		merged->pieces[merged->piece_count - 1].iov_len = end - piece_start;
 	}
+	merged->len += end - piece_start;
 }
 
 /* Read the planned ranges in as few pieces as they allow. @return false where not all can be read:
  * then each on its own shows which. */
 static bool read_merged(const struct attach_process *process, struct attach_image *image)
 {
-	size_t first = image->planned, count = image->range_count - first;
+	size_t count = image->range_count - image->planned;
+	struct iovec all;
 	struct merged merged;
+	size_t at;
 
 	if (count < 2 || count > MERGED_MAX)
 		return false;
-	merge_ranges(image, first, count, &merged);
-	if (process_vm_readv(process->memory_id, merged.local, merged.local_count, merged.remote,
-			     merged.remote_count, 0) != (ssize_t)merged.len)
+	sort_ranges(image, image->planned, &merged);
+	merge_ranges(&merged);
+	if (!image_make_room(image, merged.len, &at))
 		return false;
-	for (size_t i = first; i < image->range_count; i++)
-		image->ranges[i].len = image->ranges[i].wanted;
+	all = (struct iovec){ .iov_base = image->arena + at, .iov_len = merged.len };
+	if (process_vm_readv(process->memory_id, &all, 1, merged.pieces, merged.piece_count, 0) !=
+	    (ssize_t)merged.len) {
+		image->arena_len = at;
+		return false;
+	}
+	for (size_t i = 0; i < count; i++) {
+		merged.ranges[i]->offset = at + merged.offsets[i];
+		merged.ranges[i]->len = merged.ranges[i]->wanted;
+	}
 	image->planned = image->range_count;
 	return true;
 }

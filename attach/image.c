@@ -79,21 +79,38 @@ static bool may_hold(const struct attach_image *image, uint64_t address)
 	return image->filter[bit / 64] >> bit % 64 & 1;
 }
 
+static bool reserve_bytes(struct attach_image *image, size_t len)
+{
+	size_t size = (image->arena_len + len) * 2 + 65536;
+	uint8_t *arena;
+
+	if (image->arena_len + len <= image->arena_size)
+		return true;
+	arena = realloc(image->arena, size);
+	if (!arena)
+		return false;
+	image->arena = arena;
+	image->arena_size = size;
+	return true;
+}
+
+bool image_make_room(struct attach_image *image, size_t len, size_t *ret_offset)
+{
+	if (len > ATTACH_IMAGE_MAX_BYTES - image->arena_len || !reserve_bytes(image, len))
+		return false;
+	*ret_offset = image->arena_len;
+	image->arena_len += len;
+	return true;
+}
+
 /* Room for @len more arena bytes and one more range. */
 static int reserve(struct attach_image *image, size_t len, struct failure *why)
 {
 	if (len > ATTACH_IMAGE_MAX_BYTES - image->arena_len ||
 	    image->range_count >= ATTACH_IMAGE_MAX_RANGES)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "keep one more range in an image");
-	if (image->arena_len + len > image->arena_size) {
-		size_t size = (image->arena_len + len) * 2 + 65536;
-		uint8_t *arena = realloc(image->arena, size);
-
-		if (!arena)
-			return failure_set_errno(why, ENOMEM, 0, "grow an image");
-		image->arena = arena;
-		image->arena_size = size;
-	}
+	if (!reserve_bytes(image, len))
+		return failure_set_errno(why, ENOMEM, 0, "grow an image");
 	if (image->range_count == image->range_size) {
 		size_t size = image->range_size * 2 + 64;
 		struct image_range *ranges = realloc(image->ranges, size * sizeof(*ranges));
@@ -158,24 +175,29 @@ int attach_image_add(struct attach_image *image, struct remote_addr address, con
 	return 0;
 }
 
+/* A cache, not a change of the image. */
+static const struct image_range *note_hit(const struct attach_image *image, size_t index)
+{
+	((struct attach_image *)(uintptr_t)image)->last_hit = index;
+	return &image->ranges[index];
+}
+
 static const struct image_range *find_range(const struct attach_image *image, uint64_t address)
 {
 	const struct image_range *range;
 
-	if (image->last_hit < image->range_count) {
-		range = &image->ranges[image->last_hit];
+	/* What is asked for one after the other was planned so, too. */
+	for (size_t i = image->last_hit; i < image->last_hit + 2 && i < image->range_count; i++) {
+		range = &image->ranges[i];
 		if (address - range->start < range->len)
-			return range;
+			return note_hit(image, i);
 	}
 	if (!may_hold(image, address))
 		return NULL;
 	for (size_t i = 0; i < image->range_count; i++) {
 		range = &image->ranges[i];
-		if (address - range->start < range->len) {
-			/* A cache, not a change of the image. */
-			((struct attach_image *)(uintptr_t)image)->last_hit = i;
-			return range;
-		}
+		if (address - range->start < range->len)
+			return note_hit(image, i);
 	}
 	return NULL;
 }

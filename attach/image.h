@@ -45,4 +45,8 @@ struct attach_image {
 	struct attach_reader reader, reader_behind;
 };
 
+/** Take arena bytes, to which ranges may be moved. Stopped window: yes; allocates rarely.
+ *  @return false where there is no room. */
+bool image_make_room(struct attach_image *image, size_t len, size_t *ret_offset);
+
 #endif

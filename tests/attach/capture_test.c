@@ -238,6 +238,84 @@ static void test_faults(void **state)
 	munmap(stripes.pages, stripes.count * PAGE);
 }
 
+/** Ranges of one read, by offset and length, on SIDE_BY_SIDE_PAGES pages. */
+static const struct {
+	size_t at, len;
+} side_by_side[] = {
+	{ 9 * PAGE + 7, 100 },		/* behind a page that nobody asks for */
+	{ 3000, 20 },			/* its page is read with the others */
+	{ 100, 500 },			/* lies before */
+	{ 400, 1000 },			/* overlaps the end of that */
+	{ 200, 50 },			/* within */
+	{ 100, 500 },			/* the same once more */
+	{ PAGE - 4, 8 },		/* across two pages */
+	{ 1 * PAGE + 4, 16 },		/* right behind */
+	{ 2 * PAGE, PAGE },		/* a page as a whole */
+	{ 4 * PAGE - 1, 1 },		/* its neighbour's last byte */
+	{ 5 * PAGE + 1, 2 * PAGE + 3 }, /* more than a page */
+	{ 6 * PAGE, 1 },
+};
+
+enum { SIDE_BY_SIDE_PAGES = 10 };
+
+static bool plan_side_by_side(void *context, struct attach_image *image, unsigned round)
+{
+	struct failure why;
+
+	(void)round;
+	for (size_t i = 0; i < sizeof(side_by_side) / sizeof(side_by_side[0]); i++)
+		attach_image_want(image, remote_addr_make((uintptr_t)context + side_by_side[i].at),
+				  side_by_side[i].len, &why);
+	return false;
+}
+
+static void expect_side_by_side(const struct attach_image *image, const uint8_t *bytes)
+{
+	for (size_t i = 0; i < sizeof(side_by_side) / sizeof(side_by_side[0]); i++) {
+		for (size_t k = 0; k < side_by_side[i].len; k++) {
+			uintptr_t address = (uintptr_t)bytes + side_by_side[i].at + k;
+			size_t len;
+			const uint8_t *got =
+				attach_image_peek(image, remote_addr_make(address), 1, &len);
+
+			assert_non_null(got);
+			assert_int_equal(bytes[side_by_side[i].at + k], *got);
+		}
+	}
+}
+
+/* Ranges are read together, and each holds its own bytes and no others. */
+static void test_ranges_side_by_side(void **state)
+{
+	const size_t size = SIDE_BY_SIDE_PAGES * PAGE;
+	volatile uint64_t *counter;
+	struct capture_target target;
+	uint8_t *bytes;
+	size_t len;
+	pid_t pid;
+
+	(void)state;
+	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = (uint8_t)(i * 31 + i / 251);
+	pid = capture_start_spinning(&counter);
+	capture_open(&target, pid);
+	for (int i = 0; i < 3; i++) {
+		capture_expect(&target, plan_side_by_side, bytes);
+		expect_side_by_side(target.image, bytes);
+		assert_null(attach_image_peek(target.image, remote_addr_make((uintptr_t)bytes + 99),
+					      1, &len));
+		assert_null(attach_image_peek(target.image,
+					      remote_addr_make((uintptr_t)bytes + 1400), 1, &len));
+		assert_null(attach_image_peek(
+			target.image, remote_addr_make((uintptr_t)bytes + 8 * PAGE), 1, &len));
+	}
+	capture_expect_untouched(pid, counter);
+	child_end(pid);
+	capture_close(&target);
+	munmap(bytes, size);
+}
+
 /* The image's earlier content is gone, whatever becomes of the capture. */
 static void test_image_is_cleared(void **state)
 {
@@ -520,6 +598,7 @@ int main(void)
 		cmocka_unit_test(test_rehearsal),
 		cmocka_unit_test(test_rounds),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_ranges_side_by_side),
 		cmocka_unit_test(test_image_is_cleared),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_timeout),
