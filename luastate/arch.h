@@ -150,6 +150,17 @@ uint64_t state_arch_base(const struct state_interpreter *interpreter,
 uint64_t state_arch_frame_shown(const struct state_interpreter *interpreter, uint64_t address,
 				uint64_t word);
 
+/**
+ * The next C frame that words of a native stack show, as fast as words can be compared: runs while
+ * the thread stands.
+ * @param address Of the first word.
+ * @param words 8 bytes each, of any alignment.
+ * @param at The word to begin with; behind the one that shows the frame afterwards.
+ * @return The frame's address, or 0.
+ */
+uint64_t state_arch_next_shown(const struct state_interpreter *interpreter, uint64_t address,
+			       const void *words, size_t count, size_t *at);
+
 /** The word that a thread's registers add to those of its native stack, as if it lay below sp. */
 uint64_t state_arch_word_below(const struct attach_registers *registers);
 

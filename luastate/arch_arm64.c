@@ -194,6 +194,22 @@ uint64_t state_arch_frame_shown(const struct state_interpreter *interpreter, uin
 	return word - (uint64_t)arrangement_of(interpreter->shape.prev)->fp;
 }
 
+uint64_t state_arch_next_shown(const struct state_interpreter *interpreter, uint64_t address,
+			       const void *words, size_t count, size_t *at)
+{
+	for (size_t i = *at; i < count; i++) {
+		uint64_t frame = state_arch_frame_shown(interpreter, address + 8 * i,
+							state_u64(words, 8 * i));
+
+		if (frame) {
+			*at = i + 1;
+			return frame;
+		}
+	}
+	*at = count;
+	return 0;
+}
+
 uint64_t state_arch_word_below(const struct attach_registers *registers)
 {
 	return registers->r[ATTACH_REG_FP];

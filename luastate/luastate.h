@@ -228,11 +228,15 @@ struct luastate_plan_thread {
 	bool current; /**< Of its VM. */
 };
 
+struct state_proto;
+
 /** How far the planner is in one stop. */
 struct luastate_plan_progress {
 	unsigned stage, thread_count, frame_count;
+	unsigned expected; /**< The next of the predicted frames, those before it were met. */
 	struct luastate_plan_thread threads[LUASTATE_PREDICTED_THREADS];
 	struct luastate_plan_frame frames[LUASTATE_PLAN_FRAMES];
+	const struct state_proto *known[LUASTATE_PLAN_FRAMES]; /**< By frame; NULL: not known. */
 	struct luastate_plan_trace trace;
 	uint16_t slots[2 * LUASTATE_PLAN_FRAMES]; /**< Frame + 1 by the hash of its function. */
 };

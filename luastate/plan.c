@@ -46,7 +46,13 @@ void plan_want(struct attach_image *image, uint64_t start, uint64_t end)
 bool plan_get(struct attach_image *image, uint64_t address, void *ret_bytes, size_t len)
 {
 	struct failure why;
+	size_t copied;
+	const void *bytes = attach_image_peek(image, remote_addr_make(address), len, &copied);
 
+	if (copied == len) { /* in one range, as nearly always */
+		memcpy(ret_bytes, bytes, len);
+		return true;
+	}
 	return state_read(attach_image_reader(image), address, ret_bytes, len, &why) == 0;
 }
 
@@ -173,14 +179,6 @@ static const uint64_t *native_words(struct attach_image *image, size_t *ret_coun
 	return bytes;
 }
 
-static uint64_t word_at(const uint64_t *words, size_t index)
-{
-	uint64_t value;
-
-	memcpy(&value, words + index, sizeof(value));
-	return value;
-}
-
 static void add_thread(struct luastate_plan_progress *found, uint64_t L,
 		       const struct luastate_layout *layout, bool current)
 {
@@ -239,16 +237,18 @@ static void add_cframe(struct luastate_plan_progress *found, const struct native
 		add_thread(found, state_ref(layout, frame, layout->cframe_L), layout, false);
 }
 
+/* The C frames that words of the native stack show, the lowest word of which is at @address. */
 static void add_shown(struct luastate_plan_context *context, const struct native *native,
-		      uint64_t address, uint64_t word)
+		      uint64_t address, const void *words, size_t count)
 {
 	for (size_t i = 0; i < context->state->interpreter_count; i++) {
 		const struct state_interpreter *interpreter = &context->state->interpreters[i];
-		uint64_t frame = interpreter->layout
-					 ? state_arch_frame_shown(interpreter, address, word)
-					 : 0;
+		uint64_t frame;
+		size_t at = 0;
 
-		if (frame)
+		if (!interpreter->layout)
+			continue;
+		while ((frame = state_arch_next_shown(interpreter, address, words, count, &at)))
 			add_cframe(&context->progress, native, frame, interpreter->layout);
 	}
 }
@@ -261,15 +261,15 @@ static void collect_threads(struct luastate_plan_context *context, struct attach
 	const struct attach_registers *regs = attach_image_registers(image);
 	const struct luastate_layout *leaf = state_layout_at(context->state, attach_pc(regs));
 	struct native native = { .sp = attach_sp(regs) & ~(uint64_t)7 };
+	uint64_t below = state_arch_word_below(regs);
 
 	native.words = native_words(image, &native.count);
 	found->thread_count = 0;
 	collect_current(context->state, image, found);
 	for (uint64_t above = 0; leaf && above <= state_arch_helper_bytes; above += 8)
 		add_cframe(found, &native, native.sp + above, leaf);
-	add_shown(context, &native, native.sp - 8, state_arch_word_below(regs));
-	for (size_t i = 0; i < native.count; i++)
-		add_shown(context, &native, native.sp + 8 * i, word_at(native.words, i));
+	add_shown(context, &native, native.sp - 8, &below, 1);
+	add_shown(context, &native, native.sp, native.words, native.count);
 }
 
 /* Headers of coroutines that were not predicted. */
@@ -444,9 +444,16 @@ static bool plan_next_stage(struct luastate_plan_context *context, struct attach
 		plan_protos,  plan_proto_parts, plan_names, plan_names, plan_names
 	};
 
-	while (context->progress.stage < sizeof(stages) / sizeof(stages[0]))
-		if (stages[context->progress.stage++](context, image))
+	const unsigned count = sizeof(stages) / sizeof(stages[0]);
+	unsigned *stage = &context->progress.stage;
+
+	while (*stage < count) {
+		if (stages[(*stage)++](context, image))
 			return true;
+		/* It has nothing to ask for the next time either. */
+		while (*stage < count && stages[*stage] == stages[*stage - 1])
+			++*stage;
+	}
 	return false;
 }
 
@@ -461,6 +468,7 @@ bool luastate_plan(void *context, struct attach_image *image, unsigned round)
 			*plan->prediction =
 				(struct luastate_prediction){ .epoch = plan->state->epoch };
 		plan->progress.stage = plan->progress.thread_count = plan->progress.frame_count = 0;
+		plan->progress.expected = 0;
 		plan->progress.trace.number = 0;
 		memset(plan->progress.slots, 0, sizeof(plan->progress.slots));
 		plan_known(plan, image);

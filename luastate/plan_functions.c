@@ -19,6 +19,8 @@ enum {
 	PLAN_NAME_BYTES = 128,
 	/* Functions whose names are looked for in one stop. */
 	PLAN_NAMES = 32,
+	/* Of the frames of the last stop so many are compared with one of this. */
+	PLAN_EXPECTED = 8,
 };
 
 /* ---- Frames ----------------------------------------------------------------------------- */
@@ -118,20 +120,40 @@ void plan_want_identity(const struct luastate_layout *layout, struct attach_imag
 void plan_want_frame(const struct luastate *state, struct attach_image *image,
 		     const struct luastate_plan_frame *frame)
 {
-	const struct state_proto *known = state_find_proto(state, frame->proto);
+	const struct state_proto *known =
+		state_is_strict(state) ? state_find_proto(state, frame->proto) : NULL;
 
 	plan_want(image, frame->function, frame->function + (uint64_t)frame->layout->GCfunc_header);
 	if (!is_call_known(state, frame->link))
 		plan_want(image, frame->link - 4, frame->link);
-	if (known && state_is_strict(state))
+	if (known)
 		plan_want_identity(frame->layout, image, known);
 }
 
-/* @return whether anything had to be asked for. */
-static bool add_frame(const struct luastate *state, struct luastate_plan_progress *found,
-		      const struct luastate_layout *layout, const struct plan_frame *frame,
-		      struct attach_image *image)
+/* Whether it was there in the last stop: what it needs was asked for in the first round then. Most
+ * frames are, and in the same order, but for those at the leaf's end. */
+static bool is_expected(const struct luastate_prediction *prediction,
+			struct luastate_plan_progress *found, const struct plan_frame *frame)
 {
+	unsigned end = found->expected + PLAN_EXPECTED;
+
+	for (unsigned i = found->expected; i < end && i < prediction->frame_count; i++) {
+		const struct luastate_plan_frame *known = &prediction->frames[i];
+
+		if (known->function != frame->function || known->link != frame->link)
+			continue;
+		found->expected = i + 1;
+		return true;
+	}
+	return false;
+}
+
+/* @return whether anything had to be asked for. */
+static bool add_frame(struct luastate_plan_context *context, const struct luastate_layout *layout,
+		      const struct plan_frame *frame, struct attach_image *image)
+{
+	struct luastate_plan_progress *found = &context->progress;
+	const struct luastate *state = context->state;
 	uint8_t bytes[STATE_OBJECT_MAX];
 	struct luastate_plan_frame *added;
 	uint16_t *place;
@@ -146,6 +168,8 @@ static bool add_frame(const struct luastate *state, struct luastate_plan_progres
 					       .function = frame->function,
 					       .link = frame->link };
 	*place = (uint16_t)++found->frame_count;
+	if (is_expected(context->prediction, found, frame))
+		return false;
 	if (plan_get(image, frame->function, bytes, (size_t)layout->GCfunc_header) &&
 	    (is_call_known(state, frame->link) || plan_get(image, frame->link - 4, bytes, 4)))
 		return false;
@@ -172,7 +196,7 @@ static bool plan_stack_functions(struct luastate_plan_context *context, struct a
 	for (uint64_t base = stack.used_end; base >= lowest && looked < PLAN_SLOTS;
 	     base -= 8, looked++) {
 		if (!read_frame(layout, &slots, image, base, &frame) ||
-		    !add_frame(context->state, &context->progress, layout, &frame, image))
+		    !add_frame(context, layout, &frame, image))
 			continue;
 		slots = look_at_slots(image, stack.start); /* a wish may move the image's memory */
 		more = true;
@@ -227,8 +251,9 @@ bool plan_protos(struct luastate_plan_context *context, struct attach_image *ima
 		uint64_t proto = proto_of(image, &found->frames[i]);
 		const struct state_proto *known;
 
+		known = proto ? state_find_proto(context->state, proto) : NULL;
 		found->frames[i].proto = proto;
-		known = state_find_proto(context->state, proto);
+		found->known[i] = known;
 		if (!proto || (known && !strict) || has_header(image, layout, proto))
 			continue;
 		if (known)
@@ -259,13 +284,16 @@ static void want_proto_parts(const struct luastate_layout *layout, struct attach
 		plan_want(image, name, name + (uint64_t)layout->GCstr_sizeof + PLAN_NAME_BYTES);
 }
 
-/* Whether a prototype is taken for the known one at this time of the stop. */
-static bool is_known(const struct luastate *state, const struct luastate_layout *layout,
-		     struct attach_image *image, uint64_t proto)
+/* Whether the prototype of a frame is taken for the known one at this time of the stop. */
+static bool is_known(const struct luastate_plan_context *context, struct attach_image *image,
+		     unsigned index)
 {
-	if (!state_is_strict(state))
-		return state_find_proto(state, proto) != NULL;
-	return state_is_same_proto(state, layout, attach_image_reader(image), proto);
+	const struct luastate_plan_frame *frame = &context->progress.frames[index];
+
+	if (!state_is_strict(context->state))
+		return context->progress.known[index] != NULL;
+	return state_is_same_proto(context->state, frame->layout, attach_image_reader(image),
+				   frame->proto);
 }
 
 /* The rest of those prototypes that are not, or not any more, what is known. */
@@ -275,12 +303,11 @@ bool plan_proto_parts(struct luastate_plan_context *context, struct attach_image
 	bool more = false;
 
 	for (unsigned i = 0; i < found->frame_count; i++) {
-		const struct luastate_layout *layout = found->frames[i].layout;
 		uint64_t proto = found->frames[i].proto;
 
-		if (!proto || is_known(context->state, layout, image, proto))
+		if (!proto || is_known(context, image, i))
 			continue;
-		want_proto_parts(layout, image, proto);
+		want_proto_parts(found->frames[i].layout, image, proto);
 		more = true;
 	}
 	return more;
@@ -304,19 +331,19 @@ void plan_ask_again(const struct luastate_plan_context *context, struct attach_i
 
 /* The prototype of a frame if it holds @p pc; one that is new is made up in @p buffer, as far as
  * names are derived from it. */
-static const struct state_proto *holds_call(const struct luastate *state,
-					    struct attach_image *image,
-					    const struct luastate_plan_frame *frame, uint64_t pc,
+static const struct state_proto *holds_call(const struct luastate_plan_context *context,
+					    struct attach_image *image, unsigned index, uint64_t pc,
 					    struct state_proto *buffer)
 {
+	const struct luastate_plan_frame *frame = &context->progress.frames[index];
 	const struct luastate_layout *layout = frame->layout;
 	const struct state_proto *known = buffer;
 	uint64_t proto = frame->proto;
 
 	if (!proto || pc < proto || pc - proto > 4 * (uint64_t)STATE_BYTECODE_MAX)
 		return NULL;
-	if (is_known(state, layout, image, proto)) {
-		known = state_find_proto(state, proto);
+	if (is_known(context, image, index)) {
+		known = context->progress.known[index];
 	} else {
 		uint8_t *header = buffer->identity.header;
 
@@ -339,7 +366,7 @@ static const struct state_proto *find_caller(const struct luastate_plan_context 
 	const struct state_proto *caller = NULL;
 
 	for (unsigned i = 0; i < found->frame_count && !caller; i++)
-		caller = holds_call(context->state, image, &found->frames[i], pc, buffer);
+		caller = holds_call(context, image, i, pc, buffer);
 	return caller;
 }
 
@@ -355,8 +382,7 @@ bool plan_names(struct luastate_plan_context *context, struct attach_image *imag
 	plan_begin_asking(&asking, image);
 	for (unsigned i = 0, tried = 0; i < found->frame_count && tried < PLAN_NAMES; i++) {
 		uint64_t link = found->frames[i].link, proto = found->frames[i].proto;
-		const struct state_proto *known = state_find_proto(context->state, proto);
-		const struct state_proto *caller;
+		const struct state_proto *known = found->known[i], *caller;
 
 		if ((link & 3) != 0 || !proto || (known && !state_lacks_name(known, link - 4)))
 			continue;

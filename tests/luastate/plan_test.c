@@ -95,6 +95,38 @@ static void test_steady_state(void **state)
 	stop_end(&stop);
 }
 
+/* Functions on top that were not there in the last stop: only they are new, however many. */
+static void test_other_leaf(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct stop_scene scene = stop_make_scene(sample);
+	size_t header = (size_t)vm->layout->GCfunc_header;
+	uint64_t functions[12];
+	struct stop stop;
+
+	stop_begin(&stop, sample);
+	stop_learn(&stop);
+	stop_capture(&stop);
+	stop_decode(&stop);
+	assert_int_equal(2, stop.prediction.frame_count);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		functions[i] = fake_c_function(vm, C_CODE + i);
+		fake_call(vm, vm->main, functions[i], 0, FAKE_LINK_PCALL);
+		sample_leaf(sample, FAKE_AT_PLAIN,
+			    fake_L_get(vm, vm->main, vm->layout->lua_State_base), 0);
+		stop_capture(&stop);
+		for (size_t k = 0; k <= i; k++) {
+			assert_true(stop_has(&stop, functions[k], header));
+			assert_int_equal(1, stop_round_of(&stop, functions[k]));
+		}
+		assert_int_equal(0, stop_round_of(&stop, scene.work));
+		assert_int_equal(0, stop_round_of(&stop, scene.main));
+		assert_int_equal(3 + i, stop.context.progress.frame_count);
+	}
+	stop_end(&stop);
+}
+
 /* Another program runs now: what was predicted of the last one, layouts included, is gone. */
 static void test_reset_forgets_predictions(void **state)
 {
@@ -540,6 +572,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		SAMPLE_TEST(test_first_stop),
 		SAMPLE_TEST(test_steady_state),
+		SAMPLE_TEST(test_other_leaf),
 		SAMPLE_TEST(test_reset_forgets_predictions),
 		SAMPLE_TEST(test_new_coroutine),
 		SAMPLE_TEST(test_stack_that_moved),
