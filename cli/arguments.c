@@ -32,10 +32,11 @@ static void print_help(void)
 	     "                         time; the call that they wait in is their leaf\n"
 	     "  -m, --mode MODE        callgraph (default): whole chains; leaf: the leaf frames;\n"
 	     "                         default: counters of VM states only\n"
-	     "  -f, --format FORMAT    format of the profile:");
+	     "  -f, --format FORMAT    format of the profile (default: as the ending of FILE "
+	     "tells):");
 	for (size_t i = 0; format_writers[i]; i++)
 		printf("                           %-10s %s%s\n", format_writers[i]->name,
-		       format_writers[i]->description, i == 0 ? " (default)" : "");
+		       format_writers[i]->description, i == 0 ? " (else)" : "");
 	puts("      --lines WHICH      line of a Lua frame: current (default), or function for\n"
 	     "                         the line where the function begins\n"
 	     "      --trace-samples WHICH  what a sample in compiled code holds: full (default) "
@@ -130,11 +131,7 @@ static bool take_root(struct arguments *arguments, const char *text)
 
 static bool take_output(struct arguments *arguments, const char *text)
 {
-	size_t len = strlen(text);
-
 	arguments->options.output = text;
-	arguments->options.format_options.gzip =
-		len > 3 && text[len - 4] != '/' && strcmp(text + len - 3, ".gz") == 0;
 	return true;
 }
 
@@ -251,6 +248,20 @@ static const struct options options = { .program = PROGRAM,
 					.choices = choices,
 					.count = sizeof(choices) / sizeof(choices[0]) };
 
+/* What the output's name tells. */
+static void choose_format(struct daemon_options *recording)
+{
+	const char *path = recording->output;
+	size_t len = strlen(path);
+
+	if (!recording->format)
+		recording->format = format_writer_for(path);
+	if (!recording->format)
+		recording->format = format_writers[0];
+	recording->format_options.gzip = !recording->format->is_packed && len > 3 &&
+					 path[len - 4] != '/' && strcmp(path + len - 3, ".gz") == 0;
+}
+
 /* What goes together. @return as arguments_parse(). */
 static int check(const struct arguments *arguments)
 {
@@ -284,6 +295,7 @@ int arguments_parse(int argc, char **argv, struct arguments *ret_arguments)
 		return ret;
 	if (first < argc)
 		ret_arguments->command = argv + first;
+	choose_format(&ret_arguments->options);
 	return check(ret_arguments);
 }
 

@@ -163,7 +163,6 @@ static int record(struct arguments *arguments)
 int main(int argc, char **argv)
 {
 	struct arguments arguments = { .options = { .output = "ljprof.bin",
-						    .format = format_writers[0],
 						    .mode = DAEMON_MODE_CALLGRAPH,
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,

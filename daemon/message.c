@@ -130,6 +130,7 @@ struct sample_body {
 	int32_t pid, tid;
 	uint32_t state, trace, trace_function, compiled, weight, full, asleep, frame_count,
 		coroutine_count, unused;
+	char thread[MESSAGE_THREAD_NAME]; /* "" for NULL */
 };
 
 struct frame_body {
@@ -174,7 +175,7 @@ static void put_coroutines(uint8_t *to, const struct format_sample *sample)
 int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
 		       struct failure *why)
 {
-	const struct sample_body fixed = {
+	struct sample_body fixed = {
 		.time_ns = sample->time_ns,
 		.pid = sample->pid,
 		.tid = sample->tid,
@@ -196,6 +197,9 @@ int message_put_sample(struct message_queue *queue, const struct format_sample *
 
 	if (!body)
 		return -1;
+	if (sample->thread)
+		memcpy(fixed.thread, sample->thread,
+		       strnlen(sample->thread, MESSAGE_THREAD_NAME - 1));
 	body = put(body, &fixed, sizeof(fixed));
 	body = put_frames(body, sample);
 	put_coroutines(body, sample);
@@ -416,17 +420,20 @@ static int parse_sample(struct message_receiver *receiver, const uint8_t *body, 
 	if (fixed.coroutine_count > FORMAT_COROUTINES_MAX ||
 	    len - sizeof(fixed) != (uint64_t)fixed.frame_count * sizeof(struct frame_body) +
 					   fixed.coroutine_count * sizeof(struct coroutine_body) ||
-	    fixed.state >= FORMAT_STATE_COUNT || fixed.compiled >= FORMAT_COMPILED_COUNT)
+	    fixed.state >= FORMAT_STATE_COUNT || fixed.compiled >= FORMAT_COMPILED_COUNT ||
+	    memchr(fixed.thread, '\0', sizeof(fixed.thread)) == NULL)
 		return malformed(why);
 	if (grow_frames(receiver, fixed.frame_count, why) != 0)
 		return -1;
 	get_frames(receiver, body, fixed.frame_count);
 	get_coroutines(receiver, body + fixed.frame_count * sizeof(struct frame_body),
 		       fixed.coroutine_count);
+	memcpy(receiver->thread, fixed.thread, sizeof(receiver->thread));
 	ret_message->sample = (struct format_sample){
 		.time_ns = fixed.time_ns,
 		.pid = fixed.pid,
 		.tid = fixed.tid,
+		.thread = *receiver->thread ? receiver->thread : NULL,
 		.state = (enum format_state)fixed.state,
 		.trace = fixed.trace,
 		.trace_function = fixed.trace_function,

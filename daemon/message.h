@@ -10,10 +10,10 @@
  *
  *   recorder -> writer   HELLO     version; first message
  *                        FUNCTION  id, kind, address, lines, prototype, name, source
- *                        SAMPLE    time, pid, tid, state, trace and place in it, weight, frames
- *                        END       last message: finish the file
- *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
- *   writer -> recorder   STATUS    errno (0 success), bytes in the file, samples; last message
+ *                        SAMPLE    time, pid, tid, thread's name, state, trace and place in it,
+ * weight, frames END       last message: finish the file sampler -> watch     NUMBERS, PROCESS, VM,
+ * NOTICE, RESULT: see feed.h writer -> recorder   STATUS    errno (0 success), bytes in the file,
+ * samples; last message
  */
 enum message_type {
 	MESSAGE_HELLO = 1,
@@ -30,13 +30,16 @@ enum message_type {
 };
 
 enum {
-	MESSAGE_VERSION = 4,
+	MESSAGE_VERSION = 5,
 	/* A sample of the longest chain fits; a longer message is an error of the sender. */
 	MESSAGE_MAX_BYTES = 1 << 19,
 	/* A writer that takes nothing for so long is stuck on its disk or pipe. */
 	MESSAGE_PATIENCE_MS = 10000,
 	/* Longest string in a FUNCTION message. */
 	MESSAGE_STRING_MAX = 4096,
+	/* Bytes of a thread's name with its NUL. Source: Linux, include/linux/sched.h,
+	 * TASK_COMM_LEN. */
+	MESSAGE_THREAD_NAME = 16,
 };
 
 struct message_header {
@@ -110,6 +113,7 @@ struct message_receiver {
 	struct format_frame *frames;
 	size_t frame_size;
 	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
+	char thread[MESSAGE_THREAD_NAME];
 };
 
 int message_receiver_init(struct message_receiver *receiver, int fd, struct failure *why);

@@ -179,6 +179,8 @@ static int open_output(struct recorder *recorder)
 /* Where samples go. */
 static int start_writer(struct recorder *recorder)
 {
+	struct format_options options = recorder->options->format_options;
+	struct timespec now;
 	struct stat status;
 	struct failure why;
 
@@ -194,8 +196,13 @@ static int start_writer(struct recorder *recorder)
 		recorder->end = DAEMON_END_OUTPUT;
 		return -1;
 	}
-	if (writer_start(recorder->output_fd, recorder->options->format,
-			 &recorder->options->format_options, &recorder->writer, &why) != 0) {
+	clock_gettime(CLOCK_REALTIME, &now);
+	options.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	options.start_ns = daemon_now_ns();
+	options.period_ns = 1000000000u / recorder->options->rate_hz;
+	options.is_wall = recorder->options->wall;
+	if (writer_start(recorder->output_fd, recorder->options->format, &options,
+			 &recorder->writer, &why) != 0) {
 		failure_describe(&why, recorder->text, recorder->text_len);
 		recorder->end = DAEMON_END_SYSTEM;
 		return -1;
@@ -251,7 +258,7 @@ static const char *describe_rest(const struct recorder *recorder, uint64_t bytes
 
 	if (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, &status) : stat(path, &status))
 		return "nothing of it is left";
-	if (!S_ISREG(status.st_mode))
+	if (!S_ISREG(status.st_mode) || recorder->options->format->is_whole)
 		return "the profile is not whole";
 	return bytes || status.st_size ? "what was written is readable" : "nothing was written";
 }

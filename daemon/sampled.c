@@ -7,6 +7,8 @@
 enum {
 	/* Ticks of threads that sleep or wake within microseconds, again and again. */
 	CARRIED_MAX = 8,
+	/* A name is read again after so long. */
+	NAME_NS = 1000 * 1000 * 1000,
 };
 
 struct sampled_thread *sampled_of(struct attach_thread *thread)
@@ -66,6 +68,16 @@ uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
 	}
 	add(of, outcome, ticks);
 	return ticks;
+}
+
+const char *sampled_name(const struct recorder_target *of, const struct attach_thread *thread,
+			 struct sampled_thread *data, uint64_t now_ns)
+{
+	if (!data->name_ns || now_ns - data->name_ns >= NAME_NS) {
+		data->name_ns = now_ns;
+		attach_thread_name(of->process, thread->tid, data->name, sizeof(data->name));
+	}
+	return data->name;
 }
 
 void sampled_carry(struct recorder_target *of, struct sampled_thread *data, bool is_asleep)

@@ -39,6 +39,8 @@ struct sampled_thread {
 	uint64_t stack_interval_ns;
 	uint64_t stack_G;	   /**< Of the VM that was last found there. */
 	struct sampled_wait *wait; /**< NULL: none yet. */
+	char name[MESSAGE_THREAD_NAME];
+	uint64_t name_ns; /**< When the name was read; 0: it was not. */
 };
 
 /** @return NULL where there is no memory. */
@@ -51,6 +53,10 @@ void sampled_forget(void *context, struct attach_thread *thread);
 /** Tell the outcome of all ticks of a thread that are owed. @return how many these were. */
 uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
 		      enum daemon_outcome outcome);
+
+/** The thread's name; read again once in a while, as many threads get theirs after they began. */
+const char *sampled_name(const struct recorder_target *of, const struct attach_thread *thread,
+			 struct sampled_thread *data, uint64_t now_ns);
 
 /** Have the next sample of their kind stand for the ticks that are owed; no more of them than are
  *  near in time. */

@@ -345,9 +345,11 @@ static bool decode(struct recorder_target *of, struct attach_thread *thread,
 {
 	struct recorder *recorder = of->recorder;
 	struct daemon_target *target = of->target;
-	struct format_sample sample = { .time_ns = daemon_now_ns(),
+	uint64_t now_ns = daemon_now_ns();
+	struct format_sample sample = { .time_ns = now_ns,
 					.pid = (int32_t)of->pid,
-					.tid = (int32_t)thread->tid };
+					.tid = (int32_t)thread->tid,
+					.thread = sampled_name(of, thread, data, now_ns) };
 	bool keep = recorder->options->save_images != NULL && !sleep;
 	const struct attach_reader *after = attach_image_reader_behind(
 		recorder->after, attach_process_reader(of->process), false);

@@ -78,17 +78,11 @@ static void take_note(struct builder *builder, const struct format_function *fun
 	}
 }
 
-/** Write the frame's label and place into the builder's texts. */
-static void describe(struct builder *builder, const struct format_function *function,
-		     const struct names_mark *mark, uint32_t line)
+void fold_describe(struct format_text *text, struct format_text *place,
+		   const struct format_function *function, int64_t line)
 {
-	struct format_text *text = &builder->text, *place = &builder->place;
-
-	format_text_clear(text);
-	format_text_clear(place);
 	if (function->kind == FORMAT_KIND_LUA)
-		add_place(place, function->source ? function->source : "?",
-			  builder->lines == FORMAT_LINES_FUNCTION ? function->first_line : line);
+		add_place(place, function->source ? function->source : "?", line);
 	else if (function->kind == FORMAT_KIND_TRACE && function->source)
 		add_place(place, function->source, function->first_line);
 	if (function->kind == FORMAT_KIND_TRACE)
@@ -99,8 +93,19 @@ static void describe(struct builder *builder, const struct format_function *func
 		add_name(text, function->name ? function->name : "?");
 	if (function->kind == FORMAT_KIND_LUA && function->name && !place->broken)
 		format_text_addf(text, " (%s)", place->bytes);
+}
+
+/** Write the frame's label and place into the builder's texts. */
+static void describe(struct builder *builder, const struct format_function *function,
+		     const struct names_mark *mark, uint32_t line)
+{
+	format_text_clear(&builder->text);
+	format_text_clear(&builder->place);
+	fold_describe(&builder->text, &builder->place, function,
+		      builder->lines == FORMAT_LINES_FUNCTION ? function->first_line
+							      : (int64_t)line);
 	take_note(builder, function, mark);
-	format_text_add(text, builder->note.bytes, builder->note.len);
+	format_text_add(&builder->text, builder->note.bytes, builder->note.len);
 }
 
 static char *copy_name(const char *name)
@@ -348,6 +353,25 @@ int fold_init(struct fold *fold, const struct format_profile *profile, enum form
 	if (result)
 		fold_deinit(fold);
 	return result;
+}
+
+struct fold_count *fold_count(const struct fold *fold)
+{
+	struct fold_count *counts = calloc((size_t)fold->label_count + 1, sizeof(*counts));
+
+	for (uint32_t i = 0; counts && i < fold->chain_count; i++) {
+		const struct fold_chain *chain = &fold->chains[i];
+
+		counts[chain->labels[chain->len - 1]].self += chain->count;
+		for (uint32_t j = 0; j < chain->len; j++) {
+			struct fold_count *count = &counts[chain->labels[j]];
+
+			if (count->seen != i + 1)
+				count->total += chain->count;
+			count->seen = i + 1;
+		}
+	}
+	return counts;
 }
 
 void fold_deinit(struct fold *fold)

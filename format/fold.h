@@ -37,6 +37,21 @@ int fold_init(struct fold *fold, const struct format_profile *profile, enum form
 	      enum format_annotate annotate, struct failure *why);
 void fold_deinit(struct fold *fold);
 
+/** Append what a function is called at a line, and, of a Lua function or a trace, its place:
+ * fold_label's text and place. label_parse() undoes that. */
+void fold_describe(struct format_text *text, struct format_text *place,
+		   const struct format_function *function, int64_t line);
+
+/** Samples of a label. */
+struct fold_count {
+	uint64_t self;	/**< In which it is the leaf. */
+	uint64_t total; /**< In which it is anywhere: once, also where it is there several times. */
+	uint32_t seen;	/**< Private: the last chain that counted for total, from 1. */
+};
+
+/** @return Counts by label, to be freed; NULL without memory. */
+struct fold_count *fold_count(const struct fold *fold);
+
 /** Name of a kind for people: "native", "Lua", … */
 const char *fold_kind_name(enum format_kind kind);
 

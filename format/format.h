@@ -124,6 +124,7 @@ enum { FORMAT_COROUTINES_MAX = 32 };
 struct format_sample {
 	uint64_t time_ns; /**< CLOCK_MONOTONIC. */
 	int32_t pid, tid;
+	const char *thread;	 /**< Its name, or NULL; any bytes. */
 	enum format_state state; /**< The VM's true state. */
 	uint32_t trace;
 	/** With `trace`: that trace as a function, or FORMAT_NO_FUNCTION if its start is unknown.
@@ -182,6 +183,10 @@ int format_sink_commit(struct format_sink *sink, const void *trailer, size_t len
 		       struct failure *why);
 /** Bytes committed so far, trailer included. */
 uint64_t format_sink_bytes(const struct format_sink *sink);
+/** Write a whole file in order, in place of putting and committing. @return NULL without memory. */
+FILE *format_sink_file(struct format_sink *sink, struct failure *why);
+/** It is complete. @param file Closed. @return 0, or -1 where not all of it was written. */
+int format_sink_file_done(struct format_sink *sink, FILE *file, struct failure *why);
 
 /* ---- Writers ---------------------------------------------------------------------------- */
 
@@ -190,13 +195,22 @@ struct format_options {
 	bool first_lines; /**< Guest frames carry the function's first line, not the current. */
 	/** Sysprof: a sample in state TRACE has its trace alone, as the reference writes it. */
 	bool trace_records;
-	bool gzip; /**< The file is compressed. */
+	bool gzip; /**< The file is compressed, beside what the format itself does. */
+	/* What the recording says of itself; 0: nothing. */
+	uint64_t period_ns; /**< Of a tick. */
+	uint64_t start_ns;  /**< Its begin, CLOCK_MONOTONIC. */
+	uint64_t time_ns;   /**< The same since 1970. */
+	bool is_wall;	    /**< Threads that wait are in it. */
 };
 
 /** One output format of the recorder. `self` is what open() returned. */
 struct format_writer_ops {
 	const char *name;	 /**< As typed by the user, "sysprof". */
 	const char *description; /**< One line for --help. */
+	/** Ends of file names that tell the format, blanks between; "" none. */
+	const char *suffixes;
+	bool is_packed; /**< Its files are compressed in any case. */
+	bool is_whole;	/**< Written when the recording ends; a part of it is of no use. */
 	/** @param functions Borrowed until close; grows while samples arrive. */
 	int (*open)(struct format_sink *sink, const struct format_functions *functions,
 		    const struct format_options *options, void **ret_self, struct failure *why);
@@ -209,6 +223,9 @@ struct format_writer_ops {
 /** All output formats, ended by a NULL entry. */
 extern const struct format_writer_ops *const format_writers[];
 const struct format_writer_ops *format_writer_find(const char *name);
+
+/** The format that a file's name tells, "out.pb.gz", also with ".gz" behind. @return NULL: none. */
+const struct format_writer_ops *format_writer_for(const char *path);
 
 /* ---- Streams, record by record ---------------------------------------------------------- */
 
@@ -310,12 +327,24 @@ size_t format_text_cut(const char *text, size_t len, size_t max);
 /* ---- Profiles: a stream summed up ------------------------------------------------------- */
 
 /**
- * Distinct call chains with their counts (sysprof), or allocations by location (memprof). Memory is
- * bounded by the distinct functions, chains and locations, not by the length of the stream.
+ * Distinct call chains with their counts (sysprof and others), or allocations by location
+ * (memprof). Memory is bounded by the distinct functions, chains and locations, not by the length
+ * of the stream.
  */
 struct format_profile;
 
-/** Read a whole stream. @param why As of format_read_stream(), or FAILURE_NO_MEMORY. */
+/** @return An empty profile, or NULL with FAILURE_NO_MEMORY. */
+struct format_profile *format_profile_create(struct failure *why);
+
+/**
+ * Add a file to a profile: a sysprof or memprof stream, a profile in pprof's form, or folded
+ * chains; its first bytes tell which. gzip may have compressed it.
+ * @param why As of format_read_stream(), FAILURE_NO_MEMORY, or FAILURE_DENIED for a memory profile
+ * and another one. A part of the file may have been added then.
+ */
+int format_profile_add(struct format_profile *profile, FILE *file, struct failure *why);
+
+/** Read one file. @param why As of format_profile_add(). */
 int format_profile_read(FILE *file, struct format_profile **ret_profile, struct failure *why);
 void format_profile_destroy(struct format_profile *profile);
 enum format_stream_kind format_profile_kind(const struct format_profile *profile);
@@ -345,15 +374,75 @@ struct format_report_options {
 struct format_report_ops {
 	const char *name;	 /**< As typed by the user, "folded". */
 	const char *description; /**< One line for --help. */
+	bool is_binary;		 /**< Nothing for a terminal. */
 	/** @return 0, or -1: FAILURE_NOT_FOUND where the report needs a sysprof stream,
 	 *	    FAILURE_NO_MEMORY. Errors of @p file are left to the caller's ferror(). */
 	int (*print)(const struct format_profile *profile,
 		     const struct format_report_options *options, FILE *file, struct failure *why);
+	/** What is different in @p profile from @p base; NULL: this report has no such form. */
+	int (*diff)(const struct format_profile *base, const struct format_profile *profile,
+		    const struct format_report_options *options, FILE *file, struct failure *why);
 };
 
 /** All reports, ended by a NULL entry. */
 extern const struct format_report_ops *const format_reports[];
 const struct format_report_ops *format_report_find(const char *name);
+
+/* ---- Budgets ------------------------------------------------------------------------------ */
+
+/**
+ * Rules that a profile has to keep, and whether it does.
+ *
+ *	self>5%		no function itself has more of all samples
+ *	total>30%	no function has more, with all that it calls
+ *	func:NAME>10%	that function with all that it calls; NAME may have * and ?
+ *	gc>15%		the garbage collector
+ *	compiled<80%	machine code of traces has no less
+ *	+2%		no function has gained so many percent of all samples, itself or in all;
+ *			also self+2%, total+2%, func:NAME+2%, gc+2%, compiled-2%
+ *
+ * A rule is broken only where that is certain: where all of the interval of what was measured lies
+ * beyond the bound. All intervals of one judgement hold together with 99 %.
+ */
+struct format_budget;
+
+/** How a rule was kept. */
+struct format_verdict {
+	const char *rule; /**< As it was given. */
+	bool failed;
+	char *reason; /**< One line: what broke it; "" where nothing did. */
+};
+
+struct format_budget *format_budget_create(void);
+void format_budget_destroy(struct format_budget *budget);
+
+/** @param why FAILURE_INVALID where it is no rule, FAILURE_NO_MEMORY. */
+int format_budget_add(struct format_budget *budget, const char *text, struct failure *why);
+
+/** One rule in a line; # begins a comment. @param why With the number of the line in `address`. */
+int format_budget_read(struct format_budget *budget, FILE *file, struct failure *why);
+
+/** Whether a rule is about changes. */
+bool format_budget_needs_base(const struct format_budget *budget);
+
+/**
+ * @param base NULL: there is none, and no rule needs it.
+ * @param lines LINE: the rules are about lines, not functions.
+ * @param ret_failed Rules that are broken.
+ * @return 0, or -1: FAILURE_NOT_FOUND where the profile does not have what a rule is about,
+ *	   FAILURE_NO_MEMORY.
+ */
+int format_budget_judge(struct format_budget *budget, const struct format_profile *base,
+			const struct format_profile *profile, enum format_lines lines,
+			size_t *ret_failed, struct failure *why);
+
+/** Write the last judgement as CI servers read it. Source: the JUnit XML format as Jenkins and
+ * GitLab document it. @param name What was judged. */
+void format_budget_print_junit(const struct format_budget *budget, const char *name, FILE *file);
+
+/** @return Of the last judgement, in the order of the rules; borrowed. */
+const struct format_verdict *format_budget_verdicts(const struct format_budget *budget,
+						    size_t *ret_count);
 
 /* ---- Live profiles: samples summed up while they come ------------------------------------- */
 

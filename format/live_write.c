@@ -161,25 +161,17 @@ static int add_chain(const struct format_live *live, struct format_profile *prof
 					   &frames[i].function, why);
 	}
 	if (ret == 0)
-		ret = profile_add_chain(profile, frames, chain->count, count, why);
+		ret = profile_add_sample(profile, frames, chain->count, NULL, count, why);
 	free(frames);
 	return ret;
 }
 
 static struct format_profile *make_profile(const struct format_live *live, struct failure *why)
 {
-	struct format_profile *profile = calloc(1, sizeof(*profile));
+	struct format_profile *profile = format_profile_create(why);
 	struct chain chain = { 0 };
-	int ret = 0;
+	int ret = profile ? 0 : -1;
 
-	if (profile) {
-		profile->kind = FORMAT_STREAM_SYSPROF;
-		profile->functions = format_functions_create();
-		profile->function_keys = format_intern_create();
-		profile->chains = format_intern_create();
-	}
-	if (!profile || !profile->functions || !profile->function_keys || !profile->chains)
-		ret = no_memory(why);
 	for (uint32_t i = 0; ret == 0 && i < live->ends.count; i++) {
 		const struct live_end_key *end = live_table_key(&live->ends, i);
 		uint64_t count = live->ends.counts[i].self;
@@ -234,7 +226,7 @@ int format_live_write(const struct format_live *live, const char *format, const 
 	const struct format_writer_ops *writer = format_writer_find(format);
 	const struct format_report_ops *report = format_report_find(format);
 
-	if (writer)
+	if (writer && !writer->is_whole)
 		return write_stream(live, writer, fd, why);
 	if (report)
 		return write_report(live, report, title, fd, why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/pack.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -10,6 +11,7 @@ enum {
 	HAS_EXTRA = 4,
 	DEFLATE = 8,
 	UNKNOWN_SYSTEM = 255,
+	OUTPUT_BYTES = 65536,
 };
 
 static void put_u16(uint8_t *at, size_t value)
@@ -82,4 +84,71 @@ void pack_empty(size_t len, uint8_t *ret_bytes)
 	memset(ret_bytes + HEADER_BYTES + 2, 0, extra);
 	put_u16(block, 3); /* the last block, nothing in it */
 	memset(block + 2, 0, 8);
+}
+
+/* ---- Streams ------------------------------------------------------------------------------ */
+
+struct pack_stream {
+	FILE *file;
+	z_stream stream;
+	uint8_t output[OUTPUT_BYTES];
+};
+
+int pack_stream_create(FILE *file, struct pack_stream **ret_stream, struct failure *why)
+{
+	struct pack_stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream || deflateInit2(&stream->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
+				    PACK_WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
+		free(stream);
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compress the output");
+	}
+	stream->file = file;
+	*ret_stream = stream;
+	return 0;
+}
+
+void pack_stream_destroy(struct pack_stream *stream)
+{
+	if (stream)
+		deflateEnd(&stream->stream);
+	free(stream);
+}
+
+static int deflate_all(struct pack_stream *stream, int flush, struct failure *why)
+{
+	int result;
+
+	do {
+		stream->stream.next_out = stream->output;
+		stream->stream.avail_out = OUTPUT_BYTES;
+		result = deflate(&stream->stream, flush);
+		if (result == Z_STREAM_ERROR)
+			return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "compress the output");
+		fwrite(stream->output, 1, OUTPUT_BYTES - stream->stream.avail_out, stream->file);
+	} while (stream->stream.avail_out == 0 || (flush == Z_FINISH && result != Z_STREAM_END));
+	return 0;
+}
+
+int pack_stream_put(struct pack_stream *stream, const void *bytes, size_t len, struct failure *why)
+{
+	const uint8_t *at = bytes;
+
+	while (len > 0) {
+		uInt part = len < UINT32_MAX ? (uInt)len : UINT32_MAX;
+
+		stream->stream.next_in = (Bytef *)(uintptr_t)at;
+		stream->stream.avail_in = part;
+		if (deflate_all(stream, Z_NO_FLUSH, why))
+			return -1;
+		at += part;
+		len -= part;
+	}
+	return 0;
+}
+
+int pack_stream_finish(struct pack_stream *stream, struct failure *why)
+{
+	stream->stream.avail_in = 0;
+	return deflate_all(stream, Z_FINISH, why);
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "attach/failure.h"
 
@@ -36,5 +37,15 @@ void pack_stored(const void *bytes, size_t len, uint8_t *ret_bytes);
 
 /** A member of @p len bytes with nothing in it, PACK_EMPTY_MIN to PACK_EMPTY_MAX. */
 void pack_empty(size_t len, uint8_t *ret_bytes);
+
+/** One member of any length, to a file. */
+struct pack_stream;
+
+/** @param file Borrowed. Its errors are left to the caller's ferror(). */
+int pack_stream_create(FILE *file, struct pack_stream **ret_stream, struct failure *why);
+void pack_stream_destroy(struct pack_stream *stream);
+int pack_stream_put(struct pack_stream *stream, const void *bytes, size_t len, struct failure *why);
+/** The member ends. */
+int pack_stream_finish(struct pack_stream *stream, struct failure *why);
 
 #endif

@@ -5,6 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct format_profile *format_profile_create(struct failure *why)
+{
+	struct format_profile *profile = calloc(1, sizeof(*profile));
+
+	if (profile) {
+		profile->functions = format_functions_create();
+		profile->function_keys = format_intern_create();
+		profile->chains = format_intern_create();
+		profile->strings = format_intern_create();
+		profile->labels = format_intern_create();
+		profile->keys = format_intern_create();
+	}
+	if (profile && profile->functions && profile->function_keys && profile->chains &&
+	    profile->strings && profile->labels && profile->keys &&
+	    heap_init(&profile->heap, why) == 0)
+		return profile;
+	failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the profile");
+	format_profile_destroy(profile);
+	return NULL;
+}
+
 void format_profile_destroy(struct format_profile *profile)
 {
 	if (!profile)
@@ -12,8 +33,13 @@ void format_profile_destroy(struct format_profile *profile)
 	format_functions_destroy(profile->functions);
 	format_intern_destroy(profile->function_keys);
 	format_intern_destroy(profile->chains);
+	format_intern_destroy(profile->strings);
+	format_intern_destroy(profile->labels);
+	format_intern_destroy(profile->keys);
+	format_text_deinit(&profile->comments);
 	free(profile->marks);
 	free(profile->counts);
+	free(profile->key_counts);
 	heap_deinit(&profile->heap);
 	free(profile);
 }
@@ -93,29 +119,75 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 	return 0;
 }
 
-static int grow_counts(struct format_profile *profile, struct failure *why)
+/** Room for the count with number @p index. New counts are 0. */
+static int grow_counts(uint64_t **counts, uint32_t *capacity, uint32_t index, struct failure *why)
 {
-	uint32_t capacity = profile->capacity ? 2 * profile->capacity : 64;
-	uint64_t *counts = reallocarray(profile->counts, capacity, sizeof(*counts));
+	uint32_t wider = *capacity ? 2 * *capacity : 64;
+	uint64_t *grown;
 
-	if (!counts)
+	if (index < *capacity)
+		return 0;
+	grown = reallocarray(*counts, wider, sizeof(**counts));
+	if (!grown)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
-	memset(counts + profile->capacity, 0, (capacity - profile->capacity) * sizeof(*counts));
-	profile->counts = counts;
-	profile->capacity = capacity;
+	memset(grown + *capacity, 0, (wider - *capacity) * sizeof(*grown));
+	*counts = grown;
+	*capacity = wider;
 	return 0;
 }
 
-int profile_add_chain(struct format_profile *profile, const struct profile_frame *frames,
-		      size_t frame_count, uint64_t count, struct failure *why)
+int profile_add_sample(struct format_profile *profile, const struct profile_frame *frames,
+		       size_t frame_count, const struct profile_labels *labels, uint64_t count,
+		       struct failure *why)
+{
+	static const struct profile_labels nothing = { 0 };
+	struct profile_sample sample;
+	uint32_t id;
+
+	if (format_intern_put(profile->chains, frames, frame_count * sizeof(*frames), &sample.chain,
+			      why) ||
+	    format_intern_put(profile->labels, labels ? labels : &nothing, sizeof(nothing),
+			      &sample.labels, why) ||
+	    format_intern_put(profile->keys, &sample, sizeof(sample), &id, why) ||
+	    grow_counts(&profile->counts, &profile->capacity, sample.chain, why) ||
+	    grow_counts(&profile->key_counts, &profile->key_capacity, id, why))
+		return -1;
+	profile->counts[sample.chain] += count;
+	profile->key_counts[id] += count;
+	profile->samples += count;
+	return 0;
+}
+
+struct profile_sample profile_sample(const struct format_profile *profile, uint32_t id)
+{
+	size_t len;
+	struct profile_sample sample;
+
+	memcpy(&sample, format_intern_get(profile->keys, id, &len), sizeof(sample));
+	return sample;
+}
+
+const struct profile_labels *profile_labels(const struct format_profile *profile, uint32_t id)
+{
+	size_t len;
+
+	return format_intern_get(profile->labels, id, &len);
+}
+
+int profile_add_string(struct format_profile *profile, const char *text, uint32_t *ret_id,
+		       struct failure *why)
 {
 	uint32_t id;
 
-	if (format_intern_put(profile->chains, frames, frame_count * sizeof(*frames), &id, why))
+	if (format_intern_put(profile->strings, text, strlen(text), &id, why))
 		return -1;
-	if (id >= profile->capacity && grow_counts(profile, why))
-		return -1;
-	profile->counts[id] += count;
-	profile->samples += count;
+	*ret_id = id + 1;
 	return 0;
+}
+
+const char *profile_string(const struct format_profile *profile, uint32_t id)
+{
+	size_t len;
+
+	return id ? format_intern_get(profile->strings, id - 1, &len) : NULL;
 }

@@ -11,8 +11,24 @@ struct profile_frame {
 	uint32_t line;	   /**< 0 where there is none. */
 };
 
+/** What is known of a sample besides its chain; all 0: nothing. No padding, as above. */
+struct profile_labels {
+	int32_t pid, tid;
+	uint32_t thread, coroutine; /**< Id + 1 in `strings`. */
+	uint32_t trace;		    /**< That runs, or that called what runs. */
+	uint8_t state;		    /**< enum format_state + 1. */
+	uint8_t is_asleep;	    /**< It waited and did not run. */
+	uint8_t unused[2];
+};
+
+/** Samples that have all in common. */
+struct profile_sample {
+	uint32_t chain, labels; /**< Ids in `chains` and `labels`. */
+};
+
 struct format_profile {
 	enum format_stream_kind kind;
+	bool has_kind; /* Something was read. */
 	struct format_functions *functions;
 	struct format_intern *function_keys; /* Same ids as `functions`. */
 	struct names_mark *marks;	     /* By function: how it runs. */
@@ -20,7 +36,18 @@ struct format_profile {
 	struct format_intern *chains; /* Arrays of struct profile_frame, root first. */
 	uint64_t *counts;	      /* Samples by chain id. */
 	uint32_t capacity;
+	struct format_intern *strings; /* Of labels. */
+	struct format_intern *labels;  /* struct profile_labels. */
+	struct format_intern *keys;    /* struct profile_sample. */
+	uint64_t *key_counts;	       /* Samples by id of these. */
+	uint32_t key_capacity;
 	uint64_t samples;
+	/* 0 where it is not known. */
+	uint64_t period_ns;	     /* Of a sample. */
+	uint64_t time_ns;	     /* When the recording began, since 1970. */
+	uint64_t duration_ns;	     /* How long it went on. */
+	bool is_wall;		     /* Samples of threads that waited are in it. */
+	struct format_text comments; /* Lines. */
 	uint64_t states[FORMAT_STATE_COUNT];
 	struct heap heap; /* Memprof only. */
 };
@@ -34,8 +61,22 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
 			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why);
 
-/** Count @p count samples of a chain. @param frames Root first. */
-int profile_add_chain(struct format_profile *profile, const struct profile_frame *frames,
-		      size_t frame_count, uint64_t count, struct failure *why);
+/** Count @p count samples. @param frames Root first. @param labels NULL: nothing is known. */
+int profile_add_sample(struct format_profile *profile, const struct profile_frame *frames,
+		       size_t frame_count, const struct profile_labels *labels, uint64_t count,
+		       struct failure *why);
+
+/** @return One of the distinct samples, of format_intern_count(profile->keys). */
+struct profile_sample profile_sample(const struct format_profile *profile, uint32_t id);
+
+/** @return The labels with that id; borrowed. */
+const struct profile_labels *profile_labels(const struct format_profile *profile, uint32_t id);
+
+/** Number of a label's text. @param ret_id Id + 1. */
+int profile_add_string(struct format_profile *profile, const char *text, uint32_t *ret_id,
+		       struct failure *why);
+
+/** @return The text of a label; NULL for 0. */
+const char *profile_string(const struct format_profile *profile, uint32_t id);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/ffnames.h"
+#include "format/load.h"
 #include "format/merge.h"
 #include "format/names.h"
 #include "format/profile.h"
@@ -388,7 +389,7 @@ static int on_sample(void *context, const struct format_raw_sample *raw, struct 
 	if (result)
 		return -1;
 	loader->profile->states[state_of(loader, raw, count)]++;
-	return profile_add_chain(loader->profile, loader->frames, count, 1, why);
+	return profile_add_sample(loader->profile, loader->frames, count, NULL, 1, why);
 }
 
 static int on_symbol(void *context, const struct format_symbol *symbol, struct failure *why)
@@ -409,23 +410,6 @@ static int on_event(void *context, const struct format_raw_event *event, struct 
 
 /* ---- Whole profiles --------------------------------------------------------------------- */
 
-static struct format_profile *create_profile(struct failure *why)
-{
-	struct format_profile *profile = calloc(1, sizeof(*profile));
-
-	if (profile) {
-		profile->functions = format_functions_create();
-		profile->function_keys = format_intern_create();
-		profile->chains = format_intern_create();
-	}
-	if (profile && profile->functions && profile->function_keys && profile->chains &&
-	    heap_init(&profile->heap, why) == 0)
-		return profile;
-	failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the profile");
-	format_profile_destroy(profile);
-	return NULL;
-}
-
 static void loader_deinit(struct loader *loader)
 {
 	symtab_deinit(&loader->symtab);
@@ -435,26 +419,19 @@ static void loader_deinit(struct loader *loader)
 	format_addrmap_deinit(&loader->cache);
 }
 
-int format_profile_read(FILE *file, struct format_profile **ret_profile, struct failure *why)
+int profile_load_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why)
 {
 	static const struct format_visitor visitor = {
 		.symbol = on_symbol,
 		.sample = on_sample,
 		.event = on_event,
 	};
-	struct loader loader = { .profile = create_profile(why) };
+	struct loader loader = { .profile = profile };
 	int result = -1;
 
-	if (!loader.profile)
-		return -1;
 	if (symtab_init(&loader.symtab, why) == 0)
-		result = format_read_stream(file, &visitor, &loader, &loader.profile->kind, why);
+		result = stream_read(unpack, &visitor, &loader, &profile->kind, why);
 	loader_deinit(&loader);
-	if (result) {
-		format_profile_destroy(loader.profile);
-		return -1;
-	}
-	heap_sort(&loader.profile->heap);
-	*ret_profile = loader.profile;
-	return 0;
+	heap_sort(&profile->heap);
+	return result;
 }

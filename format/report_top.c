@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/fold.h"
+#include "format/compare.h"
 #include "format/reports.h"
 
 /** Columns for names; longer ones push the place to the right. */
@@ -12,30 +12,22 @@
 struct row {
 	const struct fold_label *label;
 	uint64_t self, total;
-	uint32_t seen; /* Number of the last chain that counted for total, from 1. */
 };
 
-/** A recursive function counts once per sample in its total. */
 static struct row *count_rows(const struct fold *fold)
 {
 	struct row *rows = calloc((size_t)fold->label_count + 1, sizeof(*rows));
+	struct fold_count *counts = fold_count(fold);
 
-	if (!rows)
-		return NULL;
-	for (uint32_t i = 0; i < fold->label_count; i++)
-		rows[i].label = &fold->labels[i];
-	for (uint32_t i = 0; i < fold->chain_count; i++) {
-		const struct fold_chain *chain = &fold->chains[i];
-
-		rows[chain->labels[chain->len - 1]].self += chain->count;
-		for (uint32_t j = 0; j < chain->len; j++) {
-			struct row *row = &rows[chain->labels[j]];
-
-			if (row->seen != i + 1)
-				row->total += chain->count;
-			row->seen = i + 1;
-		}
+	for (uint32_t i = 0; rows && counts && i < fold->label_count; i++)
+		rows[i] = (struct row){ .label = &fold->labels[i],
+					.self = counts[i].self,
+					.total = counts[i].total };
+	if (!counts) {
+		free(rows);
+		rows = NULL;
 	}
+	free(counts);
 	return rows;
 }
 
@@ -161,8 +153,68 @@ static int top_print(const struct format_profile *profile,
 	return 0;
 }
 
+/* ---- Differences -------------------------------------------------------------------------- */
+
+/** Estimated from the number of samples; blanks where their period is not known. */
+static void print_time(double share, uint64_t samples, uint64_t period_ns, FILE *file)
+{
+	if (period_ns)
+		fprintf(file, " %9.3f", share * (double)samples * (double)period_ns / 1e9);
+	else
+		fprintf(file, " %9s", "-");
+}
+
+static void print_change(const struct compare *compare, const uint64_t parts[2],
+			 struct compare_range change, FILE *file)
+{
+	char range[32];
+
+	snprintf(range, sizeof(range), "%+.2f..%+.2f", 100 * change.low, 100 * change.high);
+	fprintf(file, " %7.2f %7.2f %+7.2f%c %-15s", percent(parts[0], compare->samples[0]),
+		percent(parts[1], compare->samples[1]), 100 * change.value,
+		compare_is_certain(change) ? '*' : ' ', range);
+}
+
+static void print_diff(const struct compare *compare, const uint64_t periods_ns[2], FILE *file)
+{
+	fprintf(file,
+		"%" PRIu64 " samples before, %" PRIu64
+		" now; * is beyond chance, and the ranges of "
+		"all rows hold together with %.0f %%\n\n",
+		compare->samples[0], compare->samples[1], 100 * COMPARE_CONFIDENCE);
+	fprintf(file, " %7s %7s %8s %-15s %9s %9s %7s %7s %8s %-15s  %-8s  %s\n", "SELF %", "NOW",
+		"CHANGE", "FROM..TO", "SELF S", "NOW", "TOTAL %", "NOW", "CHANGE", "FROM..TO",
+		"KIND", "FUNCTION");
+	for (uint32_t i = 0; i < compare->count; i++) {
+		const struct compare_row *row = &compare->rows[i];
+
+		print_change(compare, row->self, row->self_change, file);
+		for (int side = 0; side < 2; side++)
+			print_time(percent(row->self[side], compare->samples[side]) / 100,
+				   compare->samples[side], periods_ns[side], file);
+		print_change(compare, row->total, row->total_change, file);
+		fprintf(file, "  %-8s  %s\n", fold_kind_name(row->kind), row->text);
+	}
+}
+
+static int top_diff(const struct format_profile *base, const struct format_profile *profile,
+		    const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	const uint64_t periods_ns[2] = { base->period_ns, profile->period_ns };
+	struct compare compare;
+
+	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
+	    compare_init(&compare, base, profile,
+			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why))
+		return -1;
+	print_diff(&compare, periods_ns, file);
+	compare_deinit(&compare);
+	return 0;
+}
+
 const struct format_report_ops format_report_top = {
 	.name = "top",
 	.description = "table of functions by own samples; of a memory profile by location",
 	.print = top_print,
+	.diff = top_diff,
 };

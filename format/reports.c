@@ -7,6 +7,8 @@ const struct format_report_ops *const format_reports[] = {
 	&format_report_top,
 	&format_report_folded,
 	&format_report_svg,
+	&format_report_pprof,
+	&format_report_json,
 	&format_report_counters,
 	NULL,
 };

@@ -7,6 +7,8 @@
 /** The implementations behind format_reports[]. */
 extern const struct format_report_ops format_report_counters;
 extern const struct format_report_ops format_report_folded;
+extern const struct format_report_ops format_report_json;
+extern const struct format_report_ops format_report_pprof;
 extern const struct format_report_ops format_report_svg;
 extern const struct format_report_ops format_report_top;
 

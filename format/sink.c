@@ -29,6 +29,10 @@ struct format_sink {
 	bool is_broken; /* packs, in order: a part of a member was written */
 	size_t end_len; /* packs: bytes of the member with the trailer that ends the file */
 	uint8_t *packed;
+	/* Of a whole file. */
+	struct pack_stream *pack;
+	FILE *packed_file; /* what it writes to */
+	int errnum;	   /* of a write that failed */
 };
 
 int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *why)
@@ -335,4 +339,67 @@ int format_sink_commit(struct format_sink *sink, const void *trailer, size_t len
 
 	release_excess(sink);
 	return result;
+}
+
+/* ---- Whole files -------------------------------------------------------------------------- */
+
+static ssize_t write_to_sink(void *cookie, const char *bytes, size_t len)
+{
+	struct format_sink *sink = cookie;
+	ssize_t done = write_all(sink->fd, (const uint8_t *)bytes, len,
+				 sink->in_order ? -1 : sink->base + (off_t)sink->committed);
+
+	sink->committed += (uint64_t)done;
+	if ((size_t)done == len)
+		return done;
+	sink->errnum = errno;
+	return 0; /* an error: fopencookie(3) */
+}
+
+static ssize_t write_packed(void *cookie, const char *bytes, size_t len)
+{
+	struct format_sink *sink = cookie;
+	struct failure why;
+
+	if (pack_stream_put(sink->pack, bytes, len, &why) || ferror(sink->packed_file))
+		return 0;
+	return (ssize_t)len;
+}
+
+FILE *format_sink_file(struct format_sink *sink, struct failure *why)
+{
+	const cookie_io_functions_t plain = { .write = write_to_sink };
+	const cookie_io_functions_t packing = { .write = write_packed };
+	FILE *file = fopencookie(sink, "w", plain);
+
+	sink->errnum = 0;
+	if (file && sink->packs) {
+		FILE *below = file;
+
+		sink->packed_file = below;
+		file = pack_stream_create(below, &sink->pack, why) == 0
+			       ? fopencookie(sink, "w", packing)
+			       : NULL;
+		if (!file)
+			fclose(below);
+	}
+	if (!file)
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the output");
+	return file;
+}
+
+int format_sink_file_done(struct format_sink *sink, FILE *file, struct failure *why)
+{
+	bool good = fclose(file) == 0;
+
+	if (sink->pack) {
+		good = good && pack_stream_finish(sink->pack, why) == 0;
+		good = fclose(sink->packed_file) == 0 && good;
+		pack_stream_destroy(sink->pack);
+		sink->pack = NULL;
+	}
+	if (good && !sink->errnum)
+		return 0;
+	return failure_set(why, FAILURE_SYSTEM, sink->errnum ? sink->errnum : EIO, 0, 0,
+			   "write the output");
 }

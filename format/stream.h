@@ -8,6 +8,9 @@
  * src/lj_memprof.c with their headers, and its parsers tools/utils, tools/sysprof, tools/memprof.
  */
 
+#include "format/format.h"
+#include "format/unpack.h"
+
 #define STREAM_SYMTAB_MAGIC  "ljs"
 #define STREAM_SYSPROF_MAGIC "ljp"
 #define STREAM_MEMPROF_MAGIC "ljm"
@@ -48,5 +51,9 @@ enum {
 /** Most frames of one stack. A Lua stack has at most 65,500 slots (LUAI_MAXSTACK of LuaJIT), two
  *  per frame; native stacks of default size hold fewer. */
 #define STREAM_FRAMES_MAX (1u << 16)
+
+/** format_read_stream() of what is unpacked next. @param file Borrowed. */
+int stream_read(struct unpack *file, const struct format_visitor *visitor, void *context,
+		enum format_stream_kind *ret_kind, struct failure *why);
 
 #endif

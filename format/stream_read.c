@@ -466,7 +466,6 @@ static int run(struct reader *reader, enum format_stream_kind *ret_kind)
 	result = read_stream(reader, ret_kind);
 	if (result == 0 && reader->source.file)
 		result = unpack_finish(reader->source.file, reader->why);
-	unpack_destroy(reader->source.file);
 	free(reader->source.buffer);
 	free(reader->string);
 	free(reader->lua);
@@ -474,18 +473,29 @@ static int run(struct reader *reader, enum format_stream_kind *ret_kind)
 	return result;
 }
 
-int format_read_stream(FILE *file, const struct format_visitor *visitor, void *context,
-		       enum format_stream_kind *ret_kind, struct failure *why)
+int stream_read(struct unpack *file, const struct format_visitor *visitor, void *context,
+		enum format_stream_kind *ret_kind, struct failure *why)
 {
 	struct reader reader = { .visitor = visitor, .context = context, .why = why };
 
-	if (unpack_create(file, &reader.source.file, why))
-		return -1;
+	reader.source.file = file;
 	reader.source.buffer = malloc(SOURCE_BUFFER_LEN);
-	if (reader.source.buffer)
-		return run(&reader, ret_kind);
-	unpack_destroy(reader.source.file);
-	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
+	if (!reader.source.buffer)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
+	return run(&reader, ret_kind);
+}
+
+int format_read_stream(FILE *file, const struct format_visitor *visitor, void *context,
+		       enum format_stream_kind *ret_kind, struct failure *why)
+{
+	struct unpack *unpack;
+	int result;
+
+	if (unpack_create(file, &unpack, why))
+		return -1;
+	result = stream_read(unpack, visitor, context, ret_kind, why);
+	unpack_destroy(unpack);
+	return result;
 }
 
 int format_read_bytes(const void *bytes, size_t len, const struct format_visitor *visitor,

@@ -332,6 +332,7 @@ static int sysprof_sample(void *self, const struct format_sample *sample, struct
 const struct format_writer_ops format_sysprof_ops = {
 	.name = "sysprof",
 	.description = "binary stream of Tarantool's LuaJIT, read by its parser and by ljreport",
+	.suffixes = ".bin .sysprof",
 	.open = sysprof_open,
 	.sample = sysprof_sample,
 	.commit = sysprof_commit,

@@ -15,7 +15,9 @@ struct unpack {
 	bool is_open, is_packed, is_broken;
 	bool is_inside;	 /* a member */
 	uint64_t offset; /* of what is unpacked next, in the content */
-	z_stream stream; /* its input is what was read and not taken */
+	uint8_t back[UNPACK_BACK_MAX];
+	size_t back_at, back_len; /* what was put back and not read again */
+	z_stream stream;	  /* its input is what was read and not taken */
 	uint8_t input[INPUT_BYTES];
 };
 
@@ -94,12 +96,31 @@ static int tell_damage(const struct unpack *unpack, struct failure *why)
 			   "damaged or cut off where it is compressed");
 }
 
+void unpack_put_back(struct unpack *unpack, const uint8_t *bytes, size_t len)
+{
+	if (len)
+		memcpy(unpack->back, bytes, len);
+	unpack->back_at = 0;
+	unpack->back_len = len;
+}
+
+static size_t take_back(struct unpack *unpack, uint8_t *ret_bytes, size_t size)
+{
+	size_t rest = unpack->back_len - unpack->back_at, len = rest < size ? rest : size;
+
+	memcpy(ret_bytes, unpack->back + unpack->back_at, len);
+	unpack->back_at += len;
+	return len;
+}
+
 int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *ret_len,
 		struct failure *why)
 {
 	z_stream *stream = &unpack->stream;
 
-	*ret_len = 0;
+	*ret_len = take_back(unpack, ret_bytes, size);
+	if (*ret_len)
+		return 0;
 	if (!unpack->is_open && begin(unpack, why))
 		return -1;
 	stream->next_out = ret_bytes;

@@ -22,6 +22,12 @@ void unpack_destroy(struct unpack *unpack);
 int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *ret_len,
 		struct failure *why);
 
+/** Put bytes back, which are read next; nothing that was put back may be left. @param len At most
+ *  UNPACK_BACK_MAX. */
+void unpack_put_back(struct unpack *unpack, const uint8_t *bytes, size_t len);
+
+enum { UNPACK_BACK_MAX = 64 };
+
 /** The profile has ended: what is compressed goes on to where its checksum is. @return 0, or -1
  * where that is another, or the file ends before it. */
 int unpack_finish(struct unpack *unpack, struct failure *why);

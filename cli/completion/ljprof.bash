@@ -17,7 +17,7 @@ _ljprof_options() {
 			F frequency text
 			w wall nothing
 			m mode words callgraph leaf default
-			f format words sysprof
+			f format words sysprof pprof folded svg
 			- lines words current function
 			- trace-samples words full record
 			- stats file
@@ -29,11 +29,15 @@ _ljprof_options() {
 			V version nothing"
 		;;
 	ljreport)
-		echo "f format words top folded svg counters
+		echo "f format words top folded svg pprof json counters
 			o output file
 			- lines words line function
 			- annotate words jit trace
 			- title text
+			- diff file
+			- fail-on text
+			- budget file
+			- junit file
 			h help nothing
 			V version nothing"
 		;;

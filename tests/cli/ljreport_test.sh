@@ -55,9 +55,29 @@ check 0 '' -f counters "$memory"
 grep -q '^allocs 104$' "$folder/out" || fail 'memory counters'
 check 0 '' "$memory"
 
+# Other forms, there and back; the ending of the name tells the form.
+check 0 '' -o "$folder/p.pb.gz" "$stream"
+check 0 '' -f folded "$folder/p.pb.gz"
+cmp -s "$folder/out" "$folder/lines" || fail 'folded by way of pprof differs'
+check 0 '' -o "$folder/p.folded" "$folder/p.pb.gz"
+cmp -s "$folder/p.folded" "$folder/lines" || fail '-o x.folded is not folded'
+check 0 '' -f folded "$folder/p.folded"
+cmp -s "$folder/out" "$folder/lines" || fail 'folded by way of folded differs'
+check 0 '' -o "$folder/p.svg" "$folder/p.folded"
+grep -q '<svg' "$folder/p.svg" || fail '-o x.svg is no flame graph'
+
+# Several files add up.
+check 0 '' -f folded "$stream" "$folder/p.pb.gz" "$folder/p.folded"
+awk '{ n += $NF } END { exit n != 3 * 117 }' "$folder/out" || fail 'three files do not add up'
+# Text does not tell C functions from native ones, so that a chain may be there as two.
+chains_of() {
+	sed 's/ [0-9]*$//' "$1" | sort -u
+}
+[ "$(chains_of "$folder/out")" = "$(chains_of "$folder/lines")" ] || fail 'chains are not the same ones'
+
 # Help
 check 0 '' --help
-for format in top folded svg counters; do
+for format in top folded svg pprof counters; do
 	grep -q "^  $format" "$folder/out" || fail "--help does not list $format"
 done
 check 0 '' -V
@@ -65,7 +85,6 @@ grep -q '^ljreport [0-9]' "$folder/out" || fail 'version'
 
 # Wrong usage: 1
 check 1 'FILE is missing'
-check 1 'one FILE only' "$stream" "$stream"
 check 1 'unknown format nothing' -f nothing "$stream"
 check 1 'unknown option' --nothing "$stream"
 check 1 'unknown option' -x "$stream"
@@ -76,8 +95,10 @@ check 1 '--annotate is' --annotate=all "$stream"
 # Input: 6
 check 6 'No such file' "$folder/nothing"
 check 6 'Is a directory' "$folder"
-check 6 'bad magic at byte 0' "$0"
-check 6 'truncated item at byte 0' /dev/null
+check 6 'no count behind the chain at byte 0' "$0"
+check 6 'an empty file at byte 0' /dev/null
+check 6 'cannot add up a memory profile' "$memory" "$stream"
+check 6 'cannot add up a memory profile' "$memory" "$memory"
 head -c 5000 "$stream" >"$folder/cut"
 check 6 'cut: truncated item at byte 5000' "$folder/cut"
 check 6 'use -f top or -f counters' -f svg "$memory"

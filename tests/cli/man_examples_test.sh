@@ -94,7 +94,7 @@ examples() {
 
 # outputs COMMAND: the files that it promises to write.
 outputs() {
-	grep -oE '(-o|--output|--stats|--save-images|[^0-9&]>)[ =]*[A-Za-z0-9_./-]+' <<<"$1" |
+	grep -oE '(( |^)(-o|--output|--stats|--save-images)|[^0-9&]>)[ =]*[A-Za-z0-9_./-]+' <<<"$1" |
 		sed -E 's/.*[ =>]//' | grep -vx -e - || true
 }
 

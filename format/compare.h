@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_COMPARE_H
+#define FORMAT_COMPARE_H
+
+#include "format/fold.h"
+
+/*
+ * Two profiles beside each other, and how certain it is that what differs is no chance.
+ *
+ * A sample is taken for a draw: of n samples, k had the function. Shares have Wilson's interval,
+ * and differences of shares Newcombe's, which is made of two of these (E. B. Wilson 1927; R. G.
+ * Newcombe 1998, method 10). As all functions are looked at, each interval is so wide that all of
+ * them together hold with COMPARE_CONFIDENCE (Bonferroni). Samples of phases that last long are not
+ * independent: record for several of them.
+ */
+#define COMPARE_CONFIDENCE 0.99
+
+/** [low, high] holds the true value. In shares, from -1 to 1. */
+struct compare_range {
+	double low, value, high;
+};
+
+/** One function, or one line of one, in both profiles: [0] the base, [1] the new one. */
+struct compare_row {
+	const char *text; /**< As fold_label's; borrowed from the folds. */
+	enum format_kind kind;
+	uint64_t self[2], total[2];
+	struct compare_range self_change, total_change;
+};
+
+struct compare {
+	struct fold folds[2];
+	struct compare_row *rows; /**< The largest change first. */
+	uint32_t count;
+	uint64_t samples[2];
+	double z; /**< Half the width of an interval, in standard deviations. */
+};
+
+/** @param lines LINE or FUNCTION. */
+int compare_init(struct compare *compare, const struct format_profile *base,
+		 const struct format_profile *new, enum format_lines lines, struct failure *why);
+void compare_deinit(struct compare *compare);
+
+/** Whether a change is more than chance. */
+bool compare_is_certain(struct compare_range change);
+
+/** z for @p count intervals that hold together. */
+double compare_width(uint32_t count);
+
+/** The same where only one end of each counts. */
+double compare_width_of_ends(uint32_t count);
+
+/** Of a share: @p part of @p whole samples. Nothing is known without samples: [0, 1]. */
+struct compare_range compare_share(uint64_t part, uint64_t whole, double z);
+
+/** Of the difference of two shares, the second less the first. */
+struct compare_range compare_change(const uint64_t parts[2], const uint64_t wholes[2], double z);
+
+#endif

@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: ljreport_diff_test.sh LJREPORT
+# What ljreport tells of two profiles, and of rules: output, exit codes and messages.
+
+ljreport=$1
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+failures=0
+
+fail() {
+	echo "FAIL: $*" >&2
+	failures=$((failures + 1))
+}
+
+# check CODE ARGUMENT...
+check() {
+	local code=$1 got
+	shift
+	"$ljreport" "$@" >out 2>err
+	got=$?
+	[ $got -eq "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
+}
+
+# says PATTERN: what the last one said on standard error.
+says() {
+	grep -q -- "$1" err || fail "says $(cat err), not $1"
+}
+
+printf 'main;work (@a.lua:3);encode 1000\nmain;rest 9000\n' >base
+printf 'main;work (@a.lua:3);encode 1500\nmain;rest 8500\n' >new
+
+# Differences
+check 0 --diff base new
+grep -q '^10000 samples before, 10000 now' out || fail 'diff: head'
+grep -Eq '^ +10\.00 +15\.00 +\+5\.00\*.* encode$' out || fail "diff: encode: $(cat out)"
+check 0 --diff=base -f text new
+grep -q 'encode$' out || fail 'diff: text'
+check 0 --diff=base --lines=line new
+grep -q 'work (@a.lua:3)$' out || fail 'diff: lines'
+check 0 --diff base -f json new
+python3 - <<'END' || fail 'diff: json'
+import json
+d = json.load(open("out"))
+assert d["profiles"]["samples"] == {"base": 10000, "new": 10000}, d
+row = next(r for r in d["functions"] if r["function"] == "encode")
+assert row["self"] == {"base": 1000, "new": 1500}, row
+assert row["self_change"]["certain"] and abs(row["self_change"]["value"] - 0.05) < 1e-6, row
+assert row["self_change"]["low"] < 0.05 < row["self_change"]["high"], row
+END
+check 0 -f json new
+python3 - <<'END' || fail 'json'
+import json
+d = json.load(open("out"))
+assert d["profile"]["samples"] == 10000, d
+row = next(r for r in d["functions"] if r["name"] == "work")
+assert row["place"] == "@a.lua:3" and row["total"] == 1500 and row["self"] == 0, row
+END
+
+# Rules
+check 0 --fail-on 'self>90%' new
+check 3 --fail-on 'self>10%' new
+says 'ljreport: broken: self>10%: rest itself has 85.00 % '
+says 'encode itself has 15.00 %'
+check 3 --diff base --fail-on '+2%' new
+says 'broken: +2%: encode itself has 15.00 %, +5.00 ('
+check 0 --diff base --fail-on '+2%' base
+printf '# rules\nself>90%%\n\n  +2%% # of any function\n' >budget
+check 3 --diff base --budget budget --junit junit.xml new
+says 'broken: +2%'
+grep -q 'tests="2" failures="1"' junit.xml || fail 'junit'
+python3 -c 'import xml.dom.minidom, sys; xml.dom.minidom.parse("junit.xml")' || fail 'junit is no XML'
+check 0 --budget budget --diff base base
+# The report is there, broken or not.
+check 3 --fail-on 'self>10%' new
+grep -q '^10000 samples' out || fail 'no report beside a broken rule'
+
+# Wrong usage
+check 1 --fail-on 'self>5' new
+says "not self>5 "
+check 1 --fail-on '+2%' new
+says 'goes with --diff=BASE'
+check 1 --junit x new
+says 'goes with --fail-on'
+check 1 --diff base -f folded new
+says 'no --diff with --format folded'
+check 1 --budget nothing new
+says 'nothing: No such file'
+printf 'self>5%%\nself\n' >wrong
+check 1 --budget wrong new
+says 'wrong: no rule .* in line 2'
+
+# Input and output
+check 6 --diff nothing new
+says 'nothing: No such file'
+check 6 --fail-on 'gc>5%' new
+says 'folded chains do not tell'
+check 4 --fail-on 'self>90%' --junit no/folder new
+says 'no/folder: No such file'
+
+[ $failures -eq 0 ] && echo "all checks passed"
+exit $((failures > 0))

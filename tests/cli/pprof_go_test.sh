@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: pprof_go_test.sh LJREPORT GOLDEN_FOLDER
+# Our profiles in the reader that people use, go tool pprof, and profiles that it wrote in ours. Exit
+# status 77: there is no go.
+
+ljreport=$1
+stream=$2/gc64/sysprof_c_full_jitoff.bin
+command -v go >/dev/null || {
+	echo "skipped: no go command (package golang-go)"
+	exit 77
+}
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+export HOME=$folder PPROF_TMPDIR=$folder GOFLAGS=-mod=mod GOTOOLCHAIN=local
+failures=0
+
+fail() {
+	echo "FAIL: $*" >&2
+	failures=$((failures + 1))
+}
+
+"$ljreport" -o ours.pb.gz "$stream" || fail 'cannot write'
+
+# Own and total samples of every function, one in a line: NAME SELF TOTAL.
+go tool pprof -symbolize=none -sample_index=samples -nodecount=100000 -nodefraction=0 -edgefraction=0 \
+	-top ours.pb.gz >top 2>err || fail "go tool pprof -top: $(cat err)"
+awk '/^ *flat /{ on = 1; next } on { self = $1; total = $4; $1 = $2 = $3 = $4 = $5 = ""; sub(/^ */, ""); print $0, self, total }' \
+	top | sort >theirs
+"$ljreport" -f json "$stream" | python3 -c '
+import json, sys
+rows = {}
+for f in json.load(sys.stdin)["functions"]:
+    row = rows.setdefault(f["function"], [0, 0])
+    row[0] += f["self"]
+    row[1] += f["total"]
+for name in sorted(rows):
+    print(name, *rows[name])' | sort >expected
+[ -s theirs ] || fail 'go tool pprof shows no function'
+diff expected theirs >difference || fail "functions differ: $(head -n 5 difference)"
+
+# All of it can be read, and written anew.
+go tool pprof -symbolize=none -raw ours.pb.gz >raw 2>err || fail "go tool pprof -raw: $(cat err)"
+grep -q '^samples/count' raw || fail "raw: $(head -n 3 raw)"
+go tool pprof -symbolize=none -proto -output=theirs.pb.gz ours.pb.gz >/dev/null 2>err ||
+	fail "go tool pprof -proto: $(cat err)"
+"$ljreport" -f folded ours.pb.gz >ours.folded
+"$ljreport" -f folded theirs.pb.gz >theirs.folded || fail 'cannot read what go wrote'
+cmp -s ours.folded theirs.folded || fail 'what go wrote differs'
+sizes=$(stat -c %s ours.pb.gz theirs.pb.gz | tr '\n' ' ')
+read -r ours theirs <<<"$sizes"
+((ours <= 3 * theirs)) || fail "ours has $ours bytes, theirs $theirs"
+
+[ $failures -eq 0 ] && echo "all checks passed: $ours bytes, go's $theirs"
+exit $((failures > 0))

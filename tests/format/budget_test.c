@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* Comparing profiles, and the rules that they have to keep. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/compare.h"
+
+/* ---- Profiles ----------------------------------------------------------------------------- */
+
+static struct format_profile *profile_of(const char *folded)
+{
+	FILE *file = fmemopen((void *)(uintptr_t)folded, strlen(folded), "r");
+	struct format_profile *profile;
+	struct failure why;
+
+	assert_non_null(file);
+	assert_int_equal(0, format_profile_read(file, &profile, &why));
+	fclose(file);
+	return profile;
+}
+
+/* ---- Intervals ---------------------------------------------------------------------------- */
+
+static void expect_range(double low, double value, double high, struct compare_range range)
+{
+	assert_true(fabs(low - range.low) < 0.0005);
+	assert_true(fabs(value - range.value) < 0.0005);
+	assert_true(fabs(high - range.high) < 0.0005);
+}
+
+/* Figures of the papers: Newcombe 1998, Statistics in Medicine 17, 857-872 and 873-890. */
+static void test_intervals(void **state)
+{
+	const double z = 1.959964;
+
+	(void)state;
+	expect_range(0.2553, 0.3080, 0.3662, compare_share(81, 263, z));
+	expect_range(0.0624, 0.1014, 0.1605, compare_share(15, 148, z));
+	expect_range(0.0000, 0.0000, 0.1611, compare_share(0, 20, z));
+	expect_range(0.0061, 0.0345, 0.1718, compare_share(1, 29, z));
+	expect_range(0.0524, 0.2000, 0.3339,
+		     compare_change((uint64_t[]){ 48, 56 }, (uint64_t[]){ 80, 70 }, z));
+	expect_range(0, 0, 1, compare_share(0, 0, z));
+	expect_range(-1, 0, 1, compare_change((uint64_t[]){ 0, 5 }, (uint64_t[]){ 0, 10 }, z));
+}
+
+static void test_widths(void **state)
+{
+	(void)state;
+	assert_true(fabs(compare_width(1) - 2.575829) < 1e-5);
+	assert_true(fabs(compare_width_of_ends(1) - 2.326348) < 1e-5);
+	assert_true(compare_width(1000) > compare_width(10));
+	assert_true(fabs(compare_width(0) - compare_width(1)) < 1e-9);
+}
+
+static void test_rows(void **state)
+{
+	struct format_profile *base = profile_of("main;a 600\nmain;b 400\n");
+	struct format_profile *new = profile_of("main;a 300\nmain;c 700\n");
+	struct compare compare;
+	struct failure why;
+
+	(void)state;
+	assert_int_equal(0, compare_init(&compare, base, new, FORMAT_LINES_FUNCTION, &why));
+	assert_int_equal(4, compare.count);
+	assert_string_equal("c", compare.rows[0].text);
+	assert_int_equal(0, compare.rows[0].self[0]);
+	assert_int_equal(700, compare.rows[0].self[1]);
+	assert_string_equal("b", compare.rows[1].text);
+	assert_string_equal("a", compare.rows[2].text);
+	assert_string_equal("main", compare.rows[3].text);
+	assert_int_equal(1000, compare.rows[3].total[0]);
+	assert_int_equal(0, compare.rows[3].self[1]);
+	for (int i = 0; i < 3; i++)
+		assert_true(compare_is_certain(compare.rows[i].self_change));
+	assert_false(compare_is_certain(compare.rows[3].total_change));
+	compare_deinit(&compare);
+	format_profile_destroy(base);
+	format_profile_destroy(new);
+}
+
+/* ---- Rules -------------------------------------------------------------------------------- */
+
+/** Whether one rule is broken, and why. @param base Folded, or NULL. */
+static bool is_broken(const char *rule, const char *base, const char *new, char *ret_reason,
+		      size_t len)
+{
+	struct format_budget *budget = format_budget_create();
+	struct format_profile *before = base ? profile_of(base) : NULL, *now = profile_of(new);
+	const struct format_verdict *verdicts;
+	struct failure why = { 0 };
+	size_t failed, count;
+
+	assert_int_equal(0, format_budget_add(budget, rule, &why));
+	assert_int_equal(
+		0, format_budget_judge(budget, before, now, FORMAT_LINES_DEFAULT, &failed, &why));
+	verdicts = format_budget_verdicts(budget, &count);
+	assert_int_equal(1, count);
+	assert_string_equal(rule, verdicts[0].rule);
+	assert_int_equal(failed, verdicts[0].failed);
+	assert_int_equal(failed == 0, *verdicts[0].reason == '\0');
+	snprintf(ret_reason, len, "%s", verdicts[0].reason);
+	format_profile_destroy(before);
+	format_profile_destroy(now);
+	format_budget_destroy(budget);
+	return failed;
+}
+
+static void expect_kept(const char *rule, const char *base, const char *new)
+{
+	char reason[4096];
+
+	if (is_broken(rule, base, new, reason, sizeof(reason)))
+		fail_msg("%s is broken: %s", rule, reason);
+}
+
+static void expect_broken(const char *rule, const char *base, const char *new, const char *who)
+{
+	char reason[4096];
+
+	if (!is_broken(rule, base, new, reason, sizeof(reason)))
+		fail_msg("%s is kept", rule);
+	if (!strstr(reason, who))
+		fail_msg("%s: %s", rule, reason);
+}
+
+static const char many[] = "main;work (@a.lua:3);encode 1000\n"
+			   "main;work (@a.lua:3) 200\n"
+			   "main;rest 8800\n";
+static const char more[] = "main;work (@a.lua:3);encode 1500\n"
+			   "main;work (@a.lua:3) 200\n"
+			   "main;rest 8300\n";
+
+static void test_shares(void **state)
+{
+	(void)state;
+	expect_broken("self>5%", NULL, many, "encode itself has 10.00 %");
+	expect_broken("self > 9 %", NULL, many, "encode");
+	expect_broken("self>88%", NULL, "a 9999\nb 1\n", "a itself");
+	expect_kept("self>90%", NULL, many);
+	/* What was measured is beyond, but that may be chance. */
+	expect_kept("self>9.9%", NULL,
+		    "e 10\nf 10\ng 10\nh 10\ni 10\nj 10\nk 10\nl 10\nm 10\nn 11\n");
+	expect_broken("total>11%", NULL, many, "work (@a.lua:3) has in all 12.00 %");
+	expect_kept("func:work>13%", NULL, many);
+	expect_broken("func:work>10%", NULL, many, "work (@a.lua:3)");
+	expect_broken("func:w?r*>10%", NULL, many, "work (@a.lua:3)");
+	expect_broken("func:work (@a.lua:3)>10%", NULL, many, "work (@a.lua:3)");
+	expect_broken("func:encode<20%", NULL, many, "encode has in all 10.00 %");
+	expect_kept("func:nothing>0%", NULL, many);
+	expect_kept("self>0%", NULL, "\n"); /* no samples */
+}
+
+static void test_changes(void **state)
+{
+	(void)state;
+	expect_broken("+2%", many, more, "encode itself has 15.00 %, +5.00 (");
+	expect_broken("self+2%", many, more, "encode");
+	expect_broken("func:work+2%", many, more, "work");
+	expect_kept("func:rest+2%", many, more);
+	expect_broken("func:rest-2%", many, more, "rest");
+	expect_kept("+6%", many, more);
+	expect_kept("+2%", many, many);
+	/* Few samples tell little. */
+	expect_kept("+2%", "a 5\nb 5\n", "a 7\nb 3\n");
+	expect_broken("+2%", "a 100\n", "b 100\n", "b");
+}
+
+static void expect_no_rule(const char *text)
+{
+	struct format_budget *budget = format_budget_create();
+	struct failure why = { 0 };
+
+	assert_int_equal(-1, format_budget_add(budget, text, &why));
+	assert_int_equal(FAILURE_INVALID, why.kind);
+	format_budget_destroy(budget);
+}
+
+static void test_grammar(void **state)
+{
+	static const char *const wrong[] = {
+		"",	     "5%",	   "self",	 "self>",	"self>5",   "self>5%%",
+		">5%",	     "self=5%",	   "self>-5%",	 "self>101%",	"func:>5%", "func>5%",
+		"Self>5%",   "self>5% no", "gc",	 "-2%",		"self<5%",  "total-5%",
+		"self>nan%", "self>inf%",  "self>0x1%x", "compiled 5%",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		expect_no_rule(wrong[i]);
+}
+
+static void test_file(void **state)
+{
+	static char text[] = "# a budget\n\n  self > 5 %   # no hot spots\nfunc:a<b>1%\n+2%\n";
+	static char wrong[] = "self>5%\n\nself>x\n";
+	struct format_budget *budget = format_budget_create();
+	const struct format_verdict *verdicts;
+	struct failure why = { 0 };
+	size_t count;
+	FILE *file = fmemopen(text, strlen(text), "r");
+
+	(void)state;
+	assert_int_equal(0, format_budget_read(budget, file, &why));
+	fclose(file);
+	verdicts = format_budget_verdicts(budget, &count);
+	assert_int_equal(3, count);
+	assert_string_equal("self > 5 %", verdicts[0].rule);
+	assert_string_equal("func:a<b>1%", verdicts[1].rule);
+	assert_true(format_budget_needs_base(budget));
+	file = fmemopen(wrong, strlen(wrong), "r");
+	assert_int_equal(-1, format_budget_read(budget, file, &why));
+	fclose(file);
+	assert_int_equal(FAILURE_INVALID, why.kind);
+	assert_int_equal(3, why.address);
+	format_budget_destroy(budget);
+}
+
+static void test_states(void **state)
+{
+	struct format_budget *budget = format_budget_create();
+	struct format_profile *profile = profile_of(many);
+	struct failure why = { 0 };
+	size_t failed, count;
+
+	(void)state;
+	assert_int_equal(0, format_budget_add(budget, "gc>15%", &why));
+	assert_int_equal(0, format_budget_add(budget, "compiled<80%", &why));
+	/* Folded chains do not tell them. */
+	assert_int_equal(-1, format_budget_judge(budget, NULL, profile, FORMAT_LINES_DEFAULT,
+						 &failed, &why));
+	assert_int_equal(FAILURE_NOT_FOUND, why.kind);
+	profile->states[FORMAT_STATE_GC] = 2000;
+	profile->states[FORMAT_STATE_TRACE] = 8000;
+	assert_int_equal(
+		0, format_budget_judge(budget, NULL, profile, FORMAT_LINES_DEFAULT, &failed, &why));
+	assert_int_equal(1, failed);
+	assert_true(format_budget_verdicts(budget, &count)[0].failed);
+	profile->states[FORMAT_STATE_TRACE] = 7000;
+	profile->states[FORMAT_STATE_INTERP] = 1000;
+	assert_int_equal(
+		0, format_budget_judge(budget, NULL, profile, FORMAT_LINES_DEFAULT, &failed, &why));
+	assert_int_equal(2, failed);
+	format_profile_destroy(profile);
+	format_budget_destroy(budget);
+}
+
+static void test_junit(void **state)
+{
+	struct format_budget *budget = format_budget_create();
+	struct format_profile *profile = profile_of("a<b> 1000\nc 1\n");
+	struct failure why;
+	size_t failed, len;
+	char *text;
+	FILE *file = open_memstream(&text, &len);
+
+	(void)state;
+	assert_int_equal(0, format_budget_add(budget, "self>5%", &why));
+	assert_int_equal(0, format_budget_add(budget, "func:c>5%", &why));
+	assert_int_equal(
+		0, format_budget_judge(budget, NULL, profile, FORMAT_LINES_DEFAULT, &failed, &why));
+	format_budget_print_junit(budget, "a & b", file);
+	fclose(file);
+	assert_non_null(strstr(text, "<testsuite name=\"a &amp; b\" tests=\"2\" failures=\"1\">"));
+	assert_non_null(strstr(text, "name=\"self&gt;5%\"><failure message=\"a&lt;b&gt; itself"));
+	assert_non_null(strstr(text, "name=\"func:c&gt;5%\"/>"));
+	free(text);
+	format_profile_destroy(profile);
+	format_budget_destroy(budget);
+}
+
+/* ---- Noise -------------------------------------------------------------------------------- */
+
+/** A program of 40 functions, of which one has 12 %; drawn as a profiler draws samples. */
+enum { FUNCTIONS = 40, SAMPLES = 15000, REPETITIONS = 200 };
+
+static uint64_t random_state;
+
+static double random_share(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (double)(random_state >> 11) / 9007199254740992.0;
+}
+
+/** @param slower How much longer the program takes, all of it in function 5. */
+static void draw(double slower, char *ret_folded, size_t len)
+{
+	uint64_t counts[FUNCTIONS] = { 0 };
+	double weights[FUNCTIONS], sum = 0;
+	size_t at = 0;
+
+	for (int i = 0; i < FUNCTIONS; i++) {
+		weights[i] = i == 5 ? 0.12 : 0.88 * 2 * (i + 1) / (FUNCTIONS * (FUNCTIONS + 1.0));
+		sum += weights[i];
+	}
+	weights[5] += sum * slower;
+	sum += sum * slower;
+	for (int k = 0; k < SAMPLES; k++) {
+		double point = random_share() * sum;
+		int i = 0;
+
+		while (i < FUNCTIONS - 1 && point >= weights[i])
+			point -= weights[i++];
+		counts[i]++;
+	}
+	for (int i = 0; i < FUNCTIONS; i++)
+		at += (size_t)snprintf(ret_folded + at, len - at, "main;part%d;function%d %llu\n",
+				       i / 8, i, (unsigned long long)counts[i]);
+}
+
+static int count_broken(double slower)
+{
+	static char base[8192], new[8192];
+	char reason[4096];
+	int broken = 0;
+
+	random_state = 42;
+	for (int i = 0; i < REPETITIONS; i++) {
+		draw(0, base, sizeof(base));
+		draw(slower, new, sizeof(new));
+		broken += is_broken("+2%", base, new, reason, sizeof(reason));
+	}
+	return broken;
+}
+
+/* With 15,000 samples, as 15 s at 999 Hz give. */
+static void test_noise(void **state)
+{
+	(void)state;
+	assert_int_equal(0, count_broken(0));
+	assert_in_range(count_broken(0.05), REPETITIONS * 95 / 100, REPETITIONS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_intervals), cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_rows),	  cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_changes),	  cmocka_unit_test(test_grammar),
+		cmocka_unit_test(test_file),	  cmocka_unit_test(test_states),
+		cmocka_unit_test(test_junit),	  cmocka_unit_test(test_noise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: MIT */
+/* Profiles in pprof's form, written and read, and folded chains as input. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "chains.h"
+#include "format/profile.h"
+#include "pprof.pb-c.h"
+
+/* ---- A profile ---------------------------------------------------------------------------- */
+
+/** Functions of each kind, and a Lua function that also runs compiled. */
+struct program {
+	struct format_functions *functions;
+	uint32_t main, chunk, work, gsub, cfunc, trace, gc, process;
+};
+
+static uint32_t add(struct format_functions *functions, struct format_function function)
+{
+	uint32_t id;
+
+	assert_int_equal(0, format_functions_add(functions, &function, &id, NULL));
+	return id;
+}
+
+static struct program make_program(void)
+{
+	struct format_functions *all = format_functions_create();
+
+	return (struct program){
+		.functions = all,
+		.main = add(all, (struct format_function){ .kind = FORMAT_KIND_NATIVE,
+							   .address = 0x401000,
+							   .name = "main",
+							   .source = "server" }),
+		.chunk = add(all, (struct format_function){ .kind = FORMAT_KIND_LUA,
+							    .address = 0x41000000,
+							    .source = "@app.lua" }),
+		.work = add(all, (struct format_function){ .kind = FORMAT_KIND_LUA,
+							   .address = 0x41001000,
+							   .name = "work",
+							   .source = "@app.lua",
+							   .first_line = 7 }),
+		.gsub = add(all, (struct format_function){ .kind = FORMAT_KIND_FAST,
+							   .address = 0x402000,
+							   .name = "string.gsub" }),
+		.cfunc = add(all, (struct format_function){ .kind = FORMAT_KIND_CFUNC,
+							    .address = 0x403000,
+							    .name = "encode" }),
+		.trace = add(all, (struct format_function){ .kind = FORMAT_KIND_TRACE,
+							    .address = 12,
+							    .source = "@app.lua",
+							    .first_line = 9 }),
+		.gc = add(all, (struct format_function){ .kind = FORMAT_KIND_PSEUDO,
+							 .name = "[gc sweep]" }),
+		.process = add(all, (struct format_function){ .kind = FORMAT_KIND_PROCESS,
+							      .address = 4711,
+							      .name = "server [4711]" }),
+	};
+}
+
+enum { PERIOD_NS = 10 * 1000 * 1000 };
+
+static const struct format_options options = { .period_ns = PERIOD_NS,
+					       .start_ns = 1000,
+					       .time_ns = 1700000000123456789 };
+
+/** A writer of any format over a temporary file. */
+struct recording {
+	const struct format_writer_ops *ops;
+	struct format_sink *sink;
+	void *self;
+	FILE *file;
+};
+
+static void begin(struct recording *recording, const char *format,
+		  const struct format_functions *functions, const struct format_options *how)
+{
+	struct failure why;
+
+	recording->ops = format_writer_find(format);
+	recording->file = tmpfile();
+	assert_non_null(recording->file);
+	assert_int_equal(0,
+			 format_sink_create(dup(fileno(recording->file)), &recording->sink, &why));
+	if (how->gzip)
+		format_sink_compress(recording->sink);
+	assert_int_equal(
+		0, recording->ops->open(recording->sink, functions, how, &recording->self, &why));
+}
+
+static void end(struct recording *recording)
+{
+	struct failure why;
+
+	assert_int_equal(0, recording->ops->commit(recording->self, true, &why));
+	recording->ops->close(recording->self);
+	format_sink_destroy(recording->sink);
+	rewind(recording->file);
+}
+
+static void put(struct recording *recording, const struct format_sample *sample)
+{
+	struct failure why;
+
+	assert_int_equal(0, recording->ops->sample(recording->self, sample, &why));
+}
+
+/** 3 chains, 6 ticks. */
+static void put_samples(struct recording *recording, const struct program *program)
+{
+	const struct format_frame interpreted[] = {
+		{ .function = program->gsub, .address = 0x402000 },
+		{ .function = program->work, .line = 8 },
+		{ .function = program->chunk, .line = 30 },
+		{ .function = program->main, .address = 0x401010 },
+		{ .function = program->process },
+	};
+	const struct format_frame compiled[] = {
+		{ .function = program->cfunc, .address = 0x403000 },
+		{ .function = program->work, .line = 10, .trace = 12, .approximate = true },
+		{ .function = program->chunk, .line = 31, .trace = 12 },
+		{ .function = program->main, .address = 0x401010 },
+		{ .function = program->process },
+	};
+	const struct format_frame collecting[] = {
+		{ .function = program->gc },
+		{ .function = program->trace },
+		{ .function = program->main, .address = 0x401010 },
+		{ .function = program->process },
+	};
+	const struct format_coroutine coroutine = { .address = 0x7000, .function = program->work };
+	struct format_sample sample = { .time_ns = 1000 + PERIOD_NS,
+					.pid = 4711,
+					.tid = 4712,
+					.thread = "worker",
+					.state = FORMAT_STATE_FFUNC,
+					.weight = 3,
+					.full = true,
+					.frames = interpreted,
+					.frame_count = 5,
+					.coroutines = &coroutine,
+					.coroutine_count = 1 };
+
+	put(recording, &sample);
+	sample.coroutine_count = 0;
+	sample.state = FORMAT_STATE_TRACE;
+	sample.trace = 12;
+	sample.weight = 2;
+	sample.frames = compiled;
+	put(recording, &sample);
+	sample.state = FORMAT_STATE_GC;
+	sample.trace = 0;
+	sample.weight = 1;
+	sample.tid = 4711;
+	sample.thread = NULL;
+	sample.is_asleep = true;
+	sample.frames = collecting;
+	sample.frame_count = 4;
+	sample.time_ns = 1000 + 60 * (uint64_t)PERIOD_NS;
+	put(recording, &sample);
+}
+
+static void record(struct recording *recording, const char *format,
+		   const struct format_options *how)
+{
+	struct program program = make_program();
+
+	begin(recording, format, program.functions, how);
+	put_samples(recording, &program);
+	end(recording);
+	format_functions_destroy(program.functions);
+}
+
+static char *report(FILE *file, const char *name, const struct format_report_options *how)
+{
+	struct format_profile *profile;
+	struct failure why = { 0 };
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	rewind(file);
+	if (format_profile_read(file, &profile, &why))
+		fail_msg("%s at byte %llu", why.step, (unsigned long long)why.address);
+	assert_int_equal(0, format_report_find(name)->print(profile, how, out, &why));
+	fclose(out);
+	format_profile_destroy(profile);
+	return text;
+}
+
+static const char folded[] = "server [4711];main;@app.lua:30;work (@app.lua:8);string.gsub 3\n"
+			     "server [4711];main;@app.lua:31;work (@app.lua:10);encode 2\n"
+			     "server [4711];main;trace 12 @ app.lua:9;[gc sweep] 1\n";
+
+/* ---- There and back ----------------------------------------------------------------------- */
+
+static void test_folded_of_recording(void **state)
+{
+	struct recording recording;
+	char text[sizeof(folded)] = "";
+
+	(void)state;
+	record(&recording, "folded", &options);
+	assert_int_equal(sizeof(folded) - 1, fread(text, 1, sizeof(text), recording.file));
+	assert_string_equal(folded, text);
+	fclose(recording.file);
+}
+
+static void test_folded_compressed(void **state)
+{
+	struct format_options how = options;
+	struct recording recording;
+	char *text;
+
+	(void)state;
+	how.gzip = true;
+	record(&recording, "folded", &how);
+	assert_int_equal(0x1f, getc(recording.file));
+	text = report(recording.file, "folded", &(struct format_report_options){ 0 });
+	assert_string_equal(folded, text);
+	free(text);
+	fclose(recording.file);
+}
+
+static void test_pprof_there_and_back(void **state)
+{
+	struct recording recording;
+	char *text;
+
+	(void)state;
+	record(&recording, "pprof", &options);
+	text = report(recording.file, "folded", &(struct format_report_options){ 0 });
+	assert_string_equal(folded, text);
+	free(text);
+	text = report(recording.file, "folded",
+		      &(struct format_report_options){ .annotate = FORMAT_ANNOTATE_TRACE });
+	assert_non_null(strstr(text, "@app.lua:31 [trace 12];work (@app.lua:10) [trace ~12];"));
+	free(text);
+	text = report(recording.file, "counters", &(struct format_report_options){ 0 });
+	assert_non_null(strstr(text, "FFUNC 3\n"));
+	assert_non_null(strstr(text, "TRACE 2\n"));
+	assert_non_null(strstr(text, "GC 1\n"));
+	free(text);
+	fclose(recording.file);
+}
+
+static void test_labels(void **state)
+{
+	const struct profile_labels *labels;
+	struct format_profile *profile;
+	struct recording recording;
+	struct failure why;
+	bool seen[3] = { false };
+
+	(void)state;
+	record(&recording, "pprof", &options);
+	assert_int_equal(0, format_profile_read(recording.file, &profile, &why));
+	assert_int_equal(PERIOD_NS, profile->period_ns);
+	assert_int_equal(1700000000123456789, profile->time_ns);
+	assert_int_equal(60 * (uint64_t)PERIOD_NS, profile->duration_ns);
+	assert_int_equal(3, format_intern_count(profile->keys));
+	for (uint32_t i = 0; i < 3; i++) {
+		labels = profile_labels(profile, profile_sample(profile, i).labels);
+		assert_int_equal(4711, labels->pid);
+		switch (profile->key_counts[i]) {
+		case 3:
+			assert_int_equal(4712, labels->tid);
+			assert_string_equal("worker", profile_string(profile, labels->thread));
+			assert_string_equal("work (@app.lua:7)",
+					    profile_string(profile, labels->coroutine));
+			assert_int_equal(FORMAT_STATE_FFUNC + 1, labels->state);
+			assert_int_equal(0, labels->trace);
+			break;
+		case 2:
+			assert_int_equal(0, labels->coroutine);
+			assert_int_equal(12, labels->trace);
+			assert_false(labels->is_asleep);
+			break;
+		default:
+			assert_int_equal(1, profile->key_counts[i]);
+			assert_int_equal(0, labels->thread);
+			assert_true(labels->is_asleep);
+		}
+		assert_in_range(profile->key_counts[i], 1, 3);
+		assert_false(seen[profile->key_counts[i] - 1]);
+		seen[profile->key_counts[i] - 1] = true;
+	}
+	format_profile_destroy(profile);
+	fclose(recording.file);
+}
+
+/* Several files add up, whatever their forms. Text does not tell a C function from native code. */
+static void test_adding_up(void **state)
+{
+	static const char *const forms[] = { "pprof", "folded", "pprof" };
+	struct format_profile *profile;
+	struct recording recording;
+	struct failure why;
+	char *text;
+	size_t len;
+	FILE *out;
+
+	(void)state;
+	profile = format_profile_create(&why);
+	for (size_t i = 0; i < 3; i++) {
+		record(&recording, forms[i], &options);
+		assert_int_equal(0, format_profile_add(profile, recording.file, &why));
+		fclose(recording.file);
+	}
+	out = open_memstream(&text, &len);
+	assert_int_equal(0, format_report_find("folded")->print(
+				    profile, &(struct format_report_options){ 0 }, out, &why));
+	fclose(out);
+	assert_string_equal("server [4711];main;@app.lua:30;work (@app.lua:8);string.gsub 9\n"
+			    "server [4711];main;@app.lua:31;work (@app.lua:10);encode 2\n"
+			    "server [4711];main;@app.lua:31;work (@app.lua:10);encode 4\n"
+			    "server [4711];main;trace 12 @ app.lua:9;[gc sweep] 3\n",
+			    text);
+	free(text);
+	format_profile_destroy(profile);
+}
+
+/* ---- What the file says ------------------------------------------------------------------- */
+
+static uint8_t *unpacked(FILE *file, size_t *ret_len)
+{
+	enum { MORE = 1 << 20 };
+	uint8_t *bytes = malloc(MORE);
+	gzFile packed;
+	int len;
+
+	rewind(file);
+	packed = gzdopen(dup(fileno(file)), "rb");
+	assert_non_null(packed);
+	assert_non_null(bytes);
+	len = gzread(packed, bytes, MORE);
+	assert_in_range(len, 1, MORE - 1);
+	gzclose(packed);
+	*ret_len = (size_t)len;
+	return bytes;
+}
+
+static const char *text_of(const Pprof__Profile *profile, int64_t id)
+{
+	assert_in_range(id, 0, profile->n_string_table - 1);
+	return profile->string_table[id];
+}
+
+/* As a reader takes it that knows nothing of us. */
+static void test_message(void **state)
+{
+	struct recording recording;
+	Pprof__Profile *message;
+	int64_t count = 0, time = 0;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	record(&recording, "pprof", &options);
+	bytes = unpacked(recording.file, &len);
+	message = pprof__profile__unpack(NULL, len, bytes);
+	assert_non_null(message);
+	assert_string_equal("", message->string_table[0]);
+	assert_int_equal(2, message->n_sample_type);
+	assert_string_equal("samples", text_of(message, message->sample_type[0]->type));
+	assert_string_equal("count", text_of(message, message->sample_type[0]->unit));
+	assert_string_equal("cpu", text_of(message, message->sample_type[1]->type));
+	assert_string_equal("nanoseconds", text_of(message, message->sample_type[1]->unit));
+	assert_string_equal("cpu", text_of(message, message->period_type->type));
+	assert_int_equal(PERIOD_NS, message->period);
+	assert_int_equal(1, message->n_mapping);
+	assert_string_equal("server", text_of(message, message->mapping[0]->filename));
+	for (size_t i = 0; i < message->n_sample; i++) {
+		count += message->sample[i]->value[0];
+		time += message->sample[i]->value[1];
+	}
+	assert_int_equal(6, count);
+	assert_int_equal(6 * (int64_t)PERIOD_NS, time);
+	for (size_t i = 0; i < message->n_location; i++)
+		assert_int_equal(1, message->location[i]->n_line);
+	for (size_t i = 0; i < message->n_function; i++)
+		if (strcmp(text_of(message, message->function[i]->name), "work (@app.lua:7)") ==
+		    0) {
+			assert_string_equal("app.lua",
+					    text_of(message, message->function[i]->filename));
+			assert_int_equal(7, message->function[i]->start_line);
+			count++;
+		}
+	assert_int_equal(6 + 2, count); /* interpreted, and approximate in a trace */
+	pprof__profile__free_unpacked(message, NULL);
+	free(bytes);
+	fclose(recording.file);
+}
+
+/* ---- Profiles of others ------------------------------------------------------------------- */
+
+static FILE *file_of(const void *bytes, size_t len)
+{
+	FILE *file = tmpfile();
+
+	assert_non_null(file);
+	assert_int_equal(len, fwrite(bytes, 1, len, file));
+	rewind(file);
+	return file;
+}
+
+/** What other writers' profiles have: inlined frames, code without names, ids in any order, no
+ *  counts but times. */
+static FILE *make_foreign(void)
+{
+	static char none[] = "", cpu[] = "cpu", unit[] = "nanoseconds", out[] = "outer",
+		    in[] = "inner", module[] = "libx.so", hello[] = "hello";
+	char *texts[] = { none, cpu, unit, out, in, module, hello };
+	Pprof__Profile message = PPROF__PROFILE__INIT;
+	Pprof__ValueType type = PPROF__VALUE_TYPE__INIT, *types[] = { &type };
+	Pprof__Function outer = PPROF__FUNCTION__INIT, inner = PPROF__FUNCTION__INIT;
+	Pprof__Function *functions[] = { &outer, &inner };
+	Pprof__Line lines[] = { PPROF__LINE__INIT, PPROF__LINE__INIT };
+	Pprof__Line *line_list[] = { &lines[0], &lines[1] };
+	Pprof__Location named = PPROF__LOCATION__INIT, bare = PPROF__LOCATION__INIT;
+	Pprof__Location *locations[] = { &named, &bare };
+	Pprof__Mapping mapping = PPROF__MAPPING__INIT, *mappings[] = { &mapping };
+	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples[] = { &sample };
+	uint64_t ids[] = { 900, 77 };
+	int64_t values[] = { 50 }, comments[] = { 6 };
+	uint8_t bytes[512];
+
+	type.type = 1, type.unit = 2;
+	outer.id = 40, outer.name = outer.system_name = 3;
+	inner.id = 30, inner.name = inner.system_name = 4;
+	lines[0].function_id = 30, lines[0].line = 5;
+	lines[1].function_id = 40, lines[1].line = 6;
+	named.id = 77, named.n_line = 2, named.line = line_list;
+	bare.id = 900, bare.address = 0x1234, bare.mapping_id = 3;
+	mapping.id = 3, mapping.filename = 5;
+	sample.n_location_id = 2, sample.location_id = ids;
+	sample.n_value = 1, sample.value = values;
+	message.n_sample_type = 1, message.sample_type = types;
+	message.n_sample = 1, message.sample = samples;
+	message.n_mapping = 1, message.mapping = mappings;
+	message.n_location = 2, message.location = locations;
+	message.n_function = 2, message.function = functions;
+	message.n_string_table = 7, message.string_table = texts;
+	message.period_type = &type, message.period = 10;
+	message.n_comment = 1, message.comment = comments;
+	assert_in_range(pprof__profile__get_packed_size(&message), 1, sizeof(bytes));
+	return file_of(bytes, pprof__profile__pack(&message, bytes));
+}
+
+static void test_foreign(void **state)
+{
+	FILE *file = make_foreign();
+	char *text = report(file, "folded", &(struct format_report_options){ 0 });
+
+	(void)state;
+	assert_string_equal("outer;inner;libx.so+0x1234 5\n", text);
+	free(text);
+	fclose(file);
+}
+
+/* ---- Folded chains ------------------------------------------------------------------------ */
+
+static void expect_folded(const char *input, const char *output, enum format_annotate annotate)
+{
+	FILE *file = file_of(input, strlen(input));
+	char *text =
+		report(file, "folded", &(struct format_report_options){ .annotate = annotate });
+
+	assert_string_equal(output, text);
+	free(text);
+	fclose(file);
+}
+
+static void test_folded_input(void **state)
+{
+	(void)state;
+	expect_folded("b;a 1\r\na;b; 2\n\nb;a 3", "a;b 2\nb;a 4\n", FORMAT_ANNOTATE_NONE);
+	expect_folded("main;@a.lua:3_[j];f (@a.lua:4)~_[j] 7\n",
+		      "main;@a.lua:3_[j];f (@a.lua:4)~_[j] 7\n", FORMAT_ANNOTATE_JIT);
+	expect_folded("a b c (d) 1\n", "a b c (d) 1\n", FORMAT_ANNOTATE_NONE);
+	expect_folded("trace 7 @ x.lua:3;trace 8;=stdin:1;x (=stdin:2);C:/f (1) 2\n",
+		      "trace 7 @ x.lua:3;trace 8;=stdin:1;x (=stdin:2);C:/f (1) 2\n",
+		      FORMAT_ANNOTATE_NONE);
+}
+
+static void expect_refused(const void *bytes, size_t len, const char *what, uint64_t offset)
+{
+	FILE *file = file_of(bytes, len);
+	struct format_profile *profile;
+	struct failure why = { 0 };
+
+	assert_int_equal(-1, format_profile_read(file, &profile, &why));
+	assert_int_equal(FAILURE_INVALID, why.kind);
+	assert_string_equal(what, why.step);
+	assert_int_equal(offset, why.address);
+	fclose(file);
+}
+
+static void test_bad_folded(void **state)
+{
+	(void)state;
+	expect_refused("a;b 1\na;b\n", 10, "no count behind the chain", 6);
+	expect_refused("a;b 1\na;b 1x\n", 13, "no count behind the chain", 6);
+	expect_refused("a 9223372036854775808\n", 22, "no count behind the chain", 0);
+	expect_refused("a 99999999999999999999999\n", 26, "no count behind the chain", 0);
+	expect_refused("a 9223372036854775807\nb 9223372036854775807\nc 2\n", 48,
+		       "more samples than can be counted", 44);
+	expect_refused("", 0, "an empty file", 0);
+}
+
+/* ---- Hostile profiles --------------------------------------------------------------------- */
+
+static void test_bad_pprof(void **state)
+{
+	static const uint8_t group[] = { 0x0a, 0x00, 0x0b };
+	static const uint8_t cut[] = { 0x0a, 0x00, 0x12, 0x05, 0x08 };
+	static const uint8_t endless[] = { 0x0a, 0x00, 0x48, 0xff, 0xff, 0xff, 0xff,
+					   0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	static const uint8_t no_location[] = { 0x0a, 0x00, 0x12, 0x04, 0x08, 0x07, 0x10, 0x01 };
+	static const uint8_t no_value[] = { 0x0a, 0x00, 0x12, 0x00 };
+	static const uint8_t negative[] = { 0x0a, 0x00, 0x12, 0x0b, 0x10, 0xff, 0xff, 0xff,
+					    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01 };
+	static const uint8_t damaged[] = { 0x0a, 0x00, 0x22, 0x02, 0x08, 0xff };
+	static const uint8_t number[] = { 0x0a, 0x00, 0x10, 0x01 };
+
+	(void)state;
+	expect_refused(group, sizeof(group), "no field of a profile", 2);
+	expect_refused(cut, sizeof(cut), "truncated field", 2);
+	expect_refused(endless, sizeof(endless), "truncated field", 2);
+	expect_refused(no_location, sizeof(no_location), "a sample of a location that is not told",
+		       2);
+	expect_refused(no_value, sizeof(no_value), "a sample without its value", 2);
+	expect_refused(negative, sizeof(negative), "a sample of less than nothing", 2);
+	expect_refused(damaged, sizeof(damaged), "damaged location", 2);
+	expect_refused(number, sizeof(number), "not a message", 2);
+}
+
+/* A profile cut off anywhere is refused with a place in it, or read as far as it goes. */
+static void test_every_cut(void **state)
+{
+	struct recording recording;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	record(&recording, "pprof", &options);
+	bytes = unpacked(recording.file, &len);
+	for (size_t cut = 1; cut < len; cut++) {
+		FILE *file = file_of(bytes, cut);
+		struct format_profile *profile;
+		struct failure why = { 0 };
+
+		if (format_profile_read(file, &profile, &why) == 0) {
+			format_profile_destroy(profile);
+		} else {
+			assert_int_equal(FAILURE_INVALID, why.kind);
+			assert_in_range(why.address, 0, cut);
+		}
+		fclose(file);
+	}
+	free(bytes);
+	fclose(recording.file);
+}
+
+/* What inflates to more than any profile is refused before it fills the memory. */
+static void test_bomb(void **state)
+{
+	enum { ZEROS = 1 << 20, TIMES = 600 };
+	uint8_t *zeros = calloc(1, ZEROS);
+	FILE *file = tmpfile();
+	gzFile packed = gzdopen(dup(fileno(file)), "wb1");
+	struct format_profile *profile;
+	struct failure why = { 0 };
+
+	(void)state;
+	zeros[0] = '\n';
+	for (int i = 0; i < TIMES; i++)
+		assert_int_equal(ZEROS, gzwrite(packed, zeros, ZEROS));
+	gzclose(packed);
+	rewind(file);
+	assert_int_equal(-1, format_profile_read(file, &profile, &why));
+	assert_int_equal(FAILURE_INVALID, why.kind);
+	assert_string_equal("larger than any profile is", why.step);
+	fclose(file);
+	free(zeros);
+}
+
+/* ---- Names -------------------------------------------------------------------------------- */
+
+static void expect_format(const char *path, const char *name)
+{
+	const struct format_writer_ops *ops = format_writer_for(path);
+
+	assert_string_equal(name, ops ? ops->name : "none");
+}
+
+static void test_suffixes(void **state)
+{
+	(void)state;
+	expect_format("out.pb.gz", "pprof");
+	expect_format("out.pprof", "pprof");
+	expect_format("/tmp/x/out.folded", "folded");
+	expect_format("out.folded.gz", "folded");
+	expect_format("out.svg", "svg");
+	expect_format("out.bin", "sysprof");
+	expect_format("out.bin.gz", "sysprof");
+	expect_format("out", "none");
+	expect_format("-", "none");
+	expect_format("/tmp/.svg", "none");
+	expect_format(".gz", "none");
+	expect_format("", "none");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folded_of_recording),
+		cmocka_unit_test(test_folded_compressed),
+		cmocka_unit_test(test_pprof_there_and_back),
+		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_adding_up),
+		cmocka_unit_test(test_message),
+		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_folded_input),
+		cmocka_unit_test(test_bad_folded),
+		cmocka_unit_test(test_bad_pprof),
+		cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_suffixes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
