@@ -5,7 +5,9 @@
 #include <string.h>
 
 /* An entry that could not be added has no table afterwards (uthash 2.3, HASH_NONFATAL_OOM). */
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM		  1
+#define HASH_FUNCTION(key, key_len, hash) ((hash) = hash_bytes(key, key_len))
+static unsigned hash_bytes(const void *bytes, size_t len);
 #include <uthash.h>
 
 #define INTERN_MAX (UINT32_MAX - 1)
@@ -22,6 +24,25 @@ struct format_intern {
 	struct entry **by_id;
 	uint32_t count, capacity;
 };
+
+/** Keys are whole chains mostly: the table's own hash takes longer than all else that is done with
+ *  a sample. Odd factors with bits all over, as of SplitMix64. */
+static unsigned hash_bytes(const void *bytes, size_t len)
+{
+	const unsigned char *at = bytes;
+	uint64_t hash = len * 0x9e3779b97f4a7c15, word;
+
+	for (; len >= sizeof(word); len -= sizeof(word), at += sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		hash = (hash ^ word) * 0xbf58476d1ce4e5b9;
+		hash ^= hash >> 32;
+	}
+	word = 0;
+	if (len)
+		memcpy(&word, at, len);
+	hash = (hash ^ word) * 0x94d049bb133111eb;
+	return (unsigned)(hash >> 32);
+}
 
 struct format_intern *format_intern_create(void)
 {

@@ -75,8 +75,8 @@ static int insert_lua(struct merge *merge, const struct format_raw_sample *raw, 
 	return 0;
 }
 
-/** What a host address makes the merge do. A prototype's text is its chunk name. */
-static enum names_role role_of(const struct symtab *symtab, uint64_t address)
+/* A prototype's text is its chunk name. */
+enum names_role merge_role_of(const struct symtab *symtab, uint64_t address)
 {
 	const struct symtab_proto *proto = symtab_find_proto(symtab, address);
 	uint64_t start;
@@ -92,8 +92,9 @@ static enum names_role role_of(const struct symtab *symtab, uint64_t address)
 	return name ? names_role_of(name) : NAMES_ROLE_NONE;
 }
 
-int merge_sample(struct merge *merge, const struct symtab *symtab,
-		 const struct format_raw_sample *raw, struct failure *why)
+int merge_sample(struct merge *merge, const struct format_raw_sample *raw,
+		 enum names_role (*role_of)(void *context, size_t index), void *context,
+		 struct failure *why)
 {
 	size_t start = 0, end = raw->lua_count;
 
@@ -101,7 +102,7 @@ int merge_sample(struct merge *merge, const struct symtab *symtab,
 	if (fill_live(merge, raw, why))
 		return -1;
 	for (size_t i = raw->host_count; i-- > 0;) {
-		enum names_role role = role_of(symtab, raw->host[i]);
+		enum names_role role = role_of(context, i);
 
 		if (append(merge, (struct merge_frame){ false, (uint32_t)i }, why))
 			return -1;

@@ -2,6 +2,7 @@
 #ifndef FORMAT_MERGE_H
 #define FORMAT_MERGE_H
 
+#include "format/names.h"
 #include "format/symtab.h"
 
 /** One frame of a merged chain: an index into the raw sample's Lua or host list. */
@@ -20,6 +21,9 @@ struct merge {
 
 void merge_deinit(struct merge *merge);
 
+/** What a host address makes the merge do, by its text. */
+enum names_role merge_role_of(const struct symtab *symtab, uint64_t address);
+
 /**
  * Merge the two stacks of a sample exactly as the reference parser does. From the root, each host
  * frame is printed;
@@ -28,9 +32,11 @@ void merge_deinit(struct merge *merge);
  *  - before one named lua_cpcall… the leaf leaves the list.
  * Printed frames stay in the list, so a second such host frame repeats them.
  * Source: tarantool/luajit b52fe979, tools/sysprof/parse.lua.
+ * @param role_of Role of the host frame with that index: merge_role_of() its address.
  * @return 0, or -1 with FAILURE_NO_MEMORY or, for hostile repetition, FAILURE_LIMIT.
  */
-int merge_sample(struct merge *merge, const struct symtab *symtab,
-		 const struct format_raw_sample *raw, struct failure *why);
+int merge_sample(struct merge *merge, const struct format_raw_sample *raw,
+		 enum names_role (*role_of)(void *context, size_t index), void *context,
+		 struct failure *why);
 
 #endif

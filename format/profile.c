@@ -40,6 +40,7 @@ void format_profile_destroy(struct format_profile *profile)
 	free(profile->marks);
 	free(profile->counts);
 	free(profile->key_counts);
+	free(profile->plain_keys);
 	heap_deinit(&profile->heap);
 	free(profile);
 }
@@ -136,24 +137,52 @@ static int grow_counts(uint64_t **counts, uint32_t *capacity, uint32_t index, st
 	return 0;
 }
 
+static int find_key(struct format_profile *profile, uint32_t chain,
+		    const struct profile_labels *labels, uint32_t *ret_id, struct failure *why)
+{
+	struct profile_sample sample = { .chain = chain };
+
+	return format_intern_put(profile->labels, labels, sizeof(*labels), &sample.labels, why) ||
+			       format_intern_put(profile->keys, &sample, sizeof(sample), ret_id,
+						 why) ||
+			       grow_counts(&profile->key_counts, &profile->key_capacity, *ret_id,
+					   why)
+		       ? -1
+		       : 0;
+}
+
+/** The same without labels, as millions of samples of a stream are. */
+static int find_plain_key(struct format_profile *profile, uint32_t chain, uint32_t *ret_id,
+			  struct failure *why)
+{
+	static const struct profile_labels nothing = { 0 };
+
+	if (grow_counts(&profile->plain_keys, &profile->plain_capacity, chain, why))
+		return -1;
+	if (profile->plain_keys[chain]) {
+		*ret_id = (uint32_t)profile->plain_keys[chain] - 1;
+		return 0;
+	}
+	if (find_key(profile, chain, &nothing, ret_id, why))
+		return -1;
+	profile->plain_keys[chain] = (uint64_t)*ret_id + 1;
+	return 0;
+}
+
 int profile_add_sample(struct format_profile *profile, const struct profile_frame *frames,
 		       size_t frame_count, const struct profile_labels *labels, uint64_t count,
 		       struct failure *why)
 {
-	static const struct profile_labels nothing = { 0 };
-	struct profile_sample sample;
-	uint32_t id;
+	uint32_t chain, key;
 
-	if (format_intern_put(profile->chains, frames, frame_count * sizeof(*frames), &sample.chain,
+	if (format_intern_put(profile->chains, frames, frame_count * sizeof(*frames), &chain,
 			      why) ||
-	    format_intern_put(profile->labels, labels ? labels : &nothing, sizeof(nothing),
-			      &sample.labels, why) ||
-	    format_intern_put(profile->keys, &sample, sizeof(sample), &id, why) ||
-	    grow_counts(&profile->counts, &profile->capacity, sample.chain, why) ||
-	    grow_counts(&profile->key_counts, &profile->key_capacity, id, why))
+	    grow_counts(&profile->counts, &profile->capacity, chain, why) ||
+	    (labels ? find_key(profile, chain, labels, &key, why)
+		    : find_plain_key(profile, chain, &key, why)))
 		return -1;
-	profile->counts[sample.chain] += count;
-	profile->key_counts[id] += count;
+	profile->counts[chain] += count;
+	profile->key_counts[key] += count;
 	profile->samples += count;
 	return 0;
 }

@@ -41,6 +41,8 @@ struct format_profile {
 	struct format_intern *keys;    /* struct profile_sample. */
 	uint64_t *key_counts;	       /* Samples by id of these. */
 	uint32_t key_capacity;
+	uint64_t *plain_keys; /* By chain: id + 1 of the one without labels. */
+	uint32_t plain_capacity;
 	uint64_t samples;
 	/* 0 where it is not known. */
 	uint64_t period_ns;	     /* Of a sample. */

@@ -10,11 +10,17 @@
 #include "format/profile.h"
 #include "format/stream.h"
 
-/** Host addresses remembered between symbol records; more are resolved again. */
-#define CACHE_MAX 65536
+/** Addresses remembered between symbol records, each in the one place that its hash gives. */
+#define CACHE_BITS 15
 
-/** In the cache: the frame is our inserted trigger, to be left out. */
-#define CACHE_SKIP UINT64_MAX
+/** What an address of a stack means. */
+struct known {
+	uint64_t address, generation; /* of the symbols; 0: nothing is here */
+	uint32_t function, line;
+	enum names_role role;
+	bool is_proto;
+	bool is_skipped; /* our inserted trigger, to be left out */
+};
 
 struct loader {
 	struct format_profile *profile;
@@ -23,9 +29,9 @@ struct loader {
 	struct profile_frame *frames;
 	size_t capacity;
 	struct format_text name;
-	struct format_addrmap cache; /* Host address to function << 32 | line. */
-	size_t cache_count;
-	uint64_t cache_generation;
+	struct known *cache;
+	struct known *hosts; /* Of the host frames of one sample. */
+	size_t host_capacity;
 };
 
 /* ---- Functions -------------------------------------------------------------------------- */
@@ -118,75 +124,65 @@ static const struct symtab_proto *match_lua(const struct loader *loader, uint64_
 	return NULL;
 }
 
-/** Resolve a host address that has a C symbol. @param ret_value As in the cache. */
+/** Resolve a host address that has a C symbol. */
 static int resolve_symbol(struct loader *loader, uint64_t start, const char *name, size_t len,
-			  uint64_t *ret_value, struct failure *why)
+			  struct known *known, struct failure *why)
 {
 	struct names_meaning meaning = names_parse_symbol(start, name, len);
 	struct format_function function = { .kind = meaning.kind };
 	const struct symtab_proto *proto;
 	uint64_t address;
 	int64_t line = 0;
-	uint32_t id;
-	int result;
 
-	if (meaning.trigger) {
-		*ret_value = CACHE_SKIP;
+	known->is_skipped = meaning.trigger;
+	if (meaning.trigger)
 		return 0;
-	}
 	proto = match_lua(loader, start, name, len, &address, &line);
-	if (proto) {
-		result = add_lua(loader, proto, address, &id, why);
-	} else {
-		function.address = meaning.kind == FORMAT_KIND_TRACE ? meaning.trace : start;
-		function.first_line = meaning.line;
-		result = add_named(loader, function, meaning.file ? "@" : "", meaning.name,
-				   meaning.name_len, &id, why);
-	}
-	if (result == 0)
-		*ret_value = (uint64_t)id << 32 | frame_line(line);
-	return result;
+	known->line = proto ? frame_line(line) : 0;
+	if (proto)
+		return add_lua(loader, proto, address, &known->function, why);
+	function.address = meaning.kind == FORMAT_KIND_TRACE ? meaning.trace : start;
+	function.first_line = meaning.line;
+	return add_named(loader, function, meaning.file ? "@" : "", meaning.name, meaning.name_len,
+			 &known->function, why);
 }
 
 /** Resolve a host address by the reference's rules: prototype, nearest C symbol, nothing. */
-static int resolve_address(struct loader *loader, uint64_t address, uint64_t *ret_value,
+static int resolve_address(struct loader *loader, uint64_t address, struct known *known,
 			   struct failure *why)
 {
 	const struct symtab_proto *proto = symtab_find_proto(&loader->symtab, address);
 	uint64_t start;
 	size_t len;
 	const char *name;
-	uint32_t id;
-	int result;
 
-	if (!proto) {
-		name = symtab_find_native(&loader->symtab, address, &start, &len);
-		if (name)
-			return resolve_symbol(loader, start, name, len, ret_value, why);
-		result = add_unknown(loader, "CFUNC", address, &id, why);
-	} else {
-		result = add_lua(loader, proto, address, &id, why);
-	}
-	if (result == 0)
-		*ret_value = (uint64_t)id << 32;
-	return result;
+	known->role = merge_role_of(&loader->symtab, address);
+	known->is_proto = proto != NULL;
+	if (proto)
+		return add_lua(loader, proto, address, &known->function, why);
+	name = symtab_find_native(&loader->symtab, address, &start, &len);
+	if (name)
+		return resolve_symbol(loader, start, name, len, known, why);
+	return add_unknown(loader, "CFUNC", address, &known->function, why);
 }
 
-static int resolve_host(struct loader *loader, uint64_t address, uint64_t *ret_value,
-			struct failure *why)
+/** @param ret_known In the cache: valid until the next call. */
+static int resolve(struct loader *loader, uint64_t address, const struct known **ret_known,
+		   struct failure *why)
 {
-	if (loader->cache_generation != loader->symtab.generation ||
-	    loader->cache_count >= CACHE_MAX) {
-		format_addrmap_deinit(&loader->cache);
-		loader->cache_count = 0;
-		loader->cache_generation = loader->symtab.generation;
+	uint64_t place = address * 0x9e3779b97f4a7c15 >> (64 - CACHE_BITS);
+	/* Symbols are counted from 0 on. */
+	uint64_t generation = loader->symtab.generation + 1;
+	struct known *known = &loader->cache[place];
+
+	if (known->address != address || known->generation != generation) {
+		*known = (struct known){ .address = address };
+		if (resolve_address(loader, address, known, why))
+			return -1;
+		known->generation = generation;
 	}
-	if (format_addrmap_get(&loader->cache, address, ret_value))
-		return 0;
-	if (resolve_address(loader, address, ret_value, why))
-		return -1;
-	loader->cache_count++;
-	return format_addrmap_set(&loader->cache, address, *ret_value, why);
+	*ret_known = known;
+	return 0;
 }
 
 /** Replace a native function that was found through a C frame of the Lua list. */
@@ -204,7 +200,7 @@ static int resolve_lua(struct loader *loader, const struct format_lua_frame *lua
 		       struct profile_frame *ret_frame, struct failure *why)
 {
 	struct format_function function = { .kind = FORMAT_KIND_FAST };
-	uint64_t value;
+	const struct known *known;
 
 	ret_frame->line = 0;
 	if (lua->kind == STREAM_FRAME_FAST) {
@@ -215,15 +211,15 @@ static int resolve_lua(struct loader *loader, const struct format_lua_frame *lua
 		return profile_add_function(loader->profile, &function, NULL, &ret_frame->function,
 					    why);
 	}
-	if (resolve_host(loader, lua->address, &value, why))
+	if (resolve(loader, lua->address, &known, why))
 		return -1;
-	if (value == CACHE_SKIP)
+	if (known->is_skipped)
 		return add_unknown(loader, "CFUNC", lua->address, &ret_frame->function, why);
-	ret_frame->function = (uint32_t)(value >> 32);
+	ret_frame->function = known->function;
+	if (known->is_proto && lua->kind != STREAM_FRAME_CFUNC)
+		ret_frame->line = frame_line(signed_line(lua->line));
 	if (lua->kind == STREAM_FRAME_CFUNC)
 		return make_cfunc(loader, &ret_frame->function, why);
-	if (symtab_find_proto(&loader->symtab, lua->address))
-		ret_frame->line = frame_line(signed_line(lua->line));
 	return 0;
 }
 
@@ -243,17 +239,47 @@ static int reserve(struct loader *loader, size_t count, struct failure *why)
 	return 0;
 }
 
+/** What is known of the host frames, by their index. */
+static int resolve_hosts(struct loader *loader, const struct format_raw_sample *raw,
+			 struct failure *why)
+{
+	const struct known *known;
+
+	if (raw->host_count > loader->host_capacity) {
+		void *hosts = reallocarray(loader->hosts, raw->host_count, sizeof(*loader->hosts));
+
+		if (!hosts)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
+		loader->hosts = hosts;
+		loader->host_capacity = raw->host_count;
+	}
+	for (size_t i = 0; i < raw->host_count; i++) {
+		if (resolve(loader, raw->host[i], &known, why))
+			return -1;
+		loader->hosts[i] = *known;
+	}
+	return 0;
+}
+
+static enum names_role role_of_host(void *context, size_t index)
+{
+	const struct loader *loader = context;
+
+	return loader->hosts[index].role;
+}
+
 static int load_merged(struct loader *loader, const struct format_raw_sample *raw,
 		       size_t *ret_count, struct failure *why)
 {
 	size_t count = 0;
 
-	if (merge_sample(&loader->merge, &loader->symtab, raw, why) ||
+	if (resolve_hosts(loader, raw, why) ||
+	    merge_sample(&loader->merge, raw, role_of_host, loader, why) ||
 	    reserve(loader, loader->merge.count, why))
 		return -1;
 	for (size_t i = 0; i < loader->merge.count; i++) {
 		struct merge_frame frame = loader->merge.frames[i];
-		uint64_t value;
+		const struct known *host;
 
 		if (frame.is_lua) {
 			if (resolve_lua(loader, &raw->lua[frame.index], &loader->frames[count++],
@@ -261,13 +287,11 @@ static int load_merged(struct loader *loader, const struct format_raw_sample *ra
 				return -1;
 			continue;
 		}
-		if (resolve_host(loader, raw->host[frame.index], &value, why))
-			return -1;
-		if (value == CACHE_SKIP)
-			continue;
-		loader->frames[count++] =
-			(struct profile_frame){ .function = (uint32_t)(value >> 32),
-						.line = (uint32_t)value };
+		host = &loader->hosts[frame.index];
+		if (!host->is_skipped)
+			loader->frames[count++] =
+				(struct profile_frame){ .function = host->function,
+							.line = host->line };
 	}
 	*ret_count = count;
 	return 0;
@@ -416,7 +440,8 @@ static void loader_deinit(struct loader *loader)
 	merge_deinit(&loader->merge);
 	free(loader->frames);
 	format_text_deinit(&loader->name);
-	format_addrmap_deinit(&loader->cache);
+	free(loader->cache);
+	free(loader->hosts);
 }
 
 int profile_load_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why)
@@ -429,7 +454,10 @@ int profile_load_stream(struct format_profile *profile, struct unpack *unpack, s
 	struct loader loader = { .profile = profile };
 	int result = -1;
 
-	if (symtab_init(&loader.symtab, why) == 0)
+	loader.cache = calloc((size_t)1 << CACHE_BITS, sizeof(*loader.cache));
+	if (!loader.cache)
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the functions");
+	else if (symtab_init(&loader.symtab, why) == 0)
 		result = stream_read(unpack, &visitor, &loader, &profile->kind, why);
 	loader_deinit(&loader);
 	heap_sort(&profile->heap);

@@ -160,11 +160,25 @@ static int count_chain(struct renderer *renderer, struct failure *why)
 	return 0;
 }
 
+/** A sample that is merged. */
+struct merging {
+	const struct symtab *symtab;
+	const struct format_raw_sample *raw;
+};
+
+static enum names_role role_of_host(void *context, size_t index)
+{
+	const struct merging *merging = context;
+
+	return merge_role_of(merging->symtab, merging->raw->host[index]);
+}
+
 static int on_sample(void *context, const struct format_raw_sample *raw, struct failure *why)
 {
 	struct renderer *renderer = context;
+	struct merging merging = { &renderer->symtab, raw };
 
-	if (merge_sample(&renderer->merge, &renderer->symtab, raw, why))
+	if (merge_sample(&renderer->merge, raw, role_of_host, &merging, why))
 		return -1;
 	format_text_clear(&renderer->chain);
 	for (size_t i = 0; i < renderer->merge.count; i++)

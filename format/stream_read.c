@@ -13,6 +13,9 @@
 /** Strings grow by at most this much before the next bytes are known to exist. */
 #define STRING_STEP 65536
 
+/** Bytes of a number that is read at once. */
+#define SHORT_NUMBER 8
+
 /** Bytes of a file, through a window that moves forward. */
 struct source {
 	struct unpack *file; /* NULL: the window is all there is. */
@@ -86,6 +89,25 @@ static int read_byte(struct reader *reader, uint8_t *ret_byte)
 	return read_header(reader, "truncated item", ret_byte);
 }
 
+/** A number that lies in the window as a whole and is below 2^56: nearly all do. */
+static bool take_number(struct source *source, uint64_t *ret_value)
+{
+	const uint8_t *at = source->window + source->next;
+	uint64_t value = 0;
+
+	if (source->len - source->next < SHORT_NUMBER)
+		return false;
+	for (size_t i = 0; i < SHORT_NUMBER; i++) {
+		value |= (uint64_t)(at[i] & 0x7f) << 7 * i;
+		if (at[i] < 0x80) {
+			source->next += i + 1;
+			*ret_value = value;
+			return true;
+		}
+	}
+	return false;
+}
+
 static int read_number(struct reader *reader, uint64_t *ret_value)
 {
 	struct format_uleb uleb = { 0 };
@@ -93,6 +115,8 @@ static int read_number(struct reader *reader, uint64_t *ret_value)
 	enum format_uleb_step step;
 	uint8_t byte;
 
+	if (take_number(&reader->source, ret_value))
+		return 0;
 	do {
 		if (read_byte(reader, &byte))
 			return -1;

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# usage: large_test.sh MAKE_STREAM LJREPORT [--full]
+# A large recording in all forms: as many samples, little memory; with --full ten million samples of
+# 100,000 distinct chains, and the time that it takes.
+
+make_stream=$1
+ljreport=$2
+samples=500000 chains=20000 bound_s=0
+[ "${3-}" != --full ] || samples=10000000 chains=100000 bound_s=10
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# result WHAT ASKED MEASURED CONDITION
+result() {
+	local verdict=ok
+	awk "BEGIN { exit !($4) }" || verdict=FAILED
+	[ $verdict = ok ] || failures=$((failures + 1))
+	printf 'RESULT\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$verdict"
+}
+
+"$make_stream" $samples $chains "$folder/in.bin" || exit 1
+
+# convert FORM: seconds and MiB of it to $seconds and $memory.
+convert() {
+	python3 - "$ljreport" "$1" "$folder/in.bin" "$folder/out.$1" >"$folder/usage" <<-'END' || exit 1
+		import resource, subprocess, sys, time
+		begin = time.monotonic()
+		subprocess.run([sys.argv[1], "-f", sys.argv[2], "-o", sys.argv[4], sys.argv[3]], check=True)
+		usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+		print("%.2f %.0f" % (time.monotonic() - begin, usage.ru_maxrss / 1024))
+	END
+	read -r seconds memory <"$folder/usage"
+}
+
+what="$samples samples of $chains chains as"
+for form in pprof folded svg json; do
+	convert $form
+	result "$what $form: memory" "<= 500 MiB" "$memory MiB" "$memory <= 500"
+	((bound_s == 0)) || result "$what $form: time" "< $bound_s s" "$seconds s" "$seconds < $bound_s"
+done
+for form in pprof folded; do
+	got=$("$ljreport" -f folded "$folder/out.$form" |
+		awk '{ n += $NF } END { print n + 0, NR }')
+	expected=$("$ljreport" -f folded "$folder/in.bin" | awk '{ n += $NF } END { print n + 0, NR }')
+	result "$what $form: samples and chains read back" "$expected" "$got" "\"$got\" == \"$expected\""
+done
+exit $((failures > 0))
