@@ -26,7 +26,7 @@ static uint64_t draw(uint64_t below)
 	return state % below;
 }
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "make_stream: %s\n", what);
 	exit(1);
