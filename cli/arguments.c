@@ -282,6 +282,9 @@ static int check(const struct arguments *arguments)
 		return arguments_refuse("--wall goes with --mode callgraph or leaf: a thread that "
 					"waits is in no VM state",
 					NULL);
+	if (arguments->options.format_options.trace_records && arguments->options.format->is_whole)
+		return arguments_refuse("--trace-samples record goes with sysprof alone, not with",
+					arguments->options.format->name);
 	if (arguments->options.debuginfod && (!servers || !*servers))
 		return arguments_refuse("--debuginfod needs servers in DEBUGINFOD_URLS", NULL);
 	return -1;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/report.h"
 
@@ -40,57 +42,100 @@ static int add_profile(const char *path, struct format_profile *profile)
 	return result;
 }
 
-/** Print the report and see that all of it arrived. */
+/** Whether what is asked for can be had of such profiles. @return An exit code. */
+static int check_profiles(const struct report_arguments *arguments,
+			  const struct format_profile *base, const struct format_profile *profile)
+{
+	const struct format_profile *both[] = { base, profile };
+	const char *names[] = { arguments->base, arguments->inputs[0] };
+
+	if (!base && !arguments->budget)
+		return REPORT_DONE;
+	for (int i = 0; i < 2; i++) {
+		if (!both[i] || format_profile_has_samples(both[i]))
+			continue;
+		fprintf(stderr,
+			"ljreport: %s: %s are no samples, so that nothing tells what of them is "
+			"chance "
+			"(leave --diff and rules away)\n",
+			names[i],
+			format_profile_kind(both[i]) == FORMAT_STREAM_MEMPROF
+				? "allocations"
+				: format_profile_unit(both[i]));
+		return REPORT_INPUT;
+	}
+	return REPORT_DONE;
+}
+
 static int print_report(const struct format_profile *base, const struct format_profile *profile,
 			const struct report_arguments *arguments, FILE *file)
 {
-	const char *name = arguments->output ? arguments->output : "standard output";
 	const struct format_report_ops *report = arguments->report;
 	struct failure why = { 0 };
 	char text[256];
 
-	if (base ? report->diff(base, profile, &arguments->options, file, &why)
-		 : report->print(profile, &arguments->options, file, &why)) {
-		if (why.kind == FAILURE_NOT_FOUND) {
-			fprintf(stderr,
-				"ljreport: %s: a memory profile has no call chains (use -f top "
-				"or -f counters)\n",
-				arguments->inputs[0]);
-			return REPORT_INPUT;
-		}
-		failure_describe(&why, text, sizeof(text));
-		fprintf(stderr, "ljreport: %s: %s\n", name, text);
-		return REPORT_OUTPUT;
-	}
-	if (fflush(file) == 0 && !ferror(file))
+	if (base ? report->diff(base, profile, &arguments->options, file, &why) == 0
+		 : report->print(profile, &arguments->options, file, &why) == 0)
 		return REPORT_DONE;
-	/* The reader of a pipe has seen enough. */
-	if (errno != EPIPE)
-		fprintf(stderr, "ljreport: %s: %s (the report is not complete)\n", name,
-			strerror(errno));
+	if (why.kind == FAILURE_NOT_FOUND) {
+		fprintf(stderr,
+			"ljreport: %s: a memory profile has no call chains (use -f top or -f "
+			"counters)\n",
+			arguments->inputs[0]);
+		return REPORT_INPUT;
+	}
+	failure_describe(&why, text, sizeof(text));
+	fprintf(stderr, "ljreport: %s\n", text);
 	return REPORT_OUTPUT;
+}
+
+static int tell_output(const char *name, int errnum, const char *what)
+{
+	/* The reader of a pipe has seen enough. */
+	if (errnum != EPIPE)
+		fprintf(stderr, "ljreport: %s: %s (%s)\n", name, strerror(errnum), what);
+	return REPORT_OUTPUT;
+}
+
+static int write_file(const struct format_profile *base, const struct format_profile *profile,
+		      const struct report_arguments *arguments)
+{
+	const char *path = arguments->output;
+	size_t len = strlen(path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), result;
+	struct format_sink *sink = NULL;
+	struct failure why = { 0 };
+	FILE *file;
+
+	if (fd < 0)
+		return tell_output(path, errno, "choose another -o");
+	if (format_sink_create(fd, &sink, &why)) {
+		close(fd);
+		return tell_output(path, why.errnum ? why.errnum : ENOMEM, "choose another -o");
+	}
+	if (!arguments->report->is_packed && len > 3 && strcmp(path + len - 3, ".gz") == 0)
+		format_sink_compress(sink);
+	file = format_sink_file(sink, &why);
+	result = file ? print_report(base, profile, arguments, file)
+		      : tell_output(path, ENOMEM, "the report is not complete");
+	if (file && format_sink_file_done(sink, file, &why) && result == REPORT_DONE)
+		result = tell_output(path, why.errnum, "the report is not complete");
+	format_sink_destroy(sink);
+	return result;
 }
 
 static int write_report(const struct format_profile *base, const struct format_profile *profile,
 			const struct report_arguments *arguments)
 {
-	FILE *file = stdout;
 	int result;
 
-	if (arguments->output) {
-		file = fopen(arguments->output, "we");
-		if (!file) {
-			fprintf(stderr, "ljreport: %s: %s (choose another -o)\n", arguments->output,
-				strerror(errno));
-			return REPORT_OUTPUT;
-		}
-	}
-	result = print_report(base, profile, arguments, file);
-	if (fclose(file) && result == REPORT_DONE) {
-		fprintf(stderr, "ljreport: %s: %s (the report is not complete)\n",
-			arguments->output ? arguments->output : "standard output", strerror(errno));
-		result = REPORT_OUTPUT;
-	}
+	if (arguments->output)
+		return write_file(base, profile, arguments);
+	errno = 0;
+	result = print_report(base, profile, arguments, stdout);
+	if ((fflush(stdout) || ferror(stdout)) && result == REPORT_DONE)
+		result = tell_output("standard output", errno ? errno : EIO,
+				     "the report is not complete");
 	return result;
 }
 
@@ -108,6 +153,17 @@ static int read_all(char *const *paths, size_t count, struct format_profile **re
 	return result;
 }
 
+/** Rules are judged whether or not somebody reads the report to its end. */
+static int print_and_judge(const struct report_arguments *arguments,
+			   const struct format_profile *base, const struct format_profile *profile)
+{
+	int printed = write_report(base, profile, arguments), judged = REPORT_DONE;
+
+	if (arguments->budget)
+		judged = report_judge(arguments, base, profile);
+	return judged == REPORT_DONE ? printed : judged;
+}
+
 static int run(struct report_arguments *arguments)
 {
 	struct format_profile *base = NULL, *profile = NULL;
@@ -117,9 +173,9 @@ static int run(struct report_arguments *arguments)
 	if (result == REPORT_DONE)
 		result = read_all(arguments->inputs, arguments->input_count, &profile);
 	if (result == REPORT_DONE)
-		result = write_report(base, profile, arguments);
-	if (result == REPORT_DONE && arguments->budget)
-		result = report_judge(arguments, base, profile);
+		result = check_profiles(arguments, base, profile);
+	if (result == REPORT_DONE)
+		result = print_and_judge(arguments, base, profile);
 	format_profile_destroy(base);
 	format_profile_destroy(profile);
 	return result;

@@ -117,6 +117,9 @@ static int add_rules(struct report_arguments *arguments, const char *path)
 		return -1;
 	}
 	if (make_budget(arguments) == 0) {
+		size_t before, count;
+
+		format_budget_verdicts(arguments->budget, &before);
 		result = format_budget_read(arguments->budget, file, &why);
 		failure_describe(&why, reason, sizeof(reason));
 		if (result && why.kind == FAILURE_INVALID)
@@ -124,6 +127,11 @@ static int add_rules(struct report_arguments *arguments, const char *path)
 				(unsigned long long)why.address);
 		else if (result)
 			fprintf(stderr, "ljreport: %s: %s\n", path, reason);
+		format_budget_verdicts(arguments->budget, &count);
+		if (result == 0 && count == before) {
+			fprintf(stderr, "ljreport: %s: no rule in it\n", path);
+			result = -1;
+		}
 	}
 	fclose(file);
 	return result;
@@ -174,18 +182,21 @@ static int parse_option(int option, struct report_arguments *arguments)
 }
 
 /** What the output's name tells, where no format is given. */
-static void choose_report(struct report_arguments *arguments)
+static int choose_report(struct report_arguments *arguments)
 {
-	const struct format_writer_ops *format = NULL;
+	const char *output = arguments->output;
 
-	if (arguments->report)
-		return;
-	if (arguments->output)
-		format = format_writer_for(arguments->output);
-	if (format)
-		arguments->report = format_report_find(format->name);
+	if (!arguments->report && output) {
+		arguments->report = format_report_for(output);
+		/* A sysprof stream has more than a profile keeps. */
+		if (!arguments->report && format_writer_for(output))
+			return usage_error("no report has the form that the name tells: give "
+					   "--format with --output",
+					   output);
+	}
 	if (!arguments->report)
 		arguments->report = format_report_find("top");
+	return 0;
 }
 
 static int parse(int argc, char **argv, struct report_arguments *arguments)
@@ -219,7 +230,8 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
 		return usage_error("FILE is missing", NULL);
 	arguments->inputs = argv + optind;
 	arguments->input_count = (size_t)(argc - optind);
-	choose_report(arguments);
+	if (choose_report(arguments))
+		return -1;
 	if (arguments->base && !arguments->report->diff)
 		return usage_error("no --diff with --format", arguments->report->name);
 	if (arguments->budget && !arguments->base && format_budget_needs_base(arguments->budget))

@@ -10,10 +10,14 @@ static void tell(const struct format_budget *budget)
 	size_t count;
 	const struct format_verdict *verdicts = format_budget_verdicts(budget, &count);
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		if (verdicts[i].failed)
 			fprintf(stderr, "ljreport: broken: %s: %s\n", verdicts[i].rule,
 				verdicts[i].reason);
+		else if (verdicts[i].is_unmatched)
+			fprintf(stderr, "ljreport: kept: %s: no function has that name\n",
+				verdicts[i].rule);
+	}
 }
 
 static int write_junit(const struct report_arguments *arguments)

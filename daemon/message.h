@@ -10,10 +10,11 @@
  *
  *   recorder -> writer   HELLO     version; first message
  *                        FUNCTION  id, kind, address, lines, prototype, name, source
- *                        SAMPLE    time, pid, tid, thread's name, state, trace and place in it,
- * weight, frames END       last message: finish the file sampler -> watch     NUMBERS, PROCESS, VM,
- * NOTICE, RESULT: see feed.h writer -> recorder   STATUS    errno (0 success), bytes in the file,
- * samples; last message
+ *                        SAMPLE    time, pid, tid, name of the thread, state, trace and place,
+ *                                  weight, frames
+ *                        END       last message: finish the file
+ *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
+ *   writer -> recorder   STATUS    errno (0 success), bytes in the file, samples; last message
  */
 enum message_type {
 	MESSAGE_HELLO = 1,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules that a profile has to keep: "self>5%", "func:encode>10%", "gc>15%", "compiled<80%", "+2%".
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
@@ -17,8 +16,11 @@ enum {
 	RULE_MAX_BYTES = 1024,
 };
 
+/** What some editors put before text. */
+#define UTF8_MARK "\xef\xbb\xbf"
+
 /** Rules of one budget: more than anyone keeps. */
-#define RULES_MAX 10000
+#define RULES_MAX 1000
 
 enum subject {
 	SUBJECT_ANY, /* any function's own or total share */
@@ -76,9 +78,13 @@ static bool parse_bound(const char *text, double *ret_bound)
 {
 	char *end;
 
-	if (!isdigit((unsigned char)*text) && *text != '.')
+	size_t digits = strspn(text, "0123456789.");
+
+	if (digits == 0 || digits > 20)
 		return false;
 	*ret_bound = strtod(text, &end) / 100;
+	if (end != text + digits)
+		return false;
 	while (*end == ' ')
 		end++;
 	return end[0] == '%' && end[1] == '\0' && *ret_bound <= 1;
@@ -159,7 +165,12 @@ static int add_rule(struct format_budget *budget, const char *text, uint64_t at,
 	char *words = strdup(text), *operator;
 	bool good = false;
 
-	if (words && rule.text && budget->count < RULES_MAX && grow(budget) == 0) {
+	if (budget->count == RULES_MAX) {
+		free(words);
+		free(rule.text);
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "keep so many rules");
+	}
+	if (words && rule.text && grow(budget) == 0) {
 		operator= find_operator(words, &rule.bound);
 		if (operator) {
 			rule.operator= * operator;
@@ -177,6 +188,7 @@ static int add_rule(struct format_budget *budget, const char *text, uint64_t at,
 		free(rule.name);
 		return invalid(at, "no rule such as 'self>5%', 'func:NAME>10%' or '+2%'", why);
 	}
+	format_clean_text(rule.text, strlen(rule.text));
 	budget->verdicts[budget->count] = (struct format_verdict){ .rule = rule.text };
 	budget->rules[budget->count++] = rule;
 	return 0;
@@ -206,26 +218,39 @@ int format_budget_add(struct format_budget *budget, const char *text, struct fai
 	return result;
 }
 
+/** One line of a file. @param len Of it, as read. */
+static int read_line(struct format_budget *budget, char *line, size_t len, uint64_t number,
+		     struct failure *why)
+{
+	char *text = line, *comment;
+
+	if (strlen(line) != len)
+		return invalid(number, "a zero byte", why);
+	if (len > RULE_MAX_BYTES)
+		return invalid(number, "too long a rule", why);
+	if (number == 1 && strncmp(text, UTF8_MARK, strlen(UTF8_MARK)) == 0)
+		text += strlen(UTF8_MARK);
+	comment = strchr(text, '#');
+	if (comment)
+		*comment = '\0';
+	text = trim(text);
+	return *text ? add_rule(budget, text, number, why) : 0;
+}
+
 int format_budget_read(struct format_budget *budget, FILE *file, struct failure *why)
 {
-	char line[RULE_MAX_BYTES];
 	uint64_t number = 0;
+	size_t size = 0;
+	char *line = NULL;
+	ssize_t len;
+	int result = 0;
 
-	while (fgets(line, sizeof(line), file)) {
-		char *text = line, *comment = strchr(line, '#');
-
-		number++;
-		if (strlen(line) == sizeof(line) - 1 && line[sizeof(line) - 2] != '\n')
-			return invalid(number, "too long a line", why);
-		if (comment)
-			*comment = '\0';
-		text = trim(text);
-		if (*text && add_rule(budget, text, number, why))
-			return -1;
-	}
-	if (ferror(file))
-		return failure_set_errno(why, errno ? errno : EIO, 0, "read the rules");
-	return 0;
+	while (result == 0 && (len = getline(&line, &size, file)) >= 0)
+		result = read_line(budget, line, (size_t)len, ++number, why);
+	if (result == 0 && ferror(file))
+		result = failure_set_errno(why, errno ? errno : EIO, 0, "read the rules");
+	free(line);
+	return result;
 }
 
 /* ---- Verdicts ----------------------------------------------------------------------------- */
@@ -235,8 +260,9 @@ struct judging {
 	const struct compare *compare;
 	const struct format_profile *profiles[2]; /* [0] NULL: there is no base */
 	const struct rule *rule;
-	double z;
-	bool counts; /* only how many intervals are looked at */
+	double tail;	   /* of compare_tail() */
+	bool is_unmatched; /* the rule is about a function that is not there */
+	bool counts;	   /* only how many intervals are looked at */
 	uint32_t candidates;
 	struct format_text reason;
 	unsigned named, more; /* functions in the reason, and those left out */
@@ -280,19 +306,23 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 {
 	const uint64_t *wholes = judging->compare->samples;
 	const struct rule *rule = judging->rule;
+	double shares[2] = { wholes[0] ? (double)parts[0] / (double)wholes[0] : 0,
+			     wholes[1] ? (double)parts[1] / (double)wholes[1] : 0 };
 	bool is_share = strchr("<>", rule->operator) != NULL;
-	struct compare_range range = is_share ? compare_share(parts[1], wholes[1], judging->z)
-					      : compare_change(parts, wholes, judging->z);
-	double share = wholes[1] ? (double)parts[1] / (double)wholes[1] : 0;
 	bool upwards = strchr(">+", rule->operator) != NULL;
-	double end = upwards ? range.low : range.high;
+	struct compare_range range;
 
-	if (excess_of(rule, range.value) <= 0)
-		return false; /* the interval would have to lie beyond what was measured */
+	/* An interval that lies beyond has what was measured there, too. */
+	if (excess_of(rule, is_share ? shares[1] : shares[1] - shares[0]) <= 0)
+		return false;
 	judging->candidates++;
-	if (judging->counts || excess_of(rule, end) <= 0)
-		return judging->counts;
-	explain(judging, who, what, share, range);
+	if (judging->counts)
+		return true;
+	range = is_share ? compare_share(parts[1], wholes[1], judging->tail)
+			 : compare_change(parts, wholes, judging->tail);
+	if (excess_of(rule, upwards ? range.low : range.high) <= 0)
+		return false;
+	explain(judging, who, what, shares[1], range);
 	return true;
 }
 
@@ -317,16 +347,22 @@ static void judge_functions(struct judging *judging)
 	bool self = rule->subject == SUBJECT_SELF || rule->subject == SUBJECT_ANY;
 	bool total = rule->subject != SUBJECT_SELF;
 
+	judging->is_unmatched = rule->subject == SUBJECT_FUNCTION;
 	for (uint32_t i = 0; i < judging->compare->count; i++) {
 		const struct compare_row *row = &judging->compare->rows[i];
 
 		if (rule->subject == SUBJECT_FUNCTION && !fits(rule->name, row->text))
 			continue;
-		if (self && judge_count(judging, row->text, "itself has", row->self))
-			continue;
-		if (total)
+		judging->is_unmatched = false;
+		bool told = self && judge_count(judging, row->text, "itself has", row->self);
+
+		/* A function that is told needs no second reason. */
+		if (total && (!told || judging->counts))
 			judge_count(judging, row->text, "has in all", row->total);
 	}
+	if (judging->is_unmatched)
+		judge_count(judging, "no function of that name:", "it has",
+			    (const uint64_t[]){ 0, 0 });
 }
 
 static uint64_t in_state(const struct format_profile *profile, enum format_state state)
@@ -351,7 +387,7 @@ static int judge_state(struct judging *judging, const char *what, enum format_st
 
 	if (!tells_states(judging->profiles[0]) || !tells_states(judging->profiles[1]))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0,
-				   "judge states of the VM, which folded chains do not tell");
+				   "judge states of the VM, which not all of the profile tells");
 	judge_count(judging, what, "has", parts);
 	return 0;
 }
@@ -360,6 +396,7 @@ static int judge_rule(struct judging *judging, const struct rule *rule, struct f
 {
 	judging->rule = rule;
 	judging->named = judging->more = 0;
+	judging->is_unmatched = false;
 	format_text_clear(&judging->reason);
 	switch (rule->subject) {
 	case SUBJECT_GC:
@@ -372,24 +409,27 @@ static int judge_rule(struct judging *judging, const struct rule *rule, struct f
 	}
 }
 
-/** Only what lies beyond a bound can break it: so many intervals are looked at, at one end each. */
-static int choose_width(const struct format_budget *budget, struct judging *judging,
-			struct failure *why)
+/** Only what was measured beyond a bound can break it, which half of those are that lie at the
+ * bound. So each of these has the room that both ends of an interval have, though one end counts.
+ */
+static int choose_tail(const struct format_budget *budget, struct judging *judging,
+		       struct failure *why)
 {
 	judging->counts = true;
-	judging->z = 0;
 	for (size_t i = 0; i < budget->count; i++)
 		if (judge_rule(judging, &budget->rules[i], why))
 			return -1;
 	judging->counts = false;
-	judging->z = compare_width_of_ends(judging->candidates);
+	judging->tail = compare_tail(judging->candidates);
 	return 0;
 }
 
 static int judge_all(struct format_budget *budget, struct judging *judging, size_t *ret_failed,
 		     struct failure *why)
 {
-	if (choose_width(budget, judging, why))
+	size_t all_failed = 0;
+
+	if (choose_tail(budget, judging, why))
 		return -1;
 	for (size_t i = 0; i < budget->count; i++) {
 		struct format_verdict *verdict = &budget->verdicts[i];
@@ -402,12 +442,14 @@ static int judge_all(struct format_budget *budget, struct judging *judging, size
 		if (format_text_take(&judging->reason, &reason, why))
 			return -1;
 		verdict->failed = judging->named > 0;
-		*ret_failed += verdict->failed;
+		verdict->is_unmatched = judging->is_unmatched;
+		all_failed += verdict->failed;
 		free(verdict->reason);
 		verdict->reason = strdup(reason);
 		if (!verdict->reason)
 			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "judge the profile");
 	}
+	*ret_failed = all_failed;
 	return 0;
 }
 
@@ -419,7 +461,6 @@ int format_budget_judge(struct format_budget *budget, const struct format_profil
 	struct compare compare;
 	int result;
 
-	*ret_failed = 0;
 	if (format_profile_kind(profile) != FORMAT_STREAM_SYSPROF ||
 	    (base && format_profile_kind(base) != FORMAT_STREAM_SYSPROF))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0,

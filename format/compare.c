@@ -12,49 +12,92 @@ bool compare_is_certain(struct compare_range change)
 	return change.low > 0 || change.high < 0;
 }
 
-/** @param outside How much of a normal distribution lies beyond both ends. */
-static double width_of(double outside)
+double compare_tail(uint32_t count)
 {
-	double low = 0, high = 40;
+	return (1 - COMPARE_CONFIDENCE) / 2 / (count ? count : 1);
+}
 
-	/* Where the normal distribution leaves so much outside; it falls steadily. */
-	while (high - low > 1e-9) {
+/** Continued fraction of the incomplete beta function, by Lentz's method.
+ *  Source: NIST Digital Library of Mathematical Functions, 8.17.22. */
+static double beta_fraction(double x, double a, double b)
+{
+	const double tiny = 1e-300;
+	double c = 1, d = 1 - (a + b) * x / (a + 1), fraction;
+
+	d = 1 / (fabs(d) < tiny ? tiny : d);
+	fraction = d;
+	for (int m = 1; m <= 10000; m++) {
+		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+		double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+		double before = fraction;
+
+		d = 1 + even * d;
+		c = 1 + even / c;
+		d = 1 / (fabs(d) < tiny ? tiny : d);
+		c = fabs(c) < tiny ? tiny : c;
+		fraction *= c * d;
+		d = 1 + odd * d;
+		c = 1 + odd / c;
+		d = 1 / (fabs(d) < tiny ? tiny : d);
+		c = fabs(c) < tiny ? tiny : c;
+		fraction *= c * d;
+		if (fabs(fraction - before) <= 1e-13 * fabs(fraction))
+			break;
+	}
+	return fraction;
+}
+
+/** The regularised incomplete beta function: what lies below @p x. */
+static double beta_below(double x, double a, double b)
+{
+	double front;
+
+	if (x <= 0 || x >= 1)
+		return x >= 1;
+	front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+	if (x < (a + 1) / (a + b + 2))
+		return front * beta_fraction(x, a, b) / a;
+	return 1 - front * beta_fraction(1 - x, b, a) / b;
+}
+
+/** Where so much lies below. */
+static double beta_quantile(double below, double a, double b)
+{
+	/* No tail that is asked for lies farther from the mean, also of the most lopsided. */
+	double n = a + b, mean = a / n, reach = 12 * sqrt(mean * (1 - mean) / n) + 60 / n;
+	double low = fmax(mean - reach, 0), high = fmin(mean + reach, 1);
+
+	for (int i = 0; i < 200 && high - low > 1e-10 * high; i++) {
 		double middle = (low + high) / 2;
 
-		if (erfc(middle / sqrt(2)) > outside)
+		if (beta_below(middle, a, b) < below)
 			low = middle;
 		else
 			high = middle;
 	}
-	return high;
+	return (low + high) / 2;
 }
 
-double compare_width(uint32_t count)
+struct compare_range compare_share(uint64_t part, uint64_t whole, double tail)
 {
-	return width_of((1 - COMPARE_CONFIDENCE) / (count ? count : 1));
-}
-
-double compare_width_of_ends(uint32_t count)
-{
-	return width_of(2 * (1 - COMPARE_CONFIDENCE) / (count ? count : 1));
-}
-
-struct compare_range compare_share(uint64_t part, uint64_t whole, double z)
-{
-	double n = (double)whole, share, centre, half;
+	double k = (double)part, n = (double)whole;
+	struct compare_range range = { 0, 0, 1 };
 
 	if (whole == 0)
-		return (struct compare_range){ 0, 0, 1 };
-	share = (double)part / n;
-	centre = (share + z * z / (2 * n)) / (1 + z * z / n);
-	half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n);
-	return (struct compare_range){ fmax(centre - half, 0), share, fmin(centre + half, 1) };
+		return range;
+	range.value = k / n;
+	/* From above, 1 less the share of the others: small tails are exact at this end only. */
+	if (part > 0)
+		range.low = beta_quantile(tail, k, n - k + 1);
+	if (part < whole)
+		range.high = 1 - beta_quantile(tail, n - k, k + 1);
+	return range;
 }
 
-struct compare_range compare_change(const uint64_t parts[2], const uint64_t wholes[2], double z)
+struct compare_range compare_change(const uint64_t parts[2], const uint64_t wholes[2], double tail)
 {
-	struct compare_range before = compare_share(parts[0], wholes[0], z);
-	struct compare_range after = compare_share(parts[1], wholes[1], z);
+	struct compare_range before = compare_share(parts[0], wholes[0], tail);
+	struct compare_range after = compare_share(parts[1], wholes[1], tail);
 	double change = after.value - before.value;
 
 	if (wholes[0] == 0 || wholes[1] == 0)
@@ -67,13 +110,6 @@ struct compare_range compare_change(const uint64_t parts[2], const uint64_t whol
 }
 
 /* ---- Rows --------------------------------------------------------------------------------- */
-
-static int compare_labels(const struct fold_label *a, const struct fold_label *b)
-{
-	int order = strcmp(a->text, b->text);
-
-	return order ? order : (int)a->kind - (int)b->kind;
-}
 
 static void set_side(struct compare_row *row, const struct fold_label *label,
 		     const struct fold_count *count, int side)
@@ -95,7 +131,7 @@ static void join(struct compare *compare, struct fold_count *const counts[2])
 		int order = i == base->label_count ? 1
 			    : j == new->label_count
 				    ? -1
-				    : compare_labels(&base->labels[i], &new->labels[j]);
+				    : strcmp(base->labels[i].text, new->labels[j].text);
 
 		if (order <= 0) {
 			set_side(row, &base->labels[i], &counts[0][i], 0);
@@ -129,13 +165,13 @@ static int compare_rows(const void *left, const void *right)
 
 static void judge(struct compare *compare)
 {
-	/* A share and a change, itself and in all; and two states of the VM. */
-	compare->z = compare_width(4 * compare->count + 4);
+	double tail = compare_tail(2 * compare->count);
+
 	for (uint32_t i = 0; i < compare->count; i++) {
 		struct compare_row *row = &compare->rows[i];
 
-		row->self_change = compare_change(row->self, compare->samples, compare->z);
-		row->total_change = compare_change(row->total, compare->samples, compare->z);
+		row->self_change = compare_change(row->self, compare->samples, tail);
+		row->total_change = compare_change(row->total, compare->samples, tail);
 	}
 	qsort(compare->rows, compare->count, sizeof(*compare->rows), compare_rows);
 }
@@ -147,8 +183,8 @@ int compare_init(struct compare *compare, const struct format_profile *base,
 	int result = -1;
 
 	memset(compare, 0, sizeof(*compare));
-	if (fold_init(&compare->folds[0], base, lines, FORMAT_ANNOTATE_NONE, why) == 0 &&
-	    fold_init(&compare->folds[1], new, lines, FORMAT_ANNOTATE_NONE, why) == 0) {
+	if (fold_init_by_text(&compare->folds[0], base, lines, why) == 0 &&
+	    fold_init_by_text(&compare->folds[1], new, lines, why) == 0) {
 		counts[0] = fold_count(&compare->folds[0]);
 		counts[1] = fold_count(&compare->folds[1]);
 		compare->rows = calloc((size_t)compare->folds[0].label_count +

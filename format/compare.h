@@ -7,11 +7,12 @@
 /*
  * Two profiles beside each other, and how certain it is that what differs is no chance.
  *
- * A sample is taken for a draw: of n samples, k had the function. Shares have Wilson's interval,
- * and differences of shares Newcombe's, which is made of two of these (E. B. Wilson 1927; R. G.
- * Newcombe 1998, method 10). As all functions are looked at, each interval is so wide that all of
- * them together hold with COMPARE_CONFIDENCE (Bonferroni). Samples of phases that last long are not
- * independent: record for several of them.
+ * A sample is taken for a draw: of n samples, k had the function. Shares have the exact interval,
+ * in which the true one is whatever n and k are (C. J. Clopper, E. S. Pearson 1934). The interval
+ * of a difference of two shares is made of theirs, which holds about as well (G. Y. Zou, A. Donner
+ * 2008). As all functions are looked at, each interval is so wide that all of them together hold
+ * with COMPARE_CONFIDENCE (Bonferroni). Samples of phases that last long are not independent:
+ * record for several of them.
  */
 #define COMPARE_CONFIDENCE 0.99
 
@@ -20,7 +21,8 @@ struct compare_range {
 	double low, value, high;
 };
 
-/** One function, or one line of one, in both profiles: [0] the base, [1] the new one. */
+/** One function, or one line of one, in both profiles: [0] the base, [1] the new one. Of equal
+ * names all kinds together, as not all forms of profiles tell these. */
 struct compare_row {
 	const char *text; /**< As fold_label's; borrowed from the folds. */
 	enum format_kind kind;
@@ -33,7 +35,6 @@ struct compare {
 	struct compare_row *rows; /**< The largest change first. */
 	uint32_t count;
 	uint64_t samples[2];
-	double z; /**< Half the width of an interval, in standard deviations. */
 };
 
 /** @param lines LINE or FUNCTION. */
@@ -44,16 +45,14 @@ void compare_deinit(struct compare *compare);
 /** Whether a change is more than chance. */
 bool compare_is_certain(struct compare_range change);
 
-/** z for @p count intervals that hold together. */
-double compare_width(uint32_t count);
+/** What may lie beyond each end of each of @p count intervals that hold together. */
+double compare_tail(uint32_t count);
 
-/** The same where only one end of each counts. */
-double compare_width_of_ends(uint32_t count);
-
-/** Of a share: @p part of @p whole samples. Nothing is known without samples: [0, 1]. */
-struct compare_range compare_share(uint64_t part, uint64_t whole, double z);
+/** Of a share: @p part of @p whole samples. Nothing is known without samples: [0, 1].
+ *  @param tail From compare_tail(). */
+struct compare_range compare_share(uint64_t part, uint64_t whole, double tail);
 
 /** Of the difference of two shares, the second less the first. */
-struct compare_range compare_change(const uint64_t parts[2], const uint64_t wholes[2], double z);
+struct compare_range compare_change(const uint64_t parts[2], const uint64_t wholes[2], double tail);
 
 #endif

@@ -19,6 +19,7 @@ struct builder {
 	const struct format_profile *profile;
 	enum format_lines lines;
 	enum format_annotate annotate;
+	bool by_text;		      /* Labels of equal text are one, whatever their kinds. */
 	struct format_addrmap frames; /* Function << 32 | line to label. */
 	struct format_intern *keys;   /* Kind and text of a label; same ids as labels. */
 	uint32_t capacity;
@@ -168,7 +169,7 @@ static int put_label(struct builder *builder, const struct format_function *func
 	describe(builder, function, mark, line);
 	text_len = builder->text.len;
 	/* The kind stands behind the text only while the key is looked up. */
-	format_text_addf(&builder->text, "%d", (int)function->kind);
+	format_text_addf(&builder->text, "%d", builder->by_text ? 0 : (int)function->kind);
 	if (format_text_take(&builder->text, &string, why) ||
 	    format_text_take(&builder->place, &string, why) ||
 	    format_text_take(&builder->note, &string, why) ||
@@ -335,24 +336,37 @@ static int build(struct builder *builder, struct failure *why)
 	return 0;
 }
 
-int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
-	      enum format_annotate annotate, struct failure *why)
+static int init(struct builder *builder, struct fold *fold, struct failure *why)
 {
-	struct builder builder = {
-		.fold = fold, .profile = profile, .lines = lines, .annotate = annotate
-	};
 	int result;
 
 	memset(fold, 0, sizeof(*fold));
-	result = build(&builder, why);
-	format_addrmap_deinit(&builder.frames);
-	format_intern_destroy(builder.keys);
-	format_text_deinit(&builder.text);
-	format_text_deinit(&builder.place);
-	format_text_deinit(&builder.note);
+	builder->fold = fold;
+	result = build(builder, why);
+	format_addrmap_deinit(&builder->frames);
+	format_intern_destroy(builder->keys);
+	format_text_deinit(&builder->text);
+	format_text_deinit(&builder->place);
+	format_text_deinit(&builder->note);
 	if (result)
 		fold_deinit(fold);
 	return result;
+}
+
+int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
+	      enum format_annotate annotate, struct failure *why)
+{
+	struct builder builder = { .profile = profile, .lines = lines, .annotate = annotate };
+
+	return init(&builder, fold, why);
+}
+
+int fold_init_by_text(struct fold *fold, const struct format_profile *profile,
+		      enum format_lines lines, struct failure *why)
+{
+	struct builder builder = { .profile = profile, .lines = lines, .by_text = true };
+
+	return init(&builder, fold, why);
 }
 
 struct fold_count *fold_count(const struct fold *fold)

@@ -35,6 +35,9 @@ struct fold {
 /** @param lines LINE or FUNCTION. */
 int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
 	      enum format_annotate annotate, struct failure *why);
+/** The same where functions of equal text are one label, with the kind of one of them. */
+int fold_init_by_text(struct fold *fold, const struct format_profile *profile,
+		      enum format_lines lines, struct failure *why);
 void fold_deinit(struct fold *fold);
 
 /** Append what a function is called at a line, and, of a Lua function or a trace, its place:

@@ -15,6 +15,9 @@ enum { READ_BYTES = 65536 };
 
 struct folded {
 	struct format_profile *profile;
+	struct format_intern *texts; /* Of frames that were met. */
+	struct profile_frame *meant; /* What they mean, by the text's id. */
+	size_t meant_size;
 	struct label label;
 	struct format_text line;
 	struct profile_frame *frames;
@@ -27,9 +30,29 @@ static int invalid(const struct folded *folded, const char *what, struct failure
 	return failure_set(why, FAILURE_INVALID, 0, 0, folded->offset, what);
 }
 
+static int parse_frame(struct folded *folded, const char *text, size_t len, uint32_t id,
+		       struct failure *why)
+{
+	if (id >= folded->meant_size) {
+		size_t size = 2 * folded->meant_size + 64;
+		void *meant = reallocarray(folded->meant, size, sizeof(*folded->meant));
+
+		if (!meant)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
+		folded->meant = meant;
+		folded->meant_size = size;
+	}
+	if (label_parse(&folded->label, text, len, why) ||
+	    profile_add_function(folded->profile, &folded->label.function, &folded->label.mark,
+				 &folded->meant[id].function, why))
+		return -1;
+	folded->meant[id].line = folded->label.line;
+	return 0;
+}
+
 static int add_frame(struct folded *folded, const char *text, size_t len, struct failure *why)
 {
-	struct profile_frame *frame;
+	uint32_t known = format_intern_count(folded->texts), id;
 
 	if (folded->count == folded->capacity) {
 		size_t capacity = 2 * folded->capacity + 64;
@@ -42,13 +65,10 @@ static int add_frame(struct folded *folded, const char *text, size_t len, struct
 	}
 	if (folded->count >= 2 * STREAM_FRAMES_MAX)
 		return invalid(folded, "too many frames", why);
-	frame = &folded->frames[folded->count];
-	if (label_parse(&folded->label, text, len, why) ||
-	    profile_add_function(folded->profile, &folded->label.function, &folded->label.mark,
-				 &frame->function, why))
+	if (format_intern_put(folded->texts, text, len, &id, why) ||
+	    (id == known && parse_frame(folded, text, len, id, why)))
 		return -1;
-	frame->line = folded->label.line;
-	folded->count++;
+	folded->frames[folded->count++] = folded->meant[id];
 	return 0;
 }
 
@@ -85,8 +105,6 @@ static int add_line(struct folded *folded, struct failure *why)
 		return 0;
 	if (take_count(folded, &end, &count, why))
 		return -1;
-	if (count > UINT64_MAX - folded->profile->samples)
-		return invalid(folded, "more samples than can be counted", why);
 	folded->count = 0;
 	for (size_t at = 0; at < end; at = (size_t)(next - bytes) + 1) {
 		next = memchr(bytes + at, ';', end - at);
@@ -104,8 +122,11 @@ static int end_line(struct folded *folded, struct failure *why)
 {
 	size_t len = folded->line.len;
 
-	if (add_line(folded, why))
+	if (add_line(folded, why)) {
+		if (why->kind == FAILURE_LIMIT)
+			why->address = folded->offset;
 		return -1;
+	}
 	folded->offset += len + 1;
 	format_text_clear(&folded->line);
 	return 0;
@@ -135,7 +156,12 @@ int profile_load_folded(struct format_profile *profile, struct unpack *unpack, s
 	struct folded folded = { .profile = profile };
 	uint8_t *bytes = malloc(READ_BYTES);
 	size_t len = 0;
-	int result = bytes ? 0 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
+	int result;
+
+	folded.texts = format_intern_create();
+	result = bytes && folded.texts
+			 ? 0
+			 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
 
 	do {
 		if (result == 0)
@@ -149,6 +175,8 @@ int profile_load_folded(struct format_profile *profile, struct unpack *unpack, s
 		result = unpack_finish(unpack, why);
 	label_deinit(&folded.label);
 	format_text_deinit(&folded.line);
+	format_intern_destroy(folded.texts);
+	free(folded.meant);
 	free(folded.frames);
 	free(bytes);
 	return result;

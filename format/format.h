@@ -339,10 +339,18 @@ struct format_profile *format_profile_create(struct failure *why);
 /**
  * Add a file to a profile: a sysprof or memprof stream, a profile in pprof's form, or folded
  * chains; its first bytes tell which. gzip may have compressed it.
- * @param why As of format_read_stream(), FAILURE_NO_MEMORY, or FAILURE_DENIED for a memory profile
- * and another one. A part of the file may have been added then.
+ * Times add up only where all files have the same period.
+ * @param why As of format_read_stream(), FAILURE_NO_MEMORY, FAILURE_LIMIT with the offset, or
+ * FAILURE_DENIED for what does not add up: a memory profile and another one, samples and other
+ * values. A part of the file may have been added then.
  */
 int format_profile_add(struct format_profile *profile, FILE *file, struct failure *why);
+
+/** Whether it counts samples: else no share of it is a matter of chance. */
+bool format_profile_has_samples(const struct format_profile *profile);
+
+/** What it counts: "samples", "bytes". Borrowed. */
+const char *format_profile_unit(const struct format_profile *profile);
 
 /** Read one file. @param why As of format_profile_add(). */
 int format_profile_read(FILE *file, struct format_profile **ret_profile, struct failure *why);
@@ -375,6 +383,7 @@ struct format_report_ops {
 	const char *name;	 /**< As typed by the user, "folded". */
 	const char *description; /**< One line for --help. */
 	bool is_binary;		 /**< Nothing for a terminal. */
+	bool is_packed;		 /**< Compressed in any case. */
 	/** @return 0, or -1: FAILURE_NOT_FOUND where the report needs a sysprof stream,
 	 *	    FAILURE_NO_MEMORY. Errors of @p file are left to the caller's ferror(). */
 	int (*print)(const struct format_profile *profile,
@@ -387,6 +396,10 @@ struct format_report_ops {
 /** All reports, ended by a NULL entry. */
 extern const struct format_report_ops *const format_reports[];
 const struct format_report_ops *format_report_find(const char *name);
+
+/** The report that a file's name tells by its end, "out.svg", also with ".gz" behind.
+ *  @return NULL: none. */
+const struct format_report_ops *format_report_for(const char *path);
 
 /* ---- Budgets ------------------------------------------------------------------------------ */
 
@@ -402,7 +415,7 @@ const struct format_report_ops *format_report_find(const char *name);
  *			also self+2%, total+2%, func:NAME+2%, gc+2%, compiled-2%
  *
  * A rule is broken only where that is certain: where all of the interval of what was measured lies
- * beyond the bound. All intervals of one judgement hold together with 99 %.
+ * beyond the bound. In one of a hundred judgements at most chance breaks any.
  */
 struct format_budget;
 
@@ -410,13 +423,14 @@ struct format_budget;
 struct format_verdict {
 	const char *rule; /**< As it was given. */
 	bool failed;
-	char *reason; /**< One line: what broke it; "" where nothing did. */
+	bool is_unmatched; /**< It is about a function that neither profile has. */
+	char *reason;	   /**< One line: what broke it; "" where nothing did. */
 };
 
 struct format_budget *format_budget_create(void);
 void format_budget_destroy(struct format_budget *budget);
 
-/** @param why FAILURE_INVALID where it is no rule, FAILURE_NO_MEMORY. */
+/** @param why FAILURE_INVALID where it is no rule, FAILURE_LIMIT, FAILURE_NO_MEMORY. */
 int format_budget_add(struct format_budget *budget, const char *text, struct failure *why);
 
 /** One rule in a line; # begins a comment. @param why With the number of the line in `address`. */

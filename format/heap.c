@@ -6,6 +6,9 @@
 
 #include "format/stream.h"
 
+/** Bytes of all locations' texts: more than any program's. */
+#define HEAP_TEXT_MAX (256u << 20)
+
 /** What makes events one location; no padding, because its bytes are compared. */
 struct key {
 	uint64_t kind;
@@ -68,6 +71,9 @@ static int append(struct heap *heap, const struct symtab *symtab, const struct k
 	reference_add_location(&heap->scratch, symtab, &heap->aliases, &key->location);
 	if (format_text_take(&heap->scratch, &text, why))
 		return -1;
+	heap->text_bytes += heap->scratch.len;
+	if (heap->text_bytes > HEAP_TEXT_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more locations than can be kept");
 	location.text = strdup(text);
 	if (!location.text)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");

@@ -20,6 +20,7 @@ struct heap {
 	uint32_t count, capacity;
 	struct reference_aliases aliases;
 	struct format_text scratch;
+	uint64_t text_bytes; /* Of all locations. */
 };
 
 int heap_init(struct heap *heap, struct failure *why);

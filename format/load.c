@@ -30,11 +30,13 @@ static bool is_text(const uint8_t *bytes, size_t len)
 }
 
 /** A protocol buffer begins with a field; those of a pprof profile have the numbers from 1 to 14,
- *  and every writer that is known begins with the first, which is text's end of a line. */
+ *  and every writer that is known begins with the first, a message, which is text's end of a line.
+ *  Text has a letter behind that, or another end of a line, and no such message is that long. */
 static bool is_pprof(const uint8_t *bytes, size_t len)
 {
 	return len > 1 && bytes[0] >> 3 >= 1 && bytes[0] >> 3 <= 14 &&
-	       (bytes[0] == '\n' || !is_text(bytes, len));
+	       (!is_text(bytes, len) ||
+		(bytes[0] == '\n' && bytes[1] < ' ' && bytes[1] != '\n' && bytes[1] != '\r'));
 }
 
 static int load(struct format_profile *profile, struct unpack *unpack, struct failure *why)
@@ -51,27 +53,57 @@ static int load(struct format_profile *profile, struct unpack *unpack, struct fa
 	if (len > 0 && is_text(first, len))
 		return profile_load_folded(profile, unpack, why);
 	return failure_set(why, FAILURE_INVALID, 0, 0, 0,
-			   len ? "no profile of a known form" : "an empty file");
+			   len ? "no profile of a known form" : "no content");
+}
+
+/** What one profile says of itself, when another is added to it. */
+static int reconcile(struct format_profile *profile, const struct format_profile *before,
+		     struct failure *why)
+{
+	/* Places of allocations are known by their addresses, which are another file's own. */
+	if (before->kind == FORMAT_STREAM_MEMPROF || profile->kind == FORMAT_STREAM_MEMPROF)
+		return failure_set(why, FAILURE_DENIED, 0, 0, 0,
+				   "add up a memory profile and another one");
+	if (strcmp(before->unit, profile->unit) != 0)
+		return failure_set(why, FAILURE_DENIED, 0, 0, 0, "add up samples and other values");
+	/* Samples of one period and of another have no common time. */
+	if (before->period_ns != profile->period_ns)
+		profile->period_ns = 0;
+	if (before->time_ns && before->time_ns < profile->time_ns)
+		profile->time_ns = before->time_ns;
+	profile->is_wall |= before->is_wall;
+	profile->duration_ns += before->duration_ns;
+	return 0;
 }
 
 int format_profile_add(struct format_profile *profile, FILE *file, struct failure *why)
 {
-	enum format_stream_kind before = profile->kind;
+	struct format_profile before = *profile;
 	struct unpack *unpack;
 	int result;
 
 	if (unpack_create(file, &unpack, why))
 		return -1;
 	profile->kind = FORMAT_STREAM_SYSPROF;
+	profile->period_ns = profile->time_ns = profile->duration_ns = 0;
+	profile->is_wall = false;
+	profile->unit[0] = '\0';
 	result = load(profile, unpack, why);
 	unpack_destroy(unpack);
-	/* Places of allocations are known by their addresses, which are another file's own. */
-	if (result == 0 && profile->has_kind &&
-	    (before == FORMAT_STREAM_MEMPROF || profile->kind == FORMAT_STREAM_MEMPROF))
-		result = failure_set(why, FAILURE_DENIED, 0, 0, 0,
-				     "add up a memory profile and another one");
+	if (result == 0 && before.has_kind)
+		result = reconcile(profile, &before, why);
 	profile->has_kind = true;
 	return result;
+}
+
+const char *format_profile_unit(const struct format_profile *profile)
+{
+	return *profile->unit ? profile->unit : "samples";
+}
+
+bool format_profile_has_samples(const struct format_profile *profile)
+{
+	return !*profile->unit && profile->kind == FORMAT_STREAM_SYSPROF;
 }
 
 int format_profile_read(FILE *file, struct format_profile **ret_profile, struct failure *why)

@@ -15,6 +15,7 @@
  */
 #define PPROF_SAMPLES	  "samples"
 #define PPROF_COUNT	  "count"
+#define PPROF_VALUES	  "values" /* of a profile of something else, as its unit tells */
 #define PPROF_CPU	  "cpu"
 #define PPROF_WALL	  "wall"
 #define PPROF_NANOSECONDS "nanoseconds"

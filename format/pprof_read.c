@@ -3,8 +3,8 @@
  * A profile in pprof's form, ours or anyone's.
  *
  * Messages name what follows them, so all of the file is in memory. It is gone over field by field,
- * and each field is decoded on its own: a hostile one cannot have more decoded at once than its own
- * few bytes allow.
+ * and each field is decoded on its own: of a hostile one no more is decoded at once than one field.
+ * How much is kept is bounded by the tables here and in the profile.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,16 @@
 
 /** Bytes of a profile as it is decoded: what large services write has some tens of MiB. */
 #define PPROF_MAX_BYTES (512u << 20)
-/** One field, and how many strings, functions and locations there are. */
+/** One field; one that is decoded; how many strings, locations and frames of these there are, and
+ * how many functions. */
 #define FIELD_MAX_BYTES (16u << 20)
 #define ITEM_MAX_BYTES	(1u << 20)
 #define TABLE_MAX	(4u << 20)
+#define FUNCTIONS_MAX	(1u << 20)
+/** Bytes of a text that are looked at: no more is shown of any. */
+#define TEXT_MAX 1024
+/** Functions inlined into each other at one address. */
+#define INLINED_MAX 1024
 
 enum { READ_BYTES = 65536 };
 
@@ -51,6 +57,12 @@ struct field {
 	size_t len; /* WIRE_BYTES */
 };
 
+struct string {
+	const uint8_t *bytes;
+	uint32_t len;
+	uint32_t label; /* id of the profile's string; 0: it has none yet */
+};
+
 /** A location's frames, in `frames`, root first. */
 struct location {
 	uint32_t first, count;
@@ -60,11 +72,9 @@ struct pprof_reader {
 	struct format_profile *profile;
 	uint8_t *bytes;
 	size_t len, size;
-	struct {
-		const uint8_t *bytes;
-		size_t len;
-	} * strings;
+	struct string *strings;
 	size_t string_count, string_size;
+	size_t function_count;
 	struct format_addrmap functions; /* Id to the profile's id. */
 	struct format_addrmap modules;	 /* Mapping's id to its file name's string. */
 	struct format_addrmap locations; /* Id to index. */
@@ -189,9 +199,13 @@ static int visit(struct pprof_reader *reader,
 	size_t at = 0;
 	int got;
 
-	while ((got = next_field(reader, &at, &field, why)) > 0)
-		if (take(reader, &field, why))
-			return -1;
+	while ((got = next_field(reader, &at, &field, why)) > 0) {
+		if (take(reader, &field, why) == 0)
+			continue;
+		if (why->kind == FAILURE_LIMIT)
+			why->address = field.offset;
+		return -1;
+	}
 	return got;
 }
 
@@ -220,8 +234,9 @@ static int take_string(struct pprof_reader *reader, const struct field *field, s
 	if (grow((void **)&reader->strings, reader->string_count, &reader->string_size,
 		 sizeof(*reader->strings), why))
 		return -1;
-	reader->strings[reader->string_count].bytes = field->bytes;
-	reader->strings[reader->string_count++].len = field->len;
+	/* FIELD_MAX_BYTES fit. */
+	reader->strings[reader->string_count++] =
+		(struct string){ .bytes = field->bytes, .len = (uint32_t)field->len };
 	return 0;
 }
 
@@ -230,9 +245,12 @@ static int copy_text(const struct pprof_reader *reader, int64_t id, struct forma
 		     const char **ret_text, struct failure *why)
 {
 	format_text_clear(ret_buffer);
-	if (id > 0 && (uint64_t)id < reader->string_count)
-		format_text_add_shown(ret_buffer, (const char *)reader->strings[id].bytes,
-				      reader->strings[id].len);
+	if (id > 0 && (uint64_t)id < reader->string_count) {
+		const char *text = (const char *)reader->strings[id].bytes;
+
+		format_text_add_shown(ret_buffer, text,
+				      format_text_cut(text, reader->strings[id].len, TEXT_MAX));
+	}
 	return format_text_take(ret_buffer, ret_text, why);
 }
 
@@ -329,6 +347,8 @@ static int take_function(struct pprof_reader *reader, const struct field *field,
 
 	if (got <= 0)
 		return got;
+	if (reader->function_count++ >= FUNCTIONS_MAX)
+		return invalid(field, "too many functions", why);
 	message = pprof__function__unpack(NULL, field->len, field->bytes);
 	if (!message)
 		return invalid(field, "damaged function", why);
@@ -382,6 +402,8 @@ static int add_lines(struct pprof_reader *reader, const Pprof__Location *locatio
 {
 	uint64_t function;
 
+	if (location->n_line > INLINED_MAX)
+		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "too many inlined functions");
 	for (size_t i = location->n_line; i-- > 0;) {
 		if (!format_addrmap_get(&reader->functions, location->line[i]->function_id,
 					&function)) {
@@ -423,11 +445,26 @@ static int take_location(struct pprof_reader *reader, const struct field *field,
 
 /* ---- Samples ---------------------------------------------------------------------------- */
 
+/** The profile's number of a text; many samples have the same. */
+static int add_string(struct pprof_reader *reader, int64_t id, uint32_t *ret_id,
+		      struct failure *why)
+{
+	struct string *string;
+	const char *text;
+
+	if (id <= 0 || (uint64_t)id >= reader->string_count)
+		return 0;
+	string = &reader->strings[id];
+	if (!string->label && (text_of(reader, id, &text, why) ||
+			       profile_add_string(reader->profile, text, &string->label, why)))
+		return -1;
+	*ret_id = string->label;
+	return 0;
+}
+
 static int add_label(struct pprof_reader *reader, const Pprof__Label *label,
 		     struct profile_labels *labels, struct failure *why)
 {
-	const char *text;
-
 	if (is_text(reader, label->key, PPROF_PID))
 		labels->pid = (int32_t)label->num;
 	else if (is_text(reader, label->key, PPROF_TID))
@@ -437,11 +474,9 @@ static int add_label(struct pprof_reader *reader, const Pprof__Label *label,
 	else if (is_text(reader, label->key, PPROF_WAITS))
 		labels->is_asleep = 1;
 	else if (is_text(reader, label->key, PPROF_THREAD))
-		return text_of(reader, label->str, &text, why) ||
-		       profile_add_string(reader->profile, text, &labels->thread, why);
+		return add_string(reader, label->str, &labels->thread, why);
 	else if (is_text(reader, label->key, PPROF_COROUTINE))
-		return text_of(reader, label->str, &text, why) ||
-		       profile_add_string(reader->profile, text, &labels->coroutine, why);
+		return add_string(reader, label->str, &labels->coroutine, why);
 	else if (is_text(reader, label->key, PPROF_STATE))
 		for (int state = 0; state < FORMAT_STATE_COUNT; state++)
 			if (is_text(reader, label->str,
@@ -484,8 +519,6 @@ static int add_sample(struct pprof_reader *reader, const struct field *field,
 	if (value < 0)
 		return invalid(field, "a sample of less than nothing", why);
 	count = ((uint64_t)value + reader->period / 2) / reader->period;
-	if (count > INT64_MAX - profile->samples)
-		return invalid(field, "more samples than can be counted", why);
 	reader->chain_count = 0;
 	for (size_t i = sample->n_location_id; i-- > 0;)
 		if (add_location(reader, field, sample->location_id[i], why))
@@ -493,9 +526,11 @@ static int add_sample(struct pprof_reader *reader, const struct field *field,
 	for (size_t i = 0; i < sample->n_label; i++)
 		if (add_label(reader, sample->label[i], &labels, why))
 			return -1;
+	if (profile_add_sample(profile, reader->chain, reader->chain_count, &labels, count, why))
+		return -1;
 	if (labels.state)
 		profile->states[labels.state - 1] += count;
-	return profile_add_sample(profile, reader->chain, reader->chain_count, &labels, count, why);
+	return 0;
 }
 
 static int take_sample(struct pprof_reader *reader, const struct field *field, struct failure *why)
@@ -570,15 +605,29 @@ static int read_types(struct pprof_reader *reader, struct types *ret_types, stru
 			ret_types->period = (int64_t)field.value;
 		else if (field.number == FIELD_DEFAULT_TYPE)
 			ret_types->shown = (int64_t)field.value;
-		else if (field.number == FIELD_TIME && !profile->time_ns)
+		else if (field.number == FIELD_TIME && field.value <= INT64_MAX)
 			profile->time_ns = field.value;
-		else if (field.number == FIELD_DURATION)
-			profile->duration_ns += field.value;
+		else if (field.number == FIELD_DURATION && field.value <= INT64_MAX)
+			profile->duration_ns = field.value;
 	}
 	return got;
 }
 
-static void choose_value(struct pprof_reader *reader, const struct types *types)
+/** What the values are, where they are no numbers of samples. */
+static int note_unit(struct pprof_reader *reader, const struct types *types, struct failure *why)
+{
+	char *unit = reader->profile->unit;
+	size_t size = sizeof(reader->profile->unit);
+	const char *text;
+
+	if (text_of(reader, types->count ? types->unit[reader->value_index] : 0, &text, why))
+		return -1;
+	snprintf(unit, size, "%.*s", (int)format_text_cut(text, strlen(text), size - 1),
+		 *text ? text : "units");
+	return 0;
+}
+
+static int choose_value(struct pprof_reader *reader, const struct types *types, struct failure *why)
 {
 	size_t chosen = types->count;
 	bool is_time;
@@ -595,15 +644,18 @@ static void choose_value(struct pprof_reader *reader, const struct types *types)
 	reader->period = 1;
 	if (chosen < types->count) {
 		reader->value_index = chosen;
-		return;
+		return 0;
 	}
 	reader->value_index = types->count ? types->count - 1 : 0;
 	for (size_t i = 0; i < types->count; i++)
 		if (types->shown > 0 && types->type[i] == types->shown)
 			reader->value_index = i;
 	if (is_time && types->count && types->type[reader->value_index] == types->period_type &&
-	    types->unit[reader->value_index] == types->period_unit)
+	    types->unit[reader->value_index] == types->period_unit) {
 		reader->period = (uint64_t)types->period;
+		return 0;
+	}
+	return note_unit(reader, types, why);
 }
 
 static int add_comment(struct pprof_reader *reader, uint64_t id, struct failure *why)
@@ -630,7 +682,7 @@ static int take_comment(struct pprof_reader *reader, const struct field *field, 
 	if (field->wire == WIRE_NUMBER)
 		return add_comment(reader, field->value, why);
 	while (field->wire == WIRE_BYTES && at < end)
-		if (!take_number(reader, &at, &id))
+		if (!take_number(reader, &at, &id) || at > end)
 			return invalid(field, "damaged comments", why);
 		else if (add_comment(reader, id, why))
 			return -1;
@@ -646,8 +698,10 @@ static int load(struct pprof_reader *reader, struct failure *why)
 	    visit(reader, take_mapping, why) || visit(reader, take_function, why) ||
 	    visit(reader, take_location, why))
 		return -1;
-	choose_value(reader, &types);
-	return visit(reader, take_sample, why) || visit(reader, take_comment, why) ? -1 : 0;
+	return choose_value(reader, &types, why) || visit(reader, take_sample, why) ||
+			       visit(reader, take_comment, why)
+		       ? -1
+		       : 0;
 }
 
 int profile_load_pprof(struct format_profile *profile, struct unpack *unpack, struct failure *why)

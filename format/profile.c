@@ -111,6 +111,11 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 	if (result)
 		return -1;
 	if (id == format_functions_count(profile->functions)) {
+		profile->text_bytes += (function->name ? strlen(function->name) : 0) +
+				       (function->source ? strlen(function->source) : 0);
+		if (profile->text_bytes > PROFILE_TEXT_MAX)
+			return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+					   "more names than can be kept");
 		if (grow_marks(profile, why) ||
 		    format_functions_add(profile->functions, function, &added, why))
 			return -1;
@@ -173,14 +178,21 @@ int profile_add_sample(struct format_profile *profile, const struct profile_fram
 		       size_t frame_count, const struct profile_labels *labels, uint64_t count,
 		       struct failure *why)
 {
-	uint32_t chain, key;
+	uint32_t chains = format_intern_count(profile->chains), chain, key;
 
+	if (count > INT64_MAX - profile->samples)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more samples than can be counted");
 	if (format_intern_put(profile->chains, frames, frame_count * sizeof(*frames), &chain,
 			      why) ||
 	    grow_counts(&profile->counts, &profile->capacity, chain, why) ||
 	    (labels ? find_key(profile, chain, labels, &key, why)
 		    : find_plain_key(profile, chain, &key, why)))
 		return -1;
+	if (chain == chains)
+		profile->frames += frame_count;
+	if (profile->frames > PROFILE_FRAMES_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+				   "more call chains than can be kept");
 	profile->counts[chain] += count;
 	profile->key_counts[key] += count;
 	profile->samples += count;

@@ -43,13 +43,16 @@ struct format_profile {
 	uint32_t key_capacity;
 	uint64_t *plain_keys; /* By chain: id + 1 of the one without labels. */
 	uint32_t plain_capacity;
-	uint64_t samples;
+	uint64_t samples;    /* At most INT64_MAX. */
+	uint64_t frames;     /* Of all distinct chains. */
+	uint64_t text_bytes; /* Of all functions. */
 	/* 0 where it is not known. */
 	uint64_t period_ns;	     /* Of a sample. */
 	uint64_t time_ns;	     /* When the recording began, since 1970. */
 	uint64_t duration_ns;	     /* How long it went on. */
 	bool is_wall;		     /* Samples of threads that waited are in it. */
 	struct format_text comments; /* Lines. */
+	char unit[64];		     /* What is counted where that is not samples: "bytes". */
 	uint64_t states[FORMAT_STATE_COUNT];
 	struct heap heap; /* Memprof only. */
 };
@@ -58,12 +61,21 @@ struct format_profile {
 const struct profile_frame *profile_chain(const struct format_profile *profile, uint32_t chain,
 					  size_t *ret_count);
 
-/** Find or add a function; equal ones (all but the address of code) that run alike get the same id.
+/** @param why FAILURE_LIMIT where there are more names than are kept.
+ *  Find or add a function; equal ones (all but the address of code) that run alike get the same id.
  *  @param mark NULL for one that is not compiled. */
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
 			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why);
 
-/** Count @p count samples. @param frames Root first. @param labels NULL: nothing is known. */
+/** Frames of distinct chains: what a recording of a million of them has; keeps hostile files from
+ *  filling the memory. */
+#define PROFILE_FRAMES_MAX (32u << 20)
+/** Bytes of all names and sources. */
+#define PROFILE_TEXT_MAX (256u << 20)
+
+/** Count @p count samples. @param why FAILURE_LIMIT where there are more samples than can be
+ * counted, or more chains than are kept. @param frames Root first. @param labels NULL: nothing is
+ * known. */
 int profile_add_sample(struct format_profile *profile, const struct profile_frame *frames,
 		       size_t frame_count, const struct profile_labels *labels, uint64_t count,
 		       struct failure *why);

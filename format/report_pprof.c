@@ -29,6 +29,7 @@ struct pprof {
 	struct format_intern *modules;	 /* Id + 1 is the mapping's. */
 	struct format_addrmap locations; /* Function << 32 | line to the location's id. */
 	uint64_t location_count;
+	bool has_time;	      /* The time of all samples is known, and can be written. */
 	uint32_t *mapping_of; /* By function; 0: none. */
 	struct format_text text, place, string;
 	uint8_t *packed;
@@ -292,10 +293,11 @@ static int fill(struct pprof *pprof, uint32_t id, struct item *item, struct fail
 		if (location_of(pprof, frames[count - 1 - i], &item->locations[i], why))
 			return -1;
 	item->values[0] = (int64_t)profile->key_counts[id];
-	item->values[1] = (int64_t)(profile->key_counts[id] * profile->period_ns);
+	item->values[1] =
+		pprof->has_time ? (int64_t)(profile->key_counts[id] * profile->period_ns) : 0;
 	item->sample.n_location_id = count;
 	item->sample.location_id = item->locations;
-	item->sample.n_value = profile->period_ns ? 2 : 1;
+	item->sample.n_value = pprof->has_time ? 2 : 1;
 	item->sample.value = item->values;
 	return add_labels(pprof, item, profile_labels(profile, key.labels), why);
 }
@@ -357,12 +359,13 @@ static int put_head(struct pprof *pprof, struct failure *why)
 	int64_t none;
 
 	if (string_id(pprof, "", &none, why) ||
-	    add_type(pprof, PPROF_SAMPLES, PPROF_COUNT, &count, why) ||
+	    add_type(pprof, *profile->unit ? PPROF_VALUES : PPROF_SAMPLES,
+		     *profile->unit ? profile->unit : PPROF_COUNT, &count, why) ||
 	    add_type(pprof, time_type, PPROF_NANOSECONDS, &time, why))
 		return -1;
-	message.n_sample_type = profile->period_ns ? 2 : 1;
+	message.n_sample_type = pprof->has_time ? 2 : 1;
 	message.sample_type = types;
-	if (profile->period_ns) {
+	if (pprof->has_time) {
 		message.period_type = &time;
 		message.period = (int64_t)profile->period_ns;
 		message.default_sample_type = time.type;
@@ -418,6 +421,8 @@ static int pprof_print(const struct format_profile *profile,
 	struct pprof pprof = { .profile = profile };
 	int result;
 
+	pprof.has_time = profile->period_ns && profile->samples <= INT64_MAX / profile->period_ns;
+
 	(void)options;
 	if (report_need_chains(profile, why))
 		return -1;
@@ -438,5 +443,6 @@ const struct format_report_ops format_report_pprof = {
 	.name = "pprof",
 	.description = "for 'go tool pprof' and all that read its profiles; compressed",
 	.is_binary = true,
+	.is_packed = true,
 	.print = pprof_print,
 };

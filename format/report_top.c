@@ -75,11 +75,12 @@ static int name_width(const struct row *rows, uint32_t count)
 	return (int)(width > NAME_WIDTH_MAX ? NAME_WIDTH_MAX : width);
 }
 
-static void print_rows(const struct row *rows, const struct fold *fold, FILE *file)
+static void print_rows(const struct row *rows, const struct fold *fold, const char *unit,
+		       FILE *file)
 {
 	int width = name_width(rows, fold->label_count);
 
-	fprintf(file, "%" PRIu64 " samples, %" PRIu32 " functions\n\n", fold->samples,
+	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", fold->samples, unit,
 		fold->label_count);
 	fprintf(file, "%9s %6s %9s %6s  %-8s  %-*s  %s\n", "SELF", "%", "TOTAL", "%", "KIND", width,
 		"FUNCTION", "PLACE");
@@ -108,7 +109,7 @@ static int print_chains(const struct format_profile *profile, enum format_lines 
 	rows = count_rows(&fold);
 	if (rows) {
 		qsort(rows, fold.label_count, sizeof(*rows), compare_rows);
-		print_rows(rows, &fold, file);
+		print_rows(rows, &fold, format_profile_unit(profile), file);
 	}
 	fold_deinit(&fold);
 	free(rows);

@@ -5,6 +5,7 @@
 #include "format/format.h"
 
 /** The implementations behind format_reports[]. */
+extern const struct format_report_ops format_report_callgrind;
 extern const struct format_report_ops format_report_counters;
 extern const struct format_report_ops format_report_folded;
 extern const struct format_report_ops format_report_json;

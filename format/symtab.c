@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/symtab.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,7 @@ int symtab_init(struct symtab *symtab, struct failure *why)
 
 void symtab_deinit(struct symtab *symtab)
 {
+	free(symtab->cut);
 	format_intern_destroy(symtab->strings);
 	format_addrmap_deinit(&symtab->protos);
 	format_addrmap_deinit(&symtab->natives);
@@ -49,6 +52,43 @@ static int find_or_append(struct format_addrmap *map, uint64_t key, void **list,
 	return 0;
 }
 
+/** FNV-1a: what is behind the part that is kept tells long names apart. */
+static uint64_t hash_name(const char *name, size_t len)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3;
+	return hash;
+}
+
+static int put_name(struct symtab *symtab, const char *name, size_t len, uint32_t *ret_id,
+		    struct failure *why)
+{
+	uint32_t known = format_intern_count(symtab->strings);
+	const char *kept = name;
+
+	if (len > SYMTAB_NAME_MAX) {
+		size_t begin = format_text_cut(name, len, SYMTAB_NAME_MAX - 17);
+
+		if (!symtab->cut)
+			symtab->cut = malloc(SYMTAB_NAME_MAX + 1);
+		if (!symtab->cut)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the symbols");
+		memcpy(symtab->cut, name, begin);
+		len = begin + (size_t)snprintf(symtab->cut + begin, 18, " %016" PRIx64,
+					       hash_name(name, len));
+		kept = symtab->cut;
+	}
+	if (format_intern_put(symtab->strings, kept, len, ret_id, why))
+		return -1;
+	if (*ret_id == known)
+		symtab->text_bytes += len;
+	if (symtab->text_bytes > SYMTAB_TEXT_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more names than can be kept");
+	return 0;
+}
+
 static int add_proto(struct symtab *symtab, const struct format_symbol *symbol, struct failure *why)
 {
 	void *list = symtab->proto_list;
@@ -56,7 +96,7 @@ static int add_proto(struct symtab *symtab, const struct format_symbol *symbol, 
 	size_t index;
 	int result;
 
-	if (format_intern_put(symtab->strings, symbol->name, symbol->name_len, &chunk, why))
+	if (put_name(symtab, symbol->name, symbol->name_len, &chunk, why))
 		return -1;
 	result = find_or_append(&symtab->protos, symbol->address, &list, &symtab->proto_count,
 				&symtab->proto_capacity, sizeof(*symtab->proto_list), &index, why);
@@ -91,7 +131,7 @@ int symtab_add(struct symtab *symtab, const struct format_symbol *symbol, struct
 		return add_proto(symtab, symbol, why);
 	if (symbol->kind == FORMAT_SYMBOL_TRACE)
 		return add_trace(symtab, symbol, why);
-	if (format_intern_put(symtab->strings, symbol->name, symbol->name_len, &name, why))
+	if (put_name(symtab, symbol->name, symbol->name_len, &name, why))
 		return -1;
 	return format_addrmap_set(&symtab->natives, symbol->address, name, why);
 }

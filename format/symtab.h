@@ -28,10 +28,20 @@ struct symtab {
 	struct symtab_trace *trace_list;
 	size_t proto_count, proto_capacity, trace_count, trace_capacity;
 	uint64_t generation; /* Grows with each record. */
+	uint64_t text_bytes; /* Of all names. */
+	char *cut;	     /* A long name, as it is kept. */
 };
+
+/** Of longer names the begin is kept, with a hash of all. Of ours none is as long; source texts
+ * that stand for a chunk's name can be, and of these no more is shown either. */
+#define SYMTAB_NAME_MAX 8192
+
+/** Bytes of all names. */
+#define SYMTAB_TEXT_MAX (256u << 20)
 
 int symtab_init(struct symtab *symtab, struct failure *why);
 void symtab_deinit(struct symtab *symtab);
+/** @param why FAILURE_NO_MEMORY, or FAILURE_LIMIT where there are more names than are kept. */
 int symtab_add(struct symtab *symtab, const struct format_symbol *symbol, struct failure *why);
 
 /** @return The prototype with just this address, or NULL. */

@@ -85,6 +85,24 @@ const struct format_writer_ops format_pprof_ops = {
 	.close = whole_close,
 };
 
+static int open_callgrind(struct format_sink *sink, const struct format_functions *functions,
+			  const struct format_options *options, void **ret_self,
+			  struct failure *why)
+{
+	return open_whole(&format_report_callgrind, sink, functions, options, ret_self, why);
+}
+
+const struct format_writer_ops format_callgrind_ops = {
+	.name = "callgrind",
+	.description = "for callgrind_annotate and kcachegrind",
+	.suffixes = ".callgrind",
+	.is_whole = true,
+	.open = open_callgrind,
+	.sample = whole_sample,
+	.commit = whole_commit,
+	.close = whole_close,
+};
+
 static int open_folded(struct format_sink *sink, const struct format_functions *functions,
 		       const struct format_options *options, void **ret_self, struct failure *why)
 {

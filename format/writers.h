@@ -7,6 +7,7 @@
 /** The implementations behind format_writers[]. */
 extern const struct format_writer_ops format_sysprof_ops;
 extern const struct format_writer_ops format_pprof_ops;
+extern const struct format_writer_ops format_callgrind_ops;
 extern const struct format_writer_ops format_folded_ops;
 extern const struct format_writer_ops format_svg_ops;
 

@@ -17,7 +17,7 @@ _ljprof_options() {
 			F frequency text
 			w wall nothing
 			m mode words callgraph leaf default
-			f format words sysprof pprof folded svg
+			f format words sysprof pprof callgrind folded svg
 			- lines words current function
 			- trace-samples words full record
 			- stats file
@@ -29,7 +29,7 @@ _ljprof_options() {
 			V version nothing"
 		;;
 	ljreport)
-		echo "f format words top folded svg pprof json counters
+		echo "f format words top folded svg pprof callgrind json counters
 			o output file
 			- lines words line function
 			- annotate words jit trace

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# usage: ljreport_diff_test.sh LJREPORT
+# usage: ljreport_diff_test.sh LJREPORT GOLDEN_FOLDER
 # What ljreport tells of two profiles, and of rules: output, exit codes and messages.
 
 ljreport=$1
+memory=$2/gc64/memprof_jitoff.bin
+stream=$2/gc64/sysprof_l_jitoff.bin
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
@@ -87,6 +89,18 @@ check 1 --diff base -f folded new
 says 'no --diff with --format folded'
 check 1 --budget nothing new
 says 'nothing: No such file'
+printf '\0self>5%%\n' >zero
+check 1 --budget zero new
+says 'zero: a zero byte in line 1'
+printf '# nothing\n' >none
+check 1 --budget none new
+says 'none: no rule in it'
+printf '\357\273\277self>90%%\r\n' >dos
+check 0 --budget dos new
+check 3 --fail-on 'func:encdoe<1%' new
+says 'no function of that name'
+check 0 --fail-on 'func:encdoe>1%' new
+says 'kept: func:encdoe>1%: no function has that name'
 printf 'self>5%%\nself\n' >wrong
 check 1 --budget wrong new
 says 'wrong: no rule .* in line 2'
@@ -95,7 +109,25 @@ says 'wrong: no rule .* in line 2'
 check 6 --diff nothing new
 says 'nothing: No such file'
 check 6 --fail-on 'gc>5%' new
-says 'folded chains do not tell'
+says 'which not all of the profile tells'
+check 6 --diff base -f json "$memory"
+says 'allocations are no samples'
+check 6 --diff "$memory" base
+says "$memory: allocations are no samples"
+check 1 -o x.bin new
+says 'give --format with --output x.bin'
+check 0 -o x.json new
+python3 -m json.tool x.json >/dev/null || fail '-o x.json is no JSON'
+check 0 -o x.folded.gz new
+gzip -dc x.folded.gz | cmp -s - <(sort new) || fail '-o x.folded.gz is not compressed chains'
+# Judged, also where nobody reads the report to its end.
+for i in $(seq 30000); do echo "main;function_$i 1"; done >big
+"$ljreport" --fail-on 'total>50%' big 2>err | head -n 1 >/dev/null
+[ "${PIPESTATUS[0]}" -eq 3 ] || fail 'a closed pipe hides a broken rule'
+says 'broken: total>50%: main'
+# Kinds are not told by all forms: the same samples are no change.
+"$ljreport" -o same.folded "$stream"
+check 0 --diff "$stream" --fail-on '+0%' same.folded
 check 4 --fail-on 'self>90%' --junit no/folder new
 says 'no/folder: No such file'
 

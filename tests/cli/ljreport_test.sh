@@ -77,7 +77,7 @@ chains_of() {
 
 # Help
 check 0 '' --help
-for format in top folded svg pprof counters; do
+for format in top folded svg pprof callgrind json counters; do
 	grep -q "^  $format" "$folder/out" || fail "--help does not list $format"
 done
 check 0 '' -V
@@ -96,7 +96,7 @@ check 1 '--annotate is' --annotate=all "$stream"
 check 6 'No such file' "$folder/nothing"
 check 6 'Is a directory' "$folder"
 check 6 'no count behind the chain at byte 0' "$0"
-check 6 'an empty file at byte 0' /dev/null
+check 6 'no content at byte 0' /dev/null
 check 6 'cannot add up a memory profile' "$memory" "$stream"
 check 6 'cannot add up a memory profile' "$memory" "$memory"
 head -c 5000 "$stream" >"$folder/cut"

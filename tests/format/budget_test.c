@@ -33,29 +33,48 @@ static void expect_range(double low, double value, double high, struct compare_r
 	assert_true(fabs(high - range.high) < 0.0005);
 }
 
-/* Figures of the papers: Newcombe 1998, Statistics in Medicine 17, 857-872 and 873-890. */
+/* Figures of Newcombe 1998, Statistics in Medicine 17, 857-872: exact intervals of 95 %. */
 static void test_intervals(void **state)
 {
-	const double z = 1.959964;
+	const double tail = 0.025;
 
 	(void)state;
-	expect_range(0.2553, 0.3080, 0.3662, compare_share(81, 263, z));
-	expect_range(0.0624, 0.1014, 0.1605, compare_share(15, 148, z));
-	expect_range(0.0000, 0.0000, 0.1611, compare_share(0, 20, z));
-	expect_range(0.0061, 0.0345, 0.1718, compare_share(1, 29, z));
-	expect_range(0.0524, 0.2000, 0.3339,
-		     compare_change((uint64_t[]){ 48, 56 }, (uint64_t[]){ 80, 70 }, z));
-	expect_range(0, 0, 1, compare_share(0, 0, z));
-	expect_range(-1, 0, 1, compare_change((uint64_t[]){ 0, 5 }, (uint64_t[]){ 0, 10 }, z));
+	expect_range(0.2527, 0.3080, 0.3676, compare_share(81, 263, tail));
+	expect_range(0.0579, 0.1014, 0.1617, compare_share(15, 148, tail));
+	expect_range(0.0000, 0.0000, 0.1684, compare_share(0, 20, tail));
+	expect_range(0.0009, 0.0345, 0.1776, compare_share(1, 29, tail));
+	expect_range(0, 0, 1, compare_share(0, 0, tail));
+	expect_range(1, 1, 1, compare_share(UINT64_MAX / 4, UINT64_MAX / 4, tail));
+	expect_range(-1, 0, 1, compare_change((uint64_t[]){ 0, 5 }, (uint64_t[]){ 0, 10 }, tail));
 }
 
-static void test_widths(void **state)
+/* Against the binomial distribution itself: beyond each end lies what is asked for. */
+static void test_exact(void **state)
 {
+	static const double tails[] = { 0.025, 1e-4, 1e-7 };
+
 	(void)state;
-	assert_true(fabs(compare_width(1) - 2.575829) < 1e-5);
-	assert_true(fabs(compare_width_of_ends(1) - 2.326348) < 1e-5);
-	assert_true(compare_width(1000) > compare_width(10));
-	assert_true(fabs(compare_width(0) - compare_width(1)) < 1e-9);
+	for (size_t t = 0; t < 3; t++) {
+		for (unsigned k = 1; k < 60; k += 7) {
+			const unsigned n = 60;
+			struct compare_range range = compare_share(k, n, tails[t]);
+			double at_least = 0, at_most = 0;
+
+			for (unsigned i = 0; i <= n; i++) {
+				double ways =
+					lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0);
+
+				at_least += i >= k ? exp(ways + i * log(range.low) +
+							 (n - i) * log1p(-range.low))
+						   : 0;
+				at_most += i <= k ? exp(ways + i * log(range.high) +
+							(n - i) * log1p(-range.high))
+						  : 0;
+			}
+			assert_true(fabs(at_least / tails[t] - 1) < 1e-3);
+			assert_true(fabs(at_most / tails[t] - 1) < 1e-3);
+		}
+	}
 }
 
 static void test_rows(void **state)
@@ -79,6 +98,7 @@ static void test_rows(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_true(compare_is_certain(compare.rows[i].self_change));
 	assert_false(compare_is_certain(compare.rows[3].total_change));
+	assert_true(fabs(compare_tail(8) - 0.01 / 16) < 1e-12);
 	compare_deinit(&compare);
 	format_profile_destroy(base);
 	format_profile_destroy(new);
@@ -276,9 +296,6 @@ static void test_junit(void **state)
 
 /* ---- Noise -------------------------------------------------------------------------------- */
 
-/** A program of 40 functions, of which one has 12 %; drawn as a profiler draws samples. */
-enum { FUNCTIONS = 40, SAMPLES = 15000, REPETITIONS = 200 };
-
 static uint64_t random_state;
 
 static double random_share(void)
@@ -289,63 +306,147 @@ static double random_share(void)
 	return (double)(random_state >> 11) / 9007199254740992.0;
 }
 
-/** @param slower How much longer the program takes, all of it in function 5. */
-static void draw(double slower, char *ret_folded, size_t len)
-{
-	uint64_t counts[FUNCTIONS] = { 0 };
-	double weights[FUNCTIONS], sum = 0;
-	size_t at = 0;
+enum { FUNCTIONS_MAX = 100, OTHERS = 400 };
 
-	for (int i = 0; i < FUNCTIONS; i++) {
-		weights[i] = i == 5 ? 0.12 : 0.88 * 2 * (i + 1) / (FUNCTIONS * (FUNCTIONS + 1.0));
-		sum += weights[i];
-	}
-	weights[5] += sum * slower;
-	sum += sum * slower;
-	for (int k = 0; k < SAMPLES; k++) {
-		double point = random_share() * sum;
+/** Draw samples as a profiler does. @param shares Of the functions; many others share the rest. */
+static struct format_profile *draw(const double *shares, int functions, int samples)
+{
+	struct format_profile *profile;
+	uint64_t counts[FUNCTIONS_MAX + OTHERS] = { 0 };
+	struct failure why;
+	char name[32];
+
+	for (int k = 0; k < samples; k++) {
+		double point = random_share();
 		int i = 0;
 
-		while (i < FUNCTIONS - 1 && point >= weights[i])
-			point -= weights[i++];
-		counts[i]++;
+		for (; i < functions && point >= shares[i]; i++)
+			point -= shares[i];
+		counts[i < functions ? i : functions + (int)(random_share() * OTHERS)]++;
 	}
-	for (int i = 0; i < FUNCTIONS; i++)
-		at += (size_t)snprintf(ret_folded + at, len - at, "main;part%d;function%d %llu\n",
-				       i / 8, i, (unsigned long long)counts[i]);
+	profile = format_profile_create(&why);
+	assert_non_null(profile);
+	for (int i = 0; i < functions + OTHERS; i++) {
+		struct format_function function = { .kind = FORMAT_KIND_NATIVE, .name = name };
+		struct profile_frame frame = { 0 };
+
+		snprintf(name, sizeof(name), "function%d", i);
+		assert_int_equal(
+			0, profile_add_function(profile, &function, NULL, &frame.function, &why));
+		if (counts[i])
+			assert_int_equal(
+				0, profile_add_sample(profile, &frame, 1, NULL, counts[i], &why));
+	}
+	return profile;
 }
 
-static int count_broken(double slower)
+/** How often a rule is broken. @param before NULL: there is no base. */
+static int count_broken(const char *rule, const double *before, const double *now, int functions,
+			int samples, int repetitions)
 {
-	static char base[8192], new[8192];
-	char reason[4096];
+	struct format_budget *budget = format_budget_create();
+	struct failure why;
 	int broken = 0;
 
 	random_state = 42;
-	for (int i = 0; i < REPETITIONS; i++) {
-		draw(0, base, sizeof(base));
-		draw(slower, new, sizeof(new));
-		broken += is_broken("+2%", base, new, reason, sizeof(reason));
+	assert_int_equal(0, format_budget_add(budget, rule, &why));
+	for (int i = 0; i < repetitions; i++) {
+		struct format_profile *base = before ? draw(before, functions, samples) : NULL;
+		struct format_profile *profile = draw(now, functions, samples);
+		size_t failed;
+
+		assert_int_equal(0, format_budget_judge(budget, base, profile, FORMAT_LINES_DEFAULT,
+							&failed, &why));
+		broken += failed > 0;
+		format_profile_destroy(base);
+		format_profile_destroy(profile);
 	}
+	format_budget_destroy(budget);
 	return broken;
 }
 
-/* With 15,000 samples, as 15 s at 999 Hz give. */
+static void fill(double *shares, int functions, double share)
+{
+	for (int i = 0; i < functions; i++)
+		shares[i] = share;
+}
+
+/** Of that many judgements of 1 % each may so many be wrong: the mean and four deviations. */
+static int allowed(int repetitions)
+{
+	double mean = 0.01 * repetitions;
+
+	return (int)(mean + 4 * sqrt(mean));
+}
+
+/* All functions have just what is allowed: of a hundred judgements one at most may be broken, for
+ * few samples and many, few functions and many. */
+static void test_chance_of_shares(void **state)
+{
+	static const struct {
+		const char *rule;
+		double share;
+		int functions, samples;
+	} cases[] = {
+		{ "self>5%", 0.05, 1, 1000 },	  { "self>5%", 0.05, 18, 2000 },
+		{ "self>1%", 0.01, 40, 1000 },	  { "self>1%", 0.01, 90, 100 },
+		{ "self>0.5%", 0.005, 30, 1000 },
+	};
+	double shares[FUNCTIONS_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fill(shares, cases[i].functions, cases[i].share);
+		assert_in_range(count_broken(cases[i].rule, NULL, shares, cases[i].functions,
+					     cases[i].samples, 1000),
+				0, allowed(1000));
+	}
+}
+
+/* The same where each of them has gained just what is allowed. */
+static void test_chance_of_changes(void **state)
+{
+	double before[FUNCTIONS_MAX], now[FUNCTIONS_MAX];
+
+	(void)state;
+	fill(before, 20, 0.01);
+	fill(now, 20, 0.03);
+	assert_in_range(count_broken("self+2%", before, now, 20, 2000, 1000), 0, allowed(1000));
+	assert_in_range(count_broken("+2%", before, now, 20, 200, 1000), 0, allowed(1000));
+}
+
+/* A program of 40 functions of which one has 12 %, with 15,000 samples, as 15 s at 999 Hz give: the
+ * same program breaks nothing, and one that takes 5 % longer by that function does. */
 static void test_noise(void **state)
 {
+	enum { FUNCTIONS = 40, SAMPLES = 15000, REPETITIONS = 200 };
+	double before[FUNCTIONS], now[FUNCTIONS];
+
 	(void)state;
-	assert_int_equal(0, count_broken(0));
-	assert_in_range(count_broken(0.05), REPETITIONS * 95 / 100, REPETITIONS);
+	for (int i = 0; i < FUNCTIONS; i++) {
+		before[i] = i == 5 ? 0.12 : 0.87 * 2 * (i + 1) / (FUNCTIONS * (FUNCTIONS + 1.0));
+		now[i] = (before[i] + (i == 5 ? 0.05 : 0)) / 1.05;
+	}
+	assert_int_equal(0, count_broken("+2%", before, before, FUNCTIONS, SAMPLES, REPETITIONS));
+	assert_in_range(count_broken("+2%", before, now, FUNCTIONS, SAMPLES, REPETITIONS),
+			REPETITIONS * 95 / 100, REPETITIONS);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_intervals), cmocka_unit_test(test_widths),
-		cmocka_unit_test(test_rows),	  cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_changes),	  cmocka_unit_test(test_grammar),
-		cmocka_unit_test(test_file),	  cmocka_unit_test(test_states),
-		cmocka_unit_test(test_junit),	  cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_grammar),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_junit),
+		cmocka_unit_test(test_chance_of_shares),
+		cmocka_unit_test(test_chance_of_changes),
+		cmocka_unit_test(test_noise),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -296,6 +296,41 @@ static void test_labels(void **state)
 	fclose(recording.file);
 }
 
+static FILE *file_of(const void *bytes, size_t len)
+{
+	FILE *file = tmpfile();
+
+	assert_non_null(file);
+	assert_int_equal(len, fwrite(bytes, 1, len, file));
+	rewind(file);
+	return file;
+}
+
+/** Bytes in use, as a profile of a heap tells. */
+static FILE *make_heap(void)
+{
+	static char none[] = "", in_use[] = "inuse_space", unit[] = "bytes";
+	char *texts[] = { none, in_use, unit };
+	Pprof__Profile message = PPROF__PROFILE__INIT;
+	Pprof__ValueType type = PPROF__VALUE_TYPE__INIT, *types[] = { &type };
+	Pprof__Location location = PPROF__LOCATION__INIT, *locations[] = { &location };
+	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples[] = { &sample };
+	uint64_t ids[] = { 1 };
+	int64_t values[] = { 4096 };
+	uint8_t bytes[256];
+
+	type.type = 1, type.unit = 2;
+	location.id = 1, location.address = 0x1000;
+	sample.n_location_id = 1, sample.location_id = ids;
+	sample.n_value = 1, sample.value = values;
+	message.n_sample_type = 1, message.sample_type = types;
+	message.n_sample = 1, message.sample = samples;
+	message.n_location = 1, message.location = locations;
+	message.n_string_table = 3, message.string_table = texts;
+	assert_in_range(pprof__profile__get_packed_size(&message), 1, sizeof(bytes));
+	return file_of(bytes, pprof__profile__pack(&message, bytes));
+}
+
 /* Several files add up, whatever their forms. Text does not tell a C function from native code. */
 static void test_adding_up(void **state)
 {
@@ -325,6 +360,40 @@ static void test_adding_up(void **state)
 			    text);
 	free(text);
 	format_profile_destroy(profile);
+}
+
+/* Samples of one period and of another have no common time; what is no number of samples does not
+ * add up with samples. */
+static void test_periods(void **state)
+{
+	struct format_options slow = options;
+	struct format_profile *profile;
+	struct recording recording;
+	struct failure why;
+	FILE *bytes;
+
+	(void)state;
+	slow.period_ns = 2 * PERIOD_NS;
+	profile = format_profile_create(&why);
+	for (int i = 0; i < 3; i++) {
+		record(&recording, "pprof", i < 2 ? &options : &slow);
+		assert_int_equal(0, format_profile_add(profile, recording.file, &why));
+		fclose(recording.file);
+		assert_int_equal(i < 2 ? PERIOD_NS : 0, profile->period_ns);
+		assert_int_equal((i + 1) * 60 * (uint64_t)PERIOD_NS, profile->duration_ns);
+	}
+	assert_true(format_profile_has_samples(profile));
+	bytes = make_heap();
+	assert_int_equal(-1, format_profile_add(profile, bytes, &why));
+	assert_int_equal(FAILURE_DENIED, why.kind);
+	format_profile_destroy(profile);
+	rewind(bytes);
+	assert_int_equal(0, format_profile_read(bytes, &profile, &why));
+	assert_false(format_profile_has_samples(profile));
+	assert_string_equal("bytes", format_profile_unit(profile));
+	assert_int_equal(4096, profile->samples);
+	format_profile_destroy(profile);
+	fclose(bytes);
 }
 
 /* ---- What the file says ------------------------------------------------------------------- */
@@ -400,16 +469,6 @@ static void test_message(void **state)
 }
 
 /* ---- Profiles of others ------------------------------------------------------------------- */
-
-static FILE *file_of(const void *bytes, size_t len)
-{
-	FILE *file = tmpfile();
-
-	assert_non_null(file);
-	assert_int_equal(len, fwrite(bytes, 1, len, file));
-	rewind(file);
-	return file;
-}
 
 /** What other writers' profiles have: inlined frames, code without names, ids in any order, no
  *  counts but times. */
@@ -490,17 +549,23 @@ static void test_folded_input(void **state)
 		      FORMAT_ANNOTATE_NONE);
 }
 
-static void expect_refused(const void *bytes, size_t len, const char *what, uint64_t offset)
+static void expect_refused_as(enum failure_kind kind, const void *bytes, size_t len,
+			      const char *what, uint64_t offset)
 {
 	FILE *file = file_of(bytes, len);
 	struct format_profile *profile;
 	struct failure why = { 0 };
 
 	assert_int_equal(-1, format_profile_read(file, &profile, &why));
-	assert_int_equal(FAILURE_INVALID, why.kind);
+	assert_int_equal(kind, why.kind);
 	assert_string_equal(what, why.step);
 	assert_int_equal(offset, why.address);
 	fclose(file);
+}
+
+static void expect_refused(const void *bytes, size_t len, const char *what, uint64_t offset)
+{
+	expect_refused_as(FAILURE_INVALID, bytes, len, what, offset);
 }
 
 static void test_bad_folded(void **state)
@@ -510,9 +575,9 @@ static void test_bad_folded(void **state)
 	expect_refused("a;b 1\na;b 1x\n", 13, "no count behind the chain", 6);
 	expect_refused("a 9223372036854775808\n", 22, "no count behind the chain", 0);
 	expect_refused("a 99999999999999999999999\n", 26, "no count behind the chain", 0);
-	expect_refused("a 9223372036854775807\nb 9223372036854775807\nc 2\n", 48,
-		       "more samples than can be counted", 44);
-	expect_refused("", 0, "an empty file", 0);
+	expect_refused_as(FAILURE_LIMIT, "a 9223372036854775807\nb 9223372036854775807\nc 2\n", 48,
+			  "more samples than can be counted", 22);
+	expect_refused("", 0, "no content", 0);
 }
 
 /* ---- Hostile profiles --------------------------------------------------------------------- */
@@ -567,6 +632,84 @@ static void test_every_cut(void **state)
 	}
 	free(bytes);
 	fclose(recording.file);
+}
+
+/** A location with many inlined functions, and samples that name it again and again: a few bytes
+ * each. */
+static void test_many_frames(void **state)
+{
+	enum { LINES = 1024, SAMPLES = 60000 };
+	struct failure why = { 0 };
+	struct format_profile *profile;
+	Pprof__Profile message = PPROF__PROFILE__INIT;
+	Pprof__Location location = PPROF__LOCATION__INIT, *locations = &location;
+	Pprof__Line line = PPROF__LINE__INIT, *lines[LINES];
+	Pprof__ValueType type = PPROF__VALUE_TYPE__INIT, *types = &type;
+	FILE *file = tmpfile();
+	static uint8_t bytes[65536];
+
+	(void)state;
+	location.id = 1, location.n_line = LINES, location.line = lines;
+	line.function_id = 9;
+	for (int i = 0; i < LINES; i++)
+		lines[i] = &line;
+	message.n_sample_type = 1, message.sample_type = &types;
+	message.n_location = 1, message.location = &locations;
+	assert_in_range(pprof__profile__get_packed_size(&message), 1, sizeof(bytes));
+	fwrite(bytes, 1, pprof__profile__pack(&message, bytes), file);
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		Pprof__Profile one = PPROF__PROFILE__INIT;
+		Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples = &sample;
+		uint64_t ids[64];
+		int64_t value = 1;
+
+		sample.n_location_id = 1 + i % 64, sample.location_id = ids;
+		for (size_t k = 0; k < sample.n_location_id; k++)
+			ids[k] = 1;
+		sample.n_value = 1, sample.value = &value;
+		one.n_sample = 1, one.sample = &samples;
+		fwrite(bytes, 1, pprof__profile__pack(&one, bytes), file);
+	}
+	/* 64 distinct chains of up to 65,536 frames are kept, which is no harm. */
+	rewind(file);
+	assert_int_equal(0, format_profile_read(file, &profile, &why));
+	assert_int_equal(64, format_intern_count(profile->chains));
+	assert_in_range(profile->frames, 1, PROFILE_FRAMES_MAX);
+	format_profile_destroy(profile);
+	fclose(file);
+	/* One more line is no compiler's. */
+	{
+		Pprof__Line *more[LINES + 1];
+
+		for (int i = 0; i <= LINES; i++)
+			more[i] = &line;
+		location.n_line = LINES + 1, location.line = more;
+		expect_refused(bytes, pprof__profile__pack(&message, bytes),
+			       "too many inlined functions", 2);
+	}
+}
+
+/* Chains of any number of frames that all differ: refused before they fill the memory. */
+static void test_many_chains(void **state)
+{
+	FILE *file = tmpfile();
+	struct format_profile *profile;
+	struct failure why = { 0 };
+	uint64_t frames = 0;
+
+	(void)state;
+	for (int i = 1; frames <= PROFILE_FRAMES_MAX; i++) {
+		for (int k = 0; k < 60000 + i; k++)
+			fputs("a;", file);
+		frames += 60000 + (uint64_t)i;
+		fputs(" 1\n", file);
+	}
+	rewind(file);
+	assert_int_equal(-1, format_profile_read(file, &profile, &why));
+	assert_int_equal(FAILURE_LIMIT, why.kind);
+	assert_string_equal("more call chains than can be kept", why.step);
+	assert_true(why.address > 0);
+	fclose(file);
 }
 
 /* What inflates to more than any profile is refused before it fills the memory. */
@@ -626,12 +769,15 @@ int main(void)
 		cmocka_unit_test(test_pprof_there_and_back),
 		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_adding_up),
+		cmocka_unit_test(test_periods),
 		cmocka_unit_test(test_message),
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_folded_input),
 		cmocka_unit_test(test_bad_folded),
 		cmocka_unit_test(test_bad_pprof),
 		cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_many_frames),
+		cmocka_unit_test(test_many_chains),
 		cmocka_unit_test(test_bomb),
 		cmocka_unit_test(test_suffixes),
 	};

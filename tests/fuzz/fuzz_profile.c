@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Files as ljreport takes them, whatever their form: read, printed in all forms, and what is
- * printed read again. */
+ * printed in a form that is read comes back with as many samples. Compared with itself, nothing has
+ * changed. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/format.h"
 
@@ -46,6 +48,38 @@ static char *print(const struct format_profile *profile, const struct format_rep
 	return text;
 }
 
+static uint64_t samples_of(const struct format_profile *profile)
+{
+	size_t len;
+	char *text = print(profile, format_report_find("counters"), &len);
+	uint64_t samples = strtoull(text + strlen("samples "), NULL, 10);
+
+	free(text);
+	return samples;
+}
+
+static void must_come_back(const struct format_profile *profile, const char *text, size_t len)
+{
+	struct format_profile *again = read_bytes(text, len);
+
+	MUST(again && samples_of(again) == samples_of(profile));
+	format_profile_destroy(again);
+}
+
+static void judge(const struct format_profile *profile)
+{
+	struct format_budget *budget = format_budget_create();
+	struct failure why;
+	size_t failed;
+
+	MUST(budget && format_budget_add(budget, "+0%", &why) == 0 &&
+	     format_budget_add(budget, "self>5%", &why) == 0);
+	if (format_budget_judge(budget, profile, profile, FORMAT_LINES_DEFAULT, &failed, &why) == 0)
+		MUST(failed == format_budget_verdicts(budget, &failed)[1].failed);
+	MUST(!format_budget_verdicts(budget, &failed)[0].failed);
+	format_budget_destroy(budget);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct format_profile *profile = size ? read_bytes(data, size) : NULL;
@@ -56,11 +90,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; format_reports[i]; i++) {
 		char *text = print(profile, format_reports[i], &len);
 
-		if (len > 0 && format_writer_find(format_reports[i]->name) &&
-		    format_reports[i]->is_binary)
-			format_profile_destroy(read_bytes(text, len));
+		if (strcmp(format_reports[i]->name, "pprof") == 0 && len > 0)
+			must_come_back(profile, text, len);
+		if (strcmp(format_reports[i]->name, "folded") == 0 && len > 0)
+			must_come_back(profile, text, len);
 		free(text);
 	}
+	judge(profile);
 	format_profile_destroy(profile);
 	return 0;
 }
