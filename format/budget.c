@@ -319,7 +319,8 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 	if (judging->counts)
 		return true;
 	range = is_share ? compare_share(parts[1], wholes[1], judging->tail)
-			 : compare_change(parts, wholes, judging->tail);
+			 : compare_difference(compare_share(parts[0], wholes[0], judging->tail),
+					      compare_share(parts[1], wholes[1], judging->tail));
 	if (excess_of(rule, upwards ? range.low : range.high) <= 0)
 		return false;
 	explain(judging, who, what, shares[1], range);

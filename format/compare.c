@@ -94,14 +94,10 @@ struct compare_range compare_share(uint64_t part, uint64_t whole, double tail)
 	return range;
 }
 
-struct compare_range compare_change(const uint64_t parts[2], const uint64_t wholes[2], double tail)
+struct compare_range compare_difference(struct compare_range before, struct compare_range after)
 {
-	struct compare_range before = compare_share(parts[0], wholes[0], tail);
-	struct compare_range after = compare_share(parts[1], wholes[1], tail);
 	double change = after.value - before.value;
 
-	if (wholes[0] == 0 || wholes[1] == 0)
-		return (struct compare_range){ -1, 0, 1 };
 	return (struct compare_range){
 		change - hypot(after.value - after.low, before.high - before.value),
 		change,
@@ -144,36 +140,77 @@ static void join(struct compare *compare, struct fold_count *const counts[2])
 	}
 }
 
-static double size_of(const struct compare_row *row)
+static void set_values(struct compare *compare)
 {
-	return fmax(fabs(row->self_change.value), fabs(row->total_change.value));
+	for (uint32_t i = 0; i < compare->count; i++) {
+		struct compare_row *row = &compare->rows[i];
+		double wholes[2];
+
+		for (int side = 0; side < 2; side++)
+			wholes[side] = compare->samples[side] ? (double)compare->samples[side] : 1;
+		row->self_change.value =
+			(double)row->self[1] / wholes[1] - (double)row->self[0] / wholes[0];
+		row->total_change.value =
+			(double)row->total[1] / wholes[1] - (double)row->total[0] / wholes[0];
+	}
 }
 
 static int compare_rows(const void *left, const void *right)
 {
 	const struct compare_row *a = left, *b = right;
 	double self_a = fabs(a->self_change.value), self_b = fabs(b->self_change.value);
+	double total_a = fabs(a->total_change.value), total_b = fabs(b->total_change.value);
 
 	if (self_a != self_b)
 		return self_a > self_b ? -1 : 1;
-	if (size_of(a) != size_of(b))
-		return size_of(a) > size_of(b) ? -1 : 1;
+	if (total_a != total_b)
+		return total_a > total_b ? -1 : 1;
 	if (a->self[1] != b->self[1])
 		return a->self[1] > b->self[1] ? -1 : 1;
 	return strcmp(a->text, b->text);
 }
 
-static void judge(struct compare *compare)
-{
-	double tail = compare_tail(2 * compare->count);
+/** Intervals of one profile. Most functions have few samples, so many have the same number. */
+struct shares {
+	uint64_t whole;
+	double tail;
+	struct {
+		bool is_known;
+		struct compare_range range;
+	} few[1024];
+};
 
+static struct compare_range share_of(struct shares *shares, uint64_t part)
+{
+	if (part >= sizeof(shares->few) / sizeof(shares->few[0]))
+		return compare_share(part, shares->whole, shares->tail);
+	if (!shares->few[part].is_known) {
+		shares->few[part].range = compare_share(part, shares->whole, shares->tail);
+		shares->few[part].is_known = true;
+	}
+	return shares->few[part].range;
+}
+
+int compare_judge(struct compare *compare, struct failure *why)
+{
+	struct shares *sides = calloc(2, sizeof(*sides));
+
+	if (!sides)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
+	for (int side = 0; side < 2; side++) {
+		sides[side].whole = compare->samples[side];
+		sides[side].tail = compare_tail(2 * compare->count);
+	}
 	for (uint32_t i = 0; i < compare->count; i++) {
 		struct compare_row *row = &compare->rows[i];
 
-		row->self_change = compare_change(row->self, compare->samples, tail);
-		row->total_change = compare_change(row->total, compare->samples, tail);
+		row->self_change = compare_difference(share_of(&sides[0], row->self[0]),
+						      share_of(&sides[1], row->self[1]));
+		row->total_change = compare_difference(share_of(&sides[0], row->total[0]),
+						       share_of(&sides[1], row->total[1]));
 	}
-	qsort(compare->rows, compare->count, sizeof(*compare->rows), compare_rows);
+	free(sides);
+	return 0;
 }
 
 int compare_init(struct compare *compare, const struct format_profile *base,
@@ -199,7 +236,8 @@ int compare_init(struct compare *compare, const struct format_profile *base,
 		compare->samples[0] = compare->folds[0].samples;
 		compare->samples[1] = compare->folds[1].samples;
 		join(compare, counts);
-		judge(compare);
+		set_values(compare);
+		qsort(compare->rows, compare->count, sizeof(*compare->rows), compare_rows);
 	}
 	free(counts[0]);
 	free(counts[1]);

@@ -27,7 +27,8 @@ struct compare_row {
 	const char *text; /**< As fold_label's; borrowed from the folds. */
 	enum format_kind kind;
 	uint64_t self[2], total[2];
-	struct compare_range self_change, total_change;
+	struct compare_range self_change,
+		total_change; /**< Ends: once compare_judge() has set them. */
 };
 
 struct compare {
@@ -42,6 +43,9 @@ int compare_init(struct compare *compare, const struct format_profile *base,
 		 const struct format_profile *new, enum format_lines lines, struct failure *why);
 void compare_deinit(struct compare *compare);
 
+/** Set the ranges of all changes, so that all together hold. */
+int compare_judge(struct compare *compare, struct failure *why);
+
 /** Whether a change is more than chance. */
 bool compare_is_certain(struct compare_range change);
 
@@ -52,7 +56,7 @@ double compare_tail(uint32_t count);
  *  @param tail From compare_tail(). */
 struct compare_range compare_share(uint64_t part, uint64_t whole, double tail);
 
-/** Of the difference of two shares, the second less the first. */
-struct compare_range compare_change(const uint64_t parts[2], const uint64_t wholes[2], double tail);
+/** Of the difference of two shares. */
+struct compare_range compare_difference(struct compare_range before, struct compare_range after);
 
 #endif

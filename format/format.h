@@ -637,8 +637,8 @@ int format_live_tree(const struct format_live *live, const struct format_live_qu
 		     struct format_live_tree *ret_tree, struct failure *why);
 void format_live_tree_deinit(struct format_live_tree *tree);
 
-/** The name of a writer or report in which a live profile can be written: "sysprof", "folded",
- *  "svg", "top". @return Whether it is one. */
+/** The name of a writer or report in which a live profile can be written, "sysprof" or any of
+ *  format_reports[]; these have no times. @return Whether it is one. */
 bool format_live_can_write(const char *format);
 
 /**

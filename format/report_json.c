@@ -178,11 +178,13 @@ static int json_diff(const struct format_profile *base, const struct format_prof
 		json_object_put(head.object);
 		return -1;
 	}
+	result = compare_judge(&compare, why);
 	add_pair(&head, "samples", compare.samples);
 	add_pair(&head, "period_ns", (uint64_t[]){ base->period_ns, profile->period_ns });
 	add_share(&head, "confidence", COMPARE_CONFIDENCE);
 	fputs("{\"profiles\":", file);
-	result = put(&head, ",\n\"functions\":[", file, why);
+	if (put(&head, ",\n\"functions\":[", file, why))
+		result = -1;
 	for (uint32_t i = 0; i < compare.count && result == 0; i++)
 		result = put_change(&compare.rows[i], i ? ",\n" : "\n", file, why);
 	fputs("\n]}\n", file);

@@ -203,14 +203,17 @@ static int top_diff(const struct format_profile *base, const struct format_profi
 {
 	const uint64_t periods_ns[2] = { base->period_ns, profile->period_ns };
 	struct compare compare;
+	int result;
 
 	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
 	    compare_init(&compare, base, profile,
 			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why))
 		return -1;
-	print_diff(&compare, periods_ns, file);
+	result = compare_judge(&compare, why);
+	if (result == 0)
+		print_diff(&compare, periods_ns, file);
 	compare_deinit(&compare);
-	return 0;
+	return result;
 }
 
 const struct format_report_ops format_report_top = {

@@ -45,7 +45,11 @@ static void test_intervals(void **state)
 	expect_range(0.0009, 0.0345, 0.1776, compare_share(1, 29, tail));
 	expect_range(0, 0, 1, compare_share(0, 0, tail));
 	expect_range(1, 1, 1, compare_share(UINT64_MAX / 4, UINT64_MAX / 4, tail));
-	expect_range(-1, 0, 1, compare_change((uint64_t[]){ 0, 5 }, (uint64_t[]){ 0, 10 }, tail));
+	/* Where one side has no samples no change is certain. */
+	expect_range(-0.5478, 0.5, 0.8129,
+		     compare_difference(compare_share(0, 0, tail), compare_share(5, 10, tail)));
+	assert_false(compare_is_certain(compare_difference(compare_share(0, 0, tail),
+							   compare_share(1000000, 1000000, tail))));
 }
 
 /* Against the binomial distribution itself: beyond each end lies what is asked for. */
@@ -86,6 +90,7 @@ static void test_rows(void **state)
 
 	(void)state;
 	assert_int_equal(0, compare_init(&compare, base, new, FORMAT_LINES_FUNCTION, &why));
+	assert_int_equal(0, compare_judge(&compare, &why));
 	assert_int_equal(4, compare.count);
 	assert_string_equal("c", compare.rows[0].text);
 	assert_int_equal(0, compare.rows[0].self[0]);
