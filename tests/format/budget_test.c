@@ -403,8 +403,8 @@ static void test_chance_of_shares(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fill(shares, cases[i].functions, cases[i].share);
 		assert_in_range(count_broken(cases[i].rule, NULL, shares, cases[i].functions,
-					     cases[i].samples, 1000),
-				0, allowed(1000));
+					     cases[i].samples, 400),
+				0, allowed(400));
 	}
 }
 
@@ -416,8 +416,8 @@ static void test_chance_of_changes(void **state)
 	(void)state;
 	fill(before, 20, 0.01);
 	fill(now, 20, 0.03);
-	assert_in_range(count_broken("self+2%", before, now, 20, 2000, 1000), 0, allowed(1000));
-	assert_in_range(count_broken("+2%", before, now, 20, 200, 1000), 0, allowed(1000));
+	assert_in_range(count_broken("self+2%", before, now, 20, 2000, 400), 0, allowed(400));
+	assert_in_range(count_broken("+2%", before, now, 20, 200, 400), 0, allowed(400));
 }
 
 /* A program of 40 functions of which one has 12 %, with 15,000 samples, as 15 s at 999 Hz give: the
