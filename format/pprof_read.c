@@ -12,24 +12,20 @@
 #include "format/label.h"
 #include "format/load.h"
 #include "format/pprof.h"
+#include "format/pprof_fields.h"
 #include "format/stream.h"
 
 #include "pprof.pb-c.h"
 
-/** Bytes of a profile as it is decoded: what large services write has some tens of MiB. */
-#define PPROF_MAX_BYTES (512u << 20)
-/** One field; one that is decoded; how many strings, locations and frames of these there are, and
- * how many functions. */
-#define FIELD_MAX_BYTES (16u << 20)
-#define ITEM_MAX_BYTES	(1u << 20)
-#define TABLE_MAX	(4u << 20)
-#define FUNCTIONS_MAX	(1u << 20)
+/** Bytes of a message that is decoded; how many strings, locations and frames of these there are,
+ * and how many functions. */
+#define ITEM_MAX_BYTES (1u << 20)
+#define TABLE_MAX      (4u << 20)
+#define FUNCTIONS_MAX  (1u << 20)
 /** Bytes of a text that are looked at: no more is shown of any. */
 #define TEXT_MAX 1024
 /** Functions inlined into each other at one address. */
 #define INLINED_MAX 1024
-
-enum { READ_BYTES = 65536 };
 
 /** Numbers of Profile's fields. */
 enum field_number {
@@ -47,16 +43,6 @@ enum field_number {
 	FIELD_DEFAULT_TYPE = 14,
 };
 
-enum { WIRE_NUMBER = 0, WIRE_8_BYTES = 1, WIRE_BYTES = 2, WIRE_4_BYTES = 5 };
-
-struct field {
-	uint64_t offset; /* where it begins */
-	uint32_t number, wire;
-	uint64_t value; /* WIRE_NUMBER */
-	const uint8_t *bytes;
-	size_t len; /* WIRE_BYTES */
-};
-
 struct string {
 	const uint8_t *bytes;
 	uint32_t len;
@@ -70,8 +56,7 @@ struct location {
 
 struct pprof_reader {
 	struct format_profile *profile;
-	uint8_t *bytes;
-	size_t len, size;
+	struct pprof_content content;
 	struct string *strings;
 	size_t string_count, string_size;
 	size_t function_count;
@@ -84,20 +69,20 @@ struct pprof_reader {
 	size_t frame_count, frame_size;
 	struct profile_frame *chain;
 	size_t chain_count, chain_size;
-	size_t value_index, value_count;
+	size_t value_index;
 	uint64_t period; /* What a sample's value is divided by. */
 	struct label label;
 	struct format_text text, name;
 };
 
-/* ---- Bytes ------------------------------------------------------------------------------ */
+/* ---- Fields ----------------------------------------------------------------------------- */
 
 static int no_memory(struct failure *why)
 {
 	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the profile");
 }
 
-static int invalid(const struct field *field, const char *what, struct failure *why)
+static int invalid(const struct pprof_field *field, const char *what, struct failure *why)
 {
 	return failure_set(why, FAILURE_INVALID, 0, 0, field->offset, what);
 }
@@ -118,88 +103,16 @@ static int grow(void **items, size_t count, size_t *size, size_t item_size, stru
 	return 0;
 }
 
-static int read_all(struct pprof_reader *reader, struct unpack *unpack, struct failure *why)
-{
-	size_t len;
-
-	do {
-		if (reader->size - reader->len < READ_BYTES) {
-			size_t size = 2 * reader->size + READ_BYTES;
-			uint8_t *bytes = realloc(reader->bytes, size);
-
-			if (!bytes)
-				return no_memory(why);
-			reader->bytes = bytes;
-			reader->size = size;
-		}
-		if (unpack_read(unpack, reader->bytes + reader->len, READ_BYTES, &len, why))
-			return -1;
-		reader->len += len;
-		if (reader->len > PPROF_MAX_BYTES)
-			return failure_set(why, FAILURE_INVALID, 0, 0, PPROF_MAX_BYTES,
-					   "larger than any profile is");
-	} while (len > 0);
-	return unpack_finish(unpack, why);
-}
-
-static bool take_number(const struct pprof_reader *reader, size_t *at, uint64_t *ret_value)
-{
-	uint64_t value = 0;
-
-	for (unsigned shift = 0; shift < 70 && *at < reader->len; shift += 7) {
-		uint8_t byte = reader->bytes[(*at)++];
-
-		value |= shift < 64 ? (uint64_t)(byte & 0x7f) << shift : 0;
-		if (byte < 0x80) {
-			*ret_value = value;
-			return true;
-		}
-	}
-	return false;
-}
-
-/** The field at @p at. @return 1, 0 at the end, or -1. */
-static int next_field(const struct pprof_reader *reader, size_t *at, struct field *ret_field,
-		      struct failure *why)
-{
-	struct field *field = ret_field;
-	uint64_t key, len = 0;
-
-	*field = (struct field){ .offset = *at };
-	if (*at == reader->len)
-		return 0;
-	if (!take_number(reader, at, &key) || key >> 3 == 0 || key >> 3 > UINT32_MAX >> 3)
-		return invalid(field, "no field of a profile", why);
-	field->number = (uint32_t)(key >> 3);
-	field->wire = key & 7;
-	if (field->wire == WIRE_NUMBER || field->wire == WIRE_BYTES) {
-		if (!take_number(reader, at, field->wire == WIRE_NUMBER ? &field->value : &len))
-			return invalid(field, "truncated field", why);
-	} else if (field->wire == WIRE_8_BYTES || field->wire == WIRE_4_BYTES) {
-		len = field->wire == WIRE_8_BYTES ? 8 : 4;
-	} else {
-		return invalid(field, "no field of a profile", why);
-	}
-	if (len > reader->len - *at)
-		return invalid(field, "truncated field", why);
-	if (field->wire == WIRE_BYTES && len > FIELD_MAX_BYTES)
-		return invalid(field, "too large a field", why);
-	field->bytes = reader->bytes + *at;
-	field->len = (size_t)len;
-	*at += field->len;
-	return 1;
-}
-
 /** Go over all fields. @param take Called for each. */
 static int visit(struct pprof_reader *reader,
-		 int (*take)(struct pprof_reader *, const struct field *, struct failure *),
+		 int (*take)(struct pprof_reader *, const struct pprof_field *, struct failure *),
 		 struct failure *why)
 {
-	struct field field;
+	struct pprof_field field;
 	size_t at = 0;
 	int got;
 
-	while ((got = next_field(reader, &at, &field, why)) > 0) {
+	while ((got = pprof_next_field(&reader->content, &at, &field, why)) > 0) {
 		if (take(reader, &field, why) == 0)
 			continue;
 		if (why->kind == FAILURE_LIMIT)
@@ -210,11 +123,11 @@ static int visit(struct pprof_reader *reader,
 }
 
 /** Whether a field is a message that can be decoded. @return 1, 0 for another field, or -1. */
-static int is_message(const struct field *field, uint32_t number, struct failure *why)
+static int is_message(const struct pprof_field *field, uint32_t number, struct failure *why)
 {
 	if (field->number != number)
 		return 0;
-	if (field->wire != WIRE_BYTES)
+	if (field->wire != PPROF_WIRE_BYTES)
 		return invalid(field, "not a message", why);
 	if (field->len > ITEM_MAX_BYTES)
 		return invalid(field, "too large a message", why);
@@ -223,11 +136,12 @@ static int is_message(const struct field *field, uint32_t number, struct failure
 
 /* ---- Strings ---------------------------------------------------------------------------- */
 
-static int take_string(struct pprof_reader *reader, const struct field *field, struct failure *why)
+static int take_string(struct pprof_reader *reader, const struct pprof_field *field,
+		       struct failure *why)
 {
 	if (field->number != FIELD_STRING)
 		return 0;
-	if (field->wire != WIRE_BYTES)
+	if (field->wire != PPROF_WIRE_BYTES)
 		return invalid(field, "not a text", why);
 	if (reader->string_count >= TABLE_MAX)
 		return invalid(field, "too many texts", why);
@@ -270,7 +184,8 @@ static bool is_text(const struct pprof_reader *reader, int64_t id, const char *t
 
 /* ---- Functions and locations ------------------------------------------------------------ */
 
-static int take_mapping(struct pprof_reader *reader, const struct field *field, struct failure *why)
+static int take_mapping(struct pprof_reader *reader, const struct pprof_field *field,
+			struct failure *why)
 {
 	int got = is_message(field, FIELD_MAPPING, why);
 	Pprof__Mapping *mapping;
@@ -335,7 +250,7 @@ static int describe(struct pprof_reader *reader, const Pprof__Function *message,
 	return 0;
 }
 
-static int take_function(struct pprof_reader *reader, const struct field *field,
+static int take_function(struct pprof_reader *reader, const struct pprof_field *field,
 			 struct failure *why)
 {
 	int got = is_message(field, FIELD_FUNCTION, why);
@@ -416,7 +331,7 @@ static int add_lines(struct pprof_reader *reader, const Pprof__Location *locatio
 	return location->n_line ? 0 : add_unknown(reader, location, why);
 }
 
-static int take_location(struct pprof_reader *reader, const struct field *field,
+static int take_location(struct pprof_reader *reader, const struct pprof_field *field,
 			 struct failure *why)
 {
 	int got = is_message(field, FIELD_LOCATION, why);
@@ -485,7 +400,7 @@ static int add_label(struct pprof_reader *reader, const Pprof__Label *label,
 	return 0;
 }
 
-static int add_location(struct pprof_reader *reader, const struct field *field, uint64_t id,
+static int add_location(struct pprof_reader *reader, const struct pprof_field *field, uint64_t id,
 			struct failure *why)
 {
 	const struct location *place;
@@ -505,7 +420,7 @@ static int add_location(struct pprof_reader *reader, const struct field *field, 
 	return 0;
 }
 
-static int add_sample(struct pprof_reader *reader, const struct field *field,
+static int add_sample(struct pprof_reader *reader, const struct pprof_field *field,
 		      const Pprof__Sample *sample, struct failure *why)
 {
 	struct format_profile *profile = reader->profile;
@@ -533,7 +448,8 @@ static int add_sample(struct pprof_reader *reader, const struct field *field,
 	return 0;
 }
 
-static int take_sample(struct pprof_reader *reader, const struct field *field, struct failure *why)
+static int take_sample(struct pprof_reader *reader, const struct pprof_field *field,
+		       struct failure *why)
 {
 	int got = is_message(field, FIELD_SAMPLE, why);
 	Pprof__Sample *sample;
@@ -558,7 +474,7 @@ struct types {
 	size_t count;
 };
 
-static int decode_type(const struct field *field, int64_t *ret_type, int64_t *ret_unit,
+static int decode_type(const struct pprof_field *field, int64_t *ret_type, int64_t *ret_unit,
 		       struct failure *why)
 {
 	Pprof__ValueType *message = pprof__value_type__unpack(NULL, field->len, field->bytes);
@@ -571,7 +487,7 @@ static int decode_type(const struct field *field, int64_t *ret_type, int64_t *re
 	return 0;
 }
 
-static int take_type(const struct field *field, struct types *types, struct failure *why)
+static int take_type(const struct pprof_field *field, struct types *types, struct failure *why)
 {
 	int got = is_message(field, FIELD_SAMPLE_TYPE, why);
 
@@ -592,14 +508,14 @@ static int take_type(const struct field *field, struct types *types, struct fail
 static int read_types(struct pprof_reader *reader, struct types *ret_types, struct failure *why)
 {
 	struct format_profile *profile = reader->profile;
-	struct field field;
+	struct pprof_field field;
 	size_t at = 0;
 	int got;
 
-	while ((got = next_field(reader, &at, &field, why)) > 0) {
+	while ((got = pprof_next_field(&reader->content, &at, &field, why)) > 0) {
 		if (take_type(&field, ret_types, why))
 			return -1;
-		if (field.wire != WIRE_NUMBER)
+		if (field.wire != PPROF_WIRE_NUMBER)
 			continue;
 		if (field.number == FIELD_PERIOD)
 			ret_types->period = (int64_t)field.value;
@@ -672,17 +588,18 @@ static int add_comment(struct pprof_reader *reader, uint64_t id, struct failure 
 }
 
 /** One, or some in one field. */
-static int take_comment(struct pprof_reader *reader, const struct field *field, struct failure *why)
+static int take_comment(struct pprof_reader *reader, const struct pprof_field *field,
+			struct failure *why)
 {
-	size_t at = (size_t)(field->bytes - reader->bytes), end = at + field->len;
+	size_t at = 0;
 	uint64_t id;
 
 	if (field->number != FIELD_COMMENT)
 		return 0;
-	if (field->wire == WIRE_NUMBER)
+	if (field->wire == PPROF_WIRE_NUMBER)
 		return add_comment(reader, field->value, why);
-	while (field->wire == WIRE_BYTES && at < end)
-		if (!take_number(reader, &at, &id) || at > end)
+	while (field->wire == PPROF_WIRE_BYTES && at < field->len)
+		if (!pprof_take_number(field->bytes, field->len, &at, &id))
 			return invalid(field, "damaged comments", why);
 		else if (add_comment(reader, id, why))
 			return -1;
@@ -707,7 +624,7 @@ static int load(struct pprof_reader *reader, struct failure *why)
 int profile_load_pprof(struct format_profile *profile, struct unpack *unpack, struct failure *why)
 {
 	struct pprof_reader reader = { .profile = profile };
-	int result = read_all(&reader, unpack, why);
+	int result = pprof_read_content(unpack, &reader.content, why);
 
 	if (result == 0)
 		result = load(&reader, why);
@@ -717,7 +634,7 @@ int profile_load_pprof(struct format_profile *profile, struct unpack *unpack, st
 	label_deinit(&reader.label);
 	format_text_deinit(&reader.text);
 	format_text_deinit(&reader.name);
-	free(reader.bytes);
+	pprof_content_deinit(&reader.content);
 	free(reader.strings);
 	free(reader.places);
 	free(reader.frames);

@@ -158,8 +158,17 @@ void chains_commit(struct chains *chains)
 	assert_int_equal(0, format_writer_find("sysprof")->commit(chains->writer, false, &why));
 }
 
-static char *print_report(FILE *file, const char *report,
-			  const struct format_report_options *options)
+FILE *chains_file_of(const void *bytes, size_t len)
+{
+	FILE *file = tmpfile();
+
+	assert_non_null(file);
+	assert_int_equal(len, fwrite(bytes, 1, len, file));
+	rewind(file);
+	return file;
+}
+
+char *chains_report_as(FILE *file, const char *report, const struct format_report_options *options)
 {
 	struct format_profile *profile;
 	struct failure why = { 0 };
@@ -181,7 +190,7 @@ char *chains_report_of(FILE *file, const char *report)
 {
 	const struct format_report_options options = { .title = "test" };
 
-	return print_report(file, report, &options);
+	return chains_report_as(file, report, &options);
 }
 
 char *chains_report_annotated(struct chains *chains, const char *report,
@@ -190,7 +199,7 @@ char *chains_report_annotated(struct chains *chains, const char *report,
 	const struct format_report_options options = { .title = "test", .annotate = annotate };
 
 	chains_commit(chains);
-	return print_report(chains->file, report, &options);
+	return chains_report_as(chains->file, report, &options);
 }
 
 char *chains_report(struct chains *chains, const char *report)

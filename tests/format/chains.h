@@ -64,7 +64,11 @@ char *chains_report_annotated(struct chains *chains, const char *report,
  *  without addresses; to be freed. */
 char *chains_reference(struct chains *chains);
 
-/** A report of any stream as text; to be freed. */
+/** A temporary file of that content; to be closed. */
+FILE *chains_file_of(const void *bytes, size_t len);
+
+/** A report of any profile as text; to be freed. */
+char *chains_report_as(FILE *file, const char *report, const struct format_report_options *options);
 char *chains_report_of(FILE *file, const char *report);
 
 #endif
