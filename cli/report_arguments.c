@@ -92,16 +92,18 @@ static int make_budget(struct report_arguments *arguments)
 static int add_rule(struct report_arguments *arguments, const char *text)
 {
 	struct failure why = { 0 };
+	char reason[256];
 
 	if (make_budget(arguments))
 		return -1;
 	if (format_budget_add(arguments->budget, text, &why) == 0)
 		return 0;
+	failure_describe(&why, reason, sizeof(reason));
 	return usage_error(why.kind == FAILURE_INVALID
 				   ? "--fail-on takes a rule such as 'self>5%', "
 				     "'func:NAME>10%' or '+2%', not"
-				   : "out of memory for",
-			   text);
+				   : reason,
+			   why.kind == FAILURE_INVALID ? text : NULL);
 }
 
 static int add_rules(struct report_arguments *arguments, const char *path)

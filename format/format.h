@@ -427,6 +427,7 @@ struct format_verdict {
 	char *reason;	   /**< One line: what broke it; "" where nothing did. */
 };
 
+/** @return NULL without memory. */
 struct format_budget *format_budget_create(void);
 void format_budget_destroy(struct format_budget *budget);
 
@@ -451,10 +452,12 @@ int format_budget_judge(struct format_budget *budget, const struct format_profil
 			size_t *ret_failed, struct failure *why);
 
 /** Write the last judgement as CI servers read it. Source: the JUnit XML format as Jenkins and
- * GitLab document it. @param name What was judged. */
+ * GitLab document it. @param name What was judged. Errors of @p file are left to the caller's
+ * ferror(). */
 void format_budget_print_junit(const struct format_budget *budget, const char *name, FILE *file);
 
-/** @return Of the last judgement, in the order of the rules; borrowed. */
+/** @return Of the last judgement, in the order of the rules; before it rules alone. Borrowed until
+ * the next rule or judgement. */
 const struct format_verdict *format_budget_verdicts(const struct format_budget *budget,
 						    size_t *ret_count);
 

@@ -79,6 +79,10 @@ check 3 --fail-on 'self>10%' new
 grep -q '^10000 samples' out || fail 'no report beside a broken rule'
 
 # Wrong usage
+many=()
+for i in $(seq 1001); do many+=("--fail-on=self>5%"); done
+check 1 "${many[@]}" new
+says 'cannot keep so many rules: limit reached'
 check 1 --fail-on 'self>5' new
 says "not self>5 "
 check 1 --fail-on '+2%' new
