@@ -41,15 +41,18 @@ local function is_over(finish)
   return access(options.stop, 0) == 0 or clock(MONOTONIC) >= finish
 end
 
--- Interpreted, so that a phase function is always called, and its time begins and ends there.
+-- Interpreted, so that a phase function is always called, and its time begins and ends there. How
+-- long a phase lasts is drawn: where the machine lets recorder or program run in time slices, samples
+-- would else come at the same few places of each round.
 local repeats = 1
+local random = math.random
 local function rounds(phases, seconds)
   local begin, finish, count = clock(), clock(MONOTONIC) + seconds, 0
   repeat
     for i = 1, #phases do
       local phase = phases[i]
       local before = clock()
-      for _ = 1, repeats do phase.run() end
+      for _ = 1, random(2 * repeats - 1) do phase.run() end
       phase.spent = phase.spent + (clock() - before)
     end
     count = count + 1
