@@ -140,7 +140,8 @@ static int write_report(const struct format_profile *base, const struct format_p
 }
 
 /** Read files into one profile, which the caller owns in any case. @return An exit code. */
-static int read_all(char *const *paths, size_t count, struct format_profile **ret_profile)
+static int read_all(char *const *paths, size_t count, bool needs_order,
+		    struct format_profile **ret_profile)
 {
 	struct failure why;
 	int result = REPORT_DONE;
@@ -148,6 +149,8 @@ static int read_all(char *const *paths, size_t count, struct format_profile **re
 	*ret_profile = format_profile_create(&why);
 	if (!*ret_profile)
 		return report_read_failure(paths[0], &why);
+	if (needs_order)
+		format_profile_keep_order(*ret_profile);
 	for (size_t i = 0; i < count && result == REPORT_DONE; i++)
 		result = add_profile(paths[i], *ret_profile);
 	return result;
@@ -168,10 +171,11 @@ static int run(struct report_arguments *arguments)
 {
 	struct format_profile *base = NULL, *profile = NULL;
 	char *base_path = (char *)(uintptr_t)arguments->base;
-	int result = arguments->base ? read_all(&base_path, 1, &base) : REPORT_DONE;
+	int result = arguments->base ? read_all(&base_path, 1, false, &base) : REPORT_DONE;
 
 	if (result == REPORT_DONE)
-		result = read_all(arguments->inputs, arguments->input_count, &profile);
+		result = read_all(arguments->inputs, arguments->input_count,
+				  arguments->report->needs_order, &profile);
 	if (result == REPORT_DONE)
 		result = check_profiles(arguments, base, profile);
 	if (result == REPORT_DONE)

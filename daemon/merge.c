@@ -466,12 +466,14 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	} else {
 		target->chain.count = 0;
 		target->chain.activity.kind = LUASTATE_ACTIVITY_NONE;
+		target->chain.heap_bytes = 0;
 	}
 	*ret_outcome = judge(target, native);
 	target->is_stack_cut = *ret_outcome == DAEMON_TRUNCATED;
 	state = target->cframe_count ? target->chain.state : -1;
 	/* Outside the VM its state says nothing about this thread. */
 	ret_sample->state = state < 0 ? FORMAT_STATE_CFUNC : (enum format_state)state;
+	ret_sample->heap_bytes = target->chain.heap_bytes;
 	if (describe_trace(target, ret_sample, why) != 0 ||
 	    describe_coroutines(target, ret_sample, why) != 0 ||
 	    merge_chain(&merge, &count, why) != 0)

@@ -126,7 +126,7 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 }
 
 struct sample_body {
-	uint64_t time_ns;
+	uint64_t time_ns, heap_bytes;
 	int32_t pid, tid;
 	uint32_t state, trace, trace_function, compiled, weight, full, asleep, frame_count,
 		coroutine_count, unused;
@@ -186,6 +186,7 @@ int message_put_sample(struct message_queue *queue, const struct format_sample *
 		.weight = sample->weight,
 		.full = sample->full,
 		.asleep = sample->is_asleep,
+		.heap_bytes = sample->heap_bytes,
 		.frame_count = sample->frame_count,
 		.coroutine_count = sample->coroutine_count,
 	};
@@ -441,6 +442,7 @@ static int parse_sample(struct message_receiver *receiver, const uint8_t *body, 
 		.weight = fixed.weight,
 		.full = fixed.full,
 		.is_asleep = fixed.asleep,
+		.heap_bytes = fixed.heap_bytes,
 		.frames = receiver->frames,
 		.frame_count = fixed.frame_count,
 		.coroutines = receiver->coroutines,

@@ -11,7 +11,7 @@
  *   recorder -> writer   HELLO     version; first message
  *                        FUNCTION  id, kind, address, lines, prototype, name, source
  *                        SAMPLE    time, pid, tid, name of the thread, state, trace and place,
- *                                  weight, frames
+ *                                  weight, heap, frames
  *                        END       last message: finish the file
  *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
  *   writer -> recorder   STATUS    errno (0 success), bytes in the file, samples; last message
@@ -31,7 +31,7 @@ enum message_type {
 };
 
 enum {
-	MESSAGE_VERSION = 5,
+	MESSAGE_VERSION = 6,
 	/* A sample of the longest chain fits; a longer message is an error of the sender. */
 	MESSAGE_MAX_BYTES = 1 << 19,
 	/* A writer that takes nothing for so long is stuck on its disk or pipe. */

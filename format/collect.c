@@ -124,6 +124,9 @@ int collect_sample(struct collect *collect, const struct format_sample *sample, 
 	collect->profile->states[sample->state] += sample->weight;
 	if (collect->start_ns && sample->time_ns > collect->start_ns)
 		collect->profile->duration_ns = sample->time_ns - collect->start_ns;
+	timeline_set_next(&collect->profile->timeline,
+			  collect->start_ns ? collect->profile->duration_ns / 1000 + 1 : 0,
+			  sample->heap_bytes);
 	return profile_add_sample(collect->profile, collect->frames, sample->frame_count, &labels,
 				  sample->weight, why);
 }

@@ -242,6 +242,7 @@ static int fill_chains(struct builder *builder, struct failure *why)
 		fold->chains[i] = (struct fold_chain){
 			.labels = fold->pool + next,
 			.len = (uint32_t)len,
+			.id = i,
 			.count = builder->profile->counts[i],
 		};
 		next += len;
@@ -309,11 +310,13 @@ static void sort_chains(struct fold *fold)
 	if (fold->chain_count == 0)
 		return;
 	qsort(fold->chains, fold->chain_count, sizeof(*fold->chains), compare_chains);
+	fold->chain_of[fold->chains[0].id] = 0;
 	for (uint32_t i = 1; i < fold->chain_count; i++) {
 		if (compare_chains(&fold->chains[kept], &fold->chains[i]) == 0)
 			fold->chains[kept].count += fold->chains[i].count;
 		else
 			fold->chains[++kept] = fold->chains[i];
+		fold->chain_of[fold->chains[i].id] = kept;
 	}
 	fold->chain_count = kept + 1;
 }
@@ -327,8 +330,9 @@ static int build(struct builder *builder, struct failure *why)
 	fold->chain_count = format_intern_count(builder->profile->chains);
 	fold->chains = calloc((size_t)fold->chain_count + 1, sizeof(*fold->chains));
 	fold->pool = calloc(pool_len + 1, sizeof(*fold->pool));
+	fold->chain_of = calloc((size_t)fold->chain_count + 1, sizeof(*fold->chain_of));
 	builder->keys = format_intern_create();
-	if (!fold->chains || !fold->pool || !builder->keys)
+	if (!fold->chains || !fold->pool || !fold->chain_of || !builder->keys)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
 	if (fill_chains(builder, why) || sort_labels(fold, pool_len, why))
 		return -1;
@@ -395,5 +399,6 @@ void fold_deinit(struct fold *fold)
 	free(fold->labels);
 	free(fold->chains);
 	free(fold->pool);
+	free(fold->chain_of);
 	memset(fold, 0, sizeof(*fold));
 }

@@ -19,6 +19,7 @@ struct fold_label {
 struct fold_chain {
 	const uint32_t *labels;
 	uint32_t len;
+	uint32_t id; /**< Private: of the profile's chain. */
 	uint64_t count;
 };
 
@@ -29,7 +30,8 @@ struct fold {
 	struct fold_chain *chains;
 	uint32_t chain_count;
 	uint64_t samples;
-	uint32_t *pool; /* All chains' labels. */
+	uint32_t *pool;	    /* All chains' labels. */
+	uint32_t *chain_of; /* By the profile's id of a chain: which of `chains` it is. */
 };
 
 /** @param lines LINE or FUNCTION. */

@@ -132,8 +132,10 @@ struct format_sample {
 	uint32_t trace_function;
 	enum format_compiled compiled;
 	uint32_t weight; /**< Ticks that this sample stands for; 1 unless ticks were merged. */
-	bool full;	 /**< The chain reaches from the leaf to the thread's first function. */
-	bool is_asleep;	 /**< The thread did not run: it waited in a system call, or for memory. */
+	/** Bytes in use by the VM's collector when the thread was stopped; 0: not known. */
+	uint64_t heap_bytes;
+	bool full;	/**< The chain reaches from the leaf to the thread's first function. */
+	bool is_asleep; /**< The thread did not run: it waited in a system call, or for memory. */
 	const struct format_frame *frames;
 	uint32_t frame_count;
 	const struct format_coroutine
@@ -336,6 +338,10 @@ struct format_profile;
 /** @return An empty profile, or NULL with FAILURE_NO_MEMORY. */
 struct format_profile *format_profile_create(struct failure *why);
 
+/** Have it keep the order of the samples that are added from now on, for a report that
+ *  `needs_order`: some bytes more for each. */
+void format_profile_keep_order(struct format_profile *profile);
+
 /**
  * Add a file to a profile: a sysprof or memprof stream, a profile in pprof's form, or folded
  * chains; its first bytes tell which. gzip may have compressed it.
@@ -384,6 +390,7 @@ struct format_report_ops {
 	const char *description; /**< One line for --help. */
 	bool is_binary;		 /**< Nothing for a terminal. */
 	bool is_packed;		 /**< Compressed in any case. */
+	bool needs_order;	 /**< It charts time: see format_profile_keep_order(). */
 	/** @return 0, or -1: FAILURE_NOT_FOUND where the report needs a sysprof stream,
 	 *	    FAILURE_NO_MEMORY. Errors of @p file are left to the caller's ferror(). */
 	int (*print)(const struct format_profile *profile,

@@ -41,8 +41,14 @@ void format_profile_destroy(struct format_profile *profile)
 	free(profile->counts);
 	free(profile->key_counts);
 	free(profile->plain_keys);
+	timeline_deinit(&profile->timeline);
 	heap_deinit(&profile->heap);
 	free(profile);
+}
+
+void format_profile_keep_order(struct format_profile *profile)
+{
+	profile->timeline.is_kept = true;
 }
 
 enum format_stream_kind format_profile_kind(const struct format_profile *profile)
@@ -196,7 +202,9 @@ int profile_add_sample(struct format_profile *profile, const struct profile_fram
 	profile->counts[chain] += count;
 	profile->key_counts[key] += count;
 	profile->samples += count;
-	return 0;
+	return profile->timeline.is_kept && count > 0
+		       ? timeline_add(&profile->timeline, key, count, why)
+		       : 0;
 }
 
 struct profile_sample profile_sample(const struct format_profile *profile, uint32_t id)

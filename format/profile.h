@@ -4,6 +4,7 @@
 
 #include "format/heap.h"
 #include "format/names.h"
+#include "format/timeline.h"
 
 /** One frame of a chain. No padding: chains are compared by their bytes. */
 struct profile_frame {
@@ -54,7 +55,8 @@ struct format_profile {
 	struct format_text comments; /* Lines. */
 	char unit[64];		     /* What is counted where that is not samples: "bytes". */
 	uint64_t states[FORMAT_STATE_COUNT];
-	struct heap heap; /* Memprof only. */
+	struct timeline timeline; /* The order of the samples, where that was asked for. */
+	struct heap heap;	  /* Memprof only. */
 };
 
 /** @return The frames of a chain, root first; borrowed from the profile. */

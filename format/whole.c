@@ -38,6 +38,8 @@ static int open_whole(const struct format_report_ops *report, struct format_sink
 		whole_close(whole);
 		return -1;
 	}
+	if (report->needs_order)
+		format_profile_keep_order(whole->collect.profile);
 	*ret_self = whole;
 	return 0;
 }
@@ -132,6 +134,94 @@ const struct format_writer_ops format_svg_ops = {
 	.suffixes = ".svg",
 	.is_whole = true,
 	.open = open_svg,
+	.sample = whole_sample,
+	.commit = whole_commit,
+	.close = whole_close,
+};
+
+static int open_speedscope(struct format_sink *sink, const struct format_functions *functions,
+			   const struct format_options *options, void **ret_self,
+			   struct failure *why)
+{
+	return open_whole(&format_report_speedscope, sink, functions, options, ret_self, why);
+}
+
+const struct format_writer_ops format_speedscope_ops = {
+	.name = "speedscope",
+	.description = "for speedscope: each thread in the order of time",
+	.suffixes = ".speedscope.json .speedscope",
+	.is_whole = true,
+	.open = open_speedscope,
+	.sample = whole_sample,
+	.commit = whole_commit,
+	.close = whole_close,
+};
+
+static int open_cpuprofile(struct format_sink *sink, const struct format_functions *functions,
+			   const struct format_options *options, void **ret_self,
+			   struct failure *why)
+{
+	return open_whole(&format_report_cpuprofile, sink, functions, options, ret_self, why);
+}
+
+const struct format_writer_ops format_cpuprofile_ops = {
+	.name = "cpuprofile",
+	.description = "for Chrome's DevTools and editors: the samples in the order of time",
+	.suffixes = ".cpuprofile",
+	.is_whole = true,
+	.open = open_cpuprofile,
+	.sample = whole_sample,
+	.commit = whole_commit,
+	.close = whole_close,
+};
+
+static int open_trace_event(struct format_sink *sink, const struct format_functions *functions,
+			    const struct format_options *options, void **ret_self,
+			    struct failure *why)
+{
+	return open_whole(&format_report_trace_event, sink, functions, options, ret_self, why);
+}
+
+const struct format_writer_ops format_trace_event_ops = {
+	.name = "trace-event",
+	.description = "for Perfetto and chrome://tracing: calls, phases and heap over time",
+	.suffixes = ".trace.json",
+	.is_whole = true,
+	.open = open_trace_event,
+	.sample = whole_sample,
+	.commit = whole_commit,
+	.close = whole_close,
+};
+
+static int open_firefox(struct format_sink *sink, const struct format_functions *functions,
+			const struct format_options *options, void **ret_self, struct failure *why)
+{
+	return open_whole(&format_report_firefox, sink, functions, options, ret_self, why);
+}
+
+const struct format_writer_ops format_firefox_ops = {
+	.name = "firefox",
+	.description = "for the Firefox Profiler: threads, categories, phases and heap over time",
+	.suffixes = ".firefox.json",
+	.is_whole = true,
+	.open = open_firefox,
+	.sample = whole_sample,
+	.commit = whole_commit,
+	.close = whole_close,
+};
+
+static int open_perf(struct format_sink *sink, const struct format_functions *functions,
+		     const struct format_options *options, void **ret_self, struct failure *why)
+{
+	return open_whole(&format_report_perf, sink, functions, options, ret_self, why);
+}
+
+const struct format_writer_ops format_perf_ops = {
+	.name = "perf",
+	.description = "samples as 'perf script' prints them, for all that reads that",
+	.suffixes = ".perf .perf.txt",
+	.is_whole = true,
+	.open = open_perf,
 	.sample = whole_sample,
 	.commit = whole_commit,
 	.close = whole_close,

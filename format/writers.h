@@ -10,5 +10,10 @@ extern const struct format_writer_ops format_pprof_ops;
 extern const struct format_writer_ops format_callgrind_ops;
 extern const struct format_writer_ops format_folded_ops;
 extern const struct format_writer_ops format_svg_ops;
+extern const struct format_writer_ops format_speedscope_ops;
+extern const struct format_writer_ops format_cpuprofile_ops;
+extern const struct format_writer_ops format_trace_event_ops;
+extern const struct format_writer_ops format_firefox_ops;
+extern const struct format_writer_ops format_perf_ops;
 
 #endif

@@ -423,6 +423,7 @@ struct luastate_chain {
 	struct luastate_function *trace_function;
 	enum luastate_compiled compiled;
 	struct luastate_activity activity;
+	uint64_t heap_bytes; /**< What the VM's collector held; 0 unknown. */
 	/** By C frame: the frames of its run are missing, as its coroutine could not be walked. */
 	bool lost[LUASTATE_CFRAMES_MAX];
 	size_t count;

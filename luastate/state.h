@@ -239,6 +239,10 @@ int state_read_string(const struct luastate_layout *layout, const struct attach_
 int state_read_ref(const struct luastate_layout *layout, const struct attach_reader *reader,
 		   uint64_t address, uint64_t *ret_ref, struct failure *why);
 
+/** What a VM's collector holds, in bytes; 0 where that cannot be read (vitals.c). */
+uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct attach_reader *reader,
+			  uint64_t G);
+
 /* ---- VMs (vm.c, check.c) ---------------------------------------------------------------- */
 
 /** The known VM with global state @p G, or NULL. */

@@ -68,11 +68,28 @@ static int read_at(const struct reading *reading, uint64_t base, int32_t offset,
 
 /* ---- The collector ---------------------------------------------------------------------- */
 
+static int32_t heap_begin(const struct luastate_layout *layout)
+{
+	return layout->global_State_gc_state - (layout->gc64 ? GC64_STATE : GC32_STATE);
+}
+
+uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct attach_reader *reader,
+			  uint64_t G)
+{
+	uint8_t bytes[8] = { 0 };
+	struct failure why;
+
+	if (heap_begin(layout) < 0 || state_read(reader, G + (uint64_t)heap_begin(layout), bytes,
+						 (size_t)layout->ref_size, &why) != 0)
+		return 0;
+	return state_ref(layout, bytes, 0);
+}
+
 static int read_heap(const struct reading *reading, struct luastate_vitals *out,
 		     struct failure *why)
 {
 	const struct luastate_layout *layout = reading->layout;
-	int32_t begin = layout->global_State_gc_state - (layout->gc64 ? GC64_STATE : GC32_STATE);
+	int32_t begin = heap_begin(layout);
 	size_t len = layout->gc64 ? GC64_BYTES : GC32_BYTES;
 	uint8_t bytes[GC64_BYTES];
 

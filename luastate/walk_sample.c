@@ -259,10 +259,13 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 	ret_chain->compiled = LUASTATE_COMPILED_NONE;
 	ret_chain->state = -1;
 	ret_chain->activity = (struct luastate_activity){ 0 };
+	ret_chain->heap_bytes = 0;
 	if (cframe_count == 0)
 		return;
 	vm = vm_of_frames(&walk, cframes, cframe_count);
 	walk_read_state(&walk, vm);
+	if (vm)
+		ret_chain->heap_bytes = state_heap_bytes(vm->layout, memory->stopped, vm->G);
 	if (state->thorough && vm)
 		luastate_load_names(state, memory->any, vm->G, &why);
 	walk_coroutines(&walk, cframes, cframe_count);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Samples as the text that "perf script" prints, for all that reads that: FlameGraph's
+ * stackcollapse-perf.pl, speedscope, the Firefox Profiler and others. A sample that stands for
+ * several ticks is there as often, as most readers count samples.
+ * Source of the form: perf-script(1) of Linux 6.1, fields
+ * comm,pid,tid,time,period,event,ip,sym,dso.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/charted.h"
+#include "format/reports.h"
+
+/** More ticks of one sample than a recording has; keeps what is added up of other forms from
+ * filling a disk. */
+#define REPEATS_MAX 1000000
+
+/** Without what readers take for the end of a name or of a line. */
+static void put_clean(const char *text, size_t len, const char *unwanted, FILE *file)
+{
+	for (size_t i = 0; i < len; i++)
+		fputc((unsigned char)text[i] < ' ' || strchr(unwanted, text[i]) ? '_' : text[i],
+		      file);
+}
+
+/** In place of the file, behind the name: the last brackets of a line. */
+static void put_module(const struct fold_label *label, FILE *file)
+{
+	uint64_t line;
+	size_t len;
+	const char *place = charted_place(label, &len, &line);
+
+	fputs(" (", file);
+	if (place)
+		put_clean(place, len, " ()", file);
+	else
+		put_clean(fold_kind_name(label->kind), strlen(fold_kind_name(label->kind)), " ()",
+			  file);
+	fputs(")\n", file);
+}
+
+static void put_chain(const struct fold *fold, const struct fold_chain *chain, FILE *file)
+{
+	for (uint32_t i = chain->len; i-- > 0;) {
+		const struct fold_label *label = &fold->labels[chain->labels[i]];
+
+		/* Readers want an address, and let the name alone that follows it. */
+		fprintf(file, "\t%16" PRIx32 " ", chain->labels[i] + 1);
+		put_clean(label->text, strlen(label->text), "", file);
+		put_module(label, file);
+	}
+	fputc('\n', file);
+}
+
+static void put_event(struct charted *charted, const struct chart_event *event, FILE *file)
+{
+	const struct chart_track *track = &charted->chart.tracks[event->track];
+	const struct fold_chain *chain = &charted->fold.chains[charted_chain(charted, event)];
+	uint64_t period_ns = charted->chart.period_ns;
+	const char *name = track->name ? track->name : "luajit";
+
+	for (uint64_t i = 0; i < event->count; i++) {
+		uint64_t ns = event->begin_ns + i * period_ns;
+
+		put_clean(name, strlen(name), " ", file);
+		fprintf(file,
+			" %7" PRId32 "/%-7" PRId32 " %5" PRIu64 ".%06" PRIu64 ": %10" PRIu64
+			" %s: \n",
+			track->pid, track->tid, ns / 1000000000, ns / 1000 % 1000000, period_ns,
+			charted->profile->is_wall ? "wall-clock" : "cpu-clock");
+		put_chain(&charted->fold, chain, file);
+	}
+}
+
+static int perf_print(const struct format_profile *profile,
+		      const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	struct charted charted;
+	int result = 0;
+
+	if (charted_init(&charted, profile, options, file, why))
+		return -1;
+	chart_sort_by_time(&charted.chart);
+	for (size_t i = 0; i < charted.chart.event_count && result == 0; i++) {
+		if (charted.chart.events[i].count > REPEATS_MAX)
+			result = failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+					     "more equal samples than are written one by one");
+		else
+			put_event(&charted, &charted.chart.events[i], file);
+	}
+	return charted_done(&charted, result, why);
+}
+
+const struct format_report_ops format_report_perf = {
+	.name = "perf",
+	.description = "samples as 'perf script' prints them, for all that reads that",
+	.needs_order = true,
+	.print = perf_print,
+};
