@@ -25,6 +25,19 @@ static void put_clean(const char *text, size_t len, const char *unwanted, FILE *
 		      file);
 }
 
+/** Readers cut "+0x1234" off, as it stands behind names in perf's text. Here it is the name. */
+static void put_name(const char *text, FILE *file)
+{
+	const char *offset = strstr(text, "+0x");
+	size_t len = offset ? (size_t)(offset - text) : strlen(text);
+
+	put_clean(text, len, "", file);
+	if (offset) {
+		fputc('@', file);
+		put_clean(offset + 1, strlen(offset + 1), "", file);
+	}
+}
+
 /** In place of the file, behind the name: the last brackets of a line. */
 static void put_module(const struct fold_label *label, FILE *file)
 {
@@ -48,7 +61,7 @@ static void put_chain(const struct fold *fold, const struct fold_chain *chain, F
 
 		/* Readers want an address, and let the name alone that follows it. */
 		fprintf(file, "\t%16" PRIx32 " ", chain->labels[i] + 1);
-		put_clean(label->text, strlen(label->text), "", file);
+		put_name(label->text, file);
 		put_module(label, file);
 	}
 	fputc('\n', file);

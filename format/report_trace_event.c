@@ -4,18 +4,12 @@
  * as samples show them, one call as long as neighbouring samples have it; what the collector and
  * the compiler do, and which coroutine runs, in rows of their own; what the collector holds, as a
  * counter.
- * Source of the form: "Trace Event Format" of the Chromium project (events X, b, e, C, M).
+ * Source of the form: "Trace Event Format" of the Chromium project (events B, E, b, e, C, M).
  */
 #include <stdlib.h>
 
 #include "format/charted.h"
 #include "format/reports.h"
-
-/** A call that goes on. */
-struct call {
-	uint32_t label;
-	uint64_t begin_ns;
-};
 
 /** A row in which one thing follows another: what it is now, and since when. */
 struct phase {
@@ -25,7 +19,7 @@ struct phase {
 
 struct trace {
 	struct charted charted;
-	struct call *calls; /* Of the track that is written, by depth. */
+	uint32_t *calls; /* Labels of those that go on, by depth. */
 	uint32_t depth;
 	uint64_t now_ns; /* Where its last sample ends. */
 	struct phase state, coroutine;
@@ -46,7 +40,8 @@ static void begin_event(struct trace *trace, const char *phase, const struct cha
 	json_out_key(json, "tid");
 	json_out_signed(json, track->tid);
 	json_out_key(json, "ts");
-	json_out_us(json, ns);
+	/* Whole microseconds: readers compare the ends of events. */
+	json_out_number(json, ns / 1000);
 }
 
 static void put_member(struct json_out *json, const char *key, const char *text)
@@ -60,19 +55,26 @@ static void put_member(struct json_out *json, const char *key, const char *text)
 /** The calls from a depth on end where the last sample does. */
 static void end_calls(struct trace *trace, const struct chart_track *track, uint32_t depth)
 {
-	struct json_out *json = &trace->charted.json;
-
 	while (trace->depth > depth) {
-		const struct call *call = &trace->calls[--trace->depth];
-		const struct fold_label *label = &trace->charted.fold.labels[call->label];
-
-		begin_event(trace, "X", track, call->begin_ns);
-		json_out_key(json, "dur");
-		json_out_us(json, trace->now_ns - call->begin_ns);
-		put_member(json, "name", label->text);
-		put_member(json, "cat", fold_kind_name(label->kind));
-		json_out_close(json, '}');
+		trace->depth--;
+		/* A reader finds the begin by the name. */
+		begin_event(trace, "E", track, trace->now_ns);
+		put_member(&trace->charted.json, "name",
+			   trace->charted.fold.labels[trace->calls[trace->depth]].text);
+		json_out_close(&trace->charted.json, '}');
 	}
+}
+
+static void begin_call(struct trace *trace, const struct chart_track *track, uint32_t label,
+		       uint64_t ns)
+{
+	const struct fold_label *text = &trace->charted.fold.labels[label];
+
+	trace->calls[trace->depth++] = label;
+	begin_event(trace, "B", track, ns);
+	put_member(&trace->charted.json, "name", text->text);
+	put_member(&trace->charted.json, "cat", fold_kind_name(text->kind));
+	json_out_close(&trace->charted.json, '}');
 }
 
 static void take_chain(struct trace *trace, const struct chart_track *track,
@@ -85,14 +87,11 @@ static void take_chain(struct trace *trace, const struct chart_track *track,
 	if (event->begin_ns > trace->now_ns)
 		end_calls(trace, track, 0);
 	while (common < trace->depth && common < chain->len &&
-	       trace->calls[common].label == chain->labels[common])
+	       trace->calls[common] == chain->labels[common])
 		common++;
 	end_calls(trace, track, common);
-	while (trace->depth < chain->len) {
-		trace->calls[trace->depth] =
-			(struct call){ chain->labels[trace->depth], event->begin_ns };
-		trace->depth++;
-	}
+	while (trace->depth < chain->len)
+		begin_call(trace, track, chain->labels[trace->depth], event->begin_ns);
 }
 
 /* ---- Rows of their own -------------------------------------------------------------------- */
