@@ -21,6 +21,9 @@ static void print_help(void)
 	     "      --children         also their children, and the children of these\n"
 	     "      --root WHICH       outermost frame of each chain: none (default), or process\n"
 	     "                         for one such as nginx [4711]\n"
+	     "      --wait SECONDS     wait so long for such a process that runs LuaJIT, where "
+	     "none\n"
+	     "                         is there yet\n"
 	     "  -o, --output FILE      write the profile to FILE (default ljprof.bin, - for "
 	     "stdout;\n"
 	     "                         compressed if its name ends in .gz)\n"
@@ -55,7 +58,8 @@ static void print_help(void)
 	     "\n"
 	     "Exit codes: 0 profile written, 1 usage, 2 not permitted or already traced,\n"
 	     "3 no LuaJIT in any process, 4 output failed, 5 no such process, or all ended before\n"
-	     "the first sample, 6 other failure of the system.");
+	     "the first sample, or the wait for one was interrupted, 6 other failure of the "
+	     "system.");
 }
 
 int arguments_refuse(const char *text, const char *argument)
@@ -139,6 +143,11 @@ static bool take_duration(struct arguments *arguments, const char *text)
 {
 	return options_seconds(text, DURATION_MIN_S, DURATION_MAX_S,
 			       &arguments->options.duration_s);
+}
+
+static bool take_wait(struct arguments *arguments, const char *text)
+{
+	return options_seconds(text, 0, DURATION_MAX_S, &arguments->options.wait_s);
 }
 
 static bool take_frequency(struct arguments *arguments, const char *text)
@@ -226,6 +235,7 @@ static const struct choice choices[] = {
 	{ "name", 'n', add_name, "not an extended regular expression:" },
 	{ "children", 0, take_children, .is_alone = true },
 	{ "root", 0, take_root, "not a choice of roots (none or process):" },
+	{ "wait", 0, take_wait, "not a number of seconds:" },
 	{ "output", 'o', take_output },
 	{ "duration", 'd', take_duration, "not a number of seconds:" },
 	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
@@ -273,6 +283,8 @@ static int check(const struct arguments *arguments)
 	if (arguments->command && (arguments->pids || arguments->names))
 		return arguments_refuse("give either --pid and --name or a command, not both",
 					NULL);
+	if (arguments->options.wait_s > 0 && (arguments->command || arguments->explain))
+		return arguments_refuse("--wait goes with --pid or --name, and a recording", NULL);
 	if (arguments->options.debuginfod && arguments->command)
 		return arguments_refuse(
 			"--debuginfod goes with --pid or --name: a command has nothing mapped "

@@ -10,6 +10,9 @@ enum {
 	/* A process that was started a moment ago has no VM yet. */
 	START_PATIENCE_NS = 500 * 1000 * 1000,
 	START_NAP_NS = 20 * 1000 * 1000,
+	/* Between looks while a process is waited for, and at one without LuaJIT. */
+	WAIT_NAP_NS = 100 * 1000 * 1000,
+	WAIT_LOOK_NS = 200 * 1000 * 1000,
 	/* One of several processes is searched so long before it is the next one's turn. */
 	START_SHARE_NS = 500 * 1000 * 1000,
 	/* All searches before the recording: some 15 GiB of heap. */
@@ -126,6 +129,63 @@ static bool is_denied(const struct recorder_target *of)
 	return !of->process;
 }
 
+/* ---- Waiting ---------------------------------------------------------------------------- */
+
+static bool waits(const struct recorder *recorder)
+{
+	return recorder->options->wait_s > 0;
+}
+
+/* Whether one that was given by its pid is there, be it one that cannot be recorded. */
+static bool is_given_there(const struct recorder *recorder)
+{
+	const struct daemon_options *options = recorder->options;
+
+	for (size_t i = 0; i < options->pid_count; i++) {
+		struct attach_process *process = NULL;
+		struct failure why = { 0 };
+		pid_t outer;
+
+		if (attach_process_open(options->pids[i], &process, &why) == 0 ||
+		    why.kind != FAILURE_GONE ||
+		    attach_find_inner(options->pids[i], &outer, 1) > 0) {
+			attach_process_close(process);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void wait_for_process(struct recorder *recorder)
+{
+	const struct timespec nap = { .tv_nsec = WAIT_NAP_NS };
+
+	while (!is_given_there(recorder)) {
+		recorder_find_new(recorder, daemon_now_ns());
+		if (recorder_any(recorder, entry_is_open) || *recorder->options->stop ||
+		    daemon_now_ns() >= recorder->wait_ns)
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
+/* Nothing came: the end is set, or that somebody did not want to wait any longer. */
+static int end_wait(struct recorder *recorder)
+{
+	size_t used = strlen(recorder->text);
+
+	if (!waits(recorder))
+		return -1;
+	if (*recorder->options->stop)
+		return recorder_end_with(
+			recorder, DAEMON_END_EARLY,
+			"interrupted while it waited for a process with a Lua state");
+	if (daemon_now_ns() >= recorder->wait_ns)
+		snprintf(recorder->text + used, recorder->text_len - used, " (waited %g s)",
+			 recorder->options->wait_s);
+	return -1;
+}
+
 int recorder_open_processes(struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
@@ -138,19 +198,22 @@ int recorder_open_processes(struct recorder *recorder)
 			"it anew (unshare --mount-proc), or run ljrecord outside");
 	if (finder_create(options, &recorder->finder, &why) != 0)
 		return recorder_end_with(recorder, DAEMON_END_SYSTEM, "cannot %s", why.step);
+	recorder->wait_ns = daemon_now_ns() + (uint64_t)(options->wait_s * 1e9);
+	if (waits(recorder))
+		wait_for_process(recorder);
 	if (open_given(recorder) != 0)
-		return -1;
+		return end_wait(recorder);
 	recorder_find_new(recorder, daemon_now_ns());
 	if (recorder_any(recorder, entry_is_open))
 		return 0;
 	if (recorder_any(recorder, is_denied))
-		return recorder_end_with(
-			recorder, DAEMON_END_DENIED,
-			"not permitted to trace any process of that name: use sudo, or "
-			"grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
-	return recorder_end_with(recorder, DAEMON_END_EARLY,
-				 "no process has such a name: check it with "
-				 "pgrep");
+		recorder_end_with(recorder, DAEMON_END_DENIED,
+				  "not permitted to trace any process of that name: use sudo, or "
+				  "grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
+	else
+		recorder_end_with(recorder, DAEMON_END_EARLY,
+				  "no process has such a name: check it with pgrep");
+	return end_wait(recorder);
 }
 
 /* ---- The first VM ----------------------------------------------------------------------- */
@@ -162,6 +225,9 @@ static void find_first_vm(struct recorder *recorder, struct recorder_target *of,
 	struct failure why;
 
 	if (entry_has_vm(of) || !entry_has_luajit(of))
+		return;
+	/* All was searched: during a long wait not over and over again. */
+	if (waits(recorder) && !of->target->search.cut && begin_ns < of->search_ns)
 		return;
 	if (!recorder_is_single(recorder) && share_ns < end_ns)
 		end_ns = share_ns;
@@ -180,6 +246,8 @@ static bool look_for_vms(struct recorder *recorder, uint64_t end_ns)
 
 		if (!of->process)
 			continue;
+		if (waits(recorder) && of->look_interval_ns > WAIT_LOOK_NS)
+			of->look_interval_ns = WAIT_LOOK_NS;
 		if (!recorder_refresh_entry(recorder, of, daemon_now_ns())) {
 			recorder_remove_entry(recorder, i);
 			continue;
@@ -226,9 +294,9 @@ static int end_unfinished(struct recorder *recorder)
 					 "interrupted before a Lua state was found in %s", whom);
 	return recorder_end_with(recorder, DAEMON_END_NO_VM,
 				 "no Lua state found in %s: the search through memory was ended "
-				 "after %d s; try again while Lua code runs, which shows it at "
+				 "after %.0f s; try again while Lua code runs, which shows it at "
 				 "once",
-				 whom, START_SEARCH_S);
+				 whom, START_SEARCH_S + recorder->options->wait_s);
 }
 
 static int end_without_vm(struct recorder *recorder)
@@ -281,27 +349,46 @@ static void tell_without_luajit(struct recorder *recorder)
 	}
 }
 
+/* Whether no VM is to be expected any more. @param end_ns Of patience. */
+static bool is_vain(const struct recorder *recorder, uint64_t end_ns, uint64_t search_end_ns)
+{
+	const struct daemon_options *options = recorder->options;
+	uint64_t now_ns = daemon_now_ns();
+
+	if (*options->stop || now_ns >= search_end_ns)
+		return true;
+	if (!recorder_any(recorder, entry_is_open))
+		return !waits(recorder) || !options->name_count || now_ns >= end_ns;
+	return now_ns >= end_ns && !recorder_any(recorder, is_searched_in_part);
+}
+
 int recorder_find_vms(struct recorder *recorder)
 {
-	const struct timespec nap = { .tv_nsec = START_NAP_NS };
 	const struct daemon_options *options = recorder->options;
 	uint64_t begin_ns = daemon_now_ns(), end_ns = begin_ns + START_PATIENCE_NS;
 	uint64_t search_end_ns = begin_ns + START_SEARCH_S * (uint64_t)1000000000;
+	struct timespec nap = { .tv_nsec = START_NAP_NS };
 
 	if (options->await_vm)
 		return 0;
+	if (waits(recorder) && end_ns < recorder->wait_ns) {
+		end_ns = recorder->wait_ns;
+		search_end_ns = end_ns + START_SEARCH_S * (uint64_t)1000000000;
+	}
 	while (!look_for_vms(recorder, search_end_ns)) {
-		uint64_t now_ns = daemon_now_ns();
-
 		if (recorder->end != DAEMON_END_STOPPED)
 			return -1; /* told already */
-		if (options->children && recorder_any(recorder, entry_is_open))
+		if (options->children && !waits(recorder) && recorder_any(recorder, entry_is_open))
 			return 0;
-		if (*options->stop || now_ns >= search_end_ns ||
-		    (now_ns >= end_ns && !recorder_any(recorder, is_searched_in_part)) ||
-		    !recorder_any(recorder, entry_is_open))
-			return end_without_vm(recorder);
+		if (is_vain(recorder, end_ns, search_end_ns)) {
+			end_without_vm(recorder);
+			return end_wait(recorder);
+		}
 		nanosleep(&nap, NULL);
+		if (daemon_now_ns() >= begin_ns + START_PATIENCE_NS)
+			nap.tv_nsec = WAIT_NAP_NS;
+		if (waits(recorder))
+			recorder_find_new(recorder, daemon_now_ns());
 	}
 	if (recorder->end != DAEMON_END_STOPPED)
 		return -1;

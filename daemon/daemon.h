@@ -131,6 +131,8 @@ struct daemon_options {
 	 * expressions, when the recording begins or later. */
 	const char *const *names;
 	size_t name_count;
+	/** So long a process with a VM is waited for, where none is there; 0: not. */
+	double wait_s;
 	bool children;	    /**< And all their descendants, those of later too. */
 	bool process_root;  /**< Each chain begins with a frame for its process. */
 	const char *output; /**< Path, or "-" for standard output. */

@@ -59,6 +59,7 @@ struct recorder {
 
 	struct feed *feed; /* NULL: a recording, not a watch */
 
+	uint64_t wait_ns;	   /* until when a process with a VM is waited for */
 	uint64_t begin_ns, end_ns; /* of the loop; 0 before it */
 	uint64_t flush_ns, lost_ns, image_number;
 };

@@ -12,6 +12,7 @@ _ljprof_options() {
 			n name text
 			- children nothing
 			- root words none process
+			- wait text
 			o output file
 			d duration text
 			F frequency text
