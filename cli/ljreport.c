@@ -156,14 +156,46 @@ static int read_all(char *const *paths, size_t count, bool needs_order,
 	return result;
 }
 
+/** Behind what is there: other steps of a job have written to the page, too. */
+static int write_summary(const struct format_profile *base, const struct format_profile *profile,
+			 const struct report_arguments *arguments)
+{
+	struct report_arguments page = *arguments;
+	FILE *file = fopen(arguments->summary, "ae");
+	int result, errnum = errno;
+
+	if (!file)
+		return tell_output(arguments->summary, errnum, "choose another --summary");
+	page.report = format_report_find("markdown");
+	/* What is there may lack the end of its line. */
+	if (fseeko(file, 0, SEEK_END) == 0 && ftello(file) > 0)
+		putc('\n', file);
+	if (arguments->budget) {
+		format_budget_print_markdown(arguments->budget, file);
+		putc('\n', file);
+	}
+	errno = 0;
+	result = print_report(base, profile, &page, file);
+	errnum = ferror(file) ? (errno ? errno : EIO) : 0;
+	if (fclose(file) && !errnum)
+		errnum = errno;
+	if (errnum && result == REPORT_DONE)
+		return tell_output(arguments->summary, errnum, "the page is not complete");
+	return result;
+}
+
 /** Rules are judged whether or not somebody reads the report to its end. */
 static int print_and_judge(const struct report_arguments *arguments,
 			   const struct format_profile *base, const struct format_profile *profile)
 {
-	int printed = write_report(base, profile, arguments), judged = REPORT_DONE;
+	int printed = write_report(base, profile, arguments), judged = REPORT_DONE, told;
 
 	if (arguments->budget)
 		judged = report_judge(arguments, base, profile);
+	if (arguments->summary && (judged == REPORT_DONE || judged == REPORT_BROKEN)) {
+		told = write_summary(base, profile, arguments);
+		printed = printed == REPORT_DONE ? told : printed;
+	}
 	return judged == REPORT_DONE ? printed : judged;
 }
 

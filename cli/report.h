@@ -18,9 +18,10 @@ enum {
 struct report_arguments {
 	char **inputs;
 	size_t input_count;
-	const char *base;   /**< NULL: nothing is compared. */
-	const char *output; /**< NULL: standard output. */
-	const char *junit;  /**< NULL: none is written. */
+	const char *base;    /**< NULL: nothing is compared. */
+	const char *output;  /**< NULL: standard output. */
+	const char *junit;   /**< NULL: none is written. */
+	const char *summary; /**< Appended to; NULL: none is. */
 	const struct format_report_ops *report;
 	struct format_report_options options;
 	struct format_budget *budget; /**< NULL: no rules. */

@@ -31,6 +31,8 @@ static void print_help(FILE *file)
 	      "                       may be given several times\n"
 	      "      --budget=RULES   the same with the rules of a file, one in a line\n"
 	      "      --junit=XML      also write how the rules were kept, for CI servers\n"
+	      "      --summary=PAGE   append verdicts and the markdown report to PAGE, such as\n"
+	      "                       $GITHUB_STEP_SUMMARY\n"
 	      "  -h, --help           print this help\n"
 	      "  -V, --version        print the version\n"
 	      "\n"
@@ -176,6 +178,9 @@ static int parse_option(int option, struct report_arguments *arguments)
 	case 'j':
 		arguments->junit = optarg;
 		return 0;
+	case 's':
+		arguments->summary = optarg;
+		return 0;
 	case 'h':
 	case 'V':
 		finish(option == 'V');
@@ -213,6 +218,7 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
 		{ "fail-on", required_argument, NULL, 'r' },
 		{ "budget", required_argument, NULL, 'b' },
 		{ "junit", required_argument, NULL, 'j' },
+		{ "summary", required_argument, NULL, 's' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },

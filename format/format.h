@@ -463,6 +463,10 @@ int format_budget_judge(struct format_budget *budget, const struct format_profil
  * ferror(). */
 void format_budget_print_junit(const struct format_budget *budget, const char *name, FILE *file);
 
+/** The same as a Markdown table, for pages of CI jobs. Nothing that names have takes effect there.
+ */
+void format_budget_print_markdown(const struct format_budget *budget, FILE *file);
+
 /** @return Of the last judgement, in the order of the rules; before it rules alone. Borrowed until
  * the next rule or judgement. */
 const struct format_verdict *format_budget_verdicts(const struct format_budget *budget,

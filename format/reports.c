@@ -4,19 +4,13 @@
 #include <string.h>
 
 const struct format_report_ops *const format_reports[] = {
-	&format_report_top,
-	&format_report_folded,
-	&format_report_svg,
-	&format_report_pprof,
-	&format_report_callgrind,
-	&format_report_speedscope,
-	&format_report_cpuprofile,
-	&format_report_trace_event,
-	&format_report_firefox,
-	&format_report_perf,
-	&format_report_json,
-	&format_report_counters,
-	NULL,
+	&format_report_top,	   &format_report_folded,
+	&format_report_svg,	   &format_report_pprof,
+	&format_report_callgrind,  &format_report_speedscope,
+	&format_report_cpuprofile, &format_report_trace_event,
+	&format_report_firefox,	   &format_report_perf,
+	&format_report_json,	   &format_report_markdown,
+	&format_report_counters,   NULL,
 };
 
 const struct format_report_ops *format_report_find(const char *name)
@@ -43,7 +37,9 @@ const struct format_report_ops *format_report_for(const char *path)
 	if (!dot || dot == path || dot[-1] == '/' || len - (size_t)(dot + 1 - path) >= sizeof(end))
 		return NULL;
 	snprintf(end, sizeof(end), "%.*s", (int)(len - (size_t)(dot + 1 - path)), dot + 1);
-	return strcmp(end, "txt") == 0 ? format_report_find("top") : format_report_find(end);
+	if (strcmp(end, "txt") == 0)
+		return format_report_find("top");
+	return format_report_find(strcmp(end, "md") == 0 ? "markdown" : end);
 }
 
 int report_need_chains(const struct format_profile *profile, struct failure *why)

@@ -12,6 +12,7 @@ extern const struct format_report_ops format_report_firefox;
 extern const struct format_report_ops format_report_folded;
 extern const struct format_report_ops format_report_json;
 extern const struct format_report_ops format_report_perf;
+extern const struct format_report_ops format_report_markdown;
 extern const struct format_report_ops format_report_pprof;
 extern const struct format_report_ops format_report_speedscope;
 extern const struct format_report_ops format_report_svg;

@@ -30,7 +30,7 @@ _ljprof_options() {
 			V version nothing"
 		;;
 	ljreport)
-		echo "f format words top folded svg pprof callgrind json counters
+		echo "f format words top folded svg pprof callgrind json markdown counters
 			o output file
 			- lines words line function
 			- annotate words jit trace
@@ -39,6 +39,7 @@ _ljprof_options() {
 			- fail-on text
 			- budget file
 			- junit file
+			- summary file
 			h help nothing
 			V version nothing"
 		;;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "chains.h"
+#include "format/markdown.h"
 #include "format/reference.h"
 #include "format/text.h"
 #include "format/xml.h"
@@ -380,6 +381,63 @@ static void test_xml(void **state)
 	expect_xml("\xf0\x9f\x98\x80", 1, "\xf0\x9f\x98\x80");
 }
 
+static void expect_markdown(const char *text, size_t characters, const char *expected)
+{
+	char *markdown;
+	size_t len;
+	FILE *out = open_memstream(&markdown, &len);
+
+	markdown_print_code(out, text, characters);
+	fclose(out);
+	assert_string_equal(expected, markdown);
+	free(markdown);
+}
+
+static void test_markdown_code(void **state)
+{
+	(void)state;
+	expect_markdown("", 99, "");
+	expect_markdown("burn (@burn.lua:12)", 99, "`burn (@burn.lua:12)`");
+	expect_markdown("a<b>&\"\\*_", 99, "`a<b>&\"\\*_`");
+	expect_markdown("|", 99, "&#124;");
+	expect_markdown("a\\|b||c", 99, "`a\\`&#124;`b`&#124;&#124;`c`");
+	expect_markdown("a`b", 99, "``a`b``");
+	expect_markdown("`", 99, "`` ` ``");
+	expect_markdown("a``|`", 99, "``` a`` ```&#124;`` ` ``");
+	expect_markdown("a\nb\r\x7f", 99, "`a b  `");
+	expect_markdown("\xff\xc3\xbc", 99, "`\xef\xbf\xbd\xc3\xbc`");
+	expect_markdown("gr\xc3\xbc\xc3\x9f", 4, "`gr\xc3\xbc\xc3\x9f`");
+	expect_markdown("gr\xc3\xbc\xc3\x9f", 3, "`gr`\xe2\x80\xa6");
+	expect_markdown(" a ", 99, "`  a  `");
+	expect_markdown(" |\na", 99, "` `&#124;` a`");
+	expect_markdown("ab", 1, "\xe2\x80\xa6");
+}
+
+static void test_markdown(void **state)
+{
+	expect(*state, "markdown", FORMAT_LINES_DEFAULT,
+	       "### `a <title> & more`\n\n**6** samples.\n\n"
+	       "States of the VM: INTERP 16.7 %, LFUNC 50.0 %, FFUNC 16.7 %, GC 16.7 %.\n\n"
+	       "#### By own samples\n\n"
+	       "| Self | Self % | Total | Total % | Kind | Function |\n"
+	       "|---:|---:|---:|---:|---|---|\n"
+	       "| 3 | 50.00 | 4 | 66.67 | Lua | `alpha (@a.lua:3)` |\n"
+	       "| 1 | 16.67 | 1 | 16.67 | activity | `[gc]` |\n"
+	       "| 1 | 16.67 | 1 | 16.67 | native | `a;<b>&\"c\"` |\n"
+	       "| 1 | 16.67 | 1 | 16.67 | fast | `string.gsub` |\n"
+	       "| 0 | 0.00 | 5 | 83.33 | native | `main` |\n"
+	       "| 0 | 0.00 | 4 | 66.67 | Lua | `@a.lua:0` |\n\n"
+	       "#### With all that they call\n\n"
+	       "| Self | Self % | Total | Total % | Kind | Function |\n"
+	       "|---:|---:|---:|---:|---|---|\n"
+	       "| 0 | 0.00 | 5 | 83.33 | native | `main` |\n"
+	       "| 3 | 50.00 | 4 | 66.67 | Lua | `alpha (@a.lua:3)` |\n"
+	       "| 0 | 0.00 | 4 | 66.67 | Lua | `@a.lua:0` |\n"
+	       "| 1 | 16.67 | 1 | 16.67 | activity | `[gc]` |\n"
+	       "| 1 | 16.67 | 1 | 16.67 | native | `a;<b>&\"c\"` |\n"
+	       "| 1 | 16.67 | 1 | 16.67 | fast | `string.gsub` |\n");
+}
+
 static int set_up(void **state)
 {
 	struct chains *chains = calloc(1, sizeof(*chains));
@@ -405,6 +463,7 @@ int main(void)
 		REPORT(test_folded),
 		REPORT(test_top),
 		REPORT(test_counters),
+		REPORT(test_markdown),
 		REPORT(test_svg),
 		REPORT(test_svg_narrow),
 		cmocka_unit_test(test_empty_profile),
@@ -415,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_repetition),
 		cmocka_unit_test(test_reference_line),
 		cmocka_unit_test(test_xml),
+		cmocka_unit_test(test_markdown_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
