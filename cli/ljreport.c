@@ -3,14 +3,17 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/progress.h"
 #include "cli/report.h"
 
 static int report_read_failure(const char *name, const struct failure *why)
 {
 	char text[512];
 
+	progress_stop();
 	format_describe_failure(why, name, text, sizeof(text));
 	if (why->kind != FAILURE_INVALID)
 		fprintf(stderr, "ljreport: %s\n", text);
@@ -31,8 +34,11 @@ static int add_profile(const char *path, struct format_profile *profile)
 	int result = REPORT_DONE;
 
 	if (!file) {
+		int errnum = errno;
+
+		progress_stop();
 		fprintf(stderr, "ljreport: %s: %s (give a file written by ljrecord)\n", name,
-			strerror(errno));
+			strerror(errnum));
 		return REPORT_INPUT;
 	}
 	if (format_profile_add(profile, file, &why))
@@ -54,6 +60,7 @@ static int check_profiles(const struct report_arguments *arguments,
 	for (int i = 0; i < 2; i++) {
 		if (!both[i] || format_profile_has_samples(both[i]))
 			continue;
+		progress_stop();
 		fprintf(stderr,
 			"ljreport: %s: %s are no samples, so that nothing tells what of them is "
 			"chance "
@@ -77,6 +84,7 @@ static int print_report(const struct format_profile *base, const struct format_p
 	if (base ? report->diff(base, profile, &arguments->options, file, &why) == 0
 		 : report->print(profile, &arguments->options, file, &why) == 0)
 		return REPORT_DONE;
+	progress_stop();
 	if (why.kind == FAILURE_NOT_FOUND) {
 		fprintf(stderr,
 			"ljreport: %s: a memory profile has no call chains (use -f top or -f "
@@ -91,6 +99,7 @@ static int print_report(const struct format_profile *base, const struct format_p
 
 static int tell_output(const char *name, int errnum, const char *what)
 {
+	progress_stop();
 	/* The reader of a pipe has seen enough. */
 	if (errnum != EPIPE)
 		fprintf(stderr, "ljreport: %s: %s (%s)\n", name, strerror(errnum), what);
@@ -129,8 +138,11 @@ static int write_report(const struct format_profile *base, const struct format_p
 {
 	int result;
 
+	progress_write();
 	if (arguments->output)
 		return write_file(base, profile, arguments);
+	if (isatty(STDOUT_FILENO))
+		progress_stop();
 	errno = 0;
 	result = print_report(base, profile, arguments, stdout);
 	if ((fflush(stdout) || ferror(stdout)) && result == REPORT_DONE)
@@ -151,6 +163,7 @@ static int read_all(char *const *paths, size_t count, bool needs_order,
 		return report_read_failure(paths[0], &why);
 	if (needs_order)
 		format_profile_keep_order(*ret_profile);
+	format_profile_set_progress(*ret_profile, progress_add, NULL);
 	for (size_t i = 0; i < count && result == REPORT_DONE; i++)
 		result = add_profile(paths[i], *ret_profile);
 	return result;
@@ -199,12 +212,38 @@ static int print_and_judge(const struct report_arguments *arguments,
 	return judged == REPORT_DONE ? printed : judged;
 }
 
+/** @return Whether the bytes of an input are known; one that is not there has none. */
+static bool add_size(const char *path, uint64_t *bytes)
+{
+	struct stat status;
+
+	if ((strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &status) : stat(path, &status)) != 0)
+		return true;
+	*bytes += S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0;
+	return S_ISREG(status.st_mode);
+}
+
+static void start_progress(const struct report_arguments *arguments)
+{
+	uint64_t bytes = 0;
+	bool known = !arguments->base || add_size(arguments->base, &bytes);
+
+	if (arguments->quiet)
+		return;
+	for (size_t i = 0; i < arguments->input_count; i++)
+		known &= add_size(arguments->inputs[i], &bytes);
+	progress_start(known ? bytes : 0);
+}
+
 static int run(struct report_arguments *arguments)
 {
 	struct format_profile *base = NULL, *profile = NULL;
 	char *base_path = (char *)(uintptr_t)arguments->base;
 	int result = arguments->base ? read_all(&base_path, 1, false, &base) : REPORT_DONE;
+	int result;
 
+	start_progress(arguments);
+	result = arguments->base ? read_all(&base_path, 1, &base) : REPORT_DONE;
 	if (result == REPORT_DONE)
 		result = read_all(arguments->inputs, arguments->input_count,
 				  arguments->report->needs_order, &profile);
@@ -212,6 +251,7 @@ static int run(struct report_arguments *arguments)
 		result = check_profiles(arguments, base, profile);
 	if (result == REPORT_DONE)
 		result = print_and_judge(arguments, base, profile);
+	progress_stop();
 	format_profile_destroy(base);
 	format_profile_destroy(profile);
 	return result;

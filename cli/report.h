@@ -22,6 +22,7 @@ struct report_arguments {
 	const char *output;  /**< NULL: standard output. */
 	const char *junit;   /**< NULL: none is written. */
 	const char *summary; /**< Appended to; NULL: none is. */
+	bool quiet;
 	const struct format_report_ops *report;
 	struct format_report_options options;
 	struct format_budget *budget; /**< NULL: no rules. */

@@ -33,6 +33,7 @@ static void print_help(FILE *file)
 	      "      --junit=XML      also write how the rules were kept, for CI servers\n"
 	      "      --summary=PAGE   append verdicts and the markdown report to PAGE, such as\n"
 	      "                       $GITHUB_STEP_SUMMARY\n"
+	      "  -q, --quiet          no progress bar\n"
 	      "  -h, --help           print this help\n"
 	      "  -V, --version        print the version\n"
 	      "\n"
@@ -181,6 +182,9 @@ static int parse_option(int option, struct report_arguments *arguments)
 	case 's':
 		arguments->summary = optarg;
 		return 0;
+	case 'q':
+		arguments->quiet = true;
+		return 0;
 	case 'h':
 	case 'V':
 		finish(option == 'V');
@@ -219,6 +223,7 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
 		{ "budget", required_argument, NULL, 'b' },
 		{ "junit", required_argument, NULL, 'j' },
 		{ "summary", required_argument, NULL, 's' },
+		{ "quiet", no_argument, NULL, 'q' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
@@ -226,7 +231,7 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":f:o:hV", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":f:o:qhV", options, NULL)) != -1) {
 		if (option == ':')
 			return usage_error("a value is missing behind", argv[optind - 1]);
 		if (option == '?')

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules: what is broken, on standard error and for CI servers. */
+#include "cli/progress.h"
 #include "cli/report.h"
 
 #include <errno.h>
@@ -47,10 +48,12 @@ int report_judge(const struct report_arguments *arguments, const struct format_p
 
 	if (format_budget_judge(arguments->budget, base, profile, arguments->options.lines, &failed,
 				&why)) {
+		progress_stop();
 		failure_describe(&why, text, sizeof(text));
 		fprintf(stderr, "ljreport: %s: %s\n", arguments->inputs[0], text);
 		return REPORT_INPUT;
 	}
+	progress_stop();
 	tell(arguments->budget);
 	result = arguments->junit ? write_junit(arguments) : REPORT_DONE;
 	return result == REPORT_DONE && failed ? REPORT_BROKEN : result;

@@ -341,6 +341,10 @@ struct format_profile *format_profile_create(struct failure *why);
 /** Have it keep the order of the samples that are added from now on, for a report that
  *  `needs_order`: some bytes more for each. */
 void format_profile_keep_order(struct format_profile *profile);
+/** Be told how reading goes on: with how many more bytes of the file, as they lie there, for each
+ *  64 KiB or less. @param progress NULL: no more. */
+void format_profile_set_progress(struct format_profile *profile,
+				 void (*progress)(void *context, size_t bytes), void *context);
 
 /**
  * Add a file to a profile: a sysprof or memprof stream, a profile in pprof's form, or folded

@@ -84,6 +84,7 @@ int format_profile_add(struct format_profile *profile, FILE *file, struct failur
 
 	if (unpack_create(file, &unpack, why))
 		return -1;
+	unpack_set_progress(unpack, profile->progress, profile->progress_context);
 	profile->kind = FORMAT_STREAM_SYSPROF;
 	profile->period_ns = profile->time_ns = profile->duration_ns = 0;
 	profile->is_wall = false;

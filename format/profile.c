@@ -49,6 +49,11 @@ void format_profile_destroy(struct format_profile *profile)
 void format_profile_keep_order(struct format_profile *profile)
 {
 	profile->timeline.is_kept = true;
+void format_profile_set_progress(struct format_profile *profile,
+				 void (*progress)(void *context, size_t bytes), void *context)
+{
+	profile->progress = progress;
+	profile->progress_context = context;
 }
 
 enum format_stream_kind format_profile_kind(const struct format_profile *profile)

@@ -57,6 +57,8 @@ struct format_profile {
 	uint64_t states[FORMAT_STATE_COUNT];
 	struct timeline timeline; /* The order of the samples, where that was asked for. */
 	struct heap heap;	  /* Memprof only. */
+	void (*progress)(void *context, size_t bytes); /* NULL: reading is not told. */
+	void *progress_context;
 };
 
 /** @return The frames of a chain, root first; borrowed from the profile. */

@@ -12,6 +12,8 @@ enum { INPUT_BYTES = 65536 };
 
 struct unpack {
 	FILE *file;
+	void (*progress)(void *context, size_t bytes); /* NULL: nobody wants to know */
+	void *progress_context;
 	bool is_open, is_packed, is_broken;
 	bool is_inside;	 /* a member */
 	uint64_t offset; /* of what is unpacked next, in the content */
@@ -39,6 +41,13 @@ void unpack_destroy(struct unpack *unpack)
 	free(unpack);
 }
 
+void unpack_set_progress(struct unpack *unpack, void (*progress)(void *context, size_t bytes),
+			 void *context)
+{
+	unpack->progress = progress;
+	unpack->progress_context = context;
+}
+
 static int refill(struct unpack *unpack, struct failure *why)
 {
 	size_t len;
@@ -49,6 +58,8 @@ static int refill(struct unpack *unpack, struct failure *why)
 		return failure_set_errno(why, errno ? errno : EIO, 0, "read the file");
 	unpack->stream.next_in = unpack->input;
 	unpack->stream.avail_in = (uInt)len;
+	if (unpack->progress)
+		unpack->progress(unpack->progress_context, len);
 	return 0;
 }
 

@@ -18,6 +18,10 @@ struct unpack;
 int unpack_create(FILE *file, struct unpack **ret_unpack, struct failure *why);
 void unpack_destroy(struct unpack *unpack);
 
+/** Have each read of the file told, format_profile_set_progress(). @param progress May be NULL. */
+void unpack_set_progress(struct unpack *unpack, void (*progress)(void *context, size_t bytes),
+			 void *context);
+
 /** Up to @p size next bytes. @return 0 and how many, 0 at the end, be it too early; or -1. */
 int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *ret_len,
 		struct failure *why);

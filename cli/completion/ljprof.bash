@@ -40,6 +40,7 @@ _ljprof_options() {
 			- budget file
 			- junit file
 			- summary file
+			q quiet nothing
 			h help nothing
 			V version nothing"
 		;;

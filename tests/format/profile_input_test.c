@@ -238,12 +238,59 @@ static void test_bomb(void **state)
 	free(member);
 }
 
+/* ---- Progress ----------------------------------------------------------------------------- */
+
+struct told {
+	size_t bytes, most;
+};
+
+static void take_progress(void *context, size_t bytes)
+{
+	struct told *told = context;
+
+	told->bytes += bytes;
+	told->most = bytes > told->most ? bytes : told->most;
+}
+
+/** All bytes of the file are told as they lie there, in parts, compressed or not. */
+static void test_progress(void **state)
+{
+	enum { LINES = 20000, TEXT_MAX = 64 * LINES };
+	char *text = malloc(TEXT_MAX);
+	uint8_t *member = malloc(pack_bound(TEXT_MAX));
+	size_t len = 0, packed;
+	struct failure why;
+
+	(void)state;
+	assert_true(text && member);
+	for (unsigned i = 0; i < LINES; i++)
+		len += (size_t)sprintf(text + len, "main;f%u 1\n", i * 2654435761u);
+	assert_int_equal(0, pack_member((uint8_t *)text, len, member, &packed, &why));
+	for (int i = 0; i < 2; i++) {
+		struct format_profile *profile = format_profile_create(&why);
+		FILE *file =
+			i ? chains_file_of(member, packed) : chains_file_of((uint8_t *)text, len);
+		struct told told = { 0 };
+
+		assert_non_null(profile);
+		format_profile_set_progress(profile, take_progress, &told);
+		assert_int_equal(0, format_profile_add(profile, file, &why));
+		assert_int_equal(i ? packed : len, told.bytes);
+		assert_in_range(told.most, 1, 65536);
+		fclose(file);
+		format_profile_destroy(profile);
+	}
+	free(text);
+	free(member);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_foreign),	    cmocka_unit_test(test_folded_input),
 		cmocka_unit_test(test_bad_folded),  cmocka_unit_test(test_bad_pprof),
 		cmocka_unit_test(test_many_frames), cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
