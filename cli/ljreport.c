@@ -86,10 +86,12 @@ static int print_report(const struct format_profile *base, const struct format_p
 		return REPORT_DONE;
 	progress_stop();
 	if (why.kind == FAILURE_NOT_FOUND) {
-		fprintf(stderr,
-			"ljreport: %s: a memory profile has no call chains (use -f top or -f "
-			"counters)\n",
-			arguments->inputs[0]);
+		fprintf(stderr, "ljreport: %s: %s\n", arguments->inputs[0],
+			format_profile_kind(profile) == FORMAT_STREAM_MEMPROF
+				? "a memory profile has no call chains (use -f top, -f leaks or -f "
+				  "counters)"
+				: "no memory profile, so that nothing tells what is allocated (use "
+				  "-f top)");
 		return REPORT_INPUT;
 	}
 	failure_describe(&why, text, sizeof(text));
@@ -239,11 +241,10 @@ static int run(struct report_arguments *arguments)
 {
 	struct format_profile *base = NULL, *profile = NULL;
 	char *base_path = (char *)(uintptr_t)arguments->base;
-	int result = arguments->base ? read_all(&base_path, 1, false, &base) : REPORT_DONE;
 	int result;
 
 	start_progress(arguments);
-	result = arguments->base ? read_all(&base_path, 1, &base) : REPORT_DONE;
+	result = arguments->base ? read_all(&base_path, 1, false, &base) : REPORT_DONE;
 	if (result == REPORT_DONE)
 		result = read_all(arguments->inputs, arguments->input_count,
 				  arguments->report->needs_order, &profile);

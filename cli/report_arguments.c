@@ -23,6 +23,9 @@ static void print_help(FILE *file)
 	      "      --annotate=WHAT  mark compiled Lua frames: 'jit' by _[j], 'trace' by the\n"
 	      "                       number of the trace; ~ is approximate\n"
 	      "      --title=TITLE    title of the flame graph\n"
+	      "      --leak-only      of a memory profile the heap alone, and not its events\n"
+	      "      --human-readable\n"
+	      "                       sizes of a memory profile in B, KiB, MiB and GiB\n"
 	      "      --diff=BASE      show what is different from the profile BASE\n"
 	      "      --fail-on=RULE   exit with 3 where the profile certainly breaks a rule, such "
 	      "as\n"
@@ -169,6 +172,12 @@ static int parse_option(int option, struct report_arguments *arguments)
 	case 't':
 		arguments->options.title = optarg;
 		return 0;
+	case 'L':
+		arguments->options.leak_only = true;
+		return 0;
+	case 'H':
+		arguments->options.human_readable = true;
+		return 0;
 	case 'd':
 		arguments->base = optarg;
 		return 0;
@@ -218,6 +227,8 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
 		{ "lines", required_argument, NULL, 'l' },
 		{ "annotate", required_argument, NULL, 'a' },
 		{ "title", required_argument, NULL, 't' },
+		{ "leak-only", no_argument, NULL, 'L' },
+		{ "human-readable", no_argument, NULL, 'H' },
 		{ "diff", required_argument, NULL, 'd' },
 		{ "fail-on", required_argument, NULL, 'r' },
 		{ "budget", required_argument, NULL, 'b' },

@@ -386,6 +386,8 @@ struct format_report_options {
 	const char *title; /**< May be NULL. */
 	enum format_lines lines;
 	enum format_annotate annotate;
+	bool leak_only;	     /**< Of a memory profile: its heap alone, and not its events. */
+	bool human_readable; /**< Sizes as "1.5KiB". */
 };
 
 /** One report of a profile. */
@@ -395,8 +397,9 @@ struct format_report_ops {
 	bool is_binary;		 /**< Nothing for a terminal. */
 	bool is_packed;		 /**< Compressed in any case. */
 	bool needs_order;	 /**< It charts time: see format_profile_keep_order(). */
-	/** @return 0, or -1: FAILURE_NOT_FOUND where the report needs a sysprof stream,
-	 *	    FAILURE_NO_MEMORY. Errors of @p file are left to the caller's ferror(). */
+	/** @return 0, or -1: FAILURE_NOT_FOUND where the report needs call chains, or a memory
+	 *	    profile, and it has none; FAILURE_NO_MEMORY. Errors of @p file are left to the
+	 *caller's ferror(). */
 	int (*print)(const struct format_profile *profile,
 		     const struct format_report_options *options, FILE *file, struct failure *why);
 	/** What is different in @p profile from @p base; NULL: this report has no such form. */

@@ -60,8 +60,7 @@ static int load(struct format_profile *profile, struct unpack *unpack, struct fa
 static int reconcile(struct format_profile *profile, const struct format_profile *before,
 		     struct failure *why)
 {
-	/* Places of allocations are known by their addresses, which are another file's own. */
-	if (before->kind == FORMAT_STREAM_MEMPROF || profile->kind == FORMAT_STREAM_MEMPROF)
+	if (before->kind != profile->kind)
 		return failure_set(why, FAILURE_DENIED, 0, 0, 0,
 				   "add up a memory profile and another one");
 	if (strcmp(before->unit, profile->unit) != 0)

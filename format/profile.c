@@ -49,6 +49,8 @@ void format_profile_destroy(struct format_profile *profile)
 void format_profile_keep_order(struct format_profile *profile)
 {
 	profile->timeline.is_kept = true;
+}
+
 void format_profile_set_progress(struct format_profile *profile,
 				 void (*progress)(void *context, size_t bytes), void *context)
 {

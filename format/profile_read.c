@@ -422,7 +422,7 @@ static int on_symbol(void *context, const struct format_symbol *symbol, struct f
 
 	if (symtab_add(&loader->symtab, symbol, why))
 		return -1;
-	return reference_aliases_add(&loader->profile->heap.aliases, symbol, why);
+	return reference_aliases_add(&loader->profile->heap.aliases, &loader->symtab, symbol, why);
 }
 
 static int on_event(void *context, const struct format_raw_event *event, struct failure *why)
@@ -457,9 +457,9 @@ int profile_load_stream(struct format_profile *profile, struct unpack *unpack, s
 	loader.cache = calloc((size_t)1 << CACHE_BITS, sizeof(*loader.cache));
 	if (!loader.cache)
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the functions");
-	else if (symtab_init(&loader.symtab, why) == 0)
+	else if (symtab_init(&loader.symtab, why) == 0 && heap_begin(&profile->heap, why) == 0)
 		result = stream_read(unpack, &visitor, &loader, &profile->kind, why);
 	loader_deinit(&loader);
-	heap_sort(&profile->heap);
+	heap_end(&profile->heap);
 	return result;
 }

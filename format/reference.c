@@ -19,7 +19,7 @@ struct renderer {
 	uint32_t capacity;
 };
 
-/* ---- Locations -------------------------------------------------------------------------- */
+/* ---- Places ----------------------------------------------------------------------------- */
 
 int reference_aliases_init(struct reference_aliases *aliases, struct failure *why)
 {
@@ -35,73 +35,105 @@ void reference_aliases_deinit(struct reference_aliases *aliases)
 	aliases->chunks = NULL;
 }
 
-int reference_aliases_add(struct reference_aliases *aliases, const struct format_symbol *symbol,
-			  struct failure *why)
+int reference_aliases_add(struct reference_aliases *aliases, const struct symtab *symtab,
+			  const struct format_symbol *symbol, struct failure *why)
 {
+	const struct symtab_proto *proto;
+	const char *chunk;
+	size_t len;
 	uint32_t id;
 
 	if (symbol->kind != FORMAT_SYMBOL_LUA || !memchr(symbol->name, '\n', symbol->name_len))
 		return 0;
-	return format_intern_put(aliases->chunks, symbol->name, symbol->name_len, &id, why);
+	proto = symtab_find_proto(symtab, symbol->address);
+	chunk = proto ? symtab_string(symtab, proto->chunk, &len) : NULL;
+	/* The newline may be in what was cut off. */
+	if (!chunk || !memchr(chunk, '\n', len))
+		return 0;
+	return format_intern_put(aliases->chunks, chunk, len, &id, why);
 }
 
-static void add_chunk(struct format_text *text, const struct symtab *symtab,
-		      const struct reference_aliases *aliases, uint32_t chunk)
-{
-	uint32_t alias;
-	size_t len;
-	const char *name = symtab_string(symtab, chunk, &len);
-
-	if (format_intern_find(aliases->chunks, name, len, &alias))
-		format_text_addf(text, "function_alias_%" PRIu32, alias + 1);
-	else
-		format_text_add(text, name, len);
-}
-
-static void add_code(struct format_text *text, const struct symtab *symtab,
-		     const struct reference_aliases *aliases, uint64_t address, uint64_t line)
+static void resolve_code(const struct symtab *symtab, uint64_t address, uint64_t line,
+			 struct reference_place *place)
 {
 	const struct symtab_proto *proto = symtab_find_proto(symtab, address);
-	uint64_t start;
-	size_t len;
-	const char *name;
+	uint64_t entry;
 
 	if (address == 0) {
-		format_text_add_string(text, "INTERNAL");
-		return;
-	}
-	if (proto) {
-		add_chunk(text, symtab, aliases, proto->chunk);
-		/* Its numbers are doubles; %d of one from 2^63 on, such as line -1, gives this. */
-		format_text_addf(text, ":%" PRId64, line > INT64_MAX ? INT64_MIN : (int64_t)line);
-		return;
-	}
-	name = symtab_find_native(symtab, address, &start, &len);
-	if (name) {
-		format_text_add(text, name, len);
-		/* The %#x of zero has no prefix. */
-		format_text_addf(text, ":%#" PRIx64, start);
+		place->kind = REFERENCE_INTERNAL;
+	} else if (proto) {
+		place->kind = REFERENCE_LUA;
+		place->name = proto->chunk;
+		place->number = line;
+	} else if (format_addrmap_floor(&symtab->natives, address, &place->number, &entry)) {
+		place->kind = REFERENCE_NATIVE;
+		place->name = (uint32_t)entry;
 	} else {
-		format_text_addf(text, "CFUNC %#" PRIx64, address);
+		place->kind = REFERENCE_UNKNOWN;
+		place->number = address;
 	}
 }
 
-void reference_add_location(struct format_text *text, const struct symtab *symtab,
-			    const struct reference_aliases *aliases,
-			    const struct reference_location *location)
+void reference_resolve(const struct symtab *symtab, const struct reference_location *location,
+		       struct reference_place *ret_place)
 {
 	const struct symtab_trace *trace;
 
+	*ret_place = (struct reference_place){ .trace = location->trace };
 	if (location->trace == 0) {
-		add_code(text, symtab, aliases, location->address, location->line);
+		resolve_code(symtab, location->address, location->line, ret_place);
 		return;
 	}
-	format_text_addf(text, "TRACE [%" PRIu64 "]", location->trace);
+	ret_place->is_trace = 1;
+	ret_place->kind = REFERENCE_NOWHERE;
 	trace = symtab_find_trace(symtab, location->trace);
-	if (trace) {
-		format_text_add_string(text, " started at ");
-		add_code(text, symtab, aliases, trace->proto, trace->line);
+	if (trace)
+		resolve_code(symtab, trace->proto, trace->line, ret_place);
+}
+
+static void add_code(struct format_text *text, const struct reference_aliases *aliases,
+		     const struct reference_place *place, const char *name, size_t len)
+{
+	uint64_t line = place->number;
+	uint32_t alias;
+
+	switch ((enum reference_kind)place->kind) {
+	case REFERENCE_INTERNAL:
+		format_text_add_string(text, "INTERNAL");
+		break;
+	case REFERENCE_LUA:
+		if (format_intern_find(aliases->chunks, name, len, &alias))
+			format_text_addf(text, "function_alias_%" PRIu32, alias + 1);
+		else
+			format_text_add(text, name, len);
+		/* Its numbers are doubles; %d of one from 2^63 on, such as line -1, gives this. */
+		format_text_addf(text, ":%" PRId64, line > INT64_MAX ? INT64_MIN : (int64_t)line);
+		break;
+	case REFERENCE_NATIVE:
+		format_text_add(text, name, len);
+		/* The %#x of zero has no prefix. */
+		if (!place->is_general)
+			format_text_addf(text, ":%#" PRIx64, place->number);
+		break;
+	case REFERENCE_UNKNOWN:
+		format_text_addf(text, "CFUNC %#" PRIx64, place->number);
+		break;
+	case REFERENCE_NOWHERE:
+		break;
 	}
+}
+
+void reference_add_place(struct format_text *text, const struct reference_aliases *aliases,
+			 const struct reference_place *place, const char *name, size_t len)
+{
+	if (place->is_trace) {
+		format_text_add_string(text, "TRACE");
+		if (!place->is_general)
+			format_text_addf(text, " [%" PRIu64 "]", place->trace);
+		if (place->kind != REFERENCE_NOWHERE)
+			format_text_add_string(text, " started at ");
+	}
+	add_code(text, aliases, place, name, len);
 }
 
 /* ---- Chains ----------------------------------------------------------------------------- */
@@ -112,7 +144,19 @@ static int on_symbol(void *context, const struct format_symbol *symbol, struct f
 
 	if (symtab_add(&renderer->symtab, symbol, why))
 		return -1;
-	return reference_aliases_add(&renderer->aliases, symbol, why);
+	return reference_aliases_add(&renderer->aliases, &renderer->symtab, symbol, why);
+}
+
+static void add_location(struct renderer *renderer, const struct reference_location *location)
+{
+	struct reference_place place;
+	const char *name = "";
+	size_t len = 0;
+
+	reference_resolve(&renderer->symtab, location, &place);
+	if (place.kind == REFERENCE_LUA || place.kind == REFERENCE_NATIVE)
+		name = symtab_string(&renderer->symtab, place.name, &len);
+	reference_add_place(&renderer->chain, &renderer->aliases, &place, name, len);
 }
 
 static void add_frame(struct renderer *renderer, const struct format_raw_sample *raw,
@@ -133,7 +177,7 @@ static void add_frame(struct renderer *renderer, const struct format_raw_sample 
 	}
 	location.address = lua ? lua->address : raw->host[frame.index];
 	location.line = lua ? lua->line : 0;
-	reference_add_location(&renderer->chain, &renderer->symtab, &renderer->aliases, &location);
+	add_location(renderer, &location);
 	format_text_add(&renderer->chain, ";", 1);
 }
 

@@ -9,6 +9,7 @@ static int counters_print(const struct format_profile *profile,
 			  struct failure *why)
 {
 	static const char *const names[HEAP_KIND_COUNT] = { "allocs", "reallocs", "frees" };
+	struct heap_place sum = heap_sum(&profile->heap);
 	uint64_t allocated = 0, freed = 0;
 
 	(void)options;
@@ -21,13 +22,14 @@ static int counters_print(const struct format_profile *profile,
 		return 0;
 	}
 	for (int i = 0; i < HEAP_KIND_COUNT; i++) {
-		struct heap_location total = heap_total(&profile->heap, (enum heap_kind)i);
-
-		fprintf(file, "%s %" PRIu64 "\n", names[i], total.events);
-		allocated += total.allocated_bytes;
-		freed += total.freed_bytes;
+		fprintf(file, "%s %" PRIu64 "\n", names[i], sum.counts[i].events);
+		allocated += sum.counts[i].allocated_bytes;
+		freed += sum.counts[i].freed_bytes;
 	}
-	fprintf(file, "allocated_bytes %" PRIu64 "\nfreed_bytes %" PRIu64 "\n", allocated, freed);
+	fprintf(file,
+		"allocated_bytes %" PRIu64 "\nfreed_bytes %" PRIu64 "\nheld_blocks %" PRIu64
+		"\nheld_bytes %" PRIu64 "\n",
+		allocated, freed, sum.held_blocks, sum.held_bytes);
 	return 0;
 }
 

@@ -116,33 +116,6 @@ static int print_chains(const struct format_profile *profile, enum format_lines 
 	return rows ? 0 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sum up the functions");
 }
 
-static void print_heap(const struct heap *heap, FILE *file)
-{
-	static const char *const titles[HEAP_KIND_COUNT] = {
-		"ALLOCATIONS",
-		"REALLOCATIONS",
-		"DEALLOCATIONS",
-	};
-	uint32_t next = 0;
-
-	for (int i = 0; i < HEAP_KIND_COUNT; i++) {
-		struct heap_location total = heap_total(heap, (enum heap_kind)i);
-
-		fprintf(file, "%s%s: %" PRIu64 " events, +%" PRIu64 "B, -%" PRIu64 "B\n\n",
-			i ? "\n" : "", titles[i], total.events, total.allocated_bytes,
-			total.freed_bytes);
-		fprintf(file, "%9s %12s %12s  %s\n", "EVENTS", "+BYTES", "-BYTES", "LOCATION");
-		for (; next < heap->count && heap->locations[next].kind == (enum heap_kind)i;
-		     next++) {
-			const struct heap_location *location = &heap->locations[next];
-
-			fprintf(file, "%9" PRIu64 " %12" PRIu64 " %12" PRIu64 "  %s\n",
-				location->events, location->allocated_bytes, location->freed_bytes,
-				location->text);
-		}
-	}
-}
-
 static int top_print(const struct format_profile *profile,
 		     const struct format_report_options *options, FILE *file, struct failure *why)
 {
@@ -150,8 +123,7 @@ static int top_print(const struct format_profile *profile,
 
 	if (profile->kind == FORMAT_STREAM_SYSPROF)
 		return print_chains(profile, lines, options->annotate, file, why);
-	print_heap(&profile->heap, file);
-	return 0;
+	return report_memory_print(&profile->heap, options, file, why);
 }
 
 /* ---- Differences -------------------------------------------------------------------------- */
@@ -218,7 +190,8 @@ static int top_diff(const struct format_profile *base, const struct format_profi
 
 const struct format_report_ops format_report_top = {
 	.name = "top",
-	.description = "table of functions by own samples; of a memory profile by location",
+	.description =
+		"table of functions by own samples; of a memory profile its events by location",
 	.print = top_print,
 	.diff = top_diff,
 };

@@ -2,7 +2,7 @@
 #ifndef FORMAT_REPORTS_H
 #define FORMAT_REPORTS_H
 
-#include "format/format.h"
+#include "format/heap.h"
 
 /** The implementations behind format_reports[]. */
 extern const struct format_report_ops format_report_callgrind;
@@ -13,6 +13,7 @@ extern const struct format_report_ops format_report_folded;
 extern const struct format_report_ops format_report_json;
 extern const struct format_report_ops format_report_perf;
 extern const struct format_report_ops format_report_markdown;
+extern const struct format_report_ops format_report_leaks;
 extern const struct format_report_ops format_report_pprof;
 extern const struct format_report_ops format_report_speedscope;
 extern const struct format_report_ops format_report_svg;
@@ -21,5 +22,9 @@ extern const struct format_report_ops format_report_trace_event;
 
 /** Refuse a profile that has no call chains. @return 0, or -1 with FAILURE_NOT_FOUND. */
 int report_need_chains(const struct format_profile *profile, struct failure *why);
+
+/** What top prints of a memory profile: just what the reference parser does. */
+int report_memory_print(const struct heap *heap, const struct format_report_options *options,
+			FILE *file, struct failure *why);
 
 #endif

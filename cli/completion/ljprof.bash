@@ -30,11 +30,13 @@ _ljprof_options() {
 			V version nothing"
 		;;
 	ljreport)
-		echo "f format words top folded svg pprof callgrind json markdown counters
+		echo "f format words top folded svg pprof callgrind json markdown counters leaks
 			o output file
 			- lines words line function
 			- annotate words jit trace
 			- title text
+			- leak-only nothing
+			- human-readable nothing
 			- diff file
 			- fail-on text
 			- budget file

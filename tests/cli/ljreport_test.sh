@@ -54,6 +54,18 @@ grep -q 'my &lt;title&gt;' "$folder/out" || fail 'svg title'
 check 0 '' -f counters "$memory"
 grep -q '^allocs 104$' "$folder/out" || fail 'memory counters'
 check 0 '' "$memory"
+sort "$folder/out" | cmp -s - <(sort "$golden/gc64/memprof_jitoff.txt") ||
+	fail 'a memory profile differs from the reference'
+check 0 '' --leak-only --human-readable "$memory"
+head -n 1 "$folder/out" | grep -q '^HEAP SUMMARY:$' || fail '--leak-only prints more'
+check 0 '' -f leaks "$memory"
+cp "$folder/out" "$folder/leaks"
+check 0 '' -f leaks --human-readable "$golden/gc64/memprof_jiton.bin"
+grep -q '^3.86KiB in 15 blocks' "$folder/out" || fail 'sizes are not for people'
+check 0 '' -f leaks "$memory" "$memory"
+[ "$(awk '{ print 2 * $1, $2, $3 * 2; exit }' "$folder/leaks")" = "$(awk '{ print $1 + 0, $2, $3; exit }' "$folder/out")" ] ||
+	fail 'two memory profiles do not add up'
+check 6 'no memory profile' -f leaks "$stream"
 
 # Other forms, there and back; the ending of the name tells the form.
 check 0 '' -o "$folder/p.pb.gz" "$stream"
@@ -77,7 +89,7 @@ chains_of() {
 
 # Help
 check 0 '' --help
-for format in top folded svg pprof callgrind json counters; do
+for format in top folded svg pprof callgrind json counters leaks; do
 	grep -q "^  $format" "$folder/out" || fail "--help does not list $format"
 done
 check 0 '' -V
@@ -98,11 +110,11 @@ check 6 'Is a directory' "$folder"
 check 6 'no count behind the chain at byte 0' "$0"
 check 6 'no content at byte 0' /dev/null
 check 6 'cannot add up a memory profile' "$memory" "$stream"
-check 6 'cannot add up a memory profile' "$memory" "$memory"
+check 6 'cannot add up a memory profile' "$stream" "$memory"
 head -c 5000 "$stream" >"$folder/cut"
 check 6 'cut: truncated item at byte 5000' "$folder/cut"
-check 6 'use -f top or -f counters' -f svg "$memory"
-check 6 'use -f top or -f counters' -f folded "$memory"
+check 6 'use -f top, -f leaks or -f counters' -f svg "$memory"
+check 6 'use -f top, -f leaks or -f counters' -f folded "$memory"
 "$ljreport" - <"$folder/cut" 2>"$folder/err"
 grep -q '^ljreport: standard input: ' "$folder/err" || fail 'name of standard input'
 

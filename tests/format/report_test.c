@@ -251,50 +251,8 @@ static void test_hostile_allocator(void **state)
 	char *text = chains_report_of(file, "top");
 
 	(void)state;
-	assert_non_null(strstr(text, "   g :0x40\n"));
+	assert_non_null(strstr(text, "\n g :0x40: 1 events\t"));
 	free(text);
-	fclose(file);
-}
-
-static void test_memory_profile(void **state)
-{
-	static const char stream[] = TABLE "\x01\x40\x01g\x80ljm\x03\0\0\0"
-					   "\x05\x10\x20\x05\x11\x21\x0d\x41\x12\x22"
-					   "\x0e\x42\x12\x22\x07\x11\x21\x13\x23\x80";
-	FILE *file = fmemopen((void *)(uintptr_t)stream, sizeof(stream) - 1, "r");
-	struct format_report_options options = { 0 };
-	struct format_profile *profile;
-	struct failure why = { 0 };
-	char *text;
-
-	(void)state;
-	text = chains_report_of(file, "counters");
-	assert_string_equal("allocs 3\nreallocs 1\nfrees 1\nallocated_bytes 134\nfreed_bytes 67\n",
-			    text);
-	free(text);
-	text = chains_report_of(file, "top");
-	assert_string_equal("ALLOCATIONS: 3 events, +99B, -0B\n\n"
-			    "   EVENTS       +BYTES       -BYTES  LOCATION\n"
-			    "        2           65            0  INTERNAL\n"
-			    "        1           34            0  g:0x40\n\n"
-			    "REALLOCATIONS: 1 events, +35B, -33B\n\n"
-			    "   EVENTS       +BYTES       -BYTES  LOCATION\n"
-			    "        1           35           33  INTERNAL\n\n"
-			    "DEALLOCATIONS: 1 events, +0B, -34B\n\n"
-			    "   EVENTS       +BYTES       -BYTES  LOCATION\n"
-			    "        1            0           34  g:0x40\n",
-			    text);
-	free(text);
-	rewind(file);
-	assert_int_equal(0, format_profile_read(file, &profile, &why));
-	for (int i = 0; i < 2; i++) {
-		const char *name = i ? "svg" : "folded";
-
-		assert_int_equal(-1,
-				 format_report_find(name)->print(profile, &options, stderr, &why));
-		assert_int_equal(FAILURE_NOT_FOUND, why.kind);
-	}
-	format_profile_destroy(profile);
 	fclose(file);
 }
 
@@ -470,7 +428,6 @@ int main(void)
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_cut_names),
 		cmocka_unit_test(test_hostile_allocator),
-		cmocka_unit_test(test_memory_profile),
 		cmocka_unit_test(test_hostile_repetition),
 		cmocka_unit_test(test_reference_line),
 		cmocka_unit_test(test_xml),

@@ -21,6 +21,9 @@ static void print_reports(FILE *file)
 		format_describe_failure(&why, "input", text, sizeof(text));
 		return;
 	}
+	/* As two runs of a program. Chains may become too many. */
+	rewind(file);
+	format_profile_add(profile, file, &why);
 	for (size_t i = 0; format_reports[i]; i++) {
 		char *output;
 		size_t len;
@@ -30,6 +33,7 @@ static void print_reports(FILE *file)
 			abort();
 		options.lines = (enum format_lines)(i % 3);
 		options.annotate = (enum format_annotate)((i + 1) % 3);
+		options.human_readable = i % 2;
 		format_reports[i]->print(profile, &options, out, &why);
 		fclose(out);
 		free(output);
