@@ -21,7 +21,11 @@ static void print_help(FILE *file)
 	      "  -o, --output=OUT     write to OUT instead of standard output\n"
 	      "      --lines=WHAT     tell Lua frames apart by 'line' or by 'function'\n"
 	      "      --annotate=WHAT  mark compiled Lua frames: 'jit' by _[j], 'trace' by the\n"
-	      "                       number of the trace; ~ is approximate\n"
+	      "                       number of the trace; ~ is approximate; 'kind' marks\n"
+	      "                       frames of each kind: _[j], _[l] other Lua, _[b] built-in,\n"
+	      "                       _[c] C function, _[a] activity, _[p] process\n"
+	      "      --roots=WHAT     let chains of folded and svg begin with their 'process',\n"
+	      "                       'thread', or 'process,thread', where the profile tells\n"
 	      "      --title=TITLE    title of the flame graph\n"
 	      "      --leak-only      of a memory profile the heap alone, and not its events\n"
 	      "      --human-readable\n"
@@ -74,8 +78,24 @@ static int parse_annotate(const char *value, struct report_arguments *arguments)
 		arguments->options.annotate = FORMAT_ANNOTATE_JIT;
 	else if (strcmp(value, "trace") == 0)
 		arguments->options.annotate = FORMAT_ANNOTATE_TRACE;
+	else if (strcmp(value, "kind") == 0)
+		arguments->options.annotate = FORMAT_ANNOTATE_KIND;
 	else
-		return usage_error("--annotate is 'jit' or 'trace', not", value);
+		return usage_error("--annotate is 'jit', 'trace' or 'kind', not", value);
+	return 0;
+}
+
+static int parse_roots(const char *value, struct report_arguments *arguments)
+{
+	if (strcmp(value, "process") == 0)
+		arguments->options.roots = FORMAT_ROOTS_PROCESS;
+	else if (strcmp(value, "thread") == 0)
+		arguments->options.roots = FORMAT_ROOTS_THREAD;
+	else if (strcmp(value, "process,thread") == 0)
+		arguments->options.roots = FORMAT_ROOTS_PROCESS | FORMAT_ROOTS_THREAD;
+	else
+		return usage_error("--roots is 'process', 'thread' or 'process,thread', not",
+				   value);
 	return 0;
 }
 
@@ -169,6 +189,8 @@ static int parse_option(int option, struct report_arguments *arguments)
 		return parse_lines(optarg, arguments);
 	case 'a':
 		return parse_annotate(optarg, arguments);
+	case 'R':
+		return parse_roots(optarg, arguments);
 	case 't':
 		arguments->options.title = optarg;
 		return 0;
@@ -226,6 +248,7 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
 		{ "output", required_argument, NULL, 'o' },
 		{ "lines", required_argument, NULL, 'l' },
 		{ "annotate", required_argument, NULL, 'a' },
+		{ "roots", required_argument, NULL, 'R' },
 		{ "title", required_argument, NULL, 't' },
 		{ "leak-only", no_argument, NULL, 'L' },
 		{ "human-readable", no_argument, NULL, 'H' },

@@ -14,11 +14,25 @@
 /** Chain of a sample without any frame. */
 #define NO_STACK "[no stack]"
 
+/** A chain of a process and a thread; 0: not told, or not asked for. No padding: compared by its
+ *  bytes. */
+struct rooted {
+	uint32_t chain;
+	int32_t pid, tid;
+	uint32_t thread; /* As in struct profile_labels. */
+};
+
+/** Most roots of a chain. */
+#define ROOTS_MAX 2
+
 struct builder {
 	struct fold *fold;
 	const struct format_profile *profile;
 	enum format_lines lines;
 	enum format_annotate annotate;
+	unsigned roots;		      /* FORMAT_ROOTS_... */
+	struct format_intern *rooted; /* struct rooted; NULL: chains have no roots. */
+	uint64_t *rooted_counts;      /* Samples by id of these. */
 	bool by_text;		      /* Labels of equal text are one, whatever their kinds. */
 	struct format_addrmap frames; /* Function << 32 | line to label. */
 	struct format_intern *keys;   /* Kind and text of a label; same ids as labels. */
@@ -33,6 +47,17 @@ const char *fold_kind_name(enum format_kind kind)
 	};
 
 	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
+}
+
+const char *fold_kind_suffix(enum format_kind kind)
+{
+	static const char *const suffixes[FORMAT_KIND_COUNT] = {
+		[FORMAT_KIND_NATIVE] = "",   [FORMAT_KIND_LUA] = "l",	[FORMAT_KIND_FAST] = "b",
+		[FORMAT_KIND_CFUNC] = "c",   [FORMAT_KIND_TRACE] = "j", [FORMAT_KIND_PSEUDO] = "a",
+		[FORMAT_KIND_PROCESS] = "p",
+	};
+
+	return (unsigned)kind < FORMAT_KIND_COUNT && suffixes[kind] ? suffixes[kind] : "";
 }
 
 /* ---- Labels ----------------------------------------------------------------------------- */
@@ -71,8 +96,12 @@ static void take_note(struct builder *builder, const struct format_function *fun
 	bool is_compiled = mark->compiled || function->kind == FORMAT_KIND_TRACE;
 
 	format_text_clear(&builder->note);
-	if (builder->annotate == FORMAT_ANNOTATE_JIT && is_compiled)
+	if ((builder->annotate == FORMAT_ANNOTATE_JIT ||
+	     builder->annotate == FORMAT_ANNOTATE_KIND) &&
+	    is_compiled)
 		format_text_add_string(&builder->note, mark->approximate ? "~_[j]" : "_[j]");
+	else if (builder->annotate == FORMAT_ANNOTATE_KIND && *fold_kind_suffix(function->kind))
+		format_text_addf(&builder->note, "_[%s]", fold_kind_suffix(function->kind));
 	if (builder->annotate == FORMAT_ANNOTATE_TRACE && mark->compiled) {
 		format_text_add(&builder->note, " ", 1);
 		names_add_mark(&builder->note, mark);
@@ -199,36 +228,129 @@ static int label_of(struct builder *builder, struct profile_frame frame, uint32_
 
 /* ---- Chains ----------------------------------------------------------------------------- */
 
-/** Labels of all chains together; one for a chain without frames. */
-static size_t count_labels(const struct format_profile *profile)
+/** One of the chains that are folded. */
+static struct rooted chain_at(const struct builder *builder, uint32_t index, uint64_t *ret_count)
 {
-	uint32_t chains = format_intern_count(profile->chains);
-	size_t total = 0, len;
+	struct rooted rooted = { .chain = index };
 
-	for (uint32_t i = 0; i < chains; i++) {
-		profile_chain(profile, i, &len);
+	if (builder->rooted) {
+		memcpy(&rooted, format_intern_get(builder->rooted, index, NULL), sizeof(rooted));
+		*ret_count = builder->rooted_counts[index];
+	} else {
+		*ret_count = builder->profile->counts[index];
+	}
+	return rooted;
+}
+
+/** Labels of all chains together; one for a chain without frames. */
+static size_t count_labels(const struct builder *builder)
+{
+	size_t total = 0, len;
+	uint64_t count;
+
+	for (uint32_t i = 0; i < builder->fold->chain_count; i++) {
+		profile_chain(builder->profile, chain_at(builder, i, &count).chain, &len);
 		total += len ? len : 1;
+		total += builder->rooted ? ROOTS_MAX : 0;
 	}
 	return total;
 }
 
-static int fill_chain(struct builder *builder, uint32_t index, uint32_t *labels, size_t *ret_len,
-		      struct failure *why)
+/** Count samples by chain, process and thread, as far as they are asked for. */
+static int root_chains(struct builder *builder, struct failure *why)
+{
+	const struct format_profile *profile = builder->profile;
+	uint32_t keys = format_intern_count(profile->keys), id;
+
+	builder->rooted = format_intern_create();
+	builder->rooted_counts = calloc((size_t)keys + 1, sizeof(*builder->rooted_counts));
+	if (!builder->rooted || !builder->rooted_counts)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
+	for (uint32_t i = 0; i < keys; i++) {
+		struct profile_sample sample = profile_sample(profile, i);
+		const struct profile_labels *labels = profile_labels(profile, sample.labels);
+		struct rooted rooted = { .chain = sample.chain };
+
+		if (builder->roots & FORMAT_ROOTS_PROCESS)
+			rooted.pid = labels->pid;
+		if (builder->roots & FORMAT_ROOTS_THREAD) {
+			rooted.tid = labels->tid;
+			rooted.thread = labels->thread;
+		}
+		if (format_intern_put(builder->rooted, &rooted, sizeof(rooted), &id, why))
+			return -1;
+		builder->rooted_counts[id] += profile->key_counts[i];
+	}
+	return 0;
+}
+
+/** Put a label for a process or a thread. */
+static int put_root(struct builder *builder, const char *name, int32_t number, uint32_t *ret_label,
+		    struct failure *why)
+{
+	static const struct names_mark none = { 0 };
+	struct format_function function = { .kind = FORMAT_KIND_PROCESS };
+	struct format_text text = { 0 };
+	int result;
+
+	format_text_add_string(&text, name);
+	if (number)
+		format_text_addf(&text, " [%" PRId32 "]", number);
+	result = format_text_take(&text, &function.name, why);
+	if (result == 0)
+		result = put_label(builder, &function, &none, 0, ret_label, why);
+	format_text_deinit(&text);
+	return result;
+}
+
+/** Whether a chain begins with its process, as ljrecord writes it where it is asked for. */
+static bool has_process(const struct builder *builder, const struct profile_frame *frames,
+			size_t count)
+{
+	return count > 0 &&
+	       format_functions_get(builder->profile->functions, frames[0].function)->kind ==
+		       FORMAT_KIND_PROCESS;
+}
+
+static int fill_frames(struct builder *builder, const struct profile_frame *frames, size_t count,
+		       uint32_t *labels, struct failure *why)
+{
+	for (size_t i = 0; i < count; i++)
+		if (label_of(builder, frames[i], &labels[i], why))
+			return -1;
+	return 0;
+}
+
+/** The process, the thread, and then what they call. */
+static int fill_chain(struct builder *builder, const struct rooted *rooted, uint32_t *labels,
+		      size_t *ret_len, struct failure *why)
 {
 	static const struct format_function nothing = {
 		.kind = FORMAT_KIND_PSEUDO,
 		.name = NO_STACK,
 	};
 	static const struct names_mark none = { 0 };
-	const struct profile_frame *frames = profile_chain(builder->profile, index, ret_len);
+	const char *thread = profile_string(builder->profile, rooted->thread);
+	size_t count, len = 0;
+	const struct profile_frame *frames = profile_chain(builder->profile, rooted->chain, &count);
+	size_t first = has_process(builder, frames, count) && (rooted->tid || thread);
 
-	for (size_t i = 0; i < *ret_len; i++)
-		if (label_of(builder, frames[i], &labels[i], why))
-			return -1;
-	if (*ret_len > 0)
+	if (fill_frames(builder, frames, first, labels, why))
+		return -1;
+	len = first;
+	if (rooted->pid && !has_process(builder, frames, count) &&
+	    put_root(builder, "process", rooted->pid, &labels[len++], why))
+		return -1;
+	if ((rooted->tid || thread) && put_root(builder, thread && *thread ? thread : "thread",
+						rooted->tid, &labels[len++], why))
+		return -1;
+	if (fill_frames(builder, frames + first, count - first, labels + len, why))
+		return -1;
+	*ret_len = len + count - first;
+	if (count > 0)
 		return 0;
-	*ret_len = 1;
-	return put_label(builder, &nothing, &none, 0, &labels[0], why);
+	(*ret_len)++;
+	return put_label(builder, &nothing, &none, 0, &labels[len], why);
 }
 
 static int fill_chains(struct builder *builder, struct failure *why)
@@ -237,13 +359,16 @@ static int fill_chains(struct builder *builder, struct failure *why)
 	size_t next = 0, len;
 
 	for (uint32_t i = 0; i < fold->chain_count; i++) {
-		if (fill_chain(builder, i, fold->pool + next, &len, why))
+		uint64_t count;
+		struct rooted rooted = chain_at(builder, i, &count);
+
+		if (fill_chain(builder, &rooted, fold->pool + next, &len, why))
 			return -1;
 		fold->chains[i] = (struct fold_chain){
 			.labels = fold->pool + next,
 			.len = (uint32_t)len,
 			.id = i,
-			.count = builder->profile->counts[i],
+			.count = count,
 		};
 		next += len;
 	}
@@ -324,16 +449,23 @@ static void sort_chains(struct fold *fold)
 static int build(struct builder *builder, struct failure *why)
 {
 	struct fold *fold = builder->fold;
-	size_t pool_len = count_labels(builder->profile);
+	size_t pool_len;
 
+	if (builder->roots && root_chains(builder, why))
+		return -1;
 	fold->samples = builder->profile->samples;
-	fold->chain_count = format_intern_count(builder->profile->chains);
+	fold->chain_count =
+		format_intern_count(builder->rooted ? builder->rooted : builder->profile->chains);
+	pool_len = count_labels(builder);
+	if (pool_len > FOLD_LABELS_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more chains than can be kept");
 	fold->chains = calloc((size_t)fold->chain_count + 1, sizeof(*fold->chains));
 	fold->pool = calloc(pool_len + 1, sizeof(*fold->pool));
 	fold->chain_of = calloc((size_t)fold->chain_count + 1, sizeof(*fold->chain_of));
 	builder->keys = format_intern_create();
 	if (!fold->chains || !fold->pool || !fold->chain_of || !builder->keys)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
+	/* What is not used of the pool is 0, a label of any. */
 	if (fill_chains(builder, why) || sort_labels(fold, pool_len, why))
 		return -1;
 	sort_chains(fold);
@@ -349,6 +481,8 @@ static int init(struct builder *builder, struct fold *fold, struct failure *why)
 	result = build(builder, why);
 	format_addrmap_deinit(&builder->frames);
 	format_intern_destroy(builder->keys);
+	format_intern_destroy(builder->rooted);
+	free(builder->rooted_counts);
 	format_text_deinit(&builder->text);
 	format_text_deinit(&builder->place);
 	format_text_deinit(&builder->note);
@@ -361,6 +495,17 @@ int fold_init(struct fold *fold, const struct format_profile *profile, enum form
 	      enum format_annotate annotate, struct failure *why)
 {
 	struct builder builder = { .profile = profile, .lines = lines, .annotate = annotate };
+
+	return init(&builder, fold, why);
+}
+
+int fold_init_as(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
+		 const struct format_report_options *options, struct failure *why)
+{
+	struct builder builder = { .profile = profile,
+				   .lines = lines,
+				   .annotate = options->annotate,
+				   .roots = options->roots };
 
 	return init(&builder, fold, why);
 }

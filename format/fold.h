@@ -37,6 +37,9 @@ struct fold {
 /** @param lines LINE or FUNCTION. */
 int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
 	      enum format_annotate annotate, struct failure *why);
+/** The same with what @p options say of frames: annotations, and roots. */
+int fold_init_as(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
+		 const struct format_report_options *options, struct failure *why);
 /** The same where functions of equal text are one label, with the kind of one of them. */
 int fold_init_by_text(struct fold *fold, const struct format_profile *profile,
 		      enum format_lines lines, struct failure *why);
@@ -47,6 +50,10 @@ void fold_deinit(struct fold *fold);
 void fold_describe(struct format_text *text, struct format_text *place,
 		   const struct format_function *function, int64_t line);
 
+/** Labels of all chains: threads as roots make chains more; keeps hostile files from filling the
+ *  memory. */
+#define FOLD_LABELS_MAX (2u * PROFILE_FRAMES_MAX)
+
 /** Samples of a label. */
 struct fold_count {
 	uint64_t self;	/**< In which it is the leaf. */
@@ -56,6 +63,9 @@ struct fold_count {
 
 /** @return Counts by label, to be freed; NULL without memory. */
 struct fold_count *fold_count(const struct fold *fold);
+
+/** Letter of a kind in FORMAT_ANNOTATE_KIND; "" none. */
+const char *fold_kind_suffix(enum format_kind kind);
 
 /** Name of a kind for people: "native", "Lua", … */
 const char *fold_kind_name(enum format_kind kind);

@@ -374,18 +374,28 @@ enum format_lines {
 	FORMAT_LINES_FUNCTION /**< Those of the same function; shown with its first line. */
 };
 
-/** What compiled Lua frames have behind their names. Only streams of our own tell. */
+/** What frames have behind their names. Which Lua frames are compiled only streams of our own tell.
+ */
 enum format_annotate {
 	FORMAT_ANNOTATE_NONE,
 	FORMAT_ANNOTATE_JIT, /**< "_[j]", by which flame graph tools colour them; "~_[j]" where the
 				  frame is approximate. */
 	FORMAT_ANNOTATE_TRACE, /**< " [trace 12]", or " [trace ~12]". */
+	FORMAT_ANNOTATE_KIND,  /**< Compiled ones as JIT; "_[l]" other Lua, "_[b]" built-in, "_[c]"
+				    C function, "_[a]" activity, "_[p]" process; native nothing. */
+};
+
+/** What frames are put before all others, where the profile tells it. Bits. */
+enum {
+	FORMAT_ROOTS_PROCESS = 1, /**< "process [4711]", where chains do not begin with it. */
+	FORMAT_ROOTS_THREAD = 2,  /**< "worker [4712]". */
 };
 
 struct format_report_options {
 	const char *title; /**< May be NULL. */
 	enum format_lines lines;
 	enum format_annotate annotate;
+	unsigned roots;	     /**< Of call chains, as lines and pictures show them. */
 	bool leak_only;	     /**< Of a memory profile: its heap alone, and not its events. */
 	bool human_readable; /**< Sizes as "1.5KiB". */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/ffnames.h"
+#include "format/fold.h"
 
 #define LABEL_COMPILED	  "_[j]"
 #define LABEL_APPROXIMATE "~_[j]"
@@ -45,6 +46,26 @@ static void take_mark(struct label *label)
 {
 	label->mark.approximate = take_end(label->text, LABEL_APPROXIMATE);
 	label->mark.compiled = label->mark.approximate || take_end(label->text, LABEL_COMPILED);
+}
+
+/** The letter that tells a kind. @return Whether there is one. */
+static bool take_kind(struct label *label, enum format_kind *ret_kind)
+{
+	char end[sizeof("_[x]")];
+
+	for (int kind = 0; kind < FORMAT_KIND_COUNT; kind++) {
+		const char *suffix = fold_kind_suffix((enum format_kind)kind);
+
+		/* Traces have their marks. */
+		if (!*suffix || kind == FORMAT_KIND_TRACE)
+			continue;
+		snprintf(end, sizeof(end), "_[%s]", suffix);
+		if (take_end(label->text, end)) {
+			*ret_kind = (enum format_kind)kind;
+			return true;
+		}
+	}
+	return false;
 }
 
 /** A ":" and a line at the end of @p text, which loses them; built-in functions have line -1. */
@@ -134,13 +155,21 @@ static bool is_process(const char *text)
 
 int label_parse(struct label *label, const char *text, size_t len, struct failure *why)
 {
+	enum format_kind kind = FORMAT_KIND_NATIVE;
 	uint64_t number;
+	bool is_told;
 
 	if (copy(label, text, len, why))
 		return -1;
 	label->function = (struct format_function){ 0 };
 	label->line = 0;
 	take_mark(label);
+	is_told = !label->mark.compiled && take_kind(label, &kind) && kind != FORMAT_KIND_LUA;
+	if (is_told) {
+		label->function.name = label->text;
+		label->function.kind = kind;
+		return 0;
+	}
 	if (take_trace(label)) {
 		label->mark = (struct names_mark){ 0 }; /* compiled it is by its kind */
 		return 0;

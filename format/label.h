@@ -15,6 +15,7 @@
  *	nginx [4711]		a process
  *	string.gsub		a function built into LuaJIT
  *	..._[j], ...~_[j]	compiled, approximate: behind any of these
+ *	..._[l], ..._[b], ..._[c], ..._[a], ..._[p]	the kind, as FORMAT_ANNOTATE_KIND says it
  */
 struct label {
 	struct format_function function; /**< Its strings lie in `text`. */

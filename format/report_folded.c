@@ -4,9 +4,11 @@
 #include "format/fold.h"
 #include "format/reports.h"
 
-/** Labels are one line already; the separator must not appear in them. */
+/** Labels are one line already; the separator must not appear in them, and not stand alone. */
 static void print_label(const char *text, FILE *file)
 {
+	if (!*text)
+		putc('?', file);
 	for (; *text; text++)
 		putc(*text == ';' ? ',' : *text, file);
 }
@@ -18,8 +20,7 @@ static int folded_print(const struct format_profile *profile,
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_LINE;
 	struct fold fold;
 
-	if (report_need_chains(profile, why) ||
-	    fold_init(&fold, profile, lines, options->annotate, why))
+	if (report_need_chains(profile, why) || fold_init_as(&fold, profile, lines, options, why))
 		return -1;
 	for (uint32_t i = 0; i < fold.chain_count; i++) {
 		const struct fold_chain *chain = &fold.chains[i];

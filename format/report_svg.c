@@ -245,8 +245,7 @@ static int svg_print(const struct format_profile *profile,
 	struct fold fold;
 	int result;
 
-	if (report_need_chains(profile, why) ||
-	    fold_init(&fold, profile, lines, options->annotate, why))
+	if (report_need_chains(profile, why) || fold_init_as(&fold, profile, lines, options, why))
 		return -1;
 	result = build_tree(&tree, &fold, why);
 	if (result == 0)

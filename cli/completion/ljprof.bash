@@ -33,7 +33,8 @@ _ljprof_options() {
 		echo "f format words top folded svg pprof callgrind json markdown counters leaks
 			o output file
 			- lines words line function
-			- annotate words jit trace
+			- annotate words jit trace kind
+			- roots words process thread
 			- title text
 			- leak-only nothing
 			- human-readable nothing

@@ -46,6 +46,14 @@ check 0 '' -f folded --annotate=jit "$stream"
 cmp -s "$folder/out" "$folder/lines" || fail 'annotated without traces'
 check 0 '' -f folded --annotate=jit "$golden/gc64/sysprof_c_jiton.bin"
 grep -q 'trace [0-9]* @ .*_\[j\] ' "$folder/out" || fail 'traces are not annotated'
+check 0 '' -f folded --annotate=kind "$stream"
+grep -q '_\[l\];' "$folder/out" || fail 'Lua frames do not tell their kind'
+cp "$folder/out" "$folder/kinds"
+check 0 '' -f folded --annotate=kind "$folder/kinds"
+cmp -s "$folder/out" "$folder/kinds" || fail 'kinds by way of folded differ'
+# A sysprof stream does not tell threads.
+check 0 '' -f folded --roots=process,thread "$stream"
+cmp -s "$folder/out" "$folder/lines" || fail 'roots that are not known'
 check 0 '' -f folded -o "$folder/file" "$stream"
 cmp -s "$folder/file" "$folder/lines" || fail '-o differs from standard output'
 check 0 '' -f svg --title='my <title>' "$stream"
@@ -103,6 +111,7 @@ check 1 'unknown option' -x "$stream"
 check 1 'value is missing' "$stream" -f
 check 1 '--lines is' --lines=words "$stream"
 check 1 '--annotate is' --annotate=all "$stream"
+check 1 '--roots is' --roots=pid "$stream"
 
 # Input: 6
 check 6 'No such file' "$folder/nothing"

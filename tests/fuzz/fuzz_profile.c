@@ -30,11 +30,13 @@ static struct format_profile *read_bytes(const void *bytes, size_t size)
 	return profile;
 }
 
-static char *print(const struct format_profile *profile, const struct format_report_ops *report,
-		   size_t *ret_len)
+static char *print_with(const struct format_profile *profile,
+			const struct format_report_ops *report, enum format_annotate annotate,
+			unsigned roots, size_t *ret_len)
 {
 	const struct format_report_options options = { .title = "fuzz",
-						       .annotate = FORMAT_ANNOTATE_JIT };
+						       .annotate = annotate,
+						       .roots = roots };
 	struct failure why;
 	char *text;
 	FILE *file = open_memstream(&text, ret_len);
@@ -46,6 +48,12 @@ static char *print(const struct format_profile *profile, const struct format_rep
 	/* Only call chains are refused, where there are none. */
 	MUST(result == 0 || why.kind == FAILURE_NOT_FOUND);
 	return text;
+}
+
+static char *print(const struct format_profile *profile, const struct format_report_ops *report,
+		   size_t *ret_len)
+{
+	return print_with(profile, report, FORMAT_ANNOTATE_JIT, 0, ret_len);
 }
 
 static uint64_t samples_of(const struct format_profile *profile)
@@ -64,6 +72,18 @@ static void must_come_back(const struct format_profile *profile, const char *tex
 
 	MUST(again && samples_of(again) == samples_of(profile));
 	format_profile_destroy(again);
+}
+
+/** With all that can be said of a chain in a line. */
+static void must_come_back_told(const struct format_profile *profile)
+{
+	size_t len;
+	char *text = print_with(profile, format_report_find("folded"), FORMAT_ANNOTATE_KIND,
+				FORMAT_ROOTS_PROCESS | FORMAT_ROOTS_THREAD, &len);
+
+	if (len > 0)
+		must_come_back(profile, text, len);
+	free(text);
 }
 
 static void judge(const struct format_profile *profile)
@@ -96,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			must_come_back(profile, text, len);
 		free(text);
 	}
+	must_come_back_told(profile);
 	judge(profile);
 	format_profile_destroy(profile);
 	return 0;
