@@ -74,8 +74,8 @@ static int check_profiles(const struct report_arguments *arguments,
 	return REPORT_DONE;
 }
 
-static int print_report(const struct format_profile *base, const struct format_profile *profile,
-			const struct report_arguments *arguments, FILE *file)
+static int print_as_is(const struct format_profile *base, const struct format_profile *profile,
+		       const struct report_arguments *arguments, FILE *file)
 {
 	const struct format_report_ops *report = arguments->report;
 	struct failure why = { 0 };
@@ -86,17 +86,37 @@ static int print_report(const struct format_profile *base, const struct format_p
 		return REPORT_DONE;
 	progress_stop();
 	if (why.kind == FAILURE_NOT_FOUND) {
-		fprintf(stderr, "ljreport: %s: %s\n", arguments->inputs[0],
-			format_profile_kind(profile) == FORMAT_STREAM_MEMPROF
-				? "a memory profile has no call chains (use -f top, -f leaks or -f "
-				  "counters)"
-				: "no memory profile, so that nothing tells what is allocated (use "
-				  "-f top)");
+		fprintf(stderr,
+			"ljreport: %s: no memory profile, so that nothing tells what is allocated "
+			"(use -f top)\n",
+			arguments->inputs[0]);
 		return REPORT_INPUT;
 	}
 	failure_describe(&why, text, sizeof(text));
 	fprintf(stderr, "ljreport: %s\n", text);
 	return REPORT_OUTPUT;
+}
+
+/** A memory profile where the report shows call chains: its locations are that. */
+static int print_report(const struct format_profile *base, const struct format_profile *profile,
+			const struct report_arguments *arguments, FILE *file)
+{
+	struct format_profile *chains;
+	struct failure why = { 0 };
+	char text[256];
+	int result;
+
+	if (format_profile_kind(profile) != FORMAT_STREAM_MEMPROF ||
+	    arguments->report->takes_memory)
+		return print_as_is(base, profile, arguments, file);
+	if (format_profile_of_memory(profile, arguments->options.memory, &chains, &why)) {
+		failure_describe(&why, text, sizeof(text));
+		fprintf(stderr, "ljreport: %s\n", text);
+		return REPORT_OUTPUT;
+	}
+	result = print_as_is(base, chains, arguments, file);
+	format_profile_destroy(chains);
+	return result;
 }
 
 static int tell_output(const char *name, int errnum, const char *what)

@@ -27,6 +27,8 @@ static void print_help(FILE *file)
 	      "      --roots=WHAT     let chains of folded and svg begin with their 'process',\n"
 	      "                       'thread', or 'process,thread', where the profile tells\n"
 	      "      --title=TITLE    title of the flame graph\n"
+	      "      --memory=VALUE   what of a memory profile makes call chains: 'inuse_space',\n"
+	      "                       'inuse_objects', 'alloc_space' or 'alloc_objects'\n"
 	      "      --leak-only      of a memory profile the heap alone, and not its events\n"
 	      "      --human-readable\n"
 	      "                       sizes of a memory profile in B, KiB, MiB and GiB\n"
@@ -97,6 +99,18 @@ static int parse_roots(const char *value, struct report_arguments *arguments)
 		return usage_error("--roots is 'process', 'thread' or 'process,thread', not",
 				   value);
 	return 0;
+}
+
+static int parse_memory(const char *value, struct report_arguments *arguments)
+{
+	for (int i = 0; i < FORMAT_MEMORY_COUNT; i++)
+		if (strcmp(value, format_memory_name((enum format_memory)i)) == 0) {
+			arguments->options.memory = (enum format_memory)i;
+			return 0;
+		}
+	return usage_error("--memory is 'inuse_space', 'inuse_objects', 'alloc_space' or "
+			   "'alloc_objects', not",
+			   value);
 }
 
 static int parse_format(const char *value, struct report_arguments *arguments)
@@ -194,6 +208,8 @@ static int parse_option(int option, struct report_arguments *arguments)
 	case 't':
 		arguments->options.title = optarg;
 		return 0;
+	case 'M':
+		return parse_memory(optarg, arguments);
 	case 'L':
 		arguments->options.leak_only = true;
 		return 0;
@@ -250,6 +266,7 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
 		{ "annotate", required_argument, NULL, 'a' },
 		{ "roots", required_argument, NULL, 'R' },
 		{ "title", required_argument, NULL, 't' },
+		{ "memory", required_argument, NULL, 'M' },
 		{ "leak-only", no_argument, NULL, 'L' },
 		{ "human-readable", no_argument, NULL, 'H' },
 		{ "diff", required_argument, NULL, 'd' },

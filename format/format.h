@@ -391,13 +391,31 @@ enum {
 	FORMAT_ROOTS_THREAD = 2,  /**< "worker [4712]". */
 };
 
+/** What is counted of a memory profile where it is shown as call chains. */
+enum format_memory {
+	FORMAT_MEMORY_INUSE_SPACE, /**< Bytes that are still allocated in the end. */
+	FORMAT_MEMORY_INUSE_OBJECTS,
+	FORMAT_MEMORY_ALLOC_SPACE, /**< Bytes that were allocated, or reallocated. */
+	FORMAT_MEMORY_ALLOC_OBJECTS,
+	FORMAT_MEMORY_COUNT,
+};
+
+/** "inuse_space", as Go's heap profiles have it; NULL for any other. */
+const char *format_memory_name(enum format_memory value);
+
+/** A memory profile as chains of one frame, the location, in bytes or objects; empty of another
+ *  profile. @param ret_profile To be destroyed. */
+int format_profile_of_memory(const struct format_profile *memory, enum format_memory value,
+			     struct format_profile **ret_profile, struct failure *why);
+
 struct format_report_options {
 	const char *title; /**< May be NULL. */
 	enum format_lines lines;
 	enum format_annotate annotate;
-	unsigned roots;	     /**< Of call chains, as lines and pictures show them. */
-	bool leak_only;	     /**< Of a memory profile: its heap alone, and not its events. */
-	bool human_readable; /**< Sizes as "1.5KiB". */
+	unsigned roots;		   /**< Of call chains, as lines and pictures show them. */
+	enum format_memory memory; /**< What pprof shows first of a memory profile. */
+	bool leak_only;		   /**< Of a memory profile: its heap alone, and not its events. */
+	bool human_readable;	   /**< Sizes as "1.5KiB". */
 };
 
 /** One report of a profile. */
@@ -407,6 +425,8 @@ struct format_report_ops {
 	bool is_binary;		 /**< Nothing for a terminal. */
 	bool is_packed;		 /**< Compressed in any case. */
 	bool needs_order;	 /**< It charts time: see format_profile_keep_order(). */
+	/** Prints a memory profile as such; others its format_profile_of_memory(). */
+	bool takes_memory;
 	/** @return 0, or -1: FAILURE_NOT_FOUND where the report needs call chains, or a memory
 	 *	    profile, and it has none; FAILURE_NO_MEMORY. Errors of @p file are left to the
 	 *caller's ferror(). */

@@ -43,6 +43,7 @@ void format_profile_destroy(struct format_profile *profile)
 	free(profile->plain_keys);
 	timeline_deinit(&profile->timeline);
 	heap_deinit(&profile->heap);
+	free(profile->memory_values);
 	free(profile);
 }
 

@@ -59,6 +59,9 @@ struct format_profile {
 	struct heap heap;	  /* Memprof only. */
 	void (*progress)(void *context, size_t bytes); /* NULL: reading is not told. */
 	void *progress_context;
+	/* Of a memory profile as chains, by id of `keys`; else NULL. */
+	uint64_t (*memory_values)[FORMAT_MEMORY_COUNT];
+	enum format_memory memory_shown; /* Which of them are `counts`. */
 };
 
 /** @return The frames of a chain, root first; borrowed from the profile. */
@@ -83,6 +86,10 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 int profile_add_sample(struct format_profile *profile, const struct profile_frame *frames,
 		       size_t frame_count, const struct profile_labels *labels, uint64_t count,
 		       struct failure *why);
+
+/** As format_profile_of_memory(). @param is_all Also chains that have nothing of @p value. */
+int profile_of_memory(const struct format_profile *memory, enum format_memory value, bool is_all,
+		      struct format_profile **ret_profile, struct failure *why);
 
 /** @return One of the distinct samples, of format_intern_count(profile->keys). */
 struct profile_sample profile_sample(const struct format_profile *profile, uint32_t id);

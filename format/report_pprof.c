@@ -223,11 +223,19 @@ static int location_of(struct pprof *pprof, struct profile_frame frame, uint64_t
 		       : 0;
 }
 
+/** Values of a memory profile in the order of Go's heap profiles. */
+static const enum format_memory memory_order[FORMAT_MEMORY_COUNT] = {
+	FORMAT_MEMORY_ALLOC_OBJECTS,
+	FORMAT_MEMORY_ALLOC_SPACE,
+	FORMAT_MEMORY_INUSE_OBJECTS,
+	FORMAT_MEMORY_INUSE_SPACE,
+};
+
 /** One sample of a batch, and what it points to. */
 struct item {
 	Pprof__Sample sample;
 	Pprof__Label labels[LABELS_MAX], *label_list[LABELS_MAX];
-	int64_t values[2];
+	int64_t values[FORMAT_MEMORY_COUNT];
 	uint64_t *locations; /* owned */
 };
 
@@ -299,6 +307,11 @@ static int fill(struct pprof *pprof, uint32_t id, struct item *item, struct fail
 	item->sample.location_id = item->locations;
 	item->sample.n_value = pprof->has_time ? 2 : 1;
 	item->sample.value = item->values;
+	if (profile->memory_values) {
+		item->sample.n_value = FORMAT_MEMORY_COUNT;
+		for (int i = 0; i < FORMAT_MEMORY_COUNT; i++)
+			item->values[i] = (int64_t)profile->memory_values[id][memory_order[i]];
+	}
 	return add_labels(pprof, item, profile_labels(profile, key.labels), why);
 }
 
@@ -348,6 +361,33 @@ static int add_type(struct pprof *pprof, const char *type, const char *unit,
 		       : 0;
 }
 
+/** The same where it is a heap: "alloc_objects", "count" and so on, as Go names them. */
+static int put_memory_head(struct pprof *pprof, struct failure *why)
+{
+	Pprof__Profile message = PPROF__PROFILE__INIT;
+	Pprof__ValueType types[FORMAT_MEMORY_COUNT], *list[FORMAT_MEMORY_COUNT];
+	int64_t none;
+
+	if (string_id(pprof, "", &none, why))
+		return -1;
+	for (int i = 0; i < FORMAT_MEMORY_COUNT; i++) {
+		enum format_memory value = memory_order[i];
+		bool is_space =
+			value == FORMAT_MEMORY_INUSE_SPACE || value == FORMAT_MEMORY_ALLOC_SPACE;
+
+		pprof__value_type__init(&types[i]);
+		list[i] = &types[i];
+		if (add_type(pprof, format_memory_name(value), is_space ? "bytes" : PPROF_COUNT,
+			     &types[i], why))
+			return -1;
+		if (value == pprof->profile->memory_shown)
+			message.default_sample_type = types[i].type;
+	}
+	message.n_sample_type = FORMAT_MEMORY_COUNT;
+	message.sample_type = list;
+	return put(pprof, &message, why);
+}
+
 /** What comes first, as most readers' writers have it. */
 static int put_head(struct pprof *pprof, struct failure *why)
 {
@@ -358,6 +398,8 @@ static int put_head(struct pprof *pprof, struct failure *why)
 	Pprof__ValueType *types[] = { &count, &time };
 	int64_t none;
 
+	if (profile->memory_values)
+		return put_memory_head(pprof, why);
 	if (string_id(pprof, "", &none, why) ||
 	    add_type(pprof, *profile->unit ? PPROF_VALUES : PPROF_SAMPLES,
 		     *profile->unit ? profile->unit : PPROF_COUNT, &count, why) ||
@@ -415,17 +457,13 @@ static int write_profile(struct pprof *pprof, FILE *file, struct failure *why)
 	return pack_stream_finish(pprof->out, why);
 }
 
-static int pprof_print(const struct format_profile *profile,
-		       const struct format_report_options *options, FILE *file, struct failure *why)
+static int print_chains(const struct format_profile *profile, FILE *file, struct failure *why)
 {
 	struct pprof pprof = { .profile = profile };
 	int result;
 
 	pprof.has_time = profile->period_ns && profile->samples <= INT64_MAX / profile->period_ns;
 
-	(void)options;
-	if (report_need_chains(profile, why))
-		return -1;
 	result = write_profile(&pprof, file, why);
 	pack_stream_destroy(pprof.out);
 	format_intern_destroy(pprof.strings);
@@ -439,10 +477,26 @@ static int pprof_print(const struct format_profile *profile,
 	return result;
 }
 
+static int pprof_print(const struct format_profile *profile,
+		       const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	struct format_profile *chains;
+	int result;
+
+	if (profile->kind != FORMAT_STREAM_MEMPROF)
+		return print_chains(profile, file, why);
+	if (profile_of_memory(profile, options->memory, true, &chains, why))
+		return -1;
+	result = print_chains(chains, file, why);
+	format_profile_destroy(chains);
+	return result;
+}
+
 const struct format_report_ops format_report_pprof = {
 	.name = "pprof",
 	.description = "for 'go tool pprof' and all that read its profiles; compressed",
 	.is_binary = true,
 	.is_packed = true,
+	.takes_memory = true,
 	.print = pprof_print,
 };

@@ -192,6 +192,7 @@ const struct format_report_ops format_report_top = {
 	.name = "top",
 	.description =
 		"table of functions by own samples; of a memory profile its events by location",
+	.takes_memory = true,
 	.print = top_print,
 	.diff = top_diff,
 };

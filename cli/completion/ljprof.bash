@@ -36,6 +36,7 @@ _ljprof_options() {
 			- annotate words jit trace kind
 			- roots words process thread
 			- title text
+			- memory words inuse_space inuse_objects alloc_space alloc_objects
 			- leak-only nothing
 			- human-readable nothing
 			- diff file

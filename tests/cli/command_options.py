@@ -77,5 +77,5 @@ def choices(command, option):
     """The words of the help that the option takes, if it takes some words only."""
     if any(accepts(command, option, value) for value in ("no such word", "100", "1")):
         return set()
-    words = set(re.findall(r"(?<![\w-])[a-z][a-z-]*(?![\w-])", help_text(command)))
+    words = set(re.findall(r"(?<![\w-])[a-z][a-z_-]*(?![\w-])", help_text(command)))
     return {word for word in words if accepts(command, option, word)}

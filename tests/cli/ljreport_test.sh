@@ -74,6 +74,18 @@ check 0 '' -f leaks "$memory" "$memory"
 [ "$(awk '{ print 2 * $1, $2, $3 * 2; exit }' "$folder/leaks")" = "$(awk '{ print $1 + 0, $2, $3; exit }' "$folder/out")" ] ||
 	fail 'two memory profiles do not add up'
 check 6 'no memory profile' -f leaks "$stream"
+# Its locations are chains.
+bytes=$(awk '{ print $1 + 0; exit }' "$folder/leaks")
+check 0 '' -f folded "$memory"
+awk -v bytes="$bytes" '{ n += $NF } END { exit n != bytes }' "$folder/out" || fail 'what is held, as chains'
+cp "$folder/out" "$folder/held"
+check 0 '' -f folded --memory=alloc_objects "$memory"
+awk '{ n += $NF } END { exit n != 104 + 11 }' "$folder/out" || fail 'allocations as chains'
+check 0 '' -o "$folder/heap.pb.gz" "$memory"
+check 0 '' -f folded "$folder/heap.pb.gz"
+grep -v ' 0$' "$folder/out" | cmp -s - "$folder/held" || fail 'a heap by way of pprof differs'
+check 0 '' -f svg "$memory"
+grep -q 'memprof_workload.lua:48' "$folder/out" || fail 'no flame graph of a heap'
 
 # Other forms, there and back; the ending of the name tells the form.
 check 0 '' -o "$folder/p.pb.gz" "$stream"
@@ -111,6 +123,7 @@ check 1 'unknown option' -x "$stream"
 check 1 'value is missing' "$stream" -f
 check 1 '--lines is' --lines=words "$stream"
 check 1 '--annotate is' --annotate=all "$stream"
+check 1 '--memory is' --memory=all "$memory"
 check 1 '--roots is' --roots=pid "$stream"
 
 # Input: 6
@@ -122,8 +135,6 @@ check 6 'cannot add up a memory profile' "$memory" "$stream"
 check 6 'cannot add up a memory profile' "$stream" "$memory"
 head -c 5000 "$stream" >"$folder/cut"
 check 6 'cut: truncated item at byte 5000' "$folder/cut"
-check 6 'use -f top, -f leaks or -f counters' -f svg "$memory"
-check 6 'use -f top, -f leaks or -f counters' -f folded "$memory"
 "$ljreport" - <"$folder/cut" 2>"$folder/err"
 grep -q '^ljreport: standard input: ' "$folder/err" || fail 'name of standard input'
 

@@ -52,5 +52,21 @@ sizes=$(stat -c %s ours.pb.gz theirs.pb.gz | tr '\n' ' ')
 read -r ours theirs <<<"$sizes"
 ((ours <= 3 * theirs)) || fail "ours has $ours bytes, theirs $theirs"
 
+# A heap has the values that Go's have: what is left, and all.
+heap=$2/gc64/memprof_jiton.bin
+"$ljreport" -o heap.pb.gz "$heap" || fail 'cannot write a heap'
+go tool pprof -symbolize=none -raw heap.pb.gz >raw 2>err || fail "heap, raw: $(cat err)"
+grep -q '^alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes\[dflt\]' raw ||
+	fail "types of a heap: $(head -n 5 raw)"
+for value in inuse_space inuse_objects alloc_space alloc_objects; do
+	go tool pprof -symbolize=none -sample_index=$value -nodecount=1000 -nodefraction=0 -unit=B -top \
+		heap.pb.gz 2>err |
+		awk '/^ *flat /{ on = 1; next } on && $1 + 0 { held = $1 + 0; $1 = $2 = $3 = $4 = $5 = ""; sub(/^ */, ""); print $0, held }' |
+		sort >theirs
+	"$ljreport" -f folded --memory=$value "$heap" | sort >expected
+	[ -s theirs ] || fail "go tool pprof shows no $value: $(cat err)"
+	diff expected theirs >difference || fail "$value: $(head -n 5 difference)"
+done
+
 [ $failures -eq 0 ] && echo "all checks passed: $ours bytes, go's $theirs"
 exit $((failures > 0))

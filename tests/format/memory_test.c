@@ -303,6 +303,50 @@ static void test_several(void **state)
 	format_profile_destroy(profile);
 }
 
+/** Locations as chains of one frame, with bytes or blocks for samples. */
+static void test_chains(void **state)
+{
+	const struct run runs[] = {
+		{ 0x41000000, 5, SOURCE },
+		{ 0x52000000, 8, SOURCE },
+	};
+	static const char *const expected[][FORMAT_MEMORY_COUNT] = {
+		{ "@a.lua:7 100\nreturn {}  return 1:3 20\ntrace 5 @ a.lua:3_[j] 1536\n",
+		  "@a.lua:7 1\nreturn {}  return 1:3 1\ntrace 5 @ a.lua:3_[j] 1\n",
+		  "@a.lua:7 300\nreturn {}  return 1:3 20\ntrace 5 @ a.lua:3_[j] 1536\n",
+		  "@a.lua:7 3\nreturn {}  return 1:3 1\ntrace 5 @ a.lua:3_[j] 1\n" },
+		/* Of several runs a trace is the line where it starts. */
+		{ "@a.lua:3_[j] 3072\n@a.lua:7 200\nreturn {}  return 1:3 40\n",
+		  "@a.lua:3_[j] 2\n@a.lua:7 2\nreturn {}  return 1:3 2\n",
+		  "@a.lua:3_[j] 3072\n@a.lua:7 600\nreturn {}  return 1:3 40\n",
+		  "@a.lua:3_[j] 2\n@a.lua:7 6\nreturn {}  return 1:3 2\n" },
+	};
+
+	(void)state;
+	for (size_t count = 1; count <= 2; count++) {
+		struct format_profile *profile = read_runs(runs, count), *chains;
+
+		for (int value = 0; value < FORMAT_MEMORY_COUNT; value++) {
+			bool is_space = value == FORMAT_MEMORY_INUSE_SPACE ||
+					value == FORMAT_MEMORY_ALLOC_SPACE;
+
+			assert_int_equal(0, format_profile_of_memory(profile,
+								     (enum format_memory)value,
+								     &chains, NULL));
+			assert_string_equal(is_space ? "bytes" : "objects",
+					    format_profile_unit(chains));
+			assert_false(format_profile_has_samples(chains));
+			expect(chains, "folded",
+			       (struct format_report_options){ .annotate = FORMAT_ANNOTATE_JIT },
+			       expected[count - 1][value]);
+			format_profile_destroy(chains);
+		}
+		format_profile_destroy(profile);
+	}
+	assert_string_equal("alloc_space", format_memory_name(FORMAT_MEMORY_ALLOC_SPACE));
+	assert_null(format_memory_name(FORMAT_MEMORY_COUNT));
+}
+
 /** A number of a trace, or an address, can mean one thing and then another. */
 static void test_new_meaning(void **state)
 {
@@ -343,6 +387,56 @@ static void test_new_meaning(void **state)
 	fclose(file);
 }
 
+/** C functions, code without a symbol, traces without a start, and the VM itself. */
+static void test_other_places(void **state)
+{
+	static const struct format_raw_event events[] = {
+		{ .source = STREAM_SOURCE_CFUNC, .address = 0x41000011 },
+		{ .source = STREAM_SOURCE_CFUNC, .address = 0x10 },
+		{ .source = STREAM_SOURCE_TRACE, .address = 77 },
+		{ .source = STREAM_SOURCE_INTERNAL },
+	};
+	const struct run run = { 0x41000000, 5, SOURCE };
+	struct format_profile *profile, *chains;
+	struct format_sink *sink;
+	FILE *file = open_run(&run, &sink);
+	struct failure why = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		struct format_raw_event event = events[i];
+
+		event.kind = STREAM_EVENT_ALLOC;
+		event.new_address = i;
+		event.new_size = i + 1;
+		put_event(sink, event);
+	}
+	assert_int_equal(0, format_sink_commit(sink, "\x80", 1, true, NULL));
+	format_sink_destroy(sink);
+	rewind(file);
+	assert_int_equal(0, format_profile_read(file, &profile, &why));
+	expect(profile, "top", (struct format_report_options){ .leak_only = true },
+	       "HEAP SUMMARY:\n"
+	       "INTERNAL holds 4B: 1 allocs, 0 frees\n"
+	       "TRACE [77] holds 3B: 1 allocs, 0 frees\n"
+	       "CFUNC 0x10 holds 2B: 1 allocs, 0 frees\n"
+	       "new:0x41000010 holds 1B: 1 allocs, 0 frees\n\n"
+	       "ALIASES:\nfunction_alias_1:\n1\t| return {}\n3\t| return 1\n\n\n");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(0, format_profile_of_memory(profile, FORMAT_MEMORY_INUSE_SPACE,
+							     &chains, &why));
+		expect(chains, "folded", (struct format_report_options){ 0 },
+		       i ? "CFUNC 0x10 4\n[internal] 8\n[trace] 6\nnew 2\n"
+			 : "CFUNC 0x10 2\n[internal] 4\nnew 1\ntrace 77 3\n");
+		format_profile_destroy(chains);
+		rewind(file);
+		if (i == 0)
+			assert_int_equal(0, format_profile_add(profile, file, &why));
+	}
+	format_profile_destroy(profile);
+	fclose(file);
+}
+
 /** Calls of samples have no heap. */
 static void test_no_memory_profile(void **state)
 {
@@ -365,6 +459,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocks),	    cmocka_unit_test(test_many_blocks),
 		cmocka_unit_test(test_one),	    cmocka_unit_test(test_several),
+		cmocka_unit_test(test_chains),	    cmocka_unit_test(test_other_places),
 		cmocka_unit_test(test_new_meaning), cmocka_unit_test(test_no_memory_profile),
 	};
 

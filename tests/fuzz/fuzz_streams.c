@@ -9,21 +9,11 @@
 #include "format/format.h"
 #include "format/reference.h"
 
-static void print_reports(FILE *file)
+static void print_profile(const struct format_profile *profile)
 {
-	struct format_profile *profile;
 	struct format_report_options options = { .title = "fuzz" };
 	struct failure why = { 0 };
-	char text[64];
 
-	rewind(file);
-	if (format_profile_read(file, &profile, &why)) {
-		format_describe_failure(&why, "input", text, sizeof(text));
-		return;
-	}
-	/* As two runs of a program. Chains may become too many. */
-	rewind(file);
-	format_profile_add(profile, file, &why);
 	for (size_t i = 0; format_reports[i]; i++) {
 		char *output;
 		size_t len;
@@ -32,11 +22,34 @@ static void print_reports(FILE *file)
 		if (!out)
 			abort();
 		options.lines = (enum format_lines)(i % 3);
-		options.annotate = (enum format_annotate)((i + 1) % 3);
+		options.annotate = (enum format_annotate)((i + 1) % 4);
 		options.human_readable = i % 2;
 		format_reports[i]->print(profile, &options, out, &why);
 		fclose(out);
 		free(output);
+	}
+}
+
+static void print_reports(FILE *file)
+{
+	struct format_profile *profile, *chains;
+	struct failure why = { 0 };
+	char text[64];
+
+	rewind(file);
+	if (format_profile_read(file, &profile, &why)) {
+		format_describe_failure(&why, "input", text, sizeof(text));
+		return;
+	}
+	print_profile(profile);
+	/* As two runs of a program. Chains may become too many. */
+	rewind(file);
+	format_profile_add(profile, file, &why);
+	print_profile(profile);
+	if (format_profile_kind(profile) == FORMAT_STREAM_MEMPROF &&
+	    format_profile_of_memory(profile, FORMAT_MEMORY_ALLOC_SPACE, &chains, &why) == 0) {
+		print_profile(chains);
+		format_profile_destroy(chains);
 	}
 	format_profile_destroy(profile);
 }
