@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/fold.h"
+#include "format/pair.h"
 #include "format/reports.h"
 #include "format/xml.h"
 
@@ -41,7 +42,8 @@ static const char *const legends[FORMAT_KIND_COUNT] = {
 struct node {
 	const struct fold_label *label; /* NULL for the root box. */
 	uint32_t depth;
-	uint64_t start, count;
+	uint64_t start;
+	uint64_t counts[2]; /* In the base, and in the profile, which is what is drawn. */
 };
 
 /** Boxes in depth-first order. */
@@ -52,43 +54,42 @@ struct tree {
 	uint32_t depth; /* Deepest box that is drawn. */
 	size_t narrow;
 	uint64_t samples;
+	double largest; /* Change of a share, either way. */
 };
 
 /* ---- Boxes ------------------------------------------------------------------------------ */
 
-static size_t longest_chain(const struct fold *fold, size_t *ret_total)
+static size_t longest_chain(const struct pair *pair, size_t *ret_total)
 {
 	size_t longest = 0, total = 0;
 
-	for (uint32_t i = 0; i < fold->chain_count; i++) {
-		total += fold->chains[i].len;
-		if (fold->chains[i].len > longest)
-			longest = fold->chains[i].len;
-	}
+	for (int side = 0; side < 2; side++)
+		for (uint32_t i = 0; i < pair->folds[side].chain_count; i++) {
+			uint32_t len = pair->folds[side].chains[i].len;
+
+			total += len;
+			if (len > longest)
+				longest = len;
+		}
 	*ret_total = total;
 	return longest;
 }
 
 /** Chains are sorted, so those that share boxes are neighbours. */
-static void add_chain(struct tree *tree, const struct fold *fold, uint32_t index, uint64_t start)
+static void add_chain(struct tree *tree, const struct pair *pair, const struct pair_chain *chain,
+		      uint64_t start)
 {
-	const struct fold_chain *chain = &fold->chains[index];
-	const struct fold_chain *last = index ? &fold->chains[index - 1] : NULL;
-	uint32_t common = 0;
-
-	while (last && common < last->len && common < chain->len &&
-	       last->labels[common] == chain->labels[common])
-		common++;
-	for (uint32_t i = common; i < chain->len; i++) {
+	for (uint32_t i = chain->shared; i < chain->len; i++) {
 		tree->open[i + 1] = (uint32_t)tree->count;
 		tree->nodes[tree->count++] = (struct node){
-			.label = &fold->labels[chain->labels[i]],
+			.label = pair->labels[chain->labels[i]],
 			.depth = i + 1,
 			.start = start,
 		};
 	}
 	for (uint32_t i = 0; i <= chain->len; i++)
-		tree->nodes[tree->open[i]].count += chain->count;
+		for (int side = 0; side < 2; side++)
+			tree->nodes[tree->open[i]].counts[side] += chain->counts[side];
 }
 
 static double pixels(const struct tree *tree, uint64_t count)
@@ -96,26 +97,36 @@ static double pixels(const struct tree *tree, uint64_t count)
 	return tree->samples ? (double)count * FRAMES_WIDTH / (double)tree->samples : FRAMES_WIDTH;
 }
 
-static int build_tree(struct tree *tree, const struct fold *fold, struct failure *why)
+static bool is_shown(const struct tree *tree, const struct node *node)
 {
-	size_t total, longest = longest_chain(fold, &total);
+	return pixels(tree, node->counts[1]) >= LEAST_WIDTH;
+}
+
+static int build_tree(struct tree *tree, const struct pair *pair, struct failure *why)
+{
+	size_t total, longest = longest_chain(pair, &total);
+	struct pair_walk walk = { 0 };
 	uint64_t start = 0;
 
-	tree->samples = fold->samples;
+	tree->samples = pair->folds[1].samples;
 	tree->nodes = calloc(total + 1, sizeof(*tree->nodes));
 	tree->open = calloc(longest + 1, sizeof(*tree->open));
 	if (!tree->nodes || !tree->open)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "draw the flame graph");
 	tree->count = 1;
-	for (uint32_t i = 0; i < fold->chain_count; i++) {
-		add_chain(tree, fold, i, start);
-		start += fold->chains[i].count;
+	while (pair_next(pair, &walk)) {
+		add_chain(tree, pair, &walk.chain, start);
+		start += walk.chain.counts[1];
 	}
 	for (size_t i = 0; i < tree->count; i++) {
-		if (pixels(tree, tree->nodes[i].count) < LEAST_WIDTH)
+		if (is_shown(tree, &tree->nodes[i])) {
+			if (tree->nodes[i].depth > tree->depth)
+				tree->depth = tree->nodes[i].depth;
+			tree->largest =
+				fmax(tree->largest, fabs(pair_change(pair, tree->nodes[i].counts)));
+		} else if (tree->nodes[i].counts[1]) {
 			tree->narrow++;
-		else if (tree->nodes[i].depth > tree->depth)
-			tree->depth = tree->nodes[i].depth;
+		}
 	}
 	return 0;
 }
@@ -134,6 +145,37 @@ static void print_embedded(FILE *file, const char *element, const unsigned char 
 	fprintf(file, "]]></%s>\n", element);
 }
 
+/** What has gained is red and what has lost is blue, the more so the more.
+ *  @param change From -1 for the largest loss to 1 for as large a gain. */
+static void print_colour(double change, FILE *file)
+{
+	static const int plain[3] = { 0xe8, 0xe8, 0xec }, gain[3] = { 0xf2, 0x60, 0x4c },
+			 loss[3] = { 0x5a, 0x92, 0xf5 };
+	/* Small changes are to be told from none. */
+	double strength = sqrt(fmin(fabs(change), 1));
+
+	fputs("#", file);
+	for (int i = 0; i < 3; i++)
+		fprintf(file, "%02x",
+			plain[i] + (int)(strength * ((change > 0 ? gain : loss)[i] - plain[i])));
+}
+
+static void print_scale(const struct tree *tree, FILE *file)
+{
+	enum { STEPS = 9, STEP = 22 };
+
+	fprintf(file, "<g class=\"legend\">\n<text x=\"%d\" y=\"71\">%.2f points</text>\n", PAD,
+		-100 * tree->largest);
+	for (int i = 0; i < STEPS; i++) {
+		fprintf(file, "<rect x=\"%d\" y=\"61\" width=\"%d\" height=\"12\" fill=\"",
+			PAD + 110 + i * STEP, STEP);
+		print_colour((i - STEPS / 2) / (double)(STEPS / 2), file);
+		fputs("\"/>\n", file);
+	}
+	fprintf(file, "<text x=\"%d\" y=\"71\">%+.2f points</text>\n</g>\n",
+		PAD + 120 + STEPS * STEP, 100 * tree->largest);
+}
+
 static void print_legend(FILE *file)
 {
 	unsigned x = PAD;
@@ -149,19 +191,35 @@ static void print_legend(FILE *file)
 	fputs("</g>\n", file);
 }
 
-static void print_head(const struct tree *tree, const struct fold *fold, const char *title,
+static void print_head(const struct tree *tree, const struct pair *pair, const char *title,
 		       FILE *file)
 {
+	uint32_t chains = 0;
+	uint64_t gone = 0;
+
+	for (struct pair_walk walk = { 0 }; pair_next(pair, &walk);) {
+		chains += walk.chain.counts[1] > 0;
+		gone += walk.chain.counts[1] ? 0 : walk.chain.counts[0];
+	}
 	fprintf(file, "<text id=\"title\" x=\"%d\" y=\"28\">", PAD);
 	xml_print(file, title, TITLE_CHARS_MAX);
 	fprintf(file,
 		"</text>\n<text id=\"subtitle\" x=\"%d\" y=\"48\">%" PRIu64 " samples, %" PRIu32
 		" call chains, %" PRIu32 " functions",
-		PAD, fold->samples, fold->chain_count, fold->label_count);
+		PAD, tree->samples, chains, pair->folds[1].label_count);
+	if (pair->has_base)
+		fprintf(file, "; %" PRIu64 " samples before, %.2f%% in call chains that are gone",
+			pair->folds[0].samples,
+			pair->folds[0].samples
+				? 100.0 * (double)gone / (double)pair->folds[0].samples
+				: 0);
 	if (tree->narrow)
 		fprintf(file, "; %zu frames are too narrow to be drawn", tree->narrow);
 	fputs("</text>\n", file);
-	print_legend(file);
+	if (pair->has_base)
+		print_scale(tree, file);
+	else
+		print_legend(file);
 	fprintf(file,
 		"<text id=\"details\" x=\"%d\" y=\"93\">Click a frame to zoom, / to search, Esc to "
 		"reset; arrow keys walk.</text>\n"
@@ -176,21 +234,44 @@ static void print_head(const struct tree *tree, const struct fold *fold, const c
 }
 
 /** Name in the first line, the rest in the second; the script reads both. */
-static void print_title(const struct tree *tree, const struct node *node, FILE *file)
+static void print_title(const struct tree *tree, const struct pair *pair, const struct node *node,
+			FILE *file)
 {
-	double percent = tree->samples ? 100.0 * (double)node->count / (double)tree->samples : 100;
+	double percent =
+		tree->samples ? 100.0 * (double)node->counts[1] / (double)tree->samples : 100;
+	double change = 100 * pair_change(pair, node->counts);
 
 	fputs("<title>", file);
 	xml_print(file, node->label ? node->label->text : "all", SIZE_MAX);
 	fputs("\n", file);
 	if (node->label)
 		fprintf(file, "%s, ", legends[node->label->kind]);
-	fprintf(file, "%" PRIu64 " samples, %.2f%%</title>", node->count, percent);
+	fprintf(file, "%" PRIu64 " samples, %.2f%%", node->counts[1], percent);
+	if (pair->has_base)
+		fprintf(file, ", before %" PRIu64 " samples, %.2f%%, change %+.2f points",
+			node->counts[0], percent - change, change);
+	fputs("</title>", file);
 }
 
-static void print_node(const struct tree *tree, const struct node *node, FILE *file)
+/** How its rectangle is coloured: by its kind, or by what has changed. */
+static void print_fill(const struct tree *tree, const struct pair *pair, const struct node *node,
+		       FILE *file)
 {
-	double width = pixels(tree, node->count), left = pixels(tree, node->start);
+	if (pair->has_base) {
+		fputs("fill=\"", file);
+		print_colour(tree->largest > 0 ? pair_change(pair, node->counts) / tree->largest
+					       : 0,
+			     file);
+		fputs("\"", file);
+	} else {
+		fprintf(file, "class=\"%s\"", node->label ? classes[node->label->kind] : "all");
+	}
+}
+
+static void print_node(const struct tree *tree, const struct pair *pair, const struct node *node,
+		       FILE *file)
+{
+	double width = pixels(tree, node->counts[1]), left = pixels(tree, node->start);
 	unsigned y = (tree->depth - node->depth) * ROW_HEIGHT;
 	double chars = (width - 2 * TEXT_INSET) / CHAR_WIDTH;
 
@@ -199,20 +280,21 @@ static void print_node(const struct tree *tree, const struct node *node, FILE *f
 	fprintf(file,
 		"<g class=\"f\" data-s=\"%" PRIu64 "\" data-c=\"%" PRIu64 "\" data-d=\"%" PRIu32
 		"\">",
-		node->start, node->count, node->depth);
-	print_title(tree, node, file);
+		node->start, node->counts[1], node->depth);
+	print_title(tree, pair, node, file);
+	fputs("<rect ", file);
+	print_fill(tree, pair, node, file);
 	fprintf(file,
-		"<rect class=\"%s\" x=\"%.4f%%\" y=\"%u\" width=\"%.4f%%\" height=\"%d\" rx=\"2\"/>"
+		" x=\"%.4f%%\" y=\"%u\" width=\"%.4f%%\" height=\"%d\" rx=\"2\"/>"
 		"<text x=\"%.4f%%\" dx=\"%d\" y=\"%u\">",
-		node->label ? classes[node->label->kind] : "all", 100 * left / FRAMES_WIDTH, y,
-		100 * width / FRAMES_WIDTH, RECT_HEIGHT, 100 * left / FRAMES_WIDTH, TEXT_INSET,
-		y + 13);
+		100 * left / FRAMES_WIDTH, y, 100 * width / FRAMES_WIDTH, RECT_HEIGHT,
+		100 * left / FRAMES_WIDTH, TEXT_INSET, y + 13);
 	if (chars >= LEAST_CHARS)
 		xml_print(file, node->label ? node->label->text : "all", (size_t)chars);
 	fputs("</text></g>\n", file);
 }
 
-static void print_page(const struct tree *tree, const struct fold *fold, const char *title,
+static void print_page(const struct tree *tree, const struct pair *pair, const char *title,
 		       FILE *file)
 {
 	unsigned height = height_of(tree);
@@ -221,38 +303,63 @@ static void print_page(const struct tree *tree, const struct fold *fold, const c
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" "
 		"height=\"%u\" data-samples=\"%" PRIu64 "\">\n",
-		WIDTH, height, fold->samples);
+		WIDTH, height, tree->samples);
 	fputs("<title>", file);
 	xml_print(file, title, TITLE_CHARS_MAX);
 	fputs("</title>\n", file);
 	print_embedded(file, "style", flamegraph_css, sizeof(flamegraph_css));
-	print_head(tree, fold, title, file);
+	print_head(tree, pair, title, file);
 	fprintf(file, "<svg id=\"frames\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%u\">\n", PAD,
 		HEAD_HEIGHT, FRAMES_WIDTH, height - HEAD_HEIGHT);
 	for (size_t i = 0; i < tree->count; i++)
-		if (pixels(tree, tree->nodes[i].count) >= LEAST_WIDTH)
-			print_node(tree, &tree->nodes[i], file);
+		if (is_shown(tree, &tree->nodes[i]))
+			print_node(tree, pair, &tree->nodes[i], file);
 	fputs("</svg>\n", file);
 	print_embedded(file, "script", flamegraph_js, sizeof(flamegraph_js));
 	fputs("</svg>\n", file);
+}
+
+static int draw(const struct pair *pair, const char *title, FILE *file, struct failure *why)
+{
+	struct tree tree = { 0 };
+	int result = build_tree(&tree, pair, why);
+
+	if (result == 0)
+		print_page(&tree, pair, title, file);
+	free(tree.nodes);
+	free(tree.open);
+	return result;
 }
 
 static int svg_print(const struct format_profile *profile,
 		     const struct format_report_options *options, FILE *file, struct failure *why)
 {
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_LINE;
-	struct tree tree = { 0 };
-	struct fold fold;
+	struct pair pair;
 	int result;
 
-	if (report_need_chains(profile, why) || fold_init_as(&fold, profile, lines, options, why))
+	if (report_need_chains(profile, why) ||
+	    pair_init(&pair, NULL, profile, lines, options, why))
 		return -1;
-	result = build_tree(&tree, &fold, why);
-	if (result == 0)
-		print_page(&tree, &fold, options->title ? options->title : "Flame graph", file);
-	free(tree.nodes);
-	free(tree.open);
-	fold_deinit(&fold);
+	result = draw(&pair, options->title ? options->title : "Flame graph", file, why);
+	pair_deinit(&pair);
+	return result;
+}
+
+static int svg_diff(const struct format_profile *base, const struct format_profile *profile,
+		    const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	/* Lines move where a program is changed. */
+	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
+	struct pair pair;
+	int result;
+
+	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
+	    pair_init(&pair, base, profile, lines, options, why))
+		return -1;
+	result = draw(&pair, options->title ? options->title : "Differential flame graph", file,
+		      why);
+	pair_deinit(&pair);
 	return result;
 }
 
@@ -260,4 +367,5 @@ const struct format_report_ops format_report_svg = {
 	.name = "svg",
 	.description = "flame graph for a web browser, in one file",
 	.print = svg_print,
+	.diff = svg_diff,
 };

@@ -10,6 +10,7 @@ extern const struct format_report_ops format_report_counters;
 extern const struct format_report_ops format_report_cpuprofile;
 extern const struct format_report_ops format_report_firefox;
 extern const struct format_report_ops format_report_folded;
+extern const struct format_report_ops format_report_html;
 extern const struct format_report_ops format_report_json;
 extern const struct format_report_ops format_report_perf;
 extern const struct format_report_ops format_report_markdown;

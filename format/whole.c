@@ -226,3 +226,20 @@ const struct format_writer_ops format_perf_ops = {
 	.commit = whole_commit,
 	.close = whole_close,
 };
+
+static int open_html(struct format_sink *sink, const struct format_functions *functions,
+		     const struct format_options *options, void **ret_self, struct failure *why)
+{
+	return open_whole(&format_report_html, sink, functions, options, ret_self, why);
+}
+
+const struct format_writer_ops format_html_ops = {
+	.name = "html",
+	.description = "page with flame graphs and tables for a web browser, in one file",
+	.suffixes = ".html",
+	.is_whole = true,
+	.open = open_html,
+	.sample = whole_sample,
+	.commit = whole_commit,
+	.close = whole_close,
+};

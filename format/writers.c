@@ -4,17 +4,10 @@
 #include "format/writers.h"
 
 const struct format_writer_ops *const format_writers[] = {
-	&format_sysprof_ops,
-	&format_pprof_ops,
-	&format_callgrind_ops,
-	&format_folded_ops,
-	&format_svg_ops,
-	&format_speedscope_ops,
-	&format_cpuprofile_ops,
-	&format_trace_event_ops,
-	&format_firefox_ops,
-	&format_perf_ops,
-	NULL,
+	&format_sysprof_ops,	&format_pprof_ops,	 &format_callgrind_ops,
+	&format_folded_ops,	&format_svg_ops,	 &format_speedscope_ops,
+	&format_cpuprofile_ops, &format_trace_event_ops, &format_firefox_ops,
+	&format_html_ops,	&format_perf_ops,	 NULL,
 };
 
 const struct format_writer_ops *format_writer_find(const char *name)

@@ -15,5 +15,6 @@ extern const struct format_writer_ops format_cpuprofile_ops;
 extern const struct format_writer_ops format_trace_event_ops;
 extern const struct format_writer_ops format_firefox_ops;
 extern const struct format_writer_ops format_perf_ops;
+extern const struct format_writer_ops format_html_ops;
 
 #endif

@@ -120,6 +120,10 @@ check 6 --diff "$memory" base
 says "$memory: allocations are no samples"
 check 1 -o x.bin new
 says 'give --format with --output x.bin'
+check 0 --diff base -o x.svg new
+grep -q 'change +5.00 points' x.svg || fail '-o x.svg is no differential flame graph'
+check 0 --diff base -o x.html new
+grep -q '^"base":10000,' x.html || fail '-o x.html has no base'
 check 0 -o x.json new
 python3 -m json.tool x.json >/dev/null || fail '-o x.json is no JSON'
 check 0 -o x.folded.gz new

@@ -35,7 +35,7 @@ convert() {
 }
 
 what="$samples samples of $chains chains as"
-for form in pprof folded svg json; do
+for form in pprof folded svg html json; do
 	convert $form
 	result "$what $form: memory" "<= 500 MiB" "$memory MiB" "$memory <= 500"
 	((bound_s == 0)) || result "$what $form: time" "< $bound_s s" "$seconds s" "$seconds < $bound_s"

@@ -488,6 +488,7 @@ static void test_suffixes(void **state)
 	expect_format("/tmp/x/out.folded", "folded");
 	expect_format("out.folded.gz", "folded");
 	expect_format("out.svg", "svg");
+	expect_format("out.html", "html");
 	expect_format("out.bin", "sysprof");
 	expect_format("out.bin.gz", "sysprof");
 	expect_format("out", "none");
