@@ -8,6 +8,7 @@
 
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/standard.h"
 
 static int report_read_failure(const char *name, const struct failure *why)
 {
@@ -283,6 +284,7 @@ int main(int argc, char **argv)
 	struct report_arguments arguments = { 0 };
 	int result;
 
+	standard_occupy_files();
 	signal(SIGPIPE, SIG_IGN);
 	result = report_arguments_parse(argc, argv, &arguments);
 	if (result == REPORT_DONE)

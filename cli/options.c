@@ -3,14 +3,14 @@
 #include "cli/options.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <regex.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "cli/standard.h"
 
 /* What getopt_long() gives for an option: this and its index, else its letter. */
 enum { CHOICE_FIRST = 256 };
@@ -55,17 +55,6 @@ static const struct choice *find_choice(const struct options *options, int optio
 	return NULL;
 }
 
-/* What is opened later takes none of these numbers, so that no output goes into a socket of ours.
- * Opened the wrong way round, as by glibc before setuid programs: reading and writing fail.
- * Source: glibc 2.36, csu/check_fds.c. */
-static void occupy_standard_files(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 &&
-		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
-			return;
-}
-
 int options_parse(const struct options *options, int argc, char **argv, struct arguments *arguments,
 		  int *ret_first)
 {
@@ -73,7 +62,7 @@ int options_parse(const struct options *options, int argc, char **argv, struct a
 	char letters[2 * OPTIONS_MAX + 3];
 	int option;
 
-	occupy_standard_files();
+	standard_occupy_files();
 	opterr = 0; /* one line of ours instead of two */
 	list_choices(options, longs, letters);
 	while ((option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {

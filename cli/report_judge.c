@@ -56,5 +56,6 @@ int report_judge(const struct report_arguments *arguments, const struct format_p
 	progress_stop();
 	tell(arguments->budget);
 	result = arguments->junit ? write_junit(arguments) : REPORT_DONE;
-	return result == REPORT_DONE && failed ? REPORT_BROKEN : result;
+	/* Whatever else fails: it is what was asked. */
+	return failed ? REPORT_BROKEN : result;
 }

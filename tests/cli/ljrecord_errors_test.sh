@@ -326,6 +326,12 @@ readable "$work/piped" 'pipe'
 readable "$out" 'closed stderr'
 "$ljrecord" -q -p "$target" -o "$out" -d $RECORD_S <&- >&- 2>&- || fail 'no standard descriptors'
 readable "$out" 'no standard descriptors'
+env -i "$ljrecord" -q -p "$target" -o "$out" -d $RECORD_S <&- >"$work/stdout" 2>"$work/stderr" ||
+	fail 'no environment and no standard input'
+readable "$out" 'no environment and no standard input'
+[ ! -s "$work/stderr" ] || fail "without a terminal --quiet says $(cat "$work/stderr")"
+env -i "$ljrecord" -q -n '^no such name$' --wait 0.1 -o "$out" <&- >&- 2>&-
+[ $? -eq 5 ] || fail 'waiting without standard descriptors: another exit code'
 error 4 "cannot write $work/none/stats: No such file" -q -p "$target" -o "$out" -d 0.1 --stats "$work/none/stats"
 # Profile and numbers in one file, by whatever names: one of them would be lost.
 cp "$out" "$work/kept"

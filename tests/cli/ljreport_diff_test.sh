@@ -139,5 +139,33 @@ check 0 --diff "$stream" --fail-on '+0%' same.folded
 check 4 --fail-on 'self>90%' --junit no/folder new
 says 'no/folder: No such file'
 
+# A broken rule is told whatever else fails.
+check 3 --fail-on 'self>10%' --junit no/folder new
+check 3 --fail-on 'self>10%' --summary no/folder new
+says 'no/folder: No such file'
+
+# As in a job: no terminal, no standard input, no home. The codes are the same.
+job() {
+	local code=$1 got
+	shift
+	env -i "$ljreport" "$@" <&- >out 2>err
+	got=$?
+	[ $got -eq "$code" ] || fail "in a job: $*: exit code $got, not $code: $(cat err)"
+}
+job 0 --quiet new
+[ ! -s err ] || fail "--quiet says $(cat err)"
+job 0 -q --diff base --fail-on 'self>90%' --junit junit.xml --summary page.md -o out.md new
+job 1 --nothing new
+job 3 -q --diff base --fail-on '+2%' --junit junit.xml --summary page.md -o out.json new
+job 4 -q -o no/folder new
+job 6 -q nothing
+job 6 -q -
+# Nothing gets the numbers of files that are closed.
+env -i "$ljreport" -q --fail-on 'self>10%' -o out.folded new <&- >&- 2>&-
+[ $? -eq 3 ] || fail 'closed standard files: another exit code'
+cmp -s <(sort new) out.folded || fail "closed standard files: $(cat out.folded)"
+env -i "$ljreport" -q new <&- >&- 2>err
+[ $? -eq 4 ] || fail 'closed standard output: another exit code'
+
 [ $failures -eq 0 ] && echo "all checks passed"
 exit $((failures > 0))
