@@ -43,19 +43,19 @@ static void describe_reading(char *ret_line, size_t len)
 {
 	uint64_t total = progress.total_bytes, got = atomic_load(&progress.read_bytes);
 	char bar[BAR_COLUMNS + 1];
-	size_t full;
+	double part;
 
 	if (!total) {
 		snprintf(ret_line, len, "reading: %.1f MiB", (double)got / (1 << 20));
 		return;
 	}
 	/* A file that is written meanwhile has more than it had. */
-	got = got < total ? got : total;
-	full = (size_t)((double)got / (double)total * BAR_COLUMNS);
+	part = got < total ? (double)got / (double)total : 1;
 	memset(bar, '.', BAR_COLUMNS);
-	memset(bar, '#', full < BAR_COLUMNS ? full : BAR_COLUMNS);
+	memset(bar, '#', (size_t)(part * BAR_COLUMNS));
 	bar[is_wide() ? BAR_COLUMNS : 0] = '\0';
-	snprintf(ret_line, len, "reading: %3.0f %% %s", 100 * (double)got / (double)total, bar);
+	/* Nothing is rounded up: 100 is all. */
+	snprintf(ret_line, len, "reading: %3d %% %s", (int)(100 * part), bar);
 }
 
 static void draw(void)
