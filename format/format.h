@@ -53,6 +53,17 @@ enum format_kind {
 };
 
 /**
+ * Where in the memory of a process a part of a file lies, that holds code.
+ * Address a in it is that at `offset` + a - `start` in the file.
+ */
+struct format_mapping {
+	uint64_t start, limit; /**< [start, limit); both 0: unknown. */
+	uint64_t offset;       /**< In the file. */
+	const char *path;      /**< As the process knows it, "[vdso]"; never NULL. */
+	const char *build_id;  /**< In hexadecimal digits, or NULL. */
+};
+
+/**
  * A function that frames refer to by its id. All strings are borrowed for the call only.
  *
  *  kind     address                    name                          source      first_line
@@ -78,6 +89,11 @@ struct format_function {
 	/** TRACE: the prototype in which it starts, 0 if unknown, and that one's first line. */
 	uint64_t proto;
 	int64_t proto_line;
+	/** NATIVE and CFUNC: what `address` lies in, or NULL. Borrowed for the call only. */
+	const struct format_mapping *mapping;
+	/** The same: its source file where that is known, as profiles of others tell it, with
+	 * first_line then; or NULL. */
+	const char *file;
 };
 
 /** One frame of a sample. */

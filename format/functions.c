@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/mappings.h"
+
 /* Functions lie in chunks that never move, so that a pointer from format_functions_get() stays. */
 #define CHUNK_FUNCTIONS 512
 
@@ -13,11 +15,19 @@
 struct format_functions {
 	struct format_function **chunks;
 	uint32_t count;
+	struct format_mappings *mappings;
 };
 
 struct format_functions *format_functions_create(void)
 {
-	return calloc(1, sizeof(struct format_functions));
+	struct format_functions *functions = calloc(1, sizeof(*functions));
+
+	if (functions)
+		functions->mappings = mappings_create();
+	if (functions && functions->mappings)
+		return functions;
+	free(functions);
+	return NULL;
 }
 
 static struct format_function *slot(const struct format_functions *functions, uint32_t id)
@@ -30,6 +40,7 @@ static void free_strings(struct format_function *function)
 {
 	free((void *)(uintptr_t)function->name);
 	free((void *)(uintptr_t)function->source);
+	free((void *)(uintptr_t)function->file);
 }
 
 void format_functions_destroy(struct format_functions *functions)
@@ -41,6 +52,7 @@ void format_functions_destroy(struct format_functions *functions)
 	for (uint32_t id = 0; id < functions->count; id += CHUNK_FUNCTIONS)
 		free(functions->chunks[id / CHUNK_FUNCTIONS]);
 	free(functions->chunks);
+	mappings_destroy(functions->mappings);
 	free(functions);
 }
 
@@ -60,15 +72,24 @@ static int grow(struct format_functions *functions)
 	return chunks[chunk] ? 0 : -1;
 }
 
-static int copy_function(const struct format_function *from, struct format_function *ret_copy)
+static int copy_function(struct format_functions *functions, const struct format_function *from,
+			 struct format_function *ret_copy, struct failure *why)
 {
 	struct format_function copy = *from;
+	uint32_t mapping;
 
+	if (from->mapping) {
+		if (mappings_put(functions->mappings, from->mapping, &mapping, why))
+			return -1;
+		copy.mapping = mappings_get(functions->mappings, mapping);
+	}
 	copy.name = from->name ? strdup(from->name) : NULL;
 	copy.source = from->source ? strdup(from->source) : NULL;
-	if ((from->name && !copy.name) || (from->source && !copy.source)) {
+	copy.file = from->file ? strdup(from->file) : NULL;
+	if ((from->name && !copy.name) || (from->source && !copy.source) ||
+	    (from->file && !copy.file)) {
 		free_strings(&copy);
-		return -1;
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "remember another function");
 	}
 	*ret_copy = copy;
 	return 0;
@@ -82,8 +103,8 @@ int format_functions_add(struct format_functions *functions, const struct format
 
 	if (id >= FUNCTIONS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "remember another function");
-	if (copy_function(function, &copy))
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "remember another function");
+	if (copy_function(functions, function, &copy, why))
+		return -1;
 	if (grow(functions)) {
 		free_strings(&copy);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "remember another function");

@@ -129,6 +129,9 @@ static int make_function(struct format_live *live, const struct format_function 
 {
 	struct live_function info = { .value = *from };
 
+	/* Of no use in a live view, and not ours to keep. */
+	info.value.mapping = NULL;
+	info.value.file = NULL;
 	info.value.name = from->name ? strdup(from->name) : NULL;
 	info.value.source = from->source ? strdup(from->source) : NULL;
 	info.place = make_place(from);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/mappings.h"
+
 struct format_profile *format_profile_create(struct failure *why)
 {
 	struct format_profile *profile = calloc(1, sizeof(*profile));
@@ -12,13 +14,14 @@ struct format_profile *format_profile_create(struct failure *why)
 	if (profile) {
 		profile->functions = format_functions_create();
 		profile->function_keys = format_intern_create();
+		profile->mappings = mappings_create();
 		profile->chains = format_intern_create();
 		profile->strings = format_intern_create();
 		profile->labels = format_intern_create();
 		profile->keys = format_intern_create();
 	}
-	if (profile && profile->functions && profile->function_keys && profile->chains &&
-	    profile->strings && profile->labels && profile->keys &&
+	if (profile && profile->functions && profile->function_keys && profile->mappings &&
+	    profile->chains && profile->strings && profile->labels && profile->keys &&
 	    heap_init(&profile->heap, why) == 0)
 		return profile;
 	failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the profile");
@@ -32,6 +35,7 @@ void format_profile_destroy(struct format_profile *profile)
 		return;
 	format_functions_destroy(profile->functions);
 	format_intern_destroy(profile->function_keys);
+	mappings_destroy(profile->mappings);
 	format_intern_destroy(profile->chains);
 	format_intern_destroy(profile->strings);
 	format_intern_destroy(profile->labels);
@@ -90,6 +94,30 @@ static void add_function_key(struct format_text *key, const struct format_functi
 		format_text_add(key, "\0s", 2);
 		format_text_add_string(key, function->source);
 	}
+	if (function->file) {
+		format_text_add(key, "\0f", 2);
+		format_text_add_string(key, function->file);
+	}
+	if (function->mapping)
+		format_text_addf(key, " %p %" PRIx64, (const void *)function->mapping,
+				 function->address);
+}
+
+/** Have it be in the mapping that stands for all of its file's. */
+static int settle(struct format_profile *profile, const struct format_function *function,
+		  struct format_function *ret_settled, struct failure *why)
+{
+	uint32_t mapping;
+
+	*ret_settled = *function;
+	if (!function->mapping)
+		return 0;
+	if (mappings_put_file(profile->mappings, function->mapping, &mapping, why))
+		return -1;
+	ret_settled->mapping = mappings_get(profile->mappings, mapping);
+	if (ret_settled->mapping)
+		ret_settled->address += ret_settled->mapping->start - function->mapping->start;
+	return 0;
 }
 
 /** Room for the marks of one more function. */
@@ -112,12 +140,15 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why)
 {
 	static const struct names_mark none = { 0 };
+	struct format_function settled;
 	struct format_text key = { 0 };
 	const char *string;
 	uint32_t id, added;
 	int result;
 
-	add_function_key(&key, function, mark ? mark : &none);
+	if (settle(profile, function, &settled, why))
+		return -1;
+	add_function_key(&key, &settled, mark ? mark : &none);
 	result = format_text_take(&key, &string, why);
 	if (result == 0)
 		result = format_intern_put(profile->function_keys, string, key.len, &id, why);
@@ -126,12 +157,13 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 		return -1;
 	if (id == format_functions_count(profile->functions)) {
 		profile->text_bytes += (function->name ? strlen(function->name) : 0) +
-				       (function->source ? strlen(function->source) : 0);
+				       (function->source ? strlen(function->source) : 0) +
+				       (function->file ? strlen(function->file) : 0);
 		if (profile->text_bytes > PROFILE_TEXT_MAX)
 			return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
 					   "more names than can be kept");
 		if (grow_marks(profile, why) ||
-		    format_functions_add(profile->functions, function, &added, why))
+		    format_functions_add(profile->functions, &settled, &added, why))
 			return -1;
 		profile->marks[id] = mark ? *mark : none;
 	}

@@ -32,7 +32,9 @@ struct format_profile {
 	bool has_kind; /* Something was read. */
 	struct format_functions *functions;
 	struct format_intern *function_keys; /* Same ids as `functions`. */
-	struct names_mark *marks;	     /* By function: how it runs. */
+	struct format_mappings
+		*mappings;	  /* Files that functions are in, each where it was met first. */
+	struct names_mark *marks; /* By function: how it runs. */
 	uint32_t mark_capacity;
 	struct format_intern *chains; /* Arrays of struct profile_frame, root first. */
 	uint64_t *counts;	      /* Samples by chain id. */
@@ -70,6 +72,8 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
 
 /** @param why FAILURE_LIMIT where there are more names than are kept.
  *  Find or add a function; equal ones (all but the address of code) that run alike get the same id.
+ *  Of those in a file the place in it tells, and not the address: of a library that is elsewhere in
+ *  another process each function is one, where it was in the first process.
  *  @param mark NULL for one that is not compiled. */
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
 			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why);

@@ -78,7 +78,8 @@ static int add_line(struct callgrind *callgrind, struct format_intern *texts, co
 static int describe(struct callgrind *callgrind, const struct format_function *function,
 		    struct name *ret_name, struct failure *why)
 {
-	const char *text;
+	bool is_lua = function->kind == FORMAT_KIND_LUA || function->kind == FORMAT_KIND_TRACE;
+	const char *text, *file = function->file;
 	uint32_t id;
 
 	*ret_name =
@@ -89,17 +90,16 @@ static int describe(struct callgrind *callgrind, const struct format_function *f
 	if (format_text_take(&callgrind->text, &text, why) ||
 	    add_text(callgrind->functions, text, callgrind->text.len, &ret_name->function, why))
 		return -1;
-	if (function->source &&
-	    (function->kind == FORMAT_KIND_LUA || function->kind == FORMAT_KIND_TRACE)) {
-		if (add_line(callgrind, callgrind->files,
-			     function->source + (*function->source == '@'), &id, why))
-			return -1;
-		ret_name->file = id + 1;
-	} else if (function->source) {
+	if (function->source && !is_lua) {
 		if (add_line(callgrind, callgrind->objects, function->source, &id, why))
 			return -1;
 		ret_name->object = id + 1;
+	} else if (function->source) {
+		file = function->source + (*function->source == '@');
 	}
+	if (file && add_line(callgrind, callgrind->files, file, &id, why))
+		return -1;
+	ret_name->file = file ? id + 1 : 0;
 	return 0;
 }
 

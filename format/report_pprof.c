@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/fold.h"
+#include "format/mappings.h"
 #include "format/pack.h"
 #include "format/pprof.h"
 #include "format/reports.h"
@@ -21,12 +22,19 @@ enum {
 	LABELS_MAX = 7,
 };
 
+/** What is known of the functions in a mapping. */
+struct mapped {
+	bool has_names, has_files, has_lines;
+};
+
 struct pprof {
 	const struct format_profile *profile;
 	struct pack_stream *out;
 	struct format_intern *strings;
 	uint32_t strings_written;
-	struct format_intern *modules;	 /* Id + 1 is the mapping's. */
+	struct format_mappings *mappings; /* Id + 1 is the mapping's. */
+	struct mapped *mapped;		  /* By these ids. */
+	uint32_t mapped_size;
 	struct format_addrmap locations; /* Function << 32 | line to the location's id. */
 	uint64_t location_count;
 	bool has_time;	      /* The time of all samples is known, and can be written. */
@@ -101,33 +109,97 @@ static int put_strings(struct pprof *pprof, struct failure *why)
 
 /* ---- Functions ---------------------------------------------------------------------------- */
 
-static int put_mapping(struct pprof *pprof, uint64_t id, const char *module, struct failure *why)
+static int grow_mapped(struct pprof *pprof, uint32_t id, struct failure *why)
 {
-	Pprof__Profile message = PPROF__PROFILE__INIT;
-	Pprof__Mapping mapping = PPROF__MAPPING__INIT, *mappings = &mapping;
+	uint32_t size = 2 * pprof->mapped_size + 16;
+	struct mapped *mapped;
 
-	mapping.id = id;
-	/* Else pprof looks for symbols itself. */
-	mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers = true;
-	message.n_mapping = 1;
-	message.mapping = &mappings;
-	return string_id(pprof, module, &mapping.filename, why) || put(pprof, &message, why) ? -1
-											     : 0;
+	if (id < pprof->mapped_size)
+		return 0;
+	mapped = reallocarray(pprof->mapped, size, sizeof(*mapped));
+	if (!mapped)
+		return no_memory(why);
+	memset(mapped + pprof->mapped_size, 0, (size - pprof->mapped_size) * sizeof(*mapped));
+	pprof->mapped = mapped;
+	pprof->mapped_size = size;
+	return 0;
 }
 
-/** The mapping of native code; 0 for all that is none. */
+/** Whether a function has no symbol: it is called by its module, or that one's path, and a place in
+ * it. */
+static bool is_place_name(const struct format_function *function)
+{
+	const char *name = function->name ? function->name : "", *plus = strrchr(name, '+');
+	size_t len = plus ? (size_t)(plus - name) : 0;
+	const char *names[] = { function->source,
+				function->mapping ? function->mapping->path : NULL };
+
+	if (!plus || strncmp(plus, "+0x", 3) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i] && strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
+			return true;
+	return false;
+}
+
+/** The mapping of native code; 0 for all that is none. Of a module of which no more is known, its
+ * name. */
 static int mapping_of(struct pprof *pprof, const struct format_function *function, uint32_t *ret_id,
 		      struct failure *why)
 {
-	uint32_t known = format_intern_count(pprof->modules), id;
+	struct format_mapping named = { .path = function->source };
+	const struct format_mapping *mapping = function->mapping;
+	struct mapped *mapped;
+	uint32_t id;
 
 	*ret_id = 0;
-	if (function->kind != FORMAT_KIND_NATIVE || !function->source)
+	if (!mapping && function->kind == FORMAT_KIND_NATIVE && function->source)
+		mapping = &named;
+	if (!mapping)
 		return 0;
-	if (format_intern_put(pprof->modules, function->source, strlen(function->source), &id, why))
+	if (mappings_put(pprof->mappings, mapping, &id, why))
 		return -1;
+	if (id == MAPPINGS_NONE)
+		return 0;
+	if (grow_mapped(pprof, id, why))
+		return -1;
+	mapped = &pprof->mapped[id];
+	mapped->has_names |= mapping == &named || !is_place_name(function);
+	mapped->has_files |= function->file != NULL;
 	*ret_id = id + 1;
-	return id == known ? put_mapping(pprof, id + 1, function->source, why) : 0;
+	return 0;
+}
+
+static int put_mapping(struct pprof *pprof, uint32_t id, struct failure *why)
+{
+	const struct format_mapping *mapping = mappings_get(pprof->mappings, id);
+	const struct mapped *mapped = &pprof->mapped[id];
+	Pprof__Profile message = PPROF__PROFILE__INIT;
+	Pprof__Mapping item = PPROF__MAPPING__INIT, *items = &item;
+
+	item.id = (uint64_t)id + 1;
+	item.memory_start = mapping->start;
+	item.memory_limit = mapping->limit;
+	item.file_offset = mapping->offset;
+	/* Where all are false pprof looks for symbols itself. */
+	item.has_functions = mapped->has_names;
+	item.has_filenames = mapped->has_files;
+	item.has_line_numbers = mapped->has_lines;
+	message.n_mapping = 1;
+	message.mapping = &items;
+	if (string_id(pprof, mapping->path, &item.filename, why) ||
+	    (mapping->build_id && string_id(pprof, mapping->build_id, &item.build_id, why)))
+		return -1;
+	return put(pprof, &message, why);
+}
+
+/** When all of their functions are known. */
+static int put_mappings(struct pprof *pprof, struct failure *why)
+{
+	for (uint32_t id = 0; id < mappings_count(pprof->mappings); id++)
+		if (put_mapping(pprof, id, why))
+			return -1;
+	return 0;
 }
 
 /** Kinds by their words; native code has its own name. */
@@ -141,7 +213,7 @@ static int describe(struct pprof *pprof, const struct format_function *function,
 		function->kind == FORMAT_KIND_LUA || function->kind == FORMAT_KIND_TRACE
 			? function->source
 			: NULL;
-	const char *text;
+	const char *file = source ? source + (*source == '@') : function->file, *text;
 
 	format_text_clear(&pprof->text);
 	format_text_clear(&pprof->place);
@@ -159,13 +231,12 @@ static int describe(struct pprof *pprof, const struct format_function *function,
 		    string_id(pprof, text, &ret_message->system_name, why))
 			return -1;
 	}
-	if (!source)
+	if (!file)
 		return 0;
 	ret_message->start_line = function->first_line;
 	format_text_clear(&pprof->text);
-	format_text_add_shown(&pprof->text, source + (*source == '@'),
-			      format_text_cut(source + (*source == '@'),
-					      strlen(source) - (*source == '@'), PPROF_FILE_MAX));
+	format_text_add_shown(&pprof->text, file,
+			      format_text_cut(file, strlen(file), PPROF_FILE_MAX));
 	return format_text_take(&pprof->text, &text, why) ||
 			       string_id(pprof, text, &ret_message->filename, why)
 		       ? -1
@@ -209,6 +280,8 @@ static int location_of(struct pprof *pprof, struct profile_frame frame, uint64_t
 	function = format_functions_get(pprof->profile->functions, frame.function);
 	*ret_id = location.id = ++pprof->location_count;
 	location.mapping_id = pprof->mapping_of[frame.function];
+	if (location.mapping_id && frame.line)
+		pprof->mapped[location.mapping_id - 1].has_lines = true;
 	if (function->kind == FORMAT_KIND_NATIVE || function->kind == FORMAT_KIND_CFUNC)
 		location.address = function->address;
 	line.function_id = (uint64_t)frame.function + 1;
@@ -445,14 +518,14 @@ static int put_comments(struct pprof *pprof, struct failure *why)
 static int write_profile(struct pprof *pprof, FILE *file, struct failure *why)
 {
 	pprof->strings = format_intern_create();
-	pprof->modules = format_intern_create();
+	pprof->mappings = mappings_create();
 	pprof->mapping_of = calloc((size_t)format_functions_count(pprof->profile->functions) + 1,
 				   sizeof(*pprof->mapping_of));
-	if (!pprof->strings || !pprof->modules || !pprof->mapping_of)
+	if (!pprof->strings || !pprof->mappings || !pprof->mapping_of)
 		return no_memory(why);
 	if (pack_stream_create(file, &pprof->out, why) || put_head(pprof, why) ||
-	    put_functions(pprof, why) || put_samples(pprof, why) || put_comments(pprof, why) ||
-	    put_strings(pprof, why))
+	    put_functions(pprof, why) || put_samples(pprof, why) || put_mappings(pprof, why) ||
+	    put_comments(pprof, why) || put_strings(pprof, why))
 		return -1;
 	return pack_stream_finish(pprof->out, why);
 }
@@ -467,12 +540,13 @@ static int print_chains(const struct format_profile *profile, FILE *file, struct
 	result = write_profile(&pprof, file, why);
 	pack_stream_destroy(pprof.out);
 	format_intern_destroy(pprof.strings);
-	format_intern_destroy(pprof.modules);
+	mappings_destroy(pprof.mappings);
 	format_addrmap_deinit(&pprof.locations);
 	format_text_deinit(&pprof.text);
 	format_text_deinit(&pprof.place);
 	format_text_deinit(&pprof.string);
 	free(pprof.mapping_of);
+	free(pprof.mapped);
 	free(pprof.packed);
 	return result;
 }
