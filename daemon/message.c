@@ -84,7 +84,9 @@ struct function_body {
 	int64_t first_line;
 	uint64_t proto;
 	int64_t proto_line;
-	uint32_t name_len, source_len; /* with NUL; 0 for NULL */
+	uint64_t start, limit, offset; /* of the mapping */
+	/* With NUL; 0 for NULL. Without a path there is no mapping. */
+	uint32_t name_len, source_len, path_len, build_id_len;
 };
 
 static uint32_t string_len(const char *text)
@@ -104,6 +106,8 @@ static uint8_t *put_string(uint8_t *to, const char *text, uint32_t len)
 int message_put_function(struct message_queue *queue, uint32_t id,
 			 const struct format_function *function, struct failure *why)
 {
+	static const struct format_mapping none = { 0 };
+	const struct format_mapping *mapping = function->mapping ? function->mapping : &none;
 	const struct function_body fixed = {
 		.id = id,
 		.kind = function->kind,
@@ -113,15 +117,24 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 		.proto_line = function->proto_line,
 		.name_len = string_len(function->name),
 		.source_len = string_len(function->source),
+		.start = mapping->start,
+		.limit = mapping->limit,
+		.offset = mapping->offset,
+		.path_len = string_len(mapping->path),
+		.build_id_len = string_len(mapping->build_id),
 	};
 	uint8_t *body = start_message(queue, MESSAGE_FUNCTION,
-				      sizeof(fixed) + fixed.name_len + fixed.source_len, why);
+				      sizeof(fixed) + fixed.name_len + fixed.source_len +
+					      fixed.path_len + fixed.build_id_len,
+				      why);
 
 	if (!body)
 		return -1;
 	body = put(body, &fixed, sizeof(fixed));
 	body = put_string(body, function->name, fixed.name_len);
-	put_string(body, function->source, fixed.source_len);
+	body = put_string(body, function->source, fixed.source_len);
+	body = put_string(body, mapping->path, fixed.path_len);
+	put_string(body, mapping->build_id, fixed.build_id_len);
 	return 0;
 }
 
@@ -349,6 +362,7 @@ static int parse_function(const uint8_t *body, size_t len, struct message *ret_m
 {
 	const uint8_t *end = body + len;
 	struct format_function *value = &ret_message->function.value;
+	struct format_mapping *mapping = &ret_message->function.mapping;
 	struct function_body fixed;
 
 	if (len < sizeof(fixed))
@@ -357,8 +371,15 @@ static int parse_function(const uint8_t *body, size_t len, struct message *ret_m
 	body += sizeof(fixed);
 	if (fixed.kind >= FORMAT_KIND_COUNT ||
 	    !get_string(&body, end, fixed.name_len, &value->name) ||
-	    !get_string(&body, end, fixed.source_len, &value->source) || body != end)
+	    !get_string(&body, end, fixed.source_len, &value->source) ||
+	    !get_string(&body, end, fixed.path_len, &mapping->path) ||
+	    !get_string(&body, end, fixed.build_id_len, &mapping->build_id) || body != end)
 		return malformed(why);
+	mapping->start = fixed.start;
+	mapping->limit = fixed.limit;
+	mapping->offset = fixed.offset;
+	value->mapping = mapping->path ? mapping : NULL;
+	value->file = NULL;
 	ret_message->function.id = fixed.id;
 	value->kind = (enum format_kind)fixed.kind;
 	value->address = fixed.address;

@@ -9,7 +9,8 @@
  * A message is a header and a body, in the machine's own byte order (both ends run on it):
  *
  *   recorder -> writer   HELLO     version; first message
- *                        FUNCTION  id, kind, address, lines, prototype, name, source
+ *                        FUNCTION  id, kind, address, lines, prototype, name, source,
+ *                                  mapping with path and build-id
  *                        SAMPLE    time, pid, tid, name of the thread, state, trace and place,
  *                                  weight, heap, frames
  *                        END       last message: finish the file
@@ -96,6 +97,7 @@ struct message {
 		struct {
 			uint32_t id;
 			struct format_function value;
+			struct format_mapping mapping; /* of `value`, where it has one */
 		} function;
 		struct format_sample sample;
 		struct message_status status;

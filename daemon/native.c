@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ids of functions: each is announced once to the listener, before the first frame with it. */
+#include "daemon/mapped.h"
 #include "daemon/native.h"
 
 #include <errno.h>
@@ -90,6 +91,7 @@ static int id_of_function(struct daemon_target *target, const struct symbols_fun
 {
 	uint64_t key = function->start | FUNCTION_KEY;
 	struct target_native *item;
+	struct target_mapped mapped;
 	struct format_function announced = {
 		.kind = FORMAT_KIND_NATIVE,
 		.address = function->start,
@@ -102,6 +104,7 @@ static int id_of_function(struct daemon_target *target, const struct symbols_fun
 		*ret_id = item->id;
 		return 0;
 	}
+	announced.mapping = target_find_mapping(target, function->start, &mapped);
 	if (announce(target, &announced, ret_id, why) != 0)
 		return -1;
 	if (!item) {
@@ -195,9 +198,12 @@ int target_guest_id(struct daemon_target *target, struct luastate_function *func
 	/* Apart from each other for any number of names. */
 	uint32_t serial = function->name_serial + target->announcement * 0x9e3779b1u, id = 0;
 	struct format_function announced;
+	struct target_mapped mapped;
 
 	if (function->caller_serial != serial) {
 		target_describe_guest(target, function, &announced);
+		if (function->kind == LUASTATE_C)
+			announced.mapping = target_find_mapping(target, function->address, &mapped);
 		if (announce(target, &announced, &id, why) != 0)
 			return -1;
 		function->caller_id = id;

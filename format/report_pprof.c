@@ -131,8 +131,9 @@ static bool is_place_name(const struct format_function *function)
 {
 	const char *name = function->name ? function->name : "", *plus = strrchr(name, '+');
 	size_t len = plus ? (size_t)(plus - name) : 0;
-	const char *names[] = { function->source,
-				function->mapping ? function->mapping->path : NULL };
+	const char *path = function->mapping ? function->mapping->path : NULL;
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	const char *names[] = { function->source, path, slash ? slash + 1 : NULL };
 
 	if (!plus || strncmp(plus, "+0x", 3) != 0)
 		return false;

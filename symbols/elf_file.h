@@ -5,14 +5,13 @@
 /* What we keep of one ELF file's headers. */
 
 #include "symbols/source.h"
+#include "symbols/symbols.h"
 
 /** PT_LOAD entries that we keep; link editors write 2 to 6. */
 #define SYMBOLS_MAX_LOADS 64
 /** Section headers that we accept; only object files of one section per function have more. */
 #define SYMBOLS_MAX_SECTIONS	    8192
 #define SYMBOLS_MAX_PROGRAM_HEADERS 256
-/** Bytes of a build-id: 20 in practice (SHA-1). */
-#define SYMBOLS_BUILD_ID_MAX 64
 
 struct symbols_load {
 	uint64_t offset, vaddr, filesz, memsz;

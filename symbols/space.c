@@ -379,6 +379,18 @@ int symbols_read_file_bytes(struct symbols_space *space, uint64_t address, void 
 	return 0;
 }
 
+size_t symbols_find_build_id(struct symbols_space *space, uint64_t address,
+			     uint8_t ret_id[SYMBOLS_BUILD_ID_MAX])
+{
+	uint64_t bias = 0;
+	const struct symbols_object *object = symbols_space_object_at(space, address, &bias);
+
+	if (!object)
+		return 0;
+	memcpy(ret_id, object->elf.build_id, object->elf.build_id_len);
+	return object->elf.build_id_len;
+}
+
 int symbols_space_add_evidence(struct symbols_space *space, struct attach_image *image,
 			       struct failure *why)
 {

@@ -175,6 +175,16 @@ int symbols_find_function(struct symbols_space *space, uint64_t address,
 int symbols_find_address(struct symbols_space *space, const char *name, uint64_t *ret_address,
 			 struct failure *why);
 
+/** Bytes of a build-id: 20 in practice (SHA-1). */
+#define SYMBOLS_BUILD_ID_MAX 64
+
+/**
+ * The build-id of the file that is mapped at @p address, or of the vDSO: its note NT_GNU_BUILD_ID.
+ * @return Its bytes; 0: it has none, or the file was not found.
+ */
+size_t symbols_find_build_id(struct symbols_space *space, uint64_t address,
+			     uint8_t ret_id[SYMBOLS_BUILD_ID_MAX]);
+
 /* ---- Types ------------------------------------------------------------------------------ */
 
 /** Structures of one mapped program or library, from its DWARF. */

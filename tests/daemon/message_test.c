@@ -47,7 +47,14 @@ static int teardown(void **state)
 	return 0;
 }
 
+static const struct format_mapping mapping = { .start = 0x7f0012340000,
+					       .limit = 0x7f0012350000,
+					       .offset = 0x1000,
+					       .path = "/usr/lib/libfib.so",
+					       .build_id = "0123abcd" };
+
 static const struct format_function function = { .kind = FORMAT_KIND_LUA,
+						 .mapping = &mapping,
 						 .address = 0x7f0012345678,
 						 .name = "fib",
 						 .source = "@fib.lua",
@@ -133,6 +140,12 @@ static void expect_function(const struct message *message, uint32_t id)
 	assert_int_equal(function.proto_line, got->proto_line);
 	assert_string_equal(function.name, got->name);
 	assert_string_equal(function.source, got->source);
+	assert_non_null(got->mapping);
+	assert_int_equal(mapping.start, got->mapping->start);
+	assert_int_equal(mapping.limit, got->mapping->limit);
+	assert_int_equal(mapping.offset, got->mapping->offset);
+	assert_string_equal(mapping.path, got->mapping->path);
+	assert_string_equal(mapping.build_id, got->mapping->build_id);
 }
 
 static void test_round_trips(void **state)
@@ -166,6 +179,7 @@ static void test_round_trips(void **state)
 	assert_int_equal(6, message.function.id);
 	assert_string_equal("", message.function.value.name);
 	assert_null(message.function.value.source);
+	assert_null(message.function.value.mapping);
 	receive(ends, MESSAGE_SAMPLE, &message);
 	expect_sample(&message.sample, 3);
 	receive(ends, MESSAGE_SAMPLE, &message);
@@ -274,6 +288,9 @@ static int parse(struct ends *ends, uint32_t type, const uint8_t *body, size_t l
 		assert_in_range(got->kind, 0, FORMAT_KIND_COUNT - 1);
 		assert_true(!got->name || strlen(got->name) < len);
 		assert_true(!got->source || strlen(got->source) < len);
+		assert_true(!got->mapping || strlen(got->mapping->path) < len);
+		assert_true(!got->mapping || !got->mapping->build_id ||
+			    strlen(got->mapping->build_id) < len);
 	} else if (type == MESSAGE_SAMPLE) {
 		assert_in_range(message.sample.state, 0, FORMAT_STATE_COUNT - 1);
 		assert_in_range(message.sample.compiled, 0, FORMAT_COMPILED_COUNT - 1);

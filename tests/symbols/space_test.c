@@ -3,7 +3,9 @@
 /* Spaces: of this process, which knows its own truth, and of recorded maps. */
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -112,6 +114,61 @@ static void test_vdso(void **state)
 	function = find(found);
 	assert_string_equal(function.module, "[vdso]");
 	assert_string_equal(function.name, VDSO_FUNCTION); /* an alias is weak */
+}
+
+/* The note that the linker has put into a program, as its loader finds it. */
+struct own_note {
+	uint64_t address;
+	const uint8_t *bytes;
+	size_t len;
+};
+
+static int find_note(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct own_note *found = context;
+	const ElfW(Phdr) *notes = NULL;
+	bool is_here = false;
+
+	(void)size;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uint64_t start = info->dlpi_addr + header->p_vaddr;
+
+		is_here |= header->p_type == PT_LOAD && found->address >= start &&
+			   found->address < start + header->p_memsz;
+	}
+	for (size_t i = 0; is_here && i < info->dlpi_phnum; i++) {
+		notes = &info->dlpi_phdr[i];
+		for (size_t at = 0; notes->p_type == PT_NOTE && at < notes->p_memsz;) {
+			const uint8_t *bytes =
+				(const uint8_t *)(uintptr_t)(info->dlpi_addr + notes->p_vaddr) + at;
+			ElfW(Nhdr) note;
+
+			memcpy(&note, bytes, sizeof(note));
+			if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4) {
+				found->bytes = bytes + sizeof(note) + 4;
+				found->len = note.n_descsz;
+			}
+			at += sizeof(note) + ((note.n_namesz + 3) & ~3u) +
+			      ((note.n_descsz + 3) & ~3u);
+		}
+	}
+	return is_here;
+}
+
+static void test_build_id(void **state)
+{
+	struct own_note note = { .address = address_of(dlsym(RTLD_DEFAULT, "qsort")) };
+	int local;
+	uint8_t id[SYMBOLS_BUILD_ID_MAX];
+
+	(void)state;
+	assert_int_equal(1, dl_iterate_phdr(find_note, &note));
+	assert_int_equal(note.len, symbols_find_build_id(space, note.address, id));
+	if (note.len)
+		assert_memory_equal(note.bytes, id, note.len);
+	assert_int_equal(0, symbols_find_build_id(space, address_of(&local), id));
+	assert_int_equal(0, symbols_find_build_id(space, 1, id));
 }
 
 static void test_without_symbol(void **state)
@@ -602,6 +659,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_own_function),
 		cmocka_unit_test(test_library_function),
 		cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_build_id),
 		cmocka_unit_test(test_without_symbol),
 		cmocka_unit_test(test_stubs),
 		cmocka_unit_test(test_entry_name),
