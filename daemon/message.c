@@ -220,6 +220,17 @@ int message_put_sample(struct message_queue *queue, const struct format_sample *
 	return 0;
 }
 
+int message_put_account(struct message_queue *queue, const char *text, struct failure *why)
+{
+	uint32_t len = string_len(text);
+	uint8_t *body = start_message(queue, MESSAGE_ACCOUNT, len, why);
+
+	if (!body)
+		return -1;
+	put_string(body, text, len);
+	return 0;
+}
+
 int message_put_end(struct message_queue *queue, struct failure *why)
 {
 	return start_message(queue, MESSAGE_END, 0, why) ? 0 : -1;
@@ -389,6 +400,17 @@ static int parse_function(const uint8_t *body, size_t len, struct message *ret_m
 	return 0;
 }
 
+static int parse_account(const uint8_t *body, size_t len, struct message *ret_message,
+			 struct failure *why)
+{
+	const uint8_t *at = body;
+
+	if (len == 0 || len > MESSAGE_STRING_MAX ||
+	    !get_string(&at, body + len, (uint32_t)len, &ret_message->account))
+		return malformed(why);
+	return 0;
+}
+
 static int grow_frames(struct message_receiver *receiver, size_t count, struct failure *why)
 {
 	struct format_frame *frames;
@@ -486,6 +508,8 @@ int message_parse(struct message_receiver *receiver, uint32_t type, const uint8_
 		return parse_function(body, len, ret_message, why);
 	case MESSAGE_SAMPLE:
 		return parse_sample(receiver, body, len, ret_message, why);
+	case MESSAGE_ACCOUNT:
+		return parse_account(body, len, ret_message, why);
 	case MESSAGE_END:
 		return len == 0 ? 0 : malformed(why);
 	case MESSAGE_STATUS:

@@ -13,6 +13,7 @@
  *                                  mapping with path and build-id
  *                        SAMPLE    time, pid, tid, name of the thread, state, trace and place,
  *                                  weight, heap, frames
+ *                        ACCOUNT   lines that tell of the recording; before END
  *                        END       last message: finish the file
  *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
  *   writer -> recorder   STATUS    errno (0 success), bytes in the file, samples; last message
@@ -29,6 +30,8 @@ enum message_type {
 	MESSAGE_VM,
 	MESSAGE_NOTICE,
 	MESSAGE_RESULT,
+	/* Of a recording. */
+	MESSAGE_ACCOUNT,
 };
 
 enum {
@@ -72,6 +75,7 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 			 const struct format_function *function, struct failure *why);
 int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
 		       struct failure *why);
+int message_put_account(struct message_queue *queue, const char *text, struct failure *why);
 int message_put_end(struct message_queue *queue, struct failure *why);
 /** One of a feed: @p len bytes. */
 int message_put_bytes(struct message_queue *queue, enum message_type type, const void *bytes,
@@ -101,6 +105,7 @@ struct message {
 		} function;
 		struct format_sample sample;
 		struct message_status status;
+		const char *account;
 		struct {
 			const uint8_t *bytes; /* not aligned */
 			size_t len;

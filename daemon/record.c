@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder: opens processes and output, runs the loop, tells how it ended. */
+#include "daemon/account.h"
 #include "daemon/feed.h"
 #include "daemon/processes.h"
 
@@ -290,12 +291,24 @@ static void tell_output(struct recorder *recorder, const struct message_status *
 	}
 }
 
+/* Of a writer that has failed it is of no use, and does no harm. */
+static void put_account(struct recorder *recorder)
+{
+	char text[ACCOUNT_MAX];
+	struct failure why;
+
+	account_describe(recorder->options, recorder->stats, recorder_cpu_ns(), text);
+	/* Without memory for it the profile is whole all the same. */
+	message_put_account(&recorder->writer.queue, text, &why);
+}
+
 static void finish_output(struct recorder *recorder)
 {
 	struct message_status status;
 
 	if (!recorder->writing)
 		return;
+	put_account(recorder);
 	writer_finish(&recorder->writer, &status);
 	recorder->stats->output_bytes = status.bytes;
 	if (status.errnum)

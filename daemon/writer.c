@@ -77,6 +77,10 @@ static int handle(struct writing *writing, const struct message *message, bool *
 		writing->samples++;
 		writing->dirty = true;
 		return writing->format->sample(writing->self, &message->sample, why);
+	case MESSAGE_ACCOUNT:
+		return writing->format->account
+			       ? writing->format->account(writing->self, message->account, why)
+			       : 0;
 	case MESSAGE_END:
 		*ret_end = true;
 		return 0;

@@ -130,3 +130,11 @@ int collect_sample(struct collect *collect, const struct format_sample *sample, 
 	return profile_add_sample(collect->profile, collect->frames, sample->frame_count, &labels,
 				  sample->weight, why);
 }
+
+int collect_account(struct collect *collect, const char *text, struct failure *why)
+{
+	const char *comments;
+
+	format_text_add_string(&collect->profile->comments, text);
+	return format_text_take(&collect->profile->comments, &comments, why);
+}

@@ -25,5 +25,7 @@ int collect_init(struct collect *collect, const struct format_functions *functio
 void collect_deinit(struct collect *collect);
 int collect_sample(struct collect *collect, const struct format_sample *sample,
 		   struct failure *why);
+/** Add lines to the profile's comments. */
+int collect_account(struct collect *collect, const char *text, struct failure *why);
 
 #endif

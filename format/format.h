@@ -233,6 +233,9 @@ struct format_writer_ops {
 	int (*open)(struct format_sink *sink, const struct format_functions *functions,
 		    const struct format_options *options, void **ret_self, struct failure *why);
 	int (*sample)(void *self, const struct format_sample *sample, struct failure *why);
+	/** Lines about the recording, each with its line feed: comments for people. Before the last
+	 * commit. NULL: the format has no place for them. */
+	int (*account)(void *self, const char *text, struct failure *why);
 	/** Make everything so far readable. */
 	int (*commit)(void *self, bool final, struct failure *why);
 	void (*close)(void *self);

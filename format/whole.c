@@ -51,6 +51,13 @@ static int whole_sample(void *self, const struct format_sample *sample, struct f
 	return collect_sample(&whole->collect, sample, why);
 }
 
+static int whole_account(void *self, const char *text, struct failure *why)
+{
+	struct whole *whole = self;
+
+	return collect_account(&whole->collect, text, why);
+}
+
 static int whole_commit(void *self, bool final, struct failure *why)
 {
 	const struct format_report_options options = { 0 };
@@ -83,6 +90,7 @@ const struct format_writer_ops format_pprof_ops = {
 	.is_packed = true,
 	.open = open_pprof,
 	.sample = whole_sample,
+	.account = whole_account,
 	.commit = whole_commit,
 	.close = whole_close,
 };
@@ -101,6 +109,7 @@ const struct format_writer_ops format_callgrind_ops = {
 	.is_whole = true,
 	.open = open_callgrind,
 	.sample = whole_sample,
+	.account = whole_account,
 	.commit = whole_commit,
 	.close = whole_close,
 };

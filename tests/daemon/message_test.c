@@ -164,6 +164,7 @@ static void test_round_trips(void **state)
 	assert_int_equal(0, message_put_sample(&ends->queue, &sample, &why));
 	assert_int_equal(0, message_put_sample(&ends->queue, &empty, &why));
 	assert_int_equal(0, message_put_status(&ends->queue, &status, &why));
+	assert_int_equal(0, message_put_account(&ends->queue, "ticks 1\nsamples 1\n", &why));
 	assert_int_equal(0, message_put_end(&ends->queue, &why));
 	assert_true(message_queued(&ends->queue) > 0);
 	assert_false(message_is_ready(&ends->receiver));
@@ -186,6 +187,8 @@ static void test_round_trips(void **state)
 	expect_sample(&message.sample, 0);
 	receive(ends, MESSAGE_STATUS, &message);
 	assert_memory_equal(&status, &message.status, sizeof(status));
+	receive(ends, MESSAGE_ACCOUNT, &message);
+	assert_string_equal("ticks 1\nsamples 1\n", message.account);
 	receive(ends, MESSAGE_END, &message);
 	assert_false(message_is_ready(&ends->receiver));
 	shutdown(ends->fds[0], SHUT_WR);
@@ -296,6 +299,8 @@ static int parse(struct ends *ends, uint32_t type, const uint8_t *body, size_t l
 		assert_in_range(message.sample.compiled, 0, FORMAT_COMPILED_COUNT - 1);
 		assert_true(message.sample.frame_count < len);
 		assert_in_range(message.sample.coroutine_count, 0, FORMAT_COROUTINES_MAX);
+	} else if (type == MESSAGE_ACCOUNT) {
+		assert_int_equal(len - 1, strlen(message.account));
 	}
 	munmap(room, PAGE * 2);
 	return ret;
@@ -314,6 +319,7 @@ static void each_body(struct ends *ends, void (*visit)(struct ends *ends, uint32
 	message_put_hello(queue, &why);
 	message_put_function(queue, 5, &function, &why);
 	message_put_sample(queue, &sample, &why);
+	message_put_account(queue, "ticks 1\n", &why);
 	message_put_end(queue, &why);
 	message_put_status(queue, &status, &why);
 	for (; at < queue->len; at += sizeof(header) + header.len) {

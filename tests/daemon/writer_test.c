@@ -443,6 +443,45 @@ static void test_unknown_trace(void **state)
 	assert_int_equal(3, samples_in(path));
 }
 
+/* What the recorder tells of the recording stands in the file where its format has a place for it.
+ */
+static void test_account(void **state)
+{
+	static const char *const formats[] = { "callgrind", "sysprof", "folded" };
+	const struct format_options options = { 0 };
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+	char text[4096];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		int fd = open(path, O_RDWR | O_TRUNC | O_CLOEXEC);
+		FILE *file;
+		size_t len;
+
+		assert_true(fd >= 0);
+		assert_int_equal(0, writer_start(fd, format_writer_find(formats[i]), &options,
+						 &writer, &why));
+		put_functions(&writer);
+		assert_int_equal(0, put_and_flush(&writer, 3, &why));
+		assert_int_equal(
+			0, message_put_account(&writer.queue, "ljprof: ticks 3\nrest\n", &why));
+		writer_finish(&writer, &status);
+		assert_int_equal(0, status.errnum);
+		file = fopen(path, "re");
+		assert_non_null(file);
+		len = fread(text, 1, sizeof(text) - 1, file);
+		text[len] = '\0';
+		fclose(file);
+		if (i == 0)
+			assert_non_null(
+				strstr(text, "\ndesc: ljprof: ticks 3\ndesc: Comment: rest\n"));
+		else
+			assert_null(memmem(text, len, "ticks", 5));
+	}
+}
+
 static void test_wrong_types(void **state)
 {
 	static const uint32_t types[] = { 0, MESSAGE_STATUS, 77 };
@@ -549,6 +588,7 @@ int main(void)
 		WRITER_TEST(test_closed_pipe),
 		WRITER_TEST(test_unknown_function),
 		WRITER_TEST(test_unknown_trace),
+		WRITER_TEST(test_account),
 		WRITER_TEST(test_wrong_types),
 		WRITER_TEST(test_wrong_version),
 		WRITER_TEST(test_bare_functions),

@@ -95,10 +95,14 @@ static void begin(struct recording *recording, const char *format,
 		0, recording->ops->open(recording->sink, functions, how, &recording->self, &why));
 }
 
+static const char account[] = "ljprof: ticks 6\nljprof: missed 0\n";
+
 static void end(struct recording *recording)
 {
 	struct failure why;
 
+	if (recording->ops->account)
+		assert_int_equal(0, recording->ops->account(recording->self, account, &why));
 	assert_int_equal(0, recording->ops->commit(recording->self, true, &why));
 	recording->ops->close(recording->self);
 	format_sink_destroy(recording->sink);
@@ -357,6 +361,8 @@ static void test_periods(void **state)
 		assert_int_equal((i + 1) * 60 * (uint64_t)PERIOD_NS, profile->duration_ns);
 	}
 	assert_true(format_profile_has_samples(profile));
+	/* All that they say. */
+	assert_int_equal(3 * strlen(account), profile->comments.len);
 	bytes = make_heap();
 	assert_int_equal(-1, format_profile_add(profile, bytes, &why));
 	assert_int_equal(FAILURE_DENIED, why.kind);
@@ -418,6 +424,9 @@ static void test_message(void **state)
 	assert_string_equal("nanoseconds", text_of(message, message->sample_type[1]->unit));
 	assert_string_equal("cpu", text_of(message, message->period_type->type));
 	assert_int_equal(PERIOD_NS, message->period);
+	assert_int_equal(2, message->n_comment);
+	assert_string_equal("ljprof: ticks 6", text_of(message, message->comment[0]));
+	assert_string_equal("ljprof: missed 0", text_of(message, message->comment[1]));
 	assert_int_equal(1, message->n_mapping);
 	assert_string_equal("server", text_of(message, message->mapping[0]->filename));
 	for (size_t i = 0; i < message->n_sample; i++) {

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/account.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/** Lines in the making. */
+struct account {
+	char *text;
+	size_t len;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+add(struct account *account, const char *layout, ...)
+{
+	size_t room = ACCOUNT_MAX - account->len;
+	va_list arguments;
+	int len;
+
+	va_start(arguments, layout);
+	len = vsnprintf(account->text + account->len, room, layout, arguments);
+	va_end(arguments);
+	if (len > 0)
+		account->len += (size_t)len < room ? (size_t)len : room - 1;
+}
+
+static void add_how(struct account *account, const struct daemon_options *options,
+		    const struct daemon_stats *stats)
+{
+	static const char *const modes[] = {
+		[DAEMON_MODE_DEFAULT] = "counters",
+		[DAEMON_MODE_LEAF] = "leaf frames",
+		[DAEMON_MODE_CALLGRAPH] = "whole chains",
+	};
+
+	add(account, "ljprof: version %s, %u Hz, %s, %s, %.2f s\n", LJPROF_VERSION,
+	    options->rate_hz, options->wall ? "wall clock" : "processor time", modes[options->mode],
+	    (double)stats->elapsed_ns / 1e9);
+}
+
+static void add_pids(struct account *account, const struct daemon_stats *stats)
+{
+	uint64_t count = 0;
+
+	add(account, "ljprof: pids");
+	for (size_t i = 0; i < stats->process_count; i++)
+		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT && count++ < ACCOUNT_PIDS_MAX)
+			add(account, " %d", (int)stats->processes[i].pid);
+	if (count > ACCOUNT_PIDS_MAX)
+		add(account, " and %" PRIu64 " more", count - ACCOUNT_PIDS_MAX);
+	if (stats->unlisted_processes)
+		add(account, ", and %" PRIu64 " processes that are not listed",
+		    stats->unlisted_processes);
+	add(account, "\n");
+}
+
+static void add_outcomes(struct account *account, const struct daemon_stats *stats)
+{
+	const uint64_t *n = stats->outcomes;
+	uint64_t chains = n[DAEMON_FULL] + n[DAEMON_TORN] + n[DAEMON_TRUNCATED] + n[DAEMON_UNWOUND];
+
+	add(account, "ljprof: samples %" PRIu64, stats->samples);
+	if (chains)
+		add(account, ", full chains %.2f %%",
+		    100.0 * (double)n[DAEMON_FULL] / (double)chains);
+	for (int i = 0; i < DAEMON_OUTCOME_COUNT; i++)
+		if (n[i])
+			add(account, ", %s %" PRIu64, daemon_outcome_name((enum daemon_outcome)i),
+			    n[i]);
+	add(account, "\n");
+}
+
+void account_describe(const struct daemon_options *options, const struct daemon_stats *stats,
+		      uint64_t cpu_ns, char ret_text[ACCOUNT_MAX])
+{
+	struct account account = { .text = ret_text };
+
+	add_how(&account, options, stats);
+	add_pids(&account, stats);
+	add_outcomes(&account, stats);
+	add(&account,
+	    "ljprof: ticks %" PRIu64 ", late %" PRIu64 ", missed %" PRIu64 ", merged %" PRIu64
+	    ", of threads %" PRIu64 "\n",
+	    stats->ticks, stats->late_ticks, stats->missed_ticks, stats->merged_ticks,
+	    stats->thread_ticks);
+	add(&account, "ljprof: stopped p50 %.1f us, p99 %.1f us, max %.1f us\n",
+	    (double)daemon_histogram_quantile(&stats->stopped, 0.5) / 1e3,
+	    (double)daemon_histogram_quantile(&stats->stopped, 0.99) / 1e3,
+	    (double)stats->stopped.max_ns / 1e3);
+	add(&account, "ljprof: processor time of the recorder %.3f s\n", (double)cpu_ns / 1e9);
+}
