@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# usage: pprof_go_test.sh LJREPORT GOLDEN_FOLDER
-# Our profiles in the reader that people use, go tool pprof, and profiles that it wrote in ours. Exit
-# status 77: there is no go.
+# usage: pprof_go_test.sh LJREPORT GOLDEN_FOLDER MAPPED
+# Our profiles in the reader that people use, go tool pprof, and profiles that it wrote in ours. MAPPED
+# is a profile in pprof's form with mappings, some of the same file. Exit status 77: there is no go.
 
 ljreport=$1
 stream=$2/gc64/sysprof_c_full_jitoff.bin
+mapped=$3
 command -v go >/dev/null || {
 	echo "skipped: no go command (package golang-go)"
 	exit 77
@@ -66,6 +67,24 @@ for value in inuse_space inuse_objects alloc_space alloc_objects; do
 	"$ljreport" -f folded --memory=$value "$heap" | sort >expected
 	[ -s theirs ] || fail "go tool pprof shows no $value: $(cat err)"
 	diff expected theirs >difference || fail "$value: $(head -n 5 difference)"
+done
+
+# Mappings, as go has those of the first file: what it merges, we merge; and addresses in them.
+places() {
+	go tool pprof -symbolize=none -raw "$1" 2>err | awk '
+		/^Locations/ { where = "at" } /^Mappings/ { where = "in" }
+		where == "in" && /^[0-9]+: / { print "mapping", $2, $3, $4 }
+		where == "at" && /^ +[0-9]+: 0x/ { print "address", $2 }' | sort -u
+}
+"$ljreport" -o mapped.pb.gz "$mapped" || fail 'cannot write a profile with mappings'
+go tool pprof -symbolize=none -proto -output=back.pb.gz mapped.pb.gz >/dev/null 2>err ||
+	fail "go tool pprof -proto: $(cat err)"
+"$ljreport" -o again.pb.gz back.pb.gz || fail 'cannot read what go wrote with mappings'
+places "$mapped" >expected
+[ "$(grep -c '^mapping' expected)" -ge 2 ] || fail "mappings: $(cat expected err)"
+for file in mapped.pb.gz back.pb.gz again.pb.gz; do
+	places "$file" >found
+	diff expected found >difference || fail "mappings of $file differ: $(cat difference)"
 done
 
 [ $failures -eq 0 ] && echo "all checks passed: $ours bytes, go's $theirs"
