@@ -2,6 +2,8 @@
 /* The command line of ljrecord. */
 #include "cli/arguments.h"
 
+#include "cli/outputs.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,8 @@ static void print_help(void)
 	     "                         is there yet\n"
 	     "  -o, --output FILE      write the profile to FILE (default ljprof.bin, - for "
 	     "stdout;\n"
-	     "                         compressed if its name ends in .gz)\n"
+	     "                         compressed if its name ends in .gz); may be given several\n"
+	     "                         times, for several formats of one recording\n"
 	     "  -d, --duration SECONDS stop after so long (default: until interrupted, or until\n"
 	     "                         all processes have ended)\n"
 	     "  -F, --frequency HZ     samples per second and thread, 1 to 10000 (default 99)\n"
@@ -135,8 +138,7 @@ static bool take_root(struct arguments *arguments, const char *text)
 
 static bool take_output(struct arguments *arguments, const char *text)
 {
-	arguments->options.output = text;
-	return true;
+	return outputs_add(arguments, text);
 }
 
 static bool take_duration(struct arguments *arguments, const char *text)
@@ -169,8 +171,8 @@ static bool take_mode(struct arguments *arguments, const char *text)
 
 static bool take_format(struct arguments *arguments, const char *text)
 {
-	arguments->options.format = format_writer_find(text);
-	return arguments->options.format != NULL;
+	arguments->format = format_writer_find(text);
+	return arguments->format != NULL;
 }
 
 static bool take_lines(struct arguments *arguments, const char *text)
@@ -236,7 +238,7 @@ static const struct choice choices[] = {
 	{ "children", 0, take_children, .is_alone = true },
 	{ "root", 0, take_root, "not a choice of roots (none or process):" },
 	{ "wait", 0, take_wait, "not a number of seconds:" },
-	{ "output", 'o', take_output },
+	{ "output", 'o', take_output, "more outputs than 16:" },
 	{ "duration", 'd', take_duration, "not a number of seconds:" },
 	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
 	{ "wall", 'w', take_wall, .is_alone = true },
@@ -258,23 +260,19 @@ static const struct options options = { .program = PROGRAM,
 					.choices = choices,
 					.count = sizeof(choices) / sizeof(choices[0]) };
 
-/* What the output's name tells. */
-static void choose_format(struct daemon_options *recording)
+/* The first output that is no stream; NULL: none. */
+static const struct format_writer_ops *first_whole(const struct daemon_options *recording)
 {
-	const char *path = recording->output;
-	size_t len = strlen(path);
-
-	if (!recording->format)
-		recording->format = format_writer_for(path);
-	if (!recording->format)
-		recording->format = format_writers[0];
-	recording->format_options.gzip = !recording->format->is_packed && len > 3 &&
-					 path[len - 4] != '/' && strcmp(path + len - 3, ".gz") == 0;
+	for (size_t i = 0; i < recording->output_count; i++)
+		if (recording->outputs[i].format->is_whole)
+			return recording->outputs[i].format;
+	return NULL;
 }
 
 /* What goes together. @return as arguments_parse(). */
 static int check(const struct arguments *arguments)
 {
+	const struct format_writer_ops *whole = first_whole(&arguments->options);
 	const char *servers = getenv("DEBUGINFOD_URLS");
 
 	if (!arguments->command && !arguments->pids && !arguments->names)
@@ -294,9 +292,9 @@ static int check(const struct arguments *arguments)
 		return arguments_refuse("--wall goes with --mode callgraph or leaf: a thread that "
 					"waits is in no VM state",
 					NULL);
-	if (arguments->options.format_options.trace_records && arguments->options.format->is_whole)
+	if (arguments->options.format_options.trace_records && whole)
 		return arguments_refuse("--trace-samples record goes with sysprof alone, not with",
-					arguments->options.format->name);
+					whole->name);
 	if (arguments->options.debuginfod && (!servers || !*servers))
 		return arguments_refuse("--debuginfod needs servers in DEBUGINFOD_URLS", NULL);
 	return -1;
@@ -310,8 +308,8 @@ int arguments_parse(int argc, char **argv, struct arguments *ret_arguments)
 		return ret;
 	if (first < argc)
 		ret_arguments->command = argv + first;
-	choose_format(&ret_arguments->options);
-	return check(ret_arguments);
+	ret = outputs_choose_formats(ret_arguments);
+	return ret >= 0 ? ret : check(ret_arguments);
 }
 
 void arguments_deinit(struct arguments *arguments)

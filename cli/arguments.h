@@ -8,6 +8,8 @@
 /** What the command line says. Strings are those of argv. */
 struct arguments {
 	struct daemon_options options;
+	struct daemon_output outputs[DAEMON_OUTPUTS_MAX]; /* the options' */
+	const struct format_writer_ops *format;		  /* of --format, or NULL */
 	const char *stats;
 	int stats_fd;
 	bool stats_created; /* the file did not exist before */

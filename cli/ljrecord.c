@@ -9,6 +9,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/outputs.h"
 #include "cli/sampling.h"
 #include "cli/summary.h"
 
@@ -20,19 +21,6 @@ static int prepare_images(const char *folder)
 		return 0;
 	fprintf(stderr, "ljrecord: cannot create %s: %s\n", folder, strerror(errno));
 	return -1;
-}
-
-/* Whether the profile goes where the stats go, so that one of them would be lost. Not so with
- * /dev/null or a terminal. */
-static bool is_output(const struct arguments *arguments, int fd)
-{
-	const char *path = arguments->options.output;
-	struct stat output, status;
-
-	return (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, &output) : stat(path, &output)) ==
-		       0 &&
-	       fstat(fd, &status) == 0 && !S_ISCHR(status.st_mode) &&
-	       output.st_dev == status.st_dev && output.st_ino == status.st_ino;
 }
 
 /* Before anything is recorded, so that a wrong path costs no recording. @return -1 to go on, else
@@ -51,7 +39,7 @@ static int prepare_stats(struct arguments *arguments)
 		fprintf(stderr, "ljrecord: cannot write %s: %s\n", path, strerror(errno));
 		return EXIT_OUTPUT;
 	}
-	if (!is_output(arguments, arguments->stats_fd))
+	if (!outputs_lead_to(arguments, arguments->stats_fd))
 		return -1;
 	if (arguments->stats_created)
 		unlink(path);
@@ -129,6 +117,9 @@ static int record(struct arguments *arguments)
 	enum daemon_end end;
 	int ret;
 
+	ret = outputs_check(arguments);
+	if (ret >= 0)
+		return ret;
 	if (prepare_images(arguments->options.save_images) != 0)
 		return EXIT_OUTPUT;
 	ret = prepare_stats(arguments);
@@ -162,8 +153,7 @@ static int record(struct arguments *arguments)
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = { .options = { .output = "ljprof.bin",
-						    .mode = DAEMON_MODE_CALLGRAPH,
+	struct arguments arguments = { .options = { .mode = DAEMON_MODE_CALLGRAPH,
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,
 						    .notice = print_notice,

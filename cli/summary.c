@@ -200,11 +200,32 @@ static void print_processes(FILE *file, const struct daemon_stats *stats)
 	free(sorted);
 }
 
+/* The only one on the same line; several below it. */
+static void print_outputs(FILE *file, const struct daemon_options *options,
+			  const struct daemon_stats *stats)
+{
+	bool several = options->output_count > 1;
+
+	if (several)
+		fprintf(file, " to %zu outputs\n", options->output_count);
+	for (size_t i = 0; i < options->output_count; i++) {
+		const struct daemon_output *output = &options->outputs[i];
+		const struct daemon_output_result *result = &stats->outputs[i];
+
+		fprintf(file, several ? "  %s%s: " : " to %s%s (", output->path,
+			result->errnum ? ", not complete" : "");
+		if (several)
+			fprintf(file, "%s, ", output->format->name);
+		fprintf(file, "%" PRIu64 " bytes%s\n", result->bytes, several ? "" : ")");
+	}
+}
+
 void summary_print(FILE *file, const struct daemon_options *options,
 		   const struct daemon_stats *stats)
 {
-	fprintf(file, "ljrecord: %" PRIu64 " samples in %.2f s to %s (%" PRIu64 " bytes)\n",
-		stats->samples, seconds(stats->elapsed_ns), options->output, stats->output_bytes);
+	fprintf(file, "ljrecord: %" PRIu64 " samples in %.2f s", stats->samples,
+		seconds(stats->elapsed_ns));
+	print_outputs(file, options, stats);
 	print_states(file, stats);
 	print_outcomes(file, stats);
 	print_waits(file, stats);
@@ -357,6 +378,32 @@ static struct json_object *trace_list(const struct daemon_stats *stats)
 	return list;
 }
 
+/* The first one by keys of its own, too, as there was only one once. */
+static void add_outputs(struct json_object *root, const struct daemon_options *options,
+			const struct daemon_stats *stats)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < options->output_count; i++) {
+		const struct daemon_output *output = &options->outputs[i];
+		const struct daemon_output_result *result = &stats->outputs[i];
+		struct json_object *object = json_object_new_object();
+
+		if (i == 0) {
+			json_object_object_add(root, "output", foreign_text(output->path));
+			add_number(root, "output_bytes", result->bytes);
+		}
+		json_object_object_add(object, "file", foreign_text(output->path));
+		json_object_object_add(object, "format",
+				       json_object_new_string(output->format->name));
+		add_number(object, "bytes", result->bytes);
+		json_object_object_add(object, "complete",
+				       json_object_new_boolean(result->errnum == 0));
+		json_object_array_add(list, object);
+	}
+	json_object_object_add(root, "outputs", list);
+}
+
 int summary_write_json(int fd, const struct daemon_options *options,
 		       const struct daemon_stats *stats)
 {
@@ -367,8 +414,7 @@ int summary_write_json(int fd, const struct daemon_options *options,
 	if (options->pid_count == 1)
 		add_number(root, "pid", (uint64_t)options->pids[0]);
 	add_number(root, "frequency_hz", options->rate_hz);
-	json_object_object_add(root, "output", foreign_text(options->output));
-	add_number(root, "output_bytes", stats->output_bytes);
+	add_outputs(root, options, stats);
 	add_number(root, "samples", stats->samples);
 	add_number(root, "records", stats->records);
 	add_number(root, "elapsed_ns", stats->elapsed_ns);

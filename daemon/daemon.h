@@ -87,6 +87,23 @@ struct daemon_trace {
 /** Traces that a recording lists; samples of those beyond are counted together only. */
 enum { DAEMON_TRACES_LISTED = 4096 };
 
+/** Outputs of one recording. */
+enum { DAEMON_OUTPUTS_MAX = 16 };
+
+/** One output. */
+struct daemon_output {
+	const char *path; /**< Or "-" for standard output. */
+	const struct format_writer_ops *format;
+	bool gzip; /**< Compressed, beside what the format itself does. */
+};
+
+/** What became of one output. */
+struct daemon_output_result {
+	int32_t errnum; /**< Why it failed; 0: it is complete. */
+	uint32_t files; /**< That are complete. */
+	uint64_t bytes; /**< In all its files. */
+};
+
 /** Numbers of a finished or running recording. */
 struct daemon_stats {
 	uint64_t samples; /**< Ticks that the profile stands for. */
@@ -106,7 +123,8 @@ struct daemon_stats {
 	uint64_t native_ns; /**< Part of it: native unwinding. */
 	uint64_t cpu_ns;    /**< Processor time of the recorder, writer not included. */
 	uint64_t elapsed_ns, first_sample_ns;
-	uint64_t output_bytes;
+	/** In the order of the options' outputs. */
+	struct daemon_output_result outputs[DAEMON_OUTPUTS_MAX];
 	uint64_t dropped; /**< Samples that a watch did not take in time. */
 	/** From the interrupt to the release, which holds what a thread waited for a processor; and
 	 * the part of it in which the thread stood still for us. */
@@ -133,10 +151,10 @@ struct daemon_options {
 	size_t name_count;
 	/** So long a process with a VM is waited for, where none is there; 0: not. */
 	double wait_s;
-	bool children;	    /**< And all their descendants, those of later too. */
-	bool process_root;  /**< Each chain begins with a frame for its process. */
-	const char *output; /**< Path, or "-" for standard output. */
-	const struct format_writer_ops *format;
+	bool children;			     /**< And all their descendants, those of later too. */
+	bool process_root;		     /**< Each chain begins with a frame for its process. */
+	const struct daemon_output *outputs; /**< All with the same samples. */
+	size_t output_count;		     /**< At most DAEMON_OUTPUTS_MAX. */
 	struct format_options format_options;
 	enum daemon_mode mode;
 	unsigned rate_hz;	 /**< 1 to 10000. */

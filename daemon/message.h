@@ -16,7 +16,8 @@
  *                        ACCOUNT   lines that tell of the recording; before END
  *                        END       last message: finish the file
  *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
- *   writer -> recorder   STATUS    errno (0 success), bytes in the file, samples; last message
+ *   writer -> recorder   STATUS    errno (0 success), samples, each output's errno, files and
+ *                                  bytes; last message
  */
 enum message_type {
 	MESSAGE_HELLO = 1,
@@ -54,9 +55,10 @@ struct message_header {
 
 /** Result of a writer. */
 struct message_status {
-	int32_t errnum; /* 0: the file is complete */
+	int32_t errnum; /* 0: all files are complete */
 	uint32_t reserved;
-	uint64_t bytes, samples;
+	uint64_t samples;
+	struct daemon_output_result outputs[DAEMON_OUTPUTS_MAX];
 };
 
 /** An outgoing queue. */

@@ -6,13 +6,11 @@
 
 #include <cap-ng.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,8 +37,8 @@ static bool send_queued(struct recorder *recorder)
 
 	if (recorder->feed)
 		return sent >= 0; /* what does not go now goes later, or is dropped */
-	/* Where no thread runs nothing is sent, and nothing would fail. */
-	if (sent > 0 && writer_has_ended(&recorder->writer))
+	/* One output of several may have; and where no thread runs nothing is sent. */
+	if (sent > 0 && writer_has_failed(&recorder->writer))
 		sent = failure_set(&why, FAILURE_GONE, EPIPE, 0, 0, "send samples to the writer");
 	if (sent == 0) {
 		/* This may take a while, and a thread that stands meanwhile would stand for us. */
@@ -140,75 +138,43 @@ static void run(struct recorder *recorder)
 
 /* ---- Beginning -------------------------------------------------------------------------- */
 
-static bool is_pipe(const char *path)
-{
-	struct stat status;
-
-	return stat(path, &status) == 0 && S_ISFIFO(status.st_mode);
-}
-
 /* Open without emptying: what is there is lost only once a recording begins. */
-static int open_output(struct recorder *recorder)
+static int open_outputs(struct recorder *recorder)
 {
-	const char *path = recorder->options->output;
+	const struct daemon_options *options = recorder->options;
 
-	if (strcmp(path, "-") == 0) {
-		recorder->output_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-		recorder->created = false;
-	} else {
-		recorder->output_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-		recorder->created = recorder->output_fd >= 0;
-		/* A pipe opened for reading too would never tell that its reader has gone. */
-		if (recorder->output_fd < 0 && errno == EEXIST)
-			recorder->output_fd =
-				open(path, (is_pipe(path) ? O_WRONLY : O_RDWR) | O_CLOEXEC);
-		if (recorder->output_fd < 0 && (errno == EACCES || errno == EINVAL)) {
-			int errnum = errno;
+	for (size_t i = 0; i < options->output_count && i < DAEMON_OUTPUTS_MAX; i++) {
+		const struct daemon_output *output = &options->outputs[i];
 
-			recorder->output_fd = open(path, O_WRONLY | O_CLOEXEC);
-			/* In a folder without write permission there was nothing to open. */
-			errno = errno == ENOENT ? errnum : errno;
-		}
+		if (output_open(output, false, &recorder->outputs[i]) != 0)
+			return recorder_end_with(recorder, DAEMON_END_OUTPUT, "cannot open %s: %s",
+						 output->path, strerror(errno));
+		recorder->output_count++;
 	}
-	if (recorder->output_fd >= 0)
-		return 0;
-	snprintf(recorder->text, recorder->text_len, "cannot open %s: %s", path, strerror(errno));
-	recorder->end = DAEMON_END_OUTPUT;
-	return -1;
+	return 0;
 }
 
 /* Where samples go. */
 static int start_writer(struct recorder *recorder)
 {
-	struct format_options options = recorder->options->format_options;
+	struct writer_options options = { .files = recorder->outputs,
+					  .count = recorder->output_count,
+					  .format = recorder->options->format_options };
 	struct timespec now;
-	struct stat status;
 	struct failure why;
 
 	if (recorder->feed)
 		return 0;
-
-	/* What our standard output leads to is the caller's, and may be appended to. */
-	if (strcmp(recorder->options->output, "-") != 0 &&
-	    fstat(recorder->output_fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	    ftruncate(recorder->output_fd, 0) != 0) {
-		snprintf(recorder->text, recorder->text_len, "cannot empty %s: %s",
-			 recorder->options->output, strerror(errno));
-		recorder->end = DAEMON_END_OUTPUT;
-		return -1;
-	}
 	clock_gettime(CLOCK_REALTIME, &now);
-	options.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	options.start_ns = daemon_now_ns();
-	options.period_ns = 1000000000u / recorder->options->rate_hz;
-	options.is_wall = recorder->options->wall;
-	if (writer_start(recorder->output_fd, recorder->options->format, &options,
-			 &recorder->writer, &why) != 0) {
+	options.format.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	options.format.start_ns = daemon_now_ns();
+	options.format.period_ns = 1000000000u / recorder->options->rate_hz;
+	options.format.is_wall = recorder->options->wall;
+	if (writer_start(&options, &recorder->writer, &why) != 0) {
 		failure_describe(&why, recorder->text, recorder->text_len);
 		recorder->end = DAEMON_END_SYSTEM;
 		return -1;
 	}
-	recorder->output_fd = -1;
 	recorder->writing = true;
 	return 0;
 }
@@ -251,42 +217,62 @@ static void say_go(struct recorder *recorder)
 
 /* ---- End -------------------------------------------------------------------------------- */
 
-/* What is left of an output that failed. */
-static const char *describe_rest(const struct recorder *recorder, uint64_t bytes)
+/* The first that failed, or the first of all where the writer says nothing. */
+static const struct output_file *failed_output(const struct recorder *recorder)
 {
-	const char *path = recorder->options->output;
-	struct stat status;
+	for (size_t i = 0; i < recorder->output_count; i++)
+		if (recorder->stats->outputs[i].errnum)
+			return &recorder->outputs[i];
+	return &recorder->outputs[0];
+}
 
-	if (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, &status) : stat(path, &status))
-		return "nothing of it is left";
-	if (!S_ISREG(status.st_mode) || recorder->options->format->is_whole)
-		return "the profile is not whole";
-	return bytes || status.st_size ? "what was written is readable" : "nothing was written";
+static size_t count_failed(const struct recorder *recorder)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < recorder->output_count; i++)
+		count += recorder->stats->outputs[i].errnum != 0;
+	return count;
+}
+
+/* What is left of it, and of the others. */
+static void describe_rest(const struct recorder *recorder, const struct output_file *file,
+			  char *ret_text, size_t len)
+{
+	const struct daemon_output_result *result =
+		&recorder->stats->outputs[file - recorder->outputs];
+	size_t failed = count_failed(recorder), count = recorder->output_count;
+
+	snprintf(ret_text, len, "%s%s", output_describe_rest(file, false, result),
+		 count == 1 || failed == 0 ? ""
+		 : failed == 1		   ? "; the other outputs are complete"
+		 : failed < count	   ? "; so did others, but not all"
+					   : "; so did the others");
 }
 
 static void tell_output(struct recorder *recorder, const struct message_status *status)
 {
-	const char *path = recorder->options->output,
-		   *rest = describe_rest(recorder, status->bytes);
+	const struct output_file *file = failed_output(recorder);
 	int end = recorder->writer.wait_status;
-	char how[48] = "";
+	char how[48] = "", rest[160];
 
+	describe_rest(recorder, file, rest, sizeof(rest));
 	recorder->end = DAEMON_END_OUTPUT;
 	switch (recorder->writer.fate) {
 	case WRITER_REPORTED:
-		snprintf(recorder->text, recorder->text_len, "cannot write %s: %s: %s", path,
+		snprintf(recorder->text, recorder->text_len, "cannot write %s: %s: %s", file->path,
 			 strerror(status->errnum), rest);
 		break;
 	case WRITER_STUCK:
 		snprintf(recorder->text, recorder->text_len,
-			 "cannot write %s: it has taken nothing for %d s: %s", path,
+			 "cannot write %s: it has taken nothing for %d s: %s", file->path,
 			 MESSAGE_PATIENCE_MS / 1000, rest);
 		break;
 	case WRITER_DIED:
 		if (WIFSIGNALED(end))
 			snprintf(how, sizeof(how), " by signal %d", WTERMSIG(end));
-		snprintf(recorder->text, recorder->text_len, "the writer of %s died%s: %s", path,
-			 how, rest);
+		snprintf(recorder->text, recorder->text_len, "the writer of %s died%s: %s",
+			 file->path, how, rest);
 		break;
 	}
 }
@@ -302,33 +288,41 @@ static void put_account(struct recorder *recorder)
 	message_put_account(&recorder->writer.queue, text, &why);
 }
 
+/* Whether nothing was recorded, so that what was there before is to stay as it was. */
+static bool is_unused(const struct recorder *recorder)
+{
+	return recorder->stats->samples == 0 && recorder->end != DAEMON_END_STOPPED &&
+	       recorder->end != DAEMON_END_TARGET;
+}
+
 static void finish_output(struct recorder *recorder)
 {
 	struct message_status status;
 
 	if (!recorder->writing)
 		return;
-	put_account(recorder);
-	writer_finish(&recorder->writer, &status);
-	recorder->stats->output_bytes = status.bytes;
+	if (is_unused(recorder))
+		writer_collect(&recorder->writer, &status);
+	else {
+		put_account(recorder);
+		writer_finish(&recorder->writer, &status);
+	}
+	memcpy(recorder->stats->outputs, status.outputs, sizeof(status.outputs));
 	if (status.errnum)
 		tell_output(recorder, &status);
 }
 
-static void remove_unused_output(struct recorder *recorder)
+static void close_outputs(struct recorder *recorder)
 {
-	bool unused = recorder->stats->samples == 0 && recorder->end != DAEMON_END_STOPPED &&
-		      recorder->end != DAEMON_END_TARGET;
-	struct stat status;
+	for (size_t i = 0; i < recorder->output_count; i++) {
+		struct output_file *file = &recorder->outputs[i];
+		bool failed = recorder->end == DAEMON_END_OUTPUT &&
+			      (!recorder->writing || recorder->stats->outputs[i].errnum);
 
-	if (recorder->output_fd >= 0)
-		close(recorder->output_fd);
-	if (!recorder->created)
-		return;
-	/* An empty file is no profile, not even an empty one. */
-	if (unused || (recorder->end == DAEMON_END_OUTPUT &&
-		       stat(recorder->options->output, &status) == 0 && status.st_size == 0))
-		unlink(recorder->options->output);
+		if (is_unused(recorder) || failed)
+			output_remove(file, is_unused(recorder));
+		output_close(file);
+	}
 }
 
 static void judge_end(struct recorder *recorder)
@@ -369,11 +363,10 @@ static void fetch_debug(struct recorder *recorder)
 
 static void record(struct recorder *recorder)
 {
-	if ((recorder->options->feeds ? feed_start(recorder) : open_output(recorder)) != 0 ||
+	if ((recorder->options->feeds ? feed_start(recorder) : open_outputs(recorder)) != 0 ||
 	    recorder_open_processes(recorder) != 0)
 		return;
-	/* The writer first: it is forked before anything large is in memory. The VM then, as an
-	 * error there must leave an existing file as it was. */
+	/* The VM first, as an error there must leave an existing file as it was. */
 	if (recorder_find_vms(recorder) != 0 || start_writer(recorder) != 0)
 		return;
 	if (recorder->options->debuginfod)
@@ -413,7 +406,6 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	recorder->stats = ret_stats;
 	recorder->text = ret_text;
 	recorder->text_len = len;
-	recorder->output_fd = -1;
 	recorder->image = attach_image_create();
 	recorder->after = attach_image_create();
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
@@ -421,7 +413,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	if (recorder->image && recorder->after)
 		record(recorder);
 	recorder_close_processes(recorder);
-	remove_unused_output(recorder);
+	close_outputs(recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ret_stats->cpu_ns = recorder_cpu_ns();
 	feed_finish(recorder);

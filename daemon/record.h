@@ -52,9 +52,9 @@ struct recorder {
 	struct traces *traces;		    /* index of the stats' list */
 	bool told_full;			    /* that there are more processes than can be followed */
 	struct attach_image *image, *after; /* what a stop read, and what was read right after it */
-	int output_fd;
-	bool created; /* the output file did not exist before */
-	bool writing; /* the writer runs */
+	struct output_file outputs[DAEMON_OUTPUTS_MAX];
+	size_t output_count; /* that are open */
+	bool writing;	     /* the writer runs */
 	struct writer writer;
 
 	struct feed *feed; /* NULL: a recording, not a watch */

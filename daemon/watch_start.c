@@ -72,8 +72,8 @@ static _Noreturn void run_sampler(const struct daemon_options *options, int fd, 
 	own.feeds = true;
 	own.feed_fd = fd;
 	own.stop = &sampler_stop;
-	own.output = NULL;
-	own.format = NULL;
+	own.outputs = NULL;
+	own.output_count = 0;
 	own.save_images = NULL;
 	own.progress = NULL;
 	own.notice = NULL;

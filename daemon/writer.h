@@ -3,7 +3,10 @@
 #ifndef DAEMON_WRITER_H
 #define DAEMON_WRITER_H
 
+#include <stdatomic.h>
+
 #include "daemon/message.h"
+#include "daemon/outputs.h"
 
 /** How a writer ended. */
 enum writer_fate {
@@ -12,28 +15,42 @@ enum writer_fate {
 	WRITER_DIED,	 /**< Without a word. */
 };
 
+/** What the writer shows while it works, in memory that both see: nothing there is relied on. */
+struct writer_pulse {
+	_Atomic uint32_t beats; /**< Counts up as it gets on with finishing. */
+	atomic_bool failed;	/**< An output has; the others get what comes until the END. */
+};
+
+/** What to write where. */
+struct writer_options {
+	const struct output_file *files;
+	size_t count;
+	struct format_options format; /**< Compression apart, which is each file's own. */
+};
+
 /** A running writer process, as the recorder sees it. */
 struct writer {
 	pid_t pid;
 	enum writer_fate fate; /**< Once it was finished or collected. */
 	int wait_status;       /**< As of waitpid(). */
 	int fd;
+	struct writer_pulse *pulse;
 	struct message_queue queue;
 	struct message_receiver receiver;
 };
 
 /**
  * Fork the writer. It gives up all capabilities, ignores the terminal's signals and ends when its
- * socket closes, so that the file is whole also when the recorder dies.
- * @param output_fd Taken over.
+ * socket closes, so that the files are whole also when the recorder dies. Closed without an END
+ * message and before the first sample, it leaves files that there were before as they are.
+ * @param options The files stay the caller's, who closes them.
  */
-int writer_start(int output_fd, const struct format_writer_ops *format,
-		 const struct format_options *options, struct writer *ret_writer,
+int writer_start(const struct writer_options *options, struct writer *ret_writer,
 		 struct failure *why);
 
-/** Whether it has ended, or is about to: its last report is there, or its end of the socket is
- * gone. It does either only where it failed. */
-bool writer_has_ended(const struct writer *writer);
+/** Whether the recording is to end: an output failed, or the writer itself, which then has sent its
+ * last report or is gone. */
+bool writer_has_failed(const struct writer *writer);
 
 /**
  * Finish the file and reap the process, within 10 s of the last sign of life from it.

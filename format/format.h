@@ -191,6 +191,10 @@ struct format_sink;
 
 /** Take over @p fd (closed by format_sink_destroy()). */
 int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *why);
+/** One for whole files, each with a descriptor of its own. */
+int format_sink_create_idle(struct format_sink **ret_sink, struct failure *why);
+/** Write the next whole file to @p fd, which is taken over on success; the one before is closed. */
+int format_sink_aim(struct format_sink *sink, int fd, struct failure *why);
 /** Have the file be gzip's, before anything is put. It is whole at any instant for ljreport; gzip
  *  may find half a member behind its end. */
 void format_sink_compress(struct format_sink *sink);
@@ -247,6 +251,10 @@ const struct format_writer_ops *format_writer_find(const char *name);
 
 /** The format that a file's name tells, "out.pb.gz", also with ".gz" behind. @return NULL: none. */
 const struct format_writer_ops *format_writer_for(const char *path);
+
+/** How much of a file's name stands before what tells its format, or else before its last dot:
+ *  "out" of "out.pb.gz", "out.folded.gz" and "out.dat". */
+size_t format_stem_len(const char *path);
 
 /* ---- Streams, record by record ---------------------------------------------------------- */
 

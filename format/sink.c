@@ -37,20 +37,41 @@ struct format_sink {
 
 int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *why)
 {
+	struct format_sink *sink = NULL;
+
+	if (format_sink_create_idle(&sink, why) != 0)
+		return -1;
+	if (format_sink_aim(sink, fd, why) != 0) {
+		free(sink);
+		return -1;
+	}
+	*ret_sink = sink;
+	return 0;
+}
+
+int format_sink_create_idle(struct format_sink **ret_sink, struct failure *why)
+{
 	struct format_sink *sink = calloc(1, sizeof(*sink));
-	struct stat status;
-	int flags;
 
 	if (!sink)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "open the output");
-	flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fstat(fd, &status)) {
-		int errnum = errno;
+	sink->fd = -1;
+	*ret_sink = sink;
+	return 0;
+}
 
-		free(sink);
-		return failure_set_errno(why, errnum, 0, "open the output");
-	}
+int format_sink_aim(struct format_sink *sink, int fd, struct failure *why)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct stat status;
+
+	if (flags < 0 || fstat(fd, &status))
+		return failure_set_errno(why, errno, 0, "open the output");
+	if (sink->fd >= 0)
+		close(sink->fd);
 	sink->fd = fd;
+	sink->base = 0;
+	sink->data = sink->committed = 0;
 	/* pwrite() ignores its offset on an O_APPEND descriptor (pwrite(2), BUGS). */
 	sink->in_order = !S_ISREG(status.st_mode) || (flags & O_APPEND);
 	if (!sink->in_order)
@@ -59,7 +80,6 @@ int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *wh
 		sink->base = 0;
 		sink->in_order = true;
 	}
-	*ret_sink = sink;
 	return 0;
 }
 
@@ -67,7 +87,8 @@ void format_sink_destroy(struct format_sink *sink)
 {
 	if (!sink)
 		return;
-	close(sink->fd);
+	if (sink->fd >= 0)
+		close(sink->fd);
 	free(sink->pending);
 	free(sink->packed);
 	free(sink);

@@ -25,19 +25,26 @@ static bool ends_in(const char *path, size_t len, const char *suffix, size_t suf
 	       memcmp(path + len - suffix_len, suffix, suffix_len) == 0;
 }
 
-static bool has_suffix(const struct format_writer_ops *ops, const char *path, size_t len)
+/** @return Length of the longest suffix of the format that the path ends in; 0: none. */
+static size_t suffix_of(const struct format_writer_ops *ops, const char *path, size_t len)
 {
 	const char *at = ops->suffixes;
+	size_t longest = 0;
 
 	while (*at) {
 		size_t suffix_len = strcspn(at, " ");
 
-		if (ends_in(path, len, at, suffix_len))
-			return true;
+		if (suffix_len > longest && ends_in(path, len, at, suffix_len))
+			longest = suffix_len;
 		at += suffix_len;
 		at += strspn(at, " ");
 	}
-	return false;
+	return longest;
+}
+
+static bool has_suffix(const struct format_writer_ops *ops, const char *path, size_t len)
+{
+	return suffix_of(ops, path, len) > 0;
 }
 
 const struct format_writer_ops *format_writer_for(const char *path)
@@ -49,6 +56,29 @@ const struct format_writer_ops *format_writer_for(const char *path)
 		    has_suffix(format_writers[i], path, bare_len))
 			return format_writers[i];
 	return NULL;
+}
+
+size_t format_stem_len(const char *path)
+{
+	size_t len = strlen(path), bare_len = len - (ends_in(path, len, ".gz", 3) ? 3 : 0);
+	size_t stem_len = len;
+
+	for (size_t i = 0; format_writers[i]; i++) {
+		size_t packed = suffix_of(format_writers[i], path, len);
+		size_t bare = suffix_of(format_writers[i], path, bare_len);
+
+		if (packed > 0 && len - packed < stem_len)
+			stem_len = len - packed;
+		if (bare > 0 && bare_len - bare < stem_len)
+			stem_len = bare_len - bare;
+	}
+	if (stem_len == len)
+		stem_len = bare_len;
+	if (stem_len == len)
+		for (size_t i = len; i > 1 && path[i - 1] != '/' && path[i - 2] != '/'; i--)
+			if (path[i - 1] == '.')
+				return i - 1;
+	return stem_len;
 }
 
 const char *format_state_name(enum format_state state)

@@ -31,7 +31,10 @@ static struct daemon_trace traces[] = {
 	{ .pid = 8, .number = 2, .samples = { [FORMAT_COMPILED_TRACE] = 3 } },
 };
 
-static const struct daemon_options options = { .output = "out.bin" };
+static const struct format_writer_ops format = { .name = "sysprof" };
+static const struct daemon_output outputs[] = { { .path = "out.bin", .format = &format },
+						{ .path = "b.bin", .format = &format } };
+static const struct daemon_options options = { .outputs = outputs, .output_count = 1 };
 
 static struct daemon_stats stats = { .samples = 20,
 				     .compiled = { [FORMAT_COMPILED_NONE] = 4,
@@ -66,6 +69,27 @@ static void test_line(void **state)
 	text = summary(&interpreted);
 	assert_null(strstr(text, "compiled"));
 	free(text);
+}
+
+static void test_several_outputs_line(void **state)
+{
+	static const struct daemon_options several = { .outputs = outputs, .output_count = 2 };
+	struct daemon_stats failed = { .outputs = { { .bytes = 7 },
+						    { .errnum = 28, .bytes = 9 } } };
+	char *text, *kept;
+	size_t len;
+	FILE *file = open_memstream(&kept, &len);
+
+	(void)state;
+	text = summary(&failed);
+	assert_non_null(strstr(text, " s to out.bin (7 bytes)\n"));
+	free(text);
+	assert_non_null(file);
+	summary_print(file, &several, &failed);
+	fclose(file);
+	assert_non_null(strstr(kept, " s to 2 outputs\n  out.bin: sysprof, 7 bytes\n"
+				     "  b.bin, not complete: sysprof, 9 bytes\n"));
+	free(kept);
 }
 
 static struct json_object *member(struct json_object *object, const char *key)
@@ -171,9 +195,8 @@ static void test_foreign_chunks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_traces),
+		cmocka_unit_test(test_line),	       cmocka_unit_test(test_several_outputs_line),
+		cmocka_unit_test(test_json),	       cmocka_unit_test(test_traces),
 		cmocka_unit_test(test_foreign_chunks),
 	};
 

@@ -151,7 +151,9 @@ static void expect_function(const struct message *message, uint32_t id)
 static void test_round_trips(void **state)
 {
 	const struct format_function bare = { .kind = FORMAT_KIND_PSEUDO, .name = "" };
-	const struct message_status status = { .errnum = ENOSPC, .bytes = 1 << 20, .samples = 7 };
+	const struct message_status status = { .errnum = ENOSPC,
+					       .samples = 7,
+					       .outputs = { [15] = { .bytes = 1 << 20 } } };
 	struct format_sample empty = sample;
 	struct ends *ends = *state;
 	struct message message;

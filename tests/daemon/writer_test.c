@@ -14,6 +14,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,12 +48,35 @@ static int teardown(void **state)
 
 static void start(const char *output, struct writer *ret_writer)
 {
-	const struct format_options options = { 0 };
+	const struct daemon_output named = { .path = output, .format = format_writers[0] };
+	struct writer_options options = { .count = 1 };
+	struct output_file file;
 	struct failure why;
-	int fd = open(output, O_RDWR | O_CLOEXEC);
 
-	assert_true(fd >= 0);
-	assert_int_equal(0, writer_start(fd, format_writers[0], &options, ret_writer, &why));
+	assert_int_equal(0, output_open(&named, false, &file));
+	options.files = &file;
+	assert_int_equal(0, writer_start(&options, ret_writer, &why));
+	output_close(&file);
+}
+
+/* Several at once; names by their format. */
+static void start_all(const char *const *outputs, size_t count, struct writer *ret_writer)
+{
+	struct output_file files[DAEMON_OUTPUTS_MAX];
+	const struct writer_options options = { .files = files, .count = count };
+	struct failure why;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct format_writer_ops *format = format_writer_for(outputs[i]);
+		const struct daemon_output named = { .path = outputs[i],
+						     .format =
+							     format ? format : format_writers[0] };
+
+		assert_int_equal(0, output_open(&named, false, &files[i]));
+	}
+	assert_int_equal(0, writer_start(&options, ret_writer, &why));
+	for (size_t i = 0; i < count; i++)
+		output_close(&files[i]);
 }
 
 static void put_functions(struct writer *writer)
@@ -178,7 +202,7 @@ static void test_whole_recording(void **state)
 	assert_int_equal(1000, samples_in(path));
 	file = fopen(path, "re");
 	fseek(file, 0, SEEK_END);
-	assert_int_equal(ftell(file), status.bytes);
+	assert_int_equal(ftell(file), status.outputs[0].bytes);
 	fclose(file);
 	/* Reaped. */
 	assert_int_equal(-1, waitpid(writer.pid, NULL, WNOHANG));
@@ -295,6 +319,218 @@ static void test_recorder_dies_inside_a_message(void **state)
 	assert_int_equal(49, samples_in(path));
 }
 
+/* ---- Several outputs, and whole ones ----------------------------------------------------- */
+
+/* Sum of the counts in a folded profile, and whether it is one. */
+static long folded_in(const char *name)
+{
+	FILE *file = fopen(name, "re");
+	char line[4096];
+	long sum = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		char *blank = strrchr(line, ' ');
+
+		assert_non_null(blank);
+		sum += strtol(blank, NULL, 10);
+	}
+	fclose(file);
+	return sum;
+}
+
+static void put_text(const char *name, const char *text)
+{
+	FILE *file = fopen(name, "we");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void assert_text(const char *name, const char *text)
+{
+	FILE *file = fopen(name, "re");
+	char got[64] = "";
+
+	assert_non_null(file);
+	assert_int_equal(strlen(text), fread(got, 1, sizeof(got) - 1, file));
+	assert_string_equal(text, got);
+	fclose(file);
+}
+
+/* A folder of its own, so that what else is left in it shows. */
+static void make_folder(char *folder, char *file, size_t len, const char *name)
+{
+	assert_non_null(mkdtemp(folder));
+	snprintf(file, len, "%s/%s", folder, name);
+}
+
+/* Fails where there is more in it than that file. */
+static void remove_folder(const char *folder, const char *file)
+{
+	unlink(file);
+	assert_int_equal(0, rmdir(folder));
+}
+
+static void test_several_outputs(void **state)
+{
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64];
+	const char *const outputs[] = { path, file, "/dev/null" };
+	struct message_status status;
+	struct stat result;
+	struct writer writer;
+	struct failure why;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.folded");
+	start_all(outputs, 3, &writer);
+	put_functions(&writer);
+	assert_int_equal(0, put_and_flush(&writer, 300, &why));
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(300, status.samples);
+	assert_int_equal(300, samples_in(path));
+	assert_int_equal(300, folded_in(file));
+	assert_int_equal(0, stat(file, &result));
+	assert_int_equal(result.st_size, status.outputs[1].bytes);
+	assert_int_equal(status.outputs[0].bytes, status.outputs[2].bytes);
+	remove_folder(folder, file);
+}
+
+/* A file that is there is what it was until the new one is whole, and for whom it was. */
+static void test_replaced(void **state)
+{
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64];
+	const char *const outputs[] = { file };
+	struct message_status status;
+	struct writer writer;
+	struct stat result;
+	struct failure why;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.folded");
+	put_text(file, "old");
+	assert_int_equal(0, chmod(file, 0640));
+	start_all(outputs, 1, &writer);
+	put_functions(&writer);
+	assert_int_equal(0, put_and_flush(&writer, 30, &why));
+	assert_text(file, "old");
+	kill(writer.pid, SIGKILL);
+	writer_finish(&writer, &status);
+	assert_int_equal(EPIPE, status.errnum);
+	assert_text(file, "old");
+	start_all(outputs, 1, &writer);
+	put_functions(&writer);
+	assert_int_equal(0, put_and_flush(&writer, 30, &why));
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(30, folded_in(file));
+	assert_int_equal(0, stat(file, &result));
+	assert_int_equal(0640, result.st_mode & 07777);
+	remove_folder(folder, file);
+}
+
+static void test_link_is_followed(void **state)
+{
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64], name[80];
+	const char *const outputs[] = { name };
+	struct message_status status;
+	struct writer writer;
+	struct stat result;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.folded");
+	snprintf(name, sizeof(name), "%s/link.folded", folder);
+	put_text(file, "old");
+	assert_int_equal(0, symlink("a.folded", name));
+	start_all(outputs, 1, &writer);
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(0, lstat(name, &result));
+	assert_true(S_ISLNK(result.st_mode));
+	assert_text(file, "");
+	unlink(name);
+	remove_folder(folder, file);
+}
+
+/* Ended without an END and without a sample: nothing was recorded. */
+static void test_nothing_recorded(void **state)
+{
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64];
+	const char *const outputs[] = { path, file };
+	struct message_status status;
+	struct writer writer;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.folded");
+	put_text(path, "old stream");
+	put_text(file, "old folded");
+	start_all(outputs, 2, &writer);
+	put_functions(&writer);
+	writer_collect(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_text(path, "old stream");
+	assert_text(file, "old folded");
+	start_all(outputs, 2, &writer);
+	writer_finish(&writer, &status);
+	assert_int_equal(0, samples_in(path));
+	assert_text(file, "");
+	remove_folder(folder, file);
+}
+
+/* The others get all that was sent. */
+static void test_one_of_several_fails(void **state)
+{
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64];
+	const char *const outputs[] = { path, "/dev/full", file };
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+
+	(void)state;
+	if (access("/dev/full", W_OK) != 0)
+		skip();
+	make_folder(folder, file, sizeof(file), "a.folded");
+	start_all(outputs, 3, &writer);
+	put_functions(&writer);
+	assert_int_equal(0, put_and_flush(&writer, 300, &why));
+	writer_finish(&writer, &status);
+	assert_int_equal(ENOSPC, status.errnum);
+	assert_int_equal(0, status.outputs[0].errnum);
+	assert_int_equal(ENOSPC, status.outputs[1].errnum);
+	assert_int_equal(0, status.outputs[2].errnum);
+	assert_int_equal(300, samples_in(path));
+	assert_int_equal(300, folded_in(file));
+	remove_folder(folder, file);
+}
+
+/* The new file has no room: the old one stays, and nothing else is left. */
+static void test_replacement_fails(void **state)
+{
+	const struct rlimit small = { .rlim_cur = 100, .rlim_max = RLIM_INFINITY };
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64];
+	const char *const outputs[] = { file };
+	struct message_status status;
+	struct rlimit old;
+	struct writer writer;
+	struct failure why;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.folded");
+	put_text(file, "old");
+	assert_int_equal(0, getrlimit(RLIMIT_FSIZE, &old));
+	assert_int_equal(0, setrlimit(RLIMIT_FSIZE, &small));
+	start_all(outputs, 1, &writer);
+	setrlimit(RLIMIT_FSIZE, &old);
+	put_functions(&writer);
+	assert_int_equal(0, put_and_flush(&writer, 300, &why));
+	writer_finish(&writer, &status);
+	assert_int_equal(EFBIG, status.errnum);
+	assert_text(file, "old");
+	remove_folder(folder, file);
+}
+
 /* ---- Outputs that fail ------------------------------------------------------------------ */
 
 /* Send until the writer gives up. */
@@ -307,10 +543,10 @@ static void fill_up(const char *output, int errnum)
 
 	start(output, &writer);
 	put_functions(&writer);
-	for (int i = 0; i < 5000 && ret == 0; i++)
+	for (int i = 0; i < 5000 && ret == 0 && !writer_has_failed(&writer); i++)
 		ret = put_and_flush(&writer, 100, &why);
-	if (ret != 0)
-		assert_int_equal(FAILURE_GONE, why.kind);
+	assert_int_equal(0, ret);
+	assert_true(writer_has_failed(&writer));
 	writer_finish(&writer, &status);
 	assert_int_equal(errnum, status.errnum);
 }
@@ -361,7 +597,8 @@ static void test_full_disk(void **state)
 
 static void test_closed_pipe(void **state)
 {
-	const struct format_options options = { 0 };
+	struct output_file file = { .path = "pipe", .format = format_writers[0], .folder_fd = -1 };
+	const struct writer_options options = { .files = &file, .count = 1 };
 	struct message_status status;
 	struct writer writer;
 	struct failure why = { 0 };
@@ -370,9 +607,11 @@ static void test_closed_pipe(void **state)
 	(void)state;
 	assert_int_equal(0, pipe2(ends, O_CLOEXEC));
 	close(ends[0]);
-	assert_int_equal(0, writer_start(ends[1], format_writers[0], &options, &writer, &why));
+	file.fd = ends[1];
+	assert_int_equal(0, writer_start(&options, &writer, &why));
+	output_close(&file);
 	put_functions(&writer);
-	for (int i = 0; i < 5000 && ret == 0; i++)
+	for (int i = 0; i < 5000 && ret == 0 && !writer_has_failed(&writer); i++)
 		ret = put_and_flush(&writer, 100, &why);
 	writer_finish(&writer, &status);
 	assert_int_equal(EPIPE, status.errnum);
@@ -582,6 +821,12 @@ int main(void)
 		WRITER_TEST(test_signals_are_ignored),
 		WRITER_TEST(test_recorder_dies),
 		WRITER_TEST(test_recorder_dies_inside_a_message),
+		WRITER_TEST(test_several_outputs),
+		WRITER_TEST(test_replaced),
+		WRITER_TEST(test_link_is_followed),
+		WRITER_TEST(test_nothing_recorded),
+		WRITER_TEST(test_one_of_several_fails),
+		WRITER_TEST(test_replacement_fails),
 		WRITER_TEST(test_full_device),
 		WRITER_TEST(test_file_size_limit),
 		WRITER_TEST(test_full_disk),

@@ -125,9 +125,12 @@ int main(int argc, char **argv)
 {
 	static struct daemon_stats stats;
 	static const volatile sig_atomic_t stop;
-	struct daemon_options options = {
-		.format = &chains_ops, .mode = DAEMON_MODE_CALLGRAPH, .go_fd = -1, .stop = &stop
-	};
+	struct daemon_output output = { .format = &chains_ops };
+	struct daemon_options options = { .outputs = &output,
+					  .output_count = 1,
+					  .mode = DAEMON_MODE_CALLGRAPH,
+					  .go_fd = -1,
+					  .stop = &stop };
 	char text[512] = "";
 	enum daemon_end end;
 	pid_t pid;
@@ -141,7 +144,7 @@ int main(int argc, char **argv)
 	options.pid_count = 1;
 	options.rate_hz = (unsigned)strtoul(argv[2], NULL, 10);
 	options.duration_s = strtod(argv[3], NULL);
-	options.output = argv[4];
+	output.path = argv[4];
 	end = daemon_record(&options, &stats, text, sizeof(text));
 	if (end != DAEMON_END_STOPPED && end != DAEMON_END_TARGET) {
 		fprintf(stderr, "record_chains: %s\n", text);
