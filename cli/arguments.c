@@ -10,6 +10,12 @@
 
 #define PROGRAM "ljrecord"
 
+/** Files shorter than that are for nobody. */
+#define ROTATE_MIN_S 1
+
+/** The names of all that are kept are known. */
+enum { KEEP_MAX = 10000 };
+
 static void print_help(void)
 {
 	puts("Usage: ljrecord [OPTION]... --pid PID[,PID]...\n"
@@ -30,6 +36,10 @@ static void print_help(void)
 	     "stdout;\n"
 	     "                         compressed if its name ends in .gz); may be given several\n"
 	     "                         times, for several formats of one recording\n"
+	     "      --rotate TIME      write a file for each such time, 60, 60s, 5m or 1h, with "
+	     "its\n"
+	     "                         begin in UTC in the name: out-20261122T235959.pb.gz\n"
+	     "      --keep NUMBER      with --rotate, remove all but so many of these files\n"
 	     "  -d, --duration SECONDS stop after so long (default: until interrupted, or until\n"
 	     "                         all processes have ended)\n"
 	     "  -F, --frequency HZ     samples per second and thread, 1 to 10000 (default 99)\n"
@@ -152,6 +162,21 @@ static bool take_wait(struct arguments *arguments, const char *text)
 	return options_seconds(text, 0, DURATION_MAX_S, &arguments->options.wait_s);
 }
 
+static bool take_rotate(struct arguments *arguments, const char *text)
+{
+	return options_time(text, ROTATE_MIN_S, DURATION_MAX_S, &arguments->options.rotate_s);
+}
+
+static bool take_keep(struct arguments *arguments, const char *text)
+{
+	long number;
+
+	if (!options_number(text, 1, KEEP_MAX, &number))
+		return false;
+	arguments->options.keep = (unsigned)number;
+	return true;
+}
+
 static bool take_frequency(struct arguments *arguments, const char *text)
 {
 	return options_rate(text, &arguments->options.rate_hz);
@@ -239,6 +264,8 @@ static const struct choice choices[] = {
 	{ "root", 0, take_root, "not a choice of roots (none or process):" },
 	{ "wait", 0, take_wait, "not a number of seconds:" },
 	{ "output", 'o', take_output, "more outputs than 16:" },
+	{ "rotate", 0, take_rotate, "not a time of a second or more, such as 60, 60s, 5m or 1h:" },
+	{ "keep", 0, take_keep, "not a number of files from 1 to 10000:" },
 	{ "duration", 'd', take_duration, "not a number of seconds:" },
 	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
 	{ "wall", 'w', take_wall, .is_alone = true },
@@ -295,6 +322,8 @@ static int check(const struct arguments *arguments)
 	if (arguments->options.format_options.trace_records && whole)
 		return arguments_refuse("--trace-samples record goes with sysprof alone, not with",
 					whole->name);
+	if (arguments->options.keep && arguments->options.rotate_s <= 0)
+		return arguments_refuse("--keep goes with --rotate", NULL);
 	if (arguments->options.debuginfod && (!servers || !*servers))
 		return arguments_refuse("--debuginfod needs servers in DEBUGINFOD_URLS", NULL);
 	return -1;

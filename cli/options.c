@@ -147,6 +147,30 @@ bool options_seconds(const char *text, double min, double max, double *ret_value
 	return true;
 }
 
+bool options_time(const char *text, double min_s, double max_s, double *ret_seconds)
+{
+	static const struct {
+		char letter;
+		double seconds;
+	} units[] = { { '\0', 1 }, { 's', 1 }, { 'm', 60 }, { 'h', 3600 } };
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || (*end && end[1]))
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (units[i].letter != *end)
+			continue;
+		value *= units[i].seconds;
+		/* Nor is what is no number. */
+		if (!(value >= min_s) || !(value <= max_s))
+			return false;
+		*ret_seconds = value;
+		return true;
+	}
+	return false;
+}
+
 bool options_rate(const char *text, unsigned *ret_rate_hz)
 {
 	long number;

@@ -69,6 +69,9 @@ void *options_one_more(const char *program, void *items, size_t count, size_t si
 /** Read seconds from @p min to @p max, with a fraction. */
 bool options_seconds(const char *text, double min, double max, double *ret_value);
 
+/** Read a time in seconds, minutes or hours: "90", "90s", "1.5m", "1h". */
+bool options_time(const char *text, double min_s, double max_s, double *ret_seconds);
+
 /** Read a frequency from 1 to 10000 Hz. */
 bool options_rate(const char *text, unsigned *ret_rate_hz);
 

@@ -90,10 +90,22 @@ static bool are_one(const char *one, const char *other)
 	       stat_folder(one, &first) && stat_folder(other, &second) && are_same(&first, &second);
 }
 
+/* Something that a name with a time would be beside, not it. */
+static bool is_no_file(const char *path)
+{
+	struct stat status;
+
+	return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode));
+}
+
 int outputs_check(const struct arguments *arguments)
 {
 	const struct daemon_options *options = &arguments->options;
 
+	for (size_t i = 0; i < options->output_count; i++)
+		if (options->rotate_s > 0 && is_no_file(options->outputs[i].path))
+			return arguments_refuse("--rotate writes files, and this is none:",
+						options->outputs[i].path);
 	for (size_t i = 0; i < options->output_count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (are_one(options->outputs[k].path, options->outputs[i].path))

@@ -200,24 +200,30 @@ static void print_processes(FILE *file, const struct daemon_stats *stats)
 	free(sorted);
 }
 
+static void print_output(FILE *file, const struct daemon_options *options,
+			 const struct daemon_stats *stats, size_t index)
+{
+	const struct daemon_output *output = &options->outputs[index];
+	const struct daemon_output_result *result = &stats->outputs[index];
+	bool several = options->output_count > 1;
+
+	fprintf(file, several ? "  %s%s: " : " to %s%s (", output->path,
+		result->errnum ? ", not complete" : "");
+	if (several)
+		fprintf(file, "%s, ", output->format->name);
+	if (options->rotate_s > 0)
+		fprintf(file, "%" PRIu32 " file%s, ", result->files, result->files == 1 ? "" : "s");
+	fprintf(file, "%" PRIu64 " bytes%s\n", result->bytes, several ? "" : ")");
+}
+
 /* The only one on the same line; several below it. */
 static void print_outputs(FILE *file, const struct daemon_options *options,
 			  const struct daemon_stats *stats)
 {
-	bool several = options->output_count > 1;
-
-	if (several)
+	if (options->output_count > 1)
 		fprintf(file, " to %zu outputs\n", options->output_count);
-	for (size_t i = 0; i < options->output_count; i++) {
-		const struct daemon_output *output = &options->outputs[i];
-		const struct daemon_output_result *result = &stats->outputs[i];
-
-		fprintf(file, several ? "  %s%s: " : " to %s%s (", output->path,
-			result->errnum ? ", not complete" : "");
-		if (several)
-			fprintf(file, "%s, ", output->format->name);
-		fprintf(file, "%" PRIu64 " bytes%s\n", result->bytes, several ? "" : ")");
-	}
+	for (size_t i = 0; i < options->output_count; i++)
+		print_output(file, options, stats, i);
 }
 
 void summary_print(FILE *file, const struct daemon_options *options,
@@ -396,6 +402,7 @@ static void add_outputs(struct json_object *root, const struct daemon_options *o
 		json_object_object_add(object, "file", foreign_text(output->path));
 		json_object_object_add(object, "format",
 				       json_object_new_string(output->format->name));
+		add_number(object, "files", result->files);
 		add_number(object, "bytes", result->bytes);
 		json_object_object_add(object, "complete",
 				       json_object_new_boolean(result->errnum == 0));

@@ -155,6 +155,10 @@ struct daemon_options {
 	bool process_root;		     /**< Each chain begins with a frame for its process. */
 	const struct daemon_output *outputs; /**< All with the same samples. */
 	size_t output_count;		     /**< At most DAEMON_OUTPUTS_MAX. */
+	/** Each output is a series of files, one for so many seconds, with the time at which it
+	 * begins before the end of its name; 0: one file. */
+	double rotate_s;
+	unsigned keep; /**< Of each series, the newest ones; 0: all. */
 	struct format_options format_options;
 	enum daemon_mode mode;
 	unsigned rate_hz;	 /**< 1 to 10000. */

@@ -141,6 +141,16 @@ static int open_whole(const char *path, struct output_file *file)
 	return 0;
 }
 
+static int open_series(const char *path, struct output_file *file)
+{
+	if (open_folder(path, file) != 0)
+		return -1;
+	if (strlen(file->name) + OUTPUT_SERIES_MORE <= NAME_MAX)
+		return 0;
+	errno = ENAMETOOLONG;
+	return -1;
+}
+
 /* ---- All -------------------------------------------------------------------------------- */
 
 int output_open(const struct daemon_output *output, bool is_series, struct output_file *ret_file)
@@ -153,7 +163,7 @@ int output_open(const struct daemon_output *output, bool is_series, struct outpu
 	int ret;
 
 	if (is_series)
-		ret = open_folder(output->path, &file);
+		ret = open_series(output->path, &file);
 	else if (strcmp(output->path, "-") == 0)
 		ret = open_stdout(&file);
 	else if (output->format->is_whole)

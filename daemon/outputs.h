@@ -7,6 +7,11 @@
 
 #include "daemon/daemon.h"
 
+enum {
+	/* What a series puts into a name: "-20261122T235959_999". */
+	OUTPUT_SERIES_MORE = 20,
+};
+
 /**
  * One of them. It is either written in place, as streams, pipes and devices are, or has a folder in
  * which its files appear under their names when they are whole.

@@ -97,8 +97,8 @@ static int make_temporary(struct placed *placed)
 	int fd = -1;
 
 	for (unsigned number = 0; number < NUMBERS_MAX; number++) {
-		snprintf(name, sizeof(placed->temporary), "%s.ljrecord-%d-%u.tmp",
-			 placed->file->name, (int)getpid(), number);
+		snprintf(name, sizeof(placed->temporary), "%.*s.ljrecord-%d-%u.tmp",
+			 NAME_MAX - NAME_MORE, placed->file->name, (int)getpid(), number);
 		fd = make_file(placed->file->folder_fd, name);
 		if (fd >= 0 || errno != EEXIST)
 			break;

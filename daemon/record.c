@@ -146,7 +146,7 @@ static int open_outputs(struct recorder *recorder)
 	for (size_t i = 0; i < options->output_count && i < DAEMON_OUTPUTS_MAX; i++) {
 		const struct daemon_output *output = &options->outputs[i];
 
-		if (output_open(output, false, &recorder->outputs[i]) != 0)
+		if (output_open(output, options->rotate_s > 0, &recorder->outputs[i]) != 0)
 			return recorder_end_with(recorder, DAEMON_END_OUTPUT, "cannot open %s: %s",
 						 output->path, strerror(errno));
 		recorder->output_count++;
@@ -159,7 +159,10 @@ static int start_writer(struct recorder *recorder)
 {
 	struct writer_options options = { .files = recorder->outputs,
 					  .count = recorder->output_count,
-					  .format = recorder->options->format_options };
+					  .format = recorder->options->format_options,
+					  .rotate_ns =
+						  (uint64_t)(recorder->options->rotate_s * 1e9),
+					  .keep = recorder->options->keep };
 	struct timespec now;
 	struct failure why;
 
@@ -243,7 +246,8 @@ static void describe_rest(const struct recorder *recorder, const struct output_f
 		&recorder->stats->outputs[file - recorder->outputs];
 	size_t failed = count_failed(recorder), count = recorder->output_count;
 
-	snprintf(ret_text, len, "%s%s", output_describe_rest(file, false, result),
+	snprintf(ret_text, len, "%s%s",
+		 output_describe_rest(file, recorder->options->rotate_s > 0, result),
 		 count == 1 || failed == 0 ? ""
 		 : failed == 1		   ? "; the other outputs are complete"
 		 : failed < count	   ? "; so did others, but not all"

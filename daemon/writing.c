@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "daemon/sandbox.h"
 #include "daemon/written.h"
 
@@ -21,6 +22,8 @@ enum {
 	/* And so often that a full disk loses little. */
 	COMMIT_SAMPLES = 256,
 	WRITER_NICE = 10,
+	/* A sample may be so old when it comes; the time of a file that gets none is over then. */
+	SAMPLE_AGE_NS = 1000 * 1000 * 1000,
 };
 
 /** The inside of the writer process. */
@@ -33,16 +36,14 @@ struct writing {
 	struct placer placer;
 	struct writer_pulse *pulse;
 	uint64_t samples, committed;
+	uint64_t rotate_ns, rotate_at_ns; /* 0: no series */
 	bool greeted, ended;
 	int errnum; /* of what is no output's */
 };
 
 static uint64_t now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
+	return daemon_now_ns() / 1000000u;
 }
 
 static int errnum_of(const struct failure *why)
@@ -71,16 +72,6 @@ static void note_failure(struct writing *writing)
 	atomic_store(&writing->pulse->failed, true);
 }
 
-static void put_sample(struct writing *writing, const struct format_sample *sample)
-{
-	struct failure why;
-
-	writing->samples++;
-	for (size_t i = 0; i < writing->count; i++)
-		if (written_sample(&writing->outputs[i], sample, &why) != 0)
-			note_failure(writing);
-}
-
 static void put_account(struct writing *writing, const char *text)
 {
 	struct failure why;
@@ -106,9 +97,60 @@ static void finish_files(struct writing *writing, bool is_empty_too)
 	struct failure why;
 
 	for (size_t i = 0; i < writing->count; i++) {
-		written_finish(&writing->outputs[i], is_empty_too, &why);
+		if (written_finish(&writing->outputs[i], is_empty_too, &why) != 0)
+			note_failure(writing);
 		atomic_fetch_add(&writing->pulse->beats, 1);
 	}
+}
+
+/* ---- Series ----------------------------------------------------------------------------- */
+
+static void begin_files(struct writing *writing)
+{
+	struct failure why;
+
+	for (size_t i = 0; i < writing->count; i++)
+		if (written_begin(&writing->outputs[i], &why) != 0)
+			note_failure(writing);
+}
+
+/* Between two samples, so that each is in one file. */
+static void rotate(struct writing *writing, uint64_t begin_ns)
+{
+	struct format_options *options = &writing->shared.options;
+	struct timespec now;
+	uint64_t age_ns;
+
+	finish_files(writing, false);
+	clock_gettime(CLOCK_REALTIME, &now);
+	age_ns = daemon_now_ns() - begin_ns;
+	options->start_ns = begin_ns;
+	options->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - age_ns;
+	writing->rotate_at_ns = begin_ns + writing->rotate_ns;
+	begin_files(writing);
+}
+
+/* Begin the files that a moment belongs to, unless it is before their time: samples of one tick
+ * may come in any order. */
+static void rotate_at(struct writing *writing, uint64_t time_ns)
+{
+	uint64_t over_ns;
+
+	if (!writing->rotate_ns || time_ns < writing->rotate_at_ns)
+		return;
+	over_ns = (time_ns - writing->rotate_at_ns) % writing->rotate_ns;
+	rotate(writing, time_ns - over_ns);
+}
+
+static void put_sample(struct writing *writing, const struct format_sample *sample)
+{
+	struct failure why;
+
+	rotate_at(writing, sample->time_ns);
+	writing->samples++;
+	for (size_t i = 0; i < writing->count; i++)
+		if (written_sample(&writing->outputs[i], sample, &why) != 0)
+			note_failure(writing);
 }
 
 /* ---- Messages --------------------------------------------------------------------------- */
@@ -163,8 +205,10 @@ static int take_messages(struct writing *writing, struct failure *why)
 			commit_at_ms = now_ms() + COMMIT_INTERVAL_MS;
 		}
 		if (!message_is_ready(&writing->receiver) &&
-		    poll(&poller, 1, COMMIT_INTERVAL_MS) == 0)
+		    poll(&poller, 1, COMMIT_INTERVAL_MS) == 0) {
+			rotate_at(writing, daemon_now_ns() - SAMPLE_AGE_NS);
 			continue;
+		}
 		got = message_receive(&writing->receiver, &message, why);
 		if (got < 0)
 			return -1;
@@ -185,7 +229,7 @@ static void write_all(struct writing *writing)
 
 	if (take_messages(writing, &why) != 0)
 		writing->errnum = errnum_of(&why);
-	finish_files(writing, writing->ended);
+	finish_files(writing, writing->ended && writing->samples == 0);
 }
 
 static bool any_has_folder(const struct writer_options *options)
@@ -202,7 +246,8 @@ static int start_placer(struct writing *writing, const struct writer_options *op
 {
 	if (!any_has_folder(options))
 		return 0;
-	if (placer_start(options->files, options->count, false, 0, &writing->placer, why) != 0)
+	if (placer_start(options->files, options->count, options->rotate_ns > 0, options->keep,
+			 &writing->placer, why) != 0)
 		return -1;
 	writing->shared.placer = &writing->placer;
 	return 0;
@@ -218,14 +263,15 @@ static int open_writing(struct writing *writing, int socket_fd,
 		return failure_set_errno(why, ENOMEM, 0, "start the writer");
 	writing->shared.functions = writing->functions;
 	writing->shared.options = options->format;
+	writing->shared.is_series = options->rotate_ns > 0;
+	writing->rotate_ns = options->rotate_ns;
+	writing->rotate_at_ns = options->format.start_ns + options->rotate_ns;
 	writing->count = options->count;
-	for (size_t i = 0; i < options->count; i++) {
+	for (size_t i = 0; i < options->count; i++)
 		writing->outputs[i] = (struct written){ .file = &options->files[i],
 							.shared = &writing->shared,
 							.index = i };
-		if (written_begin(&writing->outputs[i], why) != 0)
-			note_failure(writing);
-	}
+	begin_files(writing);
 	return 0;
 }
 

@@ -172,17 +172,25 @@ static void close_file(struct written *written)
 	written->is_dirty = false;
 }
 
+/* One that is a profile already stays one. */
+static int finish_nothing(struct written *written, struct failure *why)
+{
+	if (!written->self)
+		return 0;
+	if (is_whole(written))
+		close_file(written);
+	else if (written->file->format->commit(written->self, true, why) != 0)
+		return fail(written, why);
+	return 0;
+}
+
 int written_finish(struct written *written, bool is_empty_too, struct failure *why)
 {
 	/* What failed in the middle ends with what it had at last. */
 	if (written->result.errnum)
 		return -1;
-	if (written->samples == 0 && !is_empty_too) {
-		/* One that is a profile already stays one. */
-		return written->self && !is_whole(written)
-			       ? written->file->format->commit(written->self, true, why)
-			       : 0;
-	}
+	if (written->samples == 0 && !is_empty_too)
+		return finish_nothing(written, why);
 	if (ensure_begun(written, why) != 0)
 		return -1;
 	if (write_final(written, why) != 0)

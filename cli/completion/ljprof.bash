@@ -14,6 +14,8 @@ _ljprof_options() {
 			- root words none process
 			- wait text
 			o output file
+			- rotate text
+			- keep text
 			d duration text
 			F frequency text
 			w wall nothing

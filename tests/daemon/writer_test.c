@@ -46,9 +46,10 @@ static int teardown(void **state)
 	return unlink(path);
 }
 
-static void start(const char *output, struct writer *ret_writer)
+static void start_as(const struct format_writer_ops *format, const char *output,
+		     struct writer *ret_writer)
 {
-	const struct daemon_output named = { .path = output, .format = format_writers[0] };
+	const struct daemon_output named = { .path = output, .format = format };
 	struct writer_options options = { .count = 1 };
 	struct output_file file;
 	struct failure why;
@@ -57,6 +58,11 @@ static void start(const char *output, struct writer *ret_writer)
 	options.files = &file;
 	assert_int_equal(0, writer_start(&options, ret_writer, &why));
 	output_close(&file);
+}
+
+static void start(const char *output, struct writer *ret_writer)
+{
+	start_as(format_writers[0], output, ret_writer);
 }
 
 /* Several at once; names by their format. */
@@ -687,7 +693,6 @@ static void test_unknown_trace(void **state)
 static void test_account(void **state)
 {
 	static const char *const formats[] = { "callgrind", "sysprof", "folded" };
-	const struct format_options options = { 0 };
 	struct message_status status;
 	struct writer writer;
 	struct failure why;
@@ -695,13 +700,10 @@ static void test_account(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		int fd = open(path, O_RDWR | O_TRUNC | O_CLOEXEC);
 		FILE *file;
 		size_t len;
 
-		assert_true(fd >= 0);
-		assert_int_equal(0, writer_start(fd, format_writer_find(formats[i]), &options,
-						 &writer, &why));
+		start_as(format_writer_find(formats[i]), path, &writer);
 		put_functions(&writer);
 		assert_int_equal(0, put_and_flush(&writer, 3, &why));
 		assert_int_equal(
