@@ -4,6 +4,7 @@
 
 #include "cli/outputs.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,10 @@ static void print_help(void)
 	     "      --keep NUMBER      with --rotate, remove all but so many of these files\n"
 	     "  -d, --duration SECONDS stop after so long (default: until interrupted, or until\n"
 	     "                         all processes have ended)\n"
+	     "      --limit-samples NUMBER  stop after so many samples\n"
+	     "      --limit-bytes SIZE stop when so much was written, 5000, 64K, 10M or 2G, of "
+	     "the\n"
+	     "                         largest output; takes a stream, or --rotate\n"
 	     "  -F, --frequency HZ     samples per second and thread, 1 to 10000 (default 99)\n"
 	     "  -w, --wall             sample threads that wait, too: by wall clock, not "
 	     "processor\n"
@@ -68,6 +73,8 @@ static void print_help(void)
 	     "  -q, --quiet            no progress line and no summary\n"
 	     "  -h, --help             this text\n"
 	     "  -V, --version          the version\n"
+	     "\n"
+	     "SIGUSR1 has what was recorded so far written; with --rotate it begins new files.\n"
 	     "\n"
 	     "Exit codes: 0 profile written, 1 usage, 2 not permitted or already traced,\n"
 	     "3 no LuaJIT in any process, 4 output failed, 5 no such process, or all ended before\n"
@@ -177,6 +184,21 @@ static bool take_keep(struct arguments *arguments, const char *text)
 	return true;
 }
 
+static bool take_limit_samples(struct arguments *arguments, const char *text)
+{
+	long number;
+
+	if (!options_number(text, 1, LONG_MAX, &number))
+		return false;
+	arguments->options.limit_samples = (uint64_t)number;
+	return true;
+}
+
+static bool take_limit_bytes(struct arguments *arguments, const char *text)
+{
+	return options_size(text, &arguments->options.limit_bytes);
+}
+
 static bool take_frequency(struct arguments *arguments, const char *text)
 {
 	return options_rate(text, &arguments->options.rate_hz);
@@ -267,6 +289,8 @@ static const struct choice choices[] = {
 	{ "rotate", 0, take_rotate, "not a time of a second or more, such as 60, 60s, 5m or 1h:" },
 	{ "keep", 0, take_keep, "not a number of files from 1 to 10000:" },
 	{ "duration", 'd', take_duration, "not a number of seconds:" },
+	{ "limit-samples", 0, take_limit_samples, "not a number of samples:" },
+	{ "limit-bytes", 0, take_limit_bytes, "not a size, such as 5000, 64K, 10M or 2G:" },
 	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
 	{ "wall", 'w', take_wall, .is_alone = true },
 	{ "mode", 'm', take_mode, "unknown mode:" },
@@ -296,10 +320,34 @@ static const struct format_writer_ops *first_whole(const struct daemon_options *
 	return NULL;
 }
 
+static bool has_stream(const struct daemon_options *recording)
+{
+	for (size_t i = 0; i < recording->output_count; i++)
+		if (!recording->outputs[i].format->is_whole)
+			return true;
+	return false;
+}
+
+/* Of what is to be written where. @return as arguments_parse(). */
+static int check_files(const struct daemon_options *recording)
+{
+	const struct format_writer_ops *whole = first_whole(recording);
+
+	if (recording->format_options.trace_records && whole)
+		return arguments_refuse("--trace-samples record goes with sysprof alone, not with",
+					whole->name);
+	if (recording->keep && recording->rotate_s <= 0)
+		return arguments_refuse("--keep goes with --rotate", NULL);
+	if (recording->limit_bytes && recording->rotate_s <= 0 && !has_stream(recording))
+		return arguments_refuse("--limit-bytes counts what was written: it takes an output "
+					"in the format sysprof, or --rotate, not only",
+					whole->name);
+	return -1;
+}
+
 /* What goes together. @return as arguments_parse(). */
 static int check(const struct arguments *arguments)
 {
-	const struct format_writer_ops *whole = first_whole(&arguments->options);
 	const char *servers = getenv("DEBUGINFOD_URLS");
 
 	if (!arguments->command && !arguments->pids && !arguments->names)
@@ -319,14 +367,9 @@ static int check(const struct arguments *arguments)
 		return arguments_refuse("--wall goes with --mode callgraph or leaf: a thread that "
 					"waits is in no VM state",
 					NULL);
-	if (arguments->options.format_options.trace_records && whole)
-		return arguments_refuse("--trace-samples record goes with sysprof alone, not with",
-					whole->name);
-	if (arguments->options.keep && arguments->options.rotate_s <= 0)
-		return arguments_refuse("--keep goes with --rotate", NULL);
 	if (arguments->options.debuginfod && (!servers || !*servers))
 		return arguments_refuse("--debuginfod needs servers in DEBUGINFOD_URLS", NULL);
-	return -1;
+	return check_files(&arguments->options);
 }
 
 int arguments_parse(int argc, char **argv, struct arguments *ret_arguments)

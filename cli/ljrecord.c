@@ -2,6 +2,7 @@
 /* ljrecord: profile a running LuaJIT process. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -109,6 +110,18 @@ static int explain(const struct arguments *arguments)
 	return code;
 }
 
+/* For good: one that comes when all is written is too late, and no reason to die. */
+static void block_snapshot_signal(void)
+{
+	sigset_t wanted;
+
+	/* Whoever started us may ignore it, and then it would not come. */
+	signal(SIGUSR1, SIG_DFL);
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &wanted, NULL);
+}
+
 static int record(struct arguments *arguments)
 {
 	static struct daemon_stats stats;
@@ -135,6 +148,7 @@ static int record(struct arguments *arguments)
 	}
 	/* Behind the fork: the command gets what we were given. */
 	sampling_catch_signals();
+	block_snapshot_signal();
 	sampling_raise_descriptor_limit();
 	if (!arguments->quiet && isatty(STDERR_FILENO))
 		arguments->options.progress = summary_progress;
@@ -156,6 +170,7 @@ int main(int argc, char **argv)
 	struct arguments arguments = { .options = { .mode = DAEMON_MODE_CALLGRAPH,
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,
+						    .snapshot_signal = SIGUSR1,
 						    .notice = print_notice,
 						    .stop = &sampling_stop } };
 	int ret = arguments_parse(argc, argv, &arguments);

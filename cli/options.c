@@ -171,6 +171,30 @@ bool options_time(const char *text, double min_s, double max_s, double *ret_seco
 	return false;
 }
 
+bool options_size(const char *text, uint64_t *ret_bytes)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	unsigned shift = 0;
+	uint64_t value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	/* A sign is none. */
+	if (errno || *text < '0' || *text > '9' || (*end && end[1]))
+		return false;
+	unit = *end ? strchr(units, *end) : NULL;
+	if (*end && !unit)
+		return false;
+	if (unit)
+		shift = 10 * (unsigned)(unit - units + 1);
+	if (value == 0 || value > UINT64_MAX >> shift)
+		return false;
+	*ret_bytes = value << shift;
+	return true;
+}
+
 bool options_rate(const char *text, unsigned *ret_rate_hz)
 {
 	long number;

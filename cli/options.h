@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/daemon.h"
@@ -71,6 +72,9 @@ bool options_seconds(const char *text, double min, double max, double *ret_value
 
 /** Read a time in seconds, minutes or hours: "90", "90s", "1.5m", "1h". */
 bool options_time(const char *text, double min_s, double max_s, double *ret_seconds);
+
+/** Read a size in bytes, KiB, MiB or GiB: "5000", "64K", "10M", "2G". */
+bool options_size(const char *text, uint64_t *ret_bytes);
 
 /** Read a frequency from 1 to 10000 Hz. */
 bool options_rate(const char *text, unsigned *ret_rate_hz);

@@ -200,6 +200,10 @@ static void print_processes(FILE *file, const struct daemon_stats *stats)
 	free(sorted);
 }
 
+static const char *const limit_names[] = {
+	[DAEMON_LIMIT_SAMPLES] = "samples", [DAEMON_LIMIT_BYTES] = "bytes"
+};
+
 static void print_output(FILE *file, const struct daemon_options *options,
 			 const struct daemon_stats *stats, size_t index)
 {
@@ -232,6 +236,8 @@ void summary_print(FILE *file, const struct daemon_options *options,
 	fprintf(file, "ljrecord: %" PRIu64 " samples in %.2f s", stats->samples,
 		seconds(stats->elapsed_ns));
 	print_outputs(file, options, stats);
+	if (stats->limit != DAEMON_LIMIT_NONE)
+		fprintf(file, "  stopped by --limit-%s\n", limit_names[stats->limit]);
 	print_states(file, stats);
 	print_outcomes(file, stats);
 	print_waits(file, stats);
@@ -422,6 +428,10 @@ int summary_write_json(int fd, const struct daemon_options *options,
 		add_number(root, "pid", (uint64_t)options->pids[0]);
 	add_number(root, "frequency_hz", options->rate_hz);
 	add_outputs(root, options, stats);
+	json_object_object_add(root, "limit",
+			       stats->limit == DAEMON_LIMIT_NONE
+				       ? NULL
+				       : json_object_new_string(limit_names[stats->limit]));
 	add_number(root, "samples", stats->samples);
 	add_number(root, "records", stats->records);
 	add_number(root, "elapsed_ns", stats->elapsed_ns);

@@ -87,6 +87,9 @@ struct daemon_trace {
 /** Traces that a recording lists; samples of those beyond are counted together only. */
 enum { DAEMON_TRACES_LISTED = 4096 };
 
+/** What a recording was stopped by, beside its duration. */
+enum daemon_limit { DAEMON_LIMIT_NONE, DAEMON_LIMIT_SAMPLES, DAEMON_LIMIT_BYTES };
+
 /** Outputs of one recording. */
 enum { DAEMON_OUTPUTS_MAX = 16 };
 
@@ -125,6 +128,7 @@ struct daemon_stats {
 	uint64_t elapsed_ns, first_sample_ns;
 	/** In the order of the options' outputs. */
 	struct daemon_output_result outputs[DAEMON_OUTPUTS_MAX];
+	enum daemon_limit limit;
 	uint64_t dropped; /**< Samples that a watch did not take in time. */
 	/** From the interrupt to the release, which holds what a thread waited for a processor; and
 	 * the part of it in which the thread stood still for us. */
@@ -159,6 +163,12 @@ struct daemon_options {
 	 * begins before the end of its name; 0: one file. */
 	double rotate_s;
 	unsigned keep; /**< Of each series, the newest ones; 0: all. */
+	/** A signal that the caller has blocked: when it comes, what was recorded so far is to be
+	 * in the outputs; of a series new files begin. 0: none. */
+	int snapshot_signal;
+	/** Stop when so many samples were taken, or so much of an output was written; 0: no limit.
+	 */
+	uint64_t limit_samples, limit_bytes;
 	struct format_options format_options;
 	enum daemon_mode mode;
 	unsigned rate_hz;	 /**< 1 to 10000. */

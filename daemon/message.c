@@ -313,7 +313,8 @@ static int flush(struct message_queue *queue, bool wait, struct failure *why)
 	int ret = send_from(queue, &done, wait, why);
 
 	/* What was not taken stays, and only that: a message is never sent twice. */
-	memmove(queue->bytes, queue->bytes + done, queue->len - done);
+	if (done > 0)
+		memmove(queue->bytes, queue->bytes + done, queue->len - done);
 	queue->len -= done;
 	return ret;
 }
@@ -511,6 +512,7 @@ int message_parse(struct message_receiver *receiver, uint32_t type, const uint8_
 	case MESSAGE_ACCOUNT:
 		return parse_account(body, len, ret_message, why);
 	case MESSAGE_END:
+	case MESSAGE_SNAPSHOT:
 		return len == 0 ? 0 : malformed(why);
 	case MESSAGE_STATUS:
 		if (len != sizeof(ret_message->status))

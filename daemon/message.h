@@ -14,6 +14,7 @@
  *                        SAMPLE    time, pid, tid, name of the thread, state, trace and place,
  *                                  weight, heap, frames
  *                        ACCOUNT   lines that tell of the recording; before END
+ *                        SNAPSHOT  have in the files what is there so far
  *                        END       last message: finish the file
  *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
  *   writer -> recorder   STATUS    errno (0 success), samples, each output's errno, files and
@@ -33,6 +34,7 @@ enum message_type {
 	MESSAGE_RESULT,
 	/* Of a recording. */
 	MESSAGE_ACCOUNT,
+	MESSAGE_SNAPSHOT,
 };
 
 enum {

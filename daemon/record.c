@@ -22,6 +22,8 @@ enum {
 	PENDING_LOOK_NS = 10 * 1000 * 1000,
 	/* A queue of so many bytes is sent at once. */
 	FLUSH_BYTES = 32 * 1024,
+	/* What a writer that writes a large file may leave in the queue before it is waited for. */
+	QUEUE_MAX_BYTES = 32 * 1024 * 1024,
 	/* A look may stand for the time before it up to this. */
 	MERGE_MAX_NS = 1000 * 1000 * 1000,
 	/* For debug files of all processes: a dozen of some MiB each, over a slow line. */
@@ -40,6 +42,8 @@ static bool send_queued(struct recorder *recorder)
 	/* One output of several may have; and where no thread runs nothing is sent. */
 	if (sent > 0 && writer_has_failed(&recorder->writer))
 		sent = failure_set(&why, FAILURE_GONE, EPIPE, 0, 0, "send samples to the writer");
+	if (sent == 0 && message_queued(&recorder->writer.queue) < QUEUE_MAX_BYTES)
+		return true;
 	if (sent == 0) {
 		/* This may take a while, and a thread that stands meanwhile would stand for us. */
 		recorder_settle_all(recorder);
@@ -50,6 +54,34 @@ static bool send_queued(struct recorder *recorder)
 	failure_describe(&why, recorder->text, recorder->text_len);
 	recorder->end = DAEMON_END_OUTPUT;
 	return false;
+}
+
+/* It is blocked, so that it does not interrupt a look at a thread. */
+static void take_snapshot(struct recorder *recorder)
+{
+	const struct timespec at_once = { 0 };
+	struct failure why;
+	sigset_t wanted;
+
+	if (!recorder->options->snapshot_signal || recorder->feed)
+		return;
+	sigemptyset(&wanted);
+	sigaddset(&wanted, recorder->options->snapshot_signal);
+	if (sigtimedwait(&wanted, NULL, &at_once) > 0)
+		message_put_bytes(&recorder->writer.queue, MESSAGE_SNAPSHOT, NULL, 0, &why);
+}
+
+static bool is_at_limit(struct recorder *recorder)
+{
+	const struct daemon_options *options = recorder->options;
+
+	if (recorder->feed)
+		return false;
+	if (options->limit_samples && recorder->stats->samples >= options->limit_samples)
+		recorder->stats->limit = DAEMON_LIMIT_SAMPLES;
+	else if (options->limit_bytes && writer_bytes(&recorder->writer) >= options->limit_bytes)
+		recorder->stats->limit = DAEMON_LIMIT_BYTES;
+	return recorder->stats->limit != DAEMON_LIMIT_NONE;
 }
 
 /* What happens between ticks, when it is due. */
@@ -66,6 +98,7 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 	recorder->stats->elapsed_ns = now_ns - recorder->begin_ns;
 	if (recorder->options->progress)
 		recorder->options->progress(recorder->options->context, recorder->stats);
+	take_snapshot(recorder);
 	return send_queued(recorder);
 }
 
@@ -118,7 +151,7 @@ static void run(struct recorder *recorder)
 	recorder->weight = 1;
 	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
 	daemon_clock_init(&clock, recorder->options->rate_hz, now_ns, now_ns);
-	while (!*recorder->options->stop && now_ns < end_ns &&
+	while (!*recorder->options->stop && now_ns < end_ns && !is_at_limit(recorder) &&
 	       recorder->end == DAEMON_END_STOPPED) {
 		int64_t late_ns = wait_for_tick(recorder, &clock, end_ns);
 

@@ -74,6 +74,11 @@ bool writer_has_failed(const struct writer *writer)
 	return atomic_load(&writer->pulse->failed) || poll(&poller, 1, 0) > 0;
 }
 
+uint64_t writer_bytes(const struct writer *writer)
+{
+	return atomic_load(&writer->pulse->largest_bytes);
+}
+
 /* Whether there is something to receive, within so long of the last sign of life. */
 static bool await_message(struct writer *writer)
 {

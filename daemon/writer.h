@@ -17,8 +17,9 @@ enum writer_fate {
 
 /** What the writer shows while it works, in memory that both see: nothing there is relied on. */
 struct writer_pulse {
-	_Atomic uint32_t beats; /**< Counts up as it gets on with finishing. */
-	atomic_bool failed;	/**< An output has; the others get what comes until the END. */
+	_Atomic uint32_t beats;		/**< Counts up as it gets on with finishing. */
+	_Atomic uint64_t largest_bytes; /**< Written of the largest output, all its files. */
+	atomic_bool failed; /**< An output has; the others get what comes until the END. */
 };
 
 /** What to write where. */
@@ -55,6 +56,10 @@ int writer_start(const struct writer_options *options, struct writer *ret_writer
 /** Whether the recording is to end: an output failed, or the writer itself, which then has sent its
  * last report or is gone. */
 bool writer_has_failed(const struct writer *writer);
+
+/** Bytes that were written of the largest output so far; a whole file counts when it is complete.
+ */
+uint64_t writer_bytes(const struct writer *writer);
 
 /**
  * Finish the file and reap the process, within 10 s of the last sign of life from it.

@@ -81,6 +81,17 @@ static void put_account(struct writing *writing, const char *text)
 			note_failure(writing);
 }
 
+/* What the recorder ends a recording by that is to end at some size. */
+static void tell_bytes(struct writing *writing)
+{
+	uint64_t largest = 0;
+
+	for (size_t i = 0; i < writing->count; i++)
+		if (written_bytes(&writing->outputs[i]) > largest)
+			largest = written_bytes(&writing->outputs[i]);
+	atomic_store(&writing->pulse->largest_bytes, largest);
+}
+
 static void commit(struct writing *writing)
 {
 	struct failure why;
@@ -89,6 +100,7 @@ static void commit(struct writing *writing)
 	for (size_t i = 0; i < writing->count; i++)
 		if (written_commit(&writing->outputs[i], &why) != 0)
 			note_failure(writing);
+	tell_bytes(writing);
 }
 
 /* A large file takes long, and there may be several: each is a sign of life. */
@@ -101,6 +113,7 @@ static void finish_files(struct writing *writing, bool is_empty_too)
 			note_failure(writing);
 		atomic_fetch_add(&writing->pulse->beats, 1);
 	}
+	tell_bytes(writing);
 }
 
 /* ---- Series ----------------------------------------------------------------------------- */
@@ -142,6 +155,20 @@ static void rotate_at(struct writing *writing, uint64_t time_ns)
 	rotate(writing, time_ns - over_ns);
 }
 
+/* What is there so far is to be read now. */
+static void snapshot(struct writing *writing)
+{
+	struct failure why;
+
+	if (writing->rotate_ns) {
+		rotate(writing, daemon_now_ns());
+		return;
+	}
+	for (size_t i = 0; i < writing->count; i++)
+		if (written_snapshot(&writing->outputs[i], &why) != 0)
+			note_failure(writing);
+}
+
 static void put_sample(struct writing *writing, const struct format_sample *sample)
 {
 	struct failure why;
@@ -179,6 +206,9 @@ static int handle(struct writing *writing, const struct message *message, struct
 		return 0;
 	case MESSAGE_ACCOUNT:
 		put_account(writing, message->account);
+		return 0;
+	case MESSAGE_SNAPSHOT:
+		snapshot(writing);
 		return 0;
 	case MESSAGE_END:
 		writing->ended = true;

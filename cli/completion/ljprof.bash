@@ -17,6 +17,8 @@ _ljprof_options() {
 			- rotate text
 			- keep text
 			d duration text
+			- limit-samples text
+			- limit-bytes text
 			F frequency text
 			w wall nothing
 			m mode words callgraph leaf default

@@ -83,6 +83,11 @@ static void test_several_outputs_line(void **state)
 	(void)state;
 	text = summary(&failed);
 	assert_non_null(strstr(text, " s to out.bin (7 bytes)\n"));
+	assert_null(strstr(text, "limit"));
+	free(text);
+	failed.limit = DAEMON_LIMIT_BYTES;
+	text = summary(&failed);
+	assert_non_null(strstr(text, "\n  stopped by --limit-bytes\n"));
 	free(text);
 	assert_non_null(file);
 	summary_print(file, &several, &failed);

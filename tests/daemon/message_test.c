@@ -386,8 +386,8 @@ static void test_hostile_numbers(void **state)
 
 static void test_unknown_types(void **state)
 {
-	static const uint32_t types[] = { 0,   MESSAGE_RESULT + 1, MESSAGE_RESULT + 2,
-					  256, 0x80000001,	   UINT32_MAX };
+	static const uint32_t types[] = { 0,   MESSAGE_SNAPSHOT + 1, MESSAGE_SNAPSHOT + 2,
+					  256, 0x80000001,	     UINT32_MAX };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		assert_int_equal(-1, parse(*state, types[i], NULL, 0));
