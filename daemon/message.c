@@ -28,7 +28,7 @@ void message_queue_deinit(struct message_queue *queue)
 
 size_t message_queued(const struct message_queue *queue)
 {
-	return queue->len;
+	return queue->len - queue->sent;
 }
 
 /* Room for a message with a body of @len bytes; its header is written. */
@@ -309,13 +309,15 @@ static int send_from(struct message_queue *queue, size_t *done, bool wait, struc
 
 static int flush(struct message_queue *queue, bool wait, struct failure *why)
 {
-	size_t done = 0;
-	int ret = send_from(queue, &done, wait, why);
+	int ret = send_from(queue, &queue->sent, wait, why);
 
-	/* What was not taken stays, and only that: a message is never sent twice. */
-	if (done > 0)
-		memmove(queue->bytes, queue->bytes + done, queue->len - done);
-	queue->len -= done;
+	/* What was not taken stays, and only that: a message is never sent twice. It moves to the
+	 * front seldom, as there may be much of it. */
+	if (queue->sent > queue->len / 2) {
+		memmove(queue->bytes, queue->bytes + queue->sent, queue->len - queue->sent);
+		queue->len -= queue->sent;
+		queue->sent = 0;
+	}
 	return ret;
 }
 

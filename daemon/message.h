@@ -67,7 +67,7 @@ struct message_status {
 struct message_queue {
 	int fd;
 	uint8_t *bytes;
-	size_t len, size;
+	size_t sent, len, size; /* those before @sent are of no more use */
 	bool stuck; /* the other end took nothing for a long time: it is not waited for again */
 };
 

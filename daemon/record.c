@@ -91,8 +91,9 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 		return false;
 	if (recorder->feed && !feed_tell(recorder, now_ns))
 		return false;
-	if (now_ns < recorder->flush_ns && message_queued(&recorder->writer.queue) < FLUSH_BYTES)
-		return true;
+	if (now_ns < recorder->flush_ns)
+		return message_queued(&recorder->writer.queue) < FLUSH_BYTES ||
+		       send_queued(recorder);
 	recorder->flush_ns = now_ns + (recorder->feed ? (uint64_t)FEED_INTERVAL_NS
 						      : (uint64_t)FLUSH_INTERVAL_NS);
 	recorder->stats->elapsed_ns = now_ns - recorder->begin_ns;

@@ -79,14 +79,14 @@ uint64_t writer_bytes(const struct writer *writer)
 	return atomic_load(&writer->pulse->largest_bytes);
 }
 
-/* Whether there is something to receive, within so long of the last sign of life. */
-static bool await_message(struct writer *writer)
+/* Whether it takes or says something, within so long of the last sign of life. */
+static bool await_writer(struct writer *writer, short events)
 {
 	uint64_t time_ms = now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
 	uint32_t beats = atomic_load(&writer->pulse->beats), last = beats;
 
 	while (!writer->queue.stuck && time_ms < end_ms) {
-		struct pollfd poller = { .fd = writer->fd, .events = POLLIN };
+		struct pollfd poller = { .fd = writer->fd, .events = events };
 		int got = poll(&poller, 1, BEAT_LOOK_MS);
 
 		if (got > 0 || (got < 0 && errno != EINTR))
@@ -106,7 +106,7 @@ static enum writer_fate await_report(struct writer *writer, struct message_statu
 	struct message message;
 	struct failure why;
 
-	if (!await_message(writer))
+	if (!await_writer(writer, POLLIN))
 		return WRITER_STUCK;
 	if (message_receive(&writer->receiver, &message, &why) != 1 ||
 	    message.type != MESSAGE_STATUS)
@@ -133,11 +133,23 @@ void writer_collect(struct writer *writer, struct message_status *ret_status)
 	message_receiver_deinit(&writer->receiver);
 }
 
+/* All that waits. A writer that has a large file to write takes it later. */
+static void send_rest(struct writer *writer)
+{
+	struct failure why;
+
+	while (message_flush_now(&writer->queue, &why) == 0)
+		if (!await_writer(writer, POLLOUT)) {
+			writer->queue.stuck = true;
+			return;
+		}
+}
+
 void writer_finish(struct writer *writer, struct message_status *ret_status)
 {
 	struct failure why;
 
 	if (message_put_end(&writer->queue, &why) == 0)
-		message_flush(&writer->queue, &why);
+		send_rest(writer);
 	writer_collect(writer, ret_status);
 }
