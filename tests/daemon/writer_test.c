@@ -2,6 +2,7 @@
 /* The writer process: whatever ends it, or the recorder, the file is a readable profile. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -66,10 +67,13 @@ static void start(const char *output, struct writer *ret_writer)
 }
 
 /* Several at once; names by their format. */
-static void start_all(const char *const *outputs, size_t count, struct writer *ret_writer)
+static void start_series(const char *const *outputs, size_t count, uint64_t rotate_ns,
+			 unsigned keep, struct writer *ret_writer)
 {
 	struct output_file files[DAEMON_OUTPUTS_MAX];
-	const struct writer_options options = { .files = files, .count = count };
+	const struct writer_options options = {
+		.files = files, .count = count, .rotate_ns = rotate_ns, .keep = keep
+	};
 	struct failure why;
 
 	for (size_t i = 0; i < count; i++) {
@@ -78,11 +82,16 @@ static void start_all(const char *const *outputs, size_t count, struct writer *r
 						     .format =
 							     format ? format : format_writers[0] };
 
-		assert_int_equal(0, output_open(&named, false, &files[i]));
+		assert_int_equal(0, output_open(&named, rotate_ns > 0, &files[i]));
 	}
 	assert_int_equal(0, writer_start(&options, ret_writer, &why));
 	for (size_t i = 0; i < count; i++)
 		output_close(&files[i]);
+}
+
+static void start_all(const char *const *outputs, size_t count, struct writer *ret_writer)
+{
+	start_series(outputs, count, 0, 0, ret_writer);
 }
 
 static void put_functions(struct writer *writer)
@@ -104,10 +113,11 @@ static void put_functions(struct writer *writer)
 	}
 }
 
-static int put_sample(struct writer *writer, uint32_t number, struct failure *why)
+static int put_sample_of(struct writer *writer, uint32_t number, uint64_t time_ns,
+			 struct failure *why)
 {
 	struct format_frame frames[20];
-	const struct format_sample sample = { .time_ns = number,
+	const struct format_sample sample = { .time_ns = time_ns,
 					      .pid = 1,
 					      .tid = 1,
 					      .state = FORMAT_STATE_LFUNC,
@@ -121,6 +131,11 @@ static int put_sample(struct writer *writer, uint32_t number, struct failure *wh
 						   .function = (number + i) % FUNCTIONS,
 						   .line = number + i };
 	return message_put_sample(&writer->queue, &sample, why);
+}
+
+static int put_sample(struct writer *writer, uint32_t number, struct failure *why)
+{
+	return put_sample_of(writer, number, number, why);
 }
 
 static int put_and_flush(struct writer *writer, uint32_t count, struct failure *why)
@@ -537,6 +552,135 @@ static void test_replacement_fails(void **state)
 	remove_folder(folder, file);
 }
 
+/* ---- Series and snapshots ---------------------------------------------------------------- */
+
+/* Files that match, and the samples in all of them; removes them. */
+static size_t take_files(const char *folder, const char *name, long *ret_samples)
+{
+	char pattern[80];
+	size_t count;
+	glob_t found;
+
+	*ret_samples = 0;
+	snprintf(pattern, sizeof(pattern), "%s/%s", folder, name);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return 0;
+	count = found.gl_pathc;
+	for (size_t i = 0; i < count; i++) {
+		*ret_samples += strstr(name, ".bin") ? samples_in(found.gl_pathv[i])
+						     : folded_in(found.gl_pathv[i]);
+		unlink(found.gl_pathv[i]);
+	}
+	globfree(&found);
+	return count;
+}
+
+/* By the times of samples: a second of which none comes has no file. */
+static void put_seconds(struct writer *writer)
+{
+	static const uint64_t times_ms[] = { 1, 999, 1000, 1001, 999, 3500, 3999, 4000 };
+	struct failure why;
+
+	put_functions(writer);
+	for (uint32_t i = 0; i < sizeof(times_ms) / sizeof(times_ms[0]); i++)
+		assert_int_equal(0, put_sample_of(writer, i, times_ms[i] * 1000000u, &why));
+	assert_int_equal(0, message_flush(&writer->queue, &why));
+}
+
+static void test_series(void **state)
+{
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64], other[64];
+	const char *const outputs[] = { file, other };
+	struct message_status status;
+	struct writer writer;
+	long samples;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.folded");
+	snprintf(other, sizeof(other), "%s/a.bin", folder);
+	start_series(outputs, 2, 1000000000u, 0, &writer);
+	put_seconds(&writer);
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(4, status.outputs[i].files);
+	assert_int_equal(4, take_files(folder, "a-*.folded", &samples));
+	assert_int_equal(8, samples);
+	assert_int_equal(4, take_files(folder, "a-*.bin", &samples));
+	assert_int_equal(8, samples);
+	/* The newest ones, of which the last but one has two samples and the last has one. */
+	start_series(outputs, 2, 1000000000u, 2, &writer);
+	put_seconds(&writer);
+	writer_finish(&writer, &status);
+	assert_int_equal(4, status.outputs[0].files);
+	assert_int_equal(2, take_files(folder, "a-*.folded", &samples));
+	assert_int_equal(3, samples);
+	assert_int_equal(2, take_files(folder, "a-*.bin", &samples));
+	assert_int_equal(3, samples);
+	remove_folder(folder, file);
+}
+
+/* Files of one second, and one that others have made meanwhile. */
+static void test_series_of_one_name(void **state)
+{
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64];
+	const char *const outputs[] = { file };
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+	long samples;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.folded");
+	start_series(outputs, 1, UINT64_MAX / 4, 0, &writer);
+	put_functions(&writer);
+	for (uint32_t i = 0; i < 5; i++) {
+		put_sample(&writer, i, &why);
+		message_put_bytes(&writer.queue, MESSAGE_SNAPSHOT, NULL, 0, &why);
+		/* Nothing has come since: no file. */
+		message_put_bytes(&writer.queue, MESSAGE_SNAPSHOT, NULL, 0, &why);
+	}
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(5, status.outputs[0].files);
+	assert_int_equal(5, take_files(folder, "a-*.folded", &samples));
+	assert_int_equal(5, samples);
+	/* Without a sample there is one file, as ever. */
+	start_series(outputs, 1, UINT64_MAX / 4, 0, &writer);
+	writer_finish(&writer, &status);
+	assert_int_equal(1, take_files(folder, "a-*.folded", &samples));
+	remove_folder(folder, file);
+}
+
+static void test_snapshot(void **state)
+{
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64];
+	const char *const outputs[] = { path, file };
+	const struct timespec nap = { .tv_nsec = 5000000 };
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.folded");
+	start_all(outputs, 2, &writer);
+	put_functions(&writer);
+	assert_int_equal(0, put_and_flush(&writer, 7, &why));
+	assert_int_equal(-1, access(file, F_OK));
+	message_put_bytes(&writer.queue, MESSAGE_SNAPSHOT, NULL, 0, &why);
+	assert_int_equal(0, message_flush(&writer.queue, &why));
+	for (int i = 0; i < DEADLINE_MS / 5 && access(file, F_OK) != 0; i++)
+		nanosleep(&nap, NULL);
+	assert_int_equal(7, folded_in(file));
+	assert_true(await_samples(path, 7));
+	assert_int_equal(0, put_and_flush(&writer, 7, &why));
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(14, folded_in(file));
+	assert_int_equal(14, samples_in(path));
+	remove_folder(folder, file);
+}
+
 /* ---- Outputs that fail ------------------------------------------------------------------ */
 
 /* Send until the writer gives up. */
@@ -829,6 +973,9 @@ int main(void)
 		WRITER_TEST(test_nothing_recorded),
 		WRITER_TEST(test_one_of_several_fails),
 		WRITER_TEST(test_replacement_fails),
+		WRITER_TEST(test_series),
+		WRITER_TEST(test_series_of_one_name),
+		WRITER_TEST(test_snapshot),
 		WRITER_TEST(test_full_device),
 		WRITER_TEST(test_file_size_limit),
 		WRITER_TEST(test_full_disk),
