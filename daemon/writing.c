@@ -14,7 +14,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/sandbox.h"
-#include "daemon/written.h"
+#include "daemon/written_set.h"
 
 enum {
 	/* The file is made readable at least this often while samples come. */
@@ -30,13 +30,9 @@ enum {
 struct writing {
 	struct message_receiver receiver;
 	struct format_functions *functions;
-	struct written_shared shared;
-	struct written outputs[DAEMON_OUTPUTS_MAX];
-	size_t count;
+	struct written_set set;
 	struct placer placer;
-	struct writer_pulse *pulse;
 	uint64_t samples, committed;
-	uint64_t rotate_ns, rotate_at_ns; /* 0: no series */
 	bool greeted, ended;
 	int errnum; /* of what is no output's */
 };
@@ -63,123 +59,6 @@ static bool knows_functions(const struct writing *writing, const struct format_s
 	       sample->trace_function < count;
 }
 
-/* ---- Outputs ---------------------------------------------------------------------------- */
-
-/* The recorder ends a recording of which an output has failed; until it does the others get what
- * comes. */
-static void note_failure(struct writing *writing)
-{
-	atomic_store(&writing->pulse->failed, true);
-}
-
-static void put_account(struct writing *writing, const char *text)
-{
-	struct failure why;
-
-	for (size_t i = 0; i < writing->count; i++)
-		if (written_account(&writing->outputs[i], text, &why) != 0)
-			note_failure(writing);
-}
-
-/* What the recorder ends a recording by that is to end at some size. */
-static void tell_bytes(struct writing *writing)
-{
-	uint64_t largest = 0;
-
-	for (size_t i = 0; i < writing->count; i++)
-		if (written_bytes(&writing->outputs[i]) > largest)
-			largest = written_bytes(&writing->outputs[i]);
-	atomic_store(&writing->pulse->largest_bytes, largest);
-}
-
-static void commit(struct writing *writing)
-{
-	struct failure why;
-
-	writing->committed = writing->samples;
-	for (size_t i = 0; i < writing->count; i++)
-		if (written_commit(&writing->outputs[i], &why) != 0)
-			note_failure(writing);
-	tell_bytes(writing);
-}
-
-/* A large file takes long, and there may be several: each is a sign of life. */
-static void finish_files(struct writing *writing, bool is_empty_too)
-{
-	struct failure why;
-
-	for (size_t i = 0; i < writing->count; i++) {
-		if (written_finish(&writing->outputs[i], is_empty_too, &why) != 0)
-			note_failure(writing);
-		atomic_fetch_add(&writing->pulse->beats, 1);
-	}
-	tell_bytes(writing);
-}
-
-/* ---- Series ----------------------------------------------------------------------------- */
-
-static void begin_files(struct writing *writing)
-{
-	struct failure why;
-
-	for (size_t i = 0; i < writing->count; i++)
-		if (written_begin(&writing->outputs[i], &why) != 0)
-			note_failure(writing);
-}
-
-/* Between two samples, so that each is in one file. */
-static void rotate(struct writing *writing, uint64_t begin_ns)
-{
-	struct format_options *options = &writing->shared.options;
-	struct timespec now;
-	uint64_t age_ns;
-
-	finish_files(writing, false);
-	clock_gettime(CLOCK_REALTIME, &now);
-	age_ns = daemon_now_ns() - begin_ns;
-	options->start_ns = begin_ns;
-	options->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - age_ns;
-	writing->rotate_at_ns = begin_ns + writing->rotate_ns;
-	begin_files(writing);
-}
-
-/* Begin the files that a moment belongs to, unless it is before their time: samples of one tick
- * may come in any order. */
-static void rotate_at(struct writing *writing, uint64_t time_ns)
-{
-	uint64_t over_ns;
-
-	if (!writing->rotate_ns || time_ns < writing->rotate_at_ns)
-		return;
-	over_ns = (time_ns - writing->rotate_at_ns) % writing->rotate_ns;
-	rotate(writing, time_ns - over_ns);
-}
-
-/* What is there so far is to be read now. */
-static void snapshot(struct writing *writing)
-{
-	struct failure why;
-
-	if (writing->rotate_ns) {
-		rotate(writing, daemon_now_ns());
-		return;
-	}
-	for (size_t i = 0; i < writing->count; i++)
-		if (written_snapshot(&writing->outputs[i], &why) != 0)
-			note_failure(writing);
-}
-
-static void put_sample(struct writing *writing, const struct format_sample *sample)
-{
-	struct failure why;
-
-	rotate_at(writing, sample->time_ns);
-	writing->samples++;
-	for (size_t i = 0; i < writing->count; i++)
-		if (written_sample(&writing->outputs[i], sample, &why) != 0)
-			note_failure(writing);
-}
-
 /* ---- Messages --------------------------------------------------------------------------- */
 
 static int handle(struct writing *writing, const struct message *message, struct failure *why)
@@ -202,13 +81,14 @@ static int handle(struct writing *writing, const struct message *message, struct
 		if (!knows_functions(writing, &message->sample))
 			return failure_set(why, FAILURE_INVALID, 0, 0, 0,
 					   "find a sample's functions");
-		put_sample(writing, &message->sample);
+		writing->samples++;
+		written_set_sample(&writing->set, &message->sample);
 		return 0;
 	case MESSAGE_ACCOUNT:
-		put_account(writing, message->account);
+		written_set_account(&writing->set, message->account);
 		return 0;
 	case MESSAGE_SNAPSHOT:
-		snapshot(writing);
+		written_set_snapshot(&writing->set);
 		return 0;
 	case MESSAGE_END:
 		writing->ended = true;
@@ -231,12 +111,13 @@ static int take_messages(struct writing *writing, struct failure *why)
 
 		if (now_ms() >= commit_at_ms ||
 		    writing->samples >= writing->committed + COMMIT_SAMPLES) {
-			commit(writing);
+			writing->committed = writing->samples;
+			written_set_commit(&writing->set);
 			commit_at_ms = now_ms() + COMMIT_INTERVAL_MS;
 		}
 		if (!message_is_ready(&writing->receiver) &&
 		    poll(&poller, 1, COMMIT_INTERVAL_MS) == 0) {
-			rotate_at(writing, daemon_now_ns() - SAMPLE_AGE_NS);
+			written_set_rotate_at(&writing->set, daemon_now_ns() - SAMPLE_AGE_NS);
 			continue;
 		}
 		got = message_receive(&writing->receiver, &message, why);
@@ -259,7 +140,7 @@ static void write_all(struct writing *writing)
 
 	if (take_messages(writing, &why) != 0)
 		writing->errnum = errnum_of(&why);
-	finish_files(writing, writing->ended && writing->samples == 0);
+	written_set_finish(&writing->set, writing->ended && writing->samples == 0);
 }
 
 static bool any_has_folder(const struct writer_options *options)
@@ -279,8 +160,25 @@ static int start_placer(struct writing *writing, const struct writer_options *op
 	if (placer_start(options->files, options->count, options->rotate_ns > 0, options->keep,
 			 &writing->placer, why) != 0)
 		return -1;
-	writing->shared.placer = &writing->placer;
+	writing->set.shared.placer = &writing->placer;
 	return 0;
+}
+
+static void begin_set(struct writing *writing, const struct writer_options *options)
+{
+	struct written_set *set = &writing->set;
+
+	set->shared.functions = writing->functions;
+	set->shared.options = options->format;
+	set->shared.is_series = options->rotate_ns > 0;
+	set->rotate_ns = options->rotate_ns;
+	set->rotate_at_ns = options->format.start_ns + options->rotate_ns;
+	set->count = options->count;
+	for (size_t i = 0; i < options->count; i++)
+		set->outputs[i] = (struct written){ .file = &options->files[i],
+						    .shared = &set->shared,
+						    .index = i };
+	written_set_begin(set);
 }
 
 static int open_writing(struct writing *writing, int socket_fd,
@@ -291,17 +189,7 @@ static int open_writing(struct writing *writing, int socket_fd,
 	writing->functions = format_functions_create();
 	if (!writing->functions)
 		return failure_set_errno(why, ENOMEM, 0, "start the writer");
-	writing->shared.functions = writing->functions;
-	writing->shared.options = options->format;
-	writing->shared.is_series = options->rotate_ns > 0;
-	writing->rotate_ns = options->rotate_ns;
-	writing->rotate_at_ns = options->format.start_ns + options->rotate_ns;
-	writing->count = options->count;
-	for (size_t i = 0; i < options->count; i++)
-		writing->outputs[i] = (struct written){ .file = &options->files[i],
-							.shared = &writing->shared,
-							.index = i };
-	begin_files(writing);
+	begin_set(writing, options);
 	return 0;
 }
 
@@ -311,8 +199,8 @@ static void report(struct writing *writing, int socket_fd)
 	struct message_queue queue;
 	struct failure ignored;
 
-	for (size_t i = 0; i < writing->count; i++) {
-		status.outputs[i] = writing->outputs[i].result;
+	for (size_t i = 0; i < writing->set.count; i++) {
+		status.outputs[i] = writing->set.outputs[i].result;
 		if (status.outputs[i].errnum)
 			status.errnum = status.outputs[i].errnum;
 	}
@@ -360,7 +248,7 @@ static void give_up_privileges(int socket_fd, int placer_fd, const struct writer
 _Noreturn void writing_run(int socket_fd, const struct writer_options *options,
 			   struct writer_pulse *pulse)
 {
-	struct writing writing = { .pulse = pulse, .placer = { .fd = -1 } };
+	struct writing writing = { .set = { .pulse = pulse }, .placer = { .fd = -1 } };
 	struct failure why;
 
 	ignore_signals();
@@ -375,10 +263,10 @@ _Noreturn void writing_run(int socket_fd, const struct writer_options *options,
 		else
 			writing.errnum = errnum_of(&why);
 	}
-	for (size_t i = 0; i < writing.count; i++)
-		written_deinit(&writing.outputs[i]);
+	for (size_t i = 0; i < writing.set.count; i++)
+		written_deinit(&writing.set.outputs[i]);
 	/* Names are given and removed before anyone hears that it is done. */
-	if (writing.shared.placer)
+	if (writing.set.shared.placer)
 		placer_stop(&writing.placer);
 	report(&writing, socket_fd);
 	format_functions_destroy(writing.functions);
