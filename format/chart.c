@@ -125,6 +125,11 @@ static uint64_t length_of(const struct chart *chart, uint64_t count)
 	return ns;
 }
 
+uint64_t chart_end_ns(const struct chart *chart, const struct chart_event *event)
+{
+	return event->begin_ns + length_of(chart, event->count);
+}
+
 /** When the field of the raster ends in which a sample was taken; 0: not known. */
 static uint64_t field_end(const struct chart *chart, uint64_t us)
 {
@@ -145,8 +150,7 @@ static void place(struct chart *chart, struct chart_track *track, struct chart_e
 		end > length && end - length > track->end_ns ? end - length : track->end_ns;
 	if (event->begin_ns > TIME_MAX_NS)
 		event->begin_ns = TIME_MAX_NS;
-	event->end_ns = event->begin_ns + length;
-	track->end_ns = event->end_ns;
+	track->end_ns = event->begin_ns + length;
 	track->samples += event->count;
 }
 
@@ -165,7 +169,7 @@ static int note_heap(struct builder *builder, const struct chart_event *event, u
 		builder->heap_capacity = capacity;
 	}
 	chart->heaps[chart->heap_count++] =
-		(struct chart_heap){ event->end_ns, bytes, event->track };
+		(struct chart_heap){ chart_end_ns(chart, event), bytes, event->track };
 	return 0;
 }
 

@@ -11,7 +11,7 @@
  * follow each other.
  */
 struct chart_event {
-	uint64_t begin_ns, end_ns; /**< Since the begin. */
+	uint64_t begin_ns; /**< Since the recording's. */
 	uint64_t count;
 	uint32_t key, track; /**< Id in the profile's `keys`, index in `tracks`. */
 };
@@ -46,6 +46,9 @@ struct chart {
 /** @param profile Borrowed; it keeps a timeline. */
 int chart_init(struct chart *chart, const struct format_profile *profile, struct failure *why);
 void chart_deinit(struct chart *chart);
+
+/** When a sample ends. */
+uint64_t chart_end_ns(const struct chart *chart, const struct chart_event *event);
 
 /** Events of all tracks in the order of their begin; the tracks' `first` mean nothing from now on.
  */

@@ -94,7 +94,7 @@ static int make_rows(struct cpuprofile *cpuprofile, struct failure *why)
 			now_ns = event->begin_ns;
 		}
 		add_row(cpuprofile, FIRST_ID + node - 1, now_ns);
-		now_ns += event->end_ns - event->begin_ns;
+		now_ns += chart_end_ns(chart, event) - event->begin_ns;
 	}
 	cpuprofile->end_ns = now_ns;
 	/* Some readers take a sample's end from the next one's begin. */

@@ -149,6 +149,7 @@ static int no_memory(struct failure *why)
 
 static void note_phase(struct firefox *firefox, const struct chart_event *event, uint64_t now_ns)
 {
+	uint64_t end_ns = chart_end_ns(&firefox->charted.chart, event);
 	uint8_t state = charted_labels(&firefox->charted, event)->state;
 	struct marker *last =
 		firefox->marker_count ? &firefox->markers[firefox->marker_count - 1] : NULL;
@@ -156,10 +157,10 @@ static void note_phase(struct firefox *firefox, const struct chart_event *event,
 	if (!charted_phase(state))
 		return;
 	if (last && last->state == state && last->end_ns == now_ns && event->begin_ns == now_ns)
-		last->end_ns = event->end_ns;
+		last->end_ns = end_ns;
 	else
 		firefox->markers[firefox->marker_count++] =
-			(struct marker){ state, event->begin_ns, event->end_ns };
+			(struct marker){ state, event->begin_ns, end_ns };
 }
 
 /** Its samples; where nothing runs between two, a row says so. */
@@ -184,7 +185,7 @@ static int make_rows(struct firefox *firefox, const struct chart_track *track, s
 				charted_chain(&firefox->charted, event), &row->stack, why))
 			return -1;
 		note_phase(firefox, event, now_ns);
-		now_ns = event->end_ns;
+		now_ns = chart_end_ns(&firefox->charted.chart, event);
 	}
 	return 0;
 }

@@ -13,9 +13,10 @@
  *				before, further frames, the function of each of these, samples, and
  *				with a base its samples
  *
- * The page also takes a timeline, with which a range of time can be chosen: { chains: the number of
- * the chain of each sample, in their order; weights: of each, 1 where left out; times_ns: of each,
- * never less than the one before, left out where not known }.
+ *	timeline		where the order of the samples is known, so that a range of time can
+ *				be chosen: { chains: the number of the chain of each, in their
+ *order; weights: of each; times_ns: of each, never less than the one before, left out where not
+ *known }
  *
  * Names are anything: none ends the element that they stand in, and no other script than the
  * page's own is run.
@@ -25,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/chart.h"
 #include "format/pair.h"
 #include "format/reports.h"
 #include "format/xml.h"
@@ -38,11 +40,15 @@
 /** Titles are for people. */
 #define TITLE_CHARS_MAX 200
 
+/** A page with more of them takes long to open. */
+#define TIMELINE_SAMPLES_MAX 1000000
+
 struct page {
 	const struct format_profile *profile;
 	const struct pair *pair;
 	const char *title;
 	bool is_annotated; /* Names keep what marks compiled frames. */
+	bool has_roots;	   /* Chains begin with frames of their own. */
 	FILE *file;
 	bool no_memory;
 };
@@ -171,6 +177,60 @@ static void put_chains(struct page *page)
 	fputs("]", page->file);
 }
 
+/** Samples in the order of time, for the choice of a part of it. Events are those of a chart. */
+static void put_column(struct page *page, const char *key, const struct chart *chart,
+		       uint64_t (*value)(const struct page *page, const struct chart_event *event))
+{
+	fprintf(page->file, "\"%s\":[", key);
+	for (size_t i = 0; i < chart->event_count; i++)
+		fprintf(page->file, "%s%" PRIu64, i ? "," : "", value(page, &chart->events[i]));
+	fputs("]", page->file);
+}
+
+static uint64_t chain_of(const struct page *page, const struct chart_event *event)
+{
+	return page->pair->folds[1].chain_of[profile_sample(page->profile, event->key).chain];
+}
+
+static uint64_t weight_of(const struct page *page, const struct chart_event *event)
+{
+	(void)page;
+	return event->count;
+}
+
+static uint64_t time_of(const struct page *page, const struct chart_event *event)
+{
+	(void)page;
+	return event->begin_ns;
+}
+
+static void put_timeline(struct page *page)
+{
+	struct failure why;
+	struct chart chart;
+
+	/* With a base or with roots the page's chains are others. */
+	if (page->pair->has_base || page->has_roots || !page->profile->timeline.is_kept ||
+	    page->profile->timeline.count > TIMELINE_SAMPLES_MAX ||
+	    page->profile->timeline.left_out > 0)
+		return;
+	if (chart_init(&chart, page->profile, &why)) {
+		page->no_memory = true;
+		return;
+	}
+	chart_sort_by_time(&chart);
+	fputs(",\n\"timeline\":{", page->file);
+	put_column(page, "chains", &chart, chain_of);
+	fputs(",\n", page->file);
+	put_column(page, "weights", &chart, weight_of);
+	if (page->profile->timeline.last_us > 0) {
+		fputs(",\n", page->file);
+		put_column(page, "times_ns", &chart, time_of);
+	}
+	fputs("}", page->file);
+	chart_deinit(&chart);
+}
+
 static void put_data(struct page *page)
 {
 	const struct pair *pair = page->pair;
@@ -191,6 +251,7 @@ static void put_data(struct page *page)
 	}
 	fputs("]", page->file);
 	put_chains(page);
+	put_timeline(page);
 	fputs("}\n", page->file);
 }
 
@@ -274,6 +335,7 @@ static int write_page(const struct format_profile *base, const struct format_pro
 			 : base		? "Differential flame graph"
 					: "Flame graph",
 		.is_annotated = options->annotate != FORMAT_ANNOTATE_NONE,
+		.has_roots = options->roots != 0,
 		.file = file,
 	};
 	struct format_report_options shown = *options;
@@ -307,6 +369,7 @@ static int html_diff(const struct format_profile *base, const struct format_prof
 const struct format_report_ops format_report_html = {
 	.name = "html",
 	.description = "page with flame graphs and tables for a web browser, in one file",
+	.needs_order = true,
 	.print = html_print,
 	.diff = html_diff,
 };

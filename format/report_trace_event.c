@@ -179,7 +179,7 @@ static void put_track(struct trace *trace, uint32_t index)
 
 		take_chain(trace, track, event);
 		take_labels(trace, track, event);
-		trace->now_ns = event->end_ns;
+		trace->now_ns = chart_end_ns(&trace->charted.chart, event);
 	}
 	end_calls(trace, track, 0);
 	end_state(trace, track);
