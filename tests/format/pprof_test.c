@@ -507,6 +507,28 @@ static void test_suffixes(void **state)
 	expect_format("", "none");
 }
 
+static void expect_stem(const char *path, const char *stem)
+{
+	assert_int_equal(strlen(stem), format_stem_len(path));
+}
+
+static void test_stems(void **state)
+{
+	(void)state;
+	expect_stem("out.pb.gz", "out");
+	expect_stem("out.folded.gz", "out");
+	expect_stem("a.b.svg", "a.b");
+	expect_stem("out.bin", "out");
+	expect_stem("out.dat", "out");
+	expect_stem("out.dat.gz", "out.dat");
+	expect_stem("out", "out");
+	expect_stem("a.d/out", "a.d/out");
+	expect_stem(".svg", ".svg");
+	expect_stem(".gz", ".gz");
+	expect_stem("a/.dat", "a/.dat");
+	expect_stem("", "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -519,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_message),
 		cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_suffixes),
+		cmocka_unit_test(test_stems),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
