@@ -202,21 +202,31 @@ static int find_key(struct format_profile *profile, uint32_t chain,
 		       : 0;
 }
 
-/** The same without labels, as millions of samples of a stream are. */
-static int find_plain_key(struct format_profile *profile, uint32_t chain, uint32_t *ret_id,
+/** Whether nothing is known of a sample but its state, as of millions in a stream. */
+static bool is_plain(const struct profile_labels *labels)
+{
+	const struct profile_labels plain = { .state = labels->state };
+
+	return memcmp(labels, &plain, sizeof(plain)) == 0;
+}
+
+/** The same for such a sample. A chain mostly has one state: the last one is kept with it. */
+static int find_plain_key(struct format_profile *profile, uint32_t chain,
+			  const struct profile_labels *labels, uint32_t *ret_id,
 			  struct failure *why)
 {
-	static const struct profile_labels nothing = { 0 };
+	uint64_t known;
 
 	if (grow_counts(&profile->plain_keys, &profile->plain_capacity, chain, why))
 		return -1;
-	if (profile->plain_keys[chain]) {
-		*ret_id = (uint32_t)profile->plain_keys[chain] - 1;
+	known = profile->plain_keys[chain];
+	if (known && known >> 32 == labels->state) {
+		*ret_id = (uint32_t)known - 1;
 		return 0;
 	}
-	if (find_key(profile, chain, &nothing, ret_id, why))
+	if (find_key(profile, chain, labels, ret_id, why))
 		return -1;
-	profile->plain_keys[chain] = (uint64_t)*ret_id + 1;
+	profile->plain_keys[chain] = (uint64_t)labels->state << 32 | (*ret_id + 1);
 	return 0;
 }
 
@@ -224,15 +234,18 @@ int profile_add_sample(struct format_profile *profile, const struct profile_fram
 		       size_t frame_count, const struct profile_labels *labels, uint64_t count,
 		       struct failure *why)
 {
+	static const struct profile_labels nothing = { 0 };
 	uint32_t chains = format_intern_count(profile->chains), chain, key;
 
+	if (!labels)
+		labels = &nothing;
 	if (count > INT64_MAX - profile->samples)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more samples than can be counted");
 	if (format_intern_put(profile->chains, frames, frame_count * sizeof(*frames), &chain,
 			      why) ||
 	    grow_counts(&profile->counts, &profile->capacity, chain, why) ||
-	    (labels ? find_key(profile, chain, labels, &key, why)
-		    : find_plain_key(profile, chain, &key, why)))
+	    (is_plain(labels) ? find_plain_key(profile, chain, labels, &key, why)
+			      : find_key(profile, chain, labels, &key, why)))
 		return -1;
 	if (chain == chains)
 		profile->frames += frame_count;

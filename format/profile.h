@@ -44,7 +44,8 @@ struct format_profile {
 	struct format_intern *keys;    /* struct profile_sample. */
 	uint64_t *key_counts;	       /* Samples by id of these. */
 	uint32_t key_capacity;
-	uint64_t *plain_keys; /* By chain: id + 1 of the one without labels. */
+	uint64_t *plain_keys; /* By chain: state of the last sample without other labels,
+				 and below that id + 1 of these. */
 	uint32_t plain_capacity;
 	uint64_t samples;    /* At most INT64_MAX. */
 	uint64_t frames;     /* Of all distinct chains. */

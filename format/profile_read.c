@@ -401,6 +401,8 @@ static enum format_state state_of(const struct loader *loader, const struct form
 static int on_sample(void *context, const struct format_raw_sample *raw, struct failure *why)
 {
 	struct loader *loader = context;
+	struct profile_labels labels = { 0 };
+	enum format_state state;
 	size_t count;
 	int result;
 
@@ -412,8 +414,10 @@ static int on_sample(void *context, const struct format_raw_sample *raw, struct 
 		result = load_merged(loader, raw, &count, why);
 	if (result)
 		return -1;
-	loader->profile->states[state_of(loader, raw, count)]++;
-	return profile_add_sample(loader->profile, loader->frames, count, NULL, 1, why);
+	state = state_of(loader, raw, count);
+	labels.state = (uint8_t)(state + 1);
+	loader->profile->states[state]++;
+	return profile_add_sample(loader->profile, loader->frames, count, &labels, 1, why);
 }
 
 static int on_symbol(void *context, const struct format_symbol *symbol, struct failure *why)

@@ -113,6 +113,12 @@ says 'wrong: no rule .* in line 2'
 check 6 --diff nothing new
 says 'nothing: No such file'
 check 6 --fail-on 'gc>5%' new
+# States are kept on the way through pprof's form.
+stream=$2/gc64/sysprof_c_full_jitoff.bin
+"$ljreport" -o states.pb.gz "$stream" || fail 'cannot write states'
+"$ljreport" -f counters "$stream" >expected
+"$ljreport" -f counters states.pb.gz >found
+diff expected found >difference || fail "states behind pprof's form: $(cat difference)"
 says 'which not all of the profile tells'
 check 6 --diff base -f json "$memory"
 says 'allocations are no samples'

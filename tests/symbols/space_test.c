@@ -362,8 +362,11 @@ static void test_names_are_bounded(void **state)
 	struct symbols_function function = { 0 };
 
 	(void)state;
-	for (uint64_t i = 0; i < 500000; i++)
+	for (uint64_t i = 0; i < 500000; i++) {
 		function = find(0x1000 + i);
+		if (i % 4096 == 0 && strcmp(function.name, "[more names than kept]") == 0)
+			break;
+	}
 	assert_string_equal(function.name, "[more names than kept]");
 	assert_string_equal(find(address_of((void *)(uintptr_t)test_own_function)).name,
 			    "test_own_function");
