@@ -14,8 +14,8 @@
 #include "daemon/writing.h"
 
 enum {
-	/* How often a writer that ends is looked at for a sign of life. */
-	BEAT_LOOK_MS = 250,
+	/* How often a writer that takes nothing is looked at for a sign of life. */
+	LIFE_LOOK_MS = 250,
 };
 
 static uint64_t now_ms(void)
@@ -79,23 +79,34 @@ uint64_t writer_bytes(const struct writer *writer)
 	return atomic_load(&writer->pulse->largest_bytes);
 }
 
+/* Processor time that it has used: one that is stuck on its disk or pipe uses none. */
+static uint64_t used_ns(const struct writer *writer)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(writer->pid, &clock) != 0 || clock_gettime(clock, &time) != 0)
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 /* Whether it takes or says something, within so long of the last sign of life. */
 static bool await_writer(struct writer *writer, short events)
 {
 	uint64_t time_ms = now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
-	uint32_t beats = atomic_load(&writer->pulse->beats), last = beats;
+	uint64_t used = used_ns(writer), last = used;
 
 	while (!writer->queue.stuck && time_ms < end_ms) {
 		struct pollfd poller = { .fd = writer->fd, .events = events };
-		int got = poll(&poller, 1, BEAT_LOOK_MS);
+		int got = poll(&poller, 1, LIFE_LOOK_MS);
 
 		if (got > 0 || (got < 0 && errno != EINTR))
 			return true;
 		time_ms = now_ms();
-		beats = atomic_load(&writer->pulse->beats);
-		if (beats != last)
+		used = used_ns(writer);
+		if (used != last)
 			end_ms = time_ms + MESSAGE_PATIENCE_MS;
-		last = beats;
+		last = used;
 	}
 	return false;
 }

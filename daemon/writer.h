@@ -11,13 +11,12 @@
 /** How a writer ended. */
 enum writer_fate {
 	WRITER_REPORTED, /**< With its last report. */
-	WRITER_STUCK,	 /**< It took or said nothing for 10 s, and was killed. */
+	WRITER_STUCK,	 /**< It took or said nothing for 10 s, nor worked, and was killed. */
 	WRITER_DIED,	 /**< Without a word. */
 };
 
 /** What the writer shows while it works, in memory that both see: nothing there is relied on. */
 struct writer_pulse {
-	_Atomic uint32_t beats;		/**< Counts up as it gets on with finishing. */
 	_Atomic uint64_t largest_bytes; /**< Written of the largest output, all its files. */
 	atomic_bool failed; /**< An output has; the others get what comes until the END. */
 };

@@ -46,12 +46,9 @@ void written_set_finish(struct written_set *set, bool is_empty_too)
 {
 	struct failure why;
 
-	for (size_t i = 0; i < set->count; i++) {
+	for (size_t i = 0; i < set->count; i++)
 		if (written_finish(&set->outputs[i], is_empty_too, &why) != 0)
 			note_failure(set);
-		/* A large file takes long, and there may be several: each is a sign of life. */
-		atomic_fetch_add(&set->pulse->beats, 1);
-	}
 	tell_bytes(set);
 }
 
