@@ -56,7 +56,7 @@ static void print_help(void)
 	     "  -f, --format FORMAT    format of the profile (default: as the ending of FILE "
 	     "tells):");
 	for (size_t i = 0; format_writers[i]; i++)
-		printf("                           %-10s %s%s\n", format_writers[i]->name,
+		printf("                           %-11s %s%s\n", format_writers[i]->name,
 		       format_writers[i]->description, i == 0 ? " (else)" : "");
 	puts("      --lines WHICH      line of a Lua frame: current (default), or function for\n"
 	     "                         the line where the function begins\n"

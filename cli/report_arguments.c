@@ -49,7 +49,7 @@ static void print_help(FILE *file)
 	      "formats:\n",
 	      file);
 	for (size_t i = 0; format_reports[i]; i++)
-		fprintf(file, "  %-9s %s\n", format_reports[i]->name,
+		fprintf(file, "  %-11s %s\n", format_reports[i]->name,
 			format_reports[i]->description);
 	fputs("\nexit status: 0 done, 1 wrong usage, 3 a rule is broken, 4 output failed,\n"
 	      "6 no readable profile\n",

@@ -88,6 +88,12 @@ void json_out_ms(struct json_out *json, uint64_t ns)
 	fprintf(json->file, "%" PRIu64 ".%06" PRIu64, ns / 1000000, ns % 1000000);
 }
 
+void json_out_us(struct json_out *json, uint64_t ns)
+{
+	lead(json);
+	fprintf(json->file, "%" PRIu64 ".%03" PRIu64, ns / 1000, ns % 1000);
+}
+
 void json_out_bool(struct json_out *json, bool value)
 {
 	lead(json);

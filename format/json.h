@@ -27,8 +27,9 @@ void json_out_key(struct json_out *json, const char *key);
 void json_out_text(struct json_out *json, const char *text);
 void json_out_number(struct json_out *json, uint64_t value);
 void json_out_signed(struct json_out *json, int64_t value);
-/** Nanoseconds as milliseconds, with what is behind the point. */
+/** Nanoseconds as milliseconds, or as microseconds, with what is behind the point. */
 void json_out_ms(struct json_out *json, uint64_t ns);
+void json_out_us(struct json_out *json, uint64_t ns);
 void json_out_bool(struct json_out *json, bool value);
 void json_out_null(struct json_out *json);
 /** A value that is JSON already. */

@@ -40,8 +40,7 @@ static void begin_event(struct trace *trace, const char *phase, const struct cha
 	json_out_key(json, "tid");
 	json_out_signed(json, track->tid);
 	json_out_key(json, "ts");
-	/* Whole microseconds: readers compare the ends of events. */
-	json_out_number(json, ns / 1000);
+	json_out_us(json, ns);
 }
 
 static void put_member(struct json_out *json, const char *key, const char *text)
@@ -52,13 +51,14 @@ static void put_member(struct json_out *json, const char *key, const char *text)
 
 /* ---- Calls -------------------------------------------------------------------------------- */
 
-/** The calls from a depth on end where the last sample does. */
+/** The calls from a depth on end where the last sample does; a nanosecond before, as readers do not
+ * know what comes first of a function's end and its next begin. */
 static void end_calls(struct trace *trace, const struct chart_track *track, uint32_t depth)
 {
 	while (trace->depth > depth) {
 		trace->depth--;
 		/* A reader finds the begin by the name. */
-		begin_event(trace, "E", track, trace->now_ns);
+		begin_event(trace, "E", track, trace->now_ns ? trace->now_ns - 1 : 0);
 		put_member(&trace->charted.json, "name",
 			   trace->charted.fold.labels[trace->calls[trace->depth]].text);
 		json_out_close(&trace->charted.json, '}');

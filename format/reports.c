@@ -4,14 +4,14 @@
 #include <string.h>
 
 const struct format_report_ops *const format_reports[] = {
-	&format_report_top,	   &format_report_folded,
-	&format_report_svg,	   &format_report_pprof,
-	&format_report_callgrind,  &format_report_speedscope,
-	&format_report_cpuprofile, &format_report_trace_event,
-	&format_report_firefox,	   &format_report_perf,
-	&format_report_json,	   &format_report_markdown,
-	&format_report_leaks,	   &format_report_html,
-	&format_report_counters,   NULL,
+	&format_report_top,	    &format_report_folded,
+	&format_report_svg,	    &format_report_html,
+	&format_report_pprof,	    &format_report_callgrind,
+	&format_report_speedscope,  &format_report_cpuprofile,
+	&format_report_trace_event, &format_report_firefox,
+	&format_report_perf,	    &format_report_json,
+	&format_report_markdown,    &format_report_leaks,
+	&format_report_counters,    NULL,
 };
 
 const struct format_report_ops *format_report_find(const char *name)

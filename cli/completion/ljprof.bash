@@ -22,7 +22,7 @@ _ljprof_options() {
 			F frequency text
 			w wall nothing
 			m mode words callgraph leaf default
-			f format words sysprof pprof callgrind folded svg html
+			f format words sysprof pprof callgrind folded svg html speedscope cpuprofile trace-event firefox perf
 			- lines words current function
 			- trace-samples words full record
 			- stats file
@@ -34,7 +34,7 @@ _ljprof_options() {
 			V version nothing"
 		;;
 	ljreport)
-		echo "f format words top folded svg html pprof callgrind json markdown counters leaks
+		echo "f format words top folded svg html pprof callgrind speedscope cpuprofile trace-event firefox perf json markdown counters leaks
 			o output file
 			- lines words line function
 			- annotate words jit trace kind

@@ -128,13 +128,14 @@ class Browser:
             page.take(message["method"], message["params"])
         return message
 
-    def open(self, path, dark=False):
-        """A page with a file, once it is loaded."""
+    def open(self, path, dark=False, fragment=""):
+        """A page with a file, or with one of the browser's own addresses, once it is loaded."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session, target)
         self.pages[session] = page
-        page.load("file://" + os.path.abspath(path), dark)
+        url = path if "://" in path else "file://" + os.path.abspath(path)
+        page.load(url + ("#" + fragment if fragment else ""), dark)
         return page
 
 
@@ -193,6 +194,14 @@ class Page:
         while not self.is_loaded:
             self.browser.receive(deadline, "load of " + url)
         self.settle()
+
+    def wait_for(self, expression):
+        """Until that is true."""
+        deadline = time.monotonic() + ANSWER_S
+        while not self.evaluate(expression):
+            if time.monotonic() > deadline:
+                raise Failure("never true: " + expression)
+            time.sleep(0.05)
 
     def settle(self):
         """Until what was begun is drawn."""

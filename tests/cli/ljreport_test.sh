@@ -109,7 +109,7 @@ chains_of() {
 
 # Help
 check 0 '' --help
-for format in top folded svg html pprof callgrind json counters leaks; do
+for format in top folded svg html pprof callgrind speedscope cpuprofile trace-event firefox perf json counters leaks; do
 	grep -q "^  $format" "$folder/out" || fail "--help does not list $format"
 done
 check 0 '' -V

@@ -15,6 +15,11 @@ import sys
 import xml.etree.ElementTree
 from collections import defaultdict
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "browser"))
+import chromium  # noqa: E402
+import forms  # noqa: E402
+
 # Functions with less are left out: percent of all samples.
 LEAST = 1.0
 LJREPORT = "ljreport"
@@ -120,6 +125,31 @@ def svg(path):
     return [(function, *row) for function, row in rows.items()]
 
 
+def html(path):
+    """The data of the page: functions, and chains that share their begin with the one before."""
+    with open(path, encoding="utf-8") as file:
+        data = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>',
+                                    file.read(), re.S)[1])
+    numbers, chains, chain = iter(data["chains"]), [], []
+    for shared in numbers:
+        chain = chain[:shared] + [next(numbers) for _ in range(next(numbers))]
+        chains.append(([data["functions"][i][0] for i in chain], next(numbers)))
+    return from_chains(chains)
+
+
+def devtools(path):
+    if not chromium.find():
+        raise Missing("no chromium")
+    with chromium.start() as browser:
+        return forms.devtools(browser, path)[0]
+
+
+def perf(path):
+    """Readers cut an offset off a name, so it stands there in another way."""
+    return [(re.sub(r"@(0x[0-9a-f]+)$", r"+\1", function), own, total)
+            for function, own, total in forms.perf(path)]
+
+
 # A format: name of its file, what reads it, and by how many percent of all samples a share may
 # differ. A further one is one more row; the first is what the others are compared with.
 FORMATS = (
@@ -130,6 +160,14 @@ FORMATS = (
     ("out.callgrind", callgrind, 0),
     # Frames that are too narrow are not drawn.
     ("out.svg", svg, 0.5),
+    ("out.html", html, 0),
+    ("out.speedscope.json", forms.speedscope_file, 0),
+    # DevTools counts microseconds.
+    ("out.cpuprofile", devtools, 0.01),
+    # A call ends a nanosecond early.
+    ("out.trace.json", forms.trace_events, 0.001),
+    ("out.firefox.json", forms.firefox, 0),
+    ("out.perf", perf, 0),
 )
 
 
