@@ -23,8 +23,9 @@ struct builder {
 	struct chart *chart;
 	struct format_addrmap tracks; /* By pid and tid. */
 	uint32_t capacity;
-	uint32_t *track_of; /* By id of labels. */
+	uint32_t *track_of; /* By id of keys. */
 	size_t *next;	    /* By track: where its next event goes. */
+	uint64_t *bytes;    /* By track: its heap so far. */
 	size_t heap_capacity;
 };
 
@@ -56,13 +57,14 @@ static int add_track(struct builder *builder, const struct profile_labels *label
 static int find_tracks(struct builder *builder, struct failure *why)
 {
 	const struct format_profile *profile = builder->chart->profile;
-	uint32_t count = format_intern_count(profile->labels);
+	uint32_t count = format_intern_count(profile->keys);
 
 	builder->track_of = calloc((size_t)count + 1, sizeof(*builder->track_of));
 	if (!builder->track_of)
 		return no_memory(why);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct profile_labels *labels = profile_labels(profile, i);
+		const struct profile_labels *labels =
+			profile_labels(profile, profile_sample(profile, i).labels);
 
 		if (add_track(builder, labels, &builder->track_of[i], why))
 			return -1;
@@ -72,11 +74,6 @@ static int find_tracks(struct builder *builder, struct failure *why)
 				profile_string(profile, labels->thread);
 	}
 	return 0;
-}
-
-static uint32_t track_of(const struct builder *builder, uint32_t key)
-{
-	return builder->track_of[profile_sample(builder->chart->profile, key).labels];
 }
 
 /** The next sample; without a timeline all that are alike are one. */
@@ -99,12 +96,13 @@ static int make_room(struct builder *builder, struct failure *why)
 	size_t first = 0;
 
 	while (next_sample(chart->profile, &cursor)) {
-		chart->tracks[track_of(builder, cursor.key)].count++;
+		chart->tracks[builder->track_of[cursor.key]].count++;
 		chart->event_count++;
 	}
 	chart->events = calloc(chart->event_count + 1, sizeof(*chart->events));
 	builder->next = calloc((size_t)chart->track_count + 1, sizeof(*builder->next));
-	if (!chart->events || !builder->next)
+	builder->bytes = calloc((size_t)chart->track_count + 1, sizeof(*builder->bytes));
+	if (!chart->events || !builder->next || !builder->bytes)
 		return no_memory(why);
 	for (uint32_t i = 0; i < chart->track_count; i++) {
 		chart->tracks[i].first = builder->next[i] = first;
@@ -125,11 +123,6 @@ static uint64_t length_of(const struct chart *chart, uint64_t count)
 	return ns;
 }
 
-uint64_t chart_end_ns(const struct chart *chart, const struct chart_event *event)
-{
-	return event->begin_ns + length_of(chart, event->count);
-}
-
 /** When the field of the raster ends in which a sample was taken; 0: not known. */
 static uint64_t field_end(const struct chart *chart, uint64_t us)
 {
@@ -141,6 +134,13 @@ static uint64_t field_end(const struct chart *chart, uint64_t us)
 	return (ns / chart->period_ns + 1) * chart->period_ns;
 }
 
+uint64_t chart_end_ns(const struct chart *chart, const struct chart_event *event)
+{
+	uint64_t end_ns = event->begin_ns + length_of(chart, event->count);
+
+	return end_ns < TIME_MAX_NS ? end_ns : TIME_MAX_NS;
+}
+
 static void place(struct chart *chart, struct chart_track *track, struct chart_event *event,
 		  uint64_t us)
 {
@@ -150,7 +150,7 @@ static void place(struct chart *chart, struct chart_track *track, struct chart_e
 		end > length && end - length > track->end_ns ? end - length : track->end_ns;
 	if (event->begin_ns > TIME_MAX_NS)
 		event->begin_ns = TIME_MAX_NS;
-	track->end_ns = event->begin_ns + length;
+	track->end_ns = chart_end_ns(chart, event);
 	track->samples += event->count;
 }
 
@@ -177,22 +177,31 @@ static int fill(struct builder *builder, struct failure *why)
 {
 	struct chart *chart = builder->chart;
 	struct timeline_cursor cursor = { 0 };
-	uint64_t bytes = 0;
 
 	while (next_sample(chart->profile, &cursor)) {
-		uint32_t track = track_of(builder, cursor.key);
+		uint32_t track = builder->track_of[cursor.key];
 		struct chart_event *event = &chart->events[builder->next[track]++];
 
 		*event = (struct chart_event){ .key = cursor.key,
 					       .track = track,
 					       .count = cursor.count };
 		place(chart, &chart->tracks[track], event, cursor.us);
-		if (cursor.heap_bytes && cursor.heap_bytes != bytes &&
-		    note_heap(builder, event, cursor.heap_bytes, why))
-			return -1;
-		bytes = cursor.heap_bytes;
+		if (cursor.heap_bytes && cursor.heap_bytes != builder->bytes[track]) {
+			if (note_heap(builder, event, cursor.heap_bytes, why))
+				return -1;
+			builder->bytes[track] = cursor.heap_bytes;
+		}
 	}
 	return 0;
+}
+
+static int compare_heaps(const void *left, const void *right)
+{
+	const struct chart_heap *a = left, *b = right;
+
+	if (a->track != b->track)
+		return a->track < b->track ? -1 : 1;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
 }
 
 /* ---- Whole charts ------------------------------------------------------------------------- */
@@ -210,6 +219,9 @@ int chart_init(struct chart *chart, const struct format_profile *profile, struct
 	format_addrmap_deinit(&builder.tracks);
 	free(builder.track_of);
 	free(builder.next);
+	free(builder.bytes);
+	if (chart->heap_count > 0)
+		qsort(chart->heaps, chart->heap_count, sizeof(*chart->heaps), compare_heaps);
 	if (!result)
 		return 0;
 	chart_deinit(chart);

@@ -11,7 +11,7 @@
  * follow each other.
  */
 struct chart_event {
-	uint64_t begin_ns; /**< Since the recording's. */
+	uint64_t begin_ns; /**< Since the begin. */
 	uint64_t count;
 	uint32_t key, track; /**< Id in the profile's `keys`, index in `tracks`. */
 };
@@ -37,7 +37,7 @@ struct chart {
 	uint32_t track_count;
 	struct chart_event *events; /**< Those of a track are neighbours. */
 	size_t event_count;
-	struct chart_heap *heaps; /**< Where it changes. */
+	struct chart_heap *heaps; /**< Where it changes, those of a track neighbours. */
 	size_t heap_count;
 	uint64_t period_ns;
 	bool has_period; /**< Else a sample lasts a millisecond, as nothing tells. */
@@ -47,7 +47,7 @@ struct chart {
 int chart_init(struct chart *chart, const struct format_profile *profile, struct failure *why);
 void chart_deinit(struct chart *chart);
 
-/** When a sample ends. */
+/** Where an event ends, since the begin; never before it begins. */
 uint64_t chart_end_ns(const struct chart *chart, const struct chart_event *event);
 
 /** Events of all tracks in the order of their begin; the tracks' `first` mean nothing from now on.

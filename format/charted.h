@@ -2,6 +2,7 @@
 #ifndef FORMAT_CHARTED_H
 #define FORMAT_CHARTED_H
 
+#include "format/addrmap.h"
 #include "format/chart.h"
 #include "format/fold.h"
 #include "format/json.h"
@@ -12,23 +13,24 @@ struct charted {
 	struct chart chart;
 	struct fold fold;
 	struct json_out json;
+	char *quoted;	   /* Text and file of each label as JSON, behind each other. */
+	size_t *quoted_at; /* Two a label, and the end. */
 	const char *title;
 	struct format_text text;
+};
+
+struct stack_node {
+	uint32_t parent; /**< Id + 1; 0: none. */
+	uint32_t label;	 /**< Index in the fold, or what its user takes for roots. */
 };
 
 /** A call tree that grows with the chains that are met: each distinct beginning of one is a node.
  */
 struct stacks {
-	struct format_intern *nodes;  /* struct stack_node */
-	struct format_intern *chains; /* Root and chain. */
-	uint32_t *leaves;	      /* By id of these. */
-	uint32_t capacity;
-};
-
-/** No padding. */
-struct stack_node {
-	uint32_t parent; /**< Id + 1; 0: none. */
-	uint32_t label;	 /**< Index in the fold, or what its user takes for roots. */
+	struct stack_node *nodes;
+	uint32_t count, capacity;
+	struct format_addrmap ids;    /* Of nodes. */
+	struct format_addrmap leaves; /* Nodes by root and chain. */
 };
 
 /** @param file Borrowed, for `json`. @return As of a report's print(). */
@@ -52,13 +54,14 @@ const char *charted_track_name(struct charted *charted, uint32_t track);
  *  NULL where it has none. Borrowed. */
 const char *charted_place(const struct fold_label *label, size_t *ret_len, uint64_t *ret_line);
 
-/** The file of a label's place as a text, or null. */
-void charted_put_file(struct charted *charted, const struct fold_label *label);
+/** Text, and file of the place as a text or null, of a label by its number. */
+void charted_put_text(struct charted *charted, uint32_t label);
+void charted_put_file(struct charted *charted, uint32_t label);
 
 /** What the compiler or the collector does in that state: "gc", "jit record", …; NULL: neither. */
 const char *charted_phase(uint8_t state);
 
-int stacks_init(struct stacks *stacks, struct failure *why);
+/** All 0 is an empty tree. */
 void stacks_deinit(struct stacks *stacks);
 
 /** @param root Id + 1 of a node that the chain stands on; 0: none. @param ret_node Id + 1 of its
@@ -69,6 +72,10 @@ int stacks_find(struct stacks *stacks, const struct fold *fold, uint32_t root, u
 /** @param ret_node Id + 1. */
 int stacks_add(struct stacks *stacks, struct stack_node node, uint32_t *ret_node,
 	       struct failure *why);
+/** The same for the chain of an event, by its key. @param nodes By id of the profile's `keys`; 0
+ * where it was not looked for yet. */
+int charted_node(const struct charted *charted, const struct chart_event *event, uint32_t root,
+		 struct stacks *stacks, uint32_t *nodes, struct failure *why);
 uint32_t stacks_count(const struct stacks *stacks);
 
 /** @param node Id + 1. */

@@ -1,12 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/json.h"
 
-#include <inttypes.h>
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/format.h"
+
+/* One thread at a time writes a file; locking it for each character would take longer than the rest
+ * of it. */
+static void put(struct json_out *json, char character)
+{
+	putc_unlocked(character, json->file);
+}
+
+static void put_string(struct json_out *json, const char *text)
+{
+	while (*text)
+		put(json, *text++);
+}
+
+/** @param width At least so many digits. */
+static void put_digits(struct json_out *json, uint64_t value, int width)
+{
+	char digits[20];
+	int count = 0;
+
+	do {
+		digits[count++] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	for (; width > count; width--)
+		put(json, '0');
+	while (count > 0)
+		put(json, digits[--count]);
+}
 
 /** What stands before a value. */
 static void lead(struct json_out *json)
@@ -14,7 +42,7 @@ static void lead(struct json_out *json)
 	uint64_t bit = json->depth ? (uint64_t)1 << (json->depth - 1) : 0;
 
 	if (!json->has_key && bit && !(json->first & bit))
-		fputc(',', json->file);
+		put(json, ',');
 	json->first &= ~bit;
 	json->has_key = false;
 }
@@ -22,14 +50,14 @@ static void lead(struct json_out *json)
 void json_out_open(struct json_out *json, char bracket)
 {
 	lead(json);
-	fputc(bracket, json->file);
+	put(json, bracket);
 	json->depth++;
 	json->first |= (uint64_t)1 << (json->depth - 1);
 }
 
 void json_out_close(struct json_out *json, char bracket)
 {
-	fputc(bracket, json->file);
+	put(json, bracket);
 	json->depth--;
 }
 
@@ -55,8 +83,9 @@ static void put_text(struct json_out *json, const char *text)
 void json_out_key(struct json_out *json, const char *key)
 {
 	lead(json);
-	put_text(json, key);
-	fputc(':', json->file);
+	put(json, '"');
+	put_string(json, key);
+	put_string(json, "\":");
 	json->has_key = true;
 }
 
@@ -73,19 +102,23 @@ void json_out_text(struct json_out *json, const char *text)
 void json_out_number(struct json_out *json, uint64_t value)
 {
 	lead(json);
-	fprintf(json->file, "%" PRIu64, value);
+	put_digits(json, value, 1);
 }
 
 void json_out_signed(struct json_out *json, int64_t value)
 {
 	lead(json);
-	fprintf(json->file, "%" PRId64, value);
+	if (value < 0)
+		put(json, '-');
+	put_digits(json, value < 0 ? -(uint64_t)value : (uint64_t)value, 1);
 }
 
 void json_out_ms(struct json_out *json, uint64_t ns)
 {
 	lead(json);
-	fprintf(json->file, "%" PRIu64 ".%06" PRIu64, ns / 1000000, ns % 1000000);
+	put_digits(json, ns / 1000000, 1);
+	put(json, '.');
+	put_digits(json, ns % 1000000, 6);
 }
 
 void json_out_us(struct json_out *json, uint64_t ns)
@@ -114,5 +147,5 @@ void json_out_raw(struct json_out *json, const char *text, size_t len)
 
 void json_out_line(struct json_out *json)
 {
-	fputc('\n', json->file);
+	put(json, '\n');
 }

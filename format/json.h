@@ -22,6 +22,7 @@ struct json_out {
 /** Begin an object or an array, at most 64 within each other. */
 void json_out_open(struct json_out *json, char bracket);
 void json_out_close(struct json_out *json, char bracket);
+/** @param key One of ours: nothing in it needs a backslash. */
 void json_out_key(struct json_out *json, const char *key);
 /** @param text May be no UTF-8; NULL is null. */
 void json_out_text(struct json_out *json, const char *text);

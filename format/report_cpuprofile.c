@@ -20,20 +20,15 @@ enum {
 	FIRST_ID = 3,
 };
 
-/** One row of `samples`. */
-struct row {
-	uint32_t id;
-	uint64_t begin_ns;
-};
+#define NO_LABEL UINT32_MAX
 
 struct cpuprofile {
 	struct charted charted;
 	struct stacks stacks;
-	struct row *rows;
-	size_t row_count;
+	uint32_t *nodes; /* By id of the profile's keys. */
 	uint32_t *roots; /* By track: its node, 0: none. */
 	uint64_t *hits;	 /* By node of the tree. */
-	uint64_t end_ns;
+	uint64_t end_ns, last_us;
 	bool has_idle;
 };
 
@@ -59,78 +54,76 @@ static int add_roots(struct cpuprofile *cpuprofile, struct failure *why)
 	return 0;
 }
 
-static void add_row(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns)
+static int make_nodes(struct cpuprofile *cpuprofile, struct failure *why)
 {
-	struct row *last =
-		cpuprofile->row_count ? &cpuprofile->rows[cpuprofile->row_count - 1] : NULL;
+	const struct charted *charted = &cpuprofile->charted;
+	const struct chart *chart = &charted->chart;
 
-	/* One that goes on. */
-	if (last && last->id == id)
-		return;
-	cpuprofile->rows[cpuprofile->row_count++] = (struct row){ id, begin_ns };
-}
-
-/** Samples one after the other, and what is between them. */
-static int make_rows(struct cpuprofile *cpuprofile, struct failure *why)
-{
-	struct chart *chart = &cpuprofile->charted.chart;
-	uint64_t now_ns = 0;
-
-	chart_sort_by_time(chart);
-	cpuprofile->rows = calloc(2 * chart->event_count + 2, sizeof(*cpuprofile->rows));
-	if (!cpuprofile->rows)
+	cpuprofile->nodes = calloc((size_t)format_intern_count(charted->profile->keys) + 1,
+				   sizeof(*cpuprofile->nodes));
+	if (!cpuprofile->nodes)
 		return no_memory(why);
-	for (size_t i = 0; i < chart->event_count; i++) {
-		const struct chart_event *event = &chart->events[i];
-		uint32_t node;
-
-		if (stacks_find(&cpuprofile->stacks, &cpuprofile->charted.fold,
-				cpuprofile->roots[event->track],
-				charted_chain(&cpuprofile->charted, event), &node, why))
+	for (size_t i = 0; i < chart->event_count; i++)
+		if (charted_node(charted, &chart->events[i],
+				 cpuprofile->roots[chart->events[i].track], &cpuprofile->stacks,
+				 cpuprofile->nodes, why))
 			return -1;
-		if (event->begin_ns > now_ns) {
-			add_row(cpuprofile, IDLE_ID, now_ns);
-			cpuprofile->has_idle = true;
-			now_ns = event->begin_ns;
-		}
-		add_row(cpuprofile, FIRST_ID + node - 1, now_ns);
-		now_ns += chart_end_ns(chart, event) - event->begin_ns;
-	}
-	cpuprofile->end_ns = now_ns;
-	/* Some readers take a sample's end from the next one's begin. */
-	if (cpuprofile->row_count > 0) {
-		cpuprofile->rows[cpuprofile->row_count] =
-			(struct row){ cpuprofile->rows[cpuprofile->row_count - 1].id, now_ns };
-		cpuprofile->row_count++;
-	}
-	return 0;
-}
-
-static int count_hits(struct cpuprofile *cpuprofile, struct failure *why)
-{
-	const struct chart *chart = &cpuprofile->charted.chart;
-
 	cpuprofile->hits =
 		calloc((size_t)stacks_count(&cpuprofile->stacks) + 1, sizeof(*cpuprofile->hits));
 	if (!cpuprofile->hits)
 		return no_memory(why);
+	for (size_t i = 0; i < chart->event_count; i++)
+		cpuprofile->hits[cpuprofile->nodes[chart->events[i].key]] += chart->events[i].count;
+	return 0;
+}
+
+/** Takes one row of `samples`. */
+typedef void row(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns);
+
+/** Samples one after the other, and what is between them. Those of one chain are one row. */
+static void walk_rows(struct cpuprofile *cpuprofile, row *take)
+{
+	const struct chart *chart = &cpuprofile->charted.chart;
+	uint64_t now_ns = 0;
+	uint32_t last = 0;
+
 	for (size_t i = 0; i < chart->event_count; i++) {
 		const struct chart_event *event = &chart->events[i];
-		uint32_t node;
+		uint32_t id = FIRST_ID + cpuprofile->nodes[event->key] - 1;
 
-		if (stacks_find(&cpuprofile->stacks, &cpuprofile->charted.fold,
-				cpuprofile->roots[event->track],
-				charted_chain(&cpuprofile->charted, event), &node, why))
-			return -1;
-		cpuprofile->hits[node] += event->count;
+		if (event->begin_ns > now_ns) {
+			if (last != IDLE_ID)
+				take(cpuprofile, IDLE_ID, now_ns);
+			cpuprofile->has_idle = true;
+			last = IDLE_ID;
+			now_ns = event->begin_ns;
+		}
+		if (last != id)
+			take(cpuprofile, id, now_ns);
+		last = id;
+		/* Times of hostile files add up to anything. */
+		if (__builtin_add_overflow(now_ns, chart_end_ns(chart, event) - event->begin_ns,
+					   &now_ns) ||
+		    now_ns > INT64_MAX)
+			now_ns = INT64_MAX;
 	}
-	return 0;
+	cpuprofile->end_ns = now_ns;
+	/* Some readers take a sample's end from the next one's begin. */
+	if (last)
+		take(cpuprofile, last, now_ns);
+}
+
+static void skip_row(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns)
+{
+	(void)cpuprofile;
+	(void)id;
+	(void)begin_ns;
 }
 
 /* ---- Nodes -------------------------------------------------------------------------------- */
 
-/** @param label NULL: one that is no function. */
-static void put_frame(struct charted *charted, const char *name, const struct fold_label *label)
+/** What stands for a function. @param label NO_LABEL: it is none. */
+static void put_frame(struct charted *charted, const char *name, uint32_t label)
 {
 	struct json_out *json = &charted->json;
 	uint64_t line = 0;
@@ -139,14 +132,17 @@ static void put_frame(struct charted *charted, const char *name, const struct fo
 	json_out_key(json, "callFrame");
 	json_out_open(json, '{');
 	json_out_key(json, "functionName");
-	json_out_text(json, name ? name : "");
+	if (label != NO_LABEL)
+		charted_put_text(charted, label);
+	else
+		json_out_text(json, name ? name : "");
 	json_out_key(json, "scriptId");
-	json_out_text(json, "0");
+	json_out_raw(json, "\"0\"", 3);
 	json_out_key(json, "url");
-	if (label && charted_place(label, &len, &line))
+	if (label != NO_LABEL && charted_place(&charted->fold.labels[label], &len, &line))
 		charted_put_file(charted, label);
 	else
-		json_out_text(json, "");
+		json_out_raw(json, "\"\"", 2);
 	json_out_key(json, "lineNumber");
 	json_out_signed(json, (int64_t)line - 1);
 	json_out_key(json, "columnNumber");
@@ -206,10 +202,10 @@ static void put_node(struct cpuprofile *cpuprofile, const struct children *child
 	json_out_key(json, "id");
 	json_out_number(json, FIRST_ID + node - 1);
 	if (label < charted->fold.label_count)
-		put_frame(charted, charted->fold.labels[label].text, &charted->fold.labels[label]);
+		put_frame(charted, NULL, label);
 	else
 		put_frame(charted, charted_track_name(charted, label - charted->fold.label_count),
-			  NULL);
+			  NO_LABEL);
 	json_out_key(json, "hitCount");
 	json_out_number(json, cpuprofile->hits[node]);
 	put_children(json, children, node, false);
@@ -225,7 +221,7 @@ static void put_special(struct cpuprofile *cpuprofile, const struct children *ch
 	json_out_open(json, '{');
 	json_out_key(json, "id");
 	json_out_number(json, id);
-	put_frame(&cpuprofile->charted, id == ROOT_ID ? "(root)" : "(idle)", NULL);
+	put_frame(&cpuprofile->charted, id == ROOT_ID ? "(root)" : "(idle)", NO_LABEL);
 	json_out_key(json, "hitCount");
 	json_out_number(json, 0);
 	if (id == ROOT_ID)
@@ -256,10 +252,25 @@ static int put_nodes(struct cpuprofile *cpuprofile, struct failure *why)
 
 /* ---- The file ----------------------------------------------------------------------------- */
 
+static void put_row_id(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns)
+{
+	(void)begin_ns;
+	json_out_number(&cpuprofile->charted.json, id);
+}
+
+/** A sample lasts until the next one: what is between that and the one before it. */
+static void put_row_delta(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns)
+{
+	uint64_t us = begin_ns / 1000;
+
+	(void)id;
+	json_out_number(&cpuprofile->charted.json, us - cpuprofile->last_us);
+	cpuprofile->last_us = us;
+}
+
 static void put_rows(struct cpuprofile *cpuprofile)
 {
 	struct json_out *json = &cpuprofile->charted.json;
-	uint64_t last_us = 0;
 
 	json_out_line(json);
 	json_out_key(json, "startTime");
@@ -268,19 +279,12 @@ static void put_rows(struct cpuprofile *cpuprofile)
 	json_out_number(json, cpuprofile->end_ns / 1000);
 	json_out_key(json, "samples");
 	json_out_open(json, '[');
-	for (size_t i = 0; i < cpuprofile->row_count; i++)
-		json_out_number(json, cpuprofile->rows[i].id);
+	walk_rows(cpuprofile, put_row_id);
 	json_out_close(json, ']');
 	json_out_line(json);
-	/* A sample lasts until the next one: what is between that and the one before it. */
 	json_out_key(json, "timeDeltas");
 	json_out_open(json, '[');
-	for (size_t i = 0; i < cpuprofile->row_count; i++) {
-		uint64_t us = cpuprofile->rows[i].begin_ns / 1000;
-
-		json_out_number(json, us - last_us);
-		last_us = us;
-	}
+	walk_rows(cpuprofile, put_row_delta);
 	json_out_close(json, ']');
 }
 
@@ -288,8 +292,11 @@ static int put_file(struct cpuprofile *cpuprofile, struct failure *why)
 {
 	struct json_out *json = &cpuprofile->charted.json;
 
-	if (add_roots(cpuprofile, why) || make_rows(cpuprofile, why) || count_hits(cpuprofile, why))
+	chart_sort_by_time(&cpuprofile->charted.chart);
+	if (add_roots(cpuprofile, why) || make_nodes(cpuprofile, why))
 		return -1;
+	/* Whether it is ever idle. */
+	walk_rows(cpuprofile, skip_row);
 	json_out_open(json, '{');
 	if (put_nodes(cpuprofile, why))
 		return -1;
@@ -308,9 +315,9 @@ static int cpuprofile_print(const struct format_profile *profile,
 
 	if (charted_init(&cpuprofile.charted, profile, options, file, why))
 		return -1;
-	result = stacks_init(&cpuprofile.stacks, why) ? -1 : put_file(&cpuprofile, why);
+	result = put_file(&cpuprofile, why);
 	stacks_deinit(&cpuprofile.stacks);
-	free(cpuprofile.rows);
+	free(cpuprofile.nodes);
 	free(cpuprofile.roots);
 	free(cpuprofile.hits);
 	return charted_done(&cpuprofile.charted, result, why);

@@ -33,12 +33,6 @@ static const struct {
 /** Behind these: what the Profiler wants, a grey one. */
 #define OTHER_CATEGORY FORMAT_KIND_COUNT
 
-/** One row of a thread's samples. */
-struct row {
-	uint32_t stack; /* Id + 1; 0: nothing runs. */
-	uint64_t ns, weight;
-};
-
 /** A time in which the collector or the compiler was at work. */
 struct marker {
 	uint8_t state;
@@ -47,10 +41,11 @@ struct marker {
 
 struct firefox {
 	struct charted charted;
+	uint32_t *nodes; /* By id of the profile's keys, each of one thread. */
 	/* Of the thread that is written. */
+	const struct chart_track *track;
 	struct stacks stacks;
 	struct format_intern *frames; /* uint32_t, labels: frames and functions alike. */
-	struct row *rows;
 	size_t row_count;
 	struct marker *markers;
 	size_t marker_count;
@@ -149,7 +144,6 @@ static int no_memory(struct failure *why)
 
 static void note_phase(struct firefox *firefox, const struct chart_event *event, uint64_t now_ns)
 {
-	uint64_t end_ns = chart_end_ns(&firefox->charted.chart, event);
 	uint8_t state = charted_labels(&firefox->charted, event)->state;
 	struct marker *last =
 		firefox->marker_count ? &firefox->markers[firefox->marker_count - 1] : NULL;
@@ -157,35 +151,33 @@ static void note_phase(struct firefox *firefox, const struct chart_event *event,
 	if (!charted_phase(state))
 		return;
 	if (last && last->state == state && last->end_ns == now_ns && event->begin_ns == now_ns)
-		last->end_ns = end_ns;
+		last->end_ns = chart_end_ns(&firefox->charted.chart, event);
 	else
 		firefox->markers[firefox->marker_count++] =
-			(struct marker){ state, event->begin_ns, end_ns };
+			(struct marker){ state, event->begin_ns,
+					 chart_end_ns(&firefox->charted.chart, event) };
 }
 
-/** Its samples; where nothing runs between two, a row says so. */
-static int make_rows(struct firefox *firefox, const struct chart_track *track, struct failure *why)
+/** Its stacks and markers. */
+static int make_rows(struct firefox *firefox, struct failure *why)
 {
+	const struct chart *chart = &firefox->charted.chart;
+	const struct chart_track *track = firefox->track;
 	uint64_t now_ns = 0;
 
 	firefox->row_count = firefox->marker_count = 0;
-	firefox->rows = calloc(2 * track->count + 1, sizeof(*firefox->rows));
 	firefox->markers = calloc(track->count + 1, sizeof(*firefox->markers));
-	if (!firefox->rows || !firefox->markers)
+	if (!firefox->markers)
 		return no_memory(why);
 	for (size_t i = 0; i < track->count; i++) {
-		const struct chart_event *event = &firefox->charted.chart.events[track->first + i];
-		struct row *row;
+		const struct chart_event *event = &chart->events[track->first + i];
 
-		if (event->begin_ns > now_ns)
-			firefox->rows[firefox->row_count++] = (struct row){ .ns = now_ns };
-		row = &firefox->rows[firefox->row_count++];
-		*row = (struct row){ .ns = event->begin_ns, .weight = event->count };
-		if (stacks_find(&firefox->stacks, &firefox->charted.fold, 0,
-				charted_chain(&firefox->charted, event), &row->stack, why))
+		firefox->row_count += event->begin_ns > now_ns ? 2 : 1;
+		if (charted_node(&firefox->charted, event, 0, &firefox->stacks, firefox->nodes,
+				 why))
 			return -1;
 		note_phase(firefox, event, now_ns);
-		now_ns = chart_end_ns(&firefox->charted.chart, event);
+		now_ns = chart_end_ns(chart, event);
 	}
 	return 0;
 }
@@ -212,13 +204,18 @@ static uint32_t frame_of(const struct firefox *firefox, uint32_t label)
 	return id;
 }
 
-static const struct fold_label *label_of(const struct firefox *firefox, uint32_t frame)
+static uint32_t label_id(const struct firefox *firefox, uint32_t frame)
 {
 	uint32_t label;
 	size_t len;
 
 	memcpy(&label, format_intern_get(firefox->frames, frame, &len), sizeof(label));
-	return &firefox->charted.fold.labels[label];
+	return label;
+}
+
+static const struct fold_label *label_of(const struct firefox *firefox, uint32_t frame)
+{
+	return &firefox->charted.fold.labels[label_id(firefox, frame)];
 }
 
 /* ---- Columns ------------------------------------------------------------------------------ */
@@ -272,36 +269,61 @@ static void put_index(struct firefox *firefox, size_t index)
 	json_out_number(&firefox->charted.json, index);
 }
 
-static void put_row_stack(struct firefox *firefox, size_t index)
+/** Puts one cell of the samples. @param event NULL: nothing runs from then on. */
+typedef void row(struct firefox *firefox, const struct chart_event *event, uint64_t ns);
+
+/** Where nothing runs between two samples, a row says so. */
+static void put_row_column(struct firefox *firefox, const char *key, row *put)
 {
-	if (firefox->rows[index].stack)
-		json_out_number(&firefox->charted.json, firefox->rows[index].stack - 1);
+	const struct chart *chart = &firefox->charted.chart;
+	struct json_out *json = &firefox->charted.json;
+	uint64_t now_ns = 0;
+
+	json_out_key(json, key);
+	json_out_open(json, '[');
+	for (size_t i = 0; i < firefox->track->count; i++) {
+		const struct chart_event *event = &chart->events[firefox->track->first + i];
+
+		if (event->begin_ns > now_ns)
+			put(firefox, NULL, now_ns);
+		put(firefox, event, event->begin_ns);
+		now_ns = chart_end_ns(chart, event);
+	}
+	json_out_close(json, ']');
+}
+
+static void put_row_stack(struct firefox *firefox, const struct chart_event *event, uint64_t ns)
+{
+	(void)ns;
+	if (event)
+		json_out_number(&firefox->charted.json, firefox->nodes[event->key] - 1);
 	else
 		json_out_null(&firefox->charted.json);
 }
 
-static void put_row_time(struct firefox *firefox, size_t index)
+static void put_row_time(struct firefox *firefox, const struct chart_event *event, uint64_t ns)
 {
-	json_out_ms(&firefox->charted.json, firefox->rows[index].ns);
+	(void)event;
+	json_out_ms(&firefox->charted.json, ns);
 }
 
-static void put_row_weight(struct firefox *firefox, size_t index)
+static void put_row_weight(struct firefox *firefox, const struct chart_event *event, uint64_t ns)
 {
-	json_out_number(&firefox->charted.json, firefox->rows[index].weight);
+	(void)ns;
+	json_out_number(&firefox->charted.json, event ? event->count : 0);
 }
 
 static void put_samples(struct firefox *firefox)
 {
 	struct json_out *json = &firefox->charted.json;
-	size_t count = firefox->row_count;
 
 	json_out_key(json, "samples");
 	json_out_open(json, '{');
-	put_column(firefox, "stack", count, put_row_stack);
-	put_column(firefox, "time", count, put_row_time);
-	put_column(firefox, "weight", count, put_row_weight);
+	put_row_column(firefox, "stack", put_row_stack);
+	put_row_column(firefox, "time", put_row_time);
+	put_row_column(firefox, "weight", put_row_weight);
 	put_member(json, "weightType", "samples");
-	put_count(json, "length", count);
+	put_count(json, "length", firefox->row_count);
 	json_out_close(json, '}');
 }
 
@@ -412,10 +434,8 @@ static void put_strings(struct firefox *firefox)
 	json_out_key(json, "stringArray");
 	json_out_open(json, '[');
 	for (uint32_t i = 0; i < format_intern_count(firefox->frames); i++) {
-		const struct fold_label *label = label_of(firefox, i);
-
-		json_out_text(json, label->text);
-		charted_put_file(&firefox->charted, label);
+		charted_put_text(&firefox->charted, label_id(firefox, i));
+		charted_put_file(&firefox->charted, label_id(firefox, i));
 	}
 	for (int i = 0; i <= FORMAT_STATE_COUNT; i++)
 		json_out_text(json, charted_phase((uint8_t)i) ? charted_phase((uint8_t)i) : "");
@@ -547,13 +567,11 @@ static int put_thread(struct firefox *firefox, uint32_t index, struct failure *w
 	struct json_out *json = &firefox->charted.json;
 	int result = 0;
 
-	if (stacks_init(&firefox->stacks, why))
-		return -1;
+	firefox->track = &firefox->charted.chart.tracks[index];
 	firefox->frames = format_intern_create();
 	if (!firefox->frames)
 		result = no_memory(why);
-	else if (make_rows(firefox, &firefox->charted.chart.tracks[index], why) ||
-		 make_frames(firefox, why))
+	else if (make_rows(firefox, why) || make_frames(firefox, why))
 		result = -1;
 	if (result == 0) {
 		json_out_line(json);
@@ -564,72 +582,62 @@ static int put_thread(struct firefox *firefox, uint32_t index, struct failure *w
 	}
 	format_intern_destroy(firefox->frames);
 	stacks_deinit(&firefox->stacks);
-	free(firefox->rows);
 	free(firefox->markers);
-	firefox->rows = NULL;
 	firefox->markers = NULL;
 	return result;
 }
 
 /* ---- The heap ----------------------------------------------------------------------------- */
 
-/** The heaps of a process, where they are those of that track. */
-static void put_counter(struct firefox *firefox, uint32_t index)
+/** What a thread showed of heaps: @p count from @p first on. */
+static void put_counter(struct firefox *firefox, size_t first, size_t count)
 {
-	const struct chart *chart = &firefox->charted.chart;
+	const struct chart_heap *heaps = &firefox->charted.chart.heaps[first];
 	struct json_out *json = &firefox->charted.json;
 	uint64_t bytes = 0;
-	size_t count = 0;
 
 	json_out_line(json);
 	json_out_open(json, '{');
 	put_member(json, "name", "malloc");
 	put_member(json, "category", "Memory");
 	put_member(json, "description", "Lua heap");
-	put_pid(json, chart->tracks[index].pid);
-	put_count(json, "mainThreadIndex", index);
+	put_pid(json, firefox->charted.chart.tracks[heaps->track].pid);
+	put_count(json, "mainThreadIndex", heaps->track);
 	json_out_key(json, "samples");
 	json_out_open(json, '{');
 	json_out_key(json, "time");
 	json_out_open(json, '[');
-	for (size_t i = 0; i < chart->heap_count; i++)
-		if (chart->heaps[i].track == index) {
-			json_out_ms(json, chart->heaps[i].ns);
-			count++;
-		}
+	for (size_t i = 0; i < count; i++)
+		json_out_ms(json, heaps[i].ns);
 	json_out_close(json, ']');
 	/* Changes since the one before it. */
 	json_out_key(json, "count");
 	json_out_open(json, '[');
-	for (size_t i = 0; i < chart->heap_count; i++)
-		if (chart->heaps[i].track == index) {
-			json_out_signed(json, (int64_t)(chart->heaps[i].bytes - bytes));
-			bytes = chart->heaps[i].bytes;
-		}
+	for (size_t i = 0; i < count; i++) {
+		json_out_signed(json, (int64_t)(heaps[i].bytes - bytes));
+		bytes = heaps[i].bytes;
+	}
 	json_out_close(json, ']');
 	put_count(json, "length", count);
 	json_out_close(json, '}');
 	json_out_close(json, '}');
 }
 
-static int put_counters(struct firefox *firefox, struct failure *why)
+static void put_counters(struct firefox *firefox)
 {
 	const struct chart *chart = &firefox->charted.chart;
 	struct json_out *json = &firefox->charted.json;
-	bool *has_heap = calloc((size_t)chart->track_count + 1, sizeof(*has_heap));
+	size_t first = 0;
 
-	if (!has_heap)
-		return no_memory(why);
-	for (size_t i = 0; i < chart->heap_count; i++)
-		has_heap[chart->heaps[i].track] = true;
 	json_out_key(json, "counters");
 	json_out_open(json, '[');
-	for (uint32_t i = 0; i < chart->track_count; i++)
-		if (has_heap[i])
-			put_counter(firefox, i);
+	for (size_t i = 1; i <= chart->heap_count; i++) {
+		if (i < chart->heap_count && chart->heaps[i].track == chart->heaps[first].track)
+			continue;
+		put_counter(firefox, first, i - first);
+		first = i;
+	}
 	json_out_close(json, ']');
-	free(has_heap);
-	return 0;
 }
 
 /* ---- The file ----------------------------------------------------------------------------- */
@@ -650,8 +658,7 @@ static int put_file(struct firefox *firefox, struct failure *why)
 		result = put_thread(firefox, i, why);
 	json_out_close(json, ']');
 	json_out_line(json);
-	if (result == 0)
-		result = put_counters(firefox, why);
+	put_counters(firefox);
 	json_out_close(json, '}');
 	json_out_line(json);
 	return result;
@@ -662,10 +669,15 @@ static int firefox_print(const struct format_profile *profile,
 			 struct failure *why)
 {
 	struct firefox firefox = { 0 };
+	int result;
 
 	if (charted_init(&firefox.charted, profile, options, file, why))
 		return -1;
-	return charted_done(&firefox.charted, put_file(&firefox, why), why);
+	firefox.nodes =
+		calloc((size_t)format_intern_count(profile->keys) + 1, sizeof(*firefox.nodes));
+	result = firefox.nodes ? put_file(&firefox, why) : no_memory(why);
+	free(firefox.nodes);
+	return charted_done(&firefox.charted, result, why);
 }
 
 const struct format_report_ops format_report_firefox = {

@@ -17,6 +17,12 @@
  * filling a disk. */
 #define REPEATS_MAX 1000000
 
+struct perf {
+	struct charted charted;
+	char *lines;	 /* Of all labels, behind each other. */
+	size_t *line_at; /* By label, and the end. */
+};
+
 /** Without what readers take for the end of a name or of a line. */
 static void put_clean(const char *text, size_t len, const char *unwanted, FILE *file)
 {
@@ -54,56 +60,81 @@ static void put_module(const struct fold_label *label, FILE *file)
 	fputs(")\n", file);
 }
 
-static void put_chain(const struct fold *fold, const struct fold_chain *chain, FILE *file)
+/** The lines of all labels, as millions of samples have the same. */
+static int make_lines(struct perf *perf, struct failure *why)
+{
+	const struct fold *fold = &perf->charted.fold;
+	size_t len;
+	FILE *file = open_memstream(&perf->lines, &len);
+	bool failed;
+
+	perf->line_at = calloc((size_t)fold->label_count + 1, sizeof(*perf->line_at));
+	for (uint32_t i = 0; file && perf->line_at && i < fold->label_count; i++) {
+		/* Readers want an address, and let the name alone that follows it. */
+		fprintf(file, "\t%16" PRIx32 " ", i + 1);
+		put_name(fold->labels[i].text, file);
+		put_module(&fold->labels[i], file);
+		perf->line_at[i + 1] = (size_t)ftell(file);
+	}
+	failed = !file || !perf->line_at || ferror(file);
+	if (file)
+		failed |= fclose(file) != 0;
+	return failed ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the labels") : 0;
+}
+
+static void put_chain(const struct perf *perf, const struct fold_chain *chain, FILE *file)
 {
 	for (uint32_t i = chain->len; i-- > 0;) {
-		const struct fold_label *label = &fold->labels[chain->labels[i]];
+		size_t at = perf->line_at[chain->labels[i]];
 
-		/* Readers want an address, and let the name alone that follows it. */
-		fprintf(file, "\t%16" PRIx32 " ", chain->labels[i] + 1);
-		put_name(label->text, file);
-		put_module(label, file);
+		fwrite(perf->lines + at, 1, perf->line_at[chain->labels[i] + 1] - at, file);
 	}
 	fputc('\n', file);
 }
 
-static void put_event(struct charted *charted, const struct chart_event *event, FILE *file)
+static void put_event(struct perf *perf, const struct chart_event *event, FILE *file)
 {
+	struct charted *charted = &perf->charted;
 	const struct chart_track *track = &charted->chart.tracks[event->track];
 	const struct fold_chain *chain = &charted->fold.chains[charted_chain(charted, event)];
 	uint64_t period_ns = charted->chart.period_ns;
-	const char *name = track->name ? track->name : "luajit";
+	const char *name = track->name && *track->name ? track->name : "luajit";
 
 	for (uint64_t i = 0; i < event->count; i++) {
 		uint64_t ns = event->begin_ns + i * period_ns;
 
 		put_clean(name, strlen(name), " ", file);
 		fprintf(file,
-			" %7" PRId32 "/%-7" PRId32 " %5" PRIu64 ".%06" PRIu64 ": %10" PRIu64
+			" %7" PRIu32 "/%-7" PRIu32 " %5" PRIu64 ".%06" PRIu64 ": %10" PRIu64
 			" %s: \n",
-			track->pid, track->tid, ns / 1000000000, ns / 1000 % 1000000, period_ns,
+			(uint32_t)track->pid, (uint32_t)track->tid, ns / 1000000000,
+			ns / 1000 % 1000000, period_ns,
 			charted->profile->is_wall ? "wall-clock" : "cpu-clock");
-		put_chain(&charted->fold, chain, file);
+		put_chain(perf, chain, file);
 	}
 }
 
 static int perf_print(const struct format_profile *profile,
 		      const struct format_report_options *options, FILE *file, struct failure *why)
 {
-	struct charted charted;
-	int result = 0;
+	struct perf perf = { 0 };
+	struct chart *chart = &perf.charted.chart;
+	int result;
 
-	if (charted_init(&charted, profile, options, file, why))
+	if (charted_init(&perf.charted, profile, options, file, why))
 		return -1;
-	chart_sort_by_time(&charted.chart);
-	for (size_t i = 0; i < charted.chart.event_count && result == 0; i++) {
-		if (charted.chart.events[i].count > REPEATS_MAX)
+	chart_sort_by_time(chart);
+	result = make_lines(&perf, why);
+	for (size_t i = 0; i < chart->event_count && result == 0; i++) {
+		if (chart->events[i].count > REPEATS_MAX)
 			result = failure_set(why, FAILURE_LIMIT, 0, 0, 0,
 					     "more equal samples than are written one by one");
 		else
-			put_event(&charted, &charted.chart.events[i], file);
+			put_event(&perf, &chart->events[i], file);
 	}
-	return charted_done(&charted, result, why);
+	free(perf.lines);
+	free(perf.line_at);
+	return charted_done(&perf.charted, result, why);
 }
 
 const struct format_report_ops format_report_perf = {

@@ -35,10 +35,10 @@ static void put_frames(struct charted *charted)
 		json_out_line(json);
 		json_out_open(json, '{');
 		json_out_key(json, "name");
-		json_out_text(json, label->text);
+		charted_put_text(charted, i);
 		if (charted_place(label, &len, &line)) {
 			json_out_key(json, "file");
-			charted_put_file(charted, label);
+			charted_put_file(charted, i);
 		}
 		if (line) {
 			json_out_key(json, "line");

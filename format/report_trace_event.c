@@ -59,8 +59,8 @@ static void end_calls(struct trace *trace, const struct chart_track *track, uint
 		trace->depth--;
 		/* A reader finds the begin by the name. */
 		begin_event(trace, "E", track, trace->now_ns ? trace->now_ns - 1 : 0);
-		put_member(&trace->charted.json, "name",
-			   trace->charted.fold.labels[trace->calls[trace->depth]].text);
+		json_out_key(&trace->charted.json, "name");
+		charted_put_text(&trace->charted, trace->calls[trace->depth]);
 		json_out_close(&trace->charted.json, '}');
 	}
 }
@@ -72,7 +72,8 @@ static void begin_call(struct trace *trace, const struct chart_track *track, uin
 
 	trace->calls[trace->depth++] = label;
 	begin_event(trace, "B", track, ns);
-	put_member(&trace->charted.json, "name", text->text);
+	json_out_key(&trace->charted.json, "name");
+	charted_put_text(&trace->charted, label);
 	put_member(&trace->charted.json, "cat", fold_kind_name(text->kind));
 	json_out_close(&trace->charted.json, '}');
 }

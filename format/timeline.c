@@ -84,6 +84,9 @@ static uint64_t take(const struct timeline *timeline, struct timeline_cursor *cu
 {
 	struct format_uleb uleb = { 0 };
 
+	/* Most numbers are small. */
+	if (cursor->at < timeline->len && timeline->bytes[cursor->at] < 0x80)
+		return timeline->bytes[cursor->at++];
 	while (cursor->at < timeline->len &&
 	       format_uleb_decode(&uleb, timeline->bytes[cursor->at++]) == FORMAT_ULEB_MORE)
 		;
