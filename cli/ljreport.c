@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -129,22 +131,48 @@ static int tell_output(const char *name, int errnum, const char *what)
 	return REPORT_OUTPUT;
 }
 
-static int write_file(const struct format_profile *base, const struct format_profile *profile,
-		      const struct report_arguments *arguments)
+/** A file beside the one that is asked for, where that is a regular one or none: only what is
+ * complete takes its place. @param ret_aside "" where it is written at once, as a pipe is. @return
+ * The descriptor, or -1. */
+static int open_output(const char *path, char ret_aside[PATH_MAX])
+{
+	struct stat status;
+	mode_t mask = umask(0);
+	bool is_there = lstat(path, &status) == 0;
+	int fd, len;
+
+	umask(mask);
+	*ret_aside = '\0';
+	if (is_there && !S_ISREG(status.st_mode))
+		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (is_there && access(path, W_OK))
+		return -1;
+	len = snprintf(ret_aside, PATH_MAX, "%s.XXXXXX.tmp", path);
+	fd = len < PATH_MAX ? mkostemps(ret_aside, (int)strlen(".tmp"), O_CLOEXEC) : -1;
+	if (fd < 0)
+		*ret_aside = '\0';
+	/* In a folder that takes no other file. */
+	if (fd < 0)
+		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	/* Whose it is and who may read it stays, where we can tell. */
+	if (fchmod(fd, is_there ? status.st_mode & 07777 : 0666 & ~mask) ||
+	    (is_there && fchown(fd, status.st_uid, status.st_gid) && errno != EPERM)) {
+		close(fd);
+		unlink(ret_aside);
+		return -1;
+	}
+	return fd;
+}
+
+static int write_sink(const struct format_profile *base, const struct format_profile *profile,
+		      const struct report_arguments *arguments, struct format_sink *sink)
 {
 	const char *path = arguments->output;
 	size_t len = strlen(path);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), result;
-	struct format_sink *sink = NULL;
 	struct failure why = { 0 };
 	FILE *file;
+	int result;
 
-	if (fd < 0)
-		return tell_output(path, errno, "choose another -o");
-	if (format_sink_create(fd, &sink, &why)) {
-		close(fd);
-		return tell_output(path, why.errnum ? why.errnum : ENOMEM, "choose another -o");
-	}
 	if (!arguments->report->is_packed && len > 3 && strcmp(path + len - 3, ".gz") == 0)
 		format_sink_compress(sink);
 	file = format_sink_file(sink, &why);
@@ -152,7 +180,31 @@ static int write_file(const struct format_profile *base, const struct format_pro
 		      : tell_output(path, ENOMEM, "the report is not complete");
 	if (file && format_sink_file_done(sink, file, &why) && result == REPORT_DONE)
 		result = tell_output(path, why.errnum, "the report is not complete");
+	return result;
+}
+
+static int write_file(const struct format_profile *base, const struct format_profile *profile,
+		      const struct report_arguments *arguments)
+{
+	const char *path = arguments->output;
+	char aside[PATH_MAX];
+	int fd = open_output(path, aside), result;
+	struct format_sink *sink = NULL;
+	struct failure why = { 0 };
+
+	if (fd < 0)
+		return tell_output(path, errno, "choose another -o");
+	if (format_sink_create(fd, &sink, &why)) {
+		close(fd);
+		result = tell_output(path, why.errnum ? why.errnum : ENOMEM, "choose another -o");
+	} else {
+		result = write_sink(base, profile, arguments, sink);
+	}
 	format_sink_destroy(sink);
+	if (*aside && result == REPORT_DONE && rename(aside, path))
+		result = tell_output(path, errno, "choose another -o");
+	if (*aside && result != REPORT_DONE)
+		unlink(aside);
 	return result;
 }
 

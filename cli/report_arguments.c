@@ -56,6 +56,12 @@ static void print_help(FILE *file)
 	      file);
 }
 
+/** Whether one output would replace another. */
+static bool is_same(const char *one, const char *other)
+{
+	return one && other && strcmp(one, other) == 0 && strcmp(one, "-") != 0;
+}
+
 static int usage_error(const char *what, const char *value)
 {
 	fprintf(stderr, "ljreport: %s%s%s (see ljreport --help)\n", what, value ? " " : "",
@@ -300,6 +306,10 @@ static int parse(int argc, char **argv, struct report_arguments *arguments)
 		return usage_error("no --diff with --format", arguments->report->name);
 	if (arguments->budget && !arguments->base && format_budget_needs_base(arguments->budget))
 		return usage_error("a rule about changes goes with --diff=BASE", NULL);
+	if (is_same(arguments->output, arguments->junit) ||
+	    is_same(arguments->output, arguments->summary) ||
+	    is_same(arguments->junit, arguments->summary))
+		return usage_error("two outputs have the same name", NULL);
 	if (arguments->junit && !arguments->budget)
 		return usage_error("--junit goes with --fail-on or --budget", NULL);
 	if (arguments->report->is_binary && !arguments->output && isatty(STDOUT_FILENO))

@@ -205,6 +205,8 @@ const char *output_describe_rest(const struct output_file *file, bool is_series,
 {
 	struct stat status;
 
+	if (is_series && !file->format->is_whole)
+		return "what was written is readable";
 	if (is_series)
 		return result->files ? "the files before are complete" : "nothing was written";
 	if (*file->name)

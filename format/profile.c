@@ -155,6 +155,8 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 	format_text_deinit(&key);
 	if (result)
 		return -1;
+	if (id >= PROFILE_FUNCTIONS_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more functions than can be kept");
 	if (id == format_functions_count(profile->functions)) {
 		profile->text_bytes += (function->name ? strlen(function->name) : 0) +
 				       (function->source ? strlen(function->source) : 0) +

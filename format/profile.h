@@ -82,6 +82,8 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 /** Frames of distinct chains: what a recording of a million of them has; keeps hostile files from
  *  filling the memory. */
 #define PROFILE_FRAMES_MAX (32u << 20)
+/** Functions: many times what the largest programs have. */
+#define PROFILE_FUNCTIONS_MAX (1u << 19)
 /** Bytes of all names and sources. */
 #define PROFILE_TEXT_MAX (256u << 20)
 

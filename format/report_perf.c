@@ -128,7 +128,7 @@ static int perf_print(const struct format_profile *profile,
 	for (size_t i = 0; i < chart->event_count && result == 0; i++) {
 		if (chart->events[i].count > REPEATS_MAX)
 			result = failure_set(why, FAILURE_LIMIT, 0, 0, 0,
-					     "more equal samples than are written one by one");
+					     "write more equal samples one by one");
 		else
 			put_event(&perf, &chart->events[i], file);
 	}

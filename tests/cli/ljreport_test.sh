@@ -148,6 +148,20 @@ if [ -w /dev/full ]; then
 	[ $? -eq 4 ] || fail 'full standard output for --help'
 fi
 
+# What is there stays until another one is complete, and as who may read it.
+echo kept >"$folder/kept"
+chmod 640 "$folder/kept"
+echo 'a;b 2000000' >"$folder/many"
+check 4 'equal samples one by one' -f perf -o "$folder/kept" "$folder/many"
+[ "$(cat "$folder/kept")" = kept ] || fail 'a failed report has emptied a file'
+check 0 '' -f folded -o "$folder/kept" "$folder/many"
+[ "$(cat "$folder/kept")" = 'a;b 2000000' ] || fail 'a file was not replaced'
+[ "$(stat -c %a "$folder/kept")" = 640 ] || fail 'a file has other permissions now'
+check 0 '' -f folded -o "$folder/many" "$folder/many"
+[ "$(cat "$folder/many")" = 'a;b 2000000' ] || fail 'a file was not its own output'
+[ -z "$(find "$folder" -name '*.tmp')" ] || fail 'temporary files are left'
+check 1 'two outputs have the same name' -o "$folder/x" --fail-on 'self>99%' --junit "$folder/x" "$stream"
+
 # A reader that has seen enough is no error worth a word.
 "$ljreport" -f svg "$stream" 2>"$folder/err" | head -n 1 >/dev/null
 [ ! -s "$folder/err" ] || fail "closed pipe: $(cat "$folder/err")"
