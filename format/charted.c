@@ -142,6 +142,14 @@ int charted_init(struct charted *charted, const struct format_profile *profile,
 	return charted_done(charted, -1, why);
 }
 
+int charted_need_samples(const struct format_profile *profile, struct failure *why)
+{
+	return format_profile_has_samples(profile)
+		       ? 0
+		       : failure_set(why, FAILURE_DENIED, 0, 0, 0,
+				     "chart over time what is no samples");
+}
+
 int charted_done(struct charted *charted, int result, struct failure *why)
 {
 	if (result == 0 && charted->json.failed)

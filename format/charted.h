@@ -37,6 +37,9 @@ struct stacks {
 int charted_init(struct charted *charted, const struct format_profile *profile,
 		 const struct format_report_options *options, FILE *file, struct failure *why);
 
+/** Refuse a profile of bytes, of which nothing has a time. @return 0, or -1 with FAILURE_DENIED. */
+int charted_need_samples(const struct format_profile *profile, struct failure *why);
+
 /** @return @p result, or -1 where memory was missing while the JSON was written. */
 int charted_done(struct charted *charted, int result, struct failure *why);
 

@@ -8,7 +8,7 @@
 struct format_mappings;
 
 /** Mappings that are kept; more than all processes of a recording have. */
-#define MAPPINGS_MAX  (1u << 18)
+#define MAPPINGS_MAX  (1u << 14)
 #define MAPPINGS_NONE UINT32_MAX
 
 struct format_mappings *mappings_create(void);

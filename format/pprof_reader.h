@@ -11,7 +11,7 @@
 #define PPROF_ITEM_MAX_BYTES (1u << 20)
 #define PPROF_TABLE_MAX	     (4u << 20)
 #define PPROF_FUNCTIONS_MAX  (1u << 20)
-#define PPROF_MAPPINGS_MAX   (1u << 16)
+#define PPROF_MAPPINGS_MAX   (1u << 14)
 
 /** Numbers of Profile's fields. */
 enum pprof_field_number {

@@ -313,7 +313,8 @@ static int cpuprofile_print(const struct format_profile *profile,
 	struct cpuprofile cpuprofile = { 0 };
 	int result;
 
-	if (charted_init(&cpuprofile.charted, profile, options, file, why))
+	if (charted_need_samples(profile, why) ||
+	    charted_init(&cpuprofile.charted, profile, options, file, why))
 		return -1;
 	result = put_file(&cpuprofile, why);
 	stacks_deinit(&cpuprofile.stacks);

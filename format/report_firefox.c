@@ -322,7 +322,9 @@ static void put_samples(struct firefox *firefox)
 	put_row_column(firefox, "stack", put_row_stack);
 	put_row_column(firefox, "time", put_row_time);
 	put_row_column(firefox, "weight", put_row_weight);
-	put_member(json, "weightType", "samples");
+	put_member(json, "weightType",
+		   strcmp(format_profile_unit(firefox->charted.profile), "bytes") == 0 ? "bytes"
+										       : "samples");
 	put_count(json, "length", firefox->row_count);
 	json_out_close(json, '}');
 }
@@ -435,7 +437,10 @@ static void put_strings(struct firefox *firefox)
 	json_out_open(json, '[');
 	for (uint32_t i = 0; i < format_intern_count(firefox->frames); i++) {
 		charted_put_text(&firefox->charted, label_id(firefox, i));
-		charted_put_file(&firefox->charted, label_id(firefox, i));
+		if (label_of(firefox, i)->place)
+			charted_put_file(&firefox->charted, label_id(firefox, i));
+		else
+			json_out_text(json, ""); /* nulls are none of the form's */
 	}
 	for (int i = 0; i <= FORMAT_STATE_COUNT; i++)
 		json_out_text(json, charted_phase((uint8_t)i) ? charted_phase((uint8_t)i) : "");

@@ -13,8 +13,8 @@
 #include "format/charted.h"
 #include "format/reports.h"
 
-/** More ticks of one sample than a recording has; keeps what is added up of other forms from
- * filling a disk. */
+/** More samples are told apart by no input; keeps what other forms have added up from filling a
+ * disk. */
 #define REPEATS_MAX 1000000
 
 struct perf {
@@ -31,16 +31,19 @@ static void put_clean(const char *text, size_t len, const char *unwanted, FILE *
 		      file);
 }
 
-/** Readers cut "+0x1234" off, as it stands behind names in perf's text. Here it is the name. */
+/** Readers cut off "+0x1234", as it stands behind names in perf's text, and all from a round
+ * bracket on; here both are the name. */
 static void put_name(const char *text, FILE *file)
 {
 	const char *offset = strstr(text, "+0x");
-	size_t len = offset ? (size_t)(offset - text) : strlen(text);
 
-	put_clean(text, len, "", file);
-	if (offset) {
-		fputc('@', file);
-		put_clean(offset + 1, strlen(offset + 1), "", file);
+	for (const char *at = text; *at; at++) {
+		if (at == offset)
+			fputc('@', file);
+		else if (*at == '(' || *at == ')')
+			fputc(*at == '(' ? '[' : ']', file);
+		else
+			put_clean(at, 1, "", file);
 	}
 }
 
@@ -114,6 +117,18 @@ static void put_event(struct perf *perf, const struct chart_event *event, FILE *
 	}
 }
 
+/** Before anything is written. */
+static int check_repeats(const struct chart *chart, struct failure *why)
+{
+	uint64_t repeats = 0;
+
+	for (size_t i = 0; i < chart->event_count && repeats <= REPEATS_MAX; i++)
+		repeats += chart->events[i].count - 1;
+	return repeats <= REPEATS_MAX ? 0
+				      : failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+						    "write more equal samples one by one");
+}
+
 static int perf_print(const struct format_profile *profile,
 		      const struct format_report_options *options, FILE *file, struct failure *why)
 {
@@ -121,17 +136,13 @@ static int perf_print(const struct format_profile *profile,
 	struct chart *chart = &perf.charted.chart;
 	int result;
 
-	if (charted_init(&perf.charted, profile, options, file, why))
+	if (charted_need_samples(profile, why) ||
+	    charted_init(&perf.charted, profile, options, file, why))
 		return -1;
 	chart_sort_by_time(chart);
-	result = make_lines(&perf, why);
-	for (size_t i = 0; i < chart->event_count && result == 0; i++) {
-		if (chart->events[i].count > REPEATS_MAX)
-			result = failure_set(why, FAILURE_LIMIT, 0, 0, 0,
-					     "write more equal samples one by one");
-		else
-			put_event(&perf, &chart->events[i], file);
-	}
+	result = check_repeats(chart, why) ? -1 : make_lines(&perf, why);
+	for (size_t i = 0; i < chart->event_count && result == 0; i++)
+		put_event(&perf, &chart->events[i], file);
 	free(perf.lines);
 	free(perf.line_at);
 	return charted_done(&perf.charted, result, why);

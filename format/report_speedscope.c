@@ -6,6 +6,7 @@
  * sources".
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/charted.h"
 #include "format/reports.h"
@@ -115,6 +116,13 @@ static uint64_t weight_of(const struct chart *chart, uint64_t count)
 	return __builtin_mul_overflow(count, chart->period_ns, &ns) ? UINT64_MAX : ns;
 }
 
+static const char *unit_of(const struct chart *chart)
+{
+	if (strcmp(format_profile_unit(chart->profile), "bytes") == 0)
+		return "bytes";
+	return chart->has_period ? "nanoseconds" : "none";
+}
+
 static int put_track(struct speedscope *speedscope, uint32_t index, struct failure *why)
 {
 	struct charted *charted = &speedscope->charted;
@@ -129,7 +137,7 @@ static int put_track(struct speedscope *speedscope, uint32_t index, struct failu
 	json_out_key(json, "name");
 	json_out_text(json, charted_track_name(charted, index));
 	json_out_key(json, "unit");
-	json_out_text(json, chart->has_period ? "nanoseconds" : "none");
+	json_out_text(json, unit_of(chart));
 	json_out_key(json, "startValue");
 	json_out_number(json, 0);
 	json_out_key(json, "endValue");

@@ -197,6 +197,9 @@ static void put_heaps(struct trace *trace)
 
 		begin_event(trace, "C", &chart->tracks[heap->track], heap->ns);
 		put_member(json, "name", "Lua heap");
+		/* A process may have several VMs; a thread runs one, or one after the other. */
+		json_out_key(json, "id");
+		json_out_signed(json, chart->tracks[heap->track].tid);
 		json_out_key(json, "args");
 		json_out_open(json, '{');
 		json_out_key(json, "bytes");
@@ -245,7 +248,8 @@ static int trace_print(const struct format_profile *profile,
 	struct trace trace = { 0 };
 	int result;
 
-	if (charted_init(&trace.charted, profile, options, file, why))
+	if (charted_need_samples(profile, why) ||
+	    charted_init(&trace.charted, profile, options, file, why))
 		return -1;
 	result = make_room(&trace, why);
 	if (result == 0)

@@ -165,6 +165,7 @@ def check_table(table, where, **columns):
 
 def check_thread(thread, categories):
     texts = len(thread["stringArray"])
+    expect(all(isinstance(text, str) for text in thread["stringArray"]), "a text is none")
     frames, functions, stacks = thread["frameTable"], thread["funcTable"], thread["stackTable"]
     check_table(thread["samples"], "samples", stack=stacks["length"], time=None, weight=None)
     check_table(stacks, "stackTable", frame=frames["length"], category=categories, subcategory=1,
@@ -227,6 +228,7 @@ def perf(path):
                 chain = []
             elif frame:
                 expect(not re.search(r"\+0x[\da-f]+$", frame[2]), "an offset that readers cut off")
+                expect("(" not in frame[2], "round brackets, from which on readers cut off")
                 chain.insert(0, frame[2])
             else:
                 expect(line == "\n" and chain is not None, "a line of no kind: " + line)

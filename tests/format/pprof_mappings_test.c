@@ -423,7 +423,7 @@ static void test_named_only(void **state)
 
 static void test_too_many(void **state)
 {
-	enum { MAPPINGS = 65536 };
+	enum { MAPPINGS = 16384 };
 	struct format_profile *profile;
 	struct failure why = { 0 };
 	uint8_t *bytes = calloc(MAPPINGS + 2, 2);

@@ -49,9 +49,10 @@ static char *print_with(const struct format_profile *profile,
 	MUST(file);
 	result = report->print(profile, &options, file, &why);
 	MUST(fclose(file) == 0);
-	/* Only call chains are refused, where there are none, and too many samples as perf's text.
-	 */
+	/* Only call chains are refused, where there are none, what is no samples in charts, and too
+	 * many samples as perf's text. */
 	MUST(result == 0 || why.kind == FAILURE_NOT_FOUND ||
+	     (why.kind == FAILURE_DENIED && !format_profile_has_samples(profile)) ||
 	     (why.kind == FAILURE_LIMIT && strcmp(report->name, "perf") == 0));
 	return text;
 }

@@ -144,10 +144,9 @@ def devtools(path):
         return forms.devtools(browser, path)[0]
 
 
-def perf(path):
-    """Readers cut an offset off a name, so it stands there in another way."""
-    return [(re.sub(r"@(0x[0-9a-f]+)$", r"+\1", function), own, total)
-            for function, own, total in forms.perf(path)]
+def perf_name(function):
+    """Readers cut off offsets and round brackets, so these stand there in another way."""
+    return re.sub(r"\+(0x[0-9a-f]+)$", r"@\1", function).replace("(", "[").replace(")", "]")
 
 
 # A format: name of its file, what reads it, and by how many percent of all samples a share may
@@ -167,7 +166,7 @@ FORMATS = (
     # A call ends a nanosecond early.
     ("out.trace.json", forms.trace_events, 0.001),
     ("out.firefox.json", forms.firefox, 0),
-    ("out.perf", perf, 0),
+    ("out.perf", forms.perf, 0),
 )
 
 
@@ -177,7 +176,7 @@ def shares(rows):
     """Percent of all samples by function. Line 0 of a function is that it has none."""
     sums = defaultdict(lambda: [0, 0])
     for function, own, total in rows:
-        row = sums[re.sub(r":0\)$", ")", function)]
+        row = sums[re.sub(r":0([)\]])$", r"\1", function)]
         row[0] += own
         row[1] += total
     everything = sum(own for own, _ in sums.values()) / 100
@@ -208,7 +207,10 @@ def main():
         what = "%s: functions in %s as in %s" % (sys.argv[3], name, FORMATS[0][0])
         asked = "each of %d by %s %% at most" % (matter, slack)
         try:
-            most, whose = difference(reference, shares(read(name)))
+            named = reference
+            if read == forms.perf:
+                named = {perf_name(function): row for function, row in reference.items()}
+            most, whose = difference(named, shares(read(name)))
         except Missing as missing:
             print("RESULT\t%s\t%s\t%s\tskipped" % (what, asked, missing))
             continue
