@@ -59,6 +59,16 @@ static int open_stdout(struct output_file *file)
 
 /* ---- Files in folders ------------------------------------------------------------------- */
 
+/* Whether the name still leads to the file that was opened: else what is replaced, and to whom it
+ * is given, is another's choice. */
+static bool is_same(const struct output_file *file, const struct stat *old)
+{
+	struct stat status;
+
+	return fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       status.st_dev == old->st_dev && status.st_ino == old->st_ino;
+}
+
 /* Whether another file can take the place of this one. One that is mounted, as in containers, and
  * another user's in a folder such as /tmp, cannot be replaced. */
 static bool is_replaceable(const struct output_file *file, const struct stat *old)
@@ -110,7 +120,8 @@ static void open_replaced(const char *path, const struct stat *old, struct outpu
 {
 	char *real = realpath(path, NULL); /* a link stays, and leads to the new one */
 
-	if (!real || open_folder(real, file) != 0 || !is_replaceable(file, old)) {
+	if (!real || open_folder(real, file) != 0 || !is_same(file, old) ||
+	    !is_replaceable(file, old)) {
 		close_folder(file);
 		*file->name = '\0';
 	} else {

@@ -85,9 +85,9 @@ static bool series_name(const struct placed *placed, unsigned number, char *ret_
 			file->name + file->stem_len) <= NAME_MAX;
 }
 
-static int make_file(int folder_fd, const char *name)
+static int make_file(int folder_fd, const char *name, mode_t mode)
 {
-	return openat(folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	return openat(folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 }
 
 /* @return The descriptor, or -1 with errno. */
@@ -99,7 +99,7 @@ static int make_temporary(struct placed *placed)
 	for (unsigned number = 0; number < NUMBERS_MAX; number++) {
 		snprintf(name, sizeof(placed->temporary), "%.*s.ljrecord-%d-%u.tmp",
 			 NAME_MAX - NAME_MORE, placed->file->name, (int)getpid(), number);
-		fd = make_file(placed->file->folder_fd, name);
+		fd = make_file(placed->file->folder_fd, name, placed->file->replaces ? 0600 : 0644);
 		if (fd >= 0 || errno != EEXIST)
 			break;
 	}
@@ -118,15 +118,17 @@ static void remove_temporary(struct placed *placed)
 /* The file that it replaces was somebody's, and for somebody. */
 static void take_after(const struct output_file *file, int fd)
 {
+	mode_t mode = file->mode;
 	struct stat status;
 
 	if (!file->replaces || fstat(fd, &status) != 0)
 		return;
+	/* Where it cannot be given back others get nothing that they had not. */
 	if ((status.st_uid != file->uid || status.st_gid != file->gid) &&
 	    fchown(fd, file->uid, file->gid) != 0)
-		return; /* whose it is now may not get what others may do with it */
-	if (fchmod(fd, file->mode) != 0)
-		return; /* then it is as new files are */
+		mode &= 0600;
+	if (fchmod(fd, mode) != 0)
+		return; /* then it is as it was made: for its owner */
 }
 
 /* ---- Series ----------------------------------------------------------------------------- */
@@ -192,7 +194,7 @@ static int name_in_series(const struct placing *placing, struct placed *placed)
 		}
 		ret = *placed->temporary
 			      ? rename_new(placed->file->folder_fd, placed->temporary, name)
-			      : make_file(placed->file->folder_fd, name);
+			      : make_file(placed->file->folder_fd, name, 0644);
 		if (ret >= 0 || errno != EEXIST)
 			break;
 	}

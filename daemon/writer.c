@@ -16,6 +16,8 @@
 enum {
 	/* How often a writer that takes nothing is looked at for a sign of life. */
 	LIFE_LOOK_MS = 250,
+	/* What works for so long on its last files works without end. */
+	WORK_MAX_MS = 600000,
 };
 
 static uint64_t now_ms(void)
@@ -94,9 +96,10 @@ static uint64_t used_ns(const struct writer *writer)
 static bool await_writer(struct writer *writer, short events)
 {
 	uint64_t time_ms = now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
+	uint64_t last_ms = time_ms + WORK_MAX_MS;
 	uint64_t used = used_ns(writer), last = used;
 
-	while (!writer->queue.stuck && time_ms < end_ms) {
+	while (!writer->queue.stuck && time_ms < end_ms && time_ms < last_ms) {
 		struct pollfd poller = { .fd = writer->fd, .events = events };
 		int got = poll(&poller, 1, LIFE_LOOK_MS);
 

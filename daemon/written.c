@@ -133,9 +133,6 @@ static int write_aside(struct written *written, struct failure *why)
 	}
 	if (written->file->format->commit(written->self, true, why) != 0)
 		return -1;
-	/* Some file systems tell only now that there is no room; some know of no such thing. */
-	if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
-		return failure_set_errno(why, errno, 0, "write the output");
 	return placer_finish(written->shared->placer, written->index, why);
 }
 
