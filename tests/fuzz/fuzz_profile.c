@@ -25,7 +25,7 @@ static struct format_profile *read_bytes(const void *bytes, size_t size)
 
 	MUST(file && profile);
 	format_profile_keep_order(profile);
-	if (format_profile_add(file, profile, &why)) {
+	if (format_profile_add(profile, file, &why)) {
 		MUST(why.kind != FAILURE_NONE);
 		format_profile_destroy(profile);
 		profile = NULL;
