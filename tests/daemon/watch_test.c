@@ -141,6 +141,7 @@ static void test_malformed(void **state)
 {
 	struct feed_process process = { .index = DAEMON_PROCESSES_LISTED };
 	struct feed_vm vm = { .index = FEED_VMS_MAX };
+	const struct message_status status = { 0 };
 	const struct {
 		enum message_type type;
 		const void *body;
@@ -152,10 +153,12 @@ static void test_malformed(void **state)
 		{ MESSAGE_PROCESS, &process, sizeof(process) - 1, true },
 		{ MESSAGE_VM, &vm, sizeof(vm), true },
 		{ MESSAGE_END, "", 0, true },
-		{ MESSAGE_STATUS, &process, sizeof(struct message_status), true },
+		{ MESSAGE_STATUS, &status, sizeof(status), true },
 		{ MESSAGE_NOTICE, "", 0, true },
 		{ MESSAGE_VM, &vm, sizeof(vm), false },
-		{ MESSAGE_RESULT + 1, "", 0, true },
+		{ MESSAGE_ACCOUNT, "x", 1, true },
+		{ MESSAGE_SNAPSHOT, "", 0, true },
+		{ MESSAGE_SNAPSHOT + 1, "", 0, true },
 	};
 
 	(void)state;
