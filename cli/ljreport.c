@@ -314,13 +314,15 @@ static int run(struct report_arguments *arguments)
 {
 	struct format_profile *base = NULL, *profile = NULL;
 	char *base_path = (char *)(uintptr_t)arguments->base;
+	/* How certain what is compared is depends on it. */
+	bool compares = arguments->base || arguments->budget;
 	int result;
 
 	start_progress(arguments);
-	result = arguments->base ? read_all(&base_path, 1, false, &base) : REPORT_DONE;
+	result = arguments->base ? read_all(&base_path, 1, compares, &base) : REPORT_DONE;
 	if (result == REPORT_DONE)
 		result = read_all(arguments->inputs, arguments->input_count,
-				  arguments->report->needs_order, &profile);
+				  arguments->report->needs_order || compares, &profile);
 	if (result == REPORT_DONE)
 		result = check_profiles(arguments, base, profile);
 	if (result == REPORT_DONE)

@@ -305,6 +305,7 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 			const uint64_t parts[2])
 {
 	const uint64_t *wholes = judging->compare->samples;
+	const double *worth = judging->compare->worth;
 	const struct rule *rule = judging->rule;
 	double shares[2] = { wholes[0] ? (double)parts[0] / (double)wholes[0] : 0,
 			     wholes[1] ? (double)parts[1] / (double)wholes[1] : 0 };
@@ -318,9 +319,10 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 	judging->candidates++;
 	if (judging->counts)
 		return true;
-	range = is_share ? compare_share(parts[1], wholes[1], judging->tail)
-			 : compare_difference(compare_share(parts[0], wholes[0], judging->tail),
-					      compare_share(parts[1], wholes[1], judging->tail));
+	range = compare_share(parts[1], wholes[1], worth[1], judging->tail);
+	if (!is_share)
+		range = compare_difference(
+			compare_share(parts[0], wholes[0], worth[0], judging->tail), range);
 	if (excess_of(rule, upwards ? range.low : range.high) <= 0)
 		return false;
 	explain(judging, who, what, shares[1], range);

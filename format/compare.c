@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/worth.h"
+
 /* ---- Intervals ---------------------------------------------------------------------------- */
 
 bool compare_is_certain(struct compare_range change)
@@ -78,9 +80,9 @@ static double beta_quantile(double below, double a, double b)
 	return (low + high) / 2;
 }
 
-struct compare_range compare_share(uint64_t part, uint64_t whole, double tail)
+struct compare_range compare_share(uint64_t part, uint64_t whole, double worth, double tail)
 {
-	double k = (double)part, n = (double)whole;
+	double k = (double)part / worth, n = (double)whole / worth;
 	struct compare_range range = { 0, 0, 1 };
 
 	if (whole == 0)
@@ -173,7 +175,7 @@ static int compare_rows(const void *left, const void *right)
 /** Intervals of one profile. Most functions have few samples, so many have the same number. */
 struct shares {
 	uint64_t whole;
-	double tail;
+	double worth, tail;
 	struct {
 		bool is_known;
 		struct compare_range range;
@@ -183,9 +185,10 @@ struct shares {
 static struct compare_range share_of(struct shares *shares, uint64_t part)
 {
 	if (part >= sizeof(shares->few) / sizeof(shares->few[0]))
-		return compare_share(part, shares->whole, shares->tail);
+		return compare_share(part, shares->whole, shares->worth, shares->tail);
 	if (!shares->few[part].is_known) {
-		shares->few[part].range = compare_share(part, shares->whole, shares->tail);
+		shares->few[part].range =
+			compare_share(part, shares->whole, shares->worth, shares->tail);
 		shares->few[part].is_known = true;
 	}
 	return shares->few[part].range;
@@ -199,6 +202,7 @@ int compare_judge(struct compare *compare, struct failure *why)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
 	for (int side = 0; side < 2; side++) {
 		sides[side].whole = compare->samples[side];
+		sides[side].worth = compare->worth[side];
 		sides[side].tail = compare_tail(2 * compare->count);
 	}
 	for (uint32_t i = 0; i < compare->count; i++) {
@@ -221,7 +225,9 @@ int compare_init(struct compare *compare, const struct format_profile *base,
 
 	memset(compare, 0, sizeof(*compare));
 	if (fold_init_by_text(&compare->folds[0], base, lines, why) == 0 &&
-	    fold_init_by_text(&compare->folds[1], new, lines, why) == 0) {
+	    fold_init_by_text(&compare->folds[1], new, lines, why) == 0 &&
+	    worth_of_samples(base, &compare->folds[0], &compare->worth[0], why) == 0 &&
+	    worth_of_samples(new, &compare->folds[1], &compare->worth[1], why) == 0) {
 		counts[0] = fold_count(&compare->folds[0]);
 		counts[1] = fold_count(&compare->folds[1]);
 		compare->rows = calloc((size_t)compare->folds[0].label_count +

@@ -11,8 +11,9 @@
  * in which the true one is whatever n and k are (C. J. Clopper, E. S. Pearson 1934). The interval
  * of a difference of two shares is made of theirs, which holds about as well (G. Y. Zou, A. Donner
  * 2008). As all functions are looked at, each interval is so wide that all of them together hold
- * with COMPARE_CONFIDENCE (Bonferroni). Samples of phases that last long are not independent:
- * record for several of them.
+ * with COMPARE_CONFIDENCE (Bonferroni). Samples that are alike because they were taken close to
+ * each other count for less, as far as their order tells (format/worth.h). Of phases that last long
+ * that is not known: record for many of them.
  */
 #define COMPARE_CONFIDENCE 0.99
 
@@ -36,6 +37,7 @@ struct compare {
 	struct compare_row *rows; /**< The largest change first. */
 	uint32_t count;
 	uint64_t samples[2];
+	double worth[2]; /**< Of worth_of_samples(). */
 };
 
 /** @param lines LINE or FUNCTION. */
@@ -53,8 +55,9 @@ bool compare_is_certain(struct compare_range change);
 double compare_tail(uint32_t count);
 
 /** Of a share: @p part of @p whole samples. Nothing is known without samples: [0, 1].
+ *  @param worth As many samples tell as much as one: of worth_of_samples().
  *  @param tail From compare_tail(). */
-struct compare_range compare_share(uint64_t part, uint64_t whole, double tail);
+struct compare_range compare_share(uint64_t part, uint64_t whole, double worth, double tail);
 
 /** Of the difference of two shares. */
 struct compare_range compare_difference(struct compare_range before, struct compare_range after);

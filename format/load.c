@@ -48,6 +48,7 @@ static int load(struct format_profile *profile, struct unpack *unpack, struct fa
 		return -1;
 	if (len >= magic && memcmp(first, STREAM_SYMTAB_MAGIC, magic) == 0)
 		return profile_load_stream(profile, unpack, why);
+	profile->timeline.is_summed = true;
 	if (is_pprof(first, len))
 		return profile_load_pprof(profile, unpack, why);
 	if (len > 0 && is_text(first, len))

@@ -13,7 +13,8 @@
  * 8 bytes a sample.
  */
 struct timeline {
-	bool is_kept; /**< Else samples are only summed up. */
+	bool is_kept;	/**< Else samples are only summed up. */
+	bool is_summed; /**< Some of them were summed up before, so their order tells nothing. */
 	uint8_t *bytes;
 	size_t len, capacity;
 	uint64_t count;	    /**< Samples that are told apart here. */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "format/compare.h"
+#include "format/worth.h"
 
 /* ---- Profiles ----------------------------------------------------------------------------- */
 
@@ -39,17 +40,18 @@ static void test_intervals(void **state)
 	const double tail = 0.025;
 
 	(void)state;
-	expect_range(0.2527, 0.3080, 0.3676, compare_share(81, 263, tail));
-	expect_range(0.0579, 0.1014, 0.1617, compare_share(15, 148, tail));
-	expect_range(0.0000, 0.0000, 0.1684, compare_share(0, 20, tail));
-	expect_range(0.0009, 0.0345, 0.1776, compare_share(1, 29, tail));
-	expect_range(0, 0, 1, compare_share(0, 0, tail));
-	expect_range(1, 1, 1, compare_share(UINT64_MAX / 4, UINT64_MAX / 4, tail));
+	expect_range(0.2527, 0.3080, 0.3676, compare_share(81, 263, 1, tail));
+	expect_range(0.0579, 0.1014, 0.1617, compare_share(15, 148, 1, tail));
+	expect_range(0.0000, 0.0000, 0.1684, compare_share(0, 20, 1, tail));
+	expect_range(0.0009, 0.0345, 0.1776, compare_share(1, 29, 1, tail));
+	expect_range(0, 0, 1, compare_share(0, 0, 1, tail));
+	expect_range(1, 1, 1, compare_share(UINT64_MAX / 4, UINT64_MAX / 4, 1, tail));
 	/* Where one side has no samples no change is certain. */
-	expect_range(-0.5478, 0.5, 0.8129,
-		     compare_difference(compare_share(0, 0, tail), compare_share(5, 10, tail)));
-	assert_false(compare_is_certain(compare_difference(compare_share(0, 0, tail),
-							   compare_share(1000000, 1000000, tail))));
+	expect_range(
+		-0.5478, 0.5, 0.8129,
+		compare_difference(compare_share(0, 0, 1, tail), compare_share(5, 10, 1, tail)));
+	assert_false(compare_is_certain(compare_difference(
+		compare_share(0, 0, 1, tail), compare_share(1000000, 1000000, 1, tail))));
 }
 
 /* Against the binomial distribution itself: beyond each end lies what is asked for. */
@@ -61,7 +63,7 @@ static void test_exact(void **state)
 	for (size_t t = 0; t < 3; t++) {
 		for (unsigned k = 1; k < 60; k += 7) {
 			const unsigned n = 60;
-			struct compare_range range = compare_share(k, n, tails[t]);
+			struct compare_range range = compare_share(k, n, 1, tails[t]);
 			double at_least = 0, at_most = 0;
 
 			for (unsigned i = 0; i <= n; i++) {
@@ -437,6 +439,92 @@ static void test_noise(void **state)
 			REPETITIONS * 95 / 100, REPETITIONS);
 }
 
+/* ---- Samples that are not independent ----------------------------------------------------------
+ */
+
+static void add_leaf(struct format_profile *profile, int leaf, int copies)
+{
+	struct format_function function = { .kind = FORMAT_KIND_LUA, .first_line = 1 + leaf };
+	struct profile_frame frame = { .line = 1 };
+	struct failure why;
+
+	assert_int_equal(0, profile_add_function(profile, &function, NULL, &frame.function, &why));
+	for (int i = 0; i < copies; i++)
+		assert_int_equal(0, profile_add_sample(profile, &frame, 1, NULL, 1, &why));
+}
+
+/** As a recording has them: each of @p looks is there @p copies times, and what the program does
+ * changes after @p phase looks. @param leaves As many functions, alike. */
+static struct format_profile *sequence(int looks, int copies, int phase, int leaves)
+{
+	struct format_profile *profile;
+	struct failure why;
+	int leaf = 0;
+
+	profile = format_profile_create(&why);
+	assert_non_null(profile);
+	format_profile_keep_order(profile);
+	for (int i = 0; i < looks; i++) {
+		if (i % phase == 0)
+			leaf = (int)(random_share() * leaves);
+		add_leaf(profile, leaf, copies);
+	}
+	return profile;
+}
+
+static void expect_worth(double low, double high, struct format_profile *profile)
+{
+	struct failure why;
+	struct fold fold;
+	double worth;
+
+	assert_int_equal(0, fold_init_by_text(&fold, profile, FORMAT_LINES_FUNCTION, &why));
+	assert_int_equal(0, worth_of_samples(profile, &fold, &worth, &why));
+	if (worth < low || worth > high)
+		fail_msg("%.2f samples are worth one, not %.2f to %.2f", worth, low, high);
+	fold_deinit(&fold);
+	format_profile_destroy(profile);
+}
+
+/* A sample that is there several times tells no more than one; nor do all those of a phase. */
+static void test_worth(void **state)
+{
+	struct format_profile *profile;
+
+	(void)state;
+	random_state = 42;
+	expect_worth(1, 1.2, sequence(5000, 1, 1, 8));
+	expect_worth(1, 1.2, sequence(700, 1, 1, 2));
+	expect_worth(1.6, 2.4, sequence(2500, 2, 1, 8));
+	expect_worth(5, 9, sequence(2500, 7, 1, 8));
+	expect_worth(20, 45, sequence(2500, 30, 1, 8));
+	expect_worth(7, 13, sequence(10000, 1, 10, 8));
+	/* A program that stood still for a while. */
+	profile = sequence(10000, 1, 1, 8);
+	add_leaf(profile, 3, 1000);
+	expect_worth(70, 110, profile);
+	/* One that mostly does the same: there long runs are no wonder. */
+	profile = sequence(1, 1, 1, 1);
+	for (int i = 0; i < 10000; i++)
+		add_leaf(profile, random_share() < 0.99 ? 0 : 1, 1);
+	expect_worth(1, 1.4, profile);
+	/* A few long stages, in which it does several things, are no noise. */
+	profile = sequence(1, 1, 1, 1);
+	for (int i = 0; i < 20000; i++)
+		add_leaf(profile, i / 5000 * 10 + (int)(random_share() * 8), 1);
+	expect_worth(1, 1.5, profile);
+	/* Too few to tell, none, and all alike. */
+	expect_worth(1, 1, sequence(100, 10, 1, 1));
+	expect_worth(1, 1, sequence(20, 5, 1, 8));
+	expect_worth(1, 1, sequence(0, 1, 1, 8));
+	/* What was summed up has no order. */
+	profile = sequence(2500, 7, 1, 8);
+	profile->timeline.is_summed = true;
+	expect_worth(1, 1, profile);
+	/* So intervals are as wide as those of fewer samples. */
+	expect_range(0.2527, 0.3080, 0.3676, compare_share(810, 2630, 10, 0.025));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -452,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_chance_of_shares),
 		cmocka_unit_test(test_chance_of_changes),
 		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_worth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
