@@ -3,7 +3,7 @@
 # Lines "RESULT<TAB>what<TAB>asked<TAB>measured<TAB>verdict" from programs, as a table. Sourced.
 # Likewise "MATRIX<TAB>..." of nine cells, the last of which is a verdict; where $MATRIX names a file.
 # "PEER<TAB>..." and "GROWTH<TAB>..." are kept where $PEERS and $GROWTH name files, and rows of a Markdown
-# table, "| ...", where $TWINS does.
+# table, "| ...", where $TWINS does ($DIFFS for those of recordings against each other).
 
 # add_result WHAT ASKED MEASURED VERDICT: for what a script measures itself.
 add_result() {
@@ -92,6 +92,12 @@ print_twins() {
 		"largest difference in points | |"
 	echo "|---|---|---|---|---|---|---|"
 	cat "$TWINS"
+}
+
+print_diffs() {
+	echo "| program | repetitions | the same program breaks +2% | one that is 5 % slower breaks it | |"
+	echo "|---|---|---|---|---|"
+	cat "$DIFFS"
 }
 
 # write_table MARK PRINT: what PRINT prints, and where it was measured, into the README between the marks
