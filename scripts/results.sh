@@ -95,8 +95,8 @@ print_twins() {
 }
 
 print_diffs() {
-	echo "| program | repetitions | the same program breaks +2% | one that is 5 % slower breaks it | |"
-	echo "|---|---|---|---|---|"
+	echo "| program | the same program breaks +2% | one that is 5 % slower breaks it, of pairs that tell enough | |"
+	echo "|---|---|---|---|"
 	cat "$DIFFS"
 }
 
