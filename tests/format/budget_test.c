@@ -439,8 +439,7 @@ static void test_noise(void **state)
 			REPETITIONS * 95 / 100, REPETITIONS);
 }
 
-/* ---- Samples that are not independent ----------------------------------------------------------
- */
+/* ---- Samples that are not independent ----------------------------------------------------- */
 
 static void add_leaf(struct format_profile *profile, int leaf, int copies)
 {
