@@ -17,6 +17,11 @@ uint64_t daemon_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+uint64_t daemon_now_ms(void)
+{
+	return daemon_now_ns() / 1000000u;
+}
+
 /* xorshift64: jitter needs no more. */
 static uint64_t next_random(struct daemon_clock *clock)
 {

@@ -16,7 +16,10 @@ struct daemon_clock {
 	uint64_t random;
 };
 
+/** Of the monotonic clock. */
 uint64_t daemon_now_ns(void);
+uint64_t daemon_now_ms(void);
+
 void daemon_clock_init(struct daemon_clock *clock, unsigned rate_hz, uint64_t start_ns,
 		       uint64_t seed);
 

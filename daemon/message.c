@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "daemon/clock.h"
 
 /* ---- Sending ---------------------------------------------------------------------------- */
 
@@ -231,6 +232,11 @@ int message_put_account(struct message_queue *queue, const char *text, struct fa
 	return 0;
 }
 
+int message_put_snapshot(struct message_queue *queue, uint64_t time_ns, struct failure *why)
+{
+	return message_put_bytes(queue, MESSAGE_SNAPSHOT, &time_ns, sizeof(time_ns), why);
+}
+
 int message_put_end(struct message_queue *queue, struct failure *why)
 {
 	return start_message(queue, MESSAGE_END, 0, why) ? 0 : -1;
@@ -253,19 +259,11 @@ int message_put_status(struct message_queue *queue, const struct message_status 
 	return message_put_bytes(queue, MESSAGE_STATUS, status, sizeof(*status), why);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
-}
-
 /* Until the other end takes something. Signals do not prolong it. */
 static int await_room(struct message_queue *queue, uint64_t end_ms, struct failure *why)
 {
 	struct pollfd poller = { .fd = queue->fd, .events = POLLOUT };
-	uint64_t time_ms = now_ms();
+	uint64_t time_ms = daemon_now_ms();
 	int got = 0;
 
 	if (!queue->stuck && time_ms < end_ms)
@@ -281,7 +279,7 @@ static int await_room(struct message_queue *queue, uint64_t end_ms, struct failu
 /* Send as much as goes. @return 0 when all is sent, 1 when the rest would have to @wait, or -1. */
 static int send_from(struct message_queue *queue, size_t *done, bool wait, struct failure *why)
 {
-	uint64_t end_ms = now_ms() + MESSAGE_PATIENCE_MS;
+	uint64_t end_ms = daemon_now_ms() + MESSAGE_PATIENCE_MS;
 
 	while (*done < queue->len) {
 		ssize_t part = send(queue->fd, queue->bytes + *done, queue->len - *done,
@@ -289,7 +287,7 @@ static int send_from(struct message_queue *queue, size_t *done, bool wait, struc
 
 		if (part >= 0) {
 			*done += (size_t)part;
-			end_ms = now_ms() + MESSAGE_PATIENCE_MS;
+			end_ms = daemon_now_ms() + MESSAGE_PATIENCE_MS;
 			continue;
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -513,8 +511,12 @@ int message_parse(struct message_receiver *receiver, uint32_t type, const uint8_
 		return parse_sample(receiver, body, len, ret_message, why);
 	case MESSAGE_ACCOUNT:
 		return parse_account(body, len, ret_message, why);
-	case MESSAGE_END:
 	case MESSAGE_SNAPSHOT:
+		if (len != sizeof(ret_message->snapshot_ns))
+			return malformed(why);
+		memcpy(&ret_message->snapshot_ns, body, len);
+		return 0;
+	case MESSAGE_END:
 		return len == 0 ? 0 : malformed(why);
 	case MESSAGE_STATUS:
 		if (len != sizeof(ret_message->status))

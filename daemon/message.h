@@ -14,7 +14,7 @@
  *                        SAMPLE    time, pid, tid, name of the thread, state, trace and place,
  *                                  weight, heap, frames
  *                        ACCOUNT   lines that tell of the recording; before END
- *                        SNAPSHOT  have in the files what is there so far
+ *                        SNAPSHOT  time; have in the files what is there so far
  *                        END       last message: finish the file
  *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
  *   writer -> recorder   STATUS    errno (0 success), samples, each output's errno, files and
@@ -38,7 +38,7 @@ enum message_type {
 };
 
 enum {
-	MESSAGE_VERSION = 6,
+	MESSAGE_VERSION = 7,
 	/* A sample of the longest chain fits; a longer message is an error of the sender. */
 	MESSAGE_MAX_BYTES = 1 << 19,
 	/* A writer that takes nothing for so long is stuck on its disk or pipe. */
@@ -80,6 +80,8 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
 		       struct failure *why);
 int message_put_account(struct message_queue *queue, const char *text, struct failure *why);
+/** @param time_ns Of daemon_now_ns(): samples after it belong to what comes then. */
+int message_put_snapshot(struct message_queue *queue, uint64_t time_ns, struct failure *why);
 int message_put_end(struct message_queue *queue, struct failure *why);
 /** One of a feed: @p len bytes. */
 int message_put_bytes(struct message_queue *queue, enum message_type type, const void *bytes,
@@ -110,6 +112,7 @@ struct message {
 		struct format_sample sample;
 		struct message_status status;
 		const char *account;
+		uint64_t snapshot_ns;
 		struct {
 			const uint8_t *bytes; /* not aligned */
 			size_t len;

@@ -47,9 +47,10 @@ static bool send_queued(struct recorder *recorder)
 	if (sent == 0) {
 		/* This may take a while, and a thread that stands meanwhile would stand for us. */
 		recorder_settle_all(recorder);
-		sent = message_flush(&recorder->writer.queue, &why) == 0 ? 1 : -1;
+		sent = writer_send(&recorder->writer, QUEUE_MAX_BYTES / 2, recorder->options->stop,
+				   &why);
 	}
-	if (sent > 0)
+	if (sent >= 0)
 		return true;
 	failure_describe(&why, recorder->text, recorder->text_len);
 	recorder->end = DAEMON_END_OUTPUT;
@@ -68,7 +69,7 @@ static void take_snapshot(struct recorder *recorder)
 	sigemptyset(&wanted);
 	sigaddset(&wanted, recorder->options->snapshot_signal);
 	if (sigtimedwait(&wanted, NULL, &at_once) > 0)
-		message_put_bytes(&recorder->writer.queue, MESSAGE_SNAPSHOT, NULL, 0, &why);
+		message_put_snapshot(&recorder->writer.queue, daemon_now_ns(), &why);
 }
 
 static bool is_at_limit(struct recorder *recorder)

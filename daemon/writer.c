@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "daemon/writing.h"
 
 enum {
@@ -19,14 +20,6 @@ enum {
 	/* What works for so long on its last files works without end. */
 	WORK_MAX_MS = 600000,
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
-}
 
 /* Give back what a writer that does not run was given. */
 static int give_up_start(int errnum, struct writer_pulse *pulse, const int fds[2],
@@ -92,20 +85,21 @@ static uint64_t used_ns(const struct writer *writer)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Whether it takes or says something, within so long of the last sign of life. */
-static bool await_writer(struct writer *writer, short events)
+/* Whether it takes or says something, within so long of the last sign of life.
+ * @param stop Where this is set it is not waited for any longer, or NULL. */
+static bool await_writer(struct writer *writer, short events, const volatile sig_atomic_t *stop)
 {
-	uint64_t time_ms = now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
+	uint64_t time_ms = daemon_now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
 	uint64_t last_ms = time_ms + WORK_MAX_MS;
 	uint64_t used = used_ns(writer), last = used;
 
-	while (!writer->queue.stuck && time_ms < end_ms && time_ms < last_ms) {
+	while (!writer->queue.stuck && !(stop && *stop) && time_ms < end_ms && time_ms < last_ms) {
 		struct pollfd poller = { .fd = writer->fd, .events = events };
 		int got = poll(&poller, 1, LIFE_LOOK_MS);
 
 		if (got > 0 || (got < 0 && errno != EINTR))
 			return true;
-		time_ms = now_ms();
+		time_ms = daemon_now_ms();
 		used = used_ns(writer);
 		if (used != last)
 			end_ms = time_ms + MESSAGE_PATIENCE_MS;
@@ -114,13 +108,31 @@ static bool await_writer(struct writer *writer, short events)
 	return false;
 }
 
+int writer_send(struct writer *writer, size_t rest, const volatile sig_atomic_t *stop,
+		struct failure *why)
+{
+	int sent;
+
+	for (;;) {
+		sent = message_flush_now(&writer->queue, why);
+		if (sent != 0 || message_queued(&writer->queue) <= rest)
+			return sent < 0 ? -1 : 0;
+		if (await_writer(writer, POLLOUT, stop))
+			continue;
+		if (stop && *stop)
+			return 0;
+		writer->queue.stuck = true;
+		return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "send samples to the writer");
+	}
+}
+
 /* The last message. A writer that did not take ours is not waited for again. */
 static enum writer_fate await_report(struct writer *writer, struct message_status *ret_status)
 {
 	struct message message;
 	struct failure why;
 
-	if (!await_writer(writer, POLLIN))
+	if (!await_writer(writer, POLLIN, NULL))
 		return WRITER_STUCK;
 	if (message_receive(&writer->receiver, &message, &why) != 1 ||
 	    message.type != MESSAGE_STATUS)
@@ -147,23 +159,11 @@ void writer_collect(struct writer *writer, struct message_status *ret_status)
 	message_receiver_deinit(&writer->receiver);
 }
 
-/* All that waits. A writer that has a large file to write takes it later. */
-static void send_rest(struct writer *writer)
-{
-	struct failure why;
-
-	while (message_flush_now(&writer->queue, &why) == 0)
-		if (!await_writer(writer, POLLOUT)) {
-			writer->queue.stuck = true;
-			return;
-		}
-}
-
 void writer_finish(struct writer *writer, struct message_status *ret_status)
 {
 	struct failure why;
 
 	if (message_put_end(&writer->queue, &why) == 0)
-		send_rest(writer);
+		writer_send(writer, 0, NULL, &why);
 	writer_collect(writer, ret_status);
 }

@@ -3,6 +3,7 @@
 #ifndef DAEMON_WRITER_H
 #define DAEMON_WRITER_H
 
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "daemon/message.h"
@@ -59,6 +60,16 @@ bool writer_has_failed(const struct writer *writer);
 /** Bytes that were written of the largest output so far; a whole file counts when it is complete.
  */
 uint64_t writer_bytes(const struct writer *writer);
+
+/**
+ * Send what is queued, until no more than @p rest bytes of it wait. A writer that is at work, on a
+ * large file, takes them later.
+ * @param stop Where this is set the rest stays queued, or NULL.
+ * @return 0, or -1: FAILURE_GONE (EPIPE) when the writer is, FAILURE_TIMEOUT when for 10 s it
+ *         neither takes anything nor works.
+ */
+int writer_send(struct writer *writer, size_t rest, const volatile sig_atomic_t *stop,
+		struct failure *why);
 
 /**
  * Finish the file and reap the process, within 10 s of the last sign of life from it.

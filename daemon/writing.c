@@ -37,11 +37,6 @@ struct writing {
 	int errnum; /* of what is no output's */
 };
 
-static uint64_t now_ms(void)
-{
-	return daemon_now_ns() / 1000000u;
-}
-
 static int errnum_of(const struct failure *why)
 {
 	return why->errnum ? why->errnum : EIO;
@@ -88,7 +83,7 @@ static int handle(struct writing *writing, const struct message *message, struct
 		written_set_account(&writing->set, message->account);
 		return 0;
 	case MESSAGE_SNAPSHOT:
-		written_set_snapshot(&writing->set);
+		written_set_snapshot(&writing->set, message->snapshot_ns);
 		return 0;
 	case MESSAGE_END:
 		writing->ended = true;
@@ -102,18 +97,18 @@ static int handle(struct writing *writing, const struct message *message, struct
 /* Until END, or until the recorder is gone. */
 static int take_messages(struct writing *writing, struct failure *why)
 {
-	uint64_t commit_at_ms = now_ms() + COMMIT_INTERVAL_MS;
+	uint64_t commit_at_ms = daemon_now_ms() + COMMIT_INTERVAL_MS;
 
 	while (!writing->ended) {
 		struct pollfd poller = { .fd = writing->receiver.fd, .events = POLLIN };
 		struct message message;
 		int got;
 
-		if (now_ms() >= commit_at_ms ||
+		if (daemon_now_ms() >= commit_at_ms ||
 		    writing->samples >= writing->committed + COMMIT_SAMPLES) {
 			writing->committed = writing->samples;
 			written_set_commit(&writing->set);
-			commit_at_ms = now_ms() + COMMIT_INTERVAL_MS;
+			commit_at_ms = daemon_now_ms() + COMMIT_INTERVAL_MS;
 		}
 		if (!message_is_ready(&writing->receiver) &&
 		    poll(&poller, 1, COMMIT_INTERVAL_MS) == 0) {

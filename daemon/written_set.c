@@ -87,12 +87,12 @@ void written_set_rotate_at(struct written_set *set, uint64_t time_ns)
 	rotate(set, time_ns - over_ns);
 }
 
-void written_set_snapshot(struct written_set *set)
+void written_set_snapshot(struct written_set *set, uint64_t time_ns)
 {
 	struct failure why;
 
 	if (set->rotate_ns) {
-		rotate(set, daemon_now_ns());
+		rotate(set, time_ns);
 		return;
 	}
 	for (size_t i = 0; i < set->count; i++)

@@ -24,8 +24,8 @@ void written_set_account(struct written_set *set, const char *text);
 /** Make streams readable. */
 void written_set_commit(struct written_set *set);
 
-/** What is there so far is to be read now: of a series, new files begin. */
-void written_set_snapshot(struct written_set *set);
+/** What is there so far is to be read now: of a series, new files begin, at @p time_ns. */
+void written_set_snapshot(struct written_set *set, uint64_t time_ns);
 
 /** Of a series, begin the files that a moment belongs to, unless it is before those of now: samples
  * of one tick may come in any order. */

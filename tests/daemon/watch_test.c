@@ -142,6 +142,7 @@ static void test_malformed(void **state)
 	struct feed_process process = { .index = DAEMON_PROCESSES_LISTED };
 	struct feed_vm vm = { .index = FEED_VMS_MAX };
 	const struct message_status status = { 0 };
+	const uint64_t noon = 12;
 	const struct {
 		enum message_type type;
 		const void *body;
@@ -157,7 +158,7 @@ static void test_malformed(void **state)
 		{ MESSAGE_NOTICE, "", 0, true },
 		{ MESSAGE_VM, &vm, sizeof(vm), false },
 		{ MESSAGE_ACCOUNT, "x", 1, true },
-		{ MESSAGE_SNAPSHOT, "", 0, true },
+		{ MESSAGE_SNAPSHOT, &noon, sizeof(noon), true },
 		{ MESSAGE_SNAPSHOT + 1, "", 0, true },
 	};
 

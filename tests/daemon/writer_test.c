@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/clock.h"
 #include "daemon/writer.h"
 
 #define DEADLINE_MS 20000
@@ -284,6 +285,34 @@ static void test_writer_is_killed(void **state)
 }
 
 /* The terminal's signals reach the whole process group; only the recorder ends the file. */
+/* Who asks for the end of a recording does not wait for a writer that takes nothing. */
+static void test_stop_ends_the_wait(void **state)
+{
+	const volatile sig_atomic_t stop = 1;
+	const char *const outputs[] = { path };
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+	uint32_t count = 0;
+
+	(void)state;
+	start_all(outputs, 1, &writer);
+	put_functions(&writer);
+	await_profile(path);
+	kill(writer.pid, SIGSTOP);
+	do
+		assert_int_equal(0, put_sample(&writer, count++, &why));
+	while (message_flush_now(&writer.queue, &why) == 1);
+	assert_int_equal(0, writer_send(&writer, 0, &stop, &why));
+	assert_true(message_queued(&writer.queue) > 0);
+	kill(writer.pid, SIGCONT);
+	assert_int_equal(0, writer_send(&writer, 0, NULL, &why));
+	assert_int_equal(0, message_queued(&writer.queue));
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(count, samples_in(path));
+}
+
 static void test_signals_are_ignored(void **state)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
@@ -620,6 +649,34 @@ static void test_series(void **state)
 	remove_folder(folder, file);
 }
 
+/* New files begin when the recorder says, however late the writer hears of it. */
+static void test_snapshot_of_a_series(void **state)
+{
+	static const uint64_t before_ms[] = { 1, 2, 999 }, after_ms[] = { 2500, 3400, 3460, 4440 };
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64];
+	const char *const outputs[] = { file };
+	struct message_status status;
+	struct writer writer;
+	struct failure why;
+	long samples;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.folded");
+	start_series(outputs, 1, 1000000000u, 0, &writer);
+	put_functions(&writer);
+	for (uint32_t i = 0; i < 3; i++)
+		put_sample_of(&writer, i, before_ms[i] * 1000000u, &why);
+	message_put_snapshot(&writer.queue, 2450 * 1000000ull, &why);
+	for (uint32_t i = 0; i < 4; i++)
+		put_sample_of(&writer, i, after_ms[i] * 1000000u, &why);
+	writer_finish(&writer, &status);
+	assert_int_equal(0, status.errnum);
+	assert_int_equal(3, status.outputs[0].files);
+	assert_int_equal(3, take_files(folder, "a-*.folded", &samples));
+	assert_int_equal(7, samples);
+	remove_folder(folder, file);
+}
+
 /* Files of one second, and one that others have made meanwhile. */
 static void test_series_of_one_name(void **state)
 {
@@ -636,9 +693,9 @@ static void test_series_of_one_name(void **state)
 	put_functions(&writer);
 	for (uint32_t i = 0; i < 5; i++) {
 		put_sample(&writer, i, &why);
-		message_put_bytes(&writer.queue, MESSAGE_SNAPSHOT, NULL, 0, &why);
+		message_put_snapshot(&writer.queue, daemon_now_ns(), &why);
 		/* Nothing has come since: no file. */
-		message_put_bytes(&writer.queue, MESSAGE_SNAPSHOT, NULL, 0, &why);
+		message_put_snapshot(&writer.queue, daemon_now_ns(), &why);
 	}
 	writer_finish(&writer, &status);
 	assert_int_equal(0, status.errnum);
@@ -667,7 +724,7 @@ static void test_snapshot(void **state)
 	put_functions(&writer);
 	assert_int_equal(0, put_and_flush(&writer, 7, &why));
 	assert_int_equal(-1, access(file, F_OK));
-	message_put_bytes(&writer.queue, MESSAGE_SNAPSHOT, NULL, 0, &why);
+	message_put_snapshot(&writer.queue, daemon_now_ns(), &why);
 	assert_int_equal(0, message_flush(&writer.queue, &why));
 	for (int i = 0; i < DEADLINE_MS / 5 && access(file, F_OK) != 0; i++)
 		nanosleep(&nap, NULL);
@@ -965,6 +1022,7 @@ int main(void)
 		WRITER_TEST(test_readable_while_written),
 		WRITER_TEST(test_writer_is_killed),
 		WRITER_TEST(test_signals_are_ignored),
+		WRITER_TEST(test_stop_ends_the_wait),
 		WRITER_TEST(test_recorder_dies),
 		WRITER_TEST(test_recorder_dies_inside_a_message),
 		WRITER_TEST(test_several_outputs),
@@ -974,6 +1032,7 @@ int main(void)
 		WRITER_TEST(test_one_of_several_fails),
 		WRITER_TEST(test_replacement_fails),
 		WRITER_TEST(test_series),
+		WRITER_TEST(test_snapshot_of_a_series),
 		WRITER_TEST(test_series_of_one_name),
 		WRITER_TEST(test_snapshot),
 		WRITER_TEST(test_full_device),
