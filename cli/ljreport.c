@@ -77,27 +77,34 @@ static int check_profiles(const struct report_arguments *arguments,
 	return REPORT_DONE;
 }
 
+static int tell_failure(const struct failure *why)
+{
+	char text[256];
+
+	failure_describe(why, text, sizeof(text));
+	progress_stop();
+	fprintf(stderr, "ljreport: %s\n", text);
+	return REPORT_OUTPUT;
+}
+
 static int print_as_is(const struct format_profile *base, const struct format_profile *profile,
 		       const struct report_arguments *arguments, FILE *file)
 {
 	const struct format_report_ops *report = arguments->report;
 	struct failure why = { 0 };
-	char text[256];
 
 	if (base ? report->diff(base, profile, &arguments->options, file, &why) == 0
 		 : report->print(profile, &arguments->options, file, &why) == 0)
 		return REPORT_DONE;
-	progress_stop();
 	if (why.kind == FAILURE_NOT_FOUND) {
+		progress_stop();
 		fprintf(stderr,
 			"ljreport: %s: no memory profile, so that nothing tells what is allocated "
 			"(use -f top)\n",
 			arguments->inputs[0]);
 		return REPORT_INPUT;
 	}
-	failure_describe(&why, text, sizeof(text));
-	fprintf(stderr, "ljreport: %s\n", text);
-	return REPORT_OUTPUT;
+	return tell_failure(&why);
 }
 
 /** A memory profile where the report shows call chains: its locations are that. */
@@ -106,17 +113,13 @@ static int print_report(const struct format_profile *base, const struct format_p
 {
 	struct format_profile *chains;
 	struct failure why = { 0 };
-	char text[256];
 	int result;
 
 	if (format_profile_kind(profile) != FORMAT_STREAM_MEMPROF ||
 	    arguments->report->takes_memory)
 		return print_as_is(base, profile, arguments, file);
-	if (format_profile_of_memory(profile, arguments->options.memory, &chains, &why)) {
-		failure_describe(&why, text, sizeof(text));
-		fprintf(stderr, "ljreport: %s\n", text);
-		return REPORT_OUTPUT;
-	}
+	if (format_profile_of_memory(profile, arguments->options.memory, &chains, &why))
+		return tell_failure(&why);
 	result = print_as_is(base, chains, arguments, file);
 	format_profile_destroy(chains);
 	return result;
