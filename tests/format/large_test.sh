@@ -36,7 +36,7 @@ convert() {
 
 what="$samples samples of $chains chains as"
 # trace-event and perf have each sample's calls as text: some 10 GB of ten million, whatever writes them.
-for form in pprof folded svg html json speedscope cpuprofile firefox; do
+for form in pprof folded callgrind markdown svg html json speedscope cpuprofile firefox; do
 	convert $form
 	[[ $form == pprof || $form == folded ]] || rm -f "$folder/out.$form"
 	result "$what $form: memory" "<= 500 MiB" "$memory MiB" "$memory <= 500"
@@ -48,4 +48,18 @@ for form in pprof folded; do
 	expected=$("$ljreport" -f folded "$folder/in.bin" | awk '{ n += $NF } END { print n + 0, NR }')
 	result "$what $form: samples and chains read back" "$expected" "$got" "\"$got\" == \"$expected\""
 done
+# Go's own tool writes the same profile.
+if command -v go >/dev/null; then
+	export HOME=$folder PPROF_TMPDIR=$folder GOFLAGS=-mod=mod GOTOOLCHAIN=local
+	mv "$folder/out.pprof" "$folder/out.pb.gz"
+	go tool pprof -symbolize=none -proto -output="$folder/go.pb.gz" "$folder/out.pb.gz" >/dev/null 2>"$folder/err" || {
+		cat "$folder/err" >&2
+		exit 1
+	}
+	read -r ours theirs < <(stat -c %s "$folder/out.pb.gz" "$folder/go.pb.gz" | tr '\n' ' ')
+	result "$what pprof: size" "<= 3 times that of go's" "$(awk "BEGIN { printf \"%.2f times\", $ours / $theirs }")" \
+		"$ours <= 3 * $theirs"
+else
+	echo "skipped: pprof's size (no go command)"
+fi
 exit $((failures > 0))
