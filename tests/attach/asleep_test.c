@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "attach/attach.h"
+#include "tests/rounds.h"
 #include "children.h"
 
 enum {
@@ -152,7 +153,7 @@ static void test_woken(void **state)
 	(void)state;
 	begin(&asleep, read_for_ever, reading);
 	assert_true(child_await_state(asleep.pid, "S"));
-	for (unsigned i = 0; i < child_rounds(200); i++) {
+	for (unsigned i = 0; i < test_rounds(200); i++) {
 		assert_int_equal(-1, capture(&asleep, plan_and_wake, context, &sleep, &why));
 		assert_int_equal(FAILURE_TIMEOUT, why.kind);
 	}

@@ -157,11 +157,6 @@ long child_field(pid_t tid, const char *field)
 	return read_status(tid, field, value, sizeof(value)) ? strtol(value, NULL, 10) : -1;
 }
 
-unsigned child_rounds(unsigned rounds)
-{
-	return getenv("LJPROF_TEST_EMULATED") ? rounds / 10 : rounds;
-}
-
 uint64_t child_now_ns(void)
 {
 	struct timespec ts;

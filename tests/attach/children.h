@@ -42,10 +42,6 @@ bool child_await(const volatile uint64_t *number, uint64_t least);
 /** Wait until nobody traces @p tid and it is not stopped. */
 bool child_is_free(pid_t tid);
 
-/** How often a test does what it repeats: @p rounds, or a tenth of it where the environment says
- *  that the machine is emulated (LJPROF_TEST_EMULATED). */
-unsigned child_rounds(unsigned rounds);
-
 uint64_t child_now_ns(void);
 void child_nap_us(unsigned us);
 

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "attach/attach.h"
+#include "tests/rounds.h"
 #include "children.h"
 
 enum {
@@ -328,7 +329,7 @@ static pid_t await_holder(void)
 static void test_death_lets_go(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < child_rounds(10); i++) {
+	for (unsigned i = 0; i < test_rounds(10); i++) {
 		pid_t pid = child_start(hold_long, (void *)(uintptr_t)60000);
 
 		assert_true(await_holder() > 0);
@@ -343,7 +344,7 @@ static void test_death_of_the_holder_lets_go(void **state)
 	pid_t pid = child_start(hold_long, (void *)(uintptr_t)60000);
 
 	(void)state;
-	for (unsigned i = 0; i < child_rounds(10); i++) {
+	for (unsigned i = 0; i < test_rounds(10); i++) {
 		pid_t holder = await_holder();
 
 		assert_true(holder > 0);
@@ -371,7 +372,7 @@ static void test_stop_of_ours_lets_go(void **state)
 static void test_signals_arrive(void **state)
 {
 	pid_t pid = child_start(hold_long, (void *)(uintptr_t)50);
-	uint64_t count = child_rounds(10);
+	uint64_t count = test_rounds(10);
 
 	(void)state;
 	assert_true(await_holder() > 0);

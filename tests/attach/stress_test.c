@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "attach/attach.h"
+#include "tests/rounds.h"
 #include "children.h"
 
 #define CAPTURES_AMONG_SIGNALS 2000
@@ -121,7 +122,7 @@ static void test_signals_survive(void **state)
 	struct attach_timing timing;
 	struct failure why;
 	uint64_t end_ns;
-	const unsigned wanted = child_rounds(CAPTURES_AMONG_SIGNALS);
+	const unsigned wanted = test_rounds(CAPTURES_AMONG_SIGNALS);
 	unsigned captures = 0, timeouts = 0;
 	char text[200];
 	pid_t pid, sender;
@@ -180,7 +181,7 @@ static void kill_victim(void *argument)
 static void test_target_is_killed(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < child_rounds(KILLED_TARGETS); i++) {
+	for (unsigned i = 0; i < test_rounds(KILLED_TARGETS); i++) {
 		uint64_t *counter = child_share(sizeof(*counter));
 		volatile int *reaped = child_share(sizeof(*reaped));
 		struct attach_image *image = attach_image_create();
@@ -245,7 +246,7 @@ static void test_tracer_is_killed(void **state)
 	uint64_t *counter = child_share(sizeof(*counter));
 	struct tracing *tracing = child_share(sizeof(*tracing));
 	pid_t pid = child_start(child_spin, counter);
-	unsigned tracers = child_rounds(KILLED_TRACERS), while_attached = 0;
+	unsigned tracers = test_rounds(KILLED_TRACERS), while_attached = 0;
 
 	(void)state;
 	assert_true(child_await(counter, 1));

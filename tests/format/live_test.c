@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "format/format.h"
+#include "tests/rounds.h"
 
 enum {
 	MAIN = 10,
@@ -449,6 +450,7 @@ static void test_folding_chains(void **state)
 /* A million functions, each with its own file and line, in bounded memory. */
 static void test_million(void **state)
 {
+	const uint32_t samples = test_rounds(1000000);
 	struct format_live *live = create(0, 0, 0);
 	size_t limit = 0;
 	char name[32], source[32];
@@ -456,7 +458,7 @@ static void test_million(void **state)
 
 	(void)state;
 	announce_all(live);
-	for (uint32_t i = 0; i < 1000000; i++) {
+	for (uint32_t i = 0; i < samples; i++) {
 		snprintf(name, sizeof(name), "new%u", i);
 		snprintf(source, sizeof(source), "@gen%u.lua", i);
 		announce(live, 1000 + i, FORMAT_KIND_LUA, name, source, i % 1000);
@@ -471,7 +473,7 @@ static void test_million(void **state)
 		assert_true(mallinfo2().uordblks + mallinfo2().hblkhd < limit + limit / 4);
 	else
 		print_message("the memory in use is not to be seen here\n");
-	assert_int_equal(1000000, format_live_samples(live));
+	assert_int_equal(samples, format_live_samples(live));
 	format_live_destroy(live);
 }
 

@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "symbols/symbols.h"
+#include "tests/rounds.h"
 
 /* Without a second opening some one in 15,000 fails. */
 #define REPLACED_READS 30000
@@ -647,7 +648,7 @@ static void test_replaced(void **state)
 	struct failure why;
 
 	(void)state;
-	for (unsigned i = 0; i < REPLACED_READS; i++)
+	for (unsigned i = 0; i < test_rounds(REPLACED_READS); i++)
 		if (read_other(pid, &why) != 0 && failed++ == 0)
 			print_message("cannot %s, errno %d\n", why.step, why.errnum);
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);

@@ -112,11 +112,6 @@ void stopped_stop(pid_t tid, struct attach_registers *ret_regs)
 	stopped_registers(tid, ret_regs);
 }
 
-unsigned stopped_rounds(unsigned rounds)
-{
-	return getenv("LJPROF_TEST_EMULATED") ? rounds / 8 : rounds;
-}
-
 int stopped_step(struct symbols_unwinder *unwinder, struct failure *why)
 {
 	int result = symbols_unwind_step(unwinder, why);

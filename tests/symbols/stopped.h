@@ -27,10 +27,6 @@ void stopped_registers(pid_t tid, struct attach_registers *ret);
 /** Let it run on, with the signal that it stopped for. */
 void stopped_go(pid_t tid);
 
-/** How often a test does what it repeats: @p rounds, or a quarter of it where the environment says
- *  that the machine is emulated (LJPROF_TEST_EMULATED). */
-unsigned stopped_rounds(unsigned rounds);
-
 /** A step as the daemon makes it: by the unwind entry, or where there is none by the frame pointer
  *  and what else the function's own instructions tell. @return As symbols_unwind_step(). */
 int stopped_step(struct symbols_unwinder *unwinder, struct failure *why);

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "tests/rounds.h"
 #include "stopped.h"
 
 #define FRAMES_MAX 256
@@ -244,13 +245,13 @@ static void run_shape(const char *shape, bool may_be_in_vdso)
 	struct watched watched;
 
 	watch(&watched, argv);
-	for (unsigned i = 0; i < stopped_rounds(STOPS); i++)
+	for (unsigned i = 0; i < test_rounds(STOPS); i++)
 		stop_once(&watched);
 	report(&watched, shape);
 	if (may_be_in_vdso)
 		assert_true(watched.in_vdso > 0);
 	else
-		assert_true(watched.compared >= COMPARED_MIN(stopped_rounds(STOPS)));
+		assert_true(watched.compared >= COMPARED_MIN(test_rounds(STOPS)));
 	unwatch(&watched);
 }
 
@@ -346,7 +347,7 @@ static void test_luajit(void **state)
 	/* Helpers inside the interpreter's entry are called, so sp is a word or more off there. */
 	watched.odd_start = interpreter[0];
 	watched.odd_end = interpreter[1];
-	for (unsigned i = 0; i < stopped_rounds(LUAJIT_STOPS); i++) {
+	for (unsigned i = 0; i < test_rounds(LUAJIT_STOPS); i++) {
 		stop_once(&watched);
 		inside += attach_pc(&watched.regs) >= interpreter[0] &&
 			  attach_pc(&watched.regs) < interpreter[1];
@@ -354,7 +355,7 @@ static void test_luajit(void **state)
 	report(&watched, "luajit");
 	print_message("luajit: %u stops in the interpreter (%lu bytes), %u of them cut\n", inside,
 		      interpreter[1] - interpreter[0], watched.cut);
-	assert_true(watched.compared >= COMPARED_MIN(stopped_rounds(LUAJIT_STOPS)));
+	assert_true(watched.compared >= COMPARED_MIN(test_rounds(LUAJIT_STOPS)));
 	unwatch(&watched);
 }
 
