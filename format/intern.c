@@ -3,14 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 /* An entry that could not be added has no table afterwards (uthash 2.3, HASH_NONFATAL_OOM). */
 #define HASH_NONFATAL_OOM		  1
-#define HASH_FUNCTION(key, key_len, hash) ((hash) = hash_bytes(key, key_len))
-static unsigned hash_bytes(const void *bytes, size_t len);
+#define HASH_FUNCTION(key, key_len, hash) ((hash) = (unsigned)hash_bytes(key, key_len))
 #include <uthash.h>
+
+#include "format/hash.h"
 
 #define INTERN_MAX (UINT32_MAX - 1)
 
@@ -27,71 +26,11 @@ struct format_intern {
 	uint32_t count, capacity;
 };
 
-/* ---- Hash ---------------------------------------------------------------------------------- */
-
-/*
- * SipHash-1-3 with a key of this process: keys come from files, and whoever could choose many of
- * one hash would have all of them compared with each other. Source: J.-P. Aumasson, D. J.
- * Bernstein, "SipHash: a fast short-input PRF", 2012.
- */
-static uint64_t hash_key[2];
-
-static void choose_key(void)
-{
-	/* Without entropy any other one does as well as none. */
-	if (!hash_key[0] && getrandom(hash_key, sizeof(hash_key), GRND_NONBLOCK) < 0)
-		hash_key[0] = 0x9e3779b97f4a7c15 ^ (uint64_t)getpid();
-}
-
-static uint64_t rotate(uint64_t value, int bits)
-{
-	return value << bits | value >> (64 - bits);
-}
-
-static inline void mix(uint64_t v[4])
-{
-	v[0] += v[1];
-	v[1] = rotate(v[1], 13) ^ v[0];
-	v[0] = rotate(v[0], 32);
-	v[2] += v[3];
-	v[3] = rotate(v[3], 16) ^ v[2];
-	v[0] += v[3];
-	v[3] = rotate(v[3], 21) ^ v[0];
-	v[2] += v[1];
-	v[1] = rotate(v[1], 17) ^ v[2];
-	v[2] = rotate(v[2], 32);
-}
-
-static unsigned hash_bytes(const void *bytes, size_t len)
-{
-	uint64_t v[] = { hash_key[0] ^ 0x736f6d6570736575, hash_key[1] ^ 0x646f72616e646f6d,
-			 hash_key[0] ^ 0x6c7967656e657261, hash_key[1] ^ 0x7465646279746573 };
-	const unsigned char *at = bytes;
-	uint64_t word, last = (uint64_t)len << 56;
-
-	for (; len >= sizeof(word); len -= sizeof(word), at += sizeof(word)) {
-		memcpy(&word, at, sizeof(word));
-		v[3] ^= word;
-		mix(v);
-		v[0] ^= word;
-	}
-	for (size_t i = 0; i < len; i++)
-		last |= (uint64_t)at[i] << 8 * i;
-	v[3] ^= last;
-	mix(v);
-	v[0] ^= last;
-	v[2] ^= 0xff;
-	for (int i = 0; i < 3; i++)
-		mix(v);
-	last = v[0] ^ v[1] ^ v[2] ^ v[3];
-	return (unsigned)(last ^ last >> 32);
-}
-
 /* ---- Entries ------------------------------------------------------------------------------- */
 
 struct format_intern *format_intern_create(void)
 {
-	choose_key();
+	hash_init();
 	return calloc(1, sizeof(struct format_intern));
 }
 

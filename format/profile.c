@@ -232,33 +232,50 @@ static int find_plain_key(struct format_profile *profile, uint32_t chain,
 	return 0;
 }
 
-int profile_add_sample(struct format_profile *profile, const struct profile_frame *frames,
-		       size_t frame_count, const struct profile_labels *labels, uint64_t count,
-		       struct failure *why)
+int profile_find_sample(struct format_profile *profile, const struct profile_frame *frames,
+			size_t frame_count, const struct profile_labels *labels,
+			uint32_t *ret_chain, uint32_t *ret_key, struct failure *why)
 {
-	static const struct profile_labels nothing = { 0 };
-	uint32_t chains = format_intern_count(profile->chains), chain, key;
+	uint32_t chains = format_intern_count(profile->chains);
 
-	if (!labels)
-		labels = &nothing;
-	if (count > INT64_MAX - profile->samples)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more samples than can be counted");
-	if (format_intern_put(profile->chains, frames, frame_count * sizeof(*frames), &chain,
+	if (format_intern_put(profile->chains, frames, frame_count * sizeof(*frames), ret_chain,
 			      why) ||
-	    grow_counts(&profile->counts, &profile->capacity, chain, why) ||
-	    (is_plain(labels) ? find_plain_key(profile, chain, labels, &key, why)
-			      : find_key(profile, chain, labels, &key, why)))
+	    grow_counts(&profile->counts, &profile->capacity, *ret_chain, why) ||
+	    (is_plain(labels) ? find_plain_key(profile, *ret_chain, labels, ret_key, why)
+			      : find_key(profile, *ret_chain, labels, ret_key, why)))
 		return -1;
-	if (chain == chains)
+	if (*ret_chain == chains)
 		profile->frames += frame_count;
 	if (profile->frames > PROFILE_FRAMES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
 				   "more call chains than can be kept");
+	return 0;
+}
+
+int profile_count_sample(struct format_profile *profile, uint32_t chain, uint32_t key,
+			 uint64_t count, struct failure *why)
+{
+	if (count > INT64_MAX - profile->samples)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more samples than can be counted");
 	profile->counts[chain] += count;
 	profile->key_counts[key] += count;
 	profile->samples += count;
 	return profile->timeline.is_kept && count > 0
 		       ? timeline_add(&profile->timeline, key, count, why)
+		       : 0;
+}
+
+int profile_add_sample(struct format_profile *profile, const struct profile_frame *frames,
+		       size_t frame_count, const struct profile_labels *labels, uint64_t count,
+		       struct failure *why)
+{
+	static const struct profile_labels nothing = { 0 };
+	uint32_t chain, key;
+
+	return profile_find_sample(profile, frames, frame_count, labels ? labels : &nothing, &chain,
+				   &key, why) ||
+			       profile_count_sample(profile, chain, key, count, why)
+		       ? -1
 		       : 0;
 }
 

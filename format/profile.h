@@ -87,7 +87,18 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 /** Bytes of all names and sources. */
 #define PROFILE_TEXT_MAX (256u << 20)
 
-/** Count @p count samples. @param why FAILURE_LIMIT where there are more samples than can be
+/** Find or add what samples have in common: a chain, and it with labels.
+ *  @param why FAILURE_LIMIT where there are more chains than are kept. */
+int profile_find_sample(struct format_profile *profile, const struct profile_frame *frames,
+			size_t frame_count, const struct profile_labels *labels,
+			uint32_t *ret_chain, uint32_t *ret_key, struct failure *why);
+
+/** Count @p count samples of what was found. @param why FAILURE_LIMIT where there are more than can
+ *  be counted. */
+int profile_count_sample(struct format_profile *profile, uint32_t chain, uint32_t key,
+			 uint64_t count, struct failure *why);
+
+/** Both. @param why FAILURE_LIMIT where there are more samples than can be
  * counted, or more chains than are kept. @param frames Root first. @param labels NULL: nothing is
  * known. */
 int profile_add_sample(struct format_profile *profile, const struct profile_frame *frames,

@@ -8,6 +8,7 @@
 #include "format/merge.h"
 #include "format/names.h"
 #include "format/profile.h"
+#include "format/repeats.h"
 #include "format/stream.h"
 
 /** Addresses remembered between symbol records, each in the one place that its hash gives. */
@@ -32,6 +33,7 @@ struct loader {
 	struct known *cache;
 	struct known *hosts; /* Of the host frames of one sample. */
 	size_t host_capacity;
+	struct repeats repeats;
 };
 
 /* ---- Functions -------------------------------------------------------------------------- */
@@ -398,10 +400,25 @@ static enum format_state state_of(const struct loader *loader, const struct form
 	return is_in_trace(loader, count) ? FORMAT_STATE_TRACE : state;
 }
 
+static int on_repeat(void *context, const uint8_t *bytes, size_t len, bool *ret_done,
+		     struct failure *why)
+{
+	struct loader *loader = context;
+	const struct repeat *repeat =
+		repeats_find(&loader->repeats, bytes, len, loader->symtab.generation);
+
+	*ret_done = repeat != NULL;
+	if (!repeat)
+		return 0;
+	loader->profile->states[repeat->state]++;
+	return profile_count_sample(loader->profile, repeat->chain, repeat->key, 1, why);
+}
+
 static int on_sample(void *context, const struct format_raw_sample *raw, struct failure *why)
 {
 	struct loader *loader = context;
 	struct profile_labels labels = { 0 };
+	struct repeat repeat = { 0 };
 	enum format_state state;
 	size_t count;
 	int result;
@@ -417,7 +434,14 @@ static int on_sample(void *context, const struct format_raw_sample *raw, struct 
 	state = state_of(loader, raw, count);
 	labels.state = (uint8_t)(state + 1);
 	loader->profile->states[state]++;
-	return profile_add_sample(loader->profile, loader->frames, count, &labels, 1, why);
+	if (profile_find_sample(loader->profile, loader->frames, count, &labels, &repeat.chain,
+				&repeat.key, why))
+		return -1;
+	repeat.state = (uint8_t)state;
+	if (raw->bytes)
+		repeats_put(&loader->repeats, raw->bytes, raw->len, loader->symtab.generation,
+			    &repeat);
+	return profile_count_sample(loader->profile, repeat.chain, repeat.key, 1, why);
 }
 
 static int on_symbol(void *context, const struct format_symbol *symbol, struct failure *why)
@@ -446,6 +470,7 @@ static void loader_deinit(struct loader *loader)
 	format_text_deinit(&loader->name);
 	free(loader->cache);
 	free(loader->hosts);
+	repeats_deinit(&loader->repeats);
 }
 
 int profile_load_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why)
@@ -454,6 +479,7 @@ int profile_load_stream(struct format_profile *profile, struct unpack *unpack, s
 		.symbol = on_symbol,
 		.sample = on_sample,
 		.event = on_event,
+		.repeat = on_repeat,
 	};
 	struct loader loader = { .profile = profile };
 	int result = -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/stream.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -358,10 +359,86 @@ static int read_host_stack(struct reader *reader, size_t *ret_count)
 	return 0;
 }
 
+/** @return Behind a number in the window, or NULL where it is too long or too near to its end. */
+static const uint8_t *skip_number(const uint8_t *at, const uint8_t *end)
+{
+	uint64_t last_bytes;
+
+	if (!at || end - at < SHORT_NUMBER)
+		return NULL;
+	memcpy(&last_bytes, at, sizeof(last_bytes));
+	last_bytes = ~le64toh(last_bytes) & 0x8080808080808080;
+	return last_bytes ? at + __builtin_ctzll(last_bytes) / 8 + 1 : NULL;
+}
+
+static const uint8_t *skip_lua_stack(const uint8_t *at, const uint8_t *end)
+{
+	while (at && at < end && *at != STREAM_END) {
+		uint8_t kind = *at++;
+
+		at = skip_number(at, end);
+		if (kind == STREAM_FRAME_LUA)
+			at = skip_number(at, end);
+	}
+	return at && at < end ? at + 1 : NULL;
+}
+
+static const uint8_t *skip_host_stack(const uint8_t *at, const uint8_t *end)
+{
+	while (at && at < end && *at != 0)
+		at = skip_number(at, end);
+	return at && at < end ? at + 1 : NULL;
+}
+
+static bool has_lua_stack(uint8_t header)
+{
+	return header >= FORMAT_STATE_LFUNC && header <= FORMAT_STATE_CFUNC;
+}
+
+/** Bytes of a sample's record, whose header was read, or 0 where that is not to be told at once.
+ *  These are what will be decoded if that ends where they do. */
+static size_t record_len(const struct source *source, uint8_t header)
+{
+	const uint8_t *at = source->window + source->next, *end = source->window + source->len;
+	const uint8_t *behind = has_lua_stack(header) ? skip_lua_stack(at, end) : at;
+
+	behind = skip_host_stack(behind, end);
+	return behind ? (size_t)(behind - at) + 1 : 0;
+}
+
+/** Offer a sample's record. @param ret_done Whether it need not be decoded.
+ *  @param ret_len Of the record, or 0. */
+static int offer_record(struct reader *reader, uint8_t header, uint64_t offset, bool *ret_done,
+			size_t *ret_len)
+{
+	struct source *source = &reader->source;
+	int result;
+
+	*ret_done = false;
+	*ret_len = 0;
+	if (!reader->visitor->repeat || header == FORMAT_STATE_TRACE)
+		return 0;
+	*ret_len = record_len(source, header);
+	if (*ret_len == 0)
+		return 0;
+	result = reader->visitor->repeat(reader->context, source->window + source->next - 1,
+					 *ret_len, ret_done, reader->why);
+	if (*ret_done)
+		source->next += *ret_len - 1;
+	return visited(reader, result, offset);
+}
+
 static int read_sample(struct reader *reader, uint8_t header, uint64_t offset)
 {
 	struct format_raw_sample sample = { .state = header };
 	int result = 0;
+	bool is_done;
+	size_t len;
+
+	if (offer_record(reader, header, offset, &is_done, &len))
+		return -1;
+	if (is_done)
+		return 0;
 
 	if (header == FORMAT_STATE_TRACE) {
 		if (read_numbers(reader, 3,
@@ -369,14 +446,17 @@ static int read_sample(struct reader *reader, uint8_t header, uint64_t offset)
 						      &sample.trace_line }))
 			return -1;
 	} else {
-		if (header >= FORMAT_STATE_LFUNC && header <= FORMAT_STATE_CFUNC &&
-		    read_lua_stack(reader, &sample.lua_count))
+		if (has_lua_stack(header) && read_lua_stack(reader, &sample.lua_count))
 			return -1;
 		if (read_host_stack(reader, &sample.host_count))
 			return -1;
 	}
 	sample.lua = reader->lua;
 	sample.host = reader->host;
+	if (len > 0 && offset_of(reader) == offset + len) {
+		sample.bytes = reader->source.window + reader->source.next - len;
+		sample.len = len;
+	}
 	if (reader->visitor->sample)
 		result = reader->visitor->sample(reader->context, &sample, reader->why);
 	return visited(reader, result, offset);
