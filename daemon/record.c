@@ -47,8 +47,8 @@ static bool send_queued(struct recorder *recorder)
 	if (sent == 0) {
 		/* This may take a while, and a thread that stands meanwhile would stand for us. */
 		recorder_settle_all(recorder);
-		sent = writer_send(&recorder->writer, QUEUE_MAX_BYTES / 2, recorder->options->stop,
-				   &why);
+		sent = writer_send(&recorder->writer, QUEUE_MAX_BYTES / 2, recorder->end_ns,
+				   recorder->options->stop, &why);
 	}
 	if (sent >= 0)
 		return true;

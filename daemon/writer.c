@@ -21,6 +21,17 @@ enum {
 	WORK_MAX_MS = 600000,
 };
 
+/** When the writer is not waited for any longer. */
+struct wait_end {
+	uint64_t time_ns;
+	const volatile sig_atomic_t *asked; /* or NULL */
+};
+
+static bool is_over(const struct wait_end *end)
+{
+	return (end->asked && *end->asked) || daemon_now_ns() >= end->time_ns;
+}
+
 /* Give back what a writer that does not run was given. */
 static int give_up_start(int errnum, struct writer_pulse *pulse, const int fds[2],
 			 struct failure *why)
@@ -85,15 +96,15 @@ static uint64_t used_ns(const struct writer *writer)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Whether it takes or says something, within so long of the last sign of life.
- * @param stop Where this is set it is not waited for any longer, or NULL. */
-static bool await_writer(struct writer *writer, short events, const volatile sig_atomic_t *stop)
+/* Whether it takes or says something, within so long of the last sign of life, and until @p stop.
+ */
+static bool await_writer(struct writer *writer, short events, const struct wait_end *stop)
 {
 	uint64_t time_ms = daemon_now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
 	uint64_t last_ms = time_ms + WORK_MAX_MS;
 	uint64_t used = used_ns(writer), last = used;
 
-	while (!writer->queue.stuck && !(stop && *stop) && time_ms < end_ms && time_ms < last_ms) {
+	while (!writer->queue.stuck && !is_over(stop) && time_ms < end_ms && time_ms < last_ms) {
 		struct pollfd poller = { .fd = writer->fd, .events = events };
 		int got = poll(&poller, 1, LIFE_LOOK_MS);
 
@@ -108,18 +119,19 @@ static bool await_writer(struct writer *writer, short events, const volatile sig
 	return false;
 }
 
-int writer_send(struct writer *writer, size_t rest, const volatile sig_atomic_t *stop,
-		struct failure *why)
+int writer_send(struct writer *writer, size_t rest, uint64_t until_ns,
+		const volatile sig_atomic_t *stop, struct failure *why)
 {
+	const struct wait_end end = { .time_ns = until_ns, .asked = stop };
 	int sent;
 
 	for (;;) {
 		sent = message_flush_now(&writer->queue, why);
 		if (sent != 0 || message_queued(&writer->queue) <= rest)
 			return sent < 0 ? -1 : 0;
-		if (await_writer(writer, POLLOUT, stop))
+		if (await_writer(writer, POLLOUT, &end))
 			continue;
-		if (stop && *stop)
+		if (is_over(&end))
 			return 0;
 		writer->queue.stuck = true;
 		return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "send samples to the writer");
@@ -132,7 +144,7 @@ static enum writer_fate await_report(struct writer *writer, struct message_statu
 	struct message message;
 	struct failure why;
 
-	if (!await_writer(writer, POLLIN, NULL))
+	if (!await_writer(writer, POLLIN, &(struct wait_end){ .time_ns = UINT64_MAX }))
 		return WRITER_STUCK;
 	if (message_receive(&writer->receiver, &message, &why) != 1 ||
 	    message.type != MESSAGE_STATUS)
@@ -164,6 +176,6 @@ void writer_finish(struct writer *writer, struct message_status *ret_status)
 	struct failure why;
 
 	if (message_put_end(&writer->queue, &why) == 0)
-		writer_send(writer, 0, NULL, &why);
+		writer_send(writer, 0, UINT64_MAX, NULL, &why);
 	writer_collect(writer, ret_status);
 }

@@ -64,12 +64,14 @@ uint64_t writer_bytes(const struct writer *writer);
 /**
  * Send what is queued, until no more than @p rest bytes of it wait. A writer that is at work, on a
  * large file, takes them later.
- * @param stop Where this is set the rest stays queued, or NULL.
+ * @param until_ns By daemon_now_ns(): from then on the rest stays queued.
+ * @param stop Where this is set likewise, or NULL.
  * @return 0, or -1: FAILURE_GONE (EPIPE) when the writer is, FAILURE_TIMEOUT when for 10 s it
- *         neither takes anything nor works.
+ *         neither takes anything nor works, or works for 10 minutes and takes nothing,
+ *         FAILURE_SYSTEM.
  */
-int writer_send(struct writer *writer, size_t rest, const volatile sig_atomic_t *stop,
-		struct failure *why);
+int writer_send(struct writer *writer, size_t rest, uint64_t until_ns,
+		const volatile sig_atomic_t *stop, struct failure *why);
 
 /**
  * Finish the file and reap the process, within 10 s of the last sign of life from it.

@@ -372,7 +372,8 @@ struct format_profile;
 struct format_profile *format_profile_create(struct failure *why);
 
 /** Have it keep the order of the samples that are added from now on, for a report that
- *  `needs_order`: some bytes more for each. */
+ *  `needs_order`, and for comparing and for rules: without it samples that are alike count as much
+ * as others. Some bytes more for each. */
 void format_profile_keep_order(struct format_profile *profile);
 /** Be told how reading goes on: with how many more bytes of the file, as they lie there, for each
  *  64 KiB or less. @param progress NULL: no more. */

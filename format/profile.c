@@ -195,13 +195,12 @@ static int find_key(struct format_profile *profile, uint32_t chain,
 {
 	struct profile_sample sample = { .chain = chain };
 
-	return format_intern_put(profile->labels, labels, sizeof(*labels), &sample.labels, why) ||
-			       format_intern_put(profile->keys, &sample, sizeof(sample), ret_id,
-						 why) ||
-			       grow_counts(&profile->key_counts, &profile->key_capacity, *ret_id,
-					   why)
-		       ? -1
-		       : 0;
+	if (format_intern_put(profile->labels, labels, sizeof(*labels), &sample.labels, why) ||
+	    format_intern_put(profile->keys, &sample, sizeof(sample), ret_id, why))
+		return -1;
+	if (*ret_id >= PROFILE_KEYS_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more labels than can be kept");
+	return grow_counts(&profile->key_counts, &profile->key_capacity, *ret_id, why);
 }
 
 /** Whether nothing is known of a sample but its state, as of millions in a stream. */
@@ -246,7 +245,7 @@ int profile_find_sample(struct format_profile *profile, const struct profile_fra
 		return -1;
 	if (*ret_chain == chains)
 		profile->frames += frame_count;
-	if (profile->frames > PROFILE_FRAMES_MAX)
+	if (*ret_chain >= PROFILE_CHAINS_MAX || profile->frames > PROFILE_FRAMES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
 				   "more call chains than can be kept");
 	return 0;
@@ -298,10 +297,13 @@ const struct profile_labels *profile_labels(const struct format_profile *profile
 int profile_add_string(struct format_profile *profile, const char *text, uint32_t *ret_id,
 		       struct failure *why)
 {
-	uint32_t id;
+	uint32_t count = format_intern_count(profile->strings), id;
 
 	if (format_intern_put(profile->strings, text, strlen(text), &id, why))
 		return -1;
+	profile->text_bytes += id == count ? strlen(text) : 0;
+	if (id >= PROFILE_KEYS_MAX || profile->text_bytes > PROFILE_TEXT_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more names than can be kept");
 	*ret_id = id + 1;
 	return 0;
 }

@@ -49,7 +49,7 @@ struct format_profile {
 	uint32_t plain_capacity;
 	uint64_t samples;    /* At most INT64_MAX. */
 	uint64_t frames;     /* Of all distinct chains. */
-	uint64_t text_bytes; /* Of all functions. */
+	uint64_t text_bytes; /* Of all functions and labels. */
 	/* 0 where it is not known. */
 	uint64_t period_ns;	     /* Of a sample. */
 	uint64_t time_ns;	     /* When the recording began, since 1970. */
@@ -79,12 +79,15 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
 			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why);
 
-/** Frames of distinct chains: what a recording of a million of them has; keeps hostile files from
- *  filling the memory. */
+/* Limits that keep hostile files from filling the memory. */
+/** Distinct chains, and their frames: ten times what large recordings have. */
+#define PROFILE_CHAINS_MAX (1u << 20)
 #define PROFILE_FRAMES_MAX (32u << 20)
+/** Distinct labels, and chains with labels. */
+#define PROFILE_KEYS_MAX (1u << 21)
 /** Functions: many times what the largest programs have. */
 #define PROFILE_FUNCTIONS_MAX (1u << 19)
-/** Bytes of all names and sources. */
+/** Bytes of all names and sources, of threads and coroutines too. */
 #define PROFILE_TEXT_MAX (256u << 20)
 
 /** Find or add what samples have in common: a chain, and it with labels.

@@ -7,7 +7,7 @@
 
 enum {
 	/* Of fewer samples it does not matter how they are read. */
-	SEEN_MIN = 1024,
+	SEEN_MIN = 128,
 	/* Slots that a hash may be in. */
 	BUCKET = 4,
 	BUCKETS = 1 << 16,

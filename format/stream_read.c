@@ -359,16 +359,22 @@ static int read_host_stack(struct reader *reader, size_t *ret_count)
 	return 0;
 }
 
-/** @return Behind a number in the window, or NULL where it is too long or too near to its end. */
+/** @return Behind a number in the window, or NULL where it is too near to its end, or has more
+ * bytes than it needs: a 0 like that ends a stack, too, which must not be looked for behind its
+ * end. */
 static const uint8_t *skip_number(const uint8_t *at, const uint8_t *end)
 {
 	uint64_t last_bytes;
+	int last;
 
 	if (!at || end - at < SHORT_NUMBER)
 		return NULL;
 	memcpy(&last_bytes, at, sizeof(last_bytes));
 	last_bytes = ~le64toh(last_bytes) & 0x8080808080808080;
-	return last_bytes ? at + __builtin_ctzll(last_bytes) / 8 + 1 : NULL;
+	if (!last_bytes)
+		return NULL;
+	last = __builtin_ctzll(last_bytes) / 8;
+	return last > 0 && at[last] == 0 ? NULL : at + last + 1;
 }
 
 static const uint8_t *skip_lua_stack(const uint8_t *at, const uint8_t *end)

@@ -9,7 +9,8 @@
 #include "attach/failure.h"
 
 /**
- * The samples of a profile in the order in which they came, for what charts time. Packed: some 2 to
+ * The samples of a profile in the order in which they came, for what charts time, or asks how
+ * alike neighbours are. Packed: some 2 to
  * 8 bytes a sample.
  */
 struct timeline {

@@ -27,6 +27,7 @@ struct leaf {
 struct series {
 	const struct format_profile *profile;
 	const struct fold *fold;
+	uint32_t *leaf_of;    /* Label, by the profile's key. */
 	struct leaf *leaves;  /* By label. */
 	uint32_t *touched[2]; /* Labels of the block, and of the one before. */
 	uint32_t touched_count[2];
@@ -34,13 +35,17 @@ struct series {
 	double squares; /* Of the differences of neighbours. */
 };
 
-static uint32_t leaf_of(const struct series *series, uint32_t key)
+static void find_leaves(struct series *series)
 {
 	const struct fold *fold = series->fold;
-	uint32_t id = fold->chain_of[profile_sample(series->profile, key).chain];
-	const struct fold_chain *chain = &fold->chains[id];
+	uint32_t count = format_intern_count(series->profile->keys);
 
-	return chain->labels[chain->len - 1];
+	for (uint32_t key = 0; key < count; key++) {
+		uint32_t id = fold->chain_of[profile_sample(series->profile, key).chain];
+		const struct fold_chain *chain = &fold->chains[id];
+
+		series->leaf_of[key] = chain->labels[chain->len - 1];
+	}
 }
 
 /** Square the differences to the block before, and begin the next one. */
@@ -109,21 +114,27 @@ static double measure(struct series *series, uint64_t size, double spread)
 	series->number = 1;
 	series->squares = 0;
 	while (timeline_next(&series->profile->timeline, &cursor))
-		add(series, leaf_of(series, cursor.key), cursor.count);
+		add(series, series->leaf_of[cursor.key], cursor.count);
 	/* The block that is not full does not count. */
 	return series->squares / ((double)(series->number - 2) * 2 * (double)size * spread);
 }
 
-static double spread_of(const struct fold *fold, const struct fold_count *counts)
+/** The sum of p (1 - p) of all leaves. */
+static int find_spread(const struct fold *fold, double *ret_spread, struct failure *why)
 {
+	struct fold_count *counts = fold_count(fold);
 	double spread = 0;
 
-	for (uint32_t i = 0; i < fold->label_count; i++) {
+	if (!counts)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
+	for (uint32_t i = 0; i < fold->label_count && fold->samples > 0; i++) {
 		double share = (double)counts[i].self / (double)fold->samples;
 
 		spread += share * (1 - share);
 	}
-	return spread;
+	free(counts);
+	*ret_spread = spread;
+	return 0;
 }
 
 /** Longer and longer series. */
@@ -173,34 +184,48 @@ static double find_runs(const struct format_profile *profile)
 	return excess + (len ? excess_of(profile, key, len) : 0);
 }
 
+static int series_init(struct series *series, const struct format_profile *profile,
+		       const struct fold *fold, struct failure *why)
+{
+	size_t labels = (size_t)fold->label_count + 1;
+	size_t keys = (size_t)format_intern_count(profile->keys) + 1;
+
+	*series = (struct series){ .profile = profile, .fold = fold };
+	series->leaf_of = calloc(keys, sizeof(*series->leaf_of));
+	series->leaves = calloc(labels, sizeof(*series->leaves));
+	for (int side = 0; side < 2; side++)
+		series->touched[side] = calloc(labels, sizeof(*series->touched[side]));
+	if (!series->leaf_of || !series->leaves || !series->touched[0] || !series->touched[1])
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
+	find_leaves(series);
+	return 0;
+}
+
+static void series_deinit(struct series *series)
+{
+	free(series->leaf_of);
+	free(series->leaves);
+	free(series->touched[0]);
+	free(series->touched[1]);
+}
+
 int worth_of_samples(const struct format_profile *profile, const struct fold *fold,
 		     double *ret_worth, struct failure *why)
 {
-	struct series series = { .profile = profile, .fold = fold };
-	size_t labels = (size_t)fold->label_count + 1;
-	struct fold_count *counts;
-	double spread;
-	int result = -1;
+	struct series series;
+	double spread = 0;
+	int result;
 
-	*ret_worth = 1;
-	if (!profile->timeline.is_kept || profile->timeline.is_summed)
+	if (find_spread(fold, &spread, why))
+		return -1;
+	/* Where all samples are alike nothing varies. */
+	if (!profile->timeline.is_kept || profile->timeline.is_summed || spread < 1e-9) {
+		*ret_worth = 1;
 		return 0;
-	counts = fold_count(fold);
-	series.leaves = calloc(labels, sizeof(*series.leaves));
-	for (int side = 0; side < 2; side++)
-		series.touched[side] = calloc(labels, sizeof(*series.touched[side]));
-	if (counts && series.leaves && series.touched[0] && series.touched[1]) {
-		spread = fold->samples ? spread_of(fold, counts) : 0;
-		/* Where all samples are alike nothing varies. */
-		if (spread > 1e-9)
-			*ret_worth = find_worth(&series, spread) + find_runs(profile);
-		result = 0;
-	} else {
-		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
 	}
-	free(counts);
-	free(series.leaves);
-	free(series.touched[0]);
-	free(series.touched[1]);
+	result = series_init(&series, profile, fold, why);
+	if (result == 0)
+		*ret_worth = fmax(find_worth(&series, spread), 1 + find_runs(profile));
+	series_deinit(&series);
 	return result;
 }

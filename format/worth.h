@@ -19,7 +19,10 @@
  * where the very same chain is there so often in a row that this is no chance, most likely the
  * thread did not run at all: such a run counts as one sample.
  *
+ * @param profile What was summed up before it was read must say so in its timeline: each sample
+ *		  takes time here.
  * @param fold Of @p profile.
+ * @return 0, or -1: FAILURE_NO_MEMORY.
  */
 int worth_of_samples(const struct format_profile *profile, const struct fold *fold,
 		     double *ret_worth, struct failure *why);

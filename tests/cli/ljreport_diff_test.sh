@@ -78,6 +78,38 @@ check 0 --budget budget --diff base base
 check 3 --fail-on 'self>10%' new
 grep -q '^10000 samples' out || fail 'no report beside a broken rule'
 
+# The order of samples tells how much they say: fifty in a row are no more than one.
+python3 - <<'END' || fail 'no streams'
+import random
+
+def number(n):
+    out = b""
+    while n > 0x7f:
+        out += bytes([n & 0x7f | 0x80])
+        n >>= 7
+    return out + bytes([n])
+
+def write(path, share, copies):
+    data = b"ljs\3\0\0\0\x80ljp\2\0\0\0"
+    for address, name in ((0x401000, b"a"), (0x402000, b"b")):
+        data += b"\x0b" + number(address) + number(len(name)) + name
+    leaves = [0x402000] * round(6000 * share / copies)
+    leaves += [0x401000] * (6000 // copies - len(leaves))
+    random.Random(1).shuffle(leaves)
+    for address in leaves:
+        data += (b"\0" + number(address) + b"\0") * copies
+    open(path, "wb").write(data + b"\x80")
+
+write("base.bin", 0.30, 1)
+write("more.bin", 0.40, 1)
+write("alike.bin", 0.40, 50)
+END
+check 3 --diff base.bin --fail-on '+2%' more.bin
+says 'broken: +2%: b itself has 40.00 %, +10.00 ('
+check 0 --diff base.bin --fail-on '+2%' alike.bin
+check 3 --fail-on 'func:b>35%' more.bin
+check 0 --fail-on 'func:b>35%' alike.bin
+
 # Wrong usage
 many=()
 for i in $(seq 1001); do many+=("--fail-on=self>5%"); done

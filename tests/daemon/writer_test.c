@@ -284,7 +284,6 @@ static void test_writer_is_killed(void **state)
 	assert_int_equal(EPIPE, status.errnum);
 }
 
-/* The terminal's signals reach the whole process group; only the recorder ends the file. */
 /* Who asks for the end of a recording does not wait for a writer that takes nothing. */
 static void test_stop_ends_the_wait(void **state)
 {
@@ -303,16 +302,18 @@ static void test_stop_ends_the_wait(void **state)
 	do
 		assert_int_equal(0, put_sample(&writer, count++, &why));
 	while (message_flush_now(&writer.queue, &why) == 1);
-	assert_int_equal(0, writer_send(&writer, 0, &stop, &why));
+	assert_int_equal(0, writer_send(&writer, 0, UINT64_MAX, &stop, &why));
+	assert_int_equal(0, writer_send(&writer, 0, daemon_now_ns(), NULL, &why));
 	assert_true(message_queued(&writer.queue) > 0);
 	kill(writer.pid, SIGCONT);
-	assert_int_equal(0, writer_send(&writer, 0, NULL, &why));
+	assert_int_equal(0, writer_send(&writer, 0, UINT64_MAX, NULL, &why));
 	assert_int_equal(0, message_queued(&writer.queue));
 	writer_finish(&writer, &status);
 	assert_int_equal(0, status.errnum);
 	assert_int_equal(count, samples_in(path));
 }
 
+/* The terminal's signals reach the whole process group; only the recorder ends the file. */
 static void test_signals_are_ignored(void **state)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };

@@ -500,6 +500,7 @@ static void test_worth(void **state)
 	expect_worth(5, 9, sequence(2500, 7, 1, 8));
 	expect_worth(20, 45, sequence(2500, 30, 1, 8));
 	expect_worth(7, 13, sequence(10000, 1, 10, 8));
+	expect_worth(70, 140, sequence(50000, 1, 100, 8));
 	/* A program that stood still for a while. */
 	profile = sequence(10000, 1, 1, 8);
 	add_leaf(profile, 3, 1000);

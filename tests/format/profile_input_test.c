@@ -213,6 +213,27 @@ static void test_many_frames(void **state)
 		       2);
 }
 
+/* Few bytes a chain, and few functions: chains are counted, too. */
+static void test_many_chains(void **state)
+{
+	enum { FUNCTIONS = 1100 };
+	struct failure why = { 0 };
+	struct format_profile *profile;
+	FILE *file = tmpfile();
+
+	(void)state;
+	assert_non_null(file);
+	for (int i = 0; i < FUNCTIONS; i++)
+		for (int k = 0; k < FUNCTIONS; k++)
+			fprintf(file, "a%d;b%d 1\n", i, k);
+	rewind(file);
+	assert_int_equal(-1, format_profile_read(file, &profile, &why));
+	assert_int_equal(FAILURE_LIMIT, why.kind);
+	assert_string_equal("more call chains than can be kept", why.step);
+	assert_true(why.address > PROFILE_CHAINS_MAX);
+	fclose(file);
+}
+
 /* What inflates to more than any profile is refused before it fills the memory. */
 static void test_bomb(void **state)
 {
@@ -289,8 +310,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_foreign),	    cmocka_unit_test(test_folded_input),
 		cmocka_unit_test(test_bad_folded),  cmocka_unit_test(test_bad_pprof),
-		cmocka_unit_test(test_many_frames), cmocka_unit_test(test_bomb),
-		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_many_frames), cmocka_unit_test(test_many_chains),
+		cmocka_unit_test(test_bomb),	    cmocka_unit_test(test_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

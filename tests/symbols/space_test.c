@@ -25,7 +25,8 @@
 #include "symbols/symbols.h"
 #include "tests/rounds.h"
 
-/* Without a second opening some one in 15,000 fails. */
+/* Without a second opening some one in 15,000 fails; fewer, as in an emulated machine, may miss
+ * that. */
 #define REPLACED_READS 30000
 
 static struct attach_process *process;
