@@ -2,6 +2,7 @@
 /* Streams whose samples repeat: what is known of earlier ones must be what decoding says. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,6 +177,104 @@ static void test_lengths(void **state)
 	free(bytes.at);
 }
 
+static uint32_t random_state;
+
+static uint32_t draw(uint32_t below)
+{
+	random_state = random_state * 1664525 + 1013904223;
+	return (random_state >> 8) % below;
+}
+
+static void put_any_number(struct bytes *bytes, uint64_t number)
+{
+	if (draw(50) == 0)
+		put_long_number(bytes, number, 1 + (int)draw(3));
+	else
+		put_number(bytes, number);
+}
+
+/** A record of any state; equal seeds give the same one. */
+static void put_any_sample(struct bytes *bytes, uint32_t seed)
+{
+	uint32_t kept = random_state, header, count;
+
+	random_state = seed * 2654435761u;
+	header = draw(FORMAT_STATE_COUNT);
+	put_byte(bytes, header);
+	if (header == FORMAT_STATE_TRACE) {
+		for (int i = 0; i < 3; i++)
+			put_any_number(bytes, draw(100));
+		random_state = kept;
+		return;
+	}
+	if (header >= FORMAT_STATE_LFUNC && header <= FORMAT_STATE_CFUNC) {
+		count = draw(12);
+		for (uint32_t i = 0; i < count; i++) {
+			uint32_t kind = 1 + draw(3);
+
+			put_byte(bytes, kind);
+			put_any_number(bytes,
+				       kind == STREAM_FRAME_FAST ? draw(60) : A + 0x1000 * draw(9));
+			if (kind == STREAM_FRAME_LUA)
+				put_any_number(bytes, draw(300));
+		}
+		put_byte(bytes, STREAM_END);
+	}
+	count = draw(12);
+	for (uint32_t i = 0; i < count; i++)
+		put_any_number(bytes, A + 0x800 * draw(20));
+	put_any_number(bytes, 0);
+	random_state = kept;
+}
+
+static void put_any_symbol(struct bytes *bytes)
+{
+	uint32_t kind = draw(2) ? FORMAT_SYMBOL_LUA : FORMAT_SYMBOL_C;
+	char name[16];
+
+	snprintf(name, sizeof(name), "@n%u", draw(4));
+	put_byte(bytes, STREAM_SYSPROF_SYMBOL_BASE + kind);
+	put_number(bytes, A + 0x1000 * draw(9));
+	put_number(bytes, strlen(name));
+	put_text(bytes, name, strlen(name));
+	if (kind == FORMAT_SYMBOL_LUA)
+		put_number(bytes, 10);
+}
+
+/** @param is_told_apart With a symbol of nothing before each sample, so that none is known. */
+static char *read_any(bool is_told_apart)
+{
+	struct bytes bytes = begin();
+	FILE *file;
+	char *text;
+
+	random_state = 7;
+	put_name(&bytes, A, "first");
+	for (int i = 0; i < 20000; i++) {
+		if (draw(400) == 0)
+			put_any_symbol(&bytes);
+		if (is_told_apart)
+			put_name(&bytes, UINT64_C(1) << 50, "nothing");
+		put_any_sample(&bytes, draw(80));
+	}
+	put_byte(&bytes, STREAM_END);
+	file = chains_file_of(bytes.at, bytes.len);
+	text = chains_report_as(file, "folded", &(struct format_report_options){ 0 });
+	fclose(file);
+	free(bytes.at);
+	return text;
+}
+
+static void test_same_as_decoded(void **state)
+{
+	char *known = read_any(false), *decoded = read_any(true);
+
+	(void)state;
+	assert_string_equal(decoded, known);
+	free(known);
+	free(decoded);
+}
+
 static void test_table(void **state)
 {
 	struct repeats repeats = { 0 };
@@ -213,9 +312,8 @@ static void test_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols_between),
-		cmocka_unit_test(test_long_numbers),
-		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_symbols_between), cmocka_unit_test(test_long_numbers),
+		cmocka_unit_test(test_lengths),		cmocka_unit_test(test_same_as_decoded),
 		cmocka_unit_test(test_table),
 	};
 
