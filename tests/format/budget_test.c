@@ -400,27 +400,31 @@ static void test_chance_of_shares(void **state)
 		{ "self>1%", 0.01, 40, 1000 },	  { "self>1%", 0.01, 90, 100 },
 		{ "self>0.5%", 0.005, 30, 1000 },
 	};
+	const int repetitions = (int)test_rounds(400);
 	double shares[FUNCTIONS_MAX];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fill(shares, cases[i].functions, cases[i].share);
 		assert_in_range(count_broken(cases[i].rule, NULL, shares, cases[i].functions,
-					     cases[i].samples, 400),
-				0, allowed(400));
+					     cases[i].samples, repetitions),
+				0, allowed(repetitions));
 	}
 }
 
 /* The same where each of them has gained just what is allowed. */
 static void test_chance_of_changes(void **state)
 {
+	const int repetitions = (int)test_rounds(400);
 	double before[FUNCTIONS_MAX], now[FUNCTIONS_MAX];
 
 	(void)state;
 	fill(before, 20, 0.01);
 	fill(now, 20, 0.03);
-	assert_in_range(count_broken("self+2%", before, now, 20, 2000, 400), 0, allowed(400));
-	assert_in_range(count_broken("+2%", before, now, 20, 200, 400), 0, allowed(400));
+	assert_in_range(count_broken("self+2%", before, now, 20, 2000, repetitions), 0,
+			allowed(repetitions));
+	assert_in_range(count_broken("+2%", before, now, 20, 200, repetitions), 0,
+			allowed(repetitions));
 }
 
 /* A program of 40 functions of which one has 12 %, with 15,000 samples, as 15 s at 999 Hz give: the
