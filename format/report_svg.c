@@ -24,6 +24,9 @@
 /** Narrower frames are left out, and named in the subtitle by their number. */
 #define LEAST_WIDTH 0.1
 
+/** Of more frames wider ones are left out, too: more than what viewers can show. */
+#define FRAMES_SHOWN_MAX 500000
+
 /** Shorter labels tell nothing. */
 #define LEAST_CHARS 3
 
@@ -52,6 +55,7 @@ struct tree {
 	size_t count;
 	uint32_t *open; /* Indexes of the boxes around the current chain, by depth. */
 	uint32_t depth; /* Deepest box that is drawn. */
+	double least;	/* Pixels of the narrowest one. */
 	size_t narrow;
 	uint64_t samples;
 	double largest; /* Change of a share, either way. */
@@ -99,7 +103,20 @@ static double pixels(const struct tree *tree, uint64_t count)
 
 static bool is_shown(const struct tree *tree, const struct node *node)
 {
-	return pixels(tree, node->counts[1]) >= LEAST_WIDTH;
+	return pixels(tree, node->counts[1]) >= tree->least;
+}
+
+static void choose_least(struct tree *tree)
+{
+	size_t shown;
+
+	for (tree->least = LEAST_WIDTH; tree->least < FRAMES_WIDTH; tree->least *= 2) {
+		shown = 0;
+		for (size_t i = 0; i < tree->count; i++)
+			shown += is_shown(tree, &tree->nodes[i]);
+		if (shown <= FRAMES_SHOWN_MAX)
+			return;
+	}
 }
 
 static int build_tree(struct tree *tree, const struct pair *pair, struct failure *why)
@@ -118,6 +135,7 @@ static int build_tree(struct tree *tree, const struct pair *pair, struct failure
 		add_chain(tree, pair, &walk.chain, start);
 		start += walk.chain.counts[1];
 	}
+	choose_least(tree);
 	for (size_t i = 0; i < tree->count; i++) {
 		if (is_shown(tree, &tree->nodes[i])) {
 			if (tree->nodes[i].depth > tree->depth)

@@ -266,13 +266,42 @@ static void test_memory_profile(void **state)
 	fclose(file);
 }
 
+/* More frames than a viewer can show: wider ones are left out, and no form grows without bound. */
+static void test_many_frames(void **state)
+{
+	enum { CHAINS = 800, DEPTH = 800 };
+	char *folded = NULL, *text;
+	size_t len, shown = 0;
+	FILE *file = open_memstream(&folded, &len);
+
+	(void)state;
+	assert_non_null(file);
+	for (int i = 0; i < CHAINS; i++) {
+		fprintf(file, "main;f%d", i);
+		for (int k = 0; k < DEPTH; k++)
+			fputs(";g", file);
+		fputs(" 1\n", file);
+	}
+	fprintf(file, "main;wide %d\n", CHAINS);
+	fclose(file);
+	text = print_text("svg", NULL, folded, NULL);
+	for (const char *at = text; (at = strstr(at, "<g class=\"f\"")); at++)
+		shown++;
+	assert_int_equal(3, shown); /* The root box, main and wide. */
+	assert_non_null(strstr(text, "; 640800 frames are too narrow to be drawn"));
+	assert_non_null(strstr(text, ">wide</text>"));
+	free(text);
+	free(folded);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_data),	 cmocka_unit_test(test_compiled),
-		cmocka_unit_test(test_hostile),	 cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_empty),	 cmocka_unit_test(test_html_diff),
-		cmocka_unit_test(test_svg_diff), cmocka_unit_test(test_memory_profile),
+		cmocka_unit_test(test_many_frames),    cmocka_unit_test(test_data),
+		cmocka_unit_test(test_compiled),       cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_alone),	       cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_html_diff),      cmocka_unit_test(test_svg_diff),
+		cmocka_unit_test(test_memory_profile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
