@@ -17,15 +17,17 @@
 enum {
 	/* How often a writer that takes nothing is looked at for a sign of life. */
 	LIFE_LOOK_MS = 250,
-	/* What works for so long on its last files works without end. */
+	/* What works for so long and takes or says nothing works without end. */
 	WORK_MAX_MS = 600000,
 };
 
-/** When the writer is not waited for any longer. */
+/** When the writer is not waited for any longer, whatever it does. */
 struct wait_end {
 	uint64_t time_ns;
 	const volatile sig_atomic_t *asked; /* or NULL */
 };
+
+static const struct wait_end no_end = { .time_ns = UINT64_MAX };
 
 static bool is_over(const struct wait_end *end)
 {
@@ -96,15 +98,15 @@ static uint64_t used_ns(const struct writer *writer)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Whether it takes or says something, within so long of the last sign of life, and until @p stop.
+/* Whether it takes or says something, within so long of the last sign of life, and until the end.
  */
-static bool await_writer(struct writer *writer, short events, const struct wait_end *stop)
+static bool await_writer(struct writer *writer, short events, const struct wait_end *end)
 {
 	uint64_t time_ms = daemon_now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
 	uint64_t last_ms = time_ms + WORK_MAX_MS;
 	uint64_t used = used_ns(writer), last = used;
 
-	while (!writer->queue.stuck && !is_over(stop) && time_ms < end_ms && time_ms < last_ms) {
+	while (!writer->queue.stuck && !is_over(end) && time_ms < end_ms && time_ms < last_ms) {
 		struct pollfd poller = { .fd = writer->fd, .events = events };
 		int got = poll(&poller, 1, LIFE_LOOK_MS);
 
@@ -144,7 +146,7 @@ static enum writer_fate await_report(struct writer *writer, struct message_statu
 	struct message message;
 	struct failure why;
 
-	if (!await_writer(writer, POLLIN, &(struct wait_end){ .time_ns = UINT64_MAX }))
+	if (!await_writer(writer, POLLIN, &no_end))
 		return WRITER_STUCK;
 	if (message_receive(&writer->receiver, &message, &why) != 1 ||
 	    message.type != MESSAGE_STATUS)

@@ -74,7 +74,8 @@ int writer_send(struct writer *writer, size_t rest, uint64_t until_ns,
 		const volatile sig_atomic_t *stop, struct failure *why);
 
 /**
- * Finish the file and reap the process, within 10 s of the last sign of life from it.
+ * Finish the file and reap the process, within 10 s of the last sign of life from it, and 10
+ * minutes of the last byte that it took or said.
  * @param ret_status What the writer reported; errnum is EPIPE where it did not.
  */
 void writer_finish(struct writer *writer, struct message_status *ret_status);
