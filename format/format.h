@@ -275,8 +275,7 @@ struct format_raw_sample {
 	size_t lua_count;
 	const uint64_t *host;
 	size_t host_count;
-	const uint8_t *bytes; /**< The record in the stream, where that is at hand, or NULL. */
-	size_t len;
+	bool is_offered; /**< The visitor was asked about its record just before. */
 };
 
 /** One memprof event. */
@@ -304,8 +303,8 @@ struct format_visitor {
 	int (*symbol)(void *context, const struct format_symbol *symbol, struct failure *why);
 	int (*sample)(void *context, const struct format_raw_sample *sample, struct failure *why);
 	int (*event)(void *context, const struct format_raw_event *event, struct failure *why);
-	/** Of a sample that is not decoded yet: its record. Whoever knows these bytes from an
-	 * earlier sample sets @p ret_done, and is spared the other call. */
+	/** Of a sample that is not decoded yet: its record, borrowed for the call. Whoever knows
+	 * these bytes from an earlier sample sets @p ret_done, and is spared the other call. */
 	int (*repeat)(void *context, const uint8_t *bytes, size_t len, bool *ret_done,
 		      struct failure *why);
 };

@@ -438,9 +438,8 @@ static int on_sample(void *context, const struct format_raw_sample *raw, struct 
 				&repeat.key, why))
 		return -1;
 	repeat.state = (uint8_t)state;
-	if (raw->bytes)
-		repeats_put(&loader->repeats, raw->bytes, raw->len, loader->symtab.generation,
-			    &repeat);
+	if (raw->is_offered)
+		repeats_put(&loader->repeats, loader->symtab.generation, &repeat);
 	return profile_count_sample(loader->profile, repeat.chain, repeat.key, 1, why);
 }
 

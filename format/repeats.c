@@ -19,50 +19,52 @@ void repeats_deinit(struct repeats *repeats)
 	*repeats = (struct repeats){ 0 };
 }
 
-static struct repeat *bucket_of(const struct repeats *repeats, const uint64_t hash[2])
+static struct repeat *bucket_of(const struct repeats *repeats)
 {
-	return &repeats->slots[hash[1] % BUCKETS * BUCKET];
+	return &repeats->slots[repeats->hash[1] % BUCKETS * BUCKET];
 }
 
-const struct repeat *repeats_find(const struct repeats *repeats, const uint8_t *bytes, size_t len,
+static void make_slots(struct repeats *repeats)
+{
+	hash_init();
+	/* Without memory it goes without. */
+	repeats->slots = calloc((size_t)BUCKETS * BUCKET, sizeof(*repeats->slots));
+}
+
+const struct repeat *repeats_find(struct repeats *repeats, const uint8_t *bytes, size_t len,
 				  uint64_t generation)
 {
 	struct repeat *bucket;
-	uint64_t hash[2];
 
+	if (!repeats->slots && ++repeats->seen == SEEN_MIN)
+		make_slots(repeats);
 	if (!repeats->slots)
 		return NULL;
-	hash_bytes_wide(bytes, len, hash);
-	bucket = bucket_of(repeats, hash);
+	hash_bytes_wide(bytes, len, repeats->hash);
+	bucket = bucket_of(repeats);
 	for (size_t i = 0; i < BUCKET; i++)
-		if (bucket[i].hash == hash[0] && bucket[i].hash_more == hash[1] >> 32 &&
+		if (bucket[i].hash == repeats->hash[0] &&
+		    bucket[i].hash_more == repeats->hash[1] >> 32 &&
 		    bucket[i].generation == generation + 1)
 			return &bucket[i];
 	return NULL;
 }
 
-void repeats_put(struct repeats *repeats, const uint8_t *bytes, size_t len, uint64_t generation,
-		 const struct repeat *repeat)
+void repeats_put(struct repeats *repeats, uint64_t generation, const struct repeat *repeat)
 {
 	struct repeat *bucket, *place;
-	uint64_t hash[2];
 
-	if (!repeats->slots && ++repeats->seen < SEEN_MIN)
+	if (!repeats->slots)
 		return;
-	if (!repeats->slots)
-		repeats->slots = calloc((size_t)BUCKETS * BUCKET, sizeof(*repeats->slots));
-	if (!repeats->slots)
-		return; /* It goes without. */
-	hash_bytes_wide(bytes, len, hash);
-	bucket = place = bucket_of(repeats, hash);
+	bucket = place = bucket_of(repeats);
 	/* One that nobody will find any more gives way, or any one. */
 	for (size_t i = 0; i < BUCKET; i++)
 		if (bucket[i].generation < place->generation)
 			place = &bucket[i];
 	if (place->generation == generation + 1)
-		place = &bucket[hash[0] % BUCKET];
+		place = &bucket[repeats->hash[0] % BUCKET];
 	*place = *repeat;
-	place->hash = hash[0];
-	place->hash_more = (uint32_t)(hash[1] >> 32);
+	place->hash = repeats->hash[0];
+	place->hash_more = (uint32_t)(repeats->hash[1] >> 32);
 	place->generation = generation + 1;
 }

@@ -12,6 +12,7 @@
 struct repeats {
 	struct repeat *slots; /* NULL until there are so many samples that it is worth it. */
 	uint32_t seen;
+	uint64_t hash[2]; /* Of what was looked for last. */
 };
 
 /** What became of one. */
@@ -27,11 +28,11 @@ void repeats_deinit(struct repeats *repeats);
 
 /** @param generation Of the symbols now.
  *  @return NULL where these bytes are not known; else valid until the next call. */
-const struct repeat *repeats_find(const struct repeats *repeats, const uint8_t *bytes, size_t len,
+const struct repeat *repeats_find(struct repeats *repeats, const uint8_t *bytes, size_t len,
 				  uint64_t generation);
 
-/** Remember what these bytes became; only most are. @param repeat But for hash and generation. */
-void repeats_put(struct repeats *repeats, const uint8_t *bytes, size_t len, uint64_t generation,
-		 const struct repeat *repeat);
+/** Remember what those bytes became that were looked for last and not found; only most are.
+ *  @param repeat But for hash and generation. */
+void repeats_put(struct repeats *repeats, uint64_t generation, const struct repeat *repeat);
 
 #endif

@@ -459,10 +459,7 @@ static int read_sample(struct reader *reader, uint8_t header, uint64_t offset)
 	}
 	sample.lua = reader->lua;
 	sample.host = reader->host;
-	if (len > 0 && offset_of(reader) == offset + len) {
-		sample.bytes = reader->source.window + reader->source.next - len;
-		sample.len = len;
-	}
+	sample.is_offered = len > 0 && offset_of(reader) == offset + len;
 	if (reader->visitor->sample)
 		result = reader->visitor->sample(reader->context, &sample, reader->why);
 	return visited(reader, result, offset);

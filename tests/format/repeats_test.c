@@ -288,7 +288,9 @@ static void test_table(void **state)
 		for (uint32_t i = 0; i < 400000; i++) {
 			put.chain = i;
 			put.key = (uint32_t)generation;
-			repeats_put(&repeats, (const uint8_t *)&i, sizeof(i), generation, &put);
+			assert_null(
+				repeats_find(&repeats, (const uint8_t *)&i, sizeof(i), generation));
+			repeats_put(&repeats, generation, &put);
 			if (i < 2000)
 				continue;
 			found = repeats_find(&repeats, (const uint8_t *)&i, sizeof(i), generation);
