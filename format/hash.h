@@ -13,9 +13,10 @@
 /** Choose the key, once; what else is here relies on it. */
 void hash_init(void);
 
+/** SipHash-1-3 of @p len bytes. Never fails. */
 uint64_t hash_bytes(const void *bytes, size_t len);
 
-/** 128 bits, which tell any bytes of a file apart. */
+/** The same in 128 bits, which tell any bytes of a file apart. */
 void hash_bytes_wide(const void *bytes, size_t len, uint64_t ret_hash[2]);
 
 #endif

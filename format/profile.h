@@ -90,14 +90,16 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 /** Bytes of all names and sources, of threads and coroutines too. */
 #define PROFILE_TEXT_MAX (256u << 20)
 
-/** Find or add what samples have in common: a chain, and it with labels.
- *  @param why FAILURE_LIMIT where there are more chains than are kept. */
+/** Find or add what samples have in common: a chain, and it with labels. Nothing is counted.
+ *  @param frames Root first, copied. @param ret_chain Id in `chains`. @param ret_key In `keys`.
+ *  @return 0, or -1: FAILURE_LIMIT where there are more than are kept, FAILURE_NO_MEMORY. */
 int profile_find_sample(struct format_profile *profile, const struct profile_frame *frames,
 			size_t frame_count, const struct profile_labels *labels,
 			uint32_t *ret_chain, uint32_t *ret_key, struct failure *why);
 
-/** Count @p count samples of what was found. @param why FAILURE_LIMIT where there are more than can
- *  be counted. */
+/** Count @p count samples of what profile_find_sample() found, in the order of the calls where
+ *  that is kept. @return 0, or -1: FAILURE_LIMIT where there are more than can be counted,
+ *  FAILURE_NO_MEMORY. */
 int profile_count_sample(struct format_profile *profile, uint32_t chain, uint32_t key,
 			 uint64_t count, struct failure *why);
 

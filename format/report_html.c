@@ -14,9 +14,9 @@
  *				with a base its samples
  *
  *	timeline		where the order of the samples is known, so that a range of time can
- *				be chosen: "chains", the number of the chain of each, in their
- *order; "weights" of each; "times_ns" of each, never less than the one before, left out where not
- *known
+ *				be chosen: of each sample "chains", the number of its chain,
+ *				"weights", and "times_ns", never less than the one before, left
+ *				out where not known
  *
  * Names are anything: none ends the element that they stand in, and no other script than the
  * page's own is run.

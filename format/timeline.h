@@ -10,8 +10,7 @@
 
 /**
  * The samples of a profile in the order in which they came, for what charts time, or asks how
- * alike neighbours are. Packed: some 2 to
- * 8 bytes a sample.
+ * alike neighbours are. Packed: some 2 to 8 bytes a sample.
  */
 struct timeline {
 	bool is_kept;	/**< Else samples are only summed up. */
