@@ -387,7 +387,8 @@ struct attach_planner {
 /** Times of one stop in nanoseconds. */
 struct attach_timing {
 	uint64_t stopped_ns; /**< From before the interrupt to after the detach: what the target may
-				feel at most. */
+				feel at most. Not the time that the caller is without a processor
+				in the detach, as most often the target has it then. */
 	uint64_t stop_ns;    /**< Part of it until the thread stood. */
 };
 

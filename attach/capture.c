@@ -28,18 +28,25 @@ enum {
 	REHEARSED_ROUNDS = 2,
 	/* After a stop no longer ago than this all is in the caches still. */
 	REHEARSAL_REST_NS = 2 * 1000 * 1000,
+	/* A detach that takes longer has lost the processor. */
+	LET_GO_NS = 20 * 1000,
 	CAPTURE_IOVECS = 256,
 	/* Ranges that are sorted while a thread stands: a handful in the steady state. */
 	MERGED_MAX = 256,
 	PAGE_BYTES = 4096, /* the smallest there is */
 };
 
-static uint64_t now_ns(void)
+static uint64_t time_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+	return time_ns(CLOCK_MONOTONIC);
 }
 
 static long trace(int request, pid_t tid, void *address, void *data)
@@ -376,16 +383,35 @@ static int begin_stop(const struct attach_process *process, struct attach_thread
 	return failure_set_errno(why, errnum, thread->tid, "stop the thread");
 }
 
+/* Let the thread go. Where it shares our processor the kernel may switch to it inside the call, and
+ * we go on after some milliseconds in which it ran: the part of the call before that is then not
+ * longer than what we have used of the processor since @used_ns. @return When it ran again, at the
+ * latest. */
+static uint64_t let_go(struct attach_thread *thread, int status, uint64_t used_ns)
+{
+	uint64_t begin_ns = now_ns(), end_ns, bound_ns;
+
+	if (awaited_let_go(thread->tid, status) != 0)
+		await_later(thread, 0);
+	end_ns = now_ns();
+	if (end_ns - begin_ns <= LET_GO_NS)
+		return end_ns;
+	bound_ns = begin_ns + time_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns;
+	return bound_ns < end_ns ? bound_ns : end_ns;
+}
+
 int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		   const struct attach_planner *planner, struct attach_image *image,
 		   struct attach_timing *ret_timing, struct failure *why)
 {
-	uint64_t begin_ns, stood_ns;
+	uint64_t used_ns, begin_ns, stood_ns;
 	int status = 0, ret;
 
 	attach_image_clear(image);
-	if (rehearse(process, thread, planner, image, why) != 0 ||
-	    begin_stop(process, thread, why) != 0)
+	if (rehearse(process, thread, planner, image, why) != 0)
+		return -1;
+	used_ns = time_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (begin_stop(process, thread, why) != 0)
 		return -1;
 	begin_ns = thread->interrupt_ns;
 	if (await_stop(thread, &status, why) != 0)
@@ -393,9 +419,7 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	stood_ns = now_ns();
 	ret = read_all(process, thread, status, stood_ns - begin_ns < PROCESS_PROMPT_NS, planner,
 		       image, why);
-	if (awaited_let_go(thread->tid, status) != 0)
-		await_later(thread, 0);
-	ret_timing->stopped_ns = now_ns() - begin_ns;
+	ret_timing->stopped_ns = let_go(thread, status, used_ns) - begin_ns;
 	ret_timing->stop_ns = stood_ns - begin_ns;
 	if (ret == 0) {
 		thread->registers = image->registers;
