@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/json.h"
 
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,22 +19,6 @@ static void put_string(struct json_out *json, const char *text)
 {
 	while (*text)
 		put(json, *text++);
-}
-
-/** @param width At least so many digits. */
-static void put_digits(struct json_out *json, uint64_t value, int width)
-{
-	char digits[20];
-	int count = 0;
-
-	do {
-		digits[count++] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value > 0);
-	for (; width > count; width--)
-		put(json, '0');
-	while (count > 0)
-		put(json, digits[--count]);
 }
 
 /** What stands before a value. */
@@ -102,23 +87,19 @@ void json_out_text(struct json_out *json, const char *text)
 void json_out_number(struct json_out *json, uint64_t value)
 {
 	lead(json);
-	put_digits(json, value, 1);
+	fprintf(json->file, "%" PRIu64, value);
 }
 
 void json_out_signed(struct json_out *json, int64_t value)
 {
 	lead(json);
-	if (value < 0)
-		put(json, '-');
-	put_digits(json, value < 0 ? -(uint64_t)value : (uint64_t)value, 1);
+	fprintf(json->file, "%" PRId64, value);
 }
 
 void json_out_ms(struct json_out *json, uint64_t ns)
 {
 	lead(json);
-	put_digits(json, ns / 1000000, 1);
-	put(json, '.');
-	put_digits(json, ns % 1000000, 6);
+	fprintf(json->file, "%" PRIu64 ".%06" PRIu64, ns / 1000000, ns % 1000000);
 }
 
 void json_out_us(struct json_out *json, uint64_t ns)
