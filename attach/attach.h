@@ -231,6 +231,7 @@ struct attach_thread {
 				    thread was killed while it stood. */
 	uint64_t interrupt_ns; /**< When an interrupt was sent that has not been answered, or 0. */
 	uint64_t patience_ns;  /**< Longest wait of attach_capture(); 0: 100 ms. */
+	bool shares_processor; /**< Ran on ours when it was stopped last. */
 	uint64_t stack_limit;  /**< Main thread: first address behind its frames; else 0. */
 	void *data;	       /**< Free for the caller; NULL at first. */
 	uint64_t stood_ns;     /**< When it stood last, CLOCK_MONOTONIC; 0: it never has. */

@@ -11,6 +11,7 @@
 #include "attach/process.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -21,7 +22,7 @@
 enum {
 	/* Sleeping in waitpid adds our own wake-up to the target's pause, so look this long first.
 	 * A stop takes 10 to 30 us; a thread that takes longer waits for a processor, perhaps for
-	 * the very one that we keep busy. */
+	 * the very one that we keep busy: see shares_processor(). */
 	SPIN_NS = 60 * 1000,
 	/* A thread in uninterruptible sleep may take longer than this. */
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
@@ -54,14 +55,14 @@ static long trace(int request, pid_t tid, void *address, void *data)
 	return ptrace((enum __ptrace_request)request, tid, address, data);
 }
 
-/* Look until the thread stands, for a short while. @return as waitpid. */
-static pid_t spin_for_stop(pid_t tid, uint64_t begin_ns, int *ret_status)
+/* Look until the thread stands, at least once. @return as waitpid. */
+static pid_t spin_for_stop(pid_t tid, uint64_t begin_ns, uint64_t spin_ns, int *ret_status)
 {
 	pid_t got;
 
 	do {
 		got = waitpid(tid, ret_status, __WALL | WNOHANG);
-	} while ((got == 0 && now_ns() - begin_ns < SPIN_NS) || (got < 0 && errno == EINTR));
+	} while ((got == 0 && now_ns() - begin_ns < spin_ns) || (got < 0 && errno == EINTR));
 	return got;
 }
 
@@ -127,7 +128,8 @@ static int await_stop(struct attach_thread *thread, int *ret_status, struct fail
 	if (thread->stop_pending)
 		got = waitpid(tid, ret_status, __WALL | WNOHANG);
 	else
-		got = spin_for_stop(tid, begin_ns, ret_status);
+		got = spin_for_stop(tid, begin_ns, thread->shares_processor ? 0 : SPIN_NS,
+				    ret_status);
 	if (got == 0 && patience_ns > SPIN_NS)
 		got = sleep_for_stop(tid, begin_ns, patience_ns, ret_status);
 	/* Its number may be another's since: see settle(). */
@@ -400,6 +402,14 @@ static uint64_t let_go(struct attach_thread *thread, int status, uint64_t used_n
 	return bound_ns < end_ns ? bound_ns : end_ns;
 }
 
+/* Whether it waits for the processor that we look for it on. */
+static bool shares_processor(const struct attach_thread *thread)
+{
+	struct process_stat stat;
+
+	return process_read_stat(thread->tid, &stat) == 0 && stat.processor == sched_getcpu();
+}
+
 int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		   const struct attach_planner *planner, struct attach_image *image,
 		   struct attach_timing *ret_timing, struct failure *why)
@@ -421,6 +431,8 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		       image, why);
 	ret_timing->stopped_ns = let_go(thread, status, used_ns) - begin_ns;
 	ret_timing->stop_ns = stood_ns - begin_ns;
+	if (thread->shares_processor || ret_timing->stop_ns >= SPIN_NS)
+		thread->shares_processor = shares_processor(thread);
 	if (ret == 0) {
 		thread->registers = image->registers;
 		thread->stood_ns = stood_ns;

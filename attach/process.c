@@ -108,7 +108,8 @@ enum {
 	STAT_SIZE = 23,
 	STAT_TEXT_START = 26,
 	STAT_STACK_START = 28,
-	STAT_LAST = STAT_STACK_START,
+	STAT_PROCESSOR = 39,
+	STAT_LAST = STAT_PROCESSOR,
 };
 
 /* PF_KTHREAD. Source: Linux include/linux/sched.h, the same since 2.6.27. */
@@ -143,6 +144,7 @@ int process_read_stat(pid_t pid, struct process_stat *ret_stat)
 	got.size_bytes = fields[STAT_SIZE];
 	got.text_start = fields[STAT_TEXT_START];
 	got.stack_start = fields[STAT_STACK_START];
+	got.processor = (int)fields[STAT_PROCESSOR];
 	*ret_stat = got;
 	return 0;
 }

@@ -20,6 +20,7 @@ struct process_stat {
 	pid_t parent;
 	long threads;
 	uint64_t start_ticks, size_bytes, text_start, stack_start;
+	int processor; /* it runs on, or ran last */
 };
 
 /** @return 0, or -1 where there is no such process. */

@@ -505,63 +505,6 @@ static void test_capture_of_a_late_thread(void **state)
 	capture_close(&target);
 }
 
-enum { WORK_NS = 3 * 1000 * 1000, NAP_US = 10 * 1000 };
-
-/* Who sleeps most of the time is given the processor of who wakes it. */
-static void work_and_nap(void *turns)
-{
-	for (;;) {
-		uint64_t begin_ns = child_now_ns();
-
-		while (child_now_ns() - begin_ns < WORK_NS)
-			++*(volatile uint64_t *)turns;
-		child_nap_us(NAP_US);
-	}
-}
-
-static uint64_t used_ns(clockid_t clock)
-{
-	struct timespec used;
-
-	assert_int_equal(0, clock_gettime(clock, &used));
-	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
-}
-
-/* A thread that stands uses no processor, also where it takes ours as soon as it is let go. */
-static void test_time_in_which_the_target_ran(void **state)
-{
-	volatile uint64_t *turns = child_share(sizeof(*turns));
-	pid_t pid = child_start(work_and_nap, (void *)(uintptr_t)turns);
-	const uint64_t slack_ns = 200 * 1000; /* the reads of a stop may count twice */
-	struct capture_target target;
-	cpu_set_t before, one;
-	clockid_t clock;
-
-	(void)state;
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	assert_int_equal(0, sched_getaffinity(0, sizeof(before), &before));
-	assert_int_equal(0, sched_setaffinity(0, sizeof(one), &one));
-	assert_int_equal(0, sched_setaffinity(pid, sizeof(one), &one));
-	assert_int_equal(0, clock_getcpuclockid(pid, &clock));
-	capture_open(&target, pid);
-	assert_true(child_await(turns, 1));
-	for (int i = 0; i < 300; i++) {
-		uint64_t begin_ns, used;
-
-		child_nap_us(2500);
-		begin_ns = child_now_ns();
-		used = used_ns(clock);
-		capture_expect(&target, capture_plan_nothing, NULL);
-		used = used_ns(clock) - used;
-		assert_true(target.timing.stopped_ns - target.timing.stop_ns + used <=
-			    child_now_ns() - begin_ns + slack_ns);
-	}
-	assert_int_equal(0, sched_setaffinity(0, sizeof(before), &before));
-	child_end(pid);
-	capture_close(&target);
-}
-
 /* Nobody comes for it: then it does not stand for long. */
 static void test_late_thread_is_let_go(void **state)
 {
@@ -661,7 +604,6 @@ int main(void)
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_capture_of_a_late_thread),
 		cmocka_unit_test(test_late_thread_is_let_go),
-		cmocka_unit_test(test_time_in_which_the_target_ran),
 		cmocka_unit_test(test_group_stop_stays),
 		cmocka_unit_test(test_stop_and_go_on_during_a_capture),
 	};
