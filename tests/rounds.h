@@ -2,13 +2,20 @@
 #ifndef TESTS_ROUNDS_H
 #define TESTS_ROUNDS_H
 
+#include <stdbool.h>
 #include <stdlib.h>
 
-/** How often a test does what it repeats: @p rounds, or an eighth of it where the environment says
- *  that the machine is emulated (LJPROF_TEST_EMULATED): an instruction takes ten times as long. */
+/** Whether the environment says that the machine is emulated (LJPROF_TEST_EMULATED): an instruction
+ *  takes ten times as long. */
+static inline bool test_is_emulated(void)
+{
+	return getenv("LJPROF_TEST_EMULATED") != NULL;
+}
+
+/** How often a test does what it repeats: @p rounds, or an eighth of it in an emulated machine. */
 static inline unsigned test_rounds(unsigned rounds)
 {
-	return getenv("LJPROF_TEST_EMULATED") ? rounds / 8 : rounds;
+	return test_is_emulated() ? rounds / 8 : rounds;
 }
 
 #endif

@@ -13,6 +13,7 @@
 #include "attach/attach.h"
 #include "capture_target.h"
 #include "children.h"
+#include "tests/rounds.h"
 
 enum { WORK_NS = 3 * 1000 * 1000, NAP_US = 10 * 1000 };
 
@@ -98,7 +99,8 @@ static void test_processor_is_left_to_the_target(void **state)
 			least_ns = target.timing.stop_ns;
 	}
 	assert_true(target.thread.shares_processor);
-	assert_true(least_ns < look_ns);
+	/* Two switches alone take as long in an emulated machine. */
+	assert_true(least_ns < look_ns || test_is_emulated());
 	capture_expect_untouched(pid, counter);
 	others = before;
 	CPU_CLR(sched_getcpu(), &others);
