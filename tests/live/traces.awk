@@ -89,8 +89,9 @@ function is_named(function_name) {
 	return name == function_name "_" number || name !~ /_[0-9]+$/ && name != "main chunk"
 }
 
-# The frame's function, of those that the line is of, that may stand above.
-function meaning(    function_name) {
+# The frame's function, of those that the line is of, that may stand above. Where nothing is known of the
+# caller its name tells: a chunk's is always known.
+function meaning(is_lost,    function_name) {
 	# A chunk's first instruction is in no line.
 	if (name == "main chunk" && line == -(number % 7))
 		return "chunk"
@@ -99,7 +100,7 @@ function meaning(    function_name) {
 		return ""
 	}
 	function_name = owner[line]
-	if (line in makes && !((key, function_name) in allowed))
+	if (line in makes && (is_lost ? name == "main chunk" : !((key, function_name) in allowed)))
 		function_name = "chunk"
 	if (!is_named(function_name)) {
 		bad(name " is no " function_name "_" number)
@@ -124,7 +125,7 @@ function check(    i, count, frames, of, function_name, is_generated, is_lost) {
 		if (!parse(frames[i]))
 			continue
 		if (is_lost) {
-			if (number != "" && meaning() == "")
+			if (number != "" && meaning(1) == "")
 				return 0
 			is_lost = 0
 			of = number
@@ -147,7 +148,7 @@ function check(    i, count, frames, of, function_name, is_generated, is_lost) {
 			key = key "/" name
 			continue
 		}
-		function_name = meaning()
+		function_name = meaning(0)
 		if (function_name == "")
 			return 0
 		if (of != "" && of != number || !((key, function_name) in allowed)) {
