@@ -26,6 +26,9 @@ enum {
 	SPIN_NS = 60 * 1000,
 	/* A thread in uninterruptible sleep may take longer than this. */
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
+	/* Another recorder lets go between our refusal and our look at who it is in one of some ten
+	 * refusals, and one by one that is by chance. */
+	SEIZE_TRIES = 16,
 	REHEARSED_ROUNDS = 2,
 	/* After a stop no longer ago than this all is in the caches still. */
 	REHEARSAL_REST_NS = 2 * 1000 * 1000,
@@ -344,27 +347,28 @@ static int settle(struct attach_thread *thread, struct failure *why)
 	return thread->stop_pending ? settle(thread, why) : 0;
 }
 
+/* The kernel has one word, EPERM, for no permission, another tracer and a zombie. Another recorder
+ * may have let go by the time that we ask who it is, and another thread may have taken over the
+ * number of a main thread that has ended, as an exec does: where nobody is found it is tried again.
+ */
 static int seize(const struct attach_process *process, pid_t tid, struct failure *why)
 {
-	pid_t tracer;
+	pid_t tracer = 0;
 
-	if (trace(PTRACE_SEIZE, tid, NULL, NULL) == 0)
-		return 0;
-	/* A main thread that has just ended is refused, and another one takes over its number when
-	 * it execs. */
-	if (errno == EPERM && trace(PTRACE_SEIZE, tid, NULL, NULL) == 0)
-		return 0;
-	if (errno == EPERM) {
-		int saved = errno;
-
+	for (int tries = 0; tries < SEIZE_TRIES && !tracer; tries++) {
+		if (trace(PTRACE_SEIZE, tid, NULL, NULL) == 0)
+			return 0;
+		if (errno != EPERM)
+			return failure_set_errno(why, errno, tid, "trace the thread");
 		tracer = attach_tracer_of(process->pid, tid);
-		if (tracer && tracer != getpid()) /* else it has ended under our interrupt */
-			return failure_set(why, FAILURE_BUSY, saved, tid, (uint64_t)tracer,
-					   "trace the thread");
-		/* The kernel refuses a zombie in the same way. */
-		errno = tracer || process_thread_ended(process->pid, tid) ? ESRCH : saved;
+		/* Under our own interrupt, or a zombie: it has ended. */
+		if (tracer == getpid() || (!tracer && process_thread_ended(process->pid, tid)))
+			return failure_set_errno(why, ESRCH, tid, "trace the thread");
 	}
-	return failure_set_errno(why, errno, tid, "trace the thread");
+	if (tracer)
+		return failure_set(why, FAILURE_BUSY, EPERM, tid, (uint64_t)tracer,
+				   "trace the thread");
+	return failure_set_errno(why, EPERM, tid, "trace the thread");
 }
 
 /* Seize and interrupt, unless that was done and has not been answered yet. */

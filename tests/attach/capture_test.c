@@ -371,6 +371,51 @@ static void test_busy(void **state)
 	capture_close(&target);
 }
 
+/* As another recorder does, as often as it can. */
+static void trace_often(void *argument)
+{
+	pid_t pid = *(pid_t *)argument;
+	int status;
+
+	for (;;) {
+		if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0)
+			continue;
+		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+		waitpid(pid, &status, __WALL);
+		ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	}
+}
+
+/* One that comes and goes is never taken for a want of permission. */
+static void test_busy_often(void **state)
+{
+	volatile uint64_t *counter;
+	struct capture_target target;
+	pid_t pid = capture_start_spinning(&counter), tracer;
+	unsigned busy = 0;
+
+	(void)state;
+	capture_open(&target, pid);
+	tracer = child_start(trace_often, &pid);
+	while (child_field(pid, "TracerPid") == 0)
+		continue;
+	for (int i = 0; i < 20000; i++) {
+		if (capture_run(&target, capture_plan_nothing, NULL) == 0)
+			continue;
+		assert_true(target.why.kind == FAILURE_BUSY || target.why.kind == FAILURE_TIMEOUT);
+		if (target.why.kind == FAILURE_BUSY)
+			assert_int_equal(tracer, target.why.address);
+		busy += target.why.kind == FAILURE_BUSY;
+	}
+	assert_true(busy > 0);
+	child_end(tracer);
+	capture_settle(&target.thread);
+	capture_expect(&target, capture_plan_nothing, NULL);
+	capture_expect_untouched(pid, counter);
+	child_end(pid);
+	capture_close(&target);
+}
+
 /* A parent in vfork(2) waits uninterruptibly until its child is through. */
 static void fork_slowly(void *argument)
 {
@@ -601,6 +646,7 @@ int main(void)
 		cmocka_unit_test(test_ranges_side_by_side),
 		cmocka_unit_test(test_image_is_cleared),
 		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_busy_often),
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_capture_of_a_late_thread),
 		cmocka_unit_test(test_late_thread_is_let_go),
