@@ -15,7 +15,9 @@ enum {
 	INTERPRETER_MAX_BYTES = 1 << 17,
 	/* Looks at new code: one part in so many of our time. */
 	CODE_REST = 20,
-	BUSY_TRIES = 20,
+	/* Half a second: on a busy machine another recorder has a thread nearly all the time,
+	 * waiting for a processor or for the thread to get one. */
+	BUSY_TRIES = 500,
 	BUSY_NAP_NS = 1000 * 1000,
 };
 
@@ -84,7 +86,7 @@ void target_destroy(struct daemon_target *target)
 
 /* ---- Opening ---------------------------------------------------------------------------- */
 
-/* Another recorder holds a thread for some tens of microseconds; a debugger stays. */
+/* Another recorder lets go of a thread between its ticks; a debugger stays. */
 int target_open_process(pid_t pid, struct attach_process **ret_process, struct failure *why)
 {
 	const struct timespec nap = { .tv_nsec = BUSY_NAP_NS };

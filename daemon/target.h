@@ -122,7 +122,8 @@ struct daemon_target {
 	bool is_stack_cut; /* a walk came to where nothing was copied, or to a bound */
 };
 
-/** Open a process, also while another recorder is at it for a moment. As attach_process_open(). */
+/** Open a process, also where another recorder is at it: half a second is waited for a moment
+ * between its ticks. As attach_process_open(). */
 int target_open_process(pid_t pid, struct attach_process **ret_process, struct failure *why);
 
 /** Look for all VMs of a live process, also at those again that seemed to be none, for some 10 s at
