@@ -82,12 +82,12 @@ def some(text):
 
 
 def feed_slowly(pipe, terminal):
-    """A part, and the rest once the bar is there."""
+    """A part, and the rest once the bar tells of all of it."""
     with open("big", "rb") as file:
         pipe.write(file.read(3 << 20))
         pipe.flush()
         end = time.monotonic() + 60
-        while "MiB" not in terminal.text and time.monotonic() < end:
+        while "3.0 MiB" not in terminal.text and time.monotonic() < end:
             time.sleep(0.05)
         pipe.write(file.read())
     pipe.close()
