@@ -100,6 +100,31 @@ void bench_end_target(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+bool bench_part(pid_t pid, struct bench_parted *ret_parted)
+{
+	int found = 0;
+
+	*ret_parted = (struct bench_parted){ .pid = pid };
+	if (sched_getaffinity(0, sizeof(cpu_set_t), &ret_parted->allowed) != 0)
+		return false;
+	for (int i = 0; i < CPU_SETSIZE && found < 2; i++) {
+		cpu_set_t one;
+
+		if (!CPU_ISSET(i, &ret_parted->allowed))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(i, &one);
+		sched_setaffinity(found++ ? 0 : pid, sizeof(one), &one);
+	}
+	return found == 2;
+}
+
+void bench_join(const struct bench_parted *parted)
+{
+	sched_setaffinity(parted->pid, sizeof(parted->allowed), &parted->allowed);
+	sched_setaffinity(0, sizeof(parted->allowed), &parted->allowed);
+}
+
 void bench_make_folder(char *folder)
 {
 	if (!mkdtemp(folder)) {

@@ -2,6 +2,7 @@
 #ifndef TESTS_BENCH_H
 #define TESTS_BENCH_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,18 @@ void bench_end_target(pid_t pid);
 /** The least that any profiler of this kind does to a thread. @return How long it took, 0 where it
  *  could not be done. */
 uint64_t bench_bare_stop(pid_t tid);
+
+/** Processors that the target and we had before bench_part(). */
+struct bench_parted {
+	pid_t pid;
+	cpu_set_t allowed;
+};
+
+/** The target on one processor and we on another, until bench_join(): where the kernel puts both on
+ *  one, a stop's time is that of its choice which of them runs first.
+ *  @return Whether there are two. */
+bool bench_part(pid_t pid, struct bench_parted *ret_parted);
+void bench_join(const struct bench_parted *parted);
 
 /** Look into a process as the recorder does at first: its maps, threads and interpreters. */
 int bench_open_target(pid_t pid, struct daemon_target **ret_target, struct failure *why);
@@ -65,14 +78,16 @@ uint64_t bench_now_ns(void);
 /** Sorts. @return the q-quantile. */
 uint64_t bench_quantile(uint64_t *values, size_t count, double q);
 
-/** Stops of ours against bare ones, taken in turn on the same thread. */
+/** Stops of ours against bare ones, taken in turn on the same thread, from another processor than
+ * that thread's. */
 void bench_stop(int rounds);
 
 /** How long it takes from the start of ljrecord to its first sample, its end included: the median
  * of at most 16 runs, or UINT64_MAX if one has no sample. */
 uint64_t bench_first_sample_ns(pid_t pid, size_t runs);
 
-/** Samples of processes with few and with many traces. */
+/** Samples of processes with few and with many traces; where not ljrecord takes them, from another
+ * processor than theirs. */
 void bench_traces(bool full);
 
 /** Processor time of ljrecord and its writer for each sample, 0 if there is none. */

@@ -14,7 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS_MAX = 20000 };
+enum {
+	ROUNDS_MAX = 20000,
+	/* A thread that stands later waits for a processor, perhaps for ours. */
+	SPIN_NS = 60 * 1000,
+};
 
 uint64_t bench_bare_stop(pid_t tid)
 {
@@ -29,7 +33,10 @@ uint64_t bench_bare_stop(pid_t tid)
 	begin_ns = bench_now_ns();
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	while (waitpid(tid, &status, __WALL | WNOHANG) == 0)
-		continue;
+		if (bench_now_ns() - begin_ns > SPIN_NS) {
+			waitpid(tid, &status, __WALL);
+			break;
+		}
 	ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &iov);
 	/* Another stop than ours is one for a signal, which goes with it. */
 	if (status >> 16 != PTRACE_EVENT_STOP)
@@ -132,7 +139,10 @@ void bench_stop(int rounds)
 	struct bench_sampler sampler;
 	struct failure why;
 	char text[256];
+	struct bench_parted parted;
 
+	if (!bench_part(pid, &parted))
+		printf("stops: there is one processor only: the kernel shares it out\n");
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	if (bench_open_sampler(pid, &sampler, &why) != 0) {
 		failure_describe(&why, text, sizeof(text));
@@ -146,6 +156,7 @@ void bench_stop(int rounds)
 		measure_awake(&sampler, &stops, rounds);
 		bench_close_sampler(&sampler);
 	}
+	bench_join(&parted);
 	bench_end_target(pid);
 	free(stops.bare);
 	free(stops.ours);

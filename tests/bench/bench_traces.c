@@ -138,13 +138,16 @@ static bool take_turn(struct program *program, int samples, const char *seconds,
 		      struct series *series)
 {
 	struct turn *turn = &program->turns[program->turn_count];
+	struct bench_parted parted;
 	struct failure why;
 
 	kill(program->pid, SIGCONT);
 	if (!program->open)
 		program->open = bench_open_sampler(program->pid, &program->sampler, &why) == 0;
+	bench_part(program->pid, &parted);
 	if (program->open)
 		take_series(program, samples, series);
+	bench_join(&parted);
 	if (program->open && series->again > 0) {
 		turn->held_ns = median(series->held, series->count);
 		turn->stopped_ns = median(series->stopped, series->count);
