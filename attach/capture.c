@@ -26,9 +26,9 @@ enum {
 	SPIN_NS = 60 * 1000,
 	/* A thread in uninterruptible sleep may take longer than this. */
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
-	/* Another recorder lets go between our refusal and our look at who it is in one of some ten
-	 * refusals, and one by one that is by chance. */
-	SEIZE_TRIES = 16,
+	/* Another recorder that stops the thread without a rest lets go between the refusal and our
+	 * look at who it is in every other try. */
+	SEIZE_TRIES = 64,
 	REHEARSED_ROUNDS = 2,
 	/* After a stop no longer ago than this all is in the caches still. */
 	REHEARSAL_REST_NS = 2 * 1000 * 1000,
@@ -347,28 +347,42 @@ static int settle(struct attach_thread *thread, struct failure *why)
 	return thread->stop_pending ? settle(thread, why) : 0;
 }
 
+/* Whether the kernel lets us look into the thread: it asks the same for that as for tracing it, but
+ * not whether another one traces it. Nothing is at the address. Source: mm_access() of Linux. */
+static bool may_look_into(pid_t tid)
+{
+	char byte;
+	const struct iovec here = { .iov_base = &byte, .iov_len = 1 };
+	const struct iovec there = { .iov_base = NULL, .iov_len = 1 };
+
+	return process_vm_readv(tid, &here, 1, &there, 1, 0) >= 0 || errno != EPERM;
+}
+
 /* The kernel has one word, EPERM, for no permission, another tracer and a zombie. Another recorder
  * may have let go by the time that we ask who it is, and another thread may have taken over the
  * number of a main thread that has ended, as an exec does: where nobody is found it is tried again.
+ * Our own number is no answer: while a tracer lets go, the parent's may be shown as its.
  */
 static int seize(const struct attach_process *process, pid_t tid, struct failure *why)
 {
 	pid_t tracer = 0;
 
-	for (int tries = 0; tries < SEIZE_TRIES && !tracer; tries++) {
+	for (int tries = 0; tries < SEIZE_TRIES; tries++) {
 		if (trace(PTRACE_SEIZE, tid, NULL, NULL) == 0)
 			return 0;
 		if (errno != EPERM)
 			return failure_set_errno(why, errno, tid, "trace the thread");
-		tracer = attach_tracer_of(process->pid, tid);
-		/* Under our own interrupt, or a zombie: it has ended. */
-		if (tracer == getpid() || (!tracer && process_thread_ended(process->pid, tid)))
+		if (process_thread_ended(process->pid, tid))
 			return failure_set_errno(why, ESRCH, tid, "trace the thread");
+		tracer = attach_tracer_of(process->pid, tid);
+		if (tracer && tracer != getpid())
+			return failure_set(why, FAILURE_BUSY, EPERM, tid, (uint64_t)tracer,
+					   "trace the thread");
+		if (!may_look_into(tid))
+			break;
 	}
-	if (tracer)
-		return failure_set(why, FAILURE_BUSY, EPERM, tid, (uint64_t)tracer,
-				   "trace the thread");
-	return failure_set_errno(why, EPERM, tid, "trace the thread");
+	/* Ours still, and not to be had: it ends under our interrupt. */
+	return failure_set_errno(why, tracer ? ESRCH : EPERM, tid, "trace the thread");
 }
 
 /* Seize and interrupt, unless that was done and has not been answered yet. */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -340,81 +339,7 @@ static void test_image_is_cleared(void **state)
 	capture_close(&target);
 }
 
-/* ---- Other tracers, and threads that do not stop ---------------------------------------- */
-
-static void trace_for_ever(void *argument)
-{
-	ptrace(PTRACE_SEIZE, *(pid_t *)argument, NULL, NULL);
-	for (;;)
-		pause();
-}
-
-static void test_busy(void **state)
-{
-	volatile uint64_t *counter;
-	struct capture_target target;
-	pid_t pid = capture_start_spinning(&counter), tracer;
-
-	(void)state;
-	capture_open(&target, pid);
-	tracer = child_start(trace_for_ever, &pid);
-	while (child_field(pid, "TracerPid") == 0)
-		child_nap_us(100);
-	assert_int_equal(-1, capture_run(&target, capture_plan_nothing, NULL));
-	assert_int_equal(FAILURE_BUSY, target.why.kind);
-	assert_int_equal(tracer, target.why.address);
-	assert_int_equal(tracer, child_field(pid, "TracerPid"));
-	child_end(tracer);
-	capture_expect(&target, capture_plan_nothing, NULL);
-	capture_expect_untouched(pid, counter);
-	child_end(pid);
-	capture_close(&target);
-}
-
-/* As another recorder does, as often as it can. */
-static void trace_often(void *argument)
-{
-	pid_t pid = *(pid_t *)argument;
-	int status;
-
-	for (;;) {
-		if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) != 0)
-			continue;
-		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
-		waitpid(pid, &status, __WALL);
-		ptrace(PTRACE_DETACH, pid, NULL, NULL);
-	}
-}
-
-/* One that comes and goes is never taken for a want of permission. */
-static void test_busy_often(void **state)
-{
-	volatile uint64_t *counter;
-	struct capture_target target;
-	pid_t pid = capture_start_spinning(&counter), tracer;
-	unsigned busy = 0;
-
-	(void)state;
-	capture_open(&target, pid);
-	tracer = child_start(trace_often, &pid);
-	while (child_field(pid, "TracerPid") == 0)
-		continue;
-	for (int i = 0; i < 20000; i++) {
-		if (capture_run(&target, capture_plan_nothing, NULL) == 0)
-			continue;
-		assert_true(target.why.kind == FAILURE_BUSY || target.why.kind == FAILURE_TIMEOUT);
-		if (target.why.kind == FAILURE_BUSY)
-			assert_int_equal(tracer, target.why.address);
-		busy += target.why.kind == FAILURE_BUSY;
-	}
-	assert_true(busy > 0);
-	child_end(tracer);
-	capture_settle(&target.thread);
-	capture_expect(&target, capture_plan_nothing, NULL);
-	capture_expect_untouched(pid, counter);
-	child_end(pid);
-	capture_close(&target);
-}
+/* ---- Threads that do not stop ------------------------------------------------------------ */
 
 /* A parent in vfork(2) waits uninterruptibly until its child is through. */
 static void fork_slowly(void *argument)
@@ -645,8 +570,6 @@ int main(void)
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_ranges_side_by_side),
 		cmocka_unit_test(test_image_is_cleared),
-		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_busy_often),
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_capture_of_a_late_thread),
 		cmocka_unit_test(test_late_thread_is_let_go),
