@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A server with many threads: some sleep and have nothing to do with Lua, others have a Lua state
- * each, in which they work for a while by turns with a nap.
+ * each, in which they work for a while by turns with a nap. Naps are of random length, from half of
+ * the given one to one and a half: equal ones would keep step with a sampler's ticks, so that one
+ * worker were met by many of them and another by none.
  *
  * Usage: crowd_target SLEEPERS WORKERS WORK_US NAP_US SECONDS
  *
@@ -49,6 +51,7 @@ static void *sleep_long(void *unused)
 static void *work_and_nap(void *number)
 {
 	const size_t index = (size_t)number;
+	unsigned random = (unsigned)index + 1;
 	lua_State *L = luaL_newstate();
 	char name[32];
 
@@ -65,7 +68,7 @@ static void *work_and_nap(void *number)
 			lua_call(L, 0, 0);
 		} while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns);
 		if (nap_us)
-			usleep((unsigned)nap_us);
+			usleep((unsigned)nap_us / 2 + (unsigned)rand_r(&random) % (unsigned)nap_us);
 	}
 	used_ns[index] = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	lua_close(L);
