@@ -60,15 +60,24 @@ function programs.final()
   return function() finals(5e4) end
 end
 
--- The compiler: traces are made, and dropped at once.
+-- The compiler: traces are made, and dropped at once. They are long: to make memory for machine code writable
+-- and executable again takes as long for a short one, and in some virtual machines far longer than all else.
 local function leaf(x, i)               --> leaf
   if i % 3 == 0 then return x + i end   --> leaf
-  return x * 0.5                        --> leaf
+  return x * 0.5 + i                    --> leaf
+end
+local function eight(x, i)              --> eight
+  x = leaf(leaf(x, i), i + 1)           --> eight
+  x = leaf(leaf(x, i + 2), i + 3)       --> eight
+  x = leaf(leaf(x, i + 4), i + 5)       --> eight
+  x = leaf(leaf(x, i + 6), i + 7)       --> eight
+  return x                              --> eight
 end
 function hot()                          --> hot
   local x = 0
   for i = 1, 60 do                      --> hot
-    x = leaf(x, i) + i                  --> hot
+    x = eight(x, i) + i                 --> hot
+    x = eight(x, i + 8) + i             --> hot
     if i % 7 == 0 then x = x + 1 end    --> hot
   end
   return x                              --> hot
