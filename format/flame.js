@@ -220,6 +220,13 @@
 		parts.about.textContent = text;
 	}
 
+	function tellComments() {
+		parts.about.title = model.data.comments.join("\n");
+		parts.comments.replaceChildren(...model.data.comments.map(function (line) {
+			return element("p", line);
+		}));
+	}
+
 	function tellLegend() {
 		parts.legend.replaceChildren();
 		if (!hasBase) {
@@ -534,6 +541,7 @@
 	}
 	setTheme(dark.matches ? "dark" : "light");
 	tellAbout();
+	tellComments();
 	tellLegend();
 	rebuild(null);
 	table.fill();

@@ -46,9 +46,9 @@ void json_out_close(struct json_out *json, char bracket)
 	json->depth--;
 }
 
-static void put_text(struct json_out *json, const char *text)
+static void put_text(struct json_out *json, const char *text, size_t len)
 {
-	char *copy = strdup(text);
+	char *copy = strndup(text, len);
 	struct json_object *object = NULL;
 
 	if (copy) {
@@ -80,8 +80,13 @@ void json_out_text(struct json_out *json, const char *text)
 		json_out_null(json);
 		return;
 	}
+	json_out_part(json, text, strlen(text));
+}
+
+void json_out_part(struct json_out *json, const char *text, size_t len)
+{
 	lead(json);
-	put_text(json, text);
+	put_text(json, text, len);
 }
 
 void json_out_number(struct json_out *json, uint64_t value)

@@ -26,6 +26,8 @@ void json_out_close(struct json_out *json, char bracket);
 void json_out_key(struct json_out *json, const char *key);
 /** @param text May be no UTF-8; NULL is null. */
 void json_out_text(struct json_out *json, const char *text);
+/** The same of text that no zero ends. */
+void json_out_part(struct json_out *json, const char *text, size_t len);
 void json_out_number(struct json_out *json, uint64_t value);
 void json_out_signed(struct json_out *json, int64_t value);
 /** Nanoseconds as milliseconds, or as microseconds, with what is behind the point. */

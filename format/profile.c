@@ -314,3 +314,26 @@ const char *profile_string(const struct format_profile *profile, uint32_t id)
 
 	return id ? format_intern_get(profile->strings, id - 1, &len) : NULL;
 }
+
+bool profile_next_comment(const struct format_profile *profile, size_t *at,
+			  struct profile_comment *ret_comment)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	const struct format_text *comments = &profile->comments;
+
+	while (*at < comments->len) {
+		const char *line = comments->bytes + *at,
+			   *end = memchr(line, '\n', comments->len - *at);
+		size_t len = end ? (size_t)(end - line) : comments->len - *at,
+		       name_len = strspn(line, letters);
+
+		*at += len + 1;
+		if (len == 0)
+			continue;
+		if (name_len >= len || line[name_len] != ':')
+			name_len = 0;
+		*ret_comment = (struct profile_comment){ line, len, name_len };
+		return true;
+	}
+	return false;
+}

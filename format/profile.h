@@ -127,4 +127,16 @@ int profile_add_string(struct format_profile *profile, const char *text, uint32_
 /** @return The text of a label; NULL for 0. */
 const char *profile_string(const struct format_profile *profile, uint32_t id);
 
+/** A line of the comments: "NAME: TEXT", as the recorder's are, or any other. */
+struct profile_comment {
+	const char *line; /**< Borrowed, not ended by a zero. */
+	size_t len;	  /**< Without its line feed; never 0. */
+	size_t name_len;  /**< Of the letters before a colon; 0: it has no name. */
+};
+
+/** The comments one after the other. @param at Where it goes on; 0 at first. @return False at the
+ *  end. */
+bool profile_next_comment(const struct format_profile *profile, size_t *at,
+			  struct profile_comment *ret_comment);
+
 #endif

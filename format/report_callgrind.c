@@ -318,27 +318,20 @@ static void print_root(const struct callgrind *callgrind, struct told *told, FIL
 }
 
 /** What was said of the profile, as "desc: NAME: TEXT". */
-static void print_comments(const struct format_text *comments, FILE *file)
+static void print_comments(const struct format_profile *profile, FILE *file)
 {
+	struct profile_comment comment;
 	size_t at = 0;
 
-	while (at < comments->len) {
-		const char *line = comments->bytes + at, *end = strchr(line, '\n');
-		size_t len = end ? (size_t)(end - line) : comments->len - at;
-		size_t name = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-		bool has_name = name > 0 && name < len && line[name] == ':';
-
-		if (len > 0)
-			fprintf(file, "desc: %s%.*s\n", has_name ? "" : "Comment: ", (int)len,
-				line);
-		at += len + 1;
-	}
+	while (profile_next_comment(profile, &at, &comment))
+		fprintf(file, "desc: %s%.*s\n",
+			comment.name_len ? "" : "Comment: ", (int)comment.len, comment.line);
 }
 
 static void print_head(const struct format_profile *profile, bool has_time, FILE *file)
 {
 	fprintf(file, "# callgrind format\nversion: 1\ncreator: ljprof " LJPROF_VERSION "\n");
-	print_comments(&profile->comments, file);
+	print_comments(profile, file);
 	fprintf(file, "positions: line\nevents: Samples%s\nsummary: %" PRIu64,
 		has_time ? " Nanoseconds" : "", profile->samples);
 	if (has_time)

@@ -104,6 +104,36 @@ static void put_schema(struct json_out *json)
 	json_out_close(json, ']');
 }
 
+/** What was said of the recording, as rows of the panel that tells of a profile. Their labels have
+ *  to differ. */
+static void put_comments(struct firefox *firefox)
+{
+	struct json_out *json = &firefox->charted.json;
+	struct profile_comment comment;
+	unsigned count = 0;
+
+	json_out_key(json, "extra");
+	json_out_open(json, '[');
+	json_out_open(json, '{');
+	put_member(json, "label", "Recording");
+	json_out_key(json, "entries");
+	json_out_open(json, '[');
+	for (size_t at = 0; profile_next_comment(firefox->charted.profile, &at, &comment);) {
+		char label[32];
+
+		snprintf(label, sizeof(label), "Comment %u", ++count);
+		json_out_open(json, '{');
+		put_member(json, "label", label);
+		put_member(json, "format", "string");
+		json_out_key(json, "value");
+		json_out_part(json, comment.line, comment.len);
+		json_out_close(json, '}');
+	}
+	json_out_close(json, ']');
+	json_out_close(json, '}');
+	json_out_close(json, ']');
+}
+
 static void put_meta(struct firefox *firefox)
 {
 	static const char *const flags[] = { "symbolicated", "symbolicationNotSupported",
@@ -131,6 +161,8 @@ static void put_meta(struct firefox *firefox)
 	}
 	put_categories(json);
 	put_schema(json);
+	if (charted->profile->comments.len)
+		put_comments(firefox);
 	json_out_close(json, '}');
 	json_out_line(json);
 }

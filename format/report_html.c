@@ -7,6 +7,7 @@
  *	samples			of all chains
  *	base			the same of the base; only with one
  *	period_ns		of a sample; 0: not known
+ *	comments		lines that were said of the recording
  *	kinds			names of kinds
  *	functions		[text, kind, 1 compiled or 2 approximately so, place] by number
  *	chains			one behind the other, numbers of: frames that are those of the chain
@@ -231,6 +232,19 @@ static void put_timeline(struct page *page)
 	chart_deinit(&chart);
 }
 
+static void put_comments(struct page *page)
+{
+	struct json_object *lines = json_object_new_array();
+	struct profile_comment comment;
+
+	for (size_t at = 0; lines && profile_next_comment(page->profile, &at, &comment);)
+		if (!add(lines, text_value(comment.line, comment.len))) {
+			json_object_put(lines);
+			lines = NULL;
+		}
+	put_member(page, "comments", lines);
+}
+
 static void put_data(struct page *page)
 {
 	const struct pair *pair = page->pair;
@@ -243,6 +257,7 @@ static void put_data(struct page *page)
 	if (pair->has_base)
 		put_member(page, "base", json_object_new_uint64(pair->folds[0].samples));
 	put_member(page, "period_ns", json_object_new_uint64(page->profile->period_ns));
+	put_comments(page);
 	put_kinds(page);
 	fputs(",\n\"functions\":[", page->file);
 	for (uint32_t i = 0; i < pair->label_count; i++) {

@@ -493,25 +493,22 @@ static int put_head(struct pprof *pprof, struct failure *why)
 
 static int put_comments(struct pprof *pprof, struct failure *why)
 {
-	const struct format_text *comments = &pprof->profile->comments;
+	struct profile_comment comment;
 	size_t at = 0;
 
-	while (at < comments->len) {
-		const char *line = comments->bytes + at, *end = strchr(line, '\n');
-		size_t len = end ? (size_t)(end - line) : comments->len - at;
+	while (profile_next_comment(pprof->profile, &at, &comment)) {
 		Pprof__Profile message = PPROF__PROFILE__INIT;
 		const char *text;
 		int64_t id;
 
 		format_text_clear(&pprof->text);
-		format_text_add(&pprof->text, line, len);
+		format_text_add(&pprof->text, comment.line, comment.len);
 		if (format_text_take(&pprof->text, &text, why) || string_id(pprof, text, &id, why))
 			return -1;
 		message.n_comment = 1;
 		message.comment = &id;
 		if (put(pprof, &message, why))
 			return -1;
-		at += len + 1;
 	}
 	return 0;
 }

@@ -312,8 +312,29 @@ static void print_node(const struct tree *tree, const struct pair *pair, const s
 	fputs("</text></g>\n", file);
 }
 
-static void print_page(const struct tree *tree, const struct pair *pair, const char *title,
-		       FILE *file)
+/** What was said of the recording, for who reads the file. */
+static int print_comments(const struct format_profile *profile, FILE *file, struct failure *why)
+{
+	struct profile_comment comment;
+
+	fputs("<desc>", file);
+	for (size_t at = 0; profile_next_comment(profile, &at, &comment);) {
+		char *line = strndup(comment.line, comment.len);
+
+		if (!line)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write comments");
+		xml_print(file, line, comment.len);
+		putc('\n', file);
+		free(line);
+	}
+	fputs("</desc>\n", file);
+	return 0;
+}
+
+/** @param profile Whose comments are printed. */
+static int print_page(const struct tree *tree, const struct pair *pair,
+		      const struct format_profile *profile, const char *title, FILE *file,
+		      struct failure *why)
 {
 	unsigned height = height_of(tree);
 
@@ -325,6 +346,8 @@ static void print_page(const struct tree *tree, const struct pair *pair, const c
 	fputs("<title>", file);
 	xml_print(file, title, TITLE_CHARS_MAX);
 	fputs("</title>\n", file);
+	if (profile->comments.len && print_comments(profile, file, why))
+		return -1;
 	print_embedded(file, "style", flamegraph_css, sizeof(flamegraph_css));
 	print_head(tree, pair, title, file);
 	fprintf(file, "<svg id=\"frames\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%u\">\n", PAD,
@@ -335,15 +358,17 @@ static void print_page(const struct tree *tree, const struct pair *pair, const c
 	fputs("</svg>\n", file);
 	print_embedded(file, "script", flamegraph_js, sizeof(flamegraph_js));
 	fputs("</svg>\n", file);
+	return 0;
 }
 
-static int draw(const struct pair *pair, const char *title, FILE *file, struct failure *why)
+static int draw(const struct pair *pair, const struct format_profile *profile, const char *title,
+		FILE *file, struct failure *why)
 {
 	struct tree tree = { 0 };
 	int result = build_tree(&tree, pair, why);
 
 	if (result == 0)
-		print_page(&tree, pair, title, file);
+		result = print_page(&tree, pair, profile, title, file, why);
 	free(tree.nodes);
 	free(tree.open);
 	return result;
@@ -359,7 +384,7 @@ static int svg_print(const struct format_profile *profile,
 	if (report_need_chains(profile, why) ||
 	    pair_init(&pair, NULL, profile, lines, options, why))
 		return -1;
-	result = draw(&pair, options->title ? options->title : "Flame graph", file, why);
+	result = draw(&pair, profile, options->title ? options->title : "Flame graph", file, why);
 	pair_deinit(&pair);
 	return result;
 }
@@ -375,8 +400,8 @@ static int svg_diff(const struct format_profile *base, const struct format_profi
 	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
 	    pair_init(&pair, base, profile, lines, options, why))
 		return -1;
-	result = draw(&pair, options->title ? options->title : "Differential flame graph", file,
-		      why);
+	result = draw(&pair, profile, options->title ? options->title : "Differential flame graph",
+		      file, why);
 	pair_deinit(&pair);
 	return result;
 }

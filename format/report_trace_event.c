@@ -220,6 +220,19 @@ static int make_room(struct trace *trace, struct failure *why)
 	return trace->calls ? 0 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the calls");
 }
 
+/** What was said of the recording. */
+static void put_comments(struct trace *trace)
+{
+	struct json_out *json = &trace->charted.json;
+	struct profile_comment comment;
+
+	json_out_key(json, "comments");
+	json_out_open(json, '[');
+	for (size_t at = 0; profile_next_comment(trace->charted.profile, &at, &comment);)
+		json_out_part(json, comment.line, comment.len);
+	json_out_close(json, ']');
+}
+
 static void put_file(struct trace *trace)
 {
 	struct json_out *json = &trace->charted.json;
@@ -231,6 +244,7 @@ static void put_file(struct trace *trace)
 	put_member(json, "title", trace->charted.title);
 	if (!trace->charted.chart.has_period)
 		put_member(json, "time", "the profile has none: each sample takes a millisecond");
+	put_comments(trace);
 	json_out_close(json, '}');
 	json_out_key(json, "traceEvents");
 	json_out_open(json, '[');

@@ -144,6 +144,7 @@ const struct format_writer_ops format_svg_ops = {
 	.is_whole = true,
 	.open = open_svg,
 	.sample = whole_sample,
+	.account = whole_account,
 	.commit = whole_commit,
 	.close = whole_close,
 };
@@ -198,6 +199,7 @@ const struct format_writer_ops format_trace_event_ops = {
 	.is_whole = true,
 	.open = open_trace_event,
 	.sample = whole_sample,
+	.account = whole_account,
 	.commit = whole_commit,
 	.close = whole_close,
 };
@@ -215,6 +217,7 @@ const struct format_writer_ops format_firefox_ops = {
 	.is_whole = true,
 	.open = open_firefox,
 	.sample = whole_sample,
+	.account = whole_account,
 	.commit = whole_commit,
 	.close = whole_close,
 };
@@ -249,6 +252,7 @@ const struct format_writer_ops format_html_ops = {
 	.is_whole = true,
 	.open = open_html,
 	.sample = whole_sample,
+	.account = whole_account,
 	.commit = whole_commit,
 	.close = whole_close,
 };

@@ -31,6 +31,7 @@ BASE = [
     ("main;@a.lua:1;work (@a.lua:3)", 400),
     ("main;@a.lua:1;rest (@a.lua:9)", 1400),
 ]
+COMMENTS = ["ljprof: ticks 100", HOSTILE]
 failed = 0
 
 
@@ -286,8 +287,9 @@ def check_difference(graph):
     graph.end("difference")
 
 
-def add_timeline(path, out):
-    """A page as of a profile that has its samples in order: half of the time only work, then rest."""
+def add_recording(path, out):
+    """A page as of a recording: it has comments, and its samples in order: half of the time only work,
+    then rest."""
     with open(path, encoding="utf-8") as file:
         page = file.read()
     begin = page.index(">", page.index('id="data"')) + 1
@@ -297,6 +299,7 @@ def add_timeline(path, out):
     work, rest = chains.index("string.gsub"), len(chains) - 1 - chains[::-1].index("rest (@a.lua:9)")
     data["timeline"] = {"chains": [work] * 50 + [rest] * 50, "weights": [2] * 50 + [6] * 50,
                         "times_ns": [10 ** 7 * i for i in range(100)]}
+    data["comments"] = COMMENTS
     text = json.dumps(data).replace("<", "\\u003c")
     with open(out, "w", encoding="utf-8") as file:
         file.write(page[:begin] + text + page[end:])
@@ -309,6 +312,22 @@ def decode(data):
         count = values[at + 1]
         yield {"name": data["functions"][values[at + 1 + count]][0]}
         at += 2 + count + 1
+
+
+def check_comments(graph):
+    def shown():
+        return graph.page.evaluate("""(function () {
+            const lines = Array.from(document.querySelectorAll("#comments p"));
+            return lines.filter(function (line) { return line.getClientRects().length; })
+                .map(function (line) { return line.textContent; }); }())""")
+
+    expect("comments before they are asked for", shown(), [])
+    graph.page.key("?")
+    expect("comments", shown(), COMMENTS)
+    graph.picture("comments")
+    graph.page.key("Escape")
+    expect("comments as a tooltip", graph.page.evaluate("document.getElementById('about').title"),
+           "\n".join(COMMENTS))
 
 
 def check_timeline(graph):
@@ -407,7 +426,7 @@ def check(ljreport, work, folder):
     write(base, BASE)
     page = report("new.html", "--title=" + HOSTILE)
     timed = os.path.join(work, "timed.html")
-    add_timeline(page, timed)
+    add_recording(page, timed)
     with chromium.start() as browser:
         graph = Graph(browser, page, folder)
         expect("title", graph.page.evaluate("document.title"), HOSTILE)
@@ -417,7 +436,9 @@ def check(ljreport, work, folder):
         graph.end("page")
         check_dark(browser, page, folder)
         check_difference(Graph(browser, report("diff.html", "--diff=" + base), folder))
-        check_timeline(Graph(browser, timed, folder))
+        graph = Graph(browser, timed, folder)
+        check_comments(graph)
+        check_timeline(graph)
         check_deep(browser, ljreport, work)
         check_svg(browser, report("new.svg"), folder)
         check_svg_difference(browser, report("diff.svg", "--diff=" + base), folder)

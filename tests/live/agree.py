@@ -125,11 +125,15 @@ def svg(path):
     return [(function, *row) for function, row in rows.items()]
 
 
+def html_data(path):
+    with open(path, encoding="utf-8") as file:
+        return json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>',
+                                    file.read(), re.S)[1])
+
+
 def html(path):
     """The data of the page: functions, and chains that share their begin with the one before."""
-    with open(path, encoding="utf-8") as file:
-        data = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>',
-                                    file.read(), re.S)[1])
+    data = html_data(path)
     numbers, chains, chain = iter(data["chains"]), [], []
     for shared in numbers:
         chain = chain[:shared] + [next(numbers) for _ in range(next(numbers))]
@@ -168,6 +172,60 @@ FORMATS = (
     ("out.firefox.json", forms.firefox, 0),
     ("out.perf", forms.perf, 0),
 )
+
+
+# ---- How the recording went: path -> lines -----------------------------------------------------
+
+def go_comments(path):
+    return run("go", "tool", "pprof", "-comments", path).splitlines()
+
+
+def callgrind_comments(path):
+    with open(path, encoding="utf-8") as file:
+        return [line[len("desc: "):].rstrip("\n") for line in file if line.startswith("desc: ")]
+
+
+def svg_comments(path):
+    root = xml.etree.ElementTree.parse(path).getroot()
+    return root.find("{http://www.w3.org/2000/svg}desc").text.splitlines()
+
+
+def trace_comments(path):
+    return forms.load(path)["otherData"]["comments"]
+
+
+def firefox_comments(path):
+    section, = forms.load(path)["meta"]["extra"]
+    return [entry["value"] for entry in section["entries"]]
+
+
+COMMENTS = (
+    ("out.callgrind", callgrind_comments),
+    ("out.pb.gz", go_comments),
+    ("out.svg", svg_comments),
+    ("out.html", lambda path: html_data(path)["comments"]),
+    ("out.trace.json", trace_comments),
+    ("out.firefox.json", firefox_comments),
+)
+
+
+def compare_comments(who):
+    first = None
+    failed = False
+    for name, read in COMMENTS:
+        what = "%s: how the recording went, in %s" % (who, name)
+        asked = "lines of samples and ticks, as in %s" % COMMENTS[0][0]
+        try:
+            lines = read(name)
+        except Missing as missing:
+            print("RESULT\t%s\t%s\t%s\tskipped" % (what, asked, missing))
+            continue
+        first = first or lines
+        told = {line.split()[1] for line in lines if line.startswith("ljprof: ")}
+        good = lines == first and {"samples", "ticks"} <= told
+        failed |= not good
+        print("RESULT\t%s\t%s\t%d lines\t%s" % (what, asked, len(lines), "ok" if good else "FAILED"))
+    return failed
 
 
 # ---- Comparison ------------------------------------------------------------------------------
@@ -218,7 +276,7 @@ def main():
         failed |= not good
         print("RESULT\t%s\t%s\t%.3f %%%s\t%s" % (what, asked, most, "" if good else " of " + whose,
                                                 "ok" if good else "FAILED"))
-    return failed
+    return failed | compare_comments(sys.argv[3])
 
 
 sys.exit(main())
