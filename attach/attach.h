@@ -15,6 +15,7 @@
 
 #include "attach/failure.h"
 #include "attach/remote_addr.h"
+#include "attach/tap_plan.h"
 
 /* ---- Registers -------------------------------------------------------------------------- */
 
@@ -332,6 +333,11 @@ const struct attach_reader *attach_image_reader_behind(struct attach_image *imag
 						       const struct attach_reader *behind,
 						       bool keep);
 
+/** The next range that was asked for and is not there, or not all of it. @param at 0 at first.
+ *  @return false behind the last. */
+bool attach_image_next_missing(const struct attach_image *image, size_t *at, uint64_t *ret_start,
+			       uint64_t *ret_size);
+
 /** A named text or number block kept with an image, such as the target's maps. */
 int attach_image_set_note(struct attach_image *image, const char *name, const void *bytes,
 			  size_t len, struct failure *why);
@@ -439,6 +445,60 @@ bool attach_thread_stands(const struct attach_thread *thread);
  *  stood (stop_pending). @return 0 once nothing is
  *  pending, -1 while it still is. Never blocks. */
 int attach_thread_settle(struct attach_thread *thread);
+
+/* ---- Without a stop --------------------------------------------------------------------- */
+
+/**
+ * Copies of threads that run on. At each tick of a thread's processor time the kernel runs a
+ * program of ours (BPF) in the timer's interrupt, which copies registers and memory as the thread's
+ * plan says. Nobody is stopped, traced or woken, and a thread that sleeps has no ticks. Memory that
+ * is paged out is left out.
+ *
+ * Needs Linux 5.17, CAP_BPF and CAP_PERFMON, or root. Stopped window: none; the copy itself takes
+ * the thread some microseconds.
+ */
+struct attach_tap;
+
+/**
+ * @param rate_hz Ticks a second of processor time.
+ * @param why FAILURE_DENIED; FAILURE_SYSTEM with ENOSYS where ljprof was built without, else with
+ *            what the kernel says.
+ */
+int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why);
+/** With all its threads. */
+void attach_tap_destroy(struct attach_tap *tap);
+
+/**
+ * Copy a thread from now on.
+ * @param context What take() is given for it.
+ * @param ret_plan Borrowed until attach_tap_remove(); all zero, but for its cookie.
+ * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_LIMIT, FAILURE_SYSTEM.
+ */
+int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
+		   struct attach_tap_plan **ret_plan, struct failure *why);
+void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan);
+
+/** The table of prototypes that need not be copied whole, ATTACH_TAP_KNOWN keys at their places:
+ *  attach_tap_known_key(). Borrowed; all 0 at first. */
+uint64_t *attach_tap_known(struct attach_tap *tap);
+
+/** When a copy was made. */
+struct attach_tap_timing {
+	uint64_t time_ns; /**< Of the tick, by CLOCK_MONOTONIC. */
+	uint64_t took_ns; /**< What the thread waited for it, but for the interrupt itself. */
+};
+
+/** Takes a copy. @param thread The context of attach_tap_add(). @return false: the copies behind
+ *  this one stay for the next time. */
+typedef bool attach_tap_take(void *context, void *thread, const struct attach_tap_timing *timing);
+
+/**
+ * Take all copies that were made since the last time, in the order of their ticks.
+ * @param image Holds each of them in turn.
+ * @return false where @p take did.
+ */
+bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,
+		      void *context);
 
 /* ---- The whole process ------------------------------------------------------------------ */
 

@@ -276,6 +276,22 @@ const struct attach_reader *attach_image_reader_behind(struct attach_image *imag
 	return &image->reader_behind;
 }
 
+bool attach_image_next_missing(const struct attach_image *image, size_t *at, uint64_t *ret_start,
+			       uint64_t *ret_size)
+{
+	for (; *at < image->range_count; ++*at) {
+		const struct image_range *range = &image->ranges[*at];
+
+		if (range->len == range->wanted)
+			continue;
+		*ret_start = range->start;
+		*ret_size = range->wanted;
+		++*at;
+		return true;
+	}
+	return false;
+}
+
 int attach_image_set_note(struct attach_image *image, const char *name, const void *bytes,
 			  size_t len, struct failure *why)
 {

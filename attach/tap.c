@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies of threads that run on: the kernel makes them, in the interrupt of a timer that counts the
+ * thread's processor time, and hands them over through memory. Nobody is stopped or traced.
+ *
+ * Source: perf_event_open(2), bpf(2); libbpf 1.1, libbpf.h.
+ */
+#include "attach/attach.h"
+
+#ifdef LJPROF_TAP
+
+#include "attach/failure.h"
+#include "attach/tap_record.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The kernel's side, as it was compiled. */
+__asm__(".pushsection .rodata\n"
+	".balign 8\n"
+	".local tap_object, tap_object_end\n"
+	"tap_object:\n"
+	".incbin \"" LJPROF_TAP_OBJECT "\"\n"
+	"tap_object_end:\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char tap_object[], tap_object_end[];
+
+enum {
+	SLOTS = 1024, /* as in the kernel's side */
+	PAGE_BYTES = 4096,
+	KNOWN_BYTES = ATTACH_TAP_KNOWN * 8,
+	/* For so many ticks a second 4 MiB, which hold half a second of common copies. */
+	RING_RATE_HZ = 1000,
+	RING_BYTES = 4 << 20,
+	RING_DOUBLINGS = 3,
+	/* The period is changed so often, by up to a part in JITTER: a program with a period near
+	 * ours is seen at all its phases. */
+	JITTER_PERIODS = 1000,
+	JITTER = 128,
+};
+
+/** One thread. */
+struct slot {
+	uint64_t generation; /* 0: never used */
+	bool used;
+	int event_fd;
+	struct bpf_link *link;
+	void *context;
+};
+
+struct attach_tap {
+	struct bpf_object *object;
+	struct bpf_program *program;
+	struct ring_buffer *ring;
+	uint8_t *plans;
+	size_t plan_bytes;
+	uint64_t *known;
+	struct slot slots[SLOTS];
+	size_t next;
+	uint64_t period_ns, jitter_ns, random;
+	/* Of the drain that goes on. */
+	struct attach_image *image;
+	attach_tap_take *take;
+	void *context;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	(void)level, (void)format, (void)arguments;
+	return 0;
+}
+
+/* ---- Copies ----------------------------------------------------------------------------- */
+
+static struct slot *slot_of(struct attach_tap *tap, uint64_t cookie)
+{
+	struct slot *slot = &tap->slots[cookie % SLOTS];
+
+	return slot->used && slot->generation == cookie / SLOTS ? slot : NULL;
+}
+
+/* The kernel's side wrote it, but as it was told to by memory of the thread. */
+static bool fill_image(struct attach_image *image, const struct tap_record *record, size_t len)
+{
+	uint8_t block[sizeof(struct user_regs_struct)] = { 0 };
+	struct failure why;
+
+	_Static_assert(sizeof(block) >= sizeof(record->registers), "registers come first");
+	attach_image_clear(image);
+	memcpy(block, record->registers, sizeof(record->registers));
+	if (attach_decode_registers(block, sizeof(block), attach_image_registers(image), &why) != 0)
+		return false;
+	for (size_t at = 0; len - at >= sizeof(struct tap_range);) {
+		const struct tap_range *range = (const void *)(record->bytes + at);
+		size_t room = len - at - sizeof(*range);
+
+		if (range->len > room || attach_image_add(image, remote_addr_make(range->start),
+							  range + 1, range->len, &why) != 0)
+			return false;
+		at += sizeof(*range) + range->len;
+		at += room - range->len < 8 ? room - range->len : -(size_t)range->len % 8;
+	}
+	return true;
+}
+
+static int take_record(void *self, void *bytes, size_t len)
+{
+	const struct tap_record *record = bytes;
+	const size_t head = offsetof(struct tap_record, bytes);
+	struct attach_tap_timing timing;
+	struct attach_tap *tap = self;
+	struct slot *slot;
+
+	if (len < head)
+		return 0;
+	slot = slot_of(tap, record->cookie);
+	if (!slot || !fill_image(tap->image, record, len - head))
+		return 0;
+	timing = (struct attach_tap_timing){ record->time_ns, record->took_ns };
+	return tap->take(tap->context, slot->context, &timing) ? 0 : -ECANCELED;
+}
+
+static uint64_t next_period(struct attach_tap *tap)
+{
+	uint64_t range = 2 * tap->period_ns / JITTER + 1;
+
+	tap->random ^= tap->random << 13;
+	tap->random ^= tap->random >> 7;
+	tap->random ^= tap->random << 17;
+	return tap->period_ns - tap->period_ns / JITTER + tap->random % range;
+}
+
+static void jitter(struct attach_tap *tap)
+{
+	uint64_t time_ns = now_ns();
+
+	if (time_ns < tap->jitter_ns)
+		return;
+	tap->jitter_ns = time_ns + JITTER_PERIODS * tap->period_ns;
+	for (size_t i = 0; i < SLOTS; i++) {
+		uint64_t period_ns = next_period(tap);
+
+		if (tap->slots[i].used)
+			ioctl(tap->slots[i].event_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
+	}
+}
+
+bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,
+		      void *context)
+{
+	tap->image = image;
+	tap->take = take;
+	tap->context = context;
+	jitter(tap);
+	return ring_buffer__consume(tap->ring) != -ECANCELED;
+}
+
+/* ---- Threads ---------------------------------------------------------------------------- */
+
+static struct attach_tap_plan *plan_at(struct attach_tap *tap, size_t index)
+{
+	return (struct attach_tap_plan *)(void *)(tap->plans + index * tap->plan_bytes);
+}
+
+static struct slot *free_slot(struct attach_tap *tap)
+{
+	for (size_t i = 0; i < SLOTS; i++) {
+		struct slot *slot = &tap->slots[(tap->next + i) % SLOTS];
+
+		if (slot->used)
+			continue;
+		tap->next = (tap->next + i + 1) % SLOTS;
+		return slot;
+	}
+	return NULL;
+}
+
+static int open_event(struct attach_tap *tap, pid_t tid)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.sample_period = next_period(tap),
+		.disabled = 1,
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
+		   struct attach_tap_plan **ret_plan, struct failure *why)
+{
+	LIBBPF_OPTS(bpf_perf_event_opts, options);
+	struct slot *slot = free_slot(tap);
+	struct attach_tap_plan *plan;
+	size_t index;
+
+	if (!slot)
+		return failure_set(why, FAILURE_LIMIT, 0, tid, SLOTS, "sample one more thread");
+	index = (size_t)(slot - tap->slots);
+	slot->event_fd = open_event(tap, tid);
+	if (slot->event_fd < 0)
+		return failure_set_errno(why, errno, tid, "count the thread's time");
+	options.bpf_cookie = (slot->generation + 1) * SLOTS + index;
+	slot->link = bpf_program__attach_perf_event_opts(tap->program, slot->event_fd, &options);
+	if (!slot->link) {
+		int errnum = errno;
+
+		close(slot->event_fd);
+		return failure_set_errno(why, errnum, tid, "sample the thread");
+	}
+	slot->generation++;
+	slot->used = true;
+	slot->context = context;
+	plan = plan_at(tap, index);
+	memset(plan, 0, sizeof(*plan));
+	__atomic_store_n(&plan->cookie, options.bpf_cookie, __ATOMIC_RELEASE);
+	*ret_plan = plan;
+	return 0;
+}
+
+void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
+{
+	struct slot *slot = slot_of(tap, plan->cookie);
+
+	if (!slot)
+		return;
+	plan->cookie = 0;
+	bpf_link__destroy(slot->link); /* and closes the event */
+	slot->used = false;
+}
+
+uint64_t *attach_tap_known(struct attach_tap *tap)
+{
+	return tap->known;
+}
+
+/* ---- Beginning and end ------------------------------------------------------------------ */
+
+static size_t ring_bytes(unsigned rate_hz)
+{
+	size_t bytes = RING_BYTES;
+
+	for (unsigned i = 0; i < RING_DOUBLINGS && rate_hz > (unsigned)RING_RATE_HZ << i; i++)
+		bytes *= 2;
+	return bytes;
+}
+
+static size_t whole_pages(size_t bytes)
+{
+	return (bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
+}
+
+/* The memory of a map. @return NULL with errno. */
+static void *map_shared(const struct bpf_map *map, size_t bytes)
+{
+	void *memory = mmap(NULL, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
+			    bpf_map__fd(map), 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* @return 0 or what libbpf says of it, as an errno below 0. */
+static int load(struct attach_tap *tap, unsigned rate_hz)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "ljprof");
+	int processors = libbpf_num_possible_cpus();
+	struct bpf_map *works, *records, *plans, *known;
+	int ret;
+
+	if (processors < 0)
+		return processors;
+	tap->object =
+		bpf_object__open_mem(tap_object, (size_t)(tap_object_end - tap_object), &options);
+	if (!tap->object)
+		return -errno;
+	works = bpf_object__find_map_by_name(tap->object, "works");
+	records = bpf_object__find_map_by_name(tap->object, "records");
+	plans = bpf_object__find_map_by_name(tap->object, "plans");
+	known = bpf_object__find_map_by_name(tap->object, "known_protos");
+	tap->program = bpf_object__find_program_by_name(tap->object, "tap_tick");
+	bpf_map__set_max_entries(works, (uint32_t)processors);
+	bpf_map__set_max_entries(records, (uint32_t)ring_bytes(rate_hz));
+	ret = bpf_object__load(tap->object);
+	if (ret != 0)
+		return ret;
+	tap->plan_bytes = (sizeof(struct attach_tap_plan) + 7) & ~(size_t)7;
+	tap->plans = map_shared(plans, tap->plan_bytes * SLOTS);
+	tap->known = map_shared(known, KNOWN_BYTES);
+	if (!tap->plans || !tap->known)
+		return -errno;
+	tap->ring = ring_buffer__new(bpf_map__fd(records), take_record, tap, NULL);
+	return tap->ring ? 0 : -errno;
+}
+
+int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why)
+{
+	struct attach_tap *tap = calloc(1, sizeof(*tap));
+	int ret;
+
+	if (!tap)
+		return failure_set_errno(why, ENOMEM, 0, "sample from inside the kernel");
+	libbpf_set_print(say_nothing);
+	tap->period_ns = 1000000000u / rate_hz;
+	tap->random = now_ns() | 1;
+	tap->jitter_ns = now_ns() + JITTER_PERIODS * tap->period_ns;
+	ret = load(tap, rate_hz);
+	if (ret != 0) {
+		attach_tap_destroy(tap);
+		return failure_set_errno(why, -ret, 0, "sample from inside the kernel");
+	}
+	*ret_tap = tap;
+	return 0;
+}
+
+void attach_tap_destroy(struct attach_tap *tap)
+{
+	if (!tap)
+		return;
+	for (size_t i = 0; i < SLOTS; i++)
+		if (tap->slots[i].used)
+			bpf_link__destroy(tap->slots[i].link);
+	ring_buffer__free(tap->ring);
+	if (tap->plans)
+		munmap(tap->plans, whole_pages(tap->plan_bytes * SLOTS));
+	if (tap->known)
+		munmap(tap->known, whole_pages(KNOWN_BYTES));
+	bpf_object__close(tap->object);
+	free(tap);
+}
+
+#else /* without the kernel's side */
+
+#include "attach/failure.h"
+
+#include <errno.h>
+
+int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why)
+{
+	(void)rate_hz, (void)ret_tap;
+	return failure_set_errno(why, ENOSYS, 0, "sample from inside the kernel");
+}
+
+void attach_tap_destroy(struct attach_tap *tap)
+{
+	(void)tap;
+}
+
+int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
+		   struct attach_tap_plan **ret_plan, struct failure *why)
+{
+	(void)tap, (void)context, (void)ret_plan;
+	return failure_set_errno(why, ENOSYS, tid, "sample from inside the kernel");
+}
+
+void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
+{
+	(void)tap, (void)plan;
+}
+
+uint64_t *attach_tap_known(struct attach_tap *tap)
+{
+	(void)tap;
+	return NULL;
+}
+
+bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,
+		      void *context)
+{
+	(void)tap, (void)image, (void)take, (void)context;
+	return true;
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to attach: what the kernel's side of a tap hands over. Seen by the compiler for the
+ * kernel's machine too. */
+#ifndef ATTACH_TAP_RECORD_H
+#define ATTACH_TAP_RECORD_H
+
+#include "attach/tap_plan.h"
+
+enum {
+	/* Of one thread at one tick; powers of 2. */
+	TAP_BYTES = 65536,
+	TAP_PIECE = 16384,
+#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+	TAP_REGISTERS = 21,
+#else
+	TAP_REGISTERS = 34,
+#endif
+};
+
+/** In front of the bytes of a range, which end with padding to a multiple of 8. */
+struct tap_range {
+	uint64_t start;
+	uint32_t len;
+	uint32_t unused;
+};
+
+/** One thread at one tick; of the bytes only the first len are handed over: one range behind the
+ *  other. */
+struct tap_record {
+	uint64_t cookie;
+	uint64_t time_ns, took_ns;	   /* CLOCK_MONOTONIC */
+	uint64_t registers[TAP_REGISTERS]; /* as the kernel keeps them: struct pt_regs */
+	uint32_t len, unused;
+	/* Those behind TAP_BYTES are slack for the last range. */
+	uint8_t bytes[TAP_BYTES + sizeof(struct tap_range) + TAP_PIECE];
+};
+
+#endif
