@@ -262,6 +262,29 @@ bool luastate_plan(void *context, struct attach_image *image, unsigned round);
 void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image,
 			 struct attach_image *after);
 
+/** Of what a copy lacked, larger ranges than this are not asked for again. */
+#define LUASTATE_TAP_EXTRA_MAX 4096
+
+/**
+ * Tell the kernel what to copy of a thread from now on, in place of what a planner asks for in a
+ * stop. Stopped window: no, nothing is stopped.
+ * @param plan What attach_tap_add() gave.
+ */
+void luastate_plan_tap(const struct luastate_plan_context *context, struct attach_tap_plan *plan);
+
+/**
+ * In place of luastate_plan() where the image was copied by the kernel: note what it shows, as
+ * luastate_plan_after() and decoding need it, and have the copies to come hold what it lacks.
+ * @return whether it lacked something for the first time in a while.
+ */
+bool luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
+			  struct attach_tap_plan *plan);
+
+/** After decoding: tell the kernel which prototypes of the copy are known by now. @param table What
+ * attach_tap_known() gave. */
+void luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
+			 uint64_t *table);
+
 /* ---- Decoding ------------------------------------------------------------------------------ */
 
 /**
@@ -275,6 +298,10 @@ struct luastate_memory {
 	/** What was read behind the stop, and nothing of what the stop copied: shows what has
 	 * changed since. NULL where there is no such memory. */
 	const struct attach_reader *later;
+	/** Where the copy could not be asked for what it lacked: the process as it is now. What is
+	 * read there is believed if what it is a part of is the same still after that. Else NULL.
+	 */
+	const struct attach_reader *live;
 };
 
 /* ---- C frames --------------------------------------------------------------------------- */

@@ -56,6 +56,16 @@ bool plan_get(struct attach_image *image, uint64_t address, void *ret_bytes, siz
 	return state_read(attach_image_reader(image), address, ret_bytes, len, &why) == 0;
 }
 
+void plan_want_once(struct attach_image *image, uint64_t start, uint64_t end)
+{
+	size_t len = 0;
+
+	if (end > start)
+		attach_image_peek(image, remote_addr_make(start), (size_t)(end - start), &len);
+	if (len < end - start)
+		plan_want(image, start, end);
+}
+
 bool plan_is_copied(struct attach_image *image, uint64_t address)
 {
 	uint64_t word;
@@ -457,27 +467,34 @@ static bool plan_next_stage(struct luastate_plan_context *context, struct attach
 	return false;
 }
 
+void plan_begin(struct luastate_plan_context *context)
+{
+	if (context->prediction->epoch != context->state->epoch)
+		*context->prediction =
+			(struct luastate_prediction){ .epoch = context->state->epoch };
+	context->progress.stage = context->progress.thread_count = 0;
+	context->progress.frame_count = context->progress.expected = 0;
+	context->progress.trace.number = 0;
+	memset(context->progress.slots, 0, sizeof(context->progress.slots));
+}
+
 /* The trace is asked for beside the stages, which need nothing of it. */
+bool plan_go_on(struct luastate_plan_context *context, struct attach_image *image, unsigned round)
+{
+	bool more = plan_next_stage(context, image);
+
+	if (round <= PLAN_TRACE_ROUNDS)
+		more |= plan_trace(context, image);
+	return more;
+}
+
 bool luastate_plan(void *context, struct attach_image *image, unsigned round)
 {
-	struct luastate_plan_context *plan = context;
-	bool more;
-
-	if (round == 0) {
-		if (plan->prediction->epoch != plan->state->epoch)
-			*plan->prediction =
-				(struct luastate_prediction){ .epoch = plan->state->epoch };
-		plan->progress.stage = plan->progress.thread_count = plan->progress.frame_count = 0;
-		plan->progress.expected = 0;
-		plan->progress.trace.number = 0;
-		memset(plan->progress.slots, 0, sizeof(plan->progress.slots));
-		plan_known(plan, image);
-		return true;
-	}
-	more = plan_next_stage(plan, image);
-	if (round <= PLAN_TRACE_ROUNDS)
-		more |= plan_trace(plan, image);
-	return more;
+	if (round > 0)
+		return plan_go_on(context, image, round);
+	plan_begin(context);
+	plan_known(context, image);
+	return true;
 }
 
 /* ---- Learning --------------------------------------------------------------------------- */

@@ -23,7 +23,16 @@ struct plan_asking {
 	bool missed;
 };
 
+/** Before the first round. */
+void plan_begin(struct luastate_plan_context *context);
+
+/** One round behind the first. @return whether anything was asked for. */
+bool plan_go_on(struct luastate_plan_context *context, struct attach_image *image, unsigned round);
+
 void plan_want(struct attach_image *image, uint64_t start, uint64_t end);
+
+/** The same, unless one range holds all of it already. */
+void plan_want_once(struct attach_image *image, uint64_t start, uint64_t end);
 
 /** Copied bytes, from whatever ranges: one that was predicted of something else may hold a part. */
 bool plan_get(struct attach_image *image, uint64_t address, void *ret_bytes, size_t len);

@@ -112,9 +112,9 @@ static bool is_call_known(const struct luastate *state, uint64_t link)
 void plan_want_identity(const struct luastate_layout *layout, struct attach_image *image,
 			const struct state_proto *known)
 {
-	plan_want(image, known->address, known->address + (uint64_t)layout->GCproto_sizeof);
-	plan_want(image, known->chunkname, known->chunkname + (uint64_t)layout->GCstr_sizeof);
-	plan_want(image, known->lineinfo, known->lineinfo + state_compared_debug(known));
+	plan_want_once(image, known->address, known->address + (uint64_t)layout->GCproto_sizeof);
+	plan_want_once(image, known->chunkname, known->chunkname + (uint64_t)layout->GCstr_sizeof);
+	plan_want_once(image, known->lineinfo, known->lineinfo + state_compared_debug(known));
 }
 
 void plan_want_frame(const struct luastate *state, struct attach_image *image,
@@ -313,6 +313,21 @@ bool plan_proto_parts(struct luastate_plan_context *context, struct attach_image
 	return more;
 }
 
+/* What a copy by the kernel lacked once is in the later ones: most often the header alone. */
+static bool has_identity(struct attach_image *image, const struct luastate_layout *layout,
+			 const struct state_proto *known)
+{
+	size_t len = state_compared_debug(known), name;
+
+	if (!has_header(image, layout, known->address))
+		return false;
+	attach_image_peek(image, remote_addr_make(known->chunkname), (size_t)layout->GCstr_sizeof,
+			  &name);
+	if (name == (size_t)layout->GCstr_sizeof && len > 0)
+		attach_image_peek(image, remote_addr_make(known->lineinfo), len, &len);
+	return name == (size_t)layout->GCstr_sizeof && len == state_compared_debug(known);
+}
+
 void plan_ask_again(const struct luastate_plan_context *context, struct attach_image *stopped,
 		    struct attach_image *after)
 {
@@ -322,7 +337,7 @@ void plan_ask_again(const struct luastate_plan_context *context, struct attach_i
 		uint64_t proto = found->frames[i].proto;
 		const struct state_proto *known = state_find_proto(context->state, proto);
 
-		if (known && !has_header(stopped, found->frames[i].layout, proto))
+		if (known && !has_identity(stopped, found->frames[i].layout, known))
 			plan_want_identity(found->frames[i].layout, after, known);
 	}
 }

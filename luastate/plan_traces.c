@@ -51,10 +51,10 @@ void plan_want_trace(const struct luastate *state, struct attach_image *image,
 
 	if (!vm)
 		return;
-	plan_want(image, trace->slot, trace->slot + (uint64_t)vm->layout->ref_size);
+	plan_want_once(image, trace->slot, trace->slot + (uint64_t)vm->layout->ref_size);
 	if (state_is_pointer(trace->address))
-		plan_want(image, trace->address,
-			  trace->address + (uint64_t)vm->layout->GCtrace_sizeof);
+		plan_want_once(image, trace->address,
+			       trace->address + (uint64_t)vm->layout->GCtrace_sizeof);
 }
 
 /* A trace that is known lies where it did, most likely. */
@@ -128,10 +128,10 @@ void plan_trace_after(const struct luastate_plan_context *context, struct attach
 		return;
 	/* In this order: a header that is still the same proves the content that was read before.
 	 */
-	plan_want(after, block.start, block.start + block.len);
+	plan_want_once(after, block.start, block.start + block.len);
 	J = vm->G + (uint64_t)vm->layout->global_State_to_J;
-	plan_want(after, J + (uint64_t)vm->layout->jit_State_trace,
-		  J + (uint64_t)vm->layout->jit_State_sizetrace + 4);
+	plan_want_once(after, J + (uint64_t)vm->layout->jit_State_trace,
+		       J + (uint64_t)vm->layout->jit_State_sizetrace + 4);
 	plan_want_trace(context->state, after, found);
 	known = trace_find(context->state, found->G, found->number);
 	if (known)

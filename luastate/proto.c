@@ -353,6 +353,40 @@ static void give_up(struct luastate *state, struct state_proto *proto)
 	state->strict_until = state->serial + STATE_STRICT_SAMPLES;
 }
 
+/* Whether all that is read of a new prototype was copied. */
+static bool is_whole(const struct luastate_layout *layout, const struct attach_reader *stopped,
+		     uint64_t address, const struct state_identity *identity)
+{
+	uint64_t size = state_u32(identity->header, layout->GCproto_sizept);
+	uint64_t name = state_ref(layout, identity->header, layout->GCproto_chunkname);
+	const uint64_t bytes[] = { address + (uint64_t)layout->GCproto_sizeof, address + size - 1,
+				   name + (uint64_t)layout->GCstr_sizeof };
+	struct failure why;
+	uint8_t byte;
+
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
+		if (state_read(stopped, bytes[i], &byte, 1, &why) != 0)
+			return false;
+	return true;
+}
+
+/* Whether what was read of it may be another's, as it was not copied, but read in the live process
+ * after the copy. */
+static bool has_changed(const struct luastate_layout *layout, const struct luastate_memory *memory,
+			uint64_t address, const struct state_identity *identity,
+			struct failure *why)
+{
+	struct state_identity live;
+
+	if (!memory->live || is_whole(layout, memory->stopped, address, identity))
+		return false;
+	if (read_identity(layout, memory->live, address, &live, why) == 0 &&
+	    memcmp(&live, identity, sizeof(live)) == 0)
+		return false;
+	failure_set(why, FAILURE_INVALID, 0, 0, address, "find a prototype again");
+	return true;
+}
+
 struct state_proto *state_get_proto(struct luastate *state, const struct luastate_layout *layout,
 				    const struct luastate_memory *memory, uint64_t address,
 				    struct failure *why)
@@ -386,7 +420,8 @@ struct state_proto *state_get_proto(struct luastate *state, const struct luastat
 		proto = add_proto(state, layout, address, why);
 	if (!proto)
 		return NULL;
-	if (fill_proto(proto, layout, memory->any, &identity, why) != 0) {
+	if (fill_proto(proto, layout, memory->any, &identity, why) != 0 ||
+	    has_changed(layout, memory, address, &identity, why)) {
 		HASH_DEL(state->protos, proto);
 		free_proto(proto);
 		return NULL;

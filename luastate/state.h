@@ -364,6 +364,11 @@ void state_learn_name(const struct luastate_layout *layout, struct state_proto *
 		      const struct state_proto *caller, const struct attach_reader *stopped,
 		      uint64_t pc);
 
+/** The same from the process as it is now, if the caller is still there after reading. */
+void state_learn_name_live(const struct luastate *state, const struct luastate_layout *layout,
+			   struct state_proto *callee, const struct state_proto *caller,
+			   const struct attach_reader *live, uint64_t pc);
+
 /** The value under a string key of a table, 0 if there is none. */
 uint64_t state_table_get(const struct luastate_layout *layout, const struct attach_reader *reader,
 			 uint64_t address, const char *key);

@@ -104,10 +104,16 @@ static void keep_leaf_end(struct luastate_chain *chain, const struct owners *own
 /* Only now: what a walk in vain took for calls may be none. */
 void walk_learn_names(struct walk *walk, const struct walk_stack *stack)
 {
-	for (unsigned i = 0; i < walk->call_count; i++)
-		if (state_lacks_name(walk->calls[i].callee, walk->calls[i].pc))
-			state_learn_name(stack->layout, walk->calls[i].callee,
-					 walk->calls[i].caller, walk->stopped, walk->calls[i].pc);
+	for (unsigned i = 0; i < walk->call_count; i++) {
+		const struct walk_call *call = &walk->calls[i];
+
+		if (state_lacks_name(call->callee, call->pc))
+			state_learn_name(stack->layout, call->callee, call->caller, walk->stopped,
+					 call->pc);
+		if (walk->memory->live && state_lacks_name(call->callee, call->pc))
+			state_learn_name_live(walk->state, stack->layout, call->callee,
+					      call->caller, walk->memory->live, call->pc);
+	}
 }
 
 /* Whether the oldest of a coroutine's C frames here is its first: a coroutine that C code entered

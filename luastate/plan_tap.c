@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the kernel is told to copy at each tick, and the planner's part after the fact: nothing can
+ * be asked for any more, so what is missing is noted for the copies to come.
+ */
+#include "luastate/plan.h"
+
+static void describe_vm(const struct luastate *state, const struct luastate_vm *vm,
+			struct attach_tap_vm *ret_vm)
+{
+	const struct luastate_layout *layout = vm->layout;
+	uint32_t J = (uint32_t)layout->global_State_to_J;
+
+	*ret_vm = (struct attach_tap_vm){
+		.G = vm->G,
+		.global_size = J + (uint32_t)layout->jit_State_sizetrace + 4,
+		.ref_size = (uint32_t)layout->ref_size,
+		.current = (uint32_t)layout->global_State_cur_L,
+		.state = (uint32_t)layout->global_State_vmstate,
+		.compiled_base = (uint32_t)layout->global_State_jit_base,
+		.traces = J + (uint32_t)layout->jit_State_trace,
+		.trace_count = J + (uint32_t)layout->jit_State_sizetrace,
+		.parent = J + (uint32_t)layout->jit_State_parent,
+		.parent_size = (uint32_t)(layout->jit_State_exitno - layout->jit_State_parent) + 4,
+		.state_exit = ~layout->vmst_exit,
+		.trace_size = (uint32_t)layout->GCtrace_sizeof,
+		.thread_size = (uint32_t)layout->lua_State_sizeof,
+		.stack = (uint32_t)layout->lua_State_stack,
+		.base = (uint32_t)layout->lua_State_base,
+		.limit = (uint32_t)layout->lua_State_maxstack,
+		.cframe = (uint32_t)layout->lua_State_cframe,
+		.frame_thread = (uint32_t)layout->cframe_L,
+		.frame_previous = (uint32_t)layout->cframe_prev,
+		.function_size = (uint32_t)layout->GCfunc_header,
+		.function_tag = layout->gc64 ? layout->tag_func : 0,
+		.function_code = (uint32_t)layout->GCfunc_pc,
+		.function_kind = (uint32_t)layout->GCfunc_ffid,
+		.proto_size = (uint32_t)layout->GCproto_sizeof,
+		.proto_bytes = (uint32_t)layout->GCproto_sizept,
+		.proto_name = (uint32_t)layout->GCproto_chunkname,
+		.proto_lines = (uint32_t)layout->GCproto_lineinfo,
+		.lines_size = STATE_DEBUG_COMPARED,
+		.proto_line = (uint32_t)layout->GCproto_firstline,
+		.proto_constants = (uint32_t)layout->GCproto_k,
+		.proto_constant_count = (uint32_t)layout->GCproto_sizekgc,
+		.string_size = (uint32_t)layout->GCstr_sizeof,
+		.string_hash = (uint32_t)layout->GCstr_hash,
+	};
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		if (state->interpreters[i].layout != layout)
+			continue;
+		ret_vm->code_start = state->interpreters[i].start;
+		ret_vm->code_end = state->interpreters[i].end;
+		break;
+	}
+}
+
+/* @return its index in the plan, or ATTACH_TAP_VMS where there is no room. */
+static uint32_t add_vm(const struct luastate *state, struct attach_tap_plan *plan, uint64_t G)
+{
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	uint32_t index = 0;
+
+	while (index < plan->vm_count && plan->vms[index].G != G)
+		index++;
+	if (index < plan->vm_count || index == ATTACH_TAP_VMS)
+		return index;
+	if (!vm)
+		return ATTACH_TAP_VMS;
+	describe_vm(state, vm, &plan->vms[index]);
+	plan->vm_count++;
+	return index;
+}
+
+void luastate_plan_tap(const struct luastate_plan_context *context, struct attach_tap_plan *plan)
+{
+	const struct luastate_prediction *prediction = context->prediction;
+	const struct luastate *state = context->state;
+
+	plan->native_end = prediction->native_end;
+	plan->native_limit = context->stack_limit;
+	plan->vm_count = plan->stack_count = 0;
+	for (unsigned i = 0; i < prediction->thread_count; i++) {
+		uint32_t vm = add_vm(state, plan, prediction->threads[i].G);
+
+		if (vm == ATTACH_TAP_VMS || plan->stack_count == ATTACH_TAP_STACKS)
+			continue;
+		plan->stack_vms[plan->stack_count] = vm;
+		plan->stacks[plan->stack_count++] = prediction->threads[i].L;
+	}
+	/* A thread of which nothing is known may be in any of the VMs. */
+	for (size_t i = 0; prediction->thread_count == 0 && i < state->vm_count; i++)
+		add_vm(state, plan, state->vms[i].G);
+}
+
+static bool is_asked(const struct attach_tap_plan *plan, uint64_t start, uint64_t size)
+{
+	for (uint32_t i = 0; i < plan->extra_count; i++)
+		if (plan->extras[i].start == start && plan->extras[i].size >= size)
+			return true;
+	return false;
+}
+
+/* The oldest goes where there is no room. @return whether it was not asked for already. */
+static bool add_extra(struct attach_tap_plan *plan, uint64_t start, uint64_t size)
+{
+	if (size > LUASTATE_TAP_EXTRA_MAX || is_asked(plan, start, size))
+		return false;
+	if (plan->extra_count == ATTACH_TAP_EXTRAS) {
+		memmove(plan->extras, plan->extras + 1,
+			(ATTACH_TAP_EXTRAS - 1) * sizeof(plan->extras[0]));
+		plan->extra_count--;
+	}
+	plan->extras[plan->extra_count] =
+		(struct attach_tap_extra){ .start = start, .size = (uint32_t)size };
+	plan->extra_count++;
+	return true;
+}
+
+bool luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
+			  struct attach_tap_plan *plan)
+{
+	uint64_t start, size;
+	bool lacked = false;
+
+	plan_begin(context);
+	for (unsigned round = 1; plan_go_on(context, image, round);)
+		round++;
+	for (size_t at = 0; attach_image_next_missing(image, &at, &start, &size);) {
+		size_t len;
+
+		/* Another range may hold what was asked for as this one. */
+		attach_image_peek(image, remote_addr_make(start), (size_t)size, &len);
+		if (len < size)
+			lacked |= add_extra(plan, start, size);
+	}
+	return lacked;
+}
+
+static uint64_t key_of(const struct state_proto *proto, uint64_t salt)
+{
+	const struct luastate_layout *layout = proto->layout;
+	const uint8_t *header = proto->identity.header;
+
+	return attach_tap_known_key(salt, proto->address, proto->identity.name_hash,
+				    state_u32(header, layout->GCproto_sizept),
+				    state_u32(header, layout->GCproto_firstline));
+}
+
+void luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
+			 uint64_t *table)
+{
+	const struct luastate_plan_progress *found = &context->progress;
+
+	for (unsigned i = 0; i < found->frame_count; i++) {
+		uint64_t address = found->frames[i].proto;
+		const struct state_proto *known = state_find_proto(context->state, address);
+
+		if (known)
+			table[attach_tap_known_place(address)] = key_of(known, salt);
+	}
+}
