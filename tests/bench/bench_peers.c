@@ -163,7 +163,7 @@ bool peer_is_there(const struct peer *peer)
 {
 	char command[64];
 
-	if (peer == &peer_ljrecord || peer == &peer_bare_stop)
+	if (peer == &peer_ljrecord || peer == &peer_ljrecord_kernel || peer == &peer_bare_stop)
 		return true;
 	snprintf(command, sizeof(command), "command -v %.*s >/dev/null",
 		 (int)strcspn(peer->name, " "), peer->name);
@@ -172,14 +172,24 @@ bool peer_is_there(const struct peer *peer)
 
 /* ---- ljrecord --------------------------------------------------------------------------- */
 
-static void exec_ljrecord(const char *pid, const char *rate, const char *folder)
+static void record(const char *capture, const char *pid, const char *rate, const char *folder)
 {
 	char output[PEER_PATH_BYTES], stats[PEER_PATH_BYTES];
 
 	path_of(output, folder, "profile.gz");
 	path_of(stats, folder, "stats");
-	execl(LJRECORD_PATH, "ljrecord", "-q", "-p", pid, "-F", rate, "-o", output, "--stats",
-	      stats, (char *)NULL);
+	execl(LJRECORD_PATH, "ljrecord", "-q", "--capture", capture, "-p", pid, "-F", rate, "-o",
+	      output, "--stats", stats, (char *)NULL);
+}
+
+static void exec_ljrecord(const char *pid, const char *rate, const char *folder)
+{
+	record("stop", pid, rate, folder);
+}
+
+static void exec_ljrecord_kernel(const char *pid, const char *rate, const char *folder)
+{
+	record("kernel", pid, rate, folder);
 }
 
 /* A line is a chain and how many samples it has. */
@@ -224,7 +234,7 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 	char output[PEER_PATH_BYTES], stats[PEER_PATH_BYTES], report[] = LJREPORT_PATH;
 	char lines[] = "--lines", line[] = "line", format[] = "-f", folded[] = "folded";
 	char *const arguments[] = { report, lines, line, format, folded, output, NULL };
-	struct json_object *root, *stopped;
+	struct json_object *root, *stopped = NULL;
 	double report_s, ticks;
 
 	path_of(output, folder, "profile.gz");
@@ -235,7 +245,10 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 	/* A chain may stand for more than one tick: each counts once, as perf's do. */
 	run->samples = number_of(root, "records");
 	ticks = number_of(root, "samples");
-	if (json_object_object_get_ex(root, "stopped", &stopped)) {
+	/* Where the kernel copied the program, it waited for that. */
+	if (json_object_object_get_ex(root, "copied", &stopped) && number_of(stopped, "count") == 0)
+		json_object_object_get_ex(root, "stopped", &stopped);
+	if (stopped) {
 		run->stopped_us[0] = number_of(stopped, "p50_ns") / 1e3;
 		run->stopped_us[1] = number_of(stopped, "p99_ns") / 1e3;
 		run->stopped_us[2] = number_of(stopped, "max_ns") / 1e3;
@@ -253,6 +266,8 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 }
 
 const struct peer peer_ljrecord = { "ljrecord", true, exec_ljrecord, digest_ljrecord };
+const struct peer peer_ljrecord_kernel = { "ljrecord --capture=kernel", true, exec_ljrecord_kernel,
+					   digest_ljrecord };
 
 /* ---- Bare stops ------------------------------------------------------------------------- */
 

@@ -431,24 +431,25 @@ static void measure_own_row(const struct worker *without, unsigned rate_hz, unsi
 
 /* ---- What must hold --------------------------------------------------------------------- */
 
-static void compare(const struct worker *worker, unsigned rate_hz, const struct peer_run *ours,
-		    const struct peer_run *perf, const struct peer_run *stops)
+static void compare(const struct worker *worker, unsigned rate_hz, const char *name,
+		    const struct peer_run *ours, const struct peer_run *perf,
+		    const struct peer_run *stops)
 {
-	char what[128], bare[64] = "-";
+	char what[160], bare[64] = "-";
 	double cpu = perf->cpu_s / perf->samples, our_cpu = ours->cpu_s / ours->samples;
 	double stop_cpu = stops->samples > 0 ? stops->cpu_s / stops->samples : 0;
 	double packed = ours->packed_bytes / ours->samples, plain = ours->bytes / ours->samples;
 	double bytes = perf->bytes / perf->samples,
 	       packed_perf = perf->packed_bytes / perf->samples;
 
-	snprintf(what, sizeof(what), "%s, %u Hz: processor time a sample, ljrecord to perf",
-		 worker->work, rate_hz);
+	snprintf(what, sizeof(what), "%s, %u Hz: processor time a sample, %s to perf", worker->work,
+		 rate_hz, name);
 	if (stop_cpu > 0)
 		snprintf(bare, sizeof(bare), "%.0f us, %.2f", stop_cpu * 1e6, stop_cpu / cpu);
 	bench_result(what, "<= 0.5", our_cpu <= cpu / 2, "%.2f (%.0f us, %.0f us; a bare stop %s)",
 		     our_cpu / cpu, our_cpu * 1e6, cpu * 1e6, bare);
-	snprintf(what, sizeof(what), "%s, %u Hz: bytes a sample, ljrecord's .gz to perf",
-		 worker->work, rate_hz);
+	snprintf(what, sizeof(what), "%s, %u Hz: bytes a sample, .gz of %s to perf", worker->work,
+		 rate_hz, name);
 	bench_result(what, "<= 0.01", packed * 100 <= bytes,
 		     "%.4f; neither compressed %.4f, both %.4f (%.1f and %.0f, %.0f and %.0f)",
 		     packed / bytes, plain / bytes, packed / packed_perf, packed, plain,
@@ -461,28 +462,35 @@ static void measure_work(struct worker *worker, bool has_processor)
 	/* What is asked needs many pairs where it is near to what windows differ by. */
 	const unsigned own_pairs[] = { 40, 20, 8 };
 	const double most[] = { 1, 6, 0 };
-	struct peer_run ours[3] = { 0 }, stops[3], perf;
-	bool has_ours[3];
+	const struct peer *const own[] = { &peer_ljrecord, &peer_ljrecord_kernel };
+	struct peer_run ours[2][3] = { 0 }, stops[3], perf;
+	bool has_ours[2][3];
 
-	for (unsigned i = 0; i < 3; i++) {
-		const struct row row = { &peer_ljrecord, rates[i],
+	for (unsigned n = 0; n < 6; n++) {
+		unsigned i = n % 3;
+		const struct row row = { own[n / 3], rates[i],
 					 !is_full	 ? 4
 					 : has_processor ? own_pairs[i]
 							 : 8,
 					 has_processor && is_full ? most[i] : 0 };
 
-		has_ours[i] = measure_row(worker, &row, NULL, &ours[i]);
+		has_ours[n / 3][i] =
+			measure_row(worker, &row, n < 3 ? NULL : &ours[0][i], &ours[n / 3][i]);
 	}
 	for (unsigned i = 0; i < 3; i++)
-		measure_stops_row(worker, rates[i], &ours[i], &stops[i]);
+		measure_stops_row(worker, rates[i], &ours[0][i], &stops[i]);
 	for (unsigned i = 0; i < 3; i++) {
 		const struct row row = { &peer_perf, rates[i], is_full ? 8 : 4, 0 };
 
-		if (measure_row(worker, &row, &ours[i], &perf) && has_ours[i])
-			compare(worker, rates[i], &ours[i], &perf, &stops[i]);
+		if (!measure_row(worker, &row, &ours[0][i], &perf))
+			continue;
+		for (unsigned how = 0; how < 2; how++)
+			if (has_ours[how][i])
+				compare(worker, rates[i], own[how]->name, &ours[how][i], &perf,
+					&stops[i]);
 	}
-	measure_look_row(worker, &peer_eu_stack, &ours[0]);
-	measure_look_row(worker, &peer_gdb, &ours[0]);
+	measure_look_row(worker, &peer_eu_stack, &ours[0][0]);
+	measure_look_row(worker, &peer_gdb, &ours[0][0]);
 	if (worker->pid == worker->starter) {
 		measure_own_row(worker, 100, is_full ? 8 : 4);
 		measure_own_row(worker, 1000, is_full ? 8 : 4);

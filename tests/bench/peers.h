@@ -21,7 +21,8 @@ struct peer_run {
 	double lua_frames;    /**< With a file and a line or name of the program, in all samples. */
 	double rss_mib;	      /**< Peak of its largest process. */
 	double first_ms;      /**< From its start to its first sample. */
-	double stopped_us[3]; /**< p50, p99 and maximum of how long a sample stops the program. */
+	double stopped_us[3]; /**< p50, p99 and maximum of how long a sample stops the program, or
+				   the kernel copies it. */
 };
 
 /** A profiler of a running process. */
@@ -35,6 +36,8 @@ struct peer {
 };
 
 extern const struct peer peer_ljrecord, peer_perf, peer_eu_stack, peer_gdb;
+/** It has the kernel copy the program, in place of stops. */
+extern const struct peer peer_ljrecord_kernel;
 /** No profiler: at each tick it seizes the program, runs or not, interrupts, looks until it stands,
  *  reads its registers and detaches. Its samples are stops. */
 extern const struct peer peer_bare_stop;
