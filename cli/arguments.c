@@ -51,6 +51,10 @@ static void print_help(void)
 	     "  -w, --wall             sample threads that wait, too: by wall clock, not "
 	     "processor\n"
 	     "                         time; the call that they wait in is their leaf\n"
+	     "      --capture HOW      stop (default): stop each thread that runs for some tens "
+	     "of\n"
+	     "                         microseconds at each tick; kernel: the kernel copies it\n"
+	     "                         while it runs, which takes Linux 5.17 and root\n"
 	     "  -m, --mode MODE        callgraph (default): whole chains; leaf: the leaf frames;\n"
 	     "                         default: counters of VM states only\n"
 	     "  -f, --format FORMAT    format of the profile (default: as the ending of FILE "
@@ -211,6 +215,15 @@ static bool take_wall(struct arguments *arguments, const char *text)
 	return true;
 }
 
+static bool take_capture(struct arguments *arguments, const char *text)
+{
+	if (strcmp(text, "stop") != 0 && strcmp(text, "kernel") != 0)
+		return false;
+	arguments->options.capture =
+		strcmp(text, "stop") == 0 ? DAEMON_CAPTURE_STOP : DAEMON_CAPTURE_KERNEL;
+	return true;
+}
+
 static bool take_mode(struct arguments *arguments, const char *text)
 {
 	return parse_mode(text, &arguments->options.mode);
@@ -293,6 +306,7 @@ static const struct choice choices[] = {
 	{ "limit-bytes", 0, take_limit_bytes, "not a size, such as 5000, 64K, 10M or 2G:" },
 	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
 	{ "wall", 'w', take_wall, .is_alone = true },
+	{ "capture", 0, take_capture, "not a way to take samples (stop or kernel):" },
 	{ "mode", 'm', take_mode, "unknown mode:" },
 	{ "format", 'f', take_format, "unknown format:" },
 	{ "lines", 0, take_lines, "not a choice of lines (current or function):" },
@@ -366,6 +380,10 @@ static int check(const struct arguments *arguments)
 	if (arguments->options.wall && arguments->options.mode == DAEMON_MODE_DEFAULT)
 		return arguments_refuse("--wall goes with --mode callgraph or leaf: a thread that "
 					"waits is in no VM state",
+					NULL);
+	if (arguments->options.wall && arguments->options.capture == DAEMON_CAPTURE_KERNEL)
+		return arguments_refuse("--capture=kernel goes without --wall: the kernel copies "
+					"threads that run",
 					NULL);
 	if (arguments->options.debuginfod && (!servers || !*servers))
 		return arguments_refuse("--debuginfod needs servers in DEBUGINFOD_URLS", NULL);

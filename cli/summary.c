@@ -230,6 +230,31 @@ static void print_outputs(FILE *file, const struct daemon_options *options,
 		print_output(file, options, stats, i);
 }
 
+/* With copies by the kernel, stops are those that found the VM, and those of threads that cannot be
+ * copied. */
+static void print_pauses(FILE *file, const struct daemon_stats *stats)
+{
+	const struct daemon_histogram *stopped = &stats->stopped, *copied = &stats->copied;
+
+	if (copied->count)
+		fprintf(file, "  target copied in: p50 %.1f us, p99 %.1f us, max %.1f us\n",
+			(double)daemon_histogram_quantile(copied, 0.5) / 1e3,
+			(double)daemon_histogram_quantile(copied, 0.99) / 1e3,
+			(double)copied->max_ns / 1e3);
+	if (copied->count && !stopped->count)
+		return;
+	fprintf(file, "  target stopped: ");
+	if (copied->count && stopped->count == 1)
+		fprintf(file, "once, ");
+	else if (copied->count)
+		fprintf(file, "%" PRIu64 " times, ", stopped->count);
+	fprintf(file, "p50 %.1f us, p99 %.1f us, max %.1f us; of it held p50 %.1f us\n",
+		(double)daemon_histogram_quantile(stopped, 0.5) / 1e3,
+		(double)daemon_histogram_quantile(stopped, 0.99) / 1e3,
+		(double)stopped->max_ns / 1e3,
+		(double)daemon_histogram_quantile(&stats->held, 0.5) / 1e3);
+}
+
 void summary_print(FILE *file, const struct daemon_options *options,
 		   const struct daemon_stats *stats)
 {
@@ -243,12 +268,7 @@ void summary_print(FILE *file, const struct daemon_options *options,
 	print_waits(file, stats);
 	print_compiled(file, stats);
 	print_processes(file, stats);
-	fprintf(file,
-		"  target stopped: p50 %.1f us, p99 %.1f us, max %.1f us; of it held p50 %.1f us\n",
-		(double)daemon_histogram_quantile(&stats->stopped, 0.5) / 1e3,
-		(double)daemon_histogram_quantile(&stats->stopped, 0.99) / 1e3,
-		(double)stats->stopped.max_ns / 1e3,
-		(double)daemon_histogram_quantile(&stats->held, 0.5) / 1e3);
+	print_pauses(file, stats);
 	fprintf(file,
 		"  ticks: %" PRIu64 ", %" PRIu64 " late, %" PRIu64 " missed, %" PRIu64
 		" of them merged into the next; of threads: %" PRIu64 "\n",
@@ -451,6 +471,7 @@ int summary_write_json(int fd, const struct daemon_options *options,
 	add_counts(root, stats);
 	json_object_object_add(root, "stopped", pauses(&stats->stopped));
 	json_object_object_add(root, "held", pauses(&stats->held));
+	json_object_object_add(root, "copied", pauses(&stats->copied));
 	add_number(root, "unlisted_processes", stats->unlisted_processes);
 	json_object_object_add(root, "processes", process_list(stats));
 	json_object_object_add(root, "traces", trace_list(stats));

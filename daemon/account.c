@@ -34,8 +34,9 @@ static void add_how(struct account *account, const struct daemon_options *option
 		[DAEMON_MODE_CALLGRAPH] = "whole chains",
 	};
 
-	add(account, "ljprof: version %s, %u Hz, %s, %s, %.2f s\n", LJPROF_VERSION,
+	add(account, "ljprof: version %s, %u Hz, %s, %s%s, %.2f s\n", LJPROF_VERSION,
 	    options->rate_hz, options->wall ? "wall clock" : "processor time", modes[options->mode],
+	    options->capture == DAEMON_CAPTURE_KERNEL ? ", copied by the kernel" : "",
 	    (double)stats->elapsed_ns / 1e9);
 }
 
@@ -71,6 +72,14 @@ static void add_outcomes(struct account *account, const struct daemon_stats *sta
 	add(account, "\n");
 }
 
+static void add_pauses(struct account *account, const char *what,
+		       const struct daemon_histogram *pauses)
+{
+	add(account, "ljprof: %s p50 %.1f us, p99 %.1f us, max %.1f us\n", what,
+	    (double)daemon_histogram_quantile(pauses, 0.5) / 1e3,
+	    (double)daemon_histogram_quantile(pauses, 0.99) / 1e3, (double)pauses->max_ns / 1e3);
+}
+
 void account_describe(const struct daemon_options *options, const struct daemon_stats *stats,
 		      uint64_t cpu_ns, char ret_text[ACCOUNT_MAX])
 {
@@ -84,9 +93,9 @@ void account_describe(const struct daemon_options *options, const struct daemon_
 	    ", of threads %" PRIu64 "\n",
 	    stats->ticks, stats->late_ticks, stats->missed_ticks, stats->merged_ticks,
 	    stats->thread_ticks);
-	add(&account, "ljprof: stopped p50 %.1f us, p99 %.1f us, max %.1f us\n",
-	    (double)daemon_histogram_quantile(&stats->stopped, 0.5) / 1e3,
-	    (double)daemon_histogram_quantile(&stats->stopped, 0.99) / 1e3,
-	    (double)stats->stopped.max_ns / 1e3);
+	if (stats->copied.count)
+		add_pauses(&account, "copied in", &stats->copied);
+	if (stats->stopped.count || !stats->copied.count)
+		add_pauses(&account, "stopped", &stats->stopped);
 	add(&account, "ljprof: processor time of the recorder %.3f s\n", (double)cpu_ns / 1e9);
 }

@@ -133,6 +133,8 @@ struct daemon_stats {
 	/** From the interrupt to the release, which holds what a thread waited for a processor; and
 	 * the part of it in which the thread stood still for us. */
 	struct daemon_histogram stopped, held;
+	/** What the kernel took for each of its copies, the interrupt itself not included. */
+	struct daemon_histogram copied;
 	/** In the order in which they were found; freed by daemon_stats_deinit(). */
 	struct daemon_process *processes;
 	size_t process_count;
@@ -144,6 +146,12 @@ struct daemon_stats {
 };
 
 void daemon_stats_deinit(struct daemon_stats *stats);
+
+/** How a thread's registers and memory are taken. */
+enum daemon_capture {
+	DAEMON_CAPTURE_STOP,   /**< It is stopped for some tens of microseconds. */
+	DAEMON_CAPTURE_KERNEL, /**< The kernel copies them at ticks of its processor time. */
+};
 
 /** What to record. Strings are borrowed. */
 struct daemon_options {
@@ -171,6 +179,7 @@ struct daemon_options {
 	uint64_t limit_samples, limit_bytes;
 	struct format_options format_options;
 	enum daemon_mode mode;
+	enum daemon_capture capture;
 	unsigned rate_hz;	 /**< 1 to 10000. */
 	bool wall;		 /**< Threads that wait are sampled, too. */
 	double duration_s;	 /**< 0: until stopped. */

@@ -3,6 +3,7 @@
 #include "daemon/account.h"
 #include "daemon/feed.h"
 #include "daemon/processes.h"
+#include "daemon/sampled.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -72,7 +73,7 @@ static void take_snapshot(struct recorder *recorder)
 		message_put_snapshot(&recorder->writer.queue, daemon_now_ns(), &why);
 }
 
-static bool is_at_limit(struct recorder *recorder)
+bool recorder_is_at_limit(struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
 
@@ -141,21 +142,22 @@ static void note_missed(struct recorder *recorder, uint64_t missed, uint64_t per
 	recorder->weight = 1 + (is_short ? (uint32_t)missed : 0);
 }
 
-static void run(struct recorder *recorder)
+static bool goes_on(struct recorder *recorder, uint64_t now_ns)
 {
-	struct daemon_clock clock;
-	uint64_t now_ns = daemon_now_ns();
-	double duration_s = recorder->options->duration_s;
-	uint64_t end_ns = duration_s > 0 ? now_ns + (uint64_t)(duration_s * 1e9) : UINT64_MAX;
+	return !*recorder->options->stop && now_ns < recorder->end_ns &&
+	       !recorder_is_at_limit(recorder) && recorder->end == DAEMON_END_STOPPED;
+}
 
-	recorder->begin_ns = now_ns;
-	recorder->end_ns = end_ns;
+/* A stop of each thread at each tick. */
+static void run_stops(struct recorder *recorder)
+{
+	uint64_t now_ns = recorder->begin_ns;
+	struct daemon_clock clock;
+
 	recorder->weight = 1;
-	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
 	daemon_clock_init(&clock, recorder->options->rate_hz, now_ns, now_ns);
-	while (!*recorder->options->stop && now_ns < end_ns && !is_at_limit(recorder) &&
-	       recorder->end == DAEMON_END_STOPPED) {
-		int64_t late_ns = wait_for_tick(recorder, &clock, end_ns);
+	while (goes_on(recorder, now_ns)) {
+		int64_t late_ns = wait_for_tick(recorder, &clock, recorder->end_ns);
 
 		now_ns = daemon_now_ns();
 		if (late_ns < 0)
@@ -167,6 +169,67 @@ static void run(struct recorder *recorder)
 		now_ns = daemon_now_ns();
 		note_missed(recorder, daemon_clock_advance(&clock, now_ns), clock.period_ns);
 	}
+}
+
+/* The kernel has the clock: sleep until its copies are to be taken. Threads that are stopped all
+ * the same have ticks before that. @return false where the recording ends. */
+static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, uint64_t drain_ns)
+{
+	const struct timespec wake = { .tv_sec = (time_t)(drain_ns / 1000000000u),
+				       .tv_nsec = (long)(drain_ns % 1000000000u) };
+	uint64_t now_ns;
+
+	if (!recorder->stopped_threads) {
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL);
+		clock->period_ns = 0;
+		return true;
+	}
+	if (!clock->period_ns) {
+		now_ns = daemon_now_ns();
+		recorder->weight = 1;
+		daemon_clock_init(clock, recorder->options->rate_hz, now_ns, now_ns);
+	}
+	if (wait_for_tick(recorder, clock, drain_ns) < 0)
+		return true;
+	if (!recorder_tick(recorder))
+		return false;
+	note_missed(recorder, daemon_clock_advance(clock, daemon_now_ns()), clock->period_ns);
+	return true;
+}
+
+static void run_copies(struct recorder *recorder)
+{
+	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
+	uint64_t now_ns = recorder->begin_ns, drain_ns = now_ns, ticks;
+	struct daemon_clock clock = { 0 };
+
+	while (goes_on(recorder, now_ns)) {
+		if (!await_copies(recorder, &clock, drain_ns))
+			break;
+		now_ns = daemon_now_ns();
+		if (now_ns < drain_ns)
+			continue;
+		ticks = (now_ns - recorder->begin_ns) / period_ns - recorder->stats->ticks;
+		recorder->stats->ticks += ticks;
+		if (!tapped_drain(recorder, (uint32_t)ticks) || !housekeeping(recorder, now_ns))
+			break;
+		drain_ns = tapped_next_ns(recorder, now_ns);
+		drain_ns = drain_ns < recorder->end_ns ? drain_ns : recorder->end_ns;
+	}
+}
+
+static void run(struct recorder *recorder)
+{
+	uint64_t now_ns = daemon_now_ns();
+	double duration_s = recorder->options->duration_s;
+
+	recorder->begin_ns = now_ns;
+	recorder->end_ns = duration_s > 0 ? now_ns + (uint64_t)(duration_s * 1e9) : UINT64_MAX;
+	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
+	if (recorder->tap)
+		run_copies(recorder);
+	else
+		run_stops(recorder);
 	recorder->stats->elapsed_ns = daemon_now_ns() - recorder->begin_ns;
 	recorder_end_ticks(recorder);
 }
@@ -219,23 +282,26 @@ static int start_writer(struct recorder *recorder)
 
 /*
  * Root, or a program with file capabilities, keeps what a look into other processes needs: tracing
- * them, reading their files, and the links in map_files (Linux 5.9). The rest goes before the first
- * byte of a process is decoded in the loop.
+ * them, reading their files, and the links in map_files (Linux 5.9); for copies by the kernel also
+ * what a thread that begins later needs. The rest goes before the first byte of a process is
+ * decoded in the loop.
  */
 static void give_up_privileges(const struct recorder *recorder)
 {
-	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE,
+				      CAP_PERFMON, CAP_BPF };
+	const size_t count = sizeof(needed) / sizeof(needed[0]) - (recorder->tap ? 0 : 2);
 	bool keep[sizeof(needed) / sizeof(needed[0])];
 	bool images = recorder->options->save_images;
 	const capng_type_t kind = (capng_type_t)(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
 
 	if (capng_get_caps_process() != 0)
 		return;
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+	for (size_t i = 0; i < count; i++)
 		keep[i] = capng_have_capability(CAPNG_EFFECTIVE, (unsigned)needed[i]);
 	images = images && capng_have_capability(CAPNG_EFFECTIVE, CAP_DAC_OVERRIDE);
 	capng_clear(CAPNG_SELECT_BOTH);
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+	for (size_t i = 0; i < count; i++)
 		if (keep[i])
 			capng_update(CAPNG_ADD, kind, (unsigned)needed[i]);
 	if (images) /* their folder may be anybody's */
@@ -400,10 +466,30 @@ static void fetch_debug(struct recorder *recorder)
 	recorder_notice(recorder, text);
 }
 
+static int open_tap(struct recorder *recorder)
+{
+	struct failure why;
+
+	if (recorder->options->capture != DAEMON_CAPTURE_KERNEL ||
+	    attach_tap_create(recorder->options->rate_hz, &recorder->tap, &why) == 0)
+		return 0;
+	if (why.errnum == ENOSYS)
+		return recorder_end_with(recorder, DAEMON_END_SYSTEM,
+					 "--capture=kernel: ljprof was built without clang and "
+					 "libbpf, or this kernel has no BPF");
+	if (why.kind == FAILURE_DENIED)
+		return recorder_end_with(recorder, DAEMON_END_DENIED,
+					 "--capture=kernel: not permitted: it takes root, or the "
+					 "capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
+	return recorder_end_with(recorder, DAEMON_END_SYSTEM,
+				 "--capture=kernel: the kernel refuses (%s): it takes Linux 5.17",
+				 strerror(why.errnum));
+}
+
 static void record(struct recorder *recorder)
 {
 	if ((recorder->options->feeds ? feed_start(recorder) : open_outputs(recorder)) != 0 ||
-	    recorder_open_processes(recorder) != 0)
+	    recorder_open_processes(recorder) != 0 || open_tap(recorder) != 0)
 		return;
 	/* The VM first, as an error there must leave an existing file as it was. */
 	if (recorder_find_vms(recorder) != 0 || start_writer(recorder) != 0)
@@ -452,6 +538,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	if (recorder->image && recorder->after)
 		record(recorder);
 	recorder_close_processes(recorder);
+	attach_tap_destroy(recorder->tap);
 	close_outputs(recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ret_stats->cpu_ns = recorder_cpu_ns();

@@ -57,6 +57,12 @@ struct recorder {
 	bool writing;	     /* the writer runs */
 	struct writer writer;
 
+	struct attach_tap *tap; /* NULL: threads are stopped for their samples */
+	size_t stopped_threads; /* with a tap: those that are stopped all the same */
+	uint64_t unsettled_ns;	/* with a tap: until then something new is learned */
+	uint64_t after_ns;	/* with a tap: when reading into the image "after" began */
+	pid_t after_pid;	/* and of which process */
+
 	struct feed *feed; /* NULL: a recording, not a watch */
 
 	uint64_t wait_ns;	   /* until when a process with a VM is waited for */
@@ -104,6 +110,12 @@ int recorder_announce(void *context, const struct format_function *function, uin
 
 /** Sample each thread of interest once. @return false where the recording ends. */
 bool recorder_tick(struct recorder *recorder);
+
+/** List a process's threads anew where there seem to be others. */
+void recorder_list_threads(struct recorder_target *of);
+
+/** Whether one of the recording's limits is reached, which the stats then tell. */
+bool recorder_is_at_limit(struct recorder *recorder);
 
 /** Sample the threads that stand by now though they did not when they were asked to. @return false
  *  where the recording ends. */

@@ -24,6 +24,7 @@ void sampled_forget(void *context, struct attach_thread *thread)
 
 	if (!data)
 		return;
+	tapped_end_thread(context, data);
 	sampled_end(context, data, DAEMON_EXITED);
 	wait_free(data);
 	free(data);

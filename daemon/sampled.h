@@ -24,6 +24,19 @@ struct sampled_rest {
 	unsigned looks;
 };
 
+/** Where the kernel copies a thread, in place of stops. */
+struct sampled_tap {
+	struct attach_tap_plan *plan; /**< NULL: it is not copied. */
+	struct recorder_target *of;
+	struct attach_thread *thread;
+	uint64_t rested, lost, cut; /**< As far as told. */
+	int64_t taken;		    /**< Ticks since the last account. */
+	int64_t rest;	   /**< Ticks of the clock that are not told yet; may be early ones. */
+	bool is_stopped;   /**< In place of copies, as these would lack something. */
+	uint64_t retry_ns; /**< Until then. */
+	unsigned tries;
+};
+
 /** One thread; freed with it. */
 struct sampled_thread {
 	struct luastate_prediction prediction;
@@ -39,6 +52,7 @@ struct sampled_thread {
 	uint64_t stack_interval_ns;
 	uint64_t stack_G;	   /**< Of the VM that was last found there. */
 	struct sampled_wait *wait; /**< NULL: none yet. */
+	struct sampled_tap tap;
 	char name[MESSAGE_THREAD_NAME];
 	uint64_t name_ns; /**< When the name was read; 0: it was not. */
 };
@@ -69,6 +83,27 @@ void sampled_end(struct recorder_target *of, struct sampled_thread *data,
 /** Hand over a sample, which stands for @p sample->weight ticks, and count it. @return false where
  *  the recording ends. */
 bool sampled_put(struct recorder_target *of, const struct format_sample *sample);
+
+/**
+ * Turn the recorder's image into a sample and hand it over.
+ * @param sleep NULL: the thread ran.
+ * @param time_ns When the image was taken.
+ * @return false where the recording ends.
+ */
+bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
+		    struct sampled_thread *data, const struct attach_sleep *sleep,
+		    uint64_t time_ns);
+
+/* ---- Copies by the kernel --------------------------------------------------------------- */
+
+/** When copies are to be taken after @p now_ns. */
+uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns);
+
+/** Take all copies of the last @p ticks ticks. @return false where the recording ends. */
+bool tapped_drain(struct recorder *recorder, uint32_t ticks);
+
+/** The thread has ended, or its process is given up. */
+void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data);
 
 /* ---- Waits ------------------------------------------------------------------------------ */
 

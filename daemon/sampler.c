@@ -339,14 +339,13 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 	return true;
 }
 
-/* @param sleep NULL: the thread was stopped for it. @return false where the recording ends. */
-static bool decode(struct recorder_target *of, struct attach_thread *thread,
-		   struct sampled_thread *data, const struct attach_sleep *sleep)
+bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
+		    struct sampled_thread *data, const struct attach_sleep *sleep, uint64_t time_ns)
 {
 	struct recorder *recorder = of->recorder;
 	struct daemon_target *target = of->target;
 	uint64_t now_ns = daemon_now_ns();
-	struct format_sample sample = { .time_ns = now_ns,
+	struct format_sample sample = { .time_ns = time_ns,
 					.pid = (int32_t)of->pid,
 					.tid = (int32_t)thread->tid,
 					.thread = sampled_name(of, thread, data, now_ns) };
@@ -375,7 +374,7 @@ static bool decode(struct recorder_target *of, struct attach_thread *thread,
 	}
 	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
 		       target->stack_top, target->is_stack_cut, sp, &data->prediction);
-	recorder->stats->decode_ns += daemon_now_ns() - sample.time_ns;
+	recorder->stats->decode_ns += daemon_now_ns() - now_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
 	data->runs_lua |= target->cframe_count > 0;
@@ -394,7 +393,8 @@ static bool take_sample(struct recorder *recorder, struct recorder_target *of,
 			struct attach_thread *thread, struct sampled_thread *data)
 {
 	if (capture(recorder, of, thread, data))
-		return decode(of, thread, data, NULL) && recorder->end == DAEMON_END_STOPPED;
+		return sampled_decode(of, thread, data, NULL, daemon_now_ns()) &&
+		       recorder->end == DAEMON_END_STOPPED;
 	return recorder->end == DAEMON_END_STOPPED;
 }
 
@@ -434,7 +434,8 @@ static bool sample_waiting(struct recorder_target *of, struct attach_thread *thr
 	if (wait_goes_on(of, thread, data))
 		return recorder->end == DAEMON_END_STOPPED;
 	if (capture_asleep(of, thread, data, &sleep, &why) == 0)
-		return decode(of, thread, data, &sleep) && recorder->end == DAEMON_END_STOPPED;
+		return sampled_decode(of, thread, data, &sleep, daemon_now_ns()) &&
+		       recorder->end == DAEMON_END_STOPPED;
 	if (why.kind == FAILURE_TIMEOUT) { /* it runs by now */
 		sampled_carry(of, data, true);
 		return true;
@@ -449,7 +450,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	struct sampled_thread *data = sampled_of(thread);
 	uint64_t now_ns = daemon_now_ns();
 
-	if (!data)
+	if (!data || data->tap.plan)
 		return true;
 	data->owed += recorder->weight;
 	recorder->stats->thread_ticks += recorder->weight;
@@ -482,7 +483,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 }
 
 /* Threads can be shorter than the time between two refreshes. */
-static void list_threads(struct recorder_target *of)
+void recorder_list_threads(struct recorder_target *of)
 {
 	uint64_t now_ns = daemon_now_ns();
 
@@ -499,7 +500,7 @@ static bool tick_process(struct recorder *recorder, struct recorder_target *of)
 	/* Without LuaJIT's code there is nothing to stop a thread for. */
 	if (!of->target || !luastate_has_interpreter(of->target->lua))
 		return true;
-	list_threads(of);
+	recorder_list_threads(of);
 	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
 		if (!sample_thread(recorder, of, attach_threads_get(of->target->threads, i)) ||
 		    (recorder->pending && !recorder_take_pending(recorder)))

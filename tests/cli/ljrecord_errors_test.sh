@@ -153,6 +153,8 @@ error 1 'not a choice of roots' --root all -p 1
 error 1 'not a frequency' -F 0 -p 1
 error 1 'not a frequency' -F 10001 -p 1
 error 1 'not a frequency' -F '' -p 1
+error 1 'not a way to take samples \(stop or kernel\): quick' --capture quick -p 1
+error 1 'goes without --wall' --capture kernel --wall -p 1
 error 1 'not a number of seconds: 0' -d 0 -p 1
 error 1 'not a number of seconds: -3' -d -3 -p 1
 error 1 'not a number of seconds: nan' -d nan -p 1
@@ -243,6 +245,14 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	readable "$out" 'not dumpable'
 	[ "$(samples_in "$out")" -gt 0 ] || fail 'not dumpable: no samples'
 	untouched "$pid" 'not dumpable'
+	stop
+	start "${as_nobody[@]}" luajit "$work/blocked.lua"
+	await grep -q ready "$work/started" || fail "luajit did not start: $(cat "$work/started")"
+	ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
+	error 2 '--capture=kernel: not permitted: it takes root' --capture kernel -p "$pid" -o "$work/open/file"
+	[ ! -e "$work/open/file" ] || fail 'a file is left where copies by the kernel are not permitted'
+	ljrecord=$real prefix=()
+	untouched "$pid" 'copies by the kernel refused'
 	stop
 else
 	echo "skipped: another user's process (this needs root and setpriv)"

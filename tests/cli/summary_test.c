@@ -197,11 +197,40 @@ static void test_foreign_chunks(void **state)
 	}
 }
 
+/* Where nobody is stopped nothing tells of stops. */
+static void test_copies(void **state)
+{
+	struct daemon_stats copied = stats;
+	char *text;
+
+	(void)state;
+	daemon_histogram_add(&copied.copied, 2000);
+	text = summary(&copied);
+	assert_non_null(strstr(text, "  target copied in: p50 2.0 us"));
+	assert_null(strstr(text, "target stopped"));
+	free(text);
+	daemon_histogram_add(&copied.stopped, 50000);
+	text = summary(&copied);
+	assert_non_null(strstr(text, "  target stopped: once, p50 "));
+	free(text);
+	daemon_histogram_add(&copied.stopped, 50000);
+	text = summary(&copied);
+	assert_non_null(strstr(text, "  target stopped: 2 times, p50 "));
+	free(text);
+	text = summary(&stats);
+	assert_non_null(strstr(text, "  target stopped: p50 0.0 us"));
+	assert_null(strstr(text, "copied"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line),	       cmocka_unit_test(test_several_outputs_line),
-		cmocka_unit_test(test_json),	       cmocka_unit_test(test_traces),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_several_outputs_line),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_traces),
 		cmocka_unit_test(test_foreign_chunks),
 	};
 

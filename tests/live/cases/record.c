@@ -132,6 +132,7 @@ int main(int argc, char **argv)
 					  .go_fd = -1,
 					  .stop = &stop };
 	char text[512] = "";
+	const char *capture;
 	enum daemon_end end;
 	pid_t pid;
 
@@ -144,6 +145,9 @@ int main(int argc, char **argv)
 	options.pid_count = 1;
 	options.rate_hz = (unsigned)strtoul(argv[2], NULL, 10);
 	options.duration_s = strtod(argv[3], NULL);
+	capture = getenv("LJPROF_TEST_CAPTURE");
+	if (capture && strcmp(capture, "kernel") == 0)
+		options.capture = DAEMON_CAPTURE_KERNEL;
 	output.path = argv[4];
 	end = daemon_record(&options, &stats, text, sizeof(text));
 	if (end != DAEMON_END_STOPPED && end != DAEMON_END_TARGET) {

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples from copies that the kernel makes of threads while they run: nobody is stopped. */
+#include "daemon/sampled.h"
+
+#include <string.h>
+
+enum {
+	/* Copies are taken from the kernel so many at a time, so often at least and at most: what
+	 * the steady state costs is mostly waking up. */
+	DRAIN_TICKS = 32,
+	DRAIN_MIN_NS = 10 * 1000 * 1000,
+	DRAIN_MAX_NS = 50 * 1000 * 1000,
+	/* More often for so long after something new was met: threads that begin, and memory that
+	 * copies lacked. */
+	UNSETTLED_NS = 250 * 1000 * 1000,
+	UNSETTLED_MIN_NS = 2 * 1000 * 1000,
+	/* A thread that the kernel cannot copy whole is stopped for so long, doubled each time. */
+	STOPS_NS = 1000 * 1000 * 1000,
+	STOPS_DOUBLED = 6,
+};
+
+uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns)
+{
+	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
+	uint64_t ns = DRAIN_TICKS * period_ns;
+
+	if (now_ns < recorder->unsettled_ns)
+		return now_ns + (period_ns > UNSETTLED_MIN_NS ? period_ns : UNSETTLED_MIN_NS);
+	return now_ns + (ns < DRAIN_MIN_NS ? DRAIN_MIN_NS : ns > DRAIN_MAX_NS ? DRAIN_MAX_NS : ns);
+}
+
+static void note_news(struct recorder *recorder)
+{
+	recorder->unsettled_ns = daemon_now_ns() + UNSETTLED_NS;
+}
+
+/* What has not changed is not written, as the kernel may be reading it. */
+static void renew_plan(const struct luastate_plan_context *context, struct attach_tap_plan *plan)
+{
+	struct attach_tap_plan wanted = *plan;
+
+	luastate_plan_tap(context, &wanted);
+	wanted.rested = plan->rested;
+	wanted.lost = plan->lost;
+	if (memcmp(&wanted, plan, offsetof(struct attach_tap_plan, rested)) != 0)
+		memcpy(plan, &wanted, offsetof(struct attach_tap_plan, rested));
+}
+
+static void begin_stops(struct recorder *recorder, struct sampled_thread *data)
+{
+	struct sampled_tap *tap = &data->tap;
+
+	tap->is_stopped = true;
+	tap->retry_ns = daemon_now_ns() + ((uint64_t)STOPS_NS << tap->tries);
+	tap->tries += tap->tries < STOPS_DOUBLED;
+	recorder->stopped_threads++;
+}
+
+static void begin_thread(struct recorder_target *of, struct attach_thread *thread,
+			 struct sampled_thread *data)
+{
+	const struct luastate_plan_context context = { .state = of->target->lua,
+						       .prediction = &data->prediction,
+						       .stack_limit = thread->stack_limit };
+	struct sampled_tap *tap = &data->tap;
+	struct failure why;
+
+	*tap = (struct sampled_tap){ .of = of, .thread = thread, .tries = tap->tries };
+	note_news(of->recorder);
+	if (attach_tap_add(of->recorder->tap, thread->tid, data, &tap->plan, &why) == 0) {
+		tap->plan->salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1;
+		renew_plan(&context, tap->plan);
+		return;
+	}
+	tap->plan = NULL;
+	if (why.kind != FAILURE_GONE)
+		begin_stops(of->recorder, data);
+}
+
+static void end_stops(struct recorder *recorder, struct sampled_thread *data)
+{
+	recorder->stopped_threads -= data->tap.is_stopped;
+	data->tap.is_stopped = false;
+}
+
+void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
+{
+	end_stops(of->recorder, data);
+	if (data->tap.plan)
+		attach_tap_remove(of->recorder->tap, data->tap.plan);
+	data->tap.plan = NULL;
+}
+
+/* Ticks for which there was no room in the kernel: the next copy stands for them too. */
+static uint32_t take_lost(struct recorder *recorder, struct sampled_tap *tap)
+{
+	uint64_t lost = tap->plan->lost - tap->lost;
+
+	tap->lost += lost;
+	recorder->stats->missed_ticks += lost;
+	recorder->stats->merged_ticks += lost;
+	return (uint32_t)lost;
+}
+
+static void owe(struct recorder *recorder, struct sampled_thread *data, uint32_t ticks)
+{
+	data->owed += ticks;
+	recorder->stats->thread_ticks += ticks;
+}
+
+/* What is read of functions behind a copy is as good for all copies of the process that were made
+ * before it. */
+static void begin_after(struct recorder *recorder, const struct recorder_target *of,
+			uint64_t time_ns)
+{
+	if (time_ns < recorder->after_ns && recorder->after_pid == of->pid)
+		return;
+	attach_image_clear(recorder->after);
+	recorder->after_ns = daemon_now_ns();
+	recorder->after_pid = of->pid;
+}
+
+/* One copy, in the recorder's image. */
+static bool take_copy(void *context, void *copied, const struct attach_tap_timing *timing)
+{
+	struct recorder *recorder = context;
+	struct sampled_thread *data = copied;
+	struct sampled_tap *tap = &data->tap;
+	struct recorder_target *of = tap->of;
+	struct luastate_plan_context plan = { .state = of->target->lua,
+					      .prediction = &data->prediction,
+					      .stack_limit = tap->thread->stack_limit };
+	uint32_t ticks = 1 + take_lost(recorder, tap);
+	uint64_t full = recorder->stats->outcomes[DAEMON_FULL];
+	struct failure why;
+
+	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
+	owe(recorder, data, ticks);
+	tap->taken += ticks;
+	if (luastate_plan_copied(&plan, recorder->image, tap->plan))
+		note_news(recorder);
+	begin_after(recorder, of, timing->time_ns);
+	luastate_plan_after(&plan, recorder->image, recorder->after);
+	attach_process_fetch(of->process, recorder->after, &why);
+	if (!sampled_decode(of, tap->thread, data, NULL, timing->time_ns) ||
+	    recorder->end != DAEMON_END_STOPPED)
+		return false;
+	if (!of->target) /* given up, and its threads with it */
+		return true;
+	if (recorder->stats->outcomes[DAEMON_FULL] == full && data->runs_lua)
+		note_news(recorder);
+	luastate_note_known(&plan, tap->plan->salt, attach_tap_known(recorder->tap));
+	tap->plan->rest_ns = data->runs_lua ? 0 : data->run_rest.until_ns;
+	renew_plan(&plan, tap->plan);
+	return !recorder_is_at_limit(recorder);
+}
+
+/* Ticks of the clock that were none of the thread's processor time. Copies may come up to a few
+ * ticks early or late. */
+static void account_rest(struct recorder_target *of, struct attach_thread *thread,
+			 struct sampled_thread *data, uint32_t ticks)
+{
+	struct recorder *recorder = of->recorder;
+	struct sampled_tap *tap = &data->tap;
+	uint64_t rested = tap->plan->rested - tap->rested;
+
+	tap->rested += rested;
+	owe(recorder, data, (uint32_t)rested);
+	sampled_tell(of, data, DAEMON_RESTED);
+	tap->rest += (int64_t)ticks - tap->taken - (int64_t)rested;
+	if (tap->taken == 0 && rested == 0 &&
+	    attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED) {
+		of->thread_ended = true;
+		if (thread->tid == of->pid)
+			of->refresh_ns = 0; /* perhaps all of it has ended */
+	}
+	tap->taken = 0;
+	if (tap->rest <= 0)
+		return;
+	owe(recorder, data, (uint32_t)tap->rest);
+	tap->rest = 0;
+	sampled_tell(of, data, DAEMON_IDLE);
+}
+
+static void account_thread(struct recorder_target *of, struct attach_thread *thread, uint32_t ticks)
+{
+	struct recorder *recorder = of->recorder;
+	struct sampled_thread *data = sampled_of(thread);
+
+	if (!data)
+		return;
+	if (data->tap.is_stopped) { /* which tells its ticks */
+		if (daemon_now_ns() < data->tap.retry_ns || thread->stop_pending)
+			return;
+		end_stops(recorder, data);
+		begin_thread(of, thread, data);
+		return;
+	}
+	if (!data->tap.plan) {
+		begin_thread(of, thread, data);
+		owe(recorder, data, ticks);
+		sampled_tell(of, data, DAEMON_IDLE);
+		return;
+	}
+	account_rest(of, thread, data, ticks);
+	if (data->tap.plan->cut == data->tap.cut)
+		return;
+	tapped_end_thread(of, data);
+	begin_stops(recorder, data);
+}
+
+bool tapped_drain(struct recorder *recorder, uint32_t ticks)
+{
+	recorder->after_ns = 0;
+	if (!attach_tap_drain(recorder->tap, recorder->image, take_copy, recorder))
+		return false;
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct recorder_target *of = recorder->targets[i];
+
+		if (!of->target || !luastate_has_interpreter(of->target->lua))
+			continue;
+		recorder_list_threads(of);
+		for (size_t j = 0; of->target && j < attach_threads_count(of->target->threads); j++)
+			account_thread(of, attach_threads_get(of->target->threads, j), ticks);
+	}
+	return recorder->end == DAEMON_END_STOPPED;
+}
