@@ -22,7 +22,6 @@
  * arch/arm64/include/uapi/asm/ptrace.h; LuaJIT v2.1 src/vm_x64.dasc and src/vm_arm64.dasc. */
 enum {
 #if defined(__TARGET_ARCH_x86)
-	REG_PC = 16,
 	REG_SP = 19,
 	REG_LUA_BASE = 12, /* rdx */
 	REG_LUA_PC = 5,	   /* rbx */
@@ -30,12 +29,11 @@ enum {
 	FRAME_BEHIND_RETURN =
 		8, /* a call's return address lies below the frame that it returns to */
 #else
-	REG_PC = 32,
+	REG_FP = 29,
 	REG_SP = 31,
 	REG_LUA_BASE = 19,
 	REG_LUA_PC = 21,
 	RED_ZONE = 0,
-	FRAME_BEHIND_RETURN = 8,
 #endif
 };
 
@@ -185,6 +183,7 @@ __attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t s
 	if (!work)
 		return 0;
 	align(work);
+	work->has_range = 0; /* its bytes begin behind a head of their own */
 	for (int i = 0; i < 4 && left; i++) {
 		uint32_t part = left < TAP_PIECE ? (uint32_t)left : TAP_PIECE;
 
@@ -231,23 +230,32 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct attach
 	return 0;
 }
 
-__attribute__((noinline)) int add_stack(struct work *work, uint64_t L, uint32_t vm)
+/* Stale words look like coroutines too. One may also be another VM's of the same code. */
+__attribute__((noinline)) int add_stack(struct work *work, const struct attach_tap_plan *plan,
+					uint64_t L, uint64_t index)
 {
+	const struct attach_tap_vm *vm;
 	uint64_t count;
+	uint8_t type = 0;
 
-	if (!work || !is_pointer(L) || (L & 7) != 0)
+	hold(index);
+	if (!work || !plan || index >= ATTACH_TAP_VMS || !is_pointer(L) || (L & 7) != 0)
+		return 0;
+	vm = &plan->vms[index];
+	bpf_probe_read_user(&type, 1, (void *)(L + vm->thread_type));
+	if (type != vm->thread_type_value)
 		return 0;
 	count = work->stack_count;
 	hold(count);
+	for (uint32_t i = 0; i < STACKS; i++)
+		if (i < count && work->stacks[i].L == L)
+			return 0;
 	if (count >= STACKS) {
 		work->cut = 1;
 		return 0;
 	}
-	for (uint32_t i = 0; i < STACKS; i++)
-		if (i < count && work->stacks[i].L == L)
-			return 0;
 	work->stacks[count].L = L;
-	work->stacks[count].vm = vm;
+	work->stacks[count].vm = index;
 	work->stacks[count].start = work->stacks[count].used_end = 0;
 	work->stacks[count].offset = work->stacks[count].len = 0;
 	work->stack_count = count + 1;
@@ -279,7 +287,7 @@ __attribute__((noinline)) int copy_vm(struct work *work, const struct attach_tap
 	copy(work, vm->G, vm->global_size);
 	copy(work, vm->G + vm->parent, vm->parent_size);
 	copy_trace(work, vm);
-	add_stack(work, read_word(vm->G + vm->current, vm->ref_size), index);
+	add_stack(work, plan, read_word(vm->G + vm->current, vm->ref_size), index);
 	return 0;
 }
 
@@ -302,27 +310,44 @@ struct scan {
 	uint64_t last, before;	/* functions that were met */
 };
 
+/* The C frame that a word on the native stack shows, 0 for none: a return address into the
+ * interpreter lies right below it, a frame pointer that was saved points into it. */
+static uint64_t frame_shown(const struct attach_tap_vm *vm, uint64_t address, uint64_t word)
+{
+#if defined(__TARGET_ARCH_x86)
+	return word >= vm->code_start && word < vm->code_end ? address + vm->frame_distance : 0;
+#else
+	if ((word & 15) != 0 || word <= address || word - address > FRAME_DISTANCE_MAX)
+		return 0;
+	return word - vm->frame_distance;
+#endif
+}
+
+static void try_frame(struct scan *scan, uint64_t address, uint64_t word)
+{
+	const struct attach_tap_vm *vm = scan->vm;
+	uint64_t frame = frame_shown(vm, address, word), previous;
+
+	if (!frame)
+		return;
+	previous = read_word(frame + vm->frame_previous, 8) & ~(uint64_t)7;
+	if (previous && (previous <= frame || previous - frame >= FRAME_DISTANCE_MAX))
+		return;
+	add_stack(scan->work, scan->plan, read_word(frame + vm->frame_thread, vm->ref_size),
+		  scan->index);
+}
+
 static long look_for_frame(uint32_t i, void *context)
 {
 	struct scan *scan = context;
-	const struct attach_tap_vm *vm = scan->vm;
-	uint64_t word, frame, previous;
 
 	if (i >= scan->count)
 		return 1;
-	word = copied_word(scan->work, scan->offset + i * 8);
-	if (word < vm->code_start || word >= vm->code_end)
-		return 0;
-	frame = scan->start + i * 8 + FRAME_BEHIND_RETURN;
-	previous = read_word(frame + vm->frame_previous, 8) & ~(uint64_t)7;
-	if (previous && (previous <= frame || previous - frame >= FRAME_DISTANCE_MAX))
-		return 0;
-	add_stack(scan->work, read_word(frame + vm->frame_thread, vm->ref_size), scan->index);
+	try_frame(scan, scan->start + i * 8, copied_word(scan->work, scan->offset + i * 8));
 	return 0;
 }
 
-/* Words of the native stack that are return addresses into an interpreter show its C frames, and
- * these name their coroutines. */
+/* Words of the native stack show C frames of an interpreter, and these name their coroutines. */
 __attribute__((noinline)) int find_frames(struct work *work, const struct attach_tap_plan *plan,
 					  uint32_t index)
 {
@@ -330,11 +355,15 @@ __attribute__((noinline)) int find_frames(struct work *work, const struct attach
 
 	if (!work || !plan || index >= ATTACH_TAP_VMS)
 		return 0;
+	scan.plan = plan;
 	scan.vm = &plan->vms[index];
 	scan.index = index;
 	scan.start = work->native_start;
 	scan.offset = work->native_offset;
 	scan.count = work->native_len / 8;
+#if !defined(__TARGET_ARCH_x86)
+	try_frame(&scan, work->native_start - 8, work->record.registers[REG_FP]);
+#endif
 	bpf_loop(NATIVE_WORDS, look_for_frame, &scan, 0);
 	return 0;
 }
@@ -552,7 +581,7 @@ static void copy_all(struct work *work, const struct attach_tap_plan *plan)
 	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
 		find_frames(work, plan, i);
 	for (uint32_t i = 0; i < ATTACH_TAP_STACKS && i < plan->stack_count; i++)
-		add_stack(work, plan->stacks[i], plan->stack_vms[i]);
+		add_stack(work, plan, plan->stacks[i], plan->stack_vms[i]);
 	for (uint32_t i = 0; i < STACKS && i < work->stack_count; i++)
 		copy_stack(work, plan, i);
 	/* The call before the position, in case that is a return address just loaded. */

@@ -31,8 +31,13 @@ struct attach_tap_vm {
 	uint32_t trace_size;  /**< Of a trace's header. */
 	/* In a coroutine. */
 	uint32_t thread_size, stack, base, limit, cframe;
+	uint32_t thread_type; /**< A byte that is always thread_type_value. */
+	uint32_t thread_type_value;
 	/* In a C frame of the interpreter. */
 	uint32_t frame_thread, frame_previous;
+	/** From the place of a return address up to its frame; on AArch64 from a frame pointer down
+	 * to its frame. */
+	uint32_t frame_distance;
 	uint32_t function_size; /**< Copied of a function. */
 	int32_t function_tag;	/**< Of 64-bit slots, in the upper 17 bits; 0: slots have none. */
 	/* In a function: where its code begins, and a byte that is 0 if it has a prototype, which

@@ -150,6 +150,9 @@ uint64_t state_arch_base(const struct state_interpreter *interpreter,
 uint64_t state_arch_frame_shown(const struct state_interpreter *interpreter, uint64_t address,
 				uint64_t word);
 
+/** The same for the kernel's side of a tap: attach_tap_vm.frame_distance. */
+uint32_t state_arch_frame_distance(const struct state_interpreter *interpreter);
+
 /**
  * The next C frame that words of a native stack show, as fast as words can be compared: runs while
  * the thread stands.

@@ -194,6 +194,11 @@ uint64_t state_arch_frame_shown(const struct state_interpreter *interpreter, uin
 	return word - (uint64_t)arrangement_of(interpreter->shape.prev)->fp;
 }
 
+uint32_t state_arch_frame_distance(const struct state_interpreter *interpreter)
+{
+	return (uint32_t)arrangement_of(interpreter->shape.prev)->fp;
+}
+
 uint64_t state_arch_next_shown(const struct state_interpreter *interpreter, uint64_t address,
 			       const void *words, size_t count, size_t *at)
 {

@@ -71,6 +71,12 @@ uint64_t state_arch_frame_shown(const struct state_interpreter *interpreter, uin
 	return word >= interpreter->start && word < interpreter->end ? address + 8 : 0;
 }
 
+uint32_t state_arch_frame_distance(const struct state_interpreter *interpreter)
+{
+	(void)interpreter;
+	return 8;
+}
+
 uint64_t state_arch_next_shown(const struct state_interpreter *interpreter, uint64_t address,
 			       const void *words, size_t count, size_t *at)
 {

@@ -25,6 +25,8 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 		.state_exit = ~layout->vmst_exit,
 		.trace_size = (uint32_t)layout->GCtrace_sizeof,
 		.thread_size = (uint32_t)layout->lua_State_sizeof,
+		.thread_type = (uint32_t)layout->GCobj_gct,
+		.thread_type_value = (uint8_t)state_gct(layout->tag_thread),
 		.stack = (uint32_t)layout->lua_State_stack,
 		.base = (uint32_t)layout->lua_State_base,
 		.limit = (uint32_t)layout->lua_State_maxstack,
@@ -51,6 +53,7 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 			continue;
 		ret_vm->code_start = state->interpreters[i].start;
 		ret_vm->code_end = state->interpreters[i].end;
+		ret_vm->frame_distance = state_arch_frame_distance(&state->interpreters[i]);
 		break;
 	}
 }
