@@ -61,7 +61,14 @@ enum {
 	LINK_DISTANCE_MAX = 66000 * 8,
 };
 
+/** Behind user space. */
+#if defined(__TARGET_ARCH_x86)
 #define POINTER_END ((uint64_t)1 << 47)
+#else
+#define POINTER_END ((uint64_t)1 << 48)
+#endif
+/** Of a 64-bit slot so much is the object's address. */
+#define OBJECT_MASK (((uint64_t)1 << 47) - 1)
 
 /** Keep the compiler from computing a bounded value anew from what it was bounded by. */
 #define hold(value) __asm__ volatile("" : "+r"(value))
@@ -440,7 +447,7 @@ static bool read_frame(const struct scan *scan, uint32_t at, uint64_t *ret_funct
 		link = copied_word(scan->work, at + 8);
 		if ((int32_t)((int64_t)function >> 47) != scan->vm->function_tag)
 			return false;
-		function &= POINTER_END - 1;
+		function &= OBJECT_MASK;
 	} else {
 		link = function >> 32;
 		function &= 0xffffffff;

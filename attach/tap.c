@@ -28,13 +28,17 @@
 /* The kernel's side, as it was compiled. */
 __asm__(".pushsection .rodata\n"
 	".balign 8\n"
-	".local tap_object, tap_object_end\n"
+	".hidden tap_object\n"
+	".hidden tap_object_end\n"
+	".globl tap_object\n"
+	".globl tap_object_end\n"
 	"tap_object:\n"
 	".incbin \"" LJPROF_TAP_OBJECT "\"\n"
 	"tap_object_end:\n"
 	".byte 0\n"
 	".popsection\n");
-extern const char tap_object[], tap_object_end[];
+extern const char tap_object[] __attribute__((visibility("hidden")));
+extern const char tap_object_end[] __attribute__((visibility("hidden")));
 
 enum {
 	SLOTS = 1024, /* as in the kernel's side */
