@@ -459,8 +459,9 @@ static void compare(const struct worker *worker, unsigned rate_hz, const char *n
 static void measure_work(struct worker *worker, bool has_processor)
 {
 	const unsigned rates[] = { 99, 999, 4999 };
-	/* What is asked needs many pairs where it is near to what windows differ by. */
-	const unsigned own_pairs[] = { 40, 20, 8 };
+	/* What is asked needs many pairs where it is near to what windows differ by. Copies by the
+	 * kernel are further away from it. */
+	const unsigned own_pairs[] = { 40, 20, 8, 20, 10, 4 };
 	const double most[] = { 1, 6, 0 };
 	const struct peer *const own[] = { &peer_ljrecord, &peer_ljrecord_kernel };
 	struct peer_run ours[2][3] = { 0 }, stops[3], perf;
@@ -470,7 +471,7 @@ static void measure_work(struct worker *worker, bool has_processor)
 		unsigned i = n % 3;
 		const struct row row = { own[n / 3], rates[i],
 					 !is_full	 ? 4
-					 : has_processor ? own_pairs[i]
+					 : has_processor ? own_pairs[n]
 							 : 8,
 					 has_processor && is_full ? most[i] : 0 };
 
