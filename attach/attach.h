@@ -493,7 +493,8 @@ struct attach_tap_timing {
 typedef bool attach_tap_take(void *context, void *thread, const struct attach_tap_timing *timing);
 
 /**
- * Take all copies that were made since the last time, in the order of their ticks.
+ * Take all copies that were made since the last time, in the order of their ticks; most often none
+ * that are made meanwhile.
  * @param image Holds each of them in turn.
  * @return false where @p take did.
  */

@@ -77,6 +77,7 @@ struct attach_tap {
 	struct attach_image *image;
 	attach_tap_take *take;
 	void *context;
+	uint64_t begin_ns;
 };
 
 static uint64_t now_ns(void)
@@ -140,7 +141,10 @@ static int take_record(void *self, void *bytes, size_t len)
 	if (!slot || !fill_image(tap->image, record, len - head))
 		return 0;
 	timing = (struct attach_tap_timing){ record->time_ns, record->took_ns };
-	return tap->take(tap->context, slot->context, &timing) ? 0 : -ECANCELED;
+	if (!tap->take(tap->context, slot->context, &timing))
+		return -ECANCELED;
+	/* There may be more without end, where they are made faster than taken. */
+	return record->time_ns < tap->begin_ns ? 0 : -EAGAIN;
 }
 
 static uint64_t next_period(struct attach_tap *tap)
@@ -174,6 +178,7 @@ bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach
 	tap->image = image;
 	tap->take = take;
 	tap->context = context;
+	tap->begin_ns = now_ns();
 	jitter(tap);
 	return ring_buffer__consume(tap->ring) != -ECANCELED;
 }

@@ -91,15 +91,18 @@ void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
 	data->tap.plan = NULL;
 }
 
-/* Ticks for which there was no room in the kernel: the next copy stands for them too. */
+/* Ticks for which there was no room in the kernel: the next copy stands for them too, unless they
+ * make up so long that nobody knows what the thread did. */
 static uint32_t take_lost(struct recorder *recorder, struct sampled_tap *tap)
 {
 	uint64_t lost = tap->plan->lost - tap->lost;
+	bool is_short = lost <= recorder->options->rate_hz;
 
 	tap->lost += lost;
+	tap->taken += (int64_t)lost;
 	recorder->stats->missed_ticks += lost;
-	recorder->stats->merged_ticks += lost;
-	return (uint32_t)lost;
+	recorder->stats->merged_ticks += is_short ? lost : 0;
+	return is_short ? (uint32_t)lost : 0;
 }
 
 static void owe(struct recorder *recorder, struct sampled_thread *data, uint32_t ticks)
@@ -136,7 +139,7 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 
 	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
 	owe(recorder, data, ticks);
-	tap->taken += ticks;
+	tap->taken++;
 	if (luastate_plan_copied(&plan, recorder->image, tap->plan))
 		note_news(recorder);
 	begin_after(recorder, of, timing->time_ns);
