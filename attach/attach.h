@@ -482,10 +482,12 @@ void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan);
  *  attach_tap_known_key(). Borrowed; all 0 at first. */
 uint64_t *attach_tap_known(struct attach_tap *tap);
 
-/** When a copy was made. */
+/** How a copy was made. */
 struct attach_tap_timing {
 	uint64_t time_ns; /**< Of the tick, by CLOCK_MONOTONIC. */
 	uint64_t took_ns; /**< What the thread waited for it, but for the interrupt itself. */
+	/** It may lack the end of a stack, or a coroutine: there are bounds. */
+	bool is_cut;
 };
 
 /** Takes a copy. @param thread The context of attach_tap_add(). @return false: the copies behind

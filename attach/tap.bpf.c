@@ -85,7 +85,7 @@ struct stack {
 struct work {
 	struct tap_record record;
 	struct stack stacks[STACKS];
-	uint32_t stack_count, native_offset, native_len, cut;
+	uint32_t stack_count, native_offset, native_len, unused;
 	uint32_t has_range, last_range;
 	uint64_t native_start, last_name;
 };
@@ -224,7 +224,7 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct attach
 		end = sp + NATIVE_FIRST;
 	} else if (end - sp > NATIVE_MAX) {
 		end = sp + NATIVE_MAX; /* deeper than is copied: its leaf's end */
-		work->cut = 1;
+		work->record.is_cut = 1;
 	}
 	if (plan->native_limit > sp && end > plan->native_limit)
 		end = plan->native_limit;
@@ -258,7 +258,7 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_t
 		if (i < count && work->stacks[i].L == L)
 			return 0;
 	if (count >= STACKS) {
-		work->cut = 1;
+		work->record.is_cut = 1;
 		return 0;
 	}
 	work->stacks[count].L = L;
@@ -420,7 +420,7 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 	if (!is_pointer(start) || base < start)
 		return 0;
 	if (base - start > STACK_MAX - STACK_SLACK) {
-		work->cut = 1;
+		work->record.is_cut = 1;
 		return 0;
 	}
 	end = base + STACK_SLACK;
@@ -429,7 +429,7 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 	align(work);
 	stack->offset = work->record.len + sizeof(struct tap_range);
 	if (!copy(work, start, end - start)) {
-		work->cut |= work->record.len >= TAP_BYTES;
+		work->record.is_cut |= work->record.len >= TAP_BYTES;
 		return 0;
 	}
 	stack->len = work->record.len - stack->offset;
@@ -621,12 +621,10 @@ int tap_tick(void *context)
 	}
 	work->record.cookie = cookie;
 	work->record.len = work->has_range = work->last_range = 0;
-	work->stack_count = work->cut = 0;
+	work->stack_count = work->record.is_cut = 0;
 	work->last_name = 0;
 	take_registers(work);
 	copy_all(work, plan);
-	if (work->cut)
-		__sync_fetch_and_add(&plan->cut, 1);
 	work->record.took_ns = bpf_ktime_get_ns() - work->record.time_ns;
 	len = work->record.len;
 	hold(len);

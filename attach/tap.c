@@ -140,7 +140,9 @@ static int take_record(void *self, void *bytes, size_t len)
 	slot = slot_of(tap, record->cookie);
 	if (!slot || !fill_image(tap->image, record, len - head))
 		return 0;
-	timing = (struct attach_tap_timing){ record->time_ns, record->took_ns };
+	timing = (struct attach_tap_timing){ .time_ns = record->time_ns,
+					     .took_ns = record->took_ns,
+					     .is_cut = record->is_cut != 0 };
 	if (!tap->take(tap->context, slot->context, &timing))
 		return -ECANCELED;
 	/* There may be more without end, where they are made faster than taken. */

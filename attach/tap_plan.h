@@ -77,9 +77,9 @@ struct attach_tap_plan {
 	uint32_t stack_count, vm_count, extra_count, unused;
 	struct attach_tap_extra extras[ATTACH_TAP_EXTRAS];
 	struct attach_tap_vm vms[ATTACH_TAP_VMS];
-	/* Written by the kernel's side: ticks at which it rested, those for which there was no
-	 * room, and copies that lack the end of a stack or a coroutine, as there are bounds. */
-	uint64_t rested, lost, cut;
+	/* Written by the kernel's side: ticks at which it rested, and those for which there was no
+	 * room. */
+	uint64_t rested, lost;
 };
 
 /**

@@ -30,7 +30,8 @@ struct tap_record {
 	uint64_t cookie;
 	uint64_t time_ns, took_ns;	   /* CLOCK_MONOTONIC */
 	uint64_t registers[TAP_REGISTERS]; /* as the kernel keeps them: struct pt_regs */
-	uint32_t len, unused;
+	uint32_t len;
+	uint32_t is_cut; /* it lacks the end of a stack or a coroutine, as there are bounds */
 	/* Those behind TAP_BYTES are slack for the last range. */
 	uint8_t bytes[TAP_BYTES + sizeof(struct tap_range) + TAP_PIECE];
 };

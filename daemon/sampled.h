@@ -29,11 +29,12 @@ struct sampled_tap {
 	struct attach_tap_plan *plan; /**< NULL: it is not copied. */
 	struct recorder_target *of;
 	struct attach_thread *thread;
-	uint64_t rested, lost, cut; /**< As far as told. */
-	int64_t taken;		    /**< Ticks since the last account. */
-	int64_t rest;	   /**< Ticks of the clock that are not told yet; may be early ones. */
-	bool is_stopped;   /**< In place of copies, as these would lack something. */
-	uint64_t retry_ns; /**< Until then. */
+	uint64_t rested, lost; /**< As far as told. */
+	int64_t taken;	       /**< Ticks since the last account. */
+	int64_t rest;	       /**< Ticks of the clock that are not told yet; may be early ones. */
+	bool is_cut;	       /**< Chains lacked what there was no room for. */
+	bool is_stopped;       /**< In place of copies, as these would lack something. */
+	uint64_t retry_ns;     /**< Until then. */
 	unsigned tries;
 };
 

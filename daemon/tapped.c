@@ -123,6 +123,12 @@ static void begin_after(struct recorder *recorder, const struct recorder_target 
 	recorder->after_pid = of->pid;
 }
 
+/* Chains that end where they should, so that more memory would show no more. */
+static uint64_t whole_ticks(const struct recorder *recorder)
+{
+	return recorder->stats->outcomes[DAEMON_FULL] + recorder->stats->outcomes[DAEMON_NO_VM];
+}
+
 /* One copy, in the recorder's image. */
 static bool take_copy(void *context, void *copied, const struct attach_tap_timing *timing)
 {
@@ -134,14 +140,14 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 					      .prediction = &data->prediction,
 					      .stack_limit = tap->thread->stack_limit };
 	uint32_t ticks = 1 + take_lost(recorder, tap);
-	uint64_t full = recorder->stats->outcomes[DAEMON_FULL];
+	uint64_t whole = whole_ticks(recorder);
 	struct failure why;
+	bool lacked;
 
 	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
 	owe(recorder, data, ticks);
 	tap->taken++;
-	if (luastate_plan_copied(&plan, recorder->image, tap->plan))
-		note_news(recorder);
+	lacked = luastate_plan_copied(&plan, recorder->image, tap->plan);
 	begin_after(recorder, of, timing->time_ns);
 	luastate_plan_after(&plan, recorder->image, recorder->after);
 	attach_process_fetch(of->process, recorder->after, &why);
@@ -150,8 +156,11 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 		return false;
 	if (!of->target) /* given up, and its threads with it */
 		return true;
-	if (recorder->stats->outcomes[DAEMON_FULL] == full && data->runs_lua)
-		note_news(recorder);
+	if (whole_ticks(recorder) == whole) {
+		tap->is_cut |= timing->is_cut;
+		if (lacked)
+			note_news(recorder);
+	}
 	luastate_note_known(&plan, tap->plan->salt, attach_tap_known(recorder->tap));
 	tap->plan->rest_ns = data->runs_lua ? 0 : data->run_rest.until_ns;
 	renew_plan(&plan, tap->plan);
@@ -206,7 +215,7 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 		return;
 	}
 	account_rest(of, thread, data, ticks);
-	if (data->tap.plan->cut == data->tap.cut)
+	if (!data->tap.is_cut)
 		return;
 	tapped_end_thread(of, data);
 	begin_stops(recorder, data);
