@@ -79,6 +79,7 @@ bool symbols_eh_check(const struct symbols_eh *eh, const struct symbols_eh_entry
 struct symbols_eh_rule {
 	int cfa_register;
 	int64_t cfa_offset;
+	bool is_root; /**< There is no caller: the return address is undefined. */
 	/** Distance of the saved register from the CFA; INT64_MIN where it is not saved. */
 	int64_t saved_offset[ATTACH_REG_COUNT];
 };

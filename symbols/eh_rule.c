@@ -50,6 +50,8 @@ static void set_saved(struct machine *machine, uint64_t number, int64_t offset)
 		return;
 	machine->now.complex &= ~((uint64_t)1 << number);
 	machine->now.rule.saved_offset[number] = offset;
+	if (number == SYMBOLS_EH_RETURN_ADDRESS)
+		machine->now.rule.is_root = false;
 }
 
 static void set_complex(struct machine *machine, uint64_t number)
@@ -66,6 +68,8 @@ static void restore(struct machine *machine, uint64_t number)
 		return;
 	set_saved(machine, number, machine->initial.rule.saved_offset[number]);
 	machine->now.complex |= machine->initial.complex & (uint64_t)1 << number;
+	if (number == SYMBOLS_EH_RETURN_ADDRESS)
+		machine->now.rule.is_root = machine->initial.rule.is_root;
 }
 
 /** Multiply as the file wants it; wraps like the unsigned arithmetic of its readers. */
@@ -148,6 +152,8 @@ static bool run_register(struct machine *machine, uint64_t op)
 		set_saved(machine, number, INT64_MIN);
 	else
 		set_complex(machine, number);
+	if (op == DW_CFA_undefined && number == SYMBOLS_EH_RETURN_ADDRESS)
+		machine->now.rule.is_root = true;
 	if (op == DW_CFA_register)
 		take_register(machine);
 	else if (op == DW_CFA_expression || op == DW_CFA_val_expression)

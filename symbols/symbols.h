@@ -272,7 +272,8 @@ int symbols_read_file_bytes(struct symbols_space *space, uint64_t address, void 
 
 /* ---- Unwinding -------------------------------------------------------------------------- */
 
-/** Native unwinder of one space: libunwind's remote interface over our own accessors. */
+/** Native unwinder of one space: by simple rules, and by libunwind's remote interface over our own
+ *  accessors where rules are not. */
 struct symbols_unwinder;
 
 int symbols_unwinder_create(struct symbols_space *space, struct symbols_unwinder **ret_unwinder,
@@ -306,7 +307,7 @@ void symbols_unwind_frame(const struct symbols_unwinder *unwinder,
 
 /** All registers in the frame that the unwinder stands at, as far as they are known: those that a
  *  call may destroy have the values of the last frame that was interrupted. */
-void symbols_unwind_registers(struct symbols_unwinder *unwinder,
+void symbols_unwind_registers(const struct symbols_unwinder *unwinder,
 			      struct attach_registers *ret_registers);
 
 /**

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Native unwinding through libunwind's remote interface.
+ * Native unwinding.
  *
- * libunwind asks for three things, and each has its own source:
+ * A step by a rule of the simple form, a CFA that is a register plus an offset and registers that
+ * are saved at distances from it, is made here; those are all but a few in a thousand. All others
+ * are libunwind's, through its remote interface. It asks for three things, and each has its own
+ * source:
  *
- *   registers       the caller's copy; never written
+ *   registers       those of the frame that it steps from
  *   unwind entries  our private copy of .eh_frame, checked before libunwind sees it
  *   everything else the caller's memory reader, which holds the stack
  *
  * An entry is looked up here and handed to libunwind as a search table of one row, which it reads
  * at an address that no user space has. So libunwind never searches in foreign tables, and files
- * without a table work alike.
+ * without a table work alike. It begins anew at each of its steps: nothing of it outlasts one.
  *
  * Where there is no entry, unw_step() of 1.6.2 guesses by rbp or by what looks like a PLT stub, if
  * find_proc_info reports UNW_ENOINFO. It does not for any other error, so we give another one: a
@@ -26,11 +29,17 @@
 #include "symbols/frame_pointer.h"
 #include "symbols/unwind.h"
 
-/** Frames of one walk; beyond it the copied stack would have to be larger than any copy. */
-#define STEPS_MAX 16384
-/** Unwind programs that are looked through in one walk: some 30 ms. Compilers write some ten bytes
- * for a frame, and libunwind remembers the rules of places. */
-#define PROGRAMS_MAX_BYTES ((size_t)4 << 20)
+enum {
+	/* Frames of one walk; beyond it the copied stack would have to be larger than any copy. */
+	STEPS_MAX = 16384,
+	/* Unwind programs that are looked through in one walk: some 30 ms. Compilers write some ten
+	 * bytes for a frame, and the rules of places are remembered. */
+	PROGRAMS_MAX_BYTES = 4 << 20,
+	/* What a frame saves is read in one go if it lies together so closely: return address and
+	 * preserved registers. */
+	SAVED_MAX_BYTES = 256,
+};
+
 /** Whether calls push the return address, so that each frame has one word at least. */
 #if defined(__x86_64__)
 #define CALLS_PUSH true
@@ -41,36 +50,7 @@
 #define READS_MAY_FAIL false
 #endif
 
-/* ---- Architectures ---------------------------------------------------------------------- */
-
-/*
- * Where the frame's pc is in the cursor. On AArch64 libunwind 1.6.2 leaves UNW_AARCH64_PC as it
- * was, but for signal frames, and unw_get_reg() gives the pc for X30.
- */
-#if defined(__x86_64__)
-static bool steps_from_trampoline(struct symbols_unwinder *unwinder)
-{
-	return unw_is_signal_frame(&unwinder->cursor) > 0;
-}
-
-static unw_regnum_t pc_register(const struct symbols_unwinder *unwinder)
-{
-	(void)unwinder;
-	return ATTACH_REG_PC;
-}
-#elif defined(__aarch64__)
-static bool steps_from_trampoline(struct symbols_unwinder *unwinder)
-{
-	return unwinder->frame.is_signal;
-}
-
-static unw_regnum_t pc_register(const struct symbols_unwinder *unwinder)
-{
-	return unwinder->steps == 0 || unwinder->interrupted ? UNW_AARCH64_PC : UNW_AARCH64_X30;
-}
-#endif
-
-/* ---- Frames ----------------------------------------------------------------------------- */
+/* ---- What is known of code -------------------------------------------------------------- */
 
 int symbols_unwinder_create(struct symbols_space *space, struct symbols_unwinder **ret_unwinder,
 			    struct failure *why)
@@ -111,6 +91,15 @@ static void follow_generation(struct symbols_unwinder *unwinder)
 	unwinder->generation = generation;
 }
 
+/** The rule that holds at @p pc, if it is one that a step can be made by. */
+static bool find_rule(const struct symbols_eh *eh, const struct symbols_eh_entry *entry,
+		      uint64_t vaddr, struct symbols_eh_rule *ret_rule)
+{
+	return !entry->is_signal && symbols_eh_rule_at(eh, entry, vaddr, ret_rule) &&
+	       ret_rule->cfa_register < ATTACH_REG_COUNT &&
+	       ret_rule->saved_offset[ATTACH_REG_SP] == INT64_MIN;
+}
+
 /** Whether no call returns to @p pc: a function begins there, or code without an entry that is not
  *  reached from before it either. */
 static bool is_start(struct symbols_unwinder *unwinder, uint64_t pc)
@@ -119,8 +108,9 @@ static bool is_start(struct symbols_unwinder *unwinder, uint64_t pc)
 	struct symbols_code_call call;
 	struct symbols_eh_entry entry;
 	struct failure why;
+	const struct symbols_eh *eh;
 	uint64_t bias;
-	bool has_entry = symbols_unwind_find_entry(unwinder, pc, &entry, &bias);
+	bool has_entry = symbols_unwind_find_entry(unwinder, pc, &eh, &entry, &bias);
 
 	if (has_entry && (entry.start + bias != pc || entry.is_signal))
 		return false;
@@ -132,16 +122,11 @@ static bool is_start(struct symbols_unwinder *unwinder, uint64_t pc)
 }
 
 /**
- * Whether the code at @p pc, or at the return address behind it, is a signal trampoline. On AArch64
- * it is in the vDSO, which has no unwind entries before Linux 6.10, so there the code tells, too.
+ * Whether the code at @p pc, or at the return address behind it, is a signal trampoline, though it
+ * has no unwind entry: on AArch64 it is in the vDSO, which has none before Linux 6.10.
  */
-static bool is_trampoline(struct symbols_unwinder *unwinder, uint64_t pc)
+static bool is_plain_trampoline(struct symbols_unwinder *unwinder, uint64_t pc)
 {
-	struct symbols_eh_entry entry;
-	uint64_t bias;
-
-	if (symbols_unwind_find_entry(unwinder, pc, &entry, &bias))
-		return entry.is_signal;
 #if defined(__aarch64__)
 	unw_word_t code;
 	struct failure why;
@@ -150,86 +135,85 @@ static bool is_trampoline(struct symbols_unwinder *unwinder, uint64_t pc)
 				       sizeof(code), &why) == 0 &&
 	       code == SYMBOLS_UNWIND_SIGRETURN;
 #else
+	(void)unwinder, (void)pc;
 	return false;
 #endif
 }
 
 /** What is known of the code at @p pc, or of a return address behind it. */
-static const struct symbols_unwind_place *place_of(struct symbols_unwinder *unwinder, uint64_t pc)
+static struct symbols_unwind_place *place_of(struct symbols_unwinder *unwinder, uint64_t pc)
 {
-	struct symbols_unwind_place *slot =
+	struct symbols_unwind_place *place =
 		&unwinder->places[pc * 0x9e3779b97f4a7c15 >> 32 & (SYMBOLS_UNWIND_PLACES - 1)];
+	const struct symbols_eh *eh;
+	struct symbols_eh_entry entry;
+	uint64_t bias;
 
-	if (slot->pc != pc) {
-		slot->is_trampoline = is_trampoline(unwinder, pc);
-		slot->is_start = !slot->is_trampoline && is_start(unwinder, pc + 1);
-		slot->pc = pc;
+	if (place->pc == pc)
+		return place;
+	*place = (struct symbols_unwind_place){ .pc = pc };
+	if (symbols_unwind_find_entry(unwinder, pc, &eh, &entry, &bias)) {
+		place->is_trampoline = entry.is_signal;
+		place->has_rule = find_rule(eh, &entry, pc - bias, &place->rule);
+	} else {
+		place->is_trampoline = is_plain_trampoline(unwinder, pc);
 	}
-	return slot;
+	return place;
 }
 
-static uint64_t register_of(struct symbols_unwinder *unwinder, unw_regnum_t reg)
+/** Whether nobody can have called from before the return address @p pc. */
+static bool is_root(struct symbols_unwinder *unwinder, uint64_t pc)
 {
-	unw_word_t value;
+	struct symbols_unwind_place *place = place_of(unwinder, pc - 1);
 
-	return unw_get_reg(&unwinder->cursor, reg, &value) == 0 ? value : 0;
+	if (!place->knows_start) {
+		place->is_start = !place->is_trampoline && is_start(unwinder, pc);
+		place->knows_start = true;
+	}
+	return place->is_start;
 }
 
-/**
- * Read the frame that the cursor stands at.
- * @param before 1 where its pc is a return address. It is then looked up at the byte before, as
- *               libunwind does it; a trampoline's entry starts early for that reason.
- * @return Whether the pc was signed.
- */
-static bool take_frame(struct symbols_unwinder *unwinder, unsigned before)
+/* ---- Frames ----------------------------------------------------------------------------- */
+
+/** Stand at a frame. @param interrupted Its pc is no return address. */
+static void stand_at(struct symbols_unwinder *unwinder, const struct attach_registers *regs,
+		     bool interrupted)
 {
 	struct symbols_native_frame *frame = &unwinder->frame;
-	uint64_t pc;
+	uint64_t pc = symbols_code_address(attach_pc(regs));
 
-	unwinder->reads = 0;
-	unwinder->interrupted = before == 0;
-	pc = register_of(unwinder, pc_register(unwinder));
-	frame->pc = symbols_code_address(pc);
-	frame->sp = register_of(unwinder, ATTACH_REG_SP);
-	frame->is_signal = frame->pc && place_of(unwinder, frame->pc - before)->is_trampoline;
-	frame->by_frame_pointer = false;
-	return frame->pc != pc;
-}
-
-static int begin_at(struct symbols_unwinder *unwinder, const struct attach_registers *regs,
-		    const struct attach_reader *memory, struct failure *why)
-{
 	unwinder->regs = *regs;
-	unwinder->memory = memory;
-	unwinder->steps = 0;
-	unwinder->failed.kind = FAILURE_NONE;
-	if (unw_init_remote(&unwinder->cursor, unwinder->libunwind, unwinder) < 0)
-		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "begin to unwind");
-	take_frame(unwinder, 0);
-	return 0;
+	unwinder->regs.r[ATTACH_REG_PC] = pc;
+	unwinder->interrupted = interrupted;
+	/* A return address is looked up at the byte before; a trampoline's entry starts early for
+	 * that reason. */
+	*frame = (struct symbols_native_frame){
+		.pc = pc,
+		.sp = attach_sp(regs),
+		.is_signal = pc && place_of(unwinder, interrupted ? pc : pc - 1)->is_trampoline,
+	};
 }
 
 int symbols_unwind_begin(struct symbols_unwinder *unwinder, const struct attach_registers *regs,
 			 const struct attach_reader *memory, struct failure *why)
 {
+	(void)why;
 	follow_generation(unwinder);
+	unwinder->memory = memory;
 	unwinder->program_bytes = 0;
-	return begin_at(unwinder, regs, memory, why);
+	unwinder->steps = 0;
+	stand_at(unwinder, regs, true);
+	return 0;
 }
 
 int symbols_unwind_begin_caller(struct symbols_unwinder *unwinder,
 				const struct attach_registers *regs,
 				const struct attach_reader *memory, struct failure *why)
 {
-	struct attach_registers call = *regs;
-
-	/* libunwind takes the first pc for an interrupted one. Any address within the call
-	 * instruction has the rules that hold there. */
-	call.r[ATTACH_REG_PC]--;
-	if (begin_at(unwinder, &call, memory, why) < 0)
-		return -1;
-	unwinder->frame.pc++;
-	unwinder->interrupted = false;
+	(void)why;
+	unwinder->memory = memory;
+	unwinder->steps = 0;
+	stand_at(unwinder, regs, false);
 	return 0;
 }
 
@@ -239,90 +223,146 @@ void symbols_unwind_frame(const struct symbols_unwinder *unwinder,
 	*ret_frame = unwinder->frame;
 }
 
-#if defined(__aarch64__)
-/** The link register, which unw_get_reg() does not give: it takes X30 for the pc. Of a frame that
- *  was not interrupted it is lost. */
-static uint64_t link_of(struct symbols_unwinder *unwinder)
-{
-	unw_save_loc_t place;
-	struct failure why;
-	uint64_t value;
-
-	if (unwinder->steps == 0)
-		return unwinder->regs.r[ATTACH_REG_LR];
-	if (unwinder->interrupted &&
-	    unw_get_save_loc(&unwinder->cursor, UNW_AARCH64_X30, &place) == 0 &&
-	    place.type == UNW_SLT_MEMORY &&
-	    attach_read(unwinder->memory, remote_addr_make(place.u.addr), &value, sizeof(value),
-			&why) == 0)
-		return value;
-	return register_of(unwinder, UNW_AARCH64_X30);
-}
-#endif
-
-void symbols_unwind_registers(struct symbols_unwinder *unwinder,
+void symbols_unwind_registers(const struct symbols_unwinder *unwinder,
 			      struct attach_registers *ret_registers)
 {
-	/* Registers may be saved far up the stack: read each where the cursor has it. */
-	unwinder->reads = 0;
+	*ret_registers = unwinder->regs;
 	ret_registers->syscall = -1;
-	for (int i = 0; i < ATTACH_REG_COUNT; i++)
-		ret_registers->r[i] = register_of(unwinder, i);
-#if defined(__aarch64__)
-	ret_registers->r[ATTACH_REG_LR] = link_of(unwinder);
-#endif
-	ret_registers->r[ATTACH_REG_PC] = unwinder->frame.pc;
-	ret_registers->r[ATTACH_REG_SP] = unwinder->frame.sp;
 }
 
-/** Set the cursor to a caller's registers in the course of a walk. */
-static int go_on_at(struct symbols_unwinder *unwinder, const struct attach_registers *regs,
-		    struct failure *why)
+/** Go on to the caller that a step has found. @return As symbols_unwind_step(). */
+static int enter_caller(struct symbols_unwinder *unwinder, const struct attach_registers *caller,
+			struct failure *why)
 {
-	unsigned steps = unwinder->steps;
-
-	if (symbols_unwind_begin_caller(unwinder, regs, unwinder->memory, why) < 0)
-		return -1;
-	unwinder->steps = steps;
-	return 1;
-}
-
-/** Enter the frame once more, by its plain return address: libunwind would look up the signed one.
- */
-static int enter_again(struct symbols_unwinder *unwinder, struct failure *why)
-{
-	struct attach_registers regs;
-
-	symbols_unwind_registers(unwinder, &regs);
-	return go_on_at(unwinder, &regs, why);
-}
-
-/** Take over the frame that unw_step() went to. @return As symbols_unwind_step(). */
-static int enter_frame(struct symbols_unwinder *unwinder, struct failure *why)
-{
-	struct symbols_native_frame last = unwinder->frame;
-	bool was_signal = steps_from_trampoline(unwinder);
-	bool was_interrupted = unwinder->interrupted;
-	bool is_signed, is_end;
-	uint64_t sp;
+	const struct symbols_native_frame *last = &unwinder->frame;
+	uint64_t pc = symbols_code_address(attach_pc(caller)), sp = attach_sp(caller);
 
 	unwinder->steps++;
-	is_signed = take_frame(unwinder, was_signal ? 0 : 1);
-	sp = unwinder->frame.sp;
 	/* Who makes a stack for a coroutine lets its first function return to 0, or to a place
 	 * that nobody called from: the first instruction of a function (glibc's makecontext(),
 	 * libcoro), or one behind a jump in hand-written code (Boost's make_fcontext()). */
-	is_end = unwinder->frame.pc == 0 ||
-		 (!was_signal && place_of(unwinder, unwinder->frame.pc - 1)->is_start);
+	if (pc == 0 || (!last->is_signal && is_root(unwinder, pc)))
+		return 0;
 	/* Callers lie above. Only the frame that a signal interrupted may lie anywhere, and an
 	 * interrupted function may have no frame where calls push nothing. */
-	if (!is_end &&
-	    (sp > last.sp || was_signal || (sp == last.sp && was_interrupted && !CALLS_PUSH)))
-		return is_signed ? enter_again(unwinder, why) : 1;
-	unwinder->frame = last;
-	unwinder->interrupted = was_interrupted;
-	return is_end ? 0 : failure_set(why, FAILURE_INVALID, 0, 0, sp, "unwind the stack");
+	if (sp <= last->sp && !last->is_signal &&
+	    !(sp == last->sp && unwinder->interrupted && !CALLS_PUSH))
+		return failure_set(why, FAILURE_INVALID, 0, 0, sp, "unwind the stack");
+	stand_at(unwinder, caller, last->is_signal);
+	return 1;
 }
+
+/* ---- Steps by a rule -------------------------------------------------------------------- */
+
+/** What a frame has saved, below its CFA. */
+struct saved {
+	uint64_t cfa;
+	int64_t low; /**< Distance of the first byte; 0: they are read one by one. */
+	uint8_t bytes[SAVED_MAX_BYTES];
+};
+
+/** Read it in one go, if that can be done. */
+static void read_saved(const struct symbols_unwinder *unwinder, const struct symbols_eh_rule *rule,
+		       uint64_t cfa, struct saved *ret_saved)
+{
+	struct failure why;
+	int64_t low = 0, high = INT64_MIN;
+
+	for (int i = 0; i < ATTACH_REG_COUNT; i++) {
+		int64_t at = rule->saved_offset[i];
+
+		if (at == INT64_MIN)
+			continue;
+		low = at < low ? at : low;
+		high = at > high ? at : high;
+	}
+	ret_saved->cfa = cfa;
+	ret_saved->low = 0;
+	if (low >= -SAVED_MAX_BYTES && high <= -(int64_t)sizeof(uint64_t) &&
+	    attach_read(unwinder->memory, remote_addr_make(cfa + (uint64_t)low), ret_saved->bytes,
+			(size_t)-low, &why) == 0)
+		ret_saved->low = low;
+}
+
+static int get_saved(const struct symbols_unwinder *unwinder, const struct saved *saved, int64_t at,
+		     uint64_t *ret_value, struct failure *why)
+{
+	if (saved->low) {
+		memcpy(ret_value, saved->bytes + (at - saved->low), sizeof(*ret_value));
+		return 0;
+	}
+	return attach_read(unwinder->memory, remote_addr_make(saved->cfa + (uint64_t)at), ret_value,
+			   sizeof(*ret_value), why);
+}
+
+/** Where the return address is: in memory, or in the link register of a frame that was interrupted.
+ */
+static bool has_return_address(const struct symbols_unwinder *unwinder,
+			       const struct symbols_eh_rule *rule)
+{
+	return rule->saved_offset[SYMBOLS_EH_RETURN_ADDRESS] != INT64_MIN ||
+	       (!CALLS_PUSH && unwinder->interrupted);
+}
+
+static int step_by_rule(struct symbols_unwinder *unwinder, const struct symbols_eh_rule *rule,
+			struct failure *why)
+{
+	struct attach_registers caller = unwinder->regs;
+	struct failure reason;
+	struct saved saved;
+	uint64_t cfa = caller.r[rule->cfa_register] + (uint64_t)rule->cfa_offset;
+
+	read_saved(unwinder, rule, cfa, &saved);
+	for (int i = 0; i < ATTACH_REG_COUNT; i++) {
+		int64_t at = rule->saved_offset[i];
+		bool is_return = i == SYMBOLS_EH_RETURN_ADDRESS;
+
+		if (at == INT64_MIN)
+			continue;
+		if (get_saved(unwinder, &saved, at, &caller.r[i], is_return ? why : &reason) == 0)
+			continue;
+		if (is_return)
+			return -1;
+		caller.r[i] = 0; /* as what is not known otherwise */
+	}
+	caller.r[ATTACH_REG_PC] = caller.r[SYMBOLS_EH_RETURN_ADDRESS];
+	caller.r[ATTACH_REG_SP] = cfa;
+	return enter_caller(unwinder, &caller, why);
+}
+
+/* ---- libunwind's steps ------------------------------------------------------------------ */
+
+static uint64_t register_of(struct symbols_unwinder *unwinder, unw_regnum_t reg)
+{
+	unw_word_t value;
+
+	return unw_get_reg(&unwinder->cursor, reg, &value) == 0 ? value : 0;
+}
+
+#if defined(__x86_64__)
+static void read_return(struct symbols_unwinder *unwinder, struct attach_registers *caller)
+{
+	(void)unwinder, (void)caller;
+}
+#elif defined(__aarch64__)
+/* libunwind 1.6.2 leaves UNW_AARCH64_PC as it was, but for signal frames, and unw_get_reg() gives
+ * the pc for X30; then the frame's own X30 is where the signal frame saved it. */
+static void read_return(struct symbols_unwinder *unwinder, struct attach_registers *caller)
+{
+	uint64_t *link = &caller->r[ATTACH_REG_LR];
+	unw_save_loc_t place;
+	struct failure why;
+
+	*link = register_of(unwinder, UNW_AARCH64_X30);
+	caller->r[ATTACH_REG_PC] =
+		unwinder->frame.is_signal ? register_of(unwinder, UNW_AARCH64_PC) : *link;
+	if (unwinder->frame.is_signal &&
+	    unw_get_save_loc(&unwinder->cursor, UNW_AARCH64_X30, &place) == 0 &&
+	    place.type == UNW_SLT_MEMORY)
+		attach_read(unwinder->memory, remote_addr_make(place.u.addr), link, sizeof(*link),
+			    &why);
+}
+#endif
 
 /** Whether a result of unw_step() that is no error is what it says. On AArch64 libunwind 1.6.2 has
  *  such results for some failures, too: 0, which means the end, and 1 where it guessed. */
@@ -331,47 +371,88 @@ static bool is_true(const struct symbols_unwinder *unwinder)
 	return READS_MAY_FAIL || unwinder->failed.kind == FAILURE_NONE;
 }
 
-int symbols_unwind_step(struct symbols_unwinder *unwinder, struct failure *why)
+/** Begin at the frame and step. @return As unw_step(). */
+static int run_libunwind(struct symbols_unwinder *unwinder)
 {
-	const struct symbols_native_frame *frame = &unwinder->frame;
 	int result;
 
-	if (unwinder->steps == STEPS_MAX || unwinder->program_bytes > PROGRAMS_MAX_BYTES)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, frame->sp, "unwind the stack");
-	if (unwinder->generation != symbols_space_generation(unwinder->space))
-		return failure_set(why, FAILURE_INVALID, 0, 0, frame->pc,
-				   "unwind after the mappings changed");
+	/* libunwind takes the first pc for an interrupted one. Any address within the call
+	 * instruction has the rules that hold there. */
+	unwinder->asked = unwinder->regs;
+	unwinder->asked.r[ATTACH_REG_PC] -= !unwinder->interrupted;
 	unwinder->reads = 0;
 	unwinder->failed.kind = FAILURE_NONE;
-	result = unw_step(&unwinder->cursor);
-	if (result >= 0 && is_true(unwinder))
-		return result > 0 ? enter_frame(unwinder, why) : 0;
+	result = unw_init_remote(&unwinder->cursor, unwinder->libunwind, unwinder);
+	return result < 0 ? result : unw_step(&unwinder->cursor);
+}
+
+static int step_by_libunwind(struct symbols_unwinder *unwinder, struct failure *why)
+{
+	int result = run_libunwind(unwinder);
+	struct attach_registers caller;
+
+	if (result >= 0 && is_true(unwinder)) {
+		if (result == 0)
+			return 0;
+		/* Registers may be saved far up the stack: read each where the cursor has it. */
+		unwinder->reads = 0;
+		for (int i = 0; i < ATTACH_REG_COUNT; i++)
+			caller.r[i] = register_of(unwinder, i);
+		read_return(unwinder, &caller);
+		return enter_caller(unwinder, &caller, why);
+	}
 	if (unwinder->failed.kind == FAILURE_NONE)
-		return failure_set(why, FAILURE_INVALID, 0, 0, frame->pc, "unwind the stack");
+		return failure_set(why, FAILURE_INVALID, 0, 0, unwinder->frame.pc,
+				   "unwind the stack");
 	if (why)
 		*why = unwinder->failed;
 	return -1;
 }
 
+/* ---- Steps ------------------------------------------------------------------------------ */
+
+/** Whether the walk may go on. */
+static int check_walk(const struct symbols_unwinder *unwinder, struct failure *why)
+{
+	if (unwinder->steps == STEPS_MAX || unwinder->program_bytes > PROGRAMS_MAX_BYTES)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, unwinder->frame.sp,
+				   "unwind the stack");
+	if (unwinder->generation != symbols_space_generation(unwinder->space))
+		return failure_set(why, FAILURE_INVALID, 0, 0, unwinder->frame.pc,
+				   "unwind after the mappings changed");
+	return 0;
+}
+
+int symbols_unwind_step(struct symbols_unwinder *unwinder, struct failure *why)
+{
+	const struct symbols_unwind_place *place;
+	uint64_t pc = unwinder->frame.pc;
+
+	if (check_walk(unwinder, why) < 0)
+		return -1;
+	place = place_of(unwinder, unwinder->interrupted ? pc : pc - 1);
+	if (!place->has_rule)
+		return step_by_libunwind(unwinder, why);
+	if (place->rule.is_root)
+		return 0;
+	return has_return_address(unwinder, &place->rule)
+		       ? step_by_rule(unwinder, &place->rule, why)
+		       : step_by_libunwind(unwinder, why);
+}
+
 int symbols_unwind_step_frame_pointer(struct symbols_unwinder *unwinder, struct failure *why)
 {
-	struct symbols_native_frame last = unwinder->frame;
-	struct attach_registers regs, caller;
+	struct attach_registers caller;
 	int result;
 
-	if (unwinder->steps == STEPS_MAX || unwinder->program_bytes > PROGRAMS_MAX_BYTES)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, last.sp, "unwind the stack");
-	if (unwinder->generation != symbols_space_generation(unwinder->space))
-		return failure_set(why, FAILURE_INVALID, 0, 0, last.pc,
-				   "unwind after the mappings changed");
-	symbols_unwind_registers(unwinder, &regs);
-	result = symbols_frame_pointer_step(unwinder->space, &regs, unwinder->interrupted,
+	if (check_walk(unwinder, why) < 0)
+		return -1;
+	result = symbols_frame_pointer_step(unwinder->space, &unwinder->regs, unwinder->interrupted,
 					    unwinder->memory, &caller, why);
 	if (result <= 0)
 		return result;
 	unwinder->steps++;
-	if (go_on_at(unwinder, &caller, why) < 0)
-		return -1;
+	stand_at(unwinder, &caller, false);
 	unwinder->frame.by_frame_pointer = true;
 	return 1;
 }
@@ -379,19 +460,11 @@ int symbols_unwind_step_frame_pointer(struct symbols_unwinder *unwinder, struct 
 int symbols_unwind_find_frame_pointer(struct symbols_unwinder *unwinder, uint64_t limit,
 				      struct failure *why)
 {
-	struct symbols_native_frame frame = unwinder->frame;
-	struct attach_registers regs;
 	uint64_t pointer;
-	int result;
 
-	symbols_unwind_registers(unwinder, &regs);
-	if (symbols_frame_pointer_find(unwinder->space, &regs, unwinder->interrupted,
+	if (symbols_frame_pointer_find(unwinder->space, &unwinder->regs, unwinder->interrupted,
 				       unwinder->memory, limit, &pointer, why) != 0)
 		return -1;
-	regs.r[SYMBOLS_FRAME_POINTER] = pointer;
-	if (!unwinder->interrupted)
-		return go_on_at(unwinder, &regs, why) < 0 ? -1 : 0;
-	result = begin_at(unwinder, &regs, unwinder->memory, why);
-	unwinder->frame = frame;
-	return result;
+	unwinder->regs.r[SYMBOLS_FRAME_POINTER] = pointer;
+	return 0;
 }

@@ -8,8 +8,8 @@
 
 #include "symbols/space.h"
 
-/** Remembered return addresses, see place_of(). */
-#define SYMBOLS_UNWIND_PLACES 256
+/** Remembered places in code, see place_of(). */
+#define SYMBOLS_UNWIND_PLACES 512
 #if defined(__aarch64__)
 /** A signal trampoline: mov x8, #139; svc #0. */
 #define SYMBOLS_UNWIND_SIGRETURN ((unw_word_t)0xd4000001d2801168)
@@ -24,7 +24,10 @@ struct symbols_unwind_window {
 
 struct symbols_unwind_place {
 	uint64_t pc;
-	bool is_trampoline, is_start;
+	bool is_trampoline;
+	bool knows_start, is_start; /**< Nobody calls from before the place behind it. */
+	bool has_rule;
+	struct symbols_eh_rule rule;
 };
 
 struct symbols_unwinder {
@@ -32,7 +35,8 @@ struct symbols_unwinder {
 	uint64_t generation; /**< Of the space, when the caches were filled. */
 	unw_addr_space_t libunwind;
 	unw_cursor_t cursor;
-	struct attach_registers regs;
+	struct attach_registers asked; /**< What libunwind gets as the first frame's. */
+	struct attach_registers regs;  /**< Of the frame. */
 	const struct attach_reader *memory;
 	struct symbols_unwind_window window; /**< Of the object looked at last. */
 	uint64_t plain_start, plain_end;     /**< The last mapping that has no unwind entries. */
@@ -49,8 +53,9 @@ struct symbols_unwinder {
 /** How libunwind gets at a target; its context is a struct symbols_unwinder. */
 extern unw_accessors_t symbols_unwind_accessors;
 
-/** Find the checked entry for @p pc and the object's bias; moves the window. */
+/** Find the checked entry for @p pc, its object's entries and bias; moves the window. */
 bool symbols_unwind_find_entry(struct symbols_unwinder *unwinder, uint64_t pc,
-			       struct symbols_eh_entry *ret_entry, uint64_t *ret_bias);
+			       const struct symbols_eh **ret_eh, struct symbols_eh_entry *ret_entry,
+			       uint64_t *ret_bias);
 
 #endif

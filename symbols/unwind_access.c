@@ -138,7 +138,7 @@ static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value, 
 	/* libunwind's numbers of the general registers are DWARF's. */
 	if (write || reg < 0 || reg >= ATTACH_REG_COUNT)
 		return -UNW_EBADREG;
-	*value = unwinder->regs.r[reg];
+	*value = unwinder->asked.r[reg];
 	return 0;
 }
 
@@ -150,13 +150,15 @@ static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *valu
 }
 
 bool symbols_unwind_find_entry(struct symbols_unwinder *unwinder, uint64_t pc,
-			       struct symbols_eh_entry *ret_entry, uint64_t *ret_bias)
+			       const struct symbols_eh **ret_eh, struct symbols_eh_entry *ret_entry,
+			       uint64_t *ret_bias)
 {
 	struct symbols_object *object = symbols_space_object_at(unwinder->space, pc, ret_bias);
 	const struct symbols_eh *eh = object ? symbols_space_eh(unwinder->space, object) : NULL;
 
 	if (!eh || !symbols_eh_find(eh, pc - *ret_bias, ret_entry))
 		return false;
+	*ret_eh = eh;
 	set_window(unwinder, eh, *ret_bias);
 	unwinder->program_bytes += ret_entry->code_end - ret_entry->code_start +
 				   ret_entry->cie_code_end - ret_entry->cie_code_start;
@@ -173,13 +175,14 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t pc, unw_proc_info_t *p
 			  int need_unwind_info, void *context)
 {
 	struct symbols_unwinder *unwinder = context;
+	const struct symbols_eh *eh;
 	struct symbols_eh_entry entry;
 	unw_dyn_info_t info = { .format = UNW_INFO_FORMAT_REMOTE_TABLE };
 	uint64_t bias;
 	int64_t distance;
 	int result;
 
-	if (!symbols_unwind_find_entry(unwinder, pc, &entry, &bias))
+	if (!symbols_unwind_find_entry(unwinder, pc, &eh, &entry, &bias))
 		return no_entry(unwinder, pc);
 	distance = (int64_t)(entry.start - entry.vaddr);
 	if (distance != (int32_t)distance)

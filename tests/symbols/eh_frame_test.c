@@ -48,6 +48,9 @@ static bool reference_rule(Dwarf_Frame *frame, struct symbols_eh_rule *ret)
 	for (int i = 0; i < ATTACH_REG_COUNT; i++) {
 		assert_int_equal(dwarf_frame_register(frame, i, memory, &ops, &count), 0);
 		ret->saved_offset[i] = INT64_MIN;
+		/* Without operations a register has no value, or the same as in the callee. */
+		if (i == SYMBOLS_EH_RETURN_ADDRESS)
+			ret->is_root = count == 0 && ops == memory;
 		if (count == 0 ||
 		    (count == 2 && ops[1].atom == DW_OP_stack_value && i == ATTACH_REG_SP))
 			continue;
@@ -58,6 +61,9 @@ static bool reference_rule(Dwarf_Frame *frame, struct symbols_eh_rule *ret)
 	}
 	return true;
 }
+
+/** Places whose frames have no caller. */
+static size_t roots;
 
 /** Compare the rule at @p vaddr. @return Whether it is simple. */
 static bool check_rule(Dwarf_CFI *cfi, const struct symbols_eh *eh,
@@ -74,6 +80,8 @@ static bool check_rule(Dwarf_CFI *cfi, const struct symbols_eh *eh,
 	if (simple) {
 		assert_int_equal(rule.cfa_register, expected.cfa_register);
 		assert_int_equal(rule.cfa_offset, expected.cfa_offset);
+		assert_int_equal(rule.is_root, expected.is_root);
+		roots += rule.is_root;
 		assert_memory_equal(rule.saved_offset, expected.saved_offset,
 				    sizeof(rule.saved_offset));
 	}
@@ -89,6 +97,8 @@ static void check_file(const char *path, bool with_table)
 	Elf *handle;
 	Dwarf_CFI *cfi;
 	size_t checked = 0, places = 0, simple = 0;
+
+	roots = 0;
 
 	elf_version(EV_CURRENT);
 	handle = elf_begin(fd, ELF_C_READ, NULL);
@@ -114,9 +124,11 @@ static void check_file(const char *path, bool with_table)
 		simple += check_rule(cfi, &eh, &entry, entry.end - 1);
 		places++;
 	}
-	print_message("%s: %zu entries, %zu fit for libunwind; %zu places, %zu simple rules\n",
-		      path, eh.count, checked, places, simple);
+	print_message("%s: %zu entries, %zu fit for libunwind; %zu places, %zu simple rules, %zu "
+		      "without a caller\n",
+		      path, eh.count, checked, places, simple, roots);
 	assert_true(eh.count > 5);
+	assert_true(roots > 0);
 	/* Every entry that a compiler wrote passes. */
 	assert_true(checked * 1000 >= eh.count * 999);
 	symbols_eh_deinit(&eh);
