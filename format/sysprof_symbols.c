@@ -401,9 +401,8 @@ static bool has_place(const struct format_function *function, bool escaped)
 	       function->address <= UINT64_MAX - PROBE_COUNT && !escaped;
 }
 
-int sysprof_symbols_use_host(struct sysprof_symbols *symbols, const struct format_frame *frame,
-			     int64_t line, bool may_trigger, uint64_t *ret_address,
-			     struct failure *why)
+static int use_host(struct sysprof_symbols *symbols, const struct format_frame *frame, int64_t line,
+		    bool may_trigger, uint64_t *ret_address, struct failure *why)
 {
 	const struct format_function *function =
 		format_functions_get(symbols->functions, frame->function);
@@ -431,6 +430,42 @@ int sysprof_symbols_use_host(struct sysprof_symbols *symbols, const struct forma
 	if (has_place(function, escaped))
 		return use_native(symbols, frame, function->address, text, ret_address, why);
 	return place_low(symbols, text, ret_address, why);
+}
+
+static bool same_frame(const struct format_frame *a, const struct format_frame *b)
+{
+	return a->function == b->function && a->address == b->address && a->line == b->line &&
+	       a->trace == b->trace && a->approximate == b->approximate;
+}
+
+/** Where a frame's address is kept. */
+static struct sysprof_symbols_known *known_of(struct sysprof_symbols *symbols,
+					      const struct format_frame *frame, int64_t line)
+{
+	uint64_t hash = (frame->address + frame->function) * 0x9e3779b97f4a7c15 ^
+			((uint64_t)line + frame->trace) * 0xd6e8feb86659fd93;
+
+	return &symbols->known[hash >> 32 & (SYSPROF_SYMBOLS_KNOWN - 1)];
+}
+
+int sysprof_symbols_use_host(struct sysprof_symbols *symbols, const struct format_frame *frame,
+			     int64_t line, bool may_trigger, uint64_t *ret_address,
+			     struct failure *why)
+{
+	struct sysprof_symbols_known *known = known_of(symbols, frame, line);
+
+	if (known->until != symbols->generation + 1 || known->line != line ||
+	    known->may_trigger != may_trigger || !same_frame(&known->frame, frame)) {
+		known->until = 0;
+		if (use_host(symbols, frame, line, may_trigger, &known->address, why) != 0)
+			return -1;
+		known->frame = *frame;
+		known->line = line;
+		known->may_trigger = may_trigger;
+		known->until = symbols->generation + 1;
+	}
+	*ret_address = known->address;
+	return 0;
 }
 
 int sysprof_symbols_use_trigger(struct sysprof_symbols *symbols, uint64_t *ret_address,

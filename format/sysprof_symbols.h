@@ -6,6 +6,18 @@
 #include "format/intern.h"
 #include "format/text.h"
 
+/** A frame and its address in the stream, which holds as long as no record is put. */
+struct sysprof_symbols_known {
+	struct format_frame frame;
+	int64_t line;
+	bool may_trigger;
+	uint64_t until;	  /**< Generation + 1; 0: none is known. */
+	uint64_t address; /**< In the stream. */
+};
+
+/** Frames whose addresses are kept; a power of 2. */
+#define SYSPROF_SYMBOLS_KNOWN 1024
+
 /**
  * The symbol records that a sysprof stream holds so far, as its readers see them, and from that the
  * address to write for a frame. A record is put into the stream before its first use and again only
@@ -25,6 +37,7 @@ struct sysprof_symbols {
 	struct format_text scratch;
 	uint64_t next_low;
 	uint64_t generation; /* Grows with each record: older addresses may resolve differently. */
+	struct sysprof_symbols_known known[SYSPROF_SYMBOLS_KNOWN];
 };
 
 int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *sink,
