@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* All keys are 64 bits wide, and one is looked up for each native frame. */
+#define HASH_FUNCTION(key, len, hash) ((hash) = hash_word(key))
 #include <uthash.h>
 
 enum {
@@ -17,6 +20,14 @@ enum {
 	 * of them. */
 	TARGET_EXITS_MAX = 4096,
 };
+
+static unsigned hash_word(const void *key)
+{
+	uint64_t word;
+
+	memcpy(&word, key, sizeof(word));
+	return (unsigned)(word * 0x9e3779b97f4a7c15 >> 32);
+}
 
 /** What is known of one native address, or of one function by its start. */
 struct target_native {
