@@ -175,29 +175,43 @@ int attach_image_add(struct attach_image *image, struct remote_addr address, con
 	return 0;
 }
 
-/* A cache, not a change of the image. */
-static const struct image_range *note_hit(const struct attach_image *image, size_t index)
+static size_t hit_of(uint64_t address)
 {
-	((struct attach_image *)(uintptr_t)image)->last_hit = index;
+	return (size_t)(address >> 6 ^ address >> 13) % IMAGE_HITS;
+}
+
+/* A cache, not a change of the image. */
+static const struct image_range *note_hit(const struct attach_image *image, uint64_t address,
+					  size_t index)
+{
+	struct attach_image *noted = (struct attach_image *)(uintptr_t)image;
+
+	noted->last_hit = index;
+	noted->hits[hit_of(address)] = (uint32_t)index;
 	return &image->ranges[index];
 }
 
 static const struct image_range *find_range(const struct attach_image *image, uint64_t address)
 {
 	const struct image_range *range;
+	size_t hit;
 
 	/* What is asked for one after the other was planned so, too. */
 	for (size_t i = image->last_hit; i < image->last_hit + 2 && i < image->range_count; i++) {
 		range = &image->ranges[i];
 		if (address - range->start < range->len)
-			return note_hit(image, i);
+			return note_hit(image, address, i);
 	}
+	/* Successive images of a thread are much alike. */
+	hit = image->hits[hit_of(address)];
+	if (hit < image->range_count && address - image->ranges[hit].start < image->ranges[hit].len)
+		return note_hit(image, address, hit);
 	if (!may_hold(image, address))
 		return NULL;
 	for (size_t i = 0; i < image->range_count; i++) {
 		range = &image->ranges[i];
 		if (address - range->start < range->len)
-			return note_hit(image, i);
+			return note_hit(image, address, i);
 	}
 	return NULL;
 }

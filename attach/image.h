@@ -13,6 +13,7 @@ enum {
 	IMAGE_NOTE_NAME = 16,
 	/* Bits of the filter by pages; a power of 2. */
 	IMAGE_FILTER_BITS = 4096,
+	IMAGE_HITS = 256,
 };
 
 /** [start, start+len) lies in the arena from offset on; wanted bytes, len of them read. */
@@ -35,6 +36,7 @@ struct attach_image {
 	size_t range_count, range_size;
 	size_t planned; /* ranges before this index were read or given up */
 	size_t last_hit;
+	uint32_t hits[IMAGE_HITS]; /* ranges that held what was asked for, by its address */
 	uint64_t filter[IMAGE_FILTER_BITS / 64]; /* a bit by each page that a range touches */
 	uint8_t *arena;
 	size_t arena_len, arena_size;
