@@ -350,13 +350,16 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 					.tid = (int32_t)thread->tid,
 					.thread = sampled_name(of, thread, data, now_ns) };
 	bool keep = recorder->options->save_images != NULL && !sleep;
-	const struct attach_reader *after = attach_image_reader_behind(
-		recorder->after, attach_process_reader(of->process), false);
+	bool is_copy = data->tap.plan != NULL;
+	const struct attach_reader *process = attach_process_reader(of->process);
+	const struct attach_reader *after =
+		attach_image_reader_behind(recorder->after, process, false);
 	const struct attach_reader *reader =
 		attach_image_reader_behind(recorder->image, after, keep);
 	const struct luastate_memory memory = { .stopped = attach_image_reader(recorder->image),
 						.any = reader,
-						.later = after };
+						.later = after,
+						.live = is_copy ? process : NULL };
 	uint64_t sp = attach_sp(attach_image_registers(recorder->image));
 	enum daemon_outcome outcome;
 	struct failure why;
