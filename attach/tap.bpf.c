@@ -44,6 +44,7 @@ enum {
 	NATIVE_MAX = 32768,
 	NATIVE_WORDS = 2048, /* looked at for frames of the interpreter */
 	STACKS = 16,	     /* coroutines in one copy */
+	NEW_VMS = 2,	     /* that are not in the plan */
 	STACK_SLACK = 1024,
 	STACK_MAX = 32768,
 	CONSTANTS = 24, /* of a new prototype */
@@ -75,7 +76,7 @@ enum {
 
 /** A coroutine that is to be copied. */
 struct stack {
-	uint64_t L;
+	uint64_t L, G;
 	uint64_t start, used_end; /* 0: could not be copied */
 	uint32_t vm, offset;	  /* of its bytes in the record */
 	uint32_t len, unused;
@@ -85,7 +86,8 @@ struct stack {
 struct work {
 	struct tap_record record;
 	struct stack stacks[STACKS];
-	uint32_t stack_count, native_offset, native_len, unused;
+	uint32_t stack_count, native_offset, native_len, new_count;
+	uint64_t new_vms[NEW_VMS];
 	uint32_t has_range, last_range;
 	uint64_t native_start, last_name;
 };
@@ -262,11 +264,18 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_t
 		return 0;
 	}
 	work->stacks[count].L = L;
+	work->stacks[count].G = read_word(L + vm->global, vm->ref_size);
 	work->stacks[count].vm = index;
 	work->stacks[count].start = work->stacks[count].used_end = 0;
 	work->stacks[count].offset = work->stacks[count].len = 0;
 	work->stack_count = count + 1;
 	return 1;
+}
+
+/* The object that a slot refers to. */
+static uint64_t object_of(const struct attach_tap_vm *vm, uint64_t slot)
+{
+	return vm->ref_size == 8 ? slot & OBJECT_MASK : slot & 0xffffffff;
 }
 
 /* The header of the trace that is noted as running, or as being left. */
@@ -296,6 +305,47 @@ __attribute__((noinline)) int copy_vm(struct work *work, const struct attach_tap
 	copy_trace(work, vm);
 	add_stack(work, plan, read_word(vm->G + vm->current, vm->ref_size), index);
 	return 0;
+}
+
+/* Whether the VM is copied already. */
+static bool has_vm(const struct work *work, const struct attach_tap_plan *plan, uint64_t G)
+{
+	bool has = false;
+
+	for (uint32_t i = 0; i < ATTACH_TAP_VMS; i++)
+		has |= i < plan->vm_count && plan->vms[i].G == G;
+	for (uint32_t i = 0; i < NEW_VMS; i++)
+		has |= i < work->new_count && work->new_vms[i] == G;
+	return has;
+}
+
+/* The VM of a coroutine, if it is not in the plan: what its invariants need, and its current
+ * coroutine. It may have ended when the copy is looked at. */
+__attribute__((noinline)) int copy_new_vm(struct work *work, const struct attach_tap_plan *plan,
+					  uint32_t index)
+{
+	const struct attach_tap_vm *vm;
+	uint64_t G, main_thread, vm_index, count;
+
+	if (!work || !plan || index >= STACKS)
+		return 0;
+	G = work->stacks[index].G;
+	vm_index = work->stacks[index].vm;
+	count = work->new_count;
+	hold(vm_index);
+	hold(count);
+	if (vm_index >= ATTACH_TAP_VMS || count >= NEW_VMS || !is_pointer(G) || (G & 7) != 0 ||
+	    has_vm(work, plan, G))
+		return 0;
+	work->new_vms[count] = G;
+	work->new_count = count + 1;
+	vm = &plan->vms[vm_index];
+	main_thread = G - vm->thread_size;
+	copy(work, main_thread, (uint64_t)vm->thread_size + vm->whole_size);
+	copy(work, read_word(main_thread + vm->stack, vm->ref_size), 8);
+	copy(work, object_of(vm, read_word(G + vm->registry, 8)), vm->table_size);
+	add_stack(work, plan, read_word(G + vm->current, vm->ref_size), vm_index);
+	return 1;
 }
 
 static uint64_t copied_word(const struct work *work, uint64_t at)
@@ -410,13 +460,12 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 	other = work->record.registers[REG_LUA_BASE];
 	if (other > base && other <= limit)
 		base = other;
-	if (read_word(vm->G + vm->current, vm->ref_size) == L) {
-		other = read_word(vm->G + vm->compiled_base, vm->ref_size);
+	if (read_word(stack->G + vm->current, vm->ref_size) == L) {
+		other = read_word(stack->G + vm->compiled_base, vm->ref_size);
 		if (other > base && other <= limit)
 			base = other;
-	}
-	if (read_word(vm->G + vm->current, vm->ref_size) == L)
 		copy_other_stack(work, read_word(L + vm->cframe, 8) & ~(uint64_t)7);
+	}
 	if (!is_pointer(start) || base < start)
 		return 0;
 	if (base - start > STACK_MAX - STACK_SLACK) {
@@ -590,6 +639,8 @@ static void copy_all(struct work *work, const struct attach_tap_plan *plan)
 	for (uint32_t i = 0; i < ATTACH_TAP_STACKS && i < plan->stack_count; i++)
 		add_stack(work, plan, plan->stacks[i], plan->stack_vms[i]);
 	for (uint32_t i = 0; i < STACKS && i < work->stack_count; i++)
+		copy_new_vm(work, plan, i);
+	for (uint32_t i = 0; i < STACKS && i < work->stack_count; i++)
 		copy_stack(work, plan, i);
 	/* The call before the position, in case that is a return address just loaded. */
 	pc = work->record.registers[REG_LUA_PC];
@@ -621,7 +672,7 @@ int tap_tick(void *context)
 	}
 	work->record.cookie = cookie;
 	work->record.len = work->has_range = work->last_range = 0;
-	work->stack_count = work->record.is_cut = 0;
+	work->stack_count = work->new_count = work->record.is_cut = 0;
 	work->last_name = 0;
 	take_registers(work);
 	copy_all(work, plan);

@@ -29,8 +29,10 @@ struct attach_tap_vm {
 	uint32_t parent_size; /**< Copied from parent on. */
 	int32_t state_exit;   /**< While a trace is left, whose number is parent's. */
 	uint32_t trace_size;  /**< Of a trace's header. */
+	/* Of a VM that is not in the plan so much is copied from G on; and the registry's table. */
+	uint32_t whole_size, registry, table_size;
 	/* In a coroutine. */
-	uint32_t thread_size, stack, base, limit, cframe;
+	uint32_t thread_size, global, stack, base, limit, cframe;
 	uint32_t thread_type; /**< A byte that is always thread_type_value. */
 	uint32_t thread_type_value;
 	/* In a C frame of the interpreter. */

@@ -30,6 +30,7 @@ enum {
 	GLOBAL_BYTES = 256,
 	THREAD_BYTES = 96,
 	TRACE_BYTES = 64,
+	TABLE_BYTES = 64,
 };
 
 static const uint64_t stack_mark = 0x5a5a1234c0ffee00;
@@ -45,6 +46,13 @@ struct fake {
 	uint64_t traces[4];
 	uint8_t trace[TRACE_BYTES];
 	uint8_t extra[100];
+	/** Of another VM: its main coroutine, its global state right behind that, the table that
+	 * this refers to, and one more coroutine. */
+	_Alignas(8) uint8_t other_main[THREAD_BYTES];
+	uint8_t other_global[GLOBAL_BYTES];
+	uint8_t other_table[TABLE_BYTES];
+	uint8_t other_thread[THREAD_BYTES];
+	uint64_t other_stacks[2][8];
 };
 
 /* Spins with a mark on its stack, without a call. @param argument A fake VM or NULL. Only memory
@@ -283,12 +291,14 @@ enum {
 	AT_TRACES = 40,
 	AT_TRACE_COUNT = 48,
 	AT_PARENT = 56,
+	AT_REGISTRY = 72,
 	/* In a coroutine. */
 	AT_STACK = 8,
 	AT_STACK_BASE = 16,
 	AT_LIMIT = 24,
 	AT_CFRAME = 32,
 	AT_TYPE = 40,
+	AT_GLOBAL = 48,
 	TYPE = 6,
 	FUNCTION_TAG = -9,
 };
@@ -319,6 +329,7 @@ static struct fake *make_fake(void)
 		put(fake->threads[i], AT_STACK, (uintptr_t)fake->stack);
 		put(fake->threads[i], AT_STACK_BASE, (uintptr_t)(fake->stack + 40));
 		fake->threads[i][AT_TYPE] = TYPE;
+		put(fake->threads[i], AT_GLOBAL, (uintptr_t)fake->global);
 		put(fake->threads[i], AT_LIMIT, (uintptr_t)(fake->stack + 60));
 	}
 	/* Frames: a function, and a link that is a distance. */
@@ -346,7 +357,11 @@ static struct attach_tap_vm describe(const struct fake *fake)
 		.parent_size = 8,
 		.state_exit = ~9,
 		.trace_size = TRACE_BYTES,
+		.whole_size = GLOBAL_BYTES,
+		.registry = AT_REGISTRY,
+		.table_size = TABLE_BYTES,
 		.thread_size = THREAD_BYTES,
+		.global = AT_GLOBAL,
 		.thread_type = AT_TYPE,
 		.thread_type_value = TYPE,
 		.stack = AT_STACK,
@@ -393,6 +408,53 @@ static void follows_a_plan(void **state)
 	__atomic_store_n(&scene.plan->vm_count, 1, __ATOMIC_RELEASE);
 	await_copies(&scene, 50); /* those of before */
 	scene.check = check_fake;
+	scene.context = fake;
+	await_copies(&scene, scene.count + 200);
+	assert_int_equal(0, scene.cut_count);
+	end(&scene);
+	munmap(fake, sizeof(*fake));
+}
+
+static bool check_other_vm(struct scene *scene)
+{
+	const struct fake *fake = scene->context;
+
+	assert_true(holds(scene, fake->other_main, THREAD_BYTES));
+	assert_true(holds(scene, fake->other_global, GLOBAL_BYTES));
+	assert_true(holds(scene, fake->other_table, TABLE_BYTES));
+	assert_true(holds(scene, fake->other_thread, THREAD_BYTES));
+	for (int i = 0; i < 2; i++)
+		assert_true(holds(scene, fake->other_stacks[i], 8));
+	return true;
+}
+
+static void put_thread(struct fake *fake, uint8_t *thread, uint64_t *slots)
+{
+	put(thread, AT_STACK, (uintptr_t)slots);
+	put(thread, AT_STACK_BASE, (uintptr_t)(slots + 2));
+	put(thread, AT_LIMIT, (uintptr_t)(slots + 8));
+	put(thread, AT_GLOBAL, (uintptr_t)fake->other_global);
+	thread[AT_TYPE] = TYPE;
+}
+
+/* A VM that began a moment ago is not in the plan, and may have ended a moment later. */
+static void copies_other_vms(void **state)
+{
+	struct fake *fake = make_fake();
+	struct scene scene;
+
+	(void)state;
+	put_thread(fake, fake->other_main, fake->other_stacks[0]);
+	put_thread(fake, fake->other_thread, fake->other_stacks[1]);
+	put(fake->other_global, AT_CURRENT, (uintptr_t)fake->other_thread);
+	put(fake->other_global, AT_REGISTRY, (uint64_t)-12 << 47 | (uintptr_t)fake->other_table);
+	begin(&scene, RATE_HZ, spin, fake);
+	scene.plan->vms[0] = describe(fake);
+	scene.plan->stacks[0] = (uintptr_t)fake->other_main;
+	scene.plan->stack_count = 1;
+	__atomic_store_n(&scene.plan->vm_count, 1, __ATOMIC_RELEASE);
+	await_copies(&scene, 50); /* those of before */
+	scene.check = check_other_vm;
 	scene.context = fake;
 	await_copies(&scene, scene.count + 200);
 	assert_int_equal(0, scene.cut_count);
@@ -606,6 +668,7 @@ int main(void)
 		cmocka_unit_test(copies_stack_to_its_known_end),
 		cmocka_unit_test(tells_of_stacks_that_are_too_deep),
 		cmocka_unit_test(follows_a_plan),
+		cmocka_unit_test(copies_other_vms),
 		cmocka_unit_test(tells_of_coroutines_that_are_too_deep),
 		cmocka_unit_test(survives_any_plan),
 		cmocka_unit_test(rests),
