@@ -2,8 +2,8 @@
 /*
  * How much slower programs become under a profiler, and what the profiler uses itself: ours, those
  * that people would use instead, and LuaJIT's own, in one run. A program counts its units of work;
- * windows with the profiler and without it follow each other in pairs, in changing order, so that a
- * machine that becomes slower or faster meanwhile counts for both.
+ * a window with the profiler lies between two of half its length without it, so that a machine that
+ * becomes slower or faster meanwhile counts for both.
  *
  * Prints a row of the README's table for each program, rate and profiler, as a line PEER.
  */
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-	PAIRS_MAX = 64,
+	PAIRS_MAX = 96,
 	/* From when a profiler is started until it certainly samples, and after it has ended. */
 	SETTLE_US = 400 * 1000,
 	LIFETIME_S = 3600,
@@ -55,7 +55,14 @@ struct slowdown {
 static char folder[] = BENCH_FOLDER;
 static bool is_full;
 
+/* Short, as machines change: many pairs of short windows differ by less than few of long ones. */
 static unsigned window_ms(void)
+{
+	return 500;
+}
+
+/* Where a program starts for each. */
+static unsigned start_window_ms(void)
 {
 	return is_full ? 2000 : 500;
 }
@@ -194,23 +201,20 @@ static double half_of(const struct slowdown *slowdown)
 
 /* ---- Slowdown --------------------------------------------------------------------------- */
 
-/* One window with it and one without. */
-static bool measure_pair(const struct row *row, const struct worker *worker, bool is_first,
+/* One window with it, and around that one without. */
+static bool measure_pair(const struct row *row, const struct worker *worker,
 			 struct slowdown *slowdown)
 {
-	double with, without = 0;
+	double with, without = measure(worker, window_ms() / 2) / 2;
 	pid_t child;
 
-	if (!is_first)
-		without = measure(worker, window_ms());
 	child = peer_start(row->peer, worker->pid, row->rate_hz, folder);
 	usleep(SETTLE_US);
 	with = measure(worker, window_ms());
 	if (!peer_end(row->peer, child, folder, NULL))
 		return false;
 	usleep(SETTLE_US / 4);
-	if (is_first)
-		without = measure(worker, window_ms());
+	without += measure(worker, window_ms() / 2) / 2;
 	slowdown->percent[slowdown->pairs++] = 100 * (1 - with / without);
 	return true;
 }
@@ -224,17 +228,17 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 		double before, rate;
 		struct worker with;
 
-		before = measure(without, window_ms() / 2);
+		before = measure(without, start_window_ms() / 2);
 		kill(without->pid, SIGSTOP);
 		if (!start_worker(without->work, option, LIFETIME_S, &with)) {
 			kill(without->pid, SIGCONT);
 			return false;
 		}
-		rate = measure(&with, window_ms());
+		rate = measure(&with, start_window_ms());
 		end_worker(&with);
 		kill(without->pid, SIGCONT);
 		usleep(SETTLE_US / 4);
-		before = (before + measure(without, window_ms() / 2)) / 2;
+		before = (before + measure(without, start_window_ms() / 2)) / 2;
 		slowdown->percent[slowdown->pairs++] = 100 * (1 - rate / before);
 	}
 	return true;
@@ -349,7 +353,7 @@ static bool measure_row(const struct worker *worker, const struct row *row,
 		return false;
 	}
 	for (unsigned i = 0; i < row->pairs; i++)
-		if (!measure_pair(row, worker, i % 2 == 0, &slowdown)) {
+		if (!measure_pair(row, worker, &slowdown)) {
 			bench_result(row->peer->name, "runs", false, "it ended by itself");
 			return false;
 		}
@@ -459,9 +463,8 @@ static void compare(const struct worker *worker, unsigned rate_hz, const char *n
 static void measure_work(struct worker *worker, bool has_processor)
 {
 	const unsigned rates[] = { 99, 999, 4999 };
-	/* What is asked needs many pairs where it is near to what windows differ by. Copies by the
-	 * kernel are further away from it. */
-	const unsigned own_pairs[] = { 40, 20, 8, 20, 10, 4 };
+	/* What is asked needs many pairs where it is near to what windows differ by. */
+	const unsigned own_pairs[] = { 80, 40, 16 };
 	const double most[] = { 1, 6, 0 };
 	const struct peer *const own[] = { &peer_ljrecord, &peer_ljrecord_kernel };
 	struct peer_run ours[2][3] = { 0 }, stops[3], perf;
@@ -471,8 +474,8 @@ static void measure_work(struct worker *worker, bool has_processor)
 		unsigned i = n % 3;
 		const struct row row = { own[n / 3], rates[i],
 					 !is_full	 ? 4
-					 : has_processor ? own_pairs[n]
-							 : 8,
+					 : has_processor ? own_pairs[i]
+							 : 16,
 					 has_processor && is_full ? most[i] : 0 };
 
 		has_ours[n / 3][i] =
@@ -481,7 +484,7 @@ static void measure_work(struct worker *worker, bool has_processor)
 	for (unsigned i = 0; i < 3; i++)
 		measure_stops_row(worker, rates[i], &ours[0][i], &stops[i]);
 	for (unsigned i = 0; i < 3; i++) {
-		const struct row row = { &peer_perf, rates[i], is_full ? 8 : 4, 0 };
+		const struct row row = { &peer_perf, rates[i], is_full ? 16 : 4, 0 };
 
 		if (!measure_row(worker, &row, &ours[0][i], &perf))
 			continue;
