@@ -83,8 +83,8 @@ uint64_t bench_quantile(uint64_t *values, size_t count, double q);
 void bench_stop(int rounds);
 
 /** How long it takes from the start of ljrecord to its first sample, its end included: the median
- * of at most 16 runs, or UINT64_MAX if one has no sample. */
-uint64_t bench_first_sample_ns(pid_t pid, size_t runs);
+ * of at most 16 runs, or UINT64_MAX if one has no sample. @param capture As its option has it. */
+uint64_t bench_first_sample_ns(pid_t pid, const char *capture, size_t runs);
 
 /** Samples of processes with few and with many traces; where not ljrecord takes them, from another
  * processor than theirs. */

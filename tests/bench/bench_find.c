@@ -236,7 +236,7 @@ static void search_in_vain(pid_t pid, uint8_t *piece)
 static void find_running(pid_t pid)
 {
 	const char *what = "VM found in 2 GiB of heap where Lua runs (whole process of ljrecord)";
-	uint64_t median_ns = bench_first_sample_ns(pid, ROUNDS);
+	uint64_t median_ns = bench_first_sample_ns(pid, "stop", ROUNDS);
 
 	if (median_ns != UINT64_MAX)
 		bench_result(what, "<= 150 ms", median_ns <= 150000000u, "%.1f ms median of %d",

@@ -308,7 +308,7 @@ static bool measure_recorded(const struct growth *growth, pid_t pid, double *ret
 
 static bool measure_first_sample(const struct growth *growth, pid_t pid, double *ret_ns)
 {
-	uint64_t ns = bench_first_sample_ns(pid, growth->plan->runs);
+	uint64_t ns = bench_first_sample_ns(pid, "stop", growth->plan->runs);
 
 	*ret_ns = (double)ns;
 	return ns != UINT64_MAX;

@@ -34,8 +34,8 @@ static double cpu_seconds(const struct rusage *usage)
 	       (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
 }
 
-static int run_ljrecord(pid_t pid, const char *rate, const char *seconds, const char *folder,
-			struct run *ret_run)
+static int run_ljrecord(pid_t pid, const char *capture, const char *rate, const char *seconds,
+			const char *folder, struct run *ret_run)
 {
 	char pid_text[16], output[512], stats[512];
 	struct json_object *root;
@@ -48,8 +48,8 @@ static int run_ljrecord(pid_t pid, const char *rate, const char *seconds, const 
 	snprintf(stats, sizeof(stats), "%s/bench.json", folder);
 	child = fork();
 	if (child == 0) {
-		execl(LJRECORD_PATH, "ljrecord", "-q", "-p", pid_text, "-F", rate, "-d", seconds,
-		      "-o", output, "--stats", stats, (char *)NULL);
+		execl(LJRECORD_PATH, "ljrecord", "-q", "--capture", capture, "-p", pid_text, "-F",
+		      rate, "-d", seconds, "-o", output, "--stats", stats, (char *)NULL);
 		_exit(127);
 	}
 	if (child < 0 || wait4(child, &status, 0, &usage) != child || status != 0)
@@ -76,7 +76,7 @@ static int run_ljrecord(pid_t pid, const char *rate, const char *seconds, const 
 	return 0;
 }
 
-uint64_t bench_first_sample_ns(pid_t pid, size_t runs)
+uint64_t bench_first_sample_ns(pid_t pid, const char *capture, size_t runs)
 {
 	char folder[] = BENCH_FOLDER;
 	uint64_t took_ns[RUNS_MAX];
@@ -90,7 +90,8 @@ uint64_t bench_first_sample_ns(pid_t pid, size_t runs)
 		struct run run = { 0 };
 
 		/* The whole life of the process, but for the time that it recorded on. */
-		sampled = run_ljrecord(pid, "1000", "0.1", folder, &run) == 0 && run.samples > 0;
+		sampled = run_ljrecord(pid, capture, "1000", "0.1", folder, &run) == 0 &&
+			  run.samples > 0;
 		took_ns[i] = bench_now_ns() - begin_ns -
 			     (uint64_t)(run.elapsed_s * 1e9 - run.first_ms * 1e6);
 	}
@@ -105,7 +106,7 @@ double bench_recorded_cpu_ns(pid_t pid, const char *rate, const char *seconds)
 	int got;
 
 	bench_make_folder(folder);
-	got = run_ljrecord(pid, rate, seconds, folder, &run);
+	got = run_ljrecord(pid, "stop", rate, seconds, folder, &run);
 	rmdir(folder);
 	return got == 0 && run.samples > 0 ? 1e9 * run.cpu_s / run.samples : 0;
 }
@@ -173,7 +174,7 @@ static void bench_slow(pid_t pid, const char *folder, bool full)
 	double ignored, empty_s = end_waker(&waker, &ignored), own;
 	struct run run;
 
-	if (run_ljrecord(pid, "99", full ? "20" : "5", folder, &run) != 0) {
+	if (run_ljrecord(pid, "stop", "99", full ? "20" : "5", folder, &run) != 0) {
 		bench_result("recording at 99 Hz", "measured", false, "ljrecord failed");
 		return;
 	}
@@ -190,10 +191,10 @@ static void bench_fast(pid_t pid, const char *folder, bool full)
 	struct waker waker = start_waker(999, seconds);
 	double on_time, empty_on_time, per_frame;
 	struct run run, shorter;
-	int failed = run_ljrecord(pid, "999", full ? "20" : "6", folder, &run);
+	int failed = run_ljrecord(pid, "stop", "999", full ? "20" : "6", folder, &run);
 
 	end_waker(&waker, &empty_on_time);
-	if (failed || run_ljrecord(pid, "999", "2", folder, &shorter) != 0) {
+	if (failed || run_ljrecord(pid, "stop", "999", "2", folder, &shorter) != 0) {
 		bench_result("recording at 999 Hz", "measured", false, "ljrecord failed");
 		return;
 	}
@@ -213,7 +214,7 @@ static void bench_start(pid_t pid, bool full)
 {
 	const char *what = "first sample after the start (whole process)";
 	size_t runs = full ? 9 : 5;
-	uint64_t median_ns = bench_first_sample_ns(pid, runs);
+	uint64_t median_ns = bench_first_sample_ns(pid, "stop", runs);
 
 	if (median_ns != UINT64_MAX)
 		bench_result(what, "<= 200 ms", median_ns <= 200000000u, "%.1f ms median of %zu",

@@ -334,9 +334,9 @@ static void tell_slowdown(const struct worker *worker, const struct row *row, co
 }
 
 /* 0: it has none. */
-static double first_sample_ms(pid_t pid)
+static double first_sample_ms(pid_t pid, const char *capture)
 {
-	uint64_t first_ns = bench_first_sample_ns(pid, 8);
+	uint64_t first_ns = bench_first_sample_ns(pid, capture, 8);
 
 	return first_ns == UINT64_MAX ? 0 : (double)first_ns / 1e6;
 }
@@ -361,8 +361,9 @@ static bool measure_row(const struct worker *worker, const struct row *row,
 		bench_result(row->peer->name, "runs", false, "it has no profile");
 		return false;
 	}
-	if (row->peer == &peer_ljrecord)
-		ret_run->first_ms = first_sample_ms(worker->pid);
+	if (row->peer == &peer_ljrecord || row->peer == &peer_ljrecord_kernel)
+		ret_run->first_ms = first_sample_ms(
+			worker->pid, row->peer == &peer_ljrecord ? "stop" : "kernel");
 	snprintf(rate, sizeof(rate), "%u", row->rate_hz);
 	tell_slowdown(worker, row, row->peer->name, &slowdown, slower, sizeof(slower));
 	put_row(worker, rate, row->peer->name, slower, ret_run, ours ? ours : ret_run);
