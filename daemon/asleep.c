@@ -72,12 +72,13 @@ static bool arrives(struct daemon_target *target, const struct luastate_cframe *
 }
 
 /* Set the unwinder back to a frame where it stood before. */
-static int go_back(struct daemon_target *target, const struct luastate_memory *memory,
-		   const struct attach_registers *regs, struct failure *why)
+static void go_back(struct daemon_target *target, const struct luastate_memory *memory,
+		    const struct attach_registers *regs)
 {
-	return target->item_count == 1
-		       ? symbols_unwind_begin(target->unwinder, regs, memory->stopped, why)
-		       : symbols_unwind_begin_caller(target->unwinder, regs, memory->stopped, why);
+	if (target->item_count == 1)
+		symbols_unwind_begin(target->unwinder, regs, memory->stopped);
+	else
+		symbols_unwind_begin_caller(target->unwinder, regs, memory->stopped);
 }
 
 /* @return Whether the frame pointer is known now; the unwinder stands at the same frame. */
@@ -94,7 +95,8 @@ static bool find_frame_pointer(struct daemon_target *target, const struct luasta
 		return false;
 	symbols_unwind_registers(target->unwinder, &found);
 	good = arrives(target, &cframe);
-	return go_back(target, memory, good ? &found : &before, &why) == 0 && good;
+	go_back(target, memory, good ? &found : &before);
+	return good;
 }
 
 int asleep_step(struct daemon_target *target, const struct luastate_memory *memory,

@@ -63,7 +63,8 @@ static int cross_cframe(struct daemon_target *target, const struct luastate_cfra
 	item->cframe = (unsigned)target->cframe_count;
 	target->item_count++;
 	target->cframes[target->cframe_count++] = *cframe;
-	return symbols_unwind_begin_caller(target->unwinder, &cframe->caller, memory->stopped, why);
+	symbols_unwind_begin_caller(target->unwinder, &cframe->caller, memory->stopped);
+	return 0;
 }
 
 /* One frame at which the unwinder stands. @return 1 to step on, 2 where the unwinder was set to the
@@ -140,8 +141,7 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 	target->item_count = target->cframe_count = 0;
 	target->gap_sp = 0;
 	target->stack_top = attach_sp(regs);
-	if (symbols_unwind_begin(target->unwinder, regs, memory->stopped, why) != 0)
-		return DAEMON_UNWOUND;
+	symbols_unwind_begin(target->unwinder, regs, memory->stopped);
 	while (target->item_count < TARGET_NATIVE_MAX) {
 		struct symbols_native_frame frame;
 		int got = take_frame(target, memory, interrupted, why);

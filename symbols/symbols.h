@@ -292,14 +292,14 @@ struct symbols_native_frame {
  * Set the unwinder to the registers' frame.
  * @param memory Where the stack is read; borrowed until the next begin.
  */
-int symbols_unwind_begin(struct symbols_unwinder *unwinder, const struct attach_registers *regs,
-			 const struct attach_reader *memory, struct failure *why);
+void symbols_unwind_begin(struct symbols_unwinder *unwinder, const struct attach_registers *regs,
+			  const struct attach_reader *memory);
 
 /** The same for a frame that waits for a call to return: the pc in @p regs is a return address,
  *  so the rules of the call before it hold. For going on behind frames that the caller crossed. */
-int symbols_unwind_begin_caller(struct symbols_unwinder *unwinder,
-				const struct attach_registers *regs,
-				const struct attach_reader *memory, struct failure *why);
+void symbols_unwind_begin_caller(struct symbols_unwinder *unwinder,
+				 const struct attach_registers *regs,
+				 const struct attach_reader *memory);
 
 /** The frame that the unwinder stands at. */
 void symbols_unwind_frame(const struct symbols_unwinder *unwinder,

@@ -162,7 +162,7 @@ static struct symbols_unwind_place *place_of(struct symbols_unwinder *unwinder, 
 }
 
 /** Whether nobody can have called from before the return address @p pc. */
-static bool is_root(struct symbols_unwinder *unwinder, uint64_t pc)
+static bool has_no_call(struct symbols_unwinder *unwinder, uint64_t pc)
 {
 	struct symbols_unwind_place *place = place_of(unwinder, pc - 1);
 
@@ -194,27 +194,23 @@ static void stand_at(struct symbols_unwinder *unwinder, const struct attach_regi
 	};
 }
 
-int symbols_unwind_begin(struct symbols_unwinder *unwinder, const struct attach_registers *regs,
-			 const struct attach_reader *memory, struct failure *why)
+void symbols_unwind_begin(struct symbols_unwinder *unwinder, const struct attach_registers *regs,
+			  const struct attach_reader *memory)
 {
-	(void)why;
 	follow_generation(unwinder);
 	unwinder->memory = memory;
 	unwinder->program_bytes = 0;
 	unwinder->steps = 0;
 	stand_at(unwinder, regs, true);
-	return 0;
 }
 
-int symbols_unwind_begin_caller(struct symbols_unwinder *unwinder,
-				const struct attach_registers *regs,
-				const struct attach_reader *memory, struct failure *why)
+void symbols_unwind_begin_caller(struct symbols_unwinder *unwinder,
+				 const struct attach_registers *regs,
+				 const struct attach_reader *memory)
 {
-	(void)why;
 	unwinder->memory = memory;
 	unwinder->steps = 0;
 	stand_at(unwinder, regs, false);
-	return 0;
 }
 
 void symbols_unwind_frame(const struct symbols_unwinder *unwinder,
@@ -241,7 +237,7 @@ static int enter_caller(struct symbols_unwinder *unwinder, const struct attach_r
 	/* Who makes a stack for a coroutine lets its first function return to 0, or to a place
 	 * that nobody called from: the first instruction of a function (glibc's makecontext(),
 	 * libcoro), or one behind a jump in hand-written code (Boost's make_fcontext()). */
-	if (pc == 0 || (!last->is_signal && is_root(unwinder, pc)))
+	if (pc == 0 || (!last->is_signal && has_no_call(unwinder, pc)))
 		return 0;
 	/* Callers lie above. Only the frame that a signal interrupted may lie anywhere, and an
 	 * interrupted function may have no frame where calls push nothing. */
@@ -389,7 +385,7 @@ static int run_libunwind(struct symbols_unwinder *unwinder)
 static int step_by_libunwind(struct symbols_unwinder *unwinder, struct failure *why)
 {
 	int result = run_libunwind(unwinder);
-	struct attach_registers caller;
+	struct attach_registers caller = unwinder->regs;
 
 	if (result >= 0 && is_true(unwinder)) {
 		if (result == 0)

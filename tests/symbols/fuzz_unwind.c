@@ -182,10 +182,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		thread.stack[i] = input.len ? take_word(&input, thread.program) : 0;
 	space = make_space(&thread, &memory);
 	must(symbols_unwinder_create(space, &unwinder, &why) == 0);
-	if (symbols_unwind_begin(unwinder, &regs, &memory, &why) == 0)
-		unwind(unwinder);
-	if (symbols_unwind_begin_caller(unwinder, &regs, &memory, &why) == 0)
-		unwind(unwinder);
+	symbols_unwind_begin(unwinder, &regs, &memory);
+	unwind(unwinder);
+	symbols_unwind_begin_caller(unwinder, &regs, &memory);
+	unwind(unwinder);
 	symbols_unwinder_destroy(unwinder);
 	symbols_space_destroy(space);
 	return 0;

@@ -63,7 +63,7 @@ static void unwind(struct symbols_unwinder *unwinder, const struct attach_reader
 #else
 	regs.r[ATTACH_REG_FP] = STACK + 64;
 #endif
-	must(symbols_unwind_begin(unwinder, &regs, memory, &why));
+	symbols_unwind_begin(unwinder, &regs, memory);
 	for (unsigned i = 0; i < 64; i++) {
 		if (symbols_unwind_step(unwinder, &why) <= 0 &&
 		    symbols_unwind_step_frame_pointer(unwinder, &why) <= 0)
