@@ -366,7 +366,8 @@ static void tell_output(struct recorder *recorder, const struct message_status *
 	switch (recorder->writer.fate) {
 	case WRITER_REPORTED:
 		snprintf(recorder->text, recorder->text_len, "cannot write %s: %s: %s", file->path,
-			 strerror(status->errnum), rest);
+			 status->errnum == ENOMEM ? "out of memory" : strerror(status->errnum),
+			 rest);
 		break;
 	case WRITER_STUCK:
 		snprintf(recorder->text, recorder->text_len,

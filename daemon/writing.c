@@ -263,8 +263,9 @@ _Noreturn void writing_run(int socket_fd, const struct writer_options *options,
 	/* Names are given and removed before anyone hears that it is done. */
 	if (writing.set.shared.placer)
 		placer_stop(&writing.placer);
-	report(&writing, socket_fd);
+	/* Where memory lacked, the report needs some. */
 	format_functions_destroy(writing.functions);
 	message_receiver_deinit(&writing.receiver);
+	report(&writing, socket_fd);
 	_exit(writing.errnum ? 1 : 0);
 }
