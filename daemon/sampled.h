@@ -36,6 +36,11 @@ struct sampled_tap {
 	bool is_stopped;       /**< In place of copies, as these would lack something. */
 	uint64_t retry_ns;     /**< Until then. */
 	unsigned tries;
+	/** The last samples, copies or stops, and those of them whose chains are not whole. */
+	unsigned samples, torn;
+	bool is_torn;	       /**< The last one. */
+	unsigned torn_copies;  /**< Of TORN_OF copies, so that it is stopped; 0: not for that. */
+	bool is_torn_by_stops; /**< They did not show more than copies. */
 };
 
 /** One thread; freed with it. */
@@ -102,6 +107,12 @@ uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns);
 
 /** Take all copies of the last @p ticks ticks. @return false where the recording ends. */
 bool tapped_drain(struct recorder *recorder, uint32_t ticks);
+
+/** Note the outcome of a sample, by a copy or, where @p tap is stopped, by a stop. */
+void tapped_note(struct sampled_tap *tap, enum daemon_outcome outcome);
+
+/** The thread's stops end: note whether they showed more than copies had. */
+void tapped_note_stops(struct sampled_tap *tap);
 
 /** The thread has ended, or its process is given up. */
 void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data);

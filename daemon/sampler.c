@@ -384,6 +384,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	if (sleep)
 		return keep_waiting_sample(of, thread, data, sleep, &sample, outcome);
 	sample.weight = sampled_tell(of, data, outcome);
+	tapped_note(&data->tap, outcome);
 	if (keep)
 		save_image(recorder, of, sample.weight);
 	if (data->runs_lua && !write_sample(of, &sample))

@@ -17,6 +17,10 @@ enum {
 	/* A thread that the kernel cannot copy whole is stopped for so long, doubled each time. */
 	STOPS_NS = 1000 * 1000 * 1000,
 	STOPS_DOUBLED = 6,
+	/* So is one of whose chains more are not whole, of so many copies: what is gone before it
+	 * is read, as where all traces are flushed all the time. */
+	TORN_OF = 128,
+	TORN_MAX = 2,
 };
 
 uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns)
@@ -46,10 +50,32 @@ static void renew_plan(const struct luastate_plan_context *context, struct attac
 		memcpy(plan, &wanted, offsetof(struct attach_tap_plan, rested));
 }
 
+void tapped_note(struct sampled_tap *tap, enum daemon_outcome outcome)
+{
+	tap->samples++;
+	/* Else it ends where it should, and more memory would show no more. */
+	tap->is_torn = outcome != DAEMON_FULL && outcome != DAEMON_NO_VM;
+	tap->torn += tap->is_torn;
+	if (tap->is_stopped || tap->samples < TORN_OF)
+		return;
+	if (tap->torn > TORN_MAX && !tap->is_torn_by_stops)
+		tap->torn_copies = tap->torn;
+	tap->samples = tap->torn = 0;
+}
+
+void tapped_note_stops(struct sampled_tap *tap)
+{
+	/* Where not even half of it was spared, the chains are so. */
+	if (tap->torn_copies > 0 && 2 * tap->torn * TORN_OF > tap->torn_copies * tap->samples)
+		tap->is_torn_by_stops = true;
+	tap->samples = tap->torn = 0;
+}
+
 static void begin_stops(struct recorder *recorder, struct sampled_thread *data)
 {
 	struct sampled_tap *tap = &data->tap;
 
+	tap->samples = tap->torn = 0;
 	tap->is_stopped = true;
 	tap->retry_ns = daemon_now_ns() + ((uint64_t)STOPS_NS << tap->tries);
 	tap->tries += tap->tries < STOPS_DOUBLED;
@@ -65,7 +91,10 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 	struct sampled_tap *tap = &data->tap;
 	struct failure why;
 
-	*tap = (struct sampled_tap){ .of = of, .thread = thread, .tries = tap->tries };
+	*tap = (struct sampled_tap){ .of = of,
+				     .thread = thread,
+				     .tries = tap->tries,
+				     .is_torn_by_stops = tap->is_torn_by_stops };
 	note_news(of->recorder);
 	if (attach_tap_add(of->recorder->tap, thread->tid, data, &tap->plan, &why) == 0) {
 		tap->plan->salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1;
@@ -79,8 +108,13 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 
 static void end_stops(struct recorder *recorder, struct sampled_thread *data)
 {
-	recorder->stopped_threads -= data->tap.is_stopped;
-	data->tap.is_stopped = false;
+	struct sampled_tap *tap = &data->tap;
+
+	if (!tap->is_stopped)
+		return;
+	recorder->stopped_threads--;
+	tapped_note_stops(tap);
+	tap->is_stopped = false;
 }
 
 void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
@@ -123,12 +157,6 @@ static void begin_after(struct recorder *recorder, const struct recorder_target 
 	recorder->after_pid = of->pid;
 }
 
-/* Chains that end where they should, so that more memory would show no more. */
-static uint64_t whole_ticks(const struct recorder *recorder)
-{
-	return recorder->stats->outcomes[DAEMON_FULL] + recorder->stats->outcomes[DAEMON_NO_VM];
-}
-
 /* One copy, in the recorder's image. */
 static bool take_copy(void *context, void *copied, const struct attach_tap_timing *timing)
 {
@@ -140,7 +168,6 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 					      .prediction = &data->prediction,
 					      .stack_limit = tap->thread->stack_limit };
 	uint32_t ticks = 1 + take_lost(recorder, tap);
-	uint64_t whole = whole_ticks(recorder);
 	struct failure why;
 	bool lacked;
 
@@ -156,7 +183,7 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 		return false;
 	if (!of->target) /* given up, and its threads with it */
 		return true;
-	if (whole_ticks(recorder) == whole) {
+	if (tap->is_torn) {
 		tap->is_cut |= timing->is_cut;
 		if (lacked)
 			note_news(recorder);
@@ -215,7 +242,7 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 		return;
 	}
 	account_rest(of, thread, data, ticks);
-	if (!data->tap.is_cut)
+	if (!data->tap.is_cut && !data->tap.torn_copies)
 		return;
 	tapped_end_thread(of, data);
 	begin_stops(recorder, data);
