@@ -216,20 +216,21 @@ __attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t s
 
 __attribute__((noinline)) int copy_native(struct work *work, const struct attach_tap_plan *plan)
 {
-	uint64_t sp, end;
+	uint64_t sp, end, limit;
 
 	if (!work || !plan)
 		return 0;
 	sp = work->record.registers[REG_SP];
-	end = plan->native_end;
+	limit = plan->native_limit > sp ? plan->native_limit : (uint64_t)-1;
+	end = plan->native_end < limit ? plan->native_end : limit;
 	if (end <= sp || end - sp > (uint64_t)NATIVE_MAX * 64) {
 		end = sp + NATIVE_FIRST;
 	} else if (end - sp > NATIVE_MAX) {
 		end = sp + NATIVE_MAX; /* deeper than is copied: its leaf's end */
 		work->record.is_cut = 1;
 	}
-	if (plan->native_limit > sp && end > plan->native_limit)
-		end = plan->native_limit;
+	if (end > limit)
+		end = limit;
 	align(work);
 	work->native_start = (sp - RED_ZONE) & ~(uint64_t)7;
 	work->native_offset = work->record.len + sizeof(struct tap_range);
