@@ -51,10 +51,11 @@ static void print_help(void)
 	     "  -w, --wall             sample threads that wait, too: by wall clock, not "
 	     "processor\n"
 	     "                         time; the call that they wait in is their leaf\n"
-	     "      --capture HOW      stop (default): stop each thread that runs for some tens "
-	     "of\n"
-	     "                         microseconds at each tick; kernel: the kernel copies it\n"
-	     "                         while it runs, which takes Linux 5.17 and root\n"
+	     "      --capture HOW      kernel: at each tick the kernel copies a thread that runs;\n"
+	     "                         stop: it is stopped for some tens of microseconds; auto\n"
+	     "                         (default): kernel where that can be (Linux 5.17, root), "
+	     "but\n"
+	     "                         for --wall and --save-images\n"
 	     "  -m, --mode MODE        callgraph (default): whole chains; leaf: the leaf frames;\n"
 	     "                         default: counters of VM states only\n"
 	     "  -f, --format FORMAT    format of the profile (default: as the ending of FILE "
@@ -217,11 +218,19 @@ static bool take_wall(struct arguments *arguments, const char *text)
 
 static bool take_capture(struct arguments *arguments, const char *text)
 {
-	if (strcmp(text, "stop") != 0 && strcmp(text, "kernel") != 0)
-		return false;
-	arguments->options.capture =
-		strcmp(text, "stop") == 0 ? DAEMON_CAPTURE_STOP : DAEMON_CAPTURE_KERNEL;
-	return true;
+	static const char *const names[] = {
+		[DAEMON_CAPTURE_STOP] = "stop",
+		[DAEMON_CAPTURE_KERNEL] = "kernel",
+		[DAEMON_CAPTURE_AUTO] = "auto",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) != 0)
+			continue;
+		arguments->options.capture = (enum daemon_capture)i;
+		return true;
+	}
+	return false;
 }
 
 static bool take_mode(struct arguments *arguments, const char *text)
@@ -306,7 +315,7 @@ static const struct choice choices[] = {
 	{ "limit-bytes", 0, take_limit_bytes, "not a size, such as 5000, 64K, 10M or 2G:" },
 	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
 	{ "wall", 'w', take_wall, .is_alone = true },
-	{ "capture", 0, take_capture, "not a way to take samples (stop or kernel):" },
+	{ "capture", 0, take_capture, "not a way to take samples (auto, kernel or stop):" },
 	{ "mode", 'm', take_mode, "unknown mode:" },
 	{ "format", 'f', take_format, "unknown format:" },
 	{ "lines", 0, take_lines, "not a choice of lines (current or function):" },

@@ -168,6 +168,7 @@ static int record(struct arguments *arguments)
 int main(int argc, char **argv)
 {
 	struct arguments arguments = { .options = { .mode = DAEMON_MODE_CALLGRAPH,
+						    .capture = DAEMON_CAPTURE_AUTO,
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,
 						    .snapshot_signal = SIGUSR1,

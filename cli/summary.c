@@ -440,6 +440,7 @@ static void add_outputs(struct json_object *root, const struct daemon_options *o
 int summary_write_json(int fd, const struct daemon_options *options,
 		       const struct daemon_stats *stats)
 {
+	const char *how = stats->capture == DAEMON_CAPTURE_KERNEL ? "kernel" : "stop";
 	struct json_object *root = json_object_new_object();
 	int ret;
 
@@ -447,6 +448,7 @@ int summary_write_json(int fd, const struct daemon_options *options,
 	if (options->pid_count == 1)
 		add_number(root, "pid", (uint64_t)options->pids[0]);
 	add_number(root, "frequency_hz", options->rate_hz);
+	json_object_object_add(root, "capture", json_object_new_string(how));
 	add_outputs(root, options, stats);
 	json_object_object_add(root, "limit",
 			       stats->limit == DAEMON_LIMIT_NONE

@@ -36,7 +36,7 @@ static void add_how(struct account *account, const struct daemon_options *option
 
 	add(account, "ljprof: version %s, %u Hz, %s, %s%s, %.2f s\n", LJPROF_VERSION,
 	    options->rate_hz, options->wall ? "wall clock" : "processor time", modes[options->mode],
-	    options->capture == DAEMON_CAPTURE_KERNEL ? ", copied by the kernel" : "",
+	    stats->capture == DAEMON_CAPTURE_KERNEL ? ", copied by the kernel" : "",
 	    (double)stats->elapsed_ns / 1e9);
 }
 

@@ -107,6 +107,15 @@ struct daemon_output_result {
 	uint64_t bytes; /**< In all its files. */
 };
 
+/** How a thread's registers and memory are taken. */
+enum daemon_capture {
+	DAEMON_CAPTURE_STOP,   /**< It is stopped for some tens of microseconds. */
+	DAEMON_CAPTURE_KERNEL, /**< The kernel copies them at ticks of its processor time. */
+	/** The kernel, where that is permitted and possible, but for threads that wait and for
+	 * images that are saved. */
+	DAEMON_CAPTURE_AUTO,
+};
+
 /** Numbers of a finished or running recording. */
 struct daemon_stats {
 	uint64_t samples; /**< Ticks that the profile stands for. */
@@ -135,6 +144,7 @@ struct daemon_stats {
 	struct daemon_histogram stopped, held;
 	/** What the kernel took for each of its copies, the interrupt itself not included. */
 	struct daemon_histogram copied;
+	enum daemon_capture capture; /**< What was done, never DAEMON_CAPTURE_AUTO. */
 	/** In the order in which they were found; freed by daemon_stats_deinit(). */
 	struct daemon_process *processes;
 	size_t process_count;
@@ -146,12 +156,6 @@ struct daemon_stats {
 };
 
 void daemon_stats_deinit(struct daemon_stats *stats);
-
-/** How a thread's registers and memory are taken. */
-enum daemon_capture {
-	DAEMON_CAPTURE_STOP,   /**< It is stopped for some tens of microseconds. */
-	DAEMON_CAPTURE_KERNEL, /**< The kernel copies them at ticks of its processor time. */
-};
 
 /** What to record. Strings are borrowed. */
 struct daemon_options {
@@ -213,9 +217,9 @@ enum daemon_end {
 /**
  * Record until asked to stop, until the duration is over, or until something ends it.
  *
- * Looks at all threads of all processes at each tick and stops those that run; nothing stays
- * stopped or attached. A process that cannot be recorded ends the recording only if no other is
- * left.
+ * At each tick the kernel copies all threads of all processes that run, or they are looked at and
+ * stopped; nothing stays stopped or attached. A process that cannot be recorded ends the recording
+ * only if no other is left.
  * @param ret_stats Filled in any case; release with daemon_stats_deinit().
  * @param ret_text Message for people where the end is not DAEMON_END_STOPPED; @p len bytes.
  */

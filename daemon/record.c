@@ -469,10 +469,19 @@ static void fetch_debug(struct recorder *recorder)
 
 static int open_tap(struct recorder *recorder)
 {
+	const struct daemon_options *options = recorder->options;
+	bool is_auto = options->capture == DAEMON_CAPTURE_AUTO;
 	struct failure why;
 
-	if (recorder->options->capture != DAEMON_CAPTURE_KERNEL ||
-	    attach_tap_create(recorder->options->rate_hz, &recorder->tap, &why) == 0)
+	recorder->stats->capture = DAEMON_CAPTURE_STOP;
+	if (options->capture == DAEMON_CAPTURE_STOP ||
+	    (is_auto && (options->wall || options->save_images)))
+		return 0;
+	if (attach_tap_create(options->rate_hz, &recorder->tap, &why) == 0) {
+		recorder->stats->capture = DAEMON_CAPTURE_KERNEL;
+		return 0;
+	}
+	if (is_auto)
 		return 0;
 	if (why.errnum == ENOSYS)
 		return recorder_end_with(recorder, DAEMON_END_SYSTEM,

@@ -21,7 +21,7 @@ _ljprof_options() {
 			- limit-bytes text
 			F frequency text
 			w wall nothing
-			- capture words stop kernel
+			- capture words auto kernel stop
 			m mode words callgraph leaf default
 			f format words sysprof pprof callgrind folded svg html speedscope cpuprofile trace-event firefox perf
 			- lines words current function

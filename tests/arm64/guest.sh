@@ -47,6 +47,17 @@ check_chain() {
 		"$floors == $exact"
 }
 
+# check_copies NAME: the same chain where the kernel copies the program.
+check_copies() {
+	local LJRECORD=$WORK/copies
+	printf '#!/bin/sh\nexec %s --capture=kernel "$@"\n' "$WORK/ljrecord" >"$LJRECORD"
+	chmod +x "$LJRECORD"
+	check_chain "$1, copied by the kernel"
+	result "$1, copied by the kernel: how samples were taken" kernel "$(captured)" \
+		"\"$(captured)\" == \"kernel\""
+}
+captured() { awk -F '"' '$2 == "capture" { print $4 }' "$WORK/stats.json"; }
+
 # check_graph NAME WHAT LEAST: the recorded chains against what the program's text allows.
 check_graph() {
 	local total impossible functions
@@ -102,6 +113,7 @@ for name in "main line" OpenResty; do
 	[[ $name == OpenResty ]] && PATH=/second/usr/bin:$PATH
 	check_share "$name"
 	check_chain "$name"
+	check_copies "$name"
 	check_samples "$name"
 	check_steps "$name" "instructions" interpreter 500
 	check_steps "$name" "instructions with the compiler" compiled 500 jit

@@ -36,8 +36,8 @@ struct peer {
 };
 
 extern const struct peer peer_ljrecord, peer_perf, peer_eu_stack, peer_gdb;
-/** It has the kernel copy the program, in place of stops. */
-extern const struct peer peer_ljrecord_kernel;
+/** It stops the program, where peer_ljrecord has the kernel copy it if that is permitted. */
+extern const struct peer peer_ljrecord_stop;
 /** No profiler: at each tick it seizes the program, runs or not, interrupts, looks until it stands,
  *  reads its registers and detaches. Its samples are stops. */
 extern const struct peer peer_bare_stop;

@@ -62,6 +62,11 @@ start() {
 	started+=("$pid")
 }
 
+# captured_by FILE HOW WHAT: how samples were taken, by what --stats wrote.
+captured_by() {
+	grep -q "^ *\"capture\": *\"$2\"" "$1" || fail "$3: not by $2: $(grep capture "$1")"
+}
+
 # start_lua [FILE]: a busy Lua program, running.
 start_lua() {
 	start luajit "${1:-$work/busy.lua}" "${@:2}"
@@ -153,7 +158,7 @@ error 1 'not a choice of roots' --root all -p 1
 error 1 'not a frequency' -F 0 -p 1
 error 1 'not a frequency' -F 10001 -p 1
 error 1 'not a frequency' -F '' -p 1
-error 1 'not a way to take samples \(stop or kernel\): quick' --capture quick -p 1
+error 1 'not a way to take samples \(auto, kernel or stop\): quick' --capture quick -p 1
 error 1 'goes without --wall' --capture kernel --wall -p 1
 error 1 'not a number of seconds: 0' -d 0 -p 1
 error 1 'not a number of seconds: -3' -d -3 -p 1
@@ -251,6 +256,10 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
 	error 2 '--capture=kernel: not permitted: it takes root' --capture kernel -p "$pid" -o "$work/open/file"
 	[ ! -e "$work/open/file" ] || fail 'a file is left where copies by the kernel are not permitted'
+	# Not asked for, they are done without.
+	run 0 -q -o "$work/open/file" --stats "$work/open/stats" -- luajit -e \
+		'local begin = os.clock() while os.clock() - begin < 0.3 do end'
+	captured_by "$work/open/stats" stop 'no copies permitted'
 	ljrecord=$real prefix=()
 	untouched "$pid" 'copies by the kernel refused'
 	stop
@@ -301,6 +310,15 @@ for mode in default leaf callgraph; do
 	[ "$size" = "$(stat -c %s "$out")" ] || fail "$mode: $size bytes said"
 	untouched "$target" "$mode"
 done
+# The kernel copies where it can, but for threads that wait and for images that are saved.
+by=stop
+! "$ljrecord" -q -p "$target" -o "$out" -d $RECORD_S --capture kernel 2>/dev/null || by=kernel
+for option in "$by" 'stop --capture stop' "$by --capture auto" 'stop --wall' "stop --save-images $work/images"; do
+	read -r how more <<<"$option"
+	# shellcheck disable=SC2086 # An option and its argument.
+	run 0 -q -p "$target" -o "$out" -d $RECORD_S --stats "$work/how.json" $more
+	captured_by "$work/how.json" "$how" "${more:-without options}"
+done
 # Compressed by name.
 run 0 -q -p "$target" -o "$work/out.bin.gz" -d $RECORD_S -F 500 --stats "$work/packed.json"
 gzip -t "$work/out.bin.gz" || fail "not gzip's"
@@ -325,8 +343,13 @@ luajit -e "local t = dofile('$work/stats.lua') local n = 0
 		assert(process.kind == 'luajit' and not process.ended and process.samples == t.samples)
 		for what, count in pairs(t.outcomes) do assert(process.outcomes[what] == count) end
 		assert(looks == t.thread_ticks and looks >= t.samples and t.ticks > 0)
-		assert(t.stopped.count >= t.records and t.records <= t.samples and t.records > 0)
-		assert(t.stopped.p50_ns <= t.stopped.p99_ns and t.stopped.p99_ns <= t.stopped.max_ns)" \
+		assert(t.capture == 'stop' or t.capture == 'kernel')
+		assert((t.capture == 'kernel') == (t.copied.count > 0))
+		assert(t.stopped.count + t.copied.count >= t.records)
+		assert(t.records <= t.samples and t.records > 0)
+		for _, times in ipairs({t.stopped, t.copied}) do
+			assert(times.p50_ns <= times.p99_ns and times.p99_ns <= times.max_ns)
+		end" \
 	2>"$work/json" || fail "stats: $(cat "$work/json")"
 run 0 -q -p "$target" -o - -d $RECORD_S
 cp "$work/stdout" "$work/piped"
@@ -489,16 +512,19 @@ untouched "$target" 'writer killed'
 code=${PIPESTATUS[0]}
 [ "$code" -eq 4 ] || fail "closed pipe: exit code $code"
 if [ "$(id -u)" = 0 ]; then
-	rm -f "$out"
-	"$ljrecord" -q -p "$target" -o "$out" -d 10 2>"$work/stderr" &
-	recorder=$!
-	started+=("$recorder")
-	await samples_arrive "$out" || fail 'no samples before the look at the capabilities'
-	# Bits 2, 19 and 40: reading and searching files, tracing, and map_files.
-	[ $((0x$(status_of $recorder CapPrm) & ~0x10000080004)) -eq 0 ] ||
-		fail "capabilities while recording: $(status_of $recorder CapPrm)"
-	kill -INT $recorder 2>/dev/null || kill -TERM $recorder
-	wait $recorder
+	# Bits 2, 19 and 40: reading and searching files, tracing, and map_files; and 38 and 39: performance
+	# events and BPF.
+	for how in stop:10000080004 auto:1c000080004; do
+		rm -f "$out"
+		"$ljrecord" -q -p "$target" -o "$out" -d 10 --capture "${how%:*}" 2>"$work/stderr" &
+		recorder=$!
+		started+=("$recorder")
+		await samples_arrive "$out" || fail 'no samples before the look at the capabilities'
+		[ $((0x$(status_of $recorder CapPrm) & ~0x${how#*:})) -eq 0 ] ||
+			fail "$how: capabilities while recording: $(status_of $recorder CapPrm)"
+		kill -INT $recorder 2>/dev/null || kill -TERM $recorder
+		wait $recorder
+	done
 else
 	echo "skipped: capabilities while recording (this needs root)"
 fi

@@ -148,6 +148,8 @@ int main(int argc, char **argv)
 	capture = getenv("LJPROF_TEST_CAPTURE");
 	if (capture && strcmp(capture, "kernel") == 0)
 		options.capture = DAEMON_CAPTURE_KERNEL;
+	if (capture && strcmp(capture, "auto") == 0)
+		options.capture = DAEMON_CAPTURE_AUTO;
 	output.path = argv[4];
 	end = daemon_record(&options, &stats, text, sizeof(text));
 	if (end != DAEMON_END_STOPPED && end != DAEMON_END_TARGET) {
