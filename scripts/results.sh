@@ -75,7 +75,7 @@ print_peers() {
 		$2 != work {
 			print (NR > 1 ? "\n" : "") "**" $2 "**\n"
 			print "| a second | profiler | the program is slower by (95 %) | processor time a sample" \
-				" | as ljrecord | bytes a sample | peak memory | stopped p50 / p99 / most" \
+				" | as by stops | bytes a sample | peak memory | stopped p50 / p99 / most" \
 				" | first sample | chains to main | Lua frames a sample |"
 			print "|---|---|---|---|---|---|---|---|---|---|---|"
 			work = $2

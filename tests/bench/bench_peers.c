@@ -163,7 +163,7 @@ bool peer_is_there(const struct peer *peer)
 {
 	char command[64];
 
-	if (peer == &peer_ljrecord || peer == &peer_ljrecord_stop || peer == &peer_bare_stop)
+	if (peer == &peer_ljrecord || peer == &peer_ljrecord_kernel || peer == &peer_bare_stop)
 		return true;
 	snprintf(command, sizeof(command), "command -v %.*s >/dev/null",
 		 (int)strcspn(peer->name, " "), peer->name);
@@ -184,12 +184,12 @@ static void record(const char *capture, const char *pid, const char *rate, const
 
 static void exec_ljrecord(const char *pid, const char *rate, const char *folder)
 {
-	record("auto", pid, rate, folder);
+	record("stop", pid, rate, folder);
 }
 
-static void exec_ljrecord_stop(const char *pid, const char *rate, const char *folder)
+static void exec_ljrecord_kernel(const char *pid, const char *rate, const char *folder)
 {
-	record("stop", pid, rate, folder);
+	record("kernel", pid, rate, folder);
 }
 
 /* A line is a chain and how many samples it has. */
@@ -265,9 +265,10 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 	return true;
 }
 
-const struct peer peer_ljrecord = { "ljrecord", true, exec_ljrecord, digest_ljrecord };
-const struct peer peer_ljrecord_stop = { "ljrecord --capture=stop", true, exec_ljrecord_stop,
-					 digest_ljrecord };
+const struct peer peer_ljrecord = { "ljrecord --capture=stop", true, exec_ljrecord,
+				    digest_ljrecord };
+const struct peer peer_ljrecord_kernel = { "ljrecord --capture=kernel", true, exec_ljrecord_kernel,
+					   digest_ljrecord };
 
 /* ---- Bare stops ------------------------------------------------------------------------- */
 

@@ -361,9 +361,9 @@ static bool measure_row(const struct worker *worker, const struct row *row,
 		bench_result(row->peer->name, "runs", false, "it has no profile");
 		return false;
 	}
-	if (row->peer == &peer_ljrecord || row->peer == &peer_ljrecord_stop)
-		ret_run->first_ms =
-			first_sample_ms(worker->pid, row->peer == &peer_ljrecord ? "auto" : "stop");
+	if (row->peer == &peer_ljrecord || row->peer == &peer_ljrecord_kernel)
+		ret_run->first_ms = first_sample_ms(
+			worker->pid, row->peer == &peer_ljrecord ? "stop" : "kernel");
 	snprintf(rate, sizeof(rate), "%u", row->rate_hz);
 	tell_slowdown(worker, row, row->peer->name, &slowdown, slower, sizeof(slower));
 	put_row(worker, rate, row->peer->name, slower, ret_run, ours ? ours : ret_run);
@@ -467,7 +467,7 @@ static void measure_work(struct worker *worker, bool has_processor)
 	/* What is asked needs many pairs where it is near to what windows differ by. */
 	const unsigned own_pairs[] = { 80, 40, 16 };
 	const double most[] = { 1, 6, 0 };
-	const struct peer *const own[] = { &peer_ljrecord, &peer_ljrecord_stop };
+	const struct peer *const own[] = { &peer_ljrecord, &peer_ljrecord_kernel };
 	struct peer_run ours[2][3] = { 0 }, stops[3], perf;
 	bool has_ours[2][3];
 
@@ -537,7 +537,8 @@ static void measure_idle(const struct worker *worker)
 		is_there = child > 0 && waitpid(child, NULL, WNOHANG) == 0;
 		/* There is nothing to record: it has no profile. */
 		peer_end(&peer_ljrecord, child, folder, &run);
-		snprintf(what, sizeof(what), "%s under ljrecord at %u Hz: times it was woken",
+		snprintf(what, sizeof(what),
+			 "%s under ljrecord --capture=stop at %u Hz: times it was woken",
 			 worker->work, rates[i]);
 		bench_result(what, "0", is_there && before == 0,
 			     "%llu; ljrecord: %.2f %% of a processor", (unsigned long long)before,

@@ -36,8 +36,8 @@ struct peer {
 };
 
 extern const struct peer peer_ljrecord, peer_perf, peer_eu_stack, peer_gdb;
-/** It stops the program, where peer_ljrecord has the kernel copy it if that is permitted. */
-extern const struct peer peer_ljrecord_stop;
+/** peer_ljrecord stops the program; this one has the kernel copy it, as ljrecord does by itself. */
+extern const struct peer peer_ljrecord_kernel;
 /** No profiler: at each tick it seizes the program, runs or not, interrupts, looks until it stands,
  *  reads its registers and detaches. Its samples are stops. */
 extern const struct peer peer_bare_stop;
