@@ -5,6 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** Before version 0.2.0: below this names, from that on compiled frames. */
+#define OLD_NAMES_END	   65536
+#define OLD_COMPILED_FIRST (((uint64_t)1 << 52) + ((uint64_t)1 << 40))
+
+#define NUMBERS_END ((uint64_t)1 << 53)
+
+/* The first of each take two bytes; names are few, and one is in most chains, so some take one. */
+const struct names_range names_ranges[NAMES_PLACES][NAMES_RANGES] = {
+	[NAMES_PLACE_FUNCTION] = { { 512, 12288 }, { 65536, (uint64_t)1 << 51 } },
+	[NAMES_PLACE_NAME] = { { 2, 512 },
+			       { 16384, 65536 },
+			       { (uint64_t)1 << 51, (uint64_t)1 << 52 } },
+	[NAMES_PLACE_COMPILED] = { { 12288, 16384 }, { (uint64_t)1 << 52, NUMBERS_END } },
+};
+
 /** Longest decimal number that a name may end in, sign included. */
 #define NUMBER_LEN_MAX 20
 
@@ -134,7 +149,28 @@ static bool is_process(const char *name, size_t len)
 	return digits > 0 && ends_with(name, len - 1 - digits, " [");
 }
 
-struct names_meaning names_parse_symbol(uint64_t address, const char *name, size_t len)
+static enum names_place old_place_of(uint64_t address)
+{
+	if (address < OLD_NAMES_END)
+		return NAMES_PLACE_NAME;
+	return address >= OLD_COMPILED_FIRST && address < NUMBERS_END ? NAMES_PLACE_COMPILED
+								      : NAMES_PLACE_FUNCTION;
+}
+
+enum names_place names_place_of(uint64_t address, bool numbered)
+{
+	if (!numbered)
+		return old_place_of(address);
+	for (unsigned place = 0; place < NAMES_PLACES; place++)
+		for (unsigned i = 0; i < NAMES_RANGES; i++)
+			if (address >= names_ranges[place][i].first &&
+			    address < names_ranges[place][i].end)
+				return (enum names_place)place;
+	return NAMES_PLACE_NAME;
+}
+
+struct names_meaning names_parse_symbol(uint64_t address, enum names_place place, const char *name,
+					size_t len)
 {
 	struct names_meaning meaning = { .name = name, .name_len = len };
 	size_t prefix = strlen(NAMES_API_PREFIX);
@@ -144,7 +180,7 @@ struct names_meaning names_parse_symbol(uint64_t address, const char *name, size
 		meaning.trigger = true;
 		return meaning;
 	}
-	if (address < NAMES_LOW_END) {
+	if (place == NAMES_PLACE_NAME) {
 		struct names_meaning trace = meaning;
 
 		if (parse_trace(name, len, &trace))

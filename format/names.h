@@ -8,39 +8,65 @@
  * How our sysprof writer says in symbol names what the stream format has no field for. The reader
  * undoes all of it; the reference parser shows the names as they are.
  *
- *  what                           address of the symbol     name of the symbol
- *  native function                its start                 symbol
- *  the same, must not trigger     low                       "api:" symbol
- *  C function of an application   its start                 name " [C]"
- *  Lua function, native position  bytecode in its prototype chunk name ":" line
- *  name of a Lua function         its prototype             name
- *  the same, in a trace's code    prototype of its own      name "[trace N]" or "[trace ~N]"
- *  fast function, native position low                       name
- *  trace                          low                       "trace N @ file:line"
- *  activity                       low                       as it is, "[gc]"
- *  process                        low                       as it is, "nginx [4711]"
- *  inserted trigger               1                         "lua_call [LuaJIT]"
+ *  what                           numbers of               name of the symbol
+ *  native function                functions                symbol
+ *  the same, must not trigger     names                    "api:" symbol
+ *  C function of an application   functions                name " [C]"
+ *  name of a Lua function         functions: its prototype name
+ *  the same, in a trace's code    compiled: one of its own name "[trace N]" or "[trace ~N]"
+ *  Lua function, native position  behind its prototype     chunk name ":" line
+ *  fast function, native position names                    name
+ *  trace                          names                    "trace N @ file:line"
+ *  activity                       names                    as it is, "[gc]"
+ *  process                        names                    as it is, "nginx [4711]"
+ *  inserted trigger               1                        "lua_call [LuaJIT]"
+ *  that addresses are numbers     0, the first symbol      "ljprof"
+ *
+ * Addresses say nothing without the map of the process, which the stream does not have. So a
+ * function gets a number instead of its address, which is written for all of its code: the first
+ * thousands take two bytes where addresses take six or seven, and none is ever used for another
+ * one. What a number stands for shows in its value (enum names_place).
+ *
+ * Version 0.1.0 wrote addresses: those of native functions, prototypes and bytecode, and numbers
+ * below 65536, where no process maps anything (vm.mmap_min_addr), for names. It is read, too, as
+ * are its traces, "[trace N chunk name:line]" and "[trace N]".
  *
  * A trace in a chunk that is no file is "trace N chunk name:line", and one without a known start
- * "trace N". Version 0.1.0 wrote "[trace N chunk name:line]" and "[trace N]", which are read, too.
+ * "trace N".
  *
  * A Lua function that runs in compiled code has, for each trace, a prototype of its own with the
- * same chunk and line, above all addresses of programs and below 2^53, which is as far as the
- * reference parser's numbers are exact. "~" says that the frame is approximate, and 0 is a trace
- * that is not told.
+ * same chunk and line. "~" says that the frame is approximate, and 0 is a trace that is not told.
  *
- * Low addresses are below 65536, where no process maps anything (vm.mmap_min_addr). Control
+ * All numbers are below 2^53, which is as far as the reference parser's are exact. Control
  * characters of chunk names become blanks. "Trigger" is explained in format/merge.h.
  */
 #define NAMES_TRIGGER	      "lua_call [LuaJIT]"
 #define NAMES_TRIGGER_ADDRESS 1
-#define NAMES_LOW_FIRST	      2
-#define NAMES_LOW_END	      65536
+#define NAMES_WRITER	      "ljprof"
+#define NAMES_WRITER_ADDRESS  0
 #define NAMES_API_PREFIX      "api:"
 #define NAMES_CFUNC_SUFFIX    " [C]"
-#define NAMES_COMPILED_FIRST  (((uint64_t)1 << 52) + ((uint64_t)1 << 40))
-#define NAMES_COMPILED_END    ((uint64_t)1 << 53)
 #define NAMES_TRACE_PREFIX    "trace "
+
+/** What a symbol's number stands for. */
+enum names_place {
+	NAMES_PLACE_FUNCTION, /**< A native function, a prototype, or a line of its function. */
+	NAMES_PLACE_NAME,     /**< What has no place in a program. */
+	NAMES_PLACE_COMPILED  /**< The prototype of a compiled frame, or a line of its function. */
+};
+
+/** The numbers from @c first on, below @c end. */
+struct names_range {
+	uint64_t first, end;
+};
+
+/** Ranges of each place, in the order in which they are filled; unused ones are empty. */
+#define NAMES_PLACES 3
+#define NAMES_RANGES 3
+extern const struct names_range names_ranges[NAMES_PLACES][NAMES_RANGES];
+
+/** @param numbered Whether addresses are numbers; else version 0.1.0 or another program wrote. */
+enum names_place names_place_of(uint64_t address, bool numbered);
 
 /** What a host frame's name makes the reference's merge do. */
 enum names_role {
@@ -67,7 +93,8 @@ struct names_meaning {
 };
 
 /** Undo names_add_symbol() for all kinds but Lua functions. */
-struct names_meaning names_parse_symbol(uint64_t address, const char *name, size_t len);
+struct names_meaning names_parse_symbol(uint64_t address, enum names_place place, const char *name,
+					size_t len);
 
 /** How a Lua function runs. */
 struct names_mark {

@@ -50,6 +50,11 @@ static uint32_t frame_line(int64_t line)
 	return line < 0 ? 0 : (uint32_t)(line > INT32_MAX ? INT32_MAX : line);
 }
 
+static enum names_place place_of(const struct loader *loader, uint64_t address)
+{
+	return names_place_of(address, loader->symtab.numbered);
+}
+
 /** The Lua function with prototype @p proto at @p address; its name is the C symbol there, and
  * tells whether it is compiled where our writer has put that. */
 static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint64_t address,
@@ -66,7 +71,7 @@ static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint
 	size_t len, name_len;
 
 	function.name = name = symtab_find_native_at(&loader->symtab, address, &len);
-	if (name && address >= NAMES_COMPILED_FIRST && address < NAMES_COMPILED_END &&
+	if (name && place_of(loader, address) == NAMES_PLACE_COMPILED &&
 	    names_parse_mark(name, len, &name_len, &mark)) {
 		format_text_clear(&loader->name);
 		format_text_add(&loader->name, name, name_len);
@@ -115,7 +120,7 @@ static const struct symtab_proto *match_lua(const struct loader *loader, uint64_
 	size_t prefix = strlen(NAMES_API_PREFIX), chunk_len;
 	const char *chunk;
 
-	if (!proto || start < NAMES_LOW_END)
+	if (!proto || place_of(loader, start) == NAMES_PLACE_NAME)
 		return NULL;
 	chunk = symtab_string(&loader->symtab, proto->chunk, &chunk_len);
 	if (names_match_lua(name, len, chunk, chunk_len, ret_line))
@@ -130,7 +135,8 @@ static const struct symtab_proto *match_lua(const struct loader *loader, uint64_
 static int resolve_symbol(struct loader *loader, uint64_t start, const char *name, size_t len,
 			  struct known *known, struct failure *why)
 {
-	struct names_meaning meaning = names_parse_symbol(start, name, len);
+	struct names_meaning meaning =
+		names_parse_symbol(start, place_of(loader, start), name, len);
 	struct format_function function = { .kind = meaning.kind };
 	const struct symtab_proto *proto;
 	uint64_t address;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/names.h"
+
 int symtab_init(struct symtab *symtab, struct failure *why)
 {
 	memset(symtab, 0, sizeof(*symtab));
@@ -122,11 +124,19 @@ static int add_trace(struct symtab *symtab, const struct format_symbol *symbol, 
 	return result;
 }
 
+static bool is_writer(const struct format_symbol *symbol)
+{
+	return symbol->kind == FORMAT_SYMBOL_C && symbol->address == NAMES_WRITER_ADDRESS &&
+	       symbol->name_len == strlen(NAMES_WRITER) &&
+	       memcmp(symbol->name, NAMES_WRITER, symbol->name_len) == 0;
+}
+
 int symtab_add(struct symtab *symtab, const struct format_symbol *symbol, struct failure *why)
 {
 	uint32_t name;
 
-	symtab->generation++;
+	if (symtab->generation++ == 0)
+		symtab->numbered = is_writer(symbol);
 	if (symbol->kind == FORMAT_SYMBOL_LUA)
 		return add_proto(symtab, symbol, why);
 	if (symbol->kind == FORMAT_SYMBOL_TRACE)

@@ -28,6 +28,7 @@ struct symtab {
 	struct symtab_trace *trace_list;
 	size_t proto_count, proto_capacity, trace_count, trace_capacity;
 	uint64_t generation; /* Grows with each record. */
+	bool numbered;	     /* Addresses are numbers, see names.h. */
 	uint64_t text_bytes; /* Of all names. */
 	char *cut;	     /* A long name, as it is kept. */
 };

@@ -26,9 +26,6 @@
  * would trigger is altered.
  */
 
-/** Bound for samples whose symbols keep replacing each other, which real ones do not. */
-#define SHAPE_ROUNDS_MAX 4
-
 struct sysprof_writer {
 	struct format_sink *sink;
 	const struct format_functions *functions;
@@ -78,9 +75,9 @@ static int sysprof_open(struct format_sink *sink, const struct format_functions 
 	if (options)
 		writer->options = *options;
 	/* Committed at once, so that the file is a profile from the first moment on. */
-	if (sysprof_symbols_init(&writer->symbols, sink, functions, why) ||
-	    format_put_symtab_prologue(sink, why) || format_put_symtab_end(sink, why) ||
+	if (format_put_symtab_prologue(sink, why) || format_put_symtab_end(sink, why) ||
 	    format_put_prologue(sink, FORMAT_STREAM_SYSPROF, why) ||
+	    sysprof_symbols_init(&writer->symbols, sink, functions, why) ||
 	    sysprof_commit(writer, false, why)) {
 		sysprof_close(writer);
 		return -1;
@@ -121,9 +118,7 @@ static struct shape find_shape(const struct sysprof_writer *writer,
 	if (i < sample->frame_count) {
 		const struct format_function *before = function_of(writer, &frames[i]);
 
-		/* At a low address it would have to take an altered name. */
 		shape.own_trigger = before->kind == FORMAT_KIND_NATIVE && before->name &&
-				    before->address >= NAMES_LOW_END &&
 				    names_role_of(before->name) == NAMES_ROLE_CALL;
 	}
 	while (i > 0 && fits_lua_list(function_of(writer, &frames[i - 1])))
@@ -177,9 +172,11 @@ static int shape_lua(struct sysprof_writer *writer, const struct format_frame *f
 	return 0;
 }
 
-static int shape_frames(struct sysprof_writer *writer, const struct format_sample *sample,
-			struct shape shape, struct format_raw_sample *raw, struct failure *why)
+static int shape_chain(struct sysprof_writer *writer, const struct format_sample *sample,
+		       struct format_raw_sample *raw, struct failure *why)
 {
+	struct shape shape = find_shape(writer, sample);
+
 	for (uint32_t i = 0; i < sample->frame_count; i++) {
 		const struct format_frame *frame = &sample->frames[i];
 		bool in_run = shape.has_run && i >= shape.run_leaf && i <= shape.run_root;
@@ -204,26 +201,6 @@ static int shape_frames(struct sysprof_writer *writer, const struct format_sampl
 	}
 	raw->lua = writer->lua;
 	raw->host = writer->host;
-	return 0;
-}
-
-/** A symbol that is written for one frame can change what an earlier frame's address resolves to,
- *  so new symbols call for another round. Each round without new ones is the last. */
-static int shape_chain(struct sysprof_writer *writer, const struct format_sample *sample,
-		       struct format_raw_sample *raw, struct failure *why)
-{
-	struct shape shape = find_shape(writer, sample);
-
-	for (int round = 0; round < SHAPE_ROUNDS_MAX; round++) {
-		uint64_t generation = writer->symbols.generation;
-
-		raw->lua_count = 0;
-		raw->host_count = 0;
-		if (shape_frames(writer, sample, shape, raw, why))
-			return -1;
-		if (generation == writer->symbols.generation)
-			break;
-	}
 	return 0;
 }
 

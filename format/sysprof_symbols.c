@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/sysprof_symbols.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "format/names.h"
+/** Numbers that a function's lines take at a time: the first, and how they grow, up to a bound. */
+#define LINES_FIRST  15
+#define LINES_GROWTH 4
+#define LINES_MAX    4095
 
-/** Neighbouring addresses to try where a symbol's own one is taken by another text. A bytecode
- *  instruction is four bytes wide, so these belong to nobody else. */
-#define PROBE_COUNT 4
+static int put_name(struct sysprof_symbols *symbols, uint64_t number, const char *name, size_t len,
+		    struct failure *why)
+{
+	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_C, .address = number };
 
-/** Addresses behind a prototype's start to try for its lines. Its header is longer than this
- *  (LuaJIT v2.1 src/lj_obj.h, struct GCproto: 64 bytes and more), so no other object lies here. */
-#define PROTO_PROBE_COUNT 48
-
-/** Stand-ins for prototypes whose address is not known: above user space, below 2^53, which is as
- *  far as the reference parser's numbers are exact. */
-#define UNKNOWN_PROTO_BASE ((uint64_t)1 << 52)
-
-/** From one stand-in to the next, so that lines have room. */
-#define PROTO_STRIDE	64
-#define COMPILED_STRIDE 65536
-#define COMPILED_LINES	(COMPILED_STRIDE - 1 - PROBE_COUNT)
-
-/** Stand-ins for prototypes in which traces start, by the trace's number, above the last of the
- *  others: there are less than 2^24 functions. */
-#define UNKNOWN_START_BASE (UNKNOWN_PROTO_BASE + ((uint64_t)1 << 31))
-
-/** Prototypes for compiled frames. Beyond so many pairs of function and trace, which programs do
- * not have, frames tell that they are compiled but not the trace. */
-#define COMPILED_MAX ((uint64_t)1 << 16)
+	symbol.name = name;
+	symbol.name_len = len;
+	return format_put_symbol(symbols->sink, &symbol, why);
+}
 
 int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *sink,
 			 const struct format_functions *functions, struct failure *why)
@@ -36,153 +25,84 @@ int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *si
 	memset(symbols, 0, sizeof(*symbols));
 	symbols->sink = sink;
 	symbols->functions = functions;
-	symbols->next_low = NAMES_LOW_FIRST;
-	symbols->next_compiled = NAMES_COMPILED_FIRST;
-	symbols->texts = format_intern_create();
-	if (!symbols->texts)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "start a sysprof stream");
-	return 0;
+	return put_name(symbols, NAMES_WRITER_ADDRESS, NAMES_WRITER, strlen(NAMES_WRITER), why);
 }
 
 void sysprof_symbols_deinit(struct sysprof_symbols *symbols)
 {
-	format_intern_destroy(symbols->texts);
-	format_addrmap_deinit(&symbols->symbols);
+	format_addrmap_deinit(&symbols->hosts);
 	format_addrmap_deinit(&symbols->protos);
-	format_addrmap_deinit(&symbols->lows);
+	format_addrmap_deinit(&symbols->lines);
+	format_addrmap_deinit(&symbols->starts);
+	format_addrmap_deinit(&symbols->addresses);
 	format_addrmap_deinit(&symbols->traces);
-	format_addrmap_deinit(&symbols->compiled);
-	format_addrmap_deinit(&symbols->bytecode);
+	free(symbols->luas);
 	format_text_deinit(&symbols->scratch);
 }
 
-/* ---- Records ---------------------------------------------------------------------------- */
-
-/** Have @p text in force at @p address. */
-static int put_text_at(struct sysprof_symbols *symbols, uint64_t address, uint32_t text,
-		       struct failure *why)
+/** Take @p count numbers in a row. */
+static int take(struct sysprof_symbols *symbols, enum names_place place, uint64_t count,
+		uint64_t *ret_first, struct failure *why)
 {
-	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_C, .address = address };
-	uint64_t present;
+	for (unsigned i = 0; i < NAMES_RANGES; i++) {
+		const struct names_range *range = &names_ranges[place][i];
+		uint64_t first = symbols->next[place];
 
-	if (format_addrmap_get(&symbols->symbols, address, &present) && present == text)
-		return 0;
-	symbol.name = format_intern_get(symbols->texts, text, &symbol.name_len);
-	if (format_put_symbol(symbols->sink, &symbol, why))
-		return -1;
-	symbols->generation++;
-	return format_addrmap_set(&symbols->symbols, address, text, why);
-}
-
-static bool is_proto(const struct sysprof_symbols *symbols, uint64_t address)
-{
-	uint64_t id;
-
-	return format_addrmap_get(&symbols->protos, address, &id);
-}
-
-/** Whether @p text could stand at @p address without replacing another one. */
-static bool is_free_for(const struct sysprof_symbols *symbols, uint64_t address, uint32_t text)
-{
-	uint64_t present;
-
-	if (is_proto(symbols, address))
-		return false;
-	return !format_addrmap_get(&symbols->symbols, address, &present) || present == text;
-}
-
-/** Have @p text at @p address or right behind it. */
-static int place(struct sysprof_symbols *symbols, uint64_t address, uint32_t text,
-		 uint64_t *ret_address, struct failure *why)
-{
-	uint64_t at = address;
-
-	for (unsigned i = 0; i < PROBE_COUNT; i++) {
-		if (is_free_for(symbols, address + i, text)) {
-			at = address + i;
-			break;
+		if (first < range->first)
+			first = range->first;
+		if (first < range->end && count <= range->end - first) {
+			*ret_first = first;
+			symbols->next[place] = first + count;
+			return 0;
 		}
 	}
-	if (put_text_at(symbols, at, text, why))
-		return -1;
-	*ret_address = at;
-	return 0;
+	return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "number so many names");
 }
 
-/** Find or take a low address for @p text. They are used again, oldest first, when all are taken:
- *  a new record replaces an old one for all samples behind it. */
-static int take_low(struct sysprof_symbols *symbols, uint32_t text, uint64_t *ret_address,
-		    struct failure *why)
+/** Put what `scratch` holds as the name of @p number. */
+static int put_scratch(struct sysprof_symbols *symbols, uint64_t number, struct failure *why)
 {
-	uint64_t address, present;
+	const char *name;
 
-	if (format_addrmap_get(&symbols->lows, text, &address) &&
-	    format_addrmap_get(&symbols->symbols, address, &present) && present == text) {
-		*ret_address = address;
-		return 0;
-	}
-	for (unsigned i = NAMES_LOW_FIRST; i < NAMES_LOW_END; i++) {
-		address = symbols->next_low++;
-		if (symbols->next_low == NAMES_LOW_END)
-			symbols->next_low = NAMES_LOW_FIRST;
-		if (!is_proto(symbols, address))
-			break;
-	}
-	if (format_addrmap_set(&symbols->lows, text, address, why))
+	if (format_text_take(&symbols->scratch, &name, why))
 		return -1;
-	*ret_address = address;
-	return 0;
+	return put_name(symbols, number, name, symbols->scratch.len, why);
 }
 
-static int place_low(struct sysprof_symbols *symbols, uint32_t text, uint64_t *ret_address,
-		     struct failure *why)
+/** Whether the symbol's name would make the reference's merge act. */
+static bool triggers(const struct format_function *function)
 {
-	uint64_t address;
+	const char *begin = function->kind == FORMAT_KIND_LUA ? function->source : function->name;
 
-	if (take_low(symbols, text, &address, why) || put_text_at(symbols, address, text, why))
-		return -1;
-	*ret_address = address;
-	return 0;
+	return function->kind != FORMAT_KIND_TRACE && begin &&
+	       names_role_of(begin) != NAMES_ROLE_NONE;
 }
 
-static int intern_scratch(struct sysprof_symbols *symbols, uint32_t *ret_text, struct failure *why)
+static void add_symbol(struct format_text *text, const struct format_function *function,
+		       int64_t line, bool escaped)
 {
-	const char *string;
-
-	if (format_text_take(&symbols->scratch, &string, why))
-		return -1;
-	return format_intern_put(symbols->texts, string, symbols->scratch.len, ret_text, why);
+	format_text_clear(text);
+	if (escaped)
+		format_text_add_string(text, NAMES_API_PREFIX);
+	names_add_symbol(text, function, line);
 }
 
 /* ---- Prototypes ------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
+static enum names_place place_of_lua(const struct format_frame *frame)
 {
-	return a == b || (a && b && strcmp(a, b) == 0);
+	return frame->trace ? NAMES_PLACE_COMPILED : NAMES_PLACE_FUNCTION;
 }
 
-static uint64_t proto_address(uint32_t id, const struct format_function *function)
+static int put_chunk(struct sysprof_symbols *symbols, uint64_t number,
+		     const struct format_function *function, int64_t line, struct failure *why)
 {
-	return function->address ? function->address
-				 : UNKNOWN_PROTO_BASE + (uint64_t)id * PROTO_STRIDE;
-}
+	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_LUA, .address = number };
 
-/** The prototype's own C symbol, which no reference report shows, holds the function's name. An
- *  older one that is left there has to be made empty. */
-static int put_proto_name(struct sysprof_symbols *symbols, uint64_t address, const char *name,
-			  struct failure *why)
-{
-	uint64_t present;
-	uint32_t text;
-
-	if (!name && !format_addrmap_get(&symbols->symbols, address, &present))
-		return 0;
-	format_text_clear(&symbols->scratch);
-	if (name)
-		format_text_add_line(&symbols->scratch, name, strlen(name));
-	if (intern_scratch(symbols, &text, why))
-		return -1;
-	return put_text_at(symbols, address, text, why);
+	symbol.name = function->source ? function->source : "?";
+	symbol.name_len = strlen(symbol.name);
+	symbol.line = (uint64_t)line;
+	return format_put_symbol(symbols->sink, &symbol, why);
 }
 
 /** First line of a Lua function, or of the one in which a trace starts; where that is not known,
@@ -193,107 +113,149 @@ static int64_t definition_of(const struct format_function *function)
 								      : function->first_line;
 }
 
-static const char *lua_name_of(const struct format_function *function)
+/** The prototype that another function put for the one at the address where @p trace starts. */
+static bool find_start(const struct sysprof_symbols *symbols, const struct format_function *trace,
+		       uint64_t *ret_number)
 {
-	return function->kind == FORMAT_KIND_LUA ? function->name : NULL;
+	const struct format_function *other;
+	uint64_t id;
+
+	if (!trace->proto || !format_addrmap_get(&symbols->addresses, trace->proto, &id))
+		return false;
+	other = format_functions_get(symbols->functions, (uint32_t)id);
+	if (definition_of(other) != definition_of(trace) ||
+	    !(other->source && trace->source ? strcmp(other->source, trace->source) == 0
+					     : other->source == trace->source))
+		return false;
+	return format_addrmap_get(&symbols->starts, id, ret_number);
 }
 
-/** Whether what function @p old has put for its prototype holds for @p function too; a trace says
- *  nothing of the name. */
-static bool tells_same(const struct format_function *old, const struct format_function *function)
+/** Keep that function @p id, or the one in which it starts, lies at @p address and is @p number. */
+static int keep_start(struct sysprof_symbols *symbols, uint32_t id, uint64_t address,
+		      uint64_t number, struct failure *why)
 {
-	return same_text(old->source, function->source) &&
-	       definition_of(old) == definition_of(function) &&
-	       (function->kind == FORMAT_KIND_TRACE ||
-		same_text(lua_name_of(old), lua_name_of(function)));
-}
-
-/** Have the chunk, first line and name of function @p id in force at @p address. */
-static int put_proto_at(struct sysprof_symbols *symbols, uint64_t address, uint32_t id,
-			struct failure *why)
-{
-	const struct format_function *function = format_functions_get(symbols->functions, id);
-	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_LUA, .address = address };
-	uint64_t present;
-
-	if (format_addrmap_get(&symbols->protos, address, &present) &&
-	    (present == id ||
-	     tells_same(format_functions_get(symbols->functions, (uint32_t)present), function)))
-		return 0;
-	symbol.name = function->source ? function->source : "?";
-	symbol.name_len = strlen(symbol.name);
-	symbol.line = (uint64_t)definition_of(function);
-	if (format_put_symbol(symbols->sink, &symbol, why) ||
-	    put_proto_name(symbols, address, lua_name_of(function), why))
+	if (format_addrmap_set(&symbols->starts, id, number, why))
 		return -1;
-	symbols->generation++;
-	return format_addrmap_set(&symbols->protos, address, id, why);
+	return address ? format_addrmap_set(&symbols->addresses, address, id, why) : 0;
 }
 
-/** The prototype of a function that runs as @p mark says. @return Whether it is a new one. */
-static int find_compiled(struct sysprof_symbols *symbols, uint32_t id, struct names_mark *mark,
-			 uint64_t *ret_address, bool *ret_new, struct failure *why)
-{
-	uint64_t key = (uint64_t)id << 33 | (uint64_t)mark->trace << 1 | mark->approximate;
-
-	*ret_new = !format_addrmap_get(&symbols->compiled, key, ret_address);
-	if (!*ret_new)
-		return 0;
-	if (symbols->next_compiled >= NAMES_COMPILED_FIRST + COMPILED_MAX * COMPILED_STRIDE) {
-		mark->trace = 0;
-		key = (uint64_t)id << 33 | mark->approximate;
-		*ret_new = !format_addrmap_get(&symbols->compiled, key, ret_address);
-		if (!*ret_new)
-			return 0;
-	}
-	*ret_address = symbols->next_compiled;
-	symbols->next_compiled += COMPILED_STRIDE;
-	return format_addrmap_set(&symbols->compiled, key, *ret_address, why);
-}
-
-/** Have the prototype of a compiled frame in the stream. It never changes. */
-static int use_compiled(struct sysprof_symbols *symbols, const struct format_frame *frame,
-			uint64_t *ret_address, struct failure *why)
+/** Put a prototype of the frame's function as @p number. The prototype's own C symbol, which no
+ * reference report shows, holds the function's name, and how it runs. */
+static int put_proto(struct sysprof_symbols *symbols, const struct format_frame *frame,
+		     uint64_t number, struct failure *why)
 {
 	const struct format_function *function =
 		format_functions_get(symbols->functions, frame->function);
 	struct names_mark mark = { .trace = frame->trace, .approximate = frame->approximate };
-	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_LUA };
 	struct format_text *scratch = &symbols->scratch;
-	uint32_t text;
-	bool is_new;
 
-	if (find_compiled(symbols, frame->function, &mark, ret_address, &is_new, why))
+	if (put_chunk(symbols, number, function, function->first_line, why))
 		return -1;
-	if (!is_new)
+	if (!function->name && !frame->trace)
 		return 0;
-	symbol.address = *ret_address;
-	symbol.name = function->source ? function->source : "?";
-	symbol.name_len = strlen(symbol.name);
-	symbol.line = (uint64_t)function->first_line;
 	format_text_clear(scratch);
 	if (function->name)
 		format_text_add_line(scratch, function->name, strlen(function->name));
-	names_add_mark(scratch, &mark);
-	if (intern_scratch(symbols, &text, why) || format_put_symbol(symbols->sink, &symbol, why) ||
-	    put_text_at(symbols, *ret_address, text, why))
+	if (frame->trace)
+		names_add_mark(scratch, &mark);
+	return put_scratch(symbols, number, why);
+}
+
+static int add_lua(struct sysprof_symbols *symbols, uint64_t *ret_index, struct failure *why)
+{
+	size_t capacity = symbols->lua_capacity ? 2 * symbols->lua_capacity : 64;
+	struct sysprof_symbols_lua *luas = symbols->luas;
+
+	if (symbols->lua_count == symbols->lua_capacity) {
+		luas = reallocarray(luas, capacity, sizeof(*luas));
+		if (!luas)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write a sample");
+		symbols->luas = luas;
+		symbols->lua_capacity = capacity;
+	}
+	*ret_index = symbols->lua_count++;
+	luas[*ret_index] = (struct sysprof_symbols_lua){ 0 };
+	return 0;
+}
+
+/** Find the frame's function as it runs. @param ret_index In `luas`. */
+static int find_lua(struct sysprof_symbols *symbols, const struct format_frame *frame,
+		    uint64_t *ret_index, struct failure *why)
+{
+	uint64_t key = (uint64_t)frame->function << 33 | (uint64_t)frame->trace << 1 |
+		       (frame->trace && frame->approximate);
+
+	if (format_addrmap_get(&symbols->protos, key, ret_index))
+		return 0;
+	if (add_lua(symbols, ret_index, why))
 		return -1;
-	return format_addrmap_set(&symbols->protos, *ret_address, frame->function, why);
+	return format_addrmap_set(&symbols->protos, key, *ret_index, why);
 }
 
 int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, const struct format_frame *frame,
-			      uint64_t *ret_address, struct failure *why)
+			      uint64_t *ret_number, struct failure *why)
+{
+	struct sysprof_symbols_lua *lua;
+	uint64_t index;
+
+	if (find_lua(symbols, frame, &index, why))
+		return -1;
+	lua = &symbols->luas[index];
+	if (!lua->proto) {
+		if (take(symbols, place_of_lua(frame), 1, ret_number, why) ||
+		    put_proto(symbols, frame, *ret_number, why))
+			return -1;
+		lua->proto = *ret_number;
+		if (!frame->trace &&
+		    keep_start(symbols, frame->function,
+			       format_functions_get(symbols->functions, frame->function)->address,
+			       lua->proto, why))
+			return -1;
+	}
+	*ret_number = lua->proto;
+	return 0;
+}
+
+/** Take numbers for lines behind a prototype: readers find that as the nearest one below. */
+static int take_lines(struct sysprof_symbols *symbols, const struct format_frame *frame,
+		      struct sysprof_symbols_lua *lua, struct failure *why)
+{
+	uint64_t count = LINES_FIRST, proto;
+
+	while (count < lua->line_count && count < LINES_MAX)
+		count = LINES_GROWTH * (count + 1) - 1;
+	if (take(symbols, place_of_lua(frame), count + 1, &proto, why) ||
+	    put_proto(symbols, frame, proto, why))
+		return -1;
+	if (!lua->proto)
+		lua->proto = proto;
+	lua->next = proto + 1;
+	lua->end = proto + 1 + count;
+	return 0;
+}
+
+static int use_line(struct sysprof_symbols *symbols, const struct format_frame *frame, int64_t line,
+		    uint64_t *ret_number, struct failure *why)
 {
 	const struct format_function *function =
 		format_functions_get(symbols->functions, frame->function);
-	uint64_t address = proto_address(frame->function, function);
+	struct sysprof_symbols_lua *lua;
+	uint64_t index, key;
 
-	if (frame->trace)
-		return use_compiled(symbols, frame, ret_address, why);
-	if (put_proto_at(symbols, address, frame->function, why))
+	if (find_lua(symbols, frame, &index, why))
 		return -1;
-	*ret_address = address;
-	return 0;
+	key = index << 32 | (uint32_t)line;
+	if (format_addrmap_get(&symbols->lines, key, ret_number))
+		return 0;
+	lua = &symbols->luas[index];
+	if (lua->next == lua->end && take_lines(symbols, frame, lua, why))
+		return -1;
+	add_symbol(&symbols->scratch, function, line, triggers(function));
+	if (put_scratch(symbols, lua->next, why))
+		return -1;
+	*ret_number = lua->next++;
+	lua->line_count++;
+	return format_addrmap_set(&symbols->lines, key, *ret_number, why);
 }
 
 int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint64_t *ret_proto,
@@ -303,14 +265,18 @@ int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint
 	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_TRACE };
 	uint64_t present;
 
-	symbol.trace = (uint32_t)function->address;
-	symbol.address = function->proto ? function->proto
-					 : UNKNOWN_START_BASE + symbol.trace * PROTO_STRIDE;
-	symbol.line = (uint64_t)function->first_line;
-	if (put_proto_at(symbols, symbol.address, id, why))
-		return -1;
-	*ret_proto = symbol.address;
 	*ret_line = definition_of(function);
+	if (!format_addrmap_get(&symbols->starts, id, ret_proto)) {
+		if (!find_start(symbols, function, ret_proto) &&
+		    (take(symbols, NAMES_PLACE_FUNCTION, 1, ret_proto, why) ||
+		     put_chunk(symbols, *ret_proto, function, *ret_line, why)))
+			return -1;
+		if (keep_start(symbols, id, function->proto, *ret_proto, why))
+			return -1;
+	}
+	symbol.trace = (uint32_t)function->address;
+	symbol.address = *ret_proto;
+	symbol.line = (uint64_t)function->first_line;
 	if (format_addrmap_get(&symbols->traces, symbol.trace, &present) && present == id)
 		return 0;
 	if (format_put_symbol(symbols->sink, &symbol, why))
@@ -320,162 +286,73 @@ int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint
 
 /* ---- Host frames ------------------------------------------------------------------------ */
 
-/** Whether @p address may stand for a line of the function with prototype @p proto: readers find
- *  that prototype as the nearest one at or below. */
-static bool suits_proto(const struct sysprof_symbols *symbols, uint64_t address, uint64_t proto,
-			uint32_t text)
+static bool is_native(const struct format_function *function)
 {
-	uint64_t nearest, id;
-
-	return address >= NAMES_LOW_END &&
-	       format_addrmap_floor(&symbols->protos, address, &nearest, &id) && nearest == proto &&
-	       is_free_for(symbols, address, text);
+	return function->kind == FORMAT_KIND_NATIVE || function->kind == FORMAT_KIND_CFUNC;
 }
 
-/** An address for a line: that of its bytecode, or one in the prototype's header where dead
- *  prototypes or other symbols are in the way. */
-static uint64_t find_bytecode(const struct sysprof_symbols *symbols, uint64_t bytecode,
-			      uint64_t proto, uint32_t text)
+/** Put the name of a function that has no lines. */
+static int put_host(struct sysprof_symbols *symbols, const struct format_function *function,
+		    bool escaped, uint64_t *ret_number, struct failure *why)
 {
-	for (uint64_t i = 0; i < PROBE_COUNT; i++)
-		if (suits_proto(symbols, bytecode + i, proto, text))
-			return bytecode + i;
-	for (uint64_t i = 1; i < PROTO_PROBE_COUNT; i++)
-		if (suits_proto(symbols, proto + i, proto, text))
-			return proto + i;
-	return bytecode >= NAMES_LOW_END ? bytecode : proto + 1;
-}
+	enum names_place place =
+		is_native(function) && !escaped ? NAMES_PLACE_FUNCTION : NAMES_PLACE_NAME;
 
-static int use_lua(struct sysprof_symbols *symbols, const struct format_frame *frame, int64_t line,
-		   uint32_t text, uint64_t *ret_address, struct failure *why)
-{
-	uint64_t key = (uint64_t)frame->function << 32 | (uint32_t)line;
-	uint64_t proto, address;
-
-	if (sysprof_symbols_use_proto(symbols, frame, &proto, why))
+	add_symbol(&symbols->scratch, function, 0, escaped);
+	if (take(symbols, place, 1, ret_number, why))
 		return -1;
-	if (frame->trace)
-		return place(symbols, proto + 1 + (uint32_t)line % COMPILED_LINES, text,
-			     ret_address, why);
-	if (!format_addrmap_get(&symbols->bytecode, key, &address) ||
-	    !suits_proto(symbols, address, proto, text)) {
-		address = find_bytecode(symbols, frame->address, proto, text);
-		if (format_addrmap_set(&symbols->bytecode, key, address, why))
-			return -1;
-	}
-	if (put_text_at(symbols, address, text, why))
-		return -1;
-	*ret_address = address;
-	return 0;
-}
-
-/** The pc itself if readers resolve it to the symbol at @p start, else @p start. */
-static uint64_t resolvable_pc(const struct sysprof_symbols *symbols, uint64_t pc, uint64_t start)
-{
-	uint64_t nearest, text;
-
-	if (pc == 0 || is_proto(symbols, pc) ||
-	    !format_addrmap_floor(&symbols->symbols, pc, &nearest, &text) || nearest != start)
-		return start;
-	return pc;
-}
-
-static int use_native(struct sysprof_symbols *symbols, const struct format_frame *frame,
-		      uint64_t start, uint32_t text, uint64_t *ret_address, struct failure *why)
-{
-	uint64_t address;
-
-	if (place(symbols, start, text, &address, why))
-		return -1;
-	*ret_address = resolvable_pc(symbols, frame->address, address);
-	return 0;
-}
-
-/** Whether the symbol keeps the function's own address. */
-static bool has_place(const struct format_function *function, bool escaped)
-{
-	if (function->kind != FORMAT_KIND_NATIVE && function->kind != FORMAT_KIND_CFUNC)
-		return false;
-	/* Probing must not wrap: 0 ends a stack. */
-	return function->address >= NAMES_LOW_END &&
-	       function->address <= UINT64_MAX - PROBE_COUNT && !escaped;
+	return put_scratch(symbols, *ret_number, why);
 }
 
 static int use_host(struct sysprof_symbols *symbols, const struct format_frame *frame, int64_t line,
-		    bool may_trigger, uint64_t *ret_address, struct failure *why)
+		    bool may_trigger, uint64_t *ret_number, struct failure *why)
 {
 	const struct format_function *function =
 		format_functions_get(symbols->functions, frame->function);
-	struct format_text *scratch = &symbols->scratch;
-	bool native = function->kind == FORMAT_KIND_NATIVE;
-	bool escaped = native && function->address < NAMES_LOW_END;
-	const char *name;
-	uint32_t text;
+	bool escaped = !may_trigger && triggers(function);
+	uint64_t key = (uint64_t)frame->function << 1 | escaped;
 
-	format_text_clear(scratch);
-	names_add_symbol(scratch, function, line);
-	if (format_text_take(scratch, &name, why))
-		return -1;
-	if (!may_trigger && names_role_of(name) != NAMES_ROLE_NONE)
-		escaped = true;
-	if (escaped) {
-		format_text_clear(scratch);
-		format_text_add_string(scratch, NAMES_API_PREFIX);
-		names_add_symbol(scratch, function, line);
-	}
-	if (intern_scratch(symbols, &text, why))
-		return -1;
 	if (function->kind == FORMAT_KIND_LUA)
-		return use_lua(symbols, frame, line, text, ret_address, why);
-	if (has_place(function, escaped))
-		return use_native(symbols, frame, function->address, text, ret_address, why);
-	return place_low(symbols, text, ret_address, why);
-}
-
-static bool same_frame(const struct format_frame *a, const struct format_frame *b)
-{
-	return a->function == b->function && a->address == b->address && a->line == b->line &&
-	       a->trace == b->trace && a->approximate == b->approximate;
-}
-
-/** Where a frame's address is kept. */
-static struct sysprof_symbols_known *known_of(struct sysprof_symbols *symbols,
-					      const struct format_frame *frame, int64_t line)
-{
-	uint64_t hash = (frame->address + frame->function) * 0x9e3779b97f4a7c15 ^
-			((uint64_t)line + frame->trace) * 0xd6e8feb86659fd93;
-
-	return &symbols->known[hash >> 32 & (SYSPROF_SYMBOLS_KNOWN - 1)];
+		return use_line(symbols, frame, line, ret_number, why);
+	if (format_addrmap_get(&symbols->hosts, key, ret_number))
+		return 0;
+	if (put_host(symbols, function, escaped, ret_number, why))
+		return -1;
+	return format_addrmap_set(&symbols->hosts, key, *ret_number, why);
 }
 
 int sysprof_symbols_use_host(struct sysprof_symbols *symbols, const struct format_frame *frame,
-			     int64_t line, bool may_trigger, uint64_t *ret_address,
+			     int64_t line, bool may_trigger, uint64_t *ret_number,
 			     struct failure *why)
 {
-	struct sysprof_symbols_known *known = known_of(symbols, frame, line);
+	uint64_t hash = frame->function * 0x9e3779b97f4a7c15 ^
+			((uint64_t)line + frame->trace) * 0xd6e8feb86659fd93;
+	struct sysprof_symbols_known *known =
+		&symbols->known[hash >> 32 & (SYSPROF_SYMBOLS_KNOWN - 1)];
 
-	if (known->until != symbols->generation + 1 || known->line != line ||
-	    known->may_trigger != may_trigger || !same_frame(&known->frame, frame)) {
-		known->until = 0;
-		if (use_host(symbols, frame, line, may_trigger, &known->address, why) != 0)
+	if (!known->number || known->function != frame->function || known->line != line ||
+	    known->trace != frame->trace || known->approximate != frame->approximate ||
+	    known->may_trigger != may_trigger) {
+		known->number = 0;
+		if (use_host(symbols, frame, line, may_trigger, ret_number, why))
 			return -1;
-		known->frame = *frame;
-		known->line = line;
-		known->may_trigger = may_trigger;
-		known->until = symbols->generation + 1;
+		*known = (struct sysprof_symbols_known){
+			frame->function,    frame->trace, line,
+			frame->approximate, may_trigger,  *ret_number
+		};
 	}
-	*ret_address = known->address;
+	*ret_number = known->number;
 	return 0;
 }
 
-int sysprof_symbols_use_trigger(struct sysprof_symbols *symbols, uint64_t *ret_address,
+int sysprof_symbols_use_trigger(struct sysprof_symbols *symbols, uint64_t *ret_number,
 				struct failure *why)
 {
-	uint32_t text;
-
-	if (format_intern_put(symbols->texts, NAMES_TRIGGER, strlen(NAMES_TRIGGER), &text, why) ||
-	    put_text_at(symbols, NAMES_TRIGGER_ADDRESS, text, why))
+	*ret_number = NAMES_TRIGGER_ADDRESS;
+	if (symbols->has_trigger)
+		return 0;
+	if (put_name(symbols, NAMES_TRIGGER_ADDRESS, NAMES_TRIGGER, strlen(NAMES_TRIGGER), why))
 		return -1;
-	*ret_address = NAMES_TRIGGER_ADDRESS;
+	symbols->has_trigger = true;
 	return 0;
 }

@@ -190,10 +190,16 @@ static void test_roles(void **state)
 	assert_int_equal(NAMES_ROLE_NONE, names_role_of(""));
 }
 
+/** As in a stream with addresses. */
+static struct names_meaning parse_symbol(uint64_t address, const char *symbol)
+{
+	return names_parse_symbol(address, names_place_of(address, false), symbol, strlen(symbol));
+}
+
 static void expect_meaning(uint64_t address, const char *symbol, enum format_kind kind,
 			   const char *name)
 {
-	struct names_meaning meaning = names_parse_symbol(address, symbol, strlen(symbol));
+	struct names_meaning meaning = parse_symbol(address, symbol);
 
 	assert_false(meaning.trigger);
 	assert_int_equal(kind, meaning.kind);
@@ -238,16 +244,49 @@ static void test_meanings(void **state)
 	/* A file that begins with a blank, as the first version wrote it. */
 	expect_meaning(5, "[trace 7 @ b.lua:12]", FORMAT_KIND_TRACE, "@ b.lua");
 	expect_meaning(0x401000, "trace 7", FORMAT_KIND_NATIVE, "trace 7");
-	meaning = names_parse_symbol(5, "trace 65535 @ a.lua:-1", 22);
+	meaning = parse_symbol(5, "trace 65535 @ a.lua:-1");
 	assert_int_equal(65535, meaning.trace);
 	assert_int_equal(-1, meaning.line);
 	assert_true(meaning.file);
-	assert_false(names_parse_symbol(5, "trace 7 =x:12", 13).file);
-	meaning = names_parse_symbol(5, "[trace 7 @a.lua:-1]", 19);
+	assert_false(parse_symbol(5, "trace 7 =x:12").file);
+	meaning = parse_symbol(5, "[trace 7 @a.lua:-1]");
 	assert_int_equal(7, meaning.trace);
 	assert_int_equal(-1, meaning.line);
-	assert_true(names_parse_symbol(1, NAMES_TRIGGER, strlen(NAMES_TRIGGER)).trigger);
-	assert_false(names_parse_symbol(2, NAMES_TRIGGER, strlen(NAMES_TRIGGER)).trigger);
+	assert_true(parse_symbol(1, NAMES_TRIGGER).trigger);
+	assert_false(parse_symbol(2, NAMES_TRIGGER).trigger);
+}
+
+/** What numbers stand for, and what the addresses of the first version do. */
+static void test_places(void **state)
+{
+	static const struct {
+		uint64_t first, last;
+		enum names_place place;
+	} numbers[] = {
+		{ 2, 511, NAMES_PLACE_NAME },
+		{ 512, 12287, NAMES_PLACE_FUNCTION },
+		{ 12288, 16383, NAMES_PLACE_COMPILED },
+		{ 16384, 65535, NAMES_PLACE_NAME },
+		{ 65536, ((uint64_t)1 << 51) - 1, NAMES_PLACE_FUNCTION },
+		{ (uint64_t)1 << 51, ((uint64_t)1 << 52) - 1, NAMES_PLACE_NAME },
+		{ (uint64_t)1 << 52, ((uint64_t)1 << 53) - 1, NAMES_PLACE_COMPILED },
+	}, addresses[] = {
+		{ 2, 65535, NAMES_PLACE_NAME },
+		{ 65536, ((uint64_t)1 << 52) + ((uint64_t)1 << 40) - 1, NAMES_PLACE_FUNCTION },
+		{ ((uint64_t)1 << 52) + ((uint64_t)1 << 40), ((uint64_t)1 << 53) - 1,
+		  NAMES_PLACE_COMPILED },
+		{ (uint64_t)1 << 53, UINT64_MAX, NAMES_PLACE_FUNCTION },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		assert_int_equal(numbers[i].place, names_place_of(numbers[i].first, true));
+		assert_int_equal(numbers[i].place, names_place_of(numbers[i].last, true));
+	}
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++) {
+		assert_int_equal(addresses[i].place, names_place_of(addresses[i].first, false));
+		assert_int_equal(addresses[i].place, names_place_of(addresses[i].last, false));
+	}
 }
 
 static void expect_mark(const char *name, size_t name_len, uint32_t trace, bool approximate)
@@ -314,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_shown_text),
 		cmocka_unit_test(test_roles),
 		cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_lua_lines),
 	};
