@@ -188,6 +188,8 @@ static pid_t start_recorder(const struct target *target)
 
 	if (child == 0) {
 		setpgid(0, 0);
+		/* Ignored where the test runs under nohup, and that would be inherited. */
+		signal(SIGHUP, SIG_DFL);
 		snprintf(pid, sizeof(pid), "%d", (int)target->pid);
 		execl(ljrecord, "ljrecord", "-q", "-F", "4999", "-o", profile, "-p", pid,
 		      (char *)NULL);
