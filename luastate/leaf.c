@@ -24,8 +24,19 @@ static void add_top(struct tops *tops, uint64_t base, uint64_t pc)
 		tops->items[tops->count++] = (struct walk_top){ .base = base, .pc = pc };
 }
 
-static bool read_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
-			  struct walk_function *ret_function)
+/* Where a base is kept. */
+static bool expect_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+			    struct walk_function *ret_function)
+{
+	struct failure why;
+
+	return walk_is_base(stack, base) &&
+	       walk_expect_function(walk, stack, base, ret_function, &why) == 0;
+}
+
+/* Where only what follows can tell whether there is a frame. */
+static bool try_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+			 struct walk_function *ret_function)
 {
 	struct failure why;
 
@@ -51,7 +62,7 @@ static bool caller_at(struct walk *walk, const struct walk_stack *stack, uint64_
 	    state_read_call(walk->state, stack->layout, walk->memory, pc - 4, &ins, &why) != 0)
 		return false;
 	below = walk_caller_base(stack, base, ins);
-	if (!read_function(walk, stack, below, &function) || !is_lua(&function) ||
+	if (!try_function(walk, stack, below, &function) || !is_lua(&function) ||
 	    !state_proto_holds(function.proto, pc) || pc == function.proto->bytecode)
 		return false;
 	*ret_base = below;
@@ -84,7 +95,7 @@ static void add_below(struct walk *walk, const struct walk_stack *stack, struct 
 	if ((link & 3) == 0 || link >= base - stack->bottom + 8)
 		return;
 	below = base - (link & ~(uint64_t)7);
-	if (read_function(walk, stack, below, &function))
+	if (try_function(walk, stack, below, &function))
 		add_top(tops, below, 0);
 }
 
@@ -122,7 +133,7 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 	struct walk_function function;
 	uint64_t link, below;
 	struct failure why;
-	bool valid = read_function(walk, stack, base, &function);
+	bool valid = expect_function(walk, stack, base, &function);
 	bool entering = moment == STATE_MOMENT_LOAD_PC;
 
 	if (moment == STATE_MOMENT_STORE_LINK) {
@@ -205,7 +216,7 @@ static void add_at(struct walk *walk, const struct walk_stack *stack, struct top
 {
 	struct walk_function function;
 
-	if (read_function(walk, stack, base, &function) && is_lua(&function) &&
+	if (expect_function(walk, stack, base, &function) && is_lua(&function) &&
 	    state_proto_holds(function.proto, pc))
 		add_lua_top(tops, &function, base, pc, false);
 }
@@ -213,7 +224,7 @@ static void add_at(struct walk *walk, const struct walk_stack *stack, struct top
 /* Below a call into C the register of PC is preserved, and the base is in the lua_State; but in
  * short calls, such as a write barrier's, VM code keeps it in another register alone. */
 static void add_suspended(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
-			  const struct luastate_cframe *cframe)
+			  const struct luastate_cframe *cframe, bool resuming)
 {
 	uint64_t kept = cframe->frame.r[STATE_REG_KEPT_BASE], pc = cframe->frame.r[STATE_REG_PC];
 	struct walk_function function;
@@ -221,15 +232,18 @@ static void add_suspended(struct walk *walk, const struct walk_stack *stack, str
 	add_at(walk, stack, tops, kept, pc);
 	add_at(walk, stack, tops, stack->base, pc);
 	add_top(tops, stack->base, 0);
+	if (resuming)
+		return; /* the frame that resumes stands: the ones below it would fit, without it */
 	add_below(walk, stack, tops, stack->base, pc);
 	add_below(walk, stack, tops, stack->base, saved_pc(walk, stack, cframe));
-	if (read_function(walk, stack, kept, &function))
+	if (expect_function(walk, stack, kept, &function))
 		add_top(tops, kept, 0);
 	add_compiled(walk, stack, tops);
 }
 
 size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
-		      const struct luastate_cframe *cframe, struct walk_top *ret_tops, size_t max)
+		      const struct luastate_cframe *cframe, bool resuming,
+		      struct walk_top *ret_tops, size_t max)
 {
 	struct tops tops = { .items = ret_tops, .max = max };
 
@@ -240,6 +254,6 @@ size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
 	if (cframe->leaf && !cframe->compiled)
 		add_interpreted(walk, stack, &tops, cframe);
 	else
-		add_suspended(walk, stack, &tops, cframe);
+		add_suspended(walk, stack, &tops, cframe, resuming);
 	return tops.count;
 }

@@ -143,6 +143,24 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 	return 0;
 }
 
+/* Whether the stopped stack says so. Without GC64 a slot has no tag: then what was met before. */
+static bool was_function(const struct walk *walk, const struct walk_stack *stack, uint64_t object)
+{
+	return object && (stack->layout->gc64 ||
+			  walk->state->closures[state_closure_place(object)].function == object);
+}
+
+int walk_expect_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+			 struct walk_function *ret_function, struct failure *why)
+{
+	if (walk_read_function(walk, stack, base, ret_function, why) == 0)
+		return 0;
+	/* Collected since the stop, which did not copy it. */
+	if (was_function(walk, stack, ret_function->object))
+		walk->state->losses++;
+	return -1;
+}
+
 /* One step of the walk: the frame at `base` whose function stands at `pc`. */
 struct step {
 	uint64_t base, pc;
@@ -197,7 +215,7 @@ static int read_step(struct walk *walk, const struct walk_stack *stack, struct s
 {
 	if (!walk_is_base(stack, step->base))
 		return failure_set(why, FAILURE_INVALID, 0, 0, step->base, "follow a frame");
-	if (walk_read_function(walk, stack, step->base, &step->function, why) != 0)
+	if (walk_expect_function(walk, stack, step->base, &step->function, why) != 0)
 		return -1;
 	if (step->pc && step->function.kind == LUASTATE_LUA && !step->function.dummy &&
 	    !state_proto_holds(step->function.proto, step->pc))

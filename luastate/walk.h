@@ -65,9 +65,16 @@ struct walk {
 int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
 		    struct failure *why);
 
-/** Function of the frame at @p base. */
+/** Function of what may be a frame at @p base. */
 int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 		       struct walk_function *ret_function, struct failure *why);
+
+/**
+ * Function of the frame at @p base. One that stood in its slot during the stop and can no longer be
+ * read has been collected since: that is a loss, which makes the sample torn (state->losses).
+ */
+int walk_expect_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+			 struct walk_function *ret_function, struct failure *why);
 
 bool walk_is_base(const struct walk_stack *stack, uint64_t base);
 
@@ -105,10 +112,14 @@ enum luastate_outcome walk_outcome_of(const struct failure *why);
 /** Whether a function's line table was gone when it was read. The first line needs none. */
 bool walk_lacks_line(const struct luastate_frame *frame);
 
-/** Candidates for the topmost frame of a coroutine, best first, in view of its newest C frame.
- * @return their number. */
+/**
+ * Candidates for the topmost frame of a coroutine, best first, in view of its newest C frame.
+ * @param resuming Whether it has resumed another coroutine, which runs above it.
+ * @return their number.
+ */
 size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
-		      const struct luastate_cframe *cframe, struct walk_top *ret_tops, size_t max);
+		      const struct luastate_cframe *cframe, bool resuming,
+		      struct walk_top *ret_tops, size_t max);
 
 enum { WALK_TOPS = 12 };
 

@@ -133,6 +133,15 @@ static bool has_first(struct walk *walk, const struct walk_stack *stack,
 	       (older & ~(uint64_t)STATE_CFRAME_FLAGS) == 0;
 }
 
+/* Whether a newer C frame is another coroutine's, which this one has resumed. */
+static bool is_resuming(const struct luastate_cframe *cframes, size_t first)
+{
+	for (size_t i = 0; i < first; i++)
+		if (cframes[i].L && cframes[i].L != cframes[first].L)
+			return true;
+	return false;
+}
+
 static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cframes, size_t count,
 			  size_t first, struct failure *why)
 {
@@ -149,9 +158,10 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 				   "find a coroutine's first C frame");
 	find_owners(walk, &stack, cframes, count, first, &owners);
 	failure_set(why, FAILURE_INVALID, 0, 0, stack.L, "find a coroutine's topmost frame");
-	top_count =
-		walk_leaf_tops(walk, &stack, newest_held(cframes, &owners, first), tops, WALK_TOPS);
-	/* Where a prototype was lost the right candidate fails, and a worse one may fit instead. */
+	top_count = walk_leaf_tops(walk, &stack, newest_held(cframes, &owners, first),
+				   is_resuming(cframes, first), tops, WALK_TOPS);
+	/* Where a function was lost, or part of the stack was not copied, the right candidate
+	 * fails, and a worse one may fit instead. */
 	for (size_t i = 0; i < top_count && walk->state->losses == losses; i++) {
 		walk->chain->count = before;
 		walk->call_count = 0;
@@ -164,6 +174,8 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 			keep_leaf_end(walk->chain, &owners, before);
 			return -1;
 		}
+		if (why->kind == FAILURE_FAULT)
+			break;
 	}
 	walk->chain->count = before;
 	return -1;

@@ -327,6 +327,61 @@ static void test_two_coroutines(void **state)
 	       { cast.main_proto, 2, 2 });
 }
 
+/* What called the function that resumes would fit too, without that function. */
+static void test_a_resuming_function_that_is_gone(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t resume = fake_asm_function(vm, 20, 7), L = vm->main, co = fake_coroutine(vm, 64);
+	uint64_t saved = sample_cframe(sample, L, 1, 0)->address, base;
+	uint64_t resume_at = vm->G + (uint64_t)vm->layout->global_State_to_bcff + 4 * 7;
+	size_t len = (size_t)vm->layout->GCfunc_header;
+
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	base = fake_call_lua(vm, L, resume, ret_in(sample, cast.main_proto));
+	fake_put_ref(vm, saved + (uint64_t)vm->layout->cframe_pc, ret_in(sample, cast.main_proto));
+	sample_cframe(sample, co, 0, 0);
+	fake_call(vm, co, cast.inner, 0, FAKE_LINK_CP);
+	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, co), fake_pc(vm, cast.inner_proto, 1));
+	fake_hide(vm, resume, len);
+	/* Without GC64 no tag tells that there was a function. */
+	EXPECT(sample, vm->layout->gc64 ? LUASTATE_TORN : LUASTATE_TRUNCATED,
+	       { cast.inner_proto, 20, 0 });
+	assert_true(sample->chain.lost[1]);
+	fake_show(vm, resume, len);
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { resume_at, 0, 1 },
+	       { cast.main_proto, 2, 1 });
+	/* Part of its frame was not copied. */
+	fake_hide(vm, base - vm->layout->gc64 * 8 - 8, 8);
+	EXPECT(sample, LUASTATE_TRUNCATED, { cast.inner_proto, 20, 0 });
+}
+
+/* Collected after the stop: what C left behind for a base would fit, without its frame. */
+static void test_a_leaf_that_is_gone(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct cast cast = make_cast(vm);
+	uint64_t L = vm->main, base, c_base;
+	size_t len = (size_t)vm->layout->GCfunc_header;
+
+	sample_cframe(sample, L, 1, 0);
+	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
+	c_base = fake_call_lua(vm, L, cast.c, ret_in(sample, cast.main_proto));
+	fake_call(vm, L, cast.inner, 3, FAKE_LINK_PCALL);
+	base = base_of(sample, L);
+	fake_L_set(vm, L, vm->layout->lua_State_base, c_base);
+	sample_leaf(sample, FAKE_AT_PLAIN, base, fake_pc(vm, cast.inner_proto, 1));
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { C_CODE, 0, 0 },
+	       { cast.main_proto, 2, 0 });
+	fake_hide(vm, cast.inner, len);
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	fake_show(vm, cast.inner, len);
+	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { C_CODE, 0, 0 },
+	       { cast.main_proto, 2, 0 });
+}
+
 static void test_three_coroutines(void **state)
 {
 	struct sample *sample = *state;
@@ -649,6 +704,8 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_runs_of_one_coroutine),
 		SAMPLE_TEST(test_position_from_the_cframe),
 		SAMPLE_TEST(test_two_coroutines),
+		SAMPLE_TEST(test_a_resuming_function_that_is_gone),
+		SAMPLE_TEST(test_a_leaf_that_is_gone),
 		SAMPLE_TEST(test_three_coroutines),
 		SAMPLE_TEST(test_cframes_without_a_run),
 		SAMPLE_TEST(test_newest_cframe_without_a_run),
