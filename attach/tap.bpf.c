@@ -78,6 +78,7 @@ enum {
 struct stack {
 	uint64_t L, G;
 	uint64_t start, used_end; /* 0: could not be copied */
+	uint64_t base;		  /* that the coroutine has noted, at or below used_end */
 	uint32_t vm, offset;	  /* of its bytes in the record */
 	uint32_t len, unused;
 };
@@ -440,7 +441,7 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 					 uint32_t index)
 {
 	const struct attach_tap_vm *vm;
-	uint64_t L, start, base, limit, other, end;
+	uint64_t L, start, base, own_base, limit, other, end;
 	uint64_t vm_index;
 	struct stack *stack;
 
@@ -455,7 +456,7 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 	L = stack->L;
 	copy(work, L, vm->thread_size);
 	start = read_word(L + vm->stack, vm->ref_size);
-	base = read_word(L + vm->base, 8);
+	own_base = base = read_word(L + vm->base, 8);
 	limit = read_word(L + vm->limit, vm->ref_size);
 	/* The interpreter keeps its base in a register, compiled code in the global state. */
 	other = work->record.registers[REG_LUA_BASE];
@@ -485,28 +486,40 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 	stack->len = work->record.len - stack->offset;
 	stack->start = start;
 	stack->used_end = base;
+	stack->base = own_base;
 	return 1;
 }
 
-/* @return whether the slot below a base can be a frame's function. */
-static bool read_frame(const struct scan *scan, uint32_t at, uint64_t *ret_function)
+/* @return whether the slot can be a frame's function. */
+static bool read_function(const struct scan *scan, uint32_t at, uint64_t *ret_function)
 {
-	uint64_t function = copied_word(scan->work, at), link;
+	uint64_t function = copied_word(scan->work, at);
 
 	if (scan->vm->ref_size == 8) {
-		link = copied_word(scan->work, at + 8);
 		if ((int32_t)((int64_t)function >> 47) != scan->vm->function_tag)
 			return false;
 		function &= OBJECT_MASK;
 	} else {
-		link = function >> 32;
 		function &= 0xffffffff;
-		if (function >= LOW_MEMORY_END || link >= LOW_MEMORY_END)
+		if (function >= LOW_MEMORY_END)
 			return false;
 	}
 	*ret_function = function;
-	if ((function & 7) != 0 || !is_pointer(function))
-		return false;
+	return (function & 7) == 0 && is_pointer(function);
+}
+
+/* @return whether what belongs to that slot can be a frame's link. */
+static bool has_link(const struct scan *scan, uint32_t at)
+{
+	uint64_t link;
+
+	if (scan->vm->ref_size == 8) {
+		link = copied_word(scan->work, at + 8);
+	} else {
+		link = copied_word(scan->work, at) >> 32;
+		if (link >= LOW_MEMORY_END)
+			return false;
+	}
 	return (link & 3) == 0 ? is_pointer(link) : link < LINK_DISTANCE_MAX;
 }
 
@@ -577,21 +590,38 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 	return 0;
 }
 
-static long look_for_function(uint32_t i, void *context)
+static void copy_function(struct scan *scan, uint64_t function)
 {
-	struct scan *scan = context;
-	uint64_t function;
-
-	if (i >= scan->count)
-		return 1;
-	if (!read_frame(scan, scan->offset - 8 * i, &function) || function == scan->last ||
-	    function == scan->before)
-		return 0;
+	if (function == scan->last || function == scan->before)
+		return;
 	scan->before = scan->last;
 	scan->last = function;
 	copy(scan->work, function, scan->vm->function_size);
 	copy_proto(scan->work, scan->plan, scan->index, function);
+}
+
+static long look_for_function(uint32_t i, void *context)
+{
+	struct scan *scan = context;
+	uint32_t at = scan->offset - 8 * i;
+	uint64_t function;
+
+	if (i >= scan->count)
+		return 1;
+	if (read_function(scan, at, &function) && has_link(scan, at))
+		copy_function(scan, function);
 	return 0;
+}
+
+/* The frame that is entered or left has no link yet, or not any more. */
+static void copy_entered(struct scan *scan, const struct stack *stack, uint64_t base)
+{
+	uint64_t distance = base - stack->start, function;
+
+	if (base >= stack->start && distance >= 2 * scan->vm->ref_size &&
+	    read_function(scan, stack->offset + (uint32_t)distance - 2 * scan->vm->ref_size,
+			  &function))
+		copy_function(scan, function);
 }
 
 /* The functions of a stack's frames, from its leaf on: they may be garbage a moment later. */
@@ -616,6 +646,8 @@ __attribute__((noinline)) int copy_functions(struct work *work, const struct att
 	used = (uint32_t)(stack->used_end - stack->start);
 	scan.offset = stack->offset + used - 2 * scan.vm->ref_size;
 	scan.count = used < 2 * scan.vm->ref_size ? 0 : (used - 2 * scan.vm->ref_size) / 8 + 1;
+	copy_entered(&scan, stack, stack->used_end);
+	copy_entered(&scan, stack, stack->base);
 	bpf_loop(STACK_SLOTS, look_for_function, &scan, 0);
 	return 0;
 }

@@ -42,7 +42,7 @@ struct fake {
 	uint8_t global[GLOBAL_BYTES];
 	uint8_t threads[2][THREAD_BYTES];
 	uint64_t stack[LUA_SLOTS];
-	uint8_t functions[FUNCTIONS][FUNCTION_BYTES];
+	uint8_t functions[FUNCTIONS][FUNCTION_BYTES], entered[FUNCTION_BYTES];
 	uint64_t traces[4];
 	uint8_t trace[TRACE_BYTES];
 	uint8_t extra[100];
@@ -308,6 +308,11 @@ static void put(void *bytes, size_t at, uint64_t value)
 	memcpy((uint8_t *)bytes + at, &value, sizeof(value));
 }
 
+static void put_function(struct fake *fake, int slot, const uint8_t *function)
+{
+	fake->stack[slot] = (uint64_t)(int64_t)FUNCTION_TAG << 47 | (uintptr_t)function;
+}
+
 static struct fake *make_fake(void)
 {
 	/* Where objects of LuaJIT can be on AArch64 too, whose addresses have a bit more. */
@@ -334,9 +339,7 @@ static struct fake *make_fake(void)
 	}
 	/* Frames: a function, and a link that is a distance. */
 	for (int i = 0; i < FUNCTIONS; i++) {
-		uint64_t tag = (uint64_t)(int64_t)FUNCTION_TAG << 47;
-
-		fake->stack[38 - 10 * i] = tag | (uintptr_t)fake->functions[i];
+		put_function(fake, 38 - 10 * i, fake->functions[i]);
 		fake->stack[39 - 10 * i] = 80 | 1;
 	}
 	return fake;
@@ -383,6 +386,7 @@ static bool check_fake(struct scene *scene)
 	assert_true(holds(scene, fake->stack, 60 * sizeof(uint64_t)));
 	for (int i = 0; i < FUNCTIONS; i++)
 		assert_true(holds(scene, fake->functions[i], FUNCTION_BYTES));
+	assert_true(holds(scene, fake->entered, FUNCTION_BYTES));
 	assert_true(holds(scene, &fake->traces[2], sizeof(uint64_t)));
 	assert_true(holds(scene, fake->trace, TRACE_BYTES));
 	assert_true(holds(scene, fake->extra, sizeof(fake->extra)));
@@ -396,6 +400,10 @@ static void follows_a_plan(void **state)
 	uint64_t nowhere = 1 << 20;
 
 	(void)state;
+	/* A frame that is entered has no link yet; neither has the one below it here. */
+	put_function(fake, 48, fake->entered);
+	fake->stack[49] = fake->stack[39] = UINT64_MAX;
+	put(fake->global, AT_BASE, (uintptr_t)(fake->stack + 50));
 	begin(&scene, RATE_HZ, spin, fake);
 	scene.plan->vms[0] = describe(fake);
 	scene.plan->stacks[0] = (uintptr_t)fake->threads[1];
