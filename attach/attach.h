@@ -461,8 +461,9 @@ struct attach_tap;
 
 /**
  * @param rate_hz Ticks a second of processor time.
- * @param why FAILURE_DENIED; FAILURE_SYSTEM with ENOSYS where ljprof was built without, else with
- *            what the kernel says.
+ * @param why FAILURE_DENIED; FAILURE_LIMIT where the kernel allows too few samples a second, with
+ *            what kernel.perf_event_max_sample_rate has to be as the address; FAILURE_SYSTEM with
+ *            ENOSYS where ljprof was built without, else with what the kernel says.
  */
 int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why);
 /** With all its threads. */
@@ -502,6 +503,10 @@ typedef bool attach_tap_take(void *context, void *thread, const struct attach_ta
  */
 bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,
 		      void *context);
+
+/** Whether the kernel allows too few samples a second by now, as it was seen with the last copies:
+ *  it looks every thousand ticks. Ticks are lost then that no plan counts. */
+bool attach_tap_is_slowed(const struct attach_tap *tap);
 
 /* ---- The whole process ------------------------------------------------------------------ */
 

@@ -3,7 +3,8 @@
  * Copies of threads that run on: the kernel makes them, in the interrupt of a timer that counts the
  * thread's processor time, and hands them over through memory. Nobody is stopped or traced.
  *
- * Source: perf_event_open(2), bpf(2); libbpf 1.1, libbpf.h.
+ * Source: perf_event_open(2), bpf(2); libbpf 1.1, libbpf.h; Linux v6.1, kernel/events/core.c
+ * (__perf_event_account_interrupt), for how often the kernel lets it.
  */
 #include "attach/attach.h"
 
@@ -16,6 +17,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -52,7 +54,11 @@ enum {
 	 * ours is seen at all its phases. */
 	JITTER_PERIODS = 1000,
 	JITTER = 128,
+	/* The kernel's own ticks, of which each has its share of the samples that it allows. */
+	KERNEL_HZ_MAX = 1000,
 };
+
+static const char limit_path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
 
 /** One thread. */
 struct slot {
@@ -72,6 +78,8 @@ struct attach_tap {
 	uint64_t *known;
 	struct slot slots[SLOTS];
 	size_t next;
+	unsigned rate_hz;
+	bool is_slowed;
 	uint64_t period_ns, jitter_ns, random;
 	/* Of the drain that goes on. */
 	struct attach_image *image;
@@ -92,6 +100,60 @@ static int say_nothing(enum libbpf_print_level level, const char *format, va_lis
 {
 	(void)level, (void)format, (void)arguments;
 	return 0;
+}
+
+/* ---- Pace ------------------------------------------------------------------------------- */
+
+/* An event with as many samples between two of the kernel's ticks as it allows rests until the next
+ * one: there has to be room for one more than the most that there can be. */
+static unsigned needed_limit(unsigned rate_hz)
+{
+	return rate_hz + rate_hz / JITTER + 2 * KERNEL_HZ_MAX;
+}
+
+/* The kernel lowers its limit by itself where interrupts take long. */
+static bool is_allowed(unsigned rate_hz)
+{
+	FILE *file = fopen(limit_path, "re");
+	unsigned limit;
+	bool is_known;
+
+	if (!file)
+		return true;
+	is_known = fscanf(file, "%u", &limit) == 1;
+	fclose(file);
+	return !is_known || limit >= needed_limit(rate_hz);
+}
+
+static uint64_t next_period(struct attach_tap *tap)
+{
+	uint64_t range = 2 * tap->period_ns / JITTER + 1;
+
+	tap->random ^= tap->random << 13;
+	tap->random ^= tap->random >> 7;
+	tap->random ^= tap->random << 17;
+	return tap->period_ns - tap->period_ns / JITTER + tap->random % range;
+}
+
+static void jitter(struct attach_tap *tap)
+{
+	uint64_t time_ns = now_ns();
+
+	if (time_ns < tap->jitter_ns)
+		return;
+	tap->jitter_ns = time_ns + JITTER_PERIODS * tap->period_ns;
+	tap->is_slowed = !is_allowed(tap->rate_hz);
+	for (size_t i = 0; i < SLOTS; i++) {
+		uint64_t period_ns = next_period(tap);
+
+		if (tap->slots[i].used)
+			ioctl(tap->slots[i].event_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
+	}
+}
+
+bool attach_tap_is_slowed(const struct attach_tap *tap)
+{
+	return tap->is_slowed;
 }
 
 /* ---- Copies ----------------------------------------------------------------------------- */
@@ -147,31 +209,6 @@ static int take_record(void *self, void *bytes, size_t len)
 		return -ECANCELED;
 	/* There may be more without end, where they are made faster than taken. */
 	return record->time_ns < tap->begin_ns ? 0 : -EAGAIN;
-}
-
-static uint64_t next_period(struct attach_tap *tap)
-{
-	uint64_t range = 2 * tap->period_ns / JITTER + 1;
-
-	tap->random ^= tap->random << 13;
-	tap->random ^= tap->random >> 7;
-	tap->random ^= tap->random << 17;
-	return tap->period_ns - tap->period_ns / JITTER + tap->random % range;
-}
-
-static void jitter(struct attach_tap *tap)
-{
-	uint64_t time_ns = now_ns();
-
-	if (time_ns < tap->jitter_ns)
-		return;
-	tap->jitter_ns = time_ns + JITTER_PERIODS * tap->period_ns;
-	for (size_t i = 0; i < SLOTS; i++) {
-		uint64_t period_ns = next_period(tap);
-
-		if (tap->slots[i].used)
-			ioctl(tap->slots[i].event_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
-	}
 }
 
 bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,
@@ -326,12 +363,17 @@ static int load(struct attach_tap *tap, unsigned rate_hz)
 
 int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why)
 {
-	struct attach_tap *tap = calloc(1, sizeof(*tap));
+	struct attach_tap *tap;
 	int ret;
 
+	if (!is_allowed(rate_hz))
+		return failure_set(why, FAILURE_LIMIT, 0, 0, needed_limit(rate_hz),
+				   "sample so often from inside the kernel");
+	tap = calloc(1, sizeof(*tap));
 	if (!tap)
 		return failure_set_errno(why, ENOMEM, 0, "sample from inside the kernel");
 	libbpf_set_print(say_nothing);
+	tap->rate_hz = rate_hz;
 	tap->period_ns = 1000000000u / rate_hz;
 	tap->random = now_ns() | 1;
 	tap->jitter_ns = now_ns() + JITTER_PERIODS * tap->period_ns;
@@ -393,6 +435,12 @@ uint64_t *attach_tap_known(struct attach_tap *tap)
 {
 	(void)tap;
 	return NULL;
+}
+
+bool attach_tap_is_slowed(const struct attach_tap *tap)
+{
+	(void)tap;
+	return false;
 }
 
 bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,

@@ -151,7 +151,7 @@ static bool goes_on(struct recorder *recorder, uint64_t now_ns)
 /* A stop of each thread at each tick. */
 static void run_stops(struct recorder *recorder)
 {
-	uint64_t now_ns = recorder->begin_ns;
+	uint64_t now_ns = daemon_now_ns();
 	struct daemon_clock clock;
 
 	recorder->weight = 1;
@@ -197,6 +197,18 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 	return true;
 }
 
+/* The kernel leaves out ticks without a word: from here on threads are stopped. */
+static void end_copies(struct recorder *recorder)
+{
+	tapped_end_all(recorder);
+	attach_tap_destroy(recorder->tap);
+	recorder->tap = NULL;
+	recorder_notice(recorder, "the kernel allows fewer samples by now "
+				  "(kernel.perf_event_max_sample_rate): threads are stopped from "
+				  "here on");
+}
+
+/* Until the recording ends, or the kernel has no more copies. */
 static void run_copies(struct recorder *recorder)
 {
 	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
@@ -213,6 +225,10 @@ static void run_copies(struct recorder *recorder)
 		recorder->stats->ticks += ticks;
 		if (!tapped_drain(recorder, (uint32_t)ticks) || !housekeeping(recorder, now_ns))
 			break;
+		if (attach_tap_is_slowed(recorder->tap)) {
+			end_copies(recorder);
+			break;
+		}
 		drain_ns = tapped_next_ns(recorder, now_ns);
 		drain_ns = drain_ns < recorder->end_ns ? drain_ns : recorder->end_ns;
 	}
@@ -228,7 +244,7 @@ static void run(struct recorder *recorder)
 	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
 	if (recorder->tap)
 		run_copies(recorder);
-	else
+	if (!recorder->tap)
 		run_stops(recorder);
 	recorder->stats->elapsed_ns = daemon_now_ns() - recorder->begin_ns;
 	recorder_end_ticks(recorder);
@@ -487,6 +503,11 @@ static int open_tap(struct recorder *recorder)
 		return recorder_end_with(recorder, DAEMON_END_SYSTEM,
 					 "--capture=kernel: ljprof was built without clang and "
 					 "libbpf, or this kernel has no BPF");
+	if (why.kind == FAILURE_LIMIT)
+		return recorder_end_with(recorder, DAEMON_END_SYSTEM,
+					 "--capture=kernel: the kernel allows too few samples: %u "
+					 "Hz take a kernel.perf_event_max_sample_rate of %" PRIu64,
+					 options->rate_hz, why.address);
 	if (why.kind == FAILURE_DENIED)
 		return recorder_end_with(recorder, DAEMON_END_DENIED,
 					 "--capture=kernel: not permitted: it takes root, or the "

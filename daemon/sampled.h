@@ -117,6 +117,9 @@ void tapped_note_stops(struct sampled_tap *tap);
 /** The thread has ended, or its process is given up. */
 void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data);
 
+/** No thread is copied any more. */
+void tapped_end_all(struct recorder *recorder);
+
 /* ---- Waits ------------------------------------------------------------------------------ */
 
 /** The sample of a thread that waits still, for the ticks that are owed. @return whether it does,

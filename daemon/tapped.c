@@ -125,6 +125,22 @@ void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
 	data->tap.plan = NULL;
 }
 
+void tapped_end_all(struct recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct recorder_target *of = recorder->targets[i];
+
+		for (size_t j = 0; of->target && j < attach_threads_count(of->target->threads);
+		     j++) {
+			struct sampled_thread *data =
+				sampled_of(attach_threads_get(of->target->threads, j));
+
+			if (data)
+				tapped_end_thread(of, data);
+		}
+	}
+}
+
 /* Ticks for which there was no room in the kernel: the next copy stands for them too, unless they
  * make up so long that nobody knows what the thread did. */
 static uint32_t take_lost(struct recorder *recorder, struct sampled_tap *tap)
