@@ -80,7 +80,8 @@ struct symbols_eh_rule {
 	int cfa_register;
 	int64_t cfa_offset;
 	bool is_root; /**< There is no caller: the return address is undefined. */
-	/** Distance of the saved register from the CFA; INT64_MIN where it is not saved. */
+	/** Distance of the saved register from the CFA; INT64_MIN where it is not saved, and has
+	 * the value that it has in the callee. A rule of this form loses none. */
 	int64_t saved_offset[ATTACH_REG_COUNT];
 };
 

@@ -148,9 +148,10 @@ static bool run_register(struct machine *machine, uint64_t op)
 		set_saved(machine, number, factored(machine, -symbols_bytes_uleb(bytes)));
 	else if (op == DW_CFA_restore_extended)
 		restore(machine, number);
-	else if (op == DW_CFA_undefined || op == DW_CFA_same_value)
+	else if (op == DW_CFA_same_value ||
+		 (op == DW_CFA_undefined && number == SYMBOLS_EH_RETURN_ADDRESS))
 		set_saved(machine, number, INT64_MIN);
-	else
+	else /* also one whose value is lost, which is not what it is in the callee */
 		set_complex(machine, number);
 	if (op == DW_CFA_undefined && number == SYMBOLS_EH_RETURN_ADDRESS)
 		machine->now.rule.is_root = true;

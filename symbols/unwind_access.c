@@ -86,7 +86,7 @@ static bool asks_for_trampoline(const struct symbols_unwinder *unwinder, uint64_
 static bool asks_for_trampoline(const struct symbols_unwinder *unwinder, uint64_t address,
 				unw_word_t *ret_word)
 {
-	uint64_t into = address + 1 - unwinder->frame.pc; /* begin_caller() looks one before */
+	uint64_t into = address + 1 - unwinder->frame.pc; /* a call is asked for one before */
 
 	if (unwinder->searching || (into > 1 && into != 8 && into != 9))
 		return false;

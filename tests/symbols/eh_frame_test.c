@@ -332,6 +332,38 @@ static void test_return_column(void **state)
 	assert_false(symbols_eh_check(&made.eh, &entry));
 }
 
+/** @return Whether what the program says at its end is a rule, in which registers keep the values
+ * of the callee unless they are saved. */
+static bool is_simple(const char *program, struct symbols_eh_rule *ret_rule)
+{
+	struct made made;
+	struct symbols_eh_entry entry;
+
+	make(&made, SYMBOLS_EH_RETURN_ADDRESS, COMMON, sizeof(COMMON) - 1, program,
+	     strlen(program));
+	assert_true(symbols_eh_find(&made.eh, 0x10ff, &entry));
+	return symbols_eh_rule_at(&made.eh, &entry, 0x10ff, ret_rule);
+}
+
+/** A register that is lost has no value of its callee's, but the frame without a caller is known by
+ *  what it loses. */
+static void test_lost(void **state)
+{
+	const char root[] = { 0x07, SYMBOLS_EH_RETURN_ADDRESS, '\0' };
+	struct symbols_eh_rule rule;
+
+	(void)state;
+	assert_true(is_simple("\x83\x02", &rule)); /* saved */
+	assert_int_equal(-16, rule.saved_offset[3]);
+	assert_false(rule.is_root);
+	assert_true(is_simple("\x08\x03", &rule)); /* the same value */
+	assert_int_equal(INT64_MIN, rule.saved_offset[3]);
+	assert_false(is_simple("\x07\x03", &rule));    /* lost */
+	assert_true(is_simple("\x07\x03\xc3", &rule)); /* and restored */
+	assert_true(is_simple(root, &rule));
+	assert_true(rule.is_root);
+}
+
 /** Any damage gives an error or another entry, and never a read outside the bytes. */
 static void test_damage(void **state)
 {
@@ -372,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_program),
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_return_column),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_damage),
 	};
 
