@@ -287,7 +287,8 @@ struct format_raw_event {
 	uint64_t old_address, old_size, new_address, new_size;
 };
 
-/** Symbol records; strings are borrowed for the call and not terminated. */
+/** Symbol records; strings are borrowed for the call and not terminated. In streams of ours
+ * addresses are numbers: format/names.h. */
 struct format_symbol {
 	enum { FORMAT_SYMBOL_LUA, FORMAT_SYMBOL_C, FORMAT_SYMBOL_TRACE } kind;
 	uint64_t address; /**< Prototype, C address; for a trace its start prototype. */

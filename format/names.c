@@ -11,13 +11,18 @@
 
 #define NUMBERS_END ((uint64_t)1 << 53)
 
-/* The first of each take two bytes; names are few, and one is in most chains, so some take one. */
+/* The first of each take two bytes, the next three; names are few, and one is in most chains, so
+ * some take one. */
 const struct names_range names_ranges[NAMES_PLACES][NAMES_RANGES] = {
-	[NAMES_PLACE_FUNCTION] = { { 512, 12288 }, { 65536, (uint64_t)1 << 51 } },
+	[NAMES_PLACE_FUNCTION] = { { 512, 12288 },
+				   { 65536, (uint64_t)1 << 20 },
+				   { (uint64_t)1 << 21, (uint64_t)1 << 51 } },
 	[NAMES_PLACE_NAME] = { { 2, 512 },
 			       { 16384, 65536 },
 			       { (uint64_t)1 << 51, (uint64_t)1 << 52 } },
-	[NAMES_PLACE_COMPILED] = { { 12288, 16384 }, { (uint64_t)1 << 52, NUMBERS_END } },
+	[NAMES_PLACE_COMPILED] = { { 12288, 16384 },
+				   { (uint64_t)1 << 20, (uint64_t)1 << 21 },
+				   { (uint64_t)1 << 52, NUMBERS_END } },
 };
 
 /** Longest decimal number that a name may end in, sign included. */

@@ -24,8 +24,8 @@
  *
  * Addresses say nothing without the map of the process, which the stream does not have. So a
  * function gets a number instead of its address, which is written for all of its code: the first
- * thousands take two bytes where addresses take six or seven, and none is ever used for another
- * one. What a number stands for shows in its value (enum names_place).
+ * thousands take two bytes where addresses take six or seven, the next million three, and none is
+ * ever used for another one. What a number stands for shows in its value (enum names_place).
  *
  * Version 0.1.0 wrote addresses: those of native functions, prototypes and bytecode, and numbers
  * below 65536, where no process maps anything (vm.mmap_min_addr), for names. It is read, too, as
@@ -60,12 +60,13 @@ struct names_range {
 	uint64_t first, end;
 };
 
-/** Ranges of each place, in the order in which they are filled; unused ones are empty. */
+/** Ranges of each place, in the order in which they are filled. */
 #define NAMES_PLACES 3
 #define NAMES_RANGES 3
 extern const struct names_range names_ranges[NAMES_PLACES][NAMES_RANGES];
 
-/** @param numbered Whether addresses are numbers; else version 0.1.0 or another program wrote. */
+/** What is in no range, as 0 and 1, is a name.
+ *  @param numbered Whether addresses are numbers; else version 0.1.0 or another program wrote. */
 enum names_place names_place_of(uint64_t address, bool numbered);
 
 /** What a host frame's name makes the reference's merge do. */
@@ -92,7 +93,8 @@ struct names_meaning {
 	int64_t line; /**< Trace only. */
 };
 
-/** Undo names_add_symbol() for all kinds but Lua functions. */
+/** Undo names_add_symbol() for all kinds but Lua functions.
+ *  @param place Of @p address: names_place_of(). */
 struct names_meaning names_parse_symbol(uint64_t address, enum names_place place, const char *name,
 					size_t len);
 

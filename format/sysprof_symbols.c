@@ -9,6 +9,11 @@
 #define LINES_GROWTH 4
 #define LINES_MAX    4095
 
+/** Lua functions as they run, so many: some 100 bytes each here, and their names in the stream.
+ * Beyond that, where only a program comes that compiles without end, frames tell that they are
+ * compiled but not by which trace. */
+#define LUAS_MAX ((size_t)1 << 18)
+
 static int put_name(struct sysprof_symbols *symbols, uint64_t number, const char *name, size_t len,
 		    struct failure *why)
 {
@@ -46,13 +51,13 @@ static int take(struct sysprof_symbols *symbols, enum names_place place, uint64_
 {
 	for (unsigned i = 0; i < NAMES_RANGES; i++) {
 		const struct names_range *range = &names_ranges[place][i];
-		uint64_t first = symbols->next[place];
+		uint64_t *next = &symbols->next[place][i];
 
-		if (first < range->first)
-			first = range->first;
-		if (first < range->end && count <= range->end - first) {
-			*ret_first = first;
-			symbols->next[place] = first + count;
+		if (!*next)
+			*next = range->first;
+		if (count <= range->end - *next) {
+			*ret_first = *next;
+			*next += count;
 			return 0;
 		}
 	}
@@ -88,11 +93,6 @@ static void add_symbol(struct format_text *text, const struct format_function *f
 }
 
 /* ---- Prototypes ------------------------------------------------------------------------- */
-
-static enum names_place place_of_lua(const struct format_frame *frame)
-{
-	return frame->trace ? NAMES_PLACE_COMPILED : NAMES_PLACE_FUNCTION;
-}
 
 static int put_chunk(struct sysprof_symbols *symbols, uint64_t number,
 		     const struct format_function *function, int64_t line, struct failure *why)
@@ -139,29 +139,44 @@ static int keep_start(struct sysprof_symbols *symbols, uint32_t id, uint64_t add
 	return address ? format_addrmap_set(&symbols->addresses, address, id, why) : 0;
 }
 
-/** Put a prototype of the frame's function as @p number. The prototype's own C symbol, which no
- * reference report shows, holds the function's name, and how it runs. */
-static int put_proto(struct sysprof_symbols *symbols, const struct format_frame *frame,
-		     uint64_t number, struct failure *why)
+/** Put a prototype, behind which lines have room. The prototype's own C symbol, which no reference
+ * report shows, holds the function's name, and how it runs. */
+static int put_proto(struct sysprof_symbols *symbols, struct sysprof_symbols_lua *lua,
+		     uint64_t lines, uint64_t *ret_number, struct failure *why)
 {
 	const struct format_function *function =
-		format_functions_get(symbols->functions, frame->function);
-	struct names_mark mark = { .trace = frame->trace, .approximate = frame->approximate };
+		format_functions_get(symbols->functions, lua->function);
+	enum names_place place = lua->mark.compiled ? NAMES_PLACE_COMPILED : NAMES_PLACE_FUNCTION;
 	struct format_text *scratch = &symbols->scratch;
 
-	if (put_chunk(symbols, number, function, function->first_line, why))
+	if (take(symbols, place, 1 + lines, ret_number, why) ||
+	    put_chunk(symbols, *ret_number, function, function->first_line, why))
 		return -1;
-	if (!function->name && !frame->trace)
+	if (function->name || lua->mark.compiled) {
+		format_text_clear(scratch);
+		if (function->name)
+			format_text_add_line(scratch, function->name, strlen(function->name));
+		if (lua->mark.compiled)
+			names_add_mark(scratch, &lua->mark);
+		if (put_scratch(symbols, *ret_number, why))
+			return -1;
+	}
+	if (lua->proto)
 		return 0;
-	format_text_clear(scratch);
-	if (function->name)
-		format_text_add_line(scratch, function->name, strlen(function->name));
-	if (frame->trace)
-		names_add_mark(scratch, &mark);
-	return put_scratch(symbols, number, why);
+	lua->proto = *ret_number;
+	return lua->mark.compiled
+		       ? 0
+		       : keep_start(symbols, lua->function, function->address, lua->proto, why);
 }
 
-static int add_lua(struct sysprof_symbols *symbols, uint64_t *ret_index, struct failure *why)
+static uint64_t key_of(uint32_t function, const struct names_mark *mark)
+{
+	return (uint64_t)function << 34 | (uint64_t)mark->trace << 2 | mark->compiled << 1 |
+	       mark->approximate;
+}
+
+static int add_lua(struct sysprof_symbols *symbols, uint32_t function,
+		   const struct names_mark *mark, uint64_t *ret_index, struct failure *why)
 {
 	size_t capacity = symbols->lua_capacity ? 2 * symbols->lua_capacity : 64;
 	struct sysprof_symbols_lua *luas = symbols->luas;
@@ -174,22 +189,26 @@ static int add_lua(struct sysprof_symbols *symbols, uint64_t *ret_index, struct 
 		symbols->lua_capacity = capacity;
 	}
 	*ret_index = symbols->lua_count++;
-	luas[*ret_index] = (struct sysprof_symbols_lua){ 0 };
-	return 0;
+	luas[*ret_index] = (struct sysprof_symbols_lua){ .function = function, .mark = *mark };
+	return format_addrmap_set(&symbols->protos, key_of(function, mark), *ret_index, why);
 }
 
 /** Find the frame's function as it runs. @param ret_index In `luas`. */
 static int find_lua(struct sysprof_symbols *symbols, const struct format_frame *frame,
 		    uint64_t *ret_index, struct failure *why)
 {
-	uint64_t key = (uint64_t)frame->function << 33 | (uint64_t)frame->trace << 1 |
-		       (frame->trace && frame->approximate);
+	struct names_mark mark = { .compiled = frame->trace != 0,
+				   .approximate = frame->trace && frame->approximate,
+				   .trace = frame->trace };
 
-	if (format_addrmap_get(&symbols->protos, key, ret_index))
+	if (format_addrmap_get(&symbols->protos, key_of(frame->function, &mark), ret_index))
 		return 0;
-	if (add_lua(symbols, ret_index, why))
-		return -1;
-	return format_addrmap_set(&symbols->protos, key, *ret_index, why);
+	if (mark.trace && symbols->lua_count >= LUAS_MAX) {
+		mark.trace = 0;
+		if (format_addrmap_get(&symbols->protos, key_of(frame->function, &mark), ret_index))
+			return 0;
+	}
+	return add_lua(symbols, frame->function, &mark, ret_index, why);
 }
 
 int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, const struct format_frame *frame,
@@ -201,34 +220,22 @@ int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, const struct form
 	if (find_lua(symbols, frame, &index, why))
 		return -1;
 	lua = &symbols->luas[index];
-	if (!lua->proto) {
-		if (take(symbols, place_of_lua(frame), 1, ret_number, why) ||
-		    put_proto(symbols, frame, *ret_number, why))
-			return -1;
-		lua->proto = *ret_number;
-		if (!frame->trace &&
-		    keep_start(symbols, frame->function,
-			       format_functions_get(symbols->functions, frame->function)->address,
-			       lua->proto, why))
-			return -1;
-	}
+	if (!lua->proto)
+		return put_proto(symbols, lua, 0, ret_number, why);
 	*ret_number = lua->proto;
 	return 0;
 }
 
 /** Take numbers for lines behind a prototype: readers find that as the nearest one below. */
-static int take_lines(struct sysprof_symbols *symbols, const struct format_frame *frame,
-		      struct sysprof_symbols_lua *lua, struct failure *why)
+static int take_lines(struct sysprof_symbols *symbols, struct sysprof_symbols_lua *lua,
+		      struct failure *why)
 {
 	uint64_t count = LINES_FIRST, proto;
 
 	while (count < lua->line_count && count < LINES_MAX)
 		count = LINES_GROWTH * (count + 1) - 1;
-	if (take(symbols, place_of_lua(frame), count + 1, &proto, why) ||
-	    put_proto(symbols, frame, proto, why))
+	if (put_proto(symbols, lua, count, &proto, why))
 		return -1;
-	if (!lua->proto)
-		lua->proto = proto;
 	lua->next = proto + 1;
 	lua->end = proto + 1 + count;
 	return 0;
@@ -248,7 +255,7 @@ static int use_line(struct sysprof_symbols *symbols, const struct format_frame *
 	if (format_addrmap_get(&symbols->lines, key, ret_number))
 		return 0;
 	lua = &symbols->luas[index];
-	if (lua->next == lua->end && take_lines(symbols, frame, lua, why))
+	if (lua->next == lua->end && take_lines(symbols, lua, why))
 		return -1;
 	add_symbol(&symbols->scratch, function, line, triggers(function));
 	if (put_scratch(symbols, lua->next, why))

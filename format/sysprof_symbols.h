@@ -18,7 +18,9 @@ struct sysprof_symbols_known {
 
 /** A Lua function, as a chain runs it. */
 struct sysprof_symbols_lua {
-	uint64_t proto;	    /* Its number. */
+	uint32_t function;
+	struct names_mark mark;
+	uint64_t proto;	    /* Its number; 0: it has none yet. */
 	uint64_t next, end; /* Numbers that are left for its lines. */
 	uint32_t line_count;
 };
@@ -30,7 +32,7 @@ struct sysprof_symbols_lua {
 struct sysprof_symbols {
 	struct format_sink *sink;
 	const struct format_functions *functions;
-	uint64_t next[NAMES_PLACES]; /* Number of each place. */
+	uint64_t next[NAMES_PLACES][NAMES_RANGES]; /* Number of each range; 0: its first. */
 	struct format_addrmap hosts; /* Function, and whether its name is altered, to its number. */
 	struct format_addrmap protos;	 /* Function and mark to the index in `luas`. */
 	struct format_addrmap lines;	 /* Index in `luas` and line to the number. */
@@ -44,12 +46,20 @@ struct sysprof_symbols {
 	struct sysprof_symbols_known known[SYSPROF_SYMBOLS_KNOWN];
 };
 
-/** Begins with the record that says that addresses are numbers. */
+/**
+ * Begins with the record that says that addresses are numbers.
+ * @param sink, functions Borrowed until sysprof_symbols_deinit(), which is to be called in any
+ * case.
+ * @param why             FAILURE_NO_MEMORY, as of all functions below; these also FAILURE_LIMIT
+ * where no number is left.
+ * @return 0 or -1.
+ */
 int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *sink,
 			 const struct format_functions *functions, struct failure *why);
 void sysprof_symbols_deinit(struct sysprof_symbols *symbols);
 
-/** Have the prototype of a Lua frame's function in the stream, with the function's name. */
+/** Have the prototype of a Lua frame's function in the stream, with the function's name.
+ *  @param ret_number Its number; undefined after a failure, as all that functions below give. */
 int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, const struct format_frame *frame,
 			      uint64_t *ret_number, struct failure *why);
 

@@ -317,21 +317,27 @@ static void test_names_like_marks(void **state)
 			 "f[trace 3] (@c.lua:2) 1\nf[trace 3] (@c.lua:2) [trace 4] 1\n");
 }
 
-/** A function in more traces than there are numbers of two bytes. */
+/** Functions by traces, as many as are told: of more it is only told that they are compiled. */
 static void test_many_compiled(void **state)
 {
+	enum { TOLD = 1 << 18, MORE = 100 };
 	struct program *program = *state;
+	struct records records;
 	char *text;
 
-	for (uint32_t i = 1; i <= (1u << 16) + 9; i++) {
+	for (uint32_t i = 1; i <= TOLD + MORE; i++) {
 		push_compiled(program, i, false);
 		chains_sample(&program->chains, FORMAT_STATE_TRACE);
 	}
 	push_compiled(program, 7, false);
 	chains_sample(&program->chains, FORMAT_STATE_TRACE);
+	records = read_records(&program->chains);
+	assert_int_equal(TOLD + MORE + 1, records.samples);
+	assert_int_equal(TOLD + 1, records.protos);
 	text = chains_report_annotated(&program->chains, "folded", FORMAT_ANNOTATE_TRACE);
 	assert_non_null(strstr(text, "alpha (@a.lua:5) [trace 7] 2\n"));
-	assert_non_null(strstr(text, "alpha (@a.lua:5) [trace 65545] 1\n"));
+	assert_non_null(strstr(text, "alpha (@a.lua:5) [trace 262144] 1\n"));
+	assert_non_null(strstr(text, "alpha (@a.lua:5) [trace 0] 100\n"));
 	free(text);
 }
 

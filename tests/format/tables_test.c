@@ -267,7 +267,9 @@ static void test_places(void **state)
 		{ 512, 12287, NAMES_PLACE_FUNCTION },
 		{ 12288, 16383, NAMES_PLACE_COMPILED },
 		{ 16384, 65535, NAMES_PLACE_NAME },
-		{ 65536, ((uint64_t)1 << 51) - 1, NAMES_PLACE_FUNCTION },
+		{ 65536, (1 << 20) - 1, NAMES_PLACE_FUNCTION },
+		{ 1 << 20, (1 << 21) - 1, NAMES_PLACE_COMPILED },
+		{ 1 << 21, ((uint64_t)1 << 51) - 1, NAMES_PLACE_FUNCTION },
 		{ (uint64_t)1 << 51, ((uint64_t)1 << 52) - 1, NAMES_PLACE_NAME },
 		{ (uint64_t)1 << 52, ((uint64_t)1 << 53) - 1, NAMES_PLACE_COMPILED },
 	}, addresses[] = {
