@@ -149,7 +149,10 @@ static int resolve_symbol(struct loader *loader, uint64_t start, const char *nam
 	known->line = proto ? frame_line(line) : 0;
 	if (proto)
 		return add_lua(loader, proto, address, &known->function, why);
-	function.address = meaning.kind == FORMAT_KIND_TRACE ? meaning.trace : start;
+	/* A number is no address that anything else could be looked up by. */
+	function.address = meaning.kind == FORMAT_KIND_TRACE ? meaning.trace
+			   : loader->symtab.numbered	     ? 0
+							     : start;
 	function.first_line = meaning.line;
 	return add_named(loader, function, meaning.file ? "@" : "", meaning.name, meaning.name_len,
 			 &known->function, why);

@@ -275,6 +275,34 @@ static void test_recording(void **state)
 	format_functions_destroy(functions);
 }
 
+/* A stream has numbers, which are no addresses that a reader of profiles could look anything up by.
+ */
+static void test_stream(void **state)
+{
+	struct format_profile *profile;
+	struct chains chains;
+	Pprof__Profile *message;
+	struct failure why;
+	FILE *file;
+
+	(void)state;
+	chains_open(&chains, false);
+	chains_push(&chains, chains_native(&chains, 0x401000, "main"), 0x401010, 0);
+	chains_push(&chains, chains_cfunc(&chains, 0x7f0000001080, "encode"), 0x7f0000001090, 0);
+	chains_sample(&chains, FORMAT_STATE_CFUNC);
+	chains_commit(&chains);
+	rewind(chains.file);
+	assert_int_equal(0, format_profile_read(chains.file, &profile, &why));
+	file = print(profile);
+	message = decode(file);
+	assert_int_equal(0, location_of(message, "main", 0)->address);
+	assert_int_equal(0, location_of(message, "encode", 0)->address);
+	pprof__profile__free_unpacked(message, NULL);
+	fclose(file);
+	format_profile_destroy(profile);
+	chains_close(&chains);
+}
+
 /* ---- Profiles of others ------------------------------------------------------------------- */
 
 /** Two locations of one function, with its file and lines, and code that no one has looked up. */
@@ -453,7 +481,7 @@ int main(void)
 		cmocka_unit_test(test_one_for_each_file), cmocka_unit_test(test_there_and_back),
 		cmocka_unit_test(test_adding_up),	  cmocka_unit_test(test_recording),
 		cmocka_unit_test(test_foreign),		  cmocka_unit_test(test_named_only),
-		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_too_many),	  cmocka_unit_test(test_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
