@@ -460,23 +460,32 @@ int attach_thread_settle(struct attach_thread *thread);
 struct attach_tap;
 
 /**
+ * Load the kernel's side, and try it on the caller. Nothing is mapped yet, so that a child of the
+ * caller has no copies.
  * @param rate_hz Ticks a second of processor time.
  * @param why FAILURE_DENIED; FAILURE_LIMIT where the kernel allows too few samples a second, with
  *            what kernel.perf_event_max_sample_rate has to be as the address; FAILURE_SYSTEM with
  *            ENOSYS where ljprof was built without, else with what the kernel says.
  */
 int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why);
-/** With all its threads. */
+/** With all its threads: none of them is copied any more. */
 void attach_tap_destroy(struct attach_tap *tap);
 
+/** Map what the kernel's side shares, once, before all that follows. @return 0 or -1. */
+int attach_tap_begin(struct attach_tap *tap, struct failure *why);
+
 /**
- * Copy a thread from now on.
+ * Copy a thread from now on. It runs on meanwhile, and is neither stopped nor woken.
  * @param context What take() is given for it.
- * @param ret_plan Borrowed until attach_tap_remove(); all zero, but for its cookie.
+ * @param first The plan to begin with; its cookie and counts do not matter.
+ * @param ret_plan Borrowed until attach_tap_remove(); to be changed at any time.
  * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_LIMIT, FAILURE_SYSTEM.
  */
 int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
-		   struct attach_tap_plan **ret_plan, struct failure *why);
+		   const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
+		   struct failure *why);
+
+/** Copy it no more; copies that were not taken are forgotten. */
 void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan);
 
 /** The table of prototypes that need not be copied whole, ATTACH_TAP_KNOWN keys at their places:
@@ -487,6 +496,7 @@ uint64_t *attach_tap_known(struct attach_tap *tap);
 struct attach_tap_timing {
 	uint64_t time_ns; /**< Of the tick, by CLOCK_MONOTONIC. */
 	uint64_t took_ns; /**< What the thread waited for it, but for the interrupt itself. */
+	uint64_t lost;	  /**< Ticks of the thread before this one for which there was no room. */
 	/** It may lack the end of a stack, or a coroutine: there are bounds. */
 	bool is_cut;
 };
@@ -503,6 +513,9 @@ typedef bool attach_tap_take(void *context, void *thread, const struct attach_ta
  */
 bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,
 		      void *context);
+
+/** Whether the last drain found more than half of the room full. */
+bool attach_tap_is_filling(const struct attach_tap *tap);
 
 /** Whether the kernel allows too few samples a second by now, as it was seen with the last copies:
  *  it looks every thousand ticks. Ticks are lost then that no plan counts. */

@@ -26,8 +26,6 @@ enum {
 	REG_LUA_BASE = 12, /* rdx */
 	REG_LUA_PC = 5,	   /* rbx */
 	RED_ZONE = 128,
-	FRAME_BEHIND_RETURN =
-		8, /* a call's return address lies below the frame that it returns to */
 #else
 	REG_FP = 29,
 	REG_SP = 31,
@@ -38,8 +36,6 @@ enum {
 };
 
 enum {
-	CPUS = 1024,
-	SLOTS_LOG2 = 10,
 	NATIVE_FIRST = 16384,
 	NATIVE_MAX = 32768,
 	NATIVE_WORDS = 2048, /* looked at for frames of the interpreter */
@@ -53,7 +49,9 @@ enum {
 	NAME_BYTES = 128,
 	/* An interrupted frame on another stack than its handler's. */
 	OTHER_STACK_BELOW = 8192,
-	STACK_SLOTS = 512, /* looked at for functions, in all stacks together */
+	STACK_SLOTS = 512,   /* looked at for functions in one stack */
+	RECORD_SLOTS = 2048, /* and in all together */
+	FUNCTIONS = 8,	     /* the last ones that were copied are not copied again; a power of 2 */
 	FRAME_DISTANCE_MAX = 64 << 20,
 	PAGE = 4096,
 	POINTER_MIN = 4096,
@@ -91,11 +89,13 @@ struct work {
 	uint64_t new_vms[NEW_VMS];
 	uint32_t has_range, last_range;
 	uint64_t native_start, last_name;
+	uint32_t slots_left, function_count;
+	uint64_t functions[FUNCTIONS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1 << SLOTS_LOG2);
+	__uint(max_entries, ATTACH_TAP_THREADS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, uint32_t);
 	__type(value, struct attach_tap_plan);
@@ -366,7 +366,6 @@ struct scan {
 	uint64_t start;		/* of the words, in the thread */
 	uint32_t offset, count; /* in the record; words */
 	uint32_t index;		/* of the VM */
-	uint64_t last, before;	/* functions that were met */
 };
 
 /* The C frame that a word on the native stack shows, 0 for none: a return address into the
@@ -535,7 +534,7 @@ static long copy_constant(uint32_t i, void *context)
 	struct constants *constants = context;
 	uint64_t at = constants->end - (uint64_t)constants->ref_size * (i + 1);
 
-	if (i >= constants->count)
+	if (i >= constants->count || constants->work->record.len >= TAP_BYTES)
 		return 1;
 	copy(constants->work, read_word(at, constants->ref_size),
 	     constants->string_size + CONSTANT_BYTES);
@@ -562,7 +561,7 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 	proto = read_word(function + vm->function_code, vm->ref_size) - vm->proto_size;
 	size = read_word(proto + vm->proto_bytes, 4);
 	name = read_word(proto + vm->proto_name, vm->ref_size);
-	place = attach_tap_known_place(proto);
+	place = attach_tap_known_place(plan->salt, proto);
 	known = bpf_map_lookup_elem(&known_protos, &place);
 	key = attach_tap_known_key(plan->salt, proto, read_word(name + vm->string_hash, 4), size,
 				   read_word(proto + vm->proto_line, 4));
@@ -592,11 +591,13 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 
 static void copy_function(struct scan *scan, uint64_t function)
 {
-	if (function == scan->last || function == scan->before)
-		return;
-	scan->before = scan->last;
-	scan->last = function;
-	copy(scan->work, function, scan->vm->function_size);
+	struct work *work = scan->work;
+
+	for (uint32_t i = 0; i < FUNCTIONS; i++)
+		if (work->functions[i] == function)
+			return;
+	work->functions[work->function_count++ & (FUNCTIONS - 1)] = function;
+	copy(work, function, scan->vm->function_size);
 	copy_proto(scan->work, scan->plan, scan->index, function);
 }
 
@@ -606,8 +607,9 @@ static long look_for_function(uint32_t i, void *context)
 	uint32_t at = scan->offset - 8 * i;
 	uint64_t function;
 
-	if (i >= scan->count)
+	if (i >= scan->count || !scan->work->slots_left || scan->work->record.len >= TAP_BYTES)
 		return 1;
+	scan->work->slots_left--;
 	if (read_function(scan, at, &function) && has_link(scan, at))
 		copy_function(scan, function);
 	return 0;
@@ -693,7 +695,7 @@ int tap_tick(void *context)
 	struct attach_tap_plan *plan;
 	struct work *work;
 
-	slot = (uint32_t)cookie & ((1 << SLOTS_LOG2) - 1);
+	slot = (uint32_t)cookie & (ATTACH_TAP_THREADS - 1);
 	plan = bpf_map_lookup_elem(&plans, &slot);
 	work = bpf_map_lookup_elem(&works, &cpu);
 	if (!plan || !work || plan->cookie != cookie)
@@ -704,9 +706,14 @@ int tap_tick(void *context)
 		return 0;
 	}
 	work->record.cookie = cookie;
+	work->record.lost = plan->lost;
 	work->record.len = work->has_range = work->last_range = 0;
 	work->stack_count = work->new_count = work->record.is_cut = 0;
 	work->last_name = 0;
+	work->slots_left = RECORD_SLOTS;
+	work->function_count = 0;
+	for (uint32_t i = 0; i < FUNCTIONS; i++)
+		work->functions[i] = 0;
 	take_registers(work);
 	copy_all(work, plan);
 	work->record.took_ns = bpf_ktime_get_ns() - work->record.time_ns;

@@ -43,13 +43,14 @@ extern const char tap_object[] __attribute__((visibility("hidden")));
 extern const char tap_object_end[] __attribute__((visibility("hidden")));
 
 enum {
-	SLOTS = 1024, /* as in the kernel's side */
 	PAGE_BYTES = 4096,
 	KNOWN_BYTES = ATTACH_TAP_KNOWN * 8,
-	/* For so many ticks a second 4 MiB, which hold half a second of common copies. */
+	/* For so many ticks a second of so many processors 4 MiB, which hold half a second of
+	 * common copies of two threads. */
 	RING_RATE_HZ = 1000,
+	RING_PROCESSORS = 8,
 	RING_BYTES = 4 << 20,
-	RING_DOUBLINGS = 3,
+	RING_DOUBLINGS = 3, /* at most, for either */
 	/* The period is changed so often, by up to a part in JITTER: a program with a period near
 	 * ours is seen at all its phases. */
 	JITTER_PERIODS = 1000,
@@ -57,6 +58,9 @@ enum {
 	/* The kernel's own ticks, of which each has its share of the samples that it allows. */
 	KERNEL_HZ_MAX = 1000,
 };
+
+/* No plan's. */
+#define NO_COOKIE UINT64_MAX
 
 static const char limit_path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
 
@@ -76,8 +80,8 @@ struct attach_tap {
 	uint8_t *plans;
 	size_t plan_bytes;
 	uint64_t *known;
-	struct slot slots[SLOTS];
-	size_t next;
+	struct slot slots[ATTACH_TAP_THREADS];
+	size_t next, ring_bytes, drained_bytes;
 	unsigned rate_hz;
 	bool is_slowed;
 	uint64_t period_ns, jitter_ns, random;
@@ -143,7 +147,7 @@ static void jitter(struct attach_tap *tap)
 		return;
 	tap->jitter_ns = time_ns + JITTER_PERIODS * tap->period_ns;
 	tap->is_slowed = !is_allowed(tap->rate_hz);
-	for (size_t i = 0; i < SLOTS; i++) {
+	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++) {
 		uint64_t period_ns = next_period(tap);
 
 		if (tap->slots[i].used)
@@ -160,9 +164,9 @@ bool attach_tap_is_slowed(const struct attach_tap *tap)
 
 static struct slot *slot_of(struct attach_tap *tap, uint64_t cookie)
 {
-	struct slot *slot = &tap->slots[cookie % SLOTS];
+	struct slot *slot = &tap->slots[cookie % ATTACH_TAP_THREADS];
 
-	return slot->used && slot->generation == cookie / SLOTS ? slot : NULL;
+	return slot->used && slot->generation == cookie / ATTACH_TAP_THREADS ? slot : NULL;
 }
 
 /* The kernel's side wrote it, but as it was told to by memory of the thread. */
@@ -197,6 +201,7 @@ static int take_record(void *self, void *bytes, size_t len)
 	struct attach_tap *tap = self;
 	struct slot *slot;
 
+	tap->drained_bytes += len;
 	if (len < head)
 		return 0;
 	slot = slot_of(tap, record->cookie);
@@ -204,6 +209,7 @@ static int take_record(void *self, void *bytes, size_t len)
 		return 0;
 	timing = (struct attach_tap_timing){ .time_ns = record->time_ns,
 					     .took_ns = record->took_ns,
+					     .lost = record->lost,
 					     .is_cut = record->is_cut != 0 };
 	if (!tap->take(tap->context, slot->context, &timing))
 		return -ECANCELED;
@@ -218,8 +224,14 @@ bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach
 	tap->take = take;
 	tap->context = context;
 	tap->begin_ns = now_ns();
+	tap->drained_bytes = 0;
 	jitter(tap);
 	return ring_buffer__consume(tap->ring) != -ECANCELED;
+}
+
+bool attach_tap_is_filling(const struct attach_tap *tap)
+{
+	return tap->drained_bytes > tap->ring_bytes / 2;
 }
 
 /* ---- Threads ---------------------------------------------------------------------------- */
@@ -231,12 +243,12 @@ static struct attach_tap_plan *plan_at(struct attach_tap *tap, size_t index)
 
 static struct slot *free_slot(struct attach_tap *tap)
 {
-	for (size_t i = 0; i < SLOTS; i++) {
-		struct slot *slot = &tap->slots[(tap->next + i) % SLOTS];
+	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++) {
+		struct slot *slot = &tap->slots[(tap->next + i) % ATTACH_TAP_THREADS];
 
 		if (slot->used)
 			continue;
-		tap->next = (tap->next + i + 1) % SLOTS;
+		tap->next = (tap->next + i + 1) % ATTACH_TAP_THREADS;
 		return slot;
 	}
 	return NULL;
@@ -255,34 +267,49 @@ static int open_event(struct attach_tap *tap, pid_t tid)
 	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
-		   struct attach_tap_plan **ret_plan, struct failure *why)
+/* Have the program run at each tick of the thread from now on. */
+static int attach_program(struct attach_tap *tap, pid_t tid, uint64_t cookie, struct slot *slot,
+			  struct failure *why)
 {
-	LIBBPF_OPTS(bpf_perf_event_opts, options);
-	struct slot *slot = free_slot(tap);
-	struct attach_tap_plan *plan;
-	size_t index;
+	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
+	int errnum;
 
-	if (!slot)
-		return failure_set(why, FAILURE_LIMIT, 0, tid, SLOTS, "sample one more thread");
-	index = (size_t)(slot - tap->slots);
 	slot->event_fd = open_event(tap, tid);
 	if (slot->event_fd < 0)
 		return failure_set_errno(why, errno, tid, "count the thread's time");
-	options.bpf_cookie = (slot->generation + 1) * SLOTS + index;
 	slot->link = bpf_program__attach_perf_event_opts(tap->program, slot->event_fd, &options);
-	if (!slot->link) {
-		int errnum = errno;
+	if (slot->link)
+		return 0;
+	errnum = errno;
+	close(slot->event_fd);
+	return failure_set_errno(why, errnum, tid, "sample the thread");
+}
 
-		close(slot->event_fd);
-		return failure_set_errno(why, errnum, tid, "sample the thread");
+int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
+		   const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
+		   struct failure *why)
+{
+	struct slot *slot = free_slot(tap);
+	struct attach_tap_plan *plan;
+	uint64_t cookie;
+	size_t index;
+
+	if (!slot)
+		return failure_set(why, FAILURE_LIMIT, 0, tid, ATTACH_TAP_THREADS,
+				   "sample one more thread");
+	index = (size_t)(slot - tap->slots);
+	cookie = (slot->generation + 1) * ATTACH_TAP_THREADS + index;
+	plan = plan_at(tap, index);
+	*plan = *first;
+	plan->rested = plan->lost = 0;
+	__atomic_store_n(&plan->cookie, cookie, __ATOMIC_RELEASE);
+	if (attach_program(tap, tid, cookie, slot, why) != 0) {
+		plan->cookie = 0;
+		return -1;
 	}
 	slot->generation++;
 	slot->used = true;
 	slot->context = context;
-	plan = plan_at(tap, index);
-	memset(plan, 0, sizeof(*plan));
-	__atomic_store_n(&plan->cookie, options.bpf_cookie, __ATOMIC_RELEASE);
 	*ret_plan = plan;
 	return 0;
 }
@@ -305,12 +332,14 @@ uint64_t *attach_tap_known(struct attach_tap *tap)
 
 /* ---- Beginning and end ------------------------------------------------------------------ */
 
-static size_t ring_bytes(unsigned rate_hz)
+static size_t ring_bytes(unsigned rate_hz, unsigned processors)
 {
 	size_t bytes = RING_BYTES;
 
-	for (unsigned i = 0; i < RING_DOUBLINGS && rate_hz > (unsigned)RING_RATE_HZ << i; i++)
-		bytes *= 2;
+	for (unsigned i = 0; i < RING_DOUBLINGS; i++) {
+		bytes <<= rate_hz > (unsigned)RING_RATE_HZ << i;
+		bytes <<= processors > (unsigned)RING_PROCESSORS << i;
+	}
 	return bytes;
 }
 
@@ -319,11 +348,16 @@ static size_t whole_pages(size_t bytes)
 	return (bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
 }
 
+static struct bpf_map *find_map(const struct attach_tap *tap, const char *name)
+{
+	return bpf_object__find_map_by_name(tap->object, name);
+}
+
 /* The memory of a map. @return NULL with errno. */
-static void *map_shared(const struct bpf_map *map, size_t bytes)
+static void *map_shared(const struct attach_tap *tap, const char *name, size_t bytes)
 {
 	void *memory = mmap(NULL, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
-			    bpf_map__fd(map), 0);
+			    bpf_map__fd(find_map(tap, name)), 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }
@@ -333,32 +367,29 @@ static int load(struct attach_tap *tap, unsigned rate_hz)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "ljprof");
 	int processors = libbpf_num_possible_cpus();
-	struct bpf_map *works, *records, *plans, *known;
-	int ret;
 
 	if (processors < 0)
 		return processors;
+	tap->ring_bytes = ring_bytes(rate_hz, (unsigned)processors);
 	tap->object =
 		bpf_object__open_mem(tap_object, (size_t)(tap_object_end - tap_object), &options);
 	if (!tap->object)
 		return -errno;
-	works = bpf_object__find_map_by_name(tap->object, "works");
-	records = bpf_object__find_map_by_name(tap->object, "records");
-	plans = bpf_object__find_map_by_name(tap->object, "plans");
-	known = bpf_object__find_map_by_name(tap->object, "known_protos");
 	tap->program = bpf_object__find_program_by_name(tap->object, "tap_tick");
-	bpf_map__set_max_entries(works, (uint32_t)processors);
-	bpf_map__set_max_entries(records, (uint32_t)ring_bytes(rate_hz));
-	ret = bpf_object__load(tap->object);
-	if (ret != 0)
-		return ret;
-	tap->plan_bytes = (sizeof(struct attach_tap_plan) + 7) & ~(size_t)7;
-	tap->plans = map_shared(plans, tap->plan_bytes * SLOTS);
-	tap->known = map_shared(known, KNOWN_BYTES);
-	if (!tap->plans || !tap->known)
-		return -errno;
-	tap->ring = ring_buffer__new(bpf_map__fd(records), take_record, tap, NULL);
-	return tap->ring ? 0 : -errno;
+	bpf_map__set_max_entries(find_map(tap, "works"), (uint32_t)processors);
+	bpf_map__set_max_entries(find_map(tap, "records"), (uint32_t)tap->ring_bytes);
+	return bpf_object__load(tap->object);
+}
+
+/* One event, of our own thread: what refuses those of others may refuse that, too. */
+static int try_event(struct attach_tap *tap, struct failure *why)
+{
+	struct slot slot;
+
+	if (attach_program(tap, 0, NO_COOKIE, &slot, why) != 0)
+		return -1;
+	bpf_link__destroy(slot.link);
+	return 0;
 }
 
 int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why)
@@ -382,20 +413,35 @@ int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct fail
 		attach_tap_destroy(tap);
 		return failure_set_errno(why, -ret, 0, "sample from inside the kernel");
 	}
+	if (try_event(tap, why) != 0) {
+		attach_tap_destroy(tap);
+		return -1;
+	}
 	*ret_tap = tap;
 	return 0;
+}
+
+int attach_tap_begin(struct attach_tap *tap, struct failure *why)
+{
+	tap->plan_bytes = (sizeof(struct attach_tap_plan) + 7) & ~(size_t)7;
+	tap->plans = map_shared(tap, "plans", tap->plan_bytes * ATTACH_TAP_THREADS);
+	tap->known = map_shared(tap, "known_protos", KNOWN_BYTES);
+	if (tap->plans && tap->known)
+		tap->ring = ring_buffer__new(bpf_map__fd(find_map(tap, "records")), take_record,
+					     tap, NULL);
+	return tap->ring ? 0 : failure_set_errno(why, errno, 0, "map the kernel's copies");
 }
 
 void attach_tap_destroy(struct attach_tap *tap)
 {
 	if (!tap)
 		return;
-	for (size_t i = 0; i < SLOTS; i++)
+	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++)
 		if (tap->slots[i].used)
 			bpf_link__destroy(tap->slots[i].link);
 	ring_buffer__free(tap->ring);
 	if (tap->plans)
-		munmap(tap->plans, whole_pages(tap->plan_bytes * SLOTS));
+		munmap(tap->plans, whole_pages(tap->plan_bytes * ATTACH_TAP_THREADS));
 	if (tap->known)
 		munmap(tap->known, whole_pages(KNOWN_BYTES));
 	bpf_object__close(tap->object);
@@ -419,10 +465,17 @@ void attach_tap_destroy(struct attach_tap *tap)
 	(void)tap;
 }
 
-int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
-		   struct attach_tap_plan **ret_plan, struct failure *why)
+int attach_tap_begin(struct attach_tap *tap, struct failure *why)
 {
-	(void)tap, (void)context, (void)ret_plan;
+	(void)tap;
+	return failure_set_errno(why, ENOSYS, 0, "map the kernel's copies");
+}
+
+int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
+		   const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
+		   struct failure *why)
+{
+	(void)tap, (void)context, (void)first, (void)ret_plan;
 	return failure_set_errno(why, ENOSYS, tid, "sample from inside the kernel");
 }
 
@@ -438,6 +491,12 @@ uint64_t *attach_tap_known(struct attach_tap *tap)
 }
 
 bool attach_tap_is_slowed(const struct attach_tap *tap)
+{
+	(void)tap;
+	return false;
+}
+
+bool attach_tap_is_filling(const struct attach_tap *tap)
 {
 	(void)tap;
 	return false;

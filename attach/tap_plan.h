@@ -15,6 +15,9 @@ enum {
 	/* A table of prototypes that need not be copied whole: by a hash of their addresses. A
 	 * power of 2. */
 	ATTACH_TAP_KNOWN = 8192,
+	/* Threads at a time. */
+	ATTACH_TAP_THREADS_LOG2 = 10,
+	ATTACH_TAP_THREADS = 1 << ATTACH_TAP_THREADS_LOG2,
 };
 
 /** Where the parts of one VM's state lie; offsets and sizes in bytes. */
@@ -96,10 +99,11 @@ static inline uint64_t attach_tap_known_key(uint64_t salt, uint64_t proto, uint3
 	       (((uint64_t)bytes << 32) + line) * 0xd6e8feb86659fd93;
 }
 
-/** The place of a prototype in the table. */
-static inline uint32_t attach_tap_known_place(uint64_t proto)
+/** The place of a prototype in the table: processes that were forked have it at the same address.
+ */
+static inline uint32_t attach_tap_known_place(uint64_t salt, uint64_t proto)
 {
-	return (uint32_t)(proto * 0x9e3779b97f4a7c15 >> 40) % ATTACH_TAP_KNOWN;
+	return (uint32_t)((proto ^ salt) * 0x9e3779b97f4a7c15 >> 40) % ATTACH_TAP_KNOWN;
 }
 
 #endif

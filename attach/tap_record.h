@@ -29,6 +29,7 @@ struct tap_range {
 struct tap_record {
 	uint64_t cookie;
 	uint64_t time_ns, took_ns;	   /* CLOCK_MONOTONIC */
+	uint64_t lost;			   /* as the plan has it at this tick */
 	uint64_t registers[TAP_REGISTERS]; /* as the kernel keeps them: struct pt_regs */
 	uint32_t len;
 	uint32_t is_cut; /* it lacks the end of a stack or a coroutine, as there are bounds */

@@ -165,6 +165,8 @@ static void take_new_program(struct recorder *recorder, struct recorder_target *
 		feed_note_exec(recorder, of);
 	if (!of->target)
 		return;
+	tapped_end_process(
+		of); /* the thread that remains may be another one with the same number */
 	luastate_reset(of->target->lua);
 	of->target->generation = UINT64_MAX;
 }

@@ -178,6 +178,7 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 	const struct timespec wake = { .tv_sec = (time_t)(drain_ns / 1000000000u),
 				       .tv_nsec = (long)(drain_ns % 1000000000u) };
 	uint64_t now_ns;
+	int64_t late_ns;
 
 	if (!recorder->stopped_threads) {
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL);
@@ -189,8 +190,10 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 		recorder->weight = 1;
 		daemon_clock_init(clock, recorder->options->rate_hz, now_ns, now_ns);
 	}
-	if (wait_for_tick(recorder, clock, drain_ns) < 0)
+	late_ns = wait_for_tick(recorder, clock, drain_ns);
+	if (late_ns < 0)
 		return true;
+	recorder->stats->late_ticks += (uint64_t)late_ns > clock->period_ns / 2;
 	if (!recorder_tick(recorder))
 		return false;
 	note_missed(recorder, daemon_clock_advance(clock, daemon_now_ns()), clock->period_ns);
@@ -208,30 +211,40 @@ static void end_copies(struct recorder *recorder)
 				  "here on");
 }
 
+/* All copies of the ticks up to now. @return false where the recording ends. */
+static bool drain(struct recorder *recorder, uint64_t now_ns)
+{
+	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
+	uint64_t ticks = (now_ns - recorder->begin_ns) / period_ns - recorder->stats->ticks;
+
+	recorder->stats->ticks += ticks;
+	return tapped_drain(recorder, (uint32_t)ticks);
+}
+
 /* Until the recording ends, or the kernel has no more copies. */
 static void run_copies(struct recorder *recorder)
 {
-	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
-	uint64_t now_ns = recorder->begin_ns, drain_ns = now_ns, ticks;
+	uint64_t now_ns = recorder->begin_ns, drain_ns = now_ns;
 	struct daemon_clock clock = { 0 };
 
 	while (goes_on(recorder, now_ns)) {
 		if (!await_copies(recorder, &clock, drain_ns))
-			break;
+			return;
 		now_ns = daemon_now_ns();
 		if (now_ns < drain_ns)
 			continue;
-		ticks = (now_ns - recorder->begin_ns) / period_ns - recorder->stats->ticks;
-		recorder->stats->ticks += ticks;
-		if (!tapped_drain(recorder, (uint32_t)ticks) || !housekeeping(recorder, now_ns))
-			break;
+		if (!drain(recorder, now_ns) || !housekeeping(recorder, now_ns))
+			return;
 		if (attach_tap_is_slowed(recorder->tap)) {
 			end_copies(recorder);
-			break;
+			return;
 		}
 		drain_ns = tapped_next_ns(recorder, now_ns);
 		drain_ns = drain_ns < recorder->end_ns ? drain_ns : recorder->end_ns;
 	}
+	/* Told to end: up to the last drain's time more was copied. */
+	if (recorder->end == DAEMON_END_STOPPED && !recorder_is_at_limit(recorder))
+		drain(recorder, daemon_now_ns());
 }
 
 static void run(struct recorder *recorder)
@@ -503,6 +516,9 @@ static int open_tap(struct recorder *recorder)
 		return recorder_end_with(recorder, DAEMON_END_SYSTEM,
 					 "--capture=kernel: ljprof was built without clang and "
 					 "libbpf, or this kernel has no BPF");
+	if (why.kind == FAILURE_NO_MEMORY)
+		return recorder_end_with(recorder, DAEMON_END_SYSTEM,
+					 "--capture=kernel: out of memory");
 	if (why.kind == FAILURE_LIMIT)
 		return recorder_end_with(recorder, DAEMON_END_SYSTEM,
 					 "--capture=kernel: the kernel allows too few samples: %u "
@@ -517,6 +533,23 @@ static int open_tap(struct recorder *recorder)
 				 strerror(why.errnum));
 }
 
+/* After the writer's fork, which has no copies therefore. */
+static void begin_tap(struct recorder *recorder)
+{
+	struct failure why;
+
+	if (!recorder->tap || attach_tap_begin(recorder->tap, &why) == 0)
+		return;
+	if (recorder->options->capture != DAEMON_CAPTURE_AUTO) {
+		failure_describe(&why, recorder->text, recorder->text_len);
+		recorder->end = DAEMON_END_SYSTEM;
+		return;
+	}
+	attach_tap_destroy(recorder->tap);
+	recorder->tap = NULL;
+	recorder->stats->capture = DAEMON_CAPTURE_STOP;
+}
+
 static void record(struct recorder *recorder)
 {
 	if ((recorder->options->feeds ? feed_start(recorder) : open_outputs(recorder)) != 0 ||
@@ -527,6 +560,7 @@ static void record(struct recorder *recorder)
 		return;
 	if (recorder->options->debuginfod)
 		fetch_debug(recorder);
+	begin_tap(recorder);
 	say_go(recorder);
 	give_up_privileges(recorder);
 	run(recorder);

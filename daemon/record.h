@@ -59,6 +59,7 @@ struct recorder {
 
 	struct attach_tap *tap; /* NULL: threads are stopped for their samples */
 	size_t stopped_threads; /* with a tap: those that are stopped all the same */
+	bool told_refused;	/* with a tap: that the kernel does not copy one */
 	uint64_t unsettled_ns;	/* with a tap: until then something new is learned */
 	uint64_t after_ns;	/* with a tap: when reading into the image "after" began */
 	pid_t after_pid;	/* and of which process */

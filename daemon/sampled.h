@@ -29,12 +29,15 @@ struct sampled_tap {
 	struct attach_tap_plan *plan; /**< NULL: it is not copied. */
 	struct recorder_target *of;
 	struct attach_thread *thread;
-	uint64_t rested, lost; /**< As far as told. */
-	int64_t taken;	       /**< Ticks since the last account. */
-	int64_t rest;	       /**< Ticks of the clock that are not told yet; may be early ones. */
-	bool is_cut;	       /**< Chains lacked what there was no room for. */
-	bool is_stopped;       /**< In place of copies, as these would lack something. */
-	uint64_t retry_ns;     /**< Until then. */
+	uint64_t rested;    /**< As far as told. */
+	uint64_t lost;	    /**< Ticks for which copies have stood. */
+	uint64_t lost_seen; /**< As far as they are accounted for as no rest. */
+	int64_t taken;	    /**< Copies since the last account. */
+	int64_t rest;	    /**< Ticks of the clock that are not told yet; may be early ones. */
+	bool is_cut;	    /**< Chains lacked what there was no room for. */
+	bool is_gone;	    /**< The kernel knows it no more, but has it in its list. */
+	bool is_stopped;    /**< In place of copies, as these would lack something. */
+	uint64_t retry_ns;  /**< Until then. */
 	unsigned tries;
 	/** The last samples, copies or stops, and those of them whose chains are not whole. */
 	unsigned samples, torn;
@@ -105,7 +108,11 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 /** When copies are to be taken after @p now_ns. */
 uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns);
 
-/** Take all copies of the last @p ticks ticks. @return false where the recording ends. */
+/** Take the copies that are there, which may give up processes. @return false where the recording
+ *  ends. */
+bool tapped_take(struct recorder *recorder);
+
+/** The same, and account for the last @p ticks ticks. @return false where the recording ends. */
 bool tapped_drain(struct recorder *recorder, uint32_t ticks);
 
 /** Note the outcome of a sample, by a copy or, where @p tap is stopped, by a stop. */
@@ -117,7 +124,10 @@ void tapped_note_stops(struct sampled_tap *tap);
 /** The thread has ended, or its process is given up. */
 void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data);
 
-/** No thread is copied any more. */
+/** No thread of the process is copied any more: its program is another one. */
+void tapped_end_process(struct recorder_target *of);
+
+/** No thread at all is. */
 void tapped_end_all(struct recorder *recorder);
 
 /* ---- Waits ------------------------------------------------------------------------------ */

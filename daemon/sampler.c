@@ -389,7 +389,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		save_image(recorder, of, sample.weight);
 	if (data->runs_lua && !write_sample(of, &sample))
 		return false;
-	follow_up(of, thread, data, outcome, sample.time_ns);
+	follow_up(of, thread, data, outcome, daemon_now_ns());
 	return true;
 }
 
@@ -495,6 +495,11 @@ void recorder_list_threads(struct recorder_target *of)
 	    !(of->thread_ended || attach_threads_changed(of->target->threads)))
 		return;
 	of->thread_ended = false;
+	/* Threads that have ended are forgotten, with copies that were not taken. */
+	if (of->recorder->tap && !tapped_take(of->recorder))
+		return;
+	if (!of->target)
+		return;
 	target_refresh_threads(of->target);
 	of->threads_ns = now_ns + (daemon_now_ns() - now_ns) * LIST_REST;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples from copies that the kernel makes of threads while they run: nobody is stopped. */
+#include "daemon/processes.h"
 #include "daemon/sampled.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -82,12 +84,25 @@ static void begin_stops(struct recorder *recorder, struct sampled_thread *data)
 	recorder->stopped_threads++;
 }
 
+static void tell_refused(struct recorder *recorder, const struct failure *why)
+{
+	char reason[256], text[320];
+
+	if (recorder->told_refused)
+		return;
+	recorder->told_refused = true;
+	failure_describe(why, reason, sizeof(reason));
+	snprintf(text, sizeof(text), "%s: such threads are stopped for their samples", reason);
+	recorder_notice(recorder, text);
+}
+
 static void begin_thread(struct recorder_target *of, struct attach_thread *thread,
 			 struct sampled_thread *data)
 {
 	const struct luastate_plan_context context = { .state = of->target->lua,
 						       .prediction = &data->prediction,
 						       .stack_limit = thread->stack_limit };
+	struct attach_tap_plan first = { .salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1 };
 	struct sampled_tap *tap = &data->tap;
 	struct failure why;
 
@@ -95,15 +110,19 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 				     .thread = thread,
 				     .tries = tap->tries,
 				     .is_torn_by_stops = tap->is_torn_by_stops };
-	note_news(of->recorder);
-	if (attach_tap_add(of->recorder->tap, thread->tid, data, &tap->plan, &why) == 0) {
-		tap->plan->salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1;
-		renew_plan(&context, tap->plan);
+	luastate_plan_tap(&context, &first);
+	if (attach_tap_add(of->recorder->tap, thread->tid, data, &first, &tap->plan, &why) == 0) {
+		note_news(of->recorder);
 		return;
 	}
 	tap->plan = NULL;
-	if (why.kind != FAILURE_GONE)
-		begin_stops(of->recorder, data);
+	if (why.kind == FAILURE_GONE) { /* or a main thread that has ended before the others */
+		of->thread_ended = true;
+		tap->is_gone = true;
+		return;
+	}
+	tell_refused(of->recorder, &why);
+	begin_stops(of->recorder, data);
 }
 
 static void end_stops(struct recorder *recorder, struct sampled_thread *data)
@@ -119,37 +138,42 @@ static void end_stops(struct recorder *recorder, struct sampled_thread *data)
 
 void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
 {
+	struct sampled_tap *tap = &data->tap;
+
 	end_stops(of->recorder, data);
-	if (data->tap.plan)
-		attach_tap_remove(of->recorder->tap, data->tap.plan);
-	data->tap.plan = NULL;
+	tap->is_gone = false;
+	if (!tap->plan)
+		return;
+	of->recorder->stats->missed_ticks += tap->plan->lost - tap->lost; /* no copy follows */
+	attach_tap_remove(of->recorder->tap, tap->plan);
+	tap->plan = NULL;
+}
+
+void tapped_end_process(struct recorder_target *of)
+{
+	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
+		struct sampled_thread *data =
+			sampled_of(attach_threads_get(of->target->threads, i));
+
+		if (data)
+			tapped_end_thread(of, data);
+	}
 }
 
 void tapped_end_all(struct recorder *recorder)
 {
-	for (size_t i = 0; i < recorder->target_count; i++) {
-		struct recorder_target *of = recorder->targets[i];
-
-		for (size_t j = 0; of->target && j < attach_threads_count(of->target->threads);
-		     j++) {
-			struct sampled_thread *data =
-				sampled_of(attach_threads_get(of->target->threads, j));
-
-			if (data)
-				tapped_end_thread(of, data);
-		}
-	}
+	for (size_t i = 0; i < recorder->target_count; i++)
+		tapped_end_process(recorder->targets[i]);
 }
 
-/* Ticks for which there was no room in the kernel: the next copy stands for them too, unless they
- * make up so long that nobody knows what the thread did. */
-static uint32_t take_lost(struct recorder *recorder, struct sampled_tap *tap)
+/* Ticks before a copy for which there was no room in the kernel: it stands for them too, unless
+ * they make up so long that nobody knows what the thread did. */
+static uint32_t take_lost(struct recorder *recorder, struct sampled_tap *tap, uint64_t so_far)
 {
-	uint64_t lost = tap->plan->lost - tap->lost;
+	uint64_t lost = so_far - tap->lost;
 	bool is_short = lost <= recorder->options->rate_hz;
 
-	tap->lost += lost;
-	tap->taken += (int64_t)lost;
+	tap->lost = so_far;
 	recorder->stats->missed_ticks += lost;
 	recorder->stats->merged_ticks += is_short ? lost : 0;
 	return is_short ? (uint32_t)lost : 0;
@@ -183,7 +207,7 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 	struct luastate_plan_context plan = { .state = of->target->lua,
 					      .prediction = &data->prediction,
 					      .stack_limit = tap->thread->stack_limit };
-	uint32_t ticks = 1 + take_lost(recorder, tap);
+	uint32_t ticks = 1 + take_lost(recorder, tap, timing->lost);
 	struct failure why;
 	bool lacked;
 
@@ -218,11 +242,13 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 	struct recorder *recorder = of->recorder;
 	struct sampled_tap *tap = &data->tap;
 	uint64_t rested = tap->plan->rested - tap->rested;
+	uint64_t lost = tap->plan->lost - tap->lost_seen; /* the copy behind them stands for them */
 
 	tap->rested += rested;
+	tap->lost_seen += lost;
 	owe(recorder, data, (uint32_t)rested);
 	sampled_tell(of, data, DAEMON_RESTED);
-	tap->rest += (int64_t)ticks - tap->taken - (int64_t)rested;
+	tap->rest += (int64_t)ticks - tap->taken - (int64_t)rested - (int64_t)lost;
 	if (tap->taken == 0 && rested == 0 &&
 	    attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED) {
 		of->thread_ended = true;
@@ -251,10 +277,13 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 		begin_thread(of, thread, data);
 		return;
 	}
-	if (!data->tap.plan) {
-		begin_thread(of, thread, data);
+	if (data->tap.is_gone) {
 		owe(recorder, data, ticks);
 		sampled_tell(of, data, DAEMON_IDLE);
+		return;
+	}
+	if (!data->tap.plan) { /* nobody knows what it did before */
+		begin_thread(of, thread, data);
 		return;
 	}
 	account_rest(of, thread, data, ticks);
@@ -264,10 +293,19 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 	begin_stops(recorder, data);
 }
 
-bool tapped_drain(struct recorder *recorder, uint32_t ticks)
+bool tapped_take(struct recorder *recorder)
 {
 	recorder->after_ns = 0;
 	if (!attach_tap_drain(recorder->tap, recorder->image, take_copy, recorder))
+		return false;
+	if (attach_tap_is_filling(recorder->tap))
+		note_news(recorder); /* more often, for a while */
+	return true;
+}
+
+bool tapped_drain(struct recorder *recorder, uint32_t ticks)
+{
+	if (!tapped_take(recorder))
 		return false;
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct recorder_target *of = recorder->targets[i];

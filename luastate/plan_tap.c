@@ -164,6 +164,6 @@ void luastate_note_known(const struct luastate_plan_context *context, uint64_t s
 		const struct state_proto *known = state_find_proto(context->state, address);
 
 		if (known)
-			table[attach_tap_known_place(address)] = key_of(known, salt);
+			table[attach_tap_known_place(salt, address)] = key_of(known, salt);
 	}
 }

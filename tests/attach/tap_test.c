@@ -21,7 +21,6 @@ enum {
 	RATE_HZ = 997,
 	PATIENCE_S = 20,
 	FUZZ_ROUNDS = 400,
-	SLOTS = 1024, /* as the manual page says */
 	DESCRIPTORS = 4096,
 	STACK_WORDS = 64,
 	LUA_SLOTS = 64,
@@ -32,6 +31,9 @@ enum {
 	TRACE_BYTES = 64,
 	TABLE_BYTES = 64,
 };
+
+/* What is copied anyway. */
+static const struct attach_tap_plan nothing;
 
 static const uint64_t stack_mark = 0x5a5a1234c0ffee00;
 
@@ -103,7 +105,9 @@ static void begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), vo
 	scene->pid = child_start(run, argument);
 	scene->image = attach_image_create();
 	assert_non_null(scene->image);
-	assert_int_equal(0, attach_tap_add(scene->tap, scene->pid, scene, &scene->plan, &why));
+	assert_int_equal(0, attach_tap_begin(scene->tap, &why));
+	assert_int_equal(
+		0, attach_tap_add(scene->tap, scene->pid, scene, &nothing, &scene->plan, &why));
 }
 
 static void end(struct scene *scene)
@@ -623,7 +627,8 @@ static void forgets_a_thread(void **state)
 	nap(50);
 	attach_tap_drain(scene.tap, scene.image, take, &scene);
 	assert_int_equal(0, scene.count);
-	assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, &scene, &scene.plan, &why));
+	assert_int_equal(0,
+			 attach_tap_add(scene.tap, scene.pid, &scene, &nothing, &scene.plan, &why));
 	await_copies(&scene, 5);
 	end(&scene);
 }
@@ -641,7 +646,7 @@ static void tells_of_threads_that_are_gone(void **state)
 	if (pid == 0)
 		_exit(0);
 	assert_int_equal(pid, waitpid(pid, NULL, 0));
-	assert_int_equal(-1, attach_tap_add(scene.tap, pid, &scene, &plan, &why));
+	assert_int_equal(-1, attach_tap_add(scene.tap, pid, &scene, &nothing, &plan, &why));
 	assert_int_equal(FAILURE_GONE, why.kind);
 	end(&scene);
 }
@@ -649,7 +654,7 @@ static void tells_of_threads_that_are_gone(void **state)
 static void has_a_bound_of_threads(void **state)
 {
 	const struct rlimit limit = { DESCRIPTORS, DESCRIPTORS };
-	struct attach_tap_plan *plans[SLOTS];
+	struct attach_tap_plan *plans[ATTACH_TAP_THREADS];
 	struct attach_tap_plan *last;
 	struct scene scene;
 	struct failure why;
@@ -658,12 +663,14 @@ static void has_a_bound_of_threads(void **state)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	begin(&scene, 1, sleep_for_ever, NULL);
 	plans[0] = scene.plan;
-	for (int i = 1; i < SLOTS; i++)
-		assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, &scene, &plans[i], &why));
-	assert_int_equal(-1, attach_tap_add(scene.tap, scene.pid, &scene, &last, &why));
+	for (int i = 1; i < ATTACH_TAP_THREADS; i++)
+		assert_int_equal(
+			0, attach_tap_add(scene.tap, scene.pid, &scene, &nothing, &plans[i], &why));
+	assert_int_equal(1024, ATTACH_TAP_THREADS); /* as the manual page says */
+	assert_int_equal(-1, attach_tap_add(scene.tap, scene.pid, &scene, &nothing, &last, &why));
 	assert_int_equal(FAILURE_LIMIT, why.kind);
 	attach_tap_remove(scene.tap, plans[500]);
-	assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, &scene, &last, &why));
+	assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, &scene, &nothing, &last, &why));
 	assert_ptr_equal(plans[500], last);
 	end(&scene);
 }
