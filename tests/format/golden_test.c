@@ -468,12 +468,29 @@ static void test_rewritten(void **state)
 	}
 }
 
+/** Version 0.1.0 wrote addresses. */
+static void test_addresses(void **state)
+{
+	const struct format_report_options options = { .annotate = FORMAT_ANNOTATE_TRACE };
+	FILE *file = open_golden("ljprof/addresses", ".bin");
+	char *expected = read_golden("ljprof/addresses", ".folded.txt");
+	char *text = chains_report_as(file, "folded", &options);
+
+	(void)state;
+	assert_string_equal(expected, text);
+	assert_non_null(strstr(text, "[trace 1]"));
+	free(text);
+	free(expected);
+	fclose(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reference_text), cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_folded),	       cmocka_unit_test(test_memprof),
 		cmocka_unit_test(test_copies),	       cmocka_unit_test(test_rewritten),
+		cmocka_unit_test(test_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
