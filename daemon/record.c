@@ -211,12 +211,14 @@ static void end_copies(struct recorder *recorder)
 				  "here on");
 }
 
-/* All copies of the ticks up to now. @return false where the recording ends. */
+/* All copies of the ticks up to now; what passes until they are looked at is no more time of the
+ * profile's. @return false where the recording ends. */
 static bool drain(struct recorder *recorder, uint64_t now_ns)
 {
 	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
 	uint64_t ticks = (now_ns - recorder->begin_ns) / period_ns - recorder->stats->ticks;
 
+	recorder->stats->elapsed_ns = now_ns - recorder->begin_ns;
 	recorder->stats->ticks += ticks;
 	return tapped_drain(recorder, (uint32_t)ticks);
 }
@@ -257,9 +259,10 @@ static void run(struct recorder *recorder)
 	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
 	if (recorder->tap)
 		run_copies(recorder);
-	if (!recorder->tap)
+	if (!recorder->tap) {
 		run_stops(recorder);
-	recorder->stats->elapsed_ns = daemon_now_ns() - recorder->begin_ns;
+		recorder->stats->elapsed_ns = daemon_now_ns() - recorder->begin_ns;
+	}
 	recorder_end_ticks(recorder);
 }
 
