@@ -475,9 +475,10 @@ void attach_tap_destroy(struct attach_tap *tap);
 int attach_tap_begin(struct attach_tap *tap, struct failure *why);
 
 /**
- * Copy a thread from now on. It runs on meanwhile, and is neither stopped nor woken.
+ * Copy a thread from now on, for the first time after a random part of the period. It runs on
+ * meanwhile, and is neither stopped nor woken.
  * @param context What take() is given for it.
- * @param first The plan to begin with; its cookie and counts do not matter.
+ * @param first The plan to begin with; its cookie, times and counts do not matter.
  * @param ret_plan Borrowed until attach_tap_remove(); to be changed at any time.
  * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_LIMIT, FAILURE_SYSTEM.
  */
@@ -497,6 +498,7 @@ struct attach_tap_timing {
 	uint64_t time_ns; /**< Of the tick, by CLOCK_MONOTONIC. */
 	uint64_t took_ns; /**< What the thread waited for it, but for the interrupt itself. */
 	uint64_t lost;	  /**< Ticks of the thread before this one for which there was no room. */
+	uint32_t changed; /**< Ticks that are lost behind it, as its timer was changed: 0 or 1. */
 	/** It may lack the end of a stack, or a coroutine: there are bounds. */
 	bool is_cut;
 };

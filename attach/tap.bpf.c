@@ -700,6 +700,12 @@ int tap_tick(void *context)
 	work = bpf_map_lookup_elem(&works, &cpu);
 	if (!plan || !work || plan->cookie != cookie)
 		return 0;
+	if (plan->tick_ns) {
+		plan->passed_ns += plan->tick_ns;
+		if (plan->passed_ns < plan->period_ns)
+			return 0;
+		plan->passed_ns -= plan->period_ns;
+	}
 	work->record.time_ns = bpf_ktime_get_ns();
 	if (work->record.time_ns < plan->rest_ns) {
 		__sync_fetch_and_add(&plan->rested, 1);

@@ -51,9 +51,14 @@ enum {
 	RING_PROCESSORS = 8,
 	RING_BYTES = 4 << 20,
 	RING_DOUBLINGS = 3, /* at most, for either */
-	/* The period is changed so often, by up to a part in JITTER: a program with a period near
-	 * ours is seen at all its phases. */
+	/* A thread's period is changed after so many, by up to a part in JITTER: a program with a
+	 * period near ours is seen at all its phases. */
 	JITTER_PERIODS = 1000,
+	/* So often the kernel's limit is looked at. */
+	LIMIT_PERIODS = 1000,
+	/* A thread's first period may be as short as a part in this, and no shorter than that. */
+	FIRST_PART = 64,
+	FIRST_MIN_NS = 20 * 1000,
 	JITTER = 128,
 	/* The kernel's own ticks, of which each has its share of the samples that it allows. */
 	KERNEL_HZ_MAX = 1000,
@@ -68,6 +73,8 @@ static const char limit_path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
 struct slot {
 	uint64_t generation; /* 0: never used */
 	bool used;
+	bool is_first; /* the first period goes on */
+	unsigned periods;
 	int event_fd;
 	struct bpf_link *link;
 	void *context;
@@ -84,7 +91,7 @@ struct attach_tap {
 	size_t next, ring_bytes, drained_bytes;
 	unsigned rate_hz;
 	bool is_slowed;
-	uint64_t period_ns, jitter_ns, random;
+	uint64_t period_ns, limit_ns, random;
 	/* Of the drain that goes on. */
 	struct attach_image *image;
 	attach_tap_take *take;
@@ -129,30 +136,59 @@ static bool is_allowed(unsigned rate_hz)
 	return !is_known || limit >= needed_limit(rate_hz);
 }
 
-static uint64_t next_period(struct attach_tap *tap)
+static uint64_t next_random(struct attach_tap *tap)
 {
-	uint64_t range = 2 * tap->period_ns / JITTER + 1;
-
 	tap->random ^= tap->random << 13;
 	tap->random ^= tap->random >> 7;
 	tap->random ^= tap->random << 17;
-	return tap->period_ns - tap->period_ns / JITTER + tap->random % range;
+	return tap->random;
 }
 
-static void jitter(struct attach_tap *tap)
+static uint64_t next_period(struct attach_tap *tap)
+{
+	return tap->period_ns - tap->period_ns / JITTER +
+	       next_random(tap) % (2 * tap->period_ns / JITTER + 1);
+}
+
+/* The first tick comes after a random part of the period, or threads that live for less would never
+ * have one. The timer goes on with that part until it is changed. */
+static uint64_t first_period(struct attach_tap *tap)
+{
+	uint64_t ns = 1 + next_random(tap) % tap->period_ns, least = tap->period_ns / FIRST_PART;
+
+	least = least < FIRST_MIN_NS ? FIRST_MIN_NS : least;
+	return ns < least && least < tap->period_ns ? least : ns;
+}
+
+/* What the timer has counted since its last tick is lost by a change, so it is changed right behind
+ * a tick, and not by the clock: a thread that seldom runs would never have one. @return The ticks
+ * that are lost behind a first one, which is by now a while ago: one, as likely as so much of it
+ * has passed. */
+static uint32_t change_period(struct attach_tap *tap, struct slot *slot,
+			      struct attach_tap_plan *plan)
+{
+	uint64_t period_ns, passed_ns = 0;
+
+	if (!slot->is_first && ++slot->periods < JITTER_PERIODS)
+		return 0;
+	period_ns = next_period(tap);
+	ioctl(slot->event_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
+	if (slot->is_first)
+		passed_ns = plan->passed_ns + plan->tick_ns / 2;
+	plan->tick_ns = 0;
+	slot->is_first = false;
+	slot->periods = 0;
+	return next_random(tap) % tap->period_ns < passed_ns;
+}
+
+static void look_at_limit(struct attach_tap *tap)
 {
 	uint64_t time_ns = now_ns();
 
-	if (time_ns < tap->jitter_ns)
+	if (time_ns < tap->limit_ns)
 		return;
-	tap->jitter_ns = time_ns + JITTER_PERIODS * tap->period_ns;
+	tap->limit_ns = time_ns + LIMIT_PERIODS * tap->period_ns;
 	tap->is_slowed = !is_allowed(tap->rate_hz);
-	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++) {
-		uint64_t period_ns = next_period(tap);
-
-		if (tap->slots[i].used)
-			ioctl(tap->slots[i].event_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
-	}
 }
 
 bool attach_tap_is_slowed(const struct attach_tap *tap)
@@ -161,6 +197,11 @@ bool attach_tap_is_slowed(const struct attach_tap *tap)
 }
 
 /* ---- Copies ----------------------------------------------------------------------------- */
+
+static struct attach_tap_plan *plan_at(struct attach_tap *tap, size_t index)
+{
+	return (struct attach_tap_plan *)(void *)(tap->plans + index * tap->plan_bytes);
+}
 
 static struct slot *slot_of(struct attach_tap *tap, uint64_t cookie)
 {
@@ -200,16 +241,21 @@ static int take_record(void *self, void *bytes, size_t len)
 	struct attach_tap_timing timing;
 	struct attach_tap *tap = self;
 	struct slot *slot;
+	uint32_t changed;
 
 	tap->drained_bytes += len;
 	if (len < head)
 		return 0;
 	slot = slot_of(tap, record->cookie);
-	if (!slot || !fill_image(tap->image, record, len - head))
+	if (!slot)
+		return 0;
+	changed = change_period(tap, slot, plan_at(tap, (size_t)(slot - tap->slots)));
+	if (!fill_image(tap->image, record, len - head))
 		return 0;
 	timing = (struct attach_tap_timing){ .time_ns = record->time_ns,
 					     .took_ns = record->took_ns,
 					     .lost = record->lost,
+					     .changed = changed,
 					     .is_cut = record->is_cut != 0 };
 	if (!tap->take(tap->context, slot->context, &timing))
 		return -ECANCELED;
@@ -225,7 +271,7 @@ bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach
 	tap->context = context;
 	tap->begin_ns = now_ns();
 	tap->drained_bytes = 0;
-	jitter(tap);
+	look_at_limit(tap);
 	return ring_buffer__consume(tap->ring) != -ECANCELED;
 }
 
@@ -236,10 +282,7 @@ bool attach_tap_is_filling(const struct attach_tap *tap)
 
 /* ---- Threads ---------------------------------------------------------------------------- */
 
-static struct attach_tap_plan *plan_at(struct attach_tap *tap, size_t index)
-{
-	return (struct attach_tap_plan *)(void *)(tap->plans + index * tap->plan_bytes);
-}
+_Static_assert(ATTACH_TAP_THREADS == 1024, "its failure and the manual page say so");
 
 static struct slot *free_slot(struct attach_tap *tap)
 {
@@ -254,13 +297,13 @@ static struct slot *free_slot(struct attach_tap *tap)
 	return NULL;
 }
 
-static int open_event(struct attach_tap *tap, pid_t tid)
+static int open_event(pid_t tid, uint64_t period_ns)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_TASK_CLOCK,
-		.sample_period = next_period(tap),
+		.sample_period = period_ns,
 		.disabled = 1,
 	};
 
@@ -268,13 +311,13 @@ static int open_event(struct attach_tap *tap, pid_t tid)
 }
 
 /* Have the program run at each tick of the thread from now on. */
-static int attach_program(struct attach_tap *tap, pid_t tid, uint64_t cookie, struct slot *slot,
-			  struct failure *why)
+static int attach_program(const struct attach_tap *tap, pid_t tid, uint64_t period_ns,
+			  uint64_t cookie, struct slot *slot, struct failure *why)
 {
 	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
 	int errnum;
 
-	slot->event_fd = open_event(tap, tid);
+	slot->event_fd = open_event(tid, period_ns);
 	if (slot->event_fd < 0)
 		return failure_set_errno(why, errno, tid, "count the thread's time");
 	slot->link = bpf_program__attach_perf_event_opts(tap->program, slot->event_fd, &options);
@@ -295,20 +338,24 @@ int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
 	size_t index;
 
 	if (!slot)
-		return failure_set(why, FAILURE_LIMIT, 0, tid, ATTACH_TAP_THREADS,
-				   "sample one more thread");
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+				   "have the kernel copy more than 1024 threads");
 	index = (size_t)(slot - tap->slots);
 	cookie = (slot->generation + 1) * ATTACH_TAP_THREADS + index;
 	plan = plan_at(tap, index);
 	*plan = *first;
 	plan->rested = plan->lost = 0;
+	plan->period_ns = tap->period_ns;
+	plan->tick_ns = first_period(tap);
+	plan->passed_ns = tap->period_ns - plan->tick_ns;
 	__atomic_store_n(&plan->cookie, cookie, __ATOMIC_RELEASE);
-	if (attach_program(tap, tid, cookie, slot, why) != 0) {
+	if (attach_program(tap, tid, plan->tick_ns, cookie, slot, why) != 0) {
 		plan->cookie = 0;
 		return -1;
 	}
 	slot->generation++;
-	slot->used = true;
+	slot->used = slot->is_first = true;
+	slot->periods = 0;
 	slot->context = context;
 	*ret_plan = plan;
 	return 0;
@@ -386,7 +433,7 @@ static int try_event(struct attach_tap *tap, struct failure *why)
 {
 	struct slot slot;
 
-	if (attach_program(tap, 0, NO_COOKIE, &slot, why) != 0)
+	if (attach_program(tap, 0, tap->period_ns, NO_COOKIE, &slot, why) != 0)
 		return -1;
 	bpf_link__destroy(slot.link);
 	return 0;
@@ -407,7 +454,7 @@ int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct fail
 	tap->rate_hz = rate_hz;
 	tap->period_ns = 1000000000u / rate_hz;
 	tap->random = now_ns() | 1;
-	tap->jitter_ns = now_ns() + JITTER_PERIODS * tap->period_ns;
+	tap->limit_ns = now_ns() + LIMIT_PERIODS * tap->period_ns;
 	ret = load(tap, rate_hz);
 	if (ret != 0) {
 		attach_tap_destroy(tap);

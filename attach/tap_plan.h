@@ -77,14 +77,18 @@ struct attach_tap_plan {
 	uint64_t native_limit; /**< First address behind the native stack; 0: unknown. */
 	uint64_t rest_ns;      /**< Nothing is copied before this time. */
 	uint64_t salt;	       /**< Of the process, for the table of prototypes. */
+	/** Of the timer, if that is less than what lies between two copies; 0: each of its ticks is
+	 * one of ours. */
+	uint64_t tick_ns;
+	uint64_t period_ns;		       /**< Between two copies, with tick_ns. */
 	uint64_t stacks[ATTACH_TAP_STACKS];    /**< Coroutines that are copied in any case. */
 	uint32_t stack_vms[ATTACH_TAP_STACKS]; /**< The VM of each, by index. */
 	uint32_t stack_count, vm_count, extra_count, unused;
 	struct attach_tap_extra extras[ATTACH_TAP_EXTRAS];
 	struct attach_tap_vm vms[ATTACH_TAP_VMS];
-	/* Written by the kernel's side: ticks at which it rested, and those for which there was no
-	 * room. */
-	uint64_t rested, lost;
+	/* Written by the kernel's side: ticks at which it rested, those for which there was no
+	 * room, and with tick_ns what has passed since the last copy. */
+	uint64_t rested, lost, passed_ns;
 };
 
 /**

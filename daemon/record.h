@@ -57,12 +57,14 @@ struct recorder {
 	bool writing;	     /* the writer runs */
 	struct writer writer;
 
-	struct attach_tap *tap; /* NULL: threads are stopped for their samples */
-	size_t stopped_threads; /* with a tap: those that are stopped all the same */
-	bool told_refused;	/* with a tap: that the kernel does not copy one */
-	uint64_t unsettled_ns;	/* with a tap: until then something new is learned */
-	uint64_t after_ns;	/* with a tap: when reading into the image "after" began */
-	pid_t after_pid;	/* and of which process */
+	struct attach_tap *tap;	 /* NULL: threads are stopped for their samples */
+	size_t stopped_threads;	 /* with a tap: those that are stopped all the same */
+	bool told_refused;	 /* with a tap: that the kernel does not copy one */
+	uint32_t halves;	 /* with a tap: 0 or 1, to round half a tick */
+	uint64_t unsettled_ns;	 /* with a tap: until then something new is learned */
+	uint64_t new_threads_ns; /* with a tap: until then new threads are looked for often */
+	uint64_t after_ns;	 /* with a tap: when reading into the image "after" began */
+	pid_t after_pid;	 /* and of which process */
 
 	struct feed *feed; /* NULL: a recording, not a watch */
 

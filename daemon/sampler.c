@@ -454,7 +454,8 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	struct sampled_thread *data = sampled_of(thread);
 	uint64_t now_ns = daemon_now_ns();
 
-	if (!data || data->tap.plan)
+	/* Those that the kernel copies, or will when they are found, have their ticks there. */
+	if (!data || (recorder->tap && !data->tap.is_stopped))
 		return true;
 	data->owed += recorder->weight;
 	recorder->stats->thread_ticks += recorder->weight;

@@ -15,7 +15,9 @@ enum {
 	/* More often for so long after something new was met: threads that begin, and memory that
 	 * copies lacked. */
 	UNSETTLED_NS = 250 * 1000 * 1000,
-	UNSETTLED_MIN_NS = 2 * 1000 * 1000,
+	UNSETTLED_MIN_NS = 1000 * 1000,
+	/* So long after a thread that was not there at the last look: others may live shortly. */
+	NEW_THREADS_NS = 2 * 1000 * 1000 * 1000,
 	/* A thread that the kernel cannot copy whole is stopped for so long, doubled each time. */
 	STOPS_NS = 1000 * 1000 * 1000,
 	STOPS_DOUBLED = 6,
@@ -30,7 +32,7 @@ uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns)
 	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
 	uint64_t ns = DRAIN_TICKS * period_ns;
 
-	if (now_ns < recorder->unsettled_ns)
+	if (now_ns < recorder->unsettled_ns || now_ns < recorder->new_threads_ns)
 		return now_ns + (period_ns > UNSETTLED_MIN_NS ? period_ns : UNSETTLED_MIN_NS);
 	return now_ns + (ns < DRAIN_MIN_NS ? DRAIN_MIN_NS : ns > DRAIN_MAX_NS ? DRAIN_MAX_NS : ns);
 }
@@ -46,8 +48,6 @@ static void renew_plan(const struct luastate_plan_context *context, struct attac
 	struct attach_tap_plan wanted = *plan;
 
 	luastate_plan_tap(context, &wanted);
-	wanted.rested = plan->rested;
-	wanted.lost = plan->lost;
 	if (memcmp(&wanted, plan, offsetof(struct attach_tap_plan, rested)) != 0)
 		memcpy(plan, &wanted, offsetof(struct attach_tap_plan, rested));
 }
@@ -207,13 +207,13 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 	struct luastate_plan_context plan = { .state = of->target->lua,
 					      .prediction = &data->prediction,
 					      .stack_limit = tap->thread->stack_limit };
-	uint32_t ticks = 1 + take_lost(recorder, tap, timing->lost);
+	uint32_t ticks = 1 + timing->changed + take_lost(recorder, tap, timing->lost);
 	struct failure why;
 	bool lacked;
 
 	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
 	owe(recorder, data, ticks);
-	tap->taken++;
+	tap->taken += 1 + timing->changed;
 	lacked = luastate_plan_copied(&plan, recorder->image, tap->plan);
 	begin_after(recorder, of, timing->time_ns);
 	luastate_plan_after(&plan, recorder->image, recorder->after);
@@ -249,7 +249,8 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 	owe(recorder, data, (uint32_t)rested);
 	sampled_tell(of, data, DAEMON_RESTED);
 	tap->rest += (int64_t)ticks - tap->taken - (int64_t)rested - (int64_t)lost;
-	if (tap->taken == 0 && rested == 0 &&
+	/* Where threads come and go, one that was just copied may have ended for another one. */
+	if (((tap->taken == 0 && rested == 0) || daemon_now_ns() < recorder->new_threads_ns) &&
 	    attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED) {
 		of->thread_ended = true;
 		if (thread->tid == of->pid)
@@ -261,6 +262,21 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 	owe(recorder, data, (uint32_t)tap->rest);
 	tap->rest = 0;
 	sampled_tell(of, data, DAEMON_IDLE);
+}
+
+/* A thread that has begun since the last look, and runs, has done so for half of that on average:
+ * its first copy stands for it. */
+static void owe_beginning(struct recorder_target *of, struct attach_thread *thread,
+			  struct sampled_thread *data, uint32_t ticks)
+{
+	struct recorder *recorder = of->recorder;
+
+	if (ticks == 0 || !data->tap.plan)
+		return;
+	recorder->new_threads_ns = daemon_now_ns() + NEW_THREADS_NS;
+	recorder->halves ^= 1; /* of an odd number one, then none */
+	if (attach_thread_activity(thread, NULL, NULL) == ATTACH_RUNNING)
+		owe(recorder, data, (ticks + recorder->halves) / 2);
 }
 
 static void account_thread(struct recorder_target *of, struct attach_thread *thread, uint32_t ticks)
@@ -282,10 +298,8 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 		sampled_tell(of, data, DAEMON_IDLE);
 		return;
 	}
-	if (!data->tap.plan) { /* nobody knows what it did before */
-		begin_thread(of, thread, data);
+	if (!data->tap.plan)
 		return;
-	}
 	account_rest(of, thread, data, ticks);
 	if (!data->tap.is_cut && !data->tap.torn_copies)
 		return;
@@ -303,6 +317,25 @@ bool tapped_take(struct recorder *recorder)
 	return true;
 }
 
+/* Those that are there, and tell what has ended; then those that are new. */
+static void account_process(struct recorder_target *of, uint32_t ticks)
+{
+	size_t count = attach_threads_count(of->target->threads);
+
+	for (size_t i = 0; i < count; i++)
+		account_thread(of, attach_threads_get(of->target->threads, i), ticks);
+	recorder_list_threads(of);
+	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
+		struct attach_thread *thread = attach_threads_get(of->target->threads, i);
+		struct sampled_thread *data = sampled_of(thread);
+
+		if (!data || data->tap.plan || data->tap.is_gone || data->tap.is_stopped)
+			continue;
+		begin_thread(of, thread, data);
+		owe_beginning(of, thread, data, ticks);
+	}
+}
+
 bool tapped_drain(struct recorder *recorder, uint32_t ticks)
 {
 	if (!tapped_take(recorder))
@@ -310,11 +343,8 @@ bool tapped_drain(struct recorder *recorder, uint32_t ticks)
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct recorder_target *of = recorder->targets[i];
 
-		if (!of->target || !luastate_has_interpreter(of->target->lua))
-			continue;
-		recorder_list_threads(of);
-		for (size_t j = 0; of->target && j < attach_threads_count(of->target->threads); j++)
-			account_thread(of, attach_threads_get(of->target->threads, j), ticks);
+		if (of->target && luastate_has_interpreter(of->target->lua))
+			account_process(of, ticks);
 	}
 	return recorder->end == DAEMON_END_STOPPED;
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,6 +20,8 @@
 
 enum {
 	RATE_HZ = 997,
+	LOW_RATE_HZ = 97,
+	SHORT_LIVES = 64,
 	PATIENCE_S = 20,
 	FUZZ_ROUNDS = 400,
 	DESCRIPTORS = 4096,
@@ -651,6 +654,45 @@ static void tells_of_threads_that_are_gone(void **state)
 	end(&scene);
 }
 
+/* Half a period of processor time at LOW_RATE_HZ, then nothing any more. */
+static void live_shortly(void *argument)
+{
+	struct timespec now;
+
+	(void)argument;
+	child_nap_us(50 * 1000); /* until it is tapped */
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((uint64_t)now.tv_nsec < 500000000u / LOW_RATE_HZ);
+	sleep_for_ever(NULL);
+}
+
+/* Threads that live for less than a period have copies, as many as their time makes up together. */
+static void meets_short_lives(void **state)
+{
+	pid_t pids[SHORT_LIVES];
+	struct attach_tap_plan *plan;
+	struct scene scene;
+	struct failure why;
+
+	(void)state;
+	begin(&scene, LOW_RATE_HZ, sleep_for_ever, NULL);
+	for (int i = 0; i < SHORT_LIVES; i++) {
+		pids[i] = child_start(live_shortly, NULL);
+		assert_int_equal(0,
+				 attach_tap_add(scene.tap, pids[i], &scene, &nothing, &plan, &why));
+	}
+	for (int i = 0; i < 100; i++) {
+		nap(10);
+		attach_tap_drain(scene.tap, scene.image, take, &scene);
+	}
+	/* Of a mean of half of them, more than four standard deviations. */
+	assert_in_range(scene.count, SHORT_LIVES / 2 - 17, SHORT_LIVES / 2 + 17);
+	for (int i = 0; i < SHORT_LIVES; i++)
+		child_end(pids[i]);
+	end(&scene);
+}
+
 static void has_a_bound_of_threads(void **state)
 {
 	const struct rlimit limit = { DESCRIPTORS, DESCRIPTORS };
@@ -692,6 +734,7 @@ int main(void)
 		cmocka_unit_test(leaves_the_rest_for_later),
 		cmocka_unit_test(forgets_a_thread),
 		cmocka_unit_test(tells_of_threads_that_are_gone),
+		cmocka_unit_test(meets_short_lives),
 		cmocka_unit_test(has_a_bound_of_threads),
 	};
 
