@@ -471,7 +471,9 @@ int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct fail
 /** With all its threads: none of them is copied any more. */
 void attach_tap_destroy(struct attach_tap *tap);
 
-/** Map what the kernel's side shares, once, before all that follows. @return 0 or -1. */
+/** Map what the kernel's side shares, once, before threads are added; until then there are no
+ * copies.
+ *  @param why FAILURE_NO_MEMORY, FAILURE_SYSTEM. @return 0 or -1. */
 int attach_tap_begin(struct attach_tap *tap, struct failure *why);
 
 /**
@@ -498,7 +500,7 @@ struct attach_tap_timing {
 	uint64_t time_ns; /**< Of the tick, by CLOCK_MONOTONIC. */
 	uint64_t took_ns; /**< What the thread waited for it, but for the interrupt itself. */
 	uint64_t lost;	  /**< Ticks of the thread before this one for which there was no room. */
-	uint32_t changed; /**< Ticks that are lost behind it, as its timer was changed: 0 or 1. */
+	uint32_t changed; /**< Ticks that are lost behind it, as its timer was changed. */
 	/** It may lack the end of a stack, or a coroutine: there are bounds. */
 	bool is_cut;
 };

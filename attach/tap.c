@@ -16,6 +16,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +91,8 @@ struct attach_tap {
 	struct slot slots[ATTACH_TAP_THREADS];
 	size_t next, ring_bytes, drained_bytes;
 	unsigned rate_hz;
-	bool is_slowed;
+	unsigned limit_hz; /* of the kernel; high enough for the rate */
+	bool is_slowed;	   /* it is not any more */
 	uint64_t period_ns, limit_ns, random;
 	/* Of the drain that goes on. */
 	struct attach_image *image;
@@ -122,18 +124,19 @@ static unsigned needed_limit(unsigned rate_hz)
 	return rate_hz + rate_hz / JITTER + 2 * KERNEL_HZ_MAX;
 }
 
-/* The kernel lowers its limit by itself where interrupts take long. */
-static bool is_allowed(unsigned rate_hz)
+/* The kernel lowers its limit by itself where interrupts take long. @return UINT_MAX if it is not
+ * known. */
+static unsigned read_limit(void)
 {
 	FILE *file = fopen(limit_path, "re");
 	unsigned limit;
-	bool is_known;
 
 	if (!file)
-		return true;
-	is_known = fscanf(file, "%u", &limit) == 1;
+		return UINT_MAX;
+	if (fscanf(file, "%u", &limit) != 1)
+		limit = UINT_MAX;
 	fclose(file);
-	return !is_known || limit >= needed_limit(rate_hz);
+	return limit;
 }
 
 static uint64_t next_random(struct attach_tap *tap)
@@ -155,40 +158,48 @@ static uint64_t next_period(struct attach_tap *tap)
 static uint64_t first_period(struct attach_tap *tap)
 {
 	uint64_t ns = 1 + next_random(tap) % tap->period_ns, least = tap->period_ns / FIRST_PART;
+	uint64_t allowed_ns = 1000000000u / (tap->limit_hz - 2 * KERNEL_HZ_MAX);
 
 	least = least < FIRST_MIN_NS ? FIRST_MIN_NS : least;
-	return ns < least && least < tap->period_ns ? least : ns;
+	least = least < allowed_ns ? allowed_ns : least;
+	least = least > tap->period_ns ? tap->period_ns : least;
+	return ns < least ? least : ns;
 }
 
-/* What the timer has counted since its last tick is lost by a change, so it is changed right behind
- * a tick, and not by the clock: a thread that seldom runs would never have one. @return The ticks
- * that are lost behind a first one, which is by now a while ago: one, as likely as so much of it
- * has passed. */
+/* What the timer has counted since its last tick is lost by a change: so it is changed by a
+ * thread's own ticks, not by the clock, as one that seldom runs would never have one. @return The
+ * ticks that are lost: the last one is a while ago, and each is as likely as so much of it has
+ * passed. */
 static uint32_t change_period(struct attach_tap *tap, struct slot *slot,
 			      struct attach_tap_plan *plan)
 {
-	uint64_t period_ns, passed_ns = 0;
+	uint64_t period_ns, passed_ns;
 
 	if (!slot->is_first && ++slot->periods < JITTER_PERIODS)
 		return 0;
+	slot->periods = 0;
 	period_ns = next_period(tap);
-	ioctl(slot->event_fd, PERF_EVENT_IOC_PERIOD, &period_ns);
-	if (slot->is_first)
-		passed_ns = plan->passed_ns + plan->tick_ns / 2;
+	if (ioctl(slot->event_fd, PERF_EVENT_IOC_PERIOD, &period_ns) != 0)
+		return 0;
+	passed_ns = slot->is_first ? plan->passed_ns + plan->tick_ns / 2 : tap->period_ns / 2;
 	plan->tick_ns = 0;
 	slot->is_first = false;
-	slot->periods = 0;
-	return next_random(tap) % tap->period_ns < passed_ns;
+	return (uint32_t)(passed_ns / tap->period_ns) +
+	       (next_random(tap) % tap->period_ns < passed_ns % tap->period_ns);
 }
 
 static void look_at_limit(struct attach_tap *tap)
 {
 	uint64_t time_ns = now_ns();
+	unsigned limit_hz;
 
 	if (time_ns < tap->limit_ns)
 		return;
 	tap->limit_ns = time_ns + LIMIT_PERIODS * tap->period_ns;
-	tap->is_slowed = !is_allowed(tap->rate_hz);
+	limit_hz = read_limit();
+	tap->is_slowed = limit_hz < needed_limit(tap->rate_hz);
+	if (!tap->is_slowed)
+		tap->limit_hz = limit_hz;
 }
 
 bool attach_tap_is_slowed(const struct attach_tap *tap)
@@ -269,6 +280,8 @@ bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach
 	tap->image = image;
 	tap->take = take;
 	tap->context = context;
+	if (!tap->ring) /* there are none yet */
+		return true;
 	tap->begin_ns = now_ns();
 	tap->drained_bytes = 0;
 	look_at_limit(tap);
@@ -414,10 +427,11 @@ static int load(struct attach_tap *tap, unsigned rate_hz)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "ljprof");
 	int processors = libbpf_num_possible_cpus();
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (processors < 0)
 		return processors;
-	tap->ring_bytes = ring_bytes(rate_hz, (unsigned)processors);
+	tap->ring_bytes = ring_bytes(rate_hz, online > 0 ? (unsigned)online : 1);
 	tap->object =
 		bpf_object__open_mem(tap_object, (size_t)(tap_object_end - tap_object), &options);
 	if (!tap->object)
@@ -441,10 +455,11 @@ static int try_event(struct attach_tap *tap, struct failure *why)
 
 int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why)
 {
+	unsigned limit_hz = read_limit();
 	struct attach_tap *tap;
 	int ret;
 
-	if (!is_allowed(rate_hz))
+	if (limit_hz < needed_limit(rate_hz))
 		return failure_set(why, FAILURE_LIMIT, 0, 0, needed_limit(rate_hz),
 				   "sample so often from inside the kernel");
 	tap = calloc(1, sizeof(*tap));
@@ -452,6 +467,7 @@ int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct fail
 		return failure_set_errno(why, ENOMEM, 0, "sample from inside the kernel");
 	libbpf_set_print(say_nothing);
 	tap->rate_hz = rate_hz;
+	tap->limit_hz = limit_hz;
 	tap->period_ns = 1000000000u / rate_hz;
 	tap->random = now_ns() | 1;
 	tap->limit_ns = now_ns() + LIMIT_PERIODS * tap->period_ns;

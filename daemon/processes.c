@@ -165,8 +165,8 @@ static void take_new_program(struct recorder *recorder, struct recorder_target *
 		feed_note_exec(recorder, of);
 	if (!of->target)
 		return;
-	tapped_end_process(
-		of); /* the thread that remains may be another one with the same number */
+	/* The thread that remains may be another one with the same number. */
+	tapped_end_process(of);
 	luastate_reset(of->target->lua);
 	of->target->generation = UINT64_MAX;
 }
@@ -208,6 +208,9 @@ bool recorder_refresh_entry(struct recorder *recorder, struct recorder_target *o
 	struct failure why = { 0 };
 	int ret = 0;
 
+	/* Threads that have ended are forgotten, with copies that were not taken. */
+	if (recorder->tap && !tapped_take(recorder))
+		return true;
 	if (fate == ATTACH_FATE_ENDED)
 		return false;
 	if (fate == ATTACH_FATE_EXEC)

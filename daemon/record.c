@@ -180,7 +180,7 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 	uint64_t now_ns;
 	int64_t late_ns;
 
-	if (!recorder->stopped_threads) {
+	if (!recorder->stopped_threads && !recorder->pending) {
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL);
 		clock->period_ns = 0;
 		return true;
@@ -564,10 +564,12 @@ static void record(struct recorder *recorder)
 	if (recorder->options->debuginfod)
 		fetch_debug(recorder);
 	begin_tap(recorder);
-	say_go(recorder);
-	give_up_privileges(recorder);
-	run(recorder);
-	judge_end(recorder);
+	if (recorder->end == DAEMON_END_STOPPED) {
+		say_go(recorder);
+		give_up_privileges(recorder);
+		run(recorder);
+		judge_end(recorder);
+	}
 	finish_output(recorder);
 }
 

@@ -26,11 +26,12 @@ struct recorder_target {
 	bool has_root;
 	uint32_t root; /* function of its root frame */
 
-	uint64_t refresh_ns;	   /* when to look at maps and threads again */
-	uint64_t threads_ns;	   /* not before: at the list of threads */
-	bool thread_ended;	   /* another may have taken its place in their number */
-	uint64_t search_ns;	   /* not before: for a VM in memory */
-	uint64_t more_ns;	   /* not before: for more VMs in memory */
+	uint64_t refresh_ns; /* when to look at maps and threads again */
+	uint64_t threads_ns; /* not before: at the list of threads */
+	bool thread_ended;   /* another may have taken its place in their number */
+	uint64_t begun_ns;   /* with a tap: when threads that had begun were last looked for */
+	uint64_t search_ns;  /* not before: for a VM in memory */
+	uint64_t more_ns;    /* not before: for more VMs in memory */
 	uint64_t more_interval_ns; /* grows while there are none; 0: none was missed yet */
 	uint64_t look_ns;	   /* not before: for LuaJIT in a process without */
 	uint64_t look_interval_ns;
@@ -60,7 +61,7 @@ struct recorder {
 	struct attach_tap *tap;	 /* NULL: threads are stopped for their samples */
 	size_t stopped_threads;	 /* with a tap: those that are stopped all the same */
 	bool told_refused;	 /* with a tap: that the kernel does not copy one */
-	uint32_t halves;	 /* with a tap: 0 or 1, to round half a tick */
+	uint64_t begun_ns;	 /* with a tap: less than a tick, of threads that had begun */
 	uint64_t unsettled_ns;	 /* with a tap: until then something new is learned */
 	uint64_t new_threads_ns; /* with a tap: until then new threads are looked for often */
 	uint64_t after_ns;	 /* with a tap: when reading into the image "after" began */
@@ -114,8 +115,9 @@ int recorder_announce(void *context, const struct format_function *function, uin
 /** Sample each thread of interest once. @return false where the recording ends. */
 bool recorder_tick(struct recorder *recorder);
 
-/** List a process's threads anew where there seem to be others. */
-void recorder_list_threads(struct recorder_target *of);
+/** List a process's threads anew where there seem to be others. @return Whether the list is that of
+ *  now: listing takes a part of our time at most. */
+bool recorder_list_threads(struct recorder_target *of);
 
 /** Whether one of the recording's limits is reached, which the stats then tell. */
 bool recorder_is_at_limit(struct recorder *recorder);

@@ -33,6 +33,7 @@ struct sampled_tap {
 	uint64_t lost;	    /**< Ticks for which copies have stood. */
 	uint64_t lost_seen; /**< As far as they are accounted for as no rest. */
 	int64_t taken;	    /**< Copies since the last account. */
+	uint32_t begun;	    /**< Ticks from before it was found, for its first copy. */
 	int64_t rest;	    /**< Ticks of the clock that are not told yet; may be early ones. */
 	bool is_cut;	    /**< Chains lacked what there was no room for. */
 	bool is_gone;	    /**< The kernel knows it no more, but has it in its list. */

@@ -488,21 +488,22 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 }
 
 /* Threads can be shorter than the time between two refreshes. */
-void recorder_list_threads(struct recorder_target *of)
+bool recorder_list_threads(struct recorder_target *of)
 {
 	uint64_t now_ns = daemon_now_ns();
 
-	if (now_ns < of->threads_ns ||
-	    !(of->thread_ended || attach_threads_changed(of->target->threads)))
-		return;
+	if (now_ns < of->threads_ns)
+		return false;
+	if (!of->thread_ended && !attach_threads_changed(of->target->threads))
+		return true;
 	of->thread_ended = false;
 	/* Threads that have ended are forgotten, with copies that were not taken. */
-	if (of->recorder->tap && !tapped_take(of->recorder))
-		return;
-	if (!of->target)
-		return;
+	if (of->recorder->tap && (!tapped_take(of->recorder) || !of->target))
+		return false;
+	now_ns = daemon_now_ns();
 	target_refresh_threads(of->target);
 	of->threads_ns = now_ns + (daemon_now_ns() - now_ns) * LIST_REST;
+	return true;
 }
 
 static bool tick_process(struct recorder *recorder, struct recorder_target *of)

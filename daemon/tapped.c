@@ -18,6 +18,8 @@ enum {
 	UNSETTLED_MIN_NS = 1000 * 1000,
 	/* So long after a thread that was not there at the last look: others may live shortly. */
 	NEW_THREADS_NS = 2 * 1000 * 1000 * 1000,
+	/* A thread that is new has not begun longer ago than that, most likely. */
+	BEGUN_MAX_NS = 1000 * 1000 * 1000,
 	/* A thread that the kernel cannot copy whole is stopped for so long, doubled each time. */
 	STOPS_NS = 1000 * 1000 * 1000,
 	STOPS_DOUBLED = 6,
@@ -136,6 +138,12 @@ static void end_stops(struct recorder *recorder, struct sampled_thread *data)
 	tap->is_stopped = false;
 }
 
+static void owe(struct recorder *recorder, struct sampled_thread *data, uint32_t ticks)
+{
+	data->owed += ticks;
+	recorder->stats->thread_ticks += ticks;
+}
+
 void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
 {
 	struct sampled_tap *tap = &data->tap;
@@ -145,6 +153,8 @@ void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
 	if (!tap->plan)
 		return;
 	of->recorder->stats->missed_ticks += tap->plan->lost - tap->lost; /* no copy follows */
+	owe(of->recorder, data, tap->begun);
+	tap->begun = 0;
 	attach_tap_remove(of->recorder->tap, tap->plan);
 	tap->plan = NULL;
 }
@@ -179,12 +189,6 @@ static uint32_t take_lost(struct recorder *recorder, struct sampled_tap *tap, ui
 	return is_short ? (uint32_t)lost : 0;
 }
 
-static void owe(struct recorder *recorder, struct sampled_thread *data, uint32_t ticks)
-{
-	data->owed += ticks;
-	recorder->stats->thread_ticks += ticks;
-}
-
 /* What is read of functions behind a copy is as good for all copies of the process that were made
  * before it. */
 static void begin_after(struct recorder *recorder, const struct recorder_target *of,
@@ -207,12 +211,13 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 	struct luastate_plan_context plan = { .state = of->target->lua,
 					      .prediction = &data->prediction,
 					      .stack_limit = tap->thread->stack_limit };
-	uint32_t ticks = 1 + timing->changed + take_lost(recorder, tap, timing->lost);
+	uint32_t ticks = 1 + timing->changed + tap->begun + take_lost(recorder, tap, timing->lost);
 	struct failure why;
 	bool lacked;
 
 	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
 	owe(recorder, data, ticks);
+	tap->begun = 0;
 	tap->taken += 1 + timing->changed;
 	lacked = luastate_plan_copied(&plan, recorder->image, tap->plan);
 	begin_after(recorder, of, timing->time_ns);
@@ -234,6 +239,15 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 	return !recorder_is_at_limit(recorder);
 }
 
+/* Where threads come and go, one that was just copied may have ended for another one: that is worth
+ * a look if the threads may be listed. */
+static bool may_have_ended(const struct recorder_target *of, bool is_at_rest)
+{
+	uint64_t now_ns = daemon_now_ns();
+
+	return is_at_rest || (now_ns < of->recorder->new_threads_ns && now_ns >= of->threads_ns);
+}
+
 /* Ticks of the clock that were none of the thread's processor time. Copies may come up to a few
  * ticks early or late. */
 static void account_rest(struct recorder_target *of, struct attach_thread *thread,
@@ -249,8 +263,7 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 	owe(recorder, data, (uint32_t)rested);
 	sampled_tell(of, data, DAEMON_RESTED);
 	tap->rest += (int64_t)ticks - tap->taken - (int64_t)rested - (int64_t)lost;
-	/* Where threads come and go, one that was just copied may have ended for another one. */
-	if (((tap->taken == 0 && rested == 0) || daemon_now_ns() < recorder->new_threads_ns) &&
+	if (may_have_ended(of, tap->taken == 0 && rested == 0) &&
 	    attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED) {
 		of->thread_ended = true;
 		if (thread->tid == of->pid)
@@ -266,17 +279,20 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 
 /* A thread that has begun since the last look, and runs, has done so for half of that on average:
  * its first copy stands for it. */
-static void owe_beginning(struct recorder_target *of, struct attach_thread *thread,
-			  struct sampled_thread *data, uint32_t ticks)
+static void note_beginning(struct recorder_target *of, struct attach_thread *thread,
+			   struct sampled_thread *data, uint64_t since_ns)
 {
+	uint64_t period_ns = 1000000000u / of->recorder->options->rate_hz;
 	struct recorder *recorder = of->recorder;
 
-	if (ticks == 0 || !data->tap.plan)
+	if (since_ns == 0 || !data->tap.plan)
 		return;
 	recorder->new_threads_ns = daemon_now_ns() + NEW_THREADS_NS;
-	recorder->halves ^= 1; /* of an odd number one, then none */
-	if (attach_thread_activity(thread, NULL, NULL) == ATTACH_RUNNING)
-		owe(recorder, data, (ticks + recorder->halves) / 2);
+	if (attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING)
+		return;
+	recorder->begun_ns += (since_ns < BEGUN_MAX_NS ? since_ns : BEGUN_MAX_NS) / 2;
+	data->tap.begun = (uint32_t)(recorder->begun_ns / period_ns);
+	recorder->begun_ns %= period_ns;
 }
 
 static void account_thread(struct recorder_target *of, struct attach_thread *thread, uint32_t ticks)
@@ -321,18 +337,23 @@ bool tapped_take(struct recorder *recorder)
 static void account_process(struct recorder_target *of, uint32_t ticks)
 {
 	size_t count = attach_threads_count(of->target->threads);
+	uint64_t since_ns, now_ns;
 
 	for (size_t i = 0; i < count; i++)
 		account_thread(of, attach_threads_get(of->target->threads, i), ticks);
-	recorder_list_threads(of);
-	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
+	if (!recorder_list_threads(of))
+		return;
+	now_ns = daemon_now_ns();
+	since_ns = of->begun_ns ? now_ns - of->begun_ns : 0;
+	of->begun_ns = now_ns;
+	for (size_t i = 0; i < attach_threads_count(of->target->threads); i++) {
 		struct attach_thread *thread = attach_threads_get(of->target->threads, i);
 		struct sampled_thread *data = sampled_of(thread);
 
 		if (!data || data->tap.plan || data->tap.is_gone || data->tap.is_stopped)
 			continue;
 		begin_thread(of, thread, data);
-		owe_beginning(of, thread, data, ticks);
+		note_beginning(of, thread, data, since_ns);
 	}
 }
 
