@@ -59,6 +59,14 @@ int state_arch_restore_partial(const struct state_interpreter *interpreter,
 			       const struct attach_registers *registers,
 			       struct attach_registers *ret_caller, struct failure *why);
 
+/** Whether @p pc lies between an entry sequence of the interpreter and the store of L->cframe: the
+ *  C frame is complete, and nothing links it yet. */
+bool state_arch_is_entering(const struct state_interpreter *interpreter,
+			    const struct luastate_layout *layout, uint64_t pc);
+
+/** Whether the instruction before a return address is a call. */
+bool state_arch_follows_call(const struct attach_reader *reader, uint64_t ret);
+
 /** Where the instruction before a return address calls to, if it calls VM code directly; else 0. */
 uint64_t state_arch_vm_call_target(const struct luastate *state, const struct attach_reader *reader,
 				   uint64_t ret);

@@ -47,6 +47,8 @@ enum {
 	/* Instructions from where a call is prepared to its link, and of a return. */
 	CALL_LEN = 32,
 	RETURN_LEN = 28,
+	/* Instructions from the entry sequence to where L->cframe is stored. */
+	ENTRY_MAX = 24,
 	/* The longest helper, vm_next, is shorter. */
 	HELPER_BYTES = 160,
 	/* A C frame is within one native stack from what is below it. */
@@ -287,6 +289,44 @@ int state_arch_restore_partial(const struct state_interpreter *interpreter,
 	if (ret > 0)
 		*ret_caller = caller;
 	return ret;
+}
+
+/* str reg, [L, #cframe]; L is not sp. */
+static bool is_link_store(const struct luastate_layout *layout, uint32_t ins)
+{
+	return (ins & 0xfffffc00) == (0xf9000000 | (uint32_t)layout->lua_State_cframe / 8 << 10) &&
+	       (ins & 0x3e0) != 0x3e0;
+}
+
+bool state_arch_is_entering(const struct state_interpreter *interpreter,
+			    const struct luastate_layout *layout, uint64_t pc)
+{
+	const struct arrangement *arrangement = arrangement_of(interpreter->shape.prev);
+	const uint8_t *code = interpreter->code + (pc - interpreter->start);
+	uint64_t most = (pc - interpreter->start) / 4;
+
+	for (unsigned i = 1; i <= arrangement->entry_len + ENTRY_MAX && i <= most; i++) {
+		uint32_t ins;
+
+		memcpy(&ins, code - 4 * (size_t)i, 4);
+		if (is_link_store(layout, ins))
+			return false;
+		if (state_code_is(interpreter, pc - 4 * (uint64_t)i,
+				  (const uint8_t *)arrangement->entry,
+				  4 * (size_t)arrangement->entry_len))
+			return i >= arrangement->entry_len;
+	}
+	return false;
+}
+
+bool state_arch_follows_call(const struct attach_reader *reader, uint64_t ret)
+{
+	uint32_t ins;
+	struct failure why;
+
+	return state_is_pointer(ret) && ret % 4 == 0 &&
+	       state_read(reader, ret - 4, &ins, 4, &why) == 0 &&
+	       (ins >> 26 == 0x25 /* bl */ || (ins & 0xfffffc1f) == 0xd63f0000 /* blr */);
 }
 
 /* How far b and bl lead: 26 bits, times 4. */

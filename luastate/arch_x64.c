@@ -262,6 +262,14 @@ bool state_arch_holds_exit(const struct attach_registers *registers, uint32_t tr
 
 /* ---- Entry and exit --------------------------------------------------------------------- */
 
+enum {
+	/* From the entry sequence to where L->cframe is stored; lj_vm_cpcall has the longest, 76.
+	 */
+	ENTRY_MAX = 96,
+	LINK_STORE_LEN = 4,
+	CALL_MAX = 7, /* call [reg + reg * scale + disp32] */
+};
+
 /* push rbp; push rbx; push r15; push r14; sub rsp, 40. A callback from C code that the FFI made has
  * pushed rbp before it comes here. */
 static const uint8_t prologue[PROLOGUE_LEN] = { 0x55, 0x53, 0x41, 0x57, 0x41,
@@ -314,6 +322,61 @@ int state_arch_restore_partial(const struct state_interpreter *interpreter,
 	ret_caller->r[ATTACH_REG_PC] = stack[words];
 	ret_caller->r[ATTACH_REG_SP] = sp + 8u * ((unsigned)words + 1);
 	return 1;
+}
+
+/* mov L:RB->cframe, reg: rsp, or where that is marked. */
+static bool is_link_store(const struct luastate_layout *layout, const uint8_t *code)
+{
+	return (code[0] & 0xfb) == 0x48 && code[1] == 0x89 && (code[2] & 0xc7) == 0x45 &&
+	       code[3] == layout->lua_State_cframe;
+}
+
+bool state_arch_is_entering(const struct state_interpreter *interpreter,
+			    const struct luastate_layout *layout, uint64_t pc)
+{
+	uint8_t entry[PROLOGUE_LEN];
+	uint64_t offset = pc - interpreter->start;
+
+	memcpy(entry, prologue, sizeof(entry));
+	entry[9] = (uint8_t)(interpreter->shape.size - SAVED_BYTES);
+	for (unsigned i = LINK_STORE_LEN; i <= ENTRY_MAX && i <= offset; i++) {
+		if (is_link_store(layout, interpreter->code + offset - i))
+			return false;
+		/* A callback has pushed rbp before, and is linked by what it calls. */
+		if (state_code_is(interpreter, pc - i, entry, PROLOGUE_LEN))
+			return i >= PROLOGUE_LEN;
+	}
+	return false;
+}
+
+/* Length of "call r/m64" by its second byte and third, 0 if it is another instruction. */
+static unsigned indirect_call_len(uint8_t modrm, uint8_t sib)
+{
+	unsigned mode = modrm >> 6, operand = modrm & 7;
+	unsigned len = 2 + (mode != 3 && operand == 4);
+
+	if ((modrm & 0x38) != 0x10)
+		return 0;
+	if (mode == 1)
+		return len + 1;
+	if (mode == 2 || (mode == 0 && (operand == 5 || (operand == 4 && (sib & 7) == 5))))
+		return len + 4;
+	return len;
+}
+
+bool state_arch_follows_call(const struct attach_reader *reader, uint64_t ret)
+{
+	uint8_t code[CALL_MAX + 1] = { 0 };
+	struct failure why;
+
+	if (!state_is_pointer(ret) || state_read(reader, ret - CALL_MAX, code, CALL_MAX, &why) != 0)
+		return false;
+	if (code[CALL_MAX - 5] == 0xe8)
+		return true;
+	for (unsigned i = 0; i + 2 <= CALL_MAX; i++)
+		if (code[i] == 0xff && indirect_call_len(code[i + 1], code[i + 2]) == CALL_MAX - i)
+			return true;
+	return false;
 }
 
 uint64_t state_arch_vm_call_target(const struct luastate *state, const struct attach_reader *reader,

@@ -5,7 +5,8 @@
  * The unwind table gives one rule for all VM code, which is wrong by a few words in three places:
  * in helpers that VM code enters by call, in the entry sequence before the frame is complete, and
  * in the exit sequence behind its release. A frame is believed when its coroutine's chain of C
- * frames (L->cframe, SAVE_CFRAME) holds it, or when its return address follows a call into VM code.
+ * frames (L->cframe, SAVE_CFRAME) holds it, when its return address follows a call into VM code, or
+ * when the code at the leaf, or the coroutine, tells that it is not linked yet or not any more.
  *
  * In an error's second phase the coroutine lets go of its C frames one by one, while they all stand
  * on the native stack until the C unwinder jumps: such a frame is believed when its own links lead
@@ -75,16 +76,23 @@ static bool is_linked(const struct luastate_layout *layout, const struct attach_
 	return newest_above(layout, reader, L, frame) == frame;
 }
 
+/* Why the coroutine runs no more: LUA_YIELD, an error, or 0 if it does. */
+static bool read_status(const struct luastate_layout *layout, const struct attach_reader *reader,
+			uint64_t L, uint8_t *ret_status)
+{
+	struct failure why;
+
+	return state_read(reader, L + (uint64_t)layout->GCobj_gct + STATUS_FROM_TYPE, ret_status, 1,
+			  &why) == 0;
+}
+
 /* Whether an error has ended the coroutine: then it has no C frames of its own any more. */
 static bool has_failed(const struct luastate_layout *layout, const struct attach_reader *reader,
 		       uint64_t L)
 {
 	uint8_t status;
-	struct failure why;
 
-	return state_read(reader, L + (uint64_t)layout->GCobj_gct + STATUS_FROM_TYPE, &status, 1,
-			  &why) == 0 &&
-	       status > STATUS_YIELD;
+	return read_status(layout, reader, L, &status) && status > STATUS_YIELD;
 }
 
 /* Whether the links of the frame lead to the newest one of the coroutine @L. */
@@ -189,6 +197,42 @@ static int find_linked(struct luastate *state, const struct luastate_layout *lay
 	return find_held(state, layout, memory, is_linked, address, regs, ret_cframe, why);
 }
 
+/* Whether the coroutine of a frame has let go of it, as it does before the exit sequence, and is
+ * still the current one. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc (vm_leave_cp);
+ * src/lj_api.c, lua_yield(). */
+static bool is_left(const struct luastate_layout *layout, const struct attach_reader *reader,
+		    const struct luastate_cframe *frame)
+{
+	uint64_t G = state_global_of(layout, reader, frame->L), current, newest, link;
+	uint8_t status;
+	struct failure why;
+
+	if (!G ||
+	    state_read_ref(layout, reader, G + (uint64_t)layout->global_State_cur_L, &current,
+			   &why) != 0 ||
+	    current != frame->L ||
+	    state_read(reader, frame->L + (uint64_t)layout->lua_State_cframe, &newest, 8, &why) !=
+		    0 ||
+	    state_read(reader, frame->address + (uint64_t)layout->cframe_prev, &link, 8, &why) != 0)
+		return false;
+	return newest == link || (newest == 0 && read_status(layout, reader, frame->L, &status) &&
+				  status == STATUS_YIELD);
+}
+
+/* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. */
+static bool is_between(struct luastate *state, const struct luastate_layout *layout,
+		       const struct luastate_memory *memory, const struct luastate_cframe *frame)
+{
+	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller);
+
+	if (state_arch_vm_call_target(state, memory->any, ret))
+		return true;
+	/* Functions of C may jump to the entry as their last act: their callers are returned to. */
+	return state_arch_follows_call(memory->any, ret) &&
+	       (state_arch_is_entering(state_interpreter_at(state, pc), layout, pc) ||
+		is_left(layout, memory->stopped, frame));
+}
+
 static int find_complete(struct luastate *state, const struct luastate_layout *layout,
 			 const struct luastate_memory *memory, const struct attach_registers *regs,
 			 bool leaf, struct luastate_cframe *ret_cframe, struct failure *why)
@@ -214,7 +258,7 @@ static int find_complete(struct luastate *state, const struct luastate_layout *l
 	if (read_full(layout, memory->stopped, sp, regs, ret_cframe, why) != 0)
 		return -1;
 	/* Only the leaf can be between two states. */
-	if (leaf && state_arch_vm_call_target(state, memory->any, attach_pc(&ret_cframe->caller))) {
+	if (leaf && is_between(state, layout, memory, ret_cframe)) {
 		ret_cframe->L = 0;
 		return 0;
 	}

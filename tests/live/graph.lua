@@ -160,6 +160,7 @@ local function round()
   each(3)                                        --> each
   garbage(20)                                    --> garbage leaf
   closures(4)                                    --> closures
+  if pause then pause() end                      --> pause
 end
 io.write("ready\n") io.flush()
 local stop = os.time() + tonumber(arg[1])

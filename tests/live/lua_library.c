@@ -32,6 +32,10 @@ struct lua_library lua_library_load(const char *path)
 	*(void **)&lua.load_file = find(library, "luaL_loadfile");
 	*(void **)&lua.load_string = find(library, "luaL_loadstring");
 	*(void **)&lua.call = find(library, "lua_pcall");
+	*(void **)&lua.new_thread = find(library, "lua_newthread");
+	*(void **)&lua.resume = find(library, "lua_resume");
+	*(void **)&lua.yield = find(library, "lua_yield");
+	*(void **)&lua.push_function = find(library, "lua_pushcclosure");
 	*(void **)&lua.create_table = find(library, "lua_createtable");
 	*(void **)&lua.push_string = find(library, "lua_pushstring");
 	*(void **)&lua.set_element = find(library, "lua_rawseti");

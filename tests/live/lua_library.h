@@ -14,6 +14,10 @@ struct lua_library {
 	int (*load_file)(void *L, const char *path);
 	int (*load_string)(void *L, const char *text);
 	int (*call)(void *L, int arguments, int results, int handler);
+	void *(*new_thread)(void *L);
+	int (*resume)(void *L, int arguments);
+	int (*yield)(void *L, int results);
+	void (*push_function)(void *L, int (*function)(void *L), int upvalues);
 	void (*create_table)(void *L, int elements, int keys);
 	void (*push_string)(void *L, const char *text);
 	void (*set_element)(void *L, int table, int index);

@@ -404,6 +404,41 @@ static void test_vm_call(void **state)
 	luastate_destroy(known);
 }
 
+static void test_follows_call(void **state)
+{
+	/* bl, blr, br */
+	static const uint32_t code[] = { 0x94001000, 0xd63f0060, 0xd61f0060 };
+
+	(void)state;
+	memcpy(stack, code, sizeof(code));
+	assert_true(state_arch_follows_call(&reader, SP - 208 + 4));
+	assert_true(state_arch_follows_call(&reader, SP - 208 + 8));
+	assert_false(state_arch_follows_call(&reader, SP - 208 + 12));
+	assert_false(state_arch_follows_call(&reader, SP - 208 + 6));
+	assert_false(state_arch_follows_call(&reader, SP - 208)); /* cannot be read */
+	assert_false(state_arch_follows_call(&reader, 0));
+}
+
+/* A C frame is complete from the entry sequence's end, and linked behind the store. */
+static void test_entering(void **state)
+{
+	static const struct luastate_layout layout = { .lua_State_cframe = 80 };
+	uint32_t code[32] = { 0xd65f03c0 }; /* ret */
+	struct state_interpreter interpreter = make(code, WORDS(code), 160);
+	const unsigned first = 1, complete = first + 11, store = complete + 6;
+
+	(void)state;
+	memcpy(code + first, early_entry, 4 * (size_t)(complete - first));
+	for (unsigned at = complete; at < WORDS(code); at++)
+		code[at] = 0xaa0003f7;	 /* mov x23, x0 */
+	code[complete + 2] = 0xf9002be8; /* str x8, [sp, #80] */
+	code[store] = 0xf9002ae8;	 /* str x8, [x23, #80] */
+	for (unsigned at = 0; at < WORDS(code); at++)
+		assert_int_equal(
+			at >= complete && at <= store,
+			state_arch_is_entering(&interpreter, &layout, CODE + 4 * (uint64_t)at));
+}
+
 /* ---- Machine code of traces ------------------------------------------------------------- */
 
 enum { STR_LR = 0xf90003fe, BL = 0x94000001, MOVZ_7 = 0x528000e0, NOP = 0xd503201f };
@@ -528,12 +563,13 @@ static void test_branches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shape),	   cmocka_unit_test(test_restore),
-		cmocka_unit_test(test_call),	   cmocka_unit_test(test_entry_and_exit),
-		cmocka_unit_test(test_metamethod), cmocka_unit_test(test_unreadable_stack),
-		cmocka_unit_test(test_return),	   cmocka_unit_test(test_frame_shown),
-		cmocka_unit_test(test_vm_call),	   cmocka_unit_test(test_trace_at),
-		cmocka_unit_test(test_exits),	   cmocka_unit_test(test_branches),
+		cmocka_unit_test(test_shape),	     cmocka_unit_test(test_restore),
+		cmocka_unit_test(test_call),	     cmocka_unit_test(test_entry_and_exit),
+		cmocka_unit_test(test_metamethod),   cmocka_unit_test(test_unreadable_stack),
+		cmocka_unit_test(test_return),	     cmocka_unit_test(test_frame_shown),
+		cmocka_unit_test(test_vm_call),	     cmocka_unit_test(test_trace_at),
+		cmocka_unit_test(test_follows_call), cmocka_unit_test(test_entering),
+		cmocka_unit_test(test_exits),	     cmocka_unit_test(test_branches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,6 +236,59 @@ static void test_frame_that_is_not_linked(void **state)
 	expect_not_found(sample, vm->code + FAKE_AT_PLAIN, frame);
 }
 
+static void expect_between(struct sample *sample, uint64_t pc, uint64_t frame)
+{
+	assert_int_equal(0, find(sample, pc, frame, true));
+	assert_int_equal(0, sample->cframes[0].L);
+	assert_int_equal(sample->vm->host + FAKE_HOST_INDIRECT,
+			 attach_pc(&sample->cframes[0].caller));
+	assert_int_equal(frame + (uint64_t)sample->vm->layout->cframe_size,
+			 attach_sp(&sample->cframes[0].caller));
+}
+
+/* C functions that jump to the VM's code are returned to behind a call of themselves. */
+static void test_frame_that_code_enters(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t L = fake_coroutine(vm, 16), frame = fake_cframe(vm, L, 0, 0);
+	uint64_t entered = vm->code + FAKE_AT_PROLOGUE + 10;
+
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, 0);
+	set_current(vm, 0);
+	fake_put_u64(vm, fake_cframe_ret(vm, frame), vm->host + FAKE_HOST_INDIRECT);
+	for (unsigned i = 0; i <= 76 - 10; i++)
+		expect_between(sample, entered + i, frame);
+	expect_not_found(sample, entered + 100, frame);
+	fake_put_u64(vm, fake_cframe_ret(vm, frame), vm->host + FAKE_HOST_INDIRECT - 1);
+	expect_not_found(sample, entered, frame);
+}
+
+static void test_frame_that_is_left(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t L = fake_coroutine(vm, 16), older = fake_cframe(vm, L, 0, 0);
+	uint64_t frame = fake_cframe(vm, L, 0, 0), pc = vm->code + FAKE_AT_PLAIN;
+	uint64_t status = L + (uint64_t)vm->layout->GCobj_gct + 2;
+
+	fake_put_u64(vm, fake_cframe_ret(vm, frame), vm->host + FAKE_HOST_INDIRECT);
+	set_current(vm, L);
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, older);
+	expect_between(sample, pc, frame);
+	/* lua_yield() lets go of all. */
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, 0);
+	expect_not_found(sample, pc, frame);
+	fake_put_u8(vm, status, 1);
+	expect_between(sample, pc, frame);
+	/* Another one runs, or what seems to be the frame is returned to from nowhere. */
+	set_current(vm, vm->main);
+	expect_not_found(sample, pc, frame);
+	set_current(vm, L);
+	fake_put_u64(vm, fake_cframe_ret(vm, frame), vm->host + FAKE_HOST_INDIRECT - 1);
+	expect_not_found(sample, pc, frame);
+}
+
 /* ---- Chains ----------------------------------------------------------------------------- */
 
 static void test_chain_with_flags(void **state)
@@ -483,6 +536,8 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_sequences_are_not_guessed),
 		SAMPLE_TEST(test_sequence_on_an_unreadable_stack),
 		SAMPLE_TEST(test_frame_that_is_not_linked),
+		SAMPLE_TEST(test_frame_that_code_enters),
+		SAMPLE_TEST(test_frame_that_is_left),
 		SAMPLE_TEST(test_chain_with_flags),
 		SAMPLE_TEST(test_broken_chains),
 		SAMPLE_TEST(test_frames_that_an_error_released),
