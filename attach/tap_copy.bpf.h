@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* A record of the kernel's side of a tap while it is put together, and what copies ranges into it.
+ */
+#ifndef ATTACH_TAP_COPY_BPF_H
+#define ATTACH_TAP_COPY_BPF_H
+
+#include <stdbool.h>
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "attach/tap_record.h"
+
+enum {
+	STACKS = 16,   /* coroutines in one copy */
+	NEW_VMS = 2,   /* that are not in the plan */
+	FUNCTIONS = 8, /* the last ones that were copied are not copied again; a power of 2 */
+	PAGE = 4096,
+	POINTER_MIN = 4096,
+};
+
+/** Behind user space. */
+#if defined(__TARGET_ARCH_x86)
+#define POINTER_END ((uint64_t)1 << 47)
+#else
+#define POINTER_END ((uint64_t)1 << 48)
+#endif
+
+/** Keep the compiler from computing a bounded value anew from what it was bounded by. */
+#define hold(value) __asm__ volatile("" : "+r"(value))
+
+/** A coroutine that is to be copied. */
+struct stack {
+	uint64_t L, G;
+	uint64_t start, used_end; /* 0: could not be copied */
+	uint64_t base;		  /* that the coroutine has noted, at or below used_end */
+	uint32_t vm, offset;	  /* of its bytes in the record */
+	uint32_t len, unused;
+};
+
+/** One processor's place to put a record together. */
+struct work {
+	struct tap_record record;
+	struct stack stacks[STACKS];
+	uint32_t stack_count, native_offset, native_len, new_count;
+	uint64_t new_vms[NEW_VMS];
+	uint32_t has_range, last_range;
+	uint64_t native_start, last_name;
+	uint32_t slots_left, function_count;
+	uint64_t functions[FUNCTIONS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ATTACH_TAP_THREADS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, uint32_t);
+	__type(value, struct attach_tap_plan);
+} plans SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ATTACH_TAP_KNOWN);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, uint32_t);
+	__type(value, uint64_t);
+} known_protos SEC(".maps");
+
+/* As large as there are processors, which is set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct work);
+} works SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+} records SEC(".maps");
+
+static bool is_pointer(uint64_t value)
+{
+	return value >= POINTER_MIN && value < POINTER_END;
+}
+
+static uint64_t read_word(uint64_t address, uint32_t size)
+{
+	uint64_t word = 0;
+
+	if (size == 4)
+		bpf_probe_read_user(&word, 4, (void *)address);
+	else
+		bpf_probe_read_user(&word, 8, (void *)address);
+	return word;
+}
+
+/* One read of at most a piece. @return whether all of it is there. */
+__attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint64_t len)
+{
+	struct tap_record *record;
+	struct tap_range *range;
+	uint64_t at, last;
+
+	if (!work)
+		return 0;
+	record = &work->record;
+	at = record->len;
+	last = work->last_range;
+	hold(at);
+	hold(last);
+	if (at >= TAP_BYTES || last >= TAP_BYTES || len > TAP_PIECE || !is_pointer(start))
+		return 0;
+	hold(len);
+	if (len == 0)
+		return 0;
+	range = (struct tap_range *)(record->bytes + (last & ~(uint64_t)7));
+	/* One that goes on where the last one ended is the same range. */
+	if (work->has_range && range->start + range->len == start &&
+	    last + sizeof(*range) + range->len == at) {
+		if (bpf_probe_read_user(record->bytes + at, len, (void *)start) != 0)
+			return 0;
+		range->len += len;
+		record->len = at + len;
+		return 1;
+	}
+	range = (struct tap_range *)(record->bytes + (at & ~(uint64_t)7));
+	if (bpf_probe_read_user(range + 1, len, (void *)start) != 0)
+		return 0;
+	range->start = start;
+	range->len = len;
+	range->unused = 0;
+	work->has_range = 1;
+	work->last_range = at;
+	record->len = at + sizeof(*range) + len;
+	return 1;
+}
+
+/* Ranges begin at multiples of 8. */
+static void align(struct work *work)
+{
+	work->record.len = (work->record.len + 7) & ~7u;
+}
+
+/* A range as far as it is there: where not all of it is, page by page. */
+__attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t size)
+{
+	uint64_t left = size;
+
+	if (!work)
+		return 0;
+	align(work);
+	work->has_range = 0; /* its bytes begin behind a head of their own */
+	for (int i = 0; i < 4 && left; i++) {
+		uint32_t part = left < TAP_PIECE ? (uint32_t)left : TAP_PIECE;
+
+		if (!copy_piece(work, start, part))
+			break;
+		start += part;
+		left -= part;
+	}
+	for (int i = 0; i < 8 && left; i++) {
+		uint32_t part = PAGE - (start & (PAGE - 1));
+
+		if (left < part)
+			part = (uint32_t)left;
+		if (!copy_piece(work, start, part))
+			break;
+		start += part;
+		left -= part;
+	}
+	return left == 0;
+}
+
+static uint64_t copied_word(const struct work *work, uint64_t at)
+{
+	hold(at);
+	if (at >= TAP_BYTES)
+		return 0;
+	return *(const uint64_t *)(work->record.bytes + (at & (TAP_BYTES - 8)));
+}
+
+/** A walk over copied words. */
+struct scan {
+	struct work *work;
+	const struct attach_tap_plan *plan;
+	const struct attach_tap_vm *vm;
+	uint64_t start;		/* of the words, in the thread */
+	uint32_t offset, count; /* in the record; words */
+	uint32_t index;		/* of the VM */
+};
+
+#endif

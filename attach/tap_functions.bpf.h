@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel's side of a tap copies of the functions on coroutines' stacks. */
+#ifndef ATTACH_TAP_FUNCTIONS_BPF_H
+#define ATTACH_TAP_FUNCTIONS_BPF_H
+
+#include "attach/tap_stacks.bpf.h"
+
+enum {
+	STACK_SLOTS = 512,   /* looked at for functions in one stack */
+	RECORD_SLOTS = 2048, /* and in all together */
+	CONSTANTS = 24,	     /* of a new prototype */
+	CONSTANT_BYTES = 40,
+	PROTO_MAX = 8192,
+	NAME_BYTES = 128,
+	/* Without GC64 all objects lie below it, and tags and most numbers above. */
+	LOW_MEMORY_END = 0x7fffffff,
+	LINK_DISTANCE_MAX = 66000 * 8,
+};
+
+/* @return whether the slot can be a frame's function. */
+static bool read_function(const struct scan *scan, uint32_t at, uint64_t *ret_function)
+{
+	uint64_t function = copied_word(scan->work, at);
+
+	if (scan->vm->ref_size == 8) {
+		if ((int32_t)((int64_t)function >> 47) != scan->vm->function_tag)
+			return false;
+		function &= OBJECT_MASK;
+	} else {
+		function &= 0xffffffff;
+		if (function >= LOW_MEMORY_END)
+			return false;
+	}
+	*ret_function = function;
+	return (function & 7) == 0 && is_pointer(function);
+}
+
+/* @return whether what belongs to that slot can be a frame's link. */
+static bool has_link(const struct scan *scan, uint32_t at)
+{
+	uint64_t link;
+
+	if (scan->vm->ref_size == 8) {
+		link = copied_word(scan->work, at + 8);
+	} else {
+		link = copied_word(scan->work, at) >> 32;
+		if (link >= LOW_MEMORY_END)
+			return false;
+	}
+	return (link & 3) == 0 ? is_pointer(link) : link < LINK_DISTANCE_MAX;
+}
+
+/** The constants of a prototype. */
+struct constants {
+	struct work *work;
+	uint64_t end; /* references lie below */
+	uint32_t count, ref_size, string_size;
+};
+
+static long copy_constant(uint32_t i, void *context)
+{
+	struct constants *constants = context;
+	uint64_t at = constants->end - (uint64_t)constants->ref_size * (i + 1);
+
+	if (i >= constants->count || constants->work->record.len >= TAP_BYTES)
+		return 1;
+	copy(constants->work, read_word(at, constants->ref_size),
+	     constants->string_size + CONSTANT_BYTES);
+	return 0;
+}
+
+/* A prototype that is not known is copied whole, with the strings that name what it calls: a moment
+ * later it may be garbage. Of others what tells them from others. */
+__attribute__((noinline)) int copy_proto(struct work *work, const struct attach_tap_plan *plan,
+					 uint32_t vm_index, uint64_t function)
+{
+	struct constants constants = { .work = work };
+	const struct attach_tap_vm *vm;
+	uint64_t proto, name, lines, size, key, *known;
+	uint32_t place;
+	uint8_t kind = 1;
+
+	if (!work || !plan || vm_index >= ATTACH_TAP_VMS)
+		return 0;
+	vm = &plan->vms[vm_index];
+	bpf_probe_read_user(&kind, 1, (void *)(function + vm->function_kind));
+	if (kind != 0 || !vm->proto_size)
+		return 0;
+	proto = read_word(function + vm->function_code, vm->ref_size) - vm->proto_size;
+	size = read_word(proto + vm->proto_bytes, 4);
+	name = read_word(proto + vm->proto_name, vm->ref_size);
+	place = attach_tap_known_place(plan->salt, proto);
+	known = bpf_map_lookup_elem(&known_protos, &place);
+	key = attach_tap_known_key(plan->salt, proto, read_word(name + vm->string_hash, 4), size,
+				   read_word(proto + vm->proto_line, 4));
+	if (known && *known == key) {
+		copy(work, proto, vm->proto_size);
+		lines = read_word(proto + vm->proto_lines, vm->ref_size);
+		if (lines > proto && lines < proto + size)
+			copy(work, lines,
+			     proto + size - lines < vm->lines_size ? proto + size - lines
+								   : vm->lines_size);
+		if (name != work->last_name)
+			copy(work, name, vm->string_size);
+		work->last_name = name;
+		return 0;
+	}
+	copy(work, proto, size < PROTO_MAX ? size : PROTO_MAX);
+	/* The string may end where its page does. */
+	if (!copy(work, name, vm->string_size + NAME_BYTES))
+		copy(work, name, vm->string_size);
+	constants.end = read_word(proto + vm->proto_constants, vm->ref_size);
+	constants.count = read_word(proto + vm->proto_constant_count, 4);
+	constants.ref_size = vm->ref_size;
+	constants.string_size = vm->string_size;
+	bpf_loop(CONSTANTS, copy_constant, &constants, 0);
+	return 0;
+}
+
+static void copy_function(struct scan *scan, uint64_t function)
+{
+	struct work *work = scan->work;
+
+	for (uint32_t i = 0; i < FUNCTIONS; i++)
+		if (work->functions[i] == function)
+			return;
+	work->functions[work->function_count++ & (FUNCTIONS - 1)] = function;
+	copy(work, function, scan->vm->function_size);
+	copy_proto(scan->work, scan->plan, scan->index, function);
+}
+
+static long look_for_function(uint32_t i, void *context)
+{
+	struct scan *scan = context;
+	uint32_t at = scan->offset - 8 * i;
+	uint64_t function;
+
+	if (i >= scan->count || !scan->work->slots_left || scan->work->record.len >= TAP_BYTES)
+		return 1;
+	scan->work->slots_left--;
+	if (read_function(scan, at, &function) && has_link(scan, at))
+		copy_function(scan, function);
+	return 0;
+}
+
+/* The frame that is entered or left has no link yet, or not any more. */
+static void copy_entered(struct scan *scan, const struct stack *stack, uint64_t base)
+{
+	uint64_t distance = base - stack->start, function;
+
+	if (base >= stack->start && distance >= 2 * scan->vm->ref_size &&
+	    read_function(scan, stack->offset + (uint32_t)distance - 2 * scan->vm->ref_size,
+			  &function))
+		copy_function(scan, function);
+}
+
+/* The functions of a stack's frames, from its leaf on: they may be garbage a moment later. */
+__attribute__((noinline)) int copy_functions(struct work *work, const struct attach_tap_plan *plan,
+					     uint32_t index)
+{
+	struct scan scan = { .work = work };
+	struct stack *stack;
+	uint64_t vm_index;
+	uint32_t used;
+
+	if (!work || !plan || index >= STACKS)
+		return 0;
+	stack = &work->stacks[index];
+	vm_index = stack->vm;
+	hold(vm_index);
+	if (vm_index >= ATTACH_TAP_VMS || !stack->used_end)
+		return 0;
+	scan.plan = plan;
+	scan.vm = &plan->vms[vm_index];
+	scan.index = vm_index;
+	used = (uint32_t)(stack->used_end - stack->start);
+	scan.offset = stack->offset + used - 2 * scan.vm->ref_size;
+	scan.count = used < 2 * scan.vm->ref_size ? 0 : (used - 2 * scan.vm->ref_size) / 8 + 1;
+	copy_entered(&scan, stack, stack->used_end);
+	copy_entered(&scan, stack, stack->base);
+	bpf_loop(STACK_SLOTS, look_for_function, &scan, 0);
+	return 0;
+}
+
+#endif

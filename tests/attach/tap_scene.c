@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "children.h"
+#include "tap_scene.h"
+
+const struct attach_tap_plan scene_nothing;
+
+/* The sanitizer would have the marks elsewhere. */
+__attribute__((no_sanitize("address"))) void scene_spin(void *argument)
+{
+	const struct scene_memory *memory = argument;
+	volatile uint64_t marks[SCENE_MARKS];
+
+	for (size_t i = 0; memory && i < memory->len; i++)
+		(void)((const volatile uint8_t *)memory->start)[i];
+	for (int i = 0; i < SCENE_MARKS; i++)
+		marks[i] = SCENE_MARK + (uint64_t)i;
+	while (marks[0] == SCENE_MARK)
+		marks[1] = SCENE_MARK + 1;
+}
+
+void scene_sleep(void *argument)
+{
+	(void)argument;
+	for (;;)
+		pause();
+}
+
+void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), void *argument)
+{
+	struct failure why;
+	char text[256];
+
+	memset(scene, 0, sizeof(*scene));
+	if (attach_tap_create(rate_hz, &scene->tap, &why) != 0) {
+		failure_describe(&why, text, sizeof(text));
+		print_message("skipped: %s\n", text);
+		skip();
+	}
+	scene->pid = child_start(run, argument);
+	scene->image = attach_image_create();
+	assert_non_null(scene->image);
+	assert_int_equal(0, attach_tap_begin(scene->tap, &why));
+	assert_int_equal(0, attach_tap_add(scene->tap, scene->pid, scene, &scene_nothing,
+					   &scene->plan, &why));
+}
+
+void scene_end(struct scene *scene)
+{
+	child_end(scene->pid);
+	attach_image_destroy(scene->image);
+	attach_tap_destroy(scene->tap);
+}
+
+bool scene_take(void *context, void *thread, const struct attach_tap_timing *timing)
+{
+	struct scene *scene = thread;
+
+	assert_ptr_equal(context, scene);
+	assert_true(timing->time_ns >= scene->last_ns);
+	assert_true(timing->took_ns < 1000000000u);
+	scene->last_ns = timing->time_ns;
+	scene->count++;
+	scene->cut_count += timing->is_cut;
+	return !scene->check || scene->check(scene);
+}
+
+void scene_await(struct scene *scene, uint64_t count)
+{
+	for (int i = 0; i < SCENE_PATIENCE_S * 100 && scene->count < count; i++) {
+		child_nap_us(10 * 1000);
+		attach_tap_drain(scene->tap, scene->image, scene_take, scene);
+	}
+	assert_true(scene->count >= count);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_ATTACH_TAP_SCENE_H
+#define TESTS_ATTACH_TAP_SCENE_H
+
+/* A child with a tap, and what tests do with the copies that the kernel makes of it. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "attach/attach.h"
+
+enum {
+	SCENE_RATE_HZ = 997,
+	SCENE_PATIENCE_S = 20,
+	/** Words with a mark on scene_spin()'s stack: the first is SCENE_MARK, each next one more.
+	 */
+	SCENE_MARKS = 64,
+};
+
+#define SCENE_MARK ((uint64_t)0x5a5a1234c0ffee00)
+
+/** One child and its tap. */
+struct scene {
+	pid_t pid;
+	struct attach_tap *tap;
+	struct attach_tap_plan *plan;
+	struct attach_image *image;
+	/** Of the copies that were taken: how many, how many are cut, when the last was made. */
+	uint64_t count, cut_count, last_ns;
+	/** Looks at each copy, if set. @return whether the next one is to be taken. */
+	bool (*check)(struct scene *scene);
+	void *context;
+};
+
+/** Of the plan that a scene begins with: what is copied anyway. */
+extern const struct attach_tap_plan scene_nothing;
+
+/** Memory that a child touches, so that it is there. */
+struct scene_memory {
+	const void *start;
+	size_t len;
+};
+
+/** Spins with marks on its stack, without a call. @param argument struct scene_memory or NULL. */
+void scene_spin(void *argument);
+
+void scene_sleep(void *argument);
+
+/** Start a child that calls run(argument), and tap it. The test is skipped, with the reason, where
+ *  the kernel makes no copies. */
+void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), void *argument);
+void scene_end(struct scene *scene);
+
+/** What attach_tap_drain() calls with a scene as context. */
+bool scene_take(void *context, void *thread, const struct attach_tap_timing *timing);
+
+/** Drain until so many copies were taken in all; fails the test where that takes too long. */
+void scene_await(struct scene *scene, uint64_t count);
+
+#endif
