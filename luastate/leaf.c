@@ -12,16 +12,26 @@
  */
 #include "luastate/walk.h"
 
-/* A list of candidates in the making. */
+/* There are fewer places where they can come from. */
+enum { TOPS_MAX = 12 };
+
+/* Whom candidates are offered to, one by one: mostly the first one is taken, and to find the others
+ * is to read what no copy has. */
 struct tops {
-	struct walk_top *items;
-	size_t count, max;
+	walk_top_function *take;
+	void *context;
+	unsigned count;
+	bool done; /* none is wanted any more */
 };
 
-static void add_top(struct tops *tops, uint64_t base, uint64_t pc)
+static void offer(struct tops *tops, uint64_t base, uint64_t pc)
 {
-	if (tops->count < tops->max)
-		tops->items[tops->count++] = (struct walk_top){ .base = base, .pc = pc };
+	const struct walk_top top = { .base = base, .pc = pc };
+
+	if (tops->done)
+		return;
+	tops->count++;
+	tops->done = tops->take(tops->context, &top) || tops->count == TOPS_MAX;
 }
 
 /* Where a base is kept. */
@@ -74,7 +84,7 @@ static void add_lua_top(struct tops *tops, const struct walk_function *function,
 {
 	if (!ahead && pc > function->proto->bytecode)
 		pc -= 4;
-	add_top(tops, base, pc);
+	offer(tops, base, pc);
 }
 
 /*
@@ -88,15 +98,17 @@ static void add_below(struct walk *walk, const struct walk_stack *stack, struct 
 	uint64_t below;
 	struct walk_function function;
 
+	if (tops->done)
+		return;
 	if (caller_at(walk, stack, base, link, &below)) {
-		add_top(tops, below, link - 4);
+		offer(tops, below, link - 4);
 		return;
 	}
 	if ((link & 3) == 0 || link >= base - stack->bottom + 8)
 		return;
 	below = base - (link & ~(uint64_t)7);
 	if (try_function(walk, stack, below, &function))
-		add_top(tops, below, 0);
+		offer(tops, below, 0);
 }
 
 /* The code of a fast function in assembler reaches from its handler to the next one's. */
@@ -138,7 +150,7 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 
 	if (moment == STATE_MOMENT_STORE_LINK) {
 		if (caller_at(walk, stack, base, pc, &below))
-			add_top(tops, below, pc - 4);
+			offer(tops, below, pc - 4);
 		return;
 	}
 	if (valid && is_lua(&function) && !entering && state_proto_holds(function.proto, pc))
@@ -149,16 +161,16 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 		if (walk_read_link(walk, stack, base, &link, &why) == 0 && link == pc &&
 		    !in_own_code(walk, stack, &function, rip))
 			add_below(walk, stack, tops, base, pc);
-		add_top(tops, base, 0);
+		offer(tops, base, 0);
 	}
-	if (caller_at(walk, stack, base, pc, &below))
-		add_top(tops, below, pc - 4);
-	if (valid && is_lua(&function) && entering &&
+	if (!tops->done && caller_at(walk, stack, base, pc, &below))
+		offer(tops, below, pc - 4);
+	if (!tops->done && valid && is_lua(&function) && entering &&
 	    walk_read_link(walk, stack, base, &link, &why) == 0 &&
 	    caller_at(walk, stack, base, link, &below))
-		add_top(tops, below, link - 4);
+		offer(tops, below, link - 4);
 	if (valid && is_lua(&function))
-		add_top(tops, base, 0);
+		offer(tops, base, 0);
 }
 
 static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,
@@ -180,10 +192,11 @@ static void add_compiled(struct walk *walk, const struct walk_stack *stack, stru
 	uint64_t base;
 	struct failure why;
 
-	if (state_read_ref(layout, walk->stopped,
+	if (!tops->done &&
+	    state_read_ref(layout, walk->stopped,
 			   stack->G + (uint64_t)layout->global_State_jit_base, &base, &why) == 0 &&
 	    walk_is_base(stack, base))
-		add_top(tops, base, 0);
+		offer(tops, base, 0);
 }
 
 /* In the interpreter both registers are there. */
@@ -199,13 +212,14 @@ static void add_interpreted(struct walk *walk, const struct walk_stack *stack, s
 	/* The exit handler: the lua_State has an old base until this one is stored there. */
 	if (walk->vmstate == ~stack->layout->vmst_exit)
 		add_compiled(walk, stack, tops);
-	add_around(walk, stack, tops, base, pc, attach_pc(&cframe->frame));
-	if (stack->base != base)
+	if (!tops->done)
+		add_around(walk, stack, tops, base, pc, attach_pc(&cframe->frame));
+	if (!tops->done && stack->base != base)
 		add_around(walk, stack, tops, stack->base, pc, 0);
 	/* Returning to C: PC is the base to which the stack falls back. */
 	if (walk_is_base(stack, pc))
-		add_top(tops, pc, 0);
-	if (walk_is_base(stack, base)) {
+		offer(tops, pc, 0);
+	if (!tops->done && walk_is_base(stack, base)) {
 		add_below(walk, stack, tops, base, pc);
 		add_below(walk, stack, tops, base, saved_pc(walk, stack, cframe));
 	}
@@ -216,7 +230,7 @@ static void add_at(struct walk *walk, const struct walk_stack *stack, struct top
 {
 	struct walk_function function;
 
-	if (expect_function(walk, stack, base, &function) && is_lua(&function) &&
+	if (!tops->done && expect_function(walk, stack, base, &function) && is_lua(&function) &&
 	    state_proto_holds(function.proto, pc))
 		add_lua_top(tops, &function, base, pc, false);
 }
@@ -231,29 +245,28 @@ static void add_suspended(struct walk *walk, const struct walk_stack *stack, str
 
 	add_at(walk, stack, tops, kept, pc);
 	add_at(walk, stack, tops, stack->base, pc);
-	add_top(tops, stack->base, 0);
-	if (resuming)
+	offer(tops, stack->base, 0);
+	if (tops->done || resuming)
 		return; /* the frame that resumes stands: the ones below it would fit, without it */
 	add_below(walk, stack, tops, stack->base, pc);
 	add_below(walk, stack, tops, stack->base, saved_pc(walk, stack, cframe));
-	if (expect_function(walk, stack, kept, &function))
-		add_top(tops, kept, 0);
+	if (!tops->done && expect_function(walk, stack, kept, &function))
+		offer(tops, kept, 0);
 	add_compiled(walk, stack, tops);
 }
 
-size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
-		      const struct luastate_cframe *cframe, bool resuming,
-		      struct walk_top *ret_tops, size_t max)
+void walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
+		    const struct luastate_cframe *cframe, bool resuming, walk_top_function *take,
+		    void *context)
 {
-	struct tops tops = { .items = ret_tops, .max = max };
+	struct tops tops = { .take = take, .context = context };
 
 	if (cframe->compiled)
 		add_compiled(walk, stack, &tops);
 	if (tops.count)
-		return tops.count; /* the coroutine's own base is older, and leads past frames */
+		return; /* the coroutine's own base is older, and leads past frames */
 	if (cframe->leaf && !cframe->compiled)
 		add_interpreted(walk, stack, &tops, cframe);
 	else
 		add_suspended(walk, stack, &tops, cframe, resuming);
-	return tops.count;
 }

@@ -112,16 +112,17 @@ enum luastate_outcome walk_outcome_of(const struct failure *why);
 /** Whether a function's line table was gone when it was read. The first line needs none. */
 bool walk_lacks_line(const struct luastate_frame *frame);
 
-/**
- * Candidates for the topmost frame of a coroutine, best first, in view of its newest C frame.
- * @param resuming Whether it has resumed another coroutine, which runs above it.
- * @return their number.
- */
-size_t walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
-		      const struct luastate_cframe *cframe, bool resuming,
-		      struct walk_top *ret_tops, size_t max);
+/** Takes a candidate, or not. @return whether no other one is wanted. */
+typedef bool walk_top_function(void *context, const struct walk_top *top);
 
-enum { WALK_TOPS = 12 };
+/**
+ * Offer candidates for the topmost frame of a coroutine, best first, in view of its newest C frame.
+ * @param resuming Whether it has resumed another coroutine, which runs above it.
+ * @param take     May walk from the candidate.
+ */
+void walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
+		    const struct luastate_cframe *cframe, bool resuming, walk_top_function *take,
+		    void *context);
 
 /** Read the VM's state, for the chain and for what follows. */
 void walk_read_state(struct walk *walk, const struct luastate_vm *vm);

@@ -142,42 +142,68 @@ static bool is_resuming(const struct luastate_cframe *cframes, size_t first)
 	return false;
 }
 
+/** One coroutine whose topmost frame is looked for. */
+struct coroutine {
+	struct walk *walk;
+	const struct luastate_cframe *cframes;
+	struct walk_stack stack;
+	struct owners owners;
+	size_t before;	 /* frames of the chain that are others' */
+	unsigned losses; /* before its walks */
+	bool found;
+	struct failure *why;
+};
+
+/* @return whether the search is over, with success or in vain. */
+static bool walk_from(void *context, const struct walk_top *top)
+{
+	struct coroutine *coroutine = context;
+	struct walk *walk = coroutine->walk;
+	struct failure *why = coroutine->why;
+	unsigned runs;
+
+	/* Where a function was lost, or part of the stack was not copied, the right candidate
+	 * fails, and a worse one may fit instead. */
+	if (walk->state->losses != coroutine->losses)
+		return true;
+	walk->chain->count = coroutine->before;
+	walk->call_count = 0;
+	coroutine->found = walk_frames(walk, &coroutine->stack, top, &runs, why) == 0 &&
+			   assign_owners(walk, &coroutine->stack, coroutine->cframes,
+					 &coroutine->owners, coroutine->before, runs, why) == 0;
+	if (coroutine->found)
+		return true;
+	return why->kind == FAILURE_FAULT ||
+	       (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT);
+}
+
 static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cframes, size_t count,
 			  size_t first, struct failure *why)
 {
-	struct walk_stack stack;
-	struct owners owners;
-	struct walk_top tops[WALK_TOPS];
-	size_t top_count, before = walk->chain->count;
-	unsigned runs, losses = walk->state->losses;
+	struct coroutine coroutine = { .walk = walk,
+				       .cframes = cframes,
+				       .before = walk->chain->count,
+				       .losses = walk->state->losses,
+				       .why = why };
 
-	if (walk_read_stack(walk, cframes[first].L, &stack, why) != 0)
+	if (walk_read_stack(walk, cframes[first].L, &coroutine.stack, why) != 0)
 		return -1;
-	if (!has_first(walk, &stack, cframes, count))
-		return failure_set(why, FAILURE_INVALID, 0, 0, stack.L,
+	if (!has_first(walk, &coroutine.stack, cframes, count))
+		return failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
 				   "find a coroutine's first C frame");
-	find_owners(walk, &stack, cframes, count, first, &owners);
-	failure_set(why, FAILURE_INVALID, 0, 0, stack.L, "find a coroutine's topmost frame");
-	top_count = walk_leaf_tops(walk, &stack, newest_held(cframes, &owners, first),
-				   is_resuming(cframes, first), tops, WALK_TOPS);
-	/* Where a function was lost, or part of the stack was not copied, the right candidate
-	 * fails, and a worse one may fit instead. */
-	for (size_t i = 0; i < top_count && walk->state->losses == losses; i++) {
-		walk->chain->count = before;
-		walk->call_count = 0;
-		if (walk_frames(walk, &stack, &tops[i], &runs, why) == 0 &&
-		    assign_owners(walk, &stack, cframes, &owners, before, runs, why) == 0) {
-			walk_learn_names(walk, &stack);
-			return 0;
-		}
-		if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT) {
-			keep_leaf_end(walk->chain, &owners, before);
-			return -1;
-		}
-		if (why->kind == FAILURE_FAULT)
-			break;
+	find_owners(walk, &coroutine.stack, cframes, count, first, &coroutine.owners);
+	failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
+		    "find a coroutine's topmost frame");
+	walk_leaf_tops(walk, &coroutine.stack, newest_held(cframes, &coroutine.owners, first),
+		       is_resuming(cframes, first), walk_from, &coroutine);
+	if (coroutine.found) {
+		walk_learn_names(walk, &coroutine.stack);
+		return 0;
 	}
-	walk->chain->count = before;
+	if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT)
+		keep_leaf_end(walk->chain, &coroutine.owners, coroutine.before);
+	else
+		walk->chain->count = coroutine.before;
 	return -1;
 }
 
