@@ -61,13 +61,16 @@ int state_arch_restore_partial(const struct state_interpreter *interpreter,
 
 /** Whether @p pc lies between an entry sequence of the interpreter and the store of L->cframe: the
  *  C frame is complete, and nothing links it yet. Looks at the copy of the interpreter's code only.
+ *  On x86-64 not the entry of a callback that the FFI made, which C code links later
+ *  (lj_ccallback.c, lj_ccallback_enter).
  *  Source: LuaJIT v2.1 src/vm_x64.dasc, vm_x86.dasc, vm_arm64.dasc (vm_resume, vm_call, vm_cpcall).
  */
 bool state_arch_is_entering(const struct state_interpreter *interpreter,
 			    const struct luastate_layout *layout, uint64_t pc);
 
-/** Whether the instruction before a return address is a call, direct or not; false where its code
- *  cannot be read. Source: Intel SDM vol. 2 (CALL); Arm ARM (BL, BLR). */
+/** Whether the instruction before a return address looks like a call, direct or not: on x86-64 the
+ *  end of another one may look so too. False where its code cannot be read. @p reader may be one of
+ *  the process that runs. Source: Intel SDM vol. 2 (CALL); Arm ARM (BL, BLR). */
 bool state_arch_follows_call(const struct attach_reader *reader, uint64_t ret);
 
 /** Where the instruction before a return address calls to, if it calls VM code directly; else 0. */

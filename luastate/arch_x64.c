@@ -263,8 +263,8 @@ bool state_arch_holds_exit(const struct attach_registers *registers, uint32_t tr
 /* ---- Entry and exit --------------------------------------------------------------------- */
 
 enum {
-	/* From the entry sequence to where L->cframe is stored; lj_vm_cpcall has the longest, 76.
-	 */
+	/* Bytes from the entry sequence to where L->cframe is stored: some 64 in lj_vm_cpcall,
+	 * which has most, and 12 more in Tarantool's fork. */
 	ENTRY_MAX = 96,
 	LINK_STORE_LEN = 4,
 	CALL_MAX = 7, /* call [reg + reg * scale + disp32] */
@@ -342,7 +342,6 @@ bool state_arch_is_entering(const struct state_interpreter *interpreter,
 	for (unsigned i = LINK_STORE_LEN; i <= ENTRY_MAX && i <= offset; i++) {
 		if (is_link_store(layout, interpreter->code + offset - i))
 			return false;
-		/* A callback has pushed rbp before, and is linked by what it calls. */
 		if (state_code_is(interpreter, pc - i, entry, PROLOGUE_LEN))
 			return i >= PROLOGUE_LEN;
 	}

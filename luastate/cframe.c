@@ -76,26 +76,33 @@ static bool is_linked(const struct luastate_layout *layout, const struct attach_
 	return newest_above(layout, reader, L, frame) == frame;
 }
 
-/* Why the coroutine runs no more: LUA_YIELD, an error, or 0 if it does. */
-static bool read_status(const struct luastate_layout *layout, const struct attach_reader *reader,
-			uint64_t L, uint8_t *ret_status)
-{
-	struct failure why;
-
-	return state_read(reader, L + (uint64_t)layout->GCobj_gct + STATUS_FROM_TYPE, ret_status, 1,
-			  &why) == 0;
-}
-
 /* Whether an error has ended the coroutine: then it has no C frames of its own any more. */
 static bool has_failed(const struct luastate_layout *layout, const struct attach_reader *reader,
 		       uint64_t L)
 {
 	uint8_t status;
+	struct failure why;
 
-	return read_status(layout, reader, L, &status) && status > STATUS_YIELD;
+	return state_read(reader, L + (uint64_t)layout->GCobj_gct + STATUS_FROM_TYPE, &status, 1,
+			  &why) == 0 &&
+	       status > STATUS_YIELD;
 }
 
-/* Whether the links of the frame lead to the newest one of the coroutine @L. */
+/* Whether the coroutine is its VM's current one. */
+static bool is_current(const struct luastate_layout *layout, const struct attach_reader *reader,
+		       uint64_t L)
+{
+	uint64_t G = state_global_of(layout, reader, L), current;
+	struct failure why;
+
+	return G &&
+	       state_read_ref(layout, reader, G + (uint64_t)layout->global_State_cur_L, &current,
+			      &why) == 0 &&
+	       current == L;
+}
+
+/* Whether the links of the frame lead to the newest one of the coroutine @L. It has none where an
+ * error has ended it, and at the end of lua_yield(), which is C code that it runs itself. */
 static bool is_released(const struct luastate_layout *layout, const struct attach_reader *reader,
 			uint64_t L, uint64_t frame)
 {
@@ -105,7 +112,7 @@ static bool is_released(const struct luastate_layout *layout, const struct attac
 	if (state_read(reader, L + (uint64_t)layout->lua_State_cframe, &newest, 8, &why) != 0)
 		return false;
 	newest &= ~(uint64_t)STATE_CFRAME_FLAGS;
-	if (newest == 0 && !has_failed(layout, reader, L))
+	if (newest == 0 && !has_failed(layout, reader, L) && !is_current(layout, reader, L))
 		return false;
 	for (int i = 0; i < CHAIN_MAX; i++) {
 		if (state_read(reader, frame + (uint64_t)layout->cframe_prev, &link, 8, &why) != 0)
@@ -197,26 +204,26 @@ static int find_linked(struct luastate *state, const struct luastate_layout *lay
 	return find_held(state, layout, memory, is_linked, address, regs, ret_cframe, why);
 }
 
-/* Whether the coroutine of a frame has let go of it, as it does before the exit sequence, and is
- * still the current one. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc (vm_leave_cp);
- * src/lj_api.c, lua_yield(). */
+/* Whether the coroutine of a frame has let go of it, as it does before the exit sequence or in
+ * lua_yield(), and is still the current one. Code that leaves a trace has old words at sp instead
+ * of a frame: there a trace is noted as running. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc
+ * (vm_leave_cp, vm_resume: the frame of a coroutine that can yield has no older one;
+ * vm_exit_handler); src/lj_api.c, lua_yield(). */
 static bool is_left(const struct luastate_layout *layout, const struct attach_reader *reader,
 		    const struct luastate_cframe *frame)
 {
-	uint64_t G = state_global_of(layout, reader, frame->L), current, newest, link;
-	uint8_t status;
+	uint64_t G = state_global_of(layout, reader, frame->L), compiled_base, newest, link;
 	struct failure why;
 
-	if (!G ||
-	    state_read_ref(layout, reader, G + (uint64_t)layout->global_State_cur_L, &current,
-			   &why) != 0 ||
-	    current != frame->L ||
-	    state_read(reader, frame->L + (uint64_t)layout->lua_State_cframe, &newest, 8, &why) !=
-		    0 ||
-	    state_read(reader, frame->address + (uint64_t)layout->cframe_prev, &link, 8, &why) != 0)
-		return false;
-	return newest == link || (newest == 0 && read_status(layout, reader, frame->L, &status) &&
-				  status == STATUS_YIELD);
+	return is_current(layout, reader, frame->L) &&
+	       state_read_ref(layout, reader, G + (uint64_t)layout->global_State_jit_base,
+			      &compiled_base, &why) == 0 &&
+	       compiled_base == 0 &&
+	       state_read(reader, frame->L + (uint64_t)layout->lua_State_cframe, &newest, 8,
+			  &why) == 0 &&
+	       state_read(reader, frame->address + (uint64_t)layout->cframe_prev, &link, 8, &why) ==
+		       0 &&
+	       newest == link;
 }
 
 /* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. */

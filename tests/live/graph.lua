@@ -30,7 +30,10 @@ local function by_rest(a, b)
 end
 local function sorted(n)
   local t = {}
-  for i = 1, n do t[i] = (i * 37) % 101 end
+  for i = 1, n do
+    t[i] = (i * 37) % 101
+    if i % 4 == 0 and pause then pause() end     --> pause
+  end
   table.sort(t, by_rest)                         --> table.sort/by_rest
   return t[1]
 end
@@ -83,6 +86,7 @@ local function guarded(n)
     local a = pcall(fail, i)                     --> pcall/fail pcall/leaf
     local b = xpcall(fail, handler, i)           --> xpcall/fail xpcall/leaf xpcall/handler
     if a and b then good = good + 1 end
+    if pause then pause() end                    --> pause
   end
   return good
 end
@@ -117,6 +121,7 @@ local function objects(n)
     if a < b then sum = sum + 1 end              --> point.__lt
     sum = sum + a(i)                             --> point.__call
     local s = a .. "x"                           --> point.__concat
+    if pause then pause() end                    --> pause
   end
   return sum
 end
@@ -143,21 +148,30 @@ local function closures(n)
   local sum = 0
   for i = 1, n do
     sum = sum + made[i](i)                       --> closure
+    if pause then pause() end                    --> pause
   end
   return sum
 end
 local function round()
   pair(1, 2)                                     --> pair
   count(20)                                      --> count
+  if pause then pause() end                      --> pause
   last(3)                                        --> last leaf
   spread(1, 2, 3)                                --> spread
+  if pause then pause() end                      --> pause
   sorted(20)                                     --> sorted
+  if pause then pause() end                      --> pause
   text(4)                                        --> text
+  if pause then pause() end                      --> pause
   consume(5)                                     --> consume
   wrapped(5)                                     --> wrapped
-  guarded(4)                                     --> guarded
+  if pause then pause() end                      --> pause
+  -- An error takes most of a round: it leaves no time for what a host that resumes is there for.
+  guarded(pause and 2 or 4)                      --> guarded
+  if pause then pause() end                      --> pause
   objects(4)                                     --> objects
   each(3)                                        --> each
+  if pause then pause() end                      --> pause
   garbage(20)                                    --> garbage leaf
   closures(4)                                    --> closures
   if pause then pause() end                      --> pause

@@ -37,7 +37,7 @@ struct stepper {
 	struct format_functions *functions;
 	struct attach_image *image;
 	struct stream stream;
-	long interpreter, partial;
+	long interpreter, partial, outside;
 	long compiled[FORMAT_COMPILED_COUNT];
 };
 
@@ -69,6 +69,11 @@ static void decode(struct stepper *stepper, long number)
 	stepper->interpreter += luastate_in_interpreter(target->lua, attach_pc(regs));
 	if (outcome == DAEMON_FULL) {
 		stream_put(&stepper->stream, &sample);
+		return;
+	}
+	/* C code of a host may run between two calls of the VM. */
+	if (outcome == DAEMON_NO_VM && !luastate_in_interpreter(target->lua, attach_pc(regs))) {
+		stepper->outside++;
 		return;
 	}
 	stepper->partial++;
@@ -187,8 +192,8 @@ int main(int argc, char **argv)
 	stream_open(&stepper.stream, argv[3], stepper.functions);
 	done = run(&stepper, steps, stretches);
 	stream_close(&stepper.stream);
-	printf("%ld %ld %ld %ld %ld %ld\n", done, stepper.interpreter, stepper.partial,
-	       stepper.compiled[FORMAT_COMPILED_EXACT],
+	printf("%ld %ld %ld %ld %ld %ld %ld\n", done, stepper.interpreter, stepper.partial,
+	       stepper.outside, stepper.compiled[FORMAT_COMPILED_EXACT],
 	       stepper.compiled[FORMAT_COMPILED_APPROXIMATE],
 	       stepper.compiled[FORMAT_COMPILED_TRACE]);
 	kill(stepper.pid, SIGKILL);

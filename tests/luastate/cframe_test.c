@@ -270,17 +270,22 @@ static void test_frame_that_is_left(void **state)
 	struct fake_vm *vm = sample->vm;
 	uint64_t L = fake_coroutine(vm, 16), older = fake_cframe(vm, L, 0, 0);
 	uint64_t frame = fake_cframe(vm, L, 0, 0), pc = vm->code + FAKE_AT_PLAIN;
-	uint64_t status = L + (uint64_t)vm->layout->GCobj_gct + 2;
+	uint64_t prev = frame + (uint64_t)vm->layout->cframe_prev;
+	uint64_t compiled_base = vm->G + (uint64_t)vm->layout->global_State_jit_base;
 
 	fake_put_u64(vm, fake_cframe_ret(vm, frame), vm->host + FAKE_HOST_INDIRECT);
 	set_current(vm, L);
 	fake_L_set(vm, L, vm->layout->lua_State_cframe, older);
 	expect_between(sample, pc, frame);
-	/* lua_yield() lets go of all. */
+	/* One that is resumed has no older one. */
 	fake_L_set(vm, L, vm->layout->lua_State_cframe, 0);
 	expect_not_found(sample, pc, frame);
-	fake_put_u8(vm, status, 1);
+	fake_put_u64(vm, prev, 0);
 	expect_between(sample, pc, frame);
+	/* A trace is being left: old words. */
+	fake_put_ref(vm, compiled_base, fake_L_get(vm, L, vm->layout->lua_State_base));
+	expect_not_found(sample, pc, frame);
+	fake_put_ref(vm, compiled_base, 0);
 	/* Another one runs, or what seems to be the frame is returned to from nowhere. */
 	set_current(vm, vm->main);
 	expect_not_found(sample, pc, frame);
@@ -366,6 +371,24 @@ static void test_frames_that_an_error_released(void **state)
 	fake_put_u64(vm, frames[1] + (uint64_t)vm->layout->cframe_prev, frames[2]);
 	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, frames[2], false));
 	assert_true(vm->reads < 200);
+}
+
+/* At its end lua_yield(), which VM code has called, has let go of them all. */
+static void test_frame_below_a_yield(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t L = fake_coroutine(vm, 16), frame = fake_cframe(vm, L, 0, 0);
+
+	set_current(vm, L);
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, 0);
+	for (uint8_t status = 0; status < 2; status++) {
+		fake_put_u8(vm, L + (uint64_t)vm->layout->GCobj_gct + 2, status);
+		assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, frame, false));
+		expect_frame(sample, frame, L);
+	}
+	set_current(vm, vm->main);
+	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, frame, false));
 }
 
 /* A coroutine that an error has ended holds none at all. */
@@ -538,6 +561,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_frame_that_is_not_linked),
 		SAMPLE_TEST(test_frame_that_code_enters),
 		SAMPLE_TEST(test_frame_that_is_left),
+		SAMPLE_TEST(test_frame_below_a_yield),
 		SAMPLE_TEST(test_chain_with_flags),
 		SAMPLE_TEST(test_broken_chains),
 		SAMPLE_TEST(test_frames_that_an_error_released),
