@@ -499,8 +499,9 @@ rm -f "$out"
 recorder=$!
 started+=("$recorder")
 await samples_arrive "$out" || fail 'no samples before the writer is killed'
-writer=$(awk -v parent=$recorder '/^Pid:/ { self = $2 } /^PPid:/ && $2 == parent { print self }' \
-	/proc/[0-9]*/status 2>/dev/null)
+# Processes end meanwhile, which awk would not survive by itself.
+writer=$(cat /proc/[0-9]*/status 2>/dev/null |
+	awk -v parent=$recorder '/^Pid:/ { self = $2 } /^PPid:/ && $2 == parent { print self }')
 kill -KILL "$writer"
 wait $recorder
 code=$?
