@@ -210,8 +210,9 @@ fi
 # The child ends when bash is sleep, as bash would reap it.
 # shellcheck disable=SC2016
 start bash -c '(until grep -qx sleep /proc/$$/comm; do sleep 0.02; done) & exec sleep 1000'
-zombie_of() { awk -v parent="$pid" '/^State:/ { state = $2 } /^Pid:/ { self = $2 }
-	/^PPid:/ && $2 == parent && state == "Z" { print self }' /proc/[0-9]*/status 2>/dev/null; }
+zombie_of() { { cat /proc/[0-9]*/status 2>/dev/null || true; } |
+	awk -v parent="$pid" '/^State:/ { state = $2 } /^Pid:/ { self = $2 }
+	/^PPid:/ && $2 == parent && state == "Z" { print self }'; }
 has_zombie() { [ -n "$(zombie_of)" ]; }
 await has_zombie || fail 'no zombie came about'
 error 3 'zombie' -p "$(zombie_of)" -o "$out"
@@ -500,7 +501,7 @@ recorder=$!
 started+=("$recorder")
 await samples_arrive "$out" || fail 'no samples before the writer is killed'
 # Processes end meanwhile, which awk would not survive by itself.
-writer=$(cat /proc/[0-9]*/status 2>/dev/null |
+writer=$({ cat /proc/[0-9]*/status 2>/dev/null || true; } |
 	awk -v parent=$recorder '/^Pid:/ { self = $2 } /^PPid:/ && $2 == parent { print self }')
 kill -KILL "$writer"
 wait $recorder
