@@ -161,6 +161,26 @@ static struct attach_tap_vm describe(const struct fake *fake)
 	};
 }
 
+/* Of the VM, and of one coroutine more than its current one; nothing is copied by it yet. */
+static void put_plan(struct attach_tap_plan *plan, const struct fake *fake, const uint8_t *thread)
+{
+	plan->vms[0] = describe(fake);
+	plan->stacks[0] = (uintptr_t)thread;
+	plan->stack_count = 1;
+}
+
+/* Have copies made by the plan, each of which passes the check. */
+static void expect_copies(struct scene *scene, struct fake *fake,
+			  bool (*check)(struct scene *scene))
+{
+	__atomic_store_n(&scene->plan->vm_count, 1, __ATOMIC_RELEASE);
+	scene_await(scene, 50); /* those of before */
+	scene->check = check;
+	scene->context = fake;
+	scene_await(scene, scene->count + 200);
+	assert_int_equal(0, scene->cut_count);
+}
+
 static bool check_fake(struct scene *scene)
 {
 	const struct fake *fake = scene->context;
@@ -190,20 +210,13 @@ static void follows_a_plan(void **state)
 	fake->stack[49] = fake->stack[39] = UINT64_MAX;
 	put(fake->global, AT_BASE, (uintptr_t)(fake->stack + 50));
 	begin(&scene, fake);
-	scene.plan->vms[0] = describe(fake);
-	scene.plan->stacks[0] = (uintptr_t)fake->threads[1];
-	scene.plan->stack_count = 1;
+	put_plan(scene.plan, fake, fake->threads[1]);
 	/* One that cannot be read does not keep others from being copied. */
 	scene.plan->extras[0] = (struct attach_tap_extra){ .start = nowhere, .size = 64 };
 	scene.plan->extras[1] = (struct attach_tap_extra){ .start = (uintptr_t)fake->extra,
 							   .size = sizeof(fake->extra) };
 	scene.plan->extra_count = 2;
-	__atomic_store_n(&scene.plan->vm_count, 1, __ATOMIC_RELEASE);
-	scene_await(&scene, 50); /* those of before */
-	scene.check = check_fake;
-	scene.context = fake;
-	scene_await(&scene, scene.count + 200);
-	assert_int_equal(0, scene.cut_count);
+	expect_copies(&scene, fake, check_fake);
 	end(&scene, fake);
 }
 
@@ -241,15 +254,8 @@ static void copies_other_vms(void **state)
 	put(fake->other_global, AT_CURRENT, (uintptr_t)fake->other_thread);
 	put(fake->other_global, AT_REGISTRY, (uint64_t)-12 << 47 | (uintptr_t)fake->other_table);
 	begin(&scene, fake);
-	scene.plan->vms[0] = describe(fake);
-	scene.plan->stacks[0] = (uintptr_t)fake->other_main;
-	scene.plan->stack_count = 1;
-	__atomic_store_n(&scene.plan->vm_count, 1, __ATOMIC_RELEASE);
-	scene_await(&scene, 50); /* those of before */
-	scene.check = check_other_vm;
-	scene.context = fake;
-	scene_await(&scene, scene.count + 200);
-	assert_int_equal(0, scene.cut_count);
+	put_plan(scene.plan, fake, fake->other_main);
+	expect_copies(&scene, fake, check_other_vm);
 	end(&scene, fake);
 }
 
