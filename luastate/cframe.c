@@ -102,7 +102,9 @@ static bool is_current(const struct luastate_layout *layout, const struct attach
 }
 
 /* Whether the links of the frame lead to the newest one of the coroutine @L. It has none where an
- * error has ended it, and at the end of lua_yield(), which is C code that it runs itself. */
+ * error has ended it; and while it still runs, at the end of lua_yield() and when an error has
+ * reached its outermost protected call. Source: LuaJIT v2.1 src/lj_api.c, lua_yield();
+ * src/lj_err.c, err_unwind(). */
 static bool is_released(const struct luastate_layout *layout, const struct attach_reader *reader,
 			uint64_t L, uint64_t frame)
 {
@@ -206,9 +208,9 @@ static int find_linked(struct luastate *state, const struct luastate_layout *lay
 
 /* Whether the coroutine of a frame has let go of it, as it does before the exit sequence or in
  * lua_yield(), and is still the current one. Code that leaves a trace has old words at sp instead
- * of a frame: there a trace is noted as running. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc
- * (vm_leave_cp, vm_resume: the frame of a coroutine that can yield has no older one;
- * vm_exit_handler); src/lj_api.c, lua_yield(). */
+ * of a frame; a trace is noted as running until its registers are saved there. Source: LuaJIT v2.1
+ * src/vm_x64.dasc, vm_arm64.dasc (vm_leave_cp, vm_resume: the frame of a coroutine that can yield
+ * has no older one; vm_exit_handler); src/lj_api.c, lua_yield(). */
 static bool is_left(const struct luastate_layout *layout, const struct attach_reader *reader,
 		    const struct luastate_cframe *frame)
 {

@@ -3,9 +3,9 @@
  * Where a coroutine's topmost frame is.
  *
  * In the interpreter BASE (rdx) and PC (rbx) tell. Some instructions of a call or a return have
- * moved one of the two and not yet the other, and code that calls C leaves rdx to C. So there is a
- * list of candidates, and the one is taken from which the walk reaches the bottom of the stack with
- * every position inside its function.
+ * moved one of the two and not yet the other, and code that calls C leaves rdx to C. So there are
+ * candidates, offered best first, and the first one is taken from which the walk reaches the bottom
+ * of the stack with every position inside its function.
  *
  * Source: LuaJIT v2.1 src/vm_x64.dasc (register names; ins_NEXT, ins_call, ins_callt, BC_RET,
  * fff_res, vm_return).
@@ -219,10 +219,11 @@ static void add_interpreted(struct walk *walk, const struct walk_stack *stack, s
 	/* Returning to C: PC is the base to which the stack falls back. */
 	if (walk_is_base(stack, pc))
 		offer(tops, pc, 0);
-	if (!tops->done && walk_is_base(stack, base)) {
-		add_below(walk, stack, tops, base, pc);
+	if (tops->done || !walk_is_base(stack, base))
+		return;
+	add_below(walk, stack, tops, base, pc);
+	if (!tops->done)
 		add_below(walk, stack, tops, base, saved_pc(walk, stack, cframe));
-	}
 }
 
 static void add_at(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
@@ -249,7 +250,8 @@ static void add_suspended(struct walk *walk, const struct walk_stack *stack, str
 	if (tops->done || resuming)
 		return; /* the frame that resumes stands: the ones below it would fit, without it */
 	add_below(walk, stack, tops, stack->base, pc);
-	add_below(walk, stack, tops, stack->base, saved_pc(walk, stack, cframe));
+	if (!tops->done)
+		add_below(walk, stack, tops, stack->base, saved_pc(walk, stack, cframe));
 	if (!tops->done && expect_function(walk, stack, kept, &function))
 		offer(tops, kept, 0);
 	add_compiled(walk, stack, tops);

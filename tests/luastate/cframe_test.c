@@ -373,7 +373,8 @@ static void test_frames_that_an_error_released(void **state)
 	assert_true(vm->reads < 200);
 }
 
-/* At its end lua_yield(), which VM code has called, has let go of them all. */
+/* At its end lua_yield(), which VM code has called, has let go of them all; so has an error that
+ * has reached the outermost protected call, with the status of one that runs. */
 static void test_frame_below_a_yield(void **state)
 {
 	struct sample *sample = *state;
@@ -389,6 +390,13 @@ static void test_frame_below_a_yield(void **state)
 	}
 	set_current(vm, vm->main);
 	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, frame, false));
+	/* Links that lead elsewhere, and in a circle. */
+	set_current(vm, L);
+	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_prev, frame + 8);
+	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, frame, false));
+	fake_put_u64(vm, frame + (uint64_t)vm->layout->cframe_prev, frame);
+	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, frame, false));
+	assert_true(vm->reads < 200);
 }
 
 /* A coroutine that an error has ended holds none at all. */
