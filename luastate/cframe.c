@@ -25,6 +25,11 @@ enum {
 	STATUS_YIELD = 1, /* LUA_YIELD; errors are above */
 	/* LuaJIT itself stops at LUAI_MAXCSTACK nested C calls. */
 	CHAIN_MAX = 8000,
+	/* For one sample. Each C frame of a chain is looked for from the newest one on; as many as
+	 * are kept (LUASTATE_CFRAMES_MAX) need half of this. */
+	LINKS_MAX = 256 * 1024,
+	/* To try all layouts on a coroutine takes as long as so many links. */
+	UNKNOWN_LINKS = LINKS_MAX / 16,
 	/* A C frame that cannot be unwound to is looked for so far above, so many words at once. */
 	ABOVE_BYTES = 256 * 1024,
 	ABOVE_WORDS = 32,
@@ -47,9 +52,21 @@ static int read_full(const struct luastate_layout *layout, const struct attach_r
 	return 0;
 }
 
+/* Whether this sample may follow one more link. All memory of a hostile target can look like C
+ * frames, and each of them like the end of a long chain. */
+static bool may_follow(struct luastate *state)
+{
+	return state->link_work < LINKS_MAX && ++state->link_work;
+}
+
+static int set_exhausted(struct failure *why, uint64_t address)
+{
+	return failure_set(why, FAILURE_LIMIT, 0, 0, address, "follow the links of C frames");
+}
+
 /* The newest frame at or above @sp in the chain of the coroutine @L, 0 if there is none; chains
  * ascend towards the root. */
-static uint64_t newest_above(const struct luastate_layout *layout,
+static uint64_t newest_above(struct luastate *state, const struct luastate_layout *layout,
 			     const struct attach_reader *reader, uint64_t L, uint64_t sp)
 {
 	uint64_t link, previous = 0;
@@ -57,7 +74,7 @@ static uint64_t newest_above(const struct luastate_layout *layout,
 
 	if (state_read(reader, L + (uint64_t)layout->lua_State_cframe, &link, 8, &why) != 0)
 		return 0;
-	for (int i = 0; i < CHAIN_MAX; i++) {
+	for (int i = 0; i < CHAIN_MAX && may_follow(state); i++) {
 		link &= ~(uint64_t)STATE_CFRAME_FLAGS;
 		if (link >= sp)
 			return link;
@@ -70,10 +87,10 @@ static uint64_t newest_above(const struct luastate_layout *layout,
 	return 0;
 }
 
-static bool is_linked(const struct luastate_layout *layout, const struct attach_reader *reader,
-		      uint64_t L, uint64_t frame)
+static bool is_linked(struct luastate *state, const struct luastate_layout *layout,
+		      const struct attach_reader *reader, uint64_t L, uint64_t frame)
 {
-	return newest_above(layout, reader, L, frame) == frame;
+	return newest_above(state, layout, reader, L, frame) == frame;
 }
 
 /* Whether an error has ended the coroutine: then it has no C frames of its own any more. */
@@ -105,8 +122,8 @@ static bool is_current(const struct luastate_layout *layout, const struct attach
  * error has ended it; and while it still runs, at the end of lua_yield() and when an error has
  * reached its outermost protected call. Source: LuaJIT v2.1 src/lj_api.c, lua_yield();
  * src/lj_err.c, err_unwind(). */
-static bool is_released(const struct luastate_layout *layout, const struct attach_reader *reader,
-			uint64_t L, uint64_t frame)
+static bool is_released(struct luastate *state, const struct luastate_layout *layout,
+			const struct attach_reader *reader, uint64_t L, uint64_t frame)
 {
 	uint64_t newest, link;
 	struct failure why;
@@ -116,7 +133,7 @@ static bool is_released(const struct luastate_layout *layout, const struct attac
 	newest &= ~(uint64_t)STATE_CFRAME_FLAGS;
 	if (newest == 0 && !has_failed(layout, reader, L) && !is_current(layout, reader, L))
 		return false;
-	for (int i = 0; i < CHAIN_MAX; i++) {
+	for (int i = 0; i < CHAIN_MAX && may_follow(state); i++) {
 		if (state_read(reader, frame + (uint64_t)layout->cframe_prev, &link, 8, &why) != 0)
 			return false;
 		link &= ~(uint64_t)STATE_CFRAME_FLAGS;
@@ -130,8 +147,9 @@ static bool is_released(const struct luastate_layout *layout, const struct attac
 }
 
 /* The same of a VM's current coroutine, 0 also where it runs no compiled code and shall. */
-static uint64_t newest_of_vm(const struct luastate_vm *vm, const struct attach_reader *reader,
-			     uint64_t sp, uint64_t most, bool compiled)
+static uint64_t newest_of_vm(struct luastate *state, const struct luastate_vm *vm,
+			     const struct attach_reader *reader, uint64_t sp, uint64_t most,
+			     bool compiled)
 {
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t L, base, frame;
@@ -146,7 +164,7 @@ static uint64_t newest_of_vm(const struct luastate_vm *vm, const struct attach_r
 	if (state_read_ref(layout, reader, vm->G + (uint64_t)layout->global_State_cur_L, &L,
 			   &why) != 0)
 		return 0;
-	frame = newest_above(layout, reader, L, sp);
+	frame = newest_above(state, layout, reader, L, sp);
 	return frame - sp <= most ? frame : 0;
 }
 
@@ -163,7 +181,7 @@ static int find_newest(struct luastate *state, const struct attach_reader *reade
 	uint64_t sp = attach_sp(regs), address = UINT64_MAX;
 
 	for (size_t i = 0; i < state->vm_count; i++) {
-		uint64_t frame = newest_of_vm(&state->vms[i], reader, sp, most, compiled);
+		uint64_t frame = newest_of_vm(state, &state->vms[i], reader, sp, most, compiled);
 
 		if (!frame || frame >= address)
 			continue;
@@ -176,11 +194,11 @@ static int find_newest(struct luastate *state, const struct attach_reader *reade
 }
 
 /* How a coroutine's links tell that a frame is its own: is_linked(), is_released(). */
-typedef bool is_held_function(const struct luastate_layout *layout,
+typedef bool is_held_function(struct luastate *state, const struct luastate_layout *layout,
 			      const struct attach_reader *reader, uint64_t L, uint64_t frame);
 
 /* The frame at @address, if it is held. @return 1, 0 if there is no frame, or -1 if it is one of a
- * VM that cannot be told. */
+ * VM that cannot be told, or no more links may be followed. */
 static int find_held(struct luastate *state, const struct luastate_layout *layout,
 		     const struct luastate_memory *memory, is_held_function *is_held,
 		     uint64_t address, const struct attach_registers *regs,
@@ -189,10 +207,13 @@ static int find_held(struct luastate *state, const struct luastate_layout *layou
 	const struct luastate_vm *vm;
 
 	if (read_full(layout, memory->stopped, address, regs, ret_cframe, why) != 0 ||
-	    !state_global_of(layout, memory->stopped, ret_cframe->L) ||
-	    !is_held(layout, memory->stopped, ret_cframe->L, address))
+	    !state_global_of(layout, memory->stopped, ret_cframe->L))
 		return 0;
+	if (!is_held(state, layout, memory->stopped, ret_cframe->L, address))
+		return state->link_work < LINKS_MAX ? 0 : set_exhausted(why, address);
 	vm = luastate_vm_of(state, memory->any, ret_cframe->L, why);
+	if (!vm)
+		state->link_work += UNKNOWN_LINKS;
 	return vm && vm->layout == layout ? 1
 					  : failure_set(why, FAILURE_INVALID, 0, 0, address,
 							"recognise the VM of a C frame");
@@ -362,6 +383,8 @@ static int find_interpreted_above(struct luastate *state, const struct luastate_
 		for (size_t i = 0; i < len / 8; i++)
 			if (find_shown(state, memory, words[i], at + 8 * i, frame, ret_cframe))
 				return 0;
+		if (state->link_work >= LINKS_MAX)
+			return set_exhausted(why, at);
 	}
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
 }
@@ -444,7 +467,8 @@ int luastate_find_trace_cframe(struct luastate *state, const struct luastate_mem
 	const struct luastate_vm *vm =
 		luastate_compiled_by(state, memory, attach_pc(frame) - (leaf ? 0 : 1));
 	uint64_t address =
-		vm ? newest_of_vm(vm, memory->stopped, attach_sp(frame), NEWEST_BYTES, true) : 0;
+		vm ? newest_of_vm(state, vm, memory->stopped, attach_sp(frame), NEWEST_BYTES, true)
+		   : 0;
 
 	/* Another VM's frame may be near, too. */
 	if (vm ? !address

@@ -164,6 +164,7 @@ struct luastate {
 	unsigned strict_until; /* sample; until then functions are read with the stop */
 	bool was_strict;       /* when this sample was planned; a loss in it changes that no more */
 	size_t trace_work;     /* steps of this sample, see trace_charge() */
+	size_t link_work;      /* links of C frames followed for this sample */
 	unsigned losses;       /* of functions that had changed after a stop, since the beginning */
 	bool thorough;
 };

@@ -61,6 +61,7 @@ void luastate_begin_sample(struct luastate *state, const struct attach_reader *r
 	state->was_strict = state_is_strict(state);
 	state->serial++;
 	state->trace_work = 0;
+	state->link_work = 0;
 	if (state->thorough)
 		find_again(state, reader);
 	/* Here nothing of an earlier sample is referred to any more. */

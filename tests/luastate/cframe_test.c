@@ -452,6 +452,43 @@ static void test_chain_that_climbs(void **state)
 	assert_true(vm->reads <= 10 * 8200);
 }
 
+/* A stack full of what looks like C frames, each of them above a chain of thousands. */
+static void test_many_long_chains(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_memory memory = sample_memory(sample);
+	uint64_t prev = (uint64_t)vm->layout->cframe_prev, L = fake_coroutine(vm, 16);
+	uint64_t sp = vm->native_start + (vm->native_end - vm->native_start) / 2;
+	const struct attach_registers frame = { .r[ATTACH_REG_SP] = sp };
+	uint64_t L_at = 8 + (uint64_t)vm->layout->cframe_L;
+	/* So that the words of one are none of another. */
+	unsigned stride = L_at % 16 < 8 ? 24 : 16, shown = 0;
+
+	for (uint64_t at = vm->native_start; at + 8 + prev < sp; at += 8)
+		fake_put_u64(vm, at + prev, at + 8);
+	fake_L_set(vm, L, vm->layout->lua_State_cframe, vm->native_start);
+	for (uint64_t at = sp; at + 16 + (uint64_t)vm->layout->cframe_size <= vm->native_end;
+	     at += stride, shown++) {
+		fake_put_u64(vm, at, vm->code + FAKE_AT_PLAIN);
+		fake_put_ref(vm, at + L_at, L);
+	}
+	assert_true(shown > 1000);
+	luastate_begin_sample(sample->state, memory.any);
+	vm->reads = 0;
+	assert_int_equal(-1,
+			 luastate_find_cframe_above(sample->state, &memory, &frame, vm->native_end,
+						    &sample->cframes[0], &sample->why));
+	assert_int_equal(FAILURE_LIMIT, sample->why.kind);
+	assert_true(vm->reads > 100 * 1000 && vm->reads < 400 * 1000);
+	/* The next sample begins anew. */
+	sp = fake_cframe(vm, vm->main, 0, 0);
+	assert_int_equal(-1, find(sample, vm->code + FAKE_AT_PLAIN, sp, true));
+	assert_int_equal(FAILURE_LIMIT, sample->why.kind);
+	luastate_begin_sample(sample->state, memory.any);
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, sp, true));
+}
+
 /* ---- The newest frame of a current coroutine ---------------------------------------------- */
 
 static int find_trace(struct sample *sample, uint64_t sp)
@@ -576,6 +613,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_frames_of_a_failed_coroutine),
 		SAMPLE_TEST(test_deep_chain),
 		SAMPLE_TEST(test_chain_that_climbs),
+		SAMPLE_TEST(test_many_long_chains),
 		SAMPLE_TEST(test_frame_under_a_trace),
 		SAMPLE_TEST(test_interpreter_code_far_below_its_frame),
 		SAMPLE_TEST(test_newer_frames_below_the_exit_handler),
