@@ -117,7 +117,7 @@ static bool is_one_of(size_t field, const char *const *names, size_t count)
 	return false;
 }
 
-bool shift_is_number(size_t field)
+static bool find_is_number(size_t field)
 {
 	static const char *const names[] = { "tag",	 "vmst",    "LJ_STACK_EXTRA",
 					     "BC_FUNCF", "BC__MAX", "GG_NUM_ASMFF" };
@@ -126,7 +126,7 @@ bool shift_is_number(size_t field)
 }
 
 /* Sizes and distances: places where no member begins. */
-static bool is_extent(size_t field)
+static bool find_is_extent(size_t field)
 {
 	static const char *const names[] = { "global_State.to_J", "global_State.to_dispatch",
 					     "global_State.to_bcff", "GCfunc.header",
@@ -137,34 +137,90 @@ static bool is_extent(size_t field)
 	       is_one_of(field, names, sizeof(names) / sizeof(names[0]));
 }
 
-static bool is_gct(size_t field)
+static bool is_gct_name(size_t field)
 {
 	return is_named(field, "GCobj.gct");
 }
 
 /* Of one struct. The type of an object is in each object's head. */
-static bool together(size_t one, size_t other)
+static bool find_together(size_t one, size_t other)
 {
 	char name[32] = { 0 };
 	size_t len = strcspn(state_fields[one].name, ".");
 
-	if (is_gct(other) && is_one_of(one, objects, sizeof(objects) / sizeof(objects[0])))
+	if (is_gct_name(other) && is_one_of(one, objects, sizeof(objects) / sizeof(objects[0])))
 		return true;
-	if (is_gct(one))
-		return is_gct(other) ||
+	if (is_gct_name(one))
+		return is_gct_name(other) ||
 		       is_one_of(other, objects, sizeof(objects) / sizeof(objects[0]));
 	MUST(len < sizeof(name));
 	memcpy(name, state_fields[one].name, len);
 	return is_named(other, strcmp(name, "GCfuncC") == 0 ? "GCfunc" : name);
 }
 
-static int32_t width(const struct luastate_layout *layout, size_t field)
+static int32_t find_width(size_t field)
 {
 	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
 		if (is_named(field, widths[i].name))
-			return widths[i].width == WIDTH_STRING ? layout->GCstr_sizeof
-							       : widths[i].width;
-	return layout->ref_size;
+			return widths[i].width;
+	return WIDTH_REF;
+}
+
+/** What the name of a field tells of it: found once, as each build asks for all pairs of them. */
+static struct {
+	bool is_number, is_extent, is_gct, may_lack;
+	int32_t width;
+	bool together[STATE_FIELDS_MAX];
+} named[STATE_FIELDS_MAX];
+
+static void find_named(void)
+{
+	static bool found;
+
+	MUST(state_field_count <= STATE_FIELDS_MAX);
+	for (size_t i = 0; i < state_field_count && !found; i++) {
+		named[i].is_number = find_is_number(i);
+		named[i].is_extent = find_is_extent(i);
+		named[i].is_gct = is_gct_name(i);
+		named[i].may_lack = state_may_lack(state_fields[i].name);
+		named[i].width = find_width(i);
+		for (size_t k = 0; k < state_field_count; k++)
+			named[i].together[k] = find_together(i, k);
+	}
+	found = true;
+}
+
+bool shift_is_number(size_t field)
+{
+	find_named();
+	return named[field].is_number;
+}
+
+static bool is_extent(size_t field)
+{
+	return named[field].is_extent;
+}
+
+static bool is_gct(size_t field)
+{
+	return named[field].is_gct;
+}
+
+static bool together(size_t one, size_t other)
+{
+	return named[one].together[other];
+}
+
+static int32_t width(const struct luastate_layout *layout, size_t field)
+{
+	switch (named[field].width) {
+	case WIDTH_REF:
+		return layout->ref_size;
+	case WIDTH_STRING:
+		return layout->GCstr_sizeof;
+	default:
+		return named[field].width;
+	}
 }
 
 static size_t field_of(const char *name)
@@ -191,7 +247,7 @@ static bool is_absent(const struct luastate_layout *row, size_t field)
 	int32_t number;
 
 	memcpy(&number, (const char *)row + state_fields[field].offset, sizeof(number));
-	return number == LAYOUT_ABSENT && state_may_lack(state_fields[field].name);
+	return number == LAYOUT_ABSENT && named[field].may_lack;
 }
 
 /* A build in which all members have places of their own, inside their structs. */
@@ -309,6 +365,7 @@ bool shift_layout(const struct luastate_layout *row, size_t field, enum shift_ki
 {
 	struct luastate_layout before;
 
+	find_named();
 	*ret_layout = before = *row;
 	if (is_absent(row, field))
 		return false;
