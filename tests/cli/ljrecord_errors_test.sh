@@ -296,6 +296,15 @@ readable "$out" 'without libdebuginfod'
 stop
 
 echo "-- recordings"
+# A reader that takes nothing: 10 s are waited for it, once. Meanwhile the other checks run. The pipe
+# holds 64 KiB, and most of it is full at first: on a busy machine there are few samples.
+cat >"$work/stuck.sh" <<'SH'
+{ head -c 61440 /dev/zero; "$1" -q -p "$2" -F 10000 -d 1.5 -o - 2>"$3"; echo "$? $(date +%s)" >"$4"; } | sleep 25
+SH
+start_lua "$work/busy.lua" 3
+bash "$work/stuck.sh" "$ljrecord" "$pid" "$work/stuck.err" "$work/stuck" &
+started+=("$!")
+stuck_began=$(date +%s)
 for mode in default leaf callgraph; do
 	rm -f "$out"
 	run 0 -p "$target" -o "$out" -d 10 --limit-samples 50 -F 200 -m $mode --stats "$work/stats.json"
@@ -457,15 +466,6 @@ untouched "$target" 'want of descriptors'
 rm -f "$out"
 
 echo "-- output"
-# A reader that takes nothing: 10 s are waited for it, once. Meanwhile the other checks run. The pipe
-# holds 64 KiB, and most of it is full at first: on a busy machine there are few samples.
-cat >"$work/stuck.sh" <<'SH'
-{ head -c 61440 /dev/zero; "$1" -q -p "$2" -F 10000 -d 1.5 -o - 2>"$3"; echo "$? $(date +%s)" >"$4"; } | sleep 25
-SH
-bash "$work/stuck.sh" "$ljrecord" "$target" "$work/stuck.err" "$work/stuck" &
-started+=("$!")
-stuck_began=$(date +%s)
-rm -f "$out"
 error 4 "cannot open $work/none/file: No such file" -p "$target" -o "$work/none/file"
 error 4 "cannot open $work: Is a directory" -p "$target" -o "$work"
 if [ -e /dev/full ]; then
@@ -487,7 +487,7 @@ mkdir "$work/small"
 if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k none "$work/small" 2>/dev/null; then
 	mounted=$work/small
 	# Slow enough for a first second that fits.
-	error 4 'No space left on device' -q -p "$target" -o "$work/small/file" -F 300 -d 30
+	error 4 'No space left on device' -q -p "$target" -o "$work/small/file" -F 900 -d 30
 	readable "$work/small/file" 'small disk'
 	[ "$(samples_in "$work/small/file")" -gt 0 ] || fail 'small disk: nothing was kept'
 	umount "$mounted"
@@ -524,7 +524,8 @@ if [ "$(id -u)" = 0 ]; then
 		await samples_arrive "$out" || fail 'no samples before the look at the capabilities'
 		[ $((0x$(status_of $recorder CapPrm) & ~0x${how#*:})) -eq 0 ] ||
 			fail "$how: capabilities while recording: $(status_of $recorder CapPrm)"
-		kill -INT $recorder 2>/dev/null || kill -TERM $recorder
+		# A script's background jobs ignore SIGINT.
+		kill -TERM $recorder
 		wait $recorder
 	done
 else
