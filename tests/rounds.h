@@ -18,4 +18,11 @@ static inline unsigned test_rounds(unsigned rounds)
 	return test_is_emulated() ? rounds / 8 : rounds;
 }
 
+/** How many instructions a test steps through: @p steps, or a sixteenth of it in an emulated
+ * machine, where a step with all that is read for it takes seventy times as long. */
+static inline unsigned test_steps(unsigned steps)
+{
+	return test_is_emulated() ? steps / 16 : steps;
+}
+
 #endif

@@ -185,7 +185,7 @@ static void walk_once(struct walked *walked)
 
 static void step_instructions(struct walked *walked)
 {
-	for (unsigned i = 0; i < test_rounds(STEPS); i++) {
+	for (unsigned i = 0; i < test_steps(STEPS); i++) {
 		int status;
 
 		if (attach_pc(&walked->regs) >= walked->start &&
@@ -211,7 +211,7 @@ static void test_with_symbols(void **state)
 	walk_begin(&walked, FP_TARGET);
 	walked.has_symbols = true;
 	step_instructions(&walked);
-	assert_true(walked.inside > test_rounds(STEPS) / 4);
+	assert_true(walked.inside > test_steps(STEPS) / 4);
 	assert_true(walked.at_main > walked.inside / 2);
 	assert_int_equal(walked.complete, walked.at_main);
 	walk_end(&walked);
@@ -224,7 +224,7 @@ static void test_without_symbols(void **state)
 	(void)state;
 	walk_begin(&walked, FP_STRIPPED);
 	step_instructions(&walked);
-	assert_true(walked.inside > test_rounds(STEPS) / 4);
+	assert_true(walked.inside > test_steps(STEPS) / 4);
 	/* Without a function's start only frames of known size are certain, and of those that were
 	 * interrupted only those at a return where calls push nothing. */
 #if defined(__x86_64__)

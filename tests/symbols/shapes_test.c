@@ -150,7 +150,7 @@ static void run_shape(const struct shape *shape)
 	struct seen seen = { 0 };
 
 	watch(&watched, shape->name);
-	for (unsigned i = 0; i < test_rounds(STEPS); i++) {
+	for (unsigned i = 0; i < test_steps(STEPS); i++) {
 		int status;
 
 		look_once(&watched, shape, &seen);
@@ -161,7 +161,7 @@ static void run_shape(const struct shape *shape)
 	}
 	print_message("%s: %u stops, %u in stubs, %u in the vDSO\n", shape->name, seen.stops,
 		      seen.in_stub, seen.in_vdso);
-	assert_true(seen.in_stub > 0 || test_rounds(STEPS) < STEPS);
+	assert_true(seen.in_stub > 0 || test_steps(STEPS) < STEPS);
 	assert_true(seen.in_work > seen.stops * 9 / 10);
 	unwatch(&watched);
 }
