@@ -75,11 +75,14 @@ int tap_tick(void *context)
 	work->stack_count = work->new_count = work->record.is_cut = 0;
 	work->last_name = 0;
 	work->slots_left = RECORD_SLOTS;
+	work->reads_left = READS;
 	work->function_count = 0;
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
 		work->functions[i] = 0;
 	take_registers(work);
 	copy_all(work, plan);
+	if (!work->reads_left)
+		work->record.is_cut = 1;
 	work->record.took_ns = bpf_ktime_get_ns() - work->record.time_ns;
 	len = work->record.len;
 	hold(len);

@@ -18,6 +18,10 @@ enum {
 	FUNCTIONS = 8, /* the last ones that were copied are not copied again; a power of 2 */
 	PAGE = 4096,
 	POINTER_MIN = 4096,
+	/* The time of one copy is bounded by its reads: a record is full after some hundred, but
+	 * those of what is not there take no room, and each takes many times as long. */
+	READS = 4096,
+	FAILED_READS = 16,
 };
 
 /** Behind user space. */
@@ -47,7 +51,7 @@ struct work {
 	uint64_t new_vms[NEW_VMS];
 	uint32_t has_range, last_range;
 	uint64_t native_start, last_name;
-	uint32_t slots_left, function_count;
+	uint32_t slots_left, function_count, reads_left;
 	uint64_t functions[FUNCTIONS];
 };
 
@@ -96,6 +100,12 @@ static uint64_t read_word(uint64_t address, uint32_t size)
 	return word;
 }
 
+/* Count reads that were made. */
+static void spend(struct work *work, uint32_t reads)
+{
+	work->reads_left = work->reads_left > reads ? work->reads_left - reads : 0;
+}
+
 /* One read of at most a piece. @return whether all of it is there. */
 __attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint64_t len)
 {
@@ -110,24 +120,30 @@ __attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint
 	last = work->last_range;
 	hold(at);
 	hold(last);
-	if (at >= TAP_BYTES || last >= TAP_BYTES || len > TAP_PIECE || !is_pointer(start))
+	if (at >= TAP_BYTES || last >= TAP_BYTES || len > TAP_PIECE || !is_pointer(start) ||
+	    !work->reads_left)
 		return 0;
 	hold(len);
 	if (len == 0)
 		return 0;
+	spend(work, 1);
 	range = (struct tap_range *)(record->bytes + (last & ~(uint64_t)7));
 	/* One that goes on where the last one ended is the same range. */
 	if (work->has_range && range->start + range->len == start &&
 	    last + sizeof(*range) + range->len == at) {
-		if (bpf_probe_read_user(record->bytes + at, len, (void *)start) != 0)
+		if (bpf_probe_read_user(record->bytes + at, len, (void *)start) != 0) {
+			spend(work, FAILED_READS);
 			return 0;
+		}
 		range->len += len;
 		record->len = at + len;
 		return 1;
 	}
 	range = (struct tap_range *)(record->bytes + (at & ~(uint64_t)7));
-	if (bpf_probe_read_user(range + 1, len, (void *)start) != 0)
+	if (bpf_probe_read_user(range + 1, len, (void *)start) != 0) {
+		spend(work, FAILED_READS);
 		return 0;
+	}
 	range->start = start;
 	range->len = len;
 	range->unused = 0;

@@ -12,6 +12,7 @@ enum {
 	CONSTANT_BYTES = 40,
 	PROTO_MAX = 8192,
 	NAME_BYTES = 128,
+	FUNCTION_READS = 2, /* what copy_proto() reads of each before it copies */
 	/* Without GC64 all objects lie below it, and tags and most numbers above. */
 	LOW_MEMORY_END = 0x7fffffff,
 	LINK_DISTANCE_MAX = 66000 * 8,
@@ -62,7 +63,8 @@ static long copy_constant(uint32_t i, void *context)
 	struct constants *constants = context;
 	uint64_t at = constants->end - (uint64_t)constants->ref_size * (i + 1);
 
-	if (i >= constants->count || constants->work->record.len >= TAP_BYTES)
+	if (i >= constants->count || constants->work->record.len >= TAP_BYTES ||
+	    !constants->work->reads_left)
 		return 1;
 	copy(constants->work, read_word(at, constants->ref_size),
 	     constants->string_size + CONSTANT_BYTES);
@@ -125,6 +127,7 @@ static void copy_function(struct scan *scan, uint64_t function)
 		if (work->functions[i] == function)
 			return;
 	work->functions[work->function_count++ & (FUNCTIONS - 1)] = function;
+	spend(work, FUNCTION_READS);
 	copy(work, function, scan->vm->function_size);
 	copy_proto(scan->work, scan->plan, scan->index, function);
 }
@@ -135,7 +138,8 @@ static long look_for_function(uint32_t i, void *context)
 	uint32_t at = scan->offset - 8 * i;
 	uint64_t function;
 
-	if (i >= scan->count || !scan->work->slots_left || scan->work->record.len >= TAP_BYTES)
+	if (i >= scan->count || !scan->work->slots_left || scan->work->record.len >= TAP_BYTES ||
+	    !scan->work->reads_left)
 		return 1;
 	scan->work->slots_left--;
 	if (read_function(scan, at, &function) && has_link(scan, at))

@@ -72,10 +72,12 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_t
 	uint8_t type = 0;
 
 	hold(index);
-	if (!work || !plan || index >= ATTACH_TAP_VMS || !is_pointer(L) || (L & 7) != 0)
+	if (!work || !plan || index >= ATTACH_TAP_VMS || !is_pointer(L) || (L & 7) != 0 ||
+	    !work->reads_left)
 		return 0;
 	vm = &plan->vms[index];
-	bpf_probe_read_user(&type, 1, (void *)(L + vm->thread_type));
+	if (bpf_probe_read_user(&type, 1, (void *)(L + vm->thread_type)) != 0)
+		spend(work, FAILED_READS);
 	if (type != vm->thread_type_value)
 		return 0;
 	count = work->stack_count;
@@ -195,6 +197,7 @@ static void try_frame(struct scan *scan, uint64_t address, uint64_t word)
 	previous = read_word(frame + vm->frame_previous, 8) & ~(uint64_t)7;
 	if (previous && (previous <= frame || previous - frame >= FRAME_DISTANCE_MAX))
 		return;
+	spend(scan->work, 1);
 	add_stack(scan->work, scan->plan, read_word(frame + vm->frame_thread, vm->ref_size),
 		  scan->index);
 }
@@ -203,7 +206,7 @@ static long look_for_frame(uint32_t i, void *context)
 {
 	struct scan *scan = context;
 
-	if (i >= scan->count)
+	if (i >= scan->count || !scan->work->reads_left)
 		return 1;
 	try_frame(scan, scan->start + i * 8, copied_word(scan->work, scan->offset + i * 8));
 	return 0;

@@ -24,6 +24,11 @@ enum {
 	THREAD_BYTES = 96,
 	TRACE_BYTES = 64,
 	TABLE_BYTES = 64,
+	/* More functions than are told from new ones, each of whose prototypes has all constants
+	 * that are copied. */
+	MANY = 20,
+	PROTO_BYTES = 64,
+	CONSTANTS = 24,
 };
 
 enum {
@@ -62,6 +67,10 @@ struct fake {
 	uint8_t other_table[TABLE_BYTES];
 	uint8_t other_thread[THREAD_BYTES];
 	uint64_t other_stacks[2][8];
+	/** Functions with one prototype. */
+	uint8_t many[MANY][FUNCTION_BYTES];
+	uint8_t proto[PROTO_BYTES];
+	uint64_t constants[CONSTANTS];
 };
 
 static bool holds(const struct scene *scene, const void *address, size_t len)
@@ -276,6 +285,97 @@ static void tells_of_coroutines_that_are_too_deep(void **state)
 	end(&scene, fake);
 }
 
+enum {
+	/* In a function. */
+	AT_KIND = 0,
+	AT_CODE = 8,
+	/* In a prototype. */
+	AT_SIZE = 0,
+	AT_NAME = 8,
+	AT_LINES = 16,
+	AT_LINE = 24,
+	AT_CONSTANTS = 32,
+	AT_CONSTANT_COUNT = 40,
+};
+
+/* As describe(), with prototypes. */
+static struct attach_tap_vm describe_protos(const struct fake *fake)
+{
+	struct attach_tap_vm vm = describe(fake);
+
+	vm.function_kind = AT_KIND;
+	vm.function_code = AT_CODE;
+	vm.proto_size = PROTO_BYTES;
+	vm.proto_bytes = AT_SIZE;
+	vm.proto_name = AT_NAME;
+	vm.proto_lines = AT_LINES;
+	vm.proto_line = AT_LINE;
+	vm.proto_constants = AT_CONSTANTS;
+	vm.proto_constant_count = AT_CONSTANT_COUNT;
+	vm.string_size = 24;
+	vm.string_hash = 8;
+	return vm;
+}
+
+static bool check_many(struct scene *scene)
+{
+	const struct fake *fake = scene->context;
+
+	assert_true(holds(scene, fake->global, 200));
+	assert_true(holds(scene, fake->stack, 60 * sizeof(uint64_t)));
+	assert_true(holds(scene, fake->extra, sizeof(fake->extra)));
+	/* The leaf's. */
+	assert_true(holds(scene, fake->many[MANY - 1], FUNCTION_BYTES));
+	assert_true(holds(scene, fake->proto, PROTO_BYTES));
+	return true;
+}
+
+/* What is not there takes no room: as much of that as a stack can show would keep the thread in the
+ * interrupt for milliseconds. */
+static void bounds_reads_of_what_is_not_there(void **state)
+{
+	struct fake *fake = make_fake();
+	uint64_t nowhere = 1 << 20, count;
+	struct scene scene;
+
+	(void)state;
+	for (int i = 0; i < CONSTANTS; i++)
+		fake->constants[i] = nowhere + 4096 * (uint64_t)i;
+	memset(fake->proto, 0, sizeof(fake->proto));
+	put(fake->proto, AT_SIZE, PROTO_BYTES);
+	put(fake->proto, AT_NAME, nowhere);
+	put(fake->proto, AT_CONSTANTS, (uintptr_t)(fake->constants + CONSTANTS));
+	put(fake->proto, AT_CONSTANT_COUNT, CONSTANTS);
+	for (int i = 0; i < MANY; i++) {
+		fake->many[i][AT_KIND] = 0;
+		put(fake->many[i], AT_CODE, (uintptr_t)(fake->proto + PROTO_BYTES));
+		put_function(fake, 2 * i, fake->many[i]);
+		fake->stack[2 * i + 1] = 16 | 1;
+	}
+	begin(&scene, fake);
+	scene.plan->vms[0] = describe_protos(fake);
+	scene.plan->extras[0] = (struct attach_tap_extra){ .start = (uintptr_t)fake->extra,
+							   .size = sizeof(fake->extra) };
+	scene.plan->extra_count = 1;
+	__atomic_store_n(&scene.plan->vm_count, 1, __ATOMIC_RELEASE);
+	scene_await(&scene, 50);
+	scene.check = check_many;
+	scene.context = fake;
+	scene.cut_count = 0;
+	count = scene.count;
+	scene_await(&scene, count + 200);
+	assert_int_equal(scene.count - count, scene.cut_count);
+	/* The same constants, all there. */
+	scene.check = NULL;
+	for (int i = 0; i < CONSTANTS; i++)
+		fake->constants[i] = (uintptr_t)fake->global;
+	put(fake->proto, AT_NAME, (uintptr_t)fake->global);
+	scene_await(&scene, scene.count + 50);
+	scene.cut_count = 0;
+	expect_copies(&scene, fake, check_many);
+	end(&scene, fake);
+}
+
 /* What the plan says comes from the target's memory, and may be anything. */
 static void survives_any_plan(void **state)
 {
@@ -321,6 +421,7 @@ int main(void)
 		cmocka_unit_test(follows_a_plan),
 		cmocka_unit_test(copies_other_vms),
 		cmocka_unit_test(tells_of_coroutines_that_are_too_deep),
+		cmocka_unit_test(bounds_reads_of_what_is_not_there),
 		cmocka_unit_test(survives_any_plan),
 	};
 
