@@ -92,6 +92,8 @@ static int take_frame(struct daemon_target *target, const struct luastate_memory
 		if (luastate_find_trace_cframe(target->lua, memory, &regs, interrupted, &cframe,
 					       why) == 0)
 			return cross_cframe(target, &cframe, memory, why) == 0 ? 2 : -1;
+		if (why->kind == FAILURE_LIMIT)
+			return -1;
 	}
 	return add_native(target, frame.pc, lookup, why) == 0 ? 1 : -1;
 }

@@ -94,7 +94,7 @@ static bool is_of(struct walk *walk, const struct luastate_vm *vm,
 {
 	struct failure why;
 
-	return cframe->L && luastate_vm_of(walk->state, walk->reader, cframe->L, &why) == vm;
+	return cframe->L && state_sample_vm_of(walk->state, walk->reader, cframe->L, &why) == vm;
 }
 
 /* The C frame of the innermost Lua frames, known or not: the compiler has newer ones of its own,

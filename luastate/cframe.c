@@ -23,13 +23,11 @@ enum {
 	/* lua_State.status is behind a byte that is behind the type, in all layouts. */
 	STATUS_FROM_TYPE = 2,
 	STATUS_YIELD = 1, /* LUA_YIELD; errors are above */
-	/* LuaJIT itself stops at LUAI_MAXCSTACK nested C calls. */
+	/* As deep as native stacks of their usual size let C calls be nested. */
 	CHAIN_MAX = 8000,
 	/* For one sample. Each C frame of a chain is looked for from the newest one on; as many as
 	 * are kept (LUASTATE_CFRAMES_MAX) need half of this. */
 	LINKS_MAX = 256 * 1024,
-	/* To try all layouts on a coroutine takes as long as so many links. */
-	UNKNOWN_LINKS = LINKS_MAX / 16,
 	/* A C frame that cannot be unwound to is looked for so far above, so many words at once. */
 	ABOVE_BYTES = 256 * 1024,
 	ABOVE_WORDS = 32,
@@ -188,6 +186,9 @@ static int find_newest(struct luastate *state, const struct attach_reader *reade
 		address = frame;
 		nearest = &state->vms[i];
 	}
+	/* Of the others one may be nearer. */
+	if (state->link_work >= LINKS_MAX)
+		return set_exhausted(why, sp);
 	if (nearest)
 		return read_full(nearest->layout, reader, address, regs, ret_cframe, why);
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find the interpreter's frame");
@@ -206,14 +207,15 @@ static int find_held(struct luastate *state, const struct luastate_layout *layou
 {
 	const struct luastate_vm *vm;
 
-	if (read_full(layout, memory->stopped, address, regs, ret_cframe, why) != 0 ||
+	if (!may_follow(state))
+		return set_exhausted(why, address);
+	if (address % 8 != 0 ||
+	    read_full(layout, memory->stopped, address, regs, ret_cframe, why) != 0 ||
 	    !state_global_of(layout, memory->stopped, ret_cframe->L))
 		return 0;
 	if (!is_held(state, layout, memory->stopped, ret_cframe->L, address))
 		return state->link_work < LINKS_MAX ? 0 : set_exhausted(why, address);
-	vm = luastate_vm_of(state, memory->any, ret_cframe->L, why);
-	if (!vm)
-		state->link_work += UNKNOWN_LINKS;
+	vm = state_sample_vm_of(state, memory->any, ret_cframe->L, why);
 	return vm && vm->layout == layout ? 1
 					  : failure_set(why, FAILURE_INVALID, 0, 0, address,
 							"recognise the VM of a C frame");
@@ -432,7 +434,7 @@ static bool take_compiled_above(struct luastate *state, const struct luastate_me
 	if (find_newest(state, memory->stopped, &regs, limit - sp, true, &compiled, &why) != 0 ||
 	    compiled.address >= cframe->address)
 		return false;
-	vm = luastate_vm_of(state, memory->any, compiled.L, &why);
+	vm = state_sample_vm_of(state, memory->any, compiled.L, &why);
 	if (!vm)
 		return false;
 	compiled.compiled = true;
@@ -457,7 +459,9 @@ int luastate_find_cframe_above(struct luastate *state, const struct luastate_mem
 	found = find_interpreted_above(state, memory, frame, limit, ret_cframe, why);
 	if (found != 0)
 		ret_cframe->address = UINT64_MAX;
-	return take_compiled_above(state, memory, frame, limit, ret_cframe) ? 0 : found;
+	if (take_compiled_above(state, memory, frame, limit, ret_cframe))
+		found = 0;
+	return state->link_work < LINKS_MAX ? found : set_exhausted(why, sp);
 }
 
 int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
@@ -470,12 +474,15 @@ int luastate_find_trace_cframe(struct luastate *state, const struct luastate_mem
 		vm ? newest_of_vm(state, vm, memory->stopped, attach_sp(frame), NEWEST_BYTES, true)
 		   : 0;
 
+	if (state->link_work >= LINKS_MAX)
+		return set_exhausted(why, attach_sp(frame));
 	/* Another VM's frame may be near, too. */
-	if (vm ? !address
-	       : find_newest(state, memory->stopped, frame, NEWEST_BYTES, true, ret_cframe, why) !=
-			    0)
+	if (vm && !address)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
 				   "find the interpreter's frame");
+	if (!vm &&
+	    find_newest(state, memory->stopped, frame, NEWEST_BYTES, true, ret_cframe, why) != 0)
+		return -1;
 	if (vm && read_full(vm->layout, memory->stopped, address, frame, ret_cframe, why) != 0)
 		return -1;
 	ret_cframe->leaf = leaf;

@@ -323,7 +323,8 @@ struct luastate_cframe {
  * @param frame Registers in that frame.
  * @param leaf  Its pc was interrupted (the thread's leaf, or below a signal handler): all registers
  *              are valid.
- * @return 0, or -1 with FAILURE_NOT_FOUND or FAILURE_FAULT.
+ * @return 0, or -1 with FAILURE_NOT_FOUND, FAILURE_INVALID (of a VM that cannot be told),
+ *         FAILURE_FAULT, or FAILURE_LIMIT where the sample has shown more links than any program's.
  */
 int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory,
 			 const struct attach_registers *frame, bool leaf,
@@ -334,20 +335,22 @@ int luastate_find_cframe(struct luastate *state, const struct luastate_memory *m
  * coroutine's chain of C frames holds it. Registers in it are unknown, but for pc and sp.
  * @param frame Registers in the frame that cannot be unwound.
  * @param limit Where the thread's stack ends at most.
- * @return 0, or -1 with FAILURE_NOT_FOUND or FAILURE_FAULT.
+ * @return 0, or -1 as luastate_find_cframe().
  */
 int luastate_find_cframe_above(struct luastate *state, const struct luastate_memory *memory,
 			       const struct attach_registers *frame, uint64_t limit,
 			       struct luastate_cframe *ret_cframe, struct failure *why);
 
 /** The VM of which a trace, or the exits of traces, have machine code at @p pc, by what the VMs
- * know of them; NULL if it is no such code. Borrowed until the next VM is found. Stopped window:
- * no. Source: LuaJIT v2.1 src/lj_jit.h (mcarea, exitstubgroup), src/lj_asm.c (asm_head_root). */
+ * know of them; NULL if it is no such code, or was looked for too often for this sample. Borrowed
+ * until the next VM is found. Stopped window: no. Source: LuaJIT v2.1 src/lj_jit.h (mcarea,
+ * exitstubgroup), src/lj_asm.c (asm_head_root). */
 const struct luastate_vm *luastate_compiled_by(struct luastate *state,
 					       const struct luastate_memory *memory, uint64_t pc);
 
 /** The C frame on which machine code of a trace runs: the nearest linked one above its stack
- *  pointer. @param frame Registers in the trace's frame. @param leaf As luastate_find_cframe(). */
+ *  pointer. @param frame Registers in the trace's frame. @param leaf As luastate_find_cframe(), and
+ *  so is what is returned. */
 int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
 			       const struct attach_registers *frame, bool leaf,
 			       struct luastate_cframe *ret_cframe, struct failure *why);
@@ -435,7 +438,7 @@ struct luastate_activity {
 	unsigned owner; /**< Index of the C frame above whose run of frames it belongs. */
 };
 
-/** C frames of one native stack; LuaJIT allows 200 nested calls from C (LUAI_MAXCCALLS). */
+/** C frames of one native stack, of which each has frames of C between it and the next. */
 enum { LUASTATE_CFRAMES_MAX = 512 };
 
 /** Guest frames of one sample: a coroutine's stack has at most 65500 slots (LUAI_MAXSTACK). */

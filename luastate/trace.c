@@ -28,6 +28,9 @@ enum {
 	HEAD_BYTES = 1024,
 	/* Of a block that is read and compared, for one step: see trace_charge(). */
 	CHARGED_BYTES = 256,
+	/* In one sample: addresses times VMs for which code is searched, each by up to 64 KiB. As
+	 * many frames of another compiler as a deep stack has, in a process with 64 VMs. */
+	CODE_WORK_MAX = 4096,
 };
 
 /* ---- The cache -------------------------------------------------------------------------- */
@@ -465,8 +468,8 @@ const struct luastate_vm *luastate_compiled_by(struct luastate *state,
 
 	if (G)
 		return state_vm_by_G(state, G);
-	for (size_t i = 0; i < state->vm_count; i++)
-		if (is_compiled_by(state, &state->vms[i], memory, pc))
+	for (size_t i = 0; i < state->vm_count && state->code_work < CODE_WORK_MAX; i++)
+		if (++state->code_work && is_compiled_by(state, &state->vms[i], memory, pc))
 			return &state->vms[i];
 	return NULL;
 }

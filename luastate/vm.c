@@ -4,7 +4,11 @@
 
 #include <stdlib.h>
 
-enum { DEBUG_LOOKS = 3 };
+enum {
+	DEBUG_LOOKS = 3,
+	/* Coroutines of unknown VMs for which one sample tries all layouts. */
+	UNKNOWN_MAX = 8,
+};
 
 struct luastate *luastate_create(void)
 {
@@ -62,6 +66,7 @@ void luastate_begin_sample(struct luastate *state, const struct attach_reader *r
 	state->serial++;
 	state->trace_work = 0;
 	state->link_work = 0;
+	state->unknown_work = state->code_work = 0;
 	if (state->thorough)
 		find_again(state, reader);
 	/* Here nothing of an earlier sample is referred to any more. */
@@ -402,6 +407,23 @@ const struct luastate_vm *luastate_vm_of(struct luastate *state, const struct at
 			state_note_refused(state, L);
 		failure_set(why, FAILURE_NOT_FOUND, 0, 0, L, "recognise the VM");
 	}
+	return vm;
+}
+
+const struct luastate_vm *state_sample_vm_of(struct luastate *state,
+					     const struct attach_reader *reader, uint64_t L,
+					     struct failure *why)
+{
+	const struct luastate_vm *vm = find_known(state, reader, L);
+
+	if (vm)
+		return vm;
+	if (state->unknown_work == UNKNOWN_MAX) {
+		failure_set(why, FAILURE_LIMIT, 0, 0, L, "recognise the VM");
+		return NULL;
+	}
+	vm = luastate_vm_of(state, reader, L, why);
+	state->unknown_work += !vm;
 	return vm;
 }
 

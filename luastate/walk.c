@@ -42,7 +42,7 @@ static bool holds_itself(struct walk *walk, const struct walk_stack *stack, uint
 int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
 		    struct failure *why)
 {
-	const struct luastate_vm *vm = luastate_vm_of(walk->state, walk->reader, L, why);
+	const struct luastate_vm *vm = state_sample_vm_of(walk->state, walk->reader, L, why);
 	const struct luastate_layout *layout = vm ? vm->layout : NULL;
 	uint8_t bytes[STATE_OBJECT_MAX];
 	uint64_t stack, frame_bytes;

@@ -216,7 +216,7 @@ static const struct luastate_vm *vm_of_frames(struct walk *walk,
 
 	for (size_t i = 0; i < count; i++)
 		if (cframes[i].L)
-			return luastate_vm_of(walk->state, walk->reader, cframes[i].L, &why);
+			return state_sample_vm_of(walk->state, walk->reader, cframes[i].L, &why);
 	return walk->state->vm_count ? &walk->state->vms[0] : NULL;
 }
 
@@ -240,7 +240,7 @@ static void note_lost(struct walk *walk, const struct luastate_cframe *cframes, 
 		      uint64_t L)
 {
 	struct failure why;
-	const struct luastate_vm *vm = luastate_vm_of(walk->state, walk->reader, L, &why);
+	const struct luastate_vm *vm = state_sample_vm_of(walk->state, walk->reader, L, &why);
 
 	for (size_t i = 0; i < count && i < LUASTATE_CFRAMES_MAX; i++)
 		walk->chain->lost[i] |= cframes[i].L == L &&

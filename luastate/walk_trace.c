@@ -353,7 +353,7 @@ static void add_compiled(struct walk *walk, const struct luastate_cframe *cframe
 	struct failure why;
 	size_t at = 0;
 
-	vm = luastate_vm_of(walk->state, walk->reader, cframes[index].L, &why);
+	vm = state_sample_vm_of(walk->state, walk->reader, cframes[index].L, &why);
 	if (!vm)
 		return;
 	if (!find_position(walk, vm, &cframes[index], noted, &position)) {
