@@ -136,27 +136,26 @@ static int grow_marks(struct format_profile *profile, struct failure *why)
 	return 0;
 }
 
-int profile_add_function(struct format_profile *profile, const struct format_function *function,
-			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why)
+/* Find a function that is settled, or add it where there are fewer than @p most.
+ * @return 0, 1 where it has no room, or -1. */
+static int find_or_add(struct format_profile *profile, const struct format_function *function,
+		       const struct names_mark *mark, uint32_t most, uint32_t *ret_id,
+		       struct failure *why)
 {
-	static const struct names_mark none = { 0 };
-	struct format_function settled;
 	struct format_text key = { 0 };
 	const char *string;
 	uint32_t id, added;
 	int result;
 
-	if (settle(profile, function, &settled, why))
-		return -1;
-	add_function_key(&key, &settled, mark ? mark : &none);
+	add_function_key(&key, function, mark);
 	result = format_text_take(&key, &string, why);
-	if (result == 0)
+	if (result == 0 && format_intern_count(profile->function_keys) >= most)
+		result = !format_intern_find(profile->function_keys, string, key.len, &id);
+	else if (result == 0)
 		result = format_intern_put(profile->function_keys, string, key.len, &id, why);
 	format_text_deinit(&key);
 	if (result)
-		return -1;
-	if (id >= PROFILE_FUNCTIONS_MAX)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more functions than can be kept");
+		return result;
 	if (id == format_functions_count(profile->functions)) {
 		profile->text_bytes += (function->name ? strlen(function->name) : 0) +
 				       (function->source ? strlen(function->source) : 0) +
@@ -165,12 +164,31 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 			return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
 					   "more names than can be kept");
 		if (grow_marks(profile, why) ||
-		    format_functions_add(profile->functions, &settled, &added, why))
+		    format_functions_add(profile->functions, function, &added, why))
 			return -1;
-		profile->marks[id] = mark ? *mark : none;
+		profile->marks[id] = *mark;
 	}
 	*ret_id = id;
 	return 0;
+}
+
+int profile_add_function(struct format_profile *profile, const struct format_function *function,
+			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why)
+{
+	static const struct format_function other = { .kind = FORMAT_KIND_PSEUDO,
+						      .name = "[other]",
+						      .source = "[other]" };
+	static const struct names_mark none = { 0 };
+	struct format_function settled;
+	int result;
+
+	if (settle(profile, function, &settled, why))
+		return -1;
+	result = find_or_add(profile, &settled, mark ? mark : &none, PROFILE_FUNCTIONS_MAX - 1,
+			     ret_id, why);
+	return result <= 0
+		       ? result
+		       : find_or_add(profile, &other, &none, PROFILE_FUNCTIONS_MAX, ret_id, why);
 }
 
 /** Room for the count with number @p index. New counts are 0. */

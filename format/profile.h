@@ -73,6 +73,8 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
 
 /** @param why FAILURE_LIMIT where there are more names than are kept.
  *  Find or add a function; equal ones (all but the address of code) that run alike get the same id.
+ *  Those for which there is no room, as a program that loads code all the time may have, are all
+ *  "[other]".
  *  Of those in a file the place in it tells, and not the address: of a library that is elsewhere in
  *  another process each function is one, where it was in the first process.
  *  @param mark NULL for one that is not compiled. */
@@ -85,7 +87,7 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 #define PROFILE_FRAMES_MAX (32u << 20)
 /** Distinct labels, and chains with labels. */
 #define PROFILE_KEYS_MAX (1u << 21)
-/** Functions: many times what the largest programs have. */
+/** Functions: many times what the largest programs have, "[other]" among them. */
 #define PROFILE_FUNCTIONS_MAX (1u << 19)
 /** Bytes of all names and sources, of threads and coroutines too. */
 #define PROFILE_TEXT_MAX (256u << 20)

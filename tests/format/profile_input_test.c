@@ -234,6 +234,39 @@ static void test_many_chains(void **state)
 	fclose(file);
 }
 
+/* A program that loads code all the time has more functions than are kept: the rest is one. */
+static void test_many_functions(void **state)
+{
+	const uint32_t count = PROFILE_FUNCTIONS_MAX + 100;
+	struct failure why = { 0 };
+	struct format_profile *profile = format_profile_create(&why);
+	uint32_t id, other = 0;
+	char name[32];
+
+	(void)state;
+	assert_non_null(profile);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct format_function function = { .kind = FORMAT_KIND_LUA,
+							  .name = name,
+							  .source = "=chunk" };
+
+		snprintf(name, sizeof(name), "f%u", i);
+		assert_int_equal(0, profile_add_function(profile, &function, NULL, &id, &why));
+		assert_int_equal(i < PROFILE_FUNCTIONS_MAX - 1 ? i : PROFILE_FUNCTIONS_MAX - 1, id);
+	}
+	other = id;
+	assert_string_equal("[other]", format_functions_get(profile->functions, other)->name);
+	assert_int_equal(PROFILE_FUNCTIONS_MAX, format_functions_count(profile->functions));
+	/* Those that are kept are found still. */
+	assert_int_equal(0, profile_add_function(profile,
+						 &(struct format_function){ .kind = FORMAT_KIND_LUA,
+									    .name = "f7",
+									    .source = "=chunk" },
+						 NULL, &id, &why));
+	assert_int_equal(7, id);
+	format_profile_destroy(profile);
+}
+
 /* What inflates to more than any profile is refused before it fills the memory. */
 static void test_bomb(void **state)
 {
@@ -308,10 +341,11 @@ static void test_progress(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_foreign),	    cmocka_unit_test(test_folded_input),
-		cmocka_unit_test(test_bad_folded),  cmocka_unit_test(test_bad_pprof),
-		cmocka_unit_test(test_many_frames), cmocka_unit_test(test_many_chains),
-		cmocka_unit_test(test_bomb),	    cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_foreign),	       cmocka_unit_test(test_folded_input),
+		cmocka_unit_test(test_bad_folded),     cmocka_unit_test(test_bad_pprof),
+		cmocka_unit_test(test_many_frames),    cmocka_unit_test(test_many_chains),
+		cmocka_unit_test(test_many_functions), cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
