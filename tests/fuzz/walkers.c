@@ -101,6 +101,7 @@ void walkers_find_cframes(struct luastate *state, const struct walkers_thread *t
 	struct luastate_cframe found;
 	struct failure why;
 
+	luastate_begin_sample(state, memory.any);
 	luastate_find_cframe(state, &memory, &thread->regs, true, &found, &why);
 	luastate_find_trace_cframe(state, &memory, &thread->regs, true, &found, &why);
 	luastate_find_cframe_above(state, &memory, &thread->regs, thread->vm->native_end, &found,
