@@ -489,6 +489,68 @@ static void test_many_long_chains(void **state)
 	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, sp, true));
 }
 
+/* Reads of a search that passes so many C frames of coroutines, none of which is a VM's. */
+static uint64_t reads_past(struct sample *sample, unsigned count)
+{
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_memory memory = sample_memory(sample);
+	struct attach_registers frame = { 0 };
+	uint64_t limit = vm->sp;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t L = fake_coroutine(vm, 16);
+
+		fake_cframe(vm, L, 0, 0);
+		fake_push(vm, vm->code + FAKE_AT_PLAIN);
+		fake_put_ref(vm, L + (uint64_t)vm->layout->lua_State_glref, vm->native_start);
+	}
+	frame.r[ATTACH_REG_SP] = vm->sp;
+	luastate_begin_sample(sample->state, memory.any);
+	vm->reads = 0;
+	assert_int_equal(-1, luastate_find_cframe_above(sample->state, &memory, &frame, limit,
+							&sample->cframes[0], &sample->why));
+	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
+	return vm->reads;
+}
+
+/* To try all layouts takes many reads: it is done for some coroutines of a sample, not for all. */
+static void test_many_unknown_coroutines(void **state)
+{
+	struct sample *sample = *state;
+	uint64_t none, some, many;
+
+	set_current(sample->vm, 0);
+	none = reads_past(sample, 0);
+	some = reads_past(sample, 8);
+	many = reads_past(sample, 64);
+	assert_true(some > none + 8 * 8);
+	print_message("%u reads for 8, %u for 64\n", (unsigned)some, (unsigned)many);
+	/* Eight times as many, were it done for all. */
+	assert_true(many < 6 * some);
+}
+
+/* Each frame in another compiler's code has that code searched: not without end. */
+static void test_much_code_of_others(void **state)
+{
+	enum { FRAMES = 100 * 1000 };
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_memory memory = sample_memory(sample);
+	const uint64_t code = 1 << 20;
+
+	assert_non_null(luastate_vm_of(sample->state, memory.any, vm->main, &sample->why));
+	luastate_begin_sample(sample->state, memory.any);
+	vm->reads = 0;
+	for (uint64_t i = 0; i < FRAMES; i++)
+		assert_null(luastate_compiled_by(sample->state, &memory, code + i));
+	assert_true(vm->reads > 0 && vm->reads < FRAMES);
+	/* The next sample begins anew. */
+	luastate_begin_sample(sample->state, memory.any);
+	vm->reads = 0;
+	assert_null(luastate_compiled_by(sample->state, &memory, code));
+	assert_true(vm->reads > 0);
+}
+
 /* ---- The newest frame of a current coroutine ---------------------------------------------- */
 
 static int find_trace(struct sample *sample, uint64_t sp)
@@ -614,6 +676,8 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_deep_chain),
 		SAMPLE_TEST(test_chain_that_climbs),
 		SAMPLE_TEST(test_many_long_chains),
+		SAMPLE_TEST(test_many_unknown_coroutines),
+		SAMPLE_TEST(test_much_code_of_others),
 		SAMPLE_TEST(test_frame_under_a_trace),
 		SAMPLE_TEST(test_interpreter_code_far_below_its_frame),
 		SAMPLE_TEST(test_newer_frames_below_the_exit_handler),
