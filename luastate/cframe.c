@@ -50,11 +50,17 @@ static int read_full(const struct luastate_layout *layout, const struct attach_r
 	return 0;
 }
 
-/* Whether this sample may follow one more link. All memory of a hostile target can look like C
+/* Whether this sample may follow no more links. All memory of a hostile target can look like C
  * frames, and each of them like the end of a long chain. */
+static bool is_exhausted(const struct luastate *state)
+{
+	return state->link_work >= LINKS_MAX;
+}
+
+/* Count one more link, if there may be one. */
 static bool may_follow(struct luastate *state)
 {
-	return state->link_work < LINKS_MAX && ++state->link_work;
+	return !is_exhausted(state) && ++state->link_work;
 }
 
 static int set_exhausted(struct failure *why, uint64_t address)
@@ -187,7 +193,7 @@ static int find_newest(struct luastate *state, const struct attach_reader *reade
 		nearest = &state->vms[i];
 	}
 	/* Of the others one may be nearer. */
-	if (state->link_work >= LINKS_MAX)
+	if (is_exhausted(state))
 		return set_exhausted(why, sp);
 	if (nearest)
 		return read_full(nearest->layout, reader, address, regs, ret_cframe, why);
@@ -214,7 +220,7 @@ static int find_held(struct luastate *state, const struct luastate_layout *layou
 	    !state_global_of(layout, memory->stopped, ret_cframe->L))
 		return 0;
 	if (!is_held(state, layout, memory->stopped, ret_cframe->L, address))
-		return state->link_work < LINKS_MAX ? 0 : set_exhausted(why, address);
+		return is_exhausted(state) ? set_exhausted(why, address) : 0;
 	vm = state_sample_vm_of(state, memory->any, ret_cframe->L, why);
 	return vm && vm->layout == layout ? 1
 					  : failure_set(why, FAILURE_INVALID, 0, 0, address,
@@ -385,7 +391,7 @@ static int find_interpreted_above(struct luastate *state, const struct luastate_
 		for (size_t i = 0; i < len / 8; i++)
 			if (find_shown(state, memory, words[i], at + 8 * i, frame, ret_cframe))
 				return 0;
-		if (state->link_work >= LINKS_MAX)
+		if (is_exhausted(state))
 			return set_exhausted(why, at);
 	}
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
@@ -461,7 +467,7 @@ int luastate_find_cframe_above(struct luastate *state, const struct luastate_mem
 		ret_cframe->address = UINT64_MAX;
 	if (take_compiled_above(state, memory, frame, limit, ret_cframe))
 		found = 0;
-	return state->link_work < LINKS_MAX ? found : set_exhausted(why, sp);
+	return is_exhausted(state) ? set_exhausted(why, sp) : found;
 }
 
 int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
@@ -474,7 +480,7 @@ int luastate_find_trace_cframe(struct luastate *state, const struct luastate_mem
 		vm ? newest_of_vm(state, vm, memory->stopped, attach_sp(frame), NEWEST_BYTES, true)
 		   : 0;
 
-	if (state->link_work >= LINKS_MAX)
+	if (is_exhausted(state))
 		return set_exhausted(why, attach_sp(frame));
 	/* Another VM's frame may be near, too. */
 	if (vm && !address)
