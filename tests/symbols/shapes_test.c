@@ -161,7 +161,8 @@ static void run_shape(const struct shape *shape)
 	}
 	print_message("%s: %u stops, %u in stubs, %u in the vDSO\n", shape->name, seen.stops,
 		      seen.in_stub, seen.in_vdso);
-	assert_true(seen.in_stub > 0 || test_steps(STEPS) < STEPS);
+	/* Fewer steps may meet none. */
+	assert_true(seen.in_stub > 0 || test_is_emulated());
 	assert_true(seen.in_work > seen.stops * 9 / 10);
 	unwatch(&watched);
 }
