@@ -27,8 +27,10 @@ enum {
 	/* A thread in uninterruptible sleep may take longer than this. */
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
 	/* Another recorder that stops the thread without a rest lets go between the refusal and our
-	 * look at who it is in every other try. */
+	 * look at who it is in one of ten tries. Without rests that differ the two may fall into
+	 * step, and then it is nearly each. */
 	SEIZE_TRIES = 64,
+	SEIZE_REST_NS = 1700,
 	REHEARSED_ROUNDS = 2,
 	/* After a stop no longer ago than this all is in the caches still. */
 	REHEARSAL_REST_NS = 2 * 1000 * 1000,
@@ -368,6 +370,10 @@ static int seize(const struct attach_process *process, pid_t tid, struct failure
 	pid_t tracer = 0;
 
 	for (int tries = 0; tries < SEIZE_TRIES; tries++) {
+		const struct timespec rest = { .tv_nsec = (long)tries * SEIZE_REST_NS };
+
+		if (tries)
+			nanosleep(&rest, NULL);
 		if (trace(PTRACE_SEIZE, tid, NULL, NULL) == 0)
 			return 0;
 		if (errno != EPERM)
