@@ -71,13 +71,13 @@ struct format_profile {
 const struct profile_frame *profile_chain(const struct format_profile *profile, uint32_t chain,
 					  size_t *ret_count);
 
-/** @param why FAILURE_LIMIT where there are more names than are kept.
- *  Find or add a function; equal ones (all but the address of code) that run alike get the same id.
+/** Find or add a function; equal ones (all but the address of code) that run alike get the same id.
  *  Those for which there is no room, as a program that loads code all the time may have, are all
  *  "[other]".
  *  Of those in a file the place in it tells, and not the address: of a library that is elsewhere in
  *  another process each function is one, where it was in the first process.
- *  @param mark NULL for one that is not compiled. */
+ *  @param mark NULL for one that is not compiled.
+ *  @param why  FAILURE_LIMIT where there are more names than are kept. */
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
 			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why);
 

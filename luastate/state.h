@@ -248,15 +248,16 @@ uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct att
 
 /* ---- VMs (vm.c, check.c) ---------------------------------------------------------------- */
 
-/** The known VM with global state @p G, or NULL. */
 /** luastate_vm_of() for what a sample shows, which may be many coroutines of no VM: after some of
  *  these others are refused, with FAILURE_LIMIT, unless their VM is known already. */
 const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 					     const struct attach_reader *reader, uint64_t L,
 					     struct failure *why);
 
+/** The known VM with global state @p G, or NULL. */
 const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G);
 
+/** The interpreter that has code at @p pc, or NULL. Borrowed until another is found. */
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc);
 
 /** Layout of the code at @p pc, NULL if it is not in an interpreter, or no VM of it is known. */
