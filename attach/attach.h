@@ -501,7 +501,7 @@ struct attach_tap_timing {
 	uint64_t took_ns; /**< What the thread waited for it, but for the interrupt itself. */
 	uint64_t lost;	  /**< Ticks of the thread before this one for which there was no room. */
 	uint32_t changed; /**< Ticks that are lost behind it, as its timer was changed. */
-	/** It may lack the end of a stack, or a coroutine: there are bounds. */
+	/** It may lack the end of a stack, a coroutine or a function: there are bounds. */
 	bool is_cut;
 };
 

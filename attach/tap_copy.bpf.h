@@ -18,10 +18,11 @@ enum {
 	FUNCTIONS = 8, /* the last ones that were copied are not copied again; a power of 2 */
 	PAGE = 4096,
 	POINTER_MIN = 4096,
-	/* The time of one copy is bounded by its reads: a record is full after some hundred, but
-	 * those of what is not there take no room, and each takes many times as long. */
-	READS = 4096,
-	FAILED_READS = 16,
+	/* The time of one copy is bounded by its reads: what they only look at takes no room in a
+	 * record, and neither does what is not there, which takes many times as long. A record that
+	 * is full of functions needs a quarter of this. */
+	READS = 16384,
+	FAILED_READS = 64,
 };
 
 /** Behind user space. */
@@ -89,21 +90,34 @@ static bool is_pointer(uint64_t value)
 	return value >= POINTER_MIN && value < POINTER_END;
 }
 
-static uint64_t read_word(uint64_t address, uint32_t size)
+static void spend(struct work *work, uint32_t reads)
+{
+	work->reads_left = work->reads_left > reads ? work->reads_left - reads : 0;
+}
+
+/* Each read of the program's memory is made, and counted, here. @return whether all of it is there,
+ * and there are reads left. */
+static bool read_user(struct work *work, void *target, uint32_t len, uint64_t address)
+{
+	if (!work->reads_left)
+		return false;
+	spend(work, 1);
+	if (bpf_probe_read_user(target, len, (const void *)address) == 0)
+		return true;
+	spend(work, FAILED_READS);
+	return false;
+}
+
+/* 0 where it is not there. */
+static uint64_t read_word(struct work *work, uint64_t address, uint32_t size)
 {
 	uint64_t word = 0;
 
 	if (size == 4)
-		bpf_probe_read_user(&word, 4, (void *)address);
+		read_user(work, &word, 4, address);
 	else
-		bpf_probe_read_user(&word, 8, (void *)address);
+		read_user(work, &word, 8, address);
 	return word;
-}
-
-/* Count reads that were made. */
-static void spend(struct work *work, uint32_t reads)
-{
-	work->reads_left = work->reads_left > reads ? work->reads_left - reads : 0;
 }
 
 /* One read of at most a piece. @return whether all of it is there. */
@@ -120,30 +134,24 @@ __attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint
 	last = work->last_range;
 	hold(at);
 	hold(last);
-	if (at >= TAP_BYTES || last >= TAP_BYTES || len > TAP_PIECE || !is_pointer(start) ||
-	    !work->reads_left)
+	if (at >= TAP_BYTES || last >= TAP_BYTES || len > TAP_PIECE || !is_pointer(start))
 		return 0;
 	hold(len);
 	if (len == 0)
 		return 0;
-	spend(work, 1);
 	range = (struct tap_range *)(record->bytes + (last & ~(uint64_t)7));
 	/* One that goes on where the last one ended is the same range. */
 	if (work->has_range && range->start + range->len == start &&
 	    last + sizeof(*range) + range->len == at) {
-		if (bpf_probe_read_user(record->bytes + at, len, (void *)start) != 0) {
-			spend(work, FAILED_READS);
+		if (!read_user(work, record->bytes + at, len, start))
 			return 0;
-		}
 		range->len += len;
 		record->len = at + len;
 		return 1;
 	}
 	range = (struct tap_range *)(record->bytes + (at & ~(uint64_t)7));
-	if (bpf_probe_read_user(range + 1, len, (void *)start) != 0) {
-		spend(work, FAILED_READS);
+	if (!read_user(work, range + 1, len, start))
 		return 0;
-	}
 	range->start = start;
 	range->len = len;
 	range->unused = 0;

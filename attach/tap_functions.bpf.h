@@ -12,7 +12,6 @@ enum {
 	CONSTANT_BYTES = 40,
 	PROTO_MAX = 8192,
 	NAME_BYTES = 128,
-	FUNCTION_READS = 2, /* what copy_proto() reads of each before it copies */
 	/* Without GC64 all objects lie below it, and tags and most numbers above. */
 	LOW_MEMORY_END = 0x7fffffff,
 	LINK_DISTANCE_MAX = 66000 * 8,
@@ -61,13 +60,14 @@ struct constants {
 static long copy_constant(uint32_t i, void *context)
 {
 	struct constants *constants = context;
-	uint64_t at = constants->end - (uint64_t)constants->ref_size * (i + 1);
+	uint64_t at = constants->end - (uint64_t)constants->ref_size * (i + 1), constant;
 
-	if (i >= constants->count || constants->work->record.len >= TAP_BYTES ||
-	    !constants->work->reads_left)
+	if (i >= constants->count || constants->work->record.len >= TAP_BYTES)
 		return 1;
-	copy(constants->work, read_word(at, constants->ref_size),
-	     constants->string_size + CONSTANT_BYTES);
+	constant = read_word(constants->work, at, constants->ref_size);
+	if (!constant) /* the others are not there either */
+		return 1;
+	copy(constants->work, constant, constants->string_size + CONSTANT_BYTES);
 	return 0;
 }
 
@@ -80,24 +80,24 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 	const struct attach_tap_vm *vm;
 	uint64_t proto, name, lines, size, key, *known;
 	uint32_t place;
-	uint8_t kind = 1;
+	uint8_t kind;
 
 	if (!work || !plan || vm_index >= ATTACH_TAP_VMS)
 		return 0;
 	vm = &plan->vms[vm_index];
-	bpf_probe_read_user(&kind, 1, (void *)(function + vm->function_kind));
-	if (kind != 0 || !vm->proto_size)
+	if (!vm->proto_size || !read_user(work, &kind, 1, function + vm->function_kind) ||
+	    kind != 0)
 		return 0;
-	proto = read_word(function + vm->function_code, vm->ref_size) - vm->proto_size;
-	size = read_word(proto + vm->proto_bytes, 4);
-	name = read_word(proto + vm->proto_name, vm->ref_size);
+	proto = read_word(work, function + vm->function_code, vm->ref_size) - vm->proto_size;
+	size = read_word(work, proto + vm->proto_bytes, 4);
+	name = read_word(work, proto + vm->proto_name, vm->ref_size);
 	place = attach_tap_known_place(plan->salt, proto);
 	known = bpf_map_lookup_elem(&known_protos, &place);
-	key = attach_tap_known_key(plan->salt, proto, read_word(name + vm->string_hash, 4), size,
-				   read_word(proto + vm->proto_line, 4));
+	key = attach_tap_known_key(plan->salt, proto, read_word(work, name + vm->string_hash, 4),
+				   size, read_word(work, proto + vm->proto_line, 4));
 	if (known && *known == key) {
 		copy(work, proto, vm->proto_size);
-		lines = read_word(proto + vm->proto_lines, vm->ref_size);
+		lines = read_word(work, proto + vm->proto_lines, vm->ref_size);
 		if (lines > proto && lines < proto + size)
 			copy(work, lines,
 			     proto + size - lines < vm->lines_size ? proto + size - lines
@@ -111,8 +111,8 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 	/* The string may end where its page does. */
 	if (!copy(work, name, vm->string_size + NAME_BYTES))
 		copy(work, name, vm->string_size);
-	constants.end = read_word(proto + vm->proto_constants, vm->ref_size);
-	constants.count = read_word(proto + vm->proto_constant_count, 4);
+	constants.end = read_word(work, proto + vm->proto_constants, vm->ref_size);
+	constants.count = read_word(work, proto + vm->proto_constant_count, 4);
 	constants.ref_size = vm->ref_size;
 	constants.string_size = vm->string_size;
 	bpf_loop(CONSTANTS, copy_constant, &constants, 0);
@@ -127,7 +127,6 @@ static void copy_function(struct scan *scan, uint64_t function)
 		if (work->functions[i] == function)
 			return;
 	work->functions[work->function_count++ & (FUNCTIONS - 1)] = function;
-	spend(work, FUNCTION_READS);
 	copy(work, function, scan->vm->function_size);
 	copy_proto(scan->work, scan->plan, scan->index, function);
 }

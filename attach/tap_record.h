@@ -32,7 +32,8 @@ struct tap_record {
 	uint64_t lost;			   /* as the plan has it at this tick */
 	uint64_t registers[TAP_REGISTERS]; /* as the kernel keeps them: struct pt_regs */
 	uint32_t len;
-	uint32_t is_cut; /* it lacks the end of a stack or a coroutine, as there are bounds */
+	uint32_t is_cut; /* as there are bounds, it may lack the end of a stack, a coroutine or a
+			  * function */
 	/* Those behind TAP_BYTES are slack for the last range. */
 	uint8_t bytes[TAP_BYTES + sizeof(struct tap_range) + TAP_PIECE];
 };

@@ -69,16 +69,13 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_t
 {
 	const struct attach_tap_vm *vm;
 	uint64_t count;
-	uint8_t type = 0;
+	uint8_t type;
 
 	hold(index);
-	if (!work || !plan || index >= ATTACH_TAP_VMS || !is_pointer(L) || (L & 7) != 0 ||
-	    !work->reads_left)
+	if (!work || !plan || index >= ATTACH_TAP_VMS || !is_pointer(L) || (L & 7) != 0)
 		return 0;
 	vm = &plan->vms[index];
-	if (bpf_probe_read_user(&type, 1, (void *)(L + vm->thread_type)) != 0)
-		spend(work, FAILED_READS);
-	if (type != vm->thread_type_value)
+	if (!read_user(work, &type, 1, L + vm->thread_type) || type != vm->thread_type_value)
 		return 0;
 	count = work->stack_count;
 	hold(count);
@@ -90,7 +87,7 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_t
 		return 0;
 	}
 	work->stacks[count].L = L;
-	work->stacks[count].G = read_word(L + vm->global, vm->ref_size);
+	work->stacks[count].G = read_word(work, L + vm->global, vm->ref_size);
 	work->stacks[count].vm = index;
 	work->stacks[count].start = work->stacks[count].used_end = 0;
 	work->stacks[count].offset = work->stacks[count].len = 0;
@@ -107,15 +104,15 @@ static uint64_t object_of(const struct attach_tap_vm *vm, uint64_t slot)
 /* The header of the trace that is noted as running, or as being left. */
 static void copy_trace(struct work *work, const struct attach_tap_vm *vm)
 {
-	uint64_t number = read_word(vm->G + vm->state, 4), slot;
+	uint64_t number = read_word(work, vm->G + vm->state, 4), slot;
 
 	if ((int32_t)number == vm->state_exit)
-		number = read_word(vm->G + vm->parent, 4);
-	if ((int32_t)number <= 0 || number >= read_word(vm->G + vm->trace_count, 4))
+		number = read_word(work, vm->G + vm->parent, 4);
+	if ((int32_t)number <= 0 || number >= read_word(work, vm->G + vm->trace_count, 4))
 		return;
-	slot = read_word(vm->G + vm->traces, 8) + number * vm->ref_size;
+	slot = read_word(work, vm->G + vm->traces, 8) + number * vm->ref_size;
 	copy(work, slot, vm->ref_size);
-	copy(work, read_word(slot, vm->ref_size), vm->trace_size);
+	copy(work, read_word(work, slot, vm->ref_size), vm->trace_size);
 }
 
 __attribute__((noinline)) int copy_vm(struct work *work, const struct attach_tap_plan *plan,
@@ -129,7 +126,7 @@ __attribute__((noinline)) int copy_vm(struct work *work, const struct attach_tap
 	copy(work, vm->G, vm->global_size);
 	copy(work, vm->G + vm->parent, vm->parent_size);
 	copy_trace(work, vm);
-	add_stack(work, plan, read_word(vm->G + vm->current, vm->ref_size), index);
+	add_stack(work, plan, read_word(work, vm->G + vm->current, vm->ref_size), index);
 	return 0;
 }
 
@@ -168,9 +165,9 @@ __attribute__((noinline)) int copy_new_vm(struct work *work, const struct attach
 	vm = &plan->vms[vm_index];
 	main_thread = G - vm->thread_size;
 	copy(work, main_thread, (uint64_t)vm->thread_size + vm->whole_size);
-	copy(work, read_word(main_thread + vm->stack, vm->ref_size), 8);
-	copy(work, object_of(vm, read_word(G + vm->registry, 8)), vm->table_size);
-	add_stack(work, plan, read_word(G + vm->current, vm->ref_size), vm_index);
+	copy(work, read_word(work, main_thread + vm->stack, vm->ref_size), 8);
+	copy(work, object_of(vm, read_word(work, G + vm->registry, 8)), vm->table_size);
+	add_stack(work, plan, read_word(work, G + vm->current, vm->ref_size), vm_index);
 	return 1;
 }
 
@@ -194,12 +191,11 @@ static void try_frame(struct scan *scan, uint64_t address, uint64_t word)
 
 	if (!frame)
 		return;
-	previous = read_word(frame + vm->frame_previous, 8) & ~(uint64_t)7;
+	previous = read_word(scan->work, frame + vm->frame_previous, 8) & ~(uint64_t)7;
 	if (previous && (previous <= frame || previous - frame >= FRAME_DISTANCE_MAX))
 		return;
-	spend(scan->work, 1);
-	add_stack(scan->work, scan->plan, read_word(frame + vm->frame_thread, vm->ref_size),
-		  scan->index);
+	add_stack(scan->work, scan->plan,
+		  read_word(scan->work, frame + vm->frame_thread, vm->ref_size), scan->index);
 }
 
 static long look_for_frame(uint32_t i, void *context)
@@ -261,18 +257,18 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 	vm = &plan->vms[vm_index];
 	L = stack->L;
 	copy(work, L, vm->thread_size);
-	start = read_word(L + vm->stack, vm->ref_size);
-	own_base = base = read_word(L + vm->base, 8);
-	limit = read_word(L + vm->limit, vm->ref_size);
+	start = read_word(work, L + vm->stack, vm->ref_size);
+	own_base = base = read_word(work, L + vm->base, 8);
+	limit = read_word(work, L + vm->limit, vm->ref_size);
 	/* The interpreter keeps its base in a register, compiled code in the global state. */
 	other = work->record.registers[REG_LUA_BASE];
 	if (other > base && other <= limit)
 		base = other;
-	if (read_word(stack->G + vm->current, vm->ref_size) == L) {
-		other = read_word(stack->G + vm->compiled_base, vm->ref_size);
+	if (read_word(work, stack->G + vm->current, vm->ref_size) == L) {
+		other = read_word(work, stack->G + vm->compiled_base, vm->ref_size);
 		if (other > base && other <= limit)
 			base = other;
-		copy_other_stack(work, read_word(L + vm->cframe, 8) & ~(uint64_t)7);
+		copy_other_stack(work, read_word(work, L + vm->cframe, 8) & ~(uint64_t)7);
 	}
 	if (!is_pointer(start) || base < start)
 		return 0;
