@@ -82,6 +82,7 @@ static int take_frames(struct collect *collect, const struct format_sample *samp
 		frame->line = from->line;
 		if (collect->first_lines && function->kind == FORMAT_KIND_LUA)
 			frame->line = function->first_line > 0 ? (uint32_t)function->first_line : 0;
+		frame->line = profile_line(collect->profile, frame->function, frame->line);
 	}
 	return 0;
 }

@@ -154,11 +154,12 @@ static int add_chain(const struct format_live *live, struct format_profile *prof
 						 .approximate = frame->approximate,
 						 .trace = frame->trace };
 
-		frames[i].line = frame->line;
 		ret = profile_add_function(profile, &function,
 					   function.kind == FORMAT_KIND_LUA && frame->trace ? &mark
 											    : NULL,
 					   &frames[i].function, why);
+		if (ret == 0)
+			frames[i].line = profile_line(profile, frames[i].function, frame->line);
 	}
 	if (ret == 0)
 		ret = profile_add_sample(profile, frames, chain->count, NULL, count, why);

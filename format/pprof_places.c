@@ -235,7 +235,8 @@ static int add_frame(struct pprof_reader *reader, uint32_t function, int64_t lin
 		return -1;
 	reader->frames[reader->frame_count++] = (struct profile_frame){
 		.function = function,
-		.line = line < 0 || line > INT32_MAX ? 0 : (uint32_t)line,
+		.line = profile_line(reader->profile, function,
+				     line < 0 || line > INT32_MAX ? 0 : (uint32_t)line),
 	};
 	return 0;
 }

@@ -179,16 +179,25 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 						      .name = "[other]",
 						      .source = "[other]" };
 	static const struct names_mark none = { 0 };
+	/* The states of samples go by it. */
+	const struct names_mark how = { .compiled = mark && mark->compiled };
 	struct format_function settled;
 	int result;
 
 	if (settle(profile, function, &settled, why))
 		return -1;
-	result = find_or_add(profile, &settled, mark ? mark : &none, PROFILE_FUNCTIONS_MAX - 1,
+	result = find_or_add(profile, &settled, mark ? mark : &none, PROFILE_FUNCTIONS_MAX - 2,
 			     ret_id, why);
-	return result <= 0
-		       ? result
-		       : find_or_add(profile, &other, &none, PROFILE_FUNCTIONS_MAX, ret_id, why);
+	return result <= 0 ? result
+			   : find_or_add(profile, &other, &how, PROFILE_FUNCTIONS_MAX, ret_id, why);
+}
+
+uint32_t profile_line(const struct format_profile *profile, uint32_t function, uint32_t line)
+{
+	bool has_lines =
+		format_functions_get(profile->functions, function)->kind != FORMAT_KIND_PSEUDO;
+
+	return has_lines ? line : 0;
 }
 
 /** Room for the count with number @p index. New counts are 0. */

@@ -73,7 +73,7 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
 
 /** Find or add a function; equal ones (all but the address of code) that run alike get the same id.
  *  Those for which there is no room, as a program that loads code all the time may have, are all
- *  "[other]".
+ *  "[other]": one that is compiled, and one that is not.
  *  Of those in a file the place in it tells, and not the address: of a library that is elsewhere in
  *  another process each function is one, where it was in the first process.
  *  @param mark NULL for one that is not compiled.
@@ -81,13 +81,16 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
 			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why);
 
+/** @return @p line of a frame of a function, 0 where that has none: "[other]" is many. */
+uint32_t profile_line(const struct format_profile *profile, uint32_t function, uint32_t line);
+
 /* Limits that keep hostile files from filling the memory. */
 /** Distinct chains, and their frames: ten times what large recordings have. */
 #define PROFILE_CHAINS_MAX (1u << 20)
 #define PROFILE_FRAMES_MAX (32u << 20)
 /** Distinct labels, and chains with labels. */
 #define PROFILE_KEYS_MAX (1u << 21)
-/** Functions: many times what the largest programs have, "[other]" among them. */
+/** Functions: many times what the largest programs have, "[other]" among them, twice. */
 #define PROFILE_FUNCTIONS_MAX (1u << 19)
 /** Bytes of all names and sources, of threads and coroutines too. */
 #define PROFILE_TEXT_MAX (256u << 20)

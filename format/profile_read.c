@@ -228,7 +228,8 @@ static int resolve_lua(struct loader *loader, const struct format_lua_frame *lua
 		return add_unknown(loader, "CFUNC", lua->address, &ret_frame->function, why);
 	ret_frame->function = known->function;
 	if (known->is_proto && lua->kind != STREAM_FRAME_CFUNC)
-		ret_frame->line = frame_line(signed_line(lua->line));
+		ret_frame->line = profile_line(loader->profile, known->function,
+					       frame_line(signed_line(lua->line)));
 	if (lua->kind == STREAM_FRAME_CFUNC)
 		return make_cfunc(loader, &ret_frame->function, why);
 	return 0;
@@ -300,9 +301,10 @@ static int load_merged(struct loader *loader, const struct format_raw_sample *ra
 		}
 		host = &loader->hosts[frame.index];
 		if (!host->is_skipped)
-			loader->frames[count++] =
-				(struct profile_frame){ .function = host->function,
-							.line = host->line };
+			loader->frames[count++] = (struct profile_frame){
+				.function = host->function,
+				.line = profile_line(loader->profile, host->function, host->line)
+			};
 	}
 	*ret_count = count;
 	return 0;

@@ -234,13 +234,15 @@ static void test_many_chains(void **state)
 	fclose(file);
 }
 
-/* A program that loads code all the time has more functions than are kept: the rest is one. */
+/* A program that loads code all the time has more functions than are kept: the rest is one, or two
+ * where some are compiled, as the states of samples go by that. */
 static void test_many_functions(void **state)
 {
 	const uint32_t count = PROFILE_FUNCTIONS_MAX + 100;
 	struct failure why = { 0 };
 	struct format_profile *profile = format_profile_create(&why);
-	uint32_t id, other = 0;
+	const uint32_t kept = PROFILE_FUNCTIONS_MAX - 2;
+	uint32_t id;
 	char name[32];
 
 	(void)state;
@@ -249,21 +251,24 @@ static void test_many_functions(void **state)
 		const struct format_function function = { .kind = FORMAT_KIND_LUA,
 							  .name = name,
 							  .source = "=chunk" };
+		const struct names_mark mark = { .compiled = i % 2, .trace = i % 2 ? i : 0 };
 
 		snprintf(name, sizeof(name), "f%u", i);
-		assert_int_equal(0, profile_add_function(profile, &function, NULL, &id, &why));
-		assert_int_equal(i < PROFILE_FUNCTIONS_MAX - 1 ? i : PROFILE_FUNCTIONS_MAX - 1, id);
+		assert_int_equal(0, profile_add_function(profile, &function, &mark, &id, &why));
+		assert_int_equal(i < kept ? i : kept + i % 2, id);
+		assert_int_equal(i % 2, profile->marks[id].compiled);
+		assert_int_equal(i < kept ? 5 : 0, profile_line(profile, id, 5));
 	}
-	other = id;
-	assert_string_equal("[other]", format_functions_get(profile->functions, other)->name);
+	for (id = kept; id < PROFILE_FUNCTIONS_MAX; id++)
+		assert_string_equal("[other]", format_functions_get(profile->functions, id)->name);
 	assert_int_equal(PROFILE_FUNCTIONS_MAX, format_functions_count(profile->functions));
 	/* Those that are kept are found still. */
 	assert_int_equal(0, profile_add_function(profile,
 						 &(struct format_function){ .kind = FORMAT_KIND_LUA,
-									    .name = "f7",
+									    .name = "f8",
 									    .source = "=chunk" },
 						 NULL, &id, &why));
-	assert_int_equal(7, id);
+	assert_int_equal(8, id);
 	format_profile_destroy(profile);
 }
 
