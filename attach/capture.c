@@ -28,7 +28,8 @@ enum {
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
 	/* Another recorder that stops the thread without a rest lets go between the refusal and our
 	 * look at who it is in one of ten tries. Without rests that differ the two may fall into
-	 * step, and then it is nearly each. */
+	 * step, and then it is nearly each. All of them take 7 ms, as the kernel adds to each rest.
+	 */
 	SEIZE_TRIES = 64,
 	SEIZE_REST_NS = 1700,
 	REHEARSED_ROUNDS = 2,

@@ -150,7 +150,7 @@ static bool is_released(struct luastate *state, const struct luastate_layout *la
 	return false;
 }
 
-/* The same of a VM's current coroutine, 0 also where it runs no compiled code and shall. */
+/* newest_above() of a VM's current coroutine, 0 also where it runs no compiled code and shall. */
 static uint64_t newest_of_vm(struct luastate *state, const struct luastate_vm *vm,
 			     const struct attach_reader *reader, uint64_t sp, uint64_t most,
 			     bool compiled)
@@ -455,19 +455,24 @@ int luastate_find_cframe_above(struct luastate *state, const struct luastate_mem
 			       const struct attach_registers *frame, uint64_t limit,
 			       struct luastate_cframe *ret_cframe, struct failure *why)
 {
+	struct luastate_cframe found;
 	uint64_t sp = attach_sp(frame);
-	int found;
+	int result;
 
 	if (limit > sp + ABOVE_BYTES)
 		limit = sp + ABOVE_BYTES;
 	if (limit <= sp)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
-	found = find_interpreted_above(state, memory, frame, limit, ret_cframe, why);
-	if (found != 0)
-		ret_cframe->address = UINT64_MAX;
-	if (take_compiled_above(state, memory, frame, limit, ret_cframe))
-		found = 0;
-	return is_exhausted(state) ? set_exhausted(why, sp) : found;
+	result = find_interpreted_above(state, memory, frame, limit, &found, why);
+	if (result != 0)
+		found.address = UINT64_MAX;
+	if (take_compiled_above(state, memory, frame, limit, &found))
+		result = 0;
+	if (is_exhausted(state))
+		return set_exhausted(why, sp);
+	if (result == 0)
+		*ret_cframe = found;
+	return result;
 }
 
 int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,

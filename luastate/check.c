@@ -19,6 +19,7 @@ enum {
 	/* Of all parameters' ranges the largest: maxtrace is below 65536. */
 	TRACES_MAX = 65536,
 	TRACES_LOOKED = 4096,
+	TRACES_AT_ONCE = 64,
 	/* A trace of some lengths fits two rows; several of different lengths do not. */
 	TRACES_CHECKED = 4,
 	DISPATCH_MAX = 512,
@@ -243,18 +244,38 @@ static bool trace_at_fits(const struct luastate_layout *layout, const struct att
 	       state_trace_fits(layout, reader, trace, address, number);
 }
 
+/* References of a table, many at once where so many are there. @return How many. */
+static uint32_t read_refs(const struct luastate_layout *layout, const struct attach_reader *reader,
+			  uint64_t address, uint32_t count, uint8_t bytes[8 * TRACES_AT_ONCE])
+{
+	size_t size = (size_t)layout->ref_size;
+	struct failure why;
+
+	if (count > TRACES_AT_ONCE)
+		count = TRACES_AT_ONCE;
+	if (state_read(reader, address, bytes, size * count, &why) == 0)
+		return count;
+	return state_read(reader, address, bytes, size, &why) == 0 ? 1 : 0;
+}
+
 /* The table of traces: no trace has number 0, and each knows its number. */
 static bool traces_fit(const struct luastate_layout *layout, const struct attach_reader *reader,
 		       uint64_t G, uint64_t table, uint32_t size)
 {
-	struct failure why;
 	uint64_t trace, end = G + (uint64_t)layout->global_State_to_dispatch;
+	uint32_t first = 0, count = 0;
 	unsigned left = TRACES_CHECKED;
+	uint8_t bytes[8 * TRACES_AT_ONCE];
 
 	for (uint32_t i = 0; i < size && i < TRACES_LOOKED && left; i++) {
-		if (state_read_ref(layout, reader, table + (uint64_t)layout->ref_size * i, &trace,
-				   &why) != 0)
+		if (i == first + count) {
+			first = i;
+			count = read_refs(layout, reader, table + (uint64_t)layout->ref_size * i,
+					  size - i, bytes);
+		}
+		if (count == 0)
 			return false;
+		trace = state_ref(layout, bytes, layout->ref_size * (int32_t)(i - first));
 		if (trace >= G && trace < end)
 			continue; /* J.cur, while that one is recorded */
 		if (!trace)

@@ -10,6 +10,9 @@ enum {
 	/* The newest frame is nearer still: above a trace's spill slots, or a C function's frame.
 	 */
 	SEARCH_NEWEST_BYTES = 8192,
+	/* Coroutines on a stack whose VM is looked for: words that are left of old frames, before
+	 * the first that is one. */
+	SEARCH_STACK_TRIES = 256,
 	SEARCH_CHUNK = 256 * 1024,
 	SEARCH_PAGE = 4096,    /* the smallest there is */
 	SEARCH_GCT_THREAD = 6, /* ~LJ_TTHREAD, in all builds */
@@ -71,11 +74,22 @@ static bool is_alike(const struct luastate_layout *layout, const struct luastate
 	       layout->lua_State_cframe == other->lua_State_cframe;
 }
 
+/* As luastate_vm_of(), while there are tries. */
+static const struct luastate_vm *try_coroutine(struct luastate *state,
+					       const struct attach_reader *reader, uint64_t L,
+					       unsigned *tries, struct failure *why)
+{
+	if (!state_is_pointer(L) || L % 8 != 0 || *tries == 0)
+		return NULL;
+	--*tries;
+	return luastate_vm_of(state, reader, L, why);
+}
+
 /* The VM of the C frame at @frame of an interpreter. */
 static const struct luastate_vm *find_at(struct luastate *state,
 					 const struct state_interpreter *interpreter,
 					 const struct attach_reader *reader, uint64_t frame,
-					 struct failure *why)
+					 unsigned *tries, struct failure *why)
 {
 	struct places places;
 
@@ -85,10 +99,9 @@ static const struct luastate_vm *find_at(struct luastate *state,
 		uint64_t L = 0;
 
 		if (state_read(reader, frame + (uint64_t)places.items[i].offset, &L,
-			       (size_t)places.items[i].size, why) != 0 ||
-		    !state_is_pointer(L) || L % 8 != 0)
+			       (size_t)places.items[i].size, why) != 0)
 			continue;
-		vm = luastate_vm_of(state, reader, L, why);
+		vm = try_coroutine(state, reader, L, tries, why);
 		if (vm)
 			return vm;
 	}
@@ -102,10 +115,11 @@ const struct luastate_vm *luastate_find_in_frame(struct luastate *state,
 {
 	const struct state_interpreter *interpreter = state_interpreter_at(state, attach_pc(frame));
 	uint64_t sp = attach_sp(frame);
+	unsigned tries = SEARCH_STACK_TRIES;
 
 	for (unsigned pushed = 0; interpreter && pushed <= state_arch_helper_bytes; pushed += 8) {
 		const struct luastate_vm *vm =
-			find_at(state, interpreter, reader, sp + pushed, why);
+			find_at(state, interpreter, reader, sp + pushed, &tries, why);
 
 		if (vm)
 			return vm;
@@ -116,13 +130,13 @@ const struct luastate_vm *luastate_find_in_frame(struct luastate *state,
 
 static const struct luastate_vm *find_shown(struct luastate *state,
 					    const struct attach_reader *reader, uint64_t address,
-					    uint64_t word, struct failure *why)
+					    uint64_t word, unsigned *tries, struct failure *why)
 {
 	for (size_t i = 0; i < state->interpreter_count; i++) {
 		const struct state_interpreter *interpreter = &state->interpreters[i];
 		uint64_t frame = state_arch_frame_shown(interpreter, address, word);
 		const struct luastate_vm *vm =
-			frame ? find_at(state, interpreter, reader, frame, why) : NULL;
+			frame ? find_at(state, interpreter, reader, frame, tries, why) : NULL;
 
 		if (vm)
 			return vm;
@@ -135,7 +149,7 @@ static const struct luastate_vm *find_shown(struct luastate *state,
 static const struct luastate_vm *find_newest_by(struct luastate *state,
 						const struct luastate_layout *layout,
 						const struct attach_reader *reader,
-						uint64_t address, uint64_t word,
+						uint64_t address, uint64_t word, unsigned *tries,
 						struct failure *why)
 {
 	uint64_t L = word, link;
@@ -147,14 +161,14 @@ static const struct luastate_vm *find_newest_by(struct luastate *state,
 		    0 ||
 	    (link & ~(uint64_t)STATE_CFRAME_FLAGS) != address - (uint64_t)layout->cframe_L / 8 * 8)
 		return NULL;
-	return luastate_vm_of(state, reader, L, why);
+	return try_coroutine(state, reader, L, tries, why);
 }
 
 /* No word leads into an interpreter that was interrupted itself, nor from machine code that runs
  * below an interpreter's frame, with its spill slots between. */
 static const struct luastate_vm *find_newest(struct luastate *state,
 					     const struct attach_reader *reader, uint64_t address,
-					     uint64_t word, struct failure *why)
+					     uint64_t word, unsigned *tries, struct failure *why)
 {
 	const struct luastate_layout *last = NULL;
 
@@ -165,7 +179,7 @@ static const struct luastate_vm *find_newest(struct luastate *state,
 		if (!is_used(state, layout) || (last && is_alike(layout, last)))
 			continue;
 		last = layout;
-		vm = find_newest_by(state, layout, reader, address, word, why);
+		vm = find_newest_by(state, layout, reader, address, word, tries, why);
 		if (vm)
 			return vm;
 	}
@@ -178,10 +192,11 @@ const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
 						 uint64_t limit, struct failure *why)
 {
 	uint64_t words[64]; /* small pieces: the stack ends anywhere in its last page */
+	unsigned tries = SEARCH_STACK_TRIES;
 
 	if (limit <= sp || limit - sp > SEARCH_STACK_BYTES)
 		limit = sp + SEARCH_STACK_BYTES;
-	for (uint64_t at = sp & ~(uint64_t)7; at < limit; at += sizeof(words)) {
+	for (uint64_t at = sp & ~(uint64_t)7; at < limit && tries; at += sizeof(words)) {
 		size_t len = limit - at < sizeof(words) ? (size_t)(limit - at) : sizeof(words);
 
 		if (state_read(reader, at, words, len, why) != 0)
@@ -189,10 +204,10 @@ const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
 		for (size_t i = 0; i < len / 8; i++) {
 			uint64_t address = at + i * 8;
 			const struct luastate_vm *vm =
-				find_shown(state, reader, address, words[i], why);
+				find_shown(state, reader, address, words[i], &tries, why);
 
 			if (!vm && address - sp < SEARCH_NEWEST_BYTES)
-				vm = find_newest(state, reader, address, words[i], why);
+				vm = find_newest(state, reader, address, words[i], &tries, why);
 			if (vm)
 				return vm;
 		}

@@ -165,7 +165,7 @@ struct luastate {
 	bool was_strict;       /* when this sample was planned; a loss in it changes that no more */
 	size_t trace_work;     /* steps of this sample, see trace_charge() */
 	size_t link_work;      /* links of C frames followed for this sample */
-	unsigned unknown_work; /* coroutines in it for which all layouts were tried, in vain */
+	unsigned unknown_work; /* coroutines in it for which all layouts were tried */
 	unsigned code_work;    /* addresses in it whose VM was looked for in machine code */
 	unsigned losses;       /* of functions that had changed after a stop, since the beginning */
 	bool thorough;
@@ -248,8 +248,8 @@ uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct att
 
 /* ---- VMs (vm.c, check.c) ---------------------------------------------------------------- */
 
-/** luastate_vm_of() for what a sample shows, which may be many coroutines of no VM: after some of
- *  these others are refused, with FAILURE_LIMIT, unless their VM is known already. */
+/** luastate_vm_of() for what a sample shows, which may be many coroutines of no VM: after some
+ * whose VM was not known others are refused, with FAILURE_LIMIT, unless theirs is. */
 const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 					     const struct attach_reader *reader, uint64_t L,
 					     struct failure *why);

@@ -29,7 +29,8 @@ enum {
 	/* Of a block that is read and compared, for one step: see trace_charge(). */
 	CHARGED_BYTES = 256,
 	/* In one sample: addresses times VMs for which code is searched, each by up to 64 KiB. As
-	 * many frames of another compiler as a deep stack has, in a process with 64 VMs. */
+	 * many frames of another compiler as a deep stack has, in a process with 64 VMs; with four
+	 * times as many, 16 of them. */
 	CODE_WORK_MAX = 4096,
 };
 

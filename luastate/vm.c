@@ -6,7 +6,7 @@
 
 enum {
 	DEBUG_LOOKS = 3,
-	/* Coroutines of unknown VMs for which one sample tries all layouts. */
+	/* Coroutines of VMs that are not known yet for which one sample tries all layouts. */
 	UNKNOWN_MAX = 8,
 };
 
@@ -422,9 +422,9 @@ const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 		failure_set(why, FAILURE_LIMIT, 0, 0, L, "recognise the VM");
 		return NULL;
 	}
-	vm = luastate_vm_of(state, reader, L, why);
-	state->unknown_work += !vm;
-	return vm;
+	/* Also where it is found: made-up VMs could each be forgotten for the next. */
+	state->unknown_work++;
+	return luastate_vm_of(state, reader, L, why);
 }
 
 static void replace_layout(struct luastate *state, const struct luastate_layout *before,

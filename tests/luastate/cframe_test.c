@@ -517,7 +517,7 @@ static uint64_t reads_past(struct sample *sample, unsigned count)
 static void test_many_unknown_coroutines(void **state)
 {
 	struct sample *sample = *state;
-	uint64_t none, some, many;
+	uint64_t none, some, many, again;
 
 	set_current(sample->vm, 0);
 	none = reads_past(sample, 0);
@@ -527,6 +527,9 @@ static void test_many_unknown_coroutines(void **state)
 	print_message("%u reads for 8, %u for 64\n", (unsigned)some, (unsigned)many);
 	/* Eight times as many, were it done for all. */
 	assert_true(many < 6 * some);
+	/* The next sample begins anew. */
+	again = reads_past(sample, 8);
+	assert_true(again > none + 8 * 8 && again < 2 * some);
 }
 
 /* Each frame in another compiler's code has that code searched: not without end. */

@@ -226,17 +226,22 @@ static void test_thorough_proves_vms_again(void **state)
 
 /* ---- Search ----------------------------------------------------------------------------- */
 
-static const struct luastate_vm *find_on_stack(struct sample *sample, uint64_t sp, uint64_t limit)
+static const struct luastate_vm *search_stack(struct sample *sample, uint64_t sp, uint64_t limit)
 {
 	struct fake_vm *vm = sample->vm;
-	const struct luastate_vm *found;
 
 	luastate_destroy(sample->state);
 	sample->state = fake_vm_open(vm, false);
 	sample->why = (struct failure){ 0 };
-	vm->bytes_read = 0;
-	found = luastate_find_on_stack(sample->state, &vm->reader, sp, limit, &sample->why);
-	assert_true(vm->bytes_read < 2 << 20);
+	vm->bytes_read = vm->reads = 0;
+	return luastate_find_on_stack(sample->state, &vm->reader, sp, limit, &sample->why);
+}
+
+static const struct luastate_vm *find_on_stack(struct sample *sample, uint64_t sp, uint64_t limit)
+{
+	const struct luastate_vm *found = search_stack(sample, sp, limit);
+
+	assert_true(sample->vm->bytes_read < 2 << 20);
 	return found;
 }
 
@@ -280,6 +285,31 @@ static void test_stack_from_newest_frame(void **state)
 	assert_null(find_on_stack(sample, frame, vm->native_end));
 	fake_L_set(vm, L, vm->layout->lua_State_cframe, frame | 3);
 	assert_non_null(find_on_stack(sample, frame, vm->native_end));
+}
+
+/* Frames that are left of coroutines which are none any more are passed, but not any number. */
+static void test_stack_of_old_frames(void **state)
+{
+	enum { FEW = 200, MANY = 300 };
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t old = fake_coroutine(vm, 16), reads = 0;
+
+	fake_cframe(vm, fake_coroutine(vm, 16), 0, 0);
+	fake_push(vm, vm->code + FAKE_AT_RETURN);
+	fake_put_ref(vm, old + (uint64_t)vm->layout->lua_State_glref, vm->native_start);
+	for (int i = 0; i < MANY; i++) {
+		if (i == FEW) {
+			assert_non_null(search_stack(sample, vm->sp, vm->native_end));
+			reads = vm->reads;
+		}
+		fake_cframe(vm, old, 0, 0);
+		fake_push(vm, vm->code + FAKE_AT_RETURN);
+	}
+	assert_null(search_stack(sample, vm->sp, vm->native_end));
+	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
+	/* Half as many again, were all of them tried. */
+	assert_true(vm->reads < 14 * reads / 10);
 }
 
 static void test_stack_without_vm(void **state)
@@ -582,6 +612,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_thorough_proves_vms_again),
 		SAMPLE_TEST(test_stack),
 		SAMPLE_TEST(test_stack_from_newest_frame),
+		SAMPLE_TEST(test_stack_of_old_frames),
 		SAMPLE_TEST(test_stack_without_vm),
 		SAMPLE_TEST(test_stack_that_ends_early),
 		SAMPLE_TEST(test_range),
