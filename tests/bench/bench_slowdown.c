@@ -9,10 +9,10 @@
  */
 #include "attach/attach.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/pairs.h"
 #include "tests/bench/peers.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,9 +24,10 @@
 #include <unistd.h>
 
 enum {
-	PAIRS_MAX = 96,
-	/* From when a profiler is started until it certainly samples, and after it has ended. */
+	/* From when a program is started until it certainly counts. */
 	SETTLE_US = 400 * 1000,
+	/* After a profiler has ended: the kernel may still have to take down what it used. */
+	END_US = 100 * 1000,
 	LIFETIME_S = 3600,
 	LOOKS = 8, /* of a profiler that looks once */
 };
@@ -40,26 +41,48 @@ struct worker {
 	bool is_skipped; /* told already */
 };
 
+/** How pairs of windows are made. */
+struct pace {
+	unsigned window_ms, settle_ms; /**< From a profiler's start until it certainly samples. */
+	/** As many as it takes until the interval's half is so small, but not more or fewer: that
+	 *  goes by the width alone, whatever the mean is. Source: Y. S. Chow, H. Robbins, On the
+	 *  asymptotic theory of fixed-width sequential confidence intervals for the mean, Annals of
+	 *  Mathematical Statistics 36 (1965). */
+	unsigned least, most;
+	double half_percent;
+};
+
 /** One profiler at one rate, and what is asked of it. */
 struct row {
 	const struct peer *peer;
-	unsigned rate_hz, pairs;
+	unsigned rate_hz;
+	struct pace pace;
 	double most_percent; /**< Upper end of the slowdown's interval; 0: nothing is asked. */
-};
-
-/** Of pairs of windows, in percent. */
-struct slowdown {
-	double percent[PAIRS_MAX];
-	unsigned pairs;
 };
 
 static char folder[] = BENCH_FOLDER;
 static bool is_full;
 
-/* Short, as machines change: many pairs of short windows differ by less than few of long ones. */
-static unsigned window_ms(void)
+/* For a profiler that takes long to start. */
+static struct pace slow_pace(void)
 {
-	return 500;
+	const unsigned pairs = is_full ? 16 : 4;
+
+	return (struct pace){ .window_ms = 500, .settle_ms = 400, .least = pairs, .most = pairs };
+}
+
+/* A machine changes from one moment to the next: pairs of windows of a tenth of a second differ no
+ * more than those of half a second or more, and there are four times as many of them in a minute.
+ * ljrecord's first sample is there after a third of the settling at most. */
+static struct pace quick_pace(unsigned least, unsigned most, double half_percent)
+{
+	if (!is_full)
+		return slow_pace();
+	return (struct pace){ .window_ms = 120,
+			      .settle_ms = 150,
+			      .least = least,
+			      .most = most,
+			      .half_percent = half_percent };
 }
 
 /* Where a program starts for each. */
@@ -178,91 +201,44 @@ static double measure(const struct worker *worker, unsigned ms)
 	return (double)(*worker->count - begin) * 1e9 / (double)(bench_now_ns() - begin_ns);
 }
 
-/* ---- Statistics ------------------------------------------------------------------------- */
-
-/*
- * The mean without up to a fifth of the pairs at each end, and its interval by Yuen's term, which
- * is a little wider than that of Tukey and McLaughlin: also without any profiler a pair differs by
- * ten percent now and then, when the machine's host takes the processor. What a profiler itself
- * causes in few pairs would be left out too: so the mean of all is held to what is asked as well.
- *
- * Source: K. K. Yuen, The two-sample trimmed t for unequal population variances, Biometrika 61
- * (1974); R. R. Wilcox, Introduction to Robust Estimation and Hypothesis Testing, 4.3.
- */
-struct estimate {
-	double mean, half; /* of the trimmed mean, and half the width of its 95 % interval */
-	double plain;	   /* mean of all */
-};
-
-static int compare_numbers(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Student's t for 95 %: 2.1 for 20 numbers, 3.2 for 4; within 2 % of its tables. */
-static double student_t(double n)
-{
-	return 1.96 + 2.4 / (n - 1) + 3.6 / ((n - 1) * (n - 1));
-}
-
-static double mean_of(const double *numbers, unsigned count)
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		sum += numbers[i];
-	return sum / count;
-}
-
-static struct estimate estimate(const struct slowdown *slowdown)
-{
-	unsigned n = slowdown->pairs, cut = n / 5, kept = n - 2 * cut;
-	double sorted[PAIRS_MAX], mean, squares = 0;
-	struct estimate result = { .plain = mean_of(slowdown->percent, n) };
-
-	memcpy(sorted, slowdown->percent, n * sizeof(sorted[0]));
-	qsort(sorted, n, sizeof(sorted[0]), compare_numbers);
-	result.mean = mean_of(sorted + cut, kept);
-	/* Winsorized: each end is as its nearest pair that is kept. */
-	for (unsigned i = 0; i < cut; i++) {
-		sorted[i] = sorted[cut];
-		sorted[n - 1 - i] = sorted[n - 1 - cut];
-	}
-	mean = mean_of(sorted, n);
-	for (unsigned i = 0; i < n; i++)
-		squares += (sorted[i] - mean) * (sorted[i] - mean);
-	result.half = student_t(kept) * sqrt(squares / kept / (kept - 1));
-	return result;
-}
-
 /* ---- Slowdown --------------------------------------------------------------------------- */
 
 /* One window with it, and around that one without. */
-static bool measure_pair(const struct row *row, const struct worker *worker,
-			 struct slowdown *slowdown)
+static bool measure_pair(const struct row *row, const struct worker *worker, struct pairs *pairs)
 {
-	double with, without = measure(worker, window_ms() / 2) / 2;
+	const struct pace *pace = &row->pace;
+	double with, without = measure(worker, pace->window_ms / 2) / 2;
 	pid_t child;
 
 	child = peer_start(row->peer, worker->pid, row->rate_hz, folder);
-	usleep(SETTLE_US);
-	with = measure(worker, window_ms());
+	usleep(pace->settle_ms * 1000);
+	with = measure(worker, pace->window_ms);
 	if (!peer_end(row->peer, child, folder, NULL))
 		return false;
-	usleep(SETTLE_US / 4);
-	without += measure(worker, window_ms() / 2) / 2;
-	slowdown->percent[slowdown->pairs++] = 100 * (1 - with / without);
+	usleep(END_US);
+	without += measure(worker, pace->window_ms / 2) / 2;
+	pairs_add(pairs, 100 * (1 - with / without));
+	return true;
+}
+
+/* @return false where the profiler ended by itself. */
+static bool measure_pairs(const struct row *row, const struct worker *worker, struct pairs *pairs)
+{
+	const struct pace *pace = &row->pace;
+
+	while (pairs->count < pace->least ||
+	       (pairs->count < pace->most && pairs_estimate(pairs).half > pace->half_percent))
+		if (!measure_pair(row, worker, pairs))
+			return false;
 	return true;
 }
 
 /* LuaJIT's own profiler is in the program from its start: another program for each window with it,
  * as one program's traces may be better than another's; the one without stands meanwhile. */
-static bool measure_own_pairs(const struct worker *without, const char *option, unsigned pairs,
-			      struct slowdown *slowdown)
+static bool measure_own_pairs(const struct worker *without, const char *option, unsigned count,
+			      struct pairs *pairs)
 {
-	for (unsigned i = 0; i < pairs; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		double before, rate;
 		struct worker with;
 
@@ -275,9 +251,9 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 		rate = measure(&with, start_window_ms());
 		end_worker(&with);
 		kill(without->pid, SIGCONT);
-		usleep(SETTLE_US / 4);
+		usleep(END_US);
 		before = (before + measure(without, start_window_ms() / 2)) / 2;
-		slowdown->percent[slowdown->pairs++] = 100 * (1 - rate / before);
+		pairs_add(pairs, 100 * (1 - rate / before));
 	}
 	return true;
 }
@@ -297,7 +273,7 @@ static bool measure_use(const struct row *row, const struct worker *worker,
 static bool measure_looks(const struct row *row, const struct worker *worker,
 			  struct peer_run *ret_run, double *ret_lost_ms)
 {
-	double before = measure(worker, window_ms()), done, passed_s;
+	double before = measure(worker, slow_pace().window_ms), done, passed_s;
 	uint64_t begin = *worker->count, begin_ns = bench_now_ns();
 	struct peer_run sum = { 0 }, run;
 
@@ -357,9 +333,9 @@ static void put_row(const struct worker *worker, const char *rate, const char *n
 }
 
 static void tell_slowdown(const struct worker *worker, const struct row *row, const char *name,
-			  const struct slowdown *slowdown, char *ret_text, size_t size)
+			  const struct pairs *pairs, char *ret_text, size_t size)
 {
-	const struct estimate found = estimate(slowdown);
+	const struct pairs_estimate found = pairs_estimate(pairs);
 	char what[128], asked[64] = "beside it";
 
 	snprintf(ret_text, size, "%.2f %% (%.2f to %.2f)", found.mean, found.mean - found.half,
@@ -371,7 +347,7 @@ static void tell_slowdown(const struct worker *worker, const struct row *row, co
 	bench_result(what, asked,
 		     row->most_percent <= 0 || (found.mean + found.half <= row->most_percent &&
 						found.plain <= row->most_percent),
-		     "%s, %u pairs; mean of all %.2f", ret_text, slowdown->pairs, found.plain);
+		     "%s, %u pairs; mean of all %.2f", ret_text, pairs->count, found.plain);
 }
 
 /* 0: it has none. */
@@ -398,7 +374,7 @@ static bool has_copies(void)
 static bool measure_row(const struct worker *worker, const struct row *row,
 			const struct peer_run *ours, struct peer_run *ret_run)
 {
-	struct slowdown slowdown = { .pairs = 0 };
+	struct pairs pairs = { .count = 0 };
 	char slower[64], rate[16];
 
 	if (!peer_is_there(row->peer)) {
@@ -409,11 +385,10 @@ static bool measure_row(const struct worker *worker, const struct row *row,
 		bench_skip(row->peer->name, "runs", "the kernel copies no threads here");
 		return false;
 	}
-	for (unsigned i = 0; i < row->pairs; i++)
-		if (!measure_pair(row, worker, &slowdown)) {
-			bench_result(row->peer->name, "runs", false, "it ended by itself");
-			return false;
-		}
+	if (!measure_pairs(row, worker, &pairs)) {
+		bench_result(row->peer->name, "runs", false, "it ended by itself");
+		return false;
+	}
 	if (!measure_use(row, worker, ret_run) || ret_run->samples <= 0) {
 		bench_result(row->peer->name, "runs", false, "it has no profile");
 		return false;
@@ -422,7 +397,7 @@ static bool measure_row(const struct worker *worker, const struct row *row,
 		ret_run->first_ms = first_sample_ms(
 			worker->pid, row->peer == &peer_ljrecord ? "stop" : "kernel");
 	snprintf(rate, sizeof(rate), "%u", row->rate_hz);
-	tell_slowdown(worker, row, row->peer->name, &slowdown, slower, sizeof(slower));
+	tell_slowdown(worker, row, row->peer->name, &pairs, slower, sizeof(slower));
 	put_row(worker, rate, row->peer->name, slower, ret_run, ours ? ours : ret_run);
 	return true;
 }
@@ -463,17 +438,17 @@ static void measure_look_row(const struct worker *worker, const struct peer *pee
 	put_row(worker, "one look", peer->name, lost, &run, ours);
 }
 
-static void measure_own_row(const struct worker *without, unsigned rate_hz, unsigned pairs)
+static void measure_own_row(const struct worker *without, unsigned rate_hz, unsigned count)
 {
 	const struct row row = { .rate_hz = rate_hz };
-	struct slowdown slowdown = { .pairs = 0 };
+	struct pairs pairs = { .count = 0 };
 	struct peer_run run = { 0 };
 	char option[PEER_PATH_BYTES + 32], path[PEER_PATH_BYTES + 8], slower[64], rate[16];
 	struct worker with;
 
 	snprintf(path, sizeof(path), "%s/jit.p", folder);
 	snprintf(option, sizeof(option), "-jp=lm0i%u,%s", 1000 / rate_hz, path);
-	if (!measure_own_pairs(without, option, pairs, &slowdown)) {
+	if (!measure_own_pairs(without, option, count, &pairs)) {
 		bench_result("jit.p", "runs", false, "the program does not start with %s", option);
 		return;
 	}
@@ -486,7 +461,7 @@ static void measure_own_row(const struct worker *without, unsigned rate_hz, unsi
 	kill(without->pid, SIGCONT);
 	peer_digest_jit_p(path, 2.0 * rate_hz, &run);
 	unlink(path);
-	tell_slowdown(without, &row, "jit.p", &slowdown, slower, sizeof(slower));
+	tell_slowdown(without, &row, "jit.p", &pairs, slower, sizeof(slower));
 	snprintf(rate, sizeof(rate), "%u", rate_hz);
 	put_row(without, rate, "jit.p (in the process, from its start)", slower, &run, NULL);
 }
@@ -523,9 +498,8 @@ static void compare(const struct worker *worker, unsigned rate_hz, const char *n
 static void measure_work(struct worker *worker, bool has_processor)
 {
 	const unsigned rates[] = { 99, 999, 4999 };
-	/* What is asked needs many pairs where it is near to what windows differ by. */
-	const unsigned own_pairs[] = { 80, 40, 16 };
-	const double most[] = { 1, 6, 0 };
+	/* To tell what is asked: some quarter of it. */
+	const double most[] = { 1, 6, 0 }, half[] = { 0.3, 1.5, 3 };
 	const struct peer *const own[] = { &peer_ljrecord, &peer_ljrecord_kernel };
 	/* What ljrecord does without an option is held to what is asked. */
 	const unsigned usual = has_copies() ? 1 : 0;
@@ -534,11 +508,14 @@ static void measure_work(struct worker *worker, bool has_processor)
 
 	for (unsigned n = 0; n < 6; n++) {
 		unsigned i = n % 3;
-		const struct row row = { own[n / 3], rates[i],
-					 !is_full	 ? 4
-					 : has_processor ? own_pairs[i]
-							 : 16,
-					 has_processor && is_full && n / 3 == usual ? most[i] : 0 };
+		const bool is_asked = has_processor && is_full && n / 3 == usual && most[i] > 0;
+		const struct row row = {
+			.peer = own[n / 3],
+			.rate_hz = rates[i],
+			.pace = has_processor ? quick_pace(40, is_asked ? PAIRS_MAX : 160, half[i])
+					      : slow_pace(),
+			.most_percent = is_asked ? most[i] : 0,
+		};
 
 		has_ours[n / 3][i] =
 			measure_row(worker, &row, n < 3 ? NULL : &ours[0][i], &ours[n / 3][i]);
@@ -546,7 +523,9 @@ static void measure_work(struct worker *worker, bool has_processor)
 	for (unsigned i = 0; i < 3; i++)
 		measure_stops_row(worker, rates[i], &ours[0][i], &stops[i]);
 	for (unsigned i = 0; i < 3; i++) {
-		const struct row row = { &peer_perf, rates[i], is_full ? 16 : 4, 0 };
+		const struct row row = { .peer = &peer_perf,
+					 .rate_hz = rates[i],
+					 .pace = slow_pace() };
 
 		if (!measure_row(worker, &row, &ours[0][i], &perf))
 			continue;
