@@ -229,8 +229,8 @@ static void predict_vm(struct daemon_target *target, const struct attach_reader 
 	if (count >= LUASTATE_PREDICTED_THREADS)
 		count = LUASTATE_PREDICTED_THREADS - 1;
 	target->cframes[count] = (struct luastate_cframe){ .L = vm->main_thread };
-	luastate_learn(target->lua, reader, target->cframes, count + 1, target->stack_top, false,
-		       sp, prediction);
+	luastate_learn(target->lua, reader, target->cframes, count + 1, target->stack_top,
+		       LUASTATE_REACH_SOME, sp, prediction);
 }
 
 static void rest_from_stack(struct sampled_thread *data, uint64_t now_ns)
@@ -339,6 +339,14 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 	return true;
 }
 
+static enum luastate_reach reach_of(const struct daemon_target *target, enum daemon_outcome outcome)
+{
+	if (target->is_stack_cut)
+		return LUASTATE_REACH_CUT;
+	return outcome == DAEMON_FULL || outcome == DAEMON_NO_VM ? LUASTATE_REACH_ALL
+								 : LUASTATE_REACH_SOME;
+}
+
 bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		    struct sampled_thread *data, const struct attach_sleep *sleep, uint64_t time_ns)
 {
@@ -376,7 +384,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		return false;
 	}
 	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
-		       target->stack_top, target->is_stack_cut, sp, &data->prediction);
+		       target->stack_top, reach_of(target, outcome), sp, &data->prediction);
 	recorder->stats->decode_ns += daemon_now_ns() - now_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;

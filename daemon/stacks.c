@@ -135,7 +135,8 @@ static int decode(struct reading *reading, struct look *look, const struct luast
 		return -1;
 	outcome = stacks_judge(target, thread, outcome);
 	luastate_learn(target->lua, memory->any, target->cframes, target->cframe_count,
-		       target->stack_top, outcome != DAEMON_FULL,
+		       target->stack_top,
+		       outcome == DAEMON_FULL ? LUASTATE_REACH_ALL : LUASTATE_REACH_CUT,
 		       attach_sp(attach_image_registers(reading->image)), &look->prediction);
 	return frames_copy_stack(target, reading->functions, memory->any, &sample, outcome,
 				 &thread->stack, why);

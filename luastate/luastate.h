@@ -471,19 +471,26 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 		   const struct luastate_cframe *cframes, size_t cframe_count,
 		   struct luastate_chain *ret_chain);
 
+/** How far a walk of a native stack came. */
+enum luastate_reach {
+	LUASTATE_REACH_ALL,  /**< To the thread's first function. */
+	LUASTATE_REACH_CUT,  /**< To the end of what was copied. */
+	LUASTATE_REACH_SOME, /**< Not to the first function, for another reason. */
+};
+
 /**
  * Update the prediction from a finished walk's image.
  *
  * Stopped window: no. It cannot fail: what cannot be read is not predicted.
  * @param reader, cframes Borrowed for the call.
  * @param native_top Stack pointer of the highest native frame that was reached.
- * @param cut The walk lacked memory: the next stop copies twice as much of the native stack, up to
+ * @param reach Where that was cut, the next stop copies twice as much of the native stack, up to
  * the most that one copies.
  * @param sp Of the leaf.
  */
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
-		    bool cut, uint64_t sp, struct luastate_prediction *prediction);
+		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction);
 
 /** Say that a new sample is decoded: functions are checked anew against the target's memory. */
 void luastate_begin_sample(struct luastate *state, const struct attach_reader *reader);

@@ -525,17 +525,21 @@ static void learn_thread(struct luastate *state, const struct attach_reader *rea
 
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
-		    bool cut, uint64_t sp, struct luastate_prediction *prediction)
+		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction)
 {
-	uint64_t end = native_top + NATIVE_SLACK;
+	uint64_t known = prediction->native_end, end = native_top + NATIVE_SLACK;
+	/* The leaf may be on a signal handler's stack, and that is known instead, or this one. */
+	bool is_new = known < native_top || known - native_top > NATIVE_MAX;
 
-	if (cut)
-		end = sp + 2 * (prediction->native_end > sp ? prediction->native_end - sp
-							    : NATIVE_FIRST);
-	if (cut && end - sp > NATIVE_MAX)
+	if (reach == LUASTATE_REACH_CUT)
+		end = sp + 2 * (known > sp ? known - sp : NATIVE_FIRST);
+	if (reach == LUASTATE_REACH_CUT && end - sp > NATIVE_MAX)
 		end = sp + NATIVE_MAX;
-	if (native_top >= sp && (end > prediction->native_end || prediction->native_end < sp ||
-				 prediction->native_end - sp > NATIVE_MAX))
+	/* A guess that is too short is so for all copies that are made until the next is decoded.
+	 */
+	if (reach == LUASTATE_REACH_SOME && is_new)
+		end = native_top + NATIVE_FIRST;
+	if (native_top >= sp && (end > known || is_new))
 		prediction->native_end = end;
 	prediction->thread_count = 0;
 	for (size_t i = 0; i < count && prediction->thread_count < PLAN_THREADS; i++)

@@ -69,7 +69,8 @@ static int decode(struct bench_sampler *sampler, const struct luastate_plan_cont
 	if (target_decode(target, image, &memory, &decoded, &outcome, &why) != 0)
 		return -1;
 	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
-		       target->stack_top, outcome == DAEMON_TRUNCATED,
+		       target->stack_top,
+		       outcome == DAEMON_TRUNCATED ? LUASTATE_REACH_CUT : LUASTATE_REACH_ALL,
 		       attach_sp(attach_image_registers(image)), &sampler->prediction);
 	sample->frames = target->item_count + target->chain.count;
 	sample->full = outcome == DAEMON_FULL;

@@ -119,7 +119,7 @@ void walkers_learn(struct luastate *state, const struct walkers_thread *thread,
 		   struct luastate_prediction *prediction)
 {
 	luastate_learn(state, thread->memory, thread->cframes, thread->cframe_count,
-		       thread->vm->native_end, false, thread->vm->sp, prediction);
+		       thread->vm->native_end, LUASTATE_REACH_ALL, thread->vm->sp, prediction);
 }
 
 void walkers_plan(const struct luastate *state, struct luastate_prediction *prediction,

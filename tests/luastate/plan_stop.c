@@ -133,6 +133,6 @@ void stop_learn(struct stop *stop)
 	struct sample *sample = stop->sample;
 
 	luastate_learn(sample->state, &sample->vm->reader, sample->cframes, sample->cframe_count,
-		       sample->vm->native_end - 256, false, attach_sp(&sample->regs),
+		       sample->vm->native_end - 256, LUASTATE_REACH_ALL, attach_sp(&sample->regs),
 		       &stop->prediction);
 }
