@@ -483,7 +483,8 @@ enum luastate_reach {
  *
  * Stopped window: no. It cannot fail: what cannot be read is not predicted.
  * @param reader, cframes Borrowed for the call.
- * @param native_top Stack pointer of the highest native frame that was reached.
+ * @param native_top Stack pointer of the highest native frame that was reached; below @p sp it
+ * tells nothing of the native stack.
  * @param reach Where that was cut, the next stop copies twice as much of the native stack, up to
  * the most that one copies.
  * @param sp Of the leaf.

@@ -531,14 +531,14 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 	/* The leaf may be on a signal handler's stack, and that is known instead, or this one. */
 	bool is_new = known < native_top || known - native_top > NATIVE_MAX;
 
-	if (reach == LUASTATE_REACH_CUT)
+	if (reach == LUASTATE_REACH_CUT) {
 		end = sp + 2 * (known > sp ? known - sp : NATIVE_FIRST);
-	if (reach == LUASTATE_REACH_CUT && end - sp > NATIVE_MAX)
-		end = sp + NATIVE_MAX;
-	/* A guess that is too short is so for all copies that are made until the next is decoded.
-	 */
-	if (reach == LUASTATE_REACH_SOME && is_new)
+		if (end - sp > NATIVE_MAX)
+			end = sp + NATIVE_MAX;
+	} else if (reach == LUASTATE_REACH_SOME && is_new) {
+		/* Too short a guess is so for all copies made until the next is decoded. */
 		end = native_top + NATIVE_FIRST;
+	}
 	if (native_top >= sp && (end > known || is_new))
 		prediction->native_end = end;
 	prediction->thread_count = 0;
