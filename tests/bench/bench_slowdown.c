@@ -74,13 +74,13 @@ static struct pace slow_pace(void)
 /* A machine changes from one moment to the next: pairs of windows of a tenth of a second differ no
  * more than those of half a second or more, and there are four times as many of them in a minute.
  * ljrecord's first sample is there after a third of the settling at most. */
-static struct pace quick_pace(unsigned least, unsigned most, double half_percent)
+static struct pace quick_pace(unsigned most, double half_percent)
 {
 	if (!is_full)
 		return slow_pace();
 	return (struct pace){ .window_ms = 120,
 			      .settle_ms = 150,
-			      .least = least,
+			      .least = 40,
 			      .most = most,
 			      .half_percent = half_percent };
 }
@@ -512,7 +512,7 @@ static void measure_work(struct worker *worker, bool has_processor)
 		const struct row row = {
 			.peer = own[n / 3],
 			.rate_hz = rates[i],
-			.pace = has_processor ? quick_pace(40, is_asked ? PAIRS_MAX : 160, half[i])
+			.pace = has_processor ? quick_pace(is_asked ? PAIRS_MAX : 160, half[i])
 					      : slow_pace(),
 			.most_percent = is_asked ? most[i] : 0,
 		};

@@ -4,8 +4,6 @@
 
 /* Differences of pairs of measurements, and what all of them tell. */
 
-#include <stdbool.h>
-
 enum { PAIRS_MAX = 2000 };
 
 /** In percent. */
