@@ -72,7 +72,8 @@ static void decode(struct stepper *stepper, long number)
 		return;
 	}
 	/* C code of a host may run between two calls of the VM. */
-	if (outcome == DAEMON_NO_VM && !luastate_in_interpreter(target->lua, attach_pc(regs))) {
+	if (outcome == DAEMON_NO_VM && sample.full &&
+	    !luastate_in_interpreter(target->lua, attach_pc(regs))) {
 		stepper->outside++;
 		return;
 	}

@@ -21,8 +21,7 @@ return {
     leaves = { "spin", "floor", "modulo", "pow", "tiny_pcall", "tiny_wrap", "tiny_meta",
       "tiny_tail" } },
   vms = { steps = { "other", "back" }, most = 5 },
-  -- A thread that begins or ends, or opens its VM, is seen now and then.
-  vm_thread = { steps = { "thread" }, most = 1, whole = 96 },
+  vm_thread = { steps = { "thread" }, most = 1 },
   vms_threads = { steps = { "other", "call" }, threads = 3 },
   -- A VM lives for 1 to 3 ms. The stop copies of it what the sample before told; what is still
   -- missing is read while the program goes on, and a recorder several times slower comes too late
