@@ -379,7 +379,7 @@ static enum daemon_outcome judge(const struct daemon_target *target, enum daemon
 	return DAEMON_FULL;
 }
 
-/* So may a chain without the VM. */
+/* A walk that met no VM may have come to the thread's first function as well. */
 static bool reaches_root(enum daemon_outcome outcome)
 {
 	return outcome == DAEMON_FULL || outcome == DAEMON_NO_VM;

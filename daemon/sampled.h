@@ -141,7 +141,8 @@ bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread
 /** Keep a wait for the ticks to come. One whose chain is not whole is looked at again first, as
  * what was learned may help. */
 void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
-	       const struct attach_sleep *sleep, const struct format_sample *sample);
+	       const struct attach_sleep *sleep, const struct format_sample *sample,
+	       enum daemon_outcome outcome);
 
 /** Give the wait back. */
 void wait_free(struct sampled_thread *data);

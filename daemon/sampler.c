@@ -335,7 +335,7 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 	sample->weight = sampled_tell(of, data, DAEMON_ASLEEP);
 	if (!write_sample(of, sample))
 		return false;
-	wait_keep(of, data, sleep, sample);
+	wait_keep(of, data, sleep, sample, outcome);
 	return true;
 }
 

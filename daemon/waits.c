@@ -52,16 +52,18 @@ static bool copy_sample(struct sampled_wait *wait, const struct format_sample *s
 	return true;
 }
 
-/* What a chain lacks may be learned meanwhile: a VM, or a library. */
-static uint64_t end_of(const struct sampled_wait *wait)
+/* What a chain lacks may be learned meanwhile: a VM, or a library. One without a VM may have met an
+ * interpreter that was not known yet. */
+static uint64_t end_of(const struct sampled_wait *wait, enum daemon_outcome outcome)
 {
-	if (wait->sample.full)
+	if (outcome == DAEMON_FULL)
 		return UINT64_MAX;
 	return wait->looks < LOOKS_MAX ? 0 : daemon_now_ns() + PARTIAL_NS;
 }
 
 void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
-	       const struct attach_sleep *sleep, const struct format_sample *sample)
+	       const struct attach_sleep *sleep, const struct format_sample *sample,
+	       enum daemon_outcome outcome)
 {
 	struct sampled_wait *wait = wait_of(data);
 
@@ -71,7 +73,7 @@ void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
 	wait->sleep = *sleep;
 	wait->announcement = of->target->announcement;
 	wait->generation = of->target->generation;
-	wait->until_ns = copy_sample(wait, sample) ? end_of(wait) : 0;
+	wait->until_ns = copy_sample(wait, sample) ? end_of(wait, outcome) : 0;
 }
 
 bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread,
