@@ -46,7 +46,8 @@ static int parse_frame(struct folded *folded, const char *text, size_t len, uint
 	    profile_add_function(folded->profile, &folded->label.function, &folded->label.mark,
 				 &folded->meant[id].function, why))
 		return -1;
-	folded->meant[id].line = folded->label.line;
+	folded->meant[id].line =
+		profile_line(folded->profile, folded->meant[id].function, folded->label.line);
 	return 0;
 }
 

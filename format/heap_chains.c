@@ -57,7 +57,6 @@ static int add_function(const struct heap *heap, uint32_t id, struct format_prof
 	struct names_mark mark = { .compiled = place->is_trace && !is_trace };
 	char text[64];
 
-	ret_frame->line = is_lua && !is_trace ? (uint32_t)line : 0;
 	if (is_trace && !place->is_general) {
 		function = (struct format_function){ .kind = FORMAT_KIND_TRACE,
 						     .address = place->trace,
@@ -76,7 +75,11 @@ static int add_function(const struct heap *heap, uint32_t id, struct format_prof
 	} else {
 		function.address = place->number;
 	}
-	return profile_add_function(profile, &function, &mark, &ret_frame->function, why);
+	if (profile_add_function(profile, &function, &mark, &ret_frame->function, why))
+		return -1;
+	ret_frame->line = profile_line(profile, ret_frame->function,
+				       is_lua && !is_trace ? (uint32_t)line : 0);
+	return 0;
 }
 
 static int add_place(const struct heap *heap, uint32_t id, enum format_memory value, bool is_all,

@@ -180,7 +180,8 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 						      .source = "[other]" };
 	static const struct names_mark none = { 0 };
 	/* The states of samples go by it. */
-	const struct names_mark how = { .compiled = mark && mark->compiled };
+	const struct names_mark how = { .compiled = (mark && mark->compiled) ||
+						    function->kind == FORMAT_KIND_TRACE };
 	struct format_function settled;
 	int result;
 

@@ -262,6 +262,14 @@ static void test_many_functions(void **state)
 	for (id = kept; id < PROFILE_FUNCTIONS_MAX; id++)
 		assert_string_equal("[other]", format_functions_get(profile->functions, id)->name);
 	assert_int_equal(PROFILE_FUNCTIONS_MAX, format_functions_count(profile->functions));
+	/* A trace is compiled without a mark. */
+	assert_int_equal(0, profile_add_function(profile,
+						 &(struct format_function){
+							 .kind = FORMAT_KIND_TRACE,
+							 .address = 1,
+						 },
+						 NULL, &id, &why));
+	assert_int_equal(kept + 1, id);
 	/* Those that are kept are found still. */
 	assert_int_equal(0, profile_add_function(profile,
 						 &(struct format_function){ .kind = FORMAT_KIND_LUA,
