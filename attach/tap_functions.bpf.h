@@ -65,7 +65,7 @@ static long copy_constant(uint32_t i, void *context)
 	if (i >= constants->count || constants->work->record.len >= TAP_BYTES)
 		return 1;
 	constant = read_word(constants->work, at, constants->ref_size);
-	if (!constant) /* the others are not there either */
+	if (!constant) /* not there, as the others then mostly are not; none is 0 */
 		return 1;
 	copy(constants->work, constant, constants->string_size + CONSTANT_BYTES);
 	return 0;

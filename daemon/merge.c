@@ -379,12 +379,6 @@ static enum daemon_outcome judge(const struct daemon_target *target, enum daemon
 	return DAEMON_FULL;
 }
 
-/* A walk that met no VM may have come to the thread's first function as well. */
-static bool reaches_root(enum daemon_outcome outcome)
-{
-	return outcome == DAEMON_FULL || outcome == DAEMON_NO_VM;
-}
-
 static enum format_compiled compiled_of(const struct daemon_target *target)
 {
 	static const enum format_compiled places[LUASTATE_COMPILED_COUNT] = {
@@ -488,7 +482,7 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 		return -1;
 	if (merge.is_cut && *ret_outcome == DAEMON_FULL)
 		*ret_outcome = DAEMON_TRUNCATED;
-	ret_sample->full = reaches_root(*ret_outcome) && !merge.is_cut;
+	ret_sample->full = daemon_outcome_reaches_root(*ret_outcome) && !merge.is_cut;
 	ret_sample->frames = target->frames;
 	ret_sample->frame_count = (uint32_t)count;
 	return 0;

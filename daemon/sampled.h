@@ -138,8 +138,10 @@ void tapped_end_all(struct recorder *recorder);
 bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread,
 		  struct sampled_thread *data);
 
-/** Keep a wait for the ticks to come. One whose chain is not whole is looked at again first, as
- * what was learned may help. */
+/** Keep a wait for the ticks to come. One whose chain is not whole, or without a VM, is looked at
+ *  again first, as what was learned may help.
+ *  @param sample Copied. Without memory for that each tick decodes the wait anew.
+ *  @param outcome Of the decoding of @p sample. */
 void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
 	       const struct attach_sleep *sleep, const struct format_sample *sample,
 	       enum daemon_outcome outcome);

@@ -343,8 +343,7 @@ static enum luastate_reach reach_of(const struct daemon_target *target, enum dae
 {
 	if (target->is_stack_cut)
 		return LUASTATE_REACH_CUT;
-	return outcome == DAEMON_FULL || outcome == DAEMON_NO_VM ? LUASTATE_REACH_ALL
-								 : LUASTATE_REACH_SOME;
+	return daemon_outcome_reaches_root(outcome) ? LUASTATE_REACH_ALL : LUASTATE_REACH_SOME;
 }
 
 bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,

@@ -254,8 +254,7 @@ static void keep_best(struct reading *reading, struct look *look,
 	bool better = !look->has_best || is_better(&thread->stack, &look->best.stack);
 
 	look->vain = better ? 0 : look->vain + 1;
-	look->is_final = thread->stack.outcome == DAEMON_FULL ||
-			 thread->stack.outcome == DAEMON_NO_VM ||
+	look->is_final = daemon_outcome_reaches_root(thread->stack.outcome) ||
 			 (thread->stack.outcome == DAEMON_UNWOUND && !better) ||
 			 (thread->stack.outcome == DAEMON_TRUNCATED && look->vain >= VAIN_MAX);
 	if (!better) {

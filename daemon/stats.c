@@ -15,6 +15,11 @@ const char *daemon_outcome_name(enum daemon_outcome outcome)
 	return outcome_names[outcome];
 }
 
+bool daemon_outcome_reaches_root(enum daemon_outcome outcome)
+{
+	return outcome == DAEMON_FULL || outcome == DAEMON_NO_VM;
+}
+
 /* Bucket of a time: its highest bit, and the four bits behind it. */
 static unsigned bucket_of(uint64_t ns)
 {

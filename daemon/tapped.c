@@ -58,7 +58,7 @@ void tapped_note(struct sampled_tap *tap, enum daemon_outcome outcome)
 {
 	tap->samples++;
 	/* Else it ends where it should, and more memory would show no more. */
-	tap->is_torn = outcome != DAEMON_FULL && outcome != DAEMON_NO_VM;
+	tap->is_torn = !daemon_outcome_reaches_root(outcome);
 	tap->torn += tap->is_torn;
 	if (tap->is_stopped || tap->samples < TORN_OF)
 		return;

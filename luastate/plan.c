@@ -528,7 +528,7 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction)
 {
 	uint64_t known = prediction->native_end, end = native_top + NATIVE_SLACK;
-	/* The leaf may be on a signal handler's stack, and that is known instead, or this one. */
+	/* What is known may be of another stack: the thread's own, or a signal handler's. */
 	bool is_new = known < native_top || known - native_top > NATIVE_MAX;
 
 	if (reach == LUASTATE_REACH_CUT) {
