@@ -192,13 +192,14 @@ static void end_worker(struct worker *worker)
 	unlink(worker->path);
 }
 
-/* Units of work in a second. */
-static double measure(const struct worker *worker, unsigned ms)
+/* Add what the program does within a window. */
+static void measure(const struct worker *worker, unsigned ms, struct pairs_work *work)
 {
 	uint64_t begin_ns = bench_now_ns(), begin = *worker->count;
 
 	usleep(ms * 1000);
-	return (double)(*worker->count - begin) * 1e9 / (double)(bench_now_ns() - begin_ns);
+	work->units += *worker->count - begin;
+	work->ns += bench_now_ns() - begin_ns;
 }
 
 /* ---- Slowdown --------------------------------------------------------------------------- */
@@ -207,18 +208,27 @@ static double measure(const struct worker *worker, unsigned ms)
 static bool measure_pair(const struct row *row, const struct worker *worker, struct pairs *pairs)
 {
 	const struct pace *pace = &row->pace;
-	double with, without = measure(worker, pace->window_ms / 2) / 2;
+	struct pairs_work with = { 0 }, without = { 0 };
 	pid_t child;
 
+	measure(worker, pace->window_ms / 2, &without);
 	child = peer_start(row->peer, worker->pid, row->rate_hz, folder);
 	usleep(pace->settle_ms * 1000);
-	with = measure(worker, pace->window_ms);
+	measure(worker, pace->window_ms, &with);
 	if (!peer_end(row->peer, child, folder, NULL))
 		return false;
 	usleep(END_US);
-	without += measure(worker, pace->window_ms / 2) / 2;
-	pairs_add(pairs, 100 * (1 - with / without));
+	measure(worker, pace->window_ms / 2, &without);
+	pairs_add(pairs, with, without);
 	return true;
+}
+
+/* Whether the interval is narrow enough. */
+static bool is_told(const struct pairs *pairs, double half_percent)
+{
+	const struct pairs_estimate found = pairs_estimate(pairs);
+
+	return found.upper - found.lower <= 2 * half_percent;
 }
 
 /* @return false where the profiler ended by itself. */
@@ -227,7 +237,7 @@ static bool measure_pairs(const struct row *row, const struct worker *worker, st
 	const struct pace *pace = &row->pace;
 
 	while (pairs->count < pace->least ||
-	       (pairs->count < pace->most && pairs_estimate(pairs).half > pace->half_percent))
+	       (pairs->count < pace->most && !is_told(pairs, pace->half_percent)))
 		if (!measure_pair(row, worker, pairs))
 			return false;
 	return true;
@@ -239,21 +249,21 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 			      struct pairs *pairs)
 {
 	for (unsigned i = 0; i < count; i++) {
-		double before, rate;
+		struct pairs_work changed = { 0 }, unchanged = { 0 };
 		struct worker with;
 
-		before = measure(without, start_window_ms() / 2);
+		measure(without, start_window_ms() / 2, &unchanged);
 		kill(without->pid, SIGSTOP);
 		if (!start_worker(without->work, option, LIFETIME_S, &with)) {
 			kill(without->pid, SIGCONT);
 			return false;
 		}
-		rate = measure(&with, start_window_ms());
+		measure(&with, start_window_ms(), &changed);
 		end_worker(&with);
 		kill(without->pid, SIGCONT);
 		usleep(END_US);
-		before = (before + measure(without, start_window_ms() / 2)) / 2;
-		pairs_add(pairs, 100 * (1 - rate / before));
+		measure(without, start_window_ms() / 2, &unchanged);
+		pairs_add(pairs, changed, unchanged);
 	}
 	return true;
 }
@@ -273,10 +283,14 @@ static bool measure_use(const struct row *row, const struct worker *worker,
 static bool measure_looks(const struct row *row, const struct worker *worker,
 			  struct peer_run *ret_run, double *ret_lost_ms)
 {
-	double before = measure(worker, slow_pace().window_ms), done, passed_s;
-	uint64_t begin = *worker->count, begin_ns = bench_now_ns();
 	struct peer_run sum = { 0 }, run;
+	struct pairs_work before = { 0 };
+	uint64_t begin, begin_ns;
+	double done, passed_s;
 
+	measure(worker, slow_pace().window_ms, &before);
+	begin = *worker->count;
+	begin_ns = bench_now_ns();
 	for (unsigned i = 0; i < LOOKS; i++) {
 		pid_t child = peer_start(row->peer, worker->pid, 0, folder);
 
@@ -291,7 +305,7 @@ static bool measure_looks(const struct row *row, const struct worker *worker,
 	}
 	passed_s = (double)(bench_now_ns() - begin_ns) / 1e9;
 	done = (double)(*worker->count - begin);
-	*ret_lost_ms = 1e3 * (passed_s - done / before) / LOOKS;
+	*ret_lost_ms = 1e3 * (passed_s - done / pairs_rate(before)) / LOOKS;
 	*ret_run = sum;
 	return true;
 }
@@ -338,15 +352,14 @@ static void tell_slowdown(const struct worker *worker, const struct row *row, co
 	const struct pairs_estimate found = pairs_estimate(pairs);
 	char what[128], asked[64] = "beside it";
 
-	snprintf(ret_text, size, "%.2f %% (%.2f to %.2f)", found.mean, found.mean - found.half,
-		 found.mean + found.half);
+	snprintf(ret_text, size, "%.2f %% (%.2f to %.2f)", found.mean, found.lower, found.upper);
 	snprintf(what, sizeof(what), "%s: slowdown under %s at %u Hz", worker->work, name,
 		 row->rate_hz);
 	if (row->most_percent > 0)
 		snprintf(asked, sizeof(asked), "<= %.0f %%, upper end of 95 %%", row->most_percent);
 	bench_result(what, asked,
-		     row->most_percent <= 0 || (found.mean + found.half <= row->most_percent &&
-						found.plain <= row->most_percent),
+		     row->most_percent <= 0 ||
+			     (found.upper <= row->most_percent && found.plain <= row->most_percent),
 		     "%s, %u pairs; mean of all %.2f", ret_text, pairs->count, found.plain);
 }
 

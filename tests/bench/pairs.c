@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/bench/pairs.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,21 +28,32 @@ static double mean_of(const double *numbers, unsigned count)
 	return sum / count;
 }
 
-void pairs_add(struct pairs *pairs, double percent)
+/* The part of its speed that a program loses, in percent. */
+static double lost_percent(double mean)
+{
+	return -100 * expm1(-mean);
+}
+
+double pairs_rate(struct pairs_work work)
+{
+	return ((double)work.units + 0.5) * 1e9 / (double)work.ns;
+}
+
+void pairs_add(struct pairs *pairs, struct pairs_work with, struct pairs_work without)
 {
 	if (pairs->count < PAIRS_MAX)
-		pairs->percent[pairs->count++] = percent;
+		pairs->logs[pairs->count++] = log(pairs_rate(without) / pairs_rate(with));
 }
 
 struct pairs_estimate pairs_estimate(const struct pairs *pairs)
 {
 	unsigned n = pairs->count, cut = n / 5, kept = n - 2 * cut;
-	double sorted[PAIRS_MAX], mean, squares = 0;
-	struct pairs_estimate result = { .plain = mean_of(pairs->percent, n) };
+	double sorted[PAIRS_MAX], mean, trimmed, half, squares = 0;
 
-	memcpy(sorted, pairs->percent, n * sizeof(sorted[0]));
+	assert(n >= PAIRS_MIN && n <= PAIRS_MAX);
+	memcpy(sorted, pairs->logs, n * sizeof(sorted[0]));
 	qsort(sorted, n, sizeof(sorted[0]), compare_numbers);
-	result.mean = mean_of(sorted + cut, kept);
+	trimmed = mean_of(sorted + cut, kept);
 	/* Winsorized: each end is as its nearest pair that is kept. */
 	for (unsigned i = 0; i < cut; i++) {
 		sorted[i] = sorted[cut];
@@ -50,6 +62,11 @@ struct pairs_estimate pairs_estimate(const struct pairs *pairs)
 	mean = mean_of(sorted, n);
 	for (unsigned i = 0; i < n; i++)
 		squares += (sorted[i] - mean) * (sorted[i] - mean);
-	result.half = student_t(kept) * sqrt(squares / kept / (kept - 1));
-	return result;
+	half = student_t(kept) * sqrt(squares / kept / (kept - 1));
+	return (struct pairs_estimate){
+		.mean = lost_percent(trimmed),
+		.lower = lost_percent(trimmed - half),
+		.upper = lost_percent(trimmed + half),
+		.plain = lost_percent(mean_of(pairs->logs, n)),
+	};
 }

@@ -2,34 +2,49 @@
 #ifndef TESTS_BENCH_PAIRS_H
 #define TESTS_BENCH_PAIRS_H
 
-/* Differences of pairs of measurements, and what all of them tell. */
+/* Pairs of measurements, with a profiler and without, and what all of them tell. */
 
-enum { PAIRS_MAX = 2000 };
+#include <stdint.h>
 
-/** In percent. */
+enum { PAIRS_MAX = 2000, PAIRS_MIN = 4 };
+
+/** What a program has done in one window, or in several in all. */
+struct pairs_work {
+	uint64_t units, ns;
+};
+
+/** Of each pair the logarithm of how many times as fast the program is without: that is as far from
+ *  zero for a program that becomes faster as for one that becomes as much slower. Of the plain
+ *  fraction that is lost the mean is too small, the more so the more the pairs differ. */
 struct pairs {
-	double percent[PAIRS_MAX];
+	double logs[PAIRS_MAX];
 	unsigned count;
 };
 
 /**
- * The mean without up to a fifth of the pairs at each end, and its interval by Yuen's term, which
- * is a little wider than that of Tukey and McLaughlin: also without any profiler a pair differs by
- * ten percent now and then, when the machine's host takes the processor. What a profiler itself
- * causes in few pairs would be left out too: so the mean of all is held to what is asked as well.
+ * How much slower the program is, in percent of its speed without: of the mean of the logarithms
+ * without up to a fifth of them at each end, and its interval by Yuen's term, which is a little
+ * wider than that of Tukey and McLaughlin. Also without any profiler a pair differs by ten percent
+ * now and then, when the machine's host takes the processor. What a profiler itself causes in few
+ * pairs would be left out too: so the mean of all is held to what is asked as well.
  *
  * Source: K. K. Yuen, The two-sample trimmed t for unequal population variances, Biometrika 61
  * (1974); R. R. Wilcox, Introduction to Robust Estimation and Hypothesis Testing, 4.3.
  */
 struct pairs_estimate {
-	double mean, half; /**< Of the trimmed mean, and half the width of its 95 % interval. */
-	double plain;	   /**< Mean of all. */
+	double mean, lower, upper; /**< Of the trimmed mean, and its 95 % interval. */
+	double plain;		   /**< By the mean of all. */
 };
 
-/** @param percent Dropped where there is no room. */
-void pairs_add(struct pairs *pairs, double percent);
+/** Units in a second. Half a unit counts more than there are, so that a window without any has a
+ *  logarithm, too. Source: F. J. Anscombe, On estimating binomial response relations, Biometrika 43
+ *  (1956). */
+double pairs_rate(struct pairs_work work);
 
-/** Of at least four pairs. */
+/** Add one, of windows that take time. Dropped where there is no room. */
+void pairs_add(struct pairs *pairs, struct pairs_work with, struct pairs_work without);
+
+/** Of PAIRS_MIN at least: an assertion. */
 struct pairs_estimate pairs_estimate(const struct pairs *pairs);
 
 #endif
