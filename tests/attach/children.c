@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 /* Each byte of register n is n + 1, see CHILD_REGISTER. */
+/* Of a first stop, which each waits for 100 ms. */
+enum { TRACE_TRIES = 50 };
+
 #if defined(__x86_64__)
 __asm__(".text\n"
 	".globl child_spin\n"
@@ -226,9 +229,14 @@ bool child_can_trace(void)
 	struct attach_timing timing;
 	struct failure why;
 	char text[256];
-	bool can = attach_process_open(pid, &process, &why) == 0 &&
-		   attach_capture(process, &thread, &planner, image, &timing, &why) == 0;
+	bool is_open = attach_process_open(pid, &process, &why) == 0, can = false;
 
+	/* A busy machine may not let it come to its stop in time. */
+	for (int tries = 0; is_open && !can && tries < TRACE_TRIES; tries++) {
+		can = attach_capture(process, &thread, &planner, image, &timing, &why) == 0;
+		if (!can && why.kind != FAILURE_TIMEOUT)
+			break;
+	}
 	if (!can) {
 		attach_explain(pid, &why, text, sizeof(text));
 		printf("skipped: %s\n", text);
