@@ -24,7 +24,7 @@ END
 status=0
 # The locale is for the tests of a screen.
 mapfile -t files < <(programs "$BUILD/tests")
-"$ROOT/tests/arm64/machine" --seconds 560 "$WORK/script" "$BUILD/unit_tests" "${files[@]}" \
+"$ROOT/tests/arm64/machine" --seconds 1100 "$WORK/script" "$BUILD/unit_tests" "${files[@]}" \
 	"$ROOT/tests/format/golden" /usr/lib/locale/C.utf8 >"$WORK/output" || status=$?
 cat "$WORK/output"
 ((status == 0)) || exit "$status"

@@ -10,7 +10,7 @@ cp "$ROOT/tests/arm64/guest.sh" "$WORK/script"
 sed -i "2a BUILD=$BUILD" "$WORK/script"
 status=0
 mapfile -t files < <(programs "$BUILD/tests/live" && programs "$BUILD/cli")
-"$ROOT/tests/arm64/machine" --seconds 560 "$WORK/script" "${files[@]}" "$ROOT/tests/live" \
+"$ROOT/tests/arm64/machine" --seconds 1100 "$WORK/script" "${files[@]}" "$ROOT/tests/live" \
 	>"$WORK/output" || status=$?
 cat "$WORK/output"
 ((status == 0)) || exit "$status"

@@ -13,6 +13,7 @@
 #include "attach/attach.h"
 #include "capture_target.h"
 #include "children.h"
+#include "tests/rounds.h"
 
 enum { NOBODY = 65534 };
 
@@ -74,14 +75,14 @@ static void test_busy_often(void **state)
 	tracer = child_start(trace_often, &pid);
 	while (child_field(pid, "TracerPid") == 0)
 		continue;
-	for (int i = 0; i < 20000; i++) {
+	for (unsigned i = 0; i < test_rounds(20000); i++) {
 		if (capture_run(&target, capture_plan_nothing, NULL) == 0)
 			continue;
 		if (target.why.kind == FAILURE_TIMEOUT)
 			continue;
 		if (target.why.kind != FAILURE_BUSY) {
 			failure_describe(&target.why, text, sizeof(text));
-			fail_msg("stop %d: %s", i, text);
+			fail_msg("stop %u: %s", i, text);
 		}
 		assert_int_equal(tracer, target.why.address);
 		busy++;

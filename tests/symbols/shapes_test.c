@@ -224,7 +224,7 @@ static void test_tower(void **state)
 		usleep(100);
 		stopped_stop(watched.pid, &watched.regs);
 	}
-	for (unsigned tries = 0; tries < TOWERS; tries++) {
+	for (unsigned tries = 0; tries < test_rounds(TOWERS); tries++) {
 		uint64_t begin = now_ns(), first = 0;
 		unsigned count = 1;
 		int result;
