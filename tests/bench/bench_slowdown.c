@@ -45,9 +45,9 @@ struct worker {
 struct pace {
 	unsigned window_ms, settle_ms; /**< From a profiler's start until it certainly samples. */
 	/** As many as it takes until the interval's half is so small, but not more or fewer: that
-	 *  goes by the width alone, whatever the mean is. Source: Y. S. Chow, H. Robbins, On the
-	 *  asymptotic theory of fixed-width sequential confidence intervals for the mean, Annals of
-	 *  Mathematical Statistics 36 (1965). */
+	 *  goes by the width alone, which is smaller by a percent where the mean is one. Source:
+	 *  Y. S. Chow, H. Robbins, On the asymptotic theory of fixed-width sequential confidence
+	 *  intervals for the mean, Annals of Mathematical Statistics 36 (1965). */
 	unsigned least, most;
 	double half_percent;
 };
@@ -305,7 +305,8 @@ static bool measure_looks(const struct row *row, const struct worker *worker,
 	}
 	passed_s = (double)(bench_now_ns() - begin_ns) / 1e9;
 	done = (double)(*worker->count - begin);
-	*ret_lost_ms = 1e3 * (passed_s - done / pairs_rate(before)) / LOOKS;
+	*ret_lost_ms =
+		1e3 * (passed_s - done * (double)before.ns / 1e9 / (double)before.units) / LOOKS;
 	*ret_run = sum;
 	return true;
 }

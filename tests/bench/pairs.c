@@ -47,7 +47,8 @@ void pairs_add(struct pairs *pairs, struct pairs_work with, struct pairs_work wi
 
 struct pairs_estimate pairs_estimate(const struct pairs *pairs)
 {
-	unsigned n = pairs->count, cut = n / 5, kept = n - 2 * cut;
+	/* The term above is not that of three numbers. */
+	unsigned n = pairs->count, cut = n < 6 ? 0 : n / 5, kept = n - 2 * cut;
 	double sorted[PAIRS_MAX], mean, trimmed, half, squares = 0;
 
 	assert(n >= PAIRS_MIN && n <= PAIRS_MAX);
