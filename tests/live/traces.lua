@@ -5,7 +5,8 @@
 -- SECONDS or when there is a file STOP.
 -- Each function comes from a chunk of its own, named @genN, made from the template of its kind. Behind
 -- "-->" stands what a line may call, and behind a slash what that may call in turn. Prints at its end
--- how many traces there are. Each result of a function is checked.
+-- how many traces there were at a time at most: the host of a machine may take all of the time from
+-- one flush to the next. Each result of a function is checked.
 local kind, seconds, functions, flush = arg[1], tonumber(arg[2]), tonumber(arg[3]), tonumber(arg[4])
 local stop_file = arg[5]
 
@@ -220,6 +221,7 @@ jit.opt.start("hotloop=3", "hotexit=2", "maxtrace=30000", "sizemcode=64", "maxmc
 for i = 1, functions do replace(i) end
 local round = 0
 local stop, flushed
+local most = 0
 local function go_round()
   round = round + 1
   for i = 1, functions do
@@ -227,6 +229,7 @@ local function go_round()
     disturb(i)
     if i % 64 == 0 and stop then
       if os.clock() >= flushed + flush then
+        most = math.max(most, count_traces())
         if os.time() >= stop or io.open(stop_file) then return false end
         jit.flush()
         flushed = os.clock()
@@ -241,4 +244,4 @@ go_round()
 io.write("ready\n") io.flush()
 stop, flushed = os.time() + seconds, os.clock()
 while go_round() do end
-io.write("traces ", count_traces(), "\n")
+io.write("traces ", most, "\n")
