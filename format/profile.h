@@ -76,7 +76,7 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
  *  "[other]": one that is compiled, and one that is not.
  *  Of those in a file the place in it tells, and not the address: of a library that is elsewhere in
  *  another process each function is one, where it was in the first process.
- *  @param mark NULL for one that is not compiled.
+ *  @param mark NULL for one that is not compiled, and for a trace, which is by its kind.
  *  @param why  FAILURE_LIMIT where there are more names than are kept. */
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
 			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why);

@@ -242,8 +242,9 @@ static void test_many_functions(void **state)
 	struct failure why = { 0 };
 	struct format_profile *profile = format_profile_create(&why);
 	const uint32_t kept = PROFILE_FUNCTIONS_MAX - 2;
+	char chains[] = "one (@other.lua:5) 1\ntwo (@other.lua:6) 2\n", name[32];
 	uint32_t id;
-	char name[32];
+	FILE *file;
 
 	(void)state;
 	assert_non_null(profile);
@@ -277,6 +278,12 @@ static void test_many_functions(void **state)
 									    .source = "=chunk" },
 						 NULL, &id, &why));
 	assert_int_equal(8, id);
+	/* Lines of two functions without room do not tell their chains apart. */
+	file = fmemopen(chains, sizeof(chains) - 1, "r");
+	assert_non_null(file);
+	assert_int_equal(0, format_profile_add(profile, file, &why));
+	fclose(file);
+	assert_int_equal(1, format_intern_count(profile->chains));
 	format_profile_destroy(profile);
 }
 
