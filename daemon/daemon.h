@@ -44,8 +44,9 @@ enum daemon_outcome {
 /** Word for an outcome, as used in summaries and in JSON ("full", "torn", …). */
 const char *daemon_outcome_name(enum daemon_outcome outcome);
 
-/** Whether the walk came to the thread's first function, through Lua or without any. It cannot
- * fail; stopped window: no. */
+/** Whether the walk came to the thread's first function, through Lua or without any. That a
+ * chain is too long to be kept whole is another thing: its sample is not full, and one through Lua
+ * is DAEMON_TRUNCATED. It cannot fail; stopped window: no. */
 bool daemon_outcome_reaches_root(enum daemon_outcome outcome);
 
 /** Times in nanoseconds in buckets of 1/16 octave: quantiles within 5 %, in constant memory. */
