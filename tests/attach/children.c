@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Each byte of register n is n + 1, see CHILD_REGISTER. */
-/* Of a first stop, which each waits for 100 ms. */
+/* Tries of a first stop; each waits for 100 ms. */
 enum { TRACE_TRIES = 50 };
 
+/* Each byte of register n is n + 1, see CHILD_REGISTER. */
 #if defined(__x86_64__)
 __asm__(".text\n"
 	".globl child_spin\n"

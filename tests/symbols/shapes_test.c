@@ -22,7 +22,7 @@
 
 #define STEPS	  6000
 #define FLOORS	  10000
-#define TOWERS	  20
+#define TOWERS	  40
 #define STOPS_MAX 200
 #define NAMES_MAX 64
 #define OUTER_MAX 8
