@@ -10,7 +10,8 @@ struct sampled_wait {
 	struct attach_sleep sleep;
 	uint32_t announcement; /**< Of the target: ids of functions are of this one. */
 	uint64_t generation;   /**< Of its maps. */
-	unsigned looks;	       /**< In vain: for a chain that is whole. */
+	uint64_t code_ns;      /**< Its own, which is another one once code was looked for. */
+	unsigned looks;	       /**< In vain: for a chain to the thread's first function. */
 	uint64_t until_ns;     /**< The chain is that of each tick until then; 0: not known. */
 	struct format_sample sample;
 	struct format_frame *frames; /**< Of the sample. */

@@ -52,11 +52,11 @@ static bool copy_sample(struct sampled_wait *wait, const struct format_sample *s
 	return true;
 }
 
-/* What a chain lacks may be learned meanwhile: a VM, or a library. One without a VM may have met an
- * interpreter that was not known yet. */
+/* What a chain lacks may be learned meanwhile: a VM, or a library. One that lacks nothing is the
+ * same until another interpreter is known, see code_ns. */
 static uint64_t end_of(const struct sampled_wait *wait, enum daemon_outcome outcome)
 {
-	if (outcome == DAEMON_FULL)
+	if (daemon_outcome_reaches_root(outcome))
 		return UINT64_MAX;
 	return wait->looks < LOOKS_MAX ? 0 : daemon_now_ns() + PARTIAL_NS;
 }
@@ -73,6 +73,7 @@ void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
 	wait->sleep = *sleep;
 	wait->announcement = of->target->announcement;
 	wait->generation = of->target->generation;
+	wait->code_ns = of->target->code_ns;
 	wait->until_ns = copy_sample(wait, sample) ? end_of(wait, outcome) : 0;
 }
 
@@ -83,7 +84,7 @@ bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread
 
 	if (!wait || daemon_now_ns() >= wait->until_ns ||
 	    wait->announcement != of->target->announcement ||
-	    wait->generation != of->target->generation ||
+	    wait->generation != of->target->generation || wait->code_ns != of->target->code_ns ||
 	    !attach_thread_sleeps_on(thread, &wait->sleep))
 		return false;
 	wait->sample.time_ns = daemon_now_ns();
