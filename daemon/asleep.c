@@ -37,22 +37,18 @@ static int step(struct daemon_target *target, struct failure *why)
 	return got;
 }
 
-/* The next C frame of the interpreter above the frame that the unwinder stands at. Of a VM that is
- * met there for the first time nothing was copied: the next sample has it. */
+/* The next C frame of the interpreter above the frame that the unwinder stands at. */
 static bool find_next(struct daemon_target *target, const struct luastate_memory *memory,
 		      struct luastate_cframe *ret_cframe)
 {
-	size_t known = luastate_vm_count(target->lua);
 	const struct symbols_mapping *stack;
 	struct attach_registers regs;
 	struct failure why;
 
 	symbols_unwind_registers(target->unwinder, &regs);
 	stack = symbols_space_find(target->space, attach_sp(&regs));
-	return stack &&
-	       luastate_find_cframe_above(target->lua, memory, &regs, stack->end, ret_cframe,
-					  &why) == 0 &&
-	       luastate_vm_count(target->lua) == known;
+	return stack && luastate_find_cframe_above(target->lua, memory, &regs, stack->end,
+						   ret_cframe, &why) == 0;
 }
 
 /* Whether the walk comes to the C frame, without passing it. */

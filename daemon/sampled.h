@@ -10,7 +10,7 @@ struct sampled_wait {
 	struct attach_sleep sleep;
 	uint32_t announcement; /**< Of the target: ids of functions are of this one. */
 	uint64_t generation;   /**< Of its maps. */
-	uint64_t code_ns;      /**< Its own, which is another one once code was looked for. */
+	uint64_t code_ns;      /**< As there: it is later once code was looked for. */
 	unsigned looks;	       /**< In vain: for a chain to the thread's first function. */
 	uint64_t until_ns;     /**< The chain is that of each tick until then; 0: not known. */
 	struct format_sample sample;
@@ -139,8 +139,8 @@ void tapped_end_all(struct recorder *recorder);
 bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread,
 		  struct sampled_thread *data);
 
-/** Keep a wait for the ticks to come. One whose chain is not whole, or without a VM, is looked at
- *  again first, as what was learned may help.
+/** Keep a wait for the ticks to come. One whose chain does not come to the thread's first function
+ *  is looked at again first, as what was learned may help.
  *  @param sample Copied. Without memory for that each tick decodes the wait anew.
  *  @param outcome Of the decoding of @p sample. */
 void wait_keep(const struct recorder_target *of, struct sampled_thread *data,

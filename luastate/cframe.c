@@ -367,10 +367,6 @@ static bool find_shown(struct luastate *state, const struct luastate_memory *mem
 
 		regs.r[ATTACH_REG_PC] = interpreter->start;
 		regs.r[ATTACH_REG_SP] = frame;
-		/* A VM that is met for the first time: past it another one's C frame would be
-		 * taken for the nearest. */
-		if (frame && !interpreter->layout)
-			state_sample_find_in_frame(state, memory->any, &regs, &why);
 		if (frame && interpreter->layout &&
 		    find_linked(state, interpreter->layout, memory, frame, &regs, ret_cframe,
 				&why) > 0)

@@ -165,7 +165,7 @@ struct luastate {
 	bool was_strict;       /* when this sample was planned; a loss in it changes that no more */
 	size_t trace_work;     /* steps of this sample, see trace_charge() */
 	size_t link_work;      /* links of C frames followed for this sample */
-	unsigned unknown_work; /* coroutines and frames in it for which layouts were tried */
+	unsigned unknown_work; /* coroutines in it for which all layouts were tried */
 	unsigned code_work;    /* addresses in it whose VM was looked for in machine code */
 	unsigned losses;       /* of functions that had changed after a stop, since the beginning */
 	bool thorough;
@@ -253,12 +253,6 @@ uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct att
 const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 					     const struct attach_reader *reader, uint64_t L,
 					     struct failure *why);
-
-/** luastate_find_in_frame() for what a sample shows, within the same bound. */
-const struct luastate_vm *state_sample_find_in_frame(struct luastate *state,
-						     const struct attach_reader *reader,
-						     const struct attach_registers *frame,
-						     struct failure *why);
 
 /** The known VM with global state @p G, or NULL. */
 const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G);

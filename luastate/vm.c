@@ -410,12 +410,6 @@ const struct luastate_vm *luastate_vm_of(struct luastate *state, const struct at
 	return vm;
 }
 
-/* Also where it is found: made-up VMs could each be forgotten for the next. */
-static bool may_try_unknown(struct luastate *state)
-{
-	return state->unknown_work < UNKNOWN_MAX && ++state->unknown_work;
-}
-
 const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 					     const struct attach_reader *reader, uint64_t L,
 					     struct failure *why)
@@ -424,23 +418,13 @@ const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 
 	if (vm)
 		return vm;
-	if (!may_try_unknown(state)) {
+	if (state->unknown_work == UNKNOWN_MAX) {
 		failure_set(why, FAILURE_LIMIT, 0, 0, L, "recognise the VM");
 		return NULL;
 	}
+	/* Also where it is found: made-up VMs could each be forgotten for the next. */
+	state->unknown_work++;
 	return luastate_vm_of(state, reader, L, why);
-}
-
-const struct luastate_vm *state_sample_find_in_frame(struct luastate *state,
-						     const struct attach_reader *reader,
-						     const struct attach_registers *frame,
-						     struct failure *why)
-{
-	if (!may_try_unknown(state)) {
-		failure_set(why, FAILURE_LIMIT, 0, 0, attach_sp(frame), "recognise the VM");
-		return NULL;
-	}
-	return luastate_find_in_frame(state, reader, frame, why);
 }
 
 static void replace_layout(struct luastate *state, const struct luastate_layout *before,
