@@ -3,6 +3,7 @@
 #define TESTS_ROUNDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 /** Whether the environment says that the machine is emulated (LJPROF_TEST_EMULATED): an instruction
@@ -23,6 +24,13 @@ static inline unsigned test_rounds(unsigned rounds)
 static inline unsigned test_steps(unsigned steps)
 {
 	return test_is_emulated() ? steps / 16 : steps;
+}
+
+/** Bytes to the next that is damaged: @p bytes, or four times as many in an emulated machine. Odd
+ *  there, so that each byte of a word has its turn. */
+static inline size_t test_stride(size_t bytes)
+{
+	return test_is_emulated() ? (4 * bytes) | 1 : bytes;
 }
 
 #endif

@@ -466,13 +466,6 @@ static void make_all(struct made_core *made)
 	made_finish(made, segments, 2);
 }
 
-/* An emulated machine tries a part of the places: a distance that has no divisor in common with the
- * sizes of words and headers, so that each of their bytes has its turn. */
-static size_t stride(void)
-{
-	return test_is_emulated() ? 11 : 1;
-}
-
 static void test_each_cut(void **state)
 {
 	struct made_core made = { 0 };
@@ -481,7 +474,8 @@ static void test_each_cut(void **state)
 
 	(void)state;
 	make_all(&made);
-	for (size_t len = made.file.len % stride(); len <= made.file.len; len += stride()) {
+	for (size_t len = made.file.len % test_stride(1); len <= made.file.len;
+	     len += test_stride(1)) {
 		int result = open_bytes(made.file.bytes, len, &core, &why);
 
 		if (len < sizeof(Elf64_Ehdr)) {
@@ -507,7 +501,7 @@ static void test_each_byte(void **state)
 
 	(void)state;
 	make_all(&made);
-	for (size_t i = 0; i < made.file.len - 128; i += stride()) {
+	for (size_t i = 0; i < made.file.len - 128; i += test_stride(1)) {
 		uint8_t kept = made.file.bytes[i];
 
 		for (size_t k = 0; k < sizeof(values); k++) {

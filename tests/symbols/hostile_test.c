@@ -34,13 +34,6 @@ static int read_original(void **state)
 	return len > 0 ? 0 : -1;
 }
 
-/** Bytes to the next that is damaged: an emulated machine tries a quarter of the places. Odd, so
- * that each byte of a word has its turn. */
-static size_t stride(size_t bytes)
-{
-	return test_is_emulated() ? (4 * bytes) | 1 : bytes;
-}
-
 static void test_whole(void **state)
 {
 	(void)state;
@@ -50,7 +43,8 @@ static void test_whole(void **state)
 static void test_truncated(void **state)
 {
 	(void)state;
-	for (size_t len = 0; len < original_len; len += stride(len < HEADER_BYTES ? 7 : STRIDE * 2))
+	for (size_t len = 0; len < original_len;
+	     len += test_stride(len < HEADER_BYTES ? 7 : STRIDE * 2))
 		hostile_elf_exercise(original, len);
 }
 
@@ -69,7 +63,7 @@ static void test_damaged(void **state)
 
 	(void)state;
 	for (size_t at = 0; at < original_len;
-	     at += stride(at < HEADER_BYTES || at > sections ? 3 : STRIDE)) {
+	     at += test_stride(at < HEADER_BYTES || at > sections ? 3 : STRIDE)) {
 		damage(at, 0);
 		damage(at, 0xff);
 		damage(at, (uint8_t)(original[at] + 1));
@@ -102,7 +96,7 @@ static void damage_types(const char *path)
 	assert_true(len > 0 && (size_t)len < sizeof(types));
 	hostile_types_exercise(types, (size_t)len);
 	/* They lie behind what is loaded. */
-	for (size_t at = (size_t)len / 2; at < (size_t)len; at += stride(3)) {
+	for (size_t at = (size_t)len / 2; at < (size_t)len; at += test_stride(3)) {
 		uint8_t before = types[at];
 		const uint8_t values[] = { 0, 0xff, (uint8_t)(before + 1), before ^ 0x20 };
 
