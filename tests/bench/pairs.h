@@ -44,7 +44,7 @@ double pairs_rate(struct pairs_work work);
 /** Add one, of windows that take time. Dropped where there is no room. */
 void pairs_add(struct pairs *pairs, struct pairs_work with, struct pairs_work without);
 
-/** Of PAIRS_MIN at least: an assertion. */
+/** Of PAIRS_MIN at least: its caller sees to that, and a debug build asserts it. */
 struct pairs_estimate pairs_estimate(const struct pairs *pairs);
 
 #endif
