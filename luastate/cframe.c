@@ -173,11 +173,13 @@ static uint64_t newest_of_vm(struct luastate *state, const struct luastate_vm *v
 }
 
 /*
- * The nearest C frame at or above @sp of all VMs, at most @most bytes above. For code that runs far
- * below its frame: traces with their spill slots, and the exit handler, which saves all registers
- * there. What the handler calls has C frames below @sp.
+ * The nearest C frame of the VMs that @interpreter runs, of all VMs without one, that is at or at
+ * most @most bytes above @sp. For code that runs far below its frame: traces with their spill
+ * slots, and the exit handler, which saves all registers there. What that calls has C frames below
+ * sp.
  */
 static int find_newest(struct luastate *state, const struct attach_reader *reader,
+		       const struct state_interpreter *interpreter,
 		       const struct attach_registers *regs, uint64_t most, bool compiled,
 		       struct luastate_cframe *ret_cframe, struct failure *why)
 {
@@ -185,8 +187,11 @@ static int find_newest(struct luastate *state, const struct attach_reader *reade
 	uint64_t sp = attach_sp(regs), address = UINT64_MAX;
 
 	for (size_t i = 0; i < state->vm_count; i++) {
-		uint64_t frame = newest_of_vm(state, &state->vms[i], reader, sp, most, compiled);
+		uint64_t frame;
 
+		if (interpreter && state->vm_code[i] != interpreter->start)
+			continue;
+		frame = newest_of_vm(state, &state->vms[i], reader, sp, most, compiled);
 		if (!frame || frame >= address)
 			continue;
 		address = frame;
@@ -300,19 +305,19 @@ static int find_complete(struct luastate *state, const struct luastate_layout *l
 		ret_cframe->L = 0;
 		return 0;
 	}
-	return find_newest(state, memory->stopped, regs, NEWEST_BYTES, false, ret_cframe, why);
+	/* A VM that was met right here has no copied one; another interpreter's does not stand in
+	 * for it. */
+	return find_newest(state, memory->stopped, state_interpreter_at(state, attach_pc(regs)),
+			   regs, NEWEST_BYTES, false, ret_cframe, why);
 }
 
-/* A VM that is met for the first time shows its layout. */
-static const struct luastate_layout *layout_of_frame(struct luastate *state,
-						     const struct luastate_memory *memory,
-						     const struct attach_registers *frame)
+/* A VM that is met for the first time shows its interpreter's layout. */
+static const struct luastate_layout *meet(struct luastate *state,
+					  const struct luastate_memory *memory,
+					  const struct attach_registers *frame)
 {
-	const struct luastate_layout *layout = state_layout_at(state, attach_pc(frame));
 	struct failure why;
 
-	if (layout)
-		return layout;
 	luastate_find_in_frame(state, memory->any, frame, &why);
 	return state_layout_at(state, attach_pc(frame));
 }
@@ -322,7 +327,7 @@ int luastate_find_cframe(struct luastate *state, const struct luastate_memory *m
 			 struct luastate_cframe *ret_cframe, struct failure *why)
 {
 	const struct state_interpreter *interpreter = state_interpreter_at(state, attach_pc(frame));
-	const struct luastate_layout *layout;
+	const struct luastate_layout *known, *layout;
 	struct attach_registers caller;
 
 	if (!interpreter)
@@ -342,11 +347,14 @@ int luastate_find_cframe(struct luastate *state, const struct luastate_memory *m
 			return 0;
 		}
 	}
-	layout = layout_of_frame(state, memory, frame);
+	known = state_layout_at(state, attach_pc(frame));
+	layout = known ? known : meet(state, memory, frame);
 	if (!layout)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
 				   "recognise the VM");
-	if (find_complete(state, layout, memory, frame, leaf, ret_cframe, why) != 0)
+	/* Of what is met right here nothing is copied: that no coroutine holds the frame says
+	 * nothing. */
+	if (find_complete(state, layout, memory, frame, leaf && known, ret_cframe, why) != 0)
 		return -1;
 	ret_cframe->leaf = leaf;
 	return 0;
@@ -437,7 +445,8 @@ static bool take_compiled_above(struct luastate *state, const struct luastate_me
 	struct failure why;
 
 	regs.r[STATE_REG_PC] = regs.r[STATE_REG_KEPT_BASE] = 0;
-	if (find_newest(state, memory->stopped, &regs, limit - sp, true, &compiled, &why) != 0 ||
+	if (find_newest(state, memory->stopped, NULL, &regs, limit - sp, true, &compiled, &why) !=
+		    0 ||
 	    compiled.address >= cframe->address)
 		return false;
 	vm = state_sample_vm_of(state, memory->any, compiled.L, &why);
@@ -491,8 +500,8 @@ int luastate_find_trace_cframe(struct luastate *state, const struct luastate_mem
 	if (vm && !address)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
 				   "find the interpreter's frame");
-	if (!vm &&
-	    find_newest(state, memory->stopped, frame, NEWEST_BYTES, true, ret_cframe, why) != 0)
+	if (!vm && find_newest(state, memory->stopped, NULL, frame, NEWEST_BYTES, true, ret_cframe,
+			       why) != 0)
 		return -1;
 	if (vm && read_full(vm->layout, memory->stopped, address, frame, ret_cframe, why) != 0)
 		return -1;

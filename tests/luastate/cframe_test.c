@@ -640,6 +640,59 @@ static void test_nearest_frame_of_several_vms(void **state)
 	expect_frame(sample, frame, vm->main);
 }
 
+/* Two of LuaJIT's libraries in one program: a frame of one's VM is no frame of the other's code. */
+static void test_nearest_frame_is_of_the_same_interpreter(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t second = fake_second_vm(vm, 0), frame = fake_cframe(vm, vm->main, 0, 0), inner;
+	uint64_t code = fake_second_interpreter(vm, sample->state, second);
+
+	fake_push(vm, 0);
+	inner = fake_cframe(vm, second, 0, 0);
+	assert_non_null(luastate_vm_of(sample->state, &vm->reader, second, &sample->why));
+	assert_int_equal(0, find(sample, code + FAKE_AT_PLAIN, inner - 400, true));
+	expect_frame(sample, inner, second);
+	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, inner - 400, true));
+	expect_frame(sample, frame, vm->main);
+	/* Its own VM has none there. */
+	expect_not_found(sample, code + FAKE_AT_PLAIN, inner + 8);
+}
+
+/* A VM that is met at the leaf: its coroutine holds the frame, but nothing of it was copied. What
+ * the frame returns to makes it no frame between two states. */
+static void test_frame_of_a_vm_that_is_met(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm, *copied;
+	uint64_t frame, pc = vm->code + FAKE_AT_PLAIN;
+	struct luastate_memory memory = sample_memory(sample);
+
+	luastate_destroy(sample->state);
+	sample->state = fake_vm_open(vm, false);
+	frame = fake_cframe(vm, vm->main, 0, 0);
+	copied = malloc(sizeof(*copied));
+	assert_non_null(copied);
+	*copied = *vm;
+	copied->known = malloc(FAKE_BYTES);
+	assert_non_null(copied->known);
+	memcpy(copied->known, vm->known, FAKE_BYTES);
+	fake_hide(copied, vm->main, fake_vm_bytes(vm->layout));
+	copied->reader.self = copied;
+	memory.stopped = &copied->reader;
+	sample->regs.r[ATTACH_REG_PC] = pc;
+	sample->regs.r[ATTACH_REG_SP] = frame;
+	assert_int_equal(-1, luastate_find_cframe(sample->state, &memory, &sample->regs, true,
+						  &sample->cframes[0], &sample->why));
+	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
+	assert_int_equal(1, luastate_vm_count(sample->state));
+	free(copied->known);
+	free(copied);
+	/* The next sample has it. */
+	assert_int_equal(0, find(sample, pc, frame, true));
+	expect_frame(sample, frame, vm->main);
+}
+
 static void test_stacks_that_cannot_be_read(void **state)
 {
 	struct sample *sample = *state;
@@ -685,6 +738,8 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_interpreter_code_far_below_its_frame),
 		SAMPLE_TEST(test_newer_frames_below_the_exit_handler),
 		SAMPLE_TEST(test_nearest_frame_of_several_vms),
+		SAMPLE_TEST(test_nearest_frame_is_of_the_same_interpreter),
+		SAMPLE_TEST(test_frame_of_a_vm_that_is_met),
 		SAMPLE_TEST(test_stacks_that_cannot_be_read),
 	};
 

@@ -394,6 +394,25 @@ struct luastate *fake_vm_open(struct fake_vm *vm, bool with_vm)
 	return state;
 }
 
+uint64_t fake_second_interpreter(struct fake_vm *vm, struct luastate *state, uint64_t main)
+{
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t first = vm->code, code = fake_alloc(vm, FAKE_CODE_BYTES);
+	uint64_t dispatch = main + (uint64_t)layout->lua_State_sizeof +
+			    (uint64_t)layout->global_State_to_dispatch;
+
+	fake_put(vm, code, fake_at(vm, first, FAKE_CODE_BYTES), FAKE_CODE_BYTES);
+	for (int32_t i = 0; i < layout->BC__MAX + layout->GG_NUM_ASMFF + layout->BC_FUNCF; i++) {
+		uint64_t slot = dispatch + 8 * (uint64_t)i;
+
+		fake_put_u64(vm, slot, fake_get_u64(vm, slot) - first + code);
+	}
+	vm->code = code;
+	MUST(fake_vm_add_interpreter(vm, state) == 0);
+	vm->code = first;
+	return code;
+}
+
 void fake_fill_image(struct attach_image *image, const struct attach_reader *memory)
 {
 	for (; image->planned < image->range_count; image->planned++) {

@@ -130,6 +130,9 @@ size_t fake_vm_bytes(const struct luastate_layout *layout);
 /** Another VM of the same program, at an address or, if that is 0, in new memory.
  *  @return Its main coroutine. */
 uint64_t fake_second_vm(struct fake_vm *vm, uint64_t address);
+/** Let the VM of this main coroutine run in an interpreter of its own, a copy that is made known to
+ *  the state. @return Its code. */
+uint64_t fake_second_interpreter(struct fake_vm *vm, struct luastate *state, uint64_t main);
 
 /** A state that knows the interpreter and, if asked, the VM. */
 struct luastate *fake_vm_open(struct fake_vm *vm, bool with_vm);
