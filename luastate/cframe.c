@@ -173,10 +173,10 @@ static uint64_t newest_of_vm(struct luastate *state, const struct luastate_vm *v
 }
 
 /*
- * The nearest C frame of the VMs that @interpreter runs, of all VMs without one, that is at or at
- * most @most bytes above @sp. For code that runs far below its frame: traces with their spill
- * slots, and the exit handler, which saves all registers there. What that calls has C frames below
- * sp.
+ * The nearest C frame at or above sp, at most @most bytes above: of the VMs that @interpreter
+ * runs, or of all where it is NULL. For code that runs far below its frame: traces with their
+ * spill slots, and the exit handler, which saves all registers there. What the handler calls has C
+ * frames below sp.
  */
 static int find_newest(struct luastate *state, const struct attach_reader *reader,
 		       const struct state_interpreter *interpreter,
@@ -262,18 +262,28 @@ static bool is_left(const struct luastate_layout *layout, const struct attach_re
 	       newest == link;
 }
 
-/* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. */
+/* Whether nothing was copied of the frame's coroutine: that it does not hold the frame says nothing
+ * then. So it is while its VM is not known. */
+static bool is_unseen(const struct luastate_layout *layout, const struct luastate_memory *memory,
+		      uint64_t L)
+{
+	return !state_global_of(layout, memory->stopped, L) &&
+	       state_global_of(layout, memory->any, L);
+}
+
+/* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. While it is
+ * entered an old word is in the coroutine's place. */
 static bool is_between(struct luastate *state, const struct luastate_layout *layout,
 		       const struct luastate_memory *memory, const struct luastate_cframe *frame)
 {
 	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller);
+	bool is_entering = state_arch_is_entering(state_interpreter_at(state, pc), layout, pc);
 
 	if (state_arch_vm_call_target(state, memory->any, ret))
-		return true;
+		return is_entering || !is_unseen(layout, memory, frame->L);
 	/* Functions of C may jump to the entry as their last act: their callers are returned to. */
 	return state_arch_follows_call(memory->any, ret) &&
-	       (state_arch_is_entering(state_interpreter_at(state, pc), layout, pc) ||
-		is_left(layout, memory->stopped, frame));
+	       (is_entering || is_left(layout, memory->stopped, frame));
 }
 
 static int find_complete(struct luastate *state, const struct luastate_layout *layout,
@@ -305,19 +315,22 @@ static int find_complete(struct luastate *state, const struct luastate_layout *l
 		ret_cframe->L = 0;
 		return 0;
 	}
-	/* A VM that was met right here has no copied one; another interpreter's does not stand in
-	 * for it. */
+	/* Of a VM that was not known nothing is copied; another interpreter's must not stand in for
+	 * it. */
 	return find_newest(state, memory->stopped, state_interpreter_at(state, attach_pc(regs)),
 			   regs, NEWEST_BYTES, false, ret_cframe, why);
 }
 
-/* A VM that is met for the first time shows its interpreter's layout. */
-static const struct luastate_layout *meet(struct luastate *state,
-					  const struct luastate_memory *memory,
-					  const struct attach_registers *frame)
+/* A VM that is met for the first time shows its layout. */
+static const struct luastate_layout *layout_of_frame(struct luastate *state,
+						     const struct luastate_memory *memory,
+						     const struct attach_registers *frame)
 {
+	const struct luastate_layout *layout = state_layout_at(state, attach_pc(frame));
 	struct failure why;
 
+	if (layout)
+		return layout;
 	luastate_find_in_frame(state, memory->any, frame, &why);
 	return state_layout_at(state, attach_pc(frame));
 }
@@ -327,7 +340,7 @@ int luastate_find_cframe(struct luastate *state, const struct luastate_memory *m
 			 struct luastate_cframe *ret_cframe, struct failure *why)
 {
 	const struct state_interpreter *interpreter = state_interpreter_at(state, attach_pc(frame));
-	const struct luastate_layout *known, *layout;
+	const struct luastate_layout *layout;
 	struct attach_registers caller;
 
 	if (!interpreter)
@@ -347,14 +360,11 @@ int luastate_find_cframe(struct luastate *state, const struct luastate_memory *m
 			return 0;
 		}
 	}
-	known = state_layout_at(state, attach_pc(frame));
-	layout = known ? known : meet(state, memory, frame);
+	layout = layout_of_frame(state, memory, frame);
 	if (!layout)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
 				   "recognise the VM");
-	/* Of what is met right here nothing is copied: that no coroutine holds the frame says
-	 * nothing. */
-	if (find_complete(state, layout, memory, frame, leaf && known, ret_cframe, why) != 0)
+	if (find_complete(state, layout, memory, frame, leaf, ret_cframe, why) != 0)
 		return -1;
 	ret_cframe->leaf = leaf;
 	return 0;

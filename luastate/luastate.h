@@ -323,8 +323,10 @@ struct luastate_cframe {
  * @param frame Registers in that frame.
  * @param leaf  Its pc was interrupted (the thread's leaf, or below a signal handler): all registers
  *              are valid.
- * @return 0, or -1 with FAILURE_NOT_FOUND, FAILURE_INVALID (of a VM that cannot be told),
- *         FAILURE_FAULT, or FAILURE_LIMIT where the sample has shown more links than any program's.
+ * @return 0, or -1 with FAILURE_NOT_FOUND, also where its VM was not known and nothing of it was
+ *         copied (it is known then, for the next sample), FAILURE_INVALID (of a VM that cannot be
+ *         told), FAILURE_FAULT, or FAILURE_LIMIT where the sample has shown more links than any
+ *         program's.
  */
 int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory,
 			 const struct attach_registers *frame, bool leaf,

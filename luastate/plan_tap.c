@@ -53,7 +53,7 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 		.string_hash = (uint32_t)layout->GCstr_hash,
 	};
 	for (size_t i = 0; i < state->interpreter_count; i++) {
-		if (state->interpreters[i].layout != layout)
+		if (state->interpreters[i].start != state->vm_code[vm - state->vms])
 			continue;
 		ret_vm->code_start = state->interpreters[i].start;
 		ret_vm->code_end = state->interpreters[i].end;

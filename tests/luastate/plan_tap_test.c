@@ -97,6 +97,28 @@ static void test_vm_is_described(void **state)
 	stop_end(&stop);
 }
 
+/* By words that return there the kernel knows C frames. */
+static void test_vms_of_two_interpreters(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct attach_tap_plan plan = { 0 };
+	uint64_t second = fake_second_vm(vm, 0);
+	uint64_t code = fake_second_interpreter(vm, sample->state, second);
+	struct stop stop;
+
+	assert_non_null(luastate_vm_of(sample->state, &vm->reader, second, &sample->why));
+	stop_make_scene(sample);
+	stop_begin(&stop, sample);
+	luastate_plan_tap(&stop.context, &plan);
+	assert_int_equal(2, plan.vm_count);
+	assert_int_equal(vm->G, plan.vms[0].G);
+	assert_int_equal(vm->code, plan.vms[0].code_start);
+	assert_int_equal(code, plan.vms[1].code_start);
+	assert_int_equal(code + FAKE_CODE_BYTES, plan.vms[1].code_end);
+	stop_end(&stop);
+}
+
 static void test_prediction_is_told(void **state)
 {
 	struct sample *sample = *state;
@@ -263,13 +285,10 @@ static void test_replaced_after_the_copy(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_vm_is_described),
-		SAMPLE_TEST(test_prediction_is_told),
-		SAMPLE_TEST(test_whole_copy),
-		SAMPLE_TEST(test_what_is_missing),
-		SAMPLE_TEST(test_many_are_missing),
-		SAMPLE_TEST(test_known_prototypes),
-		SAMPLE_TEST(test_replaced_after_the_copy),
+		SAMPLE_TEST(test_vm_is_described),    SAMPLE_TEST(test_vms_of_two_interpreters),
+		SAMPLE_TEST(test_prediction_is_told), SAMPLE_TEST(test_whole_copy),
+		SAMPLE_TEST(test_what_is_missing),    SAMPLE_TEST(test_many_are_missing),
+		SAMPLE_TEST(test_known_prototypes),   SAMPLE_TEST(test_replaced_after_the_copy),
 	};
 
 	sample_choose(argc, argv);
