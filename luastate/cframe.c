@@ -262,28 +262,50 @@ static bool is_left(const struct luastate_layout *layout, const struct attach_re
 	       newest == link;
 }
 
-/* Whether nothing was copied of the frame's coroutine: that it does not hold the frame says nothing
- * then. So it is while its VM is not known. */
-static bool is_unseen(const struct luastate_layout *layout, const struct luastate_memory *memory,
-		      uint64_t L)
-{
-	return !state_global_of(layout, memory->stopped, L) &&
-	       state_global_of(layout, memory->any, L);
-}
-
-/* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. While it is
- * entered an old word is in the coroutine's place. */
+/* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. */
 static bool is_between(struct luastate *state, const struct luastate_layout *layout,
 		       const struct luastate_memory *memory, const struct luastate_cframe *frame)
 {
 	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller);
-	bool is_entering = state_arch_is_entering(state_interpreter_at(state, pc), layout, pc);
 
 	if (state_arch_vm_call_target(state, memory->any, ret))
-		return is_entering || !is_unseen(layout, memory, frame->L);
+		return true;
 	/* Functions of C may jump to the entry as their last act: their callers are returned to. */
 	return state_arch_follows_call(memory->any, ret) &&
-	       (is_entering || is_left(layout, memory->stopped, frame));
+	       (state_arch_is_entering(state_interpreter_at(state, pc), layout, pc) ||
+		is_left(layout, memory->stopped, frame));
+}
+
+/* Whether the frame is one of a VM of which nothing was copied, as it is while that is not known:
+ * that its coroutine does not hold the frame says nothing then. A coroutine that is not copied, of
+ * a VM that is, runs another one or none yet. While a frame is entered, an old word is in the
+ * coroutine's place. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc (vm_resume, vm_call: the
+ * current coroutine is noted some instructions after the frame is linked). */
+static bool is_unseen(struct luastate *state, const struct luastate_layout *layout,
+		      const struct luastate_memory *memory, const struct luastate_cframe *frame)
+{
+	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller), current;
+	uint64_t G = state_global_of(layout, memory->any, frame->L);
+	struct failure why;
+
+	return G && !state_global_of(layout, memory->stopped, frame->L) &&
+	       (state_read_ref(layout, memory->stopped, G + (uint64_t)layout->global_State_cur_L,
+			       &current, &why) != 0 ||
+		current == frame->L) &&
+	       (state_arch_vm_call_target(state, memory->any, ret) ||
+		state_arch_follows_call(memory->any, ret)) &&
+	       !state_arch_is_entering(state_interpreter_at(state, pc), layout, pc);
+}
+
+/* Let the next sample have what this one lacks. */
+static int meet_unseen(struct luastate *state, const struct luastate_memory *memory,
+		       const struct luastate_cframe *frame, struct failure *why)
+{
+	struct failure reason;
+
+	state_sample_vm_of(state, memory->any, frame->L, &reason);
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, frame->address,
+			   "see the coroutine of a C frame");
 }
 
 static int find_complete(struct luastate *state, const struct luastate_layout *layout,
@@ -310,13 +332,14 @@ static int find_complete(struct luastate *state, const struct luastate_layout *l
 		return found > 0 ? 0 : -1;
 	if (read_full(layout, memory->stopped, sp, regs, ret_cframe, why) != 0)
 		return -1;
+	if (is_unseen(state, layout, memory, ret_cframe))
+		return meet_unseen(state, memory, ret_cframe, why);
 	/* Only the leaf can be between two states. */
 	if (leaf && is_between(state, layout, memory, ret_cframe)) {
 		ret_cframe->L = 0;
 		return 0;
 	}
-	/* Of a VM that was not known nothing is copied; another interpreter's must not stand in for
-	 * it. */
+	/* Another interpreter's VM must not stand in for one of this code. */
 	return find_newest(state, memory->stopped, state_interpreter_at(state, attach_pc(regs)),
 			   regs, NEWEST_BYTES, false, ret_cframe, why);
 }
