@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How much slower programs become under a profiler, and what the profiler uses itself: ours, those
- * that people would use instead, and LuaJIT's own, in one run. A program counts its units of work;
- * a window with the profiler lies between two of half its length without it, so that a machine that
- * becomes slower or faster meanwhile counts for both.
+ * that people would use instead, and LuaJIT's own, in one run. A program counts its units of work,
+ * in a window with the profiler and one of the same length without it, in turn behind and before
+ * the other: so whatever the machine does between windows moves a pair as often up as down. One
+ * window between two others would not do: the three of a machine with two speeds have a slow one on
+ * one side more often than on the other, and the mean of two is more than what they have in common.
  *
  * Prints a row of the README's table for each program, rate and profiler, as a line PEER.
  */
@@ -71,14 +73,15 @@ static struct pace slow_pace(void)
 	return (struct pace){ .window_ms = 500, .settle_ms = 400, .least = pairs, .most = pairs };
 }
 
-/* A machine changes from one moment to the next: pairs of windows of a tenth of a second differ no
- * more than those of half a second or more, and there are four times as many of them in a minute.
- * ljrecord's first sample is there after a third of the settling at most. */
+/* A machine changes from one moment to the next: pairs of short windows that lie close together
+ * differ less than those of half a second or more, and there are five times as many of them in a
+ * minute. ljrecord's first sample is there after a third of the settling at most, and at its end it
+ * wakes as often as ever after. */
 static struct pace quick_pace(unsigned most, double half_percent)
 {
 	if (!is_full)
 		return slow_pace();
-	return (struct pace){ .window_ms = 120,
+	return (struct pace){ .window_ms = 60,
 			      .settle_ms = 150,
 			      .least = 40,
 			      .most = most,
@@ -204,21 +207,29 @@ static void measure(const struct worker *worker, unsigned ms, struct pairs_work 
 
 /* ---- Slowdown --------------------------------------------------------------------------- */
 
-/* One window with it, and around that one without. */
+/* Whether the window without a profiler is the first of the next pair. */
+static bool is_before(const struct pairs *pairs)
+{
+	return pairs->count % 2 == 0;
+}
+
 static bool measure_pair(const struct row *row, const struct worker *worker, struct pairs *pairs)
 {
 	const struct pace *pace = &row->pace;
 	struct pairs_work with = { 0 }, without = { 0 };
 	pid_t child;
 
-	measure(worker, pace->window_ms / 2, &without);
+	if (is_before(pairs))
+		measure(worker, pace->window_ms, &without);
 	child = peer_start(row->peer, worker->pid, row->rate_hz, folder);
 	usleep(pace->settle_ms * 1000);
 	measure(worker, pace->window_ms, &with);
 	if (!peer_end(row->peer, child, folder, NULL))
 		return false;
-	usleep(END_US);
-	measure(worker, pace->window_ms / 2, &without);
+	if (!is_before(pairs)) {
+		usleep(END_US);
+		measure(worker, pace->window_ms, &without);
+	}
 	pairs_add(pairs, with, without);
 	return true;
 }
@@ -252,7 +263,8 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 		struct pairs_work changed = { 0 }, unchanged = { 0 };
 		struct worker with;
 
-		measure(without, start_window_ms() / 2, &unchanged);
+		if (is_before(pairs))
+			measure(without, start_window_ms(), &unchanged);
 		kill(without->pid, SIGSTOP);
 		if (!start_worker(without->work, option, LIFETIME_S, &with)) {
 			kill(without->pid, SIGCONT);
@@ -261,8 +273,10 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 		measure(&with, start_window_ms(), &changed);
 		end_worker(&with);
 		kill(without->pid, SIGCONT);
-		usleep(END_US);
-		measure(without, start_window_ms() / 2, &unchanged);
+		if (!is_before(pairs)) {
+			usleep(END_US);
+			measure(without, start_window_ms(), &unchanged);
+		}
 		pairs_add(pairs, changed, unchanged);
 	}
 	return true;
