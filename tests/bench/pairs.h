@@ -25,11 +25,11 @@ struct pairs {
  * How much slower the program is, in percent of its speed without: of the mean of the logarithms
  * without up to a fifth of them at each end, and its interval by Yuen's term, which is a little
  * wider than that of Tukey and McLaughlin. Also without any profiler a pair differs by ten percent
- * now and then, when the machine's host takes the processor, or by far more where it has two speeds.
- * What a profiler itself causes in few pairs would be left out too: so the mean of all is held to
- * what is asked as well. Both favour neither side if the window with the profiler is as long as the
- * other and as often the first as the second: without an effect, each pair is then as probable as
- * its inverse.
+ * now and then, when the machine's host takes the processor, or by far more where it has two
+ * speeds. What a profiler itself causes in few pairs would be left out too: so the mean of all is
+ * held to what is asked as well. Both favour neither side if the window with the profiler is as
+ * long as the other and as often the first as the second: without an effect, each pair is then as
+ * probable as its inverse.
  *
  * Source: K. K. Yuen, The two-sample trimmed t for unequal population variances, Biometrika 61
  * (1974); R. R. Wilcox, Introduction to Robust Estimation and Hypothesis Testing, 4.3.
