@@ -9,6 +9,8 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 			struct attach_tap_vm *ret_vm)
 {
 	const struct luastate_layout *layout = vm->layout;
+	const struct state_interpreter *interpreter =
+		state_interpreter_at(state, state->vm_code[vm - state->vms]);
 	uint32_t J = (uint32_t)layout->global_State_to_J;
 
 	*ret_vm = (struct attach_tap_vm){
@@ -52,13 +54,10 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 		.string_size = (uint32_t)layout->GCstr_sizeof,
 		.string_hash = (uint32_t)layout->GCstr_hash,
 	};
-	for (size_t i = 0; i < state->interpreter_count; i++) {
-		if (state->interpreters[i].start != state->vm_code[vm - state->vms])
-			continue;
-		ret_vm->code_start = state->interpreters[i].start;
-		ret_vm->code_end = state->interpreters[i].end;
-		ret_vm->frame_distance = state_arch_frame_distance(&state->interpreters[i]);
-		break;
+	if (interpreter) {
+		ret_vm->code_start = interpreter->start;
+		ret_vm->code_end = interpreter->end;
+		ret_vm->frame_distance = state_arch_frame_distance(interpreter);
 	}
 }
 
