@@ -1,50 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The interpreter's C frames, in all states in which a thread can be caught. */
-#include "sample.h"
+#include "cframe_find.h"
 
 /* What the callee-saved registers hold in the caller of the VM. */
 enum { CALLER_RBP = 0xb9, CALLER_RBX = 0xb3, CALLER_R15 = 0x15, CALLER_R14 = 0x14 };
-
-static int find(struct sample *sample, uint64_t pc, uint64_t sp, bool leaf)
-{
-	const struct luastate_memory memory = sample_memory(sample);
-	struct luastate_cframe *found = &sample->cframes[0];
-
-	memset(found, 0xee, sizeof(*found));
-	sample->why = (struct failure){ 0 };
-	sample->vm->reads = 0;
-	sample->regs.r[ATTACH_REG_PC] = pc;
-	sample->regs.r[ATTACH_REG_SP] = sp;
-	return luastate_find_cframe(sample->state, &memory, &sample->regs, leaf, found,
-				    &sample->why);
-}
-
-static void expect_not_found(struct sample *sample, uint64_t pc, uint64_t sp)
-{
-	assert_int_equal(-1, find(sample, pc, sp, true));
-	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
-}
-
-static void set_current(struct fake_vm *vm, uint64_t L)
-{
-	fake_put_ref(vm, vm->G + (uint64_t)vm->layout->global_State_cur_L, L);
-}
-
-/* The fake frame's own contents, as fake_cframe() writes them. */
-static void expect_frame(struct sample *sample, uint64_t frame, uint64_t L)
-{
-	const struct luastate_cframe *found = &sample->cframes[0];
-
-	assert_int_equal(frame, found->address);
-	assert_int_equal(L, found->L);
-	assert_int_equal(sample->vm->host + FAKE_HOST_DIRECT, attach_pc(&found->caller));
-	assert_int_equal(frame + (uint64_t)sample->vm->layout->cframe_size,
-			 attach_sp(&found->caller));
-	assert_int_equal(0x6666, found->caller.r[ATTACH_REG_RBP]);
-	assert_int_equal(0x3333, found->caller.r[ATTACH_REG_RBX]);
-	assert_int_equal(0x1414, found->caller.r[ATTACH_REG_R14]);
-	assert_int_equal(0x1515, found->caller.r[ATTACH_REG_R15]);
-}
 
 static void test_complete_frame(void **state)
 {
@@ -292,115 +251,6 @@ static void test_frame_that_is_left(void **state)
 	set_current(vm, L);
 	fake_put_u64(vm, fake_cframe_ret(vm, frame), vm->host + FAKE_HOST_INDIRECT - 1);
 	expect_not_found(sample, pc, frame);
-}
-
-/* What a copy of the memory holds that lacks an object. */
-struct part {
-	struct fake_vm vm;
-	struct luastate_memory memory;
-};
-
-static struct part *copy_without(struct sample *sample, uint64_t address, size_t len)
-{
-	struct part *part = malloc(sizeof(*part));
-
-	assert_non_null(part);
-	part->vm = *sample->vm;
-	part->vm.known = malloc(FAKE_BYTES);
-	assert_non_null(part->vm.known);
-	memcpy(part->vm.known, sample->vm->known, FAKE_BYTES);
-	fake_hide(&part->vm, address, len);
-	part->vm.reader.self = &part->vm;
-	part->memory = sample_memory(sample);
-	part->memory.stopped = &part->vm.reader;
-	return part;
-}
-
-static void drop_copy(struct part *part)
-{
-	free(part->vm.known);
-	free(part);
-}
-
-static int find_in(struct sample *sample, const struct part *part, uint64_t pc, uint64_t sp,
-		   bool leaf)
-{
-	memset(&sample->cframes[0], 0xee, sizeof(sample->cframes[0]));
-	sample->regs.r[ATTACH_REG_PC] = pc;
-	sample->regs.r[ATTACH_REG_SP] = sp;
-	return luastate_find_cframe(sample->state, &part->memory, &sample->regs, leaf,
-				    &sample->cframes[0], &sample->why);
-}
-
-/* A VM that is met: its coroutine holds the frame, but nothing of it was copied. What the frame
- * returns to makes it no frame between two states, unless it is entered: then an old word is in the
- * coroutine's place. Copies that were made before the next plan are the same. */
-static void test_frame_of_a_vm_that_is_met(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	uint64_t frame = fake_cframe(vm, vm->main, 0, 0), pc = vm->code + FAKE_AT_PLAIN;
-	struct part *part = copy_without(sample, vm->main, fake_vm_bytes(vm->layout));
-
-	luastate_destroy(sample->state);
-	sample->state = fake_vm_open(vm, false);
-	for (int copy = 0; copy < 4; copy++) {
-		assert_int_equal(-1, find_in(sample, part, pc, frame, copy % 2 == 0));
-		assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
-		assert_int_equal(1, luastate_vm_count(sample->state));
-	}
-	assert_int_equal(0, find_in(sample, part, vm->code + FAKE_AT_PROLOGUE + 10, frame, true));
-	assert_int_equal(0, sample->cframes[0].L);
-	drop_copy(part);
-	/* What is copied by the next plan. */
-	assert_int_equal(0, find(sample, pc, frame, true));
-	expect_frame(sample, frame, vm->main);
-}
-
-/* The same of one that runs in the code of another, whose frame is within reach. */
-static void test_frame_of_a_vm_that_is_met_in_another(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	uint64_t second = fake_second_vm(vm, 0), pc = vm->code + FAKE_AT_PLAIN, inner;
-	struct part *part = copy_without(sample, second, fake_vm_bytes(vm->layout));
-
-	for (int leaf = 0; leaf < 2; leaf++) {
-		luastate_destroy(sample->state);
-		sample->state = fake_vm_open(vm, true);
-		fake_cframe(vm, vm->main, 0, 0);
-		fake_push(vm, 0);
-		inner = fake_cframe(vm, second, 0, 0);
-		assert_int_equal(-1, find_in(sample, part, pc, inner, leaf));
-		assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
-		assert_int_equal(2, luastate_vm_count(sample->state));
-		assert_int_equal(0, find(sample, pc, inner, leaf));
-		expect_frame(sample, inner, second);
-	}
-	drop_copy(part);
-}
-
-/* The current coroutine is noted after the frame is linked. Until then nothing asks for the new
- * one's copy; its VM's tells that another one is current. */
-static void test_frame_of_a_coroutine_that_is_resumed(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	uint64_t L = fake_coroutine(vm, 16), frame, pc = vm->code + FAKE_AT_PLAIN;
-	struct part *part;
-
-	fake_cframe(vm, vm->main, 0, 0);
-	fake_push(vm, 0);
-	frame = fake_cframe(vm, L, 0, 0);
-	part = copy_without(sample, L, (size_t)vm->layout->lua_State_sizeof);
-	assert_int_equal(0, find_in(sample, part, pc, frame, true));
-	assert_int_equal(frame, sample->cframes[0].address);
-	assert_int_equal(0, sample->cframes[0].L);
-	/* Where it is the current one, it runs. */
-	set_current(vm, L);
-	assert_int_equal(-1, find_in(sample, part, pc, frame, true));
-	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
-	drop_copy(part);
 }
 
 /* ---- Chains ----------------------------------------------------------------------------- */
@@ -733,41 +583,6 @@ static void test_newer_frames_below_the_exit_handler(void **state)
 	expect_frame(sample, frame, vm->main);
 }
 
-/* VMs on one native stack, each of which has a frame within reach. */
-static void test_nearest_frame_of_several_vms(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	uint64_t second = fake_second_vm(vm, 0), frame = fake_cframe(vm, vm->main, 0, 0), inner;
-
-	fake_push(vm, 0);
-	inner = fake_cframe(vm, second, 0, 0);
-	assert_non_null(luastate_vm_of(sample->state, &vm->reader, second, &sample->why));
-	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, inner - 400, true));
-	expect_frame(sample, inner, second);
-	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, inner + 8, true));
-	expect_frame(sample, frame, vm->main);
-}
-
-/* Two of LuaJIT's libraries in one program: a frame of one's VM is no frame of the other's code. */
-static void test_nearest_frame_is_of_the_same_interpreter(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	uint64_t second = fake_second_vm(vm, 0), frame = fake_cframe(vm, vm->main, 0, 0), inner;
-	uint64_t code = fake_second_interpreter(vm, sample->state, second);
-
-	fake_push(vm, 0);
-	inner = fake_cframe(vm, second, 0, 0);
-	assert_non_null(luastate_vm_of(sample->state, &vm->reader, second, &sample->why));
-	assert_int_equal(0, find(sample, code + FAKE_AT_PLAIN, inner - 400, true));
-	expect_frame(sample, inner, second);
-	assert_int_equal(0, find(sample, vm->code + FAKE_AT_PLAIN, inner - 400, true));
-	expect_frame(sample, frame, vm->main);
-	/* Its own VM has none there. */
-	expect_not_found(sample, code + FAKE_AT_PLAIN, inner + 8);
-}
-
 static void test_stacks_that_cannot_be_read(void **state)
 {
 	struct sample *sample = *state;
@@ -799,9 +614,6 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_frame_that_is_not_linked),
 		SAMPLE_TEST(test_frame_that_code_enters),
 		SAMPLE_TEST(test_frame_that_is_left),
-		SAMPLE_TEST(test_frame_of_a_vm_that_is_met),
-		SAMPLE_TEST(test_frame_of_a_vm_that_is_met_in_another),
-		SAMPLE_TEST(test_frame_of_a_coroutine_that_is_resumed),
 		SAMPLE_TEST(test_frame_below_a_yield),
 		SAMPLE_TEST(test_chain_with_flags),
 		SAMPLE_TEST(test_broken_chains),
@@ -815,8 +627,6 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_frame_under_a_trace),
 		SAMPLE_TEST(test_interpreter_code_far_below_its_frame),
 		SAMPLE_TEST(test_newer_frames_below_the_exit_handler),
-		SAMPLE_TEST(test_nearest_frame_of_several_vms),
-		SAMPLE_TEST(test_nearest_frame_is_of_the_same_interpreter),
 		SAMPLE_TEST(test_stacks_that_cannot_be_read),
 	};
 
