@@ -238,6 +238,8 @@ struct luastate_plan_progress {
 	struct luastate_plan_frame frames[LUASTATE_PLAN_FRAMES];
 	const struct state_proto *known[LUASTATE_PLAN_FRAMES]; /**< By frame; NULL: not known. */
 	struct luastate_plan_trace trace;
+	/** The newest C frame, where it is on another native stack than the leaf; else 0. */
+	uint64_t other_stack;
 	uint16_t slots[2 * LUASTATE_PLAN_FRAMES]; /**< Frame + 1 by the hash of its function. */
 };
 

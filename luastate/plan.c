@@ -178,17 +178,6 @@ static void plan_known(const struct luastate_plan_context *context, struct attac
 	plan_want_trace(context->state, image, &prediction->trace);
 }
 
-/* The copied words of the native stack. */
-static const uint64_t *native_words(struct attach_image *image, size_t *ret_count)
-{
-	uint64_t sp = attach_sp(attach_image_registers(image)) & ~(uint64_t)7;
-	size_t len;
-	const void *bytes = attach_image_peek(image, remote_addr_make(sp), NATIVE_MAX, &len);
-
-	*ret_count = bytes ? len / 8 : 0;
-	return bytes;
-}
-
 static void add_thread(struct luastate_plan_progress *found, uint64_t L,
 		       const struct luastate_layout *layout, bool current)
 {
@@ -226,20 +215,37 @@ static bool has_frame_link(const struct luastate_layout *layout, const uint8_t *
 	return link == 0 || (link > address && link - address < FRAME_DISTANCE_MAX);
 }
 
-/** The copied part of a native stack. */
+/** A copied part of a native stack. */
 struct native {
 	const uint64_t *words;
 	size_t count;
-	uint64_t sp;
+	uint64_t start; /* of the first word */
 };
+
+/* The copied words of a native stack from @start on. */
+static struct native native_at(struct attach_image *image, uint64_t start)
+{
+	struct native native = { .start = start };
+	size_t len;
+
+	native.words = attach_image_peek(image, remote_addr_make(start), NATIVE_MAX, &len);
+	native.count = native.words ? len / 8 : 0;
+	return native;
+}
+
+/* That of the leaf. */
+static struct native own_stack(struct attach_image *image)
+{
+	return native_at(image, attach_sp(attach_image_registers(image)) & ~(uint64_t)7);
+}
 
 static void add_cframe(struct luastate_plan_progress *found, const struct native *native,
 		       uint64_t address, const struct luastate_layout *layout)
 {
-	uint64_t index = (address - native->sp) / 8;
+	uint64_t index = (address - native->start) / 8;
 	const uint8_t *frame;
 
-	if (address < native->sp || address % 8 != 0 ||
+	if (address < native->start || address % 8 != 0 ||
 	    index + (uint64_t)layout->cframe_size / 8 > native->count)
 		return;
 	frame = (const uint8_t *)(native->words + index);
@@ -270,16 +276,19 @@ static void collect_threads(struct luastate_plan_context *context, struct attach
 	struct luastate_plan_progress *found = &context->progress;
 	const struct attach_registers *regs = attach_image_registers(image);
 	const struct luastate_layout *leaf = state_layout_at(context->state, attach_pc(regs));
-	struct native native = { .sp = attach_sp(regs) & ~(uint64_t)7 };
+	struct native native = own_stack(image), other;
 	uint64_t below = state_arch_word_below(regs);
 
-	native.words = native_words(image, &native.count);
 	found->thread_count = 0;
 	collect_current(context->state, image, found);
 	for (uint64_t above = 0; leaf && above <= state_arch_helper_bytes; above += 8)
-		add_cframe(found, &native, native.sp + above, leaf);
-	add_shown(context, &native, native.sp - 8, &below, 1);
-	add_shown(context, &native, native.sp, native.words, native.count);
+		add_cframe(found, &native, native.start + above, leaf);
+	add_shown(context, &native, native.start - 8, &below, 1);
+	add_shown(context, &native, native.start, native.words, native.count);
+	if (!found->other_stack)
+		return;
+	other = native_at(image, found->other_stack);
+	add_shown(context, &other, other.start, other.words, other.count);
 }
 
 /* Headers of coroutines that were not predicted. */
@@ -346,11 +355,19 @@ bool plan_read_header(struct attach_image *image, const struct luastate_plan_thr
 	return true;
 }
 
-/* A signal handler on a stack of its own: the interrupted frames lie where the newest C frame is.
- */
-static bool plan_other_stack(struct attach_image *image, uint64_t cframe)
+/* A signal handler on a stack of its own: the interrupted frames lie where the newest C frame is,
+ * the nearest one of several VMs', and the words behind it show the coroutines that wait there. */
+static bool plan_other_stack(struct luastate_plan_progress *found, struct attach_image *image,
+			     uint64_t cframe)
 {
-	if (!state_is_pointer(cframe) || plan_is_copied(image, cframe))
+	struct native own = own_stack(image);
+
+	if (!state_is_pointer(cframe) ||
+	    (cframe >= own.start && (cframe - own.start) / 8 < own.count))
+		return false;
+	if (!found->other_stack || cframe < found->other_stack)
+		found->other_stack = cframe;
+	if (plan_is_copied(image, cframe))
 		return false;
 	plan_want(image, cframe - OTHER_STACK_BELOW, cframe + NATIVE_FIRST);
 	return true;
@@ -358,7 +375,7 @@ static bool plan_other_stack(struct attach_image *image, uint64_t cframe)
 
 /* The Lua stack of one coroutine whose header is there, if it is not copied yet. A range that was
  * predicted too short may cover its start. */
-static bool plan_stack(const struct luastate_plan_context *context, struct attach_image *image,
+static bool plan_stack(struct luastate_plan_context *context, struct attach_image *image,
 		       const struct luastate_plan_thread *thread)
 {
 	const struct luastate_vm *vm;
@@ -368,7 +385,7 @@ static bool plan_stack(const struct luastate_plan_context *context, struct attac
 
 	if (!plan_read_header(image, thread, &stack))
 		return false;
-	more = thread->current && plan_other_stack(image, stack.cframe);
+	more = thread->current && plan_other_stack(&context->progress, image, stack.cframe);
 	if (plan_is_copied(image, stack.start) && plan_is_copied(image, stack.used_end - 8))
 		return more;
 	end = stack.used_end + LUA_SLACK;
@@ -389,6 +406,17 @@ static bool plan_stacks(struct luastate_plan_context *context, struct attach_ima
 	for (unsigned i = 0; i < found->thread_count; i++)
 		more |= plan_stack(context, image, &found->threads[i]);
 	return more;
+}
+
+/* Coroutines that another native stack than the leaf's shows. */
+static bool plan_other_headers(struct luastate_plan_context *context, struct attach_image *image)
+{
+	return context->progress.other_stack && plan_headers(context, image);
+}
+
+static bool plan_other_stacks(struct luastate_plan_context *context, struct attach_image *image)
+{
+	return context->progress.other_stack && plan_stacks(context, image);
 }
 
 /* Goes on behind what fails, so that all that is missing is asked for at once. */
@@ -450,8 +478,9 @@ void luastate_plan_after(const struct luastate_plan_context *context, struct att
 static bool plan_next_stage(struct luastate_plan_context *context, struct attach_image *image)
 {
 	static bool (*const stages[])(struct luastate_plan_context *, struct attach_image *) = {
-		plan_headers, plan_stacks,	plan_vms,   plan_vms,	plan_vms,  plan_functions,
-		plan_protos,  plan_proto_parts, plan_names, plan_names, plan_names
+		plan_headers, plan_stacks, plan_other_headers, plan_other_stacks, plan_vms,
+		plan_vms,     plan_vms,	   plan_functions,     plan_protos,	  plan_proto_parts,
+		plan_names,   plan_names,  plan_names
 	};
 
 	const unsigned count = sizeof(stages) / sizeof(stages[0]);
@@ -474,7 +503,7 @@ void plan_begin(struct luastate_plan_context *context)
 			(struct luastate_prediction){ .epoch = context->state->epoch };
 	context->progress.stage = context->progress.thread_count = 0;
 	context->progress.frame_count = context->progress.expected = 0;
-	context->progress.trace.number = 0;
+	context->progress.trace.number = context->progress.other_stack = 0;
 	memset(context->progress.slots, 0, sizeof(context->progress.slots));
 }
 

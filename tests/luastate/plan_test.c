@@ -175,6 +175,36 @@ static void test_new_coroutine(void **state)
 	stop_end(&stop);
 }
 
+/* A signal handler on a stack of its own: that of the thread shows the coroutines. */
+static void test_handlers_stack(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct stop_scene scene = stop_make_scene(sample);
+	uint64_t co = stop_resume(sample, &scene), sp = fake_alloc(vm, 1024) + 256;
+	struct stop stop;
+
+	fake_put_ref(vm, vm->G + (uint64_t)vm->layout->global_State_cur_L, co);
+	sample->regs.r[ATTACH_REG_RIP] = vm->host + FAKE_HOST_LEAF;
+	sample->regs.r[ATTACH_REG_RSP] = sp;
+	sample->regs.r[ATTACH_REG_RDX] = 0;
+	stop_begin(&stop, sample);
+	stop.prediction.native_end = sp + 512;
+	stop_capture(&stop);
+	assert_true(stop_has(&stop, sp, 512));
+	expect_stack(&stop, co);
+	expect_stack(&stop, vm->main);
+	assert_int_equal(2, stop_round_of(&stop, sample->cframes[0].address));
+	assert_int_equal(3, stop_round_of(&stop, vm->main));
+	/* None of it is wanted where the handler runs on the thread's stack. */
+	sample->regs.r[ATTACH_REG_RSP] = sample->cframes[0].address - 64;
+	stop_capture(&stop);
+	assert_false(stop_asked(&stop, sp));
+	assert_int_equal(0, stop.context.progress.other_stack);
+	expect_stack(&stop, vm->main);
+	stop_end(&stop);
+}
+
 static void test_stack_that_moved(void **state)
 {
 	struct sample *sample = *state;
@@ -608,6 +638,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_other_leaf),
 		SAMPLE_TEST(test_reset_forgets_predictions),
 		SAMPLE_TEST(test_new_coroutine),
+		SAMPLE_TEST(test_handlers_stack),
 		SAMPLE_TEST(test_stack_that_moved),
 		SAMPLE_TEST(test_stack_that_grew),
 		SAMPLE_TEST(test_helper),
