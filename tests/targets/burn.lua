@@ -5,7 +5,8 @@
 -- The clock is the one on the wall. Neither function ever blocks, so it tells how long a thread was
 -- running or waiting for a processor in each, which is what samples of running threads count. The
 -- clock of the thread's processor time would leave the waiting out; it is also a system call, and on a
--- busy machine the kernel takes the processor away just there, between the two.
+-- busy machine the kernel takes the processor away just there, between the two. What the clock on the
+-- wall does not tell is that the machine itself stood still, so the longest round is reported, too.
 if not BURN_JIT then jit.off() end
 local ffi = require("ffi")
 ffi.cdef("struct burn_time { long s, ns; }; int clock_gettime(int, struct burn_time *);")
@@ -16,7 +17,7 @@ local function clock()
   return tonumber(now.s) + tonumber(now.ns) * 1e-9
 end
 local ROUND = BURN_JIT and 400000 or 20000 -- some milliseconds
-local heavy, light, first, last = 0, 0, nil, nil
+local heavy, light, longest, first, last = 0, 0, 0, nil, nil
 
 function burn_heavy(n)
   local x = 0.5
@@ -48,6 +49,7 @@ function burn_round()
   local t2 = clock()
   heavy = heavy + (t1 - t0)
   light = light + (t2 - t1)
+  longest = math.max(longest, t2 - t0)
   last = t2
 end
 
@@ -58,10 +60,10 @@ function burn_for(seconds)
   repeat burn_round() until burn_elapsed() >= seconds
 end
 
--- PROCESS HEAVY_S LIGHT_S ELAPSED_S GC64 JIT; the process as whoever asks calls it.
+-- PROCESS HEAVY_S LIGHT_S ELAPSED_S LONGEST_ROUND_S GC64 JIT; the process as whoever asks calls it.
 function burn_line(process)
-  return string.format("%s %.6f %.6f %.6f %s %s", process, heavy, light, last and last - first or 0,
-    tostring(ffi.abi("gc64")), tostring((jit.status())))
+  return string.format("%s %.6f %.6f %.6f %.6f %s %s", process, heavy, light, last and last - first or 0,
+    longest, tostring(ffi.abi("gc64")), tostring((jit.status())))
 end
 
 function burn_report(line) append("report", line or burn_line("-")) end

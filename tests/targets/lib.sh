@@ -14,9 +14,10 @@
 #   VM fork=FORK package=PACKAGE version=VERSION
 #   PID pid role     for each process that runs the workload, as numbered outside of the namespaces
 #   READY            all of them are at work
-#   TRUTH pid=PID share=PERCENT threads=N gc64=BOOLEAN jit=BOOLEAN
-#                    for each of them at the end: burn_heavy's share of the workload's time, and
-#                    how many threads were at it on average
+#   TRUTH pid=PID share=PERCENT threads=N longest=PERCENT gc64=BOOLEAN jit=BOOLEAN
+#                    for each of them at the end: burn_heavy's share of the workload's time,
+#                    how many threads were at it on average, and the longest round's share of its
+#                    thread's time
 #   SKIP reason      and exit status 77 where a program is missing
 # Ends what it started, and nothing else, also on a signal.
 set -euo pipefail
@@ -261,12 +262,13 @@ say_truth() {
 		$1 == process {
 			heavy += $2; light += $3; n++
 			if ($4 > 0) threads += ($2 + $3) / $4
-			gc64 = $5; jit = $6
+			if ($4 > 0 && 100 * $5 / $4 > longest) longest = 100 * $5 / $4
+			gc64 = $6; jit = $7
 		}
 		END {
 			if (heavy + light == 0) exit 1
-			printf "TRUTH pid=%d share=%.3f threads=%.3f gc64=%s jit=%s\n", pid,
-				100 * heavy / (heavy + light), threads, gc64, jit
+			printf "TRUTH pid=%d share=%.3f threads=%.3f longest=%.1f gc64=%s jit=%s\n",
+				pid, 100 * heavy / (heavy + light), threads, longest, gc64, jit
 		}' "$WORK/burn/report" || die "no report of process $1"
 }
 
