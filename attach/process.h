@@ -96,8 +96,8 @@ enum attach_activity process_thread_sleep(const struct attach_thread *thread,
 int process_read_rounds(const struct attach_process *process, const struct attach_planner *planner,
 			unsigned rounds, struct attach_image *image, struct failure *why);
 
-/** Rounds of reads of one image: the known ranges, then what they point to, and so on; the steady
- *  state takes two. */
+/** Rounds of reads of one image: the known ranges, then what they point to, and so on: the first
+ * and one for each stage of luastate's planner, of which the steady state takes two. */
 enum { PROCESS_ROUNDS = 14 };
 
 /** A thread that does not wait for a processor stands sooner than this after the interrupt. */

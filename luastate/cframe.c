@@ -277,19 +277,21 @@ static bool is_between(struct luastate *state, const struct luastate_layout *lay
 }
 
 /* Whether the frame is one of a VM of which nothing was copied, as it is while that is not known:
- * that its coroutine does not hold the frame says nothing then. A coroutine that is not copied, of
- * a VM that is, runs another one or none yet. While a frame is entered, an old word is in the
+ * that its coroutine does not hold the frame says nothing then. A leaf's coroutine that is not
+ * copied, of a VM that is, is not current yet. While a frame is entered, an old word is in the
  * coroutine's place. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc (vm_resume, vm_call: the
  * current coroutine is noted some instructions after the frame is linked). */
 static bool is_unseen(struct luastate *state, const struct luastate_layout *layout,
-		      const struct luastate_memory *memory, const struct luastate_cframe *frame)
+		      const struct luastate_memory *memory, bool leaf,
+		      const struct luastate_cframe *frame)
 {
 	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller), current;
 	uint64_t G = state_global_of(layout, memory->any, frame->L);
 	struct failure why;
 
 	return G && !state_global_of(layout, memory->stopped, frame->L) &&
-	       (state_read_ref(layout, memory->stopped, G + (uint64_t)layout->global_State_cur_L,
+	       (!leaf ||
+		state_read_ref(layout, memory->stopped, G + (uint64_t)layout->global_State_cur_L,
 			       &current, &why) != 0 ||
 		current == frame->L) &&
 	       (state_arch_vm_call_target(state, memory->any, ret) ||
@@ -332,7 +334,7 @@ static int find_complete(struct luastate *state, const struct luastate_layout *l
 		return found > 0 ? 0 : -1;
 	if (read_full(layout, memory->stopped, sp, regs, ret_cframe, why) != 0)
 		return -1;
-	if (is_unseen(state, layout, memory, ret_cframe))
+	if (is_unseen(state, layout, memory, leaf, ret_cframe))
 		return meet_unseen(state, memory, ret_cframe, why);
 	/* Only the leaf can be between two states. */
 	if (leaf && is_between(state, layout, memory, ret_cframe)) {

@@ -238,7 +238,8 @@ struct luastate_plan_progress {
 	struct luastate_plan_frame frames[LUASTATE_PLAN_FRAMES];
 	const struct state_proto *known[LUASTATE_PLAN_FRAMES]; /**< By frame; NULL: not known. */
 	struct luastate_plan_trace trace;
-	/** The newest C frame, where it is on another native stack than the leaf; else 0. */
+	/** The newest C frame, where it is not in what is copied above the leaf's stack pointer:
+	 * mostly as the leaf is a signal handler's on a stack of its own; else 0. */
 	uint64_t other_stack;
 	uint16_t slots[2 * LUASTATE_PLAN_FRAMES]; /**< Frame + 1 by the hash of its function. */
 };
@@ -325,8 +326,8 @@ struct luastate_cframe {
  * @param frame Registers in that frame.
  * @param leaf  Its pc was interrupted (the thread's leaf, or below a signal handler): all registers
  *              are valid.
- * @return 0, or -1 with FAILURE_NOT_FOUND, also where its VM was not known and nothing of it was
- *         copied (it is known then, for the next sample), FAILURE_INVALID (of a VM that cannot be
+ * @return 0, or -1 with FAILURE_NOT_FOUND, also where nothing of its coroutine was copied (its VM
+ *         is known then, for the next sample), FAILURE_INVALID (of a VM that cannot be
  *         told), FAILURE_FAULT, or FAILURE_LIMIT where the sample has shown more links than any
  *         program's.
  */

@@ -276,7 +276,7 @@ static void collect_threads(struct luastate_plan_context *context, struct attach
 	struct luastate_plan_progress *found = &context->progress;
 	const struct attach_registers *regs = attach_image_registers(image);
 	const struct luastate_layout *leaf = state_layout_at(context->state, attach_pc(regs));
-	struct native native = own_stack(image), other;
+	struct native native = own_stack(image);
 	uint64_t below = state_arch_word_below(regs);
 
 	found->thread_count = 0;
@@ -285,19 +285,12 @@ static void collect_threads(struct luastate_plan_context *context, struct attach
 		add_cframe(found, &native, native.start + above, leaf);
 	add_shown(context, &native, native.start - 8, &below, 1);
 	add_shown(context, &native, native.start, native.words, native.count);
-	if (!found->other_stack)
-		return;
-	other = native_at(image, found->other_stack);
-	add_shown(context, &other, other.start, other.words, other.count);
 }
 
-/* Headers of coroutines that were not predicted. */
-static bool plan_headers(struct luastate_plan_context *context, struct attach_image *image)
+static bool want_headers(const struct luastate_plan_progress *found, struct attach_image *image)
 {
-	const struct luastate_plan_progress *found = &context->progress;
 	bool more = false;
 
-	collect_threads(context, image);
 	for (unsigned i = 0; i < found->thread_count; i++) {
 		uint64_t L = found->threads[i].L;
 		size_t size = (size_t)found->threads[i].layout->lua_State_sizeof;
@@ -309,6 +302,13 @@ static bool plan_headers(struct luastate_plan_context *context, struct attach_im
 		more = true;
 	}
 	return more;
+}
+
+/* Headers of coroutines that were not predicted. */
+static bool plan_headers(struct luastate_plan_context *context, struct attach_image *image)
+{
+	collect_threads(context, image);
+	return want_headers(&context->progress, image);
 }
 
 /* In compiled code the base is kept in the global state, and the coroutine has an older one. */
@@ -356,16 +356,19 @@ bool plan_read_header(struct attach_image *image, const struct luastate_plan_thr
 }
 
 /* A signal handler on a stack of its own: the interrupted frames lie where the newest C frame is,
- * the nearest one of several VMs', and the words behind it show the coroutines that wait there. */
-static bool plan_other_stack(struct luastate_plan_progress *found, struct attach_image *image,
+ * and the words behind it show the coroutines that wait there. The lowest one is the nearest of
+ * several VMs. Of a thread of which nothing is known, VMs may be those of others. */
+static bool plan_other_stack(struct luastate_plan_context *context, struct attach_image *image,
 			     uint64_t cframe)
 {
+	struct luastate_plan_progress *found = &context->progress;
 	struct native own = own_stack(image);
 
 	if (!state_is_pointer(cframe) ||
 	    (cframe >= own.start && (cframe - own.start) / 8 < own.count))
 		return false;
-	if (!found->other_stack || cframe < found->other_stack)
+	if (context->prediction->thread_count > 0 &&
+	    (!found->other_stack || cframe < found->other_stack))
 		found->other_stack = cframe;
 	if (plan_is_copied(image, cframe))
 		return false;
@@ -385,7 +388,7 @@ static bool plan_stack(struct luastate_plan_context *context, struct attach_imag
 
 	if (!plan_read_header(image, thread, &stack))
 		return false;
-	more = thread->current && plan_other_stack(&context->progress, image, stack.cframe);
+	more = thread->current && plan_other_stack(context, image, stack.cframe);
 	if (plan_is_copied(image, stack.start) && plan_is_copied(image, stack.used_end - 8))
 		return more;
 	end = stack.used_end + LUA_SLACK;
@@ -411,7 +414,14 @@ static bool plan_stacks(struct luastate_plan_context *context, struct attach_ima
 /* Coroutines that another native stack than the leaf's shows. */
 static bool plan_other_headers(struct luastate_plan_context *context, struct attach_image *image)
 {
-	return context->progress.other_stack && plan_headers(context, image);
+	struct luastate_plan_progress *found = &context->progress;
+	struct native other;
+
+	if (!found->other_stack)
+		return false;
+	other = native_at(image, found->other_stack);
+	add_shown(context, &other, other.start, other.words, other.count);
+	return want_headers(found, image);
 }
 
 static bool plan_other_stacks(struct luastate_plan_context *context, struct attach_image *image)

@@ -97,6 +97,9 @@ static void test_frame_of_a_coroutine_that_is_resumed(void **state)
 	assert_int_equal(0, find_in(sample, &part->memory, pc, frame, true));
 	assert_int_equal(frame, sample->cframes[0].address);
 	assert_int_equal(0, sample->cframes[0].L);
+	/* What is called from it has run since: the next frame must not stand in for it. */
+	assert_int_equal(-1, find_in(sample, &part->memory, pc, frame, false));
+	assert_int_equal(FAILURE_NOT_FOUND, sample->why.kind);
 	/* Where it is the current one, it runs. */
 	set_current(vm, L);
 	assert_int_equal(-1, find_in(sample, &part->memory, pc, frame, true));

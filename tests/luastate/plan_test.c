@@ -190,12 +190,19 @@ static void test_handlers_stack(void **state)
 	sample->regs.r[ATTACH_REG_RDX] = 0;
 	stop_begin(&stop, sample);
 	stop.prediction.native_end = sp + 512;
+	/* Of a thread of which nothing is known it may be another's. */
+	stop_capture(&stop);
+	assert_false(stop_has(&stop, vm->main, 8));
+	assert_int_equal(0, stop.context.progress.other_stack);
+	stop.prediction.threads[0].G = vm->G;
+	stop.prediction.threads[0].L = co;
+	stop.prediction.thread_count = 1;
 	stop_capture(&stop);
 	assert_true(stop_has(&stop, sp, 512));
 	expect_stack(&stop, co);
 	expect_stack(&stop, vm->main);
-	assert_int_equal(2, stop_round_of(&stop, sample->cframes[0].address));
-	assert_int_equal(3, stop_round_of(&stop, vm->main));
+	assert_int_equal(1, stop_round_of(&stop, sample->cframes[0].address));
+	assert_int_equal(2, stop_round_of(&stop, vm->main));
 	/* None of it is wanted where the handler runs on the thread's stack. */
 	sample->regs.r[ATTACH_REG_RSP] = sample->cframes[0].address - 64;
 	stop_capture(&stop);
