@@ -75,8 +75,9 @@ static struct pace slow_pace(void)
 
 /* A machine changes from one moment to the next: pairs of short windows that lie close together
  * differ less than those of half a second or more, and there are five times as many of them in a
- * minute. ljrecord's first sample is there after a third of the settling at most, and at its end it
- * wakes as often as ever after. */
+ * minute. ljrecord's first sample is there after a third of the settling at most. With copies by
+ * the kernel it wakes at each tick in the window, more often than after its first quarter of a
+ * second; its looks at the process and its commits, four a second, come before and after. */
 static struct pace quick_pace(unsigned most, double half_percent)
 {
 	if (!is_full)

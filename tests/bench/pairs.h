@@ -29,7 +29,8 @@ struct pairs {
  * speeds. What a profiler itself causes in few pairs would be left out too: so the mean of all is
  * held to what is asked as well. Both favour neither side if the window with the profiler is as
  * long as the other and as often the first as the second: without an effect, each pair is then as
- * probable as its inverse.
+ * probable as its inverse, but for what a machine does that looks another way backwards, of which
+ * the mean of all is free.
  *
  * Source: K. K. Yuen, The two-sample trimmed t for unequal population variances, Biometrika 61
  * (1974); R. R. Wilcox, Introduction to Robust Estimation and Hypothesis Testing, 4.3.
