@@ -96,10 +96,8 @@ static void want_native(const struct luastate_plan_context *context, struct atta
 {
 	uint64_t end = context->prediction->native_end;
 
-	/* A thread's first frames stay where they are, however deep it is now. */
-	if (end > sp && end - sp > NATIVE_MAX && end - sp <= NATIVE_MAX * 64)
-		end = sp + NATIVE_MAX; /* deeper than a stop copies: its leaf's end */
-	else if (end <= sp || end - sp > NATIVE_MAX)
+	/* Another stack, or deeper than a stop copies: which of them, the next walk tells. */
+	if (end <= sp || end - sp > NATIVE_MAX)
 		end = sp + NATIVE_FIRST;
 	if (context->stack_limit > sp && end > context->stack_limit)
 		end = context->stack_limit;
@@ -566,12 +564,13 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
 		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction)
 {
-	uint64_t known = prediction->native_end, end = native_top + NATIVE_SLACK;
+	uint64_t known = prediction->native_end, end = native_top + NATIVE_SLACK, copied;
 	/* What is known may be of another stack: the thread's own, or a signal handler's. */
 	bool is_new = known < native_top || known - native_top > NATIVE_MAX;
 
 	if (reach == LUASTATE_REACH_CUT) {
-		end = sp + 2 * (known > sp ? known - sp : NATIVE_FIRST);
+		copied = known > sp && known - sp <= NATIVE_MAX ? known - sp : NATIVE_FIRST;
+		end = sp + 2 * copied;
 		if (end - sp > NATIVE_MAX)
 			end = sp + NATIVE_MAX;
 	} else if (reach == LUASTATE_REACH_SOME && is_new) {
