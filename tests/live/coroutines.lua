@@ -36,9 +36,11 @@ local function own_frames(level)
 	end
 end
 
+-- In parts: OpenResty's library gives long strings that differ in few places the same hash, as chance
+-- has it, and 100,000 lines took it a minute then.
 local function note(address, status, main, started, frames)
-	record[#record + 1] = table.concat({ address, status, main and 1 or 0, started and 1 or 0,
-		table.concat(frames, ";") }, "\t")
+	record[#record + 1] = { address, status, main and 1 or 0, started and 1 or 0,
+		table.concat(frames, ";") }
 end
 
 local function address_of(co) return tostring(co):match("0x%x+") end
@@ -65,7 +67,9 @@ end
 
 local function finish()
 	local file = assert(io.open(path, "w"))
-	file:write(table.concat(record, "\n"), "\n")
+	for _, line in ipairs(record) do
+		file:write(line[1], "\t", line[2], "\t", line[3], "\t", line[4], "\t", line[5], "\n")
+	end
 	file:close()
 	record = {}
 	collectgarbage() collectgarbage()
