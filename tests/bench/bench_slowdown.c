@@ -2,10 +2,11 @@
 /*
  * How much slower programs become under a profiler, and what the profiler uses itself: ours, those
  * that people would use instead, and LuaJIT's own, in one run. A program counts its units of work,
- * in a window with the profiler and one of the same length without it, in turn behind and before
- * the other: so whatever the machine does between windows moves a pair as often up as down. One
- * window between two others would not do: the three of a machine with two speeds have a slow one on
- * one side more often than on the other, and the mean of two is more than what they have in common.
+ * in a window with the profiler and one of the same length without it; of two pairs one has it
+ * first, which of them is by chance: so whatever the machine does between windows, and how
+ * regularly, moves a pair as often up as down. One window between two others would not do: the
+ * three of a machine with two speeds have a slow one on one side more often than on the other, and
+ * the mean of two is more than what they have in common.
  *
  * Prints a row of the README's table for each program, rate and profiler, as a line PEER.
  */
@@ -45,7 +46,9 @@ struct worker {
 
 /** How pairs of windows are made. */
 struct pace {
-	unsigned window_ms, settle_ms; /**< From a profiler's start until it certainly samples. */
+	unsigned window_ms;
+	/** From a profiler's start until it certainly samples, and so much more by chance. */
+	unsigned settle_ms, spread_ms;
 	/** As many as it takes until the interval's half is so small, but not more or fewer: that
 	 *  goes by the width alone, which is smaller by a percent where the mean is one. Source:
 	 *  Y. S. Chow, H. Robbins, On the asymptotic theory of fixed-width sequential confidence
@@ -64,6 +67,13 @@ struct row {
 
 static char folder[] = BENCH_FOLDER;
 static bool is_full;
+/* The same in each run: what the machine does is not. */
+static unsigned random_state = 12345;
+
+static unsigned chance(unsigned n)
+{
+	return n ? (unsigned)rand_r(&random_state) % n : 0;
+}
 
 /* For a profiler that takes long to start. */
 static struct pace slow_pace(void)
@@ -74,16 +84,18 @@ static struct pace slow_pace(void)
 }
 
 /* A machine changes from one moment to the next: pairs of short windows that lie close together
- * differ less than those of half a second or more, and there are five times as many of them in a
- * minute. ljrecord's first sample is there after a third of the settling at most. With copies by
- * the kernel it wakes at each tick in the window, more often than after its first quarter of a
- * second; its looks at the process and its commits, four a second, come before and after. */
+ * differ less than those of half a second or more, and there are more of them in a minute. What
+ * ljrecord does in its first quarter of a second alone is over then. What it does four times a
+ * second for as long as it records, a look at the process and a write, would be in all windows or
+ * in none if they were all as far from its start: they begin at any time of a quarter of a second.
+ */
 static struct pace quick_pace(unsigned most, double half_percent)
 {
 	if (!is_full)
 		return slow_pace();
 	return (struct pace){ .window_ms = 60,
-			      .settle_ms = 150,
+			      .settle_ms = 320,
+			      .spread_ms = 250,
 			      .least = 40,
 			      .most = most,
 			      .half_percent = half_percent };
@@ -208,26 +220,31 @@ static void measure(const struct worker *worker, unsigned ms, struct pairs_work 
 
 /* ---- Slowdown --------------------------------------------------------------------------- */
 
-/* Whether the window without a profiler is the first of the next pair. */
+/* Whether the window without a profiler is the first of the next pair: of one in two, and not in
+ * step with anything. To be asked once for each pair. */
 static bool is_before(const struct pairs *pairs)
 {
-	return pairs->count % 2 == 0;
+	static bool before;
+
+	before = pairs->count % 2 == 0 ? chance(2) == 0 : !before;
+	return before;
 }
 
 static bool measure_pair(const struct row *row, const struct worker *worker, struct pairs *pairs)
 {
 	const struct pace *pace = &row->pace;
+	const bool before = is_before(pairs);
 	struct pairs_work with = { 0 }, without = { 0 };
 	pid_t child;
 
-	if (is_before(pairs))
+	if (before)
 		measure(worker, pace->window_ms, &without);
 	child = peer_start(row->peer, worker->pid, row->rate_hz, folder);
-	usleep(pace->settle_ms * 1000);
+	usleep((pace->settle_ms + chance(pace->spread_ms)) * 1000);
 	measure(worker, pace->window_ms, &with);
 	if (!peer_end(row->peer, child, folder, NULL))
 		return false;
-	if (!is_before(pairs)) {
+	if (!before) {
 		usleep(END_US);
 		measure(worker, pace->window_ms, &without);
 	}
@@ -261,10 +278,11 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 			      struct pairs *pairs)
 {
 	for (unsigned i = 0; i < count; i++) {
+		const bool before = is_before(pairs);
 		struct pairs_work changed = { 0 }, unchanged = { 0 };
 		struct worker with;
 
-		if (is_before(pairs))
+		if (before)
 			measure(without, start_window_ms(), &unchanged);
 		kill(without->pid, SIGSTOP);
 		if (!start_worker(without->work, option, LIFETIME_S, &with)) {
@@ -274,7 +292,7 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 		measure(&with, start_window_ms(), &changed);
 		end_worker(&with);
 		kill(without->pid, SIGCONT);
-		if (!is_before(pairs)) {
+		if (!before) {
 			usleep(END_US);
 			measure(without, start_window_ms(), &unchanged);
 		}
