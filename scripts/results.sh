@@ -17,7 +17,7 @@ run_measurement() {
 	name=$(basename "$1")
 	output=$(mktemp)
 	say "$name" "${@:2}"
-	timeout --kill-after=10 3600 "$@" >"$output" || status=$?
+	timeout --kill-after=10 10800 "$@" >"$output" || status=$?
 	# Where a checkout or a scratch folder is on this machine tells nobody anything.
 	sed -i -E "s|$ROOT/||g; s|${TMPDIR:-/tmp}/tmp\.[[:alnum:]]+/||g" "$output"
 	grep -a $'^RESULT\t' "$output" >>"$RESULTS" || true

@@ -2,11 +2,11 @@
 /*
  * How much slower programs become under a profiler, and what the profiler uses itself: ours, those
  * that people would use instead, and LuaJIT's own, in one run. A program counts its units of work,
- * in a window with the profiler and one of the same length without it; of two pairs one has it
- * first, which of them is by chance: so whatever the machine does between windows, and how
- * regularly, moves a pair as often up as down. One window between two others would not do: the
- * three of a machine with two speeds have a slow one on one side more often than on the other, and
- * the mean of two is more than what they have in common.
+ * in a window with the profiler and one of the same length without it. Which of them is first is
+ * random, in blocks of two pairs, one of each order: so whatever the machine does between windows
+ * makes a pair differ one way as often as the other. One window between two others would not do:
+ * the three of a machine with two speeds have a slow one on one side more often than on the other,
+ * and the mean of two is more than what they have in common.
  *
  * Prints a row of the README's table for each program, rate and profiler, as a line PEER.
  */
@@ -31,7 +31,7 @@ enum {
 	SETTLE_US = 400 * 1000,
 	/* After a profiler has ended: the kernel may still have to take down what it used. */
 	END_US = 100 * 1000,
-	LIFETIME_S = 3600,
+	LIFETIME_S = 3 * 3600,
 	LOOKS = 8, /* of a profiler that looks once */
 };
 
@@ -47,7 +47,7 @@ struct worker {
 /** How pairs of windows are made. */
 struct pace {
 	unsigned window_ms;
-	/** From a profiler's start until it certainly samples, and so much more by chance. */
+	/** From a profiler's start until it certainly samples, and up to so much more at random. */
 	unsigned settle_ms, spread_ms;
 	/** As many as it takes until the interval's half is so small, but not more or fewer: that
 	 *  goes by the width alone, which is smaller by a percent where the mean is one. Source:
@@ -70,7 +70,7 @@ static bool is_full;
 /* The same in each run: what the machine does is not. */
 static unsigned random_state = 12345;
 
-static unsigned chance(unsigned n)
+static unsigned random_below(unsigned n)
 {
 	return n ? (unsigned)rand_r(&random_state) % n : 0;
 }
@@ -88,7 +88,7 @@ static struct pace slow_pace(void)
  * ljrecord does in its first quarter of a second alone is over then. What it does four times a
  * second for as long as it records, a look at the process and a write, would be in all windows or
  * in none if they were all as far from its start: they begin at any time of a quarter of a second.
- */
+ * At 99 Hz the writer, another process, packs its first second's samples after them. */
 static struct pace quick_pace(unsigned most, double half_percent)
 {
 	if (!is_full)
@@ -220,34 +220,32 @@ static void measure(const struct worker *worker, unsigned ms, struct pairs_work 
 
 /* ---- Slowdown --------------------------------------------------------------------------- */
 
-/* Whether the window without a profiler is the first of the next pair: of one in two, and not in
- * step with anything. To be asked once for each pair. */
-static bool is_before(const struct pairs *pairs)
+/* Choose whether the next pair's window without a profiler is its first one. */
+static bool draw_order(const struct pairs *pairs)
 {
 	static bool before;
 
-	before = pairs->count % 2 == 0 ? chance(2) == 0 : !before;
+	before = pairs->count % 2 == 0 ? random_below(2) == 0 : !before;
 	return before;
 }
 
 static bool measure_pair(const struct row *row, const struct worker *worker, struct pairs *pairs)
 {
 	const struct pace *pace = &row->pace;
-	const bool before = is_before(pairs);
+	const bool before = draw_order(pairs);
 	struct pairs_work with = { 0 }, without = { 0 };
 	pid_t child;
 
 	if (before)
 		measure(worker, pace->window_ms, &without);
 	child = peer_start(row->peer, worker->pid, row->rate_hz, folder);
-	usleep((pace->settle_ms + chance(pace->spread_ms)) * 1000);
+	usleep((pace->settle_ms + random_below(pace->spread_ms)) * 1000);
 	measure(worker, pace->window_ms, &with);
 	if (!peer_end(row->peer, child, folder, NULL))
 		return false;
-	if (!before) {
-		usleep(END_US);
+	usleep(END_US);
+	if (!before)
 		measure(worker, pace->window_ms, &without);
-	}
 	pairs_add(pairs, with, without);
 	return true;
 }
@@ -278,7 +276,7 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 			      struct pairs *pairs)
 {
 	for (unsigned i = 0; i < count; i++) {
-		const bool before = is_before(pairs);
+		const bool before = draw_order(pairs);
 		struct pairs_work changed = { 0 }, unchanged = { 0 };
 		struct worker with;
 
@@ -292,10 +290,9 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 		measure(&with, start_window_ms(), &changed);
 		end_worker(&with);
 		kill(without->pid, SIGCONT);
-		if (!before) {
-			usleep(END_US);
+		usleep(END_US);
+		if (!before)
 			measure(without, start_window_ms(), &unchanged);
-		}
 		pairs_add(pairs, changed, unchanged);
 	}
 	return true;

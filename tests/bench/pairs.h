@@ -30,7 +30,7 @@ struct pairs {
  * held to what is asked as well. Both favour neither side if the window with the profiler is as
  * long as the other and as often the first as the second: without an effect, each pair is then as
  * probable as its inverse, but for what a machine does that looks another way backwards, of which
- * the mean of all is free.
+ * the mean of all is free where the machine is on average the same from begin to end.
  *
  * Source: K. K. Yuen, The two-sample trimmed t for unequal population variances, Biometrika 61
  * (1974); R. R. Wilcox, Introduction to Robust Estimation and Hypothesis Testing, 4.3.
