@@ -36,7 +36,7 @@ local function own_frames(level)
 	end
 end
 
--- In parts: OpenResty's library gives long strings that differ in few places the same hash, as chance
+-- In parts: OpenResty's library may give long strings that differ in few places the same hash, as chance
 -- has it: 100,000 lines took it five times as long then.
 local function note(address, status, main, started, frames)
 	record[#record + 1] = { address, status, main and 1 or 0, started and 1 or 0,
