@@ -171,7 +171,8 @@ void bench_close_target(struct daemon_target *target)
 	attach_process_close(process);
 }
 
-/* bench [--full] [stop | traces | find | record | slowdown | top | growth]: all parts, or one. */
+/* bench [--full] [stop | traces | find | record | slowdown | use | top | growth]: all parts, or
+ * one. */
 int main(int argc, char **argv)
 {
 	bool full = argc > 1 && strcmp(argv[1], "--full") == 0;
@@ -187,6 +188,8 @@ int main(int argc, char **argv)
 		bench_record(full);
 	if (!part || strcmp(part, "slowdown") == 0)
 		bench_slowdown(full);
+	if (!part || strcmp(part, "use") == 0)
+		bench_use(full);
 	if (!part || strcmp(part, "top") == 0)
 		bench_top(full);
 	if (!part || strcmp(part, "growth") == 0)

@@ -99,6 +99,9 @@ void bench_top(bool full);
 /** How much slower programs become, beside other profilers. */
 void bench_slowdown(bool full);
 
+/** The processor time that recording takes, to perf's, in rounds. */
+void bench_use(bool full);
+
 /** Finding a VM in a process with a large heap. */
 void bench_find(void);
 /** Memory that programs may still take. */

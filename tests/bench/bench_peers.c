@@ -107,6 +107,17 @@ static double read_output(char *const arguments[], line_reader read_line, void *
 
 static double first_begin_s;
 
+bool peer_has_copies(void)
+{
+	struct attach_tap *tap;
+	struct failure why;
+
+	if (attach_tap_create(4999, &tap, &why) != 0)
+		return false;
+	attach_tap_destroy(tap);
+	return true;
+}
+
 pid_t peer_start(const struct peer *peer, pid_t target, unsigned rate_hz, const char *folder)
 {
 	pid_t child;

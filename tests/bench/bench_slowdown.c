@@ -10,38 +10,23 @@
  *
  * Prints a row of the README's table for each program, rate and profiler, as a line PEER.
  */
-#include "attach/attach.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/pairs.h"
 #include "tests/bench/peers.h"
+#include "tests/bench/worker.h"
 
-#include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
-	/* From when a program is started until it certainly counts. */
-	SETTLE_US = 400 * 1000,
 	/* After a profiler has ended: the kernel may still have to take down what it used. */
 	END_US = 100 * 1000,
 	LIFETIME_S = 3 * 3600,
 	LOOKS = 8, /* of a profiler that looks once */
-};
-
-/** A program that counts its units of work. */
-struct worker {
-	const char *work;
-	pid_t starter, pid; /* the starter is the program itself, but for nginx */
-	const volatile uint64_t *count;
-	char path[PEER_PATH_BYTES];
-	bool is_skipped; /* told already */
 };
 
 /** How pairs of windows are made. */
@@ -107,106 +92,7 @@ static unsigned start_window_ms(void)
 	return is_full ? 2000 : 500;
 }
 
-/* ---- The programs ----------------------------------------------------------------------- */
-
-static bool map_count(struct worker *worker)
-{
-	int fd = open(worker->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	void *bytes = MAP_FAILED;
-
-	if (fd >= 0 && ftruncate(fd, 4096) == 0)
-		bytes = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	worker->count = bytes == MAP_FAILED ? NULL : bytes;
-	return worker->count != NULL;
-}
-
-/* On one processor, so that the other is free for who looks on. */
-static void take_processor(void)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((int)sysconf(_SC_NPROCESSORS_ONLN) - 1, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
-/* @param profile LuaJIT's own profiler: an option of its, or NULL. */
-static bool start_worker(const char *work, const char *profile, int seconds, struct worker *worker)
-{
-	char text[16];
-
-	*worker = (struct worker){ .work = work };
-	snprintf(worker->path, sizeof(worker->path), "%s/count%d", folder, profile != NULL);
-	snprintf(text, sizeof(text), "%d", seconds);
-	if (!map_count(worker))
-		return false;
-	worker->pid = worker->starter = fork();
-	if (worker->pid == 0) {
-		take_processor();
-		execlp("luajit", "luajit", profile ? profile : "-jon", BENCH_UNITS_LUA, work,
-		       worker->path, text, (char *)NULL);
-		_exit(127);
-	}
-	usleep(SETTLE_US);
-	return worker->pid > 0 && waitpid(worker->pid, NULL, WNOHANG) == 0;
-}
-
-/* What the starter prints until it is ready. @return The worker's pid, or 0. */
-static pid_t await_nginx(int output, bool *ret_skipped)
-{
-	FILE *file = fdopen(output, "r");
-	char line[512];
-	int pid = 0;
-
-	while (file && fgets(line, sizeof(line), file) && strcmp(line, "READY\n") != 0) {
-		sscanf(line, "PID %d", &pid);
-		if (strncmp(line, "SKIP ", 5) != 0)
-			continue;
-		*ret_skipped = true;
-		bench_skip("nginx", "runs", "%.*s", (int)strcspn(line + 5, "\n"), line + 5);
-	}
-	if (file)
-		fclose(file);
-	return pid;
-}
-
-static bool start_nginx(const char *work, bool is_idle, struct worker *worker)
-{
-	int pipes[2];
-	char text[16];
-
-	*worker = (struct worker){ .work = work };
-	snprintf(worker->path, sizeof(worker->path), "%s/requests", folder);
-	snprintf(text, sizeof(text), "%d", LIFETIME_S);
-	if (!map_count(worker) || pipe2(pipes, O_CLOEXEC) != 0)
-		return false;
-	chmod(folder, 0711); /* its worker is another user */
-	worker->starter = fork();
-	if (worker->starter == 0) {
-		setenv("BENCH_COUNT", worker->path, 1);
-		if (is_idle)
-			setenv("BENCH_IDLE", "1", 1);
-		dup2(pipes[1], STDOUT_FILENO);
-		execl(BENCH_NGINX, BENCH_NGINX, "--seconds", text, (char *)NULL);
-		_exit(127);
-	}
-	close(pipes[1]);
-	worker->pid = worker->starter > 0 ? await_nginx(pipes[0], &worker->is_skipped) : 0;
-	return worker->pid > 0;
-}
-
-static void end_worker(struct worker *worker)
-{
-	if (worker->starter > 0) {
-		kill(worker->starter, worker->starter == worker->pid ? SIGKILL : SIGTERM);
-		waitpid(worker->starter, NULL, 0);
-	}
-	if (worker->count)
-		munmap((void *)(uintptr_t)worker->count, 4096);
-	unlink(worker->path);
-}
+/* ---- Slowdown --------------------------------------------------------------------------- */
 
 /* Add what the program does within a window. */
 static void measure(const struct worker *worker, unsigned ms, struct pairs_work *work)
@@ -217,8 +103,6 @@ static void measure(const struct worker *worker, unsigned ms, struct pairs_work 
 	work->units += *worker->count - begin;
 	work->ns += bench_now_ns() - begin_ns;
 }
-
-/* ---- Slowdown --------------------------------------------------------------------------- */
 
 /* Choose whether the next pair's window without a profiler is its first one. */
 static bool draw_order(const struct pairs *pairs)
@@ -283,12 +167,12 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 		if (before)
 			measure(without, start_window_ms(), &unchanged);
 		kill(without->pid, SIGSTOP);
-		if (!start_worker(without->work, option, LIFETIME_S, &with)) {
+		if (!worker_start(without->work, folder, option, LIFETIME_S, &with)) {
 			kill(without->pid, SIGCONT);
 			return false;
 		}
 		measure(&with, start_window_ms(), &changed);
-		end_worker(&with);
+		worker_end(&with);
 		kill(without->pid, SIGCONT);
 		usleep(END_US);
 		if (!before)
@@ -402,18 +286,6 @@ static double first_sample_ms(pid_t pid, const char *capture)
 	return first_ns == UINT64_MAX ? 0 : (double)first_ns / 1e6;
 }
 
-/* Whether the kernel copies threads for us, at all rates. */
-static bool has_copies(void)
-{
-	struct attach_tap *tap;
-	struct failure why;
-
-	if (attach_tap_create(4999, &tap, &why) != 0)
-		return false;
-	attach_tap_destroy(tap);
-	return true;
-}
-
 /* @return whether there is something to compare with. */
 static bool measure_row(const struct worker *worker, const struct row *row,
 			const struct peer_run *ours, struct peer_run *ret_run)
@@ -425,7 +297,7 @@ static bool measure_row(const struct worker *worker, const struct row *row,
 		bench_skip(row->peer->name, "runs", "it is not installed");
 		return false;
 	}
-	if (row->peer == &peer_ljrecord_kernel && !has_copies()) {
+	if (row->peer == &peer_ljrecord_kernel && !peer_has_copies()) {
 		bench_skip(row->peer->name, "runs", "the kernel copies no threads here");
 		return false;
 	}
@@ -448,18 +320,18 @@ static bool measure_row(const struct worker *worker, const struct row *row,
 
 /* What the stops of a profiler cost that stops its target, whatever it then does. */
 static void measure_stops_row(const struct worker *worker, unsigned rate_hz,
-			      const struct peer_run *ours, struct peer_run *ret_run)
+			      const struct peer_run *ours)
 {
 	const struct row row = { .peer = &peer_bare_stop, .rate_hz = rate_hz };
+	struct peer_run run;
 	char rate[16];
 
-	if (!measure_use(&row, worker, ret_run)) {
-		*ret_run = (struct peer_run){ 0 };
+	if (!measure_use(&row, worker, &run)) {
 		bench_result(row.peer->name, "runs", false, "none was made");
 		return;
 	}
 	snprintf(rate, sizeof(rate), "%u", rate_hz);
-	put_row(worker, rate, row.peer->name, "-", ret_run, ours);
+	put_row(worker, rate, row.peer->name, "-", &run, ours);
 }
 
 static void measure_look_row(const struct worker *worker, const struct peer *peer,
@@ -498,10 +370,10 @@ static void measure_own_row(const struct worker *without, unsigned rate_hz, unsi
 	}
 	/* It writes when the program ends by itself. */
 	kill(without->pid, SIGSTOP);
-	if (start_worker(without->work, option, 2, &with))
+	if (worker_start(without->work, folder, option, 2, &with))
 		waitpid(with.pid, NULL, 0);
 	with.starter = 0;
-	end_worker(&with);
+	worker_end(&with);
 	kill(without->pid, SIGCONT);
 	peer_digest_jit_p(path, 2.0 * rate_hz, &run);
 	unlink(path);
@@ -512,25 +384,14 @@ static void measure_own_row(const struct worker *without, unsigned rate_hz, unsi
 
 /* ---- What must hold --------------------------------------------------------------------- */
 
-/* @param is_asked Whether it is held to what ljrecord is to cost. */
-static void compare(const struct worker *worker, unsigned rate_hz, const char *name, bool is_asked,
-		    const struct peer_run *ours, const struct peer_run *perf,
-		    const struct peer_run *stops)
+static void compare_bytes(const struct worker *worker, unsigned rate_hz, const char *name,
+			  const struct peer_run *ours, const struct peer_run *perf)
 {
-	char what[160], bare[64] = "-";
-	double cpu = perf->cpu_s / perf->samples, our_cpu = ours->cpu_s / ours->samples;
-	double stop_cpu = stops->samples > 0 ? stops->cpu_s / stops->samples : 0;
+	char what[160];
 	double packed = ours->packed_bytes / ours->samples, plain = ours->bytes / ours->samples;
 	double bytes = perf->bytes / perf->samples,
 	       packed_perf = perf->packed_bytes / perf->samples;
 
-	snprintf(what, sizeof(what), "%s, %u Hz: processor time a sample, %s to perf", worker->work,
-		 rate_hz, name);
-	if (stop_cpu > 0)
-		snprintf(bare, sizeof(bare), "%.0f us, %.2f", stop_cpu * 1e6, stop_cpu / cpu);
-	bench_result(what, is_asked ? "<= 0.5" : "beside it", !is_asked || our_cpu <= cpu / 2,
-		     "%.2f (%.0f us, %.0f us; a bare stop %s)", our_cpu / cpu, our_cpu * 1e6,
-		     cpu * 1e6, bare);
 	snprintf(what, sizeof(what), "%s, %u Hz: bytes a sample, %s to perf", worker->work, rate_hz,
 		 name);
 	bench_result(what, "<= 0.01", plain * 100 <= bytes,
@@ -546,8 +407,8 @@ static void measure_work(struct worker *worker, bool has_processor)
 	const double most[] = { 1, 6, 0 }, half[] = { 0.3, 1.5, 3 };
 	const struct peer *const own[] = { &peer_ljrecord, &peer_ljrecord_kernel };
 	/* What ljrecord does without an option is held to what is asked. */
-	const unsigned usual = has_copies() ? 1 : 0;
-	struct peer_run ours[2][3] = { 0 }, stops[3], perf;
+	const unsigned usual = peer_has_copies() ? 1 : 0;
+	struct peer_run ours[2][3] = { 0 }, perf;
 	bool has_ours[2][3];
 
 	for (unsigned n = 0; n < 6; n++) {
@@ -565,7 +426,7 @@ static void measure_work(struct worker *worker, bool has_processor)
 			measure_row(worker, &row, n < 3 ? NULL : &ours[0][i], &ours[n / 3][i]);
 	}
 	for (unsigned i = 0; i < 3; i++)
-		measure_stops_row(worker, rates[i], &ours[0][i], &stops[i]);
+		measure_stops_row(worker, rates[i], &ours[0][i]);
 	for (unsigned i = 0; i < 3; i++) {
 		const struct row row = { .peer = &peer_perf,
 					 .rate_hz = rates[i],
@@ -575,9 +436,8 @@ static void measure_work(struct worker *worker, bool has_processor)
 			continue;
 		for (unsigned how = 0; how < 2; how++)
 			if (has_ours[how][i])
-				compare(worker, rates[i], own[how]->name,
-					how == usual && most[i] > 0, &ours[how][i], &perf,
-					&stops[i]);
+				compare_bytes(worker, rates[i], own[how]->name, &ours[how][i],
+					      &perf);
 	}
 	measure_look_row(worker, &peer_eu_stack, &ours[0][0]);
 	measure_look_row(worker, &peer_gdb, &ours[0][0]);
@@ -639,18 +499,19 @@ void bench_slowdown(bool full)
 	is_full = full;
 	bench_make_folder(folder);
 	for (unsigned i = 0; i < 2; i++) {
-		if (start_worker(works[i], NULL, LIFETIME_S, &worker))
+		if (worker_start(works[i], folder, NULL, LIFETIME_S, &worker))
 			measure_work(&worker, true);
 		else
 			bench_result("slowdown", "measured", false, "%s does not start", works[i]);
-		end_worker(&worker);
+		worker_end(&worker);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		if (start_nginx(i == 0 ? "nginx under wrk" : "nginx, idle", i == 1, &worker))
+		if (worker_start_nginx(i == 0 ? "nginx under wrk" : "nginx, idle", folder, i == 1,
+				       LIFETIME_S, &worker))
 			i == 0 ? measure_work(&worker, false) : measure_idle(&worker);
 		else if (!worker.is_skipped)
 			bench_result("slowdown", "measured", false, "nginx does not start");
-		end_worker(&worker);
+		worker_end(&worker);
 	}
 	rmdir(folder);
 }

@@ -45,6 +45,9 @@ extern const struct peer peer_bare_stop;
 /** Whether its program is installed. */
 bool peer_is_there(const struct peer *peer);
 
+/** Whether the kernel copies threads for ljrecord, at all rates. */
+bool peer_has_copies(void);
+
 /** Start a profiler with no output. @param folder For its file. @return its pid. */
 pid_t peer_start(const struct peer *peer, pid_t target, unsigned rate_hz, const char *folder);
 
