@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What each profiler is called with, and what its output says. */
+#include "attach/attach.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/peers.h"
 
@@ -139,11 +140,11 @@ pid_t peer_start(const struct peer *peer, pid_t target, unsigned rate_hz, const 
 	return child;
 }
 
-bool peer_end(const struct peer *peer, pid_t pid, const char *folder, struct peer_run *ret_run)
+/* End it and read its file. @return false where it failed. */
+static bool end_and_digest(const struct peer *peer, pid_t pid, const char *folder,
+			   struct peer_run *ret_run)
 {
-	static const char *const files[] = { "profile", "profile.gz", "stats", "text" };
 	struct peer_run run = { 0 };
-	char path[PEER_PATH_BYTES];
 	struct rusage usage;
 	bool ok = true;
 	int status;
@@ -163,7 +164,17 @@ bool peer_end(const struct peer *peer, pid_t pid, const char *folder, struct pee
 		ok = peer->digest(folder, &run);
 		*ret_run = run;
 	}
+	return ok;
+}
+
+bool peer_end(const struct peer *peer, pid_t pid, const char *folder, struct peer_run *ret_run)
+{
+	static const char *const files[] = { "profile", "profile.gz", "stats", "text" };
+	bool ok = end_and_digest(peer, pid, folder, ret_run);
+
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char path[PEER_PATH_BYTES];
+
 		path_of(path, folder, files[i]);
 		unlink(path);
 	}
@@ -211,6 +222,7 @@ static void read_folded(void *context, char *line)
 
 	if (!number)
 		return;
+	run->reported += atof(number);
 	run->lua_frames += count_in(line, PEER_MARKER) * atof(number);
 	run->whole += strstr(line, ";main;") ? atof(number) : 0;
 }
@@ -268,7 +280,7 @@ static bool digest_ljrecord(const char *folder, struct peer_run *run)
 	run->packed_bytes = size_of(output);
 	run->bytes = size_through("gzip -dc", output);
 	report_s = read_output(arguments, read_folded, run);
-	if (report_s < 0 || ticks <= 0)
+	if (report_s < 0 || ticks <= 0 || run->reported != ticks)
 		return false;
 	run->cpu_s += report_s;
 	run->lua_frames *= run->samples / ticks;

@@ -16,8 +16,10 @@ enum { PEER_PATH_BYTES = 256 };
 struct peer_run {
 	double cpu_s;	       /**< Processor time, until its samples can be read by people. */
 	double bytes, samples; /**< Of its file; in it. */
-	double whole;	       /**< Samples whose chain goes down to the program's main(). */
-	double packed_bytes;   /**< Of its file where that is compressed. */
+	double reported; /**< Of ljrecord's: ticks in ljreport's output, which are all or it fails.
+			  */
+	double whole;	 /**< Samples whose chain goes down to the program's main(). */
+	double packed_bytes;  /**< Of its file where that is compressed. */
 	double lua_frames;    /**< With a file and a line or name of the program, in all samples. */
 	double rss_mib;	      /**< Peak of its largest process. */
 	double first_ms;      /**< From its start to its first sample. */
@@ -51,7 +53,7 @@ bool peer_has_copies(void);
 /** Start a profiler with no output. @param folder For its file. @return its pid. */
 pid_t peer_start(const struct peer *peer, pid_t target, unsigned rate_hz, const char *folder);
 
-/** End a sampler, or wait for the end of another, and remove its file.
+/** End a sampler, or wait for the end of another, and remove its file, in any case.
  *  @param ret_run What it cost and gave, or NULL. @return false where it failed. */
 bool peer_end(const struct peer *peer, pid_t pid, const char *folder, struct peer_run *ret_run);
 
