@@ -50,5 +50,5 @@ answers() { [[ -n ${BENCH_IDLE-} ]] || (($(od -An -tu8 -N8 "$BENCH_COUNT") > 100
 wait_until answers
 echo "PID $(child_of "$master") worker"
 echo READY
-sleep "$seconds" &
-wait $!
+start sleep "$seconds"
+wait "$PID"
