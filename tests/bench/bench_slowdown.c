@@ -168,6 +168,7 @@ static bool measure_own_pairs(const struct worker *without, const char *option, 
 			measure(without, start_window_ms(), &unchanged);
 		kill(without->pid, SIGSTOP);
 		if (!worker_start(without->work, folder, option, LIFETIME_S, &with)) {
+			worker_end(&with);
 			kill(without->pid, SIGCONT);
 			return false;
 		}

@@ -16,10 +16,9 @@ enum { PEER_PATH_BYTES = 256 };
 struct peer_run {
 	double cpu_s;	       /**< Processor time, until its samples can be read by people. */
 	double bytes, samples; /**< Of its file; in it. */
-	double reported; /**< Of ljrecord's: ticks in ljreport's output, which are all or it fails.
-			  */
-	double whole;	 /**< Samples whose chain goes down to the program's main(). */
-	double packed_bytes;  /**< Of its file where that is compressed. */
+	double reported;       /**< Ticks that ljreport prints. */
+	double whole;	       /**< Samples whose chain goes down to the program's main(). */
+	double packed_bytes;   /**< Of its file where that is compressed. */
 	double lua_frames;    /**< With a file and a line or name of the program, in all samples. */
 	double rss_mib;	      /**< Peak of its largest process. */
 	double first_ms;      /**< From its start to its first sample. */

@@ -60,7 +60,10 @@ bool worker_start(const char *work, const char *folder, const char *profile, int
 		_exit(127);
 	}
 	usleep(SETTLE_US);
-	return ret_worker->pid > 0 && waitpid(ret_worker->pid, NULL, WNOHANG) == 0;
+	/* One that has ended is no longer ours to end: its number may be another's. */
+	if (ret_worker->pid > 0 && waitpid(ret_worker->pid, NULL, WNOHANG) != 0)
+		ret_worker->pid = ret_worker->starter = 0;
+	return ret_worker->pid > 0;
 }
 
 /* What the starter prints until it is ready. @return The worker's pid, or 0. */

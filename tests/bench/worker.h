@@ -21,6 +21,7 @@ struct worker {
 
 /** Start luajit with a work of bench_works.lua, on the last processor, so that others are free for
  *  who looks on. @param profile LuaJIT's own profiler: an option of its, or NULL.
+ *  @param seconds After them it ends by itself.
  *  @return Whether it counts; worker_end() is due in any case. */
 bool worker_start(const char *work, const char *folder, const char *profile, int seconds,
 		  struct worker *ret_worker);
@@ -30,6 +31,7 @@ bool worker_start(const char *work, const char *folder, const char *profile, int
 bool worker_start_nginx(const char *work, const char *folder, bool is_idle, int seconds,
 			struct worker *ret_worker);
 
+/** End it, and wait for that; its count is gone then. */
 void worker_end(struct worker *worker);
 
 #endif
