@@ -16,7 +16,7 @@ check_share() {
 	start "$SOURCE/share.lua" "$LIFETIME" "$WORK/stop"
 	sample_until has_shares -F 99
 	finish
-	truth=$(awk '/TRUTH/ { print $2 }' "$WORK/out")
+	truth=$(told_truth)
 	share=$(folded | awk '{ n = $NF } /;burn_heavy \(/ { heavy += n } /;burn_light \(/ { light += n }
 		END { printf "%.2f", 100 * heavy / (heavy + light) }')
 	result "$1: share of burn_heavy" "truth $truth +- 5" "$share" "($share - $truth) ^ 2 <= 25"
@@ -56,7 +56,6 @@ check_copies() {
 	result "$1, copied by the kernel: how samples were taken" kernel "$(captured)" \
 		"\"$(captured)\" == \"kernel\""
 }
-captured() { awk -F '"' '$2 == "capture" { print $4 }' "$WORK/stats.json"; }
 
 # check_graph NAME WHAT LEAST: the recorded chains against what the program's text allows.
 check_graph() {
