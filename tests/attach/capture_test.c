@@ -170,11 +170,15 @@ static void test_rounds(void **state)
 	capture_close(&target);
 }
 
-/** Ranges of a mapping in which every second page is missing. */
+/** Ranges of a mapping in which every second page is missing, and one that reaches behind the end
+ * of another. */
 struct stripes {
 	uint8_t *pages;
 	unsigned count;
+	uint8_t *end; /* of a mapped page, before one that cannot be read */
 };
+
+enum { BEFORE_END = 96 }; /* bytes of the range that can be read */
 
 static bool plan_stripes(void *context, struct attach_image *image, unsigned round)
 {
@@ -186,6 +190,8 @@ static bool plan_stripes(void *context, struct attach_image *image, unsigned rou
 	for (unsigned i = 0; i < stripes->count; i++)
 		attach_image_want(image, remote_addr_make((uintptr_t)stripes->pages + i * PAGE),
 				  PAGE, &why);
+	attach_image_want(image, remote_addr_make((uintptr_t)stripes->end - BEFORE_END),
+			  2 * BEFORE_END, &why);
 	/* One that runs into a missing page, and one at the far end of memory. */
 	attach_image_want(image, remote_addr_make((uintptr_t)stripes->pages + 100), PAGE, &why);
 	attach_image_want(image, remote_addr_make(UINT64_MAX - 64), 64, &why);
@@ -206,6 +212,10 @@ static void test_faults(void **state)
 	pid_t pid;
 
 	(void)state;
+	stripes.end = PAGE + (uint8_t *)mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
+					     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mprotect(stripes.end, PAGE, PROT_NONE); /* not unmapped: something else may come there */
+	memset(stripes.end - PAGE, 7, PAGE);
 	stripes.pages = mmap(NULL, stripes.count * PAGE, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (unsigned i = 0; i < stripes.count; i++) {
@@ -231,10 +241,18 @@ static void test_faults(void **state)
 	assert_int_equal(-1, attach_read(reader, remote_addr_make((uintptr_t)stripes.pages + 100),
 					 got, PAGE, &why));
 	assert_int_equal((uintptr_t)stripes.pages + PAGE, why.address);
+	assert_int_equal(0,
+			 attach_read(reader, remote_addr_make((uintptr_t)stripes.end - BEFORE_END),
+				     got, BEFORE_END, &why));
+	assert_memory_equal(stripes.end - BEFORE_END, got, BEFORE_END);
+	assert_int_equal(-1, attach_read(reader, remote_addr_make((uintptr_t)stripes.end - 1), got,
+					 2, &why));
+	assert_int_equal((uintptr_t)stripes.end, why.address);
 	capture_expect_untouched(pid, counter);
 	child_end(pid);
 	capture_close(&target);
 	munmap(stripes.pages, stripes.count * PAGE);
+	munmap(stripes.end - PAGE, 2 * PAGE);
 }
 
 /** Ranges of one read, by offset and length, on SIDE_BY_SIDE_PAGES pages. */

@@ -30,6 +30,7 @@ enum {
 	 * wait for some slices of the scheduler's; of several pauses the shortest has not. */
 	SLICES_MS = 20,
 	TRIES = 10,
+	WAKING_TRIES = 100,
 	MS_NS = 1000 * 1000,
 };
 
@@ -59,6 +60,11 @@ static void *write_words(void *argument)
 	return NULL;
 }
 
+static uint64_t *heap_word(size_t offset)
+{
+	return (uint64_t *)(uintptr_t)(scene->heap + offset);
+}
+
 static void *sleep_in_read(void *argument)
 {
 	char byte;
@@ -67,10 +73,14 @@ static void *sleep_in_read(void *argument)
 	scene->tids[WRITERS] = (uint64_t)syscall(SYS_gettid);
 	__atomic_add_fetch(&scene->ready, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
-		if (read(scene->wake[0], &byte, 1) == 1)
-			scene->woken++;
-		else
+		if (read(scene->wake[0], &byte, 1) != 1) {
 			scene->interrupted++;
+			continue;
+		}
+		/* At both ends of what is copied: at no moment is the last one ahead. */
+		scene->woken++;
+		__atomic_add_fetch(heap_word(0), 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(heap_word(HEAP_BYTES - 8), 1, __ATOMIC_SEQ_CST);
 	}
 	return NULL;
 }
@@ -415,29 +425,45 @@ static void *wake_sleeper(void *argument)
 	return NULL;
 }
 
-/* Who wakes meanwhile is noticed, or is seen running and stopped. */
+/* @return what the copy has of a word of the heap. */
+static uint64_t copied_word(struct attach_copy *copy, size_t offset)
+{
+	uint64_t word = 0;
+	struct failure why;
+
+	assert_int_equal(0, attach_read(attach_copy_reader(copy),
+					remote_addr_make(scene->heap + offset), &word, sizeof(word),
+					&why));
+	return word;
+}
+
+/* Who wakes meanwhile is noticed, or is seen running and stopped before anything was copied. */
 static void test_waking_is_told(void **state)
 {
 	struct attach_copy *copy = copy_of(scene->heap, HEAP_BYTES);
 	volatile bool done = false;
-	bool noticed = false;
+	unsigned noticed = 0, stood = 0;
 	pthread_t thread;
 	struct failure why;
 
 	(void)state;
 	pthread_create(&thread, NULL, wake_sleeper, (void *)(uintptr_t)&done);
 	assert_true(child_await(&scene->woken, 1));
-	for (unsigned i = 0; i < 100 && !noticed; i++) {
+	for (unsigned i = 0; i < WAKING_TRIES && (i < TRIES || !noticed); i++) {
 		struct attach_hold hold;
 
 		if (attach_hold(process, (uint64_t)2000 * MS_NS, copy, &hold, &why) != 0)
 			continue;
-		noticed = hold.woken > 0 || held(&hold, scene->tids[WRITERS])->stands;
+		noticed += hold.woken > 0;
+		stood += held(&hold, scene->tids[WRITERS])->stands;
+		/* The first word was 1 before any wake. */
+		if (!hold.woken && !hold.is_cut)
+			assert_true(copied_word(copy, HEAP_BYTES - 8) < copied_word(copy, 0));
 		attach_hold_deinit(&hold);
 	}
 	done = true;
 	pthread_join(thread, NULL);
-	assert_true(noticed);
+	assert_true(noticed + stood > 0);
 	assert_int_equal(0, scene->interrupted);
 	attach_copy_destroy(copy);
 	assert_free();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of a process's threads, and what they are doing. */
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -84,6 +85,19 @@ static struct attach_thread *find(struct attach_threads *threads, uint64_t tid)
 	return NULL;
 }
 
+/* @return how many descriptors we have open, with one for the folder that tells. */
+static unsigned descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
 static unsigned forgotten;
 static pid_t last_forgotten;
 
@@ -103,6 +117,7 @@ static void test_threads_come_and_go(void **state)
 	struct attach_process *process;
 	struct attach_threads *threads;
 	struct attach_thread *first, *main_thread;
+	unsigned open_before;
 	struct failure why;
 
 	(void)state;
@@ -131,12 +146,15 @@ static void test_threads_come_and_go(void **state)
 	}
 	first = find(threads, crew->tids[0]);
 
+	/* A thread that has ended leaves nothing open. */
+	open_before = descriptors();
 	forgotten = 0;
 	set_crew(crew, 1);
 	assert_true(attach_threads_changed(threads));
 	assert_int_equal(0, attach_threads_refresh(threads, &why));
 	assert_int_equal(2, attach_threads_count(threads));
 	assert_int_equal(WORKERS - 1, forgotten);
+	assert_int_equal(open_before - (WORKERS - 1), descriptors());
 	/* Entries keep their address and what the caller keeps with them. */
 	assert_ptr_equal(first, find(threads, crew->tids[0]));
 	assert_non_null(first->data);
