@@ -6,6 +6,9 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck disable=SC2034 # used by those who source this
 BUILD=$ROOT/build/arm64
+# At full length, as scripts/verify runs them.
+# shellcheck disable=SC2034 # used by those who source this
+FULL=$([[ ${1-} == --full ]] && echo true || echo false)
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM HUP

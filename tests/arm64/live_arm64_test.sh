@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: MIT
 # ljrecord, cross-built, in the emulated machine, against both luajit programs of Debian: shares,
 # exact chains, a known call graph, and each single instruction of some thousand.
+#
+# Usage: live_arm64_test.sh [--full]
 # shellcheck source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 build
 cp "$ROOT/tests/arm64/guest.sh" "$WORK/script"
 sed -i "2a BUILD=$BUILD" "$WORK/script"
+! $FULL || sed -i "3a set -- --full" "$WORK/script"
 status=0
 mapfile -t files < <(programs "$BUILD/tests/live" && programs "$BUILD/cli")
 "$ROOT/tests/arm64/machine" --seconds 1100 "$WORK/script" "${files[@]}" "$ROOT/tests/live" \
 	>"$WORK/output" || status=$?
-cat "$WORK/output"
+sed $'s/^RESULT\t/&AArch64, emulated: /' "$WORK/output"
 ((status == 0)) || exit "$status"
 grep -qx "all checked" "$WORK/output"
