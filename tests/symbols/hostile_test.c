@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "hostile_elf.h"
+#include "symbols/elf_file.h"
 #include "tests/rounds.h"
 
 /** Bytes of the headers, of which every third is damaged, as of those of sections; of the rest
@@ -70,6 +71,31 @@ static void test_damaged(void **state)
 	}
 }
 
+/* A note that claims to reach behind its section is no build-id. */
+static void test_note_behind_its_end(void **state)
+{
+	const uint8_t note[] = { 4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0 };
+	uint8_t *at = memmem(original, original_len, note, sizeof(note));
+	const uint8_t claims[] = { 20, 24 };
+
+	(void)state;
+	assert_non_null(at);
+	for (size_t i = 0; i < sizeof(claims); i++) {
+		struct symbols_source source;
+		struct symbols_elf elf;
+		struct failure why;
+		uint8_t *copy = malloc(original_len);
+
+		at[4] = claims[i];
+		memcpy(copy, original, original_len);
+		symbols_source_init_memory(&source, copy, original_len);
+		assert_int_equal(0, symbols_elf_init(&elf, &source, &why));
+		assert_int_equal(i == 0 ? claims[i] : 0, elf.build_id_len);
+		symbols_elf_deinit(&elf);
+	}
+	at[4] = claims[0];
+}
+
 static void test_no_elf(void **state)
 {
 	static uint8_t bytes[4096];
@@ -118,9 +144,9 @@ static void test_damaged_types(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),	      cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_damaged),	      cmocka_unit_test(test_no_elf),
-		cmocka_unit_test(test_damaged_types),
+		cmocka_unit_test(test_whole),	cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_damaged), cmocka_unit_test(test_note_behind_its_end),
+		cmocka_unit_test(test_no_elf),	cmocka_unit_test(test_damaged_types),
 	};
 
 	return cmocka_run_group_tests(tests, read_original, NULL);
