@@ -97,6 +97,16 @@ static void test_flush(void **state)
 	EXPECT_AT(&scene, 70, TRACE, { scene.work_proto, 10, 0, false }, MAIN);
 }
 
+/* What a sample may read of traces does not depend on what the one before has read. */
+static void test_work_of_the_sample_before(void **state)
+{
+	struct trace_scene scene;
+
+	trace_scene_begin(&scene, *state);
+	scene.sample->state->trace_work = TRACE_WORK_MAX + 1;
+	EXPECT_INNER(scene);
+}
+
 /* ---- Between the stop and its decoding ------------------------------------------------------ */
 
 /* A memory that is another one's but for some bytes. */
@@ -271,6 +281,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_flush),
 		SAMPLE_TEST(test_replaced_after_the_stop),
 		SAMPLE_TEST(test_flushed_after_the_stop),
+		SAMPLE_TEST(test_work_of_the_sample_before),
 		SAMPLE_TEST(test_many_traces),
 		SAMPLE_TEST(test_room),
 	};
