@@ -278,10 +278,17 @@ static void test_window(void **state)
 	assert_int_equal(0, find(&rows, "burn")->count.window_total);
 	assert_int_equal(21, find(&rows, "burn")->count.self);
 	format_live_rows_deinit(&rows);
+	/* What is in the window when it is reset does not leave it later. */
+	SAMPLE(live, 5, BURN, MAIN);
+	assert_int_equal(0, format_live_refresh(live, &why));
 	format_live_reset(live);
 	rows = query(live, &(struct format_live_query){ 0 });
 	assert_int_equal(0, rows.count);
 	format_live_rows_deinit(&rows);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(0, format_live_refresh(live, &why));
+		assert_int_equal(0, format_live_window_samples(live));
+	}
 	SAMPLE(live, 2, BURN, MAIN);
 	rows = query(live, &(struct format_live_query){ 0 });
 	assert_counts(find(&rows, "burn"), 2, 2, 2);

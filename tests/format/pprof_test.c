@@ -451,6 +451,38 @@ static void test_message(void **state)
 	fclose(recording.file);
 }
 
+/* A function has a location for each of its lines. */
+static void test_lines_of_a_function(void **state)
+{
+	const int64_t lines[] = { 8, 9, 8 };
+	struct program program = make_program();
+	struct format_frame frame = { .function = program.work };
+	struct format_sample sample = { .weight = 1, .frames = &frame, .frame_count = 1 };
+	struct recording recording;
+	Pprof__Profile *message;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	begin(&recording, "pprof", program.functions, &options);
+	for (size_t i = 0; i < 3; i++) {
+		frame.line = (uint32_t)lines[i];
+		put(&recording, &sample);
+	}
+	end(&recording);
+	bytes = unpacked(recording.file, &len);
+	message = pprof__profile__unpack(NULL, len, bytes);
+	assert_non_null(message);
+	assert_int_equal(2, message->n_location);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(lines[i], message->location[i]->line[0]->line);
+	assert_int_equal(1, message->n_function);
+	pprof__profile__free_unpacked(message, NULL);
+	free(bytes);
+	fclose(recording.file);
+	format_functions_destroy(program.functions);
+}
+
 /* ---- Cut off ------------------------------------------------------------------------------- */
 
 /* A profile cut off anywhere is refused with a place in it, or read as far as it goes. */
@@ -539,6 +571,7 @@ int main(void)
 		cmocka_unit_test(test_adding_up),
 		cmocka_unit_test(test_periods),
 		cmocka_unit_test(test_message),
+		cmocka_unit_test(test_lines_of_a_function),
 		cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_suffixes),
 		cmocka_unit_test(test_stems),
