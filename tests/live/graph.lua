@@ -1,6 +1,6 @@
 -- A program whose call graph is known: behind "-->" stands what a line may call, and behind a slash
 -- what that may call in turn. The test checks each pair of frames in each sample against it.
-local faults = arg[2] == "faultless" and 2 or 4 -- guarded() has no error up to 2
+local faults = arg[2] == "faultless" and 2 or 3 -- guarded() has no error up to 2
 if arg[2] == "jit" then jit.opt.start("hotloop=5", "hotexit=2") else jit.off() end
 local tests = {}
 local function leaf(x)
@@ -161,9 +161,9 @@ local function round()
   last(3)                                        --> last leaf
   spread(1, 2, 3)                                --> spread
   if pause then pause() end                      --> pause
-  sorted(20)                                     --> sorted
+  sorted(6)                                      --> sorted
   if pause then pause() end                      --> pause
-  text(4)                                        --> text
+  text(2)                                        --> text
   if pause then pause() end                      --> pause
   consume(5)                                     --> consume
   wrapped(5)                                     --> wrapped
@@ -173,7 +173,7 @@ local function round()
   objects(4)                                     --> objects
   each(3)                                        --> each
   if pause then pause() end                      --> pause
-  garbage(20)                                    --> garbage leaf
+  garbage(10)                                    --> garbage leaf
   closures(4)                                    --> closures
   if pause then pause() end                      --> pause
 end

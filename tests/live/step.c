@@ -17,16 +17,20 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/target.h"
 
 enum {
-	/* A free run between two stretches. */
-	RUN_LEAST_US = 3000,
-	RUN_MOST_US = 40000,
-	/* What the program compiles first is compiled then. */
-	WARM_UP_US = 300000,
+	/* A free run between two stretches: some rounds of the program, or a collection. */
+	RUN_LEAST_US = 500,
+	RUN_MOST_US = 5000,
+	/* Of the program's own time: what it compiles first is compiled then. */
+	WARM_UP_NS = 100 * 1000 * 1000,
+	POLL_US = 5000,
+	/* Of all that is read in one run. */
+	PAGES_MAX = 100000,
 	/* On a busy machine all takes longer. */
 	READY_MS = 60000,
 };
@@ -36,6 +40,7 @@ struct stepper {
 	struct daemon_target *target;
 	struct format_functions *functions;
 	struct attach_image *image;
+	struct attach_pages *pages;
 	struct stream stream;
 	long interpreter, partial, outside;
 	long compiled[FORMAT_COMPILED_COUNT];
@@ -59,10 +64,11 @@ static void decode(struct stepper *stepper, long number)
 	struct failure why = { 0 };
 
 	attach_image_clear(stepper->image);
+	attach_pages_forget(stepper->pages);
 	attach_read_registers(stepper->pid, regs, &why);
 	/* The process stands all the time. */
 	memory.stopped = memory.any = attach_image_reader_behind(
-		stepper->image, attach_process_reader(target->process), false);
+		stepper->image, attach_pages_reader(stepper->pages), false);
 	if (target_decode(target, stepper->image, &memory, &sample, &outcome, &why) != 0)
 		stream_die("decode", &why);
 	stepper->compiled[sample.compiled]++;
@@ -139,6 +145,8 @@ static bool wait_for_ready(int fd)
 static pid_t start(char **argv)
 {
 	struct failure why = { 0 };
+	struct timespec used;
+	clockid_t clock;
 	int ends[2];
 	pid_t pid;
 
@@ -157,7 +165,9 @@ static pid_t start(char **argv)
 		kill(pid, SIGKILL);
 		stream_die("the program did not start", &why);
 	}
-	usleep(WARM_UP_US);
+	while (clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &used) == 0 &&
+	       used.tv_sec == 0 && used.tv_nsec < WARM_UP_NS)
+		usleep(POLL_US);
 	return pid;
 }
 
@@ -188,7 +198,8 @@ int main(int argc, char **argv)
 	}
 	ptrace(PTRACE_INTERRUPT, stepper.pid, NULL, NULL);
 	wait_for_stop(stepper.pid);
-	if (target_find_vm(stepper.target, &why) != 0)
+	stepper.pages = attach_pages_create(attach_process_reader(process), PAGES_MAX);
+	if (!stepper.pages || target_find_vm(stepper.target, &why) != 0)
 		stream_die("find the VM", &why);
 	stream_open(&stepper.stream, argv[3], stepper.functions);
 	done = run(&stepper, steps, stretches);
@@ -200,6 +211,7 @@ int main(int argc, char **argv)
 	kill(stepper.pid, SIGKILL);
 	waitpid(stepper.pid, NULL, 0);
 	target_destroy(stepper.target);
+	attach_pages_destroy(stepper.pages);
 	attach_process_close(process);
 	attach_image_destroy(stepper.image);
 	format_functions_destroy(stepper.functions);
