@@ -2,12 +2,13 @@
 /*
  * End a recorder at random instants and see that its target goes on as if nothing had been there.
  *
- * Usage: kill COUNT SEED DELAY_US LJRECORD LJREPORT PROFILE KIND:PID...
+ * Usage: kill alone|together COUNT SEED DELAY_US LJRECORD LJREPORT PROFILE KIND:PID...
  *
  * KIND is "busy" for a process with a thread that uses its processor, "asleep" for one that waits,
  * "stopped" for one that SIGSTOP holds. Each round records the next of them, ends the recorder, its
  * writer or both by SIGKILL, or the recorder by SIGHUP, up to DELAY_US later, and asks for what
- * must hold then. Prints the counts.
+ * must hold then. With "alone", all are stopped before, and each goes on for its rounds. Prints the
+ * counts. The first round in which something is wrong is the last.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,11 +27,11 @@
 
 enum {
 	/* A thread that was held goes on as soon as it gets a processor. */
-	FREE_PATIENCE_MS = 2000,
+	FREE_PATIENCE_MS = 60 * 1000,
 	/* A recorder whose writer is gone, or that is told to end, does so by itself. */
-	END_PATIENCE_MS = 10 * 1000,
-	/* Rounds between two looks at what was written. */
-	REPORT_EVERY = 10,
+	END_PATIENCE_MS = 60 * 1000,
+	/* Rounds between two looks at what was written: by turns of each kind and way. */
+	REPORT_EVERY = 5,
 };
 
 enum way { KILL_RECORDER, KILL_WRITER, KILL_BOTH, HANG_UP, WAYS };
@@ -280,7 +281,14 @@ static void check_profile(struct counts *counts)
 
 /* ---- Rounds ----------------------------------------------------------------------------- */
 
-static void run_round(unsigned round, const struct target *target, struct counts *counts)
+static bool is_good(const struct counts *counts)
+{
+	return !(counts->frozen || counts->changed || counts->crashed || counts->stuck ||
+		 counts->unreadable);
+}
+
+static void run_round(unsigned round, const struct target *target, enum way way,
+		      struct counts *counts)
 {
 	pid_t recorder;
 
@@ -291,7 +299,7 @@ static void run_round(unsigned round, const struct target *target, struct counts
 		return;
 	}
 	nap_us(rand() % delay_max_us);
-	end_recorder(recorder, (enum way)(rand() % WAYS), counts);
+	end_recorder(recorder, way, counts);
 	check_target(target, counts);
 	await_group(recorder, counts);
 	if (round % REPORT_EVERY == 0)
@@ -321,21 +329,31 @@ int main(int argc, char **argv)
 	struct target targets[16];
 	struct counts counts = { 0 };
 	unsigned count, target_count = 0;
+	bool alone;
 
-	if (argc < 8 || argc > 7 + 16)
+	if (argc < 9 || argc > 8 + 16)
 		return 2;
-	count = (unsigned)strtoul(argv[1], NULL, 10);
+	alone = strcmp(argv[1], "alone") == 0;
+	count = (unsigned)strtoul(argv[2], NULL, 10);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	srand((unsigned)strtoul(argv[2], NULL, 10));
-	delay_max_us = strtol(argv[3], NULL, 10);
-	ljrecord = argv[4];
-	ljreport = argv[5];
-	profile = argv[6];
-	for (int i = 7; i < argc; i++)
+	srand((unsigned)strtoul(argv[3], NULL, 10));
+	delay_max_us = strtol(argv[4], NULL, 10);
+	ljrecord = argv[5];
+	ljreport = argv[6];
+	profile = argv[7];
+	for (int i = 8; i < argc; i++)
 		if (delay_max_us <= 0 || !parse_target(argv[i], &targets[target_count++]))
 			return 2;
-	for (unsigned round = 0; round < count; round++)
-		run_round(round, &targets[round % target_count], &counts);
+	for (unsigned round = 0; round < count && is_good(&counts); round++) {
+		const struct target *target = &targets[round % target_count];
+		const bool resume = alone && target->kind != STOPPED;
+
+		if (resume)
+			kill(target->pid, SIGCONT);
+		run_round(round, target, (enum way)(round / target_count % WAYS), &counts);
+		if (resume)
+			kill(target->pid, SIGSTOP);
+	}
 	printf("frozen %u changed %u crashed %u stuck %u unreadable %u read %u sampling %u\n",
 	       counts.frozen, counts.changed, counts.crashed, counts.stuck, counts.unreadable,
 	       counts.read, counts.sampling);
