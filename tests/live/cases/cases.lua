@@ -1,4 +1,5 @@
--- Run random scenarios of one case until the time is over.
+-- Run random scenarios of one case until the time is over. CASES_STAY_US in the environment says how long
+-- one lasts at most, if the case does not.
 local host, case, seconds, seed, thread = ...
 local file = debug.getinfo(1, "S").source:sub(2)
 local folder = file:match("^(.*)/[^/]*$")
@@ -45,12 +46,13 @@ end
 local kept = {}
 math.randomseed(seed + 7919 * thread)
 host.ready()
+local most_us = definition.stay or tonumber(os.getenv("CASES_STAY_US")) or 3000
 local stop, number = host.time() + seconds, 0
 while host.time() < stop and not host.stopped() do
   number = number + 1
   local id = ("%d_%d"):format(thread, number)
   local source, ranges, first = build(id)
-  host.scenario(id, ranges, source, math.random(1000, definition.stay or 3000))
+  host.scenario(id, ranges, source, math.random(math.min(1000, most_us / 3), most_us))
   local chunk = assert(loadstring(source, "@s" .. id))
   local functions = chunk(host)
   if not definition.drop then kept[number] = functions end

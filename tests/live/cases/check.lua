@@ -1,7 +1,8 @@
 -- Compare recorded chains with what the program recorded about itself.
--- Usage: luajit check.lua RECORD CHAINS
--- Prints wrong chains, then: leaf samples, other samples, wrong ones, partial ones, those of them
--- that have all frames of Lua, scenarios seen.
+-- Usage: luajit check.lua RECORD CHAINS [once]
+-- Prints wrong chains, then: leaf samples, other samples, wrong ones, partial ones, scenarios seen,
+-- partial ones and those of them that lack frames of Lua, with "once" only different ones: of one
+-- scenario, or one after the other.
 --
 -- A full chain must be that of its scenario's record, frame by frame and line by line, up to the
 -- leaf; above it only what the leaf allows. While a scenario is built up or unwound the chain must
@@ -435,10 +436,11 @@ end
 
 -- ---- All ----------------------------------------------------------------------------------------
 
-local record, chains = ...
+local record, chains, once = ...
 read_record(record)
-local numbers = { leaf = 0, other = 0, wrong = 0, partial = 0, all_lua = 0 }
+local numbers = { leaf = 0, other = 0, wrong = 0, partial = 0, lacking = 0, lacking_lua = 0 }
 local seen, seen_count = {}, 0
+local lacking, last = {}, nil
 for line in io.lines(chains) do
   local fullness, text = line:match("^(%a+)\t(.*)$")
   if fullness then
@@ -450,11 +452,13 @@ for line in io.lines(chains) do
       wrong = "an unknown scenario"
     elseif fullness == "partial" then
       kind = "partial"
-      if scenario then
-        local all_lua
-        wrong, all_lua = check_partial(scenario, chain)
-        if all_lua then numbers.all_lua = numbers.all_lua + 1 end
+      local all_lua
+      if scenario then wrong, all_lua = check_partial(scenario, chain) end
+      if not (once and (lacking[text] or text == last)) then
+        numbers.lacking = numbers.lacking + 1
+        if not all_lua then numbers.lacking_lua = numbers.lacking_lua + 1 end
       end
+      lacking[text] = scenario and true
     elseif scenario then
       wrong, kind = check_full(scenario, chain)
     else
@@ -473,7 +477,8 @@ for line in io.lines(chains) do
       seen_count = seen_count + 1
     end
     numbers[kind] = numbers[kind] + 1
+    last = text
   end
 end
-print(("%d %d %d %d %d %d"):format(numbers.leaf, numbers.other, numbers.wrong, numbers.partial,
-  numbers.all_lua, seen_count))
+print(("%d %d %d %d %d %d %d"):format(numbers.leaf, numbers.other, numbers.wrong, numbers.partial,
+  seen_count, numbers.lacking, numbers.lacking_lua))
