@@ -1,11 +1,12 @@
 -- Drives the twins: programs that run with and without the compiler and know their own profile.
--- Usage: luajit PROGRAM.lua [seconds=N] [stop=FILE] [jit=off] [graph=FILE]
+-- Usage: luajit PROGRAM.lua [warm=N] [round=N] [seconds=N] [stop=FILE] [jit=off] [graph=FILE]
 -- Prints "ready" after a warm-up; runs N seconds, or until there is a FILE of that name; and prints
 -- at the end, with tabs between:
+--   ROUND  milliseconds of each round of all phases
 --   TRUTH  phase function  percent of the time of all phases      @chunk:line
 --   SELF   phase function  percent of that time in its leaf alone @chunk:line of the leaf
 -- where the leaf may be the phase function itself.
--- With graph=FILE it runs some rounds without the compiler and writes to FILE:
+-- With graph=FILE it runs one round without the compiler and writes to FILE:
 --   fast  number  name          a built-in function, once for each of its names
 --   line  function  line        each line with code of it
 --   call  caller  line  callee  from that line; -1 if the caller has no lines
@@ -17,11 +18,10 @@ int clock_gettime(int, struct twin_time *);
 int access(const char *, int);
 ]]
 local MONOTONIC, THREAD_CPU = 1, 3 -- CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID of Linux
--- Seconds. The clock is a system call, and a thread that is to stop often does so only there. Once
--- in so long a time that moves few samples; part of a round more or less is little of a recording.
-local WARM_UP, ROUND = 0.3, 0.02
 local twin = {}
-local options = { seconds = "1", stop = "", jit = "on" }
+-- A round ends with system calls, and a thread that is to stop often does so only there. Once in 20 ms that
+-- moves few samples; part of a round more or less is little of a recording.
+local options = { warm = "0.3", round = "0.02", seconds = "1", stop = "", jit = "on" }
 for _, word in ipairs(arg) do
   local key, value = word:match("^(%w+)=(.*)$")
   options[assert(key, word)] = value
@@ -180,13 +180,12 @@ function twin.run(phases)
     name_functions(out)
     start_graph()
   end
-  local round = rounds(phases, out and 0 or WARM_UP)
-  if not out then repeats = math.ceil(ROUND / round) end
+  if not out then repeats = math.ceil(tonumber(options.round) / rounds(phases, tonumber(options.warm))) end
   reset(phases)
   io.write("ready\n")
   io.flush()
-  rounds(phases, out and 0 or tonumber(options.seconds))
-  io.write(report(phases))
+  local round = rounds(phases, out and 0 or tonumber(options.seconds))
+  io.write(("ROUND\t%.3f\n"):format(1000 * round), report(phases))
   if out then write_graph(out) end
 end
 
