@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A host with one copy of LuaJIT's library after the other: copies_target SECONDS LIBRARY... runs
- * Lua in the first one all the time, says that it is ready, and on a byte of input goes on to the
- * others: each is loaded while the first runs, has its own state in a thread of its own until that
- * has used so many seconds of processor time, and is unloaded. Every third leaves its place in
- * memory to the next.
+ * A host with one copy of LuaJIT's library after the other: copies_target MILLISECONDS LIBRARY...
+ * runs Lua in the first one all the time, says that it is ready, and on a byte of input goes on to
+ * the others: each is loaded while the first runs, has its own state in a thread of its own until
+ * that has used so many milliseconds of processor time, and is unloaded. Every third leaves its
+ * place in memory to the next.
  */
 #include <dlfcn.h>
 #include <lua.h>
@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { NAP_NS = 10 * 1000 * 1000, PLACE_BYTES = 64 << 10 };
+enum { NAP_NS = 2 * 1000 * 1000, NS_PER_MS = 1000 * 1000, PLACE_BYTES = 64 << 10 };
 
 /** The functions of one copy. */
 struct copy {
@@ -77,7 +77,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-static void wait_until_used(pthread_t thread, long seconds)
+static void wait_until_used(pthread_t thread, long ms)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	struct timespec used = { 0 };
@@ -85,14 +85,14 @@ static void wait_until_used(pthread_t thread, long seconds)
 
 	if (pthread_getcpuclockid(thread, &clock) != 0)
 		exit(1);
-	while (used.tv_sec < seconds) {
+	while (used.tv_sec * 1000 + used.tv_nsec / NS_PER_MS < ms) {
 		nanosleep(&nap, NULL);
 		if (clock_gettime(clock, &used) != 0)
 			exit(1);
 	}
 }
 
-static void run_other(const char *path, unsigned number, long seconds)
+static void run_other(const char *path, unsigned number, long ms)
 {
 	struct copy copy;
 	pthread_t thread;
@@ -102,7 +102,7 @@ static void run_other(const char *path, unsigned number, long seconds)
 	snprintf(chunk, sizeof(chunk), "=copy%u", number);
 	load(&copy, path, chunk);
 	pthread_create(&thread, NULL, run, &copy);
-	wait_until_used(thread, seconds);
+	wait_until_used(thread, ms);
 	copy.stop = true;
 	pthread_join(thread, NULL);
 	if (!dladdr(dlsym(copy.handle, "luaL_newstate"), &place))
