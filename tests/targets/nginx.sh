@@ -57,7 +57,9 @@ done
 start wrk -t 1 -c 16 -d "$((seconds + 20))s" "http://127.0.0.1:$port/"
 load=$PID
 say_ready "$workers"
-sleep "$seconds"
+# Not in the foreground, where a signal would have to wait for it.
+start sleep "$seconds"
+wait "$PID" || true
 kill "$load"
 wait "$load" || true
 STARTED=("$TARGET" "$master")
