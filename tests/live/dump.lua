@@ -164,5 +164,6 @@ collectgarbage("restart")
 local stop = os.time() + 600
 while os.time() < stop and not io.open(os.getenv("STOP")) do
   jit.flush()
+  io.write("flushed\n") io.flush()
   work()
 end

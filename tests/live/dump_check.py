@@ -2,7 +2,7 @@
 """What ljdump says of dump.lua against what LuaJIT says of itself.
 
 dump_check.py truth DUMP TRUTH PROGRAM GC64   numbers as NAME=VALUE lines
-dump_check.py churn DUMP PROGRAM              wrong things, while traces come and go
+dump_check.py churn PROGRAM DUMP...           wrong things, while traces come and go
 """
 import json
 import re
@@ -158,13 +158,14 @@ def truth_of(dump, truth_name, program, gc64):
         print(f"{key}={value}")
 
 
-def churn(dump, program):
+def churn(program, dumps):
     """Whatever is shown must be the program's."""
-    wrong = 0
+    traces = wrong = 0
     with open(program, encoding="utf-8") as file:
         last = sum(1 for _ in file)
-    for vm in dump["processes"][0]["vms"]:
-        for trace in vm["traces"]:
+    for dump in dumps:
+        for trace in (t for vm in dump["processes"][0]["vms"] for t in vm["traces"]):
+            traces += 1
             places = [trace["start"]] + trace["exits"] + trace["inlined"] + trace["used"]
             for place in places:
                 if place["chunk"] is None:
@@ -173,12 +174,15 @@ def churn(dump, program):
                     wrong += complain(f"trace {trace['trace']}: {place}")
             if trace["link"] not in LINKS or trace["kind"] == "other":
                 wrong += complain(f"trace {trace['trace']}: {trace['kind']}, {trace['link']}")
-    print(sum(len(vm["traces"]) for vm in dump["processes"][0]["vms"]), wrong)
+    print(traces, wrong)
 
 
-with open(sys.argv[2], encoding="utf-8") as dumped:
-    content = json.load(dumped)
+def load(name):
+    with open(name, encoding="utf-8") as file:
+        return json.load(file)
+
+
 if sys.argv[1] == "truth":
-    truth_of(content, *sys.argv[3:])
+    truth_of(load(sys.argv[2]), *sys.argv[3:])
 else:
-    churn(content, sys.argv[3])
+    churn(sys.argv[2], map(load, sys.argv[3:]))
