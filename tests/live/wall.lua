@@ -1,4 +1,5 @@
--- Works and waits in turns, in two kinds of waits, and tells how long each took by its own clock.
+-- Works and waits in turns, in two kinds of waits, and tells after each turn how long each took so far by its
+-- own clock, and when that is.
 -- Usage: luajit wall.lua SECONDS STOP: it ends after that time or when there is a file STOP.
 local ffi = require("ffi")
 ffi.cdef [[
@@ -12,7 +13,7 @@ jit.off()
 local epoll = ffi.C.epoll_create1(0)
 local events, time = ffi.new("char[64]"), ffi.new("wall_time")
 local interrupted, calls = 0, 0
-local function now() ffi.C.clock_gettime(1, time) return tonumber(time.s) + tonumber(time.ns) / 1e9 end
+local function now() ffi.C.clock_gettime(0, time) return tonumber(time.s) + tonumber(time.ns) / 1e9 end
 local function note(got) calls = calls + 1 if got < 0 then interrupted = interrupted + 1 end end
 local function work() local x = 0 for i = 1, 400000 do x = (x + i) % 7 end return x end
 local function short_wait()
@@ -31,7 +32,6 @@ while os.time() < stop and not io.open(arg[2]) do
     local at = now()
     spent[i], begin = spent[i] + at - begin, at
   end
+  io.write(("SPENT %.6f %.6f %.6f %.6f\n"):format(begin, spent[1], spent[2], spent[3])) io.flush()
 end
-local all = spent[1] + spent[2] + spent[3]
-io.write("SHARES ", 100 * spent[2] / all, " ", 100 * spent[3] / all, "\n")
 io.write("EINTR ", interrupted, " of ", calls, "\n")
