@@ -232,7 +232,7 @@ static void run(lua_State *L, int turns, bool storm, uint64_t end_ns, const char
 		work(L, turns);
 		if (storm)
 			begin_child();
-		if (i % 64 == 0 && access(stop, F_OK) == 0)
+		if (i % 16 == 0 && access(stop, F_OK) == 0)
 			return;
 	}
 }
