@@ -6,9 +6,9 @@ Usage: ends.py stops LJRECORD PROFILE COUNT PROGRAM...
            parent is told of each by wait(2), and of nothing else: not of the recorder's stops. Prints
            how many it has sent, how many it was told of, how many times the program ran on while it was
            stopped, and how many times it did not run on afterwards.
-       ends.py terminal hangup|ignored COMMAND...
-           Run the command in a terminal of its own that is closed after a second, with SIGHUP as it
-           is or ignored. Prints the exit code, or "stuck".
+       ends.py terminal hangup|ignored PROFILE COMMAND...
+           Run the command in a terminal of its own, with SIGHUP as it is or ignored. The terminal is closed
+           once the command has written to the profile or to the terminal. Prints the exit code, or "stuck".
        ends.py killed LJRECORD LJREPORT PROFILE COUNT PROGRAM...
            Record COUNT programs, each of which is killed at a random instant. Prints how many could not
            be reaped at once, how many recorders were stuck or failed, and how many profiles cannot be
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 def start(program):
@@ -102,19 +102,25 @@ def stops(ljrecord, profile, count, *program):
           "code", recorder.returncode)
 
 
-def terminal(hangup, *command):
+def has_begun(profile, master):
+    try:
+        if os.read(master, 65536):
+            return True
+    except BlockingIOError:
+        pass
+    return os.path.exists(profile) and os.path.getsize(profile) > 0
+
+
+def terminal(hangup, profile, *command):
     pid, master = pty.fork()
     if pid == 0:
         if hangup == "ignored":
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
         os.execvp(command[0], command)
-    end = time.monotonic() + 1
+    end = time.monotonic() + PATIENCE_S
     os.set_blocking(master, False)
-    while time.monotonic() < end:
-        try:
-            os.read(master, 65536)
-        except BlockingIOError:
-            time.sleep(0.01)
+    while not has_begun(profile, master) and time.monotonic() < end:
+        time.sleep(0.01)
     os.close(master)
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
@@ -143,7 +149,7 @@ def killed(ljrecord, ljreport, profile, count, *program):
         time.sleep(random.random() * 0.2)
         target.kill()
         try:
-            target.wait(2)
+            target.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             kept += 1
         try:
