@@ -13,10 +13,22 @@ static inline bool test_is_emulated(void)
 	return getenv("LJPROF_TEST_EMULATED") != NULL;
 }
 
+/** Whether the environment asks for full length (LJPROF_TEST_FULL), as scripts/verify does. */
+static inline bool test_is_full(void)
+{
+	return getenv("LJPROF_TEST_FULL") != NULL;
+}
+
 /** How often a test does what it repeats: @p rounds, or an eighth of it in an emulated machine. */
 static inline unsigned test_rounds(unsigned rounds)
 {
 	return test_is_emulated() ? rounds / 8 : rounds;
+}
+
+/** The same of what is repeated more often at full length. */
+static inline unsigned test_length(unsigned usual, unsigned full)
+{
+	return test_rounds(test_is_full() ? full : usual);
 }
 
 /** How many instructions a test steps through: @p steps, or a sixteenth of it in an emulated

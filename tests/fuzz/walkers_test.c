@@ -27,9 +27,9 @@
 #define FULL_READS UINT64_C(100000000)
 
 enum {
-	USUAL_ROUNDS = 100000,
-	/* Of one VM one after the other. */
-	BATCH = 64,
+	/* Of one VM one after the other, and of all situations under all layouts nearly two. */
+	BATCH = 8,
+	USUAL_ROUNDS = 20000,
 	CHANGES_MAX = 8,
 	/* A round takes less than a millisecond; under sanitizers, on a machine with much to do,
 	 * some. */

@@ -315,6 +315,46 @@ uint64_t fake_second_vm(struct fake_vm *vm, uint64_t address)
 	return second;
 }
 
+/* Of the VM that ended last: to touch new pages takes longer than most tests of a VM. */
+static uint8_t *spare_bytes, *spare_known;
+
+static void take_memory(struct fake_vm *vm)
+{
+	vm->bytes = spare_bytes;
+	vm->known = spare_known;
+	spare_bytes = spare_known = NULL;
+	if (vm->bytes)
+		return;
+	vm->bytes = mmap(NULL, FAKE_BYTES + FAKE_PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	vm->known =
+		mmap(NULL, FAKE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(vm->bytes != MAP_FAILED && vm->known != MAP_FAILED &&
+	     mprotect(vm->bytes + FAKE_BYTES, FAKE_PAGE, PROT_NONE) == 0);
+}
+
+/* All zeros again, also where nothing was allocated. */
+static void clear(uint8_t *memory, size_t used)
+{
+	size_t page = used & ~(size_t)(FAKE_PAGE - 1);
+
+	MUST(page == 0 || madvise(memory, page, MADV_DONTNEED) == 0);
+	memset(memory + page, 0, FAKE_BYTES - page);
+}
+
+static void give_memory(struct fake_vm *vm)
+{
+	if (spare_bytes) {
+		munmap(vm->bytes, FAKE_BYTES + FAKE_PAGE);
+		munmap(vm->known, FAKE_BYTES);
+		return;
+	}
+	clear(vm->bytes, vm->next);
+	clear(vm->known, vm->next);
+	spare_bytes = vm->bytes;
+	spare_known = vm->known;
+}
+
 struct fake_vm *fake_vm_create(const struct fake_options *options)
 {
 	static const struct fake_options usual;
@@ -322,12 +362,7 @@ struct fake_vm *fake_vm_create(const struct fake_options *options)
 
 	options = options ? options : &usual;
 	MUST(vm);
-	vm->bytes = mmap(NULL, FAKE_BYTES + FAKE_PAGE, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	vm->known =
-		mmap(NULL, FAKE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	MUST(vm->bytes != MAP_FAILED && vm->known != MAP_FAILED &&
-	     mprotect(vm->bytes + FAKE_BYTES, FAKE_PAGE, PROT_NONE) == 0);
+	take_memory(vm);
 	vm->layout = options->layout ? options->layout : fake_layout("mainline", true, "a32aeadc");
 	vm->base = FAKE_BASE + options->displaced;
 	vm->heap_base = vm->layout->gc64 ? vm->base : FAKE_LOW_BASE + options->displaced;
@@ -344,8 +379,7 @@ void fake_vm_destroy(struct fake_vm *vm)
 {
 	if (!vm)
 		return;
-	munmap(vm->bytes, FAKE_BYTES + FAKE_PAGE);
-	munmap(vm->known, FAKE_BYTES);
+	give_memory(vm);
 	free(vm->blocks);
 	free(vm);
 }
