@@ -45,8 +45,7 @@ static void test_killed_during_a_capture(void **state)
 	if (capture_run(&target, plan_kill, &pid) != 0)
 		assert_int_equal(FAILURE_GONE, target.why.kind);
 	capture_settle(&target.thread);
-	for (int i = 0; i < 5000 && !*reaped; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(*reaped);
 	assert_true(*reaped);
 	assert_int_equal(-1, capture_run(&target, capture_plan_nothing, NULL));
 	assert_int_equal(FAILURE_GONE, target.why.kind);
@@ -120,8 +119,7 @@ static void check_exec(void (*run)(void *))
 		assert_int_equal(FAILURE_GONE, target.why.kind);
 	capture_settle(&target.thread);
 	/* The new program sleeps; the old one never did for long. */
-	for (int i = 0; i < 5000 && attach_process_fate(target.process) == ATTACH_FATE_SAME; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(attach_process_fate(target.process) != ATTACH_FATE_SAME);
 	assert_int_equal(ATTACH_FATE_EXEC, attach_process_fate(target.process));
 	assert_true(child_is_free(pid));
 	child_end(pid);
@@ -188,21 +186,18 @@ static void test_seize_during_an_exec(void **state)
 	assert_true(child_await(&execution->spinner, 1));
 	capture_open(&target, pid);
 	target.thread.tid = (pid_t)execution->spinner;
-	for (int i = 0; i < 5000 && thread_state(pid, target.thread.tid) != 'D'; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(thread_state(pid, target.thread.tid) == 'D');
 	assert_int_equal(-1, capture_run(&target, capture_plan_nothing, NULL));
 	assert_int_equal(FAILURE_TIMEOUT, target.why.kind);
 	execution->exec_now = 1;
-	for (int i = 0; i < 5000 && thread_state(pid, target.thread.tid) == 'D'; i++)
-		child_nap_us(100);
+	CHILD_AWAIT(thread_state(pid, target.thread.tid) != 'D');
 	target.thread = (struct attach_thread){ .tid = pid, .syscall_fd = -1 };
 	alarm(CHILD_DEADLINE_MS / 1000); /* waiting for ever is what shall not be */
 	if (capture_run(&target, capture_plan_nothing, NULL) != 0)
 		assert_int_not_equal(FAILURE_DENIED, target.why.kind);
 	capture_settle(&target.thread);
 	alarm(0);
-	for (int i = 0; i < 5000 && attach_process_fate(target.process) == ATTACH_FATE_SAME; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(attach_process_fate(target.process) != ATTACH_FATE_SAME);
 	assert_int_equal(ATTACH_FATE_EXEC, attach_process_fate(target.process));
 	assert_true(child_is_free(pid));
 	child_end(pid);
@@ -245,8 +240,7 @@ static void test_exit_under_captures(void **state)
 		assert_int_equal(-1, ret);
 		assert_int_equal(FAILURE_GONE, target.why.kind);
 		capture_settle(&target.thread);
-		for (int k = 0; k < 5000 && !*reaped; k++)
-			child_nap_us(1000);
+		CHILD_AWAIT(*reaped);
 		assert_true(*reaped);
 		capture_close(&target);
 		munmap((void *)(uintptr_t)numbers, 2 * sizeof(*numbers));

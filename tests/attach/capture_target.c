@@ -37,8 +37,7 @@ int capture_run(struct capture_target *target,
 
 void capture_settle(struct attach_thread *thread)
 {
-	for (int i = 0; i < 5000 && attach_thread_settle(thread) != 0; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(attach_thread_settle(thread) == 0);
 	assert_int_equal(0, attach_thread_settle(thread));
 }
 

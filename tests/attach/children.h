@@ -12,7 +12,7 @@
 #include "attach/attach.h"
 
 /** Longest wait for anything that a working program does at once; generous for loaded machines. */
-#define CHILD_DEADLINE_MS 20000
+#define CHILD_DEADLINE_MS 60000
 
 /** Fork a child that calls run(argument) and exits with 0 when that returns. It dies with us. */
 pid_t child_start(void (*run)(void *), void *argument);
@@ -44,6 +44,12 @@ bool child_is_free(pid_t tid);
 
 uint64_t child_now_ns(void);
 void child_nap_us(unsigned us);
+
+/** Wait until @p condition holds, or the deadline is over. */
+#define CHILD_AWAIT(condition)                                                            \
+	for (uint64_t await_end = child_now_ns() + (uint64_t)CHILD_DEADLINE_MS * 1000000; \
+	     !(condition) && child_now_ns() < await_end;)                                 \
+	child_nap_us(200)
 
 /** Whether ptrace is permitted here; prints the reason where it is not. */
 bool child_can_trace(void);

@@ -31,6 +31,7 @@ enum {
 	SLICES_MS = 20,
 	TRIES = 10,
 	WAKING_TRIES = 100,
+	PAUSES_MAX = 300,
 	MS_NS = 1000 * 1000,
 };
 
@@ -107,8 +108,8 @@ static void measure_pauses(void)
 static void run_crew(void *argument)
 {
 	pthread_t thread;
-	char *heap =
-		mmap(NULL, HEAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *heap = mmap(NULL, HEAP_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	(void)argument;
 	signal(SIGUSR1, count_signal);
@@ -280,12 +281,13 @@ static void test_room_is_bounded(void **state)
 static void test_pause_is_bounded(void **state)
 {
 	struct attach_copy *copy = copy_of(scene->heap, HEAP_BYTES);
+	const uint64_t bound_ns = (uint64_t)(PAUSE_MS + SLICES_MS) * MS_NS;
 	uint64_t shortest_ns = UINT64_MAX;
 	struct failure why;
 	bool cut = false, held = false;
 
 	(void)state;
-	for (unsigned i = 0; i < TRIES; i++) {
+	for (unsigned i = 0; i < TRIES || (shortest_ns > bound_ns && i < PAUSES_MAX); i++) {
 		struct attach_hold hold;
 
 		scene->longest_ns = 0;
@@ -303,7 +305,7 @@ static void test_pause_is_bounded(void **state)
 	/* An emulated machine may be too slow for any to succeed in that time. */
 	if (held) {
 		assert_true(cut);
-		assert_in_range(shortest_ns, 0, (uint64_t)(PAUSE_MS + SLICES_MS) * MS_NS);
+		assert_in_range(shortest_ns, 0, bound_ns);
 	}
 	attach_copy_destroy(copy);
 	assert_free();
@@ -482,25 +484,24 @@ static void test_ended_process(void **state)
 	attach_copy_destroy(copy);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_copy_is_of_one_moment),
-		TEST(test_unmapped_ranges_are_told),
+		cmocka_unit_test(test_copy_is_of_one_moment),
+		cmocka_unit_test(test_unmapped_ranges_are_told),
 		cmocka_unit_test(test_room_is_bounded),
-		TEST(test_pause_is_bounded),
-		TEST(test_death_lets_go),
-		TEST(test_death_of_the_holder_lets_go),
-		TEST(test_stop_of_ours_lets_go),
-		TEST(test_signals_arrive),
-		TEST(test_group_stop_is_kept),
-		TEST(test_waking_is_told),
-		TEST(test_ended_process),
+		cmocka_unit_test(test_pause_is_bounded),
+		cmocka_unit_test(test_death_lets_go),
+		cmocka_unit_test(test_death_of_the_holder_lets_go),
+		cmocka_unit_test(test_stop_of_ours_lets_go),
+		cmocka_unit_test(test_signals_arrive),
+		cmocka_unit_test(test_group_stop_is_kept),
+		cmocka_unit_test(test_waking_is_told),
+		/* The last one: it ends the process that all of them have. */
+		cmocka_unit_test(test_ended_process),
 	};
 
 	if (!child_can_trace())
 		return 77;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, begin, end);
 }

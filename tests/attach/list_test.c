@@ -107,9 +107,7 @@ static void test_removed_program(void **state)
 		execl(path, path, "sleep", (char *)NULL);
 		_exit(1);
 	}
-	for (int i = 0; i < 5000; i++, child_nap_us(1000))
-		if (attach_names_of(pid, &names) && strcmp(names.program, path + 5) == 0)
-			break;
+	CHILD_AWAIT(attach_names_of(pid, &names) && strcmp(names.program, path + 5) == 0);
 	assert_string_equal(path + 5, names.program);
 	unlink(path);
 	assert_true(attach_names_of(pid, &names));
@@ -147,8 +145,7 @@ static void test_namespaces(void **state)
 		for (;;)
 			pause();
 	}
-	for (int i = 0; i < 5000 && *(volatile uint64_t *)same == 7; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(*(volatile uint64_t *)same != 7);
 	assert_int_equal(0, *same);
 	count = attach_find_inner(1, found, 512);
 	assert_true(count >= 1 && count <= 512);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening processes of every kind, explanations, and what has become of them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <pthread.h>
@@ -375,8 +376,7 @@ static void test_fate(void **state)
 	assert_int_equal(pid, attach_process_pid(process));
 	assert_int_equal(ATTACH_FATE_SAME, attach_process_fate(process));
 	*go = 1;
-	for (int i = 0; i < 5000 && attach_process_fate(process) == ATTACH_FATE_SAME; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(attach_process_fate(process) != ATTACH_FATE_SAME);
 	assert_int_equal(ATTACH_FATE_EXEC, attach_process_fate(process));
 	assert_true(child_await_state(pid, "S")); /* the addresses settle during the exec */
 	attach_process_note_exec(process);
@@ -393,31 +393,36 @@ static void test_fate(void **state)
 /* The same program again, at the same addresses: a shell that runs itself. */
 static void test_exec_without_randomisation(void **state)
 {
-	char script[] = "trap 'exec /bin/sh -c \"$0\"' USR1; while :; do sleep 0.01; done";
+	char script[] = "trap 'exec /bin/sh -c \"$0\"' USR1; echo; while :; do sleep 0.01; done";
 	struct attach_process *process;
 	struct failure why;
+	int ready[2];
+	char byte;
 	pid_t pid;
 
 	(void)state;
+	assert_int_equal(0, pipe(ready));
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(ready[1], STDOUT_FILENO);
 		if (personality(ADDR_NO_RANDOMIZE) < 0)
 			_exit(1);
 		execl("/bin/sh", "/bin/sh", "-c", script, script, (char *)NULL);
 		_exit(1);
 	}
-	child_nap_us(200 * 1000);
+	close(ready[1]);
+	assert_int_equal(1, read(ready[0], &byte, 1));
 	assert_int_equal(0, attach_process_open(pid, &process, &why));
 	assert_int_equal(ATTACH_FATE_SAME, attach_process_fate(process));
 	kill(pid, SIGUSR1);
-	for (int i = 0; i < 5000 && attach_process_fate(process) == ATTACH_FATE_SAME; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(attach_process_fate(process) != ATTACH_FATE_SAME);
 	assert_int_equal(ATTACH_FATE_EXEC, attach_process_fate(process));
-	child_nap_us(100 * 1000);
+	assert_int_equal(1, read(ready[0], &byte, 1));
 	attach_process_note_exec(process);
 	assert_int_equal(ATTACH_FATE_SAME, attach_process_fate(process));
 	child_end(pid);
+	close(ready[0]);
 	attach_process_close(process);
 }
 
@@ -458,8 +463,7 @@ static void test_main_thread_leaves(void **state)
 					&why));
 	assert_int_equal(4711, got);
 	numbers[0] = 1;
-	for (int i = 0; i < 5000 && attach_process_fate(process) == ATTACH_FATE_SAME; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(attach_process_fate(process) != ATTACH_FATE_SAME);
 	assert_int_equal(ATTACH_FATE_ENDED, attach_process_fate(process));
 	expect_failure(pid, FAILURE_NOT_FOUND, "zombie");
 	child_end(pid);
@@ -479,24 +483,29 @@ static const unsigned char small_i386[] = {
 static void test_32_bit_program(void **state)
 {
 	char *const argv[] = { (char[]){ "small" }, NULL };
-	int fd = memfd_create("small", MFD_CLOEXEC), status;
+	int fd = memfd_create("small", MFD_CLOEXEC), running[2];
+	char byte;
 	pid_t pid;
 
 	(void)state;
 	assert_true(fd >= 0);
+	assert_int_equal(0, pipe2(running, O_CLOEXEC));
 	assert_int_equal(sizeof(small_i386), write(fd, small_i386, sizeof(small_i386)));
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		fexecve(fd, argv, argv + 1);
-		_exit(errno == ENOEXEC ? 77 : 1);
+		_exit(errno == ENOEXEC && write(running[1], "", 1) == 1);
 	}
-	child_nap_us(200 * 1000);
-	if (waitpid(pid, &status, WNOHANG) == pid) {
-		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 77);
+	close(running[1]);
+	/* Its end is closed by the exec. */
+	if (read(running[0], &byte, 1) == 1) {
+		child_end(pid);
 		printf("[ SKIPPED  ] 32-bit programs: this kernel runs none\n");
 		skip();
 	}
+	close(running[0]);
+	assert_true(child_await_state(pid, "S"));
 	close(fd);
 	expect_failure(pid, FAILURE_NOT_FOUND, "32-bit program");
 	child_end(pid);

@@ -68,13 +68,13 @@ static void run_crew(void *argument)
 	}
 }
 
-static void set_crew(struct crew *crew, unsigned wanted)
+static void set_crew(pid_t pid, struct crew *crew, unsigned wanted)
 {
 	crew->wanted = wanted;
-	for (int i = 0; i < 10000 && crew->living != wanted; i++)
-		child_nap_us(1000);
+	CHILD_AWAIT(crew->living == wanted);
 	assert_int_equal(wanted, crew->living);
-	child_nap_us(20000); /* a joined thread leaves /proc a little later */
+	/* A joined thread leaves /proc a little later. */
+	CHILD_AWAIT(child_field(pid, "Threads") == (long)wanted + 1);
 }
 
 static struct attach_thread *find(struct attach_threads *threads, uint64_t tid)
@@ -132,7 +132,7 @@ static void test_threads_come_and_go(void **state)
 	assert_false(main_thread->stop_pending);
 
 	assert_false(attach_threads_changed(threads));
-	set_crew(crew, WORKERS);
+	set_crew(pid, crew, WORKERS);
 	assert_true(attach_threads_changed(threads));
 	assert_int_equal(0, attach_threads_refresh(threads, &why));
 	assert_false(attach_threads_changed(threads));
@@ -149,7 +149,7 @@ static void test_threads_come_and_go(void **state)
 	/* A thread that has ended leaves nothing open. */
 	open_before = descriptors();
 	forgotten = 0;
-	set_crew(crew, 1);
+	set_crew(pid, crew, 1);
 	assert_true(attach_threads_changed(threads));
 	assert_int_equal(0, attach_threads_refresh(threads, &why));
 	assert_int_equal(2, attach_threads_count(threads));
