@@ -25,17 +25,19 @@ static inline unsigned test_rounds(unsigned rounds)
 	return test_is_emulated() ? rounds / 8 : rounds;
 }
 
-/** The same of what is repeated more often at full length. */
+/** How often a test does what takes long: @p usual, or at full length @p full. In an emulated
+ * machine an eighth of that. */
 static inline unsigned test_length(unsigned usual, unsigned full)
 {
-	return test_rounds(test_is_full() ? full : usual);
+	return test_is_full() || test_is_emulated() ? test_rounds(full) : usual;
 }
 
-/** How many instructions a test steps through: @p steps, or a sixteenth of it in an emulated
- * machine, where a step with all that is read for it takes seventy times as long. */
-static inline unsigned test_steps(unsigned steps)
+/** How many instructions a test steps through: @p usual, or at full length @p full. A sixteenth of
+ * that in an emulated machine, where a step with all that is read for it takes seventy times as
+ * long. */
+static inline unsigned test_steps(unsigned usual, unsigned full)
 {
-	return test_is_emulated() ? steps / 16 : steps;
+	return test_is_emulated() ? full / 16 : test_is_full() ? full : usual;
 }
 
 /** Bytes to the next that is damaged: @p bytes, or four times as many in an emulated machine. Odd

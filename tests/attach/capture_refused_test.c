@@ -75,7 +75,7 @@ static void test_busy_often(void **state)
 	tracer = child_start(trace_often, &pid);
 	while (child_field(pid, "TracerPid") == 0)
 		continue;
-	for (unsigned i = 0; i < test_rounds(20000); i++) {
+	for (unsigned i = 0; i < test_length(5000, 20000); i++) {
 		if (capture_run(&target, capture_plan_nothing, NULL) == 0)
 			continue;
 		if (target.why.kind == FAILURE_TIMEOUT)

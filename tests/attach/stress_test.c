@@ -19,12 +19,12 @@
 #include "tests/rounds.h"
 #include "children.h"
 
-#define CAPTURES_AMONG_SIGNALS 2000
+#define CAPTURES_AMONG_SIGNALS test_length(500, 2000)
 /** Of captures for which nobody has waited for a processor. */
 #define TIMEOUTS_MAX   3
 #define EXCUSE_NS      (20 * 1000000u)
-#define KILLED_TARGETS 60
-#define KILLED_TRACERS 300
+#define KILLED_TARGETS test_length(20, 60)
+#define KILLED_TRACERS test_length(100, 300)
 
 static bool plan_stack(void *context, struct attach_image *image, unsigned round)
 {
@@ -144,7 +144,7 @@ static void test_signals_survive(void **state)
 	struct attach_timing timing;
 	struct failure why;
 	uint64_t end_ns;
-	const unsigned wanted = test_rounds(CAPTURES_AMONG_SIGNALS);
+	const unsigned wanted = CAPTURES_AMONG_SIGNALS;
 	unsigned captures = 0, timeouts = 0;
 	char text[200];
 	pid_t pid, sender;
@@ -205,7 +205,7 @@ static void kill_victim(void *argument)
 static void test_target_is_killed(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < test_rounds(KILLED_TARGETS); i++) {
+	for (unsigned i = 0; i < KILLED_TARGETS; i++) {
 		uint64_t *counter = child_share(sizeof(*counter));
 		volatile int *reaped = child_share(sizeof(*reaped));
 		struct attach_image *image = attach_image_create();
@@ -270,7 +270,7 @@ static void test_tracer_is_killed(void **state)
 	uint64_t *counter = child_share(sizeof(*counter));
 	struct tracing *tracing = child_share(sizeof(*tracing));
 	pid_t pid = child_start(child_spin, counter);
-	unsigned tracers = test_rounds(KILLED_TRACERS), while_attached = 0;
+	unsigned tracers = KILLED_TRACERS, while_attached = 0;
 
 	(void)state;
 	assert_true(child_await(counter, 1));

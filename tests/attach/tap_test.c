@@ -18,7 +18,7 @@
 #include "tap_scene.h"
 
 enum {
-	LOW_RATE_HZ = 23,
+	LOW_RATE_HZ = 97,
 	SHORT_LIVES = 64,
 	DESCRIPTORS = 4096,
 };

@@ -16,7 +16,8 @@
 #include "tap_scene.h"
 
 enum {
-	FUZZ_ROUNDS = 400,
+	FUZZ_ROUNDS = 100,
+	FULL_FUZZ_ROUNDS = 400,
 	LUA_SLOTS = 192,
 	FUNCTIONS = 3,
 	FUNCTION_BYTES = 24,
@@ -413,7 +414,7 @@ static void survives_any_plan(void **state)
 	(void)state;
 	begin(&scene, fake);
 	cookie = scene.plan->cookie;
-	for (int round = 0; round < (int)test_rounds(FUZZ_ROUNDS); round++) {
+	for (int round = 0; round < (int)test_length(FUZZ_ROUNDS, FULL_FUZZ_ROUNDS); round++) {
 		uint64_t words[sizeof(*scene.plan) / 8];
 
 		for (size_t i = 0; i < sizeof(words) / 8; i++) {

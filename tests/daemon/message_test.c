@@ -274,15 +274,20 @@ static void test_other_end_closed(void **state)
 /* Parse a body that ends at a page which must not be touched. */
 static int parse(struct ends *ends, uint32_t type, const uint8_t *body, size_t len)
 {
-	uint8_t *room =
-		mmap(NULL, PAGE * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint8_t *at = room + PAGE - len;
+	static uint8_t *room;
+	uint8_t *at;
 	struct message message;
 	struct failure why = { 0 };
 	int ret;
 
-	assert_true(room != MAP_FAILED && len <= PAGE);
-	assert_int_equal(0, mprotect(room + PAGE, PAGE, PROT_NONE));
+	if (!room) {
+		room = mmap(NULL, PAGE * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+		assert_true(room != MAP_FAILED);
+		assert_int_equal(0, mprotect(room + PAGE, PAGE, PROT_NONE));
+	}
+	assert_true(len <= PAGE);
+	at = room + PAGE - len;
 	if (len)
 		memcpy(at, body, len);
 	ret = message_parse(&ends->receiver, type, at, len, &message, &why);
@@ -305,7 +310,6 @@ static int parse(struct ends *ends, uint32_t type, const uint8_t *body, size_t l
 	} else if (type == MESSAGE_ACCOUNT) {
 		assert_int_equal(len - 1, strlen(message.account));
 	}
-	munmap(room, PAGE * 2);
 	return ret;
 }
 

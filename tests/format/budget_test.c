@@ -400,7 +400,7 @@ static void test_chance_of_shares(void **state)
 		{ "self>1%", 0.01, 40, 1000 },	  { "self>1%", 0.01, 90, 100 },
 		{ "self>0.5%", 0.005, 30, 1000 },
 	};
-	const int repetitions = (int)test_rounds(400);
+	const int repetitions = (int)test_length(100, 400);
 	double shares[FUNCTIONS_MAX];
 
 	(void)state;
@@ -415,7 +415,7 @@ static void test_chance_of_shares(void **state)
 /* The same where each of them has gained just what is allowed. */
 static void test_chance_of_changes(void **state)
 {
-	const int repetitions = (int)test_rounds(400);
+	const int repetitions = (int)test_length(100, 400);
 	double before[FUNCTIONS_MAX], now[FUNCTIONS_MAX];
 
 	(void)state;
@@ -432,7 +432,7 @@ static void test_chance_of_changes(void **state)
 static void test_noise(void **state)
 {
 	enum { FUNCTIONS = 40, SAMPLES = 15000 };
-	const int repetitions = (int)test_rounds(200);
+	const int repetitions = (int)test_length(50, 200);
 	double before[FUNCTIONS], now[FUNCTIONS];
 
 	(void)state;

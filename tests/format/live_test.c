@@ -457,7 +457,8 @@ static void test_folding_chains(void **state)
 /* A million functions, each with its own file and line, in bounded memory. */
 static void test_million(void **state)
 {
-	const uint32_t samples = test_rounds(1000000);
+	const uint32_t samples =
+		test_rounds(test_is_full() || test_is_emulated() ? 1000000 : 200000);
 	struct format_live *live = create(0, 0, 0);
 	size_t limit = 0;
 	char name[32], source[32];

@@ -11,6 +11,7 @@
 #include "format/pack.h"
 #include "format/profile.h"
 #include "pprof.pb-c.h"
+#include "tests/rounds.h"
 
 /* ---- Profiles of others ------------------------------------------------------------------- */
 
@@ -361,12 +362,16 @@ static void test_progress(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_foreign),	       cmocka_unit_test(test_folded_input),
-		cmocka_unit_test(test_bad_folded),     cmocka_unit_test(test_bad_pprof),
-		cmocka_unit_test(test_many_frames),    cmocka_unit_test(test_many_chains),
-		cmocka_unit_test(test_many_functions), cmocka_unit_test(test_bomb),
+		cmocka_unit_test(test_foreign),	    cmocka_unit_test(test_folded_input),
+		cmocka_unit_test(test_bad_folded),  cmocka_unit_test(test_bad_pprof),
+		cmocka_unit_test(test_many_frames), cmocka_unit_test(test_many_functions),
 		cmocka_unit_test(test_progress),
 	};
+	const struct CMUnitTest long_tests[] = {
+		cmocka_unit_test(test_many_chains),
+		cmocka_unit_test(test_bomb),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_is_full() ? failed + cmocka_run_group_tests(long_tests, NULL, NULL) : failed;
 }

@@ -14,13 +14,14 @@
 
 #include <cmocka.h>
 
+#include "tests/rounds.h"
+
 #include "chains.h"
 #include "format/sink.h"
 
 #define END "\x80"
 
 /** Times that a writer is killed. */
-#define KILLS 60
 
 static struct format_sink *open_sink(FILE *file)
 {
@@ -265,7 +266,7 @@ static void kill_writers(bool gzip)
 	bool grew = false;
 
 	assert_true(fd >= 0);
-	for (int i = 0; i < KILLS; i++) {
+	for (int i = 0; i < (int)test_length(20, 60); i++) {
 		struct timespec wait = { .tv_nsec = 200000 + (long)(rand() % 4000) * 1000 };
 		struct format_profile *profile;
 		struct failure why = { 0 };

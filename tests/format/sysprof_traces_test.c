@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "chains.h"
+#include "tests/rounds.h"
 
 /*
  * What a sysprof stream tells of traces: symbols, bare records, and frames that are compiled.
@@ -349,8 +350,9 @@ int main(void)
 		TRACES(test_trace_symbols),   cmocka_unit_test(test_trace_records),
 		TRACES(test_compiled_frames), TRACES(test_compiled_host_frames),
 		TRACES(test_state_in_traces), TRACES(test_names_like_marks),
-		TRACES(test_many_compiled),
 	};
+	const struct CMUnitTest long_tests[] = { TRACES(test_many_compiled) };
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_is_full() ? failed + cmocka_run_group_tests(long_tests, NULL, NULL) : failed;
 }

@@ -21,7 +21,8 @@
 #include "symbols/names.h"
 #include "tests/rounds.h"
 
-#define STEPS	   30000
+#define STEPS	   10000
+#define FULL_STEPS 30000
 #define FRAMES_MAX 64
 
 /** Who calls whom; "" is code outside the program. */
@@ -185,7 +186,7 @@ static void walk_once(struct walked *walked)
 
 static void step_instructions(struct walked *walked)
 {
-	for (unsigned i = 0; i < test_steps(STEPS); i++) {
+	for (unsigned i = 0; i < test_steps(STEPS, FULL_STEPS); i++) {
 		int status;
 
 		if (attach_pc(&walked->regs) >= walked->start &&
@@ -211,7 +212,7 @@ static void test_with_symbols(void **state)
 	walk_begin(&walked, FP_TARGET);
 	walked.has_symbols = true;
 	step_instructions(&walked);
-	assert_true(walked.inside > test_steps(STEPS) / 4);
+	assert_true(walked.inside > test_steps(STEPS, FULL_STEPS) / 4);
 	assert_true(walked.at_main > walked.inside / 2);
 	assert_int_equal(walked.complete, walked.at_main);
 	walk_end(&walked);
@@ -224,7 +225,7 @@ static void test_without_symbols(void **state)
 	(void)state;
 	walk_begin(&walked, FP_STRIPPED);
 	step_instructions(&walked);
-	assert_true(walked.inside > test_steps(STEPS) / 4);
+	assert_true(walked.inside > test_steps(STEPS, FULL_STEPS) / 4);
 	/* Without a function's start only frames of known size are certain, and of those that were
 	 * interrupted only those at a return where calls push nothing. */
 #if defined(__x86_64__)
