@@ -7,8 +7,9 @@
  *
  * Waits by turns in epoll_wait, poll, nanosleep, a futex and sigtimedwait, and runs Lua in between:
  * idle for some 20 us, busy for so long that it hardly waits. Meanwhile a child sends it 200
- * signals a second, each with its number. In a storm it is idle, a timer of its own interrupts it
- * 10,000 times a second, and each turn starts a child whose end SIGCHLD tells. Prints "ready", and
+ * signals a second, each with its number. In a storm it is idle, the child sends 5,000, a timer of
+ * its own interrupts it 10,000 times a second, and each turn starts a child whose end SIGCHLD
+ * tells. Prints "ready", and
  * its counts after so many seconds or when there is a file STOP.
  */
 #include <errno.h>
@@ -34,6 +35,7 @@
 enum {
 	TIMEOUT_MS = 2,
 	SIGNAL_PERIOD_NS = 5 * 1000 * 1000,
+	STORM_SIGNAL_PERIOD_NS = 200 * 1000,
 	/* Turns of the Lua function between two waits. */
 	IDLE_TURNS = 1000,
 	BUSY_TURNS = 100 * 1000,
@@ -129,9 +131,9 @@ static uint64_t now_ns(void)
 /* ---- The sender ------------------------------------------------------------------------- */
 
 /* Until it is told to end. What the queue has no room for is sent again. */
-static void send_signals(pid_t target, volatile int *sent, const volatile int *end)
+static void send_signals(pid_t target, long period_ns, volatile int *sent, const volatile int *end)
 {
-	const struct timespec period = { .tv_nsec = SIGNAL_PERIOD_NS };
+	const struct timespec period = { .tv_nsec = period_ns };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (!*end) {
@@ -267,7 +269,8 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
 	sender = fork();
 	if (sender == 0)
-		send_signals(getppid(), &shared[0], &shared[1]);
+		send_signals(getppid(), storm ? STORM_SIGNAL_PERIOD_NS : SIGNAL_PERIOD_NS,
+			     &shared[0], &shared[1]);
 	puts("ready");
 	fflush(stdout);
 	if (storm)
