@@ -67,6 +67,12 @@ def page_entries(page):
     return [found for found in entries if found]
 
 
+def help_of(command, option):
+    """The help but for what it says of other options: the last one has what follows all of them."""
+    first, *entries, last = re.split(r"\n(?=  -\w, --| {6}--)", help_text(command))
+    return "\n".join([first, *(text for text in entries if "--" + option in text.splitlines()[0]), last])
+
+
 def accepts(command, option, value):
     """Whether the option takes it; --help ends the command before it does anything."""
     return run([command, "--" + option, value, "--help"]).returncode == 0
@@ -77,5 +83,5 @@ def choices(command, option):
     """The words of the help that the option takes, if it takes some words only."""
     if any(accepts(command, option, value) for value in ("no such word", "100", "1")):
         return set()
-    words = set(re.findall(r"(?<![\w-])[a-z][a-z_-]*(?![\w-])", help_text(command)))
+    words = set(re.findall(r"(?<![\w-])[a-z][a-z_-]*(?![\w-])", help_of(command, option)))
     return {word for word in words if accepts(command, option, word)}

@@ -1,39 +1,47 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# usage: ljrecord_errors_test.sh LJRECORD LJREPORT LJRECORD_HOLD [DEADLINE_S]
+# usage: ljrecord_errors_test.sh LJRECORD LJREPORT LJRECORD_HOLD
 # What goes wrong, and how ljrecord says so: exit codes, one line on stderr, a target that runs on, and
 # no file left that is not a readable profile.
+# The parts run side by side, each with a folder and targets of its own.
 
 ljrecord=$1 ljreport=$2 hold=$3
-# Long enough for a first sample on a loaded machine.
-RECORD_S=0.4
-# Longest wait for what happens at once; more where a recorder with sanitizers has an eighth of a processor.
-DEADLINE_S=${4:-20}
+# Longest wait for what happens at once.
+DEADLINE_S=120
+# A recording that ends when it has some samples.
+SHORT=(-F 999 --limit-samples 20 -d "$DEADLINE_S")
 
 command -v luajit >/dev/null || { echo "skipped: luajit is not installed"; exit 77; }
-work=$(mktemp -d) || exit 1
+all=$(mktemp -d) || exit 1
 # Another user has to get there.
-chmod 755 "$work"
-mkdir -m 777 "$work/open"
-out=$work/out.bin
-failures=0 checks=0
-started=() mounted=
+chmod 755 "$all"
+# Of all parts, one a line.
+touch "$all/started" "$all/failures" "$all/checks"
 
 cleanup() {
 	trap - EXIT
-	for pid in "${started[@]}"; do
+	while read -r pid; do
 		kill -KILL "$pid" 2>/dev/null
-	done
+	done <"$all/started"
 	wait 2>/dev/null
-	[ -z "$mounted" ] || umount "$mounted"
-	rm -rf "$work"
+	! mountpoint -q "$all/output/small" || umount "$all/output/small"
+	rm -rf "$all"
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
+# begin PART: a folder of its own.
+begin() {
+	echo "-- $1"
+	work=$all/$1
+	mkdir "$work"
+	mkdir -m 777 "$work/open"
+	out=$work/out.bin
+}
+
 fail() {
 	echo "FAIL: $*" >&2
-	failures=$((failures + 1))
+	echo "$*" >>"$all/failures"
 }
 
 # await CONDITION...: run a command until it succeeds.
@@ -52,6 +60,11 @@ in_state() { [ "$(status_of "$1" State)" = "$2" ]; }
 untouched() { await is_free "$1" || fail "$2: target left $(grep -E 'State|TracerPid' "/proc/$1/status")"; }
 readable() { "$ljreport" -f counters "$1" >"$work/report" 2>&1 || fail "$2: not readable: $(cat "$work/report")"; }
 samples_in() { "$ljreport" -f counters "$1" | awk '/^samples/ { print $2 }'; }
+samples_arrive() { [ "$(samples_in "$1")" -gt 0 ]; }
+zombie_of() { { cat /proc/[0-9]*/status 2>/dev/null || true; } |
+	awk -v parent="$pid" '/^State:/ { state = $2 } /^Pid:/ { self = $2 }
+	/^PPid:/ && $2 == parent && state == "Z" { print self }'; }
+has_zombie() { [ -n "$(zombie_of)" ]; }
 unreadable_or_none() { [ ! -e "$1" ] || readable "$1" "$2"; }
 
 # start COMMAND...: run in the background; its pid is $pid.
@@ -59,7 +72,7 @@ start() {
 	rm -f "$work/started" # or an old one tells that the new program is ready
 	"$@" >"$work/started" 2>&1 </dev/null &
 	pid=$!
-	started+=("$pid")
+	echo "$pid" >>"$all/started"
 }
 
 # captured_by FILE HOW WHAT: how samples were taken, by what --stats wrote.
@@ -69,7 +82,7 @@ captured_by() {
 
 # start_lua [FILE]: a busy Lua program, running.
 start_lua() {
-	start luajit "${1:-$work/busy.lua}" "${@:2}"
+	start luajit "${1:-$all/busy.lua}" "${@:2}"
 	await grep -q ready "$work/started" || fail "luajit did not start"
 }
 
@@ -82,7 +95,7 @@ stop() {
 run() {
 	local code=$1 got
 	shift
-	checks=$((checks + 1))
+	echo "$*" >>"$all/checks"
 	timeout "$DEADLINE_S" ${prefix[@]+"${prefix[@]}"} "$ljrecord" "$@" >"$work/stdout" 2>"$work/stderr" </dev/null
 	got=$?
 	[ $got -eq "$code" ] || fail "ljrecord $*: exit code $got, not $code: $(cat "$work/stderr")"
@@ -100,13 +113,19 @@ error() {
 }
 prefix=()
 
-cat >"$work/busy.lua" <<'LUA'
+# Without an argument it works half of the time, for ever; the others shall have processors, too.
+cat >"$all/busy.lua" <<'LUA'
+local ffi = require "ffi"
+ffi.cdef "int poll(void *fds, unsigned long count, int timeout);"
 io.write("ready\n") io.flush()
-local function burn() local n = 0 for i = 1, 1e5 do n = n + #tostring(i) end return n end
-local finish = os.clock() + (tonumber(arg[1]) or 1000)
-repeat burn() until os.clock() >= finish
+local function burn() local n = 0 for i = 1, 1e4 do n = n + #tostring(i) end return n end
+local finish = arg[1] and os.clock() + arg[1]
+repeat
+	burn()
+	if not finish then ffi.C.poll(nil, 0, 1) end
+until finish and os.clock() >= finish
 LUA
-cat >"$work/exec.lua" <<'LUA'
+cat >"$all/exec.lua" <<'LUA'
 local ffi = require "ffi"
 ffi.cdef "int execl(const char *path, const char *arg, ...);"
 io.write("ready\n") io.flush()
@@ -115,7 +134,7 @@ repeat for i = 1, 1e5 do n = n + #tostring(i) end until os.clock() >= finish
 ffi.C.execl("/bin/sleep", ffi.cast("const char *", "sleep"), ffi.cast("const char *", "1000"), ffi.cast("void *", 0))
 LUA
 # One that its own user may not look into: it has set itself to be not dumpable.
-cat >"$work/closed.lua" <<'LUA'
+cat >"$all/closed.lua" <<'LUA'
 local ffi = require "ffi"
 ffi.cdef "int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);"
 assert(ffi.C.prctl(4, 0, 0, 0, 0) == 0) -- PR_SET_DUMPABLE
@@ -123,488 +142,524 @@ io.write("ready\n") io.flush()
 local n = 0
 while true do for i = 1, 1e5 do n = n + #tostring(i) end end
 LUA
-cat >"$work/blocked.lua" <<'LUA'
+cat >"$all/blocked.lua" <<'LUA'
 local ffi = require "ffi"
 ffi.cdef "int poll(void *fds, unsigned long count, int timeout);"
 io.write("ready\n") io.flush()
 while true do ffi.C.poll(nil, 0, 100000) end
 LUA
-chmod 644 "$work"/*.lua
+chmod 644 "$all"/*.lua
 
-echo "-- usage"
-error 1 'nothing to record'
-error 1 'not both' --pid 1 -- true
-error 1 'goes with --pid' --debuginfod -- true
-unset DEBUGINFOD_URLS
-error 1 'DEBUGINFOD_URLS' --debuginfod --pid 1
-prefix=(env DEBUGINFOD_URLS=)
-error 1 'DEBUGINFOD_URLS' --debuginfod --pid 1
-prefix=()
-error 1 'not a process id: 0' --pid 0
-error 1 'not a process id: -1' --pid -1
-error 1 'not a process id: abc' --pid abc
-error 1 'not a process id: 12x' -p 12x
-error 1 'not a process id: 99999999999' -p 99999999999
-error 1 'not a process id: 1,' -p 1,
-error 1 'not a process id: ,1' -p ,1
-error 1 'not a process id: 1,,2' -p 1,,2
-error 1 'not a process id: 1 2' -p '1 2'
-error 1 'not a process id: 1,x' -p 2 -p 1,x
-error 1 'not both' --name lua -- true
-error 1 'not an extended regular expression: \(lua' --name '(lua'
-error 1 'not an extended regular expression: : try' --name ''
-error 1 'nothing to record' --children
-error 1 'not a choice of roots' --root all -p 1
-error 1 'not a frequency' -F 0 -p 1
-error 1 'not a frequency' -F 10001 -p 1
-error 1 'not a frequency' -F '' -p 1
-error 1 'not a way to take samples \(auto, kernel or stop\): quick' --capture quick -p 1
-error 1 'goes without --wall' --capture kernel --wall -p 1
-error 1 'not a number of seconds: 0' -d 0 -p 1
-error 1 'not a number of seconds: -3' -d -3 -p 1
-error 1 'not a number of seconds: nan' -d nan -p 1
-error 1 'not a number of seconds: inf' -d inf -p 1
-error 1 'not a number of seconds: 5s' -d 5s -p 1
-error 1 'unknown mode: all' -m all -p 1
-error 1 'unknown format: xml' -f xml -p 1
-error 1 'not a choice of lines' --lines all -p 1
-error 1 'not a choice of samples in compiled code' --trace-samples all -p 1
-# Texts of getopt_long(3): the wrong option, then our hint.
-for bad in --nonsense -Z --pid --duration=; do
-	run 1 "$bad"
-	grep -q '^ljrecord: ' "$work/stderr" || fail "ljrecord $bad: says $(cat "$work/stderr")"
-	! grep -vq '^[^ ]*ljrecord: ' "$work/stderr" || fail "ljrecord $bad: says $(cat "$work/stderr")"
-done
-run 0 --help
-grep -q 'Usage: ljrecord' "$work/stdout" || fail '--help'
-[ ! -s "$work/stderr" ] || fail '--help says something on stderr'
-run 0 -V
-grep -q '^ljrecord [0-9]' "$work/stdout" || fail 'version'
+usage() {
+	begin usage
+	error 1 'nothing to record'
+	error 1 'not both' --pid 1 -- true
+	error 1 'goes with --pid' --debuginfod -- true
+	error 1 'DEBUGINFOD_URLS' --debuginfod --pid 1
+	prefix=(env DEBUGINFOD_URLS=)
+	error 1 'DEBUGINFOD_URLS' --debuginfod --pid 1
+	prefix=()
+	error 1 'not a process id: 0' --pid 0
+	error 1 'not a process id: -1' --pid -1
+	error 1 'not a process id: abc' --pid abc
+	error 1 'not a process id: 12x' -p 12x
+	error 1 'not a process id: 99999999999' -p 99999999999
+	error 1 'not a process id: 1,' -p 1,
+	error 1 'not a process id: ,1' -p ,1
+	error 1 'not a process id: 1,,2' -p 1,,2
+	error 1 'not a process id: 1 2' -p '1 2'
+	error 1 'not a process id: 1,x' -p 2 -p 1,x
+	error 1 'not both' --name lua -- true
+	error 1 'not an extended regular expression: \(lua' --name '(lua'
+	error 1 'not an extended regular expression: : try' --name ''
+	error 1 'nothing to record' --children
+	error 1 'not a choice of roots' --root all -p 1
+	error 1 'not a frequency' -F 0 -p 1
+	error 1 'not a frequency' -F 10001 -p 1
+	error 1 'not a frequency' -F '' -p 1
+	error 1 'not a way to take samples \(auto, kernel or stop\): quick' --capture quick -p 1
+	error 1 'goes without --wall' --capture kernel --wall -p 1
+	error 1 'not a number of seconds: 0' -d 0 -p 1
+	error 1 'not a number of seconds: -3' -d -3 -p 1
+	error 1 'not a number of seconds: nan' -d nan -p 1
+	error 1 'not a number of seconds: inf' -d inf -p 1
+	error 1 'not a number of seconds: 5s' -d 5s -p 1
+	error 1 'unknown mode: all' -m all -p 1
+	error 1 'unknown format: xml' -f xml -p 1
+	error 1 'not a choice of lines' --lines all -p 1
+	error 1 'not a choice of samples in compiled code' --trace-samples all -p 1
+	# Texts of getopt_long(3): the wrong option, then our hint.
+	for bad in --nonsense -Z --pid --duration=; do
+		run 1 "$bad"
+		grep -q '^ljrecord: ' "$work/stderr" || fail "ljrecord $bad: says $(cat "$work/stderr")"
+		! grep -vq '^[^ ]*ljrecord: ' "$work/stderr" || fail "ljrecord $bad: says $(cat "$work/stderr")"
+	done
+	run 0 --help
+	grep -q 'Usage: ljrecord' "$work/stdout" || fail '--help'
+	[ ! -s "$work/stderr" ] || fail '--help says something on stderr'
+	run 0 -V
+	grep -q '^ljrecord [0-9]' "$work/stdout" || fail 'version'
+}
 
-echo "-- targets that cannot be recorded"
-start true
-wait "$pid"
-error 5 "there is no process $pid" -p "$pid" -o "$out"
-error 5 "no process has such a name" --name "^no-such-program-$$\$" -o "$out"
-# Not even itself.
-cp "$ljrecord" "$work/ljself$$"
-real=$ljrecord ljrecord=$work/ljself$$
-error 5 "no process has such a name" --name "^ljself$$\$" -o "$out"
-ljrecord=$real
-start sleep 1000
-await in_state "$pid" S
-error 3 "no LuaJIT in process $pid" -p "$pid" -o "$out"
-error 3 "no LuaJIT in process $pid" -p "$pid,$pid" -p "$pid" -o "$out"
-untouched "$pid" 'sleep'
-stop
-start bash -c 'while :; do :; done'
-error 3 "no LuaJIT in process $pid" -p "$pid" -o "$out"
-untouched "$pid" 'busy shell'
-stop
-[ ! -e "$out" ] || fail 'a file is left where there was no LuaJIT'
-if [ "$(status_of 2 Name)" = kthreadd ]; then
-	error 3 'kernel thread' -p 2 -o "$out"
-else
-	echo "skipped: no kernel thread is visible here"
-fi
-# The child ends when bash is sleep, as bash would reap it.
-# shellcheck disable=SC2016
-start bash -c '(until grep -qx sleep /proc/$$/comm; do sleep 0.02; done) & exec sleep 1000'
-zombie_of() { { cat /proc/[0-9]*/status 2>/dev/null || true; } |
-	awk -v parent="$pid" '/^State:/ { state = $2 } /^Pid:/ { self = $2 }
-	/^PPid:/ && $2 == parent && state == "Z" { print self }'; }
-has_zombie() { [ -n "$(zombie_of)" ]; }
-await has_zombie || fail 'no zombie came about'
-error 3 'zombie' -p "$(zombie_of)" -o "$out"
-stop
-# Itself, by the pid that exec keeps.
-# shellcheck disable=SC2016
-timeout "$DEADLINE_S" sh -c 'exec "$0" -p $$ -o "$1"' "$ljrecord" "$out" 2>"$work/stderr"
-[ $? -eq 3 ] || fail "itself: $(cat "$work/stderr")"
+unrecordable() {
+	begin unrecordable
+	start true
+	wait "$pid"
+	error 5 "there is no process $pid" -p "$pid" -o "$out"
+	error 5 "no process has such a name" --name "^no-such-program-$$\$" -o "$out"
+	# Not even itself.
+	cp "$ljrecord" "$work/ljself$$"
+	real=$ljrecord ljrecord=$work/ljself$$
+	error 5 "no process has such a name" --name "^ljself$$\$" -o "$out"
+	ljrecord=$real
+	start sleep 1000
+	await in_state "$pid" S
+	error 3 "no LuaJIT in process $pid" -p "$pid" -o "$out"
+	error 3 "no LuaJIT in process $pid" -p "$pid,$pid" -p "$pid" -o "$out"
+	untouched "$pid" 'sleep'
+	stop
+	start bash -c 'while :; do :; done'
+	error 3 "no LuaJIT in process $pid" -p "$pid" -o "$out"
+	untouched "$pid" 'busy shell'
+	stop
+	[ ! -e "$out" ] || fail 'a file is left where there was no LuaJIT'
+	if [ "$(status_of 2 Name)" = kthreadd ]; then
+		error 3 'kernel thread' -p 2 -o "$out"
+	else
+		echo "skipped: no kernel thread is visible here"
+	fi
+	# The child ends when bash is sleep, as bash would reap it.
+	# shellcheck disable=SC2016
+	start bash -c '(until grep -qx sleep /proc/$$/comm; do sleep 0.02; done) & exec sleep 1000'
+	await has_zombie || fail 'no zombie came about'
+	error 3 'zombie' -p "$(zombie_of)" -o "$out"
+	stop
+	# Itself, by the pid that exec keeps.
+	# shellcheck disable=SC2016
+	timeout "$DEADLINE_S" sh -c 'exec "$0" -p $$ -o "$1"' "$ljrecord" "$out" 2>"$work/stderr"
+	[ $? -eq 3 ] || fail "itself: $(cat "$work/stderr")"
 
-# What is there stays as it was if no recording begins.
-echo precious >"$work/precious"
-start sleep 1000
-error 3 'no LuaJIT' -p "$pid" -o "$work/precious"
-[ "$(cat "$work/precious")" = precious ] || fail 'an error emptied an existing file'
-stop
+	# What is there stays as it was if no recording begins.
+	echo precious >"$work/precious"
+	start sleep 1000
+	error 3 'no LuaJIT' -p "$pid" -o "$work/precious"
+	[ "$(cat "$work/precious")" = precious ] || fail 'an error emptied an existing file'
+	stop
+}
 
-echo "-- permission"
-if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
-	cp "$ljrecord" "$work/ljrecord"
-	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+permission() {
+	begin permission
+	if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+		cp "$ljrecord" "$work/ljrecord"
+		as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+		start_lua
+		real=$ljrecord ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
+		error 2 "not permitted to trace process $pid of user root: use sudo" -p "$pid" -o "$work/open/file"
+		[ ! -e "$work/open/file" ] || fail 'a file is left where nothing is permitted'
+		error 4 "cannot open $work/file: Permission denied" -p "$pid" -o "$work/file"
+		ljrecord=$real prefix=()
+		untouched "$pid" 'refused'
+		stop
+		start "${as_nobody[@]}" luajit "$all/closed.lua"
+		await grep -q ready "$work/started" || fail "luajit did not start: $(cat "$work/started")"
+		ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
+		error 2 "not permitted to trace process ${pid}[,:] .*use sudo" -p "$pid" -o "$work/open/file"
+		ljrecord=$real prefix=()
+		untouched "$pid" 'refused, not dumpable'
+		run 0 -p "$pid" -o "$out" "${SHORT[@]}"
+		readable "$out" 'not dumpable'
+		[ "$(samples_in "$out")" -gt 0 ] || fail 'not dumpable: no samples'
+		untouched "$pid" 'not dumpable'
+		stop
+		start "${as_nobody[@]}" luajit "$all/blocked.lua"
+		await grep -q ready "$work/started" || fail "luajit did not start: $(cat "$work/started")"
+		ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
+		error 2 '--capture=kernel: not permitted: it takes root' --capture kernel -p "$pid" -o "$work/open/file"
+		[ ! -e "$work/open/file" ] || fail 'a file is left where copies by the kernel are not permitted'
+		# Not asked for, they are done without.
+		run 0 -q -o "$work/open/file" --stats "$work/open/stats" -- luajit -e \
+			'local begin = os.clock() while os.clock() - begin < 0.3 do end'
+		captured_by "$work/open/stats" stop 'no copies permitted'
+		ljrecord=$real prefix=()
+		untouched "$pid" 'copies by the kernel refused'
+		stop
+	else
+		echo "skipped: another user's process (this needs root and setpriv)"
+	fi
 	start_lua
-	real=$ljrecord ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
-	error 2 "not permitted to trace process $pid of user root: use sudo" -p "$pid" -o "$work/open/file"
-	[ ! -e "$work/open/file" ] || fail 'a file is left where nothing is permitted'
-	error 4 "cannot open $work/file: Permission denied" -p "$pid" -o "$work/file"
-	ljrecord=$real prefix=()
-	untouched "$pid" 'refused'
-	stop
-	start "${as_nobody[@]}" luajit "$work/closed.lua"
-	await grep -q ready "$work/started" || fail "luajit did not start: $(cat "$work/started")"
-	ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
-	error 2 "not permitted to trace process ${pid}[,:] .*use sudo" -p "$pid" -o "$work/open/file"
-	ljrecord=$real prefix=()
-	untouched "$pid" 'refused, not dumpable'
-	run 0 -p "$pid" -o "$out" -d $RECORD_S
-	readable "$out" 'not dumpable'
-	[ "$(samples_in "$out")" -gt 0 ] || fail 'not dumpable: no samples'
-	untouched "$pid" 'not dumpable'
-	stop
-	start "${as_nobody[@]}" luajit "$work/blocked.lua"
-	await grep -q ready "$work/started" || fail "luajit did not start: $(cat "$work/started")"
-	ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
-	error 2 '--capture=kernel: not permitted: it takes root' --capture kernel -p "$pid" -o "$work/open/file"
-	[ ! -e "$work/open/file" ] || fail 'a file is left where copies by the kernel are not permitted'
-	# Not asked for, they are done without.
-	run 0 -q -o "$work/open/file" --stats "$work/open/stats" -- luajit -e \
-		'local begin = os.clock() while os.clock() - begin < 0.3 do end'
-	captured_by "$work/open/stats" stop 'no copies permitted'
-	ljrecord=$real prefix=()
-	untouched "$pid" 'copies by the kernel refused'
-	stop
-else
-	echo "skipped: another user's process (this needs root and setpriv)"
-fi
-start_lua
-target=$pid
-"$hold" "$target" >"$work/hold" &
-holder=$!
-started+=("$holder")
-if await grep -q ready "$work/hold"; then
-	error 2 "already traced by pid $holder" -p "$target" -o "$out"
-	[ "$(status_of "$target" TracerPid)" = "$holder" ] || fail 'the other tracer lost its target'
-else
-	echo "skipped: another tracer (ptrace is not permitted)"
-fi
-kill -KILL "$holder"
-wait "$holder" 2>/dev/null
-untouched "$target" 'traced by another'
+	target=$pid
+	"$hold" "$target" >"$work/hold" &
+	holder=$!
+	echo "$holder" >>"$all/started"
+	if await grep -q ready "$work/hold"; then
+		error 2 "already traced by pid $holder" -p "$target" -o "$out"
+		[ "$(status_of "$target" TracerPid)" = "$holder" ] || fail 'the other tracer lost its target'
+	else
+		echo "skipped: another tracer (ptrace is not permitted)"
+	fi
+	kill -KILL "$holder"
+	wait "$holder" 2>/dev/null
+	untouched "$target" 'traced by another'
+}
 
-echo "-- debug files"
-# In place of libdebuginfod a file that is no library.
-mkdir "$work/lib"
-: >"$work/lib/libdebuginfod.so.1"
-start_lua
-prefix=(env DEBUGINFOD_URLS=http://127.0.0.1:1 LD_LIBRARY_PATH="$work/lib")
-run 0 -p "$pid" -o "$out" -d $RECORD_S -q --debuginfod
-prefix=()
-[ "$(cat "$work/stderr")" = "ljrecord: --debuginfod: cannot load libdebuginfod.so.1: going on with what there is" ] ||
-	fail "without libdebuginfod: $(cat "$work/stderr")"
-readable "$out" 'without libdebuginfod'
-stop
+debug_files() {
+	begin debug_files
+	# In place of libdebuginfod a file that is no library.
+	mkdir "$work/lib"
+	: >"$work/lib/libdebuginfod.so.1"
+	start_lua
+	prefix=(env DEBUGINFOD_URLS=http://127.0.0.1:1 LD_LIBRARY_PATH="$work/lib")
+	run 0 -p "$pid" -o "$out" -q --debuginfod "${SHORT[@]}"
+	prefix=()
+	[ "$(cat "$work/stderr")" = "ljrecord: --debuginfod: cannot load libdebuginfod.so.1: going on with what there is" ] ||
+		fail "without libdebuginfod: $(cat "$work/stderr")"
+	readable "$out" 'without libdebuginfod'
+	stop
+}
 
-echo "-- recordings"
-# A reader that takes nothing: 10 s are waited for it, once. Meanwhile the other checks run. The pipe
-# holds 64 KiB, and most of it is full at first: on a busy machine there are few samples. Of more a second a
-# slow recorder would still have some to write when it is told to end.
-cat >"$work/stuck.sh" <<'SH'
-{ head -c 61440 /dev/zero; "$1" -q -p "$2" -F 2000 -d 1.5 -o - 2>"$3"; echo "$? $(date +%s)" >"$4"; } | sleep 25
-SH
-start_lua "$work/busy.lua" 3
-bash "$work/stuck.sh" "$ljrecord" "$pid" "$work/stuck.err" "$work/stuck" &
-started+=("$!")
-stuck_began=$(date +%s)
-for mode in default leaf callgraph; do
+recordings() {
+	begin recordings
+	start_lua
+	target=$pid
+	for mode in default leaf callgraph; do
+		rm -f "$out"
+		run 0 -p "$target" -o "$out" -F 999 --limit-samples 50 -d $DEADLINE_S -m $mode --stats "$work/stats.json"
+		readable "$out" "$mode"
+		grep -q "^ljrecord: .* samples in .* to $out" "$work/stderr" || fail "$mode: no summary"
+		# The same numbers in the summary, the file and the report.
+		said=$(awk '/^ljrecord: [0-9]+ samples/ { print $2; exit }' "$work/stderr")
+		kept=$(awk -F'[:,]' '/"samples":/ { print $2 + 0; exit }' "$work/stats.json")
+		size=$(awk -F'[:,]' '/"output_bytes":/ { print $2 + 0; exit }' "$work/stats.json")
+		[ "$said" -gt 0 ] || fail "$mode: no samples"
+		[ "$said" = "$kept" ] || fail "$mode: summary $said, numbers $kept"
+		[ "$said" = "$(samples_in "$out")" ] || fail "$mode: summary $said, profile $(samples_in "$out")"
+		[ "$size" = "$(stat -c %s "$out")" ] || fail "$mode: $size bytes said"
+		untouched "$target" "$mode"
+	done
+	# The kernel copies where it can, but for threads that wait and for images that are saved.
+	by=stop
+	! "$ljrecord" -q -p "$target" -o "$out" "${SHORT[@]}" --capture kernel 2>/dev/null || by=kernel
+	for option in "$by" 'stop --capture stop' "$by --capture auto" 'stop --wall' "stop --save-images $work/images"; do
+		read -r how more <<<"$option"
+		# shellcheck disable=SC2086 # An option and its argument.
+		run 0 -q -p "$target" -o "$out" "${SHORT[@]}" --stats "$work/how.json" $more
+		captured_by "$work/how.json" "$how" "${more:-without options}"
+	done
+	# Compressed by name.
+	run 0 -q -p "$target" -o "$work/out.bin.gz" "${SHORT[@]}" --stats "$work/packed.json"
+	gzip -t "$work/out.bin.gz" || fail "not gzip's"
+	readable "$work/out.bin.gz" "compressed"
+	[ "$(samples_in "$work/out.bin.gz")" = "$(awk -F'[:,]' '/"samples":/ { print $2 + 0; exit }' "$work/packed.json")" ] ||
+		fail "compressed: other samples than said"
+	[ "$(stat -c %s "$work/out.bin.gz")" = "$(awk -F'[:,]' '/"output_bytes":/ { print $2 + 0; exit }' "$work/packed.json")" ] ||
+		fail "compressed: another size than said"
+	# JSON: braces and quotes in pairs, and all of it one object.
+	awk '{ text = text $0 }
+		END { open = gsub(/\{/, "{", text); close_ = gsub(/\}/, "}", text); quotes = gsub(/"/, "\"", text)
+		exit !(text ~ /^\{.*\}$/ && open == close_ && quotes % 2 == 0 && text !~ /,[ \t]*\}/) }' \
+		"$work/stats.json" || fail "stats: $(cat "$work/stats.json")"
+	# JSON reads as a Lua table once its keys are bracketed and its arrays are tables.
+	{ printf 'return '; sed -E 's/\[$/{/; s/^( *)\]/\1}/; s/^( *)("[^"]+"):/\1[\2]=/; s#\\/#/#g' "$work/stats.json"; } >"$work/stats.lua"
+	luajit -e "local t = dofile('$work/stats.lua') local n = 0
+			for _, count in pairs(t.states) do n = n + count end
+			assert(n == t.samples and t.pid == $target and t.frequency_hz == 999)
+			local looks = 0 for _, count in pairs(t.outcomes) do looks = looks + count end
+			local process = t.processes[1]
+			assert(#t.processes == 1 and process.pid == $target and process.name == 'luajit')
+			assert(process.kind == 'luajit' and not process.ended and process.samples == t.samples)
+			for what, count in pairs(t.outcomes) do assert(process.outcomes[what] == count) end
+			assert(looks == t.thread_ticks and looks >= t.samples and t.ticks > 0)
+			assert(t.capture == 'stop' or t.capture == 'kernel')
+			assert((t.capture == 'kernel') == (t.copied.count > 0))
+			assert(t.stopped.count + t.copied.count >= t.records)
+			assert(t.records <= t.samples and t.records > 0)
+			for _, times in ipairs({t.stopped, t.copied}) do
+				assert(times.p50_ns <= times.p99_ns and times.p99_ns <= times.max_ns)
+			end" \
+		2>"$work/json" || fail "stats: $(cat "$work/json")"
+	run 0 -q -p "$target" -o - "${SHORT[@]}"
+	cp "$work/stdout" "$work/piped"
+	readable "$work/piped" 'standard output'
+	[ ! -s "$work/stderr" ] || fail "--quiet says $(cat "$work/stderr")"
+	"$ljrecord" -q -p "$target" -o - "${SHORT[@]}" | cat >"$work/piped"
+	readable "$work/piped" 'pipe'
+	"$ljrecord" -p "$target" -o "$out" "${SHORT[@]}" 2>&- || fail 'closed stderr'
+	readable "$out" 'closed stderr'
+	"$ljrecord" -q -p "$target" -o "$out" "${SHORT[@]}" <&- >&- 2>&- || fail 'no standard descriptors'
+	readable "$out" 'no standard descriptors'
+	env -i "$ljrecord" -q -p "$target" -o "$out" "${SHORT[@]}" <&- >"$work/stdout" 2>"$work/stderr" ||
+		fail 'no environment and no standard input'
+	readable "$out" 'no environment and no standard input'
+	[ ! -s "$work/stderr" ] || fail "without a terminal --quiet says $(cat "$work/stderr")"
+	env -i "$ljrecord" -q -n '^no such name$' --wait 0.1 -o "$out" <&- >&- 2>&-
+	[ $? -eq 5 ] || fail 'waiting without standard descriptors: another exit code'
+	error 4 "cannot write $work/none/stats: No such file" -q -p "$target" -o "$out" -d 0.1 --stats "$work/none/stats"
+	# Profile and numbers in one file, by whatever names: one of them would be lost.
+	cp "$out" "$work/kept"
+	ln -s out.bin "$work/alias"
+	error 1 "name the same file" -q -p "$target" -o "$out" -d 0.1 --stats "$out"
+	error 1 "name the same file" -q -p "$target" -o "$work/alias" -d 0.1 --stats "$out"
+	cmp -s "$out" "$work/kept" || fail 'one name for both: the old profile is changed'
+	error 1 "name the same file" -q -p "$target" -o "$work/both" -d 0.1 --stats "$work/both"
+	[ ! -e "$work/both" ] || fail 'one name for both: left a file'
+	# shellcheck disable=SC2094 # that is the point
+	"$ljrecord" -q -p "$target" -o - -d 0.1 --stats "$out" >>"$out" 2>"$work/stderr" && fail 'one file for both: no error'
+	cmp -s "$out" "$work/kept" || fail 'one file for both: the old profile is changed'
+	run 0 -q -p "$target" -o /dev/null -d 0.1 --stats /dev/null
+	# Started with SIGCHLD ignored, which tells that a thread stands: stops are as short as ever. Each that
+	# had to wait for its timeout would last 100 ms; nine of ten are shorter where others have the processors,
+	# too.
 	rm -f "$out"
-	run 0 -p "$target" -o "$out" -d 10 --limit-samples 50 -F 200 -m $mode --stats "$work/stats.json"
-	readable "$out" "$mode"
-	grep -q "^ljrecord: .* samples in .* to $out" "$work/stderr" || fail "$mode: no summary"
-	# The same numbers in the summary, the file and the report.
-	said=$(awk '/^ljrecord: [0-9]+ samples/ { print $2; exit }' "$work/stderr")
-	kept=$(awk -F'[:,]' '/"samples":/ { print $2 + 0; exit }' "$work/stats.json")
-	size=$(awk -F'[:,]' '/"output_bytes":/ { print $2 + 0; exit }' "$work/stats.json")
-	[ "$said" -gt 0 ] || fail "$mode: no samples"
-	[ "$said" = "$kept" ] || fail "$mode: summary $said, numbers $kept"
-	[ "$said" = "$(samples_in "$out")" ] || fail "$mode: summary $said, profile $(samples_in "$out")"
-	[ "$size" = "$(stat -c %s "$out")" ] || fail "$mode: $size bytes said"
-	untouched "$target" "$mode"
-done
-# The kernel copies where it can, but for threads that wait and for images that are saved.
-by=stop
-! "$ljrecord" -q -p "$target" -o "$out" -d $RECORD_S --capture kernel 2>/dev/null || by=kernel
-for option in "$by" 'stop --capture stop' "$by --capture auto" 'stop --wall' "stop --save-images $work/images"; do
-	read -r how more <<<"$option"
-	# shellcheck disable=SC2086 # An option and its argument.
-	run 0 -q -p "$target" -o "$out" -d $RECORD_S --stats "$work/how.json" $more
-	captured_by "$work/how.json" "$how" "${more:-without options}"
-done
-# Compressed by name.
-run 0 -q -p "$target" -o "$work/out.bin.gz" -d $RECORD_S -F 500 --stats "$work/packed.json"
-gzip -t "$work/out.bin.gz" || fail "not gzip's"
-readable "$work/out.bin.gz" "compressed"
-[ "$(samples_in "$work/out.bin.gz")" = "$(awk -F'[:,]' '/"samples":/ { print $2 + 0; exit }' "$work/packed.json")" ] ||
-	fail "compressed: other samples than said"
-[ "$(stat -c %s "$work/out.bin.gz")" = "$(awk -F'[:,]' '/"output_bytes":/ { print $2 + 0; exit }' "$work/packed.json")" ] ||
-	fail "compressed: another size than said"
-# JSON: braces and quotes in pairs, and all of it one object.
-awk '{ text = text $0 }
-	END { open = gsub(/\{/, "{", text); close_ = gsub(/\}/, "}", text); quotes = gsub(/"/, "\"", text)
-	exit !(text ~ /^\{.*\}$/ && open == close_ && quotes % 2 == 0 && text !~ /,[ \t]*\}/) }' \
-	"$work/stats.json" || fail "stats: $(cat "$work/stats.json")"
-# JSON reads as a Lua table once its keys are bracketed and its arrays are tables.
-{ printf 'return '; sed -E 's/\[$/{/; s/^( *)\]/\1}/; s/^( *)("[^"]+"):/\1[\2]=/; s#\\/#/#g' "$work/stats.json"; } >"$work/stats.lua"
-luajit -e "local t = dofile('$work/stats.lua') local n = 0
-		for _, count in pairs(t.states) do n = n + count end
-		assert(n == t.samples and t.pid == $target and t.frequency_hz == 200)
-		local looks = 0 for _, count in pairs(t.outcomes) do looks = looks + count end
-		local process = t.processes[1]
-		assert(#t.processes == 1 and process.pid == $target and process.name == 'luajit')
-		assert(process.kind == 'luajit' and not process.ended and process.samples == t.samples)
-		for what, count in pairs(t.outcomes) do assert(process.outcomes[what] == count) end
-		assert(looks == t.thread_ticks and looks >= t.samples and t.ticks > 0)
-		assert(t.capture == 'stop' or t.capture == 'kernel')
-		assert((t.capture == 'kernel') == (t.copied.count > 0))
-		assert(t.stopped.count + t.copied.count >= t.records)
-		assert(t.records <= t.samples and t.records > 0)
-		for _, times in ipairs({t.stopped, t.copied}) do
-			assert(times.p50_ns <= times.p99_ns and times.p99_ns <= times.max_ns)
-		end" \
-	2>"$work/json" || fail "stats: $(cat "$work/json")"
-run 0 -q -p "$target" -o - -d $RECORD_S
-cp "$work/stdout" "$work/piped"
-readable "$work/piped" 'standard output'
-[ ! -s "$work/stderr" ] || fail "--quiet says $(cat "$work/stderr")"
-"$ljrecord" -q -p "$target" -o - -d $RECORD_S | cat >"$work/piped"
-readable "$work/piped" 'pipe'
-"$ljrecord" -p "$target" -o "$out" -d $RECORD_S 2>&- || fail 'closed stderr'
-readable "$out" 'closed stderr'
-"$ljrecord" -q -p "$target" -o "$out" -d $RECORD_S <&- >&- 2>&- || fail 'no standard descriptors'
-readable "$out" 'no standard descriptors'
-env -i "$ljrecord" -q -p "$target" -o "$out" -d $RECORD_S <&- >"$work/stdout" 2>"$work/stderr" ||
-	fail 'no environment and no standard input'
-readable "$out" 'no environment and no standard input'
-[ ! -s "$work/stderr" ] || fail "without a terminal --quiet says $(cat "$work/stderr")"
-env -i "$ljrecord" -q -n '^no such name$' --wait 0.1 -o "$out" <&- >&- 2>&-
-[ $? -eq 5 ] || fail 'waiting without standard descriptors: another exit code'
-error 4 "cannot write $work/none/stats: No such file" -q -p "$target" -o "$out" -d 0.1 --stats "$work/none/stats"
-# Profile and numbers in one file, by whatever names: one of them would be lost.
-cp "$out" "$work/kept"
-ln -s out.bin "$work/alias"
-error 1 "name the same file" -q -p "$target" -o "$out" -d 0.1 --stats "$out"
-error 1 "name the same file" -q -p "$target" -o "$work/alias" -d 0.1 --stats "$out"
-cmp -s "$out" "$work/kept" || fail 'one name for both: the old profile is changed'
-error 1 "name the same file" -q -p "$target" -o "$work/both" -d 0.1 --stats "$work/both"
-[ ! -e "$work/both" ] || fail 'one name for both: left a file'
-# shellcheck disable=SC2094 # that is the point
-"$ljrecord" -q -p "$target" -o - -d 0.1 --stats "$out" >>"$out" 2>"$work/stderr" && fail 'one file for both: no error'
-cmp -s "$out" "$work/kept" || fail 'one file for both: the old profile is changed'
-run 0 -q -p "$target" -o /dev/null -d 0.1 --stats /dev/null
-# Started with SIGCHLD ignored, which tells that a thread stands: stops are as short as ever. Each that
-# had to wait for its timeout would last 100 ms; nine of ten are shorter where others have the processors,
-# too. More than that would leave 100 samples of 500.
-rm -f "$out"
-(trap '' CHLD; exec "$ljrecord" -q -p "$target" -o "$out" -d 1 -F 500 --stats "$work/stats.json") || fail 'SIGCHLD ignored'
-[ "$(samples_in "$out")" -gt 0 ] || fail "SIGCHLD ignored: no samples"
-most_ns=$(awk -F'[:,]' '/"stopped"/ { inside = 1 } inside && /"p90_ns"/ { print $2 + 0; exit }' "$work/stats.json")
-[ "$most_ns" -lt 90000000 ] || fail "SIGCHLD ignored: a tenth of the stops take $most_ns ns and more"
+	(trap '' CHLD; exec "$ljrecord" -q -p "$target" -o "$out" -F 500 --limit-samples 100 -d $DEADLINE_S \
+		--stats "$work/stats.json") || fail 'SIGCHLD ignored'
+	[ "$(samples_in "$out")" -gt 0 ] || fail "SIGCHLD ignored: no samples"
+	most_ns=$(awk -F'[:,]' '/"stopped"/ { inside = 1 } inside && /"p90_ns"/ { print $2 + 0; exit }' "$work/stats.json")
+	[ "$most_ns" -lt 90000000 ] || fail "SIGCHLD ignored: a tenth of the stops take $most_ns ns and more"
+	"$ljrecord" -q -p "$target" -o "$work/one.bin" -F 2000 2>"$work/one.err" &
+	one=$!
+	echo "$one" >>"$all/started"
+	await samples_arrive "$work/one.bin" || fail 'the first of two: no samples'
+	timeout "$DEADLINE_S" "$ljrecord" -q -p "$target" -o "$work/two.bin" "${SHORT[@]}" 2>"$work/two.err"
+	two_code=$?
+	kill -TERM $one
+	wait $one
+	one_code=$?
+	[ $one_code -eq 0 ] || fail "the first of two: $one_code: $(cat "$work/one.err")"
+	readable "$work/one.bin" 'the first of two'
+	case $two_code in
+	0) readable "$work/two.bin" 'the second of two' ;;
+	2) grep -q 'already traced' "$work/two.err" || fail "the second of two says $(cat "$work/two.err")" ;;
+	*) fail "the second of two: $two_code: $(cat "$work/two.err")" ;;
+	esac
+	untouched "$target" 'two recorders'
+}
 
-echo "-- two recorders"
-"$ljrecord" -q -p "$target" -o "$work/one.bin" -d 1 -F 2000 2>"$work/one.err" &
-one=$!
-started+=("$one")
-sleep 0.1
-timeout "$DEADLINE_S" "$ljrecord" -q -p "$target" -o "$work/two.bin" -d 0.5 -F 2000 2>"$work/two.err"
-two_code=$?
-wait $one
-one_code=$?
-[ $one_code -eq 0 ] || fail "the first of two: $one_code: $(cat "$work/one.err")"
-readable "$work/one.bin" 'the first of two'
-case $two_code in
-0) readable "$work/two.bin" 'the second of two' ;;
-2) grep -q 'already traced' "$work/two.err" || fail "the second of two says $(cat "$work/two.err")" ;;
-*) fail "the second of two: $two_code: $(cat "$work/two.err")" ;;
-esac
-untouched "$target" 'two recorders'
+signals() {
+	begin signals
+	# Each of them needs a second, until samples are written: all at once.
+	for number in INT TERM HUP; do
+		(
+			begin "signal $number"
+			start_lua
+			# Background jobs of a script ignore SIGINT; env gives it back.
+			env --default-signal=INT "$ljrecord" -q -p "$pid" -o "$out" 2>"$work/stderr" &
+			recorder=$!
+			echo "$recorder" >>"$all/started"
+			await samples_arrive "$out" || fail "SIG$number: no samples"
+			kill -$number $recorder
+			wait $recorder
+			code=$?
+			[ $code -eq 0 ] || fail "SIG$number: exit code $code"
+			readable "$out" "SIG$number"
+			untouched "$pid" "SIG$number"
+			stop
+		) &
+	done
+	for delay in 0 0.03 0.3 1.1; do
+		(
+			begin "SIGKILL after $delay"
+			start_lua
+			"$ljrecord" -q -p "$pid" -o "$out" -F 5000 2>"$work/stderr" &
+			recorder=$!
+			echo "$recorder" >>"$all/started"
+			await test -s "$out"
+			sleep $delay
+			kill -KILL $recorder
+			wait $recorder 2>/dev/null
+			untouched "$pid" "SIGKILL after $delay"
+			# The promise is two seconds; at any instant the file is a profile.
+			readable "$out" "SIGKILL after $delay"
+			stop
+		) &
+	done
+	wait
+}
 
-echo "-- signals"
-samples_arrive() { [ "$(samples_in "$1")" -gt 0 ]; }
-for number in INT TERM HUP; do
+descriptors() {
+	begin descriptors
+	start_lua
+	target=$pid
+	# Whatever it is that cannot be opened, it is not said that there is nothing.
+	short=0
+	for count in 4 5 6 8 10 12 14 16; do
+		(ulimit -n $count; exec timeout "$DEADLINE_S" "$ljrecord" -q -p "$target" -o "$out" -d 0.1) \
+			2>"$work/stderr"
+		code=$?
+		# 127: too few to load a program at all.
+		[ $code -eq 0 ] || [ $code -eq 127 ] && continue
+		short=$((short + 1))
+		[ $code -eq 6 ] || fail "$count descriptors: exit code $code: $(cat "$work/stderr")"
+		grep -q 'Too many open files' "$work/stderr" ||
+			fail "$count descriptors: says $(cat "$work/stderr")"
+	done
+	[ $short -gt 4 ] || fail 'descriptors did not lack'
+	untouched "$target" 'want of descriptors'
+}
+
+output() {
+	begin output
+	start_lua
+	target=$pid
+	error 4 "cannot open $work/none/file: No such file" -p "$target" -o "$work/none/file"
+	error 4 "cannot open $work: Is a directory" -p "$target" -o "$work"
+	if [ -e /dev/full ]; then
+		error 4 '/dev/full: No space left on device' -q -p "$target" -o /dev/full -d $DEADLINE_S
+	fi
+	(ulimit -f 8; exec timeout "$DEADLINE_S" "$ljrecord" -q -p "$target" -o "$out" -F 2000 -d $DEADLINE_S) 2>"$work/stderr"
+	[ $? -eq 4 ] || fail "file size limit: $(cat "$work/stderr")"
+	grep -q 'File too large' "$work/stderr" || fail "file size limit: says $(cat "$work/stderr")"
+	readable "$out" 'file size limit'
 	rm -f "$out"
-	# Background jobs of a script ignore SIGINT; env gives it back.
-	env --default-signal=INT "$ljrecord" -q -p "$target" -o "$out" 2>"$work/stderr" &
+	# Messages go to a pipe, as no file takes any.
+	zero=$( (ulimit -f 0; timeout "$DEADLINE_S" "$ljrecord" -q -p "$target" -o "$out" -d $DEADLINE_S || echo "code $?") 2>&1 | cat)
+	case $zero in
+	*'File too large: nothing was written'*'code 4') ;;
+	*) fail "no room for anything: says $zero" ;;
+	esac
+	[ ! -e "$out" ] || fail 'an empty file is left'
+	mkdir "$work/small"
+	if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k none "$work/small" 2>/dev/null; then
+		# What is left is enough for the first second.
+		head -c 32768 /dev/zero >"$work/small/filler"
+		error 4 'No space left on device' -q -p "$target" -o "$work/small/file" -F 900 -d $DEADLINE_S
+		readable "$work/small/file" 'small disk'
+		[ "$(samples_in "$work/small/file")" -gt 0 ] || fail 'small disk: nothing was kept'
+		umount "$work/small"
+	else
+		echo "skipped: a full disk (mounting one is not permitted)"
+	fi
+	rm -f "$out"
+	"$ljrecord" -q -p "$target" -o "$out" 2>"$work/stderr" &
 	recorder=$!
-	started+=("$recorder")
-	await samples_arrive "$out" || fail "SIG$number: no samples"
-	kill -$number $recorder
+	echo "$recorder" >>"$all/started"
+	await samples_arrive "$out" || fail 'no samples before the writer is killed'
+	# Processes end meanwhile, which awk would not survive by itself.
+	writer=$({ cat /proc/[0-9]*/status 2>/dev/null || true; } |
+		awk -v parent=$recorder '/^Pid:/ { self = $2 } /^PPid:/ && $2 == parent { print self }')
+	kill -KILL "$writer"
 	wait $recorder
 	code=$?
-	[ $code -eq 0 ] || fail "SIG$number: exit code $code"
-	readable "$out" "SIG$number"
-	untouched "$target" "SIG$number"
-done
-for delay in 0 0.03 0.3 1.1; do
+	[ $code -eq 4 ] || fail "writer killed: exit code $code"
+	grep -q 'writer of .* died' "$work/stderr" || fail "writer killed: says $(cat "$work/stderr")"
+	readable "$out" 'writer killed'
+	untouched "$target" 'writer killed'
+	"$ljrecord" -q -p "$target" -o - -F 2000 -d $DEADLINE_S 2>"$work/stderr" | head -c 100 >/dev/null
+	code=${PIPESTATUS[0]}
+	[ "$code" -eq 4 ] || fail "closed pipe: exit code $code"
+	if [ "$(id -u)" = 0 ]; then
+		# Bits 2, 19 and 40: reading and searching files, tracing, and map_files; and 38 and 39: performance
+		# events and BPF.
+		for how in stop:10000080004 auto:1c000080004; do
+			rm -f "$out"
+			"$ljrecord" -q -p "$target" -o "$out" --capture "${how%:*}" 2>"$work/stderr" &
+			recorder=$!
+			echo "$recorder" >>"$all/started"
+			await samples_arrive "$out" || fail 'no samples before the look at the capabilities'
+			[ $((0x$(status_of $recorder CapPrm) & ~0x${how#*:})) -eq 0 ] ||
+				fail "$how: capabilities while recording: $(status_of $recorder CapPrm)"
+			# A script's background jobs ignore SIGINT.
+			kill -TERM $recorder
+			wait $recorder
+		done
+	else
+		echo "skipped: capabilities while recording (this needs root)"
+	fi
+	pid=$target
+	stop
+}
+
+stuck_reader() {
+	begin stuck_reader
+	# A reader that takes nothing: 10 s are waited for it, once. The pipe holds 64 KiB, and all but 1 KiB of it
+	# is full at first: on a busy machine there are few samples.
+	start_lua "$all/busy.lua" 3
+	began=${EPOCHREALTIME/[.,]/}
+	{
+		head -c 64512 /dev/zero
+		"$ljrecord" -q -p "$pid" -F 2000 -d 1.5 -o - 2>"$work/stderr"
+		echo $? >"$work/code"
+	} | { until [ -s "$work/code" ] || [ $((${EPOCHREALTIME/[.,]/} - began)) -gt 60000000 ]; do sleep 0.02; done; }
+	took_ms=$(((${EPOCHREALTIME/[.,]/} - began) / 1000))
+	grep -q 'it has taken nothing for 10 s: the profile is not whole' "$work/stderr" || fail "stuck reader: says $(cat "$work/stderr")"
+	[ "$(cat "$work/code")" -eq 4 ] || fail "stuck reader: exit code $(cat "$work/code")"
+	# 1.5 s of recording, 10 s of waiting, and what a busy machine adds; twice would be more than 21.5 s.
+	[ $took_ms -lt 21000 ] || fail "stuck reader: $took_ms ms"
+}
+
+ends() {
+	begin ends
+	start_lua "$all/busy.lua" 0.6
 	rm -f "$out"
-	"$ljrecord" -q -p "$target" -o "$out" -F 5000 2>"$work/stderr" &
-	recorder=$!
-	started+=("$recorder")
-	await test -s "$out"
-	sleep $delay
-	kill -KILL $recorder
-	wait $recorder 2>/dev/null
-	untouched "$target" "SIGKILL after $delay"
-	# The promise is two seconds; at any instant the file is a profile.
-	readable "$out" "SIGKILL after $delay"
-done
+	run 0 -q -p "$pid" -o "$out"
+	[ -s "$work/stderr" ] && fail "the target's end with --quiet: $(cat "$work/stderr")"
+	readable "$out" "the target's end"
+	[ "$(samples_in "$out")" -gt 0 ] || fail "the target's end: no samples"
+	start_lua "$all/busy.lua" 0.6
+	error_line=$(timeout "$DEADLINE_S" "$ljrecord" -p "$pid" -o "$out" 2>&1 | head -n 1)
+	[[ $error_line == "ljrecord: process $pid ended while it was recorded" ]] || fail "the target's end: $error_line"
+	start_lua "$all/exec.lua"
+	rm -f "$out"
+	run 0 -p "$pid" -o "$out"
+	grep -q 'runs another program now' "$work/stderr" || fail "exec: says $(cat "$work/stderr")"
+	readable "$out" 'exec'
+	[ "$(samples_in "$out")" -gt 0 ] || fail 'exec: no samples'
+	untouched "$pid" 'exec'
+	stop
+	# Asleep in Lua: looked at, never stopped, and so without a sample.
+	start_lua "$all/blocked.lua"
+	await in_state "$pid" S
+	rm -f "$out"
+	run 0 -q -p "$pid" -o "$out" -F 999 -d 0.2 --stats "$work/stats.json"
+	awk -F'[:,]' '/"idle":/ { idle = $2 + 0 } /"stopped":/ { inside = 1 }
+		inside && /"count":/ { count = $2 + 0; inside = 0; exit } END { exit !(idle > 0 && count == 0) }' \
+		"$work/stats.json" || fail "a blocked target was stopped: $(cat "$work/stats.json")"
+	readable "$out" 'blocked'
+	rm -f "$out"
+	(await test -e "$out"; kill -KILL "$pid") &
+	error 5 "process $pid ended before the first sample" -p "$pid" -o "$out"
+	[ ! -e "$out" ] || fail 'a file is left without a sample'
+	wait 2>/dev/null
+	# A stopped process stays stopped.
+	start_lua
+	kill -STOP "$pid"
+	await in_state "$pid" T
+	run 0 -q -p "$pid" -o "$out" -d 0.2
+	in_state "$pid" T || fail "a stopped process is $(status_of "$pid" State) afterwards"
+	kill -CONT "$pid"
+	untouched "$pid" 'continued'
+	stop
+}
 
-echo "-- want of descriptors"
-# Whatever it is that cannot be opened, it is not said that there is nothing.
-short=0
-for count in 4 5 6 8 10 12 14 16; do
-	(ulimit -n $count; exec timeout "$DEADLINE_S" "$ljrecord" -q -p "$target" -o "$out" -d 0.1) \
-		2>"$work/stderr"
-	code=$?
-	# 127: too few to load a program at all.
-	[ $code -eq 0 ] || [ $code -eq 127 ] && continue
-	short=$((short + 1))
-	[ $code -eq 6 ] || fail "$count descriptors: exit code $code: $(cat "$work/stderr")"
-	grep -q 'Too many open files' "$work/stderr" ||
-		fail "$count descriptors: says $(cat "$work/stderr")"
-done
-[ $short -gt 4 ] || fail 'descriptors did not lack'
-untouched "$target" 'want of descriptors'
-rm -f "$out"
+commands() {
+	begin commands
+	rm -f "$out"
+	run 0 -q -o "$out" -- luajit "$all/busy.lua" 0.3
+	readable "$out" 'command'
+	[ "$(samples_in "$out")" -gt 0 ] || fail 'command: no samples'
+	rm -f "$out"
+	error 3 'no LuaJIT was seen' -o "$out" -- true
+	error 3 'no LuaJIT was seen' -o "$out" -- sleep 0.2
+	[ ! -e "$out" ] || fail 'a file is left where the command has no LuaJIT'
+	error 1 "cannot run $work/none: No such file" -o "$out" -- "$work/none"
+	# The recording does not begin, so the command does not either.
+	error 4 'cannot open' -o "$work/none/file" -- touch "$work/touched"
+	[ ! -e "$work/touched" ] || fail 'the command ran without its recording'
+	if [ "$(id -u)" = 0 ]; then
+		SUDO_UID=65534 SUDO_GID=65534 run 3 -o "$out" -- sh -c "id -u >$work/open/uid; id -g >>$work/open/uid; id -G >>$work/open/uid"
+		[ "$(tr '\n' ' ' <"$work/open/uid")" = '65534 65534 65534 ' ] || fail "sudo: $(cat "$work/open/uid")"
+		SUDO_UID=65534 SUDO_GID=65534 run 0 -q -o "$out" -- luajit "$all/busy.lua" 0.3
+		[ "$(samples_in "$out")" -gt 0 ] || fail 'sudo: no samples'
+	else
+		echo "skipped: commands under sudo (this needs root)"
+	fi
+}
 
-echo "-- output"
-error 4 "cannot open $work/none/file: No such file" -p "$target" -o "$work/none/file"
-error 4 "cannot open $work: Is a directory" -p "$target" -o "$work"
-if [ -e /dev/full ]; then
-	error 4 '/dev/full: No space left on device' -q -p "$target" -o /dev/full -d 5
-fi
-(ulimit -f 8; exec timeout "$DEADLINE_S" "$ljrecord" -q -p "$target" -o "$out" -F 2000 -d 15) 2>"$work/stderr"
-[ $? -eq 4 ] || fail "file size limit: $(cat "$work/stderr")"
-grep -q 'File too large' "$work/stderr" || fail "file size limit: says $(cat "$work/stderr")"
-readable "$out" 'file size limit'
-rm -f "$out"
-# Messages go to a pipe, as no file takes any.
-zero=$( (ulimit -f 0; timeout "$DEADLINE_S" "$ljrecord" -q -p "$target" -o "$out" -d 5 || echo "code $?") 2>&1 | cat)
-case $zero in
-*'File too large: nothing was written'*'code 4') ;;
-*) fail "no room for anything: says $zero" ;;
-esac
-[ ! -e "$out" ] || fail 'an empty file is left'
-mkdir "$work/small"
-if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k none "$work/small" 2>/dev/null; then
-	mounted=$work/small
-	# Slow enough for a first second that fits.
-	error 4 'No space left on device' -q -p "$target" -o "$work/small/file" -F 900 -d 30
-	readable "$work/small/file" 'small disk'
-	[ "$(samples_in "$work/small/file")" -gt 0 ] || fail 'small disk: nothing was kept'
-	umount "$mounted"
-	mounted=
-else
-	echo "skipped: a full disk (mounting one is not permitted)"
-fi
-rm -f "$out"
-"$ljrecord" -q -p "$target" -o "$out" 2>"$work/stderr" &
-recorder=$!
-started+=("$recorder")
-await samples_arrive "$out" || fail 'no samples before the writer is killed'
-# Processes end meanwhile, which awk would not survive by itself.
-writer=$({ cat /proc/[0-9]*/status 2>/dev/null || true; } |
-	awk -v parent=$recorder '/^Pid:/ { self = $2 } /^PPid:/ && $2 == parent { print self }')
-kill -KILL "$writer"
-wait $recorder
-code=$?
-[ $code -eq 4 ] || fail "writer killed: exit code $code"
-grep -q 'writer of .* died' "$work/stderr" || fail "writer killed: says $(cat "$work/stderr")"
-readable "$out" 'writer killed'
-untouched "$target" 'writer killed'
-"$ljrecord" -q -p "$target" -o - -F 2000 -d 10 2>"$work/stderr" | head -c 100 >/dev/null
-code=${PIPESTATUS[0]}
-[ "$code" -eq 4 ] || fail "closed pipe: exit code $code"
-if [ "$(id -u)" = 0 ]; then
-	# Bits 2, 19 and 40: reading and searching files, tracing, and map_files; and 38 and 39: performance
-	# events and BPF.
-	for how in stop:10000080004 auto:1c000080004; do
-		rm -f "$out"
-		"$ljrecord" -q -p "$target" -o "$out" -d 10 --capture "${how%:*}" 2>"$work/stderr" &
-		recorder=$!
-		started+=("$recorder")
-		await samples_arrive "$out" || fail 'no samples before the look at the capabilities'
-		[ $((0x$(status_of $recorder CapPrm) & ~0x${how#*:})) -eq 0 ] ||
-			fail "$how: capabilities while recording: $(status_of $recorder CapPrm)"
-		# A script's background jobs ignore SIGINT.
-		kill -TERM $recorder
-		wait $recorder
-	done
-else
-	echo "skipped: capabilities while recording (this needs root)"
-fi
-stuck_ended() { [ -s "$work/stuck" ]; }
-await stuck_ended || fail 'a stuck reader keeps ljrecord for ever'
-grep -q 'it has taken nothing for 10 s: the profile is not whole' "$work/stuck.err" || fail "stuck reader: says $(cat "$work/stuck.err")"
-read -r code stuck_end <"$work/stuck"
-[ "$code" -eq 4 ] || fail "stuck reader: exit code $code"
-# 1.5 s of recording, 10 s of waiting, and what a busy machine adds.
-[ $((stuck_end - stuck_began)) -lt 18 ] || fail "stuck reader: $((stuck_end - stuck_began)) s"
-pid=$target
-stop
-
-echo "-- ends of the target"
-start_lua "$work/busy.lua" 0.6
-rm -f "$out"
-run 0 -q -p "$pid" -o "$out"
-[ -s "$work/stderr" ] && fail "the target's end with --quiet: $(cat "$work/stderr")"
-readable "$out" "the target's end"
-[ "$(samples_in "$out")" -gt 0 ] || fail "the target's end: no samples"
-start_lua "$work/busy.lua" 0.6
-error_line=$(timeout "$DEADLINE_S" "$ljrecord" -p "$pid" -o "$out" 2>&1 | head -n 1)
-[[ $error_line == "ljrecord: process $pid ended while it was recorded" ]] || fail "the target's end: $error_line"
-start_lua "$work/exec.lua"
-rm -f "$out"
-run 0 -p "$pid" -o "$out"
-grep -q 'runs another program now' "$work/stderr" || fail "exec: says $(cat "$work/stderr")"
-readable "$out" 'exec'
-[ "$(samples_in "$out")" -gt 0 ] || fail 'exec: no samples'
-untouched "$pid" 'exec'
-stop
-# Asleep in Lua: looked at, never stopped, and so without a sample.
-start_lua "$work/blocked.lua"
-await in_state "$pid" S
-rm -f "$out"
-run 0 -q -p "$pid" -o "$out" -d $RECORD_S --stats "$work/stats.json"
-awk -F'[:,]' '/"idle":/ { idle = $2 + 0 } /"stopped":/ { inside = 1 }
-	inside && /"count":/ { count = $2 + 0; inside = 0; exit } END { exit !(idle > 0 && count == 0) }' \
-	"$work/stats.json" || fail "a blocked target was stopped: $(cat "$work/stats.json")"
-readable "$out" 'blocked'
-(sleep 0.5; kill -KILL "$pid") &
-rm -f "$out"
-error 5 "process $pid ended before the first sample" -p "$pid" -o "$out"
-[ ! -e "$out" ] || fail 'a file is left without a sample'
-wait 2>/dev/null
-# A stopped process stays stopped.
-start_lua
-kill -STOP "$pid"
-await in_state "$pid" T
-run 0 -q -p "$pid" -o "$out" -d $RECORD_S
-in_state "$pid" T || fail "a stopped process is $(status_of "$pid" State) afterwards"
-kill -CONT "$pid"
-untouched "$pid" 'continued'
-stop
-
-echo "-- commands"
-rm -f "$out"
-run 0 -q -o "$out" -- luajit "$work/busy.lua" 0.3
-readable "$out" 'command'
-[ "$(samples_in "$out")" -gt 0 ] || fail 'command: no samples'
-rm -f "$out"
-error 3 'no LuaJIT was seen' -o "$out" -- true
-error 3 'no LuaJIT was seen' -o "$out" -- sleep 0.2
-[ ! -e "$out" ] || fail 'a file is left where the command has no LuaJIT'
-error 1 "cannot run $work/none: No such file" -o "$out" -- "$work/none"
-# The recording does not begin, so the command does not either.
-error 4 'cannot open' -o "$work/none/file" -- touch "$work/touched"
-[ ! -e "$work/touched" ] || fail 'the command ran without its recording'
-if [ "$(id -u)" = 0 ]; then
-	SUDO_UID=65534 SUDO_GID=65534 run 3 -o "$out" -- sh -c "id -u >$work/open/uid; id -g >>$work/open/uid; id -G >>$work/open/uid"
-	[ "$(tr '\n' ' ' <"$work/open/uid")" = '65534 65534 65534 ' ] || fail "sudo: $(cat "$work/open/uid")"
-	SUDO_UID=65534 SUDO_GID=65534 run 0 -q -o "$out" -- luajit "$work/busy.lua" 0.3
-	[ "$(samples_in "$out")" -gt 0 ] || fail 'sudo: no samples'
-else
-	echo "skipped: commands under sudo (this needs root)"
-fi
-
-[ $failures -eq 0 ] || exit 1
-echo "$checks runs checked"
+unset DEBUGINFOD_URLS
+stuck_reader &
+recordings &
+(output; descriptors) &
+(signals; ends; commands) &
+(usage; unrecordable; permission; debug_files) &
+wait
+[ ! -s "$all/failures" ] || exit 1
+echo "$(wc -l <"$all/checks") runs checked"

@@ -6,7 +6,8 @@
 #
 # An example is a line that begins with "$ " between .EX and .EE, or behind .Dl. $PID is a process
 # that runs LuaJIT. Where an example reads a profile or a Lua program that no example before it has
-# left, the test provides one. All files that it promises to write must be there afterwards.
+# left, the test provides one. All files that it promises to write must be there afterwards. But for the
+# time that is recorded: that is half a second, as long as it says where LJPROF_TEST_FULL is set.
 set -euo pipefail
 
 ljrecord=$(realpath "$1")
@@ -46,7 +47,7 @@ export PATH=$work/bin:$PATH
 cd "$work/files"
 
 cat >"$work/program.lua" <<'LUA'
-local finish = os.time() + (tonumber(arg[1]) or 2)
+local finish = os.clock() + (tonumber(arg[1]) or 0.5)
 local function work(n)
 	local words = {}
 	for i = 1, n do
@@ -59,20 +60,20 @@ io.write("ready\n")
 io.flush()
 repeat
 	work(1000)
-until os.time() >= finish
+until os.clock() >= finish
 LUA
 
 # Not a child of bash's job control, so that its end by a signal is not announced.
 exec 3< <(exec luajit "$work/program.lua" 600)
 PID=$!
 export PID
-read -r -t 10 _ <&3 || {
+read -r -t 60 _ <&3 || {
 	echo "FAILED: luajit did not start"
 	exit 1
 }
 
 status=0
-ljrecord --quiet --pid "$PID" --duration 1 --output "$work/recorded.bin" || status=$?
+ljrecord --quiet --pid "$PID" --limit-samples 100 --duration 60 --output "$work/recorded.bin" || status=$?
 if ((status == 2)); then
 	echo "skipped: this user may not trace processes here"
 	exit 77
@@ -120,6 +121,8 @@ complain() {
 
 run_example() {
 	local command=$1 status=0 file
+	[[ -n ${LJPROF_TEST_FULL-} ]] ||
+		command=$(sed -E '/^(sudo )?ljrecord/s/ (-d|--duration) [0-9.]+/ \1 0.5/' <<<"$command")
 	provide "$command"
 	timeout "$EXAMPLE_TIMEOUT_S" bash -o pipefail -c "$command" >"$work/output" 2>&1 || status=$?
 	# 141: a reader that has seen enough, such as head, ends its writer with SIGPIPE.

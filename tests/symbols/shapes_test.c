@@ -25,6 +25,7 @@
 #define FULL_STEPS 6000
 #define FLOORS	   10000
 #define TOWERS	   40
+#define TRIES	   10000
 #define STOPS_MAX  200
 #define NAMES_MAX  64
 #define OUTER_MAX  8
@@ -48,22 +49,6 @@ struct watched {
 	struct attach_image *image;
 	struct attach_registers regs;
 };
-
-static void watch(struct watched *watched, const char *shape)
-{
-	const char *const argv[] = { SHAPES_TARGET, shape, NULL };
-	struct failure why;
-
-	*watched = (struct watched){ .pid = stopped_spawn(argv) };
-	usleep(20000); /* until it is where it works */
-	assert_int_equal(attach_process_open(watched->pid, &watched->process, &why), 0);
-	assert_int_equal(symbols_space_create(watched->process, &watched->space, &why), 0);
-	assert_int_equal(symbols_unwinder_create(watched->space, &watched->unwinder, &why), 0);
-	watched->image = attach_image_create();
-	assert_non_null(watched->image);
-	assert_true(stopped_seize(watched->pid));
-	stopped_stop(watched->pid, &watched->regs);
-}
 
 static void unwatch(struct watched *watched)
 {
@@ -103,6 +88,40 @@ static int walk(struct watched *watched, const char *names[NAMES_MAX], size_t *r
 		result = stopped_step(watched->unwinder, &why);
 	}
 	return result < 0 ? -(int)why.kind : result;
+}
+
+/** Whether it is where it works. */
+static bool has_begun(struct watched *watched)
+{
+	const char *names[NAMES_MAX];
+	size_t count;
+
+	walk(watched, names, &count);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], "shapes_bottom") == 0 || strcmp(names[i], "shapes_tower") == 0)
+			return true;
+	return false;
+}
+
+static void watch(struct watched *watched, const char *shape)
+{
+	const char *const argv[] = { SHAPES_TARGET, shape, NULL };
+	struct failure why;
+
+	*watched = (struct watched){ .pid = stopped_spawn(argv) };
+	assert_int_equal(attach_process_open(watched->pid, &watched->process, &why), 0);
+	assert_int_equal(symbols_space_create(watched->process, &watched->space, &why), 0);
+	assert_int_equal(symbols_unwinder_create(watched->space, &watched->unwinder, &why), 0);
+	watched->image = attach_image_create();
+	assert_non_null(watched->image);
+	assert_true(stopped_seize(watched->pid));
+	stopped_stop(watched->pid, &watched->regs);
+	for (unsigned tries = 0; tries < TRIES && !has_begun(watched); tries++) {
+		stopped_go(watched->pid);
+		usleep(1000);
+		stopped_stop(watched->pid, &watched->regs);
+		assert_true(symbols_space_refresh(watched->space, &why) >= 0);
+	}
 }
 
 static bool check_chain(const struct shape *shape, const char *const *names, size_t count, int end)
