@@ -311,10 +311,12 @@ static void test_pause_is_bounded(void **state)
 	assert_free();
 }
 
-/* A holder that would hold for a minute, in a process that is ended or stopped. */
+/* A holder that would hold for a minute, if there was so much to copy, in a process that is ended
+ * or stopped.
+ */
 static void hold_long(void *argument)
 {
-	struct attach_copy *copy = copy_of(scene->heap, HEAP_BYTES);
+	struct attach_copy *copy = copy_of(scene->heap, HEAP_BYTES / 4);
 	struct attach_hold hold;
 	struct failure why;
 	uint64_t pause_ms = (uint64_t)(uintptr_t)argument;

@@ -113,12 +113,12 @@ error() {
 }
 prefix=()
 
-# Without an argument it works half of the time, for ever; the others shall have processors, too.
+# Without an argument it works some of the time, for ever: the others shall have processors, too.
 cat >"$all/busy.lua" <<'LUA'
 local ffi = require "ffi"
 ffi.cdef "int poll(void *fds, unsigned long count, int timeout);"
 io.write("ready\n") io.flush()
-local function burn() local n = 0 for i = 1, 1e4 do n = n + #tostring(i) end return n end
+local function burn() local n = 0 for i = 1, 2e3 do n = n + #tostring(i) end return n end
 local finish = arg[1] and os.clock() + arg[1]
 repeat
 	burn()
@@ -300,6 +300,8 @@ permission() {
 	kill -KILL "$holder"
 	wait "$holder" 2>/dev/null
 	untouched "$target" 'traced by another'
+	pid=$target
+	stop
 }
 
 debug_files() {
@@ -432,6 +434,8 @@ recordings() {
 	*) fail "the second of two: $two_code: $(cat "$work/two.err")" ;;
 	esac
 	untouched "$target" 'two recorders'
+	pid=$target
+	stop
 }
 
 signals() {
@@ -494,6 +498,8 @@ descriptors() {
 	done
 	[ $short -gt 4 ] || fail 'descriptors did not lack'
 	untouched "$target" 'want of descriptors'
+	pid=$target
+	stop
 }
 
 output() {
@@ -521,7 +527,9 @@ output() {
 	if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k none "$work/small" 2>/dev/null; then
 		# What is left is enough for the first second.
 		head -c 32768 /dev/zero >"$work/small/filler"
-		error 4 'No space left on device' -q -p "$target" -o "$work/small/file" -F 900 -d $DEADLINE_S
+		start_lua "$all/busy.lua" 1000
+		error 4 'No space left on device' -q -p "$pid" -o "$work/small/file" -F 900 -d $DEADLINE_S
+		stop
 		readable "$work/small/file" 'small disk'
 		[ "$(samples_in "$work/small/file")" -gt 0 ] || fail 'small disk: nothing was kept'
 		umount "$work/small"
@@ -572,18 +580,19 @@ stuck_reader() {
 	begin stuck_reader
 	# A reader that takes nothing: 10 s are waited for it, once. The pipe holds 64 KiB, and all but 1 KiB of it
 	# is full at first: on a busy machine there are few samples.
-	start_lua "$all/busy.lua" 3
+	start_lua
 	began=${EPOCHREALTIME/[.,]/}
 	{
 		head -c 64512 /dev/zero
 		"$ljrecord" -q -p "$pid" -F 2000 -d 1.5 -o - 2>"$work/stderr"
 		echo $? >"$work/code"
-	} | { until [ -s "$work/code" ] || [ $((${EPOCHREALTIME/[.,]/} - began)) -gt 60000000 ]; do sleep 0.02; done; }
+	} | { until [ -s "$work/code" ] || [ $((${EPOCHREALTIME/[.,]/} - began)) -gt 60000000 ]; do sleep 0.1; done; }
 	took_ms=$(((${EPOCHREALTIME/[.,]/} - began) / 1000))
 	grep -q 'it has taken nothing for 10 s: the profile is not whole' "$work/stderr" || fail "stuck reader: says $(cat "$work/stderr")"
 	[ "$(cat "$work/code")" -eq 4 ] || fail "stuck reader: exit code $(cat "$work/code")"
 	# 1.5 s of recording, 10 s of waiting, and what a busy machine adds; twice would be more than 21.5 s.
 	[ $took_ms -lt 21000 ] || fail "stuck reader: $took_ms ms"
+	stop
 }
 
 ends() {

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#define READY_TIMEOUT_MS 20000
+#define READY_TIMEOUT_MS 60000
 #define STACK_MAX_BYTES	 ((uint64_t)1 << 20)
 /** Below the stack pointer a leaf may use this much. Source: AMD64 ABI, 3.2.2. */
 #define RED_ZONE_BYTES 128
