@@ -310,11 +310,12 @@ static void test_not_too_often(void **state)
 	const char *const names[] = { family.name };
 	const struct daemon_options options = { .names = names, .name_count = 1 };
 	struct taken taken = { .refuse = true };
-	uint64_t time_ns = now_ns();
 	struct finder *finder;
+	uint64_t time_ns;
 
 	(void)state;
 	start_family(&family);
+	time_ns = now_ns();
 	finder = make(&options);
 	for (int i = 0; i < 50; i++)
 		look(finder, &taken, time_ns + (uint64_t)i);
