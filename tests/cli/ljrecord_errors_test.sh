@@ -624,7 +624,7 @@ ends() {
 		"$work/stats.json" || fail "a blocked target was stopped: $(cat "$work/stats.json")"
 	readable "$out" 'blocked'
 	rm -f "$out"
-	(await test -e "$out"; kill -KILL "$pid") &
+	(await test -s "$out"; kill -KILL "$pid") &
 	error 5 "process $pid ended before the first sample" -p "$pid" -o "$out"
 	[ ! -e "$out" ] || fail 'a file is left without a sample'
 	wait 2>/dev/null
