@@ -111,13 +111,19 @@ static uint64_t number(struct json_object *object, const char *key)
 	return json_object_get_uint64(member(object, key));
 }
 
+/* Over a file of before, of which nothing stays. */
 static struct json_object *write_stats(const struct daemon_stats *of)
 {
 	FILE *file = tmpfile();
 	struct json_object *root;
 
 	assert_non_null(file);
+	for (int i = 0; i < 100000; i++)
+		fputc('x', file);
+	rewind(file);
 	assert_int_equal(0, summary_write_json(fileno(file), &options, of));
+	assert_int_equal(0, fseek(file, -1, SEEK_END));
+	assert_int_equal('}', fgetc(file));
 	rewind(file);
 	root = json_object_from_fd(fileno(file));
 	fclose(file);

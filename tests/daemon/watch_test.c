@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/feed.h"
+#include "daemon/processes.h"
 #include "daemon/watch.h"
 
 /** A watch whose sampler is this test. */
@@ -270,6 +271,61 @@ static void test_notices_are_bounded(void **state)
 	free(recorder);
 }
 
+/* Read what is sent, as a screen that is looked at again. */
+static void drain(struct message_queue *queue, int fd)
+{
+	char bytes[65536];
+	struct failure why;
+
+	while (message_queued(queue) > 0) {
+		message_flush_now(queue, &why);
+		while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+			;
+	}
+}
+
+/* What found no room is announced anew once there is some, and only then. */
+static void test_lost_functions_come_again(void **state)
+{
+	const struct format_function function = { .kind = FORMAT_KIND_LUA, .name = "burn" };
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+	struct message_queue *queue = &recorder->writer.queue;
+	struct recorder_target of = { .has_root = true }, *targets[] = { &of };
+	struct daemon_options options = { 0 };
+	struct daemon_stats stats = { 0 };
+	uint32_t id, next;
+	struct failure why;
+	size_t full;
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	options.feed_fd = fds[0];
+	recorder->options = &options;
+	recorder->stats = &stats;
+	recorder->targets = targets;
+	recorder->target_count = 1;
+	assert_int_equal(0, feed_start(recorder));
+	assert_int_equal(0, recorder_announce(recorder, &function, &id, &why));
+	assert_true(feed_tell(recorder, FEED_INTERVAL_NS));
+	assert_true(of.has_root); /* nothing was lost */
+	while (!feed_is_full(recorder))
+		feed_notice(recorder, "a.lua [3] ended");
+	full = message_queued(queue);
+	assert_int_equal(0, recorder_announce(recorder, &function, &next, &why));
+	assert_int_equal(full, message_queued(queue));
+	assert_int_not_equal(id, next);
+	assert_true(feed_tell(recorder, 2 * (uint64_t)FEED_INTERVAL_NS));
+	assert_true(of.has_root); /* there is no room yet */
+	drain(queue, fds[1]);
+	assert_true(feed_tell(recorder, 3 * (uint64_t)FEED_INTERVAL_NS));
+	assert_false(of.has_root);
+	close(fds[1]);
+	feed_finish(recorder);
+	close(fds[0]);
+	free(recorder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_keys_are_not_for_the_sampler),
 		cmocka_unit_test(test_notices_are_bounded),
+		cmocka_unit_test(test_lost_functions_come_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files that it writes: several, whole ones, series, snapshots, and those that fail. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -21,6 +22,7 @@
 #include <cmocka.h>
 
 #include "daemon/clock.h"
+#include "daemon/placer.h"
 #include "daemon/writer.h"
 #include "recorder.h"
 
@@ -308,6 +310,56 @@ static void test_series(void **state)
 	remove_folder(folder, file);
 }
 
+static unsigned count_descriptors(pid_t pid)
+{
+	char path[48];
+	unsigned count = 0;
+	DIR *descriptors;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	descriptors = opendir(path);
+	assert_non_null(descriptors);
+	while (readdir(descriptors))
+		count++;
+	closedir(descriptors);
+	return count;
+}
+
+/* Nothing stays open in the process that makes the files of a long series. */
+static void test_series_keeps_no_files_open(void **state)
+{
+	char folder[] = "/tmp/writer_test.XXXXXX", file[64];
+	const struct daemon_output named = { .path = file, .format = format_writers[0] };
+	struct output_file output;
+	struct placer placer;
+	struct failure why;
+	unsigned first = 0;
+	int fd;
+
+	(void)state;
+	make_folder(folder, file, sizeof(file), "a.bin");
+	assert_int_equal(0, output_open(&named, true, &output));
+	assert_int_equal(0, placer_start(&output, 1, true, 0, &placer, &why));
+	for (int64_t second = 1; second <= 5; second++) {
+		char name[96];
+
+		assert_int_equal(0, placer_begin(&placer, 0, second, &fd, &why));
+		assert_int_equal(4, write(fd, "text", 4));
+		assert_int_equal(0, close(fd));
+		/* Its answer comes behind all that the last request had it do. */
+		assert_int_equal(0, placer_finish(&placer, 0, &why));
+		if (second == 1)
+			first = count_descriptors(placer.pid);
+		assert_int_equal(first, count_descriptors(placer.pid));
+		snprintf(name, sizeof(name), "%s/a-19700101T00000%d.bin", folder, (int)second);
+		assert_text(name, "text");
+		unlink(name);
+	}
+	placer_stop(&placer);
+	output_close(&output);
+	remove_folder(folder, file);
+}
+
 /* New files begin when the recorder says, however late the writer hears of it. */
 static void test_snapshot_of_a_series(void **state)
 {
@@ -494,6 +546,7 @@ int main(void)
 		WRITER_TEST(test_one_of_several_fails),
 		WRITER_TEST(test_replacement_fails),
 		WRITER_TEST(test_series),
+		WRITER_TEST(test_series_keeps_no_files_open),
 		WRITER_TEST(test_snapshot_of_a_series),
 		WRITER_TEST(test_series_of_one_name),
 		WRITER_TEST(test_snapshot),

@@ -138,6 +138,25 @@ static void test_exits(void **state)
 	luastate_catalogue_destroy(catalogue);
 }
 
+/* A side trace whose parent is not the first trace of the list. */
+static void test_exit_of_later_trace(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_traces traces;
+	struct luastate_catalogue *catalogue;
+
+	fake_traces_make(sample->vm, &traces);
+	fake_put_u32(sample->vm, fake_trace_ir(sample->vm, traces.traces[2], FAKE_REF_BASE),
+		     3 | 1 << 16);
+	catalogue = read_catalogue(sample);
+	assert_int_equal(FAKE_TRACES * FAKE_EXITS, catalogue->exit_count);
+	assert_int_equal(3, catalogue->traces[1].parent);
+	for (size_t i = 0; i < catalogue->exit_count; i++)
+		assert_int_equal(i == catalogue->traces[2].first_exit + 1 ? 2 : 0,
+				 catalogue->exits[i].trace);
+	luastate_catalogue_destroy(catalogue);
+}
+
 /* Of a trace: the one that ends with this chunk name. */
 static const struct luastate_trace_function *
 find_function(const struct luastate_catalogue *catalogue, size_t trace, const char *chunkname)
@@ -583,6 +602,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_settings),
 		SAMPLE_TEST(test_traces),
 		SAMPLE_TEST(test_exits),
+		SAMPLE_TEST(test_exit_of_later_trace),
 		SAMPLE_TEST(test_functions),
 		SAMPLE_TEST(test_frames_by_links),
 		SAMPLE_TEST(test_frames_by_distances),
