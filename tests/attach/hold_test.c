@@ -428,13 +428,26 @@ static void test_group_stop_is_kept(void **state)
 	assert_free();
 }
 
+static bool all_stand(void)
+{
+	for (size_t i = 0; i < WRITERS; i++)
+		if (child_state((pid_t)scene->tids[i]) != 't')
+			return false;
+	return child_state(target) == 't';
+}
+
+/* Once in each hold, when all that ran stand and copying begins. */
 static void *wake_sleeper(void *argument)
 {
-	volatile bool *done = argument;
+	const volatile bool *done = argument;
 
-	while (!*done)
-		if (write(scene->wake[1], "", 1) != 1)
+	while (!*done) {
+		if (all_stand() && write(scene->wake[1], "", 1) != 1)
 			break;
+		while (!*done && all_stand())
+			child_nap_us(100);
+		child_nap_us(100);
+	}
 	return NULL;
 }
 
@@ -450,25 +463,24 @@ static uint64_t copied_word(struct attach_copy *copy, size_t offset)
 	return word;
 }
 
-/* Who wakes meanwhile is noticed, or is seen running and stopped before anything was copied. */
+/* Who wakes meanwhile is noticed: what was copied is not of one moment then. */
 static void test_waking_is_told(void **state)
 {
 	struct attach_copy *copy = copy_of(scene->heap, HEAP_BYTES);
 	volatile bool done = false;
-	unsigned noticed = 0, stood = 0;
+	unsigned noticed = 0;
 	pthread_t thread;
 	struct failure why;
 
 	(void)state;
 	pthread_create(&thread, NULL, wake_sleeper, (void *)(uintptr_t)&done);
-	assert_true(child_await(&scene->woken, 1));
+	/* On a busy machine it may wake behind the hold, or be seen running before it. */
 	for (unsigned i = 0; i < WAKING_TRIES && (i < TRIES || !noticed); i++) {
 		struct attach_hold hold;
 
 		if (attach_hold(process, (uint64_t)2000 * MS_NS, copy, &hold, &why) != 0)
 			continue;
 		noticed += hold.woken > 0;
-		stood += held(&hold, scene->tids[WRITERS])->stands;
 		/* The first word was 1 before any wake. */
 		if (!hold.woken && !hold.is_cut)
 			assert_true(copied_word(copy, HEAP_BYTES - 8) < copied_word(copy, 0));
@@ -476,7 +488,7 @@ static void test_waking_is_told(void **state)
 	}
 	done = true;
 	pthread_join(thread, NULL);
-	assert_true(noticed + stood > 0);
+	assert_true(noticed > 0);
 	assert_int_equal(0, scene->interrupted);
 	attach_copy_destroy(copy);
 	assert_free();
