@@ -1,13 +1,151 @@
 /* SPDX-License-Identifier: MIT */
-/* When a thread that the kernel copies is stopped, as its copies lack too much. */
+/* Threads that the kernel copies: the time that a copy stands for, and when a thread is stopped as
+ * its copies lack too much. */
 #include "daemon/sampled.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
+
+/* ---- What copies stand for ---------------------------------------------------------------- */
+
+/* The copies that the kernel made: their thread, and their timing. */
+static struct sampled_thread *copied;
+static struct attach_tap_timing timings[8];
+static size_t timing_count;
+/* Ticks that were owed when each was decoded. */
+static uint32_t weights[8];
+static size_t decoded;
+
+bool __wrap_attach_tap_drain(struct attach_tap *tap, struct attach_image *image,
+			     attach_tap_take *take, void *context);
+bool __wrap_attach_tap_is_filling(const struct attach_tap *tap);
+uint64_t *__wrap_attach_tap_known(struct attach_tap *tap);
+int __wrap_attach_process_fetch(const struct attach_process *process, struct attach_image *image,
+				struct failure *why);
+bool __wrap_luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
+				 struct attach_tap_plan *plan);
+void __wrap_luastate_plan_after(const struct luastate_plan_context *context,
+				struct attach_image *image, struct attach_image *after);
+void __wrap_luastate_plan_tap(const struct luastate_plan_context *context,
+			      struct attach_tap_plan *plan);
+void __wrap_luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
+				uint64_t *table);
+bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thread,
+			   struct sampled_thread *data, const struct attach_sleep *sleep,
+			   uint64_t time_ns);
+
+bool __wrap_attach_tap_drain(struct attach_tap *tap, struct attach_image *image,
+			     attach_tap_take *take, void *context)
+{
+	(void)tap, (void)image;
+	for (size_t i = 0; i < timing_count; i++)
+		if (!take(context, copied, &timings[i]))
+			return false;
+	return true;
+}
+
+bool __wrap_attach_tap_is_filling(const struct attach_tap *tap)
+{
+	(void)tap;
+	return false;
+}
+
+uint64_t *__wrap_attach_tap_known(struct attach_tap *tap)
+{
+	(void)tap;
+	return NULL;
+}
+
+int __wrap_attach_process_fetch(const struct attach_process *process, struct attach_image *image,
+				struct failure *why)
+{
+	(void)process, (void)image, (void)why;
+	return 0;
+}
+
+bool __wrap_luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
+				 struct attach_tap_plan *plan)
+{
+	(void)context, (void)image, (void)plan;
+	return false;
+}
+
+void __wrap_luastate_plan_after(const struct luastate_plan_context *context,
+				struct attach_image *image, struct attach_image *after)
+{
+	(void)context, (void)image, (void)after;
+}
+
+void __wrap_luastate_plan_tap(const struct luastate_plan_context *context,
+			      struct attach_tap_plan *plan)
+{
+	(void)context, (void)plan;
+}
+
+void __wrap_luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
+				uint64_t *table)
+{
+	(void)context, (void)salt, (void)table;
+}
+
+bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thread,
+			   struct sampled_thread *data, const struct attach_sleep *sleep,
+			   uint64_t time_ns)
+{
+	(void)of, (void)thread, (void)time_ns;
+	assert_null(sleep);
+	weights[decoded++] = data->owed;
+	data->owed = 0;
+	return true;
+}
+
+static void stands_for_what_passed_without_copies(void **state)
+{
+	const struct daemon_options options = { .rate_hz = 100 };
+	struct daemon_stats stats = { 0 };
+	struct daemon_target *target = calloc(1, sizeof(*target));
+	struct recorder_target of = { .target = target };
+	struct recorder recorder = { .options = &options,
+				     .stats = &stats,
+				     .after = attach_image_create() };
+	struct attach_tap_plan plan = { 0 };
+	struct attach_thread thread = { 0 };
+	struct sampled_thread data = {
+		/* It had run for four ticks when it was found. */
+		.tap = { .plan = &plan, .of = &of, .thread = &thread, .begun = 4 },
+	};
+
+	(void)state;
+	of.recorder = &recorder;
+	copied = &data;
+	timings[0] = (struct attach_tap_timing){ .time_ns = 1, .changed = 2 };
+	timings[1] = (struct attach_tap_timing){ .time_ns = 2 };
+	timings[2] = (struct attach_tap_timing){ .time_ns = 3, .lost = 7 };
+	timings[3] = (struct attach_tap_timing){ .time_ns = 4, .lost = 7 };
+	/* More than a second's: nobody knows what the thread did. */
+	timings[4] = (struct attach_tap_timing){ .time_ns = 5, .lost = 108 };
+	timing_count = 5;
+	assert_true(tapped_take(&recorder));
+	assert_int_equal(5, decoded);
+	assert_int_equal(1 + 2 + 4, weights[0]);
+	assert_int_equal(1, weights[1]);
+	assert_int_equal(1 + 7, weights[2]);
+	assert_int_equal(1, weights[3]);
+	assert_int_equal(1, weights[4]);
+	assert_int_equal(108, stats.missed_ticks);
+	assert_int_equal(7, stats.merged_ticks);
+	assert_int_equal(7 + 1 + 8 + 1 + 1, stats.thread_ticks);
+	assert_int_equal(5, stats.copied.count);
+	attach_image_destroy(recorder.after);
+	free(target);
+}
+
+/* ---- When a thread is stopped ------------------------------------------------------------- */
 
 /* So many samples, of which these first ones are not whole. */
 static void note(struct sampled_tap *tap, unsigned samples, unsigned torn)
@@ -99,6 +237,7 @@ static void judges_no_stops_without_cause(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stands_for_what_passed_without_copies),
 		cmocka_unit_test(lets_copies_that_lack_little),
 		cmocka_unit_test(stops_where_copies_lack_more),
 		cmocka_unit_test(tells_the_last_one),
