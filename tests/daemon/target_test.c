@@ -12,7 +12,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../symbols/stopped.h"
@@ -30,44 +29,33 @@ struct names {
 
 void target_stays(void);
 void target_calls_last(void);
-void target_follows(void);
+
+#if defined(__x86_64__)
+#define CALL_LAST                     \
+	"	sub $8, %rsp\n"             \
+	"	.cfi_adjust_cfa_offset 8\n" \
+	"	call target_stays\n"
+#else
+#define CALL_LAST                      \
+	"	stp x29, x30, [sp, #-16]!\n" \
+	"	.cfi_def_cfa_offset 16\n"    \
+	"	.cfi_offset 29, -16\n"       \
+	"	.cfi_offset 30, -8\n"        \
+	"	bl target_stays\n"
+#endif
 
 /* The call is the last instruction: the address of its return is that of the next function. */
-#if defined(__x86_64__)
 __asm__(".text\n"
 	".globl target_calls_last\n"
 	".type target_calls_last, @function\n"
 	"target_calls_last:\n"
-	"	.cfi_startproc\n"
-	"	sub $8, %rsp\n"
-	"	.cfi_adjust_cfa_offset 8\n"
-	"	call target_stays\n"
-	"	.cfi_endproc\n"
+	"	.cfi_startproc\n" CALL_LAST "	.cfi_endproc\n"
 	".size target_calls_last, . - target_calls_last\n"
 	".globl target_follows\n"
 	".type target_follows, @function\n"
 	"target_follows:\n"
 	"	ret\n"
 	".size target_follows, . - target_follows\n");
-#elif defined(__aarch64__)
-__asm__(".text\n"
-	".globl target_calls_last\n"
-	".type target_calls_last, @function\n"
-	"target_calls_last:\n"
-	"	.cfi_startproc\n"
-	"	stp x29, x30, [sp, #-16]!\n"
-	"	.cfi_def_cfa_offset 16\n"
-	"	.cfi_offset 29, -16\n"
-	"	.cfi_offset 30, -8\n"
-	"	bl target_stays\n"
-	"	.cfi_endproc\n"
-	".size target_calls_last, . - target_calls_last\n"
-	".globl target_follows\n"
-	".type target_follows, @function\n"
-	"target_follows:\n"
-	"	ret\n"
-	".size target_follows, . - target_follows\n");
-#endif
 
 static volatile unsigned turns;
 
