@@ -5,13 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 /** Changes of the maps that an unmapped object survives: a program that loads and unloads a
  *  library in a loop finds it still open. */
 #define UNMAPPED_MAX 8
 
 /** Attempts to read maps that are there and consistent. */
-#define READ_TRIES 8
+#define READ_TRIES 10
+
+/** The rest after the first failed attempt; each later one doubles it, 20 ms in all: a program that
+ *  replaces itself again and again would otherwise keep step with the attempts. */
+#define FIRST_REST_NS 20000
 
 /* ---- Create and destroy ----------------------------------------------------------------- */
 
@@ -63,6 +68,13 @@ static int take_maps(struct symbols_space *space, const char *text, size_t len, 
 	return 0;
 }
 
+static void rest_after_try(unsigned try)
+{
+	struct timespec rest = { .tv_nsec = (long)FIRST_REST_NS << try };
+
+	nanosleep(&rest, NULL);
+}
+
 /**
  * The text of the live maps.
  *
@@ -82,10 +94,13 @@ static int read_live(const struct symbols_space *space, char **ret_text, size_t 
 		result = symbols_maps_read(path, ret_text, ret_len, why);
 		if (result < 0)
 			break;
-		if (*ret_len == 0) {
-			free(*ret_text);
-			result = failure_set(why, FAILURE_GONE, 0, 0, 0, "read the memory map");
-		}
+		if (*ret_len != 0)
+			continue;
+		free(*ret_text);
+		result = failure_set(why, FAILURE_GONE, 0, 0, 0, "read the memory map");
+		if (attach_process_fate(space->process) == ATTACH_FATE_ENDED)
+			break;
+		rest_after_try(i);
 	}
 	if (result < 0 && why)
 		why->tid = attach_process_pid(space->process);
@@ -118,6 +133,8 @@ static int update(struct symbols_space *space, struct failure *why)
 		free(text);
 		if (result < 0 && reason.kind != FAILURE_INVALID)
 			break;
+		if (result < 0)
+			rest_after_try(i);
 	}
 	if (result < 0 && why)
 		*why = reason;

@@ -644,7 +644,8 @@ static void test_replaced(void **state)
 	}
 	for (unsigned i = 0; i < test_length(REPLACED_READS, FULL_REPLACED_READS); i++)
 		if (read_other(pid, &why) != 0 && failed++ == 0)
-			print_message("cannot %s, errno %d\n", why.step, why.errnum);
+			print_message("read %u: cannot %s, failure %d, errno %d\n", i, why.step,
+				      (int)why.kind, why.errnum);
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
