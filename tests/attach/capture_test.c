@@ -221,7 +221,7 @@ static void test_faults(void **state)
 	for (unsigned i = 0; i < stripes.count; i++) {
 		memset(stripes.pages + i * PAGE, (int)i, PAGE);
 		if (i % 2)
-			munmap(stripes.pages + i * PAGE, PAGE);
+			mprotect(stripes.pages + i * PAGE, PAGE, PROT_NONE);
 	}
 	pid = capture_start_spinning(&counter);
 	capture_open(&target, pid);
