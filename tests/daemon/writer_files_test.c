@@ -496,11 +496,12 @@ static void test_full_disk(void **state)
 	int fd;
 
 	(void)state;
-	if (unshare(CLONE_NEWNS) != 0) {
-		print_message("full disk: mounting one is not permitted\n");
+	/* EINVAL: "/" is no mount, as after chroot(), and could not be made private. */
+	if (unshare(CLONE_NEWNS) != 0 ||
+	    (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 && errno == EINVAL)) {
+		print_message("full disk: mounting one is not permitted here\n");
 		skip();
 	}
-	assert_int_equal(0, mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(0, mount("none", folder, "tmpfs", 0, "size=64k"));
 	snprintf(file, sizeof(file), "%s/file", folder);
