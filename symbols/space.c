@@ -14,7 +14,7 @@
 /** Attempts to read maps that are there and consistent. */
 #define READ_TRIES 10
 
-/** The rest after the first failed attempt; each later one doubles it, 20 ms in all: a program that
+/** The rest before the second attempt; each later one doubles it, 10 ms in all: a program that
  *  replaces itself again and again would otherwise keep step with the attempts. */
 #define FIRST_REST_NS 20000
 
@@ -68,76 +68,59 @@ static int take_maps(struct symbols_space *space, const char *text, size_t len, 
 	return 0;
 }
 
-static void rest_after_try(unsigned try)
-{
-	struct timespec rest = { .tv_nsec = (long)FIRST_REST_NS << try };
-
-	nanosleep(&rest, NULL);
-}
-
 /**
- * The text of the live maps.
+ * Read the live maps once and take them over where they differ.
  *
- * It is empty for a process that has given its memory back, but also where an exec came between the
- * opening and the reading, as a file that is open shows the memory of the program before: then it
- * is opened again. Where it came between two reads the end is missing, until the next refresh.
+ * They are empty for a process that has given its memory back, but also where an exec came between
+ * the opening and the reading, as a file that is open shows the memory of the program before. Where
+ * it came between two reads the end is missing, until the next refresh. The kernel writes some
+ * 4 KiB at a time, between which the target may map and merge, so that lines overlap.
+ * @return 1 if they differ, 0 if not, or -1: FAILURE_GONE where they are empty, FAILURE_INVALID
+ *         where they overlap.
  * Source: Linux 6.1, fs/proc/task_mmu.c, proc_maps_open(), m_start().
  */
-static int read_live(const struct symbols_space *space, char **ret_text, size_t *ret_len,
-		     struct failure *why)
+static int try_update(struct symbols_space *space, struct failure *why)
 {
-	char path[64];
-	int result = -1;
+	char path[64], *text;
+	size_t len;
+	int result = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)attach_process_pid(space->process));
-	for (unsigned i = 0; i < READ_TRIES && result < 0; i++) {
-		result = symbols_maps_read(path, ret_text, ret_len, why);
-		if (result < 0)
-			break;
-		if (*ret_len != 0)
-			continue;
-		free(*ret_text);
+	if (symbols_maps_read(path, &text, &len, why) < 0)
+		return -1;
+	if (len == 0)
 		result = failure_set(why, FAILURE_GONE, 0, 0, 0, "read the memory map");
-		if (attach_process_fate(space->process) == ATTACH_FATE_ENDED)
-			break;
-		rest_after_try(i);
-	}
-	if (result < 0 && why)
-		why->tid = attach_process_pid(space->process);
+	else if (!space->maps.text || len != space->maps.len ||
+		 memcmp(text, space->maps.text, len) != 0)
+		result = take_maps(space, text, len, why) < 0 ? -1 : 1;
+	free(text);
 	return result;
 }
 
-/**
- * Read the live maps and take them over where they differ.
- *
- * The kernel writes some 4 KiB at a time, between which the target may map and merge, so that lines
- * overlap: then read again.
- * @return 1 if they differ, 0 if not, or -1.
- */
+/** Whether another attempt may do better. */
+static bool is_passing(const struct symbols_space *space, const struct failure *why)
+{
+	return why->kind == FAILURE_INVALID ||
+	       (why->kind == FAILURE_GONE &&
+		attach_process_fate(space->process) != ATTACH_FATE_ENDED);
+}
+
+/** Read the live maps until they are there and consistent. @return As try_update(). */
 static int update(struct symbols_space *space, struct failure *why)
 {
 	struct failure reason = { 0 };
-	int result = -1;
+	int result = try_update(space, &reason);
 
-	for (unsigned i = 0; i < READ_TRIES && result < 0; i++) {
-		char *text;
-		size_t len;
+	for (unsigned i = 1; i < READ_TRIES && result < 0 && is_passing(space, &reason); i++) {
+		struct timespec rest = { .tv_nsec = (long)FIRST_REST_NS << (i - 1) };
 
-		if (read_live(space, &text, &len, why) < 0)
-			return -1;
-		if (space->maps.text && len == space->maps.len &&
-		    memcmp(text, space->maps.text, len) == 0)
-			result = 0;
-		else if (take_maps(space, text, len, &reason) == 0)
-			result = 1;
-		free(text);
-		if (result < 0 && reason.kind != FAILURE_INVALID)
-			break;
-		if (result < 0)
-			rest_after_try(i);
+		nanosleep(&rest, NULL);
+		result = try_update(space, &reason);
 	}
-	if (result < 0 && why)
+	if (result < 0 && why) {
 		*why = reason;
+		why->tid = attach_process_pid(space->process);
+	}
 	return result;
 }
 

@@ -32,6 +32,8 @@ enum {
 	TRIES = 10,
 	WAKING_TRIES = 100,
 	AWAKE_MS = 20, /* longer than a holder looks away */
+	/* Beside two busy programs one of some ten pauses is not lengthened by a wait for a
+	 * processor: of so many that there is none happens once in 10^13 tests. */
 	PAUSES_MAX = 300,
 	MS_NS = 1000 * 1000,
 };
@@ -473,7 +475,7 @@ static void test_waking_is_told(void **state)
 {
 	struct attach_copy *copy = copy_of(scene->heap, HEAP_BYTES);
 	volatile bool done = false;
-	unsigned slept_on = 0, ran_on = 0;
+	unsigned slept_on = 0, ran_on = 0, wrong = 0;
 	pthread_t thread;
 	struct failure why;
 
@@ -490,12 +492,13 @@ static void test_waking_is_told(void **state)
 		else
 			slept_on += hold.woken > 0;
 		/* The first word was 1 before any wake. */
-		if (!hold.woken && !hold.is_cut)
-			assert_true(copied_word(copy, HEAP_BYTES - 8) < copied_word(copy, 0));
+		wrong += !hold.woken && !hold.is_cut &&
+			 copied_word(copy, HEAP_BYTES - 8) >= copied_word(copy, 0);
 		attach_hold_deinit(&hold);
 	}
 	done = true;
 	pthread_join(thread, NULL);
+	assert_int_equal(0, wrong);
 	assert_true(slept_on > 0);
 	assert_true(ran_on > 0);
 	assert_int_equal(0, scene->interrupted);

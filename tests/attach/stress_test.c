@@ -20,8 +20,10 @@
 #include "children.h"
 
 #define CAPTURES_AMONG_SIGNALS test_length(500, 2000)
-/** Of captures for which nobody has waited for a processor. */
+/** Captures that may time out: while neither side waited long for a processor, and, of all, while
+ *  one did. */
 #define TIMEOUTS_MAX   3
+#define EXCUSED_SHARE  0.25
 #define EXCUSE_NS      (20 * 1000000u)
 #define KILLED_TARGETS test_length(20, 60)
 #define KILLED_TRACERS test_length(100, 300)
@@ -145,7 +147,7 @@ static void test_signals_survive(void **state)
 	struct failure why;
 	uint64_t end_ns;
 	const unsigned wanted = CAPTURES_AMONG_SIGNALS;
-	unsigned captures = 0, timeouts = 0;
+	unsigned captures = 0, timeouts = 0, excused = 0;
 	char text[200];
 	pid_t pid, sender;
 
@@ -162,15 +164,21 @@ static void test_signals_survive(void **state)
 
 		assert_true(child_now_ns() < end_ns);
 		if (attach_capture(process, &thread, &planner, image, &timing, &why) != 0) {
+			const bool has_waited = waited_ns(pid) - waited >= EXCUSE_NS;
+
+			timeouts += !has_waited;
+			excused += has_waited;
 			failure_describe(&why, text, sizeof(text));
-			CHILD_AWAIT(attach_thread_settle(&thread) == 0);
-			timeouts += waited_ns(pid) - waited < EXCUSE_NS;
 			if (why.kind != FAILURE_TIMEOUT || timeouts > TIMEOUTS_MAX)
 				fail_msg("capture %u: %s", captures, text);
+			CHILD_AWAIT(attach_thread_settle(&thread) == 0);
 		}
 		/* Stop upon stop would leave the target no time for anything else. */
 		child_nap_us(1);
 	}
+	print_message("%u of %u captures timed out, %u of them on a busy machine\n",
+		      timeouts + excused, captures, excused);
+	assert_true(excused <= EXCUSED_SHARE * captures);
 	shared->stop_sending = 1;
 	assert_int_equal(sender, waitpid(sender, NULL, 0));
 	assert_true(child_await(&shared->queued, shared->sent));

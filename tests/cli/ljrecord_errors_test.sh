@@ -55,7 +55,6 @@ await() {
 
 status_of() { awk -v field="$2:" '$1 == field { print $2 }' "/proc/$1/status" 2>/dev/null; }
 is_free() { [ "$(status_of "$1" TracerPid)" = 0 ] && [[ $(status_of "$1" State) != [tT] ]]; }
-is_gone() { [ ! -e "/proc/$1" ]; }
 in_state() { [ "$(status_of "$1" State)" = "$2" ]; }
 untouched() { await is_free "$1" || fail "$2: target left $(grep -E 'State|TracerPid' "/proc/$1/status")"; }
 readable() { "$ljreport" -f counters "$1" >"$work/report" 2>&1 || fail "$2: not readable: $(cat "$work/report")"; }
@@ -457,6 +456,7 @@ signals() {
 			readable "$out" "SIG$number"
 			untouched "$pid" "SIG$number"
 			stop
+			echo signal >>"$all/ended"
 		) &
 	done
 	for delay in 0 0.03 0.3 1.1; do
@@ -474,6 +474,7 @@ signals() {
 			# The promise is two seconds; at any instant the file is a profile.
 			readable "$out" "SIGKILL after $delay"
 			stop
+			echo signal >>"$all/ended"
 		) &
 	done
 	wait
@@ -563,8 +564,10 @@ output() {
 			recorder=$!
 			echo "$recorder" >>"$all/started"
 			await samples_arrive "$out" || fail 'no samples before the look at the capabilities'
-			[ $((0x$(status_of $recorder CapPrm) & ~0x${how#*:})) -eq 0 ] ||
-				fail "$how: capabilities while recording: $(status_of $recorder CapPrm)"
+			has=$(status_of $recorder CapPrm)
+			[ -n "$has" ] || fail "$how: no capabilities are told"
+			[ $((0x${has:-0} & ~0x${how#*:})) -eq 0 ] ||
+				fail "$how: capabilities while recording: $has"
 			# A script's background jobs ignore SIGINT.
 			kill -TERM $recorder
 			wait $recorder
@@ -663,12 +666,24 @@ commands() {
 	fi
 }
 
+# part FUNCTION...: one after the other, beside other parts.
+part() {
+	local name
+	for name; do "$name"; done
+	echo part >>"$all/ended"
+}
+
+# has_ended COUNT WHAT: so many of what runs side by side have come to their ends.
+has_ended() { [ "$(grep -c "^$2\$" "$all/ended")" = "$1" ] || fail "a $2 has not come to its end"; }
+
 unset DEBUGINFOD_URLS
-stuck_reader &
-recordings &
-(output; descriptors) &
-(signals; ends; commands) &
-(usage; unrecordable; permission; debug_files) &
+part stuck_reader &
+part recordings &
+part output descriptors &
+part signals ends commands &
+part usage unrecordable permission debug_files &
 wait
+has_ended 5 part
+has_ended 7 signal
 [ ! -s "$all/failures" ] || exit 1
 echo "$(wc -l <"$all/checks") runs checked"

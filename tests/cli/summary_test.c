@@ -111,7 +111,7 @@ static uint64_t number(struct json_object *object, const char *key)
 	return json_object_get_uint64(member(object, key));
 }
 
-/* Over a file of before, of which nothing stays. */
+/* Overwrites an older, longer file. */
 static struct json_object *write_stats(const struct daemon_stats *of)
 {
 	FILE *file = tmpfile();

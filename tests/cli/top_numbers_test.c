@@ -38,7 +38,7 @@ static void test_activities(void **state)
 	assert_int_equal((1u << FORMAT_STATE_COUNT) - 1 + counts[TOP_IDLE], sum);
 }
 
-/* Of those of which a chain was wanted, whatever broke it off. */
+/* The share counts every sample that wanted a chain, whatever broke it off. */
 static void test_full_share(void **state)
 {
 	static const enum daemon_outcome broken[] = { DAEMON_TORN, DAEMON_TRUNCATED,

@@ -365,12 +365,9 @@ int main(void)
 		cmocka_unit_test(test_foreign),	    cmocka_unit_test(test_folded_input),
 		cmocka_unit_test(test_bad_folded),  cmocka_unit_test(test_bad_pprof),
 		cmocka_unit_test(test_many_frames), cmocka_unit_test(test_many_functions),
-		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_progress),    cmocka_unit_test(test_bomb),
 	};
-	const struct CMUnitTest long_tests[] = {
-		cmocka_unit_test(test_many_chains),
-		cmocka_unit_test(test_bomb),
-	};
+	const struct CMUnitTest long_tests[] = { cmocka_unit_test(test_many_chains) };
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
 	return test_is_full() ? failed + cmocka_run_group_tests(long_tests, NULL, NULL) : failed;

@@ -21,8 +21,6 @@
 
 #define END "\x80"
 
-/** Times that a writer is killed. */
-
 static struct format_sink *open_sink(FILE *file)
 {
 	struct format_sink *sink;

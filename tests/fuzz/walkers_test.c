@@ -27,7 +27,7 @@
 #define FULL_READS UINT64_C(100000000)
 
 enum {
-	/* Of one VM one after the other, and of all situations under all layouts nearly two. */
+	/* Rounds on one VM. With these numbers each situation has nearly two under each layout. */
 	BATCH = 8,
 	USUAL_ROUNDS = 20000,
 	CHANGES_MAX = 8,

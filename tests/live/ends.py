@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Be a parent, or a terminal, of what the test of ends looks at.
 
-Usage: ends.py stops LJRECORD PROFILE COUNT PROGRAM...
+Usage: ends.py AT_ONCE_S stops LJRECORD PROFILE COUNT PROGRAM...
            Start the program, record it, and stop and continue it COUNT times at random instants. Its
            parent is told of each by wait(2), and of nothing else: not of the recorder's stops. Prints
            how many it has sent, how many it was told of, how many times the program ran on while it was
            stopped, and how many times it did not run on afterwards.
-       ends.py terminal hangup|ignored PROFILE COMMAND...
+       ends.py AT_ONCE_S terminal hangup|ignored PROFILE COMMAND...
            Run the command in a terminal of its own, with SIGHUP as it is or ignored. The terminal is closed
            once the command has written to the profile or to the terminal. Prints the exit code, or "stuck".
-       ends.py killed LJRECORD LJREPORT PROFILE COUNT PROGRAM...
+       ends.py AT_ONCE_S killed LJRECORD LJREPORT PROFILE COUNT PROGRAM...
            Record COUNT programs, each of which is killed at a random instant. Prints how many could not
            be reaped at once, how many recorders were stuck or failed, and how many profiles cannot be
            read, of how many.
+       What has to happen at once does so within AT_ONCE_S seconds.
 """
 import os
 import pty
@@ -23,6 +24,7 @@ import sys
 import time
 
 PATIENCE_S = 60
+AT_ONCE_S = int(sys.argv[1])
 
 
 def start(program):
@@ -67,7 +69,7 @@ def stands(pid):
 
 
 def goes_on(pid, before):
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + AT_ONCE_S
     while time.monotonic() < end:
         if used(pid) > before + 1000000:
             return True
@@ -88,7 +90,7 @@ def stops(ljrecord, profile, count, *program):
         # The last ones are after the recorder has been told to end, which it does while all stands.
         if number == int(count) - 2:
             recorder.send_signal(signal.SIGTERM)
-            recorder.wait(PATIENCE_S)
+            recorder.wait(AT_ONCE_S)
         time.sleep(random.random() * 0.02)
         ran += place is None or stands(target.pid) != place
         before = used(target.pid)
@@ -122,7 +124,7 @@ def terminal(hangup, profile, *command):
     while not has_begun(profile, master) and time.monotonic() < end:
         time.sleep(0.01)
     os.close(master)
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + AT_ONCE_S
     while time.monotonic() < end:
         got, status = os.waitpid(pid, os.WNOHANG)
         if got:
@@ -149,11 +151,11 @@ def killed(ljrecord, ljreport, profile, count, *program):
         time.sleep(random.random() * 0.2)
         target.kill()
         try:
-            target.wait(PATIENCE_S)
+            target.wait(AT_ONCE_S)
         except subprocess.TimeoutExpired:
             kept += 1
         try:
-            why = recorder.communicate(timeout=PATIENCE_S)[1]
+            why = recorder.communicate(timeout=AT_ONCE_S)[1]
             # 5: it ended before the first sample; 3: it was met before we have reaped it.
             code = recorder.returncode
             failed += code not in (0, 5) and not (code == 3 and b"zombie" in why)
@@ -168,4 +170,4 @@ def killed(ljrecord, ljreport, profile, count, *program):
     print("kept", kept, "stuck", stuck, "failed", failed, "unreadable", unreadable, "read", read)
 
 
-{"stops": stops, "terminal": terminal, "killed": killed}[sys.argv[1]](*sys.argv[2:])
+{"stops": stops, "terminal": terminal, "killed": killed}[sys.argv[2]](*sys.argv[3:])

@@ -9,8 +9,7 @@
  * idle for some 20 us, busy for so long that it hardly waits. Meanwhile a child sends it 200
  * signals a second, each with its number. In a storm it is idle, the child sends 5,000, a timer of
  * its own interrupts it 10,000 times a second, and each turn starts a child whose end SIGCHLD
- * tells. Prints "ready", and
- * its counts after so many seconds or when there is a file STOP.
+ * tells. Prints "ready", and its counts after so many seconds or when there is a file STOP.
  */
 #include <errno.h>
 #include <lauxlib.h>

@@ -2,13 +2,14 @@
 /*
  * End a recorder at random instants and see that its target goes on as if nothing had been there.
  *
- * Usage: kill alone|together COUNT SEED DELAY_US LJRECORD LJREPORT PROFILE KIND:PID...
+ * Usage: kill alone|together COUNT SEED DELAY_US AT_ONCE_S LJRECORD LJREPORT PROFILE KIND:PID...
  *
  * KIND is "busy" for a process with a thread that uses its processor, "asleep" for one that waits,
  * "stopped" for one that SIGSTOP holds. Each round records the next of them, ends the recorder, its
  * writer or both by SIGKILL, or the recorder by SIGHUP, up to DELAY_US later, and asks for what
- * must hold then. With "alone", all are stopped before, and each goes on for its rounds. Prints the
- * counts. The first round in which something is wrong is the last.
+ * must hold then, AT_ONCE_S seconds later at the latest. With "alone", all are stopped before, and
+ * each goes on for its rounds. Prints the counts. The first round in which something is wrong is
+ * the last.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,14 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-	/* A thread that was held goes on as soon as it gets a processor. */
-	FREE_PATIENCE_MS = 60 * 1000,
-	/* A recorder whose writer is gone, or that is told to end, does so by itself. */
-	END_PATIENCE_MS = 60 * 1000,
-	/* Rounds between two looks at what was written: by turns of each kind and way. */
-	REPORT_EVERY = 5,
-};
+/** Rounds between two looks at what was written: by turns of each kind and way. */
+enum { REPORT_EVERY = 5 };
 
 enum way { KILL_RECORDER, KILL_WRITER, KILL_BOTH, HANG_UP, WAYS };
 
@@ -50,6 +45,10 @@ struct counts {
 
 static const char *ljrecord, *ljreport, *profile;
 static long delay_max_us;
+
+/** In which a thread that was held goes on, and a recorder ends whose writer is gone or that is
+ * told to. */
+static int at_once_ms;
 
 static void nap_us(long us)
 {
@@ -155,7 +154,7 @@ static bool goes_on(const struct target *target)
 		read_use(target, &ns, &turns);
 		return ns == begin_ns;
 	}
-	for (int ms = 0; ms < FREE_PATIENCE_MS; ms++) {
+	for (int ms = 0; ms < at_once_ms; ms++) {
 		nap_us(1000);
 		read_use(target, &ns, &turns);
 		if (ns != begin_ns || turns != begin_turns)
@@ -172,7 +171,7 @@ static void check_target(const struct target *target, struct counts *counts)
 		counts->crashed++;
 		return;
 	}
-	while (!is_free(target) && ms++ < FREE_PATIENCE_MS)
+	while (!is_free(target) && ms++ < at_once_ms)
 		nap_us(1000);
 	if (!is_free(target))
 		counts->frozen++;
@@ -229,9 +228,9 @@ static void end_recorder(pid_t recorder, enum way way, struct counts *counts)
 		kill(recorder, SIGHUP);
 		break;
 	}
-	for (; waitpid(recorder, NULL, WNOHANG) == 0 && ms < END_PATIENCE_MS; ms++)
+	for (; waitpid(recorder, NULL, WNOHANG) == 0 && ms < at_once_ms; ms++)
 		nap_us(1000);
-	if (ms < END_PATIENCE_MS)
+	if (ms < at_once_ms)
 		return;
 	counts->stuck++;
 	kill(-recorder, SIGKILL);
@@ -244,13 +243,13 @@ static void await_group(pid_t group, struct counts *counts)
 	int ms = 0;
 	pid_t got;
 
-	while ((got = waitpid(-group, NULL, WNOHANG)) >= 0 && ms < END_PATIENCE_MS) {
+	while ((got = waitpid(-group, NULL, WNOHANG)) >= 0 && ms < at_once_ms) {
 		if (got == 0) {
 			nap_us(1000);
 			ms++;
 		}
 	}
-	if (ms == END_PATIENCE_MS) {
+	if (ms == at_once_ms) {
 		counts->stuck++;
 		kill(-group, SIGKILL);
 		waitpid(-group, NULL, 0);
@@ -331,18 +330,20 @@ int main(int argc, char **argv)
 	unsigned count, target_count = 0;
 	bool alone;
 
-	if (argc < 9 || argc > 8 + 16)
+	if (argc < 10 || argc > 9 + 16)
 		return 2;
 	alone = strcmp(argv[1], "alone") == 0;
 	count = (unsigned)strtoul(argv[2], NULL, 10);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	srand((unsigned)strtoul(argv[3], NULL, 10));
 	delay_max_us = strtol(argv[4], NULL, 10);
-	ljrecord = argv[5];
-	ljreport = argv[6];
-	profile = argv[7];
-	for (int i = 8; i < argc; i++)
-		if (delay_max_us <= 0 || !parse_target(argv[i], &targets[target_count++]))
+	at_once_ms = 1000 * (int)strtol(argv[5], NULL, 10);
+	ljrecord = argv[6];
+	ljreport = argv[7];
+	profile = argv[8];
+	for (int i = 9; i < argc; i++)
+		if (delay_max_us <= 0 || at_once_ms <= 0 ||
+		    !parse_target(argv[i], &targets[target_count++]))
 			return 2;
 	for (unsigned round = 0; round < count && is_good(&counts); round++) {
 		const struct target *target = &targets[round % target_count];
