@@ -1,8 +1,8 @@
 -- Compare recorded chains with what the program recorded about itself.
 -- Usage: luajit check.lua RECORD CHAINS [once]
 -- Prints wrong chains, then: leaf samples, other samples, wrong ones, partial ones, scenarios seen,
--- partial ones and those of them that lack frames of Lua, with "once" only different ones: of one
--- scenario, or one after the other.
+-- partial ones and those of them that lack frames of Lua, and of how many, with "once" only
+-- different ones: of one scenario, or one after the other.
 --
 -- A full chain must be that of its scenario's record, frame by frame and line by line, up to the
 -- leaf; above it only what the leaf allows. While a scenario is built up or unwound the chain must
@@ -438,14 +438,17 @@ end
 
 local record, chains, once = ...
 read_record(record)
-local numbers = { leaf = 0, other = 0, wrong = 0, partial = 0, lacking = 0, lacking_lua = 0 }
+local numbers = { leaf = 0, other = 0, wrong = 0, partial = 0, lacking = 0, lacking_lua = 0, counted = 0 }
 local seen, seen_count = {}, 0
-local lacking, last = {}, nil
+local known, last = {}, nil
 for line in io.lines(chains) do
   local fullness, text = line:match("^(%a+)\t(.*)$")
   if fullness then
     local chain = parse_sample(text)
     local scenario, wrong, kind = scenarios[chain.scenario]
+    local again = once and (known[text] or text == last)
+    if not again then numbers.counted = numbers.counted + 1 end
+    known[text], last = scenario and true, text
     if chain.another_root then
       wrong = "the root of a thread within a chain"
     elseif chain.scenario and not scenario then
@@ -454,11 +457,10 @@ for line in io.lines(chains) do
       kind = "partial"
       local all_lua
       if scenario then wrong, all_lua = check_partial(scenario, chain) end
-      if not (once and (lacking[text] or text == last)) then
+      if not again then
         numbers.lacking = numbers.lacking + 1
         if not all_lua then numbers.lacking_lua = numbers.lacking_lua + 1 end
       end
-      lacking[text] = scenario and true
     elseif scenario then
       wrong, kind = check_full(scenario, chain)
     else
@@ -477,8 +479,7 @@ for line in io.lines(chains) do
       seen_count = seen_count + 1
     end
     numbers[kind] = numbers[kind] + 1
-    last = text
   end
 end
-print(("%d %d %d %d %d %d %d"):format(numbers.leaf, numbers.other, numbers.wrong, numbers.partial,
-  seen_count, numbers.lacking, numbers.lacking_lua))
+print(("%d %d %d %d %d %d %d %d"):format(numbers.leaf, numbers.other, numbers.wrong, numbers.partial,
+  seen_count, numbers.lacking, numbers.lacking_lua, numbers.counted))
