@@ -3,6 +3,8 @@
 # What the scripts share. Sourced, not run.
 
 set -euo pipefail
+# With it cd goes elsewhere, and prints where.
+unset CDPATH
 
 # The source tree, wherever the script was called from.
 # shellcheck disable=SC2034 # used by the scripts

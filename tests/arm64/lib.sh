@@ -3,7 +3,7 @@
 # Shared by the tests in the emulated machine; sourced.
 set -euo pipefail
 
-ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+ROOT=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck disable=SC2034 # used by those who source this
 BUILD=$ROOT/build/arm64
 # At full length, as scripts/verify runs them.

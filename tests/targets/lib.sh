@@ -22,7 +22,7 @@
 # Ends what it started, and nothing else, also on a signal.
 set -euo pipefail
 
-TARGETS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+TARGETS=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 NAME=$(basename "$0" .sh)
 CACHE=${LJPROF_TARGET_CACHE:-$(cd "$TARGETS/../.." && pwd)/build/packages}
 export LJPROF_TARGET_CACHE=$CACHE
