@@ -105,8 +105,12 @@ void stopped_stop(pid_t tid, struct attach_registers *ret_regs)
 {
 	int status;
 
-	assert_int_equal(ptrace(PTRACE_INTERRUPT, tid, NULL, NULL), 0);
-	assert_int_equal(waitpid(tid, &status, __WALL), tid);
+	/* Where a signal was in the way of the last interrupt, that one stops the thread now.
+	 * Another one would stop it again before it has gone on, and so on for ever. */
+	if (waitpid(tid, &status, __WALL | WNOHANG) != tid) {
+		assert_int_equal(ptrace(PTRACE_INTERRUPT, tid, NULL, NULL), 0);
+		assert_int_equal(waitpid(tid, &status, __WALL), tid);
+	}
 	assert_true(WIFSTOPPED(status));
 	pending_signal = status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
 	stopped_registers(tid, ret_regs);
@@ -148,8 +152,12 @@ void stopped_copy_stack(struct symbols_space *space, const struct attach_reader 
 			const struct attach_registers *regs, struct attach_image *image)
 {
 	uint64_t from = attach_sp(regs) - RED_ZONE_BYTES;
-	const struct symbols_mapping *stack = symbols_space_find(space, attach_sp(regs));
+	const struct symbols_mapping *stack;
+	struct failure why;
 
+	/* It may have grown since. */
+	assert_true(symbols_space_refresh(space, &why) >= 0);
+	stack = symbols_space_find(space, attach_sp(regs));
 	attach_image_clear(image);
 	assert_non_null(stack);
 	copy_mapping(stack, from < stack->start ? stack->start : from, reader, image);
