@@ -32,8 +32,8 @@ enum {
 	TRIES = 10,
 	WAKING_TRIES = 100,
 	AWAKE_MS = 20, /* longer than a holder looks away */
-	/* Beside two busy programs some nine of ten pauses are longer, as the holder waits for a
-	 * processor. That all of so many are is a chance of one in 10^13. */
+	/* Beside two busy programs about nine of ten pauses are longer, because the holder waits
+	 * for a processor. That all 300 are longer has a chance of less than one in 10^13. */
 	PAUSES_MAX = 300,
 	MS_NS = 1000 * 1000,
 };

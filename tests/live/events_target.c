@@ -9,8 +9,8 @@
  * idle for some 20 us, busy for so long that it hardly waits. Meanwhile a child sends it 200
  * signals a second, each with its number. In a storm it is idle, the child sends 5,000, a timer of
  * its own interrupts it 10,000 times a second, and each turn starts a child, which sends SIGCHLD
- * when it ends. The program prints "ready", and its counts after so many seconds, or as soon as
- * the file STOP is there.
+ * when it ends. It prints "ready" first, and its counts when SECONDS are over or the file STOP
+ * exists.
  */
 #include <errno.h>
 #include <lauxlib.h>
