@@ -225,17 +225,42 @@ enum attach_activity {
 	ATTACH_EXITED,
 };
 
+/** What the kernel's scheduler has counted of a thread. */
+struct attach_schedule {
+	uint64_t ran_ns;    /**< On a processor; of one that runs: until its last clock tick. */
+	uint64_t waited_ns; /**< For a processor, in waits that have ended. */
+	uint64_t runs;	    /**< How often it was given one. */
+};
+
+/** What attach_capture() keeps of a thread's turns on processors. */
+struct attach_turn {
+	struct attach_schedule before; /**< At the interrupt. */
+	bool is_known;		       /**< It could be read. */
+	bool is_late;		       /**< It did not stand at once. */
+	bool is_ours;		       /**< Its turn was on the caller's processor then. */
+	uint64_t own_waited_ns;	       /**< What the caller had waited for processors by then. */
+	uint64_t ran_ns; /**< The processor time that it had used when it stood; 0: it is
+			      not known. */
+};
+
 struct attach_thread {
 	pid_t tid;
 	int syscall_fd;	       /**< Kept open: 1.4 us a look. */
+	int schedule_fd;       /**< Kept open, too; 0: not yet, -1: cannot be. */
 	bool stop_pending;     /**< Still ours: an interrupt has not been answered yet, or the
 				    thread was killed while it stood. */
 	uint64_t interrupt_ns; /**< When an interrupt was sent that has not been answered, or 0. */
 	uint64_t patience_ns;  /**< Longest wait of attach_capture(); 0: 100 ms. */
 	bool shares_processor; /**< Ran on ours when it was stopped last. */
-	uint64_t stack_limit;  /**< Main thread: first address behind its frames; else 0. */
-	void *data;	       /**< Free for the caller; NULL at first. */
-	uint64_t stood_ns;     /**< When it stood last, CLOCK_MONOTONIC; 0: it never has. */
+	uint64_t tick_ns;      /**< Of processor time: when the caller woke for it. 0: of wall clock
+				    time, at which a thread that waits for a processor counts. */
+	bool is_tick_late;     /**< The caller was to wake earlier. */
+	uint64_t woke_ns; /**< When the caller woke as threads stood that had stop_pending; 0: it
+			       did not sleep. */
+	struct attach_turn turn;
+	uint64_t stack_limit; /**< Main thread: first address behind its frames; else 0. */
+	void *data;	      /**< Free for the caller; NULL at first. */
+	uint64_t stood_ns;    /**< When it stood last, CLOCK_MONOTONIC; 0: it never has. */
 	struct attach_registers registers; /**< Then those of its last stop. */
 };
 
@@ -397,6 +422,7 @@ struct attach_timing {
 				feel at most. Not the time that the caller is without a processor
 				in the detach, as most often the target has it then. */
 	uint64_t stop_ns;    /**< Part of it until the thread stood. */
+	uint64_t waited_ns;  /**< Part of that in which it waited for a processor. */
 };
 
 /**
@@ -411,7 +437,9 @@ struct attach_timing {
  * the interrupt (stop_pending): SIGCHLD tells when it stands, and the next call goes on where this
  * one ended. Where that does not come within 10 ms of when it stands, a handler of SIGRTMIN lets go
  * of it, and the call fails with FAILURE_TIMEOUT. Stopped window: the middle part.
- * @param why FAILURE_GONE, FAILURE_BUSY, FAILURE_DENIED, FAILURE_TIMEOUT, FAILURE_FAULT.
+ * @param ret_timing Set on success, and with FAILURE_UNSCHEDULED.
+ * @param why FAILURE_GONE, FAILURE_BUSY, FAILURE_DENIED, FAILURE_TIMEOUT, FAILURE_FAULT;
+ * FAILURE_UNSCHEDULED where thread->tick_ns is set and it waited for a processor then.
  * Source: ptrace(2), process_vm_readv(2).
  */
 int attach_capture(struct attach_process *process, struct attach_thread *thread,
@@ -437,6 +465,9 @@ int attach_capture_asleep(const struct attach_process *process, struct attach_th
  */
 int attach_process_fetch(const struct attach_process *process, struct attach_image *image,
 			 struct failure *why);
+
+/** Read what the scheduler has counted; less than 1 us. @return false where it does not count. */
+bool attach_thread_schedule(struct attach_thread *thread, struct attach_schedule *ret_schedule);
 
 /** Whether a thread under an interrupt stands by now, or has ended; reaps nothing. */
 bool attach_thread_stands(const struct attach_thread *thread);

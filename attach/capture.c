@@ -9,6 +9,7 @@
 #include "attach/awaited.h"
 #include "attach/image.h"
 #include "attach/process.h"
+#include "attach/turn.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -140,6 +141,7 @@ static int await_stop(struct attach_thread *thread, int *ret_status, struct fail
 		got = sleep_for_stop(tid, begin_ns, patience_ns, ret_status);
 	/* Its number may be another's since: see settle(). */
 	if (got == 0 && (!thread->stop_pending || process_thread_is_traced(tid))) {
+		turn_postpone(thread);
 		await_later(thread, thread->interrupt_ns);
 		return failure_set(why, FAILURE_TIMEOUT, 0, tid, 0, "stop the thread");
 	}
@@ -402,6 +404,7 @@ static int begin_stop(const struct attach_process *process, struct attach_thread
 		return 0;
 	if (settle(thread, why) != 0 || seize(process, thread->tid, why) != 0)
 		return -1;
+	turn_begin(thread);
 	thread->interrupt_ns = now_ns();
 	if (trace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) == 0)
 		return 0;
@@ -439,8 +442,9 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		   const struct attach_planner *planner, struct attach_image *image,
 		   struct attach_timing *ret_timing, struct failure *why)
 {
-	uint64_t used_ns, begin_ns, stood_ns;
-	int status = 0, ret;
+	uint64_t used_ns, begin_ns, stood_ns, waited_ns = 0;
+	bool has_waited = false;
+	int status = 0, ret = -1;
 
 	attach_image_clear(image);
 	if (rehearse(process, thread, planner, image, why) != 0)
@@ -452,16 +456,28 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	if (await_stop(thread, &status, why) != 0)
 		return -1;
 	stood_ns = now_ns();
-	ret = read_all(process, thread, status, stood_ns - begin_ns < PROCESS_PROMPT_NS, planner,
-		       image, why);
+	/* That of one that has stood at once is no matter of its time. */
+	if (thread->turn.is_late)
+		has_waited = turn_has_waited(thread, stood_ns, &waited_ns);
+	if (!has_waited || !thread->tick_ns)
+		ret = read_all(process, thread, status, stood_ns - begin_ns < PROCESS_PROMPT_NS,
+			       planner, image, why);
+	else
+		registers_undo_stop(thread->tid, status);
 	ret_timing->stopped_ns = let_go(thread, status, used_ns) - begin_ns;
 	ret_timing->stop_ns = stood_ns - begin_ns;
+	if (!thread->turn.is_late)
+		has_waited = turn_has_waited(thread, stood_ns, &waited_ns);
+	ret_timing->waited_ns = waited_ns < ret_timing->stop_ns ? waited_ns : ret_timing->stop_ns;
 	if (thread->shares_processor || ret_timing->stop_ns >= SPIN_NS)
 		thread->shares_processor = shares_processor(thread);
 	if (ret == 0) {
 		thread->registers = image->registers;
 		thread->stood_ns = stood_ns;
 	}
+	if (has_waited && thread->tick_ns && (ret == 0 || thread->turn.is_late))
+		return failure_set(why, FAILURE_UNSCHEDULED, 0, thread->tid, 0,
+				   "sample the thread");
 	return ret;
 }
 

@@ -59,6 +59,8 @@ static const char *reason_of(const struct failure *why)
 		return "timed out";
 	case FAILURE_ASLEEP:
 		return "it is blocked";
+	case FAILURE_UNSCHEDULED:
+		return "it waited for a processor";
 	case FAILURE_NO_MEMORY:
 		return "out of memory";
 	case FAILURE_SYSTEM:

@@ -9,17 +9,18 @@
 /** What went wrong, in the terms in which a caller decides what to do next. */
 enum failure_kind {
 	FAILURE_NONE = 0,
-	FAILURE_SYSTEM,	   /**< A system call failed; see errnum. */
-	FAILURE_GONE,	   /**< The process or thread no longer exists. */
-	FAILURE_FAULT,	   /**< Target memory at `address` could not be read. */
-	FAILURE_DENIED,	   /**< The kernel refused access; see errnum. */
-	FAILURE_BUSY,	   /**< Another tracer holds the thread. */
-	FAILURE_INVALID,   /**< Foreign bytes break the rules of their format. */
-	FAILURE_NOT_FOUND, /**< What was looked for is not there. */
-	FAILURE_LIMIT,	   /**< A named bound was reached. */
-	FAILURE_TIMEOUT,   /**< A bounded wait ended without the awaited event. */
-	FAILURE_ASLEEP,	   /**< The thread is blocked, and is not interrupted. */
-	FAILURE_NO_MEMORY, /**< Our own allocation failed. */
+	FAILURE_SYSTEM,	     /**< A system call failed; see errnum. */
+	FAILURE_GONE,	     /**< The process or thread no longer exists. */
+	FAILURE_FAULT,	     /**< Target memory at `address` could not be read. */
+	FAILURE_DENIED,	     /**< The kernel refused access; see errnum. */
+	FAILURE_BUSY,	     /**< Another tracer holds the thread. */
+	FAILURE_INVALID,     /**< Foreign bytes break the rules of their format. */
+	FAILURE_NOT_FOUND,   /**< What was looked for is not there. */
+	FAILURE_LIMIT,	     /**< A named bound was reached. */
+	FAILURE_TIMEOUT,     /**< A bounded wait ended without the awaited event. */
+	FAILURE_ASLEEP,	     /**< The thread is blocked, and is not interrupted. */
+	FAILURE_UNSCHEDULED, /**< The thread waited for a processor. */
+	FAILURE_NO_MEMORY,   /**< Our own allocation failed. */
 };
 
 /**

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The threads of a process, looked at without stopping them. */
 #include "attach/process.h"
+#include "attach/turn.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,6 +33,7 @@ static void free_thread(const struct attach_threads *threads, struct attach_thre
 		threads->forget(threads->context, thread);
 	if (thread->syscall_fd >= 0)
 		close(thread->syscall_fd);
+	turn_end(thread);
 	free(thread);
 }
 

@@ -76,6 +76,7 @@ static void print_outcomes(FILE *file, const struct daemon_stats *stats)
 		{ DAEMON_UNWOUND, "native code without unwind information" },
 		{ DAEMON_NO_VM, "outside the VM" },
 		{ DAEMON_IDLE, "idle" },
+		{ DAEMON_UNSCHEDULED, "waiting for a processor" },
 		{ DAEMON_RESTED, "of threads that have never run Lua" },
 		{ DAEMON_EXITED, "thread ended" },
 		{ DAEMON_BUSY, "held by another tracer" },

@@ -27,17 +27,18 @@ enum daemon_mode {
 
 /** What became of a tick of a thread: each has one of these. */
 enum daemon_outcome {
-	DAEMON_FULL = 0,  /**< A chain from the leaf to the thread's first function. */
-	DAEMON_TORN,	  /**< Partial: the VM was in a state that cannot be walked. */
-	DAEMON_TRUNCATED, /**< Partial: a stack is longer than what was copied. */
-	DAEMON_UNWOUND,	  /**< Partial: native code without unwind information. */
-	DAEMON_NO_VM,	  /**< No VM frame on the native stack. */
-	DAEMON_IDLE,	  /**< Blocked: not interrupted, and not in the profile. */
-	DAEMON_ASLEEP,	  /**< Blocked: not interrupted, its stack read as it lies. */
-	DAEMON_RESTED,	  /**< Not looked at, as it has never run Lua: it is from time to time. */
-	DAEMON_EXITED,	  /**< Thread ended. */
-	DAEMON_BUSY,	  /**< Held by another tracer. */
-	DAEMON_FAILED,	  /**< Not stopped or not read. */
+	DAEMON_FULL = 0,    /**< A chain from the leaf to the thread's first function. */
+	DAEMON_TORN,	    /**< Partial: the VM was in a state that cannot be walked. */
+	DAEMON_TRUNCATED,   /**< Partial: a stack is longer than what was copied. */
+	DAEMON_UNWOUND,	    /**< Partial: native code without unwind information. */
+	DAEMON_NO_VM,	    /**< No VM frame on the native stack. */
+	DAEMON_IDLE,	    /**< Blocked: not interrupted, and not in the profile. */
+	DAEMON_ASLEEP,	    /**< Blocked: not interrupted, its stack read as it lies. */
+	DAEMON_UNSCHEDULED, /**< Ready to run, but without a processor. */
+	DAEMON_RESTED,	    /**< Not looked at, as it has never run Lua: it is from time to time. */
+	DAEMON_EXITED,	    /**< Thread ended. */
+	DAEMON_BUSY,	    /**< Held by another tracer. */
+	DAEMON_FAILED,	    /**< Not stopped or not read. */
 	DAEMON_OUTCOME_COUNT,
 };
 

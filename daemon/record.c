@@ -21,6 +21,8 @@ enum {
 	/* A thread that was asked to stand and waits for a processor: looked at so often at least.
 	 */
 	PENDING_LOOK_NS = 10 * 1000 * 1000,
+	/* We had to wait for a processor. */
+	TICK_LATE_NS = 200 * 1000,
 	/* A queue of so many bytes is sent at once. */
 	FLUSH_BYTES = 32 * 1024,
 	/* What a writer that writes a large file may leave in the queue before it is waited for. */
@@ -124,8 +126,12 @@ static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_cloc
 		sigemptyset(&child);
 		sigaddset(&child, SIGCHLD);
 		rest.tv_nsec = (long)(until_ns - now_ns);
-		sigtimedwait(&child, NULL, &rest);
+		/* One that stood before we slept has done so at an unknown time. */
+		if (sigtimedwait(&child, NULL, &(struct timespec){ 0 }) < 0 &&
+		    sigtimedwait(&child, NULL, &rest) == SIGCHLD)
+			recorder->woke_ns = daemon_now_ns();
 		recorder_take_pending(recorder);
+		recorder->woke_ns = 0;
 	}
 	now_ns = daemon_now_ns();
 	return now_ns < clock->deadline_ns ? -1 : (int64_t)(now_ns - clock->deadline_ns);
@@ -164,6 +170,7 @@ static void run_stops(struct recorder *recorder)
 			continue; /* not yet: look whether it is time to stop */
 		recorder->stats->ticks++;
 		recorder->stats->late_ticks += (uint64_t)late_ns > clock.period_ns / 2;
+		recorder->is_tick_late = late_ns > TICK_LATE_NS;
 		if (!recorder_tick(recorder) || !housekeeping(recorder, daemon_now_ns()))
 			break;
 		now_ns = daemon_now_ns();
@@ -194,6 +201,7 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 	if (late_ns < 0)
 		return true;
 	recorder->stats->late_ticks += (uint64_t)late_ns > clock->period_ns / 2;
+	recorder->is_tick_late = late_ns > TICK_LATE_NS;
 	if (!recorder_tick(recorder))
 		return false;
 	note_missed(recorder, daemon_clock_advance(clock, daemon_now_ns()), clock->period_ns);

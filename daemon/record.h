@@ -46,8 +46,11 @@ struct recorder {
 
 	struct recorder_target **targets; /* living ones; those without LuaJIT too */
 	size_t target_count;
-	uint32_t weight; /* of the tick: that many periods have passed since the last */
-	size_t pending;	 /* threads under an interrupt that they have not answered */
+	uint32_t weight;   /* of the tick: that many periods have passed since the last */
+	size_t pending;	   /* threads under an interrupt that they have not answered */
+	uint64_t tick_ns;  /* when we woke for this one */
+	bool is_tick_late; /* which was not in time */
+	uint64_t woke_ns;  /* when we woke for a thread that stood; 0: we did not */
 	uint32_t next_function;
 	struct finder *finder;
 	struct traces *traces;		    /* index of the stats' list */

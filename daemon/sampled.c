@@ -7,6 +7,12 @@
 enum {
 	/* Ticks of threads that sleep or wake within microseconds, again and again. */
 	CARRIED_MAX = 8,
+	/* Ticks that are held back: what may be missing at one time. */
+	HELD_MAX = 1024,
+	/* Of a sample whose thread's processor time is known. */
+	WEIGHT_MAX = 16,
+	/* By so many ticks samples and processor time may differ by chance. */
+	CHANCE_TICKS = 4,
 	/* A name is read again after so long. */
 	NAME_NS = 1000 * 1000 * 1000,
 };
@@ -92,10 +98,66 @@ void sampled_carry(struct recorder_target *of, struct sampled_thread *data, bool
 		add(of, DAEMON_IDLE, ticks);
 }
 
+void sampled_hold(struct recorder_target *of, struct sampled_thread *data)
+{
+	data->unscheduled += take(&data->owed);
+	if (data->unscheduled > HELD_MAX) {
+		add(of, DAEMON_UNSCHEDULED, data->unscheduled - HELD_MAX);
+		data->unscheduled = HELD_MAX;
+	}
+}
+
+/* How many ticks a sample stands for, of @p ticks that it has met and those that are held. @param
+ * used The processor time that has had no sample yet, in ticks. */
+static int64_t weight_of(int64_t ticks, int64_t held, int64_t used)
+{
+	int64_t weight = ticks;
+
+	if (ticks > used + CHANCE_TICKS) /* it did not run at all of them */
+		weight = used + CHANCE_TICKS > 0 ? used + CHANCE_TICKS : 0;
+	else if (used > ticks + CHANCE_TICKS)
+		weight = used;
+	/* The rest is for those to come: one sample shows one place. */
+	if (weight > WEIGHT_MAX)
+		weight = WEIGHT_MAX;
+	return weight < ticks + held ? weight : ticks + held;
+}
+
+bool sampled_weigh(struct recorder_target *of, struct sampled_thread *data, uint64_t ran_ns)
+{
+	int64_t period_ns = 1000000000 / (int64_t)of->recorder->options->rate_hz;
+	int64_t bound_ns = HELD_MAX * period_ns, weight;
+	uint64_t before_ns = data->ran_ns;
+
+	data->ran_ns = ran_ns;
+	/* Less than before: another task has the number. */
+	if (!ran_ns || !before_ns || ran_ns < before_ns)
+		return true;
+	data->unsampled_ns += (int64_t)(ran_ns - before_ns);
+	weight = weight_of((int64_t)data->owed + data->carried_run, data->unscheduled,
+			   data->unsampled_ns / period_ns);
+	data->unsampled_ns -= weight * period_ns;
+	if (data->unsampled_ns > bound_ns)
+		data->unsampled_ns = bound_ns;
+	if (data->unsampled_ns < -bound_ns)
+		data->unsampled_ns = -bound_ns;
+	data->unscheduled += take(&data->owed) + take(&data->carried_run) - (uint32_t)weight;
+	data->owed = (uint32_t)weight;
+	return weight > 0;
+}
+
+void sampled_forget_time(struct recorder_target *of, struct sampled_thread *data)
+{
+	data->ran_ns = 0;
+	data->unsampled_ns = 0;
+	add(of, DAEMON_UNSCHEDULED, take(&data->unscheduled));
+}
+
 void sampled_end(struct recorder_target *of, struct sampled_thread *data,
 		 enum daemon_outcome outcome)
 {
 	add(of, DAEMON_IDLE, take(&data->carried_run) + take(&data->carried_sleep));
+	add(of, DAEMON_UNSCHEDULED, take(&data->unscheduled));
 	add(of, outcome, take(&data->owed));
 }
 

@@ -57,6 +57,11 @@ struct sampled_thread {
 	/** Ticks that the next sample of their kind stands for: the thread ran, and slept before it
 	 * was stopped; or slept, and ran before its stack was read. */
 	uint32_t carried_run, carried_sleep;
+	/** Ticks at which it waited for a processor, not told yet; the processor time that it had
+	 * used at its last sample, 0 unknown; and what of that has had no sample. */
+	uint32_t unscheduled;
+	uint64_t ran_ns;
+	int64_t unsampled_ns;
 	/** From looks at it while it has never run Lua: when it runs, and when it waits. */
 	struct sampled_rest run_rest, wait_rest;
 	uint64_t stack_ns; /**< Not before: for a VM on its stack. */
@@ -78,6 +83,22 @@ void sampled_forget(void *context, struct attach_thread *thread);
 /** Tell the outcome of all ticks of a thread that are owed. @return how many these were. */
 uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
 		      enum daemon_outcome outcome);
+
+/** The ticks that are owed met a thread that waited for a processor. They are told later: its
+ *  samples may have been fewer than its processor time. */
+void sampled_hold(struct recorder_target *of, struct sampled_thread *data);
+
+/**
+ * Weigh the sample to come by the processor time that the thread has used since the last one: ticks
+ * that we missed, or left out, may have met it while it ran or while it waited. As long as ticks
+ * and time agree but for chance each tick is one.
+ * @param ran_ns Used in all; 0: not known.
+ * @return Whether there is such a sample; else its ticks are held.
+ */
+bool sampled_weigh(struct recorder_target *of, struct sampled_thread *data, uint64_t ran_ns);
+
+/** What the thread used until its next sample is not for its samples to come. */
+void sampled_forget_time(struct recorder_target *of, struct sampled_thread *data);
 
 /** The thread's name; read again once in a while, as many threads get theirs after they began. */
 const char *sampled_name(const struct recorder_target *of, const struct attach_thread *thread,

@@ -135,6 +135,9 @@ static void note_failure(struct recorder *recorder, struct recorder_target *of,
 	case FAILURE_ASLEEP:
 		sampled_carry(of, data, false);
 		break;
+	case FAILURE_UNSCHEDULED:
+		sampled_hold(of, data);
+		break;
 	case FAILURE_BUSY:
 		sampled_tell(of, data, DAEMON_BUSY);
 		break;
@@ -187,17 +190,25 @@ static bool capture(struct recorder *recorder, struct recorder_target *of,
 	int ret;
 
 	thread->patience_ns = patience_of(recorder);
+	if (!was_pending) {
+		thread->tick_ns = recorder->options->wall ? 0 : recorder->tick_ns;
+		thread->is_tick_late = recorder->is_tick_late;
+	}
+	thread->woke_ns = recorder->woke_ns;
 	ret = attach_capture(of->process, thread, &planner, recorder->image, &timing, &why);
 	if (is_pending(thread) && !was_pending)
 		recorder->pending++;
 	else if (!is_pending(thread) && was_pending && recorder->pending > 0)
 		recorder->pending--;
+	if (ret == 0 || why.kind == FAILURE_UNSCHEDULED) {
+		daemon_histogram_add(&recorder->stats->stopped,
+				     timing.stopped_ns - timing.waited_ns);
+		daemon_histogram_add(&recorder->stats->held, timing.stopped_ns - timing.stop_ns);
+	}
 	if (ret != 0) {
 		note_failure(recorder, of, thread, data, &why);
 		return false;
 	}
-	daemon_histogram_add(&recorder->stats->stopped, timing.stopped_ns);
-	daemon_histogram_add(&recorder->stats->held, timing.stopped_ns - timing.stop_ns);
 	recorder->stats->interrupted_calls += attach_was_interrupted(
 		attach_process_reader(of->process), attach_image_registers(recorder->image));
 	attach_image_clear(recorder->after);
@@ -403,7 +414,8 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 static bool take_sample(struct recorder *recorder, struct recorder_target *of,
 			struct attach_thread *thread, struct sampled_thread *data)
 {
-	if (capture(recorder, of, thread, data))
+	if (capture(recorder, of, thread, data) &&
+	    sampled_weigh(of, data, thread->tick_ns ? thread->turn.ran_ns : 0))
 		return sampled_decode(of, thread, data, NULL, daemon_now_ns()) &&
 		       recorder->end == DAEMON_END_STOPPED;
 	return recorder->end == DAEMON_END_STOPPED;
@@ -529,6 +541,8 @@ static bool tick_process(struct recorder *recorder, struct recorder_target *of)
 
 bool recorder_tick(struct recorder *recorder)
 {
+	recorder->tick_ns = daemon_now_ns();
+	recorder->woke_ns = 0;
 	for (size_t i = 0; i < recorder->target_count; i++)
 		if (!tick_process(recorder, recorder->targets[i]))
 			return false;

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 
 static const char *const outcome_names[DAEMON_OUTCOME_COUNT] = {
-	[DAEMON_FULL] = "full",	      [DAEMON_TORN] = "torn",	  [DAEMON_TRUNCATED] = "truncated",
-	[DAEMON_UNWOUND] = "unwound", [DAEMON_NO_VM] = "no_vm",	  [DAEMON_IDLE] = "idle",
-	[DAEMON_ASLEEP] = "asleep",   [DAEMON_RESTED] = "rested", [DAEMON_EXITED] = "exited",
-	[DAEMON_BUSY] = "busy",	      [DAEMON_FAILED] = "failed",
+	[DAEMON_FULL] = "full",		  [DAEMON_TORN] = "torn",
+	[DAEMON_TRUNCATED] = "truncated", [DAEMON_UNWOUND] = "unwound",
+	[DAEMON_NO_VM] = "no_vm",	  [DAEMON_IDLE] = "idle",
+	[DAEMON_ASLEEP] = "asleep",	  [DAEMON_RESTED] = "rested",
+	[DAEMON_EXITED] = "exited",	  [DAEMON_BUSY] = "busy",
+	[DAEMON_FAILED] = "failed",	  [DAEMON_UNSCHEDULED] = "unscheduled",
 };
 
 const char *daemon_outcome_name(enum daemon_outcome outcome)

@@ -81,6 +81,7 @@ static void begin_stops(struct recorder *recorder, struct sampled_thread *data)
 
 	tap->samples = tap->torn = 0;
 	tap->is_stopped = true;
+	sampled_forget_time(tap->of, data);
 	tap->retry_ns = daemon_now_ns() + ((uint64_t)STOPS_NS << tap->tries);
 	tap->tries += tap->tries < STOPS_DOUBLED;
 	recorder->stopped_threads++;
@@ -134,6 +135,7 @@ static void end_stops(struct recorder *recorder, struct sampled_thread *data)
 	if (!tap->is_stopped)
 		return;
 	recorder->stopped_threads--;
+	sampled_forget_time(tap->of, data);
 	tapped_note_stops(tap);
 	tap->is_stopped = false;
 }

@@ -13,7 +13,9 @@ $FULL && step_count=3000
 
 # captured_as NAME HOW: what the last recording says of how it took samples.
 captured_as() {
-	result "$1, --capture=$2: how samples were taken" "$2" "$(captured)" "\"$(captured)\" == \"$2\""
+	local how
+	how=$(awk -F '"' '$2 == "capture" { print $4 }' "$WORK/stats.json")
+	result "$1, --capture=$2: how samples were taken" "$2" "$how" "\"$how\" == \"$2\""
 }
 
 # by HOW COMMAND...: with recordings that take their samples so, instead of by stops.
