@@ -30,7 +30,7 @@ enum {
 	STACK_SLACK = 1024,
 	STACK_MAX = 32768,
 	/* An interrupted frame on another stack than its handler's. */
-	OTHER_STACK_BELOW = 8192,
+	OTHER_STACK_BELOW = 2 * PAGE,
 	FRAME_DISTANCE_MAX = 64 << 20,
 };
 
@@ -39,7 +39,7 @@ enum {
 
 __attribute__((noinline)) int copy_native(struct work *work, const struct attach_tap_plan *plan)
 {
-	uint64_t sp, end, limit;
+	uint64_t sp, start, page, end, limit;
 
 	if (!work || !plan)
 		return 0;
@@ -55,11 +55,17 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct attach
 	if (end > limit)
 		end = limit;
 	align(work);
-	work->native_start = (sp - RED_ZONE) & ~(uint64_t)7;
+	/* The stack may begin at the page of its pointer, and what begins below it gives nothing.
+	 */
+	start = (sp - RED_ZONE) & ~(uint64_t)7;
+	page = sp & ~(uint64_t)(PAGE - 1);
+	work->native_start = start < page ? page : start;
 	work->native_offset = work->record.len + sizeof(struct tap_range);
 	copy(work, work->native_start, end - work->native_start);
 	work->native_len =
 		work->record.len < work->native_offset ? 0 : work->record.len - work->native_offset;
+	if (start < page)
+		copy(work, start, page - start);
 	return 0;
 }
 
@@ -233,9 +239,15 @@ __attribute__((noinline)) int find_frames(struct work *work, const struct attach
  */
 static void copy_other_stack(struct work *work, uint64_t cframe)
 {
+	uint64_t page;
+
 	if (!is_pointer(cframe) || cframe - work->native_start < work->native_len)
 		return;
-	copy(work, cframe - OTHER_STACK_BELOW, OTHER_STACK_BELOW + NATIVE_FIRST);
+	page = cframe & ~(uint64_t)(PAGE - 1);
+	copy(work, page, cframe - page + NATIVE_FIRST);
+	for (uint64_t below = PAGE; below <= OTHER_STACK_BELOW; below += PAGE)
+		if (!copy(work, page - below, PAGE))
+			break;
 }
 
 /* A coroutine's header, and its stack as far as frames reach. */

@@ -91,6 +91,23 @@ void plan_begin_asking(struct plan_asking *ret_asking, struct attach_image *imag
 					    .image = image };
 }
 
+/* A range from @start on, around @at. A stack may begin at the page of @at, and a read that begins
+ * below it would give nothing. */
+static void want_around(struct attach_image *image, uint64_t start, uint64_t at, uint64_t end)
+{
+	uint64_t page = at & ~(uint64_t)(ATTACH_PAGE_BYTES - 1);
+
+	if (start >= page) {
+		plan_want(image, start, end);
+		return;
+	}
+	plan_want(image, page, end);
+	for (uint64_t lower; page > start; page = lower) {
+		lower = page - start > ATTACH_PAGE_BYTES ? page - ATTACH_PAGE_BYTES : start;
+		plan_want(image, lower, page);
+	}
+}
+
 static void want_native(const struct luastate_plan_context *context, struct attach_image *image,
 			uint64_t sp)
 {
@@ -101,7 +118,7 @@ static void want_native(const struct luastate_plan_context *context, struct atta
 		end = sp + NATIVE_FIRST;
 	if (context->stack_limit > sp && end > context->stack_limit)
 		end = context->stack_limit;
-	plan_want(image, sp - RED_ZONE, end);
+	want_around(image, sp - RED_ZONE, sp, end);
 }
 
 /* A Lua stack from its start to where frames can be: nothing above the base is walked. */
@@ -370,7 +387,7 @@ static bool plan_other_stack(struct luastate_plan_context *context, struct attac
 		found->other_stack = cframe;
 	if (plan_is_copied(image, cframe))
 		return false;
-	plan_want(image, cframe - OTHER_STACK_BELOW, cframe + NATIVE_FIRST);
+	want_around(image, cframe - OTHER_STACK_BELOW, cframe, cframe + NATIVE_FIRST);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -95,6 +96,59 @@ static void copies_the_native_stack(void **state)
 	scene_await(&scene, 100);
 	assert_true(checked >= 90);
 	scene_end(&scene);
+}
+
+/* Of a stack below whose first page is nothing. */
+enum { LOW_BYTES = 3 * ATTACH_PAGE_BYTES, LOW_SP = 32 };
+
+/* @param argument Memory whose first page is the last of a stack. */
+static void spin_low(void *argument)
+{
+	uint64_t *words = argument;
+
+	for (size_t i = 0; i < LOW_BYTES / sizeof(*words); i++)
+		words[i] = SCENE_MARK + i;
+#if defined(__x86_64__)
+	__asm__ volatile("mov %0, %%rsp\n1: jmp 1b" : : "r"((char *)argument + LOW_SP));
+#else
+	__asm__ volatile("mov sp, %0\n1: b 1b" : : "r"((char *)argument + LOW_SP));
+#endif
+}
+
+struct low_stack {
+	uint8_t *start;
+	int checked;
+};
+
+static bool check_low_stack(struct scene *scene)
+{
+	struct low_stack *low = scene->context;
+	uint64_t start = (uintptr_t)low->start;
+
+	/* One that has just begun is elsewhere. */
+	if (attach_sp(attach_image_registers(scene->image)) != start + LOW_SP)
+		return true;
+	for (uint64_t i = LOW_SP / 8; i < LOW_BYTES / 8; i++)
+		assert_int_equal(SCENE_MARK + i, word_at(scene, start + 8 * i));
+	low->checked++;
+	return true;
+}
+
+static void copies_a_stack_from_its_first_page(void **state)
+{
+	uint8_t *memory = child_share(ATTACH_PAGE_BYTES + LOW_BYTES);
+	struct low_stack low = { .start = memory + ATTACH_PAGE_BYTES };
+	struct scene scene;
+
+	(void)state;
+	assert_int_equal(0, munmap(memory, ATTACH_PAGE_BYTES));
+	scene_begin(&scene, SCENE_RATE_HZ, spin_low, low.start);
+	scene.check = check_low_stack;
+	scene.context = &low;
+	scene_await(&scene, 100);
+	assert_true(low.checked >= 90);
+	scene_end(&scene);
+	munmap(low.start, LOW_BYTES);
 }
 
 static bool check_end(struct scene *scene)
@@ -398,6 +452,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies_registers),
 		cmocka_unit_test(copies_the_native_stack),
+		cmocka_unit_test(copies_a_stack_from_its_first_page),
 		cmocka_unit_test(copies_stack_to_its_known_end),
 		cmocka_unit_test(tells_of_stacks_that_are_too_deep),
 		cmocka_unit_test(rests),

@@ -370,6 +370,52 @@ static void test_native_stack(void **state)
 	stop_end(&stop);
 }
 
+/* Memory that begins at a page, and has none below. */
+static uint64_t alloc_at_page(struct fake_vm *vm, size_t len)
+{
+	uint64_t above = fake_alloc(vm, 8), below = fake_alloc(vm, 8);
+	uint64_t end = below - (above - below - 8), start = (end - len) & ~(uint64_t)4095;
+
+	assert_int_equal(start, fake_alloc(vm, (size_t)(end - start)));
+	return start;
+}
+
+/* A stack that has just grown to its first page has neither a red zone nor an older page below. */
+static void test_first_page(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t start, co;
+	struct stop_scene scene = stop_make_scene(sample);
+	struct stop stop;
+
+	co = stop_resume(sample, &scene);
+	start = alloc_at_page(vm, 3 * 4096);
+	sample->regs.r[ATTACH_REG_RIP] = vm->host + FAKE_HOST_LEAF;
+	sample->regs.r[ATTACH_REG_RDX] = 0;
+	sample->regs.r[ATTACH_REG_RSP] = start + 24;
+	stop_begin(&stop, sample);
+	stop.context.stack_limit = 0;
+	stop_capture(&stop);
+	assert_true(stop_has(&stop, start, 3 * 4096));
+	assert_true(stop_asked(&stop, start + 24 - 128));
+	sample->regs.r[ATTACH_REG_RSP] = start + 4096 + 24;
+	stop_capture(&stop);
+	assert_true(stop_has(&stop, start + 4096 + 24 - 128, 128 + 2 * 4096 - 24));
+	/* The same of the stack on which a handler on another one has interrupted the thread. */
+	sample->regs.r[ATTACH_REG_RSP] = fake_alloc(vm, 1024) + 256;
+	fake_put_ref(vm, vm->G + (uint64_t)vm->layout->global_State_cur_L, co);
+	stop.prediction.threads[0].G = vm->G;
+	stop.prediction.threads[0].L = co;
+	stop.prediction.thread_count = 1;
+	for (uint64_t at = start; at <= start + 2 * 4096; at += 4096) {
+		fake_L_set(vm, co, vm->layout->lua_State_cframe, at + 64);
+		stop_capture(&stop);
+		assert_true(stop_has(&stop, start + 64, 3 * 4096 - 64));
+	}
+	stop_end(&stop);
+}
+
 static void test_any_stack_pointer(void **state)
 {
 	static const uint64_t values[] = { 0,
@@ -662,6 +708,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_helper),
 		SAMPLE_TEST(test_after_the_stop),
 		SAMPLE_TEST(test_native_stack),
+		SAMPLE_TEST(test_first_page),
 		SAMPLE_TEST(test_any_stack_pointer),
 		SAMPLE_TEST(test_hostile_headers),
 		SAMPLE_TEST(test_headers_of_no_coroutine),
