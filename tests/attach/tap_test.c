@@ -98,7 +98,7 @@ static void copies_the_native_stack(void **state)
 	scene_end(&scene);
 }
 
-/* Of a stack below whose first page is nothing. */
+/* A stack whose lowest page is the first of its memory. */
 enum { LOW_BYTES = 3 * ATTACH_PAGE_BYTES, LOW_SP = 32 };
 
 /* @param argument Memory whose first page is the last of a stack. */

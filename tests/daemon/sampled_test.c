@@ -11,7 +11,7 @@
 
 enum { RATE_HZ = 1000, PERIOD_NS = 1000000 };
 
-/** A thread whose ticks are told. */
+/** A thread, and how its ticks were counted. */
 struct scene {
 	struct daemon_options options;
 	struct daemon_stats stats;
