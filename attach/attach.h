@@ -466,7 +466,12 @@ int attach_capture_asleep(const struct attach_process *process, struct attach_th
 int attach_process_fetch(const struct attach_process *process, struct attach_image *image,
 			 struct failure *why);
 
-/** Read what the scheduler has counted; less than 1 us. @return false where it does not count. */
+/**
+ * Read what the scheduler has counted for the thread, in less than 1 us. Stopped window: may be.
+ * Keeps the file open in @p thread, until that is freed.
+ * @return false where the kernel does not count, or the thread is gone; @p ret_schedule is not set.
+ * Source: Linux, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
+ */
 bool attach_thread_schedule(struct attach_thread *thread, struct attach_schedule *ret_schedule);
 
 /** Whether a thread under an interrupt stands by now, or has ended; reaps nothing. */

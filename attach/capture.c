@@ -430,14 +430,6 @@ static uint64_t let_go(struct attach_thread *thread, int status, uint64_t used_n
 	return bound_ns < end_ns ? bound_ns : end_ns;
 }
 
-/* Whether it waits for the processor that we look for it on. */
-static bool shares_processor(const struct attach_thread *thread)
-{
-	struct process_stat stat;
-
-	return process_read_stat(thread->tid, &stat) == 0 && stat.processor == sched_getcpu();
-}
-
 int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		   const struct attach_planner *planner, struct attach_image *image,
 		   struct attach_timing *ret_timing, struct failure *why)
@@ -456,7 +448,7 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	if (await_stop(thread, &status, why) != 0)
 		return -1;
 	stood_ns = now_ns();
-	/* That of one that has stood at once is no matter of its time. */
+	/* A thread that stood at once is checked after it was let go: that keeps its stop short. */
 	if (thread->turn.is_late)
 		has_waited = turn_has_waited(thread, stood_ns, &waited_ns);
 	if (!has_waited || !thread->tick_ns)
@@ -470,7 +462,7 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		has_waited = turn_has_waited(thread, stood_ns, &waited_ns);
 	ret_timing->waited_ns = waited_ns < ret_timing->stop_ns ? waited_ns : ret_timing->stop_ns;
 	if (thread->shares_processor || ret_timing->stop_ns >= SPIN_NS)
-		thread->shares_processor = shares_processor(thread);
+		thread->shares_processor = turn_shares_processor(thread);
 	if (ret == 0) {
 		thread->registers = image->registers;
 		thread->stood_ns = stood_ns;

@@ -55,8 +55,7 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct attach
 	if (end > limit)
 		end = limit;
 	align(work);
-	/* The stack may begin at the page of its pointer, and what begins below it gives nothing.
-	 */
+	/* The stack may begin at this page: a read from below it would fail. */
 	start = (sp - RED_ZONE) & ~(uint64_t)7;
 	page = sp & ~(uint64_t)(PAGE - 1);
 	work->native_start = start < page ? page : start;

@@ -88,6 +88,13 @@ static bool read_own_waits(uint64_t *ret_waited_ns)
 	return true;
 }
 
+bool turn_shares_processor(const struct attach_thread *thread)
+{
+	struct process_stat stat;
+
+	return process_read_stat(thread->tid, &stat) == 0 && stat.processor == sched_getcpu();
+}
+
 void turn_begin(struct attach_thread *thread)
 {
 	struct attach_turn *turn = &thread->turn;
@@ -99,13 +106,11 @@ void turn_begin(struct attach_thread *thread)
 void turn_postpone(struct attach_thread *thread)
 {
 	struct attach_turn *turn = &thread->turn;
-	struct process_stat stat;
 
 	if (turn->is_late)
 		return;
 	turn->is_late = true;
-	turn->is_ours =
-		process_read_stat(thread->tid, &stat) == 0 && stat.processor == sched_getcpu();
+	turn->is_ours = turn_shares_processor(thread);
 	turn->is_known &= read_own_waits(&turn->own_waited_ns);
 }
 

@@ -33,7 +33,7 @@ enum daemon_outcome {
 	DAEMON_UNWOUND,	    /**< Partial: native code without unwind information. */
 	DAEMON_NO_VM,	    /**< No VM frame on the native stack. */
 	DAEMON_IDLE,	    /**< Blocked: not interrupted, and not in the profile. */
-	DAEMON_ASLEEP,	    /**< Blocked: not interrupted, its stack read as it lies. */
+	DAEMON_ASLEEP,	    /**< Blocked: its stack is read without a stop. */
 	DAEMON_UNSCHEDULED, /**< Ready to run, but without a processor. */
 	DAEMON_RESTED,	    /**< Not looked at, as it has never run Lua: it is from time to time. */
 	DAEMON_EXITED,	    /**< Thread ended. */

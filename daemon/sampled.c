@@ -11,7 +11,7 @@ enum {
 	HELD_MAX = 1024,
 	/* Of a sample whose thread's processor time is known. */
 	WEIGHT_MAX = 16,
-	/* By so many ticks samples and processor time may differ by chance. */
+	/* Samples and processor time may differ by this many ticks by chance. */
 	CHANCE_TICKS = 4,
 	/* A name is read again after so long. */
 	NAME_NS = 1000 * 1000 * 1000,
@@ -107,8 +107,8 @@ void sampled_hold(struct recorder_target *of, struct sampled_thread *data)
 	}
 }
 
-/* How many ticks a sample stands for, of @p ticks that it has met and those that are held. @param
- * used The processor time that has had no sample yet, in ticks. */
+/* How many ticks a sample stands for: at most @p ticks, at which it ran, and @p held, at which it
+ * may have. @param used Processor time without a sample so far, in ticks. */
 static int64_t weight_of(int64_t ticks, int64_t held, int64_t used)
 {
 	int64_t weight = ticks;

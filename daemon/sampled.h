@@ -84,20 +84,20 @@ void sampled_forget(void *context, struct attach_thread *thread);
 uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
 		      enum daemon_outcome outcome);
 
-/** The ticks that are owed met a thread that waited for a processor. They are told later: its
- *  samples may have been fewer than its processor time. */
+/** At the ticks that it is owed the thread waited for a processor. They are counted later, as a
+ * later sample may stand for some of them. */
 void sampled_hold(struct recorder_target *of, struct sampled_thread *data);
 
 /**
- * Weigh the sample to come by the processor time that the thread has used since the last one: ticks
- * that we missed, or left out, may have met it while it ran or while it waited. As long as ticks
- * and time agree but for chance each tick is one.
- * @param ran_ns Used in all; 0: not known.
+ * Weigh the next sample by the processor time that the thread has used since the last one: at ticks
+ * that we missed or left out it may have run or waited. While ticks and time agree, but for chance,
+ * each tick counts once.
+ * @param ran_ns Processor time that it has used in all; 0: not known.
  * @return Whether there is such a sample; else its ticks are held.
  */
 bool sampled_weigh(struct recorder_target *of, struct sampled_thread *data, uint64_t ran_ns);
 
-/** What the thread used until its next sample is not for its samples to come. */
+/** Forget the processor time so far: later samples do not stand for it. */
 void sampled_forget_time(struct recorder_target *of, struct sampled_thread *data);
 
 /** The thread's name; read again once in a while, as many threads get theirs after they began. */

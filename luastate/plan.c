@@ -91,8 +91,8 @@ void plan_begin_asking(struct plan_asking *ret_asking, struct attach_image *imag
 					    .image = image };
 }
 
-/* A range from @start on, around @at. A stack may begin at the page of @at, and a read that begins
- * below it would give nothing. */
+/* Ask for @start to @end. A stack may begin at the page of @at, and a read from below it would
+ * fail: the pages below are asked for one by one. */
 static void want_around(struct attach_image *image, uint64_t start, uint64_t at, uint64_t end)
 {
 	uint64_t page = at & ~(uint64_t)(ATTACH_PAGE_BYTES - 1);
