@@ -79,8 +79,8 @@ def pprof(path):
 
 
 def callgrind_name(text):
-    """FILE:FUNCTION [OBJECT], where the file may have colons, too."""
-    text = re.sub(r" \[[^]]*\]$", "", text)
+    """FILE:FUNCTION [OBJECT], where the file may have colons, too, and the object be [vdso]."""
+    text = re.sub(r" \[(\[[^]]*\]|[^]]*)\]$", "", text)
     for colon in (i for i, char in enumerate(text) if char == ":"):
         file, function = text[:colon], text[colon + 1:]
         if file == "???" or re.search(r" \(@?%s:\d+\)$" % re.escape(file), function):
