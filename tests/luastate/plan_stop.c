@@ -136,3 +136,17 @@ void stop_learn(struct stop *stop)
 		       sample->vm->native_end - 256, LUASTATE_REACH_ALL, attach_sp(&sample->regs),
 		       &stop->prediction);
 }
+
+uint64_t stop_stack_of(const struct fake_vm *vm, uint64_t L)
+{
+	return fake_L_get(vm, L, vm->layout->lua_State_stack);
+}
+
+void stop_expect_stack(const struct stop *stop, uint64_t L)
+{
+	const struct fake_vm *vm = stop->sample->vm;
+	uint64_t start = stop_stack_of(vm, L), base = fake_L_get(vm, L, vm->layout->lua_State_base);
+
+	assert_true(stop_has(stop, L, (size_t)vm->layout->lua_State_sizeof));
+	assert_true(stop_has(stop, start, (size_t)(base - start)));
+}

@@ -56,4 +56,10 @@ unsigned stop_round_of(const struct stop *stop, uint64_t address);
 /** Update the prediction by the sample's C frames. */
 void stop_learn(struct stop *stop);
 
+/** Where a coroutine's Lua stack begins. */
+uint64_t stop_stack_of(const struct fake_vm *vm, uint64_t L);
+
+/** The stop has a coroutine, and its Lua stack up to its base. */
+void stop_expect_stack(const struct stop *stop, uint64_t L);
+
 #endif

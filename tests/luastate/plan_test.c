@@ -4,20 +4,6 @@
 
 enum { C_CODE = 0x5000 };
 
-static uint64_t stack_of(const struct fake_vm *vm, uint64_t L)
-{
-	return fake_L_get(vm, L, vm->layout->lua_State_stack);
-}
-
-static void expect_stack(const struct stop *stop, uint64_t L)
-{
-	const struct fake_vm *vm = stop->sample->vm;
-	uint64_t start = stack_of(vm, L), base = fake_L_get(vm, L, vm->layout->lua_State_base);
-
-	assert_true(stop_has(stop, L, (size_t)vm->layout->lua_State_sizeof));
-	assert_true(stop_has(stop, start, (size_t)(base - start)));
-}
-
 /* ---- Rounds ----------------------------------------------------------------------------- */
 
 /* With the VM's state comes the last exit. */
@@ -46,14 +32,14 @@ static void test_first_stop(void **state)
 	assert_true(stop_has(&stop, attach_sp(&sample->regs), (size_t)vm->layout->cframe_size));
 	assert_int_equal(0, stop_round_of(&stop, attach_sp(&sample->regs)));
 	assert_int_equal(1, stop_round_of(&stop, vm->main));
-	assert_int_equal(2, stop_round_of(&stop, stack_of(vm, vm->main)));
+	assert_int_equal(2, stop_round_of(&stop, stop_stack_of(vm, vm->main)));
 	assert_int_equal(0, stop_round_of(&stop, vm->G)); /* the state knows the VM */
 	assert_true(has_exit(&stop));
 	assert_int_equal(3, stop_round_of(&stop, scene.work));
 	assert_int_equal(3, stop_round_of(&stop, scene.main));
 	assert_int_equal(4, stop_round_of(&stop, scene.main_proto));
 	assert_int_equal(3, stop_round_of(&stop, fake_pc(vm, scene.main_proto, 2))); /* a call */
-	expect_stack(&stop, vm->main);
+	stop_expect_stack(&stop, vm->main);
 	/* Rows can differ in what such a young VM does not show. */
 	assert_true(
 		stop_has(&stop, vm->G,
@@ -85,8 +71,8 @@ static void test_steady_state(void **state)
 	assert_int_equal(0, stop_round_of(&stop, vm->G));
 	assert_true(has_exit(&stop));
 	assert_int_equal(0, stop_round_of(&stop, vm->main));
-	assert_int_equal(0, stop_round_of(&stop, stack_of(vm, vm->main)));
-	expect_stack(&stop, vm->main);
+	assert_int_equal(0, stop_round_of(&stop, stop_stack_of(vm, vm->main)));
+	stop_expect_stack(&stop, vm->main);
 	/* Known prototypes, and calls in them, are looked at after the stop. */
 	assert_false(stop_asked(&stop, scene.main_proto));
 	assert_false(stop_asked(&stop, fake_pc(vm, scene.main_proto, 2)));
@@ -162,16 +148,16 @@ static void test_new_coroutine(void **state)
 	co = stop_resume(sample, &scene);
 	stop_capture(&stop);
 	assert_int_equal(1, stop_round_of(&stop, co));
-	assert_int_equal(2, stop_round_of(&stop, stack_of(vm, co)));
-	expect_stack(&stop, co);
-	expect_stack(&stop, vm->main);
+	assert_int_equal(2, stop_round_of(&stop, stop_stack_of(vm, co)));
+	stop_expect_stack(&stop, co);
+	stop_expect_stack(&stop, vm->main);
 	stop_learn(&stop);
 	assert_int_equal(2, stop.prediction.thread_count);
 	stop_decode(&stop);
 	stop_capture(&stop);
 	assert_int_equal(2, stop.rounds);
 	assert_int_equal(0, stop_round_of(&stop, co));
-	assert_int_equal(0, stop_round_of(&stop, stack_of(vm, co)));
+	assert_int_equal(0, stop_round_of(&stop, stop_stack_of(vm, co)));
 	stop_end(&stop);
 }
 
@@ -199,8 +185,8 @@ static void test_handlers_stack(void **state)
 	stop.prediction.thread_count = 1;
 	stop_capture(&stop);
 	assert_true(stop_has(&stop, sp, 512));
-	expect_stack(&stop, co);
-	expect_stack(&stop, vm->main);
+	stop_expect_stack(&stop, co);
+	stop_expect_stack(&stop, vm->main);
 	assert_int_equal(1, stop_round_of(&stop, sample->cframes[0].address));
 	assert_int_equal(2, stop_round_of(&stop, vm->main));
 	/* None of it is wanted where the handler runs on the thread's stack. */
@@ -208,7 +194,7 @@ static void test_handlers_stack(void **state)
 	stop_capture(&stop);
 	assert_false(stop_asked(&stop, sp));
 	assert_int_equal(0, stop.context.progress.other_stack);
-	expect_stack(&stop, vm->main);
+	stop_expect_stack(&stop, vm->main);
 	stop_end(&stop);
 }
 
@@ -218,7 +204,7 @@ static void test_stack_that_moved(void **state)
 	struct fake_vm *vm = sample->vm;
 	struct stop_scene scene = stop_make_scene(sample);
 	uint64_t cframe = fake_L_get(vm, vm->main, vm->layout->lua_State_cframe);
-	uint64_t old = stack_of(vm, vm->main);
+	uint64_t old = stop_stack_of(vm, vm->main);
 	struct stop stop;
 
 	stop_begin(&stop, sample);
@@ -230,9 +216,9 @@ static void test_stack_that_moved(void **state)
 		    fake_call_lua(vm, vm->main, scene.work, fake_pc(vm, scene.main_proto, 3)), 0);
 	stop_capture(&stop);
 	assert_true(stop_asked(&stop, old));
-	assert_int_equal(1, stop_round_of(&stop, stack_of(vm, vm->main)));
+	assert_int_equal(1, stop_round_of(&stop, stop_stack_of(vm, vm->main)));
 	assert_int_equal(2, stop_round_of(&stop, scene.main));
-	expect_stack(&stop, vm->main);
+	stop_expect_stack(&stop, vm->main);
 	stop_end(&stop);
 }
 
@@ -256,14 +242,14 @@ static void test_stack_that_grew(void **state)
 	fake_call_lua(vm, L, top, fake_pc(vm, scene.work_proto, 3));
 	sample->regs.r[ATTACH_REG_RDX] = 0;
 	stop_capture(&stop);
-	expect_stack(&stop, L);
+	stop_expect_stack(&stop, L);
 	assert_int_equal(1,
 			 stop_round_of(&stop, fake_L_get(vm, L, vm->layout->lua_State_base) - 8));
 	assert_int_equal(2, stop_round_of(&stop, top));
 	stop_decode(&stop);
 	/* In the interpreter BASE tells at once. */
 	sample->regs.r[ATTACH_REG_RDX] = fake_L_get(vm, L, vm->layout->lua_State_base);
-	fake_L_set(vm, L, vm->layout->lua_State_base, stack_of(vm, L) + 32);
+	fake_L_set(vm, L, vm->layout->lua_State_base, stop_stack_of(vm, L) + 32);
 	stop_capture(&stop);
 	assert_int_equal(0, stop_round_of(&stop, sample->regs.r[ATTACH_REG_RDX] - 8));
 	assert_int_equal(2, stop.rounds);
@@ -285,7 +271,7 @@ static void test_helper(void **state)
 		sample->regs.r[ATTACH_REG_RIP] = vm->code + FAKE_AT_HELPER;
 		stop_begin(&stop, sample);
 		stop_capture(&stop);
-		expect_stack(&stop, vm->main);
+		stop_expect_stack(&stop, vm->main);
 		stop_end(&stop);
 	}
 }
@@ -310,300 +296,6 @@ static void test_after_the_stop(void **state)
 	stop_end(&stop);
 }
 
-/* ---- Bounds ----------------------------------------------------------------------------- */
-
-static void test_native_stack(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	uint64_t sp;
-	struct stop stop;
-
-	stop_make_scene(sample);
-	sample->regs.r[ATTACH_REG_RIP] = vm->host;
-	sp = sample->regs.r[ATTACH_REG_RSP] = vm->native_start + 1024;
-	stop_begin(&stop, sample);
-	stop.context.stack_limit = 0;
-	stop_capture(&stop);
-	/* The red zone below, and a first guess above. */
-	assert_true(stop_has(&stop, sp - 128, 128 + 16384));
-	assert_false(stop_asked(&stop, sp - 129));
-	assert_false(stop_asked(&stop, sp + 16384));
-	stop.prediction.native_end = sp + 20000;
-	stop_capture(&stop);
-	assert_true(stop_has(&stop, sp, 20000));
-	assert_false(stop_asked(&stop, sp + 20000));
-	stop.context.stack_limit = sp + 4096;
-	stop_capture(&stop);
-	assert_true(stop_has(&stop, sp, 4096));
-	assert_false(stop_asked(&stop, sp + 4096));
-	/* A limit below says nothing. */
-	stop.context.stack_limit = sp;
-	stop_capture(&stop);
-	assert_true(stop_has(&stop, sp, 20000));
-	/* As far as there is memory. */
-	stop.context.stack_limit = 0;
-	stop.prediction.native_end = sp + (1 << 20);
-	stop_capture(&stop);
-	assert_true(stop_has(&stop, sp, (size_t)(vm->native_end - sp)));
-	assert_false(stop_asked(&stop, sp + (1 << 20)));
-	/* Another stack than the last one: a first guess again, or a bounded one. */
-	stop.prediction.native_end = sp - 4096;
-	stop_capture(&stop);
-	assert_true(stop_asked(&stop, sp + 4096));
-	assert_false(stop_asked(&stop, sp + (1 << 20)));
-	stop.prediction.native_end = UINT64_MAX;
-	stop_capture(&stop);
-	assert_true(stop_asked(&stop, sp + 4096));
-	assert_false(stop_asked(&stop, sp + (1 << 20)));
-	/* A handler's, below the thread's with memory between them: a whole walk leaves it so, … */
-	stop.prediction.native_end = sp + (32 << 20);
-	luastate_learn(sample->state, &vm->reader, NULL, 0, sp + (32 << 20) - 512,
-		       LUASTATE_REACH_ALL, sp, &stop.prediction);
-	stop_capture(&stop);
-	assert_true(stop_asked(&stop, sp + 4096));
-	assert_false(stop_asked(&stop, sp + (1 << 20)));
-	/* … one that the end of the copy cut short asks for twice as much, and not for all. */
-	luastate_learn(sample->state, &vm->reader, NULL, 0, sp + 64, LUASTATE_REACH_CUT, sp,
-		       &stop.prediction);
-	assert_int_equal(sp + 2 * 16384, stop.prediction.native_end);
-	stop_end(&stop);
-}
-
-/* Memory that begins at a page, and has none below. */
-static uint64_t alloc_at_page(struct fake_vm *vm, size_t len)
-{
-	uint64_t above = fake_alloc(vm, 8), below = fake_alloc(vm, 8);
-	uint64_t end = below - (above - below - 8), start = (end - len) & ~(uint64_t)4095;
-
-	assert_int_equal(start, fake_alloc(vm, (size_t)(end - start)));
-	return start;
-}
-
-/* A stack that has just grown to its first page has neither a red zone nor an older page below. */
-static void test_first_page(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	uint64_t start, co;
-	struct stop_scene scene = stop_make_scene(sample);
-	struct stop stop;
-
-	co = stop_resume(sample, &scene);
-	start = alloc_at_page(vm, 3 * 4096);
-	sample->regs.r[ATTACH_REG_RIP] = vm->host + FAKE_HOST_LEAF;
-	sample->regs.r[ATTACH_REG_RDX] = 0;
-	sample->regs.r[ATTACH_REG_RSP] = start + 24;
-	stop_begin(&stop, sample);
-	stop.context.stack_limit = 0;
-	stop_capture(&stop);
-	assert_true(stop_has(&stop, start, 3 * 4096));
-	assert_true(stop_asked(&stop, start + 24 - 128));
-	sample->regs.r[ATTACH_REG_RSP] = start + 4096 + 24;
-	stop_capture(&stop);
-	assert_true(stop_has(&stop, start + 4096 + 24 - 128, 128 + 2 * 4096 - 24));
-	/* The same of the stack on which a handler on another one has interrupted the thread. */
-	sample->regs.r[ATTACH_REG_RSP] = fake_alloc(vm, 1024) + 256;
-	fake_put_ref(vm, vm->G + (uint64_t)vm->layout->global_State_cur_L, co);
-	stop.prediction.threads[0].G = vm->G;
-	stop.prediction.threads[0].L = co;
-	stop.prediction.thread_count = 1;
-	for (uint64_t at = start; at <= start + 2 * 4096; at += 4096) {
-		fake_L_set(vm, co, vm->layout->lua_State_cframe, at + 64);
-		stop_capture(&stop);
-		assert_true(stop_has(&stop, start + 64, 3 * 4096 - 64));
-	}
-	stop_end(&stop);
-}
-
-static void test_any_stack_pointer(void **state)
-{
-	static const uint64_t values[] = { 0,
-					   1,
-					   100,
-					   128,
-					   4096,
-					   UINT64_MAX,
-					   UINT64_MAX - 8191,
-					   UINT64_MAX - (1 << 20),
-					   (uint64_t)1 << 47 };
-	struct sample *sample = *state;
-	struct stop stop;
-
-	stop_make_scene(sample);
-	stop_begin(&stop, sample);
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-		sample->regs.r[ATTACH_REG_RSP] = values[i];
-		for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++) {
-			stop.prediction.native_end = values[k];
-			stop.context.stack_limit = values[(i + k) % 9];
-			/* The VM, its coroutine, and where its newest C frame is. */
-			assert_true(stop_capture(&stop) <= (1 << 20) + 40000);
-		}
-	}
-	stop_end(&stop);
-}
-
-static void test_hostile_headers(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	const struct luastate_layout *layout = vm->layout;
-	const int32_t fields[] = { layout->lua_State_stack, layout->lua_State_base,
-				   layout->lua_State_maxstack };
-	const uint64_t values[] = { 0,		8,
-				    FAKE_BASE,	FAKE_END,
-				    UINT64_MAX, UINT64_MAX - 7,
-				    1 << 20,	(uint64_t)1 << 46,
-				    vm->main,	stack_of(vm, vm->main) + 4 };
-	enum { VALUES = sizeof(values) / sizeof(values[0]) };
-	struct stop stop;
-
-	stop_make_scene(sample);
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	for (size_t i = 0; i < VALUES * VALUES * VALUES; i++) {
-		fake_L_set(vm, vm->main, fields[0], values[i % VALUES]);
-		fake_L_set(vm, vm->main, fields[1], values[i / VALUES % VALUES]);
-		fake_L_set(vm, vm->main, fields[2], values[i / VALUES / VALUES]);
-		sample->regs.r[ATTACH_REG_RDX] = values[(i + 3) % VALUES];
-		stop_capture(&stop);
-		stop_ask_again(&stop);
-	}
-	stop_end(&stop);
-}
-
-static void test_headers_of_no_coroutine(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	struct stop stop;
-
-	stop_make_scene(sample);
-	stop_begin(&stop, sample);
-	fake_put_u8(vm, vm->main + (uint64_t)vm->layout->GCobj_gct, 4);
-	stop_capture(&stop);
-	assert_false(stop_asked(&stop, stack_of(vm, vm->main)));
-	/* One that ends too early. */
-	fake_put_u8(vm, vm->main + (uint64_t)vm->layout->GCobj_gct,
-		    (uint8_t)state_gct(vm->layout->tag_thread));
-	fake_hide(vm, vm->G - 8, 8);
-	stop_capture(&stop);
-	assert_true(stop_asked(&stop, vm->main));
-	assert_false(stop_asked(&stop, stack_of(vm, vm->main)));
-	stop_end(&stop);
-}
-
-/* Predictions are what an earlier sample saw; the process may be another meanwhile. */
-static void test_stale_predictions(void **state)
-{
-	struct sample *sample = *state;
-	struct stop stop;
-
-	stop_make_scene(sample);
-	stop_begin(&stop, sample);
-	stop_learn(&stop);
-	stop.prediction.thread_count = 8;
-	for (unsigned i = 1; i < 8; i++) {
-		stop.prediction.threads[i].L = i % 2 ? 8 : UINT64_MAX - 8 * i;
-		stop.prediction.threads[i].stack = i % 3 ? 4096 : UINT64_MAX - 65536;
-		stop.prediction.threads[i].used_end = i % 2 ? UINT64_MAX : 8192;
-		stop.prediction.threads[i].limit = UINT64_MAX;
-	}
-	sample->regs.r[ATTACH_REG_RDX] = UINT64_MAX - 1;
-	stop_capture(&stop);
-	for (unsigned i = 0; i < 8; i++)
-		stop.prediction.threads[i].G = 12345;
-	stop_capture(&stop);
-	expect_stack(&stop, sample->vm->main);
-	stop_end(&stop);
-}
-
-static void test_many_coroutines(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	struct stop_scene scene = stop_make_scene(sample);
-	unsigned count = 0;
-	uint64_t co[20];
-	struct stop stop;
-
-	for (int i = 0; i < 20; i++)
-		co[i] = stop_resume(sample, &scene);
-	stop_begin(&stop, sample);
-	stop_capture(&stop);
-	for (int i = 0; i < 20; i++)
-		count += stop_asked(&stop, stack_of(vm, co[i]));
-	assert_int_equal(20, count);
-	assert_true(stop_asked(&stop, stack_of(vm, co[19])));
-	assert_true(stop_asked(&stop, stack_of(vm, co[12])));
-	stop_learn(&stop);
-	assert_int_equal(21, stop.prediction.thread_count); /* with the main one */
-	stop_capture(&stop);
-	stop_end(&stop);
-}
-
-/* A stack full of frames of different functions. */
-static void test_many_functions(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	uint64_t L = fake_coroutine(vm, 8192), first = 0, last = 0;
-	struct stop stop;
-
-	sample_cframe(sample, L, 1, 0);
-	for (int i = 0; i < 2000; i++) {
-		last = fake_c_function(vm, C_CODE + (uint64_t)i);
-		first = first ? first : last;
-		fake_call(vm, L, last, 0, i ? FAKE_LINK_PCALL : FAKE_LINK_C);
-	}
-	sample_leaf(sample, FAKE_AT_PLAIN, fake_L_get(vm, L, vm->layout->lua_State_base), 0);
-	stop_begin(&stop, sample);
-	stop_capture(&stop);
-	assert_true(stop_asked(&stop, last));
-	assert_false(stop_asked(&stop, first));
-	assert_true(stop.ranges[3] - stop.ranges[2] <= LUASTATE_PLAN_FRAMES);
-	stop_ask_again(&stop);
-	assert_true(stop.after->range_count <= 3 * LUASTATE_PLAN_FRAMES);
-	stop_end(&stop);
-}
-
-/* Ranges that overlap: the same address is found now in a long one, now in a short one. */
-static void test_overlapping_ranges(void **state)
-{
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	struct stop_scene scene = stop_make_scene(sample);
-	const struct luastate_layout *layout = vm->layout;
-	/* A function, a coroutine and the start of its stack, side by side. */
-	uint64_t block = fake_alloc(vm, 48 + 96 + 8 * 1024), L = block + 48, stack = L + 96;
-	struct stop stop;
-
-	fake_put(vm, block, fake_at(vm, scene.main, 48), 48);
-	fake_lua_state(vm, L, 1000);
-	fake_L_set(vm, L, layout->lua_State_stack, stack);
-	fake_L_set(vm, L, layout->lua_State_base, stack + 8 * 1000);
-	fake_L_set(vm, L, layout->lua_State_maxstack, stack + 8 * 1000);
-	for (uint64_t slot = 2; slot + 1 < 1000; slot += 2) {
-		fake_put_u64(vm, stack + 8 * slot, fake_tag(vm, layout->tag_func, block));
-		fake_put_u64(vm, stack + 8 * slot + 8, 16 | FAKE_LINK_C);
-	}
-	fake_put_ref(vm, sample->cframes[0].address + (uint64_t)layout->cframe_L, L);
-	sample->regs.r[ATTACH_REG_RDX] = 0;
-	stop_begin(&stop, sample);
-	stop.prediction.thread_count = 2;
-	stop.prediction.threads[0].G = stop.prediction.threads[1].G = vm->G;
-	stop.prediction.threads[0].L = L;
-	stop.prediction.threads[0].stack = stack;
-	stop.prediction.threads[0].used_end = stack + 8 * 1000;
-	stop.prediction.threads[1].L = vm->main;
-	stop.prediction.threads[1].stack = block;
-	stop.prediction.threads[1].used_end = stack + 8;
-	stop_capture(&stop);
-	stop_ask_again(&stop);
-	stop_end(&stop);
-}
-
 /* ---- Learning --------------------------------------------------------------------------- */
 
 static void test_learning(void **state)
@@ -620,7 +312,7 @@ static void test_learning(void **state)
 	assert_true(prediction.native_end >= 5000 && prediction.native_end <= 5000 + 8192);
 	assert_int_equal(1, prediction.thread_count);
 	assert_int_equal(vm->main, prediction.threads[0].L);
-	assert_int_equal(stack_of(vm, vm->main), prediction.threads[0].stack);
+	assert_int_equal(stop_stack_of(vm, vm->main), prediction.threads[0].stack);
 	/* It grows, … */
 	luastate_learn(sample->state, &vm->reader, cframes, 0, 90000, LUASTATE_REACH_ALL, 1000,
 		       &prediction);
@@ -707,15 +399,6 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_stack_that_grew),
 		SAMPLE_TEST(test_helper),
 		SAMPLE_TEST(test_after_the_stop),
-		SAMPLE_TEST(test_native_stack),
-		SAMPLE_TEST(test_first_page),
-		SAMPLE_TEST(test_any_stack_pointer),
-		SAMPLE_TEST(test_hostile_headers),
-		SAMPLE_TEST(test_headers_of_no_coroutine),
-		SAMPLE_TEST(test_stale_predictions),
-		SAMPLE_TEST(test_many_coroutines),
-		SAMPLE_TEST(test_many_functions),
-		SAMPLE_TEST(test_overlapping_ranges),
 		SAMPLE_TEST(test_learning),
 		SAMPLE_TEST(test_learning_from_a_handlers_stack),
 		SAMPLE_TEST(test_learning_from_a_cut_stack),
