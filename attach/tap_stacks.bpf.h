@@ -111,6 +111,8 @@ static void copy_trace(struct work *work, const struct attach_tap_vm *vm)
 {
 	uint64_t number = read_word(work, vm->G + vm->state, 4), slot;
 
+	if (!vm->trace_size)
+		return;
 	if ((int32_t)number == vm->state_exit)
 		number = read_word(work, vm->G + vm->parent, 4);
 	if ((int32_t)number <= 0 || number >= read_word(work, vm->G + vm->trace_count, 4))

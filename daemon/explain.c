@@ -76,24 +76,51 @@ static void print_symbols(struct explain *explain)
 	}
 }
 
-static void print_difference(void *context, const char *field, int32_t row, int32_t debug)
+static void print_difference(void *context, const char *field, int32_t row, int32_t value,
+			     const char *how)
 {
 	struct explain *explain = context;
 
-	fprintf(explain->out, "      but %s is %d, not %d\n", field, debug, row);
+	if (!how)
+		fprintf(explain->out, "      but %s is %d, not %d\n", field, value, row);
+	else if (value == -1)
+		fprintf(explain->out, "      but %s is not known: %s\n", field, how);
+	else
+		fprintf(explain->out, "      but %s is %d, not %d, %s\n", field, value, row, how);
 }
 
-static void print_debug(struct explain *explain, size_t interpreter)
+/* An interpreter whose layout is not a row's. */
+static void print_own_layout(struct explain *explain, size_t index)
 {
 	const struct luastate *lua = explain->target->lua;
 	const struct luastate_layout *row;
+	struct luastate_interpreter interpreter;
 	char text[TEXT_MAX];
 
-	if (luastate_compare_debug(lua, interpreter, NULL, NULL, &row) != 0)
+	if (luastate_compare_debug(lua, index, NULL, NULL, &row) != 0)
 		return;
+	luastate_interpreter_get(lua, index, &interpreter);
 	luastate_describe_layout(row, text, sizeof(text));
-	fprintf(explain->out, "    its debug information is taken; it is as: %s\n", text);
-	luastate_compare_debug(lua, interpreter, print_difference, explain, &row);
+	fprintf(explain->out,
+		interpreter.is_derived
+			? "    no known build is like it: its layout is derived; it is as: %s\n"
+			: "    its debug information is taken; it is as: %s\n",
+		text);
+	luastate_compare_debug(lua, index, print_difference, explain, &row);
+	if (interpreter.has_no_compiler)
+		fputs("      but it has no compiler\n", explain->out);
+	else if (interpreter.lacks_compiler)
+		fputs("      but where it has its traces is not known: more of them would show "
+		      "it\n",
+		      explain->out);
+}
+
+static bool is_derived(const struct luastate *lua, size_t index)
+{
+	struct luastate_interpreter interpreter;
+
+	luastate_interpreter_get(lua, index, &interpreter);
+	return interpreter.is_derived;
 }
 
 static void print_interpreters(struct explain *explain)
@@ -115,7 +142,8 @@ static void print_interpreters(struct explain *explain)
 			interpreter.cframe_bytes);
 	}
 	for (size_t i = 0; i < count; i++)
-		print_debug(explain, i);
+		if (!is_derived(lua, i))
+			print_own_layout(explain, i);
 	if (count)
 		print_symbols(explain);
 }
@@ -207,6 +235,20 @@ static void print_other_layouts(struct explain *explain, const struct luastate_l
 	}
 }
 
+/* One that was derived is known when its first VM is. */
+static void print_derivation(struct explain *explain, const struct luastate_layout *layout)
+{
+	const struct luastate *lua = explain->target->lua;
+
+	for (size_t i = 0; i < luastate_interpreter_count(lua); i++) {
+		struct luastate_interpreter interpreter;
+
+		luastate_interpreter_get(lua, i, &interpreter);
+		if (interpreter.layout == layout && interpreter.is_derived)
+			print_own_layout(explain, i);
+	}
+}
+
 static bool print_vm(struct explain *explain, uint64_t coroutine)
 {
 	const struct luastate_layout *layout;
@@ -223,8 +265,10 @@ static bool print_vm(struct explain *explain, uint64_t coroutine)
 	fprintf(explain->out, "  VM           global state 0x%" PRIx64 "%s\n", G,
 		fits ? "" : ", of a build that is not known");
 	fprintf(explain->out, "    %s %s\n", fits ? "layout:" : "nearest layout:", text);
-	if (fits)
+	if (fits) {
 		print_other_layouts(explain, layout, G);
+		print_derivation(explain, layout);
+	}
 	if (fits && luastate_read_version(lua, explain->reader, G, text, sizeof(text), &why) == 0) {
 		fputs("    jit.version: ", explain->out);
 		print_foreign(explain, text);

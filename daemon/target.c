@@ -176,6 +176,19 @@ static struct target_code code_at(const struct daemon_target *target, uint64_t a
 				     .dev_minor = mapping->dev_minor };
 }
 
+/* The mappings of one file follow each other. */
+static void set_file(struct daemon_target *target, size_t index, uint64_t address)
+{
+	const struct symbols_mapping *own = symbols_space_find(target->space, address), *next = own;
+	uint64_t start = own ? own->start : 0, end = own ? own->end : 0;
+
+	while ((next = symbols_space_find(target->space, start - 1)) && next->inode == own->inode)
+		start = next->start;
+	while ((next = symbols_space_find(target->space, end)) && next->inode == own->inode)
+		end = next->end;
+	luastate_set_file(target->lua, index, start, end);
+}
+
 static bool visit_entry(void *context, const struct symbols_unwind_entry *entry)
 {
 	struct daemon_target *target = context;
@@ -201,6 +214,7 @@ static bool visit_entry(void *context, const struct symbols_unwind_entry *entry)
 	if (added) {
 		target->code[luastate_interpreter_count(target->lua) - 1] =
 			code_at(target, entry->start);
+		set_file(target, luastate_interpreter_count(target->lua) - 1, entry->start);
 		use_debug(target, entry->start);
 	}
 	return true;

@@ -45,7 +45,8 @@ static enum luastate_gc_phase read_phase(struct walk *walk, const struct luastat
 	uint8_t phase;
 	struct failure why;
 
-	if (state_read(walk->stopped, at, &phase, 1, &why) != 0 || phase >= LUASTATE_GC_PHASES)
+	if (vm->layout->global_State_gc_state == LAYOUT_ABSENT ||
+	    state_read(walk->stopped, at, &phase, 1, &why) != 0 || phase >= LUASTATE_GC_PHASES)
 		return LUASTATE_GC_PAUSE;
 	return (enum luastate_gc_phase)phase;
 }
@@ -75,6 +76,8 @@ static void read_exit(struct walk *walk, const struct luastate_vm *vm,
 	uint32_t trace, exit;
 	struct failure why;
 
+	if (!state_has_compiler(layout))
+		return;
 	if (state_read(walk->stopped, J + (uint64_t)layout->jit_State_parent, &trace, 4, &why) ||
 	    state_read(walk->stopped, J + (uint64_t)layout->jit_State_exitno, &exit, 4, &why) ||
 	    state_read_ref(layout, walk->stopped, vm->G + (uint64_t)layout->global_State_jit_base,

@@ -189,7 +189,8 @@ bool state_arch_read_stubs(const struct luastate_layout *layout, const struct at
 	struct failure why;
 
 	(void)mcode, (void)szmcode;
-	return state_read(reader, at, ret_stubs->group, sizeof(ret_stubs->group), &why) == 0;
+	return state_has_compiler(layout) &&
+	       state_read(reader, at, ret_stubs->group, sizeof(ret_stubs->group), &why) == 0;
 }
 
 bool state_arch_exit_of(const struct state_stubs *stubs, uint64_t pc, uint32_t *ret_exit)

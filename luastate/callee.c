@@ -58,7 +58,8 @@ static bool instruction_at(const struct way *way, uint64_t pc, uint32_t *ret_ins
 
 static bool is_call(uint32_t ins)
 {
-	return (ins & 0xff) >= BC_CALLM && (ins & 0xff) <= BC_ITERN;
+	return ((ins & 0xff) >= BC_CALLM && (ins & 0xff) <= BC_ITERN) ||
+	       (ins & 0xff) == STATE_OPCODE_UNKNOWN;
 }
 
 /* Whether the next instruction may be another one than that behind it. */
@@ -66,7 +67,7 @@ static bool is_jump(uint32_t ins)
 {
 	uint32_t op = ins & 0xff;
 
-	return op == BC_UCLO || op == BC_CALLMT || op == BC_CALLT ||
+	return op == STATE_OPCODE_UNKNOWN || op == BC_UCLO || op == BC_CALLMT || op == BC_CALLT ||
 	       (op >= BC_ISNEXT && op <= BC_JMP);
 }
 

@@ -206,6 +206,9 @@ static void name_functions(struct catalogue_build *build)
 static int read_at(const struct catalogue_build *build, int32_t offset, void *ret_bytes, size_t len,
 		   struct failure *why)
 {
+	if (offset == LAYOUT_ABSENT)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, build->G,
+				   "find a member of the compiler's state");
 	return state_read(build->reader, build->J + (uint64_t)offset, ret_bytes, len, why);
 }
 
@@ -355,6 +358,8 @@ int luastate_catalogue_read(struct luastate *state, const struct attach_reader *
 	/* Builds that differ in the compiler's part alone are told apart by the traces. */
 	state_reconsider_layout(state, reader, G);
 	build.layout = vm->layout;
+	if (!state_has_compiler(vm->layout))
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the compiler's state");
 	build.J = G + (uint64_t)vm->layout->global_State_to_J;
 	build.end_ns = catalogue_now_ns() + CATALOGUE_S * (uint64_t)CATALOGUE_NS_PER_S;
 	build.out = calloc(1, sizeof(*build.out));

@@ -129,7 +129,8 @@ static bool walk_once(struct heap_walk *walk)
 	struct failure why;
 	uint64_t object, marked = 0, steps = 0;
 
-	if (state_read_ref(layout, build->reader, build->G + (uint64_t)layout->global_State_gc_root,
+	if (layout->global_State_gc_root == LAYOUT_ABSENT ||
+	    state_read_ref(layout, build->reader, build->G + (uint64_t)layout->global_State_gc_root,
 			   &object, &why) != 0)
 		return false;
 	while (object != walk->main_thread) {

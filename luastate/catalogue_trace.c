@@ -84,7 +84,7 @@ static bool copy_once(struct catalogue_build *build, uint64_t table, uint32_t nu
 static enum luastate_trace_kind kind_of(const struct luastate_layout *layout,
 					const struct luastate_trace *trace, uint32_t startins)
 {
-	int32_t op = (int32_t)(startins & 0xff);
+	int32_t op = (int32_t)(state_instruction(layout, startins) & 0xff);
 
 	if (trace->root)
 		return LUASTATE_TRACE_SIDE;

@@ -96,7 +96,7 @@ struct code {
 
 static bool is_call(const struct code *code, int32_t op)
 {
-	if (op >= BC_CALLM && op <= BC_ITERN)
+	if ((op >= BC_CALLM && op <= BC_ITERN) || op == STATE_OPCODE_UNKNOWN)
 		return true;
 	return code->metamethods && (op <= BC_ISNEV || (op >= BC_UNM && op <= BC_CAT) ||
 				     (op >= BC_GGET && op <= BC_TSETR));
@@ -161,6 +161,17 @@ static bool loop_at(const struct code *code, uint64_t pc, struct loop *ret_loop)
 	return true;
 }
 
+/* An instruction as it is now. */
+static bool read_live(const struct code *code, uint64_t pc, uint32_t *ret_ins)
+{
+	struct failure why;
+
+	if (state_read(code->reader, pc, ret_ins, 4, &why) != 0)
+		return false;
+	*ret_ins = state_instruction(code->proto->layout, *ret_ins);
+	return true;
+}
+
 /* Whether the loop is where the root trace @p number begins and ends. What shows that was not there
  * when the function was read first. */
 static bool is_of_trace(const struct code *code, const struct loop *loop, uint32_t number)
@@ -168,7 +179,7 @@ static bool is_of_trace(const struct code *code, const struct loop *loop, uint32
 	uint32_t ins, found;
 	struct failure why;
 
-	if (state_read(code->reader, loop->end, &ins, 4, &why) != 0)
+	if (!read_live(code, loop->end, &ins))
 		return false;
 	if ((ins & 0xff) == BC_JFORL || (ins & 0xff) == BC_JITERL)
 		return ins >> 16 == number;
@@ -177,8 +188,8 @@ static bool is_of_trace(const struct code *code, const struct loop *loop, uint32
 		if (state_proto_instruction(code->proto, code->reader, pc, &ins, &why) != 0)
 			return false;
 		if ((ins & 0xff) >= BC_LOOP && (ins & 0xff) <= BC_JLOOP)
-			return state_read(code->reader, pc, &found, 4, &why) == 0 &&
-			       (found & 0xff) == BC_JLOOP && found >> 16 == number;
+			return read_live(code, pc, &found) && (found & 0xff) == BC_JLOOP &&
+			       found >> 16 == number;
 	}
 	return false;
 }

@@ -24,6 +24,7 @@ enum {
 	TRACES_CHECKED = 4,
 	DISPATCH_MAX = 512,
 	STACK_SLOTS_MAX = 1 << 17,
+	VMSTATE_LEAST = -16, /* no build has as many states */
 };
 
 /** A check of one VM under one layout. */
@@ -147,8 +148,11 @@ static bool check_coroutines(struct check *check)
 static bool check_state(struct check *check)
 {
 	const struct luastate_layout *layout = check->layout;
-	uint8_t gc = check->g[layout->global_State_gc_state];
+	uint8_t gc = layout->global_State_gc_state == LAYOUT_ABSENT
+			     ? 0
+			     : check->g[layout->global_State_gc_state];
 	int32_t vmstate = (int32_t)state_u32(check->g, layout->global_State_vmstate);
+	int32_t least = layout->vmst_asm == LAYOUT_ABSENT ? VMSTATE_LEAST : ~layout->vmst_asm;
 	uint64_t registry = state_u64(check->g, layout->global_State_registrytv);
 	uint8_t table[STATE_OBJECT_MAX] = { 0 };
 	struct failure why;
@@ -158,11 +162,12 @@ static bool check_state(struct check *check)
 					  (size_t)layout->GCtab_sizeof, &why) == 0;
 	uint32_t mask = state_u32(table, layout->GCtab_hmask);
 
-	return note_member(check, "the collector is in a phase", layout->global_State_gc_state, gc,
-			   gc <= GC_STATE_LAST) &&
+	return (layout->global_State_gc_state == LAYOUT_ABSENT ||
+		note_member(check, "the collector is in a phase", layout->global_State_gc_state, gc,
+			    gc <= GC_STATE_LAST)) &&
 	       note_member(check, "the VM is in a state", layout->global_State_vmstate,
 			   (uint32_t)vmstate,
-			   (vmstate != 0 || !STATE_TRACES_NOTED) && vmstate >= ~layout->vmst_asm &&
+			   (vmstate != 0 || !STATE_TRACES_NOTED) && vmstate >= least &&
 				   vmstate < TRACES_MAX) &&
 	       note_member(check, "the registry is a table", layout->global_State_registrytv,
 			   registry, is_table && (mask & (mask + 1)) == 0);
@@ -307,16 +312,19 @@ bool state_check_trace(const struct luastate_layout *layout, const struct attach
 static bool check_compiler(struct check *check)
 {
 	const struct luastate_layout *layout = check->layout;
+	/* Of a build without one, or of which it is not known, there is nothing to check. */
 	uint64_t J = check->G + (uint64_t)layout->global_State_to_J, L = 0;
 	struct failure why;
 	/* The coroutine recorded last may have been collected since. */
-	bool known = state_read(check->reader, J + (uint64_t)layout->jit_State_L, &L, 8, &why) == 0;
+	bool known = !state_has_compiler(layout) ||
+		     state_read(check->reader, J + (uint64_t)layout->jit_State_L, &L, 8, &why) == 0;
 
-	return note(check, "the compiler's state names an object or none",
-		    J + (uint64_t)layout->jit_State_L, L, known && (L == 0 || is_aligned(L))) &&
-	       note(check, "its traces have their numbers and parts",
-		    J + (uint64_t)layout->jit_State_trace, 0,
-		    state_check_trace(layout, check->reader, check->G));
+	return !state_has_compiler(layout) ||
+	       (note(check, "the compiler's state names an object or none",
+		     J + (uint64_t)layout->jit_State_L, L, known && (L == 0 || is_aligned(L))) &&
+		note(check, "its traces have their numbers and parts",
+		     J + (uint64_t)layout->jit_State_trace, 0,
+		     state_check_trace(layout, check->reader, check->G)));
 }
 
 bool state_check_vm(const struct luastate *state, const struct luastate_layout *layout,

@@ -256,7 +256,8 @@ static bool follow(struct each *each)
 	uint64_t object, marked = 0, steps = 0;
 	struct failure why;
 
-	if (state_read_ref(layout, each->walk.stopped,
+	if (layout->global_State_gc_root == LAYOUT_ABSENT ||
+	    state_read_ref(layout, each->walk.stopped,
 			   each->vm->G + (uint64_t)layout->global_State_gc_root, &object,
 			   &why) != 0)
 		return false;
@@ -294,7 +295,8 @@ static void read_globals(struct each *each)
 		       &each->cur_L, &why);
 	state_read_ref(layout, each->walk.stopped, G + (uint64_t)layout->global_State_jit_base,
 		       &each->jit_base, &why);
-	if (state_read(each->walk.stopped,
+	if (layout->global_State_gc_state != LAYOUT_ABSENT &&
+	    state_read(each->walk.stopped,
 		       G + (uint64_t)(layout->global_State_gc_state + WHITE_FROM_STATE), &white, 1,
 		       &why) == 0)
 		each->other_white = (white ^ WHITES) & WHITES;

@@ -4,7 +4,7 @@
  * exactly, so it wins over the table; what it cannot tell (macros) comes from the row that it
  * resembles most.
  */
-#include "luastate/state.h"
+#include "luastate/derive.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +17,8 @@ static const struct {
 } renamed[] = {
 	{ "global_State.gc_state", "global_State", "gc.state", NULL },
 	{ "global_State.gc_root", "global_State", "gc.root", NULL },
+	{ "global_State.gc_total", "global_State", "gc.total", NULL },
+	{ "global_State.gc_stepmul", "global_State", "gc.stepmul", NULL },
 	{ "global_State.gc_allocated", "global_State", "gc.allocated", NULL },
 	{ "global_State.lightudseg", "global_State", "gc.lightudseg", NULL },
 	{ "global_State.str_mask", "global_State", "str.mask", "strmask" },
@@ -180,6 +182,7 @@ static const struct {
 	{ "global_State.ctype_state", 0 },
 	{ "global_State.gc_state", 1 },
 	{ "global_State.gc_root", 0 },
+	{ "global_State.gc_total", 0 },
 	{ "global_State.stremptyz", 1 },
 	{ "global_State.str_mask", 4 },
 	{ "global_State.vmstate", 4 },
@@ -310,11 +313,33 @@ static int32_t bound_of(const char *field)
 	return STATE_OBJECT_MAX - 16;
 }
 
+/* What only tells of the compiler, the collector or values, and of no frame. */
 bool state_may_lack(const char *field)
 {
-	return strcmp(field, "SnapShot.mcofs") == 0 ||
-	       strcmp(field, "global_State.gc_allocated") == 0 ||
-	       strcmp(field, "global_State.lightudseg") == 0;
+	static const char *const fields[] = {
+		"SnapShot.mcofs",	   "global_State.gc_allocated", "global_State.lightudseg",
+		"global_State.gc_state",   "global_State.gc_root",	"global_State.gc_total",
+		"global_State.gc_stepmul", "global_State.ctype_state",	"jit_State.flags",
+		"jit_State.param",	   "jit_State.penalty",		"jit_State.mcarea",
+		"jit_State.mctop",	   "jit_State.mcbot",		"jit_State.szmcarea",
+		"jit_State.szallmcarea",
+	};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (strcmp(field, fields[i]) == 0)
+			return true;
+	return false;
+}
+
+bool state_is_of_compiler(const char *field)
+{
+	static const char *const structures[] = { "jit_State.", "GCtrace.", "SnapShot.",
+						  "HotPenalty.", "global_State.to_J" };
+
+	for (size_t i = 0; i < sizeof(structures) / sizeof(structures[0]); i++)
+		if (strncmp(field, structures[i], strlen(structures[i])) == 0)
+			return true;
+	return false;
 }
 
 static bool is_field_bounded(const struct luastate_layout *layout, size_t index)
@@ -322,19 +347,20 @@ static bool is_field_bounded(const struct luastate_layout *layout, size_t index)
 	const char *field = state_fields[index].name;
 	int32_t value = value_of(layout, index), room = room_of(layout, field);
 
+	if (value == LAYOUT_ABSENT)
+		return state_may_lack(field) || strncmp(field, "vmst.", 5) == 0 ||
+		       (state_is_of_compiler(field) && !state_has_compiler(layout));
 	if (room < 0 || is_size(field))
-		return value <= bound_of(field);
-	if (value == LAYOUT_ABSENT && state_may_lack(field))
-		return true;
+		return (value >= 0 || strncmp(field, "tag.", 4) == 0) && value <= bound_of(field);
 	return value >= 0 && value <= room - width_of(layout, field);
 }
 
 bool state_layout_is_bounded(const struct luastate_layout *layout)
 {
 	const int32_t objects[] = { layout->lua_State_sizeof, layout->GCproto_sizeof,
-				    layout->GCtrace_sizeof,   layout->GCfunc_header,
-				    layout->GCtab_sizeof,     layout->GCupval_sizeof,
-				    layout->GCudata_sizeof,   layout->GCcdata_sizeof };
+				    layout->GCfunc_header,    layout->GCtab_sizeof,
+				    layout->GCupval_sizeof,   layout->GCudata_sizeof,
+				    layout->GCcdata_sizeof };
 
 	for (size_t i = 0; i < state_field_count; i++)
 		if (!is_field_bounded(layout, i))
@@ -343,13 +369,22 @@ bool state_layout_is_bounded(const struct luastate_layout *layout)
 		if (layout->GCobj_gct >= objects[i])
 			return false;
 	/* The link to the next object is right before the instructions' address. */
-	if (layout->GCtrace_ir < layout->ref_size)
+	if (state_has_compiler(layout) &&
+	    (layout->GCtrace_ir < layout->ref_size || layout->GCobj_gct >= layout->GCtrace_sizeof ||
+	     layout->global_State_to_J > layout->global_State_to_dispatch))
 		return false;
 	/* Behind what is read of every function. */
 	if (layout->GCfuncL_uvptr < 0)
 		return false;
-	return layout->global_State_to_J <= layout->global_State_to_dispatch &&
-	       layout->BC_FUNCF < layout->BC__MAX;
+	return layout->BC_FUNCF < layout->BC__MAX;
+}
+
+/* Without the compiler there is nothing between the global state and the dispatch table. */
+static void remove_compiler(struct luastate_layout *layout)
+{
+	for (size_t i = 0; i < state_field_count; i++)
+		if (state_is_of_compiler(state_fields[i].name))
+			*field_of(layout, i) = LAYOUT_ABSENT;
 }
 
 /* The same layout of a copy that is no longer mapped: a program that loads and unloads LuaJIT over
@@ -361,6 +396,8 @@ static struct luastate_layout *take_retired(struct luastate *state,
 		struct luastate_layout same = *layout, *retired = state->retired[i];
 
 		same.LJ_STACK_EXTRA = retired->LJ_STACK_EXTRA;
+		same.has_opcodes = retired->has_opcodes;
+		memcpy(same.opcodes, retired->opcodes, sizeof(same.opcodes));
 		if (memcmp(&same, retired, sizeof(same)) != 0)
 			continue;
 		state->retired[i] = state->retired[--state->retired_count];
@@ -399,18 +436,21 @@ int luastate_use_debug(struct luastate *state, uint64_t code, const struct luast
 	for (size_t i = 0; i < state_field_count && i < STATE_FIELDS_MAX; i++)
 		if (answers.known[i])
 			*field_of(layout, i) = (int32_t)answers.value[i];
+	if (answers.known[DERIVE_FIELD(global_State_to_dispatch)] &&
+	    !answers.known[DERIVE_FIELD(global_State_to_J)])
+		remove_compiler(layout);
 	layout->GCfunc_header = layout->GCfuncC_f + 8;
 	if (!state_layout_is_bounded(layout)) {
 		free(layout);
 		return failure_set(why, FAILURE_INVALID, 0, 0, code,
 				   "believe debug information about LuaJIT");
 	}
-	free(interpreter->debug);
-	interpreter->debug = take_retired(state, layout);
-	if (interpreter->debug)
+	free(interpreter->own);
+	interpreter->own = take_retired(state, layout);
+	if (interpreter->own)
 		free(layout);
 	else
-		interpreter->debug = layout;
+		interpreter->own = layout;
 	interpreter->row = row;
 	interpreter->layout = NULL;
 	return 0;
@@ -422,12 +462,17 @@ int luastate_compare_debug(const struct luastate *state, size_t index,
 {
 	const struct state_interpreter *interpreter = &state->interpreters[index];
 
-	if (!interpreter->debug)
+	if (!interpreter->own)
 		return -1;
 	*ret_row = interpreter->row;
-	for (size_t i = 0; i < state_field_count; i++)
-		if (visit && value_of(interpreter->debug, i) != value_of(interpreter->row, i))
-			visit(context, state_fields[i].name, value_of(interpreter->row, i),
-			      value_of(interpreter->debug, i));
+	for (size_t i = 0; visit && i < state_field_count; i++) {
+		if (value_of(interpreter->own, i) == value_of(interpreter->row, i) ||
+		    (!state_has_compiler(interpreter->own) &&
+		     state_is_of_compiler(state_fields[i].name)))
+			continue;
+		visit(context, state_fields[i].name, value_of(interpreter->row, i),
+		      value_of(interpreter->own, i),
+		      interpreter->is_derived ? derive_evidence(interpreter->source[i]) : NULL);
+	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is known of a VM and why, for people. */
-#include "luastate/state.h"
+#include "luastate/derive.h"
 
 #include <stdio.h>
 
@@ -19,6 +19,10 @@ void luastate_interpreter_get(const struct luastate *state, size_t index,
 		.end = interpreter->end,
 		.cframe_bytes = (unsigned)interpreter->shape.size,
 		.layout = interpreter->layout,
+		.is_derived = interpreter->is_derived,
+		.lacks_compiler = interpreter->is_derived && !state_has_compiler(interpreter->own),
+		.has_no_compiler = interpreter->is_derived && interpreter->reading &&
+				   !interpreter->reading->has_compiler,
 	};
 }
 

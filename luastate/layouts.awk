@@ -53,6 +53,17 @@ $1 == "build" {
 	value[rows, $1] = $2 == "-" ? "LAYOUT_ABSENT" : $2
 }
 
+# The collector's sums and settings lie at fixed distances from its phase, in all builds since 2017.
+function add_collector(   r, wide) {
+	names[++count] = "global_State.gc_total"
+	names[++count] = "global_State.gc_stepmul"
+	for (r = 1; r <= rows; r++) {
+		wide = head[r, 4] == "gc64"
+		value[r, "global_State.gc_total"] = value[r, "global_State.gc_state"] - (wide ? 17 : 9)
+		value[r, "global_State.gc_stepmul"] = value[r, "global_State.gc_state"] + (wide ? 71 : 39)
+	}
+}
+
 function print_row(r,   n) {
 	print "\t{"
 	print "\t\t.family = \"" head[r, 2] "\", .arch = \"" head[r, 3] "\","
@@ -68,6 +79,8 @@ function print_row(r,   n) {
 END {
 	if (failed)
 		exit 1
+	if ("global_State.gc_state" in known)
+		add_collector()
 	print "/* Made from layouts.table. */"
 	print "#define LAYOUT_ABSENT (-1)"
 	print "struct luastate_layout {"
@@ -75,6 +88,9 @@ END {
 	print "\tint32_t gc64, ref_size;"
 	for (n = 1; n <= count; n++)
 		print "\tint32_t " identifier(names[n]) ";"
+	print "\t/* Whether opcodes have other numbers than in all rows, and then which those are. */"
+	print "\tint32_t has_opcodes;"
+	print "\tuint8_t opcodes[256];"
 	print "};"
 	print "#ifdef LUASTATE_LAYOUT_ROWS"
 	print "const struct luastate_layout luastate_layouts[] = {"

@@ -62,6 +62,11 @@ enum { LUASTATE_INTERPRETERS_MAX = 8 };
  */
 int luastate_add_interpreter(struct luastate *state, const struct luastate_unwind_rule *rule,
 			     const uint8_t *code, struct failure *why);
+
+/** Tell where an interpreter's file is mapped, all of it: its read-only data tells opcodes. @param
+ *  index As of luastate_interpreter_get(). */
+void luastate_set_file(struct luastate *state, size_t index, uint64_t start, uint64_t end);
+
 /**
  * Forget an interpreter whose code is no longer mapped, and its VMs; those behind it move up. What
  * was learnt of functions stays, and is checked when it is met again.
@@ -139,6 +144,11 @@ struct luastate_interpreter {
 	uint64_t start, end;
 	unsigned cframe_bytes;		      /**< Size of its C frames. */
 	const struct luastate_layout *layout; /**< NULL until a VM was recognised. */
+	/** No row fits: the layout was derived from the interpreter's code and its VM. */
+	bool is_derived;
+	/** Then: compiled code cannot be followed, as the build has no compiler, or as the program
+	 *  has not shown enough of it yet. */
+	bool lacks_compiler, has_no_compiler;
 };
 
 size_t luastate_interpreter_count(const struct luastate *state);
@@ -148,12 +158,15 @@ void luastate_interpreter_get(const struct luastate *state, size_t index,
 /** A layout in one line: fork, value model, range of commits. Rows of layouts.table. */
 void luastate_describe_layout(const struct luastate_layout *layout, char *ret_text, size_t size);
 
-/** Receives one field in which debug information differs from the nearest row. */
+/** Receives one field in which an interpreter's own layout differs from the nearest row. @param
+ * value -1: it is not known, or there is none. @param how What shows it, or why it is not known,
+ * where the layout was derived; static. NULL: debug information says so. */
 typedef void luastate_difference_visitor(void *context, const char *field, int32_t row,
-					 int32_t debug);
+					 int32_t value, const char *how);
 
-/** Compare an interpreter's debug information with the row of layouts.table that is nearest.
- *  @return 0, or -1 if none was given. */
+/** Compare an interpreter's own layout, by debug information or derived, with the row of
+ * layouts.table that is nearest. Without the compiler's part, where that is not known.
+ *  @return 0, or -1 if it has none. */
 int luastate_compare_debug(const struct luastate *state, size_t index,
 			   luastate_difference_visitor *visit, void *context,
 			   const struct luastate_layout **ret_row);

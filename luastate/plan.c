@@ -144,6 +144,10 @@ static void want_global(struct attach_image *image, const struct luastate_vm *vm
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J;
 
+	if (!state_has_compiler(layout)) {
+		plan_want(image, vm->G, vm->G + (uint64_t)layout->global_State_sizeof);
+		return;
+	}
 	plan_want(image, vm->G, J + (uint64_t)layout->jit_State_sizetrace + 4);
 	plan_want(image, J + (uint64_t)layout->jit_State_parent,
 		  J + (uint64_t)layout->jit_State_exitno + 4);

@@ -366,6 +366,7 @@ static const struct state_proto *holds_call(const struct luastate_plan_context *
 			return NULL;
 		buffer->bc = NULL;
 		buffer->debug = NULL;
+		buffer->layout = layout;
 		buffer->address = proto;
 		buffer->bytecode = proto + (uint64_t)layout->GCproto_sizeof;
 		buffer->sizebc = state_u32(header, layout->GCproto_sizebc);

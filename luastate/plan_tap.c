@@ -5,27 +5,39 @@
  */
 #include "luastate/plan.h"
 
+/* Without traces the trace's part is empty: the header has no bytes. */
+static void describe_compiler(const struct luastate_layout *layout, struct attach_tap_vm *ret_vm)
+{
+	uint32_t J = (uint32_t)layout->global_State_to_J;
+
+	if (!state_has_compiler(layout)) {
+		ret_vm->global_size = (uint32_t)layout->global_State_sizeof;
+		ret_vm->parent = ret_vm->state;
+		ret_vm->parent_size = 4;
+		return;
+	}
+	ret_vm->global_size = J + (uint32_t)layout->jit_State_sizetrace + 4;
+	ret_vm->traces = J + (uint32_t)layout->jit_State_trace;
+	ret_vm->trace_count = J + (uint32_t)layout->jit_State_sizetrace;
+	ret_vm->parent = J + (uint32_t)layout->jit_State_parent;
+	ret_vm->parent_size = (uint32_t)(layout->jit_State_exitno - layout->jit_State_parent) + 4;
+	ret_vm->trace_size = (uint32_t)layout->GCtrace_sizeof;
+}
+
 static void describe_vm(const struct luastate *state, const struct luastate_vm *vm,
 			struct attach_tap_vm *ret_vm)
 {
 	const struct luastate_layout *layout = vm->layout;
 	const struct state_interpreter *interpreter =
 		state_interpreter_at(state, state->vm_code[vm - state->vms]);
-	uint32_t J = (uint32_t)layout->global_State_to_J;
 
 	*ret_vm = (struct attach_tap_vm){
 		.G = vm->G,
-		.global_size = J + (uint32_t)layout->jit_State_sizetrace + 4,
 		.ref_size = (uint32_t)layout->ref_size,
 		.current = (uint32_t)layout->global_State_cur_L,
 		.state = (uint32_t)layout->global_State_vmstate,
 		.compiled_base = (uint32_t)layout->global_State_jit_base,
-		.traces = J + (uint32_t)layout->jit_State_trace,
-		.trace_count = J + (uint32_t)layout->jit_State_sizetrace,
-		.parent = J + (uint32_t)layout->jit_State_parent,
-		.parent_size = (uint32_t)(layout->jit_State_exitno - layout->jit_State_parent) + 4,
 		.state_exit = ~layout->vmst_exit,
-		.trace_size = (uint32_t)layout->GCtrace_sizeof,
 		.whole_size = (uint32_t)(layout->global_State_to_bcff + 4 * layout->GG_NUM_ASMFF),
 		.registry = (uint32_t)layout->global_State_registrytv,
 		.table_size = (uint32_t)layout->GCtab_sizeof,
@@ -54,6 +66,7 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 		.string_size = (uint32_t)layout->GCstr_sizeof,
 		.string_hash = (uint32_t)layout->GCstr_hash,
 	};
+	describe_compiler(layout, ret_vm);
 	if (interpreter) {
 		ret_vm->code_start = interpreter->start;
 		ret_vm->code_end = interpreter->end;

@@ -21,7 +21,8 @@ static uint32_t noted_number(struct attach_image *image, const struct luastate_v
 	uint32_t parent;
 	int32_t vmstate;
 
-	if (!plan_get(image, vm->G + (uint64_t)layout->global_State_vmstate, &vmstate, 4))
+	if (!state_has_compiler(layout) ||
+	    !plan_get(image, vm->G + (uint64_t)layout->global_State_vmstate, &vmstate, 4))
 		return 0;
 	if (vmstate == ~layout->vmst_exit &&
 	    plan_get(image, J + (uint64_t)layout->jit_State_parent, &parent, 4))

@@ -483,11 +483,12 @@ int state_proto_instruction(const struct state_proto *proto, const struct attach
 
 	if (!state_proto_holds(proto, pc) || index >= proto->sizebc)
 		return failure_set(why, FAILURE_INVALID, 0, 0, pc, "read an instruction");
-	if (proto->bc) {
+	if (proto->bc)
 		*ret_ins = proto->bc[index];
-		return 0;
-	}
-	return state_read(reader, pc, ret_ins, 4, why);
+	else if (state_read(reader, pc, ret_ins, 4, why) != 0)
+		return -1;
+	*ret_ins = state_instruction(proto->layout, *ret_ins);
+	return 0;
 }
 
 /* Line of instruction n: the header's is the first line, the others stand in the table. */

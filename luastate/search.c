@@ -225,6 +225,9 @@ struct shape {
 	uint64_t size_min, size_max;
 };
 
+/* Builds that no row has may have larger coroutines than all others. */
+enum { SIZE_SPARE = 64 };
+
 static struct shape shape_of_model(bool gc64)
 {
 	struct shape shape = { .size_min = UINT64_MAX };
@@ -240,6 +243,7 @@ static struct shape shape_of_model(bool gc64)
 		shape.size_min = size < shape.size_min ? size : shape.size_min;
 		shape.size_max = size > shape.size_max ? size : shape.size_max;
 	}
+	shape.size_max += SIZE_SPARE;
 	return shape;
 }
 

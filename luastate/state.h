@@ -22,8 +22,19 @@ extern const size_t luastate_layout_count;
 
 extern const struct state_field state_fields[];
 
-/** Whether some builds have no such field. */
+/** Whether a build may have no such field, or it may be unknown where it is: nothing that finds a
+ *  frame. Of vmst.* all may be unknown but interp and cfunc. */
 bool state_may_lack(const char *field);
+
+/** Whether a field is one of the compiler's: all or none of them are absent. */
+bool state_is_of_compiler(const char *field);
+
+/** Whether compiled code can be followed: builds without the compiler have no traces, and of some
+ *  builds it is not known where they have them. */
+static inline bool state_has_compiler(const struct luastate_layout *layout)
+{
+	return layout->global_State_to_J != LAYOUT_ABSENT;
+}
 extern const size_t state_field_count;
 
 enum {
@@ -70,6 +81,18 @@ enum {
 	STATE_FUNCTIONS_MAX = 65536,
 };
 
+/** An opcode that is none of those that are known by name. */
+#define STATE_OPCODE_UNKNOWN 255
+
+/**
+ * An instruction with the opcode that it has in the builds of layouts.table, where all opcodes up
+ * to FUNCF have the same numbers. Those from FUNCF on keep the build's own, which the layout has.
+ */
+static inline uint32_t state_instruction(const struct luastate_layout *layout, uint32_t ins)
+{
+	return layout->has_opcodes ? (ins & ~(uint32_t)0xff) | layout->opcodes[ins & 0xff] : ins;
+}
+
 /** One copy of LuaJIT's interpreter in the target. A build has one layout, so all VMs that run in
  *  one interpreter share it. */
 struct state_interpreter {
@@ -77,8 +100,16 @@ struct state_interpreter {
 	uint8_t *code;
 	struct state_frame_shape shape;	      /* by its unwind rule */
 	const struct luastate_layout *layout; /* NULL until a VM was recognised */
-	struct luastate_layout *debug;	      /* by its debug information, or NULL */
-	const struct luastate_layout *row;    /* with debug: the row that is nearest */
+	/* A layout of its own: by debug information, or derived; NULL: a row's. */
+	struct luastate_layout *own;
+	const struct luastate_layout *row; /* with an own one: the row that is nearest */
+	struct derive_reading *reading;	   /* what its code shows; NULL: not read yet */
+	bool is_derived;		   /* the own layout is */
+	bool is_provisional;		   /* then: the program may show more later */
+	uint8_t source[STATE_FIELDS_MAX];  /* then: how each field is known, enum derive_source */
+	uint64_t data_start, data_end;	   /* where its file is mapped */
+	unsigned derive_tries;		   /* that found nothing */
+	uint64_t derive_due_ns;		   /* when it may be tried again */
 };
 
 /** What tells one prototype from another that lay at its address before. */

@@ -171,6 +171,8 @@ static int read_header(const struct luastate_vm *vm, const struct attach_reader 
 	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J, table;
 	uint32_t size;
 
+	if (!state_has_compiler(layout))
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, vm->G, "find a trace");
 	if (state_read(reader, J + (uint64_t)layout->jit_State_sizetrace, &size, 4, why) ||
 	    state_read(reader, J + (uint64_t)layout->jit_State_trace, &table, 8, why))
 		return -1;
@@ -443,7 +445,9 @@ static bool is_in_area(const struct luastate_vm *vm, const struct attach_reader 
 	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J, area, size;
 	struct failure why;
 
-	return state_read(reader, J + (uint64_t)layout->jit_State_mcarea, &area, 8, &why) == 0 &&
+	return state_has_compiler(layout) && layout->jit_State_mcarea != LAYOUT_ABSENT &&
+	       layout->jit_State_szmcarea != LAYOUT_ABSENT &&
+	       state_read(reader, J + (uint64_t)layout->jit_State_mcarea, &area, 8, &why) == 0 &&
 	       state_read(reader, J + (uint64_t)layout->jit_State_szmcarea, &size, 8, &why) == 0 &&
 	       pc - area < size;
 }

@@ -82,7 +82,8 @@ static void find_ctypes(struct values *values)
 	uint64_t address;
 
 	values->ctypes.looked_for = true;
-	if (!values_read(values, values->vm->G + (uint64_t)layout->global_State_ctype_state, ref,
+	if (layout->global_State_ctype_state == LAYOUT_ABSENT ||
+	    !values_read(values, values->vm->G + (uint64_t)layout->global_State_ctype_state, ref,
 			 (size_t)layout->ref_size))
 		return;
 	address = state_ref(layout, ref, 0);

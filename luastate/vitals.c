@@ -2,13 +2,6 @@
 /*
  * What a VM's collector and compiler do, from a few reads of its global state and its compiler's.
  *
- * GCState's numbers lie at fixed distances from gc.state, which layouts.table has: the same in all
- * builds from 2017 on.
- *
- *	            total  threshold  stepmul  pause
- *	GC64          -17         -9      +71    +75
- *	else           -9         -5      +39    +43
- *
  * Builds of Tarantool that count what is allocated count aborts of traces, too, 24 bytes behind
  * jit_State.szallmcarea.
  * Source: LuaJIT v2.1 src/lj_obj.h (GCState), src/lj_jit.h (jit_State, HotPenalty);
@@ -19,14 +12,6 @@
 #include <stdlib.h>
 
 enum {
-	GC64_STATE = 17,
-	GC64_STEPMUL = 88,
-	GC64_PAUSE = 92,
-	GC64_BYTES = 96,
-	GC32_STATE = 9,
-	GC32_STEPMUL = 48,
-	GC32_PAUSE = 52,
-	GC32_BYTES = 56,
 	ABORTS_BEHIND = 24,
 	PENALTY_SLOTS = 64,
 	/* maxtrace is 65535 at most (TraceNo1). */
@@ -63,15 +48,12 @@ struct reading {
 static int read_at(const struct reading *reading, uint64_t base, int32_t offset, void *ret_bytes,
 		   size_t len, struct failure *why)
 {
-	return state_read(reading->reader, base + (uint64_t)(int64_t)offset, ret_bytes, len, why);
+	if (offset == LAYOUT_ABSENT)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, base, "find a member of the VM");
+	return state_read(reading->reader, base + (uint64_t)offset, ret_bytes, len, why);
 }
 
 /* ---- The collector ---------------------------------------------------------------------- */
-
-static int32_t heap_begin(const struct luastate_layout *layout)
-{
-	return layout->global_State_gc_state - (layout->gc64 ? GC64_STATE : GC32_STATE);
-}
 
 uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct attach_reader *reader,
 			  uint64_t G)
@@ -79,8 +61,9 @@ uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct att
 	uint8_t bytes[8] = { 0 };
 	struct failure why;
 
-	if (heap_begin(layout) < 0 || state_read(reader, G + (uint64_t)heap_begin(layout), bytes,
-						 (size_t)layout->ref_size, &why) != 0)
+	if (layout->global_State_gc_total == LAYOUT_ABSENT ||
+	    state_read(reader, G + (uint64_t)layout->global_State_gc_total, bytes,
+		       (size_t)layout->ref_size, &why) != 0)
 		return 0;
 	return state_ref(layout, bytes, 0);
 }
@@ -89,19 +72,21 @@ static int read_heap(const struct reading *reading, struct luastate_vitals *out,
 		     struct failure *why)
 {
 	const struct luastate_layout *layout = reading->layout;
-	int32_t begin = heap_begin(layout);
-	size_t len = layout->gc64 ? GC64_BYTES : GC32_BYTES;
-	uint8_t bytes[GC64_BYTES];
+	uint8_t sums[16];
+	uint32_t settings[2];
 
-	if (begin < 0)
-		return failure_set(why, FAILURE_INVALID, 0, 0, reading->G, "read the heap's size");
-	if (read_at(reading, reading->G, begin, bytes, len, why) != 0)
+	/* The threshold is right behind the sum, the pause behind the step's multiplier. */
+	if (read_at(reading, reading->G, layout->global_State_gc_total, sums,
+		    2 * (size_t)layout->ref_size, why) != 0 ||
+	    read_at(reading, reading->G, layout->global_State_gc_state, &out->gc_phase, 1, why) !=
+		    0 ||
+	    read_at(reading, reading->G, layout->global_State_gc_stepmul, settings,
+		    sizeof(settings), why) != 0)
 		return -1;
-	out->heap_bytes = state_ref(layout, bytes, 0);
-	out->threshold_bytes = state_ref(layout, bytes, layout->ref_size);
-	out->gc_phase = bytes[layout->gc64 ? GC64_STATE : GC32_STATE];
-	out->step_multiplier = state_u32(bytes, layout->gc64 ? GC64_STEPMUL : GC32_STEPMUL);
-	out->pause = state_u32(bytes, layout->gc64 ? GC64_PAUSE : GC32_PAUSE);
+	out->heap_bytes = state_ref(layout, sums, 0);
+	out->threshold_bytes = state_ref(layout, sums, layout->ref_size);
+	out->step_multiplier = settings[0];
+	out->pause = settings[1];
 	if (layout->global_State_gc_allocated == LAYOUT_ABSENT)
 		return 0;
 	out->has_allocated = read_at(reading, reading->G, layout->global_State_gc_allocated,
@@ -183,7 +168,7 @@ static void read_aborts(const struct reading *reading, struct luastate_pulse *pu
 	uint8_t bytes[PENALTY_SLOTS * STATE_OBJECT_MAX];
 	struct failure why;
 
-	if (out->has_allocated &&
+	if (out->has_allocated && layout->jit_State_szallmcarea != LAYOUT_ABSENT &&
 	    read_at(reading, reading->J, layout->jit_State_szallmcarea + ABORTS_BEHIND,
 		    &out->aborted, sizeof(out->aborted), &why) == 0) {
 		out->is_counted = true;
@@ -203,6 +188,8 @@ static int read_compiler(const struct reading *reading, struct luastate_pulse *p
 	uint64_t top, bottom, all;
 	uint32_t flags;
 
+	if (!state_has_compiler(layout))
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, reading->G, "find the compiler");
 	if (read_at(reading, reading->J, layout->jit_State_flags, &flags, sizeof(flags), why) !=
 		    0 ||
 	    read_at(reading, reading->J, layout->jit_State_mctop, &top, sizeof(top), why) != 0 ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finding VMs and proving that they are what they seem. */
+#include "luastate/derive.h"
 #include "luastate/trace.h"
 
 #include <stdlib.h>
@@ -23,7 +24,8 @@ void luastate_reset(struct luastate *state)
 {
 	for (size_t i = 0; i < state->interpreter_count; i++) {
 		free(state->interpreters[i].code);
-		free(state->interpreters[i].debug);
+		free(state->interpreters[i].own);
+		free(state->interpreters[i].reading);
 	}
 	for (size_t i = 0; i < state->retired_count; i++)
 		free(state->retired[i]);
@@ -110,6 +112,12 @@ int luastate_add_interpreter(struct luastate *state, const struct luastate_unwin
 	return 0;
 }
 
+void luastate_set_file(struct luastate *state, size_t index, uint64_t start, uint64_t end)
+{
+	state->interpreters[index].data_start = start;
+	state->interpreters[index].data_end = end;
+}
+
 /* Another copy may put its VMs where those of one were that is gone. */
 static void drop_vms(struct luastate *state, uint64_t code)
 {
@@ -141,12 +149,13 @@ void luastate_drop_interpreter(struct luastate *state, size_t index)
 	struct state_interpreter *interpreter = &state->interpreters[index];
 
 	drop_vms(state, interpreter->start);
-	if (!retire(state, interpreter->debug)) {
+	if (!retire(state, interpreter->own)) {
 		/* Nobody knows who refers to its layout: its place is lost. */
 		interpreter->end = interpreter->start;
 		return;
 	}
 	free(interpreter->code);
+	free(interpreter->reading);
 	state->interpreter_count--;
 	memmove(interpreter, interpreter + 1,
 		(state->interpreter_count - index) * sizeof(*interpreter));
@@ -262,7 +271,7 @@ static bool may_have(const struct state_interpreter *interpreter,
 {
 	if (interpreter->layout)
 		return interpreter->layout == layout;
-	return (is_row(layout) || layout == interpreter->debug) &&
+	return (is_row(layout) || layout == interpreter->own) &&
 	       interpreter->shape.size == layout->cframe_size &&
 	       interpreter->shape.prev == layout->cframe_prev;
 }
@@ -272,9 +281,9 @@ static void set_layout(struct luastate *state, struct state_interpreter *interpr
 		       const struct luastate_layout *layout)
 {
 	interpreter->layout = layout;
-	if (layout == interpreter->debug || !retire(state, interpreter->debug))
+	if (layout == interpreter->own || !retire(state, interpreter->own))
 		return;
-	interpreter->debug = NULL;
+	interpreter->own = NULL;
 	interpreter->row = NULL;
 }
 
@@ -377,13 +386,14 @@ static const struct luastate_vm *try_debug(struct luastate *state,
 	static const int32_t stack_extras[] = { 5, 7, 8 };
 	const struct luastate_vm *vm = NULL;
 
-	if (!interpreter->debug)
+	if (!interpreter->own)
 		return NULL;
-	if (interpreter->layout)
-		return try_layout(state, interpreter->debug, reader, L, ret_seen);
+	if (interpreter->layout || interpreter->is_derived)
+		return try_layout(state, interpreter->own, reader, L, ret_seen);
 	for (size_t i = 0; i < sizeof(stack_extras) / sizeof(stack_extras[0]) && !vm; i++) {
-		interpreter->debug->LJ_STACK_EXTRA = stack_extras[i];
-		vm = try_layout(state, interpreter->debug, reader, L, ret_seen);
+		interpreter->own->LJ_STACK_EXTRA = stack_extras[i];
+		derive_opcodes(interpreter, reader, interpreter->own);
+		vm = try_layout(state, interpreter->own, reader, L, ret_seen);
 	}
 	return vm;
 }
@@ -402,6 +412,9 @@ const struct luastate_vm *luastate_vm_of(struct luastate *state, const struct at
 	for (size_t i = 0; i < luastate_layout_count && !vm; i++)
 		if (is_possible(state, &luastate_layouts[i]))
 			vm = try_layout(state, &luastate_layouts[i], reader, L, &seen);
+	for (size_t i = 0; i < state->interpreter_count && !vm; i++)
+		if (derive_interpreter(state, &state->interpreters[i], reader, L))
+			vm = try_debug(state, &state->interpreters[i], reader, L, &seen);
 	if (!vm) {
 		if (seen)
 			state_note_refused(state, L);
@@ -448,8 +461,27 @@ static bool fits_compiled(const struct luastate *state, const struct luastate_la
 	uint32_t size;
 	struct failure why;
 
-	return state_read(reader, at, &size, 4, &why) == 0 && size > 0 &&
-	       state_check_vm(state, layout, reader, G, NULL, NULL);
+	return state_has_compiler(layout) && state_read(reader, at, &size, 4, &why) == 0 &&
+	       size > 0 && state_check_vm(state, layout, reader, G, NULL, NULL);
+}
+
+/* A layout that was derived before the program had traces is derived again. */
+static void improve_layout(struct luastate *state, const struct attach_reader *reader,
+			   const struct luastate_vm *vm)
+{
+	struct luastate_layout *before;
+
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		struct state_interpreter *interpreter = &state->interpreters[i];
+
+		if (interpreter->layout != vm->layout || interpreter->own != vm->layout ||
+		    state->retired_count == STATE_RETIRED_MAX ||
+		    !derive_again(state, interpreter, reader, vm->main_thread, &before))
+			continue;
+		replace_layout(state, before, interpreter->own);
+		retire(state, before);
+		return;
+	}
 }
 
 /* A trace that was dropped since the stop says nothing of layouts: the present one has to fail on
@@ -459,6 +491,8 @@ void state_reconsider_layout(struct luastate *state, const struct attach_reader 
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
 	const struct luastate_layout *before = vm ? vm->layout : NULL;
 
+	if (vm && !is_row(before))
+		improve_layout(state, reader, vm);
 	if (!vm || !is_row(before) || fits_compiled(state, before, reader, G))
 		return;
 	for (size_t i = 0; i < luastate_layout_count; i++) {

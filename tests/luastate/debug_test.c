@@ -277,9 +277,10 @@ static void test_late_answers(void **state)
 	fake_vm_destroy(vm);
 }
 
-static void count(void *context, const char *field, int32_t row, int32_t debug)
+static void count(void *context, const char *field, int32_t row, int32_t debug, const char *how)
 {
 	assert_non_null(field);
+	assert_null(how);
 	assert_int_not_equal(row, debug);
 	++*(unsigned *)context;
 }

@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: MIT */
+/* Layouts that find themselves: evidence is collected, weighed, and filled in from the nearest row.
+ */
+#include "luastate/derive.h"
+
+#include <stdlib.h>
+
+enum {
+	/* Rows that are tried, the nearest first: the others differ in too much to fill in. */
+	ROWS_TRIED = 6,
+	LOOKS = 3,
+	/* A field in a member of its structure: seven structures have less than 64 fields each. */
+	MEMBERS_MAX = 64,
+	/* A search that found nothing is repeated after as long as it took, then twice as long, up
+	 * to some minutes. */
+	TRIES_DOUBLED = 12,
+	ROW_TRIES = 10,
+};
+
+/* ---- Votes ------------------------------------------------------------------------------- */
+
+void derive_vote(struct derive_votes *votes, int32_t value)
+{
+	size_t least = 0;
+
+	for (size_t i = 0; i < DERIVE_VALUES; i++) {
+		if (votes->count[i] && votes->value[i] == value) {
+			votes->count[i]++;
+			return;
+		}
+		if (votes->count[i] < votes->count[least])
+			least = i;
+	}
+	if (votes->count[least] > 1)
+		return;
+	votes->value[least] = value;
+	votes->count[least] = 1;
+}
+
+bool derive_winner(const struct derive_votes *votes, int32_t *ret_value)
+{
+	unsigned all = 0;
+	size_t best = 0;
+
+	for (size_t i = 0; i < DERIVE_VALUES; i++) {
+		all += votes->count[i];
+		if (votes->count[i] > votes->count[best])
+			best = i;
+	}
+	if (all == 0 || 4 * (unsigned)votes->count[best] <= 3 * all)
+		return false;
+	*ret_value = votes->value[best];
+	return true;
+}
+
+/* ---- Fields ------------------------------------------------------------------------------ */
+
+int32_t *derive_at(struct luastate_layout *layout, size_t field)
+{
+	return &layout->lua_State_sizeof + field;
+}
+
+int32_t derive_value(const struct luastate_layout *layout, size_t field)
+{
+	return *(&layout->lua_State_sizeof + field);
+}
+
+bool derive_is_seen(const struct derive *derive, size_t field)
+{
+	return derive->source[field] == DERIVE_BY_VM || derive->source[field] == DERIVE_BY_CODE ||
+	       derive->source[field] == DERIVE_BY_BOTH;
+}
+
+void derive_note(struct derive *derive, size_t field, int32_t value)
+{
+	uint8_t *source = &derive->source[field];
+
+	if (*source == DERIVE_DOUBTFUL)
+		return;
+	if (*source == DERIVE_BY_CODE || *source == DERIVE_BY_BOTH)
+		*source = derive_value(&derive->layout, field) == value ? DERIVE_BY_BOTH
+									: DERIVE_DOUBTFUL;
+	else
+		*source = DERIVE_BY_VM;
+	if (*source != DERIVE_DOUBTFUL)
+		*derive_at(&derive->layout, field) = value;
+}
+
+void derive_note_absent(struct derive *derive, size_t field)
+{
+	derive->source[field] = DERIVE_ABSENT;
+	*derive_at(&derive->layout, field) = LAYOUT_ABSENT;
+}
+
+bool derive_is_own(const struct derive *derive, uint64_t address)
+{
+	const struct luastate_layout *layout = &derive->layout;
+
+	return address - derive->G <
+	       (uint64_t)layout->global_State_to_bcff + 4 * (uint64_t)layout->GG_NUM_ASMFF;
+}
+
+const char *derive_evidence(uint8_t source)
+{
+	static const char *const texts[] = {
+		[DERIVE_UNKNOWN] = "nothing shows it",
+		[DERIVE_BY_ROW] = "as the members around it",
+		[DERIVE_BY_VM] = "by live objects",
+		[DERIVE_BY_CODE] = "by the interpreter's code",
+		[DERIVE_BY_BOTH] = "by the interpreter's code and live objects",
+		[DERIVE_ABSENT] = "this build has none",
+		[DERIVE_DOUBTFUL] = "what shows it is contradictory",
+	};
+
+	return source < sizeof(texts) / sizeof(texts[0]) ? texts[source] : "";
+}
+
+/* ---- What lies between ------------------------------------------------------------------- */
+
+bool derive_is_member(size_t field, const char *structure)
+{
+	return strncmp(state_fields[field].name, structure, strlen(structure)) == 0;
+}
+
+/* The members of a structure that the row has, in its order. @return their number. */
+static size_t sort_members(const struct derive *derive, const char *structure,
+			   uint8_t ret_members[MEMBERS_MAX])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < state_field_count && count < MEMBERS_MAX; i++) {
+		size_t at = count;
+
+		if (!derive_is_member(i, structure) ||
+		    derive_value(derive->row, i) == LAYOUT_ABSENT ||
+		    derive->source[i] == DERIVE_ABSENT)
+			continue;
+		for (; at > 0 && derive_value(derive->row, ret_members[at - 1]) >
+					 derive_value(derive->row, i);
+		     at--)
+			ret_members[at] = ret_members[at - 1];
+		ret_members[at] = (uint8_t)i;
+		count++;
+	}
+	return count;
+}
+
+static int32_t shift_of(const struct derive *derive, size_t field)
+{
+	return derive_value(&derive->layout, field) - derive_value(derive->row, field);
+}
+
+bool derive_range(const struct derive *derive, const char *structure, size_t field,
+		  int32_t *ret_least, int32_t *ret_most)
+{
+	uint8_t members[MEMBERS_MAX];
+	size_t count = sort_members(derive, structure, members), at = 0;
+	int32_t before = 0, after;
+	bool is_bounded = false;
+
+	while (at < count && members[at] != field)
+		at++;
+	for (size_t i = 0; i < at; i++)
+		if (derive_is_seen(derive, members[i]))
+			before = shift_of(derive, members[i]);
+	after = before;
+	for (size_t i = count; i-- > at + 1;)
+		if (derive_is_seen(derive, members[i])) {
+			after = shift_of(derive, members[i]);
+			is_bounded = true;
+		}
+	*ret_least = before < after ? before : after;
+	*ret_most = before < after ? after : before;
+	return is_bounded;
+}
+
+void derive_fill(struct derive *derive, const char *structure)
+{
+	for (size_t i = 0; i < state_field_count; i++) {
+		int32_t least, most;
+
+		if (!derive_is_member(i, structure) || derive->source[i] != DERIVE_UNKNOWN)
+			continue;
+		if (derive_value(derive->row, i) == LAYOUT_ABSENT) {
+			derive_note_absent(derive, i);
+			continue;
+		}
+		/* At the end of a structure nothing shows what has been put before. */
+		if (!derive_range(derive, structure, i, &least, &most) || least != most)
+			continue;
+		*derive_at(&derive->layout, i) = derive_value(derive->row, i) + least;
+		derive->source[i] = DERIVE_BY_ROW;
+	}
+}
+
+void derive_beside(struct derive *derive, size_t field, size_t neighbour, int32_t bytes,
+		   derive_test *holds)
+{
+	int32_t value = derive_value(&derive->layout, neighbour) +
+			derive_value(derive->row, field) - derive_value(derive->row, neighbour);
+
+	/* Aligned, as compilers do. */
+	value = (value + bytes - 1) / bytes * bytes;
+	if (derive_is_known(derive, field) || derive->source[field] == DERIVE_ABSENT ||
+	    !derive_is_seen(derive, neighbour) || !holds(derive, value))
+		return;
+	*derive_at(&derive->layout, field) = value;
+	derive->source[field] = DERIVE_BY_ROW;
+	derive->is_provisional = true;
+}
+
+void derive_pick(struct derive *derive, const char *structure, size_t field, int32_t step,
+		 derive_test *holds)
+{
+	int32_t least, most, place = derive_value(derive->row, field), found = 0;
+	unsigned count = 0;
+	bool is_wide = false;
+
+	if (derive->source[field] != DERIVE_UNKNOWN || place == LAYOUT_ABSENT)
+		return;
+	derive_range(derive, structure, field, &least, &most);
+	for (unsigned wide = 0; wide < 2 && count == 0; wide++) {
+		is_wide = wide;
+		if (wide) {
+			least = -DERIVE_SHIFT_MAX;
+			most = DERIVE_SHIFT_MAX;
+		}
+		for (int32_t shift = least; shift <= most; shift += step)
+			if (place + shift >= 0 && holds(derive, place + shift)) {
+				found = place + shift;
+				count++;
+			}
+	}
+	if (count == 1)
+		derive_note(derive, field, found);
+	else if (count == 0 || is_wide)
+		derive->source[field] = DERIVE_DOUBTFUL;
+}
+
+void derive_pick_two(struct derive *derive, const char *structure, const size_t fields[2],
+		     int32_t step, derive_test_of_two *holds)
+{
+	int32_t least[2], most[2], place[2], found[2] = { 0 };
+	unsigned count = 0;
+	bool is_wide = false;
+
+	for (unsigned i = 0; i < 2; i++) {
+		place[i] = derive_value(derive->row, fields[i]);
+		if (derive->source[fields[i]] != DERIVE_UNKNOWN || place[i] == LAYOUT_ABSENT)
+			return;
+		derive_range(derive, structure, fields[i], &least[i], &most[i]);
+	}
+	for (unsigned wide = 0; wide < 2 && count == 0; wide++) {
+		is_wide = wide;
+		for (unsigned i = 0; i < 2 && wide; i++) {
+			least[i] = -DERIVE_SHIFT_MAX;
+			most[i] = DERIVE_SHIFT_MAX;
+		}
+		for (int32_t a = place[0] + least[0]; a <= place[0] + most[0]; a += step)
+			for (int32_t b = place[1] + least[1]; b <= place[1] + most[1]; b += step)
+				if (a >= 0 && b >= 0 && a != b && holds(derive, a, b)) {
+					found[0] = a;
+					found[1] = b;
+					count++;
+				}
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		if (count == 1)
+			derive_note(derive, fields[i], found[i]);
+		else if (count == 0 || is_wide)
+			derive->source[fields[i]] = DERIVE_DOUBTFUL;
+	}
+}
+
+/* ---- The nearest row --------------------------------------------------------------------- */
+
+/* In how many places members have moved, by what the code shows: a change moves all that is behind
+ * it. */
+static unsigned count_steps(const struct derive_reading *reading, const struct luastate_layout *row)
+{
+	int32_t shift = 0, value;
+	unsigned steps = 0;
+	const char *structure = "";
+
+	for (size_t i = 0; i < state_field_count; i++) {
+		const char *name = state_fields[i].name, *dot = strchr(name, '.');
+		size_t len = dot ? (size_t)(dot - name) : 0;
+
+		if (!derive_winner(&reading->votes[i], &value) || strcmp(name, "GCstr.hash") == 0 ||
+		    derive_value(row, i) == LAYOUT_ABSENT ||
+		    (derive_is_member(i, "jit_State.") && strcmp(name, "jit_State.L") != 0))
+			continue;
+		if (strncmp(structure, name, len) != 0) {
+			structure = name;
+			shift = 0;
+		}
+		steps += value - derive_value(row, i) != shift;
+		shift = value - derive_value(row, i);
+	}
+	return steps;
+}
+
+/* The rows that an interpreter can be like, the nearest first. @return their number. */
+static size_t sort_rows(const struct derive *derive,
+			const struct luastate_layout *ret_rows[ROWS_TRIED])
+{
+	const struct state_interpreter *interpreter = derive->interpreter;
+	const struct derive_reading *reading = derive->reading;
+	unsigned steps[ROWS_TRIED];
+	size_t count = 0;
+
+	/* Of rows that are equally near the latest. */
+	for (size_t i = luastate_layout_count; i-- > 0;) {
+		const struct luastate_layout *row = &luastate_layouts[i];
+		unsigned own;
+		size_t at;
+
+		if (strcmp(row->arch, state_arch_name) != 0 || (row->gc64 == 1) != reading->gc64 ||
+		    row->cframe_size != interpreter->shape.size ||
+		    row->cframe_prev != interpreter->shape.prev ||
+		    (derive->is_withheld && derive->is_withheld(row)))
+			continue;
+		own = count_steps(reading, row);
+		for (at = count; at > 0 && steps[at - 1] > own; at--)
+			if (at < ROWS_TRIED) {
+				steps[at] = steps[at - 1];
+				ret_rows[at] = ret_rows[at - 1];
+			}
+		if (at < ROWS_TRIED) {
+			steps[at] = own;
+			ret_rows[at] = row;
+			count += count < ROWS_TRIED;
+		}
+	}
+	return count;
+}
+
+/* ---- The whole --------------------------------------------------------------------------- */
+
+static bool is_of_compiler(size_t field)
+{
+	return state_is_of_compiler(state_fields[field].name);
+}
+
+/* The members of structures that no build has changed are the row's. */
+static bool is_steady(size_t field)
+{
+	static const char *const structures[] = { "GCobj.",	 "GCfunc", "GCupval.", "GCstr.",
+						  "GCtab.",	 "Node.",  "GCudata.", "GCcdata.",
+						  "HotPenalty.", "tag.",   "cframe." };
+
+	for (size_t i = 0; i < sizeof(structures) / sizeof(structures[0]); i++)
+		if (derive_is_member(field, structures[i]))
+			return true;
+	/* All collectable objects have it at the same place. */
+	return field == DERIVE_FIELD(GCproto_gclist);
+}
+
+/* Distances from the global state, as the code has them. */
+static int32_t from_J(const struct derive *derive, size_t field, int32_t value)
+{
+	if (derive_is_member(field, "jit_State.") && field != DERIVE_FIELD(jit_State_L))
+		return value - derive->layout.global_State_to_J;
+	return value;
+}
+
+/* The states are numbers in a row: those behind one have moved with it. */
+static void fill_states(struct derive *derive)
+{
+	int32_t shift = 0;
+
+	for (size_t i = 0; i < state_field_count; i++) {
+		if (!derive_is_member(i, "vmst."))
+			continue;
+		if (derive_value(derive->row, i) == LAYOUT_ABSENT) {
+			derive_note_absent(derive, i);
+		} else if (derive_is_seen(derive, i)) {
+			shift = shift_of(derive, i);
+		} else if (derive->source[i] == DERIVE_UNKNOWN) {
+			*derive_at(&derive->layout, i) = derive_value(derive->row, i) + shift;
+			derive->source[i] = DERIVE_BY_ROW;
+		}
+	}
+}
+
+/* The row, with what the code shows in place of the row's. */
+static void begin(struct derive *derive, const struct luastate_layout *row)
+{
+	const struct derive_reading *reading = derive->reading;
+
+	derive->row = row;
+	derive->layout = *row;
+	memset(derive->source, 0, sizeof(derive->source));
+	for (size_t i = 0; i < state_field_count; i++) {
+		int32_t value;
+
+		if (is_of_compiler(i) && !reading->has_compiler) {
+			derive_note_absent(derive, i);
+			continue;
+		}
+		/* Tables find strings by another number than the string table in newer builds. */
+		if (i == DERIVE_FIELD(GCstr_hash) || i == DERIVE_FIELD(GCstr_len)) {
+			derive->source[i] = DERIVE_BY_ROW;
+		} else if (derive_winner(&reading->votes[i], &value)) {
+			derive->source[i] = DERIVE_BY_CODE;
+			*derive_at(&derive->layout, i) = from_J(derive, i, value);
+			if (is_steady(i) && value != derive_value(row, i))
+				derive->source[i] = DERIVE_DOUBTFUL;
+		} else if (is_steady(i)) {
+			derive->source[i] = DERIVE_BY_ROW;
+		}
+	}
+}
+
+bool derive_is_known(const struct derive *derive, size_t field)
+{
+	return derive_is_seen(derive, field) || derive->source[field] == DERIVE_BY_ROW;
+}
+
+/* Without what finds a trace and what it shows, compiled code is not followed at all. A program
+ * that has no traces yet does not show it: the row would be a guess. */
+static bool knows_compiler(const struct derive *derive)
+{
+	if (!derive->trace_count)
+		return false;
+	for (size_t i = 0; i < state_field_count; i++)
+		if (is_of_compiler(i) && !derive_is_known(derive, i) &&
+		    derive->source[i] != DERIVE_ABSENT && !state_may_lack(state_fields[i].name))
+			return false;
+	return true;
+}
+
+/* What is not known becomes absent. @return whether what is known is enough. */
+static bool finish(struct derive *derive)
+{
+	if (!knows_compiler(derive))
+		for (size_t i = 0; i < state_field_count; i++)
+			if (is_of_compiler(i))
+				derive_note_absent(derive, i);
+	for (size_t i = 0; i < state_field_count; i++) {
+		if (derive_is_known(derive, i) || derive->source[i] == DERIVE_ABSENT)
+			continue;
+		if (!state_may_lack(state_fields[i].name) && !derive_is_member(i, "vmst."))
+			return false;
+		*derive_at(&derive->layout, i) = LAYOUT_ABSENT;
+	}
+	return true;
+}
+
+static bool try_row(struct derive *derive, const struct luastate_layout *row, uint64_t L)
+{
+	begin(derive, row);
+	if (!derive_vm(derive, L) || !derive_protos(derive))
+		return false;
+	if (derive->reading->has_compiler)
+		derive_traces(derive);
+	fill_states(derive);
+	derive_opcodes(derive->interpreter, derive->reader, &derive->layout);
+	return finish(derive) && state_layout_is_bounded(&derive->layout) &&
+	       state_check_vm(derive->state, &derive->layout, derive->reader, derive->G, NULL,
+			      NULL);
+}
+
+bool derive_layout(struct derive *derive, uint64_t L)
+{
+	const struct luastate_layout *rows[ROWS_TRIED];
+	size_t count = sort_rows(derive, rows);
+
+	/* The VM runs on while it is read: what does not fit at one look may at the next. */
+	for (size_t i = 0; i < count * LOOKS; i++)
+		if (try_row(derive, rows[i / LOOKS], L))
+			return true;
+	return false;
+}
+
+/* ---- Interpreters ------------------------------------------------------------------------ */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Read the code when it is looked for first. Code that is not like any tells no more later. */
+static bool is_due(struct state_interpreter *interpreter)
+{
+	if (now_ns() < interpreter->derive_due_ns)
+		return false;
+	if (!interpreter->reading) {
+		interpreter->reading = calloc(1, sizeof(*interpreter->reading));
+		if (interpreter->reading && !derive_read_code(interpreter, interpreter->reading))
+			interpreter->derive_due_ns = UINT64_MAX;
+	}
+	return interpreter->reading && interpreter->derive_due_ns != UINT64_MAX;
+}
+
+/* One search of the VM of a coroutine; the next is not due before as long again as it took, then
+ * twice as long. */
+static struct derive *search(const struct luastate *state, struct state_interpreter *interpreter,
+			     const struct attach_reader *reader, uint64_t L)
+{
+	struct derive *derive = calloc(1, sizeof(*derive));
+	uint64_t begin_ns = now_ns();
+	unsigned doublings;
+	bool found;
+
+	if (!derive)
+		return NULL;
+	derive->state = state;
+	derive->interpreter = interpreter;
+	derive->reader = reader;
+	derive->reading = interpreter->reading;
+	found = derive_layout(derive, L);
+	/* Most coroutines that are met are no VM's: only a search that got far costs something. */
+	if (derive->G) {
+		doublings = interpreter->derive_tries < TRIES_DOUBLED ? interpreter->derive_tries
+								      : TRIES_DOUBLED;
+		interpreter->derive_due_ns = now_ns() + ((now_ns() - begin_ns) << doublings);
+		interpreter->derive_tries++;
+	}
+	if (found)
+		return derive;
+	free(derive);
+	return NULL;
+}
+
+/* Fields that are known, or known not to be there. */
+static unsigned count_known(const uint8_t *source)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < state_field_count; i++)
+		count += source[i] != DERIVE_UNKNOWN && source[i] != DERIVE_DOUBTFUL &&
+			 source[i] != DERIVE_ABSENT;
+	return count;
+}
+
+/* Whether a row has all that is known. */
+static bool is_row(const struct derive *derive)
+{
+	for (size_t i = 0; i < luastate_layout_count; i++) {
+		const struct luastate_layout *row = &luastate_layouts[i];
+		bool same =
+			strcmp(row->arch, state_arch_name) == 0 && row->gc64 == derive->layout.gc64;
+
+		for (size_t k = 0; k < state_field_count && same; k++)
+			same = !derive_is_known(derive, k) ||
+			       derive_value(row, k) == derive_value(&derive->layout, k);
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+static bool keep(struct state_interpreter *interpreter, const struct derive *derive)
+{
+	struct luastate_layout *own = malloc(sizeof(*own));
+
+	if (!own)
+		return false;
+	*own = derive->layout;
+	interpreter->own = own;
+	memcpy(interpreter->source, derive->source, sizeof(interpreter->source));
+	interpreter->row = derive->row;
+	interpreter->is_derived = true;
+	interpreter->is_provisional =
+		derive->is_provisional ||
+		(derive->reading->has_compiler && !state_has_compiler(&derive->layout));
+	return true;
+}
+
+bool derive_interpreter(struct luastate *state, struct state_interpreter *interpreter,
+			const struct attach_reader *reader, uint64_t L)
+{
+	struct derive *derive;
+	bool found;
+
+	if (interpreter->layout || interpreter->own || !is_due(interpreter))
+		return false;
+	derive = search(state, interpreter, reader, L);
+	/* A VM of a known build that did not pass at this look does at another, and knows more;
+	 * unless it never does. */
+	found = derive &&
+		(state_has_compiler(&derive->layout) || !is_row(derive) ||
+		 interpreter->derive_tries > ROW_TRIES) &&
+		keep(interpreter, derive);
+	free(derive);
+	return found;
+}
+
+bool derive_again(struct luastate *state, struct state_interpreter *interpreter,
+		  const struct attach_reader *reader, uint64_t main_thread,
+		  struct luastate_layout **ret_before)
+{
+	struct luastate_layout *before = interpreter->own;
+	struct derive *derive;
+	bool better = false;
+
+	if (!interpreter->is_derived || !interpreter->is_provisional || !is_due(interpreter))
+		return false;
+	derive = search(state, interpreter, reader, main_thread);
+	if (derive && (count_known(derive->source) > count_known(interpreter->source) ||
+		       (!derive->is_provisional && state_has_compiler(&derive->layout))))
+		better = keep(interpreter, derive);
+	free(derive);
+	if (better)
+		*ret_before = before;
+	return better;
+}

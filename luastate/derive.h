@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LUASTATE_DERIVE_H
+#define LUASTATE_DERIVE_H
+
+/*
+ * Private to luastate: the layout of a build that no row of layouts.table has, derived from what
+ * the interpreter's code and the live VM show.
+ *
+ * Three kinds of evidence: the displacements in the interpreter's instructions (derive_code_*.c),
+ * what members of live objects must be (derive_vm.c, derive_protos.c, derive_traces.c), and the row
+ * that is nearest: a member between two others that have moved by the same distance has moved with
+ * them (derive.c). What two kinds contradict each other about is not known. A layout is believed if
+ * a live VM has all invariants under it (check.c), as any other.
+ */
+
+#include "luastate/state.h"
+
+/** A field of struct luastate_layout by its member: its index in state_fields. */
+#define DERIVE_FIELD(member)                                    \
+	((offsetof(struct luastate_layout, member) -            \
+	  offsetof(struct luastate_layout, lua_State_sizeof)) / \
+	 sizeof(int32_t))
+
+enum {
+	/* Values of one field that the code shows; more would be a shape that says nothing. */
+	DERIVE_VALUES = 4,
+	/* Members of live objects lie at most so far from where the nearest row has them. */
+	DERIVE_SHIFT_MAX = 64,
+	/* Objects of a kind that are looked at: many of the same kind show no more. */
+	DERIVE_OBJECTS = 64,
+};
+
+/** How a field is known. */
+enum derive_source {
+	DERIVE_UNKNOWN,
+	DERIVE_BY_ROW,	/**< It lies between members that have moved alike. */
+	DERIVE_BY_VM,	/**< Live objects show it. */
+	DERIVE_BY_CODE, /**< Instructions show it. */
+	DERIVE_BY_BOTH,
+	DERIVE_ABSENT,	 /**< The build has no such field. */
+	DERIVE_DOUBTFUL, /**< Code and live objects contradict each other, or the code itself. */
+};
+
+/** What one kind of places in the code says of a field. */
+struct derive_votes {
+	int32_t value[DERIVE_VALUES];
+	uint16_t count[DERIVE_VALUES];
+};
+
+/** What an interpreter's code shows. */
+struct derive_reading {
+	struct derive_votes votes[STATE_FIELDS_MAX];
+	/* Distances from a prototype's end, where its bytecode begins: its size is not in the code.
+	 */
+	struct derive_votes k_before_end, numparams_before_end;
+	struct derive_votes gc_total, gc_grayagain; /* gc.* of global_State */
+	struct derive_votes slots;		    /* of the dispatch table's first part */
+	bool gc64, has_compiler, has_callbacks;
+};
+
+/** An object of the VM, as it was read. */
+struct derive_object {
+	uint64_t address;
+	uint32_t number; /* of a trace */
+	uint8_t bytes[STATE_OBJECT_MAX];
+};
+
+/** A layout that is being derived. */
+struct derive {
+	const struct luastate *state;
+	const struct state_interpreter *interpreter;
+	const struct attach_reader *reader;
+	const struct derive_reading *reading;
+	/* Rows that are not to be used, as if the table lacked them; NULL: all may be. */
+	bool (*is_withheld)(const struct luastate_layout *row);
+	const struct luastate_layout *row; /* the nearest */
+	struct luastate_layout layout;
+	uint8_t source[STATE_FIELDS_MAX]; /* enum derive_source */
+	/* Some field is known by the program's state alone, and may be another one's. */
+	bool is_provisional;
+	uint64_t G;
+	/* Objects of the VM. */
+	struct {
+		uint64_t threads[DERIVE_OBJECTS], code[DERIVE_OBJECTS]; /* of Lua functions */
+		size_t thread_count, code_count;
+	} objects;
+	uint8_t g[STATE_GLOBAL_MAX]; /* as much as there is before the compiler's state */
+	int32_t g_len;
+	/* Prototypes, and traces by their numbers. What is behind an object's end is 0. */
+	struct derive_object protos[DERIVE_OBJECTS], traces[DERIVE_OBJECTS];
+	size_t proto_count, trace_count;
+};
+
+/** A source in words: what shows a field, or why it is not known. Static. */
+const char *derive_evidence(uint8_t source);
+
+/** Count a vote. */
+void derive_vote(struct derive_votes *votes, int32_t value);
+
+/** The value that has more than three quarters of the votes. @return false if none has. */
+bool derive_winner(const struct derive_votes *votes, int32_t *ret_value);
+
+/** Read an interpreter's code: one implementation for each architecture.
+ *  @return false where it is not LuaJIT's, or not like any that is known. */
+bool derive_read_code(const struct state_interpreter *interpreter,
+		      struct derive_reading *ret_reading);
+
+/** The place of a field in the layout. */
+int32_t *derive_at(struct luastate_layout *layout, size_t field);
+int32_t derive_value(const struct luastate_layout *layout, size_t field);
+
+/** Live objects show a field. */
+void derive_note(struct derive *derive, size_t field, int32_t value);
+
+/** Whether a field's value has been seen. */
+bool derive_is_seen(const struct derive *derive, size_t field);
+
+/** Fill in the fields of a structure, "GCproto.", that lie between others. */
+void derive_fill(struct derive *derive, const char *structure);
+
+/** Whether an address lies in the block that the global state is a part of (GG_State). */
+bool derive_is_own(const struct derive *derive, uint64_t address);
+
+/** The build has no such field. */
+void derive_note_absent(struct derive *derive, size_t field);
+
+/** Whether a field's value is known, by whatever evidence. */
+bool derive_is_known(const struct derive *derive, size_t field);
+
+/** Whether a field is of a structure, "GCproto.". */
+bool derive_is_member(size_t field, const char *structure);
+
+/** By how much a member may have moved: as the seen members before and behind it have.
+ *  @return whether there is one behind it. */
+bool derive_range(const struct derive *derive, const char *structure, size_t field,
+		  int32_t *ret_least, int32_t *ret_most);
+
+/** Whether a member can lie at @p place, by what the live VM has there. */
+typedef bool derive_test(const struct derive *derive, int32_t place);
+
+/** Of the places to which a member may have moved take the one that passes a test, if one does;
+ * where none does, of all places near. Where no place at all passes the row is not believed either.
+ */
+void derive_pick(struct derive *derive, const char *structure, size_t field, int32_t step,
+		 derive_test *holds);
+
+/** The same of two members that one equation relates. */
+typedef bool derive_test_of_two(const struct derive *derive, int32_t first, int32_t second);
+
+void derive_pick_two(struct derive *derive, const char *structure, const size_t fields[2],
+		     int32_t step, derive_test_of_two *holds);
+
+/** Where several places pass a test, or none can, take the one that has the row's distance from a
+ *  neighbour that was seen. @param bytes The member's size. It only breaks a tie: the layout is
+ * provisional. */
+void derive_beside(struct derive *derive, size_t field, size_t neighbour, int32_t bytes,
+		   derive_test *holds);
+
+/** The members of lua_State and global_State. @return false where there is no VM. */
+bool derive_vm(struct derive *derive, uint64_t L);
+
+/** The members of GCproto, by the functions of the VM. */
+bool derive_protos(struct derive *derive);
+
+/** The members of GCtrace, SnapShot and jit_State, as far as there are traces. */
+void derive_traces(struct derive *derive);
+
+/** Tell a layout what the build's opcodes are in other builds, by the operands that its own table
+ * of opcodes says they have. What may be several ones is unknown. */
+void derive_opcodes(const struct state_interpreter *interpreter, const struct attach_reader *reader,
+		    struct luastate_layout *layout);
+
+/**
+ * Derive the layout of the VM of a coroutine. Stopped window: no; some thousand reads.
+ * @param derive state, interpreter, reader and reading set, the rest 0.
+ * @return whether it was found: derive->layout holds for the live VM.
+ */
+bool derive_layout(struct derive *derive, uint64_t L);
+
+/** Give an interpreter that has no layout yet one of its own, by the VM of a coroutine. After each
+ *  failure it is tried more seldom. @return whether it has one now. */
+bool derive_interpreter(struct luastate *state, struct state_interpreter *interpreter,
+			const struct attach_reader *reader, uint64_t L);
+
+/** Where a derived layout is provisional, as a program had no traces when it was derived, derive it
+ *  again if that is due. @param ret_before The layout that it had, to be released or retired by the
+ *  caller. @return whether more is known now. */
+bool derive_again(struct luastate *state, struct state_interpreter *interpreter,
+		  const struct attach_reader *reader, uint64_t main_thread,
+		  struct luastate_layout **ret_before);
+
+#endif
