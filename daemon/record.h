@@ -62,6 +62,7 @@ struct recorder {
 	struct writer writer;
 
 	struct attach_tap *tap;	 /* NULL: threads are stopped for their samples */
+	struct opener *opener;	 /* with a tap: has the right to open its events */
 	size_t stopped_threads;	 /* with a tap: those that are stopped all the same */
 	bool told_refused;	 /* with a tap: that the kernel does not copy one */
 	uint64_t begun_ns;	 /* with a tap: less than a tick, of threads that had begun */
