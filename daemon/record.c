@@ -10,6 +10,7 @@
 #include <cap-ng.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -439,7 +440,7 @@ static void put_account(struct recorder *recorder)
 static bool is_unused(const struct recorder *recorder)
 {
 	return recorder->stats->samples == 0 && recorder->end != DAEMON_END_STOPPED &&
-	       recorder->end != DAEMON_END_TARGET;
+	       recorder->end != DAEMON_END_TARGET && recorder->end != DAEMON_END_EMPTY;
 }
 
 static void finish_output(struct recorder *recorder)
@@ -472,17 +473,46 @@ static void close_outputs(struct recorder *recorder)
 	}
 }
 
+static bool has_seen_luajit(const struct daemon_stats *stats)
+{
+	for (size_t i = 0; i < stats->process_count; i++)
+		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT)
+			return true;
+	return false;
+}
+
+/* Whether a command's program was never run: what there was to record were we. */
+static bool has_not_run(const struct daemon_options *options)
+{
+	struct pollfd failed = { .fd = options->failed_fd, .events = POLLIN };
+
+	return poll(&failed, 1, 0) == 1 && (failed.revents & POLLIN);
+}
+
+/* What was seen of one that ended soon is chance, and so it has one end whatever that was. */
+static bool judge_command(struct recorder *recorder)
+{
+	if (!recorder->options->await_vm || recorder->end != DAEMON_END_EARLY ||
+	    has_not_run(recorder->options))
+		return false;
+	recorder_end_with(recorder, DAEMON_END_EMPTY,
+			  "the command ended before the first sample%s: the profile has none",
+			  has_seen_luajit(recorder->stats) ? "" : ", and no LuaJIT was seen in it");
+	return true;
+}
+
 static void judge_end(struct recorder *recorder)
 {
 	const struct daemon_stats *stats = recorder->stats;
 
-	/* A command, or the children of a process, that ended without a Lua state. */
+	if (judge_command(recorder))
+		return;
+	/* A command that goes on, or the children of a process, without a Lua state. */
 	if ((recorder->end != DAEMON_END_EARLY && recorder->end != DAEMON_END_STOPPED) ||
 	    stats->samples > 0 || !(recorder->options->await_vm || recorder->options->children))
 		return;
-	for (size_t i = 0; i < stats->process_count; i++)
-		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT)
-			return;
+	if (has_seen_luajit(stats))
+		return;
 	snprintf(recorder->text, recorder->text_len, "no LuaJIT was seen in %s",
 		 recorder->options->await_vm ? "the command" : "these processes");
 	recorder->end = DAEMON_END_NO_VM;
