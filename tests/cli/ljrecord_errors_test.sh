@@ -680,7 +680,7 @@ commands() {
 	rm -f "$out"
 	error 3 'no LuaJIT was seen' -d 0.2 -o "$out" -- sleep 1
 	[ ! -e "$out" ] || fail 'a file is left where a command that goes on has no LuaJIT'
-	for i in 1 2 3 4 5 6; do
+	for _ in 1 2 3 4 5 6; do
 		short_command
 	done
 	rm -f "$out"
