@@ -270,6 +270,8 @@ int attach_threads_create(struct attach_process *process, struct attach_threads 
 			  struct failure *why);
 void attach_threads_destroy(struct attach_threads *threads);
 int attach_threads_refresh(struct attach_threads *threads, struct failure *why);
+/** After attach_process_note_exec(): the main thread's stack lies elsewhere. Reads nothing. */
+void attach_threads_note_exec(struct attach_threads *threads);
 /** @param forget Called for each thread before its entry goes: it has ended, or the list is
  *  destroyed. */
 void attach_threads_on_forget(struct attach_threads *threads,
