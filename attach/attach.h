@@ -270,6 +270,8 @@ int attach_threads_create(struct attach_process *process, struct attach_threads 
 			  struct failure *why);
 void attach_threads_destroy(struct attach_threads *threads);
 int attach_threads_refresh(struct attach_threads *threads, struct failure *why);
+/** After attach_process_note_exec(): the main thread's stack lies elsewhere. Reads nothing. */
+void attach_threads_note_exec(struct attach_threads *threads);
 /** @param forget Called for each thread before its entry goes: it has ended, or the list is
  *  destroyed. */
 void attach_threads_on_forget(struct attach_threads *threads,
@@ -507,10 +509,50 @@ int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct fail
 /** With all its threads: none of them is copied any more. */
 void attach_tap_destroy(struct attach_tap *tap);
 
+/** What an event is opened for. */
+struct attach_tap_request {
+	pid_t pid, tid;
+	uint64_t period_ns; /**< Processor time between two ticks. */
+	uint64_t cookie;    /**< What the kernel's side knows the thread by. */
+};
+
+/** An event of a thread's processor time, and the kernel's side bound to it; not enabled yet. */
+struct attach_tap_event {
+	int event_fd, link_fd;
+};
+
+/** The cookie of an event that is none of a thread's. */
+#define ATTACH_TAP_NO_COOKIE UINT64_MAX
+
+/**
+ * Open an event with the rights of the caller. Keeps nothing of the thread waiting.
+ * @param program_fd attach_tap_program().
+ * @param ret_event Release with attach_tap_close_event().
+ * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_SYSTEM. @return 0 or -1.
+ * Source: perf_event_open(2); Linux v5.15, kernel/bpf/syscall.c, bpf_perf_link_attach().
+ */
+int attach_tap_open_event(int program_fd, const struct attach_tap_request *request,
+			  struct attach_tap_event *ret_event, struct failure *why);
+/** Its thread has no ticks any more, unless another process has descriptors of it too. */
+void attach_tap_close_event(const struct attach_tap_event *event);
+
+/** Who opens events for a tap, where not its own process does. */
+struct attach_tap_opener {
+	/** As attach_tap_open_event(). */
+	int (*open)(void *context, const struct attach_tap_request *request,
+		    struct attach_tap_event *ret_event, struct failure *why);
+	void *context;
+};
+
+/** The program that runs at each tick. Borrowed. */
+int attach_tap_program(const struct attach_tap *tap);
+
 /** Map what the kernel's side shares, once, before threads are added; until then there are no
  * copies.
+ *  @param opener Copied; NULL: this process opens events itself.
  *  @param why FAILURE_NO_MEMORY, FAILURE_SYSTEM. @return 0 or -1. */
-int attach_tap_begin(struct attach_tap *tap, struct failure *why);
+int attach_tap_begin(struct attach_tap *tap, const struct attach_tap_opener *opener,
+		     struct failure *why);
 
 /**
  * Copy a thread from now on, for the first time after a random part of the period. It runs on
@@ -520,7 +562,7 @@ int attach_tap_begin(struct attach_tap *tap, struct failure *why);
  * @param ret_plan Borrowed until attach_tap_remove(); to be changed at any time.
  * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_LIMIT, FAILURE_SYSTEM.
  */
-int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
+int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 		   const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
 		   struct failure *why);
 

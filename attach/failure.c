@@ -6,20 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
-int failure_set(struct failure *why, enum failure_kind kind, int errnum, pid_t tid,
-		uint64_t address, const char *step)
+void failure_fill(struct failure *why, enum failure_kind kind, int errnum, pid_t tid,
+		  uint64_t address, const char *step)
 {
-	if (why) {
-		why->kind = kind;
-		why->errnum = errnum;
-		why->tid = tid;
-		why->address = address;
-		why->step = step;
-	}
-	return -1;
+	if (!why)
+		return;
+	why->kind = kind;
+	why->errnum = errnum;
+	why->tid = tid;
+	why->address = address;
+	why->step = step;
 }
 
-int failure_set_errno(struct failure *why, int errnum, pid_t tid, const char *step)
+void failure_fill_errno(struct failure *why, int errnum, pid_t tid, const char *step)
 {
 	enum failure_kind kind = FAILURE_SYSTEM;
 
@@ -29,7 +28,7 @@ int failure_set_errno(struct failure *why, int errnum, pid_t tid, const char *st
 		kind = FAILURE_DENIED;
 	else if (errnum == ENOMEM)
 		kind = FAILURE_NO_MEMORY;
-	return failure_set(why, kind, errnum, tid, 0, step);
+	failure_fill(why, kind, errnum, tid, 0, step);
 }
 
 bool failure_is_shortage(const struct failure *why)

@@ -37,16 +37,31 @@ struct failure {
 	const char *step; /**< Static phrase; never freed. */
 };
 
-/**
- * Fill @p why and return -1, so that a failing function ends in one statement.
- * @param why May be NULL: then nothing is stored.
- */
-int failure_set(struct failure *why, enum failure_kind kind, int errnum, pid_t tid,
-		uint64_t address, const char *step);
+/** Fill @p why, which may be NULL: then nothing is stored. */
+void failure_fill(struct failure *why, enum failure_kind kind, int errnum, pid_t tid,
+		  uint64_t address, const char *step);
 
-/** failure_set() for a failed system call: FAILURE_GONE for ESRCH, FAILURE_DENIED for EPERM and
+/** failure_fill() for a failed system call: FAILURE_GONE for ESRCH, FAILURE_DENIED for EPERM and
  *  EACCES, FAILURE_NO_MEMORY for ENOMEM, else FAILURE_SYSTEM. */
-int failure_set_errno(struct failure *why, int errnum, pid_t tid, const char *step);
+void failure_fill_errno(struct failure *why, int errnum, pid_t tid, const char *step);
+
+/* The two below are inline: a compiler that sees the -1 knows that the caller's caller does not use
+ * what only a success sets. */
+
+/** failure_fill() and return -1, so that a failing function ends in one statement. */
+static inline int failure_set(struct failure *why, enum failure_kind kind, int errnum, pid_t tid,
+			      uint64_t address, const char *step)
+{
+	failure_fill(why, kind, errnum, tid, address, step);
+	return -1;
+}
+
+/** failure_fill_errno() and return -1. */
+static inline int failure_set_errno(struct failure *why, int errnum, pid_t tid, const char *step)
+{
+	failure_fill_errno(why, errnum, tid, step);
+	return -1;
+}
 
 /** Whether we lack descriptors or memory: that says nothing about what was looked for. */
 bool failure_is_shortage(const struct failure *why);

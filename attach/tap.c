@@ -65,9 +65,6 @@ enum {
 	KERNEL_HZ_MAX = 1000,
 };
 
-/* No plan's. */
-#define NO_COOKIE UINT64_MAX
-
 static const char limit_path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
 
 /** One thread. */
@@ -76,14 +73,14 @@ struct slot {
 	bool used;
 	bool is_first; /* the first period goes on */
 	unsigned periods;
-	int event_fd;
-	struct bpf_link *link;
+	struct attach_tap_event event;
 	void *context;
 };
 
 struct attach_tap {
 	struct bpf_object *object;
 	struct bpf_program *program;
+	struct attach_tap_opener opener;
 	struct ring_buffer *ring;
 	uint8_t *plans;
 	size_t plan_bytes;
@@ -179,7 +176,7 @@ static uint32_t change_period(struct attach_tap *tap, struct slot *slot,
 		return 0;
 	slot->periods = 0;
 	period_ns = next_period(tap);
-	if (ioctl(slot->event_fd, PERF_EVENT_IOC_PERIOD, &period_ns) != 0)
+	if (ioctl(slot->event.event_fd, PERF_EVENT_IOC_PERIOD, &period_ns) != 0)
 		return 0;
 	passed_ns = slot->is_first ? plan->passed_ns + plan->tick_ns / 2 : tap->period_ns / 2;
 	plan->tick_ns = 0;
@@ -310,7 +307,7 @@ static struct slot *free_slot(struct attach_tap *tap)
 	return NULL;
 }
 
-static int open_event(pid_t tid, uint64_t period_ns)
+static int open_timer(pid_t tid, uint64_t period_ns)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -323,46 +320,91 @@ static int open_event(pid_t tid, uint64_t period_ns)
 	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Have the program run at each tick of the thread from now on. */
-static int attach_program(const struct attach_tap *tap, pid_t tid, uint64_t period_ns,
-			  uint64_t cookie, struct slot *slot, struct failure *why)
+int attach_tap_open_event(int program_fd, const struct attach_tap_request *request,
+			  struct attach_tap_event *ret_event, struct failure *why)
 {
-	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = cookie);
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = request->cookie);
+	struct attach_tap_event event = { .link_fd = -1 };
 	int errnum;
 
-	slot->event_fd = open_event(tid, period_ns);
-	if (slot->event_fd < 0)
-		return failure_set_errno(why, errno, tid, "count the thread's time");
-	slot->link = bpf_program__attach_perf_event_opts(tap->program, slot->event_fd, &options);
-	if (slot->link)
+	event.event_fd = open_timer(request->tid, request->period_ns);
+	if (event.event_fd < 0)
+		return failure_set_errno(why, errno, request->tid, "count the thread's time");
+	event.link_fd = bpf_link_create(program_fd, event.event_fd, BPF_PERF_EVENT, &options);
+	if (event.link_fd >= 0) {
+		*ret_event = event;
 		return 0;
+	}
 	errnum = errno;
-	close(slot->event_fd);
-	return failure_set_errno(why, errnum, tid, "sample the thread");
+	close(event.event_fd);
+	return failure_set_errno(why, errnum, request->tid, "sample the thread");
 }
 
-int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
+void attach_tap_close_event(const struct attach_tap_event *event)
+{
+	if (event->link_fd >= 0)
+		close(event->link_fd);
+	if (event->event_fd >= 0)
+		close(event->event_fd);
+}
+
+int attach_tap_program(const struct attach_tap *tap)
+{
+	return bpf_program__fd(tap->program);
+}
+
+static int open_own(void *context, const struct attach_tap_request *request,
+		    struct attach_tap_event *ret_event, struct failure *why)
+{
+	const struct attach_tap *tap = context;
+
+	return attach_tap_open_event(attach_tap_program(tap), request, ret_event, why);
+}
+
+/* Have the program run at each tick of the thread from now on. */
+static int begin_event(const struct attach_tap *tap, const struct attach_tap_request *request,
+		       struct slot *slot, struct failure *why)
+{
+	int errnum;
+
+	if (tap->opener.open(tap->opener.context, request, &slot->event, why) != 0)
+		return -1;
+	if (ioctl(slot->event.event_fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
+		return 0;
+	errnum = errno;
+	attach_tap_close_event(&slot->event);
+	return failure_set_errno(why, errnum, request->tid, "begin to count the thread's time");
+}
+
+static void end_event(const struct slot *slot)
+{
+	ioctl(slot->event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
+	attach_tap_close_event(&slot->event);
+}
+
+int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 		   const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
 		   struct failure *why)
 {
+	struct attach_tap_request request = { .pid = pid, .tid = tid };
 	struct slot *slot = free_slot(tap);
 	struct attach_tap_plan *plan;
-	uint64_t cookie;
 	size_t index;
 
 	if (!slot)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
 				   "have the kernel copy more than 1024 threads");
 	index = (size_t)(slot - tap->slots);
-	cookie = (slot->generation + 1) * ATTACH_TAP_THREADS + index;
+	request.cookie = (slot->generation + 1) * ATTACH_TAP_THREADS + index;
 	plan = plan_at(tap, index);
 	*plan = *first;
 	plan->rested = plan->lost = 0;
 	plan->period_ns = tap->period_ns;
 	plan->tick_ns = first_period(tap);
 	plan->passed_ns = tap->period_ns - plan->tick_ns;
-	__atomic_store_n(&plan->cookie, cookie, __ATOMIC_RELEASE);
-	if (attach_program(tap, tid, plan->tick_ns, cookie, slot, why) != 0) {
+	request.period_ns = plan->tick_ns;
+	__atomic_store_n(&plan->cookie, request.cookie, __ATOMIC_RELEASE);
+	if (begin_event(tap, &request, slot, why) != 0) {
 		plan->cookie = 0;
 		return -1;
 	}
@@ -381,7 +423,7 @@ void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
 	if (!slot)
 		return;
 	plan->cookie = 0;
-	bpf_link__destroy(slot->link); /* and closes the event */
+	end_event(slot);
 	slot->used = false;
 }
 
@@ -445,11 +487,13 @@ static int load(struct attach_tap *tap, unsigned rate_hz)
 /* One event, of our own thread: what refuses those of others may refuse that, too. */
 static int try_event(struct attach_tap *tap, struct failure *why)
 {
+	const struct attach_tap_request own = { .period_ns = tap->period_ns,
+						.cookie = ATTACH_TAP_NO_COOKIE };
 	struct slot slot;
 
-	if (attach_program(tap, 0, tap->period_ns, NO_COOKIE, &slot, why) != 0)
+	if (begin_event(tap, &own, &slot, why) != 0)
 		return -1;
-	bpf_link__destroy(slot.link);
+	end_event(&slot);
 	return 0;
 }
 
@@ -466,6 +510,7 @@ int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct fail
 	if (!tap)
 		return failure_set_errno(why, ENOMEM, 0, "sample from inside the kernel");
 	libbpf_set_print(say_nothing);
+	tap->opener = (struct attach_tap_opener){ .open = open_own, .context = tap };
 	tap->rate_hz = rate_hz;
 	tap->limit_hz = limit_hz;
 	tap->period_ns = 1000000000u / rate_hz;
@@ -484,8 +529,11 @@ int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct fail
 	return 0;
 }
 
-int attach_tap_begin(struct attach_tap *tap, struct failure *why)
+int attach_tap_begin(struct attach_tap *tap, const struct attach_tap_opener *opener,
+		     struct failure *why)
 {
+	if (opener)
+		tap->opener = *opener;
 	tap->plan_bytes = (sizeof(struct attach_tap_plan) + 7) & ~(size_t)7;
 	tap->plans = map_shared(tap, "plans", tap->plan_bytes * ATTACH_TAP_THREADS);
 	tap->known = map_shared(tap, "known_protos", KNOWN_BYTES);
@@ -501,7 +549,7 @@ void attach_tap_destroy(struct attach_tap *tap)
 		return;
 	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++)
 		if (tap->slots[i].used)
-			bpf_link__destroy(tap->slots[i].link);
+			end_event(&tap->slots[i]);
 	ring_buffer__free(tap->ring);
 	if (tap->plans)
 		munmap(tap->plans, whole_pages(tap->plan_bytes * ATTACH_TAP_THREADS));
@@ -528,17 +576,36 @@ void attach_tap_destroy(struct attach_tap *tap)
 	(void)tap;
 }
 
-int attach_tap_begin(struct attach_tap *tap, struct failure *why)
+int attach_tap_program(const struct attach_tap *tap)
 {
 	(void)tap;
+	return -1;
+}
+
+int attach_tap_open_event(int program_fd, const struct attach_tap_request *request,
+			  struct attach_tap_event *ret_event, struct failure *why)
+{
+	(void)program_fd, (void)ret_event;
+	return failure_set_errno(why, ENOSYS, request->tid, "sample from inside the kernel");
+}
+
+void attach_tap_close_event(const struct attach_tap_event *event)
+{
+	(void)event;
+}
+
+int attach_tap_begin(struct attach_tap *tap, const struct attach_tap_opener *opener,
+		     struct failure *why)
+{
+	(void)tap, (void)opener;
 	return failure_set_errno(why, ENOSYS, 0, "map the kernel's copies");
 }
 
-int attach_tap_add(struct attach_tap *tap, pid_t tid, void *context,
+int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 		   const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
 		   struct failure *why)
 {
-	(void)tap, (void)context, (void)first, (void)ret_plan;
+	(void)tap, (void)pid, (void)context, (void)first, (void)ret_plan;
 	return failure_set_errno(why, ENOSYS, tid, "sample from inside the kernel");
 }
 

@@ -136,9 +136,16 @@ static void drop_ended(struct attach_threads *threads)
 	threads->count = kept;
 }
 
+void attach_threads_note_exec(struct attach_threads *threads)
+{
+	struct attach_thread *thread = find_thread(threads, threads->process->pid);
+
+	if (thread)
+		thread->stack_limit = process_stack_start(threads->process);
+}
+
 int attach_threads_refresh(struct attach_threads *threads, struct failure *why)
 {
-	struct attach_thread *main_thread;
 	char path[64];
 	struct dirent *entry;
 	DIR *dir;
@@ -147,9 +154,7 @@ int attach_threads_refresh(struct attach_threads *threads, struct failure *why)
 	/* Counted before they are listed: one that comes in between is counted next time. */
 	threads->listed = count_links(threads);
 	drop_ended(threads);
-	main_thread = find_thread(threads, threads->process->pid);
-	if (main_thread) /* an exec moves it */
-		main_thread->stack_limit = process_stack_start(threads->process);
+	attach_threads_note_exec(threads);
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)threads->process->pid);
 	dir = opendir(path);
 	if (!dir)

@@ -45,7 +45,16 @@ static int become_invoker(void)
 	return setgid((gid_t)gid) || setuid((uid_t)uid) ? -1 : 0;
 }
 
-static _Noreturn void run_command(char **argv, int go_fd)
+/* Read before we end, or not at all. */
+static _Noreturn void fail(int failed_fd)
+{
+	ssize_t unused = write(failed_fd, "f", 1);
+
+	(void)unused;
+	_exit(COMMAND_NOT_RUN);
+}
+
+static _Noreturn void run_command(char **argv, int go_fd, int failed_fd)
 {
 	char go;
 
@@ -53,45 +62,59 @@ static _Noreturn void run_command(char **argv, int go_fd)
 		_exit(0); /* the recorder gave up: it has said why */
 	if (become_invoker() != 0) {
 		fprintf(stderr, "ljrecord: cannot become the invoking user: %s\n", strerror(errno));
-		_exit(COMMAND_NOT_RUN);
+		fail(failed_fd);
 	}
 	execvp(argv[0], argv);
 	fprintf(stderr, "ljrecord: cannot run %s: %s\n", argv[0], strerror(errno));
-	_exit(COMMAND_NOT_RUN);
+	fail(failed_fd);
+}
+
+static void close_pipe(const int fds[2])
+{
+	close(fds[0]);
+	close(fds[1]);
 }
 
 int command_start(char **argv, struct command *ret_command)
 {
-	int fds[2];
+	int fds[2], failed[2];
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) != 0) {
 		fprintf(stderr, "ljrecord: cannot start %s: %s\n", argv[0], strerror(errno));
 		return -1;
 	}
+	if (pipe2(failed, O_CLOEXEC | O_NONBLOCK) != 0) {
+		fprintf(stderr, "ljrecord: cannot start %s: %s\n", argv[0], strerror(errno));
+		close_pipe(fds);
+		return -1;
+	}
 	pid = fork();
 	if (pid == 0) {
 		close(fds[1]);
-		run_command(argv, fds[0]);
+		run_command(argv, fds[0], failed[1]);
 	}
-	close(fds[0]);
 	if (pid < 0) {
-		close(fds[1]);
 		fprintf(stderr, "ljrecord: cannot start %s: %s\n", argv[0], strerror(errno));
+		close_pipe(fds);
+		close_pipe(failed);
 		return -1;
 	}
-	*ret_command = (struct command){ .pid = pid, .go_fd = fds[1] };
+	close(fds[0]);
+	close(failed[1]);
+	*ret_command = (struct command){ .pid = pid, .go_fd = fds[1], .failed_fd = failed[0] };
 	return 0;
 }
 
 bool command_finish(struct command *command, const volatile sig_atomic_t *stop)
 {
-	int status = 0;
-	pid_t got;
+	bool has_failed;
+	char byte;
 
 	close(command->go_fd); /* unless it was used; then this fails, harmlessly */
-	do {
-		got = waitpid(command->pid, &status, *stop ? WNOHANG : 0);
-	} while (got < 0 && errno == EINTR);
-	return got != command->pid || !WIFEXITED(status) || WEXITSTATUS(status) != COMMAND_NOT_RUN;
+	while (waitpid(command->pid, NULL, *stop ? WNOHANG : 0) < 0 && errno == EINTR)
+		;
+	has_failed = read(command->failed_fd, &byte, 1) == 1;
+	close(command->failed_fd);
+	return !has_failed;
 }

@@ -9,7 +9,8 @@
 /** A command that waits for its start. */
 struct command {
 	pid_t pid;
-	int go_fd; /**< One byte written here starts it; closed without one it ends. */
+	int go_fd;     /**< One byte written here starts it; closed without one it ends. */
+	int failed_fd; /**< A byte can be read here once it could not be run. */
 };
 
 /**
@@ -21,7 +22,7 @@ int command_start(char **argv, struct command *ret_command);
 
 /**
  * Wait for the command, which goes on after the recording, until it ends or @p stop is set; it ends
- * if it was never started.
+ * if it was never started. Closes its descriptors.
  * @return false where it could not be run; that has been said then.
  */
 bool command_finish(struct command *command, const volatile sig_atomic_t *stop);

@@ -76,14 +76,15 @@ static int finish(const struct arguments *arguments, enum daemon_end end,
 {
 	int code = options_exit_code(end);
 	bool quiet = arguments->quiet;
+	bool recorded = code == EXIT_PROFILE || code == EXIT_EMPTY || stats->samples > 0;
 
 	summary_clear_progress();
 	/* That a command ends is what it was started for. */
 	if (*text && (code != EXIT_PROFILE || !(quiet || arguments->command)))
 		fprintf(stderr, "ljrecord: %s\n", text);
-	if (!quiet && (code == EXIT_PROFILE || stats->samples > 0))
+	if (!quiet && recorded && code != EXIT_EMPTY)
 		summary_print(stderr, &arguments->options, stats);
-	if (finish_stats(arguments, stats, code == EXIT_PROFILE || stats->samples > 0) != 0)
+	if (finish_stats(arguments, stats, recorded) != 0)
 		return EXIT_OUTPUT;
 	return code;
 }
@@ -125,7 +126,7 @@ static void block_snapshot_signal(void)
 static int record(struct arguments *arguments)
 {
 	static struct daemon_stats stats;
-	struct command command = { .go_fd = -1 };
+	struct command command = { .go_fd = -1, .failed_fd = -1 };
 	char text[512];
 	enum daemon_end end;
 	int ret;
@@ -145,6 +146,7 @@ static int record(struct arguments *arguments)
 		arguments->options.pid_count = 1;
 		arguments->options.await_vm = true;
 		arguments->options.go_fd = command.go_fd;
+		arguments->options.failed_fd = command.failed_fd;
 	}
 	/* Behind the fork: the command gets what we were given. */
 	sampling_catch_signals();
@@ -171,6 +173,7 @@ int main(int argc, char **argv)
 						    .capture = DAEMON_CAPTURE_AUTO,
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,
+						    .failed_fd = -1,
 						    .snapshot_signal = SIGUSR1,
 						    .notice = print_notice,
 						    .stop = &sampling_stop } };

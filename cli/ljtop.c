@@ -171,6 +171,7 @@ int main(int argc, char **argv)
 	struct arguments arguments = { .options = { .mode = DAEMON_MODE_CALLGRAPH,
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,
+						    .failed_fd = -1,
 						    .stop = &sampling_stop },
 				       .delay_s = 1,
 				       .width = WIDTH_DEFAULT,

@@ -94,6 +94,8 @@ int options_exit_code(enum daemon_end end)
 		return EXIT_OUTPUT;
 	case DAEMON_END_EARLY:
 		return EXIT_ENDED;
+	case DAEMON_END_EMPTY:
+		return EXIT_EMPTY;
 	case DAEMON_END_SYSTEM:
 		break;
 	}

@@ -22,6 +22,7 @@ enum {
 	EXIT_OUTPUT = 4,
 	EXIT_ENDED = 5,
 	EXIT_SYSTEM = 6,
+	EXIT_EMPTY = 7,
 };
 
 /** What a command line says; each command has its own. */

@@ -197,6 +197,7 @@ struct daemon_options {
 	bool debuginfod;	 /**< Fetch debug files before the recording begins. */
 	bool await_vm;		 /**< pids[0] is a command just started: wait for its VM. */
 	int go_fd;		 /**< Written to and closed once the recorder is ready, or -1. */
+	int failed_fd; /**< Has something to read if the command could not be run, or -1. */
 	/** Samples go to a watch over this socket, not to an output; private to daemon. */
 	bool feeds;
 	int feed_fd;
@@ -218,6 +219,7 @@ enum daemon_end {
 	DAEMON_END_OUTPUT,  /**< The output failed; what was written is readable. */
 	DAEMON_END_EARLY,   /**< No such process, or all ended before the first sample. */
 	DAEMON_END_SYSTEM,  /**< Something else failed. */
+	DAEMON_END_EMPTY,   /**< A command has run and ended, and the profile has no sample. */
 };
 
 /**

@@ -8,6 +8,9 @@ enum {
 	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,
 	/* Reading the maps holds a lock of the target's: not at every tick. */
 	REFRESH_SOON_NS = 5 * 1000 * 1000,
+	/* A program that has just begun maps its libraries, and may soon run another one. */
+	EXEC_RECENT_NS = 250 * 1000 * 1000,
+	EXEC_LOOK_NS = 1000 * 1000,
 	/* A process without LuaJIT is looked at ever more rarely. */
 	LOOK_INTERVAL_NS = 2000 * 1000 * 1000,
 	/* Between searches in memory: at least so long, and so many times what the last one took.
@@ -153,10 +156,12 @@ void recorder_search_more(struct recorder *recorder, struct recorder_target *of,
 	rest_from_more(of, now_ns, found);
 }
 
-static void take_new_program(struct recorder *recorder, struct recorder_target *of)
+/* What is known of the program that was is forgotten; its threads are as they were. */
+static void note_new_program(struct recorder *recorder, struct recorder_target *of)
 {
 	attach_process_note_exec(of->process);
 	of->had_exec = true;
+	of->exec_ns = daemon_now_ns();
 	of->has_root = false;
 	of->look_ns = of->search_ns = of->more_interval_ns = 0;
 	of->look_interval_ns = PROCESSES_LOOK_FIRST_NS;
@@ -165,10 +170,50 @@ static void take_new_program(struct recorder *recorder, struct recorder_target *
 		feed_note_exec(recorder, of);
 	if (!of->target)
 		return;
-	/* The thread that remains may be another one with the same number. */
-	tapped_end_process(of);
 	luastate_reset(of->target->lua);
+	attach_threads_note_exec(of->target->threads);
 	of->target->generation = UINT64_MAX;
+}
+
+static void take_new_program(struct recorder *recorder, struct recorder_target *of)
+{
+	/* The thread that remains may be another one with the same number. */
+	of->lost_thread = false;
+	if (of->target)
+		tapped_end_process(of);
+	note_new_program(recorder, of);
+}
+
+static bool is_mapped(const struct recorder_target *of, uint64_t address)
+{
+	return symbols_space_find(of->target->space, address) != NULL;
+}
+
+bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of, pid_t tid,
+			  uint64_t pc, uint64_t sp)
+{
+	uint64_t now_ns = daemon_now_ns();
+	struct failure why;
+
+	bool is_new;
+
+	if ((is_mapped(of, pc) && is_mapped(of, sp)) || now_ns < of->maps_ns)
+		return false;
+	is_new = attach_process_fate(of->process) == ATTACH_FATE_EXEC;
+	if (is_new)
+		note_new_program(recorder, of);
+	/* Where that fails the next refresh tells what has become of it. */
+	target_refresh_maps(of->target, &why);
+	/* With an exec of its own the main thread goes on, and so do its copies; one of another
+	 * thread's takes its number. */
+	if (is_new && (tid != of->pid || !is_mapped(of, pc) || !is_mapped(of, sp)))
+		of->lost_thread = true;
+	if (is_new)
+		of->refresh_ns = 0;
+	now_ns = daemon_now_ns();
+	of->maps_ns = now_ns + (now_ns < of->exec_ns + EXEC_RECENT_NS ? (uint64_t)EXEC_LOOK_NS
+								      : (uint64_t)REFRESH_SOON_NS);
+	return is_new;
 }
 
 /* ---- Refreshing ------------------------------------------------------------------------- */
@@ -213,7 +258,7 @@ bool recorder_refresh_entry(struct recorder *recorder, struct recorder_target *o
 		return true;
 	if (fate == ATTACH_FATE_ENDED)
 		return false;
-	if (fate == ATTACH_FATE_EXEC)
+	if (fate == ATTACH_FATE_EXEC || of->lost_thread)
 		take_new_program(recorder, of);
 	if (of->target)
 		ret = refresh_target(recorder, of, now_ns, &why);

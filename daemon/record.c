@@ -2,12 +2,15 @@
 /* The recorder: opens processes and output, runs the loop, tells how it ended. */
 #include "daemon/account.h"
 #include "daemon/feed.h"
+#include "daemon/opener.h"
 #include "daemon/processes.h"
+#include "daemon/refusal.h"
 #include "daemon/sampled.h"
 
 #include <cap-ng.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,15 +325,14 @@ static int start_writer(struct recorder *recorder)
 
 /*
  * Root, or a program with file capabilities, keeps what a look into other processes needs: tracing
- * them, reading their files, and the links in map_files (Linux 5.9); for copies by the kernel also
- * what a thread that begins later needs. The rest goes before the first byte of a process is
+ * them, reading their files, and the links in map_files (Linux 5.9). What the events of threads
+ * that begin later need is the opener's. The rest goes before the first byte of a process is
  * decoded in the loop.
  */
 static void give_up_privileges(const struct recorder *recorder)
 {
-	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE,
-				      CAP_PERFMON, CAP_BPF };
-	const size_t count = sizeof(needed) / sizeof(needed[0]) - (recorder->tap ? 0 : 2);
+	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	const size_t count = sizeof(needed) / sizeof(needed[0]);
 	bool keep[sizeof(needed) / sizeof(needed[0])];
 	bool images = recorder->options->save_images;
 	const capng_type_t kind = (capng_type_t)(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
@@ -438,7 +440,7 @@ static void put_account(struct recorder *recorder)
 static bool is_unused(const struct recorder *recorder)
 {
 	return recorder->stats->samples == 0 && recorder->end != DAEMON_END_STOPPED &&
-	       recorder->end != DAEMON_END_TARGET;
+	       recorder->end != DAEMON_END_TARGET && recorder->end != DAEMON_END_EMPTY;
 }
 
 static void finish_output(struct recorder *recorder)
@@ -471,17 +473,46 @@ static void close_outputs(struct recorder *recorder)
 	}
 }
 
+static bool has_seen_luajit(const struct daemon_stats *stats)
+{
+	for (size_t i = 0; i < stats->process_count; i++)
+		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT)
+			return true;
+	return false;
+}
+
+/* Whether a command's program was never run: what there was to record were we. */
+static bool has_not_run(const struct daemon_options *options)
+{
+	struct pollfd failed = { .fd = options->failed_fd, .events = POLLIN };
+
+	return poll(&failed, 1, 0) == 1 && (failed.revents & POLLIN);
+}
+
+/* What was seen of one that ended soon is chance, and so it has one end whatever that was. */
+static bool judge_command(struct recorder *recorder)
+{
+	if (!recorder->options->await_vm || recorder->end != DAEMON_END_EARLY ||
+	    has_not_run(recorder->options))
+		return false;
+	recorder_end_with(recorder, DAEMON_END_EMPTY,
+			  "the command ended before the first sample%s: the profile has none",
+			  has_seen_luajit(recorder->stats) ? "" : ", and no LuaJIT was seen in it");
+	return true;
+}
+
 static void judge_end(struct recorder *recorder)
 {
 	const struct daemon_stats *stats = recorder->stats;
 
-	/* A command, or the children of a process, that ended without a Lua state. */
+	if (judge_command(recorder))
+		return;
+	/* A command that goes on, or the children of a process, without a Lua state. */
 	if ((recorder->end != DAEMON_END_EARLY && recorder->end != DAEMON_END_STOPPED) ||
 	    stats->samples > 0 || !(recorder->options->await_vm || recorder->options->children))
 		return;
-	for (size_t i = 0; i < stats->process_count; i++)
-		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT)
-			return;
+	if (has_seen_luajit(stats))
+		return;
 	snprintf(recorder->text, recorder->text_len, "no LuaJIT was seen in %s",
 		 recorder->options->await_vm ? "the command" : "these processes");
 	recorder->end = DAEMON_END_NO_VM;
@@ -511,6 +542,9 @@ static int open_tap(struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
 	bool is_auto = options->capture == DAEMON_CAPTURE_AUTO;
+	char reason[320], text[400];
+	struct refusal_facts facts;
+	enum daemon_end end;
 	struct failure why;
 
 	recorder->stats->capture = DAEMON_CAPTURE_STOP;
@@ -521,41 +555,51 @@ static int open_tap(struct recorder *recorder)
 		recorder->stats->capture = DAEMON_CAPTURE_KERNEL;
 		return 0;
 	}
-	if (is_auto)
-		return 0;
-	if (why.errnum == ENOSYS)
-		return recorder_end_with(recorder, DAEMON_END_SYSTEM,
-					 "--capture=kernel: ljprof was built without clang and "
-					 "libbpf, or this kernel has no BPF");
-	if (why.kind == FAILURE_NO_MEMORY)
-		return recorder_end_with(recorder, DAEMON_END_SYSTEM,
-					 "--capture=kernel: out of memory");
-	if (why.kind == FAILURE_LIMIT)
-		return recorder_end_with(recorder, DAEMON_END_SYSTEM,
-					 "--capture=kernel: the kernel allows too few samples: %u "
-					 "Hz take a kernel.perf_event_max_sample_rate of %" PRIu64,
-					 options->rate_hz, why.address);
-	if (why.kind == FAILURE_DENIED)
-		return recorder_end_with(recorder, DAEMON_END_DENIED,
-					 "--capture=kernel: not permitted: it takes root, or the "
-					 "capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
-	return recorder_end_with(recorder, DAEMON_END_SYSTEM,
-				 "--capture=kernel: the kernel refuses (%s): it takes Linux 5.17",
-				 strerror(why.errnum));
+	refusal_find_facts(&facts);
+	end = refusal_describe(&why, &facts, options->rate_hz, reason, sizeof(reason));
+	if (!is_auto)
+		return recorder_end_with(recorder, end, "--capture=kernel: %s", reason);
+	snprintf(text, sizeof(text), "threads are stopped for their samples: %s", reason);
+	recorder_notice(recorder, text);
+	return 0;
 }
 
-/* After the writer's fork, which has no copies therefore. */
+/* Threads may begin when nobody else has the right to open their events any more. */
+static int start_opener(struct recorder *recorder, struct failure *why)
+{
+	const struct daemon_options *options = recorder->options;
+	pid_t pids[RECORDER_TARGETS_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (recorder->targets[i]->process)
+			pids[count++] = recorder->targets[i]->pid;
+	return opener_start(attach_tap_program(recorder->tap), pids, count,
+			    options->name_count > 0 || options->children, &recorder->opener, why);
+}
+
+/* After the writer's fork, which has no copies therefore; the opener's comes before there are any.
+ */
 static void begin_tap(struct recorder *recorder)
 {
+	struct attach_tap_opener opener = { .open = opener_open };
+	char reason[256], text[320];
 	struct failure why;
 
-	if (!recorder->tap || attach_tap_begin(recorder->tap, &why) == 0)
+	if (!recorder->tap)
 		return;
+	if (start_opener(recorder, &why) == 0) {
+		opener.context = recorder->opener;
+		if (attach_tap_begin(recorder->tap, &opener, &why) == 0)
+			return;
+	}
+	failure_describe(&why, reason, sizeof(reason));
 	if (recorder->options->capture != DAEMON_CAPTURE_AUTO) {
-		failure_describe(&why, recorder->text, recorder->text_len);
-		recorder->end = DAEMON_END_SYSTEM;
+		recorder_end_with(recorder, DAEMON_END_SYSTEM, "--capture=kernel: %s", reason);
 		return;
 	}
+	snprintf(text, sizeof(text), "threads are stopped for their samples: %s", reason);
+	recorder_notice(recorder, text);
 	attach_tap_destroy(recorder->tap);
 	recorder->tap = NULL;
 	recorder->stats->capture = DAEMON_CAPTURE_STOP;
@@ -617,6 +661,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 		record(recorder);
 	recorder_close_processes(recorder);
 	attach_tap_destroy(recorder->tap);
+	opener_stop(recorder->opener);
 	close_outputs(recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ret_stats->cpu_ns = recorder_cpu_ns();

@@ -23,6 +23,9 @@ struct recorder_target {
 	size_t listed;			/* index in the stats' list, or SIZE_MAX */
 	bool awaits_vm;			/* a command that was just started */
 	bool had_exec;			/* runs another program than at first */
+	bool lost_thread;		/* by an exec: the main thread may be another one */
+	uint64_t exec_ns;		/* when the last one was seen */
+	uint64_t maps_ns;		/* not before: at maps, for a sample outside of them */
 	bool has_root;
 	uint32_t root; /* function of its root frame */
 
@@ -62,6 +65,7 @@ struct recorder {
 	struct writer writer;
 
 	struct attach_tap *tap;	 /* NULL: threads are stopped for their samples */
+	struct opener *opener;	 /* with a tap: has the right to open its events */
 	size_t stopped_threads;	 /* with a tap: those that are stopped all the same */
 	bool told_refused;	 /* with a tap: that the kernel does not copy one */
 	uint64_t begun_ns;	 /* with a tap: less than a tick, of threads that had begun */
@@ -98,6 +102,16 @@ void recorder_deny(struct recorder *recorder, struct recorder_target *of,
 
 /** Its entry in the list of processes; NULL where that was full. */
 struct daemon_process *recorder_listed(struct recorder *recorder, const struct recorder_target *of);
+
+/**
+ * A thread is in memory that no map of its process shows: look at once whether it runs another
+ * program, or has mapped something, so that its sample is taken for what it is. Reads /proc, seldom
+ * enough; no thread stands meanwhile.
+ * @param tid The thread's. @param pc, sp Its registers.
+ * @return Whether it runs another program, so that nothing that was known holds.
+ */
+bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of, pid_t tid,
+			  uint64_t pc, uint64_t sp);
 
 /** Have maps and threads read anew before long. */
 void recorder_refresh_soon(struct recorder_target *of, uint64_t now_ns);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One tick: each thread of interest is looked at, and stopped if it runs. */
+#include "daemon/processes.h"
 #include "daemon/sampled.h"
 
 #include <inttypes.h>
@@ -357,6 +358,18 @@ static enum luastate_reach reach_of(const struct daemon_target *target, enum dae
 	return daemon_outcome_reaches_root(outcome) ? LUASTATE_REACH_ALL : LUASTATE_REACH_SOME;
 }
 
+/* The first stop of a program comes before its VM is known, and copies nothing of it: a program
+ * that lives for some milliseconds may have no other one. */
+static bool learns_first_vm(struct recorder_target *of, const struct attach_thread *thread,
+			    struct sampled_thread *data, enum daemon_outcome outcome)
+{
+	if (daemon_outcome_reaches_root(outcome) || !entry_has_luajit(of))
+		return false;
+	if (outcome == DAEMON_UNWOUND)
+		find_hidden_vm(of->recorder, of, thread, data, daemon_now_ns());
+	return entry_has_vm(of);
+}
+
 bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		    struct sampled_thread *data, const struct attach_sleep *sleep, uint64_t time_ns)
 {
@@ -368,7 +381,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 					.tid = (int32_t)thread->tid,
 					.thread = sampled_name(of, thread, data, now_ns) };
 	bool keep = recorder->options->save_images != NULL && !sleep;
-	bool is_copy = data->tap.plan != NULL;
+	bool is_copy = data->tap.plan != NULL, knew_vm = entry_has_vm(of);
 	const struct attach_reader *process = attach_process_reader(of->process);
 	const struct attach_reader *after =
 		attach_image_reader_behind(recorder->after, process, false);
@@ -382,6 +395,9 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	enum daemon_outcome outcome;
 	struct failure why;
 
+	if (!sleep && recorder_follow_maps(recorder, of, thread->tid,
+					   attach_pc(attach_image_registers(recorder->image)), sp))
+		data->prediction = (struct luastate_prediction){ 0 };
 	luastate_set_thorough(target->lua, keep);
 	target->sleep = sleep;
 	target->lacks_registers = sleep != NULL;
@@ -399,6 +415,10 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
 	data->runs_lua |= target->cframe_count > 0;
+	if (!sleep && !is_copy && !knew_vm && learns_first_vm(of, thread, data, outcome))
+		return capture(recorder, of, thread, data)
+			       ? sampled_decode(of, thread, data, NULL, daemon_now_ns())
+			       : recorder->end == DAEMON_END_STOPPED;
 	if (sleep)
 		return keep_waiting_sample(of, thread, data, sleep, &sample, outcome);
 	sample.weight = sampled_tell(of, data, outcome);

@@ -114,7 +114,8 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 				     .tries = tap->tries,
 				     .is_torn_by_stops = tap->is_torn_by_stops };
 	luastate_plan_tap(&context, &first);
-	if (attach_tap_add(of->recorder->tap, thread->tid, data, &first, &tap->plan, &why) == 0) {
+	if (attach_tap_add(of->recorder->tap, of->pid, thread->tid, data, &first, &tap->plan,
+			   &why) == 0) {
 		note_news(of->recorder);
 		return;
 	}

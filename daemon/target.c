@@ -290,7 +290,7 @@ void target_take_new_code(struct daemon_target *target)
 	target->code_ns = now_ns + (now_ns - begin_ns) * CODE_REST;
 }
 
-int target_refresh(struct daemon_target *target, struct failure *why)
+int target_refresh_maps(struct daemon_target *target, struct failure *why)
 {
 	uint64_t generation, code_hash;
 	bool is_new;
@@ -310,6 +310,13 @@ int target_refresh(struct daemon_target *target, struct failure *why)
 		else if (is_new && target_find_interpreters(target, why) != 0)
 			return -1;
 	}
+	return 0;
+}
+
+int target_refresh(struct daemon_target *target, struct failure *why)
+{
+	if (target_refresh_maps(target, why) != 0)
+		return -1;
 	return attach_threads_refresh(target->threads, why);
 }
 

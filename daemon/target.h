@@ -155,6 +155,8 @@ const struct attach_reader *target_reader(const struct daemon_target *target);
 /** Read maps and threads anew; look for interpreters, while none is known, where code was mapped.
  */
 int target_refresh(struct daemon_target *target, struct failure *why);
+/** The same without its threads: what is known of these stays where it is. */
+int target_refresh_maps(struct daemon_target *target, struct failure *why);
 
 /** Whether code was mapped or unmapped since interpreters were found, and it is time to look at it:
  *  looks take a twentieth of the time at most. */

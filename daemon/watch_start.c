@@ -77,7 +77,7 @@ static _Noreturn void run_sampler(const struct daemon_options *options, int fd, 
 	own.save_images = NULL;
 	own.progress = NULL;
 	own.notice = NULL;
-	own.go_fd = -1;
+	own.go_fd = own.failed_fd = -1;
 	daemon_record(&own, &stats, text, sizeof(text));
 	daemon_stats_deinit(&stats);
 	_exit(0);

@@ -94,6 +94,23 @@ print_twins() {
 	cat "$TWINS"
 }
 
+print_kernels() {
+	awk -F '\t' '
+		BEGIN {
+			print "| Linux | setting | who | samples by | samples | share of burn_heavy, of 75 % of the work |" \
+				" by its own clock | what is said | |"
+			print "|---|---|---|---|---|---|---|---|---|"
+		}
+		{
+			for (i = 2; i <= 11; i++) {
+				gsub(/\|/, "\\|", $i)
+				if (i != 5) printf "| %s ", $i
+			}
+			print "|"
+		}
+	' "$KERNELS"
+}
+
 print_diffs() {
 	echo "| program | the same program breaks +2% | one that is 5 % slower breaks it, of pairs that tell enough | |"
 	echo "|---|---|---|---|"

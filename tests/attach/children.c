@@ -139,7 +139,7 @@ static bool read_status(pid_t tid, const char *field, char *ret_value, size_t si
 	while (file && !found && fgets(line, sizeof(line), file)) {
 		found = strncmp(line, field, len) == 0 && line[len] == ':';
 		if (found)
-			snprintf(ret_value, size, "%s", line + len + 2);
+			snprintf(ret_value, size, "%.*s", (int)size - 1, line + len + 2);
 	}
 	if (file)
 		fclose(file);

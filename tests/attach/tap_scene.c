@@ -48,9 +48,9 @@ void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), voi
 	scene->pid = child_start(run, argument);
 	scene->image = attach_image_create();
 	assert_non_null(scene->image);
-	assert_int_equal(0, attach_tap_begin(scene->tap, &why));
-	assert_int_equal(0, attach_tap_add(scene->tap, scene->pid, scene, &scene_nothing,
-					   &scene->plan, &why));
+	assert_int_equal(0, attach_tap_begin(scene->tap, NULL, &why));
+	assert_int_equal(0, attach_tap_add(scene->tap, scene->pid, scene->pid, scene,
+					   &scene_nothing, &scene->plan, &why));
 }
 
 void scene_end(struct scene *scene)

@@ -303,8 +303,8 @@ static void forgets_a_thread(void **state)
 	child_nap_us(50 * 1000);
 	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
 	assert_int_equal(0, scene.count);
-	assert_int_equal(
-		0, attach_tap_add(scene.tap, scene.pid, &scene, &scene_nothing, &scene.plan, &why));
+	assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, scene.pid, &scene, &scene_nothing,
+					   &scene.plan, &why));
 	scene_await(&scene, 5);
 	scene_end(&scene);
 }
@@ -322,7 +322,8 @@ static void tells_of_threads_that_are_gone(void **state)
 	if (pid == 0)
 		_exit(0);
 	assert_int_equal(pid, waitpid(pid, NULL, 0));
-	assert_int_equal(-1, attach_tap_add(scene.tap, pid, &scene, &scene_nothing, &plan, &why));
+	assert_int_equal(-1,
+			 attach_tap_add(scene.tap, pid, pid, &scene, &scene_nothing, &plan, &why));
 	assert_int_equal(FAILURE_GONE, why.kind);
 	scene_end(&scene);
 }
@@ -392,8 +393,8 @@ static void meets_short_lives(void **state)
 		pids[i] = child_start(live_shortly, &line);
 		/* What it begins with is no part of its time. */
 		assert_true(child_await_state(pids[i], "S"));
-		assert_int_equal(
-			0, attach_tap_add(scene.tap, pids[i], &scene, &scene_nothing, &plan, &why));
+		assert_int_equal(0, attach_tap_add(scene.tap, pids[i], pids[i], &scene,
+						   &scene_nothing, &plan, &why));
 	}
 	for (int i = 0; i < SHORT_LIVES; i++)
 		used_before += ran_ns(pids[i]);
@@ -434,15 +435,15 @@ static void has_a_bound_of_threads(void **state)
 	scene_begin(&scene, 1, scene_sleep, NULL);
 	plans[0] = scene.plan;
 	for (int i = 1; i < ATTACH_TAP_THREADS; i++)
-		assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, &scene, &scene_nothing,
-						   &plans[i], &why));
+		assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, scene.pid, &scene,
+						   &scene_nothing, &plans[i], &why));
 	assert_int_equal(1024, ATTACH_TAP_THREADS); /* as the manual page says */
-	assert_int_equal(-1,
-			 attach_tap_add(scene.tap, scene.pid, &scene, &scene_nothing, &last, &why));
+	assert_int_equal(-1, attach_tap_add(scene.tap, scene.pid, scene.pid, &scene, &scene_nothing,
+					    &last, &why));
 	assert_int_equal(FAILURE_LIMIT, why.kind);
 	attach_tap_remove(scene.tap, plans[500]);
-	assert_int_equal(0,
-			 attach_tap_add(scene.tap, scene.pid, &scene, &scene_nothing, &last, &why));
+	assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, scene.pid, &scene, &scene_nothing,
+					   &last, &why));
 	assert_ptr_equal(plans[500], last);
 	scene_end(&scene);
 }

@@ -544,7 +544,8 @@ output() {
 	await samples_arrive "$out" || fail 'no samples before the writer is killed'
 	# Processes end meanwhile, which awk would not survive by itself.
 	writer=$({ cat /proc/[0-9]*/status 2>/dev/null || true; } |
-		awk -v parent=$recorder '/^Pid:/ { self = $2 } /^PPid:/ && $2 == parent { print self }')
+		awk -v parent=$recorder '/^Name:/ { name = $2 } /^Pid:/ { self = $2 }
+			/^PPid:/ && $2 == parent && name == "ljprof-writer" { print self }')
 	kill -KILL "$writer"
 	wait $recorder
 	code=$?
@@ -556,17 +557,17 @@ output() {
 	code=${PIPESTATUS[0]}
 	[ "$code" -eq 4 ] || fail "closed pipe: exit code $code"
 	if [ "$(id -u)" = 0 ]; then
-		# Bits 2, 19 and 40: reading and searching files, tracing, and map_files; and 38 and 39: performance
-		# events and BPF.
-		for how in stop:10000080004 auto:1c000080004; do
+		# Bits 2, 19 and 40: reading and searching files, tracing, and map_files. Performance events and BPF,
+		# 38 and 39, are another process's.
+		for how in stop auto; do
 			rm -f "$out"
-			"$ljrecord" -q -p "$target" -o "$out" --capture "${how%:*}" 2>"$work/stderr" &
+			"$ljrecord" -q -p "$target" -o "$out" --capture $how 2>"$work/stderr" &
 			recorder=$!
 			echo "$recorder" >>"$all/started"
 			await samples_arrive "$out" || fail 'no samples before the look at the capabilities'
 			has=$(status_of $recorder CapPrm)
 			[ -n "$has" ] || fail "$how: no capabilities are told"
-			[ $((0x${has:-0} & ~0x${how#*:})) -eq 0 ] ||
+			[ $((0x${has:-0} & ~0x10000080004)) -eq 0 ] ||
 				fail "$how: capabilities while recording: $has"
 			# A script's background jobs ignore SIGINT.
 			kill -TERM $recorder
@@ -642,6 +643,24 @@ ends() {
 	stop
 }
 
+# One that ends within milliseconds: there may be a sample. Its end tells whether there is one.
+short_command() {
+	local code=0
+	rm -f "$out"
+	"$ljrecord" -o "$out" -- luajit -e 'print(1)' >"$work/stdout" 2>"$work/stderr" || code=$?
+	echo "short command" >>"$all/checks"
+	readable "$out" 'short command'
+	if [ $code -eq 7 ]; then
+		grep -q 'ended before the first sample' "$work/stderr" || fail "short command: $(cat "$work/stderr")"
+		[ "$(samples_in "$out")" -eq 0 ] || fail 'short command: exit code 7 with samples'
+	elif [ $code -eq 0 ]; then
+		[ "$(samples_in "$out")" -gt 0 ] || fail 'short command: exit code 0 without samples'
+	else
+		fail "short command: exit code $code: $(cat "$work/stderr")"
+	fi
+	[ "$(cat "$work/stdout")" = 1 ] || fail "short command: printed $(cat "$work/stdout")"
+}
+
 commands() {
 	begin commands
 	rm -f "$out"
@@ -649,15 +668,30 @@ commands() {
 	readable "$out" 'command'
 	[ "$(samples_in "$out")" -gt 0 ] || fail 'command: no samples'
 	rm -f "$out"
-	error 3 'no LuaJIT was seen' -o "$out" -- true
-	error 3 'no LuaJIT was seen' -o "$out" -- sleep 0.2
-	[ ! -e "$out" ] || fail 'a file is left where the command has no LuaJIT'
+	error 7 'ended before the first sample' -o "$out" -- true
+	readable "$out" 'command without LuaJIT'
+	rm -f "$out"
+	error 7 'no LuaJIT was seen' -o "$out" -- sleep 0.2
+	readable "$out" 'longer command without LuaJIT'
+	error 7 'ended before the first sample' -o "$out" -- false
+	error 7 'ended before the first sample' -o "$out" -- sh -c 'kill -KILL $$'
+	# What it exits with is its own.
+	error 7 'ended before the first sample' -o "$out" -- sh -c 'exit 127'
+	rm -f "$out"
+	error 3 'no LuaJIT was seen' -d 0.2 -o "$out" -- sleep 1
+	[ ! -e "$out" ] || fail 'a file is left where a command that goes on has no LuaJIT'
+	for _ in 1 2 3 4 5 6; do
+		short_command
+	done
+	rm -f "$out"
 	error 1 "cannot run $work/none: No such file" -o "$out" -- "$work/none"
+	error 1 "cannot run $work: Permission denied" -o "$out" -- "$work"
+	[ ! -e "$out" ] || fail 'a file is left where the command could not be run'
 	# The recording does not begin, so the command does not either.
 	error 4 'cannot open' -o "$work/none/file" -- touch "$work/touched"
 	[ ! -e "$work/touched" ] || fail 'the command ran without its recording'
 	if [ "$(id -u)" = 0 ]; then
-		SUDO_UID=65534 SUDO_GID=65534 run 3 -o "$out" -- sh -c "id -u >$work/open/uid; id -g >>$work/open/uid; id -G >>$work/open/uid"
+		SUDO_UID=65534 SUDO_GID=65534 run 7 -o "$out" -- sh -c "id -u >$work/open/uid; id -g >>$work/open/uid; id -G >>$work/open/uid"
 		[ "$(tr '\n' ' ' <"$work/open/uid")" = '65534 65534 65534 ' ] || fail "sudo: $(cat "$work/open/uid")"
 		SUDO_UID=65534 SUDO_GID=65534 run 0 -q -o "$out" -- luajit "$all/busy.lua" 0.3
 		[ "$(samples_in "$out")" -gt 0 ] || fail 'sudo: no samples'

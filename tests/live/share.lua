@@ -1,6 +1,6 @@
 -- burn_heavy does three times the work of burn_light, and both clock themselves.
 -- Usage: luajit share.lua SECONDS [STOP]: it ends after that time or when there is a file STOP. Four times a
--- second and at the end it prints TRUTH and burn_heavy's percentage of the time in both so far.
+-- second and at the end it prints TRUTH, burn_heavy's percentage of the time in both so far, and the seconds in each.
 jit.off()
 local clock = os.clock
 local spent = { heavy = 0, light = 0 }
@@ -28,7 +28,8 @@ local stop = os.time() + tonumber(arg[1])
 -- A thread that is to stop often does so only in the next system call, as the clock is one: so some
 -- milliseconds lie between them.
 local function tell()
-  io.write(string.format("TRUTH %.3f\n", 100 * spent.heavy / (spent.heavy + spent.light)))
+  io.write(string.format("TRUTH %.3f %.6f %.6f\n", 100 * spent.heavy / (spent.heavy + spent.light),
+    spent.heavy, spent.light))
   io.flush()
 end
 local told = clock()

@@ -281,7 +281,7 @@ static void test_generation(void **state)
 static void test_file_bytes(void **state)
 {
 	uint8_t bytes[16];
-	struct failure why;
+	struct failure why = { .kind = FAILURE_NONE };
 	uint64_t stack = address_of(&why);
 
 	(void)state;

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The opener of events.
+ *
+ * Source: perf_event_open(2), bpf(2), seccomp(2), pidfd_open(2), tgkill(2); Linux v6.1,
+ * kernel/events/core.c, kernel/bpf/syscall.c (BPF_LINK_CREATE takes CAP_BPF before v5.19 where
+ * kernel.unprivileged_bpf_disabled is set).
+ */
+#include "daemon/opener.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/sandbox.h"
+
+enum {
+	/* As many as a recording has processes. */
+	PROCESSES_MAX = 2048,
+	/* A tick more often than that would be a way to slow a process down. */
+	PERIOD_MIN_NS = 10 * 1000,
+	/* The kernel may hold it up for as long as a target's exec takes. */
+	PATIENCE_S = 1,
+	/* It begins. */
+	START_S = 10,
+	EVENT_FDS = 2,
+};
+
+struct request {
+	uint32_t number;
+	int32_t pid, tid;
+	uint32_t reserved; /* 0 */
+	uint64_t period_ns, cookie;
+};
+
+/** With it come the event's descriptors where errnum is 0. */
+struct answer {
+	uint32_t number;
+	int32_t errnum;
+};
+
+/** Room for the descriptors of an event. Source: cmsg(3). */
+union control {
+	char bytes[CMSG_SPACE(EVENT_FDS * sizeof(int))];
+	struct cmsghdr align;
+};
+
+struct opener {
+	pid_t pid;
+	int fd;
+	uint32_t number; /* of the last request */
+	bool is_awaited; /* its answer did not come in time */
+};
+
+/** The process's side. */
+struct opening {
+	int fd, program_fd;
+	bool grows;
+	size_t count;
+	struct {
+		pid_t pid;
+		int fd; /* a pidfd: while it lives, the number is no other process's */
+	} processes[PROCESSES_MAX];
+};
+
+/* ---- Whom it opens events for ----------------------------------------------------------- */
+
+static bool lives(int pidfd)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM;
+}
+
+/* Without signal 0's permission, EPERM, it is one all the same: ESRCH comes before that. */
+static bool is_thread_of(pid_t pid, pid_t tid)
+{
+	return tid > 0 && (syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM);
+}
+
+static void forget_ended(struct opening *opening)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < opening->count; i++) {
+		if (lives(opening->processes[i].fd))
+			opening->processes[kept++] = opening->processes[i];
+		else
+			close(opening->processes[i].fd);
+	}
+	opening->count = kept;
+}
+
+static bool add_process(struct opening *opening, pid_t pid)
+{
+	int fd;
+
+	if (pid <= 0)
+		return false;
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0 || opening->count == PROCESSES_MAX)
+		forget_ended(opening);
+	if (fd < 0)
+		fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return false;
+	if (opening->count == PROCESSES_MAX) {
+		close(fd);
+		return false;
+	}
+	opening->processes[opening->count].pid = pid;
+	opening->processes[opening->count++].fd = fd;
+	return true;
+}
+
+static bool is_known(const struct opening *opening, pid_t pid)
+{
+	for (size_t i = 0; i < opening->count; i++)
+		if (opening->processes[i].pid == pid && lives(opening->processes[i].fd))
+			return true;
+	return false;
+}
+
+/* ---- The process ------------------------------------------------------------------------ */
+
+/* @return 0 or an errno. */
+static int open_event(struct opening *opening, const struct request *request,
+		      struct attach_tap_event *ret_event)
+{
+	const struct attach_tap_request wanted = { .pid = request->pid,
+						   .tid = request->tid,
+						   .period_ns = request->period_ns,
+						   .cookie = request->cookie };
+	struct failure why;
+
+	if (request->period_ns < PERIOD_MIN_NS || request->reserved)
+		return EINVAL;
+	if (!is_known(opening, request->pid) &&
+	    !(opening->grows && add_process(opening, request->pid)))
+		return is_thread_of(request->pid, request->tid) ? EPERM : ESRCH;
+	if (!is_thread_of(request->pid, request->tid))
+		return ESRCH;
+	if (attach_tap_open_event(opening->program_fd, &wanted, ret_event, &why) != 0)
+		return why.errnum ? why.errnum : EINVAL;
+	/* The number may have become another process's thread's meanwhile. */
+	if (is_thread_of(request->pid, request->tid) && is_known(opening, request->pid))
+		return 0;
+	attach_tap_close_event(ret_event);
+	return ESRCH;
+}
+
+static void send_answer(int socket, const struct answer *answer,
+			const struct attach_tap_event *event)
+{
+	struct answer copy = *answer;
+	struct iovec bytes = { .iov_base = &copy, .iov_len = sizeof(copy) };
+	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
+	const int fds[EVENT_FDS] = { event->event_fd, event->link_fd };
+	union control control = { 0 };
+	struct cmsghdr *head;
+
+	if (answer->errnum == 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		head = CMSG_FIRSTHDR(&message);
+		head->cmsg_level = SOL_SOCKET;
+		head->cmsg_type = SCM_RIGHTS;
+		head->cmsg_len = CMSG_LEN(sizeof(fds));
+		memcpy(CMSG_DATA(head), fds, sizeof(fds));
+	}
+	/* Where nobody waits for it, the next request does not come either. */
+	sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+static void serve(struct opening *opening)
+{
+	struct request request;
+	struct iovec bytes = { .iov_base = &request, .iov_len = sizeof(request) };
+
+	for (;;) {
+		struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
+		ssize_t len = recvmsg(opening->fd, &message, 0);
+		struct attach_tap_event event = { .event_fd = -1, .link_fd = -1 };
+		struct answer answer;
+
+		if (len < 0 && errno == EINTR)
+			continue;
+		if (len != sizeof(request) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+			return;
+		answer = (struct answer){ .number = request.number,
+					  .errnum = open_event(opening, &request, &event) };
+		send_answer(opening->fd, &answer, &event);
+		/* Closed here only: the recorder has its own. */
+		if (answer.errnum == 0) {
+			close(event.event_fd);
+			close(event.link_fd);
+		}
+	}
+}
+
+#if defined(__x86_64__)
+#define MACHINE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define MACHINE AUDIT_ARCH_AARCH64
+#else
+#define MACHINE 0 /* there is no kernel's side for it, and so no opener */
+#endif
+
+#define LOAD(member) \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, member))
+#define ALLOW		 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define REFUSE		 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#define ALLOW_CALL(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), ALLOW
+/* The low half is all that the kernel looks at: these parameters are int. The call's number is
+ * loaded again where it is another one. */
+#define ALLOW_CALL_WITH(call, parameter, value)                                       \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 4), LOAD(args[parameter]), \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1), ALLOW, REFUSE
+
+/* What the process does from here on. Signals are only asked about (0). */
+static bool restrict_calls(void)
+{
+	struct sock_filter filter[] = {
+		LOAD(arch),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE, 1, 0),
+		REFUSE,
+		LOAD(nr),
+		ALLOW_CALL(recvmsg),
+		ALLOW_CALL(sendmsg),
+		ALLOW_CALL(close),
+		ALLOW_CALL(perf_event_open),
+		ALLOW_CALL(pidfd_open),
+		ALLOW_CALL(exit),
+		ALLOW_CALL(exit_group),
+		ALLOW_CALL(rt_sigreturn),
+		ALLOW_CALL(restart_syscall),
+		ALLOW_CALL_WITH(bpf, 0, BPF_LINK_CREATE),
+		ALLOW_CALL_WITH(tgkill, 2, 0),
+		ALLOW_CALL_WITH(pidfd_send_signal, 1, 0),
+#ifdef LJPROF_SANITIZED
+		ALLOW_CALL(mmap),
+		ALLOW_CALL(munmap),
+		ALLOW_CALL(madvise),
+#endif
+		REFUSE,
+	};
+	const struct sock_fprog program = { .len = sizeof(filter) / sizeof(filter[0]),
+					    .filter = filter };
+
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+/* Whether an event of our own can be opened: what refuses those of others refuses that, too. */
+static bool can_open(const struct opening *opening)
+{
+	const struct attach_tap_request own = { .pid = getpid(),
+						.tid = getpid(),
+						.period_ns = 1000000000,
+						.cookie = ATTACH_TAP_NO_COOKIE };
+	struct attach_tap_event event;
+	struct failure why;
+
+	if (attach_tap_open_event(opening->program_fd, &own, &event, &why) != 0)
+		return false;
+	attach_tap_close_event(&event);
+	return true;
+}
+
+/* No more than this kernel, as it is set, asks for. */
+static void keep_rights(const struct opening *opening)
+{
+	static const int needed[] = { CAP_PERFMON, CAP_BPF, CAP_SYS_ADMIN };
+
+	for (size_t count = 2; count <= 3; count++) {
+		pid_t child;
+		int status;
+
+		/* What is given up does not come back: so it is tried by another. */
+		child = fork();
+		if (child == 0) {
+			sandbox_keep_capabilities(needed, count);
+			_exit(!can_open(opening));
+		}
+		if (child > 0 && waitpid(child, &status, 0) == child && status == 0) {
+			sandbox_keep_capabilities(needed, count);
+			return;
+		}
+	}
+	sandbox_keep_capabilities(needed, 3);
+}
+
+static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, size_t count)
+{
+	const struct attach_tap_event nothing = { .event_fd = -1, .link_fd = -1 };
+	/* Sent without descriptors, as the errnum says. */
+	const struct answer ready = { .errnum = EAGAIN };
+	int fds[] = { opening->fd, opening->program_fd };
+
+	prctl(PR_SET_NAME, "ljprof-opener", 0, 0, 0);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	/* Its end is the recorder's, whatever signals a terminal sends to both. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	sandbox_close_others(fds, 2);
+	for (size_t i = 0; i < count; i++)
+		add_process(opening, pids[i]);
+	keep_rights(opening);
+	if (restrict_calls()) {
+		send_answer(opening->fd, &ready, &nothing);
+		serve(opening);
+	}
+	_exit(0);
+}
+
+/* ---- Who asks --------------------------------------------------------------------------- */
+
+static const char step[] = "have the opener of events open one";
+static const char starting[] = "start the opener of events";
+
+/* @param ret_event Its descriptors are -1 where none came. @return The length, or -1 with errno. */
+static ssize_t receive(const struct opener *opener, struct answer *ret_answer,
+		       struct attach_tap_event *ret_event, int flags)
+{
+	struct iovec bytes = { .iov_base = ret_answer, .iov_len = sizeof(*ret_answer) };
+	union control control;
+	struct msghdr message = { .msg_iov = &bytes,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof(control.bytes) };
+	int fds[EVENT_FDS] = { -1, -1 };
+	const struct cmsghdr *head;
+	ssize_t len;
+
+	do {
+		len = recvmsg(opener->fd, &message, MSG_CMSG_CLOEXEC | flags);
+	} while (len < 0 && errno == EINTR);
+	head = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len >= CMSG_LEN(sizeof(int)))
+		memcpy(fds, CMSG_DATA(head),
+		       head->cmsg_len >= CMSG_LEN(sizeof(fds)) ? sizeof(fds) : sizeof(int));
+	*ret_event = (struct attach_tap_event){ .event_fd = fds[0], .link_fd = fds[1] };
+	return len;
+}
+
+/* An answer that came late is nobody's. @return false while there is none. */
+static bool take_late_answer(struct opener *opener)
+{
+	struct attach_tap_event event;
+	struct answer answer;
+	ssize_t len = receive(opener, &answer, &event, MSG_DONTWAIT);
+
+	if (len < 0 && errno == EAGAIN)
+		return false;
+	attach_tap_close_event(&event);
+	opener->is_awaited = len == sizeof(answer) && answer.number != opener->number;
+	return !opener->is_awaited;
+}
+
+int opener_open(void *self, const struct attach_tap_request *request,
+		struct attach_tap_event *ret_event, struct failure *why)
+{
+	struct opener *opener = self;
+	struct request wanted = { .pid = request->pid,
+				  .tid = request->tid,
+				  .period_ns = request->period_ns,
+				  .cookie = request->cookie };
+	struct attach_tap_event event;
+	struct answer answer;
+	ssize_t len;
+
+	if (opener->is_awaited && !take_late_answer(opener))
+		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
+	wanted.number = ++opener->number;
+	if (send(opener->fd, &wanted, sizeof(wanted), MSG_NOSIGNAL) != sizeof(wanted))
+		return failure_set_errno(why, errno, request->tid, step);
+	len = receive(opener, &answer, &event, 0);
+	if (len < 0 && errno == EAGAIN) {
+		opener->is_awaited = true;
+		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
+	}
+	if (len == sizeof(answer) && answer.number == wanted.number && answer.errnum == 0 &&
+	    event.event_fd >= 0 && event.link_fd >= 0) {
+		*ret_event = event;
+		return 0;
+	}
+	attach_tap_close_event(&event);
+	if (len != sizeof(answer))
+		return failure_set_errno(why, len < 0 ? errno : EPIPE, request->tid, step);
+	return failure_set_errno(why, answer.errnum ? answer.errnum : EMFILE, request->tid,
+				 "count the thread's time");
+}
+
+/* @return 0, or -1 where it has ended or does not come to it. */
+static int await_ready(const struct opener *opener)
+{
+	struct attach_tap_event event;
+	struct answer answer;
+	ssize_t len = -1;
+
+	errno = EAGAIN;
+	for (int i = 0; i < START_S / PATIENCE_S && len < 0 && errno == EAGAIN; i++)
+		len = receive(opener, &answer, &event, 0);
+	if (len <= 0)
+		return -1;
+	attach_tap_close_event(&event);
+	return len == sizeof(answer) && answer.number == 0 ? 0 : -1;
+}
+
+int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
+		 struct opener **ret_opener, struct failure *why)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE_S };
+	struct opener *opener = calloc(1, sizeof(*opener));
+	struct opening *opening = calloc(1, sizeof(*opening));
+	int fds[2] = { -1, -1 }, errnum = ENOMEM;
+
+	if (!opener || !opening)
+		goto failed;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0 ||
+	    setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0) {
+		errnum = errno;
+		goto failed;
+	}
+	opening->fd = fds[1];
+	opening->program_fd = program_fd;
+	opening->grows = grows;
+	opener->fd = fds[0];
+	opener->pid = fork();
+	if (opener->pid == 0)
+		run_opener(opening, pids, count);
+	errnum = errno;
+	if (opener->pid < 0)
+		goto failed;
+	close(fds[1]);
+	free(opening);
+	if (await_ready(opener) != 0) {
+		opener_stop(opener);
+		return failure_set(why, FAILURE_SYSTEM, EPIPE, 0, 0, starting);
+	}
+	*ret_opener = opener;
+	return 0;
+failed:
+	if (fds[0] >= 0) {
+		close(fds[0]);
+		close(fds[1]);
+	}
+	free(opener);
+	free(opening);
+	return failure_set_errno(why, errnum, 0, starting);
+}
+
+void opener_stop(struct opener *opener)
+{
+	if (!opener)
+		return;
+	close(opener->fd);
+	while (waitpid(opener->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	free(opener);
+}

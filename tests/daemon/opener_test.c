@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* The opener of events: for whom it opens them, with what rights, and how it ends. */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/opener.h"
+
+enum { RATE_HZ = 99, PERIOD_NS = 10 * 1000 * 1000, TRIES = 3000, NAP_NS = 10 * 1000 * 1000 };
+
+/* Our children that run, among them the opener. */
+static pid_t find_opener(void)
+{
+	char path[64], name[32] = "";
+	FILE *list, *file;
+	int pid, found = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	list = fopen(path, "re");
+	while (list && !found && fscanf(list, "%d", &pid) == 1) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		file = fopen(path, "re");
+		if (file && fscanf(file, "%31s", name) == 1 && !strcmp(name, "ljprof-opener"))
+			found = pid;
+		if (file)
+			fclose(file);
+	}
+	if (list)
+		fclose(list);
+	assert_true(found > 0);
+	return found;
+}
+
+static uint64_t status_of(pid_t pid, const char *field, int base)
+{
+	char path[64], line[256];
+	uint64_t value = UINT64_MAX;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, field, strlen(field)))
+			value = strtoull(line + strlen(field) + 1, NULL, base);
+	fclose(file);
+	return value;
+}
+
+static pid_t start_sleeper(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+struct scene {
+	struct attach_tap *tap;
+	struct opener *opener;
+	pid_t pid; /* of the recording */
+};
+
+static void begin_scene(struct scene *scene, bool grows)
+{
+	struct failure why;
+
+	scene->pid = start_sleeper();
+	if (attach_tap_create(RATE_HZ, &scene->tap, &why) != 0) {
+		end(scene->pid);
+		print_message("skipped: the kernel copies no threads here\n");
+		skip();
+	}
+	assert_int_equal(0, opener_start(attach_tap_program(scene->tap), &scene->pid, 1, grows,
+					 &scene->opener, &why));
+}
+
+static void end_scene(struct scene *scene)
+{
+	opener_stop(scene->opener);
+	attach_tap_destroy(scene->tap);
+	end(scene->pid);
+}
+
+static int try_open(const struct scene *scene, pid_t pid, pid_t tid, uint64_t period_ns,
+		    struct failure *ret_why)
+{
+	const struct attach_tap_request request = {
+		.pid = pid, .tid = tid, .period_ns = period_ns, .cookie = ATTACH_TAP_NO_COOKIE
+	};
+	struct attach_tap_event event = { .event_fd = -1, .link_fd = -1 };
+
+	if (opener_open(scene->opener, &request, &event, ret_why) != 0)
+		return -1;
+	assert_true(fcntl(event.event_fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(event.link_fd, F_GETFD) & FD_CLOEXEC);
+	attach_tap_close_event(&event);
+	return 0;
+}
+
+static void opens_for_processes_of_the_recording(void **state)
+{
+	struct scene scene;
+	struct failure why;
+	pid_t other;
+
+	(void)state;
+	begin_scene(&scene, false);
+	other = start_sleeper();
+	assert_int_equal(0, try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why));
+	assert_int_equal(-1, try_open(&scene, other, other, PERIOD_NS, &why));
+	assert_int_equal(FAILURE_DENIED, why.kind);
+	assert_int_equal(-1, try_open(&scene, scene.pid, other, PERIOD_NS, &why));
+	assert_int_equal(FAILURE_GONE, why.kind);
+	assert_int_equal(-1, try_open(&scene, scene.pid, 0, PERIOD_NS, &why));
+	assert_int_equal(-1, try_open(&scene, 0, 0, PERIOD_NS, &why));
+	assert_int_equal(-1, try_open(&scene, -1, -1, PERIOD_NS, &why));
+	/* So often it would be a burden. */
+	assert_int_equal(-1, try_open(&scene, scene.pid, scene.pid, 1, &why));
+	assert_int_equal(0, try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why));
+	end(other);
+	end_scene(&scene);
+}
+
+static void opens_for_later_ones_where_these_may_come(void **state)
+{
+	struct scene scene;
+	struct failure why;
+	pid_t other;
+
+	(void)state;
+	begin_scene(&scene, true);
+	other = start_sleeper();
+	assert_int_equal(0, try_open(&scene, other, other, PERIOD_NS, &why));
+	end(other);
+	assert_int_equal(-1, try_open(&scene, other, other, PERIOD_NS, &why));
+	assert_int_equal(FAILURE_GONE, why.kind);
+	end_scene(&scene);
+}
+
+static void keeps_no_more_than_it_needs(void **state)
+{
+	const uint64_t allowed = 1ull << CAP_PERFMON | 1ull << CAP_BPF | 1ull << CAP_SYS_ADMIN;
+	struct scene scene;
+	uint64_t kept;
+	int paranoid;
+	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+
+	(void)state;
+	assert_non_null(file);
+	assert_int_equal(1, fscanf(file, "%d", &paranoid));
+	fclose(file);
+	begin_scene(&scene, false);
+	kept = status_of(find_opener(), "CapPrm:", 16);
+	assert_int_equal(0, kept & ~allowed);
+	assert_int_equal(kept, status_of(find_opener(), "CapEff:", 16));
+	if (paranoid <= 2 && kept & 1ull << CAP_PERFMON)
+		assert_int_equal(0, kept & 1ull << CAP_SYS_ADMIN);
+	assert_int_equal(2, status_of(find_opener(), "Seccomp:", 10));
+	assert_int_equal(1, status_of(find_opener(), "NoNewPrivs:", 10));
+	end_scene(&scene);
+}
+
+static void tells_that_it_is_gone(void **state)
+{
+	struct scene scene;
+	struct failure why;
+
+	(void)state;
+	begin_scene(&scene, false);
+	kill(find_opener(), SIGKILL);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(-1, try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why));
+		assert_int_equal(FAILURE_SYSTEM, why.kind);
+	}
+	end_scene(&scene);
+}
+
+static void refuses_to_wait_for_one_that_is_held_up(void **state)
+{
+	struct scene scene;
+	struct failure why;
+	pid_t opener;
+
+	(void)state;
+	begin_scene(&scene, false);
+	opener = find_opener();
+	kill(opener, SIGSTOP);
+	assert_int_equal(-1, try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why));
+	assert_int_equal(FAILURE_TIMEOUT, why.kind);
+	assert_int_equal(-1, try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why));
+	assert_int_equal(FAILURE_TIMEOUT, why.kind);
+	kill(opener, SIGCONT);
+	/* Its late answer is for nobody, and the next one is right. */
+	for (int i = 0; i < TRIES; i++) {
+		if (try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why) == 0)
+			break;
+		assert_int_equal(FAILURE_TIMEOUT, why.kind);
+		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+		assert_true(i < TRIES - 1);
+	}
+	end_scene(&scene);
+}
+
+static void ends_with_its_recorder(void **state)
+{
+	int fds[2], status;
+	struct scene scene;
+	pid_t recorder, opener = 0;
+
+	(void)state;
+	assert_int_equal(0, pipe2(fds, O_CLOEXEC));
+	recorder = fork();
+	if (recorder == 0) {
+		struct failure why;
+		pid_t own = getpid();
+
+		if (attach_tap_create(RATE_HZ, &scene.tap, &why) != 0)
+			_exit(77);
+		if (opener_start(attach_tap_program(scene.tap), &own, 1, false, &scene.opener,
+				 &why) != 0)
+			_exit(1);
+		opener = find_opener();
+		if (write(fds[1], &opener, sizeof(opener)) != sizeof(opener))
+			_exit(1);
+		kill(own, SIGKILL);
+	}
+	close(fds[1]);
+	waitpid(recorder, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+		close(fds[0]);
+		print_message("skipped: the kernel copies no threads here\n");
+		skip();
+	}
+	assert_int_equal(sizeof(opener), read(fds[0], &opener, sizeof(opener)));
+	close(fds[0]);
+	for (int i = 0; i < TRIES && kill(opener, 0) == 0; i++) {
+		/* Where nobody collects orphans it stays a zombie. */
+		char path[64], state_letter = 0;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)opener);
+		file = fopen(path, "re");
+		if (!file || fscanf(file, "%*d %*s %c", &state_letter) != 1 ||
+		    state_letter == 'Z') {
+			if (file)
+				fclose(file);
+			return;
+		}
+		fclose(file);
+		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+		assert_true(i < TRIES - 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(opens_for_processes_of_the_recording),
+		cmocka_unit_test(opens_for_later_ones_where_these_may_come),
+		cmocka_unit_test(keeps_no_more_than_it_needs),
+		cmocka_unit_test(tells_that_it_is_gone),
+		cmocka_unit_test(refuses_to_wait_for_one_that_is_held_up),
+		cmocka_unit_test(ends_with_its_recorder),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
