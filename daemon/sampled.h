@@ -39,7 +39,8 @@ struct sampled_tap {
 	bool is_cut;	    /**< Chains lacked what there was no room for. */
 	bool is_gone;	    /**< The kernel knows it no more, but has it in its list. */
 	bool is_stopped;    /**< In place of copies, as these would lack something. */
-	uint64_t retry_ns;  /**< Until then. */
+	bool is_refused;    /**< The kernel does not copy it, and it may not be stopped. */
+	uint64_t retry_ns;  /**< Until then, for either. */
 	unsigned tries;
 	/** The last samples, copies or stops, and those of them whose chains are not whole. */
 	unsigned samples, torn;
@@ -69,6 +70,9 @@ struct sampled_thread {
 	uint64_t stack_G;	   /**< Of the VM that was last found there. */
 	struct sampled_wait *wait; /**< NULL: none yet. */
 	struct sampled_tap tap;
+	enum daemon_reason stop_reason; /**< Of its stops, with copies of others. */
+	bool is_stop_listed;
+	size_t stop_entry; /**< One more than its index in the stats' list; 0: there was no room. */
 	char name[MESSAGE_THREAD_NAME];
 	uint64_t name_ns; /**< When the name was read; 0: it was not. */
 };

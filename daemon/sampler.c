@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One tick: each thread of interest is looked at, and stopped if it runs. */
 #include "daemon/sampled.h"
+#include "daemon/stops.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -201,6 +202,7 @@ static bool capture(struct recorder *recorder, struct recorder_target *of,
 	else if (!is_pending(thread) && was_pending && recorder->pending > 0)
 		recorder->pending--;
 	if (ret == 0 || why.kind == FAILURE_UNSCHEDULED) {
+		stops_note(of, thread, data, 1, 0);
 		daemon_histogram_add(&recorder->stats->stopped,
 				     timing.stopped_ns - timing.waited_ns);
 		daemon_histogram_add(&recorder->stats->held, timing.stopped_ns - timing.stop_ns);
@@ -402,6 +404,8 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	if (sleep)
 		return keep_waiting_sample(of, thread, data, sleep, &sample, outcome);
 	sample.weight = sampled_tell(of, data, outcome);
+	if (!is_copy && data->runs_lua)
+		stops_note(of, thread, data, 0, sample.weight);
 	tapped_note(&data->tap, outcome);
 	if (keep)
 		save_image(recorder, of, sample.weight);
@@ -647,6 +651,7 @@ static bool find_by_stop(struct recorder *recorder, struct recorder_target *of,
 	if (!data ||
 	    (!thread->stop_pending && attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING))
 		return false;
+	stops_begin(data, DAEMON_REASON_SEARCH);
 	if (!capture(recorder, of, thread, data) || !of->target)
 		return false;
 	reader = attach_image_reader_behind(recorder->image, attach_process_reader(of->process),
@@ -658,7 +663,11 @@ static bool find_by_stop(struct recorder *recorder, struct recorder_target *of,
 
 int recorder_find_vm(struct recorder *recorder, struct recorder_target *of, struct failure *why)
 {
-	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++)
+	size_t count = of->target && stops_are_allowed(recorder)
+			       ? attach_threads_count(of->target->threads)
+			       : 0;
+
+	for (size_t i = 0; of->target && i < count; i++)
 		if (find_by_stop(recorder, of, attach_threads_get(of->target->threads, i)))
 			return 0;
 	if (!of->target)
