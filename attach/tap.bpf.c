@@ -20,29 +20,39 @@ static void take_registers(struct work *work)
 	bpf_probe_read_kernel(work->record.registers, sizeof(work->record.registers), registers);
 }
 
+/* A call for each of some, of which there may be many: not one behind the other in the code. */
+#define each(index, limit, count)                                      \
+	_Pragma("clang loop unroll(disable)") for (uint32_t index = 0; \
+						   index < (limit) && index < (count); index++)
+
 static void copy_all(struct work *work, const struct attach_tap_plan *plan)
 {
 	uint64_t pc;
 
 	copy_native(work, plan);
-	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
-		copy_vm(work, plan, i);
-	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
-		find_frames(work, plan, i);
-	for (uint32_t i = 0; i < ATTACH_TAP_STACKS && i < plan->stack_count; i++)
-		add_stack(work, plan, plan->stacks[i], plan->stack_vms[i]);
-	for (uint32_t i = 0; i < STACKS && i < work->stack_count; i++)
-		copy_new_vm(work, plan, i);
-	for (uint32_t i = 0; i < STACKS && i < work->stack_count; i++)
-		copy_stack(work, plan, i);
+	each(i, ATTACH_TAP_VMS, plan->vm_count) find_frames(work, plan, i);
+	copy_deep_native(work);
+	each(i, ATTACH_TAP_VMS, plan->vm_count) copy_vm(work, plan, i, plan->vms[i].G);
+	each(i, ATTACH_TAP_VMS, plan->vm_count) copy_running_vm(work, plan, i);
+	if (plan->other_count)
+		copy_compiled_vms(work, plan);
+	each(i, ATTACH_TAP_STACKS, plan->stack_count)
+		add_stack(work, plan, plan->stacks[i] & ~(uint64_t)ATTACH_TAP_VM_MASK,
+			  plan->stacks[i] & ATTACH_TAP_VM_MASK);
+	each(i, STACKS, work->stack_count) copy_new_vm(work, plan, i);
 	/* The call before the position, in case that is a return address just loaded. */
 	pc = work->record.registers[REG_LUA_PC];
 	if ((pc & 3) == 0)
 		copy(work, pc - 4, 4);
-	for (uint32_t i = 0; i < ATTACH_TAP_EXTRAS && i < plan->extra_count; i++)
+	each(i, ATTACH_TAP_EXTRAS, plan->extra_count)
 		copy(work, plan->extras[i].start, plan->extras[i].size);
-	for (uint32_t i = 0; i < STACKS && i < work->stack_count; i++)
-		copy_functions(work, plan, i);
+	each(i, STACKS, work->stack_count)
+	{
+		if (work->record.len > PART_BYTES)
+			flush(work);
+		if (copy_stack(work, plan, i))
+			copy_functions(work, plan, i);
+	}
 }
 
 SEC("perf_event")
@@ -72,7 +82,10 @@ int tap_tick(void *context)
 	work->record.cookie = cookie;
 	work->record.lost = plan->lost;
 	work->record.len = work->has_range = work->last_range = 0;
-	work->stack_count = work->new_count = work->record.is_cut = 0;
+	work->stack_count = work->new_count = work->other_count = work->is_lost = 0;
+	work->record.processor = cpu;
+	work->record.part = work->record.has_more = 0;
+	work->record.is_cut = 0;
 	work->last_name = 0;
 	work->slots_left = RECORD_SLOTS;
 	work->reads_left = READS;
@@ -88,9 +101,9 @@ int tap_tick(void *context)
 	hold(len);
 	if (len > sizeof(work->record.bytes))
 		len = sizeof(work->record.bytes);
-	if (bpf_ringbuf_output(&records, &work->record,
-			       __builtin_offsetof(struct tap_record, bytes) + len,
-			       BPF_RB_NO_WAKEUP) != 0)
+	if (work->is_lost || bpf_ringbuf_output(&records, &work->record,
+						__builtin_offsetof(struct tap_record, bytes) + len,
+						BPF_RB_NO_WAKEUP) != 0)
 		__sync_fetch_and_add(&plan->lost, 1);
 	return 0;
 }

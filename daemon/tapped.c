@@ -46,13 +46,22 @@ static void note_news(struct recorder *recorder)
 }
 
 /* What has not changed is not written, as the kernel may be reading it. */
+static void renew(void *to, const void *from, size_t len)
+{
+	if (memcmp(to, from, len) != 0)
+		memcpy(to, from, len);
+}
+
 static void renew_plan(const struct luastate_plan_context *context, struct attach_tap_plan *plan)
 {
-	struct attach_tap_plan wanted = *plan;
+	struct attach_tap_plan wanted;
 
+	memcpy(&wanted, plan, offsetof(struct attach_tap_plan, rested));
 	luastate_plan_tap(context, &wanted);
-	if (memcmp(&wanted, plan, offsetof(struct attach_tap_plan, rested)) != 0)
-		memcpy(plan, &wanted, offsetof(struct attach_tap_plan, rested));
+	renew(plan->vms, wanted.vms, wanted.vm_count * sizeof(wanted.vms[0]));
+	renew(plan->stacks, wanted.stacks, wanted.stack_count * sizeof(wanted.stacks[0]));
+	renew(plan->others, wanted.others, wanted.other_count * sizeof(wanted.others[0]));
+	renew(plan, &wanted, offsetof(struct attach_tap_plan, rested));
 }
 
 void tapped_note(struct sampled_tap *tap, enum daemon_outcome outcome)

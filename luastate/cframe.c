@@ -519,15 +519,40 @@ int luastate_find_cframe_above(struct luastate *state, const struct luastate_mem
 	return result;
 }
 
+/* The VM that a trace has in its register: its code may be another one's than it was. */
+static const struct luastate_vm *vm_in_register(const struct luastate *state,
+						const struct attach_registers *regs)
+{
+	const struct luastate_layout *last = NULL;
+
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		const struct luastate_layout *layout = state->interpreters[i].layout;
+		const struct luastate_vm *vm;
+
+		if (!layout || layout == last)
+			continue;
+		last = layout;
+		vm = state_vm_by_G(state,
+				   regs->r[STATE_REG_VM] - state_arch_register_offset(layout));
+		if (vm && vm->layout == layout)
+			return vm;
+	}
+	return NULL;
+}
+
 int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
 			       const struct attach_registers *frame, bool leaf,
 			       struct luastate_cframe *ret_cframe, struct failure *why)
 {
-	const struct luastate_vm *vm =
-		luastate_compiled_by(state, memory, attach_pc(frame) - (leaf ? 0 : 1));
-	uint64_t address =
-		vm ? newest_of_vm(state, vm, memory->stopped, attach_sp(frame), NEWEST_BYTES, true)
-		   : 0;
+	const struct luastate_vm *vm = vm_in_register(state, frame);
+	uint64_t sp = attach_sp(frame),
+		 address =
+			 vm ? newest_of_vm(state, vm, memory->stopped, sp, NEWEST_BYTES, true) : 0;
+
+	if (!address) {
+		vm = luastate_compiled_by(state, memory, attach_pc(frame) - (leaf ? 0 : 1));
+		address = vm ? newest_of_vm(state, vm, memory->stopped, sp, NEWEST_BYTES, true) : 0;
+	}
 
 	if (is_exhausted(state))
 		return set_exhausted(why, attach_sp(frame));

@@ -213,6 +213,7 @@ struct luastate_prediction {
 		uint64_t G, L, stack, used_end, limit;
 	} threads[LUASTATE_PREDICTED_THREADS];
 	unsigned thread_count;
+	bool roams; /**< The thread has been in more VMs than the samples before showed. */
 	struct luastate_plan_frame frames[LUASTATE_PREDICTED_FRAMES];
 	unsigned frame_count;
 	struct luastate_plan_trace trace;
