@@ -626,8 +626,10 @@ static void tell_rest(struct recorder_target *of)
 	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
 		struct attach_thread *thread = attach_threads_get(of->target->threads, i);
 
-		if (thread->data)
-			sampled_end(of, thread->data, DAEMON_FAILED);
+		if (!thread->data)
+			continue;
+		tapped_end_thread(of, thread->data);
+		sampled_end(of, thread->data, DAEMON_FAILED);
 	}
 }
 

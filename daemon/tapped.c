@@ -132,6 +132,7 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 				     .is_torn_by_stops = tap->is_torn_by_stops };
 	luastate_plan_tap(&context, &first);
 	if (attach_tap_add(of->recorder->tap, thread->tid, data, &first, &tap->plan, &why) == 0) {
+		rest_begin(thread, tap);
 		note_news(of->recorder);
 		return;
 	}
@@ -172,6 +173,7 @@ void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
 	if (!tap->plan)
 		return;
 	of->recorder->stats->missed_ticks += tap->plan->lost - tap->lost; /* no copy follows */
+	rest_end(of, tap->thread, data);
 	owe(of->recorder, data, tap->begun);
 	tap->begun = 0;
 	attach_tap_remove(of->recorder->tap, tap->plan);
@@ -272,14 +274,13 @@ static bool may_have_ended(const struct recorder_target *of, bool is_at_rest)
 static void account_rest(struct recorder_target *of, struct attach_thread *thread,
 			 struct sampled_thread *data, uint32_t ticks)
 {
-	struct recorder *recorder = of->recorder;
 	struct sampled_tap *tap = &data->tap;
 	uint64_t rested = tap->plan->rested - tap->rested;
 	uint64_t lost = tap->plan->lost - tap->lost_seen; /* the copy behind them stands for them */
 
 	tap->rested += rested;
 	tap->lost_seen += lost;
-	owe(recorder, data, (uint32_t)rested);
+	owe(of->recorder, data, (uint32_t)rested);
 	sampled_tell(of, data, DAEMON_RESTED);
 	tap->rest += (int64_t)ticks - tap->taken - (int64_t)rested - (int64_t)lost;
 	if (may_have_ended(of, tap->taken == 0 && rested == 0) &&
@@ -288,12 +289,8 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 		if (thread->tid == of->pid)
 			of->refresh_ns = 0; /* perhaps all of it has ended */
 	}
+	rest_tell(of, thread, data, tap->taken > 0);
 	tap->taken = 0;
-	if (tap->rest <= 0)
-		return;
-	owe(recorder, data, (uint32_t)tap->rest);
-	tap->rest = 0;
-	sampled_tell(of, data, DAEMON_IDLE);
 }
 
 /* A thread that has begun since the last look, and runs, has done so for half of that on average:
