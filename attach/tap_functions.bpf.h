@@ -119,7 +119,8 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 	return 0;
 }
 
-static void copy_function(struct scan *scan, uint64_t function)
+/* In place, as the kernel lets no more than eight calls be under way. */
+static __always_inline void copy_function(struct scan *scan, uint64_t function)
 {
 	struct work *work = scan->work;
 

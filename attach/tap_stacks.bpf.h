@@ -36,6 +36,7 @@ enum {
 	/* An interrupted frame on another stack than its handler's. */
 	OTHER_STACK_BELOW = 2 * PAGE,
 	FRAME_DISTANCE_MAX = 64 << 20,
+	NEAR_STACKS = 8,       /* looked at without a loop of many */
 	STACK_BYTES = 8 << 20, /* of a native stack whose end is not known */
 };
 
@@ -92,10 +93,30 @@ __attribute__((noinline)) int copy_deep_native(struct work *work)
 	return 0;
 }
 
+/** A look for a coroutine among those that are to be copied. */
+struct known_stack {
+	const struct work *work;
+	uint64_t L;
+	bool found;
+};
+
+static long look_for_stack(uint32_t i, void *context)
+{
+	struct known_stack *known = context;
+	uint64_t index = i + NEAR_STACKS;
+
+	hold(index);
+	if (index >= STACKS)
+		return 1;
+	known->found = known->work->stacks[index].L == known->L;
+	return known->found;
+}
+
 /* Stale words look like coroutines too. One may also be another VM's of the same code. */
 __attribute__((noinline)) int add_stack(struct work *work, const struct attach_tap_plan *plan,
 					uint64_t L, uint64_t index)
 {
+	struct known_stack known = { .work = work, .L = L };
 	const struct attach_tap_vm *vm;
 	uint64_t count;
 	uint8_t type;
@@ -108,12 +129,13 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_t
 		return 0;
 	count = work->stack_count;
 	hold(count);
-	for (uint32_t i = 0; i < STACKS; i++) {
-		if (i >= count)
-			break;
+	for (uint32_t i = 0; i < NEAR_STACKS && i < count; i++)
 		if (work->stacks[i].L == L)
 			return 0;
-	}
+	if (count > NEAR_STACKS)
+		bpf_loop((uint32_t)count - NEAR_STACKS, look_for_stack, &known, 0);
+	if (known.found)
+		return 0;
 	if (count >= STACKS) {
 		work->record.is_cut = 1;
 		return 0;
@@ -222,9 +244,9 @@ __attribute__((noinline)) int copy_whole_vm(struct work *work, const struct atta
 struct search {
 	struct work *work;
 	const struct attach_tap_plan *plan;
-	uint64_t G; /* 0: those that run compiled code on this native stack */
+	uint64_t G;
 	uint64_t limit;
-	bool found;
+	uint32_t vm; /* like it; ATTACH_TAP_VMS: it is not in the list */
 };
 
 static const struct attach_tap_vm *vm_like(const struct attach_tap_plan *plan, uint64_t entry)
@@ -238,14 +260,12 @@ static long look_for_vm(uint32_t i, void *context)
 	uint64_t index = i, entry;
 
 	hold(index);
-	if (index >= ATTACH_TAP_OTHERS || index >= search->plan->other_count)
+	if (index >= ATTACH_TAP_OTHERS)
 		return 1;
 	entry = search->plan->others[index];
 	if ((entry & ~(uint64_t)ATTACH_TAP_VM_MASK) != search->G)
 		return 0;
-	search->found = true;
-	if (note_other(search->work, search->G))
-		copy_vm(search->work, search->plan, entry & ATTACH_TAP_VM_MASK, search->G);
+	search->vm = entry & ATTACH_TAP_VM_MASK;
 	return 1;
 }
 
@@ -253,13 +273,15 @@ static long look_for_vm(uint32_t i, void *context)
 __attribute__((noinline)) int copy_other_vm(struct work *work, const struct attach_tap_plan *plan,
 					    uint32_t vm_index, uint64_t G)
 {
-	struct search search = { .work = work, .plan = plan, .G = G };
+	struct search search = { .plan = plan, .G = G, .vm = ATTACH_TAP_VMS };
 
 	if (!work || !plan)
 		return 0;
-	bpf_loop(ATTACH_TAP_OTHERS, look_for_vm, &search, 0);
-	if (!search.found)
+	bpf_loop(plan->other_count, look_for_vm, &search, 0);
+	if (search.vm == ATTACH_TAP_VMS)
 		copy_whole_vm(work, plan, vm_index, G);
+	else if (note_other(work, G))
+		copy_vm(work, plan, search.vm, G);
 	return 1;
 }
 
@@ -307,7 +329,7 @@ static long look_at_other(uint32_t i, void *context)
 	const struct attach_tap_vm *vm;
 
 	hold(index);
-	if (index >= ATTACH_TAP_OTHERS || index >= search->plan->other_count || !work->reads_left)
+	if (index >= ATTACH_TAP_OTHERS || !work->reads_left)
 		return 1;
 	entry = search->plan->others[index];
 	G = entry & ~(uint64_t)ATTACH_TAP_VM_MASK;
@@ -334,7 +356,7 @@ __attribute__((noinline)) int copy_compiled_vms(struct work *work,
 		return 0;
 	search.limit = plan->native_limit > work->native_start ? plan->native_limit
 							       : work->native_start + STACK_BYTES;
-	bpf_loop(ATTACH_TAP_OTHERS, look_at_other, &search, 0);
+	bpf_loop(plan->other_count, look_at_other, &search, 0);
 	return 0;
 }
 
@@ -447,6 +469,8 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 	work->top.used_end = 0;
 	if (vm_index >= ATTACH_TAP_VMS)
 		return 0;
+	if (work->record.len > PART_BYTES)
+		flush(work);
 	vm = &plan->vms[vm_index];
 	L = stack->L;
 	copy(work, L, vm->thread_size);

@@ -352,9 +352,25 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 	return true;
 }
 
-static enum luastate_reach reach_of(const struct daemon_target *target, enum daemon_outcome outcome)
+/* Whether all of the native stack that was thought to hold frames could be copied. */
+static bool is_stack_copied(struct attach_image *image,
+			    const struct luastate_prediction *prediction)
 {
-	if (target->is_stack_cut)
+	uint64_t sp = attach_sp(attach_image_registers(image));
+	size_t len;
+
+	if (prediction->native_end <= sp)
+		return true;
+	attach_image_peek(image, remote_addr_make(sp), (size_t)(prediction->native_end - sp), &len);
+	return sp + len >= prediction->native_end;
+}
+
+/* Where memory is not there, to ask for more of it is no use. */
+static enum luastate_reach reach_of(const struct daemon_target *target, enum daemon_outcome outcome,
+				    struct attach_image *image,
+				    const struct luastate_prediction *prediction)
+{
+	if (target->is_stack_cut && is_stack_copied(image, prediction))
 		return LUASTATE_REACH_CUT;
 	return daemon_outcome_reaches_root(outcome) ? LUASTATE_REACH_ALL : LUASTATE_REACH_SOME;
 }
@@ -396,7 +412,9 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		return false;
 	}
 	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
-		       target->stack_top, reach_of(target, outcome), sp, &data->prediction);
+		       target->stack_top,
+		       reach_of(target, outcome, recorder->image, &data->prediction), sp,
+		       &data->prediction);
 	recorder->stats->decode_ns += daemon_now_ns() - now_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;

@@ -523,7 +523,7 @@ static void survives_any_plan(void **state)
 			fake->stack[random % LUA_SLOTS] = random << random % 20;
 			fake->threads[0][random % THREAD_BYTES] = (uint8_t)random;
 		}
-		scene.plan->rest_ns = 0;
+		scene.plan->rest_ns = scene.plan->tick_ns = 0;
 		scene.plan->vm_count = round % 2 ? 1 : scene.plan->vm_count;
 		child_nap_us(3 * 1000);
 		attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
