@@ -169,7 +169,10 @@ static void plan_known(const struct luastate_plan_context *context, struct attac
 	want_native(context, image, attach_sp(regs));
 	if (prediction->thread_count == 0)
 		want_known_vms(context->state, image);
-	running = state_vm_by_G(context->state, trace_vm_at(context->state, attach_pc(regs)));
+	running = state_vm_in_register(context->state, regs);
+	if (!running)
+		running =
+			state_vm_by_G(context->state, trace_vm_at(context->state, attach_pc(regs)));
 	if (running)
 		want_global(image, running);
 	for (unsigned i = 0; i < prediction->thread_count; i++) {
