@@ -219,19 +219,7 @@ static bool take_wall(struct arguments *arguments, const char *text)
 
 static bool take_capture(struct arguments *arguments, const char *text)
 {
-	static const char *const names[] = {
-		[DAEMON_CAPTURE_STOP] = "stop",
-		[DAEMON_CAPTURE_KERNEL] = "kernel",
-		[DAEMON_CAPTURE_AUTO] = "auto",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) != 0)
-			continue;
-		arguments->options.capture = (enum daemon_capture)i;
-		return true;
-	}
-	return false;
+	return options_capture(text, &arguments->options.capture);
 }
 
 static bool take_mode(struct arguments *arguments, const char *text)

@@ -510,6 +510,9 @@ struct daemon_vitals {
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 	uint64_t ticks, late_ticks, missed_ticks;
 	uint64_t stopped_p50_ns, stopped_p99_ns, stopped_max_ns;
+	enum daemon_capture capture; /**< As in struct daemon_stats, and so are both of these. */
+	struct daemon_stopped reasons[DAEMON_REASON_COUNT];
+	uint64_t copied_p99_ns;
 	uint64_t cpu_ns;		  /**< Of the sampler. */
 	uint64_t own_cpu_ns;		  /**< Of this process. */
 	uint64_t dropped;		  /**< Samples that were not taken in time. */

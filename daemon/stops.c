@@ -3,6 +3,8 @@
  */
 #include "daemon/stops.h"
 
+#include "daemon/feed.h"
+
 #include <stdio.h>
 
 static const struct {
@@ -57,6 +59,16 @@ void stops_begin(struct sampled_thread *data, enum daemon_reason reason)
 	data->is_stop_listed = false;
 }
 
+/* A watch shows numbers only, and no list. */
+static void tell_watch(struct recorder *recorder, const struct daemon_stopped_thread *entry)
+{
+	char text[FEED_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "thread %s [%d] is stopped for its samples: %s", entry->name,
+		 (int)entry->tid, daemon_reason_text(entry->reason));
+	feed_notice(recorder, text);
+}
+
 /* At its first stop for that reason. */
 static void list_thread(struct recorder_target *of, const struct attach_thread *thread,
 			struct sampled_thread *data)
@@ -71,6 +83,8 @@ static void list_thread(struct recorder_target *of, const struct attach_thread *
 	entry = &stats->stopped_threads[data->stop_entry - 1];
 	snprintf(entry->name, sizeof(entry->name), "%s",
 		 sampled_name(of, thread, data, daemon_now_ns()));
+	if (of->recorder->feed && data->stop_reason != DAEMON_REASON_SEARCH)
+		tell_watch(of->recorder, entry);
 }
 
 void stops_note(struct recorder_target *of, const struct attach_thread *thread,
