@@ -116,9 +116,9 @@ static void copy_all(struct work *work, const struct attach_tap_plan *plan)
 		copy_deep_native(work);
 	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
 		copy_vm(work, plan, i, plan->vms[i].G);
-	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
+	for (uint32_t i = 0; plan->roams && i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
 		copy_running_vm(work, plan, i);
-	if (plan->other_count)
+	if (plan->roams && plan->other_count)
 		copy_compiled_vms(work, plan);
 	add_known_stacks(&steps);
 	copy_vms_of_stacks(&steps);

@@ -87,6 +87,8 @@ struct attach_tap_plan {
 	uint64_t tick_ns;
 	uint64_t period_ns; /**< Between two copies, with tick_ns. */
 	uint32_t stack_count, vm_count, extra_count, other_count;
+	/** Not 0: it may be in a VM that is not in the plan, as its registers and others tell. */
+	uint32_t roams, unused;
 	/* Written by the kernel's side: ticks at which it rested, those for which there was no
 	 * room, and with tick_ns what has passed since the last copy. */
 	uint64_t rested, lost, passed_ns;

@@ -187,17 +187,18 @@ __attribute__((noinline)) int copy_vm(struct work *work, const struct attach_tap
 __attribute__((noinline)) int has_vm(const struct work *work, const struct attach_tap_plan *plan,
 				     uint64_t G)
 {
-	bool has = false;
-
 	if (!work || !plan)
 		return 0;
-	for (uint32_t i = 0; i < ATTACH_TAP_VMS; i++)
-		has |= i < plan->vm_count && plan->vms[i].G == G;
-	for (uint32_t i = 0; i < NEW_VMS; i++)
-		has |= i < work->new_count && work->new_vms[i] == G;
-	for (uint32_t i = 0; i < OTHER_VMS; i++)
-		has |= i < work->other_count && work->other_vms[i] == G;
-	return has;
+	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
+		if (plan->vms[i].G == G)
+			return 1;
+	for (uint32_t i = 0; i < NEW_VMS && i < work->new_count; i++)
+		if (work->new_vms[i] == G)
+			return 1;
+	for (uint32_t i = 0; i < OTHER_VMS && i < work->other_count; i++)
+		if (work->other_vms[i] == G)
+			return 1;
+	return 0;
 }
 
 /* Note that a VM is copied which is not in the plan. @return whether there is room for it. */

@@ -132,7 +132,8 @@ void luastate_plan_tap(const struct luastate_plan_context *context, struct attac
 	/* A thread of which nothing is known may be in any of the VMs. */
 	for (size_t i = 0; prediction->thread_count == 0 && i < state->vm_count; i++)
 		add_vm(state, plan, state->vms[i].G);
-	if (prediction->roams || prediction->thread_count == 0)
+	plan->roams = prediction->roams || prediction->thread_count == 0;
+	if (plan->roams)
 		add_others(state, plan);
 }
 

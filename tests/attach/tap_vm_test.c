@@ -368,6 +368,7 @@ static void copies_vms_that_run_compiled_code(void **state)
 	scene.plan->others[0] = NOWHERE;
 	scene.plan->others[1] = (uintptr_t)fake->other_global;
 	scene.plan->other_count = 2;
+	scene.plan->roams = 1;
 	scene.check = NULL;
 	expect_copies(&scene, fake, check_compiled);
 	/* On another thread's stack. */
