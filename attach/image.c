@@ -175,6 +175,25 @@ int attach_image_add(struct attach_image *image, struct remote_addr address, con
 	return 0;
 }
 
+int image_append(struct attach_image *image, uint64_t start, const void *bytes, size_t len,
+		 struct failure *why)
+{
+	struct image_range *last =
+		image->range_count ? &image->ranges[image->range_count - 1] : NULL;
+	size_t offset;
+
+	if (!last || len == 0 || last->len != last->wanted || last->start + last->len != start ||
+	    last->offset + last->len != image->arena_len)
+		return attach_image_add(image, remote_addr_make(start), bytes, len, why);
+	if (!image_make_room(image, len, &offset))
+		return failure_set(why, FAILURE_LIMIT, 0, 0, start, "keep more in an image");
+	memcpy(image->arena + offset, bytes, len);
+	last->len += len;
+	last->wanted += len;
+	add_to_filter(image, start, len);
+	return 0;
+}
+
 static size_t hit_of(uint64_t address)
 {
 	return (size_t)(address >> 6 ^ address >> 13) % IMAGE_HITS;

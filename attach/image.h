@@ -47,6 +47,11 @@ struct attach_image {
 	struct attach_reader reader, reader_behind;
 };
 
+/** attach_image_add() of what may begin where the range added last ends: then it becomes a part of
+ *  that one. */
+int image_append(struct attach_image *image, uint64_t start, const void *bytes, size_t len,
+		 struct failure *why);
+
 /** Take arena bytes, to which ranges may be moved. Stopped window: yes; allocates rarely.
  *  @return false where there is no room. */
 bool image_make_room(struct attach_image *image, size_t len, size_t *ret_offset);

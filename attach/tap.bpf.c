@@ -20,29 +20,115 @@ static void take_registers(struct work *work)
 	bpf_probe_read_kernel(work->record.registers, sizeof(work->record.registers), registers);
 }
 
+/** What the steps of a copy need. */
+struct steps {
+	struct work *work;
+	const struct attach_tap_plan *plan;
+};
+
+/* A few of them are made one behind the other. A loop of many is verified once only, but takes
+ * longer to call. */
+enum { FEW = 4 };
+
+static long add_known_stack(uint32_t i, void *context)
+{
+	struct steps *steps = context;
+	uint64_t index = i + FEW, entry;
+
+	hold(index);
+	if (index >= ATTACH_TAP_STACKS)
+		return 1;
+	entry = steps->plan->stacks[index];
+	add_stack(steps->work, steps->plan, entry & ~(uint64_t)ATTACH_TAP_VM_MASK,
+		  entry & ATTACH_TAP_VM_MASK);
+	return 0;
+}
+
+static void add_known_stacks(struct steps *steps)
+{
+	const struct attach_tap_plan *plan = steps->plan;
+
+	for (uint32_t i = 0; i < FEW && i < plan->stack_count; i++)
+		add_stack(steps->work, plan, plan->stacks[i] & ~(uint64_t)ATTACH_TAP_VM_MASK,
+			  plan->stacks[i] & ATTACH_TAP_VM_MASK);
+	if (plan->stack_count > FEW)
+		bpf_loop(plan->stack_count - FEW, add_known_stack, steps, 0);
+}
+
+static long copy_vm_of_stack(uint32_t i, void *context)
+{
+	struct steps *steps = context;
+
+	if (i + FEW >= steps->work->stack_count)
+		return 1;
+	copy_new_vm(steps->work, steps->plan, i + FEW);
+	return 0;
+}
+
+/* Each may add more coroutines. */
+static void copy_vms_of_stacks(struct steps *steps)
+{
+	for (uint32_t i = 0; i < FEW && i < steps->work->stack_count; i++)
+		copy_new_vm(steps->work, steps->plan, i);
+	if (steps->work->stack_count > FEW)
+		bpf_loop(STACKS, copy_vm_of_stack, steps, 0);
+}
+
+static long copy_extra(uint32_t i, void *context)
+{
+	struct steps *steps = context;
+	uint64_t index = i;
+
+	hold(index);
+	if (index >= ATTACH_TAP_EXTRAS)
+		return 1;
+	copy(steps->work, steps->plan->extras[index].start, steps->plan->extras[index].size);
+	return 0;
+}
+
+static long copy_coroutine(uint32_t i, void *context)
+{
+	struct steps *steps = context;
+
+	if (copy_stack(steps->work, steps->plan, i + FEW))
+		copy_functions(steps->work, steps->plan, i + FEW);
+	return 0;
+}
+
+static void copy_coroutines(struct steps *steps)
+{
+	for (uint32_t i = 0; i < FEW && i < steps->work->stack_count; i++)
+		if (copy_stack(steps->work, steps->plan, i))
+			copy_functions(steps->work, steps->plan, i);
+	if (steps->work->stack_count > FEW)
+		bpf_loop(steps->work->stack_count - FEW, copy_coroutine, steps, 0);
+}
+
 static void copy_all(struct work *work, const struct attach_tap_plan *plan)
 {
+	struct steps steps = { .work = work, .plan = plan };
 	uint64_t pc;
 
 	copy_native(work, plan);
 	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
-		copy_vm(work, plan, i);
-	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
 		find_frames(work, plan, i);
-	for (uint32_t i = 0; i < ATTACH_TAP_STACKS && i < plan->stack_count; i++)
-		add_stack(work, plan, plan->stacks[i], plan->stack_vms[i]);
-	for (uint32_t i = 0; i < STACKS && i < work->stack_count; i++)
-		copy_new_vm(work, plan, i);
-	for (uint32_t i = 0; i < STACKS && i < work->stack_count; i++)
-		copy_stack(work, plan, i);
+	if (work->native_end > work->native_start + work->native_len)
+		copy_deep_native(work);
+	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
+		copy_vm(work, plan, i, plan->vms[i].G);
+	for (uint32_t i = 0; plan->roams && i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
+		copy_running_vm(work, plan, i);
+	if (plan->roams && plan->other_count)
+		copy_compiled_vms(work, plan);
+	add_known_stacks(&steps);
+	copy_vms_of_stacks(&steps);
 	/* The call before the position, in case that is a return address just loaded. */
 	pc = work->record.registers[REG_LUA_PC];
 	if ((pc & 3) == 0)
 		copy(work, pc - 4, 4);
-	for (uint32_t i = 0; i < ATTACH_TAP_EXTRAS && i < plan->extra_count; i++)
-		copy(work, plan->extras[i].start, plan->extras[i].size);
-	for (uint32_t i = 0; i < STACKS && i < work->stack_count; i++)
-		copy_functions(work, plan, i);
+	if (plan->extra_count)
+		bpf_loop(plan->extra_count, copy_extra, &steps, 0);
+	copy_coroutines(&steps);
 }
 
 SEC("perf_event")
@@ -72,7 +158,10 @@ int tap_tick(void *context)
 	work->record.cookie = cookie;
 	work->record.lost = plan->lost;
 	work->record.len = work->has_range = work->last_range = 0;
-	work->stack_count = work->new_count = work->record.is_cut = 0;
+	work->stack_count = work->new_count = work->other_count = work->is_lost = 0;
+	work->record.processor = cpu;
+	work->record.part = work->record.has_more = 0;
+	work->record.is_cut = 0;
 	work->last_name = 0;
 	work->slots_left = RECORD_SLOTS;
 	work->reads_left = READS;
@@ -88,9 +177,9 @@ int tap_tick(void *context)
 	hold(len);
 	if (len > sizeof(work->record.bytes))
 		len = sizeof(work->record.bytes);
-	if (bpf_ringbuf_output(&records, &work->record,
-			       __builtin_offsetof(struct tap_record, bytes) + len,
-			       BPF_RB_NO_WAKEUP) != 0)
+	if (work->is_lost || bpf_ringbuf_output(&records, &work->record,
+						__builtin_offsetof(struct tap_record, bytes) + len,
+						BPF_RB_NO_WAKEUP) != 0)
 		__sync_fetch_and_add(&plan->lost, 1);
 	return 0;
 }

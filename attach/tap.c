@@ -11,6 +11,7 @@
 #ifdef LJPROF_TAP
 
 #include "attach/failure.h"
+#include "attach/image.h"
 #include "attach/tap_record.h"
 
 #include <bpf/bpf.h>
@@ -67,6 +68,14 @@ enum {
 
 static const char limit_path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
 
+/** Parts of a copy of which there are more to come, from one processor. */
+struct parts {
+	uint64_t cookie, time_ns;
+	unsigned next; /* 0: none */
+	uint8_t *bytes;
+	size_t len, size;
+};
+
 /** One thread. */
 struct slot {
 	uint64_t generation; /* 0: never used */
@@ -85,6 +94,8 @@ struct attach_tap {
 	uint8_t *plans;
 	size_t plan_bytes;
 	uint64_t *known;
+	struct parts *parts; /* by processor */
+	size_t processors;
 	struct slot slots[ATTACH_TAP_THREADS];
 	size_t next, ring_bytes, drained_bytes;
 	unsigned rate_hz;
@@ -219,7 +230,8 @@ static struct slot *slot_of(struct attach_tap *tap, uint64_t cookie)
 }
 
 /* The kernel's side wrote it, but as it was told to by memory of the thread. */
-static bool fill_image(struct attach_image *image, const struct tap_record *record, size_t len)
+static bool fill_image(struct attach_image *image, const struct tap_record *record,
+		       const uint8_t *bytes, size_t len)
 {
 	uint8_t block[sizeof(struct user_regs_struct)] = { 0 };
 	struct failure why;
@@ -230,11 +242,11 @@ static bool fill_image(struct attach_image *image, const struct tap_record *reco
 	if (attach_decode_registers(block, sizeof(block), attach_image_registers(image), &why) != 0)
 		return false;
 	for (size_t at = 0; len - at >= sizeof(struct tap_range);) {
-		const struct tap_range *range = (const void *)(record->bytes + at);
+		const struct tap_range *range = (const void *)(bytes + at);
 		size_t room = len - at - sizeof(*range);
 
-		if (range->len > room || attach_image_add(image, remote_addr_make(range->start),
-							  range + 1, range->len, &why) != 0)
+		if (range->len > room ||
+		    image_append(image, range->start, range + 1, range->len, &why) != 0)
 			return false;
 		at += sizeof(*range) + range->len;
 		at += room - range->len < 8 ? room - range->len : -(size_t)range->len % 8;
@@ -242,10 +254,54 @@ static bool fill_image(struct attach_image *image, const struct tap_record *reco
 	return true;
 }
 
+static bool add_part(struct parts *parts, const uint8_t *bytes, size_t len)
+{
+	size_t size = (parts->len + len) * 2;
+	uint8_t *larger;
+
+	if (parts->len + len + 8 > parts->size) {
+		larger = realloc(parts->bytes, size);
+		if (!larger)
+			return false;
+		parts->bytes = larger;
+		parts->size = size;
+	}
+	memcpy(parts->bytes + parts->len, bytes, len);
+	parts->len += (len + 7) & ~(size_t)7; /* ranges begin at multiples of 8 */
+	return true;
+}
+
+/* One part of a copy that takes several. @return the bytes of all, once that was the last; NULL
+ * while there are more, or one is missing. */
+static const uint8_t *take_part(struct attach_tap *tap, const struct tap_record *record,
+				size_t *len)
+{
+	struct parts *parts =
+		record->processor < tap->processors ? &tap->parts[record->processor] : NULL;
+
+	if (!parts)
+		return NULL;
+	if (record->part == 0) {
+		parts->cookie = record->cookie;
+		parts->time_ns = record->time_ns;
+		parts->len = parts->next = 0;
+	} else if (parts->next != record->part || parts->cookie != record->cookie ||
+		   parts->time_ns != record->time_ns) {
+		return NULL;
+	}
+	parts->next = add_part(parts, record->bytes, *len) ? record->part + 1 : 0;
+	if (record->has_more || !parts->next)
+		return NULL;
+	parts->next = 0;
+	*len = parts->len;
+	return parts->bytes;
+}
+
 static int take_record(void *self, void *bytes, size_t len)
 {
 	const struct tap_record *record = bytes;
 	const size_t head = offsetof(struct tap_record, bytes);
+	const uint8_t *ranges = record->bytes;
 	struct attach_tap_timing timing;
 	struct attach_tap *tap = self;
 	struct slot *slot;
@@ -254,11 +310,16 @@ static int take_record(void *self, void *bytes, size_t len)
 	tap->drained_bytes += len;
 	if (len < head)
 		return 0;
+	len -= head;
+	if (record->part || record->has_more)
+		ranges = take_part(tap, record, &len);
+	if (!ranges)
+		return 0;
 	slot = slot_of(tap, record->cookie);
 	if (!slot)
 		return 0;
 	changed = change_period(tap, slot, plan_at(tap, (size_t)(slot - tap->slots)));
-	if (!fill_image(tap->image, record, len - head))
+	if (!fill_image(tap->image, record, ranges, len))
 		return 0;
 	timing = (struct attach_tap_timing){ .time_ns = record->time_ns,
 					     .took_ns = record->took_ns,
@@ -473,6 +534,10 @@ static int load(struct attach_tap *tap, unsigned rate_hz)
 
 	if (processors < 0)
 		return processors;
+	tap->parts = calloc((size_t)processors, sizeof(*tap->parts));
+	if (!tap->parts)
+		return -ENOMEM;
+	tap->processors = (size_t)processors;
 	tap->ring_bytes = ring_bytes(rate_hz, online > 0 ? (unsigned)online : 1);
 	tap->object =
 		bpf_object__open_mem(tap_object, (size_t)(tap_object_end - tap_object), &options);
@@ -556,6 +621,9 @@ void attach_tap_destroy(struct attach_tap *tap)
 	if (tap->known)
 		munmap(tap->known, whole_pages(KNOWN_BYTES));
 	bpf_object__close(tap->object);
+	for (size_t i = 0; i < tap->processors; i++)
+		free(tap->parts[i].bytes);
+	free(tap->parts);
 	free(tap);
 }
 

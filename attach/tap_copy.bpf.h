@@ -13,8 +13,9 @@
 #include "attach/tap_record.h"
 
 enum {
-	STACKS = 16,   /* coroutines in one copy */
-	NEW_VMS = 2,   /* that are not in the plan */
+	STACKS = 128,  /* coroutines in one copy */
+	NEW_VMS = 2,   /* that are not known */
+	OTHER_VMS = 8, /* that are, but are not what the thread has always run */
 	FUNCTIONS = 8, /* the last ones that were copied are not copied again; a power of 2 */
 	PAGE = 4096,
 	POINTER_MIN = 4096,
@@ -23,6 +24,10 @@ enum {
 	 * is full of functions needs a quarter of this. */
 	READS = 16384,
 	FAILED_READS = 64,
+	PIECE_READS = 32, /* as long as so many takes one of a whole piece */
+	/* What a record has beyond this begins the next one. */
+	PART_BYTES = TAP_BYTES / 2,
+	LARGE_MAX = 1 << 20,
 };
 
 /** Behind user space. */
@@ -38,20 +43,25 @@ enum {
 /** A coroutine that is to be copied. */
 struct stack {
 	uint64_t L, G;
+	uint32_t vm, unused;
+};
+
+/** The end of the coroutine's stack that was copied last, where its newest frames are. */
+struct top {
 	uint64_t start, used_end; /* 0: could not be copied */
 	uint64_t base;		  /* that the coroutine has noted, at or below used_end */
-	uint32_t vm, offset;	  /* of its bytes in the record */
-	uint32_t len, unused;
+	uint64_t offset;	  /* of its bytes in the record */
 };
 
 /** One processor's place to put a record together. */
 struct work {
 	struct tap_record record;
 	struct stack stacks[STACKS];
-	uint32_t stack_count, native_offset, native_len, new_count;
-	uint64_t new_vms[NEW_VMS];
+	struct top top;
+	uint32_t stack_count, native_offset, native_len, new_count, other_count, is_lost;
+	uint64_t new_vms[NEW_VMS], other_vms[OTHER_VMS];
 	uint32_t has_range, last_range;
-	uint64_t native_start, last_name;
+	uint64_t native_start, native_end, last_name;
 	uint32_t slots_left, function_count, reads_left;
 	uint64_t functions[FUNCTIONS];
 };
@@ -195,6 +205,76 @@ __attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t s
 		left -= part;
 	}
 	return left == 0;
+}
+
+/* Hand over what there is, and go on with another part. Offsets in the record hold no more. */
+__attribute__((noinline)) int flush(struct work *work)
+{
+	uint64_t len;
+
+	if (!work || work->record.part >= TAP_PARTS - 1)
+		return 0;
+	len = work->record.len;
+	hold(len);
+	if (len > sizeof(work->record.bytes))
+		len = sizeof(work->record.bytes);
+	work->record.has_more = 1;
+	if (bpf_ringbuf_output(&records, &work->record,
+			       __builtin_offsetof(struct tap_record, bytes) + len,
+			       BPF_RB_NO_WAKEUP) != 0) {
+		work->is_lost = 1;
+		work->reads_left = 0;
+	}
+	work->record.has_more = 0;
+	work->record.part++;
+	work->record.len = work->has_range = work->last_range = 0;
+	return 1;
+}
+
+/** A range that may take several parts. */
+struct large {
+	struct work *work;
+	uint64_t start, left;
+	uint32_t step;
+};
+
+static long copy_step(uint32_t i, void *context)
+{
+	struct large *large = context;
+	struct work *work = large->work;
+	uint64_t part = large->step;
+
+	(void)i;
+	if (!large->left)
+		return 1;
+	if (work->record.len > TAP_BYTES - TAP_PIECE)
+		flush(work);
+	if (part == PAGE)
+		part -= large->start & (PAGE - 1);
+	if (part > large->left)
+		part = large->left;
+	spend(work, PIECE_READS);
+	if (!copy_piece(work, large->start, part))
+		return 1;
+	large->start += part;
+	large->left -= part;
+	return 0;
+}
+
+/* A range of up to a MiB as far as it is there. @return whether all of it is. */
+__attribute__((noinline)) int copy_large(struct work *work, uint64_t start, uint64_t size)
+{
+	struct large large = { .work = work, .start = start, .left = size, .step = TAP_PIECE };
+
+	if (!work)
+		return 0;
+	align(work);
+	work->has_range = 0;
+	bpf_loop(LARGE_MAX / TAP_PIECE, copy_step, &large, 0);
+	/* Of the piece that is not there as a whole, what is. */
+	large.step = PAGE;
+	bpf_loop(TAP_PIECE / PAGE + 1, copy_step, &large, 0);
+	return large.left == 0;
 }
 
 static uint64_t copied_word(const struct work *work, uint64_t at)

@@ -119,7 +119,8 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 	return 0;
 }
 
-static void copy_function(struct scan *scan, uint64_t function)
+/* In place, as the kernel lets no more than eight calls be under way. */
+static __always_inline void copy_function(struct scan *scan, uint64_t function)
 {
 	struct work *work = scan->work;
 
@@ -147,40 +148,42 @@ static long look_for_function(uint32_t i, void *context)
 }
 
 /* The frame that is entered or left has no link yet, or not any more. */
-static void copy_entered(struct scan *scan, const struct stack *stack, uint64_t base)
+static void copy_entered(struct scan *scan, const struct top *top, uint64_t base)
 {
-	uint64_t distance = base - stack->start, function;
+	uint64_t distance = base - top->start, function;
 
-	if (base >= stack->start && distance >= 2 * scan->vm->ref_size &&
-	    read_function(scan, stack->offset + (uint32_t)distance - 2 * scan->vm->ref_size,
+	if (base >= top->start && distance >= 2 * scan->vm->ref_size &&
+	    read_function(scan, (uint32_t)(top->offset + distance) - 2 * scan->vm->ref_size,
 			  &function))
 		copy_function(scan, function);
 }
 
-/* The functions of a stack's frames, from its leaf on: they may be garbage a moment later. */
+/* The functions of the frames at a stack's end, from its leaf on: they may be garbage a moment
+ * later.
+ */
 __attribute__((noinline)) int copy_functions(struct work *work, const struct attach_tap_plan *plan,
 					     uint32_t index)
 {
 	struct scan scan = { .work = work };
-	struct stack *stack;
+	const struct top *top;
 	uint64_t vm_index;
 	uint32_t used;
 
 	if (!work || !plan || index >= STACKS)
 		return 0;
-	stack = &work->stacks[index];
-	vm_index = stack->vm;
+	top = &work->top;
+	vm_index = work->stacks[index].vm;
 	hold(vm_index);
-	if (vm_index >= ATTACH_TAP_VMS || !stack->used_end)
+	if (vm_index >= ATTACH_TAP_VMS || top->used_end < top->start || !top->used_end)
 		return 0;
 	scan.plan = plan;
 	scan.vm = &plan->vms[vm_index];
 	scan.index = vm_index;
-	used = (uint32_t)(stack->used_end - stack->start);
-	scan.offset = stack->offset + used - 2 * scan.vm->ref_size;
+	used = (uint32_t)(top->used_end - top->start);
+	scan.offset = (uint32_t)top->offset + used - 2 * scan.vm->ref_size;
 	scan.count = used < 2 * scan.vm->ref_size ? 0 : (used - 2 * scan.vm->ref_size) / 8 + 1;
-	copy_entered(&scan, stack, stack->used_end);
-	copy_entered(&scan, stack, stack->base);
+	copy_entered(&scan, top, top->used_end);
+	copy_entered(&scan, top, top->base);
 	bpf_loop(STACK_SLOTS, look_for_function, &scan, 0);
 	return 0;
 }

@@ -10,7 +10,11 @@
 
 enum {
 	ATTACH_TAP_VMS = 4,
-	ATTACH_TAP_STACKS = 12,
+	ATTACH_TAP_STACKS = 120,
+	/* VMs that may run compiled code below what the thread is in. */
+	ATTACH_TAP_OTHERS = 128,
+	/* A VM's index in the plan is kept in the lower bits of an address. */
+	ATTACH_TAP_VM_MASK = ATTACH_TAP_VMS - 1,
 	ATTACH_TAP_EXTRAS = 24,
 	/* A table of prototypes that need not be copied whole: by a hash of their addresses. A
 	 * power of 2. */
@@ -25,8 +29,9 @@ struct attach_tap_vm {
 	uint64_t G;	     /**< Its global state. */
 	uint64_t code_start; /**< Of its interpreter. */
 	uint64_t code_end;
-	uint32_t global_size; /**< Copied from G on. */
-	uint32_t ref_size;    /**< Of a reference: 4 or 8. */
+	uint64_t register_offset; /**< From G to what VM code has in its register for it. */
+	uint32_t global_size;	  /**< Copied from G on. */
+	uint32_t ref_size;	  /**< Of a reference: 4 or 8. */
 	/* From G on. */
 	uint32_t current, state, compiled_base, traces, trace_count, parent;
 	uint32_t parent_size; /**< Copied from parent on. */
@@ -80,15 +85,21 @@ struct attach_tap_plan {
 	/** Of the timer, if that is less than what lies between two copies; 0: each of its ticks is
 	 * one of ours. */
 	uint64_t tick_ns;
-	uint64_t period_ns;		       /**< Between two copies, with tick_ns. */
-	uint64_t stacks[ATTACH_TAP_STACKS];    /**< Coroutines that are copied in any case. */
-	uint32_t stack_vms[ATTACH_TAP_STACKS]; /**< The VM of each, by index. */
-	uint32_t stack_count, vm_count, extra_count, unused;
-	struct attach_tap_extra extras[ATTACH_TAP_EXTRAS];
-	struct attach_tap_vm vms[ATTACH_TAP_VMS];
+	uint64_t period_ns; /**< Between two copies, with tick_ns. */
+	uint32_t stack_count, vm_count, extra_count, other_count;
+	/** Not 0: it may be in a VM that is not in the plan, as its registers and others tell. */
+	uint32_t roams, unused;
 	/* Written by the kernel's side: ticks at which it rested, those for which there was no
 	 * room, and with tick_ns what has passed since the last copy. */
 	uint64_t rested, lost, passed_ns;
+	struct attach_tap_vm vms[ATTACH_TAP_VMS];
+	/** Coroutines that are copied in any case, each with the index of its VM in its lower bits.
+	 */
+	uint64_t stacks[ATTACH_TAP_STACKS];
+	/** Global states of VMs that are copied where they run compiled code on this thread's
+	 * native stack, each with the index of a VM like it in its lower bits. */
+	uint64_t others[ATTACH_TAP_OTHERS];
+	struct attach_tap_extra extras[ATTACH_TAP_EXTRAS];
 };
 
 /**

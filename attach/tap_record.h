@@ -7,9 +7,12 @@
 #include "attach/tap_plan.h"
 
 enum {
-	/* Of one thread at one tick; powers of 2. */
+	/* Powers of 2. */
 	TAP_BYTES = 65536,
 	TAP_PIECE = 16384,
+	/* Records of one thread at one tick: room for the deepest Lua stack, and 1 MiB of native
+	 * stack. */
+	TAP_PARTS = 32,
 #if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
 	TAP_REGISTERS = 21,
 #else
@@ -24,8 +27,8 @@ struct tap_range {
 	uint32_t unused;
 };
 
-/** One thread at one tick; of the bytes only the first len are handed over: one range behind the
- *  other. */
+/** One thread at one tick, or a part of that; of the bytes only the first len are handed over: one
+ *  range behind the other. Parts of others may come in between, but not of the same processor. */
 struct tap_record {
 	uint64_t cookie;
 	uint64_t time_ns, took_ns;	   /* CLOCK_MONOTONIC */
@@ -34,6 +37,9 @@ struct tap_record {
 	uint32_t len;
 	uint32_t is_cut; /* as there are bounds, it may lack the end of a stack, a coroutine or a
 			  * function */
+	uint32_t processor;
+	uint16_t part;	   /* from 0 on */
+	uint16_t has_more; /* another part follows, with what this one does not tell yet */
 	/* Those behind TAP_BYTES are slack for the last range. */
 	uint8_t bytes[TAP_BYTES + sizeof(struct tap_range) + TAP_PIECE];
 };

@@ -51,11 +51,12 @@ static void print_help(void)
 	     "  -w, --wall             sample threads that wait, too: by wall clock, not "
 	     "processor\n"
 	     "                         time; the call that they wait in is their leaf\n"
-	     "      --capture HOW      kernel: at each tick the kernel copies a thread that runs;\n"
-	     "                         stop: it is stopped for some tens of microseconds; auto\n"
-	     "                         (default): kernel where that can be (Linux 5.17, root), "
-	     "but\n"
-	     "                         for --wall and --save-images\n"
+	     "      --capture HOW      kernel: at each tick the kernel copies a thread that runs,\n"
+	     "                         none is stopped; stop: it is stopped for some tens of\n"
+	     "                         microseconds; auto (default): kernel where that can be\n"
+	     "                         (Linux 5.17, root), but for --wall and --save-images, "
+	     "and\n"
+	     "                         stop for single threads where copies lack too much\n"
 	     "  -m, --mode MODE        callgraph (default): whole chains; leaf: the leaf frames;\n"
 	     "                         default: counters of VM states only\n"
 	     "  -f, --format FORMAT    format of the profile (default: as the ending of FILE "
@@ -218,19 +219,7 @@ static bool take_wall(struct arguments *arguments, const char *text)
 
 static bool take_capture(struct arguments *arguments, const char *text)
 {
-	static const char *const names[] = {
-		[DAEMON_CAPTURE_STOP] = "stop",
-		[DAEMON_CAPTURE_KERNEL] = "kernel",
-		[DAEMON_CAPTURE_AUTO] = "auto",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) != 0)
-			continue;
-		arguments->options.capture = (enum daemon_capture)i;
-		return true;
-	}
-	return false;
+	return options_capture(text, &arguments->options.capture);
 }
 
 static bool take_mode(struct arguments *arguments, const char *text)

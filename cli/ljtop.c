@@ -169,6 +169,7 @@ static int prepare_screen(const struct arguments *arguments, struct top_screen *
 int main(int argc, char **argv)
 {
 	struct arguments arguments = { .options = { .mode = DAEMON_MODE_CALLGRAPH,
+						    .capture = DAEMON_CAPTURE_AUTO,
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,
 						    .failed_fd = -1,

@@ -197,6 +197,23 @@ bool options_size(const char *text, uint64_t *ret_bytes)
 	return true;
 }
 
+bool options_capture(const char *text, enum daemon_capture *ret_capture)
+{
+	static const char *const names[] = {
+		[DAEMON_CAPTURE_STOP] = "stop",
+		[DAEMON_CAPTURE_KERNEL] = "kernel",
+		[DAEMON_CAPTURE_AUTO] = "auto",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) != 0)
+			continue;
+		*ret_capture = (enum daemon_capture)i;
+		return true;
+	}
+	return false;
+}
+
 bool options_rate(const char *text, unsigned *ret_rate_hz)
 {
 	long number;

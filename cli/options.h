@@ -77,6 +77,9 @@ bool options_time(const char *text, double min_s, double max_s, double *ret_seco
 /** Read a size in bytes, KiB, MiB or GiB: "5000", "64K", "10M", "2G". */
 bool options_size(const char *text, uint64_t *ret_bytes);
 
+/** Read a way to take samples: "auto", "kernel" or "stop". */
+bool options_capture(const char *text, enum daemon_capture *ret_capture);
+
 /** Read a frequency from 1 to 10000 Hz. */
 bool options_rate(const char *text, unsigned *ret_rate_hz);
 

@@ -12,6 +12,8 @@
 enum {
 	/* Processes of one kind that the summary names. */
 	PROCESSES_SHOWN = 16,
+	/* Threads that were stopped for one reason. */
+	THREADS_SHOWN = 8,
 };
 
 static bool progress_shown;
@@ -256,6 +258,34 @@ static void print_pauses(FILE *file, const struct daemon_stats *stats)
 		(double)daemon_histogram_quantile(&stats->held, 0.5) / 1e3);
 }
 
+/* With copies by the kernel: who was stopped all the same, and why. */
+static void print_reasons(FILE *file, const struct daemon_stats *stats)
+{
+	for (int reason = 0; reason < DAEMON_REASON_COUNT; reason++) {
+		const struct daemon_stopped *stopped = &stats->reasons[reason];
+		unsigned shown = 0;
+
+		if (!stopped->threads)
+			continue;
+		fprintf(file, "  stopped, %s: %" PRIu64 " samples, %" PRIu64 " stops; thread%s",
+			daemon_reason_text((enum daemon_reason)reason), stopped->samples,
+			stopped->stops, stopped->threads == 1 ? "" : "s");
+		for (size_t i = 0; i < stats->stopped_thread_count && shown < THREADS_SHOWN; i++) {
+			const struct daemon_stopped_thread *thread = &stats->stopped_threads[i];
+			char name[sizeof(thread->name)];
+
+			if ((int)thread->reason != reason)
+				continue;
+			memcpy(name, thread->name, sizeof(name));
+			format_clean_text(name, strlen(name));
+			fprintf(file, "%s %s [%d]", shown++ ? "," : "", name, (int)thread->tid);
+		}
+		if (stopped->threads > shown)
+			fprintf(file, ", and %" PRIu64 " more", stopped->threads - shown);
+		fputc('\n', file);
+	}
+}
+
 void summary_print(FILE *file, const struct daemon_options *options,
 		   const struct daemon_stats *stats)
 {
@@ -270,6 +300,7 @@ void summary_print(FILE *file, const struct daemon_options *options,
 	print_compiled(file, stats);
 	print_processes(file, stats);
 	print_pauses(file, stats);
+	print_reasons(file, stats);
 	fprintf(file,
 		"  ticks: %" PRIu64 ", %" PRIu64 " late, %" PRIu64 " missed, %" PRIu64
 		" of them merged into the next; of threads: %" PRIu64 "\n",
@@ -361,6 +392,35 @@ static struct json_object *process_list(const struct daemon_stats *stats)
 		json_object_array_add(list, object);
 	}
 	return list;
+}
+
+/* With copies by the kernel: what was stopped all the same. */
+static void add_reasons(struct json_object *root, const struct daemon_stats *stats)
+{
+	struct json_object *reasons = json_object_new_object(), *list = json_object_new_array();
+
+	for (int i = 0; i < DAEMON_REASON_COUNT; i++) {
+		struct json_object *object = json_object_new_object();
+
+		add_number(object, "threads", stats->reasons[i].threads);
+		add_number(object, "stops", stats->reasons[i].stops);
+		add_number(object, "samples", stats->reasons[i].samples);
+		json_object_object_add(reasons, daemon_reason_name((enum daemon_reason)i), object);
+	}
+	for (size_t i = 0; i < stats->stopped_thread_count; i++) {
+		const struct daemon_stopped_thread *thread = &stats->stopped_threads[i];
+		struct json_object *object = json_object_new_object();
+
+		add_number(object, "pid", (uint64_t)thread->pid);
+		add_number(object, "tid", (uint64_t)thread->tid);
+		json_object_object_add(object, "name", foreign_text(thread->name));
+		json_object_object_add(object, "reason",
+				       json_object_new_string(daemon_reason_name(thread->reason)));
+		add_number(object, "samples", thread->samples);
+		json_object_array_add(list, object);
+	}
+	json_object_object_add(root, "stop_reasons", reasons);
+	json_object_object_add(root, "stopped_threads", list);
 }
 
 static uint64_t samples_of(const struct daemon_trace *trace)
@@ -475,6 +535,7 @@ int summary_write_json(int fd, const struct daemon_options *options,
 	json_object_object_add(root, "stopped", pauses(&stats->stopped));
 	json_object_object_add(root, "held", pauses(&stats->held));
 	json_object_object_add(root, "copied", pauses(&stats->copied));
+	add_reasons(root, stats);
 	add_number(root, "unlisted_processes", stats->unlisted_processes);
 	json_object_object_add(root, "processes", process_list(stats));
 	json_object_object_add(root, "traces", trace_list(stats));

@@ -42,6 +42,10 @@ enum top_activity {
 
 const char *top_activity_name(enum top_activity activity);
 
+/** How samples were taken and how long that took for nearly all of them, with what was stopped
+ *  although the kernel copies threads, and why: "copied p99 9 us". */
+void top_describe_capture(const struct daemon_vitals *vitals, char *ret_text, size_t len);
+
 /** Looks at threads by activity, of states and outcomes. @param ret_counts TOP_ACTIVITY_COUNT. */
 void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint64_t *ret_counts);
 

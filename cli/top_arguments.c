@@ -46,6 +46,8 @@ static void print_help(void)
 	     "  -w, --wall             sample threads that wait, too: by wall clock, not "
 	     "processor\n"
 	     "                         time; the call that they wait in is their leaf\n"
+	     "      --capture HOW      auto (default), kernel or stop: how samples are taken, as\n"
+	     "                         ljrecord has it\n"
 	     "      --delay SECONDS    between two refreshes, 0.1 to 3600 (default 1)\n"
 	     "      --window COUNT     refreshes that the window spans, 1 to 600 (default 10)\n"
 	     "  -d, --duration SECONDS stop after so long (default: until interrupted, or until\n"
@@ -120,6 +122,11 @@ static bool take_wall(struct arguments *arguments, const char *text)
 	(void)text;
 	arguments->options.wall = true;
 	return true;
+}
+
+static bool take_capture(struct arguments *arguments, const char *text)
+{
+	return options_capture(text, &arguments->options.capture);
 }
 
 static bool take_delay(struct arguments *arguments, const char *text)
@@ -232,6 +239,7 @@ static const struct choice choices[] = {
 	{ "children", 0, take_children, .is_alone = true },
 	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
 	{ "wall", 'w', take_wall, .is_alone = true },
+	{ "capture", 0, take_capture, "not a way to take samples (auto, kernel or stop):" },
 	{ "delay", 0, take_delay, "not a number of seconds from 0.1 to 3600:" },
 	{ "window", 0, take_window, "not a number of refreshes from 1 to 600:" },
 	{ "duration", 'd', take_duration, "not a number of seconds:" },
@@ -263,6 +271,11 @@ int top_arguments_parse(int argc, char **argv, struct arguments *ret_arguments)
 		return options_refuse(PROGRAM, "unexpected argument", argv[first]);
 	if (!ret_arguments->pids && !ret_arguments->names)
 		return options_refuse(PROGRAM, "nothing to watch: give --pid PID or --name PATTERN",
+				      NULL);
+	if (ret_arguments->options.wall && ret_arguments->options.capture == DAEMON_CAPTURE_KERNEL)
+		return options_refuse(PROGRAM,
+				      "--capture=kernel goes without --wall: the kernel copies "
+				      "threads that run",
 				      NULL);
 	if (ret_arguments->batch && ret_arguments->json)
 		return options_refuse(PROGRAM, "give either --batch or --json, not both", NULL);

@@ -252,12 +252,14 @@ static void draw_title(struct top_screen *screen, const struct daemon_vitals *vi
 static void draw_numbers(struct top_screen *screen, const struct daemon_vitals *vitals,
 			 const struct recent *recent)
 {
+	char how[256];
+
+	top_describe_capture(vitals, how, sizeof(how));
 	format_text_addf(&screen->line,
 			 "ticks %" PRIu64 "  full %.1f%%  late %" PRIu64 "  missed %" PRIu64
-			 "  stopped p99 %.0f us  CPU %.1f%%",
+			 "  %s  CPU %.1f%%",
 			 vitals->ticks, top_full_percent(vitals->outcomes), vitals->late_ticks,
-			 vitals->missed_ticks, (double)vitals->stopped_p99_ns / 1000,
-			 top_percent(recent->cpu_ns, recent->span_ns));
+			 vitals->missed_ticks, how, top_percent(recent->cpu_ns, recent->span_ns));
 	if (vitals->dropped)
 		format_text_addf(&screen->line, "  dropped %" PRIu64, vitals->dropped);
 	/* Known to who has asked for it: the first to be cut off. */

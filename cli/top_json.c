@@ -183,6 +183,7 @@ static void add_sampling(struct json_object *root, struct daemon_watch *watch)
 {
 	const struct daemon_vitals *vitals = daemon_watch_vitals(watch);
 	struct json_object *stopped = json_object_new_object(), *folded = json_object_new_object();
+	struct json_object *reasons = json_object_new_object();
 	struct format_live *live = daemon_watch_profile(watch);
 	const struct format_live_folded sums = format_live_folded(live);
 
@@ -198,6 +199,18 @@ static void add_sampling(struct json_object *root, struct daemon_watch *watch)
 	keys_add_number(stopped, "p99_ns", vitals->stopped_p99_ns);
 	keys_add_number(stopped, "max_ns", vitals->stopped_max_ns);
 	json_object_object_add(root, "stopped", stopped);
+	keys_add_word(root, "capture",
+		      vitals->capture == DAEMON_CAPTURE_KERNEL ? "kernel" : "stop");
+	keys_add_number(root, "copied_p99_ns", vitals->copied_p99_ns);
+	for (int i = 0; i < DAEMON_REASON_COUNT; i++) {
+		struct json_object *reason = json_object_new_object();
+
+		keys_add_number(reason, "threads", vitals->reasons[i].threads);
+		keys_add_number(reason, "stops", vitals->reasons[i].stops);
+		keys_add_number(reason, "samples", vitals->reasons[i].samples);
+		json_object_object_add(reasons, daemon_reason_name((enum daemon_reason)i), reason);
+	}
+	json_object_object_add(root, "stop_reasons", reasons);
 	keys_add_number(root, "sampler_cpu_ns", vitals->cpu_ns);
 	keys_add_number(root, "own_cpu_ns", vitals->own_cpu_ns);
 	keys_add_number(folded, "functions", sums.functions);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers of a watch as people read them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "cli/top.h"
@@ -45,6 +48,22 @@ void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint
 double top_percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+void top_describe_capture(const struct daemon_vitals *vitals, char *ret_text, size_t len)
+{
+	bool copied = vitals->capture == DAEMON_CAPTURE_KERNEL;
+	size_t used;
+
+	snprintf(ret_text, len, copied ? "copied p99 %.0f us" : "stopped p99 %.0f us",
+		 (double)(copied ? vitals->copied_p99_ns : vitals->stopped_p99_ns) / 1e3);
+	for (int i = 0; copied && i < DAEMON_REASON_COUNT; i++) {
+		used = strlen(ret_text);
+		if (vitals->reasons[i].samples)
+			snprintf(ret_text + used, len - used, ", %" PRIu64 " by stops (%s)",
+				 vitals->reasons[i].samples,
+				 daemon_reason_text((enum daemon_reason)i));
+	}
 }
 
 double top_full_percent(const uint64_t *outcomes)

@@ -124,7 +124,7 @@ static void print_processes(FILE *file, const struct arguments *arguments,
 static void print_sampling(FILE *file, const struct arguments *arguments,
 			   const struct daemon_vitals *vitals, const struct daemon_moment *now)
 {
-	char line[LINE_MAX_BYTES] = "";
+	char line[LINE_MAX_BYTES] = "", how[256];
 
 	add(line, "%.1f s at %u Hz: %" PRIu64 " samples, %.1f %% full chains, %" PRIu64 " ticks",
 	    (double)vitals->elapsed_ns / 1e9, vitals->rate_hz, vitals->samples,
@@ -133,7 +133,8 @@ static void print_sampling(FILE *file, const struct arguments *arguments,
 	    vitals->missed_ticks);
 	if (vitals->dropped)
 		add(line, ", %" PRIu64 " dropped", vitals->dropped);
-	add(line, "; stopped p99 %.0f us; own CPU %.1f %%", (double)vitals->stopped_p99_ns / 1e3,
+	top_describe_capture(vitals, how, sizeof(how));
+	add(line, "; %s; own CPU %.1f %%", how,
 	    top_rate(now->sampler_cpu_ns + now->own_cpu_ns, now) / 1e7);
 	print_line(file, arguments, "%s", line);
 }

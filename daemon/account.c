@@ -80,6 +80,30 @@ static void add_pauses(struct account *account, const char *what,
 	    (double)daemon_histogram_quantile(pauses, 0.99) / 1e3, (double)pauses->max_ns / 1e3);
 }
 
+static void add_reasons(struct account *account, const struct daemon_stats *stats)
+{
+	for (int reason = 0; reason < DAEMON_REASON_COUNT; reason++) {
+		const struct daemon_stopped *stopped = &stats->reasons[reason];
+		unsigned shown = 0;
+
+		if (!stopped->threads)
+			continue;
+		add(account,
+		    "ljprof: stopped, %s: samples %" PRIu64 ", stops %" PRIu64 ", threads %" PRIu64
+		    ":",
+		    daemon_reason_text((enum daemon_reason)reason), stopped->samples,
+		    stopped->stops, stopped->threads);
+		for (size_t i = 0; i < stats->stopped_thread_count && shown < ACCOUNT_THREADS_MAX;
+		     i++) {
+			if ((int)stats->stopped_threads[i].reason != reason)
+				continue;
+			add(account, " %d", (int)stats->stopped_threads[i].tid);
+			shown++;
+		}
+		add(account, "\n");
+	}
+}
+
 void account_describe(const struct daemon_options *options, const struct daemon_stats *stats,
 		      uint64_t cpu_ns, char ret_text[ACCOUNT_MAX])
 {
@@ -97,5 +121,6 @@ void account_describe(const struct daemon_options *options, const struct daemon_
 		add_pauses(&account, "copied in", &stats->copied);
 	if (stats->stopped.count || !stats->copied.count)
 		add_pauses(&account, "stopped", &stats->stopped);
+	add_reasons(&account, stats);
 	add(&account, "ljprof: processor time of the recorder %.3f s\n", (double)cpu_ns / 1e9);
 }

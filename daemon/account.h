@@ -7,9 +7,11 @@
 
 enum {
 	/* Room for all lines. */
-	ACCOUNT_MAX = 2048,
+	ACCOUNT_MAX = 4096,
 	/* Processes that are named by their pids. */
 	ACCOUNT_PIDS_MAX = 16,
+	/* Threads of one reason for stops, by their numbers. */
+	ACCOUNT_THREADS_MAX = 8,
 };
 
 /**

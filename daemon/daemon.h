@@ -115,12 +115,47 @@ struct daemon_output_result {
 
 /** How a thread's registers and memory are taken. */
 enum daemon_capture {
-	DAEMON_CAPTURE_STOP,   /**< It is stopped for some tens of microseconds. */
-	DAEMON_CAPTURE_KERNEL, /**< The kernel copies them at ticks of its processor time. */
+	DAEMON_CAPTURE_STOP, /**< It is stopped for some tens of microseconds. */
+	/** The kernel copies them at ticks of its processor time. Asked for, it means that no
+	 * thread is ever stopped. */
+	DAEMON_CAPTURE_KERNEL,
 	/** The kernel, where that is permitted and possible, but for threads that wait and for
-	 * images that are saved. */
+	 * images that are saved. Single threads may be stopped: see enum daemon_reason. */
 	DAEMON_CAPTURE_AUTO,
 };
+
+/** Why a thread was stopped although the kernel copies others. */
+enum daemon_reason {
+	DAEMON_REASON_SEARCH,  /**< For a look at its stack, before copies begin. */
+	DAEMON_REASON_REFUSED, /**< The kernel does not copy this thread. */
+	DAEMON_REASON_LARGE,   /**< Its stacks are larger than a copy. */
+	DAEMON_REASON_PARTIAL, /**< Too many chains of its copies were not whole. */
+	DAEMON_REASON_SLOWED,  /**< The kernel allows fewer samples by now: for all threads. */
+	DAEMON_REASON_COUNT,
+};
+
+/** Word for a reason, as used in JSON ("search", "refused", …). */
+const char *daemon_reason_name(enum daemon_reason reason);
+
+/** The same in words for people. */
+const char *daemon_reason_text(enum daemon_reason reason);
+
+/** What was stopped for one reason. */
+struct daemon_stopped {
+	uint64_t threads, stops;
+	uint64_t samples; /**< Ticks that the samples from these stops stand for. */
+};
+
+/** A thread that was stopped for one reason. */
+struct daemon_stopped_thread {
+	pid_t pid, tid;
+	enum daemon_reason reason;
+	char name[32]; /**< The kernel's; any bytes. */
+	uint64_t samples;
+};
+
+/** Threads with reasons that a recording lists; those beyond are counted together only. */
+enum { DAEMON_STOPPED_LISTED = 64 };
 
 /** Numbers of a finished or running recording. */
 struct daemon_stats {
@@ -151,6 +186,11 @@ struct daemon_stats {
 	/** What the kernel took for each of its copies, the interrupt itself not included. */
 	struct daemon_histogram copied;
 	enum daemon_capture capture; /**< What was done, never DAEMON_CAPTURE_AUTO. */
+	/** With DAEMON_CAPTURE_KERNEL: what was stopped all the same; the threads in the order in
+	 * which that began. */
+	struct daemon_stopped reasons[DAEMON_REASON_COUNT];
+	struct daemon_stopped_thread stopped_threads[DAEMON_STOPPED_LISTED];
+	size_t stopped_thread_count;
 	/** In the order in which they were found; freed by daemon_stats_deinit(). */
 	struct daemon_process *processes;
 	size_t process_count;
@@ -472,6 +512,9 @@ struct daemon_vitals {
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 	uint64_t ticks, late_ticks, missed_ticks;
 	uint64_t stopped_p50_ns, stopped_p99_ns, stopped_max_ns;
+	enum daemon_capture capture; /**< As in struct daemon_stats, and so are both of these. */
+	struct daemon_stopped reasons[DAEMON_REASON_COUNT];
+	uint64_t copied_p99_ns;
 	uint64_t cpu_ns;		  /**< Of the sampler. */
 	uint64_t own_cpu_ns;		  /**< Of this process. */
 	uint64_t dropped;		  /**< Samples that were not taken in time. */

@@ -294,11 +294,14 @@ static int put_numbers(struct recorder *recorder, uint64_t now_ns, struct failur
 		.stopped_p50_ns = daemon_histogram_quantile(&stats->stopped, 0.5),
 		.stopped_p99_ns = daemon_histogram_quantile(&stats->stopped, 0.99),
 		.stopped_max_ns = stats->stopped.max_ns,
+		.copied_p99_ns = daemon_histogram_quantile(&stats->copied, 0.99),
+		.capture = stats->capture,
 		.unlisted_processes = stats->unlisted_processes,
 		.rate_hz = recorder->options->rate_hz,
 		.vm_count = (uint32_t)recorder->feed->vm_count,
 	};
 
+	memcpy(body.reasons, stats->reasons, sizeof(body.reasons));
 	memcpy(body.states, stats->states, sizeof(body.states));
 	memcpy(body.outcomes, stats->outcomes, sizeof(body.outcomes));
 	memcpy(body.compiled, stats->compiled, sizeof(body.compiled));

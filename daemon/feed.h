@@ -32,7 +32,10 @@ struct feed_numbers {
 	uint64_t states[FORMAT_STATE_COUNT], outcomes[DAEMON_OUTCOME_COUNT];
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 	uint64_t stopped_p50_ns, stopped_p99_ns, stopped_max_ns, unlisted_processes;
+	uint64_t copied_p99_ns;
+	struct daemon_stopped reasons[DAEMON_REASON_COUNT];
 	uint32_t rate_hz, vm_count; /* VMs beyond this number are no more */
+	uint32_t capture, unused;
 };
 
 struct feed_process {

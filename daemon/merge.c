@@ -39,16 +39,22 @@ static int add_native(struct daemon_target *target, uint64_t pc, uint64_t lookup
 /* Machine code of traces lies in anonymous memory, as that of other compilers does. While LuaJIT
  * writes there it is not executable, and the maps may have been read then, or before the area was
  * made. */
-static bool is_machine_code(const struct daemon_target *target,
-			    const struct luastate_memory *memory, uint64_t pc)
+static bool may_be_compiled(const struct daemon_target *target, uint64_t pc)
 {
 	const struct symbols_mapping *mapping;
 
 	if (luastate_vm_count(target->lua) == 0)
 		return false;
 	mapping = symbols_space_find(target->space, pc);
-	return (!mapping || (mapping->inode == 0 && mapping->path[0] == '\0')) &&
-	       luastate_compiled_by(target->lua, memory, pc) != NULL;
+	return !mapping || (mapping->inode == 0 && mapping->path[0] == '\0');
+}
+
+/* Or was: of the leaf that is told by its registers, too. */
+static bool is_compiled(const struct daemon_target *target, const struct luastate_memory *memory,
+			const struct attach_registers *regs, bool interrupted, uint64_t pc)
+{
+	return luastate_compiled_by(target->lua, memory, pc) != NULL ||
+	       (interrupted && luastate_is_in_trace(target->lua, memory, regs));
 }
 
 /* Note a C frame and set the unwinder to its caller. */
@@ -87,8 +93,10 @@ static int take_frame(struct daemon_target *target, const struct luastate_memory
 			return -1;
 		return cross_cframe(target, &cframe, memory, why) == 0 ? 2 : -1;
 	}
-	if (is_machine_code(target, memory, lookup)) {
-		symbols_unwind_registers(target->unwinder, &regs);
+	if (!may_be_compiled(target, lookup))
+		return add_native(target, frame.pc, lookup, why) == 0 ? 1 : -1;
+	symbols_unwind_registers(target->unwinder, &regs);
+	if (is_compiled(target, memory, &regs, interrupted, lookup)) {
 		if (luastate_find_trace_cframe(target->lua, memory, &regs, interrupted, &cframe,
 					       why) == 0)
 			return cross_cframe(target, &cframe, memory, why) == 0 ? 2 : -1;

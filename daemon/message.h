@@ -38,7 +38,7 @@ enum message_type {
 };
 
 enum {
-	MESSAGE_VERSION = 7,
+	MESSAGE_VERSION = 8,
 	/* A sample of the longest chain fits; a longer message is an error of the sender. */
 	MESSAGE_MAX_BYTES = 1 << 19,
 	/* A writer that takes nothing for so long is stuck on its disk or pipe. */

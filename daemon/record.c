@@ -6,6 +6,7 @@
 #include "daemon/processes.h"
 #include "daemon/refusal.h"
 #include "daemon/sampled.h"
+#include "daemon/stops.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -222,6 +223,22 @@ static void end_copies(struct recorder *recorder)
 				  "here on");
 }
 
+/* The kernel allows too few samples. @return whether copies go on, as nobody may be stopped. */
+static bool take_slow(struct recorder *recorder)
+{
+	if (stops_are_allowed(recorder)) {
+		end_copies(recorder);
+		return false;
+	}
+	if (!recorder->told_slow)
+		recorder_notice(
+			recorder,
+			"the kernel allows fewer samples by now "
+			"(kernel.perf_event_max_sample_rate): some are missing from here on");
+	recorder->told_slow = true;
+	return true;
+}
+
 /* All copies of the ticks up to now; what passes until they are looked at is no more time of the
  * profile's. @return false where the recording ends. */
 static bool drain(struct recorder *recorder, uint64_t now_ns)
@@ -248,10 +265,8 @@ static void run_copies(struct recorder *recorder)
 			continue;
 		if (!drain(recorder, now_ns) || !housekeeping(recorder, now_ns))
 			return;
-		if (attach_tap_is_slowed(recorder->tap)) {
-			end_copies(recorder);
+		if (attach_tap_is_slowed(recorder->tap) && !take_slow(recorder))
 			return;
-		}
 		drain_ns = tapped_next_ns(recorder, now_ns);
 		drain_ns = drain_ns < recorder->end_ns ? drain_ns : recorder->end_ns;
 	}

@@ -68,6 +68,7 @@ struct recorder {
 	struct opener *opener;	 /* with a tap: has the right to open its events */
 	size_t stopped_threads;	 /* with a tap: those that are stopped all the same */
 	bool told_refused;	 /* with a tap: that the kernel does not copy one */
+	bool told_slow;		 /* with a tap: that the kernel leaves out ticks */
 	uint64_t begun_ns;	 /* with a tap: less than a tick, of threads that had begun */
 	uint64_t unsettled_ns;	 /* with a tap: until then something new is learned */
 	uint64_t new_threads_ns; /* with a tap: until then new threads are looked for often */

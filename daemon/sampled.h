@@ -36,10 +36,15 @@ struct sampled_tap {
 	int64_t taken;	    /**< Copies since the last account. */
 	uint32_t begun;	    /**< Ticks from before it was found, for its first copy. */
 	int64_t rest;	    /**< Ticks of the clock that are not told yet; may be early ones. */
-	bool is_cut;	    /**< Chains lacked what there was no room for. */
-	bool is_gone;	    /**< The kernel knows it no more, but has it in its list. */
-	bool is_stopped;    /**< In place of copies, as these would lack something. */
-	uint64_t retry_ns;  /**< Until then. */
+	struct attach_schedule schedule; /**< At the last look; runs 0: not known. */
+	int64_t carried;		 /**< Of the rest: from before that look. */
+	int64_t waited_ns;		 /**< For a processor, of which ticks are not told yet. */
+	uint64_t look_ns;		 /**< Not before, where it has no copies. */
+	bool is_cut;			 /**< Chains lacked what there was no room for. */
+	bool is_gone;	   /**< The kernel knows it no more, but has it in its list. */
+	bool is_stopped;   /**< In place of copies, as these would lack something. */
+	bool is_refused;   /**< The kernel does not copy it, and it may not be stopped. */
+	uint64_t retry_ns; /**< Until then, for either. */
 	unsigned tries;
 	/** The last samples, copies or stops, and those of them whose chains are not whole. */
 	unsigned samples, torn;
@@ -69,6 +74,9 @@ struct sampled_thread {
 	uint64_t stack_G;	   /**< Of the VM that was last found there. */
 	struct sampled_wait *wait; /**< NULL: none yet. */
 	struct sampled_tap tap;
+	enum daemon_reason stop_reason; /**< Of its stops, with copies of others. */
+	bool is_stop_listed;
+	size_t stop_entry; /**< One more than its index in the stats' list; 0: there was no room. */
 	char name[MESSAGE_THREAD_NAME];
 	uint64_t name_ns; /**< When the name was read; 0: it was not. */
 };
@@ -152,6 +160,20 @@ void tapped_end_process(struct recorder_target *of);
 
 /** No thread at all is. */
 void tapped_end_all(struct recorder *recorder);
+
+/* ---- Ticks without copies ---------------------------------------------------------------- */
+
+/** The thread's copies begin. */
+void rest_begin(struct attach_thread *thread, struct sampled_tap *tap);
+
+/** Tell the ticks of tap.rest: the thread waited for a processor, or slept. Those of a thread
+ *  without copies are told once a second, and those of a wait when it ends. */
+void rest_tell(struct recorder_target *of, struct attach_thread *thread,
+	       struct sampled_thread *data, bool has_copies);
+
+/** The thread's copies end: tell all of them. @param thread NULL: it is gone. */
+void rest_end(struct recorder_target *of, struct attach_thread *thread,
+	      struct sampled_thread *data);
 
 /* ---- Waits ------------------------------------------------------------------------------ */
 

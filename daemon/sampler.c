@@ -2,6 +2,7 @@
 /* One tick: each thread of interest is looked at, and stopped if it runs. */
 #include "daemon/processes.h"
 #include "daemon/sampled.h"
+#include "daemon/stops.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -202,6 +203,7 @@ static bool capture(struct recorder *recorder, struct recorder_target *of,
 	else if (!is_pending(thread) && was_pending && recorder->pending > 0)
 		recorder->pending--;
 	if (ret == 0 || why.kind == FAILURE_UNSCHEDULED) {
+		stops_note(of, thread, data, 1, 0);
 		daemon_histogram_add(&recorder->stats->stopped,
 				     timing.stopped_ns - timing.waited_ns);
 		daemon_histogram_add(&recorder->stats->held, timing.stopped_ns - timing.stop_ns);
@@ -351,9 +353,25 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 	return true;
 }
 
-static enum luastate_reach reach_of(const struct daemon_target *target, enum daemon_outcome outcome)
+/* Whether all of the native stack that was thought to hold frames could be copied. */
+static bool is_stack_copied(struct attach_image *image,
+			    const struct luastate_prediction *prediction)
 {
-	if (target->is_stack_cut)
+	uint64_t sp = attach_sp(attach_image_registers(image));
+	size_t len;
+
+	if (prediction->native_end <= sp)
+		return true;
+	attach_image_peek(image, remote_addr_make(sp), (size_t)(prediction->native_end - sp), &len);
+	return sp + len >= prediction->native_end;
+}
+
+/* Where memory is not there, to ask for more of it is no use. */
+static enum luastate_reach reach_of(const struct daemon_target *target, enum daemon_outcome outcome,
+				    struct attach_image *image,
+				    const struct luastate_prediction *prediction)
+{
+	if (target->is_stack_cut && is_stack_copied(image, prediction))
 		return LUASTATE_REACH_CUT;
 	return daemon_outcome_reaches_root(outcome) ? LUASTATE_REACH_ALL : LUASTATE_REACH_SOME;
 }
@@ -410,7 +428,9 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		return false;
 	}
 	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
-		       target->stack_top, reach_of(target, outcome), sp, &data->prediction);
+		       target->stack_top,
+		       reach_of(target, outcome, recorder->image, &data->prediction), sp,
+		       &data->prediction);
 	recorder->stats->decode_ns += daemon_now_ns() - now_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
@@ -422,6 +442,8 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	if (sleep)
 		return keep_waiting_sample(of, thread, data, sleep, &sample, outcome);
 	sample.weight = sampled_tell(of, data, outcome);
+	if (!is_copy && data->runs_lua)
+		stops_note(of, thread, data, 0, sample.weight);
 	tapped_note(&data->tap, outcome);
 	if (keep)
 		save_image(recorder, of, sample.weight);
@@ -642,8 +664,10 @@ static void tell_rest(struct recorder_target *of)
 	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
 		struct attach_thread *thread = attach_threads_get(of->target->threads, i);
 
-		if (thread->data)
-			sampled_end(of, thread->data, DAEMON_FAILED);
+		if (!thread->data)
+			continue;
+		tapped_end_thread(of, thread->data);
+		sampled_end(of, thread->data, DAEMON_FAILED);
 	}
 }
 
@@ -667,6 +691,7 @@ static bool find_by_stop(struct recorder *recorder, struct recorder_target *of,
 	if (!data ||
 	    (!thread->stop_pending && attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING))
 		return false;
+	stops_begin(data, DAEMON_REASON_SEARCH);
 	if (!capture(recorder, of, thread, data) || !of->target)
 		return false;
 	reader = attach_image_reader_behind(recorder->image, attach_process_reader(of->process),
@@ -678,7 +703,11 @@ static bool find_by_stop(struct recorder *recorder, struct recorder_target *of,
 
 int recorder_find_vm(struct recorder *recorder, struct recorder_target *of, struct failure *why)
 {
-	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++)
+	size_t count = of->target && stops_are_allowed(recorder)
+			       ? attach_threads_count(of->target->threads)
+			       : 0;
+
+	for (size_t i = 0; of->target && i < count; i++)
 		if (find_by_stop(recorder, of, attach_threads_get(of->target->threads, i)))
 			return 0;
 	if (!of->target)

@@ -2,6 +2,7 @@
 /* Samples from copies that the kernel makes of threads while they run: nobody is stopped. */
 #include "daemon/processes.h"
 #include "daemon/sampled.h"
+#include "daemon/stops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,13 +46,22 @@ static void note_news(struct recorder *recorder)
 }
 
 /* What has not changed is not written, as the kernel may be reading it. */
+static void renew(void *to, const void *from, size_t len)
+{
+	if (memcmp(to, from, len) != 0)
+		memcpy(to, from, len);
+}
+
 static void renew_plan(const struct luastate_plan_context *context, struct attach_tap_plan *plan)
 {
-	struct attach_tap_plan wanted = *plan;
+	struct attach_tap_plan wanted;
 
+	memcpy(&wanted, plan, offsetof(struct attach_tap_plan, rested));
 	luastate_plan_tap(context, &wanted);
-	if (memcmp(&wanted, plan, offsetof(struct attach_tap_plan, rested)) != 0)
-		memcpy(plan, &wanted, offsetof(struct attach_tap_plan, rested));
+	renew(plan->vms, wanted.vms, wanted.vm_count * sizeof(wanted.vms[0]));
+	renew(plan->stacks, wanted.stacks, wanted.stack_count * sizeof(wanted.stacks[0]));
+	renew(plan->others, wanted.others, wanted.other_count * sizeof(wanted.others[0]));
+	renew(plan, &wanted, offsetof(struct attach_tap_plan, rested));
 }
 
 void tapped_note(struct sampled_tap *tap, enum daemon_outcome outcome)
@@ -75,16 +85,22 @@ void tapped_note_stops(struct sampled_tap *tap)
 	tap->samples = tap->torn = 0;
 }
 
-static void begin_stops(struct recorder *recorder, struct sampled_thread *data)
+/* In place of copies, for a while. */
+static void begin_stops(struct recorder_target *of, struct sampled_thread *data,
+			enum daemon_reason reason)
 {
 	struct sampled_tap *tap = &data->tap;
 
 	tap->samples = tap->torn = 0;
-	tap->is_stopped = true;
-	sampled_forget_time(tap->of, data);
 	tap->retry_ns = daemon_now_ns() + ((uint64_t)STOPS_NS << tap->tries);
 	tap->tries += tap->tries < STOPS_DOUBLED;
-	recorder->stopped_threads++;
+	tap->is_refused = !stops_are_allowed(of->recorder);
+	if (tap->is_refused)
+		return;
+	tap->is_stopped = true;
+	sampled_forget_time(of, data);
+	stops_begin(data, reason);
+	of->recorder->stopped_threads++;
 }
 
 static void tell_refused(struct recorder *recorder, const struct failure *why)
@@ -95,7 +111,8 @@ static void tell_refused(struct recorder *recorder, const struct failure *why)
 		return;
 	recorder->told_refused = true;
 	failure_describe(why, reason, sizeof(reason));
-	snprintf(text, sizeof(text), "%s: such threads are stopped for their samples", reason);
+	snprintf(text, sizeof(text), "%s: such threads are %s", reason,
+		 stops_are_allowed(recorder) ? "stopped for their samples" : "left out");
 	recorder_notice(recorder, text);
 }
 
@@ -116,6 +133,7 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 	luastate_plan_tap(&context, &first);
 	if (attach_tap_add(of->recorder->tap, of->pid, thread->tid, data, &first, &tap->plan,
 			   &why) == 0) {
+		rest_begin(thread, tap);
 		note_news(of->recorder);
 		return;
 	}
@@ -126,7 +144,7 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 		return;
 	}
 	tell_refused(of->recorder, &why);
-	begin_stops(of->recorder, data);
+	begin_stops(of, data, DAEMON_REASON_REFUSED);
 }
 
 static void end_stops(struct recorder *recorder, struct sampled_thread *data)
@@ -156,6 +174,7 @@ void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
 	if (!tap->plan)
 		return;
 	of->recorder->stats->missed_ticks += tap->plan->lost - tap->lost; /* no copy follows */
+	rest_end(of, tap->thread, data);
 	owe(of->recorder, data, tap->begun);
 	tap->begun = 0;
 	attach_tap_remove(of->recorder->tap, tap->plan);
@@ -256,14 +275,13 @@ static bool may_have_ended(const struct recorder_target *of, bool is_at_rest)
 static void account_rest(struct recorder_target *of, struct attach_thread *thread,
 			 struct sampled_thread *data, uint32_t ticks)
 {
-	struct recorder *recorder = of->recorder;
 	struct sampled_tap *tap = &data->tap;
 	uint64_t rested = tap->plan->rested - tap->rested;
 	uint64_t lost = tap->plan->lost - tap->lost_seen; /* the copy behind them stands for them */
 
 	tap->rested += rested;
 	tap->lost_seen += lost;
-	owe(recorder, data, (uint32_t)rested);
+	owe(of->recorder, data, (uint32_t)rested);
 	sampled_tell(of, data, DAEMON_RESTED);
 	tap->rest += (int64_t)ticks - tap->taken - (int64_t)rested - (int64_t)lost;
 	if (may_have_ended(of, tap->taken == 0 && rested == 0) &&
@@ -272,12 +290,8 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 		if (thread->tid == of->pid)
 			of->refresh_ns = 0; /* perhaps all of it has ended */
 	}
+	rest_tell(of, thread, data, tap->taken > 0);
 	tap->taken = 0;
-	if (tap->rest <= 0)
-		return;
-	owe(recorder, data, (uint32_t)tap->rest);
-	tap->rest = 0;
-	sampled_tell(of, data, DAEMON_IDLE);
 }
 
 /* A thread that has begun since the last look, and runs, has done so for half of that on average:
@@ -298,6 +312,42 @@ static void note_beginning(struct recorder_target *of, struct attach_thread *thr
 	recorder->begun_ns %= period_ns;
 }
 
+/* What copies lack shows more where the thread is stopped, if it may be. */
+static void leave_copies(struct recorder_target *of, struct sampled_thread *data)
+{
+	struct sampled_tap *tap = &data->tap;
+	enum daemon_reason reason = tap->is_cut ? DAEMON_REASON_LARGE : DAEMON_REASON_PARTIAL;
+
+	if (stops_are_allowed(of->recorder)) {
+		tapped_end_thread(of, data);
+		begin_stops(of, data, reason);
+		return;
+	}
+	tap->is_cut = false;
+	tap->torn_copies = 0;
+}
+
+/* One that the kernel does not copy, and that may not be stopped. */
+static void account_refused(struct recorder_target *of, struct attach_thread *thread,
+			    struct sampled_thread *data, uint32_t ticks)
+{
+	owe(of->recorder, data, ticks);
+	switch (attach_thread_activity(thread, NULL, NULL)) {
+	case ATTACH_RUNNING:
+		sampled_tell(of, data, DAEMON_FAILED);
+		break;
+	case ATTACH_BLOCKED:
+		sampled_tell(of, data, DAEMON_IDLE);
+		break;
+	case ATTACH_EXITED:
+		sampled_tell(of, data, DAEMON_EXITED);
+		of->thread_ended = true;
+		return;
+	}
+	if (daemon_now_ns() >= data->tap.retry_ns)
+		begin_thread(of, thread, data);
+}
+
 static void account_thread(struct recorder_target *of, struct attach_thread *thread, uint32_t ticks)
 {
 	struct recorder *recorder = of->recorder;
@@ -312,6 +362,10 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 		begin_thread(of, thread, data);
 		return;
 	}
+	if (data->tap.is_refused) {
+		account_refused(of, thread, data, ticks);
+		return;
+	}
 	if (data->tap.is_gone) {
 		owe(recorder, data, ticks);
 		sampled_tell(of, data, DAEMON_IDLE);
@@ -320,10 +374,8 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 	if (!data->tap.plan)
 		return;
 	account_rest(of, thread, data, ticks);
-	if (!data->tap.is_cut && !data->tap.torn_copies)
-		return;
-	tapped_end_thread(of, data);
-	begin_stops(recorder, data);
+	if (data->tap.is_cut || data->tap.torn_copies)
+		leave_copies(of, data);
 }
 
 bool tapped_take(struct recorder *recorder)
@@ -353,7 +405,8 @@ static void account_process(struct recorder_target *of, uint32_t ticks)
 		struct attach_thread *thread = attach_threads_get(of->target->threads, i);
 		struct sampled_thread *data = sampled_of(thread);
 
-		if (!data || data->tap.plan || data->tap.is_gone || data->tap.is_stopped)
+		if (!data || data->tap.plan || data->tap.is_gone || data->tap.is_stopped ||
+		    data->tap.is_refused)
 			continue;
 		begin_thread(of, thread, data);
 		note_beginning(of, thread, data, since_ns);

@@ -58,6 +58,10 @@ static void take_numbers(struct daemon_watch *watch, const struct feed_numbers *
 	vitals->stopped_p99_ns = numbers->stopped_p99_ns;
 	vitals->stopped_max_ns = numbers->stopped_max_ns;
 	vitals->unlisted_processes = numbers->unlisted_processes;
+	vitals->copied_p99_ns = numbers->copied_p99_ns;
+	vitals->capture = numbers->capture == DAEMON_CAPTURE_KERNEL ? DAEMON_CAPTURE_KERNEL
+								    : DAEMON_CAPTURE_STOP;
+	memcpy(vitals->reasons, numbers->reasons, sizeof(vitals->reasons));
 	memcpy(vitals->states, numbers->states, sizeof(vitals->states));
 	memcpy(vitals->outcomes, numbers->outcomes, sizeof(vitals->outcomes));
 	memcpy(vitals->compiled, numbers->compiled, sizeof(vitals->compiled));

@@ -18,6 +18,7 @@ enum {
 	STATE_REG_BASE = ATTACH_REG_RDX,      /* BASE: destroyed by calls into C */
 	STATE_REG_KEPT_BASE = ATTACH_REG_RBP, /* has BASE in calls that leave L->base alone */
 	STATE_REG_PC = ATTACH_REG_RBX,	      /* preserved by calls */
+	STATE_REG_VM = ATTACH_REG_R14,	      /* DISPATCH; in traces too, with GC64 */
 	STATE_ADDRESS_BITS = 47,	      /* of user addresses */
 	STATE_TRACES_NOTED = 1,		      /* vmstate is the number of the running trace */
 	STATE_MCODE_UNIT = 1,		      /* bytes of MCode: SnapShot.mcofs counts them */
@@ -27,11 +28,15 @@ enum {
 	STATE_REG_BASE = ATTACH_REG_X19,
 	STATE_REG_KEPT_BASE = ATTACH_REG_X19,
 	STATE_REG_PC = ATTACH_REG_X21,
-	STATE_ADDRESS_BITS = 48, /* objects lie below 2^47, code and native stacks above */
-	STATE_TRACES_NOTED = 0,	 /* vmstate is 0 in all traces */
-	STATE_MCODE_UNIT = 4,	 /* bytes of MCode: SnapShot.mcofs counts them */
+	STATE_REG_VM = ATTACH_REG_X22, /* GL; in traces, too */
+	STATE_ADDRESS_BITS = 48,       /* objects lie below 2^47, code and native stacks above */
+	STATE_TRACES_NOTED = 0,	       /* vmstate is 0 in all traces */
+	STATE_MCODE_UNIT = 4,	       /* bytes of MCode: SnapShot.mcofs counts them */
 };
 #endif
+
+/** From a VM's global state to what its code has in STATE_REG_VM. */
+uint32_t state_arch_register_offset(const struct luastate_layout *layout);
 
 /** What the unwind rule of an interpreter tells of its C frames. */
 struct state_frame_shape {

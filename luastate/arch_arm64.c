@@ -150,6 +150,12 @@ static bool has_saved(const struct arrangement *arrangement, const int64_t *save
 	       saved[ATTACH_REG_LR] == arrangement->lr - FRAME_SIZE;
 }
 
+uint32_t state_arch_register_offset(const struct luastate_layout *layout)
+{
+	(void)layout;
+	return 0;
+}
+
 struct state_frame_shape state_arch_shape(const struct luastate_unwind_rule *rule)
 {
 	struct state_frame_shape shape = { 0 };

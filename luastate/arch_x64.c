@@ -40,6 +40,11 @@ enum {
 static const int saved_order[4] = { ATTACH_REG_RBP, ATTACH_REG_RBX, ATTACH_REG_R15,
 				    ATTACH_REG_R14 };
 
+uint32_t state_arch_register_offset(const struct luastate_layout *layout)
+{
+	return (uint32_t)layout->global_State_to_dispatch;
+}
+
 struct state_frame_shape state_arch_shape(const struct luastate_unwind_rule *rule)
 {
 	const int64_t *saved = rule->saved_offset;

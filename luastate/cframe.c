@@ -519,15 +519,71 @@ int luastate_find_cframe_above(struct luastate *state, const struct luastate_mem
 	return result;
 }
 
+/* The VM of that layout which VM code with these registers is of, known or not: its current
+ * coroutine is its own. */
+static const struct luastate_vm *vm_of_register(struct luastate *state,
+						const struct luastate_layout *layout,
+						const struct luastate_memory *memory,
+						const struct attach_registers *regs)
+{
+	uint64_t G = regs->r[STATE_REG_VM] - state_arch_register_offset(layout), L;
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	struct failure why;
+
+	if (vm)
+		return vm->layout == layout ? vm : NULL;
+	if (!state_is_pointer(G) || G % 8 != 0 ||
+	    state_read_ref(layout, memory->any, G + (uint64_t)layout->global_State_cur_L, &L,
+			   &why) != 0 ||
+	    !state_is_pointer(L) || state_global_of(layout, memory->any, L) != G)
+		return NULL;
+	vm = state_sample_vm_of(state, memory->any, L, &why);
+	return vm && vm->G == G ? vm : NULL;
+}
+
+/* The VM that a trace has in its register: memory that was one VM's code may be another one's. */
+static const struct luastate_vm *vm_in_register(struct luastate *state,
+						const struct luastate_memory *memory,
+						const struct attach_registers *regs)
+{
+	const struct luastate_layout *last = NULL;
+	const struct luastate_vm *vm = NULL;
+
+	for (size_t i = 0; i < state->interpreter_count && !vm; i++) {
+		const struct luastate_layout *layout = state->interpreters[i].layout;
+
+		if (layout && layout != last)
+			vm = vm_of_register(state, layout, memory, regs);
+		last = layout;
+	}
+	return vm;
+}
+
+bool luastate_is_in_trace(struct luastate *state, const struct luastate_memory *memory,
+			  const struct attach_registers *leaf)
+{
+	const struct luastate_vm *vm = vm_in_register(state, memory, leaf);
+	int vmstate;
+	struct failure why;
+
+	return vm && luastate_read_vmstate(state, memory->stopped, vm->G, &vmstate, &why) == 0 &&
+	       vmstate >= !!STATE_TRACES_NOTED &&
+	       newest_of_vm(state, vm, memory->stopped, attach_sp(leaf), NEWEST_BYTES, true) != 0;
+}
+
 int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
 			       const struct attach_registers *frame, bool leaf,
 			       struct luastate_cframe *ret_cframe, struct failure *why)
 {
-	const struct luastate_vm *vm =
-		luastate_compiled_by(state, memory, attach_pc(frame) - (leaf ? 0 : 1));
-	uint64_t address =
-		vm ? newest_of_vm(state, vm, memory->stopped, attach_sp(frame), NEWEST_BYTES, true)
-		   : 0;
+	const struct luastate_vm *vm = vm_in_register(state, memory, frame);
+	uint64_t sp = attach_sp(frame),
+		 address =
+			 vm ? newest_of_vm(state, vm, memory->stopped, sp, NEWEST_BYTES, true) : 0;
+
+	if (!address) {
+		vm = luastate_compiled_by(state, memory, attach_pc(frame) - (leaf ? 0 : 1));
+		address = vm ? newest_of_vm(state, vm, memory->stopped, sp, NEWEST_BYTES, true) : 0;
+	}
 
 	if (is_exhausted(state))
 		return set_exhausted(why, attach_sp(frame));

@@ -226,6 +226,7 @@ struct luastate_prediction {
 		uint64_t G, L, stack, used_end, limit;
 	} threads[LUASTATE_PREDICTED_THREADS];
 	unsigned thread_count;
+	bool roams; /**< The thread has been in more VMs than the samples before showed. */
 	struct luastate_plan_frame frames[LUASTATE_PREDICTED_FRAMES];
 	unsigned frame_count;
 	struct luastate_plan_trace trace;
@@ -365,6 +366,13 @@ int luastate_find_cframe_above(struct luastate *state, const struct luastate_mem
  * exitstubgroup), src/lj_asm.c (asm_head_root). */
 const struct luastate_vm *luastate_compiled_by(struct luastate *state,
 					       const struct luastate_memory *memory, uint64_t pc);
+
+/** Whether a thread was in a trace as it was stopped or copied, also one that is gone by now: by
+ * the VM in its registers, which notes that compiled code runs on a C frame near the stack pointer.
+ * Only for code that is no file's. Stopped window: no. Source: LuaJIT v2.1 src/lj_target_x86.h
+ * (RID_DISPATCH), src/lj_target_arm64.h (RID_GL), src/lj_obj.h (jit_base). */
+bool luastate_is_in_trace(struct luastate *state, const struct luastate_memory *memory,
+			  const struct attach_registers *leaf);
 
 /** The C frame on which machine code of a trace runs: the nearest linked one above its stack
  *  pointer. @param frame Registers in the trace's frame. @param leaf As luastate_find_cframe(), and

@@ -173,7 +173,10 @@ static void plan_known(const struct luastate_plan_context *context, struct attac
 	want_native(context, image, attach_sp(regs));
 	if (prediction->thread_count == 0)
 		want_known_vms(context->state, image);
-	running = state_vm_by_G(context->state, trace_vm_at(context->state, attach_pc(regs)));
+	running = state_vm_in_register(context->state, regs);
+	if (!running)
+		running =
+			state_vm_by_G(context->state, trace_vm_at(context->state, attach_pc(regs)));
 	if (running)
 		want_global(image, running);
 	for (unsigned i = 0; i < prediction->thread_count; i++) {
@@ -581,6 +584,32 @@ static void learn_thread(struct luastate *state, const struct attach_reader *rea
 	prediction->thread_count++;
 }
 
+static bool is_vm_predicted(const struct luastate_prediction *prediction, uint64_t G)
+{
+	for (unsigned i = 0; i < prediction->thread_count; i++)
+		if (prediction->threads[i].G == G)
+			return true;
+	return false;
+}
+
+/* A thread that is in one VM now and in another one then: each may be below compiled code, where
+ * nothing on the native stack shows it. A walk that ends early may have missed one so. */
+static void note_roaming(struct luastate *state, const struct attach_reader *reader,
+			 const struct luastate_cframe *cframes, size_t count,
+			 enum luastate_reach reach, struct luastate_prediction *prediction)
+{
+	if (prediction->roams || state->vm_count < 2 || prediction->thread_count == 0)
+		return;
+	prediction->roams = reach == LUASTATE_REACH_SOME;
+	for (size_t i = 0; i < count && !prediction->roams; i++) {
+		struct failure why;
+		const struct luastate_vm *vm =
+			cframes[i].L ? luastate_vm_of(state, reader, cframes[i].L, &why) : NULL;
+
+		prediction->roams = vm && !is_vm_predicted(prediction, vm->G);
+	}
+}
+
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
 		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction)
@@ -600,6 +629,7 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 	}
 	if (native_top >= sp && (end > known || is_new))
 		prediction->native_end = end;
+	note_roaming(state, reader, cframes, count, reach, prediction);
 	prediction->thread_count = 0;
 	for (size_t i = 0; i < count && prediction->thread_count < PLAN_THREADS; i++)
 		if (cframes[i].L)

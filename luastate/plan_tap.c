@@ -33,6 +33,7 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 
 	*ret_vm = (struct attach_tap_vm){
 		.G = vm->G,
+		.register_offset = state_arch_register_offset(layout),
 		.ref_size = (uint32_t)layout->ref_size,
 		.current = (uint32_t)layout->global_State_cur_L,
 		.state = (uint32_t)layout->global_State_vmstate,
@@ -91,6 +92,41 @@ static uint32_t add_vm(const struct luastate *state, struct attach_tap_plan *pla
 	return index;
 }
 
+/* @return the index in the plan of a VM that has all but its address in common, or ATTACH_TAP_VMS.
+ */
+static uint32_t find_like(const struct luastate *state, const struct attach_tap_plan *plan,
+			  size_t index)
+{
+	for (uint32_t i = 0; i < plan->vm_count; i++) {
+		const struct luastate_vm *vm = state_vm_by_G(state, plan->vms[i].G);
+
+		if (vm && vm->layout == state->vms[index].layout &&
+		    state->vm_code[vm - state->vms] == state->vm_code[index])
+			return i;
+	}
+	return ATTACH_TAP_VMS;
+}
+
+static bool has_vm(const struct attach_tap_plan *plan, uint64_t G)
+{
+	for (uint32_t i = 0; i < plan->vm_count; i++)
+		if (plan->vms[i].G == G)
+			return true;
+	return false;
+}
+
+/* The VMs that are in no stack of the last sample, but may be in the next one's. */
+static void add_others(const struct luastate *state, struct attach_tap_plan *plan)
+{
+	for (size_t i = state->vm_count; i-- > 0 && plan->other_count < ATTACH_TAP_OTHERS;) {
+		uint64_t G = state->vms[i].G;
+		uint32_t like = has_vm(plan, G) ? ATTACH_TAP_VMS : find_like(state, plan, i);
+
+		if (like < ATTACH_TAP_VMS)
+			plan->others[plan->other_count++] = G | like;
+	}
+}
+
 void luastate_plan_tap(const struct luastate_plan_context *context, struct attach_tap_plan *plan)
 {
 	const struct luastate_prediction *prediction = context->prediction;
@@ -98,18 +134,20 @@ void luastate_plan_tap(const struct luastate_plan_context *context, struct attac
 
 	plan->native_end = prediction->native_end;
 	plan->native_limit = context->stack_limit;
-	plan->vm_count = plan->stack_count = 0;
+	plan->vm_count = plan->stack_count = plan->other_count = 0;
 	for (unsigned i = 0; i < prediction->thread_count; i++) {
 		uint32_t vm = add_vm(state, plan, prediction->threads[i].G);
 
 		if (vm == ATTACH_TAP_VMS || plan->stack_count == ATTACH_TAP_STACKS)
 			continue;
-		plan->stack_vms[plan->stack_count] = vm;
-		plan->stacks[plan->stack_count++] = prediction->threads[i].L;
+		plan->stacks[plan->stack_count++] = prediction->threads[i].L | vm;
 	}
 	/* A thread of which nothing is known may be in any of the VMs. */
 	for (size_t i = 0; prediction->thread_count == 0 && i < state->vm_count; i++)
 		add_vm(state, plan, state->vms[i].G);
+	plan->roams = prediction->roams || prediction->thread_count == 0;
+	if (plan->roams)
+		add_others(state, plan);
 }
 
 static bool is_asked(const struct attach_tap_plan *plan, uint64_t start, uint64_t size)

@@ -288,6 +288,11 @@ const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 /** The known VM with global state @p G, or NULL. */
 const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G);
 
+/** The known VM that VM code with these registers is of, interpreted or compiled; NULL if they hold
+ * none. Source: as luastate_is_in_trace(). */
+const struct luastate_vm *state_vm_in_register(const struct luastate *state,
+					       const struct attach_registers *regs);
+
 /** The interpreter that has code at @p pc, or NULL. Borrowed until another is found. */
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc);
 

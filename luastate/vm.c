@@ -258,6 +258,25 @@ const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G
 	return NULL;
 }
 
+const struct luastate_vm *state_vm_in_register(const struct luastate *state,
+					       const struct attach_registers *regs)
+{
+	const struct luastate_layout *last = NULL;
+	const struct luastate_vm *vm = NULL;
+
+	for (size_t i = 0; i < state->interpreter_count && !vm; i++) {
+		const struct luastate_layout *layout = state->interpreters[i].layout;
+
+		if (layout && layout != last)
+			vm = state_vm_by_G(state, regs->r[STATE_REG_VM] -
+							  state_arch_register_offset(layout));
+		if (vm && vm->layout != layout)
+			vm = NULL;
+		last = layout;
+	}
+	return vm;
+}
+
 static bool is_row(const struct luastate_layout *layout)
 {
 	return layout >= luastate_layouts && layout < luastate_layouts + luastate_layout_count;

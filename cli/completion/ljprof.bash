@@ -59,6 +59,7 @@ _ljprof_options() {
 			- children nothing
 			F frequency text
 			w wall nothing
+			- capture words auto kernel stop
 			- delay text
 			- window text
 			d duration text

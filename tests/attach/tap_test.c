@@ -201,10 +201,65 @@ static void tells_of_stacks_that_are_too_deep(void **state)
 	scene.check = note_sp;
 	scene.context = &sp;
 	scene_await(&scene, 20);
-	scene.plan->native_end = sp + 100000;
+	scene.plan->native_end = sp + 2000000;
 	scene_await(&scene, scene.count + 200);
 	assert_true(scene.cut_count > 0);
 	scene_end(&scene);
+}
+
+/* A stack that takes several records. */
+enum { DEEP_BYTES = 600 << 10 };
+
+static void spin_deep(void *argument)
+{
+	uint64_t *words = argument;
+
+	for (size_t i = 0; i < DEEP_BYTES / sizeof(*words); i++)
+		words[i] = SCENE_MARK + i;
+#if defined(__x86_64__)
+	__asm__ volatile("mov %0, %%rsp\n1: jmp 1b" : : "r"((char *)argument + LOW_SP));
+#else
+	__asm__ volatile("mov sp, %0\n1: b 1b" : : "r"((char *)argument + LOW_SP));
+#endif
+}
+
+static bool check_deep_stack(struct scene *scene)
+{
+	struct low_stack *deep = scene->context;
+	uint64_t start = (uintptr_t)deep->start, sp = start + LOW_SP;
+	const uint64_t *words;
+	size_t len;
+
+	/* One that has just begun is elsewhere. */
+	if (attach_sp(attach_image_registers(scene->image)) != sp)
+		return true;
+	/* All of it is one range. */
+	words = attach_image_peek(scene->image, remote_addr_make(sp), DEEP_BYTES, &len);
+	assert_int_equal(DEEP_BYTES - LOW_SP, len);
+	for (uint64_t i = 0; i < len / 8; i++)
+		assert_int_equal(SCENE_MARK + LOW_SP / 8 + i, words[i]);
+	deep->checked++;
+	return true;
+}
+
+static void copies_deep_stacks_in_parts(void **state)
+{
+	uint8_t *memory = child_share(DEEP_BYTES);
+	struct low_stack deep = { .start = memory };
+	struct scene scene;
+
+	(void)state;
+	scene_begin(&scene, SCENE_RATE_HZ, spin_deep, memory);
+	scene.plan->native_end = scene.plan->native_limit = (uintptr_t)memory + DEEP_BYTES;
+	scene_await(&scene, 20); /* those of before */
+	scene.check = check_deep_stack;
+	scene.context = &deep;
+	scene.cut_count = 0;
+	scene_await(&scene, scene.count + 100);
+	assert_true(deep.checked >= 90);
+	assert_int_equal(0, scene.cut_count);
+	scene_end(&scene);
+	munmap(memory, DEEP_BYTES);
 }
 
 /* ---- Beginning, rest and end ------------------------------------------------------------ */
@@ -456,6 +511,7 @@ int main(void)
 		cmocka_unit_test(copies_a_stack_from_its_first_page),
 		cmocka_unit_test(copies_stack_to_its_known_end),
 		cmocka_unit_test(tells_of_stacks_that_are_too_deep),
+		cmocka_unit_test(copies_deep_stacks_in_parts),
 		cmocka_unit_test(rests),
 		cmocka_unit_test(leaves_sleepers_alone),
 		cmocka_unit_test(counts_what_has_no_room),

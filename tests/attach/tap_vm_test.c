@@ -28,6 +28,7 @@ enum {
 	MANY = 48,
 	PROTO_BYTES = 64,
 	CONSTANTS = 24,
+	DEEP_SLOTS = 65000,
 };
 
 enum {
@@ -73,6 +74,7 @@ struct fake {
 	uint8_t many[MANY][FUNCTION_BYTES];
 	uint8_t proto[PROTO_BYTES];
 	uint64_t constants[CONSTANTS];
+	uint64_t deep[DEEP_SLOTS];
 };
 
 static bool holds(const struct scene *scene, const void *address, size_t len)
@@ -277,13 +279,102 @@ static void tells_of_coroutines_that_are_too_deep(void **state)
 	struct scene scene;
 
 	(void)state;
-	put(fake->threads[0], AT_STACK_BASE, (uintptr_t)fake->stack + 500000);
-	put(fake->threads[0], AT_LIMIT, (uintptr_t)fake->stack + 520000);
+	put(fake->threads[0], AT_STACK_BASE, (uintptr_t)fake->stack + 600000);
+	put(fake->threads[0], AT_LIMIT, (uintptr_t)fake->stack + 620000);
 	begin(&scene, fake);
 	scene.plan->vms[0] = describe(fake);
 	scene.plan->vm_count = 1;
 	scene_await(&scene, 200);
 	assert_true(scene.cut_count > 0);
+	end(&scene, fake);
+}
+
+/* As deep as LuaJIT lets them be, which takes several records; its newest frames are at its end. */
+static bool check_deep(struct scene *scene)
+{
+	const struct fake *fake = scene->context;
+	const uint64_t *slots = fake->deep, *copied;
+	size_t len;
+
+	copied = attach_image_peek(scene->image, remote_addr_make((uintptr_t)slots),
+				   sizeof(fake->deep), &len);
+	assert_int_equal(DEEP_SLOTS * 8, len);
+	assert_memory_equal(slots, copied, len);
+	assert_true(holds(scene, fake->functions[0], FUNCTION_BYTES));
+	assert_true(holds(scene, fake->global, 200));
+	return true;
+}
+
+static void copies_deep_coroutines_in_parts(void **state)
+{
+	struct fake *fake = make_fake();
+	struct scene scene;
+
+	(void)state;
+	for (int i = 0; i < DEEP_SLOTS; i++)
+		fake->deep[i] = (uint64_t)i;
+	fake->deep[DEEP_SLOTS - 12] =
+		(uint64_t)(int64_t)FUNCTION_TAG << 47 | (uintptr_t)fake->functions[0];
+	fake->deep[DEEP_SLOTS - 11] = 80 | 1;
+	put(fake->threads[0], AT_STACK, (uintptr_t)fake->deep);
+	put(fake->threads[0], AT_STACK_BASE, (uintptr_t)(fake->deep + DEEP_SLOTS - 10));
+	put(fake->threads[0], AT_LIMIT, (uintptr_t)(fake->deep + DEEP_SLOTS));
+	begin(&scene, fake);
+	scene.plan->vms[0] = describe(fake);
+	expect_copies(&scene, fake, check_deep);
+	end(&scene, fake);
+}
+
+static bool note_sp(struct scene *scene)
+{
+	put(scene->context, AT_CFRAME, attach_sp(attach_image_registers(scene->image)) + 256);
+	return true;
+}
+
+static bool check_compiled(struct scene *scene)
+{
+	const struct fake *fake = scene->context;
+
+	assert_true(holds(scene, fake->other_global, 200));
+	assert_true(holds(scene, fake->other_thread, THREAD_BYTES));
+	assert_true(holds(scene, fake->other_stacks[1], 8));
+	return true;
+}
+
+static bool check_not_compiled(struct scene *scene)
+{
+	const struct fake *fake = scene->context;
+
+	assert_false(holds(scene, fake->other_global, 200));
+	return true;
+}
+
+/* Below compiled code nothing on the native stack shows the VM. */
+static void copies_vms_that_run_compiled_code(void **state)
+{
+	struct fake *fake = make_fake();
+	struct scene scene;
+
+	(void)state;
+	put_thread(fake, fake->other_thread, fake->other_stacks[1]);
+	put(fake->other_global, AT_CURRENT, (uintptr_t)fake->other_thread);
+	put(fake->other_global, AT_BASE, (uintptr_t)fake->other_stacks[1]);
+	put(fake->other_global, AT_STATE, 0);
+	begin(&scene, fake);
+	scene.check = note_sp;
+	scene.context = fake->other_thread;
+	scene_await(&scene, 20);
+	scene.plan->vms[0] = describe(fake);
+	scene.plan->others[0] = NOWHERE;
+	scene.plan->others[1] = (uintptr_t)fake->other_global;
+	scene.plan->other_count = 2;
+	scene.plan->roams = 1;
+	scene.check = NULL;
+	expect_copies(&scene, fake, check_compiled);
+	/* On another thread's stack. */
+	put(fake->other_thread, AT_CFRAME, (uintptr_t)fake);
+	scene.check = NULL;
+	expect_copies(&scene, fake, check_not_compiled);
 	end(&scene, fake);
 }
 
@@ -433,7 +524,7 @@ static void survives_any_plan(void **state)
 			fake->stack[random % LUA_SLOTS] = random << random % 20;
 			fake->threads[0][random % THREAD_BYTES] = (uint8_t)random;
 		}
-		scene.plan->rest_ns = 0;
+		scene.plan->rest_ns = scene.plan->tick_ns = 0;
 		scene.plan->vm_count = round % 2 ? 1 : scene.plan->vm_count;
 		child_nap_us(3 * 1000);
 		attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
@@ -449,6 +540,8 @@ int main(void)
 		cmocka_unit_test(follows_a_plan),
 		cmocka_unit_test(copies_other_vms),
 		cmocka_unit_test(tells_of_coroutines_that_are_too_deep),
+		cmocka_unit_test(copies_deep_coroutines_in_parts),
+		cmocka_unit_test(copies_vms_that_run_compiled_code),
 		cmocka_unit_test(bounds_reads_of_what_is_not_there),
 		cmocka_unit_test(survives_any_plan),
 	};

@@ -46,6 +46,28 @@ static void test_lines(void **state)
 			    text);
 }
 
+static void test_stops(void **state)
+{
+	struct daemon_stats stats = {
+		.capture = DAEMON_CAPTURE_KERNEL,
+		.reasons = { [DAEMON_REASON_LARGE] = { .threads = 2, .stops = 31, .samples = 30 },
+			     [DAEMON_REASON_SEARCH] = { .threads = 1, .stops = 1 } },
+		.stopped_threads = { { .pid = 7, .tid = 7, .reason = DAEMON_REASON_SEARCH },
+				     { .pid = 7, .tid = 8, .reason = DAEMON_REASON_LARGE },
+				     { .pid = 7, .tid = 7, .reason = DAEMON_REASON_LARGE } },
+		.stopped_thread_count = 3,
+	};
+	char text[ACCOUNT_MAX];
+
+	(void)state;
+	account_describe(&options, &stats, 0, text);
+	assert_non_null(strstr(text, ", copied by the kernel, "));
+	assert_non_null(strstr(text,
+			       "ljprof: stopped, to find the VM: samples 0, stops 1, threads 1: 7\n"
+			       "ljprof: stopped, stacks larger than a copy: samples 30, stops 31, "
+			       "threads 2: 8 7\n"));
+}
+
 /* Numbers as large as they get, and more processes than are named, have room. */
 static void test_room(void **state)
 {
@@ -62,6 +84,11 @@ static void test_room(void **state)
 			(struct daemon_process){ .pid = INT32_MAX, .kind = DAEMON_PROCESS_LUAJIT };
 	stats.processes = processes;
 	stats.process_count = MANY;
+	for (int i = 0; i < DAEMON_STOPPED_LISTED; i++)
+		stats.stopped_threads[i] = (struct daemon_stopped_thread){
+			.tid = INT32_MAX, .reason = (enum daemon_reason)(i % DAEMON_REASON_COUNT)
+		};
+	stats.stopped_thread_count = DAEMON_STOPPED_LISTED;
 	options.wall = true;
 	account_describe(&options, &stats, UINT64_MAX, text);
 	assert_non_null(strstr(text, "wall clock"));
@@ -75,6 +102,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_stops),
 		cmocka_unit_test(test_room),
 	};
 

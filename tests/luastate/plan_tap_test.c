@@ -136,8 +136,39 @@ static void test_prediction_is_told(void **state)
 	assert_int_equal(2, plan.stack_count);
 	assert_true(plan.stacks[0] == co || plan.stacks[1] == co);
 	assert_true(plan.stacks[0] == sample->vm->main || plan.stacks[1] == sample->vm->main);
-	assert_int_equal(0, plan.stack_vms[0]);
-	assert_int_equal(0, plan.stack_vms[1]);
+	stop_end(&stop);
+}
+
+/* A thread that is in one VM now and in another one then: the kernel looks for both. */
+static void test_others_are_told_to_one_that_roams(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct attach_tap_plan plan = { 0 };
+	struct luastate_cframe cframe = { .L = fake_second_vm(vm, 0) };
+	const struct luastate_vm *second =
+		luastate_vm_of(sample->state, &vm->reader, cframe.L, &sample->why);
+	struct stop stop;
+	uint64_t G;
+
+	assert_non_null(second);
+	G = second->G;
+	stop_make_scene(sample);
+	stop_begin(&stop, sample);
+	stop_learn(&stop);
+	luastate_plan_tap(&stop.context, &plan);
+	assert_false(stop.prediction.roams);
+	assert_int_equal(1, plan.vm_count);
+	assert_int_equal(0, plan.other_count);
+	luastate_learn(sample->state, &vm->reader, &cframe, 1, 0, LUASTATE_REACH_ALL, 0,
+		       &stop.prediction);
+	assert_true(stop.prediction.roams);
+	luastate_plan_tap(&stop.context, &plan);
+	assert_int_equal(1, plan.vm_count);
+	assert_int_equal(G, plan.vms[0].G);
+	assert_int_equal(1, plan.other_count);
+	assert_int_equal(vm->G, plan.others[0] & ~(uint64_t)ATTACH_TAP_VM_MASK);
+	assert_int_equal(0, plan.others[0] & ATTACH_TAP_VM_MASK);
 	stop_end(&stop);
 }
 
@@ -285,10 +316,15 @@ static void test_replaced_after_the_copy(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_vm_is_described),    SAMPLE_TEST(test_vms_of_two_interpreters),
-		SAMPLE_TEST(test_prediction_is_told), SAMPLE_TEST(test_whole_copy),
-		SAMPLE_TEST(test_what_is_missing),    SAMPLE_TEST(test_many_are_missing),
-		SAMPLE_TEST(test_known_prototypes),   SAMPLE_TEST(test_replaced_after_the_copy),
+		SAMPLE_TEST(test_vm_is_described),
+		SAMPLE_TEST(test_vms_of_two_interpreters),
+		SAMPLE_TEST(test_prediction_is_told),
+		SAMPLE_TEST(test_others_are_told_to_one_that_roams),
+		SAMPLE_TEST(test_whole_copy),
+		SAMPLE_TEST(test_what_is_missing),
+		SAMPLE_TEST(test_many_are_missing),
+		SAMPLE_TEST(test_known_prototypes),
+		SAMPLE_TEST(test_replaced_after_the_copy),
 	};
 
 	sample_choose(argc, argv);
