@@ -47,8 +47,8 @@ static void add_frames(struct catalogue_look *look, const struct trace_snapshot 
 
 		if (proto)
 			catalogue_add_candidate(look, proto, true);
-		if (callee && proto && state_lacks_name(callee, frame->pc) &&
-		    state_proto_holds(proto, frame->pc))
+		if (callee && proto && state_proto_holds(proto, frame->pc) &&
+		    !catalogue_define(build, callee) && !callee->name_rank)
 			state_learn_name(build->layout, callee, proto, build->reader, frame->pc);
 		callee = proto;
 	}

@@ -142,7 +142,7 @@ static int walk_from(struct each *each, const struct look *look, uint64_t base, 
 		return -1;
 	if (each->walk.state->losses != losses)
 		return failure_set(why, FAILURE_INVALID, 0, 0, look->L, "find functions again");
-	walk_learn_names(&each->walk, &look->stack);
+	walk_learn_names(&each->walk, &look->stack, 0);
 	return 0;
 }
 

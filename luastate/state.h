@@ -87,6 +87,16 @@ struct state_identity {
 	uint32_t name_hash, name_len;	  /* of the chunk name's GCstr */
 };
 
+/** What is known of a function's definition. */
+enum state_definition_state {
+	STATE_DEFINITION_UNKNOWN = 0, /* look for it */
+	STATE_DEFINITION_FOUND,	      /* it says the name, or that there is none */
+	STATE_DEFINITION_GONE,	      /* collected, as its parent is */
+};
+
+/** name_rank of a name that cannot be better. */
+enum { STATE_NAMED_BY_DEFINITION = UINT8_MAX - 1 };
+
 /** A cached prototype. */
 struct state_proto {
 	uint64_t address;
@@ -98,10 +108,14 @@ struct state_proto {
 	uint32_t *bc;				/* copy, or NULL where too long or not read yet */
 	uint8_t *debug;				/* copy of the debug part from lineinfo on */
 	size_t debug_len;
-	unsigned serial;      /* sample in which the identity was compared */
-	bool stale;	      /* something else lies there now */
-	uint8_t name_rank;    /* how sure the name is, 0 none */
-	uint64_t nameless_pc; /* call site that had no name, 0 none */
+	unsigned serial;	 /* sample in which the identity was compared */
+	bool stale;		 /* something else lies there now */
+	uint8_t name_rank;	 /* how sure the name is, 0 none */
+	uint8_t definition;	 /* enum state_definition_state */
+	bool is_read;		 /* what functions it makes is known */
+	uint8_t parents_tries;	 /* indexes in which its parent was looked for in vain */
+	unsigned parents_serial; /* the last of them */
+	uint64_t nameless_pc;	 /* call site that had no name, 0 none */
 	struct luastate_function function;
 	char name[STATE_NAME_MAX];
 	UT_hash_handle hh;
@@ -134,6 +148,8 @@ struct state_call {
 };
 
 struct trace;
+struct state_definition;
+struct state_parent;
 
 struct luastate {
 	struct state_closure closures[STATE_CLOSURES]; /* by a hash of the function */
@@ -157,7 +173,18 @@ struct luastate {
 	size_t trace_index_count, trace_bytes;
 	struct state_cname *cnames;
 	char ff_names[STATE_FFIDS][STATE_NAME_MAX];
-	uint64_t names_due_ns; /* when names may be looked for again; 0 they never were */
+	struct state_definition *definitions; /* by the function that is defined */
+	struct state_parent *parents;	      /* prototypes that make functions */
+	size_t parent_count, parent_room;
+	uint64_t parents_left_ns; /* processor time that may be spent on finding them … */
+	uint64_t parents_now_ns;  /* … at that time … */
+	uint64_t parents_cost_ns; /* … and what it took the last time */
+	unsigned parents_serial;  /* how often they were */
+	unsigned parents_sample;  /* in which sample they were the last time, of the next VM */
+	uint64_t parents_G;
+	bool parents_whole;	  /* all were found that last time */
+	unsigned candidates_left; /* of a sample */
+	uint64_t names_due_ns;	  /* when names may be looked for again; 0 they never were */
 	unsigned names_in_vain;
 	unsigned epoch; /* advances with each reset */
 	unsigned serial;
@@ -346,11 +373,43 @@ bool state_proto_holds(const struct state_proto *proto, uint64_t pc);
 uint32_t state_proto_line(const struct state_proto *proto, const struct attach_reader *reader,
 			  uint64_t pc);
 
+/** Whether a prototype's parts lie where its header's sizes say. @param header Its GCproto. */
+bool state_proto_is_consistent(const struct luastate_layout *layout, uint64_t address,
+			       const uint8_t *header);
+
 /** The instruction at @p pc. */
 int state_proto_instruction(const struct state_proto *proto, const struct attach_reader *reader,
 			    uint64_t pc, uint32_t *ret_ins, struct failure *why);
 
 void state_free_protos(struct luastate *state);
+
+/* ---- Names by definitions (definition_names.c) -------------------------------------------- */
+
+/**
+ * Name the Lua functions of frames by their definitions, as far as these were not looked for
+ * before. Stopped window: no; reads the process as it is now. Bounded in processor time.
+ * @param frames All of a stack, of which each may have made others' functions.
+ * @param first  The first of those to name, which are of the VM with @p G.
+ */
+void state_define_frames(struct luastate *state, const struct luastate_memory *memory,
+			 const struct luastate_layout *layout, uint64_t G,
+			 const struct luastate_frame *frames, size_t count, size_t first);
+
+/** Note the names of all functions that the prototype at an address makes. */
+void state_read_parent(struct luastate *state, const struct luastate_layout *layout,
+		       const struct attach_reader *reader, uint64_t address);
+
+/** Name a function by what is known of prototypes of its VM. @return whether its definition is
+ *  known. */
+bool state_define_proto(struct luastate *state, const struct luastate_layout *layout,
+			const struct attach_reader *reader, uint64_t G, struct state_proto *proto);
+
+/** For luastate_begin_sample(). */
+void state_begin_definitions(struct luastate *state);
+
+/** Forget what prototypes make, but not who may be whose parent. */
+void state_forget_definitions(struct luastate *state);
+void state_free_definitions(struct luastate *state);
 
 /* ---- Names (name.c, tables.c) ----------------------------------------------------------- */
 
@@ -359,13 +418,8 @@ void state_free_protos(struct luastate *state);
 int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
 		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size);
 
-/** Derive a function's name from where instruction @p index of @p parent makes it and puts it: as
- *  state_name_call(). @param ret_child Set where there is a name: the function's prototype. */
-int state_name_definition(const struct luastate_layout *layout, const struct state_proto *parent,
-			  const struct attach_reader *reader, uint32_t index, uint64_t *ret_child,
-			  char *ret_name, size_t size);
-
-/** Whether a name is to be looked for at this call site. */
+/** Whether a name is to be looked for at this call site: where the definition was looked for in
+ *  vain. */
 bool state_lacks_name(const struct state_proto *callee, uint64_t pc);
 
 /** Give a prototype a name if this call site has one. @param stopped What the stop copied: strings

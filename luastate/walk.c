@@ -230,7 +230,8 @@ static void note_call(struct walk *walk, struct state_proto *callee,
 {
 	const struct walk_call *last = walk->call_count ? &walk->calls[walk->call_count - 1] : NULL;
 
-	if (walk->call_count == WALK_CALLS || !state_lacks_name(callee, pc) ||
+	if (walk->call_count == WALK_CALLS || callee->definition == STATE_DEFINITION_FOUND ||
+	    callee->name_rank || callee->nameless_pc == pc ||
 	    (last && last->callee == callee && last->pc == pc))
 		return;
 	walk->calls[walk->call_count++] = (struct walk_call){ callee, caller, pc };

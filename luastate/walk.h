@@ -103,8 +103,9 @@ int walk_append(struct walk *walk, const struct walk_stack *stack,
 int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct walk_top *top,
 		unsigned *ret_runs, struct failure *why);
 
-/** Names of the functions that the last walk of a stack met, once that is known to be right. */
-void walk_learn_names(struct walk *walk, const struct walk_stack *stack);
+/** Names of the functions that the last walk of a stack met, once that is known to be right.
+ *  @param first Its first frame in the chain. */
+void walk_learn_names(struct walk *walk, const struct walk_stack *stack, size_t first);
 
 /** What a failed walk makes of a chain. */
 enum luastate_outcome walk_outcome_of(const struct failure *why);

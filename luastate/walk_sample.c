@@ -102,8 +102,10 @@ static void keep_leaf_end(struct luastate_chain *chain, const struct owners *own
 }
 
 /* Only now: what a walk in vain took for calls may be none. */
-void walk_learn_names(struct walk *walk, const struct walk_stack *stack)
+void walk_learn_names(struct walk *walk, const struct walk_stack *stack, size_t first)
 {
+	state_define_frames(walk->state, walk->memory, stack->layout, stack->G, walk->chain->frames,
+			    walk->chain->count, first);
 	for (unsigned i = 0; i < walk->call_count; i++) {
 		const struct walk_call *call = &walk->calls[i];
 
@@ -197,7 +199,7 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 	walk_leaf_tops(walk, &coroutine.stack, newest_held(cframes, &coroutine.owners, first),
 		       is_resuming(cframes, first), walk_from, &coroutine);
 	if (coroutine.found) {
-		walk_learn_names(walk, &coroutine.stack);
+		walk_learn_names(walk, &coroutine.stack, coroutine.before);
 		return 0;
 	}
 	if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT)

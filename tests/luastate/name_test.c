@@ -412,6 +412,13 @@ static void test_a_function_keeps_its_name(void **state)
 	protos[2] = sample_proto(sample, nobody);
 	callee = sample_proto(sample, address);
 	serial = callee->function.name_serial;
+	/* Not while the definition may tell it. */
+	assert_false(state_lacks_name(callee, fake_pc(vm, caller, 2)));
+	callee->parents_tries = 1;
+	assert_true(state_lacks_name(callee, fake_pc(vm, caller, 2)));
+	callee->definition = STATE_DEFINITION_FOUND;
+	assert_false(state_lacks_name(callee, fake_pc(vm, caller, 2)));
+	callee->definition = STATE_DEFINITION_GONE;
 	/* What a stop did not read may be read by the next. */
 	hidden =
 		fake_get_ref(vm, nobody + (uint64_t)layout->GCproto_k) - (uint64_t)layout->ref_size;
