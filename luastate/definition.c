@@ -675,22 +675,21 @@ static enum definition_fate follow(struct source *source, uint32_t at, uint32_t 
 
 /* ---- Definitions ------------------------------------------------------------------------ */
 
-/* A method's first parameter is called so. */
-static bool has_self(const struct source *source, uint64_t child)
+bool definition_has_self(const struct luastate_layout *layout, const struct attach_reader *reader,
+			 uint64_t proto)
 {
-	const struct luastate_layout *layout = source->layout;
 	uint8_t header[STATE_OBJECT_MAX];
 	char name[sizeof("self")];
 	struct failure why;
 	uint64_t varinfo;
 
-	if (state_read_object(layout, source->reader, child, state_gct(layout->tag_proto), header,
+	if (state_read_object(layout, reader, proto, state_gct(layout->tag_proto), header,
 			      (size_t)layout->GCproto_sizeof, &why) != 0 ||
 	    header[layout->GCproto_numparams] == 0)
 		return false;
 	varinfo = state_ref(layout, header, layout->GCproto_varinfo);
 	return state_is_pointer(varinfo) &&
-	       state_read(source->reader, varinfo, name, sizeof(name), &why) == 0 &&
+	       state_read(reader, varinfo, name, sizeof(name), &why) == 0 &&
 	       memcmp(name, "self", sizeof(name)) == 0;
 }
 
@@ -698,7 +697,8 @@ static const char *finish(const struct source *source, struct path *path, uint64
 {
 	size_t last = STATE_NAME_MAX - 1 - path->last_len;
 
-	if (path->is_rooted && path->last_len && path->text[last] == '.' && has_self(source, child))
+	if (path->is_rooted && path->last_len && path->text[last] == '.' &&
+	    definition_has_self(source->layout, source->reader, child))
 		path->text[last] = ':';
 	return path->text + path->begin + begins_with(path, ".");
 }
@@ -723,14 +723,15 @@ static void define(struct source *source, uint32_t index, definition_visitor *vi
 }
 
 int definition_visit(const struct luastate_layout *layout, const struct attach_reader *reader,
-		     uint64_t address, definition_visitor *visit, void *context,
+		     uint64_t address, uint64_t only, definition_visitor *visit, void *context,
 		     struct failure *why)
 {
 	struct source source = { .layout = layout, .reader = reader, .address = address };
 	int ret = open_source(&source, why);
 
 	for (uint32_t i = 1; ret == 0 && i < source.sizebc && source.steps_left; i++)
-		if (bc_op(instruction(&source, i)) == BC_FNEW)
+		if (bc_op(instruction(&source, i)) == BC_FNEW &&
+		    (!only || constant(&source, bc_d(instruction(&source, i))) == only))
 			define(&source, i, visit, context);
 	close_source(&source);
 	return ret;

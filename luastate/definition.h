@@ -24,20 +24,25 @@ struct definition {
 typedef void definition_visitor(void *context, const struct definition *definition);
 
 /**
- * Visit all functions that a prototype makes, with the names that its bytecode gives them: the
+ * Visit the functions that a prototype makes, with the names that its bytecode gives them: the
  * variable, field or global in which the new function is put, with the table's name before it where
  * that is told.
  *
  * Stopped window: no. One copy of the prototype, and reads of the constants' strings; bounded.
  * @param address Of the prototype in the target, not known to be one.
+ * @param only    The one prototype whose definitions are wanted; 0: all.
  * @return 0, or -1 with FAILURE_INVALID (no prototype, or opcodes that are not known),
  * FAILURE_LIMIT (too large), FAILURE_NO_MEMORY or a read's failure. Source: LuaJIT v2.1
  * src/lj_parse.c (parse_body, bcemit_store, expr_table), src/lj_debug.c (debug_varname),
  * src/lj_bc.h.
  */
 int definition_visit(const struct luastate_layout *layout, const struct attach_reader *reader,
-		     uint64_t address, definition_visitor *visit, void *context,
+		     uint64_t address, uint64_t only, definition_visitor *visit, void *context,
 		     struct failure *why);
+
+/** Whether a function's first parameter is called "self", as a method's. */
+bool definition_has_self(const struct luastate_layout *layout, const struct attach_reader *reader,
+			 uint64_t proto);
 
 /** Whether a prototype's constants refer to @p child. @param header The prototype's GCproto. */
 bool definition_refers(const struct luastate_layout *layout, const struct attach_reader *reader,

@@ -16,9 +16,10 @@
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCproto), src/lj_parse.c (fs_finish, parse_body).
  */
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "luastate/definition.h"
+#include "luastate/definition_names.h"
 #include "luastate/heap_list.h"
 
 enum {
@@ -28,6 +29,8 @@ enum {
 	 * million objects. Also what may be saved up for walks, of each second so much. */
 	WALK_NS = 100 * 1000 * 1000,
 	SHARE = 50,
+	/* Of one search for who holds functions: some ten thousand reads. */
+	HOLDERS_NS = 20 * 1000 * 1000,
 	/* Walks that came to no end, behind which a function's parent is given up. */
 	TRIES = 3,
 	/* Parents whose constants are looked through, in one sample: many only where chunks have
@@ -46,35 +49,7 @@ struct state_parent {
 	bool is_read; /* what it makes is known */
 };
 
-/** A function by its parent. */
-struct state_definition {
-	uint64_t address, parent, chunkname;
-	int64_t firstline;
-	uint32_t numline, sizebc;
-	uint8_t fate; /* enum definition_fate */
-	char name[STATE_NAME_MAX];
-	UT_hash_handle hh;
-};
-
-/** What tells which function is looked for. */
-struct wanted {
-	uint64_t address, chunkname;
-	int64_t firstline;
-	uint32_t numline, sizebc;
-};
-
-/** Where it is looked for. */
-struct search {
-	struct luastate *state;
-	const struct luastate_layout *layout;
-	const struct attach_reader *reader; /* the process as it is now */
-	uint64_t G;
-	const struct luastate_frame *frames; /* that may be of parents */
-	size_t frame_count;
-	bool walks; /* the list of objects may be walked */
-};
-
-static uint64_t now_ns(clockid_t clock)
+uint64_t names_now_ns(clockid_t clock)
 {
 	struct timespec now;
 
@@ -82,10 +57,10 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static struct wanted wanted_of(const struct luastate_layout *layout, uint64_t address,
-			       const uint8_t *header)
+static struct names_wanted wanted_of(const struct luastate_layout *layout, uint64_t address,
+				     const uint8_t *header)
 {
-	return (struct wanted){
+	return (struct names_wanted){
 		.address = address,
 		.chunkname = state_ref(layout, header, layout->GCproto_chunkname),
 		.firstline = (int32_t)state_u32(header, layout->GCproto_firstline),
@@ -97,13 +72,13 @@ static struct wanted wanted_of(const struct luastate_layout *layout, uint64_t ad
 /* Whether a prototype may have made the function: its lines lie around it. Without lines, all are
  * 0. */
 static bool surrounds(uint64_t chunkname, int64_t firstline, int64_t lastline,
-		      const struct wanted *wanted)
+		      const struct names_wanted *wanted)
 {
 	return chunkname == wanted->chunkname && firstline <= wanted->firstline &&
 	       lastline >= wanted->firstline + wanted->numline;
 }
 
-static bool read_header(const struct search *search, uint64_t address, uint8_t *ret_header)
+static bool read_header(const struct names_search *search, uint64_t address, uint8_t *ret_header)
 {
 	const struct luastate_layout *layout = search->layout;
 	struct failure why;
@@ -112,12 +87,32 @@ static bool read_header(const struct search *search, uint64_t address, uint8_t *
 				 ret_header, (size_t)layout->GCproto_sizeof, &why) == 0;
 }
 
+bool names_read_proto(const struct names_search *search, uint64_t address, uint8_t *ret_header,
+		      struct names_wanted *ret_proto)
+{
+	const struct luastate_layout *layout = search->layout;
+	uint8_t name[STATE_OBJECT_MAX];
+	struct names_wanted proto;
+	struct failure why;
+
+	if (!read_header(search, address, ret_header))
+		return false;
+	proto = wanted_of(layout, address, ret_header);
+	if (state_read_object(layout, search->reader, proto.chunkname, state_gct(layout->tag_str),
+			      name, (size_t)layout->GCstr_sizeof, &why) != 0)
+		return false;
+	proto.name_hash = state_u32(name, layout->GCstr_hash);
+	proto.name_len = state_u32(name, layout->GCstr_len);
+	*ret_proto = proto;
+	return true;
+}
+
 /* ---- What a parent makes ---------------------------------------------------------------- */
 
 /** Definitions of one parent, kept apart until it is seen to be the same still. */
 struct batch {
-	const struct search *search;
-	struct wanted parent;
+	const struct names_search *search;
+	struct names_wanted parent;
 	struct state_definition **items;
 	size_t count, room;
 };
@@ -127,7 +122,7 @@ static void add_definition(void *context, const struct definition *definition)
 	struct batch *batch = context;
 	struct state_definition *item, **items;
 	uint8_t header[STATE_OBJECT_MAX];
-	struct wanted child;
+	struct names_wanted child;
 
 	if (batch->count >= DEFINITIONS_MAX ||
 	    !read_header(batch->search, definition->child, header))
@@ -145,75 +140,121 @@ static void add_definition(void *context, const struct definition *definition)
 		}
 		batch->items = items;
 	}
-	item = calloc(1, sizeof(*item));
+	child.name_hash = batch->parent.name_hash;
+	child.name_len = batch->parent.name_len;
+	item = names_create(&child);
 	if (!item)
 		return;
-	item->address = child.address;
 	item->parent = batch->parent.address;
-	item->chunkname = child.chunkname;
-	item->firstline = child.firstline;
-	item->numline = child.numline;
-	item->sizebc = child.sizebc;
+	item->sample = batch->search->state->serial;
 	item->fate = (uint8_t)definition->fate;
 	if (definition->fate == DEFINITION_NAMED)
 		strncpy(item->name, definition->name, sizeof(item->name) - 1);
 	batch->items[batch->count++] = item;
 }
 
-static void keep_definition(struct luastate *state, struct state_definition *item)
+struct state_definition *names_create(const struct names_wanted *wanted)
+{
+	struct state_definition *item = calloc(1, sizeof(*item));
+
+	if (!item)
+		return NULL;
+	item->address = wanted->address;
+	item->chunkname = wanted->chunkname;
+	item->firstline = wanted->firstline;
+	item->numline = wanted->numline;
+	item->sizebc = wanted->sizebc;
+	item->name_hash = wanted->name_hash;
+	item->name_len = wanted->name_len;
+	return item;
+}
+
+void names_keep(struct state_definition **table, struct state_definition *item)
 {
 	struct state_definition *old;
 
-	HASH_FIND(hh, state->definitions, &item->address, sizeof(item->address), old);
+	HASH_FIND(hh, *table, &item->address, sizeof(item->address), old);
 	if (old) {
-		HASH_DEL(state->definitions, old);
+		HASH_DEL(*table, old);
 		free(old);
 	}
-	HASH_ADD(hh, state->definitions, address, sizeof(item->address), item);
+	HASH_ADD(hh, *table, address, sizeof(item->address), item);
 }
 
-static bool is_same_wanted(const struct wanted *a, const struct wanted *b)
+const struct state_definition *names_find(const struct state_definition *table,
+					  const struct names_wanted *wanted)
+{
+	struct state_definition *item;
+
+	HASH_FIND(hh, table, &wanted->address, sizeof(wanted->address), item);
+	if (!item || item->chunkname != wanted->chunkname || item->firstline != wanted->firstline ||
+	    item->numline != wanted->numline || item->sizebc != wanted->sizebc ||
+	    item->name_hash != wanted->name_hash || item->name_len != wanted->name_len)
+		return NULL;
+	return item;
+}
+
+void names_clear(struct state_definition **table)
+{
+	struct state_definition *item, *next;
+
+	HASH_ITER(hh, *table, item, next)
+	{
+		HASH_DEL(*table, item);
+		free(item);
+	}
+}
+
+static bool is_same_proto(const struct names_wanted *a, const struct names_wanted *b)
 {
 	return a->address == b->address && a->chunkname == b->chunkname &&
-	       a->firstline == b->firstline && a->numline == b->numline && a->sizebc == b->sizebc;
+	       a->firstline == b->firstline && a->numline == b->numline && a->sizebc == b->sizebc &&
+	       a->name_hash == b->name_hash && a->name_len == b->name_len;
 }
 
-/* Note what all functions are called that a prototype makes. */
-static void read_parent(const struct search *search, uint64_t address)
+/* Note what the functions are called that a prototype makes. @param only One of them, or 0. */
+static void read_parent(const struct names_search *search, uint64_t address, uint64_t only)
 {
 	struct batch batch = { .search = search };
 	uint8_t header[STATE_OBJECT_MAX];
-	struct wanted after;
+	struct names_wanted after;
 	struct failure why;
+	bool same;
 
 	if (HASH_COUNT(search->state->definitions) > DEFINITIONS_MAX)
 		state_forget_definitions(search->state);
-	if (!read_header(search, address, header))
+	if (!names_read_proto(search, address, header, &batch.parent))
 		return;
-	batch.parent = wanted_of(search->layout, address, header);
-	definition_visit(search->layout, search->reader, address, add_definition, &batch, &why);
-	if (!read_header(search, address, header))
-		memset(header, 0, sizeof(header));
-	after = wanted_of(search->layout, address, header);
+	definition_visit(search->layout, search->reader, address, only, add_definition, &batch,
+			 &why);
+	same = names_read_proto(search, address, header, &after) &&
+	       is_same_proto(&batch.parent, &after);
 	for (size_t i = 0; i < batch.count; i++) {
-		if (is_same_wanted(&batch.parent, &after))
-			keep_definition(search->state, batch.items[i]);
+		if (same)
+			names_keep(&search->state->definitions, batch.items[i]);
 		else
 			free(batch.items[i]);
 	}
 	free(batch.items);
 }
 
-static const struct state_definition *find_definition(const struct luastate *state,
-						      const struct wanted *wanted)
+/* Other texts may be where the names were that were read for an earlier sample: then the parent is
+ * asked again. */
+static const struct state_definition *find_definition(const struct names_search *search,
+						      const struct names_wanted *wanted)
 {
+	struct luastate *state = search->state;
 	struct state_definition *item;
+	uint64_t parent;
 
 	HASH_FIND(hh, state->definitions, &wanted->address, sizeof(wanted->address), item);
-	if (!item || item->chunkname != wanted->chunkname || item->firstline != wanted->firstline ||
-	    item->numline != wanted->numline || item->sizebc != wanted->sizebc)
-		return NULL;
-	return item;
+	if (!item || item->sample == state->serial)
+		return names_find(state->definitions, wanted);
+	parent = item->parent;
+	HASH_DEL(state->definitions, item);
+	free(item);
+	read_parent(search, parent, wanted->address);
+	return names_find(state->definitions, wanted);
 }
 
 /* ---- All prototypes --------------------------------------------------------------------- */
@@ -232,7 +273,7 @@ static void note_parent(void *context, uint64_t address, uint8_t gct)
 	struct luastate *state = walk->state;
 	uint8_t header[STATE_OBJECT_MAX];
 	struct state_parent *parents = state->parents;
-	struct wanted what;
+	struct names_wanted what;
 
 	if (gct != state_gct(layout->tag_proto) ||
 	    !heap_list_read(&walk->list, address, header, (size_t)layout->GCproto_sizeof) ||
@@ -260,7 +301,7 @@ static bool is_over(void *context)
 {
 	const struct walk_of_parents *walk = context;
 
-	return now_ns(CLOCK_THREAD_CPUTIME_ID) >= walk->end_ns;
+	return names_now_ns(CLOCK_THREAD_CPUTIME_ID) >= walk->end_ns;
 }
 
 static int compare(int64_t a, int64_t b)
@@ -308,7 +349,7 @@ static void forget_parents_of(struct luastate *state, uint64_t G)
 /* Whether there is time for a walk as long as the last one. */
 static bool may_walk(struct luastate *state)
 {
-	uint64_t time_ns = now_ns(CLOCK_MONOTONIC);
+	uint64_t time_ns = names_now_ns(CLOCK_MONOTONIC);
 
 	state->parents_left_ns += (time_ns - state->parents_now_ns) / SHARE;
 	if (state->parents_left_ns > WALK_NS)
@@ -317,11 +358,17 @@ static bool may_walk(struct luastate *state)
 	return state->parents_left_ns >= state->parents_cost_ns;
 }
 
+static void spend(struct luastate *state, uint64_t cost_ns)
+{
+	state->parents_left_ns -=
+		cost_ns < state->parents_left_ns ? cost_ns : state->parents_left_ns;
+}
+
 /* Make the index anew. */
-static void walk_heap(const struct search *search)
+static void walk_heap(const struct names_search *search)
 {
 	struct luastate *state = search->state;
-	uint64_t begin_ns = now_ns(CLOCK_THREAD_CPUTIME_ID), cost_ns;
+	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID), cost_ns;
 	struct walk_of_parents walk = { .state = state, .end_ns = begin_ns + WALK_NS };
 
 	walk.list = (struct heap_list){ .layout = search->layout,
@@ -336,7 +383,7 @@ static void walk_heap(const struct search *search)
 	state->parents_sample = state->serial;
 	state->parents_G = search->G;
 	sort_parents(state);
-	cost_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	cost_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	state->parents_cost_ns = cost_ns < WALK_NS ? cost_ns : WALK_NS;
 	state->parents_left_ns -=
 		cost_ns < state->parents_left_ns ? cost_ns : state->parents_left_ns;
@@ -352,10 +399,10 @@ static struct state_proto *proto_of(const struct luastate_frame *frame)
 		       : NULL;
 }
 
-static const struct state_definition *search_stack(const struct search *search,
-						   const struct wanted *wanted)
+static const struct state_definition *search_stack(const struct names_search *search,
+						   const struct names_wanted *wanted)
 {
-	const struct state_definition *found = find_definition(search->state, wanted);
+	const struct state_definition *found = find_definition(search, wanted);
 
 	for (size_t i = 0; i < search->frame_count && !found; i++) {
 		struct state_proto *proto = proto_of(&search->frames[i]);
@@ -365,17 +412,17 @@ static const struct state_definition *search_stack(const struct search *search,
 			       proto->firstline + proto->numline, wanted))
 			continue;
 		proto->is_read = true;
-		read_parent(search, proto->address);
-		found = find_definition(search->state, wanted);
+		read_parent(search, proto->address, 0);
+		found = find_definition(search, wanted);
 	}
 	return found;
 }
 
-static const struct state_definition *search_index(const struct search *search,
-						   const struct wanted *wanted)
+static const struct state_definition *search_index(const struct names_search *search,
+						   const struct names_wanted *wanted)
 {
 	struct luastate *state = search->state;
-	const struct state_definition *found = find_definition(state, wanted);
+	const struct state_definition *found = find_definition(search, wanted);
 	uint8_t header[STATE_OBJECT_MAX];
 	size_t low = 0, high = state->parent_count;
 
@@ -400,15 +447,15 @@ static const struct state_definition *search_index(const struct search *search,
 		    !definition_refers(search->layout, search->reader, header, wanted->address))
 			continue;
 		parent->is_read = true;
-		read_parent(search, parent->address);
-		found = find_definition(state, wanted);
+		read_parent(search, parent->address, 0);
+		found = find_definition(search, wanted);
 	}
 	return found;
 }
 
 /* By what is known. */
-static const struct state_definition *search_known(const struct search *search,
-						   const struct wanted *wanted)
+const struct state_definition *names_search_known(const struct names_search *search,
+						  const struct names_wanted *wanted)
 {
 	const struct state_definition *found = search_stack(search, wanted);
 
@@ -416,20 +463,19 @@ static const struct state_definition *search_known(const struct search *search,
 }
 
 /* What a function is called that its parent returns: by the parent's own name. */
-static bool name_returned(const struct search *search, const struct state_definition *definition,
-			  char *ret_name)
+static bool name_returned(const struct names_search *search,
+			  const struct state_definition *definition, char *ret_name)
 {
 	static const char suffix[] = ".return";
 	unsigned depth = 0;
 
 	while (definition && definition->fate == DEFINITION_RETURNED && depth++ < RETURNED_MAX) {
 		uint8_t header[STATE_OBJECT_MAX];
-		struct wanted parent;
+		struct names_wanted parent;
 
-		if (!read_header(search, definition->parent, header))
+		if (!names_read_proto(search, definition->parent, header, &parent))
 			return false;
-		parent = wanted_of(search->layout, definition->parent, header);
-		definition = search_known(search, &parent);
+		definition = names_search_known(search, &parent);
 	}
 	if (!definition || definition->fate != DEFINITION_NAMED ||
 	    strlen(definition->name) + depth * strlen(suffix) >= STATE_NAME_MAX)
@@ -442,7 +488,24 @@ static bool name_returned(const struct search *search, const struct state_defini
 
 /* ---- Functions -------------------------------------------------------------------------- */
 
-static void take_definition(const struct search *search, struct state_proto *proto,
+/* @return whether the function is the one that was looked for still. */
+static bool take_name(const struct names_search *search, struct state_proto *proto,
+		      const char *name, uint8_t rank)
+{
+	if (!state_is_same_proto(search->state, search->layout, search->reader, proto->address))
+		return false;
+	if (!name[0])
+		return true;
+	proto->name_rank = rank;
+	if (proto->function.name && strcmp(proto->name, name) == 0)
+		return true;
+	snprintf(proto->name, sizeof(proto->name), "%s", name);
+	proto->function.name = proto->name;
+	proto->function.name_serial++;
+	return true;
+}
+
+static void take_definition(const struct names_search *search, struct state_proto *proto,
 			    const struct state_definition *definition)
 {
 	char name[STATE_NAME_MAX] = "";
@@ -451,21 +514,30 @@ static void take_definition(const struct search *search, struct state_proto *pro
 		strcpy(name, definition->name);
 	else if (definition->fate == DEFINITION_RETURNED)
 		name_returned(search, definition, name);
-	if (!state_is_same_proto(search->state, search->layout, search->reader, proto->address))
-		return;
-	proto->definition = STATE_DEFINITION_FOUND;
-	if (!name[0])
-		return;
-	proto->name_rank = STATE_NAMED_BY_DEFINITION;
-	if (proto->function.name && strcmp(proto->name, name) == 0)
-		return;
-	memcpy(proto->name, name, sizeof(name));
-	proto->function.name = proto->name;
-	proto->function.name_serial++;
+	if (take_name(search, proto, name, STATE_NAMED_BY_DEFINITION))
+		proto->definition = STATE_DEFINITION_FOUND;
+}
+
+/* Of a function whose parent is gone, or was not found so far. */
+static void take_held(const struct names_search *search, struct state_proto *proto,
+		      const struct names_wanted *wanted, bool walks)
+{
+	struct luastate *state = search->state;
+	const struct state_definition *held = names_find(state->held, wanted);
+	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	if (!held && walks && state->held_sample != state->serial) {
+		state->held_sample = state->serial;
+		names_search_holders(search, begin_ns + HOLDERS_NS);
+		spend(state, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+		held = names_find(state->held, wanted);
+	}
+	if (held)
+		take_name(search, proto, held->name, STATE_NAMED_BY_HOLDER);
 }
 
 /* Whether the index was made in this sample: it has all that the sample shows. */
-static bool was_walked(const struct search *search)
+static bool was_walked(const struct names_search *search)
 {
 	const struct luastate *state = search->state;
 
@@ -473,13 +545,15 @@ static bool was_walked(const struct search *search)
 	       state->parents_G == search->G;
 }
 
-static void define(const struct search *search, struct state_proto *proto)
+static void define(const struct names_search *search, struct state_proto *proto)
 {
-	const struct wanted wanted = { .address = proto->address,
-				       .chunkname = proto->chunkname,
-				       .firstline = proto->firstline,
-				       .numline = proto->numline,
-				       .sizebc = proto->sizebc };
+	const struct names_wanted wanted = { .address = proto->address,
+					     .chunkname = proto->chunkname,
+					     .firstline = proto->firstline,
+					     .numline = proto->numline,
+					     .sizebc = proto->sizebc,
+					     .name_hash = proto->identity.name_hash,
+					     .name_len = proto->identity.name_len };
 	struct luastate *state = search->state;
 	const struct state_definition *found;
 	bool walks = search->walks && may_walk(state);
@@ -488,7 +562,7 @@ static void define(const struct search *search, struct state_proto *proto)
 	if (search->walks && !walks && proto->parents_serial == state->parents_serial &&
 	    state->parents_serial)
 		return;
-	found = search_known(search, &wanted);
+	found = names_search_known(search, &wanted);
 	if (!found && search->walks && (walks || was_walked(search))) {
 		if (!was_walked(search))
 			walk_heap(search);
@@ -500,6 +574,8 @@ static void define(const struct search *search, struct state_proto *proto)
 	}
 	if (found)
 		take_definition(search, proto, found);
+	else if (search->walks && proto->parents_tries && !proto->name_rank)
+		take_held(search, proto, &wanted, walks);
 	proto->parents_serial = state->parents_serial;
 }
 
@@ -507,7 +583,7 @@ void state_define_frames(struct luastate *state, const struct luastate_memory *m
 			 const struct luastate_layout *layout, uint64_t G,
 			 const struct luastate_frame *frames, size_t count, size_t first)
 {
-	struct search search = {
+	struct names_search search = {
 		.state = state,
 		.layout = layout,
 		.reader = memory->live	  ? memory->live
@@ -534,15 +610,17 @@ void state_define_frames(struct luastate *state, const struct luastate_memory *m
 void state_read_parent(struct luastate *state, const struct luastate_layout *layout,
 		       const struct attach_reader *reader, uint64_t address)
 {
-	const struct search search = { .state = state, .layout = layout, .reader = reader };
+	const struct names_search search = { .state = state, .layout = layout, .reader = reader };
 
-	read_parent(&search, address);
+	read_parent(&search, address, 0);
 }
 
 bool state_define_proto(struct luastate *state, const struct luastate_layout *layout,
 			const struct attach_reader *reader, uint64_t G, struct state_proto *proto)
 {
-	const struct search search = { .state = state, .layout = layout, .reader = reader, .G = G };
+	const struct names_search search = {
+		.state = state, .layout = layout, .reader = reader, .G = G
+	};
 
 	if (proto->definition == STATE_DEFINITION_UNKNOWN)
 		define(&search, proto);
@@ -560,14 +638,9 @@ void state_begin_definitions(struct luastate *state)
 
 void state_forget_definitions(struct luastate *state)
 {
-	struct state_definition *item, *next;
 	struct state_proto *proto;
 
-	HASH_ITER(hh, state->definitions, item, next)
-	{
-		HASH_DEL(state->definitions, item);
-		free(item);
-	}
+	names_clear(&state->definitions);
 	for (size_t i = 0; i < state->parent_count; i++)
 		state->parents[i].is_read = false;
 	for (proto = state->protos; proto; proto = proto->hh.next)
@@ -577,6 +650,7 @@ void state_forget_definitions(struct luastate *state)
 void state_free_definitions(struct luastate *state)
 {
 	state_forget_definitions(state);
+	names_clear(&state->held);
 	free(state->parents);
 	state->parents = NULL;
 	state->parent_count = state->parent_room = 0;

@@ -95,7 +95,7 @@ enum state_definition_state {
 };
 
 /** name_rank of a name that cannot be better. */
-enum { STATE_NAMED_BY_DEFINITION = UINT8_MAX - 1 };
+enum { STATE_NAMED_BY_HOLDER = UINT8_MAX - 2, STATE_NAMED_BY_DEFINITION };
 
 /** A cached prototype. */
 struct state_proto {
@@ -174,6 +174,8 @@ struct luastate {
 	struct state_cname *cnames;
 	char ff_names[STATE_FFIDS][STATE_NAME_MAX];
 	struct state_definition *definitions; /* by the function that is defined */
+	struct state_definition *held;	      /* by where the program keeps them */
+	unsigned held_sample;		      /* in which that was looked for last */
 	struct state_parent *parents;	      /* prototypes that make functions */
 	size_t parent_count, parent_room;
 	uint64_t parents_left_ns; /* processor time that may be spent on finding them … */

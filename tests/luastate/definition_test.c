@@ -115,8 +115,8 @@ static void visit(struct sample *sample, struct parent *parent, struct found *fo
 	emit(parent, fake_ad(BC_RET0, 0, 1));
 	address = fake_proto(vm, &parent->proto);
 	found->count = 0;
-	assert_int_equal(
-		0, definition_visit(vm->layout, &vm->reader, address, note, found, &sample->why));
+	assert_int_equal(0, definition_visit(vm->layout, &vm->reader, address, 0, note, found,
+					     &sample->why));
 }
 
 static void expect_fate(struct sample *sample, struct parent *parent, enum definition_fate fate)
@@ -434,7 +434,7 @@ static void test_unknown_opcodes(void **state)
 	address = fake_proto(vm, &parent.proto);
 	layout.BC_FUNCF++;
 	assert_int_equal(
-		-1, definition_visit(&layout, &vm->reader, address, note, &found, &sample->why));
+		-1, definition_visit(&layout, &vm->reader, address, 0, note, &found, &sample->why));
 	assert_int_equal(FAILURE_INVALID, sample->why.kind);
 	assert_int_equal(0, found.count);
 }
@@ -448,9 +448,10 @@ static void test_unreadable(void **state)
 	struct found found;
 	uint64_t address;
 
-	assert_int_equal(-1, definition_visit(layout, &vm->reader, 8, note, &found, &sample->why));
+	assert_int_equal(-1,
+			 definition_visit(layout, &vm->reader, 8, 0, note, &found, &sample->why));
 	assert_int_equal(
-		-1, definition_visit(layout, &vm->reader, vm->main, note, &found, &sample->why));
+		-1, definition_visit(layout, &vm->reader, vm->main, 0, note, &found, &sample->why));
 	begin(sample, &parent);
 	emit(&parent, fake_ad(BC_FNEW, 2, CHILD));
 	emit(&parent, fake_ad(BC_GSET, 2, NAME_F));
@@ -461,17 +462,17 @@ static void test_unreadable(void **state)
 	address = fake_proto(vm, &parent.proto);
 	found.count = 0;
 	assert_int_equal(
-		0, definition_visit(layout, &vm->reader, address, note, &found, &sample->why));
+		0, definition_visit(layout, &vm->reader, address, 0, note, &found, &sample->why));
 	assert_int_equal(1, found.count);
 	assert_int_equal(DEFINITION_NAMELESS, found.definitions[0].fate);
 	assert_int_equal(8192, found.definitions[0].child);
 	/* Sizes that contradict each other, or are too large. */
 	fake_put_u32(vm, fake_member(address, layout->GCproto_sizekgc), 1000);
 	assert_int_equal(
-		-1, definition_visit(layout, &vm->reader, address, note, &found, &sample->why));
+		-1, definition_visit(layout, &vm->reader, address, 0, note, &found, &sample->why));
 	fake_put_u32(vm, fake_member(address, layout->GCproto_sizept), UINT32_MAX);
 	assert_int_equal(
-		-1, definition_visit(layout, &vm->reader, address, note, &found, &sample->why));
+		-1, definition_visit(layout, &vm->reader, address, 0, note, &found, &sample->why));
 	assert_int_equal(FAILURE_LIMIT, sample->why.kind);
 }
 
