@@ -136,13 +136,12 @@ static int walk_from(struct each *each, const struct look *look, uint64_t base, 
 	unsigned runs, losses = each->walk.state->losses;
 
 	each->walk.chain->count = 0;
-	each->walk.call_count = 0;
 	each->walk.steps_left = WALK_STEPS;
 	if (walk_frames(&each->walk, &look->stack, &top, &runs, why) != 0)
 		return -1;
 	if (each->walk.state->losses != losses)
 		return failure_set(why, FAILURE_INVALID, 0, 0, look->L, "find functions again");
-	walk_learn_names(&each->walk, &look->stack, 0);
+	walk_define(&each->walk, &look->stack, 0);
 	return 0;
 }
 

@@ -574,8 +574,8 @@ static void define(const struct names_search *search, struct state_proto *proto)
 	}
 	if (found)
 		take_definition(search, proto, found);
-	else if (search->walks && proto->parents_tries && !proto->name_rank)
-		take_held(search, proto, &wanted, walks);
+	else if (!proto->name_rank && (!search->walks || proto->parents_tries))
+		take_held(search, proto, &wanted, walks || !search->walks);
 	proto->parents_serial = state->parents_serial;
 }
 
@@ -592,6 +592,7 @@ void state_define_frames(struct luastate *state, const struct luastate_memory *m
 		.G = G,
 		.frames = frames,
 		.frame_count = count,
+		.stopped = memory->stopped,
 		.walks = true,
 	};
 	const struct state_proto *last = NULL;

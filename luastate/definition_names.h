@@ -34,7 +34,8 @@ struct names_search {
 	const struct luastate_frame
 		*frames; /* that may be of parents, and of who holds functions */
 	size_t frame_count;
-	bool walks; /* all objects may be gone through */
+	const struct attach_reader *stopped; /* their slots; NULL where there are none */
+	bool walks;			     /* all objects may be gone through */
 };
 
 /** By a thread's own clock, or another. */

@@ -481,6 +481,24 @@ static void add_modules(struct holders *holders)
 
 /* ---- The search ------------------------------------------------------------------------- */
 
+/* The class of an object whose method runs: the metatable of what is in the first slot. */
+static void add_receiver(struct holders *holders, const struct luastate_frame *frame)
+{
+	const struct luastate_layout *layout = holders->search->layout;
+	const struct table_name name = { .depth = 1 };
+	uint8_t table[STATE_OBJECT_MAX];
+	struct failure why;
+	uint64_t value;
+
+	if (frame->base && holders->search->stopped &&
+	    state_read(holders->search->stopped, frame->base, &value, 8, &why) == 0 &&
+	    state_tag(layout, value) == layout->tag_tab &&
+	    state_read_object(layout, holders->search->reader, state_object(layout, value),
+			      state_gct(layout->tag_tab), table, (size_t)layout->GCtab_sizeof,
+			      &why) == 0)
+		add_table(holders, state_ref(layout, table, layout->GCtab_metatable), &name, true);
+}
+
 static void add_frames(struct holders *holders)
 {
 	const struct names_search *search = holders->search;
@@ -489,9 +507,12 @@ static void add_frames(struct holders *holders)
 	for (size_t i = 0; i < search->frame_count; i++) {
 		const struct luastate_frame *frame = &search->frames[i];
 
-		if (frame->function->kind == LUASTATE_LUA && frame->object &&
-		    (!last || last->object != frame->object))
+		if (frame->function->kind != LUASTATE_LUA ||
+		    (last && last->object == frame->object && last->object))
+			continue;
+		if (frame->object)
 			add_function(holders, frame->object);
+		add_receiver(holders, frame);
 		last = frame;
 	}
 }

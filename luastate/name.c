@@ -246,76 +246,13 @@ int state_name_call(const struct luastate_layout *layout, const struct state_pro
 	return rank && plain_name(ret_name) ? rank : 0;
 }
 
-bool state_lacks_name(const struct state_proto *callee, uint64_t pc)
+/* Behind the tables that it is in: "f" of "M.f", "Class:f" or "t[1].f". */
+const char *state_last_name(const char *name)
 {
-	return callee->definition != STATE_DEFINITION_FOUND && callee->parents_tries > 0 &&
-	       !callee->name_rank && callee->nameless_pc != pc;
-}
+	const char *last = name;
 
-/** A reader that notes whether anything was missing. */
-struct noting {
-	const struct attach_reader *reader;
-	bool missed;
-};
-
-static int read_and_note(void *self, struct remote_addr address, void *ret_bytes, size_t len,
-			 struct failure *why)
-{
-	struct noting *noting = self;
-
-	if (attach_read(noting->reader, address, ret_bytes, len, why) == 0)
-		return 0;
-	noting->missed = true;
-	return -1;
-}
-
-/* Derive a name from what a reader shows. @return its rank; 0: there is none. */
-static int derive_name(const struct luastate_layout *layout, struct state_proto *callee,
-		       const struct state_proto *caller, const struct attach_reader *source,
-		       uint64_t pc, char *ret_name)
-{
-	struct noting noting = { .reader = source };
-	const struct attach_reader reader = { .read = read_and_note, .self = &noting };
-	int rank = state_name_call(layout, caller, &reader, pc, ret_name, STATE_NAME_MAX);
-
-	/* What the stop did not read, one of the next may. */
-	if (!rank && !noting.missed)
-		callee->nameless_pc = pc;
-	return rank;
-}
-
-static void take_name(struct state_proto *callee, int rank, const char *name)
-{
-	callee->name_rank = (uint8_t)rank;
-	if (callee->function.name)
-		return; /* derived before: a function keeps its name */
-	memcpy(callee->name, name, sizeof(callee->name));
-	callee->function.name = callee->name;
-	callee->function.name_serial++;
-}
-
-void state_learn_name(const struct luastate_layout *layout, struct state_proto *callee,
-		      const struct state_proto *caller, const struct attach_reader *stopped,
-		      uint64_t pc)
-{
-	char name[STATE_NAME_MAX];
-	int rank = derive_name(layout, callee, caller, stopped, pc, name);
-
-	if (rank)
-		take_name(callee, rank, name);
-}
-
-void state_learn_name_live(const struct luastate *state, const struct luastate_layout *layout,
-			   struct state_proto *callee, const struct state_proto *caller,
-			   const struct attach_reader *live, uint64_t pc)
-{
-	char name[STATE_NAME_MAX];
-	uint64_t nameless_pc = callee->nameless_pc;
-	int rank = derive_name(layout, callee, caller, live, pc, name);
-
-	/* The caller's strings live as long as it does. */
-	if (!state_is_same_proto(state, layout, live, caller->address))
-		callee->nameless_pc = nameless_pc;
-	else if (rank)
-		take_name(callee, rank, name);
+	for (; *name; name++)
+		if ((*name == '.' || *name == ':') && name[1])
+			last = name + 1;
+	return last;
 }

@@ -198,7 +198,6 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 						      .firstline = proto->firstline,
 						      .name_serial = 1 };
 	proto->name_rank = 0;
-	proto->nameless_pc = 0;
 	proto->name[0] = '\0';
 	proto->definition = STATE_DEFINITION_UNKNOWN;
 	proto->is_read = false;
@@ -226,7 +225,6 @@ static void read_again(struct state_proto *proto, const struct luastate_layout *
 	free_copies(proto);
 	proto->debug_len = debug_len;
 	copy_parts(proto, reader);
-	proto->nameless_pc = 0;
 	if (proto->name_rank == UINT8_MAX)
 		return;
 	proto->name_rank = 0;

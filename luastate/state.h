@@ -115,7 +115,6 @@ struct state_proto {
 	bool is_read;		 /* what functions it makes is known */
 	uint8_t parents_tries;	 /* indexes in which its parent was looked for in vain */
 	unsigned parents_serial; /* the last of them */
-	uint64_t nameless_pc;	 /* call site that had no name, 0 none */
 	struct luastate_function function;
 	char name[STATE_NAME_MAX];
 	UT_hash_handle hh;
@@ -420,20 +419,8 @@ void state_free_definitions(struct luastate *state);
 int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
 		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size);
 
-/** Whether a name is to be looked for at this call site: where the definition was looked for in
- *  vain. */
-bool state_lacks_name(const struct state_proto *callee, uint64_t pc);
-
-/** Give a prototype a name if this call site has one. @param stopped What the stop copied: strings
- *  may be other ones a moment later. */
-void state_learn_name(const struct luastate_layout *layout, struct state_proto *callee,
-		      const struct state_proto *caller, const struct attach_reader *stopped,
-		      uint64_t pc);
-
-/** The same from the process as it is now, if the caller is still there after reading. */
-void state_learn_name_live(const struct luastate *state, const struct luastate_layout *layout,
-			   struct state_proto *callee, const struct state_proto *caller,
-			   const struct attach_reader *live, uint64_t pc);
+/** A function's name without those of the tables that it is in. */
+const char *state_last_name(const char *name);
 
 /** The value under a string key of a table, 0 if there is none. */
 uint64_t state_table_get(const struct luastate_layout *layout, const struct attach_reader *reader,

@@ -101,21 +101,10 @@ static void keep_leaf_end(struct luastate_chain *chain, const struct owners *own
 	}
 }
 
-/* Only now: what a walk in vain took for calls may be none. */
-void walk_learn_names(struct walk *walk, const struct walk_stack *stack, size_t first)
+void walk_define(struct walk *walk, const struct walk_stack *stack, size_t first)
 {
 	state_define_frames(walk->state, walk->memory, stack->layout, stack->G, walk->chain->frames,
 			    walk->chain->count, first);
-	for (unsigned i = 0; i < walk->call_count; i++) {
-		const struct walk_call *call = &walk->calls[i];
-
-		if (state_lacks_name(call->callee, call->pc))
-			state_learn_name(stack->layout, call->callee, call->caller, walk->stopped,
-					 call->pc);
-		if (walk->memory->live && state_lacks_name(call->callee, call->pc))
-			state_learn_name_live(walk->state, stack->layout, call->callee,
-					      call->caller, walk->memory->live, call->pc);
-	}
 }
 
 /* Whether the oldest of a coroutine's C frames here is its first: a coroutine that C code entered
@@ -169,7 +158,6 @@ static bool walk_from(void *context, const struct walk_top *top)
 	if (walk->state->losses != coroutine->losses)
 		return true;
 	walk->chain->count = coroutine->before;
-	walk->call_count = 0;
 	coroutine->found = walk_frames(walk, &coroutine->stack, top, &runs, why) == 0 &&
 			   assign_owners(walk, &coroutine->stack, coroutine->cframes,
 					 &coroutine->owners, coroutine->before, runs, why) == 0;
@@ -199,7 +187,7 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 	walk_leaf_tops(walk, &coroutine.stack, newest_held(cframes, &coroutine.owners, first),
 		       is_resuming(cframes, first), walk_from, &coroutine);
 	if (coroutine.found) {
-		walk_learn_names(walk, &coroutine.stack, coroutine.before);
+		walk_define(walk, &coroutine.stack, coroutine.before);
 		return 0;
 	}
 	if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT)

@@ -192,9 +192,10 @@ static void test_functions(void **state)
 	const struct luastate_trace_function *function;
 
 	fake_traces_make(sample->vm, &traces);
+	fake_name_function(sample->vm, "mid", fake_lua_function(sample->vm, traces.mid));
 	catalogue = read_catalogue(sample);
 	assert_int_equal(3, catalogue->traces[0].function_count);
-	/* By a snapshot's frame, with a name by its call in top. */
+	/* By a snapshot's frame, with a name by who holds it. */
 	function = find_function(catalogue, 0, "@mid.lua");
 	assert_true(function && function->inlined);
 	expect_function(catalogue, function->function, "mid", "@mid.lua", 20);

@@ -111,7 +111,6 @@ static void test_no_parent(void **state)
 	link_objects(sample->vm, &family.parent, 1);
 	assert_null(define(sample, &gone.child, 1));
 	assert_int_equal(STATE_DEFINITION_GONE, state_of(sample, gone.child));
-	assert_true(state_lacks_name(sample_proto(sample, gone.child), 1));
 	/* Another prototype lies where a function of the family lay: of other lines. */
 	fake_put_u32(sample->vm, fake_member(family.child, sample->vm->layout->GCproto_firstline),
 		     20);
@@ -131,10 +130,8 @@ static void test_cut_list(void **state)
 		     fake_member(sample->vm->G, sample->vm->layout->global_State_gc_root), 4096);
 	assert_null(define(sample, &family.child, 1));
 	assert_int_equal(STATE_DEFINITION_UNKNOWN, state_of(sample, family.child));
-	assert_true(state_lacks_name(sample_proto(sample, family.child), 1));
 	link_objects(sample->vm, &family.parent, 1);
 	assert_string_equal("f", define(sample, &family.child, 1));
-	assert_false(state_lacks_name(sample_proto(sample, family.child), 1));
 }
 
 static void test_returned(void **state)
@@ -165,7 +162,6 @@ static void test_nameless(void **state)
 	link_objects(sample->vm, &family.parent, 1);
 	assert_null(define(sample, &family.child, 1));
 	assert_int_equal(STATE_DEFINITION_FOUND, state_of(sample, family.child));
-	assert_false(state_lacks_name(sample_proto(sample, family.child), 1));
 }
 
 /* Objects without end: walks are bounded in time, all of them together. */
