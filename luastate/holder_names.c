@@ -32,6 +32,8 @@ enum {
 	/* From an upvalue of an upvalue of … to the variable's own function. */
 	NESTED_MAX = 16,
 	HELD_MAX = 1 << 16,
+	/* A table's fields have lower ranks, see rank_of(). */
+	RANK_VARIABLE = 3,
 	UV_LOCAL = 0x8000,
 	FFID_LUA = 0,
 };
@@ -322,7 +324,8 @@ static void look_into_upvalue(struct holders *holders, const struct closure *clo
 		uint64_t source = note_variable(holders, closure, index, object);
 
 		if (source && name[0] && !has_function(holders, closure, index))
-			name_function(holders, object, closure->proto.chunkname, name, 2, source);
+			name_function(holders, object, closure->proto.chunkname, name,
+				      RANK_VARIABLE, source);
 		add_function(holders, object);
 	} else if (state_tag(layout, value) == layout->tag_tab) {
 		struct table_name table = { .chunkname = closure->proto.chunkname };
