@@ -145,7 +145,7 @@ static void read_definitions(struct catalogue_build *build)
 {
 	for (size_t i = 0; i < build->span_count && !catalogue_is_late(build); i++)
 		if (build->spans[i].flags & CATALOGUE_CHILD)
-			state_read_parent(build->state, build->layout, build->reader,
+			state_read_parent(build->state, build->layout, build->reader, build->G,
 					  build->spans[i].start -
 						  (uint64_t)build->layout->GCproto_sizeof);
 }

@@ -9,44 +9,21 @@
  * The process runs meanwhile, so what was read may be another's: a name is believed where parent
  * and child are the same after reading.
  *
- * Walks cost processor time, so they are few: one when the first function is met whose parent does
- * not run, others when there are functions that were not known at the last one. There is some time
- * for them at the beginning, so that short recordings have names, and later a small part of what
- * goes by.
- *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCproto), src/lj_parse.c (fs_finish, parse_body).
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "luastate/definition_names.h"
-#include "luastate/heap_list.h"
 
 enum {
-	PARENTS_MAX = 1 << 17,
 	DEFINITIONS_MAX = 1 << 17,
-	/* Of one walk, by the thread's own clock, as waiting for a processor does not count: some
-	 * million objects. Also what may be saved up for walks, of each second so much. */
-	WALK_NS = 100 * 1000 * 1000,
-	SHARE = 50,
 	/* Of one search for who holds functions: some ten thousand reads. */
 	HOLDERS_NS = 20 * 1000 * 1000,
 	/* Walks that came to no end, behind which a function's parent is given up. */
 	TRIES = 3,
-	/* Parents whose constants are looked through, in one sample: many only where chunks have
-	 * no lines, so that each one may be it. */
-	CANDIDATES = 4096,
 	/* Functions that return functions that return functions. */
 	RETURNED_MAX = 4,
-	/* GCproto.flags, PROTO_CHILD: it makes functions. */
-	FLAG_CHILD = 0x01,
-};
-
-/** A prototype that makes functions. */
-struct state_parent {
-	uint64_t G, address, chunkname;
-	int64_t firstline, lastline;
-	bool is_read; /* what it makes is known */
 };
 
 uint64_t names_now_ns(clockid_t clock)
@@ -57,8 +34,8 @@ uint64_t names_now_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static struct names_wanted wanted_of(const struct luastate_layout *layout, uint64_t address,
-				     const uint8_t *header)
+struct names_wanted names_wanted_of(const struct luastate_layout *layout, uint64_t address,
+				    const uint8_t *header)
 {
 	return (struct names_wanted){
 		.address = address,
@@ -71,14 +48,14 @@ static struct names_wanted wanted_of(const struct luastate_layout *layout, uint6
 
 /* Whether a prototype may have made the function: its lines lie around it. Without lines, all are
  * 0. */
-static bool surrounds(uint64_t chunkname, int64_t firstline, int64_t lastline,
-		      const struct names_wanted *wanted)
+bool names_surround(uint64_t chunkname, int64_t firstline, int64_t lastline,
+		    const struct names_wanted *wanted)
 {
 	return chunkname == wanted->chunkname && firstline <= wanted->firstline &&
 	       lastline >= wanted->firstline + wanted->numline;
 }
 
-static bool read_header(const struct names_search *search, uint64_t address, uint8_t *ret_header)
+bool names_read_header(const struct names_search *search, uint64_t address, uint8_t *ret_header)
 {
 	const struct luastate_layout *layout = search->layout;
 	struct failure why;
@@ -95,9 +72,9 @@ bool names_read_proto(const struct names_search *search, uint64_t address, uint8
 	struct names_wanted proto;
 	struct failure why;
 
-	if (!read_header(search, address, ret_header))
+	if (!names_read_header(search, address, ret_header))
 		return false;
-	proto = wanted_of(layout, address, ret_header);
+	proto = names_wanted_of(layout, address, ret_header);
 	if (state_read_object(layout, search->reader, proto.chunkname, state_gct(layout->tag_str),
 			      name, (size_t)layout->GCstr_sizeof, &why) != 0)
 		return false;
@@ -105,6 +82,26 @@ bool names_read_proto(const struct names_search *search, uint64_t address, uint8
 	proto.name_len = state_u32(name, layout->GCstr_len);
 	*ret_proto = proto;
 	return true;
+}
+
+/* Of the two whites the one that is not current. */
+uint8_t names_dead_colour(const struct names_search *search)
+{
+	const struct luastate_layout *layout = search->layout;
+	struct failure why;
+	uint8_t white;
+
+	if (state_read(search->reader,
+		       search->G +
+			       (uint64_t)(layout->global_State_gc_state + STATE_WHITE_FROM_STATE),
+		       &white, 1, &why) != 0)
+		return 0;
+	return (white ^ STATE_WHITES) & STATE_WHITES;
+}
+
+bool names_is_dead(const struct names_search *search, uint8_t colour, const uint8_t *header)
+{
+	return header[search->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & colour;
 }
 
 /* ---- What a parent makes ---------------------------------------------------------------- */
@@ -125,11 +122,11 @@ static void add_definition(void *context, const struct definition *definition)
 	struct names_wanted child;
 
 	if (batch->count >= DEFINITIONS_MAX ||
-	    !read_header(batch->search, definition->child, header))
+	    !names_read_header(batch->search, definition->child, header))
 		return;
-	child = wanted_of(batch->search->layout, definition->child, header);
-	if (!surrounds(batch->parent.chunkname, batch->parent.firstline,
-		       batch->parent.firstline + batch->parent.numline, &child))
+	child = names_wanted_of(batch->search->layout, definition->child, header);
+	if (!names_surround(batch->parent.chunkname, batch->parent.firstline,
+			    batch->parent.firstline + batch->parent.numline, &child))
 		return;
 	if (batch->count == batch->room) {
 		batch->room = batch->room ? 2 * batch->room : 16;
@@ -217,18 +214,25 @@ static void read_parent(const struct names_search *search, uint64_t address, uin
 {
 	struct batch batch = { .search = search };
 	uint8_t header[STATE_OBJECT_MAX];
+	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint8_t dead = names_dead_colour(search);
 	struct names_wanted after;
 	struct failure why;
 	bool same;
 
+	/* The function is looked for again in the next sample. */
+	if (search->walks && search->state->parents_left_ns == 0)
+		return;
 	if (HASH_COUNT(search->state->definitions) > DEFINITIONS_MAX)
 		state_forget_definitions(search->state);
-	if (!names_read_proto(search, address, header, &batch.parent))
+	if (!names_read_proto(search, address, header, &batch.parent) ||
+	    names_is_dead(search, dead, header))
 		return;
 	definition_visit(search->layout, search->reader, address, only, add_definition, &batch,
 			 &why);
 	same = names_read_proto(search, address, header, &after) &&
-	       is_same_proto(&batch.parent, &after);
+	       is_same_proto(&batch.parent, &after) && !names_is_dead(search, dead, header) &&
+	       names_dead_colour(search) == dead;
 	for (size_t i = 0; i < batch.count; i++) {
 		if (same)
 			names_keep(&search->state->definitions, batch.items[i]);
@@ -236,6 +240,8 @@ static void read_parent(const struct names_search *search, uint64_t address, uin
 			free(batch.items[i]);
 	}
 	free(batch.items);
+	if (search->walks)
+		parents_spend(search->state, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
 /* Other texts may be where the names were that were read for an earlier sample: then the parent is
@@ -257,138 +263,6 @@ static const struct state_definition *find_definition(const struct names_search 
 	return names_find(state->definitions, wanted);
 }
 
-/* ---- All prototypes --------------------------------------------------------------------- */
-
-/** A walk along the list of objects. */
-struct walk_of_parents {
-	struct heap_list list;
-	struct luastate *state;
-	uint64_t end_ns; /* of the thread's own time */
-};
-
-static void note_parent(void *context, uint64_t address, uint8_t gct)
-{
-	struct walk_of_parents *walk = context;
-	const struct luastate_layout *layout = walk->list.layout;
-	struct luastate *state = walk->state;
-	uint8_t header[STATE_OBJECT_MAX];
-	struct state_parent *parents = state->parents;
-	struct names_wanted what;
-
-	if (gct != state_gct(layout->tag_proto) ||
-	    !heap_list_read(&walk->list, address, header, (size_t)layout->GCproto_sizeof) ||
-	    !(header[layout->GCproto_flags] & FLAG_CHILD) || state->parent_count == PARENTS_MAX)
-		return;
-	if (state->parent_count == state->parent_room) {
-		size_t room = state->parent_room ? 2 * state->parent_room : 256;
-
-		parents = reallocarray(parents, room, sizeof(*parents));
-		if (!parents)
-			return;
-		state->parents = parents;
-		state->parent_room = room;
-	}
-	what = wanted_of(layout, address, header);
-	parents[state->parent_count++] =
-		(struct state_parent){ .G = walk->list.G,
-				       .address = address,
-				       .chunkname = what.chunkname,
-				       .firstline = what.firstline,
-				       .lastline = what.firstline + what.numline };
-}
-
-static bool is_over(void *context)
-{
-	const struct walk_of_parents *walk = context;
-
-	return names_now_ns(CLOCK_THREAD_CPUTIME_ID) >= walk->end_ns;
-}
-
-static int compare(int64_t a, int64_t b)
-{
-	return (a > b) - (a < b);
-}
-
-/* By chunk, then the innermost first. */
-static int by_place(const void *a, const void *b)
-{
-	const struct state_parent *x = a, *y = b;
-	int order = (x->chunkname > y->chunkname) - (x->chunkname < y->chunkname);
-
-	if (!order)
-		order = compare(y->firstline, x->firstline);
-	if (!order)
-		order = compare(x->lastline, y->lastline);
-	return order ? order : (x->address > y->address) - (x->address < y->address);
-}
-
-/* Several walks meet most prototypes several times. */
-static void sort_parents(struct luastate *state)
-{
-	struct state_parent *parents = state->parents;
-	size_t kept = 0;
-
-	if (state->parent_count)
-		qsort(parents, state->parent_count, sizeof(*parents), by_place);
-	for (size_t i = 0; i < state->parent_count; i++)
-		if (kept == 0 || parents[kept - 1].address != parents[i].address)
-			parents[kept++] = parents[i];
-	state->parent_count = kept;
-}
-
-static void forget_parents_of(struct luastate *state, uint64_t G)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < state->parent_count; i++)
-		if (state->parents[i].G != G)
-			state->parents[kept++] = state->parents[i];
-	state->parent_count = kept;
-}
-
-/* Whether there is time for a walk as long as the last one. */
-static bool may_walk(struct luastate *state)
-{
-	uint64_t time_ns = names_now_ns(CLOCK_MONOTONIC);
-
-	state->parents_left_ns += (time_ns - state->parents_now_ns) / SHARE;
-	if (state->parents_left_ns > WALK_NS)
-		state->parents_left_ns = WALK_NS;
-	state->parents_now_ns = time_ns;
-	return state->parents_left_ns >= state->parents_cost_ns;
-}
-
-static void spend(struct luastate *state, uint64_t cost_ns)
-{
-	state->parents_left_ns -=
-		cost_ns < state->parents_left_ns ? cost_ns : state->parents_left_ns;
-}
-
-/* Make the index anew. */
-static void walk_heap(const struct names_search *search)
-{
-	struct luastate *state = search->state;
-	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID), cost_ns;
-	struct walk_of_parents walk = { .state = state, .end_ns = begin_ns + WALK_NS };
-
-	walk.list = (struct heap_list){ .layout = search->layout,
-					.reader = search->reader,
-					.G = search->G,
-					.is_over = is_over,
-					.visit = note_parent,
-					.context = &walk };
-	forget_parents_of(state, search->G);
-	state->parents_whole = heap_list_walk(&walk.list);
-	state->parents_serial++;
-	state->parents_sample = state->serial;
-	state->parents_G = search->G;
-	sort_parents(state);
-	cost_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
-	state->parents_cost_ns = cost_ns < WALK_NS ? cost_ns : WALK_NS;
-	state->parents_left_ns -=
-		cost_ns < state->parents_left_ns ? cost_ns : state->parents_left_ns;
-}
-
 /* ---- The parent ------------------------------------------------------------------------- */
 
 static struct state_proto *proto_of(const struct luastate_frame *frame)
@@ -408,8 +282,8 @@ static const struct state_definition *search_stack(const struct names_search *se
 		struct state_proto *proto = proto_of(&search->frames[i]);
 
 		if (!proto || proto->is_read || proto->address == wanted->address ||
-		    !surrounds(proto->chunkname, proto->firstline,
-			       proto->firstline + proto->numline, wanted))
+		    !names_surround(proto->chunkname, proto->firstline,
+				    proto->firstline + proto->numline, wanted))
 			continue;
 		proto->is_read = true;
 		read_parent(search, proto->address, 0);
@@ -421,33 +295,11 @@ static const struct state_definition *search_stack(const struct names_search *se
 static const struct state_definition *search_index(const struct names_search *search,
 						   const struct names_wanted *wanted)
 {
-	struct luastate *state = search->state;
 	const struct state_definition *found = find_definition(search, wanted);
-	uint8_t header[STATE_OBJECT_MAX];
-	size_t low = 0, high = state->parent_count;
+	uint64_t parent;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (state->parents[middle].chunkname < wanted->chunkname)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < state->parent_count && !found && state->candidates_left; low++) {
-		struct state_parent *parent = &state->parents[low];
-
-		if (parent->chunkname != wanted->chunkname)
-			break;
-		if (parent->is_read || parent->G != search->G ||
-		    !surrounds(parent->chunkname, parent->firstline, parent->lastline, wanted))
-			continue;
-		state->candidates_left--;
-		if (!read_header(search, parent->address, header) ||
-		    !definition_refers(search->layout, search->reader, header, wanted->address))
-			continue;
-		parent->is_read = true;
-		read_parent(search, parent->address, 0);
+	while (!found && (parent = parents_find(search, wanted))) {
+		read_parent(search, parent, 0);
 		found = find_definition(search, wanted);
 	}
 	return found;
@@ -529,20 +381,11 @@ static void take_held(const struct names_search *search, struct state_proto *pro
 	if (!held && walks && state->held_sample != state->serial) {
 		state->held_sample = state->serial;
 		names_search_holders(search, begin_ns + HOLDERS_NS);
-		spend(state, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+		parents_spend(state, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 		held = names_find(state->held, wanted);
 	}
 	if (held)
 		take_name(search, proto, held->name, STATE_NAMED_BY_HOLDER);
-}
-
-/* Whether the index was made in this sample: it has all that the sample shows. */
-static bool was_walked(const struct names_search *search)
-{
-	const struct luastate *state = search->state;
-
-	return state->parents_serial && state->parents_sample == state->serial &&
-	       state->parents_G == search->G;
 }
 
 static void define(const struct names_search *search, struct state_proto *proto)
@@ -556,16 +399,16 @@ static void define(const struct names_search *search, struct state_proto *proto)
 					     .name_len = proto->identity.name_len };
 	struct luastate *state = search->state;
 	const struct state_definition *found;
-	bool walks = search->walks && may_walk(state);
+	bool walks = search->walks && parents_may_walk(state);
 
 	/* What was looked for in vain is not found before the index is made anew. */
 	if (search->walks && !walks && proto->parents_serial == state->parents_serial &&
 	    state->parents_serial)
 		return;
 	found = names_search_known(search, &wanted);
-	if (!found && search->walks && (walks || was_walked(search))) {
-		if (!was_walked(search))
-			walk_heap(search);
+	if (!found && search->walks && (walks || parents_were_walked(search))) {
+		if (!parents_were_walked(search))
+			parents_walk(search);
 		found = search_index(search, &wanted);
 		proto->parents_tries++;
 		if ((state->parents_whole && state->candidates_left) ||
@@ -574,44 +417,59 @@ static void define(const struct names_search *search, struct state_proto *proto)
 	}
 	if (found)
 		take_definition(search, proto, found);
-	else if (!proto->name_rank && (!search->walks || proto->parents_tries))
+	else if (search->asks_holders && !proto->name_rank &&
+		 (!search->walks || proto->parents_tries))
 		take_held(search, proto, &wanted, walks || !search->walks);
 	proto->parents_serial = state->parents_serial;
 }
 
+/* In the VM of the frame's coroutine. */
+static void define_frame(struct names_search *search, const struct luastate_memory *memory,
+			 const struct luastate_frame *frame, struct state_proto *proto)
+{
+	struct failure why;
+	const struct luastate_vm *vm =
+		state_sample_vm_of(search->state, memory->any, frame->coroutine, &why);
+
+	if (!vm)
+		return;
+	search->layout = vm->layout;
+	search->G = vm->G;
+	define(search, proto);
+}
+
 void state_define_frames(struct luastate *state, const struct luastate_memory *memory,
-			 const struct luastate_layout *layout, uint64_t G,
-			 const struct luastate_frame *frames, size_t count, size_t first)
+			 const struct luastate_frame *frames, size_t count)
 {
 	struct names_search search = {
 		.state = state,
-		.layout = layout,
-		.reader = memory->live	  ? memory->live
+		.reader = memory->is_kept ? memory->any
+			  : memory->live  ? memory->live
 			  : memory->later ? memory->later
 					  : memory->any,
-		.G = G,
 		.frames = frames,
 		.frame_count = count,
 		.stopped = memory->stopped,
-		.walks = true,
+		.walks = !memory->is_kept,
+		.asks_holders = !memory->is_kept,
 	};
 	const struct state_proto *last = NULL;
 
-	for (size_t i = first; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct state_proto *proto = proto_of(&frames[i]);
 
-		if (!proto || proto == last)
-			continue;
+		if (proto && proto != last && proto->definition == STATE_DEFINITION_UNKNOWN)
+			define_frame(&search, memory, &frames[i], proto);
 		last = proto;
-		if (proto->definition == STATE_DEFINITION_UNKNOWN)
-			define(&search, proto);
 	}
 }
 
 void state_read_parent(struct luastate *state, const struct luastate_layout *layout,
-		       const struct attach_reader *reader, uint64_t address)
+		       const struct attach_reader *reader, uint64_t G, uint64_t address)
 {
-	const struct names_search search = { .state = state, .layout = layout, .reader = reader };
+	const struct names_search search = {
+		.state = state, .layout = layout, .reader = reader, .G = G
+	};
 
 	read_parent(&search, address, 0);
 }
@@ -620,7 +478,7 @@ bool state_define_proto(struct luastate *state, const struct luastate_layout *la
 			const struct attach_reader *reader, uint64_t G, struct state_proto *proto)
 {
 	const struct names_search search = {
-		.state = state, .layout = layout, .reader = reader, .G = G
+		.state = state, .layout = layout, .reader = reader, .G = G, .asks_holders = true
 	};
 
 	if (proto->definition == STATE_DEFINITION_UNKNOWN)
@@ -632,7 +490,7 @@ bool state_define_proto(struct luastate *state, const struct luastate_layout *la
 
 void state_begin_definitions(struct luastate *state)
 {
-	state->candidates_left = CANDIDATES;
+	parents_begin_sample(state);
 	if (state->thorough)
 		state_forget_definitions(state);
 }
@@ -642,8 +500,7 @@ void state_forget_definitions(struct luastate *state)
 	struct state_proto *proto;
 
 	names_clear(&state->definitions);
-	for (size_t i = 0; i < state->parent_count; i++)
-		state->parents[i].is_read = false;
+	parents_forget_read(state);
 	for (proto = state->protos; proto; proto = proto->hh.next)
 		proto->is_read = false;
 }
@@ -652,8 +509,5 @@ void state_free_definitions(struct luastate *state)
 {
 	state_forget_definitions(state);
 	names_clear(&state->held);
-	free(state->parents);
-	state->parents = NULL;
-	state->parent_count = state->parent_room = 0;
-	state->parents_left_ns = state->parents_now_ns = state->parents_cost_ns = 0;
+	parents_free(state);
 }

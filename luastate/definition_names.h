@@ -36,14 +36,29 @@ struct names_search {
 	size_t frame_count;
 	const struct attach_reader *stopped; /* their slots; NULL where there are none */
 	bool walks;			     /* all objects may be gone through */
+	bool asks_holders;		     /* who holds functions may be looked for */
 };
 
 /** By a thread's own clock, or another. */
 uint64_t names_now_ns(clockid_t clock);
 
-/** A prototype as it is now. @param ret_header Its GCproto. */
+/** A prototype as it is now. @param ret_header Its GCproto. @param ret_proto Without its chunk's
+ * name from names_wanted_of(). */
 bool names_read_proto(const struct names_search *search, uint64_t address, uint8_t *ret_header,
 		      struct names_wanted *ret_proto);
+
+bool names_read_header(const struct names_search *search, uint64_t address, uint8_t *ret_header);
+struct names_wanted names_wanted_of(const struct luastate_layout *layout, uint64_t address,
+				    const uint8_t *header);
+/** Whether a prototype with these lines may have made the function. Without lines, all are 0. */
+bool names_surround(uint64_t chunkname, int64_t firstline, int64_t lastline,
+		    const struct names_wanted *wanted);
+
+/** The colour of a VM's objects that the collector has found to be unreachable, and not freed so
+ * far. What they refer to may be freed, and others' by now. 0 where it cannot be read. */
+uint8_t names_dead_colour(const struct names_search *search);
+/** Whether an object has that colour. @param header Of the object. */
+bool names_is_dead(const struct names_search *search, uint8_t colour, const uint8_t *header);
 
 /** A new item without a name, for a table of them. NULL when out of memory. */
 struct state_definition *names_create(const struct names_wanted *wanted);
@@ -58,9 +73,32 @@ void names_clear(struct state_definition **table);
 const struct state_definition *names_search_known(const struct names_search *search,
 						  const struct names_wanted *wanted);
 
+/* ---- Who may have made a function (parents.c) ----------------------------------------------- */
+
+/** Whether there is processor time for a walk as long as the last one. */
+bool parents_may_walk(struct luastate *state);
+/** Note that so much of it was used. */
+void parents_spend(struct luastate *state, uint64_t cost_ns);
+
+/** Walk along the list of a VM's objects, and make the index of its prototypes anew. */
+void parents_walk(const struct names_search *search);
+/** Whether that was done in this sample: then it has all that the sample shows. */
+bool parents_were_walked(const struct names_search *search);
+
+/** A prototype that has made a function, and was not returned before since the walk. 0: there is
+ *  none. */
+uint64_t parents_find(const struct names_search *search, const struct names_wanted *wanted);
+
+void parents_begin_sample(struct luastate *state);
+/** Have parents_find() return all again. */
+void parents_forget_read(struct luastate *state);
+void parents_free(struct luastate *state);
+
+/* ---- Who holds a function (holder_names.c) -------------------------------------------------- */
+
 /**
  * Look for names of functions whose parents are gone, where the program keeps them: in upvalues of
- * functions that run, in tables there, and in loaded modules (holder_names.c). Found ones are put
+ * functions that run, in tables there, and in loaded modules. Found ones are put
  * in state->held. Bounded in processor time.
  */
 void names_search_holders(const struct names_search *search, uint64_t end_ns);

@@ -71,6 +71,7 @@ struct holders {
 	size_t first, count, later_first, later_count;
 	struct variable *variables;
 	struct state_definition *found;
+	uint8_t dead; /* colour */
 };
 
 /* ---- What was met ----------------------------------------------------------------------- */
@@ -157,7 +158,8 @@ static bool read_function(const struct holders *holders, uint64_t address, uint8
 
 	if (state_read_object(layout, holders->search->reader, address, state_gct(layout->tag_func),
 			      ret_header, (size_t)layout->GCfunc_header, &why) != 0 ||
-	    ret_header[layout->GCfunc_ffid] != FFID_LUA)
+	    ret_header[layout->GCfunc_ffid] != FFID_LUA ||
+	    names_is_dead(holders->search, holders->dead, ret_header))
 		return false;
 	pc = state_ref(layout, ret_header, layout->GCfunc_pc);
 	return state_is_pointer(pc) &&
@@ -446,7 +448,8 @@ static void look_into_table(struct holders *holders, const struct item *item)
 
 	if (state_read_object(layout, holders->search->reader, item->address,
 			      state_gct(layout->tag_tab), table, (size_t)layout->GCtab_sizeof,
-			      &why) != 0)
+			      &why) != 0 ||
+	    names_is_dead(holders->search, holders->dead, table))
 		return;
 	nodes = read_nodes(holders, table, &count);
 	for (uint32_t i = 0; nodes && i < count; i++) {
@@ -520,17 +523,19 @@ static void add_frames(struct holders *holders)
 	}
 }
 
-/* Names by a variable that has turned out to be a parameter are none. */
+/* Names by a variable that has turned out to be a parameter are none; and none is sure where the
+ * collector has found meanwhile what is unreachable. */
 static void keep_found(struct holders *holders)
 {
 	struct state_definition *item, *next;
 	struct variable *variable;
+	bool sure = names_dead_colour(holders->search) == holders->dead;
 
 	HASH_ITER(hh, holders->found, item, next)
 	{
 		HASH_DEL(holders->found, item);
 		HASH_FIND(hh, holders->variables, &item->parent, sizeof(item->parent), variable);
-		if (item->parent && variable && variable->is_generic)
+		if (!sure || (item->parent && variable && variable->is_generic))
 			free(item);
 		else
 			names_keep(&holders->search->state->held, item);
@@ -567,6 +572,7 @@ void names_search_holders(const struct names_search *search, uint64_t end_ns)
 	if (HASH_COUNT(search->state->held) >= HELD_MAX)
 		names_clear(&search->state->held);
 	holders->search = search;
+	holders->dead = names_dead_colour(search);
 	add_frames(holders);
 	add_modules(holders);
 	while ((item = take_item(holders)) && names_now_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns) {

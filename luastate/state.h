@@ -48,6 +48,11 @@ enum {
 	STATE_OPCODES_MAX = 256,
 	/* CFRAME_RESUME, CFRAME_UNWIND_FF in the low bits of a link between C frames. */
 	STATE_CFRAME_FLAGS = 3,
+	/* GCState.currentwhite is before GCState.state, and GCobj's marked before its type; the
+	 * whites are LJ_GC_WHITE0 and 1. Source: lj_obj.h, lj_gc.h. */
+	STATE_WHITE_FROM_STATE = -1,
+	STATE_MARKED_FROM_TYPE = -1,
+	STATE_WHITES = 3,
 	/* Prototypes with longer bytecode are rare; their parts are read one by one. */
 	STATE_BYTECODE_KEEP = 16384,
 	/* Of a prototype's debug part so much is kept, and so much of that compared. */
@@ -387,18 +392,15 @@ void state_free_protos(struct luastate *state);
 /* ---- Names by definitions (definition_names.c) -------------------------------------------- */
 
 /**
- * Name the Lua functions of frames by their definitions, as far as these were not looked for
- * before. Stopped window: no; reads the process as it is now. Bounded in processor time.
- * @param frames All of a stack, of which each may have made others' functions.
- * @param first  The first of those to name, which are of the VM with @p G.
+ * Name the Lua functions of a stack's frames by their definitions, as far as these were not looked
+ * for before. Stopped window: no; reads the process as it is now. Bounded in processor time.
  */
 void state_define_frames(struct luastate *state, const struct luastate_memory *memory,
-			 const struct luastate_layout *layout, uint64_t G,
-			 const struct luastate_frame *frames, size_t count, size_t first);
+			 const struct luastate_frame *frames, size_t count);
 
 /** Note the names of all functions that the prototype at an address makes. */
 void state_read_parent(struct luastate *state, const struct luastate_layout *layout,
-		       const struct attach_reader *reader, uint64_t address);
+		       const struct attach_reader *reader, uint64_t G, uint64_t address);
 
 /** Name a function by what is known of prototypes of its VM. @return whether its definition is
  *  known. */

@@ -91,9 +91,6 @@ int walk_append(struct walk *walk, const struct walk_stack *stack,
 int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct walk_top *top,
 		unsigned *ret_runs, struct failure *why);
 
-/** Names of the functions that a walk of a stack met. @param first Its first frame in the chain. */
-void walk_define(struct walk *walk, const struct walk_stack *stack, size_t first);
-
 /** What a failed walk makes of a chain. */
 enum luastate_outcome walk_outcome_of(const struct failure *why);
 

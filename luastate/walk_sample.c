@@ -101,12 +101,6 @@ static void keep_leaf_end(struct luastate_chain *chain, const struct owners *own
 	}
 }
 
-void walk_define(struct walk *walk, const struct walk_stack *stack, size_t first)
-{
-	state_define_frames(walk->state, walk->memory, stack->layout, stack->G, walk->chain->frames,
-			    walk->chain->count, first);
-}
-
 /* Whether the oldest of a coroutine's C frames here is its first: a coroutine that C code entered
  * again on another native stack has older ones there, whose runs would pass for those of these. */
 static bool has_first(struct walk *walk, const struct walk_stack *stack,
@@ -186,10 +180,8 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 		    "find a coroutine's topmost frame");
 	walk_leaf_tops(walk, &coroutine.stack, newest_held(cframes, &coroutine.owners, first),
 		       is_resuming(cframes, first), walk_from, &coroutine);
-	if (coroutine.found) {
-		walk_define(walk, &coroutine.stack, coroutine.before);
+	if (coroutine.found)
 		return 0;
-	}
 	if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT)
 		keep_leaf_end(walk->chain, &coroutine.owners, coroutine.before);
 	else
@@ -305,5 +297,6 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 	walk_coroutines(&walk, cframes, cframe_count);
 	walk_read_activity(&walk, vm, cframes, cframe_count);
 	walk_add_compiled(&walk, vm, cframes, cframe_count);
+	state_define_frames(state, memory, ret_chain->frames, ret_chain->count);
 	ret_chain->outcome = judge(&walk);
 }

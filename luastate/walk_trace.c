@@ -260,8 +260,6 @@ static bool put_frames(struct walk *walk, const struct position *position, size_
 	if (!insert(walk->chain, at, count - 1))
 		return false;
 	memcpy(walk->chain->frames + at, frames, count * sizeof(frames[0]));
-	state_define_frames(walk->state, walk->memory, position->vm->layout, position->vm->G,
-			    walk->chain->frames, at + count, at);
 	return true;
 }
 

@@ -65,9 +65,9 @@ static const char *define(struct sample *sample, const uint64_t *protos, size_t 
 
 		assert_non_null(proto);
 		frames[i].function = &proto->function;
+		frames[i].coroutine = sample->vm->main;
 	}
-	state_define_frames(sample->state, &memory, sample->vm->layout, sample->vm->G, frames,
-			    count, 0);
+	state_define_frames(sample->state, &memory, frames, count);
 	return sample_proto(sample, protos[0])->function.name;
 }
 
