@@ -244,8 +244,8 @@ static void read_parent(const struct names_search *search, uint64_t address, uin
 		parents_spend(search->state, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
-/* Other texts may be where the names were that were read for an earlier sample: then the parent is
- * asked again. */
+/* Other texts may be where the names were that were read for an earlier sample: so the parent is
+ * asked again. One that made another function that lay there may have been freed since. */
 static const struct state_definition *find_definition(const struct names_search *search,
 						      const struct names_wanted *wanted)
 {
@@ -256,9 +256,11 @@ static const struct state_definition *find_definition(const struct names_search 
 	HASH_FIND(hh, state->definitions, &wanted->address, sizeof(wanted->address), item);
 	if (!item || item->sample == state->serial)
 		return names_find(state->definitions, wanted);
-	parent = item->parent;
+	parent = names_find(state->definitions, wanted) ? item->parent : 0;
 	HASH_DEL(state->definitions, item);
 	free(item);
+	if (!parent)
+		return NULL;
 	read_parent(search, parent, wanted->address);
 	return names_find(state->definitions, wanted);
 }

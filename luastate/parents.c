@@ -32,7 +32,8 @@ enum {
 struct state_parent {
 	uint64_t G, address, chunkname;
 	int64_t firstline, lastline;
-	bool is_read; /* what it makes is known */
+	uint32_t name_hash, name_len; /* of the chunk's name */
+	bool is_read;		      /* what it makes is known */
 };
 
 /* ---- Processor time --------------------------------------------------------------------- */
@@ -68,7 +69,7 @@ static void note_parent(void *context, uint64_t address, uint8_t gct)
 	struct walk_of_parents *walk = context;
 	const struct luastate_layout *layout = walk->list.layout;
 	struct luastate *state = walk->state;
-	uint8_t header[STATE_OBJECT_MAX];
+	uint8_t header[STATE_OBJECT_MAX], name[STATE_OBJECT_MAX];
 	struct state_parent *parents = state->parents;
 	struct names_wanted what;
 
@@ -86,10 +87,14 @@ static void note_parent(void *context, uint64_t address, uint8_t gct)
 		state->parent_room = room;
 	}
 	what = names_wanted_of(layout, address, header);
+	if (!heap_list_read(&walk->list, what.chunkname, name, (size_t)layout->GCstr_sizeof))
+		return;
 	parents[state->parent_count++] =
 		(struct state_parent){ .G = walk->list.G,
 				       .address = address,
 				       .chunkname = what.chunkname,
+				       .name_hash = state_u32(name, layout->GCstr_hash),
+				       .name_len = state_u32(name, layout->GCstr_len),
 				       .firstline = what.firstline,
 				       .lastline = what.firstline + what.numline };
 }
@@ -194,7 +199,10 @@ uint64_t parents_find(const struct names_search *search, const struct names_want
 
 		if (parent->chunkname != wanted->chunkname)
 			break;
+		/* Another chunk's name lies there where the parent has been freed. */
 		if (parent->is_read || parent->G != search->G ||
+		    parent->name_hash != wanted->name_hash ||
+		    parent->name_len != wanted->name_len ||
 		    !names_surround(parent->chunkname, parent->firstline, parent->lastline, wanted))
 			continue;
 		state->candidates_left--;
