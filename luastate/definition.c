@@ -14,43 +14,16 @@
 #include "luastate/definition.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "luastate/bytecode.h"
+#include "luastate/definition_source.h"
 
 enum {
-	/* A main chunk of 100,000 lines has some MiB. */
-	PROTO_BYTES_MAX = 8 << 20,
-	VARIABLES_MAX = 1 << 16,
-	/* Instructions looked at for one prototype: some milliseconds. Large constructors are gone
-	 * through once for each function in them. */
-	STEPS_MAX = 2 << 20,
 	/* Tables in tables, and tables for which setmetatable() stands. */
 	DEPTH_MAX = 16,
 	/* Jumps looked for before the instruction that took a table. */
 	MERGE_LOOK_BACK = 256,
 	SLOTS = 256,
-};
-
-/** A local variable; these are in the order in which they begin. */
-struct variable {
-	uint32_t start, end;
-	const char *name; /* "" for one of a loop's own */
-};
-
-/** A copy of a prototype. */
-struct source {
-	const struct luastate_layout *layout;
-	const struct attach_reader *reader;
-	uint64_t address;
-	uint8_t *bytes;
-	size_t len;
-	const uint8_t *bc;
-	uint32_t sizebc, sizekgc;
-	uint64_t k; /* distance of the first constant that is a number */
-	struct variable *variables;
-	size_t variable_count;
-	size_t steps_left;
 };
 
 /** A name that grows to the left. */
@@ -61,184 +34,6 @@ struct path {
 	bool is_rooted;	 /* begins with a variable or global */
 	bool is_full;
 };
-
-/* ---- The copy --------------------------------------------------------------------------- */
-
-static void spend(struct source *source, size_t steps)
-{
-	source->steps_left -= steps < source->steps_left ? steps : source->steps_left;
-}
-
-static uint32_t instruction(const struct source *source, uint32_t index)
-{
-	return state_u32(source->bc, (int32_t)(4 * index));
-}
-
-static uint64_t next_uleb(const uint8_t *bytes, size_t len, size_t *at)
-{
-	uint64_t value = 0;
-
-	for (unsigned shift = 0; shift < 35 && *at < len; shift += 7) {
-		uint8_t byte = bytes[(*at)++];
-
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return value;
-	}
-	*at = len; /* what follows is none */
-	return 0;
-}
-
-static int decode_variables(struct source *source, struct failure *why)
-{
-	uint64_t varinfo =
-		state_ref(source->layout, source->bytes, source->layout->GCproto_varinfo);
-	const uint8_t *bytes = source->bytes;
-	size_t at = varinfo ? (size_t)(varinfo - source->address) : source->len, room = 0;
-	uint64_t start = 0;
-
-	while (at < source->len && bytes[at] && source->variable_count < VARIABLES_MAX) {
-		struct variable *variables = source->variables, *variable;
-		const char *name = (const char *)bytes + at;
-		bool internal = bytes[at] < 7; /* "(for index)" and friends */
-		size_t len = internal ? 1 : strnlen(name, source->len - at) + 1;
-
-		if (len > source->len - at)
-			break;
-		if (source->variable_count == room) {
-			room = room ? 2 * room : 64;
-			variables = reallocarray(variables, room, sizeof(*variables));
-			if (!variables)
-				return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0,
-						   "keep variables");
-			source->variables = variables;
-		}
-		at += len;
-		start += next_uleb(bytes, source->len, &at);
-		variable = &variables[source->variable_count++];
-		*variable =
-			(struct variable){ (uint32_t)start, (uint32_t)start, internal ? "" : name };
-		variable->end += (uint32_t)next_uleb(bytes, source->len, &at);
-		if (start > source->sizebc)
-			break;
-	}
-	return 0;
-}
-
-/* The prototype as a whole, once, so that nothing of it changes meanwhile. */
-static int open_source(struct source *source, struct failure *why)
-{
-	const struct luastate_layout *layout = source->layout;
-	uint8_t header[STATE_OBJECT_MAX];
-
-	if (!bc_is_known(layout))
-		return failure_set(why, FAILURE_INVALID, 0, 0, source->address,
-				   "understand its bytecode");
-	if (state_read_object(layout, source->reader, source->address, state_gct(layout->tag_proto),
-			      header, (size_t)layout->GCproto_sizeof, why) != 0)
-		return -1;
-	source->len = state_u32(header, layout->GCproto_sizept);
-	if (source->len > PROTO_BYTES_MAX)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, source->address, "copy a prototype");
-	if (!state_proto_is_consistent(layout, source->address, header))
-		return failure_set(why, FAILURE_INVALID, 0, 0, source->address, "read a prototype");
-	/* A byte behind it ends any text. */
-	source->bytes = calloc(1, source->len + 1);
-	if (!source->bytes)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "copy a prototype");
-	if (state_read(source->reader, source->address, source->bytes, source->len, why) != 0)
-		return -1;
-	/* Another one may lie there by now. */
-	if (memcmp(header + layout->GCproto_sizept, source->bytes + layout->GCproto_sizept, 4) !=
-		    0 ||
-	    !state_proto_is_consistent(layout, source->address, source->bytes))
-		return failure_set(why, FAILURE_INVALID, 0, 0, source->address, "read a prototype");
-	source->bc = source->bytes + layout->GCproto_sizeof;
-	source->sizebc = state_u32(source->bytes, layout->GCproto_sizebc);
-	source->sizekgc = state_u32(source->bytes, layout->GCproto_sizekgc);
-	source->k = state_ref(layout, source->bytes, layout->GCproto_k) - source->address;
-	source->steps_left = STEPS_MAX;
-	return decode_variables(source, why);
-}
-
-static void close_source(struct source *source)
-{
-	free(source->variables);
-	free(source->bytes);
-}
-
-/* Collectable constant n lies n+1 references below k. */
-static uint64_t constant(const struct source *source, uint32_t index)
-{
-	uint64_t below = (uint64_t)source->layout->ref_size * ((uint64_t)index + 1);
-
-	return index < source->sizekgc
-		       ? state_ref(source->layout, source->bytes, (int32_t)(source->k - below))
-		       : 0;
-}
-
-/* @return whether there is a text, of printable characters. */
-static bool constant_text(const struct source *source, uint32_t index, char *ret_text, size_t size)
-{
-	uint64_t address = constant(source, index);
-	struct failure why;
-
-	if (!state_is_pointer(address) ||
-	    state_read_string(source->layout, source->reader, address, ret_text, size, &why) != 0 ||
-	    !ret_text[0])
-		return false;
-	for (const char *c = ret_text; *c; c++)
-		if ((unsigned char)*c < 32 || *c == 127)
-			return false;
-	return true;
-}
-
-/* The variable in a slot at an instruction, NULL if there is none. */
-static const struct variable *variable_at(struct source *source, uint32_t index, uint32_t slot)
-{
-	for (size_t i = 0; i < source->variable_count; i++) {
-		const struct variable *variable = &source->variables[i];
-
-		if (variable->start > index)
-			return NULL;
-		spend(source, 1);
-		if (index < variable->end && slot-- == 0)
-			return variable;
-	}
-	return NULL;
-}
-
-/* A variable that begins right at an instruction. */
-static bool begins_at(const struct source *source, uint32_t index)
-{
-	size_t low = 0, high = source->variable_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (source->variables[middle].start < index)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < source->variable_count && source->variables[low].start == index;
-}
-
-static const char *upvalue_name(const struct source *source, uint32_t index)
-{
-	const struct luastate_layout *layout = source->layout;
-	uint64_t uvinfo = state_ref(layout, source->bytes, layout->GCproto_uvinfo);
-	uint64_t varinfo = state_ref(layout, source->bytes, layout->GCproto_varinfo);
-	size_t at, end;
-
-	if (!uvinfo || index >= source->bytes[layout->GCproto_sizeuv])
-		return NULL;
-	at = (size_t)(uvinfo - source->address);
-	end = (size_t)(varinfo - source->address);
-	for (; index && at < end; index--)
-		at += strlen((const char *)source->bytes + at) + 1;
-	return at < end && source->bytes[at] ? (const char *)source->bytes + at : NULL;
-}
 
 /* ---- The name --------------------------------------------------------------------------- */
 
@@ -339,7 +134,7 @@ static bool holds_from(const struct slots *slots, uint32_t first)
 	return false;
 }
 
-static enum definition_fate follow(struct source *source, uint32_t at, uint32_t slot,
+static enum definition_fate follow(struct definition_source *source, uint32_t at, uint32_t slot,
 				   struct path *path, unsigned depth);
 
 /** Where a table that is made in an expression goes on to be. */
@@ -349,10 +144,10 @@ struct rest {
 
 /* Whether a jump over the instruction at @writer leads to where its result is used: then another
  * may have written it. */
-static bool is_merged(const struct source *source, uint32_t writer, uint32_t use)
+static bool is_merged(const struct definition_source *source, uint32_t writer, uint32_t use)
 {
 	for (uint32_t i = writer, left = MERGE_LOOK_BACK; i > 1 && left; left--) {
-		uint32_t ins = instruction(source, --i);
+		uint32_t ins = source_instruction(source, --i);
 		int64_t target = (int64_t)i + 1 + (int64_t)bc_d(ins) - BCBIAS_J;
 
 		if (bc_op(ins) == BC_JMP && target > writer && target <= use)
@@ -362,35 +157,37 @@ static bool is_merged(const struct source *source, uint32_t writer, uint32_t use
 }
 
 /* The instruction that wrote a slot which is used at @use, 0 where that is not certain. */
-static uint32_t find_writer(struct source *source, uint32_t use, uint32_t slot)
+static uint32_t find_writer(struct definition_source *source, uint32_t use, uint32_t slot)
 {
-	for (uint32_t i = use; i > 1 && source->steps_left; spend(source, 1))
-		if (bc_writes(instruction(source, --i), slot))
+	for (uint32_t i = use; i > 1 && source->steps_left; source_spend(source, 1))
+		if (bc_writes(source_instruction(source, --i), slot))
 			return is_merged(source, i, use) ? 0 : i;
 	return 0;
 }
 
 /* The text of a key that TGETV or TSETV has in a slot, as the 257th and later constants are. */
-static bool add_key_in_slot(struct source *source, uint32_t use, uint32_t slot, struct path *path)
+static bool add_key_in_slot(struct definition_source *source, uint32_t use, uint32_t slot,
+			    struct path *path)
 {
 	uint32_t writer = find_writer(source, use, slot), ins;
 	char text[STATE_NAME_MAX];
 
-	if (!writer || variable_at(source, use, slot))
+	if (!writer || source_variable_at(source, use, slot))
 		return false;
-	ins = instruction(source, writer);
+	ins = source_instruction(source, writer);
 	if (bc_op(ins) == BC_KSHORT) {
 		add_index(path, (int16_t)bc_d(ins));
 		return true;
 	}
-	if (bc_op(ins) != BC_KSTR || !constant_text(source, bc_d(ins), text, sizeof(text)))
+	if (bc_op(ins) != BC_KSTR || !source_text(source, bc_d(ins), text, sizeof(text)))
 		return false;
 	add_key(path, text);
 	return true;
 }
 
 /* The key of TGETx and TSETx. */
-static bool add_key_of(struct source *source, uint32_t index, uint32_t ins, struct path *path)
+static bool add_key_of(struct definition_source *source, uint32_t index, uint32_t ins,
+		       struct path *path)
 {
 	uint32_t op = bc_op(ins);
 	char text[STATE_NAME_MAX];
@@ -402,7 +199,7 @@ static bool add_key_of(struct source *source, uint32_t index, uint32_t ins, stru
 	if (op == BC_TGETV || op == BC_TSETV)
 		return add_key_in_slot(source, index, bc_c(ins), path);
 	if ((op != BC_TGETS && op != BC_TSETS) ||
-	    !constant_text(source, bc_c(ins), text, sizeof(text)))
+	    !source_text(source, bc_c(ins), text, sizeof(text)))
 		return false;
 	add_key(path, text);
 	return true;
@@ -413,10 +210,10 @@ static bool add_key_of(struct source *source, uint32_t index, uint32_t ins, stru
  * none, the path stands alone.
  * @param rest Where a table that was made for this goes on.
  */
-static void add_table(struct source *source, uint32_t use, uint32_t slot, struct rest rest,
-		      struct path *path, unsigned depth)
+static void add_table(struct definition_source *source, uint32_t use, uint32_t slot,
+		      struct rest rest, struct path *path, unsigned depth)
 {
-	const struct variable *variable = variable_at(source, use, slot);
+	const struct definition_variable *variable = source_variable_at(source, use, slot);
 	char text[STATE_NAME_MAX];
 	uint32_t writer, ins;
 
@@ -427,14 +224,14 @@ static void add_table(struct source *source, uint32_t use, uint32_t slot, struct
 	writer = depth < DEPTH_MAX ? find_writer(source, use, slot) : 0;
 	if (!writer)
 		return;
-	ins = instruction(source, writer);
+	ins = source_instruction(source, writer);
 	switch (bc_op(ins)) {
 	case BC_GGET:
-		if (constant_text(source, bc_d(ins), text, sizeof(text)))
+		if (source_text(source, bc_d(ins), text, sizeof(text)))
 			add_root(path, text);
 		break;
 	case BC_UGET:
-		add_root(path, upvalue_name(source, bc_d(ins)));
+		add_root(path, source_upvalue_name(source, bc_d(ins)));
 		break;
 	case BC_MOV:
 		add_table(source, writer, bc_d(ins), rest, path, depth + 1);
@@ -456,7 +253,7 @@ static void add_table(struct source *source, uint32_t use, uint32_t slot, struct
 }
 
 /* Whether what is called is setmetatable. */
-static bool calls_setmetatable(struct source *source, uint32_t index, uint32_t slot)
+static bool calls_setmetatable(struct definition_source *source, uint32_t index, uint32_t slot)
 {
 	struct path path;
 
@@ -470,8 +267,8 @@ static bool calls_setmetatable(struct source *source, uint32_t index, uint32_t s
  * a table that is made for it, stands for the first: what is in its __index is found there.
  * @return whether the value is the call's result.
  */
-static bool pass(struct source *source, uint32_t index, uint32_t ins, const struct slots *slots,
-		 struct path *path, unsigned depth)
+static bool pass(struct definition_source *source, uint32_t index, uint32_t ins,
+		 const struct slots *slots, struct path *path, unsigned depth)
 {
 	uint32_t first = bc_a(ins) + (source->layout->gc64 ? 2 : 1);
 	bool tail = bc_op(ins) == BC_CALLT;
@@ -507,13 +304,13 @@ static bool is_returned(uint32_t ins, const struct slots *slots)
 }
 
 /* The variable, among those of the slots, that is assigned the value at an instruction. */
-static bool add_variable(struct source *source, uint32_t index, const struct slots *slots,
-			 struct path *path)
+static bool add_variable(struct definition_source *source, uint32_t index,
+			 const struct slots *slots, struct path *path)
 {
-	spend(source, SLOTS / 8);
+	source_spend(source, SLOTS / 8);
 	for (uint32_t slot = 0; slot < SLOTS; slot++) {
-		const struct variable *variable =
-			slots->holds[slot] ? variable_at(source, index, slot) : NULL;
+		const struct definition_variable *variable =
+			slots->holds[slot] ? source_variable_at(source, index, slot) : NULL;
 
 		if (variable && add_root(path, variable->name))
 			return true;
@@ -535,7 +332,8 @@ static void end_step(struct step *step, enum definition_fate fate)
 }
 
 /* Jumps are followed forwards alone. */
-static void jump(const struct source *source, uint32_t index, uint32_t ins, struct step *step)
+static void jump(const struct definition_source *source, uint32_t index, uint32_t ins,
+		 struct step *step)
 {
 	int64_t target = (int64_t)index + 1 + (int64_t)bc_d(ins) - BCBIAS_J;
 
@@ -546,8 +344,8 @@ static void jump(const struct source *source, uint32_t index, uint32_t ins, stru
 }
 
 /* A comparison, and the jump behind it: the value, a function or table, is true. */
-static void test(const struct source *source, uint32_t index, uint32_t ins, struct slots *slots,
-		 struct step *step)
+static void test(const struct definition_source *source, uint32_t index, uint32_t ins,
+		 struct slots *slots, struct step *step)
 {
 	uint32_t op = bc_op(ins);
 	bool holds = op >= BC_ISTC && bc_d(ins) < SLOTS && slots->holds[bc_d(ins)];
@@ -556,23 +354,22 @@ static void test(const struct source *source, uint32_t index, uint32_t ins, stru
 	if (holds && op == BC_ISTC)
 		set_slot(slots, bc_a(ins), true);
 	if (holds && (op == BC_IST || op == BC_ISTC) && index + 1 < source->sizebc &&
-	    bc_op(instruction(source, index + 1)) == BC_JMP)
-		jump(source, index + 1, instruction(source, index + 1), step);
+	    bc_op(source_instruction(source, index + 1)) == BC_JMP)
+		jump(source, index + 1, source_instruction(source, index + 1), step);
 }
 
 /* The value is put somewhere. @return whether this instruction does so. */
-static bool store(struct source *source, uint32_t index, uint32_t ins, const struct slots *slots,
-		  struct path *path, unsigned depth, struct step *step)
+static bool store(struct definition_source *source, uint32_t index, uint32_t ins,
+		  const struct slots *slots, struct path *path, unsigned depth, struct step *step)
 {
 	uint32_t op = bc_op(ins), a = bc_a(ins);
 	char text[STATE_NAME_MAX];
 	bool named = false;
 
 	if (op == BC_USETV && bc_d(ins) < SLOTS && slots->holds[bc_d(ins)]) {
-		named = add_root(path, upvalue_name(source, a));
+		named = add_root(path, source_upvalue_name(source, a));
 	} else if (op == BC_GSET && slots->holds[a]) {
-		named = constant_text(source, bc_d(ins), text, sizeof(text)) &&
-			add_root(path, text);
+		named = source_text(source, bc_d(ins), text, sizeof(text)) && add_root(path, text);
 	} else if ((op == BC_TSETS || op == BC_TSETV || op == BC_TSETB) && slots->holds[a]) {
 		named = add_key_of(source, index, ins, path);
 		if (named)
@@ -585,13 +382,13 @@ static bool store(struct source *source, uint32_t index, uint32_t ins, const str
 	return true;
 }
 
-static void call(struct source *source, uint32_t index, uint32_t ins, struct slots *slots,
-		 struct path *path, unsigned depth, struct step *step)
+static void call(struct definition_source *source, uint32_t index, uint32_t ins,
+		 struct slots *slots, struct path *path, unsigned depth, struct step *step)
 {
 	uint32_t op = bc_op(ins), a = bc_a(ins);
 	bool is_result = holds_from(slots, a) && pass(source, index, ins, slots, path, depth);
 
-	spend(source, SLOTS / 8);
+	source_spend(source, SLOTS / 8);
 	if (op == BC_CALLT || op == BC_CALLMT) {
 		end_step(step, is_result ? DEFINITION_RETURNED : DEFINITION_NAMELESS);
 		return;
@@ -616,18 +413,18 @@ static void overwrite(uint32_t ins, struct slots *slots)
 		set_slot(slots, bc_a(ins), false);
 }
 
-static struct step take_step(struct source *source, uint32_t index, struct slots *slots,
+static struct step take_step(struct definition_source *source, uint32_t index, struct slots *slots,
 			     struct path *path, unsigned depth)
 {
-	uint32_t ins = instruction(source, index), op = bc_op(ins);
+	uint32_t ins = source_instruction(source, index), op = bc_op(ins);
 	struct step step = { .next = index + 1 };
 
 	if (op <= BC_ISF) {
 		test(source, index, ins, slots, &step);
 	} else if (op == BC_MOV && bc_d(ins) < SLOTS) {
 		bool holds = slots->holds[bc_d(ins)];
-		const struct variable *variable =
-			holds ? variable_at(source, index + 1, bc_a(ins)) : NULL;
+		const struct definition_variable *variable =
+			holds ? source_variable_at(source, index + 1, bc_a(ins)) : NULL;
 
 		set_slot(slots, bc_a(ins), holds);
 		if (variable && add_root(path, variable->name))
@@ -650,7 +447,7 @@ static struct step take_step(struct source *source, uint32_t index, struct slots
 }
 
 /* Follow a value from an instruction on, before which it came into a slot. */
-static enum definition_fate follow(struct source *source, uint32_t at, uint32_t slot,
+static enum definition_fate follow(struct definition_source *source, uint32_t at, uint32_t slot,
 				   struct path *path, unsigned depth)
 {
 	struct slots slots = { 0 };
@@ -662,8 +459,8 @@ static enum definition_fate follow(struct source *source, uint32_t at, uint32_t 
 	while (slots.count && step.next < source->sizebc && source->steps_left) {
 		uint32_t index = step.next;
 
-		spend(source, 1);
-		if (index != at && begins_at(source, index) &&
+		source_spend(source, 1);
+		if (index != at && source_begins_at(source, index) &&
 		    add_variable(source, index, &slots, path))
 			return DEFINITION_NAMED;
 		step = take_step(source, index, &slots, path, depth);
@@ -693,7 +490,7 @@ bool definition_has_self(const struct luastate_layout *layout, const struct atta
 	       memcmp(name, "self", sizeof(name)) == 0;
 }
 
-static const char *finish(const struct source *source, struct path *path, uint64_t child)
+static const char *finish(const struct definition_source *source, struct path *path, uint64_t child)
 {
 	size_t last = STATE_NAME_MAX - 1 - path->last_len;
 
@@ -703,10 +500,11 @@ static const char *finish(const struct source *source, struct path *path, uint64
 	return path->text + path->begin + begins_with(path, ".");
 }
 
-static void define(struct source *source, uint32_t index, definition_visitor *visit, void *context)
+static void define(struct definition_source *source, uint32_t index, definition_visitor *visit,
+		   void *context)
 {
-	uint32_t ins = instruction(source, index);
-	struct definition definition = { .child = constant(source, bc_d(ins)) };
+	uint32_t ins = source_instruction(source, index);
+	struct definition definition = { .child = source_constant(source, bc_d(ins)) };
 	struct path path;
 
 	if (!state_is_pointer(definition.child))
@@ -726,14 +524,17 @@ int definition_visit(const struct luastate_layout *layout, const struct attach_r
 		     uint64_t address, uint64_t only, definition_visitor *visit, void *context,
 		     struct failure *why)
 {
-	struct source source = { .layout = layout, .reader = reader, .address = address };
-	int ret = open_source(&source, why);
+	struct definition_source source = { .layout = layout,
+					    .reader = reader,
+					    .address = address };
+	int ret = source_open(&source, why);
 
 	for (uint32_t i = 1; ret == 0 && i < source.sizebc && source.steps_left; i++)
-		if (bc_op(instruction(&source, i)) == BC_FNEW &&
-		    (!only || constant(&source, bc_d(instruction(&source, i))) == only))
+		if (bc_op(source_instruction(&source, i)) == BC_FNEW &&
+		    (!only ||
+		     source_constant(&source, bc_d(source_instruction(&source, i))) == only))
 			define(&source, i, visit, context);
-	close_source(&source);
+	source_close(&source);
 	return ret;
 }
 
