@@ -2,7 +2,9 @@
 /* Names of functions by their definitions: whose parent is found how. */
 #include "sample.h"
 
+#include "fake_values.h"
 #include "luastate/bytecode.h"
+#include "luastate/definition_names.h"
 
 enum { FLAG_CHILD = 1 };
 
@@ -164,6 +166,169 @@ static void test_nameless(void **state)
 	assert_int_equal(STATE_DEFINITION_FOUND, state_of(sample, family.child));
 }
 
+/* ---- Who holds a function --------------------------------------------------------------- */
+
+/* A prototype of the chunk, with one upvalue of that name. */
+static uint64_t make_user(struct fake_vm *vm, uint64_t like, const char *upvalue)
+{
+	const uint32_t bc[] = { fake_funcf(vm, 5), fake_ad(BC_RET0, 0, 1) };
+	const uint32_t lines[] = { 0, 1 };
+	uint64_t user = fake_proto(vm, &(struct fake_proto){ .chunkname = "@family.lua",
+							     .firstline = 60,
+							     .numline = 5,
+							     .bc = bc,
+							     .sizebc = 2,
+							     .lines = lines,
+							     .uvinfo = upvalue,
+							     .uvinfo_len = strlen(upvalue) + 1,
+							     .sizeuv = 1 });
+
+	fake_put_ref(vm, fake_member(user, vm->layout->GCproto_chunkname),
+		     fake_get_ref(vm, fake_member(like, vm->layout->GCproto_chunkname)));
+	return user;
+}
+
+static uint64_t make_closure(struct fake_vm *vm, uint64_t user, uint64_t value)
+{
+	const uint64_t upvalue = fake_closed(vm, value);
+
+	return fake_closure(vm, user, 1, &upvalue);
+}
+
+/* In a new sample in which these functions run, leaf first: the name of @p proto. */
+static const char *hold(struct sample *sample, uint64_t proto, uint64_t user,
+			const uint64_t *closures, size_t count)
+{
+	const struct luastate_memory memory = sample_memory(sample);
+	struct luastate_frame frames[8] = { 0 };
+
+	link_objects(sample->vm, NULL, 0);
+	luastate_begin_sample(sample->state, &sample->vm->reader);
+	frames[0] = (struct luastate_frame){ .function = &sample_proto(sample, proto)->function,
+					     .coroutine = sample->vm->main };
+	for (size_t i = 0; i < count; i++)
+		frames[1 + i] = (struct luastate_frame){
+			.function = &sample_proto(sample, user)->function,
+			.coroutine = sample->vm->main,
+			.object = closures[i],
+		};
+	state_define_frames(sample->state, &memory, frames, 1 + count);
+	return sample_proto(sample, proto)->function.name;
+}
+
+static uint64_t function_value(struct fake_vm *vm, uint64_t proto)
+{
+	return fake_tag(vm, vm->layout->tag_func, fake_lua_function(vm, proto));
+}
+
+static void test_held_by_a_variable(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t child = fake_caller(vm, "@family.lua", 10, "x"), user, closure;
+
+	user = make_user(vm, child, "helper");
+	closure = make_closure(vm, user, function_value(vm, child));
+	assert_string_equal("helper", hold(sample, child, user, &closure, 1));
+}
+
+static void test_held_by_a_table(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t child = fake_caller(vm, "@family.lua", 10, "x"), user, closure;
+	uint64_t table = fake_table(vm, 4), inner = fake_table(vm, 4);
+
+	user = make_user(vm, child, "M");
+	fake_table_set(vm, table, "inner", fake_tag(vm, vm->layout->tag_tab, inner));
+	fake_table_set(vm, inner, "f", function_value(vm, child));
+	closure = make_closure(vm, user, fake_tag(vm, vm->layout->tag_tab, table));
+	assert_string_equal("M.inner.f", hold(sample, child, user, &closure, 1));
+}
+
+/* A parameter holds what each caller gives, and variables of other chunks are imports. */
+static void test_no_name_by_others(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t one = fake_caller(vm, "@family.lua", 10, "x"), two, other, user, closures[2];
+
+	two = fake_caller(vm, "@family.lua", 20, "x");
+	other = fake_caller(vm, "@other.lua", 30, "x");
+	fake_put_ref(vm, fake_member(two, vm->layout->GCproto_chunkname),
+		     fake_get_ref(vm, fake_member(one, vm->layout->GCproto_chunkname)));
+	user = make_user(vm, one, "fn");
+	closures[0] = make_closure(vm, user, function_value(vm, one));
+	closures[1] = make_closure(vm, user, function_value(vm, two));
+	assert_null(hold(sample, one, user, closures, 2));
+	assert_null(hold(sample, two, user, closures, 2));
+	closures[0] = make_closure(vm, user, function_value(vm, other));
+	assert_null(hold(sample, other, user, closures, 1));
+}
+
+/* As if it had not been met. */
+static void forget(struct sample *sample, uint64_t address)
+{
+	struct state_proto *proto = sample_proto(sample, address);
+
+	proto->definition = STATE_DEFINITION_UNKNOWN;
+	proto->name_rank = 0;
+	proto->function.name = NULL;
+}
+
+/* Of a variable whose own function is there all that is put in it is known: this is another name.
+ */
+static void test_no_name_by_a_live_variable(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	uint64_t child = fake_caller(vm, "@family.lua", 10, "x"), user, closure;
+	struct family family;
+
+	user = make_user(vm, child, "fn");
+	family = make_family(vm, user, fake_ad(BC_GSET, 2, 1), "user");
+	fake_put_ref(vm, fake_member(child, vm->layout->GCproto_chunkname),
+		     fake_get_ref(vm, fake_member(family.parent, vm->layout->GCproto_chunkname)));
+	fake_put_u16(vm, fake_get_ref(vm, fake_member(user, vm->layout->GCproto_uv)), 0x8000);
+	closure = make_closure(vm, user, function_value(vm, child));
+	/* Else it were taken. */
+	assert_string_equal("fn", hold(sample, child, user, &closure, 1));
+	forget(sample, child);
+	forget(sample, user);
+	names_clear(&sample->state->held);
+	{
+		const struct luastate_memory memory = sample_memory(sample);
+		struct luastate_frame frames[3] = { 0 };
+		const uint64_t protos[] = { child, user, family.parent };
+
+		luastate_begin_sample(sample->state, &vm->reader);
+		for (size_t i = 0; i < 3; i++)
+			frames[i] = (struct luastate_frame){
+				.function = &sample_proto(sample, protos[i])->function,
+				.coroutine = vm->main,
+			};
+		frames[1].object = closure;
+		state_define_frames(sample->state, &memory, frames, 3);
+	}
+	assert_null(sample_proto(sample, child)->function.name);
+	assert_string_equal("user", sample_proto(sample, user)->function.name);
+}
+
+/* What the collector is about to free refers to memory of others. */
+static void test_dead_parent(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_layout *layout = vm->layout;
+	struct family family = make(vm, "f");
+
+	fake_put_u8(vm, fake_member(vm->G, layout->global_State_gc_state + STATE_WHITE_FROM_STATE),
+		    1);
+	fake_put_u8(vm, fake_member(family.parent, layout->GCobj_gct + STATE_MARKED_FROM_TYPE), 2);
+	link_objects(vm, &family.parent, 1);
+	assert_null(define(sample, &family.child, 1));
+}
+
 /* Objects without end: walks are bounded in time, all of them together. */
 static void test_circle(void **state)
 {
@@ -189,6 +354,11 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_returned),
 		SAMPLE_TEST(test_nameless),
 		SAMPLE_TEST(test_circle),
+		SAMPLE_TEST(test_held_by_a_variable),
+		SAMPLE_TEST(test_held_by_a_table),
+		SAMPLE_TEST(test_no_name_by_others),
+		SAMPLE_TEST(test_dead_parent),
+		SAMPLE_TEST(test_no_name_by_a_live_variable),
 	};
 
 	sample_choose(argc, argv);
