@@ -18,6 +18,8 @@
 
 enum {
 	DEFINITIONS_MAX = 1 << 17,
+	/* Some hundred thousand objects, which take some milliseconds. */
+	LARGE_BYTES = 32 << 20,
 	/* Of one search for who holds functions: some ten thousand reads. */
 	HOLDERS_NS = 20 * 1000 * 1000,
 	/* Walks that came to no end, behind which a function's parent is given up. */
@@ -209,6 +211,14 @@ static bool is_same_proto(const struct names_wanted *a, const struct names_wante
 	       a->name_hash == b->name_hash && a->name_len == b->name_len;
 }
 
+/* Of what is left, what was used since. */
+static uint64_t spent_of(uint64_t left_ns, uint64_t begin_ns)
+{
+	uint64_t spent_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+
+	return spent_ns < left_ns ? spent_ns : left_ns;
+}
+
 /* Note what the functions are called that a prototype makes. @param only One of them, or 0. */
 static void read_parent(const struct names_search *search, uint64_t address, uint64_t only)
 {
@@ -221,7 +231,7 @@ static void read_parent(const struct names_search *search, uint64_t address, uin
 	bool same;
 
 	/* The function is looked for again in the next sample. */
-	if (search->walks && search->state->parents_left_ns == 0)
+	if (search->walks && search->state->read_time.left_ns == 0)
 		return;
 	if (HASH_COUNT(search->state->definitions) > DEFINITIONS_MAX)
 		state_forget_definitions(search->state);
@@ -241,7 +251,8 @@ static void read_parent(const struct names_search *search, uint64_t address, uin
 	}
 	free(batch.items);
 	if (search->walks)
-		parents_spend(search->state, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+		search->state->read_time.left_ns -=
+			spent_of(search->state->read_time.left_ns, begin_ns);
 }
 
 /* Other texts may be where the names were that were read for an earlier sample: so the parent is
@@ -372,24 +383,53 @@ static void take_definition(const struct names_search *search, struct state_prot
 		proto->definition = STATE_DEFINITION_FOUND;
 }
 
-/* Of a function whose parent is gone, or was not found so far. */
-static void take_held(const struct names_search *search, struct state_proto *proto,
-		      const struct names_wanted *wanted, bool walks)
+/* Who holds a function, whose parent was not found so far; and parents that are met on the way. */
+static const struct state_definition *ask_holders(const struct names_search *search,
+						  struct state_proto *proto,
+						  const struct names_wanted *wanted)
 {
 	struct luastate *state = search->state;
-	const struct state_definition *held = names_find(state->held, wanted);
+	const struct state_definition *held = names_find(state->held, wanted), *found;
 	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	if (!held && walks && state->held_sample != state->serial) {
+	if (!held && state->held_sample != state->serial) {
 		state->held_sample = state->serial;
 		names_search_holders(search, begin_ns + HOLDERS_NS);
-		parents_spend(state, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+		names_spend(&state->read_time, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 		held = names_find(state->held, wanted);
 	}
-	if (held)
+	proto->is_asked = true;
+	found = search_index(search, wanted);
+	if (!found && held)
 		take_name(search, proto, held->name, STATE_NAMED_BY_HOLDER);
+	return found;
 }
 
+/* By all objects. */
+static const struct state_definition *walk_for(const struct names_search *search,
+					       struct state_proto *proto,
+					       const struct names_wanted *wanted)
+{
+	const struct luastate *state = search->state;
+	const struct state_definition *found;
+
+	if (!parents_were_walked(search))
+		parents_walk(search);
+	found = search_index(search, wanted);
+	proto->parents_tries++;
+	proto->is_orphan = !found && ((state->parents_whole && state->candidates_left) ||
+				      proto->parents_tries >= TRIES);
+	return found;
+}
+
+/* Whether a walk along all objects takes longer than a look at who holds functions. */
+static bool is_large(const struct names_search *search)
+{
+	return state_heap_bytes(search->layout, search->reader, search->G) > LARGE_BYTES;
+}
+
+/* Each way once there is time for it; what was looked for in vain is not found before the index is
+ * made anew. */
 static void define(const struct names_search *search, struct state_proto *proto)
 {
 	const struct names_wanted wanted = { .address = proto->address,
@@ -401,27 +441,25 @@ static void define(const struct names_search *search, struct state_proto *proto)
 					     .name_len = proto->identity.name_len };
 	struct luastate *state = search->state;
 	const struct state_definition *found;
-	bool walks = search->walks && parents_may_walk(state);
+	bool may_read = !search->walks || names_may_spend(&state->read_time);
+	bool asks = search->asks_holders && !proto->is_asked && may_read;
+	bool walks = search->walks && !proto->is_orphan &&
+		     (names_may_spend(&state->walk_time) || parents_were_walked(search));
 
-	/* What was looked for in vain is not found before the index is made anew. */
-	if (search->walks && !walks && proto->parents_serial == state->parents_serial &&
-	    state->parents_serial)
+	if (search->walks && !asks && !walks && state->parents_serial &&
+	    proto->parents_serial == state->parents_serial)
 		return;
 	found = names_search_known(search, &wanted);
-	if (!found && search->walks && (walks || parents_were_walked(search))) {
-		if (!parents_were_walked(search))
-			parents_walk(search);
-		found = search_index(search, &wanted);
-		proto->parents_tries++;
-		if ((state->parents_whole && state->candidates_left) ||
-		    proto->parents_tries >= TRIES)
-			proto->definition = STATE_DEFINITION_GONE;
-	}
+	if (!found && asks && search->walks && is_large(search))
+		found = ask_holders(search, proto, &wanted);
+	if (!found && walks && !proto->name_rank)
+		found = walk_for(search, proto, &wanted);
+	if (!found && asks && !proto->is_asked && (!search->walks || proto->parents_tries))
+		found = ask_holders(search, proto, &wanted);
 	if (found)
 		take_definition(search, proto, found);
-	else if (search->asks_holders && !proto->name_rank &&
-		 (!search->walks || proto->parents_tries))
-		take_held(search, proto, &wanted, walks || !search->walks);
+	else if (proto->name_rank || (proto->is_orphan && proto->is_asked))
+		proto->definition = STATE_DEFINITION_GONE;
 	proto->parents_serial = state->parents_serial;
 }
 

@@ -75,10 +75,16 @@ const struct state_definition *names_search_known(const struct names_search *sea
 
 /* ---- Who may have made a function (parents.c) ----------------------------------------------- */
 
-/** Whether there is processor time for a walk as long as the last one. */
-bool parents_may_walk(struct luastate *state);
+/** Whether there is processor time for something like the last time. */
+bool names_may_spend(struct state_budget *budget);
 /** Note that so much of it was used. */
-void parents_spend(struct luastate *state, uint64_t cost_ns);
+void names_spend(struct state_budget *budget, uint64_t cost_ns);
+
+/** Whether a prototype makes functions. @param header Its GCproto. */
+bool parents_is_one(const struct luastate_layout *layout, const uint8_t *header);
+/** Put one that does into the index, in which parents_sort() gives it its place. */
+void parents_add(struct luastate *state, uint64_t G, const struct names_wanted *parent);
+void parents_sort(struct luastate *state);
 
 /** Walk along the list of a VM's objects, and make the index of its prototypes anew. */
 void parents_walk(const struct names_search *search);

@@ -345,6 +345,8 @@ static void look_into_function(struct holders *holders, uint64_t address)
 	size_t at = 0;
 
 	if (closure && open_closure(holders, address, closure)) {
+		if (parents_is_one(holders->search->layout, closure->header))
+			parents_add(holders->search->state, holders->search->G, &closure->proto);
 		for (uint32_t i = 0; i < closure->upvalues; i++) {
 			const char *name = closure->names + at;
 
@@ -582,5 +584,6 @@ void names_search_holders(const struct names_search *search, uint64_t end_ns)
 			look_into_function(holders, item->address);
 	}
 	keep_found(holders);
+	parents_sort(search->state);
 	free_holders(holders);
 }

@@ -38,21 +38,21 @@ struct state_parent {
 
 /* ---- Processor time --------------------------------------------------------------------- */
 
-bool parents_may_walk(struct luastate *state)
+bool names_may_spend(struct state_budget *budget)
 {
 	uint64_t time_ns = names_now_ns(CLOCK_MONOTONIC);
 
-	state->parents_left_ns += (time_ns - state->parents_now_ns) / SHARE;
-	if (state->parents_left_ns > WALK_NS)
-		state->parents_left_ns = WALK_NS;
-	state->parents_now_ns = time_ns;
-	return state->parents_left_ns >= state->parents_cost_ns;
+	budget->left_ns += (time_ns - budget->now_ns) / SHARE;
+	if (budget->left_ns > WALK_NS)
+		budget->left_ns = WALK_NS;
+	budget->now_ns = time_ns;
+	return budget->left_ns >= budget->cost_ns;
 }
 
-void parents_spend(struct luastate *state, uint64_t cost_ns)
+void names_spend(struct state_budget *budget, uint64_t cost_ns)
 {
-	state->parents_left_ns -=
-		cost_ns < state->parents_left_ns ? cost_ns : state->parents_left_ns;
+	budget->left_ns -= cost_ns < budget->left_ns ? cost_ns : budget->left_ns;
+	budget->cost_ns = cost_ns < WALK_NS ? cost_ns : WALK_NS;
 }
 
 /* ---- The index -------------------------------------------------------------------------- */
@@ -64,18 +64,11 @@ struct walk_of_parents {
 	uint64_t end_ns; /* of the thread's own time */
 };
 
-static void note_parent(void *context, uint64_t address, uint8_t gct)
+void parents_add(struct luastate *state, uint64_t G, const struct names_wanted *parent)
 {
-	struct walk_of_parents *walk = context;
-	const struct luastate_layout *layout = walk->list.layout;
-	struct luastate *state = walk->state;
-	uint8_t header[STATE_OBJECT_MAX], name[STATE_OBJECT_MAX];
 	struct state_parent *parents = state->parents;
-	struct names_wanted what;
 
-	if (gct != state_gct(layout->tag_proto) ||
-	    !heap_list_read(&walk->list, address, header, (size_t)layout->GCproto_sizeof) ||
-	    !(header[layout->GCproto_flags] & FLAG_CHILD) || state->parent_count == PARENTS_MAX)
+	if (state->parent_count == PARENTS_MAX)
 		return;
 	if (state->parent_count == state->parent_room) {
 		size_t room = state->parent_room ? 2 * state->parent_room : 256;
@@ -86,17 +79,38 @@ static void note_parent(void *context, uint64_t address, uint8_t gct)
 		state->parents = parents;
 		state->parent_room = room;
 	}
+	parents[state->parent_count++] =
+		(struct state_parent){ .G = G,
+				       .address = parent->address,
+				       .chunkname = parent->chunkname,
+				       .name_hash = parent->name_hash,
+				       .name_len = parent->name_len,
+				       .firstline = parent->firstline,
+				       .lastline = parent->firstline + parent->numline };
+}
+
+bool parents_is_one(const struct luastate_layout *layout, const uint8_t *header)
+{
+	return header[layout->GCproto_flags] & FLAG_CHILD;
+}
+
+static void note_parent(void *context, uint64_t address, uint8_t gct)
+{
+	struct walk_of_parents *walk = context;
+	const struct luastate_layout *layout = walk->list.layout;
+	uint8_t header[STATE_OBJECT_MAX], name[STATE_OBJECT_MAX];
+	struct names_wanted what;
+
+	if (gct != state_gct(layout->tag_proto) ||
+	    !heap_list_read(&walk->list, address, header, (size_t)layout->GCproto_sizeof) ||
+	    !parents_is_one(layout, header))
+		return;
 	what = names_wanted_of(layout, address, header);
 	if (!heap_list_read(&walk->list, what.chunkname, name, (size_t)layout->GCstr_sizeof))
 		return;
-	parents[state->parent_count++] =
-		(struct state_parent){ .G = walk->list.G,
-				       .address = address,
-				       .chunkname = what.chunkname,
-				       .name_hash = state_u32(name, layout->GCstr_hash),
-				       .name_len = state_u32(name, layout->GCstr_len),
-				       .firstline = what.firstline,
-				       .lastline = what.firstline + what.numline };
+	what.name_hash = state_u32(name, layout->GCstr_hash);
+	what.name_len = state_u32(name, layout->GCstr_len);
+	parents_add(walk->state, walk->list.G, &what);
 }
 
 static bool is_over(void *context)
@@ -125,7 +139,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Several walks meet most prototypes several times. */
-static void sort_parents(struct luastate *state)
+void parents_sort(struct luastate *state)
 {
 	struct state_parent *parents = state->parents;
 	size_t kept = 0;
@@ -166,10 +180,9 @@ void parents_walk(const struct names_search *search)
 	state->parents_serial++;
 	state->parents_sample = state->serial;
 	state->parents_G = search->G;
-	sort_parents(state);
+	parents_sort(state);
 	cost_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
-	state->parents_cost_ns = cost_ns < WALK_NS ? cost_ns : WALK_NS;
-	parents_spend(state, cost_ns);
+	names_spend(&state->walk_time, cost_ns);
 }
 
 bool parents_were_walked(const struct names_search *search)
@@ -233,5 +246,5 @@ void parents_free(struct luastate *state)
 	free(state->parents);
 	state->parents = NULL;
 	state->parent_count = state->parent_room = 0;
-	state->parents_left_ns = state->parents_now_ns = state->parents_cost_ns = 0;
+	state->walk_time = state->read_time = (struct state_budget){ 0 };
 }

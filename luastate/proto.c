@@ -200,7 +200,7 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 	proto->name_rank = 0;
 	proto->name[0] = '\0';
 	proto->definition = STATE_DEFINITION_UNKNOWN;
-	proto->is_read = false;
+	proto->is_read = proto->is_orphan = proto->is_asked = false;
 	proto->parents_tries = 0;
 	proto->parents_serial = 0;
 	/* A stripped function has no lines at all: LuaJIT v2.1 src/lj_debug.c, lj_debug_getinfo().

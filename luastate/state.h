@@ -118,6 +118,8 @@ struct state_proto {
 	uint8_t name_rank;	 /* how sure the name is, 0 none */
 	uint8_t definition;	 /* enum state_definition_state */
 	bool is_read;		 /* what functions it makes is known */
+	bool is_orphan;		 /* its parent is certainly gone */
+	bool is_asked;		 /* who holds it was looked for */
 	uint8_t parents_tries;	 /* indexes in which its parent was looked for in vain */
 	unsigned parents_serial; /* the last of them */
 	struct luastate_function function;
@@ -151,6 +153,12 @@ struct state_call {
 	uint64_t pc, proto;
 };
 
+/** Processor time that may be spent on names. */
+struct state_budget {
+	uint64_t left_ns, now_ns; /* as much at that time */
+	uint64_t cost_ns;	  /* of what was done last */
+};
+
 struct trace;
 struct state_definition;
 struct state_parent;
@@ -182,11 +190,10 @@ struct luastate {
 	unsigned held_sample;		      /* in which that was looked for last */
 	struct state_parent *parents;	      /* prototypes that make functions */
 	size_t parent_count, parent_room;
-	uint64_t parents_left_ns; /* processor time that may be spent on finding them … */
-	uint64_t parents_now_ns;  /* … at that time … */
-	uint64_t parents_cost_ns; /* … and what it took the last time */
-	unsigned parents_serial;  /* how often they were */
-	unsigned parents_sample;  /* in which sample they were the last time, of the next VM */
+	struct state_budget walk_time; /* for walks to find them */
+	struct state_budget read_time; /* for reading what they make, and who holds functions */
+	unsigned parents_serial;       /* how often they were */
+	unsigned parents_sample;       /* in which sample they were the last time, of the next VM */
 	uint64_t parents_G;
 	bool parents_whole;	  /* all were found that last time */
 	unsigned candidates_left; /* of a sample */

@@ -272,6 +272,7 @@ static void forget(struct sample *sample, uint64_t address)
 	struct state_proto *proto = sample_proto(sample, address);
 
 	proto->definition = STATE_DEFINITION_UNKNOWN;
+	proto->is_orphan = proto->is_asked = false;
 	proto->name_rank = 0;
 	proto->function.name = NULL;
 }
