@@ -497,7 +497,8 @@ static const char *finish(const struct definition_source *source, struct path *p
 	if (path->is_rooted && path->last_len && path->text[last] == '.' &&
 	    definition_has_self(source->layout, source->reader, child))
 		path->text[last] = ':';
-	return path->text + path->begin + begins_with(path, ".");
+	/* Before the first key, not where a variable is called so. */
+	return path->text + path->begin + (begins_with(path, ".") && path->text[path->begin + 1]);
 }
 
 static void define(struct definition_source *source, uint32_t index, definition_visitor *visit,

@@ -162,6 +162,11 @@ static void test_local(void **state)
 	emit(&parent, fake_ad(BC_FNEW, 0, CHILD));
 	add_variable(&parent, "f", 2);
 	expect(*state, &parent, "f");
+	/* What no compiler makes. */
+	begin(*state, &parent);
+	emit(&parent, fake_ad(BC_FNEW, 0, CHILD));
+	add_variable(&parent, ".", 2);
+	expect(*state, &parent, ".");
 	/* Slots of loops have no names. */
 	begin(*state, &parent);
 	emit(&parent, fake_ad(BC_FNEW, 0, CHILD));
