@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { INSTRUCTIONS = 256, DEBUG_BYTES = 1024, CONSTANTS = 8, LAYOUTS_MAX = 256 };
+enum { INSTRUCTIONS = 256, DEBUG_BYTES = 1024, CONSTANTS = 8, PLACES = 12, LAYOUT_STEP = 8 };
 
 /** A VM, and room for one prototype in it. */
 struct place {
@@ -58,18 +58,19 @@ static struct fake_proto proto_of(struct place *place, const uint32_t *bc, uint3
 
 static struct place *get_place(uint8_t number)
 {
-	static struct place places[LAYOUTS_MAX];
+	static struct place places[PLACES];
 	static const char *const names[] = {
 		"f", "M", "setmetatable", "__index", "two words", "_G"
 	};
 	static uint32_t bc[INSTRUCTIONS];
 	static char debug[DEBUG_BYTES];
-	struct place *place = &places[number];
+	struct place *place = &places[number % PLACES];
 	struct fake_proto proto;
 
 	if (place->vm)
 		return place;
-	place->vm = fake_vm_create(&(struct fake_options){ .layout = layout_at(number) });
+	place->vm = fake_vm_create(
+		&(struct fake_options){ .layout = layout_at(number % PLACES * LAYOUT_STEP) });
 	expect(place->vm != NULL);
 	place->kgc[0] = fake_caller(place->vm, "@parent.lua", 2, "x");
 	place->kgc[1] = place->vm->main; /* no prototype */
