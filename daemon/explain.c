@@ -347,8 +347,8 @@ static void print_names(struct explain *explain)
 	struct failure why;
 
 	luastate_interpreter_get(lua, 0, &interpreter);
-	fputs("  names        of Lua functions: from where they are called; of library functions: "
-	      "from the tables of loaded modules\n",
+	fputs("  names        of Lua functions: from their definitions; of library functions: from "
+	      "the tables of loaded modules\n",
 	      explain->out);
 	if (symbols_find_function(explain->target->space, interpreter.start, &function, &why) == 0)
 		fprintf(explain->out, "    of native functions: %s\n",

@@ -128,7 +128,7 @@ int daemon_replay_image(struct daemon_replay *replay, struct attach_image *image
 			struct failure *why)
 {
 	const struct attach_reader *reader = attach_image_reader(image);
-	const struct luastate_memory memory = { .stopped = reader, .any = reader };
+	const struct luastate_memory memory = { .stopped = reader, .any = reader, .is_kept = true };
 	struct failure ignored; /* without the VM here, the walk finds it by the C frames */
 
 	if (use_maps(replay, image, why) != 0)

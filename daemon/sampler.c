@@ -408,7 +408,8 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	const struct luastate_memory memory = { .stopped = attach_image_reader(recorder->image),
 						.any = reader,
 						.later = after,
-						.live = is_copy ? process : NULL };
+						.live = is_copy ? process : NULL,
+						.is_kept = keep };
 	uint64_t sp = attach_sp(attach_image_registers(recorder->image));
 	enum daemon_outcome outcome;
 	struct failure why;

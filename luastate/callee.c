@@ -230,6 +230,13 @@ static bool is_only_call(const struct way *way)
 	return true;
 }
 
+/* Definitions know the tables that functions are put in, calls those that they are taken from. */
+static bool has_name(const struct state_proto *proto, const char *name)
+{
+	return proto && proto->function.name &&
+	       strcmp(state_last_name(proto->function.name), name) == 0;
+}
+
 /* The call's name is the callee's, if both have one, and of no function in the chain: that one
  * would call itself. */
 static bool fits_name(const struct way *way, const struct state_proto *callee)
@@ -246,10 +253,10 @@ static bool fits_name(const struct way *way, const struct state_proto *callee)
 			state_find_proto(source->state, frames[i].function ? frames[i].function
 									   : way->trace->startpt);
 
-		if (known && known->function.name && !strcmp(known->function.name, name))
+		if (has_name(known, name))
 			return false;
 	}
-	return !callee->function.name || !strcmp(callee->function.name, name);
+	return !callee->function.name || has_name(callee, name);
 }
 
 static const struct state_proto *proto_at(const struct way *way, uint64_t address)

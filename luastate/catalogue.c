@@ -140,64 +140,33 @@ struct luastate_place catalogue_place(struct catalogue_build *build,
 	return place;
 }
 
-/* Only at the end: each trace that was read may have told names of functions of others. @return how
- * many have none. */
-static size_t name_by_calls(struct catalogue_build *build)
+/* What all functions are called where they are made. */
+static void read_definitions(struct catalogue_build *build)
 {
-	size_t nameless = 0;
-
-	for (size_t i = 0; i < build->out->function_count; i++) {
-		struct luastate_known_function *function = &build->out->functions[i];
-		const struct state_proto *proto = state_find_proto(build->state, function->address);
-
-		if (proto && proto->function.name)
-			function->name = strdup(proto->function.name);
-		nameless += !function->name;
-	}
-	return nameless;
+	for (size_t i = 0; i < build->span_count && !catalogue_is_late(build); i++)
+		if (build->spans[i].flags & CATALOGUE_CHILD)
+			state_read_parent(build->state, build->layout, build->reader, build->G,
+					  build->spans[i].start -
+						  (uint64_t)build->layout->GCproto_sizeof);
 }
 
-/* @return how many functions got a name. */
-static size_t name_children(struct catalogue_build *build, const struct state_proto *parent)
+bool catalogue_define(struct catalogue_build *build, struct state_proto *proto)
 {
-	char name[STATE_NAME_MAX];
-	size_t named = 0;
-
-	for (uint32_t i = 0; i < parent->sizebc && !catalogue_is_late(build); i++) {
-		struct luastate_known_function *function;
-		struct catalogue_index *item;
-		uint64_t child;
-
-		if (!state_name_definition(build->layout, parent, build->reader, i, &child, name,
-					   sizeof(name)))
-			continue;
-		HASH_FIND(hh, build->index, &child, sizeof(child), item);
-		function = item ? &build->out->functions[item->function] : NULL;
-		if (!function || function->name)
-			continue;
-		function->name = strdup(name);
-		named += function->name != NULL;
-	}
-	return named;
+	return state_define_proto(build->state, build->layout, build->reader, build->G, proto);
 }
 
-/* Where a function was called from inside a trace, that tells its name; else where it is defined,
- * as long as that function has not been collected. */
+/* Only at the end: each trace that was read may have told names of functions of others. */
 static void name_functions(struct catalogue_build *build)
 {
-	size_t nameless = name_by_calls(build);
+	for (size_t i = 0; i < build->out->function_count; i++) {
+		struct luastate_known_function *function = &build->out->functions[i];
+		struct state_proto *proto = catalogue_proto(build, function->address);
 
-	for (size_t i = 0; i < build->span_count && nameless; i++) {
-		const struct state_proto *parent;
-
-		if (catalogue_is_late(build))
-			return;
-		if (!(build->spans[i].flags & CATALOGUE_CHILD))
+		if (!proto)
 			continue;
-		parent = catalogue_proto(build, build->spans[i].start -
-							(uint64_t)build->layout->GCproto_sizeof);
-		if (parent)
-			nameless -= name_children(build, parent);
+		catalogue_define(build, proto);
+		if (proto->function.name)
+			function->name = strdup(proto->function.name);
 	}
 }
 
@@ -331,6 +300,7 @@ static int fill(struct catalogue_build *build, struct failure *why)
 	if (read_settings(build, why) != 0 || read_areas(build, why) != 0)
 		return -1;
 	catalogue_walk_heap(build);
+	read_definitions(build);
 	catalogue_read_traces(build);
 	catalogue_list_uncompiled(build);
 	if (read_penalties(build, why) != 0)

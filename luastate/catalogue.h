@@ -108,6 +108,9 @@ struct state_proto *catalogue_proto_at(struct catalogue_build *build, uint64_t p
 /** The prototype at an address, or NULL. */
 struct state_proto *catalogue_proto(struct catalogue_build *build, uint64_t address);
 
+/** Name a function by where it is made. @return whether that is known. */
+bool catalogue_define(struct catalogue_build *build, struct state_proto *proto);
+
 /** The function of a prototype in the catalogue; LUASTATE_NO_FUNCTION without memory. */
 uint32_t catalogue_function(struct catalogue_build *build, const struct state_proto *proto);
 

@@ -35,22 +35,14 @@ void catalogue_add_constants(struct catalogue_look *look)
 	}
 }
 
-/* Leaf first: a frame's position is its call of the one before. */
 static void add_frames(struct catalogue_look *look, const struct trace_snapshot *snapshot)
 {
-	struct catalogue_build *build = look->build;
-	struct state_proto *callee = NULL;
-
 	for (unsigned i = 0; i < snapshot->count; i++) {
 		const struct trace_frame *frame = &look->trace.frames[snapshot->first + i];
 		struct state_proto *proto = lua_proto(look, frame->kind, frame->function);
 
 		if (proto)
 			catalogue_add_candidate(look, proto, true);
-		if (callee && proto && state_lacks_name(callee, frame->pc) &&
-		    state_proto_holds(proto, frame->pc))
-			state_learn_name(build->layout, callee, proto, build->reader, frame->pc);
-		callee = proto;
 	}
 }
 

@@ -2,109 +2,42 @@
 /*
  * All prototypes of a VM, and those that are not compiled.
  *
- * All objects but strings are on one list, newest first, on which the main coroutine follows all of
- * them; behind it there are only userdata. The process runs on meanwhile: an object that is freed
- * under us leads to whatever the allocator keeps there. Whoever comes to the main coroutine over
- * objects of known types has seen all that were there before and still are; else another walk is
- * tried, and in the end the caller is told that the list was not walked to its end.
- *
- * Objects lie close to each other, so pages are read as a whole and kept for a while.
- *
- * Source: LuaJIT v2.1 src/lj_state.c (lua_newstate), src/lj_gc.c (lj_mem_newgco), src/lj_udata.c
- * (lj_udata_new); src/lj_trace.c (penalty_pc, blacklist_pc, trace_start: PROTO_ILOOP),
+ * Source: LuaJIT v2.1 src/lj_trace.c (penalty_pc, blacklist_pc, trace_start: PROTO_ILOOP),
  * src/lj_obj.h.
  */
 #include "luastate/catalogue.h"
 
 #include <stdlib.h>
 
+#include "luastate/heap_list.h"
+
 enum {
-	PAGE_BYTES = 4096,
-	PAGES = 4096, /* 16 MiB; a power of two */
-	WALKS = 3,
-	/* Some GiB of small objects; and no longer than this for all walks. */
-	OBJECTS_MAX = 50 * 1000 * 1000,
+	/* No longer than this for all walks along the list of objects. */
 	WALK_NS = 2000 * 1000 * 1000,
-	CLOCK_OBJECTS = 1024,
-	/* Upvalue to userdata. Source: lj_obj.h, LJ_TUPVAL, LJ_TUDATA. */
-	GCT_FIRST = 5,
-	GCT_LAST = 12,
 	SPANS_MAX = 1 << 20,
 	UNCOMPILED_MAX = 1 << 16,
 };
 
-/** A page that is kept; 0: none. */
-struct heap_page {
-	uint64_t number;
-	uint8_t *bytes;
-};
-
-/** A walk along the list. */
+/** A walk along the list of objects. */
 struct heap_walk {
 	struct catalogue_build *build;
-	uint64_t end_ns, main_thread;
-	struct heap_page *pages;
-	uint64_t objects;
+	struct heap_list list;
+	uint64_t end_ns;
 };
-
-/* ---- Pages ------------------------------------------------------------------------------ */
-
-/* A page as it was a moment ago, or NULL. */
-static const uint8_t *get_page(struct heap_walk *walk, uint64_t address)
-{
-	uint64_t number = address / PAGE_BYTES;
-	struct heap_page *page = &walk->pages[number & (PAGES - 1)];
-	struct failure why;
-
-	if (page->number == number)
-		return page->bytes;
-	page->number = 0;
-	if (!page->bytes)
-		page->bytes = malloc(PAGE_BYTES);
-	if (!page->bytes || state_read(walk->build->reader, number * PAGE_BYTES, page->bytes,
-				       PAGE_BYTES, &why) != 0)
-		return NULL;
-	page->number = number;
-	return page->bytes;
-}
-
-static void forget_pages(struct heap_walk *walk)
-{
-	for (size_t i = 0; i < PAGES; i++)
-		walk->pages[i].number = 0;
-}
-
-static void free_pages(struct heap_walk *walk)
-{
-	for (size_t i = 0; walk->pages && i < PAGES; i++)
-		free(walk->pages[i].bytes);
-	free(walk->pages);
-}
-
-static bool read_bytes(struct heap_walk *walk, uint64_t address, uint8_t *ret_bytes, size_t len)
-{
-	size_t offset = address % PAGE_BYTES;
-	const uint8_t *page = offset + len <= PAGE_BYTES ? get_page(walk, address) : NULL;
-	struct failure why;
-
-	if (!page)
-		return state_read(walk->build->reader, address, ret_bytes, len, &why) == 0;
-	memcpy(ret_bytes, page + offset, len);
-	return true;
-}
 
 /* ---- Walk ------------------------------------------------------------------------------- */
 
-static void note_proto(struct heap_walk *walk, uint64_t address)
+static void note_object(void *context, uint64_t address, uint8_t gct)
 {
+	struct heap_walk *walk = context;
 	struct catalogue_build *build = walk->build;
 	const struct luastate_layout *layout = build->layout;
 	uint8_t header[STATE_OBJECT_MAX];
 	struct catalogue_span *spans;
 	uint32_t sizebc;
 
-	if (build->span_count == SPANS_MAX ||
-	    !read_bytes(walk, address, header, (size_t)layout->GCproto_sizeof))
+	if (gct != state_gct(layout->tag_proto) || build->span_count == SPANS_MAX ||
+	    !heap_list_read(&walk->list, address, header, (size_t)layout->GCproto_sizeof))
 		return;
 	sizebc = state_u32(header, layout->GCproto_sizebc);
 	if (sizebc == 0 || sizebc > STATE_BYTECODE_MAX)
@@ -119,39 +52,11 @@ static void note_proto(struct heap_walk *walk, uint64_t address)
 					 header[layout->GCproto_flags] };
 }
 
-/* @return whether the walk came to the main coroutine. */
-static bool walk_once(struct heap_walk *walk)
+static bool is_over(void *context)
 {
-	struct catalogue_build *build = walk->build;
-	const struct luastate_layout *layout = build->layout;
-	size_t len = (size_t)layout->GCobj_gct + 1;
-	uint8_t header[STATE_OBJECT_MAX];
-	struct failure why;
-	uint64_t object, marked = 0, steps = 0;
+	const struct heap_walk *walk = context;
 
-	if (layout->global_State_gc_root == LAYOUT_ABSENT ||
-	    state_read_ref(layout, build->reader, build->G + (uint64_t)layout->global_State_gc_root,
-			   &object, &why) != 0)
-		return false;
-	while (object != walk->main_thread) {
-		if (++walk->objects > OBJECTS_MAX ||
-		    (walk->objects % CLOCK_OBJECTS == 0 && catalogue_now_ns() >= walk->end_ns) ||
-		    !state_is_pointer(object) || object % 8 != 0 || build->out_of_memory ||
-		    !read_bytes(walk, object, header, len) ||
-		    header[layout->GCobj_gct] < GCT_FIRST || header[layout->GCobj_gct] > GCT_LAST)
-			return false;
-		if (header[layout->GCobj_gct] == state_gct(layout->tag_proto))
-			note_proto(walk, object);
-		/* Free memory may be a circle: who is in one comes back to a mark, as the way to
-		 * the next one doubles each time (Brent). */
-		if ((steps & (steps - 1)) == 0)
-			marked = object;
-		steps++;
-		object = state_ref(layout, header, 0);
-		if (object == marked)
-			return false;
-	}
-	return true;
+	return walk->build->out_of_memory || catalogue_now_ns() >= walk->end_ns;
 }
 
 static int by_start(const void *a, const void *b)
@@ -176,21 +81,18 @@ static void sort_spans(struct catalogue_build *build)
 
 void catalogue_walk_heap(struct catalogue_build *build)
 {
-	struct heap_walk walk = { .build = build,
-				  .end_ns = catalogue_now_ns() + WALK_NS,
-				  .main_thread =
-					  build->G - (uint64_t)build->layout->lua_State_sizeof,
-				  .pages = calloc(PAGES, sizeof(*walk.pages)) };
-	bool whole = false;
+	struct heap_walk walk = { .build = build, .end_ns = catalogue_now_ns() + WALK_NS };
+	bool whole;
 
-	build->out_of_memory |= !walk.pages;
-	for (unsigned i = 0; i < WALKS && !whole && !build->out_of_memory; i++) {
-		forget_pages(&walk);
-		whole = walk_once(&walk);
-	}
+	walk.list = (struct heap_list){ .layout = build->layout,
+					.reader = build->reader,
+					.G = build->G,
+					.is_over = is_over,
+					.visit = note_object,
+					.context = &walk };
+	whole = heap_list_walk(&walk.list);
 	build->out->heap_cut = !whole || build->span_count == SPANS_MAX;
-	build->out->objects = walk.objects;
-	free_pages(&walk);
+	build->out->objects = walk.list.objects;
 	sort_spans(build);
 }
 

@@ -29,14 +29,8 @@ enum {
 	/* Upvalue to userdata. Source: lj_obj.h, LJ_TUPVAL, LJ_TUDATA. */
 	GCT_FIRST = 5,
 	GCT_LAST = 12,
-	/* marked is before the type; dummy_ffid and status are behind it. Source: lj_obj.h,
-	 * GCHeader, struct lua_State. */
-	MARKED_FROM_TYPE = -1,
+	/* dummy_ffid and status are behind the type. Source: lj_obj.h, struct lua_State. */
 	STATUS_FROM_TYPE = 2,
-	/* gc.currentwhite is before gc.state. Source: lj_obj.h, struct GCState. */
-	WHITE_FROM_STATE = -1,
-	/* Source: lj_gc.h, LJ_GC_WHITES. */
-	WHITES = 3,
 	STATUS_YIELD = 1, /* LUA_YIELD; errors are above */
 };
 
@@ -136,13 +130,11 @@ static int walk_from(struct each *each, const struct look *look, uint64_t base, 
 	unsigned runs, losses = each->walk.state->losses;
 
 	each->walk.chain->count = 0;
-	each->walk.call_count = 0;
 	each->walk.steps_left = WALK_STEPS;
 	if (walk_frames(&each->walk, &look->stack, &top, &runs, why) != 0)
 		return -1;
 	if (each->walk.state->losses != losses)
 		return failure_set(why, FAILURE_INVALID, 0, 0, look->L, "find functions again");
-	walk_learn_names(&each->walk, &look->stack);
 	return 0;
 }
 
@@ -205,6 +197,7 @@ static void read_frames(struct each *each, const struct look *look,
 	} else if (walk_from(each, look, look->base, &why) != 0) {
 		coroutine->outcome = walk_outcome_of(&why);
 	}
+	state_define_frames(each->walk.state, each->walk.memory, chain->frames, chain->count);
 	for (size_t i = 0; i < chain->count; i++)
 		check_line(&chain->frames[i], coroutine);
 	coroutine->frames = chain->frames;
@@ -244,7 +237,7 @@ static bool is_late(const struct each *each)
  * be swept. */
 static bool is_dead(const struct each *each, const uint8_t *header)
 {
-	return header[each->layout->GCobj_gct + MARKED_FROM_TYPE] & each->other_white;
+	return header[each->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & each->other_white;
 }
 
 /* @return whether the list led to the main coroutine. */
@@ -297,9 +290,9 @@ static void read_globals(struct each *each)
 		       &each->jit_base, &why);
 	if (layout->global_State_gc_state != LAYOUT_ABSENT &&
 	    state_read(each->walk.stopped,
-		       G + (uint64_t)(layout->global_State_gc_state + WHITE_FROM_STATE), &white, 1,
-		       &why) == 0)
-		each->other_white = (white ^ WHITES) & WHITES;
+		       G + (uint64_t)(layout->global_State_gc_state + STATE_WHITE_FROM_STATE),
+		       &white, 1, &why) == 0)
+		each->other_white = (white ^ STATE_WHITES) & STATE_WHITES;
 }
 
 int luastate_each_coroutine(struct luastate *state, const struct luastate_memory *memory,

@@ -319,6 +319,9 @@ struct luastate_memory {
 	 * read there is believed if what it is a part of is the same still after that. Else NULL.
 	 */
 	const struct attach_reader *live;
+	/** What is read through `any` becomes a part of the image, which is decoded again: so
+	 * nothing else is read, and names are those alone that what is on the stack tells. */
+	bool is_kept;
 };
 
 /* ---- C frames --------------------------------------------------------------------------- */

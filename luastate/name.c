@@ -6,7 +6,7 @@
  * Source of the facts: LuaJIT v2.1 src/lj_debug.c (what slot names are derived from, the packed
  * variable table), src/lj_bc.h (operand modes; opcodes up to 88 are the same since 2.1.0-beta3).
  */
-#include "luastate/state.h"
+#include "luastate/bytecode.h"
 
 enum {
 	/* Instructions looked at behind a call; an argument list is seldom longer. */
@@ -14,56 +14,10 @@ enum {
 	NAME_MOVES = 8,
 	VARINFO_MAX = 65536,
 
-	BC_MOV = 18,
-	BC_KNIL = 44,
-	BC_UGET = 45,
-	BC_USETV = 46,
-	BC_FNEW = 51,
-	BC_GGET = 54,
-	BC_GSET = 55,
-	BC_TGETS = 57,
-	BC_TSETS = 61,
-	BC_CALLM = 65,
-	BC_CALLMT = 67,
-	BC_ITERC = 69,
-
 	RANK_LOCAL = 1,
 	RANK_FIELD = 2,
 	RANK_GLOBAL = 3,
 };
-
-static uint32_t bc_op(uint32_t ins)
-{
-	return ins & 0xff;
-}
-
-static uint32_t bc_a(uint32_t ins)
-{
-	return ins >> 8 & 0xff;
-}
-
-static uint32_t bc_c(uint32_t ins)
-{
-	return ins >> 16 & 0xff;
-}
-
-static uint32_t bc_d(uint32_t ins)
-{
-	return ins >> 16;
-}
-
-/* Operand A is a slot that the instruction writes. */
-static bool writes_slot(uint32_t op)
-{
-	return op == 12 || op == 13 || (op >= 18 && op <= 43) || op == BC_UGET ||
-	       (op >= BC_FNEW && op <= BC_GGET) || (op >= 56 && op <= 59);
-}
-
-/* Operand A is the first of the slots that the instruction may write. */
-static bool writes_from(uint32_t op)
-{
-	return op == BC_KNIL || op == 63 || (op >= BC_CALLM && op <= 73) || (op >= 77 && op <= 84);
-}
 
 /* A bounded sequence of packed bytes of a prototype's debug part. */
 struct packed {
@@ -259,10 +213,10 @@ static int name_slot(const struct luastate_layout *layout, const struct state_pr
 		if (state_proto_instruction(proto, reader, proto->bytecode + 4 * (uint64_t)index,
 					    &ins, &why) != 0)
 			return 0;
-		if (writes_from(bc_op(ins))) {
-			if (slot >= bc_a(ins) && (bc_op(ins) != BC_KNIL || slot <= bc_d(ins)))
+		if (bc_writes_from(bc_op(ins))) {
+			if (bc_writes(ins, slot))
 				return 0;
-		} else if (writes_slot(bc_op(ins)) && bc_a(ins) == slot) {
+		} else if (bc_writes_slot(bc_op(ins)) && bc_a(ins) == slot) {
 			if (bc_op(ins) != BC_MOV)
 				return name_source(layout, proto, reader, ins, ret_name, size);
 			if (++moves > NAME_MOVES)
@@ -282,7 +236,7 @@ int state_name_call(const struct luastate_layout *layout, const struct state_pro
 	uint32_t ins, op;
 	int rank;
 
-	if (state_proto_instruction(caller, reader, pc, &ins, &why) != 0)
+	if (!bc_is_known(layout) || state_proto_instruction(caller, reader, pc, &ins, &why) != 0)
 		return 0;
 	op = bc_op(ins);
 	if (op < BC_CALLM || op > BC_CALLMT + 1)
@@ -292,117 +246,13 @@ int state_name_call(const struct luastate_layout *layout, const struct state_pro
 	return rank && plain_name(ret_name) ? rank : 0;
 }
 
-/* What the instruction behind a closure's making does with it, which is in @slot. */
-static int name_target(const struct luastate_layout *layout, const struct state_proto *proto,
-		       const struct attach_reader *reader, uint32_t ins, uint32_t slot,
-		       char *ret_name, size_t size)
+/* Behind the tables that it is in: "f" of "M.f", "Class:f" or "t[1].f". */
+const char *state_last_name(const char *name)
 {
-	uint32_t op = bc_op(ins);
+	const char *last = name;
 
-	if (op == BC_GSET && bc_a(ins) == slot)
-		return constant_name(layout, proto, reader, bc_d(ins), ret_name, size) ? RANK_GLOBAL
-										       : 0;
-	if (op == BC_TSETS && bc_a(ins) == slot)
-		return constant_name(layout, proto, reader, bc_c(ins), ret_name, size) ? RANK_FIELD
-										       : 0;
-	if (op == BC_USETV && bc_d(ins) == slot)
-		return upvalue_name(layout, proto, reader, bc_a(ins), ret_name, size) ? RANK_LOCAL
-										      : 0;
-	return 0;
-}
-
-int state_name_definition(const struct luastate_layout *layout, const struct state_proto *parent,
-			  const struct attach_reader *reader, uint32_t index, uint64_t *ret_child,
-			  char *ret_name, size_t size)
-{
-	uint64_t at = parent->bytecode + 4 * (uint64_t)index,
-		 k = state_ref(layout, parent->identity.header, layout->GCproto_k);
-	struct failure why;
-	uint32_t ins, next;
-	int rank = 0;
-
-	if (state_proto_instruction(parent, reader, at, &ins, &why) != 0 || bc_op(ins) != BC_FNEW ||
-	    bc_d(ins) >= state_u32(parent->identity.header, layout->GCproto_sizekgc) ||
-	    state_read_ref(layout, reader,
-			   k - (uint64_t)layout->ref_size * ((uint64_t)bc_d(ins) + 1), ret_child,
-			   &why) != 0)
-		return 0;
-	if (state_proto_instruction(parent, reader, at + 4, &next, &why) == 0)
-		rank = name_target(layout, parent, reader, next, bc_a(ins), ret_name, size);
-	if (!rank && variable_name(layout, parent, reader, index + 1, bc_a(ins), ret_name, size))
-		rank = RANK_LOCAL;
-	return rank && plain_name(ret_name) ? rank : 0;
-}
-
-bool state_lacks_name(const struct state_proto *callee, uint64_t pc)
-{
-	return !callee->name_rank && callee->nameless_pc != pc;
-}
-
-/** A reader that notes whether anything was missing. */
-struct noting {
-	const struct attach_reader *reader;
-	bool missed;
-};
-
-static int read_and_note(void *self, struct remote_addr address, void *ret_bytes, size_t len,
-			 struct failure *why)
-{
-	struct noting *noting = self;
-
-	if (attach_read(noting->reader, address, ret_bytes, len, why) == 0)
-		return 0;
-	noting->missed = true;
-	return -1;
-}
-
-/* Derive a name from what a reader shows. @return its rank; 0: there is none. */
-static int derive_name(const struct luastate_layout *layout, struct state_proto *callee,
-		       const struct state_proto *caller, const struct attach_reader *source,
-		       uint64_t pc, char *ret_name)
-{
-	struct noting noting = { .reader = source };
-	const struct attach_reader reader = { .read = read_and_note, .self = &noting };
-	int rank = state_name_call(layout, caller, &reader, pc, ret_name, STATE_NAME_MAX);
-
-	/* What the stop did not read, one of the next may. */
-	if (!rank && !noting.missed)
-		callee->nameless_pc = pc;
-	return rank;
-}
-
-static void take_name(struct state_proto *callee, int rank, const char *name)
-{
-	callee->name_rank = (uint8_t)rank;
-	if (callee->function.name)
-		return; /* derived before: a function keeps its name */
-	memcpy(callee->name, name, sizeof(callee->name));
-	callee->function.name = callee->name;
-	callee->function.name_serial++;
-}
-
-void state_learn_name(const struct luastate_layout *layout, struct state_proto *callee,
-		      const struct state_proto *caller, const struct attach_reader *stopped,
-		      uint64_t pc)
-{
-	char name[STATE_NAME_MAX];
-	int rank = derive_name(layout, callee, caller, stopped, pc, name);
-
-	if (rank)
-		take_name(callee, rank, name);
-}
-
-void state_learn_name_live(const struct luastate *state, const struct luastate_layout *layout,
-			   struct state_proto *callee, const struct state_proto *caller,
-			   const struct attach_reader *live, uint64_t pc)
-{
-	char name[STATE_NAME_MAX];
-	uint64_t nameless_pc = callee->nameless_pc;
-	int rank = derive_name(layout, callee, caller, live, pc, name);
-
-	/* The caller's strings live as long as it does. */
-	if (!state_is_same_proto(state, layout, live, caller->address))
-		callee->nameless_pc = nameless_pc;
-	else if (rank)
-		take_name(callee, rank, name);
+	for (; *name; name++)
+		if ((*name == '.' || *name == ':') && name[1])
+			last = name + 1;
+	return last;
 }

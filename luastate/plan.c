@@ -511,8 +511,7 @@ static bool plan_next_stage(struct luastate_plan_context *context, struct attach
 {
 	static bool (*const stages[])(struct luastate_plan_context *, struct attach_image *) = {
 		plan_headers, plan_stacks, plan_other_headers, plan_other_stacks, plan_vms,
-		plan_vms,     plan_vms,	   plan_functions,     plan_protos,	  plan_proto_parts,
-		plan_names,   plan_names,  plan_names
+		plan_vms,     plan_vms,	   plan_functions,     plan_protos,	  plan_proto_parts
 	};
 
 	const unsigned count = sizeof(stages) / sizeof(stages[0]);

@@ -57,7 +57,6 @@ void plan_want_identity(const struct luastate_layout *layout, struct attach_imag
 bool plan_functions(struct luastate_plan_context *context, struct attach_image *image);
 bool plan_protos(struct luastate_plan_context *context, struct attach_image *image);
 bool plan_proto_parts(struct luastate_plan_context *context, struct attach_image *image);
-bool plan_names(struct luastate_plan_context *context, struct attach_image *image);
 
 /** The header of the running trace; more than once, as one read leads to the next. */
 bool plan_trace(struct luastate_plan_context *context, struct attach_image *image);

@@ -17,8 +17,6 @@ enum {
 	/* Of a new prototype and of its chunk name's text so much is read with the stop. */
 	PLAN_PROTO_BYTES = 8192,
 	PLAN_NAME_BYTES = 128,
-	/* Functions whose names are looked for in one stop. */
-	PLAN_NAMES = 32,
 	/* Of the frames of the last stop so many are compared with one of this. */
 	PLAN_EXPECTED = 8,
 };
@@ -340,74 +338,4 @@ void plan_ask_again(const struct luastate_plan_context *context, struct attach_i
 		if (known && !has_identity(stopped, found->frames[i].layout, known))
 			plan_want_identity(found->frames[i].layout, after, known);
 	}
-}
-
-/* ---- Names ------------------------------------------------------------------------------ */
-
-/* The prototype of a frame if it holds @p pc; one that is new is made up in @p buffer, as far as
- * names are derived from it. */
-static const struct state_proto *holds_call(const struct luastate_plan_context *context,
-					    struct attach_image *image, unsigned index, uint64_t pc,
-					    struct state_proto *buffer)
-{
-	const struct luastate_plan_frame *frame = &context->progress.frames[index];
-	const struct luastate_layout *layout = frame->layout;
-	const struct state_proto *known = buffer;
-	uint64_t proto = frame->proto;
-
-	if (!proto || pc < proto || pc - proto > 4 * (uint64_t)STATE_BYTECODE_MAX)
-		return NULL;
-	if (is_known(context, image, index)) {
-		known = context->progress.known[index];
-	} else {
-		uint8_t *header = buffer->identity.header;
-
-		if (!plan_get(image, proto, header, (size_t)layout->GCproto_sizeof))
-			return NULL;
-		buffer->bc = NULL;
-		buffer->debug = NULL;
-		buffer->layout = layout;
-		buffer->address = proto;
-		buffer->bytecode = proto + (uint64_t)layout->GCproto_sizeof;
-		buffer->sizebc = state_u32(header, layout->GCproto_sizebc);
-	}
-	return state_proto_holds(known, pc) ? known : NULL;
-}
-
-static const struct state_proto *find_caller(const struct luastate_plan_context *context,
-					     struct attach_image *image, uint64_t pc,
-					     struct state_proto *buffer)
-{
-	const struct luastate_plan_progress *found = &context->progress;
-	const struct state_proto *caller = NULL;
-
-	for (unsigned i = 0; i < found->frame_count && !caller; i++)
-		caller = holds_call(context, image, i, pc, buffer);
-	return caller;
-}
-
-/* Functions get their names from what calls them. The strings are read with the stop, since they
- * may be other ones when the thread runs again. */
-bool plan_names(struct luastate_plan_context *context, struct attach_image *image)
-{
-	const struct luastate_plan_progress *found = &context->progress;
-	struct plan_asking asking;
-	struct state_proto buffer;
-	char name[STATE_NAME_MAX];
-
-	plan_begin_asking(&asking, image);
-	for (unsigned i = 0, tried = 0; i < found->frame_count && tried < PLAN_NAMES; i++) {
-		uint64_t link = found->frames[i].link, proto = found->frames[i].proto;
-		const struct state_proto *known = found->known[i], *caller;
-
-		if ((link & 3) != 0 || !proto || (known && !state_lacks_name(known, link - 4)))
-			continue;
-		caller = find_caller(context, image, link - 4, &buffer);
-		if (!caller)
-			continue;
-		tried++;
-		state_name_call(found->frames[i].layout, caller, &asking.reader, link - 4, name,
-				sizeof(name));
-	}
-	return asking.missed;
 }

@@ -81,9 +81,8 @@ static void copy_parts(struct state_proto *proto, const struct attach_reader *re
 	}
 }
 
-/* Whether the parts lie where the sizes say. */
-static bool is_consistent(const struct luastate_layout *layout, uint64_t address,
-			  const uint8_t *header)
+bool state_proto_is_consistent(const struct luastate_layout *layout, uint64_t address,
+			       const uint8_t *header)
 {
 	uint64_t sizebc = state_u32(header, layout->GCproto_sizebc);
 	uint64_t numline = state_u32(header, layout->GCproto_numline);
@@ -163,7 +162,7 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 	uint64_t end = proto->address + state_u32(header, layout->GCproto_sizept);
 	char *chunkname;
 
-	if (!is_consistent(layout, proto->address, header) ||
+	if (!state_proto_is_consistent(layout, proto->address, header) ||
 	    !has_function_header(layout, reader, proto->address + (uint64_t)layout->GCproto_sizeof))
 		return failure_set(why, FAILURE_INVALID, 0, 0, proto->address, "read a prototype");
 	chunkname = copy_chunkname(layout, reader,
@@ -199,13 +198,17 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 						      .firstline = proto->firstline,
 						      .name_serial = 1 };
 	proto->name_rank = 0;
-	proto->nameless_pc = 0;
 	proto->name[0] = '\0';
+	proto->definition = STATE_DEFINITION_UNKNOWN;
+	proto->is_read = proto->is_orphan = proto->is_asked = false;
+	proto->parents_tries = 0;
+	proto->parents_serial = 0;
 	/* A stripped function has no lines at all: LuaJIT v2.1 src/lj_debug.c, lj_debug_getinfo().
 	 */
 	if (proto->firstline == 0 && proto->numline > 0) {
 		strcpy(proto->name, "main chunk");
 		proto->name_rank = UINT8_MAX;
+		proto->definition = STATE_DEFINITION_FOUND;
 	}
 	proto->function.name = proto->name[0] ? proto->name : NULL;
 	return 0;
@@ -222,9 +225,11 @@ static void read_again(struct state_proto *proto, const struct luastate_layout *
 	free_copies(proto);
 	proto->debug_len = debug_len;
 	copy_parts(proto, reader);
-	proto->nameless_pc = 0;
-	if (proto->name_rank != UINT8_MAX)
-		proto->name_rank = 0;
+	if (proto->name_rank == UINT8_MAX)
+		return;
+	proto->name_rank = 0;
+	proto->definition = STATE_DEFINITION_UNKNOWN;
+	proto->is_read = false;
 }
 
 static int read_identity(const struct luastate_layout *layout, const struct attach_reader *reader,

@@ -59,6 +59,11 @@ enum {
 	STATE_OPCODES_MAX = 256,
 	/* CFRAME_RESUME, CFRAME_UNWIND_FF in the low bits of a link between C frames. */
 	STATE_CFRAME_FLAGS = 3,
+	/* GCState.currentwhite is before GCState.state, and GCobj's marked before its type; the
+	 * whites are LJ_GC_WHITE0 and 1. Source: lj_obj.h, lj_gc.h. */
+	STATE_WHITE_FROM_STATE = -1,
+	STATE_MARKED_FROM_TYPE = -1,
+	STATE_WHITES = 3,
 	/* Prototypes with longer bytecode are rare; their parts are read one by one. */
 	STATE_BYTECODE_KEEP = 16384,
 	/* Of a prototype's debug part so much is kept, and so much of that compared. */
@@ -118,6 +123,16 @@ struct state_identity {
 	uint32_t name_hash, name_len;	  /* of the chunk name's GCstr */
 };
 
+/** What is known of a function's definition. */
+enum state_definition_state {
+	STATE_DEFINITION_UNKNOWN = 0, /* look for it */
+	STATE_DEFINITION_FOUND,	      /* it says the name, or that there is none */
+	STATE_DEFINITION_GONE,	      /* collected, as its parent is */
+};
+
+/** name_rank of a name that cannot be better. */
+enum { STATE_NAMED_BY_HOLDER = UINT8_MAX - 2, STATE_NAMED_BY_DEFINITION };
+
 /** A cached prototype. */
 struct state_proto {
 	uint64_t address;
@@ -129,10 +144,15 @@ struct state_proto {
 	uint32_t *bc;				/* copy, or NULL where too long or not read yet */
 	uint8_t *debug;				/* copy of the debug part from lineinfo on */
 	size_t debug_len;
-	unsigned serial;      /* sample in which the identity was compared */
-	bool stale;	      /* something else lies there now */
-	uint8_t name_rank;    /* how sure the name is, 0 none */
-	uint64_t nameless_pc; /* call site that had no name, 0 none */
+	unsigned serial;	 /* sample in which the identity was compared */
+	bool stale;		 /* something else lies there now */
+	uint8_t name_rank;	 /* how sure the name is, 0 none */
+	uint8_t definition;	 /* enum state_definition_state */
+	bool is_read;		 /* what functions it makes is known */
+	bool is_orphan;		 /* its parent is certainly gone */
+	bool is_asked;		 /* who holds it was looked for */
+	uint8_t parents_tries;	 /* indexes in which its parent was looked for in vain */
+	unsigned parents_serial; /* the last of them */
 	struct luastate_function function;
 	char name[STATE_NAME_MAX];
 	UT_hash_handle hh;
@@ -164,7 +184,15 @@ struct state_call {
 	uint64_t pc, proto;
 };
 
+/** Processor time that may be spent on names. */
+struct state_budget {
+	uint64_t left_ns, now_ns; /* as much at that time */
+	uint64_t cost_ns;	  /* of what was done last */
+};
+
 struct trace;
+struct state_definition;
+struct state_parent;
 
 struct luastate {
 	struct state_closure closures[STATE_CLOSURES]; /* by a hash of the function */
@@ -188,7 +216,19 @@ struct luastate {
 	size_t trace_index_count, trace_bytes;
 	struct state_cname *cnames;
 	char ff_names[STATE_FFIDS][STATE_NAME_MAX];
-	uint64_t names_due_ns; /* when names may be looked for again; 0 they never were */
+	struct state_definition *definitions; /* by the function that is defined */
+	struct state_definition *held;	      /* by where the program keeps them */
+	unsigned held_sample;		      /* in which that was looked for last */
+	struct state_parent *parents;	      /* prototypes that make functions */
+	size_t parent_count, parent_room;
+	struct state_budget walk_time; /* for walks to find them */
+	struct state_budget read_time; /* for reading what they make, and who holds functions */
+	unsigned parents_serial;       /* how often they were */
+	unsigned parents_sample;       /* in which sample they were the last time, of the next VM */
+	uint64_t parents_G;
+	bool parents_whole;	  /* all were found that last time */
+	unsigned candidates_left; /* of a sample */
+	uint64_t names_due_ns;	  /* when names may be looked for again; 0 they never were */
 	unsigned names_in_vain;
 	unsigned epoch; /* advances with each reset */
 	unsigned serial;
@@ -382,11 +422,40 @@ bool state_proto_holds(const struct state_proto *proto, uint64_t pc);
 uint32_t state_proto_line(const struct state_proto *proto, const struct attach_reader *reader,
 			  uint64_t pc);
 
+/** Whether a prototype's parts lie where its header's sizes say. @param header Its GCproto. */
+bool state_proto_is_consistent(const struct luastate_layout *layout, uint64_t address,
+			       const uint8_t *header);
+
 /** The instruction at @p pc. */
 int state_proto_instruction(const struct state_proto *proto, const struct attach_reader *reader,
 			    uint64_t pc, uint32_t *ret_ins, struct failure *why);
 
 void state_free_protos(struct luastate *state);
+
+/* ---- Names by definitions (definition_names.c) -------------------------------------------- */
+
+/**
+ * Name the Lua functions of a stack's frames by their definitions, as far as these were not looked
+ * for before. Stopped window: no; reads the process as it is now. Bounded in processor time.
+ */
+void state_define_frames(struct luastate *state, const struct luastate_memory *memory,
+			 const struct luastate_frame *frames, size_t count);
+
+/** Note the names of all functions that the prototype at an address makes. */
+void state_read_parent(struct luastate *state, const struct luastate_layout *layout,
+		       const struct attach_reader *reader, uint64_t G, uint64_t address);
+
+/** Name a function by what is known of prototypes of its VM. @return whether its definition is
+ *  known. */
+bool state_define_proto(struct luastate *state, const struct luastate_layout *layout,
+			const struct attach_reader *reader, uint64_t G, struct state_proto *proto);
+
+/** For luastate_begin_sample(). */
+void state_begin_definitions(struct luastate *state);
+
+/** Forget what prototypes make, but not who may be whose parent. */
+void state_forget_definitions(struct luastate *state);
+void state_free_definitions(struct luastate *state);
 
 /* ---- Names (name.c, tables.c) ----------------------------------------------------------- */
 
@@ -395,25 +464,8 @@ void state_free_protos(struct luastate *state);
 int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
 		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size);
 
-/** Derive a function's name from where instruction @p index of @p parent makes it and puts it: as
- *  state_name_call(). @param ret_child Set where there is a name: the function's prototype. */
-int state_name_definition(const struct luastate_layout *layout, const struct state_proto *parent,
-			  const struct attach_reader *reader, uint32_t index, uint64_t *ret_child,
-			  char *ret_name, size_t size);
-
-/** Whether a name is to be looked for at this call site. */
-bool state_lacks_name(const struct state_proto *callee, uint64_t pc);
-
-/** Give a prototype a name if this call site has one. @param stopped What the stop copied: strings
- *  may be other ones a moment later. */
-void state_learn_name(const struct luastate_layout *layout, struct state_proto *callee,
-		      const struct state_proto *caller, const struct attach_reader *stopped,
-		      uint64_t pc);
-
-/** The same from the process as it is now, if the caller is still there after reading. */
-void state_learn_name_live(const struct luastate *state, const struct luastate_layout *layout,
-			   struct state_proto *callee, const struct state_proto *caller,
-			   const struct attach_reader *live, uint64_t pc);
+/** A function's name without those of the tables that it is in. */
+const char *state_last_name(const char *name);
 
 /** The value under a string key of a table, 0 if there is none. */
 uint64_t state_table_get(const struct luastate_layout *layout, const struct attach_reader *reader,

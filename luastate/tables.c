@@ -45,13 +45,42 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Fast functions that no table holds; each is registered right before a function that one does. */
+/*
+ * Fast functions that no module's table holds. Numbers are given in the order of the libraries'
+ * definitions, so these are right before one that is known: ours, or of a line above. The same
+ * since 2.1.0-beta3 in all three forks. Source: src/lib_base.c, lib_string.c, lib_io.c, lib_ffi.c,
+ * lib_buffer.c (LJLIB_CF, LJLIB_ASM) of LuaJIT v2.1 1ee778a4, openresty/luajit2 15f58c96,
+ * tarantool/luajit b52fe979, and all their ancestors' since 2017; names as in jit.vmdef, by
+ * src/host/buildvm_lib.c.
+ */
 static const struct {
-	const char *visible, *hidden;
+	const char *known, *prefix, *hidden[18];
 } hidden_before[] = {
-	{ "ipairs", "ipairs_aux" },
-	{ "coroutine.wrap", "coroutine.wrap_aux" },
-	{ "string.gmatch", "string.gmatch_aux" },
+	{ "ipairs", "", { "ipairs_aux" } },
+	{ "coroutine.wrap", "coroutine.", { "wrap_aux" } },
+	{ "string.gmatch", "string.", { "gmatch_aux" } },
+	{ "io.open",
+	  "io.method.",
+	  { "close", "read", "write", "flush", "seek", "setvbuf", "lines", "__gc", "__tostring" } },
+	{ "ffi.cdef", "ffi.callback.", { "free", "set" } },
+	{ "ffi.callback.free", "ffi.clib.", { "__index", "__newindex", "__gc" } },
+	{ "ffi.clib.__index",
+	  "ffi.meta.",
+	  { "__index", "__newindex", "__eq", "__len", "__lt", "__le", "__concat", "__call", "__add",
+	    "__sub", "__mul", "__div", "__mod", "__pow", "__unm", "__tostring", "__pairs",
+	    "__ipairs" } },
+	{ "string.buffer.new",
+	  "buffer.method.",
+	  { "free", "reset", "skip", "set", "put", "putf", "get", "putcdata", "reserve", "commit",
+	    "ref", "encode", "decode", "__gc", "__tostring", "__len" } },
+};
+
+/* Objects in modules' tables, and what their metatables' functions are called. */
+static const struct {
+	const char *module, *key, *prefix;
+} objects[] = {
+	{ "io", "stdout", "io.method" },
+	{ "ffi", "C", "ffi.clib" },
 };
 
 static const char *const builtin_modules[] = {
@@ -117,6 +146,22 @@ static void note_function(struct search *search, uint64_t address, const char *m
 
 static void search_table(struct search *search, uint64_t address, const char *module, int depth);
 
+/* Methods, by an object that has them. */
+static void search_object(struct search *search, uint64_t address, const char *module,
+			  const char *key)
+{
+	const struct luastate_layout *layout = search->layout;
+	uint8_t bytes[STATE_OBJECT_MAX];
+	struct failure why;
+
+	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
+		if (strcmp(module, objects[i].module) == 0 && strcmp(key, objects[i].key) == 0 &&
+		    state_read_object(layout, search->reader, address, state_gct(layout->tag_udata),
+				      bytes, (size_t)layout->GCudata_sizeof, &why) == 0)
+			search_table(search, state_ref(layout, bytes, layout->GCudata_metatable),
+				     objects[i].prefix, TABLE_DEPTH - 1);
+}
+
 static void visit(struct search *search, uint64_t key, uint64_t value, const char *module,
 		  int depth)
 {
@@ -126,7 +171,8 @@ static void visit(struct search *search, uint64_t key, uint64_t value, const cha
 
 	if (state_tag(layout, key) != layout->tag_str ||
 	    (state_tag(layout, value) != layout->tag_func &&
-	     state_tag(layout, value) != layout->tag_tab))
+	     state_tag(layout, value) != layout->tag_tab &&
+	     state_tag(layout, value) != layout->tag_udata))
 		return;
 	if (state_read_string(layout, search->reader, state_object(layout, key), name, sizeof(name),
 			      &why) != 0)
@@ -139,6 +185,8 @@ static void visit(struct search *search, uint64_t key, uint64_t value, const cha
 	if (state_tag(layout, value) == layout->tag_func)
 		note_function(search, state_object(layout, value), depth ? module : name,
 			      depth ? name : "");
+	else if (state_tag(layout, value) == layout->tag_udata)
+		search_object(search, state_object(layout, value), module, name);
 	else if (depth + 1 < TABLE_DEPTH)
 		search_table(search, state_object(layout, value), name, depth + 1);
 }
@@ -210,14 +258,35 @@ uint64_t state_table_get(const struct luastate_layout *layout, const struct atta
 	return 0;
 }
 
+static int find_ffid(const struct luastate *state, const char *name)
+{
+	for (int id = 2; id < STATE_FFIDS; id++)
+		if (strcmp(state->ff_names[id], name) == 0)
+			return id;
+	return 0;
+}
+
+/* All of a line, or none where another function is in its place. */
 static void name_hidden(struct luastate *state)
 {
-	for (size_t i = 0; i < sizeof(hidden_before) / sizeof(hidden_before[0]); i++)
-		for (int id = 3; id < STATE_FFIDS; id++)
-			if (strcmp(state->ff_names[id], hidden_before[i].visible) == 0 &&
-			    !state->ff_names[id - 1][0])
-				snprintf(state->ff_names[id - 1], STATE_NAME_MAX, "%s",
-					 hidden_before[i].hidden);
+	for (size_t i = 0; i < sizeof(hidden_before) / sizeof(hidden_before[0]); i++) {
+		char names[18][STATE_NAME_MAX];
+		int id = find_ffid(state, hidden_before[i].known), count = 0;
+		bool free = true;
+
+		for (; count < 18 && hidden_before[i].hidden[count]; count++)
+			snprintf(names[count], STATE_NAME_MAX, "%s%s", hidden_before[i].prefix,
+				 hidden_before[i].hidden[count]);
+		if (id - count < 2)
+			continue;
+		for (int k = 0; k < count; k++) {
+			const char *present = state->ff_names[id - count + k];
+
+			free &= !present[0] || strcmp(present, names[k]) == 0;
+		}
+		for (int k = 0; k < count && free; k++)
+			memcpy(state->ff_names[id - count + k], names[k], STATE_NAME_MAX);
+	}
 }
 
 uint64_t state_get_loaded(const struct luastate_vm *vm, const struct attach_reader *reader,

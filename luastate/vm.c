@@ -35,6 +35,7 @@ void luastate_reset(struct luastate *state)
 	state->vm_count = 0;
 	state->proven = NULL;
 	state->refused_count = 0;
+	state_free_definitions(state);
 	state_free_protos(state);
 	state_free_callables(state);
 	state_free_names(state);
@@ -71,6 +72,7 @@ void luastate_begin_sample(struct luastate *state, const struct attach_reader *r
 	state->unknown_work = state->code_work = 0;
 	if (state->thorough)
 		find_again(state, reader);
+	state_begin_definitions(state);
 	/* Here nothing of an earlier sample is referred to any more. */
 	if (HASH_COUNT(state->protos) > STATE_FUNCTIONS_MAX)
 		state_free_protos(state);

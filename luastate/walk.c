@@ -224,18 +224,6 @@ static int read_step(struct walk *walk, const struct walk_stack *stack, struct s
 	return walk_read_link(walk, stack, step->base, &step->link, why);
 }
 
-/* For a callee without a name. Recursion repeats the last one. */
-static void note_call(struct walk *walk, struct state_proto *callee,
-		      const struct state_proto *caller, uint64_t pc)
-{
-	const struct walk_call *last = walk->call_count ? &walk->calls[walk->call_count - 1] : NULL;
-
-	if (walk->call_count == WALK_CALLS || !state_lacks_name(callee, pc) ||
-	    (last && last->callee == callee && last->pc == pc))
-		return;
-	walk->calls[walk->call_count++] = (struct walk_call){ callee, caller, pc };
-}
-
 /* Called by Lua: the instruction before the return address tells the caller's base. */
 static int caller_of_lua(struct walk *walk, const struct walk_stack *stack, const struct step *step,
 			 struct step *ret_caller, struct failure *why)
@@ -254,8 +242,6 @@ static int caller_of_lua(struct walk *walk, const struct walk_stack *stack, cons
 		return failure_set(why, FAILURE_INVALID, 0, 0, step->link,
 				   "match a return address with its function");
 	state_note_call(walk->state, ret_caller->function.proto, ret_caller->pc);
-	if (!step->function.dummy && step->function.kind == LUASTATE_LUA)
-		note_call(walk, step->function.proto, ret_caller->function.proto, ret_caller->pc);
 	return 0;
 }
 

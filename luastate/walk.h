@@ -32,17 +32,7 @@ struct walk_top {
 	uint64_t pc; /* address of the current instruction, 0 unknown */
 };
 
-/** A call from which its callee may get its name. */
-struct walk_call {
-	struct state_proto *callee;
-	const struct state_proto *caller;
-	uint64_t pc;
-};
-
 enum {
-	/* Names looked for in one walk of a stack; the next sample goes on. A hostile variable
-	 * table makes each one cost as much as a sample. */
-	WALK_CALLS = 256,
 	/* Steps of all walks of one sample: no chain is longer than LUASTATE_FRAMES_MAX, and a few
 	 * candidates are walked in vain. */
 	WALK_STEPS = 3 * LUASTATE_FRAMES_MAX,
@@ -57,9 +47,7 @@ struct walk {
 	struct luastate_chain *chain;
 	int vmstate; /* of the newest C frame's VM; -1 not known */
 	unsigned steps_left;
-	unsigned losses;		    /* of the state, before this sample */
-	struct walk_call calls[WALK_CALLS]; /* that a walk met, right or not */
-	unsigned call_count;
+	unsigned losses; /* of the state, before this sample */
 };
 
 int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
@@ -102,9 +90,6 @@ int walk_append(struct walk *walk, const struct walk_stack *stack,
  */
 int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct walk_top *top,
 		unsigned *ret_runs, struct failure *why);
-
-/** Names of the functions that the last walk of a stack met, once that is known to be right. */
-void walk_learn_names(struct walk *walk, const struct walk_stack *stack);
 
 /** What a failed walk makes of a chain. */
 enum luastate_outcome walk_outcome_of(const struct failure *why);

@@ -101,21 +101,6 @@ static void keep_leaf_end(struct luastate_chain *chain, const struct owners *own
 	}
 }
 
-/* Only now: what a walk in vain took for calls may be none. */
-void walk_learn_names(struct walk *walk, const struct walk_stack *stack)
-{
-	for (unsigned i = 0; i < walk->call_count; i++) {
-		const struct walk_call *call = &walk->calls[i];
-
-		if (state_lacks_name(call->callee, call->pc))
-			state_learn_name(stack->layout, call->callee, call->caller, walk->stopped,
-					 call->pc);
-		if (walk->memory->live && state_lacks_name(call->callee, call->pc))
-			state_learn_name_live(walk->state, stack->layout, call->callee,
-					      call->caller, walk->memory->live, call->pc);
-	}
-}
-
 /* Whether the oldest of a coroutine's C frames here is its first: a coroutine that C code entered
  * again on another native stack has older ones there, whose runs would pass for those of these. */
 static bool has_first(struct walk *walk, const struct walk_stack *stack,
@@ -167,7 +152,6 @@ static bool walk_from(void *context, const struct walk_top *top)
 	if (walk->state->losses != coroutine->losses)
 		return true;
 	walk->chain->count = coroutine->before;
-	walk->call_count = 0;
 	coroutine->found = walk_frames(walk, &coroutine->stack, top, &runs, why) == 0 &&
 			   assign_owners(walk, &coroutine->stack, coroutine->cframes,
 					 &coroutine->owners, coroutine->before, runs, why) == 0;
@@ -196,10 +180,8 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 		    "find a coroutine's topmost frame");
 	walk_leaf_tops(walk, &coroutine.stack, newest_held(cframes, &coroutine.owners, first),
 		       is_resuming(cframes, first), walk_from, &coroutine);
-	if (coroutine.found) {
-		walk_learn_names(walk, &coroutine.stack);
+	if (coroutine.found)
 		return 0;
-	}
 	if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT)
 		keep_leaf_end(walk->chain, &coroutine.owners, coroutine.before);
 	else
@@ -315,5 +297,6 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 	walk_coroutines(&walk, cframes, cframe_count);
 	walk_read_activity(&walk, vm, cframes, cframe_count);
 	walk_add_compiled(&walk, vm, cframes, cframe_count);
+	state_define_frames(state, memory, ret_chain->frames, ret_chain->count);
 	ret_chain->outcome = judge(&walk);
 }

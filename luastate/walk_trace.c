@@ -204,21 +204,6 @@ static bool resolve(struct walk *walk, const struct luastate_vm *vm, const struc
 	return true;
 }
 
-/* Inlined functions get their names from their callers, as others do. What a live trace refers to
- * is alive. */
-static void learn_names(struct walk *walk, const struct luastate_vm *vm,
-			const struct luastate_frame *frames, size_t count)
-{
-	for (size_t i = 0; i + 1 < count; i++) {
-		struct state_proto *callee = proto_of(&frames[i]);
-		const struct state_proto *caller = proto_of(&frames[i + 1]);
-
-		if (callee && caller && state_lacks_name(callee, frames[i + 1].pc))
-			state_learn_name(vm->layout, callee, caller, walk->reader,
-					 frames[i + 1].pc);
-	}
-}
-
 /* The function that the topmost frame's calls between the snapshots; the frame stands at that call.
  * @param ret_frames Set on success: the callee, then its caller. */
 static bool resolve_callee(struct walk *walk, const struct position *position,
@@ -275,7 +260,6 @@ static bool put_frames(struct walk *walk, const struct position *position, size_
 	if (!insert(walk->chain, at, count - 1))
 		return false;
 	memcpy(walk->chain->frames + at, frames, count * sizeof(frames[0]));
-	learn_names(walk, position->vm, frames, count);
 	return true;
 }
 

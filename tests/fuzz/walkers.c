@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "attach/image.h"
+#include "luastate/definition.h"
 
 /** What has to be true whatever the memory holds. */
 #define HOLDS(condition)                                                                \
@@ -196,11 +197,34 @@ void walkers_vitals(struct luastate *state, const struct walkers_thread *thread)
 	luastate_pulse_destroy(pulse);
 }
 
+static void check_definition(void *context, const struct definition *definition)
+{
+	uint64_t *definitions = context;
+
+	++*definitions;
+	HOLDS((definition->fate == DEFINITION_NAMED) == (definition->name != NULL));
+	if (definition->name)
+		HOLDS(definition->name[0] && strlen(definition->name) < STATE_NAME_MAX);
+}
+
+/* Of fast functions, of what all known prototypes make, and of these themselves. */
 void walkers_names(struct luastate *state, const struct walkers_thread *thread)
 {
+	struct state_proto *proto, *next;
+	uint64_t definitions = 0;
 	struct failure why;
 
 	luastate_load_names(state, thread->memory, thread->vm->G, &why);
+	luastate_begin_sample(state, thread->memory);
+	HASH_ITER(hh, state->protos, proto, next)
+	{
+		definition_visit(proto->layout, thread->memory, proto->address, 0, check_definition,
+				 &definitions, &why);
+		state_read_parent(state, proto->layout, thread->memory, thread->vm->G,
+				  proto->address);
+		state_define_proto(state, proto->layout, thread->memory, thread->vm->G, proto);
+		HOLDS(!proto->function.name || strlen(proto->function.name) < STATE_NAME_MAX);
+	}
 }
 
 /* ---- Coroutines ------------------------------------------------------------------------- */

@@ -15,8 +15,6 @@ def shown(frame):
         name = "main" if frame["first_line"] == 0 else frame["name"] or "@%d" % frame["first_line"]
         compiled = "j" if "trace" in frame else ""
         return "%s:%d%s" % (name, frame["line"], compiled)
-    if frame["kind"] == "builtin" and frame["name"].startswith("builtin#"):
-        return "builtin" # a number of the build's own
     return {"builtin": "%s", "c": "C:%s", "pseudo": "%s"}[frame["kind"]] % frame["name"]
 
 

@@ -159,7 +159,8 @@ static void test_exit_of_later_trace(void **state)
 
 /* Of a trace: the one that ends with this chunk name. */
 static const struct luastate_trace_function *
-find_function(const struct luastate_catalogue *catalogue, size_t trace, const char *chunkname)
+find_defined(const struct luastate_catalogue *catalogue, size_t trace, const char *chunkname,
+	     int64_t firstline)
 {
 	const struct luastate_trace *item = &catalogue->traces[trace];
 
@@ -167,10 +168,20 @@ find_function(const struct luastate_catalogue *catalogue, size_t trace, const ch
 		const struct luastate_trace_function *function =
 			&catalogue->trace_functions[item->first_function + i];
 
-		if (strcmp(catalogue->functions[function->function].chunkname, chunkname) == 0)
+		const struct luastate_known_function *known =
+			&catalogue->functions[function->function];
+
+		if (strcmp(known->chunkname, chunkname) == 0 &&
+		    (firstline < 0 || known->firstline == firstline))
 			return function;
 	}
 	return NULL;
+}
+
+static const struct luastate_trace_function *
+find_function(const struct luastate_catalogue *catalogue, size_t trace, const char *chunkname)
+{
+	return find_defined(catalogue, trace, chunkname, -1);
 }
 
 static void test_functions(void **state)
@@ -181,9 +192,10 @@ static void test_functions(void **state)
 	const struct luastate_trace_function *function;
 
 	fake_traces_make(sample->vm, &traces);
+	fake_name_function(sample->vm, "mid", fake_lua_function(sample->vm, traces.mid));
 	catalogue = read_catalogue(sample);
 	assert_int_equal(3, catalogue->traces[0].function_count);
-	/* By a snapshot's frame, with a name by its call in top. */
+	/* By a snapshot's frame, with a name by who holds it. */
 	function = find_function(catalogue, 0, "@mid.lua");
 	assert_true(function && function->inlined);
 	expect_function(catalogue, function->function, "mid", "@mid.lua", 20);
@@ -192,9 +204,9 @@ static void test_functions(void **state)
 	assert_true(function && function->inlined);
 	expect_function(catalogue, function->function, NULL, "@leaf.lua", 30);
 	/* Only a value, with a name by where it was made. */
-	function = find_function(catalogue, 0, "@used.lua");
+	function = find_defined(catalogue, 0, "@parent.lua", 40);
 	assert_true(function && !function->inlined);
-	expect_function(catalogue, function->function, "maker", "@used.lua", 40);
+	expect_function(catalogue, function->function, "maker", "@parent.lua", 40);
 	luastate_catalogue_destroy(catalogue);
 }
 
@@ -217,9 +229,9 @@ static void test_frames_by_links(void **state)
 		fake_put_u32(sample->vm, fake_trace_map(sample->vm, traces.traces[1], 3),
 			     (uint32_t)link);
 	catalogue = read_catalogue(sample);
-	function = find_function(catalogue, 0, "@parent.lua");
+	function = find_defined(catalogue, 0, "@parent.lua", 38);
 	assert_true(function && function->inlined);
-	assert_null(find_function(catalogue, 1, "@parent.lua"));
+	assert_null(find_defined(catalogue, 1, "@parent.lua", 38));
 	luastate_catalogue_destroy(catalogue);
 }
 

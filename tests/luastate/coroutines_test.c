@@ -121,6 +121,7 @@ static void test_suspended_in_a_yield(void **state)
 	uint64_t L = add_coroutine(sample);
 	const struct seen *seen;
 
+	fake_name_function(vm, "inner", cast.inner);
 	fake_call(vm, L, cast.work, 0, FAKE_LINK_C);
 	fake_call_lua(vm, L, cast.inner, ret_in(sample, cast.work_proto));
 	fake_call_lua(vm, L, cast.c, ret_in(sample, cast.inner_proto));

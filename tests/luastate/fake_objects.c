@@ -314,6 +314,11 @@ uint64_t fake_module(struct fake_vm *vm, const char *name, uint32_t size)
 	return table;
 }
 
+void fake_name_function(struct fake_vm *vm, const char *name, uint64_t function)
+{
+	fake_table_set(vm, vm->loaded, name, fake_tag(vm, vm->layout->tag_func, function));
+}
+
 void fake_module_set(struct fake_vm *vm, uint64_t module, const char *name, uint64_t function)
 {
 	fake_table_set(vm, module, name, fake_tag(vm, vm->layout->tag_func, function));

@@ -31,8 +31,8 @@ static uint64_t make_parent(struct fake_vm *vm, uint64_t child, const char *name
 	const uint32_t lines[] = { 0, 1, 2, 3 };
 	const uint64_t kgc[] = { child, fake_string(vm, name) };
 	uint64_t parent = fake_proto(vm, &(struct fake_proto){ .chunkname = "@parent.lua",
-							       .firstline = 50,
-							       .numline = 4,
+							       .firstline = 38,
+							       .numline = 10,
 							       .bc = bc,
 							       .sizebc = 4,
 							       .lines = lines,
@@ -40,6 +40,9 @@ static uint64_t make_parent(struct fake_vm *vm, uint64_t child, const char *name
 							       .sizekgc = 2 });
 
 	fake_put_u8(vm, fake_member(parent, vm->layout->GCproto_flags), 1);
+	/* Its child is of the same chunk. */
+	fake_put_ref(vm, fake_member(child, vm->layout->GCproto_chunkname),
+		     fake_get_ref(vm, fake_member(parent, vm->layout->GCproto_chunkname)));
 	return parent;
 }
 

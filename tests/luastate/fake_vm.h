@@ -235,6 +235,8 @@ uint64_t fake_table(struct fake_vm *vm, uint32_t size);
 void fake_table_set(struct fake_vm *vm, uint64_t table, const char *key, uint64_t value);
 /** Make the tables of a module: package.loaded[name] = a new table. */
 uint64_t fake_module(struct fake_vm *vm, const char *name, uint32_t size);
+/** package.loaded[name] = function, which is then called so. */
+void fake_name_function(struct fake_vm *vm, const char *name, uint64_t function);
 /** module[name] = function */
 void fake_module_set(struct fake_vm *vm, uint64_t module, const char *name, uint64_t function);
 

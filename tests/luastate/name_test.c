@@ -393,42 +393,14 @@ static void test_tables_anywhere(void **state)
 	}
 }
 
-/* ---- Learning --------------------------------------------------------------------------- */
-
-static void test_a_function_keeps_its_name(void **state)
+static void test_last_names(void **state)
 {
-	struct sample *sample = *state;
-	struct fake_vm *vm = sample->vm;
-	const struct luastate_layout *layout = vm->layout;
-	uint64_t caller = fake_caller(vm, "@caller.lua", 1, "first");
-	uint64_t other = fake_caller(vm, "@caller.lua", 5, "second");
-	uint64_t nobody = fake_caller(vm, "@caller.lua", 8, "");
-	uint64_t address = fake_caller(vm, "@callee.lua", 3, "x"), hidden;
-	struct state_proto *protos[3], *callee;
-	uint32_t serial;
-
-	protos[0] = sample_proto(sample, caller);
-	protos[1] = sample_proto(sample, other);
-	protos[2] = sample_proto(sample, nobody);
-	callee = sample_proto(sample, address);
-	serial = callee->function.name_serial;
-	/* What a stop did not read may be read by the next. */
-	hidden =
-		fake_get_ref(vm, nobody + (uint64_t)layout->GCproto_k) - (uint64_t)layout->ref_size;
-	fake_hide(vm, hidden, 1);
-	state_learn_name(layout, callee, protos[2], &vm->reader, fake_pc(vm, nobody, 2));
-	assert_true(state_lacks_name(callee, fake_pc(vm, nobody, 2)));
-	fake_show(vm, hidden, 1);
-	state_learn_name(layout, callee, protos[2], &vm->reader, fake_pc(vm, nobody, 2));
-	assert_null(callee->function.name);
-	assert_int_equal(serial, callee->function.name_serial);
-	/* That call site is not asked again, another is. */
-	assert_false(state_lacks_name(callee, fake_pc(vm, nobody, 2)));
-	assert_true(state_lacks_name(callee, fake_pc(vm, caller, 2)));
-	state_learn_name(layout, callee, protos[0], &vm->reader, fake_pc(vm, caller, 2));
-	assert_string_equal("first", callee->function.name);
-	assert_int_equal(serial + 1, callee->function.name_serial);
-	assert_false(state_lacks_name(callee, fake_pc(vm, other, 2)));
+	(void)state;
+	assert_string_equal("f", state_last_name("f"));
+	assert_string_equal("f", state_last_name("M.a.f"));
+	assert_string_equal("method", state_last_name("Class:method"));
+	assert_string_equal("", state_last_name(""));
+	assert_string_equal(".", state_last_name("."));
 }
 
 /* What tells names of variables is long and read byte by byte: a known caller needs none of it from
@@ -482,7 +454,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_constants_that_cannot_be_read),
 		SAMPLE_TEST(test_tables_without_end),
 		SAMPLE_TEST(test_tables_anywhere),
-		SAMPLE_TEST(test_a_function_keeps_its_name),
+		SAMPLE_TEST(test_last_names),
 		SAMPLE_TEST(test_variables_of_a_known_caller),
 	};
 

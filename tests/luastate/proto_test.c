@@ -112,7 +112,7 @@ static void test_stripped_prototype(void **state)
 	put_ref(sample, address, layout->GCproto_uvinfo, 0);
 	put_ref(sample, address, layout->GCproto_varinfo, 0);
 	assert_null(get_next(sample, address)->function.name);
-	assert_true(state_lacks_name(get(sample, address), 1));
+	assert_int_equal(STATE_DEFINITION_UNKNOWN, get(sample, address)->definition);
 }
 
 /* Read the prototype, change a byte of it, and read it again. */

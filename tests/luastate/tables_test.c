@@ -80,6 +80,63 @@ static void test_functions_that_no_table_holds(void **state)
 	assert_string_equal("builtin#255", ff_name(sample, 255));
 }
 
+/* A userdata in a module's table, and the table of its methods. */
+static uint64_t make_object(struct sample *sample, uint64_t module, const char *key)
+{
+	const struct luastate_layout *layout = sample->vm->layout;
+	uint64_t methods = fake_table(sample->vm, 8);
+	uint64_t object = fake_alloc(sample->vm, (size_t)layout->GCudata_sizeof);
+
+	fake_put_u8(sample->vm, fake_member(object, layout->GCobj_gct),
+		    (uint8_t)state_gct(layout->tag_udata));
+	fake_put_ref(sample->vm, fake_member(object, layout->GCudata_metatable), methods);
+	fake_table_set(sample->vm, module, key, fake_tag(sample->vm, layout->tag_udata, object));
+	return methods;
+}
+
+/* Those of whole libraries, by what is known of the order of their definitions. */
+static void test_functions_of_the_ffi(void **state)
+{
+	struct sample *sample = *state;
+	uint64_t ffi = fake_module(sample->vm, "ffi", 8);
+
+	add_ff(sample, ffi, "cdef", 187);
+	assert_int_equal(0, load(sample));
+	assert_string_equal("builtin#163", ff_name(sample, 163));
+	assert_string_equal("ffi.meta.__index", ff_name(sample, 164));
+	assert_string_equal("ffi.meta.__call", ff_name(sample, 171));
+	assert_string_equal("ffi.meta.__unm", ff_name(sample, 178));
+	assert_string_equal("ffi.meta.__ipairs", ff_name(sample, 181));
+	assert_string_equal("ffi.clib.__index", ff_name(sample, 182));
+	assert_string_equal("ffi.clib.__gc", ff_name(sample, 184));
+	assert_string_equal("ffi.callback.set", ff_name(sample, 186));
+	assert_string_equal("ffi.cdef", ff_name(sample, 187));
+}
+
+/* What the process shows comes first: of a library that has one more function than ours. */
+static void test_methods_of_objects(void **state)
+{
+	struct sample *sample = *state;
+	uint64_t io = fake_module(sample->vm, "io", 8), ffi = fake_module(sample->vm, "ffi", 8);
+	uint64_t methods = make_object(sample, io, "stdout"), clib = make_object(sample, ffi, "C");
+
+	add_ff(sample, io, "open", 110);
+	add_ff(sample, methods, "close", 98);
+	add_ff(sample, methods, "write", 100);
+	add_ff(sample, methods, "reopen", 104);
+	add_ff(sample, ffi, "cdef", 190);
+	add_ff(sample, clib, "__index", 180);
+	make_object(sample, io, "other");
+	assert_int_equal(0, load(sample));
+	assert_string_equal("io.method.close", ff_name(sample, 98));
+	assert_string_equal("io.method.reopen", ff_name(sample, 104));
+	/* Nothing is said where the order is another one. */
+	assert_string_equal("builtin#101", ff_name(sample, 101));
+	assert_string_equal("ffi.clib.__index", ff_name(sample, 180));
+	assert_string_equal("ffi.meta.__ipairs", ff_name(sample, 179));
+	assert_string_equal("ffi.callback.free", ff_name(sample, 188));
+}
+
 static void test_a_visible_name_comes_first(void **state)
 {
 	struct sample *sample = *state;
@@ -372,6 +429,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		SAMPLE_TEST(test_names_of_libraries),
 		SAMPLE_TEST(test_functions_that_no_table_holds),
+		SAMPLE_TEST(test_functions_of_the_ffi),
+		SAMPLE_TEST(test_methods_of_objects),
 		SAMPLE_TEST(test_a_visible_name_comes_first),
 		SAMPLE_TEST(test_others_cannot_rename),
 		SAMPLE_TEST(test_modules_that_are_functions),

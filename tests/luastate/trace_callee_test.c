@@ -48,6 +48,7 @@ static void test_only_function(void **state)
 	struct trace_scene scene;
 
 	trace_scene_init(&scene, *state);
+	fake_name_function(scene.sample->vm, "inner", scene.leaf);
 	know(&scene, scene.leaf);
 	put_around(&scene, 2, 3);
 	EXPECT_CALLEE(&scene, leaf_proto, 31, WORK(12, true), MAIN);
@@ -57,7 +58,7 @@ static void test_only_function(void **state)
 	/* So it is in the exit from there. */
 	trace_scene_stand(&scene, scene.stubs + FAKE_STUB_BYTES * 1, true);
 	EXPECT_NOW(&scene, APPROXIMATE, WORK(12, true), MAIN);
-	/* Its name is the call's. */
+	/* Its name is that of the function. */
 	if (trace_scene_has_offsets(&scene))
 		assert_string_equal("inner", sample_proto(*state, scene.leaf_proto)->function.name);
 }

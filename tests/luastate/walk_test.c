@@ -18,6 +18,8 @@ static void test_lua_calls_lua(void **state)
 	struct cast cast = make_cast(vm);
 	uint64_t L = vm->main;
 
+	fake_name_function(vm, "inner", cast.inner);
+	fake_name_function(vm, "work", cast.work);
 	sample_cframe(sample, L, 1, 0);
 	fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
 	fake_call_lua(vm, L, cast.work, ret_in(sample, cast.main_proto));
@@ -36,7 +38,7 @@ static void test_lua_calls_lua(void **state)
 	assert_int_equal(0, sample->chain.state);
 }
 
-/* What looks like a call there may be none. */
+/* What looks like a frame there may be none. */
 static void test_a_walk_in_vain_gives_no_names(void **state)
 {
 	struct sample *sample = *state;
@@ -44,6 +46,7 @@ static void test_a_walk_in_vain_gives_no_names(void **state)
 	struct cast cast = make_cast(vm);
 	uint64_t base, link;
 
+	fake_name_function(vm, "inner", cast.inner);
 	sample_cframe(sample, vm->main, 1, 0);
 	base = fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
 	link = fake_get_ref(vm, base - (uint64_t)vm->layout->ref_size);
@@ -673,6 +676,7 @@ static void test_thorough_walk_is_the_same(void **state)
 	fake_call_lua(vm, vm->main, cast.inner, ret_in(sample, cast.main_proto));
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, vm->main),
 		    fake_pc(vm, cast.inner_proto, 2));
+	fake_name_function(vm, "work", cast.inner);
 	luastate_set_thorough(sample->state, true);
 	for (int i = 0; i < 3; i++) {
 		uint64_t reads = vm->reads;

@@ -26,8 +26,13 @@ local function parse(item)
   local text, count = item:match("^(.*)%*(%d+)$")
   local frame = { kind = item:sub(1, 1), text = text or item, count = tonumber(count) or 1 }
   if frame.kind == "L" then
+    -- The name of a method has a colon.
     frame.chunk, frame.line, frame.name, frame.first =
-      frame.text:match("^L(.-):(%d+):([^:]*):?(-?%d*)$")
+      frame.text:match("^L(.-):(%d+):(.*):(-?%d+)$")
+    if not frame.chunk then
+      frame.chunk, frame.line, frame.name, frame.first =
+        frame.text:match("^L(.-):(%d+):([^:]*):?(-?%d*)$")
+    end
     if frame.first == "-1" then -- built into LuaJIT as bytecode
       frame.kind, frame.text = "B", "B:" .. frame.chunk
       return frame
@@ -196,18 +201,6 @@ local function range_of(scenario, frame)
   return range_at(scenario, frame.line)
 end
 
--- A name comes from the call, which may name a function that made a tail call.
-local function leads_by_tail_calls(scenario, name, range)
-  local from = scenario.by_name[name]
-  if not from or from.level > range.level then return false end
-  for _, between in ipairs(scenario.ranges) do
-    if between.level >= from.level and between.level < range.level and not between.tail then
-      return false
-    end
-  end
-  return true
-end
-
 -- A frame of Lua belongs to a function that exists, under its own name.
 local function frame_exists(scenario, frame)
   local range = range_of(scenario, frame)
@@ -215,8 +208,7 @@ local function frame_exists(scenario, frame)
   local first = tonumber(frame.first)
   if first > range.first and first <= range.last then return true end -- defined within that one
   if first ~= range.first then return false, "another first line" end
-  if frame.name:match("^f%d+_%d+_%d+") and frame.name:sub(1, #range.name) ~= range.name and
-    not leads_by_tail_calls(scenario, frame.name, range) then
+  if frame.name:match("^f%d+_%d+_%d+") and frame.name:sub(1, #range.name) ~= range.name then
     return false, "another name"
   end
   return true

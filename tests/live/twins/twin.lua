@@ -121,6 +121,16 @@ local function name_functions(out)
   name(ipairs({}), "ipairs_aux")
   name(string.gmatch("", ""), "string.gmatch_aux")
   name(coroutine.wrap(clock), "coroutine.wrap_aux")
+  for _, method in ipairs({ "close", "read", "write", "lines", "seek", "flush", "setvbuf" }) do
+    name(io.stdout[method], "io.method." .. method)
+  end
+  -- Those of the FFI's own objects are in no table; this is what the library itself calls them.
+  local found, vmdef = pcall(require, "jit.vmdef")
+  for number, text in pairs(found and vmdef.ffnames or {}) do
+    if type(number) == "number" and text:match("^ffi%.%l+%.") then
+      out:write("fast\t#", number, "\t", text, "\n")
+    end
+  end
 end
 
 -- Called by twin.run, which the main chunk called.

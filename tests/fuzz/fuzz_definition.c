@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of functions in the bytecode that makes them: a prototype of any content. Two bytes choose
+ * the layout and how many instructions there are, which follow; the rest is its debug part.
+ */
+#include <string.h>
+
+#include "fake_vm.h"
+#include "luastate/bytecode.h"
+#include "luastate/definition.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { INSTRUCTIONS = 256, DEBUG_BYTES = 1024, CONSTANTS = 8, PLACES = 12, LAYOUT_STEP = 8 };
+
+/** A VM, and room for one prototype in it. */
+struct place {
+	struct fake_vm *vm;
+	uint64_t proto;
+	uint64_t kgc[CONSTANTS];
+};
+
+static void expect(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static const struct luastate_layout *layout_at(unsigned number)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < luastate_layout_count; i++)
+		count += strcmp(luastate_layouts[i].arch, state_arch_name) == 0;
+	number %= count;
+	for (size_t i = 0; i < luastate_layout_count; i++)
+		if (strcmp(luastate_layouts[i].arch, state_arch_name) == 0 && number-- == 0)
+			return &luastate_layouts[i];
+	abort();
+}
+
+static struct fake_proto proto_of(struct place *place, const uint32_t *bc, uint32_t sizebc,
+				  const char *debug, size_t len)
+{
+	return (struct fake_proto){ .chunkname = "@parent.lua",
+				    .firstline = 1,
+				    .numline = 100,
+				    .bc = bc,
+				    .sizebc = sizebc,
+				    .uvinfo = debug,
+				    .uvinfo_len = len / 3,
+				    .sizeuv = 4,
+				    .varinfo = debug + len / 3,
+				    .varinfo_len = len - len / 3,
+				    .kgc = place->kgc,
+				    .sizekgc = CONSTANTS };
+}
+
+static struct place *get_place(uint8_t number)
+{
+	static struct place places[PLACES];
+	static const char *const names[] = {
+		"f", "M", "setmetatable", "__index", "two words", "_G"
+	};
+	static uint32_t bc[INSTRUCTIONS];
+	static char debug[DEBUG_BYTES];
+	struct place *place = &places[number % PLACES];
+	struct fake_proto proto;
+
+	if (place->vm)
+		return place;
+	place->vm = fake_vm_create(
+		&(struct fake_options){ .layout = layout_at(number % PLACES * LAYOUT_STEP) });
+	expect(place->vm != NULL);
+	place->kgc[0] = fake_caller(place->vm, "@parent.lua", 2, "x");
+	place->kgc[1] = place->vm->main; /* no prototype */
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		place->kgc[2 + i] = fake_string(place->vm, names[i]);
+	proto = proto_of(place, bc, INSTRUCTIONS, debug, DEBUG_BYTES);
+	place->proto = fake_proto(place->vm, &proto);
+	return place;
+}
+
+static void check(void *context, const struct definition *definition)
+{
+	unsigned *left = context;
+
+	expect((*left)-- > 0);
+	expect((definition->fate == DEFINITION_NAMED) == (definition->name != NULL));
+	for (const char *c = definition->name; c && *c; c++)
+		expect((unsigned char)*c >= 32 && *c != 127);
+	expect(!definition->name ||
+	       (definition->name[0] && strlen(definition->name) < STATE_NAME_MAX));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static char debug[DEBUG_BYTES];
+	uint32_t bc[INSTRUCTIONS], sizebc;
+	unsigned left = INSTRUCTIONS;
+	struct fake_proto proto;
+	struct place *place;
+	struct failure why;
+
+	if (size < 2)
+		return 0;
+	place = get_place(data[0]);
+	sizebc = 1 + data[1] % (INSTRUCTIONS - 1);
+	data += 2;
+	size -= 2;
+	bc[0] = fake_funcf(place->vm, 20);
+	for (uint32_t i = 1; i < sizebc; i++) {
+		bc[i] = fake_ad(BC_FNEW, i % 16, i % 2);
+		if (size >= 4) {
+			memcpy(&bc[i], data, 4);
+			data += 4;
+			size -= 4;
+		}
+	}
+	if (size > DEBUG_BYTES)
+		size = DEBUG_BYTES;
+	memset(debug, 0, sizeof(debug));
+	memcpy(debug, data, size);
+	proto = proto_of(place, bc, sizebc, debug, size);
+	fake_put_proto(place->vm, place->proto, &proto);
+	place->vm->reads = 0;
+	definition_visit(place->vm->layout, &place->vm->reader, place->proto, 0, check, &left,
+			 &why);
+	return 0;
+}
