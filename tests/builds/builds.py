@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Build LuaJIT from Debian's source package in ways that no row of layouts.table has, and see what ljprof
+makes of each: with options that people use, and changed as versions to come might be (mutate.py).
+
+Usage: builds.py BUILD [--changed N] [--only NAME] [--table FILE]
+
+BUILD is the folder of the build of ljprof. N changed builds (default 40). For each build the layout that
+is found in a stripped program is compared with that by the debug information of the same program that is
+not stripped, in three states: with traces, with the compiler off, and waiting. Then it is sampled. Prints a
+line for each; the last one sums up. A value that is wrong fails it, and so do more than 5 % that are not
+right.
+"""
+import argparse
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+LIVE = os.path.join(HERE, "..", "live")
+OPTIONS = [
+    ("default", []),
+    ("without GC64", ["XCFLAGS=-DLUAJIT_DISABLE_GC64"]),
+    ("without the compiler", ["XCFLAGS=-DLUAJIT_DISABLE_JIT"]),
+    ("without the FFI", ["XCFLAGS=-DLUAJIT_DISABLE_FFI"]),
+    ("without the profiler", ["XCFLAGS=-DLUAJIT_DISABLE_PROFILE"]),
+    ("GDB's interface", ["XCFLAGS=-DLUAJIT_USE_GDBJIT"]),
+    ("-O3", ["CCOPT=-O3 -fomit-frame-pointer"]),
+    ("LTO", ["CCOPT=-O2 -flto -fomit-frame-pointer"]),
+    ("clang", ["CC=clang"]),
+    ("Lua 5.2's rules", ["XCFLAGS=-DLUAJIT_ENABLE_LUA52COMPAT"]),
+]
+STATES = ("traces", "compiler off", "waiting")
+SHARE_TOLERANCE = 2.0  # points; 8,000 samples and more have less by chance
+FULL_LEAST = 99.5
+
+
+def get_source(suite, folder):
+    """Unpack the source package luajit of a suite of Debian; apt's own state is left alone."""
+    with open("/etc/apt/sources.list.d/debian.sources", encoding="utf-8") as file:
+        uri = re.search(r"^URIs:\s*(\S+)", file.read(), re.M).group(1)
+    state = os.path.join(folder, "apt")
+    for part in ("lists/partial", "cache/archives/partial"):
+        os.makedirs(os.path.join(state, part))
+    with open(os.path.join(state, "list"), "w", encoding="utf-8") as file:
+        file.write(f"deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {uri} {suite} main\n")
+    apt = ["apt-get", "-q", f"-oDir::State::Lists={state}/lists", f"-oDir::Etc::SourceList={state}/list",
+           "-oDir::Etc::SourceParts=/dev/null", f"-oDir::Cache={state}/cache", "-oDir::State::status=/dev/null",
+           "-oAPT::Sandbox::User=root"]
+    for command in (["update"], ["source", "luajit"]):
+        subprocess.run(apt + command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return next(os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("luajit-"))
+
+
+def make(source, folder, flags, seed):
+    """@return the change, or None where it does not build or run: then it is no build at all."""
+    shutil.copytree(source, folder)
+    src = os.path.join(folder, "src")
+    change = ""
+    if seed is not None:
+        change = subprocess.run([sys.executable, os.path.join(HERE, "mutate.py"), src, str(seed)], check=True,
+                                capture_output=True, text=True).stdout.strip().replace("\n", "; ")
+    built = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "-C", src, "CCDEBUG=-g", "BUILDMODE=static"] + flags +
+                           ["luajit"], capture_output=True, text=True)
+    program = os.path.join(src, "luajit")
+    if built.returncode != 0:
+        return None
+    shutil.copy(program, program + ".debug")
+    subprocess.run(["strip", program], check=True)
+    test = subprocess.run([program, "-e", "local t = {} for i = 1, 1e6 do t[i % 100] = i .. 'x' end print('ok')"],
+                          capture_output=True, text=True, timeout=60)
+    return change if test.stdout == "ok\n" else None
+
+
+class Program:
+    """A running luajit, until the end of the block."""
+
+    def __init__(self, binary, arguments):
+        self.process = subprocess.Popen([binary] + arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        line = self.process.stdout.readline()
+        assert line == "ready\n", line
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def arguments_of(state):
+    loops = [os.path.join(HERE, "loops.lua"), "600"]
+    if state == "waiting":
+        return ["-e", "io.write('ready\\n') io.flush() io.read()"]
+    return loops if state == "traces" else ["-joff"] + loops
+
+
+def layout_of(build, binary, state):
+    with Program(binary, arguments_of(state)) as program:
+        time.sleep(0.5 if state == "traces" else 0)  # for as many traces as it will have
+        got = subprocess.run([os.path.join(build, "tests/builds/layout"), str(program.process.pid)],
+                             capture_output=True, text=True)
+    lines = [line.split() for line in got.stdout.splitlines()]
+    return (lines[0][0], {line[0]: int(line[1]) for line in lines[1:]}) if lines else (None, {})
+
+
+def sample(build, binary, folder):
+    """@return burn_heavy's share less what it is by the program's own clock, in points, and the full chains."""
+    out, stats = os.path.join(folder, "out.bin"), os.path.join(folder, "stats.json")
+    with Program(binary, [os.path.join(LIVE, "share.lua"), "600"]) as program:
+        recorded = subprocess.run([os.path.join(build, "cli/ljrecord"), "-q", "-F", "1999", "-p",
+                                   str(program.process.pid), "-d", "5", "-o", out, "--stats", stats],
+                                  capture_output=True, text=True)
+        if recorded.returncode != 0:
+            return None, 0.0
+        # It tells four times a second; the last that it told was at the recording's end.
+        while True:
+            line = program.process.stdout.readline().split()
+            if line[0] == "TRUTH":
+                truth = line
+            if not select.select([program.process.stdout], [], [], 0)[0]:
+                break
+    folded = subprocess.run([os.path.join(build, "cli/ljreport"), "-f", "folded", out], capture_output=True, text=True,
+                            check=True).stdout
+    counts = {"burn_heavy": 0, "burn_light": 0}
+    for line in folded.splitlines():
+        for name in counts:
+            if name in line:
+                counts[name] += int(line.rsplit(" ", 1)[1])
+    with open(stats, encoding="utf-8") as file:
+        numbers = json.load(file)
+    share = 100 * counts["burn_heavy"] / max(1, sum(counts.values()))
+    outcomes = numbers["outcomes"]
+    running = sum(outcomes[kind] for kind in ("full", "torn", "truncated", "unwound"))
+    return share - float(truth[1]), 100 * outcomes["full"] / max(1, running)
+
+
+def judge(build, folder):
+    """@return "right", "refused" or "wrong", and why."""
+    binary = os.path.join(folder, "src/luajit")
+    _, truth = layout_of(build, binary + ".debug", "compiler off")
+    said = []
+    for state in STATES:
+        how, found = layout_of(build, binary, state)
+        if how is None:
+            said.append((state, "refused"))
+            continue
+        wrong = [f"{name} {value}, not {truth[name]}" for name, value in found.items()
+                 if value != -1 and name in truth and value != truth[name]]
+        if wrong:
+            return "wrong", f"{state}: {', '.join(wrong[:4])}"
+    if any(state != "waiting" for state, _ in said):
+        return "refused", ", ".join(state for state, _ in said)
+    off, full = sample(build, binary, folder)
+    if off is None:
+        return "refused", "ljrecord"
+    if abs(off) > SHARE_TOLERANCE or full < FULL_LEAST:
+        return "wrong", f"share off by {off:.1f} points, {full:.1f} % full"
+    return "right", f"share off by {off:.1f} points, {full:.1f} % full" + (
+        ", refused while it waits" if said else "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("--changed", type=int, default=40)
+    parser.add_argument("--only")
+    parser.add_argument("--table")
+    options = parser.parse_args()
+    counts = {"right": 0, "refused": 0, "wrong": 0}
+    with tempfile.TemporaryDirectory() as work:
+        sources = []
+        for suite in ("bookworm", "sid"):
+            os.mkdir(os.path.join(work, suite))
+            sources.append(get_source(suite, os.path.join(work, suite)))
+        builds = [(name, sources[0], flags, None) for name, flags in OPTIONS]
+        seed = 0
+        while len(builds) < len(OPTIONS) + options.changed:
+            seed += 1
+            flags = ["XCFLAGS=-DLUAJIT_DISABLE_GC64"] if seed % 5 == 0 else []
+            builds.append((f"changed {seed}", sources[seed % 2], flags, seed))
+        for name, source, flags, seed in builds:
+            if options.only and options.only != name:
+                continue
+            folder = os.path.join(work, "build")
+            change = make(source, folder, flags, seed)
+            if change is None:
+                print(f"{name}\tdoes not build or run\t-", flush=True)
+            else:
+                verdict, why = judge(options.build, folder)
+                counts[verdict] += 1
+                line = f"{name}\t{change or ' '.join(flags)}\t{verdict}: {why}"
+                print(line, flush=True)
+                if options.table:
+                    with open(options.table, "a", encoding="utf-8") as file:
+                        file.write(line + "\n")
+            shutil.rmtree(folder)
+    total = sum(counts.values())
+    print(f"{counts['right']} right, {counts['refused']} refused, {counts['wrong']} wrong")
+    sys.exit(0 if total and not counts["wrong"] and counts["right"] >= 0.95 * total else 1)
+
+
+if __name__ == "__main__":
+    main()
