@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_FUZZ_HOSTILE_DERIVE_H
+#define TESTS_FUZZ_HOSTILE_DERIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * Derive a layout from a fake VM that some bytes have changed, with a reading of the interpreter's
+ * code that they have changed, too. Ends the program if a layout is found that is not within its
+ * bounds, or if the search takes more reads than it may.
+ * @return whether a layout was found.
+ */
+int hostile_derive(const uint8_t *data, size_t size);
+
+#endif
