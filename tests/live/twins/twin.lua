@@ -124,12 +124,10 @@ local function name_functions(out)
   for _, method in ipairs({ "close", "read", "write", "lines", "seek", "flush", "setvbuf" }) do
     name(io.stdout[method], "io.method." .. method)
   end
-  -- Those of the FFI's own objects are in no table; this is what the library itself calls them.
-  local found, vmdef = pcall(require, "jit.vmdef")
-  for number, text in pairs(found and vmdef.ffnames or {}) do
-    if type(number) == "number" and text:match("^ffi%.%l+%.") then
-      out:write("fast\t#", number, "\t", text, "\n")
-    end
+  -- Those of the FFI's own objects are in their metatables, which only debug gives.
+  local found, ffi = pcall(require, "ffi")
+  for kind, object in pairs(found and { meta = ffi.new("int64_t"), clib = ffi.C } or {}) do
+    for key, f in pairs(debug.getmetatable(object)) do name(f, "ffi." .. kind .. "." .. tostring(key)) end
   end
 end
 
