@@ -85,8 +85,8 @@ static inline uint32_t bc_d(uint32_t ins)
 	return ins >> 16;
 }
 
-/** Whether the numbers above hold of state_instruction(): of the builds that are known the number of
- *  opcodes tells, and of others their own table of opcodes. Else no instruction is understood. */
+/** Whether the numbers above hold of state_instruction(): of the builds that are known the number
+ * of opcodes tells, and of others their own table of opcodes. Else no instruction is understood. */
 static inline bool bc_is_known(const struct luastate_layout *layout)
 {
 	return layout->has_opcodes || layout->BC_FUNCF == 89 || layout->BC_FUNCF == 96;

@@ -28,6 +28,10 @@ enum {
 	DERIVE_SHIFT_MAX = 64,
 	/* Objects of a kind that are looked at: many of the same kind show no more. */
 	DERIVE_OBJECTS = 64,
+	/* Bytes of a snapshot; builds have 8 and 12. */
+	DERIVE_SNAPSHOT_MAX = 32,
+	/* maxtrace is 65535 at most (TraceNo1). */
+	DERIVE_TRACES_MAX = 65536,
 };
 
 /** How a field is known. */
@@ -90,6 +94,30 @@ struct derive {
 	struct derive_object protos[DERIVE_OBJECTS], traces[DERIVE_OBJECTS];
 	size_t proto_count, trace_count;
 };
+
+/** Members of an object that was read; what would lie behind its end is all ones, or 0. */
+static inline uint32_t derive_u32(const struct derive_object *object, int32_t at)
+{
+	return at < 0 || at + 4 > STATE_OBJECT_MAX ? UINT32_MAX : state_u32(object->bytes, at);
+}
+
+static inline uint32_t derive_u16(const struct derive_object *object, int32_t at)
+{
+	return at < 0 || at + 4 > STATE_OBJECT_MAX ? UINT32_MAX
+						   : state_u32(object->bytes, at) & 0xffff;
+}
+
+static inline uint64_t derive_u64(const struct derive_object *object, int32_t at)
+{
+	return at < 0 || at + 8 > STATE_OBJECT_MAX ? 0 : state_u64(object->bytes, at);
+}
+
+static inline uint64_t derive_ref(const struct derive *derive, const struct derive_object *object,
+				  int32_t at)
+{
+	return at < 0 || at + 8 > STATE_OBJECT_MAX ? 0
+						   : state_ref(&derive->layout, object->bytes, at);
+}
 
 /** A source in words: what shows a field, or why it is not known. Static. */
 const char *derive_evidence(uint8_t source);
@@ -164,6 +192,16 @@ bool derive_protos(struct derive *derive);
 
 /** The members of GCtrace, SnapShot and jit_State, as far as there are traces. */
 void derive_traces(struct derive *derive);
+
+/** Of these the ones of SnapShot, and GCtrace.nsnapmap, by the traces that were read. */
+void derive_snapshots(struct derive *derive);
+
+/** Of these the ones of jit_State: those that tell where traces are, and the others. */
+void derive_trace_table(struct derive *derive);
+void derive_compiler(struct derive *derive);
+
+/** Bytes of jit_State. @return false where they cannot be read. */
+bool derive_read_J(const struct derive *derive, int32_t at, void *ret_bytes, size_t len);
 
 /** Tell a layout what the build's opcodes are in other builds, by the operands that its own table
  * of opcodes says they have. What may be several ones is unknown. */

@@ -22,17 +22,6 @@ enum {
 	JFUNCV = 5,
 };
 
-static uint64_t ref_at(const struct derive *derive, const struct derive_object *object, int32_t at)
-{
-	return at < 0 || at + 8 > STATE_OBJECT_MAX ? 0
-						   : state_ref(&derive->layout, object->bytes, at);
-}
-
-static uint32_t u32_at(const struct derive_object *object, int32_t at)
-{
-	return at < 0 || at + 4 > STATE_OBJECT_MAX ? UINT32_MAX : state_u32(object->bytes, at);
-}
-
 /* Whether a member of some bytes lies in the structure. */
 static bool is_inside(const struct derive *derive, int32_t at, int32_t bytes)
 {
@@ -95,12 +84,12 @@ static bool has_sizes(const struct derive *derive, const struct derive_object *p
 		      int32_t sizebc, int32_t sizekgc)
 {
 	const struct luastate_layout *layout = &derive->layout;
-	uint64_t instructions = u32_at(proto, sizebc), refs = u32_at(proto, sizekgc);
+	uint64_t instructions = derive_u32(proto, sizebc), refs = derive_u32(proto, sizekgc);
 	uint64_t bytes = (uint64_t)layout->GCproto_sizeof + 4 * instructions +
 			 (uint64_t)layout->ref_size * refs;
 
 	return instructions > 0 && instructions <= STATE_BYTECODE_MAX &&
-	       ref_at(derive, proto, layout->GCproto_k) ==
+	       derive_ref(derive, proto, layout->GCproto_k) ==
 		       proto->address + ((bytes + 7) & ~(uint64_t)7);
 }
 
@@ -136,8 +125,9 @@ static bool are_numbers(const struct derive *derive, int32_t uv, int32_t sizekn)
 	for (size_t i = 0; i < derive->proto_count; i++) {
 		const struct derive_object *proto = &derive->protos[i];
 
-		if (ref_at(derive, proto, uv) != ref_at(derive, proto, derive->layout.GCproto_k) +
-							 8 * (uint64_t)u32_at(proto, sizekn))
+		if (derive_ref(derive, proto, uv) !=
+		    derive_ref(derive, proto, derive->layout.GCproto_k) +
+			    8 * (uint64_t)derive_u32(proto, sizekn))
 			return false;
 	}
 	return true;
@@ -150,10 +140,11 @@ static bool are_upvalues(const struct derive *derive, int32_t lineinfo, int32_t 
 		return false;
 	for (size_t i = 0; i < derive->proto_count; i++) {
 		const struct derive_object *proto = &derive->protos[i];
-		uint64_t lines = ref_at(derive, proto, lineinfo), pairs;
+		uint64_t lines = derive_ref(derive, proto, lineinfo), pairs;
 
 		pairs = ((uint64_t)proto->bytes[sizeuv] + 1) / 2;
-		if (lines && lines != ref_at(derive, proto, derive->layout.GCproto_uv) + 4 * pairs)
+		if (lines &&
+		    lines != derive_ref(derive, proto, derive->layout.GCproto_uv) + 4 * pairs)
 			return false;
 	}
 	return true;
@@ -168,10 +159,11 @@ static bool is_block(const struct derive *derive, int32_t at)
 		return false;
 	for (size_t i = 0; i < derive->proto_count; i++) {
 		const struct derive_object *proto = &derive->protos[i];
-		uint64_t size = u32_at(proto, at), last = ref_at(derive, proto, layout->GCproto_uv);
-		uint64_t lines = ref_at(derive, proto, layout->GCproto_lineinfo);
+		uint64_t size = derive_u32(proto, at),
+			 last = derive_ref(derive, proto, layout->GCproto_uv);
+		uint64_t lines = derive_ref(derive, proto, layout->GCproto_lineinfo);
 
-		last = lines > last ? lines + u32_at(proto, layout->GCproto_sizebc) - 1 : last;
+		last = lines > last ? lines + derive_u32(proto, layout->GCproto_sizebc) - 1 : last;
 		if (size > PROTO_BYTES_MAX || proto->address + size < last)
 			return false;
 	}
@@ -189,7 +181,7 @@ static bool is_chunk_name(const struct derive *derive, int32_t at)
 		struct failure why;
 
 		if (state_read_object(layout, derive->reader,
-				      ref_at(derive, &derive->protos[i], at),
+				      derive_ref(derive, &derive->protos[i], at),
 				      state_gct(layout->tag_str), string,
 				      (size_t)layout->GCstr_sizeof, &why) != 0)
 			return false;
@@ -202,8 +194,8 @@ static uint32_t last_line(const struct derive *derive, const struct derive_objec
 			  uint32_t numline)
 {
 	const struct luastate_layout *layout = &derive->layout;
-	uint64_t lines = ref_at(derive, proto, layout->GCproto_lineinfo);
-	uint32_t count = u32_at(proto, layout->GCproto_sizebc) - 1, last = 0;
+	uint64_t lines = derive_ref(derive, proto, layout->GCproto_lineinfo);
+	uint32_t count = derive_u32(proto, layout->GCproto_sizebc) - 1, last = 0;
 	size_t size = numline < 256 ? 1 : numline < 65536 ? 2 : 4;
 	uint8_t bytes[4 * LINES_LOOKED];
 	struct failure why;
@@ -232,12 +224,13 @@ static bool are_lines(const struct derive *derive, int32_t firstline, int32_t nu
 		return false;
 	for (size_t i = 0; i < derive->proto_count; i++) {
 		const struct derive_object *proto = &derive->protos[i];
-		uint32_t first = u32_at(proto, firstline), count = u32_at(proto, numline), last;
+		uint32_t first = derive_u32(proto, firstline), count = derive_u32(proto, numline),
+			 last;
 
 		if ((first > LINES_MAX && first != UINT32_MAX) || count > LINES_MAX ||
 		    (first == UINT32_MAX && count > 0))
 			return false;
-		if (!ref_at(derive, proto, layout->GCproto_lineinfo))
+		if (!derive_ref(derive, proto, layout->GCproto_lineinfo))
 			continue;
 		last = last_line(derive, proto, count);
 		if (last > count)
@@ -258,12 +251,12 @@ static bool are_infos(const struct derive *derive, int32_t uvinfo, int32_t varin
 		return false;
 	for (size_t i = 0; i < derive->proto_count; i++) {
 		const struct derive_object *proto = &derive->protos[i];
-		uint64_t lines = ref_at(derive, proto, layout->GCproto_lineinfo);
-		uint64_t upvalues = ref_at(derive, proto, uvinfo);
-		uint64_t variables = ref_at(derive, proto, varinfo);
-		uint64_t end = proto->address + u32_at(proto, layout->GCproto_sizept);
+		uint64_t lines = derive_ref(derive, proto, layout->GCproto_lineinfo);
+		uint64_t upvalues = derive_ref(derive, proto, uvinfo);
+		uint64_t variables = derive_ref(derive, proto, varinfo);
+		uint64_t end = proto->address + derive_u32(proto, layout->GCproto_sizept);
 
-		if (lines ? upvalues < lines + u32_at(proto, layout->GCproto_sizebc) - 1 ||
+		if (lines ? upvalues < lines + derive_u32(proto, layout->GCproto_sizebc) - 1 ||
 				    variables < upvalues || variables > end
 			  : upvalues || variables)
 			return false;

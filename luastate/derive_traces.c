@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where GCtrace, SnapShot and jit_State have their members. A trace is one block:
+ * Where GCtrace has its members. A trace is one block:
  *
  *   GCtrace | constants and instructions | snapshots | their map
  *             8 * (nins - nk)              nsnap       4 * nsnapmap
  *
- * and ir refers to where instruction 0 would be. A program without traces shows nothing of it: then
- * the row's members hold, moved as what the code shows has, until there are some.
+ * and ir refers to where instruction 0 would be. A program without traces shows nothing of it.
  *
  * Source: LuaJIT v2.1 src/lj_trace.c (lj_trace_alloc), src/lj_jit.h.
  */
@@ -14,41 +13,14 @@
 #include "luastate/trace.h"
 
 enum {
-	TRACES_MAX = 65536,
 	TRACES_LOOKED = 4096,
 	TRACE_MIN = 80,
 	CODE_MAX = 1 << 22,
 	CODE_MIN = 8,
-	TAIL_MAX = 64,	  /* the jump at a trace's end may get shorter when it is linked */
-	LINKS_MAX = 128,  /* of the frames of one snapshot */
 	FRAME_MAX = 4096, /* a trace's stack frame has spill slots, 8 bytes each */
-	/* Snapshots looked at of one trace. */
-	SNAPSHOTS_LOOKED = 64,
 	SNAPSHOT_MIN = 8,
-	SNAPSHOT_MAX = 32,
+	SNAPSHOT_MAX = DERIVE_SNAPSHOT_MAX,
 };
-
-static uint32_t u16_at(const struct derive_object *object, int32_t at)
-{
-	return at < 0 || at + 4 > STATE_OBJECT_MAX ? UINT32_MAX
-						   : state_u32(object->bytes, at) & 0xffff;
-}
-
-static uint32_t u32_at(const struct derive_object *object, int32_t at)
-{
-	return at < 0 || at + 4 > STATE_OBJECT_MAX ? UINT32_MAX : state_u32(object->bytes, at);
-}
-
-static uint64_t u64_at(const struct derive_object *object, int32_t at)
-{
-	return at < 0 || at + 8 > STATE_OBJECT_MAX ? 0 : state_u64(object->bytes, at);
-}
-
-static uint64_t ref_at(const struct derive *derive, const struct derive_object *object, int32_t at)
-{
-	return at < 0 || at + 8 > STATE_OBJECT_MAX ? 0
-						   : state_ref(&derive->layout, object->bytes, at);
-}
 
 /* Behind the header that all objects have. */
 static bool is_inside(const struct derive *derive, int32_t at, int32_t bytes)
@@ -111,8 +83,8 @@ static void read_traces(struct derive *derive, uint64_t table, uint32_t size)
 /* ir + 8 * nk = the end of the structure, rounded to 8. @return its size, 0 where it is none. */
 static int32_t own_size(const struct derive_object *trace, int32_t ir, int32_t nk)
 {
-	uint32_t lowest = u32_at(trace, nk);
-	uint64_t size = u64_at(trace, ir) + 8 * (uint64_t)lowest - trace->address;
+	uint32_t lowest = derive_u32(trace, nk);
+	uint64_t size = derive_u64(trace, ir) + 8 * (uint64_t)lowest - trace->address;
 
 	if (lowest == 0 || lowest > TRACE_REF_BASE || size < TRACE_MIN ||
 	    size > STATE_OBJECT_MAX - 16)
@@ -156,11 +128,11 @@ static bool are_instructions(const struct derive *derive, int32_t snap, int32_t 
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++) {
 		const struct derive_object *trace = &derive->traces[i];
-		uint32_t next = u32_at(trace, nins);
+		uint32_t next = derive_u32(trace, nins);
 
 		if (next <= TRACE_REF_BASE || next > 2 * TRACE_REF_BASE ||
-		    u64_at(trace, snap) !=
-			    u64_at(trace, derive->layout.GCtrace_ir) + 8 * (uint64_t)next)
+		    derive_u64(trace, snap) !=
+			    derive_u64(trace, derive->layout.GCtrace_ir) + 8 * (uint64_t)next)
 			return false;
 	}
 	return true;
@@ -177,8 +149,8 @@ static int32_t snapshot_by(const struct derive *derive, int32_t snapmap, int32_t
 	for (size_t i = 0; i < derive->trace_count; i++) {
 		const struct derive_object *trace = &derive->traces[i];
 		uint64_t bytes =
-			u64_at(trace, snapmap) - u64_at(trace, derive->layout.GCtrace_snap);
-		uint32_t count = u16_at(trace, nsnap);
+			derive_u64(trace, snapmap) - derive_u64(trace, derive->layout.GCtrace_snap);
+		uint32_t count = derive_u16(trace, nsnap);
 
 		if (count == 0 || bytes % count != 0 || bytes / count < SNAPSHOT_MIN ||
 		    bytes / count > SNAPSHOT_MAX || (size && bytes / count != size))
@@ -202,8 +174,8 @@ static bool is_start(const struct derive *derive, int32_t startpt, int32_t start
 	    !is_inside(derive, startpc, layout->ref_size))
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++) {
-		uint64_t proto = ref_at(derive, &derive->traces[i], startpt);
-		uint64_t pc = ref_at(derive, &derive->traces[i], startpc);
+		uint64_t proto = derive_ref(derive, &derive->traces[i], startpt);
+		uint64_t pc = derive_ref(derive, &derive->traces[i], startpc);
 		uint8_t bytes[STATE_OBJECT_MAX];
 		struct failure why;
 
@@ -222,7 +194,7 @@ static bool is_number(const struct derive *derive, int32_t at)
 	if (!is_inside(derive, at, 2))
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++)
-		if (u16_at(&derive->traces[i], at) != derive->traces[i].number)
+		if (derive_u16(&derive->traces[i], at) != derive->traces[i].number)
 			return false;
 	return true;
 }
@@ -235,13 +207,13 @@ static bool is_code_size(const struct derive *derive, int32_t at)
 	if (!is_inside(derive, at, 4))
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++) {
-		uint64_t start = u64_at(&derive->traces[i], mcode);
-		uint32_t size = u32_at(&derive->traces[i], at);
+		uint64_t start = derive_u64(&derive->traces[i], mcode);
+		uint32_t size = derive_u32(&derive->traces[i], at);
 
 		if (size < CODE_MIN || size > CODE_MAX)
 			return false;
 		for (size_t k = 0; k < derive->trace_count; k++)
-			if (k != i && u64_at(&derive->traces[k], mcode) - start < size)
+			if (k != i && derive_u64(&derive->traces[k], mcode) - start < size)
 				return false;
 	}
 	return true;
@@ -252,8 +224,8 @@ static bool is_loop_start(const struct derive *derive, int32_t at)
 	if (!is_inside(derive, at, 4))
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++)
-		if (u32_at(&derive->traces[i], at) >=
-		    u32_at(&derive->traces[i], derive->layout.GCtrace_szmcode))
+		if (derive_u32(&derive->traces[i], at) >=
+		    derive_u32(&derive->traces[i], derive->layout.GCtrace_szmcode))
 			return false;
 	return true;
 }
@@ -272,10 +244,10 @@ static bool is_root(const struct derive *derive, int32_t at)
 	if (!is_inside(derive, at, 2))
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++) {
-		uint32_t number = u16_at(&derive->traces[i], at);
+		uint32_t number = derive_u16(&derive->traces[i], at);
 		const struct derive_object *root = trace_of(derive, number);
 
-		if (number == derive->traces[i].number || (root && u16_at(root, at) != 0))
+		if (number == derive->traces[i].number || (root && derive_u16(root, at) != 0))
 			return false;
 	}
 	return true;
@@ -293,11 +265,11 @@ static bool are_roots(const struct derive *derive, int32_t root, int32_t nchild)
 		uint32_t count = 0;
 
 		for (size_t k = 0; k < derive->trace_count; k++)
-			count += u16_at(&derive->traces[k], root) == trace->number;
-		if (u16_at(trace, nchild) < count)
+			count += derive_u16(&derive->traces[k], root) == trace->number;
+		if (derive_u16(trace, nchild) < count)
 			return false;
-		same += count > 0 && u16_at(trace, nchild) == count;
-		others += u16_at(trace, nchild) != count;
+		same += count > 0 && derive_u16(trace, nchild) == count;
+		others += derive_u16(trace, nchild) != count;
 	}
 	return same > others;
 }
@@ -313,8 +285,8 @@ static bool is_adjustment(const struct derive *derive, int32_t at)
 	if (!is_inside(derive, at, 2))
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++)
-		if (u16_at(&derive->traces[i], at) % 16 != 0 ||
-		    u16_at(&derive->traces[i], at) > FRAME_MAX)
+		if (derive_u16(&derive->traces[i], at) % 16 != 0 ||
+		    derive_u16(&derive->traces[i], at) > FRAME_MAX)
 			return false;
 	return true;
 }
@@ -324,7 +296,7 @@ static bool is_used_adjustment(const struct derive *derive, int32_t at)
 	bool used = false;
 
 	for (size_t i = 0; i < derive->trace_count && !used; i++)
-		used = u16_at(&derive->traces[i], at) > 0;
+		used = derive_u16(&derive->traces[i], at) > 0;
 	return used && is_adjustment(derive, at);
 }
 
@@ -337,7 +309,8 @@ static bool is_link_type(const struct derive *derive, int32_t at)
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++) {
 		const struct derive_object *trace = &derive->traces[i];
-		uint32_t link = u16_at(trace, derive->layout.GCtrace_link), type = trace->bytes[at];
+		uint32_t link = derive_u16(trace, derive->layout.GCtrace_link),
+			 type = trace->bytes[at];
 
 		if (type == 0 || type > TRACE_LINK_STITCH || (type == ROOT && link == 0) ||
 		    (type == LOOP && link != trace->number) ||
@@ -345,38 +318,6 @@ static bool is_link_type(const struct derive *derive, int32_t at)
 			return false;
 	}
 	return true;
-}
-
-/* Where a snapshot's part of the map begins. */
-static uint32_t snapshot_start(const struct luastate_layout *layout, const uint8_t *bytes)
-{
-	return layout->SnapShot_ref == 2 ? state_u32(bytes, 0) & 0xffff : state_u32(bytes, 0);
-}
-
-/* The last snapshot's part of the map is its end. */
-static bool is_map_size(const struct derive *derive, int32_t at)
-{
-	const struct luastate_layout *layout = &derive->layout;
-	size_t good = 0;
-
-	if (!is_inside(derive, at, 4))
-		return false;
-	for (size_t i = 0; i < derive->trace_count; i++) {
-		const struct derive_object *trace = &derive->traces[i];
-		uint32_t last = u16_at(trace, layout->GCtrace_nsnap) - 1, size = u32_at(trace, at);
-		uint8_t bytes[SNAPSHOT_MAX + 8] = { 0 };
-		uint32_t used;
-		struct failure why;
-
-		if (state_read(derive->reader,
-			       u64_at(trace, layout->GCtrace_snap) +
-				       (uint64_t)last * (uint64_t)layout->SnapShot_sizeof,
-			       bytes, (size_t)layout->SnapShot_sizeof, &why) != 0)
-			continue;
-		used = snapshot_start(layout, bytes) + bytes[layout->SnapShot_nent];
-		good += layout->gc64 ? size == used + 2 : size > used && size - used < LINKS_MAX;
-	}
-	return 8 * good >= 7 * derive->trace_count;
 }
 
 /* Root traces begin with a loop or a function, whose instruction is replaced by one that enters the
@@ -390,11 +331,11 @@ static bool is_first_instruction(const struct derive *derive, int32_t at)
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++) {
 		const struct derive_object *trace = &derive->traces[i];
-		uint64_t pc = ref_at(derive, trace, layout->GCtrace_startpc);
-		uint32_t now, then = u32_at(trace, at);
+		uint64_t pc = derive_ref(derive, trace, layout->GCtrace_startpc);
+		uint32_t now, then = derive_u32(trace, at);
 		struct failure why;
 
-		if (u16_at(trace, layout->GCtrace_root) != 0 ||
+		if (derive_u16(trace, layout->GCtrace_root) != 0 ||
 		    state_read(derive->reader, pc, &now, 4, &why) != 0)
 			continue;
 		if ((then & 0xff) >= (uint32_t)layout->BC__MAX)
@@ -448,221 +389,6 @@ static void find_trace(struct derive *derive)
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_startins), 4, is_first_instruction);
 }
 
-/* ---- Snapshots --------------------------------------------------------------------------- */
-
-/* With GC64 each snapshot's part of the map has its entries and two more, else one and the links of
- * its frames. */
-static bool is_snapshot(const struct luastate_layout *layout, const uint8_t *bytes,
-			const uint8_t *next, uint32_t nins, uint32_t szmcode)
-{
-	uint32_t mapofs =
-		layout->SnapShot_ref == 2 ? state_u32(bytes, 0) & 0xffff : state_u32(bytes, 0);
-	uint32_t next_mapofs =
-		layout->SnapShot_ref == 2 ? state_u32(next, 0) & 0xffff : state_u32(next, 0);
-	uint32_t ref = state_u32(bytes, layout->SnapShot_ref) & 0xffff;
-	uint32_t next_ref = state_u32(next, layout->SnapShot_ref) & 0xffff;
-	uint32_t nent = bytes[layout->SnapShot_nent], len = next_mapofs - mapofs;
-
-	if (ref < TRACE_REF_BASE || ref > next_ref || next_ref > nins || len > UINT16_MAX ||
-	    (layout->gc64 ? len != nent + 2 : len < nent + 1))
-		return false;
-	if (layout->SnapShot_mcofs != LAYOUT_ABSENT) {
-		uint32_t mcofs = state_u32(bytes, layout->SnapShot_mcofs) & 0xffff;
-		uint32_t next_mcofs = state_u32(next, layout->SnapShot_mcofs) & 0xffff;
-
-		return mcofs <= next_mcofs && next_mcofs <= szmcode + TAIL_MAX;
-	}
-	return true;
-}
-
-/* Whether all snapshots of a trace are like those of a layout. */
-static bool snapshots_fit(const struct derive *derive, const struct luastate_layout *layout,
-			  const struct derive_object *trace)
-{
-	const struct luastate_layout *own = &derive->layout;
-	uint32_t count = u16_at(trace, own->GCtrace_nsnap);
-	size_t size = (size_t)own->SnapShot_sizeof;
-	uint8_t bytes[SNAPSHOTS_LOOKED * SNAPSHOT_MAX + 8] = { 0 };
-	struct failure why;
-
-	if (count > SNAPSHOTS_LOOKED)
-		count = SNAPSHOTS_LOOKED;
-	if (state_read(derive->reader, u64_at(trace, own->GCtrace_snap), bytes, size * count,
-		       &why) != 0)
-		return false;
-	for (size_t i = 0; i + 1 < count; i++)
-		if (!is_snapshot(layout, bytes + size * i, bytes + size * (i + 1),
-				 u32_at(trace, own->GCtrace_nins),
-				 u32_at(trace, own->GCtrace_szmcode))) {
-			return false;
-		}
-	return true;
-}
-
-static bool all_snapshots_fit(const struct derive *derive, const struct luastate_layout *layout)
-{
-	size_t good = 0;
-
-	if (layout->SnapShot_sizeof != derive->layout.SnapShot_sizeof)
-		return false;
-	for (size_t i = 0; i < derive->trace_count; i++)
-		good += snapshots_fit(derive, layout, &derive->traces[i]);
-	/* Some may be dropped while they are read. */
-	return 8 * good >= 7 * derive->trace_count;
-}
-
-/* Snapshots are like those of the row, or of another one. */
-static void find_snapshots(struct derive *derive)
-{
-	const struct luastate_layout *found =
-		all_snapshots_fit(derive, derive->row) ? derive->row : NULL;
-
-	for (size_t i = luastate_layout_count; i-- > 0 && !found;)
-		if (strcmp(luastate_layouts[i].arch, state_arch_name) == 0 &&
-		    luastate_layouts[i].gc64 == derive->layout.gc64 &&
-		    all_snapshots_fit(derive, &luastate_layouts[i]))
-			found = &luastate_layouts[i];
-	for (size_t i = 0; i < state_field_count; i++) {
-		if (!derive_is_member(i, "SnapShot.") || i == DERIVE_FIELD(SnapShot_sizeof))
-			continue;
-		if (!found)
-			derive->source[i] = DERIVE_DOUBTFUL;
-		else if (derive_value(found, i) == LAYOUT_ABSENT)
-			derive_note_absent(derive, i);
-		else
-			derive_note(derive, i, derive_value(found, i));
-	}
-}
-
-/* ---- Members of jit_State ---------------------------------------------------------------- */
-
-static bool read_J(const struct derive *derive, int32_t at, void *ret_bytes, size_t len)
-{
-	struct failure why;
-
-	return at >= 0 && at < STATE_DISTANCE_MAX &&
-	       state_read(derive->reader,
-			  derive->G + (uint64_t)derive->layout.global_State_to_J + (uint64_t)at,
-			  ret_bytes, len, &why) == 0;
-}
-
-/* A table of so many traces, each with its number: 0 where there are none, then all are 0. */
-static bool is_table_size(const struct derive *derive, int32_t at)
-{
-	const struct luastate_layout *layout = &derive->layout;
-	uint64_t table = 0;
-	uint32_t size = 0;
-	uint8_t slot[8];
-	struct failure why;
-
-	if (!read_J(derive, at, &size, 4) || !read_J(derive, layout->jit_State_trace, &table, 8))
-		return false;
-	if (!table)
-		return size == 0;
-	/* It grows by doubling. */
-	return size > 1 && size <= TRACES_MAX && (size & (size - 1)) == 0 &&
-	       state_read(derive->reader, table + (uint64_t)layout->ref_size * (size - 1), slot,
-			  (size_t)layout->ref_size, &why) == 0;
-}
-
-/* The number from which a free one is looked for. */
-static bool is_free_number(const struct derive *derive, int32_t at)
-{
-	uint32_t number = 0, size = 0;
-
-	return read_J(derive, at, &number, 4) &&
-	       read_J(derive, derive->layout.jit_State_sizetrace, &size, 4) && number <= size &&
-	       at != derive->layout.jit_State_sizetrace;
-}
-
-/* The compiler's parameters are known by a few that nobody changes, in a row: tryside, instunroll,
- * loopunroll, callunroll, recunroll. Before them are maxtrace, maxrecord, maxirconst, maxside,
- * maxsnap, in some builds minstitch, which is small, hotloop and hotexit. */
-static void find_params(struct derive *derive)
-{
-	static const int32_t known[] = { 4, 4, 15, 3, 2 };
-	enum { BEFORE = 7, PIECE = 2048, SNAPSHOTS_MIN = 50 };
-	const struct luastate_layout *layout = &derive->layout;
-	int32_t end = layout->global_State_to_dispatch - layout->global_State_to_J;
-	int32_t words[PIECE / 4], step = PIECE - 64;
-
-	for (int32_t at = layout->jit_State_trace; at < end; at += step) {
-		size_t len = end - at < PIECE ? (size_t)(end - at) : PIECE;
-
-		if (!read_J(derive, at, words, len))
-			return;
-		for (size_t i = 3; i + 5 <= len / 4; i++) {
-			int32_t place = at + 4 * ((int32_t)i - BEFORE);
-
-			if (memcmp(&words[i], known, sizeof(known)) != 0)
-				continue;
-			if (words[i - 3] < SNAPSHOTS_MIN)
-				place -= 4;
-			derive_note(derive, DERIVE_FIELD(jit_State_param), place);
-			return;
-		}
-	}
-}
-
-/* The area for machine code: its start, top and bottom of what is free, sizes of it and of all. */
-static void find_area(struct derive *derive)
-{
-	int32_t start = derive->layout.jit_State_exitno;
-	uint64_t words[24];
-
-	if (!read_J(derive, (start + 8) & ~7, words, sizeof(words)))
-		return;
-	for (size_t i = 0; i + 5 <= sizeof(words) / sizeof(words[0]); i++) {
-		uint64_t area = words[i], size = words[i + 3];
-		int32_t at = ((start + 8) & ~7) + 8 * (int32_t)i;
-
-		if (!state_is_pointer(area) || area % 4096 != 0 || size == 0 || size % 4096 != 0 ||
-		    size > CODE_MAX || words[i + 1] - area > size || words[i + 2] - area > size ||
-		    words[i + 2] > words[i + 1] || words[i + 4] < size || words[i + 4] % size != 0)
-			continue;
-		derive_note(derive, DERIVE_FIELD(jit_State_mcarea), at);
-		derive_note(derive, DERIVE_FIELD(jit_State_mctop), at + 8);
-		derive_note(derive, DERIVE_FIELD(jit_State_mcbot), at + 16);
-		derive_note(derive, DERIVE_FIELD(jit_State_szmcarea), at + 24);
-		derive_note(derive, DERIVE_FIELD(jit_State_szallmcarea), at + 32);
-		return;
-	}
-}
-
-/* Groups of exit stubs on x86-64: addresses in machine code, the first ones only. */
-static bool are_stubs(const struct derive *derive, int32_t at)
-{
-	uint64_t groups[STATE_STUB_GROUPS], nearest = UINT64_MAX;
-	bool ended = false;
-
-	if (at % 8 != 0 || !read_J(derive, at, groups, sizeof(groups)) || !groups[0])
-		return false;
-	for (size_t i = 0; i < STATE_STUB_GROUPS; i++) {
-		if (groups[i] && (ended || !state_is_pointer(groups[i])))
-			return false;
-		ended = !groups[i];
-	}
-	for (size_t i = 0; i < derive->trace_count; i++) {
-		uint64_t mcode = u64_at(&derive->traces[i], derive->layout.GCtrace_mcode);
-		uint64_t distance = mcode > groups[0] ? mcode - groups[0] : groups[0] - mcode;
-
-		nearest = distance < nearest ? distance : nearest;
-	}
-	return nearest < CODE_MAX;
-}
-
-static void find_compiler(struct derive *derive)
-{
-	derive_pick(derive, "jit_State.", DERIVE_FIELD(jit_State_freetrace), 4, is_free_number);
-	find_params(derive);
-	find_area(derive);
-	if (derive->trace_count &&
-	    derive_value(derive->row, DERIVE_FIELD(jit_State_exitstubgroup)) != LAYOUT_ABSENT)
-		derive_pick(derive, "jit_State.", DERIVE_FIELD(jit_State_exitstubgroup), 8,
-			    are_stubs);
-	derive_fill(derive, "jit_State.");
-}
-
 /* ---- The whole --------------------------------------------------------------------------- */
 
 void derive_traces(struct derive *derive)
@@ -675,17 +401,16 @@ void derive_traces(struct derive *derive)
 	if (!derive_is_seen(derive, DERIVE_FIELD(global_State_to_J)) ||
 	    !derive_is_seen(derive, DERIVE_FIELD(jit_State_trace)))
 		return;
-	derive_pick(derive, "jit_State.", DERIVE_FIELD(jit_State_sizetrace), 4, is_table_size);
-	if (read_J(derive, layout->jit_State_trace, &table, 8) &&
-	    read_J(derive, layout->jit_State_sizetrace, &size, 4) && table && size <= TRACES_MAX)
+	derive_trace_table(derive);
+	if (derive_read_J(derive, layout->jit_State_trace, &table, 8) &&
+	    derive_read_J(derive, layout->jit_State_sizetrace, &size, 4) && table &&
+	    size <= DERIVE_TRACES_MAX)
 		read_traces(derive, table, size);
 	drop_gone(derive, table);
 	if (derive->trace_count)
 		find_trace(derive);
-	if (derive->trace_count) {
-		find_snapshots(derive);
-		derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_nsnapmap), 4, is_map_size);
-	}
+	if (derive->trace_count)
+		derive_snapshots(derive);
 	derive_fill(derive, "GCtrace.");
-	find_compiler(derive);
+	derive_compiler(derive);
 }
