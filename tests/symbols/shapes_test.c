@@ -292,6 +292,10 @@ int main(void)
 	};
 	const char *const argv[] = { SHAPES_TARGET, "plain", NULL };
 
+	/* The first call of a function by the linkage table goes through the table's head, which on
+	 * AArch64 has neither a name nor an unwind rule: none is left for a step to meet. */
+	setenv("LD_BIND_NOW", "1", 1);
+
 	if (!stopped_may_trace(argv))
 		return 77;
 	return cmocka_run_group_tests(tests, NULL, NULL);
