@@ -47,8 +47,8 @@ check_share() {
 has_floors() {
 	local f=@$SOURCE/chain.lua want
 	want="_start;__libc_start_main;STATIC;main;lua_cpcall;STATIC;STATIC;lua_pcall"
-	want="$want;main chunk ($f:28);outer ($f:22);pcall;$f:18;coroutine.resume;$f:13;string.gsub"
-	want="$want;$f:8;math.floor"
+	want="$want;main chunk ($f:28);outer ($f:22);pcall;guarded ($f:18);coroutine.resume;replace ($f:13);string.gsub"
+	want="$want;callback ($f:8);math.floor"
 	exact=$(folded | awk -v want="$want" '{ n = $NF; sub(/ [0-9]+$/, "")
 		gsub(/(luajit|libc[.]so[.]6)[+]0x[0-9a-f]+|__libc_start_call_main/, "STATIC") }
 		$0 == want { found += n } END { print found + 0 }')
