@@ -204,7 +204,8 @@ void derive_compiler(struct derive *derive);
 bool derive_read_J(const struct derive *derive, int32_t at, void *ret_bytes, size_t len);
 
 /** Tell a layout what the build's opcodes are in other builds, by the operands that its own table
- * of opcodes says they have. What may be several ones is unknown. */
+ * of opcodes says they have. What may be several ones
+ *  is unknown. Without the table, as in an image, their number tells whether they are the same. */
 void derive_opcodes(const struct state_interpreter *interpreter, const struct attach_reader *reader,
 		    struct luastate_layout *layout);
 

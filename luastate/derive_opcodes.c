@@ -14,6 +14,8 @@
 enum {
 	/* Opcodes before FUNCF that have the same numbers in all builds of layouts.table. */
 	NAMED = 89,
+	/* As many are before FUNCF in builds since 2026, which have seven more behind JMP. */
+	NAMED_MORE = 96,
 	/* The first opcodes, comparisons, are the same in all builds; they find the table. */
 	FIRST = 12,
 	/* The upper bits name a metamethod, whose number depends on the build's options. */
@@ -242,16 +244,18 @@ void derive_opcodes(const struct state_interpreter *interpreter, const struct at
 	size_t funcf = (size_t)layout->BC_FUNCF;
 	struct ways *ways = malloc(sizeof(*ways));
 	uint16_t words[STATE_OPCODES_MAX];
-	bool same = true;
+	bool same = true, found = false;
 
 	for (size_t i = 0; i < STATE_OPCODES_MAX; i++)
 		layout->opcodes[i] = i < funcf ? STATE_OPCODE_UNKNOWN : (uint8_t)i;
-	if (ways && funcf >= NAMED && find_table(interpreter, reader, layout, words)) {
+	found = ways && funcf >= NAMED && find_table(interpreter, reader, layout, words);
+	if (found) {
 		count_ways(words, funcf, ways);
 		align(words, funcf, ways, layout->opcodes);
 	}
 	for (size_t i = 0; i < NAMED; i++)
 		same &= layout->opcodes[i] == i;
-	layout->has_opcodes = !same;
+	/* Where there is no table to read, as in an image, the number of opcodes tells. */
+	layout->has_opcodes = found ? !same : funcf != NAMED && funcf != NAMED_MORE;
 	free(ways);
 }

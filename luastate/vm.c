@@ -413,9 +413,10 @@ static const struct luastate_vm *try_debug(struct luastate *state,
 		return try_layout(state, interpreter->own, reader, L, ret_seen);
 	for (size_t i = 0; i < sizeof(stack_extras) / sizeof(stack_extras[0]) && !vm; i++) {
 		interpreter->own->LJ_STACK_EXTRA = stack_extras[i];
-		derive_opcodes(interpreter, reader, interpreter->own);
 		vm = try_layout(state, interpreter->own, reader, L, ret_seen);
 	}
+	if (vm)
+		derive_opcodes(interpreter, reader, interpreter->own);
 	return vm;
 }
 
