@@ -162,6 +162,18 @@ static void fill_states(struct derive *derive)
 	}
 }
 
+/* What the code shows is foreign, too: members lie within what is read of their structures, and
+ * where all builds have the same the row is right. */
+static bool is_credible(const struct derive *derive, size_t field, int32_t value)
+{
+	bool is_far =
+		derive_is_member(field, "global_State.") || derive_is_member(field, "jit_State.");
+
+	if (is_steady(field))
+		return value == derive_value(derive->row, field);
+	return value >= 0 && value <= (is_far ? STATE_DISTANCE_MAX : STATE_OBJECT_MAX - 16);
+}
+
 /* The row, with what the code shows in place of the row's. */
 static void begin(struct derive *derive, const struct luastate_layout *row)
 {
@@ -181,10 +193,11 @@ static void begin(struct derive *derive, const struct luastate_layout *row)
 		if (i == DERIVE_FIELD(GCstr_hash) || i == DERIVE_FIELD(GCstr_len)) {
 			derive->source[i] = DERIVE_BY_ROW;
 		} else if (derive_winner(&reading->votes[i], &value)) {
-			derive->source[i] = DERIVE_BY_CODE;
-			*derive_at(&derive->layout, i) = from_J(derive, i, value);
-			if (is_steady(i) && value != derive_value(row, i))
-				derive->source[i] = DERIVE_DOUBTFUL;
+			value = from_J(derive, i, value);
+			derive->source[i] =
+				is_credible(derive, i, value) ? DERIVE_BY_CODE : DERIVE_DOUBTFUL;
+			if (derive->source[i] == DERIVE_BY_CODE)
+				*derive_at(&derive->layout, i) = value;
 		} else if (is_steady(i)) {
 			derive->source[i] = DERIVE_BY_ROW;
 		}

@@ -105,7 +105,7 @@ static int32_t extra_at(const struct derive *derive, int32_t place)
 	if (place < 0 || place + 4 > layout->lua_State_sizeof)
 		return 0;
 	for (size_t i = 0; i < derive->objects.thread_count; i++) {
-		uint8_t L[STATE_OBJECT_MAX];
+		uint8_t L[STATE_OBJECT_MAX] = { 0 };
 		uint64_t stack, limit;
 		int64_t own;
 		struct failure why;
@@ -344,6 +344,23 @@ static bool refers_to_main(const struct derive *derive, int32_t at)
 	       state_ref(layout, derive->g, at) == derive->G - (uint64_t)layout->lua_State_sizeof;
 }
 
+/* The empty string lies between members that the code shows. Zeros elsewhere may look like it. */
+static void find_empty_string(struct derive *derive)
+{
+	size_t field = DERIVE_FIELD(global_State_strempty);
+	int32_t least, most, place = derive_value(derive->row, field);
+
+	derive_range(derive, "global_State.", field, &least, &most);
+	for (int32_t shift = least; shift <= most; shift += derive->layout.ref_size)
+		if (is_empty_string(derive, place + shift)) {
+			derive_note(derive, field, place + shift);
+			derive_note(derive, DERIVE_FIELD(global_State_stremptyz),
+				    place + shift + derive->layout.GCstr_sizeof);
+			return;
+		}
+	derive->source[field] = DERIVE_DOUBTFUL;
+}
+
 /* The member that passes a test, as near as possible to where the row has it. */
 static void find_member(struct derive *derive, size_t field, int32_t step, derive_test *holds)
 {
@@ -369,7 +386,6 @@ static void find_phase(struct derive *derive)
 
 	if (!derive_winner(&derive->reading->gc_total, &total))
 		return;
-	derive_note(derive, DERIVE_FIELD(global_State_gc_total), total);
 	if (derive_is_seen(derive, DERIVE_FIELD(global_State_gc_root)) &&
 	    total - row->global_State_gc_total == shift)
 		derive_note(derive, DERIVE_FIELD(global_State_gc_state),
@@ -381,6 +397,7 @@ static bool find_globals(struct derive *derive)
 	struct luastate_layout *layout = &derive->layout;
 	int32_t end = derive->reading->has_compiler ? layout->global_State_to_J
 						    : layout->global_State_to_dispatch;
+	int32_t total;
 	struct failure why;
 
 	derive->g_len = end < STATE_GLOBAL_MAX - 8 ? end : STATE_GLOBAL_MAX - 8;
@@ -390,11 +407,11 @@ static bool find_globals(struct derive *derive)
 	/* The compiler's state is aligned to 16 bytes, the structure itself to 8: what is between
 	 * does not matter. */
 	derive_note(derive, DERIVE_FIELD(global_State_sizeof), derive->g_len);
+	if (derive_winner(&derive->reading->gc_total, &total))
+		derive_note(derive, DERIVE_FIELD(global_State_gc_total), total);
 	find_string_table(derive);
 	find_registry(derive);
-	find_member(derive, DERIVE_FIELD(global_State_strempty), layout->ref_size, is_empty_string);
-	derive_note(derive, DERIVE_FIELD(global_State_stremptyz),
-		    layout->global_State_strempty + layout->GCstr_sizeof);
+	find_empty_string(derive);
 	find_member(derive, DERIVE_FIELD(global_State_mainthref), layout->ref_size, refers_to_main);
 	return true;
 }
@@ -406,6 +423,7 @@ bool derive_vm(struct derive *derive, uint64_t L)
 	struct failure why;
 
 	if (!derive_is_seen(derive, DERIVE_FIELD(lua_State_glref)) ||
+	    layout->lua_State_glref + 8 > COROUTINE_MIN ||
 	    state_read_ref(layout, derive->reader, L + (uint64_t)layout->lua_State_glref,
 			   &derive->G, &why) != 0 ||
 	    !is_aligned(derive->G) || !is_coroutine(derive, L) || !find_dispatch(derive) ||
@@ -416,6 +434,8 @@ bool derive_vm(struct derive *derive, uint64_t L)
 	add_object(derive, derive->G - (uint64_t)layout->lua_State_sizeof,
 		   (uint8_t)state_gct(layout->tag_thread));
 	if (!find_globals(derive))
+		return false;
+	if (layout->global_State_cur_L + layout->ref_size > derive->g_len)
 		return false;
 	current = state_ref(layout, derive->g, layout->global_State_cur_L);
 	if (is_aligned(current))
