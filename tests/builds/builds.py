@@ -14,7 +14,6 @@ right.
 import argparse
 import json
 import os
-import re
 import select
 import shutil
 import subprocess
@@ -43,13 +42,16 @@ FULL_LEAST = 99.5
 
 def get_source(suite, folder):
     """Unpack the source package luajit of a suite of Debian; apt's own state is left alone."""
-    with open("/etc/apt/sources.list.d/debian.sources", encoding="utf-8") as file:
-        uri = re.search(r"^URIs:\s*(\S+)", file.read(), re.M).group(1)
+    targets = subprocess.run(["apt-get", "indextargets", "--format", "$(SITE) $(ORIGIN)", "Created-By: Packages"],
+                             check=True, capture_output=True, text=True).stdout
+    sites = [line.split()[0] for line in targets.splitlines() if line.endswith(" Debian") and "security" not in line]
+    if not sites:
+        sys.exit("apt has no archive of Debian in its sources, or no lists yet: apt-get update")
     state = os.path.join(folder, "apt")
     for part in ("lists/partial", "cache/archives/partial"):
         os.makedirs(os.path.join(state, part))
     with open(os.path.join(state, "list"), "w", encoding="utf-8") as file:
-        file.write(f"deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {uri} {suite} main\n")
+        file.write(f"deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {sites[0]} {suite} main\n")
     apt = ["apt-get", "-q", f"-oDir::State::Lists={state}/lists", f"-oDir::Etc::SourceList={state}/list",
            "-oDir::Etc::SourceParts=/dev/null", f"-oDir::Cache={state}/cache", "-oDir::State::status=/dev/null",
            "-oAPT::Sandbox::User=root"]
