@@ -26,19 +26,6 @@ static void expect(bool holds)
 		abort();
 }
 
-static const struct luastate_layout *layout_at(unsigned number)
-{
-	unsigned count = 0;
-
-	for (size_t i = 0; i < luastate_layout_count; i++)
-		count += strcmp(luastate_layouts[i].arch, state_arch_name) == 0;
-	number %= count;
-	for (size_t i = 0; i < luastate_layout_count; i++)
-		if (strcmp(luastate_layouts[i].arch, state_arch_name) == 0 && number-- == 0)
-			return &luastate_layouts[i];
-	abort();
-}
-
 static struct fake_proto proto_of(struct place *place, const uint32_t *bc, uint32_t sizebc,
 				  const char *debug, size_t len)
 {
@@ -70,7 +57,7 @@ static struct place *get_place(uint8_t number)
 	if (place->vm)
 		return place;
 	place->vm = fake_vm_create(
-		&(struct fake_options){ .layout = layout_at(number % PLACES * LAYOUT_STEP) });
+		&(struct fake_options){ .layout = fake_layout_at(number % PLACES * LAYOUT_STEP) });
 	expect(place->vm != NULL);
 	place->kgc[0] = fake_caller(place->vm, "@parent.lua", 2, "x");
 	place->kgc[1] = place->vm->main; /* no prototype */

@@ -40,19 +40,6 @@ static void expect(bool holds, const char *what)
 	abort();
 }
 
-static const struct luastate_layout *layout_at(unsigned number)
-{
-	unsigned count = 0;
-
-	for (size_t i = 0; i < luastate_layout_count; i++)
-		count += strcmp(luastate_layouts[i].arch, state_arch_name) == 0;
-	number %= count;
-	for (size_t i = 0; i < luastate_layout_count; i++)
-		if (strcmp(luastate_layouts[i].arch, state_arch_name) == 0 && number-- == 0)
-			return &luastate_layouts[i];
-	abort();
-}
-
 /* Votes for what the layout has, where code shows it: nothing that live objects alone do. */
 static void read_layout(const struct luastate_layout *layout, struct derive_reading *ret_reading)
 {
@@ -128,7 +115,7 @@ static struct scene *get_scene(uint8_t number)
 	if (scene->vm)
 		return scene;
 	scene->vm = fake_vm_create(&(struct fake_options){
-		.layout = layout_at((unsigned)(number % VMS) * LAYOUT_STEP) });
+		.layout = fake_layout_at((unsigned)(number % VMS) * LAYOUT_STEP) });
 	expect(scene->vm != NULL, "no memory");
 	make_strings(scene->vm);
 	make_frames(scene->vm);

@@ -287,6 +287,19 @@ const struct luastate_layout *fake_layout(const char *family, bool gc64, const c
 	return found;
 }
 
+const struct luastate_layout *fake_layout_at(unsigned number)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < luastate_layout_count; i++)
+		count += strcmp(luastate_layouts[i].arch, state_arch_name) == 0;
+	number %= count;
+	for (size_t i = 0; i < luastate_layout_count; i++)
+		if (strcmp(luastate_layouts[i].arch, state_arch_name) == 0 && number-- == 0)
+			return &luastate_layouts[i];
+	abort();
+}
+
 /* Code and native stack; all that is allocated later lies below. */
 static void make_native(struct fake_vm *vm, size_t native_bytes)
 {

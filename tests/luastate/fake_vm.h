@@ -122,6 +122,9 @@ struct fake_vm {
 /** A row of the layout table for this architecture; ends the program if there is none. */
 const struct luastate_layout *fake_layout(const char *family, bool gc64, const char *first);
 
+/** One of the rows for this architecture; numbers behind the last begin anew. */
+const struct luastate_layout *fake_layout_at(unsigned number);
+
 struct fake_vm *fake_vm_create(const struct fake_options *options);
 void fake_vm_destroy(struct fake_vm *vm);
 
