@@ -24,7 +24,7 @@ enum {
 	 * is full of functions needs a quarter of this. */
 	READS = 16384,
 	FAILED_READS = 64,
-	PIECE_READS = 32, /* as long as so many takes one of a whole piece */
+	PIECE_READS = 32, /* one read of a whole piece takes as long as these */
 	/* What a record has beyond this begins the next one. */
 	PART_BYTES = TAP_BYTES / 2,
 	LARGE_MAX = 1 << 20,

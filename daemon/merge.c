@@ -49,7 +49,7 @@ static bool may_be_compiled(const struct daemon_target *target, uint64_t pc)
 	return !mapping || (mapping->inode == 0 && mapping->path[0] == '\0');
 }
 
-/* Or was: of the leaf that is told by its registers, too. */
+/* Or was in one: for the leaf, its registers tell this, too. */
 static bool is_compiled(const struct daemon_target *target, const struct luastate_memory *memory,
 			const struct attach_registers *regs, bool interrupted, uint64_t pc)
 {

@@ -63,7 +63,7 @@ static void tell_waits(struct recorder_target *of, struct sampled_thread *data)
 	tell(of, data, ticks, DAEMON_UNSCHEDULED);
 }
 
-/* Whether the thread is in a wait that has not ended: then its ticks are told when it has. */
+/* Whether the thread is in a wait that has not ended: its ticks are reported when it does. */
 static bool is_waiting(struct attach_thread *thread, const struct sampled_tap *tap, bool ran)
 {
 	return !ran && tap->rest < WAIT_TICKS_MAX &&
@@ -92,7 +92,7 @@ void rest_tell(struct recorder_target *of, struct attach_thread *thread,
 	if (!has_copies && is_waiting(thread, tap, ran))
 		return;
 	tell_waits(of, data);
-	/* One that has run may wait again by now, which is told later: so are its last ticks. */
+	/* It may wait again by now. That wait, and its last ticks, are reported later. */
 	carried = has_copies && carried < tap->rest ? carried : tap->rest;
 	tell(of, data, carried, DAEMON_IDLE);
 	tap->carried = tap->rest;

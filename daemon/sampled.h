@@ -166,8 +166,8 @@ void tapped_end_all(struct recorder *recorder);
 /** The thread's copies begin. */
 void rest_begin(struct attach_thread *thread, struct sampled_tap *tap);
 
-/** Tell the ticks of tap.rest: the thread waited for a processor, or slept. Those of a thread
- *  without copies are told once a second, and those of a wait when it ends. */
+/** Tell the ticks of tap.rest: the thread waited for a processor, or slept. A thread
+ *  without copies has them reported once a second, and a wait when it ends. */
 void rest_tell(struct recorder_target *of, struct attach_thread *thread,
 	       struct sampled_thread *data, bool has_copies);
 

@@ -398,7 +398,7 @@ static void call(struct definition_source *source, uint32_t index, uint32_t ins,
 		set_slot(slots, a, true);
 }
 
-/* What has no place among the others: slots are written, or not. */
+/* Any other instruction only writes slots, or none. */
 static void overwrite(uint32_t ins, struct slots *slots)
 {
 	uint32_t op = bc_op(ins);

@@ -26,7 +26,7 @@ typedef void definition_visitor(void *context, const struct definition *definiti
 /**
  * Visit the functions that a prototype makes, with the names that its bytecode gives them: the
  * variable, field or global in which the new function is put, with the table's name before it where
- * that is told.
+ * the bytecode shows one.
  *
  * Stopped window: no. One copy of the prototype, and reads of the constants' strings; bounded.
  * @param address Of the prototype in the target, not known to be one.
