@@ -427,8 +427,10 @@ bool derive_vm(struct derive *derive, uint64_t L)
 	    state_read_ref(layout, derive->reader, L + (uint64_t)layout->lua_State_glref,
 			   &derive->G, &why) != 0 ||
 	    !is_aligned(derive->G) || !is_coroutine(derive, L) || !find_dispatch(derive) ||
-	    !find_main(derive))
+	    !find_main(derive)) {
+		derive->G = 0; /* no VM: nothing that a search has to rest from */
 		return false;
+	}
 	memset(&derive->objects, 0, sizeof(derive->objects));
 	add_object(derive, L, (uint8_t)state_gct(layout->tag_thread));
 	add_object(derive, derive->G - (uint64_t)layout->lua_State_sizeof,
