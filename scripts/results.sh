@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # Lines "RESULT<TAB>what<TAB>asked<TAB>measured<TAB>verdict" from programs, as a table. Sourced.
-# Likewise "MATRIX<TAB>..." of nine cells, the last of which is a verdict; where $MATRIX names a file.
+# Likewise "MATRIX<TAB>..." of ten cells, the last of which is a verdict; where $MATRIX names a file.
 # "PEER<TAB>..." and "GROWTH<TAB>..." are kept where $PEERS and $GROWTH name files, and rows of a Markdown
 # table, "| ...", where $TWINS does ($DIFFS for those of recordings against each other).
 
@@ -59,11 +59,11 @@ print_matrix() {
 	awk -F '\t' '
 		BEGIN {
 			print "| target | fork | version of LuaJIT | references | compiler | namespaces of its own |" \
-				" share of burn_heavy, truth / measured | full chains | |"
-			print "|---|---|---|---|---|---|---|---|---|"
+				" samples by | share of burn_heavy, truth / measured | full chains | |"
+			print "|---|---|---|---|---|---|---|---|---|---|"
 		}
 		{
-			for (i = 2; i <= 10; i++) { gsub(/\|/, "\\|", $i); printf "| %s ", $i }
+			for (i = 2; i <= 11; i++) { gsub(/\|/, "\\|", $i); printf "| %s ", $i }
 			print "|"
 		}
 	' "$MATRIX"

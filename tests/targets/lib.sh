@@ -3,19 +3,21 @@
 # SPDX-License-Identifier: MIT
 # Shared by the starters of real LuaJIT programs in this folder; sourced.
 #
-# Usage: tests/targets/NAME.sh [--seconds N] [--fork mainline|openresty] [--jit] [--namespaces]
+# Usage: tests/targets/NAME.sh [--seconds N] [--fork mainline|openresty] [--jit] [--namespaces | --suite SUITE]
 #   --seconds N   how long the workload runs, whole seconds (default 5)
 #   --fork FORK   the LuaJIT library that the program gets, where it takes either
 #   --jit         with LuaJIT's compiler on
 #   --namespaces  in user, pid and mount namespaces of its own; its program and its LuaJIT lie in a
 #                 file system that exists in there only
+#   --suite SUITE the program of another suite of Debian, with that suite's libraries, in a root folder and a
+#                 mount namespace of its own; SUITE is trixie, sid and so on
 # Prints, and nothing else:
 #   TARGET name=NAME version=VERSION
 #   VM fork=FORK package=PACKAGE version=VERSION
 #   PID pid role     for each process that runs the workload, as numbered outside of the namespaces
 #   READY            all of them are at work
 #   TRUTH pid=PID share=PERCENT threads=N longest=PERCENT gc64=BOOLEAN jit=BOOLEAN
-#                    for each of them at the end: burn_heavy's share of the workload's time,
+#                    for each of them at the end: burn_heavy's share of the workload's processor time,
 #                    how many threads were at it on average, and the longest round's share of its
 #                    thread's time
 #   SKIP reason      and exit status 77 where a program is missing
@@ -28,13 +30,18 @@ CACHE=${LJPROF_TARGET_CACHE:-$(cd "$TARGETS/../.." && pwd)/build/packages}
 export LJPROF_TARGET_CACHE=$CACHE
 seconds=5
 fork=
+suite=
 compiler=false
 namespaces=false
 while (($#)); do
 	case $1 in
-	--seconds | --fork)
+	--seconds | --fork | --suite)
 		[[ -n ${2-} ]] || { echo "$NAME: $1 takes a value" >&2; exit 1; }
-		[[ $1 == --seconds ]] && seconds=$2 || fork=$2
+		case $1 in
+		--seconds) seconds=$2 ;;
+		--fork) fork=$2 ;;
+		*) suite=$2 ;;
+		esac
 		shift
 		;;
 	--jit) compiler=true ;;
@@ -44,6 +51,8 @@ while (($#)); do
 	shift
 done
 [[ $seconds =~ ^[1-9][0-9]{0,4}$ ]] || { echo "$NAME: --seconds takes a whole number" >&2; exit 1; }
+[[ $suite =~ ^[a-z]*$ ]] || { echo "$NAME: --suite takes a name" >&2; exit 1; }
+[[ -z $suite ]] || ! $namespaces || { echo "$NAME: --suite and --namespaces exclude each other" >&2; exit 1; }
 
 WORK=$(mktemp -d)
 PRIVATE=$WORK/private # with --namespaces, a file system that only the target sees
@@ -112,15 +121,49 @@ need_command() {
 	command -v "$1" >/dev/null || skip "$1 is not installed"
 }
 
-# need_package NAME: unpacked to $CACHE/NAME.
+# need_package NAME: of this suite, unpacked to $CACHE/NAME.
 need_package() {
 	local why
 	[[ -e $CACHE/$1/VERSION ]] && return
 	why=$("$TARGETS/unpack" "$1" 2>&1) || skip "${why##*$'\n'}"
 }
 
+# need_packages NAME...: all that the target itself is made of.
+need_packages() {
+	local package why
+	if [[ -z $suite ]]; then
+		for package; do need_package "$package"; done
+		return
+	fi
+	((EUID == 0)) || skip "another suite's root takes root"
+	SUITE_ROOT=$CACHE/$suite/$NAME
+	why=$("$TARGETS/unpack_suite" "$suite" "$SUITE_ROOT" "$@" 2>&1) || skip "${why##*$'\n'}"
+}
+
+# path_of PACKAGE PATH: where the target finds the file or folder of an unpacked package, which --namespaces has
+# to hide first.
+path_of() {
+	[[ -n $suite ]] && echo "/$2" || echo "$CACHE/$1/$2"
+}
+
+# find_program PACKAGE COMMAND: one that is installed, or of --suite. Sets `program` to its path for the target.
+find_program() {
+	if [[ -n $suite ]]; then
+		need_packages "$1"
+		program=$(cd "$SUITE_ROOT" && find usr/bin usr/sbin -name "$2" | head -n 1)
+		[[ -n $program ]] || skip "$1 of $suite has no $2"
+		program=/$program
+	else
+		need_command "$2"
+		hide program "$(command -v "$2")"
+	fi
+	say_target "$1"
+}
+
 version_of_package() {
-	if [[ -e $CACHE/$1/VERSION ]]; then
+	if [[ -n $suite ]]; then
+		awk -v package="$1" '$1 == package { print $2 }' "$SUITE_ROOT/VERSIONS"
+	elif [[ -e $CACHE/$1/VERSION ]]; then
 		cat "$CACHE/$1/VERSION"
 	else
 		dpkg-query -W -f '${Version}' "$1" 2>/dev/null || echo unknown
@@ -129,7 +172,7 @@ version_of_package() {
 
 # say_target PACKAGE: the program's own package.
 say_target() {
-	echo "TARGET name=$NAME version=$(version_of_package "$1")"
+	echo "TARGET name=$NAME${suite:+@$suite} version=$(version_of_package "$1")"
 }
 
 # say_vm FORK PACKAGE: where its LuaJIT comes from. A --fork that it cannot have is an error.
@@ -152,6 +195,10 @@ hide() {
 # choose_library: set LIBRARY_FOLDER to where the target finds libluajit-5.1.so.2 of --fork.
 choose_library() {
 	local package file
+	if [[ -n $suite ]]; then
+		choose_library_of_suite
+		return
+	fi
 	case ${fork:=mainline} in
 	mainline) package=libluajit-5.1-2 ;;
 	openresty) package=libluajit2-5.1-2 ;;
@@ -165,6 +212,15 @@ choose_library() {
 	say_vm "$fork" "$package"
 }
 
+# The suite's own: Debian has had OpenResty's fork under the main line's name since its release 13.
+choose_library_of_suite() {
+	local package
+	package=$(awk '/^libluajit2?-5[.]1-2 / { print $1 }' "$SUITE_ROOT/VERSIONS")
+	[[ $(version_of_package "$package") != *openresty* && $package != libluajit2* ]] || fork=openresty
+	LIBRARY_FOLDER=/usr/lib/$(uname -m)-linux-gnu
+	say_vm "${fork:=mainline}" "$package"
+}
+
 # start COMMAND...: as part of the set-up, outside of the namespaces. Sets PID.
 start() {
 	"$@" >>"$WORK/log" 2>&1 </dev/null &
@@ -175,6 +231,12 @@ start() {
 # start_target COMMAND...: in the namespaces if asked for. Sets PID, as seen outside, and TARGET,
 # what to wait for.
 start_target() {
+	if [[ -n $suite ]]; then
+		start unshare --mount "$TARGETS/in_root" "$SUITE_ROOT" "$WORK" "$@"
+		TARGET=$PID
+		wait_until has_own_root "$PID"
+		return
+	fi
 	if ! $namespaces; then
 		start "$@"
 		TARGET=$PID
@@ -200,6 +262,10 @@ start_target() {
 	wait_until has_child_elsewhere "$TARGET"
 	PID=$(child_of "$TARGET")
 	STARTED+=("$PID")
+}
+
+has_own_root() {
+	[[ $(readlink "/proc/$1/root") == "$SUITE_ROOT" ]]
 }
 
 has_own_user_namespace() {
@@ -261,9 +327,9 @@ say_truth() {
 	awk -v pid="$1" -v process="${2:--}" '
 		$1 == process {
 			heavy += $2; light += $3; n++
-			if ($4 > 0) threads += ($2 + $3) / $4
-			if ($4 > 0 && 100 * $5 / $4 > longest) longest = 100 * $5 / $4
-			gc64 = $6; jit = $7
+			if ($5 > 0) threads += $4 / $5
+			if ($5 > 0 && 100 * $6 / $5 > longest) longest = 100 * $6 / $5
+			gc64 = $7; jit = $8
 		}
 		END {
 			if (heavy + light == 0) exit 1

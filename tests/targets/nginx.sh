@@ -9,17 +9,15 @@ source "$(dirname "$0")/lib.sh"
 source "$TARGETS/web.sh"
 ((EUID == 0)) || skip "workers that run as another user take root"
 need_command wrk
-for package in nginx libnginx-mod-http-ndk libnginx-mod-http-lua lua-resty-core lua-resty-lrucache; do
-	need_package "$package"
-done
+need_packages nginx libnginx-mod-http-ndk libnginx-mod-http-lua lua-resty-core lua-resty-lrucache
 say_target nginx
 [[ ${fork:=openresty} == openresty ]] || die "Debian's module takes OpenResty's LuaJIT only"
 choose_library
 modules=usr/lib/nginx/modules
-hide program "$CACHE/nginx/usr/sbin/nginx"
-hide kit_module "$CACHE/libnginx-mod-http-ndk/$modules/ndk_http_module.so"
-hide lua_module "$CACHE/libnginx-mod-http-lua/$modules/ngx_http_lua_module.so"
-lua=usr/share/lua/5.1
+hide program "$(path_of nginx usr/sbin/nginx)"
+hide kit_module "$(path_of libnginx-mod-http-ndk $modules/ndk_http_module.so)"
+hide lua_module "$(path_of libnginx-mod-http-lua $modules/ngx_http_lua_module.so)"
+lua_path="$(path_of lua-resty-core usr/share/lua/5.1)/?.lua;$(path_of lua-resty-lrucache usr/share/lua/5.1)/?.lua"
 workers=2
 echo | write_program "$WORK/main.lua"
 port=$(free_port)
@@ -30,7 +28,7 @@ load_module $lua_module;
 user www-data;
 worker_processes $workers;
 lua {
-	lua_package_path "$CACHE/lua-resty-core/$lua/?.lua;$CACHE/lua-resty-lrucache/$lua/?.lua;;";
+	lua_package_path "$lua_path;;";
 	init_by_lua_file $WORK/main.lua;
 	exit_worker_by_lua_block { burn_report(burn_line(ngx.worker.pid())) }
 }

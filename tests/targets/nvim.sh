@@ -3,10 +3,8 @@
 # Neovim without a terminal: Lua in its main thread, LuaJIT as a library.
 # shellcheck source=lib.sh
 source "$(dirname "$0")/lib.sh"
-need_command nvim
-say_target neovim
+find_program neovim nvim
 choose_library
-hide program "$(command -v nvim)"
 echo 'burn_for(SECONDS) burn_report()' | write_program "$WORK/main.lua"
 mkdir "$WORK/home"
 # shellcheck disable=SC2154 # set by hide

@@ -3,10 +3,8 @@
 # sysbench with a test of our own: two threads, each with a VM; no database.
 # shellcheck source=lib.sh
 source "$(dirname "$0")/lib.sh"
-need_command sysbench
-say_target sysbench
+find_program sysbench sysbench
 choose_library
-hide program "$(command -v sysbench)"
 write_program "$WORK/main.lua" <<'LUA'
 function thread_init() end
 function event() burn_round() end

@@ -4,10 +4,10 @@
 # with a native stack of its own. Only unpacked, as the package brings a service.
 # shellcheck source=lib.sh
 source "$(dirname "$0")/lib.sh"
-need_package tarantool
+need_packages tarantool
 say_target tarantool
 say_vm tarantool tarantool
-hide program "$CACHE/tarantool/usr/bin/tarantool"
+hide program "$(path_of tarantool usr/bin/tarantool)"
 write_program "$WORK/main.lua" <<'LUA'
 local fiber = require("fiber")
 local running = 3

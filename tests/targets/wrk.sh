@@ -5,11 +5,9 @@
 source "$(dirname "$0")/lib.sh"
 # shellcheck source=web.sh
 source "$TARGETS/web.sh"
-need_command wrk
 need_package nginx
-say_target wrk
+find_program wrk wrk
 choose_library
-hide program "$(command -v wrk)"
 port=$(free_port)
 echo | write_web_config "$WORK/nginx.conf" "$port"
 start "$CACHE/nginx/usr/sbin/nginx" -p "$WORK/web/" -c "$WORK/nginx.conf"
