@@ -36,6 +36,7 @@ enum top_activity {
 	TOP_GC,
 	TOP_RECORDING,
 	TOP_EXITS,
+	TOP_UNSCHEDULED, /**< Ready, and waiting for a processor. */
 	TOP_IDLE,
 	TOP_ACTIVITY_COUNT,
 };

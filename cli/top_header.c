@@ -23,11 +23,12 @@ static const struct {
 	char letter;
 } parts[TOP_ACTIVITY_COUNT] = {
 	[TOP_INTERPRETER] = { "interp", 'I' },
-	[TOP_COMPILED] = { "compiled", 'J' },
+	[TOP_COMPILED] = { "jit", 'J' },
 	[TOP_C] = { "C", 'C' },
 	[TOP_GC] = { "GC", 'G' },
 	[TOP_RECORDING] = { "rec", 'R' },
-	[TOP_EXITS] = { "exits", 'X' },
+	[TOP_EXITS] = { "exit", 'X' },
+	[TOP_UNSCHEDULED] = { "no CPU", '-' },
 	[TOP_IDLE] = { "idle", '.' },
 };
 
@@ -134,14 +135,15 @@ static void collect_history(const struct top_screen *screen, size_t columns,
 /** What a sparkline is of. */
 typedef uint64_t (*measure)(const struct column *column);
 
-/* Threads that ran, of those that were looked at, in thousandths. */
+/* Threads that ran, of those that were sampled, in thousandths. */
 static uint64_t busy_of(const struct column *column)
 {
 	uint64_t all = 0;
 
 	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
 		all += column->parts[i];
-	return all ? 1000 * (all - column->parts[TOP_IDLE]) / all : 0;
+	return all ? 1000 * (all - column->parts[TOP_UNSCHEDULED] - column->parts[TOP_IDLE]) / all
+		   : 0;
 }
 
 static uint64_t heap_of(const struct column *column)
@@ -170,7 +172,7 @@ static enum top_activity main_activity(const struct column *column)
 {
 	enum top_activity most = TOP_INTERPRETER;
 
-	for (int i = 0; i < TOP_IDLE; i++)
+	for (int i = 0; i < TOP_UNSCHEDULED; i++)
 		if (column->parts[i] > column->parts[most])
 			most = (enum top_activity)i;
 	return most;
@@ -299,8 +301,10 @@ static void draw_bar(struct top_screen *screen, const struct recent *recent,
 static void draw_legend(struct top_screen *screen, const struct recent *recent)
 {
 	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
-		format_text_addf(&screen->line, " %c %s %.0f%%", parts[i].letter, parts[i].name,
-				 top_percent(recent->parts[i], recent->sum));
+		/* Of a machine that has too little to do it is no news, and the line is full. */
+		if (i != TOP_UNSCHEDULED || recent->parts[i])
+			format_text_addf(&screen->line, " %c %s %.0f%%", parts[i].letter,
+					 parts[i].name, top_percent(recent->parts[i], recent->sum));
 	top_draw_line(screen, 3, TOP_LOOK_PLAIN);
 }
 

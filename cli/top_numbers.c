@@ -16,6 +16,7 @@ const char *top_activity_name(enum top_activity activity)
 		[TOP_GC] = "GC",
 		[TOP_RECORDING] = "recording",
 		[TOP_EXITS] = "exits",
+		[TOP_UNSCHEDULED] = "waiting for a processor",
 		[TOP_IDLE] = "idle",
 	};
 
@@ -42,6 +43,7 @@ void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint
 		ret_counts[i] = 0;
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
 		ret_counts[activities[i]] += states[i];
+	ret_counts[TOP_UNSCHEDULED] = outcomes[DAEMON_UNSCHEDULED];
 	ret_counts[TOP_IDLE] = outcomes[DAEMON_IDLE] + outcomes[DAEMON_ASLEEP];
 }
 

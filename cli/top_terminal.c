@@ -19,7 +19,7 @@ enum {
 	/* Sequences that give a screen back are short. */
 	RESTORE_MAX = 128,
 	/* Of the bar of states. */
-	PARTS = TOP_LOOK_PART_6 - TOP_LOOK_PART_0 + 1,
+	PARTS = TOP_LOOK_PART_7 - TOP_LOOK_PART_0 + 1,
 };
 
 /* What a handler of a crash needs: it can ask no library. */
@@ -124,8 +124,9 @@ static attr_t coloured(short pair, short text, short ground)
 
 static void choose_looks(struct top_terminal *terminal)
 {
+	/* What does not run is white, and told apart by its letter. */
 	static const short parts[PARTS] = { COLOR_BLUE,	   COLOR_GREEN, COLOR_YELLOW, COLOR_RED,
-					    COLOR_MAGENTA, COLOR_CYAN,	COLOR_WHITE };
+					    COLOR_MAGENTA, COLOR_CYAN,	COLOR_WHITE,  COLOR_WHITE };
 	attr_t *looks = terminal->looks;
 
 	looks[TOP_LOOK_PLAIN] = A_NORMAL;

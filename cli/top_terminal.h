@@ -26,6 +26,7 @@ enum top_look {
 	TOP_LOOK_PART_4,
 	TOP_LOOK_PART_5,
 	TOP_LOOK_PART_6,
+	TOP_LOOK_PART_7,
 	/* The same as text. */
 	TOP_LOOK_STATE_0,
 	TOP_LOOK_STATE_1,
@@ -34,6 +35,7 @@ enum top_look {
 	TOP_LOOK_STATE_4,
 	TOP_LOOK_STATE_5,
 	TOP_LOOK_STATE_6,
+	TOP_LOOK_STATE_7,
 	TOP_LOOK_COUNT,
 };
 

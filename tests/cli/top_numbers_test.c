@@ -30,12 +30,14 @@ static void test_activities(void **state)
 				 1u << FORMAT_STATE_ASM,
 			 counts[TOP_RECORDING]);
 	assert_int_equal(1u << (16 + DAEMON_IDLE) | 1u << (16 + DAEMON_ASLEEP), counts[TOP_IDLE]);
+	assert_int_equal(1u << (16 + DAEMON_UNSCHEDULED), counts[TOP_UNSCHEDULED]);
 	for (int i = 0; i < TOP_ACTIVITY_COUNT; i++) {
 		sum += counts[i];
 		assert_non_null(top_activity_name(i));
 	}
 	/* Each state in one of them. */
-	assert_int_equal((1u << FORMAT_STATE_COUNT) - 1 + counts[TOP_IDLE], sum);
+	assert_int_equal(
+		(1u << FORMAT_STATE_COUNT) - 1 + counts[TOP_UNSCHEDULED] + counts[TOP_IDLE], sum);
 }
 
 /* The share counts every sample that wanted a chain, whatever broke it off. */
