@@ -3,6 +3,7 @@
 #include "daemon/account.h"
 #include "daemon/feed.h"
 #include "daemon/opener.h"
+#include "daemon/priority.h"
 #include "daemon/processes.h"
 #include "daemon/refusal.h"
 #include "daemon/sampled.h"
@@ -620,6 +621,18 @@ static void begin_tap(struct recorder *recorder)
 	recorder->stats->capture = DAEMON_CAPTURE_STOP;
 }
 
+/* All other processes are there by now, and keep the priority that they have. */
+static void run_at_priority(struct recorder *recorder)
+{
+	bool may_stop = recorder->options->capture != DAEMON_CAPTURE_KERNEL;
+	int before = may_stop ? priority_take() : 0;
+
+	give_up_privileges(recorder);
+	run(recorder);
+	if (may_stop)
+		priority_give_back(before);
+}
+
 static void record(struct recorder *recorder)
 {
 	if ((recorder->options->feeds ? feed_start(recorder) : open_outputs(recorder)) != 0 ||
@@ -633,8 +646,7 @@ static void record(struct recorder *recorder)
 	begin_tap(recorder);
 	if (recorder->end == DAEMON_END_STOPPED) {
 		say_go(recorder);
-		give_up_privileges(recorder);
-		run(recorder);
+		run_at_priority(recorder);
 		judge_end(recorder);
 	}
 	finish_output(recorder);
