@@ -8,12 +8,32 @@
 enum {
 	/* Rows that are tried, the nearest first: the others differ in too much to fill in. */
 	ROWS_TRIED = 6,
-	LOOKS = 3,
-	/* A search that found nothing is repeated after as long as it took, then twice as long, up
-	 * to some minutes. */
-	TRIES_DOUBLED = 12,
-	ROW_TRIES = 10,
+	/* A search takes some thousand reads, of some 100 KiB. What is made to look like a VM can
+	 * ask for many more: then it fails. */
+	READS_MAX = 200000,
+	BYTES_MAX = 1 << 29,
 };
+
+/* ---- Bounds ------------------------------------------------------------------------------ */
+
+static int read_bounded(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+			struct failure *why)
+{
+	struct derive_bounded_reader *bounded = self;
+
+	bounded->bytes += len;
+	if (bounded->reads++ >= READS_MAX || bounded->bytes > BYTES_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "derive a layout");
+	return attach_read(bounded->of, address, ret_bytes, len, why);
+}
+
+void derive_bound_reads(struct derive_bounded_reader *ret_bounded,
+			const struct attach_reader *reader)
+{
+	*ret_bounded = (struct derive_bounded_reader){
+		.reader = { .read = read_bounded, .self = ret_bounded }, .of = reader
+	};
+}
 
 /* ---- Votes ------------------------------------------------------------------------------- */
 
@@ -174,8 +194,7 @@ static bool is_credible(const struct derive *derive, size_t field, int32_t value
 	return value >= 0 && value <= (is_far ? STATE_DISTANCE_MAX : STATE_OBJECT_MAX - 16);
 }
 
-/* The row, with what the code shows in place of the row's. */
-static void begin(struct derive *derive, const struct luastate_layout *row)
+void derive_begin(struct derive *derive, const struct luastate_layout *row)
 {
 	const struct derive_reading *reading = derive->reading;
 
@@ -241,163 +260,31 @@ static bool finish(struct derive *derive)
 
 static bool try_row(struct derive *derive, const struct luastate_layout *row, uint64_t L)
 {
-	begin(derive, row);
+	derive_begin(derive, row);
 	if (!derive_vm(derive, L) || !derive_protos(derive))
 		return false;
 	if (derive->reading->has_compiler)
 		derive_traces(derive);
 	fill_states(derive);
+	if (!finish(derive) || !state_layout_is_bounded(&derive->layout) ||
+	    !state_check_vm(derive->state, &derive->layout, derive->reader, derive->G, NULL, NULL))
+		return false;
 	derive_opcodes(derive->interpreter, derive->reader, &derive->layout);
-	return finish(derive) && state_layout_is_bounded(&derive->layout) &&
-	       state_check_vm(derive->state, &derive->layout, derive->reader, derive->G, NULL,
-			      NULL);
+	return true;
 }
 
 bool derive_layout(struct derive *derive, uint64_t L)
 {
 	const struct luastate_layout *rows[ROWS_TRIED];
 	size_t count = sort_rows(derive, rows);
+	struct derive_bounded_reader bounded;
+	bool found = false;
 
+	derive_bound_reads(&bounded, derive->reader);
+	derive->reader = &bounded.reader;
 	/* The VM runs on while it is read: what does not fit at one look may at the next. */
-	for (size_t i = 0; i < count * LOOKS; i++)
-		if (try_row(derive, rows[i / LOOKS], L))
-			return true;
-	return false;
-}
-
-/* ---- Interpreters ------------------------------------------------------------------------ */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* Read the code when it is looked for first. Code that is not like any tells no more later. */
-static bool is_due(struct state_interpreter *interpreter)
-{
-	if (now_ns() < interpreter->derive_due_ns)
-		return false;
-	if (!interpreter->reading) {
-		interpreter->reading = calloc(1, sizeof(*interpreter->reading));
-		if (interpreter->reading && !derive_read_code(interpreter, interpreter->reading))
-			interpreter->derive_due_ns = UINT64_MAX;
-	}
-	return interpreter->reading && interpreter->derive_due_ns != UINT64_MAX;
-}
-
-/* One search of the VM of a coroutine; the next is not due before as long again as it took, then
- * twice as long. */
-static struct derive *search(const struct luastate *state, struct state_interpreter *interpreter,
-			     const struct attach_reader *reader, uint64_t L)
-{
-	struct derive *derive = calloc(1, sizeof(*derive));
-	uint64_t begin_ns = now_ns();
-	unsigned doublings;
-	bool found;
-
-	if (!derive)
-		return NULL;
-	derive->state = state;
-	derive->interpreter = interpreter;
-	derive->reader = reader;
-	derive->reading = interpreter->reading;
-	found = derive_layout(derive, L);
-	/* Most coroutines that are met are no VM's: only a search that got far costs something. */
-	if (derive->G) {
-		doublings = interpreter->derive_tries < TRIES_DOUBLED ? interpreter->derive_tries
-								      : TRIES_DOUBLED;
-		interpreter->derive_due_ns = now_ns() + ((now_ns() - begin_ns) << doublings);
-		interpreter->derive_tries++;
-	}
-	if (found)
-		return derive;
-	free(derive);
-	return NULL;
-}
-
-/* Fields that are known, or known not to be there. */
-static unsigned count_known(const uint8_t *source)
-{
-	unsigned count = 0;
-
-	for (size_t i = 0; i < state_field_count; i++)
-		count += source[i] != DERIVE_UNKNOWN && source[i] != DERIVE_DOUBTFUL &&
-			 source[i] != DERIVE_ABSENT;
-	return count;
-}
-
-/* Whether a row has all that is known. */
-static bool is_row(const struct derive *derive)
-{
-	for (size_t i = 0; i < luastate_layout_count; i++) {
-		const struct luastate_layout *row = &luastate_layouts[i];
-		bool same =
-			strcmp(row->arch, state_arch_name) == 0 && row->gc64 == derive->layout.gc64;
-
-		for (size_t k = 0; k < state_field_count && same; k++)
-			same = !derive_is_known(derive, k) ||
-			       derive_value(row, k) == derive_value(&derive->layout, k);
-		if (same)
-			return true;
-	}
-	return false;
-}
-
-static bool keep(struct state_interpreter *interpreter, const struct derive *derive)
-{
-	struct luastate_layout *own = malloc(sizeof(*own));
-
-	if (!own)
-		return false;
-	*own = derive->layout;
-	interpreter->own = own;
-	memcpy(interpreter->source, derive->source, sizeof(interpreter->source));
-	interpreter->row = derive->row;
-	interpreter->is_derived = true;
-	interpreter->is_provisional =
-		derive->is_provisional ||
-		(derive->reading->has_compiler && !state_has_compiler(&derive->layout));
-	return true;
-}
-
-bool derive_interpreter(struct luastate *state, struct state_interpreter *interpreter,
-			const struct attach_reader *reader, uint64_t L)
-{
-	struct derive *derive;
-	bool found;
-
-	if (interpreter->layout || interpreter->own || !is_due(interpreter))
-		return false;
-	derive = search(state, interpreter, reader, L);
-	/* A VM of a known build that did not pass at this look does at another, and knows more;
-	 * unless it never does. */
-	found = derive &&
-		(state_has_compiler(&derive->layout) || !is_row(derive) ||
-		 interpreter->derive_tries > ROW_TRIES) &&
-		keep(interpreter, derive);
-	free(derive);
+	for (size_t i = 0; i < count * DERIVE_LOOKS && !found; i++)
+		found = try_row(derive, rows[i / DERIVE_LOOKS], L);
+	derive->reader = bounded.of;
 	return found;
-}
-
-bool derive_again(struct luastate *state, struct state_interpreter *interpreter,
-		  const struct attach_reader *reader, uint64_t main_thread,
-		  struct luastate_layout **ret_before)
-{
-	struct luastate_layout *before = interpreter->own;
-	struct derive *derive;
-	bool better = false;
-
-	if (!interpreter->is_derived || !interpreter->is_provisional || !is_due(interpreter))
-		return false;
-	derive = search(state, interpreter, reader, main_thread);
-	if (derive && (count_known(derive->source) > count_known(interpreter->source) ||
-		       (!derive->is_provisional && state_has_compiler(&derive->layout))))
-		better = keep(interpreter, derive);
-	free(derive);
-	if (better)
-		*ret_before = before;
-	return better;
 }

@@ -28,6 +28,8 @@ enum {
 	DERIVE_SHIFT_MAX = 64,
 	/* Objects of a kind that are looked at: many of the same kind show no more. */
 	DERIVE_OBJECTS = 64,
+	/* A VM runs on while it is read: what does not fit at one look may at the next. */
+	DERIVE_LOOKS = 3,
 	/* Bytes of a snapshot; builds have 8 and 12. */
 	DERIVE_SNAPSHOT_MAX = 32,
 	/* maxtrace is 65535 at most (TraceNo1). */
@@ -58,8 +60,7 @@ struct derive_reading {
 	 */
 	struct derive_votes k_before_end, numparams_before_end;
 	struct derive_votes gc_total, gc_grayagain; /* gc.* of global_State */
-	struct derive_votes slots;		    /* of the dispatch table's first part */
-	bool gc64, has_compiler, has_callbacks;
+	bool gc64, has_compiler;
 };
 
 /** An object of the VM, as it was read. */
@@ -119,6 +120,18 @@ static inline uint64_t derive_ref(const struct derive *derive, const struct deri
 						   : state_ref(&derive->layout, object->bytes, at);
 }
 
+/** A reader that fails after so much that only memory that is made for it asks for more. */
+struct derive_bounded_reader {
+	struct attach_reader reader;
+	const struct attach_reader *of;
+	uint32_t reads;
+	uint64_t bytes;
+};
+
+/** @param ret_bounded Must not move; its `reader` is the one to use. */
+void derive_bound_reads(struct derive_bounded_reader *ret_bounded,
+			const struct attach_reader *reader);
+
 /** A source in words: what shows a field, or why it is not known. Static. */
 const char *derive_evidence(uint8_t source);
 
@@ -132,6 +145,9 @@ bool derive_winner(const struct derive_votes *votes, int32_t *ret_value);
  *  @return false where it is not LuaJIT's, or not like any that is known. */
 bool derive_read_code(const struct state_interpreter *interpreter,
 		      struct derive_reading *ret_reading);
+
+/** Begin with a row, and with what the code shows in its place. */
+void derive_begin(struct derive *derive, const struct luastate_layout *row);
 
 /** The place of a field in the layout. */
 int32_t *derive_at(struct luastate_layout *layout, size_t field);
@@ -210,11 +226,35 @@ void derive_opcodes(const struct state_interpreter *interpreter, const struct at
 		    struct luastate_layout *layout);
 
 /**
- * Derive the layout of the VM of a coroutine. Stopped window: no; some thousand reads.
+ * Derive the layout of the VM of a coroutine. Stopped window: no; some thousand reads, and never
+ * more than some hundred thousand.
  * @param derive state, interpreter, reader and reading set, the rest 0.
  * @return whether it was found: derive->layout holds for the live VM.
  */
 bool derive_layout(struct derive *derive, uint64_t L);
+
+/** What a row that a VM has by check.c is worth. */
+enum derive_verdict {
+	DERIVE_OPEN, /**< Nothing is against it, and it had no traces yet or could not be read. */
+	DERIVE_CONFIRMED,    /**< All that was seen, of traces too, is as it says. */
+	DERIVE_CONTRADICTED, /**< Code or objects showed another value each time. */
+};
+
+/** Compare a row with the interpreter's code and the live VM of a coroutine: check.c looks at the
+ *  members that tell known builds apart, and builds to come may differ in others. Stopped window:
+ *  no. */
+enum derive_verdict derive_judge_row(const struct luastate *state,
+				     struct state_interpreter *interpreter,
+				     const struct attach_reader *reader,
+				     const struct luastate_layout *row, uint64_t L);
+
+/** Whether a search may begin: not too soon after the last one, and only where the code is like
+ *  LuaJIT's. */
+bool derive_is_due(struct state_interpreter *interpreter);
+
+/** Note that a search ended that began then. */
+void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns);
+uint64_t derive_now_ns(void);
 
 /** Give an interpreter that has no layout yet one of its own, by the VM of a coroutine. After each
  *  failure it is tried more seldom. @return whether it has one now. */

@@ -348,7 +348,6 @@ static void read_global_at(struct sweep *sweep, size_t i)
 		   next.reg == REG_G) {
 		/* A callback has the global state in x10: mov x22, x10. */
 		VOTE(sweep, global_State_ctype_state, insn.value);
-		sweep->reading->has_callbacks = true;
 	}
 	if (insn.kind != LOAD || insn.base != REG_G || insn.size != 8)
 		return;

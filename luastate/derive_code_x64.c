@@ -99,10 +99,8 @@ static void read_dispatch(struct sweep *sweep)
 		if (is_of(insn, INSN_LEA, INSN_RBP) && insn->reg == INSN_R14) {
 			VOTE(sweep, global_State_to_dispatch, insn->disp);
 			insn = insn_at(sweep, i + 1);
-			if (is_of(insn, INSN_LOAD, INSN_RBP)) {
+			if (is_of(insn, INSN_LOAD, INSN_RBP))
 				VOTE(sweep, global_State_ctype_state, insn->disp);
-				sweep->reading->has_callbacks = true;
-			}
 		}
 	}
 }
@@ -248,9 +246,6 @@ static void read_global(struct sweep *sweep)
 			VOTE(sweep, global_State_jit_base, insn->disp + sweep->to_dispatch);
 		else if (is_of(insn, INSN_LEA, INSN_R14) && insn->reg == INSN_RDI)
 			read_compiler(sweep, i);
-		else if (insn->kind == INSN_JUMP_MEM && insn->has_mem && insn->base == INSN_R14 &&
-			 insn->scale == 8 && insn->disp > 0)
-			derive_vote(&sweep->reading->slots, insn->disp / 8);
 		if (!is_of(insn, INSN_LOAD, INSN_R14))
 			continue;
 		if (is_of(next, INSN_ALU_LOAD, INSN_R14) && next->op == INSN_CMP &&

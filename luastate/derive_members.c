@@ -164,65 +164,159 @@ void derive_beside(struct derive *derive, size_t field, size_t neighbour, int32_
 	derive->is_provisional = true;
 }
 
+/* ---- Places that pass a test ------------------------------------------------------------- */
+
+/** How far from where the row has a member it is looked for, one after the other. */
+enum width {
+	MOVED, /* by as much as what is before and behind it */
+	GAP,   /* anywhere between what is before and behind it */
+	ABOUT, /* one further: it has changed places with what is before or behind it */
+	NEAR,  /* anywhere near */
+	WIDTHS,
+};
+
+/** Places from and to. */
+struct span {
+	int32_t first, last;
+};
+
+/* The seen member that is as many seen ones before a place of the sorted ones, or behind it.
+ * @return its place, or @p count. */
+static size_t find_seen(const struct derive *derive, const uint8_t *members, size_t count,
+			size_t at, int direction, unsigned seen)
+{
+	for (size_t i = at + (size_t)direction; i < count; i += (size_t)direction)
+		if (derive_is_seen(derive, members[i]) && --seen == 0)
+			return i;
+	return count;
+}
+
+/* From the seen member before it to the one behind it, or the second ones. @return false where
+ * there are none. */
+static bool find_gap(const struct derive *derive, const char *structure, size_t field,
+		     unsigned seen, struct span *ret_span)
+{
+	uint8_t members[MEMBERS_MAX];
+	size_t count = sort_members(derive, structure, members), at = 0, before, behind;
+
+	while (at < count && members[at] != field)
+		at++;
+	before = find_seen(derive, members, count, at, -1, seen);
+	behind = find_seen(derive, members, count, at, 1, seen);
+	if (before == count || behind == count)
+		return false;
+	/* A member is as long as in the row, at most. */
+	ret_span->first = derive_value(&derive->layout, members[before]) +
+			  derive_value(derive->row, members[before + 1]) -
+			  derive_value(derive->row, members[before]);
+	ret_span->last = derive_value(&derive->layout, members[behind]) - 1;
+	return true;
+}
+
+/* Whether no other member was seen there. */
+static bool is_free(const struct derive *derive, const char *structure, int32_t place)
+{
+	for (size_t i = 0; i < state_field_count; i++)
+		if (derive_is_seen(derive, i) && derive_value(&derive->layout, i) == place &&
+		    derive_is_member(i, structure))
+			return false;
+	return place >= 0;
+}
+
+static bool find_span(const struct derive *derive, const char *structure, size_t field,
+		      enum width width, struct span *ret_span)
+{
+	int32_t least = -DERIVE_SHIFT_MAX, most = DERIVE_SHIFT_MAX,
+		place = derive_value(derive->row, field);
+
+	if (width == GAP || width == ABOUT)
+		return find_gap(derive, structure, field, width == GAP ? 1 : 2, ret_span);
+	if (width == MOVED)
+		derive_range(derive, structure, field, &least, &most);
+	*ret_span = (struct span){ place + least, place + most };
+	return true;
+}
+
+/* The first place that a member may have: as the row's, or aligned where it may lie anywhere. */
+static int32_t first_of(const struct span *span, enum width width, int32_t step)
+{
+	return width == GAP || width == ABOUT ? (span->first + step - 1) / step * step
+					      : span->first;
+}
+
+/* What passed: one place shows the member; several near each other do not tell. */
+static void settle(struct derive *derive, size_t field, unsigned count, enum width width,
+		   int32_t found)
+{
+	if (count == 1)
+		derive_note(derive, field, found);
+	else if (count == 0 || width != MOVED)
+		derive->source[field] = DERIVE_DOUBTFUL;
+}
+
 void derive_pick(struct derive *derive, const char *structure, size_t field, int32_t step,
 		 derive_test *holds)
 {
-	int32_t least, most, place = derive_value(derive->row, field), found = 0;
+	enum width width, used = MOVED;
+	int32_t found = 0;
 	unsigned count = 0;
-	bool is_wide = false;
 
-	if (derive->source[field] != DERIVE_UNKNOWN || place == LAYOUT_ABSENT)
+	if (derive->source[field] != DERIVE_UNKNOWN ||
+	    derive_value(derive->row, field) == LAYOUT_ABSENT)
 		return;
-	derive_range(derive, structure, field, &least, &most);
-	for (unsigned wide = 0; wide < 2 && count == 0; wide++) {
-		is_wide = wide;
-		if (wide) {
-			least = -DERIVE_SHIFT_MAX;
-			most = DERIVE_SHIFT_MAX;
-		}
-		for (int32_t shift = least; shift <= most; shift += step)
-			if (place + shift >= 0 && holds(derive, place + shift)) {
-				found = place + shift;
+	for (width = MOVED; width < WIDTHS && count == 0; width++) {
+		struct span span;
+
+		if (!find_span(derive, structure, field, width, &span))
+			continue;
+		used = width;
+		for (int32_t at = first_of(&span, width, step); at <= span.last; at += step)
+			if (is_free(derive, structure, at) && holds(derive, at)) {
+				found = at;
 				count++;
 			}
 	}
-	if (count == 1)
-		derive_note(derive, field, found);
-	else if (count == 0 || is_wide)
-		derive->source[field] = DERIVE_DOUBTFUL;
+	settle(derive, field, count, used, found);
+}
+
+/* @return how many pairs of places pass. */
+static unsigned try_pairs(struct derive *derive, const char *structure, const struct span spans[2],
+			  enum width width, int32_t step, derive_test_of_two *holds,
+			  int32_t ret_found[2])
+{
+	unsigned count = 0;
+
+	for (int32_t a = first_of(&spans[0], width, step); a <= spans[0].last; a += step)
+		for (int32_t b = first_of(&spans[1], width, step); b <= spans[1].last; b += step)
+			if (a != b && is_free(derive, structure, a) &&
+			    is_free(derive, structure, b) && holds(derive, a, b)) {
+				ret_found[0] = a;
+				ret_found[1] = b;
+				count++;
+			}
+	return count;
 }
 
 void derive_pick_two(struct derive *derive, const char *structure, const size_t fields[2],
 		     int32_t step, derive_test_of_two *holds)
 {
-	int32_t least[2], most[2], place[2], found[2] = { 0 };
+	enum width width, used = MOVED;
+	int32_t found[2] = { 0 };
 	unsigned count = 0;
-	bool is_wide = false;
 
-	for (unsigned i = 0; i < 2; i++) {
-		place[i] = derive_value(derive->row, fields[i]);
-		if (derive->source[fields[i]] != DERIVE_UNKNOWN || place[i] == LAYOUT_ABSENT)
+	for (unsigned i = 0; i < 2; i++)
+		if (derive->source[fields[i]] != DERIVE_UNKNOWN ||
+		    derive_value(derive->row, fields[i]) == LAYOUT_ABSENT)
 			return;
-		derive_range(derive, structure, fields[i], &least[i], &most[i]);
+	for (width = MOVED; width < WIDTHS && count == 0; width++) {
+		struct span spans[2];
+
+		if (!find_span(derive, structure, fields[0], width, &spans[0]) ||
+		    !find_span(derive, structure, fields[1], width, &spans[1]))
+			continue;
+		used = width;
+		count = try_pairs(derive, structure, spans, width, step, holds, found);
 	}
-	for (unsigned wide = 0; wide < 2 && count == 0; wide++) {
-		is_wide = wide;
-		for (unsigned i = 0; i < 2 && wide; i++) {
-			least[i] = -DERIVE_SHIFT_MAX;
-			most[i] = DERIVE_SHIFT_MAX;
-		}
-		for (int32_t a = place[0] + least[0]; a <= place[0] + most[0]; a += step)
-			for (int32_t b = place[1] + least[1]; b <= place[1] + most[1]; b += step)
-				if (a >= 0 && b >= 0 && a != b && holds(derive, a, b)) {
-					found[0] = a;
-					found[1] = b;
-					count++;
-				}
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		if (count == 1)
-			derive_note(derive, fields[i], found[i]);
-		else if (count == 0 || is_wide)
-			derive->source[fields[i]] = DERIVE_DOUBTFUL;
-	}
+	for (unsigned i = 0; i < 2; i++)
+		settle(derive, fields[i], count, used, found[i]);
 }

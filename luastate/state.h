@@ -89,6 +89,9 @@ enum {
 /** An opcode that is none of those that are known by name. */
 #define STATE_OPCODE_UNKNOWN 255
 
+/* Of layouts.table. */
+#define STATE_ROWS_MAX 256
+
 /**
  * An instruction with the opcode that it has in the builds of layouts.table, where all opcodes up
  * to FUNCF have the same numbers. Those from FUNCF on keep the build's own, which the layout has.
@@ -115,6 +118,9 @@ struct state_interpreter {
 	uint64_t data_start, data_end;	   /* where its file is mapped */
 	unsigned derive_tries;		   /* that found nothing */
 	uint64_t derive_due_ns;		   /* when it may be tried again */
+	/* Rows that a VM has, by check.c, but that its code or its objects contradict. */
+	uint64_t rejected_rows[STATE_ROWS_MAX / 64];
+	bool is_confirmed; /* by traces, too */
 };
 
 /** What tells one prototype from another that lay at its address before. */
@@ -363,6 +369,31 @@ bool state_layout_is_bounded(const struct luastate_layout *layout);
 /** Whether the bytes of a trace are those of trace @p number under a layout. */
 bool state_trace_fits(const struct luastate_layout *layout, const struct attach_reader *reader,
 		      const uint8_t *trace, uint64_t address, uint32_t number);
+
+bool state_is_row(const struct luastate_layout *layout);
+
+/** Keep a layout that prototypes and predictions may refer to until the state is reset. @param
+ * layout May be NULL. @return whether there is room for it. */
+bool state_retire_layout(struct luastate *state, struct luastate_layout *layout);
+
+/** Whether an interpreter may have this layout, by what is known of it so far. */
+bool state_may_have(const struct state_interpreter *interpreter,
+		    const struct luastate_layout *layout);
+
+/** Whether the row that a VM passes holds for all else that its interpreter and the VM show; else
+ *  the interpreter may not have it any more. Stopped window: no. */
+bool state_row_holds(struct luastate *state, struct state_interpreter *interpreter,
+		     const struct luastate_layout *row, const struct attach_reader *reader,
+		     uint64_t L);
+
+/** A VM has shown that this is the interpreter's layout. */
+void state_set_layout(struct luastate *state, struct state_interpreter *interpreter,
+		      const struct luastate_layout *layout);
+
+/** A VM runs compiled code: what its layout says of that is compared with its traces once, and what
+ *  was not known may be seen. Costs next to nothing afterwards. Stopped window: no. */
+void state_note_compiled(struct luastate *state, const struct attach_reader *reader,
+			 const struct luastate_vm *vm);
 
 /** Choose a VM's layout anew: it now shows what tells it from others. */
 void state_reconsider_layout(struct luastate *state, const struct attach_reader *reader,

@@ -134,24 +134,12 @@ static void drop_vms(struct luastate *state, uint64_t code)
 	state->vm_count = kept;
 }
 
-/* Prototypes and predictions may refer to a layout that an interpreter has no more. @return whether
- * there is room for it. */
-static bool retire(struct luastate *state, struct luastate_layout *debug)
-{
-	if (!debug)
-		return true;
-	if (state->retired_count == STATE_RETIRED_MAX)
-		return false;
-	state->retired[state->retired_count++] = debug;
-	return true;
-}
-
 void luastate_drop_interpreter(struct luastate *state, size_t index)
 {
 	struct state_interpreter *interpreter = &state->interpreters[index];
 
 	drop_vms(state, interpreter->start);
-	if (!retire(state, interpreter->own)) {
+	if (!state_retire_layout(state, interpreter->own)) {
 		/* Nobody knows who refers to its layout: its place is lost. */
 		interpreter->end = interpreter->start;
 		return;
@@ -163,12 +151,21 @@ void luastate_drop_interpreter(struct luastate *state, size_t index)
 		(state->interpreter_count - index) * sizeof(*interpreter));
 }
 
+static size_t interpreter_index(const struct luastate *state, uint64_t pc)
+{
+	size_t i = 0;
+
+	while (i < state->interpreter_count &&
+	       (pc < state->interpreters[i].start || pc >= state->interpreters[i].end))
+		i++;
+	return i;
+}
+
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc)
 {
-	for (size_t i = 0; i < state->interpreter_count; i++)
-		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
-			return &state->interpreters[i];
-	return NULL;
+	size_t index = interpreter_index(state, pc);
+
+	return index < state->interpreter_count ? &state->interpreters[index] : NULL;
 }
 
 const struct luastate_layout *state_layout_at(const struct luastate *state, uint64_t pc)
@@ -279,60 +276,35 @@ const struct luastate_vm *state_vm_in_register(const struct luastate *state,
 	return vm;
 }
 
-static bool is_row(const struct luastate_layout *layout)
-{
-	return layout >= luastate_layouts && layout < luastate_layouts + luastate_layout_count;
-}
-
-/* Whether an interpreter may have this layout, which is a row or what its debug information tells.
- * That is not yet believed where no VM has shown that it is true: a wrong debug file must not hide
- * the row that fits. */
-static bool may_have(const struct state_interpreter *interpreter,
-		     const struct luastate_layout *layout)
-{
-	if (interpreter->layout)
-		return interpreter->layout == layout;
-	return (is_row(layout) || layout == interpreter->own) &&
-	       interpreter->shape.size == layout->cframe_size &&
-	       interpreter->shape.prev == layout->cframe_prev;
-}
-
-/* A VM has shown that this is the interpreter's layout. */
-static void set_layout(struct luastate *state, struct state_interpreter *interpreter,
-		       const struct luastate_layout *layout)
-{
-	interpreter->layout = layout;
-	if (layout == interpreter->own || !retire(state, interpreter->own))
-		return;
-	interpreter->own = NULL;
-	interpreter->row = NULL;
-}
-
 static const struct luastate_vm *add_vm(struct luastate *state,
 					const struct luastate_layout *layout,
 					const struct attach_reader *reader, uint64_t G)
 {
-	uint64_t handler;
-	const struct state_interpreter *interpreter;
+	uint64_t handler, main_thread = G - (uint64_t)layout->lua_State_sizeof;
+	struct state_interpreter *interpreter;
 	struct luastate_vm *vm;
+	size_t index;
 	struct failure why;
 
 	if (!state_check_vm(state, layout, reader, G, NULL, NULL) ||
 	    state_read(reader, G + (uint64_t)layout->global_State_to_dispatch, &handler, 8, &why))
 		return NULL;
-	interpreter = state_interpreter_at(state, handler);
-	if (!interpreter || !may_have(interpreter, layout))
+	index = interpreter_index(state, handler);
+	if (index == state->interpreter_count)
 		return NULL;
-	set_layout(state, &state->interpreters[interpreter - state->interpreters], layout);
+	interpreter = &state->interpreters[index];
+	if (!state_may_have(interpreter, layout) ||
+	    (!interpreter->layout && state_is_row(layout) &&
+	     !state_row_holds(state, interpreter, layout, reader, main_thread)))
+		return NULL;
+	state_set_layout(state, interpreter, layout);
 	if (state->vm_count == STATE_VMS_MAX) {
 		/* VMs come and go; those that still live are found again. */
 		state->vm_count = 0;
 	}
 	state->vm_code[state->vm_count] = interpreter->start;
 	vm = &state->vms[state->vm_count++];
-	*vm = (struct luastate_vm){ .G = G,
-				    .main_thread = G - (uint64_t)layout->lua_State_sizeof,
-				    .layout = layout };
+	*vm = (struct luastate_vm){ .G = G, .main_thread = main_thread, .layout = layout };
 	return vm;
 }
 
@@ -342,7 +314,7 @@ static bool is_possible(const struct luastate *state, const struct luastate_layo
 	if (strcmp(layout->arch, state_arch_name) != 0)
 		return false;
 	for (size_t i = 0; i < state->interpreter_count; i++)
-		if (may_have(&state->interpreters[i], layout))
+		if (state_may_have(&state->interpreters[i], layout))
 			return true;
 	return false;
 }
@@ -460,73 +432,6 @@ const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 	/* Also where it is found: made-up VMs could each be forgotten for the next. */
 	state->unknown_work++;
 	return luastate_vm_of(state, reader, L, why);
-}
-
-static void replace_layout(struct luastate *state, const struct luastate_layout *before,
-			   const struct luastate_layout *layout)
-{
-	for (size_t i = 0; i < state->interpreter_count; i++)
-		if (state->interpreters[i].layout == before)
-			state->interpreters[i].layout = layout;
-	for (size_t i = 0; i < state->vm_count; i++)
-		if (state->vms[i].layout == before)
-			state->vms[i].layout = layout;
-}
-
-/* Whether a VM that has run compiled code looks like one under a layout. The table of traces stays
- * when they are dropped. */
-static bool fits_compiled(const struct luastate *state, const struct luastate_layout *layout,
-			  const struct attach_reader *reader, uint64_t G)
-{
-	uint64_t at =
-		G + (uint64_t)layout->global_State_to_J + (uint64_t)layout->jit_State_sizetrace;
-	uint32_t size;
-	struct failure why;
-
-	return state_has_compiler(layout) && state_read(reader, at, &size, 4, &why) == 0 &&
-	       size > 0 && state_check_vm(state, layout, reader, G, NULL, NULL);
-}
-
-/* A layout that was derived before the program had traces is derived again. */
-static void improve_layout(struct luastate *state, const struct attach_reader *reader,
-			   const struct luastate_vm *vm)
-{
-	struct luastate_layout *before;
-
-	for (size_t i = 0; i < state->interpreter_count; i++) {
-		struct state_interpreter *interpreter = &state->interpreters[i];
-
-		if (interpreter->layout != vm->layout || interpreter->own != vm->layout ||
-		    state->retired_count == STATE_RETIRED_MAX ||
-		    !derive_again(state, interpreter, reader, vm->main_thread, &before))
-			continue;
-		replace_layout(state, before, interpreter->own);
-		retire(state, before);
-		return;
-	}
-}
-
-/* A trace that was dropped since the stop says nothing of layouts: the present one has to fail on
- * what the VM has now, before and after another one fits. What debug information tells stays. */
-void state_reconsider_layout(struct luastate *state, const struct attach_reader *reader, uint64_t G)
-{
-	const struct luastate_vm *vm = state_vm_by_G(state, G);
-	const struct luastate_layout *before = vm ? vm->layout : NULL;
-
-	if (vm && !is_row(before))
-		improve_layout(state, reader, vm);
-	if (!vm || !is_row(before) || fits_compiled(state, before, reader, G))
-		return;
-	for (size_t i = 0; i < luastate_layout_count; i++) {
-		const struct luastate_layout *layout = &luastate_layouts[i];
-
-		if (layout == before || strcmp(layout->arch, state_arch_name) != 0 ||
-		    layout->gc64 != before->gc64 || !fits_compiled(state, layout, reader, G))
-			continue;
-		if (!fits_compiled(state, before, reader, G))
-			replace_layout(state, before, layout);
-		return;
-	}
 }
 
 size_t luastate_vm_count(const struct luastate *state)

@@ -340,6 +340,7 @@ static void add_compiled(struct walk *walk, const struct luastate_cframe *cframe
 	vm = state_sample_vm_of(walk->state, walk->reader, cframes[index].L, &why);
 	if (!vm)
 		return;
+	state_note_compiled(walk->state, walk->reader, vm);
 	if (!find_position(walk, vm, &cframes[index], noted, &position)) {
 		if (chain->compiled == LUASTATE_COMPILED_NONE)
 			chain->compiled = LUASTATE_COMPILED_TRACE;

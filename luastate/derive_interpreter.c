@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known of an interpreter's layout: when it is searched for, whether a row of the table
+ * holds, and what of a search is kept. */
+#include "luastate/derive.h"
+
+#include <stdlib.h>
+
+enum {
+	/* A search that found nothing is repeated after as long as it took, then twice as long, up
+	 * to some minutes. */
+	TRIES_DOUBLED = 12,
+	ROW_TRIES = 10,
+};
+
+/* ---- When ---------------------------------------------------------------------------------- */
+
+uint64_t derive_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Read the code when it is looked for first. Code that is not like any tells no more later. */
+static bool read_code(struct state_interpreter *interpreter)
+{
+	if (!interpreter->reading) {
+		interpreter->reading = calloc(1, sizeof(*interpreter->reading));
+		if (interpreter->reading && !derive_read_code(interpreter, interpreter->reading))
+			interpreter->derive_due_ns = UINT64_MAX;
+	}
+	return interpreter->reading && interpreter->derive_due_ns != UINT64_MAX;
+}
+
+bool derive_is_due(struct state_interpreter *interpreter)
+{
+	return derive_now_ns() >= interpreter->derive_due_ns && read_code(interpreter);
+}
+
+/* The next search is not due before as long again as the last one took, then twice as long. */
+void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
+{
+	unsigned doublings = interpreter->derive_tries < TRIES_DOUBLED ? interpreter->derive_tries
+								       : TRIES_DOUBLED;
+
+	interpreter->derive_due_ns = derive_now_ns() + ((derive_now_ns() - begin_ns) << doublings);
+	interpreter->derive_tries++;
+}
+
+/* ---- Known rows -------------------------------------------------------------------------- */
+
+/* Sizes that are rounded to what lies behind are no evidence. */
+static bool is_rounded(size_t field)
+{
+	return field == DERIVE_FIELD(global_State_sizeof) || field == DERIVE_FIELD(GCtrace_sizeof);
+}
+
+/* One look at a live VM: of the fields that contradicted the row so far those that do still.
+ * @return their number. */
+static size_t look_at_row(struct derive *derive, const struct luastate_layout *row, uint64_t L,
+			  bool *contradicted)
+{
+	size_t count = 0;
+
+	derive_begin(derive, row);
+	if (derive_vm(derive, L) && derive_protos(derive) && derive->reading->has_compiler)
+		derive_traces(derive);
+	for (size_t i = 0; i < state_field_count; i++) {
+		contradicted[i] = contradicted[i] && derive_is_seen(derive, i) && !is_rounded(i) &&
+				  derive_value(row, i) != LAYOUT_ABSENT &&
+				  derive_value(row, i) != derive_value(&derive->layout, i);
+		count += contradicted[i];
+	}
+	return count;
+}
+
+enum derive_verdict derive_judge_row(const struct luastate *state,
+				     struct state_interpreter *interpreter,
+				     const struct attach_reader *reader,
+				     const struct luastate_layout *row, uint64_t L)
+{
+	struct derive *derive = calloc(1, sizeof(*derive));
+	bool contradicted[STATE_FIELDS_MAX];
+	struct derive_bounded_reader bounded;
+	size_t left = 1;
+	enum derive_verdict verdict;
+
+	if (!derive || !read_code(interpreter)) {
+		free(derive);
+		return DERIVE_OPEN;
+	}
+	derive_bound_reads(&bounded, reader);
+	derive->state = state;
+	derive->interpreter = interpreter;
+	derive->reader = &bounded.reader;
+	derive->reading = interpreter->reading;
+	memset(contradicted, true, sizeof(contradicted));
+	/* The VM runs on while it is read: what is there at each look is no chance. */
+	for (unsigned look = 0; look < DERIVE_LOOKS && left; look++)
+		left = look_at_row(derive, row, L, contradicted);
+	verdict = left ? DERIVE_CONTRADICTED : derive->trace_count ? DERIVE_CONFIRMED : DERIVE_OPEN;
+	free(derive);
+	return verdict;
+}
+
+/* ---- Searches ---------------------------------------------------------------------------- */
+
+/* One search of the VM of a coroutine. */
+static struct derive *search(const struct luastate *state, struct state_interpreter *interpreter,
+			     const struct attach_reader *reader, uint64_t L)
+{
+	struct derive *derive = calloc(1, sizeof(*derive));
+	uint64_t begin_ns = derive_now_ns();
+	bool found;
+
+	if (!derive)
+		return NULL;
+	derive->state = state;
+	derive->interpreter = interpreter;
+	derive->reader = reader;
+	derive->reading = interpreter->reading;
+	found = derive_layout(derive, L);
+	/* Most coroutines that are met are no VM's: only a search that got far costs something. */
+	if (derive->G)
+		derive_rest(interpreter, begin_ns);
+	if (found)
+		return derive;
+	free(derive);
+	return NULL;
+}
+
+/* Fields that are known, or known not to be there. */
+static unsigned count_known(const uint8_t *source)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < state_field_count; i++)
+		count += source[i] != DERIVE_UNKNOWN && source[i] != DERIVE_DOUBTFUL &&
+			 source[i] != DERIVE_ABSENT;
+	return count;
+}
+
+/* Whether a row has all that is known. */
+static bool is_row(const struct derive *derive)
+{
+	for (size_t i = 0; i < luastate_layout_count; i++) {
+		const struct luastate_layout *row = &luastate_layouts[i];
+		bool same =
+			strcmp(row->arch, state_arch_name) == 0 && row->gc64 == derive->layout.gc64;
+
+		for (size_t k = 0; k < state_field_count && same; k++)
+			same = !derive_is_known(derive, k) ||
+			       derive_value(row, k) == derive_value(&derive->layout, k);
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+static bool keep(struct state_interpreter *interpreter, const struct derive *derive)
+{
+	struct luastate_layout *own = malloc(sizeof(*own));
+
+	if (!own)
+		return false;
+	*own = derive->layout;
+	interpreter->own = own;
+	memcpy(interpreter->source, derive->source, sizeof(interpreter->source));
+	interpreter->row = derive->row;
+	interpreter->is_derived = true;
+	interpreter->is_provisional =
+		derive->is_provisional ||
+		(derive->reading->has_compiler && !state_has_compiler(&derive->layout));
+	return true;
+}
+
+bool derive_interpreter(struct luastate *state, struct state_interpreter *interpreter,
+			const struct attach_reader *reader, uint64_t L)
+{
+	struct derive *derive;
+	bool found;
+
+	if (interpreter->layout || interpreter->own || !derive_is_due(interpreter))
+		return false;
+	derive = search(state, interpreter, reader, L);
+	/* A VM of a known build that did not pass at this look does at another, and knows more;
+	 * unless it never does. */
+	found = derive &&
+		(state_has_compiler(&derive->layout) || !is_row(derive) ||
+		 interpreter->derive_tries > ROW_TRIES) &&
+		keep(interpreter, derive);
+	free(derive);
+	return found;
+}
+
+bool derive_again(struct luastate *state, struct state_interpreter *interpreter,
+		  const struct attach_reader *reader, uint64_t main_thread,
+		  struct luastate_layout **ret_before)
+{
+	struct luastate_layout *before = interpreter->own;
+	struct derive *derive;
+	bool better = false;
+
+	if (!interpreter->is_derived || !interpreter->is_provisional || !derive_is_due(interpreter))
+		return false;
+	derive = search(state, interpreter, reader, main_thread);
+	if (derive && (count_known(derive->source) > count_known(interpreter->source) ||
+		       (!derive->is_provisional && state_has_compiler(&derive->layout))))
+		better = keep(interpreter, derive);
+	free(derive);
+	if (better)
+		*ret_before = before;
+	return better;
+}
