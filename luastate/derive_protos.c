@@ -79,6 +79,28 @@ static void read_protos(struct derive *derive, const uint64_t *code, size_t coun
 
 /* ---- Tests ------------------------------------------------------------------------------- */
 
+/* Constants are strings, prototypes, tables and cdata; the first one lies that many references
+ * before the numbers. Where a reference is as long as an instruction, this alone tells how many
+ * there are. */
+static bool has_constants(const struct derive *derive, const struct derive_object *proto,
+			  uint32_t refs)
+{
+	const struct luastate_layout *layout = &derive->layout;
+	uint64_t at = derive_ref(derive, proto, layout->GCproto_k) -
+		      (uint64_t)layout->ref_size * refs,
+		 object;
+	uint8_t head[16];
+	struct failure why;
+
+	return state_read_ref(layout, derive->reader, at, &object, &why) == 0 &&
+	       state_is_pointer(object) && object % 4 == 0 &&
+	       state_read(derive->reader, object, head, sizeof(head), &why) == 0 &&
+	       (head[layout->GCobj_gct] == state_gct(layout->tag_str) ||
+		head[layout->GCobj_gct] == state_gct(layout->tag_proto) ||
+		head[layout->GCobj_gct] == state_gct(layout->tag_tab) ||
+		head[layout->GCobj_gct] == state_gct(layout->tag_cdata));
+}
+
 /* k - GCproto = the structure, instructions and references, rounded to 8. */
 static bool has_sizes(const struct derive *derive, const struct derive_object *proto,
 		      int32_t sizebc, int32_t sizekgc)
@@ -90,7 +112,8 @@ static bool has_sizes(const struct derive *derive, const struct derive_object *p
 
 	return instructions > 0 && instructions <= STATE_BYTECODE_MAX &&
 	       derive_ref(derive, proto, layout->GCproto_k) ==
-		       proto->address + ((bytes + 7) & ~(uint64_t)7);
+		       proto->address + ((bytes + 7) & ~(uint64_t)7) &&
+	       (refs == 0 || has_constants(derive, proto, (uint32_t)refs));
 }
 
 /* Slots of stacks that are not in use may have functions that are dead. */

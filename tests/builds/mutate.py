@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Change a copy of LuaJIT's source as a version to come might: members of its structures are
-inserted, moved and removed, and opcodes added.
+inserted, moved, removed and change places, and opcodes added.
 
 Usage: mutate.py SOURCE SEED
 
@@ -101,6 +101,21 @@ def move(structure, rng, _number):
             f"in {structure.name}")
 
 
+def swap(structure, rng, number):
+    """Two members of one type change places: nothing else moves."""
+    kinds = {}
+    for i in structure.members():
+        kind = re.match(r"\s+(.*?)\s*\*?\w+\s*(?:\[[^;]*\])?;", structure.lines[i]).group(1)
+        kinds.setdefault((kind, "[" in structure.lines[i]), []).append(i)
+    pairs = [members for members in kinds.values() if len(members) > 1]
+    if not pairs:
+        return move(structure, rng, number)
+    first, second = rng.sample(rng.choice(pairs), 2)
+    structure.lines[first], structure.lines[second] = structure.lines[second], structure.lines[first]
+    return (f"swap {structure.name_of(structure.lines[first])} and {structure.name_of(structure.lines[second])} "
+            f"in {structure.name}")
+
+
 def remove(structure, rng, number, source):
     choices = [c for c in REMOVABLE.get(structure.name, []) if any(
         structure.name_of(line) == c[1] for line in structure.lines)]
@@ -154,11 +169,11 @@ def main():
     names = list(STRUCTURES)
     for number in range(1 + seed % 3):
         structure = Structure(source, names[(seed + number * 5) % len(names)] if number == 0 else rng.choice(names))
-        how = rng.choice(["insert", "insert", "move", "remove"])
-        if how == "remove":
+        how = rng.choice([insert, insert, move, swap, remove])
+        if how is remove:
             print(remove(structure, rng, number, source))
             continue
-        print(insert(structure, rng, number) if how == "insert" else move(structure, rng, number))
+        print(how(structure, rng, number))
         structure.write()
     if seed % 3 == 0:
         print("\n".join(add_opcodes(source, rng)))

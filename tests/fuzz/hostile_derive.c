@@ -5,18 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_vm.h"
-#include "luastate/derive.h"
+#include "fake_derive.h"
 
 enum {
 	VMS = 8,
 	LAYOUT_STEP = 11,
-	/* A search reads some thousand times for each of the rows that it tries. */
-	READS_MAX = 2000000,
+	/* The search gives up after that; the rest is of checks. */
+	READS_MAX = 210000,
 	CHANGES_MAX = 64,
-	BUCKETS = 256,
-	STRINGS = 64,
-	FRAMES = 3, /* their lines end before their last one, as few functions do */
 };
 
 /** A VM with functions, coroutines and traces, and what its code would show. */
@@ -40,73 +36,6 @@ static void expect(bool holds, const char *what)
 	abort();
 }
 
-/* Votes for what the layout has, where code shows it: nothing that live objects alone do. */
-static void read_layout(const struct luastate_layout *layout, struct derive_reading *ret_reading)
-{
-	static const char *const shown[] = {
-		"lua_State.glref",    "lua_State.base",
-		"lua_State.top",      "lua_State.maxstack",
-		"lua_State.stack",    "lua_State.cframe",
-		"lua_State.status",   "global_State.vmstate",
-		"global_State.cur_L", "global_State.jit_base",
-		"global_State.to_J",  "global_State.to_dispatch",
-		"jit_State.L",	      "GCtrace.mcode",
-		"GCtrace.traceno",    "GCtrace.link",
-		"vmst.interp",	      "vmst.cfunc",
-		"vmst.exit",
-	};
-
-	for (size_t i = 0; i < state_field_count; i++)
-		for (size_t k = 0; k < sizeof(shown) / sizeof(shown[0]); k++)
-			if (strcmp(state_fields[i].name, shown[k]) == 0)
-				derive_vote(&ret_reading->votes[i], derive_value(layout, i));
-	derive_vote(&ret_reading->votes[DERIVE_FIELD(jit_State_trace)],
-		    layout->jit_State_trace + layout->global_State_to_J);
-	derive_vote(&ret_reading->votes[DERIVE_FIELD(jit_State_parent)],
-		    layout->jit_State_parent + layout->global_State_to_J);
-	derive_vote(&ret_reading->votes[DERIVE_FIELD(jit_State_exitno)],
-		    layout->jit_State_exitno + layout->global_State_to_J);
-	derive_vote(&ret_reading->k_before_end, layout->GCproto_k - layout->GCproto_sizeof);
-	derive_vote(&ret_reading->numparams_before_end,
-		    layout->GCproto_numparams - layout->GCproto_sizeof);
-	derive_vote(&ret_reading->gc_total, layout->global_State_gc_total);
-	derive_vote(&ret_reading->gc_grayagain,
-		    layout->global_State_gc_root + 3 * layout->ref_size);
-	ret_reading->gc64 = layout->gc64;
-	ret_reading->has_compiler = true;
-}
-
-/* A string table of which some buckets have a string. */
-static void make_strings(struct fake_vm *vm)
-{
-	const struct luastate_layout *layout = vm->layout;
-	uint64_t table = fake_alloc(vm, (size_t)layout->ref_size * BUCKETS);
-
-	for (uint32_t i = 0; i < STRINGS; i++) {
-		uint64_t string = fake_string(vm, "text");
-
-		fake_put_u32(vm, fake_member(string, layout->GCstr_hash), 3 * i);
-		fake_put_ref(vm, table + (uint64_t)layout->ref_size * 3 * i, string);
-	}
-	fake_put_ref(vm, fake_member(vm->G, layout->global_State_str_mask - layout->ref_size),
-		     table);
-}
-
-/* Functions that call each other on the main coroutine's stack. */
-static void make_frames(struct fake_vm *vm)
-{
-	uint64_t base = 0, proto = 0;
-
-	for (int32_t i = 0; i < FRAMES; i++) {
-		uint64_t ret = proto ? fake_pc(vm, proto, 3) : 0;
-
-		proto = fake_caller(vm, i % 2 ? "@one.lua" : "@two.lua", 1 + 10 * i, "callee");
-		base = ret ? fake_call_lua(vm, vm->main, fake_lua_function(vm, proto), ret)
-			   : fake_call(vm, vm->main, fake_lua_function(vm, proto), 1, 1);
-	}
-	fake_L_set(vm, vm->main, vm->layout->lua_State_top, base + 64);
-}
-
 static struct scene *get_scene(uint8_t number)
 {
 	static struct scene scenes[VMS];
@@ -117,11 +46,10 @@ static struct scene *get_scene(uint8_t number)
 	scene->vm = fake_vm_create(&(struct fake_options){
 		.layout = fake_layout_at((unsigned)(number % VMS) * LAYOUT_STEP) });
 	expect(scene->vm != NULL, "no memory");
-	make_strings(scene->vm);
-	make_frames(scene->vm);
+	fake_derive_objects(scene->vm);
 	scene->state = fake_vm_open(scene->vm, false);
 	expect(scene->state != NULL, "no memory");
-	read_layout(scene->vm->layout, &scene->reading);
+	fake_derive_reading(scene->vm->layout, &scene->reading);
 	return scene;
 }
 
