@@ -188,8 +188,9 @@ typedef bool derive_test(const struct derive *derive, int32_t place);
 void derive_pick(struct derive *derive, const char *structure, size_t field, int32_t step,
 		 derive_test *holds);
 
-/** The same of two members that one equation relates. */
-typedef bool derive_test_of_two(const struct derive *derive, int32_t first, int32_t second);
+/** The same of two members that one equation relates. @return for how many objects it holds; 0
+ * where the places cannot be theirs. The places for which it holds most often are taken. */
+typedef size_t derive_test_of_two(const struct derive *derive, int32_t first, int32_t second);
 
 void derive_pick_two(struct derive *derive, const char *structure, const size_t fields[2],
 		     int32_t step, derive_test_of_two *holds);

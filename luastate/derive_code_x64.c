@@ -286,8 +286,9 @@ static void read_coroutine_at(struct sweep *sweep, size_t i)
 	if (is_of(insn, INSN_ALU_LOAD, INSN_RBP) && insn->op == INSN_CMP &&
 	    next->kind == INSN_BRANCH && next->op == CONDITION_A)
 		VOTE(sweep, lua_State_maxstack, insn->disp);
+	/* Without GC64 a pointer's lower half is all of it. */
 	if ((insn->kind == INSN_CALL || insn->kind == INSN_CALL_MEM) &&
-	    is_of(next, INSN_LOAD, INSN_RBP) && next->reg == INSN_RDX && next->size == 8)
+	    is_of(next, INSN_LOAD, INSN_RBP) && next->reg == INSN_RDX && next->size == sweep->ref)
 		VOTE(sweep, lua_State_base, next->disp);
 	if (insn->kind == INSN_NEG && !insn->has_mem && is_of(next, INSN_ALU_LOAD, INSN_RBP) &&
 	    next->op == INSN_ADD && next->reg == insn->base)

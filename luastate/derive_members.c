@@ -279,21 +279,28 @@ void derive_pick(struct derive *derive, const char *structure, size_t field, int
 	settle(derive, field, count, used, found);
 }
 
-/* @return how many pairs of places pass. */
+/* @return how many pairs of places pass best. */
 static unsigned try_pairs(struct derive *derive, const char *structure, const struct span spans[2],
 			  enum width width, int32_t step, derive_test_of_two *holds,
 			  int32_t ret_found[2])
 {
 	unsigned count = 0;
+	size_t best = 1;
 
 	for (int32_t a = first_of(&spans[0], width, step); a <= spans[0].last; a += step)
-		for (int32_t b = first_of(&spans[1], width, step); b <= spans[1].last; b += step)
-			if (a != b && is_free(derive, structure, a) &&
-			    is_free(derive, structure, b) && holds(derive, a, b)) {
-				ret_found[0] = a;
-				ret_found[1] = b;
-				count++;
-			}
+		for (int32_t b = first_of(&spans[1], width, step); b <= spans[1].last; b += step) {
+			size_t own = a != b && is_free(derive, structure, a) &&
+						     is_free(derive, structure, b)
+					     ? holds(derive, a, b)
+					     : 0;
+
+			if (own < best)
+				continue;
+			count = own > best ? 1 : count + 1;
+			best = own;
+			ret_found[0] = a;
+			ret_found[1] = b;
+		}
 	return count;
 }
 

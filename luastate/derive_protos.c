@@ -117,15 +117,15 @@ static bool has_sizes(const struct derive *derive, const struct derive_object *p
 }
 
 /* Slots of stacks that are not in use may have functions that are dead. */
-static bool are_sizes(const struct derive *derive, int32_t sizebc, int32_t sizekgc)
+static size_t are_sizes(const struct derive *derive, int32_t sizebc, int32_t sizekgc)
 {
 	size_t good = 0;
 
 	if (!is_inside(derive, sizebc, 4) || !is_inside(derive, sizekgc, 4))
-		return false;
+		return 0;
 	for (size_t i = 0; i < derive->proto_count; i++)
 		good += has_sizes(derive, &derive->protos[i], sizebc, sizekgc);
-	return 2 * good > derive->proto_count;
+	return 2 * good > derive->proto_count ? good : 0;
 }
 
 /* Forget the dead ones. */
@@ -141,26 +141,26 @@ static void keep_protos(struct derive *derive)
 	derive->proto_count = kept;
 }
 
-static bool are_numbers(const struct derive *derive, int32_t uv, int32_t sizekn)
+static size_t are_numbers(const struct derive *derive, int32_t uv, int32_t sizekn)
 {
 	if (!is_inside(derive, uv, derive->layout.ref_size) || !is_inside(derive, sizekn, 4))
-		return false;
+		return 0;
 	for (size_t i = 0; i < derive->proto_count; i++) {
 		const struct derive_object *proto = &derive->protos[i];
 
 		if (derive_ref(derive, proto, uv) !=
 		    derive_ref(derive, proto, derive->layout.GCproto_k) +
 			    8 * (uint64_t)derive_u32(proto, sizekn))
-			return false;
+			return 0;
 	}
-	return true;
+	return 1;
 }
 
 /* Upvalues are padded to pairs. Without debug information there is nothing behind them. */
-static bool are_upvalues(const struct derive *derive, int32_t lineinfo, int32_t sizeuv)
+static size_t are_upvalues(const struct derive *derive, int32_t lineinfo, int32_t sizeuv)
 {
 	if (!is_inside(derive, lineinfo, derive->layout.ref_size) || !is_inside(derive, sizeuv, 1))
-		return false;
+		return 0;
 	for (size_t i = 0; i < derive->proto_count; i++) {
 		const struct derive_object *proto = &derive->protos[i];
 		uint64_t lines = derive_ref(derive, proto, lineinfo), pairs;
@@ -168,9 +168,9 @@ static bool are_upvalues(const struct derive *derive, int32_t lineinfo, int32_t 
 		pairs = ((uint64_t)proto->bytes[sizeuv] + 1) / 2;
 		if (lines &&
 		    lines != derive_ref(derive, proto, derive->layout.GCproto_uv) + 4 * pairs)
-			return false;
+			return 0;
 	}
-	return true;
+	return 1;
 }
 
 /* All parts lie within the block. */
@@ -238,13 +238,13 @@ static uint32_t last_line(const struct derive *derive, const struct derive_objec
 /* No line lies behind the last. Functions end in their last line, but where that only has an "end"
  * behind a return, and main functions. LuaJIT's own functions in Lua have no lines: the first is
  * ~0. */
-static bool are_lines(const struct derive *derive, int32_t firstline, int32_t numline)
+static size_t are_lines(const struct derive *derive, int32_t firstline, int32_t numline)
 {
 	const struct luastate_layout *layout = &derive->layout;
 	size_t same = 0, all = 0;
 
 	if (!is_inside(derive, firstline, 4) || !is_inside(derive, numline, 4))
-		return false;
+		return 0;
 	for (size_t i = 0; i < derive->proto_count; i++) {
 		const struct derive_object *proto = &derive->protos[i];
 		uint32_t first = derive_u32(proto, firstline), count = derive_u32(proto, numline),
@@ -252,12 +252,12 @@ static bool are_lines(const struct derive *derive, int32_t firstline, int32_t nu
 
 		if ((first > LINES_MAX && first != UINT32_MAX) || count > LINES_MAX ||
 		    (first == UINT32_MAX && count > 0))
-			return false;
+			return 0;
 		if (!derive_ref(derive, proto, layout->GCproto_lineinfo))
 			continue;
 		last = last_line(derive, proto, count);
 		if (last > count)
-			return false;
+			return 0;
 		same += last == count;
 		all++;
 	}
@@ -265,13 +265,13 @@ static bool are_lines(const struct derive *derive, int32_t firstline, int32_t nu
 }
 
 /* Names of upvalues, then of variables, behind the lines. */
-static bool are_infos(const struct derive *derive, int32_t uvinfo, int32_t varinfo)
+static size_t are_infos(const struct derive *derive, int32_t uvinfo, int32_t varinfo)
 {
 	const struct luastate_layout *layout = &derive->layout;
 
 	if (!is_inside(derive, uvinfo, layout->ref_size) ||
 	    !is_inside(derive, varinfo, layout->ref_size))
-		return false;
+		return 0;
 	for (size_t i = 0; i < derive->proto_count; i++) {
 		const struct derive_object *proto = &derive->protos[i];
 		uint64_t lines = derive_ref(derive, proto, layout->GCproto_lineinfo);
@@ -282,9 +282,9 @@ static bool are_infos(const struct derive *derive, int32_t uvinfo, int32_t varin
 		if (lines ? upvalues < lines + derive_u32(proto, layout->GCproto_sizebc) - 1 ||
 				    variables < upvalues || variables > end
 			  : upvalues || variables)
-			return false;
+			return 0;
 	}
-	return true;
+	return 1;
 }
 
 /* A flag says what the first instruction says. */

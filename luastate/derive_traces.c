@@ -105,7 +105,7 @@ static int32_t size_by(const struct derive *derive, int32_t ir, int32_t nk)
 	return derive_winner(&sizes, &size) ? size : 0;
 }
 
-static bool are_constants(const struct derive *derive, int32_t ir, int32_t nk)
+static size_t are_constants(const struct derive *derive, int32_t ir, int32_t nk)
 {
 	return size_by(derive, ir, nk) > 0;
 }
@@ -122,10 +122,10 @@ static void keep_traces(struct derive *derive, int32_t size)
 	derive->trace_count = kept;
 }
 
-static bool are_instructions(const struct derive *derive, int32_t snap, int32_t nins)
+static size_t are_instructions(const struct derive *derive, int32_t snap, int32_t nins)
 {
 	if (!is_inside(derive, snap, 8) || !is_inside(derive, nins, 4))
-		return false;
+		return 0;
 	for (size_t i = 0; i < derive->trace_count; i++) {
 		const struct derive_object *trace = &derive->traces[i];
 		uint32_t next = derive_u32(trace, nins);
@@ -133,9 +133,9 @@ static bool are_instructions(const struct derive *derive, int32_t snap, int32_t 
 		if (next <= TRACE_REF_BASE || next > 2 * TRACE_REF_BASE ||
 		    derive_u64(trace, snap) !=
 			    derive_u64(trace, derive->layout.GCtrace_ir) + 8 * (uint64_t)next)
-			return false;
+			return 0;
 	}
-	return true;
+	return 1;
 }
 
 /* snapmap = snap + the size of a snapshot * nsnap. @return that size, 0 where it is not the same.
@@ -160,19 +160,19 @@ static int32_t snapshot_by(const struct derive *derive, int32_t snapmap, int32_t
 	return (int32_t)size;
 }
 
-static bool are_snapshots(const struct derive *derive, int32_t snapmap, int32_t nsnap)
+static size_t are_snapshots(const struct derive *derive, int32_t snapmap, int32_t nsnap)
 {
 	return snapshot_by(derive, snapmap, nsnap) > 0;
 }
 
 /* The instruction with which a trace began, in its prototype. */
-static bool is_start(const struct derive *derive, int32_t startpt, int32_t startpc)
+static size_t is_start(const struct derive *derive, int32_t startpt, int32_t startpc)
 {
 	const struct luastate_layout *layout = &derive->layout;
 
 	if (!is_inside(derive, startpt, layout->ref_size) ||
 	    !is_inside(derive, startpc, layout->ref_size))
-		return false;
+		return 0;
 	for (size_t i = 0; i < derive->trace_count; i++) {
 		uint64_t proto = derive_ref(derive, &derive->traces[i], startpt);
 		uint64_t pc = derive_ref(derive, &derive->traces[i], startpc);
@@ -181,12 +181,12 @@ static bool is_start(const struct derive *derive, int32_t startpt, int32_t start
 
 		if (state_read_object(layout, derive->reader, proto, state_gct(layout->tag_proto),
 				      bytes, (size_t)layout->GCproto_sizeof, &why) != 0)
-			return false;
+			return 0;
 		pc -= proto + (uint64_t)layout->GCproto_sizeof;
 		if (pc % 4 != 0 || pc / 4 >= state_u32(bytes, layout->GCproto_sizebc))
-			return false;
+			return 0;
 	}
-	return true;
+	return 1;
 }
 
 static bool is_number(const struct derive *derive, int32_t at)
@@ -254,12 +254,12 @@ static bool is_root(const struct derive *derive, int32_t at)
 }
 
 /* A root counts its side traces: all that it has had. Most have them still. */
-static bool are_roots(const struct derive *derive, int32_t root, int32_t nchild)
+static size_t are_roots(const struct derive *derive, int32_t root, int32_t nchild)
 {
 	size_t same = 0, others = 0;
 
 	if (!is_root(derive, root) || !is_inside(derive, nchild, 2))
-		return false;
+		return 0;
 	for (size_t i = 0; i < derive->trace_count; i++) {
 		const struct derive_object *trace = &derive->traces[i];
 		uint32_t count = 0;
@@ -267,7 +267,7 @@ static bool are_roots(const struct derive *derive, int32_t root, int32_t nchild)
 		for (size_t k = 0; k < derive->trace_count; k++)
 			count += derive_u16(&derive->traces[k], root) == trace->number;
 		if (derive_u16(trace, nchild) < count)
-			return false;
+			return 0;
 		same += count > 0 && derive_u16(trace, nchild) == count;
 		others += derive_u16(trace, nchild) != count;
 	}

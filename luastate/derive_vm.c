@@ -411,7 +411,6 @@ static bool find_globals(struct derive *derive)
 		derive_note(derive, DERIVE_FIELD(global_State_gc_total), total);
 	find_string_table(derive);
 	find_registry(derive);
-	find_empty_string(derive);
 	find_member(derive, DERIVE_FIELD(global_State_mainthref), layout->ref_size, refers_to_main);
 	return true;
 }
@@ -446,6 +445,7 @@ bool derive_vm(struct derive *derive, uint64_t L)
 		add_stack(derive, derive->objects.threads[i]);
 	find_list(derive);
 	find_phase(derive);
+	find_empty_string(derive);
 	derive_fill(derive, "global_State.");
 	find_stack_size(derive);
 	derive_fill(derive, "lua_State.");
