@@ -236,12 +236,12 @@ static uint32_t last_line(const struct derive *derive, const struct derive_objec
 }
 
 /* No line lies behind the last. Functions end in their last line, but where that only has an "end"
- * behind a return, and main functions. LuaJIT's own functions in Lua have no lines: the first is
- * ~0. */
+ * behind a return, and main functions, which alone begin in line 0. LuaJIT's own functions in Lua
+ * have no lines: the first is ~0. */
 static size_t are_lines(const struct derive *derive, int32_t firstline, int32_t numline)
 {
 	const struct luastate_layout *layout = &derive->layout;
-	size_t same = 0, all = 0;
+	size_t same = 0, all = 0, begun = 0;
 
 	if (!is_inside(derive, firstline, 4) || !is_inside(derive, numline, 4))
 		return 0;
@@ -259,9 +259,10 @@ static size_t are_lines(const struct derive *derive, int32_t firstline, int32_t 
 		if (last > count)
 			return 0;
 		same += last == count;
+		begun += first != 0;
 		all++;
 	}
-	return all < FUNCTIONS_ENOUGH || 4 * same > all;
+	return all < FUNCTIONS_ENOUGH || 4 * same > all ? 1 + begun + same : 0;
 }
 
 /* Names of upvalues, then of variables, behind the lines. */
