@@ -39,6 +39,7 @@ enum {
 /** How a field is known. */
 enum derive_source {
 	DERIVE_UNKNOWN,
+	DERIVE_GUESSED, /**< It is as far from a member that was seen as in the row. */
 	DERIVE_BY_ROW,	/**< It lies between members that have moved alike. */
 	DERIVE_BY_VM,	/**< Live objects show it. */
 	DERIVE_BY_CODE, /**< Instructions show it. */
@@ -81,8 +82,6 @@ struct derive {
 	const struct luastate_layout *row; /* the nearest */
 	struct luastate_layout layout;
 	uint8_t source[STATE_FIELDS_MAX]; /* enum derive_source */
-	/* Some field is known by the program's state alone, and may be another one's. */
-	bool is_provisional;
 	uint64_t G;
 	/* Objects of the VM. */
 	struct {
@@ -197,9 +196,9 @@ void derive_pick_two(struct derive *derive, const char *structure, const size_t 
 
 /** Where several places pass a test, or none can, take the one that has the row's distance from a
  *  neighbour that was seen. @param bytes The member's size. It only breaks a tie: the layout is
- * provisional. */
-void derive_beside(struct derive *derive, size_t field, size_t neighbour, int32_t bytes,
-		   derive_test *holds);
+ *  provisional. */
+void derive_guess_beside(struct derive *derive, size_t field, size_t neighbour, int32_t bytes,
+			 derive_test *holds);
 
 /** The members of lua_State and global_State. @return false where there is no VM. */
 bool derive_vm(struct derive *derive, uint64_t L);

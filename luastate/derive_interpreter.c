@@ -158,6 +158,13 @@ static bool is_row(const struct derive *derive)
 	return false;
 }
 
+/* Whether the program may show more when it has traces, or more of them. */
+static bool is_provisional(const struct derive *derive)
+{
+	return memchr(derive->source, DERIVE_GUESSED, state_field_count) ||
+	       (derive->reading->has_compiler && !state_has_compiler(&derive->layout));
+}
+
 static bool keep(struct state_interpreter *interpreter, const struct derive *derive)
 {
 	struct luastate_layout *own = malloc(sizeof(*own));
@@ -169,9 +176,7 @@ static bool keep(struct state_interpreter *interpreter, const struct derive *der
 	memcpy(interpreter->source, derive->source, sizeof(interpreter->source));
 	interpreter->row = derive->row;
 	interpreter->is_derived = true;
-	interpreter->is_provisional =
-		derive->is_provisional ||
-		(derive->reading->has_compiler && !state_has_compiler(&derive->layout));
+	interpreter->is_provisional = is_provisional(derive);
 	return true;
 }
 
@@ -206,7 +211,7 @@ bool derive_again(struct luastate *state, struct state_interpreter *interpreter,
 		return false;
 	derive = search(state, interpreter, reader, main_thread);
 	if (derive && (count_known(derive->source) > count_known(interpreter->source) ||
-		       (!derive->is_provisional && state_has_compiler(&derive->layout))))
+		       !is_provisional(derive)))
 		better = keep(interpreter, derive);
 	free(derive);
 	if (better)

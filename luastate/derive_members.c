@@ -59,6 +59,7 @@ const char *derive_evidence(uint8_t source)
 {
 	static const char *const texts[] = {
 		[DERIVE_UNKNOWN] = "nothing shows it",
+		[DERIVE_GUESSED] = "as beside the same member of the nearest build",
 		[DERIVE_BY_ROW] = "as the members around it",
 		[DERIVE_BY_VM] = "by live objects",
 		[DERIVE_BY_CODE] = "by the interpreter's code",
@@ -148,8 +149,8 @@ void derive_fill(struct derive *derive, const char *structure)
 	}
 }
 
-void derive_beside(struct derive *derive, size_t field, size_t neighbour, int32_t bytes,
-		   derive_test *holds)
+void derive_guess_beside(struct derive *derive, size_t field, size_t neighbour, int32_t bytes,
+			 derive_test *holds)
 {
 	int32_t value = derive_value(&derive->layout, neighbour) +
 			derive_value(derive->row, field) - derive_value(derive->row, neighbour);
@@ -160,8 +161,7 @@ void derive_beside(struct derive *derive, size_t field, size_t neighbour, int32_
 	    !derive_is_seen(derive, neighbour) || !holds(derive, value))
 		return;
 	*derive_at(&derive->layout, field) = value;
-	derive->source[field] = DERIVE_BY_ROW;
-	derive->is_provisional = true;
+	derive->source[field] = DERIVE_GUESSED;
 }
 
 /* ---- Places that pass a test ------------------------------------------------------------- */
@@ -250,7 +250,7 @@ static void settle(struct derive *derive, size_t field, unsigned count, enum wid
 {
 	if (count == 1)
 		derive_note(derive, field, found);
-	else if (count == 0 || width != MOVED)
+	else if ((count == 0 || width != MOVED) && derive->source[field] == DERIVE_UNKNOWN)
 		derive->source[field] = DERIVE_DOUBTFUL;
 }
 
@@ -261,7 +261,7 @@ void derive_pick(struct derive *derive, const char *structure, size_t field, int
 	int32_t found = 0;
 	unsigned count = 0;
 
-	if (derive->source[field] != DERIVE_UNKNOWN ||
+	if ((derive->source[field] != DERIVE_UNKNOWN && derive->source[field] != DERIVE_GUESSED) ||
 	    derive_value(derive->row, field) == LAYOUT_ABSENT)
 		return;
 	for (width = MOVED; width < WIDTHS && count == 0; width++) {

@@ -360,7 +360,7 @@ bool derive_protos(struct derive *derive)
 	derive_pick_two(derive, "GCproto.", infos, 4, are_infos);
 	derive_fill(derive, "GCproto.");
 	/* It is only left out when prototypes are compared. */
-	derive_beside(derive, DERIVE_FIELD(GCproto_trace), DERIVE_FIELD(GCproto_flags), 2,
-		      is_trace);
+	derive_guess_beside(derive, DERIVE_FIELD(GCproto_trace), DERIVE_FIELD(GCproto_flags), 2,
+			    is_trace);
 	return true;
 }

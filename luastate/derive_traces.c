@@ -346,6 +346,30 @@ static bool is_first_instruction(const struct derive *derive, int32_t at)
 	return same > 0 && others <= same / 4;
 }
 
+/* A prototype names the first of the root traces that begin in it. */
+static bool is_proto_trace(const struct derive *derive, int32_t at)
+{
+	const struct luastate_layout *layout = &derive->layout;
+
+	if (at % 2 != 0 || at + 2 > layout->GCproto_sizeof)
+		return false;
+	for (size_t i = 0; i < derive->trace_count; i++) {
+		const struct derive_object *trace = &derive->traces[i], *first;
+		uint64_t proto = derive_ref(derive, trace, layout->GCtrace_startpt);
+		uint16_t number;
+		struct failure why;
+
+		if (derive_u16(trace, layout->GCtrace_root) != 0 ||
+		    state_read(derive->reader, proto + (uint64_t)at, &number, 2, &why) != 0)
+			continue;
+		first = trace_of(derive, number);
+		if (!number ||
+		    (first && derive_ref(derive, first, layout->GCtrace_startpt) != proto))
+			return false;
+	}
+	return true;
+}
+
 static void find_trace(struct derive *derive)
 {
 	static const size_t constants[] = { DERIVE_FIELD(GCtrace_ir), DERIVE_FIELD(GCtrace_nk) };
@@ -379,14 +403,17 @@ static void find_trace(struct derive *derive)
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_linktype), 1, is_link_type);
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_spadjust), 2, is_used_adjustment);
 	/* Without side traces nothing shows where these are, nor without spills. */
-	derive_beside(derive, DERIVE_FIELD(GCtrace_root), DERIVE_FIELD(GCtrace_link), 2, is_root);
-	derive_beside(derive, DERIVE_FIELD(GCtrace_spadjust), DERIVE_FIELD(GCtrace_nchild), 2,
-		      is_adjustment);
-	derive_beside(derive, DERIVE_FIELD(GCtrace_spadjust), DERIVE_FIELD(GCtrace_traceno), 2,
-		      is_adjustment);
-	derive_beside(derive, DERIVE_FIELD(GCtrace_nchild), DERIVE_FIELD(GCtrace_traceno), 2,
-		      is_count);
+	derive_guess_beside(derive, DERIVE_FIELD(GCtrace_root), DERIVE_FIELD(GCtrace_link), 2,
+			    is_root);
+	derive_guess_beside(derive, DERIVE_FIELD(GCtrace_spadjust), DERIVE_FIELD(GCtrace_nchild), 2,
+			    is_adjustment);
+	derive_guess_beside(derive, DERIVE_FIELD(GCtrace_spadjust), DERIVE_FIELD(GCtrace_traceno),
+			    2, is_adjustment);
+	derive_guess_beside(derive, DERIVE_FIELD(GCtrace_nchild), DERIVE_FIELD(GCtrace_traceno), 2,
+			    is_count);
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_startins), 4, is_first_instruction);
+	if (derive_is_seen(derive, start[0]) && derive_is_known(derive, roots[0]))
+		derive_pick(derive, "GCproto.", DERIVE_FIELD(GCproto_trace), 2, is_proto_trace);
 }
 
 /* ---- The whole --------------------------------------------------------------------------- */

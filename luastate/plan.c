@@ -137,8 +137,7 @@ static bool is_predicted(const struct luastate_prediction *prediction, uint64_t 
 	return false;
 }
 
-/* With what follows it up to the table of traces, and the numbers of the last exit, which lie side
- * by side. */
+/* With what follows it up to the table of traces, and the numbers of the last exit. */
 static void want_global(struct attach_image *image, const struct luastate_vm *vm)
 {
 	const struct luastate_layout *layout = vm->layout;
@@ -150,6 +149,8 @@ static void want_global(struct attach_image *image, const struct luastate_vm *vm
 	}
 	plan_want(image, vm->G, J + (uint64_t)layout->jit_State_sizetrace + 4);
 	plan_want(image, J + (uint64_t)layout->jit_State_parent,
+		  J + (uint64_t)layout->jit_State_parent + 4);
+	plan_want(image, J + (uint64_t)layout->jit_State_exitno,
 		  J + (uint64_t)layout->jit_State_exitno + 4);
 }
 

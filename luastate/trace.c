@@ -148,19 +148,39 @@ static uint64_t hash_block(const struct luastate_layout *layout, uint8_t *bytes,
 	return hash;
 }
 
-/* Clear what the collector and the compiler change: links, mark, chains of traces. The members from
- * traceno on are numbers of other traces, but for the own one and the root's. */
+/* Only what never changes stays: not the collector's links and marks, nor the chains of traces, of
+ * which not all have a field, nor how many side traces there are. */
 void trace_clear_volatile(const struct luastate_layout *layout, uint8_t *header)
 {
-	uint16_t root;
-	size_t tail = (size_t)layout->GCtrace_traceno + 2;
+	const struct {
+		int32_t at, len;
+	} kept[] = {
+		{ layout->GCtrace_nsnap, 2 },
+		{ layout->GCtrace_nins, 4 },
+		{ layout->GCtrace_ir, 8 },
+		{ layout->GCtrace_nk, 4 },
+		{ layout->GCtrace_nsnapmap, 4 },
+		{ layout->GCtrace_snap, 8 },
+		{ layout->GCtrace_snapmap, 8 },
+		{ layout->GCtrace_startpt, layout->ref_size },
+		{ layout->GCtrace_startpc, layout->ref_size },
+		{ layout->GCtrace_startins, 4 },
+		{ layout->GCtrace_szmcode, 4 },
+		{ layout->GCtrace_mcode, 8 },
+		{ layout->GCtrace_mcloop, 4 },
+		{ layout->GCtrace_spadjust, 2 },
+		{ layout->GCtrace_traceno, 2 },
+		{ layout->GCtrace_root, 2 },
+		{ layout->GCtrace_linktype, 1 },
+		{ layout->GCobj_gct, 1 },
+	};
+	uint8_t whole[STATE_OBJECT_MAX];
 
-	memcpy(&root, header + layout->GCtrace_root, 2);
-	memset(header, 0, (size_t)layout->GCobj_gct); /* nextgc, marked */
-	memset(header + layout->GCtrace_ir - layout->ref_size, 0, (size_t)layout->ref_size);
-	memset(header + layout->GCtrace_nchild, 0, 2);
-	memset(header + tail, 0, (size_t)layout->GCtrace_sizeof - tail);
-	memcpy(header + layout->GCtrace_root, &root, 2);
+	memcpy(whole, header, (size_t)layout->GCtrace_sizeof);
+	memset(header, 0, (size_t)layout->GCtrace_sizeof);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (kept[i].at != LAYOUT_ABSENT)
+			memcpy(header + kept[i].at, whole + kept[i].at, (size_t)kept[i].len);
 }
 
 static int read_header(const struct luastate_vm *vm, const struct attach_reader *reader,
