@@ -3,10 +3,11 @@
 # Packages of another suite of Debian, from the archive that apt has in its sources; nothing is installed and
 # apt's own state is left alone. Sourced.
 
-# suite_begin SUITE WORK: have `apart` work on SUITE, with its state in the folder WORK.
+# suite_begin SUITE WORK [ARCHITECTURE]: have `apart` work on SUITE, with its state in the folder WORK.
 suite_begin() {
 	local site
 	APART=$2
+	APART_ARCHITECTURE=${3:-$(dpkg --print-architecture)}
 	# The machine's own mirror has all suites. The format is apt's.
 	# shellcheck disable=SC2016
 	site=$(apt-get indextargets --format '$(SITE) $(ORIGIN)' 'Created-By: Packages' 2>/dev/null |
@@ -26,5 +27,6 @@ apart() {
 	local tool=$1
 	shift
 	"$tool" -o Dir::Etc="$APART/etc" -o Dir::State="$APART/state" -o Dir::State::status="$APART/status" \
-		-o Dir::Cache="$APART/cache" -o APT::Sandbox::User=root -o Debug::NoLocking=1 "$@"
+		-o Dir::Cache="$APART/cache" -o APT::Sandbox::User=root -o Debug::NoLocking=1 \
+		-o APT::Architecture="$APART_ARCHITECTURE" -o APT::Architectures="$APART_ARCHITECTURE" "$@"
 }

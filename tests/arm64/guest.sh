@@ -118,12 +118,19 @@ check_steps() {
 			"$traces" "20 * $traces <= $found"
 }
 
+# check_derived NAME: layouts as if no row of the table fitted, or none of that fork.
+check_derived() {
+	"$BUILD/tests/live/live_derived_test" >"$WORK/derived" || FAILED=1
+	sed "s/^RESULT\t/&$1: /" "$WORK/derived"
+}
+
 # A recording takes some time to begin.
 seconds=4
 for name in "main line" OpenResty; do
 	[[ $name == OpenResty ]] && PATH=/second/usr/bin:$PATH
 	check_chain "$name"
 	check_steps "$name" "instructions with the compiler" compiled $((step_count / 6)) jit
+	check_derived "$name"
 	# What differs between the forks is in the two above.
 	[[ $name == "main line" ]] || $FULL || continue
 	by kernel check_share "$name, copied by the kernel" 499
@@ -134,5 +141,16 @@ for name in "main line" OpenResty; do
 	check_share "$name" 99
 	check_samples "$name"
 done
+if [[ -n ${TRIXIE-} ]]; then
+	mkdir -p /root/trixie
+	loader=$(find "$TRIXIE/usr/lib" -name 'ld-linux-aarch64.so.1' | head -n 1)
+	printf '#!/bin/sh\nexec %s --library-path %s %s "$@"\n' "$loader" "$TRIXIE/usr/lib/aarch64-linux-gnu" \
+		"$TRIXIE/usr/bin/luajit" >/root/trixie/luajit
+	chmod +x /root/trixie/luajit
+	PATH=/root/trixie:$PATH
+	check_share "Debian 13" 99
+	by kernel check_share "Debian 13, copied by the kernel" 499
+	check_derived "Debian 13"
+fi
 echo "all checked"
 done_testing

@@ -137,7 +137,7 @@ need_packages() {
 	fi
 	((EUID == 0)) || skip "another suite's root takes root"
 	SUITE_ROOT=$CACHE/$suite/$NAME
-	why=$("$TARGETS/unpack_suite" "$suite" "$SUITE_ROOT" "$@" 2>&1) || skip "${why##*$'\n'}"
+	why=$("$TARGETS/unpack_suite" "$suite" "$SUITE_ROOT" "$@" coreutils 2>&1) || skip "${why##*$'\n'}"
 }
 
 # path_of PACKAGE PATH: where the target finds the file or folder of an unpacked package, which --namespaces has
