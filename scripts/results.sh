@@ -117,12 +117,13 @@ print_diffs() {
 	cat "$DIFFS"
 }
 
-# write_table MARK PRINT: what PRINT prints, and where it was measured, into the README between the marks
-# of that name, in place of what is there.
+# write_table MARK PRINT: what PRINT prints, and where it was measured, into the file of docs/measurements that
+# has the marks of that name, between them.
 write_table() {
-	local begin="<!-- $1:begin -->" end="<!-- $1:end -->" readme=$ROOT/README.md table
-	if ! grep -qF "$begin" "$readme" || ! grep -qF "$end" "$readme"; then
-		die "README.md has no marks $begin and $end"
+	local begin="<!-- $1:begin -->" end="<!-- $1:end -->" page table
+	page=$(grep -lF "$begin" "$ROOT"/docs/measurements/*.md || true)
+	if [[ -z $page ]] || ! grep -qF "$end" "$page"; then
+		die "no page of docs/measurements has the marks $begin and $end"
 	fi
 	table=$(mktemp)
 	{
@@ -136,10 +137,10 @@ write_table() {
 		$0 == end { inside = 0 }
 		!inside { print }
 		$0 == begin { inside = 1; while ((getline line < table) > 0) print line }
-	' "$readme" >"$table.new"
-	cat "$table.new" >"$readme"
+	' "$page" >"$table.new"
+	cat "$table.new" >"$page"
 	rm -f "$table" "$table.new"
-	say "wrote the table between the marks $1 to README.md"
+	say "wrote the table $1 to ${page#"$ROOT/"}"
 }
 
 # all_held: whether no line says FAILED.
