@@ -371,9 +371,10 @@ const struct luastate_vm *luastate_compiled_by(struct luastate *state,
 					       const struct luastate_memory *memory, uint64_t pc);
 
 /** Whether a thread was in a trace as it was stopped or copied, also one that is gone by now: by
- * the VM in its registers, which notes that compiled code runs on a C frame near the stack pointer.
- * Only for code that is no file's. Stopped window: no. Source: LuaJIT v2.1 src/lj_target_x86.h
- * (RID_DISPATCH), src/lj_target_arm64.h (RID_GL), src/lj_obj.h (jit_base). */
+ * the VM in its registers, which notes that compiled code runs on a C frame near the stack pointer,
+ * and had an area of machine code there. Other compilers' code, which a trace may call, is not.
+ * Stopped window: no. Source: LuaJIT v2.1 src/lj_target_x86.h (RID_DISPATCH),
+ * src/lj_target_arm64.h (RID_GL), src/lj_obj.h (jit_base), src/lj_mcode.c (MCLink). */
 bool luastate_is_in_trace(struct luastate *state, const struct luastate_memory *memory,
 			  const struct attach_registers *leaf);
 

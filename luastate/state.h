@@ -197,6 +197,7 @@ struct state_budget {
 };
 
 struct trace;
+struct trace_areas;
 struct state_definition;
 struct state_parent;
 
@@ -220,6 +221,7 @@ struct luastate {
 	struct trace *traces;	    /* by VM and number */
 	struct trace **trace_index; /* by machine code */
 	size_t trace_index_count, trace_bytes;
+	struct trace_areas *areas; /* of machine code, by VM */
 	struct state_cname *cnames;
 	char ff_names[STATE_FFIDS][STATE_NAME_MAX];
 	struct state_definition *definitions; /* by the function that is defined */
