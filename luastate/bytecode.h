@@ -62,6 +62,8 @@ enum {
 
 	/* What jumps are counted from. */
 	BCBIAS_J = 0x8000,
+	/* Operand D names a constant. */
+	BC_CONSTANTS_MAX = 1 << 16,
 };
 
 static inline uint32_t bc_op(uint32_t ins)

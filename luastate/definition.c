@@ -531,19 +531,23 @@ int definition_visit(const struct luastate_layout *layout, const struct attach_r
 }
 
 bool definition_refers(const struct luastate_layout *layout, const struct attach_reader *reader,
-		       const uint8_t *header, uint64_t child)
+		       uint64_t address, const uint8_t *header, uint64_t child,
+		       unsigned *reads_left)
 {
-	enum { AT_A_TIME = 64 };
+	enum { AT_A_TIME = 512 };
 	uint64_t k = state_ref(layout, header, layout->GCproto_k);
 	uint32_t left = state_u32(header, layout->GCproto_sizekgc);
 	size_t size = (size_t)layout->ref_size;
 	uint8_t bytes[AT_A_TIME * 8];
 	struct failure why;
 
-	while (left) {
+	if (left > BC_CONSTANTS_MAX || !state_proto_is_consistent(layout, address, header))
+		return false;
+	while (left && *reads_left) {
 		uint32_t count = left < AT_A_TIME ? left : AT_A_TIME;
 
 		k -= count * size;
+		--*reads_left;
 		if (state_read(reader, k, bytes, count * size, &why) != 0)
 			return false;
 		for (uint32_t i = 0; i < count; i++)

@@ -212,16 +212,23 @@ static bool is_same_proto(const struct names_wanted *a, const struct names_wante
 	       a->name_hash == b->name_hash && a->name_len == b->name_len;
 }
 
-/* Of what is left, what was used since. */
-static uint64_t spent_of(uint64_t left_ns, uint64_t begin_ns)
+void names_charge_reading(const struct names_search *search, uint64_t begin_ns)
 {
 	uint64_t spent_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	uint64_t *left_ns = &search->state->read_time.left_ns;
 
-	return spent_ns < left_ns ? spent_ns : left_ns;
+	if (search->walks)
+		*left_ns -= spent_ns < *left_ns ? spent_ns : *left_ns;
 }
 
-/* Note what the functions are called that a prototype makes. @param only One of them, or 0. */
-static void read_parent(const struct names_search *search, uint64_t address, uint64_t only)
+bool names_may_read(const struct names_search *search)
+{
+	return !search->walks || search->state->read_time.left_ns > 0;
+}
+
+/* Note what the functions are called that a prototype makes. @param only One of them, or 0. @return
+ * whether there was time for it. */
+static bool read_parent(const struct names_search *search, uint64_t address, uint64_t only)
 {
 	struct batch batch = { .search = search };
 	uint8_t header[STATE_OBJECT_MAX];
@@ -231,14 +238,13 @@ static void read_parent(const struct names_search *search, uint64_t address, uin
 	struct failure why;
 	bool same;
 
-	/* The function is looked for again in the next sample. */
-	if (search->walks && search->state->read_time.left_ns == 0)
-		return;
+	if (!names_may_read(search))
+		return false;
 	if (HASH_COUNT(search->state->definitions) > DEFINITIONS_MAX)
 		state_forget_definitions(search->state);
 	if (!names_read_proto(search, address, header, &batch.parent) ||
 	    names_is_dead(search, dead, header))
-		return;
+		return true;
 	definition_visit(search->layout, search->reader, address, only, add_definition, &batch,
 			 &why);
 	same = names_read_proto(search, address, header, &after) &&
@@ -251,9 +257,8 @@ static void read_parent(const struct names_search *search, uint64_t address, uin
 			free(batch.items[i]);
 	}
 	free(batch.items);
-	if (search->walks)
-		search->state->read_time.left_ns -=
-			spent_of(search->state->read_time.left_ns, begin_ns);
+	names_charge_reading(search, begin_ns);
+	return true;
 }
 
 /* Other texts may be where the names were that were read for an earlier sample: so the parent is
@@ -269,6 +274,8 @@ static const struct state_definition *find_definition(const struct names_search 
 	if (!item || item->sample == state->serial)
 		return names_find(state->definitions, wanted);
 	parent = names_find(state->definitions, wanted) ? item->parent : 0;
+	if (parent && !names_may_read(search))
+		return NULL;
 	HASH_DEL(state->definitions, item);
 	free(item);
 	if (!parent)
@@ -299,8 +306,7 @@ static const struct state_definition *search_stack(const struct names_search *se
 		    !names_surround(proto->chunkname, proto->firstline,
 				    proto->firstline + proto->numline, wanted))
 			continue;
-		proto->is_read = true;
-		read_parent(search, proto->address, 0);
+		proto->is_read = read_parent(search, proto->address, 0);
 		found = find_definition(search, wanted);
 	}
 	return found;
@@ -457,6 +463,9 @@ static void define(const struct names_search *search, struct state_proto *proto)
 		found = walk_for(search, proto, &wanted);
 	if (!found && asks && !proto->is_asked && (!search->walks || proto->parents_tries))
 		found = ask_holders(search, proto, &wanted);
+	/* A search for which there was no time says nothing. */
+	if (!found && !names_may_read(search))
+		return;
 	if (found)
 		take_definition(search, proto, found);
 	else if (proto->name_rank || (proto->is_orphan && proto->is_asked))

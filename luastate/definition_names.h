@@ -73,6 +73,11 @@ void names_clear(struct state_definition **table);
 const struct state_definition *names_search_known(const struct names_search *search,
 						  const struct names_wanted *wanted);
 
+/** Whether a search may read what functions make; else it goes on in another sample. */
+bool names_may_read(const struct names_search *search);
+/** Note the processor time that a search has used since then for reading what functions make. */
+void names_charge_reading(const struct names_search *search, uint64_t begin_ns);
+
 /* ---- Who may have made a function (parents.c) ----------------------------------------------- */
 
 /** Whether there is processor time for something like the last time. */
@@ -92,7 +97,7 @@ void parents_walk(const struct names_search *search);
 bool parents_were_walked(const struct names_search *search);
 
 /** A prototype that has made a function, and was not returned before since the walk. 0: there is
- *  none. */
+ *  none, or the search was cut short: then candidates_left is 0. */
 uint64_t parents_find(const struct names_search *search, const struct names_wanted *wanted);
 
 void parents_begin_sample(struct luastate *state);

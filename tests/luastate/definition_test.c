@@ -529,6 +529,59 @@ static void test_unknown_instructions(void **state)
 		}
 }
 
+static int read_anything(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+			 struct failure *why)
+{
+	unsigned *reads = self;
+
+	(void)address, (void)why;
+	++*reads;
+	memset(ret_bytes, 0, len);
+	return 0;
+}
+
+/* All memory of a hostile process can be read, and look like a prototype. */
+static void test_references(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_layout *layout = vm->layout;
+	enum { MANY = 1300 };
+	uint64_t kgc[MANY] = { 0 }, address;
+	unsigned reads = 0, left = 100;
+	const struct attach_reader anything = { .read = read_anything, .self = &reads };
+	uint8_t header[STATE_OBJECT_MAX];
+	struct parent parent;
+
+	begin(sample, &parent);
+	kgc[0] = parent.kgc[CHILD];
+	kgc[MANY - 1] = parent.kgc[METHOD];
+	emit(&parent, fake_ad(BC_RET0, 0, 1));
+	parent.proto.kgc = kgc;
+	parent.proto.sizekgc = MANY;
+	address = fake_proto(vm, &parent.proto);
+	memcpy(header, fake_at(vm, address, (size_t)layout->GCproto_sizeof),
+	       (size_t)layout->GCproto_sizeof);
+	assert_true(definition_refers(layout, &vm->reader, address, header, kgc[0], &left));
+	assert_int_equal(99, left);
+	assert_true(definition_refers(layout, &vm->reader, address, header, kgc[MANY - 1], &left));
+	assert_int_equal(96, left);
+	assert_false(definition_refers(layout, &vm->reader, address, header, 8, &left));
+	left = 2;
+	assert_false(definition_refers(layout, &vm->reader, address, header, kgc[MANY - 1], &left));
+	assert_int_equal(0, left);
+	/* More than it has room for, and more than any has. */
+	left = 1000;
+	for (uint64_t count = MANY + 1; count <= UINT32_MAX; count *= 7) {
+		uint32_t sizekgc = (uint32_t)count;
+
+		memcpy(header + layout->GCproto_sizekgc, &sizekgc, 4);
+		assert_false(definition_refers(layout, &anything, address, header, 8, &left));
+	}
+	assert_int_equal(0, reads);
+	assert_int_equal(1000, left);
+}
+
 static void test_unreadable(void **state)
 {
 	struct sample *sample = *state;
@@ -628,6 +681,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_unknown_opcodes),
 		SAMPLE_TEST(test_bit_operators),
 		SAMPLE_TEST(test_unknown_instructions),
+		SAMPLE_TEST(test_references),
 		SAMPLE_TEST(test_unreadable),
 		SAMPLE_TEST(test_any_bytecode),
 		SAMPLE_TEST(test_long_names),
