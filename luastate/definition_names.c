@@ -86,7 +86,7 @@ bool names_read_proto(const struct names_search *search, uint64_t address, uint8
 	return true;
 }
 
-/* Of the two whites the one that is not current. */
+/* Of the two whites the one that is not current; both where that is not known. */
 uint8_t names_dead_colour(const struct names_search *search)
 {
 	const struct luastate_layout *layout = search->layout;
@@ -98,13 +98,36 @@ uint8_t names_dead_colour(const struct names_search *search)
 		       search->G +
 			       (uint64_t)(layout->global_State_gc_state + STATE_WHITE_FROM_STATE),
 		       &white, 1, &why) != 0)
-		return 0;
-	return (white ^ STATE_WHITES) & STATE_WHITES;
+		return STATE_WHITES;
+	white &= STATE_WHITES;
+	return white && white != STATE_WHITES ? white ^ STATE_WHITES : STATE_WHITES;
 }
 
-bool names_is_dead(const struct names_search *search, uint8_t colour, const uint8_t *header)
+static struct state_proto *proto_of(const struct luastate_frame *frame)
 {
-	return header[search->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & colour;
+	return frame->function->kind == LUASTATE_LUA
+		       ? (struct state_proto *)((char *)frame->function -
+						offsetof(struct state_proto, function))
+		       : NULL;
+}
+
+/* Whether an object is a frame's function, or its prototype. */
+static bool is_running(const struct names_search *search, uint64_t address)
+{
+	for (size_t i = 0; i < search->frame_count; i++) {
+		const struct state_proto *proto = proto_of(&search->frames[i]);
+
+		if (proto && (proto->address == address || search->frames[i].object == address))
+			return true;
+	}
+	return false;
+}
+
+bool names_is_dead(const struct names_search *search, uint8_t colour, uint64_t address,
+		   const uint8_t *header)
+{
+	return (header[search->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & colour) &&
+	       (colour != STATE_WHITES || !is_running(search, address));
 }
 
 /* ---- What a parent makes ---------------------------------------------------------------- */
@@ -243,13 +266,13 @@ static bool read_parent(const struct names_search *search, uint64_t address, uin
 	if (HASH_COUNT(search->state->definitions) > DEFINITIONS_MAX)
 		state_forget_definitions(search->state);
 	if (!names_read_proto(search, address, header, &batch.parent) ||
-	    names_is_dead(search, dead, header))
+	    names_is_dead(search, dead, address, header))
 		return true;
 	definition_visit(search->layout, search->reader, address, only, add_definition, &batch,
 			 &why);
 	same = names_read_proto(search, address, header, &after) &&
-	       is_same_proto(&batch.parent, &after) && !names_is_dead(search, dead, header) &&
-	       names_dead_colour(search) == dead;
+	       is_same_proto(&batch.parent, &after) &&
+	       !names_is_dead(search, dead, address, header) && names_dead_colour(search) == dead;
 	for (size_t i = 0; i < batch.count; i++) {
 		if (same)
 			names_keep(&search->state->definitions, batch.items[i]);
@@ -285,14 +308,6 @@ static const struct state_definition *find_definition(const struct names_search 
 }
 
 /* ---- The parent ------------------------------------------------------------------------- */
-
-static struct state_proto *proto_of(const struct luastate_frame *frame)
-{
-	return frame->function->kind == LUASTATE_LUA
-		       ? (struct state_proto *)((char *)frame->function -
-						offsetof(struct state_proto, function))
-		       : NULL;
-}
 
 static const struct state_definition *search_stack(const struct names_search *search,
 						   const struct names_wanted *wanted)

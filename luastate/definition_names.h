@@ -55,10 +55,12 @@ bool names_surround(uint64_t chunkname, int64_t firstline, int64_t lastline,
 		    const struct names_wanted *wanted);
 
 /** The colour of a VM's objects that the collector has found to be unreachable, and not freed so
- * far. What they refer to may be freed, and others' by now. 0 where it cannot be read. */
+ * far. What they refer to may be freed, and others' by now. STATE_WHITES where it is not known. */
 uint8_t names_dead_colour(const struct names_search *search);
-/** Whether an object has that colour. @param header Of the object. */
-bool names_is_dead(const struct names_search *search, uint8_t colour, const uint8_t *header);
+/** Whether an object may have that colour. Where it is not known, all that is white may, but for
+ *  what runs. @param header Of the object. */
+bool names_is_dead(const struct names_search *search, uint8_t colour, uint64_t address,
+		   const uint8_t *header);
 
 /** A new item without a name, for a table of them. NULL when out of memory. */
 struct state_definition *names_create(const struct names_wanted *wanted);

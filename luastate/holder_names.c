@@ -159,7 +159,7 @@ static bool read_function(const struct holders *holders, uint64_t address, uint8
 	if (state_read_object(layout, holders->search->reader, address, state_gct(layout->tag_func),
 			      ret_header, (size_t)layout->GCfunc_header, &why) != 0 ||
 	    ret_header[layout->GCfunc_ffid] != FFID_LUA ||
-	    names_is_dead(holders->search, holders->dead, ret_header))
+	    names_is_dead(holders->search, holders->dead, address, ret_header))
 		return false;
 	pc = state_ref(layout, ret_header, layout->GCfunc_pc);
 	return state_is_pointer(pc) &&
@@ -451,7 +451,7 @@ static void look_into_table(struct holders *holders, const struct item *item)
 	if (state_read_object(layout, holders->search->reader, item->address,
 			      state_gct(layout->tag_tab), table, (size_t)layout->GCtab_sizeof,
 			      &why) != 0 ||
-	    names_is_dead(holders->search, holders->dead, table))
+	    names_is_dead(holders->search, holders->dead, item->address, table))
 		return;
 	nodes = read_nodes(holders, table, &count);
 	for (uint32_t i = 0; nodes && i < count; i++) {

@@ -330,6 +330,37 @@ static void test_dead_parent(void **state)
 	assert_null(define(sample, &family.child, 1));
 }
 
+/* Where it is not known what the collector is about to free, that may be all that is white and does
+ * not run. */
+static void test_colour_is_not_known(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct luastate_layout layout = *vm->layout;
+	struct family whites = make(vm, "white"), black = make(vm, "black"),
+		      running = make(vm, "running");
+	const uint64_t objects[] = { whites.parent, black.parent, running.parent };
+	const uint64_t stack[] = { running.child, running.parent };
+	const struct names_search search = { .layout = &layout, .reader = &vm->reader, .G = vm->G };
+	uint64_t white = fake_member(vm->G, layout.global_State_gc_state + STATE_WHITE_FROM_STATE);
+
+	fake_put_u8(vm, white, 1);
+	assert_int_equal(2, names_dead_colour(&search));
+	fake_put_u8(vm, white, 0x42);
+	assert_int_equal(1, names_dead_colour(&search));
+	layout.global_State_gc_state = LAYOUT_ABSENT;
+	assert_int_equal(STATE_WHITES, names_dead_colour(&search));
+	sample->state->vms[0].layout = &layout;
+	link_objects(vm, objects, 3);
+	fake_put_u8(vm, fake_member(whites.parent, layout.GCobj_gct + STATE_MARKED_FROM_TYPE), 1);
+	fake_put_u8(vm, fake_member(black.parent, layout.GCobj_gct + STATE_MARKED_FROM_TYPE), 4);
+	fake_put_u8(vm, fake_member(running.parent, layout.GCobj_gct + STATE_MARKED_FROM_TYPE), 2);
+	assert_null(define(sample, &whites.child, 1));
+	assert_string_equal("black", define(sample, &black.child, 1));
+	assert_string_equal("running", define(sample, stack, 2));
+	sample->state->vms[0].layout = vm->layout;
+}
+
 /* Objects without end: walks are bounded in time, all of them together. */
 static void test_circle(void **state)
 {
@@ -359,6 +390,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_held_by_a_table),
 		SAMPLE_TEST(test_no_name_by_others),
 		SAMPLE_TEST(test_dead_parent),
+		SAMPLE_TEST(test_colour_is_not_known),
 		SAMPLE_TEST(test_no_name_by_a_live_variable),
 	};
 
