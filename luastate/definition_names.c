@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "luastate/definition_names.h"
+#include "luastate/present.h"
 
 enum {
 	DEFINITIONS_MAX = 1 << 17,
@@ -506,12 +507,13 @@ static void define_frame(struct names_search *search, const struct luastate_memo
 void state_define_frames(struct luastate *state, const struct luastate_memory *memory,
 			 const struct luastate_frame *frames, size_t count)
 {
+	const struct attach_reader *now = memory->live	  ? memory->live
+					  : memory->later ? memory->later
+							  : memory->any;
+	struct present_reader present;
 	struct names_search search = {
 		.state = state,
-		.reader = memory->is_kept ? memory->any
-			  : memory->live  ? memory->live
-			  : memory->later ? memory->later
-					  : memory->any,
+		.reader = memory->is_kept ? memory->any : present_reader_init(&present, state, now),
 		.frames = frames,
 		.frame_count = count,
 		.stopped = memory->stopped,
@@ -575,4 +577,5 @@ void state_free_definitions(struct luastate *state)
 	state_forget_definitions(state);
 	names_clear(&state->held);
 	parents_free(state);
+	present_free(state);
 }

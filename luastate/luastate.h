@@ -530,6 +530,19 @@ void luastate_begin_sample(struct luastate *state, const struct attach_reader *r
  *  keeps all reads is whole. */
 void luastate_set_thorough(struct luastate *state, bool thorough);
 
+/**
+ * Tells which pages of [start, end) are in memory. Both are multiples of ATTACH_PAGE_BYTES.
+ * @param ret_there One byte for each page, 0 on entry: set those that are.
+ * @return false where that cannot be told.
+ */
+typedef bool luastate_pages_function(void *context, uint64_t start, uint64_t end,
+				     uint8_t *ret_there);
+
+/** Whom to ask for that of a live process. What is not in memory is then left alone where names are
+ *  looked for, for which a heap is gone through: else that would bring in what was swapped out.
+ *  @param pages NULL: nobody. @param context Borrowed. */
+void luastate_set_pages(struct luastate *state, luastate_pages_function *pages, void *context);
+
 /** State number as sysprof counts it for a raw vmstate: 0 INTERP, 3 C, 4 GC … 9 TRACE; -1 if the
  *  value is none. */
 int luastate_sysprof_state(const struct luastate_vm *vm, int vmstate);

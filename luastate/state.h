@@ -198,6 +198,7 @@ struct state_budget {
 
 struct trace;
 struct trace_areas;
+struct window;
 struct state_definition;
 struct state_parent;
 
@@ -238,7 +239,10 @@ struct luastate {
 	unsigned candidates_left; /* of a sample */
 	uint64_t names_due_ns;	  /* when names may be looked for again; 0 they never were */
 	unsigned names_in_vain;
-	unsigned epoch; /* advances with each reset */
+	luastate_pages_function *pages; /* which are in memory; NULL: nobody tells */
+	void *pages_context;
+	struct window *windows; /* what it told */
+	unsigned epoch;		/* advances with each reset */
 	unsigned serial;
 	unsigned strict_until; /* sample; until then functions are read with the stop */
 	bool was_strict;       /* when this sample was planned; a loss in it changes that no more */

@@ -361,6 +361,53 @@ static void test_colour_is_not_known(void **state)
 	sample->state->vms[0].layout = vm->layout;
 }
 
+/* Memory of which one page is swapped out. */
+struct memory_pages {
+	uint64_t absent;
+	unsigned asked;
+	bool is_told;
+};
+
+static bool tell_pages(void *context, uint64_t start, uint64_t end, uint8_t *ret_there)
+{
+	struct memory_pages *pages = context;
+
+	pages->asked++;
+	for (uint64_t at = start; at < end; at += ATTACH_PAGE_BYTES)
+		ret_there[(at - start) / ATTACH_PAGE_BYTES] = at != pages->absent;
+	return pages->is_told;
+}
+
+/* What is swapped out is not brought in: its part of the list is seen once it is back. */
+static void test_swapped_out(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct memory_pages pages = { .is_told = true };
+	struct family family, between = make(vm, "between");
+	uint64_t objects[2];
+
+	/* Pages of its own. */
+	fake_alloc(vm, (size_t)2 * ATTACH_PAGE_BYTES);
+	family = make(vm, "f");
+	fake_alloc(vm, (size_t)2 * ATTACH_PAGE_BYTES);
+	objects[0] = between.parent;
+	objects[1] = family.parent;
+	link_objects(vm, objects, 2);
+	pages.absent = family.parent & ~(uint64_t)(ATTACH_PAGE_BYTES - 1);
+	luastate_set_pages(sample->state, tell_pages, &pages);
+	assert_null(define(sample, &family.child, 1));
+	assert_int_equal(STATE_DEFINITION_UNKNOWN, state_of(sample, family.child));
+	assert_true(pages.asked > 0 && pages.asked < 20);
+	pages.absent = 0;
+	assert_string_equal("f", define(sample, &family.child, 1));
+	/* Nobody can tell. */
+	pages = (struct memory_pages){ .absent = between.parent & ~(uint64_t)0xfff };
+	assert_string_equal("between", define(sample, &between.child, 1));
+	assert_true(pages.asked > 0);
+	luastate_set_pages(sample->state, NULL, NULL);
+}
+
 /* Objects without end: walks are bounded in time, all of them together. */
 static void test_circle(void **state)
 {
@@ -391,6 +438,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_no_name_by_others),
 		SAMPLE_TEST(test_dead_parent),
 		SAMPLE_TEST(test_colour_is_not_known),
+		SAMPLE_TEST(test_swapped_out),
 		SAMPLE_TEST(test_no_name_by_a_live_variable),
 	};
 
