@@ -166,9 +166,10 @@ static void add_definition(void *context, const struct definition *definition)
 	}
 	child.name_hash = batch->parent.name_hash;
 	child.name_len = batch->parent.name_len;
-	item = names_create(&child);
+	item = calloc(1, sizeof(*item));
 	if (!item)
 		return;
+	item->function = child;
 	item->parent = batch->parent.address;
 	item->sample = batch->search->state->serial;
 	item->fate = (uint8_t)definition->fate;
@@ -177,63 +178,32 @@ static void add_definition(void *context, const struct definition *definition)
 	batch->items[batch->count++] = item;
 }
 
-struct state_definition *names_create(const struct names_wanted *wanted)
-{
-	struct state_definition *item = calloc(1, sizeof(*item));
-
-	if (!item)
-		return NULL;
-	item->address = wanted->address;
-	item->chunkname = wanted->chunkname;
-	item->firstline = wanted->firstline;
-	item->numline = wanted->numline;
-	item->sizebc = wanted->sizebc;
-	item->name_hash = wanted->name_hash;
-	item->name_len = wanted->name_len;
-	return item;
-}
-
-void names_keep(struct state_definition **table, struct state_definition *item)
+static void keep(struct state_definition **table, struct state_definition *item)
 {
 	struct state_definition *old;
 
-	HASH_FIND(hh, *table, &item->address, sizeof(item->address), old);
+	HASH_FIND(hh, *table, &item->function.address, sizeof(item->function.address), old);
 	if (old) {
 		HASH_DEL(*table, old);
 		free(old);
 	}
-	HASH_ADD(hh, *table, address, sizeof(item->address), item);
+	HASH_ADD(hh, *table, function.address, sizeof(item->function.address), item);
 }
 
-const struct state_definition *names_find(const struct state_definition *table,
-					  const struct names_wanted *wanted)
-{
-	struct state_definition *item;
-
-	HASH_FIND(hh, table, &wanted->address, sizeof(wanted->address), item);
-	if (!item || item->chunkname != wanted->chunkname || item->firstline != wanted->firstline ||
-	    item->numline != wanted->numline || item->sizebc != wanted->sizebc ||
-	    item->name_hash != wanted->name_hash || item->name_len != wanted->name_len)
-		return NULL;
-	return item;
-}
-
-void names_clear(struct state_definition **table)
-{
-	struct state_definition *item, *next;
-
-	HASH_ITER(hh, *table, item, next)
-	{
-		HASH_DEL(*table, item);
-		free(item);
-	}
-}
-
-static bool is_same_proto(const struct names_wanted *a, const struct names_wanted *b)
+bool names_is_same(const struct names_wanted *a, const struct names_wanted *b)
 {
 	return a->address == b->address && a->chunkname == b->chunkname &&
 	       a->firstline == b->firstline && a->numline == b->numline && a->sizebc == b->sizebc &&
 	       a->name_hash == b->name_hash && a->name_len == b->name_len;
+}
+
+static struct state_definition *find(const struct luastate *state,
+				     const struct names_wanted *wanted)
+{
+	struct state_definition *item;
+
+	HASH_FIND(hh, state->definitions, &wanted->address, sizeof(wanted->address), item);
+	return item && names_is_same(&item->function, wanted) ? item : NULL;
 }
 
 void names_charge_reading(const struct names_search *search, uint64_t begin_ns)
@@ -272,11 +242,11 @@ static bool read_parent(const struct names_search *search, uint64_t address, uin
 	definition_visit(search->layout, search->reader, address, only, add_definition, &batch,
 			 &why);
 	same = names_read_proto(search, address, header, &after) &&
-	       is_same_proto(&batch.parent, &after) &&
+	       names_is_same(&batch.parent, &after) &&
 	       !names_is_dead(search, dead, address, header) && names_dead_colour(search) == dead;
 	for (size_t i = 0; i < batch.count; i++) {
 		if (same)
-			names_keep(&search->state->definitions, batch.items[i]);
+			keep(&search->state->definitions, batch.items[i]);
 		else
 			free(batch.items[i]);
 	}
@@ -296,8 +266,8 @@ static const struct state_definition *find_definition(const struct names_search 
 
 	HASH_FIND(hh, state->definitions, &wanted->address, sizeof(wanted->address), item);
 	if (!item || item->sample == state->serial)
-		return names_find(state->definitions, wanted);
-	parent = names_find(state->definitions, wanted) ? item->parent : 0;
+		return find(state, wanted);
+	parent = names_is_same(&item->function, wanted) ? item->parent : 0;
 	if (parent && !names_may_read(search))
 		return NULL;
 	HASH_DEL(state->definitions, item);
@@ -305,7 +275,7 @@ static const struct state_definition *find_definition(const struct names_search 
 	if (!parent)
 		return NULL;
 	read_parent(search, parent, wanted->address);
-	return names_find(state->definitions, wanted);
+	return find(state, wanted);
 }
 
 /* ---- The parent ------------------------------------------------------------------------- */
@@ -412,19 +382,20 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 						  const struct names_wanted *wanted)
 {
 	struct luastate *state = search->state;
-	const struct state_definition *held = names_find(state->held, wanted), *found;
+	const char *held = names_held_as(state, wanted);
+	const struct state_definition *found;
 	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (!held && state->held_sample != state->serial) {
 		state->held_sample = state->serial;
 		names_search_holders(search, begin_ns + HOLDERS_NS);
 		names_spend(&state->read_time, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
-		held = names_find(state->held, wanted);
+		held = names_held_as(state, wanted);
 	}
 	proto->is_asked = true;
 	found = search_index(search, wanted);
 	if (!found && held)
-		take_name(search, proto, held->name, STATE_NAMED_BY_HOLDER);
+		take_name(search, proto, held, STATE_NAMED_BY_HOLDER);
 	return found;
 }
 
@@ -564,9 +535,14 @@ void state_begin_definitions(struct luastate *state)
 
 void state_forget_definitions(struct luastate *state)
 {
+	struct state_definition *item, *next;
 	struct state_proto *proto;
 
-	names_clear(&state->definitions);
+	HASH_ITER(hh, state->definitions, item, next)
+	{
+		HASH_DEL(state->definitions, item);
+		free(item);
+	}
 	parents_forget_read(state);
 	for (proto = state->protos; proto; proto = proto->hh.next)
 		proto->is_read = false;
@@ -575,7 +551,7 @@ void state_forget_definitions(struct luastate *state)
 void state_free_definitions(struct luastate *state)
 {
 	state_forget_definitions(state);
-	names_clear(&state->held);
+	names_forget_held(state);
 	parents_free(state);
 	present_free(state);
 }

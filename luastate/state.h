@@ -200,6 +200,7 @@ struct trace;
 struct trace_areas;
 struct window;
 struct state_definition;
+struct state_held;
 struct state_parent;
 
 struct luastate {
@@ -226,7 +227,7 @@ struct luastate {
 	struct state_cname *cnames;
 	char ff_names[STATE_FFIDS][STATE_NAME_MAX];
 	struct state_definition *definitions; /* by the function that is defined */
-	struct state_definition *held;	      /* by where the program keeps them */
+	struct state_held *held;	      /* functions, by where the program keeps them */
 	unsigned held_sample;		      /* in which that was looked for last */
 	struct state_parent *parents;	      /* prototypes that make functions */
 	size_t parent_count, parent_room;

@@ -296,7 +296,7 @@ static void test_no_name_by_a_live_variable(void **state)
 	assert_string_equal("fn", hold(sample, child, user, &closure, 1));
 	forget(sample, child);
 	forget(sample, user);
-	names_clear(&sample->state->held);
+	names_forget_held(sample->state);
 	{
 		const struct luastate_memory memory = sample_memory(sample);
 		struct luastate_frame frames[3] = { 0 };
