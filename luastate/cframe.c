@@ -566,7 +566,9 @@ bool luastate_is_in_trace(struct luastate *state, const struct luastate_memory *
 	int vmstate;
 	struct failure why;
 
-	return vm && luastate_read_vmstate(state, memory->stopped, vm->G, &vmstate, &why) == 0 &&
+	/* Code of other compilers that a trace calls keeps the register, too. */
+	return vm && areas_have(state, vm, memory->any, attach_pc(leaf)) == AREAS_HAVE &&
+	       luastate_read_vmstate(state, memory->stopped, vm->G, &vmstate, &why) == 0 &&
 	       vmstate >= !!STATE_TRACES_NOTED &&
 	       newest_of_vm(state, vm, memory->stopped, attach_sp(leaf), NEWEST_BYTES, true) != 0;
 }

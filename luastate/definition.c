@@ -21,8 +21,6 @@
 enum {
 	/* Tables in tables, and tables for which setmetatable() stands. */
 	DEPTH_MAX = 16,
-	/* Jumps looked for before the instruction that took a table. */
-	MERGE_LOOK_BACK = 256,
 	SLOTS = 256,
 };
 
@@ -142,26 +140,19 @@ struct rest {
 	uint32_t at, slot;
 };
 
-/* Whether a jump over the instruction at @writer leads to where its result is used: then another
- * may have written it. */
-static bool is_merged(const struct definition_source *source, uint32_t writer, uint32_t use)
-{
-	for (uint32_t i = writer, left = MERGE_LOOK_BACK; i > 1 && left; left--) {
-		uint32_t ins = source_instruction(source, --i);
-		int64_t target = (int64_t)i + 1 + (int64_t)bc_d(ins) - BCBIAS_J;
-
-		if (bc_op(ins) == BC_JMP && target > writer && target <= use)
-			return true;
-	}
-	return false;
-}
-
-/* The instruction that wrote a slot which is used at @use, 0 where that is not certain. */
+/* The instruction that wrote a slot which is used at @use, 0 where that is not certain: where a
+ * jump from before it leads to behind it another one may have written the slot. */
 static uint32_t find_writer(struct definition_source *source, uint32_t use, uint32_t slot)
 {
-	for (uint32_t i = use; i > 1 && source->steps_left; source_spend(source, 1))
+	uint32_t first_jump = UINT32_MAX;
+
+	for (uint32_t i = use; i > 1 && source->steps_left; source_spend(source, 1)) {
+		uint32_t jump = source_first_jump(source, i);
+
+		first_jump = jump < first_jump ? jump : first_jump;
 		if (bc_writes(source_instruction(source, --i), slot))
-			return is_merged(source, i, use) ? 0 : i;
+			return first_jump < i ? 0 : i;
+	}
 	return 0;
 }
 
@@ -335,7 +326,7 @@ static void end_step(struct step *step, enum definition_fate fate)
 static void jump(const struct definition_source *source, uint32_t index, uint32_t ins,
 		 struct step *step)
 {
-	int64_t target = (int64_t)index + 1 + (int64_t)bc_d(ins) - BCBIAS_J;
+	int64_t target = bc_target(index, ins);
 
 	if (target <= index || target >= source->sizebc)
 		end_step(step, DEFINITION_NAMELESS);
@@ -438,7 +429,7 @@ static struct step take_step(struct definition_source *source, uint32_t index, s
 			 is_returned(ins, slots) ? DEFINITION_RETURNED : DEFINITION_NAMELESS);
 	} else if (op == BC_JMP || op == BC_UCLO) {
 		jump(source, index, ins, &step);
-	} else if (op > BC_JMP || op == BC_ISNEXT) {
+	} else if (!bc_is_understood(op) || op == BC_ISNEXT) {
 		end_step(&step, DEFINITION_NAMELESS);
 	} else {
 		overwrite(ins, slots);
@@ -540,19 +531,23 @@ int definition_visit(const struct luastate_layout *layout, const struct attach_r
 }
 
 bool definition_refers(const struct luastate_layout *layout, const struct attach_reader *reader,
-		       const uint8_t *header, uint64_t child)
+		       uint64_t address, const uint8_t *header, uint64_t child,
+		       unsigned *reads_left)
 {
-	enum { AT_A_TIME = 64 };
+	enum { AT_A_TIME = 512 };
 	uint64_t k = state_ref(layout, header, layout->GCproto_k);
 	uint32_t left = state_u32(header, layout->GCproto_sizekgc);
 	size_t size = (size_t)layout->ref_size;
 	uint8_t bytes[AT_A_TIME * 8];
 	struct failure why;
 
-	while (left) {
+	if (left > BC_CONSTANTS_MAX || !state_proto_is_consistent(layout, address, header))
+		return false;
+	while (left && *reads_left) {
 		uint32_t count = left < AT_A_TIME ? left : AT_A_TIME;
 
 		k -= count * size;
+		--*reads_left;
 		if (state_read(reader, k, bytes, count * size, &why) != 0)
 			return false;
 		for (uint32_t i = 0; i < count; i++)

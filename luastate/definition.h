@@ -44,8 +44,16 @@ int definition_visit(const struct luastate_layout *layout, const struct attach_r
 bool definition_has_self(const struct luastate_layout *layout, const struct attach_reader *reader,
 			 uint64_t proto);
 
-/** Whether a prototype's constants refer to @p child. @param header The prototype's GCproto. */
+/**
+ * Whether the constants of the prototype at @p address refer to @p child.
+ *
+ * Stopped window: no.
+ * @param header     Its GCproto, not known to be one: one that contradicts itself refers to
+ * nothing.
+ * @param reads_left How many reads there may be, of some KiB each; what was used is taken off.
+ */
 bool definition_refers(const struct luastate_layout *layout, const struct attach_reader *reader,
-		       const uint8_t *header, uint64_t child);
+		       uint64_t address, const uint8_t *header, uint64_t child,
+		       unsigned *reads_left);
 
 #endif

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "luastate/definition_names.h"
+#include "luastate/present.h"
 
 enum {
 	DEFINITIONS_MAX = 1 << 17,
@@ -86,7 +87,7 @@ bool names_read_proto(const struct names_search *search, uint64_t address, uint8
 	return true;
 }
 
-/* Of the two whites the one that is not current. */
+/* Of the two whites the one that is not current; both where that is not known. */
 uint8_t names_dead_colour(const struct names_search *search)
 {
 	const struct luastate_layout *layout = search->layout;
@@ -98,13 +99,36 @@ uint8_t names_dead_colour(const struct names_search *search)
 		       search->G +
 			       (uint64_t)(layout->global_State_gc_state + STATE_WHITE_FROM_STATE),
 		       &white, 1, &why) != 0)
-		return 0;
-	return (white ^ STATE_WHITES) & STATE_WHITES;
+		return STATE_WHITES;
+	white &= STATE_WHITES;
+	return white && white != STATE_WHITES ? white ^ STATE_WHITES : STATE_WHITES;
 }
 
-bool names_is_dead(const struct names_search *search, uint8_t colour, const uint8_t *header)
+static struct state_proto *proto_of(const struct luastate_frame *frame)
 {
-	return header[search->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & colour;
+	return frame->function->kind == LUASTATE_LUA
+		       ? (struct state_proto *)((char *)frame->function -
+						offsetof(struct state_proto, function))
+		       : NULL;
+}
+
+/* Whether an object is a frame's function, or its prototype. */
+static bool is_running(const struct names_search *search, uint64_t address)
+{
+	for (size_t i = 0; i < search->frame_count; i++) {
+		const struct state_proto *proto = proto_of(&search->frames[i]);
+
+		if (proto && (proto->address == address || search->frames[i].object == address))
+			return true;
+	}
+	return false;
+}
+
+bool names_is_dead(const struct names_search *search, uint8_t colour, uint64_t address,
+		   const uint8_t *header)
+{
+	return (header[search->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & colour) &&
+	       (colour != STATE_WHITES || !is_running(search, address));
 }
 
 /* ---- What a parent makes ---------------------------------------------------------------- */
@@ -142,9 +166,10 @@ static void add_definition(void *context, const struct definition *definition)
 	}
 	child.name_hash = batch->parent.name_hash;
 	child.name_len = batch->parent.name_len;
-	item = names_create(&child);
+	item = calloc(1, sizeof(*item));
 	if (!item)
 		return;
+	item->function = child;
 	item->parent = batch->parent.address;
 	item->sample = batch->search->state->serial;
 	item->fate = (uint8_t)definition->fate;
@@ -153,75 +178,51 @@ static void add_definition(void *context, const struct definition *definition)
 	batch->items[batch->count++] = item;
 }
 
-struct state_definition *names_create(const struct names_wanted *wanted)
-{
-	struct state_definition *item = calloc(1, sizeof(*item));
-
-	if (!item)
-		return NULL;
-	item->address = wanted->address;
-	item->chunkname = wanted->chunkname;
-	item->firstline = wanted->firstline;
-	item->numline = wanted->numline;
-	item->sizebc = wanted->sizebc;
-	item->name_hash = wanted->name_hash;
-	item->name_len = wanted->name_len;
-	return item;
-}
-
-void names_keep(struct state_definition **table, struct state_definition *item)
+static void keep(struct state_definition **table, struct state_definition *item)
 {
 	struct state_definition *old;
 
-	HASH_FIND(hh, *table, &item->address, sizeof(item->address), old);
+	HASH_FIND(hh, *table, &item->function.address, sizeof(item->function.address), old);
 	if (old) {
 		HASH_DEL(*table, old);
 		free(old);
 	}
-	HASH_ADD(hh, *table, address, sizeof(item->address), item);
+	HASH_ADD(hh, *table, function.address, sizeof(item->function.address), item);
 }
 
-const struct state_definition *names_find(const struct state_definition *table,
-					  const struct names_wanted *wanted)
-{
-	struct state_definition *item;
-
-	HASH_FIND(hh, table, &wanted->address, sizeof(wanted->address), item);
-	if (!item || item->chunkname != wanted->chunkname || item->firstline != wanted->firstline ||
-	    item->numline != wanted->numline || item->sizebc != wanted->sizebc ||
-	    item->name_hash != wanted->name_hash || item->name_len != wanted->name_len)
-		return NULL;
-	return item;
-}
-
-void names_clear(struct state_definition **table)
-{
-	struct state_definition *item, *next;
-
-	HASH_ITER(hh, *table, item, next)
-	{
-		HASH_DEL(*table, item);
-		free(item);
-	}
-}
-
-static bool is_same_proto(const struct names_wanted *a, const struct names_wanted *b)
+bool names_is_same(const struct names_wanted *a, const struct names_wanted *b)
 {
 	return a->address == b->address && a->chunkname == b->chunkname &&
 	       a->firstline == b->firstline && a->numline == b->numline && a->sizebc == b->sizebc &&
 	       a->name_hash == b->name_hash && a->name_len == b->name_len;
 }
 
-/* Of what is left, what was used since. */
-static uint64_t spent_of(uint64_t left_ns, uint64_t begin_ns)
+static struct state_definition *find(const struct luastate *state,
+				     const struct names_wanted *wanted)
 {
-	uint64_t spent_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	struct state_definition *item;
 
-	return spent_ns < left_ns ? spent_ns : left_ns;
+	HASH_FIND(hh, state->definitions, &wanted->address, sizeof(wanted->address), item);
+	return item && names_is_same(&item->function, wanted) ? item : NULL;
 }
 
-/* Note what the functions are called that a prototype makes. @param only One of them, or 0. */
-static void read_parent(const struct names_search *search, uint64_t address, uint64_t only)
+void names_charge_reading(const struct names_search *search, uint64_t begin_ns)
+{
+	uint64_t spent_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	uint64_t *left_ns = &search->state->read_time.left_ns;
+
+	if (search->walks)
+		*left_ns -= spent_ns < *left_ns ? spent_ns : *left_ns;
+}
+
+bool names_may_read(const struct names_search *search)
+{
+	return !search->walks || search->state->read_time.left_ns > 0;
+}
+
+/* Note what the functions are called that a prototype makes. @param only One of them, or 0. @return
+ * whether there was time for it. */
+static bool read_parent(const struct names_search *search, uint64_t address, uint64_t only)
 {
 	struct batch batch = { .search = search };
 	uint8_t header[STATE_OBJECT_MAX];
@@ -231,29 +232,27 @@ static void read_parent(const struct names_search *search, uint64_t address, uin
 	struct failure why;
 	bool same;
 
-	/* The function is looked for again in the next sample. */
-	if (search->walks && search->state->read_time.left_ns == 0)
-		return;
+	if (!names_may_read(search))
+		return false;
 	if (HASH_COUNT(search->state->definitions) > DEFINITIONS_MAX)
 		state_forget_definitions(search->state);
 	if (!names_read_proto(search, address, header, &batch.parent) ||
-	    names_is_dead(search, dead, header))
-		return;
+	    names_is_dead(search, dead, address, header))
+		return true;
 	definition_visit(search->layout, search->reader, address, only, add_definition, &batch,
 			 &why);
 	same = names_read_proto(search, address, header, &after) &&
-	       is_same_proto(&batch.parent, &after) && !names_is_dead(search, dead, header) &&
-	       names_dead_colour(search) == dead;
+	       names_is_same(&batch.parent, &after) &&
+	       !names_is_dead(search, dead, address, header) && names_dead_colour(search) == dead;
 	for (size_t i = 0; i < batch.count; i++) {
 		if (same)
-			names_keep(&search->state->definitions, batch.items[i]);
+			keep(&search->state->definitions, batch.items[i]);
 		else
 			free(batch.items[i]);
 	}
 	free(batch.items);
-	if (search->walks)
-		search->state->read_time.left_ns -=
-			spent_of(search->state->read_time.left_ns, begin_ns);
+	names_charge_reading(search, begin_ns);
+	return true;
 }
 
 /* Other texts may be where the names were that were read for an earlier sample: so the parent is
@@ -267,25 +266,19 @@ static const struct state_definition *find_definition(const struct names_search 
 
 	HASH_FIND(hh, state->definitions, &wanted->address, sizeof(wanted->address), item);
 	if (!item || item->sample == state->serial)
-		return names_find(state->definitions, wanted);
-	parent = names_find(state->definitions, wanted) ? item->parent : 0;
+		return find(state, wanted);
+	parent = names_is_same(&item->function, wanted) ? item->parent : 0;
+	if (parent && !names_may_read(search))
+		return NULL;
 	HASH_DEL(state->definitions, item);
 	free(item);
 	if (!parent)
 		return NULL;
 	read_parent(search, parent, wanted->address);
-	return names_find(state->definitions, wanted);
+	return find(state, wanted);
 }
 
 /* ---- The parent ------------------------------------------------------------------------- */
-
-static struct state_proto *proto_of(const struct luastate_frame *frame)
-{
-	return frame->function->kind == LUASTATE_LUA
-		       ? (struct state_proto *)((char *)frame->function -
-						offsetof(struct state_proto, function))
-		       : NULL;
-}
 
 static const struct state_definition *search_stack(const struct names_search *search,
 						   const struct names_wanted *wanted)
@@ -299,8 +292,7 @@ static const struct state_definition *search_stack(const struct names_search *se
 		    !names_surround(proto->chunkname, proto->firstline,
 				    proto->firstline + proto->numline, wanted))
 			continue;
-		proto->is_read = true;
-		read_parent(search, proto->address, 0);
+		proto->is_read = read_parent(search, proto->address, 0);
 		found = find_definition(search, wanted);
 	}
 	return found;
@@ -390,19 +382,20 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 						  const struct names_wanted *wanted)
 {
 	struct luastate *state = search->state;
-	const struct state_definition *held = names_find(state->held, wanted), *found;
+	const char *held = names_held_as(state, wanted);
+	const struct state_definition *found;
 	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (!held && state->held_sample != state->serial) {
 		state->held_sample = state->serial;
 		names_search_holders(search, begin_ns + HOLDERS_NS);
 		names_spend(&state->read_time, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
-		held = names_find(state->held, wanted);
+		held = names_held_as(state, wanted);
 	}
 	proto->is_asked = true;
 	found = search_index(search, wanted);
 	if (!found && held)
-		take_name(search, proto, held->name, STATE_NAMED_BY_HOLDER);
+		take_name(search, proto, held, STATE_NAMED_BY_HOLDER);
 	return found;
 }
 
@@ -457,6 +450,9 @@ static void define(const struct names_search *search, struct state_proto *proto)
 		found = walk_for(search, proto, &wanted);
 	if (!found && asks && !proto->is_asked && (!search->walks || proto->parents_tries))
 		found = ask_holders(search, proto, &wanted);
+	/* A search for which there was no time says nothing. */
+	if (!found && !names_may_read(search))
+		return;
 	if (found)
 		take_definition(search, proto, found);
 	else if (proto->name_rank || (proto->is_orphan && proto->is_asked))
@@ -482,12 +478,13 @@ static void define_frame(struct names_search *search, const struct luastate_memo
 void state_define_frames(struct luastate *state, const struct luastate_memory *memory,
 			 const struct luastate_frame *frames, size_t count)
 {
+	const struct attach_reader *now = memory->live	  ? memory->live
+					  : memory->later ? memory->later
+							  : memory->any;
+	struct present_reader present;
 	struct names_search search = {
 		.state = state,
-		.reader = memory->is_kept ? memory->any
-			  : memory->live  ? memory->live
-			  : memory->later ? memory->later
-					  : memory->any,
+		.reader = memory->is_kept ? memory->any : present_reader_init(&present, state, now),
 		.frames = frames,
 		.frame_count = count,
 		.stopped = memory->stopped,
@@ -538,9 +535,14 @@ void state_begin_definitions(struct luastate *state)
 
 void state_forget_definitions(struct luastate *state)
 {
+	struct state_definition *item, *next;
 	struct state_proto *proto;
 
-	names_clear(&state->definitions);
+	HASH_ITER(hh, state->definitions, item, next)
+	{
+		HASH_DEL(state->definitions, item);
+		free(item);
+	}
 	parents_forget_read(state);
 	for (proto = state->protos; proto; proto = proto->hh.next)
 		proto->is_read = false;
@@ -549,6 +551,7 @@ void state_forget_definitions(struct luastate *state)
 void state_free_definitions(struct luastate *state)
 {
 	state_forget_definitions(state);
-	names_clear(&state->held);
+	names_forget_held(state);
 	parents_free(state);
+	present_free(state);
 }

@@ -6,23 +6,22 @@
 
 #include "luastate/definition.h"
 
-/** A function and what it is called. */
-struct state_definition {
-	uint64_t address, parent, chunkname; /* parent: 0 not known */
-	int64_t firstline;
-	uint32_t numline, sizebc, name_hash, name_len;
-	unsigned sample; /* in which it was read */
-	uint8_t fate;	 /* enum definition_fate */
-	char name[STATE_NAME_MAX];
-	UT_hash_handle hh;
-};
-
 /** What tells a function's prototype from others. */
 struct names_wanted {
 	uint64_t address, chunkname;
 	int64_t firstline;
 	uint32_t numline, sizebc;
 	uint32_t name_hash, name_len; /* of the chunk name's GCstr */
+};
+
+/** What a parent makes of a function. */
+struct state_definition {
+	struct names_wanted function; /* by its address */
+	uint64_t parent;
+	unsigned sample; /* in which it was read */
+	uint8_t fate;	 /* enum definition_fate */
+	char name[STATE_NAME_MAX];
+	UT_hash_handle hh;
 };
 
 /** Where names are looked for. */
@@ -55,23 +54,24 @@ bool names_surround(uint64_t chunkname, int64_t firstline, int64_t lastline,
 		    const struct names_wanted *wanted);
 
 /** The colour of a VM's objects that the collector has found to be unreachable, and not freed so
- * far. What they refer to may be freed, and others' by now. 0 where it cannot be read. */
+ * far. What they refer to may be freed, and others' by now. STATE_WHITES where it is not known. */
 uint8_t names_dead_colour(const struct names_search *search);
-/** Whether an object has that colour. @param header Of the object. */
-bool names_is_dead(const struct names_search *search, uint8_t colour, const uint8_t *header);
+/** Whether an object may have that colour. Where it is not known, all that is white may, but for
+ *  what runs. @param header Of the object. */
+bool names_is_dead(const struct names_search *search, uint8_t colour, uint64_t address,
+		   const uint8_t *header);
 
-/** A new item without a name, for a table of them. NULL when out of memory. */
-struct state_definition *names_create(const struct names_wanted *wanted);
-/** Put it in a table, in the place of an older one. */
-void names_keep(struct state_definition **table, struct state_definition *item);
-/** @return NULL where there is none, or of another function that lay there. */
-const struct state_definition *names_find(const struct state_definition *table,
-					  const struct names_wanted *wanted);
-void names_clear(struct state_definition **table);
+/** Whether both are the same prototype. */
+bool names_is_same(const struct names_wanted *a, const struct names_wanted *b);
 
 /** The definition by what is known of stacks and prototypes, or NULL. */
 const struct state_definition *names_search_known(const struct names_search *search,
 						  const struct names_wanted *wanted);
+
+/** Whether a search may read what functions make; else it goes on in another sample. */
+bool names_may_read(const struct names_search *search);
+/** Note the processor time that a search has used since then for reading what functions make. */
+void names_charge_reading(const struct names_search *search, uint64_t begin_ns);
 
 /* ---- Who may have made a function (parents.c) ----------------------------------------------- */
 
@@ -92,7 +92,7 @@ void parents_walk(const struct names_search *search);
 bool parents_were_walked(const struct names_search *search);
 
 /** A prototype that has made a function, and was not returned before since the walk. 0: there is
- *  none. */
+ *  none, or the search was cut short: then candidates_left is 0. */
 uint64_t parents_find(const struct names_search *search, const struct names_wanted *wanted);
 
 void parents_begin_sample(struct luastate *state);
@@ -104,9 +104,13 @@ void parents_free(struct luastate *state);
 
 /**
  * Look for names of functions whose parents are gone, where the program keeps them: in upvalues of
- * functions that run, in tables there, and in loaded modules. Found ones are put
- * in state->held. Bounded in processor time.
+ * functions that run, in tables there, and in loaded modules. Found ones are kept in state->held.
+ * @param end_ns Of the thread's processor time: it ends then.
  */
 void names_search_holders(const struct names_search *search, uint64_t end_ns);
+
+/** What a function that was found so is called; NULL where none was, or another lay there. */
+const char *names_held_as(const struct luastate *state, const struct names_wanted *wanted);
+void names_forget_held(struct luastate *state);
 
 #endif

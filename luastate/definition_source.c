@@ -120,8 +120,33 @@ int source_open(struct definition_source *source, struct failure *why)
 
 void source_close(struct definition_source *source)
 {
+	free(source->first_jumps);
 	free(source->variables);
 	free(source->bytes);
+}
+
+static uint32_t *find_jumps(const struct definition_source *source)
+{
+	uint32_t *first = malloc(source->sizebc * sizeof(*first));
+
+	for (uint32_t i = 0; first && i < source->sizebc; i++)
+		first[i] = UINT32_MAX;
+	for (uint32_t i = 1; first && i < source->sizebc; i++) {
+		uint32_t ins = source_instruction(source, i);
+		int64_t target = bc_target(i, ins);
+
+		if (bc_may_jump(bc_op(ins)) && target > 0 && target < source->sizebc &&
+		    first[target] == UINT32_MAX)
+			first[target] = i;
+	}
+	return first;
+}
+
+uint32_t source_first_jump(struct definition_source *source, uint32_t index)
+{
+	if (!source->first_jumps)
+		source->first_jumps = find_jumps(source);
+	return source->first_jumps ? source->first_jumps[index] : 0;
 }
 
 /* Collectable constant n lies n+1 references below k. */

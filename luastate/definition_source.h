@@ -23,6 +23,7 @@ struct definition_source {
 	uint64_t k; /* distance of the first constant that is a number */
 	struct definition_variable *variables;
 	size_t variable_count;
+	uint32_t *first_jumps; /* to each instruction; NULL: not looked for yet */
 	size_t steps_left;
 };
 
@@ -36,6 +37,10 @@ void source_close(struct definition_source *source);
 void source_spend(struct definition_source *source, size_t steps);
 
 uint32_t source_instruction(const struct definition_source *source, uint32_t index);
+
+/** The first instruction that may jump to @p index, which is one of its own; UINT32_MAX: none does.
+ * 0 where that cannot be told. */
+uint32_t source_first_jump(struct definition_source *source, uint32_t index);
 
 /** Collectable constant @p index, 0 if there is none. */
 uint64_t source_constant(const struct definition_source *source, uint32_t index);

@@ -45,6 +45,15 @@ struct table_name {
 	unsigned depth;
 };
 
+/** A function that was found, by its address. */
+struct state_held {
+	struct names_wanted function;
+	uint64_t variable; /* key of the one that holds it; 0: a table does */
+	uint8_t rank;
+	char name[STATE_NAME_MAX];
+	UT_hash_handle hh;
+};
+
 /** A function or a table. */
 struct item {
 	uint64_t address;
@@ -64,15 +73,56 @@ struct variable {
 /** A search. Later items wait until there are no others. */
 struct holders {
 	const struct names_search *search;
-	uint64_t end_ns;
 	struct item *met;
 	/* Each one may be there a second time, see add_table(). */
 	struct item *queue[2 * ITEMS_MAX], *later[ITEMS_MAX];
 	size_t first, count, later_first, later_count;
 	struct variable *variables;
-	struct state_definition *found;
+	struct state_held *found;
 	uint8_t dead; /* colour */
 };
+
+/* ---- What was found ---------------------------------------------------------------------- */
+
+static const struct state_held *find_held(const struct state_held *table,
+					  const struct names_wanted *wanted)
+{
+	struct state_held *item;
+
+	HASH_FIND(hh, table, &wanted->address, sizeof(wanted->address), item);
+	return item && names_is_same(&item->function, wanted) ? item : NULL;
+}
+
+/* In the place of an older one. */
+static void keep_held(struct state_held **table, struct state_held *item)
+{
+	struct state_held *old;
+
+	HASH_FIND(hh, *table, &item->function.address, sizeof(item->function.address), old);
+	if (old) {
+		HASH_DEL(*table, old);
+		free(old);
+	}
+	HASH_ADD(hh, *table, function.address, sizeof(item->function.address), item);
+}
+
+const char *names_held_as(const struct luastate *state, const struct names_wanted *wanted)
+{
+	const struct state_held *item = find_held(state->held, wanted);
+
+	return item ? item->name : NULL;
+}
+
+void names_forget_held(struct luastate *state)
+{
+	struct state_held *item, *next;
+
+	HASH_ITER(hh, state->held, item, next)
+	{
+		HASH_DEL(state->held, item);
+		free(item);
+	}
+}
 
 /* ---- What was met ----------------------------------------------------------------------- */
 
@@ -159,7 +209,7 @@ static bool read_function(const struct holders *holders, uint64_t address, uint8
 	if (state_read_object(layout, holders->search->reader, address, state_gct(layout->tag_func),
 			      ret_header, (size_t)layout->GCfunc_header, &why) != 0 ||
 	    ret_header[layout->GCfunc_ffid] != FFID_LUA ||
-	    names_is_dead(holders->search, holders->dead, ret_header))
+	    names_is_dead(holders->search, holders->dead, address, ret_header))
 		return false;
 	pc = state_ref(layout, ret_header, layout->GCfunc_pc);
 	return state_is_pointer(pc) &&
@@ -176,30 +226,30 @@ static bool is_plain(const char *name)
 }
 
 /* Give a function a name, unless it has one that is as good. @param chunkname Of the variable; 0:
- * any. */
+ * any. @param variable Its key; 0: it is in a table. */
 static void name_function(struct holders *holders, uint64_t address, uint64_t chunkname,
-			  const char *name, uint8_t rank, uint64_t source)
+			  const char *name, uint8_t rank, uint64_t variable)
 {
 	uint8_t header[STATE_OBJECT_MAX];
-	const struct state_definition *known;
+	const struct state_held *known;
 	struct names_wanted proto;
-	struct state_definition *item;
+	struct state_held *item;
 
 	if (!name[0] || !is_plain(name) || HASH_COUNT(holders->found) >= HELD_MAX ||
 	    !read_function(holders, address, header, &proto) ||
 	    (chunkname && proto.chunkname != chunkname))
 		return;
-	known = names_find(holders->found, &proto);
-	if (known && known->fate >= rank)
+	known = find_held(holders->found, &proto);
+	if (known && known->rank >= rank)
 		return;
-	item = names_create(&proto);
+	item = calloc(1, sizeof(*item));
 	if (!item)
 		return;
-	/* Here the variable, and the rank. */
-	item->parent = source;
-	item->fate = rank;
+	item->function = proto;
+	item->variable = variable;
+	item->rank = rank;
 	snprintf(item->name, sizeof(item->name), "%s", name);
-	names_keep(&holders->found, item);
+	keep_held(&holders->found, item);
 }
 
 /* ---- Upvalues --------------------------------------------------------------------------- */
@@ -451,7 +501,7 @@ static void look_into_table(struct holders *holders, const struct item *item)
 	if (state_read_object(layout, holders->search->reader, item->address,
 			      state_gct(layout->tag_tab), table, (size_t)layout->GCtab_sizeof,
 			      &why) != 0 ||
-	    names_is_dead(holders->search, holders->dead, table))
+	    names_is_dead(holders->search, holders->dead, item->address, table))
 		return;
 	nodes = read_nodes(holders, table, &count);
 	for (uint32_t i = 0; nodes && i < count; i++) {
@@ -529,18 +579,19 @@ static void add_frames(struct holders *holders)
  * collector has found meanwhile what is unreachable. */
 static void keep_found(struct holders *holders)
 {
-	struct state_definition *item, *next;
+	struct state_held *item, *next;
 	struct variable *variable;
 	bool sure = names_dead_colour(holders->search) == holders->dead;
 
 	HASH_ITER(hh, holders->found, item, next)
 	{
 		HASH_DEL(holders->found, item);
-		HASH_FIND(hh, holders->variables, &item->parent, sizeof(item->parent), variable);
-		if (!sure || (item->parent && variable && variable->is_generic))
+		HASH_FIND(hh, holders->variables, &item->variable, sizeof(item->variable),
+			  variable);
+		if (!sure || (item->variable && variable && variable->is_generic))
 			free(item);
 		else
-			names_keep(&holders->search->state->held, item);
+			keep_held(&holders->search->state->held, item);
 	}
 }
 
@@ -572,7 +623,7 @@ void names_search_holders(const struct names_search *search, uint64_t end_ns)
 	if (!holders)
 		return;
 	if (HASH_COUNT(search->state->held) >= HELD_MAX)
-		names_clear(&search->state->held);
+		names_forget_held(search->state);
 	holders->search = search;
 	holders->dead = names_dead_colour(search);
 	add_frames(holders);

@@ -371,9 +371,10 @@ const struct luastate_vm *luastate_compiled_by(struct luastate *state,
 					       const struct luastate_memory *memory, uint64_t pc);
 
 /** Whether a thread was in a trace as it was stopped or copied, also one that is gone by now: by
- * the VM in its registers, which notes that compiled code runs on a C frame near the stack pointer.
- * Only for code that is no file's. Stopped window: no. Source: LuaJIT v2.1 src/lj_target_x86.h
- * (RID_DISPATCH), src/lj_target_arm64.h (RID_GL), src/lj_obj.h (jit_base). */
+ * the VM in its registers, which notes that compiled code runs on a C frame near the stack pointer,
+ * and had an area of machine code there. Other compilers' code, which a trace may call, is not.
+ * Stopped window: no. Source: LuaJIT v2.1 src/lj_target_x86.h (RID_DISPATCH),
+ * src/lj_target_arm64.h (RID_GL), src/lj_obj.h (jit_base), src/lj_mcode.c (MCLink). */
 bool luastate_is_in_trace(struct luastate *state, const struct luastate_memory *memory,
 			  const struct attach_registers *leaf);
 
@@ -528,6 +529,19 @@ void luastate_begin_sample(struct luastate *state, const struct attach_reader *r
 /** Read functions and names anew in every sample instead of trusting caches, so that an image that
  *  keeps all reads is whole. */
 void luastate_set_thorough(struct luastate *state, bool thorough);
+
+/**
+ * Tells which pages of [start, end) are in memory. Both are multiples of ATTACH_PAGE_BYTES.
+ * @param ret_there One byte for each page, 0 on entry: set those that are.
+ * @return false where that cannot be told.
+ */
+typedef bool luastate_pages_function(void *context, uint64_t start, uint64_t end,
+				     uint8_t *ret_there);
+
+/** Whom to ask for that of a live process. What is not in memory is then left alone where names are
+ *  looked for, for which a heap is gone through: else that would bring in what was swapped out.
+ *  @param pages NULL: nobody. @param context Borrowed. */
+void luastate_set_pages(struct luastate *state, luastate_pages_function *pages, void *context);
 
 /** State number as sysprof counts it for a raw vmstate: 0 INTERP, 3 C, 4 GC … 9 TRACE; -1 if the
  *  value is none. */

@@ -213,18 +213,16 @@ static int name_slot(const struct luastate_layout *layout, const struct state_pr
 		if (state_proto_instruction(proto, reader, proto->bytecode + 4 * (uint64_t)index,
 					    &ins, &why) != 0)
 			return 0;
-		if (bc_writes_from(bc_op(ins))) {
-			if (bc_writes(ins, slot))
-				return 0;
-		} else if (bc_writes_slot(bc_op(ins)) && bc_a(ins) == slot) {
-			if (bc_op(ins) != BC_MOV)
-				return name_source(layout, proto, reader, ins, ret_name, size);
-			if (++moves > NAME_MOVES)
-				return 0;
-			slot = bc_d(ins);
-			if (variable_name(layout, proto, reader, index, slot, ret_name, size))
-				return RANK_LOCAL;
-		}
+		if (!bc_writes(ins, slot))
+			continue;
+		/* Not what is written as one of many, or not understood. */
+		if (bc_op(ins) != BC_MOV)
+			return name_source(layout, proto, reader, ins, ret_name, size);
+		if (++moves > NAME_MOVES)
+			return 0;
+		slot = bc_d(ins);
+		if (variable_name(layout, proto, reader, index, slot, ret_name, size))
+			return RANK_LOCAL;
 	}
 	return 0;
 }

@@ -21,8 +21,8 @@ enum {
 	 * million objects. Also what may be saved up, of the time one part in so many. */
 	WALK_NS = 100 * 1000 * 1000,
 	SHARE = 50,
-	/* Parents whose constants are looked through, in one sample: many only where chunks have
-	 * no lines, so that each one may be it. */
+	/* Parents that are looked at, and reads of their constants, in one sample: many only where
+	 * chunks have no lines, so that each one may be it. */
 	CANDIDATES = 4096,
 	/* GCproto.flags, PROTO_CHILD: it makes functions. */
 	FLAG_CHILD = 0x01,
@@ -193,39 +193,62 @@ bool parents_were_walked(const struct names_search *search)
 	       state->parents_G == search->G;
 }
 
-uint64_t parents_find(const struct names_search *search, const struct names_wanted *wanted)
+/* The first one of a chunk. */
+static size_t first_of(const struct luastate *state, uint64_t chunkname)
 {
-	struct luastate *state = search->state;
-	uint8_t header[STATE_OBJECT_MAX];
 	size_t low = 0, high = state->parent_count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (state->parents[middle].chunkname < wanted->chunkname)
+		if (state->parents[middle].chunkname < chunkname)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (; low < state->parent_count && state->candidates_left; low++) {
-		struct state_parent *parent = &state->parents[low];
+	return low;
+}
+
+/* Another chunk's name lies there where the parent has been freed. */
+static bool may_have_made(const struct names_search *search, const struct state_parent *parent,
+			  const struct names_wanted *wanted)
+{
+	return !parent->is_read && parent->G == search->G &&
+	       parent->name_hash == wanted->name_hash && parent->name_len == wanted->name_len &&
+	       names_surround(parent->chunkname, parent->firstline, parent->lastline, wanted);
+}
+
+static bool has_made(const struct names_search *search, const struct state_parent *parent,
+		     const struct names_wanted *wanted)
+{
+	uint8_t header[STATE_OBJECT_MAX];
+
+	search->state->candidates_left--;
+	return names_read_header(search, parent->address, header) &&
+	       definition_refers(search->layout, search->reader, parent->address, header,
+				 wanted->address, &search->state->candidates_left);
+}
+
+uint64_t parents_find(const struct names_search *search, const struct names_wanted *wanted)
+{
+	struct luastate *state = search->state;
+	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID), found = 0;
+
+	if (!names_may_read(search))
+		state->candidates_left = 0;
+	for (size_t i = first_of(state, wanted->chunkname);
+	     !found && i < state->parent_count && state->candidates_left; i++) {
+		struct state_parent *parent = &state->parents[i];
 
 		if (parent->chunkname != wanted->chunkname)
 			break;
-		/* Another chunk's name lies there where the parent has been freed. */
-		if (parent->is_read || parent->G != search->G ||
-		    parent->name_hash != wanted->name_hash ||
-		    parent->name_len != wanted->name_len ||
-		    !names_surround(parent->chunkname, parent->firstline, parent->lastline, wanted))
-			continue;
-		state->candidates_left--;
-		if (!names_read_header(search, parent->address, header) ||
-		    !definition_refers(search->layout, search->reader, header, wanted->address))
+		if (!may_have_made(search, parent, wanted) || !has_made(search, parent, wanted))
 			continue;
 		parent->is_read = true;
-		return parent->address;
+		found = parent->address;
 	}
-	return 0;
+	names_charge_reading(search, begin_ns);
+	return found;
 }
 
 /* ---- Lifetime --------------------------------------------------------------------------- */

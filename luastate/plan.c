@@ -137,7 +137,8 @@ static bool is_predicted(const struct luastate_prediction *prediction, uint64_t 
 	return false;
 }
 
-/* With what follows it up to the table of traces, and the numbers of the last exit. */
+/* With what follows it up to the table of traces, and the numbers of the last exit with what is
+ * noted of the areas of machine code, which lie side by side in most builds. */
 static void want_global(struct attach_image *image, const struct luastate_vm *vm)
 {
 	const struct luastate_layout *layout = vm->layout;
@@ -148,10 +149,11 @@ static void want_global(struct attach_image *image, const struct luastate_vm *vm
 		return;
 	}
 	plan_want(image, vm->G, J + (uint64_t)layout->jit_State_sizetrace + 4);
-	plan_want(image, J + (uint64_t)layout->jit_State_parent,
-		  J + (uint64_t)layout->jit_State_parent + 4);
-	plan_want(image, J + (uint64_t)layout->jit_State_exitno,
-		  J + (uint64_t)layout->jit_State_exitno + 4);
+	plan_want(image, J + (uint64_t)layout->jit_State_parent, J + areas_noted_end(layout));
+	if (layout->jit_State_exitno < layout->jit_State_parent ||
+	    (uint32_t)layout->jit_State_exitno >= areas_noted_end(layout))
+		plan_want(image, J + (uint64_t)layout->jit_State_exitno,
+			  J + (uint64_t)layout->jit_State_exitno + 4);
 }
 
 /* A thread that is seen for the first time may be in any of the VMs. */

@@ -4,18 +4,12 @@
  * be asked for any more, so what is missing is noted for the copies to come.
  */
 #include "luastate/plan.h"
-
-enum {
-	/* The number of the exit is copied with the trace's, which lies right before it in all
-	 * builds so far; elsewhere it is left out. */
-	EXIT_NEAR = 64,
-};
+#include "luastate/trace.h"
 
 /* Without traces the trace's part is empty: the header has no bytes. */
 static void describe_compiler(const struct luastate_layout *layout, struct attach_tap_vm *ret_vm)
 {
 	uint32_t J = (uint32_t)layout->global_State_to_J;
-	int32_t to_exit = layout->jit_State_exitno - layout->jit_State_parent;
 
 	if (!state_has_compiler(layout)) {
 		ret_vm->global_size = (uint32_t)layout->global_State_sizeof;
@@ -27,7 +21,7 @@ static void describe_compiler(const struct luastate_layout *layout, struct attac
 	ret_vm->traces = J + (uint32_t)layout->jit_State_trace;
 	ret_vm->trace_count = J + (uint32_t)layout->jit_State_sizetrace;
 	ret_vm->parent = J + (uint32_t)layout->jit_State_parent;
-	ret_vm->parent_size = to_exit > 0 && to_exit < EXIT_NEAR ? (uint32_t)to_exit + 4 : 4;
+	ret_vm->parent_size = areas_noted_end(layout) - (uint32_t)layout->jit_State_parent;
 	ret_vm->trace_size = (uint32_t)layout->GCtrace_sizeof;
 }
 

@@ -197,7 +197,10 @@ struct state_budget {
 };
 
 struct trace;
+struct trace_areas;
+struct window;
 struct state_definition;
+struct state_held;
 struct state_parent;
 
 struct luastate {
@@ -220,10 +223,11 @@ struct luastate {
 	struct trace *traces;	    /* by VM and number */
 	struct trace **trace_index; /* by machine code */
 	size_t trace_index_count, trace_bytes;
+	struct trace_areas *areas; /* of machine code, by VM */
 	struct state_cname *cnames;
 	char ff_names[STATE_FFIDS][STATE_NAME_MAX];
 	struct state_definition *definitions; /* by the function that is defined */
-	struct state_definition *held;	      /* by where the program keeps them */
+	struct state_held *held;	      /* functions, by where the program keeps them */
 	unsigned held_sample;		      /* in which that was looked for last */
 	struct state_parent *parents;	      /* prototypes that make functions */
 	size_t parent_count, parent_room;
@@ -236,7 +240,10 @@ struct luastate {
 	unsigned candidates_left; /* of a sample */
 	uint64_t names_due_ns;	  /* when names may be looked for again; 0 they never were */
 	unsigned names_in_vain;
-	unsigned epoch; /* advances with each reset */
+	luastate_pages_function *pages; /* which are in memory; NULL: nobody tells */
+	void *pages_context;
+	struct window *windows; /* what it told */
+	unsigned epoch;		/* advances with each reset */
 	unsigned serial;
 	unsigned strict_until; /* sample; until then functions are read with the stop */
 	bool was_strict;       /* when this sample was planned; a loss in it changes that no more */

@@ -54,6 +54,7 @@ void trace_free_all(struct luastate *state)
 {
 	struct trace *trace, *next;
 
+	areas_free_all(state);
 	state->trace_index_count = 0;
 	state->trace_bytes = 0;
 	HASH_ITER(hh, state->traces, trace, next)
@@ -458,41 +459,40 @@ static bool has_code_at(struct luastate *state, const struct luastate_vm *vm,
 	return trace && pc - trace->mcode < trace->szmcode + stubs;
 }
 
-static bool is_in_area(const struct luastate_vm *vm, const struct attach_reader *reader,
-		       uint64_t pc)
-{
-	const struct luastate_layout *layout = vm->layout;
-	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J, area, size;
-	struct failure why;
-
-	return state_has_compiler(layout) && layout->jit_State_mcarea != LAYOUT_ABSENT &&
-	       layout->jit_State_szmcarea != LAYOUT_ABSENT &&
-	       state_read(reader, J + (uint64_t)layout->jit_State_mcarea, &area, 8, &why) == 0 &&
-	       state_read(reader, J + (uint64_t)layout->jit_State_szmcarea, &size, 8, &why) == 0 &&
-	       pc - area < size;
-}
-
-/* The area in which code is being put, the exits, or what the code itself says. */
+/* An area of machine code, or where those cannot be told the exits, or what the code itself says.
+ */
 static bool is_compiled_by(struct luastate *state, const struct luastate_vm *vm,
 			   const struct luastate_memory *memory, uint64_t pc)
 {
+	enum areas_answer answer = areas_have(state, vm, memory->any, pc);
 	struct state_stubs stubs;
 
-	return is_in_area(vm, memory->any, pc) ||
-	       (state_arch_read_stubs(vm->layout, memory->any, vm->G, 0, 0, &stubs) &&
+	if (answer != AREAS_UNKNOWN)
+		return answer == AREAS_HAVE;
+	return (state_arch_read_stubs(vm->layout, memory->any, vm->G, 0, 0, &stubs) &&
 		state_arch_in_stubs(&stubs, pc)) ||
 	       has_code_at(state, vm, memory,
 			   state_arch_trace_at(vm->layout, vm->G, memory->any, pc), pc) ||
 	       has_code_at(state, vm, memory, trace_number_behind(vm, memory, pc), pc);
 }
 
+/* By the traces that were met. Of one that is gone the memory may be another compiler's by now. */
+static const struct luastate_vm *known_by(struct luastate *state,
+					  const struct luastate_memory *memory, uint64_t pc)
+{
+	uint64_t G = trace_vm_at(state, pc);
+	const struct luastate_vm *vm = G ? state_vm_by_G(state, G) : NULL;
+
+	return vm && areas_have(state, vm, memory->any, pc) != AREAS_LACK ? vm : NULL;
+}
+
 const struct luastate_vm *luastate_compiled_by(struct luastate *state,
 					       const struct luastate_memory *memory, uint64_t pc)
 {
-	uint64_t G = trace_vm_at(state, pc);
+	const struct luastate_vm *vm = known_by(state, memory, pc);
 
-	if (G)
-		return state_vm_by_G(state, G);
+	if (vm)
+		return vm;
 	for (size_t i = 0; i < state->vm_count && state->code_work < CODE_WORK_MAX; i++)
 		if (++state->code_work && is_compiled_by(state, &state->vms[i], memory, pc))
 			return &state->vms[i];

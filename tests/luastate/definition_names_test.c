@@ -296,7 +296,7 @@ static void test_no_name_by_a_live_variable(void **state)
 	assert_string_equal("fn", hold(sample, child, user, &closure, 1));
 	forget(sample, child);
 	forget(sample, user);
-	names_clear(&sample->state->held);
+	names_forget_held(sample->state);
 	{
 		const struct luastate_memory memory = sample_memory(sample);
 		struct luastate_frame frames[3] = { 0 };
@@ -330,6 +330,84 @@ static void test_dead_parent(void **state)
 	assert_null(define(sample, &family.child, 1));
 }
 
+/* Where it is not known what the collector is about to free, that may be all that is white and does
+ * not run. */
+static void test_colour_is_not_known(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct luastate_layout layout = *vm->layout;
+	struct family whites = make(vm, "white"), black = make(vm, "black"),
+		      running = make(vm, "running");
+	const uint64_t objects[] = { whites.parent, black.parent, running.parent };
+	const uint64_t stack[] = { running.child, running.parent };
+	const struct names_search search = { .layout = &layout, .reader = &vm->reader, .G = vm->G };
+	uint64_t white = fake_member(vm->G, layout.global_State_gc_state + STATE_WHITE_FROM_STATE);
+
+	fake_put_u8(vm, white, 1);
+	assert_int_equal(2, names_dead_colour(&search));
+	fake_put_u8(vm, white, 0x42);
+	assert_int_equal(1, names_dead_colour(&search));
+	layout.global_State_gc_state = LAYOUT_ABSENT;
+	assert_int_equal(STATE_WHITES, names_dead_colour(&search));
+	sample->state->vms[0].layout = &layout;
+	link_objects(vm, objects, 3);
+	fake_put_u8(vm, fake_member(whites.parent, layout.GCobj_gct + STATE_MARKED_FROM_TYPE), 1);
+	fake_put_u8(vm, fake_member(black.parent, layout.GCobj_gct + STATE_MARKED_FROM_TYPE), 4);
+	fake_put_u8(vm, fake_member(running.parent, layout.GCobj_gct + STATE_MARKED_FROM_TYPE), 2);
+	assert_null(define(sample, &whites.child, 1));
+	assert_string_equal("black", define(sample, &black.child, 1));
+	assert_string_equal("running", define(sample, stack, 2));
+	sample->state->vms[0].layout = vm->layout;
+}
+
+/* Memory of which one page is swapped out. */
+struct memory_pages {
+	uint64_t absent;
+	unsigned asked;
+	bool is_told;
+};
+
+static bool tell_pages(void *context, uint64_t start, uint64_t end, uint8_t *ret_there)
+{
+	struct memory_pages *pages = context;
+
+	pages->asked++;
+	for (uint64_t at = start; at < end; at += ATTACH_PAGE_BYTES)
+		ret_there[(at - start) / ATTACH_PAGE_BYTES] = at != pages->absent;
+	return pages->is_told;
+}
+
+/* What is swapped out is not brought in: its part of the list is seen once it is back. */
+static void test_swapped_out(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	struct memory_pages pages = { .is_told = true };
+	struct family family, between = make(vm, "between");
+	uint64_t objects[2];
+
+	/* Pages of its own. */
+	fake_alloc(vm, (size_t)2 * ATTACH_PAGE_BYTES);
+	family = make(vm, "f");
+	fake_alloc(vm, (size_t)2 * ATTACH_PAGE_BYTES);
+	objects[0] = between.parent;
+	objects[1] = family.parent;
+	link_objects(vm, objects, 2);
+	pages.absent = family.parent & ~(uint64_t)(ATTACH_PAGE_BYTES - 1);
+	luastate_set_pages(sample->state, tell_pages, &pages);
+	assert_null(define(sample, &family.child, 1));
+	assert_int_equal(STATE_DEFINITION_UNKNOWN, state_of(sample, family.child));
+	assert_true(pages.asked > 0 && pages.asked < 20);
+	pages.absent = 0;
+	assert_string_equal("f", define(sample, &family.child, 1));
+	/* Nobody can tell. */
+	pages = (struct memory_pages){ .absent = between.parent & ~(uint64_t)0xfff };
+	assert_string_equal("between", define(sample, &between.child, 1));
+	assert_true(pages.asked > 0);
+	luastate_set_pages(sample->state, NULL, NULL);
+}
+
 /* Objects without end: walks are bounded in time, all of them together. */
 static void test_circle(void **state)
 {
@@ -359,6 +437,8 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_held_by_a_table),
 		SAMPLE_TEST(test_no_name_by_others),
 		SAMPLE_TEST(test_dead_parent),
+		SAMPLE_TEST(test_colour_is_not_known),
+		SAMPLE_TEST(test_swapped_out),
 		SAMPLE_TEST(test_no_name_by_a_live_variable),
 	};
 

@@ -295,6 +295,38 @@ static void test_table_of_two(void **state)
 	expect(*state, &parent, "f");
 }
 
+/* However far before: (cond and 1 or M).f = function() end, with so much in between. */
+static void test_jump_from_far_before(void **state)
+{
+	struct parent parent;
+	uint32_t from, to;
+
+	begin(*state, &parent);
+	emit(&parent, fake_ad(BC_ISF, 0, 5));
+	from = emit(&parent, 0);
+	for (unsigned i = 0; i < 300; i++)
+		emit(&parent, fake_ad(BC_KSHORT, 9, i));
+	emit(&parent, fake_ad(BC_GGET, 0, NAME_M));
+	to = emit(&parent, fake_ad(BC_FNEW, 1, CHILD));
+	emit(&parent, fake_abc(BC_TSETS, 1, 0, NAME_F));
+	parent.bc[from] = jump_to(BC_JMP, 1, from, to);
+	expect(*state, &parent, "f");
+	/* To before the table is taken, and to behind its use. */
+	parent.proto.sizebc--;
+	parent.bc[from] = jump_to(BC_JMP, 1, from, to - 1);
+	expect(*state, &parent, "M.f");
+	parent.proto.sizebc--;
+	parent.bc[from] = jump_to(BC_JMP, 1, from, to + 2);
+	expect(*state, &parent, "M.f");
+	/* An instruction that leaves a block, and one that is not known. */
+	parent.proto.sizebc--;
+	parent.bc[from] = jump_to(BC_UCLO, 1, from, to);
+	expect(*state, &parent, "f");
+	parent.proto.sizebc--;
+	parent.bc[from] = jump_to(254, 1, from, to + 1);
+	expect(*state, &parent, "f");
+}
+
 /* ---- Constructors ----------------------------------------------------------------------- */
 
 static void test_constructors(void **state)
@@ -444,6 +476,112 @@ static void test_unknown_opcodes(void **state)
 	assert_int_equal(0, found.count);
 }
 
+/* KSTR 1 "f"; an instruction; FNEW 2; TSETV 2 0 1. */
+static void begin_between(struct sample *sample, struct parent *parent, uint32_t ins)
+{
+	begin(sample, parent);
+	emit(parent, fake_ad(BC_GGET, 0, NAME_M));
+	emit(parent, fake_ad(BC_KSTR, 1, NAME_F));
+	emit(parent, ins);
+	emit(parent, fake_ad(BC_FNEW, 2, CHILD));
+	emit(parent, fake_abc(BC_TSETV, 2, 0, 1));
+}
+
+/* Since 2026 bit operators are instructions of their own. */
+static void test_bit_operators(void **state)
+{
+	struct parent parent;
+
+	for (unsigned op = BC_BNOT; op <= BC_BSAR; op++) {
+		begin_between(*state, &parent, fake_abc(op, 1, 1, 1));
+		expect_fate(*state, &parent, DEFINITION_NAMELESS);
+		begin_between(*state, &parent, fake_abc(op, 5, 1, 1));
+		expect(*state, &parent, "M.f");
+		/* M.a = { f = function() end, op } */
+		begin(*state, &parent);
+		emit(&parent, fake_ad(BC_GGET, 0, NAME_M));
+		emit(&parent, fake_ad(BC_TNEW, 1, 0));
+		emit(&parent, fake_ad(BC_FNEW, 2, CHILD));
+		emit(&parent, fake_abc(BC_TSETS, 2, 1, NAME_F));
+		emit(&parent, fake_abc(op, 2, 3, 3));
+		emit(&parent, fake_abc(BC_TSETB, 2, 1, 1));
+		emit(&parent, fake_abc(BC_TSETS, 1, 0, NAME_A));
+		expect(*state, &parent, "M.a.f");
+	}
+}
+
+/* What is not known may write any slot, and lead anywhere. */
+static void test_unknown_instructions(void **state)
+{
+	static const unsigned ops[] = { BC_BSAR + 20, 200, STATE_OPCODE_UNKNOWN };
+	struct parent parent;
+
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		for (unsigned a = 0; a < 10; a++) {
+			begin_between(*state, &parent, fake_ad(ops[i], a, 0));
+			expect_fate(*state, &parent, DEFINITION_NAMELESS);
+			/* Behind the value. */
+			begin(*state, &parent);
+			emit(&parent, fake_ad(BC_FNEW, 2, CHILD));
+			emit(&parent, fake_ad(ops[i], a, 0));
+			emit(&parent, fake_ad(BC_GSET, 2, NAME_F));
+			expect_fate(*state, &parent, DEFINITION_NAMELESS);
+		}
+}
+
+static int read_anything(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+			 struct failure *why)
+{
+	unsigned *reads = self;
+
+	(void)address, (void)why;
+	++*reads;
+	memset(ret_bytes, 0, len);
+	return 0;
+}
+
+/* All memory of a hostile process can be read, and look like a prototype. */
+static void test_references(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_layout *layout = vm->layout;
+	enum { MANY = 1300 };
+	uint64_t kgc[MANY] = { 0 }, address;
+	unsigned reads = 0, left = 100;
+	const struct attach_reader anything = { .read = read_anything, .self = &reads };
+	uint8_t header[STATE_OBJECT_MAX];
+	struct parent parent;
+
+	begin(sample, &parent);
+	kgc[0] = parent.kgc[CHILD];
+	kgc[MANY - 1] = parent.kgc[METHOD];
+	emit(&parent, fake_ad(BC_RET0, 0, 1));
+	parent.proto.kgc = kgc;
+	parent.proto.sizekgc = MANY;
+	address = fake_proto(vm, &parent.proto);
+	memcpy(header, fake_at(vm, address, (size_t)layout->GCproto_sizeof),
+	       (size_t)layout->GCproto_sizeof);
+	assert_true(definition_refers(layout, &vm->reader, address, header, kgc[0], &left));
+	assert_int_equal(99, left);
+	assert_true(definition_refers(layout, &vm->reader, address, header, kgc[MANY - 1], &left));
+	assert_int_equal(96, left);
+	assert_false(definition_refers(layout, &vm->reader, address, header, 8, &left));
+	left = 2;
+	assert_false(definition_refers(layout, &vm->reader, address, header, kgc[MANY - 1], &left));
+	assert_int_equal(0, left);
+	/* More than it has room for, and more than any has. */
+	left = 1000;
+	for (uint64_t count = MANY + 1; count <= UINT32_MAX; count *= 7) {
+		uint32_t sizekgc = (uint32_t)count;
+
+		memcpy(header + layout->GCproto_sizekgc, &sizekgc, 4);
+		assert_false(definition_refers(layout, &anything, address, header, 8, &left));
+	}
+	assert_int_equal(0, reads);
+	assert_int_equal(1000, left);
+}
+
 static void test_unreadable(void **state)
 {
 	struct sample *sample = *state;
@@ -535,11 +673,15 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_method),
 		SAMPLE_TEST(test_key_in_slot),
 		SAMPLE_TEST(test_table_of_two),
+		SAMPLE_TEST(test_jump_from_far_before),
 		SAMPLE_TEST(test_constructors),
 		SAMPLE_TEST(test_metatable),
 		SAMPLE_TEST(test_and_or),
 		SAMPLE_TEST(test_fates),
 		SAMPLE_TEST(test_unknown_opcodes),
+		SAMPLE_TEST(test_bit_operators),
+		SAMPLE_TEST(test_unknown_instructions),
+		SAMPLE_TEST(test_references),
 		SAMPLE_TEST(test_unreadable),
 		SAMPLE_TEST(test_any_bytecode),
 		SAMPLE_TEST(test_long_names),

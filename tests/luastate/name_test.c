@@ -244,6 +244,24 @@ static void test_slot_is_overwritten(void **state)
 	}
 }
 
+/* Bit operators write a slot; what is not known may write any. */
+static void test_newer_instructions(void **state)
+{
+	struct caller caller;
+
+	begin(*state, &caller);
+	emit(&caller, fake_ad(FAKE_GGET, 2, 1));
+	emit(&caller, fake_abc(89, 2, 3, 4));
+	emit(&caller, call(2));
+	expect_none(*state, &caller);
+	caller.bc[2] = fake_abc(95, 3, 3, 4);
+	expect_name(*state, &caller, RANK_GLOBAL, "one");
+	for (unsigned a = 0; a < 5; a++) {
+		caller.bc[2] = fake_ad(STATE_OPCODE_UNKNOWN, a, 0);
+		expect_none(*state, &caller);
+	}
+}
+
 static void test_far_away(void **state)
 {
 	struct caller caller;
@@ -449,6 +467,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_kinds_of_calls),
 		SAMPLE_TEST(test_arguments_between),
 		SAMPLE_TEST(test_slot_is_overwritten),
+		SAMPLE_TEST(test_newer_instructions),
 		SAMPLE_TEST(test_far_away),
 		SAMPLE_TEST(test_constants),
 		SAMPLE_TEST(test_constants_that_cannot_be_read),
