@@ -351,6 +351,11 @@ int attach_image_add(struct attach_image *image, struct remote_addr address, con
 const void *attach_image_peek(const struct attach_image *image, struct remote_addr address,
 			      size_t len, size_t *ret_len);
 
+/** Put the ranges that are there in order, so that one of many is found as fast as one of few; what
+ *  is added later is found, too. It changes nothing else. Allocates where there are more than
+ * before, and takes some 100 us for 1000 ranges: no thread should stand meanwhile. */
+void attach_image_order(struct attach_image *image);
+
 /** Reader over the image's ranges; reads may span adjoining ranges. */
 const struct attach_reader *attach_image_reader(struct attach_image *image);
 

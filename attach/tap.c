@@ -72,6 +72,7 @@ static const char limit_path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
 struct parts {
 	uint64_t cookie, time_ns;
 	unsigned next; /* 0: none */
+	bool is_short; /* some had no room */
 	uint8_t *bytes;
 	size_t len, size;
 };
@@ -229,9 +230,15 @@ static struct slot *slot_of(struct attach_tap *tap, uint64_t cookie)
 	return slot->used && slot->generation == cookie / ATTACH_TAP_THREADS ? slot : NULL;
 }
 
-/* The kernel's side wrote it, but as it was told to by memory of the thread. */
+_Static_assert((size_t)TAP_PARTS *(sizeof(struct tap_record) - offsetof(struct tap_record, bytes)) /
+			       (sizeof(struct tap_range) + 8) <=
+		       ATTACH_IMAGE_MAX_RANGES,
+	       "an image takes all of a copy");
+
+/* The kernel's side wrote it, but as it was told to by memory of the thread. @return false where
+ * the registers are none; *is_cut is set where there is no memory for all ranges. */
 static bool fill_image(struct attach_image *image, const struct tap_record *record,
-		       const uint8_t *bytes, size_t len)
+		       const uint8_t *bytes, size_t len, bool *is_cut)
 {
 	uint8_t block[sizeof(struct user_regs_struct)] = { 0 };
 	struct failure why;
@@ -246,35 +253,39 @@ static bool fill_image(struct attach_image *image, const struct tap_record *reco
 		size_t room = len - at - sizeof(*range);
 
 		if (range->len > room ||
-		    image_append(image, range->start, range + 1, range->len, &why) != 0)
-			return false;
+		    image_append(image, range->start, range + 1, range->len, &why) != 0) {
+			*is_cut = true;
+			break;
+		}
 		at += sizeof(*range) + range->len;
 		at += room - range->len < 8 ? room - range->len : -(size_t)range->len % 8;
 	}
+	attach_image_order(image);
 	return true;
 }
 
-static bool add_part(struct parts *parts, const uint8_t *bytes, size_t len)
+/* Where there is no memory for it, nor for those behind it, the copy ends there. */
+static void add_part(struct parts *parts, const uint8_t *bytes, size_t len)
 {
-	size_t size = (parts->len + len) * 2;
+	size_t size = (parts->len + len) * 2 + 8;
 	uint8_t *larger;
 
-	if (parts->len + len + 8 > parts->size) {
+	if (!parts->is_short && parts->len + len + 8 > parts->size) {
 		larger = realloc(parts->bytes, size);
-		if (!larger)
-			return false;
-		parts->bytes = larger;
-		parts->size = size;
+		parts->is_short = !larger;
+		parts->bytes = larger ? larger : parts->bytes;
+		parts->size = larger ? size : parts->size;
 	}
+	if (parts->is_short)
+		return;
 	memcpy(parts->bytes + parts->len, bytes, len);
 	parts->len += (len + 7) & ~(size_t)7; /* ranges begin at multiples of 8 */
-	return true;
 }
 
-/* One part of a copy that takes several. @return the bytes of all, once that was the last; NULL
- * while there are more, or one is missing. */
-static const uint8_t *take_part(struct attach_tap *tap, const struct tap_record *record,
-				size_t *len)
+/* One part of a copy that takes several. @return all of them, once that was the last; NULL
+ * while there are more, or one is missing: then the kernel's side has counted it as lost. */
+static const struct parts *take_part(struct attach_tap *tap, const struct tap_record *record,
+				     size_t len)
 {
 	struct parts *parts =
 		record->processor < tap->processors ? &tap->parts[record->processor] : NULL;
@@ -285,16 +296,14 @@ static const uint8_t *take_part(struct attach_tap *tap, const struct tap_record 
 		parts->cookie = record->cookie;
 		parts->time_ns = record->time_ns;
 		parts->len = parts->next = 0;
+		parts->is_short = false;
 	} else if (parts->next != record->part || parts->cookie != record->cookie ||
 		   parts->time_ns != record->time_ns) {
 		return NULL;
 	}
-	parts->next = add_part(parts, record->bytes, *len) ? record->part + 1 : 0;
-	if (record->has_more || !parts->next)
-		return NULL;
-	parts->next = 0;
-	*len = parts->len;
-	return parts->bytes;
+	add_part(parts, record->bytes, len);
+	parts->next = record->has_more ? record->part + 1u : 0;
+	return record->has_more ? NULL : parts;
 }
 
 static int take_record(void *self, void *bytes, size_t len)
@@ -302,6 +311,8 @@ static int take_record(void *self, void *bytes, size_t len)
 	const struct tap_record *record = bytes;
 	const size_t head = offsetof(struct tap_record, bytes);
 	const uint8_t *ranges = record->bytes;
+	bool is_cut = record->is_cut != 0;
+	const struct parts *parts;
 	struct attach_tap_timing timing;
 	struct attach_tap *tap = self;
 	struct slot *slot;
@@ -311,21 +322,25 @@ static int take_record(void *self, void *bytes, size_t len)
 	if (len < head)
 		return 0;
 	len -= head;
-	if (record->part || record->has_more)
-		ranges = take_part(tap, record, &len);
-	if (!ranges)
-		return 0;
+	if (record->part || record->has_more) {
+		parts = take_part(tap, record, len);
+		if (!parts)
+			return 0;
+		ranges = parts->bytes;
+		len = parts->len;
+		is_cut |= parts->is_short;
+	}
 	slot = slot_of(tap, record->cookie);
 	if (!slot)
 		return 0;
 	changed = change_period(tap, slot, plan_at(tap, (size_t)(slot - tap->slots)));
-	if (!fill_image(tap->image, record, ranges, len))
+	if (!fill_image(tap->image, record, ranges, len, &is_cut))
 		return 0;
 	timing = (struct attach_tap_timing){ .time_ns = record->time_ns,
 					     .took_ns = record->took_ns,
 					     .lost = record->lost,
 					     .changed = changed,
-					     .is_cut = record->is_cut != 0 };
+					     .is_cut = is_cut };
 	if (!tap->take(tap->context, slot->context, &timing))
 		return -ECANCELED;
 	/* There may be more without end, where they are made faster than taken. */
