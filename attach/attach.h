@@ -574,6 +574,10 @@ int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 /** Copy it no more; copies that were not taken are forgotten. */
 void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan);
 
+/** Make no more copies of the threads that are there; those that were made stay to be drained. No
+ *  thread needs to be stopped. */
+void attach_tap_end(struct attach_tap *tap);
+
 /** The table of prototypes that need not be copied whole, ATTACH_TAP_KNOWN keys at their places:
  *  attach_tap_known_key(). Borrowed; all 0 at first. */
 uint64_t *attach_tap_known(struct attach_tap *tap);

@@ -503,6 +503,13 @@ void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
 	slot->used = false;
 }
 
+void attach_tap_end(struct attach_tap *tap)
+{
+	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++)
+		if (tap->slots[i].used)
+			ioctl(tap->slots[i].event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
 uint64_t *attach_tap_known(struct attach_tap *tap)
 {
 	return tap->known;
@@ -695,6 +702,11 @@ int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
 {
 	(void)tap, (void)plan;
+}
+
+void attach_tap_end(struct attach_tap *tap)
+{
+	(void)tap;
 }
 
 uint64_t *attach_tap_known(struct attach_tap *tap)

@@ -271,7 +271,8 @@ static void run_copies(struct recorder *recorder)
 		drain_ns = tapped_next_ns(recorder, now_ns);
 		drain_ns = drain_ns < recorder->end_ns ? drain_ns : recorder->end_ns;
 	}
-	/* Told to end: up to the last drain's time more was copied. */
+	/* Told to end: since the last drain more was copied. */
+	attach_tap_end(recorder->tap);
 	if (recorder->end == DAEMON_END_STOPPED && !recorder_is_at_limit(recorder))
 		drain(recorder, daemon_now_ns());
 }

@@ -79,6 +79,7 @@ struct recorder {
 
 	uint64_t wait_ns;	   /* until when a process with a VM is waited for */
 	uint64_t begin_ns, end_ns; /* of the loop; 0 before it */
+	uint64_t over_ns;	   /* with a tap: when it was first seen to be over */
 	uint64_t flush_ns, lost_ns, image_number;
 };
 

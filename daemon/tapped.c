@@ -28,6 +28,9 @@ enum {
 	 * is read, as where all traces are flushed all the time. */
 	TORN_OF = 128,
 	TORN_MAX = 2,
+	/* What was copied up to the end of the recording is looked at for so long after it: where
+	 * copies come faster than they are decoded the kernel may hold seconds of that. */
+	END_PATIENCE_NS = 250 * 1000 * 1000,
 };
 
 uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns)
@@ -223,6 +226,29 @@ static void begin_after(struct recorder *recorder, const struct recorder_target 
 	recorder->after_pid = of->pid;
 }
 
+/* Whether the recording has ended too long ago for another copy. */
+static bool is_over(struct recorder *recorder)
+{
+	uint64_t now_ns = daemon_now_ns();
+
+	if (recorder->over_ns == 0 && *recorder->options->stop)
+		recorder->over_ns = now_ns;
+	if (recorder->over_ns == 0 && recorder->end_ns && now_ns >= recorder->end_ns)
+		recorder->over_ns = recorder->end_ns;
+	return recorder->over_ns && now_ns - recorder->over_ns >= END_PATIENCE_NS;
+}
+
+/* A copy that is not looked at: its ticks are missed, and were no rest. */
+static void miss_copy(struct recorder *recorder, struct sampled_tap *tap,
+		      const struct attach_tap_timing *timing)
+{
+	recorder->stats->missed_ticks += 1 + timing->changed + tap->begun;
+	recorder->stats->missed_ticks += timing->lost - tap->lost;
+	tap->lost = timing->lost;
+	tap->begun = 0;
+	tap->taken += 1 + timing->changed;
+}
+
 /* One copy, in the recorder's image. */
 static bool take_copy(void *context, void *copied, const struct attach_tap_timing *timing)
 {
@@ -233,11 +259,16 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 	struct luastate_plan_context plan = { .state = of->target->lua,
 					      .prediction = &data->prediction,
 					      .stack_limit = tap->thread->stack_limit };
-	uint32_t ticks = 1 + timing->changed + tap->begun + take_lost(recorder, tap, timing->lost);
 	struct failure why;
+	uint32_t ticks;
 	bool lacked;
 
 	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
+	if (is_over(recorder)) {
+		miss_copy(recorder, tap, timing);
+		return true;
+	}
+	ticks = 1 + timing->changed + tap->begun + take_lost(recorder, tap, timing->lost);
 	owe(recorder, data, ticks);
 	tap->begun = 0;
 	tap->taken += 1 + timing->changed;

@@ -286,6 +286,22 @@ static void rests(void **state)
 	scene_end(&scene);
 }
 
+static void makes_no_copies_behind_its_end(void **state)
+{
+	struct scene scene;
+	uint64_t end_ns;
+
+	(void)state;
+	scene_begin(&scene, SCENE_RATE_HZ, scene_spin, NULL);
+	scene_await(&scene, 20);
+	attach_tap_end(scene.tap);
+	end_ns = child_now_ns();
+	child_nap_us(100 * 1000);
+	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	assert_true(scene.last_ns <= end_ns);
+	scene_end(&scene);
+}
+
 static void leaves_sleepers_alone(void **state)
 {
 	struct scene scene;
@@ -513,6 +529,7 @@ int main(void)
 		cmocka_unit_test(tells_of_stacks_that_are_too_deep),
 		cmocka_unit_test(copies_deep_stacks_in_parts),
 		cmocka_unit_test(rests),
+		cmocka_unit_test(makes_no_copies_behind_its_end),
 		cmocka_unit_test(leaves_sleepers_alone),
 		cmocka_unit_test(counts_what_has_no_room),
 		cmocka_unit_test(leaves_the_rest_for_later),

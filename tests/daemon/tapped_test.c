@@ -4,6 +4,7 @@
 #include "daemon/sampled.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -104,9 +105,11 @@ bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thr
 	return true;
 }
 
+static volatile sig_atomic_t stop;
+
 static void stands_for_what_passed_without_copies(void **state)
 {
-	const struct daemon_options options = { .rate_hz = 100 };
+	const struct daemon_options options = { .rate_hz = 100, .stop = &stop };
 	struct daemon_stats stats = { 0 };
 	struct daemon_target *target = calloc(1, sizeof(*target));
 	struct recorder_target of = { .target = target };
@@ -143,6 +146,66 @@ static void stands_for_what_passed_without_copies(void **state)
 	assert_int_equal(5, stats.copied.count);
 	attach_image_destroy(recorder.after);
 	free(target);
+}
+
+/* @return how many of four copies were decoded where the recording's end is @end_ns. */
+static size_t take_four(uint64_t end_ns, uint64_t over_ns, struct daemon_stats *ret_stats,
+			struct sampled_tap *ret_tap)
+{
+	const struct daemon_options options = { .rate_hz = 100, .stop = &stop };
+	struct daemon_target *target = calloc(1, sizeof(*target));
+	struct recorder_target of = { .target = target };
+	struct recorder recorder = { .options = &options,
+				     .stats = ret_stats,
+				     .end_ns = end_ns,
+				     .over_ns = over_ns,
+				     .after = attach_image_create() };
+	struct attach_tap_plan plan = { 0 };
+	struct attach_thread thread = { 0 };
+	struct sampled_thread data = {
+		.tap = { .plan = &plan, .of = &of, .thread = &thread, .begun = 4 },
+	};
+
+	of.recorder = &recorder;
+	copied = &data;
+	decoded = 0;
+	timing_count = 4;
+	for (unsigned i = 0; i < 4; i++)
+		timings[i] = (struct attach_tap_timing){ .time_ns = i + 1, .lost = 3 };
+	timings[0].changed = 2;
+	assert_true(tapped_take(&recorder));
+	*ret_tap = data.tap;
+	attach_image_destroy(recorder.after);
+	free(target);
+	return decoded;
+}
+
+/* More may have been copied than can be decoded soon: the end does not wait for it. */
+static void leaves_copies_behind_the_end(void **state)
+{
+	struct daemon_stats stats = { 0 };
+	struct sampled_tap tap;
+
+	(void)state;
+	/* Long ago. */
+	assert_int_equal(0, take_four(1, 0, &stats, &tap));
+	assert_int_equal(0, stats.thread_ticks);
+	assert_int_equal(4 + 2 + 4 + 3, stats.missed_ticks);
+	assert_int_equal(0, stats.merged_ticks);
+	/* None of it was a rest. */
+	assert_int_equal(4 + 2, tap.taken);
+	assert_int_equal(3, tap.lost);
+	assert_int_equal(0, tap.begun);
+	assert_int_equal(4, stats.copied.count);
+	/* Not yet. */
+	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &tap));
+	/* Just now: what was copied before it counts. */
+	assert_int_equal(4, take_four(daemon_now_ns(), 0, &stats, &tap));
+	/* Told to end, which is seen only now, or was long ago. */
+	stop = 1;
+	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &tap));
+	assert_int_equal(0, take_four(UINT64_MAX, 1, &stats, &tap));
+	stop = 0;
 }
 
 /* ---- When a thread is stopped ------------------------------------------------------------- */
@@ -238,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stands_for_what_passed_without_copies),
+		cmocka_unit_test(leaves_copies_behind_the_end),
 		cmocka_unit_test(lets_copies_that_lack_little),
 		cmocka_unit_test(stops_where_copies_lack_more),
 		cmocka_unit_test(tells_the_last_one),
