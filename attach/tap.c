@@ -62,6 +62,8 @@ enum {
 	FIRST_PART = 64,
 	FIRST_MIN_NS = 20 * 1000,
 	JITTER = 128,
+	/* The kernel may hold an opener up for as long as a target's exec takes. */
+	ASKED_NS = 1000 * 1000 * 1000,
 	/* The kernel's own ticks, of which each has its share of the samples that it allows. */
 	KERNEL_HZ_MAX = 1000,
 };
@@ -81,7 +83,9 @@ struct parts {
 struct slot {
 	uint64_t generation; /* 0: never used */
 	bool used;
-	bool is_first; /* the first period goes on */
+	bool is_first;	   /* the first period goes on */
+	uint64_t asked_ns; /* since then for its event; 0: it has that */
+	pid_t tid;
 	unsigned periods;
 	struct attach_tap_event event;
 	void *context;
@@ -98,6 +102,7 @@ struct attach_tap {
 	struct parts *parts; /* by processor */
 	size_t processors;
 	struct slot slots[ATTACH_TAP_THREADS];
+	size_t asked; /* of them */
 	size_t next, ring_bytes, drained_bytes;
 	unsigned rate_hz;
 	unsigned limit_hz; /* of the kernel; high enough for the rate */
@@ -429,32 +434,41 @@ int attach_tap_program(const struct attach_tap *tap)
 	return bpf_program__fd(tap->program);
 }
 
-static int open_own(void *context, const struct attach_tap_request *request,
-		    struct attach_tap_event *ret_event, struct failure *why)
-{
-	const struct attach_tap *tap = context;
-
-	return attach_tap_open_event(attach_tap_program(tap), request, ret_event, why);
-}
-
-/* Have the program run at each tick of the thread from now on. */
-static int begin_event(const struct attach_tap *tap, const struct attach_tap_request *request,
-		       struct slot *slot, struct failure *why)
+static int enable(const struct attach_tap_event *event, pid_t tid, struct failure *why)
 {
 	int errnum;
 
-	if (tap->opener.open(tap->opener.context, request, &slot->event, why) != 0)
-		return -1;
-	if (ioctl(slot->event.event_fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
+	if (ioctl(event->event_fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
 		return 0;
 	errnum = errno;
-	attach_tap_close_event(&slot->event);
-	return failure_set_errno(why, errnum, request->tid, "begin to count the thread's time");
+	attach_tap_close_event(event);
+	return failure_set_errno(why, errnum, tid, "begin to count the thread's time");
 }
 
-static void end_event(const struct slot *slot)
+/* Have the program run at each tick of the thread from now on, or once the opener answers. */
+static int begin_event(struct attach_tap *tap, const struct attach_tap_request *request,
+		       struct slot *slot, struct failure *why)
 {
-	ioctl(slot->event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
+	slot->event = (struct attach_tap_event){ .event_fd = -1, .link_fd = -1 };
+	slot->asked_ns = 0;
+	if (!tap->opener.ask)
+		return attach_tap_open_event(attach_tap_program(tap), request, &slot->event, why) ||
+				       enable(&slot->event, request->tid, why)
+			       ? -1
+			       : 0;
+	if (tap->opener.ask(tap->opener.context, request, why) != 0)
+		return -1;
+	slot->asked_ns = now_ns();
+	tap->asked++;
+	return 0;
+}
+
+static void end_event(struct attach_tap *tap, struct slot *slot)
+{
+	tap->asked -= slot->asked_ns != 0;
+	slot->asked_ns = 0;
+	if (slot->event.event_fd >= 0)
+		ioctl(slot->event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
 	attach_tap_close_event(&slot->event);
 }
 
@@ -484,12 +498,70 @@ int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 		plan->cookie = 0;
 		return -1;
 	}
+	slot->tid = tid;
 	slot->generation++;
 	slot->used = slot->is_first = true;
 	slot->periods = 0;
 	slot->context = context;
 	*ret_plan = plan;
 	return 0;
+}
+
+/* What is asked for no more, or had to be waited for too long, is closed. */
+static void take_answer(struct attach_tap *tap, struct attach_tap_answer *answer,
+			attach_tap_refused *refused, void *context)
+{
+	struct slot *slot = slot_of(tap, answer->cookie);
+
+	if (!slot || !slot->asked_ns) {
+		if (answer->why.kind == FAILURE_NONE)
+			attach_tap_close_event(&answer->event);
+		return;
+	}
+	slot->asked_ns = 0;
+	tap->asked--;
+	if (answer->why.kind == FAILURE_NONE &&
+	    enable(&answer->event, slot->tid, &answer->why) == 0)
+		slot->event = answer->event;
+	else
+		refused(context, slot->context, &answer->why);
+}
+
+/* @param end NULL: of those that have waited too long. */
+static void refuse_asked(struct attach_tap *tap, const struct failure *end,
+			 attach_tap_refused *refused, void *context)
+{
+	uint64_t time_ns = now_ns();
+
+	for (size_t i = 0; tap->asked && i < ATTACH_TAP_THREADS; i++) {
+		struct slot *slot = &tap->slots[i];
+		struct failure why = end ? *end : (struct failure){ .kind = FAILURE_TIMEOUT };
+
+		if (!slot->used || !slot->asked_ns || (!end && time_ns - slot->asked_ns < ASKED_NS))
+			continue;
+		why.tid = slot->tid;
+		why.step = "have the opener of events open one";
+		slot->asked_ns = 0;
+		tap->asked--;
+		refused(context, slot->context, &why);
+	}
+}
+
+size_t attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
+			      attach_tap_refused *refused, void *context)
+{
+	struct attach_tap_answer answer;
+	struct failure why;
+	int got = 0;
+
+	while (tap->asked > 0) {
+		got = tap->opener.take(tap->opener.context, until_ns, &answer, &why);
+		if (got <= 0)
+			break;
+		take_answer(tap, &answer, refused, context);
+	}
+	refuse_asked(tap, got < 0 ? &why : NULL, refused, context);
+	return tap->asked;
 }
 
 void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
@@ -499,14 +571,14 @@ void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
 	if (!slot)
 		return;
 	plan->cookie = 0;
-	end_event(slot);
+	end_event(tap, slot);
 	slot->used = false;
 }
 
 void attach_tap_end(struct attach_tap *tap)
 {
 	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++)
-		if (tap->slots[i].used)
+		if (tap->slots[i].used && tap->slots[i].event.event_fd >= 0)
 			ioctl(tap->slots[i].event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
@@ -576,11 +648,11 @@ static int try_event(struct attach_tap *tap, struct failure *why)
 {
 	const struct attach_tap_request own = { .period_ns = tap->period_ns,
 						.cookie = ATTACH_TAP_NO_COOKIE };
-	struct slot slot;
+	struct slot slot = { 0 };
 
 	if (begin_event(tap, &own, &slot, why) != 0)
 		return -1;
-	end_event(&slot);
+	end_event(tap, &slot);
 	return 0;
 }
 
@@ -597,7 +669,6 @@ int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct fail
 	if (!tap)
 		return failure_set_errno(why, ENOMEM, 0, "sample from inside the kernel");
 	libbpf_set_print(say_nothing);
-	tap->opener = (struct attach_tap_opener){ .open = open_own, .context = tap };
 	tap->rate_hz = rate_hz;
 	tap->limit_hz = limit_hz;
 	tap->period_ns = 1000000000u / rate_hz;
@@ -636,7 +707,7 @@ void attach_tap_destroy(struct attach_tap *tap)
 		return;
 	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++)
 		if (tap->slots[i].used)
-			end_event(&tap->slots[i]);
+			end_event(tap, &tap->slots[i]);
 	ring_buffer__free(tap->ring);
 	if (tap->plans)
 		munmap(tap->plans, whole_pages(tap->plan_bytes * ATTACH_TAP_THREADS));
@@ -697,6 +768,13 @@ int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 {
 	(void)tap, (void)pid, (void)context, (void)first, (void)ret_plan;
 	return failure_set_errno(why, ENOSYS, tid, "sample from inside the kernel");
+}
+
+size_t attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
+			      attach_tap_refused *refused, void *context)
+{
+	(void)tap, (void)until_ns, (void)refused, (void)context;
+	return 0;
 }
 
 void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)

@@ -14,6 +14,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,10 +22,10 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "daemon/sandbox.h"
 
 enum {
@@ -32,23 +33,23 @@ enum {
 	PROCESSES_MAX = 2048,
 	/* A tick more often than that would be a way to slow a process down. */
 	PERIOD_MIN_NS = 10 * 1000,
-	/* The kernel may hold it up for as long as a target's exec takes. */
-	PATIENCE_S = 1,
 	/* It begins. */
 	START_S = 10,
+	/* Answers that may lie in the socket: the kernel limits descriptors that nobody has taken
+	 * yet to as many as a process may have open, 1024 at first. */
+	ASKED_MAX = 128,
 	EVENT_FDS = 2,
 };
 
 struct request {
-	uint32_t number;
 	int32_t pid, tid;
-	uint32_t reserved; /* 0 */
 	uint64_t period_ns, cookie;
 };
 
 /** With it come the event's descriptors where errnum is 0. */
 struct answer {
-	uint32_t number;
+	uint64_t cookie; /* of the request */
+	int32_t tid;
 	int32_t errnum;
 };
 
@@ -61,8 +62,7 @@ union control {
 struct opener {
 	pid_t pid;
 	int fd;
-	uint32_t number; /* of the last request */
-	bool is_awaited; /* its answer did not come in time */
+	size_t asked; /* without an answer so far */
 };
 
 /** The process's side. */
@@ -144,7 +144,7 @@ static int open_event(struct opening *opening, const struct request *request,
 						   .cookie = request->cookie };
 	struct failure why;
 
-	if (request->period_ns < PERIOD_MIN_NS || request->reserved)
+	if (request->period_ns < PERIOD_MIN_NS)
 		return EINVAL;
 	if (!is_known(opening, request->pid) &&
 	    !(opening->grows && add_process(opening, request->pid)))
@@ -198,7 +198,8 @@ static void serve(struct opening *opening)
 			continue;
 		if (len != sizeof(request) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 			return;
-		answer = (struct answer){ .number = request.number,
+		answer = (struct answer){ .cookie = request.cookie,
+					  .tid = request.tid,
 					  .errnum = open_event(opening, &request, &event) };
 		send_answer(opening->fd, &answer, &event);
 		/* Closed here only: the recorder has its own. */
@@ -355,82 +356,98 @@ static ssize_t receive(const struct opener *opener, struct answer *ret_answer,
 	return len;
 }
 
-/* An answer that came late is nobody's. @return false while there is none. */
-static bool take_late_answer(struct opener *opener)
+int opener_ask(void *self, const struct attach_tap_request *request, struct failure *why)
 {
+	const struct request wanted = { .pid = request->pid,
+					.tid = request->tid,
+					.period_ns = request->period_ns,
+					.cookie = request->cookie };
+	struct opener *opener = self;
+
+	if (opener->asked == ASKED_MAX)
+		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
+	if (send(opener->fd, &wanted, sizeof(wanted), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	    sizeof(wanted)) {
+		opener->asked++;
+		return 0;
+	}
+	if (errno == EAGAIN)
+		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
+	return failure_set_errno(why, errno, request->tid, step);
+}
+
+/* @return whether there is something to be received, or its end, up to that time. */
+static bool await_answer(const struct opener *opener, uint64_t until_ns)
+{
+	struct pollfd answer = { .fd = opener->fd, .events = POLLIN };
+	uint64_t time_ns = daemon_now_ns();
+	struct timespec rest;
+
+	if (time_ns >= until_ns)
+		return false;
+	rest.tv_sec = (time_t)((until_ns - time_ns) / 1000000000u);
+	rest.tv_nsec = (long)((until_ns - time_ns) % 1000000000u);
+	return ppoll(&answer, 1, &rest, NULL) == 1;
+}
+
+int opener_take(void *self, uint64_t until_ns, struct attach_tap_answer *ret_answer,
+		struct failure *why)
+{
+	struct opener *opener = self;
 	struct attach_tap_event event;
 	struct answer answer;
 	ssize_t len = receive(opener, &answer, &event, MSG_DONTWAIT);
 
-	if (len < 0 && errno == EAGAIN)
-		return false;
-	attach_tap_close_event(&event);
-	opener->is_awaited = len == sizeof(answer) && answer.number != opener->number;
-	return !opener->is_awaited;
-}
-
-int opener_open(void *self, const struct attach_tap_request *request,
-		struct attach_tap_event *ret_event, struct failure *why)
-{
-	struct opener *opener = self;
-	struct request wanted = { .pid = request->pid,
-				  .tid = request->tid,
-				  .period_ns = request->period_ns,
-				  .cookie = request->cookie };
-	struct attach_tap_event event;
-	struct answer answer;
-	ssize_t len;
-
-	if (opener->is_awaited && !take_late_answer(opener))
-		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
-	wanted.number = ++opener->number;
-	if (send(opener->fd, &wanted, sizeof(wanted), MSG_NOSIGNAL) != sizeof(wanted))
-		return failure_set_errno(why, errno, request->tid, step);
-	len = receive(opener, &answer, &event, 0);
 	if (len < 0 && errno == EAGAIN) {
-		opener->is_awaited = true;
-		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
+		if (!await_answer(opener, until_ns))
+			return 0;
+		len = receive(opener, &answer, &event, MSG_DONTWAIT);
+		if (len < 0 && errno == EAGAIN)
+			return 0;
 	}
-	if (len == sizeof(answer) && answer.number == wanted.number && answer.errnum == 0 &&
-	    event.event_fd >= 0 && event.link_fd >= 0) {
-		*ret_event = event;
-		return 0;
+	if (len != sizeof(answer)) {
+		attach_tap_close_event(&event);
+		return failure_set_errno(why, len < 0 ? errno : EPIPE, 0, step);
 	}
+	opener->asked -= opener->asked > 0;
+	*ret_answer = (struct attach_tap_answer){ .cookie = answer.cookie, .event = event };
+	if (answer.errnum == 0 && event.event_fd >= 0 && event.link_fd >= 0)
+		return 1;
 	attach_tap_close_event(&event);
-	if (len != sizeof(answer))
-		return failure_set_errno(why, len < 0 ? errno : EPIPE, request->tid, step);
-	return failure_set_errno(why, answer.errnum ? answer.errnum : EMFILE, request->tid,
-				 "count the thread's time");
+	ret_answer->event = (struct attach_tap_event){ .event_fd = -1, .link_fd = -1 };
+	failure_set_errno(&ret_answer->why, answer.errnum ? answer.errnum : EMFILE, answer.tid,
+			  "count the thread's time");
+	return 1;
 }
 
 /* @return 0, or -1 where it has ended or does not come to it. */
 static int await_ready(const struct opener *opener)
 {
+	const uint64_t end_ns = daemon_now_ns() + (uint64_t)START_S * 1000000000u;
 	struct attach_tap_event event;
 	struct answer answer;
-	ssize_t len = -1;
+	ssize_t len;
 
-	errno = EAGAIN;
-	for (int i = 0; i < START_S / PATIENCE_S && len < 0 && errno == EAGAIN; i++)
-		len = receive(opener, &answer, &event, 0);
+	while (!await_answer(opener, end_ns))
+		if (daemon_now_ns() >= end_ns)
+			return -1;
+	len = receive(opener, &answer, &event, MSG_DONTWAIT);
 	if (len <= 0)
 		return -1;
 	attach_tap_close_event(&event);
-	return len == sizeof(answer) && answer.number == 0 ? 0 : -1;
+	return len == sizeof(answer) ? 0 : -1;
 }
 
 int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
 		 struct opener **ret_opener, struct failure *why)
 {
-	const struct timeval patience = { .tv_sec = PATIENCE_S };
 	struct opener *opener = calloc(1, sizeof(*opener));
 	struct opening *opening = calloc(1, sizeof(*opening));
 	int fds[2] = { -1, -1 }, errnum = ENOMEM;
 
 	if (!opener || !opening)
 		goto failed;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0 ||
-	    setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0) {
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
 		errnum = errno;
 		goto failed;
 	}

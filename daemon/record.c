@@ -599,7 +599,7 @@ static int start_opener(struct recorder *recorder, struct failure *why)
  */
 static void begin_tap(struct recorder *recorder)
 {
-	struct attach_tap_opener opener = { .open = opener_open };
+	struct attach_tap_opener opener = { .ask = opener_ask, .take = opener_take };
 	char reason[256], text[320];
 	struct failure why;
 
