@@ -90,6 +90,7 @@ static long copy_coroutine(uint32_t i, void *context)
 {
 	struct steps *steps = context;
 
+	look_at_clock(steps->work);
 	if (copy_stack(steps->work, steps->plan, i + FEW))
 		copy_functions(steps->work, steps->plan, i + FEW);
 	return 0;
@@ -165,6 +166,8 @@ int tap_tick(void *context)
 	work->last_name = 0;
 	work->slots_left = RECORD_SLOTS;
 	work->reads_left = READS;
+	work->end_ns = work->record.time_ns + plan->budget_ns;
+	work->current_G = work->has_more_seen = 0;
 	work->function_count = 0;
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
 		work->functions[i] = 0;

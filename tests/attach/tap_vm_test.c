@@ -528,6 +528,34 @@ static void hands_over_all_of_a_copy(void **state)
 	end(&scene, fake);
 }
 
+/* Interrupts wait for a copy: one that takes too long ends, with what it has. */
+static void bounds_its_time(void **state)
+{
+	struct fake *fake = make_fake();
+	struct scene scene;
+
+	(void)state;
+	begin(&scene, fake);
+	scene.context = fake;
+	scene.plan->vms[0] = describe_protos(fake);
+	for (int i = 0; i < CONSTANTS; i++)
+		fake->constants[i] = (uintptr_t)fake->global;
+	put_many(fake, FEW, (uintptr_t)(fake->constants + CONSTANTS));
+	put(fake->proto, AT_NAME, (uintptr_t)fake->global);
+	for (int i = 1; i < THREADS; i++)
+		scene.plan->stacks[scene.plan->stack_count++] = (uintptr_t)fake->threads[i];
+	assert_true(scene.plan->budget_ns >= 100 * 1000 && scene.plan->budget_ns <= 1000 * 1000);
+	scene.plan->budget_ns = UINT32_MAX;
+	expect_copies(&scene, fake, check_all_functions);
+	scene.check = NULL;
+	scene.plan->budget_ns = 0;
+	scene_await(&scene, scene.count + 50);
+	scene.cut_count = scene.count = 0;
+	scene_await(&scene, 100);
+	assert_int_equal(scene.count, scene.cut_count);
+	end(&scene, fake);
+}
+
 /* What the plan says comes from the target's memory, and may be anything. */
 static void survives_any_plan(void **state)
 {
@@ -577,6 +605,7 @@ int main(void)
 		cmocka_unit_test(copies_vms_that_run_compiled_code),
 		cmocka_unit_test(bounds_reads_of_what_is_not_there),
 		cmocka_unit_test(hands_over_all_of_a_copy),
+		cmocka_unit_test(bounds_its_time),
 		cmocka_unit_test(survives_any_plan),
 	};
 
