@@ -506,15 +506,16 @@ static bool has_not_run(const struct daemon_options *options)
 	return poll(&failed, 1, 0) == 1 && (failed.revents & POLLIN);
 }
 
-/* What was seen of one that ended soon is chance, and so it has one end whatever that was. */
+/* What was seen of one that ended soon is chance, and so it has one end whatever that was. Of one
+ * that ran for longer without LuaJIT it is known. */
 static bool judge_command(struct recorder *recorder)
 {
 	if (!recorder->options->await_vm || recorder->end != DAEMON_END_EARLY ||
-	    has_not_run(recorder->options))
+	    has_not_run(recorder->options) ||
+	    (recorder->was_vain && !has_seen_luajit(recorder->stats)))
 		return false;
 	recorder_end_with(recorder, DAEMON_END_EMPTY,
-			  "the command ended before the first sample%s: the profile has none",
-			  has_seen_luajit(recorder->stats) ? "" : ", and no LuaJIT was seen in it");
+			  "the command ended before the first sample: the profile has none");
 	return true;
 }
 

@@ -57,6 +57,7 @@ struct recorder {
 	uint32_t next_function;
 	struct finder *finder;
 	struct traces *traces;		    /* index of the stats' list */
+	bool was_vain;			    /* a command had no LuaJIT some time after it began */
 	bool told_full;			    /* that there are more processes than can be followed */
 	struct attach_image *image, *after; /* what a stop read, and what was read right after it */
 	struct output_file outputs[DAEMON_OUTPUTS_MAX];
