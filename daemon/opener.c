@@ -262,8 +262,9 @@ static bool restrict_calls(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
-/* Whether an event of our own can be opened: what refuses those of others refuses that, too. */
-static bool can_open(const struct opening *opening)
+/* Open an event of our own: what refuses those of others refuses that, too. @return 0 or an errno.
+ */
+static int try_open(const struct opening *opening)
 {
 	const struct attach_tap_request own = { .pid = getpid(),
 						.tid = getpid(),
@@ -273,39 +274,51 @@ static bool can_open(const struct opening *opening)
 	struct failure why;
 
 	if (attach_tap_open_event(opening->program_fd, &own, &event, &why) != 0)
-		return false;
+		return why.errnum ? why.errnum : EINVAL;
 	attach_tap_close_event(&event);
-	return true;
+	return 0;
 }
 
-/* No more than this kernel, as it is set, asks for. */
-static void keep_rights(const struct opening *opening)
+/* Whether these rights are enough. What is given up does not come back: so it is tried by another
+ * process. @return 0 or an errno. */
+static int try_rights(const struct opening *opening, const int *rights, size_t count)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child < 0)
+		return errno;
+	if (child == 0) {
+		sandbox_keep_capabilities(rights, count);
+		_exit(try_open(opening));
+	}
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return EINVAL;
+	return WEXITSTATUS(status);
+}
+
+/* No more than this kernel, as it is set, asks for: all of them only where it refuses less. @return
+ * 0, or an errno where there are none left, as they were of no use. */
+static int keep_rights(const struct opening *opening)
 {
 	static const int needed[] = { CAP_PERFMON, CAP_BPF, CAP_SYS_ADMIN };
+	int errnum = EACCES;
 
-	for (size_t count = 2; count <= 3; count++) {
-		pid_t child;
-		int status;
-
-		/* What is given up does not come back: so it is tried by another. */
-		child = fork();
-		if (child == 0) {
+	for (size_t count = 2; count <= 3 && (errnum == EACCES || errnum == EPERM); count++) {
+		errnum = try_rights(opening, needed, count);
+		if (errnum == 0) {
 			sandbox_keep_capabilities(needed, count);
-			_exit(!can_open(opening));
-		}
-		if (child > 0 && waitpid(child, &status, 0) == child && status == 0) {
-			sandbox_keep_capabilities(needed, count);
-			return;
+			return 0;
 		}
 	}
-	sandbox_keep_capabilities(needed, 3);
+	sandbox_keep_capabilities(needed, 0);
+	return errnum;
 }
 
 static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, size_t count)
 {
 	const struct attach_tap_event nothing = { .event_fd = -1, .link_fd = -1 };
-	/* Sent without descriptors, as the errnum says. */
-	const struct answer ready = { .errnum = EAGAIN };
+	struct answer ready = { 0 };
 	int fds[] = { opening->fd, opening->program_fd };
 
 	prctl(PR_SET_NAME, "ljprof-opener", 0, 0, 0);
@@ -318,10 +331,13 @@ static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, siz
 	sandbox_close_others(fds, 2);
 	for (size_t i = 0; i < count; i++)
 		add_process(opening, pids[i]);
-	keep_rights(opening);
-	if (restrict_calls()) {
+	ready.errnum = keep_rights(opening);
+	if (ready.errnum == 0 && restrict_calls()) {
+		ready.errnum = EAGAIN; /* it has no descriptors */
 		send_answer(opening->fd, &ready, &nothing);
 		serve(opening);
+	} else if (ready.errnum) {
+		send_answer(opening->fd, &ready, &nothing);
 	}
 	_exit(0);
 }
@@ -420,7 +436,8 @@ int opener_take(void *self, uint64_t until_ns, struct attach_tap_answer *ret_ans
 	return 1;
 }
 
-/* @return 0, or -1 where it has ended or does not come to it. */
+/* @return 0, or an errno where it has ended, does not come to it, or has found that it cannot open
+ * events. */
 static int await_ready(const struct opener *opener)
 {
 	const uint64_t end_ns = daemon_now_ns() + (uint64_t)START_S * 1000000000u;
@@ -430,12 +447,12 @@ static int await_ready(const struct opener *opener)
 
 	while (!await_answer(opener, end_ns))
 		if (daemon_now_ns() >= end_ns)
-			return -1;
+			return ETIMEDOUT;
 	len = receive(opener, &answer, &event, MSG_DONTWAIT);
 	if (len <= 0)
-		return -1;
+		return EPIPE;
 	attach_tap_close_event(&event);
-	return len == sizeof(answer) ? 0 : -1;
+	return len != sizeof(answer) ? EPIPE : answer.errnum == EAGAIN ? 0 : answer.errnum;
 }
 
 int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
@@ -463,9 +480,10 @@ int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
 		goto failed;
 	close(fds[1]);
 	free(opening);
-	if (await_ready(opener) != 0) {
+	errnum = await_ready(opener);
+	if (errnum != 0) {
 		opener_stop(opener);
-		return failure_set(why, FAILURE_SYSTEM, EPIPE, 0, 0, starting);
+		return failure_set_errno(why, errnum, 0, starting);
 	}
 	*ret_opener = opener;
 	return 0;

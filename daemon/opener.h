@@ -23,7 +23,8 @@ struct opener;
  * @param pids The processes of the recording so far.
  * @param grows Whether more can come: by a name, or as children. Then the recorder is believed
  *              which these are; else threads of others are refused.
- * @param why FAILURE_SYSTEM, FAILURE_NO_MEMORY, FAILURE_DENIED. @return 0 or -1.
+ * @param why FAILURE_SYSTEM, FAILURE_NO_MEMORY, FAILURE_DENIED: also where it could open no event
+ *            of its own, for whatever reason; then it keeps no right, and ends. @return 0 or -1.
  */
 int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
 		 struct opener **ret_opener, struct failure *why);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The opener of events: for whom it opens them, with what rights, and how it ends. */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <setjmp.h>
@@ -216,6 +217,27 @@ static void keeps_no_more_than_it_needs(void **state)
 	end_scene(&scene);
 }
 
+/* What keeps it from opening events is no reason to keep more rights. */
+static void gives_up_where_it_cannot_open(void **state)
+{
+	struct attach_tap *tap;
+	struct opener *opener;
+	struct failure why;
+	pid_t own = getpid();
+	int no_program;
+
+	(void)state;
+	if (attach_tap_create(RATE_HZ, &tap, &why) != 0)
+		skip();
+	attach_tap_destroy(tap);
+	no_program = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(no_program >= 0);
+	assert_int_equal(-1, opener_start(no_program, &own, 1, false, &opener, &why));
+	assert_int_equal(FAILURE_SYSTEM, why.kind);
+	assert_int_equal(EINVAL, why.errnum);
+	close(no_program);
+}
+
 static void tells_that_it_is_gone(void **state)
 {
 	struct scene scene;
@@ -325,6 +347,7 @@ int main(void)
 		cmocka_unit_test(opens_for_processes_of_the_recording),
 		cmocka_unit_test(opens_for_later_ones_where_these_may_come),
 		cmocka_unit_test(keeps_no_more_than_it_needs),
+		cmocka_unit_test(gives_up_where_it_cannot_open),
 		cmocka_unit_test(tells_that_it_is_gone),
 		cmocka_unit_test(waits_for_nothing_by_itself),
 		cmocka_unit_test(ends_with_its_recorder),
