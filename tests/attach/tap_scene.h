@@ -49,8 +49,9 @@ void scene_spin(void *argument);
 /** Sleeps for ever. @param argument Not used. */
 void scene_sleep(void *argument);
 
-/** Start a child that calls run(argument), and tap it. The test is skipped, with the reason, where
- *  the kernel makes no copies. What the scene holds is its own; end it with scene_end(). */
+/** Start a child that calls run(argument), and tap it, with copies that may take seconds. The test
+ * is skipped, with the reason, where the kernel makes no copies. What the scene holds is its own;
+ * end it with scene_end(). */
 void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), void *argument);
 
 /** End the child, and release all but the scene itself. */
