@@ -160,8 +160,9 @@ static int open_event(struct opening *opening, const struct request *request,
 	return ESRCH;
 }
 
-static void send_answer(int socket, const struct answer *answer,
-			const struct attach_tap_event *event)
+/* @return 0 or an errno: there may be no room for more descriptors that are under way. */
+static int send_answer(int socket, const struct answer *answer,
+		       const struct attach_tap_event *event)
 {
 	struct answer copy = *answer;
 	struct iovec bytes = { .iov_base = &copy, .iov_len = sizeof(copy) };
@@ -180,7 +181,7 @@ static void send_answer(int socket, const struct answer *answer,
 		memcpy(CMSG_DATA(head), fds, sizeof(fds));
 	}
 	/* Where nobody waits for it, the next request does not come either. */
-	sendmsg(socket, &message, MSG_NOSIGNAL);
+	return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
 static void serve(struct opening *opening)
@@ -193,6 +194,7 @@ static void serve(struct opening *opening)
 		ssize_t len = recvmsg(opening->fd, &message, 0);
 		struct attach_tap_event event = { .event_fd = -1, .link_fd = -1 };
 		struct answer answer;
+		int errnum;
 
 		if (len < 0 && errno == EINTR)
 			continue;
@@ -201,11 +203,15 @@ static void serve(struct opening *opening)
 		answer = (struct answer){ .cookie = request.cookie,
 					  .tid = request.tid,
 					  .errnum = open_event(opening, &request, &event) };
-		send_answer(opening->fd, &answer, &event);
+		errnum = send_answer(opening->fd, &answer, &event);
 		/* Closed here only: the recorder has its own. */
 		if (answer.errnum == 0) {
 			close(event.event_fd);
 			close(event.link_fd);
+		}
+		if (errnum && answer.errnum == 0) {
+			answer.errnum = errnum;
+			send_answer(opening->fd, &answer, &event);
 		}
 	}
 }
