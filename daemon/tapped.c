@@ -335,7 +335,8 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 		if (lacked)
 			note_news(recorder);
 	}
-	luastate_note_known(&plan, tap->plan->salt, attach_tap_known(recorder->tap));
+	luastate_note_known(&plan, &of->target->chain, tap->plan->salt,
+			    attach_tap_known(recorder->tap));
 	tap->plan->rest_ns = data->runs_lua ? 0 : data->run_rest.until_ns;
 	renew_plan(&plan, tap->plan);
 	return !recorder_is_at_limit(recorder);

@@ -35,8 +35,8 @@ void __wrap_luastate_plan_after(const struct luastate_plan_context *context,
 				struct attach_image *image, struct attach_image *after);
 void __wrap_luastate_plan_tap(const struct luastate_plan_context *context,
 			      struct attach_tap_plan *plan);
-void __wrap_luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
-				uint64_t *table);
+void __wrap_luastate_note_known(const struct luastate_plan_context *context,
+				const struct luastate_chain *chain, uint64_t salt, uint64_t *table);
 bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 			   struct sampled_thread *data, const struct attach_sleep *sleep,
 			   uint64_t time_ns);
@@ -89,10 +89,10 @@ void __wrap_luastate_plan_tap(const struct luastate_plan_context *context,
 	(void)context, (void)plan;
 }
 
-void __wrap_luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
-				uint64_t *table)
+void __wrap_luastate_note_known(const struct luastate_plan_context *context,
+				const struct luastate_chain *chain, uint64_t salt, uint64_t *table)
 {
-	(void)context, (void)salt, (void)table;
+	(void)context, (void)chain, (void)salt, (void)table;
 }
 
 bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thread,
