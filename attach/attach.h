@@ -577,9 +577,9 @@ int attach_tap_begin(struct attach_tap *tap, const struct attach_tap_opener *ope
  * meanwhile, and is neither stopped nor woken. Does not wait: with an opener the event is asked
  * for, and the copies begin with attach_tap_take_events().
  * @param context What take() is given for it.
- * A copy takes some microseconds, and ends after a millisecond, as interrupts of the processor wait
- * for it.
- * @param first The plan to begin with; its cookie, times and counts do not matter.
+ * A copy takes some microseconds, and ends after a millisecond or the plan's budget, as interrupts
+ * of the processor wait for it.
+ * @param first The plan to begin with; its cookie, counts and other times do not matter.
  * @param ret_plan Borrowed until attach_tap_remove(); to be changed at any time.
  * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_LIMIT, FAILURE_SYSTEM; FAILURE_TIMEOUT: the
  *            opener is asked for too many already, and this one is to be added later.

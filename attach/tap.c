@@ -493,7 +493,8 @@ int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 	*plan = *first;
 	plan->rested = plan->lost = 0;
 	plan->period_ns = tap->period_ns;
-	plan->budget_ns = BUDGET_NS;
+	if (!plan->budget_ns)
+		plan->budget_ns = BUDGET_NS;
 	plan->tick_ns = first_period(tap);
 	plan->passed_ns = tap->period_ns - plan->tick_ns;
 	request.period_ns = plan->tick_ns;
