@@ -616,6 +616,8 @@ struct attach_tap_timing {
 	uint32_t changed; /**< Ticks that are lost behind it, as its timer was changed. */
 	/** It may lack the end of a stack, a coroutine or a function: there are bounds. */
 	bool is_cut;
+	/** The same, as its time was over: by chance, where the machine was held up. */
+	bool is_late;
 };
 
 /** Takes a copy. @param thread The context of attach_tap_add(). @return false: the copies behind

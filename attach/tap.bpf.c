@@ -162,7 +162,7 @@ int tap_tick(void *context)
 	work->stack_count = work->new_count = work->other_count = work->is_lost = 0;
 	work->record.processor = cpu;
 	work->record.part = work->record.has_more = 0;
-	work->record.is_cut = 0;
+	work->record.is_cut = work->record.is_late = 0;
 	work->last_name = 0;
 	work->slots_left = RECORD_SLOTS;
 	work->reads_left = READS;
@@ -173,7 +173,7 @@ int tap_tick(void *context)
 		work->functions[i] = 0;
 	take_registers(work);
 	copy_all(work, plan);
-	if (!work->reads_left)
+	if (!work->reads_left && !work->record.is_late)
 		work->record.is_cut = 1;
 	work->record.took_ns = bpf_ktime_get_ns() - work->record.time_ns;
 	len = work->record.len;

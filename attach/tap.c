@@ -348,7 +348,8 @@ static int take_record(void *self, void *bytes, size_t len)
 					     .took_ns = record->took_ns,
 					     .lost = record->lost,
 					     .changed = changed,
-					     .is_cut = is_cut };
+					     .is_cut = is_cut,
+					     .is_late = record->is_late != 0 };
 	if (!tap->take(tap->context, slot->context, &timing))
 		return -ECANCELED;
 	/* There may be more without end, where they are made faster than taken. */

@@ -119,8 +119,10 @@ static void spend(struct work *work, uint32_t reads)
 /* What takes long asks for it now and then. */
 static void look_at_clock(struct work *work)
 {
-	if (bpf_ktime_get_ns() >= work->end_ns)
-		work->reads_left = 0;
+	if (bpf_ktime_get_ns() < work->end_ns)
+		return;
+	work->reads_left = 0;
+	work->record.is_late = 1;
 }
 
 /* Each read of the program's memory is made, and counted, here. @return whether all of it is there,

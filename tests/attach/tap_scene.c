@@ -71,6 +71,7 @@ bool scene_take(void *context, void *thread, const struct attach_tap_timing *tim
 	scene->last_ns = timing->time_ns;
 	scene->count++;
 	scene->cut_count += timing->is_cut;
+	scene->late_count += timing->is_late;
 	return !scene->check || scene->check(scene);
 }
 

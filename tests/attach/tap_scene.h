@@ -27,8 +27,9 @@ struct scene {
 	struct attach_tap *tap;
 	struct attach_tap_plan *plan;
 	struct attach_image *image;
-	/** Of the copies that were taken: how many, how many are cut, when the last was made. */
-	uint64_t count, cut_count, last_ns;
+	/** Of the copies that were taken: how many, how many are cut, for want of room or of time,
+	 * when the last was made. */
+	uint64_t count, cut_count, late_count, last_ns;
 	/** Looks at each copy, if set. @return whether the next one is to be taken. */
 	bool (*check)(struct scene *scene);
 	void *context;

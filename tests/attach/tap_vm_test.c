@@ -545,12 +545,14 @@ static void bounds_its_time(void **state)
 	for (int i = 1; i < THREADS; i++)
 		scene.plan->stacks[scene.plan->stack_count++] = (uintptr_t)fake->threads[i];
 	expect_copies(&scene, fake, check_all_functions);
+	assert_int_equal(0, scene.late_count);
 	scene.check = NULL;
 	scene.plan->budget_ns = 0;
 	scene_await(&scene, scene.count + 50);
-	scene.cut_count = scene.count = 0;
+	scene.late_count = scene.count = 0;
 	scene_await(&scene, 100);
-	assert_int_equal(scene.count, scene.cut_count);
+	assert_int_equal(scene.count, scene.late_count);
+	assert_int_equal(0, scene.cut_count);
 	end(&scene, fake);
 }
 
