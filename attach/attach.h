@@ -351,6 +351,11 @@ int attach_image_add(struct attach_image *image, struct remote_addr address, con
 const void *attach_image_peek(const struct attach_image *image, struct remote_addr address,
 			      size_t len, size_t *ret_len);
 
+/** Put the ranges that are there in order, so that one of many is found as fast as one of few; what
+ *  is added later is found, too. It changes nothing else. Allocates where there are more than
+ * before, and takes some 100 us for 1000 ranges: no thread should stand meanwhile. */
+void attach_image_order(struct attach_image *image);
+
 /** Reader over the image's ranges; reads may span adjoining ranges. */
 const struct attach_reader *attach_image_reader(struct attach_image *image);
 
@@ -536,11 +541,24 @@ int attach_tap_open_event(int program_fd, const struct attach_tap_request *reque
 /** Its thread has no ticks any more, unless another process has descriptors of it too. */
 void attach_tap_close_event(const struct attach_tap_event *event);
 
-/** Who opens events for a tap, where not its own process does. */
+/** What came of a request; the event is open where why.kind is FAILURE_NONE. */
+struct attach_tap_answer {
+	uint64_t cookie; /**< Of the request. */
+	struct attach_tap_event event;
+	struct failure why;
+};
+
+/** Who opens events for a tap, where not its own process does: many may be asked for before the
+ * first one is there. */
 struct attach_tap_opener {
-	/** As attach_tap_open_event(). */
-	int (*open)(void *context, const struct attach_tap_request *request,
-		    struct attach_tap_event *ret_event, struct failure *why);
+	/** Ask for an event; does not wait. @param why FAILURE_TIMEOUT: too many are asked for, and
+	 *  it is to be asked for again later. FAILURE_SYSTEM. @return 0 or -1. */
+	int (*ask)(void *context, const struct attach_tap_request *request, struct failure *why);
+	/** The next answer. Waits for it up to a time of CLOCK_MONOTONIC.
+	 *  @param ret_answer Its event is the caller's.
+	 *  @return 1; 0 where there is none yet; -1, with @p why, where none will come. */
+	int (*take)(void *context, uint64_t until_ns, struct attach_tap_answer *ret_answer,
+		    struct failure *why);
 	void *context;
 };
 
@@ -556,18 +574,35 @@ int attach_tap_begin(struct attach_tap *tap, const struct attach_tap_opener *ope
 
 /**
  * Copy a thread from now on, for the first time after a random part of the period. It runs on
- * meanwhile, and is neither stopped nor woken.
+ * meanwhile, and is neither stopped nor woken. Does not wait: with an opener the event is asked
+ * for, and the copies begin with attach_tap_take_events().
  * @param context What take() is given for it.
- * @param first The plan to begin with; its cookie, times and counts do not matter.
+ * A copy takes some microseconds, and ends after a millisecond or the plan's budget, as interrupts
+ * of the processor wait for it.
+ * @param first The plan to begin with; its cookie, counts and other times do not matter.
  * @param ret_plan Borrowed until attach_tap_remove(); to be changed at any time.
- * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_LIMIT, FAILURE_SYSTEM.
+ * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_LIMIT, FAILURE_SYSTEM; FAILURE_TIMEOUT: the
+ *            opener is asked for too many already, and this one is to be added later.
  */
 int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 		   const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
 		   struct failure *why);
 
+/** A thread has no event, and is to be removed. @param thread The context of attach_tap_add().
+ *  @param why As there; FAILURE_TIMEOUT: nothing came of it within a second. */
+typedef void attach_tap_refused(void *context, void *thread, const struct failure *why);
+
+/** Begin the copies of threads whose events are there by now. Waits for those that are not up to
+ *  a time of CLOCK_MONOTONIC; 0: not at all. @return How many are still asked for. */
+size_t attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
+			      attach_tap_refused *refused, void *context);
+
 /** Copy it no more; copies that were not taken are forgotten. */
 void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan);
+
+/** Make no more copies of the threads that are there; those that were made stay to be drained. No
+ *  thread needs to be stopped. */
+void attach_tap_end(struct attach_tap *tap);
 
 /** The table of prototypes that need not be copied whole, ATTACH_TAP_KNOWN keys at their places:
  *  attach_tap_known_key(). Borrowed; all 0 at first. */
@@ -581,6 +616,8 @@ struct attach_tap_timing {
 	uint32_t changed; /**< Ticks that are lost behind it, as its timer was changed. */
 	/** It may lack the end of a stack, a coroutine or a function: there are bounds. */
 	bool is_cut;
+	/** The same, as its time was over: by chance, where the machine was held up. */
+	bool is_late;
 };
 
 /** Takes a copy. @param thread The context of attach_tap_add(). @return false: the copies behind

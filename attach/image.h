@@ -6,8 +6,11 @@
 #include "attach/attach.h"
 
 enum {
-	/* A stop copies kilobytes; a saved image adds what decoding fetched. */
-	ATTACH_IMAGE_MAX_RANGES = 4096,
+	/* A stop copies kilobytes in some hundred of them; the kernel's copies are of up to 2.5
+	 * MiB, in which each range takes 24 bytes at least. */
+	ATTACH_IMAGE_MAX_RANGES = 1 << 17,
+	/* Fewer are looked through as they are. */
+	IMAGE_UNORDERED_MAX = 64,
 	/* Notes: maps, native chain, profile context. */
 	IMAGE_NOTES = 8,
 	IMAGE_NOTE_NAME = 16,
@@ -24,6 +27,12 @@ struct image_range {
 	size_t offset;
 };
 
+/** A range in the order of their addresses; none up to it reaches beyond last. */
+struct image_place {
+	uint64_t start, last;
+	uint32_t index;
+};
+
 struct image_note {
 	char name[IMAGE_NOTE_NAME];
 	void *bytes;
@@ -34,6 +43,8 @@ struct attach_image {
 	struct attach_registers registers;
 	struct image_range *ranges;
 	size_t range_count, range_size;
+	struct image_place *places; /* of the first ones */
+	size_t place_count, place_size;
 	size_t planned; /* ranges before this index were read or given up */
 	size_t last_hit;
 	uint32_t hits[IMAGE_HITS]; /* ranges that held what was asked for, by its address */

@@ -202,6 +202,7 @@ static int get_ranges(struct source *source, struct attach_image *image, struct 
 		if (attach_image_add(image, remote_addr_make(start), bytes, len, why) != 0)
 			return -1;
 	}
+	attach_image_order(image);
 	return 0;
 }
 

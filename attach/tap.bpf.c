@@ -90,6 +90,7 @@ static long copy_coroutine(uint32_t i, void *context)
 {
 	struct steps *steps = context;
 
+	look_at_clock(steps->work);
 	if (copy_stack(steps->work, steps->plan, i + FEW))
 		copy_functions(steps->work, steps->plan, i + FEW);
 	return 0;
@@ -161,16 +162,18 @@ int tap_tick(void *context)
 	work->stack_count = work->new_count = work->other_count = work->is_lost = 0;
 	work->record.processor = cpu;
 	work->record.part = work->record.has_more = 0;
-	work->record.is_cut = 0;
+	work->record.is_cut = work->record.is_late = 0;
 	work->last_name = 0;
 	work->slots_left = RECORD_SLOTS;
 	work->reads_left = READS;
+	work->end_ns = work->record.time_ns + plan->budget_ns;
+	work->current_G = work->has_more_seen = 0;
 	work->function_count = 0;
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
 		work->functions[i] = 0;
 	take_registers(work);
 	copy_all(work, plan);
-	if (!work->reads_left)
+	if (!work->reads_left && !work->record.is_late)
 		work->record.is_cut = 1;
 	work->record.took_ns = bpf_ktime_get_ns() - work->record.time_ns;
 	len = work->record.len;

@@ -62,6 +62,11 @@ enum {
 	FIRST_PART = 64,
 	FIRST_MIN_NS = 20 * 1000,
 	JITTER = 128,
+	/* The kernel may hold an opener up for as long as a target's exec takes. */
+	ASKED_NS = 1000 * 1000 * 1000,
+	/* Interrupts wait meanwhile. A copy of 60 coroutines takes 50 us on an idle machine, and
+	 * several times that on a busy one. */
+	BUDGET_NS = 1000 * 1000,
 	/* The kernel's own ticks, of which each has its share of the samples that it allows. */
 	KERNEL_HZ_MAX = 1000,
 };
@@ -72,6 +77,7 @@ static const char limit_path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
 struct parts {
 	uint64_t cookie, time_ns;
 	unsigned next; /* 0: none */
+	bool is_short; /* some had no room */
 	uint8_t *bytes;
 	size_t len, size;
 };
@@ -80,7 +86,9 @@ struct parts {
 struct slot {
 	uint64_t generation; /* 0: never used */
 	bool used;
-	bool is_first; /* the first period goes on */
+	bool is_first;	   /* the first period goes on */
+	uint64_t asked_ns; /* since then for its event; 0: it has that */
+	pid_t tid;
 	unsigned periods;
 	struct attach_tap_event event;
 	void *context;
@@ -97,6 +105,7 @@ struct attach_tap {
 	struct parts *parts; /* by processor */
 	size_t processors;
 	struct slot slots[ATTACH_TAP_THREADS];
+	size_t asked; /* of them */
 	size_t next, ring_bytes, drained_bytes;
 	unsigned rate_hz;
 	unsigned limit_hz; /* of the kernel; high enough for the rate */
@@ -229,9 +238,15 @@ static struct slot *slot_of(struct attach_tap *tap, uint64_t cookie)
 	return slot->used && slot->generation == cookie / ATTACH_TAP_THREADS ? slot : NULL;
 }
 
-/* The kernel's side wrote it, but as it was told to by memory of the thread. */
+_Static_assert((size_t)TAP_PARTS *(sizeof(struct tap_record) - offsetof(struct tap_record, bytes)) /
+			       (sizeof(struct tap_range) + 8) <=
+		       ATTACH_IMAGE_MAX_RANGES,
+	       "an image takes all of a copy");
+
+/* The kernel's side wrote it, but as it was told to by memory of the thread. @return false where
+ * the registers are none; *is_cut is set where there is no memory for all ranges. */
 static bool fill_image(struct attach_image *image, const struct tap_record *record,
-		       const uint8_t *bytes, size_t len)
+		       const uint8_t *bytes, size_t len, bool *is_cut)
 {
 	uint8_t block[sizeof(struct user_regs_struct)] = { 0 };
 	struct failure why;
@@ -246,35 +261,39 @@ static bool fill_image(struct attach_image *image, const struct tap_record *reco
 		size_t room = len - at - sizeof(*range);
 
 		if (range->len > room ||
-		    image_append(image, range->start, range + 1, range->len, &why) != 0)
-			return false;
+		    image_append(image, range->start, range + 1, range->len, &why) != 0) {
+			*is_cut = true;
+			break;
+		}
 		at += sizeof(*range) + range->len;
 		at += room - range->len < 8 ? room - range->len : -(size_t)range->len % 8;
 	}
+	attach_image_order(image);
 	return true;
 }
 
-static bool add_part(struct parts *parts, const uint8_t *bytes, size_t len)
+/* Where there is no memory for it, nor for those behind it, the copy ends there. */
+static void add_part(struct parts *parts, const uint8_t *bytes, size_t len)
 {
-	size_t size = (parts->len + len) * 2;
+	size_t size = (parts->len + len) * 2 + 8;
 	uint8_t *larger;
 
-	if (parts->len + len + 8 > parts->size) {
+	if (!parts->is_short && parts->len + len + 8 > parts->size) {
 		larger = realloc(parts->bytes, size);
-		if (!larger)
-			return false;
-		parts->bytes = larger;
-		parts->size = size;
+		parts->is_short = !larger;
+		parts->bytes = larger ? larger : parts->bytes;
+		parts->size = larger ? size : parts->size;
 	}
+	if (parts->is_short)
+		return;
 	memcpy(parts->bytes + parts->len, bytes, len);
 	parts->len += (len + 7) & ~(size_t)7; /* ranges begin at multiples of 8 */
-	return true;
 }
 
-/* One part of a copy that takes several. @return the bytes of all, once that was the last; NULL
- * while there are more, or one is missing. */
-static const uint8_t *take_part(struct attach_tap *tap, const struct tap_record *record,
-				size_t *len)
+/* One part of a copy that takes several. @return all of them, once that was the last; NULL
+ * while there are more, or one is missing: then the kernel's side has counted it as lost. */
+static const struct parts *take_part(struct attach_tap *tap, const struct tap_record *record,
+				     size_t len)
 {
 	struct parts *parts =
 		record->processor < tap->processors ? &tap->parts[record->processor] : NULL;
@@ -285,16 +304,14 @@ static const uint8_t *take_part(struct attach_tap *tap, const struct tap_record 
 		parts->cookie = record->cookie;
 		parts->time_ns = record->time_ns;
 		parts->len = parts->next = 0;
+		parts->is_short = false;
 	} else if (parts->next != record->part || parts->cookie != record->cookie ||
 		   parts->time_ns != record->time_ns) {
 		return NULL;
 	}
-	parts->next = add_part(parts, record->bytes, *len) ? record->part + 1 : 0;
-	if (record->has_more || !parts->next)
-		return NULL;
-	parts->next = 0;
-	*len = parts->len;
-	return parts->bytes;
+	add_part(parts, record->bytes, len);
+	parts->next = record->has_more ? record->part + 1u : 0;
+	return record->has_more ? NULL : parts;
 }
 
 static int take_record(void *self, void *bytes, size_t len)
@@ -302,6 +319,8 @@ static int take_record(void *self, void *bytes, size_t len)
 	const struct tap_record *record = bytes;
 	const size_t head = offsetof(struct tap_record, bytes);
 	const uint8_t *ranges = record->bytes;
+	bool is_cut = record->is_cut != 0;
+	const struct parts *parts;
 	struct attach_tap_timing timing;
 	struct attach_tap *tap = self;
 	struct slot *slot;
@@ -311,21 +330,26 @@ static int take_record(void *self, void *bytes, size_t len)
 	if (len < head)
 		return 0;
 	len -= head;
-	if (record->part || record->has_more)
-		ranges = take_part(tap, record, &len);
-	if (!ranges)
-		return 0;
+	if (record->part || record->has_more) {
+		parts = take_part(tap, record, len);
+		if (!parts)
+			return 0;
+		ranges = parts->bytes;
+		len = parts->len;
+		is_cut |= parts->is_short;
+	}
 	slot = slot_of(tap, record->cookie);
 	if (!slot)
 		return 0;
 	changed = change_period(tap, slot, plan_at(tap, (size_t)(slot - tap->slots)));
-	if (!fill_image(tap->image, record, ranges, len))
+	if (!fill_image(tap->image, record, ranges, len, &is_cut))
 		return 0;
 	timing = (struct attach_tap_timing){ .time_ns = record->time_ns,
 					     .took_ns = record->took_ns,
 					     .lost = record->lost,
 					     .changed = changed,
-					     .is_cut = record->is_cut != 0 };
+					     .is_cut = is_cut,
+					     .is_late = record->is_late != 0 };
 	if (!tap->take(tap->context, slot->context, &timing))
 		return -ECANCELED;
 	/* There may be more without end, where they are made faster than taken. */
@@ -414,32 +438,41 @@ int attach_tap_program(const struct attach_tap *tap)
 	return bpf_program__fd(tap->program);
 }
 
-static int open_own(void *context, const struct attach_tap_request *request,
-		    struct attach_tap_event *ret_event, struct failure *why)
-{
-	const struct attach_tap *tap = context;
-
-	return attach_tap_open_event(attach_tap_program(tap), request, ret_event, why);
-}
-
-/* Have the program run at each tick of the thread from now on. */
-static int begin_event(const struct attach_tap *tap, const struct attach_tap_request *request,
-		       struct slot *slot, struct failure *why)
+static int enable(const struct attach_tap_event *event, pid_t tid, struct failure *why)
 {
 	int errnum;
 
-	if (tap->opener.open(tap->opener.context, request, &slot->event, why) != 0)
-		return -1;
-	if (ioctl(slot->event.event_fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
+	if (ioctl(event->event_fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
 		return 0;
 	errnum = errno;
-	attach_tap_close_event(&slot->event);
-	return failure_set_errno(why, errnum, request->tid, "begin to count the thread's time");
+	attach_tap_close_event(event);
+	return failure_set_errno(why, errnum, tid, "begin to count the thread's time");
 }
 
-static void end_event(const struct slot *slot)
+/* Have the program run at each tick of the thread from now on, or once the opener answers. */
+static int begin_event(struct attach_tap *tap, const struct attach_tap_request *request,
+		       struct slot *slot, struct failure *why)
 {
-	ioctl(slot->event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
+	slot->event = (struct attach_tap_event){ .event_fd = -1, .link_fd = -1 };
+	slot->asked_ns = 0;
+	if (!tap->opener.ask)
+		return attach_tap_open_event(attach_tap_program(tap), request, &slot->event, why) ||
+				       enable(&slot->event, request->tid, why)
+			       ? -1
+			       : 0;
+	if (tap->opener.ask(tap->opener.context, request, why) != 0)
+		return -1;
+	slot->asked_ns = now_ns();
+	tap->asked++;
+	return 0;
+}
+
+static void end_event(struct attach_tap *tap, struct slot *slot)
+{
+	tap->asked -= slot->asked_ns != 0;
+	slot->asked_ns = 0;
+	if (slot->event.event_fd >= 0)
+		ioctl(slot->event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
 	attach_tap_close_event(&slot->event);
 }
 
@@ -461,6 +494,8 @@ int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 	*plan = *first;
 	plan->rested = plan->lost = 0;
 	plan->period_ns = tap->period_ns;
+	if (!plan->budget_ns)
+		plan->budget_ns = BUDGET_NS;
 	plan->tick_ns = first_period(tap);
 	plan->passed_ns = tap->period_ns - plan->tick_ns;
 	request.period_ns = plan->tick_ns;
@@ -469,12 +504,70 @@ int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 		plan->cookie = 0;
 		return -1;
 	}
+	slot->tid = tid;
 	slot->generation++;
 	slot->used = slot->is_first = true;
 	slot->periods = 0;
 	slot->context = context;
 	*ret_plan = plan;
 	return 0;
+}
+
+/* What is asked for no more, or had to be waited for too long, is closed. */
+static void take_answer(struct attach_tap *tap, struct attach_tap_answer *answer,
+			attach_tap_refused *refused, void *context)
+{
+	struct slot *slot = slot_of(tap, answer->cookie);
+
+	if (!slot || !slot->asked_ns) {
+		if (answer->why.kind == FAILURE_NONE)
+			attach_tap_close_event(&answer->event);
+		return;
+	}
+	slot->asked_ns = 0;
+	tap->asked--;
+	if (answer->why.kind == FAILURE_NONE &&
+	    enable(&answer->event, slot->tid, &answer->why) == 0)
+		slot->event = answer->event;
+	else
+		refused(context, slot->context, &answer->why);
+}
+
+/* @param end NULL: of those that have waited too long. */
+static void refuse_asked(struct attach_tap *tap, const struct failure *end,
+			 attach_tap_refused *refused, void *context)
+{
+	uint64_t time_ns = now_ns();
+
+	for (size_t i = 0; tap->asked && i < ATTACH_TAP_THREADS; i++) {
+		struct slot *slot = &tap->slots[i];
+		struct failure why = end ? *end : (struct failure){ .kind = FAILURE_TIMEOUT };
+
+		if (!slot->used || !slot->asked_ns || (!end && time_ns - slot->asked_ns < ASKED_NS))
+			continue;
+		why.tid = slot->tid;
+		why.step = "have the opener of events open one";
+		slot->asked_ns = 0;
+		tap->asked--;
+		refused(context, slot->context, &why);
+	}
+}
+
+size_t attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
+			      attach_tap_refused *refused, void *context)
+{
+	struct attach_tap_answer answer;
+	struct failure why;
+	int got = 0;
+
+	while (tap->asked > 0) {
+		got = tap->opener.take(tap->opener.context, until_ns, &answer, &why);
+		if (got <= 0)
+			break;
+		take_answer(tap, &answer, refused, context);
+	}
+	refuse_asked(tap, got < 0 ? &why : NULL, refused, context);
+	return tap->asked;
 }
 
 void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
@@ -484,8 +577,15 @@ void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
 	if (!slot)
 		return;
 	plan->cookie = 0;
-	end_event(slot);
+	end_event(tap, slot);
 	slot->used = false;
+}
+
+void attach_tap_end(struct attach_tap *tap)
+{
+	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++)
+		if (tap->slots[i].used && tap->slots[i].event.event_fd >= 0)
+			ioctl(tap->slots[i].event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 uint64_t *attach_tap_known(struct attach_tap *tap)
@@ -554,11 +654,11 @@ static int try_event(struct attach_tap *tap, struct failure *why)
 {
 	const struct attach_tap_request own = { .period_ns = tap->period_ns,
 						.cookie = ATTACH_TAP_NO_COOKIE };
-	struct slot slot;
+	struct slot slot = { 0 };
 
 	if (begin_event(tap, &own, &slot, why) != 0)
 		return -1;
-	end_event(&slot);
+	end_event(tap, &slot);
 	return 0;
 }
 
@@ -575,7 +675,6 @@ int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct fail
 	if (!tap)
 		return failure_set_errno(why, ENOMEM, 0, "sample from inside the kernel");
 	libbpf_set_print(say_nothing);
-	tap->opener = (struct attach_tap_opener){ .open = open_own, .context = tap };
 	tap->rate_hz = rate_hz;
 	tap->limit_hz = limit_hz;
 	tap->period_ns = 1000000000u / rate_hz;
@@ -614,7 +713,7 @@ void attach_tap_destroy(struct attach_tap *tap)
 		return;
 	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++)
 		if (tap->slots[i].used)
-			end_event(&tap->slots[i]);
+			end_event(tap, &tap->slots[i]);
 	ring_buffer__free(tap->ring);
 	if (tap->plans)
 		munmap(tap->plans, whole_pages(tap->plan_bytes * ATTACH_TAP_THREADS));
@@ -677,9 +776,21 @@ int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 	return failure_set_errno(why, ENOSYS, tid, "sample from inside the kernel");
 }
 
+size_t attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
+			      attach_tap_refused *refused, void *context)
+{
+	(void)tap, (void)until_ns, (void)refused, (void)context;
+	return 0;
+}
+
 void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
 {
 	(void)tap, (void)plan;
+}
+
+void attach_tap_end(struct attach_tap *tap)
+{
+	(void)tap;
 }
 
 uint64_t *attach_tap_known(struct attach_tap *tap)

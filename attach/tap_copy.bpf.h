@@ -13,7 +13,9 @@
 #include "attach/tap_record.h"
 
 enum {
-	STACKS = 128,  /* coroutines in one copy */
+	STACKS = 128, /* coroutines in one copy */
+	SEEN = 256,   /* places to look one up, a power of 2 */
+	SEEN_TRIED = 4,
 	NEW_VMS = 2,   /* that are not known */
 	OTHER_VMS = 8, /* that are, but are not what the thread has always run */
 	FUNCTIONS = 8, /* the last ones that were copied are not copied again; a power of 2 */
@@ -46,6 +48,11 @@ struct stack {
 	uint32_t vm, unused;
 };
 
+/** A coroutine that was added in the copy of that time. */
+struct seen {
+	uint64_t L, time_ns;
+};
+
 /** The end of the coroutine's stack that was copied last, where its newest frames are. */
 struct top {
 	uint64_t start, used_end; /* 0: could not be copied */
@@ -57,12 +64,16 @@ struct top {
 struct work {
 	struct tap_record record;
 	struct stack stacks[STACKS];
+	struct seen seen[SEEN];		/* by a hash of L */
+	uint32_t has_more_seen, unused; /* there was no place for all of them */
 	struct top top;
 	uint32_t stack_count, native_offset, native_len, new_count, other_count, is_lost;
 	uint64_t new_vms[NEW_VMS], other_vms[OTHER_VMS];
 	uint32_t has_range, last_range;
 	uint64_t native_start, native_end, last_name;
 	uint32_t slots_left, function_count, reads_left;
+	uint64_t end_ns;	       /* nothing is copied behind it */
+	uint64_t current_G, current_L; /* the VM that was looked at last, and its coroutine */
 	uint64_t functions[FUNCTIONS];
 };
 
@@ -103,6 +114,15 @@ static bool is_pointer(uint64_t value)
 static void spend(struct work *work, uint32_t reads)
 {
 	work->reads_left = work->reads_left > reads ? work->reads_left - reads : 0;
+}
+
+/* What takes long asks for it now and then. */
+static void look_at_clock(struct work *work)
+{
+	if (bpf_ktime_get_ns() < work->end_ns)
+		return;
+	work->reads_left = 0;
+	work->record.is_late = 1;
 }
 
 /* Each read of the program's memory is made, and counted, here. @return whether all of it is there,
@@ -254,6 +274,7 @@ static long copy_step(uint32_t i, void *context)
 	if (part > large->left)
 		part = large->left;
 	spend(work, PIECE_READS);
+	look_at_clock(work);
 	if (!copy_piece(work, large->start, part))
 		return 1;
 	large->start += part;
@@ -283,6 +304,23 @@ static uint64_t copied_word(const struct work *work, uint64_t at)
 	if (at >= TAP_BYTES)
 		return 0;
 	return *(const uint64_t *)(work->record.bytes + (at & (TAP_BYTES - 8)));
+}
+
+/* Of what was copied, in place of another read. */
+static uint64_t copied_field(const struct work *work, uint64_t at, uint32_t size)
+{
+	hold(at);
+	if (at >= TAP_BYTES + TAP_PIECE - 8)
+		return 0;
+	if (size == 4)
+		return *(const uint32_t *)(work->record.bytes + (at & ~(uint64_t)3));
+	return *(const uint64_t *)(work->record.bytes + (at & ~(uint64_t)7));
+}
+
+static uint8_t copied_byte(const struct work *work, uint64_t at)
+{
+	hold(at);
+	return at < TAP_BYTES + TAP_PIECE ? work->record.bytes[at] : 0;
 }
 
 /** A walk over copied words. */

@@ -71,33 +71,37 @@ static long copy_constant(uint32_t i, void *context)
 	return 0;
 }
 
+/* The rest of a prototype whose header was copied, in one range with that if it is there. */
+static void copy_rest(struct work *work, uint64_t start, uint64_t size)
+{
+	if (!copy_piece(work, start, size))
+		copy(work, start, size);
+}
+
 /* A prototype that is not known is copied whole, with the strings that name what it calls: a moment
  * later it may be garbage. Of others what tells them from others. */
 __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_tap_plan *plan,
-					 uint32_t vm_index, uint64_t function)
+					 uint32_t vm_index, uint64_t proto)
 {
 	struct constants constants = { .work = work };
 	const struct attach_tap_vm *vm;
-	uint64_t proto, name, lines, size, key, *known;
+	uint64_t at, name, lines, size, key, *known;
 	uint32_t place;
-	uint8_t kind;
 
 	if (!work || !plan || vm_index >= ATTACH_TAP_VMS)
 		return 0;
 	vm = &plan->vms[vm_index];
-	if (!vm->proto_size || !read_user(work, &kind, 1, function + vm->function_kind) ||
-	    kind != 0)
+	if (!copy(work, proto, vm->proto_size))
 		return 0;
-	proto = read_word(work, function + vm->function_code, vm->ref_size) - vm->proto_size;
-	size = read_word(work, proto + vm->proto_bytes, 4);
-	name = read_word(work, proto + vm->proto_name, vm->ref_size);
+	at = work->record.len - vm->proto_size;
+	size = copied_field(work, at + vm->proto_bytes, 4);
+	name = copied_field(work, at + vm->proto_name, vm->ref_size);
 	place = attach_tap_known_place(plan->salt, proto);
 	known = bpf_map_lookup_elem(&known_protos, &place);
 	key = attach_tap_known_key(plan->salt, proto, read_word(work, name + vm->string_hash, 4),
-				   size, read_word(work, proto + vm->proto_line, 4));
+				   size, copied_field(work, at + vm->proto_line, 4));
 	if (known && *known == key) {
-		copy(work, proto, vm->proto_size);
-		lines = read_word(work, proto + vm->proto_lines, vm->ref_size);
+		lines = copied_field(work, at + vm->proto_lines, vm->ref_size);
 		if (lines > proto && lines < proto + size)
 			copy(work, lines,
 			     proto + size - lines < vm->lines_size ? proto + size - lines
@@ -107,12 +111,15 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 		work->last_name = name;
 		return 0;
 	}
-	copy(work, proto, size < PROTO_MAX ? size : PROTO_MAX);
+	constants.end = copied_field(work, at + vm->proto_constants, vm->ref_size);
+	constants.count = copied_field(work, at + vm->proto_constant_count, 4);
+	if (size > PROTO_MAX)
+		size = PROTO_MAX;
+	if (size > vm->proto_size)
+		copy_rest(work, proto + vm->proto_size, size - vm->proto_size);
 	/* The string may end where its page does. */
 	if (!copy(work, name, vm->string_size + NAME_BYTES))
 		copy(work, name, vm->string_size);
-	constants.end = read_word(work, proto + vm->proto_constants, vm->ref_size);
-	constants.count = read_word(work, proto + vm->proto_constant_count, 4);
 	constants.ref_size = vm->ref_size;
 	constants.string_size = vm->string_size;
 	bpf_loop(CONSTANTS, copy_constant, &constants, 0);
@@ -122,14 +129,22 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 /* In place, as the kernel lets no more than eight calls be under way. */
 static __always_inline void copy_function(struct scan *scan, uint64_t function)
 {
+	const struct attach_tap_vm *vm = scan->vm;
 	struct work *work = scan->work;
+	uint64_t at, code;
 
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
 		if (work->functions[i] == function)
 			return;
 	work->functions[work->function_count++ & (FUNCTIONS - 1)] = function;
-	copy(work, function, scan->vm->function_size);
-	copy_proto(scan->work, scan->plan, scan->index, function);
+	look_at_clock(work);
+	if (!copy(work, function, vm->function_size) || !vm->proto_size)
+		return;
+	at = work->record.len - vm->function_size;
+	if (copied_byte(work, at + vm->function_kind) != 0)
+		return;
+	code = copied_field(work, at + vm->function_code, vm->ref_size);
+	copy_proto(work, scan->plan, scan->index, code - vm->proto_size);
 }
 
 static long look_for_function(uint32_t i, void *context)

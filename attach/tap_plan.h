@@ -86,6 +86,7 @@ struct attach_tap_plan {
 	 * one of ours. */
 	uint64_t tick_ns;
 	uint64_t period_ns; /**< Between two copies, with tick_ns. */
+	uint64_t budget_ns; /**< A copy that takes longer ends there, and is cut. */
 	uint32_t stack_count, vm_count, extra_count, other_count;
 	/** Not 0: it may be in a VM that is not in the plan, as its registers and others tell. */
 	uint32_t roams, unused;

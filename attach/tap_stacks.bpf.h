@@ -36,7 +36,6 @@ enum {
 	/* An interrupted frame on another stack than its handler's. */
 	OTHER_STACK_BELOW = 2 * PAGE,
 	FRAME_DISTANCE_MAX = 64 << 20,
-	NEAR_STACKS = 8,       /* looked at without a loop of many */
 	STACK_BYTES = 8 << 20, /* of a native stack whose end is not known */
 };
 
@@ -103,7 +102,7 @@ struct known_stack {
 static long look_for_stack(uint32_t i, void *context)
 {
 	struct known_stack *known = context;
-	uint64_t index = i + NEAR_STACKS;
+	uint64_t index = i;
 
 	hold(index);
 	if (index >= STACKS)
@@ -112,11 +111,47 @@ static long look_for_stack(uint32_t i, void *context)
 	return known->found;
 }
 
+static uint64_t seen_place(uint64_t L, uint32_t try)
+{
+	return ((L * 0x9e3779b97f4a7c15 >> 40) + try) & (SEEN - 1);
+}
+
+/* Whether the coroutine is to be copied already. Few have to be looked for one by one. */
+static bool has_stack(struct work *work, uint64_t L)
+{
+	struct known_stack known = { .work = work, .L = L };
+
+	for (uint32_t i = 0; i < SEEN_TRIED; i++) {
+		struct seen *seen = &work->seen[seen_place(L, i)];
+
+		if (seen->time_ns != work->record.time_ns)
+			return false;
+		if (seen->L == L)
+			return true;
+	}
+	if (work->has_more_seen)
+		bpf_loop(work->stack_count, look_for_stack, &known, 0);
+	return known.found;
+}
+
+static void note_stack(struct work *work, uint64_t L)
+{
+	for (uint32_t i = 0; i < SEEN_TRIED; i++) {
+		struct seen *seen = &work->seen[seen_place(L, i)];
+
+		if (seen->time_ns == work->record.time_ns)
+			continue;
+		seen->time_ns = work->record.time_ns;
+		seen->L = L;
+		return;
+	}
+	work->has_more_seen = 1;
+}
+
 /* Stale words look like coroutines too. One may also be another VM's of the same code. */
 __attribute__((noinline)) int add_stack(struct work *work, const struct attach_tap_plan *plan,
 					uint64_t L, uint64_t index)
 {
-	struct known_stack known = { .work = work, .L = L };
 	const struct attach_tap_vm *vm;
 	uint64_t count;
 	uint8_t type;
@@ -125,17 +160,12 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_t
 	if (!work || !plan || index >= ATTACH_TAP_VMS || !is_pointer(L) || (L & 7) != 0)
 		return 0;
 	vm = &plan->vms[index];
+	if (has_stack(work, L))
+		return 0;
 	if (!read_user(work, &type, 1, L + vm->thread_type) || type != vm->thread_type_value)
 		return 0;
 	count = work->stack_count;
 	hold(count);
-	for (uint32_t i = 0; i < NEAR_STACKS && i < count; i++)
-		if (work->stacks[i].L == L)
-			return 0;
-	if (count > NEAR_STACKS)
-		bpf_loop((uint32_t)count - NEAR_STACKS, look_for_stack, &known, 0);
-	if (known.found)
-		return 0;
 	if (count >= STACKS) {
 		work->record.is_cut = 1;
 		return 0;
@@ -144,6 +174,7 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_t
 	work->stacks[count].G = read_word(work, L + vm->global, vm->ref_size);
 	work->stacks[count].vm = index;
 	work->stack_count = count + 1;
+	note_stack(work, L);
 	return 1;
 }
 
@@ -455,12 +486,22 @@ static int copy_slots(struct work *work, uint64_t start, uint64_t end)
 	return copy(work, top, end - top);
 }
 
+/* The coroutine that a VM runs; most of them are one VM's. */
+static uint64_t current_of(struct work *work, const struct attach_tap_vm *vm, uint64_t G)
+{
+	if (work->current_G != G) {
+		work->current_L = read_word(work, G + vm->current, vm->ref_size);
+		work->current_G = G;
+	}
+	return work->current_L;
+}
+
 /* A coroutine's header, and its stack as far as frames reach. */
 __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_tap_plan *plan,
 					 uint32_t index)
 {
 	const struct attach_tap_vm *vm;
-	uint64_t L, start, base, own_base, limit, other, end;
+	uint64_t L, at, start, base, own_base, limit, other, end;
 	uint64_t vm_index;
 	struct stack *stack;
 
@@ -476,19 +517,21 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 		flush(work);
 	vm = &plan->vms[vm_index];
 	L = stack->L;
-	copy(work, L, vm->thread_size);
-	start = read_word(work, L + vm->stack, vm->ref_size);
-	own_base = base = read_word(work, L + vm->base, 8);
-	limit = read_word(work, L + vm->limit, vm->ref_size);
+	if (!copy(work, L, vm->thread_size))
+		return 0;
+	at = work->record.len - vm->thread_size;
+	start = copied_field(work, at + vm->stack, vm->ref_size);
+	own_base = base = copied_field(work, at + vm->base, 8);
+	limit = copied_field(work, at + vm->limit, vm->ref_size);
 	/* The interpreter keeps its base in a register, compiled code in the global state. */
 	other = work->record.registers[REG_LUA_BASE];
 	if (other > base && other <= limit)
 		base = other;
-	if (read_word(work, stack->G + vm->current, vm->ref_size) == L) {
+	if (current_of(work, vm, stack->G) == L) {
 		other = read_word(work, stack->G + vm->compiled_base, vm->ref_size);
 		if (other > base && other <= limit)
 			base = other;
-		copy_other_stack(work, read_word(work, L + vm->cframe, 8) & ~(uint64_t)7);
+		copy_other_stack(work, copied_field(work, at + vm->cframe, 8) & ~(uint64_t)7);
 	}
 	if (!is_pointer(start) || base < start)
 		return 0;

@@ -45,7 +45,7 @@ static int become_invoker(void)
 	return setgid((gid_t)gid) || setuid((uid_t)uid) ? -1 : 0;
 }
 
-/* Read before we end, or not at all. */
+/* The recorder reads it once this process has ended. Where it is gone nobody needs it. */
 static _Noreturn void fail(int failed_fd)
 {
 	ssize_t unused = write(failed_fd, "f", 1);

@@ -14,6 +14,8 @@ enum {
 	PROCESSES_SHOWN = 16,
 	/* Threads that were stopped for one reason. */
 	THREADS_SHOWN = 8,
+	/* In so many periods of processor time there is a copy. */
+	LACKING_PERIODS = 10,
 };
 
 static bool progress_shown;
@@ -244,18 +246,35 @@ static void print_pauses(FILE *file, const struct daemon_stats *stats)
 			(double)daemon_histogram_quantile(copied, 0.5) / 1e3,
 			(double)daemon_histogram_quantile(copied, 0.99) / 1e3,
 			(double)copied->max_ns / 1e3);
-	if (copied->count && !stopped->count)
+	if (stats->capture == DAEMON_CAPTURE_KERNEL && !copied->count)
+		fputs("  target copied: never\n", file);
+	if (stats->capture == DAEMON_CAPTURE_KERNEL && !stopped->count)
 		return;
 	fprintf(file, "  target stopped: ");
-	if (copied->count && stopped->count == 1)
+	if (stats->capture == DAEMON_CAPTURE_KERNEL && stopped->count == 1)
 		fprintf(file, "once, ");
-	else if (copied->count)
+	else if (stats->capture == DAEMON_CAPTURE_KERNEL)
 		fprintf(file, "%" PRIu64 " times, ", stopped->count);
 	fprintf(file, "p50 %.1f us, p99 %.1f us, max %.1f us; of it held p50 %.1f us\n",
 		(double)daemon_histogram_quantile(stopped, 0.5) / 1e3,
 		(double)daemon_histogram_quantile(stopped, 0.99) / 1e3,
 		(double)stopped->max_ns / 1e3,
 		(double)daemon_histogram_quantile(&stats->held, 0.5) / 1e3);
+}
+
+/* A thread that runs has its ticks, and copies at them, but for chance. */
+static void print_lack(FILE *file, const struct daemon_options *options,
+		       const struct daemon_stats *stats)
+{
+	double periods = seconds(stats->ran_ns) * options->rate_hz;
+
+	if (stats->capture != DAEMON_CAPTURE_KERNEL || stats->samples || stats->copied.count ||
+	    periods < LACKING_PERIODS)
+		return;
+	fprintf(file,
+		"  warning: no copy was made in %.2f s in which threads ran: try "
+		"--capture=stop\n",
+		seconds(stats->ran_ns));
 }
 
 /* With copies by the kernel: who was stopped all the same, and why. */
@@ -300,6 +319,7 @@ void summary_print(FILE *file, const struct daemon_options *options,
 	print_compiled(file, stats);
 	print_processes(file, stats);
 	print_pauses(file, stats);
+	print_lack(file, options, stats);
 	print_reasons(file, stats);
 	fprintf(file,
 		"  ticks: %" PRIu64 ", %" PRIu64 " late, %" PRIu64 " missed, %" PRIu64

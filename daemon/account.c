@@ -119,7 +119,7 @@ void account_describe(const struct daemon_options *options, const struct daemon_
 	    stats->thread_ticks);
 	if (stats->copied.count)
 		add_pauses(&account, "copied in", &stats->copied);
-	if (stats->stopped.count || !stats->copied.count)
+	if (stats->stopped.count || stats->capture != DAEMON_CAPTURE_KERNEL)
 		add_pauses(&account, "stopped", &stats->stopped);
 	add_reasons(&account, stats);
 	add(&account, "ljprof: processor time of the recorder %.3f s\n", (double)cpu_ns / 1e9);

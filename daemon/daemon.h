@@ -185,6 +185,9 @@ struct daemon_stats {
 	struct daemon_histogram stopped, held;
 	/** What the kernel took for each of its copies, the interrupt itself not included. */
 	struct daemon_histogram copied;
+	/** With copies by the kernel: processor time that threads used, as far as it was looked at,
+	 * which it is where they have ticks without copies. */
+	uint64_t ran_ns;
 	enum daemon_capture capture; /**< What was done, never DAEMON_CAPTURE_AUTO. */
 	/** With DAEMON_CAPTURE_KERNEL: what was stopped all the same; the threads in the order in
 	 * which that began. */

@@ -14,6 +14,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,10 +22,10 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/clock.h"
 #include "daemon/sandbox.h"
 
 enum {
@@ -32,23 +33,23 @@ enum {
 	PROCESSES_MAX = 2048,
 	/* A tick more often than that would be a way to slow a process down. */
 	PERIOD_MIN_NS = 10 * 1000,
-	/* The kernel may hold it up for as long as a target's exec takes. */
-	PATIENCE_S = 1,
 	/* It begins. */
 	START_S = 10,
+	/* Answers that may lie in the socket: the kernel limits descriptors that nobody has taken
+	 * yet to as many as a process may have open, 1024 at first. */
+	ASKED_MAX = 128,
 	EVENT_FDS = 2,
 };
 
 struct request {
-	uint32_t number;
 	int32_t pid, tid;
-	uint32_t reserved; /* 0 */
 	uint64_t period_ns, cookie;
 };
 
 /** With it come the event's descriptors where errnum is 0. */
 struct answer {
-	uint32_t number;
+	uint64_t cookie; /* of the request */
+	int32_t tid;
 	int32_t errnum;
 };
 
@@ -61,8 +62,7 @@ union control {
 struct opener {
 	pid_t pid;
 	int fd;
-	uint32_t number; /* of the last request */
-	bool is_awaited; /* its answer did not come in time */
+	size_t asked; /* without an answer so far */
 };
 
 /** The process's side. */
@@ -144,7 +144,7 @@ static int open_event(struct opening *opening, const struct request *request,
 						   .cookie = request->cookie };
 	struct failure why;
 
-	if (request->period_ns < PERIOD_MIN_NS || request->reserved)
+	if (request->period_ns < PERIOD_MIN_NS)
 		return EINVAL;
 	if (!is_known(opening, request->pid) &&
 	    !(opening->grows && add_process(opening, request->pid)))
@@ -160,8 +160,9 @@ static int open_event(struct opening *opening, const struct request *request,
 	return ESRCH;
 }
 
-static void send_answer(int socket, const struct answer *answer,
-			const struct attach_tap_event *event)
+/* @return 0 or an errno: there may be no room for more descriptors that are under way. */
+static int send_answer(int socket, const struct answer *answer,
+		       const struct attach_tap_event *event)
 {
 	struct answer copy = *answer;
 	struct iovec bytes = { .iov_base = &copy, .iov_len = sizeof(copy) };
@@ -180,7 +181,7 @@ static void send_answer(int socket, const struct answer *answer,
 		memcpy(CMSG_DATA(head), fds, sizeof(fds));
 	}
 	/* Where nobody waits for it, the next request does not come either. */
-	sendmsg(socket, &message, MSG_NOSIGNAL);
+	return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
 static void serve(struct opening *opening)
@@ -193,18 +194,24 @@ static void serve(struct opening *opening)
 		ssize_t len = recvmsg(opening->fd, &message, 0);
 		struct attach_tap_event event = { .event_fd = -1, .link_fd = -1 };
 		struct answer answer;
+		int errnum;
 
 		if (len < 0 && errno == EINTR)
 			continue;
 		if (len != sizeof(request) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 			return;
-		answer = (struct answer){ .number = request.number,
+		answer = (struct answer){ .cookie = request.cookie,
+					  .tid = request.tid,
 					  .errnum = open_event(opening, &request, &event) };
-		send_answer(opening->fd, &answer, &event);
+		errnum = send_answer(opening->fd, &answer, &event);
 		/* Closed here only: the recorder has its own. */
 		if (answer.errnum == 0) {
 			close(event.event_fd);
 			close(event.link_fd);
+		}
+		if (errnum && answer.errnum == 0) {
+			answer.errnum = errnum;
+			send_answer(opening->fd, &answer, &event);
 		}
 	}
 }
@@ -261,8 +268,9 @@ static bool restrict_calls(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
-/* Whether an event of our own can be opened: what refuses those of others refuses that, too. */
-static bool can_open(const struct opening *opening)
+/* Open an event of our own: what refuses those of others refuses that, too. @return 0 or an errno.
+ */
+static int try_open(const struct opening *opening)
 {
 	const struct attach_tap_request own = { .pid = getpid(),
 						.tid = getpid(),
@@ -272,39 +280,51 @@ static bool can_open(const struct opening *opening)
 	struct failure why;
 
 	if (attach_tap_open_event(opening->program_fd, &own, &event, &why) != 0)
-		return false;
+		return why.errnum ? why.errnum : EINVAL;
 	attach_tap_close_event(&event);
-	return true;
+	return 0;
 }
 
-/* No more than this kernel, as it is set, asks for. */
-static void keep_rights(const struct opening *opening)
+/* Whether these rights are enough. What is given up does not come back: so it is tried by another
+ * process. @return 0 or an errno. */
+static int try_rights(const struct opening *opening, const int *rights, size_t count)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child < 0)
+		return errno;
+	if (child == 0) {
+		sandbox_keep_capabilities(rights, count);
+		_exit(try_open(opening));
+	}
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return EINVAL;
+	return WEXITSTATUS(status);
+}
+
+/* No more than this kernel, as it is set, asks for: all of them only where it refuses less. @return
+ * 0, or an errno where there are none left, as they were of no use. */
+static int keep_rights(const struct opening *opening)
 {
 	static const int needed[] = { CAP_PERFMON, CAP_BPF, CAP_SYS_ADMIN };
+	int errnum = EACCES;
 
-	for (size_t count = 2; count <= 3; count++) {
-		pid_t child;
-		int status;
-
-		/* What is given up does not come back: so it is tried by another. */
-		child = fork();
-		if (child == 0) {
+	for (size_t count = 2; count <= 3 && (errnum == EACCES || errnum == EPERM); count++) {
+		errnum = try_rights(opening, needed, count);
+		if (errnum == 0) {
 			sandbox_keep_capabilities(needed, count);
-			_exit(!can_open(opening));
-		}
-		if (child > 0 && waitpid(child, &status, 0) == child && status == 0) {
-			sandbox_keep_capabilities(needed, count);
-			return;
+			return 0;
 		}
 	}
-	sandbox_keep_capabilities(needed, 3);
+	sandbox_keep_capabilities(needed, 0);
+	return errnum;
 }
 
 static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, size_t count)
 {
 	const struct attach_tap_event nothing = { .event_fd = -1, .link_fd = -1 };
-	/* Sent without descriptors, as the errnum says. */
-	const struct answer ready = { .errnum = EAGAIN };
+	struct answer ready = { 0 };
 	int fds[] = { opening->fd, opening->program_fd };
 
 	prctl(PR_SET_NAME, "ljprof-opener", 0, 0, 0);
@@ -317,10 +337,13 @@ static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, siz
 	sandbox_close_others(fds, 2);
 	for (size_t i = 0; i < count; i++)
 		add_process(opening, pids[i]);
-	keep_rights(opening);
-	if (restrict_calls()) {
+	ready.errnum = keep_rights(opening);
+	if (ready.errnum == 0 && restrict_calls()) {
+		ready.errnum = EAGAIN; /* it has no descriptors */
 		send_answer(opening->fd, &ready, &nothing);
 		serve(opening);
+	} else if (ready.errnum) {
+		send_answer(opening->fd, &ready, &nothing);
 	}
 	_exit(0);
 }
@@ -355,82 +378,99 @@ static ssize_t receive(const struct opener *opener, struct answer *ret_answer,
 	return len;
 }
 
-/* An answer that came late is nobody's. @return false while there is none. */
-static bool take_late_answer(struct opener *opener)
+int opener_ask(void *self, const struct attach_tap_request *request, struct failure *why)
 {
+	const struct request wanted = { .pid = request->pid,
+					.tid = request->tid,
+					.period_ns = request->period_ns,
+					.cookie = request->cookie };
+	struct opener *opener = self;
+
+	if (opener->asked == ASKED_MAX)
+		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
+	if (send(opener->fd, &wanted, sizeof(wanted), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	    sizeof(wanted)) {
+		opener->asked++;
+		return 0;
+	}
+	if (errno == EAGAIN)
+		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
+	return failure_set_errno(why, errno, request->tid, step);
+}
+
+/* @return whether there is something to be received, or its end, up to that time. */
+static bool await_answer(const struct opener *opener, uint64_t until_ns)
+{
+	struct pollfd answer = { .fd = opener->fd, .events = POLLIN };
+	uint64_t time_ns = daemon_now_ns();
+	struct timespec rest;
+
+	if (time_ns >= until_ns)
+		return false;
+	rest.tv_sec = (time_t)((until_ns - time_ns) / 1000000000u);
+	rest.tv_nsec = (long)((until_ns - time_ns) % 1000000000u);
+	return ppoll(&answer, 1, &rest, NULL) == 1;
+}
+
+int opener_take(void *self, uint64_t until_ns, struct attach_tap_answer *ret_answer,
+		struct failure *why)
+{
+	struct opener *opener = self;
 	struct attach_tap_event event;
 	struct answer answer;
 	ssize_t len = receive(opener, &answer, &event, MSG_DONTWAIT);
 
-	if (len < 0 && errno == EAGAIN)
-		return false;
+	if (len < 0 && errno == EAGAIN) {
+		if (!await_answer(opener, until_ns))
+			return 0;
+		len = receive(opener, &answer, &event, MSG_DONTWAIT);
+		if (len < 0 && errno == EAGAIN)
+			return 0;
+	}
+	if (len != sizeof(answer)) {
+		attach_tap_close_event(&event);
+		return failure_set_errno(why, len < 0 ? errno : EPIPE, 0, step);
+	}
+	opener->asked -= opener->asked > 0;
+	*ret_answer = (struct attach_tap_answer){ .cookie = answer.cookie, .event = event };
+	if (answer.errnum == 0 && event.event_fd >= 0 && event.link_fd >= 0)
+		return 1;
 	attach_tap_close_event(&event);
-	opener->is_awaited = len == sizeof(answer) && answer.number != opener->number;
-	return !opener->is_awaited;
+	ret_answer->event = (struct attach_tap_event){ .event_fd = -1, .link_fd = -1 };
+	failure_set_errno(&ret_answer->why, answer.errnum ? answer.errnum : EMFILE, answer.tid,
+			  "count the thread's time");
+	return 1;
 }
 
-int opener_open(void *self, const struct attach_tap_request *request,
-		struct attach_tap_event *ret_event, struct failure *why)
+/* @return 0, or an errno where it has ended, does not come to it, or has found that it cannot open
+ * events. */
+static int await_ready(const struct opener *opener)
 {
-	struct opener *opener = self;
-	struct request wanted = { .pid = request->pid,
-				  .tid = request->tid,
-				  .period_ns = request->period_ns,
-				  .cookie = request->cookie };
+	const uint64_t end_ns = daemon_now_ns() + (uint64_t)START_S * 1000000000u;
 	struct attach_tap_event event;
 	struct answer answer;
 	ssize_t len;
 
-	if (opener->is_awaited && !take_late_answer(opener))
-		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
-	wanted.number = ++opener->number;
-	if (send(opener->fd, &wanted, sizeof(wanted), MSG_NOSIGNAL) != sizeof(wanted))
-		return failure_set_errno(why, errno, request->tid, step);
-	len = receive(opener, &answer, &event, 0);
-	if (len < 0 && errno == EAGAIN) {
-		opener->is_awaited = true;
-		return failure_set(why, FAILURE_TIMEOUT, 0, request->tid, 0, step);
-	}
-	if (len == sizeof(answer) && answer.number == wanted.number && answer.errnum == 0 &&
-	    event.event_fd >= 0 && event.link_fd >= 0) {
-		*ret_event = event;
-		return 0;
-	}
-	attach_tap_close_event(&event);
-	if (len != sizeof(answer))
-		return failure_set_errno(why, len < 0 ? errno : EPIPE, request->tid, step);
-	return failure_set_errno(why, answer.errnum ? answer.errnum : EMFILE, request->tid,
-				 "count the thread's time");
-}
-
-/* @return 0, or -1 where it has ended or does not come to it. */
-static int await_ready(const struct opener *opener)
-{
-	struct attach_tap_event event;
-	struct answer answer;
-	ssize_t len = -1;
-
-	errno = EAGAIN;
-	for (int i = 0; i < START_S / PATIENCE_S && len < 0 && errno == EAGAIN; i++)
-		len = receive(opener, &answer, &event, 0);
+	while (!await_answer(opener, end_ns))
+		if (daemon_now_ns() >= end_ns)
+			return ETIMEDOUT;
+	len = receive(opener, &answer, &event, MSG_DONTWAIT);
 	if (len <= 0)
-		return -1;
+		return EPIPE;
 	attach_tap_close_event(&event);
-	return len == sizeof(answer) && answer.number == 0 ? 0 : -1;
+	return len != sizeof(answer) ? EPIPE : answer.errnum == EAGAIN ? 0 : answer.errnum;
 }
 
 int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
 		 struct opener **ret_opener, struct failure *why)
 {
-	const struct timeval patience = { .tv_sec = PATIENCE_S };
 	struct opener *opener = calloc(1, sizeof(*opener));
 	struct opening *opening = calloc(1, sizeof(*opening));
 	int fds[2] = { -1, -1 }, errnum = ENOMEM;
 
 	if (!opener || !opening)
 		goto failed;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0 ||
-	    setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0) {
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
 		errnum = errno;
 		goto failed;
 	}
@@ -446,9 +486,10 @@ int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
 		goto failed;
 	close(fds[1]);
 	free(opening);
-	if (await_ready(opener) != 0) {
+	errnum = await_ready(opener);
+	if (errnum != 0) {
 		opener_stop(opener);
-		return failure_set(why, FAILURE_SYSTEM, EPIPE, 0, 0, starting);
+		return failure_set_errno(why, errnum, 0, starting);
 	}
 	*ret_opener = opener;
 	return 0;

@@ -11,6 +11,9 @@ enum {
 	/* A program that has just begun maps its libraries, and may soon run another one. */
 	EXEC_RECENT_NS = 250 * 1000 * 1000,
 	EXEC_LOOK_NS = 1000 * 1000,
+	/* One that has no LuaJIT so long after that has none, as far as can be told; one that ends
+	 * before it was too short to be looked at. */
+	EXEC_SETTLED_NS = 100 * 1000 * 1000,
 	/* A process without LuaJIT is looked at ever more rarely. */
 	LOOK_INTERVAL_NS = 2000 * 1000 * 1000,
 	/* Between searches in memory: at least so long, and so many times what the last one took.
@@ -272,6 +275,8 @@ bool recorder_refresh_entry(struct recorder *recorder, struct recorder_target *o
 		recorder_note_kind(recorder, of, DAEMON_PROCESS_LUAJIT);
 	else if (!of->awaits_vm)
 		drop_target(of);
+	else if (of->had_exec && now_ns >= of->exec_ns + EXEC_SETTLED_NS)
+		recorder->was_vain = true;
 	of->refresh_ns = now_ns + interval_of(of);
 	return true;
 }

@@ -271,7 +271,8 @@ static void run_copies(struct recorder *recorder)
 		drain_ns = tapped_next_ns(recorder, now_ns);
 		drain_ns = drain_ns < recorder->end_ns ? drain_ns : recorder->end_ns;
 	}
-	/* Told to end: up to the last drain's time more was copied. */
+	/* Told to end: since the last drain more was copied. */
+	attach_tap_end(recorder->tap);
 	if (recorder->end == DAEMON_END_STOPPED && !recorder_is_at_limit(recorder))
 		drain(recorder, daemon_now_ns());
 }
@@ -505,15 +506,16 @@ static bool has_not_run(const struct daemon_options *options)
 	return poll(&failed, 1, 0) == 1 && (failed.revents & POLLIN);
 }
 
-/* What was seen of one that ended soon is chance, and so it has one end whatever that was. */
+/* What was seen of one that ended soon is chance, and so it has one end whatever that was. Of one
+ * that ran for longer without LuaJIT it is known. */
 static bool judge_command(struct recorder *recorder)
 {
 	if (!recorder->options->await_vm || recorder->end != DAEMON_END_EARLY ||
-	    has_not_run(recorder->options))
+	    has_not_run(recorder->options) ||
+	    (recorder->was_vain && !has_seen_luajit(recorder->stats)))
 		return false;
 	recorder_end_with(recorder, DAEMON_END_EMPTY,
-			  "the command ended before the first sample%s: the profile has none",
-			  has_seen_luajit(recorder->stats) ? "" : ", and no LuaJIT was seen in it");
+			  "the command ended before the first sample: the profile has none");
 	return true;
 }
 
@@ -598,7 +600,7 @@ static int start_opener(struct recorder *recorder, struct failure *why)
  */
 static void begin_tap(struct recorder *recorder)
 {
-	struct attach_tap_opener opener = { .open = opener_open };
+	struct attach_tap_opener opener = { .ask = opener_ask, .take = opener_take };
 	char reason[256], text[320];
 	struct failure why;
 

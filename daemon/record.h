@@ -57,6 +57,7 @@ struct recorder {
 	uint32_t next_function;
 	struct finder *finder;
 	struct traces *traces;		    /* index of the stats' list */
+	bool was_vain;			    /* a command had no LuaJIT some time after it began */
 	bool told_full;			    /* that there are more processes than can be followed */
 	struct attach_image *image, *after; /* what a stop read, and what was read right after it */
 	struct output_file outputs[DAEMON_OUTPUTS_MAX];
@@ -79,6 +80,7 @@ struct recorder {
 
 	uint64_t wait_ns;	   /* until when a process with a VM is waited for */
 	uint64_t begin_ns, end_ns; /* of the loop; 0 before it */
+	uint64_t over_ns;	   /* with a tap: when it was first seen to be over */
 	uint64_t flush_ns, lost_ns, image_number;
 };
 

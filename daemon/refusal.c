@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -15,7 +16,11 @@ enum {
 	PARANOID_UNKNOWN = -2,
 	/* What mainline knows; above it distributions ask for more. */
 	PARANOID_MAX = 2,
+	/* More than the types of a kernel take, which is some 5 MB. */
+	TYPES_BYTES = 64 << 20,
 };
+
+static const char types_path[] = "/sys/kernel/btf/vmlinux";
 
 static int read_paranoid(void)
 {
@@ -43,9 +48,28 @@ static bool read_lockdown(void)
 	return is_locked;
 }
 
+enum refusal_loop refusal_find_loop(const char *path)
+{
+	/* With the ends of strings on both sides. */
+	static const char name[] = "\0BPF_FUNC_loop";
+	enum refusal_loop found = REFUSAL_LOOP_UNKNOWN;
+	FILE *file = fopen(path, "re");
+	char *bytes = file ? malloc(TYPES_BYTES) : NULL;
+	size_t len = bytes ? fread(bytes, 1, TYPES_BYTES, file) : 0;
+
+	if (len > 0 && len < TYPES_BYTES)
+		found = memmem(bytes, len, name, sizeof(name)) ? REFUSAL_LOOP_THERE
+							       : REFUSAL_LOOP_LACKING;
+	free(bytes);
+	if (file)
+		fclose(file);
+	return found;
+}
+
 void refusal_find_facts(struct refusal_facts *ret_facts)
 {
-	struct refusal_facts facts = { .paranoid = read_paranoid(),
+	struct refusal_facts facts = { .loop = refusal_find_loop(types_path),
+				       .paranoid = read_paranoid(),
 				       .is_locked_down = read_lockdown() };
 	struct utsname names;
 
@@ -60,8 +84,11 @@ void refusal_find_facts(struct refusal_facts *ret_facts)
 	*ret_facts = facts;
 }
 
+/* Where the types do not tell, the number does, as it is in mainline. */
 static bool is_old(const struct refusal_facts *facts)
 {
+	if (facts->loop != REFUSAL_LOOP_UNKNOWN)
+		return facts->loop == REFUSAL_LOOP_LACKING;
 	return facts->kernel_major &&
 	       (facts->kernel_major < KERNEL_MAJOR ||
 		(facts->kernel_major == KERNEL_MAJOR && facts->kernel_minor < KERNEL_MINOR));
@@ -110,12 +137,13 @@ enum daemon_end refusal_describe(const struct failure *why, const struct refusal
 		snprintf(ret_text, len,
 			 "ljprof was built without clang and libbpf, or this kernel has no BPF");
 	} else if (is_old(facts)) {
-		snprintf(ret_text, len, "this kernel is Linux %u.%u: it takes %u.%u",
-			 facts->kernel_major, facts->kernel_minor, KERNEL_MAJOR, KERNEL_MINOR);
+		snprintf(ret_text, len,
+			 "copies need Linux %u.%u or later, and this kernel is %u.%u", KERNEL_MAJOR,
+			 KERNEL_MINOR, facts->kernel_major, facts->kernel_minor);
 	} else if (why->kind == FAILURE_DENIED) {
 		return describe_denied(facts, ret_text, len);
 	} else {
-		snprintf(ret_text, len, "the kernel refuses (%s): it takes Linux %u.%u",
+		snprintf(ret_text, len, "the kernel refuses (%s): copies need Linux %u.%u or later",
 			 strerror(why->errnum), KERNEL_MAJOR, KERNEL_MINOR);
 	}
 	return DAEMON_END_SYSTEM;

@@ -35,6 +35,8 @@ static bool note_waits(const struct recorder_target *of, struct attach_thread *t
 	/* Less than before: another task has the number. */
 	if (!before.runs || now.runs < before.runs || now.waited_ns < before.waited_ns)
 		return true;
+	if (now.ran_ns > before.ran_ns)
+		of->recorder->stats->ran_ns += now.ran_ns - before.ran_ns;
 	tap->waited_ns += (int64_t)(now.waited_ns - before.waited_ns);
 	if (tap->waited_ns > most_ns)
 		tap->waited_ns = most_ns;

@@ -417,6 +417,8 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	if (!sleep && recorder_follow_maps(recorder, of, thread->tid,
 					   attach_pc(attach_image_registers(recorder->image)), sp))
 		data->prediction = (struct luastate_prediction){ 0 };
+	attach_image_order(recorder->image);
+	attach_image_order(recorder->after);
 	luastate_set_thorough(target->lua, keep);
 	target->sleep = sleep;
 	target->lacks_registers = sleep != NULL;

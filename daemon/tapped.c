@@ -28,6 +28,12 @@ enum {
 	 * is read, as where all traces are flushed all the time. */
 	TORN_OF = 128,
 	TORN_MAX = 2,
+	/* Threads that begin have their copies when the opener has answered, which takes it less
+	 * than that: the rest begins with the next drain. */
+	EVENTS_NS = 20 * 1000 * 1000,
+	/* What was copied up to the end of the recording is looked at for so long after it: where
+	 * copies come faster than they are decoded the kernel may hold seconds of that. */
+	END_PATIENCE_NS = 250 * 1000 * 1000,
 };
 
 uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns)
@@ -116,13 +122,66 @@ static void tell_refused(struct recorder *recorder, const struct failure *why)
 	recorder_notice(recorder, text);
 }
 
-static void begin_thread(struct recorder_target *of, struct attach_thread *thread,
-			 struct sampled_thread *data)
+/* The kernel does not copy a thread. */
+static void refuse_thread(struct recorder_target *of, struct sampled_thread *data,
+			  const struct failure *why)
+{
+	if (why->kind == FAILURE_GONE) { /* or a main thread that has ended before the others */
+		of->thread_ended = true;
+		data->tap.is_gone = true;
+		return;
+	}
+	tell_refused(of->recorder, why);
+	begin_stops(of, data, DAEMON_REASON_REFUSED);
+}
+
+/* The opener's answer to a request of some time ago. */
+static void refuse_asked(void *context, void *asked, const struct failure *why)
+{
+	struct sampled_thread *data = asked;
+	struct recorder_target *of = data->tap.of;
+
+	(void)context;
+	tapped_end_thread(of, data);
+	refuse_thread(of, data, why);
+}
+
+/* Threads whose events are there have copies from here on. Others may stand, and then nothing is
+ * waited for. */
+static void take_events(struct recorder *recorder)
+{
+	uint64_t until_ns = recorder->pending ? 0 : daemon_now_ns() + EVENTS_NS;
+
+	if (attach_tap_take_events(recorder->tap, until_ns, refuse_asked, recorder) > 0)
+		note_news(recorder);
+}
+
+/* @return 0 or -1. */
+static int add_thread(struct recorder_target *of, struct attach_thread *thread,
+		      struct sampled_thread *data, struct failure *why)
 {
 	const struct luastate_plan_context context = { .state = of->target->lua,
 						       .prediction = &data->prediction,
 						       .stack_limit = thread->stack_limit };
 	struct attach_tap_plan first = { .salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1 };
+	struct attach_tap *tap = of->recorder->tap;
+
+	luastate_plan_tap(&context, &first);
+	if (attach_tap_add(tap, of->pid, thread->tid, data, &first, &data->tap.plan, why) == 0)
+		return 0;
+	if (why->kind == FAILURE_TIMEOUT) { /* a crowd begins: first those that were asked for */
+		take_events(of->recorder);
+		if (attach_tap_add(tap, of->pid, thread->tid, data, &first, &data->tap.plan, why) ==
+		    0)
+			return 0;
+	}
+	data->tap.plan = NULL;
+	return -1;
+}
+
+static void begin_thread(struct recorder_target *of, struct attach_thread *thread,
+			 struct sampled_thread *data)
+{
 	struct sampled_tap *tap = &data->tap;
 	struct failure why;
 
@@ -130,21 +189,14 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 				     .thread = thread,
 				     .tries = tap->tries,
 				     .is_torn_by_stops = tap->is_torn_by_stops };
-	luastate_plan_tap(&context, &first);
-	if (attach_tap_add(of->recorder->tap, of->pid, thread->tid, data, &first, &tap->plan,
-			   &why) == 0) {
+	if (add_thread(of, thread, data, &why) == 0) {
 		rest_begin(thread, tap);
 		note_news(of->recorder);
-		return;
+	} else if (why.kind == FAILURE_TIMEOUT) {
+		note_news(of->recorder); /* with the next drain, as it has no plan */
+	} else {
+		refuse_thread(of, data, &why);
 	}
-	tap->plan = NULL;
-	if (why.kind == FAILURE_GONE) { /* or a main thread that has ended before the others */
-		of->thread_ended = true;
-		tap->is_gone = true;
-		return;
-	}
-	tell_refused(of->recorder, &why);
-	begin_stops(of, data, DAEMON_REASON_REFUSED);
 }
 
 static void end_stops(struct recorder *recorder, struct sampled_thread *data)
@@ -223,6 +275,29 @@ static void begin_after(struct recorder *recorder, const struct recorder_target 
 	recorder->after_pid = of->pid;
 }
 
+/* Whether the recording has ended too long ago for another copy. */
+static bool is_over(struct recorder *recorder)
+{
+	uint64_t now_ns = daemon_now_ns();
+
+	if (recorder->over_ns == 0 && *recorder->options->stop)
+		recorder->over_ns = now_ns;
+	if (recorder->over_ns == 0 && recorder->end_ns && now_ns >= recorder->end_ns)
+		recorder->over_ns = recorder->end_ns;
+	return recorder->over_ns && now_ns - recorder->over_ns >= END_PATIENCE_NS;
+}
+
+/* A copy that is not looked at: its ticks are missed, and were no rest. */
+static void miss_copy(struct recorder *recorder, struct sampled_tap *tap,
+		      const struct attach_tap_timing *timing)
+{
+	recorder->stats->missed_ticks += 1 + timing->changed + tap->begun;
+	recorder->stats->missed_ticks += timing->lost - tap->lost;
+	tap->lost = timing->lost;
+	tap->begun = 0;
+	tap->taken += 1 + timing->changed;
+}
+
 /* One copy, in the recorder's image. */
 static bool take_copy(void *context, void *copied, const struct attach_tap_timing *timing)
 {
@@ -233,11 +308,16 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 	struct luastate_plan_context plan = { .state = of->target->lua,
 					      .prediction = &data->prediction,
 					      .stack_limit = tap->thread->stack_limit };
-	uint32_t ticks = 1 + timing->changed + tap->begun + take_lost(recorder, tap, timing->lost);
 	struct failure why;
+	uint32_t ticks;
 	bool lacked;
 
 	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
+	if (is_over(recorder)) {
+		miss_copy(recorder, tap, timing);
+		return true;
+	}
+	ticks = 1 + timing->changed + tap->begun + take_lost(recorder, tap, timing->lost);
 	owe(recorder, data, ticks);
 	tap->begun = 0;
 	tap->taken += 1 + timing->changed;
@@ -255,7 +335,8 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 		if (lacked)
 			note_news(recorder);
 	}
-	luastate_note_known(&plan, tap->plan->salt, attach_tap_known(recorder->tap));
+	luastate_note_known(&plan, &of->target->chain, tap->plan->salt,
+			    attach_tap_known(recorder->tap));
 	tap->plan->rest_ns = data->runs_lua ? 0 : data->run_rest.until_ns;
 	renew_plan(&plan, tap->plan);
 	return !recorder_is_at_limit(recorder);
@@ -423,5 +504,6 @@ bool tapped_drain(struct recorder *recorder, uint32_t ticks)
 		if (of->target && luastate_has_interpreter(of->target->lua))
 			account_process(of, ticks);
 	}
+	take_events(recorder);
 	return recorder->end == DAEMON_END_STOPPED;
 }

@@ -297,10 +297,12 @@ void luastate_plan_tap(const struct luastate_plan_context *context, struct attac
 bool luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
 			  struct attach_tap_plan *plan);
 
-/** After decoding: tell the kernel which prototypes of the copy are known by now. @param table What
- * attach_tap_known() gave. */
-void luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
-			 uint64_t *table);
+struct luastate_chain;
+
+/** After decoding: tell the kernel which prototypes of the copy are known by now. @param chain What
+ * was decoded. @param table What attach_tap_known() gave. */
+void luastate_note_known(const struct luastate_plan_context *context,
+			 const struct luastate_chain *chain, uint64_t salt, uint64_t *table);
 
 /* ---- Decoding ------------------------------------------------------------------------------ */
 

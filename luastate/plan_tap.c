@@ -205,16 +205,27 @@ static uint64_t key_of(const struct state_proto *proto, uint64_t salt)
 				    state_u32(header, layout->GCproto_firstline));
 }
 
-void luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
-			 uint64_t *table)
+static void note_proto(const struct luastate *state, uint64_t address, uint64_t salt,
+		       uint64_t *table)
+{
+	const struct state_proto *known = state_find_proto(state, address);
+
+	if (known)
+		table[attach_tap_known_place(salt, address)] = key_of(known, salt);
+}
+
+void luastate_note_known(const struct luastate_plan_context *context,
+			 const struct luastate_chain *chain, uint64_t salt, uint64_t *table)
 {
 	const struct luastate_plan_progress *found = &context->progress;
 
-	for (unsigned i = 0; i < found->frame_count; i++) {
-		uint64_t address = found->frames[i].proto;
-		const struct state_proto *known = state_find_proto(context->state, address);
+	for (unsigned i = 0; i < found->frame_count; i++)
+		note_proto(context->state, found->frames[i].proto, salt, table);
+	/* The planner meets no more than that, nearest to the leaf. */
+	for (size_t i = LUASTATE_PLAN_FRAMES; i < chain->count; i++) {
+		const struct luastate_function *function = chain->frames[i].function;
 
-		if (known)
-			table[attach_tap_known_place(salt, address)] = key_of(known, salt);
+		if (function && function->kind == LUASTATE_LUA)
+			note_proto(context->state, function->address, salt, table);
 	}
 }

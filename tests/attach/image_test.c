@@ -162,10 +162,95 @@ static void test_limit_of_ranges(void **state)
 
 	for (uint64_t i = 0; i < ATTACH_IMAGE_MAX_RANGES; i++)
 		add(image, i * 16, &i, sizeof(i));
-	assert_int_equal(-1, attach_image_want(image, remote_addr_make(1 << 20), 1, &why));
+	assert_int_equal(-1, attach_image_want(image, remote_addr_make(1 << 30), 1, &why));
 	assert_int_equal(FAILURE_LIMIT, why.kind);
+	/* It would take minutes, were all looked through for each. */
+	attach_image_order(image);
 	for (uint64_t i = ATTACH_IMAGE_MAX_RANGES; i-- > 0;)
 		expect_read(attach_image_reader(image), i * 16, (const char *)&i, sizeof(i));
+}
+
+/* ---- Order ------------------------------------------------------------------------------ */
+
+enum { SPREAD = 1000, SPREAD_BYTES = 8, SPREAD_DISTANCE = 4096 };
+
+/* Neither up nor down. */
+static uint64_t spread_at(uint64_t i)
+{
+	return 0x10000 + i * 7 % SPREAD * SPREAD_DISTANCE;
+}
+
+static void add_spread(struct attach_image *image)
+{
+	for (uint64_t i = 0; i < SPREAD; i++)
+		add(image, spread_at(i), &i, SPREAD_BYTES);
+}
+
+static void expect_spread(struct attach_image *image)
+{
+	const struct attach_reader *reader = attach_image_reader(image);
+
+	for (uint64_t i = 0; i < SPREAD; i++) {
+		expect_read(reader, spread_at(i), (const char *)&i, SPREAD_BYTES);
+		expect_fault(reader, spread_at(i) + SPREAD_BYTES, 1, spread_at(i) + SPREAD_BYTES);
+		expect_fault(reader, spread_at(i) - 1, 1, spread_at(i) - 1);
+	}
+}
+
+static void test_order_changes_nothing(void **state)
+{
+	struct attach_image *image = *state;
+
+	attach_image_order(image);
+	add_spread(image);
+	expect_spread(image);
+	attach_image_order(image);
+	attach_image_order(image);
+	expect_spread(image);
+	/* What comes later is found, too, and not what was there before. */
+	attach_image_clear(image);
+	expect_fault(attach_image_reader(image), spread_at(1), 1, spread_at(1));
+	add(image, 0x42, "xyz", 3);
+	expect_read(attach_image_reader(image), 0x42, "xyz", 3);
+	add_spread(image);
+	attach_image_order(image);
+	add(image, 0x52, "abc", 3);
+	expect_read(attach_image_reader(image), 0x52, "abc", 3);
+	expect_spread(image);
+}
+
+/* Of ranges that overlap the one that was added first counts, as it does without order. */
+static void test_order_of_overlapping_ranges(void **state)
+{
+	static const char first[64] = "first", large[2 * SPREAD_DISTANCE] = "large";
+	struct attach_image *image = *state;
+	const struct attach_reader *reader = attach_image_reader(image);
+
+	add(image, spread_at(1), first, sizeof(first));
+	add_spread(image);
+	add(image, spread_at(1), large, sizeof(large));
+	attach_image_order(image);
+	expect_read(reader, spread_at(1), "first", 5);
+	expect_read(reader, spread_at(1) + sizeof(first), large + sizeof(first), 8);
+	/* It reaches beyond those that begin behind it. */
+	expect_read(reader, spread_at(1) + SPREAD_DISTANCE + SPREAD_BYTES, large + SPREAD_DISTANCE,
+		    8);
+	expect_fault(reader, spread_at(1) + 3 * SPREAD_DISTANCE - 1, 1,
+		     spread_at(1) + 3 * SPREAD_DISTANCE - 1);
+}
+
+static void test_order_of_a_range_that_grows(void **state)
+{
+	struct attach_image *image = *state;
+	struct failure why;
+
+	add_spread(image);
+	attach_image_order(image);
+	assert_int_equal(0,
+			 image_append(image, spread_at(SPREAD - 1) + SPREAD_BYTES, "abc", 3, &why));
+	assert_int_equal(SPREAD, image->range_count);
+	expect_read(attach_image_reader(image), spread_at(SPREAD - 1) + SPREAD_BYTES, "abc", 3);
+	expect_read(attach_image_reader(image), spread_at(1), "\1\0\0\0\0\0\0", SPREAD_BYTES);
 }
 
 /* ---- Readers behind --------------------------------------------------------------------- */
@@ -340,6 +425,9 @@ int main(void)
 		IMAGE_TEST(test_edges_of_memory),
 		IMAGE_TEST(test_limit_of_bytes),
 		IMAGE_TEST(test_limit_of_ranges),
+		IMAGE_TEST(test_order_changes_nothing),
+		IMAGE_TEST(test_order_of_overlapping_ranges),
+		IMAGE_TEST(test_order_of_a_range_that_grows),
 		IMAGE_TEST(test_behind_without_keep),
 		IMAGE_TEST(test_behind_with_keep),
 		IMAGE_TEST(test_nothing_behind),

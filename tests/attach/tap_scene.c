@@ -11,7 +11,8 @@
 #include "children.h"
 #include "tap_scene.h"
 
-const struct attach_tap_plan scene_nothing;
+/* A machine that is emulated, or held up, may need more time than others have. */
+const struct attach_tap_plan scene_nothing = { .budget_ns = UINT32_MAX };
 
 /* The sanitizer would have the marks elsewhere. */
 __attribute__((no_sanitize("address"))) void scene_spin(void *argument)
@@ -70,6 +71,7 @@ bool scene_take(void *context, void *thread, const struct attach_tap_timing *tim
 	scene->last_ns = timing->time_ns;
 	scene->count++;
 	scene->cut_count += timing->is_cut;
+	scene->late_count += timing->is_late;
 	return !scene->check || scene->check(scene);
 }
 

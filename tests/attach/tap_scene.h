@@ -27,8 +27,9 @@ struct scene {
 	struct attach_tap *tap;
 	struct attach_tap_plan *plan;
 	struct attach_image *image;
-	/** Of the copies that were taken: how many, how many are cut, when the last was made. */
-	uint64_t count, cut_count, last_ns;
+	/** Of the copies that were taken: how many, how many are cut, for want of room or of time,
+	 * when the last was made. */
+	uint64_t count, cut_count, late_count, last_ns;
 	/** Looks at each copy, if set. @return whether the next one is to be taken. */
 	bool (*check)(struct scene *scene);
 	void *context;
@@ -49,8 +50,9 @@ void scene_spin(void *argument);
 /** Sleeps for ever. @param argument Not used. */
 void scene_sleep(void *argument);
 
-/** Start a child that calls run(argument), and tap it. The test is skipped, with the reason, where
- *  the kernel makes no copies. What the scene holds is its own; end it with scene_end(). */
+/** Start a child that calls run(argument), and tap it, with copies that may take seconds. The test
+ * is skipped, with the reason, where the kernel makes no copies. What the scene holds is its own;
+ * end it with scene_end(). */
 void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), void *argument);
 
 /** End the child, and release all but the scene itself. */

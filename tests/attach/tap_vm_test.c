@@ -26,6 +26,8 @@ enum {
 	TRACE_BYTES = 64,
 	TABLE_BYTES = 64,
 	MANY = 48,
+	FEW = 12,
+	THREADS = 16,
 	PROTO_BYTES = 64,
 	CONSTANTS = 24,
 	DEEP_SLOTS = 65000,
@@ -57,7 +59,7 @@ enum {
 /** Something like a VM, in one mapping that the child shares: as a plan describes it. */
 struct fake {
 	uint8_t global[GLOBAL_BYTES];
-	uint8_t threads[2][THREAD_BYTES];
+	uint8_t threads[THREADS][THREAD_BYTES];
 	uint64_t stack[LUA_SLOTS];
 	uint8_t functions[FUNCTIONS][FUNCTION_BYTES], entered[FUNCTION_BYTES];
 	uint64_t traces[4];
@@ -115,7 +117,7 @@ static struct fake *make_fake(void)
 	put(fake->global, AT_TRACES, (uintptr_t)fake->traces);
 	put(fake->global, AT_TRACE_COUNT, 4);
 	fake->traces[2] = (uintptr_t)fake->trace;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < THREADS; i++) {
 		put(fake->threads[i], AT_STACK, (uintptr_t)fake->stack);
 		put(fake->threads[i], AT_STACK_BASE, (uintptr_t)(fake->stack + 40));
 		fake->threads[i][AT_TYPE] = TYPE;
@@ -439,7 +441,7 @@ static void put_many(struct fake *fake, int count, uint64_t end)
 		put_function(fake, (int)(slot - fake->stack), fake->many[i]);
 		slot[1] = 16 | 1;
 	}
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < THREADS; i++) {
 		put(fake->threads[i], AT_STACK_BASE, (uintptr_t)(fake->stack + 2 * count));
 		put(fake->threads[i], AT_LIMIT, (uintptr_t)(fake->stack + LUA_SLOTS));
 	}
@@ -495,6 +497,65 @@ static void bounds_reads_of_what_is_not_there(void **state)
 	end(&scene, fake);
 }
 
+static bool check_all_functions(struct scene *scene)
+{
+	const struct fake *fake = scene->context;
+
+	for (int i = 0; i < FEW; i++)
+		assert_true(holds(scene, fake->many[i], FUNCTION_BYTES));
+	assert_true(holds(scene, fake->proto, PROTO_BYTES));
+	assert_true(holds(scene, fake->threads[THREADS - 1], THREAD_BYTES));
+	return true;
+}
+
+/* Many coroutines with many functions, none of which is known: more than 5000 ranges. */
+static void hands_over_all_of_a_copy(void **state)
+{
+	struct fake *fake = make_fake();
+	struct scene scene;
+
+	(void)state;
+	begin(&scene, fake);
+	scene.context = fake;
+	scene.plan->vms[0] = describe_protos(fake);
+	for (int i = 0; i < CONSTANTS; i++)
+		fake->constants[i] = (uintptr_t)fake->global;
+	put_many(fake, FEW, (uintptr_t)(fake->constants + CONSTANTS));
+	put(fake->proto, AT_NAME, (uintptr_t)fake->global);
+	for (int i = 1; i < THREADS; i++)
+		scene.plan->stacks[scene.plan->stack_count++] = (uintptr_t)fake->threads[i];
+	expect_copies(&scene, fake, check_all_functions);
+	end(&scene, fake);
+}
+
+/* Interrupts wait for a copy: one that takes too long ends, with what it has. */
+static void bounds_its_time(void **state)
+{
+	struct fake *fake = make_fake();
+	struct scene scene;
+
+	(void)state;
+	begin(&scene, fake);
+	scene.context = fake;
+	scene.plan->vms[0] = describe_protos(fake);
+	for (int i = 0; i < CONSTANTS; i++)
+		fake->constants[i] = (uintptr_t)fake->global;
+	put_many(fake, FEW, (uintptr_t)(fake->constants + CONSTANTS));
+	put(fake->proto, AT_NAME, (uintptr_t)fake->global);
+	for (int i = 1; i < THREADS; i++)
+		scene.plan->stacks[scene.plan->stack_count++] = (uintptr_t)fake->threads[i];
+	expect_copies(&scene, fake, check_all_functions);
+	assert_int_equal(0, scene.late_count);
+	scene.check = NULL;
+	scene.plan->budget_ns = 0;
+	scene_await(&scene, scene.count + 50);
+	scene.late_count = scene.count = 0;
+	scene_await(&scene, 100);
+	assert_int_equal(scene.count, scene.late_count);
+	assert_int_equal(0, scene.cut_count);
+	end(&scene, fake);
+}
+
 /* What the plan says comes from the target's memory, and may be anything. */
 static void survives_any_plan(void **state)
 {
@@ -543,6 +604,8 @@ int main(void)
 		cmocka_unit_test(copies_deep_coroutines_in_parts),
 		cmocka_unit_test(copies_vms_that_run_compiled_code),
 		cmocka_unit_test(bounds_reads_of_what_is_not_there),
+		cmocka_unit_test(hands_over_all_of_a_copy),
+		cmocka_unit_test(bounds_its_time),
 		cmocka_unit_test(survives_any_plan),
 	};
 

@@ -671,8 +671,14 @@ commands() {
 	error 7 'ended before the first sample' -o "$out" -- true
 	readable "$out" 'command without LuaJIT'
 	rm -f "$out"
-	error 7 'no LuaJIT was seen' -o "$out" -- sleep 0.2
-	readable "$out" 'longer command without LuaJIT'
+	# One that runs for longer is known to have none, and what was there before stays.
+	error 3 'no LuaJIT was seen' -o "$out" -- sleep 2
+	[ ! -e "$out" ] || fail 'a file is left where a longer command has no LuaJIT'
+	run 0 -q -o "$out" -- luajit "$all/busy.lua" 0.3
+	cp "$out" "$work/kept"
+	error 3 'no LuaJIT was seen' -o "$out" -- sleep 2
+	cmp -s "$out" "$work/kept" || fail 'a longer command without LuaJIT has overwritten a file'
+	rm -f "$out"
 	error 7 'ended before the first sample' -o "$out" -- false
 	error 7 'ended before the first sample' -o "$out" -- sh -c 'kill -KILL $$'
 	# What it exits with is its own.

@@ -210,6 +210,7 @@ static void test_copies(void **state)
 	char *text;
 
 	(void)state;
+	copied.capture = DAEMON_CAPTURE_KERNEL;
 	daemon_histogram_add(&copied.copied, 2000);
 	text = summary(&copied);
 	assert_non_null(strstr(text, "  target copied in: p50 2.0 us"));
@@ -229,14 +230,45 @@ static void test_copies(void **state)
 	free(text);
 }
 
+/* Copies are what there should be of a thread that runs. */
+static void test_no_copies(void **state)
+{
+	static const struct daemon_options fast = { .outputs = outputs,
+						    .output_count = 1,
+						    .rate_hz = 100 };
+	struct daemon_stats none = { .capture = DAEMON_CAPTURE_KERNEL, .ran_ns = 50000000 };
+	char *text;
+	size_t len;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		FILE *file = open_memstream(&text, &len);
+
+		assert_non_null(file);
+		summary_print(file, &fast, &none);
+		fclose(file);
+		assert_null(strstr(text, "target stopped"));
+		if (i < 3) {
+			assert_non_null(strstr(text, "  target copied: never\n"));
+			assert_int_equal(i > 0, strstr(text, "\n  warning: no copy was made in "
+							     "2.50 s in which threads ran: try "
+							     "--capture=stop\n") != NULL);
+		}
+		if (i == 3)
+			assert_null(strstr(text, "warning"));
+		free(text);
+		none.ran_ns = 2500000000;
+		if (i == 2)
+			daemon_histogram_add(&none.copied, 2000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_line),
-		cmocka_unit_test(test_several_outputs_line),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_traces),
+		cmocka_unit_test(test_copies),	       cmocka_unit_test(test_no_copies),
+		cmocka_unit_test(test_line),	       cmocka_unit_test(test_several_outputs_line),
+		cmocka_unit_test(test_json),	       cmocka_unit_test(test_traces),
 		cmocka_unit_test(test_foreign_chunks),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The opener of events: for whom it opens them, with what rights, and how it ends. */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <setjmp.h>
@@ -17,9 +18,12 @@
 
 #include <cmocka.h>
 
+#include "daemon/clock.h"
 #include "daemon/opener.h"
 
 enum { RATE_HZ = 99, PERIOD_NS = 10 * 1000 * 1000, TRIES = 3000, NAP_NS = 10 * 1000 * 1000 };
+
+#define DEADLINE_NS ((uint64_t)30 * 1000000000)
 
 /* Our children that run, among them the opener. */
 static pid_t find_opener(void)
@@ -106,19 +110,47 @@ static void end_scene(struct scene *scene)
 	end(scene->pid);
 }
 
+/* @param until_ns The answer is waited for up to then. @return 1, 0 or -1 as opener_take(). */
+static int take(const struct scene *scene, uint64_t until_ns, struct attach_tap_answer *ret_answer,
+		struct failure *ret_why)
+{
+	int got;
+
+	do { /* the end of a child is a signal */
+		got = opener_take(scene->opener, until_ns, ret_answer, ret_why);
+	} while (got == 0 && daemon_now_ns() < until_ns);
+	return got;
+}
+
+static int ask(const struct scene *scene, pid_t pid, pid_t tid, uint64_t period_ns, uint64_t cookie,
+	       struct failure *ret_why)
+{
+	const struct attach_tap_request request = {
+		.pid = pid, .tid = tid, .period_ns = period_ns, .cookie = cookie
+	};
+
+	return opener_ask(scene->opener, &request, ret_why);
+}
+
 static int try_open(const struct scene *scene, pid_t pid, pid_t tid, uint64_t period_ns,
 		    struct failure *ret_why)
 {
-	const struct attach_tap_request request = {
-		.pid = pid, .tid = tid, .period_ns = period_ns, .cookie = ATTACH_TAP_NO_COOKIE
-	};
-	struct attach_tap_event event = { .event_fd = -1, .link_fd = -1 };
+	struct attach_tap_answer answer;
 
-	if (opener_open(scene->opener, &request, &event, ret_why) != 0)
+	if (ask(scene, pid, tid, period_ns, ATTACH_TAP_NO_COOKIE, ret_why) != 0)
 		return -1;
-	assert_true(fcntl(event.event_fd, F_GETFD) & FD_CLOEXEC);
-	assert_true(fcntl(event.link_fd, F_GETFD) & FD_CLOEXEC);
-	attach_tap_close_event(&event);
+	if (take(scene, daemon_now_ns() + DEADLINE_NS, &answer, ret_why) != 1)
+		return -1;
+	assert_true(answer.cookie == ATTACH_TAP_NO_COOKIE);
+	if (answer.why.kind != FAILURE_NONE) {
+		assert_int_equal(-1, answer.event.event_fd);
+		assert_int_equal(-1, answer.event.link_fd);
+		*ret_why = answer.why;
+		return -1;
+	}
+	assert_true(fcntl(answer.event.event_fd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(answer.event.link_fd, F_GETFD) & FD_CLOEXEC);
+	attach_tap_close_event(&answer.event);
 	return 0;
 }
 
@@ -185,6 +217,27 @@ static void keeps_no_more_than_it_needs(void **state)
 	end_scene(&scene);
 }
 
+/* What keeps it from opening events is no reason to keep more rights. */
+static void gives_up_where_it_cannot_open(void **state)
+{
+	struct attach_tap *tap;
+	struct opener *opener;
+	struct failure why;
+	pid_t own = getpid();
+	int no_program;
+
+	(void)state;
+	if (attach_tap_create(RATE_HZ, &tap, &why) != 0)
+		skip();
+	attach_tap_destroy(tap);
+	no_program = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(no_program >= 0);
+	assert_int_equal(-1, opener_start(no_program, &own, 1, false, &opener, &why));
+	assert_int_equal(FAILURE_SYSTEM, why.kind);
+	assert_int_equal(EINVAL, why.errnum);
+	close(no_program);
+}
+
 static void tells_that_it_is_gone(void **state)
 {
 	struct scene scene;
@@ -200,29 +253,40 @@ static void tells_that_it_is_gone(void **state)
 	end_scene(&scene);
 }
 
-static void refuses_to_wait_for_one_that_is_held_up(void **state)
+/* As where the kernel holds it up: nobody waits for longer than he wants to. */
+static void waits_for_nothing_by_itself(void **state)
 {
+	struct attach_tap_answer answer;
 	struct scene scene;
 	struct failure why;
+	unsigned asked = 0;
+	uint64_t begin_ns;
 	pid_t opener;
 
 	(void)state;
 	begin_scene(&scene, false);
 	opener = find_opener();
 	kill(opener, SIGSTOP);
-	assert_int_equal(-1, try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why));
-	assert_int_equal(FAILURE_TIMEOUT, why.kind);
-	assert_int_equal(-1, try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why));
-	assert_int_equal(FAILURE_TIMEOUT, why.kind);
-	kill(opener, SIGCONT);
-	/* Its late answer is for nobody, and the next one is right. */
-	for (int i = 0; i < TRIES; i++) {
-		if (try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why) == 0)
-			break;
-		assert_int_equal(FAILURE_TIMEOUT, why.kind);
-		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
-		assert_true(i < TRIES - 1);
+	begin_ns = daemon_now_ns();
+	/* At last there are too many, which is told. */
+	while (ask(&scene, scene.pid, scene.pid, PERIOD_NS, asked + 1, &why) == 0) {
+		assert_int_equal(0, opener_take(scene.opener, 0, &answer, &why));
+		assert_true(++asked < 1000);
 	}
+	assert_int_equal(FAILURE_TIMEOUT, why.kind);
+	assert_true(asked > 50);
+	assert_int_equal(0, opener_take(scene.opener, daemon_now_ns() + NAP_NS, &answer, &why));
+	assert_true(daemon_now_ns() - begin_ns < DEADLINE_NS);
+	kill(opener, SIGCONT);
+	/* All are answered, each one as what it is. */
+	for (unsigned i = 1; i <= asked; i++) {
+		assert_int_equal(1, take(&scene, daemon_now_ns() + DEADLINE_NS, &answer, &why));
+		assert_int_equal(i, answer.cookie);
+		assert_int_equal(FAILURE_NONE, answer.why.kind);
+		attach_tap_close_event(&answer.event);
+	}
+	assert_int_equal(0, opener_take(scene.opener, 0, &answer, &why));
+	assert_int_equal(0, try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why));
 	end_scene(&scene);
 }
 
@@ -283,8 +347,9 @@ int main(void)
 		cmocka_unit_test(opens_for_processes_of_the_recording),
 		cmocka_unit_test(opens_for_later_ones_where_these_may_come),
 		cmocka_unit_test(keeps_no_more_than_it_needs),
+		cmocka_unit_test(gives_up_where_it_cannot_open),
 		cmocka_unit_test(tells_that_it_is_gone),
-		cmocka_unit_test(refuses_to_wait_for_one_that_is_held_up),
+		cmocka_unit_test(waits_for_nothing_by_itself),
 		cmocka_unit_test(ends_with_its_recorder),
 	};
 

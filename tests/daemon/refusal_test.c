@@ -5,10 +5,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "attach/attach.h"
 #include "daemon/refusal.h"
 
 static const struct refusal_facts root = { .kernel_major = 6,
@@ -81,16 +84,68 @@ static void tells_that_a_kernel_is_old(void **state)
 	facts.kernel_major = 5;
 	facts.kernel_minor = 10;
 	check(FAILURE_SYSTEM, EINVAL, &facts, DAEMON_END_SYSTEM,
-	      "this kernel is Linux 5.10: it takes 5.17");
+	      "copies need Linux 5.17 or later, and this kernel is 5.10");
 	/* More rights would not help. */
-	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_SYSTEM, "Linux 5.10");
+	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_SYSTEM, "this kernel is 5.10");
+	/* What a distribution has taken over does not depend on the number. */
+	facts.loop = REFUSAL_LOOP_THERE;
+	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_DENIED, "the container's filter");
+	check(FAILURE_SYSTEM, EINVAL, &facts, DAEMON_END_SYSTEM, "Invalid argument");
+	facts.loop = REFUSAL_LOOP_LACKING;
+	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_SYSTEM, "this kernel is 5.10");
+	facts.loop = REFUSAL_LOOP_UNKNOWN;
 	facts.kernel_minor = 17;
 	check(FAILURE_SYSTEM, EINVAL, &facts, DAEMON_END_SYSTEM, "Invalid argument");
 	facts.kernel_major = 4;
 	facts.kernel_minor = 19;
-	check(FAILURE_SYSTEM, EINVAL, &facts, DAEMON_END_SYSTEM, "Linux 4.19");
+	check(FAILURE_SYSTEM, EINVAL, &facts, DAEMON_END_SYSTEM, "this kernel is 4.19");
 	facts.kernel_major = facts.kernel_minor = 0;
 	check(FAILURE_SYSTEM, EINVAL, &facts, DAEMON_END_SYSTEM, "Invalid argument");
+}
+
+/* @return what a file with these bytes says. */
+static enum refusal_loop loop_in(const char *bytes, size_t len)
+{
+	char path[] = "/tmp/refusal_test.XXXXXX";
+	enum refusal_loop found;
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(len, write(fd, bytes, len));
+	close(fd);
+	found = refusal_find_loop(path);
+	unlink(path);
+	return found;
+}
+
+static void looks_for_what_it_needs(void **state)
+{
+	static const char has[] = "x\0BPF_FUNC_loop\0y", other[] = "x\0BPF_FUNC_loop_more\0y",
+			  another[] = "x\0NO_BPF_FUNC_loop\0y";
+
+	(void)state;
+	assert_int_equal(REFUSAL_LOOP_UNKNOWN, refusal_find_loop("/tmp/refusal_test/none"));
+	assert_int_equal(REFUSAL_LOOP_UNKNOWN, loop_in("", 0));
+	assert_int_equal(REFUSAL_LOOP_THERE, loop_in(has, sizeof(has)));
+	assert_int_equal(REFUSAL_LOOP_LACKING, loop_in(other, sizeof(other)));
+	assert_int_equal(REFUSAL_LOOP_LACKING, loop_in(another, sizeof(another)));
+}
+
+/* Where copies work, the kernel has what they need. */
+static void agrees_with_the_kernel(void **state)
+{
+	struct refusal_facts facts;
+	struct attach_tap *tap;
+	struct failure why;
+
+	(void)state;
+	if (attach_tap_create(99, &tap, &why) != 0) {
+		print_message("skipped: the kernel copies no threads here\n");
+		skip();
+	}
+	attach_tap_destroy(tap);
+	refusal_find_facts(&facts);
+	assert_true(facts.loop != REFUSAL_LOOP_LACKING);
 }
 
 static void finds_facts(void **state)
@@ -106,9 +161,13 @@ static void finds_facts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_what_lacks),   cmocka_unit_test(tells_the_setting),
-		cmocka_unit_test(tells_other_causes), cmocka_unit_test(tells_that_a_kernel_is_old),
+		cmocka_unit_test(names_what_lacks),
+		cmocka_unit_test(tells_the_setting),
+		cmocka_unit_test(tells_other_causes),
+		cmocka_unit_test(tells_that_a_kernel_is_old),
 		cmocka_unit_test(finds_facts),
+		cmocka_unit_test(looks_for_what_it_needs),
+		cmocka_unit_test(agrees_with_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

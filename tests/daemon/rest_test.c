@@ -107,6 +107,24 @@ static void tells_waits_of_a_thread_that_runs(void **state)
 	expect(scene, 4, 0, 0);
 }
 
+/* So that it is seen where a thread that runs has no copies. */
+static void counts_the_time_in_which_it_ran(void **state)
+{
+	struct scene *scene = *state;
+
+	look(scene, 4, false);
+	assert_int_equal(0, scene->stats.ran_ns);
+	now_ns += 2 * SECOND;
+	run(0);
+	counted.ran_ns += 3 * PERIOD;
+	look(scene, 4, false);
+	assert_int_equal(3 * PERIOD, scene->stats.ran_ns);
+	counted.ran_ns += PERIOD;
+	scene->data.tap.rest += 4;
+	rest_end(&scene->of, &scene->thread, &scene->data);
+	assert_int_equal(4 * PERIOD, scene->stats.ran_ns);
+}
+
 /* It was asleep at the ticks that no wait explains by the next look. */
 static void tells_sleep_between_copies(void **state)
 {
@@ -185,6 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(tells_waits_of_a_thread_that_runs, setup),
+		cmocka_unit_test_setup(counts_the_time_in_which_it_ran, setup),
 		cmocka_unit_test_setup(tells_sleep_between_copies, setup),
 		cmocka_unit_test_setup(tells_a_long_wait_when_it_ends, setup),
 		cmocka_unit_test_setup(tells_a_sleep_once_a_second, setup),

@@ -4,10 +4,12 @@
 #include "daemon/sampled.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -33,8 +35,8 @@ void __wrap_luastate_plan_after(const struct luastate_plan_context *context,
 				struct attach_image *image, struct attach_image *after);
 void __wrap_luastate_plan_tap(const struct luastate_plan_context *context,
 			      struct attach_tap_plan *plan);
-void __wrap_luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
-				uint64_t *table);
+void __wrap_luastate_note_known(const struct luastate_plan_context *context,
+				const struct luastate_chain *chain, uint64_t salt, uint64_t *table);
 bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 			   struct sampled_thread *data, const struct attach_sleep *sleep,
 			   uint64_t time_ns);
@@ -87,10 +89,10 @@ void __wrap_luastate_plan_tap(const struct luastate_plan_context *context,
 	(void)context, (void)plan;
 }
 
-void __wrap_luastate_note_known(const struct luastate_plan_context *context, uint64_t salt,
-				uint64_t *table)
+void __wrap_luastate_note_known(const struct luastate_plan_context *context,
+				const struct luastate_chain *chain, uint64_t salt, uint64_t *table)
 {
-	(void)context, (void)salt, (void)table;
+	(void)context, (void)chain, (void)salt, (void)table;
 }
 
 bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thread,
@@ -104,9 +106,11 @@ bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thr
 	return true;
 }
 
+static volatile sig_atomic_t stop;
+
 static void stands_for_what_passed_without_copies(void **state)
 {
-	const struct daemon_options options = { .rate_hz = 100 };
+	const struct daemon_options options = { .rate_hz = 100, .stop = &stop };
 	struct daemon_stats stats = { 0 };
 	struct daemon_target *target = calloc(1, sizeof(*target));
 	struct recorder_target of = { .target = target };
@@ -143,6 +147,278 @@ static void stands_for_what_passed_without_copies(void **state)
 	assert_int_equal(5, stats.copied.count);
 	attach_image_destroy(recorder.after);
 	free(target);
+}
+
+/* @return how many of four copies were decoded where the recording's end is @end_ns. */
+static size_t take_four(uint64_t end_ns, uint64_t over_ns, struct daemon_stats *ret_stats,
+			struct sampled_tap *ret_tap)
+{
+	const struct daemon_options options = { .rate_hz = 100, .stop = &stop };
+	struct daemon_target *target = calloc(1, sizeof(*target));
+	struct recorder_target of = { .target = target };
+	struct recorder recorder = { .options = &options,
+				     .stats = ret_stats,
+				     .end_ns = end_ns,
+				     .over_ns = over_ns,
+				     .after = attach_image_create() };
+	struct attach_tap_plan plan = { 0 };
+	struct attach_thread thread = { 0 };
+	struct sampled_thread data = {
+		.tap = { .plan = &plan, .of = &of, .thread = &thread, .begun = 4 },
+	};
+
+	of.recorder = &recorder;
+	copied = &data;
+	decoded = 0;
+	timing_count = 4;
+	for (unsigned i = 0; i < 4; i++)
+		timings[i] = (struct attach_tap_timing){ .time_ns = i + 1, .lost = 3 };
+	timings[0].changed = 2;
+	assert_true(tapped_take(&recorder));
+	*ret_tap = data.tap;
+	attach_image_destroy(recorder.after);
+	free(target);
+	return decoded;
+}
+
+/* More may have been copied than can be decoded soon: the end does not wait for it. */
+static void leaves_copies_behind_the_end(void **state)
+{
+	struct daemon_stats stats = { 0 };
+	struct sampled_tap tap;
+
+	(void)state;
+	/* Long ago. */
+	assert_int_equal(0, take_four(1, 0, &stats, &tap));
+	assert_int_equal(0, stats.thread_ticks);
+	assert_int_equal(4 + 2 + 4 + 3, stats.missed_ticks);
+	assert_int_equal(0, stats.merged_ticks);
+	/* None of it was a rest. */
+	assert_int_equal(4 + 2, tap.taken);
+	assert_int_equal(3, tap.lost);
+	assert_int_equal(0, tap.begun);
+	assert_int_equal(4, stats.copied.count);
+	/* Not yet. */
+	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &tap));
+	/* Just now: what was copied before it counts. */
+	assert_int_equal(4, take_four(daemon_now_ns(), 0, &stats, &tap));
+	/* Told to end, which is seen only now, or was long ago. */
+	stop = 1;
+	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &tap));
+	assert_int_equal(0, take_four(UINT64_MAX, 1, &stats, &tap));
+	stop = 0;
+}
+
+/* ---- Threads that begin ------------------------------------------------------------------- */
+
+/* The recording's only thread, and what comes of asking for its event. */
+static struct attach_thread only_thread;
+static struct sampled_thread only;
+static struct attach_tap_plan only_plan;
+static enum failure_kind add_failure, later_failure;
+static unsigned added, removed;
+static size_t asked;
+static uint64_t waited_until_ns;
+
+int __wrap_attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
+			  const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
+			  struct failure *why);
+size_t __wrap_attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
+				     attach_tap_refused *refused, void *context);
+void __wrap_attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan);
+bool __wrap_luastate_has_interpreter(const struct luastate *state);
+size_t __wrap_attach_threads_count(const struct attach_threads *threads);
+struct attach_thread *__wrap_attach_threads_get(struct attach_threads *threads, size_t index);
+struct sampled_thread *__wrap_sampled_of(struct attach_thread *thread);
+bool __wrap_recorder_list_threads(struct recorder_target *of);
+void __wrap_rest_begin(struct attach_thread *thread, struct sampled_tap *tap);
+void __wrap_rest_tell(struct recorder_target *of, struct attach_thread *thread,
+		      struct sampled_thread *data, bool has_copies);
+void __wrap_rest_end(struct recorder_target *of, struct attach_thread *thread,
+		     struct sampled_thread *data);
+enum attach_activity __wrap_attach_thread_activity(struct attach_thread *thread, uint64_t *first,
+						   uint64_t *second);
+
+int __wrap_attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
+			  const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
+			  struct failure *why)
+{
+	(void)tap, (void)pid, (void)tid, (void)first;
+	assert_ptr_equal(&only, context);
+	added++;
+	*why = (struct failure){ .kind = add_failure, .step = "add" };
+	if (add_failure != FAILURE_NONE)
+		return -1;
+	*ret_plan = &only_plan;
+	return 0;
+}
+
+size_t __wrap_attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
+				     attach_tap_refused *refused, void *context)
+{
+	const struct failure why = { .kind = later_failure, .step = "take" };
+
+	(void)tap;
+	waited_until_ns = until_ns;
+	if (later_failure != FAILURE_NONE)
+		refused(context, &only, &why);
+	return asked;
+}
+
+void __wrap_attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
+{
+	(void)tap;
+	assert_ptr_equal(&only_plan, plan);
+	removed++;
+}
+
+bool __wrap_luastate_has_interpreter(const struct luastate *state)
+{
+	(void)state;
+	return true;
+}
+
+size_t __wrap_attach_threads_count(const struct attach_threads *threads)
+{
+	(void)threads;
+	return 1;
+}
+
+struct attach_thread *__wrap_attach_threads_get(struct attach_threads *threads, size_t index)
+{
+	(void)threads, (void)index;
+	return &only_thread;
+}
+
+struct sampled_thread *__wrap_sampled_of(struct attach_thread *thread)
+{
+	(void)thread;
+	return &only;
+}
+
+bool __wrap_recorder_list_threads(struct recorder_target *of)
+{
+	(void)of;
+	return true;
+}
+
+void __wrap_rest_begin(struct attach_thread *thread, struct sampled_tap *tap)
+{
+	(void)thread, (void)tap;
+}
+
+void __wrap_rest_tell(struct recorder_target *of, struct attach_thread *thread,
+		      struct sampled_thread *data, bool has_copies)
+{
+	(void)of, (void)thread, (void)data, (void)has_copies;
+}
+
+void __wrap_rest_end(struct recorder_target *of, struct attach_thread *thread,
+		     struct sampled_thread *data)
+{
+	(void)of, (void)thread, (void)data;
+}
+
+enum attach_activity __wrap_attach_thread_activity(struct attach_thread *thread, uint64_t *first,
+						   uint64_t *second)
+{
+	(void)thread, (void)first, (void)second;
+	return ATTACH_BLOCKED;
+}
+
+/** A recording of it, in which threads may be stopped or not. */
+struct beginning {
+	struct daemon_options options;
+	struct daemon_stats stats;
+	struct recorder recorder;
+	struct recorder_target of, *list;
+};
+
+static void begin(struct beginning *scene, enum daemon_capture capture)
+{
+	memset(scene, 0, sizeof(*scene));
+	scene->options =
+		(struct daemon_options){ .rate_hz = 100, .stop = &stop, .capture = capture };
+	scene->list = &scene->of;
+	scene->of = (struct recorder_target){ .recorder = &scene->recorder,
+					      .target = calloc(1, sizeof(*scene->of.target)) };
+	scene->recorder.options = &scene->options;
+	scene->recorder.stats = &scene->stats;
+	scene->recorder.targets = &scene->list;
+	scene->recorder.target_count = 1;
+	memset(&only, 0, sizeof(only));
+	memset(&only_plan, 0, sizeof(only_plan));
+	timing_count = added = removed = 0;
+	asked = 0;
+	add_failure = later_failure = FAILURE_NONE;
+}
+
+static void waits_for_events_only_while_none_stands(void **state)
+{
+	struct beginning scene;
+	uint64_t before_ns;
+
+	(void)state;
+	begin(&scene, DAEMON_CAPTURE_AUTO);
+	before_ns = daemon_now_ns();
+	assert_true(tapped_drain(&scene.recorder, 1));
+	assert_int_equal(1, added);
+	assert_ptr_equal(&only_plan, only.tap.plan);
+	assert_true(waited_until_ns > before_ns);
+	assert_true(waited_until_ns < daemon_now_ns() + 100 * 1000 * 1000);
+	/* A thread is under an interrupt that it has not answered, and may stand by now. */
+	scene.recorder.pending = 1;
+	asked = 1;
+	scene.recorder.unsettled_ns = 0;
+	assert_true(tapped_drain(&scene.recorder, 1));
+	assert_int_equal(0, waited_until_ns);
+	/* What is still to come is looked for soon. */
+	assert_true(scene.recorder.unsettled_ns > before_ns);
+	assert_int_equal(1, added);
+	free(scene.of.target);
+}
+
+static void adds_the_rest_of_a_crowd_later(void **state)
+{
+	struct beginning scene;
+
+	(void)state;
+	begin(&scene, DAEMON_CAPTURE_AUTO);
+	add_failure = FAILURE_TIMEOUT;
+	assert_true(tapped_drain(&scene.recorder, 1));
+	assert_int_equal(2, added);
+	assert_null(only.tap.plan);
+	assert_false(only.tap.is_stopped || only.tap.is_refused || only.tap.is_gone);
+	add_failure = FAILURE_NONE;
+	assert_true(tapped_drain(&scene.recorder, 1));
+	assert_int_equal(3, added);
+	assert_ptr_equal(&only_plan, only.tap.plan);
+	free(scene.of.target);
+}
+
+static void takes_refusals_that_come_later(void **state)
+{
+	static const enum failure_kind kinds[] = { FAILURE_GONE, FAILURE_DENIED, FAILURE_TIMEOUT };
+	struct beginning scene;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(kinds) / sizeof(kinds[0]); i++) {
+		enum failure_kind kind = kinds[i / 2];
+		bool may_stop = i % 2;
+
+		begin(&scene, may_stop ? DAEMON_CAPTURE_AUTO : DAEMON_CAPTURE_KERNEL);
+		scene.recorder.told_refused = true;
+		later_failure = kind;
+		assert_true(tapped_drain(&scene.recorder, 1));
+		assert_null(only.tap.plan);
+		assert_int_equal(1, removed);
+		assert_int_equal(kind == FAILURE_GONE, only.tap.is_gone);
+		assert_int_equal(kind == FAILURE_GONE, scene.of.thread_ended);
+		assert_int_equal(kind != FAILURE_GONE && may_stop, only.tap.is_stopped);
+		assert_int_equal(kind != FAILURE_GONE && !may_stop, only.tap.is_refused);
+		assert_int_equal(only.tap.is_stopped, scene.recorder.stopped_threads);
+		free(scene.of.target);
+	}
 }
 
 /* ---- When a thread is stopped ------------------------------------------------------------- */
@@ -238,6 +514,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stands_for_what_passed_without_copies),
+		cmocka_unit_test(leaves_copies_behind_the_end),
+		cmocka_unit_test(waits_for_events_only_while_none_stands),
+		cmocka_unit_test(adds_the_rest_of_a_crowd_later),
+		cmocka_unit_test(takes_refusals_that_come_later),
 		cmocka_unit_test(lets_copies_that_lack_little),
 		cmocka_unit_test(stops_where_copies_lack_more),
 		cmocka_unit_test(tells_the_last_one),

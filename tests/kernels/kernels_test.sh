@@ -58,7 +58,7 @@ judge() {
 			else if (status != 0) verdict = "FAILED: exit status " status
 			else if (way != want) verdict = "FAILED: not by " want
 			else if (way == "stop" && reason == "-") verdict = "FAILED: no reason is told"
-			else if (way == "stop" && older(kernel, 5, 17) && reason !~ /Linux 5\.10/)
+			else if (way == "stop" && older(kernel, 5, 17) && reason !~ /this kernel is 5\.10/)
 				verdict = "FAILED: another reason"
 			else if (way == "kernel" && reason != "-") verdict = "FAILED: " reason
 			else if (samples < least) verdict = "FAILED: too few samples"

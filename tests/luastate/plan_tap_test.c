@@ -262,16 +262,51 @@ static void test_known_prototypes(void **state)
 	stop_begin(&stop, sample);
 	copy_all(&stop);
 	luastate_plan_copied(&stop.context, stop.image, &plan);
-	luastate_note_known(&stop.context, SALT, table);
+	memset(&sample->chain, 0, sizeof(sample->chain));
+	luastate_note_known(&stop.context, &sample->chain, SALT, table);
 	for (size_t i = 0; i < ATTACH_TAP_KNOWN; i++)
 		assert_int_equal(0, table[i]); /* not decoded yet */
 	decode_live(&stop, &sample->vm->reader);
-	luastate_note_known(&stop.context, SALT, table);
+	luastate_note_known(&stop.context, &sample->chain, SALT, table);
 	for (size_t i = 0; i < ATTACH_TAP_KNOWN; i++)
 		count += table[i] != 0;
 	assert_int_equal(2, count);
 	assert_int_equal(key_of(sample->vm, scene.main_proto),
 			 table[attach_tap_known_place(SALT, scene.main_proto)]);
+	assert_int_equal(key_of(sample->vm, scene.work_proto),
+			 table[attach_tap_known_place(SALT, scene.work_proto)]);
+	stop_end(&stop);
+}
+
+/* A stack with more functions than the planner takes: those are known, too, once they are decoded.
+ */
+static void test_known_prototypes_far_from_the_leaf(void **state)
+{
+	static uint64_t table[ATTACH_TAP_KNOWN];
+	struct sample *sample = *state;
+	struct attach_tap_plan plan = { 0 };
+	struct stop_scene scene = stop_make_scene(sample);
+	const struct luastate_function *work = NULL;
+	struct stop stop;
+
+	memset(table, 0, sizeof(table));
+	stop_begin(&stop, sample);
+	copy_all(&stop);
+	luastate_plan_copied(&stop.context, stop.image, &plan);
+	decode_live(&stop, &sample->vm->reader);
+	for (size_t i = 0; i < sample->chain.count; i++)
+		if (sample->chain.frames[i].function &&
+		    sample->chain.frames[i].function->address == scene.work_proto)
+			work = sample->chain.frames[i].function;
+	assert_non_null(work);
+	memset(&sample->chain, 0, sizeof(sample->chain));
+	stop.context.progress.frame_count = 0;
+	sample->chain.count = LUASTATE_PLAN_FRAMES + 2; /* one is of no known function */
+	luastate_note_known(&stop.context, &sample->chain, SALT, table);
+	assert_int_equal(0, table[attach_tap_known_place(SALT, scene.work_proto)]);
+	sample->chain.frames[LUASTATE_PLAN_FRAMES + 1].function =
+		(struct luastate_function *)(uintptr_t)work;
+	luastate_note_known(&stop.context, &sample->chain, SALT, table);
 	assert_int_equal(key_of(sample->vm, scene.work_proto),
 			 table[attach_tap_known_place(SALT, scene.work_proto)]);
 	stop_end(&stop);
@@ -324,6 +359,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_what_is_missing),
 		SAMPLE_TEST(test_many_are_missing),
 		SAMPLE_TEST(test_known_prototypes),
+		SAMPLE_TEST(test_known_prototypes_far_from_the_leaf),
 		SAMPLE_TEST(test_replaced_after_the_copy),
 	};
 
