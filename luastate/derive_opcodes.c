@@ -14,7 +14,7 @@
 enum {
 	/* Opcodes before FUNCF that have the same numbers in all builds of layouts.table. */
 	NAMED = 89,
-	/* As many are before FUNCF in builds since 2026, which have seven more behind JMP. */
+	/* With the bit operators, which builds since a2ce8114 have behind JMP. */
 	NAMED_MORE = 96,
 	/* The first opcodes, comparisons, are the same in all builds; they find the table. */
 	FIRST = 12,
@@ -24,7 +24,7 @@ enum {
 	FILE_MAX = 1 << 28,
 };
 
-/* Operands A, B and C or D of the opcodes ISLT to JMP, three letters each: none (-), dst, base,
+/* Operands A, B and C or D of the opcodes ISLT to BSAR, three letters each: none (-), dst, base,
  * var, rbase, uv, lit, lits (s), pri, num, str (t), tab (T), func, jump and cdata. */
 /* clang-format off */
 static const char operands[] =
@@ -42,7 +42,8 @@ static const char operands[] =
 	/* CALLM */  "bll" "bll" "b-l" "b-l" "bll" "bll" "bll" "b-j"
 	/* RETM */   "b-l" "r-l" "r-l" "r-l"
 	/* FORI */   "b-j" "b-j" "b-j" "b-j" "b-l" "b-j" "b-j" "b-l"
-	/* LOOP */   "r-j" "r-j" "r-l" "r-j";
+	/* LOOP */   "r-j" "r-j" "r-l" "r-j"
+	/* BNOT */   "d-v" "dvv" "dvv" "dvv" "dvv" "dvv" "dvv";
 /* clang-format on */
 
 /* BCM*, by their letters. */
@@ -118,7 +119,7 @@ static bool find_table(const struct state_interpreter *interpreter,
 
 /** In how many ways the opcodes from one on can be the known ones from another on. */
 struct ways {
-	double count[STATE_OPCODES_MAX + 1][NAMED + 1];
+	double count[STATE_OPCODES_MAX + 1][NAMED_MORE + 1];
 };
 
 static bool is_like(const uint16_t *words, size_t op, size_t known)
@@ -127,12 +128,12 @@ static bool is_like(const uint16_t *words, size_t op, size_t known)
 }
 
 /* From the end to the beginning; each known opcode is there, in order, and others are new. */
-static void count_ways(const uint16_t *words, size_t count, struct ways *ret_ways)
+static void count_ways(const uint16_t *words, size_t count, size_t named, struct ways *ret_ways)
 {
 	memset(ret_ways, 0, sizeof(*ret_ways));
 	for (size_t i = count + 1; i-- > 0;) {
-		ret_ways->count[i][NAMED] = 1;
-		for (size_t k = NAMED; k-- > 0 && i < count;)
+		ret_ways->count[i][named] = 1;
+		for (size_t k = named; k-- > 0 && i < count;)
 			ret_ways->count[i][k] =
 				ret_ways->count[i + 1][k] +
 				(is_like(words, i, k) ? ret_ways->count[i + 1][k + 1] : 0);
@@ -140,7 +141,7 @@ static void count_ways(const uint16_t *words, size_t count, struct ways *ret_way
 }
 
 /* An opcode is a known one if it is that in each way: if there is no way without. */
-static void align(const uint16_t *words, size_t count, const struct ways *from,
+static void align(const uint16_t *words, size_t count, size_t named, const struct ways *from,
 		  uint8_t ret_opcodes[STATE_OPCODES_MAX])
 {
 	struct ways *to = calloc(1, sizeof(*to));
@@ -153,13 +154,13 @@ static void align(const uint16_t *words, size_t count, const struct ways *from,
 	}
 	to->count[0][0] = 1;
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k <= NAMED; k++) {
+		for (size_t k = 0; k <= named; k++) {
 			to->count[i + 1][k] += to->count[i][k];
-			if (k < NAMED && is_like(words, i, k))
+			if (k < named && is_like(words, i, k))
 				to->count[i + 1][k + 1] += to->count[i][k];
 		}
 	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < NAMED; k++)
+		for (size_t k = 0; k < named; k++)
 			if (is_like(words, i, k) &&
 			    to->count[i][k] * from->count[i + 1][k + 1] == all)
 				ret_opcodes[i] = (uint8_t)k;
@@ -169,7 +170,7 @@ static void align(const uint16_t *words, size_t count, const struct ways *from,
 void derive_opcodes(const struct state_interpreter *interpreter, const struct attach_reader *reader,
 		    struct luastate_layout *layout)
 {
-	size_t funcf = (size_t)layout->BC_FUNCF;
+	size_t funcf = (size_t)layout->BC_FUNCF, named = NAMED_MORE;
 	struct ways *ways = malloc(sizeof(*ways));
 	uint16_t words[STATE_OPCODES_MAX];
 	bool same = true, found = false;
@@ -178,10 +179,14 @@ void derive_opcodes(const struct state_interpreter *interpreter, const struct at
 		layout->opcodes[i] = i < funcf ? STATE_OPCODE_UNKNOWN : (uint8_t)i;
 	found = ways && funcf >= NAMED && find_table(interpreter, reader, layout, words);
 	if (found) {
-		count_ways(words, funcf, ways);
-		align(words, funcf, ways, layout->opcodes);
+		count_ways(words, funcf, named, ways);
+		if (ways->count[0][0] == 0) {
+			named = NAMED;
+			count_ways(words, funcf, named, ways);
+		}
+		align(words, funcf, named, ways, layout->opcodes);
 	}
-	for (size_t i = 0; i < NAMED; i++)
+	for (size_t i = 0; i < funcf; i++)
 		same &= layout->opcodes[i] == i;
 	/* Where there is no table to read, as in an image, the number of opcodes tells. */
 	layout->has_opcodes = found ? !same : funcf != NAMED && funcf != NAMED_MORE;

@@ -11,7 +11,14 @@
 
 #include "luastate/derive.h"
 
-enum { FILE_START = 0x400000, FILE_BYTES = 300000, NAMED = 89, FUNCTIONS = 8, FAST = 57 };
+enum {
+	FILE_START = 0x400000,
+	FILE_BYTES = 300000,
+	NAMED = 89,
+	ADDED_MAX = 7,
+	FUNCTIONS = 8,
+	FAST = 57
+};
 
 /** The file of an interpreter, in memory. */
 struct file {
@@ -63,11 +70,11 @@ struct build {
 	struct attach_reader reader;
 };
 
-/* Write the table at an offset. @param added Operands of one more opcode before that one, or NULL.
- */
+/* Write the table at an offset. @param added Operands of one more opcode before that one, or NULL;
+ * behind the last one there may be several. */
 static void make(struct build *build, size_t offset, size_t before, const char *added)
 {
-	uint16_t words[NAMED + 1 + FUNCTIONS + FAST] = { 0 };
+	uint16_t words[NAMED + ADDED_MAX + FUNCTIONS + FAST] = { 0 };
 	size_t count = 0;
 
 	memset(build, 0, sizeof(*build));
@@ -77,6 +84,8 @@ static void make(struct build *build, size_t offset, size_t before, const char *
 			words[count++] = word_of(added);
 		words[count++] = word_of(known + 4 * i);
 	}
+	for (; added && before == NAMED && *added; added += 4)
+		words[count++] = word_of(added);
 	build->layout.BC_FUNCF = (int32_t)count;
 	for (size_t i = 0; i < FUNCTIONS; i++)
 		words[count++] = word_of("r--");
@@ -127,6 +136,30 @@ static void test_added_opcode(void **state)
 		for (size_t op = NAMED + 1; op < NAMED + 1 + FUNCTIONS; op++)
 			assert_int_equal(op, opcode(build, op));
 	}
+	free(build);
+}
+
+/* Behind the last one: the bit operators have numbers of their own, what else is there has none. */
+static void test_opcodes_behind(void **state)
+{
+	static const char bits[] = "d-v dvv dvv dvv dvv dvv dvv ";
+	struct build *build = malloc(sizeof(*build));
+
+	(void)state;
+	assert_non_null(build);
+	make(build, 1000, NAMED, bits);
+	derive_opcodes(&build->interpreter, &build->reader, &build->layout);
+	assert_false(build->layout.has_opcodes);
+	make(build, 1000, NAMED, "d-v ");
+	derive_opcodes(&build->interpreter, &build->reader, &build->layout);
+	assert_true(build->layout.has_opcodes);
+	assert_int_equal(STATE_OPCODE_UNKNOWN, opcode(build, NAMED));
+	assert_int_equal(NAMED - 1, opcode(build, NAMED - 1));
+	make(build, 1000, NAMED, "d-v dvv dvv dvv dvv dvv v-v ");
+	derive_opcodes(&build->interpreter, &build->reader, &build->layout);
+	assert_true(build->layout.has_opcodes);
+	for (size_t op = NAMED; op < NAMED + ADDED_MAX; op++)
+		assert_int_equal(STATE_OPCODE_UNKNOWN, opcode(build, op));
 	free(build);
 }
 
@@ -215,8 +248,11 @@ static void test_votes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_votes),	     cmocka_unit_test(test_same_opcodes),
-		cmocka_unit_test(test_added_opcode), cmocka_unit_test(test_ambiguous_opcode),
+		cmocka_unit_test(test_votes),
+		cmocka_unit_test(test_same_opcodes),
+		cmocka_unit_test(test_added_opcode),
+		cmocka_unit_test(test_opcodes_behind),
+		cmocka_unit_test(test_ambiguous_opcode),
 		cmocka_unit_test(test_no_table),
 	};
 
