@@ -41,6 +41,9 @@ void derive_vote(struct derive_votes *votes, int32_t value)
 {
 	size_t least = 0;
 
+	/* No structure reaches farther: who adds to a place need not think of its range. */
+	if (value < -STATE_DISTANCE_MAX || value > STATE_DISTANCE_MAX)
+		return;
 	for (size_t i = 0; i < DERIVE_VALUES; i++) {
 		if (votes->count[i] && votes->value[i] == value) {
 			votes->count[i]++;

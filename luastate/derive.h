@@ -134,7 +134,7 @@ void derive_bound_reads(struct derive_bounded_reader *ret_bounded,
 /** A source in words: what shows a field, or why it is not known. Static. */
 const char *derive_evidence(uint8_t source);
 
-/** Count a vote. */
+/** Count a vote; one for a place that no structure has is none. */
 void derive_vote(struct derive_votes *votes, int32_t value);
 
 /** The value that has more than three quarters of the votes. @return false if none has. */

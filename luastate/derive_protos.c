@@ -320,11 +320,12 @@ static bool is_trace(const struct derive *derive, int32_t at)
 
 static void note_code(struct derive *derive, size_t field, const struct derive_votes *votes)
 {
-	int32_t value;
+	int32_t value, size = derive->layout.GCproto_sizeof;
 
-	if (!derive_winner(votes, &value))
+	/* The code is foreign, too: only what lies in the structure is believed. */
+	if (!derive_winner(votes, &value) || value < -size || value >= 0)
 		return;
-	*derive_at(&derive->layout, field) = derive->layout.GCproto_sizeof + value;
+	*derive_at(&derive->layout, field) = size + value;
 	derive->source[field] = DERIVE_BY_CODE;
 }
 

@@ -80,11 +80,47 @@ static size_t apply(struct scene *scene, const uint8_t *data, size_t size,
 	return count;
 }
 
+/* Derive a layout. @return whether one was found. */
+static bool try(struct scene *scene, const struct derive_reading *reading)
+{
+	struct derive *derive = calloc(1, sizeof(*derive));
+	bool found;
+
+	expect(derive != NULL, "no memory");
+	derive->state = scene->state;
+	derive->interpreter = &scene->state->interpreters[0];
+	derive->reader = &scene->vm->reader;
+	derive->reading = reading;
+	scene->vm->reads = 0;
+	found = derive_layout(derive, scene->vm->main);
+	expect(scene->vm->reads < READS_MAX, "too many reads");
+	expect(!found || state_layout_is_bounded(&derive->layout), "a layout without bounds");
+	free(derive);
+	return found;
+}
+
+int hostile_derive_code(const uint8_t *data, size_t size)
+{
+	struct state_interpreter interpreter = { .start = 0 };
+	struct derive_reading reading;
+	bool found;
+
+	if (size < 2)
+		return 0;
+	/* A copy, so that nothing behind its end is read. */
+	interpreter.end = size - 1;
+	interpreter.code = malloc(size - 1);
+	expect(interpreter.code != NULL, "no memory");
+	memcpy(interpreter.code, data + 1, size - 1);
+	found = derive_read_code(&interpreter, &reading) && try(get_scene(data[0]), &reading);
+	free(interpreter.code);
+	return found;
+}
+
 int hostile_derive(const uint8_t *data, size_t size)
 {
 	struct change changes[CHANGES_MAX];
 	struct derive_reading reading;
-	struct derive *derive;
 	struct scene *scene;
 	size_t count;
 	bool found;
@@ -98,17 +134,7 @@ int hostile_derive(const uint8_t *data, size_t size)
 		if (data[i] < state_field_count)
 			reading.votes[data[i]].value[0] += 4 * (int8_t)data[i + 1];
 	count = apply(scene, data + 5, size - 5, changes);
-	derive = calloc(1, sizeof(*derive));
-	expect(derive != NULL, "no memory");
-	derive->state = scene->state;
-	derive->interpreter = &scene->state->interpreters[0];
-	derive->reader = &scene->vm->reader;
-	derive->reading = &reading;
-	scene->vm->reads = 0;
-	found = derive_layout(derive, scene->vm->main);
-	expect(scene->vm->reads < READS_MAX, "too many reads");
-	expect(!found || state_layout_is_bounded(&derive->layout), "a layout without bounds");
-	free(derive);
+	found = try(scene, &reading);
 	while (count-- > 0)
 		memcpy(fake_at(scene->vm, changes[count].address, 8), changes[count].before, 8);
 	return found;

@@ -13,4 +13,8 @@
  */
 int hostile_derive(const uint8_t *data, size_t size);
 
+/** The same of a VM that is as it was, by what some bytes show when they are read as an
+ *  interpreter's code. The first of them chooses the VM. */
+int hostile_derive_code(const uint8_t *data, size_t size);
+
 #endif

@@ -245,14 +245,29 @@ static void test_votes(void **state)
 	assert_false(derive_winner(&votes, &value));
 }
 
+/* No structure reaches so far, and to add to it would lead anywhere. */
+static void test_far_votes(void **state)
+{
+	static const int32_t far[] = { INT32_MIN, INT32_MIN + 15, -STATE_DISTANCE_MAX - 1,
+				       STATE_DISTANCE_MAX + 1, INT32_MAX };
+	struct derive_votes votes = { 0 };
+	int32_t value = -7;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
+		derive_vote(&votes, far[i]);
+	assert_false(derive_winner(&votes, &value));
+	derive_vote(&votes, STATE_DISTANCE_MAX);
+	assert_true(derive_winner(&votes, &value));
+	assert_int_equal(STATE_DISTANCE_MAX, value);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_votes),
-		cmocka_unit_test(test_same_opcodes),
-		cmocka_unit_test(test_added_opcode),
-		cmocka_unit_test(test_opcodes_behind),
-		cmocka_unit_test(test_ambiguous_opcode),
+		cmocka_unit_test(test_votes),	       cmocka_unit_test(test_far_votes),
+		cmocka_unit_test(test_same_opcodes),   cmocka_unit_test(test_added_opcode),
+		cmocka_unit_test(test_opcodes_behind), cmocka_unit_test(test_ambiguous_opcode),
 		cmocka_unit_test(test_no_table),
 	};
 
