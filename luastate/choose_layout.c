@@ -142,7 +142,7 @@ void state_note_compiled(struct luastate *state, const struct attach_reader *rea
 {
 	for (size_t i = 0; i < state->interpreter_count; i++) {
 		struct state_interpreter *interpreter = &state->interpreters[i];
-		uint64_t begin_ns = derive_now_ns();
+		uint64_t begin_ns = derive_now_ns(CLOCK_MONOTONIC);
 
 		if (interpreter->layout != vm->layout || interpreter->is_confirmed)
 			continue;

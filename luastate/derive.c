@@ -12,6 +12,8 @@ enum {
 	 * ask for many more: then it fails. */
 	READS_MAX = 200000,
 	BYTES_MAX = 1 << 29,
+	/* Reads between two looks at the time. */
+	READS_AT_ONCE = 16,
 };
 
 /* ---- Bounds ------------------------------------------------------------------------------ */
@@ -22,8 +24,12 @@ static int read_bounded(void *self, struct remote_addr address, void *ret_bytes,
 	struct derive_bounded_reader *bounded = self;
 
 	bounded->bytes += len;
-	if (bounded->reads++ >= READS_MAX || bounded->bytes > BYTES_MAX)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "derive a layout");
+	if (bounded->reads++ >= READS_MAX || bounded->bytes > BYTES_MAX ||
+	    (bounded->reads % READS_AT_ONCE == 0 &&
+	     derive_now_ns(CLOCK_THREAD_CPUTIME_ID) >= bounded->end_ns))
+		bounded->is_over = true;
+	if (bounded->is_over)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, address.value, "derive a layout");
 	return attach_read(bounded->of, address, ret_bytes, len, why);
 }
 
@@ -31,7 +37,9 @@ void derive_bound_reads(struct derive_bounded_reader *ret_bounded,
 			const struct attach_reader *reader)
 {
 	*ret_bounded = (struct derive_bounded_reader){
-		.reader = { .read = read_bounded, .self = ret_bounded }, .of = reader
+		.reader = { .read = read_bounded, .self = ret_bounded },
+		.of = reader,
+		.end_ns = derive_now_ns(CLOCK_THREAD_CPUTIME_ID) + DERIVE_NS
 	};
 }
 
@@ -282,13 +290,19 @@ bool derive_layout(struct derive *derive, uint64_t L)
 	const struct luastate_layout *rows[ROWS_TRIED];
 	size_t count = sort_rows(derive, rows);
 	struct derive_bounded_reader bounded;
+	uint64_t G = 0;
 	bool found = false;
 
 	derive_bound_reads(&bounded, derive->reader);
 	derive->reader = &bounded.reader;
-	/* The VM runs on while it is read: what does not fit at one look may at the next. */
-	for (size_t i = 0; i < count * DERIVE_LOOKS && !found; i++)
+	/* The VM runs on while it is read: what does not fit at one look may at the next. Whether
+	 * there is one at all does not change, and no row tells more of that than the code. */
+	for (size_t i = 0; i < count * DERIVE_LOOKS && !found && !bounded.is_over && (i == 0 || G);
+	     i++) {
 		found = try_row(derive, rows[i / DERIVE_LOOKS], L);
+		G = derive->G ? derive->G : G;
+	}
+	derive->G = G;
 	derive->reader = bounded.of;
 	return found;
 }

@@ -13,6 +13,8 @@
  * a live VM has all invariants under it (check.c), as any other.
  */
 
+#include <time.h>
+
 #include "luastate/state.h"
 
 /** A field of struct luastate_layout by its member: its index in state_fields. */
@@ -28,6 +30,9 @@ enum {
 	DERIVE_SHIFT_MAX = 64,
 	/* Objects of a kind that are looked at: many of the same kind show no more. */
 	DERIVE_OBJECTS = 64,
+	/* Processor time of one search; one of a real VM takes less than 10 ms. Memory can be made
+	 * so that everything agrees for a while, and nothing in the end. */
+	DERIVE_NS = 250 * 1000 * 1000,
 	/* A VM runs on while it is read: what does not fit at one look may at the next. */
 	DERIVE_LOOKS = 3,
 	/* Bytes of a snapshot; builds have 8 and 12. */
@@ -125,6 +130,8 @@ struct derive_bounded_reader {
 	const struct attach_reader *of;
 	uint32_t reads;
 	uint64_t bytes;
+	uint64_t end_ns; /* by the thread's own clock */
+	bool is_over;
 };
 
 /** @param ret_bounded Must not move; its `reader` is the one to use. */
@@ -226,10 +233,11 @@ void derive_opcodes(const struct state_interpreter *interpreter, const struct at
 		    struct luastate_layout *layout);
 
 /**
- * Derive the layout of the VM of a coroutine. Stopped window: no; some thousand reads, and never
- * more than some hundred thousand.
+ * Derive the layout of the VM of a coroutine. Stopped window: no; some thousand reads, and no more
+ * than DERIVE_NS of processor time.
  * @param derive state, interpreter, reader and reading set, the rest 0.
- * @return whether it was found: derive->layout holds for the live VM.
+ * @return whether it was found: derive->layout holds for the live VM. Where derive->G is 0 the
+ *         coroutine is no VM's.
  */
 bool derive_layout(struct derive *derive, uint64_t L);
 
@@ -243,8 +251,7 @@ enum derive_verdict {
 /** Compare a row with the interpreter's code and the live VM of a coroutine: check.c looks at the
  *  members that tell known builds apart, and builds to come may differ in others. Stopped window:
  *  no. */
-enum derive_verdict derive_judge_row(const struct luastate *state,
-				     struct state_interpreter *interpreter,
+enum derive_verdict derive_judge_row(struct luastate *state, struct state_interpreter *interpreter,
 				     const struct attach_reader *reader,
 				     const struct luastate_layout *row, uint64_t L);
 
@@ -254,10 +261,11 @@ bool derive_is_due(struct state_interpreter *interpreter);
 
 /** Note that a search ended that began then. */
 void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns);
-uint64_t derive_now_ns(void);
+uint64_t derive_now_ns(clockid_t clock);
 
 /** Give an interpreter that has no layout yet one of its own, by the VM of a coroutine. After each
- *  failure it is tried more seldom. @return whether it has one now. */
+ *  failure it is tried more seldom, and all searches together take a small part of the time.
+ *  @return whether it has one now. */
 bool derive_interpreter(struct luastate *state, struct state_interpreter *interpreter,
 			const struct attach_reader *reader, uint64_t L);
 

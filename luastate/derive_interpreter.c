@@ -10,16 +10,42 @@ enum {
 	 * to some minutes. */
 	TRIES_DOUBLED = 12,
 	ROW_TRIES = 10,
+	/* All searches of a process together: what may be saved up, of the time one part in so
+	 * many. Also of coroutines that are no VM's, which there can be any number of. */
+	SAVED_NS = 300 * 1000 * 1000,
+	SHARE = 20,
 };
 
 /* ---- When ---------------------------------------------------------------------------------- */
 
-uint64_t derive_now_ns(void)
+uint64_t derive_now_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Whether there is time for one more search. */
+static bool may_search(struct luastate *state)
+{
+	uint64_t time_ns = derive_now_ns(CLOCK_MONOTONIC);
+	uint64_t more_ns = (time_ns - state->derive_time.now_ns) / SHARE;
+
+	if (more_ns > 2 * SAVED_NS)
+		more_ns = 2 * SAVED_NS;
+	/* What is left over of a part of the time counts the next time. */
+	if (more_ns || !state->derive_time.now_ns)
+		state->derive_time.now_ns = time_ns;
+	state->derive_time.left_ns += (int64_t)more_ns;
+	if (state->derive_time.left_ns > SAVED_NS)
+		state->derive_time.left_ns = SAVED_NS;
+	return state->derive_time.left_ns > 0;
+}
+
+static void spend(struct luastate *state, uint64_t begin_ns)
+{
+	state->derive_time.left_ns -= (int64_t)(derive_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
 /* Read the code when it is looked for first. Code that is not like any tells no more later. */
@@ -35,7 +61,8 @@ static bool read_code(struct state_interpreter *interpreter)
 
 bool derive_is_due(struct state_interpreter *interpreter)
 {
-	return derive_now_ns() >= interpreter->derive_due_ns && read_code(interpreter);
+	return derive_now_ns(CLOCK_MONOTONIC) >= interpreter->derive_due_ns &&
+	       read_code(interpreter);
 }
 
 /* The next search is not due before as long again as the last one took, then twice as long. */
@@ -44,7 +71,8 @@ void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
 	unsigned doublings = interpreter->derive_tries < TRIES_DOUBLED ? interpreter->derive_tries
 								       : TRIES_DOUBLED;
 
-	interpreter->derive_due_ns = derive_now_ns() + ((derive_now_ns() - begin_ns) << doublings);
+	interpreter->derive_due_ns = derive_now_ns(CLOCK_MONOTONIC) +
+				     ((derive_now_ns(CLOCK_MONOTONIC) - begin_ns) << doublings);
 	interpreter->derive_tries++;
 }
 
@@ -75,8 +103,7 @@ static size_t look_at_row(struct derive *derive, const struct luastate_layout *r
 	return count;
 }
 
-enum derive_verdict derive_judge_row(const struct luastate *state,
-				     struct state_interpreter *interpreter,
+enum derive_verdict derive_judge_row(struct luastate *state, struct state_interpreter *interpreter,
 				     const struct attach_reader *reader,
 				     const struct luastate_layout *row, uint64_t L)
 {
@@ -85,11 +112,13 @@ enum derive_verdict derive_judge_row(const struct luastate *state,
 	struct derive_bounded_reader bounded;
 	size_t left = 1;
 	enum derive_verdict verdict;
+	uint64_t begin_ns;
 
-	if (!derive || !read_code(interpreter)) {
+	if (!derive || !read_code(interpreter) || !may_search(state)) {
 		free(derive);
 		return DERIVE_OPEN;
 	}
+	begin_ns = derive_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	derive_bound_reads(&bounded, reader);
 	derive->state = state;
 	derive->interpreter = interpreter;
@@ -101,6 +130,7 @@ enum derive_verdict derive_judge_row(const struct luastate *state,
 		left = look_at_row(derive, row, L, contradicted);
 	verdict = left ? DERIVE_CONTRADICTED : derive->trace_count ? DERIVE_CONFIRMED : DERIVE_OPEN;
 	free(derive);
+	spend(state, begin_ns);
 	return verdict;
 }
 
@@ -111,7 +141,7 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 			     const struct attach_reader *reader, uint64_t L)
 {
 	struct derive *derive = calloc(1, sizeof(*derive));
-	uint64_t begin_ns = derive_now_ns();
+	uint64_t begin_ns = derive_now_ns(CLOCK_MONOTONIC);
 	bool found;
 
 	if (!derive)
@@ -128,6 +158,20 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 		return derive;
 	free(derive);
 	return NULL;
+}
+
+/* @return NULL where nothing was found, or it is not yet time to look for it. */
+static struct derive *search_when_due(struct luastate *state, struct state_interpreter *interpreter,
+				      const struct attach_reader *reader, uint64_t L)
+{
+	uint64_t begin_ns = derive_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct derive *derive;
+
+	if (!may_search(state))
+		return NULL;
+	derive = derive_is_due(interpreter) ? search(state, interpreter, reader, L) : NULL;
+	spend(state, begin_ns);
+	return derive;
 }
 
 /* Fields that are known, or known not to be there. */
@@ -186,9 +230,9 @@ bool derive_interpreter(struct luastate *state, struct state_interpreter *interp
 	struct derive *derive;
 	bool found;
 
-	if (interpreter->layout || interpreter->own || !derive_is_due(interpreter))
+	if (interpreter->layout || interpreter->own)
 		return false;
-	derive = search(state, interpreter, reader, L);
+	derive = search_when_due(state, interpreter, reader, L);
 	/* A VM of a known build that did not pass at this look does at another, and knows more;
 	 * unless it never does. */
 	found = derive &&
@@ -207,9 +251,9 @@ bool derive_again(struct luastate *state, struct state_interpreter *interpreter,
 	struct derive *derive;
 	bool better = false;
 
-	if (!interpreter->is_derived || !interpreter->is_provisional || !derive_is_due(interpreter))
+	if (!interpreter->is_derived || !interpreter->is_provisional)
 		return false;
-	derive = search(state, interpreter, reader, main_thread);
+	derive = search_when_due(state, interpreter, reader, main_thread);
 	if (derive && (count_known(derive->source) > count_known(interpreter->source) ||
 		       !is_provisional(derive)))
 		better = keep(interpreter, derive);

@@ -49,8 +49,11 @@ static bool find_dispatch(struct derive *derive)
 	int32_t run = 0, count = 0, first;
 	struct failure why;
 
+	if (state_read(derive->reader, at, slots, 8 * SLOTS_MIN, &why) != 0)
+		return false;
 	while (run < SLOTS_MAX &&
-	       state_read(derive->reader, at + 8 * (uint64_t)run, &slots[run], 8, &why) == 0 &&
+	       (run < SLOTS_MIN ||
+		state_read(derive->reader, at + 8 * (uint64_t)run, &slots[run], 8, &why) == 0) &&
 	       slots[run] >= interpreter->start && slots[run] < interpreter->end)
 		run++;
 	if (run < SLOTS_MIN || run == SLOTS_MAX)

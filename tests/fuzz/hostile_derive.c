@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fake_derive.h"
 
@@ -13,6 +14,12 @@ enum {
 	/* The search gives up after that; the rest is of checks. */
 	READS_MAX = 210000,
 	CHANGES_MAX = 64,
+	/* Of a reader that is slow on purpose. */
+	READ_NS = 1000 * 1000,
+	/* A search that ends soon takes some of them; one that does not, as many as it may. */
+	SHORT_SEARCHES = 300,
+	LONG_SEARCHES = 20,
+	SHARE = 20, /* of what goes by; see derive_interpreter.c */
 };
 
 /** A VM with functions, coroutines and traces, and what its code would show. */
@@ -138,4 +145,63 @@ int hostile_derive(const uint8_t *data, size_t size)
 	while (count-- > 0)
 		memcpy(fake_at(scene->vm, changes[count].address, 8), changes[count].before, 8);
 	return found;
+}
+
+/* ---- Time -------------------------------------------------------------------------------- */
+
+static int64_t time_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int read_slowly(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		       struct failure *why)
+{
+	const struct scene *scene = self;
+	int64_t end_ns = time_ns(CLOCK_THREAD_CPUTIME_ID) + READ_NS;
+
+	while (time_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns)
+		;
+	return attach_read(&scene->vm->reader, address, ret_bytes, len, why);
+}
+
+/* Processor time of some searches of a VM that has no layout, without the part of the time that
+ * they may take in the long run. A word of the VM is another one meanwhile. */
+static int64_t search_often(struct scene *scene, uint64_t address, unsigned count)
+{
+	const struct attach_reader slow = { .read = read_slowly, .self = scene };
+	struct state_interpreter *interpreter = &scene->state->interpreters[0];
+	uint64_t before = fake_get_u64(scene->vm, address);
+	int64_t used_ns = time_ns(CLOCK_THREAD_CPUTIME_ID), since_ns = time_ns(CLOCK_MONOTONIC);
+
+	memset(&scene->state->derive_time, 0, sizeof(scene->state->derive_time));
+	interpreter->reading = malloc(sizeof(*interpreter->reading));
+	expect(interpreter->reading != NULL, "no memory");
+	*interpreter->reading = scene->reading;
+	fake_put_u64(scene->vm, address, 0);
+	for (unsigned i = 0; i < count; i++) {
+		interpreter->derive_due_ns = 0; /* as if it were another copy each time */
+		expect(!derive_interpreter(scene->state, interpreter, &slow, scene->vm->main),
+		       "a layout of what is no VM");
+	}
+	fake_put_u64(scene->vm, address, before);
+	free(interpreter->reading);
+	interpreter->reading = NULL;
+	interpreter->derive_tries = 0;
+	return time_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns -
+	       (time_ns(CLOCK_MONOTONIC) - since_ns) / SHARE;
+}
+
+void hostile_derive_slowly(int64_t ret_used_ns[2])
+{
+	struct scene *scene = get_scene(0);
+	const struct luastate_layout *layout = scene->vm->layout;
+	uint64_t stack = fake_member(scene->vm->main, layout->lua_State_stack);
+
+	ret_used_ns[0] = search_often(
+		scene, fake_member(scene->vm->G, layout->global_State_to_dispatch), SHORT_SEARCHES);
+	ret_used_ns[1] = search_often(scene, fake_get_ref(scene->vm, stack), LONG_SEARCHES);
 }

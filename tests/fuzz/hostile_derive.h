@@ -17,4 +17,9 @@ int hostile_derive(const uint8_t *data, size_t size);
  *  interpreter's code. The first of them chooses the VM. */
 int hostile_derive_code(const uint8_t *data, size_t size);
 
+/** Search what is no VM's over and over, where each read takes long: one for which that is seen
+ *  soon, and one that agrees up to the last test. @param ret_used_ns Processor time of each,
+ * without the part of the time that searches may take in the long run. */
+void hostile_derive_slowly(int64_t ret_used_ns[2]);
+
 #endif
