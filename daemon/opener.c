@@ -508,6 +508,8 @@ void opener_stop(struct opener *opener)
 	if (!opener)
 		return;
 	close(opener->fd);
+	/* It may be stopped, or held up in the kernel by a target, and has nothing to finish. */
+	kill(opener->pid, SIGKILL);
 	while (waitpid(opener->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	free(opener);

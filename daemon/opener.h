@@ -29,7 +29,8 @@ struct opener;
 int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
 		 struct opener **ret_opener, struct failure *why);
 
-/** End it and wait for that. @param opener May be NULL. Events that were opened stay. */
+/** End it, whatever it is held up by, and wait for that. @param opener May be NULL. Events that
+ * were opened stay. */
 void opener_stop(struct opener *opener);
 
 /**

@@ -290,6 +290,18 @@ static void waits_for_nothing_by_itself(void **state)
 	end_scene(&scene);
 }
 
+static void is_ended_where_it_is_held_up(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	begin_scene(&scene, false);
+	kill(find_opener(), SIGSTOP);
+	alarm(TRIES * (NAP_NS / 1000 / 1000) / 1000);
+	end_scene(&scene);
+	alarm(0);
+}
+
 static void ends_with_its_recorder(void **state)
 {
 	int fds[2], status;
@@ -350,6 +362,7 @@ int main(void)
 		cmocka_unit_test(gives_up_where_it_cannot_open),
 		cmocka_unit_test(tells_that_it_is_gone),
 		cmocka_unit_test(waits_for_nothing_by_itself),
+		cmocka_unit_test(is_ended_where_it_is_held_up),
 		cmocka_unit_test(ends_with_its_recorder),
 	};
 
