@@ -344,7 +344,7 @@ static int start_writer(struct recorder *recorder)
  * Root, or a program with file capabilities, keeps what a look into other processes needs: tracing
  * them, reading their files, and the links in map_files (Linux 5.9). What the events of threads
  * that begin later need is the opener's. The rest goes before the first byte of a process is
- * decoded in the loop.
+ * decoded in the loop, and no program that is run gives it back.
  */
 static void give_up_privileges(const struct recorder *recorder)
 {
@@ -354,6 +354,7 @@ static void give_up_privileges(const struct recorder *recorder)
 	bool images = recorder->options->save_images;
 	const capng_type_t kind = (capng_type_t)(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
 
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (capng_get_caps_process() != 0)
 		return;
 	for (size_t i = 0; i < count; i++)

@@ -569,6 +569,7 @@ output() {
 			[ -n "$has" ] || fail "$how: no capabilities are told"
 			[ $((0x${has:-0} & ~0x10000080004)) -eq 0 ] ||
 				fail "$how: capabilities while recording: $has"
+			[ "$(status_of $recorder NoNewPrivs)" = 1 ] || fail "$how: a program that is run may have more"
 			# A script's background jobs ignore SIGINT.
 			kill -TERM $recorder
 			wait $recorder
