@@ -68,6 +68,7 @@ struct opener {
 /** The process's side. */
 struct opening {
 	int fd, program_fd;
+	pid_t recorder;
 	bool grows;
 	size_t count;
 	struct {
@@ -338,7 +339,9 @@ static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, siz
 	for (size_t i = 0; i < count; i++)
 		add_process(opening, pids[i]);
 	ready.errnum = keep_rights(opening);
-	if (ready.errnum == 0 && restrict_calls()) {
+	/* Also where it is held up when its socket closes. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() == opening->recorder && ready.errnum == 0 && restrict_calls()) {
 		ready.errnum = EAGAIN; /* it has no descriptors */
 		send_answer(opening->fd, &ready, &nothing);
 		serve(opening);
@@ -476,6 +479,7 @@ int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
 	}
 	opening->fd = fds[1];
 	opening->program_fd = program_fd;
+	opening->recorder = getpid();
 	opening->grows = grows;
 	opener->fd = fds[0];
 	opener->pid = fork();

@@ -302,13 +302,12 @@ static void is_ended_where_it_is_held_up(void **state)
 	alarm(0);
 }
 
-static void ends_with_its_recorder(void **state)
+static void end_recorder_first(int how)
 {
 	int fds[2], status;
 	struct scene scene;
 	pid_t recorder, opener = 0;
 
-	(void)state;
 	assert_int_equal(0, pipe2(fds, O_CLOEXEC));
 	recorder = fork();
 	if (recorder == 0) {
@@ -323,6 +322,7 @@ static void ends_with_its_recorder(void **state)
 		opener = find_opener();
 		if (write(fds[1], &opener, sizeof(opener)) != sizeof(opener))
 			_exit(1);
+		kill(opener, how);
 		kill(own, SIGKILL);
 	}
 	close(fds[1]);
@@ -353,6 +353,18 @@ static void ends_with_its_recorder(void **state)
 	}
 }
 
+static void ends_with_its_recorder(void **state)
+{
+	(void)state;
+	end_recorder_first(0);
+}
+
+static void ends_with_its_recorder_where_it_is_held_up(void **state)
+{
+	(void)state;
+	end_recorder_first(SIGSTOP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +376,7 @@ int main(void)
 		cmocka_unit_test(waits_for_nothing_by_itself),
 		cmocka_unit_test(is_ended_where_it_is_held_up),
 		cmocka_unit_test(ends_with_its_recorder),
+		cmocka_unit_test(ends_with_its_recorder_where_it_is_held_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
