@@ -435,13 +435,23 @@ static bool look(struct attach_process *process, struct process_stat *ret_stat)
 	return true;
 }
 
+/* What we lack ourselves, as descriptors, says nothing of the process. */
+static bool is_lack_of_ours(int errnum)
+{
+	struct failure why;
+
+	failure_set_errno(&why, errnum, 0, "find the process");
+	return failure_is_shortage(&why);
+}
+
 enum attach_fate attach_process_fate(struct attach_process *process)
 {
 	struct process_stat stat;
 
+	errno = 0;
 	/* A thread that execs takes over the number of the main one, perhaps just now. */
 	if (!look(process, &stat) && !look(process, &stat))
-		return ATTACH_FATE_ENDED;
+		return is_lack_of_ours(errno) ? ATTACH_FATE_SAME : ATTACH_FATE_ENDED;
 	if (stat.text_start != process->program.text_start ||
 	    stat.stack_start != process->program.stack_start || has_other_random(process))
 		return ATTACH_FATE_EXEC;

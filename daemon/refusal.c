@@ -128,6 +128,9 @@ enum daemon_end refusal_describe(const struct failure *why, const struct refusal
 {
 	if (why->kind == FAILURE_NO_MEMORY) {
 		snprintf(ret_text, len, "out of memory");
+	} else if (failure_is_shortage(why)) {
+		snprintf(ret_text, len, "%s: the limit of open files (ulimit -n) is too low",
+			 strerror(why->errnum));
 	} else if (why->kind == FAILURE_LIMIT) {
 		snprintf(ret_text, len,
 			 "the kernel allows too few samples: %u Hz take a "

@@ -16,6 +16,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -390,6 +391,27 @@ static void test_fate(void **state)
 	attach_process_close(NULL);
 }
 
+/* Whether it lives is not known where we have no descriptor to look with. */
+static void test_fate_without_descriptors(void **state)
+{
+	pid_t pid = child_start(exec_on_request, child_share(sizeof(uint64_t)));
+	struct attach_process *process;
+	struct rlimit limit, none;
+	struct failure why;
+
+	(void)state;
+	assert_int_equal(0, attach_process_open(pid, &process, &why));
+	assert_int_equal(0, getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = 0;
+	assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &none));
+	assert_int_equal(ATTACH_FATE_SAME, attach_process_fate(process));
+	assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &limit));
+	child_end(pid);
+	assert_int_equal(ATTACH_FATE_ENDED, attach_process_fate(process));
+	attach_process_close(process);
+}
+
 /* The same program again, at the same addresses: a shell that runs itself. */
 static void test_exec_without_randomisation(void **state)
 {
@@ -576,6 +598,7 @@ int main(void)
 		cmocka_unit_test(test_yama_text),
 		cmocka_unit_test(test_short_explanations),
 		cmocka_unit_test(test_fate),
+		cmocka_unit_test(test_fate_without_descriptors),
 		cmocka_unit_test(test_exec_without_randomisation),
 		cmocka_unit_test(test_main_thread_leaves),
 		cmocka_unit_test(test_32_bit_program),

@@ -47,6 +47,14 @@ static void names_what_lacks(void **state)
 	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_DENIED, "CAP_PERFMON, CAP_SYS_ADMIN");
 }
 
+static void tells_what_we_lack(void **state)
+{
+	(void)state;
+	check(FAILURE_SYSTEM, EMFILE, &root, DAEMON_END_SYSTEM,
+	      "Too many open files: the limit of open files (ulimit -n) is too low");
+	check(FAILURE_NO_MEMORY, ENOMEM, &root, DAEMON_END_SYSTEM, "out of memory");
+}
+
 static void tells_the_setting(void **state)
 {
 	struct refusal_facts facts = root;
@@ -162,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_what_lacks),
+		cmocka_unit_test(tells_what_we_lack),
 		cmocka_unit_test(tells_the_setting),
 		cmocka_unit_test(tells_other_causes),
 		cmocka_unit_test(tells_that_a_kernel_is_old),
