@@ -18,6 +18,7 @@ struct place {
 	struct fake_vm *vm;
 	uint64_t proto;
 	uint64_t kgc[CONSTANTS];
+	size_t next, blocks; /* the memory that this takes */
 };
 
 static void expect(bool holds)
@@ -65,7 +66,19 @@ static struct place *get_place(uint8_t number)
 		place->kgc[2 + i] = fake_string(place->vm, names[i]);
 	proto = proto_of(place, bc, INSTRUCTIONS, debug, DEBUG_BYTES);
 	place->proto = fake_proto(place->vm, &proto);
+	place->next = place->vm->next;
+	place->blocks = place->vm->block_count;
 	return place;
+}
+
+/* Give back what was taken since, or there is none left for the inputs of some minutes. */
+static void give_back(struct place *place)
+{
+	struct fake_vm *vm = place->vm;
+
+	memset(vm->known + vm->next, 0, place->next - vm->next);
+	vm->next = place->next;
+	vm->block_count = place->blocks;
 }
 
 static void check(void *context, const struct definition *definition)
@@ -113,5 +126,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	place->vm->reads = 0;
 	definition_visit(place->vm->layout, &place->vm->reader, place->proto, 0, check, &left,
 			 &why);
+	give_back(place);
 	return 0;
 }
