@@ -267,19 +267,11 @@ static bool has_same_debug(const struct state_proto *proto, const struct attach_
 				 memcmp(debug, proto->debug, len) == 0);
 }
 
-/* Looked up several times for each frame of a stop: the table's own hash costs more than the rest.
- */
-static unsigned hash_proto(uint64_t address)
-{
-	return (unsigned)(address * 0x9e3779b97f4a7c15 >> 32);
-}
-
 static struct state_proto *find_proto(const struct luastate *state, uint64_t address)
 {
 	struct state_proto *proto;
 
-	HASH_FIND_BYHASHVALUE(hh, state->protos, &address, sizeof(address), hash_proto(address),
-			      proto);
+	HASH_FIND(hh, state->protos, &address, sizeof(address), proto);
 	return proto;
 }
 
@@ -324,8 +316,7 @@ static struct state_proto *add_proto(struct luastate *state, const struct luasta
 	}
 	proto->address = address;
 	proto->layout = layout;
-	HASH_ADD_BYHASHVALUE(hh, state->protos, address, sizeof(proto->address),
-			     hash_proto(address), proto);
+	HASH_ADD(hh, state->protos, address, sizeof(proto->address), proto);
 	return proto;
 }
 
