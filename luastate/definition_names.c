@@ -208,11 +208,9 @@ static struct state_definition *find(const struct luastate *state,
 
 void names_charge_reading(const struct names_search *search, uint64_t begin_ns)
 {
-	uint64_t spent_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
-	uint64_t *left_ns = &search->state->read_time.left_ns;
-
 	if (search->walks)
-		*left_ns -= spent_ns < *left_ns ? spent_ns : *left_ns;
+		names_charge(&search->state->read_time,
+			     names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
 bool names_may_read(const struct names_search *search)
@@ -387,8 +385,12 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (!held && state->held_sample != state->serial) {
+		int64_t left_ns = state->read_time.left_ns;
+
 		state->held_sample = state->serial;
 		names_search_holders(search, begin_ns + HOLDERS_NS);
+		/* With what the parents took that were read for it. */
+		state->read_time.left_ns = left_ns;
 		names_spend(&state->read_time, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 		held = names_held_as(state, wanted);
 	}

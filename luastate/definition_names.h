@@ -78,6 +78,8 @@ void names_charge_reading(const struct names_search *search, uint64_t begin_ns);
 /** Whether there is processor time for something like the last time. */
 bool names_may_spend(struct state_budget *budget);
 /** Note that so much of it was used. */
+void names_charge(struct state_budget *budget, uint64_t cost_ns);
+/** The same, and the next one of these takes as long. */
 void names_spend(struct state_budget *budget, uint64_t cost_ns);
 
 /** Whether a prototype makes functions. @param header Its GCproto. */

@@ -42,16 +42,21 @@ bool names_may_spend(struct state_budget *budget)
 {
 	uint64_t time_ns = names_now_ns(CLOCK_MONOTONIC);
 
-	budget->left_ns += (time_ns - budget->now_ns) / SHARE;
+	budget->left_ns += (int64_t)((time_ns - budget->now_ns) / SHARE);
 	if (budget->left_ns > WALK_NS)
 		budget->left_ns = WALK_NS;
 	budget->now_ns = time_ns;
-	return budget->left_ns >= budget->cost_ns;
+	return budget->left_ns >= (int64_t)budget->cost_ns;
+}
+
+void names_charge(struct state_budget *budget, uint64_t cost_ns)
+{
+	budget->left_ns -= (int64_t)cost_ns;
 }
 
 void names_spend(struct state_budget *budget, uint64_t cost_ns)
 {
-	budget->left_ns -= cost_ns < budget->left_ns ? cost_ns : budget->left_ns;
+	names_charge(budget, cost_ns);
 	budget->cost_ns = cost_ns < WALK_NS ? cost_ns : WALK_NS;
 }
 

@@ -213,14 +213,9 @@ struct state_call {
 
 /** Processor time that may be spent on names. */
 struct state_budget {
-	uint64_t left_ns, now_ns; /* as much at that time */
-	uint64_t cost_ns;	  /* of what was done last */
-};
-
-/** The same of searches for layouts, which are charged behind them. */
-struct state_account {
-	int64_t left_ns;
-	uint64_t now_ns;
+	int64_t left_ns;  /* what took longer than there was time is owed */
+	uint64_t now_ns;  /* as much at that time */
+	uint64_t cost_ns; /* of what was done last */
 };
 
 struct trace;
@@ -269,9 +264,9 @@ struct luastate {
 	unsigned names_in_vain;
 	luastate_pages_function *pages; /* which are in memory; NULL: nobody tells */
 	void *pages_context;
-	struct window *windows;		  /* what it told */
-	struct state_account derive_time; /* a program that replaces itself gets no more of it */
-	unsigned epoch;			  /* advances with each reset */
+	struct window *windows;		 /* what it told */
+	struct state_budget derive_time; /* a program that replaces itself gets no more of it */
+	unsigned epoch;			 /* advances with each reset */
 	unsigned serial;
 	unsigned strict_until; /* sample; until then functions are read with the stop */
 	bool was_strict;       /* when this sample was planned; a loss in it changes that no more */
