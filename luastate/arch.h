@@ -21,6 +21,7 @@ enum {
 	STATE_REG_VM = ATTACH_REG_R14,	      /* DISPATCH; in traces too, with GC64 */
 	STATE_ADDRESS_BITS = 47,	      /* of user addresses */
 	STATE_TRACES_NOTED = 1,		      /* vmstate is the number of the running trace */
+	STATE_STUBS_SHARED = 1,		      /* jit_State.exitstubgroup is in use */
 	STATE_MCODE_UNIT = 1,		      /* bytes of MCode: SnapShot.mcofs counts them */
 };
 #elif defined(__aarch64__)
@@ -31,6 +32,7 @@ enum {
 	STATE_REG_VM = ATTACH_REG_X22, /* GL; in traces, too */
 	STATE_ADDRESS_BITS = 48,       /* objects lie below 2^47, code and native stacks above */
 	STATE_TRACES_NOTED = 0,	       /* vmstate is 0 in all traces */
+	STATE_STUBS_SHARED = 0,	       /* each trace has its own */
 	STATE_MCODE_UNIT = 4,	       /* bytes of MCode: SnapShot.mcofs counts them */
 };
 #endif

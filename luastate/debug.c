@@ -325,6 +325,8 @@ bool state_may_lack(const char *field)
 		"jit_State.szallmcarea",
 	};
 
+	if (!STATE_STUBS_SHARED && strcmp(field, "jit_State.exitstubgroup") == 0)
+		return true;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (strcmp(field, fields[i]) == 0)
 			return true;

@@ -132,7 +132,7 @@ void derive_compiler(struct derive *derive)
 	derive_pick(derive, "jit_State.", DERIVE_FIELD(jit_State_freetrace), 4, is_free_number);
 	find_params(derive);
 	find_area(derive);
-	if (derive->trace_count &&
+	if (STATE_STUBS_SHARED && derive->trace_count &&
 	    derive_value(derive->row, DERIVE_FIELD(jit_State_exitstubgroup)) != LAYOUT_ABSENT)
 		derive_pick(derive, "jit_State.", DERIVE_FIELD(jit_State_exitstubgroup), 8,
 			    are_stubs);

@@ -16,7 +16,7 @@ enum {
 	TRACES_LOOKED = 4096,
 	TRACE_MIN = 80,
 	CODE_MAX = 1 << 22,
-	CODE_MIN = 8,
+	CODE_MIN = 4, /* a jump to another trace */
 	FRAME_MAX = 4096, /* a trace's stack frame has spill slots, 8 bytes each */
 	SNAPSHOT_MIN = 8,
 	SNAPSHOT_MAX = DERIVE_SNAPSHOT_MAX,
