@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Every example of the manual pages runs as it stands there, against a real luajit process.
+# Every example of the manual pages, the README and the pages of docs runs as it stands there, against a real luajit
+# process.
 #
-# Usage: man_examples_test.sh LJRECORD LJREPORT GOLDEN LJDUMP MAN-PAGE...
+# Usage: man_examples_test.sh LJRECORD LJREPORT GOLDEN LJDUMP LJTOP PAGE...
 #
-# An example is a line that begins with "$ " between .EX and .EE, or behind .Dl. $PID is a process
-# that runs LuaJIT. Where an example reads a profile or a Lua program that no example before it has
+# An example of a manual page is a line that begins with "$ " between .EX and .EE, or behind .Dl; of a page in Markdown
+# a line in a block of shell commands that begins with one of our commands. $PID is a process that runs LuaJIT; in
+# Markdown 1234, 4711 and the processes called nginx are. Where an example reads a profile or a Lua program that no example before it has
 # left, the test provides one. All files that it promises to write must be there afterwards. But for the
 # time that is recorded: that is half a second, as long as it says where LJPROF_TEST_FULL is set.
 set -euo pipefail
@@ -15,7 +17,7 @@ ljreport=$(realpath "$2")
 golden=$(realpath "$3")
 ljdump=$(realpath "$4")
 pages=()
-for page in "${@:5}"; do
+for page in "${@:6}"; do
 	pages+=("$(realpath "$page")")
 done
 
@@ -38,6 +40,7 @@ mkdir "$work/bin" "$work/files"
 ln -s "$ljrecord" "$work/bin/ljrecord"
 ln -s "$ljreport" "$work/bin/ljreport"
 ln -s "$ljdump" "$work/bin/ljdump"
+ln -s "$(realpath "$5")" "$work/bin/ljtop"
 if ((EUID == 0)); then
 	# Examples may say sudo, which need not be installed.
 	printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
@@ -83,8 +86,15 @@ fi
 	exit 1
 }
 
-# examples PAGE: one command per line, without the text formatter's escapes.
+# examples PAGE: one command per line, without the text formatter's escapes. Nobody ends what has no end: ljtop shows one
+# screen, and a series of files is one of some seconds.
+# shellcheck disable=SC2016 # formats are of others
 examples() {
+	if [[ $1 == *.md ]]; then
+		sed -n '/^```sh$/,/^```$/p' "$1" | grep -E '^(ljrecord|ljreport|ljdump|ljtop) ' |
+			sed -E "s/ +#.*//; s/\\b(1234|4711)\\b/\$PID/g; s/--name '\^nginx\\$'/--pid \$PID/; s/^ljtop .*/& --batch -n 1/; /--rotate/s/$/ -d 5/"
+		return
+	fi
 	awk '
 		/^\.EX/ { inside = 1; next }
 		/^\.EE/ { inside = 0; next }
@@ -100,15 +110,18 @@ outputs() {
 }
 
 # provide COMMAND: the files that it reads.
+# shellcheck disable=SC2016 # the command's own
 provide() {
 	local file
-	for file in $(grep -oE '[A-Za-z0-9_./-]+\.(bin|lua)' <<<"$1" || true); do
+	for file in $(grep -oE '[A-Za-z0-9_./-]+\.(bin|lua|pb\.gz)|core\.\$PID' <<<"$1" || true); do
 		[[ ! -e $file ]] || continue
 		! grep -qxF "$file" <<<"$(outputs "$1")" || continue
 		case $file in
 		*mem*.bin) cp "$golden/gc64/memprof_jitoff.bin" "$file" ;;
 		*.bin) cp "$work/recorded.bin" "$file" ;;
 		*.lua) cp "$work/program.lua" "$file" ;;
+		*.pb.gz) ljreport -o "$file" "$work/recorded.bin" ;;
+		core.*) gcore -o core "$PID" >"$work/output" 2>&1 ;;
 		esac
 	done
 }
@@ -133,6 +146,8 @@ run_example() {
 	for file in $(outputs "$command"); do
 		if [[ -d $file ]]; then
 			[[ -n $(ls -A "$file") ]] || complain "$file is an empty folder after: $command"
+		elif [[ $command == *--rotate* ]]; then
+			compgen -G "${file%%.*}-*" >/dev/null || complain "no file of the series after: $command"
 		elif [[ ! -s $file ]]; then
 			complain "no file $file after: $command"
 		fi
@@ -142,9 +157,9 @@ run_example() {
 
 for page in "${pages[@]}"; do
 	mapfile -t commands < <(examples "$page")
-	((${#commands[@]})) || complain "$(basename "$page") has no examples"
+	((${#commands[@]})) || [[ $page == */docs/* ]] || complain "$(basename "$page") has no examples"
 	for command in "${commands[@]}"; do
-		if [[ $command == gcore* ]] && ! command -v gcore >/dev/null; then
+		if [[ $command == gcore* || $command == *"--core "* ]] && ! command -v gcore >/dev/null; then
 			echo "left out, as gdb is not installed: $command"
 			continue
 		fi
