@@ -19,8 +19,8 @@ enum {
 	STACK_SLOTS_MAX = 1 << 17,
 	STACK_EXTRA_MIN = 5,
 	STACK_EXTRA_MAX = 16,
-	/* Objects of the collector's list that are looked at. */
-	LIST_MAX = 8192,
+	/* Objects of the collector's list that are looked at, until there are enough functions. */
+	LIST_MAX = 65536,
 	CHAIN = 64,    /* objects in a row are no chance */
 	GCT_FIRST = 4, /* ~LJ_TSTR */
 	GCT_LAST = 12, /* ~LJ_TUDATA */
@@ -234,6 +234,8 @@ static bool walk_list(struct derive *derive, uint64_t head, size_t max, bool col
 			return false;
 		if (collect)
 			add_object(derive, head, object[layout->GCobj_gct]);
+		if (collect && derive->objects.code_count == DERIVE_OBJECTS)
+			break;
 		head = state_ref(layout, object, 0);
 	}
 	return true;
