@@ -78,10 +78,34 @@ void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
 
 /* ---- Known rows -------------------------------------------------------------------------- */
 
-/* Sizes that are rounded to what lies behind are no evidence. */
-static bool is_rounded(size_t field)
+/* What rules a row out: what the code shows, and equations of live objects. Other members are found
+ * by what they mostly are, or by parameters that a program may set; and some sizes are rounded to
+ * what lies behind. */
+static bool is_strong(const struct derive *derive, size_t field)
 {
-	return field == DERIVE_FIELD(global_State_sizeof) || field == DERIVE_FIELD(GCtrace_sizeof);
+	static const size_t fields[] = {
+		DERIVE_FIELD(lua_State_sizeof),	 DERIVE_FIELD(lua_State_stacksize),
+		DERIVE_FIELD(GCproto_sizeof),	 DERIVE_FIELD(GCproto_sizebc),
+		DERIVE_FIELD(GCproto_sizekgc),	 DERIVE_FIELD(GCproto_sizekn),
+		DERIVE_FIELD(GCproto_sizept),	 DERIVE_FIELD(GCproto_sizeuv),
+		DERIVE_FIELD(GCproto_uv),	 DERIVE_FIELD(GCproto_chunkname),
+		DERIVE_FIELD(GCproto_firstline), DERIVE_FIELD(GCproto_numline),
+		DERIVE_FIELD(GCproto_lineinfo),	 DERIVE_FIELD(GCproto_uvinfo),
+		DERIVE_FIELD(GCproto_varinfo),	 DERIVE_FIELD(GCtrace_ir),
+		DERIVE_FIELD(GCtrace_nk),	 DERIVE_FIELD(GCtrace_nins),
+		DERIVE_FIELD(GCtrace_snap),	 DERIVE_FIELD(GCtrace_nsnap),
+		DERIVE_FIELD(GCtrace_snapmap),	 DERIVE_FIELD(GCtrace_nsnapmap),
+		DERIVE_FIELD(GCtrace_startpt),	 DERIVE_FIELD(GCtrace_startpc),
+		DERIVE_FIELD(GCtrace_szmcode),	 DERIVE_FIELD(GCtrace_root),
+		DERIVE_FIELD(SnapShot_sizeof),
+	};
+
+	if (derive->source[field] != DERIVE_BY_VM)
+		return true;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (fields[i] == field)
+			return true;
+	return false;
 }
 
 /* One look at a live VM: of the fields that contradicted the row so far those that do still.
@@ -95,8 +119,8 @@ static size_t look_at_row(struct derive *derive, const struct luastate_layout *r
 	if (derive_vm(derive, L) && derive_protos(derive) && derive->reading->has_compiler)
 		derive_traces(derive);
 	for (size_t i = 0; i < state_field_count; i++) {
-		contradicted[i] = contradicted[i] && derive_is_seen(derive, i) && !is_rounded(i) &&
-				  derive_value(row, i) != LAYOUT_ABSENT &&
+		contradicted[i] = contradicted[i] && derive_is_seen(derive, i) &&
+				  is_strong(derive, i) && derive_value(row, i) != LAYOUT_ABSENT &&
 				  derive_value(row, i) != derive_value(&derive->layout, i);
 		count += contradicted[i];
 	}

@@ -135,6 +135,7 @@ static bool holds_stack_size(const struct derive *derive, int32_t place)
 static void find_stack_size(struct derive *derive)
 {
 	size_t field = DERIVE_FIELD(lua_State_stacksize);
+	int32_t extra;
 
 	derive_pick(derive, "lua_State.", field, 4, holds_stack_size);
 	if (derive->source[field] == DERIVE_UNKNOWN) {
@@ -148,8 +149,9 @@ static void find_stack_size(struct derive *derive)
 			return;
 		derive_note(derive, field, found);
 	}
-	derive_note(derive, DERIVE_FIELD(LJ_STACK_EXTRA),
-		    extra_at(derive, derive->layout.lua_State_stacksize));
+	extra = extra_at(derive, derive->layout.lua_State_stacksize);
+	if (extra > 0) /* else a stack has just been resized */
+		derive_note(derive, DERIVE_FIELD(LJ_STACK_EXTRA), extra);
 }
 
 /* ---- Objects ----------------------------------------------------------------------------- */
