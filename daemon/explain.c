@@ -110,8 +110,8 @@ static void print_own_layout(struct explain *explain, size_t index)
 	if (interpreter.has_no_compiler)
 		fputs("      but it has no compiler\n", explain->out);
 	else if (interpreter.lacks_compiler)
-		fputs("      but where it has its traces is not known: more of them would show "
-		      "it\n",
+		fputs("      but compiled code is not followed: the VM has too few traces to "
+		      "show where they are\n",
 		      explain->out);
 }
 

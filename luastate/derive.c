@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layouts that find themselves: evidence is collected, weighed, and filled in from the nearest row.
- */
+/* Derived layouts: evidence is collected, weighed, and filled in from the nearest row. */
 #include "luastate/derive.h"
 
 #include <stdlib.h>
