@@ -262,7 +262,10 @@ static size_t are_lines(const struct derive *derive, int32_t firstline, int32_t 
 		begun += first != 0;
 		all++;
 	}
-	return all < FUNCTIONS_ENOUGH || 4 * same > all ? 1 + begun + same : 0;
+	/* Of a few, one of which may be a main function, none is more likely than another. */
+	if (all < FUNCTIONS_ENOUGH)
+		return 1;
+	return 4 * same > all ? 1 + begun + same : 0;
 }
 
 /* Names of upvalues, then of variables, behind the lines. */
