@@ -16,7 +16,7 @@ enum {
 	TRACES_LOOKED = 4096,
 	TRACE_MIN = 80,
 	CODE_MAX = 1 << 22,
-	CODE_MIN = 4, /* a jump to another trace */
+	CODE_MIN = 4,	  /* a jump to another trace */
 	FRAME_MAX = 4096, /* a trace's stack frame has spill slots, 8 bytes each */
 	SNAPSHOT_MIN = 8,
 	SNAPSHOT_MAX = DERIVE_SNAPSHOT_MAX,
@@ -230,6 +230,16 @@ static bool is_loop_start(const struct derive *derive, int32_t at)
 	return true;
 }
 
+/* Where a trace loops, that is not at its start. */
+static bool is_used_loop_start(const struct derive *derive, int32_t at)
+{
+	bool used = false;
+
+	for (size_t i = 0; i < derive->trace_count && !used; i++)
+		used = derive_u32(&derive->traces[i], at) > 0;
+	return used && is_loop_start(derive, at);
+}
+
 static const struct derive_object *trace_of(const struct derive *derive, uint32_t number)
 {
 	for (size_t i = 0; i < derive->trace_count; i++)
@@ -398,7 +408,9 @@ static void find_trace(struct derive *derive)
 	derive_pick_two(derive, "GCtrace.", start, 4, is_start);
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_traceno), 2, is_number);
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_szmcode), 4, is_code_size);
-	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_mcloop), 4, is_loop_start);
+	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_mcloop), 4, is_used_loop_start);
+	derive_guess_beside(derive, DERIVE_FIELD(GCtrace_mcloop), DERIVE_FIELD(GCtrace_mcode), 4,
+			    is_loop_start);
 	derive_pick_two(derive, "GCtrace.", roots, 2, are_roots);
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_linktype), 1, is_link_type);
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_spadjust), 2, is_used_adjustment);

@@ -22,6 +22,7 @@ enum {
 	/* Objects of the collector's list that are looked at, until there are enough functions. */
 	LIST_MAX = 65536,
 	CHAIN = 64,    /* objects in a row are no chance */
+	LISTS = 5,     /* references that may be the one to all of them */
 	GCT_FIRST = 4, /* ~LJ_TSTR */
 	GCT_LAST = 12, /* ~LJ_TUDATA */
 	STRTAB_MASK_MIN = 255,
@@ -245,24 +246,46 @@ static bool walk_list(struct derive *derive, uint64_t head, size_t max, bool col
 
 /* ---- Members of global_State ------------------------------------------------------------- */
 
-/* The list of all objects is three references before that of those to be visited again, which the
- * code shows: sweep and gray are in between. */
+/* Whether a list leads to an object. */
+static bool leads_to(const struct derive *derive, uint64_t head, uint64_t object)
+{
+	for (size_t count = 0; count < LIST_MAX && head != object; count++) {
+		struct failure why;
+
+		if (!is_aligned(head) ||
+		    state_read_ref(&derive->layout, derive->reader, head, &head, &why) != 0)
+			return false;
+	}
+	return head == object;
+}
+
+/* The list of all objects is near that of those to be visited again, which the code shows: sweep
+ * and gray are in between. A gray object leads to all that are older than it; the list of all leads
+ * to it. */
 static void find_list(struct derive *derive)
 {
 	const struct luastate_layout *layout = &derive->layout;
-	uint64_t head;
-	int32_t at;
+	uint64_t found = 0, head;
+	int32_t again, place = 0;
 	struct failure why;
 
-	if (!derive_winner(&derive->reading->gc_grayagain, &at))
+	if (!derive_winner(&derive->reading->gc_grayagain, &again))
 		return;
-	at -= 3 * layout->ref_size;
-	if (at < 0 ||
-	    state_read_ref(layout, derive->reader, derive->G + (uint64_t)at, &head, &why) ||
-	    derive_is_own(derive, head) || !walk_list(derive, head, CHAIN, false))
+	for (int32_t at = again - LISTS * layout->ref_size; at < again; at += layout->ref_size) {
+		if (at < 0 ||
+		    state_read_ref(layout, derive->reader, derive->G + (uint64_t)at, &head, &why) ||
+		    derive_is_own(derive, head) || !walk_list(derive, head, CHAIN, false) ||
+		    (found && leads_to(derive, found, head)))
+			continue;
+		if (found && !leads_to(derive, head, found))
+			return;
+		found = head;
+		place = at;
+	}
+	if (!found)
 		return;
-	derive_note(derive, DERIVE_FIELD(global_State_gc_root), at);
-	walk_list(derive, head, LIST_MAX, true);
+	derive_note(derive, DERIVE_FIELD(global_State_gc_root), place);
+	walk_list(derive, found, LIST_MAX, true);
 }
 
 /* Buckets of the string table: the first strings' hashes lead to them. Newer builds note in the

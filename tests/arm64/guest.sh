@@ -52,7 +52,9 @@ has_floors() {
 	exact=$(folded | awk -v want="$want" '{ n = $NF; sub(/ [0-9]+$/, "")
 		gsub(/(luajit|libc[.]so[.]6)[+]0x[0-9a-f]+|__libc_start_call_main/, "STATIC") }
 		$0 == want { found += n } END { print found + 0 }')
-	floors=$(folded | awk '/;math\.floor/ { n += $NF } END { print n + 0 }')
+	# A copy by the kernel ends after a millisecond, which an emulated processor needs at times: then the chain has a mark, or lacks
+	# its outer part.
+	read -r floors cut < <(folded | awk '/math\.floor/ { n[/^_start;/ && !/ missing\]/] += $NF } END { print n[1] + 0, n[0] + 0 }')
 	[ "$exact" -ge 20 ]
 }
 
@@ -64,6 +66,8 @@ check_chain() {
 		"$exact >= 20"
 	result "$1: samples in math.floor that have another chain" "0" $((floors - exact)) \
 		"$floors == $exact"
+	result "$1: of these cut off" "<= a tenth" "$cut" "10 * $cut <= $exact"
+	[ "$floors" = "$exact" ] || folded | grep 'math\.floor'
 }
 
 # check_graph NAME WHAT LEAST: the recorded chains against what the program's text allows.

@@ -8,7 +8,8 @@
  * the three of a machine with two speeds have a slow one on one side more often than on the other,
  * and the mean of two is more than what they have in common.
  *
- * Prints a row of the table of docs/measurements/profilers.md for each program, rate and profiler, as a line PEER.
+ * Prints a row of docs/measurements/profilers.md for each program, rate and profiler, as a line
+ * PEER.
  */
 #include "tests/bench/bench.h"
 #include "tests/bench/pairs.h"

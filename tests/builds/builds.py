@@ -41,6 +41,7 @@ STATES = ("traces", "compiler off", "waiting")
 # traces before it is used.
 OF_COMPILER = ("jit_State.", "GCtrace.", "SnapShot.", "HotPenalty.", "global_State.to_J")
 OPCODE_UNKNOWN = 255
+GUESSED = 1  # of enum derive_source: what a program has not shown yet; it is looked for again
 SHARE_TOLERANCE = 2.0  # points; 8,000 samples and more have less by chance
 FULL_LEAST = 99.5
 
@@ -114,7 +115,7 @@ def layout_of(build, binary, state):
         got = subprocess.run([os.path.join(build, "tests/builds/layout"), str(program.process.pid)],
                              capture_output=True, text=True)
     lines = [line.split() for line in got.stdout.splitlines()]
-    return (lines[0][0], {line[0]: int(line[1]) for line in lines[1:]}) if lines else (None, {})
+    return (lines[0][0], {line[0]: int(line[1]) for line in lines[1:] if int(line[2]) != GUESSED}) if lines else (None, {})
 
 
 def sample(build, binary, folder):
