@@ -97,7 +97,7 @@ static bool is_strong(const struct derive *derive, size_t field)
 		DERIVE_FIELD(GCtrace_snapmap),	 DERIVE_FIELD(GCtrace_nsnapmap),
 		DERIVE_FIELD(GCtrace_startpt),	 DERIVE_FIELD(GCtrace_startpc),
 		DERIVE_FIELD(GCtrace_szmcode),	 DERIVE_FIELD(GCtrace_root),
-		DERIVE_FIELD(SnapShot_sizeof),
+		DERIVE_FIELD(GCtrace_nchild),	 DERIVE_FIELD(SnapShot_sizeof),
 	};
 
 	if (derive->source[field] != DERIVE_BY_VM)

@@ -22,7 +22,6 @@ enum {
 	/* Objects of the collector's list that are looked at, until there are enough functions. */
 	LIST_MAX = 65536,
 	CHAIN = 64,    /* objects in a row are no chance */
-	LISTS = 5,     /* references that may be the one to all of them */
 	GCT_FIRST = 4, /* ~LJ_TSTR */
 	GCT_LAST = 12, /* ~LJ_TUDATA */
 	STRTAB_MASK_MIN = 255,
@@ -259,33 +258,34 @@ static bool leads_to(const struct derive *derive, uint64_t head, uint64_t object
 	return head == object;
 }
 
-/* The list of all objects is near that of those to be visited again, which the code shows: sweep
- * and gray are in between. A gray object leads to all that are older than it; the list of all leads
- * to it. */
+static bool read_list(struct derive *derive, int32_t at, uint64_t *ret_head)
+{
+	struct failure why;
+
+	return at >= 0 &&
+	       state_read_ref(&derive->layout, derive->reader, derive->G + (uint64_t)at, ret_head,
+			      &why) == 0 &&
+	       !derive_is_own(derive, *ret_head) && walk_list(derive, *ret_head, CHAIN, false);
+}
+
+/* The list of all objects is three references before that of those to be visited again, which the
+ * code shows: sweep and gray are in between. They lead to what is older than their first object;
+ * the list of all leads to that. */
 static void find_list(struct derive *derive)
 {
-	const struct luastate_layout *layout = &derive->layout;
-	uint64_t found = 0, head;
-	int32_t again, place = 0;
-	struct failure why;
+	int32_t again, place, size = derive->layout.ref_size;
+	uint64_t head, other;
 
 	if (!derive_winner(&derive->reading->gc_grayagain, &again))
 		return;
-	for (int32_t at = again - LISTS * layout->ref_size; at < again; at += layout->ref_size) {
-		if (at < 0 ||
-		    state_read_ref(layout, derive->reader, derive->G + (uint64_t)at, &head, &why) ||
-		    derive_is_own(derive, head) || !walk_list(derive, head, CHAIN, false) ||
-		    (found && leads_to(derive, found, head)))
-			continue;
-		if (found && !leads_to(derive, head, found))
-			return;
-		found = head;
-		place = at;
-	}
-	if (!found)
+	place = again - 3 * size;
+	if (!read_list(derive, place, &head))
 		return;
+	for (int32_t at = place - size; at < again; at += size)
+		if (at != place && read_list(derive, at, &other) && !leads_to(derive, head, other))
+			return;
 	derive_note(derive, DERIVE_FIELD(global_State_gc_root), place);
-	walk_list(derive, found, LIST_MAX, true);
+	walk_list(derive, head, LIST_MAX, true);
 }
 
 /* Buckets of the string table: the first strings' hashes lead to them. Newer builds note in the
