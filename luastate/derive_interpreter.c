@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of an interpreter's layout: when it is searched for, whether a row of the table
- * holds, and what of a search is kept. */
+/* What is known of an interpreter's layout: when it is searched for, whether a
+ * row of the table holds, and what of a search is kept. */
 #include "luastate/derive.h"
 
 #include <stdlib.h>
 
 enum {
-	/* A search that found nothing is repeated after as long as it took, then twice as long, up
-	 * to some minutes. */
+	/* A search that found nothing is repeated after as long as it took, then
+	 * twice as long, up to some minutes. */
 	TRIES_DOUBLED = 12,
 	ROW_TRIES = 10,
-	/* All searches of a process together: what may be saved up, of the time one part in so
-	 * many. Also of coroutines that are no VM's, which there can be any number of. */
+	/* All searches of a process together: what may be saved up, of the time one
+	 * part in so many. Also of coroutines that are no VM's, which there can be
+	 * any number of. */
 	SAVED_NS = 300 * 1000 * 1000,
 	SHARE = 20,
+	/* A row is ruled out by what all of so many looks show: one that is right
+	   must not be. */
+	ROW_LOOKS = 8,
+	TRACES_ENOUGH = 16,
 };
 
-/* ---- When ---------------------------------------------------------------------------------- */
+/* ---- When
+ * ----------------------------------------------------------------------------------
+ */
 
 uint64_t derive_now_ns(clockid_t clock)
 {
@@ -48,7 +55,8 @@ static void spend(struct luastate *state, uint64_t begin_ns)
 	state->derive_time.left_ns -= (int64_t)(derive_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
-/* Read the code when it is looked for first. Code that is not like any tells no more later. */
+/* Read the code when it is looked for first. Code that is not like any tells no
+ * more later. */
 static bool read_code(struct state_interpreter *interpreter)
 {
 	if (!interpreter->reading) {
@@ -65,7 +73,8 @@ bool derive_is_due(struct state_interpreter *interpreter)
 	       read_code(interpreter);
 }
 
-/* The next search is not due before as long again as the last one took, then twice as long. */
+/* The next search is not due before as long again as the last one took, then
+ * twice as long. */
 void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
 {
 	unsigned doublings = interpreter->derive_tries < TRIES_DOUBLED ? interpreter->derive_tries
@@ -76,11 +85,12 @@ void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
 	interpreter->derive_tries++;
 }
 
-/* ---- Known rows -------------------------------------------------------------------------- */
+/* ---- Known rows
+ * -------------------------------------------------------------------------- */
 
-/* What rules a row out: what the code shows, and equations of live objects. Other members are found
- * by what they mostly are, or by parameters that a program may set; and some sizes are rounded to
- * what lies behind. */
+/* What rules a row out: what the code shows, and equations of live objects.
+ * Other members are found by what they mostly are, or by parameters that a
+ * program may set; and some sizes are rounded to what lies behind. */
 static bool is_strong(const struct derive *derive, size_t field)
 {
 	static const size_t fields[] = {
@@ -96,22 +106,25 @@ static bool is_strong(const struct derive *derive, size_t field)
 		DERIVE_FIELD(GCtrace_snap),	 DERIVE_FIELD(GCtrace_nsnap),
 		DERIVE_FIELD(GCtrace_snapmap),	 DERIVE_FIELD(GCtrace_nsnapmap),
 		DERIVE_FIELD(GCtrace_startpt),	 DERIVE_FIELD(GCtrace_startpc),
-		DERIVE_FIELD(GCtrace_szmcode),	 DERIVE_FIELD(GCtrace_root),
-		DERIVE_FIELD(GCtrace_nchild),	 DERIVE_FIELD(SnapShot_sizeof),
+		DERIVE_FIELD(GCtrace_szmcode),	 DERIVE_FIELD(SnapShot_sizeof),
 	};
 
 	if (derive->source[field] != DERIVE_BY_VM)
 		return true;
+	/* Side traces and their roots: numbers of a few traces fit other members as
+	 * well. */
+	if (field == DERIVE_FIELD(GCtrace_root) || field == DERIVE_FIELD(GCtrace_nchild))
+		return derive->trace_count >= TRACES_ENOUGH;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (fields[i] == field)
 			return true;
 	return false;
 }
 
-/* One look at a live VM: of the fields that contradicted the row so far those that do still.
- * @return their number. */
+/* One look at a live VM: of the fields that contradicted the row so far those
+ * that do still, and by the same value. @return their number. */
 static size_t look_at_row(struct derive *derive, const struct luastate_layout *row, uint64_t L,
-			  bool *contradicted)
+			  bool is_first, int32_t *seen)
 {
 	size_t count = 0;
 
@@ -119,10 +132,12 @@ static size_t look_at_row(struct derive *derive, const struct luastate_layout *r
 	if (derive_vm(derive, L) && derive_protos(derive) && derive->reading->has_compiler)
 		derive_traces(derive);
 	for (size_t i = 0; i < state_field_count; i++) {
-		contradicted[i] = contradicted[i] && derive_is_seen(derive, i) &&
-				  is_strong(derive, i) && derive_value(row, i) != LAYOUT_ABSENT &&
-				  derive_value(row, i) != derive_value(&derive->layout, i);
-		count += contradicted[i];
+		int32_t value = derive_value(&derive->layout, i), known = derive_value(row, i);
+		bool differs = derive_is_seen(derive, i) && is_strong(derive, i) &&
+			       known != LAYOUT_ABSENT && known != value;
+
+		seen[i] = differs && (is_first || seen[i] == value) ? value : LAYOUT_ABSENT;
+		count += seen[i] != LAYOUT_ABSENT;
 	}
 	return count;
 }
@@ -132,7 +147,7 @@ enum derive_verdict derive_judge_row(struct luastate *state, struct state_interp
 				     const struct luastate_layout *row, uint64_t L)
 {
 	struct derive *derive = calloc(1, sizeof(*derive));
-	bool contradicted[STATE_FIELDS_MAX];
+	int32_t seen[STATE_FIELDS_MAX];
 	struct derive_bounded_reader bounded;
 	size_t left = 1;
 	enum derive_verdict verdict;
@@ -148,17 +163,19 @@ enum derive_verdict derive_judge_row(struct luastate *state, struct state_interp
 	derive->interpreter = interpreter;
 	derive->reader = &bounded.reader;
 	derive->reading = interpreter->reading;
-	memset(contradicted, true, sizeof(contradicted));
-	/* The VM runs on while it is read: what is there at each look is no chance. */
-	for (unsigned look = 0; look < DERIVE_LOOKS && left; look++)
-		left = look_at_row(derive, row, L, contradicted);
+	/* The VM runs on while it is read: what is there at each look is no chance.
+	 */
+	for (unsigned look = 0; look < ROW_LOOKS && left; look++)
+		left = look_at_row(derive, row, L, look == 0, seen);
 	verdict = left ? DERIVE_CONTRADICTED : derive->trace_count ? DERIVE_CONFIRMED : DERIVE_OPEN;
 	free(derive);
 	spend(state, begin_ns);
 	return verdict;
 }
 
-/* ---- Searches ---------------------------------------------------------------------------- */
+/* ---- Searches
+ * ----------------------------------------------------------------------------
+ */
 
 /* One search of the VM of a coroutine. */
 static struct derive *search(const struct luastate *state, struct state_interpreter *interpreter,
@@ -175,7 +192,8 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 	derive->reader = reader;
 	derive->reading = interpreter->reading;
 	found = derive_layout(derive, L);
-	/* Most coroutines that are met are no VM's: only a search that got far costs something. */
+	/* Most coroutines that are met are no VM's: only a search that got far costs
+	 * something. */
 	if (derive->G)
 		derive_rest(interpreter, begin_ns);
 	if (found)
@@ -184,7 +202,8 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 	return NULL;
 }
 
-/* @return NULL where nothing was found, or it is not yet time to look for it. */
+/* @return NULL where nothing was found, or it is not yet time to look for it.
+ */
 static struct derive *search_when_due(struct luastate *state, struct state_interpreter *interpreter,
 				      const struct attach_reader *reader, uint64_t L)
 {
@@ -257,8 +276,8 @@ bool derive_interpreter(struct luastate *state, struct state_interpreter *interp
 	if (interpreter->layout || interpreter->own)
 		return false;
 	derive = search_when_due(state, interpreter, reader, L);
-	/* A VM of a known build that did not pass at this look does at another, and knows more;
-	 * unless it never does. */
+	/* A VM of a known build that did not pass at this look does at another, and
+	 * knows more; unless it never does. */
 	found = derive &&
 		(state_has_compiler(&derive->layout) || !is_row(derive) ||
 		 interpreter->derive_tries > ROW_TRIES) &&
