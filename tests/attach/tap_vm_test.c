@@ -508,23 +508,28 @@ static bool check_all_functions(struct scene *scene)
 	return true;
 }
 
-/* Many coroutines with many functions, none of which is known: more than 5000 ranges. */
+/* Many coroutines with many functions, none of which is known: more than 5000 ranges are copied. */
+static void begin_with_many(struct scene *scene, struct fake *fake)
+{
+	begin(scene, fake);
+	scene->context = fake;
+	scene->plan->vms[0] = describe_protos(fake);
+	for (int i = 0; i < CONSTANTS; i++)
+		fake->constants[i] = (uintptr_t)fake->global;
+	put_many(fake, FEW, (uintptr_t)(fake->constants + CONSTANTS));
+	put(fake->proto, AT_NAME, (uintptr_t)fake->global);
+	for (int i = 1; i < THREADS; i++)
+		scene->plan->stacks[scene->plan->stack_count++] = (uintptr_t)fake->threads[i];
+	expect_copies(scene, fake, check_all_functions);
+}
+
 static void hands_over_all_of_a_copy(void **state)
 {
 	struct fake *fake = make_fake();
 	struct scene scene;
 
 	(void)state;
-	begin(&scene, fake);
-	scene.context = fake;
-	scene.plan->vms[0] = describe_protos(fake);
-	for (int i = 0; i < CONSTANTS; i++)
-		fake->constants[i] = (uintptr_t)fake->global;
-	put_many(fake, FEW, (uintptr_t)(fake->constants + CONSTANTS));
-	put(fake->proto, AT_NAME, (uintptr_t)fake->global);
-	for (int i = 1; i < THREADS; i++)
-		scene.plan->stacks[scene.plan->stack_count++] = (uintptr_t)fake->threads[i];
-	expect_copies(&scene, fake, check_all_functions);
+	begin_with_many(&scene, fake);
 	end(&scene, fake);
 }
 
@@ -535,16 +540,7 @@ static void bounds_its_time(void **state)
 	struct scene scene;
 
 	(void)state;
-	begin(&scene, fake);
-	scene.context = fake;
-	scene.plan->vms[0] = describe_protos(fake);
-	for (int i = 0; i < CONSTANTS; i++)
-		fake->constants[i] = (uintptr_t)fake->global;
-	put_many(fake, FEW, (uintptr_t)(fake->constants + CONSTANTS));
-	put(fake->proto, AT_NAME, (uintptr_t)fake->global);
-	for (int i = 1; i < THREADS; i++)
-		scene.plan->stacks[scene.plan->stack_count++] = (uintptr_t)fake->threads[i];
-	expect_copies(&scene, fake, check_all_functions);
+	begin_with_many(&scene, fake);
 	assert_int_equal(0, scene.late_count);
 	scene.check = NULL;
 	scene.plan->budget_ns = 0;
