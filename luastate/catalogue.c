@@ -27,17 +27,9 @@ struct catalogue_index {
 	UT_hash_handle hh;
 };
 
-uint64_t catalogue_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * CATALOGUE_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 bool catalogue_is_late(const struct catalogue_build *build)
 {
-	return build->out_of_memory || catalogue_now_ns() >= build->end_ns;
+	return build->out_of_memory || state_now_ns(CLOCK_MONOTONIC) >= build->end_ns;
 }
 
 void *catalogue_room(struct catalogue_build *build, void *items, size_t count, size_t *room,
@@ -331,7 +323,7 @@ int luastate_catalogue_read(struct luastate *state, const struct attach_reader *
 	if (!state_has_compiler(vm->layout))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the compiler's state");
 	build.J = G + (uint64_t)vm->layout->global_State_to_J;
-	build.end_ns = catalogue_now_ns() + CATALOGUE_S * (uint64_t)CATALOGUE_NS_PER_S;
+	build.end_ns = state_now_ns(CLOCK_MONOTONIC) + CATALOGUE_S * (uint64_t)CATALOGUE_NS_PER_S;
 	build.out = calloc(1, sizeof(*build.out));
 	if (!build.out)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, G, "keep the traces");

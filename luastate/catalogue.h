@@ -92,8 +92,6 @@ static inline uint32_t catalogue_u16(const uint8_t *bytes, int32_t offset)
 	return value;
 }
 
-uint64_t catalogue_now_ns(void);
-
 /** Whether the time is over. */
 bool catalogue_is_late(const struct catalogue_build *build);
 

@@ -142,7 +142,7 @@ void state_note_compiled(struct luastate *state, const struct attach_reader *rea
 {
 	for (size_t i = 0; i < state->interpreter_count; i++) {
 		struct state_interpreter *interpreter = &state->interpreters[i];
-		uint64_t begin_ns = derive_now_ns(CLOCK_MONOTONIC);
+		uint64_t begin_ns;
 
 		if (interpreter->layout != vm->layout || interpreter->is_confirmed)
 			continue;
@@ -153,6 +153,7 @@ void state_note_compiled(struct luastate *state, const struct attach_reader *rea
 		}
 		if (!derive_is_due(interpreter))
 			return;
+		begin_ns = state_now_ns(CLOCK_MONOTONIC);
 		if (!state_row_holds(state, interpreter, vm->layout, reader, vm->main_thread))
 			replace_row(state, interpreter, reader, vm);
 		derive_rest(interpreter, begin_ns);

@@ -225,12 +225,8 @@ static bool visit(struct each *each, uint64_t L)
 
 static bool is_late(const struct each *each)
 {
-	struct timespec ts;
-
-	if (each->objects % CLOCK_OBJECTS != 0)
-		return false;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec >= each->how->end_ns;
+	return each->objects % CLOCK_OBJECTS == 0 &&
+	       state_now_ns(CLOCK_MONOTONIC) >= each->how->end_ns;
 }
 
 /* Whether the collector has found that nothing refers to an object: it is of the white that is to

@@ -29,14 +29,6 @@ enum {
 	RETURNED_MAX = 4,
 };
 
-uint64_t names_now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 struct names_wanted names_wanted_of(const struct luastate_layout *layout, uint64_t address,
 				    const uint8_t *header)
 {
@@ -209,8 +201,8 @@ static struct state_definition *find(const struct luastate *state,
 void names_charge_reading(const struct names_search *search, uint64_t begin_ns)
 {
 	if (search->walks)
-		names_charge(&search->state->read_time,
-			     names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+		budget_charge(&search->state->read_time,
+			      state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
 bool names_may_read(const struct names_search *search)
@@ -224,7 +216,7 @@ static bool read_parent(const struct names_search *search, uint64_t address, uin
 {
 	struct batch batch = { .search = search };
 	uint8_t header[STATE_OBJECT_MAX];
-	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	uint8_t dead = names_dead_colour(search);
 	struct names_wanted after;
 	struct failure why;
@@ -382,7 +374,7 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 	struct luastate *state = search->state;
 	const char *held = names_held_as(state, wanted);
 	const struct state_definition *found;
-	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (!held && state->held_sample != state->serial) {
 		int64_t left_ns = state->read_time.left_ns;
@@ -391,7 +383,7 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 		names_search_holders(search, begin_ns + HOLDERS_NS);
 		/* With what the parents took that were read for it. */
 		state->read_time.left_ns = left_ns;
-		names_spend(&state->read_time, names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+		names_spend(&state->read_time, state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 		held = names_held_as(state, wanted);
 	}
 	proto->is_asked = true;

@@ -38,9 +38,6 @@ struct names_search {
 	bool asks_holders;		     /* who holds functions may be looked for */
 };
 
-/** By a thread's own clock, or another. */
-uint64_t names_now_ns(clockid_t clock);
-
 /** A prototype as it is now. @param ret_header Its GCproto. @param ret_proto Without its chunk's
  * name from names_wanted_of(). */
 bool names_read_proto(const struct names_search *search, uint64_t address, uint8_t *ret_header,
@@ -77,9 +74,7 @@ void names_charge_reading(const struct names_search *search, uint64_t begin_ns);
 
 /** Whether there is processor time for something like the last time. */
 bool names_may_spend(struct state_budget *budget);
-/** Note that so much of it was used. */
-void names_charge(struct state_budget *budget, uint64_t cost_ns);
-/** The same, and the next one of these takes as long. */
+/** Charge it, and expect that the next one takes as long. */
 void names_spend(struct state_budget *budget, uint64_t cost_ns);
 
 /** Whether a prototype makes functions. @param header Its GCproto. */

@@ -13,8 +13,6 @@
  * a live VM has all invariants under it (check.c), as any other.
  */
 
-#include <time.h>
-
 #include "luastate/state.h"
 
 /** A field of struct luastate_layout by its member: its index in state_fields. */
@@ -261,7 +259,6 @@ bool derive_is_due(struct state_interpreter *interpreter);
 
 /** Note that a search ended that began then. */
 void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns);
-uint64_t derive_now_ns(clockid_t clock);
 
 /** Give an interpreter that has no layout yet one of its own, by the VM of a coroutine. After each
  *  failure it is tried more seldom, and all searches together take a small part of the time.

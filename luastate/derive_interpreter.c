@@ -6,17 +6,17 @@
 #include <stdlib.h>
 
 enum {
-	/* A search that found nothing is repeated after as long as it took, then
-	 * twice as long, up to some minutes. */
+	/* A search that found nothing is repeated after as long as it took, then twice as long, up
+	 * to some minutes. */
 	TRIES_DOUBLED = 12,
 	ROW_TRIES = 10,
-	/* All searches of a process together: what may be saved up, of the time one
-	 * part in so many. Also of coroutines that are no VM's, which there can be
-	 * any number of. */
+	/* All searches of a process together: what may be saved up, and one part in that many of
+	 * the time that passes. Stacks and memory can have any number of coroutines that belong to
+	 * no VM. */
 	SAVED_NS = 300 * 1000 * 1000,
 	SHARE = 20,
-	/* A row is ruled out by what all of so many looks show: one that is right
-	   must not be. */
+	/* A row is ruled out if each of that many looks at the live VM contradicts it in the same
+	 * way: the right row must never be. */
 	ROW_LOOKS = 8,
 	TRACES_ENOUGH = 16,
 };
@@ -25,34 +25,15 @@ enum {
  * ----------------------------------------------------------------------------------
  */
 
-uint64_t derive_now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Whether there is time for one more search. */
 static bool may_search(struct luastate *state)
 {
-	uint64_t time_ns = derive_now_ns(CLOCK_MONOTONIC);
-	uint64_t more_ns = (time_ns - state->derive_time.now_ns) / SHARE;
-
-	if (more_ns > 2 * SAVED_NS)
-		more_ns = 2 * SAVED_NS;
-	/* What is left over of a part of the time counts the next time. */
-	if (more_ns || !state->derive_time.now_ns)
-		state->derive_time.now_ns = time_ns;
-	state->derive_time.left_ns += (int64_t)more_ns;
-	if (state->derive_time.left_ns > SAVED_NS)
-		state->derive_time.left_ns = SAVED_NS;
-	return state->derive_time.left_ns > 0;
+	return budget_allows(&state->derive_time, SAVED_NS, SHARE);
 }
 
 static void spend(struct luastate *state, uint64_t begin_ns)
 {
-	state->derive_time.left_ns -= (int64_t)(derive_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+	budget_charge(&state->derive_time, state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
 /* Read the code when it is looked for first. Code that is not like any tells no
@@ -69,7 +50,7 @@ static bool read_code(struct state_interpreter *interpreter)
 
 bool derive_is_due(struct state_interpreter *interpreter)
 {
-	return derive_now_ns(CLOCK_MONOTONIC) >= interpreter->derive_due_ns &&
+	return state_now_ns(CLOCK_MONOTONIC) >= interpreter->derive_due_ns &&
 	       read_code(interpreter);
 }
 
@@ -80,8 +61,8 @@ void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
 	unsigned doublings = interpreter->derive_tries < TRIES_DOUBLED ? interpreter->derive_tries
 								       : TRIES_DOUBLED;
 
-	interpreter->derive_due_ns = derive_now_ns(CLOCK_MONOTONIC) +
-				     ((derive_now_ns(CLOCK_MONOTONIC) - begin_ns) << doublings);
+	interpreter->derive_due_ns = state_now_ns(CLOCK_MONOTONIC) +
+				     ((state_now_ns(CLOCK_MONOTONIC) - begin_ns) << doublings);
 	interpreter->derive_tries++;
 }
 
@@ -157,14 +138,13 @@ enum derive_verdict derive_judge_row(struct luastate *state, struct state_interp
 		free(derive);
 		return DERIVE_OPEN;
 	}
-	begin_ns = derive_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	derive_bound_reads(&bounded, reader);
 	derive->state = state;
 	derive->interpreter = interpreter;
 	derive->reader = &bounded.reader;
 	derive->reading = interpreter->reading;
-	/* The VM runs on while it is read: what is there at each look is no chance.
-	 */
+	/* The VM runs while it is read: one look may see what never was at one time. */
 	for (unsigned look = 0; look < ROW_LOOKS && left; look++)
 		left = look_at_row(derive, row, L, look == 0, seen);
 	verdict = left ? DERIVE_CONTRADICTED : derive->trace_count ? DERIVE_CONFIRMED : DERIVE_OPEN;
@@ -182,7 +162,7 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 			     const struct attach_reader *reader, uint64_t L)
 {
 	struct derive *derive = calloc(1, sizeof(*derive));
-	uint64_t begin_ns = derive_now_ns(CLOCK_MONOTONIC);
+	uint64_t begin_ns = state_now_ns(CLOCK_MONOTONIC);
 	bool found;
 
 	if (!derive)
@@ -207,7 +187,7 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 static struct derive *search_when_due(struct luastate *state, struct state_interpreter *interpreter,
 				      const struct attach_reader *reader, uint64_t L)
 {
-	uint64_t begin_ns = derive_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct derive *derive;
 
 	if (!may_search(state))

@@ -40,23 +40,12 @@ struct state_parent {
 
 bool names_may_spend(struct state_budget *budget)
 {
-	uint64_t time_ns = names_now_ns(CLOCK_MONOTONIC);
-
-	budget->left_ns += (int64_t)((time_ns - budget->now_ns) / SHARE);
-	if (budget->left_ns > WALK_NS)
-		budget->left_ns = WALK_NS;
-	budget->now_ns = time_ns;
-	return budget->left_ns >= (int64_t)budget->cost_ns;
-}
-
-void names_charge(struct state_budget *budget, uint64_t cost_ns)
-{
-	budget->left_ns -= (int64_t)cost_ns;
+	return budget_allows(budget, WALK_NS, SHARE);
 }
 
 void names_spend(struct state_budget *budget, uint64_t cost_ns)
 {
-	names_charge(budget, cost_ns);
+	budget_charge(budget, cost_ns);
 	budget->cost_ns = cost_ns < WALK_NS ? cost_ns : WALK_NS;
 }
 
@@ -122,7 +111,7 @@ static bool is_over(void *context)
 {
 	const struct walk_of_parents *walk = context;
 
-	return names_now_ns(CLOCK_THREAD_CPUTIME_ID) >= walk->end_ns;
+	return state_now_ns(CLOCK_THREAD_CPUTIME_ID) >= walk->end_ns;
 }
 
 static int compare(int64_t a, int64_t b)
@@ -171,7 +160,7 @@ static void forget_parents_of(struct luastate *state, uint64_t G)
 void parents_walk(const struct names_search *search)
 {
 	struct luastate *state = search->state;
-	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID), cost_ns;
+	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID), cost_ns;
 	struct walk_of_parents walk = { .state = state, .end_ns = begin_ns + WALK_NS };
 
 	walk.list = (struct heap_list){ .layout = search->layout,
@@ -186,7 +175,7 @@ void parents_walk(const struct names_search *search)
 	state->parents_sample = state->serial;
 	state->parents_G = search->G;
 	parents_sort(state);
-	cost_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	cost_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	names_spend(&state->walk_time, cost_ns);
 }
 
@@ -237,7 +226,7 @@ static bool has_made(const struct names_search *search, const struct state_paren
 uint64_t parents_find(const struct names_search *search, const struct names_wanted *wanted)
 {
 	struct luastate *state = search->state;
-	uint64_t begin_ns = names_now_ns(CLOCK_THREAD_CPUTIME_ID), found = 0;
+	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID), found = 0;
 
 	if (!names_may_read(search))
 		state->candidates_left = 0;

@@ -28,6 +28,7 @@ static inline unsigned state_hash(const void *key, size_t len)
 #define HASH_FUNCTION(key, len, hash) ((hash) = state_hash((key), (len)))
 #include <uthash.h>
 
+#include "luastate/budget.h"
 #include "luastate/arch.h"
 #include "luastate/luastate.h"
 /** A number of a layout, by its name in layouts.table. */
@@ -209,13 +210,6 @@ struct state_closure {
 /** In which prototype a call was when it was met last. */
 struct state_call {
 	uint64_t pc, proto;
-};
-
-/** Processor time that may be spent on names. */
-struct state_budget {
-	int64_t left_ns;  /* what took longer than there was time is owed */
-	uint64_t now_ns;  /* as much at that time */
-	uint64_t cost_ns; /* of what was done last */
 };
 
 struct trace;

@@ -37,14 +37,6 @@ struct search {
 	bool builtin; /* the first pass: LuaJIT's own libraries only */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /*
  * Fast functions that no module's table holds. Numbers are given in the order of the libraries'
  * definitions, so these are right before one that is known: ours, or of a line above. The same
@@ -219,7 +211,8 @@ static void search_table(struct search *search, uint64_t address, const char *mo
 		for (uint32_t i = 0; i < count && search->slots_left; i++) {
 			const uint8_t *item = nodes + (size_t)i * (size_t)layout->Node_sizeof;
 
-			if (i % SEARCH_CLOCK_SLOTS == 0 && now_ns() >= search->end_ns)
+			if (i % SEARCH_CLOCK_SLOTS == 0 &&
+			    state_now_ns(CLOCK_MONOTONIC) >= search->end_ns)
 				search->slots_left = 0;
 			visit(search, state_u64(item, layout->Node_key),
 			      state_u64(item, layout->Node_val), module, depth);
@@ -340,7 +333,7 @@ int luastate_load_names(struct luastate *state, const struct attach_reader *read
 			struct failure *why)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
-	uint64_t begin_ns = now_ns(), rest_ns;
+	uint64_t begin_ns = state_now_ns(CLOCK_MONOTONIC), rest_ns;
 	unsigned before = count_names(state);
 	int ret;
 
@@ -350,7 +343,7 @@ int luastate_load_names(struct luastate *state, const struct attach_reader *read
 	state->names_in_vain = count_names(state) > before ? 0 : state->names_in_vain + 1;
 	if (state->names_in_vain > NAMES_DOUBLINGS)
 		state->names_in_vain = NAMES_DOUBLINGS;
-	rest_ns = (now_ns() - begin_ns) * NAMES_REST;
+	rest_ns = (state_now_ns(CLOCK_MONOTONIC) - begin_ns) * NAMES_REST;
 	if (rest_ns < NAMES_INTERVAL_NS)
 		rest_ns = NAMES_INTERVAL_NS;
 	state->names_due_ns = begin_ns + (rest_ns << state->names_in_vain);
@@ -361,7 +354,7 @@ void state_load_names(struct luastate *state, const struct attach_reader *reader
 {
 	struct failure why;
 
-	if (now_ns() >= state->names_due_ns)
+	if (state_now_ns(CLOCK_MONOTONIC) >= state->names_due_ns)
 		luastate_load_names(state, reader, G, &why);
 }
 
