@@ -16,7 +16,7 @@ _Static_assert((size_t)TAP_PARTS *(sizeof(struct tap_record) - offsetof(struct t
 		       ATTACH_IMAGE_MAX_RANGES,
 	       "an image takes all of a copy");
 
-/* The kernel's side wrote it, but as it was told to by memory of the thread. @return false where
+/* The kernel's side wrote it, led by the thread's memory, which is not trusted. @return false where
  * the registers are none; *is_cut is set where there is no memory for all ranges. */
 static bool fill_image(struct attach_image *image, const struct tap_record *record,
 		       const uint8_t *bytes, size_t len, bool *is_cut)

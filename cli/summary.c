@@ -14,7 +14,7 @@ enum {
 	PROCESSES_SHOWN = 16,
 	/* Threads that were stopped for one reason. */
 	THREADS_SHOWN = 8,
-	/* In so many periods of processor time there is a copy. */
+	/* Threads that used that many periods of processor time have copies. */
 	LACKING_PERIODS = 10,
 };
 
@@ -262,7 +262,7 @@ static void print_pauses(FILE *file, const struct daemon_stats *stats)
 		(double)daemon_histogram_quantile(&stats->held, 0.5) / 1e3);
 }
 
-/* A thread that runs has its ticks, and copies at them, but for chance. */
+/* A thread that runs has ticks, and a copy at nearly each of them. */
 static void print_lack(FILE *file, const struct daemon_options *options,
 		       const struct daemon_stats *stats)
 {

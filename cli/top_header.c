@@ -301,7 +301,7 @@ static void draw_bar(struct top_screen *screen, const struct recent *recent,
 static void draw_legend(struct top_screen *screen, const struct recent *recent)
 {
 	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
-		/* Of a machine that has too little to do it is no news, and the line is full. */
+		/* A machine with free processors has none of it, and the line is full. */
 		if (i != TOP_UNSCHEDULED || recent->parts[i])
 			format_text_addf(&screen->line, " %c %s %.0f%%", parts[i].letter,
 					 parts[i].name, top_percent(recent->parts[i], recent->sum));

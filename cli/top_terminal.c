@@ -124,7 +124,7 @@ static attr_t coloured(short pair, short text, short ground)
 
 static void choose_looks(struct top_terminal *terminal)
 {
-	/* What does not run is white, and told apart by its letter. */
+	/* Both parts that do not run are white; their letters differ. */
 	static const short parts[PARTS] = { COLOR_BLUE,	   COLOR_GREEN, COLOR_YELLOW, COLOR_RED,
 					    COLOR_MAGENTA, COLOR_CYAN,	COLOR_WHITE,  COLOR_WHITE };
 	attr_t *looks = terminal->looks;

@@ -11,8 +11,8 @@ enum {
 	/* A program that has just begun maps its libraries, and may soon run another one. */
 	EXEC_RECENT_NS = 250 * 1000 * 1000,
 	EXEC_LOOK_NS = 1000 * 1000,
-	/* One that has no LuaJIT so long after that has none, as far as can be told; one that ends
-	 * before it was too short to be looked at. */
+	/* A program that has no LuaJIT that long after its exec is taken for one without; one that
+	 * ends earlier was too short to be examined. */
 	EXEC_SETTLED_NS = 100 * 1000 * 1000,
 	/* A process without LuaJIT is looked at ever more rarely. */
 	LOOK_INTERVAL_NS = 2000 * 1000 * 1000,

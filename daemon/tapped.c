@@ -31,8 +31,8 @@ enum {
 	/* Threads that begin have their copies when the opener has answered, which takes it less
 	 * than that: the rest begins with the next drain. */
 	EVENTS_NS = 20 * 1000 * 1000,
-	/* What was copied up to the end of the recording is looked at for so long after it: where
-	 * copies come faster than they are decoded the kernel may hold seconds of that. */
+	/* Copies that were made before the recording's end are decoded for that long after it.
+	 * Where they come faster than they are decoded, the kernel may hold seconds of them. */
 	END_PATIENCE_NS = 250 * 1000 * 1000,
 };
 

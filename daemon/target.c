@@ -21,33 +21,33 @@ enum {
 	BUSY_NAP_NS = 1000 * 1000,
 };
 
-/** The pages of a range that are told to be in memory. */
-struct told_pages {
+/** Which pages of a range are in memory. */
+struct resident_pages {
 	uint64_t start, end;
 	uint8_t *there;
 };
 
 static bool take_pages(void *context, uint64_t start, uint64_t end)
 {
-	struct told_pages *told = context;
+	struct resident_pages *pages = context;
 
 	/* A page of the kernel's may be larger than the range. */
-	start = start > told->start ? start : told->start;
-	end = end < told->end ? end : told->end;
+	start = start > pages->start ? start : pages->start;
+	end = end < pages->end ? end : pages->end;
 	if (start < end)
-		memset(told->there + (start - told->start) / ATTACH_PAGE_BYTES, 1,
+		memset(pages->there + (start - pages->start) / ATTACH_PAGE_BYTES, 1,
 		       (size_t)((end - start) / ATTACH_PAGE_BYTES));
 	return true;
 }
 
-static bool tell_pages(void *context, uint64_t start, uint64_t end, uint8_t *ret_there)
+static bool find_resident(void *context, uint64_t start, uint64_t end, uint8_t *ret_there)
 {
 	const struct daemon_target *target = context;
-	struct told_pages told = { .start = start, .end = end, .there = ret_there };
+	struct resident_pages pages = { .start = start, .end = end, .there = ret_there };
 	struct failure why;
 
-	return attach_process_each_resident(target->process, start, end, take_pages, &told, &why) ==
-	       0;
+	return attach_process_each_resident(target->process, start, end, take_pages, &pages,
+					    &why) == 0;
 }
 
 int target_create(struct attach_process *process, const struct target_listener *listener,
@@ -71,7 +71,7 @@ int target_create(struct attach_process *process, const struct target_listener *
 	}
 	target->process = process;
 	if (process)
-		luastate_set_pages(target->lua, tell_pages, target);
+		luastate_set_pages(target->lua, find_resident, target);
 	target->generation = UINT64_MAX;
 	*ret_target = target;
 	return 0;

@@ -79,7 +79,7 @@ bool names_read_proto(const struct names_search *search, uint64_t address, uint8
 	return true;
 }
 
-/* Of the two whites the one that is not current; both where that is not known. */
+/* The white that is not the current one; both whites where the current one is not known. */
 uint8_t names_dead_colour(const struct names_search *search)
 {
 	const struct luastate_layout *layout = search->layout;

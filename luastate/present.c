@@ -5,7 +5,7 @@
  * out for it.
  *
  * Who owns the state tells which pages are there, for many at once, as that costs some
- * microseconds. What it told is kept for the rest of a sample.
+ * microseconds. The answers are kept for the rest of a sample.
  */
 #include "luastate/present.h"
 

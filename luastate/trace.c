@@ -459,8 +459,7 @@ static bool has_code_at(struct luastate *state, const struct luastate_vm *vm,
 	return trace && pc - trace->mcode < trace->szmcode + stubs;
 }
 
-/* An area of machine code, or where those cannot be told the exits, or what the code itself says.
- */
+/* By the areas of machine code. Where they are not known, by the exits or the code itself. */
 static bool is_compiled_by(struct luastate *state, const struct luastate_vm *vm,
 			   const struct luastate_memory *memory, uint64_t pc)
 {

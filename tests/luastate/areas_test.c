@@ -218,7 +218,7 @@ static void test_code_of_others(void **state)
 	put_link(vm, scene.code, 0, AREA);
 	note(vm, scene.code, AREA, AREA);
 	assert_false(is_in_trace(&scene, older + PC));
-	/* Not told where areas are. */
+	/* The VM notes no area. */
 	note(vm, 0, 0, 0);
 	assert_false(is_in_trace(&scene, other + PC));
 }
