@@ -359,8 +359,8 @@ recordings() {
 		END { open = gsub(/\{/, "{", text); close_ = gsub(/\}/, "}", text); quotes = gsub(/"/, "\"", text)
 		exit !(text ~ /^\{.*\}$/ && open == close_ && quotes % 2 == 0 && text !~ /,[ \t]*\}/) }' \
 		"$work/stats.json" || fail "stats: $(cat "$work/stats.json")"
-	# JSON reads as a Lua table once its keys are bracketed and its arrays are tables.
-	{ printf 'return '; sed -E 's/\[$/{/; s/^( *)\]/\1}/; s/^( *)("[^"]+"):/\1[\2]=/; s#\\/#/#g' "$work/stats.json"; } >"$work/stats.lua"
+	# JSON reads as a Lua table once its keys are bracketed and its arrays, empty ones too, are tables.
+	{ printf 'return '; sed -E 's/\[\](,?)$/{}\1/; s/\[$/{/; s/^( *)\]/\1}/; s/^( *)("[^"]+"):/\1[\2]=/; s#\\/#/#g' "$work/stats.json"; } >"$work/stats.lua"
 	luajit -e "local t = dofile('$work/stats.lua') local n = 0
 			for _, count in pairs(t.states) do n = n + count end
 			assert(n == t.samples and t.pid == $target and t.frequency_hz == 999)
