@@ -386,8 +386,12 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 		names_spend(&state->read_time, state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 		held = names_held_as(state, wanted);
 	}
-	proto->is_asked = true;
 	found = search_index(search, wanted);
+	/* Its parent may be known and not read yet, for want of time: then a holder's name would
+	 * stand in the place of its own. */
+	if (!found && !names_may_read(search))
+		return NULL;
+	proto->is_asked = true;
 	if (!found && held)
 		take_name(search, proto, held, STATE_NAMED_BY_HOLDER);
 	return found;
@@ -404,6 +408,8 @@ static const struct state_definition *walk_for(const struct names_search *search
 	if (!parents_were_walked(search))
 		parents_walk(search);
 	found = search_index(search, wanted);
+	if (!found && !names_may_read(search))
+		return NULL;
 	proto->parents_tries++;
 	proto->is_orphan = !found && ((state->parents_whole && state->candidates_left) ||
 				      proto->parents_tries >= TRIES);
@@ -442,7 +448,8 @@ static void define(const struct names_search *search, struct state_proto *proto)
 		found = ask_holders(search, proto, &wanted);
 	if (!found && walks && !proto->name_rank)
 		found = walk_for(search, proto, &wanted);
-	if (!found && asks && !proto->is_asked && (!search->walks || proto->parents_tries))
+	if (!found && asks && names_may_read(search) && !proto->is_asked &&
+	    (!search->walks || proto->parents_tries))
 		found = ask_holders(search, proto, &wanted);
 	/* A search for which there was no time says nothing. */
 	if (!found && !names_may_read(search))
