@@ -242,10 +242,14 @@ static void print_pauses(FILE *file, const struct daemon_stats *stats)
 	const struct daemon_histogram *stopped = &stats->stopped, *copied = &stats->copied;
 
 	if (copied->count)
-		fprintf(file, "  target copied in: p50 %.1f us, p99 %.1f us, max %.1f us\n",
+		fprintf(file, "  target copied in: p50 %.1f us, p99 %.1f us, max %.1f us",
 			(double)daemon_histogram_quantile(copied, 0.5) / 1e3,
 			(double)daemon_histogram_quantile(copied, 0.99) / 1e3,
 			(double)copied->max_ns / 1e3);
+	if (copied->count && stats->late_copies)
+		fprintf(file, "; %" PRIu64 " ended early", stats->late_copies);
+	if (copied->count)
+		fputc('\n', file);
 	if (stats->capture == DAEMON_CAPTURE_KERNEL && !copied->count)
 		fputs("  target copied: never\n", file);
 	if (stats->capture == DAEMON_CAPTURE_KERNEL && !stopped->count)
@@ -555,6 +559,7 @@ int summary_write_json(int fd, const struct daemon_options *options,
 	json_object_object_add(root, "stopped", pauses(&stats->stopped));
 	json_object_object_add(root, "held", pauses(&stats->held));
 	json_object_object_add(root, "copied", pauses(&stats->copied));
+	add_number(root, "late_copies", stats->late_copies);
 	add_reasons(root, stats);
 	add_number(root, "unlisted_processes", stats->unlisted_processes);
 	json_object_object_add(root, "processes", process_list(stats));

@@ -185,6 +185,7 @@ struct daemon_stats {
 	struct daemon_histogram stopped, held;
 	/** What the kernel took for each of its copies, the interrupt itself not included. */
 	struct daemon_histogram copied;
+	uint64_t late_copies; /**< That ended early, as their time was over. */
 	/** With copies by the kernel: processor time that threads used, as far as it was looked at,
 	 * which it is where they have ticks without copies. */
 	uint64_t ran_ns;

@@ -313,6 +313,7 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 	bool lacked;
 
 	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
+	recorder->stats->late_copies += timing->is_late;
 	if (is_over(recorder)) {
 		miss_copy(recorder, tap, timing);
 		return true;

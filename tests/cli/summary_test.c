@@ -214,7 +214,12 @@ static void test_copies(void **state)
 	daemon_histogram_add(&copied.copied, 2000);
 	text = summary(&copied);
 	assert_non_null(strstr(text, "  target copied in: p50 2.0 us"));
+	assert_null(strstr(text, "ended early"));
 	assert_null(strstr(text, "target stopped"));
+	free(text);
+	copied.late_copies = 3;
+	text = summary(&copied);
+	assert_non_null(strstr(text, "; 3 ended early\n"));
 	free(text);
 	daemon_histogram_add(&copied.stopped, 50000);
 	text = summary(&copied);

@@ -128,7 +128,7 @@ static void stands_for_what_passed_without_copies(void **state)
 	of.recorder = &recorder;
 	copied = &data;
 	timings[0] = (struct attach_tap_timing){ .time_ns = 1, .changed = 2 };
-	timings[1] = (struct attach_tap_timing){ .time_ns = 2 };
+	timings[1] = (struct attach_tap_timing){ .time_ns = 2, .is_late = true };
 	timings[2] = (struct attach_tap_timing){ .time_ns = 3, .lost = 7 };
 	timings[3] = (struct attach_tap_timing){ .time_ns = 4, .lost = 7 };
 	/* More than a second's: nobody knows what the thread did. */
@@ -136,6 +136,7 @@ static void stands_for_what_passed_without_copies(void **state)
 	timing_count = 5;
 	assert_true(tapped_take(&recorder));
 	assert_int_equal(5, decoded);
+	assert_int_equal(1, recorder.stats->late_copies);
 	assert_int_equal(1 + 2 + 4, weights[0]);
 	assert_int_equal(1, weights[1]);
 	assert_int_equal(1 + 7, weights[2]);
