@@ -18,6 +18,11 @@ enum {
 	LOOKS_MORE = 5,
 	LOOK_NAP_NS = 4 * 1000 * 1000,
 	REFUSED_MAX = 64,
+	/* Each as if nothing was known: what a VM shows while it runs may have spoken against its
+	 * own build, and that is kept. */
+	SEARCHES = 2,
+	/* Of one whose traces come and go while they are read. */
+	READS = 10,
 };
 
 /* Nothing is decoded that would have to be announced. */
@@ -29,20 +34,36 @@ static int ignore_function(void *context, const struct format_function *function
 	return 0;
 }
 
-static void read_vm(struct daemon_target *target, const struct luastate_vm *vm,
-		    struct daemon_dump *dump)
+static int read_catalogue(struct daemon_target *target, uint64_t G,
+			  struct luastate_catalogue **ret_catalogue, struct failure *why)
 {
-	const struct attach_reader *reader = target_reader(target);
-	struct daemon_dump_vm *item = &dump->vms[dump->count];
-	struct failure why;
+	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
+	unsigned reads = target->process ? READS : 1;
 
-	if (luastate_catalogue_read(target->lua, reader, vm->G, &item->catalogue, &why) != 0) {
+	while (luastate_catalogue_read(target->lua, target_reader(target), G, ret_catalogue, why) !=
+	       0) {
+		if (--reads == 0 || why->kind == FAILURE_GONE)
+			return -1;
+		nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
+/* @param why Set where it could not be read. */
+static void read_vm(struct daemon_target *target, const struct luastate_vm *vm,
+		    struct daemon_dump *dump, struct failure *why)
+{
+	struct daemon_dump_vm *item = &dump->vms[dump->count];
+	uint64_t G = vm->G;
+	struct failure ignored;
+
+	if (read_catalogue(target, G, &item->catalogue, why) != 0) {
 		dump->unread++;
 		return;
 	}
 	luastate_describe_layout(vm->layout, item->layout, sizeof(item->layout));
-	if (luastate_read_version(target->lua, reader, vm->G, item->version, sizeof(item->version),
-				  &why) != 0)
+	if (luastate_read_version(target->lua, target_reader(target), G, item->version,
+				  sizeof(item->version), &ignored) != 0)
 		item->version[0] = '\0';
 	dump->count++;
 }
@@ -70,7 +91,7 @@ static void look_again(struct daemon_target *target)
 	}
 }
 
-bool target_search_vms(struct daemon_target *target)
+static bool search_once(struct daemon_target *target)
 {
 	struct failure why;
 	bool whole;
@@ -85,19 +106,57 @@ bool target_search_vms(struct daemon_target *target)
 	return whole;
 }
 
-static enum daemon_end read_vms(struct daemon_target *target, struct daemon_dump *dump)
+/* As if nothing was known of the process. @return false where that is of no use. */
+static bool begin_anew(struct daemon_target *target)
 {
-	size_t count;
+	struct failure why;
 
-	dump->is_whole = target_search_vms(target);
-	count = luastate_vm_count(target->lua);
-	if (count == 0)
-		return DAEMON_END_NO_VM;
-	dump->vms = calloc(count, sizeof(*dump->vms));
+	return target->process && luastate_has_interpreter(target->lua) &&
+	       attach_process_fate(target->process) == ATTACH_FATE_SAME &&
+	       target_find_interpreters(target, &why) == 0;
+}
+
+bool target_search_vms(struct daemon_target *target)
+{
+	bool whole = search_once(target);
+
+	for (unsigned searches = 1; searches < SEARCHES; searches++) {
+		/* One that had to give way takes its time from us again. */
+		if (luastate_vm_count(target->lua) > 0 || !whole || !begin_anew(target))
+			break;
+		whole = search_once(target);
+	}
+	return whole;
+}
+
+/* Those that are known. @param why Set where one could not be read. @return 0, or -1 without
+ * memory.
+ */
+static int read_known(struct daemon_target *target, struct daemon_dump *dump, struct failure *why)
+{
+	size_t count = luastate_vm_count(target->lua);
+
+	free(dump->vms);
+	dump->vms = calloc(count + 1, sizeof(*dump->vms));
 	if (!dump->vms)
-		return DAEMON_END_SYSTEM;
+		return -1;
+	dump->unread = 0;
 	for (size_t i = 0; i < count; i++)
-		read_vm(target, luastate_vm_get(target->lua, i), dump);
+		read_vm(target, luastate_vm_get(target->lua, i), dump, why);
+	return 0;
+}
+
+static enum daemon_end read_vms(struct daemon_target *target, struct daemon_dump *dump,
+				struct failure *why)
+{
+	for (unsigned searches = 0; searches < SEARCHES; searches++) {
+		dump->is_whole = target_search_vms(target);
+		if (read_known(target, dump, why) != 0)
+			return DAEMON_END_SYSTEM;
+		/* A build was taken for another one that has no traces, perhaps. */
+		if (dump->count > 0 || !dump->unread || !begin_anew(target))
+			break;
+	}
 	return dump->count ? DAEMON_END_STOPPED : DAEMON_END_NO_VM;
 }
 
@@ -108,6 +167,20 @@ static enum daemon_end judge_end(const struct daemon_target *target, enum daemon
 {
 	dump->ended = attach_process_fate(target->process) != ATTACH_FATE_SAME;
 	return end == DAEMON_END_NO_VM && dump->ended ? DAEMON_END_EARLY : end;
+}
+
+/* What there is of traces could not be read. */
+static void tell_unread(const struct failure *why, char *ret_text, size_t len)
+{
+	char reason[128];
+
+	failure_describe(why, reason, sizeof(reason));
+	if (why->kind == FAILURE_NOT_FOUND)
+		snprintf(ret_text, len,
+			 "LuaJIT was built without its compiler, or it is not "
+			 "known where this build keeps its traces");
+	else
+		snprintf(ret_text, len, "the traces could not be read: %s", reason);
 }
 
 void target_tell_end(const struct daemon_target *target, pid_t pid, enum daemon_end end,
@@ -146,8 +219,11 @@ enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char
 	} else {
 		if (attach_names_of(pid, &names))
 			snprintf(dump.name, sizeof(dump.name), "%s", names.command);
-		end = judge_end(target, read_vms(target, &dump), &dump);
-		target_tell_end(target, pid, end, ret_text, len);
+		end = judge_end(target, read_vms(target, &dump, &why), &dump);
+		if (end == DAEMON_END_NO_VM && dump.unread)
+			tell_unread(&why, ret_text, len);
+		else
+			target_tell_end(target, pid, end, ret_text, len);
 	}
 	target_destroy(target);
 	attach_process_close(process);
@@ -164,6 +240,7 @@ enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
 	const struct target_listener listener = { .function = ignore_function };
 	struct daemon_dump dump = { .core = path };
 	struct daemon_core *core;
+	struct failure why;
 	enum daemon_end end = daemon_core_open(path, sysroot, &listener, &core, ret_text, len);
 
 	if (end != DAEMON_END_STOPPED)
@@ -171,8 +248,10 @@ enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
 	dump.pid = daemon_core_pid(core);
 	snprintf(dump.name, sizeof(dump.name), "%s", daemon_core_name(core));
 	dump.is_cut = daemon_core_is_cut(core);
-	end = read_vms(daemon_core_target(core), &dump);
-	if (end == DAEMON_END_NO_VM)
+	end = read_vms(daemon_core_target(core), &dump, &why);
+	if (end == DAEMON_END_NO_VM && dump.unread)
+		tell_unread(&why, ret_text, len);
+	else if (end == DAEMON_END_NO_VM)
 		daemon_core_tell_no_vm(core, ret_text, len);
 	else if (end != DAEMON_END_STOPPED)
 		snprintf(ret_text, len, "out of memory");

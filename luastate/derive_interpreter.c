@@ -21,9 +21,7 @@ enum {
 	TRACES_ENOUGH = 16,
 };
 
-/* ---- When
- * ----------------------------------------------------------------------------------
- */
+/* ---- When ------------------------------------------------------------------------------- */
 
 /* Whether there is time for one more search. */
 static bool may_search(struct luastate *state)
@@ -66,8 +64,7 @@ void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
 	interpreter->derive_tries++;
 }
 
-/* ---- Known rows
- * -------------------------------------------------------------------------- */
+/* ---- Known rows ------------------------------------------------------------------------- */
 
 /* What rules a row out: what the code shows, and equations of live objects.
  * Other members are found by what they mostly are, or by parameters that a
@@ -153,9 +150,7 @@ enum derive_verdict derive_judge_row(struct luastate *state, struct state_interp
 	return verdict;
 }
 
-/* ---- Searches
- * ----------------------------------------------------------------------------
- */
+/* ---- Searches --------------------------------------------------------------------------- */
 
 /* One search of the VM of a coroutine. */
 static struct derive *search(const struct luastate *state, struct state_interpreter *interpreter,
