@@ -331,6 +331,10 @@ static void hold_long(void *argument)
 	for (;;) {
 		if (attach_hold(process, pause_ms * MS_NS, copy, &hold, &why) == 0)
 			attach_hold_deinit(&hold);
+		/* Held again at once, threads do not come to their signals where an emulated
+		 * processor waits for a real one. */
+		if (pause_ms < 1000)
+			child_nap_us((unsigned)pause_ms * 250);
 	}
 }
 
