@@ -15,7 +15,7 @@
 
 #include "attach/failure.h"
 #include "attach/remote_addr.h"
-#include "attach/tap_plan.h"
+#include "attach/bpf/sampler_plan.h"
 
 /* ---- Registers -------------------------------------------------------------------------- */
 

@@ -288,7 +288,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
  */
 enum daemon_end daemon_explain(pid_t pid, FILE *out, char *ret_text, size_t len);
 
-/* ---- What the compiler has made ---------------------------------------------------------- */
+/* ---- What the compiler has made --------------------------------------------------------- */
 
 struct luastate_catalogue;
 
@@ -334,7 +334,7 @@ enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
 					struct daemon_dump *ret_dump, char *ret_text, size_t len);
 void daemon_dump_deinit(struct daemon_dump *dump);
 
-/* ---- Stacks ------------------------------------------------------------------------------- */
+/* ---- Stacks ----------------------------------------------------------------------------- */
 
 struct luastate_variables;
 struct luastate_values_options;
@@ -468,7 +468,7 @@ void daemon_stacks_deinit(struct daemon_stacks *stacks);
 /** Stops of one thread at most. A stack that is deeper than was thought is copied to twice the
  * depth in the next one. */
 enum { DAEMON_STOPS_MAX = 12 };
-/* ---- Watching ----------------------------------------------------------------------------- */
+/* ---- Watching --------------------------------------------------------------------------- */
 
 /*
  * A live view: the sampler is a process of its own, with the privileges; the caller, which has the
@@ -584,7 +584,7 @@ const struct daemon_vitals *daemon_watch_vitals(const struct daemon_watch *watch
 /** The last refreshes. @param age 0 is the newest. @return NULL behind the oldest. Borrowed. */
 const struct daemon_moment *daemon_watch_history(const struct daemon_watch *watch, size_t age);
 
-/* ---- Coroutines --------------------------------------------------------------------------- */
+/* ---- Coroutines ------------------------------------------------------------------------- */
 
 /** One coroutine. */
 struct daemon_coroutine {

@@ -288,7 +288,7 @@ struct format_raw_event {
 };
 
 /** Symbol records; strings are borrowed for the call and not terminated. In streams of ours
- * addresses are numbers: format/names.h. */
+ * addresses are numbers: format/sysprof/symbol_encoding.h. */
 struct format_symbol {
 	enum { FORMAT_SYMBOL_LUA, FORMAT_SYMBOL_C, FORMAT_SYMBOL_TRACE } kind;
 	uint64_t address; /**< Prototype, C address; for a trace its start prototype. */
@@ -479,7 +479,7 @@ const struct format_report_ops *format_report_find(const char *name);
  *  @return NULL: none. */
 const struct format_report_ops *format_report_for(const char *path);
 
-/* ---- Budgets ------------------------------------------------------------------------------ */
+/* ---- Budgets ---------------------------------------------------------------------------- */
 
 /**
  * Rules that a profile has to keep, and whether it does.
@@ -543,7 +543,7 @@ void format_budget_print_markdown(const struct format_budget *budget, FILE *file
 const struct format_verdict *format_budget_verdicts(const struct format_budget *budget,
 						    size_t *ret_count);
 
-/* ---- Live profiles: samples summed up while they come ------------------------------------- */
+/* ---- Live profiles: samples summed up while they come ----------------------------------- */
 
 /**
  * What a live view shows: samples by function, by line, by module, by trace, by coroutine and by

@@ -2,7 +2,7 @@
 #ifndef FORMAT_REPORTS_H
 #define FORMAT_REPORTS_H
 
-#include "format/heap.h"
+#include "format/memprof/heap.h"
 
 /** The implementations behind format_reports[]. */
 extern const struct format_report_ops format_report_callgrind;

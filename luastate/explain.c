@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is known of a VM and why, for people. */
-#include "luastate/derive.h"
+#include "luastate/derive/derive.h"
 
 #include <stdio.h>
 

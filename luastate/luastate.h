@@ -304,7 +304,7 @@ struct luastate_chain;
 void luastate_note_known(const struct luastate_plan_context *context,
 			 const struct luastate_chain *chain, uint64_t salt, uint64_t *table);
 
-/* ---- Decoding ------------------------------------------------------------------------------ */
+/* ---- Decoding --------------------------------------------------------------------------- */
 
 /**
  * Where decoding reads. Stacks, coroutines and the VM's state change at once when the thread runs
@@ -558,7 +558,7 @@ int luastate_read_vmstate(struct luastate *state, const struct attach_reader *re
 int luastate_load_names(struct luastate *state, const struct attach_reader *reader, uint64_t G,
 			struct failure *why);
 
-/* ---- Coroutines --------------------------------------------------------------------------- */
+/* ---- Coroutines ------------------------------------------------------------------------- */
 
 /** Where a thread is: what runs is on a thread's native stack. */
 struct luastate_position {
@@ -610,7 +610,7 @@ int luastate_each_coroutine(struct luastate *state, const struct luastate_memory
 			    uint64_t G, const struct luastate_coroutines *how,
 			    uint64_t *ret_objects, struct failure *why);
 
-/* ---- Vitals ------------------------------------------------------------------------------- */
+/* ---- Vitals ----------------------------------------------------------------------------- */
 
 /** What a VM's collector and compiler do at this moment. */
 struct luastate_vitals {

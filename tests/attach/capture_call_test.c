@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "attach/attach.h"
-#include "attach/process.h"
+#include "attach/process/process_internal.h"
 #include "capture_target.h"
 #include "children.h"
 

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "attach/attach.h"
-#include "attach/awaited.h"
+#include "attach/stop/pending_stops.h"
 #include "capture_target.h"
 #include "children.h"
 
@@ -357,7 +357,7 @@ static void test_image_is_cleared(void **state)
 	capture_close(&target);
 }
 
-/* ---- Threads that do not stop ------------------------------------------------------------ */
+/* ---- Threads that do not stop ----------------------------------------------------------- */
 
 /* A parent in vfork(2) waits uninterruptibly until its child is through. */
 static void fork_slowly(void *argument)

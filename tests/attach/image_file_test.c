@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "attach/attach.h"
-#include "attach/image.h"
+#include "attach/image/image_internal.h"
 
 #define PAGE	       4096
 #define FILE_MAX_BYTES 2048

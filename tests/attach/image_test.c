@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "attach/attach.h"
-#include "attach/image.h"
+#include "attach/image/image_internal.h"
 
 static int setup(void **state)
 {

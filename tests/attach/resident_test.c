@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "attach/resident.h"
+#include "attach/process/resident.h"
 #include "children.h"
 
 enum { PAGES = 9000, RUNS_MAX = 8, HOLE_BITS = 45 };

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/target.h"
+#include "daemon/decode/target.h"
 
 /** Print one RESULT line for the tables. */
 void bench_result(const char *what, const char *asked, bool ok, const char *format, ...)

@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/target.h"
-#include "luastate/derive.h"
+#include "daemon/decode/target.h"
+#include "luastate/derive/derive.h"
 
 /* A VM that runs may not pass at one look. */
 enum { LOOKS = 50, PAUSE_US = 20000 };

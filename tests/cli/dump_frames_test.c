@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <json.h>
 
-#include "cli/dump.h"
+#include "cli/dump/dump.h"
 
 /** A text that frames may own. */
 #define TEXT(string) ((char[]){ string })

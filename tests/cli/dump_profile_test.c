@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/dump.h"
+#include "cli/dump/dump.h"
 
 /* Two workers of one program, 10 and 20, and one with two VMs, 30. */
 #define SAMPLES(n) "\"samples\":" #n ",\"exact\":" #n ",\"approximate\":0,\"trace_only\":0}"

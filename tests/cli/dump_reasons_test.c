@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <json.h>
 
-#include "cli/dump.h"
+#include "cli/dump/dump.h"
 
 /* @return Freed by the caller. */
 static char *print(const struct daemon_stacks *stacks, bool as_json)

@@ -11,7 +11,7 @@
 #include <json.h>
 #include <math.h>
 
-#include "cli/dump_values.h"
+#include "cli/dump/dump_values.h"
 
 static struct luastate_value string(const char *bytes, size_t len, uint64_t size)
 {

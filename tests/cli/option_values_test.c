@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/options.h"
+#include "cli/common/options.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
-#include "cli/summary.h"
+#include "cli/record/summary.h"
 
 static char chunk[] = "@a.lua", foreign[] = "@\xff\xc3\xa4\xe2\x82.lua";
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "cli/top_prompt.h"
-#include "cli/top_columns.h"
+#include "cli/top/input/top_prompt.h"
+#include "cli/top/draw/top_columns.h"
 
 #define DOTS  "\xe2\x80\xa6"
 #define KANJI "\xe6\xbc\xa2" /* two columns */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/top.h"
+#include "cli/top/top.h"
 
 static void test_activities(void **state)
 {

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "cli/top_list.h"
-#include "cli/top_tree.h"
+#include "cli/top/model/top_list.h"
+#include "cli/top/model/top_tree.h"
 
 #define NONE FORMAT_LIVE_NO_NODE
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/account.h"
+#include "daemon/record/notes.h"
 
 static struct daemon_options options = { .rate_hz = 99, .mode = DAEMON_MODE_CALLGRAPH };
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/native.h"
+#include "daemon/decode/function_ids.h"
 
 enum { NAMES_MAX = 8192, EXITS_MAX = 4096 };
 

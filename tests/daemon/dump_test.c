@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Searches for VMs: how often, and what is forgotten in between. */
-#include "daemon/target.h"
+#include "daemon/decode/target.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/finder.h"
+#include "daemon/targets/finder.h"
 
 #define SECOND_NS ((uint64_t)1000000000)
 

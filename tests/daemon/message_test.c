@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/message.h"
+#include "daemon/writer/message.h"
 #include "tests/rounds.h"
 
 #define PAGE 4096

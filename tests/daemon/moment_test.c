@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "attach/copy.h"
-#include "daemon/moment.h"
+#include "attach/image/bulk_copy.h"
+#include "daemon/snapshot/snapshot.h"
 
 enum { MS_NS = 1000 * 1000, CALLS_MAX = 4 };
 

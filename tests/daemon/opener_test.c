@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "daemon/clock.h"
-#include "daemon/opener.h"
+#include "daemon/rights/event_opener.h"
 
 enum { RATE_HZ = 99, PERIOD_NS = 10 * 1000 * 1000, TRIES = 3000, NAP_NS = 10 * 1000 * 1000 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/priority.h"
+#include "daemon/rights/priority.h"
 
 static int own(void)
 {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 #include "format/format.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "attach/attach.h"
-#include "daemon/refusal.h"
+#include "daemon/rights/refusal.h"
 
 static const struct refusal_facts root = { .kernel_major = 6,
 					   .kernel_minor = 1,

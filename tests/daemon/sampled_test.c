@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What samples by stops stand for: the processor time that their thread has used. */
-#include "daemon/sampled.h"
+#include "daemon/outcome/outcomes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/stacks.h"
+#include "daemon/dump/stacks.h"
 
 enum { MS_NS = 1000 * 1000, THREAD = 7, VM = 0x1000 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that the kernel copies: the time that a copy stands for, and when a thread is stopped as
  * its copies lack too much. */
-#include "daemon/sampled.h"
+#include "daemon/outcome/outcomes.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* ---- What copies stand for ---------------------------------------------------------------- */
+/* ---- What copies stand for -------------------------------------------------------------- */
 
 /* The copies that the kernel made: their thread, and their timing. */
 static struct sampled_thread *copied;
@@ -210,7 +210,7 @@ static void leaves_copies_behind_the_end(void **state)
 	stop = 0;
 }
 
-/* ---- Threads that begin ------------------------------------------------------------------- */
+/* ---- Threads that begin ----------------------------------------------------------------- */
 
 /* The recording's only thread, and what comes of asking for its event. */
 static struct attach_thread only_thread;
@@ -422,7 +422,7 @@ static void takes_refusals_that_come_later(void **state)
 	}
 }
 
-/* ---- When a thread is stopped ------------------------------------------------------------- */
+/* ---- When a thread is stopped ----------------------------------------------------------- */
 
 /* So many samples, of which these first ones are not whole. */
 static void note(struct sampled_tap *tap, unsigned samples, unsigned torn)

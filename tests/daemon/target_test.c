@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../symbols/stopped.h"
-#include "daemon/native.h"
+#include "daemon/decode/function_ids.h"
 
 #define STAY_ARGUMENT "stay"
 

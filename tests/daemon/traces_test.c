@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/traces.h"
+#include "daemon/recorder/traces.h"
 
 static struct daemon_stats stats;
 static struct traces *traces;

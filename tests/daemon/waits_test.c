@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sampled.h"
+#include "daemon/outcome/outcomes.h"
 
 enum { FRAMES = 3 };
 

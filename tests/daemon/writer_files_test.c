@@ -22,14 +22,14 @@
 #include <cmocka.h>
 
 #include "daemon/clock.h"
-#include "daemon/placer.h"
-#include "daemon/writer.h"
+#include "daemon/files/file_helper.h"
+#include "daemon/writer/writer.h"
 #include "recorder.h"
 
 /* Room of an output that fills up. */
 enum { SMALL_BYTES = 16384 };
 
-/* ---- Several outputs, and whole ones ----------------------------------------------------- */
+/* ---- Several outputs, and whole ones ---------------------------------------------------- */
 
 /* Sum of the counts in a folded profile, and whether it is one. */
 static long folded_in(const char *name)
@@ -241,7 +241,7 @@ static void test_replacement_fails(void **state)
 	remove_folder(folder, file);
 }
 
-/* ---- Series and snapshots ---------------------------------------------------------------- */
+/* ---- Series and snapshots --------------------------------------------------------------- */
 
 /* Files that match, and the samples in all of them; removes them. */
 static size_t take_files(const char *folder, const char *name, long *ret_samples)

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "daemon/clock.h"
-#include "daemon/writer.h"
+#include "daemon/writer/writer.h"
 #include "recorder.h"
 
 static void test_whole_recording(void **state)

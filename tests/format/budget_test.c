@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-#include "format/compare.h"
-#include "format/worth.h"
+#include "format/diff/compare.h"
+#include "format/diff/effective_samples.h"
 #include "tests/rounds.h"
 
-/* ---- Profiles ----------------------------------------------------------------------------- */
+/* ---- Profiles --------------------------------------------------------------------------- */
 
 static struct format_profile *profile_of(const char *folded)
 {
@@ -26,7 +26,7 @@ static struct format_profile *profile_of(const char *folded)
 	return profile;
 }
 
-/* ---- Intervals ---------------------------------------------------------------------------- */
+/* ---- Intervals -------------------------------------------------------------------------- */
 
 static void expect_range(double low, double value, double high, struct compare_range range)
 {
@@ -112,7 +112,7 @@ static void test_rows(void **state)
 	format_profile_destroy(new);
 }
 
-/* ---- Rules -------------------------------------------------------------------------------- */
+/* ---- Rules ------------------------------------------------------------------------------ */
 
 /** Whether one rule is broken, and why. @param base Folded, or NULL. */
 static bool is_broken(const char *rule, const char *base, const char *new, char *ret_reason,
@@ -302,7 +302,7 @@ static void test_junit(void **state)
 	format_budget_destroy(budget);
 }
 
-/* ---- Noise -------------------------------------------------------------------------------- */
+/* ---- Noise ------------------------------------------------------------------------------ */
 
 static uint64_t random_state;
 
@@ -445,7 +445,7 @@ static void test_noise(void **state)
 			repetitions * 95 / 100, repetitions);
 }
 
-/* ---- Samples that are not independent ----------------------------------------------------- */
+/* ---- Samples that are not independent --------------------------------------------------- */
 
 static void add_leaf(struct format_profile *profile, int leaf, int copies)
 {

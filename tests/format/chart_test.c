@@ -9,14 +9,14 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
-#include "format/chart.h"
+#include "format/report/chart.h"
 
 static const char *const forms[] = { "speedscope", "cpuprofile", "trace-event", "firefox", "perf" };
 
 #define FORMS (sizeof(forms) / sizeof(forms[0]))
 #define MS    1000000u
 
-/* ---- Profiles by hand --------------------------------------------------------------------- */
+/* ---- Profiles by hand ------------------------------------------------------------------- */
 
 static struct format_profile *make(uint64_t period_ns)
 {
@@ -85,7 +85,7 @@ static void parse_all(const struct format_profile *profile)
 		json_object_put(parse(profile, forms[i]));
 }
 
-/* ---- The timeline ------------------------------------------------------------------------- */
+/* ---- The timeline ----------------------------------------------------------------------- */
 
 static void test_packing(void **state)
 {
@@ -148,7 +148,7 @@ static void test_full(void **state)
 	assert_null(timeline.bytes);
 }
 
-/* ---- Charts ------------------------------------------------------------------------------- */
+/* ---- Charts ----------------------------------------------------------------------------- */
 
 static void chart(const struct format_profile *profile, struct chart *ret_chart)
 {
@@ -258,7 +258,7 @@ static void test_heap(void **state)
 	format_profile_destroy(profile);
 }
 
-/* ---- The forms ---------------------------------------------------------------------------- */
+/* ---- The forms -------------------------------------------------------------------------- */
 
 static void test_empty(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "format/ffnames.h"
+#include "format/text/builtin_names.h"
 
 /** Our table is that of the build that wrote the golden streams, in both directions. */
 static void test_golden_table(void **state)

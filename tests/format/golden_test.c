@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/fold.h"
-#include "format/profile.h"
-#include "format/reference.h"
+#include "format/report/call_tree.h"
+#include "format/profile/profile.h"
+#include "format/stream/tarantool_output.h"
 
 static const char *const sysprof_streams[] = {
 	"gc64/sysprof_c_compile",     "gc64/sysprof_c_full_deep", "gc64/sysprof_c_full_jitoff",

@@ -9,11 +9,11 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/blocks.h"
-#include "format/heap.h"
-#include "format/stream.h"
+#include "format/memprof/allocation_map.h"
+#include "format/memprof/heap.h"
+#include "format/sysprof/stream.h"
 
-/* ---- Blocks -------------------------------------------------------------------------------- */
+/* ---- Blocks ----------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -84,7 +84,7 @@ static void test_many_blocks(void **state)
 	blocks_deinit(&blocks);
 }
 
-/* ---- Streams ------------------------------------------------------------------------------- */
+/* ---- Streams ---------------------------------------------------------------------------- */
 
 #define SOURCE "return {}\n\nreturn 1"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "format/ffnames.h"
+#include "format/text/builtin_names.h"
 #include "format/format.h"
 
 #define SYMBOLS_MAX 40000

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "format/format.h"
-#include "format/pack.h"
-#include "format/unpack.h"
+#include "format/file/gzip_write.h"
+#include "format/file/gzip_read.h"
 
 #define END "\x80"
 

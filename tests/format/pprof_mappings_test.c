@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/collect.h"
+#include "format/profile/aggregator.h"
 #include "pprof.pb-c.h"
 
 enum { LIBRARY_BYTES = 0x3000 };
@@ -27,7 +27,7 @@ static struct format_mapping library_at(uint64_t start, const char *build_id)
 					.build_id = build_id };
 }
 
-/* ---- Profiles ----------------------------------------------------------------------------- */
+/* ---- Profiles --------------------------------------------------------------------------- */
 
 static void add(struct format_profile *profile, const struct format_function *function,
 		uint32_t line, uint64_t count)
@@ -127,7 +127,7 @@ static void expect_library(const Pprof__Profile *message, const Pprof__Location 
 	assert_string_equal(build_id, text_of(message, mapping->build_id));
 }
 
-/* ---- One mapping for each file ------------------------------------------------------------ */
+/* ---- One mapping for each file ---------------------------------------------------------- */
 
 /* A library that a second process has elsewhere, and another build of it at the same place. */
 static struct format_profile *make_profile(void)
@@ -231,7 +231,7 @@ static void test_adding_up(void **state)
 	format_profile_destroy(sum);
 }
 
-/* ---- Recordings --------------------------------------------------------------------------- */
+/* ---- Recordings ------------------------------------------------------------------------- */
 
 /* Functions of a recording have addresses of their own processes. */
 static void test_recording(void **state)
@@ -303,7 +303,7 @@ static void test_stream(void **state)
 	chains_close(&chains);
 }
 
-/* ---- Profiles of others ------------------------------------------------------------------- */
+/* ---- Profiles of others ----------------------------------------------------------------- */
 
 /** Two locations of one function, with its file and lines, and code that no one has looked up. */
 static FILE *make_foreign(void)
@@ -447,7 +447,7 @@ static void test_named_only(void **state)
 	format_profile_destroy(profile);
 }
 
-/* ---- Hostile ------------------------------------------------------------------------------- */
+/* ---- Hostile ---------------------------------------------------------------------------- */
 
 static void test_too_many(void **state)
 {

@@ -10,10 +10,10 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/profile.h"
+#include "format/profile/profile.h"
 #include "pprof.pb-c.h"
 
-/* ---- A profile ---------------------------------------------------------------------------- */
+/* ---- A profile -------------------------------------------------------------------------- */
 
 /** Functions of each kind, and a Lua function that also runs compiled. */
 struct program {
@@ -186,7 +186,7 @@ static const char folded[] = "server [4711];main;@app.lua:30;work (@app.lua:8);s
 			     "server [4711];main;@app.lua:31;work (@app.lua:10);encode 2\n"
 			     "server [4711];main;trace 12 @ app.lua:9;[gc sweep] 1\n";
 
-/* ---- There and back ----------------------------------------------------------------------- */
+/* ---- There and back --------------------------------------------------------------------- */
 
 static void test_folded_of_recording(void **state)
 {
@@ -376,7 +376,7 @@ static void test_periods(void **state)
 	fclose(bytes);
 }
 
-/* ---- What the file says ------------------------------------------------------------------- */
+/* ---- What the file says ----------------------------------------------------------------- */
 
 static uint8_t *unpacked(FILE *file, size_t *ret_len)
 {
@@ -483,7 +483,7 @@ static void test_lines_of_a_function(void **state)
 	format_functions_destroy(program.functions);
 }
 
-/* ---- Cut off ------------------------------------------------------------------------------- */
+/* ---- Cut off ---------------------------------------------------------------------------- */
 
 /* A profile cut off anywhere is refused with a place in it, or read as far as it goes. */
 static void test_every_cut(void **state)
@@ -512,7 +512,7 @@ static void test_every_cut(void **state)
 	fclose(recording.file);
 }
 
-/* ---- Names -------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------ */
 
 static void expect_format(const char *path, const char *name)
 {

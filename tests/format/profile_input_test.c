@@ -8,12 +8,12 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/pack.h"
-#include "format/profile.h"
+#include "format/file/gzip_write.h"
+#include "format/profile/profile.h"
 #include "pprof.pb-c.h"
 #include "tests/rounds.h"
 
-/* ---- Profiles of others ------------------------------------------------------------------- */
+/* ---- Profiles of others ----------------------------------------------------------------- */
 
 /** What other writers' profiles have: inlined frames, code without names, ids in any order, no
  *  counts but times. */
@@ -69,7 +69,7 @@ static void test_foreign(void **state)
 	fclose(file);
 }
 
-/* ---- Folded chains ------------------------------------------------------------------------ */
+/* ---- Folded chains ---------------------------------------------------------------------- */
 
 static void expect_folded(const char *input, const char *output, enum format_annotate annotate)
 {
@@ -125,7 +125,7 @@ static void test_bad_folded(void **state)
 	expect_refused("", 0, "no content", 0);
 }
 
-/* ---- Hostile profiles --------------------------------------------------------------------- */
+/* ---- Hostile profiles ------------------------------------------------------------------- */
 
 static void test_bad_pprof(void **state)
 {
@@ -313,7 +313,7 @@ static void test_bomb(void **state)
 	free(member);
 }
 
-/* ---- Progress ----------------------------------------------------------------------------- */
+/* ---- Progress --------------------------------------------------------------------------- */
 
 struct told {
 	size_t bytes, most;

@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/profile.h"
-#include "format/repeats.h"
-#include "format/stream.h"
-#include "format/uleb.h"
+#include "format/profile/profile.h"
+#include "format/stream/record_cache.h"
+#include "format/sysprof/stream.h"
+#include "format/text/uleb.h"
 
 #define A 0x401000
 #define B 0x402000

@@ -7,10 +7,10 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/markdown.h"
-#include "format/reference.h"
-#include "format/text.h"
-#include "format/xml.h"
+#include "format/text/markdown.h"
+#include "format/stream/tarantool_output.h"
+#include "format/text/text.h"
+#include "format/text/xml.h"
 
 #define TABLE	"ljs\x03\0\0\0"
 #define MEMPROF TABLE "\x80ljm\x03\0\0\0"

@@ -17,7 +17,7 @@
 #include "tests/rounds.h"
 
 #include "chains.h"
-#include "format/sink.h"
+#include "format/file/sink.h"
 
 #define END "\x80"
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "format/format.h"
-#include "format/stream.h"
-#include "format/uleb.h"
+#include "format/sysprof/stream.h"
+#include "format/text/uleb.h"
 
 /* Prologues of an empty symbol table and of the two kinds of stream. */
 #define TABLE	"ljs\x03\0\0\0"

@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
-#include "format/addrmap.h"
-#include "format/intern.h"
-#include "format/names.h"
-#include "format/text.h"
+#include "format/data/map.h"
+#include "format/data/intern.h"
+#include "format/sysprof/symbol_encoding.h"
+#include "format/text/text.h"
 
 static void test_functions(void **state)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/clock.h"
-#include "daemon/core.h"
+#include "daemon/snapshot/core_target.h"
 #include "tests/symbols/made_core.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "fake_vm.h"
-#include "luastate/bytecode.h"
-#include "luastate/definition.h"
+#include "luastate/function/bytecode.h"
+#include "luastate/function/definition.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

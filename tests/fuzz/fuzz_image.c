@@ -17,7 +17,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "attach/image.h"
+#include "attach/image/image_internal.h"
 #include "daemon/daemon.h"
 #include "scenes.h"
 #include "walkers.h"
@@ -25,7 +25,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* ---- A file with an interpreter ----------------------------------------------------------- */
+/* ---- A file with an interpreter --------------------------------------------------------- */
 
 enum {
 	FILE_PAGE = 4096,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "format/format.h"
-#include "format/reference.h"
+#include "format/stream/tarantool_output.h"
 
 static void print_profile(const struct format_profile *profile)
 {

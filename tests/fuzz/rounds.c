@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "attach/image.h"
+#include "attach/image/image_internal.h"
 #include "walkers.h"
 
 enum {

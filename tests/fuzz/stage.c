@@ -10,7 +10,7 @@ enum {
 	NATIVE_BYTES = 2048,
 	SLOTS = 64,
 	MODULES = 8,
-	/* lua_State.status is behind the type; see luastate/coroutines.c. */
+	/* lua_State.status is behind the type; see luastate/values/coroutines.c. */
 	STATUS_FROM_TYPE = 2,
 	YIELD = 1,
 	FAILED = 2,

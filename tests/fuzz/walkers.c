@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "attach/image.h"
-#include "luastate/definition.h"
+#include "attach/image/image_internal.h"
+#include "luastate/function/definition.h"
 
 /** What has to be true whatever the memory holds. */
 #define HOLDS(condition)                                                                \

@@ -14,7 +14,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "daemon/core.h"
+#include "daemon/snapshot/core_target.h"
 
 enum { THREADS_MAX = 64 };
 

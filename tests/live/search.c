@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "daemon/clock.h"
-#include "daemon/target.h"
+#include "daemon/decode/target.h"
 
 enum { SEARCHES_MAX = 10000 };
 

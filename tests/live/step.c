@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/target.h"
+#include "daemon/decode/target.h"
 
 enum {
 	/* A free run between two stretches: some rounds of the program, or a collection. */

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/target.h"
+#include "daemon/decode/target.h"
 
 enum {
 	TRIES = 4000,

@@ -42,7 +42,7 @@ static int pipe_ends[2], polled_ends[2], epolled_ends[2], vfork_ends[2], sockets
 static uint32_t futex_word;
 static struct sockaddr_in address = { .sin_family = AF_INET };
 
-/* ---- The waits: each returns whether it ended as it should ------------------------------- */
+/* ---- The waits: each returns whether it ended as it should ------------------------------ */
 
 static int wait_in_read(void)
 {

@@ -2,7 +2,7 @@
 /* What the VM does besides running code, and on whose behalf. */
 #include "walk_cast.h"
 
-#include "attach/image.h"
+#include "attach/image/image_internal.h"
 
 /* main calls work, both on one C frame; the thread stands in C code. */
 static struct cast make_scene(struct sample *sample)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "luastate/state.h"
+#include "luastate/state/state.h"
 
 #define CODE	     UINT64_C(0xaaaa00010000)
 #define SP	     UINT64_C(0xffff00001000)

@@ -2,7 +2,7 @@
 /* Which code is a trace's: areas of machine code that come and go, and other compilers' code. */
 #include "trace_scene.h"
 
-#include "luastate/trace.h"
+#include "luastate/trace/trace.h"
 
 enum { AREA = 16384, PC = 100, CHAIN = 40 };
 
@@ -181,7 +181,7 @@ static void test_what_is_copied(void **state)
 	assert_int_equal(layout.jit_State_parent + 4, areas_noted_end(&layout));
 }
 
-/* ---- A trace, and what it calls ----------------------------------------------------------- */
+/* ---- A trace, and what it calls --------------------------------------------------------- */
 
 /* The thread stands at @p pc with the VM in its register, while a trace is noted as running. */
 static bool is_in_trace(struct trace_scene *scene, uint64_t pc)

@@ -513,7 +513,7 @@ static void test_much_code_of_others(void **state)
 	assert_true(vm->reads > 0);
 }
 
-/* ---- The newest frame of a current coroutine ---------------------------------------------- */
+/* ---- The newest frame of a current coroutine -------------------------------------------- */
 
 static int find_trace(struct sample *sample, uint64_t sp)
 {

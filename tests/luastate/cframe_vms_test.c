@@ -107,7 +107,7 @@ static void test_frame_of_a_coroutine_that_is_resumed(void **state)
 	drop_copy(part);
 }
 
-/* ---- The nearest one ---------------------------------------------------------------------- */
+/* ---- The nearest one -------------------------------------------------------------------- */
 
 /* VMs on one native stack, each of which has a frame within reach. */
 static void test_nearest_frame_of_several_vms(void **state)

@@ -3,8 +3,8 @@
 #include "sample.h"
 
 #include "fake_values.h"
-#include "luastate/bytecode.h"
-#include "luastate/definition_names.h"
+#include "luastate/function/bytecode.h"
+#include "luastate/function/definition_names.h"
 
 enum { FLAG_CHILD = 1 };
 

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "luastate/bytecode.h"
-#include "luastate/definition.h"
+#include "luastate/function/bytecode.h"
+#include "luastate/function/definition.h"
 
 enum { CODE_MAX = 400, FOUND_MAX = 300 };
 

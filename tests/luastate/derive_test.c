@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "luastate/derive.h"
+#include "luastate/derive/derive.h"
 
 enum {
 	FILE_START = 0x400000,

@@ -4,7 +4,7 @@
 #define FAKE_DERIVE_H
 
 #include "fake_vm.h"
-#include "luastate/derive.h"
+#include "luastate/derive/derive.h"
 
 /** Votes for what the layout has, where code shows it: nothing that live objects alone do. */
 void fake_derive_reading(const struct luastate_layout *layout, struct derive_reading *ret_reading);

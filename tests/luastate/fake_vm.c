@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "attach/image.h"
+#include "attach/image/image_internal.h"
 
 enum {
 	/* Unreadable bytes between objects. */

@@ -13,7 +13,7 @@
 
 #include "attach/attach.h"
 #include "luastate/luastate.h"
-#include "luastate/state.h"
+#include "luastate/state/state.h"
 
 /**
  * Where the fake target's memory ends; a page that nobody may touch lies behind it. Code and native

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "luastate/insn_x64.h"
+#include "luastate/arch/insn_x64.h"
 
 #define NO INSN_NO_REG
 

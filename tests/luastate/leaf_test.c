@@ -326,7 +326,7 @@ static void test_results_below_a_call_into_c(void **state)
 	expect_work(sample, &scene, 12);
 }
 
-/* ---- Registers of any content ------------------------------------------------------------- */
+/* ---- Registers of any content ----------------------------------------------------------- */
 
 static void expect_bottom(const struct sample *sample, const struct scene *scene)
 {

@@ -283,7 +283,7 @@ static void test_far_away(void **state)
 	expect_none(*state, &caller);
 }
 
-/* ---- Names that are none ------------------------------------------------------------------ */
+/* ---- Names that are none ---------------------------------------------------------------- */
 
 static void test_constants(void **state)
 {
@@ -341,7 +341,7 @@ static void test_constants_that_cannot_be_read(void **state)
 					 caller.name, sizeof(caller.name)));
 }
 
-/* ---- Hostile tables ----------------------------------------------------------------------- */
+/* ---- Hostile tables --------------------------------------------------------------------- */
 
 static void expect_bounded(struct sample *sample, const char *bytes, size_t len)
 {

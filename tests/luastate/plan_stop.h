@@ -6,7 +6,7 @@
 
 #include "sample.h"
 
-#include "attach/image.h"
+#include "attach/image/image_internal.h"
 
 enum {
 	STOP_ROUNDS_MAX = FAKE_ROUNDS_MAX,

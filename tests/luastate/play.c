@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "attach/image.h"
+#include "attach/image/image_internal.h"
 
 /*
  * The thread, from its root. Each C frame is followed by the frames of its run.

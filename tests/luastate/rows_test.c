@@ -53,7 +53,7 @@ static void test_samples(void **state)
 	assert_int_equal(0, wrong);
 }
 
-/* ---- Two copies of LuaJIT in one process ----------------------------------------------------- */
+/* ---- Two copies of LuaJIT in one process ------------------------------------------------ */
 
 static void expect_both(const struct luastate_layout *one, const struct luastate_layout *other,
 			enum play_leaf leaf)

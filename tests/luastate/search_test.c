@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "luastate/state.h"
+#include "luastate/state/state.h"
 
 enum { WORDS = 100, RANGE = 16 };
 

@@ -270,7 +270,7 @@ static void test_walk_loads_once_a_second(void **state)
 	assert_true(vm->reads - reads < first / 2);
 }
 
-/* ---- Hostile tables ----------------------------------------------------------------------- */
+/* ---- Hostile tables --------------------------------------------------------------------- */
 
 static void test_registries_that_are_none(void **state)
 {

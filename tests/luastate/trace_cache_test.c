@@ -2,14 +2,14 @@
 /* Traces that come and go. */
 #include "trace_scene.h"
 
-#include "luastate/trace.h"
+#include "luastate/trace/trace.h"
 
 static uint64_t J_of(const struct fake_vm *vm)
 {
 	return fake_member(vm->G, vm->layout->global_State_to_J);
 }
 
-/* ---- What changes while a trace lives ----------------------------------------------------- */
+/* ---- What changes while a trace lives --------------------------------------------------- */
 
 static void test_volatile_members(void **state)
 {
@@ -107,7 +107,7 @@ static void test_work_of_the_sample_before(void **state)
 	EXPECT_INNER(scene);
 }
 
-/* ---- Between the stop and its decoding ------------------------------------------------------ */
+/* ---- Between the stop and its decoding -------------------------------------------------- */
 
 /* A memory that is another one's but for some bytes. */
 struct patched {
@@ -206,7 +206,7 @@ static void test_flushed_after_the_stop(void **state)
 	assert_int_equal(LUASTATE_COMPILED_EXACT, scene.sample->chain.compiled);
 }
 
-/* ---- Many --------------------------------------------------------------------------------- */
+/* ---- Many ------------------------------------------------------------------------------- */
 
 enum { MANY = 3000 };
 

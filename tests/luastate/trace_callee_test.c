@@ -2,7 +2,7 @@
 /* What runs between two snapshots of its caller, and shows in neither. */
 #include "trace_scene.h"
 
-#include "luastate/trace.h"
+#include "luastate/trace/trace.h"
 
 enum {
 	BC_ISLT = 0,

@@ -2,7 +2,7 @@
 /* Traces that contradict themselves, and ones that would make much work. */
 #include "trace_scene.h"
 
-#include "luastate/trace.h"
+#include "luastate/trace/trace.h"
 
 /* A walk gives the frames on the stack, with or without the trace, and no others. */
 static void expect_no_inlined(struct trace_scene *scene)

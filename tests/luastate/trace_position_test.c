@@ -2,7 +2,7 @@
 /* Where a thread is in compiled code: by the VM's state, machine code, exits and guards. */
 #include "trace_scene.h"
 
-#include "luastate/trace.h"
+#include "luastate/trace/trace.h"
 
 static const struct trace *known_trace(const struct trace_scene *scene, uint32_t number)
 {

@@ -2,7 +2,7 @@
 /* What the snapshots of compiled code tell: the frames that are inlined, and how sure they are. */
 #include "trace_scene.h"
 
-#include "luastate/trace.h"
+#include "luastate/trace/trace.h"
 
 static const struct trace *known_trace(const struct trace_scene *scene, uint32_t number)
 {

@@ -451,7 +451,7 @@ static void test_range_with_decoys(void **state)
 	assert_null(find_in_range(sample, FAKE_END, FAKE_END + ZONE_BYTES));
 }
 
-/* ---- Interpreters and states ------------------------------------------------------------- */
+/* ---- Interpreters and states ------------------------------------------------------------ */
 
 static void make_rule(struct luastate_unwind_rule *ret_rule, int64_t *saved)
 {

@@ -2,7 +2,7 @@
 /* Stacks that contradict themselves, end early, or never end. */
 #include "walk_cast.h"
 
-/* ---- Stacks that contradict themselves ---------------------------------------------------- */
+/* ---- Stacks that contradict themselves -------------------------------------------------- */
 
 /* Reads that a walk of a small stack needs, with all candidates: far above, for it must end. */
 enum { READS_MAX = 20000 };

@@ -257,7 +257,7 @@ static void test_recursion(void **state)
 	}
 }
 
-/* ---- Runs and their C frames --------------------------------------------------------------- */
+/* ---- Runs and their C frames ------------------------------------------------------------ */
 
 static void test_runs_of_one_coroutine(void **state)
 {

@@ -2,7 +2,7 @@
 
 /* Instructions by their bytes, as the assembler writes them. */
 
-#include "symbols/code.h"
+#include "symbols/names/insn.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

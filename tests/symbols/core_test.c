@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "made_core.h"
-#include "symbols/maps.h"
+#include "symbols/space/maps.h"
 #include "symbols/symbols.h"
 #include "tests/rounds.h"
 

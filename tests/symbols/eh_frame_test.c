@@ -3,7 +3,7 @@
 /* Our reading of .eh_frame against libdw's, for every entry of the C library, and hostile entries.
  */
 
-#include "symbols/eh_frame.h"
+#include "symbols/elf/eh_frame.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>

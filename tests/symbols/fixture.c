@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* A library whose symbols have every shape that names.c tells apart. */
+/* A library whose symbols have every shape that symtab.c tells apart. */
 
 #define EXPORT __attribute__((visibility("default"), noinline))
 

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "stopped.h"
-#include "symbols/names.h"
+#include "symbols/names/symtab.h"
 #include "tests/rounds.h"
 
 #define STEPS	   10000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "symbols/maps.h"
+#include "symbols/space/maps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "hostile_elf.h"
-#include "symbols/elf_file.h"
+#include "symbols/elf/elf_file.h"
 #include "tests/rounds.h"
 
 /** Bytes of the headers, of which every third is damaged, as of those of sections; of the rest

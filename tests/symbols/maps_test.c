@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/maps.h"
+#include "symbols/space/maps.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

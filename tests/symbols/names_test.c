@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/names.h"
+#include "symbols/names/symtab.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

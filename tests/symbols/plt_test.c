@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "symbols/plt.h"
+#include "symbols/names/plt.h"
 
 #define STUBS	   100
 #define STUB_BYTES 16

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "symbols/elf_file.h"
+#include "symbols/elf/elf_file.h"
 #include "symbols/symbols.h"
 
 #define ADDRESS ((uint64_t)0x7f0000000000)

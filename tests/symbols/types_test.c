@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "symbols/elf_file.h"
+#include "symbols/elf/elf_file.h"
 #include "symbols/symbols.h"
-#include "symbols/types.h"
+#include "symbols/dwarf/types.h"
 #include "types_fixture.h"
 
 #define ANCHOR	    "fixture_state"

@@ -47,7 +47,7 @@ static _Noreturn void die(const char *what)
 	exit(1);
 }
 
-/* ---- Shadow stack --------------------------------------------------------------------------- */
+/* ---- Shadow stack ----------------------------------------------------------------------- */
 
 void shadow_push_many(const char *text, unsigned count)
 {
@@ -107,7 +107,7 @@ void host_work(uint64_t until_us)
 			x = x * 31 + 7;
 }
 
-/* ---- Functions for the script --------------------------------------------------------------- */
+/* ---- Functions for the script ----------------------------------------------------------- */
 
 static int host_push(lua_State *L)
 {
@@ -227,7 +227,7 @@ static const luaL_Reg functions[] = {
 	{ NULL, NULL },
 };
 
-/* ---- VMs ------------------------------------------------------------------------------------ */
+/* ---- VMs -------------------------------------------------------------------------------- */
 
 static void add_functions(lua_State *L, const luaL_Reg *list)
 {
@@ -280,7 +280,7 @@ void host_push_function(lua_State *L, const char *name)
 	lua_remove(L, -2);
 }
 
-/* ---- A thread for one scenario -------------------------------------------------------------- */
+/* ---- A thread for one scenario ---------------------------------------------------------- */
 
 struct side {
 	const char *scenario, *ranges, *source, *name;
@@ -328,7 +328,7 @@ static int host_run_thread(lua_State *L)
 	return 0;
 }
 
-/* ---- Threads -------------------------------------------------------------------------------- */
+/* ---- Threads ---------------------------------------------------------------------------- */
 
 /* One thread: a VM that runs the script. */
 static void *host_thread(void *number)

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/* A record of the kernel's side of a tap while it is put together, and what copies ranges into it.
+ */
+#ifndef ATTACH_BPF_COPY_BPF_H
+#define ATTACH_BPF_COPY_BPF_H
+
+#include <stdbool.h>
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "attach/bpf/sampler_record.h"
+
+enum {
+	STACKS = 128, /* coroutines in one copy */
+	SEEN = 256,   /* places to look one up, a power of 2 */
+	SEEN_TRIED = 4,
+	NEW_VMS = 2,   /* that are not known */
+	OTHER_VMS = 8, /* that are, but are not what the thread has always run */
+	FUNCTIONS = 8, /* the last ones that were copied are not copied again; a power of 2 */
+	PAGE = 4096,
+	POINTER_MIN = 4096,
+	/* The time of one copy is bounded by its reads: what they only look at takes no room in a
+	 * record, and neither does what is not there, which takes many times as long. A record that
+	 * is full of functions needs a quarter of this. */
+	READS = 16384,
+	FAILED_READS = 64,
+	PIECE_READS = 32, /* one read of a whole piece takes as long as these */
+	/* What a record has beyond this begins the next one. */
+	PART_BYTES = TAP_BYTES / 2,
+	LARGE_MAX = 1 << 20,
+};
+
+/** Behind user space. */
+#if defined(__TARGET_ARCH_x86)
+#define POINTER_END ((uint64_t)1 << 47)
+#else
+#define POINTER_END ((uint64_t)1 << 48)
+#endif
+
+/** Keep the compiler from computing a bounded value anew from what it was bounded by. */
+#define hold(value) __asm__ volatile("" : "+r"(value))
+
+/** A coroutine that is to be copied. */
+struct stack {
+	uint64_t L, G;
+	uint32_t vm, unused;
+};
+
+/** A coroutine that was added in the copy of that time. */
+struct seen {
+	uint64_t L, time_ns;
+};
+
+/** The end of the coroutine's stack that was copied last, where its newest frames are. */
+struct top {
+	uint64_t start, used_end; /* 0: could not be copied */
+	uint64_t base;		  /* that the coroutine has noted, at or below used_end */
+	uint64_t offset;	  /* of its bytes in the record */
+};
+
+/** One processor's place to put a record together. */
+struct work {
+	struct tap_record record;
+	struct stack stacks[STACKS];
+	struct seen seen[SEEN];		/* by a hash of L */
+	uint32_t has_more_seen, unused; /* there was no place for all of them */
+	struct top top;
+	uint32_t stack_count, native_offset, native_len, new_count, other_count, is_lost;
+	uint64_t new_vms[NEW_VMS], other_vms[OTHER_VMS];
+	uint32_t has_range, last_range;
+	uint64_t native_start, native_end, last_name;
+	uint32_t slots_left, function_count, reads_left;
+	uint64_t end_ns;	       /* nothing is copied behind it */
+	uint64_t current_G, current_L; /* the VM that was looked at last, and its coroutine */
+	uint64_t functions[FUNCTIONS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ATTACH_TAP_THREADS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, uint32_t);
+	__type(value, struct attach_tap_plan);
+} plans SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ATTACH_TAP_KNOWN);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, uint32_t);
+	__type(value, uint64_t);
+} known_protos SEC(".maps");
+
+/* As large as there are processors, which is set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct work);
+} works SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+} records SEC(".maps");
+
+static bool is_pointer(uint64_t value)
+{
+	return value >= POINTER_MIN && value < POINTER_END;
+}
+
+static void spend(struct work *work, uint32_t reads)
+{
+	work->reads_left = work->reads_left > reads ? work->reads_left - reads : 0;
+}
+
+/* What takes long asks for it now and then. */
+static void look_at_clock(struct work *work)
+{
+	if (bpf_ktime_get_ns() < work->end_ns)
+		return;
+	work->reads_left = 0;
+	work->record.is_late = 1;
+}
+
+/* Each read of the program's memory is made, and counted, here. @return whether all of it is there,
+ * and there are reads left. */
+static bool read_user(struct work *work, void *target, uint32_t len, uint64_t address)
+{
+	if (!work->reads_left)
+		return false;
+	spend(work, 1);
+	if (bpf_probe_read_user(target, len, (const void *)address) == 0)
+		return true;
+	spend(work, FAILED_READS);
+	return false;
+}
+
+/* 0 where it is not there. */
+static uint64_t read_word(struct work *work, uint64_t address, uint32_t size)
+{
+	uint64_t word = 0;
+
+	if (size == 4)
+		read_user(work, &word, 4, address);
+	else
+		read_user(work, &word, 8, address);
+	return word;
+}
+
+/* One read of at most a piece. @return whether all of it is there. */
+__attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint64_t len)
+{
+	struct tap_record *record;
+	struct tap_range *range;
+	uint64_t at, last;
+
+	if (!work)
+		return 0;
+	record = &work->record;
+	at = record->len;
+	last = work->last_range;
+	hold(at);
+	hold(last);
+	if (at >= TAP_BYTES || last >= TAP_BYTES || len > TAP_PIECE || !is_pointer(start))
+		return 0;
+	hold(len);
+	if (len == 0)
+		return 0;
+	range = (struct tap_range *)(record->bytes + (last & ~(uint64_t)7));
+	/* One that goes on where the last one ended is the same range. */
+	if (work->has_range && range->start + range->len == start &&
+	    last + sizeof(*range) + range->len == at) {
+		if (!read_user(work, record->bytes + at, len, start))
+			return 0;
+		range->len += len;
+		record->len = at + len;
+		return 1;
+	}
+	range = (struct tap_range *)(record->bytes + (at & ~(uint64_t)7));
+	if (!read_user(work, range + 1, len, start))
+		return 0;
+	range->start = start;
+	range->len = len;
+	range->unused = 0;
+	work->has_range = 1;
+	work->last_range = at;
+	record->len = at + sizeof(*range) + len;
+	return 1;
+}
+
+/* Ranges begin at multiples of 8. */
+static void align(struct work *work)
+{
+	work->record.len = (work->record.len + 7) & ~7u;
+}
+
+/* A range as far as it is there: where not all of it is, page by page. */
+__attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t size)
+{
+	uint64_t left = size;
+
+	if (!work)
+		return 0;
+	align(work);
+	work->has_range = 0; /* its bytes begin behind a head of their own */
+	for (int i = 0; i < 4 && left; i++) {
+		uint32_t part = left < TAP_PIECE ? (uint32_t)left : TAP_PIECE;
+
+		if (!copy_piece(work, start, part))
+			break;
+		start += part;
+		left -= part;
+	}
+	for (int i = 0; i < 8 && left; i++) {
+		uint32_t part = PAGE - (start & (PAGE - 1));
+
+		if (left < part)
+			part = (uint32_t)left;
+		if (!copy_piece(work, start, part))
+			break;
+		start += part;
+		left -= part;
+	}
+	return left == 0;
+}
+
+/* Hand over what there is, and go on with another part. Offsets in the record hold no more. */
+__attribute__((noinline)) int flush(struct work *work)
+{
+	uint64_t len;
+
+	if (!work || work->record.part >= TAP_PARTS - 1)
+		return 0;
+	len = work->record.len;
+	hold(len);
+	if (len > sizeof(work->record.bytes))
+		len = sizeof(work->record.bytes);
+	work->record.has_more = 1;
+	if (bpf_ringbuf_output(&records, &work->record,
+			       __builtin_offsetof(struct tap_record, bytes) + len,
+			       BPF_RB_NO_WAKEUP) != 0) {
+		work->is_lost = 1;
+		work->reads_left = 0;
+	}
+	work->record.has_more = 0;
+	work->record.part++;
+	work->record.len = work->has_range = work->last_range = 0;
+	return 1;
+}
+
+/** A range that may take several parts. */
+struct large {
+	struct work *work;
+	uint64_t start, left;
+	uint32_t step;
+};
+
+static long copy_step(uint32_t i, void *context)
+{
+	struct large *large = context;
+	struct work *work = large->work;
+	uint64_t part = large->step;
+
+	(void)i;
+	if (!large->left)
+		return 1;
+	if (work->record.len > TAP_BYTES - TAP_PIECE)
+		flush(work);
+	if (part == PAGE)
+		part -= large->start & (PAGE - 1);
+	if (part > large->left)
+		part = large->left;
+	spend(work, PIECE_READS);
+	look_at_clock(work);
+	if (!copy_piece(work, large->start, part))
+		return 1;
+	large->start += part;
+	large->left -= part;
+	return 0;
+}
+
+/* A range of up to a MiB as far as it is there. @return whether all of it is. */
+__attribute__((noinline)) int copy_large(struct work *work, uint64_t start, uint64_t size)
+{
+	struct large large = { .work = work, .start = start, .left = size, .step = TAP_PIECE };
+
+	if (!work)
+		return 0;
+	align(work);
+	work->has_range = 0;
+	bpf_loop(LARGE_MAX / TAP_PIECE, copy_step, &large, 0);
+	/* Of the piece that is not there as a whole, what is. */
+	large.step = PAGE;
+	bpf_loop(TAP_PIECE / PAGE + 1, copy_step, &large, 0);
+	return large.left == 0;
+}
+
+static uint64_t copied_word(const struct work *work, uint64_t at)
+{
+	hold(at);
+	if (at >= TAP_BYTES)
+		return 0;
+	return *(const uint64_t *)(work->record.bytes + (at & (TAP_BYTES - 8)));
+}
+
+/* Of what was copied, in place of another read. */
+static uint64_t copied_field(const struct work *work, uint64_t at, uint32_t size)
+{
+	hold(at);
+	if (at >= TAP_BYTES + TAP_PIECE - 8)
+		return 0;
+	if (size == 4)
+		return *(const uint32_t *)(work->record.bytes + (at & ~(uint64_t)3));
+	return *(const uint64_t *)(work->record.bytes + (at & ~(uint64_t)7));
+}
+
+static uint8_t copied_byte(const struct work *work, uint64_t at)
+{
+	hold(at);
+	return at < TAP_BYTES + TAP_PIECE ? work->record.bytes[at] : 0;
+}
+
+/** A walk over copied words. */
+struct scan {
+	struct work *work;
+	const struct attach_tap_plan *plan;
+	const struct attach_tap_vm *vm;
+	uint64_t start;		/* of the words, in the thread */
+	uint32_t offset, count; /* in the record; words */
+	uint32_t index;		/* of the VM */
+};
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel's side of a tap copies of the functions on coroutines' stacks. */
+#ifndef ATTACH_BPF_FUNCTIONS_BPF_H
+#define ATTACH_BPF_FUNCTIONS_BPF_H
+
+#include "attach/bpf/stacks.bpf.h"
+
+enum {
+	STACK_SLOTS = 512,   /* looked at for functions in one stack */
+	RECORD_SLOTS = 2048, /* and in all together */
+	CONSTANTS = 24,	     /* of a new prototype */
+	CONSTANT_BYTES = 40,
+	PROTO_MAX = 8192,
+	NAME_BYTES = 128,
+	/* Without GC64 all objects lie below it, and tags and most numbers above. */
+	LOW_MEMORY_END = 0x7fffffff,
+	LINK_DISTANCE_MAX = 66000 * 8,
+};
+
+/* @return whether the slot can be a frame's function. */
+static bool read_function(const struct scan *scan, uint32_t at, uint64_t *ret_function)
+{
+	uint64_t function = copied_word(scan->work, at);
+
+	if (scan->vm->ref_size == 8) {
+		if ((int32_t)((int64_t)function >> 47) != scan->vm->function_tag)
+			return false;
+		function &= OBJECT_MASK;
+	} else {
+		function &= 0xffffffff;
+		if (function >= LOW_MEMORY_END)
+			return false;
+	}
+	*ret_function = function;
+	return (function & 7) == 0 && is_pointer(function);
+}
+
+/* @return whether what belongs to that slot can be a frame's link. */
+static bool has_link(const struct scan *scan, uint32_t at)
+{
+	uint64_t link;
+
+	if (scan->vm->ref_size == 8) {
+		link = copied_word(scan->work, at + 8);
+	} else {
+		link = copied_word(scan->work, at) >> 32;
+		if (link >= LOW_MEMORY_END)
+			return false;
+	}
+	return (link & 3) == 0 ? is_pointer(link) : link < LINK_DISTANCE_MAX;
+}
+
+/** The constants of a prototype. */
+struct constants {
+	struct work *work;
+	uint64_t end; /* references lie below */
+	uint32_t count, ref_size, string_size;
+};
+
+static long copy_constant(uint32_t i, void *context)
+{
+	struct constants *constants = context;
+	uint64_t at = constants->end - (uint64_t)constants->ref_size * (i + 1), constant;
+
+	if (i >= constants->count || constants->work->record.len >= TAP_BYTES)
+		return 1;
+	constant = read_word(constants->work, at, constants->ref_size);
+	if (!constant) /* not there, as the others then mostly are not; none is 0 */
+		return 1;
+	copy(constants->work, constant, constants->string_size + CONSTANT_BYTES);
+	return 0;
+}
+
+/* The rest of a prototype whose header was copied, in one range with that if it is there. */
+static void copy_rest(struct work *work, uint64_t start, uint64_t size)
+{
+	if (!copy_piece(work, start, size))
+		copy(work, start, size);
+}
+
+/* A prototype that is not known is copied whole, with the strings that name what it calls: a moment
+ * later it may be garbage. Of others what tells them from others. */
+__attribute__((noinline)) int copy_proto(struct work *work, const struct attach_tap_plan *plan,
+					 uint32_t vm_index, uint64_t proto)
+{
+	struct constants constants = { .work = work };
+	const struct attach_tap_vm *vm;
+	uint64_t at, name, lines, size, key, *known;
+	uint32_t place;
+
+	if (!work || !plan || vm_index >= ATTACH_TAP_VMS)
+		return 0;
+	vm = &plan->vms[vm_index];
+	if (!copy(work, proto, vm->proto_size))
+		return 0;
+	at = work->record.len - vm->proto_size;
+	size = copied_field(work, at + vm->proto_bytes, 4);
+	name = copied_field(work, at + vm->proto_name, vm->ref_size);
+	place = attach_tap_known_place(plan->salt, proto);
+	known = bpf_map_lookup_elem(&known_protos, &place);
+	key = attach_tap_known_key(plan->salt, proto, read_word(work, name + vm->string_hash, 4),
+				   size, copied_field(work, at + vm->proto_line, 4));
+	if (known && *known == key) {
+		lines = copied_field(work, at + vm->proto_lines, vm->ref_size);
+		if (lines > proto && lines < proto + size)
+			copy(work, lines,
+			     proto + size - lines < vm->lines_size ? proto + size - lines
+								   : vm->lines_size);
+		if (name != work->last_name)
+			copy(work, name, vm->string_size);
+		work->last_name = name;
+		return 0;
+	}
+	constants.end = copied_field(work, at + vm->proto_constants, vm->ref_size);
+	constants.count = copied_field(work, at + vm->proto_constant_count, 4);
+	if (size > PROTO_MAX)
+		size = PROTO_MAX;
+	if (size > vm->proto_size)
+		copy_rest(work, proto + vm->proto_size, size - vm->proto_size);
+	/* The string may end where its page does. */
+	if (!copy(work, name, vm->string_size + NAME_BYTES))
+		copy(work, name, vm->string_size);
+	constants.ref_size = vm->ref_size;
+	constants.string_size = vm->string_size;
+	bpf_loop(CONSTANTS, copy_constant, &constants, 0);
+	return 0;
+}
+
+/* In place, as the kernel lets no more than eight calls be under way. */
+static __always_inline void copy_function(struct scan *scan, uint64_t function)
+{
+	const struct attach_tap_vm *vm = scan->vm;
+	struct work *work = scan->work;
+	uint64_t at, code;
+
+	for (uint32_t i = 0; i < FUNCTIONS; i++)
+		if (work->functions[i] == function)
+			return;
+	work->functions[work->function_count++ & (FUNCTIONS - 1)] = function;
+	look_at_clock(work);
+	if (!copy(work, function, vm->function_size) || !vm->proto_size)
+		return;
+	at = work->record.len - vm->function_size;
+	if (copied_byte(work, at + vm->function_kind) != 0)
+		return;
+	code = copied_field(work, at + vm->function_code, vm->ref_size);
+	copy_proto(work, scan->plan, scan->index, code - vm->proto_size);
+}
+
+static long look_for_function(uint32_t i, void *context)
+{
+	struct scan *scan = context;
+	uint32_t at = scan->offset - 8 * i;
+	uint64_t function;
+
+	if (i >= scan->count || !scan->work->slots_left || scan->work->record.len >= TAP_BYTES ||
+	    !scan->work->reads_left)
+		return 1;
+	scan->work->slots_left--;
+	if (read_function(scan, at, &function) && has_link(scan, at))
+		copy_function(scan, function);
+	return 0;
+}
+
+/* The frame that is entered or left has no link yet, or not any more. */
+static void copy_entered(struct scan *scan, const struct top *top, uint64_t base)
+{
+	uint64_t distance = base - top->start, function;
+
+	if (base >= top->start && distance >= 2 * scan->vm->ref_size &&
+	    read_function(scan, (uint32_t)(top->offset + distance) - 2 * scan->vm->ref_size,
+			  &function))
+		copy_function(scan, function);
+}
+
+/* The functions of the frames at a stack's end, from its leaf on: they may be garbage a moment
+ * later.
+ */
+__attribute__((noinline)) int copy_functions(struct work *work, const struct attach_tap_plan *plan,
+					     uint32_t index)
+{
+	struct scan scan = { .work = work };
+	const struct top *top;
+	uint64_t vm_index;
+	uint32_t used;
+
+	if (!work || !plan || index >= STACKS)
+		return 0;
+	top = &work->top;
+	vm_index = work->stacks[index].vm;
+	hold(vm_index);
+	if (vm_index >= ATTACH_TAP_VMS || top->used_end < top->start || !top->used_end)
+		return 0;
+	scan.plan = plan;
+	scan.vm = &plan->vms[vm_index];
+	scan.index = vm_index;
+	used = (uint32_t)(top->used_end - top->start);
+	scan.offset = (uint32_t)top->offset + used - 2 * scan.vm->ref_size;
+	scan.count = used < 2 * scan.vm->ref_size ? 0 : (used - 2 * scan.vm->ref_size) / 8 + 1;
+	copy_entered(&scan, top, top->used_end);
+	copy_entered(&scan, top, top->base);
+	bpf_loop(STACK_SLOTS, look_for_function, &scan, 0);
+	return 0;
+}
+
+#endif

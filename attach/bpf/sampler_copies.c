@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies that the kernel has made: parts are put together, and become images. */
+#include "attach/failure.h"
+#include "attach/image/image_internal.h"
+#include "attach/bpf/sampler_internal.h"
+#include "attach/bpf/sampler_record.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/user.h>
+
+_Static_assert((size_t)TAP_PARTS *(sizeof(struct tap_record) - offsetof(struct tap_record, bytes)) /
+			       (sizeof(struct tap_range) + 8) <=
+		       ATTACH_IMAGE_MAX_RANGES,
+	       "an image takes all of a copy");
+
+/* The kernel's side wrote it, led by the thread's memory, which is not trusted. @return false where
+ * the registers are none; *is_cut is set where there is no memory for all ranges. */
+static bool fill_image(struct attach_image *image, const struct tap_record *record,
+		       const uint8_t *bytes, size_t len, bool *is_cut)
+{
+	uint8_t block[sizeof(struct user_regs_struct)] = { 0 };
+	struct failure why;
+
+	_Static_assert(sizeof(block) >= sizeof(record->registers), "registers come first");
+	attach_image_clear(image);
+	memcpy(block, record->registers, sizeof(record->registers));
+	if (attach_decode_registers(block, sizeof(block), attach_image_registers(image), &why) != 0)
+		return false;
+	for (size_t at = 0; len - at >= sizeof(struct tap_range);) {
+		const struct tap_range *range = (const void *)(bytes + at);
+		size_t room = len - at - sizeof(*range);
+
+		if (range->len > room ||
+		    image_append(image, range->start, range + 1, range->len, &why) != 0) {
+			*is_cut = true;
+			break;
+		}
+		at += sizeof(*range) + range->len;
+		at += room - range->len < 8 ? room - range->len : -(size_t)range->len % 8;
+	}
+	attach_image_order(image);
+	return true;
+}
+
+/* Where there is no memory for it, nor for those behind it, the copy ends there. */
+static void add_part(struct tap_parts *parts, const uint8_t *bytes, size_t len)
+{
+	size_t size = (parts->len + len) * 2 + 8;
+	uint8_t *larger;
+
+	if (!parts->is_short && parts->len + len + 8 > parts->size) {
+		larger = realloc(parts->bytes, size);
+		parts->is_short = !larger;
+		parts->bytes = larger ? larger : parts->bytes;
+		parts->size = larger ? size : parts->size;
+	}
+	if (parts->is_short)
+		return;
+	memcpy(parts->bytes + parts->len, bytes, len);
+	parts->len += (len + 7) & ~(size_t)7; /* ranges begin at multiples of 8 */
+}
+
+/* One part of a copy that takes several. @return all of them, once that was the last; NULL
+ * while there are more, or one is missing: then the kernel's side has counted it as lost. */
+static const struct tap_parts *take_part(struct attach_tap *tap, const struct tap_record *record,
+					 size_t len)
+{
+	struct tap_parts *parts =
+		record->processor < tap->processors ? &tap->parts[record->processor] : NULL;
+
+	if (!parts)
+		return NULL;
+	if (record->part == 0) {
+		parts->cookie = record->cookie;
+		parts->time_ns = record->time_ns;
+		parts->len = parts->next = 0;
+		parts->is_short = false;
+	} else if (parts->next != record->part || parts->cookie != record->cookie ||
+		   parts->time_ns != record->time_ns) {
+		return NULL;
+	}
+	add_part(parts, record->bytes, len);
+	parts->next = record->has_more ? record->part + 1u : 0;
+	return record->has_more ? NULL : parts;
+}
+
+int tap_take_record(void *self, void *bytes, size_t len)
+{
+	const struct tap_record *record = bytes;
+	const size_t head = offsetof(struct tap_record, bytes);
+	const uint8_t *ranges = record->bytes;
+	bool is_cut = record->is_cut != 0;
+	const struct tap_parts *parts;
+	struct attach_tap_timing timing;
+	struct attach_tap *tap = self;
+	struct tap_slot *slot;
+	uint32_t changed;
+
+	tap->drained_bytes += len;
+	if (len < head)
+		return 0;
+	len -= head;
+	if (record->part || record->has_more) {
+		parts = take_part(tap, record, len);
+		if (!parts)
+			return 0;
+		ranges = parts->bytes;
+		len = parts->len;
+		is_cut |= parts->is_short;
+	}
+	slot = tap_slot_of(tap, record->cookie);
+	if (!slot)
+		return 0;
+	changed = tap_change_period(tap, slot, tap_plan_at(tap, (size_t)(slot - tap->slots)));
+	if (!fill_image(tap->image, record, ranges, len, &is_cut))
+		return 0;
+	timing = (struct attach_tap_timing){ .time_ns = record->time_ns,
+					     .took_ns = record->took_ns,
+					     .lost = record->lost,
+					     .changed = changed,
+					     .is_cut = is_cut,
+					     .is_late = record->is_late != 0 };
+	if (!tap->take(tap->context, slot->context, &timing))
+		return -ECANCELED;
+	/* There may be more without end, where they are made faster than taken. */
+	return record->time_ns < tap->begin_ns ? 0 : -EAGAIN;
+}
+
+bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,
+		      void *context)
+{
+	tap->image = image;
+	tap->take = take;
+	tap->context = context;
+	if (!tap->ring) /* there are none yet */
+		return true;
+	tap->begin_ns = tap_now_ns();
+	tap->drained_bytes = 0;
+	tap_watch_limit(tap);
+	return ring_buffer__consume(tap->ring) != -ECANCELED;
+}
+
+bool attach_tap_is_filling(const struct attach_tap *tap)
+{
+	return tap->drained_bytes > tap->ring_bytes / 2;
+}

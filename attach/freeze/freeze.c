@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* Hold a process and copy memory meanwhile: our part of it. The holder's is freezer.c. */
+#include "attach/freeze/freeze_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "attach/image/bulk_copy.h"
+#include "attach/process/process_internal.h"
+
+enum {
+	MIN_PAUSE_NS = 1000 * 1000,
+	/* Of the pause, for stopping and copying; the rest is for letting go. */
+	COPY_FIFTHS = 4,
+	/* A holder that neither says nor ends anything does not get a processor. */
+	ANSWER_MS = 10 * 1000,
+};
+
+/** A hold, in its parent. */
+struct parent {
+	struct hold_shared *shared;
+	pid_t holder;
+	int end;
+};
+
+/* @return the word that the holder says, 0 where it ended. */
+static char hear(const struct parent *parent)
+{
+	struct pollfd end = { .fd = parent->end, .events = POLLIN };
+	char word = 0;
+	int ready;
+
+	do {
+		ready = poll(&end, 1, ANSWER_MS);
+	} while (ready < 0 && errno == EINTR);
+	return ready > 0 && read(parent->end, &word, 1) == 1 ? word : 0;
+}
+
+static void end_holder(struct parent *parent)
+{
+	close(parent->end);
+	kill(parent->holder, SIGKILL);
+	while (waitpid(parent->holder, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int start_holder(struct parent *parent, struct attach_threads *threads,
+			uint64_t max_pause_ns, struct failure *why)
+{
+	pid_t self = getpid();
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+		return failure_set_errno(why, errno, 0, "hold a process");
+	parent->holder = fork();
+	if (parent->holder < 0) {
+		int errnum = errno;
+
+		close(ends[0]);
+		close(ends[1]);
+		return failure_set_errno(why, errnum, 0, "hold a process");
+	}
+	if (parent->holder == 0) {
+		close(ends[0]);
+		holder_run(threads, self, max_pause_ns, ends[1], parent->shared);
+	}
+	close(ends[1]);
+	parent->end = ends[0];
+	return 0;
+}
+
+/* What stood in the way of stopping any. */
+static int check_stops(const struct hold_shared *shared, struct failure *why)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < shared->count; i++)
+		any |= shared->threads[i].seen.stands || shared->threads[i].seen.is_asleep;
+	if (any || shared->count == 0)
+		return 0;
+	if (shared->why.kind != FAILURE_NONE) {
+		*why = shared->why;
+		return -1;
+	}
+	return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "stop the threads");
+}
+
+static int copy_held(struct parent *parent, const struct attach_process *process,
+		     uint64_t max_pause_ns, struct attach_copy *copy, struct attach_hold *hold,
+		     struct failure *why)
+{
+	uint64_t begin_ns;
+	char word = HOLD_DONE;
+	int ret;
+
+	if (hear(parent) != HOLD_STANDS)
+		return failure_set(why, FAILURE_TIMEOUT, 0, process->pid, 0, "stop the threads");
+	if (check_stops(parent->shared, why) != 0)
+		return -1;
+	begin_ns = parent->shared->begin_ns ? parent->shared->begin_ns : hold_now_ns();
+	ret = copy_read(copy, process, begin_ns + max_pause_ns / 5 * COPY_FIFTHS, &hold->unread,
+			why);
+	hold->is_cut = ret > 0;
+	/* A holder that was ended had let go at some time, of which we know nothing. */
+	if (send(parent->end, &word, 1, MSG_NOSIGNAL) != 1 || hear(parent) != HOLD_DONE)
+		hold->is_cut = true;
+	return ret < 0 ? -1 : 0;
+}
+
+/* After the holder has ended. */
+static uint64_t pause_of(const struct hold_shared *shared, uint64_t ended_ns)
+{
+	if (!shared->begin_ns)
+		return 0;
+	return (shared->release_ns ? shared->release_ns : ended_ns) - shared->begin_ns;
+}
+
+static int tell(const struct hold_shared *shared, struct attach_hold *hold, struct failure *why)
+{
+	hold->threads = calloc(shared->count + 1, sizeof(*hold->threads));
+	if (!hold->threads)
+		return failure_set_errno(why, ENOMEM, 0, "hold a process");
+	for (size_t i = 0; i < shared->count; i++) {
+		const struct hold_thread *thread = &shared->threads[i];
+		struct attach_held_thread *seen;
+
+		if (thread->is_ended)
+			continue;
+		seen = &hold->threads[hold->thread_count++];
+		*seen = thread->seen;
+		seen->is_unknown = !seen->stands && !seen->is_asleep;
+		hold->stood += seen->stands;
+		hold->woken += seen->woke || seen->is_unknown;
+	}
+	hold->woken += shared->is_incomplete;
+	hold->is_full = shared->is_full;
+	return 0;
+}
+
+static int hold_process(struct attach_process *process, struct attach_threads *threads,
+			struct hold_shared *shared, uint64_t max_pause_ns, struct attach_copy *copy,
+			struct attach_hold *hold, struct failure *why)
+{
+	struct parent parent = { .shared = shared };
+	int ret;
+
+	if (start_holder(&parent, threads, max_pause_ns, why) != 0)
+		return -1;
+	ret = copy_held(&parent, process, max_pause_ns, copy, hold, why);
+	end_holder(&parent);
+	hold->pause_ns = pause_of(shared, hold_now_ns());
+	copy_finish(copy);
+	return ret == 0 ? tell(shared, hold, why) : -1;
+}
+
+int attach_hold(struct attach_process *process, uint64_t max_pause_ns, struct attach_copy *copy,
+		struct attach_hold *ret_hold, struct failure *why)
+{
+	struct attach_threads *threads = NULL;
+	struct attach_hold hold = { 0 };
+	struct hold_shared *shared;
+	int ret;
+
+	ret_hold->pause_ns = 0;
+	if (max_pause_ns < MIN_PAUSE_NS)
+		max_pause_ns = MIN_PAUSE_NS;
+	if (copy_prepare(copy, why) != 0 || attach_threads_create(process, &threads, why) != 0)
+		return -1;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED) {
+		ret = failure_set_errno(why, errno, 0, "hold a process");
+	} else {
+		ret = hold_process(process, threads, shared, max_pause_ns, copy, &hold, why);
+		munmap(shared, sizeof(*shared));
+	}
+	attach_threads_destroy(threads);
+	if (ret == 0)
+		*ret_hold = hold;
+	else
+		ret_hold->pause_ns = hold.pause_ns;
+	return ret;
+}
+
+void attach_hold_deinit(struct attach_hold *hold)
+{
+	free(hold->threads);
+	*hold = (struct attach_hold){ 0 };
+}

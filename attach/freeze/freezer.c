@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The holder: a process that does nothing but to stop threads and to let them go.
+ *
+ * Whatever keeps us from letting go in time - a read that waits for a lock of the target's or for
+ * its swapped pages, an exec in the target that waits for us to reap, SIGSTOP, our own death - does
+ * not keep the kernel from ending this process when its timer says so; and with a tracer's end all
+ * of its threads run on, those in a stop for a signal with that signal, those in a group stop in
+ * that. Its own process group keeps the terminal's Ctrl-Z away.
+ * Source: Linux 6.1, kernel/ptrace.c, exit_ptrace(), __ptrace_unlink(); ptrace(2), "Death under
+ * ptrace"; prctl(2), PR_SET_PDEATHSIG.
+ */
+#include "attach/freeze/freeze_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/stop/pending_stops.h"
+#include "attach/process/process_internal.h"
+
+enum {
+	/* Part of the pause after which what does not stand yet runs on. */
+	STOP_PART = 4,
+	/* A thread may wait for a processor for long, which our interrupt does not make longer:
+	 * until one stands nobody is held. */
+	STOP_PATIENCE_MS = 2000,
+	/* Looks at once before we sleep: on a machine with one processor the threads need it. */
+	STOP_LOOKS = 200,
+	STOP_NAP_NS = 50 * 1000,
+	/* Threads that are started meanwhile are met in the next round. */
+	ROUNDS = 8,
+	/* While memory is copied, those that wake are looked for, so often that they do little. */
+	WATCH_NS = 100 * 1000,
+};
+
+/** A hold, in the holder. */
+struct holder {
+	struct attach_threads *threads;
+	struct hold_shared *shared;
+	uint64_t max_pause_ns;
+	uint64_t looked_ns; /* when stops were taken last */
+	uint64_t seize_ns;  /* of the first thread; 0: none yet */
+	int end;
+};
+
+uint64_t hold_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static long trace(int request, pid_t tid)
+{
+	return ptrace((enum __ptrace_request)request, tid, NULL, NULL);
+}
+
+/* ---- Looking ---------------------------------------------------------------------------- */
+
+/* @return NULL where there are too many. */
+static struct hold_thread *add_thread(struct hold_shared *shared, struct attach_thread *entry)
+{
+	struct hold_thread *thread = entry->data;
+
+	if (thread)
+		return thread;
+	if (shared->count == HOLD_THREADS_MAX) {
+		shared->is_incomplete = shared->is_full = true;
+		return NULL;
+	}
+	thread = &shared->threads[shared->count++];
+	*thread = (struct hold_thread){ .seen = { .tid = entry->tid, .syscall = -1 } };
+	entry->data = thread;
+	return thread;
+}
+
+/* Who sleeps elsewhere than in a system call, as in a page fault or a group stop, shows no number.
+ * Source: proc(5), /proc/PID/syscall. */
+static int64_t call_of(const struct attach_thread *entry)
+{
+	char text[24];
+	ssize_t len = pread(entry->syscall_fd, text, sizeof(text) - 1, 0);
+
+	if (len <= 0 || text[0] < '0' || text[0] > '9')
+		return -1;
+	text[len] = '\0';
+	return strtoll(text, NULL, 10);
+}
+
+/* ---- Stopping --------------------------------------------------------------------------- */
+
+/* The signal ends us, as nothing handles it. */
+static void set_timer(uint64_t after_ns)
+{
+	struct itimerval timer = { 0 };
+
+	timer.it_value.tv_sec = (time_t)(after_ns / 1000000000u);
+	timer.it_value.tv_usec = (suseconds_t)(after_ns / 1000 % 1000000);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* Before the first interrupt. */
+static void begin_stops(struct holder *holder)
+{
+	if (holder->seize_ns)
+		return;
+	holder->seize_ns = holder->looked_ns = hold_now_ns();
+	set_timer(holder->max_pause_ns + (uint64_t)STOP_PATIENCE_MS * 1000000u);
+}
+
+/* From when the first thread stands, time runs. @param before_ns When it did not yet. */
+static void begin_pause(struct holder *holder, uint64_t before_ns)
+{
+	if (holder->shared->begin_ns)
+		return;
+	set_timer(holder->max_pause_ns);
+	holder->shared->begin_ns = before_ns;
+}
+
+/* Another recorder may be at it for a moment: it is tried again, then. */
+static void stop_thread(struct holder *holder, struct hold_thread *thread)
+{
+	pid_t tid = thread->seen.tid;
+
+	begin_stops(holder);
+	if (trace(PTRACE_SEIZE, tid) != 0) {
+		thread->is_ended = errno == ESRCH;
+		thread->is_refused = !thread->is_ended;
+		if (thread->is_refused && holder->shared->why.kind == FAILURE_NONE)
+			failure_set_errno(&holder->shared->why, errno, tid, "trace the thread");
+		return;
+	}
+	thread->is_refused = false;
+	thread->is_seized = true;
+	trace(PTRACE_INTERRUPT, tid);
+}
+
+static void look_at(struct holder *holder, struct attach_thread *entry)
+{
+	struct hold_thread *thread = add_thread(holder->shared, entry);
+	struct attach_held_thread *seen;
+	uint64_t runs;
+
+	if (!thread || thread->is_ended || thread->is_seized)
+		return;
+	seen = &thread->seen;
+	/* Counted before: one that falls asleep in between was not given a processor since. */
+	runs = seen->is_asleep ? 0 : process_count_runs(seen->tid);
+	switch (attach_thread_activity(entry, &seen->sp, &seen->pc)) {
+	case ATTACH_EXITED:
+		thread->is_ended = true;
+		return;
+	case ATTACH_BLOCKED:
+		if (!seen->is_asleep) {
+			thread->runs = runs;
+			seen->syscall = call_of(entry);
+		}
+		seen->is_asleep = true;
+		return;
+	case ATTACH_RUNNING:
+		break;
+	}
+	seen->woke |= seen->is_asleep;
+	seen->is_asleep = false;
+	seen->syscall = -1;
+	stop_thread(holder, thread);
+}
+
+static void look_at_all(struct holder *holder)
+{
+	for (size_t i = 0; i < attach_threads_count(holder->threads); i++)
+		look_at(holder, attach_threads_get(holder->threads, i));
+}
+
+/* It stands, or has ended. */
+static void take_stop(struct hold_thread *thread)
+{
+	struct attach_held_thread *seen = &thread->seen;
+	struct failure why;
+	pid_t got = waitpid(seen->tid, &thread->status, __WALL | WNOHANG);
+
+	if (got == 0)
+		return;
+	seen->stands = got > 0 && WIFSTOPPED(thread->status);
+	thread->is_ended = !seen->stands;
+	if (!seen->stands)
+		return;
+	/* One that was killed while it stood is let go by our end. */
+	if (attach_read_registers(seen->tid, &seen->registers, &why) != 0) {
+		seen->stands = false;
+		thread->is_ended = true;
+		return;
+	}
+	registers_restart_wait(seen->tid, thread->status, &seen->registers, false);
+	seen->sp = attach_sp(&seen->registers);
+	seen->pc = attach_pc(&seen->registers);
+}
+
+/* Take note of what has answered. @return whether there are some that have not. */
+static bool take_stops(struct holder *holder)
+{
+	uint64_t now_ns = hold_now_ns();
+	bool any = false;
+
+	for (size_t i = 0; i < holder->shared->count; i++) {
+		struct hold_thread *thread = &holder->shared->threads[i];
+
+		if (thread->is_seized && !thread->seen.stands && !thread->is_ended)
+			take_stop(thread);
+		if (thread->seen.stands)
+			begin_pause(holder, holder->looked_ns);
+		any |= thread->is_refused ||
+		       (thread->is_seized && !thread->seen.stands && !thread->is_ended);
+	}
+	holder->looked_ns = now_ns;
+	return any;
+}
+
+static bool is_late(const struct holder *holder)
+{
+	uint64_t now_ns = hold_now_ns();
+
+	if (holder->shared->begin_ns)
+		return now_ns - holder->shared->begin_ns >= holder->max_pause_ns / STOP_PART;
+	return holder->seize_ns &&
+	       now_ns - holder->seize_ns >= (uint64_t)STOP_PATIENCE_MS * 1000000u;
+}
+
+static void stop_all(struct holder *holder)
+{
+	const struct timespec nap = { .tv_nsec = STOP_NAP_NS };
+	struct failure why;
+
+	for (unsigned round = 0; round < ROUNDS && !is_late(holder); round++) {
+		look_at_all(holder);
+		for (unsigned looks = 0; take_stops(holder) && !is_late(holder); looks++) {
+			if (looks > STOP_LOOKS)
+				nanosleep(&nap, NULL);
+			look_at_all(holder);
+		}
+		if (!attach_threads_changed(holder->threads) ||
+		    attach_threads_refresh(holder->threads, &why) != 0)
+			return;
+	}
+}
+
+/* ---- Holding ---------------------------------------------------------------------------- */
+
+static void say(const struct holder *holder, char word)
+{
+	if (write(holder->end, &word, 1) != 1)
+		_exit(1); /* nobody is there */
+}
+
+/* Until the copy is made. */
+static void watch(struct holder *holder)
+{
+	struct pollfd poll_end = { .fd = holder->end, .events = POLLIN };
+	const struct timespec nap = { .tv_nsec = WATCH_NS };
+
+	while (ppoll(&poll_end, 1, &nap, NULL) == 0) {
+		look_at_all(holder);
+		take_stops(holder);
+	}
+}
+
+/* Who has slept until now has changed nothing. */
+static void note_woken(struct holder *holder)
+{
+	look_at_all(holder);
+	for (size_t i = 0; i < holder->shared->count; i++) {
+		struct hold_thread *thread = &holder->shared->threads[i];
+
+		if (thread->seen.is_asleep && !thread->is_ended)
+			thread->seen.woke |= process_count_runs(thread->seen.tid) != thread->runs ||
+					     !thread->runs;
+	}
+	holder->shared->is_incomplete |= attach_threads_changed(holder->threads);
+}
+
+/* Those that do not stand yet, or were killed, are let go by our end. */
+static void let_go(struct holder *holder)
+{
+	for (size_t i = 0; i < holder->shared->count; i++) {
+		struct hold_thread *thread = &holder->shared->threads[i];
+
+		if (thread->seen.stands)
+			awaited_let_go(thread->seen.tid, thread->status);
+	}
+	holder->shared->release_ns = hold_now_ns();
+}
+
+static void prepare(pid_t parent)
+{
+	sigset_t alarm_signal;
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	signal(SIGALRM, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&alarm_signal);
+	sigaddset(&alarm_signal, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &alarm_signal, NULL);
+}
+
+_Noreturn void holder_run(struct attach_threads *threads, pid_t parent, uint64_t max_pause_ns,
+			  int end, struct hold_shared *shared)
+{
+	struct holder holder = {
+		.threads = threads, .shared = shared, .max_pause_ns = max_pause_ns, .end = end
+	};
+
+	prepare(parent);
+	stop_all(&holder);
+	say(&holder, HOLD_STANDS);
+	watch(&holder);
+	note_woken(&holder);
+	let_go(&holder);
+	say(&holder, HOLD_DONE);
+	_exit(0);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to attach: the inside of an image. */
+#ifndef ATTACH_IMAGE_IMAGE_INTERNAL_H
+#define ATTACH_IMAGE_IMAGE_INTERNAL_H
+
+#include "attach/attach.h"
+
+enum {
+	/* A stop copies kilobytes in some hundred of them; the kernel's copies are of up to 2.5
+	 * MiB, in which each range takes 24 bytes at least. */
+	ATTACH_IMAGE_MAX_RANGES = 1 << 17,
+	/* Fewer are looked through as they are. */
+	IMAGE_UNORDERED_MAX = 64,
+	/* Notes: maps, native chain, profile context. */
+	IMAGE_NOTES = 8,
+	IMAGE_NOTE_NAME = 16,
+	/* Bits of the filter by pages; a power of 2. */
+	IMAGE_FILTER_BITS = 4096,
+	IMAGE_HITS = 256,
+};
+
+/** [start, start+len) lies in the arena from offset on; wanted bytes, len of them read. */
+struct image_range {
+	uint64_t start;
+	uint64_t len;
+	size_t wanted;
+	size_t offset;
+};
+
+/** A range in the order of their addresses; none up to it reaches beyond last. */
+struct image_place {
+	uint64_t start, last;
+	uint32_t index;
+};
+
+struct image_note {
+	char name[IMAGE_NOTE_NAME];
+	void *bytes;
+	size_t len;
+};
+
+struct attach_image {
+	struct attach_registers registers;
+	struct image_range *ranges;
+	size_t range_count, range_size;
+	struct image_place *places; /* of the first ones */
+	size_t place_count, place_size;
+	size_t planned; /* ranges before this index were read or given up */
+	size_t last_hit;
+	uint32_t hits[IMAGE_HITS]; /* ranges that held what was asked for, by its address */
+	uint64_t filter[IMAGE_FILTER_BITS / 64]; /* a bit by each page that a range touches */
+	uint8_t *arena;
+	size_t arena_len, arena_size;
+	struct image_note notes[IMAGE_NOTES];
+	size_t note_count;
+	const struct attach_reader *behind;
+	bool keep;
+	struct attach_reader reader, reader_behind;
+};
+
+/** attach_image_add() of what may begin where the range added last ends: then it becomes a part of
+ *  that one. */
+int image_append(struct attach_image *image, uint64_t start, const void *bytes, size_t len,
+		 struct failure *why);
+
+/** Take arena bytes, to which ranges may be moved. Stopped window: yes; allocates rarely.
+ *  @return false where there is no room. */
+bool image_make_room(struct attach_image *image, size_t len, size_t *ret_offset);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/common/json_keys.h"
+
+#include <inttypes.h>
+#include <json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/format.h"
+
+char *dump_text(const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return NULL;
+	format_clean_utf8(copy, strlen(copy));
+	format_clean_text(copy, strlen(copy));
+	return copy;
+}
+
+void keys_add_number(struct json_object *object, const char *key, uint64_t value)
+{
+	json_object_object_add(object, key, json_object_new_uint64(value));
+}
+
+void keys_add_flag(struct json_object *object, const char *key, bool value)
+{
+	json_object_object_add(object, key, json_object_new_boolean(value));
+}
+
+void keys_add_word(struct json_object *object, const char *key, const char *word)
+{
+	json_object_object_add(object, key, json_object_new_string(word));
+}
+
+void keys_add_text(struct json_object *object, const char *key, const char *text)
+{
+	char *copy = text ? dump_text(text) : NULL;
+
+	json_object_object_add(object, key, copy ? json_object_new_string(copy) : NULL);
+	free(copy);
+}
+
+void keys_add_address(struct json_object *object, const char *key, uint64_t address)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, address);
+	keys_add_word(object, key, text);
+}
+
+int keys_print(FILE *file, struct json_object *object)
+{
+	const char *text = json_object_to_json_string_ext(
+		object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	return text && fputs(text, file) >= 0 && fputc('\n', file) != EOF ? 0 : -1;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys of JSON objects, and texts in them. */
+#ifndef CLI_COMMON_JSON_KEYS_H
+#define CLI_COMMON_JSON_KEYS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json_object;
+
+/** A text of the process's, fit for a terminal and for JSON. @return Freed by the caller; NULL
+ *  without memory. */
+char *dump_text(const char *text);
+
+void keys_add_number(struct json_object *object, const char *key, uint64_t value);
+void keys_add_flag(struct json_object *object, const char *key, bool value);
+
+/** A text of our own. */
+void keys_add_word(struct json_object *object, const char *key, const char *word);
+
+/** A text of the process's, as dump_text() leaves it, or null. */
+void keys_add_text(struct json_object *object, const char *key, const char *text);
+
+/** Addresses are texts: numbers of 64 bits do not pass through all readers. */
+void keys_add_address(struct json_object *object, const char *key, uint64_t address);
+
+/** @return 0, or -1 where it did not arrive. */
+int keys_print(FILE *file, struct json_object *object);
+
+#endif

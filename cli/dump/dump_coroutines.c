@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/* Coroutines, for people and as JSON. The keys are an interface: ljdump(1). */
+#include <inttypes.h>
+#include <json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/dump/dump.h"
+#include "cli/common/json_keys.h"
+
+enum {
+	FRAME_INDENT = 4,
+	/* Addresses of coroutines that wait at one place; JSON has all. */
+	ADDRESSES_SHOWN = 4,
+};
+
+static const char *plural(size_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+/* ---- What may be missing ---------------------------------------------------------------- */
+
+static struct dump_reasons list_reasons(const struct daemon_coroutines *coroutines)
+{
+	struct dump_reasons reasons = { 0 };
+	bool is_list_cut = false;
+
+	for (size_t i = 0; i < coroutines->count; i++)
+		is_list_cut |= coroutines->vms[i].is_cut;
+	dump_add_moment_reasons(&reasons, coroutines->is_late, coroutines->is_huge,
+				coroutines->has_woken, coroutines->is_spent,
+				coroutines->is_core_cut);
+	dump_add_reason(&reasons, is_list_cut,
+			"a heap's list of objects could not be followed to its end, so coroutines "
+			"are missing",
+			"list");
+	dump_add_reason(&reasons, coroutines->is_cut, "there are more than can be listed", "limit");
+	return reasons;
+}
+
+/* ---- Groups ----------------------------------------------------------------------------- */
+
+/** Coroutines that do the same at the same place. */
+struct group {
+	const struct daemon_coroutine *first;
+	size_t count;
+	size_t members[ADDRESSES_SHOWN]; /* by their index */
+};
+
+/* What people look for first. */
+static int rank_of(const struct daemon_coroutine *coroutine)
+{
+	static const char *const order[] = { "running", "normal", "idle", "suspended" };
+
+	for (int i = 0; i < (int)(sizeof(order) / sizeof(order[0])); i++)
+		if (strcmp(coroutine->status, order[i]) == 0)
+			return i;
+	return (int)(sizeof(order) / sizeof(order[0]));
+}
+
+static int by_kind(const struct daemon_coroutine *x, const struct daemon_coroutine *y)
+{
+	int a = rank_of(x), b = rank_of(y);
+
+	if (a != b)
+		return a < b ? -1 : 1;
+	if (x->is_main != y->is_main)
+		return x->is_main ? -1 : 1;
+	if (x->is_started != y->is_started)
+		return x->is_started ? -1 : 1;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return strcmp(x->status, y->status);
+}
+
+/* Equal ones become neighbours, in the order in which they were made. */
+static int by_kind_and_place(const void *a, const void *b)
+{
+	const struct daemon_coroutine *const *x = a, *const *y = b;
+	int order = by_kind(*x, *y);
+
+	if (order != 0)
+		return order;
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Many before few. */
+static int by_count(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+	int m = rank_of(x->first), n = rank_of(y->first);
+
+	if (m != n)
+		return m < n ? -1 : 1;
+	if (x->first->is_main != y->first->is_main)
+		return x->first->is_main ? -1 : 1;
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static size_t make_groups(const struct daemon_coroutine_vm *vm,
+			  const struct daemon_coroutine **sorted, struct group *groups)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < vm->count; i++)
+		sorted[i] = &vm->coroutines[i];
+	qsort(sorted, vm->count, sizeof(*sorted), by_kind_and_place);
+	for (size_t i = 0; i < vm->count; i++) {
+		struct group *last = count ? &groups[count - 1] : NULL;
+
+		if (!last || by_kind(last->first, sorted[i]) != 0) {
+			last = &groups[count++];
+			*last = (struct group){ .first = sorted[i] };
+		}
+		if (last->count < ADDRESSES_SHOWN)
+			last->members[last->count] = (size_t)(sorted[i] - vm->coroutines);
+		last->count++;
+	}
+	qsort(groups, count, sizeof(*groups), by_count);
+	return count;
+}
+
+/* ---- For people ------------------------------------------------------------------------- */
+
+static void print_group(FILE *file, const struct daemon_coroutines *coroutines,
+			const struct daemon_coroutine_vm *vm, const struct group *group)
+{
+	size_t shown = group->count < ADDRESSES_SHOWN ? group->count : ADDRESSES_SHOWN;
+
+	fprintf(file, "\n  %zu coroutine%s, %s%s%s:", group->count, plural(group->count),
+		group->first->status, group->first->is_main ? ", main" : "",
+		group->first->is_started ? "" : ", not started");
+	for (size_t i = 0; i < shown; i++)
+		fprintf(file, "%s 0x%" PRIx64, i ? "," : "", vm->coroutines[group->members[i]].L);
+	if (shown < group->count)
+		fprintf(file, " and %zu more", group->count - shown);
+	fputc('\n', file);
+	dump_print_frames(file, &coroutines->stacks[group->first->stack], FRAME_INDENT);
+}
+
+/* How many there are of each status. */
+static void print_counts(FILE *file, const struct group *groups, size_t count)
+{
+	for (size_t i = 0; i < count;) {
+		const char *status = groups[i].first->status;
+		size_t all = 0;
+
+		fputs(i ? ", " : ": ", file);
+		for (; i < count && strcmp(groups[i].first->status, status) == 0; i++)
+			all += groups[i].count;
+		fprintf(file, "%zu %s", all, status);
+	}
+	fputc('\n', file);
+}
+
+static void print_vm(FILE *file, const struct daemon_coroutines *coroutines,
+		     const struct daemon_coroutine_vm *vm)
+{
+	const struct daemon_coroutine **sorted = calloc(vm->count + 1, sizeof(*sorted));
+	struct group *groups = calloc(vm->count + 1, sizeof(*groups));
+	char *version = dump_text(vm->version);
+	size_t count = 0;
+
+	fprintf(file, "\nVM at 0x%" PRIx64 ", %s, %zu coroutine%s", vm->G,
+		version && *version ? version : "jit.version unknown", vm->count,
+		plural(vm->count));
+	if (sorted && groups) {
+		count = make_groups(vm, sorted, groups);
+		print_counts(file, groups, count);
+	} else {
+		fputs(": out of memory\n", file);
+	}
+	for (size_t i = 0; i < count; i++)
+		print_group(file, coroutines, vm, &groups[i]);
+	free(version);
+	free(sorted);
+	free(groups);
+}
+
+void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutines)
+{
+	struct dump_reasons reasons = list_reasons(coroutines);
+	char *name = dump_text(coroutines->name);
+
+	if (coroutines->core)
+		fprintf(file, "core %s of ", coroutines->core);
+	fprintf(file, "process %d (%s), ", (int)coroutines->pid, name ? name : "?");
+	if (coroutines->core)
+		fprintf(file, "%zu VM%s\n", coroutines->count, plural(coroutines->count));
+	else if (coroutines->held)
+		dump_print_hold(file, coroutines->held, coroutines->pause_ns);
+	else
+		fputs("no thread ran, and none was held\n", file);
+	dump_print_reasons(file, &reasons);
+	if (!coroutines->is_whole)
+		fputs("  not all memory was searched: there may be more VMs\n", file);
+	for (size_t i = 0; i < coroutines->count; i++)
+		print_vm(file, coroutines, &coroutines->vms[i]);
+	free(name);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------- */
+
+/*
+ * A hundred thousand coroutines are too many for a tree in memory: they are written one by one, the
+ * text of each stack is made once.
+ */
+
+/* An object without its last brace, as others follow. */
+static void print_open(FILE *file, struct json_object *object)
+{
+	const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	if (text)
+		fwrite(text, 1, strlen(text) - 1, file);
+	json_object_put(object);
+}
+
+/* @return freed by the caller; NULL without memory. */
+static char *make_stack(const struct daemon_stack *stack)
+{
+	struct json_object *object = json_object_new_object(), *frames = NULL;
+	const char *text = NULL;
+	char *copy;
+
+	dump_add_frames(object, stack);
+	if (json_object_object_get_ex(object, "frames", &frames))
+		text = json_object_to_json_string_ext(frames, JSON_C_TO_STRING_NOSLASHESCAPE);
+	copy = text ? strdup(text) : NULL;
+	json_object_put(object);
+	return copy;
+}
+
+static void print_coroutine(FILE *file, const struct daemon_coroutines *coroutines,
+			    const struct daemon_coroutine *coroutine, const char *stack)
+{
+	const char *outcome = daemon_outcome_name(coroutines->stacks[coroutine->stack].outcome);
+
+	fprintf(file,
+		"{\"address\":\"0x%" PRIx64 "\",\"status\":\"%s\",\"main\":%s,\"started\":%s,"
+		"\"outcome\":\"%s\",\"frames\":%s}",
+		coroutine->L, coroutine->status, coroutine->is_main ? "true" : "false",
+		coroutine->is_started ? "true" : "false", outcome, stack ? stack : "null");
+}
+
+static void print_json_vm(FILE *file, const struct daemon_coroutines *coroutines,
+			  const struct daemon_coroutine_vm *vm, char *const *stacks)
+{
+	struct json_object *object = json_object_new_object();
+
+	keys_add_address(object, "global_state", vm->G);
+	keys_add_text(object, "version", vm->version[0] ? vm->version : NULL);
+	keys_add_word(object, "layout", vm->layout);
+	keys_add_number(object, "objects", vm->objects);
+	print_open(file, object);
+	fputs(",\"coroutines\":[", file);
+	for (size_t i = 0; i < vm->count; i++) {
+		const struct daemon_coroutine *coroutine = &vm->coroutines[i];
+
+		fputs(i ? ",\n" : "\n", file);
+		print_coroutine(file, coroutines, coroutine, stacks[coroutine->stack]);
+	}
+	fputs("]}", file);
+}
+
+static struct json_object *make_head(const struct daemon_coroutines *coroutines)
+{
+	struct json_object *object = json_object_new_object();
+	struct dump_reasons reasons = list_reasons(coroutines);
+
+	if (coroutines->core)
+		keys_add_text(object, "core", coroutines->core);
+	keys_add_number(object, "pid", (uint64_t)coroutines->pid);
+	keys_add_text(object, "name", coroutines->name);
+	keys_add_flag(object, "all_vms", coroutines->is_whole);
+	dump_add_hold(object, coroutines->held, coroutines->pause_ns);
+	keys_add_number(object, "copied_bytes", coroutines->copied_bytes);
+	dump_add_reasons(object, &reasons);
+	return object;
+}
+
+/* @return false without memory. */
+static bool print_json_process(FILE *file, const struct daemon_coroutines *coroutines)
+{
+	char **stacks = calloc(coroutines->stack_count + 1, sizeof(*stacks));
+
+	for (size_t i = 0; stacks && i < coroutines->stack_count; i++)
+		stacks[i] = make_stack(&coroutines->stacks[i]);
+	print_open(file, make_head(coroutines));
+	fputs(",\"vms\":[", file);
+	for (size_t i = 0; stacks && i < coroutines->count; i++) {
+		fputs(i ? ",\n" : "\n", file);
+		print_json_vm(file, coroutines, &coroutines->vms[i], stacks);
+	}
+	fputs("]}", file);
+	for (size_t i = 0; stacks && i < coroutines->stack_count; i++)
+		free(stacks[i]);
+	free(stacks);
+	return stacks;
+}
+
+int dump_print_coroutines_json(FILE *file, const struct daemon_coroutines *coroutines, size_t count)
+{
+	bool good = true;
+
+	fprintf(file, "{\"version\":\"%s\",\"processes\":[", LJPROF_VERSION);
+	for (size_t i = 0; i < count; i++) {
+		fputs(i ? ",\n" : "\n", file);
+		good &= print_json_process(file, &coroutines[i]);
+	}
+	fputs("]}\n", file);
+	return good && !ferror(file) ? 0 : -1;
+}

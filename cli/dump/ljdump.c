@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+/* ljdump: what running LuaJIT processes do just now, and what they are made of. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/dump/dump.h"
+#include "cli/common/options.h"
+
+#define PROGRAM "ljdump"
+
+enum {
+	/* Nobody holds a process for longer, but by mistake. */
+	MAX_PAUSE_MS_MAX = 60000,
+};
+
+struct arguments {
+	pid_t *pids;
+	size_t pid_count;
+	bool traces, json;
+	const char *profile, *core, *sysroot;
+	bool all_threads, locals;
+	struct luastate_values_options values;
+	bool coroutines;
+	uint64_t max_pause_ns; /* 0: not given */
+};
+
+static void print_help(void)
+{
+	puts("Usage: ljdump [OPTION]... --pid PID[,PID]...\n"
+	     "       ljdump [OPTION]... --core FILE\n"
+	     "Show what LuaJIT processes do just now: the stack of each thread that runs Lua, "
+	     "with\n"
+	     "native, Lua and compiled frames. A thread that runs is stopped for that, for some\n"
+	     "50 us; one that waits is read as it lies.\n"
+	     "\n"
+	     "  -p, --pid PID[,PID]... the processes; may be given several times\n"
+	     "      --core FILE        a core file instead, of a program that crashed or that "
+	     "gcore\n"
+	     "                         saved\n"
+	     "      --sysroot DIR      with --core: folder in which the files are that it ran\n"
+	     "  -a, --all-threads      show threads too that run no Lua\n"
+	     "  -l, --locals           show the variables of each Lua function: parameters, "
+	     "locals,\n"
+	     "                         varargs and upvalues with their values, as of one moment\n"
+	     "      --depth N          the same, with tables in tables to this depth, 0 to 16 (1)\n"
+	     "  -c, --coroutines       show all coroutines of each VM instead, fibers too, with "
+	     "their\n"
+	     "                         stacks; those that wait at the same place are shown once,\n"
+	     "                         with --json or --locals each\n"
+	     "      --max-pause MS     hold threads no longer than that while memory is copied, "
+	     "as\n"
+	     "                         is done where several run Lua, with --locals and with\n"
+	     "                         --coroutines; 1 to 60000 (50)\n"
+	     "  -t, --traces           show what the compiler has made instead: live traces,\n"
+	     "                         functions that are not compiled, aborts, and the machine\n"
+	     "                         code in use, for each VM; nothing is stopped\n"
+	     "      --profile FILE     with --traces: show how often each trace was met; FILE is\n"
+	     "                         what ljrecord --stats has written\n"
+	     "      --json             print JSON\n"
+	     "  -h, --help             this text\n"
+	     "  -V, --version          the version\n"
+	     "\n"
+	     "Exit codes: 0 done, 1 usage, 2 not permitted, 3 no LuaJIT in a process, 4 output\n"
+	     "failed, 5 no such process or core file, 6 other failure of the system, or a profile "
+	     "or\n"
+	     "core file that is none.");
+}
+
+/* ---- Options ---------------------------------------------------------------------------- */
+
+static bool take_pids(struct arguments *arguments, const char *text)
+{
+	return options_add_pids(PROGRAM, text, &arguments->pids, &arguments->pid_count);
+}
+
+static bool take_traces(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->traces = true;
+	return true;
+}
+
+static bool take_all_threads(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->all_threads = true;
+	return true;
+}
+
+static bool take_locals(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->locals = true;
+	return true;
+}
+
+static bool take_depth(struct arguments *arguments, const char *text)
+{
+	long depth;
+
+	if (!options_number(text, 0, LUASTATE_VALUES_DEPTH_MAX, &depth))
+		return false;
+	arguments->locals = true;
+	arguments->values.depth = (unsigned)depth;
+	return true;
+}
+
+static bool take_coroutines(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->coroutines = true;
+	return true;
+}
+
+static bool take_max_pause(struct arguments *arguments, const char *text)
+{
+	long number;
+
+	if (!options_number(text, 1, MAX_PAUSE_MS_MAX, &number))
+		return false;
+	arguments->max_pause_ns = (uint64_t)number * 1000 * 1000;
+	return true;
+}
+
+static bool take_profile(struct arguments *arguments, const char *text)
+{
+	arguments->profile = text;
+	return true;
+}
+
+static bool take_core(struct arguments *arguments, const char *text)
+{
+	arguments->core = text;
+	return true;
+}
+
+static bool take_sysroot(struct arguments *arguments, const char *text)
+{
+	arguments->sysroot = text;
+	return true;
+}
+
+static bool take_json(struct arguments *arguments, const char *text)
+{
+	(void)text;
+	arguments->json = true;
+	return true;
+}
+
+static bool take_help(struct arguments *arguments, const char *text)
+{
+	(void)arguments, (void)text;
+	print_help();
+	exit(fflush(stdout) ? EXIT_OUTPUT : EXIT_SUCCESS);
+}
+
+static bool take_version(struct arguments *arguments, const char *text)
+{
+	(void)arguments, (void)text;
+	puts(PROGRAM " " LJPROF_VERSION);
+	exit(fflush(stdout) ? EXIT_OUTPUT : EXIT_SUCCESS);
+}
+
+static const struct choice choices[] = {
+	{ "traces", 't', take_traces, .is_alone = true },
+	{ "all-threads", 'a', take_all_threads, .is_alone = true },
+	{ "locals", 'l', take_locals, .is_alone = true },
+	{ "depth", 0, take_depth, "not a depth from 0 to 16:" },
+	{ "coroutines", 'c', take_coroutines, .is_alone = true },
+	{ "max-pause", 0, take_max_pause, "not a number of milliseconds from 1 to 60000:" },
+	{ "pid", 'p', take_pids, "not a process id:" },
+	{ "core", 0, take_core },
+	{ "sysroot", 0, take_sysroot },
+	{ "profile", 0, take_profile },
+	{ "json", 0, take_json, .is_alone = true },
+	{ "help", 'h', take_help, .is_alone = true },
+	{ "version", 'V', take_version, .is_alone = true },
+};
+
+static const struct options options = { .program = PROGRAM,
+					.choices = choices,
+					.count = sizeof(choices) / sizeof(choices[0]) };
+
+/* @return -1 to go on, else the exit code. */
+static int parse(int argc, char **argv, struct arguments *ret_arguments)
+{
+	int first, ret = options_parse(&options, argc, argv, ret_arguments, &first);
+
+	if (ret >= 0)
+		return ret;
+	if (first < argc)
+		return options_refuse(PROGRAM, "processes are given with --pid, not as",
+				      argv[first]);
+	if (ret_arguments->profile && !ret_arguments->traces)
+		return options_refuse(PROGRAM, "--profile is for --traces", NULL);
+	if (ret_arguments->all_threads && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--all-threads is not for --traces", NULL);
+	if (ret_arguments->locals && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--locals and --depth are not for --traces", NULL);
+	if (ret_arguments->pid_count == 0 && !ret_arguments->core)
+		return options_refuse(PROGRAM, "no process: give --pid PID, or --core FILE", NULL);
+	if (ret_arguments->pid_count && ret_arguments->core)
+		return options_refuse(PROGRAM, "either --pid or --core, not both", NULL);
+	if (ret_arguments->sysroot && !ret_arguments->core)
+		return options_refuse(PROGRAM, "--sysroot is for --core FILE", NULL);
+	if (ret_arguments->coroutines && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--coroutines and --traces are two dumps: give one",
+				      NULL);
+	if (ret_arguments->coroutines && ret_arguments->all_threads)
+		return options_refuse(PROGRAM, "--all-threads is not for --coroutines", NULL);
+	if (ret_arguments->max_pause_ns && ret_arguments->traces)
+		return options_refuse(PROGRAM, "--max-pause is not for --traces", NULL);
+	if (ret_arguments->max_pause_ns && ret_arguments->core)
+		return options_refuse(PROGRAM, "--max-pause is for --pid: nothing runs in a core",
+				      NULL);
+	return -1;
+}
+
+/* ---- Printing --------------------------------------------------------------------------- */
+
+static void print_totals(struct dump_totals totals)
+{
+	printf("\n%" PRIu64 " samples in compiled code, %" PRIu64
+	       " of traces that are not here now",
+	       totals.all, totals.unknown);
+	if (totals.shared)
+		printf(", %" PRIu64 " of traces that are here more than once", totals.shared);
+	putchar('\n');
+}
+
+static void print_traces(const struct daemon_dump *dumps, size_t count,
+			 const struct dump_profile *profile)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			putchar('\n');
+		dump_print_text(stdout, &dumps[i], profile);
+	}
+	if (profile && count)
+		print_totals(dump_profile_count(profile));
+}
+
+static void print_stacks(const struct daemon_stacks *stacks, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			putchar('\n');
+		dump_print_stacks(stdout, &stacks[i]);
+	}
+}
+
+/* @return whether all arrived: @good, and what was not written yet. */
+static bool finish_output(bool good)
+{
+	good &= fflush(stdout) == 0 && !ferror(stdout);
+	/* The reader of a pipe has seen enough. */
+	if (!good && errno != EPIPE)
+		fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno ? errno : EIO));
+	return good;
+}
+
+/* ---- Dumps ------------------------------------------------------------------------------ */
+
+/* The first exit code that is none of success stays. @return whether there is something to show. */
+static bool take_end(enum daemon_end end, const char *text, int *code)
+{
+	if (end == DAEMON_END_STOPPED)
+		return true;
+	fprintf(stderr, PROGRAM ": %s\n", text);
+	*code = *code == EXIT_SUCCESS ? options_exit_code(end) : *code;
+	return false;
+}
+
+/* The core, or the processes. */
+static size_t count_of(const struct arguments *arguments)
+{
+	return arguments->core ? 1 : arguments->pid_count;
+}
+
+static void *make_list(const struct arguments *arguments, size_t size)
+{
+	void *list = calloc(count_of(arguments), size);
+
+	if (!list)
+		fputs(PROGRAM ": out of memory\n", stderr);
+	return list;
+}
+
+static enum daemon_end read_traces(const struct arguments *arguments, size_t index,
+				   struct daemon_dump *ret_dump, char *ret_text, size_t len)
+{
+	if (arguments->core)
+		return daemon_dump_core_traces(arguments->core, arguments->sysroot, ret_dump,
+					       ret_text, len);
+	return daemon_dump_traces(arguments->pids[index], ret_dump, ret_text, len);
+}
+
+static int dump_traces(const struct arguments *arguments, struct dump_profile *profile)
+{
+	struct daemon_dump *dumps = make_list(arguments, sizeof(*dumps));
+	int code = EXIT_SUCCESS;
+	size_t count = 0;
+	bool good = true;
+
+	if (!dumps)
+		return EXIT_SYSTEM;
+	for (size_t i = 0; i < count_of(arguments); i++) {
+		char text[512];
+
+		count += take_end(read_traces(arguments, i, &dumps[count], text, sizeof(text)),
+				  text, &code);
+	}
+	if (profile)
+		dump_profile_match(profile, dumps, count);
+	errno = 0;
+	if (arguments->json)
+		good = dump_print_json(stdout, dumps, count, profile) == 0;
+	else
+		print_traces(dumps, count, profile);
+	for (size_t i = 0; i < count; i++)
+		daemon_dump_deinit(&dumps[i]);
+	free(dumps);
+	return finish_output(good) ? code : EXIT_OUTPUT;
+}
+
+/* @return NULL where no variables are asked for. */
+static const struct luastate_values_options *values_of(const struct arguments *arguments)
+{
+	return arguments->locals ? &arguments->values : NULL;
+}
+
+static enum daemon_end read_stacks(const struct arguments *arguments, size_t index,
+				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len)
+{
+	const struct daemon_stacks_options what = {
+		.all_threads = arguments->all_threads,
+		.values = values_of(arguments),
+		.max_pause_ns = arguments->max_pause_ns,
+	};
+
+	if (arguments->core)
+		return daemon_dump_core_stacks(arguments->core, arguments->sysroot, &what,
+					       ret_stacks, ret_text, len);
+	return daemon_dump_stacks(arguments->pids[index], &what, ret_stacks, ret_text, len);
+}
+
+static int dump_stacks(const struct arguments *arguments)
+{
+	struct daemon_stacks *stacks = make_list(arguments, sizeof(*stacks));
+	int code = EXIT_SUCCESS;
+	size_t count = 0;
+	bool good = true;
+
+	if (!stacks)
+		return EXIT_SYSTEM;
+	for (size_t i = 0; i < count_of(arguments); i++) {
+		char text[512];
+
+		count += take_end(read_stacks(arguments, i, &stacks[count], text, sizeof(text)),
+				  text, &code);
+	}
+	errno = 0;
+	if (arguments->json)
+		good = dump_print_stacks_json(stdout, stacks, count) == 0;
+	else
+		print_stacks(stacks, count);
+	for (size_t i = 0; i < count; i++)
+		daemon_stacks_deinit(&stacks[i]);
+	free(stacks);
+	return finish_output(good) ? code : EXIT_OUTPUT;
+}
+
+static enum daemon_end read_coroutines(const struct arguments *arguments, size_t index,
+				       struct daemon_coroutines *ret_coroutines, char *ret_text,
+				       size_t len)
+{
+	const struct daemon_coroutine_options how = { .max_pause_ns = arguments->max_pause_ns,
+						      .values = values_of(arguments) };
+
+	if (arguments->core)
+		return daemon_dump_core_coroutines(arguments->core, arguments->sysroot, how.values,
+						   ret_coroutines, ret_text, len);
+	return daemon_dump_coroutines(arguments->pids[index], &how, ret_coroutines, ret_text, len);
+}
+
+static int dump_coroutines(const struct arguments *arguments)
+{
+	struct daemon_coroutines *coroutines = make_list(arguments, sizeof(*coroutines));
+	int code = EXIT_SUCCESS;
+	size_t count = 0;
+	bool good = true;
+
+	if (!coroutines)
+		return EXIT_SYSTEM;
+	for (size_t i = 0; i < count_of(arguments); i++) {
+		char text[512];
+
+		count += take_end(
+			read_coroutines(arguments, i, &coroutines[count], text, sizeof(text)), text,
+			&code);
+	}
+	errno = 0;
+	if (arguments->json)
+		good = dump_print_coroutines_json(stdout, coroutines, count) == 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!arguments->json && i)
+			putchar('\n');
+		if (!arguments->json)
+			dump_print_coroutines(stdout, &coroutines[i]);
+		daemon_coroutines_deinit(&coroutines[i]);
+	}
+	free(coroutines);
+	return finish_output(good) ? code : EXIT_OUTPUT;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = { .values = LUASTATE_VALUES_DEFAULTS };
+	struct dump_profile *profile = NULL;
+	int ret;
+
+	signal(SIGPIPE, SIG_IGN);
+	ret = parse(argc, argv, &arguments);
+	if (ret < 0 && arguments.profile && dump_profile_read(arguments.profile, &profile) != 0)
+		ret = EXIT_SYSTEM;
+	if (ret < 0)
+		ret = arguments.traces	     ? dump_traces(&arguments, profile)
+		      : arguments.coroutines ? dump_coroutines(&arguments)
+					     : dump_stacks(&arguments);
+	dump_profile_destroy(profile);
+	free(arguments.pids);
+	return ret;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples by trace, from the JSON that ljrecord --stats writes. */
+#include "cli/dump/dump.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <json.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+	/* There are DAEMON_TRACES_LISTED traces at most, of some 150 bytes and a chunk name each.
+	 */
+	FILE_MAX_BYTES = 32 << 20,
+};
+
+/* So many that the sums of all that such a file can hold are numbers of 64 bits. */
+static const uint64_t samples_max = (uint64_t)1 << 40;
+
+/** The samples of one trace. */
+struct entry {
+	uint32_t number;
+	pid_t pid;
+	int64_t line;
+	const char *chunk; /* of the JSON object, NULL: unknown */
+	struct dump_samples samples;
+	bool is_dumped; /* its process is shown */
+	size_t fitting; /* traces that are shown and may be this one */
+};
+
+struct dump_profile {
+	struct json_object *root;
+	struct entry *entries; /* by number */
+	size_t count;
+	pid_t *pids; /* that were recorded, sorted */
+	size_t pid_count;
+};
+
+static int refuse(const char *path, const char *what)
+{
+	fprintf(stderr, "ljdump: %s: %s (give a file that ljrecord --stats has written)\n", path,
+		what);
+	return -1;
+}
+
+/* ---- Reading ---------------------------------------------------------------------------- */
+
+static bool get_number(struct json_object *object, const char *key, uint64_t *ret_value)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(object, key, &value) ||
+	    !json_object_is_type(value, json_type_int) || json_object_get_int64(value) < 0)
+		return false;
+	*ret_value = json_object_get_uint64(value);
+	return true;
+}
+
+/* The recorder knows no chunk where a function was gone before its name was read. */
+static bool get_chunk(struct json_object *object, const char **ret_chunk)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(object, "chunk", &value) ||
+	    !(json_object_is_type(value, json_type_string) ||
+	      json_object_is_type(value, json_type_null)))
+		return false;
+	*ret_chunk = value ? json_object_get_string(value) : NULL;
+	return true;
+}
+
+static bool get_line(struct json_object *object, int64_t *ret_line)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(object, "line", &value) ||
+	    !json_object_is_type(value, json_type_int))
+		return false;
+	*ret_line = json_object_get_int64(value);
+	return true;
+}
+
+static bool get_pid(struct json_object *object, pid_t *ret_pid)
+{
+	uint64_t pid;
+
+	if (!get_number(object, "pid", &pid) || pid == 0 || pid > INT32_MAX)
+		return false;
+	*ret_pid = (pid_t)pid;
+	return true;
+}
+
+static bool get_samples(struct json_object *object, const char *key, uint64_t *ret_samples)
+{
+	return get_number(object, key, ret_samples) && *ret_samples <= samples_max;
+}
+
+static bool read_entry(struct json_object *object, struct entry *ret_entry)
+{
+	uint64_t number;
+
+	if (!json_object_is_type(object, json_type_object) ||
+	    !get_number(object, "trace", &number) || number > UINT32_MAX ||
+	    !get_pid(object, &ret_entry->pid) || !get_line(object, &ret_entry->line) ||
+	    !get_chunk(object, &ret_entry->chunk) ||
+	    !get_samples(object, "samples", &ret_entry->samples.all) ||
+	    !get_samples(object, "exact", &ret_entry->samples.exact) ||
+	    !get_samples(object, "approximate", &ret_entry->samples.approximate) ||
+	    !get_samples(object, "trace_only", &ret_entry->samples.trace_only))
+		return false;
+	ret_entry->number = (uint32_t)number;
+	return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const pid_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool get_list(struct json_object *root, const char *key, struct json_object **ret_list)
+{
+	return json_object_is_type(root, json_type_object) &&
+	       json_object_object_get_ex(root, key, ret_list) &&
+	       json_object_is_type(*ret_list, json_type_array);
+}
+
+/* Those of the list of processes, which has also those without a trace but an end, and those of
+ * the traces. */
+static const char *read_pids(struct dump_profile *profile)
+{
+	struct json_object *processes = NULL;
+	size_t listed = get_list(profile->root, "processes", &processes)
+				? json_object_array_length(processes)
+				: 0;
+
+	profile->pids = calloc(listed + profile->count + 1, sizeof(*profile->pids));
+	if (!profile->pids)
+		return "out of memory";
+	for (size_t i = 0; i < listed; i++)
+		if (!get_pid(json_object_array_get_idx(processes, i),
+			     &profile->pids[profile->pid_count++]))
+			return "a process that is none";
+	for (size_t i = 0; i < profile->count; i++)
+		profile->pids[profile->pid_count++] = profile->entries[i].pid;
+	qsort(profile->pids, profile->pid_count, sizeof(*profile->pids), by_pid);
+	return NULL;
+}
+
+/* @return NULL, or what is wrong with it. */
+static const char *read_entries(struct dump_profile *profile)
+{
+	struct json_object *traces;
+	size_t count;
+
+	if (!get_list(profile->root, "traces", &traces))
+		return "no samples by trace in it";
+	count = json_object_array_length(traces);
+	profile->entries = calloc(count + 1, sizeof(*profile->entries));
+	if (!profile->entries)
+		return "out of memory";
+	for (size_t i = 0; i < count; i++)
+		if (!read_entry(json_object_array_get_idx(traces, i), &profile->entries[i]))
+			return "samples of a trace that are none";
+	profile->count = count;
+	qsort(profile->entries, count, sizeof(*profile->entries), by_number);
+	return read_pids(profile);
+}
+
+int dump_profile_read(const char *path, struct dump_profile **ret_profile)
+{
+	struct dump_profile *profile = calloc(1, sizeof(*profile));
+	struct stat status;
+	const char *wrong;
+
+	if (!profile)
+		return refuse(path, "out of memory");
+	if (stat(path, &status) != 0)
+		wrong = strerror(errno);
+	else if (!S_ISREG(status.st_mode) || status.st_size > FILE_MAX_BYTES)
+		wrong = "not a file, or too large";
+	else
+		wrong = (profile->root = json_object_from_file(path)) == NULL
+				? "not JSON"
+				: read_entries(profile);
+	if (wrong) {
+		refuse(path, wrong);
+		dump_profile_destroy(profile);
+		return -1;
+	}
+	*ret_profile = profile;
+	return 0;
+}
+
+void dump_profile_destroy(struct dump_profile *profile)
+{
+	if (!profile)
+		return;
+	json_object_put(profile->root);
+	free(profile->entries);
+	free(profile->pids);
+	free(profile);
+}
+
+/* ---- Asking ----------------------------------------------------------------------------- */
+
+/* Both may have been made fit for readers already. */
+static bool is_chunk(const char *chunk, const char *own)
+{
+	char *one = dump_text(chunk), *other = dump_text(own);
+	bool same = one && other && strcmp(one, other) == 0;
+
+	free(one);
+	free(other);
+	return same;
+}
+
+/* A process that was not recorded may be one that was, started anew: it has what is of none that
+ * is shown. */
+static bool is_of_process(const struct dump_profile *profile, const struct entry *entry, pid_t pid)
+{
+	if (entry->pid == pid)
+		return true;
+	return !entry->is_dumped &&
+	       !bsearch(&pid, profile->pids, profile->pid_count, sizeof(*profile->pids), by_pid);
+}
+
+static bool fits(const struct dump_profile *profile, const struct entry *entry, pid_t pid,
+		 const struct luastate_catalogue *catalogue, const struct luastate_trace *trace)
+{
+	return entry->chunk && entry->line == trace->start.line &&
+	       is_of_process(profile, entry, pid) &&
+	       is_chunk(entry->chunk, catalogue->functions[trace->start.function].chunkname);
+}
+
+/* The next one that fits a trace, behind @p after or, if that is NULL, the first. */
+static struct entry *next_fitting(const struct dump_profile *profile, const struct entry *after,
+				  pid_t pid, const struct luastate_catalogue *catalogue,
+				  const struct luastate_trace *trace)
+{
+	size_t low = 0, high = profile->count;
+
+	if (trace->start.function == LUASTATE_NO_FUNCTION)
+		return NULL;
+	while (!after && low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (profile->entries[middle].number < trace->number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (after)
+		low = (size_t)(after - profile->entries) + 1;
+	for (; low < profile->count && profile->entries[low].number == trace->number; low++)
+		if (fits(profile, &profile->entries[low], pid, catalogue, trace))
+			return &profile->entries[low];
+	return NULL;
+}
+
+static void match_traces(struct dump_profile *profile, pid_t pid,
+			 const struct luastate_catalogue *catalogue)
+{
+	for (size_t i = 0; i < catalogue->trace_count; i++) {
+		struct entry *entry = NULL;
+
+		while ((entry = next_fitting(profile, entry, pid, catalogue,
+					     &catalogue->traces[i])) != NULL)
+			entry->fitting++;
+	}
+}
+
+void dump_profile_match(struct dump_profile *profile, const struct daemon_dump *dumps, size_t count)
+{
+	for (size_t i = 0; i < profile->count; i++) {
+		profile->entries[i].fitting = 0;
+		profile->entries[i].is_dumped = false;
+		for (size_t j = 0; j < count; j++)
+			profile->entries[i].is_dumped |= profile->entries[i].pid == dumps[j].pid;
+	}
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < dumps[i].count; j++)
+			match_traces(profile, dumps[i].pid, dumps[i].vms[j].catalogue);
+}
+
+struct dump_samples dump_profile_find(const struct dump_profile *profile, pid_t pid,
+				      const struct luastate_catalogue *catalogue,
+				      const struct luastate_trace *trace)
+{
+	struct dump_samples samples = { 0 };
+	const struct entry *entry = NULL;
+
+	while ((entry = next_fitting(profile, entry, pid, catalogue, trace)) != NULL) {
+		if (entry->fitting > 1) {
+			samples.shared += entry->samples.all;
+			continue;
+		}
+		samples.all += entry->samples.all;
+		samples.exact += entry->samples.exact;
+		samples.approximate += entry->samples.approximate;
+		samples.trace_only += entry->samples.trace_only;
+	}
+	return samples;
+}
+
+struct dump_totals dump_profile_count(const struct dump_profile *profile)
+{
+	struct dump_totals totals = { 0 };
+
+	for (size_t i = 0; i < profile->count; i++) {
+		const struct entry *entry = &profile->entries[i];
+
+		totals.all += entry->samples.all;
+		totals.unknown += entry->fitting == 0 ? entry->samples.all : 0;
+		totals.shared += entry->fitting > 1 ? entry->samples.all : 0;
+	}
+	return totals;
+}

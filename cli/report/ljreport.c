@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/report/progress.h"
+#include "cli/report/report.h"
+#include "cli/common/stdio_setup.h"
+
+static int report_read_failure(const char *name, const struct failure *why)
+{
+	char text[512];
+
+	progress_stop();
+	format_describe_failure(why, name, text, sizeof(text));
+	if (why->kind != FAILURE_INVALID)
+		fprintf(stderr, "ljreport: %s\n", text);
+	else if (why->address == 0)
+		fprintf(stderr, "ljreport: %s (give a file written by ljrecord)\n", text);
+	else
+		fprintf(stderr, "ljreport: %s (the profile is not whole; record it again)\n", text);
+	return REPORT_INPUT;
+}
+
+/** Add a file to what was read before. */
+static int add_profile(const char *path, struct format_profile *profile)
+{
+	bool standard = strcmp(path, "-") == 0;
+	const char *name = standard ? "standard input" : path;
+	FILE *file = standard ? stdin : fopen(path, "rbe");
+	struct failure why = { 0 };
+	int result = REPORT_DONE;
+
+	if (!file) {
+		int errnum = errno;
+
+		progress_stop();
+		fprintf(stderr, "ljreport: %s: %s (give a file written by ljrecord)\n", name,
+			strerror(errnum));
+		return REPORT_INPUT;
+	}
+	if (format_profile_add(profile, file, &why))
+		result = report_read_failure(name, &why);
+	if (!standard)
+		fclose(file);
+	return result;
+}
+
+/** Whether what is asked for can be had of such profiles. @return An exit code. */
+static int check_profiles(const struct report_arguments *arguments,
+			  const struct format_profile *base, const struct format_profile *profile)
+{
+	const struct format_profile *both[] = { base, profile };
+	const char *names[] = { arguments->base, arguments->inputs[0] };
+
+	if (!base && !arguments->budget)
+		return REPORT_DONE;
+	for (int i = 0; i < 2; i++) {
+		if (!both[i] || format_profile_has_samples(both[i]))
+			continue;
+		progress_stop();
+		fprintf(stderr,
+			"ljreport: %s: %s are no samples, so that nothing tells what of them is "
+			"chance "
+			"(leave --diff and rules away)\n",
+			names[i],
+			format_profile_kind(both[i]) == FORMAT_STREAM_MEMPROF
+				? "allocations"
+				: format_profile_unit(both[i]));
+		return REPORT_INPUT;
+	}
+	return REPORT_DONE;
+}
+
+static int tell_failure(const struct failure *why)
+{
+	char text[256];
+
+	failure_describe(why, text, sizeof(text));
+	progress_stop();
+	fprintf(stderr, "ljreport: %s\n", text);
+	return REPORT_OUTPUT;
+}
+
+static int print_as_is(const struct format_profile *base, const struct format_profile *profile,
+		       const struct report_arguments *arguments, FILE *file)
+{
+	const struct format_report_ops *report = arguments->report;
+	struct failure why = { 0 };
+
+	if (base ? report->diff(base, profile, &arguments->options, file, &why) == 0
+		 : report->print(profile, &arguments->options, file, &why) == 0)
+		return REPORT_DONE;
+	if (why.kind == FAILURE_NOT_FOUND) {
+		progress_stop();
+		fprintf(stderr,
+			"ljreport: %s: no memory profile, so that nothing tells what is allocated "
+			"(use -f top)\n",
+			arguments->inputs[0]);
+		return REPORT_INPUT;
+	}
+	return tell_failure(&why);
+}
+
+/** A memory profile where the report shows call chains: its locations are that. */
+static int print_report(const struct format_profile *base, const struct format_profile *profile,
+			const struct report_arguments *arguments, FILE *file)
+{
+	struct format_profile *chains;
+	struct failure why = { 0 };
+	int result;
+
+	if (format_profile_kind(profile) != FORMAT_STREAM_MEMPROF ||
+	    arguments->report->takes_memory)
+		return print_as_is(base, profile, arguments, file);
+	if (format_profile_of_memory(profile, arguments->options.memory, &chains, &why))
+		return tell_failure(&why);
+	result = print_as_is(base, chains, arguments, file);
+	format_profile_destroy(chains);
+	return result;
+}
+
+static int tell_output(const char *name, int errnum, const char *what)
+{
+	progress_stop();
+	/* The reader of a pipe has seen enough. */
+	if (errnum != EPIPE)
+		fprintf(stderr, "ljreport: %s: %s (%s)\n", name, strerror(errnum), what);
+	return REPORT_OUTPUT;
+}
+
+/** A file beside the one that is asked for, where that is a regular one or none: only what is
+ * complete takes its place. @param ret_aside "" where it is written at once, as a pipe is. @return
+ * The descriptor, or -1. */
+static int open_output(const char *path, char ret_aside[PATH_MAX])
+{
+	struct stat status;
+	mode_t mask = umask(0);
+	bool is_there = lstat(path, &status) == 0;
+	int fd, len;
+
+	umask(mask);
+	*ret_aside = '\0';
+	if (is_there && !S_ISREG(status.st_mode))
+		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (is_there && access(path, W_OK))
+		return -1;
+	len = snprintf(ret_aside, PATH_MAX, "%s.XXXXXX.tmp", path);
+	fd = len < PATH_MAX ? mkostemps(ret_aside, (int)strlen(".tmp"), O_CLOEXEC) : -1;
+	if (fd < 0)
+		*ret_aside = '\0';
+	/* In a folder that takes no other file. */
+	if (fd < 0)
+		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	/* Whose it is and who may read it stays, where we can tell. */
+	if (fchmod(fd, is_there ? status.st_mode & 07777 : 0666 & ~mask) ||
+	    (is_there && fchown(fd, status.st_uid, status.st_gid) && errno != EPERM)) {
+		close(fd);
+		unlink(ret_aside);
+		return -1;
+	}
+	return fd;
+}
+
+static int write_sink(const struct format_profile *base, const struct format_profile *profile,
+		      const struct report_arguments *arguments, struct format_sink *sink)
+{
+	const char *path = arguments->output;
+	size_t len = strlen(path);
+	struct failure why = { 0 };
+	FILE *file;
+	int result;
+
+	if (!arguments->report->is_packed && len > 3 && strcmp(path + len - 3, ".gz") == 0)
+		format_sink_compress(sink);
+	file = format_sink_file(sink, &why);
+	result = file ? print_report(base, profile, arguments, file)
+		      : tell_output(path, ENOMEM, "the report is not complete");
+	if (file && format_sink_file_done(sink, file, &why) && result == REPORT_DONE)
+		result = tell_output(path, why.errnum, "the report is not complete");
+	return result;
+}
+
+static int write_file(const struct format_profile *base, const struct format_profile *profile,
+		      const struct report_arguments *arguments)
+{
+	const char *path = arguments->output;
+	char aside[PATH_MAX];
+	int fd = open_output(path, aside), result;
+	struct format_sink *sink = NULL;
+	struct failure why = { 0 };
+
+	if (fd < 0)
+		return tell_output(path, errno, "choose another -o");
+	if (format_sink_create(fd, &sink, &why)) {
+		close(fd);
+		result = tell_output(path, why.errnum ? why.errnum : ENOMEM, "choose another -o");
+	} else {
+		result = write_sink(base, profile, arguments, sink);
+	}
+	format_sink_destroy(sink);
+	if (*aside && result == REPORT_DONE && rename(aside, path))
+		result = tell_output(path, errno, "choose another -o");
+	if (*aside && result != REPORT_DONE)
+		unlink(aside);
+	return result;
+}
+
+static int write_report(const struct format_profile *base, const struct format_profile *profile,
+			const struct report_arguments *arguments)
+{
+	int result;
+
+	progress_write();
+	if (arguments->output)
+		return write_file(base, profile, arguments);
+	if (isatty(STDOUT_FILENO))
+		progress_stop();
+	errno = 0;
+	result = print_report(base, profile, arguments, stdout);
+	if ((fflush(stdout) || ferror(stdout)) && result == REPORT_DONE)
+		result = tell_output("standard output", errno ? errno : EIO,
+				     "the report is not complete");
+	return result;
+}
+
+/** Read files into one profile, which the caller owns in any case. @return An exit code. */
+static int read_all(char *const *paths, size_t count, bool needs_order,
+		    struct format_profile **ret_profile)
+{
+	struct failure why;
+	int result = REPORT_DONE;
+
+	*ret_profile = format_profile_create(&why);
+	if (!*ret_profile)
+		return report_read_failure(paths[0], &why);
+	if (needs_order)
+		format_profile_keep_order(*ret_profile);
+	format_profile_set_progress(*ret_profile, progress_add, NULL);
+	for (size_t i = 0; i < count && result == REPORT_DONE; i++)
+		result = add_profile(paths[i], *ret_profile);
+	return result;
+}
+
+/** Behind what is there: other steps of a job have written to the page, too. */
+static int write_summary(const struct format_profile *base, const struct format_profile *profile,
+			 const struct report_arguments *arguments)
+{
+	struct report_arguments page = *arguments;
+	FILE *file = fopen(arguments->summary, "ae");
+	int result, errnum = errno;
+
+	if (!file)
+		return tell_output(arguments->summary, errnum, "choose another --summary");
+	page.report = format_report_find("markdown");
+	/* What is there may lack the end of its line. */
+	if (fseeko(file, 0, SEEK_END) == 0 && ftello(file) > 0)
+		putc('\n', file);
+	if (arguments->budget) {
+		format_budget_print_markdown(arguments->budget, file);
+		putc('\n', file);
+	}
+	errno = 0;
+	result = print_report(base, profile, &page, file);
+	errnum = ferror(file) ? (errno ? errno : EIO) : 0;
+	if (fclose(file) && !errnum)
+		errnum = errno;
+	if (errnum && result == REPORT_DONE)
+		return tell_output(arguments->summary, errnum, "the page is not complete");
+	return result;
+}
+
+/** Rules are judged whether or not somebody reads the report to its end. */
+static int print_and_judge(const struct report_arguments *arguments,
+			   const struct format_profile *base, const struct format_profile *profile)
+{
+	int printed = write_report(base, profile, arguments), judged = REPORT_DONE, told;
+
+	if (arguments->budget)
+		judged = report_judge(arguments, base, profile);
+	if (arguments->summary && (judged == REPORT_DONE || judged == REPORT_BROKEN)) {
+		told = write_summary(base, profile, arguments);
+		printed = printed == REPORT_DONE ? told : printed;
+	}
+	return judged == REPORT_DONE ? printed : judged;
+}
+
+/** @return Whether the bytes of an input are known; one that is not there has none. */
+static bool add_size(const char *path, uint64_t *bytes)
+{
+	struct stat status;
+
+	if ((strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &status) : stat(path, &status)) != 0)
+		return true;
+	*bytes += S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0;
+	return S_ISREG(status.st_mode);
+}
+
+static void start_progress(const struct report_arguments *arguments)
+{
+	uint64_t bytes = 0;
+	bool known = !arguments->base || add_size(arguments->base, &bytes);
+
+	if (arguments->quiet)
+		return;
+	for (size_t i = 0; i < arguments->input_count; i++)
+		known &= add_size(arguments->inputs[i], &bytes);
+	progress_start(known ? bytes : 0);
+}
+
+static int run(struct report_arguments *arguments)
+{
+	struct format_profile *base = NULL, *profile = NULL;
+	char *base_path = (char *)(uintptr_t)arguments->base;
+	/* How certain what is compared is depends on it. */
+	bool compares = arguments->base || arguments->budget;
+	int result;
+
+	start_progress(arguments);
+	result = arguments->base ? read_all(&base_path, 1, compares, &base) : REPORT_DONE;
+	if (result == REPORT_DONE)
+		result = read_all(arguments->inputs, arguments->input_count,
+				  arguments->report->needs_order || compares, &profile);
+	if (result == REPORT_DONE)
+		result = check_profiles(arguments, base, profile);
+	if (result == REPORT_DONE)
+		result = print_and_judge(arguments, base, profile);
+	progress_stop();
+	format_profile_destroy(base);
+	format_profile_destroy(profile);
+	return result;
+}
+
+int main(int argc, char **argv)
+{
+	struct report_arguments arguments = { 0 };
+	int result;
+
+	standard_occupy_files();
+	signal(SIGPIPE, SIG_IGN);
+	result = report_arguments_parse(argc, argv, &arguments);
+	if (result == REPORT_DONE)
+		result = run(&arguments);
+	report_arguments_deinit(&arguments);
+	return result;
+}

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#ifndef CLI_STANDARD_H
-#define CLI_STANDARD_H
-
-/** Occupy standard files that are closed, before anything is opened: using them fails, and nothing
- *  else gets their numbers. */
-void standard_occupy_files(void);
-
-#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* The upper part of the screen: how the processes and the sampling are. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/top/top.h"
+#include "cli/top/draw/top_draw.h"
+
+enum {
+	/* Refreshes that the bar and the rates are of. */
+	RECENT = 10,
+	LABEL_COLUMNS = 6,
+	SPARK_MIN = 8,
+	HISTORY_COLUMNS_MAX = 200,
+	/* What the sparkline of the states spans, as far as the history reaches; the others are
+	 * shorter. */
+	HISTORY_S = 120,
+	NS_PER_MS = 1000 * 1000,
+};
+
+static const struct {
+	const char *name;
+	char letter;
+} parts[TOP_ACTIVITY_COUNT] = {
+	[TOP_INTERPRETER] = { "interp", 'I' },
+	[TOP_COMPILED] = { "jit", 'J' },
+	[TOP_C] = { "C", 'C' },
+	[TOP_GC] = { "GC", 'G' },
+	[TOP_RECORDING] = { "rec", 'R' },
+	[TOP_EXITS] = { "exit", 'X' },
+	[TOP_UNSCHEDULED] = { "no CPU", '-' },
+	[TOP_IDLE] = { "idle", '.' },
+};
+
+/** The last refreshes together. */
+struct recent {
+	uint64_t parts[TOP_ACTIVITY_COUNT], sum;
+	uint64_t span_ns, cpu_ns, created, aborted, allocated;
+};
+
+static void add_moment(struct recent *recent, const struct daemon_moment *moment)
+{
+	uint64_t counts[TOP_ACTIVITY_COUNT];
+
+	top_count_activities(moment->states, moment->outcomes, counts);
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
+		recent->parts[i] += counts[i];
+	recent->span_ns += moment->span_ns;
+	recent->cpu_ns += moment->sampler_cpu_ns + moment->own_cpu_ns;
+	recent->created += moment->created;
+	recent->aborted += moment->aborted;
+	recent->allocated += moment->allocated_bytes;
+}
+
+static struct recent sum_up(const struct daemon_watch *watch)
+{
+	struct recent recent = { 0 };
+
+	for (size_t age = 0; age < RECENT; age++) {
+		const struct daemon_moment *moment = daemon_watch_history(watch, age);
+
+		if (moment)
+			add_moment(&recent, moment);
+	}
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
+		recent.sum += recent.parts[i];
+	return recent;
+}
+
+static double per_second(uint64_t count, const struct recent *recent)
+{
+	return recent->span_ns ? (double)count * 1e9 / (double)recent->span_ns : 0;
+}
+
+/* ---- Sparklines ------------------------------------------------------------------------- */
+
+/** One column of the sparklines: some refreshes. */
+struct column {
+	uint64_t parts[TOP_ACTIVITY_COUNT];
+	uint64_t heap_bytes, mcode_bytes; /* of the newest one */
+};
+
+/** The last minutes, the newest column last. */
+struct history {
+	struct column columns[HISTORY_COLUMNS_MAX];
+	size_t count;
+};
+
+/* Columns stay where they are while time goes on: each is of a fixed span of the clock. */
+static uint64_t span_of(const struct top_screen *screen, size_t columns)
+{
+	uint64_t delay_ns = (uint64_t)screen->options.delay_ms * NS_PER_MS;
+	uint64_t whole_ns = HISTORY_S * (uint64_t)1000 * NS_PER_MS;
+	uint64_t span_ns = columns ? whole_ns / columns : whole_ns;
+
+	return span_ns > delay_ns ? (span_ns + delay_ns - 1) / delay_ns * delay_ns : delay_ns;
+}
+
+static void add_to_column(const struct daemon_moment *moment, struct column *column)
+{
+	uint64_t counts[TOP_ACTIVITY_COUNT];
+
+	top_count_activities(moment->states, moment->outcomes, counts);
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
+		column->parts[i] += counts[i];
+}
+
+/* @param columns At most, and at most HISTORY_COLUMNS_MAX. */
+static void collect_history(const struct top_screen *screen, size_t columns,
+			    struct history *ret_history)
+{
+	uint64_t span_ns = span_of(screen, columns), last = 0;
+	struct column newest_first[HISTORY_COLUMNS_MAX] = { 0 };
+	const struct daemon_moment *moment;
+	size_t count = 0;
+
+	for (size_t age = 0; (moment = daemon_watch_history(screen->watch, age)); age++) {
+		uint64_t span = moment->time_ns / span_ns;
+
+		if (count == 0 || span != last) {
+			if (count == columns)
+				break;
+			newest_first[count++] =
+				(struct column){ .heap_bytes = moment->heap_bytes,
+						 .mcode_bytes = moment->mcode_bytes };
+		}
+		last = span;
+		add_to_column(moment, &newest_first[count - 1]);
+	}
+	ret_history->count = count;
+	for (size_t i = 0; i < count; i++)
+		ret_history->columns[i] = newest_first[count - 1 - i];
+}
+
+/** What a sparkline is of. */
+typedef uint64_t (*measure)(const struct column *column);
+
+/* Threads that ran, of those that were sampled, in thousandths. */
+static uint64_t busy_of(const struct column *column)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
+		all += column->parts[i];
+	return all ? 1000 * (all - column->parts[TOP_UNSCHEDULED] - column->parts[TOP_IDLE]) / all
+		   : 0;
+}
+
+static uint64_t heap_of(const struct column *column)
+{
+	return column->heap_bytes;
+}
+
+static uint64_t machine_code_of(const struct column *column)
+{
+	return column->mcode_bytes;
+}
+
+static void add_history(struct top_screen *screen, const struct history *history,
+			measure measure_of, size_t columns)
+{
+	uint64_t values[HISTORY_COLUMNS_MAX];
+
+	for (size_t i = 0; i < history->count; i++)
+		values[i] = measure_of(&history->columns[i]);
+	top_columns_add_spark(&screen->line, values, history->count, 0, columns,
+			      screen->terminal.utf8);
+}
+
+/* What a VM that ran was at most of the time. */
+static enum top_activity main_activity(const struct column *column)
+{
+	enum top_activity most = TOP_INTERPRETER;
+
+	for (int i = 0; i < TOP_UNSCHEDULED; i++)
+		if (column->parts[i] > column->parts[most])
+			most = (enum top_activity)i;
+	return most;
+}
+
+/* As high as threads were busy, in the colour of what they did most. */
+static void draw_states(struct top_screen *screen, const struct history *history, int x,
+			size_t columns)
+{
+	size_t shown = history->count < columns ? history->count : columns;
+
+	x += (int)(columns - shown);
+	for (size_t i = history->count - shown; i < history->count; i++) {
+		const struct column *column = &history->columns[i];
+		uint64_t busy = busy_of(column);
+
+		top_columns_add_spark(&screen->line, &busy, 1, 1000, 1, screen->terminal.utf8);
+		top_draw_at(screen, 2, x++,
+			    TOP_LOOK_STATE_0 + (enum top_look)main_activity(column));
+	}
+}
+
+/* ---- Lines ------------------------------------------------------------------------------ */
+
+static void add_process(struct top_screen *screen, const struct daemon_vitals *vitals)
+{
+	const struct daemon_process *process = vitals->processes;
+	double uptime_s;
+	char time[16];
+
+	if (vitals->process_count == 0) {
+		format_text_add_string(&screen->line, "no process yet");
+		return;
+	}
+	for (size_t i = 0; screen->choice.pid && i < vitals->process_count; i++)
+		if (vitals->processes[i].pid == screen->choice.pid)
+			process = &vitals->processes[i];
+	top_draw_text(screen, process->name, 24, TOP_CUT_END);
+	format_text_addf(&screen->line, " [%d]", (int)process->pid);
+	if (screen->choice.tid)
+		format_text_addf(&screen->line, " thread %d", (int)screen->choice.tid);
+	else if (vitals->process_count > 1 && !screen->choice.pid)
+		format_text_addf(&screen->line, " +%zu more", vitals->process_count - 1);
+	uptime_s = top_uptime_s(vitals, (size_t)(process - vitals->processes));
+	if (uptime_s >= 0 && !process->ended) {
+		top_columns_time(time, sizeof(time), (uint64_t)(uptime_s * 1e9));
+		format_text_addf(&screen->line, " up %s", time);
+	}
+	if (process->ended)
+		format_text_add_string(&screen->line, " ended");
+}
+
+static const struct daemon_vm *first_vm(const struct top_screen *screen,
+					const struct daemon_vitals *vitals)
+{
+	for (size_t i = 0; screen->choice.pid && i < vitals->vm_count; i++)
+		if (vitals->vms[i].pid == screen->choice.pid)
+			return &vitals->vms[i];
+	return vitals->vm_count ? &vitals->vms[0] : NULL;
+}
+
+static void draw_title(struct top_screen *screen, const struct daemon_vitals *vitals)
+{
+	const struct daemon_vm *vm = first_vm(screen, vitals);
+
+	format_text_add_string(&screen->line, "ljtop  ");
+	add_process(screen, vitals);
+	if (vm && vm->version[0]) {
+		format_text_add_string(&screen->line, "  ");
+		top_draw_text(screen, vm->version, 30, TOP_CUT_END);
+	}
+	if (vm && vm->layout[0]) {
+		format_text_add_string(&screen->line, "  ");
+		top_draw_text(screen, vm->layout, (size_t)COLS, TOP_CUT_END);
+	}
+	top_draw_line(screen, 0, TOP_LOOK_TITLE);
+}
+
+static void draw_numbers(struct top_screen *screen, const struct daemon_vitals *vitals,
+			 const struct recent *recent)
+{
+	char how[256];
+
+	top_describe_capture(vitals, how, sizeof(how));
+	format_text_addf(&screen->line,
+			 "ticks %" PRIu64 "  full %.1f%%  late %" PRIu64 "  missed %" PRIu64
+			 "  %s  CPU %.1f%%",
+			 vitals->ticks, top_full_percent(vitals->outcomes), vitals->late_ticks,
+			 vitals->missed_ticks, how, top_percent(recent->cpu_ns, recent->span_ns));
+	if (vitals->dropped)
+		format_text_addf(&screen->line, "  dropped %" PRIu64, vitals->dropped);
+	/* Known to who has asked for it: the first to be cut off. */
+	format_text_addf(&screen->line, "  %u Hz", vitals->rate_hz);
+	top_draw_line(screen, 1, TOP_LOOK_PLAIN);
+}
+
+static size_t spark_columns(void)
+{
+	size_t columns = ((size_t)COLS - LABEL_COLUMNS - 3) / 3;
+
+	return columns < SPARK_MIN	       ? SPARK_MIN
+	       : columns > HISTORY_COLUMNS_MAX ? HISTORY_COLUMNS_MAX
+					       : columns;
+}
+
+static void draw_bar(struct top_screen *screen, const struct recent *recent,
+		     const struct history *history)
+{
+	size_t spark = spark_columns(), columns[TOP_ACTIVITY_COUNT];
+	size_t bar = (size_t)COLS - LABEL_COLUMNS - 3 - spark - 1;
+	int x = LABEL_COLUMNS + 1;
+
+	format_text_addf(&screen->line, "%-*s[%*s] ", LABEL_COLUMNS, "VM", (int)bar, "");
+	top_draw_line(screen, 2, TOP_LOOK_PLAIN);
+	draw_states(screen, history, x + (int)bar + 2, spark);
+	top_columns_share(recent->parts, TOP_ACTIVITY_COUNT, bar, columns);
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++) {
+		for (size_t column = 0; column < columns[i]; column++)
+			format_text_add(&screen->line, &parts[i].letter, 1);
+		if (columns[i])
+			top_draw_at(screen, 2, x, TOP_LOOK_PART_0 + (enum top_look)i);
+		x += (int)columns[i];
+	}
+}
+
+static void draw_legend(struct top_screen *screen, const struct recent *recent)
+{
+	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
+		/* A machine with free processors has none of it, and the line is full. */
+		if (i != TOP_UNSCHEDULED || recent->parts[i])
+			format_text_addf(&screen->line, " %c %s %.0f%%", parts[i].letter,
+					 parts[i].name, top_percent(recent->parts[i], recent->sum));
+	top_draw_line(screen, 3, TOP_LOOK_PLAIN);
+}
+
+static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vitals,
+		      const struct recent *recent, const struct history *history)
+{
+	const struct daemon_moment *moment = daemon_watch_history(screen->watch, 0);
+	const struct daemon_vm *vm = first_vm(screen, vitals);
+	size_t spark = (size_t)COLS / 5;
+	char bytes[16];
+
+	top_columns_bytes(bytes, sizeof(bytes), moment ? moment->heap_bytes : 0);
+	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "heap", bytes);
+	add_history(screen, history, heap_of, spark);
+	if (vm && vm->has_heap) {
+		top_columns_bytes(bytes, sizeof(bytes), vm->threshold_bytes);
+		format_text_addf(&screen->line, "  GC %s, next %s",
+				 daemon_gc_phase_name(vm->gc_phase), bytes);
+	}
+	if (vm && vm->has_pace)
+		format_text_addf(&screen->line, "  pause %" PRIu32 " step %" PRIu32, vm->pause,
+				 vm->step_multiplier);
+	if (moment && moment->has_allocated) {
+		top_columns_bytes(bytes, sizeof(bytes),
+				  (uint64_t)per_second(recent->allocated, recent));
+		format_text_addf(&screen->line, "  alloc %s/s", bytes);
+	}
+	top_draw_line(screen, 4, TOP_LOOK_PLAIN);
+}
+
+static void draw_traces(struct top_screen *screen, const struct daemon_vitals *vitals,
+			const struct recent *recent, const struct history *history)
+{
+	const struct daemon_moment *moment = daemon_watch_history(screen->watch, 0);
+	const struct daemon_vm *vm = first_vm(screen, vitals);
+	size_t spark = (size_t)COLS / 8;
+	/* Where the build does not count them, there may be more. */
+	const char *least = vm && vm->is_counted ? "" : ">=";
+	char bytes[16];
+
+	top_columns_bytes(bytes, sizeof(bytes), moment ? moment->mcode_bytes : 0);
+	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "mcode", bytes);
+	add_history(screen, history, machine_code_of, spark);
+	format_text_addf(&screen->line, "  traces %" PRIu64 "  %s%.1f new/s  %s%.1f aborted/s",
+			 moment ? moment->traces : 0, least, per_second(recent->created, recent),
+			 least, per_second(recent->aborted, recent));
+	if (vm && vm->has_traces && !vm->jit_on)
+		format_text_add_string(&screen->line, "  JIT off");
+	top_draw_line(screen, 5, TOP_LOOK_PLAIN);
+}
+
+void top_draw_header(struct top_screen *screen)
+{
+	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
+	struct recent recent = sum_up(screen->watch);
+	struct history history;
+
+	collect_history(screen, spark_columns(), &history);
+	draw_title(screen, vitals);
+	draw_numbers(screen, vitals, &recent);
+	draw_bar(screen, &recent, &history);
+	draw_legend(screen, &recent);
+	draw_heap(screen, vitals, &recent, &history);
+	draw_traces(screen, vitals, &recent, &history);
+}

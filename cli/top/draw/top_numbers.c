@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers of a watch as people read them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/top/top.h"
+
+const char *top_activity_name(enum top_activity activity)
+{
+	static const char *const names[TOP_ACTIVITY_COUNT] = {
+		[TOP_INTERPRETER] = "interpreter",
+		[TOP_COMPILED] = "compiled",
+		[TOP_C] = "C",
+		[TOP_GC] = "GC",
+		[TOP_RECORDING] = "recording",
+		[TOP_EXITS] = "exits",
+		[TOP_UNSCHEDULED] = "waiting for a processor",
+		[TOP_IDLE] = "idle",
+	};
+
+	return names[activity];
+}
+
+void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint64_t *ret_counts)
+{
+	/* Builds that do not tell fast functions from C functions have C for both. */
+	static const enum top_activity activities[FORMAT_STATE_COUNT] = {
+		[FORMAT_STATE_INTERP] = TOP_INTERPRETER,
+		[FORMAT_STATE_LFUNC] = TOP_INTERPRETER,
+		[FORMAT_STATE_FFUNC] = TOP_C,
+		[FORMAT_STATE_CFUNC] = TOP_C,
+		[FORMAT_STATE_GC] = TOP_GC,
+		[FORMAT_STATE_EXIT] = TOP_EXITS,
+		[FORMAT_STATE_RECORD] = TOP_RECORDING,
+		[FORMAT_STATE_OPT] = TOP_RECORDING,
+		[FORMAT_STATE_ASM] = TOP_RECORDING,
+		[FORMAT_STATE_TRACE] = TOP_COMPILED,
+	};
+
+	for (int i = 0; i < TOP_ACTIVITY_COUNT; i++)
+		ret_counts[i] = 0;
+	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
+		ret_counts[activities[i]] += states[i];
+	ret_counts[TOP_UNSCHEDULED] = outcomes[DAEMON_UNSCHEDULED];
+	ret_counts[TOP_IDLE] = outcomes[DAEMON_IDLE] + outcomes[DAEMON_ASLEEP];
+}
+
+double top_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+void top_describe_capture(const struct daemon_vitals *vitals, char *ret_text, size_t len)
+{
+	bool copied = vitals->capture == DAEMON_CAPTURE_KERNEL;
+	size_t used;
+
+	snprintf(ret_text, len, copied ? "copied p99 %.0f us" : "stopped p99 %.0f us",
+		 (double)(copied ? vitals->copied_p99_ns : vitals->stopped_p99_ns) / 1e3);
+	for (int i = 0; copied && i < DAEMON_REASON_COUNT; i++) {
+		used = strlen(ret_text);
+		if (vitals->reasons[i].samples)
+			snprintf(ret_text + used, len - used, ", %" PRIu64 " by stops (%s)",
+				 vitals->reasons[i].samples,
+				 daemon_reason_text((enum daemon_reason)i));
+	}
+}
+
+double top_full_percent(const uint64_t *outcomes)
+{
+	return top_percent(outcomes[DAEMON_FULL], outcomes[DAEMON_FULL] + outcomes[DAEMON_TORN] +
+							  outcomes[DAEMON_TRUNCATED] +
+							  outcomes[DAEMON_UNWOUND]);
+}
+
+double top_rate(uint64_t count, const struct daemon_moment *moment)
+{
+	return moment->span_ns ? (double)count * 1e9 / (double)moment->span_ns : 0;
+}
+
+double top_uptime_s(const struct daemon_vitals *vitals, size_t process)
+{
+	uint64_t start_ns = vitals->start_ns[process], now_ns;
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return start_ns && now_ns >= start_ns ? (double)(now_ns - start_ns) / 1e9 : -1;
+}
+
+uint64_t top_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+const char *top_kind_name(enum format_kind kind)
+{
+	static const char *const names[FORMAT_KIND_COUNT] = {
+		[FORMAT_KIND_NATIVE] = "native",   [FORMAT_KIND_LUA] = "Lua",
+		[FORMAT_KIND_FAST] = "fast",	   [FORMAT_KIND_CFUNC] = "C",
+		[FORMAT_KIND_TRACE] = "trace",	   [FORMAT_KIND_PSEUDO] = "activity",
+		[FORMAT_KIND_PROCESS] = "process",
+	};
+
+	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* A line that is typed at the bottom of the screen. */
+#ifndef CLI_TOP_INPUT_TOP_PROMPT_H
+#define CLI_TOP_INPUT_TOP_PROMPT_H
+
+#include <stddef.h>
+
+/** What became of the line. */
+enum top_typed {
+	TOP_TYPED_MORE,	  /**< It may have changed. */
+	TOP_TYPED_DONE,	  /**< Enter. */
+	TOP_TYPED_CANCEL, /**< Escape, or Backspace in an empty line. */
+};
+
+/** Take one key, as wgetch(3) gives it: a byte of text or a command of readline's.
+ *  @param text Terminated, in a buffer of @p size bytes; stays so. */
+enum top_typed top_prompt_key(char *text, size_t size, int key);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* ljtop: where running LuaJIT processes spend their time, while they run. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/common/signals.h"
+#include "cli/top/top.h"
+#include "cli/top/top_screen.h"
+
+#define PROGRAM "ljtop"
+
+enum {
+	RATE_DEFAULT = 199,
+	WIDTH_DEFAULT = 120,
+	ROWS_DEFAULT = 40,
+};
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Take what comes until then, or until the sampling ends. @return 0 or -1. */
+static int wait_until(struct daemon_watch *watch, double end_s, struct failure *why)
+{
+	for (;;) {
+		double left_s = end_s - now_s();
+		struct pollfd poller = { .fd = daemon_watch_fd(watch), .events = POLLIN };
+
+		if (daemon_watch_take(watch, why) < 0)
+			return -1;
+		if (left_s <= 0 || sampling_stop || daemon_watch_vitals(watch)->ended)
+			return 0;
+		poll(&poller, 1, left_s > 1 ? 1000 : (int)(left_s * 1000) + 1);
+	}
+}
+
+/* Until the sampling begins: finding a VM may take a while. */
+static int wait_for_begin(struct daemon_watch *watch, struct failure *why)
+{
+	while (!sampling_stop && !daemon_watch_vitals(watch)->ended &&
+	       !daemon_watch_vitals(watch)->elapsed_ns)
+		if (wait_until(watch, now_s() + 0.02, why) != 0)
+			return -1;
+	return 0;
+}
+
+/* One refresh. @return 0 or the exit code. */
+static int print_screen(const struct arguments *arguments, struct daemon_watch *watch,
+			struct failure *why)
+{
+	int ret;
+
+	errno = 0;
+	ret = daemon_watch_refresh(watch, why);
+	if (ret == 0)
+		ret = arguments->json ? top_print_json(stdout, arguments, watch, why)
+				      : top_print_text(stdout, arguments, watch, why);
+	if (ret != 0) {
+		fputs(PROGRAM ": out of memory\n", stderr);
+		return EXIT_SYSTEM;
+	}
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	/* The reader of a pipe has seen enough. */
+	if (errno != EPIPE)
+		fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno ? errno : EIO));
+	return EXIT_OUTPUT;
+}
+
+/* How the sampling ended. What ended before the first sample has no screen. */
+static int tell_end(const struct daemon_vitals *vitals)
+{
+	if (vitals->text[0])
+		fprintf(stderr, PROGRAM ": %s\n", vitals->text);
+	return options_exit_code(vitals->end);
+}
+
+static int print_screens(const struct arguments *arguments, struct daemon_watch *watch,
+			 struct failure *why)
+{
+	const struct daemon_vitals *vitals = daemon_watch_vitals(watch);
+	double next_s;
+	int ret = wait_for_begin(watch, why);
+
+	next_s = now_s();
+	for (long i = 0; ret == 0 && (!arguments->iterations || i < arguments->iterations); i++) {
+		next_s += arguments->delay_s;
+		/* A reader that was slow is not given all at once. */
+		if (next_s < now_s())
+			next_s = now_s();
+		ret = wait_until(watch, next_s, why);
+		if (ret != 0 || sampling_stop || (vitals->ended && vitals->samples == 0))
+			break;
+		ret = print_screen(arguments, watch, why);
+		if (vitals->ended)
+			break;
+	}
+	if (ret < 0) {
+		fputs(PROGRAM ": out of memory\n", stderr);
+		return EXIT_SYSTEM;
+	}
+	return ret == 0 && vitals->ended ? tell_end(vitals) : ret;
+}
+
+/* The full screen. What ends before the first sample needs none. */
+static int show_screen(const struct arguments *arguments, struct top_screen *screen,
+		       struct daemon_watch *watch, struct failure *why)
+{
+	const struct daemon_vitals *vitals = daemon_watch_vitals(watch);
+	const struct top_screen_options options = { .delay_ms =
+							    (unsigned)(arguments->delay_s * 1000),
+						    .takes_mouse = !arguments->no_mouse,
+						    .query = &arguments->query,
+						    .stop = &sampling_stop };
+	const char *text = "out of memory";
+	int ret = wait_for_begin(watch, why);
+
+	if (ret == 0 && !sampling_stop && !(vitals->ended && vitals->samples == 0))
+		ret = top_screen_run(screen, watch, &options, &text);
+	if (ret != 0) {
+		fprintf(stderr, PROGRAM ": %s\n", text);
+		return EXIT_SYSTEM;
+	}
+	return vitals->ended ? tell_end(vitals) : EXIT_PROFILE;
+}
+
+/* @param screen NULL for plain screens and JSON. */
+static int run(const struct arguments *arguments, struct top_screen *screen)
+{
+	struct daemon_watch *watch;
+	struct failure why;
+	char text[256];
+	int ret;
+
+	if (daemon_watch_start(&arguments->options, &arguments->live, &watch, &why) != 0) {
+		failure_describe(&why, text, sizeof(text));
+		fprintf(stderr, PROGRAM ": %s\n", text);
+		return EXIT_SYSTEM;
+	}
+	ret = screen ? show_screen(arguments, screen, watch, &why)
+		     : print_screens(arguments, watch, &why);
+	daemon_watch_destroy(watch);
+	return ret;
+}
+
+/* @return -1 to go on, else the exit code, with a message printed. */
+static int prepare_screen(const struct arguments *arguments, struct top_screen **ret_screen)
+{
+	const struct daemon_options *options = &arguments->options;
+	/* Others than those given may be watched. */
+	bool is_open = options->name_count || options->children;
+	const char *text;
+
+	if (arguments->batch || arguments->json)
+		return -1;
+	*ret_screen = top_screen_create(options->pids, is_open ? 0 : options->pid_count, &text);
+	if (*ret_screen)
+		return -1;
+	fprintf(stderr, PROGRAM ": %s\n", text);
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = { .options = { .mode = DAEMON_MODE_CALLGRAPH,
+						    .capture = DAEMON_CAPTURE_AUTO,
+						    .rate_hz = RATE_DEFAULT,
+						    .go_fd = -1,
+						    .failed_fd = -1,
+						    .stop = &sampling_stop },
+				       .delay_s = 1,
+				       .width = WIDTH_DEFAULT,
+				       .rows = ROWS_DEFAULT };
+	struct top_screen *screen = NULL;
+	int ret = top_arguments_parse(argc, argv, &arguments);
+
+	if (ret < 0)
+		ret = prepare_screen(&arguments, &screen);
+	if (ret < 0) {
+		sampling_catch_signals();
+		sampling_raise_descriptor_limit();
+		ret = run(&arguments, screen);
+	}
+	top_screen_destroy(screen);
+	top_arguments_deinit(&arguments);
+	return ret;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/top/model/top_source.h"
+
+#include <cap-ng.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "format/text/text.h"
+
+enum {
+	TAB_COLUMNS = 8,
+	/* Of more, the process's rights are less than they are. */
+	GROUPS_MAX = 64,
+};
+
+static int fail(const char **ret_why, const char *why)
+{
+	*ret_why = why;
+	return -1;
+}
+
+static const char *describe(int error)
+{
+	switch (error) {
+	case ENOENT:
+	case ENOTDIR:
+		return "there is no such file";
+	case EACCES:
+	case EPERM:
+		return "not permitted";
+	case ESRCH:
+		return "the process has ended";
+	case ELOOP:
+	case EXDEV:
+		return "its path leads out of the process's root";
+	case ENOSYS:
+		return "needs Linux 5.6 or later";
+	default:
+		return "it cannot be opened";
+	}
+}
+
+/* What a link in /proc leads to. @return false where that does not fit. */
+static bool read_link(pid_t pid, const char *which, char *ret_path)
+{
+	char name[64];
+	ssize_t len;
+
+	snprintf(name, sizeof(name), "/proc/%d/%s", (int)pid, which);
+	len = readlink(name, ret_path, PATH_MAX);
+	if (len <= 0 || len >= PATH_MAX)
+		return false;
+	ret_path[len] = '\0';
+	return true;
+}
+
+/* The path below the process's root. A working directory is told from where we stand: below the
+ * root's own path, which is "/" also for a root of another mount namespace. */
+static bool make_path(pid_t pid, const char *name, char *ret_path)
+{
+	char root[PATH_MAX], folder[PATH_MAX];
+	const char *inside = folder;
+	size_t len;
+
+	if (name[0] == '/')
+		return snprintf(ret_path, PATH_MAX, "%s", name) < PATH_MAX;
+	if (!read_link(pid, "root", root) || !read_link(pid, "cwd", folder))
+		return false;
+	len = strlen(root);
+	if (strcmp(root, "/") != 0 && strncmp(folder, root, len) == 0 &&
+	    (folder[len] == '/' || !folder[len]))
+		inside = folder + len;
+	return snprintf(ret_path, PATH_MAX, "%s/%s", inside, name) < PATH_MAX;
+}
+
+static int open_root(pid_t pid, const char **ret_why)
+{
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
+	fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		fail(ret_why, errno == ENOENT ? describe(ESRCH) : describe(errno));
+	return fd;
+}
+
+/* What a name is, and then the file: both by whoever we are at the moment, as the kernel's own
+ * files ask for the rights of who opens them, whatever their modes say. */
+static int open_name(int root, const char *path, uint64_t flags, const char **ret_why)
+{
+	struct open_how how = { .flags = flags | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+	if (fd < 0)
+		fail(ret_why, describe(errno));
+	return (int)fd;
+}
+
+/* The kernel's own files look regular, and show what the one who opens them may see, root's
+ * capabilities included. No program is loaded from there. */
+static bool is_kernels(int fd)
+{
+	static const long types[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
+				      SECURITYFS_MAGIC };
+	struct statfs status;
+
+	if (fstatfs(fd, &status) != 0)
+		return true;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (status.f_type == types[i])
+			return true;
+	return false;
+}
+
+static bool is_regular(int fd, struct stat *ret_status)
+{
+	return fstat(fd, ret_status) == 0 && S_ISREG(ret_status->st_mode) && !is_kernels(fd);
+}
+
+/* Nothing is opened that is no regular file: a device may do something then. Nor is another one
+ * that has taken its place since. */
+static int open_regular(int root, const char *path, const char **ret_why)
+{
+	int found = open_name(root, path, O_PATH, ret_why), fd = -1;
+	struct stat before, after;
+
+	if (found < 0)
+		return -1;
+	if (!is_regular(found, &before))
+		fail(ret_why, "it is no regular file");
+	else
+		fd = open_name(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, ret_why);
+	close(found);
+	if (fd < 0 || (is_regular(fd, &after) && after.st_dev == before.st_dev &&
+		       after.st_ino == before.st_ino))
+		return fd;
+	close(fd);
+	return fail(ret_why, "it is no regular file");
+}
+
+/* ---- Rights ----------------------------------------------------------------------------- */
+
+/** Who opens files. */
+struct identity {
+	uid_t uid;
+	gid_t gid, groups[GROUPS_MAX];
+	size_t group_count;
+};
+
+/* The first of four, the real one: the others of a set-uid program are not those of its user, who
+ * may have chosen the names. Source: proc_pid_status(5). */
+static bool read_real(const char *line, const char *name, unsigned *ret_id)
+{
+	size_t len = strlen(name);
+
+	return strncmp(line, name, len) == 0 && sscanf(line + len, "%u", ret_id) == 1;
+}
+
+static void read_groups(const char *line, struct identity *identity)
+{
+	const char *at = line + strlen("Groups:");
+	char *end;
+
+	while (identity->group_count < GROUPS_MAX) {
+		unsigned long group = strtoul(at, &end, 10);
+
+		if (end == at)
+			return;
+		identity->groups[identity->group_count++] = (gid_t)group;
+		at = end;
+	}
+}
+
+static bool read_identity(pid_t pid, struct identity *ret_identity)
+{
+	char name[64], line[4096];
+	bool has_uid = false, has_gid = false;
+	FILE *file;
+
+	*ret_identity = (struct identity){ 0 };
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		has_uid |= read_real(line, "Uid:", &ret_identity->uid);
+		has_gid |= read_real(line, "Gid:", &ret_identity->gid);
+		if (strncmp(line, "Groups:", strlen("Groups:")) == 0)
+			read_groups(line, ret_identity);
+	}
+	if (file)
+		fclose(file);
+	return has_uid && has_gid;
+}
+
+/* From now on files are opened with these rights; capabilities for files go with user 0. Source:
+ * setfsuid(2), capabilities(7). @return false where that cannot be. */
+static bool become(const struct identity *identity)
+{
+	if (setgroups(identity->group_count, identity->groups) != 0)
+		return false;
+	setfsgid(identity->gid);
+	setfsuid(identity->uid);
+	return (uid_t)setfsuid((uid_t)-1) == identity->uid &&
+	       (gid_t)setfsgid((gid_t)-1) == identity->gid;
+}
+
+/* User 0 of a container may lack the right to give up its groups, and need not. */
+static bool is_same(const struct identity *a, const struct identity *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->group_count == b->group_count &&
+	       memcmp(a->groups, b->groups, a->group_count * sizeof(a->groups[0])) == 0;
+}
+
+static int read_bytes(int fd, struct top_source *source, const char **ret_why)
+{
+	size_t capacity = 64 * 1024;
+	ssize_t got = 1;
+
+	source->bytes = malloc(capacity);
+	while (source->bytes && got > 0 && source->len < TOP_SOURCE_MAX_BYTES) {
+		if (source->len == capacity) {
+			char *larger = realloc(source->bytes, 2 * capacity);
+
+			if (!larger)
+				return fail(ret_why, "out of memory");
+			source->bytes = larger;
+			capacity *= 2;
+		}
+		got = read(fd, source->bytes + source->len, capacity - source->len);
+		if (got < 0 && errno == EINTR)
+			got = 1;
+		else if (got > 0)
+			source->len += (size_t)got;
+	}
+	if (!source->bytes)
+		return fail(ret_why, "out of memory");
+	return got < 0 ? fail(ret_why, "it cannot be read") : 0;
+}
+
+static int find_lines(struct top_source *source, const char **ret_why)
+{
+	size_t count = 0, at = 0;
+
+	for (size_t i = 0; i < source->len; i++)
+		count += source->bytes[i] == '\n';
+	if (source->len && source->bytes[source->len - 1] != '\n')
+		count++;
+	source->starts = calloc(count + 1, sizeof(*source->starts));
+	if (!source->starts)
+		return fail(ret_why, "out of memory");
+	for (size_t i = 0; i < count; i++) {
+		const char *end = memchr(source->bytes + at, '\n', source->len - at);
+
+		source->starts[i] = at;
+		at = end ? (size_t)(end - source->bytes) + 1 : source->len;
+	}
+	source->starts[count] = source->len;
+	source->line_count = count;
+	return 0;
+}
+
+/* Whoever is not root has capabilities so that it may trace, not to read other people's files. */
+static int open_as_user(int root, const char *path, const char **ret_why)
+{
+	static const unsigned rights[] = { CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH };
+	bool had[2], any = false;
+	int fd;
+
+	if (capng_get_caps_process() != 0)
+		return fail(ret_why, describe(EPERM));
+	for (size_t i = 0; i < 2; i++) {
+		had[i] = capng_have_capability(CAPNG_EFFECTIVE, rights[i]);
+		any |= had[i];
+		capng_update(CAPNG_DROP, CAPNG_EFFECTIVE, rights[i]);
+	}
+	if (any && capng_apply(CAPNG_SELECT_CAPS) != 0)
+		return fail(ret_why, describe(EPERM));
+	fd = open_regular(root, path, ret_why);
+	for (size_t i = 0; i < 2; i++)
+		if (had[i])
+			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, rights[i]);
+	if (any)
+		capng_apply(CAPNG_SELECT_CAPS); /* else there is less that it may do */
+	return fd;
+}
+
+/* The name is the process's word, and who asks may have been deceived: neither gets at more than
+ * the process's user does, or, where that is not root, than the user who asks. */
+static int open_as_process(pid_t pid, int root, const char *path, const char **ret_why)
+{
+	struct identity own, other;
+	int fd = -1;
+
+	if (geteuid() != 0)
+		return open_as_user(root, path, ret_why);
+	if (!read_identity(pid, &other))
+		return fail(ret_why, describe(ESRCH));
+	if (!read_identity(getpid(), &own))
+		return fail(ret_why, describe(EPERM));
+	/* What is to be given back is what files are opened with, which a set-uid program of ours
+	 * has from its file. */
+	own.uid = (uid_t)setfsuid((uid_t)-1);
+	own.gid = (gid_t)setfsgid((gid_t)-1);
+	if (is_same(&own, &other))
+		return open_regular(root, path, ret_why);
+	/* Whoever may not take groups on could not come back. */
+	if (setgroups(own.group_count, own.groups) != 0)
+		return fail(ret_why, "its user's rights cannot be taken");
+	if (become(&other))
+		fd = open_regular(root, path, ret_why);
+	else
+		fail(ret_why, "its user's rights cannot be taken");
+	if (!become(&own))
+		abort(); /* whose rights would it have? */
+	return fd;
+}
+
+int top_source_open(pid_t pid, const char *chunk, const char **ret_why)
+{
+	char path[PATH_MAX];
+	int root, fd;
+
+	if (!chunk || chunk[0] != '@' || !chunk[1])
+		return fail(ret_why, "it was not loaded from a file");
+	if (!make_path(pid, chunk + 1, path))
+		return fail(ret_why, "its path is not known");
+	root = open_root(pid, ret_why);
+	if (root < 0)
+		return -1;
+	fd = open_as_process(pid, root, path, ret_why);
+	close(root);
+	return fd;
+}
+
+int top_source_load(int fd, struct top_source *ret_source, const char **ret_why)
+{
+	struct top_source source = { 0 };
+	int ret = read_bytes(fd, &source, ret_why);
+
+	if (ret == 0)
+		ret = find_lines(&source, ret_why);
+	if (ret == 0)
+		*ret_source = source;
+	else
+		top_source_deinit(&source);
+	return ret;
+}
+
+void top_source_deinit(struct top_source *source)
+{
+	free(source->bytes);
+	free(source->starts);
+	memset(source, 0, sizeof(*source));
+}
+
+char *top_source_line(const struct top_source *source, size_t line)
+{
+	struct format_text text = { 0 };
+	size_t column = 0;
+
+	if (line == 0 || line > source->line_count)
+		return NULL;
+	for (size_t at = source->starts[line - 1]; at < source->starts[line]; at++) {
+		char c = source->bytes[at];
+		size_t blanks = c == '\t' ? TAB_COLUMNS - column % TAB_COLUMNS : 0;
+
+		if (c == '\n' || c == '\r')
+			continue;
+		if (blanks)
+			format_text_addf(&text, "%*s", (int)blanks, "");
+		else
+			format_text_add(&text, c ? &c : "?", 1);
+		/* Bytes behind the first of a character have no column of their own. */
+		column += blanks ? blanks : ((unsigned char)c & 0xc0) != 0x80;
+	}
+	format_text_add(&text, "", 0);
+	if (!text.broken)
+		return text.bytes;
+	format_text_deinit(&text);
+	return NULL;
+}

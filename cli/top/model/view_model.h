@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What the views show of the live profile. */
+#ifndef CLI_TOP_MODEL_VIEW_MODEL_H
+#define CLI_TOP_MODEL_VIEW_MODEL_H
+
+#include "cli/top/draw/top_draw.h"
+
+/** The row under the cursor, borrowed; NULL without one, and for source. */
+const struct top_row *top_shown_row(const struct top_screen *screen);
+
+/** Make the table of the view anew, and keep the cursor on its row. @return 0, or -1 with
+ *  FAILURE_NO_MEMORY. */
+int top_shown_update(struct top_screen *screen, struct failure *why);
+
+/** Choose the file to show as source: of the row under the cursor, else of the hottest line of all;
+ *  and open it. */
+int top_shown_choose_source(struct top_screen *screen, struct failure *why);
+void top_shown_forget_source(struct top_shown_source *source);
+
+/** Fold or unfold the row under the cursor. @param below And all below it. */
+int top_shown_fold(struct top_screen *screen, bool is_open, bool below, struct failure *why);
+
+#endif

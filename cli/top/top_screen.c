@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/top/top_screen.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/top/top.h"
+#include "cli/top/input/top_actions.h"
+#include "cli/top/draw/top_draw.h"
+#include "cli/top/model/view_model.h"
+
+enum {
+	/* Samples are taken in turns of so many ticks, so that not each of them wakes us. */
+	TICKS_PER_TURN = 40,
+	TURN_MAX_MS = 200,
+	/* Notices of the sampler stay so long. */
+	NOTICE_S = 10,
+	/* Takes in a row before keys are looked at. */
+	TAKES_MAX = 50,
+	MS_PER_S = 1000,
+	NS_PER_MS = 1000 * 1000,
+};
+
+struct top_screen *top_screen_create(const pid_t *pids, size_t count, const char **ret_why)
+{
+	struct top_screen *screen;
+
+	*ret_why = top_terminal_refuse();
+	if (*ret_why)
+		return NULL;
+	screen = calloc(1, sizeof(*screen));
+	if (screen)
+		screen->opener = top_opener_create(pids, count);
+	if (screen && screen->opener)
+		return screen;
+	free(screen);
+	*ret_why = "no memory or no process left to open source files";
+	return NULL;
+}
+
+void top_screen_destroy(struct top_screen *screen)
+{
+	if (!screen)
+		return;
+	top_opener_destroy(screen->opener);
+	top_table_deinit(&screen->table);
+	top_folds_deinit(&screen->folds);
+	top_shown_forget_source(&screen->source);
+	format_text_deinit(&screen->line);
+	free(screen);
+}
+
+/* ---- What the sampler tells ------------------------------------------------------------- */
+
+static int take_samples(struct top_screen *screen, struct failure *why)
+{
+	int ret = 1;
+
+	for (int i = 0; i < TAKES_MAX && ret == 1; i++)
+		ret = daemon_watch_take(screen->watch, why);
+	return ret < 0 ? -1 : 0;
+}
+
+/* The end of the sampling stays in the last line; notices go after a while. */
+static void take_notes(struct top_screen *screen)
+{
+	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
+
+	if (screen->note_end_ns && top_now_ns() > screen->note_end_ns) {
+		screen->note[0] = '\0';
+		screen->note_end_ns = 0;
+	}
+	if (vitals->notice_count != screen->notices) {
+		screen->notices = vitals->notice_count;
+		screen->note_end_ns = top_now_ns() + (uint64_t)NOTICE_S * MS_PER_S * NS_PER_MS;
+		top_act_note(screen, "%s", vitals->notice);
+	}
+	if (!vitals->ended || (screen->note[0] && !screen->note_end_ns))
+		return;
+	screen->note_end_ns = 0;
+	top_act_note(screen, "%s; q quits",
+		     vitals->text[0] ? vitals->text : "the sampling has ended");
+}
+
+/* A refresh of all numbers. After the end one more, and then they stay. */
+static int move_on(struct top_screen *screen, struct failure *why)
+{
+	if (screen->is_over)
+		return 0;
+	screen->is_over = daemon_watch_vitals(screen->watch)->ended;
+	if (daemon_watch_refresh(screen->watch, why) != 0)
+		return -1;
+	if (!screen->is_frozen)
+		screen->is_dirty = true;
+	return 0;
+}
+
+/* ---- The loop --------------------------------------------------------------------------- */
+
+static int turn_ms(const struct top_screen *screen)
+{
+	unsigned rate_hz = daemon_watch_vitals(screen->watch)->rate_hz;
+	unsigned ms = rate_hz ? TICKS_PER_TURN * MS_PER_S / rate_hz : TURN_MAX_MS;
+
+	return ms < 1 ? 1 : ms > TURN_MAX_MS ? TURN_MAX_MS : (int)ms;
+}
+
+/* @return 1 where the user leaves. */
+static int take_keys(struct top_screen *screen, bool *ret_any, struct failure *why)
+{
+	int key = top_terminal_key(turn_ms(screen)), ret = 0;
+
+	for (; key != ERR && ret == 0; key = top_terminal_key(0)) {
+		*ret_any = true;
+		if (key == KEY_EXIT)
+			return 1;
+		ret = top_act(screen, key, why);
+	}
+	return ret;
+}
+
+static int update(struct top_screen *screen, struct failure *why)
+{
+	if (screen->is_dirty && top_shown_update(screen, why) != 0)
+		return -1;
+	take_notes(screen);
+	top_draw(screen);
+	return 0;
+}
+
+static int loop(struct top_screen *screen, struct failure *why)
+{
+	uint64_t delay_ns = (uint64_t)screen->options.delay_ms * NS_PER_MS;
+	uint64_t next_ns = top_now_ns() + delay_ns;
+	int ret = update(screen, why);
+
+	while (ret == 0 && !*screen->options.stop) {
+		bool any = false, was_over = screen->is_over;
+
+		ret = take_keys(screen, &any, why);
+		if (ret == 0)
+			ret = take_samples(screen, why);
+		if (ret == 0 && top_now_ns() >= next_ns) {
+			ret = move_on(screen, why);
+			any |= !screen->is_frozen && !screen->is_over;
+			any |= screen->is_dirty || screen->is_over != was_over;
+			next_ns += delay_ns;
+			/* After a sleep of the machine, or of ours, there is nothing to catch up
+			 * with. */
+			next_ns = next_ns < top_now_ns() ? top_now_ns() + delay_ns : next_ns;
+		}
+		if (ret == 0 && any)
+			ret = update(screen, why);
+	}
+	return ret < 0 ? -1 : 0;
+}
+
+int top_screen_run(struct top_screen *screen, struct daemon_watch *watch,
+		   const struct top_screen_options *options, const char **ret_why)
+{
+	struct failure why = { 0 };
+	int ret;
+
+	screen->watch = watch;
+	screen->options = *options;
+	top_choice_begin(&screen->choice, options->query);
+	screen->is_dirty = true;
+	if (top_terminal_open(options->takes_mouse, &screen->terminal, ret_why) != 0)
+		return -1;
+	ret = loop(screen, &why);
+	top_terminal_close();
+	if (ret != 0)
+		*ret_why = "out of memory";
+	return ret;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/decode/mapped.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void copy_path(const char *path, char ret_path[MAPPED_PATH_MAX])
+{
+	static const char deleted[] = " (deleted)";
+	size_t mark = sizeof(deleted) - 1, len;
+
+	snprintf(ret_path, MAPPED_PATH_MAX, "%s", path);
+	len = strlen(ret_path);
+	if (len > mark && strcmp(ret_path + len - mark, deleted) == 0)
+		ret_path[len - mark] = '\0';
+}
+
+const struct format_mapping *target_find_mapping(struct daemon_target *target, uint64_t address,
+						 struct target_mapped *ret_mapped)
+{
+	const struct symbols_mapping *mapping = symbols_space_find(target->space, address);
+	uint8_t build_id[SYMBOLS_BUILD_ID_MAX];
+	size_t len;
+
+	if (!mapping || (!mapping->inode && strcmp(mapping->path, "[vdso]") != 0))
+		return NULL;
+	copy_path(mapping->path, ret_mapped->path);
+	len = symbols_find_build_id(target->space, address, build_id);
+	for (size_t i = 0; i < len; i++)
+		snprintf(ret_mapped->build_id + 2 * i, 3, "%02x", build_id[i]);
+	ret_mapped->mapping =
+		(struct format_mapping){ .start = mapping->start,
+					 .limit = mapping->end,
+					 .offset = mapping->offset,
+					 .path = ret_mapped->path,
+					 .build_id = len ? ret_mapped->build_id : NULL };
+	return &ret_mapped->mapping;
+}

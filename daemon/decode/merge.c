@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From an image to one call chain.
+ *
+ * First the native stack is unwound from the leaf to the thread's first function. At each C frame
+ * of the interpreter, which the unwind tables describe roughly and luastate exactly, the walk goes
+ * on behind it. Then luastate walks the Lua stacks and says which run of Lua frames belongs to
+ * which C frame; each run takes its C frame's place in the chain.
+ */
+#include "daemon/decode/sleeper_walk.h"
+#include "daemon/decode/function_ids.h"
+
+#include <string.h>
+#include <time.h>
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- Native walk ------------------------------------------------------------------------ */
+
+static int add_native(struct daemon_target *target, uint64_t pc, uint64_t lookup,
+		      struct failure *why)
+{
+	struct target_item *item = &target->items[target->item_count];
+
+	if (target_native_id(target, lookup, &item->function, &item->start, why) != 0)
+		return -1;
+	item->step = TARGET_NATIVE;
+	item->pc = pc;
+	target->item_count++;
+	return 0;
+}
+
+/* Machine code of traces lies in anonymous memory, as that of other compilers does. While LuaJIT
+ * writes there it is not executable, and the maps may have been read then, or before the area was
+ * made. */
+static bool may_be_compiled(const struct daemon_target *target, uint64_t pc)
+{
+	const struct symbols_mapping *mapping;
+
+	if (luastate_vm_count(target->lua) == 0)
+		return false;
+	mapping = symbols_space_find(target->space, pc);
+	return !mapping || (mapping->inode == 0 && mapping->path[0] == '\0');
+}
+
+/* Or was in one: for the leaf, its registers tell this, too. */
+static bool is_compiled(const struct daemon_target *target, const struct luastate_memory *memory,
+			const struct attach_registers *regs, bool interrupted, uint64_t pc)
+{
+	return luastate_compiled_by(target->lua, memory, pc) != NULL ||
+	       (interrupted && luastate_is_in_trace(target->lua, memory, regs));
+}
+
+/* Note a C frame and set the unwinder to its caller. */
+static int cross_cframe(struct daemon_target *target, const struct luastate_cframe *cframe,
+			const struct luastate_memory *memory, struct failure *why)
+{
+	struct target_item *item = &target->items[target->item_count];
+
+	if (target->cframe_count == TARGET_CFRAMES_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, cframe->address, "follow a C frame");
+	item->step = TARGET_CFRAME;
+	item->cframe = (unsigned)target->cframe_count;
+	target->item_count++;
+	target->cframes[target->cframe_count++] = *cframe;
+	symbols_unwind_begin_caller(target->unwinder, &cframe->caller, memory->stopped);
+	return 0;
+}
+
+/* One frame at which the unwinder stands. @return 1 to step on, 2 where the unwinder was set to the
+ *  next frame already, -1 on failure. */
+static int take_frame(struct daemon_target *target, const struct luastate_memory *memory,
+		      bool interrupted, struct failure *why)
+{
+	struct symbols_native_frame frame;
+	struct attach_registers regs;
+	struct luastate_cframe cframe;
+	uint64_t lookup;
+
+	symbols_unwind_frame(target->unwinder, &frame);
+	lookup = interrupted ? frame.pc : frame.pc - 1;
+	target->stack_top = frame.sp;
+	if (luastate_in_interpreter(target->lua, lookup)) {
+		symbols_unwind_registers(target->unwinder, &regs);
+		if (luastate_find_cframe(target->lua, memory, &regs, interrupted, &cframe, why) !=
+		    0)
+			return -1;
+		return cross_cframe(target, &cframe, memory, why) == 0 ? 2 : -1;
+	}
+	if (!may_be_compiled(target, lookup))
+		return add_native(target, frame.pc, lookup, why) == 0 ? 1 : -1;
+	symbols_unwind_registers(target->unwinder, &regs);
+	if (is_compiled(target, memory, &regs, interrupted, lookup)) {
+		if (luastate_find_trace_cframe(target->lua, memory, &regs, interrupted, &cframe,
+					       why) == 0)
+			return cross_cframe(target, &cframe, memory, why) == 0 ? 2 : -1;
+		if (why->kind == FAILURE_LIMIT)
+			return -1;
+	}
+	return add_native(target, frame.pc, lookup, why) == 0 ? 1 : -1;
+}
+
+/* Code without unwind information: go on at the next C frame, so that Lua's part of the chain is
+ * whole. @return whether there is one. */
+static bool cross_gap(struct daemon_target *target, const struct luastate_memory *memory,
+		      struct failure *why)
+{
+	struct attach_registers regs;
+	const struct symbols_mapping *stack;
+	struct luastate_cframe cframe;
+	struct failure reason;
+
+	symbols_unwind_registers(target->unwinder, &regs);
+	/* What lies above the stack may be another thread's. */
+	stack = symbols_space_find(target->space, attach_sp(&regs));
+	if (!stack || target->item_count + 2 > TARGET_NATIVE_MAX ||
+	    luastate_find_cframe_above(target->lua, memory, &regs, stack->end, &cframe, &reason) !=
+		    0)
+		return false;
+	target->items[target->item_count++].step = TARGET_GAP;
+	return cross_cframe(target, &cframe, memory, why) == 0;
+}
+
+/* To the caller, by the unwind entry or else by the frame pointer. @return As
+ *  symbols_unwind_step(). */
+static int step_native(struct daemon_target *target, struct failure *why)
+{
+	struct failure reason;
+	int got = symbols_unwind_step(target->unwinder, why);
+
+	if (got >= 0 || why->kind != FAILURE_NOT_FOUND)
+		return got;
+	got = symbols_unwind_step_frame_pointer(target->unwinder, &reason);
+	return got >= 0 ? got : -1; /* why says what the entry lacked */
+}
+
+/* @return DAEMON_FULL where the walk reached the thread's first function. */
+static enum daemon_outcome walk_native(struct daemon_target *target,
+				       const struct attach_registers *regs,
+				       const struct luastate_memory *memory, struct failure *why)
+{
+	enum daemon_outcome best = DAEMON_FULL;
+	bool interrupted = true;
+
+	target->item_count = target->cframe_count = 0;
+	target->gap_sp = 0;
+	target->stack_top = attach_sp(regs);
+	symbols_unwind_begin(target->unwinder, regs, memory->stopped);
+	while (target->item_count < TARGET_NATIVE_MAX) {
+		struct symbols_native_frame frame;
+		int got = take_frame(target, memory, interrupted, why);
+
+		if (got < 0)
+			return why->kind == FAILURE_FAULT ? DAEMON_TRUNCATED : DAEMON_TORN;
+		symbols_unwind_frame(target->unwinder, &frame);
+		interrupted = got == 1 && frame.is_signal;
+		if (got == 2)
+			continue;
+		got = target->lacks_registers ? asleep_step(target, memory, why)
+					      : step_native(target, why);
+		if (got == 0)
+			return best;
+		if (got > 0)
+			continue;
+		if (why->kind == FAILURE_FAULT || why->kind == FAILURE_LIMIT)
+			return DAEMON_TRUNCATED;
+		target_note_gap(target);
+		if (!cross_gap(target, memory, why))
+			return DAEMON_UNWOUND;
+		best = DAEMON_UNWOUND;
+		interrupted = false;
+	}
+	return DAEMON_TRUNCATED;
+}
+
+/* ---- Merge ------------------------------------------------------------------------------ */
+
+/** The chain in the making. Of a chain that is too long both ends are kept: the frames behind the
+ *  leaf's end go round and round in the second half, behind a place for the mark. */
+struct merge {
+	struct daemon_target *target;
+	size_t count; /* of frames so far, kept or not */
+	bool is_cut;
+	uint64_t last_native_start; /* of the frame appended last, 0 if that is no native frame */
+	/* The guest frames of each C frame: [first, end) in the guest chain. */
+	uint32_t first[TARGET_CFRAMES_MAX], end[TARGET_CFRAMES_MAX];
+};
+
+/* @param guest Index in the guest chain + 1; 0: a native frame. */
+static void append(struct merge *merge, const struct format_frame *frame, uint32_t guest)
+{
+	size_t index = merge->count++;
+
+	if (index >= TARGET_END_FRAMES)
+		index = TARGET_END_FRAMES + 1 + index % TARGET_END_FRAMES;
+	merge->target->is_native[index] = guest == 0;
+	merge->target->guests[index] = guest;
+	merge->target->frames[index] = *frame;
+}
+
+/* A frame that has neither line nor trace. */
+static void append_plain(struct merge *merge, uint32_t function, uint64_t address)
+{
+	append(merge, &(struct format_frame){ .function = function, .address = address }, 0);
+}
+
+/* Bring the second half in order. Only the leaf's end is asked which of its frames are native. */
+static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *why)
+{
+	struct daemon_target *target = merge->target;
+	struct format_frame *second = target->frames + TARGET_END_FRAMES;
+	uint32_t *guests = target->guests + TARGET_END_FRAMES;
+	size_t rest = merge->count > TARGET_END_FRAMES ? merge->count - TARGET_END_FRAMES : 0;
+	size_t kept = rest < TARGET_END_FRAMES ? rest : TARGET_END_FRAMES;
+	size_t oldest = rest > kept ? merge->count % TARGET_END_FRAMES : 0;
+	uint32_t id = 0;
+
+	*ret_count = merge->count;
+	if (rest == 0)
+		return 0;
+	for (size_t i = 0; i < kept; i++) {
+		target->rotated[i] = second[1 + (oldest + i) % TARGET_END_FRAMES];
+		target->rotated_guests[i] = guests[1 + (oldest + i) % TARGET_END_FRAMES];
+	}
+	merge->is_cut = rest > kept;
+	if (merge->is_cut) {
+		if (target_mark_id(target, TARGET_MARK_CUT, &id, why) != 0)
+			return -1;
+		*second++ = (struct format_frame){ .function = id };
+		*guests++ = 0;
+		*ret_count = TARGET_END_FRAMES + 1 + kept;
+	}
+	memcpy(second, target->rotated, kept * sizeof(*second));
+	memcpy(guests, target->rotated_guests, kept * sizeof(*guests));
+	return 0;
+}
+
+/* Whether the frame appended last is the native one of this function. */
+static bool is_native_of(const struct merge *merge, const struct luastate_function *function)
+{
+	return merge->count && merge->last_native_start == function->address &&
+	       (function->kind == LUASTATE_C || function->kind == LUASTATE_FAST);
+}
+
+static int append_guest(struct merge *merge, uint32_t guest, struct failure *why)
+{
+	const struct luastate_frame *frame = &merge->target->chain.frames[guest];
+	struct luastate_function *function = frame->function;
+	uint32_t id;
+
+	if (target_guest_id(merge->target, function, &id, why) != 0)
+		return -1;
+	append(merge,
+	       &(struct format_frame){ .function = id,
+				       .address = frame->pc ? frame->pc : function->address,
+				       .line = frame->line,
+				       .trace = frame->trace,
+				       .approximate = frame->approximate },
+	       guest + 1);
+	return 0;
+}
+
+static int append_activity(struct merge *merge, struct failure *why)
+{
+	struct daemon_target *target = merge->target;
+	uint32_t id;
+
+	if (target_activity_id(target, &target->chain.activity, &id, why) != 0)
+		return -1;
+	if (merge->count < TARGET_END_FRAMES)
+		target->activity = merge->count;
+	append_plain(merge, id, 0);
+	return 0;
+}
+
+/* Above all others: what the thread waits in. */
+static int append_sleep(struct merge *merge, struct failure *why)
+{
+	uint32_t id;
+
+	if (target_sleep_id(merge->target, merge->target->sleep, &id, why) != 0)
+		return -1;
+	append_plain(merge, id, 0);
+	return 0;
+}
+
+static int append_mark(struct merge *merge, enum target_mark mark, struct failure *why)
+{
+	uint32_t id;
+
+	if (target_mark_id(merge->target, mark, &id, why) != 0)
+		return -1;
+	append_plain(merge, id, 0);
+	merge->last_native_start = 0;
+	return 0;
+}
+
+/*
+ * The frames of one C frame's run. A run whose leaf is a C function, of a library or the
+ * application, has that function's native frame right above: one call, so one frame, under the name
+ * that Lua knows. What the VM does on behalf of the run stands between it and the native frames of
+ * the collector or the compiler.
+ */
+static int append_run(struct merge *merge, unsigned cframe, struct failure *why)
+{
+	const struct luastate_chain *chain = &merge->target->chain;
+	uint32_t first = merge->first[cframe], end = merge->end[cframe];
+
+	if (first < end && is_native_of(merge, chain->frames[first].function))
+		merge->count--;
+	if (chain->activity.kind != LUASTATE_ACTIVITY_NONE && chain->activity.owner == cframe &&
+	    append_activity(merge, why) != 0)
+		return -1;
+	for (uint32_t i = first; i < end; i++)
+		if (append_guest(merge, i, why) != 0)
+			return -1;
+	merge->last_native_start = 0;
+	return chain->lost[cframe] ? append_mark(merge, TARGET_MARK_LOST, why) : 0;
+}
+
+/* The frames of a run lie together. */
+static void index_runs(struct merge *merge)
+{
+	const struct luastate_chain *chain = &merge->target->chain;
+
+	for (uint32_t i = 0; i < chain->count; i++) {
+		unsigned owner = chain->frames[i].owner;
+
+		if (i == 0 || chain->frames[i - 1].owner != owner)
+			merge->first[owner] = i;
+		merge->end[owner] = i + 1;
+	}
+}
+
+static int append_item(struct merge *merge, const struct target_item *item, struct failure *why)
+{
+	switch (item->step) {
+	case TARGET_CFRAME:
+		return append_run(merge, item->cframe, why);
+	case TARGET_GAP:
+		return append_mark(merge,
+				   merge->target->lacks_registers ? TARGET_MARK_UNKNOWN
+								  : TARGET_MARK_GAP,
+				   why);
+	case TARGET_NATIVE:
+		break;
+	}
+	append_plain(merge, item->function, item->pc);
+	merge->last_native_start = item->start;
+	return 0;
+}
+
+static int merge_chain(struct merge *merge, size_t *ret_count, struct failure *why)
+{
+	struct daemon_target *target = merge->target;
+
+	index_runs(merge);
+	target->activity = SIZE_MAX;
+	if (target->sleep && append_sleep(merge, why) != 0)
+		return -1;
+	for (size_t i = 0; i < target->item_count; i++)
+		if (append_item(merge, &target->items[i], why) != 0)
+			return -1;
+	return finish_chain(merge, ret_count, why);
+}
+
+static enum daemon_outcome judge(const struct daemon_target *target, enum daemon_outcome native)
+{
+	if (target->cframe_count == 0 && native == DAEMON_FULL)
+		return DAEMON_NO_VM;
+	if (native != DAEMON_FULL)
+		return native;
+	switch (target->chain.outcome) {
+	case LUASTATE_FULL:
+		break;
+	case LUASTATE_TORN:
+		return DAEMON_TORN;
+	case LUASTATE_TRUNCATED:
+		return DAEMON_TRUNCATED;
+	}
+	return DAEMON_FULL;
+}
+
+static enum format_compiled compiled_of(const struct daemon_target *target)
+{
+	static const enum format_compiled places[LUASTATE_COMPILED_COUNT] = {
+		[LUASTATE_COMPILED_NONE] = FORMAT_COMPILED_NONE,
+		[LUASTATE_COMPILED_EXACT] = FORMAT_COMPILED_EXACT,
+		[LUASTATE_COMPILED_APPROXIMATE] = FORMAT_COMPILED_APPROXIMATE,
+		[LUASTATE_COMPILED_TRACE] = FORMAT_COMPILED_TRACE,
+	};
+
+	return target->cframe_count ? places[target->chain.compiled] : FORMAT_COMPILED_NONE;
+}
+
+/* Which trace runs, and where in it. Without C frames the chain is that of an older sample. */
+static int describe_trace(struct daemon_target *target, struct format_sample *sample,
+			  struct failure *why)
+{
+	struct luastate_function *function = target->chain.trace_function;
+
+	sample->compiled = compiled_of(target);
+	sample->trace = target->cframe_count ? target->chain.trace : 0;
+	sample->trace_function = FORMAT_NO_FUNCTION;
+	return sample->trace && function
+		       ? target_guest_id(target, function, &sample->trace_function, why)
+		       : 0;
+}
+
+static bool is_main(const struct daemon_target *target, uint64_t L)
+{
+	for (size_t i = 0; i < luastate_vm_count(target->lua); i++)
+		if (luastate_vm_get(target->lua, i)->main_thread == L)
+			return true;
+	return false;
+}
+
+/* A coroutine, by its rootmost frame: what it began with, where no frames are missing. */
+static int describe_coroutine(struct daemon_target *target, const struct luastate_frame *root,
+			      struct format_coroutine *ret_coroutine, struct failure *why)
+{
+	*ret_coroutine = (struct format_coroutine){ .address = root->coroutine,
+						    .function = FORMAT_NO_FUNCTION,
+						    .is_main = is_main(target, root->coroutine) };
+	if (ret_coroutine->is_main || target->chain.outcome != LUASTATE_FULL)
+		return 0;
+	return target_guest_id(target, root->function, &ret_coroutine->function, why);
+}
+
+/* The frames of each lie together. */
+static int describe_coroutines(struct daemon_target *target, struct format_sample *sample,
+			       struct failure *why)
+{
+	const struct luastate_chain *chain = &target->chain;
+
+	sample->coroutines = target->coroutines;
+	sample->coroutine_count = 0;
+	for (size_t i = 0; i < chain->count; i++) {
+		const struct luastate_frame *frame = &chain->frames[i];
+		bool is_root = i + 1 == chain->count || frame[1].coroutine != frame->coroutine;
+
+		if (!is_root || !frame->coroutine ||
+		    sample->coroutine_count == FORMAT_COROUTINES_MAX)
+			continue;
+		if (describe_coroutine(target, frame, &target->coroutines[sample->coroutine_count],
+				       why) != 0)
+			return -1;
+		sample->coroutine_count++;
+	}
+	return 0;
+}
+
+int target_decode(struct daemon_target *target, struct attach_image *image,
+		  const struct luastate_memory *memory, struct format_sample *ret_sample,
+		  enum daemon_outcome *ret_outcome, struct failure *why)
+{
+	const struct attach_registers *regs = attach_image_registers(image);
+	struct merge merge = { .target = target };
+	enum daemon_outcome native;
+	uint64_t begin_ns = now_ns();
+	size_t count = 0;
+	int state;
+
+	luastate_begin_sample(target->lua, memory->any);
+	native = walk_native(target, regs, memory, why);
+	target->native_ns = now_ns() - begin_ns;
+	if (native == DAEMON_FULL || target->cframe_count) {
+		luastate_walk(target->lua, memory, target->cframes, target->cframe_count,
+			      &target->chain);
+	} else {
+		target->chain.count = 0;
+		target->chain.activity.kind = LUASTATE_ACTIVITY_NONE;
+		target->chain.heap_bytes = 0;
+	}
+	*ret_outcome = judge(target, native);
+	target->is_stack_cut = *ret_outcome == DAEMON_TRUNCATED;
+	state = target->cframe_count ? target->chain.state : -1;
+	/* Outside the VM its state says nothing about this thread. */
+	ret_sample->state = state < 0 ? FORMAT_STATE_CFUNC : (enum format_state)state;
+	ret_sample->heap_bytes = target->chain.heap_bytes;
+	if (describe_trace(target, ret_sample, why) != 0 ||
+	    describe_coroutines(target, ret_sample, why) != 0 ||
+	    merge_chain(&merge, &count, why) != 0)
+		return -1;
+	if (merge.is_cut && *ret_outcome == DAEMON_FULL)
+		*ret_outcome = DAEMON_TRUNCATED;
+	ret_sample->full = daemon_outcome_reaches_root(*ret_outcome) && !merge.is_cut;
+	ret_sample->frames = target->frames;
+	ret_sample->frame_count = (uint32_t)count;
+	return 0;
+}

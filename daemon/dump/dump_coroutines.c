@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* All coroutines of a process at one moment. */
+#include "daemon/dump/coroutines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/clock.h"
+#include "daemon/dump/frames.h"
+#include "daemon/snapshot/snapshot.h"
+
+enum {
+	/* What is copied besides the pages that a look has met. */
+	BESIDE_BYTES = 64 << 20,
+	LOOK_S = 5,
+	WALK_S = 10,
+	/* Walks that take longer are not done again. */
+	AGAIN_S = 2,
+};
+
+#define S_NS ((uint64_t)1000000000)
+
+/** Coroutines of a process in the making. */
+struct dump {
+	struct daemon_target *target;
+	const struct daemon_coroutine_options *options;
+	struct daemon_coroutines *out;
+	struct moment *moment;
+	struct luastate_position *positions;
+	struct attach_registers *registers;
+	size_t position_count, register_count;
+	bool has_all_positions;
+	struct luastate_values_options values; /* of the look: what is left */
+};
+
+/* ---- The look --------------------------------------------------------------------------- */
+
+/** One look at a VM's coroutines. */
+struct look {
+	struct dump *dump;
+	const struct luastate_memory *memory;
+};
+
+/* Walks need the native stack of what runs, and whoever asks for variables what these refer to. */
+static bool look_at(void *context, const struct luastate_coroutine *coroutine)
+{
+	struct look *look = context;
+	struct dump *dump = look->dump;
+
+	if (coroutine->status == LUASTATE_COROUTINE_RUNNING)
+		moment_note_stack(dump->moment, coroutine->cframe);
+	for (size_t i = 0; dump->options->values && i < coroutine->frame_count; i++) {
+		struct luastate_variables *variables;
+		struct failure why;
+
+		if (luastate_read_variables(dump->target->lua, look->memory, &coroutine->frames[i],
+					    &dump->values, &variables, &why) == 0)
+			luastate_variables_destroy(variables);
+	}
+	return true;
+}
+
+static void look(struct dump *dump)
+{
+	const struct attach_reader *reader = moment_look(dump->moment);
+	const struct luastate_memory memory = { .stopped = reader, .any = reader };
+	struct look context = { .dump = dump, .memory = &memory };
+	const struct luastate_coroutines how = { .visit = look_at,
+						 .context = &context,
+						 .end_ns = daemon_now_ns() + LOOK_S * S_NS };
+	struct luastate *lua = dump->target->lua;
+	uint64_t objects;
+	struct failure why;
+
+	if (dump->options->values)
+		dump->values = *dump->options->values;
+	luastate_begin_sample(lua, reader);
+	for (size_t i = 0; i < luastate_vm_count(lua); i++)
+		luastate_each_coroutine(lua, &memory, luastate_vm_get(lua, i)->G, &how, &objects,
+					&why);
+}
+
+/* ---- The hold --------------------------------------------------------------------------- */
+
+static int hold(struct dump *dump, struct failure *why)
+{
+	int ret = moment_hold(dump->moment, why);
+	const struct attach_hold *held = moment_held(dump->moment);
+
+	dump->out->pause_ns = held->pause_ns;
+	if (ret != 0)
+		return -1;
+	dump->out->held = held->stood;
+	dump->out->copied_bytes = moment_copied_bytes(dump->moment);
+	dump->out->is_huge = moment_is_huge(dump->moment);
+	dump->out->has_woken = held->woken > 0;
+	return 0;
+}
+
+/* The mapping of the stack may have grown since the maps were read. */
+static struct luastate_position position_of(const struct dump *dump,
+					    const struct attach_held_thread *thread)
+{
+	const struct symbols_mapping *mapping = symbols_space_find(dump->target->space, thread->sp);
+	struct luastate_position position = {
+		.sp = thread->sp,
+		.stack_start = mapping ? mapping->start : thread->sp,
+		.stack_end = mapping ? mapping->end : UINT64_MAX,
+		.is_in_call = thread->syscall >= 0 &&
+			      !luastate_in_interpreter(dump->target->lua, thread->pc),
+	};
+
+	return position;
+}
+
+static int find_positions(struct dump *dump, struct failure *why)
+{
+	const struct attach_hold *held = moment_held(dump->moment);
+	size_t count = held->thread_count;
+
+	free(dump->positions);
+	free(dump->registers);
+	dump->position_count = dump->register_count = 0;
+	dump->positions = calloc(count + 1, sizeof(*dump->positions));
+	dump->registers = calloc(count + 1, sizeof(*dump->registers));
+	if (!dump->positions || !dump->registers)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list coroutines");
+	symbols_space_refresh(dump->target->space, why);
+	/* Threads that began meanwhile, or are too many to be held, count as woken. */
+	dump->has_all_positions = held->woken == 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct attach_held_thread *thread = &held->threads[i];
+
+		if (!thread->is_unknown && !thread->woke)
+			dump->positions[dump->position_count++] = position_of(dump, thread);
+		if (thread->stands && !thread->woke)
+			dump->registers[dump->register_count++] = thread->registers;
+	}
+	return 0;
+}
+
+/* ---- The walk --------------------------------------------------------------------------- */
+
+static int walk(struct dump *dump, struct failure *why)
+{
+	const struct attach_reader *reader = moment_memory(dump->moment);
+	const struct luastate_memory memory = { .stopped = reader,
+						.any = moment_any(dump->moment) };
+	const struct luastate_memory heap = { .stopped = reader, .any = reader };
+	const struct coroutines_source source = {
+		.memory = &memory,
+		.moment = moment_copy(dump->moment),
+		.positions = dump->positions,
+		.position_count = dump->position_count,
+		.has_all_positions = dump->has_all_positions,
+		.registers = dump->registers,
+		.register_count = dump->register_count,
+		.end_ns = daemon_now_ns() + WALK_S * S_NS,
+		.values = dump->options->values,
+		.heap = &heap,
+	};
+	int ret = coroutines_read(dump->target, &source, dump->out, why);
+
+	dump->out->is_late = moment_take_late(dump->moment);
+	return ret;
+}
+
+/* What was read of another moment. */
+static void forget(struct daemon_coroutines *out)
+{
+	struct daemon_coroutines head = { .pid = out->pid,
+					  .is_whole = out->is_whole,
+					  .pause_ns = out->pause_ns,
+					  .held = out->held,
+					  .copied_bytes = out->copied_bytes,
+					  .is_huge = out->is_huge,
+					  .has_woken = out->has_woken };
+
+	memcpy(head.name, out->name, sizeof(head.name));
+	daemon_coroutines_deinit(out);
+	*out = head;
+}
+
+/* What a walk did not find in the copy is in the next one, if there is time for another hold, and a
+ * walk is not long. */
+static int hold_and_walk(struct dump *dump, struct failure *why)
+{
+	uint64_t begin_ns;
+	bool any = false;
+
+	do {
+		if (hold(dump, why) != 0)
+			return any ? 0 : -1;
+		begin_ns = daemon_now_ns();
+		if (any)
+			forget(dump->out);
+		if (find_positions(dump, why) != 0 || walk(dump, why) != 0)
+			return -1;
+		any = true;
+	} while (dump->out->is_late && moment_may_hold(dump->moment) &&
+		 daemon_now_ns() - begin_ns < AGAIN_S * S_NS);
+	return 0;
+}
+
+static enum daemon_end read_process(struct dump *dump, struct failure *why)
+{
+	const struct moment_options options = { .max_pause_ns = dump->options->max_pause_ns,
+						.max_bytes = dump->options->max_bytes,
+						.beside_bytes = BESIDE_BYTES };
+
+	dump->out->is_whole = target_search_vms(dump->target);
+	if (luastate_vm_count(dump->target->lua) == 0)
+		return attach_process_fate(dump->target->process) == ATTACH_FATE_SAME
+			       ? DAEMON_END_NO_VM
+			       : DAEMON_END_EARLY;
+	dump->moment = moment_create(dump->target, &options);
+	if (!dump->moment) {
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list coroutines");
+		return DAEMON_END_SYSTEM;
+	}
+	look(dump);
+	if (hold_and_walk(dump, why) != 0)
+		return attach_process_fate(dump->target->process) == ATTACH_FATE_SAME
+			       ? target_end_of_failure(why)
+			       : DAEMON_END_EARLY;
+	return DAEMON_END_STOPPED;
+}
+
+/* ---- One process ------------------------------------------------------------------------ */
+
+static void deinit(struct dump *dump)
+{
+	moment_destroy(dump->moment);
+	free(dump->positions);
+	free(dump->registers);
+}
+
+static void tell_end(const struct dump *dump, enum daemon_end end, const struct failure *why,
+		     char *ret_text, size_t len)
+{
+	pid_t pid = dump->out->pid;
+
+	if (end == DAEMON_END_NO_VM || end == DAEMON_END_EARLY)
+		target_tell_end(dump->target, pid, end, ret_text, len);
+	else if (end == DAEMON_END_SYSTEM && why->kind == FAILURE_TIMEOUT)
+		snprintf(ret_text, len,
+			 "the threads of process %d did not stand in time: a longer --max-pause "
+			 "helps",
+			 (int)pid);
+	else if (end != DAEMON_END_STOPPED)
+		attach_explain(pid, why, ret_text, len);
+}
+
+enum daemon_end daemon_dump_coroutines(pid_t pid, const struct daemon_coroutine_options *options,
+				       struct daemon_coroutines *ret_coroutines, char *ret_text,
+				       size_t len)
+{
+	struct format_functions *functions = format_functions_create();
+	const struct target_listener listener = { .function = frames_keep_function,
+						  .context = functions };
+	struct daemon_coroutines out = { .pid = pid };
+	struct dump dump = { .options = options, .out = &out };
+	struct attach_process *process = NULL;
+	struct attach_names names;
+	enum daemon_end end;
+	struct failure why = { 0 };
+
+	if (!functions) {
+		snprintf(ret_text, len, "out of memory");
+		return DAEMON_END_SYSTEM;
+	}
+	if (target_open_process(pid, &process, &why) != 0 ||
+	    target_create(process, &listener, &dump.target, &why) != 0 ||
+	    target_refresh(dump.target, &why) != 0) {
+		attach_explain(pid, &why, ret_text, len);
+		end = target_end_of_failure(&why);
+	} else {
+		if (attach_names_of(pid, &names))
+			snprintf(out.name, sizeof(out.name), "%s", names.command);
+		end = read_process(&dump, &why);
+		tell_end(&dump, end, &why, ret_text, len);
+	}
+	deinit(&dump);
+	target_destroy(dump.target);
+	attach_process_close(process);
+	format_functions_destroy(functions);
+	if (end == DAEMON_END_STOPPED)
+		*ret_coroutines = out;
+	else
+		daemon_coroutines_deinit(&out);
+	return end;
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/* What can be seen of LuaJIT in a process, and how sure it is: the evidence, for people. */
+#include "daemon/decode/target.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/clock.h"
+
+enum {
+	EXPLAIN_STACK_BYTES = 64 * 1024,
+	EXPLAIN_THREADS_MAX = 4096,
+	/* A search through memory: some 15 GiB of heap. */
+	EXPLAIN_SEARCH_S = 10,
+	TEXT_MAX = 256,
+	LAYOUTS_SHOWN = 8,
+	/* Places that look like a VM and are none; luastate keeps fewer. */
+	EXPLAIN_REFUSED_MAX = 256,
+	FAILING_MAX = 1000, /* more than there are invariants */
+};
+
+/** One explanation in the making. */
+struct explain {
+	struct daemon_target *target;
+	struct attach_image *image;
+	const struct attach_reader *reader; /* of the live process */
+	FILE *out;
+	const char *how; /* the first VM was found */
+};
+
+/* Exported functions that only some builds have. Source: lj_*.h and lua.h of the forks, see
+ * layouts.table for the branches. */
+static const struct {
+	const char *symbol, *meaning;
+} telling_symbols[] = {
+	{ "luaopen_string_buffer", "mainline since 2021-03, OpenResty's fork since 2021-06" },
+	{ "lua_setexdata", "OpenResty's fork since 2018-10" },
+	{ "lua_resetthread", "OpenResty's fork since 2020-10" },
+	{ "lua_setexdata2", "OpenResty's fork since 2020-10" },
+	{ "luaM_metrics", "Tarantool's fork since 2020-10" },
+	{ "luaM_sysprof_set_writer", "Tarantool's fork since 2022-05" },
+};
+
+/* All text of the target's goes through here: it may hold what a terminal would obey. */
+static void print_foreign(struct explain *explain, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return;
+	format_clean_text(copy, strlen(copy));
+	fputs(copy, explain->out);
+	free(copy);
+}
+
+/* ---- Interpreters ----------------------------------------------------------------------- */
+
+static void print_file(struct explain *explain, uint64_t address)
+{
+	const struct symbols_mapping *mapping = symbols_space_find(explain->target->space, address);
+
+	print_foreign(explain, mapping && mapping->path[0] ? mapping->path : "unnamed memory");
+}
+
+static void print_symbols(struct explain *explain)
+{
+	for (size_t i = 0; i < sizeof(telling_symbols) / sizeof(telling_symbols[0]); i++) {
+		uint64_t address;
+		struct failure why;
+
+		if (symbols_find_address(explain->target->space, telling_symbols[i].symbol,
+					 &address, &why) == 0)
+			fprintf(explain->out, "    exports %s: %s\n", telling_symbols[i].symbol,
+				telling_symbols[i].meaning);
+	}
+}
+
+static void print_difference(void *context, const char *field, int32_t row, int32_t value,
+			     const char *how)
+{
+	struct explain *explain = context;
+
+	if (!how)
+		fprintf(explain->out, "      but %s is %d, not %d\n", field, value, row);
+	else if (value == -1)
+		fprintf(explain->out, "      but %s is not known: %s\n", field, how);
+	else
+		fprintf(explain->out, "      but %s is %d, not %d, %s\n", field, value, row, how);
+}
+
+/* An interpreter whose layout is not a row's. */
+static void print_own_layout(struct explain *explain, size_t index)
+{
+	const struct luastate *lua = explain->target->lua;
+	const struct luastate_layout *row;
+	struct luastate_interpreter interpreter;
+	char text[TEXT_MAX];
+
+	if (luastate_compare_debug(lua, index, NULL, NULL, &row) != 0)
+		return;
+	luastate_interpreter_get(lua, index, &interpreter);
+	luastate_describe_layout(row, text, sizeof(text));
+	fprintf(explain->out,
+		interpreter.is_derived
+			? "    no known build is like it: its layout is derived; it is as: %s\n"
+			: "    its debug information is taken; it is as: %s\n",
+		text);
+	luastate_compare_debug(lua, index, print_difference, explain, &row);
+	if (interpreter.has_no_compiler)
+		fputs("      but it has no compiler\n", explain->out);
+	else if (interpreter.lacks_compiler)
+		fputs("      but compiled code is not followed: the VM has too few traces to "
+		      "show where they are\n",
+		      explain->out);
+}
+
+static bool is_derived(const struct luastate *lua, size_t index)
+{
+	struct luastate_interpreter interpreter;
+
+	luastate_interpreter_get(lua, index, &interpreter);
+	return interpreter.is_derived;
+}
+
+static void print_interpreters(struct explain *explain)
+{
+	const struct luastate *lua = explain->target->lua;
+	size_t count = luastate_interpreter_count(lua);
+
+	if (count == 0)
+		fputs("  interpreter  none: no unwind entry has the rule of LuaJIT's C frame\n",
+		      explain->out);
+	for (size_t i = 0; i < count; i++) {
+		struct luastate_interpreter interpreter;
+
+		luastate_interpreter_get(lua, i, &interpreter);
+		fprintf(explain->out, "  interpreter  0x%" PRIx64 " to 0x%" PRIx64 " in ",
+			interpreter.start, interpreter.end);
+		print_file(explain, interpreter.start);
+		fprintf(explain->out, "\n    its unwind rule is that of C frames of %u bytes\n",
+			interpreter.cframe_bytes);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (!is_derived(lua, i))
+			print_own_layout(explain, i);
+	if (count)
+		print_symbols(explain);
+}
+
+/* ---- Search ----------------------------------------------------------------------------- */
+
+/* The registers and the native stack's leaf end. */
+static bool plan(void *context, struct attach_image *image, unsigned round)
+{
+	const struct attach_thread *thread = context;
+	uint64_t sp = attach_sp(attach_image_registers(image)), end = sp + EXPLAIN_STACK_BYTES;
+	struct failure why;
+
+	(void)round;
+	if (thread->stack_limit > sp && end > thread->stack_limit)
+		end = thread->stack_limit;
+	attach_image_want(image, remote_addr_make(sp), (size_t)(end - sp), &why);
+	return false; /* one round */
+}
+
+/* The VM on a thread's stack. A blocked thread is looked at as it is, a running one is stopped. */
+static const struct luastate_vm *find_on_thread(struct explain *explain,
+						struct attach_thread *thread)
+{
+	const struct attach_planner planner = { .plan = plan, .context = thread };
+	struct luastate *lua = explain->target->lua;
+	struct attach_timing timing;
+	struct failure why;
+	uint64_t sp = 0;
+
+	switch (attach_thread_activity(thread, &sp, NULL)) {
+	case ATTACH_EXITED:
+		return NULL;
+	case ATTACH_BLOCKED:
+		return sp ? luastate_find_on_stack(lua, explain->reader, sp, thread->stack_limit,
+						   &why)
+			  : NULL;
+	case ATTACH_RUNNING:
+		break;
+	}
+	if (attach_capture(explain->target->process, thread, &planner, explain->image, &timing,
+			   &why) != 0)
+		return NULL;
+	return luastate_find_on_stack(
+		lua, attach_image_reader_behind(explain->image, explain->reader, false),
+		attach_sp(attach_image_registers(explain->image)), thread->stack_limit, &why);
+}
+
+static void find_on_threads(struct explain *explain, const struct luastate_vm **ret_vms,
+			    size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		ret_vms[i] =
+			find_on_thread(explain, attach_threads_get(explain->target->threads, i));
+		if (ret_vms[i] && !explain->how)
+			explain->how = "by a C frame on a native stack";
+	}
+}
+
+/* ---- VMs -------------------------------------------------------------------------------- */
+
+static void print_invariant(void *context, const char *what, uint64_t address, uint64_t value,
+			    bool holds)
+{
+	struct explain *explain = context;
+
+	fprintf(explain->out, "    %-7s %s: 0x%" PRIx64 " at 0x%" PRIx64 "\n",
+		holds ? "holds" : "FAILS", what, value, address);
+}
+
+/* Layouts that the VM fits as well, as far as it shows. */
+static void print_other_layouts(struct explain *explain, const struct luastate_layout *taken,
+				uint64_t G)
+{
+	const struct luastate_layout *layouts[LAYOUTS_SHOWN];
+	size_t count = luastate_fitting_layouts(explain->target->lua, explain->reader, G, layouts,
+						LAYOUTS_SHOWN);
+	bool is_row = false;
+	char text[TEXT_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		is_row |= layouts[i] == taken;
+	/* Debug information leaves no choice. */
+	for (size_t i = 0; i < count && is_row; i++) {
+		if (layouts[i] == taken)
+			continue;
+		luastate_describe_layout(layouts[i], text, sizeof(text));
+		fprintf(explain->out, "    or, which a compiled trace will tell: %s\n", text);
+	}
+}
+
+/* One that was derived is known when its first VM is. */
+static void print_derivation(struct explain *explain, const struct luastate_layout *layout)
+{
+	const struct luastate *lua = explain->target->lua;
+
+	for (size_t i = 0; i < luastate_interpreter_count(lua); i++) {
+		struct luastate_interpreter interpreter;
+
+		luastate_interpreter_get(lua, i, &interpreter);
+		if (interpreter.layout == layout && interpreter.is_derived)
+			print_own_layout(explain, i);
+	}
+}
+
+static bool print_vm(struct explain *explain, uint64_t coroutine)
+{
+	const struct luastate_layout *layout;
+	char text[TEXT_MAX];
+	uint64_t G;
+	bool fits = false;
+	struct luastate *lua = explain->target->lua;
+	struct failure why;
+
+	/* Once without a word, to know the layout first. */
+	if (luastate_examine(lua, explain->reader, coroutine, NULL, NULL, &layout, &G, &fits) != 0)
+		return false;
+	luastate_describe_layout(layout, text, sizeof(text));
+	fprintf(explain->out, "  VM           global state 0x%" PRIx64 "%s\n", G,
+		fits ? "" : ", of a build that is not known");
+	fprintf(explain->out, "    %s %s\n", fits ? "layout:" : "nearest layout:", text);
+	if (fits) {
+		print_other_layouts(explain, layout, G);
+		print_derivation(explain, layout);
+	}
+	if (fits && luastate_read_version(lua, explain->reader, G, text, sizeof(text), &why) == 0) {
+		fputs("    jit.version: ", explain->out);
+		print_foreign(explain, text);
+		fputc('\n', explain->out);
+	}
+	luastate_examine(lua, explain->reader, coroutine, print_invariant, explain, &layout, &G,
+			 &fits);
+	return fits;
+}
+
+static void count_failing(void *context, const char *what, uint64_t address, uint64_t value,
+			  bool holds)
+{
+	unsigned *failing = context;
+
+	(void)what, (void)address, (void)value;
+	*failing += !holds;
+}
+
+static unsigned failing_of(struct explain *explain, uint64_t coroutine)
+{
+	const struct luastate_layout *layout;
+	unsigned failing = 0;
+	uint64_t G;
+	bool fits = false;
+
+	return luastate_examine(explain->target->lua, explain->reader, coroutine, count_failing,
+				&failing, &layout, &G, &fits) == 0
+		       ? failing
+		       : FAILING_MAX;
+}
+
+/* What a VM has freed may look like a main coroutine, too, where few other invariants hold. */
+static void print_refused(struct explain *explain, const uint64_t *coroutines, size_t count)
+{
+	unsigned failing[EXPLAIN_REFUSED_MAX], least = FAILING_MAX;
+	size_t worse = 0;
+
+	count = count < EXPLAIN_REFUSED_MAX ? count : EXPLAIN_REFUSED_MAX;
+	/* Once: the process runs. */
+	for (size_t i = 0; i < count; i++) {
+		failing[i] = failing_of(explain, coroutines[i]);
+		least = failing[i] < least ? failing[i] : least;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (failing[i] > 2 * least + 1)
+			worse++;
+		else
+			print_vm(explain, coroutines[i]);
+	}
+	if (worse)
+		fprintf(explain->out, "  and %zu more of which less fits\n", worse);
+}
+
+static void print_threads(struct explain *explain, const struct luastate_vm *const *vms,
+			  size_t count)
+{
+	unsigned lua_threads = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!vms[i])
+			continue;
+		fprintf(explain->out, "  thread %d runs Lua now, of the VM at 0x%" PRIx64 "\n",
+			(int)attach_threads_get(explain->target->threads, i)->tid, vms[i]->G);
+		lua_threads++;
+	}
+	fprintf(explain->out, "  threads      %zu, of which %u have Lua on their stacks now\n",
+		count, lua_threads);
+}
+
+static void print_names(struct explain *explain)
+{
+	struct luastate *lua = explain->target->lua;
+	struct symbols_function function;
+	struct luastate_interpreter interpreter;
+	struct failure why;
+
+	luastate_interpreter_get(lua, 0, &interpreter);
+	fputs("  names        of Lua functions: from their definitions; of library functions: from "
+	      "the tables of loaded modules\n",
+	      explain->out);
+	if (symbols_find_function(explain->target->space, interpreter.start, &function, &why) == 0)
+		fprintf(explain->out, "    of native functions: %s\n",
+			function.is_symbol ? "symbols, also of LuaJIT's inner functions"
+					   : "exported symbols, elsewhere module and offset");
+}
+
+static enum daemon_end explain_vms(struct explain *explain)
+{
+	size_t count = attach_threads_count(explain->target->threads), known, refused;
+	const struct luastate_vm **vms = NULL;
+	const uint64_t *coroutines;
+	struct failure why;
+
+	count = count < EXPLAIN_THREADS_MAX ? count : EXPLAIN_THREADS_MAX;
+	vms = calloc(count + 1, sizeof(*vms));
+	if (!vms)
+		return DAEMON_END_SYSTEM;
+	find_on_threads(explain, vms, count);
+	target_limit_search(explain->target, NULL,
+			    daemon_now_ns() + EXPLAIN_SEARCH_S * (uint64_t)1000000000);
+	if (target_find_vm(explain->target, &why) == 0 && !explain->how)
+		explain->how = "in memory: a main coroutine and a global state that refer to each "
+			       "other";
+	known = luastate_vm_count(explain->target->lua);
+	if (known)
+		fprintf(explain->out, "  found        %s\n", explain->how);
+	for (size_t i = 0; i < known; i++)
+		print_vm(explain, luastate_vm_get(explain->target->lua, i)->main_thread);
+	refused = luastate_refused(explain->target->lua, &coroutines);
+	if (!known)
+		print_refused(explain, coroutines, refused);
+	if (!known && explain->target->search.cut)
+		fprintf(explain->out,
+			"  VM           none so far: the search through memory was ended after %d "
+			"s\n",
+			EXPLAIN_SEARCH_S);
+	else if (!known && !refused && luastate_has_interpreter(explain->target->lua))
+		fputs("  VM           none: no thread has Lua on its stack, no main coroutine is "
+		      "in "
+		      "memory\n",
+		      explain->out);
+	print_threads(explain, vms, count);
+	if (known)
+		print_names(explain);
+	free(vms);
+	return known ? DAEMON_END_STOPPED : DAEMON_END_NO_VM;
+}
+
+static enum daemon_end explain_target(struct daemon_target *target, pid_t pid, FILE *out)
+{
+	struct explain explain = { .target = target,
+				   .image = attach_image_create(),
+				   .reader = attach_process_reader(target->process),
+				   .out = out };
+	enum daemon_end end = DAEMON_END_SYSTEM;
+
+	fprintf(out, "process %d\n", (int)pid);
+	print_interpreters(&explain);
+	if (explain.image)
+		end = explain_vms(&explain);
+	attach_image_destroy(explain.image);
+	return end;
+}
+
+/* The process has no functions to announce: nothing is decoded. */
+static int ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
+			   struct failure *why)
+{
+	(void)context, (void)function, (void)why;
+	*ret_id = 0;
+	return 0;
+}
+
+enum daemon_end daemon_explain(pid_t pid, FILE *out, char *ret_text, size_t len)
+{
+	const struct target_listener listener = { .function = ignore_function };
+	struct attach_process *process = NULL;
+	struct daemon_target *target = NULL;
+	enum daemon_end end;
+	struct failure why;
+
+	if (attach_process_open(pid, &process, &why) != 0 ||
+	    target_create(process, &listener, &target, &why) != 0 ||
+	    target_refresh(target, &why) != 0) {
+		attach_explain(pid, &why, ret_text, len);
+		end = why.kind == FAILURE_DENIED || why.kind == FAILURE_BUSY ? DAEMON_END_DENIED
+		      : why.kind == FAILURE_GONE			     ? DAEMON_END_EARLY
+		      : why.kind == FAILURE_NOT_FOUND			     ? DAEMON_END_NO_VM
+									     : DAEMON_END_SYSTEM;
+	} else {
+		end = explain_target(target, pid, out);
+		snprintf(ret_text, len, "no LuaJIT that is known in process %d", (int)pid);
+	}
+	target_destroy(target);
+	attach_process_close(process);
+	return end;
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: MIT */
+/* The stacks of all threads of a process, each as it is at one moment. */
+#include "daemon/dump/stacks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/clock.h"
+#include "daemon/dump/frames.h"
+
+enum {
+	/* A thread that waits for a processor on a busy machine. */
+	PATIENCE_NS = 1000 * 1000 * 1000,
+	/* Sleeping threads are looked at more often than running ones are stopped: it costs them
+	 * nothing, and they may wake up all the time. */
+	LOOKS_MAX = 40,
+	LOOK_NAP_NS = 200 * 1000,
+	/* Looks in vain after which a stack is taken for as whole as it can be shown. */
+	VAIN_MAX = 3,
+	/* All memory, where no thread shows a VM. */
+	SEARCH_S = 10,
+	SETTLE_NS = 1000 * 1000 * 1000,
+	SETTLE_NAP_NS = 1000 * 1000,
+	/* What is copied for variables besides the pages that a look has met. */
+	BESIDE_BYTES = 16 << 20,
+	/* Of a VM, around its global state: what the planner reads of it in a stop. */
+	VM_BYTES = 16 << 10,
+	THREAD_BYTES = 256,
+};
+
+/** Stacks in the making. */
+struct reading {
+	struct attach_process *process;
+	struct daemon_target *target;
+	struct format_functions *functions;
+	struct attach_image *image, *after; /* as a recorder has them */
+	const struct daemon_stacks_options *options;
+	struct daemon_stacks *stacks;
+	struct luastate_values_options values; /* what is left of their budget */
+	struct moment *moment;
+	size_t frames;
+	bool searched;	     /* all memory, for VMs */
+	struct failure last; /* why a thread could not be read */
+};
+
+/** One thread, look by look. */
+struct look {
+	struct attach_thread *thread;
+	struct luastate_prediction prediction;
+	struct daemon_thread best;
+	struct luastate_values_options values; /* what its variables have left */
+	bool has_best;
+	bool is_final;	 /* more looks show no more */
+	bool is_stopped; /* by a signal: after a look of ours it runs for a moment, to stop again */
+	unsigned stops, looks;
+	unsigned vain; /* looks since the best one */
+};
+
+/* ---- One look --------------------------------------------------------------------------- */
+
+/* A thread that sleeps is read as it lies; others are stopped, also those that a signal has
+ * stopped: that disturbs no call of theirs. */
+static int capture(struct reading *reading, struct look *look,
+		   struct luastate_plan_context *context, struct daemon_thread *ret_thread,
+		   struct failure *why)
+{
+	const struct attach_planner planner = { .plan = luastate_plan, .context = context };
+	struct attach_thread *thread = look->thread;
+	struct attach_sleep sleep = { .is_stopped = false };
+	struct attach_timing timing;
+
+	*ret_thread = (struct daemon_thread){ .tid = thread->tid, .syscall = -1 };
+	if (!thread->stop_pending &&
+	    attach_thread_look(reading->process, thread, &sleep) == ATTACH_BLOCKED &&
+	    !sleep.is_stopped) {
+		if (attach_capture_asleep(reading->process, thread, &planner, reading->image,
+					  &sleep, why) != 0)
+			return -1;
+		ret_thread->doing = DAEMON_WAITING;
+		ret_thread->syscall = sleep.syscall;
+		return 0;
+	}
+	if (look->stops == DAEMON_STOPS_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, thread->tid, 0, "stop the thread again");
+	look->stops++;
+	look->is_stopped |= sleep.is_stopped;
+	thread->patience_ns = PATIENCE_NS;
+	if (attach_capture(reading->process, thread, &planner, reading->image, &timing, why) != 0)
+		return -1;
+	ret_thread->doing = look->is_stopped ? DAEMON_STOPPED : DAEMON_RUNNING;
+	return 0;
+}
+
+enum daemon_outcome stacks_judge(const struct daemon_target *target,
+				 const struct daemon_thread *thread, enum daemon_outcome outcome)
+{
+	bool is_unsure = thread->doing == DAEMON_WAITING && thread->syscall < 0 &&
+			 target->cframe_count && target->cframes[0].leaf;
+
+	return is_unsure && outcome == DAEMON_FULL ? DAEMON_TORN : outcome;
+}
+
+/* What the stop has copied, and what the planner wants to see of the time after it. */
+static void open_memory(struct reading *reading, const struct luastate_plan_context *context,
+			struct luastate_memory *ret_memory)
+{
+	const struct attach_reader *after;
+	struct failure why;
+
+	attach_image_clear(reading->after);
+	luastate_plan_after(context, reading->image, reading->after);
+	attach_process_fetch(reading->process, reading->after, &why);
+	after = attach_image_reader_behind(reading->after, attach_process_reader(reading->process),
+					   false);
+	*ret_memory = (struct luastate_memory){
+		.stopped = attach_image_reader(reading->image),
+		.any = attach_image_reader_behind(reading->image, after, false),
+		.later = after,
+	};
+}
+
+static int decode(struct reading *reading, struct look *look, const struct luastate_memory *memory,
+		  struct daemon_thread *thread, struct failure *why)
+{
+	struct daemon_target *target = reading->target;
+	struct format_sample sample = { .weight = 1 };
+	enum daemon_outcome outcome;
+
+	target->lacks_registers = thread->doing == DAEMON_WAITING;
+	luastate_set_thorough(target->lua, true); /* names are worth their time here */
+	if (target_decode(target, reading->image, memory, &sample, &outcome, why) != 0)
+		return -1;
+	outcome = stacks_judge(target, thread, outcome);
+	luastate_learn(target->lua, memory->any, target->cframes, target->cframe_count,
+		       target->stack_top,
+		       outcome == DAEMON_FULL ? LUASTATE_REACH_ALL : LUASTATE_REACH_CUT,
+		       attach_sp(attach_image_registers(reading->image)), &look->prediction);
+	return frames_copy_stack(target, reading->functions, memory->any, &sample, outcome,
+				 &thread->stack, why);
+}
+
+/* A VM that nobody has met yet is on the stack of a thread, as the image has it, or somewhere in
+ * memory. @return Whether there are VMs that were not known before. */
+static bool find_vm(struct reading *reading, const struct look *look)
+{
+	struct daemon_target *target = reading->target;
+	const struct attach_reader *reader = attach_image_reader_behind(
+		reading->image, attach_process_reader(reading->process), false);
+	uint64_t sp = attach_sp(attach_image_registers(reading->image));
+	uint64_t limit = look->thread->stack_limit;
+	size_t known = luastate_vm_count(target->lua);
+	struct failure why;
+
+	if (known == 0)
+		luastate_find_on_stack(target->lua, reader, sp, limit, &why);
+	if (target->gap_sp)
+		target_find_gap_vm(target, reader, limit);
+	if (target->gap_sp && luastate_vm_count(target->lua) == known && !reading->searched) {
+		reading->searched = true;
+		target_find_more_vms(target);
+	}
+	return luastate_vm_count(target->lua) != known;
+}
+
+/* ---- The best look ---------------------------------------------------------------------- */
+
+int stacks_rank(const struct daemon_stack *stack)
+{
+	switch (stack->outcome) {
+	case DAEMON_FULL:
+	case DAEMON_NO_VM:
+		return 3;
+	case DAEMON_UNWOUND:
+		return 2;
+	case DAEMON_TRUNCATED:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Lua frames may be missing in a chain that has more of others. */
+static size_t guests_of(const struct daemon_stack *stack)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < stack->count; i++)
+		count += stack->frames[i].kind != FORMAT_KIND_NATIVE &&
+			 stack->frames[i].kind != FORMAT_KIND_PSEUDO;
+	return count;
+}
+
+static bool is_better(const struct daemon_stack *stack, const struct daemon_stack *than)
+{
+	size_t guests = guests_of(stack), others = guests_of(than);
+
+	if (stacks_rank(stack) != stacks_rank(than))
+		return stacks_rank(stack) > stacks_rank(than);
+	return guests != others ? guests > others : stack->count > than->count;
+}
+
+/* What the walk over a stopped thread was on, so that it can be copied in one go. */
+static void note_look(struct reading *reading, const struct look *look)
+{
+	const struct luastate_prediction *seen = &look->prediction;
+	uint64_t sp = attach_sp(attach_image_registers(reading->image));
+
+	moment_note_stack(reading->moment, sp);
+	if (seen->native_end > sp)
+		moment_note(reading->moment, sp, seen->native_end);
+	for (unsigned i = 0; i < seen->thread_count; i++) {
+		moment_note(reading->moment, seen->threads[i].L, seen->threads[i].L + THREAD_BYTES);
+		moment_note(reading->moment, seen->threads[i].stack, seen->threads[i].limit);
+		moment_note(reading->moment, seen->threads[i].G - VM_BYTES,
+			    seen->threads[i].G + VM_BYTES);
+	}
+}
+
+/** What a look has copied, and behind it what is read after it. */
+struct looked {
+	const struct attach_reader *image, *behind;
+};
+
+static int read_looked(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		       struct failure *why)
+{
+	const struct looked *looked = self;
+
+	if (attach_read(looked->image, address, ret_bytes, len, why) == 0)
+		return 0;
+	return attach_read(looked->behind, address, ret_bytes, len, why);
+}
+
+/* Of this look. What they refer to may have changed since the stop: in a hold it is read again. */
+static void read_variables(struct reading *reading, struct look *look,
+			   const struct luastate_memory *memory, struct daemon_thread *thread)
+{
+	/* The image has one reader with others behind it, which is memory->any. */
+	struct looked looked = { .image = memory->stopped, .behind = moment_look(reading->moment) };
+	const struct attach_reader reader = { .read = read_looked, .self = &looked };
+	const struct luastate_memory heap = { .stopped = memory->stopped, .any = &reader };
+
+	frames_read_variables(reading->target, &heap, &look->values, &thread->stack);
+}
+
+/* Keep a look, or drop it. A chain that was not better than the one before it is as good as the
+ * next will be, unless the VM was just in a bad state. */
+static void keep_best(struct reading *reading, struct look *look,
+		      const struct luastate_memory *memory, struct daemon_thread *thread)
+{
+	bool better = !look->has_best || is_better(&thread->stack, &look->best.stack);
+
+	look->vain = better ? 0 : look->vain + 1;
+	look->is_final = daemon_outcome_reaches_root(thread->stack.outcome) ||
+			 (thread->stack.outcome == DAEMON_UNWOUND && !better) ||
+			 (thread->stack.outcome == DAEMON_TRUNCATED && look->vain >= VAIN_MAX);
+	if (!better) {
+		daemon_stack_deinit(&thread->stack);
+		return;
+	}
+	look->values = reading->values;
+	note_look(reading, look);
+	if (reading->options->values)
+		read_variables(reading, look, memory, thread);
+	daemon_stack_deinit(&look->best.stack);
+	look->best = *thread;
+	look->has_best = true;
+}
+
+/* @return false where the thread is not to be looked at again. */
+static bool look_once(struct reading *reading, struct look *look, struct failure *why)
+{
+	struct luastate_plan_context context = { .state = reading->target->lua,
+						 .prediction = &look->prediction,
+						 .stack_limit = look->thread->stack_limit };
+	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
+	struct luastate_memory memory;
+	size_t known = luastate_vm_count(reading->target->lua);
+	struct daemon_thread thread;
+	bool is_full, is_met;
+
+	if (capture(reading, look, &context, &thread, why) != 0) {
+		if (why->kind != FAILURE_TIMEOUT)
+			return false;
+		nanosleep(&nap, NULL);
+		return true;
+	}
+	open_memory(reading, &context, &memory);
+	if (decode(reading, look, &memory, &thread, why) != 0)
+		return false;
+	is_full = thread.stack.outcome == DAEMON_FULL;
+	/* Found by this very look, which was too early to see its frames. */
+	is_met = thread.stack.G == 0 && luastate_vm_count(reading->target->lua) != known;
+	keep_best(reading, look, &memory, &thread);
+	/* A VM that was not known may have frames that passed for none. */
+	return is_met || (!is_full && find_vm(reading, look)) || !look->is_final;
+}
+
+/* ---- All threads ------------------------------------------------------------------------ */
+
+int stacks_add_vm(struct daemon_stacks *stacks, struct daemon_target *target, uint64_t G)
+{
+	const struct attach_reader *reader = target_reader(target);
+	struct luastate *lua = target->lua;
+	struct daemon_stack_vm *vms, *vm;
+	struct failure why;
+
+	for (size_t i = 0; i < stacks->vm_count; i++)
+		if (stacks->vms[i].G == G)
+			return 0;
+	vms = realloc(stacks->vms, (stacks->vm_count + 1) * sizeof(*vms));
+	if (!vms)
+		return -1;
+	stacks->vms = vms;
+	vm = &vms[stacks->vm_count++];
+	*vm = (struct daemon_stack_vm){ .G = G };
+	for (size_t i = 0; i < luastate_vm_count(lua); i++)
+		if (luastate_vm_get(lua, i)->G == G)
+			luastate_describe_layout(luastate_vm_get(lua, i)->layout, vm->layout,
+						 sizeof(vm->layout));
+	if (luastate_read_version(lua, reader, G, vm->version, sizeof(vm->version), &why) != 0)
+		vm->version[0] = '\0';
+	return 0;
+}
+
+/* Takes over the thread's stack. */
+static int add_thread(struct reading *reading, struct look *look)
+{
+	struct daemon_stacks *stacks = reading->stacks;
+	struct daemon_thread *thread = &look->best;
+	bool has_lua = thread->stack.G != 0;
+
+	if (has_lua && stacks_add_vm(stacks, reading->target, thread->stack.G) != 0) {
+		daemon_stack_deinit(&thread->stack);
+		return -1;
+	}
+	thread->stops = look->stops;
+	attach_thread_name(reading->process, thread->tid, thread->name, sizeof(thread->name));
+	reading->frames += thread->stack.count;
+	reading->values = look->values;
+	stacks->threads[stacks->count++] = *thread;
+	return 0;
+}
+
+/* @return -1 without memory. */
+static int read_thread(struct reading *reading, struct attach_thread *thread)
+{
+	struct look look = { .thread = thread };
+	struct failure why = { 0 };
+
+	while (look.looks++ < LOOKS_MAX && look_once(reading, &look, &why))
+		;
+	if (look.has_best)
+		return add_thread(reading, &look);
+	if (why.kind == FAILURE_GONE)
+		return 0;
+	if (why.kind == FAILURE_NO_MEMORY)
+		return -1;
+	reading->stacks->unread++;
+	reading->last = why;
+	return 0;
+}
+
+/* Threads that were interrupted and have not stood yet go on by themselves when we end; that they
+ * are let go of sooner is for callers that live on. */
+static void settle(struct attach_threads *threads)
+{
+	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
+	uint64_t end_ns = daemon_now_ns() + SETTLE_NS;
+
+	for (size_t i = 0; i < attach_threads_count(threads);)
+		if (attach_thread_settle(attach_threads_get(threads, i)) == 0 ||
+		    daemon_now_ns() >= end_ns)
+			i++;
+		else
+			nanosleep(&nap, NULL);
+}
+
+void stacks_forget_threads(struct daemon_stacks *stacks)
+{
+	for (size_t i = 0; i < stacks->count; i++)
+		daemon_stack_deinit(&stacks->threads[i].stack);
+	free(stacks->threads);
+	stacks->threads = NULL;
+	stacks->count = stacks->others = stacks->unread = 0;
+}
+
+/* @return -1 without memory. */
+static int read_threads(struct reading *reading)
+{
+	struct daemon_stacks *stacks = reading->stacks;
+	struct attach_threads *threads = reading->target->threads;
+	size_t count = attach_threads_count(threads);
+	int ret = 0;
+
+	stacks_forget_threads(stacks);
+	reading->frames = 0;
+	if (reading->options->values)
+		reading->values = *reading->options->values;
+	stacks->threads = calloc(count + 1, sizeof(*stacks->threads));
+	if (!stacks->threads)
+		return -1;
+	for (size_t i = 0; i < count && ret == 0; i++) {
+		if (reading->frames < STACKS_FRAMES_MAX)
+			ret = read_thread(reading, attach_threads_get(threads, i));
+		else
+			stacks->unread++;
+	}
+	settle(threads);
+	return ret;
+}
+
+/* A VM that no thread runs just now is somewhere in memory; then all is well, though nothing is to
+ * be seen. */
+static bool has_vm(struct reading *reading)
+{
+	struct failure why;
+
+	if (luastate_vm_count(reading->target->lua) > 0)
+		return true;
+	target_limit_search(reading->target, NULL,
+			    daemon_now_ns() + SEARCH_S * (uint64_t)1000000000);
+	return target_find_vm(reading->target, &why) == 0;
+}
+
+static enum daemon_end read_vms(struct reading *reading)
+{
+	struct daemon_stacks *stacks = reading->stacks;
+
+	if (!luastate_has_interpreter(reading->target->lua))
+		return DAEMON_END_NO_VM;
+	if (read_threads(reading) != 0)
+		return DAEMON_END_SYSTEM;
+	if (stacks->count == 0 && stacks->others == 0 && stacks->unread)
+		return target_end_of_failure(&reading->last);
+	return stacks->vm_count || has_vm(reading) ? DAEMON_END_STOPPED : DAEMON_END_NO_VM;
+}
+
+/* What cannot be read of a process that ends looks like one without threads, or without LuaJIT. */
+static enum daemon_end read_process(struct reading *reading)
+{
+	struct daemon_stacks *stacks = reading->stacks;
+	enum daemon_end end = read_vms(reading);
+
+	stacks->is_spent = reading->values.is_spent;
+	if (end == DAEMON_END_STOPPED &&
+	    stacks_read_moment(&(struct stacks_moment){ .moment = reading->moment,
+							.target = reading->target,
+							.functions = reading->functions,
+							.options = reading->options },
+			       stacks) != 0)
+		return DAEMON_END_SYSTEM;
+	stacks->ended = attach_process_fate(reading->process) != ATTACH_FATE_SAME;
+	if (!stacks->ended || end == DAEMON_END_SYSTEM)
+		return end;
+	return end == DAEMON_END_STOPPED && stacks->count ? end : DAEMON_END_EARLY;
+}
+
+/* ---- One process ------------------------------------------------------------------------ */
+
+static int open_target(pid_t pid, struct reading *reading, struct failure *why)
+{
+	const struct target_listener listener = { .function = frames_keep_function,
+						  .context = reading->functions };
+	const struct moment_options how = { .max_pause_ns = reading->options->max_pause_ns,
+					    .beside_bytes =
+						    reading->options->values ? BESIDE_BYTES : 0 };
+
+	if (!reading->functions || !reading->image || !reading->after)
+		return failure_set_errno(why, ENOMEM, 0, "read stacks");
+	if (target_open_process(pid, &reading->process, why) != 0 ||
+	    target_create(reading->process, &listener, &reading->target, why) != 0)
+		return -1;
+	target_limit_search(reading->target, NULL,
+			    daemon_now_ns() + SEARCH_S * (uint64_t)1000000000);
+	reading->moment = moment_create(reading->target, &how);
+	if (!reading->moment)
+		return failure_set_errno(why, ENOMEM, 0, "read stacks");
+	return target_refresh(reading->target, why);
+}
+
+static void tell_end(const struct reading *reading, pid_t pid, enum daemon_end end, char *ret_text,
+		     size_t len)
+{
+	if (end == DAEMON_END_EARLY)
+		snprintf(ret_text, len,
+			 "the program of process %d ended before a stack of it was read", (int)pid);
+	else if (end == DAEMON_END_SYSTEM && reading->last.kind != FAILURE_NONE)
+		failure_describe(&reading->last, ret_text, len);
+	else if (end == DAEMON_END_NO_VM || end == DAEMON_END_SYSTEM)
+		target_tell_end(reading->target, pid, end, ret_text, len);
+	else if (end != DAEMON_END_STOPPED)
+		attach_explain(pid, &reading->last, ret_text, len);
+}
+
+enum daemon_end daemon_dump_stacks(pid_t pid, const struct daemon_stacks_options *options,
+				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len)
+{
+	struct daemon_stacks stacks = { .pid = pid };
+	struct reading reading = { .options = options,
+				   .stacks = &stacks,
+				   .functions = format_functions_create(),
+				   .image = attach_image_create(),
+				   .after = attach_image_create() };
+	struct attach_names names;
+	enum daemon_end end;
+	struct failure why;
+
+	if (open_target(pid, &reading, &why) != 0) {
+		attach_explain(pid, &why, ret_text, len);
+		end = target_end_of_failure(&why);
+	} else {
+		if (attach_names_of(pid, &names))
+			snprintf(stacks.name, sizeof(stacks.name), "%s", names.command);
+		end = read_process(&reading);
+		tell_end(&reading, pid, end, ret_text, len);
+	}
+	moment_destroy(reading.moment);
+	target_destroy(reading.target);
+	attach_process_close(reading.process);
+	attach_image_destroy(reading.image);
+	attach_image_destroy(reading.after);
+	format_functions_destroy(reading.functions);
+	if (end == DAEMON_END_STOPPED)
+		*ret_stacks = stacks;
+	else
+		daemon_stacks_deinit(&stacks);
+	return end;
+}
+
+void daemon_stacks_deinit(struct daemon_stacks *stacks)
+{
+	stacks_forget_threads(stacks);
+	free(stacks->vms);
+	*stacks = (struct daemon_stacks){ 0 };
+}

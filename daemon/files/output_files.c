@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/files/output_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/format.h"
+
+static bool is_pipe(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+/* @return The descriptor, or -1 with errno. */
+static int open_existing(const char *path)
+{
+	/* A pipe opened for reading too would never tell that its reader has gone. */
+	int fd = open(path, (is_pipe(path) ? O_WRONLY : O_RDWR) | O_CLOEXEC);
+
+	if (fd < 0 && (errno == EACCES || errno == EINVAL))
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd;
+}
+
+static int open_in_place(const char *path, struct output_file *file)
+{
+	struct stat status;
+
+	file->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	file->created = file->fd >= 0;
+	if (file->fd < 0 && errno == EEXIST)
+		file->fd = open_existing(path);
+	if (file->fd < 0 && (errno == EACCES || errno == EINVAL)) {
+		int errnum = errno;
+
+		file->fd = open_existing(path);
+		/* In a folder without write permission there was nothing to open. */
+		errno = errno == ENOENT ? errnum : errno;
+	}
+	if (file->fd < 0 || fstat(file->fd, &status) != 0)
+		return -1;
+	file->can_empty = S_ISREG(status.st_mode);
+	file->has_old = file->can_empty && status.st_size > 0;
+	return 0;
+}
+
+/* What our standard output leads to is the caller's, and may be appended to. */
+static int open_stdout(struct output_file *file)
+{
+	file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	return file->fd < 0 ? -1 : 0;
+}
+
+/* ---- Files in folders ------------------------------------------------------------------- */
+
+/* Whether the name still leads to the file that was opened: else what is replaced, and to whom it
+ * is given, is another's choice. */
+static bool is_same(const struct output_file *file, const struct stat *old)
+{
+	struct stat status;
+
+	return fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       status.st_dev == old->st_dev && status.st_ino == old->st_ino;
+}
+
+/* Whether another file can take the place of this one. One that is mounted, as in containers, and
+ * another user's in a folder such as /tmp, cannot be replaced. */
+static bool is_replaceable(const struct output_file *file, const struct stat *old)
+{
+	struct statx extended;
+	struct stat folder;
+
+	if (fstat(file->folder_fd, &folder) != 0)
+		return false;
+	if ((folder.st_mode & S_ISVTX) && geteuid() != 0 && old->st_uid != geteuid() &&
+	    folder.st_uid != geteuid())
+		return false;
+	return statx(file->folder_fd, file->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &extended) ==
+		       0 &&
+	       !(extended.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+/* The folder of @path and the name in it. @return 0, or -1 with errno: no files can be made. */
+static int open_folder(const char *path, struct output_file *file)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char *folder = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
+
+	if (!folder)
+		return -1;
+	if (!*name || strlen(name) > NAME_MAX) {
+		free(folder);
+		errno = *name ? ENAMETOOLONG : EISDIR;
+		return -1;
+	}
+	file->folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	free(folder);
+	if (file->folder_fd < 0 || faccessat(file->folder_fd, ".", W_OK | X_OK, AT_EACCESS) != 0)
+		return -1;
+	memcpy(file->name, name, strlen(name) + 1);
+	file->stem_len = format_stem_len(file->name);
+	return 0;
+}
+
+static void close_folder(struct output_file *file)
+{
+	if (file->folder_fd >= 0)
+		close(file->folder_fd);
+	file->folder_fd = -1;
+}
+
+/* Have it replaced when the new one is whole, where that can be; else it is written in place. */
+static void open_replaced(const char *path, const struct stat *old, struct output_file *file)
+{
+	char *real = realpath(path, NULL); /* a link stays, and leads to the new one */
+
+	if (!real || open_folder(real, file) != 0 || !is_same(file, old) ||
+	    !is_replaceable(file, old)) {
+		close_folder(file);
+		*file->name = '\0';
+	} else {
+		close(file->fd);
+		file->fd = -1;
+		file->replaces = true;
+		file->mode = old->st_mode & 07777;
+		file->uid = old->st_uid;
+		file->gid = old->st_gid;
+	}
+	free(real);
+}
+
+static int open_whole(const char *path, struct output_file *file)
+{
+	struct stat status;
+
+	/* A link that leads nowhere is not written to, as ever. */
+	if (lstat(path, &status) != 0 && errno == ENOENT)
+		return open_folder(path, file);
+	file->fd = open_existing(path);
+	if (file->fd < 0 || fstat(file->fd, &status) != 0)
+		return -1;
+	file->can_empty = S_ISREG(status.st_mode);
+	if (file->can_empty)
+		open_replaced(path, &status, file);
+	file->has_old = file->fd >= 0 && file->can_empty && status.st_size > 0;
+	return 0;
+}
+
+static int open_series(const char *path, struct output_file *file)
+{
+	if (open_folder(path, file) != 0)
+		return -1;
+	if (strlen(file->name) + OUTPUT_SERIES_MORE <= NAME_MAX)
+		return 0;
+	errno = ENAMETOOLONG;
+	return -1;
+}
+
+/* ---- All -------------------------------------------------------------------------------- */
+
+int output_open(const struct daemon_output *output, bool is_series, struct output_file *ret_file)
+{
+	struct output_file file = { .path = output->path,
+				    .format = output->format,
+				    .gzip = output->gzip,
+				    .fd = -1,
+				    .folder_fd = -1 };
+	int ret;
+
+	if (is_series)
+		ret = open_series(output->path, &file);
+	else if (strcmp(output->path, "-") == 0)
+		ret = open_stdout(&file);
+	else if (output->format->is_whole)
+		ret = open_whole(output->path, &file);
+	else
+		ret = open_in_place(output->path, &file);
+	if (ret != 0) {
+		int errnum = errno;
+
+		output_close(&file);
+		errno = errnum;
+		return -1;
+	}
+	*ret_file = file;
+	return 0;
+}
+
+void output_close(struct output_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	file->fd = -1;
+	close_folder(file);
+}
+
+void output_remove(const struct output_file *file, bool is_unused)
+{
+	struct stat status;
+
+	if (!file->created)
+		return;
+	/* An empty file is no profile, not even an empty one. */
+	if (is_unused || (stat(file->path, &status) == 0 && status.st_size == 0))
+		unlink(file->path);
+}
+
+const char *output_describe_rest(const struct output_file *file, bool is_series,
+				 const struct daemon_output_result *result)
+{
+	struct stat status;
+
+	if (is_series && !file->format->is_whole)
+		return "what was written is readable";
+	if (is_series)
+		return result->files ? "the files before are complete" : "nothing was written";
+	if (*file->name)
+		return result->files	? "what was there before is left"
+		       : file->replaces ? "the old file is left as it was"
+					: "nothing of it is left";
+	if (strcmp(file->path, "-") == 0 ? fstat(STDOUT_FILENO, &status)
+					 : stat(file->path, &status))
+		return "nothing of it is left";
+	if (!S_ISREG(status.st_mode) || file->format->is_whole)
+		return "the profile is not whole";
+	return result->bytes || status.st_size ? "what was written is readable"
+					       : "nothing was written";
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Accounting: each tick of each thread has one outcome, and all outcomes together are the ticks. */
+#include "daemon/outcome/outcomes.h"
+
+#include <stdlib.h>
+
+enum {
+	/* Ticks of threads that sleep or wake within microseconds, again and again. */
+	CARRIED_MAX = 8,
+	/* Ticks that are held back: what may be missing at one time. */
+	HELD_MAX = 1024,
+	/* Of a sample whose thread's processor time is known. */
+	WEIGHT_MAX = 16,
+	/* Samples and processor time may differ by this many ticks by chance. */
+	CHANCE_TICKS = 4,
+	/* A name is read again after so long. */
+	NAME_NS = 1000 * 1000 * 1000,
+};
+
+struct sampled_thread *sampled_of(struct attach_thread *thread)
+{
+	if (!thread->data)
+		thread->data = calloc(1, sizeof(struct sampled_thread));
+	return thread->data;
+}
+
+void sampled_forget(void *context, struct attach_thread *thread)
+{
+	struct sampled_thread *data = thread->data;
+
+	if (!data)
+		return;
+	tapped_end_thread(context, data);
+	sampled_end(context, data, DAEMON_EXITED);
+	wait_free(data);
+	free(data);
+	thread->data = NULL;
+}
+
+static void add(struct recorder_target *of, enum daemon_outcome outcome, uint32_t ticks)
+{
+	struct daemon_process *listed = recorder_listed(of->recorder, of);
+
+	of->recorder->stats->outcomes[outcome] += ticks;
+	if (listed)
+		listed->outcomes[outcome] += ticks;
+}
+
+static uint32_t take(uint32_t *ticks)
+{
+	uint32_t taken = *ticks;
+
+	*ticks = 0;
+	return taken;
+}
+
+uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
+		      enum daemon_outcome outcome)
+{
+	uint32_t ticks = take(&data->owed);
+
+	switch (outcome) {
+	case DAEMON_FULL:
+	case DAEMON_TORN:
+	case DAEMON_TRUNCATED:
+	case DAEMON_UNWOUND:
+	case DAEMON_NO_VM:
+		ticks += take(&data->carried_run);
+		break;
+	case DAEMON_ASLEEP:
+		ticks += take(&data->carried_sleep);
+		break;
+	default:
+		break;
+	}
+	add(of, outcome, ticks);
+	return ticks;
+}
+
+const char *sampled_name(const struct recorder_target *of, const struct attach_thread *thread,
+			 struct sampled_thread *data, uint64_t now_ns)
+{
+	if (!data->name_ns || now_ns - data->name_ns >= NAME_NS) {
+		data->name_ns = now_ns;
+		attach_thread_name(of->process, thread->tid, data->name, sizeof(data->name));
+	}
+	return data->name;
+}
+
+void sampled_carry(struct recorder_target *of, struct sampled_thread *data, bool is_asleep)
+{
+	uint32_t *carried = is_asleep ? &data->carried_sleep : &data->carried_run;
+	uint32_t ticks = take(&data->owed);
+
+	if (*carried + ticks <= CARRIED_MAX)
+		*carried += ticks;
+	else
+		add(of, DAEMON_IDLE, ticks);
+}
+
+void sampled_hold(struct recorder_target *of, struct sampled_thread *data)
+{
+	data->unscheduled += take(&data->owed);
+	if (data->unscheduled > HELD_MAX) {
+		add(of, DAEMON_UNSCHEDULED, data->unscheduled - HELD_MAX);
+		data->unscheduled = HELD_MAX;
+	}
+}
+
+/* How many ticks a sample stands for: at most @p ticks, at which it ran, and @p held, at which it
+ * may have. @param used Processor time without a sample so far, in ticks. */
+static int64_t weight_of(int64_t ticks, int64_t held, int64_t used)
+{
+	int64_t weight = ticks;
+
+	if (ticks > used + CHANCE_TICKS) /* it did not run at all of them */
+		weight = used + CHANCE_TICKS > 0 ? used + CHANCE_TICKS : 0;
+	else if (used > ticks + CHANCE_TICKS)
+		weight = used;
+	/* The rest is for those to come: one sample shows one place. */
+	if (weight > WEIGHT_MAX)
+		weight = WEIGHT_MAX;
+	return weight < ticks + held ? weight : ticks + held;
+}
+
+bool sampled_weigh(struct recorder_target *of, struct sampled_thread *data, uint64_t ran_ns)
+{
+	int64_t period_ns = 1000000000 / (int64_t)of->recorder->options->rate_hz;
+	int64_t bound_ns = HELD_MAX * period_ns, weight;
+	uint64_t before_ns = data->ran_ns;
+
+	data->ran_ns = ran_ns;
+	/* Less than before: another task has the number. */
+	if (!ran_ns || !before_ns || ran_ns < before_ns)
+		return true;
+	data->unsampled_ns += (int64_t)(ran_ns - before_ns);
+	weight = weight_of((int64_t)data->owed + data->carried_run, data->unscheduled,
+			   data->unsampled_ns / period_ns);
+	data->unsampled_ns -= weight * period_ns;
+	if (data->unsampled_ns > bound_ns)
+		data->unsampled_ns = bound_ns;
+	if (data->unsampled_ns < -bound_ns)
+		data->unsampled_ns = -bound_ns;
+	data->unscheduled += take(&data->owed) + take(&data->carried_run) - (uint32_t)weight;
+	data->owed = (uint32_t)weight;
+	return weight > 0;
+}
+
+void sampled_forget_time(struct recorder_target *of, struct sampled_thread *data)
+{
+	data->ran_ns = 0;
+	data->unsampled_ns = 0;
+	add(of, DAEMON_UNSCHEDULED, take(&data->unscheduled));
+}
+
+void sampled_end(struct recorder_target *of, struct sampled_thread *data,
+		 enum daemon_outcome outcome)
+{
+	add(of, DAEMON_IDLE, take(&data->carried_run) + take(&data->carried_sleep));
+	add(of, DAEMON_UNSCHEDULED, take(&data->unscheduled));
+	add(of, outcome, take(&data->owed));
+}
+
+bool sampled_put(struct recorder_target *of, const struct format_sample *sample)
+{
+	struct recorder *recorder = of->recorder;
+	struct daemon_process *listed = recorder_listed(recorder, of);
+	struct daemon_stats *stats = recorder->stats;
+	struct failure why;
+
+	if (recorder_put_sample(recorder, sample, &why) != 0) {
+		failure_describe(&why, recorder->text, recorder->text_len);
+		recorder->end = DAEMON_END_SYSTEM;
+		return false;
+	}
+	if (stats->samples == 0)
+		stats->first_sample_ns = daemon_now_ns() - recorder->begin_ns;
+	stats->samples += sample->weight;
+	stats->records++;
+	if (sample->is_asleep)
+		stats->asleep_full += sample->full ? sample->weight : 0;
+	else
+		stats->states[sample->state] += sample->weight;
+	stats->frames += (uint64_t)sample->frame_count * sample->weight;
+	traces_count(&recorder->traces, stats, sample, of->target->chain.trace_function);
+	if (listed)
+		listed->samples += sample->weight;
+	return true;
+}

@@ -1,0 +1,706 @@
+/* SPDX-License-Identifier: MIT */
+/* The recorder: opens processes and output, runs the loop, tells how it ended. */
+#include "daemon/record/notes.h"
+#include "daemon/recorder/feed.h"
+#include "daemon/rights/event_opener.h"
+#include "daemon/rights/priority.h"
+#include "daemon/targets/processes.h"
+#include "daemon/rights/refusal.h"
+#include "daemon/outcome/outcomes.h"
+#include "daemon/outcome/stop_reasons.h"
+
+#include <cap-ng.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	FLUSH_INTERVAL_NS = 250 * 1000 * 1000,
+	/* A thread that was asked to stand and waits for a processor: looked at so often at least.
+	 */
+	PENDING_LOOK_NS = 10 * 1000 * 1000,
+	/* We had to wait for a processor. */
+	TICK_LATE_NS = 200 * 1000,
+	/* A queue of so many bytes is sent at once. */
+	FLUSH_BYTES = 32 * 1024,
+	/* What a writer that writes a large file may leave in the queue before it is waited for. */
+	QUEUE_MAX_BYTES = 32 * 1024 * 1024,
+	/* A look may stand for the time before it up to this. */
+	MERGE_MAX_NS = 1000 * 1000 * 1000,
+	/* For debug files of all processes: a dozen of some MiB each, over a slow line. */
+	FETCH_MAX_MS = 30000,
+};
+
+/* ---- The loop --------------------------------------------------------------------------- */
+
+static bool send_queued(struct recorder *recorder)
+{
+	struct failure why;
+	int sent = message_flush_now(&recorder->writer.queue, &why);
+
+	if (recorder->feed)
+		return sent >= 0; /* what does not go now goes later, or is dropped */
+	/* One output of several may have; and where no thread runs nothing is sent. */
+	if (sent > 0 && writer_has_failed(&recorder->writer))
+		sent = failure_set(&why, FAILURE_GONE, EPIPE, 0, 0, "send samples to the writer");
+	if (sent == 0 && message_queued(&recorder->writer.queue) < QUEUE_MAX_BYTES)
+		return true;
+	if (sent == 0) {
+		/* This may take a while, and a thread that stands meanwhile would stand for us. */
+		recorder_settle_all(recorder);
+		sent = writer_send(&recorder->writer, QUEUE_MAX_BYTES / 2, recorder->end_ns,
+				   recorder->options->stop, &why);
+	}
+	if (sent >= 0)
+		return true;
+	failure_describe(&why, recorder->text, recorder->text_len);
+	recorder->end = DAEMON_END_OUTPUT;
+	return false;
+}
+
+/* It is blocked, so that it does not interrupt a look at a thread. */
+static void take_snapshot(struct recorder *recorder)
+{
+	const struct timespec at_once = { 0 };
+	struct failure why;
+	sigset_t wanted;
+
+	if (!recorder->options->snapshot_signal || recorder->feed)
+		return;
+	sigemptyset(&wanted);
+	sigaddset(&wanted, recorder->options->snapshot_signal);
+	if (sigtimedwait(&wanted, NULL, &at_once) > 0)
+		message_put_snapshot(&recorder->writer.queue, daemon_now_ns(), &why);
+}
+
+bool recorder_is_at_limit(struct recorder *recorder)
+{
+	const struct daemon_options *options = recorder->options;
+
+	if (recorder->feed)
+		return false;
+	if (options->limit_samples && recorder->stats->samples >= options->limit_samples)
+		recorder->stats->limit = DAEMON_LIMIT_SAMPLES;
+	else if (options->limit_bytes && writer_bytes(&recorder->writer) >= options->limit_bytes)
+		recorder->stats->limit = DAEMON_LIMIT_BYTES;
+	return recorder->stats->limit != DAEMON_LIMIT_NONE;
+}
+
+/* What happens between ticks, when it is due. */
+static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
+{
+	if (!recorder_refresh(recorder, now_ns))
+		return false;
+	if (recorder->feed && !feed_tell(recorder, now_ns))
+		return false;
+	if (now_ns < recorder->flush_ns)
+		return message_queued(&recorder->writer.queue) < FLUSH_BYTES ||
+		       send_queued(recorder);
+	recorder->flush_ns = now_ns + (recorder->feed ? (uint64_t)FEED_INTERVAL_NS
+						      : (uint64_t)FLUSH_INTERVAL_NS);
+	recorder->stats->elapsed_ns = now_ns - recorder->begin_ns;
+	if (recorder->options->progress)
+		recorder->options->progress(recorder->options->context, recorder->stats);
+	take_snapshot(recorder);
+	return send_queued(recorder);
+}
+
+/* Until the tick, or until something else wants to be looked at. @return how late the tick is, or
+ * -1 if it is still to come. */
+static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_clock *clock,
+			     uint64_t end_ns)
+{
+	uint64_t now_ns = daemon_now_ns(), until_ns = now_ns + PENDING_LOOK_NS;
+	struct timespec rest = { 0 };
+	sigset_t child;
+
+	if (!recorder->pending)
+		return daemon_clock_wait(clock, end_ns);
+	if (until_ns > clock->deadline_ns)
+		until_ns = clock->deadline_ns;
+	if (until_ns > end_ns)
+		until_ns = end_ns;
+	if (until_ns > now_ns) {
+		sigemptyset(&child);
+		sigaddset(&child, SIGCHLD);
+		rest.tv_nsec = (long)(until_ns - now_ns);
+		/* One that stood before we slept has done so at an unknown time. */
+		if (sigtimedwait(&child, NULL, &(struct timespec){ 0 }) < 0 &&
+		    sigtimedwait(&child, NULL, &rest) == SIGCHLD)
+			recorder->woke_ns = daemon_now_ns();
+		recorder_take_pending(recorder);
+		recorder->woke_ns = 0;
+	}
+	now_ns = daemon_now_ns();
+	return now_ns < clock->deadline_ns ? -1 : (int64_t)(now_ns - clock->deadline_ns);
+}
+
+/* The next look stands for the ticks that were left out, unless these took so long that most likely
+ * we, or the machine, were stopped: then nobody knows what the threads did. */
+static void note_missed(struct recorder *recorder, uint64_t missed, uint64_t period_ns)
+{
+	bool is_short = missed * period_ns <= MERGE_MAX_NS;
+
+	recorder->stats->missed_ticks += missed;
+	recorder->stats->merged_ticks += is_short ? missed : 0;
+	recorder->weight = 1 + (is_short ? (uint32_t)missed : 0);
+}
+
+static bool goes_on(struct recorder *recorder, uint64_t now_ns)
+{
+	return !*recorder->options->stop && now_ns < recorder->end_ns &&
+	       !recorder_is_at_limit(recorder) && recorder->end == DAEMON_END_STOPPED;
+}
+
+/* A stop of each thread at each tick. */
+static void run_stops(struct recorder *recorder)
+{
+	uint64_t now_ns = daemon_now_ns();
+	struct daemon_clock clock;
+
+	recorder->weight = 1;
+	daemon_clock_init(&clock, recorder->options->rate_hz, now_ns, now_ns);
+	while (goes_on(recorder, now_ns)) {
+		int64_t late_ns = wait_for_tick(recorder, &clock, recorder->end_ns);
+
+		now_ns = daemon_now_ns();
+		if (late_ns < 0)
+			continue; /* not yet: look whether it is time to stop */
+		recorder->stats->ticks++;
+		recorder->stats->late_ticks += (uint64_t)late_ns > clock.period_ns / 2;
+		recorder->is_tick_late = late_ns > TICK_LATE_NS;
+		if (!recorder_tick(recorder) || !housekeeping(recorder, daemon_now_ns()))
+			break;
+		now_ns = daemon_now_ns();
+		note_missed(recorder, daemon_clock_advance(&clock, now_ns), clock.period_ns);
+	}
+}
+
+/* The kernel has the clock: sleep until its copies are to be taken. Threads that are stopped all
+ * the same have ticks before that. @return false where the recording ends. */
+static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, uint64_t drain_ns)
+{
+	const struct timespec wake = { .tv_sec = (time_t)(drain_ns / 1000000000u),
+				       .tv_nsec = (long)(drain_ns % 1000000000u) };
+	uint64_t now_ns;
+	int64_t late_ns;
+
+	if (!recorder->stopped_threads && !recorder->pending) {
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL);
+		clock->period_ns = 0;
+		return true;
+	}
+	if (!clock->period_ns) {
+		now_ns = daemon_now_ns();
+		recorder->weight = 1;
+		daemon_clock_init(clock, recorder->options->rate_hz, now_ns, now_ns);
+	}
+	late_ns = wait_for_tick(recorder, clock, drain_ns);
+	if (late_ns < 0)
+		return true;
+	recorder->stats->late_ticks += (uint64_t)late_ns > clock->period_ns / 2;
+	recorder->is_tick_late = late_ns > TICK_LATE_NS;
+	if (!recorder_tick(recorder))
+		return false;
+	note_missed(recorder, daemon_clock_advance(clock, daemon_now_ns()), clock->period_ns);
+	return true;
+}
+
+/* The kernel leaves out ticks without a word: from here on threads are stopped. */
+static void end_copies(struct recorder *recorder)
+{
+	tapped_end_all(recorder);
+	attach_tap_destroy(recorder->tap);
+	recorder->tap = NULL;
+	recorder_notice(recorder, "the kernel allows fewer samples by now "
+				  "(kernel.perf_event_max_sample_rate): threads are stopped from "
+				  "here on");
+}
+
+/* The kernel allows too few samples. @return whether copies go on, as nobody may be stopped. */
+static bool take_slow(struct recorder *recorder)
+{
+	if (stops_are_allowed(recorder)) {
+		end_copies(recorder);
+		return false;
+	}
+	if (!recorder->told_slow)
+		recorder_notice(
+			recorder,
+			"the kernel allows fewer samples by now "
+			"(kernel.perf_event_max_sample_rate): some are missing from here on");
+	recorder->told_slow = true;
+	return true;
+}
+
+/* All copies of the ticks up to now; what passes until they are looked at is no more time of the
+ * profile's. @return false where the recording ends. */
+static bool drain(struct recorder *recorder, uint64_t now_ns)
+{
+	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
+	uint64_t ticks = (now_ns - recorder->begin_ns) / period_ns - recorder->stats->ticks;
+
+	recorder->stats->elapsed_ns = now_ns - recorder->begin_ns;
+	recorder->stats->ticks += ticks;
+	return tapped_drain(recorder, (uint32_t)ticks);
+}
+
+/* Until the recording ends, or the kernel has no more copies. */
+static void run_copies(struct recorder *recorder)
+{
+	uint64_t now_ns = recorder->begin_ns, drain_ns = now_ns;
+	struct daemon_clock clock = { 0 };
+
+	while (goes_on(recorder, now_ns)) {
+		if (!await_copies(recorder, &clock, drain_ns))
+			return;
+		now_ns = daemon_now_ns();
+		if (now_ns < drain_ns)
+			continue;
+		if (!drain(recorder, now_ns) || !housekeeping(recorder, now_ns))
+			return;
+		if (attach_tap_is_slowed(recorder->tap) && !take_slow(recorder))
+			return;
+		drain_ns = tapped_next_ns(recorder, now_ns);
+		drain_ns = drain_ns < recorder->end_ns ? drain_ns : recorder->end_ns;
+	}
+	/* Told to end: since the last drain more was copied. */
+	attach_tap_end(recorder->tap);
+	if (recorder->end == DAEMON_END_STOPPED && !recorder_is_at_limit(recorder))
+		drain(recorder, daemon_now_ns());
+}
+
+static void run(struct recorder *recorder)
+{
+	uint64_t now_ns = daemon_now_ns();
+	double duration_s = recorder->options->duration_s;
+
+	recorder->begin_ns = now_ns;
+	recorder->end_ns = duration_s > 0 ? now_ns + (uint64_t)(duration_s * 1e9) : UINT64_MAX;
+	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
+	if (recorder->tap)
+		run_copies(recorder);
+	if (!recorder->tap) {
+		run_stops(recorder);
+		recorder->stats->elapsed_ns = daemon_now_ns() - recorder->begin_ns;
+	}
+	recorder_end_ticks(recorder);
+}
+
+/* ---- Beginning -------------------------------------------------------------------------- */
+
+/* Open without emptying: what is there is lost only once a recording begins. */
+static int open_outputs(struct recorder *recorder)
+{
+	const struct daemon_options *options = recorder->options;
+
+	for (size_t i = 0; i < options->output_count && i < DAEMON_OUTPUTS_MAX; i++) {
+		const struct daemon_output *output = &options->outputs[i];
+
+		if (output_open(output, options->rotate_s > 0, &recorder->outputs[i]) != 0)
+			return recorder_end_with(recorder, DAEMON_END_OUTPUT, "cannot open %s: %s",
+						 output->path, strerror(errno));
+		recorder->output_count++;
+	}
+	return 0;
+}
+
+/* Where samples go. */
+static int start_writer(struct recorder *recorder)
+{
+	struct writer_options options = { .files = recorder->outputs,
+					  .count = recorder->output_count,
+					  .format = recorder->options->format_options,
+					  .rotate_ns =
+						  (uint64_t)(recorder->options->rotate_s * 1e9),
+					  .keep = recorder->options->keep };
+	struct timespec now;
+	struct failure why;
+
+	if (recorder->feed)
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	options.format.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	options.format.start_ns = daemon_now_ns();
+	options.format.period_ns = 1000000000u / recorder->options->rate_hz;
+	options.format.is_wall = recorder->options->wall;
+	if (writer_start(&options, &recorder->writer, &why) != 0) {
+		failure_describe(&why, recorder->text, recorder->text_len);
+		recorder->end = DAEMON_END_SYSTEM;
+		return -1;
+	}
+	recorder->writing = true;
+	return 0;
+}
+
+/*
+ * Root, or a program with file capabilities, keeps what a look into other processes needs: tracing
+ * them, reading their files, and the links in map_files (Linux 5.9). What the events of threads
+ * that begin later need is the opener's. The rest goes before the first byte of a process is
+ * decoded in the loop, and no program that is run gives it back.
+ */
+static void give_up_privileges(const struct recorder *recorder)
+{
+	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	const size_t count = sizeof(needed) / sizeof(needed[0]);
+	bool keep[sizeof(needed) / sizeof(needed[0])];
+	bool images = recorder->options->save_images;
+	const capng_type_t kind = (capng_type_t)(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (capng_get_caps_process() != 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		keep[i] = capng_have_capability(CAPNG_EFFECTIVE, (unsigned)needed[i]);
+	images = images && capng_have_capability(CAPNG_EFFECTIVE, CAP_DAC_OVERRIDE);
+	capng_clear(CAPNG_SELECT_BOTH);
+	for (size_t i = 0; i < count; i++)
+		if (keep[i])
+			capng_update(CAPNG_ADD, kind, (unsigned)needed[i]);
+	if (images) /* their folder may be anybody's */
+		capng_update(CAPNG_ADD, kind, CAP_DAC_OVERRIDE);
+	capng_apply(CAPNG_SELECT_CAPS);
+}
+
+/* Tell a waiting command that it may go on. */
+static void say_go(struct recorder *recorder)
+{
+	if (recorder->options->go_fd < 0)
+		return;
+	if (write(recorder->options->go_fd, "g", 1) != 1)
+		snprintf(recorder->text, recorder->text_len, "cannot start the command");
+	close(recorder->options->go_fd);
+}
+
+/* ---- End -------------------------------------------------------------------------------- */
+
+/* The first that failed, or the first of all where the writer says nothing. */
+static const struct output_file *failed_output(const struct recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->output_count; i++)
+		if (recorder->stats->outputs[i].errnum)
+			return &recorder->outputs[i];
+	return &recorder->outputs[0];
+}
+
+static size_t count_failed(const struct recorder *recorder)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < recorder->output_count; i++)
+		count += recorder->stats->outputs[i].errnum != 0;
+	return count;
+}
+
+/* What is left of it, and of the others. */
+static void describe_rest(const struct recorder *recorder, const struct output_file *file,
+			  char *ret_text, size_t len)
+{
+	const struct daemon_output_result *result =
+		&recorder->stats->outputs[file - recorder->outputs];
+	size_t failed = count_failed(recorder), count = recorder->output_count;
+
+	snprintf(ret_text, len, "%s%s",
+		 output_describe_rest(file, recorder->options->rotate_s > 0, result),
+		 count == 1 || failed == 0 ? ""
+		 : failed == 1		   ? "; the other outputs are complete"
+		 : failed < count	   ? "; so did others, but not all"
+					   : "; so did the others");
+}
+
+static void tell_output(struct recorder *recorder, const struct message_status *status)
+{
+	const struct output_file *file = failed_output(recorder);
+	int end = recorder->writer.wait_status;
+	char how[48] = "", rest[160];
+
+	describe_rest(recorder, file, rest, sizeof(rest));
+	recorder->end = DAEMON_END_OUTPUT;
+	switch (recorder->writer.fate) {
+	case WRITER_REPORTED:
+		snprintf(recorder->text, recorder->text_len, "cannot write %s: %s: %s", file->path,
+			 status->errnum == ENOMEM ? "out of memory" : strerror(status->errnum),
+			 rest);
+		break;
+	case WRITER_STUCK:
+		snprintf(recorder->text, recorder->text_len,
+			 "cannot write %s: it has taken nothing for %d s: %s", file->path,
+			 MESSAGE_PATIENCE_MS / 1000, rest);
+		break;
+	case WRITER_DIED:
+		if (WIFSIGNALED(end))
+			snprintf(how, sizeof(how), " by signal %d", WTERMSIG(end));
+		snprintf(recorder->text, recorder->text_len, "the writer of %s died%s: %s",
+			 file->path, how, rest);
+		break;
+	}
+}
+
+/* Of a writer that has failed it is of no use, and does no harm. */
+static void put_account(struct recorder *recorder)
+{
+	char text[ACCOUNT_MAX];
+	struct failure why;
+
+	account_describe(recorder->options, recorder->stats, recorder_cpu_ns(), text);
+	/* Without memory for it the profile is whole all the same. */
+	message_put_account(&recorder->writer.queue, text, &why);
+}
+
+/* Whether nothing was recorded, so that what was there before is to stay as it was. */
+static bool is_unused(const struct recorder *recorder)
+{
+	return recorder->stats->samples == 0 && recorder->end != DAEMON_END_STOPPED &&
+	       recorder->end != DAEMON_END_TARGET && recorder->end != DAEMON_END_EMPTY;
+}
+
+static void finish_output(struct recorder *recorder)
+{
+	struct message_status status;
+
+	if (!recorder->writing)
+		return;
+	if (is_unused(recorder))
+		writer_collect(&recorder->writer, &status);
+	else {
+		put_account(recorder);
+		writer_finish(&recorder->writer, &status);
+	}
+	memcpy(recorder->stats->outputs, status.outputs, sizeof(status.outputs));
+	if (status.errnum)
+		tell_output(recorder, &status);
+}
+
+static void close_outputs(struct recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->output_count; i++) {
+		struct output_file *file = &recorder->outputs[i];
+		bool failed = recorder->end == DAEMON_END_OUTPUT &&
+			      (!recorder->writing || recorder->stats->outputs[i].errnum);
+
+		if (is_unused(recorder) || failed)
+			output_remove(file, is_unused(recorder));
+		output_close(file);
+	}
+}
+
+static bool has_seen_luajit(const struct daemon_stats *stats)
+{
+	for (size_t i = 0; i < stats->process_count; i++)
+		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT)
+			return true;
+	return false;
+}
+
+/* Whether a command's program was never run: what there was to record were we. */
+static bool has_not_run(const struct daemon_options *options)
+{
+	struct pollfd failed = { .fd = options->failed_fd, .events = POLLIN };
+
+	return poll(&failed, 1, 0) == 1 && (failed.revents & POLLIN);
+}
+
+/* What was seen of one that ended soon is chance, and so it has one end whatever that was. Of one
+ * that ran for longer without LuaJIT it is known. */
+static bool judge_command(struct recorder *recorder)
+{
+	if (!recorder->options->await_vm || recorder->end != DAEMON_END_EARLY ||
+	    has_not_run(recorder->options) ||
+	    (recorder->was_vain && !has_seen_luajit(recorder->stats)))
+		return false;
+	recorder_end_with(recorder, DAEMON_END_EMPTY,
+			  "the command ended before the first sample: the profile has none");
+	return true;
+}
+
+static void judge_end(struct recorder *recorder)
+{
+	const struct daemon_stats *stats = recorder->stats;
+
+	if (judge_command(recorder))
+		return;
+	/* A command that goes on, or the children of a process, without a Lua state. */
+	if ((recorder->end != DAEMON_END_EARLY && recorder->end != DAEMON_END_STOPPED) ||
+	    stats->samples > 0 || !(recorder->options->await_vm || recorder->options->children))
+		return;
+	if (has_seen_luajit(stats))
+		return;
+	snprintf(recorder->text, recorder->text_len, "no LuaJIT was seen in %s",
+		 recorder->options->await_vm ? "the command" : "these processes");
+	recorder->end = DAEMON_END_NO_VM;
+}
+
+/* For all processes together: workers of one program have the same files. What does not come in
+ * time is done without. */
+static void fetch_debug(struct recorder *recorder)
+{
+	struct symbols_space *spaces[RECORDER_TARGETS_MAX];
+	size_t count = 0, files;
+	struct failure why = { 0 };
+	char text[128];
+
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (recorder->targets[i]->target)
+			spaces[count++] = recorder->targets[i]->target->space;
+	if (symbols_fetch_debug(spaces, count, FETCH_MAX_MS, recorder->options->stop, &files,
+				&why) == 0)
+		return;
+	snprintf(text, sizeof(text), "--debuginfod: cannot %s: going on with what there is",
+		 why.step);
+	recorder_notice(recorder, text);
+}
+
+static int open_tap(struct recorder *recorder)
+{
+	const struct daemon_options *options = recorder->options;
+	bool is_auto = options->capture == DAEMON_CAPTURE_AUTO;
+	char reason[320], text[400];
+	struct refusal_facts facts;
+	enum daemon_end end;
+	struct failure why;
+
+	recorder->stats->capture = DAEMON_CAPTURE_STOP;
+	if (options->capture == DAEMON_CAPTURE_STOP ||
+	    (is_auto && (options->wall || options->save_images)))
+		return 0;
+	if (attach_tap_create(options->rate_hz, &recorder->tap, &why) == 0) {
+		recorder->stats->capture = DAEMON_CAPTURE_KERNEL;
+		return 0;
+	}
+	refusal_find_facts(&facts);
+	end = refusal_describe(&why, &facts, options->rate_hz, reason, sizeof(reason));
+	if (!is_auto)
+		return recorder_end_with(recorder, end, "--capture=kernel: %s", reason);
+	snprintf(text, sizeof(text), "threads are stopped for their samples: %s", reason);
+	recorder_notice(recorder, text);
+	return 0;
+}
+
+/* Threads may begin when nobody else has the right to open their events any more. */
+static int start_opener(struct recorder *recorder, struct failure *why)
+{
+	const struct daemon_options *options = recorder->options;
+	pid_t pids[RECORDER_TARGETS_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (recorder->targets[i]->process)
+			pids[count++] = recorder->targets[i]->pid;
+	return opener_start(attach_tap_program(recorder->tap), pids, count,
+			    options->name_count > 0 || options->children, &recorder->opener, why);
+}
+
+/* After the writer's fork, which has no copies therefore; the opener's comes before there are any.
+ */
+static void begin_tap(struct recorder *recorder)
+{
+	struct attach_tap_opener opener = { .ask = opener_ask, .take = opener_take };
+	char reason[256], text[320];
+	struct failure why;
+
+	if (!recorder->tap)
+		return;
+	if (start_opener(recorder, &why) == 0) {
+		opener.context = recorder->opener;
+		if (attach_tap_begin(recorder->tap, &opener, &why) == 0)
+			return;
+	}
+	failure_describe(&why, reason, sizeof(reason));
+	if (recorder->options->capture != DAEMON_CAPTURE_AUTO) {
+		recorder_end_with(recorder, DAEMON_END_SYSTEM, "--capture=kernel: %s", reason);
+		return;
+	}
+	snprintf(text, sizeof(text), "threads are stopped for their samples: %s", reason);
+	recorder_notice(recorder, text);
+	attach_tap_destroy(recorder->tap);
+	recorder->tap = NULL;
+	recorder->stats->capture = DAEMON_CAPTURE_STOP;
+}
+
+/* All other processes are there by now, and keep the priority that they have. */
+static void run_at_priority(struct recorder *recorder)
+{
+	bool may_stop = recorder->options->capture != DAEMON_CAPTURE_KERNEL;
+	int before = may_stop ? priority_take() : 0;
+
+	give_up_privileges(recorder);
+	run(recorder);
+	if (may_stop)
+		priority_give_back(before);
+}
+
+static void record(struct recorder *recorder)
+{
+	if ((recorder->options->feeds ? feed_start(recorder) : open_outputs(recorder)) != 0 ||
+	    recorder_open_processes(recorder) != 0 || open_tap(recorder) != 0)
+		return;
+	/* The VM first, as an error there must leave an existing file as it was. */
+	if (recorder_find_vms(recorder) != 0 || start_writer(recorder) != 0)
+		return;
+	if (recorder->options->debuginfod)
+		fetch_debug(recorder);
+	begin_tap(recorder);
+	if (recorder->end == DAEMON_END_STOPPED) {
+		say_go(recorder);
+		run_at_priority(recorder);
+		judge_end(recorder);
+	}
+	finish_output(recorder);
+}
+
+/* SIGCHLD tells when a thread stands. Blocked, it waits until we ask. */
+static void block_child_signal(sigset_t *ret_old)
+{
+	sigset_t child;
+
+	/* Whoever started us may ignore it, and then it would not come. */
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &child, ret_old);
+}
+
+enum daemon_end daemon_record(const struct daemon_options *options, struct daemon_stats *ret_stats,
+			      char *ret_text, size_t len)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+	enum daemon_end end = DAEMON_END_SYSTEM;
+	sigset_t old;
+
+	memset(ret_stats, 0, sizeof(*ret_stats));
+	snprintf(ret_text, len, "out of memory");
+	if (!recorder)
+		return end;
+	*ret_text = '\0';
+	recorder->options = options;
+	recorder->stats = ret_stats;
+	recorder->text = ret_text;
+	recorder->text_len = len;
+	recorder->image = attach_image_create();
+	recorder->after = attach_image_create();
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	block_child_signal(&old);
+	if (recorder->image && recorder->after)
+		record(recorder);
+	recorder_close_processes(recorder);
+	attach_tap_destroy(recorder->tap);
+	opener_stop(recorder->opener);
+	close_outputs(recorder);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret_stats->cpu_ns = recorder_cpu_ns();
+	feed_finish(recorder);
+	finder_destroy(recorder->finder);
+	traces_destroy(recorder->traces);
+	attach_image_destroy(recorder->image);
+	attach_image_destroy(recorder->after);
+	end = recorder->image && recorder->after ? recorder->end : DAEMON_END_SYSTEM;
+	free(recorder);
+	return end;
+}

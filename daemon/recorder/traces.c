@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples by trace. */
+#include "daemon/recorder/traces.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "daemon/writer/message.h"
+
+enum {
+	TRACES_FIRST = 64,
+};
+
+/** A trace by its function's id, which is another one in each process and after a flush. */
+struct traces {
+	uint32_t id;
+	size_t index; /* in the list */
+	UT_hash_handle hh;
+};
+
+/* @return whether the list has room for one more. */
+static bool grow(struct daemon_stats *stats)
+{
+	size_t size = stats->trace_size ? 2 * stats->trace_size : TRACES_FIRST;
+	struct daemon_trace *list;
+
+	if (stats->trace_count < stats->trace_size)
+		return true;
+	if (stats->trace_count >= DAEMON_TRACES_LISTED)
+		return false;
+	list = reallocarray(stats->traces, size, sizeof(*list));
+	if (!list)
+		return false;
+	stats->traces = list;
+	stats->trace_size = size;
+	return true;
+}
+
+/* @return NULL where the list is full. */
+static struct traces *add(struct traces **traces, struct daemon_stats *stats,
+			  const struct format_sample *sample,
+			  const struct luastate_function *function)
+{
+	struct traces *item = grow(stats) ? calloc(1, sizeof(*item)) : NULL;
+
+	if (!item)
+		return NULL;
+	item->id = sample->trace_function;
+	item->index = stats->trace_count;
+	stats->traces[stats->trace_count++] = (struct daemon_trace){
+		.pid = sample->pid,
+		.number = sample->trace,
+		.chunk = function->chunkname ? strndup(function->chunkname, MESSAGE_STRING_MAX - 1)
+					     : NULL,
+		.line = function->firstline,
+	};
+	HASH_ADD(hh, *traces, id, sizeof(item->id), item);
+	return item;
+}
+
+void traces_count(struct traces **traces, struct daemon_stats *stats,
+		  const struct format_sample *sample, const struct luastate_function *function)
+{
+	struct traces *item = NULL;
+
+	stats->compiled[sample->compiled] += sample->weight;
+	if (sample->compiled == FORMAT_COMPILED_NONE)
+		return;
+	if (sample->trace && sample->trace_function != FORMAT_NO_FUNCTION) {
+		HASH_FIND(hh, *traces, &sample->trace_function, sizeof(item->id), item);
+		if (!item && function)
+			item = add(traces, stats, sample, function);
+	}
+	if (item)
+		stats->traces[item->index].samples[sample->compiled] += sample->weight;
+	else
+		stats->unlisted_trace_samples += sample->weight;
+}
+
+void traces_destroy(struct traces *traces)
+{
+	struct traces *item, *next;
+
+	HASH_ITER(hh, traces, item, next)
+	{
+		HASH_DEL(traces, item);
+		free(item);
+	}
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* New processes: by name, and by their parent. */
+#include "daemon/targets/finder.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+
+enum {
+	LOOK_INTERVAL_NS = 200 * 1000 * 1000,
+	/* So many times what a look took passes before the next. */
+	LOOK_REST = 20,
+	/* All processes are looked at again, as an exec gives a process another name. */
+	FULL_INTERVAL_LOOKS = 5,
+};
+
+/** Ascending. */
+struct pid_list {
+	pid_t *pids;
+	size_t count;
+};
+
+struct finder {
+	const struct daemon_options *options;
+	regex_t *patterns;
+	size_t pattern_count;
+	/* A process is left alone once it was there at two looks: a new one execs soon. */
+	struct pid_list last, older;
+	uint64_t look_ns;
+	unsigned looks;
+};
+
+int finder_create(const struct daemon_options *options, struct finder **ret_finder,
+		  struct failure *why)
+{
+	struct finder *finder = calloc(1, sizeof(*finder));
+
+	if (finder)
+		finder->patterns = calloc(options->name_count + 1, sizeof(*finder->patterns));
+	if (!finder || !finder->patterns) {
+		finder_destroy(finder);
+		return failure_set_errno(why, ENOMEM, 0, "find processes");
+	}
+	finder->options = options;
+	for (size_t i = 0; i < options->name_count; i++) {
+		if (regcomp(&finder->patterns[i], options->names[i], REG_EXTENDED | REG_NOSUB)) {
+			finder_destroy(finder);
+			return failure_set(why, FAILURE_INVALID, 0, 0, i,
+					   "understand a regular expression");
+		}
+		finder->pattern_count++;
+	}
+	*ret_finder = finder;
+	return 0;
+}
+
+void finder_destroy(struct finder *finder)
+{
+	if (!finder)
+		return;
+	for (size_t i = 0; i < finder->pattern_count; i++)
+		regfree(&finder->patterns[i]);
+	free(finder->patterns);
+	free(finder->last.pids);
+	free(finder->older.pids);
+	free(finder);
+}
+
+static int compare_pids(const void *left, const void *right)
+{
+	pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+static bool holds(const struct pid_list *list, pid_t pid)
+{
+	return list->count &&
+	       bsearch(&pid, list->pids, list->count, sizeof(pid), compare_pids) != NULL;
+}
+
+static bool has_name(const struct finder *finder, pid_t pid)
+{
+	struct attach_names names;
+
+	if (finder->pattern_count == 0 || !attach_names_of(pid, &names))
+		return false;
+	for (size_t i = 0; i < finder->pattern_count; i++)
+		if (regexec(&finder->patterns[i], names.command, 0, NULL, 0) == 0 ||
+		    (names.program[0] &&
+		     regexec(&finder->patterns[i], names.program, 0, NULL, 0) == 0))
+			return true;
+	return false;
+}
+
+/* Or a later descendant: its parent may have ended before we saw it, but it is in a session that
+ * only descendants of the one which leads it are in. */
+static bool is_child(const struct finder *finder, const struct finder_listener *listener, pid_t pid)
+{
+	pid_t parent, leader;
+
+	if (!finder->options->children)
+		return false;
+	parent = attach_parent_of(pid);
+	if (parent > 0 && listener->is_known(listener->context, parent))
+		return true;
+	leader = attach_session_of(pid);
+	return leader > 0 && listener->is_known(listener->context, leader);
+}
+
+/* @return whether one was taken. */
+static bool look_at(const struct finder *finder, const struct finder_listener *listener, pid_t pid)
+{
+	pid_t self = getpid();
+
+	if (pid == self || listener->is_known(listener->context, pid))
+		return false;
+	/* Nor what we have started: the writer. */
+	if (!has_name(finder, pid) && !is_child(finder, listener, pid))
+		return false;
+	return attach_parent_of(pid) != self && listener->found(listener->context, pid);
+}
+
+static void look(struct finder *finder, const struct finder_listener *listener,
+		 const struct pid_list *now)
+{
+	bool all = finder->looks++ % FULL_INTERVAL_LOOKS == 0, more = true;
+
+	/* A child can come before its parent in the list. */
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < now->count; i++)
+			if (all || !holds(&finder->older, now->pids[i]))
+				more |= look_at(finder, listener, now->pids[i]);
+		more &= finder->options->children;
+	}
+}
+
+void finder_look(struct finder *finder, const struct finder_listener *listener, uint64_t now_ns)
+{
+	uint64_t begin_ns = daemon_now_ns();
+	struct pid_list now = { 0 };
+	struct failure why; /* out of memory or of descriptors: perhaps not for long */
+	uint64_t took_ns;
+
+	if ((!finder->options->children && finder->pattern_count == 0) || now_ns < finder->look_ns)
+		return;
+	if (attach_list_processes(&now.pids, &now.count, &why) == 0) {
+		look(finder, listener, &now);
+		free(finder->older.pids);
+		finder->older = finder->last;
+		finder->last = now;
+	}
+	took_ns = daemon_now_ns() - begin_ns;
+	finder->look_ns = now_ns + (took_ns * LOOK_REST > LOOK_INTERVAL_NS ? took_ns * LOOK_REST
+									   : LOOK_INTERVAL_NS);
+}

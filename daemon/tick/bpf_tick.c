@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples from copies that the kernel makes of threads while they run: nobody is stopped. */
+#include "daemon/targets/processes.h"
+#include "daemon/outcome/outcomes.h"
+#include "daemon/outcome/stop_reasons.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	/* Copies are taken from the kernel so many at a time, so often at least and at most: what
+	 * the steady state costs is mostly waking up. */
+	DRAIN_TICKS = 32,
+	DRAIN_MIN_NS = 10 * 1000 * 1000,
+	DRAIN_MAX_NS = 50 * 1000 * 1000,
+	/* More often for so long after something new was met: threads that begin, and memory that
+	 * copies lacked. */
+	UNSETTLED_NS = 250 * 1000 * 1000,
+	UNSETTLED_MIN_NS = 1000 * 1000,
+	/* So long after a thread that was not there at the last look: others may live shortly. */
+	NEW_THREADS_NS = 2 * 1000 * 1000 * 1000,
+	/* A thread that is new has not begun longer ago than that, most likely. */
+	BEGUN_MAX_NS = 1000 * 1000 * 1000,
+	/* A thread that the kernel cannot copy whole is stopped for so long, doubled each time. */
+	STOPS_NS = 1000 * 1000 * 1000,
+	STOPS_DOUBLED = 6,
+	/* So is one of whose chains more are not whole, of so many copies: what is gone before it
+	 * is read, as where all traces are flushed all the time. */
+	TORN_OF = 128,
+	TORN_MAX = 2,
+	/* Threads that begin have their copies when the opener has answered, which takes it less
+	 * than that: the rest begins with the next drain. */
+	EVENTS_NS = 20 * 1000 * 1000,
+	/* Copies that were made before the recording's end are decoded for that long after it.
+	 * Where they come faster than they are decoded, the kernel may hold seconds of them. */
+	END_PATIENCE_NS = 250 * 1000 * 1000,
+};
+
+uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns)
+{
+	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
+	uint64_t ns = DRAIN_TICKS * period_ns;
+
+	if (now_ns < recorder->unsettled_ns || now_ns < recorder->new_threads_ns)
+		return now_ns + (period_ns > UNSETTLED_MIN_NS ? period_ns : UNSETTLED_MIN_NS);
+	return now_ns + (ns < DRAIN_MIN_NS ? DRAIN_MIN_NS : ns > DRAIN_MAX_NS ? DRAIN_MAX_NS : ns);
+}
+
+static void note_news(struct recorder *recorder)
+{
+	recorder->unsettled_ns = daemon_now_ns() + UNSETTLED_NS;
+}
+
+/* What has not changed is not written, as the kernel may be reading it. */
+static void renew(void *to, const void *from, size_t len)
+{
+	if (memcmp(to, from, len) != 0)
+		memcpy(to, from, len);
+}
+
+static void renew_plan(const struct luastate_plan_context *context, struct attach_tap_plan *plan)
+{
+	struct attach_tap_plan wanted;
+
+	memcpy(&wanted, plan, offsetof(struct attach_tap_plan, rested));
+	luastate_plan_tap(context, &wanted);
+	renew(plan->vms, wanted.vms, wanted.vm_count * sizeof(wanted.vms[0]));
+	renew(plan->stacks, wanted.stacks, wanted.stack_count * sizeof(wanted.stacks[0]));
+	renew(plan->others, wanted.others, wanted.other_count * sizeof(wanted.others[0]));
+	renew(plan, &wanted, offsetof(struct attach_tap_plan, rested));
+}
+
+void tapped_note(struct sampled_tap *tap, enum daemon_outcome outcome)
+{
+	tap->samples++;
+	/* Else it ends where it should, and more memory would show no more. */
+	tap->is_torn = !daemon_outcome_reaches_root(outcome);
+	tap->torn += tap->is_torn;
+	if (tap->is_stopped || tap->samples < TORN_OF)
+		return;
+	if (tap->torn > TORN_MAX && !tap->is_torn_by_stops)
+		tap->torn_copies = tap->torn;
+	tap->samples = tap->torn = 0;
+}
+
+void tapped_note_stops(struct sampled_tap *tap)
+{
+	/* Where not even half of it was spared, the chains are so. */
+	if (tap->torn_copies > 0 && 2 * tap->torn * TORN_OF > tap->torn_copies * tap->samples)
+		tap->is_torn_by_stops = true;
+	tap->samples = tap->torn = 0;
+}
+
+/* In place of copies, for a while. */
+static void begin_stops(struct recorder_target *of, struct sampled_thread *data,
+			enum daemon_reason reason)
+{
+	struct sampled_tap *tap = &data->tap;
+
+	tap->samples = tap->torn = 0;
+	tap->retry_ns = daemon_now_ns() + ((uint64_t)STOPS_NS << tap->tries);
+	tap->tries += tap->tries < STOPS_DOUBLED;
+	tap->is_refused = !stops_are_allowed(of->recorder);
+	if (tap->is_refused)
+		return;
+	tap->is_stopped = true;
+	sampled_forget_time(of, data);
+	stops_begin(data, reason);
+	of->recorder->stopped_threads++;
+}
+
+static void tell_refused(struct recorder *recorder, const struct failure *why)
+{
+	char reason[256], text[320];
+
+	if (recorder->told_refused)
+		return;
+	recorder->told_refused = true;
+	failure_describe(why, reason, sizeof(reason));
+	snprintf(text, sizeof(text), "%s: such threads are %s", reason,
+		 stops_are_allowed(recorder) ? "stopped for their samples" : "left out");
+	recorder_notice(recorder, text);
+}
+
+/* The kernel does not copy a thread. */
+static void refuse_thread(struct recorder_target *of, struct sampled_thread *data,
+			  const struct failure *why)
+{
+	if (why->kind == FAILURE_GONE) { /* or a main thread that has ended before the others */
+		of->thread_ended = true;
+		data->tap.is_gone = true;
+		return;
+	}
+	tell_refused(of->recorder, why);
+	begin_stops(of, data, DAEMON_REASON_REFUSED);
+}
+
+/* The opener's answer to a request of some time ago. */
+static void refuse_asked(void *context, void *asked, const struct failure *why)
+{
+	struct sampled_thread *data = asked;
+	struct recorder_target *of = data->tap.of;
+
+	(void)context;
+	tapped_end_thread(of, data);
+	refuse_thread(of, data, why);
+}
+
+/* Threads whose events are there have copies from here on. Others may stand, and then nothing is
+ * waited for. */
+static void take_events(struct recorder *recorder)
+{
+	uint64_t until_ns = recorder->pending ? 0 : daemon_now_ns() + EVENTS_NS;
+
+	if (attach_tap_take_events(recorder->tap, until_ns, refuse_asked, recorder) > 0)
+		note_news(recorder);
+}
+
+/* @return 0 or -1. */
+static int add_thread(struct recorder_target *of, struct attach_thread *thread,
+		      struct sampled_thread *data, struct failure *why)
+{
+	const struct luastate_plan_context context = { .state = of->target->lua,
+						       .prediction = &data->prediction,
+						       .stack_limit = thread->stack_limit };
+	struct attach_tap_plan first = { .salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1 };
+	struct attach_tap *tap = of->recorder->tap;
+
+	luastate_plan_tap(&context, &first);
+	if (attach_tap_add(tap, of->pid, thread->tid, data, &first, &data->tap.plan, why) == 0)
+		return 0;
+	if (why->kind == FAILURE_TIMEOUT) { /* a crowd begins: first those that were asked for */
+		take_events(of->recorder);
+		if (attach_tap_add(tap, of->pid, thread->tid, data, &first, &data->tap.plan, why) ==
+		    0)
+			return 0;
+	}
+	data->tap.plan = NULL;
+	return -1;
+}
+
+static void begin_thread(struct recorder_target *of, struct attach_thread *thread,
+			 struct sampled_thread *data)
+{
+	struct sampled_tap *tap = &data->tap;
+	struct failure why;
+
+	*tap = (struct sampled_tap){ .of = of,
+				     .thread = thread,
+				     .tries = tap->tries,
+				     .is_torn_by_stops = tap->is_torn_by_stops };
+	if (add_thread(of, thread, data, &why) == 0) {
+		rest_begin(thread, tap);
+		note_news(of->recorder);
+	} else if (why.kind == FAILURE_TIMEOUT) {
+		note_news(of->recorder); /* with the next drain, as it has no plan */
+	} else {
+		refuse_thread(of, data, &why);
+	}
+}
+
+static void end_stops(struct recorder *recorder, struct sampled_thread *data)
+{
+	struct sampled_tap *tap = &data->tap;
+
+	if (!tap->is_stopped)
+		return;
+	recorder->stopped_threads--;
+	sampled_forget_time(tap->of, data);
+	tapped_note_stops(tap);
+	tap->is_stopped = false;
+}
+
+static void owe(struct recorder *recorder, struct sampled_thread *data, uint32_t ticks)
+{
+	data->owed += ticks;
+	recorder->stats->thread_ticks += ticks;
+}
+
+void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
+{
+	struct sampled_tap *tap = &data->tap;
+
+	end_stops(of->recorder, data);
+	tap->is_gone = false;
+	if (!tap->plan)
+		return;
+	of->recorder->stats->missed_ticks += tap->plan->lost - tap->lost; /* no copy follows */
+	rest_end(of, tap->thread, data);
+	owe(of->recorder, data, tap->begun);
+	tap->begun = 0;
+	attach_tap_remove(of->recorder->tap, tap->plan);
+	tap->plan = NULL;
+}
+
+void tapped_end_process(struct recorder_target *of)
+{
+	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
+		struct sampled_thread *data =
+			sampled_of(attach_threads_get(of->target->threads, i));
+
+		if (data)
+			tapped_end_thread(of, data);
+	}
+}
+
+void tapped_end_all(struct recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->target_count; i++)
+		tapped_end_process(recorder->targets[i]);
+}
+
+/* Ticks before a copy for which there was no room in the kernel: it stands for them too, unless
+ * they make up so long that nobody knows what the thread did. */
+static uint32_t take_lost(struct recorder *recorder, struct sampled_tap *tap, uint64_t so_far)
+{
+	uint64_t lost = so_far - tap->lost;
+	bool is_short = lost <= recorder->options->rate_hz;
+
+	tap->lost = so_far;
+	recorder->stats->missed_ticks += lost;
+	recorder->stats->merged_ticks += is_short ? lost : 0;
+	return is_short ? (uint32_t)lost : 0;
+}
+
+/* What is read of functions behind a copy is as good for all copies of the process that were made
+ * before it. */
+static void begin_after(struct recorder *recorder, const struct recorder_target *of,
+			uint64_t time_ns)
+{
+	if (time_ns < recorder->after_ns && recorder->after_pid == of->pid)
+		return;
+	attach_image_clear(recorder->after);
+	recorder->after_ns = daemon_now_ns();
+	recorder->after_pid = of->pid;
+}
+
+/* Whether the recording has ended too long ago for another copy. */
+static bool is_over(struct recorder *recorder)
+{
+	uint64_t now_ns = daemon_now_ns();
+
+	if (recorder->over_ns == 0 && *recorder->options->stop)
+		recorder->over_ns = now_ns;
+	if (recorder->over_ns == 0 && recorder->end_ns && now_ns >= recorder->end_ns)
+		recorder->over_ns = recorder->end_ns;
+	return recorder->over_ns && now_ns - recorder->over_ns >= END_PATIENCE_NS;
+}
+
+/* A copy that is not looked at: its ticks are missed, and were no rest. */
+static void miss_copy(struct recorder *recorder, struct sampled_tap *tap,
+		      const struct attach_tap_timing *timing)
+{
+	recorder->stats->missed_ticks += 1 + timing->changed + tap->begun;
+	recorder->stats->missed_ticks += timing->lost - tap->lost;
+	tap->lost = timing->lost;
+	tap->begun = 0;
+	tap->taken += 1 + timing->changed;
+}
+
+/* One copy, in the recorder's image. */
+static bool take_copy(void *context, void *copied, const struct attach_tap_timing *timing)
+{
+	struct recorder *recorder = context;
+	struct sampled_thread *data = copied;
+	struct sampled_tap *tap = &data->tap;
+	struct recorder_target *of = tap->of;
+	struct luastate_plan_context plan = { .state = of->target->lua,
+					      .prediction = &data->prediction,
+					      .stack_limit = tap->thread->stack_limit };
+	struct failure why;
+	uint32_t ticks;
+	bool lacked;
+
+	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
+	recorder->stats->late_copies += timing->is_late;
+	if (is_over(recorder)) {
+		miss_copy(recorder, tap, timing);
+		return true;
+	}
+	ticks = 1 + timing->changed + tap->begun + take_lost(recorder, tap, timing->lost);
+	owe(recorder, data, ticks);
+	tap->begun = 0;
+	tap->taken += 1 + timing->changed;
+	lacked = luastate_plan_copied(&plan, recorder->image, tap->plan);
+	begin_after(recorder, of, timing->time_ns);
+	luastate_plan_after(&plan, recorder->image, recorder->after);
+	attach_process_fetch(of->process, recorder->after, &why);
+	if (!sampled_decode(of, tap->thread, data, NULL, timing->time_ns) ||
+	    recorder->end != DAEMON_END_STOPPED)
+		return false;
+	if (!of->target) /* given up, and its threads with it */
+		return true;
+	if (tap->is_torn) {
+		tap->is_cut |= timing->is_cut;
+		if (lacked)
+			note_news(recorder);
+	}
+	luastate_note_known(&plan, &of->target->chain, tap->plan->salt,
+			    attach_tap_known(recorder->tap));
+	tap->plan->rest_ns = data->runs_lua ? 0 : data->run_rest.until_ns;
+	renew_plan(&plan, tap->plan);
+	return !recorder_is_at_limit(recorder);
+}
+
+/* Where threads come and go, one that was just copied may have ended for another one: that is worth
+ * a look if the threads may be listed. */
+static bool may_have_ended(const struct recorder_target *of, bool is_at_rest)
+{
+	uint64_t now_ns = daemon_now_ns();
+
+	return is_at_rest || (now_ns < of->recorder->new_threads_ns && now_ns >= of->threads_ns);
+}
+
+/* Ticks of the clock that were none of the thread's processor time. Copies may come up to a few
+ * ticks early or late. */
+static void account_rest(struct recorder_target *of, struct attach_thread *thread,
+			 struct sampled_thread *data, uint32_t ticks)
+{
+	struct sampled_tap *tap = &data->tap;
+	uint64_t rested = tap->plan->rested - tap->rested;
+	uint64_t lost = tap->plan->lost - tap->lost_seen; /* the copy behind them stands for them */
+
+	tap->rested += rested;
+	tap->lost_seen += lost;
+	owe(of->recorder, data, (uint32_t)rested);
+	sampled_tell(of, data, DAEMON_RESTED);
+	tap->rest += (int64_t)ticks - tap->taken - (int64_t)rested - (int64_t)lost;
+	if (may_have_ended(of, tap->taken == 0 && rested == 0) &&
+	    attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED) {
+		of->thread_ended = true;
+		if (thread->tid == of->pid)
+			of->refresh_ns = 0; /* perhaps all of it has ended */
+	}
+	rest_tell(of, thread, data, tap->taken > 0);
+	tap->taken = 0;
+}
+
+/* A thread that has begun since the last look, and runs, has done so for half of that on average:
+ * its first copy stands for it. */
+static void note_beginning(struct recorder_target *of, struct attach_thread *thread,
+			   struct sampled_thread *data, uint64_t since_ns)
+{
+	uint64_t period_ns = 1000000000u / of->recorder->options->rate_hz;
+	struct recorder *recorder = of->recorder;
+
+	if (since_ns == 0 || !data->tap.plan)
+		return;
+	recorder->new_threads_ns = daemon_now_ns() + NEW_THREADS_NS;
+	if (attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING)
+		return;
+	recorder->begun_ns += (since_ns < BEGUN_MAX_NS ? since_ns : BEGUN_MAX_NS) / 2;
+	data->tap.begun = (uint32_t)(recorder->begun_ns / period_ns);
+	recorder->begun_ns %= period_ns;
+}
+
+/* What copies lack shows more where the thread is stopped, if it may be. */
+static void leave_copies(struct recorder_target *of, struct sampled_thread *data)
+{
+	struct sampled_tap *tap = &data->tap;
+	enum daemon_reason reason = tap->is_cut ? DAEMON_REASON_LARGE : DAEMON_REASON_PARTIAL;
+
+	if (stops_are_allowed(of->recorder)) {
+		tapped_end_thread(of, data);
+		begin_stops(of, data, reason);
+		return;
+	}
+	tap->is_cut = false;
+	tap->torn_copies = 0;
+}
+
+/* One that the kernel does not copy, and that may not be stopped. */
+static void account_refused(struct recorder_target *of, struct attach_thread *thread,
+			    struct sampled_thread *data, uint32_t ticks)
+{
+	owe(of->recorder, data, ticks);
+	switch (attach_thread_activity(thread, NULL, NULL)) {
+	case ATTACH_RUNNING:
+		sampled_tell(of, data, DAEMON_FAILED);
+		break;
+	case ATTACH_BLOCKED:
+		sampled_tell(of, data, DAEMON_IDLE);
+		break;
+	case ATTACH_EXITED:
+		sampled_tell(of, data, DAEMON_EXITED);
+		of->thread_ended = true;
+		return;
+	}
+	if (daemon_now_ns() >= data->tap.retry_ns)
+		begin_thread(of, thread, data);
+}
+
+static void account_thread(struct recorder_target *of, struct attach_thread *thread, uint32_t ticks)
+{
+	struct recorder *recorder = of->recorder;
+	struct sampled_thread *data = sampled_of(thread);
+
+	if (!data)
+		return;
+	if (data->tap.is_stopped) { /* which tells its ticks */
+		if (daemon_now_ns() < data->tap.retry_ns || thread->stop_pending)
+			return;
+		end_stops(recorder, data);
+		begin_thread(of, thread, data);
+		return;
+	}
+	if (data->tap.is_refused) {
+		account_refused(of, thread, data, ticks);
+		return;
+	}
+	if (data->tap.is_gone) {
+		owe(recorder, data, ticks);
+		sampled_tell(of, data, DAEMON_IDLE);
+		return;
+	}
+	if (!data->tap.plan)
+		return;
+	account_rest(of, thread, data, ticks);
+	if (data->tap.is_cut || data->tap.torn_copies)
+		leave_copies(of, data);
+}
+
+bool tapped_take(struct recorder *recorder)
+{
+	recorder->after_ns = 0;
+	if (!attach_tap_drain(recorder->tap, recorder->image, take_copy, recorder))
+		return false;
+	if (attach_tap_is_filling(recorder->tap))
+		note_news(recorder); /* more often, for a while */
+	return true;
+}
+
+/* Those that are there, and tell what has ended; then those that are new. */
+static void account_process(struct recorder_target *of, uint32_t ticks)
+{
+	size_t count = attach_threads_count(of->target->threads);
+	uint64_t since_ns, now_ns;
+
+	for (size_t i = 0; i < count; i++)
+		account_thread(of, attach_threads_get(of->target->threads, i), ticks);
+	if (!recorder_list_threads(of))
+		return;
+	now_ns = daemon_now_ns();
+	since_ns = of->begun_ns ? now_ns - of->begun_ns : 0;
+	of->begun_ns = now_ns;
+	for (size_t i = 0; i < attach_threads_count(of->target->threads); i++) {
+		struct attach_thread *thread = attach_threads_get(of->target->threads, i);
+		struct sampled_thread *data = sampled_of(thread);
+
+		if (!data || data->tap.plan || data->tap.is_gone || data->tap.is_stopped ||
+		    data->tap.is_refused)
+			continue;
+		begin_thread(of, thread, data);
+		note_beginning(of, thread, data, since_ns);
+	}
+}
+
+bool tapped_drain(struct recorder *recorder, uint32_t ticks)
+{
+	if (!tapped_take(recorder))
+		return false;
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct recorder_target *of = recorder->targets[i];
+
+		if (of->target && luastate_has_interpreter(of->target->lua))
+			account_process(of, ticks);
+	}
+	take_events(recorder);
+	return recorder->end == DAEMON_END_STOPPED;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ticks without a copy: copies are of a thread's processor time, so that at all other ticks of the
+ * clock it slept, or waited for a processor. How long it waited, the scheduler tells when the wait
+ * ends.
+ *
+ * Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/schedstat);
+ * kernel/sched/stats.h, sched_info_arrive().
+ */
+#include "daemon/outcome/outcomes.h"
+
+enum {
+	/* Between looks at a thread that has no copies: most threads sleep. */
+	LOOK_NS = 1000 * 1000 * 1000,
+	/* Ticks of one wait, and of waits that are still to be told. */
+	WAIT_TICKS_MAX = 1024 * 16,
+};
+
+static int64_t period_of(const struct recorder_target *of)
+{
+	return 1000000000 / (int64_t)of->recorder->options->rate_hz;
+}
+
+/* Add what the thread has waited since the last look. @return whether it ran since then; also where
+ * the kernel does not tell. */
+static bool note_waits(const struct recorder_target *of, struct attach_thread *thread,
+		       struct sampled_tap *tap)
+{
+	struct attach_schedule now, before = tap->schedule;
+	int64_t most_ns = WAIT_TICKS_MAX * period_of(of);
+
+	if (!attach_thread_schedule(thread, &now))
+		return true;
+	tap->schedule = now;
+	/* Less than before: another task has the number. */
+	if (!before.runs || now.runs < before.runs || now.waited_ns < before.waited_ns)
+		return true;
+	if (now.ran_ns > before.ran_ns)
+		of->recorder->stats->ran_ns += now.ran_ns - before.ran_ns;
+	tap->waited_ns += (int64_t)(now.waited_ns - before.waited_ns);
+	if (tap->waited_ns > most_ns)
+		tap->waited_ns = most_ns;
+	return now.runs != before.runs;
+}
+
+static void tell(struct recorder_target *of, struct sampled_thread *data, int64_t ticks,
+		 enum daemon_outcome outcome)
+{
+	if (ticks <= 0)
+		return;
+	data->tap.rest -= ticks;
+	data->owed += (uint32_t)ticks;
+	of->recorder->stats->thread_ticks += (uint64_t)ticks;
+	sampled_tell(of, data, outcome);
+}
+
+/* Those of waits that have ended. */
+static void tell_waits(struct recorder_target *of, struct sampled_thread *data)
+{
+	struct sampled_tap *tap = &data->tap;
+	int64_t ticks = tap->waited_ns / period_of(of);
+
+	ticks = ticks < tap->rest ? ticks : tap->rest;
+	tap->waited_ns -= ticks * period_of(of);
+	tell(of, data, ticks, DAEMON_UNSCHEDULED);
+}
+
+/* Whether the thread is in a wait that has not ended: its ticks are reported when it does. */
+static bool is_waiting(struct attach_thread *thread, const struct sampled_tap *tap, bool ran)
+{
+	return !ran && tap->rest < WAIT_TICKS_MAX &&
+	       attach_thread_activity(thread, NULL, NULL) == ATTACH_RUNNING;
+}
+
+void rest_begin(struct attach_thread *thread, struct sampled_tap *tap)
+{
+	if (!attach_thread_schedule(thread, &tap->schedule))
+		tap->schedule.runs = 0;
+	tap->look_ns = daemon_now_ns() + LOOK_NS;
+}
+
+void rest_tell(struct recorder_target *of, struct attach_thread *thread,
+	       struct sampled_thread *data, bool has_copies)
+{
+	struct sampled_tap *tap = &data->tap;
+	uint64_t now_ns = daemon_now_ns();
+	int64_t carried = tap->carried;
+	bool ran;
+
+	if (tap->rest <= 0 || (!has_copies && now_ns < tap->look_ns))
+		return;
+	tap->look_ns = now_ns + LOOK_NS;
+	ran = note_waits(of, thread, tap);
+	if (!has_copies && is_waiting(thread, tap, ran))
+		return;
+	tell_waits(of, data);
+	/* It may wait again by now. That wait, and its last ticks, are reported later. */
+	carried = has_copies && carried < tap->rest ? carried : tap->rest;
+	tell(of, data, carried, DAEMON_IDLE);
+	tap->carried = tap->rest;
+}
+
+void rest_end(struct recorder_target *of, struct attach_thread *thread, struct sampled_thread *data)
+{
+	struct sampled_tap *tap = &data->tap;
+
+	if (tap->rest <= 0)
+		return;
+	if (thread && is_waiting(thread, tap, note_waits(of, thread, tap))) {
+		tell(of, data, tap->rest, DAEMON_UNSCHEDULED);
+		return;
+	}
+	tell_waits(of, data);
+	tell(of, data, tap->rest, DAEMON_IDLE);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that wait, in wall-clock mode.
+ *
+ * The stack of a thread that sleeps does not change, so its chain is decoded once for each sleep.
+ * At each tick the kernel tells whether it is the same sleep still.
+ */
+#include "daemon/outcome/outcomes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	/* At a wait whose chain is not whole, one after the other; then at intervals. */
+	LOOKS_MAX = 3,
+	PARTIAL_NS = 100 * 1000 * 1000,
+};
+
+static struct sampled_wait *wait_of(struct sampled_thread *data)
+{
+	if (!data->wait)
+		data->wait = calloc(1, sizeof(*data->wait));
+	return data->wait;
+}
+
+static bool reserve(struct sampled_wait *wait, uint32_t count)
+{
+	struct format_frame *frames;
+
+	if (count <= wait->size)
+		return true;
+	frames = reallocarray(wait->frames, count, sizeof(*frames));
+	if (!frames)
+		return false;
+	wait->frames = frames;
+	wait->size = count;
+	return true;
+}
+
+static bool copy_sample(struct sampled_wait *wait, const struct format_sample *sample)
+{
+	if (!reserve(wait, sample->frame_count))
+		return false;
+	wait->sample = *sample;
+	if (sample->frame_count)
+		memcpy(wait->frames, sample->frames, sample->frame_count * sizeof(*wait->frames));
+	if (sample->coroutine_count)
+		memcpy(wait->coroutines, sample->coroutines,
+		       sample->coroutine_count * sizeof(*wait->coroutines));
+	wait->sample.frames = wait->frames;
+	wait->sample.coroutines = wait->coroutines;
+	return true;
+}
+
+/* What a chain lacks may be learned meanwhile: a VM, or a library. One that lacks nothing is the
+ * same until another interpreter is known, see code_ns. */
+static uint64_t end_of(const struct sampled_wait *wait, enum daemon_outcome outcome)
+{
+	if (daemon_outcome_reaches_root(outcome))
+		return UINT64_MAX;
+	return wait->looks < LOOKS_MAX ? 0 : daemon_now_ns() + PARTIAL_NS;
+}
+
+void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
+	       const struct attach_sleep *sleep, const struct format_sample *sample,
+	       enum daemon_outcome outcome)
+{
+	struct sampled_wait *wait = wait_of(data);
+
+	if (!wait)
+		return; /* each tick decodes it anew */
+	wait->looks = wait->sleep.runs == sleep->runs ? wait->looks + 1 : 0;
+	wait->sleep = *sleep;
+	wait->announcement = of->target->announcement;
+	wait->generation = of->target->generation;
+	wait->code_ns = of->target->code_ns;
+	wait->until_ns = copy_sample(wait, sample) ? end_of(wait, outcome) : 0;
+}
+
+bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread,
+		  struct sampled_thread *data)
+{
+	struct sampled_wait *wait = data->wait;
+
+	if (!wait || daemon_now_ns() >= wait->until_ns ||
+	    wait->announcement != of->target->announcement ||
+	    wait->generation != of->target->generation || wait->code_ns != of->target->code_ns ||
+	    !attach_thread_sleeps_on(thread, &wait->sleep))
+		return false;
+	wait->sample.time_ns = daemon_now_ns();
+	wait->sample.weight = sampled_tell(of, data, DAEMON_ASLEEP);
+	sampled_put(of, &wait->sample);
+	return true;
+}
+
+void wait_free(struct sampled_thread *data)
+{
+	if (data->wait)
+		free(data->wait->frames);
+	free(data->wait);
+	data->wait = NULL;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to daemon: the messages between recorder and writer. */
+#ifndef DAEMON_WRITER_MESSAGE_H
+#define DAEMON_WRITER_MESSAGE_H
+
+#include "daemon/daemon.h"
+
+/*
+ * A message is a header and a body, in the machine's own byte order (both ends run on it):
+ *
+ *   recorder -> writer   HELLO     version; first message
+ *                        FUNCTION  id, kind, address, lines, prototype, name, source,
+ *                                  mapping with path and build-id
+ *                        SAMPLE    time, pid, tid, name of the thread, state, trace and place,
+ *                                  weight, heap, frames
+ *                        ACCOUNT   lines that tell of the recording; before END
+ *                        SNAPSHOT  time; have in the files what is there so far
+ *                        END       last message: finish the file
+ *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
+ *   writer -> recorder   STATUS    errno (0 success), samples, each output's errno, files and
+ *                                  bytes; last message
+ */
+enum message_type {
+	MESSAGE_HELLO = 1,
+	MESSAGE_FUNCTION,
+	MESSAGE_SAMPLE,
+	MESSAGE_END,
+	MESSAGE_STATUS,
+	/* Of a feed; bodies are structs of feed.h. */
+	MESSAGE_NUMBERS,
+	MESSAGE_PROCESS,
+	MESSAGE_VM,
+	MESSAGE_NOTICE,
+	MESSAGE_RESULT,
+	/* Of a recording. */
+	MESSAGE_ACCOUNT,
+	MESSAGE_SNAPSHOT,
+};
+
+enum {
+	MESSAGE_VERSION = 8,
+	/* A sample of the longest chain fits; a longer message is an error of the sender. */
+	MESSAGE_MAX_BYTES = 1 << 19,
+	/* A writer that takes nothing for so long is stuck on its disk or pipe. */
+	MESSAGE_PATIENCE_MS = 10000,
+	/* Longest string in a FUNCTION message. */
+	MESSAGE_STRING_MAX = 4096,
+	/* Bytes of a thread's name with its NUL. Source: Linux, include/linux/sched.h,
+	 * TASK_COMM_LEN. */
+	MESSAGE_THREAD_NAME = 16,
+};
+
+struct message_header {
+	uint32_t len; /* of the body */
+	uint32_t type;
+};
+
+/** Result of a writer. */
+struct message_status {
+	int32_t errnum; /* 0: all files are complete */
+	uint32_t reserved;
+	uint64_t samples;
+	struct daemon_output_result outputs[DAEMON_OUTPUTS_MAX];
+};
+
+/** An outgoing queue. */
+struct message_queue {
+	int fd;
+	uint8_t *bytes;
+	size_t sent, len, size; /* those before @sent are of no more use */
+	bool stuck; /* the other end took nothing for a long time: it is not waited for again */
+};
+
+int message_queue_init(struct message_queue *queue, int fd, struct failure *why);
+void message_queue_deinit(struct message_queue *queue);
+
+int message_put_hello(struct message_queue *queue, struct failure *why);
+int message_put_function(struct message_queue *queue, uint32_t id,
+			 const struct format_function *function, struct failure *why);
+int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
+		       struct failure *why);
+int message_put_account(struct message_queue *queue, const char *text, struct failure *why);
+/** @param time_ns By daemon_now_ns(): samples after it belong to what comes then. */
+int message_put_snapshot(struct message_queue *queue, uint64_t time_ns, struct failure *why);
+int message_put_end(struct message_queue *queue, struct failure *why);
+/** One of a feed: @p len bytes. */
+int message_put_bytes(struct message_queue *queue, enum message_type type, const void *bytes,
+		      size_t len, struct failure *why);
+int message_put_status(struct message_queue *queue, const struct message_status *status,
+		       struct failure *why);
+
+/** Send what is queued. FAILURE_GONE (EPIPE) when the other end is closed; FAILURE_TIMEOUT when it
+ *  takes nothing for MESSAGE_PATIENCE_MS, and ever after. */
+int message_flush(struct message_queue *queue, struct failure *why);
+
+/** The same without waiting. @return 1 when all is sent, 0 when the rest has to wait, or -1. */
+int message_flush_now(struct message_queue *queue, struct failure *why);
+
+/** Bytes of whole messages that wait in the queue. */
+size_t message_queued(const struct message_queue *queue);
+
+/** A received message; pointers into the receiver's buffer, valid until the next receive. */
+struct message {
+	enum message_type type;
+	union {
+		uint32_t version;
+		struct {
+			uint32_t id;
+			struct format_function value;
+			struct format_mapping mapping; /* of `value`, where it has one */
+		} function;
+		struct format_sample sample;
+		struct message_status status;
+		const char *account;
+		uint64_t snapshot_ns; /* by daemon_now_ns() */
+		struct {
+			const uint8_t *bytes; /* not aligned */
+			size_t len;
+		} body; /* of a feed's */
+	};
+};
+
+/** A receiver with its buffer. */
+struct message_receiver {
+	int fd;
+	uint8_t *bytes;
+	size_t begin, end;
+	struct format_frame *frames;
+	size_t frame_size;
+	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
+	char thread[MESSAGE_THREAD_NAME];
+};
+
+int message_receiver_init(struct message_receiver *receiver, int fd, struct failure *why);
+void message_receiver_deinit(struct message_receiver *receiver);
+
+/**
+ * Receive one message; blocks. Lengths and counts are checked.
+ * @return 1, 0 at the end of the stream, or -1: FAILURE_INVALID for a malformed message.
+ */
+int message_receive(struct message_receiver *receiver, struct message *ret_message,
+		    struct failure *why);
+
+/** The same without waiting. @return 1; 2 where no whole message has come; 0 at the end of the
+ *  stream, or -1. */
+int message_receive_now(struct message_receiver *receiver, struct message *ret_message,
+			struct failure *why);
+
+/** Whether a whole message is in the buffer already. */
+bool message_is_ready(const struct message_receiver *receiver);
+
+/** Decode one message's body. Exposed for tests. @return 0 or -1 with FAILURE_INVALID. */
+int message_parse(struct message_receiver *receiver, uint32_t type, const uint8_t *body, size_t len,
+		  struct message *ret_message, struct failure *why);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* The writer process as the recorder sees it. */
+#include "daemon/writer/writer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/writer/writer_main.h"
+
+enum {
+	/* How often a writer that takes nothing is looked at for a sign of life. */
+	LIFE_LOOK_MS = 250,
+	/* What works for so long and takes or says nothing works without end. */
+	WORK_MAX_MS = 600000,
+};
+
+/** When the writer is not waited for any longer, whatever it does. */
+struct wait_end {
+	uint64_t time_ns;
+	const volatile sig_atomic_t *asked; /* or NULL */
+};
+
+static const struct wait_end no_end = { .time_ns = UINT64_MAX };
+
+static bool is_over(const struct wait_end *end)
+{
+	return (end->asked && *end->asked) || daemon_now_ns() >= end->time_ns;
+}
+
+/* Give back what a writer that does not run was given. */
+static int give_up_start(int errnum, struct writer_pulse *pulse, const int fds[2],
+			 struct failure *why)
+{
+	if (pulse != MAP_FAILED)
+		munmap(pulse, sizeof(*pulse));
+	if (fds[0] >= 0) {
+		close(fds[0]);
+		close(fds[1]);
+	}
+	return failure_set_errno(why, errnum, 0, "start the writer");
+}
+
+int writer_start(const struct writer_options *options, struct writer *ret_writer,
+		 struct failure *why)
+{
+	struct writer_pulse *pulse = mmap(NULL, sizeof(*pulse), PROT_READ | PROT_WRITE,
+					  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int fds[2] = { -1, -1 };
+	pid_t pid;
+
+	if (pulse == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+		return give_up_start(errno, pulse, fds, why);
+	pid = fork();
+	if (pid < 0)
+		return give_up_start(errno, pulse, fds, why);
+	if (pid == 0)
+		writing_run(fds[1], options, pulse);
+	close(fds[1]);
+	*ret_writer = (struct writer){ .pid = pid, .fd = fds[0], .pulse = pulse };
+	if (message_queue_init(&ret_writer->queue, fds[0], why) != 0 ||
+	    message_receiver_init(&ret_writer->receiver, fds[0], why) != 0 ||
+	    message_put_hello(&ret_writer->queue, why) != 0) {
+		struct message_status status;
+
+		writer_collect(ret_writer, &status);
+		return -1;
+	}
+	return 0;
+}
+
+bool writer_has_failed(const struct writer *writer)
+{
+	struct pollfd poller = { .fd = writer->fd, .events = POLLIN };
+
+	return atomic_load(&writer->pulse->failed) || poll(&poller, 1, 0) > 0;
+}
+
+uint64_t writer_bytes(const struct writer *writer)
+{
+	return atomic_load(&writer->pulse->largest_bytes);
+}
+
+/* Processor time that it has used: one that is stuck on its disk or pipe uses none. */
+static uint64_t used_ns(const struct writer *writer)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(writer->pid, &clock) != 0 || clock_gettime(clock, &time) != 0)
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Whether it takes or says something, within so long of the last sign of life, and until the end.
+ */
+static bool await_writer(struct writer *writer, short events, const struct wait_end *end)
+{
+	uint64_t time_ms = daemon_now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
+	uint64_t last_ms = time_ms + WORK_MAX_MS;
+	uint64_t used = used_ns(writer), last = used;
+
+	while (!writer->queue.stuck && !is_over(end) && time_ms < end_ms && time_ms < last_ms) {
+		struct pollfd poller = { .fd = writer->fd, .events = events };
+		int got = poll(&poller, 1, LIFE_LOOK_MS);
+
+		if (got > 0 || (got < 0 && errno != EINTR))
+			return true;
+		time_ms = daemon_now_ms();
+		used = used_ns(writer);
+		if (used != last)
+			end_ms = time_ms + MESSAGE_PATIENCE_MS;
+		last = used;
+	}
+	return false;
+}
+
+int writer_send(struct writer *writer, size_t rest, uint64_t until_ns,
+		const volatile sig_atomic_t *stop, struct failure *why)
+{
+	const struct wait_end end = { .time_ns = until_ns, .asked = stop };
+	int sent;
+
+	for (;;) {
+		sent = message_flush_now(&writer->queue, why);
+		if (sent != 0 || message_queued(&writer->queue) <= rest)
+			return sent < 0 ? -1 : 0;
+		if (await_writer(writer, POLLOUT, &end))
+			continue;
+		if (is_over(&end))
+			return 0;
+		writer->queue.stuck = true;
+		return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "send samples to the writer");
+	}
+}
+
+/* The last message. A writer that did not take ours is not waited for again. */
+static enum writer_fate await_report(struct writer *writer, struct message_status *ret_status)
+{
+	struct message message;
+	struct failure why;
+
+	if (!await_writer(writer, POLLIN, &no_end))
+		return WRITER_STUCK;
+	if (message_receive(&writer->receiver, &message, &why) != 1 ||
+	    message.type != MESSAGE_STATUS)
+		return WRITER_DIED;
+	*ret_status = message.status;
+	return WRITER_REPORTED;
+}
+
+void writer_collect(struct writer *writer, struct message_status *ret_status)
+{
+	*ret_status = (struct message_status){ .errnum = EPIPE };
+	for (size_t i = 0; i < DAEMON_OUTPUTS_MAX; i++)
+		ret_status->outputs[i].errnum = EPIPE;
+	shutdown(writer->fd, SHUT_WR);
+	writer->fate = writer->receiver.bytes ? await_report(writer, ret_status) : WRITER_STUCK;
+	if (writer->fate != WRITER_REPORTED)
+		kill(writer->pid, SIGKILL); /* harmless where it is dead already */
+	close(writer->fd);
+	munmap(writer->pulse, sizeof(*writer->pulse));
+	writer->wait_status = 0;
+	while (waitpid(writer->pid, &writer->wait_status, 0) < 0 && errno == EINTR)
+		;
+	message_queue_deinit(&writer->queue);
+	message_receiver_deinit(&writer->receiver);
+}
+
+void writer_finish(struct writer *writer, struct message_status *ret_status)
+{
+	struct failure why;
+
+	if (message_put_end(&writer->queue, &why) == 0)
+		writer_send(writer, 0, UINT64_MAX, NULL, &why);
+	writer_collect(writer, ret_status);
+}

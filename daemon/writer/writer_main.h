@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to daemon: the inside of the writer process. */
+#ifndef DAEMON_WRITER_WRITER_MAIN_H
+#define DAEMON_WRITER_WRITER_MAIN_H
+
+#include "daemon/writer/writer.h"
+
+/** Be the writer, in a process that was just forked. @param pulse Shared with the recorder. */
+_Noreturn void writing_run(int socket_fd, const struct writer_options *options,
+			   struct writer_pulse *pulse);
+
+#endif

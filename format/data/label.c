@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/data/label.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/text/builtin_names.h"
+#include "format/report/call_tree.h"
+
+#define LABEL_COMPILED	  "_[j]"
+#define LABEL_APPROXIMATE "~_[j]"
+
+void label_deinit(struct label *label)
+{
+	free(label->text);
+	*label = (struct label){ 0 };
+}
+
+static int copy(struct label *label, const char *text, size_t len, struct failure *why)
+{
+	if (len + 1 > label->capacity) {
+		char *grown = realloc(label->text, len + 64);
+
+		if (!grown)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a frame's name");
+		label->text = grown;
+		label->capacity = len + 64;
+	}
+	if (len)
+		memcpy(label->text, text, len);
+	label->text[len] = '\0';
+	return 0;
+}
+
+static bool take_end(char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	if (len < end_len || strcmp(text + len - end_len, end) != 0)
+		return false;
+	text[len - end_len] = '\0';
+	return true;
+}
+
+static void take_mark(struct label *label)
+{
+	label->mark.approximate = take_end(label->text, LABEL_APPROXIMATE);
+	label->mark.compiled = label->mark.approximate || take_end(label->text, LABEL_COMPILED);
+}
+
+/** The letter that tells a kind. @return Whether there is one. */
+static bool take_kind(struct label *label, enum format_kind *ret_kind)
+{
+	char end[sizeof("_[x]")];
+
+	for (int kind = 0; kind < FORMAT_KIND_COUNT; kind++) {
+		const char *suffix = fold_kind_suffix((enum format_kind)kind);
+
+		/* Traces have their marks. */
+		if (!*suffix || kind == FORMAT_KIND_TRACE)
+			continue;
+		snprintf(end, sizeof(end), "_[%s]", suffix);
+		if (take_end(label->text, end)) {
+			*ret_kind = (enum format_kind)kind;
+			return true;
+		}
+	}
+	return false;
+}
+
+/** A ":" and a line at the end of @p text, which loses them; built-in functions have line -1. */
+static bool take_line(char *text, int64_t *ret_line)
+{
+	char *colon = strrchr(text, ':'), *end;
+	int64_t line;
+
+	if (!colon || colon == text || colon[1] == '\0' || colon[1] == ' ' || colon[1] == '+')
+		return false;
+	line = strtol(colon + 1, &end, 10);
+	if (*end != '\0' || line < -1 || line > INT32_MAX)
+		return false;
+	*colon = '\0';
+	*ret_line = line;
+	return true;
+}
+
+static void set_lua(struct label *label, char *name, char *source, int64_t line)
+{
+	label->function = (struct format_function){
+		.kind = FORMAT_KIND_LUA, .name = name, .source = source, .first_line = line
+	};
+	label->line = line < 0 ? 0 : (uint32_t)line;
+}
+
+/** "NAME (SOURCE:LINE)", or the part in brackets alone where that begins as a chunk's name. */
+static bool take_lua(struct label *label)
+{
+	char *text = label->text, *bracket;
+	size_t len = strlen(text);
+	int64_t line;
+
+	if ((*text == '@' || *text == '=') && take_line(text, &line)) {
+		set_lua(label, NULL, text, line);
+		return true;
+	}
+	bracket = strstr(text, " (");
+	if (!bracket || bracket == text || text[len - 1] != ')')
+		return false;
+	text[len - 1] = '\0';
+	if (take_line(bracket + 2, &line)) {
+		*bracket = '\0';
+		set_lua(label, text, bracket + 2, line);
+		return true;
+	}
+	text[len - 1] = ')';
+	return false;
+}
+
+/** "trace N", "trace N @ file:line", "trace N chunk:line". */
+static bool take_trace(struct label *label)
+{
+	char *text = label->text, *end;
+	size_t prefix = strlen(NAMES_TRACE_PREFIX);
+	uint64_t number;
+	int64_t line = 0;
+
+	if (strncmp(text, NAMES_TRACE_PREFIX, prefix) != 0 || text[prefix] < '0' ||
+	    text[prefix] > '9')
+		return false;
+	number = strtoul(text + prefix, &end, 10);
+	if (*end != '\0' && (*end != ' ' || !take_line(end + 1, &line)))
+		return false;
+	if (strncmp(end, " @ ", 3) == 0) {
+		end += 2;
+		*end = '@'; /* a file's name, as chunks have it */
+	} else if (*end == ' ') {
+		end++;
+	}
+	label->function = (struct format_function){ .kind = FORMAT_KIND_TRACE,
+						    .address = number,
+						    .source = *end ? end : NULL,
+						    .first_line = line };
+	return true;
+}
+
+/** "NAME [PID]". */
+static bool is_process(const char *text)
+{
+	const char *bracket = strrchr(text, '[');
+	size_t digits = bracket ? strspn(bracket + 1, "0123456789") : 0;
+
+	return bracket && bracket > text + 1 && bracket[-1] == ' ' && digits > 0 &&
+	       strcmp(bracket + 1 + digits, "]") == 0;
+}
+
+int label_parse(struct label *label, const char *text, size_t len, struct failure *why)
+{
+	enum format_kind kind = FORMAT_KIND_NATIVE;
+	uint64_t number;
+	bool is_told;
+
+	if (copy(label, text, len, why))
+		return -1;
+	label->function = (struct format_function){ 0 };
+	label->line = 0;
+	take_mark(label);
+	is_told = !label->mark.compiled && take_kind(label, &kind) && kind != FORMAT_KIND_LUA;
+	if (is_told) {
+		label->function.name = label->text;
+		label->function.kind = kind;
+		return 0;
+	}
+	if (take_trace(label)) {
+		label->mark = (struct names_mark){ 0 }; /* compiled it is by its kind */
+		return 0;
+	}
+	if (take_lua(label))
+		return 0;
+	len = strlen(label->text);
+	label->function.name = label->text;
+	if (len > 2 && label->text[0] == '[' && label->text[len - 1] == ']')
+		label->function.kind = FORMAT_KIND_PSEUDO;
+	else if (is_process(label->text))
+		label->function.kind = FORMAT_KIND_PROCESS;
+	/* Those without a library's name may be C's: select, next. */
+	else if (strchr(label->text, '.') && format_ffname_find(label->text, &number))
+		label->function.kind = FORMAT_KIND_FAST;
+	else
+		label->function.kind = FORMAT_KIND_NATIVE;
+	return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_DIFF_DIFF_VIEW_H
+#define FORMAT_DIFF_DIFF_VIEW_H
+
+#include "format/report/call_tree.h"
+
+/** A profile as reports show it, alone or beside the one that it is compared with: labels and
+ * chains of both are one list each. */
+struct pair {
+	struct fold folds[2]; /**< [0] the base, empty where there is none; [1] the profile. */
+	/** Those of both by text; the chains of both refer to these. Borrowed from the folds. */
+	const struct fold_label **labels;
+	uint32_t label_count;
+	bool has_base;
+};
+
+/** @param base NULL: none. With one, functions of equal text are one, as not all forms of profiles
+ * tell kinds, and nothing is annotated.
+ *  @param options Marks of frames, and roots. */
+int pair_init(struct pair *pair, const struct format_profile *base,
+	      const struct format_profile *profile, enum format_lines lines,
+	      const struct format_report_options *options, struct failure *why);
+void pair_deinit(struct pair *pair);
+
+/** A chain that one of them has, or both. No chain is the beginning of the one before. */
+struct pair_chain {
+	const uint32_t *labels; /**< Root first. */
+	uint32_t len;
+	uint32_t shared; /**< So many labels are those of the chain before; less than len. */
+	uint64_t counts[2];
+};
+
+/** The next one in the order of labels. @param walk All zero at first, then the one before.
+ *  @return false: there is none. */
+struct pair_walk {
+	uint32_t next[2];
+	struct pair_chain chain;
+};
+bool pair_next(const struct pair *pair, struct pair_walk *walk);
+
+/** Change of a share of all samples, from -1 to 1. @param counts As in a chain. */
+double pair_change(const struct pair *pair, const uint64_t counts[2]);
+
+#endif

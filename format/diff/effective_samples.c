@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/diff/effective_samples.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+	BLOCK_FIRST = 16,
+	/* Of fewer blocks it is too much of a chance how they differ. */
+	BLOCKS_MIN = 32,
+	/* Of shorter ones the blocks tell. */
+	RUN_MIN = 64,
+};
+
+/** What is more by less than this is chance. */
+#define GROWTH 1.15
+
+/** How often chance may make a run in all of a profile that is taken for none of chance. */
+#define RUN_CHANCE 1e-6
+
+/** Samples of one leaf in the block that is being filled, and in the one before. */
+struct leaf {
+	uint32_t now, before;
+	uint64_t block; /* the last one that is counted in `now`, from 1 */
+};
+
+struct series {
+	const struct format_profile *profile;
+	const struct fold *fold;
+	uint32_t *leaf_of;    /* Label, by the profile's key. */
+	struct leaf *leaves;  /* By label. */
+	uint32_t *touched[2]; /* Labels of the block, and of the one before. */
+	uint32_t touched_count[2];
+	uint64_t size, filled, number;
+	double squares; /* Of the differences of neighbours. */
+};
+
+static void find_leaves(struct series *series)
+{
+	const struct fold *fold = series->fold;
+	uint32_t count = format_intern_count(series->profile->keys);
+
+	for (uint32_t key = 0; key < count; key++) {
+		uint32_t id = fold->chain_of[profile_sample(series->profile, key).chain];
+		const struct fold_chain *chain = &fold->chains[id];
+
+		series->leaf_of[key] = chain->labels[chain->len - 1];
+	}
+}
+
+/** Square the differences to the block before, and begin the next one. */
+static void end_block(struct series *series)
+{
+	uint32_t *before = series->touched[1];
+	double squares = 0;
+
+	for (int side = 0; side < 2; side++) {
+		for (uint32_t i = 0; i < series->touched_count[side]; i++) {
+			struct leaf *leaf = &series->leaves[series->touched[side][i]];
+			double difference = (double)leaf->now - leaf->before;
+
+			/* Those of both blocks are met twice. */
+			if (side == 0 || leaf->block != series->number)
+				squares += difference * difference;
+		}
+	}
+	if (series->number > 1)
+		series->squares += squares;
+	for (uint32_t i = 0; i < series->touched_count[1]; i++)
+		series->leaves[before[i]].before = 0;
+	for (uint32_t i = 0; i < series->touched_count[0]; i++) {
+		struct leaf *leaf = &series->leaves[series->touched[0][i]];
+
+		leaf->before = leaf->now;
+		leaf->now = 0;
+	}
+	series->touched[1] = series->touched[0];
+	series->touched[0] = before;
+	series->touched_count[1] = series->touched_count[0];
+	series->touched_count[0] = 0;
+	series->filled = 0;
+	series->number++;
+}
+
+static void add(struct series *series, uint32_t label, uint64_t count)
+{
+	while (count > 0) {
+		struct leaf *leaf = &series->leaves[label];
+		uint64_t room = series->size - series->filled;
+		uint64_t part = count < room ? count : room;
+
+		if (leaf->block != series->number)
+			series->touched[0][series->touched_count[0]++] = label;
+		leaf->block = series->number;
+		leaf->now += (uint32_t)part;
+		series->filled += part;
+		count -= part;
+		if (series->filled == series->size)
+			end_block(series);
+	}
+}
+
+/** Of independent samples neighbours' difference has the variance 2 m p (1 - p) for each leaf.
+ *  @param spread The sum of p (1 - p). */
+static double measure(struct series *series, uint64_t size, double spread)
+{
+	struct timeline_cursor cursor = { 0 };
+
+	for (uint32_t i = 0; i < series->fold->label_count; i++)
+		series->leaves[i] = (struct leaf){ 0 };
+	series->touched_count[0] = series->touched_count[1] = 0;
+	series->size = size;
+	series->filled = 0;
+	series->number = 1;
+	series->squares = 0;
+	while (timeline_next(&series->profile->timeline, &cursor))
+		add(series, series->leaf_of[cursor.key], cursor.count);
+	/* The block that is not full does not count. */
+	return series->squares / ((double)(series->number - 2) * 2 * (double)size * spread);
+}
+
+/** The sum of p (1 - p) of all leaves. */
+static int find_spread(const struct fold *fold, double *ret_spread, struct failure *why)
+{
+	struct fold_count *counts = fold_count(fold);
+	double spread = 0;
+
+	if (!counts)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
+	for (uint32_t i = 0; i < fold->label_count && fold->samples > 0; i++) {
+		double share = (double)counts[i].self / (double)fold->samples;
+
+		spread += share * (1 - share);
+	}
+	free(counts);
+	*ret_spread = spread;
+	return 0;
+}
+
+/** Longer and longer series. */
+static double find_worth(struct series *series, double spread)
+{
+	uint64_t most = series->profile->timeline.count / BLOCKS_MIN;
+	double worth = 1;
+
+	for (uint64_t size = BLOCK_FIRST; size <= most && size <= UINT32_MAX; size *= 2) {
+		double measured = measure(series, size, spread);
+
+		if (size > BLOCK_FIRST && measured < GROWTH * worth)
+			return measured > worth ? measured : worth;
+		worth = measured > 1 ? measured : 1;
+	}
+	return worth;
+}
+
+/** What a run adds: all its samples tell as much as one. */
+static double excess_of(const struct format_profile *profile, uint32_t key, uint64_t len)
+{
+	double n = (double)profile->timeline.count, count = (double)len;
+	double share = (double)profile->key_counts[key] / (double)profile->samples;
+
+	if (len <= RUN_MIN || count * log(share) + log(n) > log(RUN_CHANCE))
+		return 0;
+	return count * count / n;
+}
+
+/** Of the same chain so often in a row that it is no chance: neighbours tell too little of what
+ * happens only once or twice. */
+static double find_runs(const struct format_profile *profile)
+{
+	struct timeline_cursor cursor = { 0 };
+	uint64_t len = 0;
+	uint32_t key = 0;
+	double excess = 0;
+
+	while (timeline_next(&profile->timeline, &cursor)) {
+		if (cursor.key != key) {
+			excess += len ? excess_of(profile, key, len) : 0;
+			len = 0;
+		}
+		key = cursor.key;
+		len += cursor.count;
+	}
+	return excess + (len ? excess_of(profile, key, len) : 0);
+}
+
+static int series_init(struct series *series, const struct format_profile *profile,
+		       const struct fold *fold, struct failure *why)
+{
+	size_t labels = (size_t)fold->label_count + 1;
+	size_t keys = (size_t)format_intern_count(profile->keys) + 1;
+
+	*series = (struct series){ .profile = profile, .fold = fold };
+	series->leaf_of = calloc(keys, sizeof(*series->leaf_of));
+	series->leaves = calloc(labels, sizeof(*series->leaves));
+	for (int side = 0; side < 2; side++)
+		series->touched[side] = calloc(labels, sizeof(*series->touched[side]));
+	if (!series->leaf_of || !series->leaves || !series->touched[0] || !series->touched[1])
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
+	find_leaves(series);
+	return 0;
+}
+
+static void series_deinit(struct series *series)
+{
+	free(series->leaf_of);
+	free(series->leaves);
+	free(series->touched[0]);
+	free(series->touched[1]);
+}
+
+int worth_of_samples(const struct format_profile *profile, const struct fold *fold,
+		     double *ret_worth, struct failure *why)
+{
+	struct series series;
+	double spread = 0;
+	int result;
+
+	if (find_spread(fold, &spread, why))
+		return -1;
+	/* Where all samples are alike nothing varies. */
+	if (!profile->timeline.is_kept || profile->timeline.is_summed || spread < 1e-9) {
+		*ret_worth = 1;
+		return 0;
+	}
+	result = series_init(&series, profile, fold, why);
+	if (result == 0)
+		*ret_worth = fmax(find_worth(&series, spread), 1 + find_runs(profile));
+	series_deinit(&series);
+	return result;
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/memprof/heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/sysprof/stream.h"
+
+/** Locations of a stream that were met last, with their places: nearly all events have one of
+ *  these. A power of two. */
+#define CACHE_SIZE 4096
+
+/** What a place takes beside its name: entries of tables, and its text when it is printed. */
+#define PLACE_BYTES 320
+
+struct heap_resolved {
+	struct reference_location location;
+	uint64_t generation; /* Of the symbol table, + 1; 0: nothing is here. */
+	uint32_t place;
+};
+
+/* ---- Tables ----------------------------------------------------------------------------- */
+
+int heap_init(struct heap *heap, struct failure *why)
+{
+	memset(heap, 0, sizeof(*heap));
+	heap->strings = format_intern_create();
+	heap->keys = format_intern_create();
+	heap->links = format_intern_create();
+	if (!heap->strings || !heap->keys || !heap->links)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
+	return reference_aliases_init(&heap->aliases, why);
+}
+
+/** All but the names and what is of the stream. */
+static void free_places(struct heap *heap)
+{
+	format_intern_destroy(heap->keys);
+	format_intern_destroy(heap->links);
+	free(heap->places);
+	free(heap->link_counts);
+}
+
+void heap_deinit(struct heap *heap)
+{
+	free_places(heap);
+	format_intern_destroy(heap->strings);
+	reference_aliases_deinit(&heap->aliases);
+	blocks_deinit(&heap->blocks);
+	free(heap->cache);
+	memset(heap, 0, sizeof(*heap));
+}
+
+/** Add up numbers of files, which may be any. */
+static void add(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = UINT64_MAX;
+}
+
+static void add_count(struct heap_count *sum, const struct heap_count *count)
+{
+	add(&sum->events, count->events);
+	add(&sum->allocated_bytes, count->allocated_bytes);
+	add(&sum->freed_bytes, count->freed_bytes);
+}
+
+static void add_place(struct heap_place *sum, const struct heap_place *place)
+{
+	for (int i = 0; i < HEAP_KIND_COUNT; i++)
+		add_count(&sum->counts[i], &place->counts[i]);
+	add(&sum->held_bytes, place->held_bytes);
+	add(&sum->held_blocks, place->held_blocks);
+}
+
+/** Room for element @p index of a list, zeroed. */
+static int reserve(void **list, uint32_t *capacity, size_t size, uint32_t index,
+		   struct failure *why)
+{
+	uint32_t wider = *capacity ? 2 * *capacity : 64;
+	char *grown;
+
+	if (index < *capacity)
+		return 0;
+	grown = reallocarray(*list, wider, size);
+	if (!grown)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
+	memset(grown + *capacity * size, 0, (wider - *capacity) * size);
+	*list = grown;
+	*capacity = wider;
+	return 0;
+}
+
+static int put_place(struct heap *heap, const struct reference_place *key, uint32_t *ret_id,
+		     struct failure *why)
+{
+	uint32_t known = format_intern_count(heap->keys);
+	void *places = heap->places;
+	size_t len = 0;
+	int result;
+
+	if (format_intern_put(heap->keys, key, sizeof(*key), ret_id, why))
+		return -1;
+	if (*ret_id < known)
+		return 0;
+	if (key->kind == REFERENCE_LUA || key->kind == REFERENCE_NATIVE)
+		format_intern_get(heap->strings, key->name, &len);
+	heap->place_bytes += PLACE_BYTES + len;
+	if (heap->place_bytes > HEAP_PLACE_BYTES_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more locations than can be kept");
+	result = reserve(&places, &heap->place_capacity, sizeof(*heap->places), *ret_id, why);
+	heap->places = places;
+	return result;
+}
+
+static int add_link(struct heap *heap, const struct heap_link *link, const struct heap_count *count,
+		    struct failure *why)
+{
+	uint32_t known = format_intern_count(heap->links), id;
+	void *counts = heap->link_counts;
+
+	if (format_intern_put(heap->links, link, sizeof(*link), &id, why))
+		return -1;
+	if (id == known && known >= HEAP_LINKS_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more locations than can be kept");
+	if (reserve(&counts, &heap->link_capacity, sizeof(*heap->link_counts), id, why))
+		return -1;
+	heap->link_counts = counts;
+	add_count(&heap->link_counts[id], count);
+	return 0;
+}
+
+/* ---- Streams ---------------------------------------------------------------------------- */
+
+/** Leave out what is one run's own. Code without a symbol has nothing else. */
+static void generalise(struct reference_place *key)
+{
+	key->is_general = 1;
+	key->trace = 0;
+	if (key->kind == REFERENCE_NATIVE)
+		key->number = 0;
+}
+
+/** Copy places and links into @p wider, where several may become one. */
+static int copy_generalised(const struct heap *heap, struct heap *wider, uint32_t *ids,
+			    struct failure *why)
+{
+	for (uint32_t i = 0; i < format_intern_count(heap->keys); i++) {
+		struct reference_place key;
+
+		memcpy(&key, format_intern_get(heap->keys, i, NULL), sizeof(key));
+		generalise(&key);
+		if (put_place(wider, &key, &ids[i], why))
+			return -1;
+		add_place(&wider->places[ids[i]], &heap->places[i]);
+	}
+	for (uint32_t i = 0; i < format_intern_count(heap->links); i++) {
+		struct heap_link link;
+
+		memcpy(&link, format_intern_get(heap->links, i, NULL), sizeof(link));
+		link.place = ids[link.place];
+		link.old = ids[link.old];
+		if (add_link(wider, &link, &heap->link_counts[i], why))
+			return -1;
+	}
+	return 0;
+}
+
+static int generalise_all(struct heap *heap, struct failure *why)
+{
+	uint32_t *ids = calloc((size_t)format_intern_count(heap->keys) + 1, sizeof(*ids));
+	struct heap wider = *heap;
+	int result = -1;
+
+	wider.keys = format_intern_create();
+	wider.links = format_intern_create();
+	wider.places = NULL;
+	wider.link_counts = NULL;
+	wider.place_capacity = wider.link_capacity = 0;
+	wider.place_bytes = 0;
+	if (!ids || !wider.keys || !wider.links)
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
+	else
+		result = copy_generalised(heap, &wider, ids, why);
+	free_places(result ? &wider : heap);
+	if (result == 0)
+		*heap = wider;
+	free(ids);
+	return result;
+}
+
+int heap_begin(struct heap *heap, struct failure *why)
+{
+	heap->streams++;
+	blocks_deinit(&heap->blocks);
+	free(heap->cache);
+	heap->cache = NULL;
+	return heap->streams == 2 ? generalise_all(heap, why) : 0;
+}
+
+void heap_end(struct heap *heap)
+{
+	struct block block;
+	uint32_t slot = 0;
+
+	while (blocks_next(&heap->blocks, &slot, &block)) {
+		add(&heap->places[block.place].held_bytes, block.size);
+		add(&heap->places[block.place].held_blocks, 1);
+	}
+	blocks_deinit(&heap->blocks);
+}
+
+/* ---- Events ----------------------------------------------------------------------------- */
+
+static struct reference_location location_of(const struct format_raw_event *event)
+{
+	struct reference_location location = { .line = event->line };
+
+	if (event->source == STREAM_SOURCE_TRACE)
+		location.trace = event->address;
+	else
+		location.address = event->address;
+	return location;
+}
+
+/** What the symbols make of a location now. */
+static int resolve(struct heap *heap, const struct symtab *symtab,
+		   const struct reference_location *location, uint32_t *ret_place,
+		   struct failure *why)
+{
+	struct reference_place key;
+	const char *name;
+	size_t len;
+
+	reference_resolve(symtab, location, &key);
+	if (key.kind == REFERENCE_LUA || key.kind == REFERENCE_NATIVE) {
+		name = symtab_string(symtab, key.name, &len);
+		if (format_intern_put(heap->strings, name, len, &key.name, why))
+			return -1;
+	}
+	if (heap->streams > 1)
+		generalise(&key);
+	return put_place(heap, &key, ret_place, why);
+}
+
+static int find_place(struct heap *heap, const struct symtab *symtab,
+		      const struct format_raw_event *event, uint32_t *ret_place,
+		      struct failure *why)
+{
+	struct reference_location location = location_of(event);
+	uint64_t mixed = (location.address + location.trace * 31) * 0x9e3779b97f4a7c15;
+	struct heap_resolved *known;
+
+	if (!heap->cache)
+		heap->cache = calloc(CACHE_SIZE, sizeof(*heap->cache));
+	if (!heap->cache)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
+	known = &heap->cache[((mixed >> 32) + location.line) % CACHE_SIZE];
+	if (known->generation != symtab->generation + 1 ||
+	    memcmp(&known->location, &location, sizeof(location)) != 0) {
+		known->generation = 0;
+		if (resolve(heap, symtab, &location, &known->place, why))
+			return -1;
+		known->location = location;
+		known->generation = symtab->generation + 1;
+	}
+	*ret_place = known->place;
+	return 0;
+}
+
+/** The block that an event ends, where its begin was seen. */
+static int end_block(struct heap *heap, enum heap_kind kind, uint32_t place,
+		     const struct format_raw_event *event, struct failure *why)
+{
+	struct heap_link link = { .kind = kind, .place = place };
+	struct heap_count count = { .events = 1, .allocated_bytes = event->new_size };
+	struct block block;
+
+	if (!blocks_take(&heap->blocks, event->old_address, &block))
+		return 0;
+	link.old = block.place;
+	count.freed_bytes = block.size;
+	return add_link(heap, &link, &count, why);
+}
+
+int heap_add_event(struct heap *heap, const struct symtab *symtab,
+		   const struct format_raw_event *event, struct failure *why)
+{
+	static const enum heap_kind kinds[] = {
+		[STREAM_EVENT_ALLOC] = HEAP_ALLOC,
+		[STREAM_EVENT_FREE] = HEAP_FREE,
+		[STREAM_EVENT_REALLOC] = HEAP_REALLOC,
+	};
+	enum heap_kind kind = kinds[event->kind];
+	struct heap_count count = { .events = 1,
+				    .allocated_bytes = event->new_size,
+				    .freed_bytes = event->old_size };
+	struct block block = { .size = event->new_size };
+
+	if (find_place(heap, symtab, event, &block.place, why))
+		return -1;
+	add_count(&heap->places[block.place].counts[kind], &count);
+	if (kind != HEAP_ALLOC && end_block(heap, kind, block.place, event, why))
+		return -1;
+	return kind == HEAP_FREE ? 0 : blocks_put(&heap->blocks, event->new_address, block, why);
+}
+
+/* ---- What was found --------------------------------------------------------------------- */
+
+struct heap_place heap_sum(const struct heap *heap)
+{
+	struct heap_place sum = { 0 };
+
+	for (uint32_t i = 0; i < heap_place_count(heap); i++)
+		add_place(&sum, &heap->places[i]);
+	return sum;
+}
+
+uint32_t heap_place_count(const struct heap *heap)
+{
+	return format_intern_count(heap->keys);
+}
+
+uint32_t heap_link_count(const struct heap *heap)
+{
+	return format_intern_count(heap->links);
+}
+
+const struct heap_link *heap_link(const struct heap *heap, uint32_t id,
+				  struct heap_count *ret_count)
+{
+	*ret_count = heap->link_counts[id];
+	return format_intern_get(heap->links, id, NULL);
+}
+
+static char *text_of(const struct heap *heap, uint32_t id, struct format_text *scratch,
+		     struct failure *why)
+{
+	const struct reference_place *key = format_intern_get(heap->keys, id, NULL);
+	const char *name = "", *text;
+	size_t len = 0;
+	char *copy;
+
+	if (key->kind == REFERENCE_LUA || key->kind == REFERENCE_NATIVE)
+		name = format_intern_get(heap->strings, key->name, &len);
+	format_text_clear(scratch);
+	reference_add_place(scratch, &heap->aliases, key, name, len);
+	if (format_text_take(scratch, &text, why))
+		return NULL;
+	copy = strdup(text);
+	if (copy)
+		format_clean_text(copy, strlen(copy));
+	else
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "name the locations");
+	return copy;
+}
+
+char **heap_texts(const struct heap *heap, struct failure *why)
+{
+	uint32_t count = heap_place_count(heap);
+	char **texts = calloc((size_t)count + 1, sizeof(*texts));
+	struct format_text scratch = { 0 };
+	bool done = texts;
+
+	if (!texts)
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "name the locations");
+	for (uint32_t i = 0; i < count && done; i++) {
+		texts[i] = text_of(heap, i, &scratch, why);
+		done = texts[i];
+	}
+	format_text_deinit(&scratch);
+	if (done)
+		return texts;
+	heap_free_texts(heap, texts);
+	return NULL;
+}
+
+void heap_free_texts(const struct heap *heap, char **texts)
+{
+	for (uint32_t i = 0; texts && i < heap_place_count(heap); i++)
+		free(texts[i]);
+	free(texts);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_PPROF_PPROF_READER_H
+#define FORMAT_PPROF_PPROF_READER_H
+
+#include "format/data/label.h"
+#include "format/pprof/pprof_fields.h"
+#include "format/profile/profile.h"
+
+/** Bytes of a message that is decoded; how many strings, locations and frames of these there are,
+ * how many functions, and how many mappings. */
+#define PPROF_ITEM_MAX_BYTES (1u << 20)
+#define PPROF_TABLE_MAX	     (4u << 20)
+#define PPROF_FUNCTIONS_MAX  (1u << 20)
+#define PPROF_MAPPINGS_MAX   (1u << 14)
+
+/** Numbers of Profile's fields. */
+enum pprof_field_number {
+	PPROF_FIELD_SAMPLE_TYPE = 1,
+	PPROF_FIELD_SAMPLE,
+	PPROF_FIELD_MAPPING,
+	PPROF_FIELD_LOCATION,
+	PPROF_FIELD_FUNCTION,
+	PPROF_FIELD_STRING,
+	PPROF_FIELD_TIME = 9,
+	PPROF_FIELD_DURATION = 10,
+	PPROF_FIELD_PERIOD_TYPE = 11,
+	PPROF_FIELD_PERIOD = 12,
+	PPROF_FIELD_COMMENT = 13,
+	PPROF_FIELD_DEFAULT_TYPE = 14,
+};
+
+/** A text of the file. */
+struct pprof_string {
+	const uint8_t *bytes;
+	uint32_t len;
+	uint32_t label; /* id of the profile's string; 0: it has none yet */
+};
+
+/** A function as the file has it; texts by number. */
+struct pprof_function {
+	int64_t name, system_name, file, first_line;
+	uint32_t known; /* Id + 1 in the profile where that is the same at all addresses. */
+};
+
+struct pprof_mapping {
+	struct format_mapping value; /* path and build_id are owned */
+	char *module;		     /* owned; NULL: without a name */
+	bool is_known;		     /* More than the module's name. */
+};
+
+/** A location's frames, in `frames`, root first. */
+struct pprof_location {
+	uint32_t first, count;
+};
+
+struct pprof_reader {
+	struct format_profile *profile;
+	struct pprof_content content;
+	struct pprof_string *strings;
+	size_t string_count, string_size;
+	struct format_addrmap function_ids, mapping_ids, location_ids; /* To indices. */
+	struct pprof_function *functions;
+	size_t function_count, function_size;
+	struct pprof_mapping *mappings;
+	size_t mapping_count, mapping_size;
+	struct pprof_location *places;
+	size_t place_count, place_size;
+	struct profile_frame *frames;
+	size_t frame_count, frame_size;
+	struct profile_frame *chain;
+	size_t chain_count, chain_size;
+	size_t value_index;
+	uint64_t period; /* What a sample's value is divided by. */
+	struct label label;
+	struct format_text text, name, file;
+};
+
+/** Room for one more of @p *count items of @p item_size bytes. */
+int pprof_grow(void **items, size_t count, size_t *size, size_t item_size, struct failure *why);
+
+/** FAILURE_INVALID at the field. */
+int pprof_invalid(const struct pprof_field *field, const char *what, struct failure *why);
+
+/** Whether a field is a message that can be decoded. @return 1, 0 for another field, or -1. */
+int pprof_is_message(const struct pprof_field *field, uint32_t number, struct failure *why);
+
+/** A text, fit for a terminal and terminated, in @p ret_buffer. "" where there is none. */
+int pprof_copy_text(const struct pprof_reader *reader, int64_t id, struct format_text *ret_buffer,
+		    const char **ret_text, struct failure *why);
+
+/* What is met in the file, in this order; other fields are none of theirs. */
+int pprof_take_mapping(struct pprof_reader *reader, const struct pprof_field *field,
+		       struct failure *why);
+int pprof_take_function(struct pprof_reader *reader, const struct pprof_field *field,
+			struct failure *why);
+int pprof_take_location(struct pprof_reader *reader, const struct pprof_field *field,
+			struct failure *why);
+
+/** Release what these have made. */
+void pprof_free_places(struct pprof_reader *reader);
+
+#endif

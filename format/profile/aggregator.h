@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_PROFILE_AGGREGATOR_H
+#define FORMAT_PROFILE_AGGREGATOR_H
+
+#include "format/profile/profile.h"
+
+/** Finished samples, summed up. Memory is bounded by what is distinct of them, not by how many
+ * come.
+ */
+struct collect {
+	struct format_profile *profile;
+	const struct format_functions *functions; /* Those that samples mean. */
+	bool first_lines;
+	/* Function, trace and how certain that is, to the function in the profile. */
+	struct format_addrmap ids;
+	struct profile_frame *frames;
+	size_t capacity;
+	struct format_text text, place;
+	uint64_t start_ns;
+};
+
+/** @param functions Borrowed until collect_deinit(). */
+int collect_init(struct collect *collect, const struct format_functions *functions,
+		 const struct format_options *options, struct failure *why);
+void collect_deinit(struct collect *collect);
+int collect_sample(struct collect *collect, const struct format_sample *sample,
+		   struct failure *why);
+/** Add lines to the profile's comments. */
+int collect_account(struct collect *collect, const char *text, struct failure *why);
+
+#endif

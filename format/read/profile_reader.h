@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_READ_PROFILE_READER_H
+#define FORMAT_READ_PROFILE_READER_H
+
+#include "format/profile/profile.h"
+#include "format/file/gzip_read.h"
+
+/*
+ * The readers of profiles, each of which adds what it reads to a profile. On failure a part may
+ * have been added.
+ */
+
+/** A sysprof or memprof stream; sets the profile's kind. */
+int profile_load_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why);
+
+/** A profile in pprof's form. */
+int profile_load_pprof(struct format_profile *profile, struct unpack *unpack, struct failure *why);
+
+/** Folded chains, one in a line. */
+int profile_load_folded(struct format_profile *profile, struct unpack *unpack, struct failure *why);
+
+#endif

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/report/call_tree.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** A chunk name can be a whole program; labels show its start. */
+#define CHUNK_SHOWN_MAX 256
+
+/** Longer than names that people can read; keeps hostile ones from filling a disk. */
+#define NAME_SHOWN_MAX 4096
+
+/** Chain of a sample without any frame. */
+#define NO_STACK "[no stack]"
+
+/** A chain of a process and a thread; 0: not told, or not asked for. No padding: compared by its
+ *  bytes. */
+struct rooted {
+	uint32_t chain;
+	int32_t pid, tid;
+	uint32_t thread; /* As in struct profile_labels. */
+};
+
+/** Most roots of a chain. */
+#define ROOTS_MAX 2
+
+struct builder {
+	struct fold *fold;
+	const struct format_profile *profile;
+	enum format_lines lines;
+	enum format_annotate annotate;
+	unsigned roots;		      /* FORMAT_ROOTS_... */
+	struct format_intern *rooted; /* struct rooted; NULL: chains have no roots. */
+	uint64_t *rooted_counts;      /* Samples by id of these. */
+	bool by_text;		      /* Labels of equal text are one, whatever their kinds. */
+	struct format_addrmap frames; /* Function << 32 | line to label. */
+	struct format_intern *keys;   /* Kind and text of a label; same ids as labels. */
+	uint32_t capacity;
+	struct format_text text, place, note;
+};
+
+const char *fold_kind_name(enum format_kind kind)
+{
+	static const char *const names[FORMAT_KIND_COUNT] = {
+		"native", "Lua", "fast", "C", "trace", "activity", "process",
+	};
+
+	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
+}
+
+const char *fold_kind_suffix(enum format_kind kind)
+{
+	static const char *const suffixes[FORMAT_KIND_COUNT] = {
+		[FORMAT_KIND_NATIVE] = "",   [FORMAT_KIND_LUA] = "l",	[FORMAT_KIND_FAST] = "b",
+		[FORMAT_KIND_CFUNC] = "c",   [FORMAT_KIND_TRACE] = "j", [FORMAT_KIND_PSEUDO] = "a",
+		[FORMAT_KIND_PROCESS] = "p",
+	};
+
+	return (unsigned)kind < FORMAT_KIND_COUNT && suffixes[kind] ? suffixes[kind] : "";
+}
+
+/* ---- Labels ----------------------------------------------------------------------------- */
+
+static void add_place(struct format_text *text, const char *chunk, int64_t line)
+{
+	size_t len = strlen(chunk);
+
+	format_text_add_shown(text, chunk, format_text_cut(chunk, len, CHUNK_SHOWN_MAX));
+	if (len > CHUNK_SHOWN_MAX)
+		format_text_add_string(text, "...");
+	format_text_addf(text, ":%" PRId64, line);
+}
+
+static void add_name(struct format_text *text, const char *name)
+{
+	format_text_add_shown(text, name, format_text_cut(name, strlen(name), NAME_SHOWN_MAX));
+}
+
+/** A file's name stands alone, other chunk names are as the VM has them. */
+static void add_trace(struct format_text *text, uint64_t number, const char *place)
+{
+	bool file = *place == '@';
+
+	format_text_addf(text, "trace %" PRIu64 "%s%s", number,
+			 file	  ? " @ "
+			 : *place ? " "
+				  : "",
+			 place + file);
+}
+
+/** What is said of a compiled frame. */
+static void take_note(struct builder *builder, const struct format_function *function,
+		      const struct names_mark *mark)
+{
+	bool is_compiled = mark->compiled || function->kind == FORMAT_KIND_TRACE;
+
+	format_text_clear(&builder->note);
+	if ((builder->annotate == FORMAT_ANNOTATE_JIT ||
+	     builder->annotate == FORMAT_ANNOTATE_KIND) &&
+	    is_compiled)
+		format_text_add_string(&builder->note, mark->approximate ? "~_[j]" : "_[j]");
+	else if (builder->annotate == FORMAT_ANNOTATE_KIND && *fold_kind_suffix(function->kind))
+		format_text_addf(&builder->note, "_[%s]", fold_kind_suffix(function->kind));
+	if (builder->annotate == FORMAT_ANNOTATE_TRACE && mark->compiled) {
+		format_text_add(&builder->note, " ", 1);
+		names_add_mark(&builder->note, mark);
+	}
+}
+
+void fold_describe(struct format_text *text, struct format_text *place,
+		   const struct format_function *function, int64_t line)
+{
+	if (function->kind == FORMAT_KIND_LUA)
+		add_place(place, function->source ? function->source : "?", line);
+	else if (function->kind == FORMAT_KIND_TRACE && function->source)
+		add_place(place, function->source, function->first_line);
+	if (function->kind == FORMAT_KIND_TRACE)
+		add_trace(text, function->address, place->len ? place->bytes : "");
+	else if (function->kind == FORMAT_KIND_LUA && !function->name)
+		format_text_add(text, place->bytes, place->len);
+	else
+		add_name(text, function->name ? function->name : "?");
+	if (function->kind == FORMAT_KIND_LUA && function->name && !place->broken)
+		format_text_addf(text, " (%s)", place->bytes);
+}
+
+/** Write the frame's label and place into the builder's texts. */
+static void describe(struct builder *builder, const struct format_function *function,
+		     const struct names_mark *mark, uint32_t line)
+{
+	format_text_clear(&builder->text);
+	format_text_clear(&builder->place);
+	fold_describe(&builder->text, &builder->place, function,
+		      builder->lines == FORMAT_LINES_FUNCTION ? function->first_line
+							      : (int64_t)line);
+	take_note(builder, function, mark);
+	format_text_add(&builder->text, builder->note.bytes, builder->note.len);
+}
+
+static char *copy_name(const char *name)
+{
+	char *copy = name ? strndup(name, NAME_SHOWN_MAX) : NULL;
+
+	if (copy)
+		format_clean_text(copy, strlen(copy));
+	return copy;
+}
+
+static void free_texts(struct fold_label *label)
+{
+	free(label->owned_text);
+	free(label->owned_place);
+	free(label->owned_name);
+	free(label->owned_note);
+}
+
+static int append_label(struct builder *builder, const struct format_function *function,
+			struct failure *why)
+{
+	struct fold *fold = builder->fold;
+	struct fold_label label = { .kind = function->kind };
+
+	if (fold->label_count == builder->capacity) {
+		uint32_t capacity = builder->capacity ? 2 * builder->capacity : 64;
+		void *labels = reallocarray(fold->labels, capacity, sizeof(*fold->labels));
+
+		if (!labels)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the labels");
+		fold->labels = labels;
+		builder->capacity = capacity;
+	}
+	label.owned_text = strdup(builder->text.bytes);
+	label.owned_place = builder->place.len ? strdup(builder->place.bytes) : NULL;
+	label.owned_name = copy_name(function->name);
+	label.text = label.owned_text;
+	label.place = label.owned_place;
+	label.owned_note = builder->note.len ? strdup(builder->note.bytes) : NULL;
+	label.name = label.owned_name;
+	label.note = label.owned_note;
+	if (!label.text || (builder->place.len && !label.place) ||
+	    (function->name && !label.name) || (builder->note.len && !label.note)) {
+		free_texts(&label);
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the labels");
+	}
+	fold->labels[fold->label_count++] = label;
+	return 0;
+}
+
+static int put_label(struct builder *builder, const struct format_function *function,
+		     const struct names_mark *mark, uint32_t line, uint32_t *ret_label,
+		     struct failure *why)
+{
+	size_t text_len;
+	const char *string;
+	uint32_t id;
+
+	describe(builder, function, mark, line);
+	text_len = builder->text.len;
+	/* The kind stands behind the text only while the key is looked up. */
+	format_text_addf(&builder->text, "%d", builder->by_text ? 0 : (int)function->kind);
+	if (format_text_take(&builder->text, &string, why) ||
+	    format_text_take(&builder->place, &string, why) ||
+	    format_text_take(&builder->note, &string, why) ||
+	    format_intern_put(builder->keys, builder->text.bytes, builder->text.len, &id, why))
+		return -1;
+	builder->text.bytes[text_len] = '\0';
+	if (id == builder->fold->label_count && append_label(builder, function, why))
+		return -1;
+	*ret_label = id;
+	return 0;
+}
+
+static int label_of(struct builder *builder, struct profile_frame frame, uint32_t *ret_label,
+		    struct failure *why)
+{
+	uint64_t key = (uint64_t)frame.function << 32 | frame.line, present;
+
+	if (format_addrmap_get(&builder->frames, key, &present)) {
+		*ret_label = (uint32_t)present;
+		return 0;
+	}
+	if (put_label(builder, format_functions_get(builder->profile->functions, frame.function),
+		      &builder->profile->marks[frame.function], frame.line, ret_label, why))
+		return -1;
+	return format_addrmap_set(&builder->frames, key, *ret_label, why);
+}
+
+/* ---- Chains ----------------------------------------------------------------------------- */
+
+/** One of the chains that are folded. */
+static struct rooted chain_at(const struct builder *builder, uint32_t index, uint64_t *ret_count)
+{
+	struct rooted rooted = { .chain = index };
+
+	if (builder->rooted) {
+		memcpy(&rooted, format_intern_get(builder->rooted, index, NULL), sizeof(rooted));
+		*ret_count = builder->rooted_counts[index];
+	} else {
+		*ret_count = builder->profile->counts[index];
+	}
+	return rooted;
+}
+
+/** Labels of all chains together; one for a chain without frames. */
+static size_t count_labels(const struct builder *builder)
+{
+	size_t total = 0, len;
+	uint64_t count;
+
+	for (uint32_t i = 0; i < builder->fold->chain_count; i++) {
+		profile_chain(builder->profile, chain_at(builder, i, &count).chain, &len);
+		total += len ? len : 1;
+		total += builder->rooted ? ROOTS_MAX : 0;
+	}
+	return total;
+}
+
+/** Count samples by chain, process and thread, as far as they are asked for. */
+static int root_chains(struct builder *builder, struct failure *why)
+{
+	const struct format_profile *profile = builder->profile;
+	uint32_t keys = format_intern_count(profile->keys), id;
+
+	builder->rooted = format_intern_create();
+	builder->rooted_counts = calloc((size_t)keys + 1, sizeof(*builder->rooted_counts));
+	if (!builder->rooted || !builder->rooted_counts)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
+	for (uint32_t i = 0; i < keys; i++) {
+		struct profile_sample sample = profile_sample(profile, i);
+		const struct profile_labels *labels = profile_labels(profile, sample.labels);
+		struct rooted rooted = { .chain = sample.chain };
+
+		if (builder->roots & FORMAT_ROOTS_PROCESS)
+			rooted.pid = labels->pid;
+		if (builder->roots & FORMAT_ROOTS_THREAD) {
+			rooted.tid = labels->tid;
+			rooted.thread = labels->thread;
+		}
+		if (format_intern_put(builder->rooted, &rooted, sizeof(rooted), &id, why))
+			return -1;
+		builder->rooted_counts[id] += profile->key_counts[i];
+	}
+	return 0;
+}
+
+/** Put a label for a process or a thread. */
+static int put_root(struct builder *builder, const char *name, int32_t number, uint32_t *ret_label,
+		    struct failure *why)
+{
+	static const struct names_mark none = { 0 };
+	struct format_function function = { .kind = FORMAT_KIND_PROCESS };
+	struct format_text text = { 0 };
+	int result;
+
+	format_text_add_string(&text, name);
+	if (number)
+		format_text_addf(&text, " [%" PRId32 "]", number);
+	result = format_text_take(&text, &function.name, why);
+	if (result == 0)
+		result = put_label(builder, &function, &none, 0, ret_label, why);
+	format_text_deinit(&text);
+	return result;
+}
+
+/** Whether a chain begins with its process, as ljrecord writes it where it is asked for. */
+static bool has_process(const struct builder *builder, const struct profile_frame *frames,
+			size_t count)
+{
+	return count > 0 &&
+	       format_functions_get(builder->profile->functions, frames[0].function)->kind ==
+		       FORMAT_KIND_PROCESS;
+}
+
+static int fill_frames(struct builder *builder, const struct profile_frame *frames, size_t count,
+		       uint32_t *labels, struct failure *why)
+{
+	for (size_t i = 0; i < count; i++)
+		if (label_of(builder, frames[i], &labels[i], why))
+			return -1;
+	return 0;
+}
+
+/** The process, the thread, and then what they call. */
+static int fill_chain(struct builder *builder, const struct rooted *rooted, uint32_t *labels,
+		      size_t *ret_len, struct failure *why)
+{
+	static const struct format_function nothing = {
+		.kind = FORMAT_KIND_PSEUDO,
+		.name = NO_STACK,
+	};
+	static const struct names_mark none = { 0 };
+	const char *thread = profile_string(builder->profile, rooted->thread);
+	size_t count, len = 0;
+	const struct profile_frame *frames = profile_chain(builder->profile, rooted->chain, &count);
+	size_t first = has_process(builder, frames, count) && (rooted->tid || thread);
+
+	if (fill_frames(builder, frames, first, labels, why))
+		return -1;
+	len = first;
+	if (rooted->pid && !has_process(builder, frames, count) &&
+	    put_root(builder, "process", rooted->pid, &labels[len++], why))
+		return -1;
+	if ((rooted->tid || thread) && put_root(builder, thread && *thread ? thread : "thread",
+						rooted->tid, &labels[len++], why))
+		return -1;
+	if (fill_frames(builder, frames + first, count - first, labels + len, why))
+		return -1;
+	*ret_len = len + count - first;
+	if (count > 0)
+		return 0;
+	(*ret_len)++;
+	return put_label(builder, &nothing, &none, 0, &labels[len], why);
+}
+
+static int fill_chains(struct builder *builder, struct failure *why)
+{
+	struct fold *fold = builder->fold;
+	size_t next = 0, len;
+
+	for (uint32_t i = 0; i < fold->chain_count; i++) {
+		uint64_t count;
+		struct rooted rooted = chain_at(builder, i, &count);
+
+		if (fill_chain(builder, &rooted, fold->pool + next, &len, why))
+			return -1;
+		fold->chains[i] = (struct fold_chain){
+			.labels = fold->pool + next,
+			.len = (uint32_t)len,
+			.id = i,
+			.count = count,
+		};
+		next += len;
+	}
+	return 0;
+}
+
+/* ---- Order ------------------------------------------------------------------------------ */
+
+static int compare_labels(const void *left, const void *right, void *context)
+{
+	const struct fold_label *labels = context;
+	const struct fold_label *a = &labels[*(const uint32_t *)left];
+	const struct fold_label *b = &labels[*(const uint32_t *)right];
+	int order = strcmp(a->text, b->text);
+
+	return order ? order : (int)a->kind - (int)b->kind;
+}
+
+/** Renumber the labels in the order of their texts. */
+static int sort_labels(struct fold *fold, size_t pool_len, struct failure *why)
+{
+	uint32_t *order = calloc((size_t)fold->label_count + 1, sizeof(*order));
+	uint32_t *rank = calloc((size_t)fold->label_count + 1, sizeof(*rank));
+	struct fold_label *sorted = calloc((size_t)fold->label_count + 1, sizeof(*sorted));
+
+	if (!order || !rank || !sorted) {
+		free(order);
+		free(rank);
+		free(sorted);
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sort the labels");
+	}
+	for (uint32_t i = 0; i < fold->label_count; i++)
+		order[i] = i;
+	qsort_r(order, fold->label_count, sizeof(*order), compare_labels, fold->labels);
+	for (uint32_t i = 0; i < fold->label_count; i++) {
+		rank[order[i]] = i;
+		sorted[i] = fold->labels[order[i]];
+	}
+	for (size_t i = 0; i < pool_len; i++)
+		fold->pool[i] = rank[fold->pool[i]];
+	free(fold->labels);
+	fold->labels = sorted;
+	free(order);
+	free(rank);
+	return 0;
+}
+
+static int compare_chains(const void *left, const void *right)
+{
+	const struct fold_chain *a = left, *b = right;
+	uint32_t shorter = a->len < b->len ? a->len : b->len;
+
+	for (uint32_t i = 0; i < shorter; i++)
+		if (a->labels[i] != b->labels[i])
+			return a->labels[i] < b->labels[i] ? -1 : 1;
+	return a->len == b->len ? 0 : a->len < b->len ? -1 : 1;
+}
+
+/** Sort the chains and make one of equal neighbours. */
+static void sort_chains(struct fold *fold)
+{
+	uint32_t kept = 0;
+
+	if (fold->chain_count == 0)
+		return;
+	qsort(fold->chains, fold->chain_count, sizeof(*fold->chains), compare_chains);
+	fold->chain_of[fold->chains[0].id] = 0;
+	for (uint32_t i = 1; i < fold->chain_count; i++) {
+		if (compare_chains(&fold->chains[kept], &fold->chains[i]) == 0)
+			fold->chains[kept].count += fold->chains[i].count;
+		else
+			fold->chains[++kept] = fold->chains[i];
+		fold->chain_of[fold->chains[i].id] = kept;
+	}
+	fold->chain_count = kept + 1;
+}
+
+static int build(struct builder *builder, struct failure *why)
+{
+	struct fold *fold = builder->fold;
+	size_t pool_len;
+
+	if (builder->roots && root_chains(builder, why))
+		return -1;
+	fold->samples = builder->profile->samples;
+	fold->chain_count =
+		format_intern_count(builder->rooted ? builder->rooted : builder->profile->chains);
+	pool_len = count_labels(builder);
+	if (pool_len > FOLD_LABELS_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more chains than can be kept");
+	fold->chains = calloc((size_t)fold->chain_count + 1, sizeof(*fold->chains));
+	fold->pool = calloc(pool_len + 1, sizeof(*fold->pool));
+	fold->chain_of = calloc((size_t)fold->chain_count + 1, sizeof(*fold->chain_of));
+	builder->keys = format_intern_create();
+	if (!fold->chains || !fold->pool || !fold->chain_of || !builder->keys)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
+	/* What is not used of the pool is 0, a label of any. */
+	if (fill_chains(builder, why) || sort_labels(fold, pool_len, why))
+		return -1;
+	sort_chains(fold);
+	return 0;
+}
+
+static int init(struct builder *builder, struct fold *fold, struct failure *why)
+{
+	int result;
+
+	memset(fold, 0, sizeof(*fold));
+	builder->fold = fold;
+	result = build(builder, why);
+	format_addrmap_deinit(&builder->frames);
+	format_intern_destroy(builder->keys);
+	format_intern_destroy(builder->rooted);
+	free(builder->rooted_counts);
+	format_text_deinit(&builder->text);
+	format_text_deinit(&builder->place);
+	format_text_deinit(&builder->note);
+	if (result)
+		fold_deinit(fold);
+	return result;
+}
+
+int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
+	      enum format_annotate annotate, struct failure *why)
+{
+	struct builder builder = { .profile = profile, .lines = lines, .annotate = annotate };
+
+	return init(&builder, fold, why);
+}
+
+int fold_init_as(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
+		 const struct format_report_options *options, struct failure *why)
+{
+	struct builder builder = { .profile = profile,
+				   .lines = lines,
+				   .annotate = options->annotate,
+				   .roots = options->roots };
+
+	return init(&builder, fold, why);
+}
+
+int fold_init_by_text(struct fold *fold, const struct format_profile *profile,
+		      enum format_lines lines, struct failure *why)
+{
+	struct builder builder = { .profile = profile, .lines = lines, .by_text = true };
+
+	return init(&builder, fold, why);
+}
+
+struct fold_count *fold_count(const struct fold *fold)
+{
+	struct fold_count *counts = calloc((size_t)fold->label_count + 1, sizeof(*counts));
+
+	for (uint32_t i = 0; counts && i < fold->chain_count; i++) {
+		const struct fold_chain *chain = &fold->chains[i];
+
+		counts[chain->labels[chain->len - 1]].self += chain->count;
+		for (uint32_t j = 0; j < chain->len; j++) {
+			struct fold_count *count = &counts[chain->labels[j]];
+
+			if (count->seen != i + 1)
+				count->total += chain->count;
+			count->seen = i + 1;
+		}
+	}
+	return counts;
+}
+
+void fold_deinit(struct fold *fold)
+{
+	for (uint32_t i = 0; i < fold->label_count; i++)
+		free_texts(&fold->labels[i]);
+	free(fold->labels);
+	free(fold->chains);
+	free(fold->pool);
+	free(fold->chain_of);
+	memset(fold, 0, sizeof(*fold));
+}

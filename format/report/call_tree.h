@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_REPORT_CALL_TREE_H
+#define FORMAT_REPORT_CALL_TREE_H
+
+#include "format/profile/profile.h"
+
+/** What a frame is called in reports, fit for a terminal. Frames with equal text and kind are one
+ * label. */
+struct fold_label {
+	const char *text; /**< "main", "burn (@burn.lua:12)", "@burn.lua:12", "[gc]". */
+	enum format_kind kind;
+	const char *name;  /**< Function's name, or NULL. */
+	const char *place; /**< "@burn.lua:12", or NULL. */
+	const char *note;  /**< "_[j]", which `text` ends in, or NULL. */
+	char *owned_text, *owned_place, *owned_name, *owned_note;
+};
+
+/** A chain of labels, root first. */
+struct fold_chain {
+	const uint32_t *labels;
+	uint32_t len;
+	uint32_t id; /**< Private: of the profile's chain. */
+	uint64_t count;
+};
+
+/** A sysprof profile as reports show it: labels sorted by text, chains sorted by their labels. */
+struct fold {
+	struct fold_label *labels;
+	uint32_t label_count;
+	struct fold_chain *chains;
+	uint32_t chain_count;
+	uint64_t samples;
+	uint32_t *pool;	    /* All chains' labels. */
+	uint32_t *chain_of; /* By the profile's id of a chain: which of `chains` it is. */
+};
+
+/** @param lines LINE or FUNCTION. */
+int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
+	      enum format_annotate annotate, struct failure *why);
+/** The same with what @p options say of frames: annotations, and roots. */
+int fold_init_as(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
+		 const struct format_report_options *options, struct failure *why);
+/** The same where functions of equal text are one label, with the kind of one of them. */
+int fold_init_by_text(struct fold *fold, const struct format_profile *profile,
+		      enum format_lines lines, struct failure *why);
+void fold_deinit(struct fold *fold);
+
+/** Append what a function is called at a line, and, of a Lua function or a trace, its place:
+ * fold_label's text and place. label_parse() undoes that. */
+void fold_describe(struct format_text *text, struct format_text *place,
+		   const struct format_function *function, int64_t line);
+
+/** Labels of all chains: threads as roots make chains more; keeps hostile files from filling the
+ *  memory. */
+#define FOLD_LABELS_MAX (2u * PROFILE_FRAMES_MAX)
+
+/** Samples of a label. */
+struct fold_count {
+	uint64_t self;	/**< In which it is the leaf. */
+	uint64_t total; /**< In which it is anywhere: once, also where it is there several times. */
+	uint32_t seen;	/**< Private: the last chain that counted for total, from 1. */
+};
+
+/** @return Counts by label, to be freed; NULL without memory. */
+struct fold_count *fold_count(const struct fold *fold);
+
+/** Letter of a kind in FORMAT_ANNOTATE_KIND; "" none. */
+const char *fold_kind_suffix(enum format_kind kind);
+
+/** Name of a kind for people: "native", "Lua", … */
+const char *fold_kind_name(enum format_kind kind);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
+#include "format/report/call_tree.h"
+#include "format/reports.h"
+
+/** Labels are one line already; the separator must not appear in them, and not stand alone. */
+static void print_label(const char *text, FILE *file)
+{
+	if (!*text)
+		putc('?', file);
+	for (; *text; text++)
+		putc(*text == ';' ? ',' : *text, file);
+}
+
+static int folded_print(const struct format_profile *profile,
+			const struct format_report_options *options, FILE *file,
+			struct failure *why)
+{
+	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_LINE;
+	struct fold fold;
+
+	if (report_need_chains(profile, why) || fold_init_as(&fold, profile, lines, options, why))
+		return -1;
+	for (uint32_t i = 0; i < fold.chain_count; i++) {
+		const struct fold_chain *chain = &fold.chains[i];
+
+		for (uint32_t j = 0; j < chain->len; j++) {
+			if (j > 0)
+				putc(';', file);
+			print_label(fold.labels[chain->labels[j]].text, file);
+		}
+		fprintf(file, " %" PRIu64 "\n", chain->count);
+	}
+	fold_deinit(&fold);
+	return 0;
+}
+
+const struct format_report_ops format_report_folded = {
+	.name = "folded",
+	.description = "one line per call chain with its count, as flame graph tools read it",
+	.print = folded_print,
+};

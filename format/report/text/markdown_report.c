@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables for the pages of CI jobs: what matters most, in a few rows. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/diff/compare.h"
+#include "format/text/markdown.h"
+#include "format/reports.h"
+
+enum {
+	/* A page that is read, not searched. */
+	ROWS_MAX = 20,
+	NAME_MAX_CHARACTERS = 160,
+	/* A reason names a few functions. */
+	REASON_MAX_CHARACTERS = 1000,
+};
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+static void print_more(size_t count, const char *what, FILE *file)
+{
+	if (count > ROWS_MAX)
+		fprintf(file, "\n%zu more %s are not shown.\n", count - ROWS_MAX, what);
+}
+
+/* ---- One profile ------------------------------------------------------------------------ */
+
+static void print_title(const struct format_report_options *options, FILE *file)
+{
+	fputs("### ", file);
+	if (options->title && *options->title)
+		markdown_print_code(file, options->title, NAME_MAX_CHARACTERS);
+	else
+		fputs("Profile", file);
+	fputs("\n\n", file);
+}
+
+static void print_states(const struct format_profile *profile, FILE *file)
+{
+	const char *lead = "\nStates of the VM: ";
+	uint64_t all = 0;
+
+	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
+		all += profile->states[i];
+	for (int i = 0; i < FORMAT_STATE_COUNT; i++) {
+		if (profile->states[i] == 0)
+			continue;
+		fprintf(file, "%s%s %.1f %%", lead, format_state_name((enum format_state)i),
+			percent(profile->states[i], all));
+		lead = ", ";
+	}
+	if (all)
+		fputs(".\n", file);
+}
+
+static void print_head(const struct format_profile *profile,
+		       const struct format_report_options *options, FILE *file)
+{
+	const char *unit = format_profile_unit(profile);
+
+	print_title(options, file);
+	fprintf(file, "**%" PRIu64 "** ", profile->samples);
+	if (format_profile_has_samples(profile))
+		fputs("samples", file);
+	else
+		markdown_print_code(file, unit, NAME_MAX_CHARACTERS);
+	if (profile->duration_ns)
+		fprintf(file, " in %.2f s", (double)profile->duration_ns / 1e9);
+	if (profile->period_ns)
+		fprintf(file, ", one for each %.3f ms", (double)profile->period_ns / 1e6);
+	fputs(".\n", file);
+	print_states(profile, file);
+}
+
+struct row {
+	const struct fold_label *label;
+	uint64_t self, total;
+};
+
+static int compare_text(const struct row *a, const struct row *b)
+{
+	int texts = strcmp(a->label->text, b->label->text);
+
+	return texts ? texts : (int)a->label->kind - (int)b->label->kind;
+}
+
+static int by_self(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	return compare_text(a, b);
+}
+
+static int by_total(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+
+	return a->total != b->total ? (a->total > b->total ? -1 : 1) : by_self(left, right);
+}
+
+static void print_rows(const char *what, struct row *rows, size_t count, uint64_t samples,
+		       int (*order)(const void *, const void *), FILE *file)
+{
+	qsort(rows, count, sizeof(*rows), order);
+	fprintf(file,
+		"\n#### %s\n\n| Self | Self %% | Total | Total %% | Kind | Function |\n"
+		"|---:|---:|---:|---:|---|---|\n",
+		what);
+	for (size_t i = 0; i < count && i < ROWS_MAX; i++) {
+		fprintf(file, "| %" PRIu64 " | %.2f | %" PRIu64 " | %.2f | %s | ", rows[i].self,
+			percent(rows[i].self, samples), rows[i].total,
+			percent(rows[i].total, samples), fold_kind_name(rows[i].label->kind));
+		markdown_print_code(file, rows[i].label->text, NAME_MAX_CHARACTERS);
+		fputs(" |\n", file);
+	}
+	print_more(count, "functions", file);
+}
+
+static int markdown_print(const struct format_profile *profile,
+			  const struct format_report_options *options, FILE *file,
+			  struct failure *why)
+{
+	struct fold_count *counts;
+	struct fold fold;
+	struct row *rows;
+
+	if (report_need_chains(profile, why) ||
+	    fold_init(&fold, profile, options->lines ? options->lines : FORMAT_LINES_FUNCTION,
+		      options->annotate, why))
+		return -1;
+	rows = calloc((size_t)fold.label_count + 1, sizeof(*rows));
+	counts = fold_count(&fold);
+	for (uint32_t i = 0; rows && counts && i < fold.label_count; i++)
+		rows[i] = (struct row){ &fold.labels[i], counts[i].self, counts[i].total };
+	if (rows && counts) {
+		print_head(profile, options, file);
+		print_rows("By own samples", rows, fold.label_count, fold.samples, by_self, file);
+		print_rows("With all that they call", rows, fold.label_count, fold.samples,
+			   by_total, file);
+	} else {
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sum up the functions");
+	}
+	fold_deinit(&fold);
+	free(counts);
+	free(rows);
+	return rows && counts ? 0 : -1;
+}
+
+/* ---- Two -------------------------------------------------------------------------------- */
+
+/** A change of a function's share. */
+struct change {
+	const char *text;
+	const uint64_t *parts;
+	struct compare_range range;
+};
+
+/** Certain ones first, the largest first. */
+static int compare_changes(const void *left, const void *right)
+{
+	const struct change *a = left, *b = right;
+	bool certain[] = { compare_is_certain(a->range), compare_is_certain(b->range) };
+	double sizes[] = { fabs(a->range.value), fabs(b->range.value) };
+
+	if (certain[0] != certain[1])
+		return certain[0] ? -1 : 1;
+	if (sizes[0] < sizes[1] || sizes[0] > sizes[1])
+		return sizes[0] > sizes[1] ? -1 : 1;
+	return strcmp(a->text, b->text);
+}
+
+static void print_changes(const char *what, const struct compare *compare, bool self,
+			  struct change *changes, FILE *file)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < compare->count; i++) {
+		const struct compare_row *row = &compare->rows[i];
+		struct change change = { row->text, self ? row->self : row->total,
+					 self ? row->self_change : row->total_change };
+
+		if (change.range.value < 0 || change.range.value > 0)
+			changes[count++] = change;
+	}
+	fprintf(file, "\n#### %s\n\n", what);
+	if (count == 0) {
+		fputs("No function has another share.\n", file);
+		return;
+	}
+	qsort(changes, count, sizeof(*changes), compare_changes);
+	fputs("| Base % | Now % | Change | From .. to | Certain | Function |\n"
+	      "|---:|---:|---:|---:|---|---|\n",
+	      file);
+	for (size_t i = 0; i < count && i < ROWS_MAX; i++) {
+		const struct change *change = &changes[i];
+
+		fprintf(file, "| %.2f | %.2f | %+.2f | %+.2f .. %+.2f | %s | ",
+			percent(change->parts[0], compare->samples[0]),
+			percent(change->parts[1], compare->samples[1]), 100 * change->range.value,
+			100 * change->range.low, 100 * change->range.high,
+			compare_is_certain(change->range) ? "**yes**" : "no");
+		markdown_print_code(file, change->text, NAME_MAX_CHARACTERS);
+		fputs(" |\n", file);
+	}
+	print_more(count, "changes", file);
+}
+
+static int markdown_diff(const struct format_profile *base, const struct format_profile *profile,
+			 const struct format_report_options *options, FILE *file,
+			 struct failure *why)
+{
+	struct compare compare;
+	struct change *changes;
+	int result;
+
+	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
+	    compare_init(&compare, base, profile,
+			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why))
+		return -1;
+	changes = calloc((size_t)compare.count + 1, sizeof(*changes));
+	result = changes ? compare_judge(&compare, why)
+			 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the functions");
+	if (result == 0) {
+		print_title(options, file);
+		fprintf(file,
+			"**%" PRIu64 "** samples before, **%" PRIu64 "** now. What is certain is "
+			"beyond chance: all ranges hold together with %.0f %%.\n",
+			compare.samples[0], compare.samples[1], 100 * COMPARE_CONFIDENCE);
+		print_changes("Changes of own samples", &compare, true, changes, file);
+		print_changes("Changes with all that they call", &compare, false, changes, file);
+	}
+	free(changes);
+	compare_deinit(&compare);
+	return result;
+}
+
+/* ---- Rules ------------------------------------------------------------------------------ */
+
+void format_budget_print_markdown(const struct format_budget *budget, FILE *file)
+{
+	size_t count, failed = 0;
+	const struct format_verdict *verdicts = format_budget_verdicts(budget, &count);
+
+	for (size_t i = 0; i < count; i++)
+		failed += verdicts[i].failed;
+	fputs("### Rules: ", file);
+	if (failed)
+		fprintf(file, "%zu of %zu broken\n\n", failed, count);
+	else
+		fprintf(file, "all %zu kept\n\n", count);
+	fputs("| Rule | Result | Reason |\n|---|---|---|\n", file);
+	for (size_t i = 0; i < count; i++) {
+		fputs("| ", file);
+		markdown_print_code(file, verdicts[i].rule, NAME_MAX_CHARACTERS);
+		fprintf(file, " | %s | ", verdicts[i].failed ? "**FAILED**" : "ok");
+		if (verdicts[i].failed)
+			markdown_print_code(file, verdicts[i].reason, REASON_MAX_CHARACTERS);
+		else if (verdicts[i].is_unmatched)
+			fputs("no function has that name", file);
+		fputs(" |\n", file);
+	}
+}
+
+const struct format_report_ops format_report_markdown = {
+	.name = "markdown",
+	.description = "short tables of functions, for pages of CI jobs",
+	.print = markdown_print,
+	.diff = markdown_diff,
+};

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Samples as the text that "perf script" prints, for all that reads that: FlameGraph's
+ * stackcollapse-perf.pl, speedscope, the Firefox Profiler and others. A sample that stands for
+ * several ticks is there as often, as most readers count samples.
+ * Source of the form: perf-script(1) of Linux 6.1, fields
+ * comm,pid,tid,time,period,event,ip,sym,dso.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/report/timeline_export.h"
+#include "format/reports.h"
+
+/** More samples are told apart by no input; keeps what other forms have added up from filling a
+ * disk. */
+#define REPEATS_MAX 1000000
+
+struct perf {
+	struct charted charted;
+	char *lines;	 /* Of all labels, behind each other. */
+	size_t *line_at; /* By label, and the end. */
+};
+
+/** Without what readers take for the end of a name or of a line. */
+static void put_clean(const char *text, size_t len, const char *unwanted, FILE *file)
+{
+	for (size_t i = 0; i < len; i++)
+		fputc((unsigned char)text[i] < ' ' || strchr(unwanted, text[i]) ? '_' : text[i],
+		      file);
+}
+
+/** Readers cut off "+0x1234", as it stands behind names in perf's text, and all from a round
+ * bracket on; here both are the name. */
+static void put_name(const char *text, FILE *file)
+{
+	const char *offset = strstr(text, "+0x");
+
+	for (const char *at = text; *at; at++) {
+		if (at == offset)
+			fputc('@', file);
+		else if (*at == '(' || *at == ')')
+			fputc(*at == '(' ? '[' : ']', file);
+		else
+			put_clean(at, 1, "", file);
+	}
+}
+
+/** In place of the file, behind the name: the last brackets of a line. */
+static void put_module(const struct fold_label *label, FILE *file)
+{
+	uint64_t line;
+	size_t len;
+	const char *place = charted_place(label, &len, &line);
+
+	fputs(" (", file);
+	if (place)
+		put_clean(place, len, " ()", file);
+	else
+		put_clean(fold_kind_name(label->kind), strlen(fold_kind_name(label->kind)), " ()",
+			  file);
+	fputs(")\n", file);
+}
+
+/** The lines of all labels, as millions of samples have the same. */
+static int make_lines(struct perf *perf, struct failure *why)
+{
+	const struct fold *fold = &perf->charted.fold;
+	size_t len;
+	FILE *file = open_memstream(&perf->lines, &len);
+	bool failed;
+
+	perf->line_at = calloc((size_t)fold->label_count + 1, sizeof(*perf->line_at));
+	for (uint32_t i = 0; file && perf->line_at && i < fold->label_count; i++) {
+		/* Readers want an address, and let the name alone that follows it. */
+		fprintf(file, "\t%16" PRIx32 " ", i + 1);
+		put_name(fold->labels[i].text, file);
+		put_module(&fold->labels[i], file);
+		perf->line_at[i + 1] = (size_t)ftell(file);
+	}
+	failed = !file || !perf->line_at || ferror(file);
+	if (file)
+		failed |= fclose(file) != 0;
+	return failed ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the labels") : 0;
+}
+
+static void put_chain(const struct perf *perf, const struct fold_chain *chain, FILE *file)
+{
+	for (uint32_t i = chain->len; i-- > 0;) {
+		size_t at = perf->line_at[chain->labels[i]];
+
+		fwrite(perf->lines + at, 1, perf->line_at[chain->labels[i] + 1] - at, file);
+	}
+	fputc('\n', file);
+}
+
+static void put_event(struct perf *perf, const struct chart_event *event, FILE *file)
+{
+	struct charted *charted = &perf->charted;
+	const struct chart_track *track = &charted->chart.tracks[event->track];
+	const struct fold_chain *chain = &charted->fold.chains[charted_chain(charted, event)];
+	uint64_t period_ns = charted->chart.period_ns;
+	const char *name = track->name && *track->name ? track->name : "luajit";
+
+	for (uint64_t i = 0; i < event->count; i++) {
+		uint64_t ns = event->begin_ns + i * period_ns;
+
+		put_clean(name, strlen(name), " ", file);
+		fprintf(file,
+			" %7" PRIu32 "/%-7" PRIu32 " %5" PRIu64 ".%06" PRIu64 ": %10" PRIu64
+			" %s: \n",
+			(uint32_t)track->pid, (uint32_t)track->tid, ns / 1000000000,
+			ns / 1000 % 1000000, period_ns,
+			charted->profile->is_wall ? "wall-clock" : "cpu-clock");
+		put_chain(perf, chain, file);
+	}
+}
+
+/** Before anything is written. */
+static int check_repeats(const struct chart *chart, struct failure *why)
+{
+	uint64_t repeats = 0;
+
+	for (size_t i = 0; i < chart->event_count && repeats <= REPEATS_MAX; i++)
+		repeats += chart->events[i].count - 1;
+	return repeats <= REPEATS_MAX ? 0
+				      : failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+						    "write more equal samples one by one");
+}
+
+static int perf_print(const struct format_profile *profile,
+		      const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	struct perf perf = { 0 };
+	struct chart *chart = &perf.charted.chart;
+	int result;
+
+	if (charted_need_samples(profile, why) ||
+	    charted_init(&perf.charted, profile, options, file, why))
+		return -1;
+	chart_sort_by_time(chart);
+	result = check_repeats(chart, why) ? -1 : make_lines(&perf, why);
+	for (size_t i = 0; i < chart->event_count && result == 0; i++)
+		put_event(&perf, &chart->events[i], file);
+	free(perf.lines);
+	free(perf.line_at);
+	return charted_done(&perf.charted, result, why);
+}
+
+const struct format_report_ops format_report_perf = {
+	.name = "perf",
+	.description = "samples as 'perf script' prints them, for all that reads that",
+	.needs_order = true,
+	.print = perf_print,
+};

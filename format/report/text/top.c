@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/diff/compare.h"
+#include "format/reports.h"
+
+/** Columns for names; longer ones push the place to the right. */
+#define NAME_WIDTH_MAX 48
+
+struct row {
+	const struct fold_label *label;
+	uint64_t self, total;
+};
+
+static struct row *count_rows(const struct fold *fold)
+{
+	struct row *rows = calloc((size_t)fold->label_count + 1, sizeof(*rows));
+	struct fold_count *counts = fold_count(fold);
+
+	for (uint32_t i = 0; rows && counts && i < fold->label_count; i++)
+		rows[i] = (struct row){ .label = &fold->labels[i],
+					.self = counts[i].self,
+					.total = counts[i].total };
+	if (!counts) {
+		free(rows);
+		rows = NULL;
+	}
+	free(counts);
+	return rows;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	return strcmp(a->label->text, b->label->text);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+/** A trace's text has its place inside already, so the name column takes all of it. */
+static const char *name_of(const struct fold_label *label)
+{
+	if (label->kind == FORMAT_KIND_LUA)
+		return label->name ? label->name : "-";
+	return label->text;
+}
+
+/** What is behind the name. */
+static const char *note_of(const struct fold_label *label)
+{
+	return label->kind == FORMAT_KIND_LUA && label->note ? label->note : "";
+}
+
+static int name_width(const struct row *rows, uint32_t count)
+{
+	size_t width = strlen("FUNCTION");
+
+	for (uint32_t i = 0; i < count; i++) {
+		size_t len = strlen(name_of(rows[i].label));
+
+		len += strlen(note_of(rows[i].label));
+		if (len > width)
+			width = len;
+	}
+	return (int)(width > NAME_WIDTH_MAX ? NAME_WIDTH_MAX : width);
+}
+
+static void print_rows(const struct row *rows, const struct fold *fold, const char *unit,
+		       FILE *file)
+{
+	int width = name_width(rows, fold->label_count);
+
+	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", fold->samples, unit,
+		fold->label_count);
+	fprintf(file, "%9s %6s %9s %6s  %-8s  %-*s  %s\n", "SELF", "%", "TOTAL", "%", "KIND", width,
+		"FUNCTION", "PLACE");
+	for (uint32_t i = 0; i < fold->label_count; i++) {
+		const struct fold_label *label = rows[i].label;
+		bool place = label->kind == FORMAT_KIND_LUA && label->place;
+		size_t len = strlen(name_of(label));
+		int rest = len < (size_t)width ? width - (int)len : 0;
+
+		fprintf(file, "%9" PRIu64 " %6.2f %9" PRIu64 " %6.2f  %-8s  %s%-*s%s%s\n",
+			rows[i].self, percent(rows[i].self, fold->samples), rows[i].total,
+			percent(rows[i].total, fold->samples), fold_kind_name(label->kind),
+			name_of(label), place ? rest : 0, note_of(label), place ? "  " : "",
+			place ? label->place : "");
+	}
+}
+
+static int print_chains(const struct format_profile *profile, enum format_lines lines,
+			enum format_annotate annotate, FILE *file, struct failure *why)
+{
+	struct fold fold;
+	struct row *rows;
+
+	if (fold_init(&fold, profile, lines, annotate, why))
+		return -1;
+	rows = count_rows(&fold);
+	if (rows) {
+		qsort(rows, fold.label_count, sizeof(*rows), compare_rows);
+		print_rows(rows, &fold, format_profile_unit(profile), file);
+	}
+	fold_deinit(&fold);
+	free(rows);
+	return rows ? 0 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sum up the functions");
+}
+
+static int top_print(const struct format_profile *profile,
+		     const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
+
+	if (profile->kind == FORMAT_STREAM_SYSPROF)
+		return print_chains(profile, lines, options->annotate, file, why);
+	return report_memory_print(&profile->heap, options, file, why);
+}
+
+/* ---- Differences ------------------------------------------------------------------------ */
+
+/** Estimated from the number of samples; blanks where their period is not known. */
+static void print_time(double share, uint64_t samples, uint64_t period_ns, FILE *file)
+{
+	if (period_ns)
+		fprintf(file, " %9.3f", share * (double)samples * (double)period_ns / 1e9);
+	else
+		fprintf(file, " %9s", "-");
+}
+
+static void print_change(const struct compare *compare, const uint64_t parts[2],
+			 struct compare_range change, FILE *file)
+{
+	char range[32];
+
+	snprintf(range, sizeof(range), "%+.2f..%+.2f", 100 * change.low, 100 * change.high);
+	fprintf(file, " %7.2f %7.2f %+7.2f%c %-15s", percent(parts[0], compare->samples[0]),
+		percent(parts[1], compare->samples[1]), 100 * change.value,
+		compare_is_certain(change) ? '*' : ' ', range);
+}
+
+static void print_diff(const struct compare *compare, const uint64_t periods_ns[2], FILE *file)
+{
+	fprintf(file,
+		"%" PRIu64 " samples before, %" PRIu64
+		" now; * is beyond chance, and the ranges of "
+		"all rows hold together with %.0f %%\n\n",
+		compare->samples[0], compare->samples[1], 100 * COMPARE_CONFIDENCE);
+	fprintf(file, " %7s %7s %8s %-15s %9s %9s %7s %7s %8s %-15s  %-8s  %s\n", "SELF %", "NOW",
+		"CHANGE", "FROM..TO", "SELF S", "NOW", "TOTAL %", "NOW", "CHANGE", "FROM..TO",
+		"KIND", "FUNCTION");
+	for (uint32_t i = 0; i < compare->count; i++) {
+		const struct compare_row *row = &compare->rows[i];
+
+		print_change(compare, row->self, row->self_change, file);
+		for (int side = 0; side < 2; side++)
+			print_time(percent(row->self[side], compare->samples[side]) / 100,
+				   compare->samples[side], periods_ns[side], file);
+		print_change(compare, row->total, row->total_change, file);
+		fprintf(file, "  %-8s  %s\n", fold_kind_name(row->kind), row->text);
+	}
+}
+
+static int top_diff(const struct format_profile *base, const struct format_profile *profile,
+		    const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	const uint64_t periods_ns[2] = { base->period_ns, profile->period_ns };
+	struct compare compare;
+	int result;
+
+	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
+	    compare_init(&compare, base, profile,
+			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why))
+		return -1;
+	result = compare_judge(&compare, why);
+	if (result == 0)
+		print_diff(&compare, periods_ns, file);
+	compare_deinit(&compare);
+	return result;
+}
+
+const struct format_report_ops format_report_top = {
+	.name = "top",
+	.description =
+		"table of functions by own samples; of a memory profile its events by location",
+	.takes_memory = true,
+	.print = top_print,
+	.diff = top_diff,
+};

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A profile as V8's inspector gives it (".cpuprofile"), which Chrome's DevTools and many editors
+ * read: a call tree, and its nodes in the order of time.
+ *
+ * The form has one thread. Samples of several are in it one after the other, on a thread's node
+ * each. A sample lasts its ticks' periods, and "(idle)" is what is between two.
+ * Source of the form: Chrome DevTools Protocol, "Profiler" domain, type Profile.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/report/timeline_export.h"
+#include "format/reports.h"
+
+enum {
+	/* Nodes of the file: two of its own, then those of the tree. */
+	ROOT_ID = 1,
+	IDLE_ID = 2,
+	FIRST_ID = 3,
+};
+
+#define NO_LABEL UINT32_MAX
+
+struct cpuprofile {
+	struct charted charted;
+	struct stacks stacks;
+	uint32_t *nodes; /* By id of the profile's keys. */
+	uint32_t *roots; /* By track: its node, 0: none. */
+	uint64_t *hits;	 /* By node of the tree. */
+	uint64_t end_ns, last_us;
+	bool has_idle;
+};
+
+static int no_memory(struct failure *why)
+{
+	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the profile");
+}
+
+/** Each thread has a node where there are several. Their labels are behind those of the frames. */
+static int add_roots(struct cpuprofile *cpuprofile, struct failure *why)
+{
+	const struct charted *charted = &cpuprofile->charted;
+
+	cpuprofile->roots =
+		calloc((size_t)charted->chart.track_count + 1, sizeof(*cpuprofile->roots));
+	if (!cpuprofile->roots)
+		return no_memory(why);
+	for (uint32_t i = 0; i < charted->chart.track_count && charted->chart.track_count > 1; i++)
+		if (stacks_add(&cpuprofile->stacks,
+			       (struct stack_node){ 0, charted->fold.label_count + i },
+			       &cpuprofile->roots[i], why))
+			return -1;
+	return 0;
+}
+
+static int make_nodes(struct cpuprofile *cpuprofile, struct failure *why)
+{
+	const struct charted *charted = &cpuprofile->charted;
+	const struct chart *chart = &charted->chart;
+
+	cpuprofile->nodes = calloc((size_t)format_intern_count(charted->profile->keys) + 1,
+				   sizeof(*cpuprofile->nodes));
+	if (!cpuprofile->nodes)
+		return no_memory(why);
+	for (size_t i = 0; i < chart->event_count; i++)
+		if (charted_node(charted, &chart->events[i],
+				 cpuprofile->roots[chart->events[i].track], &cpuprofile->stacks,
+				 cpuprofile->nodes, why))
+			return -1;
+	cpuprofile->hits =
+		calloc((size_t)stacks_count(&cpuprofile->stacks) + 1, sizeof(*cpuprofile->hits));
+	if (!cpuprofile->hits)
+		return no_memory(why);
+	for (size_t i = 0; i < chart->event_count; i++)
+		cpuprofile->hits[cpuprofile->nodes[chart->events[i].key]] += chart->events[i].count;
+	return 0;
+}
+
+/** Takes one row of `samples`. */
+typedef void row(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns);
+
+/** Samples one after the other, and what is between them. Those of one chain are one row. */
+static void walk_rows(struct cpuprofile *cpuprofile, row *take)
+{
+	const struct chart *chart = &cpuprofile->charted.chart;
+	uint64_t now_ns = 0;
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < chart->event_count; i++) {
+		const struct chart_event *event = &chart->events[i];
+		uint32_t id = FIRST_ID + cpuprofile->nodes[event->key] - 1;
+
+		if (event->begin_ns > now_ns) {
+			if (last != IDLE_ID)
+				take(cpuprofile, IDLE_ID, now_ns);
+			cpuprofile->has_idle = true;
+			last = IDLE_ID;
+			now_ns = event->begin_ns;
+		}
+		if (last != id)
+			take(cpuprofile, id, now_ns);
+		last = id;
+		/* Times of hostile files add up to anything. */
+		if (__builtin_add_overflow(now_ns, chart_end_ns(chart, event) - event->begin_ns,
+					   &now_ns) ||
+		    now_ns > INT64_MAX)
+			now_ns = INT64_MAX;
+	}
+	cpuprofile->end_ns = now_ns;
+	/* Some readers take a sample's end from the next one's begin. */
+	if (last)
+		take(cpuprofile, last, now_ns);
+}
+
+static void skip_row(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns)
+{
+	(void)cpuprofile;
+	(void)id;
+	(void)begin_ns;
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------ */
+
+/** What stands for a function. @param label NO_LABEL: it is none. */
+static void put_frame(struct charted *charted, const char *name, uint32_t label)
+{
+	struct json_out *json = &charted->json;
+	uint64_t line = 0;
+	size_t len;
+
+	json_out_key(json, "callFrame");
+	json_out_open(json, '{');
+	json_out_key(json, "functionName");
+	if (label != NO_LABEL)
+		charted_put_text(charted, label);
+	else
+		json_out_text(json, name ? name : "");
+	json_out_key(json, "scriptId");
+	json_out_raw(json, "\"0\"", 3);
+	json_out_key(json, "url");
+	if (label != NO_LABEL && charted_place(&charted->fold.labels[label], &len, &line))
+		charted_put_file(charted, label);
+	else
+		json_out_raw(json, "\"\"", 2);
+	json_out_key(json, "lineNumber");
+	json_out_signed(json, (int64_t)line - 1);
+	json_out_key(json, "columnNumber");
+	json_out_signed(json, -1);
+	json_out_close(json, '}');
+}
+
+/** Children of all nodes, those of a node together. */
+struct children {
+	uint32_t *ids;
+	uint32_t *first; /* By parent, 0 the root, and one behind the last. */
+};
+
+static int list_children(const struct stacks *stacks, struct children *children,
+			 struct failure *why)
+{
+	uint32_t count = stacks_count(stacks), *next;
+
+	children->ids = calloc((size_t)count + 1, sizeof(*children->ids));
+	children->first = calloc((size_t)count + 2, sizeof(*children->first));
+	next = calloc((size_t)count + 2, sizeof(*next));
+	if (!children->ids || !children->first || !next) {
+		free(next);
+		return no_memory(why);
+	}
+	for (uint32_t i = 1; i <= count; i++)
+		children->first[stacks_node(stacks, i).parent + 1]++;
+	for (uint32_t i = 1; i <= count + 1; i++)
+		children->first[i] += children->first[i - 1];
+	memcpy(next, children->first, ((size_t)count + 1) * sizeof(*next));
+	for (uint32_t i = 1; i <= count; i++)
+		children->ids[next[stacks_node(stacks, i).parent]++] = i;
+	free(next);
+	return 0;
+}
+
+static void put_children(struct json_out *json, const struct children *children, uint32_t node,
+			 bool has_idle)
+{
+	json_out_key(json, "children");
+	json_out_open(json, '[');
+	if (has_idle)
+		json_out_number(json, IDLE_ID);
+	for (uint32_t i = children->first[node]; i < children->first[node + 1]; i++)
+		json_out_number(json, FIRST_ID + children->ids[i] - 1);
+	json_out_close(json, ']');
+}
+
+static void put_node(struct cpuprofile *cpuprofile, const struct children *children, uint32_t node)
+{
+	struct charted *charted = &cpuprofile->charted;
+	uint32_t label = stacks_node(&cpuprofile->stacks, node).label;
+	struct json_out *json = &charted->json;
+
+	json_out_line(json);
+	json_out_open(json, '{');
+	json_out_key(json, "id");
+	json_out_number(json, FIRST_ID + node - 1);
+	if (label < charted->fold.label_count)
+		put_frame(charted, NULL, label);
+	else
+		put_frame(charted, charted_track_name(charted, label - charted->fold.label_count),
+			  NO_LABEL);
+	json_out_key(json, "hitCount");
+	json_out_number(json, cpuprofile->hits[node]);
+	put_children(json, children, node, false);
+	json_out_close(json, '}');
+}
+
+/** A node that is no function: the root, and what is idle. */
+static void put_special(struct cpuprofile *cpuprofile, const struct children *children, uint32_t id)
+{
+	struct json_out *json = &cpuprofile->charted.json;
+
+	json_out_line(json);
+	json_out_open(json, '{');
+	json_out_key(json, "id");
+	json_out_number(json, id);
+	put_frame(&cpuprofile->charted, id == ROOT_ID ? "(root)" : "(idle)", NO_LABEL);
+	json_out_key(json, "hitCount");
+	json_out_number(json, 0);
+	if (id == ROOT_ID)
+		put_children(json, children, 0, cpuprofile->has_idle);
+	json_out_close(json, '}');
+}
+
+static int put_nodes(struct cpuprofile *cpuprofile, struct failure *why)
+{
+	struct children children = { 0 };
+	struct json_out *json = &cpuprofile->charted.json;
+	int result = list_children(&cpuprofile->stacks, &children, why);
+
+	json_out_key(json, "nodes");
+	json_out_open(json, '[');
+	if (result == 0) {
+		put_special(cpuprofile, &children, ROOT_ID);
+		if (cpuprofile->has_idle)
+			put_special(cpuprofile, &children, IDLE_ID);
+		for (uint32_t i = 1; i <= stacks_count(&cpuprofile->stacks); i++)
+			put_node(cpuprofile, &children, i);
+	}
+	json_out_close(json, ']');
+	free(children.ids);
+	free(children.first);
+	return result;
+}
+
+/* ---- The file --------------------------------------------------------------------------- */
+
+static void put_row_id(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns)
+{
+	(void)begin_ns;
+	json_out_number(&cpuprofile->charted.json, id);
+}
+
+/** A sample lasts until the next one: what is between that and the one before it. */
+static void put_row_delta(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns)
+{
+	uint64_t us = begin_ns / 1000;
+
+	(void)id;
+	json_out_number(&cpuprofile->charted.json, us - cpuprofile->last_us);
+	cpuprofile->last_us = us;
+}
+
+static void put_rows(struct cpuprofile *cpuprofile)
+{
+	struct json_out *json = &cpuprofile->charted.json;
+
+	json_out_line(json);
+	json_out_key(json, "startTime");
+	json_out_number(json, 0);
+	json_out_key(json, "endTime");
+	json_out_number(json, cpuprofile->end_ns / 1000);
+	json_out_key(json, "samples");
+	json_out_open(json, '[');
+	walk_rows(cpuprofile, put_row_id);
+	json_out_close(json, ']');
+	json_out_line(json);
+	json_out_key(json, "timeDeltas");
+	json_out_open(json, '[');
+	walk_rows(cpuprofile, put_row_delta);
+	json_out_close(json, ']');
+}
+
+static int put_file(struct cpuprofile *cpuprofile, struct failure *why)
+{
+	struct json_out *json = &cpuprofile->charted.json;
+
+	chart_sort_by_time(&cpuprofile->charted.chart);
+	if (add_roots(cpuprofile, why) || make_nodes(cpuprofile, why))
+		return -1;
+	/* Whether it is ever idle. */
+	walk_rows(cpuprofile, skip_row);
+	json_out_open(json, '{');
+	if (put_nodes(cpuprofile, why))
+		return -1;
+	put_rows(cpuprofile);
+	json_out_close(json, '}');
+	json_out_line(json);
+	return 0;
+}
+
+static int cpuprofile_print(const struct format_profile *profile,
+			    const struct format_report_options *options, FILE *file,
+			    struct failure *why)
+{
+	struct cpuprofile cpuprofile = { 0 };
+	int result;
+
+	if (charted_need_samples(profile, why) ||
+	    charted_init(&cpuprofile.charted, profile, options, file, why))
+		return -1;
+	result = put_file(&cpuprofile, why);
+	stacks_deinit(&cpuprofile.stacks);
+	free(cpuprofile.nodes);
+	free(cpuprofile.roots);
+	free(cpuprofile.hits);
+	return charted_done(&cpuprofile.charted, result, why);
+}
+
+const struct format_report_ops format_report_cpuprofile = {
+	.name = "cpuprofile",
+	.description = "for Chrome's DevTools and editors: the samples in the order of time",
+	.needs_order = true,
+	.print = cpuprofile_print,
+};

@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A processed profile as the Firefox Profiler reads it: each thread with tables of its own, in
+ * columns; what the collector and the compiler do as markers, and what the collector holds as a
+ * memory counter.
+ * Source of the form: firefox-devtools/profiler, version 48 of the processed format, src/types
+ * (profile.js, markers.js) and docs-developer/CHANGELOG-formats.md. The Profiler takes any older
+ * version, so this one needs no care when there are new ones.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/report/timeline_export.h"
+#include "format/reports.h"
+
+/** Versions of the form, and of Firefox's own that had it. */
+enum { PROCESSED_VERSION = 48, GECKO_VERSION = 30 };
+
+/** Categories by kind of frame: the names that people see and colours that the Profiler has. */
+static const struct {
+	const char *name, *color;
+} categories[FORMAT_KIND_COUNT] = {
+	[FORMAT_KIND_NATIVE] = { "Native", "blue" },
+	[FORMAT_KIND_LUA] = { "Lua", "yellow" },
+	[FORMAT_KIND_FAST] = { "Built-in function", "lightblue" },
+	[FORMAT_KIND_CFUNC] = { "C function", "green" },
+	[FORMAT_KIND_TRACE] = { "Trace", "orange" },
+	[FORMAT_KIND_PSEUDO] = { "Collector and compiler", "purple" },
+	[FORMAT_KIND_PROCESS] = { "Process", "darkgrey" },
+};
+
+/** Behind these: what the Profiler wants, a grey one. */
+#define OTHER_CATEGORY FORMAT_KIND_COUNT
+
+/** A time in which the collector or the compiler was at work. */
+struct marker {
+	uint8_t state;
+	uint64_t begin_ns, end_ns;
+};
+
+struct firefox {
+	struct charted charted;
+	uint32_t *nodes; /* By id of the profile's keys, each of one thread. */
+	/* Of the thread that is written. */
+	const struct chart_track *track;
+	struct stacks stacks;
+	struct format_intern *frames; /* uint32_t, labels: frames and functions alike. */
+	size_t row_count;
+	struct marker *markers;
+	size_t marker_count;
+};
+
+static void put_member(struct json_out *json, const char *key, const char *text)
+{
+	json_out_key(json, key);
+	json_out_text(json, text);
+}
+
+static void put_count(struct json_out *json, const char *key, uint64_t value)
+{
+	json_out_key(json, key);
+	json_out_number(json, value);
+}
+
+/* ---- Of the whole profile --------------------------------------------------------------- */
+
+static void put_categories(struct json_out *json)
+{
+	json_out_key(json, "categories");
+	json_out_open(json, '[');
+	for (int i = 0; i <= OTHER_CATEGORY; i++) {
+		json_out_open(json, '{');
+		put_member(json, "name", i < OTHER_CATEGORY ? categories[i].name : "Other");
+		put_member(json, "color", i < OTHER_CATEGORY ? categories[i].color : "grey");
+		json_out_key(json, "subcategories");
+		json_out_open(json, '[');
+		json_out_text(json, "Other");
+		json_out_close(json, ']');
+		json_out_close(json, '}');
+	}
+	json_out_close(json, ']');
+}
+
+/** Where markers are shown. */
+static void put_schema(struct json_out *json)
+{
+	static const char *const places[] = { "marker-chart", "marker-table", "timeline-overview" };
+
+	json_out_key(json, "markerSchema");
+	json_out_open(json, '[');
+	json_out_open(json, '{');
+	put_member(json, "name", "phase");
+	put_member(json, "tableLabel", "{marker.name}");
+	json_out_key(json, "display");
+	json_out_open(json, '[');
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		json_out_text(json, places[i]);
+	json_out_close(json, ']');
+	json_out_key(json, "data");
+	json_out_open(json, '[');
+	json_out_close(json, ']');
+	json_out_close(json, '}');
+	json_out_close(json, ']');
+}
+
+/** What was said of the recording, as rows of the panel that tells of a profile. Their labels have
+ *  to differ. */
+static void put_comments(struct firefox *firefox)
+{
+	struct json_out *json = &firefox->charted.json;
+	struct profile_comment comment;
+	unsigned count = 0;
+
+	json_out_key(json, "extra");
+	json_out_open(json, '[');
+	json_out_open(json, '{');
+	put_member(json, "label", "Recording");
+	json_out_key(json, "entries");
+	json_out_open(json, '[');
+	for (size_t at = 0; profile_next_comment(firefox->charted.profile, &at, &comment);) {
+		char label[32];
+
+		snprintf(label, sizeof(label), "Comment %u", ++count);
+		json_out_open(json, '{');
+		put_member(json, "label", label);
+		put_member(json, "format", "string");
+		json_out_key(json, "value");
+		json_out_part(json, comment.line, comment.len);
+		json_out_close(json, '}');
+	}
+	json_out_close(json, ']');
+	json_out_close(json, '}');
+	json_out_close(json, ']');
+}
+
+static void put_meta(struct firefox *firefox)
+{
+	static const char *const flags[] = { "symbolicated", "symbolicationNotSupported",
+					     "usesOnlyOneStackType",
+					     "doesNotUseFrameImplementation",
+					     "sourceCodeIsNotOnSearchfox" };
+	const struct charted *charted = &firefox->charted;
+	struct json_out *json = &firefox->charted.json;
+
+	json_out_key(json, "meta");
+	json_out_open(json, '{');
+	json_out_key(json, "interval");
+	json_out_ms(json, charted->chart.period_ns);
+	json_out_key(json, "startTime");
+	json_out_ms(json, charted->profile->time_ns);
+	put_count(json, "processType", 0);
+	put_member(json, "product", charted->title);
+	put_member(json, "importedFrom", "ljprof");
+	put_count(json, "stackwalk", 1);
+	put_count(json, "version", GECKO_VERSION);
+	put_count(json, "preprocessedProfileVersion", PROCESSED_VERSION);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		json_out_key(json, flags[i]);
+		json_out_bool(json, true);
+	}
+	put_categories(json);
+	put_schema(json);
+	if (charted->profile->comments.len)
+		put_comments(firefox);
+	json_out_close(json, '}');
+	json_out_line(json);
+}
+
+/* ---- Rows of a thread ------------------------------------------------------------------- */
+
+static int no_memory(struct failure *why)
+{
+	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the profile");
+}
+
+static void note_phase(struct firefox *firefox, const struct chart_event *event, uint64_t now_ns)
+{
+	uint8_t state = charted_labels(&firefox->charted, event)->state;
+	struct marker *last =
+		firefox->marker_count ? &firefox->markers[firefox->marker_count - 1] : NULL;
+
+	if (!charted_phase(state))
+		return;
+	if (last && last->state == state && last->end_ns == now_ns && event->begin_ns == now_ns)
+		last->end_ns = chart_end_ns(&firefox->charted.chart, event);
+	else
+		firefox->markers[firefox->marker_count++] =
+			(struct marker){ state, event->begin_ns,
+					 chart_end_ns(&firefox->charted.chart, event) };
+}
+
+/** Its stacks and markers. */
+static int make_rows(struct firefox *firefox, struct failure *why)
+{
+	const struct chart *chart = &firefox->charted.chart;
+	const struct chart_track *track = firefox->track;
+	uint64_t now_ns = 0;
+
+	firefox->row_count = firefox->marker_count = 0;
+	firefox->markers = calloc(track->count + 1, sizeof(*firefox->markers));
+	if (!firefox->markers)
+		return no_memory(why);
+	for (size_t i = 0; i < track->count; i++) {
+		const struct chart_event *event = &chart->events[track->first + i];
+
+		firefox->row_count += event->begin_ns > now_ns ? 2 : 1;
+		if (charted_node(&firefox->charted, event, 0, &firefox->stacks, firefox->nodes,
+				 why))
+			return -1;
+		note_phase(firefox, event, now_ns);
+		now_ns = chart_end_ns(chart, event);
+	}
+	return 0;
+}
+
+/** Numbers of the labels that the thread has. */
+static int make_frames(struct firefox *firefox, struct failure *why)
+{
+	uint32_t id;
+
+	for (uint32_t i = 1; i <= stacks_count(&firefox->stacks); i++) {
+		uint32_t label = stacks_node(&firefox->stacks, i).label;
+
+		if (format_intern_put(firefox->frames, &label, sizeof(label), &id, why))
+			return -1;
+	}
+	return 0;
+}
+
+static uint32_t frame_of(const struct firefox *firefox, uint32_t label)
+{
+	uint32_t id = 0;
+
+	format_intern_find(firefox->frames, &label, sizeof(label), &id);
+	return id;
+}
+
+static uint32_t label_id(const struct firefox *firefox, uint32_t frame)
+{
+	uint32_t label;
+	size_t len;
+
+	memcpy(&label, format_intern_get(firefox->frames, frame, &len), sizeof(label));
+	return label;
+}
+
+static const struct fold_label *label_of(const struct firefox *firefox, uint32_t frame)
+{
+	return &firefox->charted.fold.labels[label_id(firefox, frame)];
+}
+
+/* ---- Columns ---------------------------------------------------------------------------- */
+
+/** Puts one cell of a column. */
+typedef void cell(struct firefox *firefox, size_t index);
+
+static void put_column(struct firefox *firefox, const char *key, size_t count, cell *put)
+{
+	struct json_out *json = &firefox->charted.json;
+
+	json_out_key(json, key);
+	json_out_open(json, '[');
+	for (size_t i = 0; i < count; i++)
+		put(firefox, i);
+	json_out_close(json, ']');
+}
+
+static void put_zero(struct firefox *firefox, size_t index)
+{
+	(void)index;
+	json_out_number(&firefox->charted.json, 0);
+}
+
+static void put_one(struct firefox *firefox, size_t index)
+{
+	(void)index;
+	json_out_number(&firefox->charted.json, 1);
+}
+
+static void put_minus_one(struct firefox *firefox, size_t index)
+{
+	(void)index;
+	json_out_signed(&firefox->charted.json, -1);
+}
+
+static void put_nothing(struct firefox *firefox, size_t index)
+{
+	(void)index;
+	json_out_null(&firefox->charted.json);
+}
+
+static void put_false(struct firefox *firefox, size_t index)
+{
+	(void)index;
+	json_out_bool(&firefox->charted.json, false);
+}
+
+static void put_index(struct firefox *firefox, size_t index)
+{
+	json_out_number(&firefox->charted.json, index);
+}
+
+/** Puts one cell of the samples. @param event NULL: nothing runs from then on. */
+typedef void row(struct firefox *firefox, const struct chart_event *event, uint64_t ns);
+
+/** Where nothing runs between two samples, a row says so. */
+static void put_row_column(struct firefox *firefox, const char *key, row *put)
+{
+	const struct chart *chart = &firefox->charted.chart;
+	struct json_out *json = &firefox->charted.json;
+	uint64_t now_ns = 0;
+
+	json_out_key(json, key);
+	json_out_open(json, '[');
+	for (size_t i = 0; i < firefox->track->count; i++) {
+		const struct chart_event *event = &chart->events[firefox->track->first + i];
+
+		if (event->begin_ns > now_ns)
+			put(firefox, NULL, now_ns);
+		put(firefox, event, event->begin_ns);
+		now_ns = chart_end_ns(chart, event);
+	}
+	json_out_close(json, ']');
+}
+
+static void put_row_stack(struct firefox *firefox, const struct chart_event *event, uint64_t ns)
+{
+	(void)ns;
+	if (event)
+		json_out_number(&firefox->charted.json, firefox->nodes[event->key] - 1);
+	else
+		json_out_null(&firefox->charted.json);
+}
+
+static void put_row_time(struct firefox *firefox, const struct chart_event *event, uint64_t ns)
+{
+	(void)event;
+	json_out_ms(&firefox->charted.json, ns);
+}
+
+static void put_row_weight(struct firefox *firefox, const struct chart_event *event, uint64_t ns)
+{
+	(void)ns;
+	json_out_number(&firefox->charted.json, event ? event->count : 0);
+}
+
+static void put_samples(struct firefox *firefox)
+{
+	struct json_out *json = &firefox->charted.json;
+
+	json_out_key(json, "samples");
+	json_out_open(json, '{');
+	put_row_column(firefox, "stack", put_row_stack);
+	put_row_column(firefox, "time", put_row_time);
+	put_row_column(firefox, "weight", put_row_weight);
+	put_member(json, "weightType",
+		   strcmp(format_profile_unit(firefox->charted.profile), "bytes") == 0 ? "bytes"
+										       : "samples");
+	put_count(json, "length", firefox->row_count);
+	json_out_close(json, '}');
+}
+
+static void put_node_frame(struct firefox *firefox, size_t index)
+{
+	uint32_t label = stacks_node(&firefox->stacks, (uint32_t)index + 1).label;
+
+	json_out_number(&firefox->charted.json, frame_of(firefox, label));
+}
+
+static void put_node_prefix(struct firefox *firefox, size_t index)
+{
+	uint32_t parent = stacks_node(&firefox->stacks, (uint32_t)index + 1).parent;
+
+	if (parent)
+		json_out_number(&firefox->charted.json, parent - 1);
+	else
+		json_out_null(&firefox->charted.json);
+}
+
+static void put_node_category(struct firefox *firefox, size_t index)
+{
+	uint32_t label = stacks_node(&firefox->stacks, (uint32_t)index + 1).label;
+
+	json_out_number(&firefox->charted.json, firefox->charted.fold.labels[label].kind);
+}
+
+static void put_stacks(struct firefox *firefox)
+{
+	size_t count = stacks_count(&firefox->stacks);
+
+	json_out_key(&firefox->charted.json, "stackTable");
+	json_out_open(&firefox->charted.json, '{');
+	put_column(firefox, "frame", count, put_node_frame);
+	put_column(firefox, "category", count, put_node_category);
+	put_column(firefox, "subcategory", count, put_zero);
+	put_column(firefox, "prefix", count, put_node_prefix);
+	put_count(&firefox->charted.json, "length", count);
+	json_out_close(&firefox->charted.json, '}');
+}
+
+static void put_frame_category(struct firefox *firefox, size_t index)
+{
+	json_out_number(&firefox->charted.json, label_of(firefox, (uint32_t)index)->kind);
+}
+
+static void put_frame_line(struct firefox *firefox, size_t index)
+{
+	uint64_t line;
+	size_t len;
+
+	if (charted_place(label_of(firefox, (uint32_t)index), &len, &line) && line)
+		json_out_number(&firefox->charted.json, line);
+	else
+		json_out_null(&firefox->charted.json);
+}
+
+/** Texts: name and file of each frame, then the names of all phases. */
+static void put_name_index(struct firefox *firefox, size_t index)
+{
+	json_out_number(&firefox->charted.json, 2 * index);
+}
+
+static void put_file_index(struct firefox *firefox, size_t index)
+{
+	if (label_of(firefox, (uint32_t)index)->place)
+		json_out_number(&firefox->charted.json, 2 * index + 1);
+	else
+		json_out_null(&firefox->charted.json);
+}
+
+static void put_frames(struct firefox *firefox)
+{
+	struct json_out *json = &firefox->charted.json;
+	size_t count = format_intern_count(firefox->frames);
+
+	json_out_key(json, "frameTable");
+	json_out_open(json, '{');
+	put_column(firefox, "address", count, put_minus_one);
+	put_column(firefox, "inlineDepth", count, put_zero);
+	put_column(firefox, "category", count, put_frame_category);
+	put_column(firefox, "subcategory", count, put_zero);
+	put_column(firefox, "func", count, put_index);
+	put_column(firefox, "nativeSymbol", count, put_nothing);
+	put_column(firefox, "innerWindowID", count, put_zero);
+	put_column(firefox, "implementation", count, put_nothing);
+	put_column(firefox, "line", count, put_frame_line);
+	put_column(firefox, "column", count, put_nothing);
+	put_count(json, "length", count);
+	json_out_close(json, '}');
+	json_out_key(json, "funcTable");
+	json_out_open(json, '{');
+	put_column(firefox, "name", count, put_name_index);
+	put_column(firefox, "isJS", count, put_false);
+	put_column(firefox, "relevantForJS", count, put_false);
+	put_column(firefox, "resource", count, put_minus_one);
+	put_column(firefox, "fileName", count, put_file_index);
+	put_column(firefox, "lineNumber", count, put_frame_line);
+	put_column(firefox, "columnNumber", count, put_nothing);
+	put_count(json, "length", count);
+	json_out_close(json, '}');
+}
+
+static void put_strings(struct firefox *firefox)
+{
+	struct json_out *json = &firefox->charted.json;
+
+	json_out_key(json, "stringArray");
+	json_out_open(json, '[');
+	for (uint32_t i = 0; i < format_intern_count(firefox->frames); i++) {
+		charted_put_text(&firefox->charted, label_id(firefox, i));
+		if (label_of(firefox, i)->place)
+			charted_put_file(&firefox->charted, label_id(firefox, i));
+		else
+			json_out_text(json, ""); /* nulls are none of the form's */
+	}
+	for (int i = 0; i <= FORMAT_STATE_COUNT; i++)
+		json_out_text(json, charted_phase((uint8_t)i) ? charted_phase((uint8_t)i) : "");
+	json_out_close(json, ']');
+}
+
+/* ---- Markers ---------------------------------------------------------------------------- */
+
+static void put_marker_data(struct firefox *firefox, size_t index)
+{
+	struct json_out *json = &firefox->charted.json;
+
+	(void)index;
+	json_out_open(json, '{');
+	put_member(json, "type", "phase");
+	json_out_close(json, '}');
+}
+
+static void put_marker_name(struct firefox *firefox, size_t index)
+{
+	json_out_number(&firefox->charted.json, 2 * (uint64_t)format_intern_count(firefox->frames) +
+							firefox->markers[index].state);
+}
+
+static void put_marker_begin(struct firefox *firefox, size_t index)
+{
+	json_out_ms(&firefox->charted.json, firefox->markers[index].begin_ns);
+}
+
+static void put_marker_end(struct firefox *firefox, size_t index)
+{
+	json_out_ms(&firefox->charted.json, firefox->markers[index].end_ns);
+}
+
+static void put_marker_category(struct firefox *firefox, size_t index)
+{
+	(void)index;
+	json_out_number(&firefox->charted.json, FORMAT_KIND_PSEUDO);
+}
+
+static void put_markers(struct firefox *firefox)
+{
+	struct json_out *json = &firefox->charted.json;
+	size_t count = firefox->marker_count;
+
+	json_out_key(json, "markers");
+	json_out_open(json, '{');
+	put_column(firefox, "data", count, put_marker_data);
+	put_column(firefox, "name", count, put_marker_name);
+	put_column(firefox, "startTime", count, put_marker_begin);
+	put_column(firefox, "endTime", count, put_marker_end);
+	/* An interval with both ends. */
+	put_column(firefox, "phase", count, put_one);
+	put_column(firefox, "category", count, put_marker_category);
+	put_count(json, "length", count);
+	json_out_close(json, '}');
+}
+
+/* ---- Threads ---------------------------------------------------------------------------- */
+
+/** Tables that are empty: nothing is known of libraries, or is to be looked up. */
+static void put_empty(struct json_out *json, const char *key, const char *const *columns)
+{
+	json_out_key(json, key);
+	json_out_open(json, '{');
+	for (; *columns; columns++) {
+		json_out_key(json, *columns);
+		json_out_open(json, '[');
+		json_out_close(json, ']');
+	}
+	put_count(json, "length", 0);
+	json_out_close(json, '}');
+}
+
+static void put_pid(struct json_out *json, int32_t pid)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%" PRId32, pid);
+	put_member(json, "pid", text);
+}
+
+static void put_thread_head(struct firefox *firefox, uint32_t index)
+{
+	const struct chart_track *track = &firefox->charted.chart.tracks[index];
+	struct json_out *json = &firefox->charted.json;
+
+	put_member(json, "processType", "default");
+	put_count(json, "processStartupTime", 0);
+	json_out_key(json, "processShutdownTime");
+	json_out_null(json);
+	put_count(json, "registerTime", 0);
+	json_out_key(json, "unregisterTime");
+	json_out_null(json);
+	json_out_key(json, "pausedRanges");
+	json_out_open(json, '[');
+	json_out_close(json, ']');
+	put_member(json, "name",
+		   track->name ? track->name : charted_track_name(&firefox->charted, index));
+	json_out_key(json, "isMainThread");
+	json_out_bool(json, track->tid == track->pid);
+	put_pid(json, track->pid);
+	json_out_key(json, "tid");
+	json_out_signed(json, track->tid);
+}
+
+static void put_thread_tables(struct firefox *firefox)
+{
+	static const char *const resources[] = { "lib", "name", "host", "type", NULL };
+	static const char *const symbols[] = { "libIndex", "address", "name", "functionSize",
+					       NULL };
+	struct json_out *json = &firefox->charted.json;
+
+	put_samples(firefox);
+	json_out_line(json);
+	put_markers(firefox);
+	json_out_line(json);
+	put_stacks(firefox);
+	json_out_line(json);
+	put_frames(firefox);
+	json_out_line(json);
+	put_strings(firefox);
+	put_empty(json, "resourceTable", resources);
+	put_empty(json, "nativeSymbols", symbols);
+}
+
+static int put_thread(struct firefox *firefox, uint32_t index, struct failure *why)
+{
+	struct json_out *json = &firefox->charted.json;
+	int result = 0;
+
+	firefox->track = &firefox->charted.chart.tracks[index];
+	firefox->frames = format_intern_create();
+	if (!firefox->frames)
+		result = no_memory(why);
+	else if (make_rows(firefox, why) || make_frames(firefox, why))
+		result = -1;
+	if (result == 0) {
+		json_out_line(json);
+		json_out_open(json, '{');
+		put_thread_head(firefox, index);
+		put_thread_tables(firefox);
+		json_out_close(json, '}');
+	}
+	format_intern_destroy(firefox->frames);
+	stacks_deinit(&firefox->stacks);
+	free(firefox->markers);
+	firefox->markers = NULL;
+	return result;
+}
+
+/* ---- The heap --------------------------------------------------------------------------- */
+
+/** What a thread showed of heaps: @p count from @p first on. */
+static void put_counter(struct firefox *firefox, size_t first, size_t count)
+{
+	const struct chart_heap *heaps = &firefox->charted.chart.heaps[first];
+	struct json_out *json = &firefox->charted.json;
+	uint64_t bytes = 0;
+
+	json_out_line(json);
+	json_out_open(json, '{');
+	put_member(json, "name", "malloc");
+	put_member(json, "category", "Memory");
+	put_member(json, "description", "Lua heap");
+	put_pid(json, firefox->charted.chart.tracks[heaps->track].pid);
+	put_count(json, "mainThreadIndex", heaps->track);
+	json_out_key(json, "samples");
+	json_out_open(json, '{');
+	json_out_key(json, "time");
+	json_out_open(json, '[');
+	for (size_t i = 0; i < count; i++)
+		json_out_ms(json, heaps[i].ns);
+	json_out_close(json, ']');
+	/* Changes since the one before it. */
+	json_out_key(json, "count");
+	json_out_open(json, '[');
+	for (size_t i = 0; i < count; i++) {
+		json_out_signed(json, (int64_t)(heaps[i].bytes - bytes));
+		bytes = heaps[i].bytes;
+	}
+	json_out_close(json, ']');
+	put_count(json, "length", count);
+	json_out_close(json, '}');
+	json_out_close(json, '}');
+}
+
+static void put_counters(struct firefox *firefox)
+{
+	const struct chart *chart = &firefox->charted.chart;
+	struct json_out *json = &firefox->charted.json;
+	size_t first = 0;
+
+	json_out_key(json, "counters");
+	json_out_open(json, '[');
+	for (size_t i = 1; i <= chart->heap_count; i++) {
+		if (i < chart->heap_count && chart->heaps[i].track == chart->heaps[first].track)
+			continue;
+		put_counter(firefox, first, i - first);
+		first = i;
+	}
+	json_out_close(json, ']');
+}
+
+/* ---- The file --------------------------------------------------------------------------- */
+
+static int put_file(struct firefox *firefox, struct failure *why)
+{
+	struct json_out *json = &firefox->charted.json;
+	int result = 0;
+
+	json_out_open(json, '{');
+	put_meta(firefox);
+	json_out_key(json, "libs");
+	json_out_open(json, '[');
+	json_out_close(json, ']');
+	json_out_key(json, "threads");
+	json_out_open(json, '[');
+	for (uint32_t i = 0; i < firefox->charted.chart.track_count && result == 0; i++)
+		result = put_thread(firefox, i, why);
+	json_out_close(json, ']');
+	json_out_line(json);
+	put_counters(firefox);
+	json_out_close(json, '}');
+	json_out_line(json);
+	return result;
+}
+
+static int firefox_print(const struct format_profile *profile,
+			 const struct format_report_options *options, FILE *file,
+			 struct failure *why)
+{
+	struct firefox firefox = { 0 };
+	int result;
+
+	if (charted_init(&firefox.charted, profile, options, file, why))
+		return -1;
+	firefox.nodes =
+		calloc((size_t)format_intern_count(profile->keys) + 1, sizeof(*firefox.nodes));
+	result = firefox.nodes ? put_file(&firefox, why) : no_memory(why);
+	free(firefox.nodes);
+	return charted_done(&firefox.charted, result, why);
+}
+
+const struct format_report_ops format_report_firefox = {
+	.name = "firefox",
+	.description = "for the Firefox Profiler: threads, categories, phases and heap over time",
+	.needs_order = true,
+	.print = firefox_print,
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sampled profiles, one for each thread, as speedscope reads them. Weights are times where the
+ * samples' period is known; what runs when nobody samples, as the thread sleeps, takes none.
+ * Source of the form: speedscope's file-format-spec.ts and its wiki, "Importing from custom
+ * sources".
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/report/timeline_export.h"
+#include "format/reports.h"
+
+/** Texts of chains are kept while they take no more. */
+#define CHAINS_TEXT_MAX (64u << 20)
+
+struct speedscope {
+	struct charted charted;
+	struct format_text stacks; /* "[0,1,2]" of all chains behind each other. */
+	size_t *stack_at; /* By chain, and one behind the last. NULL: too long to be kept. */
+};
+
+static void put_frames(struct charted *charted)
+{
+	struct json_out *json = &charted->json;
+
+	json_out_key(json, "shared");
+	json_out_open(json, '{');
+	json_out_key(json, "frames");
+	json_out_open(json, '[');
+	for (uint32_t i = 0; i < charted->fold.label_count; i++) {
+		const struct fold_label *label = &charted->fold.labels[i];
+		uint64_t line;
+		size_t len;
+
+		json_out_line(json);
+		json_out_open(json, '{');
+		json_out_key(json, "name");
+		charted_put_text(charted, i);
+		if (charted_place(label, &len, &line)) {
+			json_out_key(json, "file");
+			charted_put_file(charted, i);
+		}
+		if (line) {
+			json_out_key(json, "line");
+			json_out_number(json, line);
+		}
+		json_out_close(json, '}');
+	}
+	json_out_close(json, ']');
+	json_out_close(json, '}');
+}
+
+/* ---- Stacks ----------------------------------------------------------------------------- */
+
+static void add_stack(struct format_text *text, const struct fold_chain *chain)
+{
+	format_text_add(text, "[", 1);
+	for (uint32_t i = 0; i < chain->len; i++)
+		format_text_addf(text, "%s%u", i ? "," : "", (unsigned)chain->labels[i]);
+	format_text_add(text, "]", 1);
+}
+
+/** Millions of samples have the same chains, so their texts are made once. */
+static int make_stacks(struct speedscope *speedscope, struct failure *why)
+{
+	const struct fold *fold = &speedscope->charted.fold;
+	const char *text;
+
+	speedscope->stack_at = calloc((size_t)fold->chain_count + 1, sizeof(size_t));
+	if (!speedscope->stack_at)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the stacks");
+	for (uint32_t i = 0; i < fold->chain_count; i++) {
+		speedscope->stack_at[i] = speedscope->stacks.len;
+		add_stack(&speedscope->stacks, &fold->chains[i]);
+		if (speedscope->stacks.len > CHAINS_TEXT_MAX) {
+			free(speedscope->stack_at);
+			speedscope->stack_at = NULL;
+			return 0;
+		}
+	}
+	speedscope->stack_at[fold->chain_count] = speedscope->stacks.len;
+	return format_text_take(&speedscope->stacks, &text, why);
+}
+
+static int put_stack(struct speedscope *speedscope, const struct chart_event *event,
+		     struct failure *why)
+{
+	struct charted *charted = &speedscope->charted;
+	uint32_t chain = charted_chain(charted, event);
+	const char *text;
+	size_t len;
+
+	if (speedscope->stack_at) {
+		text = speedscope->stacks.bytes + speedscope->stack_at[chain];
+		len = speedscope->stack_at[chain + 1] - speedscope->stack_at[chain];
+	} else {
+		format_text_clear(&charted->text);
+		add_stack(&charted->text, &charted->fold.chains[chain]);
+		if (format_text_take(&charted->text, &text, why))
+			return -1;
+		len = charted->text.len;
+	}
+	json_out_raw(&charted->json, text, len);
+	return 0;
+}
+
+/* ---- Threads ---------------------------------------------------------------------------- */
+
+static uint64_t weight_of(const struct chart *chart, uint64_t count)
+{
+	uint64_t ns;
+
+	if (!chart->has_period)
+		return count;
+	return __builtin_mul_overflow(count, chart->period_ns, &ns) ? UINT64_MAX : ns;
+}
+
+static const char *unit_of(const struct chart *chart)
+{
+	if (strcmp(format_profile_unit(chart->profile), "bytes") == 0)
+		return "bytes";
+	return chart->has_period ? "nanoseconds" : "none";
+}
+
+static int put_track(struct speedscope *speedscope, uint32_t index, struct failure *why)
+{
+	struct charted *charted = &speedscope->charted;
+	const struct chart *chart = &charted->chart;
+	const struct chart_track *track = &chart->tracks[index];
+	struct json_out *json = &charted->json;
+
+	json_out_line(json);
+	json_out_open(json, '{');
+	json_out_key(json, "type");
+	json_out_text(json, "sampled");
+	json_out_key(json, "name");
+	json_out_text(json, charted_track_name(charted, index));
+	json_out_key(json, "unit");
+	json_out_text(json, unit_of(chart));
+	json_out_key(json, "startValue");
+	json_out_number(json, 0);
+	json_out_key(json, "endValue");
+	json_out_number(json, weight_of(chart, track->samples));
+	json_out_key(json, "samples");
+	json_out_open(json, '[');
+	for (size_t i = 0; i < track->count; i++)
+		if (put_stack(speedscope, &chart->events[track->first + i], why))
+			return -1;
+	json_out_close(json, ']');
+	json_out_line(json);
+	json_out_key(json, "weights");
+	json_out_open(json, '[');
+	for (size_t i = 0; i < track->count; i++)
+		json_out_number(json, weight_of(chart, chart->events[track->first + i].count));
+	json_out_close(json, ']');
+	json_out_close(json, '}');
+	return 0;
+}
+
+static int put_file(struct speedscope *speedscope, struct failure *why)
+{
+	struct json_out *json = &speedscope->charted.json;
+	int result = make_stacks(speedscope, why);
+
+	json_out_open(json, '{');
+	json_out_key(json, "$schema");
+	json_out_text(json, "https://www.speedscope.app/file-format-schema.json");
+	json_out_key(json, "exporter");
+	json_out_text(json, "ljprof");
+	json_out_key(json, "name");
+	json_out_text(json, speedscope->charted.title);
+	put_frames(&speedscope->charted);
+	json_out_line(json);
+	json_out_key(json, "profiles");
+	json_out_open(json, '[');
+	for (uint32_t i = 0; i < speedscope->charted.chart.track_count && result == 0; i++)
+		result = put_track(speedscope, i, why);
+	json_out_close(json, ']');
+	json_out_close(json, '}');
+	json_out_line(json);
+	return result;
+}
+
+static int speedscope_print(const struct format_profile *profile,
+			    const struct format_report_options *options, FILE *file,
+			    struct failure *why)
+{
+	struct speedscope speedscope = { 0 };
+	int result;
+
+	if (charted_init(&speedscope.charted, profile, options, file, why))
+		return -1;
+	result = put_file(&speedscope, why);
+	free(speedscope.stack_at);
+	format_text_deinit(&speedscope.stacks);
+	return charted_done(&speedscope.charted, result, why);
+}
+
+const struct format_report_ops format_report_speedscope = {
+	.name = "speedscope",
+	.description = "for speedscope: each thread in the order of time",
+	.needs_order = true,
+	.print = speedscope_print,
+};

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trace events, which Perfetto and Chrome's own viewers read: each thread a track of function calls
+ * as samples show them, one call as long as neighbouring samples have it; what the collector and
+ * the compiler do, and which coroutine runs, in rows of their own; what the collector holds, as a
+ * counter.
+ * Source of the form: "Trace Event Format" of the Chromium project (events B, E, b, e, C, M).
+ */
+#include <stdlib.h>
+
+#include "format/report/timeline_export.h"
+#include "format/reports.h"
+
+/** A row in which one thing follows another: what it is now, and since when. */
+struct phase {
+	uint32_t value; /**< 0: nothing. */
+	uint64_t begin_ns;
+};
+
+struct trace {
+	struct charted charted;
+	uint32_t *calls; /* Labels of those that go on, by depth. */
+	uint32_t depth;
+	uint64_t now_ns; /* Where its last sample ends. */
+	struct phase state, coroutine;
+	uint64_t id; /* Of the last event in a row of its own. */
+};
+
+static void begin_event(struct trace *trace, const char *phase, const struct chart_track *track,
+			uint64_t ns)
+{
+	struct json_out *json = &trace->charted.json;
+
+	json_out_line(json);
+	json_out_open(json, '{');
+	json_out_key(json, "ph");
+	json_out_text(json, phase);
+	json_out_key(json, "pid");
+	json_out_signed(json, track->pid);
+	json_out_key(json, "tid");
+	json_out_signed(json, track->tid);
+	json_out_key(json, "ts");
+	json_out_us(json, ns);
+}
+
+static void put_member(struct json_out *json, const char *key, const char *text)
+{
+	json_out_key(json, key);
+	json_out_text(json, text);
+}
+
+/* ---- Calls ------------------------------------------------------------------------------ */
+
+/** The calls from a depth on end where the last sample does; a nanosecond before, as readers do not
+ * know what comes first of a function's end and its next begin. */
+static void end_calls(struct trace *trace, const struct chart_track *track, uint32_t depth)
+{
+	while (trace->depth > depth) {
+		trace->depth--;
+		/* A reader finds the begin by the name. */
+		begin_event(trace, "E", track, trace->now_ns ? trace->now_ns - 1 : 0);
+		json_out_key(&trace->charted.json, "name");
+		charted_put_text(&trace->charted, trace->calls[trace->depth]);
+		json_out_close(&trace->charted.json, '}');
+	}
+}
+
+static void begin_call(struct trace *trace, const struct chart_track *track, uint32_t label,
+		       uint64_t ns)
+{
+	const struct fold_label *text = &trace->charted.fold.labels[label];
+
+	trace->calls[trace->depth++] = label;
+	begin_event(trace, "B", track, ns);
+	json_out_key(&trace->charted.json, "name");
+	charted_put_text(&trace->charted, label);
+	put_member(&trace->charted.json, "cat", fold_kind_name(text->kind));
+	json_out_close(&trace->charted.json, '}');
+}
+
+static void take_chain(struct trace *trace, const struct chart_track *track,
+		       const struct chart_event *event)
+{
+	const struct fold_chain *chain =
+		&trace->charted.fold.chains[charted_chain(&trace->charted, event)];
+	uint32_t common = 0;
+
+	if (event->begin_ns > trace->now_ns)
+		end_calls(trace, track, 0);
+	while (common < trace->depth && common < chain->len &&
+	       trace->calls[common] == chain->labels[common])
+		common++;
+	end_calls(trace, track, common);
+	while (trace->depth < chain->len)
+		begin_call(trace, track, chain->labels[trace->depth], event->begin_ns);
+}
+
+/* ---- Rows of their own ------------------------------------------------------------------ */
+
+/** The two ends of something that is no call. */
+static void put_span(struct trace *trace, const struct chart_track *track,
+		     const struct phase *phase, const char *category, const char *name)
+{
+	static const char *const ends[] = { "b", "e" };
+	struct json_out *json = &trace->charted.json;
+
+	trace->id++;
+	for (int i = 0; i < 2; i++) {
+		begin_event(trace, ends[i], track, i ? trace->now_ns : phase->begin_ns);
+		put_member(json, "cat", category);
+		json_out_key(json, "id");
+		json_out_number(json, trace->id);
+		put_member(json, "name", name);
+		json_out_close(json, '}');
+	}
+}
+
+static void end_state(struct trace *trace, const struct chart_track *track)
+{
+	const char *name = charted_phase((uint8_t)trace->state.value);
+
+	if (name)
+		put_span(trace, track, &trace->state, *name == 'g' ? "gc" : "jit", name);
+	trace->state.value = 0;
+}
+
+static void end_coroutine(struct trace *trace, const struct chart_track *track)
+{
+	const char *name = profile_string(trace->charted.profile, trace->coroutine.value);
+
+	if (name)
+		put_span(trace, track, &trace->coroutine, "coroutine", name);
+	trace->coroutine.value = 0;
+}
+
+static void take_labels(struct trace *trace, const struct chart_track *track,
+			const struct chart_event *event)
+{
+	const struct profile_labels *labels = charted_labels(&trace->charted, event);
+	bool is_new = event->begin_ns > trace->now_ns;
+
+	if (is_new || trace->state.value != labels->state) {
+		end_state(trace, track);
+		trace->state = (struct phase){ labels->state, event->begin_ns };
+	}
+	if (is_new || trace->coroutine.value != labels->coroutine) {
+		end_coroutine(trace, track);
+		trace->coroutine = (struct phase){ labels->coroutine, event->begin_ns };
+	}
+}
+
+/* ---- The file --------------------------------------------------------------------------- */
+
+/** What a track is called. */
+static void put_names(struct trace *trace, uint32_t index)
+{
+	const struct chart_track *track = &trace->charted.chart.tracks[index];
+	struct json_out *json = &trace->charted.json;
+
+	begin_event(trace, "M", track, 0);
+	put_member(json, "name", "thread_name");
+	json_out_key(json, "args");
+	json_out_open(json, '{');
+	put_member(json, "name",
+		   track->name ? track->name : charted_track_name(&trace->charted, index));
+	json_out_close(json, '}');
+	json_out_close(json, '}');
+}
+
+static void put_track(struct trace *trace, uint32_t index)
+{
+	const struct chart_track *track = &trace->charted.chart.tracks[index];
+
+	put_names(trace, index);
+	trace->depth = 0;
+	trace->now_ns = 0;
+	trace->state = trace->coroutine = (struct phase){ 0 };
+	for (size_t i = 0; i < track->count; i++) {
+		const struct chart_event *event = &trace->charted.chart.events[track->first + i];
+
+		take_chain(trace, track, event);
+		take_labels(trace, track, event);
+		trace->now_ns = chart_end_ns(&trace->charted.chart, event);
+	}
+	end_calls(trace, track, 0);
+	end_state(trace, track);
+	end_coroutine(trace, track);
+}
+
+static void put_heaps(struct trace *trace)
+{
+	const struct chart *chart = &trace->charted.chart;
+	struct json_out *json = &trace->charted.json;
+
+	for (size_t i = 0; i < chart->heap_count; i++) {
+		const struct chart_heap *heap = &chart->heaps[i];
+
+		begin_event(trace, "C", &chart->tracks[heap->track], heap->ns);
+		put_member(json, "name", "Lua heap");
+		/* A process may have several VMs; a thread runs one, or one after the other. */
+		json_out_key(json, "id");
+		json_out_signed(json, chart->tracks[heap->track].tid);
+		json_out_key(json, "args");
+		json_out_open(json, '{');
+		json_out_key(json, "bytes");
+		json_out_number(json, heap->bytes);
+		json_out_close(json, '}');
+		json_out_close(json, '}');
+	}
+}
+
+static int make_room(struct trace *trace, struct failure *why)
+{
+	size_t longest = 0;
+
+	for (uint32_t i = 0; i < trace->charted.fold.chain_count; i++)
+		if (trace->charted.fold.chains[i].len > longest)
+			longest = trace->charted.fold.chains[i].len;
+	trace->calls = calloc(longest + 1, sizeof(*trace->calls));
+	return trace->calls ? 0 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the calls");
+}
+
+/** What was said of the recording. */
+static void put_comments(struct trace *trace)
+{
+	struct json_out *json = &trace->charted.json;
+	struct profile_comment comment;
+
+	json_out_key(json, "comments");
+	json_out_open(json, '[');
+	for (size_t at = 0; profile_next_comment(trace->charted.profile, &at, &comment);)
+		json_out_part(json, comment.line, comment.len);
+	json_out_close(json, ']');
+}
+
+static void put_file(struct trace *trace)
+{
+	struct json_out *json = &trace->charted.json;
+
+	json_out_open(json, '{');
+	put_member(json, "displayTimeUnit", "ms");
+	json_out_key(json, "otherData");
+	json_out_open(json, '{');
+	put_member(json, "title", trace->charted.title);
+	if (!trace->charted.chart.has_period)
+		put_member(json, "time", "the profile has none: each sample takes a millisecond");
+	put_comments(trace);
+	json_out_close(json, '}');
+	json_out_key(json, "traceEvents");
+	json_out_open(json, '[');
+	for (uint32_t i = 0; i < trace->charted.chart.track_count; i++)
+		put_track(trace, i);
+	put_heaps(trace);
+	json_out_close(json, ']');
+	json_out_close(json, '}');
+	json_out_line(json);
+}
+
+static int trace_print(const struct format_profile *profile,
+		       const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	struct trace trace = { 0 };
+	int result;
+
+	if (charted_need_samples(profile, why) ||
+	    charted_init(&trace.charted, profile, options, file, why))
+		return -1;
+	result = make_room(&trace, why);
+	if (result == 0)
+		put_file(&trace);
+	free(trace.calls);
+	return charted_done(&trace.charted, result, why);
+}
+
+const struct format_report_ops format_report_trace_event = {
+	.name = "trace-event",
+	.description = "for Perfetto and chrome://tracing: calls, phases and heap over time",
+	.needs_order = true,
+	.print = trace_print,
+};

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/report/timeline_export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/reports.h"
+
+uint32_t charted_chain(const struct charted *charted, const struct chart_event *event)
+{
+	return charted->fold.chain_of[profile_sample(charted->profile, event->key).chain];
+}
+
+const struct profile_labels *charted_labels(const struct charted *charted,
+					    const struct chart_event *event)
+{
+	return profile_labels(charted->profile,
+			      profile_sample(charted->profile, event->key).labels);
+}
+
+const char *charted_track_name(struct charted *charted, uint32_t index)
+{
+	const struct chart_track *track = &charted->chart.tracks[index];
+	struct format_text *text = &charted->text;
+	struct failure ignored;
+	const char *name;
+
+	format_text_clear(text);
+	if (track->pid && track->tid != track->pid)
+		format_text_addf(text, "[%d] ", (int)track->pid);
+	if (track->name)
+		format_text_add_shown(text, track->name, strlen(track->name));
+	if (track->tid)
+		format_text_addf(text, "%s[%d]", track->name ? " " : "", (int)track->tid);
+	if (text->len == 0)
+		format_text_add_string(text, "all samples");
+	return format_text_take(text, &name, &ignored) ? NULL : name;
+}
+
+const char *charted_place(const struct fold_label *label, size_t *ret_len, uint64_t *ret_line)
+{
+	const char *place = label->place, *colon = place ? strrchr(place, ':') : NULL;
+
+	*ret_len = 0;
+	*ret_line = 0;
+	if (!colon)
+		return NULL;
+	place += *place == '@' || *place == '=';
+	*ret_len = colon > place ? (size_t)(colon - place) : 0;
+	if (colon[1] != '-')
+		*ret_line = strtoull(colon + 1, NULL, 10);
+	return place;
+}
+
+static void put_label_file(struct json_out *json, struct format_text *text,
+			   const struct fold_label *label)
+{
+	uint64_t line;
+	size_t len;
+	const char *place = charted_place(label, &len, &line), *file = NULL;
+	struct failure ignored;
+
+	if (place) {
+		format_text_clear(text);
+		format_text_add(text, place, len);
+		json->failed |= format_text_take(text, &file, &ignored) != 0;
+	}
+	json_out_text(json, file);
+}
+
+/** Millions of nodes and events have the same labels. */
+static int quote_labels(struct charted *charted, struct failure *why)
+{
+	const struct fold *fold = &charted->fold;
+	struct json_out json = { 0 };
+	size_t len;
+
+	charted->quoted_at = calloc(2 * (size_t)fold->label_count + 1, sizeof(size_t));
+	json.file = open_memstream(&charted->quoted, &len);
+	for (uint32_t i = 0; charted->quoted_at && json.file && i < fold->label_count; i++) {
+		charted->quoted_at[2 * i] = (size_t)ftell(json.file);
+		json_out_text(&json, fold->labels[i].text);
+		charted->quoted_at[2 * i + 1] = (size_t)ftell(json.file);
+		put_label_file(&json, &charted->text, &fold->labels[i]);
+	}
+	if (charted->quoted_at && json.file)
+		charted->quoted_at[2 * fold->label_count] = (size_t)ftell(json.file);
+	json.failed |= !charted->quoted_at || !json.file || ferror(json.file);
+	if (json.file)
+		json.failed |= fclose(json.file) != 0;
+	return json.failed ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the labels") : 0;
+}
+
+static void put_quoted(struct charted *charted, size_t index)
+{
+	size_t at = charted->quoted_at[index];
+
+	json_out_raw(&charted->json, charted->quoted + at, charted->quoted_at[index + 1] - at);
+}
+
+void charted_put_text(struct charted *charted, uint32_t label)
+{
+	put_quoted(charted, 2 * (size_t)label);
+}
+
+void charted_put_file(struct charted *charted, uint32_t label)
+{
+	put_quoted(charted, 2 * (size_t)label + 1);
+}
+
+const char *charted_phase(uint8_t state)
+{
+	switch (state) {
+	case FORMAT_STATE_GC + 1:
+		return "gc";
+	case FORMAT_STATE_EXIT + 1:
+		return "jit exit";
+	case FORMAT_STATE_RECORD + 1:
+		return "jit record";
+	case FORMAT_STATE_OPT + 1:
+		return "jit optimize";
+	case FORMAT_STATE_ASM + 1:
+		return "jit assemble";
+	default:
+		return NULL;
+	}
+}
+
+int charted_init(struct charted *charted, const struct format_profile *profile,
+		 const struct format_report_options *options, FILE *file, struct failure *why)
+{
+	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
+
+	*charted = (struct charted){ .profile = profile,
+				     .json = { .file = file },
+				     .title = options->title ? options->title : "ljprof" };
+	if (report_need_chains(profile, why) ||
+	    fold_init(&charted->fold, profile, lines, options->annotate, why))
+		return -1;
+	if (quote_labels(charted, why) == 0 && chart_init(&charted->chart, profile, why) == 0)
+		return 0;
+	return charted_done(charted, -1, why);
+}
+
+int charted_need_samples(const struct format_profile *profile, struct failure *why)
+{
+	return format_profile_has_samples(profile)
+		       ? 0
+		       : failure_set(why, FAILURE_DENIED, 0, 0, 0,
+				     "chart over time what is no samples");
+}
+
+int charted_done(struct charted *charted, int result, struct failure *why)
+{
+	if (result == 0 && charted->json.failed)
+		result = failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write JSON");
+	chart_deinit(&charted->chart);
+	fold_deinit(&charted->fold);
+	format_text_deinit(&charted->text);
+	free(charted->quoted);
+	free(charted->quoted_at);
+	return result;
+}
+
+/* ---- Call trees ------------------------------------------------------------------------- */
+
+void stacks_deinit(struct stacks *stacks)
+{
+	free(stacks->nodes);
+	format_addrmap_deinit(&stacks->ids);
+	format_addrmap_deinit(&stacks->leaves);
+	*stacks = (struct stacks){ 0 };
+}
+
+int stacks_add(struct stacks *stacks, struct stack_node node, uint32_t *ret_node,
+	       struct failure *why)
+{
+	uint64_t key = (uint64_t)node.parent << 32 | node.label, known;
+
+	if (format_addrmap_get(&stacks->ids, key, &known)) {
+		*ret_node = (uint32_t)known;
+		return 0;
+	}
+	if (stacks->count == stacks->capacity) {
+		uint32_t capacity = stacks->capacity ? 2 * stacks->capacity : 256;
+		void *nodes =
+			stacks->capacity > UINT32_MAX / 4
+				? NULL
+				: reallocarray(stacks->nodes, capacity, sizeof(*stacks->nodes));
+
+		if (!nodes)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the call tree");
+		stacks->nodes = nodes;
+		stacks->capacity = capacity;
+	}
+	stacks->nodes[stacks->count++] = node;
+	*ret_node = stacks->count;
+	return format_addrmap_set(&stacks->ids, key, stacks->count, why);
+}
+
+static int add_chain(struct stacks *stacks, const struct fold_chain *chain, uint32_t root,
+		     uint32_t *ret_node, struct failure *why)
+{
+	uint32_t node = root;
+
+	for (uint32_t i = 0; i < chain->len; i++)
+		if (stacks_add(stacks, (struct stack_node){ node, chain->labels[i] }, &node, why))
+			return -1;
+	*ret_node = node;
+	return 0;
+}
+
+int stacks_find(struct stacks *stacks, const struct fold *fold, uint32_t root, uint32_t chain,
+		uint32_t *ret_node, struct failure *why)
+{
+	uint64_t key = (uint64_t)root << 32 | chain, known;
+
+	if (format_addrmap_get(&stacks->leaves, key, &known)) {
+		*ret_node = (uint32_t)known;
+		return 0;
+	}
+	return add_chain(stacks, &fold->chains[chain], root, ret_node, why) ||
+			       format_addrmap_set(&stacks->leaves, key, *ret_node, why)
+		       ? -1
+		       : 0;
+}
+
+uint32_t stacks_count(const struct stacks *stacks)
+{
+	return stacks->count;
+}
+
+struct stack_node stacks_node(const struct stacks *stacks, uint32_t node)
+{
+	return stacks->nodes[node - 1];
+}
+
+int charted_node(const struct charted *charted, const struct chart_event *event, uint32_t root,
+		 struct stacks *stacks, uint32_t *nodes, struct failure *why)
+{
+	/* No chain is empty: one of no frames has a label that says so. */
+	return nodes[event->key]
+		       ? 0
+		       : stacks_find(stacks, &charted->fold, root, charted_chain(charted, event),
+				     &nodes[event->key], why);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/stream/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/sysprof/symbol_encoding.h"
+#include "format/sysprof/stream.h"
+
+/** Frames of one merged chain: all that two whole stacks have. Only repetition gives more. */
+#define MERGED_MAX (2 * STREAM_FRAMES_MAX)
+
+void merge_deinit(struct merge *merge)
+{
+	free(merge->frames);
+	free(merge->live);
+	memset(merge, 0, sizeof(*merge));
+}
+
+static int append(struct merge *merge, struct merge_frame frame, struct failure *why)
+{
+	if (merge->count == MERGED_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "too many frames after merging");
+	if (merge->count == merge->capacity) {
+		size_t capacity = merge->capacity ? 2 * merge->capacity : 64;
+		void *frames = reallocarray(merge->frames, capacity, sizeof(*merge->frames));
+
+		if (!frames)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "merge a sample");
+		merge->frames = frames;
+		merge->capacity = capacity;
+	}
+	merge->frames[merge->count++] = frame;
+	return 0;
+}
+
+/** Fill the live list with all Lua frames, root first. */
+static int fill_live(struct merge *merge, const struct format_raw_sample *raw, struct failure *why)
+{
+	size_t count = raw->lua_count;
+
+	if (count > merge->live_capacity) {
+		void *live = reallocarray(merge->live, count, sizeof(*merge->live));
+
+		if (!live)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "merge a sample");
+		merge->live = live;
+		merge->live_capacity = count;
+	}
+	for (size_t i = 0; i < count; i++)
+		merge->live[i] = (struct merge_frame){ true, (uint32_t)(count - 1 - i) };
+	return 0;
+}
+
+/**
+ * Print the live list [*start, *end) up to its first C function and take one frame out of it.
+ * Taking out a C function shifts the frames before it, which were just printed, so that the work
+ * is bounded by the output.
+ */
+static int insert_lua(struct merge *merge, const struct format_raw_sample *raw, size_t *start,
+		      size_t *end, struct failure *why)
+{
+	struct merge_frame *live = merge->live;
+	size_t i = *start;
+
+	for (; i < *end && raw->lua[live[i].index].kind != STREAM_FRAME_CFUNC; i++)
+		if (append(merge, live[i], why))
+			return -1;
+	if (i < *end) {
+		memmove(live + *start + 1, live + *start, (i - *start) * sizeof(*live));
+		(*start)++;
+	} else if (*start < *end) {
+		(*end)--;
+	}
+	return 0;
+}
+
+/* A prototype's text is its chunk name. */
+enum names_role merge_role_of(const struct symtab *symtab, uint64_t address)
+{
+	const struct symtab_proto *proto = symtab_find_proto(symtab, address);
+	uint64_t start;
+	size_t len;
+	const char *name;
+
+	if (proto) {
+		name = symtab_string(symtab, proto->chunk, &len);
+		/* The reference replaces a chunk name that has a newline by an alias. */
+		return memchr(name, '\n', len) ? NAMES_ROLE_NONE : names_role_of(name);
+	}
+	name = symtab_find_native(symtab, address, &start, &len);
+	return name ? names_role_of(name) : NAMES_ROLE_NONE;
+}
+
+int merge_sample(struct merge *merge, const struct format_raw_sample *raw,
+		 enum names_role (*role_of)(void *context, size_t index), void *context,
+		 struct failure *why)
+{
+	size_t start = 0, end = raw->lua_count;
+
+	merge->count = 0;
+	if (fill_live(merge, raw, why))
+		return -1;
+	for (size_t i = raw->host_count; i-- > 0;) {
+		enum names_role role = role_of(context, i);
+
+		if (append(merge, (struct merge_frame){ false, (uint32_t)i }, why))
+			return -1;
+		if (role == NAMES_ROLE_CPCALL && start < end)
+			end--;
+		if (role == NAMES_ROLE_CALL && insert_lua(merge, raw, &start, &end, why))
+			return -1;
+	}
+	return 0;
+}

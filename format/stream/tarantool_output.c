@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/stream/tarantool_output.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/text/builtin_names.h"
+#include "format/stream/merge.h"
+#include "format/sysprof/stream.h"
+
+struct renderer {
+	struct symtab symtab;
+	struct reference_aliases aliases;
+	struct merge merge;
+	struct format_text chain;
+	struct format_intern *chains;
+	uint64_t *counts;
+	uint32_t capacity;
+};
+
+/* ---- Places ----------------------------------------------------------------------------- */
+
+int reference_aliases_init(struct reference_aliases *aliases, struct failure *why)
+{
+	aliases->chunks = format_intern_create();
+	if (!aliases->chunks)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the symbols");
+	return 0;
+}
+
+void reference_aliases_deinit(struct reference_aliases *aliases)
+{
+	format_intern_destroy(aliases->chunks);
+	aliases->chunks = NULL;
+}
+
+int reference_aliases_add(struct reference_aliases *aliases, const struct symtab *symtab,
+			  const struct format_symbol *symbol, struct failure *why)
+{
+	const struct symtab_proto *proto;
+	const char *chunk;
+	size_t len;
+	uint32_t id;
+
+	if (symbol->kind != FORMAT_SYMBOL_LUA || !memchr(symbol->name, '\n', symbol->name_len))
+		return 0;
+	proto = symtab_find_proto(symtab, symbol->address);
+	chunk = proto ? symtab_string(symtab, proto->chunk, &len) : NULL;
+	/* The newline may be in what was cut off. */
+	if (!chunk || !memchr(chunk, '\n', len))
+		return 0;
+	return format_intern_put(aliases->chunks, chunk, len, &id, why);
+}
+
+static void resolve_code(const struct symtab *symtab, uint64_t address, uint64_t line,
+			 struct reference_place *place)
+{
+	const struct symtab_proto *proto = symtab_find_proto(symtab, address);
+	uint64_t entry;
+
+	if (address == 0) {
+		place->kind = REFERENCE_INTERNAL;
+	} else if (proto) {
+		place->kind = REFERENCE_LUA;
+		place->name = proto->chunk;
+		place->number = line;
+	} else if (format_addrmap_floor(&symtab->natives, address, &place->number, &entry)) {
+		place->kind = REFERENCE_NATIVE;
+		place->name = (uint32_t)entry;
+	} else {
+		place->kind = REFERENCE_UNKNOWN;
+		place->number = address;
+	}
+}
+
+void reference_resolve(const struct symtab *symtab, const struct reference_location *location,
+		       struct reference_place *ret_place)
+{
+	const struct symtab_trace *trace;
+
+	*ret_place = (struct reference_place){ .trace = location->trace };
+	if (location->trace == 0) {
+		resolve_code(symtab, location->address, location->line, ret_place);
+		return;
+	}
+	ret_place->is_trace = 1;
+	ret_place->kind = REFERENCE_NOWHERE;
+	trace = symtab_find_trace(symtab, location->trace);
+	if (trace)
+		resolve_code(symtab, trace->proto, trace->line, ret_place);
+}
+
+static void add_code(struct format_text *text, const struct reference_aliases *aliases,
+		     const struct reference_place *place, const char *name, size_t len)
+{
+	uint64_t line = place->number;
+	uint32_t alias;
+
+	switch ((enum reference_kind)place->kind) {
+	case REFERENCE_INTERNAL:
+		format_text_add_string(text, "INTERNAL");
+		break;
+	case REFERENCE_LUA:
+		if (format_intern_find(aliases->chunks, name, len, &alias))
+			format_text_addf(text, "function_alias_%" PRIu32, alias + 1);
+		else
+			format_text_add(text, name, len);
+		/* Its numbers are doubles; %d of one from 2^63 on, such as line -1, gives this. */
+		format_text_addf(text, ":%" PRId64, line > INT64_MAX ? INT64_MIN : (int64_t)line);
+		break;
+	case REFERENCE_NATIVE:
+		format_text_add(text, name, len);
+		/* The %#x of zero has no prefix. */
+		if (!place->is_general)
+			format_text_addf(text, ":%#" PRIx64, place->number);
+		break;
+	case REFERENCE_UNKNOWN:
+		format_text_addf(text, "CFUNC %#" PRIx64, place->number);
+		break;
+	case REFERENCE_NOWHERE:
+		break;
+	}
+}
+
+void reference_add_place(struct format_text *text, const struct reference_aliases *aliases,
+			 const struct reference_place *place, const char *name, size_t len)
+{
+	if (place->is_trace) {
+		format_text_add_string(text, "TRACE");
+		if (!place->is_general)
+			format_text_addf(text, " [%" PRIu64 "]", place->trace);
+		if (place->kind != REFERENCE_NOWHERE)
+			format_text_add_string(text, " started at ");
+	}
+	add_code(text, aliases, place, name, len);
+}
+
+/* ---- Chains ----------------------------------------------------------------------------- */
+
+static int on_symbol(void *context, const struct format_symbol *symbol, struct failure *why)
+{
+	struct renderer *renderer = context;
+
+	if (symtab_add(&renderer->symtab, symbol, why))
+		return -1;
+	return reference_aliases_add(&renderer->aliases, &renderer->symtab, symbol, why);
+}
+
+static void add_location(struct renderer *renderer, const struct reference_location *location)
+{
+	struct reference_place place;
+	const char *name = "";
+	size_t len = 0;
+
+	reference_resolve(&renderer->symtab, location, &place);
+	if (place.kind == REFERENCE_LUA || place.kind == REFERENCE_NATIVE)
+		name = symtab_string(&renderer->symtab, place.name, &len);
+	reference_add_place(&renderer->chain, &renderer->aliases, &place, name, len);
+}
+
+static void add_frame(struct renderer *renderer, const struct format_raw_sample *raw,
+		      struct merge_frame frame)
+{
+	struct reference_location location = { 0 };
+	const struct format_lua_frame *lua = frame.is_lua ? &raw->lua[frame.index] : NULL;
+
+	if (lua && lua->kind == STREAM_FRAME_FAST) {
+		const char *name = format_ffname_of(lua->address);
+
+		/* The reference loses the whole frame where it has no name. */
+		if (name) {
+			format_text_add_string(&renderer->chain, name);
+			format_text_add(&renderer->chain, ";", 1);
+		}
+		return;
+	}
+	location.address = lua ? lua->address : raw->host[frame.index];
+	location.line = lua ? lua->line : 0;
+	add_location(renderer, &location);
+	format_text_add(&renderer->chain, ";", 1);
+}
+
+static int count_chain(struct renderer *renderer, struct failure *why)
+{
+	const char *string;
+	uint32_t id;
+
+	if (format_text_take(&renderer->chain, &string, why) ||
+	    format_intern_put(renderer->chains, string, renderer->chain.len, &id, why))
+		return -1;
+	if (id == renderer->capacity) {
+		uint32_t capacity = renderer->capacity ? 2 * renderer->capacity : 64;
+		uint64_t *counts = reallocarray(renderer->counts, capacity, sizeof(*counts));
+
+		if (!counts)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
+		memset(counts + renderer->capacity, 0,
+		       (capacity - renderer->capacity) * sizeof(*counts));
+		renderer->counts = counts;
+		renderer->capacity = capacity;
+	}
+	renderer->counts[id]++;
+	return 0;
+}
+
+/** A sample that is merged. */
+struct merging {
+	const struct symtab *symtab;
+	const struct format_raw_sample *raw;
+};
+
+static enum names_role role_of_host(void *context, size_t index)
+{
+	const struct merging *merging = context;
+
+	return merge_role_of(merging->symtab, merging->raw->host[index]);
+}
+
+static int on_sample(void *context, const struct format_raw_sample *raw, struct failure *why)
+{
+	struct renderer *renderer = context;
+	struct merging merging = { &renderer->symtab, raw };
+
+	if (merge_sample(&renderer->merge, raw, role_of_host, &merging, why))
+		return -1;
+	format_text_clear(&renderer->chain);
+	for (size_t i = 0; i < renderer->merge.count; i++)
+		add_frame(renderer, raw, renderer->merge.frames[i]);
+	if (renderer->merge.count == 0)
+		format_text_add(&renderer->chain, ";", 1);
+	return count_chain(renderer, why);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void free_lines(char **lines, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		free(lines[i]);
+	free(lines);
+}
+
+static int print_sorted(const struct renderer *renderer, struct format_text *text,
+			struct failure *why)
+{
+	uint32_t count = format_intern_count(renderer->chains);
+	char **lines = calloc((size_t)count + 1, sizeof(*lines));
+
+	for (uint32_t i = 0; lines && i < count; i++) {
+		const char *chain = format_intern_get(renderer->chains, i, NULL);
+
+		if (asprintf(&lines[i], "%s\t%" PRIu64 "\n", chain, renderer->counts[i]) < 0) {
+			free_lines(lines, i);
+			lines = NULL;
+		}
+	}
+	if (!lines)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sort the chains");
+	qsort(lines, count, sizeof(*lines), compare_lines);
+	for (uint32_t i = 0; i < count; i++)
+		format_text_add_string(text, lines[i]);
+	free_lines(lines, count);
+	return 0;
+}
+
+static void renderer_deinit(struct renderer *renderer)
+{
+	symtab_deinit(&renderer->symtab);
+	reference_aliases_deinit(&renderer->aliases);
+	merge_deinit(&renderer->merge);
+	format_text_deinit(&renderer->chain);
+	format_intern_destroy(renderer->chains);
+	free(renderer->counts);
+}
+
+int reference_print_sysprof(FILE *stream, struct format_text *text, struct failure *why)
+{
+	static const struct format_visitor visitor = { .symbol = on_symbol, .sample = on_sample };
+	struct renderer renderer = { 0 };
+	enum format_stream_kind kind;
+	const char *string;
+	int result = -1;
+
+	renderer.chains = format_intern_create();
+	if (!renderer.chains)
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
+	else if (symtab_init(&renderer.symtab, why) == 0 &&
+		 reference_aliases_init(&renderer.aliases, why) == 0 &&
+		 format_read_stream(stream, &visitor, &renderer, &kind, why) == 0)
+		result = print_sorted(&renderer, text, why);
+	renderer_deinit(&renderer);
+	return result ? -1 : format_text_take(text, &string, why);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_STREAM_TARANTOOL_OUTPUT_H
+#define FORMAT_STREAM_TARANTOOL_OUTPUT_H
+
+#include "format/stream/stream_symbols.h"
+#include "format/text/text.h"
+
+/*
+ * Texts just as the reference parser writes them. Users get the reports; this is what shows that
+ * our reading of a stream is the reference's.
+ * Source: tarantool/luajit b52fe979, tools/utils/symtab.lua and tools/sysprof/parse.lua.
+ */
+
+/** A code location as the reference keys it; unused fields are 0. */
+struct reference_location {
+	uint64_t address, line, trace;
+};
+
+enum reference_kind {
+	REFERENCE_INTERNAL,
+	REFERENCE_LUA,	   /**< A line of a chunk. */
+	REFERENCE_NATIVE,  /**< A C symbol. */
+	REFERENCE_UNKNOWN, /**< Code without a symbol. */
+	REFERENCE_NOWHERE, /**< Where a trace starts that is not known. */
+};
+
+/** What the symbols make of a location. No padding: compared by its bytes. */
+struct reference_place {
+	uint64_t trace;	 /**< Its number. */
+	uint64_t number; /**< LUA: the line; NATIVE: the symbol's address; UNKNOWN: the address. */
+	uint32_t name;	 /**< LUA: the chunk's; NATIVE: the symbol's; else 0. */
+	uint8_t kind;
+	uint8_t is_trace;   /**< A trace that starts there. */
+	uint8_t is_general; /**< `trace`, and `number` of native code, are not told. */
+	uint8_t unused;
+};
+
+/** Chunk names with newlines, which the reference replaces by "function_alias_K". */
+struct reference_aliases {
+	struct format_intern *chunks;
+};
+
+int reference_aliases_init(struct reference_aliases *aliases, struct failure *why);
+void reference_aliases_deinit(struct reference_aliases *aliases);
+/** @param symbol Is in @p symtab, where its name may have been cut. */
+int reference_aliases_add(struct reference_aliases *aliases, const struct symtab *symtab,
+			  const struct format_symbol *symbol, struct failure *why);
+
+/** @param ret_place With the name of the symbol table. */
+void reference_resolve(const struct symtab *symtab, const struct reference_location *location,
+		       struct reference_place *ret_place);
+
+/** Append the text of a place, such as "@file.lua:12" or "main:0x401000".
+ *  @param name The one that it means; @p len 0 where it has none. */
+void reference_add_place(struct format_text *text, const struct reference_aliases *aliases,
+			 const struct reference_place *place, const char *name, size_t len);
+
+/** Append the parser's whole output for a sysprof stream, its lines sorted bytewise. */
+int reference_print_sysprof(FILE *stream, struct format_text *text, struct failure *why);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/sysprof/sysprof_symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Numbers that a function's lines take at a time: the first, and how they grow, up to a bound. */
+#define LINES_FIRST  15
+#define LINES_GROWTH 4
+#define LINES_MAX    4095
+
+/** Lua functions as they run, so many: some 100 bytes each here, and their names in the stream.
+ * Beyond that, where only a program comes that compiles without end, frames tell that they are
+ * compiled but not by which trace. */
+#define LUAS_MAX ((size_t)1 << 18)
+
+static int put_name(struct sysprof_symbols *symbols, uint64_t number, const char *name, size_t len,
+		    struct failure *why)
+{
+	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_C, .address = number };
+
+	symbol.name = name;
+	symbol.name_len = len;
+	return format_put_symbol(symbols->sink, &symbol, why);
+}
+
+int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *sink,
+			 const struct format_functions *functions, struct failure *why)
+{
+	memset(symbols, 0, sizeof(*symbols));
+	symbols->sink = sink;
+	symbols->functions = functions;
+	return put_name(symbols, NAMES_WRITER_ADDRESS, NAMES_WRITER, strlen(NAMES_WRITER), why);
+}
+
+void sysprof_symbols_deinit(struct sysprof_symbols *symbols)
+{
+	format_addrmap_deinit(&symbols->hosts);
+	format_addrmap_deinit(&symbols->protos);
+	format_addrmap_deinit(&symbols->lines);
+	format_addrmap_deinit(&symbols->starts);
+	format_addrmap_deinit(&symbols->addresses);
+	format_addrmap_deinit(&symbols->traces);
+	free(symbols->luas);
+	format_text_deinit(&symbols->scratch);
+}
+
+/** Take @p count numbers in a row. */
+static int take(struct sysprof_symbols *symbols, enum names_place place, uint64_t count,
+		uint64_t *ret_first, struct failure *why)
+{
+	for (unsigned i = 0; i < NAMES_RANGES; i++) {
+		const struct names_range *range = &names_ranges[place][i];
+		uint64_t *next = &symbols->next[place][i];
+
+		if (!*next)
+			*next = range->first;
+		if (count <= range->end - *next) {
+			*ret_first = *next;
+			*next += count;
+			return 0;
+		}
+	}
+	return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "number so many names");
+}
+
+/** Put what `scratch` holds as the name of @p number. */
+static int put_scratch(struct sysprof_symbols *symbols, uint64_t number, struct failure *why)
+{
+	const char *name;
+
+	if (format_text_take(&symbols->scratch, &name, why))
+		return -1;
+	return put_name(symbols, number, name, symbols->scratch.len, why);
+}
+
+/** Whether the symbol's name would make the reference's merge act. */
+static bool triggers(const struct format_function *function)
+{
+	const char *begin = function->kind == FORMAT_KIND_LUA ? function->source : function->name;
+
+	return function->kind != FORMAT_KIND_TRACE && begin &&
+	       names_role_of(begin) != NAMES_ROLE_NONE;
+}
+
+static void add_symbol(struct format_text *text, const struct format_function *function,
+		       int64_t line, bool escaped)
+{
+	format_text_clear(text);
+	if (escaped)
+		format_text_add_string(text, NAMES_API_PREFIX);
+	names_add_symbol(text, function, line);
+}
+
+/* ---- Prototypes ------------------------------------------------------------------------- */
+
+static int put_chunk(struct sysprof_symbols *symbols, uint64_t number,
+		     const struct format_function *function, int64_t line, struct failure *why)
+{
+	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_LUA, .address = number };
+
+	symbol.name = function->source ? function->source : "?";
+	symbol.name_len = strlen(symbol.name);
+	symbol.line = (uint64_t)line;
+	return format_put_symbol(symbols->sink, &symbol, why);
+}
+
+/** First line of a Lua function, or of the one in which a trace starts; where that is not known,
+ * the line where the trace starts. */
+static int64_t definition_of(const struct format_function *function)
+{
+	return function->kind == FORMAT_KIND_TRACE && function->proto ? function->proto_line
+								      : function->first_line;
+}
+
+/** The prototype that another function put for the one at the address where @p trace starts. */
+static bool find_start(const struct sysprof_symbols *symbols, const struct format_function *trace,
+		       uint64_t *ret_number)
+{
+	const struct format_function *other;
+	uint64_t id;
+
+	if (!trace->proto || !format_addrmap_get(&symbols->addresses, trace->proto, &id))
+		return false;
+	other = format_functions_get(symbols->functions, (uint32_t)id);
+	if (definition_of(other) != definition_of(trace) ||
+	    !(other->source && trace->source ? strcmp(other->source, trace->source) == 0
+					     : other->source == trace->source))
+		return false;
+	return format_addrmap_get(&symbols->starts, id, ret_number);
+}
+
+/** Keep that function @p id, or the one in which it starts, lies at @p address and is @p number. */
+static int keep_start(struct sysprof_symbols *symbols, uint32_t id, uint64_t address,
+		      uint64_t number, struct failure *why)
+{
+	if (format_addrmap_set(&symbols->starts, id, number, why))
+		return -1;
+	return address ? format_addrmap_set(&symbols->addresses, address, id, why) : 0;
+}
+
+/** Put a prototype, behind which lines have room. The prototype's own C symbol, which no reference
+ * report shows, holds the function's name, and how it runs. */
+static int put_proto(struct sysprof_symbols *symbols, struct sysprof_symbols_lua *lua,
+		     uint64_t lines, uint64_t *ret_number, struct failure *why)
+{
+	const struct format_function *function =
+		format_functions_get(symbols->functions, lua->function);
+	enum names_place place = lua->mark.compiled ? NAMES_PLACE_COMPILED : NAMES_PLACE_FUNCTION;
+	struct format_text *scratch = &symbols->scratch;
+
+	if (take(symbols, place, 1 + lines, ret_number, why) ||
+	    put_chunk(symbols, *ret_number, function, function->first_line, why))
+		return -1;
+	if (function->name || lua->mark.compiled) {
+		format_text_clear(scratch);
+		if (function->name)
+			format_text_add_line(scratch, function->name, strlen(function->name));
+		if (lua->mark.compiled)
+			names_add_mark(scratch, &lua->mark);
+		if (put_scratch(symbols, *ret_number, why))
+			return -1;
+	}
+	if (lua->proto)
+		return 0;
+	lua->proto = *ret_number;
+	return lua->mark.compiled
+		       ? 0
+		       : keep_start(symbols, lua->function, function->address, lua->proto, why);
+}
+
+static uint64_t key_of(uint32_t function, const struct names_mark *mark)
+{
+	return (uint64_t)function << 34 | (uint64_t)mark->trace << 2 | mark->compiled << 1 |
+	       mark->approximate;
+}
+
+static int add_lua(struct sysprof_symbols *symbols, uint32_t function,
+		   const struct names_mark *mark, uint64_t *ret_index, struct failure *why)
+{
+	size_t capacity = symbols->lua_capacity ? 2 * symbols->lua_capacity : 64;
+	struct sysprof_symbols_lua *luas = symbols->luas;
+
+	if (symbols->lua_count == symbols->lua_capacity) {
+		luas = reallocarray(luas, capacity, sizeof(*luas));
+		if (!luas)
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write a sample");
+		symbols->luas = luas;
+		symbols->lua_capacity = capacity;
+	}
+	*ret_index = symbols->lua_count++;
+	luas[*ret_index] = (struct sysprof_symbols_lua){ .function = function, .mark = *mark };
+	return format_addrmap_set(&symbols->protos, key_of(function, mark), *ret_index, why);
+}
+
+/** Find the frame's function as it runs. @param ret_index In `luas`. */
+static int find_lua(struct sysprof_symbols *symbols, const struct format_frame *frame,
+		    uint64_t *ret_index, struct failure *why)
+{
+	struct names_mark mark = { .compiled = frame->trace != 0,
+				   .approximate = frame->trace && frame->approximate,
+				   .trace = frame->trace };
+
+	if (format_addrmap_get(&symbols->protos, key_of(frame->function, &mark), ret_index))
+		return 0;
+	if (mark.trace && symbols->lua_count >= LUAS_MAX) {
+		mark.trace = 0;
+		if (format_addrmap_get(&symbols->protos, key_of(frame->function, &mark), ret_index))
+			return 0;
+	}
+	return add_lua(symbols, frame->function, &mark, ret_index, why);
+}
+
+int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, const struct format_frame *frame,
+			      uint64_t *ret_number, struct failure *why)
+{
+	struct sysprof_symbols_lua *lua;
+	uint64_t index;
+
+	if (find_lua(symbols, frame, &index, why))
+		return -1;
+	lua = &symbols->luas[index];
+	if (!lua->proto)
+		return put_proto(symbols, lua, 0, ret_number, why);
+	*ret_number = lua->proto;
+	return 0;
+}
+
+/** Take numbers for lines behind a prototype: readers find that as the nearest one below. */
+static int take_lines(struct sysprof_symbols *symbols, struct sysprof_symbols_lua *lua,
+		      struct failure *why)
+{
+	uint64_t count = LINES_FIRST, proto;
+
+	while (count < lua->line_count && count < LINES_MAX)
+		count = LINES_GROWTH * (count + 1) - 1;
+	if (put_proto(symbols, lua, count, &proto, why))
+		return -1;
+	lua->next = proto + 1;
+	lua->end = proto + 1 + count;
+	return 0;
+}
+
+static int use_line(struct sysprof_symbols *symbols, const struct format_frame *frame, int64_t line,
+		    uint64_t *ret_number, struct failure *why)
+{
+	const struct format_function *function =
+		format_functions_get(symbols->functions, frame->function);
+	struct sysprof_symbols_lua *lua;
+	uint64_t index, key;
+
+	if (find_lua(symbols, frame, &index, why))
+		return -1;
+	key = index << 32 | (uint32_t)line;
+	if (format_addrmap_get(&symbols->lines, key, ret_number))
+		return 0;
+	lua = &symbols->luas[index];
+	if (lua->next == lua->end && take_lines(symbols, lua, why))
+		return -1;
+	add_symbol(&symbols->scratch, function, line, triggers(function));
+	if (put_scratch(symbols, lua->next, why))
+		return -1;
+	*ret_number = lua->next++;
+	lua->line_count++;
+	return format_addrmap_set(&symbols->lines, key, *ret_number, why);
+}
+
+int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint64_t *ret_proto,
+			      int64_t *ret_line, struct failure *why)
+{
+	const struct format_function *function = format_functions_get(symbols->functions, id);
+	struct format_symbol symbol = { .kind = FORMAT_SYMBOL_TRACE };
+	uint64_t present;
+
+	*ret_line = definition_of(function);
+	if (!format_addrmap_get(&symbols->starts, id, ret_proto)) {
+		if (!find_start(symbols, function, ret_proto) &&
+		    (take(symbols, NAMES_PLACE_FUNCTION, 1, ret_proto, why) ||
+		     put_chunk(symbols, *ret_proto, function, *ret_line, why)))
+			return -1;
+		if (keep_start(symbols, id, function->proto, *ret_proto, why))
+			return -1;
+	}
+	symbol.trace = (uint32_t)function->address;
+	symbol.address = *ret_proto;
+	symbol.line = (uint64_t)function->first_line;
+	if (format_addrmap_get(&symbols->traces, symbol.trace, &present) && present == id)
+		return 0;
+	if (format_put_symbol(symbols->sink, &symbol, why))
+		return -1;
+	return format_addrmap_set(&symbols->traces, symbol.trace, id, why);
+}
+
+/* ---- Host frames ------------------------------------------------------------------------ */
+
+static bool is_native(const struct format_function *function)
+{
+	return function->kind == FORMAT_KIND_NATIVE || function->kind == FORMAT_KIND_CFUNC;
+}
+
+/** Put the name of a function that has no lines. */
+static int put_host(struct sysprof_symbols *symbols, const struct format_function *function,
+		    bool escaped, uint64_t *ret_number, struct failure *why)
+{
+	enum names_place place =
+		is_native(function) && !escaped ? NAMES_PLACE_FUNCTION : NAMES_PLACE_NAME;
+
+	add_symbol(&symbols->scratch, function, 0, escaped);
+	if (take(symbols, place, 1, ret_number, why))
+		return -1;
+	return put_scratch(symbols, *ret_number, why);
+}
+
+static int use_host(struct sysprof_symbols *symbols, const struct format_frame *frame, int64_t line,
+		    bool may_trigger, uint64_t *ret_number, struct failure *why)
+{
+	const struct format_function *function =
+		format_functions_get(symbols->functions, frame->function);
+	bool escaped = !may_trigger && triggers(function);
+	uint64_t key = (uint64_t)frame->function << 1 | escaped;
+
+	if (function->kind == FORMAT_KIND_LUA)
+		return use_line(symbols, frame, line, ret_number, why);
+	if (format_addrmap_get(&symbols->hosts, key, ret_number))
+		return 0;
+	if (put_host(symbols, function, escaped, ret_number, why))
+		return -1;
+	return format_addrmap_set(&symbols->hosts, key, *ret_number, why);
+}
+
+int sysprof_symbols_use_host(struct sysprof_symbols *symbols, const struct format_frame *frame,
+			     int64_t line, bool may_trigger, uint64_t *ret_number,
+			     struct failure *why)
+{
+	uint64_t hash = frame->function * 0x9e3779b97f4a7c15 ^
+			((uint64_t)line + frame->trace) * 0xd6e8feb86659fd93;
+	struct sysprof_symbols_known *known =
+		&symbols->known[hash >> 32 & (SYSPROF_SYMBOLS_KNOWN - 1)];
+
+	if (!known->number || known->function != frame->function || known->line != line ||
+	    known->trace != frame->trace || known->approximate != frame->approximate ||
+	    known->may_trigger != may_trigger) {
+		known->number = 0;
+		if (use_host(symbols, frame, line, may_trigger, ret_number, why))
+			return -1;
+		*known = (struct sysprof_symbols_known){
+			frame->function,    frame->trace, line,
+			frame->approximate, may_trigger,  *ret_number
+		};
+	}
+	*ret_number = known->number;
+	return 0;
+}
+
+int sysprof_symbols_use_trigger(struct sysprof_symbols *symbols, uint64_t *ret_number,
+				struct failure *why)
+{
+	*ret_number = NAMES_TRIGGER_ADDRESS;
+	if (symbols->has_trigger)
+		return 0;
+	if (put_name(symbols, NAMES_TRIGGER_ADDRESS, NAMES_TRIGGER, strlen(NAMES_TRIGGER), why))
+		return -1;
+	symbols->has_trigger = true;
+	return 0;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/text/json.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/format.h"
+
+/* One thread at a time writes a file; locking it for each character would take longer than the rest
+ * of it. */
+static void put(struct json_out *json, char character)
+{
+	putc_unlocked(character, json->file);
+}
+
+static void put_string(struct json_out *json, const char *text)
+{
+	while (*text)
+		put(json, *text++);
+}
+
+/** What stands before a value. */
+static void lead(struct json_out *json)
+{
+	uint64_t bit = json->depth ? (uint64_t)1 << (json->depth - 1) : 0;
+
+	if (!json->has_key && bit && !(json->first & bit))
+		put(json, ',');
+	json->first &= ~bit;
+	json->has_key = false;
+}
+
+void json_out_open(struct json_out *json, char bracket)
+{
+	lead(json);
+	put(json, bracket);
+	json->depth++;
+	json->first |= (uint64_t)1 << (json->depth - 1);
+}
+
+void json_out_close(struct json_out *json, char bracket)
+{
+	put(json, bracket);
+	json->depth--;
+}
+
+static void put_text(struct json_out *json, const char *text, size_t len)
+{
+	char *copy = strndup(text, len);
+	struct json_object *object = NULL;
+
+	if (copy) {
+		format_clean_utf8(copy, strlen(copy));
+		object = json_object_new_string(copy);
+	}
+	if (object)
+		fputs(json_object_to_json_string_ext(
+			      object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE),
+		      json->file);
+	else
+		json->failed = true;
+	json_object_put(object);
+	free(copy);
+}
+
+void json_out_key(struct json_out *json, const char *key)
+{
+	lead(json);
+	put(json, '"');
+	put_string(json, key);
+	put_string(json, "\":");
+	json->has_key = true;
+}
+
+void json_out_text(struct json_out *json, const char *text)
+{
+	if (!text) {
+		json_out_null(json);
+		return;
+	}
+	json_out_part(json, text, strlen(text));
+}
+
+void json_out_part(struct json_out *json, const char *text, size_t len)
+{
+	lead(json);
+	put_text(json, text, len);
+}
+
+void json_out_number(struct json_out *json, uint64_t value)
+{
+	lead(json);
+	fprintf(json->file, "%" PRIu64, value);
+}
+
+void json_out_signed(struct json_out *json, int64_t value)
+{
+	lead(json);
+	fprintf(json->file, "%" PRId64, value);
+}
+
+void json_out_ms(struct json_out *json, uint64_t ns)
+{
+	lead(json);
+	fprintf(json->file, "%" PRIu64 ".%06" PRIu64, ns / 1000000, ns % 1000000);
+}
+
+void json_out_us(struct json_out *json, uint64_t ns)
+{
+	lead(json);
+	fprintf(json->file, "%" PRIu64 ".%03" PRIu64, ns / 1000, ns % 1000);
+}
+
+void json_out_bool(struct json_out *json, bool value)
+{
+	lead(json);
+	fputs(value ? "true" : "false", json->file);
+}
+
+void json_out_null(struct json_out *json)
+{
+	lead(json);
+	fputs("null", json->file);
+}
+
+void json_out_raw(struct json_out *json, const char *text, size_t len)
+{
+	lead(json);
+	fwrite(text, 1, len, json->file);
+}
+
+void json_out_line(struct json_out *json)
+{
+	put(json, '\n');
+}

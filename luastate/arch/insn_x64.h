@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef LUASTATE_ARCH_INSN_X64_H
+#define LUASTATE_ARCH_INSN_X64_H
+
+/* Private to luastate: what x86-64 instructions do with registers and memory, as far as it shows
+ * where the interpreter has the members of LuaJIT's structures. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Registers by their numbers in instructions. */
+enum {
+	INSN_RAX,
+	INSN_RCX,
+	INSN_RDX,
+	INSN_RBX,
+	INSN_RSP,
+	INSN_RBP,
+	INSN_RSI,
+	INSN_RDI,
+	INSN_R14 = 14,
+	INSN_R15,
+	INSN_NO_REG = 0xff,
+};
+
+/** Kinds of instructions. "Load" reads the operand in memory, "store" writes it; a register can be
+ *  in the place of the memory, then there is no base. */
+enum insn_kind {
+	INSN_OTHER,
+	INSN_LOAD,	/* mov reg, mem */
+	INSN_STORE,	/* mov mem, reg */
+	INSN_STORE_IMM, /* mov mem, imm; mov reg, imm */
+	INSN_EXTEND,	/* movzx reg, mem of size bytes */
+	INSN_LEA,
+	INSN_ALU_LOAD,	/* operation reg, mem */
+	INSN_ALU_STORE, /* operation mem, reg */
+	INSN_ALU_IMM,	/* operation mem, imm */
+	INSN_TEST_IMM,
+	INSN_NEG,
+	INSN_SAR,
+	INSN_IMUL_IMM,
+	INSN_INC,
+	INSN_DEC,
+	INSN_TO_FLOAT, /* cvtsi2sd xmm, mem */
+	INSN_CALL,     /* direct */
+	INSN_CALL_MEM, /* through memory or a register */
+	INSN_JUMP,
+	INSN_JUMP_MEM,
+	INSN_BRANCH, /* conditional */
+};
+
+/** Operations of INSN_ALU_*, as their numbers in opcodes. */
+enum {
+	INSN_ADD = 0,
+	INSN_AND = 4,
+	INSN_SUB = 5,
+	INSN_CMP = 7,
+};
+
+/** One instruction. */
+struct insn {
+	uint32_t at; /* offset in the code */
+	uint8_t len, kind;
+	uint8_t size; /* of the operands, in bytes */
+	uint8_t op;   /* of INSN_ALU_*; of INSN_BRANCH the condition */
+	uint8_t reg;  /* INSN_NO_REG: none */
+	bool has_mem;
+	uint8_t base, index; /* INSN_NO_REG: none; base is the register where has_mem is not set */
+	uint8_t scale;	     /* 1, 2, 4 or 8 */
+	int32_t disp, imm;   /* imm: also a direct target's distance from the instruction's end */
+};
+
+/**
+ * Decode the instruction at @p code. @param len Bytes that are there.
+ * @return false where it is none that compilers or LuaJIT's assembler use, or is cut.
+ * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2 and
+ * appendix A.
+ */
+bool insn_decode(const uint8_t *code, size_t len, struct insn *ret_insn);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known of an interpreter's layout: when it is searched for, whether a
+ * row of the table holds, and what of a search is kept. */
+#include "luastate/derive/derive.h"
+
+#include <stdlib.h>
+
+enum {
+	/* A search that found nothing is repeated after as long as it took, then twice as long, up
+	 * to some minutes. */
+	TRIES_DOUBLED = 12,
+	ROW_TRIES = 10,
+	/* All searches of a process together: what may be saved up, and one part in that many of
+	 * the time that passes. Stacks and memory can have any number of coroutines that belong to
+	 * no VM. */
+	SAVED_NS = 300 * 1000 * 1000,
+	SHARE = 20,
+	/* A row is ruled out if each of that many looks at the live VM contradicts it in the same
+	 * way: the right row must never be. */
+	ROW_LOOKS = 8,
+	TRACES_ENOUGH = 16,
+};
+
+/* ---- When ------------------------------------------------------------------------------- */
+
+/* Whether there is time for one more search. */
+static bool may_search(struct luastate *state)
+{
+	return budget_allows(&state->derive_time, SAVED_NS, SHARE);
+}
+
+static void spend(struct luastate *state, uint64_t begin_ns)
+{
+	budget_charge(&state->derive_time, state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+}
+
+/* Read the code when it is looked for first. Code that is not like any tells no
+ * more later. */
+static bool read_code(struct state_interpreter *interpreter)
+{
+	if (!interpreter->reading) {
+		interpreter->reading = calloc(1, sizeof(*interpreter->reading));
+		if (interpreter->reading && !derive_read_code(interpreter, interpreter->reading))
+			interpreter->derive_due_ns = UINT64_MAX;
+	}
+	return interpreter->reading && interpreter->derive_due_ns != UINT64_MAX;
+}
+
+bool derive_is_due(struct state_interpreter *interpreter)
+{
+	return state_now_ns(CLOCK_MONOTONIC) >= interpreter->derive_due_ns &&
+	       read_code(interpreter);
+}
+
+/* The next search is not due before as long again as the last one took, then
+ * twice as long. */
+void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
+{
+	unsigned doublings = interpreter->derive_tries < TRIES_DOUBLED ? interpreter->derive_tries
+								       : TRIES_DOUBLED;
+
+	interpreter->derive_due_ns = state_now_ns(CLOCK_MONOTONIC) +
+				     ((state_now_ns(CLOCK_MONOTONIC) - begin_ns) << doublings);
+	interpreter->derive_tries++;
+}
+
+/* ---- Known rows ------------------------------------------------------------------------- */
+
+/* What rules a row out: what the code shows, and equations of live objects.
+ * Other members are found by what they mostly are, or by parameters that a
+ * program may set; and some sizes are rounded to what lies behind. */
+static bool is_strong(const struct derive *derive, size_t field)
+{
+	static const size_t fields[] = {
+		DERIVE_FIELD(lua_State_sizeof),	 DERIVE_FIELD(lua_State_stacksize),
+		DERIVE_FIELD(GCproto_sizeof),	 DERIVE_FIELD(GCproto_sizebc),
+		DERIVE_FIELD(GCproto_sizekgc),	 DERIVE_FIELD(GCproto_sizekn),
+		DERIVE_FIELD(GCproto_sizept),	 DERIVE_FIELD(GCproto_sizeuv),
+		DERIVE_FIELD(GCproto_uv),	 DERIVE_FIELD(GCproto_chunkname),
+		DERIVE_FIELD(GCproto_firstline), DERIVE_FIELD(GCproto_numline),
+		DERIVE_FIELD(GCproto_lineinfo),	 DERIVE_FIELD(GCproto_uvinfo),
+		DERIVE_FIELD(GCproto_varinfo),	 DERIVE_FIELD(GCtrace_ir),
+		DERIVE_FIELD(GCtrace_nk),	 DERIVE_FIELD(GCtrace_nins),
+		DERIVE_FIELD(GCtrace_snap),	 DERIVE_FIELD(GCtrace_nsnap),
+		DERIVE_FIELD(GCtrace_snapmap),	 DERIVE_FIELD(GCtrace_nsnapmap),
+		DERIVE_FIELD(GCtrace_startpt),	 DERIVE_FIELD(GCtrace_startpc),
+		DERIVE_FIELD(GCtrace_szmcode),	 DERIVE_FIELD(SnapShot_sizeof),
+	};
+
+	if (derive->source[field] != DERIVE_BY_VM)
+		return true;
+	/* Side traces and their roots: numbers of a few traces fit other members as
+	 * well. */
+	if (field == DERIVE_FIELD(GCtrace_root) || field == DERIVE_FIELD(GCtrace_nchild))
+		return derive->trace_count >= TRACES_ENOUGH;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (fields[i] == field)
+			return true;
+	return false;
+}
+
+/* One look at a live VM: of the fields that contradicted the row so far those
+ * that do still, and by the same value. @return their number. */
+static size_t look_at_row(struct derive *derive, const struct luastate_layout *row, uint64_t L,
+			  bool is_first, int32_t *seen)
+{
+	size_t count = 0;
+
+	derive_begin(derive, row);
+	if (derive_vm(derive, L) && derive_protos(derive) && derive->reading->has_compiler)
+		derive_traces(derive);
+	for (size_t i = 0; i < state_field_count; i++) {
+		int32_t value = derive_value(&derive->layout, i), known = derive_value(row, i);
+		bool differs = derive_is_seen(derive, i) && is_strong(derive, i) &&
+			       known != LAYOUT_ABSENT && known != value;
+
+		seen[i] = differs && (is_first || seen[i] == value) ? value : LAYOUT_ABSENT;
+		count += seen[i] != LAYOUT_ABSENT;
+	}
+	return count;
+}
+
+enum derive_verdict derive_judge_row(struct luastate *state, struct state_interpreter *interpreter,
+				     const struct attach_reader *reader,
+				     const struct luastate_layout *row, uint64_t L)
+{
+	struct derive *derive = calloc(1, sizeof(*derive));
+	int32_t seen[STATE_FIELDS_MAX];
+	struct derive_bounded_reader bounded;
+	size_t left = 1;
+	enum derive_verdict verdict;
+	uint64_t begin_ns;
+
+	if (!derive || !read_code(interpreter) || !may_search(state)) {
+		free(derive);
+		return DERIVE_OPEN;
+	}
+	begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	derive_bound_reads(&bounded, reader);
+	derive->state = state;
+	derive->interpreter = interpreter;
+	derive->reader = &bounded.reader;
+	derive->reading = interpreter->reading;
+	/* The VM runs while it is read: one look may see what never was at one time. */
+	for (unsigned look = 0; look < ROW_LOOKS && left; look++)
+		left = look_at_row(derive, row, L, look == 0, seen);
+	verdict = left ? DERIVE_CONTRADICTED : derive->trace_count ? DERIVE_CONFIRMED : DERIVE_OPEN;
+	free(derive);
+	spend(state, begin_ns);
+	return verdict;
+}
+
+/* ---- Searches --------------------------------------------------------------------------- */
+
+/* One search of the VM of a coroutine. */
+static struct derive *search(const struct luastate *state, struct state_interpreter *interpreter,
+			     const struct attach_reader *reader, uint64_t L)
+{
+	struct derive *derive = calloc(1, sizeof(*derive));
+	uint64_t begin_ns = state_now_ns(CLOCK_MONOTONIC);
+	bool found;
+
+	if (!derive)
+		return NULL;
+	derive->state = state;
+	derive->interpreter = interpreter;
+	derive->reader = reader;
+	derive->reading = interpreter->reading;
+	found = derive_layout(derive, L);
+	/* Most coroutines that are met are no VM's: only a search that got far costs
+	 * something. */
+	if (derive->G)
+		derive_rest(interpreter, begin_ns);
+	if (found)
+		return derive;
+	free(derive);
+	return NULL;
+}
+
+/* @return NULL where nothing was found, or it is not yet time to look for it.
+ */
+static struct derive *search_when_due(struct luastate *state, struct state_interpreter *interpreter,
+				      const struct attach_reader *reader, uint64_t L)
+{
+	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct derive *derive;
+
+	if (!may_search(state))
+		return NULL;
+	derive = derive_is_due(interpreter) ? search(state, interpreter, reader, L) : NULL;
+	spend(state, begin_ns);
+	return derive;
+}
+
+/* Fields that are known, or known not to be there. */
+static unsigned count_known(const uint8_t *source)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < state_field_count; i++)
+		count += source[i] != DERIVE_UNKNOWN && source[i] != DERIVE_DOUBTFUL &&
+			 source[i] != DERIVE_ABSENT;
+	return count;
+}
+
+/* Whether a row has all that is known. */
+static bool is_row(const struct derive *derive)
+{
+	for (size_t i = 0; i < luastate_layout_count; i++) {
+		const struct luastate_layout *row = &luastate_layouts[i];
+		bool same =
+			strcmp(row->arch, state_arch_name) == 0 && row->gc64 == derive->layout.gc64;
+
+		for (size_t k = 0; k < state_field_count && same; k++)
+			same = !derive_is_known(derive, k) ||
+			       derive_value(row, k) == derive_value(&derive->layout, k);
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the program may show more when it has traces, or more of them. */
+static bool is_provisional(const struct derive *derive)
+{
+	return memchr(derive->source, DERIVE_GUESSED, state_field_count) ||
+	       (derive->reading->has_compiler && !state_has_compiler(&derive->layout));
+}
+
+static bool keep(struct state_interpreter *interpreter, const struct derive *derive)
+{
+	struct luastate_layout *own = malloc(sizeof(*own));
+
+	if (!own)
+		return false;
+	*own = derive->layout;
+	interpreter->own = own;
+	memcpy(interpreter->source, derive->source, sizeof(interpreter->source));
+	interpreter->row = derive->row;
+	interpreter->is_derived = true;
+	interpreter->is_provisional = is_provisional(derive);
+	return true;
+}
+
+bool derive_interpreter(struct luastate *state, struct state_interpreter *interpreter,
+			const struct attach_reader *reader, uint64_t L)
+{
+	struct derive *derive;
+	bool found;
+
+	if (interpreter->layout || interpreter->own)
+		return false;
+	derive = search_when_due(state, interpreter, reader, L);
+	/* A VM of a known build that did not pass at this look does at another, and
+	 * knows more; unless it never does. */
+	found = derive &&
+		(state_has_compiler(&derive->layout) || !is_row(derive) ||
+		 interpreter->derive_tries > ROW_TRIES) &&
+		keep(interpreter, derive);
+	free(derive);
+	return found;
+}
+
+bool derive_again(struct luastate *state, struct state_interpreter *interpreter,
+		  const struct attach_reader *reader, uint64_t main_thread,
+		  struct luastate_layout **ret_before)
+{
+	struct luastate_layout *before = interpreter->own;
+	struct derive *derive;
+	bool better = false;
+
+	if (!interpreter->is_derived || !interpreter->is_provisional)
+		return false;
+	derive = search_when_due(state, interpreter, reader, main_thread);
+	if (derive && (count_known(derive->source) > count_known(interpreter->source) ||
+		       !is_provisional(derive)))
+		better = keep(interpreter, derive);
+	free(derive);
+	if (better)
+		*ret_before = before;
+	return better;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * LuaJIT's functions have no names. A caller's bytecode shows from where it took the function that
+ * it calls: a global, a field, a method, a local variable or an upvalue.
+ *
+ * Source of the facts: LuaJIT v2.1 src/lj_debug.c (what slot names are derived from, the packed
+ * variable table), src/lj_bc.h (operand modes; opcodes up to 88 are the same since 2.1.0-beta3).
+ */
+#include "luastate/function/bytecode.h"
+
+enum {
+	/* Instructions looked at behind a call; an argument list is seldom longer. */
+	NAME_LOOK_BACK = 400,
+	NAME_MOVES = 8,
+	VARINFO_MAX = 65536,
+
+	RANK_LOCAL = 1,
+	RANK_FIELD = 2,
+	RANK_GLOBAL = 3,
+};
+
+/* A bounded sequence of packed bytes of a prototype's debug part. */
+struct packed {
+	const struct state_proto *proto;
+	const struct attach_reader *reader;
+	uint64_t at, end; /* address of the next byte; behind the prototype */
+	uint64_t buffered_at;
+	size_t buffered;
+	uint8_t bytes[64];
+	unsigned left;
+};
+
+/* From what is kept of the prototype: a stop would read it in many rounds, too many for long
+ * tables. */
+static bool fill_packed(struct packed *packed, size_t len)
+{
+	const struct state_proto *proto = packed->proto;
+	uint64_t offset = packed->at - proto->lineinfo;
+	struct failure why;
+
+	if (proto->debug && offset < proto->debug_len && len <= proto->debug_len - offset) {
+		memcpy(packed->bytes, proto->debug + offset, len);
+		return true;
+	}
+	return state_read(packed->reader, packed->at, packed->bytes, len, &why) == 0;
+}
+
+static int next_byte(struct packed *packed)
+{
+	if (packed->left == 0)
+		return -1;
+	packed->left--;
+	if (packed->at - packed->buffered_at >= packed->buffered) {
+		size_t len = 64 - (packed->at & 63);
+
+		if (packed->at >= packed->end)
+			return -1;
+		if (len > packed->end - packed->at)
+			len = (size_t)(packed->end - packed->at);
+		if (!fill_packed(packed, len))
+			return -1;
+		packed->buffered_at = packed->at;
+		packed->buffered = len;
+	}
+	return packed->bytes[packed->at++ - packed->buffered_at];
+}
+
+static int64_t next_uleb(struct packed *packed)
+{
+	uint32_t value = 0;
+
+	for (unsigned shift = 0; shift < 32; shift += 7) {
+		int byte = next_byte(packed);
+
+		if (byte < 0)
+			return -1;
+		value |= (uint32_t)(byte & 0x7f) << shift;
+		if (byte < 0x80)
+			return value;
+	}
+	return -1;
+}
+
+static uint64_t end_of(const struct luastate_layout *layout, const struct state_proto *proto)
+{
+	return proto->address + state_u32(proto->identity.header, layout->GCproto_sizept);
+}
+
+/* Name of the variable that lives in a slot at an instruction; the table has one entry a variable,
+ * in the order of their slots: name, distance of its start, length of its life. */
+static bool variable_name(const struct luastate_layout *layout, const struct state_proto *proto,
+			  const struct attach_reader *reader, uint32_t index, uint32_t slot,
+			  char *ret_name, size_t size)
+{
+	struct packed packed = { .proto = proto,
+				 .reader = reader,
+				 .at = state_ref(layout, proto->identity.header,
+						 layout->GCproto_varinfo),
+				 .end = end_of(layout, proto),
+				 .left = VARINFO_MAX };
+	int64_t start = 0;
+
+	if (!state_is_pointer(packed.at))
+		return false;
+	for (;;) {
+		int64_t distance, life;
+		int byte = next_byte(&packed);
+		size_t len = 0;
+		bool internal = byte > 0 && byte < 7; /* "(for index)" and friends */
+
+		if (byte <= 0)
+			return false;
+		while (!internal && byte > 0) {
+			if (len + 1 < size)
+				ret_name[len++] = (char)byte;
+			byte = next_byte(&packed);
+		}
+		ret_name[len] = '\0';
+		distance = next_uleb(&packed);
+		life = next_uleb(&packed);
+		if (distance < 0 || life < 0 || (start += distance) > index)
+			return false;
+		if (index < start + life && slot-- == 0)
+			return len > 0;
+	}
+}
+
+static bool upvalue_name(const struct luastate_layout *layout, const struct state_proto *proto,
+			 const struct attach_reader *reader, uint32_t index, char *ret_name,
+			 size_t size)
+{
+	struct packed packed = { .proto = proto,
+				 .reader = reader,
+				 .at = state_ref(layout, proto->identity.header,
+						 layout->GCproto_uvinfo),
+				 .end = end_of(layout, proto),
+				 .left = VARINFO_MAX };
+	size_t len = 0;
+	int byte = 0;
+
+	if (!state_is_pointer(packed.at) || index >= proto->identity.header[layout->GCproto_sizeuv])
+		return false;
+	for (uint32_t i = 0; i <= index; i++) {
+		len = 0;
+		while ((byte = next_byte(&packed)) > 0)
+			if (len + 1 < size)
+				ret_name[len++] = (char)byte;
+		if (byte < 0)
+			return false;
+	}
+	ret_name[len] = '\0';
+	return len > 0;
+}
+
+/* Collectable constant n lies n+1 references below k. */
+static bool constant_name(const struct luastate_layout *layout, const struct state_proto *proto,
+			  const struct attach_reader *reader, uint32_t index, char *ret_name,
+			  size_t size)
+{
+	uint64_t k = state_ref(layout, proto->identity.header, layout->GCproto_k), ref;
+	uint64_t below = (uint64_t)layout->ref_size * ((uint64_t)index + 1);
+	struct failure why;
+
+	if (index >= state_u32(proto->identity.header, layout->GCproto_sizekgc) ||
+	    !state_is_pointer(k))
+		return false;
+	if (state_read_ref(layout, reader, k - below, &ref, &why) != 0)
+		return false;
+	return state_read_string(layout, reader, ref, ret_name, size, &why) == 0 &&
+	       ret_name[0] != '\0';
+}
+
+/* The instruction at @index took the callee from somewhere: name that place. */
+static int name_source(const struct luastate_layout *layout, const struct state_proto *proto,
+		       const struct attach_reader *reader, uint32_t ins, char *ret_name,
+		       size_t size)
+{
+	switch (bc_op(ins)) {
+	case BC_GGET:
+		return constant_name(layout, proto, reader, bc_d(ins), ret_name, size) ? RANK_GLOBAL
+										       : 0;
+	case BC_TGETS:
+		return constant_name(layout, proto, reader, bc_c(ins), ret_name, size) ? RANK_FIELD
+										       : 0;
+	case BC_UGET:
+		return upvalue_name(layout, proto, reader, bc_d(ins), ret_name, size) ? RANK_LOCAL
+										      : 0;
+	default:
+		return 0;
+	}
+}
+
+static bool plain_name(const char *name)
+{
+	for (; *name; name++)
+		if ((unsigned char)*name < 32 || *name == 127)
+			return false;
+	return true;
+}
+
+static int name_slot(const struct luastate_layout *layout, const struct state_proto *proto,
+		     const struct attach_reader *reader, uint32_t index, uint32_t slot,
+		     char *ret_name, size_t size)
+{
+	struct failure why;
+	uint32_t ins;
+	int moves = 0;
+
+	if (variable_name(layout, proto, reader, index, slot, ret_name, size))
+		return RANK_LOCAL;
+	for (int look = 0; index > 1 && look < NAME_LOOK_BACK; look++) {
+		index--;
+		if (state_proto_instruction(proto, reader, proto->bytecode + 4 * (uint64_t)index,
+					    &ins, &why) != 0)
+			return 0;
+		if (!bc_writes(ins, slot))
+			continue;
+		/* Not what is written as one of many, or not understood. */
+		if (bc_op(ins) != BC_MOV)
+			return name_source(layout, proto, reader, ins, ret_name, size);
+		if (++moves > NAME_MOVES)
+			return 0;
+		slot = bc_d(ins);
+		if (variable_name(layout, proto, reader, index, slot, ret_name, size))
+			return RANK_LOCAL;
+	}
+	return 0;
+}
+
+int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
+		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size)
+{
+	struct failure why;
+	uint32_t ins, op;
+	int rank;
+
+	if (!bc_is_known(layout) || state_proto_instruction(caller, reader, pc, &ins, &why) != 0)
+		return 0;
+	op = bc_op(ins);
+	if (op < BC_CALLM || op > BC_CALLMT + 1)
+		return 0; /* an iterator or a metamethod */
+	rank = name_slot(layout, caller, reader, (uint32_t)((pc - caller->bytecode) / 4), bc_a(ins),
+			 ret_name, size);
+	return rank && plain_name(ret_name) ? rank : 0;
+}
+
+/* Behind the tables that it is in: "f" of "M.f", "Class:f" or "t[1].f". */
+const char *state_last_name(const char *name)
+{
+	const char *last = name;
+
+	for (; *name; name++)
+		if ((*name == '.' || *name == ':') && name[1])
+			last = name + 1;
+	return last;
+}

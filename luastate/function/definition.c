@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of functions in the bytecode that makes them. FNEW puts a new function in a slot; what
+ * follows puts it where the program's text says:
+ *
+ *   local f = function()          slot 3, in which the variable f lives from here on
+ *   function M.f()                FNEW 3; TSETS 3 0 "f", and the variable M lives in slot 0
+ *   t = { a = { f = function()    TNEW 1; TNEW 2; FNEW 3; TSETS 3 2 "f"; TSETS 2 1 "a"; GSET 1 "t"
+ *
+ * The value is followed from instruction to instruction, as if it ran: over jumps that are always
+ * taken, and those that a true value takes. A table's name is found the same way, or behind it,
+ * where the table is taken from somewhere. What is not one line of this kind has no name.
+ */
+#include "luastate/function/definition.h"
+
+#include <stdio.h>
+
+#include "luastate/function/bytecode.h"
+#include "luastate/function/definition_source.h"
+
+enum {
+	/* Tables in tables, and tables for which setmetatable() stands. */
+	DEPTH_MAX = 16,
+	SLOTS = 256,
+};
+
+/** A name that grows to the left. */
+struct path {
+	char text[STATE_NAME_MAX];
+	size_t begin;
+	size_t last_len; /* of the last component, with its dot */
+	bool is_rooted;	 /* begins with a variable or global */
+	bool is_full;
+};
+
+/* ---- The name --------------------------------------------------------------------------- */
+
+static void init_path(struct path *path)
+{
+	*path = (struct path){ .begin = STATE_NAME_MAX - 1 };
+}
+
+/* What does not fit is left out, and all before it. */
+static void prepend(struct path *path, const char *text, size_t len)
+{
+	path->is_full |= len > path->begin;
+	if (path->is_full)
+		return;
+	path->begin -= len;
+	memcpy(path->text + path->begin, text, len);
+}
+
+static bool is_empty(const struct path *path)
+{
+	return path->begin == STATE_NAME_MAX - 1;
+}
+
+static bool begins_with(const struct path *path, const char *text)
+{
+	return strncmp(path->text + path->begin, text, strlen(text)) == 0;
+}
+
+static void add_component(struct path *path, const char *text)
+{
+	bool first = is_empty(path);
+
+	prepend(path, text, strlen(text));
+	if (first)
+		path->last_len = strlen(text);
+}
+
+static void add_key(struct path *path, const char *key)
+{
+	char text[STATE_NAME_MAX + 8];
+	bool plain = !(*key >= '0' && *key <= '9');
+
+	for (const char *c = key; *c; c++)
+		plain &= *c == '_' || (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+			 (*c >= 'A' && *c <= 'Z') || (unsigned char)*c >= 128;
+	snprintf(text, sizeof(text), plain ? ".%s" : "[\"%s\"]", key);
+	add_component(path, text);
+}
+
+static void add_index(struct path *path, int32_t index)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "[%d]", index);
+	add_component(path, text);
+}
+
+/* A variable or global, which nothing is a part of. */
+static bool add_root(struct path *path, const char *name)
+{
+	if (!name || !*name)
+		return false;
+	for (const char *c = name; *c; c++)
+		if ((unsigned char)*c < 32 || *c == 127)
+			return false;
+	if (strcmp(name, "_G") == 0 && begins_with(path, "."))
+		return true;
+	path->is_rooted = !path->is_full && strlen(name) <= path->begin;
+	prepend(path, name, strlen(name));
+	return true;
+}
+
+/* ---- Following a value ------------------------------------------------------------------ */
+
+/** Slots that hold the value. */
+struct slots {
+	bool holds[SLOTS];
+	unsigned count;
+};
+
+static void set_slot(struct slots *slots, uint32_t slot, bool holds)
+{
+	slots->count += holds - slots->holds[slot];
+	slots->holds[slot] = holds;
+}
+
+static void kill_slots(struct slots *slots, uint32_t first, uint32_t last)
+{
+	for (uint32_t slot = first; slot <= last && slot < SLOTS && slots->count; slot++)
+		set_slot(slots, slot, false);
+}
+
+static bool holds_from(const struct slots *slots, uint32_t first)
+{
+	for (uint32_t slot = first; slot < SLOTS; slot++)
+		if (slots->holds[slot])
+			return true;
+	return false;
+}
+
+static enum definition_fate follow(struct definition_source *source, uint32_t at, uint32_t slot,
+				   struct path *path, unsigned depth);
+
+/** Where a table that is made in an expression goes on to be. */
+struct rest {
+	uint32_t at, slot;
+};
+
+/* The instruction that wrote a slot which is used at @use, 0 where that is not certain: where a
+ * jump from before it leads to behind it another one may have written the slot. */
+static uint32_t find_writer(struct definition_source *source, uint32_t use, uint32_t slot)
+{
+	uint32_t first_jump = UINT32_MAX;
+
+	for (uint32_t i = use; i > 1 && source->steps_left; source_spend(source, 1)) {
+		uint32_t jump = source_first_jump(source, i);
+
+		first_jump = jump < first_jump ? jump : first_jump;
+		if (bc_writes(source_instruction(source, --i), slot))
+			return first_jump < i ? 0 : i;
+	}
+	return 0;
+}
+
+/* The text of a key that TGETV or TSETV has in a slot, as the 257th and later constants are. */
+static bool add_key_in_slot(struct definition_source *source, uint32_t use, uint32_t slot,
+			    struct path *path)
+{
+	uint32_t writer = find_writer(source, use, slot), ins;
+	char text[STATE_NAME_MAX];
+
+	if (!writer || source_variable_at(source, use, slot))
+		return false;
+	ins = source_instruction(source, writer);
+	if (bc_op(ins) == BC_KSHORT) {
+		add_index(path, (int16_t)bc_d(ins));
+		return true;
+	}
+	if (bc_op(ins) != BC_KSTR || !source_text(source, bc_d(ins), text, sizeof(text)))
+		return false;
+	add_key(path, text);
+	return true;
+}
+
+/* The key of TGETx and TSETx. */
+static bool add_key_of(struct definition_source *source, uint32_t index, uint32_t ins,
+		       struct path *path)
+{
+	uint32_t op = bc_op(ins);
+	char text[STATE_NAME_MAX];
+
+	if (op == BC_TGETB || op == BC_TSETB) {
+		add_index(path, (int32_t)bc_c(ins));
+		return true;
+	}
+	if (op == BC_TGETV || op == BC_TSETV)
+		return add_key_in_slot(source, index, bc_c(ins), path);
+	if ((op != BC_TGETS && op != BC_TSETS) ||
+	    !source_text(source, bc_c(ins), text, sizeof(text)))
+		return false;
+	add_key(path, text);
+	return true;
+}
+
+/*
+ * Put the name of a table, which is used at an instruction, before the path. Where the table has
+ * none, the path stands alone.
+ * @param rest Where a table that was made for this goes on.
+ */
+static void add_table(struct definition_source *source, uint32_t use, uint32_t slot,
+		      struct rest rest, struct path *path, unsigned depth)
+{
+	const struct definition_variable *variable = source_variable_at(source, use, slot);
+	char text[STATE_NAME_MAX];
+	uint32_t writer, ins;
+
+	if (variable) {
+		add_root(path, variable->name);
+		return;
+	}
+	writer = depth < DEPTH_MAX ? find_writer(source, use, slot) : 0;
+	if (!writer)
+		return;
+	ins = source_instruction(source, writer);
+	switch (bc_op(ins)) {
+	case BC_GGET:
+		if (source_text(source, bc_d(ins), text, sizeof(text)))
+			add_root(path, text);
+		break;
+	case BC_UGET:
+		add_root(path, source_upvalue_name(source, bc_d(ins)));
+		break;
+	case BC_MOV:
+		add_table(source, writer, bc_d(ins), rest, path, depth + 1);
+		break;
+	case BC_TGETS:
+	case BC_TGETB:
+	case BC_TGETV:
+		if (add_key_of(source, writer, ins, path))
+			add_table(source, writer, bc_b(ins), rest, path, depth + 1);
+		break;
+	case BC_TNEW:
+	case BC_TDUP:
+		if (rest.at)
+			follow(source, rest.at, rest.slot, path, depth + 1);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Whether what is called is setmetatable. */
+static bool calls_setmetatable(struct definition_source *source, uint32_t index, uint32_t slot)
+{
+	struct path path;
+
+	init_path(&path);
+	add_table(source, index, slot, (struct rest){ 0 }, &path, 0);
+	return strcmp(path.text + path.begin, "setmetatable") == 0;
+}
+
+/*
+ * The value is an argument of a call. Of setmetatable() the first is the result, and the second,
+ * a table that is made for it, stands for the first: what is in its __index is found there.
+ * @return whether the value is the call's result.
+ */
+static bool pass(struct definition_source *source, uint32_t index, uint32_t ins,
+		 const struct slots *slots, struct path *path, unsigned depth)
+{
+	uint32_t first = bc_a(ins) + (source->layout->gc64 ? 2 : 1);
+	bool tail = bc_op(ins) == BC_CALLT;
+	/* Behind a tail call the result is returned. */
+	struct rest rest = { tail ? 0 : index + 1, bc_a(ins) };
+
+	if ((bc_op(ins) != BC_CALL && !tail) || first + 1 >= SLOTS || is_empty(path) ||
+	    (tail ? bc_d(ins) : bc_c(ins)) != 3 || !calls_setmetatable(source, index, bc_a(ins)))
+		return false;
+	if (slots->holds[first])
+		return true;
+	if (!slots->holds[first + 1])
+		return false;
+	if (begins_with(path, ".__index.") || begins_with(path, ".__index["))
+		path->begin += strlen(".__index");
+	add_table(source, index, first, rest, path, depth + 1);
+	return false;
+}
+
+/* Whether the value is among what is returned. */
+static bool is_returned(uint32_t ins, const struct slots *slots)
+{
+	uint32_t op = bc_op(ins), a = bc_a(ins), count = bc_d(ins);
+
+	if (op == BC_RET0)
+		return false;
+	if (op == BC_RET1)
+		return slots->holds[a];
+	for (uint32_t slot = a; slot < SLOTS && (op == BC_RETM || slot + 1 < a + count); slot++)
+		if (slots->holds[slot])
+			return true;
+	return false;
+}
+
+/* The variable, among those of the slots, that is assigned the value at an instruction. */
+static bool add_variable(struct definition_source *source, uint32_t index,
+			 const struct slots *slots, struct path *path)
+{
+	source_spend(source, SLOTS / 8);
+	for (uint32_t slot = 0; slot < SLOTS; slot++) {
+		const struct definition_variable *variable =
+			slots->holds[slot] ? source_variable_at(source, index, slot) : NULL;
+
+		if (variable && add_root(path, variable->name))
+			return true;
+	}
+	return false;
+}
+
+/** What an instruction makes of the value. */
+struct step {
+	bool is_over;
+	enum definition_fate fate;
+	uint32_t next; /* instruction */
+};
+
+static void end_step(struct step *step, enum definition_fate fate)
+{
+	step->is_over = true;
+	step->fate = fate;
+}
+
+/* Jumps are followed forwards alone. */
+static void jump(const struct definition_source *source, uint32_t index, uint32_t ins,
+		 struct step *step)
+{
+	int64_t target = bc_target(index, ins);
+
+	if (target <= index || target >= source->sizebc)
+		end_step(step, DEFINITION_NAMELESS);
+	else
+		step->next = (uint32_t)target;
+}
+
+/* A comparison, and the jump behind it: the value, a function or table, is true. */
+static void test(const struct definition_source *source, uint32_t index, uint32_t ins,
+		 struct slots *slots, struct step *step)
+{
+	uint32_t op = bc_op(ins);
+	bool holds = op >= BC_ISTC && bc_d(ins) < SLOTS && slots->holds[bc_d(ins)];
+
+	step->next = index + 2;
+	if (holds && op == BC_ISTC)
+		set_slot(slots, bc_a(ins), true);
+	if (holds && (op == BC_IST || op == BC_ISTC) && index + 1 < source->sizebc &&
+	    bc_op(source_instruction(source, index + 1)) == BC_JMP)
+		jump(source, index + 1, source_instruction(source, index + 1), step);
+}
+
+/* The value is put somewhere. @return whether this instruction does so. */
+static bool store(struct definition_source *source, uint32_t index, uint32_t ins,
+		  const struct slots *slots, struct path *path, unsigned depth, struct step *step)
+{
+	uint32_t op = bc_op(ins), a = bc_a(ins);
+	char text[STATE_NAME_MAX];
+	bool named = false;
+
+	if (op == BC_USETV && bc_d(ins) < SLOTS && slots->holds[bc_d(ins)]) {
+		named = add_root(path, source_upvalue_name(source, a));
+	} else if (op == BC_GSET && slots->holds[a]) {
+		named = source_text(source, bc_d(ins), text, sizeof(text)) && add_root(path, text);
+	} else if ((op == BC_TSETS || op == BC_TSETV || op == BC_TSETB) && slots->holds[a]) {
+		named = add_key_of(source, index, ins, path);
+		if (named)
+			add_table(source, index, bc_b(ins), (struct rest){ index + 1, bc_b(ins) },
+				  path, depth + 1);
+	} else {
+		return false;
+	}
+	end_step(step, named || !is_empty(path) ? DEFINITION_NAMED : DEFINITION_NAMELESS);
+	return true;
+}
+
+static void call(struct definition_source *source, uint32_t index, uint32_t ins,
+		 struct slots *slots, struct path *path, unsigned depth, struct step *step)
+{
+	uint32_t op = bc_op(ins), a = bc_a(ins);
+	bool is_result = holds_from(slots, a) && pass(source, index, ins, slots, path, depth);
+
+	source_spend(source, SLOTS / 8);
+	if (op == BC_CALLT || op == BC_CALLMT) {
+		end_step(step, is_result ? DEFINITION_RETURNED : DEFINITION_NAMELESS);
+		return;
+	}
+	kill_slots(slots, a, SLOTS - 1);
+	if (is_result)
+		set_slot(slots, a, true);
+}
+
+/* Any other instruction only writes slots, or none. */
+static void overwrite(uint32_t ins, struct slots *slots)
+{
+	uint32_t op = bc_op(ins);
+
+	if (op == BC_CAT)
+		kill_slots(slots, bc_b(ins), bc_c(ins));
+	if (op == BC_KNIL)
+		kill_slots(slots, bc_a(ins), bc_d(ins));
+	else if (bc_writes_from(op))
+		kill_slots(slots, bc_a(ins), SLOTS - 1);
+	else if (bc_writes_slot(op))
+		set_slot(slots, bc_a(ins), false);
+}
+
+static struct step take_step(struct definition_source *source, uint32_t index, struct slots *slots,
+			     struct path *path, unsigned depth)
+{
+	uint32_t ins = source_instruction(source, index), op = bc_op(ins);
+	struct step step = { .next = index + 1 };
+
+	if (op <= BC_ISF) {
+		test(source, index, ins, slots, &step);
+	} else if (op == BC_MOV && bc_d(ins) < SLOTS) {
+		bool holds = slots->holds[bc_d(ins)];
+		const struct definition_variable *variable =
+			holds ? source_variable_at(source, index + 1, bc_a(ins)) : NULL;
+
+		set_slot(slots, bc_a(ins), holds);
+		if (variable && add_root(path, variable->name))
+			end_step(&step, DEFINITION_NAMED);
+	} else if (store(source, index, ins, slots, path, depth, &step)) {
+		return step;
+	} else if (op >= BC_CALLM && op <= BC_CALLT) {
+		call(source, index, ins, slots, path, depth, &step);
+	} else if (op >= BC_RETM && op <= BC_RET1) {
+		end_step(&step,
+			 is_returned(ins, slots) ? DEFINITION_RETURNED : DEFINITION_NAMELESS);
+	} else if (op == BC_JMP || op == BC_UCLO) {
+		jump(source, index, ins, &step);
+	} else if (!bc_is_understood(op) || op == BC_ISNEXT) {
+		end_step(&step, DEFINITION_NAMELESS);
+	} else {
+		overwrite(ins, slots);
+	}
+	return step;
+}
+
+/* Follow a value from an instruction on, before which it came into a slot. */
+static enum definition_fate follow(struct definition_source *source, uint32_t at, uint32_t slot,
+				   struct path *path, unsigned depth)
+{
+	struct slots slots = { 0 };
+	struct step step = { .next = at };
+
+	set_slot(&slots, slot, true);
+	if (add_variable(source, at, &slots, path))
+		return DEFINITION_NAMED;
+	while (slots.count && step.next < source->sizebc && source->steps_left) {
+		uint32_t index = step.next;
+
+		source_spend(source, 1);
+		if (index != at && source_begins_at(source, index) &&
+		    add_variable(source, index, &slots, path))
+			return DEFINITION_NAMED;
+		step = take_step(source, index, &slots, path, depth);
+		if (step.is_over)
+			return step.fate;
+	}
+	return DEFINITION_NAMELESS;
+}
+
+/* ---- Definitions ------------------------------------------------------------------------ */
+
+bool definition_has_self(const struct luastate_layout *layout, const struct attach_reader *reader,
+			 uint64_t proto)
+{
+	uint8_t header[STATE_OBJECT_MAX];
+	char name[sizeof("self")];
+	struct failure why;
+	uint64_t varinfo;
+
+	if (state_read_object(layout, reader, proto, state_gct(layout->tag_proto), header,
+			      (size_t)layout->GCproto_sizeof, &why) != 0 ||
+	    header[layout->GCproto_numparams] == 0)
+		return false;
+	varinfo = state_ref(layout, header, layout->GCproto_varinfo);
+	return state_is_pointer(varinfo) &&
+	       state_read(reader, varinfo, name, sizeof(name), &why) == 0 &&
+	       memcmp(name, "self", sizeof(name)) == 0;
+}
+
+static const char *finish(const struct definition_source *source, struct path *path, uint64_t child)
+{
+	size_t last = STATE_NAME_MAX - 1 - path->last_len;
+
+	if (path->is_rooted && path->last_len && path->text[last] == '.' &&
+	    definition_has_self(source->layout, source->reader, child))
+		path->text[last] = ':';
+	/* Before the first key, not where a variable is called so. */
+	return path->text + path->begin + (begins_with(path, ".") && path->text[path->begin + 1]);
+}
+
+static void define(struct definition_source *source, uint32_t index, definition_visitor *visit,
+		   void *context)
+{
+	uint32_t ins = source_instruction(source, index);
+	struct definition definition = { .child = source_constant(source, bc_d(ins)) };
+	struct path path;
+
+	if (!state_is_pointer(definition.child))
+		return;
+	init_path(&path);
+	definition.fate = follow(source, index + 1, bc_a(ins), &path, 0);
+	if (!is_empty(&path)) {
+		definition.fate = DEFINITION_NAMED;
+		definition.name = finish(source, &path, definition.child);
+	} else if (definition.fate == DEFINITION_NAMED) {
+		definition.fate = DEFINITION_NAMELESS;
+	}
+	visit(context, &definition);
+}
+
+int definition_visit(const struct luastate_layout *layout, const struct attach_reader *reader,
+		     uint64_t address, uint64_t only, definition_visitor *visit, void *context,
+		     struct failure *why)
+{
+	struct definition_source source = { .layout = layout,
+					    .reader = reader,
+					    .address = address };
+	int ret = source_open(&source, why);
+
+	for (uint32_t i = 1; ret == 0 && i < source.sizebc && source.steps_left; i++)
+		if (bc_op(source_instruction(&source, i)) == BC_FNEW &&
+		    (!only ||
+		     source_constant(&source, bc_d(source_instruction(&source, i))) == only))
+			define(&source, i, visit, context);
+	source_close(&source);
+	return ret;
+}
+
+bool definition_refers(const struct luastate_layout *layout, const struct attach_reader *reader,
+		       uint64_t address, const uint8_t *header, uint64_t child,
+		       unsigned *reads_left)
+{
+	enum { AT_A_TIME = 512 };
+	uint64_t k = state_ref(layout, header, layout->GCproto_k);
+	uint32_t left = state_u32(header, layout->GCproto_sizekgc);
+	size_t size = (size_t)layout->ref_size;
+	uint8_t bytes[AT_A_TIME * 8];
+	struct failure why;
+
+	if (left > BC_CONSTANTS_MAX || !state_proto_is_consistent(layout, address, header))
+		return false;
+	while (left && *reads_left) {
+		uint32_t count = left < AT_A_TIME ? left : AT_A_TIME;
+
+		k -= count * size;
+		--*reads_left;
+		if (state_read(reader, k, bytes, count * size, &why) != 0)
+			return false;
+		for (uint32_t i = 0; i < count; i++)
+			if (state_ref(layout, bytes, (int32_t)(i * size)) == child)
+				return true;
+		left -= count;
+	}
+	return false;
+}

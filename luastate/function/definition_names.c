@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of functions by their definitions, which stand in the bytecode of the function that makes
+ * them, the parent. A prototype does not refer to its parent, so that is looked for: on the stack,
+ * where the parent runs, too, and then among all prototypes of the VM, for which the list of all
+ * objects is walked. Of these the index keeps who may be a parent of whom: the same chunk, and the
+ * lines. A parent whose constants have the function is asked for the names of all that it makes.
+ *
+ * The process runs meanwhile, so what was read may be another's: a name is believed where parent
+ * and child are the same after reading.
+ *
+ * Source: LuaJIT v2.1 src/lj_obj.h (GCproto), src/lj_parse.c (fs_finish, parse_body).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "luastate/function/definition_names.h"
+#include "luastate/state/present.h"
+
+enum {
+	DEFINITIONS_MAX = 1 << 17,
+	/* Some hundred thousand objects, which take some milliseconds. */
+	LARGE_BYTES = 32 << 20,
+	/* Of one search for who holds functions: some ten thousand reads. */
+	HOLDERS_NS = 20 * 1000 * 1000,
+	/* Walks that came to no end, behind which a function's parent is given up. */
+	TRIES = 3,
+	/* Functions that return functions that return functions. */
+	RETURNED_MAX = 4,
+};
+
+struct names_wanted names_wanted_of(const struct luastate_layout *layout, uint64_t address,
+				    const uint8_t *header)
+{
+	return (struct names_wanted){
+		.address = address,
+		.chunkname = state_ref(layout, header, layout->GCproto_chunkname),
+		.firstline = (int32_t)state_u32(header, layout->GCproto_firstline),
+		.numline = state_u32(header, layout->GCproto_numline),
+		.sizebc = state_u32(header, layout->GCproto_sizebc),
+	};
+}
+
+/* Whether a prototype may have made the function: its lines lie around it. Without lines, all are
+ * 0. */
+bool names_surround(uint64_t chunkname, int64_t firstline, int64_t lastline,
+		    const struct names_wanted *wanted)
+{
+	return chunkname == wanted->chunkname && firstline <= wanted->firstline &&
+	       lastline >= wanted->firstline + wanted->numline;
+}
+
+bool names_read_header(const struct names_search *search, uint64_t address, uint8_t *ret_header)
+{
+	const struct luastate_layout *layout = search->layout;
+	struct failure why;
+
+	return state_read_object(layout, search->reader, address, state_gct(layout->tag_proto),
+				 ret_header, (size_t)layout->GCproto_sizeof, &why) == 0;
+}
+
+bool names_read_proto(const struct names_search *search, uint64_t address, uint8_t *ret_header,
+		      struct names_wanted *ret_proto)
+{
+	const struct luastate_layout *layout = search->layout;
+	uint8_t name[STATE_OBJECT_MAX];
+	struct names_wanted proto;
+	struct failure why;
+
+	if (!names_read_header(search, address, ret_header))
+		return false;
+	proto = names_wanted_of(layout, address, ret_header);
+	if (state_read_object(layout, search->reader, proto.chunkname, state_gct(layout->tag_str),
+			      name, (size_t)layout->GCstr_sizeof, &why) != 0)
+		return false;
+	proto.name_hash = state_u32(name, layout->GCstr_hash);
+	proto.name_len = state_u32(name, layout->GCstr_len);
+	*ret_proto = proto;
+	return true;
+}
+
+/* The white that is not the current one; both whites where the current one is not known. */
+uint8_t names_dead_colour(const struct names_search *search)
+{
+	const struct luastate_layout *layout = search->layout;
+	struct failure why;
+	uint8_t white;
+
+	if (layout->global_State_gc_state == LAYOUT_ABSENT ||
+	    state_read(search->reader,
+		       search->G +
+			       (uint64_t)(layout->global_State_gc_state + STATE_WHITE_FROM_STATE),
+		       &white, 1, &why) != 0)
+		return STATE_WHITES;
+	white &= STATE_WHITES;
+	return white && white != STATE_WHITES ? white ^ STATE_WHITES : STATE_WHITES;
+}
+
+static struct state_proto *proto_of(const struct luastate_frame *frame)
+{
+	return frame->function->kind == LUASTATE_LUA
+		       ? (struct state_proto *)((char *)frame->function -
+						offsetof(struct state_proto, function))
+		       : NULL;
+}
+
+/* Whether an object is a frame's function, or its prototype. */
+static bool is_running(const struct names_search *search, uint64_t address)
+{
+	for (size_t i = 0; i < search->frame_count; i++) {
+		const struct state_proto *proto = proto_of(&search->frames[i]);
+
+		if (proto && (proto->address == address || search->frames[i].object == address))
+			return true;
+	}
+	return false;
+}
+
+bool names_is_dead(const struct names_search *search, uint8_t colour, uint64_t address,
+		   const uint8_t *header)
+{
+	return (header[search->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & colour) &&
+	       (colour != STATE_WHITES || !is_running(search, address));
+}
+
+/* ---- What a parent makes ---------------------------------------------------------------- */
+
+/** Definitions of one parent, kept apart until it is seen to be the same still. */
+struct batch {
+	const struct names_search *search;
+	struct names_wanted parent;
+	struct state_definition **items;
+	size_t count, room;
+};
+
+static void add_definition(void *context, const struct definition *definition)
+{
+	struct batch *batch = context;
+	struct state_definition *item, **items;
+	uint8_t header[STATE_OBJECT_MAX];
+	struct names_wanted child;
+
+	if (batch->count >= DEFINITIONS_MAX ||
+	    !names_read_header(batch->search, definition->child, header))
+		return;
+	child = names_wanted_of(batch->search->layout, definition->child, header);
+	if (!names_surround(batch->parent.chunkname, batch->parent.firstline,
+			    batch->parent.firstline + batch->parent.numline, &child))
+		return;
+	if (batch->count == batch->room) {
+		batch->room = batch->room ? 2 * batch->room : 16;
+		items = reallocarray(batch->items, batch->room, sizeof(struct state_definition *));
+		if (!items) {
+			batch->room = batch->count;
+			return;
+		}
+		batch->items = items;
+	}
+	child.name_hash = batch->parent.name_hash;
+	child.name_len = batch->parent.name_len;
+	item = calloc(1, sizeof(*item));
+	if (!item)
+		return;
+	item->function = child;
+	item->parent = batch->parent.address;
+	item->sample = batch->search->state->serial;
+	item->fate = (uint8_t)definition->fate;
+	if (definition->fate == DEFINITION_NAMED)
+		strncpy(item->name, definition->name, sizeof(item->name) - 1);
+	batch->items[batch->count++] = item;
+}
+
+static void keep(struct state_definition **table, struct state_definition *item)
+{
+	struct state_definition *old;
+
+	HASH_FIND(hh, *table, &item->function.address, sizeof(item->function.address), old);
+	if (old) {
+		HASH_DEL(*table, old);
+		free(old);
+	}
+	HASH_ADD(hh, *table, function.address, sizeof(item->function.address), item);
+}
+
+bool names_is_same(const struct names_wanted *a, const struct names_wanted *b)
+{
+	return a->address == b->address && a->chunkname == b->chunkname &&
+	       a->firstline == b->firstline && a->numline == b->numline && a->sizebc == b->sizebc &&
+	       a->name_hash == b->name_hash && a->name_len == b->name_len;
+}
+
+static struct state_definition *find(const struct luastate *state,
+				     const struct names_wanted *wanted)
+{
+	struct state_definition *item;
+
+	HASH_FIND(hh, state->definitions, &wanted->address, sizeof(wanted->address), item);
+	return item && names_is_same(&item->function, wanted) ? item : NULL;
+}
+
+void names_charge_reading(const struct names_search *search, uint64_t begin_ns)
+{
+	if (search->walks)
+		budget_charge(&search->state->read_time,
+			      state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+}
+
+bool names_may_read(const struct names_search *search)
+{
+	return !search->walks || search->state->read_time.left_ns > 0;
+}
+
+/* Note what the functions are called that a prototype makes. @param only One of them, or 0. @return
+ * whether there was time for it. */
+static bool read_parent(const struct names_search *search, uint64_t address, uint64_t only)
+{
+	struct batch batch = { .search = search };
+	uint8_t header[STATE_OBJECT_MAX];
+	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint8_t dead = names_dead_colour(search);
+	struct names_wanted after;
+	struct failure why;
+	bool same;
+
+	if (!names_may_read(search))
+		return false;
+	if (HASH_COUNT(search->state->definitions) > DEFINITIONS_MAX)
+		state_forget_definitions(search->state);
+	if (!names_read_proto(search, address, header, &batch.parent) ||
+	    names_is_dead(search, dead, address, header))
+		return true;
+	definition_visit(search->layout, search->reader, address, only, add_definition, &batch,
+			 &why);
+	same = names_read_proto(search, address, header, &after) &&
+	       names_is_same(&batch.parent, &after) &&
+	       !names_is_dead(search, dead, address, header) && names_dead_colour(search) == dead;
+	for (size_t i = 0; i < batch.count; i++) {
+		if (same)
+			keep(&search->state->definitions, batch.items[i]);
+		else
+			free(batch.items[i]);
+	}
+	free(batch.items);
+	names_charge_reading(search, begin_ns);
+	return true;
+}
+
+/* Other texts may be where the names were that were read for an earlier sample: so the parent is
+ * asked again. One that made another function that lay there may have been freed since. */
+static const struct state_definition *find_definition(const struct names_search *search,
+						      const struct names_wanted *wanted)
+{
+	struct luastate *state = search->state;
+	struct state_definition *item;
+	uint64_t parent;
+
+	HASH_FIND(hh, state->definitions, &wanted->address, sizeof(wanted->address), item);
+	if (!item || item->sample == state->serial)
+		return find(state, wanted);
+	parent = names_is_same(&item->function, wanted) ? item->parent : 0;
+	if (parent && !names_may_read(search))
+		return NULL;
+	HASH_DEL(state->definitions, item);
+	free(item);
+	if (!parent)
+		return NULL;
+	read_parent(search, parent, wanted->address);
+	return find(state, wanted);
+}
+
+/* ---- The parent ------------------------------------------------------------------------- */
+
+static const struct state_definition *search_stack(const struct names_search *search,
+						   const struct names_wanted *wanted)
+{
+	const struct state_definition *found = find_definition(search, wanted);
+
+	for (size_t i = 0; i < search->frame_count && !found; i++) {
+		struct state_proto *proto = proto_of(&search->frames[i]);
+
+		if (!proto || proto->is_read || proto->address == wanted->address ||
+		    !names_surround(proto->chunkname, proto->firstline,
+				    proto->firstline + proto->numline, wanted))
+			continue;
+		proto->is_read = read_parent(search, proto->address, 0);
+		found = find_definition(search, wanted);
+	}
+	return found;
+}
+
+static const struct state_definition *search_index(const struct names_search *search,
+						   const struct names_wanted *wanted)
+{
+	const struct state_definition *found = find_definition(search, wanted);
+	uint64_t parent;
+
+	while (!found && (parent = parents_find(search, wanted))) {
+		read_parent(search, parent, 0);
+		found = find_definition(search, wanted);
+	}
+	return found;
+}
+
+/* By what is known. */
+const struct state_definition *names_search_known(const struct names_search *search,
+						  const struct names_wanted *wanted)
+{
+	const struct state_definition *found = search_stack(search, wanted);
+
+	return found ? found : search_index(search, wanted);
+}
+
+/* What a function is called that its parent returns: by the parent's own name. */
+static bool name_returned(const struct names_search *search,
+			  const struct state_definition *definition, char *ret_name)
+{
+	static const char suffix[] = ".return";
+	unsigned depth = 0;
+
+	while (definition && definition->fate == DEFINITION_RETURNED && depth++ < RETURNED_MAX) {
+		uint8_t header[STATE_OBJECT_MAX];
+		struct names_wanted parent;
+
+		if (!names_read_proto(search, definition->parent, header, &parent))
+			return false;
+		definition = names_search_known(search, &parent);
+	}
+	if (!definition || definition->fate != DEFINITION_NAMED ||
+	    strlen(definition->name) + depth * strlen(suffix) >= STATE_NAME_MAX)
+		return false;
+	strcpy(ret_name, definition->name);
+	while (depth--)
+		strcat(ret_name, suffix);
+	return true;
+}
+
+/* ---- Functions -------------------------------------------------------------------------- */
+
+/* @return whether the function is the one that was looked for still. */
+static bool take_name(const struct names_search *search, struct state_proto *proto,
+		      const char *name, uint8_t rank)
+{
+	if (!state_is_same_proto(search->state, search->layout, search->reader, proto->address))
+		return false;
+	if (!name[0])
+		return true;
+	proto->name_rank = rank;
+	if (proto->function.name && strcmp(proto->name, name) == 0)
+		return true;
+	snprintf(proto->name, sizeof(proto->name), "%s", name);
+	proto->function.name = proto->name;
+	proto->function.name_serial++;
+	return true;
+}
+
+static void take_definition(const struct names_search *search, struct state_proto *proto,
+			    const struct state_definition *definition)
+{
+	char name[STATE_NAME_MAX] = "";
+
+	if (definition->fate == DEFINITION_NAMED)
+		strcpy(name, definition->name);
+	else if (definition->fate == DEFINITION_RETURNED)
+		name_returned(search, definition, name);
+	if (take_name(search, proto, name, STATE_NAMED_BY_DEFINITION))
+		proto->definition = STATE_DEFINITION_FOUND;
+}
+
+/* Who holds a function, whose parent was not found so far; and parents that are met on the way. */
+static const struct state_definition *ask_holders(const struct names_search *search,
+						  struct state_proto *proto,
+						  const struct names_wanted *wanted)
+{
+	struct luastate *state = search->state;
+	const char *held = names_held_as(state, wanted);
+	const struct state_definition *found;
+	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	if (!held && state->held_sample != state->serial) {
+		int64_t left_ns = state->read_time.left_ns;
+
+		state->held_sample = state->serial;
+		names_search_holders(search, begin_ns + HOLDERS_NS);
+		/* With what the parents took that were read for it. */
+		state->read_time.left_ns = left_ns;
+		names_spend(&state->read_time, state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+		held = names_held_as(state, wanted);
+	}
+	found = search_index(search, wanted);
+	/* Its parent may be known and not read yet, for want of time: then a holder's name would
+	 * stand in the place of its own. */
+	if (!found && !names_may_read(search))
+		return NULL;
+	proto->is_asked = true;
+	if (!found && held)
+		take_name(search, proto, held, STATE_NAMED_BY_HOLDER);
+	return found;
+}
+
+/* By all objects. */
+static const struct state_definition *walk_for(const struct names_search *search,
+					       struct state_proto *proto,
+					       const struct names_wanted *wanted)
+{
+	const struct luastate *state = search->state;
+	const struct state_definition *found;
+
+	if (!parents_were_walked(search))
+		parents_walk(search);
+	found = search_index(search, wanted);
+	if (!found && !names_may_read(search))
+		return NULL;
+	proto->parents_tries++;
+	proto->is_orphan = !found && ((state->parents_whole && state->candidates_left) ||
+				      proto->parents_tries >= TRIES);
+	return found;
+}
+
+/* Whether a walk along all objects takes longer than a look at who holds functions. */
+static bool is_large(const struct names_search *search)
+{
+	return state_heap_bytes(search->layout, search->reader, search->G) > LARGE_BYTES;
+}
+
+/* Each way once there is time for it; what was looked for in vain is not found before the index is
+ * made anew. */
+static void define(const struct names_search *search, struct state_proto *proto)
+{
+	const struct names_wanted wanted = { .address = proto->address,
+					     .chunkname = proto->chunkname,
+					     .firstline = proto->firstline,
+					     .numline = proto->numline,
+					     .sizebc = proto->sizebc,
+					     .name_hash = proto->identity.name_hash,
+					     .name_len = proto->identity.name_len };
+	struct luastate *state = search->state;
+	const struct state_definition *found;
+	bool may_read = !search->walks || names_may_spend(&state->read_time);
+	bool asks = search->asks_holders && !proto->is_asked && may_read;
+	bool walks = search->walks && !proto->is_orphan &&
+		     (names_may_spend(&state->walk_time) || parents_were_walked(search));
+
+	if (search->walks && !asks && !walks && state->parents_serial &&
+	    proto->parents_serial == state->parents_serial)
+		return;
+	found = names_search_known(search, &wanted);
+	if (!found && asks && search->walks && is_large(search))
+		found = ask_holders(search, proto, &wanted);
+	if (!found && walks && !proto->name_rank)
+		found = walk_for(search, proto, &wanted);
+	if (!found && asks && names_may_read(search) && !proto->is_asked &&
+	    (!search->walks || proto->parents_tries))
+		found = ask_holders(search, proto, &wanted);
+	/* A search for which there was no time says nothing. */
+	if (!found && !names_may_read(search))
+		return;
+	if (found)
+		take_definition(search, proto, found);
+	else if (proto->name_rank || (proto->is_orphan && proto->is_asked))
+		proto->definition = STATE_DEFINITION_GONE;
+	proto->parents_serial = state->parents_serial;
+}
+
+/* In the VM of the frame's coroutine. */
+static void define_frame(struct names_search *search, const struct luastate_memory *memory,
+			 const struct luastate_frame *frame, struct state_proto *proto)
+{
+	struct failure why;
+	const struct luastate_vm *vm =
+		state_sample_vm_of(search->state, memory->any, frame->coroutine, &why);
+
+	if (!vm)
+		return;
+	search->layout = vm->layout;
+	search->G = vm->G;
+	define(search, proto);
+}
+
+void state_define_frames(struct luastate *state, const struct luastate_memory *memory,
+			 const struct luastate_frame *frames, size_t count)
+{
+	const struct attach_reader *now = memory->live	  ? memory->live
+					  : memory->later ? memory->later
+							  : memory->any;
+	struct present_reader present;
+	struct names_search search = {
+		.state = state,
+		.reader = memory->is_kept ? memory->any : present_reader_init(&present, state, now),
+		.frames = frames,
+		.frame_count = count,
+		.stopped = memory->stopped,
+		.walks = !memory->is_kept,
+		.asks_holders = !memory->is_kept,
+	};
+	const struct state_proto *last = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		struct state_proto *proto = proto_of(&frames[i]);
+
+		if (proto && proto != last && proto->definition == STATE_DEFINITION_UNKNOWN)
+			define_frame(&search, memory, &frames[i], proto);
+		last = proto;
+	}
+}
+
+void state_read_parent(struct luastate *state, const struct luastate_layout *layout,
+		       const struct attach_reader *reader, uint64_t G, uint64_t address)
+{
+	const struct names_search search = {
+		.state = state, .layout = layout, .reader = reader, .G = G
+	};
+
+	read_parent(&search, address, 0);
+}
+
+bool state_define_proto(struct luastate *state, const struct luastate_layout *layout,
+			const struct attach_reader *reader, uint64_t G, struct state_proto *proto)
+{
+	const struct names_search search = {
+		.state = state, .layout = layout, .reader = reader, .G = G, .asks_holders = true
+	};
+
+	if (proto->definition == STATE_DEFINITION_UNKNOWN)
+		define(&search, proto);
+	return proto->definition == STATE_DEFINITION_FOUND;
+}
+
+/* ---- Lifetime --------------------------------------------------------------------------- */
+
+void state_begin_definitions(struct luastate *state)
+{
+	parents_begin_sample(state);
+	if (state->thorough)
+		state_forget_definitions(state);
+}
+
+void state_forget_definitions(struct luastate *state)
+{
+	struct state_definition *item, *next;
+	struct state_proto *proto;
+
+	HASH_ITER(hh, state->definitions, item, next)
+	{
+		HASH_DEL(state->definitions, item);
+		free(item);
+	}
+	parents_forget_read(state);
+	for (proto = state->protos; proto; proto = proto->hh.next)
+		proto->is_read = false;
+}
+
+void state_free_definitions(struct luastate *state)
+{
+	state_forget_definitions(state);
+	names_forget_held(state);
+	parents_free(state);
+	present_free(state);
+}

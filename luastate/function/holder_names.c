@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of functions whose parents are gone: a module's main chunk runs once, and is collected with
+ * its bytecode. What it has defined is kept by who uses it: local functions and the module's table
+ * in the upvalues of functions, which still bear the variables' names; the table also among the
+ * loaded modules.
+ *
+ *   local function helper()       an upvalue of M.run, helper
+ *   function M.run() helper()     in a table that is an upvalue of others, M, or loaded as "module"
+ *
+ * It goes from functions on the stack and from the loaded modules to the functions and tables that
+ * they hold, and on from these. A variable is believed for functions of its own chunk, whose own
+ * function is gone as well: of one that is still there all functions that it makes are known, so
+ * this is a parameter, or another name. One that holds different functions in different closures is
+ * a parameter, too.
+ *
+ * Source: LuaJIT v2.1 src/lj_obj.h (GCfuncL, GCupval, GCproto.uv: PROTO_UV_LOCAL, GCtab, Node).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "luastate/function/definition_names.h"
+
+enum {
+	/* Functions and tables gone through in one search. */
+	ITEMS_MAX = 1 << 14,
+	/* Larger tables hold data. */
+	NODES_MAX = 1 << 10,
+	UVINFO_MAX = 8192,
+	/* Tables in tables that a variable holds. */
+	DEPTH_MAX = 3,
+	/* From an upvalue of an upvalue of … to the variable's own function. */
+	NESTED_MAX = 16,
+	HELD_MAX = 1 << 16,
+	/* A table's fields have lower ranks, see rank_of(). */
+	RANK_VARIABLE = 3,
+	UV_LOCAL = 0x8000,
+	FFID_LUA = 0,
+};
+
+/** What a table's fields are called. */
+struct table_name {
+	char prefix[64];    /* "": by their keys alone */
+	uint64_t chunkname; /* of the functions that it names; 0 any */
+	unsigned depth;
+};
+
+/** A function that was found, by its address. */
+struct state_held {
+	struct names_wanted function;
+	uint64_t variable; /* key of the one that holds it; 0: a table does */
+	uint8_t rank;
+	char name[STATE_NAME_MAX];
+	UT_hash_handle hh;
+};
+
+/** A function or a table. */
+struct item {
+	uint64_t address;
+	bool is_table, is_again;
+	struct table_name name;
+	UT_hash_handle hh; /* of those that were met */
+};
+
+/** An upvalue of a prototype, and the function that it held in the first closure. */
+struct variable {
+	uint64_t key; /* prototype and number */
+	uint64_t proto;
+	bool is_generic;
+	UT_hash_handle hh;
+};
+
+/** A search. Later items wait until there are no others. */
+struct holders {
+	const struct names_search *search;
+	struct item *met;
+	/* Each one may be there a second time, see add_table(). */
+	struct item *queue[2 * ITEMS_MAX], *later[ITEMS_MAX];
+	size_t first, count, later_first, later_count;
+	struct variable *variables;
+	struct state_held *found;
+	uint8_t dead; /* colour */
+};
+
+/* ---- What was found --------------------------------------------------------------------- */
+
+static const struct state_held *find_held(const struct state_held *table,
+					  const struct names_wanted *wanted)
+{
+	struct state_held *item;
+
+	HASH_FIND(hh, table, &wanted->address, sizeof(wanted->address), item);
+	return item && names_is_same(&item->function, wanted) ? item : NULL;
+}
+
+/* In the place of an older one. */
+static void keep_held(struct state_held **table, struct state_held *item)
+{
+	struct state_held *old;
+
+	HASH_FIND(hh, *table, &item->function.address, sizeof(item->function.address), old);
+	if (old) {
+		HASH_DEL(*table, old);
+		free(old);
+	}
+	HASH_ADD(hh, *table, function.address, sizeof(item->function.address), item);
+}
+
+const char *names_held_as(const struct luastate *state, const struct names_wanted *wanted)
+{
+	const struct state_held *item = find_held(state->held, wanted);
+
+	return item ? item->name : NULL;
+}
+
+void names_forget_held(struct luastate *state)
+{
+	struct state_held *item, *next;
+
+	HASH_ITER(hh, state->held, item, next)
+	{
+		HASH_DEL(state->held, item);
+		free(item);
+	}
+}
+
+/* ---- What was met ----------------------------------------------------------------------- */
+
+static struct item *meet(struct holders *holders, uint64_t address)
+{
+	struct item *item;
+
+	HASH_FIND(hh, holders->met, &address, sizeof(address), item);
+	if (item || !state_is_pointer(address) || HASH_COUNT(holders->met) >= ITEMS_MAX)
+		return NULL;
+	item = calloc(1, sizeof(*item));
+	if (!item)
+		return NULL;
+	item->address = address;
+	HASH_ADD(hh, holders->met, address, sizeof(item->address), item);
+	return item;
+}
+
+static void add_function(struct holders *holders, uint64_t address)
+{
+	struct item *item = meet(holders, address);
+
+	if (item)
+		holders->queue[holders->count++] = item;
+}
+
+/* How good a name by a table is: a variable's of its own chunk is the one that its definition has.
+ */
+static uint8_t rank_of(const struct table_name *name)
+{
+	return name->prefix[0] ? 1 + (name->chunkname != 0) : 0;
+}
+
+/* Go through a table again for a better name. */
+static void rename_table(struct holders *holders, uint64_t address, const struct table_name *name)
+{
+	struct item *item;
+
+	HASH_FIND(hh, holders->met, &address, sizeof(address), item);
+	if (!item || !item->is_table || item->is_again || rank_of(name) < 2 ||
+	    rank_of(&item->name) == 2)
+		return;
+	item->is_again = true;
+	item->name = *name;
+	holders->queue[holders->count++] = item;
+}
+
+static void add_table(struct holders *holders, uint64_t address, const struct table_name *name,
+		      bool is_later)
+{
+	struct item *item = name->depth < DEPTH_MAX ? meet(holders, address) : NULL;
+
+	if (!item) {
+		rename_table(holders, address, name);
+		return;
+	}
+	item->is_table = true;
+	item->name = *name;
+	if (is_later)
+		holders->later[holders->later_count++] = item;
+	else
+		holders->queue[holders->count++] = item;
+}
+
+static struct item *take_item(struct holders *holders)
+{
+	if (holders->first < holders->count)
+		return holders->queue[holders->first++];
+	return holders->later_first < holders->later_count ? holders->later[holders->later_first++]
+							   : NULL;
+}
+
+/* ---- Names ------------------------------------------------------------------------------ */
+
+/* The prototype of a Lua function. */
+static bool read_function(const struct holders *holders, uint64_t address, uint8_t *ret_header,
+			  struct names_wanted *ret_proto)
+{
+	const struct luastate_layout *layout = holders->search->layout;
+	uint8_t proto[STATE_OBJECT_MAX];
+	struct failure why;
+	uint64_t pc;
+
+	if (state_read_object(layout, holders->search->reader, address, state_gct(layout->tag_func),
+			      ret_header, (size_t)layout->GCfunc_header, &why) != 0 ||
+	    ret_header[layout->GCfunc_ffid] != FFID_LUA ||
+	    names_is_dead(holders->search, holders->dead, address, ret_header))
+		return false;
+	pc = state_ref(layout, ret_header, layout->GCfunc_pc);
+	return state_is_pointer(pc) &&
+	       names_read_proto(holders->search, pc - (uint64_t)layout->GCproto_sizeof, proto,
+				ret_proto);
+}
+
+static bool is_plain(const char *name)
+{
+	for (; *name; name++)
+		if ((unsigned char)*name < 32 || *name == 127)
+			return false;
+	return true;
+}
+
+/* Give a function a name, unless it has one that is as good. @param chunkname Of the variable; 0:
+ * any. @param variable Its key; 0: it is in a table. */
+static void name_function(struct holders *holders, uint64_t address, uint64_t chunkname,
+			  const char *name, uint8_t rank, uint64_t variable)
+{
+	uint8_t header[STATE_OBJECT_MAX];
+	const struct state_held *known;
+	struct names_wanted proto;
+	struct state_held *item;
+
+	if (!name[0] || !is_plain(name) || HASH_COUNT(holders->found) >= HELD_MAX ||
+	    !read_function(holders, address, header, &proto) ||
+	    (chunkname && proto.chunkname != chunkname))
+		return;
+	known = find_held(holders->found, &proto);
+	if (known && known->rank >= rank)
+		return;
+	item = calloc(1, sizeof(*item));
+	if (!item)
+		return;
+	item->function = proto;
+	item->variable = variable;
+	item->rank = rank;
+	snprintf(item->name, sizeof(item->name), "%s", name);
+	keep_held(&holders->found, item);
+}
+
+/* ---- Upvalues --------------------------------------------------------------------------- */
+
+/** A closure that is looked into. */
+struct closure {
+	struct names_wanted proto;
+	uint8_t header[STATE_OBJECT_MAX]; /* GCproto */
+	uint64_t uvptr;
+	uint32_t upvalues;
+	char names[UVINFO_MAX + 1]; /* one behind the other */
+	size_t names_len;
+};
+
+static bool open_closure(const struct holders *holders, uint64_t address,
+			 struct closure *ret_closure)
+{
+	const struct luastate_layout *layout = holders->search->layout;
+	uint8_t header[STATE_OBJECT_MAX];
+	uint64_t uvinfo, varinfo;
+	struct failure why;
+
+	if (!read_function(holders, address, header, &ret_closure->proto) ||
+	    !names_read_proto(holders->search, ret_closure->proto.address, ret_closure->header,
+			      &ret_closure->proto))
+		return false;
+	ret_closure->uvptr = address + (uint64_t)layout->GCfuncL_uvptr;
+	ret_closure->upvalues = header[layout->GCfunc_nupvalues];
+	uvinfo = state_ref(layout, ret_closure->header, layout->GCproto_uvinfo);
+	varinfo = state_ref(layout, ret_closure->header, layout->GCproto_varinfo);
+	ret_closure->names_len = 0;
+	if (state_is_pointer(uvinfo) && varinfo > uvinfo && varinfo - uvinfo <= UVINFO_MAX &&
+	    state_read(holders->search->reader, uvinfo, ret_closure->names,
+		       (size_t)(varinfo - uvinfo), &why) == 0)
+		ret_closure->names_len = (size_t)(varinfo - uvinfo);
+	ret_closure->names[ret_closure->names_len] = '\0';
+	return true;
+}
+
+static uint16_t read_uv(const struct names_search *search, const uint8_t *header, uint32_t index)
+{
+	uint64_t uv = state_ref(search->layout, header, search->layout->GCproto_uv);
+	uint16_t entry = UV_LOCAL;
+	struct failure why;
+
+	if (index < header[search->layout->GCproto_sizeuv])
+		state_read(search->reader, uv + 2 * (uint64_t)index, &entry, 2, &why);
+	return entry;
+}
+
+/* Whether the function in which a variable stands is still there: then what it names is known. */
+static bool has_function(const struct holders *holders, const struct closure *closure,
+			 uint32_t index)
+{
+	const struct names_search *search = holders->search;
+	struct names_wanted proto = closure->proto;
+	uint8_t header[STATE_OBJECT_MAX];
+
+	memcpy(header, closure->header, sizeof(header));
+	for (unsigned i = 0; i < NESTED_MAX; i++) {
+		const struct state_definition *definition = names_search_known(search, &proto);
+		uint16_t entry = read_uv(search, header, index);
+
+		if (!definition || !names_read_proto(search, definition->parent, header, &proto))
+			return false;
+		if (entry & UV_LOCAL)
+			return true;
+		index = entry & 0xff;
+	}
+	return true;
+}
+
+/* Note what a variable holds. @return its key; 0 where it is known to be a parameter. */
+static uint64_t note_variable(struct holders *holders, const struct closure *closure,
+			      uint32_t index, uint64_t function)
+{
+	uint64_t key = closure->proto.address | index % 8 | (uint64_t)(index / 8) << 56;
+	uint8_t header[STATE_OBJECT_MAX];
+	struct variable *variable;
+	struct names_wanted proto;
+
+	if (!read_function(holders, function, header, &proto))
+		return 0;
+	HASH_FIND(hh, holders->variables, &key, sizeof(key), variable);
+	if (variable) {
+		variable->is_generic |= variable->proto != proto.address;
+		return variable->is_generic ? 0 : key;
+	}
+	variable = calloc(1, sizeof(*variable));
+	if (!variable)
+		return 0;
+	variable->key = key;
+	variable->proto = proto.address;
+	HASH_ADD(hh, holders->variables, key, sizeof(variable->key), variable);
+	return key;
+}
+
+static bool read_upvalue(const struct holders *holders, const struct closure *closure,
+			 uint32_t index, uint64_t *ret_value)
+{
+	const struct luastate_layout *layout = holders->search->layout;
+	const struct attach_reader *reader = holders->search->reader;
+	uint64_t upvalue, value;
+	struct failure why;
+
+	return state_read_ref(layout, reader, closure->uvptr + (uint64_t)layout->ref_size * index,
+			      &upvalue, &why) == 0 &&
+	       state_is_pointer(upvalue) &&
+	       state_read_ref(layout, reader, upvalue + (uint64_t)layout->GCupval_v, &value,
+			      &why) == 0 &&
+	       state_is_pointer(value) && state_read(reader, value, ret_value, 8, &why) == 0;
+}
+
+static void look_into_upvalue(struct holders *holders, const struct closure *closure,
+			      uint32_t index, const char *name)
+{
+	const struct luastate_layout *layout = holders->search->layout;
+	uint64_t value, object;
+
+	if (!read_upvalue(holders, closure, index, &value))
+		return;
+	object = state_object(layout, value);
+	if (state_tag(layout, value) == layout->tag_func) {
+		uint64_t source = note_variable(holders, closure, index, object);
+
+		if (source && name[0] && !has_function(holders, closure, index))
+			name_function(holders, object, closure->proto.chunkname, name,
+				      RANK_VARIABLE, source);
+		add_function(holders, object);
+	} else if (state_tag(layout, value) == layout->tag_tab) {
+		struct table_name table = { .chunkname = closure->proto.chunkname };
+
+		if (strlen(name) < sizeof(table.prefix) && is_plain(name) &&
+		    !has_function(holders, closure, index))
+			strcpy(table.prefix, name);
+		add_table(holders, object, &table, !table.prefix[0]);
+	}
+}
+
+static void look_into_function(struct holders *holders, uint64_t address)
+{
+	struct closure *closure = malloc(sizeof(*closure));
+	size_t at = 0;
+
+	if (closure && open_closure(holders, address, closure)) {
+		if (parents_is_one(holders->search->layout, closure->header))
+			parents_add(holders->search->state, holders->search->G, &closure->proto);
+		for (uint32_t i = 0; i < closure->upvalues; i++) {
+			const char *name = closure->names + at;
+
+			look_into_upvalue(holders, closure, i, name);
+			if (at < closure->names_len)
+				at += strlen(name) + 1;
+			if (at > closure->names_len)
+				at = closure->names_len;
+		}
+	}
+	free(closure);
+}
+
+/* ---- Tables ----------------------------------------------------------------------------- */
+
+/* A method's first parameter is called so. */
+static bool has_self(const struct holders *holders, uint64_t function)
+{
+	uint8_t header[STATE_OBJECT_MAX];
+	struct names_wanted proto;
+
+	return read_function(holders, function, header, &proto) &&
+	       definition_has_self(holders->search->layout, holders->search->reader, proto.address);
+}
+
+/* Where both have no room, the key alone. */
+static void join(char *ret_name, const char *prefix, char dot, const char *key)
+{
+	size_t len = strlen(prefix);
+
+	ret_name[0] = '\0';
+	if (len && len + 1 + strlen(key) < STATE_NAME_MAX) {
+		memcpy(ret_name, prefix, len);
+		ret_name[len++] = dot;
+		ret_name[len] = '\0';
+	}
+	strncat(ret_name, key, STATE_NAME_MAX - 1 - strlen(ret_name));
+}
+
+static void look_into_field(struct holders *holders, const struct table_name *table,
+			    const char *key, uint64_t value)
+{
+	const struct luastate_layout *layout = holders->search->layout;
+	uint64_t object = state_object(layout, value);
+	char name[STATE_NAME_MAX];
+
+	if (state_tag(layout, value) == layout->tag_func) {
+		join(name, table->prefix, has_self(holders, object) ? ':' : '.', key);
+		name_function(holders, object, table->chunkname, name, rank_of(table), 0);
+		add_function(holders, object);
+	} else if (state_tag(layout, value) == layout->tag_tab) {
+		struct table_name inner = { .chunkname = table->chunkname,
+					    .depth = table->depth + 1 };
+
+		/* What is in there is found as if it were in the object. */
+		if (strcmp(key, "__index") != 0 || table->prefix[0])
+			join(name, table->prefix, '.', key);
+		else
+			name[0] = '\0';
+		if (strlen(name) < sizeof(inner.prefix))
+			strcpy(inner.prefix, name);
+		add_table(holders, object, &inner, false);
+	}
+}
+
+/* @return the table's nodes, NULL where it has none, or too many. */
+static uint8_t *read_nodes(const struct holders *holders, const uint8_t *table, uint32_t *ret_count)
+{
+	const struct luastate_layout *layout = holders->search->layout;
+	uint64_t node = state_ref(layout, table, layout->GCtab_node);
+	uint32_t count = state_u32(table, layout->GCtab_hmask) + 1;
+	uint8_t *nodes;
+	struct failure why;
+
+	if (count == 0 || count > NODES_MAX || !state_is_pointer(node))
+		return NULL;
+	nodes = malloc((size_t)count * (size_t)layout->Node_sizeof);
+	if (nodes && state_read(holders->search->reader, node, nodes,
+				(size_t)count * (size_t)layout->Node_sizeof, &why) != 0) {
+		free(nodes);
+		return NULL;
+	}
+	*ret_count = count;
+	return nodes;
+}
+
+static bool is_interesting(const struct luastate_layout *layout, uint64_t value)
+{
+	return state_tag(layout, value) == layout->tag_func ||
+	       state_tag(layout, value) == layout->tag_tab;
+}
+
+static void look_into_table(struct holders *holders, const struct item *item)
+{
+	const struct luastate_layout *layout = holders->search->layout;
+	const struct table_name meta = { .chunkname = item->name.chunkname,
+					 .depth = item->name.depth + 1 };
+	uint8_t table[STATE_OBJECT_MAX], *nodes;
+	struct failure why;
+	uint32_t count;
+
+	if (state_read_object(layout, holders->search->reader, item->address,
+			      state_gct(layout->tag_tab), table, (size_t)layout->GCtab_sizeof,
+			      &why) != 0 ||
+	    names_is_dead(holders->search, holders->dead, item->address, table))
+		return;
+	nodes = read_nodes(holders, table, &count);
+	for (uint32_t i = 0; nodes && i < count; i++) {
+		const uint8_t *node = nodes + (size_t)i * (size_t)layout->Node_sizeof;
+		uint64_t key = state_u64(node, layout->Node_key),
+			 value = state_u64(node, layout->Node_val);
+		char text[STATE_NAME_MAX];
+
+		if (state_tag(layout, key) == layout->tag_str && is_interesting(layout, value) &&
+		    state_read_string(layout, holders->search->reader, state_object(layout, key),
+				      text, sizeof(text), &why) == 0 &&
+		    is_plain(text))
+			look_into_field(holders, &item->name, text, value);
+	}
+	free(nodes);
+	add_table(holders, state_ref(layout, table, layout->GCtab_metatable), &meta, true);
+}
+
+/* Modules by their names; what is global, by its own. */
+static void add_modules(struct holders *holders)
+{
+	const struct names_search *search = holders->search;
+	const struct luastate_layout *layout = search->layout;
+	const struct luastate_vm vm = { .G = search->G, .layout = layout };
+	const struct table_name modules = { .prefix = "" }, globals = { .prefix = "" };
+	uint64_t loaded = state_get_loaded(&vm, search->reader, NULL), value;
+
+	if (state_tag(layout, loaded) != layout->tag_tab)
+		return;
+	value = state_table_get(layout, search->reader, state_object(layout, loaded), "_G");
+	if (state_tag(layout, value) == layout->tag_tab)
+		add_table(holders, state_object(layout, value), &globals, true);
+	add_table(holders, state_object(layout, loaded), &modules, true);
+}
+
+/* ---- The search ------------------------------------------------------------------------- */
+
+/* The class of an object whose method runs: the metatable of what is in the first slot. */
+static void add_receiver(struct holders *holders, const struct luastate_frame *frame)
+{
+	const struct luastate_layout *layout = holders->search->layout;
+	const struct table_name name = { .depth = 1 };
+	uint8_t table[STATE_OBJECT_MAX];
+	struct failure why;
+	uint64_t value;
+
+	if (frame->base && holders->search->stopped &&
+	    state_read(holders->search->stopped, frame->base, &value, 8, &why) == 0 &&
+	    state_tag(layout, value) == layout->tag_tab &&
+	    state_read_object(layout, holders->search->reader, state_object(layout, value),
+			      state_gct(layout->tag_tab), table, (size_t)layout->GCtab_sizeof,
+			      &why) == 0)
+		add_table(holders, state_ref(layout, table, layout->GCtab_metatable), &name, true);
+}
+
+static void add_frames(struct holders *holders)
+{
+	const struct names_search *search = holders->search;
+	const struct luastate_frame *last = NULL;
+
+	for (size_t i = 0; i < search->frame_count; i++) {
+		const struct luastate_frame *frame = &search->frames[i];
+
+		if (frame->function->kind != LUASTATE_LUA ||
+		    (last && last->object == frame->object && last->object))
+			continue;
+		if (frame->object)
+			add_function(holders, frame->object);
+		add_receiver(holders, frame);
+		last = frame;
+	}
+}
+
+/* Names by a variable that has turned out to be a parameter are none; and none is sure where the
+ * collector has found meanwhile what is unreachable. */
+static void keep_found(struct holders *holders)
+{
+	struct state_held *item, *next;
+	struct variable *variable;
+	bool sure = names_dead_colour(holders->search) == holders->dead;
+
+	HASH_ITER(hh, holders->found, item, next)
+	{
+		HASH_DEL(holders->found, item);
+		HASH_FIND(hh, holders->variables, &item->variable, sizeof(item->variable),
+			  variable);
+		if (!sure || (item->variable && variable && variable->is_generic))
+			free(item);
+		else
+			keep_held(&holders->search->state->held, item);
+	}
+}
+
+static void free_holders(struct holders *holders)
+{
+	struct variable *variable, *next_variable;
+	struct item *item, *next;
+
+	HASH_ITER(hh, holders->variables, variable, next_variable)
+	{
+		HASH_DEL(holders->variables, variable);
+		free(variable);
+	}
+	HASH_ITER(hh, holders->met, item, next)
+	{
+		HASH_DEL(holders->met, item);
+		free(item);
+	}
+	free(holders);
+}
+
+void names_search_holders(const struct names_search *search, uint64_t end_ns)
+{
+	struct holders *holders = NULL;
+	const struct item *item;
+
+	if (search->layout->GCfuncL_uvptr >= 0)
+		holders = calloc(1, sizeof(*holders));
+	if (!holders)
+		return;
+	if (HASH_COUNT(search->state->held) >= HELD_MAX)
+		names_forget_held(search->state);
+	holders->search = search;
+	holders->dead = names_dead_colour(search);
+	add_frames(holders);
+	add_modules(holders);
+	while ((item = take_item(holders)) && state_now_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns) {
+		if (item->is_table)
+			look_into_table(holders, item);
+		else
+			look_into_function(holders, item->address);
+	}
+	keep_found(holders);
+	parents_sort(search->state);
+	free_holders(holders);
+}

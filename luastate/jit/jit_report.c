@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the compiler of a VM has made, read from the live process without a stop: its settings, its
+ * machine code areas, traces (report_trace.c), functions that it does not compile
+ * (report_heap.c), and where recording was aborted.
+ *
+ * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, HotPenalty, MCLink), src/lj_mcode.c.
+ */
+#include "luastate/jit/jit_report.h"
+
+#include <stdlib.h>
+
+enum {
+	/* All traces: 65,535 of some microseconds each. */
+	CATALOGUE_NS_PER_S = 1000 * 1000 * 1000,
+	CATALOGUE_S = 10,
+	PENALTY_SLOTS = 64,
+	/* maxmcode has KiB in an int32_t, areas at least 4 KiB; real ones are some hundreds. */
+	AREAS_MAX = 65536,
+	MCLINK_BYTES = 16,
+};
+
+/** A function's place in the catalogue. */
+struct catalogue_index {
+	uint64_t address;
+	uint32_t function;
+	UT_hash_handle hh;
+};
+
+bool catalogue_is_late(const struct catalogue_build *build)
+{
+	return build->out_of_memory || state_now_ns(CLOCK_MONOTONIC) >= build->end_ns;
+}
+
+void *catalogue_room(struct catalogue_build *build, void *items, size_t count, size_t *room,
+		     size_t size)
+{
+	size_t wanted = *room ? 2 * *room : 64;
+	void *larger;
+
+	if (count < *room)
+		return items;
+	larger = reallocarray(items, wanted, size);
+	if (larger)
+		*room = wanted;
+	else
+		build->out_of_memory = true;
+	return larger;
+}
+
+/* ---- Functions -------------------------------------------------------------------------- */
+
+struct state_proto *catalogue_proto(struct catalogue_build *build, uint64_t address)
+{
+	struct failure why;
+
+	return state_get_proto(build->state, build->layout, &build->memory, address, &why);
+}
+
+struct state_proto *catalogue_proto_at(struct catalogue_build *build, uint64_t pc)
+{
+	size_t low = 0, high = build->span_count;
+	struct state_proto *proto;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (build->spans[middle].start <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || (pc - build->spans[low - 1].start) / 4 >= build->spans[low - 1].sizebc)
+		return NULL;
+	proto = catalogue_proto(build, build->spans[low - 1].start -
+					       (uint64_t)build->layout->GCproto_sizeof);
+	return proto && state_proto_holds(proto, pc) ? proto : NULL;
+}
+
+static uint32_t add_function(struct catalogue_build *build, const struct state_proto *proto)
+{
+	struct luastate_catalogue *out = build->out;
+	struct luastate_known_function *items = catalogue_room(
+		build, out->functions, out->function_count, &build->function_room, sizeof(*items));
+	char *chunkname = strdup(proto->function.chunkname);
+
+	if (!items || !chunkname) {
+		free(chunkname);
+		if (items)
+			out->functions = items;
+		build->out_of_memory = true;
+		return LUASTATE_NO_FUNCTION;
+	}
+	out->functions = items;
+	items[out->function_count] = (struct luastate_known_function){
+		.address = proto->address, .chunkname = chunkname, .firstline = proto->firstline
+	};
+	return (uint32_t)out->function_count++;
+}
+
+uint32_t catalogue_function(struct catalogue_build *build, const struct state_proto *proto)
+{
+	struct catalogue_index *item;
+	uint32_t function;
+
+	HASH_FIND(hh, build->index, &proto->address, sizeof(proto->address), item);
+	if (item)
+		return item->function;
+	function = add_function(build, proto);
+	if (function == LUASTATE_NO_FUNCTION)
+		return function;
+	item = calloc(1, sizeof(*item));
+	if (!item) {
+		build->out_of_memory = true;
+		return function;
+	}
+	item->address = proto->address;
+	item->function = function;
+	HASH_ADD(hh, build->index, address, sizeof(item->address), item);
+	return function;
+}
+
+struct luastate_place catalogue_place(struct catalogue_build *build,
+				      const struct state_proto *proto, uint64_t pc)
+{
+	struct luastate_place place = { .function = LUASTATE_NO_FUNCTION };
+
+	if (!proto || !state_proto_holds(proto, pc))
+		return place;
+	place.function = catalogue_function(build, proto);
+	place.line = state_proto_line(proto, build->reader, pc);
+	return place;
+}
+
+/* What all functions are called where they are made. */
+static void read_definitions(struct catalogue_build *build)
+{
+	for (size_t i = 0; i < build->span_count && !catalogue_is_late(build); i++)
+		if (build->spans[i].flags & CATALOGUE_CHILD)
+			state_read_parent(build->state, build->layout, build->reader, build->G,
+					  build->spans[i].start -
+						  (uint64_t)build->layout->GCproto_sizeof);
+}
+
+bool catalogue_define(struct catalogue_build *build, struct state_proto *proto)
+{
+	return state_define_proto(build->state, build->layout, build->reader, build->G, proto);
+}
+
+/* Only at the end: each trace that was read may have told names of functions of others. */
+static void name_functions(struct catalogue_build *build)
+{
+	for (size_t i = 0; i < build->out->function_count; i++) {
+		struct luastate_known_function *function = &build->out->functions[i];
+		struct state_proto *proto = catalogue_proto(build, function->address);
+
+		if (!proto)
+			continue;
+		catalogue_define(build, proto);
+		if (proto->function.name)
+			function->name = strdup(proto->function.name);
+	}
+}
+
+/* ---- The compiler's state --------------------------------------------------------------- */
+
+static int read_at(const struct catalogue_build *build, int32_t offset, void *ret_bytes, size_t len,
+		   struct failure *why)
+{
+	if (offset == LAYOUT_ABSENT)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, build->G,
+				   "find a member of the compiler's state");
+	return state_read(build->reader, build->J + (uint64_t)offset, ret_bytes, len, why);
+}
+
+static int read_settings(struct catalogue_build *build, struct failure *why)
+{
+	const struct luastate_layout *layout = build->layout;
+	struct luastate_catalogue *out = build->out;
+
+	return read_at(build, layout->jit_State_flags, &out->flags, sizeof(out->flags), why) != 0 ||
+			       read_at(build, layout->jit_State_param, out->params,
+				       sizeof(out->params), why) != 0
+		       ? -1
+		       : 0;
+}
+
+/* Areas are filled from both ends: exit stubs from the bottom, traces from the top. Each begins
+ * with a reference to the one before it. */
+static int read_areas(struct catalogue_build *build, struct failure *why)
+{
+	const struct luastate_layout *layout = build->layout;
+	struct luastate_catalogue *out = build->out;
+	uint64_t area, top, bottom, link[MCLINK_BYTES / 8];
+
+	if (read_at(build, layout->jit_State_mcarea, &area, 8, why) != 0 ||
+	    read_at(build, layout->jit_State_mctop, &top, 8, why) != 0 ||
+	    read_at(build, layout->jit_State_mcbot, &bottom, 8, why) != 0 ||
+	    read_at(build, layout->jit_State_szallmcarea, &out->area_bytes, 8, why) != 0)
+		return -1;
+	if (area && top >= bottom && bottom >= area)
+		out->area_free_bytes = top - bottom;
+	while (state_is_pointer(area) && out->areas < AREAS_MAX &&
+	       state_read(build->reader, area, link, sizeof(link), why) == 0) {
+		out->areas++;
+		area = link[0];
+	}
+	return 0;
+}
+
+/* ---- Aborts ----------------------------------------------------------------------------- */
+
+/* The prototype of an instruction, also where the list of objects did not lead to it. */
+static struct state_proto *find_proto_of(struct catalogue_build *build, uint64_t pc)
+{
+	struct state_proto *proto = catalogue_proto_at(build, pc), *item, *next;
+
+	if (proto)
+		return proto;
+	HASH_ITER(hh, build->state->protos, item, next)
+	{
+		if (item->serial == build->state->serial && !item->stale &&
+		    state_proto_holds(item, pc) && pc - item->bytecode < 4 * (uint64_t)item->sizebc)
+			return item;
+	}
+	return NULL;
+}
+
+static bool is_patched(const struct catalogue_build *build, uint32_t ins)
+{
+	int32_t op = (int32_t)(ins & 0xff);
+
+	return op == CATALOGUE_IFORL || op == CATALOGUE_IITERL || op == CATALOGUE_ILOOP ||
+	       op == build->layout->BC_FUNCF + CATALOGUE_IFUNCF ||
+	       op == build->layout->BC_FUNCF + CATALOGUE_IFUNCV;
+}
+
+static struct luastate_penalty penalty_of(struct catalogue_build *build, const uint8_t *bytes)
+{
+	const struct luastate_layout *layout = build->layout;
+	struct luastate_penalty penalty = { .pc = state_ref(layout, bytes, 0) };
+	const struct state_proto *proto = find_proto_of(build, penalty.pc);
+	struct failure why;
+	uint32_t ins;
+	uint16_t number;
+
+	memcpy(&number, bytes + layout->HotPenalty_val, sizeof(number));
+	penalty.value = number;
+	memcpy(&number, bytes + layout->HotPenalty_reason, sizeof(number));
+	penalty.reason = number;
+	penalty.place = catalogue_place(build, proto, penalty.pc);
+	penalty.blacklisted =
+		proto &&
+		state_proto_instruction(proto, build->reader, penalty.pc, &ins, &why) == 0 &&
+		is_patched(build, ins);
+	return penalty;
+}
+
+static int read_penalties(struct catalogue_build *build, struct failure *why)
+{
+	struct luastate_catalogue *out = build->out;
+	size_t size = (size_t)build->layout->HotPenalty_sizeof;
+	uint8_t bytes[PENALTY_SLOTS * STATE_OBJECT_MAX];
+
+	if (size == 0 || size > STATE_OBJECT_MAX ||
+	    read_at(build, build->layout->jit_State_penalty, bytes, PENALTY_SLOTS * size, why) != 0)
+		return -1;
+	out->penalties = calloc(PENALTY_SLOTS, sizeof(*out->penalties));
+	build->out_of_memory |= !out->penalties;
+	for (size_t i = 0; i < PENALTY_SLOTS && out->penalties; i++)
+		if (state_ref(build->layout, bytes + i * size, 0))
+			out->penalties[out->penalty_count++] = penalty_of(build, bytes + i * size);
+	return 0;
+}
+
+/* ---- The catalogue ---------------------------------------------------------------------- */
+
+static void free_build(struct catalogue_build *build)
+{
+	struct catalogue_index *item, *next;
+
+	HASH_ITER(hh, build->index, item, next)
+	{
+		HASH_DEL(build->index, item);
+		free(item);
+	}
+	free(build->spans);
+}
+
+static int fill(struct catalogue_build *build, struct failure *why)
+{
+	if (read_settings(build, why) != 0 || read_areas(build, why) != 0)
+		return -1;
+	catalogue_walk_heap(build);
+	read_definitions(build);
+	catalogue_read_traces(build);
+	catalogue_list_uncompiled(build);
+	if (read_penalties(build, why) != 0)
+		return -1;
+	name_functions(build);
+	return build->out_of_memory
+		       ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, build->G, "keep the traces")
+		       : 0;
+}
+
+int luastate_catalogue_read(struct luastate *state, const struct attach_reader *reader, uint64_t G,
+			    struct luastate_catalogue **ret_catalogue, struct failure *why)
+{
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	struct catalogue_build build = { .state = state,
+					 .vm = vm,
+					 .reader = reader,
+					 .memory = { .stopped = reader, .any = reader },
+					 .G = G };
+	int ret;
+
+	if (!vm)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
+	luastate_begin_sample(state, reader);
+	/* Builds that differ in the compiler's part alone are told apart by the traces. */
+	state_reconsider_layout(state, reader, G);
+	build.layout = vm->layout;
+	if (!state_has_compiler(vm->layout))
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the compiler's state");
+	build.J = G + (uint64_t)vm->layout->global_State_to_J;
+	build.end_ns = state_now_ns(CLOCK_MONOTONIC) + CATALOGUE_S * (uint64_t)CATALOGUE_NS_PER_S;
+	build.out = calloc(1, sizeof(*build.out));
+	if (!build.out)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, G, "keep the traces");
+	build.out->G = G;
+	ret = fill(&build, why);
+	free_build(&build);
+	if (ret == 0)
+		*ret_catalogue = build.out;
+	else
+		luastate_catalogue_destroy(build.out);
+	return ret;
+}
+
+void luastate_catalogue_destroy(struct luastate_catalogue *catalogue)
+{
+	if (!catalogue)
+		return;
+	for (size_t i = 0; i < catalogue->function_count; i++) {
+		free(catalogue->functions[i].name);
+		free(catalogue->functions[i].chunkname);
+	}
+	free(catalogue->functions);
+	free(catalogue->traces);
+	free(catalogue->exits);
+	free(catalogue->trace_functions);
+	free(catalogue->uncompiled);
+	free(catalogue->loops);
+	free(catalogue->penalties);
+	free(catalogue);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All prototypes of a VM, and those that are not compiled.
+ *
+ * Source: LuaJIT v2.1 src/lj_trace.c (penalty_pc, blacklist_pc, trace_start: PROTO_ILOOP),
+ * src/lj_obj.h.
+ */
+#include "luastate/jit/jit_report.h"
+
+#include <stdlib.h>
+
+#include "luastate/state/heap_list.h"
+
+enum {
+	/* No longer than this for all walks along the list of objects. */
+	WALK_NS = 2000 * 1000 * 1000,
+	SPANS_MAX = 1 << 20,
+	UNCOMPILED_MAX = 1 << 16,
+};
+
+/** A walk along the list of objects. */
+struct heap_walk {
+	struct catalogue_build *build;
+	struct heap_list list;
+	uint64_t end_ns;
+};
+
+/* ---- Walk ------------------------------------------------------------------------------- */
+
+static void note_object(void *context, uint64_t address, uint8_t gct)
+{
+	struct heap_walk *walk = context;
+	struct catalogue_build *build = walk->build;
+	const struct luastate_layout *layout = build->layout;
+	uint8_t header[STATE_OBJECT_MAX];
+	struct catalogue_span *spans;
+	uint32_t sizebc;
+
+	if (gct != state_gct(layout->tag_proto) || build->span_count == SPANS_MAX ||
+	    !heap_list_read(&walk->list, address, header, (size_t)layout->GCproto_sizeof))
+		return;
+	sizebc = state_u32(header, layout->GCproto_sizebc);
+	if (sizebc == 0 || sizebc > STATE_BYTECODE_MAX)
+		return;
+	spans = catalogue_room(build, build->spans, build->span_count, &build->span_room,
+			       sizeof(*spans));
+	if (!spans)
+		return;
+	build->spans = spans;
+	spans[build->span_count++] =
+		(struct catalogue_span){ address + (uint64_t)layout->GCproto_sizeof, sizebc,
+					 header[layout->GCproto_flags] };
+}
+
+static bool is_over(void *context)
+{
+	const struct heap_walk *walk = context;
+
+	return walk->build->out_of_memory || state_now_ns(CLOCK_MONOTONIC) >= walk->end_ns;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct catalogue_span *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Several walks meet most prototypes several times. */
+static void sort_spans(struct catalogue_build *build)
+{
+	size_t kept = 0;
+
+	if (build->span_count)
+		qsort(build->spans, build->span_count, sizeof(*build->spans), by_start);
+	for (size_t i = 0; i < build->span_count; i++)
+		if (kept == 0 || build->spans[kept - 1].start != build->spans[i].start)
+			build->spans[kept++] = build->spans[i];
+	build->span_count = kept;
+}
+
+void catalogue_walk_heap(struct catalogue_build *build)
+{
+	struct heap_walk walk = { .build = build,
+				  .end_ns = state_now_ns(CLOCK_MONOTONIC) + WALK_NS };
+	bool whole;
+
+	walk.list = (struct heap_list){ .layout = build->layout,
+					.reader = build->reader,
+					.G = build->G,
+					.is_over = is_over,
+					.visit = note_object,
+					.context = &walk };
+	whole = heap_list_walk(&walk.list);
+	build->out->heap_cut = !whole || build->span_count == SPANS_MAX;
+	build->out->objects = walk.list.objects;
+	sort_spans(build);
+}
+
+/* ---- What is not compiled --------------------------------------------------------------- */
+
+static bool add_loop(struct catalogue_build *build, uint32_t line)
+{
+	struct luastate_catalogue *out = build->out;
+	uint32_t *loops = catalogue_room(build, out->loops, out->loop_count, &build->loop_room,
+					 sizeof(*loops));
+
+	if (!loops)
+		return false;
+	out->loops = loops;
+	loops[out->loop_count++] = line;
+	return true;
+}
+
+/* The instructions that the compiler patched, so that they are not counted any more. */
+static void list_patched(struct catalogue_build *build, const struct state_proto *proto,
+			 struct luastate_uncompiled *item)
+{
+	const struct luastate_layout *layout = build->layout;
+	struct failure why;
+	uint32_t ins;
+
+	for (uint32_t i = 0; i < proto->sizebc && !catalogue_is_late(build); i++) {
+		uint64_t pc = proto->bytecode + 4 * (uint64_t)i;
+		int32_t op;
+
+		if (state_proto_instruction(proto, build->reader, pc, &ins, &why) != 0)
+			return;
+		op = (int32_t)(ins & 0xff);
+		if (i == 0)
+			item->is_whole = op == layout->BC_FUNCF + CATALOGUE_IFUNCF ||
+					 op == layout->BC_FUNCF + CATALOGUE_IFUNCV;
+		else if ((op == CATALOGUE_IFORL || op == CATALOGUE_IITERL ||
+			  op == CATALOGUE_ILOOP) &&
+			 add_loop(build, state_proto_line(proto, build->reader, pc)))
+			item->loop_count++;
+	}
+}
+
+static void add_uncompiled(struct catalogue_build *build, const struct catalogue_span *span)
+{
+	struct luastate_catalogue *out = build->out;
+	struct luastate_uncompiled *items =
+		catalogue_room(build, out->uncompiled, out->uncompiled_count,
+			       &build->uncompiled_room, sizeof(*items));
+	struct luastate_uncompiled item = { .first_loop = out->loop_count };
+	const struct state_proto *proto =
+		catalogue_proto(build, span->start - (uint64_t)build->layout->GCproto_sizeof);
+
+	if (!items)
+		return;
+	out->uncompiled = items;
+	if (!proto)
+		return; /* collected meanwhile */
+	item.why = span->flags & CATALOGUE_NOJIT ? LUASTATE_JIT_OFF : LUASTATE_BLACKLISTED;
+	item.place = catalogue_place(build, proto, proto->bytecode);
+	list_patched(build, proto, &item);
+	items[out->uncompiled_count++] = item;
+}
+
+void catalogue_list_uncompiled(struct catalogue_build *build)
+{
+	for (size_t i = 0; i < build->span_count && !build->out_of_memory; i++) {
+		if (!(build->spans[i].flags & (CATALOGUE_NOJIT | CATALOGUE_PATCHED)))
+			continue;
+		if (catalogue_is_late(build) || build->out->uncompiled_count == UNCOMPILED_MAX) {
+			build->out->heap_cut = true;
+			return;
+		}
+		add_uncompiled(build, &build->spans[i]);
+	}
+}

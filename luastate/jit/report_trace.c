@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Traces of a live process. A trace is one block of memory (trace.c), which never changes in what
+ * counts here but for the exits' counters, until it is freed as a whole.
+ *
+ * Source: LuaJIT v2.1 src/lj_trace.c (lj_trace_alloc, trace_save, trace_stop), src/lj_record.c
+ * (lj_record_setup: IR_BASE).
+ */
+#include "luastate/jit/jit_report.h"
+
+#include <stdlib.h>
+
+enum {
+	TRACES_MAX = 65536, /* TraceNo1 has 16 bits */
+	/* A trace may be freed and made anew at the very moment. */
+	TRIES = 3,
+	/* All exits kept; 65,535 traces have some 10 each at most. */
+	EXITS_MAX = 1 << 18,
+};
+
+/* ---- Copying ---------------------------------------------------------------------------- */
+
+static int read_slot(const struct catalogue_build *build, uint64_t table, uint32_t number,
+		     uint64_t *ret_trace)
+{
+	struct failure why;
+
+	return state_read_ref(build->layout, build->reader,
+			      table + (uint64_t)build->layout->ref_size * number, ret_trace, &why);
+}
+
+static bool read_header(const struct catalogue_build *build, uint64_t trace, uint32_t number,
+			uint8_t *ret_header)
+{
+	const struct luastate_layout *layout = build->layout;
+	struct failure why;
+
+	return state_read_object(layout, build->reader, trace, state_gct(layout->tag_trace),
+				 ret_header, (size_t)layout->GCtrace_sizeof, &why) == 0 &&
+	       state_trace_fits(layout, build->reader, ret_header, trace, number);
+}
+
+static bool read_rest(struct catalogue_build *build, struct catalogue_copy *copy)
+{
+	struct failure why;
+
+	if (!trace_block_of(build->layout, copy->header, copy->address, &copy->block))
+		return false;
+	copy->bytes = trace_read_block(build->reader, &copy->block, &why);
+	build->out_of_memory |= !copy->bytes && why.kind == FAILURE_NO_MEMORY;
+	return copy->bytes != NULL;
+}
+
+/* What a trace keeps for life. */
+static bool is_same(const struct luastate_layout *layout, const uint8_t *header, uint8_t *after)
+{
+	uint8_t before[STATE_OBJECT_MAX];
+
+	memcpy(before, header, (size_t)layout->GCtrace_sizeof);
+	trace_clear_volatile(layout, before);
+	trace_clear_volatile(layout, after);
+	return memcmp(before, after, (size_t)layout->GCtrace_sizeof) == 0;
+}
+
+/* @return whether the slot had the same trace before and after. */
+static bool copy_once(struct catalogue_build *build, uint64_t table, uint32_t number,
+		      struct catalogue_copy *ret_copy)
+{
+	uint8_t after[STATE_OBJECT_MAX];
+	uint64_t again;
+
+	if (read_header(build, ret_copy->address, number, ret_copy->header) &&
+	    read_rest(build, ret_copy) && read_slot(build, table, number, &again) == 0 &&
+	    again == ret_copy->address && read_header(build, again, number, after) &&
+	    is_same(build->layout, ret_copy->header, after))
+		return true;
+	free(ret_copy->bytes);
+	ret_copy->bytes = NULL;
+	return false;
+}
+
+/* ---- Traces ----------------------------------------------------------------------------- */
+
+static enum luastate_trace_kind kind_of(const struct luastate_layout *layout,
+					const struct luastate_trace *trace, uint32_t startins)
+{
+	int32_t op = (int32_t)(state_instruction(layout, startins) & 0xff);
+
+	if (trace->root)
+		return LUASTATE_TRACE_SIDE;
+	if (op == CATALOGUE_FORL || op == CATALOGUE_ITERL || op == CATALOGUE_LOOP ||
+	    op == CATALOGUE_ITERN)
+		return LUASTATE_TRACE_LOOP;
+	if (op == CATALOGUE_CALLM || op == CATALOGUE_CALL || op == CATALOGUE_ITERC)
+		return LUASTATE_TRACE_STITCHED;
+	if (op >= CATALOGUE_RET && op <= CATALOGUE_RET1)
+		return LUASTATE_TRACE_RETURN;
+	return op >= layout->BC_FUNCF ? LUASTATE_TRACE_FUNCTION : LUASTATE_TRACE_OTHER;
+}
+
+/* The first instruction has the parent and its exit as operands; of a stitched trace the second one
+ * is the trace before it. */
+static void read_parent(const struct catalogue_copy *copy, struct luastate_trace *trace)
+{
+	const uint8_t *base = trace_instruction(&copy->block, copy->bytes, TRACE_REF_BASE);
+
+	if (!base || base[5] != TRACE_IR_BASE)
+		return;
+	if (trace->kind == LUASTATE_TRACE_SIDE) {
+		trace->parent = catalogue_u16(base, 0);
+		trace->exit = catalogue_u16(base, 2);
+	} else if (trace->kind == LUASTATE_TRACE_STITCHED) {
+		trace->parent = catalogue_u16(base, 2);
+	}
+}
+
+static void read_members(const struct luastate_layout *layout, const struct catalogue_copy *copy,
+			 struct luastate_trace *trace)
+{
+	const uint8_t *header = copy->header;
+
+	trace->address = copy->address;
+	trace->linktype = header[layout->GCtrace_linktype];
+	trace->link = catalogue_u16(header, layout->GCtrace_link);
+	trace->root = catalogue_u16(header, layout->GCtrace_root);
+	trace->side_traces = catalogue_u16(header, layout->GCtrace_nchild);
+	trace->mcode = state_u64(header, layout->GCtrace_mcode);
+	trace->mcode_bytes = state_u32(header, layout->GCtrace_szmcode);
+	trace->loop_offset = state_u32(header, layout->GCtrace_mcloop);
+	/* IR_BASE and the end are none. */
+	trace->instructions = copy->block.nins - TRACE_REF_BASE - 1;
+	trace->constants = TRACE_REF_BASE - copy->block.nk;
+	trace->kind = kind_of(layout, trace, state_u32(header, layout->GCtrace_startins));
+	read_parent(copy, trace);
+}
+
+static bool add_functions(struct catalogue_look *look)
+{
+	struct catalogue_build *build = look->build;
+	struct luastate_catalogue *out = build->out;
+
+	/* The first is the one where the trace begins. */
+	for (size_t i = 1; i < look->count; i++) {
+		struct luastate_trace_function *items =
+			catalogue_room(build, out->trace_functions, out->trace_function_count,
+				       &build->trace_function_room, sizeof(*items));
+		uint32_t function = catalogue_function(build, look->candidates[i].proto);
+
+		if (items)
+			out->trace_functions = items;
+		if (!items || function == LUASTATE_NO_FUNCTION)
+			return false;
+		items[out->trace_function_count++] =
+			(struct luastate_trace_function){ function, look->candidates[i].inlined };
+	}
+	return true;
+}
+
+/* @return false where it has to be left out: its function is gone, or there is no more memory. */
+static bool look_into(struct catalogue_look *look, struct luastate_trace *trace)
+{
+	struct catalogue_build *build = look->build;
+	const struct luastate_layout *layout = build->layout;
+	const uint8_t *header = look->copy->header;
+	struct state_proto *start =
+		catalogue_proto(build, state_ref(layout, header, layout->GCtrace_startpt));
+	struct failure why;
+
+	if (!start)
+		return false;
+	build->state->trace_work = 0; /* the time for all is limited */
+	if (trace_decode_frames(&look->source, &look->trace, &why) != 0) {
+		build->out_of_memory |= why.kind == FAILURE_NO_MEMORY;
+		return false;
+	}
+	read_members(layout, look->copy, trace);
+	trace->start =
+		catalogue_place(build, start, state_ref(layout, header, layout->GCtrace_startpc));
+	trace->first_exit = build->out->exit_count;
+	trace->first_function = build->out->trace_function_count;
+	catalogue_add_candidate(look, start, true);
+	catalogue_add_constants(look);
+	for (uint32_t i = 0; i < look->copy->block.nsnap && !catalogue_is_late(build); i++)
+		if (!catalogue_add_snapshot(look, i))
+			return false;
+	if (!add_functions(look))
+		return false;
+	trace->exit_count = build->out->exit_count - trace->first_exit;
+	trace->function_count = build->out->trace_function_count - trace->first_function;
+	return true;
+}
+
+/* What a side trace has of its parents' functions is among all prototypes. */
+static uint64_t find_on_heap(void *context, uint64_t pc)
+{
+	const struct state_proto *proto = catalogue_proto_at(context, pc);
+
+	return proto ? proto->address : 0;
+}
+
+static bool add_trace(struct catalogue_build *build, const struct catalogue_copy *copy,
+		      uint32_t number)
+{
+	struct luastate_catalogue *out = build->out;
+	struct luastate_trace *traces = catalogue_room(build, out->traces, out->trace_count,
+						       &build->trace_room, sizeof(*traces));
+	struct luastate_trace trace = { .number = number };
+	struct catalogue_look *look;
+	bool good;
+
+	if (!traces)
+		return false;
+	out->traces = traces;
+	look = calloc(1, sizeof(*look));
+	if (!look) {
+		build->out_of_memory = true;
+		return false;
+	}
+	look->build = build;
+	look->copy = copy;
+	look->source = (struct trace_source){ .state = build->state,
+					      .vm = build->vm,
+					      .memory = &build->memory,
+					      .header = copy->header,
+					      .bytes = copy->bytes,
+					      .block = copy->block,
+					      .find_holder = find_on_heap,
+					      .context = build };
+	look->trace.address = copy->address;
+	good = look_into(look, &trace);
+	trace_deinit(&look->trace);
+	free(look);
+	if (!good)
+		return false;
+	traces[out->trace_count++] = trace;
+	out->mcode_bytes += trace.mcode_bytes;
+	return true;
+}
+
+/* Whatever the number has: none, the trace that is being made, or one of those that are done. */
+static void read_trace(struct catalogue_build *build, uint64_t table, uint32_t number)
+{
+	uint64_t end = build->G + (uint64_t)build->layout->global_State_to_dispatch;
+	struct catalogue_copy copy = { 0 };
+	bool done = false;
+
+	for (unsigned tries = 0; tries < TRIES && !done; tries++) {
+		if (read_slot(build, table, number, &copy.address) != 0 || copy.address == 0)
+			return;
+		if (copy.address >= build->G && copy.address < end) {
+			build->out->recording = number;
+			return;
+		}
+		done = copy_once(build, table, number, &copy);
+	}
+	if (!done || !add_trace(build, &copy, number))
+		build->out->changed++;
+	free(copy.bytes);
+}
+
+/* Side traces know where they begin; of their parents' exits only that something does. */
+static void link_exits(struct catalogue_build *build)
+{
+	struct luastate_catalogue *out = build->out;
+	uint32_t *places = calloc(TRACES_MAX, sizeof(*places)); /* + 1, by number */
+
+	build->out_of_memory |= !places;
+	for (size_t i = 0; places && i < out->trace_count; i++)
+		places[out->traces[i].number] = (uint32_t)i + 1;
+	for (size_t i = 0; places && i < out->trace_count; i++) {
+		const struct luastate_trace *side = &out->traces[i], *parent;
+
+		if (side->kind != LUASTATE_TRACE_SIDE || !places[side->parent])
+			continue;
+		parent = &out->traces[places[side->parent] - 1];
+		if (side->exit < parent->exit_count)
+			out->exits[parent->first_exit + side->exit].trace = side->number;
+	}
+	free(places);
+}
+
+static void read_all(struct catalogue_build *build)
+{
+	const struct luastate_layout *layout = build->layout;
+	struct luastate_catalogue *out = build->out;
+	struct failure why;
+	uint64_t table;
+
+	if (state_read(build->reader, build->J + (uint64_t)layout->jit_State_sizetrace, &out->slots,
+		       4, &why) != 0 ||
+	    state_read(build->reader, build->J + (uint64_t)layout->jit_State_trace, &table, 8,
+		       &why) != 0 ||
+	    !state_is_pointer(table))
+		return;
+	for (uint32_t i = 1; i < out->slots && i < TRACES_MAX; i++) {
+		if (catalogue_is_late(build) || out->exit_count > EXITS_MAX) {
+			out->traces_cut = true;
+			return;
+		}
+		read_trace(build, table, i);
+	}
+}
+
+void catalogue_read_traces(struct catalogue_build *build)
+{
+	read_all(build);
+	link_exits(build);
+}

@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a stop reads. Runs while the thread stands, so it only computes addresses.
+ *
+ * Round 0 asks for what the last sample of the thread needed: native stack, global state, its
+ * coroutines and their Lua stacks. Later rounds ask for coroutines that are new on the stack: each
+ * word of the copied native stack that is a return address into the interpreter shows a C frame,
+ * and that names its coroutine. Then come the functions on the stacks, in the steady state as
+ * second and last round, and the prototypes that were not met before.
+ */
+#include "luastate/plan/plan.h"
+#include "luastate/trace/trace.h"
+
+enum {
+	/* Below rsp the ABI allows 128 bytes of live data; an unwinder may look there. */
+	RED_ZONE = 128,
+	/* First guess of how much native stack holds the frames, and the slack behind the highest
+	 * frame that a walk has seen. */
+	NATIVE_FIRST = 16384,
+	NATIVE_SLACK = 512,
+	/* The deepest native stack that one stop copies. */
+	NATIVE_MAX = 4 << 20,
+	/* Bytes of a Lua stack copied beyond the highest base seen. */
+	LUA_SLACK = 1024,
+	PLAN_THREADS = LUASTATE_PREDICTED_THREADS,
+	/* VMs whose state is copied for a thread of which no VM is known yet. */
+	PLAN_UNKNOWN_VMS = 4,
+	/* Two linked C frames lie on one native stack. */
+	FRAME_DISTANCE_MAX = 64 << 20,
+	/* An interrupted frame on another stack than its handler's lies at most so far below the
+	 * newest C frame. */
+	OTHER_STACK_BELOW = 8192,
+	/* The global state comes with the second round at the latest, then the table's slot, then
+	 * the header. */
+	PLAN_TRACE_ROUNDS = 4,
+};
+
+void plan_want(struct attach_image *image, uint64_t start, uint64_t end)
+{
+	struct failure why;
+
+	if (end > start)
+		attach_image_want(image, remote_addr_make(start), (size_t)(end - start), &why);
+}
+
+bool plan_get(struct attach_image *image, uint64_t address, void *ret_bytes, size_t len)
+{
+	struct failure why;
+	size_t copied;
+	const void *bytes = attach_image_peek(image, remote_addr_make(address), len, &copied);
+
+	if (copied == len) { /* in one range, as nearly always */
+		memcpy(ret_bytes, bytes, len);
+		return true;
+	}
+	return state_read(attach_image_reader(image), address, ret_bytes, len, &why) == 0;
+}
+
+void plan_want_once(struct attach_image *image, uint64_t start, uint64_t end)
+{
+	size_t len = 0;
+
+	if (end > start)
+		attach_image_peek(image, remote_addr_make(start), (size_t)(end - start), &len);
+	if (len < end - start)
+		plan_want(image, start, end);
+}
+
+bool plan_is_copied(struct attach_image *image, uint64_t address)
+{
+	uint64_t word;
+
+	return plan_get(image, address, &word, sizeof(word));
+}
+
+static int read_or_ask(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+		       struct failure *why)
+{
+	struct plan_asking *asking = self;
+
+	if (attach_read(attach_image_reader(asking->image), address, ret_bytes, len, why) == 0)
+		return 0;
+	attach_image_want(asking->image, address, len, why);
+	asking->missed = true;
+	return failure_set(why, FAILURE_FAULT, 0, 0, address.value, "read what was not copied");
+}
+
+void plan_begin_asking(struct plan_asking *ret_asking, struct attach_image *image)
+{
+	*ret_asking = (struct plan_asking){ .reader = { .read = read_or_ask, .self = ret_asking },
+					    .image = image };
+}
+
+/* Ask for @start to @end. A stack may begin at the page of @at, and a read from below it would
+ * fail: the pages below are asked for one by one. */
+static void want_around(struct attach_image *image, uint64_t start, uint64_t at, uint64_t end)
+{
+	uint64_t page = at & ~(uint64_t)(ATTACH_PAGE_BYTES - 1);
+
+	if (start >= page) {
+		plan_want(image, start, end);
+		return;
+	}
+	plan_want(image, page, end);
+	for (uint64_t lower; page > start; page = lower) {
+		lower = page - start > ATTACH_PAGE_BYTES ? page - ATTACH_PAGE_BYTES : start;
+		plan_want(image, lower, page);
+	}
+}
+
+static void want_native(const struct luastate_plan_context *context, struct attach_image *image,
+			uint64_t sp)
+{
+	uint64_t end = context->prediction->native_end;
+
+	/* Another stack, or deeper than a stop copies: which of them, the next walk tells. */
+	if (end <= sp || end - sp > NATIVE_MAX)
+		end = sp + NATIVE_FIRST;
+	if (context->stack_limit > sp && end > context->stack_limit)
+		end = context->stack_limit;
+	want_around(image, sp - RED_ZONE, sp, end);
+}
+
+/* A Lua stack from its start to where frames can be: nothing above the base is walked. */
+static void want_lua_stack(struct attach_image *image, uint64_t stack, uint64_t used_end)
+{
+	if (!state_is_pointer(stack) || used_end < stack || used_end - stack > PLAN_STACK_MAX)
+		return;
+	plan_want(image, stack, used_end);
+}
+
+static bool is_predicted(const struct luastate_prediction *prediction, uint64_t L, uint64_t stack)
+{
+	for (unsigned i = 0; i < prediction->thread_count; i++)
+		if (prediction->threads[i].L == L && prediction->threads[i].stack == stack)
+			return true;
+	return false;
+}
+
+/* With what follows it up to the table of traces, and the numbers of the last exit with what is
+ * noted of the areas of machine code, which lie side by side in most builds. */
+static void want_global(struct attach_image *image, const struct luastate_vm *vm)
+{
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J;
+
+	if (!state_has_compiler(layout)) {
+		plan_want(image, vm->G, vm->G + (uint64_t)layout->global_State_sizeof);
+		return;
+	}
+	plan_want(image, vm->G, J + (uint64_t)layout->jit_State_sizetrace + 4);
+	plan_want(image, J + (uint64_t)layout->jit_State_parent, J + areas_noted_end(layout));
+	if (layout->jit_State_exitno < layout->jit_State_parent ||
+	    (uint32_t)layout->jit_State_exitno >= areas_noted_end(layout))
+		plan_want(image, J + (uint64_t)layout->jit_State_exitno,
+			  J + (uint64_t)layout->jit_State_exitno + 4);
+}
+
+/* A thread that is seen for the first time may be in any of the VMs. */
+static void want_known_vms(const struct luastate *state, struct attach_image *image)
+{
+	for (size_t i = 0; i < state->vm_count && i < PLAN_UNKNOWN_VMS; i++)
+		want_global(image, &state->vms[i]);
+}
+
+static void plan_known(const struct luastate_plan_context *context, struct attach_image *image)
+{
+	const struct attach_registers *regs = attach_image_registers(image);
+	const struct luastate_prediction *prediction = context->prediction;
+	const struct luastate_vm *running;
+	uint64_t last = 0, base = regs->r[STATE_REG_BASE], pc = regs->r[STATE_REG_PC];
+
+	/* The call before the position, in case that is a return address just loaded. */
+	if (state_layout_at(context->state, attach_pc(regs)) && state_is_pointer(pc) && pc % 4 == 0)
+		plan_want(image, pc - 4, pc);
+	want_native(context, image, attach_sp(regs));
+	if (prediction->thread_count == 0)
+		want_known_vms(context->state, image);
+	running = state_vm_in_register(context->state, regs);
+	if (!running)
+		running =
+			state_vm_by_G(context->state, trace_vm_at(context->state, attach_pc(regs)));
+	if (running)
+		want_global(image, running);
+	for (unsigned i = 0; i < prediction->thread_count; i++) {
+		uint64_t L = prediction->threads[i].L, end = prediction->threads[i].used_end;
+		const struct luastate_vm *vm =
+			state_vm_by_G(context->state, prediction->threads[i].G);
+
+		if (!vm)
+			continue;
+		if (vm->G != last && vm != running)
+			want_global(image, vm);
+		last = vm->G;
+		/* The interpreter's BASE, if it is in this stack, tells how far frames reach. */
+		if (base > end && base <= prediction->threads[i].limit)
+			end = base;
+		plan_want(image, L, L + (uint64_t)vm->layout->lua_State_sizeof);
+		want_lua_stack(image, prediction->threads[i].stack, end);
+	}
+	for (unsigned i = 0; i < prediction->frame_count; i++)
+		plan_want_frame(context->state, image, &prediction->frames[i]);
+	plan_want_trace(context->state, image, &prediction->trace);
+}
+
+static void add_thread(struct luastate_plan_progress *found, uint64_t L,
+		       const struct luastate_layout *layout, bool current)
+{
+	if (!state_is_pointer(L) || L % 8 != 0 || found->thread_count == PLAN_THREADS)
+		return;
+	for (unsigned i = 0; i < found->thread_count; i++)
+		if (found->threads[i].L == L)
+			return;
+	found->threads[found->thread_count].L = L;
+	found->threads[found->thread_count].layout = layout;
+	found->threads[found->thread_count++].current = current;
+}
+
+/* The current coroutines of the VMs whose state is copied: in compiled code no word of the native
+ * stack names them. */
+static void collect_current(const struct luastate *state, struct attach_image *image,
+			    struct luastate_plan_progress *found)
+{
+	for (size_t i = 0; i < state->vm_count && found->thread_count < PLAN_UNKNOWN_VMS; i++) {
+		const struct luastate_layout *layout = state->vms[i].layout;
+		uint64_t at = state->vms[i].G + (uint64_t)layout->global_State_cur_L;
+		uint8_t bytes[8];
+
+		if (plan_get(image, at, bytes, (size_t)layout->ref_size))
+			add_thread(found, state_ref(layout, bytes, 0), layout, true);
+	}
+}
+
+/* Stale words look like frames too; the link of a real one leads to an older frame, or nowhere. */
+static bool has_frame_link(const struct luastate_layout *layout, const uint8_t *frame,
+			   uint64_t address)
+{
+	uint64_t link = state_u64(frame, layout->cframe_prev) & ~(uint64_t)7;
+
+	return link == 0 || (link > address && link - address < FRAME_DISTANCE_MAX);
+}
+
+/** A copied part of a native stack. */
+struct native {
+	const uint64_t *words;
+	size_t count;
+	uint64_t start; /* of the first word */
+};
+
+/* The copied words of a native stack from @start on. */
+static struct native native_at(struct attach_image *image, uint64_t start)
+{
+	struct native native = { .start = start };
+	size_t len;
+
+	native.words = attach_image_peek(image, remote_addr_make(start), NATIVE_MAX, &len);
+	native.count = native.words ? len / 8 : 0;
+	return native;
+}
+
+/* That of the leaf. */
+static struct native own_stack(struct attach_image *image)
+{
+	return native_at(image, attach_sp(attach_image_registers(image)) & ~(uint64_t)7);
+}
+
+static void add_cframe(struct luastate_plan_progress *found, const struct native *native,
+		       uint64_t address, const struct luastate_layout *layout)
+{
+	uint64_t index = (address - native->start) / 8;
+	const uint8_t *frame;
+
+	if (address < native->start || address % 8 != 0 ||
+	    index + (uint64_t)layout->cframe_size / 8 > native->count)
+		return;
+	frame = (const uint8_t *)(native->words + index);
+	if (has_frame_link(layout, frame, address))
+		add_thread(found, state_ref(layout, frame, layout->cframe_L), layout, false);
+}
+
+/* The C frames that words of the native stack show, the lowest word of which is at @address. */
+static void add_shown(struct luastate_plan_context *context, const struct native *native,
+		      uint64_t address, const void *words, size_t count)
+{
+	for (size_t i = 0; i < context->state->interpreter_count; i++) {
+		const struct state_interpreter *interpreter = &context->state->interpreters[i];
+		uint64_t frame;
+		size_t at = 0;
+
+		if (!interpreter->layout)
+			continue;
+		while ((frame = state_arch_next_shown(interpreter, address, words, count, &at)))
+			add_cframe(&context->progress, native, frame, interpreter->layout);
+	}
+}
+
+/* Find the coroutine of each C frame that the words show; the leaf's own frame starts at sp, or a
+ * few words above it in a helper. */
+static void collect_threads(struct luastate_plan_context *context, struct attach_image *image)
+{
+	struct luastate_plan_progress *found = &context->progress;
+	const struct attach_registers *regs = attach_image_registers(image);
+	const struct luastate_layout *leaf = state_layout_at(context->state, attach_pc(regs));
+	struct native native = own_stack(image);
+	uint64_t below = state_arch_word_below(regs);
+
+	found->thread_count = 0;
+	collect_current(context->state, image, found);
+	for (uint64_t above = 0; leaf && above <= state_arch_helper_bytes; above += 8)
+		add_cframe(found, &native, native.start + above, leaf);
+	add_shown(context, &native, native.start - 8, &below, 1);
+	add_shown(context, &native, native.start, native.words, native.count);
+}
+
+static bool want_headers(const struct luastate_plan_progress *found, struct attach_image *image)
+{
+	bool more = false;
+
+	for (unsigned i = 0; i < found->thread_count; i++) {
+		uint64_t L = found->threads[i].L;
+		size_t size = (size_t)found->threads[i].layout->lua_State_sizeof;
+		uint8_t bytes[STATE_OBJECT_MAX];
+
+		if (plan_get(image, L, bytes, size))
+			continue;
+		plan_want(image, L, L + size);
+		more = true;
+	}
+	return more;
+}
+
+/* Headers of coroutines that were not predicted. */
+static bool plan_headers(struct luastate_plan_context *context, struct attach_image *image)
+{
+	collect_threads(context, image);
+	return want_headers(&context->progress, image);
+}
+
+/* In compiled code the base is kept in the global state, and the coroutine has an older one. */
+static uint64_t compiled_base(struct attach_image *image, const struct luastate_plan_thread *thread,
+			      uint64_t G)
+{
+	const struct luastate_layout *layout = thread->layout;
+	uint8_t L[8], base[8];
+
+	if (!plan_get(image, G + (uint64_t)layout->global_State_cur_L, L,
+		      (size_t)layout->ref_size) ||
+	    state_ref(layout, L, 0) != thread->L ||
+	    !plan_get(image, G + (uint64_t)layout->global_State_jit_base, base,
+		      (size_t)layout->ref_size))
+		return 0;
+	return state_ref(layout, base, 0);
+}
+
+bool plan_read_header(struct attach_image *image, const struct luastate_plan_thread *thread,
+		      struct plan_stack *ret_stack)
+{
+	const struct luastate_layout *layout = thread->layout;
+	uint64_t base = attach_image_registers(image)->r[STATE_REG_BASE];
+	uint8_t L[STATE_OBJECT_MAX];
+
+	if (!plan_get(image, thread->L, L, (size_t)layout->lua_State_sizeof) ||
+	    L[layout->GCobj_gct] != state_gct(layout->tag_thread))
+		return false;
+	*ret_stack = (struct plan_stack){
+		.G = state_ref(layout, L, layout->lua_State_glref),
+		.start = state_ref(layout, L, layout->lua_State_stack),
+		.used_end = state_u64(L, layout->lua_State_base),
+		.limit = state_ref(layout, L, layout->lua_State_maxstack),
+		.cframe = state_u64(L, layout->lua_State_cframe) & ~(uint64_t)7,
+	};
+	if (ret_stack->limit - ret_stack->start > PLAN_STACK_MAX ||
+	    ret_stack->used_end - ret_stack->start > PLAN_STACK_MAX)
+		return false;
+	if (base > ret_stack->used_end && base <= ret_stack->limit)
+		ret_stack->used_end = base;
+	base = compiled_base(image, thread, ret_stack->G);
+	if (base > ret_stack->used_end && base <= ret_stack->limit)
+		ret_stack->used_end = base;
+	return true;
+}
+
+/* A signal handler on a stack of its own: the interrupted frames lie where the newest C frame is,
+ * and the words behind it show the coroutines that wait there. The lowest one is the nearest of
+ * several VMs. Of a thread of which nothing is known, VMs may be those of others. */
+static bool plan_other_stack(struct luastate_plan_context *context, struct attach_image *image,
+			     uint64_t cframe)
+{
+	struct luastate_plan_progress *found = &context->progress;
+	struct native own = own_stack(image);
+
+	if (!state_is_pointer(cframe) ||
+	    (cframe >= own.start && (cframe - own.start) / 8 < own.count))
+		return false;
+	if (context->prediction->thread_count > 0 &&
+	    (!found->other_stack || cframe < found->other_stack))
+		found->other_stack = cframe;
+	if (plan_is_copied(image, cframe))
+		return false;
+	want_around(image, cframe - OTHER_STACK_BELOW, cframe, cframe + NATIVE_FIRST);
+	return true;
+}
+
+/* The Lua stack of one coroutine whose header is there, if it is not copied yet. A range that was
+ * predicted too short may cover its start. */
+static bool plan_stack(struct luastate_plan_context *context, struct attach_image *image,
+		       const struct luastate_plan_thread *thread)
+{
+	const struct luastate_vm *vm;
+	struct plan_stack stack;
+	uint64_t end;
+	bool more;
+
+	if (!plan_read_header(image, thread, &stack))
+		return false;
+	more = thread->current && plan_other_stack(context, image, stack.cframe);
+	if (plan_is_copied(image, stack.start) && plan_is_copied(image, stack.used_end - 8))
+		return more;
+	end = stack.used_end + LUA_SLACK;
+	if (end > stack.limit && stack.limit > stack.used_end)
+		end = stack.limit;
+	want_lua_stack(image, stack.start, end);
+	vm = state_vm_by_G(context->state, stack.G);
+	if (vm && !plan_is_copied(image, stack.G))
+		want_global(image, vm);
+	return true;
+}
+
+static bool plan_stacks(struct luastate_plan_context *context, struct attach_image *image)
+{
+	const struct luastate_plan_progress *found = &context->progress;
+	bool more = false;
+
+	for (unsigned i = 0; i < found->thread_count; i++)
+		more |= plan_stack(context, image, &found->threads[i]);
+	return more;
+}
+
+/* Coroutines that another native stack than the leaf's shows. */
+static bool plan_other_headers(struct luastate_plan_context *context, struct attach_image *image)
+{
+	struct luastate_plan_progress *found = &context->progress;
+	struct native other;
+
+	if (!found->other_stack)
+		return false;
+	other = native_at(image, found->other_stack);
+	add_shown(context, &other, other.start, other.words, other.count);
+	return want_headers(found, image);
+}
+
+static bool plan_other_stacks(struct luastate_plan_context *context, struct attach_image *image)
+{
+	return context->progress.other_stack && plan_stacks(context, image);
+}
+
+/* Goes on behind what fails, so that all that is missing is asked for at once. */
+static void ignore_invariant(void *context, const char *what, uint64_t address, uint64_t value,
+			     bool holds)
+{
+	(void)context, (void)what, (void)address, (void)value, (void)holds;
+}
+
+/* VMs met for the first time: what their invariants need. A VM may be closed by the time that they
+ * are checked. */
+static bool plan_vms(struct luastate_plan_context *context, struct attach_image *image)
+{
+	const struct luastate_plan_progress *found = &context->progress;
+	struct plan_asking asking;
+
+	plan_begin_asking(&asking, image);
+	for (unsigned i = 0; i < found->thread_count; i++) {
+		const struct luastate_layout *layout = found->threads[i].layout;
+		uint64_t G =
+			state_global_of(layout, attach_image_reader(image), found->threads[i].L);
+
+		if (!G || state_vm_by_G(context->state, G))
+			continue;
+		if (plan_is_copied(image, G)) {
+			state_check_vm(context->state, layout, &asking.reader, G, ignore_invariant,
+				       NULL);
+			continue;
+		}
+		plan_want(image, G - (uint64_t)layout->lua_State_sizeof,
+			  G + (uint64_t)layout->global_State_to_bcff +
+				  4 * (uint64_t)layout->GG_NUM_ASMFF);
+		asking.missed = true;
+	}
+	return asking.missed;
+}
+
+void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image,
+			 struct attach_image *after)
+{
+	const struct luastate_plan_progress *found = &context->progress;
+	struct luastate_prediction *prediction = context->prediction;
+
+	plan_ask_again(context, image, after);
+	plan_trace_after(context, image, after);
+	if (found->trace.number)
+		prediction->trace = found->trace;
+	prediction->frame_count = 0;
+	while (prediction->frame_count < LUASTATE_PREDICTED_FRAMES &&
+	       prediction->frame_count < found->frame_count) {
+		prediction->frames[prediction->frame_count] =
+			found->frames[prediction->frame_count];
+		prediction->frame_count++;
+	}
+}
+
+/* Each stage needs what the ones before it asked for; one without wishes costs no round.
+ * @return whether one asked for something. */
+static bool plan_next_stage(struct luastate_plan_context *context, struct attach_image *image)
+{
+	static bool (*const stages[])(struct luastate_plan_context *, struct attach_image *) = {
+		plan_headers, plan_stacks, plan_other_headers, plan_other_stacks, plan_vms,
+		plan_vms,     plan_vms,	   plan_functions,     plan_protos,	  plan_proto_parts
+	};
+
+	const unsigned count = sizeof(stages) / sizeof(stages[0]);
+	unsigned *stage = &context->progress.stage;
+
+	while (*stage < count) {
+		if (stages[(*stage)++](context, image))
+			return true;
+		/* It has nothing to ask for the next time either. */
+		while (*stage < count && stages[*stage] == stages[*stage - 1])
+			++*stage;
+	}
+	return false;
+}
+
+void plan_begin(struct luastate_plan_context *context)
+{
+	if (context->prediction->epoch != context->state->epoch)
+		*context->prediction =
+			(struct luastate_prediction){ .epoch = context->state->epoch };
+	context->progress.stage = context->progress.thread_count = 0;
+	context->progress.frame_count = context->progress.expected = 0;
+	context->progress.trace.number = context->progress.other_stack = 0;
+	memset(context->progress.slots, 0, sizeof(context->progress.slots));
+}
+
+/* The trace is asked for beside the stages, which need nothing of it. */
+bool plan_go_on(struct luastate_plan_context *context, struct attach_image *image, unsigned round)
+{
+	bool more = plan_next_stage(context, image);
+
+	if (round <= PLAN_TRACE_ROUNDS)
+		more |= plan_trace(context, image);
+	return more;
+}
+
+bool luastate_plan(void *context, struct attach_image *image, unsigned round)
+{
+	if (round > 0)
+		return plan_go_on(context, image, round);
+	plan_begin(context);
+	plan_known(context, image);
+	return true;
+}
+
+/* ---- Learning --------------------------------------------------------------------------- */
+
+static void learn_thread(struct luastate *state, const struct attach_reader *reader, uint64_t L,
+			 struct luastate_prediction *prediction)
+{
+	uint8_t bytes[STATE_OBJECT_MAX];
+	struct failure why;
+	const struct luastate_vm *vm = luastate_vm_of(state, reader, L, &why);
+	const struct luastate_layout *layout = vm ? vm->layout : NULL;
+	uint64_t stack;
+
+	if (!vm || state_read(reader, L, bytes, (size_t)layout->lua_State_sizeof, &why) != 0)
+		return;
+	stack = state_ref(layout, bytes, layout->lua_State_stack);
+	if (is_predicted(prediction, L, stack))
+		return;
+	prediction->threads[prediction->thread_count].G = vm->G;
+	prediction->threads[prediction->thread_count].L = L;
+	prediction->threads[prediction->thread_count].stack = stack;
+	prediction->threads[prediction->thread_count].used_end =
+		state_u64(bytes, layout->lua_State_base) + LUA_SLACK;
+	prediction->threads[prediction->thread_count].limit =
+		state_ref(layout, bytes, layout->lua_State_maxstack);
+	prediction->thread_count++;
+}
+
+static bool is_vm_predicted(const struct luastate_prediction *prediction, uint64_t G)
+{
+	for (unsigned i = 0; i < prediction->thread_count; i++)
+		if (prediction->threads[i].G == G)
+			return true;
+	return false;
+}
+
+/* A thread that is in one VM now and in another one then: each may be below compiled code, where
+ * nothing on the native stack shows it. A walk that ends early may have missed one so. */
+static void note_roaming(struct luastate *state, const struct attach_reader *reader,
+			 const struct luastate_cframe *cframes, size_t count,
+			 enum luastate_reach reach, struct luastate_prediction *prediction)
+{
+	if (prediction->roams || state->vm_count < 2 || prediction->thread_count == 0)
+		return;
+	prediction->roams = reach == LUASTATE_REACH_SOME;
+	for (size_t i = 0; i < count && !prediction->roams; i++) {
+		struct failure why;
+		const struct luastate_vm *vm =
+			cframes[i].L ? luastate_vm_of(state, reader, cframes[i].L, &why) : NULL;
+
+		prediction->roams = vm && !is_vm_predicted(prediction, vm->G);
+	}
+}
+
+void luastate_learn(struct luastate *state, const struct attach_reader *reader,
+		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
+		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction)
+{
+	uint64_t known = prediction->native_end, end = native_top + NATIVE_SLACK, copied;
+	/* What is known may be of another stack: the thread's own, or a signal handler's. */
+	bool is_new = known < native_top || known - native_top > NATIVE_MAX;
+
+	if (reach == LUASTATE_REACH_CUT) {
+		copied = known > sp && known - sp <= NATIVE_MAX ? known - sp : NATIVE_FIRST;
+		end = sp + 2 * copied;
+		if (end - sp > NATIVE_MAX)
+			end = sp + NATIVE_MAX;
+	} else if (reach == LUASTATE_REACH_SOME && is_new) {
+		/* Too short a guess is so for all copies made until the next is decoded. */
+		end = native_top + NATIVE_FIRST;
+	}
+	if (native_top >= sp && (end > known || is_new))
+		prediction->native_end = end;
+	note_roaming(state, reader, cframes, count, reach, prediction);
+	prediction->thread_count = 0;
+	for (size_t i = 0; i < count && prediction->thread_count < PLAN_THREADS; i++)
+		if (cframes[i].L)
+			learn_thread(state, reader, cframes[i].L, prediction);
+}

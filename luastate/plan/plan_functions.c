@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a stop reads of functions.
+ *
+ * Closures on the stack may be garbage a moment after the thread runs on, so they are read with it.
+ * A known prototype need not be: what tells it from another is read after the stop, and if that is
+ * what it was before, it was so in between. Where it is not, the program makes and drops code; for
+ * a while then prototypes are read with the stop too (state_is_strict()).
+ */
+#include "luastate/plan/plan.h"
+
+enum {
+	/* Without GC64 all objects lie below it, and tags and most numbers above. */
+	LOW_MEMORY_END = 0x7fffffff,
+	/* Slots looked at for functions; what is deeper is read after the stop. */
+	PLAN_SLOTS = 2048,
+	/* Of a new prototype and of its chunk name's text so much is read with the stop. */
+	PLAN_PROTO_BYTES = 8192,
+	PLAN_NAME_BYTES = 128,
+	/* Of the frames of the last stop so many are compared with one of this. */
+	PLAN_EXPECTED = 8,
+};
+
+/* ---- Frames ----------------------------------------------------------------------------- */
+
+/** The copied bytes of a Lua stack, from its start on. */
+struct slots {
+	const uint8_t *bytes;
+	uint64_t start;
+	size_t len;
+};
+
+static struct slots look_at_slots(struct attach_image *image, uint64_t start)
+{
+	struct slots slots = { .start = start };
+
+	slots.bytes = attach_image_peek(image, remote_addr_make(start), PLAN_STACK_MAX, &slots.len);
+	return slots;
+}
+
+/* The stack may lie in two ranges of which the first is too short. */
+static bool get_slots(const struct slots *slots, struct attach_image *image, uint64_t address,
+		      uint8_t *ret_bytes, size_t len)
+{
+	if (address - slots->start > slots->len || slots->len - (address - slots->start) < len)
+		return plan_get(image, address, ret_bytes, len);
+	memcpy(ret_bytes, slots->bytes + (address - slots->start), len);
+	return true;
+}
+
+/** What can be a frame: a function and a link below a base. */
+struct plan_frame {
+	uint64_t function, link;
+};
+
+/*
+ * A slot that holds a function, and behind it what can be a frame link: a bytecode address, or a
+ * distance with a type. Values of a program look different, but for zero.
+ */
+static bool read_frame(const struct luastate_layout *layout, const struct slots *slots,
+		       struct attach_image *image, uint64_t base, struct plan_frame *ret_frame)
+{
+	size_t size = 2 * (size_t)layout->ref_size;
+	uint8_t bytes[16];
+	uint64_t slot;
+
+	if (!get_slots(slots, image, base - size, bytes, size))
+		return false;
+	slot = state_u64(bytes, 0);
+	ret_frame->function = state_object(layout, slot);
+	ret_frame->link = state_ref(layout, bytes, layout->ref_size);
+	if (layout->gc64 ? state_tag(layout, slot) != layout->tag_func
+			 : !state_is_pointer(ret_frame->function) ||
+				   (ret_frame->function | ret_frame->link) >= LOW_MEMORY_END)
+		return false;
+	return (ret_frame->link & 3) == 0 ? state_is_pointer(ret_frame->link)
+					  : ret_frame->link < PLAN_STACK_MAX;
+}
+
+/* Recursion repeats frames. @return the place of one that was not noted yet, or NULL. */
+static uint16_t *find_place(struct luastate_plan_progress *found, const struct plan_frame *frame)
+{
+	const size_t count = sizeof(found->slots) / sizeof(found->slots[0]);
+	uint64_t key = frame->function ^ frame->link << 20;
+	size_t at = (size_t)(key * 0x9e3779b97f4a7c15 >> 40) % count;
+
+	for (; found->slots[at]; at = (at + 1) % count) {
+		const struct luastate_plan_frame *known = &found->frames[found->slots[at] - 1];
+
+		if (known->function == frame->function && known->link == frame->link)
+			return NULL;
+	}
+	return &found->slots[at];
+}
+
+/* A closure that was met before has most likely the prototype that it had. */
+static uint64_t guess_proto(const struct luastate *state, uint64_t function)
+{
+	const struct state_closure *closure = &state->closures[state_closure_place(function)];
+
+	return closure->function == function ? closure->proto : 0;
+}
+
+/* A return address's call is read with the stop, unless it is in a known prototype. */
+static bool is_call_known(const struct luastate *state, uint64_t link)
+{
+	return (link & 3) != 0 || (!state_is_strict(state) && state_find_call(state, link - 4));
+}
+
+void plan_want_identity(const struct luastate_layout *layout, struct attach_image *image,
+			const struct state_proto *known)
+{
+	plan_want_once(image, known->address, known->address + (uint64_t)layout->GCproto_sizeof);
+	plan_want_once(image, known->chunkname, known->chunkname + (uint64_t)layout->GCstr_sizeof);
+	plan_want_once(image, known->lineinfo, known->lineinfo + state_compared_debug(known));
+}
+
+void plan_want_frame(const struct luastate *state, struct attach_image *image,
+		     const struct luastate_plan_frame *frame)
+{
+	const struct state_proto *known =
+		state_is_strict(state) ? state_find_proto(state, frame->proto) : NULL;
+
+	plan_want(image, frame->function, frame->function + (uint64_t)frame->layout->GCfunc_header);
+	if (!is_call_known(state, frame->link))
+		plan_want(image, frame->link - 4, frame->link);
+	if (known)
+		plan_want_identity(frame->layout, image, known);
+}
+
+/* Whether it was there in the last stop: what it needs was asked for in the first round then. Most
+ * frames are, and in the same order, but for those at the leaf's end. */
+static bool is_expected(const struct luastate_prediction *prediction,
+			struct luastate_plan_progress *found, const struct plan_frame *frame)
+{
+	unsigned end = found->expected + PLAN_EXPECTED;
+
+	for (unsigned i = found->expected; i < end && i < prediction->frame_count; i++) {
+		const struct luastate_plan_frame *known = &prediction->frames[i];
+
+		if (known->function != frame->function || known->link != frame->link)
+			continue;
+		found->expected = i + 1;
+		return true;
+	}
+	return false;
+}
+
+/* @return whether anything had to be asked for. */
+static bool add_frame(struct luastate_plan_context *context, const struct luastate_layout *layout,
+		      const struct plan_frame *frame, struct attach_image *image)
+{
+	struct luastate_plan_progress *found = &context->progress;
+	const struct luastate *state = context->state;
+	uint8_t bytes[STATE_OBJECT_MAX];
+	struct luastate_plan_frame *added;
+	uint16_t *place;
+
+	if (found->frame_count == LUASTATE_PLAN_FRAMES || frame->function % 8 != 0)
+		return false;
+	place = find_place(found, frame);
+	if (!place)
+		return false;
+	added = &found->frames[found->frame_count];
+	*added = (struct luastate_plan_frame){ .layout = layout,
+					       .function = frame->function,
+					       .link = frame->link };
+	*place = (uint16_t)++found->frame_count;
+	if (is_expected(context->prediction, found, frame))
+		return false;
+	if (plan_get(image, frame->function, bytes, (size_t)layout->GCfunc_header) &&
+	    (is_call_known(state, frame->link) || plan_get(image, frame->link - 4, bytes, 4)))
+		return false;
+	added->proto = guess_proto(state, frame->function);
+	plan_want_frame(state, image, added);
+	return true;
+}
+
+/* From the leaf's end, as deep frames live longer. */
+static bool plan_stack_functions(struct luastate_plan_context *context, struct attach_image *image,
+				 const struct luastate_plan_thread *thread)
+{
+	const struct luastate_layout *layout = thread->layout;
+	struct plan_stack stack;
+	struct plan_frame frame;
+	struct slots slots;
+	uint64_t lowest, looked = 0;
+	bool more = false;
+
+	if (!plan_read_header(image, thread, &stack))
+		return false;
+	lowest = stack.start + 2 * (uint64_t)layout->ref_size;
+	slots = look_at_slots(image, stack.start);
+	for (uint64_t base = stack.used_end; base >= lowest && looked < PLAN_SLOTS;
+	     base -= 8, looked++) {
+		if (!read_frame(layout, &slots, image, base, &frame) ||
+		    !add_frame(context, layout, &frame, image))
+			continue;
+		slots = look_at_slots(image, stack.start); /* a wish may move the image's memory */
+		more = true;
+	}
+	return more;
+}
+
+bool plan_functions(struct luastate_plan_context *context, struct attach_image *image)
+{
+	struct luastate_plan_progress *found = &context->progress;
+	bool more = false;
+
+	found->frame_count = 0;
+	for (unsigned i = 0; i < found->thread_count; i++)
+		more |= plan_stack_functions(context, image, &found->threads[i]);
+	return more;
+}
+
+/* ---- Prototypes ------------------------------------------------------------------------- */
+
+/* The prototype of a frame's function as it was copied, 0 if it has none. */
+static uint64_t proto_of(struct attach_image *image, const struct luastate_plan_frame *frame)
+{
+	const struct luastate_layout *layout = frame->layout;
+	uint8_t bytes[STATE_OBJECT_MAX];
+	uint64_t proto;
+
+	if (!plan_get(image, frame->function, bytes, (size_t)layout->GCfunc_header) ||
+	    bytes[layout->GCobj_gct] != state_gct(layout->tag_func) ||
+	    bytes[layout->GCfunc_ffid] != 0)
+		return 0;
+	proto = state_ref(layout, bytes, layout->GCfunc_pc) - (uint64_t)layout->GCproto_sizeof;
+	return state_is_pointer(proto) ? proto : 0;
+}
+
+/* All of it: a range of something else may end in its first bytes. */
+static bool has_header(struct attach_image *image, const struct luastate_layout *layout,
+		       uint64_t proto)
+{
+	uint8_t header[STATE_OBJECT_MAX];
+
+	return plan_get(image, proto, header, (size_t)layout->GCproto_sizeof);
+}
+
+bool plan_protos(struct luastate_plan_context *context, struct attach_image *image)
+{
+	struct luastate_plan_progress *found = &context->progress;
+	bool strict = state_is_strict(context->state), more = false;
+
+	for (unsigned i = 0; i < found->frame_count; i++) {
+		const struct luastate_layout *layout = found->frames[i].layout;
+		uint64_t proto = proto_of(image, &found->frames[i]);
+		const struct state_proto *known;
+
+		known = proto ? state_find_proto(context->state, proto) : NULL;
+		found->frames[i].proto = proto;
+		found->known[i] = known;
+		if (!proto || (known && !strict) || has_header(image, layout, proto))
+			continue;
+		if (known)
+			plan_want_identity(layout, image, known);
+		else
+			plan_want(image, proto, proto + (uint64_t)layout->GCproto_sizeof);
+		more = true;
+	}
+	return more;
+}
+
+static void want_proto_parts(const struct luastate_layout *layout, struct attach_image *image,
+			     uint64_t proto)
+{
+	size_t header = (size_t)layout->GCproto_sizeof;
+	uint8_t bytes[STATE_OBJECT_MAX];
+	uint64_t size, name;
+
+	if (!plan_get(image, proto, bytes, header) ||
+	    bytes[layout->GCobj_gct] != state_gct(layout->tag_proto))
+		return;
+	size = state_u32(bytes, layout->GCproto_sizept);
+	name = state_ref(layout, bytes, layout->GCproto_chunkname);
+	if (size > header)
+		plan_want(image, proto + header,
+			  proto + (size < PLAN_PROTO_BYTES ? size : PLAN_PROTO_BYTES));
+	if (state_is_pointer(name))
+		plan_want(image, name, name + (uint64_t)layout->GCstr_sizeof + PLAN_NAME_BYTES);
+}
+
+/* Whether the prototype of a frame is taken for the known one at this time of the stop. */
+static bool is_known(const struct luastate_plan_context *context, struct attach_image *image,
+		     unsigned index)
+{
+	const struct luastate_plan_frame *frame = &context->progress.frames[index];
+
+	if (!state_is_strict(context->state))
+		return context->progress.known[index] != NULL;
+	return state_is_same_proto(context->state, frame->layout, attach_image_reader(image),
+				   frame->proto);
+}
+
+/* The rest of those prototypes that are not, or not any more, what is known. */
+bool plan_proto_parts(struct luastate_plan_context *context, struct attach_image *image)
+{
+	const struct luastate_plan_progress *found = &context->progress;
+	bool more = false;
+
+	for (unsigned i = 0; i < found->frame_count; i++) {
+		uint64_t proto = found->frames[i].proto;
+
+		if (!proto || is_known(context, image, i))
+			continue;
+		want_proto_parts(found->frames[i].layout, image, proto);
+		more = true;
+	}
+	return more;
+}
+
+/* What a copy by the kernel lacked once is in the later ones: most often the header alone. */
+static bool has_identity(struct attach_image *image, const struct luastate_layout *layout,
+			 const struct state_proto *known)
+{
+	size_t len = state_compared_debug(known), name;
+
+	if (!has_header(image, layout, known->address))
+		return false;
+	attach_image_peek(image, remote_addr_make(known->chunkname), (size_t)layout->GCstr_sizeof,
+			  &name);
+	if (name == (size_t)layout->GCstr_sizeof && len > 0)
+		attach_image_peek(image, remote_addr_make(known->lineinfo), len, &len);
+	return name == (size_t)layout->GCstr_sizeof && len == state_compared_debug(known);
+}
+
+void plan_ask_again(const struct luastate_plan_context *context, struct attach_image *stopped,
+		    struct attach_image *after)
+{
+	const struct luastate_plan_progress *found = &context->progress;
+
+	for (unsigned i = 0; i < found->frame_count; i++) {
+		uint64_t proto = found->frames[i].proto;
+		const struct state_proto *known = state_find_proto(context->state, proto);
+
+		if (known && !has_identity(stopped, found->frames[i].layout, known))
+			plan_want_identity(found->frames[i].layout, after, known);
+	}
+}

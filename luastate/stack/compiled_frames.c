@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The VM's state, and the frames that compiled code has inlined.
+ *
+ * A trace runs on the Lua frame in which it began. What it has called since is in no stack: the
+ * snapshot that holds at its position tells. Where that is not known, the trace itself becomes a
+ * frame.
+ *
+ * Source: LuaJIT v2.1 src/lj_obj.h (vmstate), src/lj_asm.c (asm_retf, asm_tail_link: jit_base),
+ * src/vm_x64.dasc (vm_exit_handler), src/lj_trace.c (lj_trace_exit, lj_trace_unwind).
+ */
+#include "luastate/trace/trace.h"
+#include "luastate/stack/walk.h"
+
+/** Where compiled code is. */
+struct position {
+	const struct luastate_vm *vm;
+	const struct trace *trace;	       /* NULL: not known */
+	const struct trace_snapshot *snapshot; /* NULL: not known */
+	bool exact;			       /* the snapshot is not the one after the position */
+	bool moved;			       /* the base is not the snapshot's any more */
+	bool stub;			       /* in the exit that belongs to the snapshot */
+	bool left; /* the base is the topmost frame's already: the trace goes on in another one */
+};
+
+/* ---- Position --------------------------------------------------------------------------- */
+
+/* The trace of a number, if its machine code is at @pc. */
+static bool take_trace(struct walk *walk, uint32_t number, uint64_t pc, struct position *position)
+{
+	const struct trace *trace;
+	struct failure why;
+
+	if (!number)
+		return false;
+	trace = trace_get(walk->state, position->vm, walk->memory, number, &why);
+	if (!trace || !trace_holds(trace, pc))
+		return false;
+	position->trace = trace;
+	position->snapshot = trace_snapshot_at(trace, pc);
+	position->exact = true;
+	position->moved = position->snapshot && pc - trace->mcode >= position->snapshot->moved;
+	return true;
+}
+
+/* An exit stub belongs to a snapshot of the trace that runs. */
+static bool take_stub(struct walk *walk, uint32_t number, uint64_t pc, struct position *position)
+{
+	const struct luastate_vm *vm = position->vm;
+	const struct trace *trace;
+	struct state_stubs stubs;
+	uint32_t exit;
+	struct failure why;
+
+	trace = number ? trace_get(walk->state, vm, walk->memory, number, &why) : NULL;
+	if (!trace)
+		return false;
+	position->trace = trace;
+	if (state_arch_read_stubs(vm->layout, walk->reader, vm->G, trace->mcode, trace->szmcode,
+				  &stubs) &&
+	    state_arch_exit_of(&stubs, pc, &exit) && exit < trace->snapshot_count &&
+	    trace->snapshots[exit].count) {
+		position->snapshot = &trace->snapshots[exit];
+		position->exact = position->stub = true;
+	}
+	return true;
+}
+
+/*
+ * Of a C frame on which a trace runs. The VM's state has the trace's number from its head on,
+ * unless the collector runs below; so the machine code itself is asked, too.
+ */
+static bool find_position(struct walk *walk, const struct luastate_vm *vm,
+			  const struct luastate_cframe *cframe, uint32_t noted,
+			  struct position *ret_position)
+{
+	uint64_t pc = attach_pc(&cframe->frame) - (cframe->leaf ? 0 : 1);
+
+	*ret_position = (struct position){ .vm = vm };
+	return take_trace(walk, noted, pc, ret_position) ||
+	       take_trace(walk, trace_number_at(walk->state, vm->G, pc), pc, ret_position) ||
+	       take_trace(walk, state_arch_trace_at(vm->layout, vm->G, walk->reader, pc), pc,
+			  ret_position) ||
+	       (STATE_TRACES_NOTED &&
+		take_trace(walk, trace_number_behind(vm, walk->memory, pc), pc, ret_position)) ||
+	       take_stub(walk, noted, pc, ret_position);
+}
+
+/* While a trace is left the compiler's state tells which, and by which exit. */
+static bool find_exit(struct walk *walk, const struct luastate_vm *vm,
+		      struct position *ret_position)
+{
+	const struct luastate_activity *activity = &walk->chain->activity;
+	struct failure why;
+
+	*ret_position = (struct position){ .vm = vm, .exact = true };
+	if (!activity->trace)
+		return false;
+	ret_position->trace = trace_get(walk->state, vm, walk->memory, activity->trace, &why);
+	if (!ret_position->trace || activity->exit >= ret_position->trace->snapshot_count)
+		return false;
+	ret_position->snapshot = &ret_position->trace->snapshots[activity->exit];
+	return ret_position->snapshot->count > 0;
+}
+
+/* ---- Frames ----------------------------------------------------------------------------- */
+
+static struct state_proto *proto_of(const struct luastate_frame *frame)
+{
+	return frame->function->kind == LUASTATE_LUA
+		       ? (struct state_proto *)((char *)frame->function -
+						offsetof(struct state_proto, function))
+		       : NULL;
+}
+
+static const struct trace_frame *frames_of(const struct position *position)
+{
+	return &position->trace->frames[position->snapshot->first];
+}
+
+/* Of them those that are not on the stack, and the one that is. */
+static unsigned count_of(const struct position *position)
+{
+	return position->left ? 1 : position->snapshot->count;
+}
+
+/* Whether the snapshot is of the frame that the stack has there. */
+static bool fits(const struct position *position, const struct luastate_frame *base)
+{
+	const struct trace_frame *lowest;
+	const struct state_proto *proto = proto_of(base);
+
+	if (!position->snapshot || position->snapshot->count == 0 || !proto)
+		return false;
+	lowest = frames_of(position) + position->snapshot->count - 1;
+	if (lowest->function)
+		return lowest->kind == LUASTATE_LUA &&
+		       (position->snapshot->replaced || lowest->function == proto->address);
+	return state_proto_holds(proto, lowest->pc);
+}
+
+/* Between a return to a lower frame and the next snapshot the base is that one's. Behind the last
+ * snapshot it may be that of the topmost frame: then all frames are on the stack. */
+static bool fits_otherwise(struct position *position, const struct luastate_frame *base)
+{
+	const struct trace *trace = position->trace;
+	const struct state_proto *proto = proto_of(base);
+
+	if (!position->snapshot || !proto)
+		return false;
+	if (position->snapshot + 1 == trace->snapshots + trace->snapshot_count) {
+		position->left = frames_of(position)->function == proto->address;
+		return position->left;
+	}
+	position->snapshot++;
+	position->exact = false;
+	return fits(position, base);
+}
+
+static bool insert(struct luastate_chain *chain, size_t at, size_t count)
+{
+	if (count > LUASTATE_FRAMES_MAX - chain->count)
+		return false;
+	memmove(chain->frames + at + count, chain->frames + at,
+		(chain->count - at) * sizeof(*chain->frames));
+	chain->count += count;
+	return true;
+}
+
+static struct luastate_function *fast_function(struct walk *walk, const struct luastate_vm *vm,
+					       const struct trace_frame *frame)
+{
+	struct luastate_function *function = state_get_callable(
+		walk->state, (enum luastate_kind)frame->kind, frame->function, frame->ffid);
+
+	if (function && !function->name) {
+		state_load_names(walk->state, walk->reader, vm->G);
+		function = state_get_callable(walk->state, (enum luastate_kind)frame->kind,
+					      frame->function, frame->ffid);
+	}
+	return function;
+}
+
+/* Resolve one of the snapshot's frames. @param base The frame on the stack. */
+static bool resolve(struct walk *walk, const struct luastate_vm *vm, const struct trace_frame *from,
+		    const struct luastate_frame *base, struct luastate_frame *ret_frame)
+{
+	struct state_proto *proto = proto_of(base);
+	struct failure why;
+
+	*ret_frame = (struct luastate_frame){ .owner = base->owner, .coroutine = base->coroutine };
+	if (from->kind != LUASTATE_LUA) {
+		ret_frame->function = fast_function(walk, vm, from);
+		return ret_frame->function != NULL;
+	}
+	if (from->function)
+		proto = state_get_proto(walk->state, vm->layout, walk->memory, from->function,
+					&why);
+	if (!proto || !state_proto_holds(proto, from->pc))
+		return false;
+	ret_frame->function = &proto->function;
+	ret_frame->pc = from->pc;
+	ret_frame->line = state_proto_line(proto, walk->reader, from->pc);
+	return true;
+}
+
+/* The function that the topmost frame's calls between the snapshots; the frame stands at that call.
+ * @param ret_frames Set on success: the callee, then its caller. */
+static bool resolve_callee(struct walk *walk, const struct position *position,
+			   const struct luastate_frame *base, struct luastate_frame *ret_frames)
+{
+	const struct trace_snapshot *snapshot = position->snapshot;
+	struct trace_frame callee = { .function = snapshot->callee,
+				      .pc = snapshot->callee_pc,
+				      .kind = LUASTATE_LUA };
+	struct trace_frame caller = *frames_of(position);
+	struct luastate_frame frames[2];
+
+	if (!snapshot->callee || position->stub || position->left || !position->exact)
+		return false;
+	caller.pc = snapshot->call;
+	if (!resolve(walk, position->vm, &callee, base, &frames[0]) ||
+	    !resolve(walk, position->vm, &caller, base, &frames[1]))
+		return false;
+	memcpy(ret_frames, frames, sizeof(frames));
+	return true;
+}
+
+/* Put the snapshot's frames in the place of the one on the stack. @param trace Their label; 0 where
+ * the interpreter goes on with them. */
+static bool put_frames(struct walk *walk, const struct position *position, size_t at,
+		       uint32_t trace)
+{
+	const struct trace_snapshot *snapshot = position->snapshot;
+	const struct luastate_frame base = walk->chain->frames[at];
+	struct luastate_frame room[TRACE_DEPTH_MAX + 1], *frames = room + 1;
+	unsigned count = count_of(position);
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned from_root = count - 1 - i;
+
+		if (!resolve(walk, position->vm, &frames_of(position)[i], &base, &frames[i]))
+			return false;
+		frames[i].trace = trace;
+		frames[i].approximate = trace && !position->left &&
+					(!position->exact || from_root >= snapshot->sure ||
+					 (i == 0 && !snapshot->exact));
+	}
+	if (trace && resolve_callee(walk, position, &base, room)) {
+		room[0].trace = room[1].trace = trace;
+		room[0].approximate = room[1].approximate = true;
+		frames = room;
+		count++;
+	}
+	/* A tail call may have put another closure of the same function there. */
+	if (frames[count - 1].function == base.function && !snapshot->replaced) {
+		frames[count - 1].object = base.object;
+		frames[count - 1].base = base.base;
+	}
+	if (!insert(walk->chain, at, count - 1))
+		return false;
+	memcpy(walk->chain->frames + at, frames, count * sizeof(frames[0]));
+	return true;
+}
+
+/* The trace as a function. */
+static struct luastate_function *trace_function(struct walk *walk, const struct trace *trace)
+{
+	struct luastate_function *function;
+	const struct state_proto *proto;
+	struct failure why;
+
+	proto = state_get_proto(walk->state, trace->layout, walk->memory, trace->startpt, &why);
+	if (!proto)
+		return NULL;
+	function = state_get_trace(walk->state, (uint32_t)trace->key.number, trace->startpt,
+				   proto->function.chunkname,
+				   state_proto_holds(proto, trace->startpc)
+					   ? state_proto_line(proto, walk->reader, trace->startpc)
+					   : 0);
+	if (!function)
+		return NULL;
+	function->proto = trace->startpt;
+	function->proto_firstline = proto->function.firstline;
+	return function;
+}
+
+/* The running trace becomes the leaf frame; the functions inlined into it are not known. */
+static void put_trace(struct walk *walk, const struct position *position, size_t at, unsigned owner)
+{
+	struct luastate_function *function = trace_function(walk, position->trace);
+
+	if (!function || !insert(walk->chain, at, 1))
+		return;
+	walk->chain->frames[at] = (struct luastate_frame){ .function = function,
+							   .line = (uint32_t)function->firstline,
+							   .owner = owner,
+							   .trace = function->address };
+}
+
+/* ---- A sample --------------------------------------------------------------------------- */
+
+/* The topmost frame of a C frame's run. @return false if it has none. */
+static bool find_run(const struct luastate_chain *chain, unsigned owner, size_t *ret_at)
+{
+	for (size_t i = 0; i < chain->count; i++)
+		if (chain->frames[i].owner == owner) {
+			*ret_at = i;
+			return true;
+		}
+	return false;
+}
+
+static enum luastate_compiled add_inlined(struct walk *walk, struct position *position, size_t at)
+{
+	struct luastate_chain *chain = walk->chain;
+	struct luastate_frame *base = &chain->frames[at];
+	uint32_t number = (uint32_t)position->trace->key.number;
+
+	if (((!position->moved && fits(position, base)) || fits_otherwise(position, base)) &&
+	    put_frames(walk, position, at, number))
+		return position->left || (position->exact && position->snapshot->exact)
+			       ? LUASTATE_COMPILED_EXACT
+			       : LUASTATE_COMPILED_APPROXIMATE;
+	base->trace = number;
+	put_trace(walk, position, at, base->owner);
+	return LUASTATE_COMPILED_TRACE;
+}
+
+static void add_compiled(struct walk *walk, const struct luastate_cframe *cframes, unsigned index,
+			 uint32_t noted)
+{
+	struct luastate_chain *chain = walk->chain;
+	const struct luastate_vm *vm;
+	struct position position;
+	enum luastate_compiled compiled = LUASTATE_COMPILED_TRACE;
+	struct failure why;
+	size_t at = 0;
+
+	vm = state_sample_vm_of(walk->state, walk->reader, cframes[index].L, &why);
+	if (!vm)
+		return;
+	state_note_compiled(walk->state, walk->reader, vm);
+	if (!find_position(walk, vm, &cframes[index], noted, &position)) {
+		if (chain->compiled == LUASTATE_COMPILED_NONE)
+			chain->compiled = LUASTATE_COMPILED_TRACE;
+		/* Builds that differ in the compiler's part alone are told apart by a trace. */
+		if (noted)
+			state_reconsider_layout(walk->state, walk->reader, vm->G);
+		return;
+	}
+	if (find_run(chain, index, &at))
+		compiled = add_inlined(walk, &position, at);
+	else
+		put_trace(walk, &position, 0, index);
+	if (chain->compiled != LUASTATE_COMPILED_NONE)
+		return;
+	chain->compiled = compiled;
+	chain->trace = (uint32_t)position.trace->key.number;
+	chain->trace_function = trace_function(walk, position.trace);
+}
+
+/*
+ * Until the snapshot is written to the stack the frames are the snapshot's, then they are the
+ * stack's. Both look alike where a function calls itself: then nothing is added.
+ */
+static void add_exit(struct walk *walk, const struct luastate_vm *vm)
+{
+	struct position position;
+	struct luastate_frame *base = walk->chain->frames;
+	const struct state_proto *proto;
+
+	if (walk->chain->count == 0 || !find_exit(walk, vm, &position) || !fits(&position, base))
+		return;
+	proto = proto_of(base);
+	if (position.snapshot->count > 1 &&
+	    (!frames_of(&position)->pc || state_proto_holds(proto, frames_of(&position)->pc)))
+		return;
+	if (position.snapshot->count == 1 && base->pc)
+		return;
+	put_frames(walk, &position, 0, 0);
+}
+
+void walk_read_state(struct walk *walk, const struct luastate_vm *vm)
+{
+	struct luastate_chain *chain = walk->chain;
+	struct failure why;
+	int vmstate;
+
+	walk->vmstate = -1;
+	if (!vm || luastate_read_vmstate(walk->state, walk->stopped, vm->G, &vmstate, &why))
+		return;
+	walk->vmstate = vmstate;
+	chain->state = luastate_sysprof_state(vm, vmstate);
+	if (vmstate > 0)
+		chain->trace = (uint32_t)vmstate;
+}
+
+void walk_add_compiled(struct walk *walk, const struct luastate_vm *vm,
+		       const struct luastate_cframe *cframes, size_t count)
+{
+	uint32_t noted = walk->vmstate > 0 ? (uint32_t)walk->vmstate : 0;
+
+	if (vm && walk->vmstate == ~vm->layout->vmst_exit)
+		add_exit(walk, vm);
+	for (unsigned i = 0; i < count; i++) {
+		if (!cframes[i].compiled)
+			continue;
+		add_compiled(walk, cframes, i, noted);
+		noted = 0; /* it is the newest one's */
+	}
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One sample: the stacks of all coroutines on a native stack, and which C frame each run of frames
+ * belongs to.
+ */
+#include "luastate/stack/walk.h"
+
+/* The C frames of one coroutine, newest first, by their index in the caller's list. */
+struct owners {
+	unsigned index[LUASTATE_CFRAMES_MAX];
+	unsigned count;
+	unsigned released; /* So many of the newest an error has let go of. */
+};
+
+/* A protected C call without a Lua frame of its own has a negative number of results: its C frame
+ * owns no run (lj_frame.h, cframe_nres). */
+static bool owns_run(struct walk *walk, const struct luastate_layout *layout, uint64_t frame)
+{
+	int32_t nres;
+	struct failure why;
+
+	return state_read(walk->stopped, frame + (uint64_t)layout->cframe_nres, &nres, 4, &why) ==
+		       0 &&
+	       nres >= 0;
+}
+
+static void find_owners(struct walk *walk, const struct walk_stack *stack,
+			const struct luastate_cframe *cframes, size_t count, size_t first,
+			struct owners *ret_owners)
+{
+	ret_owners->count = ret_owners->released = 0;
+	for (size_t i = first; i < count && ret_owners->count < LUASTATE_CFRAMES_MAX; i++)
+		if (cframes[i].L == stack->L && owns_run(walk, stack->layout, cframes[i].address)) {
+			ret_owners->index[ret_owners->count++] = (unsigned)i;
+			ret_owners->released += cframes[i].address < stack->cframe;
+		}
+}
+
+/* The C frame that the coroutine's position is of. */
+static const struct luastate_cframe *newest_held(const struct luastate_cframe *cframes,
+						 const struct owners *owners, size_t first)
+{
+	return owners->released && owners->released < owners->count
+		       ? &cframes[owners->index[owners->released]]
+		       : &cframes[first];
+}
+
+static struct state_proto *proto_of(const struct luastate_frame *frame)
+{
+	return (struct state_proto *)((char *)frame->function -
+				      offsetof(struct state_proto, function));
+}
+
+/* Match runs to C frames from the root: a newest C frame without a run is being entered or left, or
+ * released. Frames whose position only the C frame knows get it now. */
+static int assign_owners(struct walk *walk, const struct walk_stack *stack,
+			 const struct luastate_cframe *cframes, const struct owners *owners,
+			 size_t first_frame, unsigned runs, struct failure *why)
+{
+	struct luastate_chain *chain = walk->chain;
+	unsigned shift, previous = UINT32_MAX;
+
+	if (owners->count > runs + 1 + owners->released || owners->count < runs ||
+	    (owners->count == 0 && chain->count > first_frame))
+		return failure_set(why, FAILURE_INVALID, 0, 0, stack->L,
+				   "match Lua frames with C frames");
+	shift = owners->count > runs ? owners->count - runs : 0;
+	for (size_t i = first_frame; i < chain->count; i++) {
+		struct luastate_frame *frame = &chain->frames[i];
+		unsigned run = frame->owner;
+		unsigned slot = run + shift < owners->count ? run + shift : owners->count - 1;
+		const struct luastate_cframe *cframe = &cframes[owners->index[slot]];
+		uint64_t pc = cframe->frame.r[STATE_REG_PC];
+
+		frame->owner = owners->index[slot];
+		if (run != previous && !frame->pc && frame->function->kind == LUASTATE_LUA &&
+		    !cframe->leaf && !cframe->compiled) {
+			struct state_proto *proto = proto_of(frame);
+
+			if (state_proto_holds(proto, pc) && pc > proto->bytecode) {
+				frame->pc = pc - 4;
+				frame->line = state_proto_line(proto, walk->reader, frame->pc);
+			}
+		}
+		previous = run;
+	}
+	return 0;
+}
+
+/* A stack of more frames than a chain holds: what was walked is its leaf's end, and belongs to the
+ * newest C frames. Without any of them it is dropped. */
+static void keep_leaf_end(struct luastate_chain *chain, const struct owners *owners, size_t first)
+{
+	if (owners->count == 0)
+		chain->count = first;
+	for (size_t i = first; i < chain->count; i++) {
+		unsigned run = chain->frames[i].owner;
+
+		chain->frames[i].owner =
+			owners->index[run < owners->count ? run : owners->count - 1];
+	}
+}
+
+/* Whether the oldest of a coroutine's C frames here is its first: a coroutine that C code entered
+ * again on another native stack has older ones there, whose runs would pass for those of these. */
+static bool has_first(struct walk *walk, const struct walk_stack *stack,
+		      const struct luastate_cframe *cframes, size_t count)
+{
+	uint64_t older;
+	struct failure why;
+
+	while (count > 0 && cframes[count - 1].L != stack->L)
+		count--;
+	return count > 0 &&
+	       state_read(walk->stopped,
+			  cframes[count - 1].address + (uint64_t)stack->layout->cframe_prev, &older,
+			  8, &why) == 0 &&
+	       (older & ~(uint64_t)STATE_CFRAME_FLAGS) == 0;
+}
+
+/* Whether a newer C frame is another coroutine's, which this one has resumed. */
+static bool is_resuming(const struct luastate_cframe *cframes, size_t first)
+{
+	for (size_t i = 0; i < first; i++)
+		if (cframes[i].L && cframes[i].L != cframes[first].L)
+			return true;
+	return false;
+}
+
+/** One coroutine whose topmost frame is looked for. */
+struct coroutine {
+	struct walk *walk;
+	const struct luastate_cframe *cframes;
+	struct walk_stack stack;
+	struct owners owners;
+	size_t before;	 /* frames of the chain that are others' */
+	unsigned losses; /* before its walks */
+	bool found;
+	struct failure *why;
+};
+
+/* @return whether the search is over, with success or in vain. */
+static bool walk_from(void *context, const struct walk_top *top)
+{
+	struct coroutine *coroutine = context;
+	struct walk *walk = coroutine->walk;
+	struct failure *why = coroutine->why;
+	unsigned runs;
+
+	/* Where a function was lost, or part of the stack was not copied, the right candidate
+	 * fails, and a worse one may fit instead. */
+	if (walk->state->losses != coroutine->losses)
+		return true;
+	walk->chain->count = coroutine->before;
+	coroutine->found = walk_frames(walk, &coroutine->stack, top, &runs, why) == 0 &&
+			   assign_owners(walk, &coroutine->stack, coroutine->cframes,
+					 &coroutine->owners, coroutine->before, runs, why) == 0;
+	if (coroutine->found)
+		return true;
+	return why->kind == FAILURE_FAULT ||
+	       (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT);
+}
+
+static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cframes, size_t count,
+			  size_t first, struct failure *why)
+{
+	struct coroutine coroutine = { .walk = walk,
+				       .cframes = cframes,
+				       .before = walk->chain->count,
+				       .losses = walk->state->losses,
+				       .why = why };
+
+	if (walk_read_stack(walk, cframes[first].L, &coroutine.stack, why) != 0)
+		return -1;
+	if (!has_first(walk, &coroutine.stack, cframes, count))
+		return failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
+				   "find a coroutine's first C frame");
+	find_owners(walk, &coroutine.stack, cframes, count, first, &coroutine.owners);
+	failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
+		    "find a coroutine's topmost frame");
+	walk_leaf_tops(walk, &coroutine.stack, newest_held(cframes, &coroutine.owners, first),
+		       is_resuming(cframes, first), walk_from, &coroutine);
+	if (coroutine.found)
+		return 0;
+	if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT)
+		keep_leaf_end(walk->chain, &coroutine.owners, coroutine.before);
+	else
+		walk->chain->count = coroutine.before;
+	return -1;
+}
+
+/* The VM is that of the newest C frame that has a coroutine: one that is being entered or left has
+ * none yet. */
+static const struct luastate_vm *vm_of_frames(struct walk *walk,
+					      const struct luastate_cframe *cframes, size_t count)
+{
+	struct failure why;
+
+	for (size_t i = 0; i < count; i++)
+		if (cframes[i].L)
+			return state_sample_vm_of(walk->state, walk->reader, cframes[i].L, &why);
+	return walk->state->vm_count ? &walk->state->vms[0] : NULL;
+}
+
+bool walk_lacks_line(const struct luastate_frame *frame)
+{
+	const struct state_proto *proto;
+
+	if (frame->function->kind != LUASTATE_LUA || frame->line != 0)
+		return false;
+	proto = proto_of(frame);
+	return proto->lineinfo && frame->pc > proto->bytecode;
+}
+
+enum luastate_outcome walk_outcome_of(const struct failure *why)
+{
+	return why->kind == FAILURE_FAULT || why->kind == FAILURE_LIMIT ? LUASTATE_TRUNCATED
+									: LUASTATE_TORN;
+}
+
+static void note_lost(struct walk *walk, const struct luastate_cframe *cframes, size_t count,
+		      uint64_t L)
+{
+	struct failure why;
+	const struct luastate_vm *vm = state_sample_vm_of(walk->state, walk->reader, L, &why);
+
+	for (size_t i = 0; i < count && i < LUASTATE_CFRAMES_MAX; i++)
+		walk->chain->lost[i] |= cframes[i].L == L &&
+					(!vm || owns_run(walk, vm->layout, cframes[i].address));
+}
+
+/* Each coroutine once, by its newest C frame. */
+static void walk_coroutines(struct walk *walk, const struct luastate_cframe *cframes, size_t count)
+{
+	struct failure why;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t before = walk->chain->count;
+		bool seen = cframes[i].L == 0;
+
+		for (size_t k = 0; k < i && !seen; k++)
+			seen = cframes[k].L == cframes[i].L;
+		if (seen || walk_coroutine(walk, cframes, count, i, &why) == 0)
+			continue;
+		walk->chain->outcome = walk_outcome_of(&why);
+		if (walk->chain->count == before)
+			note_lost(walk, cframes, count, cframes[i].L);
+	}
+}
+
+/* What no coroutine's walk shows for itself. */
+static enum luastate_outcome judge(const struct walk *walk)
+{
+	const struct luastate_chain *chain = walk->chain;
+
+	if (chain->outcome != LUASTATE_FULL)
+		return chain->outcome;
+	if (walk->state->losses != walk->losses)
+		return LUASTATE_TORN;
+	for (size_t i = 0; i < chain->count; i++)
+		if (walk_lacks_line(&chain->frames[i]))
+			return LUASTATE_TRUNCATED;
+	return LUASTATE_FULL;
+}
+
+void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
+		   const struct luastate_cframe *cframes, size_t cframe_count,
+		   struct luastate_chain *ret_chain)
+{
+	struct walk walk = { .state = state,
+			     .memory = memory,
+			     .stopped = memory->stopped,
+			     .reader = memory->any,
+			     .chain = ret_chain,
+			     .steps_left = WALK_STEPS,
+			     .losses = state->losses };
+	const struct luastate_vm *vm;
+	struct failure why;
+
+	ret_chain->outcome = LUASTATE_FULL;
+	ret_chain->count = 0;
+	memset(ret_chain->lost, 0, sizeof(ret_chain->lost));
+	ret_chain->trace = 0;
+	ret_chain->trace_function = NULL;
+	ret_chain->compiled = LUASTATE_COMPILED_NONE;
+	ret_chain->state = -1;
+	ret_chain->activity = (struct luastate_activity){ 0 };
+	ret_chain->heap_bytes = 0;
+	if (cframe_count == 0)
+		return;
+	vm = vm_of_frames(&walk, cframes, cframe_count);
+	walk_read_state(&walk, vm);
+	if (vm)
+		ret_chain->heap_bytes = state_heap_bytes(vm->layout, memory->stopped, vm->G);
+	if (state->thorough && vm)
+		luastate_load_names(state, memory->any, vm->G, &why);
+	walk_coroutines(&walk, cframes, cframe_count);
+	walk_read_activity(&walk, vm, cframes, cframe_count);
+	walk_add_compiled(&walk, vm, cframes, cframe_count);
+	state_define_frames(state, memory, ret_chain->frames, ret_chain->count);
+	ret_chain->outcome = judge(&walk);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a coroutine's topmost frame is.
+ *
+ * In the interpreter BASE (rdx) and PC (rbx) tell. Some instructions of a call or a return have
+ * moved one of the two and not yet the other, and code that calls C leaves rdx to C. So there are
+ * candidates, offered best first, and the first one is taken from which the walk reaches the bottom
+ * of the stack with every position inside its function.
+ *
+ * Source: LuaJIT v2.1 src/vm_x64.dasc (register names; ins_NEXT, ins_call, ins_callt, BC_RET,
+ * fff_res, vm_return).
+ */
+#include "luastate/stack/walk.h"
+
+/* There are fewer places where they can come from. */
+enum { TOPS_MAX = 12 };
+
+/* Whom candidates are offered to, one by one: mostly the first one is taken, and to find the others
+ * is to read what no copy has. */
+struct tops {
+	walk_top_function *take;
+	void *context;
+	unsigned count;
+	bool done; /* none is wanted any more */
+};
+
+static void offer(struct tops *tops, uint64_t base, uint64_t pc)
+{
+	const struct walk_top top = { .base = base, .pc = pc };
+
+	if (tops->done)
+		return;
+	tops->count++;
+	tops->done = tops->take(tops->context, &top) || tops->count == TOPS_MAX;
+}
+
+/* Where a base is kept. */
+static bool expect_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+			    struct walk_function *ret_function)
+{
+	struct failure why;
+
+	return walk_is_base(stack, base) &&
+	       walk_expect_function(walk, stack, base, ret_function, &why) == 0;
+}
+
+/* Where only what follows can tell whether there is a frame. */
+static bool try_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+			 struct walk_function *ret_function)
+{
+	struct failure why;
+
+	return walk_is_base(stack, base) &&
+	       walk_read_function(walk, stack, base, ret_function, &why) == 0;
+}
+
+static bool is_lua(const struct walk_function *function)
+{
+	return !function->dummy && function->kind == LUASTATE_LUA;
+}
+
+/* The frame that called @base, if @pc is the return address in it. */
+static bool caller_at(struct walk *walk, const struct walk_stack *stack, uint64_t base, uint64_t pc,
+		      uint64_t *ret_base)
+{
+	struct walk_function function;
+	uint32_t ins;
+	uint64_t below;
+	struct failure why;
+
+	if (!state_is_pointer(pc) || pc % 4 != 0 ||
+	    state_read_call(walk->state, stack->layout, walk->memory, pc - 4, &ins, &why) != 0)
+		return false;
+	below = walk_caller_base(stack, base, ins);
+	if (!try_function(walk, stack, below, &function) || !is_lua(&function) ||
+	    !state_proto_holds(function.proto, pc) || pc == function.proto->bytecode)
+		return false;
+	*ret_base = below;
+	return true;
+}
+
+static void add_lua_top(struct tops *tops, const struct walk_function *function, uint64_t base,
+			uint64_t pc, bool ahead)
+{
+	if (!ahead && pc > function->proto->bytecode)
+		pc -= 4;
+	offer(tops, base, pc);
+}
+
+/*
+ * Results are moved down over the frame of the function that returns: first the link is
+ * overwritten, then the function. What the link said is then in PC, or in the C frame's saved
+ * position.
+ */
+static void add_below(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+		      uint64_t base, uint64_t link)
+{
+	uint64_t below;
+	struct walk_function function;
+
+	if (tops->done)
+		return;
+	if (caller_at(walk, stack, base, link, &below)) {
+		offer(tops, below, link - 4);
+		return;
+	}
+	if ((link & 3) == 0 || link >= base - stack->bottom + 8)
+		return;
+	below = base - (link & ~(uint64_t)7);
+	if (try_function(walk, stack, below, &function))
+		offer(tops, below, 0);
+}
+
+/* The code of a fast function in assembler reaches from its handler to the next one's. */
+static bool in_own_code(struct walk *walk, const struct walk_stack *stack,
+			const struct walk_function *function, uint64_t rip)
+{
+	const struct luastate_layout *layout = stack->layout;
+	uint64_t handlers[STATE_FFIDS], own, end = UINT64_MAX;
+	uint64_t dispatch = stack->G + (uint64_t)layout->global_State_to_dispatch;
+	size_t count = (size_t)layout->GG_NUM_ASMFF;
+	uint8_t op;
+	struct failure why;
+
+	if (function->kind != LUASTATE_FAST || function->f != function->pc ||
+	    state_read(walk->reader, function->pc, &op, 1, &why) != 0 || op < layout->BC__MAX ||
+	    op >= layout->BC__MAX + (int)count ||
+	    state_read(walk->reader, dispatch + 8 * (uint64_t)layout->BC__MAX, handlers, 8 * count,
+		       &why) != 0)
+		return false;
+	own = handlers[op - layout->BC__MAX];
+	for (size_t i = 0; i < count; i++)
+		if (handlers[i] > own && handlers[i] < end)
+			end = handlers[i];
+	return rip >= own && rip < end;
+}
+
+/* Candidates around one possible base; @pc is the register, @rip where the thread stood. */
+static void add_around(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+		       uint64_t base, uint64_t pc, uint64_t rip)
+{
+	const struct state_interpreter *interpreter = state_interpreter_at(walk->state, rip);
+	enum state_moment moment =
+		interpreter ? state_arch_moment(interpreter, rip) : STATE_MOMENT_PLAIN;
+	struct walk_function function;
+	uint64_t link, below;
+	struct failure why;
+	bool valid = expect_function(walk, stack, base, &function);
+	bool entering = moment == STATE_MOMENT_LOAD_PC;
+
+	if (moment == STATE_MOMENT_STORE_LINK) {
+		if (caller_at(walk, stack, base, pc, &below))
+			offer(tops, below, pc - 4);
+		return;
+	}
+	if (valid && is_lua(&function) && !entering && state_proto_holds(function.proto, pc))
+		add_lua_top(tops, &function, base, pc, moment == STATE_MOMENT_NEXT);
+	if (valid && !is_lua(&function)) {
+		/* With its link in PC a function returns: its slot may hold a result already, and
+		 * that may be another function. */
+		if (walk_read_link(walk, stack, base, &link, &why) == 0 && link == pc &&
+		    !in_own_code(walk, stack, &function, rip))
+			add_below(walk, stack, tops, base, pc);
+		offer(tops, base, 0);
+	}
+	if (!tops->done && caller_at(walk, stack, base, pc, &below))
+		offer(tops, below, pc - 4);
+	if (!tops->done && valid && is_lua(&function) && entering &&
+	    walk_read_link(walk, stack, base, &link, &why) == 0 &&
+	    caller_at(walk, stack, base, link, &below))
+		offer(tops, below, link - 4);
+	if (valid && is_lua(&function))
+		offer(tops, base, 0);
+}
+
+static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,
+			 const struct luastate_cframe *cframe)
+{
+	uint64_t pc = 0;
+	struct failure why;
+
+	state_read_ref(stack->layout, walk->stopped,
+		       cframe->address + (uint64_t)stack->layout->cframe_pc, &pc, &why);
+	return pc;
+}
+
+/* In machine code the base of the frame in which the trace began, or to which it has returned, is
+ * kept in the global state; where exactly the trace is, its snapshots tell. */
+static void add_compiled(struct walk *walk, const struct walk_stack *stack, struct tops *tops)
+{
+	const struct luastate_layout *layout = stack->layout;
+	uint64_t base;
+	struct failure why;
+
+	if (!tops->done &&
+	    state_read_ref(layout, walk->stopped,
+			   stack->G + (uint64_t)layout->global_State_jit_base, &base, &why) == 0 &&
+	    walk_is_base(stack, base))
+		offer(tops, base, 0);
+}
+
+/* In the interpreter both registers are there. */
+static void add_interpreted(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+			    const struct luastate_cframe *cframe)
+{
+	uint64_t pc = cframe->frame.r[STATE_REG_PC];
+	const struct state_interpreter *interpreter =
+		state_interpreter_at(walk->state, attach_pc(&cframe->frame));
+	uint64_t base = interpreter ? state_arch_base(interpreter, &cframe->frame)
+				    : cframe->frame.r[STATE_REG_BASE];
+
+	/* The exit handler: the lua_State has an old base until this one is stored there. */
+	if (walk->vmstate == ~stack->layout->vmst_exit)
+		add_compiled(walk, stack, tops);
+	if (!tops->done)
+		add_around(walk, stack, tops, base, pc, attach_pc(&cframe->frame));
+	if (!tops->done && stack->base != base)
+		add_around(walk, stack, tops, stack->base, pc, 0);
+	/* Returning to C: PC is the base to which the stack falls back. */
+	if (walk_is_base(stack, pc))
+		offer(tops, pc, 0);
+	if (tops->done || !walk_is_base(stack, base))
+		return;
+	add_below(walk, stack, tops, base, pc);
+	if (!tops->done)
+		add_below(walk, stack, tops, base, saved_pc(walk, stack, cframe));
+}
+
+static void add_at(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+		   uint64_t base, uint64_t pc)
+{
+	struct walk_function function;
+
+	if (!tops->done && expect_function(walk, stack, base, &function) && is_lua(&function) &&
+	    state_proto_holds(function.proto, pc))
+		add_lua_top(tops, &function, base, pc, false);
+}
+
+/* Below a call into C the register of PC is preserved, and the base is in the lua_State; but in
+ * short calls, such as a write barrier's, VM code keeps it in another register alone. */
+static void add_suspended(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
+			  const struct luastate_cframe *cframe, bool resuming)
+{
+	uint64_t kept = cframe->frame.r[STATE_REG_KEPT_BASE], pc = cframe->frame.r[STATE_REG_PC];
+	struct walk_function function;
+
+	add_at(walk, stack, tops, kept, pc);
+	add_at(walk, stack, tops, stack->base, pc);
+	offer(tops, stack->base, 0);
+	if (tops->done || resuming)
+		return; /* the frame that resumes stands: the ones below it would fit, without it */
+	add_below(walk, stack, tops, stack->base, pc);
+	if (!tops->done)
+		add_below(walk, stack, tops, stack->base, saved_pc(walk, stack, cframe));
+	if (!tops->done && expect_function(walk, stack, kept, &function))
+		offer(tops, kept, 0);
+	add_compiled(walk, stack, tops);
+}
+
+void walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
+		    const struct luastate_cframe *cframe, bool resuming, walk_top_function *take,
+		    void *context)
+{
+	struct tops tops = { .take = take, .context = context };
+
+	if (cframe->compiled)
+		add_compiled(walk, stack, &tops);
+	if (tops.count)
+		return; /* the coroutine's own base is older, and leads past frames */
+	if (cframe->leaf && !cframe->compiled)
+		add_interpreted(walk, stack, &tops, cframe);
+	else
+		add_suspended(walk, stack, &tops, cframe, resuming);
+}

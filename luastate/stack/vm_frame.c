@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The interpreter's C frames on the native stack.
+ *
+ * The unwind table gives one rule for all VM code, which is wrong by a few words in three places:
+ * in helpers that VM code enters by call, in the entry sequence before the frame is complete, and
+ * in the exit sequence behind its release. A frame is believed when its coroutine's chain of C
+ * frames (L->cframe, SAVE_CFRAME) holds it, when its return address follows a call into VM code, or
+ * when the code at the leaf, or the coroutine, tells that it is not linked yet or not any more.
+ *
+ * In an error's second phase the coroutine lets go of its C frames one by one, while they all stand
+ * on the native stack until the C unwinder jumps: such a frame is believed when its own links lead
+ * to those that are left.
+ *
+ * Source: LuaJIT v2.1 src/lj_frame.h (CFRAME_OFS_*), vm_*.dasc (vm_call, vm_resume, vm_cpcall),
+ * lj_err.c (err_unwind), lj_obj.h (struct lua_State).
+ */
+#include "luastate/trace/trace.h"
+
+enum {
+	/* Spill slots of a trace, or the exit handler's register area. */
+	NEWEST_BYTES = 8192,
+	/* lua_State.status is behind a byte that is behind the type, in all layouts. */
+	STATUS_FROM_TYPE = 2,
+	STATUS_YIELD = 1, /* LUA_YIELD; errors are above */
+	/* As deep as native stacks of their usual size let C calls be nested. */
+	CHAIN_MAX = 8000,
+	/* For one sample. Each C frame of a chain is looked for from the newest one on; as many as
+	 * are kept (LUASTATE_CFRAMES_MAX) need half of this. */
+	LINKS_MAX = 256 * 1024,
+	/* A C frame that cannot be unwound to is looked for so far above, so many words at once. */
+	ABOVE_BYTES = 256 * 1024,
+	ABOVE_WORDS = 32,
+};
+
+/* Fill a frame from the bytes at @address; @regs are those in the frame. */
+static int read_full(const struct luastate_layout *layout, const struct attach_reader *reader,
+		     uint64_t address, const struct attach_registers *regs,
+		     struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	uint8_t bytes[STATE_OBJECT_MAX];
+
+	if (state_read(reader, address, bytes, (size_t)layout->cframe_size, why) != 0)
+		return -1;
+	memset(ret_cframe, 0, sizeof(*ret_cframe));
+	ret_cframe->address = address;
+	ret_cframe->L = state_ref(layout, bytes, layout->cframe_L);
+	ret_cframe->frame = ret_cframe->caller = *regs;
+	state_arch_restore(layout, bytes, address, &ret_cframe->caller);
+	return 0;
+}
+
+/* Whether this sample may follow no more links. All memory of a hostile target can look like C
+ * frames, and each of them like the end of a long chain. */
+static bool is_exhausted(const struct luastate *state)
+{
+	return state->link_work >= LINKS_MAX;
+}
+
+/* Count one more link, if there may be one. */
+static bool may_follow(struct luastate *state)
+{
+	return !is_exhausted(state) && ++state->link_work;
+}
+
+static int set_exhausted(struct failure *why, uint64_t address)
+{
+	return failure_set(why, FAILURE_LIMIT, 0, 0, address, "follow the links of C frames");
+}
+
+/* The newest frame at or above @sp in the chain of the coroutine @L, 0 if there is none; chains
+ * ascend towards the root. */
+static uint64_t newest_above(struct luastate *state, const struct luastate_layout *layout,
+			     const struct attach_reader *reader, uint64_t L, uint64_t sp)
+{
+	uint64_t link, previous = 0;
+	struct failure why;
+
+	if (state_read(reader, L + (uint64_t)layout->lua_State_cframe, &link, 8, &why) != 0)
+		return 0;
+	for (int i = 0; i < CHAIN_MAX && may_follow(state); i++) {
+		link &= ~(uint64_t)STATE_CFRAME_FLAGS;
+		if (link >= sp)
+			return link;
+		if (link <= previous)
+			return 0;
+		previous = link;
+		if (state_read(reader, link + (uint64_t)layout->cframe_prev, &link, 8, &why) != 0)
+			return 0;
+	}
+	return 0;
+}
+
+static bool is_linked(struct luastate *state, const struct luastate_layout *layout,
+		      const struct attach_reader *reader, uint64_t L, uint64_t frame)
+{
+	return newest_above(state, layout, reader, L, frame) == frame;
+}
+
+/* Whether an error has ended the coroutine: then it has no C frames of its own any more. */
+static bool has_failed(const struct luastate_layout *layout, const struct attach_reader *reader,
+		       uint64_t L)
+{
+	uint8_t status;
+	struct failure why;
+
+	return state_read(reader, L + (uint64_t)layout->GCobj_gct + STATUS_FROM_TYPE, &status, 1,
+			  &why) == 0 &&
+	       status > STATUS_YIELD;
+}
+
+/* Whether the coroutine is its VM's current one. */
+static bool is_current(const struct luastate_layout *layout, const struct attach_reader *reader,
+		       uint64_t L)
+{
+	uint64_t G = state_global_of(layout, reader, L), current;
+	struct failure why;
+
+	return G &&
+	       state_read_ref(layout, reader, G + (uint64_t)layout->global_State_cur_L, &current,
+			      &why) == 0 &&
+	       current == L;
+}
+
+/* Whether the links of the frame lead to the newest one of the coroutine @L. It has none where an
+ * error has ended it; and while it still runs, at the end of lua_yield() and when an error has
+ * reached its outermost protected call. Source: LuaJIT v2.1 src/lj_api.c, lua_yield();
+ * src/lj_err.c, err_unwind(). */
+static bool is_released(struct luastate *state, const struct luastate_layout *layout,
+			const struct attach_reader *reader, uint64_t L, uint64_t frame)
+{
+	uint64_t newest, link;
+	struct failure why;
+
+	if (state_read(reader, L + (uint64_t)layout->lua_State_cframe, &newest, 8, &why) != 0)
+		return false;
+	newest &= ~(uint64_t)STATE_CFRAME_FLAGS;
+	if (newest == 0 && !has_failed(layout, reader, L) && !is_current(layout, reader, L))
+		return false;
+	for (int i = 0; i < CHAIN_MAX && may_follow(state); i++) {
+		if (state_read(reader, frame + (uint64_t)layout->cframe_prev, &link, 8, &why) != 0)
+			return false;
+		link &= ~(uint64_t)STATE_CFRAME_FLAGS;
+		if (link == newest)
+			return true;
+		if (link <= frame)
+			return false;
+		frame = link;
+	}
+	return false;
+}
+
+/* newest_above() of a VM's current coroutine, 0 also where it runs no compiled code and shall. */
+static uint64_t newest_of_vm(struct luastate *state, const struct luastate_vm *vm,
+			     const struct attach_reader *reader, uint64_t sp, uint64_t most,
+			     bool compiled)
+{
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t L, base, frame;
+	struct failure why;
+
+	/* From a trace's entry to its exit the base of its start is kept here. */
+	if (compiled &&
+	    (state_read_ref(layout, reader, vm->G + (uint64_t)layout->global_State_jit_base, &base,
+			    &why) != 0 ||
+	     base == 0))
+		return 0;
+	if (state_read_ref(layout, reader, vm->G + (uint64_t)layout->global_State_cur_L, &L,
+			   &why) != 0)
+		return 0;
+	frame = newest_above(state, layout, reader, L, sp);
+	return frame - sp <= most ? frame : 0;
+}
+
+/*
+ * The nearest C frame at or above sp, at most @most bytes above: of the VMs that @interpreter
+ * runs, or of all where it is NULL. For code that runs far below its frame: traces with their
+ * spill slots, and the exit handler, which saves all registers there. What the handler calls has C
+ * frames below sp.
+ */
+static int find_newest(struct luastate *state, const struct attach_reader *reader,
+		       const struct state_interpreter *interpreter,
+		       const struct attach_registers *regs, uint64_t most, bool compiled,
+		       struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	const struct luastate_vm *nearest = NULL;
+	uint64_t sp = attach_sp(regs), address = UINT64_MAX;
+
+	for (size_t i = 0; i < state->vm_count; i++) {
+		uint64_t frame;
+
+		if (interpreter && state->vm_code[i] != interpreter->start)
+			continue;
+		frame = newest_of_vm(state, &state->vms[i], reader, sp, most, compiled);
+		if (!frame || frame >= address)
+			continue;
+		address = frame;
+		nearest = &state->vms[i];
+	}
+	/* Of the others one may be nearer. */
+	if (is_exhausted(state))
+		return set_exhausted(why, sp);
+	if (nearest)
+		return read_full(nearest->layout, reader, address, regs, ret_cframe, why);
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find the interpreter's frame");
+}
+
+/* How a coroutine's links tell that a frame is its own: is_linked(), is_released(). */
+typedef bool is_held_function(struct luastate *state, const struct luastate_layout *layout,
+			      const struct attach_reader *reader, uint64_t L, uint64_t frame);
+
+/* The frame at @address, if it is held. @return 1, 0 if there is no frame, or -1 if it is one of a
+ * VM that cannot be told, or no more links may be followed. */
+static int find_held(struct luastate *state, const struct luastate_layout *layout,
+		     const struct luastate_memory *memory, is_held_function *is_held,
+		     uint64_t address, const struct attach_registers *regs,
+		     struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	const struct luastate_vm *vm;
+
+	if (!may_follow(state))
+		return set_exhausted(why, address);
+	if (address % 8 != 0 ||
+	    read_full(layout, memory->stopped, address, regs, ret_cframe, why) != 0 ||
+	    !state_global_of(layout, memory->stopped, ret_cframe->L))
+		return 0;
+	if (!is_held(state, layout, memory->stopped, ret_cframe->L, address))
+		return is_exhausted(state) ? set_exhausted(why, address) : 0;
+	vm = state_sample_vm_of(state, memory->any, ret_cframe->L, why);
+	return vm && vm->layout == layout ? 1
+					  : failure_set(why, FAILURE_INVALID, 0, 0, address,
+							"recognise the VM of a C frame");
+}
+
+static int find_linked(struct luastate *state, const struct luastate_layout *layout,
+		       const struct luastate_memory *memory, uint64_t address,
+		       const struct attach_registers *regs, struct luastate_cframe *ret_cframe,
+		       struct failure *why)
+{
+	return find_held(state, layout, memory, is_linked, address, regs, ret_cframe, why);
+}
+
+/* Whether the coroutine of a frame has let go of it, as it does before the exit sequence or in
+ * lua_yield(), and is still the current one. Code that leaves a trace has old words at sp instead
+ * of a frame; a trace is noted as running until its registers are saved there. Source: LuaJIT v2.1
+ * src/vm_x64.dasc, vm_arm64.dasc (vm_leave_cp, vm_resume: the frame of a coroutine that can yield
+ * has no older one; vm_exit_handler); src/lj_api.c, lua_yield(). */
+static bool is_left(const struct luastate_layout *layout, const struct attach_reader *reader,
+		    const struct luastate_cframe *frame)
+{
+	uint64_t G = state_global_of(layout, reader, frame->L), compiled_base, newest, link;
+	struct failure why;
+
+	return is_current(layout, reader, frame->L) &&
+	       state_read_ref(layout, reader, G + (uint64_t)layout->global_State_jit_base,
+			      &compiled_base, &why) == 0 &&
+	       compiled_base == 0 &&
+	       state_read(reader, frame->L + (uint64_t)layout->lua_State_cframe, &newest, 8,
+			  &why) == 0 &&
+	       state_read(reader, frame->address + (uint64_t)layout->cframe_prev, &link, 8, &why) ==
+		       0 &&
+	       newest == link;
+}
+
+/* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. */
+static bool is_between(struct luastate *state, const struct luastate_layout *layout,
+		       const struct luastate_memory *memory, const struct luastate_cframe *frame)
+{
+	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller);
+
+	if (state_arch_vm_call_target(state, memory->any, ret))
+		return true;
+	/* Functions of C may jump to the entry as their last act: their callers are returned to. */
+	return state_arch_follows_call(memory->any, ret) &&
+	       (state_arch_is_entering(state_interpreter_at(state, pc), layout, pc) ||
+		is_left(layout, memory->stopped, frame));
+}
+
+/* Whether the frame is one of a VM of which nothing was copied, as it is while that is not known:
+ * that its coroutine does not hold the frame says nothing then. A leaf's coroutine that is not
+ * copied, of a VM that is, is not current yet. While a frame is entered, an old word is in the
+ * coroutine's place. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc (vm_resume, vm_call: the
+ * current coroutine is noted some instructions after the frame is linked). */
+static bool is_unseen(struct luastate *state, const struct luastate_layout *layout,
+		      const struct luastate_memory *memory, bool leaf,
+		      const struct luastate_cframe *frame)
+{
+	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller), current;
+	uint64_t G = state_global_of(layout, memory->any, frame->L);
+	struct failure why;
+
+	return G && !state_global_of(layout, memory->stopped, frame->L) &&
+	       (!leaf ||
+		state_read_ref(layout, memory->stopped, G + (uint64_t)layout->global_State_cur_L,
+			       &current, &why) != 0 ||
+		current == frame->L) &&
+	       (state_arch_vm_call_target(state, memory->any, ret) ||
+		state_arch_follows_call(memory->any, ret)) &&
+	       !state_arch_is_entering(state_interpreter_at(state, pc), layout, pc);
+}
+
+/* Let the next sample have what this one lacks. */
+static int meet_unseen(struct luastate *state, const struct luastate_memory *memory,
+		       const struct luastate_cframe *frame, struct failure *why)
+{
+	struct failure reason;
+
+	state_sample_vm_of(state, memory->any, frame->L, &reason);
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, frame->address,
+			   "see the coroutine of a C frame");
+}
+
+static int find_complete(struct luastate *state, const struct luastate_layout *layout,
+			 const struct luastate_memory *memory, const struct attach_registers *regs,
+			 bool leaf, struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	struct attach_registers caller;
+	uint64_t sp = attach_sp(regs);
+
+	int found = find_linked(state, layout, memory, sp, regs, ret_cframe, why);
+
+	/* In a helper that C called, a C frame further up is not its own. */
+	if (found == 0 && leaf && state_arch_restore_helper(state, memory, regs, &caller)) {
+		*ret_cframe =
+			(struct luastate_cframe){ .address = sp, .frame = *regs, .caller = caller };
+		return 0;
+	}
+	for (unsigned pushed = 8; found == 0 && pushed <= state_arch_helper_bytes; pushed += 8)
+		found = find_linked(state, layout, memory, sp + pushed, regs, ret_cframe, why);
+	/* The C unwinder is below C functions. */
+	if (found == 0 && !leaf)
+		found = find_held(state, layout, memory, is_released, sp, regs, ret_cframe, why);
+	if (found != 0)
+		return found > 0 ? 0 : -1;
+	if (read_full(layout, memory->stopped, sp, regs, ret_cframe, why) != 0)
+		return -1;
+	if (is_unseen(state, layout, memory, leaf, ret_cframe))
+		return meet_unseen(state, memory, ret_cframe, why);
+	/* Only the leaf can be between two states. */
+	if (leaf && is_between(state, layout, memory, ret_cframe)) {
+		ret_cframe->L = 0;
+		return 0;
+	}
+	/* Another interpreter's VM must not stand in for one of this code. */
+	return find_newest(state, memory->stopped, state_interpreter_at(state, attach_pc(regs)),
+			   regs, NEWEST_BYTES, false, ret_cframe, why);
+}
+
+/* A VM that is met for the first time shows its layout. */
+static const struct luastate_layout *layout_of_frame(struct luastate *state,
+						     const struct luastate_memory *memory,
+						     const struct attach_registers *frame)
+{
+	const struct luastate_layout *layout = state_layout_at(state, attach_pc(frame));
+	struct failure why;
+
+	if (layout)
+		return layout;
+	luastate_find_in_frame(state, memory->any, frame, &why);
+	return state_layout_at(state, attach_pc(frame));
+}
+
+int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory,
+			 const struct attach_registers *frame, bool leaf,
+			 struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	const struct state_interpreter *interpreter = state_interpreter_at(state, attach_pc(frame));
+	const struct luastate_layout *layout;
+	struct attach_registers caller;
+
+	if (!interpreter)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_pc(frame),
+				   "find the interpreter");
+	if (leaf) {
+		int found = state_arch_restore_partial(interpreter, memory->stopped, frame, &caller,
+						       why);
+
+		if (found < 0)
+			return -1;
+		if (found) {
+			*ret_cframe = (struct luastate_cframe){ .address = attach_sp(frame),
+								.frame = *frame,
+								.caller = caller,
+								.leaf = true };
+			return 0;
+		}
+	}
+	layout = layout_of_frame(state, memory, frame);
+	if (!layout)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
+				   "recognise the VM");
+	if (find_complete(state, layout, memory, frame, leaf, ret_cframe, why) != 0)
+		return -1;
+	ret_cframe->leaf = leaf;
+	return 0;
+}
+
+/* The frame that a word of the stack shows, at some place in that interpreter. */
+static bool find_shown(struct luastate *state, const struct luastate_memory *memory, uint64_t word,
+		       uint64_t address, const struct attach_registers *below,
+		       struct luastate_cframe *ret_cframe)
+{
+	struct attach_registers regs = *below;
+	struct failure why;
+
+	regs.r[STATE_REG_PC] = regs.r[STATE_REG_KEPT_BASE] = 0;
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		const struct state_interpreter *interpreter = &state->interpreters[i];
+		uint64_t frame = state_arch_frame_shown(interpreter, address, word);
+
+		regs.r[ATTACH_REG_PC] = interpreter->start;
+		regs.r[ATTACH_REG_SP] = frame;
+		if (frame && interpreter->layout &&
+		    find_linked(state, interpreter->layout, memory, frame, &regs, ret_cframe,
+				&why) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* The nearest C frame whose interpreter a word below it returns to. */
+static int find_interpreted_above(struct luastate *state, const struct luastate_memory *memory,
+				  const struct attach_registers *frame, uint64_t limit,
+				  struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	uint64_t words[ABOVE_WORDS], sp = (attach_sp(frame) + 7) & ~(uint64_t)7;
+
+	for (uint64_t at = sp; at + 8 <= limit; at += sizeof(words)) {
+		size_t len = limit - at < sizeof(words) ? (size_t)(limit - at) & ~(size_t)7
+							: sizeof(words);
+
+		if (state_read(memory->stopped, at, words, len, why) != 0)
+			return -1;
+		for (size_t i = 0; i < len / 8; i++)
+			if (find_shown(state, memory, words[i], at + 8 * i, frame, ret_cframe))
+				return 0;
+		if (is_exhausted(state))
+			return set_exhausted(why, at);
+	}
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
+}
+
+/* The position in a trace to which what it has called returns, 0 if none is found: the word lies
+ * where the trace's stack pointer is while it calls. */
+static uint64_t find_return_to_trace(const struct luastate *state,
+				     const struct luastate_memory *memory, uint64_t G, uint64_t at,
+				     uint64_t end)
+{
+	uint64_t words[ABOVE_WORDS];
+	struct failure why;
+
+	for (; at + 8 <= end; at += sizeof(words)) {
+		size_t len =
+			end - at < sizeof(words) ? (size_t)(end - at) & ~(size_t)7 : sizeof(words);
+
+		if (state_read(memory->stopped, at, words, len, &why) != 0)
+			return 0;
+		for (size_t i = 0; i < len / 8; i++) {
+			const struct trace *trace =
+				trace_find(state, G, trace_number_at(state, G, words[i] - 1));
+
+			if (trace &&
+			    state_arch_is_return_slot(at + 8 * i, end, trace_spadjust(trace)))
+				return words[i];
+		}
+	}
+	return 0;
+}
+
+/* A trace's C frame is no word's: it jumped from the interpreter into its code. The newest one of a
+ * VM that runs compiled code is it, if nothing nearer is the interpreter's. */
+static bool take_compiled_above(struct luastate *state, const struct luastate_memory *memory,
+				const struct attach_registers *frame, uint64_t limit,
+				struct luastate_cframe *cframe)
+{
+	struct attach_registers regs = *frame;
+	struct luastate_cframe compiled;
+	uint64_t sp = (attach_sp(frame) + 7) & ~(uint64_t)7;
+	const struct luastate_vm *vm;
+	struct failure why;
+
+	regs.r[STATE_REG_PC] = regs.r[STATE_REG_KEPT_BASE] = 0;
+	if (find_newest(state, memory->stopped, NULL, &regs, limit - sp, true, &compiled, &why) !=
+		    0 ||
+	    compiled.address >= cframe->address)
+		return false;
+	vm = state_sample_vm_of(state, memory->any, compiled.L, &why);
+	if (!vm)
+		return false;
+	compiled.compiled = true;
+	compiled.frame.r[ATTACH_REG_PC] =
+		find_return_to_trace(state, memory, vm->G, sp, compiled.address);
+	compiled.frame.r[ATTACH_REG_SP] = compiled.address;
+	*cframe = compiled;
+	return true;
+}
+
+int luastate_find_cframe_above(struct luastate *state, const struct luastate_memory *memory,
+			       const struct attach_registers *frame, uint64_t limit,
+			       struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	struct luastate_cframe found;
+	uint64_t sp = attach_sp(frame);
+	int result;
+
+	if (limit > sp + ABOVE_BYTES)
+		limit = sp + ABOVE_BYTES;
+	if (limit <= sp)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
+	result = find_interpreted_above(state, memory, frame, limit, &found, why);
+	if (result != 0)
+		found.address = UINT64_MAX;
+	if (take_compiled_above(state, memory, frame, limit, &found))
+		result = 0;
+	if (is_exhausted(state))
+		return set_exhausted(why, sp);
+	if (result == 0)
+		*ret_cframe = found;
+	return result;
+}
+
+/* The VM of that layout which VM code with these registers is of, known or not: its current
+ * coroutine is its own. */
+static const struct luastate_vm *vm_of_register(struct luastate *state,
+						const struct luastate_layout *layout,
+						const struct luastate_memory *memory,
+						const struct attach_registers *regs)
+{
+	uint64_t G = regs->r[STATE_REG_VM] - state_arch_register_offset(layout), L;
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	struct failure why;
+
+	if (vm)
+		return vm->layout == layout ? vm : NULL;
+	if (!state_is_pointer(G) || G % 8 != 0 ||
+	    state_read_ref(layout, memory->any, G + (uint64_t)layout->global_State_cur_L, &L,
+			   &why) != 0 ||
+	    !state_is_pointer(L) || state_global_of(layout, memory->any, L) != G)
+		return NULL;
+	vm = state_sample_vm_of(state, memory->any, L, &why);
+	return vm && vm->G == G ? vm : NULL;
+}
+
+/* The VM that a trace has in its register: memory that was one VM's code may be another one's. */
+static const struct luastate_vm *vm_in_register(struct luastate *state,
+						const struct luastate_memory *memory,
+						const struct attach_registers *regs)
+{
+	const struct luastate_layout *last = NULL;
+	const struct luastate_vm *vm = NULL;
+
+	for (size_t i = 0; i < state->interpreter_count && !vm; i++) {
+		const struct luastate_layout *layout = state->interpreters[i].layout;
+
+		if (layout && layout != last)
+			vm = vm_of_register(state, layout, memory, regs);
+		last = layout;
+	}
+	return vm;
+}
+
+bool luastate_is_in_trace(struct luastate *state, const struct luastate_memory *memory,
+			  const struct attach_registers *leaf)
+{
+	const struct luastate_vm *vm = vm_in_register(state, memory, leaf);
+	int vmstate;
+	struct failure why;
+
+	/* Code of other compilers that a trace calls keeps the register, too. */
+	return vm && areas_have(state, vm, memory->any, attach_pc(leaf)) == AREAS_HAVE &&
+	       luastate_read_vmstate(state, memory->stopped, vm->G, &vmstate, &why) == 0 &&
+	       vmstate >= !!STATE_TRACES_NOTED &&
+	       newest_of_vm(state, vm, memory->stopped, attach_sp(leaf), NEWEST_BYTES, true) != 0;
+}
+
+int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
+			       const struct attach_registers *frame, bool leaf,
+			       struct luastate_cframe *ret_cframe, struct failure *why)
+{
+	const struct luastate_vm *vm = vm_in_register(state, memory, frame);
+	uint64_t sp = attach_sp(frame),
+		 address =
+			 vm ? newest_of_vm(state, vm, memory->stopped, sp, NEWEST_BYTES, true) : 0;
+
+	if (!address) {
+		vm = luastate_compiled_by(state, memory, attach_pc(frame) - (leaf ? 0 : 1));
+		address = vm ? newest_of_vm(state, vm, memory->stopped, sp, NEWEST_BYTES, true) : 0;
+	}
+
+	if (is_exhausted(state))
+		return set_exhausted(why, attach_sp(frame));
+	/* Another VM's frame may be near, too. */
+	if (vm && !address)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
+				   "find the interpreter's frame");
+	if (!vm && find_newest(state, memory->stopped, NULL, frame, NEWEST_BYTES, true, ret_cframe,
+			       why) != 0)
+		return -1;
+	if (vm && read_full(vm->layout, memory->stopped, address, frame, ret_cframe, why) != 0)
+		return -1;
+	ret_cframe->leaf = leaf;
+	ret_cframe->compiled = true;
+	return 0;
+}

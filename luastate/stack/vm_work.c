@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the VM does on behalf of the Lua code that runs: it collects garbage, or its compiler works.
+ *
+ * The VM's state says so until the work is done, or until Lua or a C function is called from it, as
+ * a finalizer is. Behind such a call it says C, and no more that the collector goes on.
+ *
+ * While a trace is left the compiler notes which one and where. It does so right behind the change
+ * of the state, and long before it gives up jit_base: in between the numbers are those of an
+ * earlier exit, unless registers hold the same ones.
+ *
+ * Source: LuaJIT v2.1 (1ee778a4) src/lj_gc.c (lj_gc_step, gc_onestep), src/lj_trace.c (trace_state,
+ * lj_trace_exit), src/vm_x64.dasc, vm_x86.dasc, vm_arm64.dasc (vm_exit_handler, vm_returnc).
+ */
+#include "luastate/trace/trace.h"
+#include "luastate/stack/walk.h"
+
+enum {
+	/* TraceNo1 and the snapshots of a trace have 16 bits (lj_jit.h). */
+	NUMBERS_END = 65536,
+};
+
+static enum luastate_activity_kind kind_of(const struct luastate_layout *layout, int vmstate)
+{
+	const struct {
+		int32_t state;
+		enum luastate_activity_kind kind;
+	} kinds[] = {
+		{ layout->vmst_gc, LUASTATE_ACTIVITY_GC },
+		{ layout->vmst_exit, LUASTATE_ACTIVITY_EXIT },
+		{ layout->vmst_record, LUASTATE_ACTIVITY_RECORD },
+		{ layout->vmst_opt, LUASTATE_ACTIVITY_OPT },
+		{ layout->vmst_asm, LUASTATE_ACTIVITY_ASM },
+	};
+
+	for (size_t i = 0; vmstate < 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (kinds[i].state == ~vmstate)
+			return kinds[i].kind;
+	return LUASTATE_ACTIVITY_NONE;
+}
+
+static enum luastate_gc_phase read_phase(struct walk *walk, const struct luastate_vm *vm)
+{
+	uint64_t at = vm->G + (uint64_t)vm->layout->global_State_gc_state;
+	uint8_t phase;
+	struct failure why;
+
+	if (vm->layout->global_State_gc_state == LAYOUT_ABSENT ||
+	    state_read(walk->stopped, at, &phase, 1, &why) != 0 || phase >= LUASTATE_GC_PHASES)
+		return LUASTATE_GC_PAUSE;
+	return (enum luastate_gc_phase)phase;
+}
+
+/* Builds that have the numbers at other places can be the same in all that a VM shows before it has
+ * a trace. One that was dropped since the stop says nothing. */
+static bool is_proven(struct walk *walk, const struct luastate_vm *vm, uint32_t trace)
+{
+	struct luastate *state = walk->state;
+	struct failure why;
+
+	if (state->proven == vm->layout && !state->thorough)
+		return true;
+	if (!trace_get(state, vm, walk->memory, trace, &why)) {
+		state_reconsider_layout(state, walk->reader, vm->G);
+		return false;
+	}
+	state->proven = vm->layout;
+	return true;
+}
+
+static void read_exit(struct walk *walk, const struct luastate_vm *vm,
+		      const struct luastate_cframe *newest, struct luastate_activity *activity)
+{
+	const struct luastate_layout *layout = vm->layout;
+	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J, jit_base;
+	uint32_t trace, exit;
+	struct failure why;
+
+	if (!state_has_compiler(layout))
+		return;
+	if (state_read(walk->stopped, J + (uint64_t)layout->jit_State_parent, &trace, 4, &why) ||
+	    state_read(walk->stopped, J + (uint64_t)layout->jit_State_exitno, &exit, 4, &why) ||
+	    state_read_ref(layout, walk->stopped, vm->G + (uint64_t)layout->global_State_jit_base,
+			   &jit_base, &why))
+		return;
+	if (jit_base && !(newest->leaf && state_arch_holds_exit(&newest->frame, trace, exit)))
+		return;
+	if (trace == 0 || trace >= NUMBERS_END || exit >= NUMBERS_END ||
+	    !is_proven(walk, vm, trace))
+		return;
+	activity->trace = trace;
+	activity->exit = exit;
+}
+
+static bool is_of(struct walk *walk, const struct luastate_vm *vm,
+		  const struct luastate_cframe *cframe)
+{
+	struct failure why;
+
+	return cframe->L && state_sample_vm_of(walk->state, walk->reader, cframe->L, &why) == vm;
+}
+
+/* The C frame of the innermost Lua frames, known or not: the compiler has newer ones of its own,
+ * without any. Where these are another VM's, the VM's newest C frame. @return @p count where it has
+ * none. */
+static unsigned find_owner(struct walk *walk, const struct luastate_vm *vm,
+			   const struct luastate_cframe *cframes, size_t count)
+{
+	const struct luastate_chain *chain = walk->chain;
+	unsigned newest = 0, run = (unsigned)count;
+
+	while (newest < count && !is_of(walk, vm, &cframes[newest]))
+		newest++;
+	for (size_t i = 0; i < chain->count; i++)
+		if (chain->frames[i].owner < run)
+			run = chain->frames[i].owner;
+	for (unsigned i = 0; i < run && i < LUASTATE_CFRAMES_MAX; i++)
+		if (chain->lost[i])
+			run = i;
+	return run < count && is_of(walk, vm, &cframes[run]) ? run : newest;
+}
+
+void walk_read_activity(struct walk *walk, const struct luastate_vm *vm,
+			const struct luastate_cframe *cframes, size_t count)
+{
+	struct luastate_activity activity = { 0 };
+	struct failure why;
+	int vmstate;
+
+	if (!vm || luastate_read_vmstate(walk->state, walk->stopped, vm->G, &vmstate, &why) != 0)
+		return;
+	activity.kind = kind_of(vm->layout, vmstate);
+	if (activity.kind == LUASTATE_ACTIVITY_NONE)
+		return;
+	activity.owner = find_owner(walk, vm, cframes, count);
+	if (activity.owner == count)
+		return;
+	if (activity.kind == LUASTATE_ACTIVITY_GC)
+		activity.phase = read_phase(walk, vm);
+	if (activity.kind == LUASTATE_ACTIVITY_EXIT)
+		read_exit(walk, vm, &cframes[0], &activity);
+	walk->chain->activity = activity;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to luastate: the frame walk. */
+#ifndef LUASTATE_STACK_WALK_H
+#define LUASTATE_STACK_WALK_H
+
+#include "luastate/state/state.h"
+
+/** One coroutine's Lua stack, as its lua_State tells. Addresses of slots. */
+struct walk_stack {
+	const struct luastate_layout *layout;
+	uint64_t L, G;
+	uint64_t bottom;      /* lowest base: nothing below it is a frame */
+	uint64_t limit;	      /* no base is above it */
+	uint64_t base;	      /* L->base */
+	uint64_t cframe;      /* its newest C frame, 0 for none */
+	uint64_t frame_bytes; /* of a frame's function and link below its base */
+};
+
+/** A function found in a frame's function slot. */
+struct walk_function {
+	enum luastate_kind kind;
+	struct state_proto *proto; /* Lua */
+	uint64_t object;	   /* GCfunc */
+	uint64_t f, pc;		   /* C: entry; fast: address of its bytecode */
+	int ffid;
+	bool dummy; /* the slot holds a thread: bottom frame, no function */
+};
+
+/** Where a stack's topmost frame is, and where its function stands. */
+struct walk_top {
+	uint64_t base;
+	uint64_t pc; /* address of the current instruction, 0 unknown */
+};
+
+enum {
+	/* Steps of all walks of one sample: no chain is longer than LUASTATE_FRAMES_MAX, and a few
+	 * candidates are walked in vain. */
+	WALK_STEPS = 3 * LUASTATE_FRAMES_MAX,
+};
+
+/** All about one sample's walk. */
+struct walk {
+	struct luastate *state;
+	const struct luastate_memory *memory; /* both of the next */
+	const struct attach_reader *stopped;  /* stacks, coroutines, the VM's state */
+	const struct attach_reader *reader;   /* all else */
+	struct luastate_chain *chain;
+	int vmstate; /* of the newest C frame's VM; -1 not known */
+	unsigned steps_left;
+	unsigned losses; /* of the state, before this sample */
+};
+
+int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
+		    struct failure *why);
+
+/** Function of what may be a frame at @p base. */
+int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+		       struct walk_function *ret_function, struct failure *why);
+
+/**
+ * Function of the frame at @p base. One that stood in its slot during the stop and can no longer be
+ * read has been collected since: that is a loss, which makes the sample torn (state->losses).
+ */
+int walk_expect_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+			 struct walk_function *ret_function, struct failure *why);
+
+bool walk_is_base(const struct walk_stack *stack, uint64_t base);
+
+/** Link of the frame at @p base. */
+int walk_read_link(struct walk *walk, const struct walk_stack *stack, uint64_t base,
+		   uint64_t *ret_link, struct failure *why);
+
+/** Base of the frame that called the one at @p base with the instruction @p call. */
+uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_t call);
+
+/** Append a frame to the chain. @param place Of a Lua function: base 0 where it has no slots, pc 0
+ *  where it does not stand yet. @param why FAILURE_NO_MEMORY; FAILURE_LIMIT where the chain is
+ * full.
+ */
+int walk_append(struct walk *walk, const struct walk_stack *stack,
+		const struct walk_function *function, const struct walk_top *place, unsigned run,
+		struct failure *why);
+
+/**
+ * Walk from a topmost frame to the bottom and append the frames to the chain.
+ * @param ret_runs Number of runs (segments that end in a C-type link); each appended frame's owner
+ *                 is its run's number, newest 0.
+ * @return 0, or -1 where the stack contradicts itself; the chain is then as before, unless it is
+ *         full (FAILURE_LIMIT): then it holds the leaf's end.
+ */
+int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct walk_top *top,
+		unsigned *ret_runs, struct failure *why);
+
+/** What a failed walk makes of a chain. */
+enum luastate_outcome walk_outcome_of(const struct failure *why);
+
+/** Whether a function's line table was gone when it was read. The first line needs none. */
+bool walk_lacks_line(const struct luastate_frame *frame);
+
+/** Takes a candidate, or not. @return whether no other one is wanted. */
+typedef bool walk_top_function(void *context, const struct walk_top *top);
+
+/**
+ * Offer candidates for the topmost frame of a coroutine, best first, in view of its newest C frame.
+ * @param resuming Whether it has resumed another coroutine, which runs above it.
+ * @param take     May walk from the candidate.
+ */
+void walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
+		    const struct luastate_cframe *cframe, bool resuming, walk_top_function *take,
+		    void *context);
+
+/** Read the VM's state, for the chain and for what follows. */
+void walk_read_state(struct walk *walk, const struct luastate_vm *vm);
+
+/** Add the frames that compiled code has inlined, once the stacks are walked; or where they are not
+ *  known, the trace as a frame. @param vm That of the newest C frame, or NULL. */
+void walk_add_compiled(struct walk *walk, const struct luastate_vm *vm,
+		       const struct luastate_cframe *cframes, size_t count);
+
+/** Set the chain's activity, once the stacks are walked (vm_work.c). @param vm NULL: none. */
+void walk_read_activity(struct walk *walk, const struct luastate_vm *vm,
+			const struct luastate_cframe *cframes, size_t count);
+
+#endif

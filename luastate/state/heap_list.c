@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All objects but strings are on one list, newest first, on which the main coroutine follows all of
+ * them; behind it there are only userdata. The process runs on meanwhile: an object that is freed
+ * under us leads to whatever the allocator keeps there. Whoever comes to the main coroutine over
+ * objects of known types has seen all that were there before and still are; else another walk is
+ * tried, and in the end the caller is told that the list was not walked to its end.
+ *
+ * Objects lie close to each other, so pages are read as a whole and kept for a while.
+ */
+#include "luastate/state/heap_list.h"
+
+#include <stdlib.h>
+
+enum {
+	PAGE_BYTES = 4096,
+	PAGES = 4096, /* 16 MiB; a power of two */
+	WALKS = 3,
+	/* Some GiB of small objects. */
+	OBJECTS_MAX = 50 * 1000 * 1000,
+	ASK_OBJECTS = 1024,
+	/* Upvalue to userdata. Source: lj_obj.h, LJ_TUPVAL, LJ_TUDATA. */
+	GCT_FIRST = 5,
+	GCT_LAST = 12,
+};
+
+/** A page that is kept; 0: none. */
+struct heap_page {
+	uint64_t number;
+	uint8_t *bytes;
+};
+
+/* ---- Pages ------------------------------------------------------------------------------ */
+
+/* A page as it was a moment ago, or NULL. */
+static const uint8_t *get_page(struct heap_list *list, uint64_t address)
+{
+	uint64_t number = address / PAGE_BYTES;
+	struct heap_page *page = &list->pages[number & (PAGES - 1)];
+	struct failure why;
+
+	if (page->number == number)
+		return page->bytes;
+	page->number = 0;
+	if (!page->bytes)
+		page->bytes = malloc(PAGE_BYTES);
+	if (!page->bytes ||
+	    state_read(list->reader, number * PAGE_BYTES, page->bytes, PAGE_BYTES, &why) != 0)
+		return NULL;
+	page->number = number;
+	return page->bytes;
+}
+
+static void forget_pages(struct heap_list *list)
+{
+	for (size_t i = 0; i < PAGES; i++)
+		list->pages[i].number = 0;
+}
+
+static void free_pages(struct heap_list *list)
+{
+	for (size_t i = 0; i < PAGES; i++)
+		free(list->pages[i].bytes);
+	free(list->pages);
+	list->pages = NULL;
+}
+
+bool heap_list_read(struct heap_list *list, uint64_t address, uint8_t *ret_bytes, size_t len)
+{
+	size_t offset = address % PAGE_BYTES;
+	const uint8_t *page = offset + len <= PAGE_BYTES ? get_page(list, address) : NULL;
+	struct failure why;
+
+	if (!page)
+		return state_read(list->reader, address, ret_bytes, len, &why) == 0;
+	memcpy(ret_bytes, page + offset, len);
+	return true;
+}
+
+/* ---- Walk ------------------------------------------------------------------------------- */
+
+/* @return whether the walk came to the main coroutine. */
+static bool walk_once(struct heap_list *list, uint64_t main_thread)
+{
+	const struct luastate_layout *layout = list->layout;
+	size_t len = (size_t)layout->GCobj_gct + 1;
+	uint8_t header[STATE_OBJECT_MAX];
+	struct failure why;
+	uint64_t object, marked = 0, steps = 0;
+
+	if (layout->global_State_gc_root == LAYOUT_ABSENT ||
+	    state_read_ref(layout, list->reader, list->G + (uint64_t)layout->global_State_gc_root,
+			   &object, &why) != 0)
+		return false;
+	while (object != main_thread) {
+		if (++list->objects > OBJECTS_MAX ||
+		    (list->objects % ASK_OBJECTS == 0 && list->is_over(list->context)) ||
+		    !state_is_pointer(object) || object % 8 != 0 ||
+		    !heap_list_read(list, object, header, len) ||
+		    header[layout->GCobj_gct] < GCT_FIRST || header[layout->GCobj_gct] > GCT_LAST)
+			return false;
+		list->visit(list->context, object, header[layout->GCobj_gct]);
+		/* Free memory may be a circle: who is in one comes back to a mark, as the way to
+		 * the next one doubles each time (Brent). */
+		if ((steps & (steps - 1)) == 0)
+			marked = object;
+		steps++;
+		object = state_ref(layout, header, 0);
+		if (object == marked)
+			return false;
+	}
+	return true;
+}
+
+bool heap_list_walk(struct heap_list *list)
+{
+	uint64_t main_thread = list->G - (uint64_t)list->layout->lua_State_sizeof;
+	bool whole = false;
+
+	list->pages = calloc(PAGES, sizeof(*list->pages));
+	list->objects = 0;
+	for (unsigned i = 0; list->pages && i < WALKS && !whole && !list->is_over(list->context);
+	     i++) {
+		forget_pages(list);
+		whole = walk_once(list, main_thread);
+	}
+	if (list->pages)
+		free_pages(list);
+	return whole;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A reader that leaves alone what is not in memory. To look for names a large part of a heap may be
+ * read, of which much may be swapped out: that would be brought in, and more of the process pushed
+ * out for it.
+ *
+ * Who owns the state tells which pages are there, for many at once, as that costs some
+ * microseconds. The answers are kept for the rest of a sample.
+ */
+#include "luastate/state/present.h"
+
+#include <stdlib.h>
+
+enum {
+	WINDOW_PAGES = 512, /* 2 MiB */
+	WINDOW_BYTES = WINDOW_PAGES * ATTACH_PAGE_BYTES,
+	WINDOWS = 4096, /* 8 GiB; a power of two */
+};
+
+/** Which pages of a window are there. */
+struct window {
+	uint64_t number;
+	unsigned serial; /* sample in which that was asked; 0: never */
+	uint8_t bits[WINDOW_PAGES / 8];
+};
+
+void luastate_set_pages(struct luastate *state, luastate_pages_function *pages, void *context)
+{
+	state->pages = pages;
+	state->pages_context = context;
+}
+
+void present_free(struct luastate *state)
+{
+	free(state->windows);
+	state->windows = NULL;
+}
+
+static void ask(const struct luastate *state, struct window *window, uint64_t number)
+{
+	uint8_t pages[WINDOW_PAGES] = { 0 };
+	bool told = state->pages(state->pages_context, number * WINDOW_BYTES,
+				 (number + 1) * WINDOW_BYTES, pages);
+
+	window->number = number;
+	window->serial = state->serial;
+	memset(window->bits, told ? 0 : 0xff, sizeof(window->bits));
+	for (unsigned i = 0; told && i < WINDOW_PAGES; i++)
+		window->bits[i / 8] |= (uint8_t)(!!pages[i] << i % 8);
+}
+
+static bool is_present(const struct luastate *state, uint64_t address)
+{
+	uint64_t number = address / WINDOW_BYTES;
+	unsigned page = (unsigned)(address % WINDOW_BYTES / ATTACH_PAGE_BYTES);
+	struct window *window = &state->windows[number & (WINDOWS - 1)];
+
+	if (window->number != number || window->serial != state->serial)
+		ask(state, window, number);
+	return window->bits[page / 8] >> page % 8 & 1;
+}
+
+static int read_present(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+			struct failure *why)
+{
+	const struct present_reader *reader = self;
+	uint64_t page = address.value / ATTACH_PAGE_BYTES;
+	uint64_t last = len ? (address.value + (len - 1)) / ATTACH_PAGE_BYTES : page;
+
+	for (; len && page <= last; page++)
+		if (!is_present(reader->state, page * ATTACH_PAGE_BYTES))
+			return failure_set(why, FAILURE_FAULT, 0, 0, page * ATTACH_PAGE_BYTES,
+					   "read memory that is swapped out");
+	return attach_read(reader->behind, address, ret_bytes, len, why);
+}
+
+const struct attach_reader *present_reader_init(struct present_reader *reader,
+						struct luastate *state,
+						const struct attach_reader *behind)
+{
+	if (state->pages && !state->windows)
+		state->windows = calloc(WINDOWS, sizeof(*state->windows));
+	if (!state->pages || !state->windows)
+		return behind;
+	*reader = (struct present_reader){ .reader = { .read = read_present, .self = reader },
+					   .state = state,
+					   .behind = behind };
+	return &reader->reader;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions that run between two snapshots of their caller.
+ *
+ * Code between two snapshots counts for the frames of the first one. What is called and left there
+ * without any guard shows in neither. The caller's bytecode tells of it: where the trace goes on
+ * from the first snapshot in a straight line to a call, that call is made in between.
+ *
+ *   snapshot A   position of the next instruction …
+ *      argument, argument, CALL f      f's code, and the caller's own before and behind it
+ *   snapshot B   … and of the next one
+ *
+ * A snapshot with the guard of a comparison or a loop holds the position of the way that is not
+ * taken; the trace goes the other way of that branch.
+ *
+ * Whom the call calls is told by a snapshot in which the same call shows; or else by the trace's
+ * constants, where but one function is left that it can be: all that a trace calls are among them.
+ *
+ * Source: LuaJIT v2.1 src/lj_bc.h (BCDEF, bc_j), src/lj_ir.h (IRDEF), src/lj_snap.c (lj_snap_add:
+ * which snapshots are merged), src/lj_record.c (rec_call_specialize, rec_comp_fixup, rec_for). The
+ * opcodes are the same in all builds of layouts.table.
+ */
+#include "luastate/trace/trace.h"
+
+enum {
+	IR_NE = 9, /* the last of the comparisons */
+	/* Instructions of a caller, which are looked at for each of its snapshots; longer functions
+	 * are few. */
+	CODE_MAX = 4096,
+	/* The compiler stops at 500 (maxsnap). */
+	SNAPSHOTS_MAX = 1024,
+};
+
+/** The way of a trace between two snapshots. */
+struct way {
+	const struct trace_source *source;
+	const struct trace *trace;
+	const struct trace_snapshot *snapshot, *next;
+	const struct state_proto *caller;
+	bool turned;   /* it begins where the snapshot's position does not say */
+	uint64_t call; /* on it */
+	unsigned own;  /* instructions of the caller, as far as they are known */
+};
+
+static uint64_t code_end(const struct state_proto *proto)
+{
+	return proto->bytecode + 4 * (uint64_t)proto->sizebc;
+}
+
+static bool instruction_at(const struct way *way, uint64_t pc, uint32_t *ret_ins)
+{
+	struct failure why;
+
+	return pc >= way->caller->bytecode && pc < code_end(way->caller) &&
+	       state_proto_instruction(way->caller, way->source->memory->any, pc, ret_ins, &why) ==
+		       0;
+}
+
+static bool is_call(uint32_t ins)
+{
+	return ((ins & 0xff) >= BC_CALLM && (ins & 0xff) <= BC_ITERN) ||
+	       (ins & 0xff) == STATE_OPCODE_UNKNOWN;
+}
+
+/* Whether the next instruction may be another one than that behind it. */
+static bool is_jump(uint32_t ins)
+{
+	uint32_t op = ins & 0xff;
+
+	return op == STATE_OPCODE_UNKNOWN || op == BC_UCLO || op == BC_CALLMT || op == BC_CALLT ||
+	       (op >= BC_ISNEXT && op <= BC_JMP);
+}
+
+/* ---- The way ---------------------------------------------------------------------------- */
+
+static uint32_t snapshot_ref(const struct way *way, const struct trace_snapshot *snapshot)
+{
+	const struct trace_source *source = way->source;
+	uint32_t index = (uint32_t)(snapshot - way->trace->snapshots);
+
+	return state_u32(trace_snapshot_bytes(source, index), source->vm->layout->SnapShot_ref) &
+	       0xffff;
+}
+
+/* Whether one of the snapshot's guards may be that of a branch. */
+static bool has_branch(const struct way *way)
+{
+	const struct trace_source *source = way->source;
+	uint32_t from = snapshot_ref(way, way->snapshot), to = source->block.nins;
+
+	if (way->snapshot + 1 < way->trace->snapshots + way->trace->snapshot_count)
+		to = snapshot_ref(way, way->snapshot + 1);
+	if (from < TRACE_REF_BASE || to > source->block.nins)
+		return true;
+	for (uint32_t ref = from; ref < to; ref++)
+		if (source->bytes[(size_t)TRACE_INS_BYTES * (ref - source->block.nk) + 5] <= IR_NE)
+			return true;
+	return false;
+}
+
+/* Where the instruction at @p pc is a branch of which one way leads to @p to: the other way. */
+static uint64_t other_way(const struct way *way, uint64_t pc, uint64_t to)
+{
+	uint32_t ins, jump;
+
+	if (!instruction_at(way, pc, &ins) || !instruction_at(way, pc + 4, &jump))
+		return 0;
+	if ((ins & 0xff) == BC_FORI || (ins & 0xff) == BC_JFORI)
+		return trace_jump_target(pc, ins) == to ? pc + 4 : 0;
+	if ((ins & 0xff) >= BC_ISTYPE || (jump & 0xff) != BC_JMP)
+		return 0;
+	if (pc + 8 == to)
+		return trace_jump_target(pc + 4, jump);
+	return trace_jump_target(pc + 4, jump) == to ? pc + 8 : 0;
+}
+
+/* The other way of the only branch that has one to the position, 0 if there is no such one. */
+static uint64_t turn(const struct way *way, uint64_t to)
+{
+	uint64_t found = 0;
+
+	for (uint64_t pc = way->caller->bytecode; pc < code_end(way->caller); pc += 4) {
+		uint64_t other = other_way(way, pc, to);
+
+		if (other && found)
+			return 0;
+		found = other ? other : found;
+	}
+	return found;
+}
+
+/* Behind the call there is no other one up to @p to. What lies behind a jump may not be on the way;
+ * it is looked at nevertheless. */
+static bool is_last_call(struct way *way, uint64_t to)
+{
+	uint32_t ins;
+
+	for (uint64_t pc = way->call + 4; to > way->call ? pc < to : true; pc += 4) {
+		if (!instruction_at(way, pc, &ins) || is_call(ins))
+			return false;
+		way->own++;
+		if (to <= way->call && is_jump(ins))
+			return true;
+	}
+	return true;
+}
+
+/* The only call on the way, to which nothing but a straight line leads. */
+static bool find_call(struct way *way)
+{
+	uint64_t from = way->trace->frames[way->snapshot->first].pc;
+	uint64_t to = way->trace->frames[way->next->first].pc;
+	uint32_t ins;
+
+	way->turned = has_branch(way);
+	if (way->turned)
+		from = turn(way, from);
+	for (uint64_t pc = from; instruction_at(way, pc, &ins) && !is_jump(ins); pc += 4) {
+		if (pc == to && !way->turned)
+			return false;
+		if (is_call(ins)) {
+			way->call = pc;
+			return (ins & 0xff) <= BC_CALL && is_last_call(way, to);
+		}
+		way->own++;
+	}
+	return false;
+}
+
+/* ---- The callee ------------------------------------------------------------------------- */
+
+static bool is_in_chain(const struct way *way, uint64_t proto)
+{
+	for (unsigned i = 0; i < way->snapshot->count; i++)
+		if (way->trace->frames[way->snapshot->first + i].function == proto)
+			return true;
+	return proto == way->caller->address;
+}
+
+/* Whom the call calls in other snapshots. @return false where it is not one Lua function;
+ * *ret_proto is 0 where the call is in none. */
+static bool find_shown(const struct way *way, uint64_t *ret_proto)
+{
+	const struct trace *trace = way->trace;
+
+	*ret_proto = 0;
+	if (!trace_charge(way->source->state, trace->frame_count / 256 + 1))
+		return false;
+	for (size_t i = 0; i < trace->snapshot_count; i++)
+		for (unsigned k = 1; k < trace->snapshots[i].count; k++) {
+			const struct trace_frame *callee =
+				&trace->frames[trace->snapshots[i].first + k - 1];
+
+			if (callee[1].pc != way->call)
+				continue;
+			if (callee->kind != LUASTATE_LUA || !callee->function ||
+			    (*ret_proto && *ret_proto != callee->function))
+				return false;
+			*ret_proto = callee->function;
+		}
+	return true;
+}
+
+/* The only function of the trace that is not in the chain, of any kind. */
+static uint64_t find_left(const struct way *way)
+{
+	const struct trace *trace = way->trace;
+	uint64_t found = 0;
+
+	for (size_t i = 0; i < trace->own_count; i++) {
+		const struct trace_function *function = &trace->functions[i];
+
+		if (function->kind != LUASTATE_LUA ||
+		    (found && found != function->address && !is_in_chain(way, function->address)))
+			return 0;
+		if (!is_in_chain(way, function->address))
+			found = function->address;
+	}
+	return found;
+}
+
+/* Whether the caller has no other call. */
+static bool is_only_call(const struct way *way)
+{
+	uint32_t ins;
+
+	for (uint64_t pc = way->caller->bytecode; pc < code_end(way->caller); pc += 4)
+		if (pc != way->call && (!instruction_at(way, pc, &ins) || is_call(ins)))
+			return false;
+	return true;
+}
+
+/* Definitions know the tables that functions are put in, calls those that they are taken from. */
+static bool has_name(const struct state_proto *proto, const char *name)
+{
+	return proto && proto->function.name &&
+	       strcmp(state_last_name(proto->function.name), name) == 0;
+}
+
+/* The call's name is the callee's, if both have one, and of no function in the chain: that one
+ * would call itself. */
+static bool fits_name(const struct way *way, const struct state_proto *callee)
+{
+	const struct trace_source *source = way->source;
+	const struct trace_frame *frames = &way->trace->frames[way->snapshot->first];
+	char name[STATE_NAME_MAX];
+
+	if (!state_name_call(source->vm->layout, way->caller, source->memory->any, way->call, name,
+			     sizeof(name)))
+		return true;
+	for (unsigned i = 0; i < way->snapshot->count; i++) {
+		const struct state_proto *known =
+			state_find_proto(source->state, frames[i].function ? frames[i].function
+									   : way->trace->startpt);
+
+		if (has_name(known, name))
+			return false;
+	}
+	return !callee->function.name || has_name(callee, name);
+}
+
+static const struct state_proto *proto_at(const struct way *way, uint64_t address)
+{
+	struct failure why;
+
+	return address ? state_get_proto(way->source->state, way->source->vm->layout,
+					 way->source->memory, address, &why)
+		       : NULL;
+}
+
+static const struct state_proto *find_callee(const struct way *way)
+{
+	const struct state_proto *callee;
+	uint64_t shown;
+
+	if (!find_shown(way, &shown))
+		return NULL;
+	if (shown)
+		return is_in_chain(way, shown) ? NULL : proto_at(way, shown);
+	if (way->turned && (way->snapshot->count > 1 || !is_only_call(way)))
+		return NULL;
+	callee = proto_at(way, find_left(way));
+	return callee && fits_name(way, callee) ? callee : NULL;
+}
+
+/* Functions begin with an instruction that the line of their definition has, and end with one that
+ * returns. */
+static bool outweighs(const struct state_proto *callee, const struct way *way)
+{
+	return callee->sizebc > 2 && callee->sizebc - 2 > way->own;
+}
+
+void trace_find_callee(const struct trace_source *source, const struct trace *trace,
+		       struct trace_snapshot *snapshot, const struct trace_snapshot *next)
+{
+	struct way way = { .source = source, .trace = trace, .snapshot = snapshot, .next = next };
+	const struct state_proto *callee;
+	const struct trace_frame *leaf;
+
+	/* By the guards alone code behind a snapshot's last one is the next one's. */
+	if (source->vm->layout->SnapShot_mcofs == LAYOUT_ABSENT || next == snapshot ||
+	    trace->snapshot_count > SNAPSHOTS_MAX || snapshot->count == 0 ||
+	    snapshot->sure != snapshot->count || next->count != snapshot->count)
+		return;
+	leaf = &trace->frames[snapshot->first];
+	way.caller = leaf->kind == LUASTATE_LUA
+			     ? proto_at(&way, leaf->function ? leaf->function : trace->startpt)
+			     : NULL;
+	if (!way.caller || !way.caller->bc || way.caller->sizebc > CODE_MAX ||
+	    !trace_charge(source->state, way.caller->sizebc / 16 + 1) ||
+	    !state_proto_holds(way.caller, leaf->pc) || !find_call(&way))
+		return;
+	callee = find_callee(&way);
+	if (!callee || !outweighs(callee, &way))
+		return;
+	snapshot->callee = callee->address;
+	snapshot->callee_pc = callee->bytecode + 4;
+	snapshot->call = way.call;
+}

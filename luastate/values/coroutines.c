@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All coroutines of a VM, each with its stack.
+ *
+ * All objects but strings and userdata are on one list, newest first, that ends with the main
+ * coroutine. What is followed is checked: an object's type, and of a coroutine that it refers to
+ * its VM and that its stack refers to it.
+ *
+ * Where a stack's topmost frame is:
+ *   suspended, dead   lua_State.base, which the yield or the error has left there
+ *   normal            lua_State.base: that of the call of resume
+ *   away              lua_State.base: that of the C function that has left for another stack
+ *   running           lua_State.base while it is in a system call, unless compiled code made it; it
+ *                     is in registers else
+ *
+ * Source: LuaJIT v2.1 src/lib_base.c (coroutine.status), src/lj_state.c (lua_newstate,
+ * lj_state_new), src/lj_gc.c (lj_mem_newgco, isdead), src/lj_err.c, src/vm_x64.dasc (vm_resume,
+ * coroutine_yield: L->base, L->status, L->cframe; cur_L is set whenever a call into C returns).
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "luastate/stack/walk.h"
+
+enum {
+	/* Some GiB of small objects. */
+	OBJECTS_MAX = 50 * 1000 * 1000,
+	CLOCK_OBJECTS = 1024,
+	/* Upvalue to userdata. Source: lj_obj.h, LJ_TUPVAL, LJ_TUDATA. */
+	GCT_FIRST = 5,
+	GCT_LAST = 12,
+	/* dummy_ffid and status are behind the type. Source: lj_obj.h, struct lua_State. */
+	STATUS_FROM_TYPE = 2,
+	STATUS_YIELD = 1, /* LUA_YIELD; errors are above */
+};
+
+/** An enumeration. */
+struct each {
+	const struct luastate_coroutines *how;
+	const struct luastate_vm *vm;
+	const struct luastate_layout *layout; /* the VM's */
+	struct walk walk;
+	uint64_t cur_L, jit_base;
+	uint8_t other_white; /* of what the collector has found to be dead */
+	uint64_t objects;
+};
+
+/** What a lua_State tells. */
+struct look {
+	uint64_t L, base, top, cframe;
+	uint8_t status;
+	const struct luastate_position
+		*position; /* of the thread that is on its C frames, if any */
+	bool is_away;	   /* no thread is */
+	struct walk_stack stack;
+};
+
+static const char *const status_names[LUASTATE_COROUTINE_STATUSES] = {
+	[LUASTATE_COROUTINE_SUSPENDED] = "suspended", [LUASTATE_COROUTINE_RUNNING] = "running",
+	[LUASTATE_COROUTINE_NORMAL] = "normal",	      [LUASTATE_COROUTINE_DEAD] = "dead",
+	[LUASTATE_COROUTINE_IDLE] = "idle",	      [LUASTATE_COROUTINE_UNKNOWN] = "unknown",
+};
+
+const char *luastate_coroutine_status_name(enum luastate_coroutine_status status)
+{
+	return status_names[status];
+}
+
+/* ---- Status ----------------------------------------------------------------------------- */
+
+/* The thread on whose native stack a C frame is: frames lie above its stack pointer. */
+static const struct luastate_position *find_position(const struct each *each, uint64_t cframe)
+{
+	for (size_t i = 0; i < each->how->position_count; i++) {
+		const struct luastate_position *position = &each->how->positions[i];
+
+		if (cframe >= position->sp && cframe >= position->stack_start &&
+		    cframe < position->stack_end)
+			return position;
+	}
+	return NULL;
+}
+
+/* @return false where it is no coroutine of this VM, or one in the making. */
+static bool look_at(struct each *each, uint64_t L, struct look *ret_look)
+{
+	const struct luastate_layout *layout = each->layout;
+	uint8_t bytes[STATE_OBJECT_MAX];
+	struct failure why;
+
+	/* Not by walk_read_stack(), which would look for another VM. */
+	if (state_global_of(layout, each->walk.stopped, L) != each->vm->G ||
+	    state_read(each->walk.stopped, L, bytes, (size_t)layout->lua_State_sizeof, &why) != 0 ||
+	    walk_read_stack(&each->walk, L, &ret_look->stack, &why) != 0)
+		return false;
+	ret_look->L = L;
+	ret_look->base = ret_look->stack.base;
+	ret_look->top = state_u64(bytes, layout->lua_State_top);
+	ret_look->cframe = ret_look->stack.cframe;
+	ret_look->status = bytes[layout->GCobj_gct + STATUS_FROM_TYPE];
+	ret_look->position = ret_look->cframe ? find_position(each, ret_look->cframe) : NULL;
+	ret_look->is_away = ret_look->cframe && !ret_look->position && each->how->has_all_positions;
+	return walk_is_base(&ret_look->stack, ret_look->base);
+}
+
+static enum luastate_coroutine_status status_of(const struct each *each, const struct look *look)
+{
+	bool is_main = look->L == each->vm->main_thread;
+
+	if (look->status == STATUS_YIELD)
+		return LUASTATE_COROUTINE_SUSPENDED;
+	if (look->status > STATUS_YIELD)
+		return LUASTATE_COROUTINE_DEAD;
+	if (look->is_away)
+		return LUASTATE_COROUTINE_SUSPENDED;
+	if (look->cframe && look->L == each->cur_L)
+		return LUASTATE_COROUTINE_RUNNING;
+	if (is_main && !look->cframe)
+		return LUASTATE_COROUTINE_IDLE;
+	if (look->base > look->stack.bottom)
+		return LUASTATE_COROUTINE_NORMAL;
+	return look->top == look->base ? LUASTATE_COROUTINE_DEAD : LUASTATE_COROUTINE_SUSPENDED;
+}
+
+/* ---- Frames ----------------------------------------------------------------------------- */
+
+static int walk_from(struct each *each, const struct look *look, uint64_t base, struct failure *why)
+{
+	const struct walk_top top = { .base = base };
+	unsigned runs, losses = each->walk.state->losses;
+
+	each->walk.chain->count = 0;
+	each->walk.steps_left = WALK_STEPS;
+	if (walk_frames(&each->walk, &look->stack, &top, &runs, why) != 0)
+		return -1;
+	if (each->walk.state->losses != losses)
+		return failure_set(why, FAILURE_INVALID, 0, 0, look->L, "find functions again");
+	return 0;
+}
+
+/* What a coroutine begins with is the lowest value on its stack. */
+static void show_first_function(struct each *each, const struct look *look)
+{
+	const struct luastate_layout *layout = each->layout;
+	const struct walk_top nowhere = { 0 };
+	struct walk_function function;
+	struct failure why;
+	uint64_t slot, base = look->stack.bottom + look->stack.frame_bytes;
+
+	if (look->top <= look->stack.bottom ||
+	    state_read(each->walk.stopped, look->stack.bottom, &slot, 8, &why) != 0 ||
+	    state_tag(layout, slot) != layout->tag_func ||
+	    walk_read_function(&each->walk, &look->stack, base, &function, &why) != 0 ||
+	    function.dummy)
+		return;
+	walk_append(&each->walk, &look->stack, &function, &nowhere, 0, &why);
+}
+
+/* One that has returned to C may have left its results, and looks as if it were to be started. */
+static bool is_started(const struct look *look, const struct luastate_coroutine *coroutine)
+{
+	return look->base > look->stack.bottom || look->cframe || coroutine->is_main ||
+	       coroutine->status == LUASTATE_COROUTINE_DEAD;
+}
+
+/* Whether the base that a lua_State keeps is that of its topmost frame. */
+static bool knows_base(const struct each *each, const struct look *look,
+		       enum luastate_coroutine_status status)
+{
+	if (status != LUASTATE_COROUTINE_RUNNING)
+		return true;
+	return look->position && look->position->is_in_call && !each->jit_base;
+}
+
+/* Where only a C frame that is gone has told the position, as below an error, it is not known. */
+static void check_line(struct luastate_frame *frame, struct luastate_coroutine *coroutine)
+{
+	if (coroutine->is_started && frame->function->kind == LUASTATE_LUA && !frame->pc)
+		frame->line = 0;
+	else if (coroutine->outcome == LUASTATE_FULL && walk_lacks_line(frame))
+		coroutine->outcome = LUASTATE_TRUNCATED;
+}
+
+static void read_frames(struct each *each, const struct look *look,
+			struct luastate_coroutine *coroutine)
+{
+	struct luastate_chain *chain = each->walk.chain;
+	struct failure why = { 0 };
+
+	chain->count = 0;
+	coroutine->is_started = true;
+	if (!is_started(look, coroutine)) {
+		show_first_function(each, look);
+		coroutine->is_started = chain->count == 0;
+	} else if (!knows_base(each, look, coroutine->status)) {
+		coroutine->outcome = LUASTATE_TORN;
+	} else if (walk_from(each, look, look->base, &why) != 0) {
+		coroutine->outcome = walk_outcome_of(&why);
+	}
+	state_define_frames(each->walk.state, each->walk.memory, chain->frames, chain->count);
+	for (size_t i = 0; i < chain->count; i++)
+		check_line(&chain->frames[i], coroutine);
+	coroutine->frames = chain->frames;
+	coroutine->frame_count = chain->count;
+}
+
+/* @return whether to go on. */
+static bool visit(struct each *each, uint64_t L)
+{
+	struct luastate_coroutine coroutine = { .L = L, .is_main = L == each->vm->main_thread };
+	struct look look;
+
+	if (!look_at(each, L, &look)) {
+		coroutine.status = LUASTATE_COROUTINE_UNKNOWN;
+		coroutine.outcome = LUASTATE_TORN;
+	} else {
+		coroutine.status = status_of(each, &look);
+		coroutine.cframe = look.cframe;
+		read_frames(each, &look, &coroutine);
+	}
+	return each->how->visit(each->how->context, &coroutine);
+}
+
+/* ---- The list --------------------------------------------------------------------------- */
+
+static bool is_late(const struct each *each)
+{
+	return each->objects % CLOCK_OBJECTS == 0 &&
+	       state_now_ns(CLOCK_MONOTONIC) >= each->how->end_ns;
+}
+
+/* Whether the collector has found that nothing refers to an object: it is of the white that is to
+ * be swept. */
+static bool is_dead(const struct each *each, const uint8_t *header)
+{
+	return header[each->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & each->other_white;
+}
+
+/* @return whether the list led to the main coroutine. */
+static bool follow(struct each *each)
+{
+	const struct luastate_layout *layout = each->layout;
+	size_t len = (size_t)layout->GCobj_gct + 1;
+	uint8_t header[STATE_OBJECT_MAX], gct;
+	uint64_t object, marked = 0, steps = 0;
+	struct failure why;
+
+	if (layout->global_State_gc_root == LAYOUT_ABSENT ||
+	    state_read_ref(layout, each->walk.stopped,
+			   each->vm->G + (uint64_t)layout->global_State_gc_root, &object,
+			   &why) != 0)
+		return false;
+	while (object != each->vm->main_thread) {
+		if (++each->objects > OBJECTS_MAX || is_late(each) || !state_is_pointer(object) ||
+		    object % 8 != 0 ||
+		    state_read(each->walk.stopped, object, header, len, &why) != 0)
+			return false;
+		gct = header[layout->GCobj_gct];
+		if (gct < GCT_FIRST || gct > GCT_LAST)
+			return false;
+		if (gct == state_gct(layout->tag_thread) && !is_dead(each, header) &&
+		    !visit(each, object))
+			return false;
+		/* A circle comes back to a mark, as the way to the next one doubles each time
+		 * (Brent). */
+		if ((steps & (steps - 1)) == 0)
+			marked = object;
+		steps++;
+		object = state_ref(layout, header, 0);
+		if (object == marked)
+			return false;
+	}
+	return true;
+}
+
+static void read_globals(struct each *each)
+{
+	const struct luastate_layout *layout = each->layout;
+	uint64_t G = each->vm->G;
+	uint8_t white;
+	struct failure why;
+
+	state_read_ref(layout, each->walk.stopped, G + (uint64_t)layout->global_State_cur_L,
+		       &each->cur_L, &why);
+	state_read_ref(layout, each->walk.stopped, G + (uint64_t)layout->global_State_jit_base,
+		       &each->jit_base, &why);
+	if (layout->global_State_gc_state != LAYOUT_ABSENT &&
+	    state_read(each->walk.stopped,
+		       G + (uint64_t)(layout->global_State_gc_state + STATE_WHITE_FROM_STATE),
+		       &white, 1, &why) == 0)
+		each->other_white = (white ^ STATE_WHITES) & STATE_WHITES;
+}
+
+int luastate_each_coroutine(struct luastate *state, const struct luastate_memory *memory,
+			    uint64_t G, const struct luastate_coroutines *how,
+			    uint64_t *ret_objects, struct failure *why)
+{
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	struct luastate_vm copy;
+	struct each *each;
+	bool whole;
+
+	*ret_objects = 0;
+	if (!vm)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
+	each = calloc(1, sizeof(*each));
+	if (each)
+		each->walk.chain = calloc(1, sizeof(*each->walk.chain));
+	if (!each || !each->walk.chain) {
+		free(each);
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, G, "list coroutines");
+	}
+	copy = *vm; /* others may be found */
+	each->how = how;
+	each->vm = &copy;
+	each->layout = vm->layout;
+	each->walk.state = state;
+	each->walk.memory = memory;
+	each->walk.stopped = memory->stopped;
+	each->walk.reader = memory->any;
+	each->walk.vmstate = -1;
+	read_globals(each);
+	whole = follow(each);
+	visit(each, copy.main_thread);
+	*ret_objects = each->objects;
+	free(each->walk.chain);
+	free(each);
+	return whole ? 0 : 1;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Which layout an interpreter has: a row of the table, what debug information tells, or one that is
+ * derived; and whether what it shows later contradicts that. */
+#include "luastate/derive/derive.h"
+
+bool state_retire_layout(struct luastate *state, struct luastate_layout *debug)
+{
+	if (!debug)
+		return true;
+	if (state->retired_count == STATE_RETIRED_MAX)
+		return false;
+	state->retired[state->retired_count++] = debug;
+	return true;
+}
+
+bool state_is_row(const struct luastate_layout *layout)
+{
+	return layout >= luastate_layouts && layout < luastate_layouts + luastate_layout_count;
+}
+
+static bool is_rejected(const struct state_interpreter *interpreter,
+			const struct luastate_layout *row)
+{
+	size_t index = (size_t)(row - luastate_layouts);
+
+	return interpreter->rejected_rows[index / 64] >> index % 64 & 1;
+}
+
+static void reject(struct state_interpreter *interpreter, const struct luastate_layout *row)
+{
+	size_t index = (size_t)(row - luastate_layouts);
+
+	interpreter->rejected_rows[index / 64] |= (uint64_t)1 << index % 64;
+}
+
+/* What debug information tells is not yet believed where no VM has shown that it is true: a wrong
+ * debug file must not hide the row that fits. */
+bool state_may_have(const struct state_interpreter *interpreter,
+		    const struct luastate_layout *layout)
+{
+	if (interpreter->layout)
+		return interpreter->layout == layout;
+	return ((state_is_row(layout) && !is_rejected(interpreter, layout)) ||
+		layout == interpreter->own) &&
+	       interpreter->shape.size == layout->cframe_size &&
+	       interpreter->shape.prev == layout->cframe_prev;
+}
+
+bool state_row_holds(struct luastate *state, struct state_interpreter *interpreter,
+		     const struct luastate_layout *row, const struct attach_reader *reader,
+		     uint64_t L)
+{
+	enum derive_verdict verdict = derive_judge_row(state, interpreter, reader, row, L);
+
+	interpreter->is_confirmed = verdict == DERIVE_CONFIRMED;
+	if (verdict != DERIVE_CONTRADICTED)
+		return true;
+	reject(interpreter, row);
+	return false;
+}
+
+void state_set_layout(struct luastate *state, struct state_interpreter *interpreter,
+		      const struct luastate_layout *layout)
+{
+	interpreter->layout = layout;
+	if (layout == interpreter->own || !state_retire_layout(state, interpreter->own))
+		return;
+	interpreter->own = NULL;
+	interpreter->row = NULL;
+}
+
+static void replace_layout(struct luastate *state, const struct luastate_layout *before,
+			   const struct luastate_layout *layout)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (state->interpreters[i].layout == before)
+			state->interpreters[i].layout = layout;
+	for (size_t i = 0; i < state->vm_count; i++)
+		if (state->vms[i].layout == before)
+			state->vms[i].layout = layout;
+}
+
+/* Whether a VM that has run compiled code looks like one under a layout. The table of traces stays
+ * when they are dropped. */
+static bool fits_compiled(const struct luastate *state, const struct luastate_layout *layout,
+			  const struct attach_reader *reader, uint64_t G)
+{
+	uint64_t at =
+		G + (uint64_t)layout->global_State_to_J + (uint64_t)layout->jit_State_sizetrace;
+	uint32_t size;
+	struct failure why;
+
+	return state_has_compiler(layout) && state_read(reader, at, &size, 4, &why) == 0 &&
+	       size > 0 && state_check_vm(state, layout, reader, G, NULL, NULL);
+}
+
+/* A layout that was derived before the program had traces is derived again. */
+static void improve_layout(struct luastate *state, const struct attach_reader *reader,
+			   const struct luastate_vm *vm)
+{
+	struct luastate_layout *before;
+
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		struct state_interpreter *interpreter = &state->interpreters[i];
+
+		if (interpreter->layout != vm->layout || interpreter->own != vm->layout ||
+		    state->retired_count == STATE_RETIRED_MAX ||
+		    !derive_again(state, interpreter, reader, vm->main_thread, &before))
+			continue;
+		replace_layout(state, before, interpreter->own);
+		state_retire_layout(state, before);
+		return;
+	}
+}
+
+/* Another layout than the row that a VM contradicts: a row that holds, or one of its own. */
+static void replace_row(struct luastate *state, struct state_interpreter *interpreter,
+			const struct attach_reader *reader, const struct luastate_vm *vm)
+{
+	const struct luastate_layout *before = vm->layout, *found = NULL;
+	uint64_t G = vm->G, L = vm->main_thread;
+
+	interpreter->layout = NULL;
+	for (size_t i = 0; i < luastate_layout_count && !found; i++) {
+		const struct luastate_layout *row = &luastate_layouts[i];
+
+		if (strcmp(row->arch, state_arch_name) == 0 && state_may_have(interpreter, row) &&
+		    state_check_vm(state, row, reader, G, NULL, NULL) &&
+		    state_row_holds(state, interpreter, row, reader, L))
+			found = row;
+	}
+	if (!found && derive_interpreter(state, interpreter, reader, L))
+		found = interpreter->own;
+	/* Without any the row is walked on: frames were right so far. */
+	interpreter->layout = before;
+	if (found)
+		replace_layout(state, before, found);
+}
+
+void state_note_compiled(struct luastate *state, const struct attach_reader *reader,
+			 const struct luastate_vm *vm)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		struct state_interpreter *interpreter = &state->interpreters[i];
+		uint64_t begin_ns;
+
+		if (interpreter->layout != vm->layout || interpreter->is_confirmed)
+			continue;
+		if (!state_is_row(vm->layout)) {
+			interpreter->is_confirmed = !interpreter->is_provisional;
+			improve_layout(state, reader, vm);
+			return;
+		}
+		if (!derive_is_due(interpreter))
+			return;
+		begin_ns = state_now_ns(CLOCK_MONOTONIC);
+		if (!state_row_holds(state, interpreter, vm->layout, reader, vm->main_thread))
+			replace_row(state, interpreter, reader, vm);
+		derive_rest(interpreter, begin_ns);
+		return;
+	}
+}
+
+/* A trace that was dropped since the stop says nothing of layouts: the present one has to fail on
+ * what the VM has now, before and after another one fits. What debug information tells stays. */
+void state_reconsider_layout(struct luastate *state, const struct attach_reader *reader, uint64_t G)
+{
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	const struct luastate_layout *before = vm ? vm->layout : NULL;
+
+	if (vm && !state_is_row(before))
+		improve_layout(state, reader, vm);
+	if (!vm || !state_is_row(before) || fits_compiled(state, before, reader, G))
+		return;
+	for (size_t i = 0; i < luastate_layout_count; i++) {
+		const struct luastate_layout *layout = &luastate_layouts[i];
+
+		if (layout == before || strcmp(layout->arch, state_arch_name) != 0 ||
+		    layout->gc64 != before->gc64 || !fits_compiled(state, layout, reader, G))
+			continue;
+		if (!fits_compiled(state, before, reader, G))
+			replace_layout(state, before, layout);
+		return;
+	}
+}

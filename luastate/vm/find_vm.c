@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking for VMs: on native stacks, where Lua runs, and in memory, where it does not. */
+#include "luastate/state/state.h"
+
+#include <stdlib.h>
+
+enum {
+	/* The interpreter's frame nearest to the leaf is seldom deeper than this. */
+	SEARCH_STACK_BYTES = 256 * 1024,
+	/* The newest frame is nearer still: above a trace's spill slots, or a C function's frame.
+	 */
+	SEARCH_NEWEST_BYTES = 8192,
+	/* Coroutines on a stack whose VM is looked for: words that are left of old frames, before
+	 * the first that is one. */
+	SEARCH_STACK_TRIES = 256,
+	SEARCH_CHUNK = 256 * 1024,
+	SEARCH_PAGE = 4096,    /* the smallest there is */
+	SEARCH_GCT_THREAD = 6, /* ~LJ_TTHREAD, in all builds */
+};
+
+/* ---- Native stacks ---------------------------------------------------------------------- */
+
+/* Where a C frame has its coroutine, in each possible layout; few differ. */
+struct places {
+	struct {
+		int32_t offset, size;
+	} items[16];
+	size_t count;
+};
+
+static void add_place(struct places *places, const struct luastate_layout *layout)
+{
+	/* Without GC64 on x86-64 SAVE_L has 32 bits. */
+	int32_t size = layout->ref_size;
+
+	for (size_t i = 0; i < places->count; i++)
+		if (places->items[i].offset == layout->cframe_L && places->items[i].size == size)
+			return;
+	if (places->count < sizeof(places->items) / sizeof(places->items[0])) {
+		places->items[places->count].offset = layout->cframe_L;
+		places->items[places->count++].size = size;
+	}
+}
+
+/* Whether an interpreter's C frames are those of the layout. */
+static bool fits(const struct state_interpreter *interpreter, const struct luastate_layout *layout)
+{
+	return interpreter->shape.size == layout->cframe_size &&
+	       interpreter->shape.prev == layout->cframe_prev &&
+	       strcmp(layout->arch, state_arch_name) == 0;
+}
+
+static void collect_places(const struct state_interpreter *interpreter, struct places *ret_places)
+{
+	ret_places->count = 0;
+	for (size_t i = 0; i < luastate_layout_count; i++)
+		if (fits(interpreter, &luastate_layouts[i]))
+			add_place(ret_places, &luastate_layouts[i]);
+}
+
+static bool is_used(const struct luastate *state, const struct luastate_layout *layout)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (fits(&state->interpreters[i], layout))
+			return true;
+	return false;
+}
+
+/* Whether coroutine and C frame refer to each other by the same places; rows that follow each other
+ * mostly do. */
+static bool is_alike(const struct luastate_layout *layout, const struct luastate_layout *other)
+{
+	return layout->ref_size == other->ref_size && layout->cframe_L == other->cframe_L &&
+	       layout->lua_State_cframe == other->lua_State_cframe;
+}
+
+/* As luastate_vm_of(), while there are tries. */
+static const struct luastate_vm *try_coroutine(struct luastate *state,
+					       const struct attach_reader *reader, uint64_t L,
+					       unsigned *tries, struct failure *why)
+{
+	if (!state_is_pointer(L) || L % 8 != 0 || *tries == 0)
+		return NULL;
+	--*tries;
+	return luastate_vm_of(state, reader, L, why);
+}
+
+/* The VM of the C frame at @frame of an interpreter. */
+static const struct luastate_vm *find_at(struct luastate *state,
+					 const struct state_interpreter *interpreter,
+					 const struct attach_reader *reader, uint64_t frame,
+					 unsigned *tries, struct failure *why)
+{
+	struct places places;
+
+	collect_places(interpreter, &places);
+	for (size_t i = 0; i < places.count; i++) {
+		const struct luastate_vm *vm;
+		uint64_t L = 0;
+
+		if (state_read(reader, frame + (uint64_t)places.items[i].offset, &L,
+			       (size_t)places.items[i].size, why) != 0)
+			continue;
+		vm = try_coroutine(state, reader, L, tries, why);
+		if (vm)
+			return vm;
+	}
+	return NULL;
+}
+
+const struct luastate_vm *luastate_find_in_frame(struct luastate *state,
+						 const struct attach_reader *reader,
+						 const struct attach_registers *frame,
+						 struct failure *why)
+{
+	const struct state_interpreter *interpreter = state_interpreter_at(state, attach_pc(frame));
+	uint64_t sp = attach_sp(frame);
+	unsigned tries = SEARCH_STACK_TRIES;
+
+	for (unsigned pushed = 0; interpreter && pushed <= state_arch_helper_bytes; pushed += 8) {
+		const struct luastate_vm *vm =
+			find_at(state, interpreter, reader, sp + pushed, &tries, why);
+
+		if (vm)
+			return vm;
+	}
+	failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a VM in a frame");
+	return NULL;
+}
+
+static const struct luastate_vm *find_shown(struct luastate *state,
+					    const struct attach_reader *reader, uint64_t address,
+					    uint64_t word, unsigned *tries, struct failure *why)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		const struct state_interpreter *interpreter = &state->interpreters[i];
+		uint64_t frame = state_arch_frame_shown(interpreter, address, word);
+		const struct luastate_vm *vm =
+			frame ? find_at(state, interpreter, reader, frame, tries, why) : NULL;
+
+		if (vm)
+			return vm;
+	}
+	return NULL;
+}
+
+/* The VM whose coroutine is in the word at @address, if that is the newest C frame's place for it,
+ * as the coroutine itself says. */
+static const struct luastate_vm *find_newest_by(struct luastate *state,
+						const struct luastate_layout *layout,
+						const struct attach_reader *reader,
+						uint64_t address, uint64_t word, unsigned *tries,
+						struct failure *why)
+{
+	uint64_t L = word, link;
+
+	if (layout->ref_size == 4)
+		L = layout->cframe_L % 8 ? word >> 32 : (uint32_t)word;
+	if (!state_is_pointer(L) || L % 8 != 0 ||
+	    state_read(reader, L + (uint64_t)layout->lua_State_cframe, &link, sizeof(link), why) !=
+		    0 ||
+	    (link & ~(uint64_t)STATE_CFRAME_FLAGS) != address - (uint64_t)layout->cframe_L / 8 * 8)
+		return NULL;
+	return try_coroutine(state, reader, L, tries, why);
+}
+
+/* No word leads into an interpreter that was interrupted itself, nor from machine code that runs
+ * below an interpreter's frame, with its spill slots between. */
+static const struct luastate_vm *find_newest(struct luastate *state,
+					     const struct attach_reader *reader, uint64_t address,
+					     uint64_t word, unsigned *tries, struct failure *why)
+{
+	const struct luastate_layout *last = NULL;
+
+	for (size_t i = 0; word && i < luastate_layout_count; i++) {
+		const struct luastate_layout *layout = &luastate_layouts[i];
+		const struct luastate_vm *vm;
+
+		if (!is_used(state, layout) || (last && is_alike(layout, last)))
+			continue;
+		last = layout;
+		vm = find_newest_by(state, layout, reader, address, word, tries, why);
+		if (vm)
+			return vm;
+	}
+	return NULL;
+}
+
+/* Words of a native stack show interpreter frames, whose SAVE_L names the coroutine. */
+const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
+						 const struct attach_reader *reader, uint64_t sp,
+						 uint64_t limit, struct failure *why)
+{
+	uint64_t words[64]; /* small pieces: the stack ends anywhere in its last page */
+	unsigned tries = SEARCH_STACK_TRIES;
+
+	if (limit <= sp || limit - sp > SEARCH_STACK_BYTES)
+		limit = sp + SEARCH_STACK_BYTES;
+	for (uint64_t at = sp & ~(uint64_t)7; at < limit && tries; at += sizeof(words)) {
+		size_t len = limit - at < sizeof(words) ? (size_t)(limit - at) : sizeof(words);
+
+		if (state_read(reader, at, words, len, why) != 0)
+			return NULL;
+		for (size_t i = 0; i < len / 8; i++) {
+			uint64_t address = at + i * 8;
+			const struct luastate_vm *vm =
+				find_shown(state, reader, address, words[i], &tries, why);
+
+			if (!vm && address - sp < SEARCH_NEWEST_BYTES)
+				vm = find_newest(state, reader, address, words[i], &tries, why);
+			if (vm)
+				return vm;
+		}
+	}
+	failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a VM on the stack");
+	return NULL;
+}
+
+/* ---- Memory ----------------------------------------------------------------------------- */
+
+/* What main coroutines look like under all layouts of a value model: a reference at one place, to
+ * the global state behind the coroutine, whose size differs a little. */
+struct shape {
+	int32_t glref_at, gct_at;
+	uint64_t size_min, size_max;
+};
+
+/* Builds that no row has may have larger coroutines than all others. */
+enum { SIZE_SPARE = 64 };
+
+static struct shape shape_of_model(bool gc64)
+{
+	struct shape shape = { .size_min = UINT64_MAX };
+
+	for (size_t i = 0; i < luastate_layout_count; i++) {
+		const struct luastate_layout *layout = &luastate_layouts[i];
+		uint64_t size = (uint64_t)layout->lua_State_sizeof;
+
+		if (strcmp(layout->arch, state_arch_name) != 0 || (layout->gc64 == 1) != gc64)
+			continue;
+		shape.glref_at = layout->lua_State_glref;
+		shape.gct_at = layout->GCobj_gct;
+		shape.size_min = size < shape.size_min ? size : shape.size_min;
+		shape.size_max = size > shape.size_max ? size : shape.size_max;
+	}
+	shape.size_max += SIZE_SPARE;
+	return shape;
+}
+
+/* Look at each aligned address of a chunk. All memory of the target goes through this loop, so it
+ * takes one comparison for nearly every address. */
+static size_t find_reference(const uint8_t *chunk, size_t from, size_t count, uint64_t start,
+			     const struct shape *shape, bool gc64)
+{
+	uint64_t range = shape->size_max - shape->size_min;
+
+	if (gc64)
+		from += state_arch_pass(chunk + 8 * from + shape->glref_at, count - from,
+					start + 8 * from + shape->size_min, range);
+	for (size_t i = from; i < count; i++) {
+		const uint8_t *bytes = chunk + 8 * i;
+		uint64_t ref = gc64 ? state_u64(bytes, shape->glref_at)
+				    : state_u32(bytes, shape->glref_at);
+
+		if (ref - (start + 8 * i) - shape->size_min <= range)
+			return i;
+	}
+	return count;
+}
+
+static const struct luastate_vm *search_chunk(struct luastate *state,
+					      const struct attach_reader *reader,
+					      const uint8_t *chunk, size_t len, uint64_t start,
+					      bool gc64, struct failure *why)
+{
+	const struct shape shape = shape_of_model(gc64);
+	size_t count = len < STATE_MAIN_HEAD ? 0 : (len - STATE_MAIN_HEAD) / 8 + 1;
+
+	if (shape.size_min > shape.size_max)
+		return NULL; /* no build of this architecture has the model */
+	for (size_t i = 0; i < count; i++) {
+		const struct luastate_vm *vm = NULL;
+
+		i = find_reference(chunk, i, count, start, &shape, gc64);
+		if (i < count && chunk[8 * i + (size_t)shape.gct_at] == SEARCH_GCT_THREAD)
+			vm = luastate_vm_of(state, reader, start + 8 * i, why);
+		if (vm)
+			return vm;
+	}
+	return NULL;
+}
+
+const struct luastate_vm *luastate_find_in_range(struct luastate *state,
+						 const struct attach_reader *reader, uint64_t start,
+						 uint64_t end, struct failure *why)
+{
+	uint8_t *chunk = malloc(SEARCH_CHUNK);
+	const struct luastate_vm *found = NULL;
+
+	if (!chunk) {
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, start, "search memory");
+		return NULL;
+	}
+	for (uint64_t at = start, next; at + STATE_MAIN_HEAD <= end && !found; at = next) {
+		size_t len = end - at < SEARCH_CHUNK ? (size_t)(end - at) : SEARCH_CHUNK;
+
+		next = at + SEARCH_CHUNK - STATE_MAIN_HEAD + 8;
+		if (state_read(reader, at, chunk, len, why) != 0) {
+			uint64_t fault = why->address;
+
+			if (why->kind == FAILURE_GONE)
+				break;
+			/* A hole: memory comes and goes while it is searched. */
+			len = fault > at && fault - at < len ? (size_t)(fault - at) : 0;
+			next = (fault < at ? at : fault) / SEARCH_PAGE * SEARCH_PAGE + SEARCH_PAGE;
+			if (len && state_read(reader, at, chunk, len, why) != 0)
+				continue;
+		}
+		found = search_chunk(state, reader, chunk, len, at, true, why);
+		if (!found && at < UINT32_MAX)
+			found = search_chunk(state, reader, chunk, len, at, false, why);
+	}
+	free(chunk);
+	if (!found)
+		failure_set(why, FAILURE_NOT_FOUND, 0, 0, start, "find a VM in memory");
+	return found;
+}

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding VMs and proving that they are what they seem. */
+#include "luastate/derive/derive.h"
+#include "luastate/trace/trace.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum {
+	DEBUG_LOOKS = 3,
+	/* Coroutines of VMs that are not known yet for which one sample tries all layouts. */
+	UNKNOWN_MAX = 8,
+};
+
+uint64_t state_hash_key[2];
+
+struct luastate *luastate_create(void)
+{
+	struct luastate *state = calloc(1, sizeof(*state));
+
+	/* Without entropy any other one does as well as none. */
+	if (!state_hash_key[0] &&
+	    getrandom(state_hash_key, sizeof(state_hash_key), GRND_NONBLOCK) < 0)
+		state_hash_key[0] = 0x9e3779b97f4a7c15 ^ (uint64_t)getpid();
+
+	if (state)
+		state->serial = 1;
+	return state;
+}
+
+void luastate_reset(struct luastate *state)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		free(state->interpreters[i].code);
+		free(state->interpreters[i].own);
+		free(state->interpreters[i].reading);
+	}
+	for (size_t i = 0; i < state->retired_count; i++)
+		free(state->retired[i]);
+	state->epoch++;
+	state->interpreter_count = 0;
+	state->retired_count = 0;
+	state->vm_count = 0;
+	state->proven = NULL;
+	state->refused_count = 0;
+	state_free_definitions(state);
+	state_free_protos(state);
+	state_free_callables(state);
+	state_free_names(state);
+	trace_free_all(state);
+	free(state->trace_index);
+	state->trace_index = NULL;
+}
+
+void luastate_destroy(struct luastate *state)
+{
+	if (!state)
+		return;
+	luastate_reset(state);
+	free(state);
+}
+
+/* Prove the known VMs again, so that an image holds what the proof needs. */
+static void find_again(struct luastate *state, const struct attach_reader *reader)
+{
+	size_t count = state->vm_count;
+	struct failure why;
+
+	state->vm_count = 0;
+	for (size_t i = 0; i < count; i++)
+		luastate_vm_of(state, reader, state->vms[i].main_thread, &why);
+}
+
+void luastate_begin_sample(struct luastate *state, const struct attach_reader *reader)
+{
+	state->was_strict = state_is_strict(state);
+	state->serial++;
+	state->trace_work = 0;
+	state->link_work = 0;
+	state->unknown_work = state->code_work = 0;
+	if (state->thorough)
+		find_again(state, reader);
+	state_begin_definitions(state);
+	/* Here nothing of an earlier sample is referred to any more. */
+	if (HASH_COUNT(state->protos) > STATE_FUNCTIONS_MAX)
+		state_free_protos(state);
+	if (HASH_COUNT(state->callables) > STATE_FUNCTIONS_MAX)
+		state_free_callables(state);
+}
+
+void luastate_set_thorough(struct luastate *state, bool thorough)
+{
+	state->thorough = thorough;
+}
+
+/* ---- The interpreter's code ------------------------------------------------------------- */
+
+bool luastate_is_interpreter(const struct luastate_unwind_rule *rule)
+{
+	return rule->end - rule->start >= LUASTATE_INTERPRETER_MIN_BYTES &&
+	       state_arch_shape(rule).size > 0;
+}
+
+int luastate_add_interpreter(struct luastate *state, const struct luastate_unwind_rule *rule,
+			     const uint8_t *code, struct failure *why)
+{
+	struct state_interpreter *interpreter = &state->interpreters[state->interpreter_count];
+	size_t len = (size_t)(rule->end - rule->start);
+
+	if (state->interpreter_count == STATE_INTERPRETERS_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, rule->start,
+				   "follow one more interpreter");
+	*interpreter = (struct state_interpreter){ .start = rule->start,
+						   .end = rule->end,
+						   .code = malloc(len),
+						   .shape = state_arch_shape(rule) };
+	if (!interpreter->code)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, rule->start,
+				   "keep the interpreter");
+	memcpy(interpreter->code, code, len);
+	state->interpreter_count++;
+	return 0;
+}
+
+void luastate_set_file(struct luastate *state, size_t index, uint64_t start, uint64_t end)
+{
+	state->interpreters[index].data_start = start;
+	state->interpreters[index].data_end = end;
+}
+
+/* Another copy may put its VMs where those of one were that is gone. */
+static void drop_vms(struct luastate *state, uint64_t code)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < state->vm_count; i++) {
+		if (state->vm_code[i] == code)
+			continue;
+		state->vms[kept] = state->vms[i];
+		state->vm_code[kept++] = state->vm_code[i];
+	}
+	state->vm_count = kept;
+}
+
+void luastate_drop_interpreter(struct luastate *state, size_t index)
+{
+	struct state_interpreter *interpreter = &state->interpreters[index];
+
+	drop_vms(state, interpreter->start);
+	if (!state_retire_layout(state, interpreter->own)) {
+		/* Nobody knows who refers to its layout: its place is lost. */
+		interpreter->end = interpreter->start;
+		return;
+	}
+	free(interpreter->code);
+	free(interpreter->reading);
+	state->interpreter_count--;
+	memmove(interpreter, interpreter + 1,
+		(state->interpreter_count - index) * sizeof(*interpreter));
+}
+
+static size_t interpreter_index(const struct luastate *state, uint64_t pc)
+{
+	size_t i = 0;
+
+	while (i < state->interpreter_count &&
+	       (pc < state->interpreters[i].start || pc >= state->interpreters[i].end))
+		i++;
+	return i;
+}
+
+const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc)
+{
+	size_t index = interpreter_index(state, pc);
+
+	return index < state->interpreter_count ? &state->interpreters[index] : NULL;
+}
+
+const struct luastate_layout *state_layout_at(const struct luastate *state, uint64_t pc)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
+			return state->interpreters[i].layout;
+	return NULL;
+}
+
+bool luastate_in_interpreter(const struct luastate *state, uint64_t pc)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
+			return true;
+	return false;
+}
+
+bool luastate_has_interpreter(const struct luastate *state)
+{
+	return state->interpreter_count > 0;
+}
+
+bool state_code_is(const struct state_interpreter *interpreter, uint64_t pc, const uint8_t *bytes,
+		   size_t len)
+{
+	return pc >= interpreter->start && pc + len <= interpreter->end &&
+	       memcmp(interpreter->code + (pc - interpreter->start), bytes, len) == 0;
+}
+
+/* ---- Objects ---------------------------------------------------------------------------- */
+
+int state_read_ref(const struct luastate_layout *layout, const struct attach_reader *reader,
+		   uint64_t address, uint64_t *ret_ref, struct failure *why)
+{
+	uint8_t bytes[8];
+
+	if (state_read(reader, address, bytes, (size_t)layout->ref_size, why) != 0)
+		return -1;
+	*ret_ref = state_ref(layout, bytes, 0);
+	return 0;
+}
+
+int state_read_object(const struct luastate_layout *layout, const struct attach_reader *reader,
+		      uint64_t address, int32_t gct, void *ret_bytes, size_t len,
+		      struct failure *why)
+{
+	if (!state_is_pointer(address) || address % 8 != 0)
+		return failure_set(why, FAILURE_INVALID, 0, 0, address, "follow an object");
+	if (state_read(reader, address, ret_bytes, len, why) != 0)
+		return -1;
+	if (((const uint8_t *)ret_bytes)[layout->GCobj_gct] != gct)
+		return failure_set(why, FAILURE_INVALID, 0, 0, address, "follow an object");
+	return 0;
+}
+
+int state_read_string(const struct luastate_layout *layout, const struct attach_reader *reader,
+		      uint64_t address, char *ret_text, size_t size, struct failure *why)
+{
+	uint8_t header[STATE_OBJECT_MAX];
+	uint64_t text = address + (uint64_t)layout->GCstr_sizeof;
+	uint32_t len;
+	char end;
+
+	if (state_read_object(layout, reader, address, state_gct(layout->tag_str), header,
+			      (size_t)layout->GCstr_sizeof, why) != 0)
+		return -1;
+	len = state_u32(header, layout->GCstr_len);
+	/* Each string is terminated behind its length, whatever it holds. */
+	if (len < size) {
+		if (state_read(reader, text, ret_text, (size_t)len + 1, why) != 0)
+			return -1;
+		end = ret_text[len];
+	} else if (state_read(reader, text + len, &end, 1, why) != 0 ||
+		   state_read(reader, text, ret_text, size - 1, why) != 0) {
+		return -1;
+	}
+	ret_text[len < size ? len : size - 1] = '\0';
+	return end == '\0' ? 0 : failure_set(why, FAILURE_INVALID, 0, 0, address, "read a string");
+}
+
+/* ---- VMs -------------------------------------------------------------------------------- */
+
+const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G)
+{
+	for (size_t i = 0; i < state->vm_count; i++)
+		if (state->vms[i].G == G)
+			return &state->vms[i];
+	return NULL;
+}
+
+const struct luastate_vm *state_vm_in_register(const struct luastate *state,
+					       const struct attach_registers *regs)
+{
+	const struct luastate_layout *last = NULL;
+	const struct luastate_vm *vm = NULL;
+
+	for (size_t i = 0; i < state->interpreter_count && !vm; i++) {
+		const struct luastate_layout *layout = state->interpreters[i].layout;
+
+		if (layout && layout != last)
+			vm = state_vm_by_G(state, regs->r[STATE_REG_VM] -
+							  state_arch_register_offset(layout));
+		if (vm && vm->layout != layout)
+			vm = NULL;
+		last = layout;
+	}
+	return vm;
+}
+
+static const struct luastate_vm *add_vm(struct luastate *state,
+					const struct luastate_layout *layout,
+					const struct attach_reader *reader, uint64_t G)
+{
+	uint64_t handler, main_thread = G - (uint64_t)layout->lua_State_sizeof;
+	struct state_interpreter *interpreter;
+	struct luastate_vm *vm;
+	size_t index;
+	struct failure why;
+
+	if (!state_check_vm(state, layout, reader, G, NULL, NULL) ||
+	    state_read(reader, G + (uint64_t)layout->global_State_to_dispatch, &handler, 8, &why))
+		return NULL;
+	index = interpreter_index(state, handler);
+	if (index == state->interpreter_count)
+		return NULL;
+	interpreter = &state->interpreters[index];
+	if (!state_may_have(interpreter, layout) ||
+	    (!interpreter->layout && state_is_row(layout) &&
+	     !state_row_holds(state, interpreter, layout, reader, main_thread)))
+		return NULL;
+	state_set_layout(state, interpreter, layout);
+	if (state->vm_count == STATE_VMS_MAX) {
+		/* VMs come and go; those that still live are found again. */
+		state->vm_count = 0;
+	}
+	state->vm_code[state->vm_count] = interpreter->start;
+	vm = &state->vms[state->vm_count++];
+	*vm = (struct luastate_vm){ .G = G, .main_thread = main_thread, .layout = layout };
+	return vm;
+}
+
+/* Whether some interpreter may have this row as its layout. */
+static bool is_possible(const struct luastate *state, const struct luastate_layout *layout)
+{
+	if (strcmp(layout->arch, state_arch_name) != 0)
+		return false;
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (state_may_have(&state->interpreters[i], layout))
+			return true;
+	return false;
+}
+
+uint64_t state_global_of(const struct luastate_layout *layout, const struct attach_reader *reader,
+			 uint64_t L)
+{
+	uint8_t bytes[STATE_OBJECT_MAX];
+	struct failure why;
+	uint64_t G;
+
+	if (state_read_object(layout, reader, L, state_gct(layout->tag_thread), bytes,
+			      (size_t)layout->lua_State_sizeof, &why) != 0)
+		return 0;
+	G = state_ref(layout, bytes, layout->lua_State_glref);
+	return state_is_pointer(G) && G % 8 == 0 ? G : 0;
+}
+
+/* One of the interpreters' layouts: nearly always the first. */
+static const struct luastate_vm *find_known(struct luastate *state,
+					    const struct attach_reader *reader, uint64_t L)
+{
+	const struct luastate_layout *last = NULL;
+
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		const struct luastate_layout *layout = state->interpreters[i].layout;
+		const struct luastate_vm *vm;
+		uint64_t G;
+
+		if (!layout || layout == last)
+			continue;
+		last = layout;
+		G = state_global_of(layout, reader, L);
+		vm = G ? state_vm_by_G(state, G) : NULL;
+		if (vm && vm->layout == layout)
+			return vm;
+	}
+	return NULL;
+}
+
+/* Under one layout. @param ret_seen Set where it looks like a VM's coroutine. */
+static const struct luastate_vm *try_layout(struct luastate *state,
+					    const struct luastate_layout *layout,
+					    const struct attach_reader *reader, uint64_t L,
+					    bool *ret_seen)
+{
+	uint64_t G = state_global_of(layout, reader, L);
+
+	/* A main coroutine right before it: more than chance. */
+	if (G && state_global_of(layout, reader, G - (uint64_t)layout->lua_State_sizeof) == G)
+		*ret_seen = true;
+	return G ? add_vm(state, layout, reader, G) : NULL;
+}
+
+/* Under the layout that debug information tells. It does not tell macros; of these one is not known
+ * from the interpreter, and has had but these values. */
+static const struct luastate_vm *try_debug(struct luastate *state,
+					   struct state_interpreter *interpreter,
+					   const struct attach_reader *reader, uint64_t L,
+					   bool *ret_seen)
+{
+	static const int32_t stack_extras[] = { 5, 7, 8 };
+	const struct luastate_vm *vm = NULL;
+
+	if (!interpreter->own)
+		return NULL;
+	if (interpreter->layout || interpreter->is_derived)
+		return try_layout(state, interpreter->own, reader, L, ret_seen);
+	for (size_t i = 0; i < sizeof(stack_extras) / sizeof(stack_extras[0]) && !vm; i++) {
+		interpreter->own->LJ_STACK_EXTRA = stack_extras[i];
+		vm = try_layout(state, interpreter->own, reader, L, ret_seen);
+	}
+	if (vm)
+		derive_opcodes(interpreter, reader, interpreter->own);
+	return vm;
+}
+
+const struct luastate_vm *luastate_vm_of(struct luastate *state, const struct attach_reader *reader,
+					 uint64_t L, struct failure *why)
+{
+	const struct luastate_vm *vm = find_known(state, reader, L);
+	bool seen = false;
+
+	/* A VM that runs may not pass at a look, and a row like its build would at the next: debug
+	 * information that knows it at all gets some looks before. */
+	for (unsigned look = 0; look < DEBUG_LOOKS && !vm && (look == 0 || seen); look++)
+		for (size_t i = 0; i < state->interpreter_count && !vm; i++)
+			vm = try_debug(state, &state->interpreters[i], reader, L, &seen);
+	for (size_t i = 0; i < luastate_layout_count && !vm; i++)
+		if (is_possible(state, &luastate_layouts[i]))
+			vm = try_layout(state, &luastate_layouts[i], reader, L, &seen);
+	for (size_t i = 0; i < state->interpreter_count && !vm; i++)
+		if (derive_interpreter(state, &state->interpreters[i], reader, L))
+			vm = try_debug(state, &state->interpreters[i], reader, L, &seen);
+	if (!vm) {
+		if (seen)
+			state_note_refused(state, L);
+		failure_set(why, FAILURE_NOT_FOUND, 0, 0, L, "recognise the VM");
+	}
+	return vm;
+}
+
+const struct luastate_vm *state_sample_vm_of(struct luastate *state,
+					     const struct attach_reader *reader, uint64_t L,
+					     struct failure *why)
+{
+	const struct luastate_vm *vm = find_known(state, reader, L);
+
+	if (vm)
+		return vm;
+	if (state->unknown_work == UNKNOWN_MAX) {
+		failure_set(why, FAILURE_LIMIT, 0, 0, L, "recognise the VM");
+		return NULL;
+	}
+	/* Also where it is found: made-up VMs could each be forgotten for the next. */
+	state->unknown_work++;
+	return luastate_vm_of(state, reader, L, why);
+}
+
+size_t luastate_vm_count(const struct luastate *state)
+{
+	return state->vm_count;
+}
+
+const struct luastate_vm *luastate_vm_get(const struct luastate *state, size_t index)
+{
+	return &state->vms[index];
+}
+
+/* ---- VM state --------------------------------------------------------------------------- */
+
+int luastate_read_vmstate(struct luastate *state, const struct attach_reader *reader, uint64_t G,
+			  int *ret_vmstate, struct failure *why)
+{
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	int32_t vmstate;
+
+	if (!vm)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
+	if (state_read(reader, G + (uint64_t)vm->layout->global_State_vmstate, &vmstate,
+		       sizeof(vmstate), why) != 0)
+		return -1;
+	*ret_vmstate = vmstate;
+	return 0;
+}
+
+/* Sysprof's numbers are Tarantool's states; elsewhere all C functions are one state, and Lua and
+ * fast functions another. */
+int luastate_sysprof_state(const struct luastate_vm *vm, int vmstate)
+{
+	const struct luastate_layout *layout = vm->layout;
+	const int32_t states[] = { layout->vmst_interp, layout->vmst_lfunc, layout->vmst_ffunc,
+				   layout->vmst_cfunc,	layout->vmst_gc,    layout->vmst_exit,
+				   layout->vmst_record, layout->vmst_opt,   layout->vmst_asm };
+
+	if (vmstate > 0 || (vmstate == 0 && !STATE_TRACES_NOTED))
+		return (int)(sizeof(states) / sizeof(states[0]));
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if (states[i] != LAYOUT_ABSENT && states[i] == ~vmstate)
+			return (int)i;
+	return -1;
+}

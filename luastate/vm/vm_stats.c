@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a VM's collector and compiler do, from a few reads of its global state and its compiler's.
+ *
+ * Builds of Tarantool that count what is allocated count aborts of traces, too, 24 bytes behind
+ * jit_State.szallmcarea.
+ * Source: LuaJIT v2.1 src/lj_obj.h (GCState), src/lj_jit.h (jit_State, HotPenalty);
+ * tarantool/luajit 5f6775ae src/lj_jit.h (tracenum, nsnaprestore, ntraceabort).
+ */
+#include "luastate/state/state.h"
+
+#include <stdlib.h>
+
+enum {
+	ABORTS_BEHIND = 24,
+	PENALTY_SLOTS = 64,
+	/* maxtrace is 65535 at most (TraceNo1). */
+	SLOTS_MAX = 65536,
+};
+
+struct luastate_pulse {
+	uint64_t *slots; /* the table of traces as it was seen last */
+	uint32_t slot_count;
+	uint8_t penalties[PENALTY_SLOTS * STATE_OBJECT_MAX];
+	bool has_slots, has_penalties;
+	uint64_t created, aborted;
+};
+
+struct luastate_pulse *luastate_pulse_create(void)
+{
+	return calloc(1, sizeof(struct luastate_pulse));
+}
+
+void luastate_pulse_destroy(struct luastate_pulse *pulse)
+{
+	if (pulse)
+		free(pulse->slots);
+	free(pulse);
+}
+
+/* What a reading goes through. */
+struct reading {
+	const struct attach_reader *reader;
+	const struct luastate_layout *layout;
+	uint64_t G, J;
+};
+
+static int read_at(const struct reading *reading, uint64_t base, int32_t offset, void *ret_bytes,
+		   size_t len, struct failure *why)
+{
+	if (offset == LAYOUT_ABSENT)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, base, "find a member of the VM");
+	return state_read(reading->reader, base + (uint64_t)offset, ret_bytes, len, why);
+}
+
+/* ---- The collector ---------------------------------------------------------------------- */
+
+uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct attach_reader *reader,
+			  uint64_t G)
+{
+	uint8_t bytes[8] = { 0 };
+	struct failure why;
+
+	if (layout->global_State_gc_total == LAYOUT_ABSENT ||
+	    state_read(reader, G + (uint64_t)layout->global_State_gc_total, bytes,
+		       (size_t)layout->ref_size, &why) != 0)
+		return 0;
+	return state_ref(layout, bytes, 0);
+}
+
+static int read_heap(const struct reading *reading, struct luastate_vitals *out,
+		     struct failure *why)
+{
+	const struct luastate_layout *layout = reading->layout;
+	uint8_t sums[16];
+	uint32_t settings[2];
+
+	/* The threshold is right behind the sum, the pause behind the step's multiplier. */
+	if (read_at(reading, reading->G, layout->global_State_gc_total, sums,
+		    2 * (size_t)layout->ref_size, why) != 0 ||
+	    read_at(reading, reading->G, layout->global_State_gc_state, &out->gc_phase, 1, why) !=
+		    0 ||
+	    read_at(reading, reading->G, layout->global_State_gc_stepmul, settings,
+		    sizeof(settings), why) != 0)
+		return -1;
+	out->heap_bytes = state_ref(layout, sums, 0);
+	out->threshold_bytes = state_ref(layout, sums, layout->ref_size);
+	out->step_multiplier = settings[0];
+	out->pause = settings[1];
+	if (layout->global_State_gc_allocated == LAYOUT_ABSENT)
+		return 0;
+	out->has_allocated = read_at(reading, reading->G, layout->global_State_gc_allocated,
+				     &out->allocated_bytes, sizeof(out->allocated_bytes), why) == 0;
+	return 0;
+}
+
+/* ---- The compiler ----------------------------------------------------------------------- */
+
+/* Traces that are there, and those that were not there, or others, at the last look. A trace that
+ * came and went between is not seen, nor one that took its predecessor's number and memory. */
+static void compare_slots(struct luastate_pulse *pulse, const struct luastate_layout *layout,
+			  const uint8_t *bytes, uint32_t count, struct luastate_vitals *out)
+{
+	uint64_t *slots = calloc((size_t)count + 1, sizeof(*slots));
+
+	for (uint32_t i = 1; i < count; i++) {
+		uint64_t trace = state_ref(layout, bytes, (int32_t)i * layout->ref_size);
+		uint64_t before = i < pulse->slot_count ? pulse->slots[i] : 0;
+
+		out->traces += trace != 0;
+		pulse->created += pulse->has_slots && trace && trace != before;
+		if (slots)
+			slots[i] = trace;
+	}
+	pulse->has_slots = slots != NULL;
+	free(pulse->slots);
+	pulse->slots = slots;
+	pulse->slot_count = slots ? count : 0;
+}
+
+static int read_traces(const struct reading *reading, struct luastate_pulse *pulse,
+		       struct luastate_vitals *out, struct failure *why)
+{
+	const struct luastate_layout *layout = reading->layout;
+	uint8_t pointer[8] = { 0 }, *bytes;
+	uint32_t count;
+	uint64_t table;
+	int ret;
+
+	if (read_at(reading, reading->J, layout->jit_State_trace, pointer, (size_t)layout->ref_size,
+		    why) != 0 ||
+	    read_at(reading, reading->J, layout->jit_State_sizetrace, &count, sizeof(count), why) !=
+		    0)
+		return -1;
+	table = state_ref(layout, pointer, 0);
+	if (count > SLOTS_MAX)
+		return failure_set(why, FAILURE_INVALID, 0, 0, reading->J, "read the traces");
+	if (count == 0 || !state_is_pointer(table)) {
+		compare_slots(pulse, layout, pointer, 0, out);
+		return 0;
+	}
+	bytes = malloc((size_t)count * (size_t)layout->ref_size);
+	if (!bytes)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the traces");
+	ret = state_read(reading->reader, table, bytes, (size_t)count * (size_t)layout->ref_size,
+			 why);
+	if (ret == 0)
+		compare_slots(pulse, layout, bytes, count, out);
+	free(bytes);
+	return ret;
+}
+
+/* An abort leaves its mark at the bytecode where recording began: a new slot, or a larger value.
+ * Aborts of side traces leave none. */
+static void compare_penalties(struct luastate_pulse *pulse, const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < PENALTY_SLOTS && pulse->has_penalties; i++)
+		pulse->aborted += memcmp(bytes + i * size, pulse->penalties + i * size, size) != 0;
+	memcpy(pulse->penalties, bytes, PENALTY_SLOTS * size);
+	pulse->has_penalties = true;
+}
+
+static void read_aborts(const struct reading *reading, struct luastate_pulse *pulse,
+			struct luastate_vitals *out)
+{
+	const struct luastate_layout *layout = reading->layout;
+	size_t size = (size_t)layout->HotPenalty_sizeof;
+	uint8_t bytes[PENALTY_SLOTS * STATE_OBJECT_MAX];
+	struct failure why;
+
+	if (out->has_allocated && layout->jit_State_szallmcarea != LAYOUT_ABSENT &&
+	    read_at(reading, reading->J, layout->jit_State_szallmcarea + ABORTS_BEHIND,
+		    &out->aborted, sizeof(out->aborted), &why) == 0) {
+		out->is_counted = true;
+		return;
+	}
+	if (size > 0 && size <= STATE_OBJECT_MAX &&
+	    read_at(reading, reading->J, layout->jit_State_penalty, bytes, PENALTY_SLOTS * size,
+		    &why) == 0)
+		compare_penalties(pulse, bytes, size);
+	out->aborted = pulse->aborted;
+}
+
+static int read_compiler(const struct reading *reading, struct luastate_pulse *pulse,
+			 struct luastate_vitals *out, struct failure *why)
+{
+	const struct luastate_layout *layout = reading->layout;
+	uint64_t top, bottom, all;
+	uint32_t flags;
+
+	if (!state_has_compiler(layout))
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, reading->G, "find the compiler");
+	if (read_at(reading, reading->J, layout->jit_State_flags, &flags, sizeof(flags), why) !=
+		    0 ||
+	    read_at(reading, reading->J, layout->jit_State_mctop, &top, sizeof(top), why) != 0 ||
+	    read_at(reading, reading->J, layout->jit_State_mcbot, &bottom, sizeof(bottom), why) !=
+		    0 ||
+	    read_at(reading, reading->J, layout->jit_State_szallmcarea, &all, sizeof(all), why) !=
+		    0 ||
+	    read_traces(reading, pulse, out, why) != 0)
+		return -1;
+	out->jit_on = flags & 1;
+	/* What is left is in the newest area alone. */
+	out->mcode_bytes = top >= bottom && top - bottom <= all ? all - (top - bottom) : all;
+	read_aborts(reading, pulse, out);
+	out->created = pulse->created;
+	return 0;
+}
+
+int luastate_read_vitals(const struct luastate *state, const struct attach_reader *reader,
+			 uint64_t G, struct luastate_pulse *pulse,
+			 struct luastate_vitals *ret_vitals, struct failure *why)
+{
+	const struct luastate_vm *vm = state_vm_by_G(state, G);
+	struct luastate_vitals vitals = { 0 };
+	struct reading reading = { .reader = reader, .G = G };
+	struct failure ignored;
+
+	if (!vm)
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
+	reading.layout = vm->layout;
+	reading.J = G + (uint64_t)(int64_t)vm->layout->global_State_to_J;
+	if (read_heap(&reading, &vitals, why) != 0)
+		return -1;
+	vitals.has_traces = read_compiler(&reading, pulse, &vitals, &ignored) == 0;
+	*ret_vitals = vitals;
+	return 0;
+}

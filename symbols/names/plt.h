@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SYMBOLS_NAMES_PLT_H
+#define SYMBOLS_NAMES_PLT_H
+
+#include "symbols/elf/elf_file.h"
+
+/** A word in which the address of a symbol stands at run time. */
+struct symbols_plt_slot {
+	uint64_t vaddr;
+	uint32_t symbol; /**< Index in the dynamic symbols. */
+	uint32_t order;	 /**< In the file. */
+};
+
+/** Those of one file, read when one is asked for. Begin with zeros. */
+struct symbols_plt {
+	struct symbols_plt_slot *slots; /**< Ascending. */
+	size_t count;
+	bool is_read;
+};
+
+void symbols_plt_deinit(struct symbols_plt *plt);
+
+/**
+ * Name the stub at link-time address @p vaddr, through which functions of other files are called:
+ * "malloc@plt", by the relocation of the word that the stub reads. A section's common head has no
+ * name.
+ * @param plt Of the same file.
+ * @param ret_start,ret_end The stub's [start, end).
+ * @param ret_text At least SYMBOLS_NAME_MAX_BYTES.
+ * @return false if no named stub is there.
+ * Source: System V ABI, AMD64, 5.2.2 "Procedure Linkage Table"; ELF for the Arm 64-bit
+ * Architecture.
+ */
+bool symbols_plt_find(struct symbols_plt *plt, const struct symbols_elf *elf, uint64_t vaddr,
+		      uint64_t *ret_start, uint64_t *ret_end, char *ret_text);
+
+#endif

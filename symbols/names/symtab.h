@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SYMBOLS_NAMES_SYMTAB_H
+#define SYMBOLS_NAMES_SYMTAB_H
+
+/*
+ * The function symbols of one object, from its own tables and from its separate debug file.
+ *
+ * Only addresses are kept; a name is read from its file when it is asked for, so a debug file of
+ * any size costs 24 bytes per function.
+ */
+
+#include "symbols/elf/eh_frame.h"
+#include "symbols/elf/elf_file.h"
+#include "symbols/elf/root.h"
+
+/** Functions that we keep per object: 6 MiB. The largest programs have twice as many; those that
+ *  are cut are named by their unwind entry. */
+#define SYMBOLS_MAX_FUNCTIONS ((size_t)1 << 18)
+
+struct symbols_name {
+	uint64_t start, end; /**< Link-time [start, end). */
+	uint32_t text;	     /**< Offset in the string table. */
+	uint8_t table;	     /**< Index of the table it comes from; see symtab.c. */
+	uint8_t class;	     /**< See symtab.c; lower is better. */
+	uint8_t binding;     /**< 0 global, 1 weak, 2 local. */
+};
+
+struct symbols_names {
+	struct symbols_name *list; /**< Sorted by start. */
+	size_t count, room;
+	const struct symbols_elf *own;
+	struct symbols_elf *extra; /**< Debug file or decompressed .gnu_debugdata; NULL if none. */
+	bool is_whole;		   /**< The extra file has what the own tables have, too. */
+};
+
+/**
+ * Collect the names of @p elf. An object without symbols has none; that is no failure.
+ * @param elf  Borrowed until deinit.
+ * @param path Of the file in the target, for .gnu_debuglink; "" where unknown.
+ * @param why  FAILURE_NO_MEMORY.
+ */
+int symbols_names_init(struct symbols_names *names, const struct symbols_elf *elf, const char *path,
+		       const struct symbols_root *root, struct failure *why);
+void symbols_names_deinit(struct symbols_names *names);
+
+/**
+ * Find the function at link-time address @p vaddr.
+ *
+ * A symbol without a size reaches to the next symbol or the end of its section, and no further
+ * than the unwind entry that holds it: code between two labels that has an entry of its own is
+ * another function.
+ * @param eh       May be NULL.
+ * @param ret_text At least SYMBOLS_NAME_MAX_BYTES.
+ */
+bool symbols_names_find(const struct symbols_names *names, const struct symbols_eh *eh,
+			uint64_t vaddr, struct symbols_name *ret_name, char *ret_text);
+
+/** Find a defined symbol of any kind by name. */
+bool symbols_names_find_address(const struct symbols_names *names, const char *name,
+				uint64_t *ret_vaddr);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SYMBOLS_SPACE_DEBUGINFOD_H
+#define SYMBOLS_SPACE_DEBUGINFOD_H
+
+/* Debug files that debuginfod servers sent. */
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attach/failure.h"
+
+/** Longest path of a file in the cache of debuginfod. */
+#define SYMBOLS_FETCH_PATH_MAX 4096
+
+struct symbols_fetch {
+	const uint8_t *build_id;
+	size_t build_id_len;
+	char *path; /**< Set where the file came; free() it. Its contents are not checked. */
+};
+
+/** When to be done: at a time, or when somebody sets a flag. */
+struct symbols_fetch_end {
+	uint64_t at_ms;			   /**< Of CLOCK_MONOTONIC. */
+	const volatile sig_atomic_t *stop; /**< NULL without. */
+};
+
+void symbols_fetch_begin(unsigned limit_ms, const volatile sig_atomic_t *stop,
+			 struct symbols_fetch_end *ret_end);
+bool symbols_fetch_is_over(const struct symbols_fetch_end *end);
+
+/** Whether DEBUGINFOD_URLS names servers. */
+bool symbols_fetch_is_asked_for(void);
+
+/**
+ * Ask the servers of DEBUGINFOD_URLS for debug files.
+ *
+ * A child process without capabilities asks, one file after the other. It is told to end when all
+ * is over, when it removes what has come of a file, and killed if it does not within 2 s. So
+ * nothing that a server does or sends can hold or harm us.
+ * @param list  What is asked for; paths are NULL. Those that came before the end are set.
+ * @param why   FAILURE_NOT_FOUND (no libdebuginfod.so.1), FAILURE_SYSTEM.
+ * Source: debuginfod_find_debuginfo(3), debuginfod-client-config(7).
+ */
+int symbols_fetch(struct symbols_fetch *list, size_t count, const struct symbols_fetch_end *end,
+		  struct failure *why);
+
+#endif

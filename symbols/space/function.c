@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbols/space/space.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/** Shown where the pool of names is full; see SYMBOLS_STRINGS_MAX_BYTES. */
+#define NO_ROOM "[more names than kept]"
+
+/** Base name of a mapped file, or the kernel's name of the mapping. */
+static const char *module_of(struct symbols_space *space, const struct symbols_mapping *mapping)
+{
+	static const char deleted[] = " (deleted)";
+	char text[256];
+	const char *path = mapping ? mapping->path : "[unmapped]", *slash, *known;
+	size_t len;
+
+	if (!*path)
+		path = "[anon]";
+	slash = path[0] == '[' ? NULL : strrchr(path, '/');
+	snprintf(text, sizeof(text), "%s", slash && slash[1] ? slash + 1 : path);
+	len = strlen(text);
+	if (len >= sizeof(deleted) && !strcmp(text + len - (sizeof(deleted) - 1), deleted))
+		text[len - (sizeof(deleted) - 1)] = '\0';
+	known = symbols_strings_intern(space->strings, text);
+	return known ? known : NO_ROOM;
+}
+
+static void set_name(struct symbols_space *space, struct symbols_function *function,
+		     const char *text)
+{
+	const char *name = symbols_strings_intern(space->strings, text);
+
+	function->name = name ? name : NO_ROOM;
+}
+
+/** Name a function that has no symbol by @p offset of its start. */
+static void set_offset_name(struct symbols_space *space, struct symbols_function *function,
+			    uint64_t offset)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), "%s+0x%" PRIx64, function->module, offset);
+	set_name(space, function, text);
+}
+
+static int name_in_object(struct symbols_space *space, struct symbols_object *object, uint64_t bias,
+			  uint64_t address, struct symbols_function *function, struct failure *why)
+{
+	const struct symbols_names *names = symbols_object_names(object, &space->root);
+	const struct symbols_eh *eh = symbols_space_eh(space, object);
+	struct symbols_name name;
+	struct symbols_eh_entry entry;
+	char text[SYMBOLS_NAME_MAX_BYTES];
+
+	if (!names)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, address, "load symbols");
+	if (symbols_names_find(names, eh, address - bias, &name, text)) {
+		function->start = name.start + bias;
+		function->end = name.end + bias;
+		function->is_symbol = true;
+		set_name(space, function, text);
+		return 0;
+	}
+	if (symbols_plt_find(&object->plt, &object->elf, address - bias, &name.start, &name.end,
+			     text)) {
+		function->start = name.start + bias;
+		function->end = name.end + bias;
+		function->is_symbol = true;
+		set_name(space, function, text);
+		return 0;
+	}
+	if (eh && symbols_eh_find(eh, address - bias, &entry)) {
+		function->start = entry.start + bias;
+		function->end = entry.end + bias;
+	}
+	set_offset_name(space, function, function->start - bias);
+	return 0;
+}
+
+static int find_function(struct symbols_space *space, uint64_t address,
+			 struct symbols_function *function, struct failure *why)
+{
+	const struct symbols_mapping *mapping = symbols_space_find(space, address);
+	uint64_t bias = 0;
+	struct symbols_object *object = symbols_space_object_at(space, address, &bias);
+
+	*function = (struct symbols_function){ .start = address, .end = address + 1 };
+	function->module = module_of(space, mapping);
+	if (object)
+		return name_in_object(space, object, bias, address, function, why);
+	/* Code that no file holds: one function a mapping, as nothing tells more. */
+	if (mapping && !mapping->inode) {
+		function->start = mapping->start;
+		function->end = mapping->end;
+		set_name(space, function, function->module);
+		return 0;
+	}
+	/* Without the file its offset is what a link-time address is in most files. */
+	set_offset_name(space, function,
+			mapping && mapping->inode ? address - mapping->start + mapping->offset
+						  : address);
+	return 0;
+}
+
+int symbols_find_function(struct symbols_space *space, uint64_t address,
+			  struct symbols_function *ret_function, struct failure *why)
+{
+	uint64_t hash = address * 0x9e3779b97f4a7c15;
+	struct symbols_cached *cached = &space->cache[hash >> 32 & (SYMBOLS_CACHE_SLOTS - 1)];
+	struct symbols_function function;
+
+	if (cached->generation != space->generation || cached->address != address) {
+		if (find_function(space, address, &function, why) < 0)
+			return -1;
+		cached->generation = space->generation;
+		cached->address = address;
+		cached->function = function;
+	}
+	*ret_function = cached->function;
+	return 0;
+}
+
+int symbols_find_address(struct symbols_space *space, const char *name, uint64_t *ret_address,
+			 struct failure *why)
+{
+	const struct symbols_object *last = NULL;
+
+	for (size_t i = 0; i < space->maps.count; i++) {
+		struct symbols_object *object;
+		const struct symbols_names *names;
+		uint64_t bias, vaddr;
+
+		if (!space->maps.list[i].executable)
+			continue;
+		object = symbols_space_bind(space, i, &bias);
+		if (!object || object == last)
+			continue;
+		last = object;
+		names = symbols_object_names(object, &space->root);
+		if (names && symbols_names_find_address(names, name, &vaddr)) {
+			*ret_address = vaddr + bias;
+			return 0;
+		}
+	}
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0, "find a symbol");
+}
