@@ -42,14 +42,6 @@ enum {
 	RING_DOUBLINGS = 3, /* at most, for either */
 };
 
-uint64_t tap_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 struct attach_tap_plan *tap_plan_at(struct attach_tap *tap, size_t index)
 {
 	return (struct attach_tap_plan *)(void *)(tap->plans + index * tap->plan_bytes);

@@ -4,6 +4,7 @@
 #include "attach/image/image_internal.h"
 #include "attach/bpf/sampler_internal.h"
 #include "attach/bpf/sampler_record.h"
+#include "attach/clock.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -137,7 +138,7 @@ bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach
 	tap->context = context;
 	if (!tap->ring) /* there are none yet */
 		return true;
-	tap->begin_ns = tap_now_ns();
+	tap->begin_ns = clock_now_ns();
 	tap->drained_bytes = 0;
 	tap_watch_limit(tap);
 	return ring_buffer__consume(tap->ring) != -ECANCELED;

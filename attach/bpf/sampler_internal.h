@@ -54,9 +54,6 @@ struct attach_tap {
 	uint64_t begin_ns;
 };
 
-/** Of the monotonic clock. */
-uint64_t tap_now_ns(void);
-
 /** The plan of a thread, by the number of its slot. */
 struct attach_tap_plan *tap_plan_at(struct attach_tap *tap, size_t index);
 

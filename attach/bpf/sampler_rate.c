@@ -5,6 +5,7 @@
  * (__perf_event_account_interrupt), for how often the kernel lets it.
  */
 #include "attach/bpf/sampler_internal.h"
+#include "attach/clock.h"
 
 #include <limits.h>
 #include <linux/perf_event.h>
@@ -100,7 +101,7 @@ uint32_t tap_change_period(struct attach_tap *tap, struct tap_slot *slot,
 
 void tap_watch_limit(struct attach_tap *tap)
 {
-	uint64_t time_ns = tap_now_ns();
+	uint64_t time_ns = clock_now_ns();
 	unsigned limit_hz;
 
 	if (time_ns < tap->limit_ns)
@@ -122,6 +123,6 @@ void tap_begin_pace(struct attach_tap *tap, unsigned rate_hz, unsigned limit_hz)
 	tap->rate_hz = rate_hz;
 	tap->limit_hz = limit_hz;
 	tap->period_ns = 1000000000u / rate_hz;
-	tap->random = tap_now_ns() | 1;
-	tap->limit_ns = tap_now_ns() + LIMIT_PERIODS * tap->period_ns;
+	tap->random = clock_now_ns() | 1;
+	tap->limit_ns = clock_now_ns() + LIMIT_PERIODS * tap->period_ns;
 }

@@ -6,6 +6,7 @@
  */
 #include "attach/failure.h"
 #include "attach/bpf/sampler_internal.h"
+#include "attach/clock.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -102,7 +103,7 @@ static int begin_event(struct attach_tap *tap, const struct attach_tap_request *
 			       : 0;
 	if (tap->opener.ask(tap->opener.context, request, why) != 0)
 		return -1;
-	slot->asked_ns = tap_now_ns();
+	slot->asked_ns = clock_now_ns();
 	tap->asked++;
 	return 0;
 }
@@ -177,7 +178,7 @@ static void take_answer(struct attach_tap *tap, struct attach_tap_answer *answer
 static void refuse_asked(struct attach_tap *tap, const struct failure *end,
 			 attach_tap_refused *refused, void *context)
 {
-	uint64_t time_ns = tap_now_ns();
+	uint64_t time_ns = clock_now_ns();
 
 	for (size_t i = 0; tap->asked && i < ATTACH_TAP_THREADS; i++) {
 		struct tap_slot *slot = &tap->slots[i];

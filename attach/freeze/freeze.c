@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hold a process and copy memory meanwhile: our part of it. The holder's is freezer.c. */
 #include "attach/freeze/freeze_internal.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -104,7 +105,7 @@ static int copy_held(struct parent *parent, const struct attach_process *process
 		return failure_set(why, FAILURE_TIMEOUT, 0, process->pid, 0, "stop the threads");
 	if (check_stops(parent->shared, why) != 0)
 		return -1;
-	begin_ns = parent->shared->begin_ns ? parent->shared->begin_ns : hold_now_ns();
+	begin_ns = parent->shared->begin_ns ? parent->shared->begin_ns : clock_now_ns();
 	ret = copy_read(copy, process, begin_ns + max_pause_ns / 5 * COPY_FIFTHS, &hold->unread,
 			why);
 	hold->is_cut = ret > 0;
@@ -155,7 +156,7 @@ static int hold_process(struct attach_process *process, struct attach_threads *t
 		return -1;
 	ret = copy_held(&parent, process, max_pause_ns, copy, hold, why);
 	end_holder(&parent);
-	hold->pause_ns = pause_of(shared, hold_now_ns());
+	hold->pause_ns = pause_of(shared, clock_now_ns());
 	copy_finish(copy);
 	return ret == 0 ? tell(shared, hold, why) : -1;
 }

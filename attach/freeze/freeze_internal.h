@@ -43,6 +43,4 @@ enum { HOLD_STANDS = 'S', HOLD_DONE = 'D' };
 _Noreturn void holder_run(struct attach_threads *threads, pid_t parent, uint64_t max_pause_ns,
 			  int end, struct hold_shared *shared);
 
-uint64_t hold_now_ns(void);
-
 #endif

@@ -11,6 +11,7 @@
  * ptrace"; prctl(2), PR_SET_PDEATHSIG.
  */
 #include "attach/freeze/freeze_internal.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -52,14 +53,6 @@ struct holder {
 	uint64_t seize_ns;  /* of the first thread; 0: none yet */
 	int end;
 };
-
-uint64_t hold_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static long trace(int request, pid_t tid)
 {
@@ -115,7 +108,7 @@ static void begin_stops(struct holder *holder)
 {
 	if (holder->seize_ns)
 		return;
-	holder->seize_ns = holder->looked_ns = hold_now_ns();
+	holder->seize_ns = holder->looked_ns = clock_now_ns();
 	set_timer(holder->max_pause_ns + (uint64_t)STOP_PATIENCE_MS * 1000000u);
 }
 
@@ -210,7 +203,7 @@ static void take_stop(struct hold_thread *thread)
 /* Take note of what has answered. @return whether there are some that have not. */
 static bool take_stops(struct holder *holder)
 {
-	uint64_t now_ns = hold_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	bool any = false;
 
 	for (size_t i = 0; i < holder->shared->count; i++) {
@@ -229,7 +222,7 @@ static bool take_stops(struct holder *holder)
 
 static bool is_late(const struct holder *holder)
 {
-	uint64_t now_ns = hold_now_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	if (holder->shared->begin_ns)
 		return now_ns - holder->shared->begin_ns >= holder->max_pause_ns / STOP_PART;
@@ -298,7 +291,7 @@ static void let_go(struct holder *holder)
 		if (thread->seen.stands)
 			awaited_let_go(thread->seen.tid, thread->status);
 	}
-	holder->shared->release_ns = hold_now_ns();
+	holder->shared->release_ns = clock_now_ns();
 }
 
 static void prepare(pid_t parent)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A large copy of memory, made within a deadline. */
 #include "attach/image/bulk_copy.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -76,14 +77,6 @@ struct piece {
 	struct iovec local[PIECE_RANGES], remote[PIECE_RANGES];
 	size_t count;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void fill_piece(const struct attach_copy *copy, size_t index, struct piece *ret_piece)
 {
@@ -185,7 +178,7 @@ int copy_read(struct attach_copy *copy, const struct attach_process *process, ui
 			continue;
 		if (len < 0 && errno != EFAULT)
 			ret = failure_set_errno(why, errno, process->pid, "read memory");
-		else if (now_ns() >= end_ns)
+		else if (clock_now_ns() >= end_ns)
 			ret = 1; /* who knows when the last of it was read */
 		if (ret != 0)
 			break;

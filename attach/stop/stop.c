@@ -10,6 +10,7 @@
 #include "attach/image/image_internal.h"
 #include "attach/process/process_internal.h"
 #include "attach/process/processor_turns.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -44,19 +45,6 @@ enum {
 	PAGE_BYTES = 4096, /* the smallest there is */
 };
 
-static uint64_t time_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return time_ns(CLOCK_MONOTONIC);
-}
-
 static long trace(int request, pid_t tid, void *address, void *data)
 {
 	return ptrace((enum __ptrace_request)request, tid, address, data);
@@ -69,7 +57,7 @@ static pid_t spin_for_stop(pid_t tid, uint64_t begin_ns, uint64_t spin_ns, int *
 
 	do {
 		got = waitpid(tid, ret_status, __WALL | WNOHANG);
-	} while ((got == 0 && now_ns() - begin_ns < spin_ns) || (got < 0 && errno == EINTR));
+	} while ((got == 0 && clock_now_ns() - begin_ns < spin_ns) || (got < 0 && errno == EINTR));
 	return got;
 }
 
@@ -83,7 +71,7 @@ static pid_t sleep_for_stop(pid_t tid, uint64_t begin_ns, uint64_t patience_ns, 
 	sigaddset(&child, SIGCHLD);
 	pthread_sigmask(SIG_BLOCK, &child, &old);
 	for (;;) {
-		uint64_t waited_ns = now_ns() - begin_ns;
+		uint64_t waited_ns = clock_now_ns() - begin_ns;
 		struct timespec rest = { 0 };
 
 		got = waitpid(tid, ret_status, __WALL | WNOHANG);
@@ -127,7 +115,7 @@ static bool take_back(struct attach_thread *thread, struct failure *why)
 static int await_stop(struct attach_thread *thread, int *ret_status, struct failure *why)
 {
 	uint64_t patience_ns = thread->patience_ns ? thread->patience_ns : STOP_TIMEOUT_NS;
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = clock_now_ns();
 	pid_t tid = thread->tid, got;
 
 	if (thread->stop_pending && !take_back(thread, why))
@@ -308,7 +296,7 @@ static int rehearse(const struct attach_process *process, const struct attach_th
 	struct attach_sleep sleep;
 
 	if (!planner->rehearses || !thread->stood_ns || thread->stop_pending ||
-	    now_ns() < thread->stood_ns + REHEARSAL_REST_NS)
+	    clock_now_ns() < thread->stood_ns + REHEARSAL_REST_NS)
 		return 0;
 	image->registers = thread->registers;
 	process_read_rounds(process, planner, REHEARSED_ROUNDS, image, why);
@@ -405,7 +393,7 @@ static int begin_stop(const struct attach_process *process, struct attach_thread
 	if (settle(thread, why) != 0 || seize(process, thread->tid, why) != 0)
 		return -1;
 	turn_begin(thread);
-	thread->interrupt_ns = now_ns();
+	thread->interrupt_ns = clock_now_ns();
 	if (trace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) == 0)
 		return 0;
 	errnum = errno;
@@ -419,14 +407,14 @@ static int begin_stop(const struct attach_process *process, struct attach_thread
  * latest. */
 static uint64_t let_go(struct attach_thread *thread, int status, uint64_t used_ns)
 {
-	uint64_t begin_ns = now_ns(), end_ns, bound_ns;
+	uint64_t begin_ns = clock_now_ns(), end_ns, bound_ns;
 
 	if (awaited_let_go(thread->tid, status) != 0)
 		await_later(thread, 0);
-	end_ns = now_ns();
+	end_ns = clock_now_ns();
 	if (end_ns - begin_ns <= LET_GO_NS)
 		return end_ns;
-	bound_ns = begin_ns + time_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns;
+	bound_ns = begin_ns + clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns;
 	return bound_ns < end_ns ? bound_ns : end_ns;
 }
 
@@ -441,13 +429,13 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	attach_image_clear(image);
 	if (rehearse(process, thread, planner, image, why) != 0)
 		return -1;
-	used_ns = time_ns(CLOCK_THREAD_CPUTIME_ID);
+	used_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (begin_stop(process, thread, why) != 0)
 		return -1;
 	begin_ns = thread->interrupt_ns;
 	if (await_stop(thread, &status, why) != 0)
 		return -1;
-	stood_ns = now_ns();
+	stood_ns = clock_now_ns();
 	/* A thread that stood at once is checked after it was let go: that keeps its stop short. */
 	if (thread->turn.is_late)
 		has_waited = turn_has_waited(thread, stood_ns, &waited_ns);

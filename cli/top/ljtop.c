@@ -8,6 +8,7 @@
 #include "cli/common/signals.h"
 #include "cli/top/top.h"
 #include "cli/top/top_screen.h"
+#include "attach/clock.h"
 
 #define PROGRAM "ljtop"
 
@@ -17,19 +18,11 @@ enum {
 	ROWS_DEFAULT = 40,
 };
 
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* Take what comes until then, or until the sampling ends. @return 0 or -1. */
 static int wait_until(struct daemon_watch *watch, double end_s, struct failure *why)
 {
 	for (;;) {
-		double left_s = end_s - now_s();
+		double left_s = end_s - (double)clock_now_ns() / 1e9;
 		struct pollfd poller = { .fd = daemon_watch_fd(watch), .events = POLLIN };
 
 		if (daemon_watch_take(watch, why) < 0)
@@ -45,7 +38,7 @@ static int wait_for_begin(struct daemon_watch *watch, struct failure *why)
 {
 	while (!sampling_stop && !daemon_watch_vitals(watch)->ended &&
 	       !daemon_watch_vitals(watch)->elapsed_ns)
-		if (wait_until(watch, now_s() + 0.02, why) != 0)
+		if (wait_until(watch, (double)clock_now_ns() / 1e9 + 0.02, why) != 0)
 			return -1;
 	return 0;
 }
@@ -88,12 +81,12 @@ static int print_screens(const struct arguments *arguments, struct daemon_watch 
 	double next_s;
 	int ret = wait_for_begin(watch, why);
 
-	next_s = now_s();
+	next_s = (double)clock_now_ns() / 1e9;
 	for (long i = 0; ret == 0 && (!arguments->iterations || i < arguments->iterations); i++) {
 		next_s += arguments->delay_s;
 		/* A reader that was slow is not given all at once. */
-		if (next_s < now_s())
-			next_s = now_s();
+		if (next_s < (double)clock_now_ns() / 1e9)
+			next_s = (double)clock_now_ns() / 1e9;
 		ret = wait_until(watch, next_s, why);
 		if (ret != 0 || sampling_stop || (vitals->ended && vitals->samples == 0))
 			break;

@@ -61,9 +61,6 @@ double top_rate(uint64_t count, const struct daemon_moment *moment);
 /** How long ago a process began. @return -1 unknown. */
 double top_uptime_s(const struct daemon_vitals *vitals, size_t process);
 
-/** CLOCK_MONOTONIC. */
-uint64_t top_now_ns(void);
-
 /** "native", "Lua", "fast", ... */
 const char *top_kind_name(enum format_kind kind);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top/top_screen.h"
+#include "attach/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,13 +67,13 @@ static void take_notes(struct top_screen *screen)
 {
 	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
 
-	if (screen->note_end_ns && top_now_ns() > screen->note_end_ns) {
+	if (screen->note_end_ns && clock_now_ns() > screen->note_end_ns) {
 		screen->note[0] = '\0';
 		screen->note_end_ns = 0;
 	}
 	if (vitals->notice_count != screen->notices) {
 		screen->notices = vitals->notice_count;
-		screen->note_end_ns = top_now_ns() + (uint64_t)NOTICE_S * MS_PER_S * NS_PER_MS;
+		screen->note_end_ns = clock_now_ns() + (uint64_t)NOTICE_S * MS_PER_S * NS_PER_MS;
 		top_act_note(screen, "%s", vitals->notice);
 	}
 	if (!vitals->ended || (screen->note[0] && !screen->note_end_ns))
@@ -131,7 +132,7 @@ static int update(struct top_screen *screen, struct failure *why)
 static int loop(struct top_screen *screen, struct failure *why)
 {
 	uint64_t delay_ns = (uint64_t)screen->options.delay_ms * NS_PER_MS;
-	uint64_t next_ns = top_now_ns() + delay_ns;
+	uint64_t next_ns = clock_now_ns() + delay_ns;
 	int ret = update(screen, why);
 
 	while (ret == 0 && !*screen->options.stop) {
@@ -140,14 +141,14 @@ static int loop(struct top_screen *screen, struct failure *why)
 		ret = take_keys(screen, &any, why);
 		if (ret == 0)
 			ret = take_samples(screen, why);
-		if (ret == 0 && top_now_ns() >= next_ns) {
+		if (ret == 0 && clock_now_ns() >= next_ns) {
 			ret = move_on(screen, why);
 			any |= !screen->is_frozen && !screen->is_over;
 			any |= screen->is_dirty || screen->is_over != was_over;
 			next_ns += delay_ns;
 			/* After a sleep of the machine, or of ours, there is nothing to catch up
 			 * with. */
-			next_ns = next_ns < top_now_ns() ? top_now_ns() + delay_ns : next_ns;
+			next_ns = next_ns < clock_now_ns() ? clock_now_ns() + delay_ns : next_ns;
 		}
 		if (ret == 0 && any)
 			ret = update(screen, why);

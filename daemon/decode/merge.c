@@ -9,17 +9,10 @@
  */
 #include "daemon/decode/sleeper_walk.h"
 #include "daemon/decode/function_ids.h"
+#include "attach/clock.h"
 
 #include <string.h>
 #include <time.h>
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- Native walk ------------------------------------------------------------------------ */
 
@@ -463,13 +456,13 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	const struct attach_registers *regs = attach_image_registers(image);
 	struct merge merge = { .target = target };
 	enum daemon_outcome native;
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = clock_now_ns();
 	size_t count = 0;
 	int state;
 
 	luastate_begin_sample(target->lua, memory->any);
 	native = walk_native(target, regs, memory, why);
-	target->native_ns = now_ns() - begin_ns;
+	target->native_ns = clock_now_ns() - begin_ns;
 	if (native == DAEMON_FULL || target->cframe_count) {
 		luastate_walk(target->lua, memory, target->cframes, target->cframe_count,
 			      &target->chain);

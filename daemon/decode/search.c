@@ -5,11 +5,12 @@
  * a search can be told to give way and goes on another time.
  */
 #include "daemon/decode/target.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	/* Between two looks at the time: some milliseconds of reading. */
@@ -30,7 +31,7 @@ void target_limit_search(struct daemon_target *target, const volatile sig_atomic
 /* @return Whether the search has to give way; @end_ns 0: never for the time. */
 static bool is_over(const struct target_search *search, uint64_t end_ns)
 {
-	return (search->stop && *search->stop) || (end_ns && daemon_now_ns() >= end_ns);
+	return (search->stop && *search->stop) || (end_ns && clock_now_ns() >= end_ns);
 }
 
 /* ---- Stacks ----------------------------------------------------------------------------- */
@@ -74,7 +75,7 @@ static bool find_on_stacks(struct daemon_target *target, struct failure *why)
 {
 	struct target_search *search = &target->search;
 	size_t count = count_threads(target);
-	uint64_t now_ns = daemon_now_ns(), end_ns = 0;
+	uint64_t now_ns = clock_now_ns(), end_ns = 0;
 
 	if (search->end_ns)
 		end_ns = search->end_ns < now_ns ? now_ns

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* One target: its process, address space and VMs. */
 #include "daemon/decode/target.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/decode/function_ids.h"
 
 enum {
@@ -310,13 +311,13 @@ static void drop_unmapped(struct daemon_target *target)
 
 void target_take_new_code(struct daemon_target *target)
 {
-	uint64_t begin_ns = daemon_now_ns(), now_ns;
+	uint64_t begin_ns = clock_now_ns(), now_ns;
 	struct failure why;
 
 	drop_unmapped(target);
 	symbols_each_unwind_entry(target->space, LUASTATE_INTERPRETER_MIN_BYTES, visit_entry,
 				  target, &why);
-	now_ns = daemon_now_ns();
+	now_ns = clock_now_ns();
 	target->code_due = false;
 	target->code_ns = now_ns + (now_ns - begin_ns) * CODE_REST;
 }

@@ -171,7 +171,7 @@ void target_take_new_code(struct daemon_target *target);
 void target_refresh_threads(struct daemon_target *target);
 
 /** Say when searches give way from now on; at first they do not. @param stop Borrowed, or NULL.
- *  @param end_ns By daemon_now_ns(); 0: never. */
+ *  @param end_ns By clock_now_ns(); 0: never. */
 void target_limit_search(struct daemon_target *target, const volatile sig_atomic_t *stop,
 			 uint64_t end_ns);
 

@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/snapshot/core_target.h"
 #include "daemon/dump/coroutines.h"
 #include "daemon/dump/frames.h"
 #include "daemon/dump/stacks.h"
+#include "attach/clock.h"
 
 enum {
 	/* Of all threads that are shown, as of a process. */
@@ -207,7 +208,7 @@ static int walk(struct reading *reading, struct luastate_position *positions,
 		.has_all_positions = !daemon_core_is_cut(reading->core),
 		.registers = registers,
 		.register_count = count,
-		.end_ns = daemon_now_ns() + WALK_S * S_NS,
+		.end_ns = clock_now_ns() + WALK_S * S_NS,
 		.values = values,
 		.heap = &memory,
 	};

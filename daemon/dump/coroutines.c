@@ -7,13 +7,14 @@
  * all call sites were seen.
  */
 #include "daemon/dump/coroutines.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/dump/frames.h"
 
 enum {
@@ -135,7 +136,7 @@ static void read_runs(struct reading *reading)
 	struct attach_image *image = attach_image_create();
 
 	for (size_t i = 0; image && i < reading->source->register_count; i++) {
-		if (reading->run_count == RUNS_MAX || daemon_now_ns() >= reading->source->end_ns)
+		if (reading->run_count == RUNS_MAX || clock_now_ns() >= reading->source->end_ns)
 			break;
 		*attach_image_registers(image) = reading->source->registers[i];
 		read_run(reading, image);

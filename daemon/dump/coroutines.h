@@ -16,7 +16,7 @@ struct coroutines_source {
 	bool has_all_positions;
 	const struct attach_registers *registers; /* of threads that stand, or crashed */
 	size_t register_count;
-	uint64_t end_ns;			      /* by daemon_now_ns() */
+	uint64_t end_ns;			      /* by clock_now_ns() */
 	const struct luastate_values_options *values; /* NULL: no variables are read */
 	const struct luastate_memory *heap;	      /* where they are read */
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What the compilers of all VMs of a process or a core have made. Nothing is stopped for that. */
 #include "daemon/decode/target.h"
+#include "attach/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/snapshot/core_target.h"
 
 enum {
@@ -96,7 +97,7 @@ static bool search_once(struct daemon_target *target)
 	struct failure why;
 	bool whole;
 
-	target_limit_search(target, NULL, daemon_now_ns() + DUMP_SEARCH_S * (uint64_t)1000000000);
+	target_limit_search(target, NULL, clock_now_ns() + DUMP_SEARCH_S * (uint64_t)1000000000);
 	whole = target_find_all_vms(target);
 	if (target->process)
 		look_again(target);

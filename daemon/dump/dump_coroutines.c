@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* All coroutines of a process at one moment. */
 #include "daemon/dump/coroutines.h"
+#include "attach/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/dump/frames.h"
 #include "daemon/snapshot/snapshot.h"
 
@@ -68,7 +69,7 @@ static void look(struct dump *dump)
 	struct look context = { .dump = dump, .memory = &memory };
 	const struct luastate_coroutines how = { .visit = look_at,
 						 .context = &context,
-						 .end_ns = daemon_now_ns() + LOOK_S * S_NS };
+						 .end_ns = clock_now_ns() + LOOK_S * S_NS };
 	struct luastate *lua = dump->target->lua;
 	uint64_t objects;
 	struct failure why;
@@ -156,7 +157,7 @@ static int walk(struct dump *dump, struct failure *why)
 		.has_all_positions = dump->has_all_positions,
 		.registers = dump->registers,
 		.register_count = dump->register_count,
-		.end_ns = daemon_now_ns() + WALK_S * S_NS,
+		.end_ns = clock_now_ns() + WALK_S * S_NS,
 		.values = dump->options->values,
 		.heap = &heap,
 	};
@@ -192,14 +193,14 @@ static int hold_and_walk(struct dump *dump, struct failure *why)
 	do {
 		if (hold(dump, why) != 0)
 			return any ? 0 : -1;
-		begin_ns = daemon_now_ns();
+		begin_ns = clock_now_ns();
 		if (any)
 			forget(dump->out);
 		if (find_positions(dump, why) != 0 || walk(dump, why) != 0)
 			return -1;
 		any = true;
 	} while (dump->out->is_late && moment_may_hold(dump->moment) &&
-		 daemon_now_ns() - begin_ns < AGAIN_S * S_NS);
+		 clock_now_ns() - begin_ns < AGAIN_S * S_NS);
 	return 0;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What can be seen of LuaJIT in a process, and how sure it is: the evidence, for people. */
 #include "daemon/decode/target.h"
+#include "attach/clock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	EXPLAIN_STACK_BYTES = 64 * 1024,
@@ -369,7 +370,7 @@ static enum daemon_end explain_vms(struct explain *explain)
 		return DAEMON_END_SYSTEM;
 	find_on_threads(explain, vms, count);
 	target_limit_search(explain->target, NULL,
-			    daemon_now_ns() + EXPLAIN_SEARCH_S * (uint64_t)1000000000);
+			    clock_now_ns() + EXPLAIN_SEARCH_S * (uint64_t)1000000000);
 	if (target_find_vm(explain->target, &why) == 0 && !explain->how)
 		explain->how = "in memory: a main coroutine and a global state that refer to each "
 			       "other";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The stacks of all threads of a process, each as it is at one moment. */
 #include "daemon/dump/stacks.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/dump/frames.h"
 
 enum {
@@ -369,11 +370,11 @@ static int read_thread(struct reading *reading, struct attach_thread *thread)
 static void settle(struct attach_threads *threads)
 {
 	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
-	uint64_t end_ns = daemon_now_ns() + SETTLE_NS;
+	uint64_t end_ns = clock_now_ns() + SETTLE_NS;
 
 	for (size_t i = 0; i < attach_threads_count(threads);)
 		if (attach_thread_settle(attach_threads_get(threads, i)) == 0 ||
-		    daemon_now_ns() >= end_ns)
+		    clock_now_ns() >= end_ns)
 			i++;
 		else
 			nanosleep(&nap, NULL);
@@ -422,7 +423,7 @@ static bool has_vm(struct reading *reading)
 	if (luastate_vm_count(reading->target->lua) > 0)
 		return true;
 	target_limit_search(reading->target, NULL,
-			    daemon_now_ns() + SEARCH_S * (uint64_t)1000000000);
+			    clock_now_ns() + SEARCH_S * (uint64_t)1000000000);
 	return target_find_vm(reading->target, &why) == 0;
 }
 
@@ -475,7 +476,7 @@ static int open_target(pid_t pid, struct reading *reading, struct failure *why)
 	    target_create(reading->process, &listener, &reading->target, why) != 0)
 		return -1;
 	target_limit_search(reading->target, NULL,
-			    daemon_now_ns() + SEARCH_S * (uint64_t)1000000000);
+			    clock_now_ns() + SEARCH_S * (uint64_t)1000000000);
 	reading->moment = moment_create(reading->target, &how);
 	if (!reading->moment)
 		return failure_set_errno(why, ENOMEM, 0, "read stacks");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The caller's side of a watch: what the sampler tells goes into the tables. */
 #include "daemon/live/live_session.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/recorder/feed.h"
 
 enum {
@@ -182,7 +183,7 @@ static void note_end(struct daemon_watch *watch)
 
 int daemon_watch_take(struct daemon_watch *watch, struct failure *why)
 {
-	uint64_t end_ns = daemon_now_ns() + TAKE_NS;
+	uint64_t end_ns = clock_now_ns() + TAKE_NS;
 
 	while (watch->fd >= 0) {
 		struct message message;
@@ -192,7 +193,7 @@ int daemon_watch_take(struct daemon_watch *watch, struct failure *why)
 		if (got == 2)
 			return 0;
 		if (got == 1 && handle(watch, &message, &reason) == 0) {
-			if (daemon_now_ns() >= end_ns)
+			if (clock_now_ns() >= end_ns)
 				return 1;
 			continue;
 		}
@@ -207,19 +208,11 @@ int daemon_watch_take(struct daemon_watch *watch, struct failure *why)
 
 /* ---- History ---------------------------------------------------------------------------- */
 
-static uint64_t own_cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* Everything since the beginning; numbers of 32 bits may wrap, their differences do not. */
 static struct daemon_moment sum_up(const struct daemon_watch *watch)
 {
 	const struct daemon_vitals *vitals = &watch->vitals;
-	struct daemon_moment sums = { .time_ns = daemon_now_ns(),
+	struct daemon_moment sums = { .time_ns = clock_now_ns(),
 				      .samples = (uint32_t)vitals->samples,
 				      .sampler_cpu_ns = vitals->cpu_ns,
 				      .own_cpu_ns = vitals->own_cpu_ns };
@@ -254,7 +247,7 @@ int daemon_watch_refresh(struct daemon_watch *watch, struct failure *why)
 	struct daemon_moment now, moment;
 	bool first = watch->moments == 0;
 
-	watch->vitals.own_cpu_ns = own_cpu_ns();
+	watch->vitals.own_cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	now = moment = sum_up(watch);
 	moment.span_ns = first ? watch->vitals.elapsed_ns : now.time_ns - before->time_ns;
 	moment.samples -= before->samples;

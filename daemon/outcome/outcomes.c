@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Accounting: each tick of each thread has one outcome, and all outcomes together are the ticks. */
 #include "daemon/outcome/outcomes.h"
+#include "attach/clock.h"
 
 #include <stdlib.h>
 
@@ -174,7 +175,7 @@ bool sampled_put(struct recorder_target *of, const struct format_sample *sample)
 		return false;
 	}
 	if (stats->samples == 0)
-		stats->first_sample_ns = daemon_now_ns() - recorder->begin_ns;
+		stats->first_sample_ns = clock_now_ns() - recorder->begin_ns;
 	stats->samples += sample->weight;
 	stats->records++;
 	if (sample->is_asleep)

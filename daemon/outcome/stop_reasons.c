@@ -2,6 +2,7 @@
 /* Threads that are stopped although the kernel copies others: which, why, and for how many samples.
  */
 #include "daemon/outcome/stop_reasons.h"
+#include "attach/clock.h"
 
 #include "daemon/recorder/feed.h"
 
@@ -82,7 +83,7 @@ static void list_thread(struct recorder_target *of, const struct attach_thread *
 		return;
 	entry = &stats->stopped_threads[data->stop_entry - 1];
 	snprintf(entry->name, sizeof(entry->name), "%s",
-		 sampled_name(of, thread, data, daemon_now_ns()));
+		 sampled_name(of, thread, data, clock_now_ns()));
 	if (of->recorder->feed && data->stop_reason != DAEMON_REASON_SEARCH)
 		tell_watch(of->recorder, entry);
 }

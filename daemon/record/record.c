@@ -8,6 +8,7 @@
 #include "daemon/rights/refusal.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/stop_reasons.h"
+#include "attach/clock.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -77,7 +78,7 @@ static void take_snapshot(struct recorder *recorder)
 	sigemptyset(&wanted);
 	sigaddset(&wanted, recorder->options->snapshot_signal);
 	if (sigtimedwait(&wanted, NULL, &at_once) > 0)
-		message_put_snapshot(&recorder->writer.queue, daemon_now_ns(), &why);
+		message_put_snapshot(&recorder->writer.queue, clock_now_ns(), &why);
 }
 
 bool recorder_is_at_limit(struct recorder *recorder)
@@ -117,7 +118,7 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_clock *clock,
 			     uint64_t end_ns)
 {
-	uint64_t now_ns = daemon_now_ns(), until_ns = now_ns + PENDING_LOOK_NS;
+	uint64_t now_ns = clock_now_ns(), until_ns = now_ns + PENDING_LOOK_NS;
 	struct timespec rest = { 0 };
 	sigset_t child;
 
@@ -134,11 +135,11 @@ static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_cloc
 		/* One that stood before we slept has done so at an unknown time. */
 		if (sigtimedwait(&child, NULL, &(struct timespec){ 0 }) < 0 &&
 		    sigtimedwait(&child, NULL, &rest) == SIGCHLD)
-			recorder->woke_ns = daemon_now_ns();
+			recorder->woke_ns = clock_now_ns();
 		recorder_take_pending(recorder);
 		recorder->woke_ns = 0;
 	}
-	now_ns = daemon_now_ns();
+	now_ns = clock_now_ns();
 	return now_ns < clock->deadline_ns ? -1 : (int64_t)(now_ns - clock->deadline_ns);
 }
 
@@ -162,7 +163,7 @@ static bool goes_on(struct recorder *recorder, uint64_t now_ns)
 /* A stop of each thread at each tick. */
 static void run_stops(struct recorder *recorder)
 {
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	struct daemon_clock clock;
 
 	recorder->weight = 1;
@@ -170,15 +171,15 @@ static void run_stops(struct recorder *recorder)
 	while (goes_on(recorder, now_ns)) {
 		int64_t late_ns = wait_for_tick(recorder, &clock, recorder->end_ns);
 
-		now_ns = daemon_now_ns();
+		now_ns = clock_now_ns();
 		if (late_ns < 0)
 			continue; /* not yet: look whether it is time to stop */
 		recorder->stats->ticks++;
 		recorder->stats->late_ticks += (uint64_t)late_ns > clock.period_ns / 2;
 		recorder->is_tick_late = late_ns > TICK_LATE_NS;
-		if (!recorder_tick(recorder) || !housekeeping(recorder, daemon_now_ns()))
+		if (!recorder_tick(recorder) || !housekeeping(recorder, clock_now_ns()))
 			break;
-		now_ns = daemon_now_ns();
+		now_ns = clock_now_ns();
 		note_missed(recorder, daemon_clock_advance(&clock, now_ns), clock.period_ns);
 	}
 }
@@ -198,7 +199,7 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 		return true;
 	}
 	if (!clock->period_ns) {
-		now_ns = daemon_now_ns();
+		now_ns = clock_now_ns();
 		recorder->weight = 1;
 		daemon_clock_init(clock, recorder->options->rate_hz, now_ns, now_ns);
 	}
@@ -209,7 +210,7 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 	recorder->is_tick_late = late_ns > TICK_LATE_NS;
 	if (!recorder_tick(recorder))
 		return false;
-	note_missed(recorder, daemon_clock_advance(clock, daemon_now_ns()), clock->period_ns);
+	note_missed(recorder, daemon_clock_advance(clock, clock_now_ns()), clock->period_ns);
 	return true;
 }
 
@@ -261,7 +262,7 @@ static void run_copies(struct recorder *recorder)
 	while (goes_on(recorder, now_ns)) {
 		if (!await_copies(recorder, &clock, drain_ns))
 			return;
-		now_ns = daemon_now_ns();
+		now_ns = clock_now_ns();
 		if (now_ns < drain_ns)
 			continue;
 		if (!drain(recorder, now_ns) || !housekeeping(recorder, now_ns))
@@ -274,12 +275,12 @@ static void run_copies(struct recorder *recorder)
 	/* Told to end: since the last drain more was copied. */
 	attach_tap_end(recorder->tap);
 	if (recorder->end == DAEMON_END_STOPPED && !recorder_is_at_limit(recorder))
-		drain(recorder, daemon_now_ns());
+		drain(recorder, clock_now_ns());
 }
 
 static void run(struct recorder *recorder)
 {
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	double duration_s = recorder->options->duration_s;
 
 	recorder->begin_ns = now_ns;
@@ -289,7 +290,7 @@ static void run(struct recorder *recorder)
 		run_copies(recorder);
 	if (!recorder->tap) {
 		run_stops(recorder);
-		recorder->stats->elapsed_ns = daemon_now_ns() - recorder->begin_ns;
+		recorder->stats->elapsed_ns = clock_now_ns() - recorder->begin_ns;
 	}
 	recorder_end_ticks(recorder);
 }
@@ -328,7 +329,7 @@ static int start_writer(struct recorder *recorder)
 		return 0;
 	clock_gettime(CLOCK_REALTIME, &now);
 	options.format.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	options.format.start_ns = daemon_now_ns();
+	options.format.start_ns = clock_now_ns();
 	options.format.period_ns = 1000000000u / recorder->options->rate_hz;
 	options.format.is_wall = recorder->options->wall;
 	if (writer_start(&options, &recorder->writer, &why) != 0) {
@@ -449,7 +450,8 @@ static void put_account(struct recorder *recorder)
 	char text[ACCOUNT_MAX];
 	struct failure why;
 
-	account_describe(recorder->options, recorder->stats, recorder_cpu_ns(), text);
+	account_describe(recorder->options, recorder->stats,
+			 clock_read_ns(CLOCK_PROCESS_CPUTIME_ID), text);
 	/* Without memory for it the profile is whole all the same. */
 	message_put_account(&recorder->writer.queue, text, &why);
 }
@@ -694,7 +696,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	opener_stop(recorder->opener);
 	close_outputs(recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	ret_stats->cpu_ns = recorder_cpu_ns();
+	ret_stats->cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	feed_finish(recorder);
 	finder_destroy(recorder->finder);
 	traces_destroy(recorder->traces);

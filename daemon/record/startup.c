@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The beginning of a recording: opening what was asked for, and the first VM. */
 #include "daemon/targets/processes.h"
+#include "attach/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,9 +162,9 @@ static void wait_for_process(struct recorder *recorder)
 	const struct timespec nap = { .tv_nsec = WAIT_NAP_NS };
 
 	while (!is_given_there(recorder)) {
-		recorder_find_new(recorder, daemon_now_ns());
+		recorder_find_new(recorder, clock_now_ns());
 		if (recorder_any(recorder, entry_is_open) || *recorder->options->stop ||
-		    daemon_now_ns() >= recorder->wait_ns)
+		    clock_now_ns() >= recorder->wait_ns)
 			return;
 		nanosleep(&nap, NULL);
 	}
@@ -180,7 +181,7 @@ static int end_wait(struct recorder *recorder)
 		return recorder_end_with(
 			recorder, DAEMON_END_EARLY,
 			"interrupted while it waited for a process with a Lua state");
-	if (daemon_now_ns() >= recorder->wait_ns)
+	if (clock_now_ns() >= recorder->wait_ns)
 		snprintf(recorder->text + used, recorder->text_len - used, " (waited %g s)",
 			 recorder->options->wait_s);
 	return -1;
@@ -198,12 +199,12 @@ int recorder_open_processes(struct recorder *recorder)
 			"it anew (unshare --mount-proc), or run ljrecord outside");
 	if (finder_create(options, &recorder->finder, &why) != 0)
 		return recorder_end_with(recorder, DAEMON_END_SYSTEM, "cannot %s", why.step);
-	recorder->wait_ns = daemon_now_ns() + (uint64_t)(options->wait_s * 1e9);
+	recorder->wait_ns = clock_now_ns() + (uint64_t)(options->wait_s * 1e9);
 	if (waits(recorder))
 		wait_for_process(recorder);
 	if (open_given(recorder) != 0)
 		return end_wait(recorder);
-	recorder_find_new(recorder, daemon_now_ns());
+	recorder_find_new(recorder, clock_now_ns());
 	if (recorder_any(recorder, entry_is_open))
 		return 0;
 	if (recorder_any(recorder, is_denied))
@@ -221,7 +222,7 @@ int recorder_open_processes(struct recorder *recorder)
 /* Where Lua runs a stack shows it at once; a search in memory may have much to read. */
 static void find_first_vm(struct recorder *recorder, struct recorder_target *of, uint64_t end_ns)
 {
-	uint64_t begin_ns = daemon_now_ns(), share_ns = begin_ns + START_SHARE_NS;
+	uint64_t begin_ns = clock_now_ns(), share_ns = begin_ns + START_SHARE_NS;
 	struct failure why;
 
 	if (entry_has_vm(of) || !entry_has_luajit(of))
@@ -248,7 +249,7 @@ static bool look_for_vms(struct recorder *recorder, uint64_t end_ns)
 			continue;
 		if (waits(recorder) && of->look_interval_ns > WAIT_LOOK_NS)
 			of->look_interval_ns = WAIT_LOOK_NS;
-		if (!recorder_refresh_entry(recorder, of, daemon_now_ns())) {
+		if (!recorder_refresh_entry(recorder, of, clock_now_ns())) {
 			recorder_remove_entry(recorder, i);
 			continue;
 		}
@@ -353,7 +354,7 @@ static void tell_without_luajit(struct recorder *recorder)
 static bool is_vain(const struct recorder *recorder, uint64_t end_ns, uint64_t search_end_ns)
 {
 	const struct daemon_options *options = recorder->options;
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	if (*options->stop || now_ns >= search_end_ns)
 		return true;
@@ -365,7 +366,7 @@ static bool is_vain(const struct recorder *recorder, uint64_t end_ns, uint64_t s
 int recorder_find_vms(struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
-	uint64_t begin_ns = daemon_now_ns(), end_ns = begin_ns + START_PATIENCE_NS;
+	uint64_t begin_ns = clock_now_ns(), end_ns = begin_ns + START_PATIENCE_NS;
 	uint64_t search_end_ns = begin_ns + START_SEARCH_S * (uint64_t)1000000000;
 	struct timespec nap = { .tv_nsec = START_NAP_NS };
 
@@ -385,10 +386,10 @@ int recorder_find_vms(struct recorder *recorder)
 			return end_wait(recorder);
 		}
 		nanosleep(&nap, NULL);
-		if (daemon_now_ns() >= begin_ns + START_PATIENCE_NS)
+		if (clock_now_ns() >= begin_ns + START_PATIENCE_NS)
 			nap.tv_nsec = WAIT_NAP_NS;
 		if (waits(recorder))
-			recorder_find_new(recorder, daemon_now_ns());
+			recorder_find_new(recorder, clock_now_ns());
 	}
 	if (recorder->end != DAEMON_END_STOPPED)
 		return -1;

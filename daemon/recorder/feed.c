@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The sampler's side of a watch: numbers, processes and VMs, a few times a second. */
 #include "daemon/recorder/feed.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -290,7 +291,7 @@ static int put_numbers(struct recorder *recorder, uint64_t now_ns, struct failur
 		.ticks = stats->ticks,
 		.late_ticks = stats->late_ticks,
 		.missed_ticks = stats->missed_ticks,
-		.cpu_ns = recorder_cpu_ns(),
+		.cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID),
 		.stopped_p50_ns = daemon_histogram_quantile(&stats->stopped, 0.5),
 		.stopped_p99_ns = daemon_histogram_quantile(&stats->stopped, 0.99),
 		.stopped_max_ns = stats->stopped.max_ns,
@@ -357,11 +358,11 @@ bool feed_tell(struct recorder *recorder, uint64_t now_ns)
 /* A watch that is stuck is not waited for long. */
 static void send_last(struct recorder *recorder)
 {
-	uint64_t end_ns = daemon_now_ns() + FEED_LAST_MS * (uint64_t)1000000;
+	uint64_t end_ns = clock_now_ns() + FEED_LAST_MS * (uint64_t)1000000;
 	struct pollfd poller = { .fd = recorder->options->feed_fd, .events = POLLOUT };
 	struct failure why;
 
-	while (message_flush_now(&recorder->writer.queue, &why) == 0 && daemon_now_ns() < end_ns)
+	while (message_flush_now(&recorder->writer.queue, &why) == 0 && clock_now_ns() < end_ns)
 		poll(&poller, 1, FEED_LAST_MS / 10);
 }
 
@@ -374,7 +375,7 @@ void feed_finish(struct recorder *recorder)
 		return;
 	if (recorder->writer.queue.bytes) {
 		put_processes(recorder, &why);
-		put_numbers(recorder, daemon_now_ns(), &why);
+		put_numbers(recorder, clock_now_ns(), &why);
 		put_text(recorder, MESSAGE_RESULT, (int)recorder->end, recorder->text);
 		send_last(recorder);
 		message_queue_deinit(&recorder->writer.queue);

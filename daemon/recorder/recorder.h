@@ -3,7 +3,7 @@
 #ifndef DAEMON_RECORDER_RECORDER_H
 #define DAEMON_RECORDER_RECORDER_H
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/targets/finder.h"
 #include "daemon/decode/target.h"
 #include "daemon/recorder/traces.h"
@@ -162,8 +162,5 @@ void recorder_settle_all(struct recorder *recorder);
 /** Hand over a sample: to the writer, or to the watch as long as there is room. */
 int recorder_put_sample(struct recorder *recorder, const struct format_sample *sample,
 			struct failure *why);
-
-/** Processor time of this process so far. */
-uint64_t recorder_cpu_ns(void);
 
 #endif

@@ -7,6 +7,7 @@
  * kernel.unprivileged_bpf_disabled is set).
  */
 #include "daemon/rights/event_opener.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -25,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/rights/sandbox.h"
 
 enum {
@@ -405,7 +406,7 @@ int opener_ask(void *self, const struct attach_tap_request *request, struct fail
 static bool await_answer(const struct opener *opener, uint64_t until_ns)
 {
 	struct pollfd answer = { .fd = opener->fd, .events = POLLIN };
-	uint64_t time_ns = daemon_now_ns();
+	uint64_t time_ns = clock_now_ns();
 	struct timespec rest;
 
 	if (time_ns >= until_ns)
@@ -449,13 +450,13 @@ int opener_take(void *self, uint64_t until_ns, struct attach_tap_answer *ret_ans
  * events. */
 static int await_ready(const struct opener *opener)
 {
-	const uint64_t end_ns = daemon_now_ns() + (uint64_t)START_S * 1000000000u;
+	const uint64_t end_ns = clock_now_ns() + (uint64_t)START_S * 1000000000u;
 	struct attach_tap_event event;
 	struct answer answer;
 	ssize_t len;
 
 	while (!await_answer(opener, end_ns))
-		if (daemon_now_ns() >= end_ns)
+		if (clock_now_ns() >= end_ns)
 			return ETIMEDOUT;
 	len = receive(opener, &answer, &event, MSG_DONTWAIT);
 	if (len <= 0)

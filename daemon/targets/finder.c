@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* New processes: by name, and by their parent. */
 #include "daemon/targets/finder.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	LOOK_INTERVAL_NS = 200 * 1000 * 1000,
@@ -141,7 +142,7 @@ static void look(struct finder *finder, const struct finder_listener *listener,
 
 void finder_look(struct finder *finder, const struct finder_listener *listener, uint64_t now_ns)
 {
-	uint64_t begin_ns = daemon_now_ns();
+	uint64_t begin_ns = clock_now_ns();
 	struct pid_list now = { 0 };
 	struct failure why; /* out of memory or of descriptors: perhaps not for long */
 	uint64_t took_ns;
@@ -154,7 +155,7 @@ void finder_look(struct finder *finder, const struct finder_listener *listener, 
 		finder->older = finder->last;
 		finder->last = now;
 	}
-	took_ns = daemon_now_ns() - begin_ns;
+	took_ns = clock_now_ns() - begin_ns;
 	finder->look_ns = now_ns + (took_ns * LOOK_REST > LOOK_INTERVAL_NS ? took_ns * LOOK_REST
 									   : LOOK_INTERVAL_NS);
 }

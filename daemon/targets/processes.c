@@ -3,6 +3,7 @@
 #include "daemon/recorder/feed.h"
 #include "daemon/targets/processes.h"
 #include "daemon/outcome/outcomes.h"
+#include "attach/clock.h"
 
 enum {
 	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,
@@ -105,7 +106,7 @@ static int look_for_luajit(struct recorder *recorder, struct recorder_target *of
 
 void entry_rest_from_search(struct recorder_target *of, uint64_t begin_ns)
 {
-	of->search_ns = begin_ns + (daemon_now_ns() - begin_ns) * SEARCH_REST + SEARCH_INTERVAL_NS;
+	of->search_ns = begin_ns + (clock_now_ns() - begin_ns) * SEARCH_REST + SEARCH_INTERVAL_NS;
 }
 
 static void limit_search(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns)
@@ -132,7 +133,7 @@ void recorder_search_vm(struct recorder *recorder, struct recorder_target *of, u
 /* Where the code is another compiler's there is nothing to be found. */
 static void rest_from_more(struct recorder_target *of, uint64_t begin_ns, bool found)
 {
-	uint64_t took_ns = daemon_now_ns() - begin_ns;
+	uint64_t took_ns = clock_now_ns() - begin_ns;
 
 	if (found)
 		of->more_interval_ns = MORE_INTERVAL_NS;
@@ -164,7 +165,7 @@ static void note_new_program(struct recorder *recorder, struct recorder_target *
 {
 	attach_process_note_exec(of->process);
 	of->had_exec = true;
-	of->exec_ns = daemon_now_ns();
+	of->exec_ns = clock_now_ns();
 	of->has_root = false;
 	of->look_ns = of->search_ns = of->more_interval_ns = 0;
 	of->look_interval_ns = PROCESSES_LOOK_FIRST_NS;
@@ -195,7 +196,7 @@ static bool is_mapped(const struct recorder_target *of, uint64_t address)
 bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of, pid_t tid,
 			  uint64_t pc, uint64_t sp)
 {
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	struct failure why;
 
 	bool is_new;
@@ -213,7 +214,7 @@ bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of,
 		of->lost_thread = true;
 	if (is_new)
 		of->refresh_ns = 0;
-	now_ns = daemon_now_ns();
+	now_ns = clock_now_ns();
 	of->maps_ns = now_ns + (now_ns < of->exec_ns + EXEC_RECENT_NS ? (uint64_t)EXEC_LOOK_NS
 								      : (uint64_t)REFRESH_SOON_NS);
 	return is_new;

@@ -3,6 +3,7 @@
 #include "daemon/targets/processes.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/stop_reasons.h"
+#include "attach/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +49,7 @@ uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns)
 
 static void note_news(struct recorder *recorder)
 {
-	recorder->unsettled_ns = daemon_now_ns() + UNSETTLED_NS;
+	recorder->unsettled_ns = clock_now_ns() + UNSETTLED_NS;
 }
 
 /* What has not changed is not written, as the kernel may be reading it. */
@@ -98,7 +99,7 @@ static void begin_stops(struct recorder_target *of, struct sampled_thread *data,
 	struct sampled_tap *tap = &data->tap;
 
 	tap->samples = tap->torn = 0;
-	tap->retry_ns = daemon_now_ns() + ((uint64_t)STOPS_NS << tap->tries);
+	tap->retry_ns = clock_now_ns() + ((uint64_t)STOPS_NS << tap->tries);
 	tap->tries += tap->tries < STOPS_DOUBLED;
 	tap->is_refused = !stops_are_allowed(of->recorder);
 	if (tap->is_refused)
@@ -150,7 +151,7 @@ static void refuse_asked(void *context, void *asked, const struct failure *why)
  * waited for. */
 static void take_events(struct recorder *recorder)
 {
-	uint64_t until_ns = recorder->pending ? 0 : daemon_now_ns() + EVENTS_NS;
+	uint64_t until_ns = recorder->pending ? 0 : clock_now_ns() + EVENTS_NS;
 
 	if (attach_tap_take_events(recorder->tap, until_ns, refuse_asked, recorder) > 0)
 		note_news(recorder);
@@ -271,14 +272,14 @@ static void begin_after(struct recorder *recorder, const struct recorder_target 
 	if (time_ns < recorder->after_ns && recorder->after_pid == of->pid)
 		return;
 	attach_image_clear(recorder->after);
-	recorder->after_ns = daemon_now_ns();
+	recorder->after_ns = clock_now_ns();
 	recorder->after_pid = of->pid;
 }
 
 /* Whether the recording has ended too long ago for another copy. */
 static bool is_over(struct recorder *recorder)
 {
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	if (recorder->over_ns == 0 && *recorder->options->stop)
 		recorder->over_ns = now_ns;
@@ -347,7 +348,7 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
  * a look if the threads may be listed. */
 static bool may_have_ended(const struct recorder_target *of, bool is_at_rest)
 {
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	return is_at_rest || (now_ns < of->recorder->new_threads_ns && now_ns >= of->threads_ns);
 }
@@ -386,7 +387,7 @@ static void note_beginning(struct recorder_target *of, struct attach_thread *thr
 
 	if (since_ns == 0 || !data->tap.plan)
 		return;
-	recorder->new_threads_ns = daemon_now_ns() + NEW_THREADS_NS;
+	recorder->new_threads_ns = clock_now_ns() + NEW_THREADS_NS;
 	if (attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING)
 		return;
 	recorder->begun_ns += (since_ns < BEGUN_MAX_NS ? since_ns : BEGUN_MAX_NS) / 2;
@@ -426,7 +427,7 @@ static void account_refused(struct recorder_target *of, struct attach_thread *th
 		of->thread_ended = true;
 		return;
 	}
-	if (daemon_now_ns() >= data->tap.retry_ns)
+	if (clock_now_ns() >= data->tap.retry_ns)
 		begin_thread(of, thread, data);
 }
 
@@ -438,7 +439,7 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 	if (!data)
 		return;
 	if (data->tap.is_stopped) { /* which tells its ticks */
-		if (daemon_now_ns() < data->tap.retry_ns || thread->stop_pending)
+		if (clock_now_ns() < data->tap.retry_ns || thread->stop_pending)
 			return;
 		end_stops(recorder, data);
 		begin_thread(of, thread, data);
@@ -480,7 +481,7 @@ static void account_process(struct recorder_target *of, uint32_t ticks)
 		account_thread(of, attach_threads_get(of->target->threads, i), ticks);
 	if (!recorder_list_threads(of))
 		return;
-	now_ns = daemon_now_ns();
+	now_ns = clock_now_ns();
 	since_ns = of->begun_ns ? now_ns - of->begun_ns : 0;
 	of->begun_ns = now_ns;
 	for (size_t i = 0; i < attach_threads_count(of->target->threads); i++) {

@@ -8,6 +8,7 @@
  * kernel/sched/stats.h, sched_info_arrive().
  */
 #include "daemon/outcome/outcomes.h"
+#include "attach/clock.h"
 
 enum {
 	/* Between looks at a thread that has no copies: most threads sleep. */
@@ -76,14 +77,14 @@ void rest_begin(struct attach_thread *thread, struct sampled_tap *tap)
 {
 	if (!attach_thread_schedule(thread, &tap->schedule))
 		tap->schedule.runs = 0;
-	tap->look_ns = daemon_now_ns() + LOOK_NS;
+	tap->look_ns = clock_now_ns() + LOOK_NS;
 }
 
 void rest_tell(struct recorder_target *of, struct attach_thread *thread,
 	       struct sampled_thread *data, bool has_copies)
 {
 	struct sampled_tap *tap = &data->tap;
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	int64_t carried = tap->carried;
 	bool ran;
 

@@ -3,6 +3,7 @@
 #include "daemon/targets/processes.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/stop_reasons.h"
+#include "attach/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,14 +34,6 @@ enum {
 	SETTLE_NS = 1000 * 1000 * 1000,
 	SETTLE_NAP_NS = 1000 * 1000,
 };
-
-uint64_t recorder_cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- Modes ------------------------------------------------------------------------------ */
 
@@ -384,7 +377,7 @@ static bool learns_first_vm(struct recorder_target *of, const struct attach_thre
 	if (daemon_outcome_reaches_root(outcome) || !entry_has_luajit(of))
 		return false;
 	if (outcome == DAEMON_UNWOUND)
-		find_hidden_vm(of->recorder, of, thread, data, daemon_now_ns());
+		find_hidden_vm(of->recorder, of, thread, data, clock_now_ns());
 	return entry_has_vm(of);
 }
 
@@ -393,7 +386,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 {
 	struct recorder *recorder = of->recorder;
 	struct daemon_target *target = of->target;
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	struct format_sample sample = { .time_ns = time_ns,
 					.pid = (int32_t)of->pid,
 					.tid = (int32_t)thread->tid,
@@ -434,13 +427,13 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		       target->stack_top,
 		       reach_of(target, outcome, recorder->image, &data->prediction), sp,
 		       &data->prediction);
-	recorder->stats->decode_ns += daemon_now_ns() - now_ns;
+	recorder->stats->decode_ns += clock_now_ns() - now_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
 	data->runs_lua |= target->cframe_count > 0;
 	if (!sleep && !is_copy && !knew_vm && learns_first_vm(of, thread, data, outcome))
 		return capture(recorder, of, thread, data)
-			       ? sampled_decode(of, thread, data, NULL, daemon_now_ns())
+			       ? sampled_decode(of, thread, data, NULL, clock_now_ns())
 			       : recorder->end == DAEMON_END_STOPPED;
 	if (sleep)
 		return keep_waiting_sample(of, thread, data, sleep, &sample, outcome);
@@ -452,7 +445,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		save_image(recorder, of, sample.weight);
 	if (data->runs_lua && !write_sample(of, &sample))
 		return false;
-	follow_up(of, thread, data, outcome, daemon_now_ns());
+	follow_up(of, thread, data, outcome, clock_now_ns());
 	return true;
 }
 
@@ -461,7 +454,7 @@ static bool take_sample(struct recorder *recorder, struct recorder_target *of,
 {
 	if (capture(recorder, of, thread, data) &&
 	    sampled_weigh(of, data, thread->tick_ns ? thread->turn.ran_ns : 0))
-		return sampled_decode(of, thread, data, NULL, daemon_now_ns()) &&
+		return sampled_decode(of, thread, data, NULL, clock_now_ns()) &&
 		       recorder->end == DAEMON_END_STOPPED;
 	return recorder->end == DAEMON_END_STOPPED;
 }
@@ -495,14 +488,14 @@ static bool sample_waiting(struct recorder_target *of, struct attach_thread *thr
 	struct failure why;
 
 	if (!recorder->options->wall ||
-	    (!data->runs_lua && daemon_now_ns() < data->wait_rest.until_ns)) {
+	    (!data->runs_lua && clock_now_ns() < data->wait_rest.until_ns)) {
 		sampled_tell(of, data, DAEMON_IDLE);
 		return true;
 	}
 	if (wait_goes_on(of, thread, data))
 		return recorder->end == DAEMON_END_STOPPED;
 	if (capture_asleep(of, thread, data, &sleep, &why) == 0)
-		return sampled_decode(of, thread, data, &sleep, daemon_now_ns()) &&
+		return sampled_decode(of, thread, data, &sleep, clock_now_ns()) &&
 		       recorder->end == DAEMON_END_STOPPED;
 	if (why.kind == FAILURE_TIMEOUT) { /* it runs by now */
 		sampled_carry(of, data, true);
@@ -516,7 +509,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 			  struct attach_thread *thread)
 {
 	struct sampled_thread *data = sampled_of(thread);
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	/* Those that the kernel copies, or will when they are found, have their ticks there. */
 	if (!data || (recorder->tap && !data->tap.is_stopped))
@@ -554,7 +547,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 /* Threads can be shorter than the time between two refreshes. */
 bool recorder_list_threads(struct recorder_target *of)
 {
-	uint64_t now_ns = daemon_now_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	if (now_ns < of->threads_ns)
 		return false;
@@ -564,9 +557,9 @@ bool recorder_list_threads(struct recorder_target *of)
 	/* Threads that have ended are forgotten, with copies that were not taken. */
 	if (of->recorder->tap && (!tapped_take(of->recorder) || !of->target))
 		return false;
-	now_ns = daemon_now_ns();
+	now_ns = clock_now_ns();
 	target_refresh_threads(of->target);
-	of->threads_ns = now_ns + (daemon_now_ns() - now_ns) * LIST_REST;
+	of->threads_ns = now_ns + (clock_now_ns() - now_ns) * LIST_REST;
 	return true;
 }
 
@@ -586,7 +579,7 @@ static bool tick_process(struct recorder *recorder, struct recorder_target *of)
 
 bool recorder_tick(struct recorder *recorder)
 {
-	recorder->tick_ns = daemon_now_ns();
+	recorder->tick_ns = clock_now_ns();
 	recorder->woke_ns = 0;
 	for (size_t i = 0; i < recorder->target_count; i++)
 		if (!tick_process(recorder, recorder->targets[i]))
@@ -643,12 +636,12 @@ static bool settle_threads(struct attach_threads *threads)
 bool recorder_settle(struct recorder_target *of)
 {
 	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
-	uint64_t end_ns = daemon_now_ns() + SETTLE_NS;
+	uint64_t end_ns = clock_now_ns() + SETTLE_NS;
 
 	if (!of->target)
 		return true;
 	while (!settle_threads(of->target->threads)) {
-		if (daemon_now_ns() >= end_ns)
+		if (clock_now_ns() >= end_ns)
 			return false;
 		nanosleep(&nap, NULL);
 	}

@@ -6,6 +6,7 @@
  * At each tick the kernel tells whether it is the same sleep still.
  */
 #include "daemon/outcome/outcomes.h"
+#include "attach/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static uint64_t end_of(const struct sampled_wait *wait, enum daemon_outcome outc
 {
 	if (daemon_outcome_reaches_root(outcome))
 		return UINT64_MAX;
-	return wait->looks < LOOKS_MAX ? 0 : daemon_now_ns() + PARTIAL_NS;
+	return wait->looks < LOOKS_MAX ? 0 : clock_now_ns() + PARTIAL_NS;
 }
 
 void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
@@ -82,12 +83,12 @@ bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread
 {
 	struct sampled_wait *wait = data->wait;
 
-	if (!wait || daemon_now_ns() >= wait->until_ns ||
+	if (!wait || clock_now_ns() >= wait->until_ns ||
 	    wait->announcement != of->target->announcement ||
 	    wait->generation != of->target->generation || wait->code_ns != of->target->code_ns ||
 	    !attach_thread_sleeps_on(thread, &wait->sleep))
 		return false;
-	wait->sample.time_ns = daemon_now_ns();
+	wait->sample.time_ns = clock_now_ns();
 	wait->sample.weight = sampled_tell(of, data, DAEMON_ASLEEP);
 	sampled_put(of, &wait->sample);
 	return true;

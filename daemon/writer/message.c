@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "daemon/writer/message.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 
 /* ---- Sending ---------------------------------------------------------------------------- */
 
@@ -263,7 +264,7 @@ int message_put_status(struct message_queue *queue, const struct message_status 
 static int await_room(struct message_queue *queue, uint64_t end_ms, struct failure *why)
 {
 	struct pollfd poller = { .fd = queue->fd, .events = POLLOUT };
-	uint64_t time_ms = daemon_now_ms();
+	uint64_t time_ms = clock_now_ms();
 	int got = 0;
 
 	if (!queue->stuck && time_ms < end_ms)
@@ -279,7 +280,7 @@ static int await_room(struct message_queue *queue, uint64_t end_ms, struct failu
 /* Send as much as goes. @return 0 when all is sent, 1 when the rest would have to @wait, or -1. */
 static int send_from(struct message_queue *queue, size_t *done, bool wait, struct failure *why)
 {
-	uint64_t end_ms = daemon_now_ms() + MESSAGE_PATIENCE_MS;
+	uint64_t end_ms = clock_now_ms() + MESSAGE_PATIENCE_MS;
 
 	while (*done < queue->len) {
 		ssize_t part = send(queue->fd, queue->bytes + *done, queue->len - *done,
@@ -287,7 +288,7 @@ static int send_from(struct message_queue *queue, size_t *done, bool wait, struc
 
 		if (part >= 0) {
 			*done += (size_t)part;
-			end_ms = daemon_now_ms() + MESSAGE_PATIENCE_MS;
+			end_ms = clock_now_ms() + MESSAGE_PATIENCE_MS;
 			continue;
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK) {

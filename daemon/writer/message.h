@@ -80,7 +80,7 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
 		       struct failure *why);
 int message_put_account(struct message_queue *queue, const char *text, struct failure *why);
-/** @param time_ns By daemon_now_ns(): samples after it belong to what comes then. */
+/** @param time_ns By clock_now_ns(): samples after it belong to what comes then. */
 int message_put_snapshot(struct message_queue *queue, uint64_t time_ns, struct failure *why);
 int message_put_end(struct message_queue *queue, struct failure *why);
 /** One of a feed: @p len bytes. */
@@ -112,7 +112,7 @@ struct message {
 		struct format_sample sample;
 		struct message_status status;
 		const char *account;
-		uint64_t snapshot_ns; /* by daemon_now_ns() */
+		uint64_t snapshot_ns; /* by clock_now_ns() */
 		struct {
 			const uint8_t *bytes; /* not aligned */
 			size_t len;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "daemon/writer/output_set.h"
+#include "attach/clock.h"
 
 #include <time.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 
 /* The recorder ends a recording of which an output has failed; until it does the others get what
  * comes. */
@@ -70,7 +71,7 @@ static void rotate(struct written_set *set, uint64_t begin_ns)
 
 	written_set_finish(set, false);
 	clock_gettime(CLOCK_REALTIME, &now);
-	age_ns = daemon_now_ns() - begin_ns;
+	age_ns = clock_now_ns() - begin_ns;
 	options->start_ns = begin_ns;
 	options->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - age_ns;
 	set->rotate_at_ns = begin_ns + set->rotate_ns;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The writer process as the recorder sees it. */
 #include "daemon/writer/writer.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/writer/writer_main.h"
 
 enum {
@@ -31,7 +32,7 @@ static const struct wait_end no_end = { .time_ns = UINT64_MAX };
 
 static bool is_over(const struct wait_end *end)
 {
-	return (end->asked && *end->asked) || daemon_now_ns() >= end->time_ns;
+	return (end->asked && *end->asked) || clock_now_ns() >= end->time_ns;
 }
 
 /* Give back what a writer that does not run was given. */
@@ -102,7 +103,7 @@ static uint64_t used_ns(const struct writer *writer)
  */
 static bool await_writer(struct writer *writer, short events, const struct wait_end *end)
 {
-	uint64_t time_ms = daemon_now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
+	uint64_t time_ms = clock_now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
 	uint64_t last_ms = time_ms + WORK_MAX_MS;
 	uint64_t used = used_ns(writer), last = used;
 
@@ -112,7 +113,7 @@ static bool await_writer(struct writer *writer, short events, const struct wait_
 
 		if (got > 0 || (got < 0 && errno != EINTR))
 			return true;
-		time_ms = daemon_now_ms();
+		time_ms = clock_now_ms();
 		used = used_ns(writer);
 		if (used != last)
 			end_ms = time_ms + MESSAGE_PATIENCE_MS;

@@ -64,7 +64,7 @@ uint64_t writer_bytes(const struct writer *writer);
 /**
  * Send what is queued, until no more than @p rest bytes of it wait. A writer that is at work, on a
  * large file, takes them later.
- * @param until_ns By daemon_now_ns(): from then on the rest stays queued.
+ * @param until_ns By clock_now_ns(): from then on the rest stays queued.
  * @param stop Where this is set likewise, or NULL.
  * @return 0, or -1: FAILURE_GONE (EPIPE) when the writer is, FAILURE_TIMEOUT when for 10 s it
  *         neither takes anything nor works, or works for 10 minutes and takes nothing,

@@ -2,6 +2,7 @@
 /* The inside of the writer: a process of its own, without privileges, that turns messages into
  * files. */
 #include "daemon/writer/writer_main.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/rights/sandbox.h"
 #include "daemon/writer/output_set.h"
 
@@ -97,22 +98,22 @@ static int handle(struct writing *writing, const struct message *message, struct
 /* Until END, or until the recorder is gone. */
 static int take_messages(struct writing *writing, struct failure *why)
 {
-	uint64_t commit_at_ms = daemon_now_ms() + COMMIT_INTERVAL_MS;
+	uint64_t commit_at_ms = clock_now_ms() + COMMIT_INTERVAL_MS;
 
 	while (!writing->ended) {
 		struct pollfd poller = { .fd = writing->receiver.fd, .events = POLLIN };
 		struct message message;
 		int got;
 
-		if (daemon_now_ms() >= commit_at_ms ||
+		if (clock_now_ms() >= commit_at_ms ||
 		    writing->samples >= writing->committed + COMMIT_SAMPLES) {
 			writing->committed = writing->samples;
 			written_set_commit(&writing->set);
-			commit_at_ms = daemon_now_ms() + COMMIT_INTERVAL_MS;
+			commit_at_ms = clock_now_ms() + COMMIT_INTERVAL_MS;
 		}
 		if (!message_is_ready(&writing->receiver) &&
 		    poll(&poller, 1, COMMIT_INTERVAL_MS) == 0) {
-			written_set_rotate_at(&writing->set, daemon_now_ns() - SAMPLE_AGE_NS);
+			written_set_rotate_at(&writing->set, clock_now_ns() - SAMPLE_AGE_NS);
 			continue;
 		}
 		got = message_receive(&writing->receiver, &message, why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Derived layouts: evidence is collected, weighed, and filled in from the nearest row. */
 #include "luastate/derive/derive.h"
+#include "attach/clock.h"
 
 #include <stdlib.h>
 
@@ -25,7 +26,7 @@ static int read_bounded(void *self, struct remote_addr address, void *ret_bytes,
 	bounded->bytes += len;
 	if (bounded->reads++ >= READS_MAX || bounded->bytes > BYTES_MAX ||
 	    (bounded->reads % READS_AT_ONCE == 0 &&
-	     state_now_ns(CLOCK_THREAD_CPUTIME_ID) >= bounded->end_ns))
+	     clock_read_ns(CLOCK_THREAD_CPUTIME_ID) >= bounded->end_ns))
 		bounded->is_over = true;
 	if (bounded->is_over)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, address.value, "derive a layout");
@@ -38,7 +39,7 @@ void derive_bound_reads(struct derive_bounded_reader *ret_bounded,
 	*ret_bounded = (struct derive_bounded_reader){
 		.reader = { .read = read_bounded, .self = ret_bounded },
 		.of = reader,
-		.end_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID) + DERIVE_NS
+		.end_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + DERIVE_NS
 	};
 }
 

@@ -2,6 +2,7 @@
 /* What is known of an interpreter's layout: when it is searched for, whether a
  * row of the table holds, and what of a search is kept. */
 #include "luastate/derive/derive.h"
+#include "attach/clock.h"
 
 #include <stdlib.h>
 
@@ -31,7 +32,7 @@ static bool may_search(struct luastate *state)
 
 static void spend(struct luastate *state, uint64_t begin_ns)
 {
-	budget_charge(&state->derive_time, state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+	budget_charge(&state->derive_time, clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
 /* Read the code when it is looked for first. Code that is not like any tells no
@@ -48,8 +49,7 @@ static bool read_code(struct state_interpreter *interpreter)
 
 bool derive_is_due(struct state_interpreter *interpreter)
 {
-	return state_now_ns(CLOCK_MONOTONIC) >= interpreter->derive_due_ns &&
-	       read_code(interpreter);
+	return clock_now_ns() >= interpreter->derive_due_ns && read_code(interpreter);
 }
 
 /* The next search is not due before as long again as the last one took, then
@@ -59,8 +59,7 @@ void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
 	unsigned doublings = interpreter->derive_tries < TRIES_DOUBLED ? interpreter->derive_tries
 								       : TRIES_DOUBLED;
 
-	interpreter->derive_due_ns = state_now_ns(CLOCK_MONOTONIC) +
-				     ((state_now_ns(CLOCK_MONOTONIC) - begin_ns) << doublings);
+	interpreter->derive_due_ns = clock_now_ns() + ((clock_now_ns() - begin_ns) << doublings);
 	interpreter->derive_tries++;
 }
 
@@ -135,7 +134,7 @@ enum derive_verdict derive_judge_row(struct luastate *state, struct state_interp
 		free(derive);
 		return DERIVE_OPEN;
 	}
-	begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	begin_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	derive_bound_reads(&bounded, reader);
 	derive->state = state;
 	derive->interpreter = interpreter;
@@ -157,7 +156,7 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 			     const struct attach_reader *reader, uint64_t L)
 {
 	struct derive *derive = calloc(1, sizeof(*derive));
-	uint64_t begin_ns = state_now_ns(CLOCK_MONOTONIC);
+	uint64_t begin_ns = clock_now_ns();
 	bool found;
 
 	if (!derive)
@@ -182,7 +181,7 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 static struct derive *search_when_due(struct luastate *state, struct state_interpreter *interpreter,
 				      const struct attach_reader *reader, uint64_t L)
 {
-	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begin_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct derive *derive;
 
 	if (!may_search(state))

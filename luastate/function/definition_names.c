@@ -16,6 +16,7 @@
 
 #include "luastate/function/definition_names.h"
 #include "luastate/state/present.h"
+#include "attach/clock.h"
 
 enum {
 	DEFINITIONS_MAX = 1 << 17,
@@ -202,7 +203,7 @@ void names_charge_reading(const struct names_search *search, uint64_t begin_ns)
 {
 	if (search->walks)
 		budget_charge(&search->state->read_time,
-			      state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+			      clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
 bool names_may_read(const struct names_search *search)
@@ -216,7 +217,7 @@ static bool read_parent(const struct names_search *search, uint64_t address, uin
 {
 	struct batch batch = { .search = search };
 	uint8_t header[STATE_OBJECT_MAX];
-	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begin_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	uint8_t dead = names_dead_colour(search);
 	struct names_wanted after;
 	struct failure why;
@@ -374,7 +375,7 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 	struct luastate *state = search->state;
 	const char *held = names_held_as(state, wanted);
 	const struct state_definition *found;
-	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begin_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (!held && state->held_sample != state->serial) {
 		int64_t left_ns = state->read_time.left_ns;
@@ -383,7 +384,7 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 		names_search_holders(search, begin_ns + HOLDERS_NS);
 		/* With what the parents took that were read for it. */
 		state->read_time.left_ns = left_ns;
-		names_spend(&state->read_time, state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+		names_spend(&state->read_time, clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 		held = names_held_as(state, wanted);
 	}
 	found = search_index(search, wanted);

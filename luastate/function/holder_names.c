@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "luastate/function/definition_names.h"
+#include "attach/clock.h"
 
 enum {
 	/* Functions and tables gone through in one search. */
@@ -628,7 +629,7 @@ void names_search_holders(const struct names_search *search, uint64_t end_ns)
 	holders->dead = names_dead_colour(search);
 	add_frames(holders);
 	add_modules(holders);
-	while ((item = take_item(holders)) && state_now_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns) {
+	while ((item = take_item(holders)) && clock_read_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns) {
 		if (item->is_table)
 			look_into_table(holders, item);
 		else

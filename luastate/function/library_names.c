@@ -7,6 +7,7 @@
  * Source: LuaJIT v2.1 src/lj_obj.h (GCtab, Node), src/lib_package.c (_LOADED).
  */
 #include "luastate/state/state.h"
+#include "attach/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,8 +212,7 @@ static void search_table(struct search *search, uint64_t address, const char *mo
 		for (uint32_t i = 0; i < count && search->slots_left; i++) {
 			const uint8_t *item = nodes + (size_t)i * (size_t)layout->Node_sizeof;
 
-			if (i % SEARCH_CLOCK_SLOTS == 0 &&
-			    state_now_ns(CLOCK_MONOTONIC) >= search->end_ns)
+			if (i % SEARCH_CLOCK_SLOTS == 0 && clock_now_ns() >= search->end_ns)
 				search->slots_left = 0;
 			visit(search, state_u64(item, layout->Node_key),
 			      state_u64(item, layout->Node_val), module, depth);
@@ -333,7 +333,7 @@ int luastate_load_names(struct luastate *state, const struct attach_reader *read
 			struct failure *why)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
-	uint64_t begin_ns = state_now_ns(CLOCK_MONOTONIC), rest_ns;
+	uint64_t begin_ns = clock_now_ns(), rest_ns;
 	unsigned before = count_names(state);
 	int ret;
 
@@ -343,7 +343,7 @@ int luastate_load_names(struct luastate *state, const struct attach_reader *read
 	state->names_in_vain = count_names(state) > before ? 0 : state->names_in_vain + 1;
 	if (state->names_in_vain > NAMES_DOUBLINGS)
 		state->names_in_vain = NAMES_DOUBLINGS;
-	rest_ns = (state_now_ns(CLOCK_MONOTONIC) - begin_ns) * NAMES_REST;
+	rest_ns = (clock_now_ns() - begin_ns) * NAMES_REST;
 	if (rest_ns < NAMES_INTERVAL_NS)
 		rest_ns = NAMES_INTERVAL_NS;
 	state->names_due_ns = begin_ns + (rest_ns << state->names_in_vain);
@@ -354,7 +354,7 @@ void state_load_names(struct luastate *state, const struct attach_reader *reader
 {
 	struct failure why;
 
-	if (state_now_ns(CLOCK_MONOTONIC) >= state->names_due_ns)
+	if (clock_now_ns() >= state->names_due_ns)
 		luastate_load_names(state, reader, G, &why);
 }
 

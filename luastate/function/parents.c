@@ -14,6 +14,7 @@
 
 #include "luastate/function/definition_names.h"
 #include "luastate/state/heap_list.h"
+#include "attach/clock.h"
 
 enum {
 	PARENTS_MAX = 1 << 17,
@@ -111,7 +112,7 @@ static bool is_over(void *context)
 {
 	const struct walk_of_parents *walk = context;
 
-	return state_now_ns(CLOCK_THREAD_CPUTIME_ID) >= walk->end_ns;
+	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID) >= walk->end_ns;
 }
 
 static int compare(int64_t a, int64_t b)
@@ -160,7 +161,7 @@ static void forget_parents_of(struct luastate *state, uint64_t G)
 void parents_walk(const struct names_search *search)
 {
 	struct luastate *state = search->state;
-	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID), cost_ns;
+	uint64_t begin_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID), cost_ns;
 	struct walk_of_parents walk = { .state = state, .end_ns = begin_ns + WALK_NS };
 
 	walk.list = (struct heap_list){ .layout = search->layout,
@@ -175,7 +176,7 @@ void parents_walk(const struct names_search *search)
 	state->parents_sample = state->serial;
 	state->parents_G = search->G;
 	parents_sort(state);
-	cost_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	cost_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	names_spend(&state->walk_time, cost_ns);
 }
 
@@ -226,7 +227,7 @@ static bool has_made(const struct names_search *search, const struct state_paren
 uint64_t parents_find(const struct names_search *search, const struct names_wanted *wanted)
 {
 	struct luastate *state = search->state;
-	uint64_t begin_ns = state_now_ns(CLOCK_THREAD_CPUTIME_ID), found = 0;
+	uint64_t begin_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID), found = 0;
 
 	if (!names_may_read(search))
 		state->candidates_left = 0;

@@ -7,6 +7,7 @@
  * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, HotPenalty, MCLink), src/lj_mcode.c.
  */
 #include "luastate/jit/jit_report.h"
+#include "attach/clock.h"
 
 #include <stdlib.h>
 
@@ -29,7 +30,7 @@ struct catalogue_index {
 
 bool catalogue_is_late(const struct catalogue_build *build)
 {
-	return build->out_of_memory || state_now_ns(CLOCK_MONOTONIC) >= build->end_ns;
+	return build->out_of_memory || clock_now_ns() >= build->end_ns;
 }
 
 void *catalogue_room(struct catalogue_build *build, void *items, size_t count, size_t *room,
@@ -323,7 +324,7 @@ int luastate_catalogue_read(struct luastate *state, const struct attach_reader *
 	if (!state_has_compiler(vm->layout))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the compiler's state");
 	build.J = G + (uint64_t)vm->layout->global_State_to_J;
-	build.end_ns = state_now_ns(CLOCK_MONOTONIC) + CATALOGUE_S * (uint64_t)CATALOGUE_NS_PER_S;
+	build.end_ns = clock_now_ns() + CATALOGUE_S * (uint64_t)CATALOGUE_NS_PER_S;
 	build.out = calloc(1, sizeof(*build.out));
 	if (!build.out)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, G, "keep the traces");

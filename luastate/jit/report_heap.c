@@ -6,6 +6,7 @@
  * src/lj_obj.h.
  */
 #include "luastate/jit/jit_report.h"
+#include "attach/clock.h"
 
 #include <stdlib.h>
 
@@ -56,7 +57,7 @@ static bool is_over(void *context)
 {
 	const struct heap_walk *walk = context;
 
-	return walk->build->out_of_memory || state_now_ns(CLOCK_MONOTONIC) >= walk->end_ns;
+	return walk->build->out_of_memory || clock_now_ns() >= walk->end_ns;
 }
 
 static int by_start(const void *a, const void *b)
@@ -81,8 +82,7 @@ static void sort_spans(struct catalogue_build *build)
 
 void catalogue_walk_heap(struct catalogue_build *build)
 {
-	struct heap_walk walk = { .build = build,
-				  .end_ns = state_now_ns(CLOCK_MONOTONIC) + WALK_NS };
+	struct heap_walk walk = { .build = build, .end_ns = clock_now_ns() + WALK_NS };
 	bool whole;
 
 	walk.list = (struct heap_list){ .layout = build->layout,

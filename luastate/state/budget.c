@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* How much processor time work beside the sampling may take. */
 #include "luastate/state/budget.h"
-
-uint64_t state_now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+#include "attach/clock.h"
 
 bool budget_allows(struct state_budget *budget, int64_t saved_ns, unsigned share)
 {
-	uint64_t time_ns = state_now_ns(CLOCK_MONOTONIC);
+	uint64_t time_ns = clock_now_ns();
 
 	budget->left_ns += (int64_t)((time_ns - budget->now_ns) / share);
 	if (budget->left_ns > saved_ns)

@@ -7,9 +7,6 @@
 #include <stdint.h>
 #include <time.h>
 
-/** In nanoseconds; CLOCK_THREAD_CPUTIME_ID is what this thread has used. */
-uint64_t state_now_ns(clockid_t clock);
-
 /** Processor time that may be spent, in nanoseconds. All 0: as much as may be saved up. */
 struct state_budget {
 	int64_t left_ns;  /* what took longer than there was time is owed */

@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "luastate/stack/walk.h"
+#include "attach/clock.h"
 
 enum {
 	/* Some GiB of small objects. */
@@ -225,8 +226,7 @@ static bool visit(struct each *each, uint64_t L)
 
 static bool is_late(const struct each *each)
 {
-	return each->objects % CLOCK_OBJECTS == 0 &&
-	       state_now_ns(CLOCK_MONOTONIC) >= each->how->end_ns;
+	return each->objects % CLOCK_OBJECTS == 0 && clock_now_ns() >= each->how->end_ns;
 }
 
 /* Whether the collector has found that nothing refers to an object: it is of the white that is to

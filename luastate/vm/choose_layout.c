@@ -2,6 +2,7 @@
 /* Which layout an interpreter has: a row of the table, what debug information tells, or one that is
  * derived; and whether what it shows later contradicts that. */
 #include "luastate/derive/derive.h"
+#include "attach/clock.h"
 
 bool state_retire_layout(struct luastate *state, struct luastate_layout *debug)
 {
@@ -153,7 +154,7 @@ void state_note_compiled(struct luastate *state, const struct attach_reader *rea
 		}
 		if (!derive_is_due(interpreter))
 			return;
-		begin_ns = state_now_ns(CLOCK_MONOTONIC);
+		begin_ns = clock_now_ns();
 		if (!state_row_holds(state, interpreter, vm->layout, reader, vm->main_thread))
 			replace_row(state, interpreter, reader, vm);
 		derive_rest(interpreter, begin_ns);

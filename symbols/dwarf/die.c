@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbols/dwarf/die.h"
+#include "attach/clock.h"
 
 #include <dwarf.h>
 #include <string.h>
 #include <time.h>
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 void symbols_die_allow(struct symbols_die_time *time, uint64_t ns)
 {
-	time->wall_ns = now_ns(CLOCK_MONOTONIC) + ns;
-	time->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+	time->wall_ns = clock_read_ns(CLOCK_MONOTONIC) + ns;
+	time->cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
 	time->late = false;
 }
 
@@ -27,8 +20,8 @@ bool symbols_die_down(Dwarf_Die *parent, Dwarf_Die *ret_child)
 
 bool symbols_die_next(struct symbols_die_time *time, Dwarf_Die *die)
 {
-	if (now_ns(CLOCK_MONOTONIC) >= time->wall_ns &&
-	    now_ns(CLOCK_THREAD_CPUTIME_ID) >= time->cpu_ns)
+	if (clock_read_ns(CLOCK_MONOTONIC) >= time->wall_ns &&
+	    clock_read_ns(CLOCK_THREAD_CPUTIME_ID) >= time->cpu_ns)
 		time->late = true;
 	return !time->late && dwarf_siblingof(die, die) == 0;
 }

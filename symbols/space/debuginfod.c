@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbols/space/debuginfod.h"
+#include "attach/clock.h"
 
 #include <cap-ng.h>
 #include <dlfcn.h>
@@ -33,14 +34,6 @@
 /** Alarm of a child that nobody waits for, behind the end of its time. */
 #define ALARM_S 5
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* ---- The child -------------------------------------------------------------------------- */
 
 struct client {
@@ -60,7 +53,7 @@ static void note_signal(int number)
 
 static bool is_over(void)
 {
-	return told_to_end || now_ms() >= child_end_ms;
+	return told_to_end || clock_now_ms() >= child_end_ms;
 }
 
 /** Remove what has come of a file: the library writes it to "debuginfo.XXXXXX" in its cache. */
@@ -160,7 +153,7 @@ static int give_up(int fd)
 
 static void run_child(const struct symbols_fetch *list, size_t count, uint64_t end_ms, int fd)
 {
-	uint64_t now = now_ms(), left_ms = end_ms > now ? end_ms - now : 0;
+	uint64_t now = clock_now_ms(), left_ms = end_ms > now ? end_ms - now : 0;
 	struct client client;
 	debuginfod_client *handle;
 
@@ -238,12 +231,12 @@ static void listen_to(int fd, struct symbols_fetch *list, size_t count,
 static int end_child(pid_t child)
 {
 	const struct timespec rest = { .tv_nsec = 10000000 };
-	uint64_t end_ms = now_ms() + GRACE_MS;
+	uint64_t end_ms = clock_now_ms() + GRACE_MS;
 	int status = 0;
 	pid_t ended;
 
 	kill(child, SIGTERM);
-	while ((ended = waitpid(child, &status, WNOHANG)) == 0 && now_ms() < end_ms)
+	while ((ended = waitpid(child, &status, WNOHANG)) == 0 && clock_now_ms() < end_ms)
 		nanosleep(&rest, NULL);
 	if (ended == child)
 		return status;
@@ -255,13 +248,13 @@ static int end_child(pid_t child)
 
 bool symbols_fetch_is_over(const struct symbols_fetch_end *end)
 {
-	return (end->stop && *end->stop) || now_ms() >= end->at_ms;
+	return (end->stop && *end->stop) || clock_now_ms() >= end->at_ms;
 }
 
 void symbols_fetch_begin(unsigned limit_ms, const volatile sig_atomic_t *stop,
 			 struct symbols_fetch_end *ret_end)
 {
-	*ret_end = (struct symbols_fetch_end){ .at_ms = now_ms() + limit_ms, .stop = stop };
+	*ret_end = (struct symbols_fetch_end){ .at_ms = clock_now_ms() + limit_ms, .stop = stop };
 }
 
 int symbols_fetch(struct symbols_fetch *list, size_t count, const struct symbols_fetch_end *end,

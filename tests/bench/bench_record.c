@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/bench/bench.h"
+#include "attach/clock.h"
 
 #include <json-c/json.h>
 #include <signal.h>
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 
 enum { RUNS_MAX = 16 };
 
@@ -123,14 +124,14 @@ static double wake_up(unsigned rate, unsigned seconds)
 	uint64_t on_time = 0, ticks = 0;
 
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	daemon_clock_init(&clock, rate, daemon_now_ns(), 1);
+	daemon_clock_init(&clock, rate, clock_now_ns(), 1);
 	while (clock.index < (uint64_t)rate * seconds) {
 		int64_t late_ns = daemon_clock_wait(&clock, UINT64_MAX);
 
 		if (late_ns < 0)
 			continue;
 		on_time += (uint64_t)late_ns <= clock.period_ns / 2;
-		ticks += 1 + daemon_clock_advance(&clock, daemon_now_ns());
+		ticks += 1 + daemon_clock_advance(&clock, clock_now_ns());
 	}
 	return 100 * (double)on_time / (double)ticks;
 }

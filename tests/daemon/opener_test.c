@@ -18,8 +18,9 @@
 
 #include <cmocka.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/rights/event_opener.h"
+#include "attach/clock.h"
 
 enum { RATE_HZ = 99, PERIOD_NS = 10 * 1000 * 1000, TRIES = 3000, NAP_NS = 10 * 1000 * 1000 };
 
@@ -118,7 +119,7 @@ static int take(const struct scene *scene, uint64_t until_ns, struct attach_tap_
 
 	do { /* the end of a child is a signal */
 		got = opener_take(scene->opener, until_ns, ret_answer, ret_why);
-	} while (got == 0 && daemon_now_ns() < until_ns);
+	} while (got == 0 && clock_now_ns() < until_ns);
 	return got;
 }
 
@@ -139,7 +140,7 @@ static int try_open(const struct scene *scene, pid_t pid, pid_t tid, uint64_t pe
 
 	if (ask(scene, pid, tid, period_ns, ATTACH_TAP_NO_COOKIE, ret_why) != 0)
 		return -1;
-	if (take(scene, daemon_now_ns() + DEADLINE_NS, &answer, ret_why) != 1)
+	if (take(scene, clock_now_ns() + DEADLINE_NS, &answer, ret_why) != 1)
 		return -1;
 	assert_true(answer.cookie == ATTACH_TAP_NO_COOKIE);
 	if (answer.why.kind != FAILURE_NONE) {
@@ -267,7 +268,7 @@ static void waits_for_nothing_by_itself(void **state)
 	begin_scene(&scene, false);
 	opener = find_opener();
 	kill(opener, SIGSTOP);
-	begin_ns = daemon_now_ns();
+	begin_ns = clock_now_ns();
 	/* At last there are too many, which is told. */
 	while (ask(&scene, scene.pid, scene.pid, PERIOD_NS, asked + 1, &why) == 0) {
 		assert_int_equal(0, opener_take(scene.opener, 0, &answer, &why));
@@ -275,12 +276,12 @@ static void waits_for_nothing_by_itself(void **state)
 	}
 	assert_int_equal(FAILURE_TIMEOUT, why.kind);
 	assert_true(asked > 50);
-	assert_int_equal(0, opener_take(scene.opener, daemon_now_ns() + NAP_NS, &answer, &why));
-	assert_true(daemon_now_ns() - begin_ns < DEADLINE_NS);
+	assert_int_equal(0, opener_take(scene.opener, clock_now_ns() + NAP_NS, &answer, &why));
+	assert_true(clock_now_ns() - begin_ns < DEADLINE_NS);
 	kill(opener, SIGCONT);
 	/* All are answered, each one as what it is. */
 	for (unsigned i = 1; i <= asked; i++) {
-		assert_int_equal(1, take(&scene, daemon_now_ns() + DEADLINE_NS, &answer, &why));
+		assert_int_equal(1, take(&scene, clock_now_ns() + DEADLINE_NS, &answer, &why));
 		assert_int_equal(i, answer.cookie);
 		assert_int_equal(FAILURE_NONE, answer.why.kind);
 		attach_tap_close_event(&answer.event);

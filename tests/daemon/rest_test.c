@@ -23,7 +23,7 @@ bool __wrap_attach_thread_schedule(struct attach_thread *thread,
 				   struct attach_schedule *ret_schedule);
 enum attach_activity __wrap_attach_thread_activity(struct attach_thread *thread, uint64_t *first,
 						   uint64_t *second);
-uint64_t __wrap_daemon_now_ns(void);
+uint64_t __wrap_clock_now_ns(void);
 
 bool __wrap_attach_thread_schedule(struct attach_thread *thread,
 				   struct attach_schedule *ret_schedule)
@@ -40,7 +40,7 @@ enum attach_activity __wrap_attach_thread_activity(struct attach_thread *thread,
 	return activity;
 }
 
-uint64_t __wrap_daemon_now_ns(void)
+uint64_t __wrap_clock_now_ns(void)
 {
 	return now_ns;
 }

@@ -2,6 +2,7 @@
 /* Threads that the kernel copies: the time that a copy stands for, and when a thread is stopped as
  * its copies lack too much. */
 #include "daemon/outcome/outcomes.h"
+#include "attach/clock.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -202,7 +203,7 @@ static void leaves_copies_behind_the_end(void **state)
 	/* Not yet. */
 	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &tap));
 	/* Just now: what was copied before it counts. */
-	assert_int_equal(4, take_four(daemon_now_ns(), 0, &stats, &tap));
+	assert_int_equal(4, take_four(clock_now_ns(), 0, &stats, &tap));
 	/* Told to end, which is seen only now, or was long ago. */
 	stop = 1;
 	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &tap));
@@ -361,12 +362,12 @@ static void waits_for_events_only_while_none_stands(void **state)
 
 	(void)state;
 	begin(&scene, DAEMON_CAPTURE_AUTO);
-	before_ns = daemon_now_ns();
+	before_ns = clock_now_ns();
 	assert_true(tapped_drain(&scene.recorder, 1));
 	assert_int_equal(1, added);
 	assert_ptr_equal(&only_plan, only.tap.plan);
 	assert_true(waited_until_ns > before_ns);
-	assert_true(waited_until_ns < daemon_now_ns() + 100 * 1000 * 1000);
+	assert_true(waited_until_ns < clock_now_ns() + 100 * 1000 * 1000);
 	/* A thread is under an interrupt that it has not answered, and may stand by now. */
 	scene.recorder.pending = 1;
 	asked = 1;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "daemon/outcome/outcomes.h"
+#include "attach/clock.h"
 
 enum { FRAMES = 3 };
 
@@ -99,7 +100,7 @@ static bool goes_on(struct scene *scene)
 static void test_each_has_its_time_and_weight(void **state)
 {
 	struct scene *scene = *state;
-	uint64_t before_ns = daemon_now_ns();
+	uint64_t before_ns = clock_now_ns();
 
 	assert_false(goes_on(scene)); /* nothing is known */
 	keep(scene, DAEMON_FULL);
@@ -107,9 +108,9 @@ static void test_each_has_its_time_and_weight(void **state)
 		owed = 7 * i;
 		assert_true(goes_on(scene));
 		assert_int_equal(i, put_count);
-		assert_true(put.time_ns >= before_ns && put.time_ns <= daemon_now_ns());
+		assert_true(put.time_ns >= before_ns && put.time_ns <= clock_now_ns());
 		before_ns = put.time_ns + 1;
-		while (daemon_now_ns() < before_ns)
+		while (clock_now_ns() < before_ns)
 			;
 		assert_int_equal(7 * i, put.weight);
 		assert_int_equal(42, put.pid);

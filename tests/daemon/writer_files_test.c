@@ -21,10 +21,11 @@
 
 #include <cmocka.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/files/file_helper.h"
 #include "daemon/writer/writer.h"
 #include "recorder.h"
+#include "attach/clock.h"
 
 /* Room of an output that fills up. */
 enum { SMALL_BYTES = 16384 };
@@ -404,9 +405,9 @@ static void test_series_of_one_name(void **state)
 	recorder_put_functions(&writer);
 	for (uint32_t i = 0; i < 5; i++) {
 		recorder_put_sample(&writer, i, &why);
-		message_put_snapshot(&writer.queue, daemon_now_ns(), &why);
+		message_put_snapshot(&writer.queue, clock_now_ns(), &why);
 		/* Nothing has come since: no file. */
-		message_put_snapshot(&writer.queue, daemon_now_ns(), &why);
+		message_put_snapshot(&writer.queue, clock_now_ns(), &why);
 	}
 	writer_finish(&writer, &status);
 	assert_int_equal(0, status.errnum);
@@ -435,7 +436,7 @@ static void test_snapshot(void **state)
 	recorder_put_functions(&writer);
 	assert_int_equal(0, recorder_put(&writer, 7, &why));
 	assert_int_equal(-1, access(file, F_OK));
-	message_put_snapshot(&writer.queue, daemon_now_ns(), &why);
+	message_put_snapshot(&writer.queue, clock_now_ns(), &why);
 	assert_int_equal(0, message_flush(&writer.queue, &why));
 	for (int i = 0; i < RECORDER_DEADLINE_MS / 5 && access(file, F_OK) != 0; i++)
 		nanosleep(&nap, NULL);

@@ -16,9 +16,10 @@
 
 #include <cmocka.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/writer/writer.h"
 #include "recorder.h"
+#include "attach/clock.h"
 
 static void test_whole_recording(void **state)
 {
@@ -117,7 +118,7 @@ static void test_stop_ends_the_wait(void **state)
 		assert_int_equal(0, recorder_put_sample(&writer, count++, &why));
 	while (message_flush_now(&writer.queue, &why) == 1);
 	assert_int_equal(0, writer_send(&writer, 0, UINT64_MAX, &stop, &why));
-	assert_int_equal(0, writer_send(&writer, 0, daemon_now_ns(), NULL, &why));
+	assert_int_equal(0, writer_send(&writer, 0, clock_now_ns(), NULL, &why));
 	assert_true(message_queued(&writer.queue) > 0);
 	kill(writer.pid, SIGCONT);
 	assert_int_equal(0, writer_send(&writer, 0, UINT64_MAX, NULL, &why));

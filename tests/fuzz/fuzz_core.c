@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/snapshot/core_target.h"
 #include "tests/symbols/made_core.h"
+#include "attach/clock.h"
 
 enum {
 	/* Inputs are some KiB, so that more only takes longer. */
@@ -87,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	    DAEMON_END_STOPPED) {
 		struct daemon_target *target = daemon_core_target(core);
 
-		target_limit_search(target, NULL, daemon_now_ns() + SEARCH_MS * (uint64_t)1000000);
+		target_limit_search(target, NULL, clock_now_ns() + SEARCH_MS * (uint64_t)1000000);
 		target_find_vm(target, &why);
 		target_find_all_vms(target);
 		decode(core, image);

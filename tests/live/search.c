@@ -5,13 +5,14 @@
  * VMs are known; with "all" after more searches, for all others.
  */
 #include "tests/live/stream.h"
+#include "attach/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
 #include "daemon/decode/target.h"
 
 enum { SEARCHES_MAX = 10000 };
@@ -50,7 +51,7 @@ static size_t find_others(struct daemon_target *target, uint64_t slice_ns)
 	unsigned searches = 0;
 
 	do {
-		target_limit_search(target, NULL, daemon_now_ns() + slice_ns);
+		target_limit_search(target, NULL, clock_now_ns() + slice_ns);
 		target_find_more_vms(target);
 	} while (target->search.cut && ++searches < SEARCHES_MAX);
 	return luastate_vm_count(target->lua);
@@ -78,7 +79,7 @@ int main(int argc, char **argv)
 	do {
 		uint64_t begin_ns = used_ns(), took_ns;
 
-		target_limit_search(target, NULL, daemon_now_ns() + slice_ns);
+		target_limit_search(target, NULL, clock_now_ns() + slice_ns);
 		ret = target_find_vm(target, &why);
 		took_ns = used_ns() - begin_ns;
 		longest_ns = took_ns > longest_ns ? took_ns : longest_ns;

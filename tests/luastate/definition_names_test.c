@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of functions by their definitions: whose parent is found how. */
 #include "sample.h"
+#include "attach/clock.h"
 
 #include "fake_values.h"
 #include "luastate/function/bytecode.h"
@@ -434,7 +435,7 @@ static void test_no_time(void **state)
 		frames[2].object = closure;
 		/* Reading the parent that runs takes longer. */
 		sample->state->read_time.left_ns = i < 10 ? 1 : INT64_MAX / 4;
-		sample->state->read_time.now_ns = state_now_ns(CLOCK_MONOTONIC);
+		sample->state->read_time.now_ns = clock_now_ns();
 		state_define_frames(sample->state, &memory, frames, 3);
 		/* Whoever was interrupted here has saved time up, and may read it. */
 		name = sample_proto(sample, family.child)->function.name;

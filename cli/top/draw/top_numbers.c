@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "cli/top/top.h"
+#include "attach/clock.h"
 
 const char *top_activity_name(enum top_activity activity)
 {
@@ -82,20 +83,9 @@ double top_rate(uint64_t count, const struct daemon_moment *moment)
 
 double top_uptime_s(const struct daemon_vitals *vitals, size_t process)
 {
-	uint64_t start_ns = vitals->start_ns[process], now_ns;
-	struct timespec now;
+	uint64_t start_ns = vitals->start_ns[process], now_ns = clock_read_ns(CLOCK_BOOTTIME);
 
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	return start_ns && now_ns >= start_ns ? (double)(now_ns - start_ns) / 1e9 : -1;
-}
-
-uint64_t top_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 const char *top_kind_name(enum format_kind kind)

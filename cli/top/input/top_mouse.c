@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top/input/top_mouse.h"
+#include "attach/clock.h"
 
 #include "cli/top/top.h"
 
@@ -20,7 +21,7 @@ static enum top_command turn_wheel(struct top_screen *screen, enum top_command c
 static enum top_command click_line(struct top_screen *screen, size_t line)
 {
 	struct top_list *list = &screen->lists[screen->choice.view];
-	uint64_t time_ns = top_now_ns();
+	uint64_t time_ns = clock_now_ns();
 	bool is_double;
 
 	if (line >= list->count)

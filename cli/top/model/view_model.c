@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top/model/view_model.h"
+#include "attach/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static void open_source(struct top_screen *screen)
 {
 	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
 	struct top_shown_source *source = &screen->source;
-	uint64_t end_ns = top_now_ns() + OPEN_NS;
+	uint64_t end_ns = clock_now_ns() + OPEN_NS;
 	int32_t pid = screen->choice.pid;
 	int ret = -1;
 
@@ -77,7 +78,7 @@ static void open_source(struct top_screen *screen)
 	if (pid)
 		ret = top_opener_read(screen->opener, pid, source->chunk, &source->file,
 				      &source->why);
-	for (size_t i = 0; !pid && ret != 0 && i < vitals->process_count && top_now_ns() < end_ns;
+	for (size_t i = 0; !pid && ret != 0 && i < vitals->process_count && clock_now_ns() < end_ns;
 	     i++)
 		if (vitals->processes[i].kind == DAEMON_PROCESS_LUAJIT)
 			ret = top_opener_read(screen->opener, vitals->processes[i].pid,

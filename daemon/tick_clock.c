@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
+#include "attach/clock.h"
 
 #include <errno.h>
 #include <time.h>
@@ -8,19 +9,6 @@ enum {
 	/* Longest sleep: a signal that comes just before it is noticed after it. */
 	CLOCK_SLEEP_NS = 200 * 1000 * 1000,
 };
-
-uint64_t daemon_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t daemon_now_ms(void)
-{
-	return daemon_now_ns() / 1000000u;
-}
 
 /* xorshift64: jitter needs no more. */
 static uint64_t next_random(struct daemon_clock *clock)
@@ -63,7 +51,7 @@ uint64_t daemon_clock_advance(struct daemon_clock *clock, uint64_t now_ns)
 
 int64_t daemon_clock_wait(const struct daemon_clock *clock, uint64_t until_ns)
 {
-	uint64_t now = daemon_now_ns(), wake_ns = clock->deadline_ns;
+	uint64_t now = clock_now_ns(), wake_ns = clock->deadline_ns;
 	struct timespec wake;
 
 	if (wake_ns > now + CLOCK_SLEEP_NS)
@@ -75,6 +63,6 @@ int64_t daemon_clock_wait(const struct daemon_clock *clock, uint64_t until_ns)
 	if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL) == EINTR ||
 	    wake_ns < clock->deadline_ns)
 		return -1;
-	now = daemon_now_ns();
+	now = clock_now_ns();
 	return now > clock->deadline_ns ? (int64_t)(now - clock->deadline_ns) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to daemon: the ticks of a recording. */
-#ifndef DAEMON_CLOCK_H
-#define DAEMON_CLOCK_H
+#ifndef DAEMON_TICK_CLOCK_H
+#define DAEMON_TICK_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,10 +15,6 @@ struct daemon_clock {
 	uint64_t deadline_ns;
 	uint64_t random;
 };
-
-/** Of the monotonic clock. */
-uint64_t daemon_now_ns(void);
-uint64_t daemon_now_ms(void);
 
 void daemon_clock_init(struct daemon_clock *clock, unsigned rate_hz, uint64_t start_ns,
 		       uint64_t seed);

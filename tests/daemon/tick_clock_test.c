@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/clock.h"
+#include "daemon/tick_clock.h"
+#include "attach/clock.h"
 
 #define TICKS 10000
 #define START ((uint64_t)1000000000000)
@@ -94,19 +95,19 @@ static void test_wait(void **state)
 	const struct sigaction action = { .sa_handler = on_alarm };
 	const struct itimerval soon = { .it_value = { .tv_usec = 20000 } };
 	struct daemon_clock clock;
-	uint64_t now = daemon_now_ns();
+	uint64_t now = clock_now_ns();
 
 	(void)state;
 	daemon_clock_init(&clock, 100, now, 3);
 	daemon_clock_advance(&clock, now);
 	assert_true(daemon_clock_wait(&clock, UINT64_MAX) >= 0);
-	assert_true(daemon_now_ns() >= clock.deadline_ns);
+	assert_true(clock_now_ns() >= clock.deadline_ns);
 	/* A deadline in the past. */
 	daemon_clock_init(&clock, 100, now - 1000000000, 3);
 	assert_true(daemon_clock_wait(&clock, UINT64_MAX) > 0);
 	/* A signal. */
 	sigaction(SIGALRM, &action, NULL);
-	daemon_clock_init(&clock, 1, daemon_now_ns() + (uint64_t)3600 * 1000000000, 3);
+	daemon_clock_init(&clock, 1, clock_now_ns() + (uint64_t)3600 * 1000000000, 3);
 	setitimer(ITIMER_REAL, &soon, NULL);
 	assert_int_equal(-1, daemon_clock_wait(&clock, UINT64_MAX));
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The clocks of the kernel as one number. */
+#include "attach/clock.h"
+
+uint64_t clock_read_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+uint64_t clock_now_ns(void)
+{
+	return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t clock_now_ms(void)
+{
+	return clock_now_ns() / 1000000u;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What time is it? */
+#ifndef ATTACH_CLOCK_H
+#define ATTACH_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/**
+ * Read a clock, in nanoseconds. Never fails. Stopped window: may be.
+ * @param clock CLOCK_THREAD_CPUTIME_ID is the processor time that the calling thread has used.
+ * Source: clock_gettime(2).
+ */
+uint64_t clock_read_ns(clockid_t clock);
+
+/** The same of CLOCK_MONOTONIC. */
+uint64_t clock_now_ns(void);
+
+/** The same in milliseconds. */
+uint64_t clock_now_ms(void);
+
+#endif
