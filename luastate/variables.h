@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Part of luastate/luastate.h, which is what others include: variables of frames, and values. */
+/* Which variables does a frame have, and what are their values? */
 #ifndef LUASTATE_VARIABLES_H
 #define LUASTATE_VARIABLES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "luastate/stack.h"
 
 struct failure;
 struct luastate;

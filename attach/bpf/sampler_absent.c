@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Without clang or libbpf at build time: the kernel copies no thread. */
-#include "attach/attach.h"
+#include "attach/bpf.h"
 #include "attach/failure.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #ifndef ATTACH_BPF_SAMPLER_INTERNAL_H
 #define ATTACH_BPF_SAMPLER_INTERNAL_H
 
-#include "attach/attach.h"
+#include "attach/bpf.h"
 
 struct bpf_object;
 struct bpf_program;

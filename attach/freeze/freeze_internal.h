@@ -3,7 +3,8 @@
 #ifndef ATTACH_FREEZE_FREEZE_INTERNAL_H
 #define ATTACH_FREEZE_FREEZE_INTERNAL_H
 
-#include "attach/attach.h"
+#include "attach/freeze.h"
+#include "attach/thread.h"
 
 enum {
 	/* Threads that are held; those beyond run on, which the result tells. */

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/stop/pending_stops.h"
+#include "attach/thread/pending_stops.h"
 #include "attach/process/process_internal.h"
 
 enum {

@@ -3,7 +3,7 @@
 #ifndef ATTACH_IMAGE_BULK_COPY_H
 #define ATTACH_IMAGE_BULK_COPY_H
 
-#include "attach/attach.h"
+#include "attach/freeze.h"
 
 /** A wanted range, and how much of it was read. */
 struct copy_range {

@@ -3,7 +3,7 @@
 #ifndef ATTACH_IMAGE_IMAGE_INTERNAL_H
 #define ATTACH_IMAGE_IMAGE_INTERNAL_H
 
-#include "attach/attach.h"
+#include "attach/image.h"
 
 enum {
 	/* A stop copies kilobytes in some hundred of them; the kernel's copies are of up to 2.5

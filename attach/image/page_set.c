@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/attach.h"
+#include "attach/freeze.h"
 
 enum {
 	KEPT = 4096, /* pages: 16 MiB; a power of two */

@@ -3,7 +3,7 @@
 #ifndef ATTACH_PROCESS_PROCESS_INTERNAL_H
 #define ATTACH_PROCESS_PROCESS_INTERNAL_H
 
-#include "attach/attach.h"
+#include "attach/thread.h"
 
 /* Phrases by which attach_explain() tells the kinds of FAILURE_NOT_FOUND apart. */
 #define PROCESS_IS_THREAD "profile a single thread"

@@ -9,6 +9,7 @@
  * Source: Linux Documentation/admin-guide/mm/pagemap.rst.
  */
 #include "attach/process/resident.h"
+#include "attach/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef ATTACH_PROCESS_RESIDENT_H
 #define ATTACH_PROCESS_RESIDENT_H
 
-#include "attach/attach.h"
+#include "attach/failure.h"
 
 /** A walk along a process's pages. */
 struct resident_walk {

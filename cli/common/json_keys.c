@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/format.h"
+#include "format/text.h"
 
 char *dump_text(const char *text)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/daemon.h"
+#include "daemon/record.h"
 
 /** Of --duration; longer is for ever. */
 #define DURATION_MIN_S 1e-9

@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 #include "cli/common/json_keys.h"
-#include "daemon/daemon.h"
+#include "daemon/dump.h"
+#include "luastate/jit_report.h"
 #include "luastate/luastate.h"
 
 enum { DUMP_REASONS_MAX = 12 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A stack, for people and as JSON. The keys are an interface: ljdump(1). */
 #include "cli/dump/dump.h"
+#include "format/text.h"
 
 #include <inttypes.h>
 #include <json.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables for people. */
 #include "cli/dump/dump_values.h"
+#include "format/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -5,8 +5,9 @@
 
 #include <stdio.h>
 
-#include "format/text/text.h"
+#include "format/text/text_internal.h"
 #include "luastate/luastate.h"
+#include "luastate/variables.h"
 
 struct json_object;
 

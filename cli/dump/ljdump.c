@@ -8,6 +8,7 @@
 
 #include "cli/dump/dump.h"
 #include "cli/common/options.h"
+#include "luastate/variables.h"
 
 #define PROGRAM "ljdump"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the compiler has made, for people. */
 #include "cli/dump/dump.h"
+#include "format/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

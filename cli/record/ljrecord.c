@@ -13,6 +13,7 @@
 #include "cli/record/outputs.h"
 #include "cli/common/signals.h"
 #include "cli/record/summary.h"
+#include "daemon/dump.h"
 
 enum { RATE_DEFAULT = 99 };
 

@@ -3,7 +3,6 @@
 #define CLI_RECORD_RECORD_ARGUMENTS_H
 
 #include "cli/common/options.h"
-#include "daemon/daemon.h"
 
 /** What the command line says. Strings are those of argv. */
 struct arguments {

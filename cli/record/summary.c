@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Progress line, summary and numbers of a recording. */
 #include "cli/record/summary.h"
+#include "format/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "daemon/daemon.h"
+#include "daemon/record.h"
 
 /** One line on the terminal, rewritten in place. A daemon_options.progress function. */
 void summary_progress(void *context, const struct daemon_stats *stats);

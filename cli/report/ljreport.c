@@ -11,6 +11,7 @@
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
 #include "cli/common/stdio_setup.h"
+#include "format/text.h"
 
 static int report_read_failure(const char *name, const struct failure *why)
 {

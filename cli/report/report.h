@@ -3,7 +3,7 @@
 #ifndef CLI_REPORT_REPORT_H
 #define CLI_REPORT_REPORT_H
 
-#include "format/format.h"
+#include "format/budget.h"
 
 /** Exit codes, as in ljreport(1). */
 enum {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/common/options.h"
+#include "daemon/watch.h"
 
 /** What the command line says. Strings are those of argv. */
 struct arguments {

@@ -8,6 +8,7 @@
 
 #include "cli/common/json_keys.h"
 #include "cli/top/top.h"
+#include "format/text.h"
 
 /* Three digits behind the point: what the sampling is good for. */
 static void add_real(struct json_object *object, const char *key, double value)

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "daemon/daemon.h"
+#include "daemon/watch.h"
 
 struct top_screen;
 

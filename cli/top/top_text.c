@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/top/top.h"
+#include "format/text.h"
 
 enum {
 	LINE_MAX_BYTES = 2048,

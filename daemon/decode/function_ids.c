@@ -2,6 +2,7 @@
 /* Ids of functions: each is announced once to the listener, before the first frame with it. */
 #include "daemon/decode/mapped.h"
 #include "daemon/decode/function_ids.h"
+#include "daemon/dump.h"
 
 #include <errno.h>
 #include <inttypes.h>

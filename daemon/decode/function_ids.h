@@ -4,6 +4,9 @@
 #define DAEMON_DECODE_FUNCTION_IDS_H
 
 #include "daemon/decode/target.h"
+#include "attach/thread.h"
+#include "daemon/replay.h"
+#include "luastate/stack.h"
 
 /** Id of the native function that holds @p address, announced on first sight. */
 int target_native_id(struct daemon_target *target, uint64_t address, uint32_t *ret_id,

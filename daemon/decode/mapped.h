@@ -4,6 +4,8 @@
 #define DAEMON_DECODE_MAPPED_H
 
 #include "daemon/decode/target.h"
+#include "daemon/replay.h"
+#include "symbols/names.h"
 
 enum {
 	/* Bytes of a path; the kernel shows no longer ones. Source: proc(5), Linux PATH_MAX. */

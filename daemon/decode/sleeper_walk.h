@@ -4,6 +4,7 @@
 #define DAEMON_DECODE_SLEEPER_WALK_H
 
 #include "daemon/decode/target.h"
+#include "daemon/replay.h"
 
 /**
  * To the caller of a native frame, where registers that were not saved below it are unknown.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of the system calls that threads wait in. */
-#include "daemon/daemon.h"
+#include "daemon/dump.h"
 
 #include <stddef.h>
 #include <sys/syscall.h>

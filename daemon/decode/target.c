@@ -2,6 +2,9 @@
 /* One target: its process, address space and VMs. */
 #include "daemon/decode/target.h"
 #include "attach/clock.h"
+#include "attach/freeze.h"
+#include "luastate/explain.h"
+#include "symbols/types.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,10 +3,13 @@
 #ifndef DAEMON_DECODE_TARGET_H
 #define DAEMON_DECODE_TARGET_H
 
-#include "attach/attach.h"
-#include "daemon/daemon.h"
+#include "attach/thread.h"
+#include "daemon/record.h"
+#include "daemon/replay.h"
+#include "luastate/stack.h"
+#include "symbols/core.h"
+#include "symbols/unwind.h"
 #include "luastate/luastate.h"
-#include "symbols/symbols.h"
 
 enum {
 	/* Native frames of one chain; the kernel's default 8 MiB stack may hold more. */

@@ -8,6 +8,7 @@
  */
 #include "daemon/dump/coroutines.h"
 #include "attach/clock.h"
+#include "luastate/explain.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,6 +4,9 @@
 #define DAEMON_DUMP_COROUTINES_H
 
 #include "daemon/decode/target.h"
+#include "daemon/dump.h"
+#include "luastate/coroutines.h"
+#include "luastate/variables.h"
 
 /** From what coroutines are read. */
 struct coroutines_source {

@@ -2,6 +2,9 @@
 /* What the compilers of all VMs of a process or a core have made. Nothing is stopped for that. */
 #include "daemon/decode/target.h"
 #include "attach/clock.h"
+#include "daemon/dump.h"
+#include "luastate/explain.h"
+#include "luastate/jit_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

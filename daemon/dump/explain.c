@@ -2,6 +2,10 @@
 /* What can be seen of LuaJIT in a process, and how sure it is: the evidence, for people. */
 #include "daemon/decode/target.h"
 #include "attach/clock.h"
+#include "daemon/dump.h"
+#include "format/text.h"
+#include "luastate/explain.h"
+#include "symbols/names.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

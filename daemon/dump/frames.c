@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames that outlive the decoding of one image: with their own copies of all texts. */
 #include "daemon/dump/frames.h"
+#include "symbols/names.h"
 
 #include <errno.h>
 #include <stdlib.h>

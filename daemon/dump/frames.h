@@ -4,6 +4,8 @@
 #define DAEMON_DUMP_FRAMES_H
 
 #include "daemon/decode/target.h"
+#include "daemon/dump.h"
+#include "luastate/variables.h"
 
 enum {
 	/* Of a name or a source that is kept: chunks of strings are named by their whole text. */

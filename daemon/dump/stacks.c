@@ -2,6 +2,7 @@
 /* The stacks of all threads of a process, each as it is at one moment. */
 #include "daemon/dump/stacks.h"
 #include "attach/clock.h"
+#include "luastate/explain.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/decode/target.h"
+#include "daemon/dump.h"
 
 enum {
 	/* Of all threads together; a stack has 6145 at most. */

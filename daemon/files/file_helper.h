@@ -4,6 +4,7 @@
 #define DAEMON_FILES_FILE_HELPER_H
 
 #include "daemon/files/output_files.h"
+#include "attach/failure.h"
 
 /*
  * The writer reads what a target has written, and so it has neither privileges nor folders. New

@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/format.h"
-
 static bool is_pipe(const char *path)
 {
 	struct stat status;

@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include "daemon/daemon.h"
+#include "daemon/record.h"
 
 enum {
 	/* What a series puts into a name: "-20261122T235959_999". */

@@ -2,6 +2,7 @@
 /* The caller's side of a watch: what the sampler tells goes into the tables. */
 #include "daemon/live/live_session.h"
 #include "attach/clock.h"
+#include "format/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #define DAEMON_LIVE_LIVE_SESSION_H
 
 #include "daemon/writer/message.h"
+#include "daemon/watch.h"
 
 struct daemon_watch {
 	pid_t pid; /* of the sampler; 0 once it was reaped */

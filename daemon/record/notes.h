@@ -3,7 +3,7 @@
 #ifndef DAEMON_RECORD_NOTES_H
 #define DAEMON_RECORD_NOTES_H
 
-#include "daemon/daemon.h"
+#include "daemon/record.h"
 
 enum {
 	/* Room for all lines. */

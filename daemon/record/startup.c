@@ -2,6 +2,7 @@
 /* The beginning of a recording: opening what was asked for, and the first VM. */
 #include "daemon/targets/processes.h"
 #include "attach/clock.h"
+#include "luastate/explain.h"
 
 #include <stdio.h>
 #include <string.h>

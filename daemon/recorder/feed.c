@@ -2,6 +2,8 @@
 /* The sampler's side of a watch: numbers, processes and VMs, a few times a second. */
 #include "daemon/recorder/feed.h"
 #include "attach/clock.h"
+#include "luastate/explain.h"
+#include "luastate/vm_stats.h"
 
 #include <errno.h>
 #include <inttypes.h>

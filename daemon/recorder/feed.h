@@ -4,6 +4,7 @@
 #define DAEMON_RECORDER_FEED_H
 
 #include "daemon/recorder/recorder.h"
+#include "daemon/watch.h"
 
 /*
  * The queue to a watch is bounded: the sampler never waits. Samples that find it full are dropped;

@@ -8,6 +8,7 @@
 #include "daemon/decode/target.h"
 #include "daemon/recorder/traces.h"
 #include "daemon/writer/writer.h"
+#include "attach/bpf.h"
 
 enum {
 	/* More processes than anyone reads a profile of; bounds descriptors and memory. */

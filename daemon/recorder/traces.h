@@ -3,7 +3,8 @@
 #ifndef DAEMON_RECORDER_TRACES_H
 #define DAEMON_RECORDER_TRACES_H
 
-#include "daemon/daemon.h"
+#include "daemon/stats.h"
+#include "luastate/stack.h"
 #include "luastate/luastate.h"
 
 /** Which entry of the stats' list a trace has; NULL is an empty one. */

@@ -4,7 +4,7 @@
 #ifndef DAEMON_RIGHTS_EVENT_OPENER_H
 #define DAEMON_RIGHTS_EVENT_OPENER_H
 
-#include "attach/attach.h"
+#include "attach/bpf.h"
 
 /**
  * A thread that begins during a recording needs an event of its own, and to open one takes

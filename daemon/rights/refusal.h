@@ -4,7 +4,7 @@
 #define DAEMON_RIGHTS_REFUSAL_H
 
 #include "attach/failure.h"
-#include "daemon/daemon.h"
+#include "daemon/record.h"
 
 enum refusal_loop {
 	REFUSAL_LOOP_UNKNOWN,

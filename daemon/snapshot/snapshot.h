@@ -4,6 +4,7 @@
 #define DAEMON_SNAPSHOT_SNAPSHOT_H
 
 #include "daemon/decode/target.h"
+#include "attach/freeze.h"
 
 /**
  * What is walked may be large, and changes all the time. So it is walked twice: a look at the

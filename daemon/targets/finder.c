@@ -2,6 +2,7 @@
 /* New processes: by name, and by their parent. */
 #include "daemon/targets/finder.h"
 #include "attach/clock.h"
+#include "attach/process.h"
 
 #include <errno.h>
 #include <regex.h>

@@ -3,8 +3,7 @@
 #ifndef DAEMON_TARGETS_FINDER_H
 #define DAEMON_TARGETS_FINDER_H
 
-#include "attach/attach.h"
-#include "daemon/daemon.h"
+#include "daemon/record.h"
 
 /** Looks through /proc for processes by name and by parent. */
 struct finder;

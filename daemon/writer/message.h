@@ -3,7 +3,7 @@
 #ifndef DAEMON_WRITER_MESSAGE_H
 #define DAEMON_WRITER_MESSAGE_H
 
-#include "daemon/daemon.h"
+#include "daemon/stats.h"
 
 /*
  * A message is a header and a body, in the machine's own byte order (both ends run on it):

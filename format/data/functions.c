@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/format.h"
 
 #include <stdlib.h>
 #include <string.h>

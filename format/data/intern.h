@@ -2,7 +2,7 @@
 #ifndef FORMAT_DATA_INTERN_H
 #define FORMAT_DATA_INTERN_H
 
-#include "format/format.h"
+#include "attach/failure.h"
 
 /**
  * Distinct byte strings by number: equal bytes get the same id (0, 1, …), in the order of first

@@ -3,6 +3,7 @@
 #define FORMAT_DATA_LABEL_H
 
 #include "format/sysprof/symbol_encoding.h"
+#include "format/sample.h"
 
 /**
  * What a frame's text says, fold_label's as any other tool's: undoes fold_describe() as far as a

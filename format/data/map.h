@@ -2,7 +2,7 @@
 #ifndef FORMAT_DATA_MAP_H
 #define FORMAT_DATA_MAP_H
 
-#include "format/format.h"
+#include "attach/failure.h"
 
 /**
  * Sorted map from a 64-bit key to a 64-bit value, with search for the nearest key at or below.

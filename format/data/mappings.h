@@ -2,7 +2,7 @@
 #ifndef FORMAT_DATA_MAPPINGS_H
 #define FORMAT_DATA_MAPPINGS_H
 
-#include "format/format.h"
+#include "format/sample.h"
 
 /** Distinct mappings. Owns copies of all strings. */
 struct format_mappings;

@@ -9,6 +9,8 @@
 
 #include "format/diff/compare.h"
 #include "format/text/xml.h"
+#include "format/budget.h"
+#include "format/text.h"
 
 enum {
 	/* Functions that one rule's reason names. */

@@ -3,6 +3,7 @@
 #define FORMAT_DIFF_COMPARE_H
 
 #include "format/report/call_tree.h"
+#include "format/report.h"
 
 /*
  * Two profiles beside each other, and how certain it is that what differs is no chance.

@@ -3,6 +3,7 @@
 #define FORMAT_DIFF_DIFF_VIEW_H
 
 #include "format/report/call_tree.h"
+#include "format/report.h"
 
 /** A profile as reports show it, alone or beside the one that it is compared with: labels and
  * chains of both are one list each. */

@@ -2,7 +2,7 @@
 #ifndef FORMAT_FILE_SINK_H
 #define FORMAT_FILE_SINK_H
 
-#include "format/format.h"
+#include "format/writer.h"
 
 /**
  * Undo of format_sink_put() for the record writers: an item that could not be put whole is taken

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Folding: the cold part of a full table of a live profile goes into "[other]". */
-#include "format/live/live.h"
+#include "format/live/live_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

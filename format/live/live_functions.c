@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A live profile: functions, what they are called, and the ids under which they were announced. */
-#include "format/live/live.h"
+#include "format/live/live_internal.h"
+#include "format/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/text/text.h"
+#include "format/text/text_internal.h"
 
 enum {
 	/* Longer than names that people can read. */

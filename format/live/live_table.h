@@ -2,7 +2,7 @@
 #ifndef FORMAT_LIVE_LIVE_TABLE_H
 #define FORMAT_LIVE_LIVE_TABLE_H
 
-#include "format/format.h"
+#include "attach/failure.h"
 
 /*
  * Counts by key, with a window over the last refreshes, in bounded memory.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A live profile: its chains as a call tree, and what calls what. */
-#include "format/live/live.h"
+#include "format/live/live_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

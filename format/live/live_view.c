@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A live profile: its tables as sorted rows. */
-#include "format/live/live.h"
+#include "format/live/live_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A live profile: written in the formats of recordings and reports. */
-#include "format/live/live.h"
+#include "format/live/live_internal.h"
+#include "format/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 
 /** Frames of one chain, leaf first; those of LIVE_THREAD are left out. */
 struct chain {

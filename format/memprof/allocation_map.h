@@ -2,7 +2,7 @@
 #ifndef FORMAT_MEMPROF_ALLOCATION_MAP_H
 #define FORMAT_MEMPROF_ALLOCATION_MAP_H
 
-#include "format/format.h"
+#include "attach/failure.h"
 
 /** A block of memory that is allocated. */
 struct block {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/memprof/heap.h"
+#include "format/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 
 /** Locations of a stream that were met last, with their places: nearly all events have one of
  *  these. A power of two. */

@@ -4,6 +4,7 @@
 
 #include "format/memprof/allocation_map.h"
 #include "format/stream/tarantool_output.h"
+#include "format/stream.h"
 
 enum heap_kind { HEAP_ALLOC, HEAP_REALLOC, HEAP_FREE, HEAP_KIND_COUNT };
 

@@ -5,6 +5,7 @@
 
 #include "format/pprof/pprof.h"
 #include "format/pprof/pprof_reader.h"
+#include "format/text.h"
 
 #include "pprof.pb-c.h"
 

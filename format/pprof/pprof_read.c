@@ -12,7 +12,8 @@
 #include "format/read/profile_reader.h"
 #include "format/pprof/pprof.h"
 #include "format/pprof/pprof_reader.h"
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
+#include "format/text.h"
 
 #include "pprof.pb-c.h"
 

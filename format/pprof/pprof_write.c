@@ -11,7 +11,8 @@
 #include "format/data/mappings.h"
 #include "format/file/gzip_write.h"
 #include "format/pprof/pprof.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
+#include "format/text.h"
 
 #include "pprof.pb-c.h"
 

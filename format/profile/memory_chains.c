@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 
 static const struct {
 	const char *name, *unit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include "format/data/label.h"
 #include "format/read/profile_reader.h"
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 
 enum { READ_BYTES = 65536 };
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 
 /** The first bytes, which are put back. @return 0, or -1. */
 static int look(struct unpack *unpack, uint8_t *ret_bytes, size_t *ret_len, struct failure *why)

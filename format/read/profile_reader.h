@@ -2,7 +2,7 @@
 #ifndef FORMAT_READ_PROFILE_READER_H
 #define FORMAT_READ_PROFILE_READER_H
 
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 #include "format/file/gzip_read.h"
 
 /*

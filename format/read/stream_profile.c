@@ -7,9 +7,9 @@
 #include "format/read/profile_reader.h"
 #include "format/stream/merge.h"
 #include "format/sysprof/symbol_encoding.h"
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 #include "format/stream/record_cache.h"
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 
 /** Addresses remembered between symbol records, each in the one place that its hash gives. */
 #define CACHE_BITS 15

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/report/call_tree.h"
+#include "format/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

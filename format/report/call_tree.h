@@ -2,7 +2,8 @@
 #ifndef FORMAT_REPORT_CALL_TREE_H
 #define FORMAT_REPORT_CALL_TREE_H
 
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
+#include "format/report.h"
 
 /** What a frame is called in reports, fit for a terminal. Frames with equal text and kind are one
  * label. */

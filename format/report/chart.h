@@ -2,7 +2,7 @@
 #ifndef FORMAT_REPORT_CHART_H
 #define FORMAT_REPORT_CHART_H
 
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 
 /**
  * One sample as it is charted. It stands for the ticks that end with its own: it begins a period

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/reports.h"
+#include "format/formats/reports.h"
 
 uint32_t charted_chain(const struct charted *charted, const struct chart_event *event)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "format/sysprof/symbol_encoding.h"
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 
 /** Frames of one merged chain: all that two whole stacks have. Only repetition gives more. */
 #define MERGED_MAX (2 * STREAM_FRAMES_MAX)

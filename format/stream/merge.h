@@ -4,6 +4,7 @@
 
 #include "format/sysprof/symbol_encoding.h"
 #include "format/stream/stream_symbols.h"
+#include "format/stream.h"
 
 /** One frame of a merged chain: an index into the raw sample's Lua or host list. */
 struct merge_frame {

@@ -2,7 +2,8 @@
 #ifndef FORMAT_STREAM_RECORD_CACHE_H
 #define FORMAT_STREAM_RECORD_CACHE_H
 
-#include "format/format.h"
+#include <stddef.h>
+#include <stdint.h>
 
 /**
  * What the records of samples became. Of millions of samples most have the bytes of an earlier one,

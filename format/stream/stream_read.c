@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/format.h"
+#include "format/text.h"
 #include "format/text/uleb.h"
 #include "format/file/gzip_read.h"
 

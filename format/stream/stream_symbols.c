@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/stream/stream_symbols.h"
+#include "format/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 
 #include "format/data/map.h"
 #include "format/data/intern.h"
+#include "format/stream.h"
 
 /** A Lua function as the stream knows it. */
 struct symtab_proto {

@@ -7,7 +7,7 @@
 
 #include "format/text/builtin_names.h"
 #include "format/stream/merge.h"
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 
 struct renderer {
 	struct symtab symtab;

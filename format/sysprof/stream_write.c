@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "format/file/sink.h"
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 #include "format/text/uleb.h"
 
 /*

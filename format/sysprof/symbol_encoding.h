@@ -2,7 +2,8 @@
 #ifndef FORMAT_SYSPROF_SYMBOL_ENCODING_H
 #define FORMAT_SYSPROF_SYMBOL_ENCODING_H
 
-#include "format/text/text.h"
+#include "format/text/text_internal.h"
+#include "format/sample.h"
 
 /*
  * How our sysprof writer says in symbol names what the stream format has no field for. The reader

@@ -5,7 +5,7 @@
 #include "format/text/builtin_names.h"
 #include "format/sysprof/symbol_encoding.h"
 #include "format/file/sink.h"
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 #include "format/sysprof/sysprof_symbols.h"
 
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/sysprof/sysprof_symbols.h"
+#include "format/stream.h"
 
 #include <stdlib.h>
 #include <string.h>

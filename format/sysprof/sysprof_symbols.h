@@ -4,6 +4,7 @@
 
 #include "format/data/map.h"
 #include "format/sysprof/symbol_encoding.h"
+#include "format/writer.h"
 
 /** A frame and its number in the stream. */
 struct sysprof_symbols_known {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/format.h"
+#include "format/text.h"
 
 /* One thread at a time writes a file; locking it for each character would take longer than the rest
  * of it. */

@@ -2,7 +2,7 @@
 #ifndef FORMAT_TEXT_MARKDOWN_H
 #define FORMAT_TEXT_MARKDOWN_H
 
-#include "format/format.h"
+#include <stdio.h>
 
 /**
  * Print text as code in a cell of a Markdown table, or anywhere in a line. Nothing of it takes

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/text/text.h"
+#include "format/text/text_internal.h"
+#include "format/text.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "format/text/text.h"
+#include "format/text/text_internal.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 #define ELLIPSIS    "\xe2\x80\xa6"

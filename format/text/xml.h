@@ -2,7 +2,7 @@
 #ifndef FORMAT_TEXT_XML_H
 #define FORMAT_TEXT_XML_H
 
-#include "format/format.h"
+#include <stdio.h>
 
 /**
  * Print text as XML content or attribute value. Bytes that are no UTF-8, and characters that XML

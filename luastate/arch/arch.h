@@ -4,6 +4,7 @@
 #define LUASTATE_ARCH_ARCH_H
 
 #include "luastate/luastate.h"
+#include "luastate/vm.h"
 
 struct luastate_layout;
 struct state_interpreter;

@@ -5,6 +5,7 @@
 #define LUASTATE_FUNCTION_DEFINITION_NAMES_H
 
 #include "luastate/function/definition.h"
+#include "luastate/stack.h"
 
 /** What tells a function's prototype from others. */
 struct names_wanted {

@@ -6,7 +6,7 @@
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, HotPenalty, MCLink), src/lj_mcode.c.
  */
-#include "luastate/jit/jit_report.h"
+#include "luastate/jit/jit_report_internal.h"
 #include "attach/clock.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (SnapShot), src/lj_record.c (rec_call_specialize).
  */
-#include "luastate/jit/jit_report.h"
+#include "luastate/jit/jit_report_internal.h"
 
 void catalogue_add_candidate(struct catalogue_look *look, struct state_proto *proto, bool inlined)
 {

@@ -6,7 +6,7 @@
  * Source: LuaJIT v2.1 src/lj_trace.c (lj_trace_alloc, trace_save, trace_stop), src/lj_record.c
  * (lj_record_setup: IR_BASE).
  */
-#include "luastate/jit/jit_report.h"
+#include "luastate/jit/jit_report_internal.h"
 
 #include <stdlib.h>
 

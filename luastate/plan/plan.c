@@ -8,8 +8,9 @@
  * and that names its coroutine. Then come the functions on the stacks, in the steady state as
  * second and last round, and the prototypes that were not met before.
  */
-#include "luastate/plan/plan.h"
+#include "luastate/plan/plan_internal.h"
 #include "luastate/trace/trace.h"
+#include "attach/freeze.h"
 
 enum {
 	/* Below rsp the ABI allows 128 bytes of live data; an unwinder may look there. */

@@ -7,7 +7,7 @@
  * what it was before, it was so in between. Where it is not, the program makes and drops code; for
  * a while then prototypes are read with the stop too (state_is_strict()).
  */
-#include "luastate/plan/plan.h"
+#include "luastate/plan/plan_internal.h"
 
 enum {
 	/* Without GC64 all objects lie below it, and tags and most numbers above. */

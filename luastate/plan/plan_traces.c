@@ -5,7 +5,7 @@
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (vmstate), src/lj_jit.h (jit_State.trace).
  */
-#include "luastate/plan/plan.h"
+#include "luastate/plan/plan_internal.h"
 #include "luastate/trace/trace.h"
 
 enum {

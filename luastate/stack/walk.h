@@ -4,6 +4,7 @@
 #define LUASTATE_STACK_WALK_H
 
 #include "luastate/state/state.h"
+#include "luastate/stack.h"
 
 /** One coroutine's Lua stack, as its lua_State tells. Addresses of slots. */
 struct walk_stack {

@@ -8,6 +8,7 @@
  * microseconds. The answers are kept for the rest of a sample.
  */
 #include "luastate/state/present.h"
+#include "attach/freeze.h"
 
 #include <stdlib.h>
 

@@ -31,6 +31,8 @@ static inline unsigned state_hash(const void *key, size_t len)
 #include "luastate/state/budget.h"
 #include "luastate/arch/arch.h"
 #include "luastate/luastate.h"
+#include "luastate/explain.h"
+#include "luastate/stack.h"
 /** A number of a layout, by its name in layouts.table. */
 struct state_field {
 	const char *name;

@@ -22,6 +22,8 @@
 
 #include "luastate/stack/walk.h"
 #include "attach/clock.h"
+#include "luastate/coroutines.h"
+#include "luastate/variables.h"
 
 enum {
 	/* Some GiB of small objects. */

@@ -4,6 +4,7 @@
 #define LUASTATE_VALUES_VALUES_H
 
 #include "luastate/state/state.h"
+#include "luastate/variables.h"
 
 enum {
 	/* Slots of a table that are looked at for its count: more cost more than they tell. */

@@ -8,6 +8,7 @@
  * tarantool/luajit 5f6775ae src/lj_jit.h (tracenum, nsnaprestore, ntraceabort).
  */
 #include "luastate/state/state.h"
+#include "luastate/vm_stats.h"
 
 #include <stdlib.h>
 

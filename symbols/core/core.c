@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Core files: headers and memory. All numbers in them are foreign. */
-#include "symbols/core/core.h"
+#include "symbols/core/core_internal.h"
 
 #include <elf.h>
 #include <errno.h>

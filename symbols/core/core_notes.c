@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Notes of a core file: the process, its threads, its mapped files. */
-#include "symbols/core/core.h"
+#include "symbols/core/core_internal.h"
 
 #include <elf.h>
 #include <stdlib.h>

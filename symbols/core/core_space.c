@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The address space of a core: its maps, and the files behind them. */
-#include "symbols/core/core.h"
+#include "symbols/core/core_internal.h"
 
 #include <elf.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/space/space.h"
+#include "symbols/space/space_internal.h"
 
 /*
  * A core does not say which device and inode a mapped file had. Files are numbered, and all lie on

@@ -12,7 +12,7 @@
  * only after symbols_eh_check().
  */
 
-#include "attach/attach.h"
+#include "attach/reader.h"
 #include "symbols/elf/elf_file.h"
 
 /** Largest .eh_frame (and table) that is loaded; a browser engine's has about 10 MiB. */

@@ -5,7 +5,7 @@
 /* What we keep of one ELF file's headers. */
 
 #include "symbols/elf/elf_bytes.h"
-#include "symbols/symbols.h"
+#include "symbols/names.h"
 
 /** PT_LOAD entries that we keep; link editors write 2 to 6. */
 #define SYMBOLS_MAX_LOADS 64

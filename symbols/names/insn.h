@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "attach/reader.h"
+
 /** Bytes before a return address that hold any form of call. */
 #define SYMBOLS_CODE_CALL_BYTES 8
 /** Bytes of a function's beginning in which it sets up its frame pointer, if it does. */

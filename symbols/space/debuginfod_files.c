@@ -7,7 +7,7 @@
 
 #include "symbols/elf/debug_file.h"
 #include "symbols/space/debuginfod.h"
-#include "symbols/space/space.h"
+#include "symbols/space/space_internal.h"
 
 /** Files asked for; a server answers some tens a second. */
 #define FETCHES_MAX 256

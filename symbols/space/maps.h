@@ -4,7 +4,7 @@
 
 /* The text of a maps file as a sorted array. */
 
-#include "symbols/symbols.h"
+#include "symbols/space.h"
 
 /** Longest maps text we read: the kernel's default of 65530 mappings at 128 bytes each, doubled. */
 #define SYMBOLS_MAPS_MAX_BYTES ((size_t)16 << 20)

@@ -11,7 +11,7 @@
 #include "symbols/names/symtab.h"
 #include "symbols/names/plt.h"
 #include "symbols/names/string_pool.h"
-#include "symbols/symbols.h"
+#include "symbols/unwind.h"
 
 /** What a mapping says of the object that it shows; no padding. */
 struct symbols_object_key {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols/space/space.h"
+#include "symbols/space/space_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef SYMBOLS_UNWIND_FRAME_POINTER_H
 #define SYMBOLS_UNWIND_FRAME_POINTER_H
 
-#include "symbols/space/space.h"
+#include "symbols/space/space_internal.h"
 
 /**
  * Find the caller of a frame without an unwind entry by its frame pointer.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What libunwind asks for: registers, unwind entries, memory. */
-#include "symbols/unwind/unwind.h"
+#include "symbols/unwind/unwind_internal.h"
 
 #include <string.h>
 

@@ -27,7 +27,7 @@
 
 #include "symbols/names/insn.h"
 #include "symbols/unwind/frame_pointer.h"
-#include "symbols/unwind/unwind.h"
+#include "symbols/unwind/unwind_internal.h"
 
 enum {
 	/* Frames of one walk; beyond it the copied stack would have to be larger than any copy. */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/space/space.h"
+#include "symbols/space/space_internal.h"
 
 /** Longer programs are none of code with one rule; those of LuaJIT have less than 100 bytes.
  */

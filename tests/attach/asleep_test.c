@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
+#include "attach/thread.h"
 #include "tests/rounds.h"
 #include "children.h"
 

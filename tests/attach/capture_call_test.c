@@ -18,7 +18,6 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
 #include "attach/process/process_internal.h"
 #include "capture_target.h"
 #include "children.h"

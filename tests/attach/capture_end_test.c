@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
 #include "capture_target.h"
 #include "children.h"
 

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
 #include "capture_target.h"
 #include "children.h"
 #include "tests/rounds.h"

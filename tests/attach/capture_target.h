@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "attach/attach.h"
+#include "attach/thread.h"
 
 /** Within this a stop in vain has to end: the module's own bound is 100 ms. */
 #define STOP_BOUND_NS ((uint64_t)5000 * 1000000)

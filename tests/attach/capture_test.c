@@ -16,8 +16,7 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
-#include "attach/stop/pending_stops.h"
+#include "attach/thread/pending_stops.h"
 #include "capture_target.h"
 #include "children.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "children.h"
+#include "attach/thread.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "attach/attach.h"
+#include "attach/reader.h"
 
 /** Longest wait for anything that a working program does at once; generous for loaded machines. */
 #define CHILD_DEADLINE_MS 60000

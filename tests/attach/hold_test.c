@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
+#include "attach/freeze.h"
 #include "tests/rounds.h"
 #include "children.h"
 

@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
 #include "attach/image/image_internal.h"
 
 #define PAGE	       4096

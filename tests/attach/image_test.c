@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
 #include "attach/image/image_internal.h"
 
 static int setup(void **state)

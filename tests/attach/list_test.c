@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
+#include "attach/process.h"
 #include "children.h"
 
 static void sleep_for_ever(void *argument)

@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
+#include "attach/process.h"
 #include "children.h"
 
 #define PAGE 4096

@@ -14,6 +14,7 @@
 
 #include "attach/process/resident.h"
 #include "children.h"
+#include "attach/process.h"
 
 enum { PAGES = 9000, RUNS_MAX = 8, HOLE_BITS = 45 };
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
+#include "attach/thread.h"
 #include "tests/rounds.h"
 #include "children.h"
 

@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
 #include "attach/failure.h"
 #include "children.h"
 #include "tap_scene.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "attach/attach.h"
+#include "attach/bpf.h"
 
 enum {
 	SCENE_RATE_HZ = 997,

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
 #include "tests/rounds.h"
 #include "children.h"
 #include "tap_scene.h"

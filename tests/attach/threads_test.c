@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
+#include "attach/thread.h"
 #include "children.h"
 
 #define WORKERS 20

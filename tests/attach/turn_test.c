@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether a thread ran at a tick, or waited for a processor, by what the scheduler has counted. */
-#include "attach/process/processor_turns.h"
+#include "attach/thread/processor_turns.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What each profiler is called with, and what its output says. */
-#include "attach/attach.h"
+#include "attach/bpf.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/peers.h"
 

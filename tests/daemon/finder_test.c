@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "daemon/targets/finder.h"
+#include "attach/process.h"
 
 #define SECOND_NS ((uint64_t)1000000000)
 

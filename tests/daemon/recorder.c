@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recorder.h"
+#include "format/stream.h"
+#include "format/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "daemon/writer/writer.h"
-#include "format/format.h"
 
 enum {
 	RECORDER_DEADLINE_MS = 20000,

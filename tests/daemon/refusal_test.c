@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "attach/attach.h"
+#include "attach/bpf.h"
 #include "daemon/rights/refusal.h"
 
 static const struct refusal_facts root = { .kernel_major = 6,

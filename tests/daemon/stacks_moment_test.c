@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "daemon/dump/stacks.h"
+#include "luastate/variables.h"
 
 enum { MS_NS = 1000 * 1000, THREAD = 7, VM = 0x1000 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/daemon.h"
+#include "daemon/stats.h"
 
 #define VALUES 20000
 /** The header's promise; buckets of 1/16 octave give half of 1/16 at worst. */

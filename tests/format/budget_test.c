@@ -11,6 +11,7 @@
 #include "format/diff/compare.h"
 #include "format/diff/effective_samples.h"
 #include "tests/rounds.h"
+#include "format/budget.h"
 
 /* ---- Profiles --------------------------------------------------------------------------- */
 

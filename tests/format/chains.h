@@ -2,7 +2,7 @@
 #ifndef TESTS_FORMAT_CHAINS_H
 #define TESTS_FORMAT_CHAINS_H
 
-#include "format/format.h"
+#include "format/report.h"
 
 /*
  * Call chains for tests: made by hand, written by the sysprof writer, and read back in two ways.

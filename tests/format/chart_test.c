@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "format/report/chart.h"
+#include "format/report.h"
 
 static const char *const forms[] = { "speedscope", "cpuprofile", "trace-event", "firefox", "perf" };
 

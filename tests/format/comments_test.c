@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "format/format.h"
+#include "format/writer.h"
 
 /** @param account NULL: nothing is said. @return The file; the caller frees it. */
 static char *recorded(const char *form, const char *account)

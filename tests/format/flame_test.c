@@ -9,7 +9,6 @@
 #include <json-c/json.h>
 
 #include "chains.h"
-#include "format/format.h"
 
 static struct format_profile *read_text(const char *folded)
 {

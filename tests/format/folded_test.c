@@ -8,7 +8,8 @@
 #include <cmocka.h>
 
 #include "format/data/label.h"
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
+#include "format/report.h"
 
 static struct profile_frame frame_of(struct format_profile *profile, enum format_kind kind,
 				     const char *name, const char *source, bool is_compiled)

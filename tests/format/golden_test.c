@@ -9,7 +9,7 @@
 
 #include "chains.h"
 #include "format/report/call_tree.h"
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 #include "format/stream/tarantool_output.h"
 
 static const char *const sysprof_streams[] = {

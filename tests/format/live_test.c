@@ -12,7 +12,8 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include "format/format.h"
+#include "format/live.h"
+#include "format/report.h"
 #include "tests/rounds.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/format.h"
+#include "format/writer.h"
 
 enum {
 	NATIVES = 2000,

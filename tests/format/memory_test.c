@@ -11,7 +11,7 @@
 #include "chains.h"
 #include "format/memprof/allocation_map.h"
 #include "format/memprof/heap.h"
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 
 /* ---- Blocks ----------------------------------------------------------------------------- */
 

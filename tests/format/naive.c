@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "format/text/builtin_names.h"
-#include "format/format.h"
+#include "format/stream.h"
 
 #define SYMBOLS_MAX 40000
 #define LINES_MAX   4000

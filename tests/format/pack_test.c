@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "format/format.h"
+#include "format/writer.h"
 #include "format/file/gzip_write.h"
 #include "format/file/gzip_read.h"
 

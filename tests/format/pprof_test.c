@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 #include "pprof.pb-c.h"
 
 /* ---- A profile -------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 
 #include "chains.h"
 #include "format/file/gzip_write.h"
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 #include "pprof.pb-c.h"
 #include "tests/rounds.h"
 

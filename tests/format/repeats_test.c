@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/profile/profile.h"
+#include "format/profile/profile_internal.h"
 #include "format/stream/record_cache.h"
-#include "format/sysprof/stream.h"
+#include "format/sysprof/stream_format.h"
 #include "format/text/uleb.h"
 
 #define A 0x401000

@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 #include "attach/image/image_internal.h"
-#include "daemon/daemon.h"
+#include "daemon/replay.h"
+#include "daemon/stats.h"
 #include "scenes.h"
 #include "walkers.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/format.h"
+#include "format/budget.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

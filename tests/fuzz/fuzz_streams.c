@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/format.h"
+#include "format/report.h"
+#include "format/text.h"
 #include "format/stream/tarantool_output.h"
 
 static void print_profile(const struct format_profile *profile)

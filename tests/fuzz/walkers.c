@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "walkers.h"
+#include "luastate/coroutines.h"
+#include "luastate/jit_report.h"
+#include "luastate/variables.h"
+#include "luastate/vm_stats.h"
 
 #include <stdio.h>
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attach/attach.h"
-#include "daemon/daemon.h"
+#include "daemon/replay.h"
+#include "daemon/stats.h"
 
 int main(int argc, char **argv)
 {

@@ -8,6 +8,7 @@
  * exact, approximate, and ends with the trace.
  */
 #include "tests/live/stream.h"
+#include "attach/freeze.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_LIVE_STREAM_H
 #define TESTS_LIVE_STREAM_H
 
-#include "format/format.h"
+#include "format/writer.h"
 
 /** A sysprof stream in a file, written in this process. */
 struct stream {

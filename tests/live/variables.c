@@ -9,6 +9,7 @@
  *   end
  */
 #include "tests/live/stream.h"
+#include "luastate/variables.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the compiler of a VM has made. */
 #include "sample.h"
+#include "luastate/jit_report.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,8 @@
 /* Coroutines along the list of all objects: their status and stacks, and lists that lead nowhere.
  */
 #include "walk_cast.h"
+#include "luastate/coroutines.h"
+#include "luastate/variables.h"
 
 enum {
 	SLOTS = 40,

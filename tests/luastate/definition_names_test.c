@@ -2,6 +2,7 @@
 /* Names of functions by their definitions: whose parent is found how. */
 #include "sample.h"
 #include "attach/clock.h"
+#include "attach/freeze.h"
 
 #include "fake_values.h"
 #include "luastate/function/bytecode.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fake_traces.h"
+#include "luastate/jit_report.h"
 
 #include <stdlib.h>
 

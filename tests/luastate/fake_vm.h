@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 
-#include "attach/attach.h"
 #include "luastate/luastate.h"
 #include "luastate/state/state.h"
 

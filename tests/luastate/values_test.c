@@ -4,6 +4,7 @@
 
 #include "fake_values.h"
 #include "sample.h"
+#include "luastate/variables.h"
 
 /** Upvalues of one function, read in one go. */
 struct shelf {

@@ -2,6 +2,7 @@
 /* Variables of frames: which are alive, where they are, and where they are not. */
 #include "fake_values.h"
 #include "trace_scene.h"
+#include "luastate/variables.h"
 
 /** A function that runs: two parameters, locals, two upvalues. */
 struct actor {

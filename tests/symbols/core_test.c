@@ -18,7 +18,9 @@
 
 #include "made_core.h"
 #include "symbols/space/maps.h"
-#include "symbols/symbols.h"
+#include "symbols/core.h"
+#include "symbols/names.h"
+#include "symbols/unwind.h"
 #include "tests/rounds.h"
 
 #define CODE  ((uint64_t)0x555555554000)

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "symbols/space/space.h"
+#include "symbols/space/space_internal.h"
 
 #define FILES 6
 /** A section of 16 MiB, the first of whose entries has nearly all of it, or which is a hole. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbols/symbols.h"
+#include "symbols/unwind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/symbols.h"
+#include "symbols/names.h"
+#include "symbols/types.h"
+#include "symbols/unwind.h"
 
 #define BASE	    ((uint64_t)0x7f0000000000)
 #define STACK	    ((uint64_t)0x7ffe00000000)

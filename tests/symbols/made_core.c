@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "made_core.h"
+#include "attach/reader.h"
 
 #include <elf.h>
 #include <stdio.h>

@@ -7,8 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "attach/attach.h"
+#include <sys/types.h>
 
 #define MADE_PAGE 4096
 

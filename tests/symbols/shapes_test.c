@@ -19,6 +19,7 @@
 
 #include "tests/rounds.h"
 #include "stopped.h"
+#include "symbols/names.h"
 
 /* The work takes some 800 instructions. */
 #define STEPS	   2000

@@ -20,7 +20,7 @@
 #include <sys/sysmacros.h>
 
 #include "symbols/elf/elf_file.h"
-#include "symbols/symbols.h"
+#include "symbols/types.h"
 
 #define ADDRESS ((uint64_t)0x7f0000000000)
 

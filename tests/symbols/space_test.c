@@ -22,7 +22,8 @@
 
 #include <cmocka.h>
 
-#include "symbols/symbols.h"
+#include "symbols/names.h"
+#include "symbols/unwind.h"
 #include "tests/rounds.h"
 
 /* Without a second opening some one in 800 fails; fewer, as in an emulated machine, may miss that.

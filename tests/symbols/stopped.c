@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "stopped.h"
+#include "attach/thread.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,8 +6,7 @@
 
 #include <sys/types.h>
 
-#include "attach/attach.h"
-#include "symbols/symbols.h"
+#include "symbols/unwind.h"
 
 /** Start @p argv and wait until it prints a line. @return Its pid; fails the test otherwise. */
 pid_t stopped_spawn(const char *const *argv);

@@ -18,8 +18,7 @@
 #include <cmocka.h>
 
 #include "symbols/elf/elf_file.h"
-#include "symbols/symbols.h"
-#include "symbols/dwarf/types.h"
+#include "symbols/dwarf/types_internal.h"
 #include "types_fixture.h"
 
 #define ANCHOR	    "fixture_state"

@@ -17,6 +17,7 @@
 
 #include "tests/rounds.h"
 #include "stopped.h"
+#include "symbols/names.h"
 
 #define FRAMES_MAX 256
 /** Stops of one shape; all shapes together make more than 1,000. */

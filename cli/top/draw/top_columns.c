@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top/draw/top_columns.h"
+#include "format/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

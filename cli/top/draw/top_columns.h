@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/text/text.h"
+#include "format/text/text_internal.h"
 
 /** Which end of a text stays where it is too long. */
 enum top_cut {

@@ -11,6 +11,7 @@
 #include "cli/top/draw/top_terminal.h"
 #include "cli/top/draw/top_columns.h"
 #include "cli/top/model/top_tree.h"
+#include "daemon/watch.h"
 
 enum {
 	/* Smaller screens have no room for the header and a list. */

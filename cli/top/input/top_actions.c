@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top/input/top_actions.h"
+#include "format/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

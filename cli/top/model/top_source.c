@@ -17,7 +17,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "format/text/text.h"
+#include "format/text/text_internal.h"
 
 enum {
 	TAB_COLUMNS = 8,

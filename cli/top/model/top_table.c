@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top/model/top_table.h"
+#include "format/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "format/format.h"
+#include "format/live.h"
 
 enum top_view {
 	TOP_VIEW_FUNCTIONS,

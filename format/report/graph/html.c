@@ -29,8 +29,9 @@
 
 #include "format/report/chart.h"
 #include "format/diff/diff_view.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
 #include "format/text/xml.h"
+#include "format/text.h"
 
 #include "FLAME_CSS_HASH.h"
 #include "FLAME_JS_HASH.h"

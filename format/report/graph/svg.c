@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "format/diff/diff_view.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
 #include "format/text/xml.h"
 
 #include "flamegraph_css.h"

@@ -13,7 +13,8 @@
 #include <string.h>
 
 #include "format/report/call_tree.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
+#include "format/text.h"
 
 /** What calls the first functions of all chains, where that has to be told. */
 #define ROOT_NAME "[all]"

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "format/report/call_tree.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
 
 /** Labels are one line already; the separator must not appear in them, and not stand alone. */
 static void print_label(const char *text, FILE *file)

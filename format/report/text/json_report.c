@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "format/diff/compare.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
+#include "format/text.h"
 
 /** A row that is made; NULL once memory was missing. */
 struct row {

@@ -7,7 +7,8 @@
 
 #include "format/diff/compare.h"
 #include "format/text/markdown.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
+#include "format/budget.h"
 
 enum {
 	/* A page that is read, not searched. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "format/report/timeline_export.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
 
 /** More samples are told apart by no input; keeps what other forms have added up from filling a
  * disk. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "format/diff/compare.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
 
 /** Columns for names; longer ones push the place to the right. */
 #define NAME_WIDTH_MAX 48

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "format/report/timeline_export.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
 
 enum {
 	/* Nodes of the file: two of its own, then those of the tree. */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "format/report/timeline_export.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
 
 /** Versions of the form, and of Firefox's own that had it. */
 enum { PROCESSED_VERSION = 48, GECKO_VERSION = 30 };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "format/report/timeline_export.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
 
 /** Texts of chains are kept while they take no more. */
 #define CHAINS_TEXT_MAX (64u << 20)

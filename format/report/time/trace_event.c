@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "format/report/timeline_export.h"
-#include "format/reports.h"
+#include "format/formats/reports.h"
 
 /** A row in which one thing follows another: what it is now, and since when. */
 struct phase {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/daemon.h"
+#include "daemon/record.h"
 
 enum { LINE_MAX_BYTES = 1 << 20 };
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* How are saved images decoded? */
+#ifndef DAEMON_REPLAY_H
+#define DAEMON_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attach/image.h"
+#include "daemon/stats.h"
+#include "format/sample.h"
+
+/** Names of functions and the state of one target's decoding. */
+struct daemon_target;
+struct attach_image;
+
+/** Decode a saved image: the same code as while recording. The sample's frames are valid until the
+ *  next call. @param ret_functions Table of the functions that frames refer to. */
+struct daemon_replay;
+int daemon_replay_create(struct daemon_replay **ret_replay, struct failure *why);
+void daemon_replay_destroy(struct daemon_replay *replay);
+int daemon_replay_image(struct daemon_replay *replay, struct attach_image *image,
+			struct format_sample *ret_sample, enum daemon_outcome *ret_outcome,
+			struct failure *why);
+const struct format_functions *daemon_replay_functions(const struct daemon_replay *replay);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_FORMATS_REPORTS_H
+#define FORMAT_FORMATS_REPORTS_H
+
+#include "format/memprof/heap.h"
+#include "format/report.h"
+
+/** The implementations behind format_reports[]. */
+extern const struct format_report_ops format_report_callgrind;
+extern const struct format_report_ops format_report_counters;
+extern const struct format_report_ops format_report_cpuprofile;
+extern const struct format_report_ops format_report_firefox;
+extern const struct format_report_ops format_report_folded;
+extern const struct format_report_ops format_report_html;
+extern const struct format_report_ops format_report_json;
+extern const struct format_report_ops format_report_leaks;
+extern const struct format_report_ops format_report_markdown;
+extern const struct format_report_ops format_report_perf;
+extern const struct format_report_ops format_report_pprof;
+extern const struct format_report_ops format_report_speedscope;
+extern const struct format_report_ops format_report_svg;
+extern const struct format_report_ops format_report_top;
+extern const struct format_report_ops format_report_trace_event;
+
+/** Refuse a profile that has no call chains. @return 0, or -1 with FAILURE_NOT_FOUND. */
+int report_need_chains(const struct format_profile *profile, struct failure *why);
+
+/** What top prints of a memory profile: just what the reference parser does. */
+int report_memory_print(const struct heap *heap, const struct format_report_options *options,
+			FILE *file, struct failure *why);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_LIVE_LIVE_INTERNAL_H
+#define FORMAT_LIVE_LIVE_INTERNAL_H
+
+#include "format/live/live_table.h"
+#include "format/live.h"
+
+/*
+ * The tables of a live profile. Each has "[other]" as entry 0, but for the chains' nodes, which
+ * begin with the root of all: what is folded there is counted as its parent's `other`.
+ */
+
+enum { LIVE_RECENT = 4096 };
+
+/** In place of a node's function: a thread's root; line and trace are pid and tid. */
+#define LIVE_THREAD (UINT32_MAX - 1)
+
+/** In live_node_key.trace and live_line: the frame is approximate. */
+#define LIVE_APPROXIMATE ((uint32_t)1 << 31)
+
+/** What tells one function from another; the strings by their hashes. */
+struct live_function_key {
+	uint64_t hash, second;
+};
+
+/** A function as it is shown. Owns its strings. */
+struct live_function {
+	struct format_function value; /**< Strings as announced, owned. */
+	char *shown, *place, *module_name;
+	uint32_t module;
+};
+
+struct live_line_key {
+	uint32_t function, line;
+};
+
+struct live_module {
+	char *name;
+};
+
+struct live_trace_key {
+	int32_t pid;
+	uint32_t number;
+};
+
+/** A trace, with what is known of its start. */
+struct live_trace {
+	uint32_t function; /**< Id, or FORMAT_LIVE_OTHER. */
+	uint64_t compiled[FORMAT_COMPILED_COUNT];
+};
+
+/** A coroutine: where it is, and the address of the function that it began with; 0: unknown, or of
+ *  the main one. */
+struct live_coroutine_key {
+	uint64_t address, began;
+	int32_t pid;
+	uint32_t is_main;
+};
+
+struct live_coroutine {
+	uint32_t function; /**< That it began with, or FORMAT_LIVE_OTHER. */
+	int32_t tid;	   /**< Where it ran last. */
+};
+
+struct live_thread_key {
+	int32_t pid, tid;
+};
+
+/** One frame of a chain, below its parent. */
+struct live_node_key {
+	uint32_t parent, function, line, trace;
+};
+
+/** How a chain ends: what a writer needs besides its frames. */
+struct live_end_key {
+	uint32_t node;
+	uint8_t state, compiled, full, cut; /**< cut: below it frames were folded. */
+	uint32_t trace, trace_function;
+};
+
+struct format_live {
+	struct live_table functions, lines, modules, traces, coroutines, threads, processes, nodes,
+		ends;
+	struct live_function *function_info; /**< By id; room for functions.max. */
+	struct live_module *module_info;
+	struct live_trace *trace_info;
+	struct live_coroutine *coroutine_info;
+	uint64_t *node_addresses; /**< Of the first frame that was counted there. */
+	/** Announced ids: open addressing, id + 1 and the function. */
+	struct live_id {
+		uint64_t id;
+		uint32_t function;
+	} * ids;
+	uint32_t id_count, id_size;
+	/** The functions that were announced last, by a hash of their code's address. */
+	uint32_t recent[LIVE_RECENT];
+	uint32_t window, refresh, serial;
+	uint64_t samples, *window_ring, window_samples;
+	uint64_t seed;
+	struct format_live_folded folded;
+	bool forgotten;
+	/** Folded in this refresh already: what finds no room now is not told apart. */
+	bool functions_full, lines_full, nodes_full, others_full;
+};
+
+/** Make room where there is none. @return 0, or -1 with FAILURE_NO_MEMORY. */
+int live_fold_functions(struct format_live *live, struct failure *why);
+int live_fold_lines(struct format_live *live, struct failure *why);
+int live_fold_nodes(struct format_live *live, struct failure *why);
+/** @param ret_map As live_table_fold(). */
+int live_fold_plain(struct live_table *table, uint32_t *ret_map, struct failure *why);
+
+/** Find or add. @param ret_id LIVE_GONE where there is no room before the next refresh. */
+int live_put_function(struct format_live *live, const struct format_function *function,
+		      uint32_t *ret_id, struct failure *why);
+
+/** The function that was announced under an id, or FORMAT_LIVE_OTHER. */
+uint32_t live_function_of(const struct format_live *live, uint32_t id);
+
+/** Functions were renumbered; the ids of those that went are forgotten. */
+void live_move_ids(struct format_live *live, const uint32_t *map);
+void live_free_function(struct live_function *info);
+
+/** Rows, not sorted: all that a query of a tree or a table starts from (live_view.c). */
+struct live_rows {
+	struct format_live_row *rows;
+	size_t count, size;
+};
+
+int live_rows_add(struct live_rows *rows, const struct format_live_row *row, struct failure *why);
+
+/** A function as a row without counts. */
+struct format_live_row live_function_row(const struct format_live *live, uint32_t function);
+
+/** Sort as asked for, and drop what does not fit the filter or is native. */
+void live_rows_finish(struct live_rows *rows, const struct format_live_query *query);
+bool live_row_fits(const struct format_live_row *row, const struct format_live_query *query);
+int live_row_compare(const struct format_live_row *a, const struct format_live_row *b,
+		     const struct format_live_query *query);
+
+/** By node: whether its samples are those that the query asks for. @return NULL when out of
+ *  memory; the caller's. */
+bool *live_select_nodes(const struct format_live *live, const struct format_live_query *query);
+
+/**
+ * Visit all nodes, each before and after those below it.
+ * @param enter May be NULL; so may leave.
+ * @return 0, or -1 with FAILURE_NO_MEMORY.
+ */
+typedef void live_visitor(void *context, uint32_t node);
+int live_walk_nodes(const struct format_live *live, live_visitor *enter, live_visitor *leave,
+		    void *context, struct failure *why);
+
+static inline bool live_is_native(const struct format_live *live, uint32_t function)
+{
+	return function < live->functions.count && function != FORMAT_LIVE_OTHER &&
+	       live->function_info[function].value.kind == FORMAT_KIND_NATIVE;
+}
+
+static inline const struct live_node_key *live_node(const struct format_live *live, uint32_t node)
+{
+	return live_table_key(&live->nodes, node);
+}
+
+/** The counts of an entry as a row has them. */
+struct format_live_count live_count_of(const struct live_count *count);
+
+#endif

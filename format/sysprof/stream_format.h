@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FORMAT_SYSPROF_STREAM_FORMAT_H
+#define FORMAT_SYSPROF_STREAM_FORMAT_H
+
+/*
+ * Constants of the stream formats, shared by reader and writer.
+ * Source of all facts: tarantool/luajit b52fe979, src/lj_symtab.c, src/lj_sysprof.c,
+ * src/lj_memprof.c with their headers, and its parsers tools/utils, tools/sysprof, tools/memprof.
+ */
+
+#include "format/stream.h"
+#include "format/file/gzip_read.h"
+
+#define STREAM_SYMTAB_MAGIC  "ljs"
+#define STREAM_SYSPROF_MAGIC "ljp"
+#define STREAM_MEMPROF_MAGIC "ljm"
+#define STREAM_MAGIC_LEN     3
+#define STREAM_RESERVED_LEN  3
+
+/* The reference parser takes exactly these. */
+#define STREAM_SYMTAB_VERSION  3
+#define STREAM_SYSPROF_VERSION 2
+#define STREAM_MEMPROF_VERSION 3
+
+/** Ends a table, a Lua stack, a stream. */
+#define STREAM_END 0x80
+
+/** Symbol kinds are the enum's values in a table and these plus 10 among sysprof's items. */
+#define STREAM_SYMTAB_KIND_MASK	   0x03
+#define STREAM_SYSPROF_SYMBOL_BASE 10
+
+enum { STREAM_FRAME_LUA = 1, STREAM_FRAME_CFUNC = 2, STREAM_FRAME_FAST = 3 };
+
+enum { STREAM_EVENT_SYMBOL = 0, STREAM_EVENT_ALLOC, STREAM_EVENT_FREE, STREAM_EVENT_REALLOC };
+
+enum {
+	STREAM_SOURCE_INTERNAL = 1,
+	STREAM_SOURCE_LUA = 2,
+	STREAM_SOURCE_CFUNC = 3,
+	STREAM_SOURCE_TRACE = 4
+};
+
+#define STREAM_EVENT_KIND(header)   ((header)&0x03)
+#define STREAM_EVENT_SOURCE(header) (((header) >> 2) & 0x07)
+#define STREAM_EVENT_HEADER_MAX	    ((STREAM_SOURCE_TRACE << 2) | STREAM_EVENT_REALLOC)
+
+/** Longest string: the reference parser's read buffer, so no stream that it reads has a longer one.
+ *  Chunk names can be whole source texts. */
+#define STREAM_STRING_MAX (10u << 20)
+
+/** Most frames of one stack. A Lua stack has at most 65,500 slots (LUAI_MAXSTACK of LuaJIT), two
+ *  per frame; native stacks of default size hold fewer. */
+#define STREAM_FRAMES_MAX (1u << 16)
+
+/** format_read_stream() of what is unpacked next. @param file Borrowed. */
+int stream_read(struct unpack *file, const struct format_visitor *visitor, void *context,
+		enum format_stream_kind *ret_kind, struct failure *why);
+
+#endif
