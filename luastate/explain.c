@@ -125,15 +125,6 @@ size_t luastate_refused(const struct luastate *state, const uint64_t **ret_corou
 	return state->refused_count;
 }
 
-void state_note_refused(struct luastate *state, uint64_t L)
-{
-	for (size_t i = 0; i < state->refused_count; i++)
-		if (state->refused[i] == L)
-			return;
-	if (state->refused_count < STATE_REFUSED_MAX)
-		state->refused[state->refused_count++] = L;
-}
-
 /* ---- Version ---------------------------------------------------------------------------- */
 
 int luastate_read_version(struct luastate *state, const struct attach_reader *reader, uint64_t G,

@@ -234,12 +234,6 @@ void derive_begin(struct derive *derive, const struct luastate_layout *row)
 	}
 }
 
-bool derive_is_known(const struct derive *derive, size_t field)
-{
-	return derive_is_seen(derive, field) || derive->source[field] == DERIVE_BY_ROW ||
-	       derive->source[field] == DERIVE_GUESSED;
-}
-
 /* Without what finds a trace and what it shows, compiled code is not followed at all. A program
  * that has no traces yet does not show it: the row would be a guess. */
 static bool knows_compiler(const struct derive *derive)

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 enum {
-	TABLE_SLOTS_MAX = 1 << 16,
 	TABLES_MAX = 4096,
 	/* Slots of all tables: each one may cost a read or two. */
 	SEARCH_SLOTS_MAX = 1 << 18,
@@ -200,7 +199,7 @@ static void search_table(struct search *search, uint64_t address, const char *mo
 		return;
 	node = state_ref(layout, bytes, layout->GCtab_node);
 	count = state_u32(bytes, layout->GCtab_hmask) + 1;
-	if (count == 0 || count > TABLE_SLOTS_MAX || count > search->slots_left ||
+	if (count == 0 || count > STATE_TABLE_SLOTS_MAX || count > search->slots_left ||
 	    !state_is_pointer(node))
 		return;
 	search->slots_left -= count;
@@ -218,37 +217,6 @@ static void search_table(struct search *search, uint64_t address, const char *mo
 			      state_u64(item, layout->Node_val), module, depth);
 		}
 	free(nodes);
-}
-
-uint64_t state_table_get(const struct luastate_layout *layout, const struct attach_reader *reader,
-			 uint64_t address, const char *key)
-{
-	uint8_t bytes[STATE_OBJECT_MAX], item[STATE_OBJECT_MAX];
-	char name[64];
-	struct failure why;
-	uint64_t node;
-	uint32_t count;
-
-	if (state_read_object(layout, reader, address, state_gct(layout->tag_tab), bytes,
-			      (size_t)layout->GCtab_sizeof, &why) != 0)
-		return 0;
-	node = state_ref(layout, bytes, layout->GCtab_node);
-	count = state_u32(bytes, layout->GCtab_hmask) + 1;
-	if (count == 0 || count > TABLE_SLOTS_MAX || !state_is_pointer(node))
-		return 0;
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t at = node + (uint64_t)i * (uint64_t)layout->Node_sizeof, k;
-
-		if (state_read(reader, at, item, (size_t)layout->Node_sizeof, &why) != 0)
-			return 0;
-		k = state_u64(item, layout->Node_key);
-		if (state_tag(layout, k) == layout->tag_str &&
-		    state_read_string(layout, reader, state_object(layout, k), name, sizeof(name),
-				      &why) == 0 &&
-		    strcmp(name, key) == 0)
-			return state_u64(item, layout->Node_val);
-	}
-	return 0;
 }
 
 static int find_ffid(const struct luastate *state, const char *name)

@@ -329,3 +329,9 @@ void derive_pick_two(struct derive *derive, const char *structure, const size_t 
 	for (unsigned i = 0; i < 2; i++)
 		settle(derive, fields[i], count, used, found[i]);
 }
+
+bool derive_is_known(const struct derive *derive, size_t field)
+{
+	return derive_is_seen(derive, field) || derive->source[field] == DERIVE_BY_ROW ||
+	       derive->source[field] == DERIVE_GUESSED;
+}

@@ -4,3 +4,8 @@
 
 #define LUASTATE_LAYOUT_ROWS
 #include "luastate/state/state.h"
+
+bool state_is_row(const struct luastate_layout *layout)
+{
+	return layout >= luastate_layouts && layout < luastate_layouts + luastate_layout_count;
+}

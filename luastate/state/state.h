@@ -105,6 +105,7 @@ enum {
 	STATE_STRICT_SAMPLES = 4096,
 	/* Names are identifiers. */
 	STATE_NAME_MAX = 128,
+	STATE_TABLE_SLOTS_MAX = 1 << 16,
 	/* Functions kept before the caches are emptied: bounds memory on targets that make new code
 	 * all the time. */
 	STATE_FUNCTIONS_MAX = 65536,

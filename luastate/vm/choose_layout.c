@@ -14,11 +14,6 @@ bool state_retire_layout(struct luastate *state, struct luastate_layout *debug)
 	return true;
 }
 
-bool state_is_row(const struct luastate_layout *layout)
-{
-	return layout >= luastate_layouts && layout < luastate_layouts + luastate_layout_count;
-}
-
 static bool is_rejected(const struct state_interpreter *interpreter,
 			const struct luastate_layout *row)
 {

@@ -4,95 +4,12 @@
 #include "luastate/trace/trace.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 enum {
 	DEBUG_LOOKS = 3,
 	/* Coroutines of VMs that are not known yet for which one sample tries all layouts. */
 	UNKNOWN_MAX = 8,
 };
-
-uint64_t state_hash_key[2];
-
-struct luastate *luastate_create(void)
-{
-	struct luastate *state = calloc(1, sizeof(*state));
-
-	/* Without entropy any other one does as well as none. */
-	if (!state_hash_key[0] &&
-	    getrandom(state_hash_key, sizeof(state_hash_key), GRND_NONBLOCK) < 0)
-		state_hash_key[0] = 0x9e3779b97f4a7c15 ^ (uint64_t)getpid();
-
-	if (state)
-		state->serial = 1;
-	return state;
-}
-
-void luastate_reset(struct luastate *state)
-{
-	for (size_t i = 0; i < state->interpreter_count; i++) {
-		free(state->interpreters[i].code);
-		free(state->interpreters[i].own);
-		free(state->interpreters[i].reading);
-	}
-	for (size_t i = 0; i < state->retired_count; i++)
-		free(state->retired[i]);
-	state->epoch++;
-	state->interpreter_count = 0;
-	state->retired_count = 0;
-	state->vm_count = 0;
-	state->proven = NULL;
-	state->refused_count = 0;
-	state_free_definitions(state);
-	state_free_protos(state);
-	state_free_callables(state);
-	state_free_names(state);
-	trace_free_all(state);
-	free(state->trace_index);
-	state->trace_index = NULL;
-}
-
-void luastate_destroy(struct luastate *state)
-{
-	if (!state)
-		return;
-	luastate_reset(state);
-	free(state);
-}
-
-/* Prove the known VMs again, so that an image holds what the proof needs. */
-static void find_again(struct luastate *state, const struct attach_reader *reader)
-{
-	size_t count = state->vm_count;
-	struct failure why;
-
-	state->vm_count = 0;
-	for (size_t i = 0; i < count; i++)
-		luastate_vm_of(state, reader, state->vms[i].main_thread, &why);
-}
-
-void luastate_begin_sample(struct luastate *state, const struct attach_reader *reader)
-{
-	state->was_strict = state_is_strict(state);
-	state->serial++;
-	state->trace_work = 0;
-	state->link_work = 0;
-	state->unknown_work = state->code_work = 0;
-	if (state->thorough)
-		find_again(state, reader);
-	state_begin_definitions(state);
-	/* Here nothing of an earlier sample is referred to any more. */
-	if (HASH_COUNT(state->protos) > STATE_FUNCTIONS_MAX)
-		state_free_protos(state);
-	if (HASH_COUNT(state->callables) > STATE_FUNCTIONS_MAX)
-		state_free_callables(state);
-}
-
-void luastate_set_thorough(struct luastate *state, bool thorough)
-{
-	state->thorough = thorough;
-}
 
 /* ---- The interpreter's code ------------------------------------------------------------- */
 
@@ -160,111 +77,9 @@ void luastate_drop_interpreter(struct luastate *state, size_t index)
 		(state->interpreter_count - index) * sizeof(*interpreter));
 }
 
-static size_t interpreter_index(const struct luastate *state, uint64_t pc)
-{
-	size_t i = 0;
-
-	while (i < state->interpreter_count &&
-	       (pc < state->interpreters[i].start || pc >= state->interpreters[i].end))
-		i++;
-	return i;
-}
-
-const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc)
-{
-	size_t index = interpreter_index(state, pc);
-
-	return index < state->interpreter_count ? &state->interpreters[index] : NULL;
-}
-
-const struct luastate_layout *state_layout_at(const struct luastate *state, uint64_t pc)
-{
-	for (size_t i = 0; i < state->interpreter_count; i++)
-		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
-			return state->interpreters[i].layout;
-	return NULL;
-}
-
-bool luastate_in_interpreter(const struct luastate *state, uint64_t pc)
-{
-	for (size_t i = 0; i < state->interpreter_count; i++)
-		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
-			return true;
-	return false;
-}
-
-bool luastate_has_interpreter(const struct luastate *state)
-{
-	return state->interpreter_count > 0;
-}
-
-bool state_code_is(const struct state_interpreter *interpreter, uint64_t pc, const uint8_t *bytes,
-		   size_t len)
-{
-	return pc >= interpreter->start && pc + len <= interpreter->end &&
-	       memcmp(interpreter->code + (pc - interpreter->start), bytes, len) == 0;
-}
-
 /* ---- Objects ---------------------------------------------------------------------------- */
 
-int state_read_ref(const struct luastate_layout *layout, const struct attach_reader *reader,
-		   uint64_t address, uint64_t *ret_ref, struct failure *why)
-{
-	uint8_t bytes[8];
-
-	if (state_read(reader, address, bytes, (size_t)layout->ref_size, why) != 0)
-		return -1;
-	*ret_ref = state_ref(layout, bytes, 0);
-	return 0;
-}
-
-int state_read_object(const struct luastate_layout *layout, const struct attach_reader *reader,
-		      uint64_t address, int32_t gct, void *ret_bytes, size_t len,
-		      struct failure *why)
-{
-	if (!state_is_pointer(address) || address % 8 != 0)
-		return failure_set(why, FAILURE_INVALID, 0, 0, address, "follow an object");
-	if (state_read(reader, address, ret_bytes, len, why) != 0)
-		return -1;
-	if (((const uint8_t *)ret_bytes)[layout->GCobj_gct] != gct)
-		return failure_set(why, FAILURE_INVALID, 0, 0, address, "follow an object");
-	return 0;
-}
-
-int state_read_string(const struct luastate_layout *layout, const struct attach_reader *reader,
-		      uint64_t address, char *ret_text, size_t size, struct failure *why)
-{
-	uint8_t header[STATE_OBJECT_MAX];
-	uint64_t text = address + (uint64_t)layout->GCstr_sizeof;
-	uint32_t len;
-	char end;
-
-	if (state_read_object(layout, reader, address, state_gct(layout->tag_str), header,
-			      (size_t)layout->GCstr_sizeof, why) != 0)
-		return -1;
-	len = state_u32(header, layout->GCstr_len);
-	/* Each string is terminated behind its length, whatever it holds. */
-	if (len < size) {
-		if (state_read(reader, text, ret_text, (size_t)len + 1, why) != 0)
-			return -1;
-		end = ret_text[len];
-	} else if (state_read(reader, text + len, &end, 1, why) != 0 ||
-		   state_read(reader, text, ret_text, size - 1, why) != 0) {
-		return -1;
-	}
-	ret_text[len < size ? len : size - 1] = '\0';
-	return end == '\0' ? 0 : failure_set(why, FAILURE_INVALID, 0, 0, address, "read a string");
-}
-
 /* ---- VMs -------------------------------------------------------------------------------- */
-
-const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G)
-{
-	for (size_t i = 0; i < state->vm_count; i++)
-		if (state->vms[i].G == G)
-			return &state->vms[i];
-	return NULL;
-}
 
 const struct luastate_vm *state_vm_in_register(const struct luastate *state,
 					       const struct attach_registers *regs)
@@ -290,18 +105,18 @@ static const struct luastate_vm *add_vm(struct luastate *state,
 					const struct attach_reader *reader, uint64_t G)
 {
 	uint64_t handler, main_thread = G - (uint64_t)layout->lua_State_sizeof;
+	const struct state_interpreter *found;
 	struct state_interpreter *interpreter;
 	struct luastate_vm *vm;
-	size_t index;
 	struct failure why;
 
 	if (!state_check_vm(state, layout, reader, G, NULL, NULL) ||
 	    state_read(reader, G + (uint64_t)layout->global_State_to_dispatch, &handler, 8, &why))
 		return NULL;
-	index = interpreter_index(state, handler);
-	if (index == state->interpreter_count)
+	found = state_interpreter_at(state, handler);
+	if (!found)
 		return NULL;
-	interpreter = &state->interpreters[index];
+	interpreter = &state->interpreters[found - state->interpreters];
 	if (!state_may_have(interpreter, layout) ||
 	    (!interpreter->layout && state_is_row(layout) &&
 	     !state_row_holds(state, interpreter, layout, reader, main_thread)))

@@ -56,19 +56,6 @@ static int read_at(const struct reading *reading, uint64_t base, int32_t offset,
 
 /* ---- The collector ---------------------------------------------------------------------- */
 
-uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct attach_reader *reader,
-			  uint64_t G)
-{
-	uint8_t bytes[8] = { 0 };
-	struct failure why;
-
-	if (layout->global_State_gc_total == LAYOUT_ABSENT ||
-	    state_read(reader, G + (uint64_t)layout->global_State_gc_total, bytes,
-		       (size_t)layout->ref_size, &why) != 0)
-		return 0;
-	return state_ref(layout, bytes, 0);
-}
-
 static int read_heap(const struct reading *reading, struct luastate_vitals *out,
 		     struct failure *why)
 {

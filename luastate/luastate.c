@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* The beginning and the end of what is known of a process, and of each sample. */
+#include "luastate/trace/trace.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+struct luastate *luastate_create(void)
+{
+	struct luastate *state = calloc(1, sizeof(*state));
+
+	/* Without entropy any other one does as well as none. */
+	if (!state_hash_key[0] &&
+	    getrandom(state_hash_key, sizeof(state_hash_key), GRND_NONBLOCK) < 0)
+		state_hash_key[0] = 0x9e3779b97f4a7c15 ^ (uint64_t)getpid();
+
+	if (state)
+		state->serial = 1;
+	return state;
+}
+
+void luastate_reset(struct luastate *state)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++) {
+		free(state->interpreters[i].code);
+		free(state->interpreters[i].own);
+		free(state->interpreters[i].reading);
+	}
+	for (size_t i = 0; i < state->retired_count; i++)
+		free(state->retired[i]);
+	state->epoch++;
+	state->interpreter_count = 0;
+	state->retired_count = 0;
+	state->vm_count = 0;
+	state->proven = NULL;
+	state->refused_count = 0;
+	state_free_definitions(state);
+	state_free_protos(state);
+	state_free_callables(state);
+	state_free_names(state);
+	trace_free_all(state);
+	free(state->trace_index);
+	state->trace_index = NULL;
+}
+
+void luastate_destroy(struct luastate *state)
+{
+	if (!state)
+		return;
+	luastate_reset(state);
+	free(state);
+}
+
+/* Prove the known VMs again, so that an image holds what the proof needs. */
+static void find_again(struct luastate *state, const struct attach_reader *reader)
+{
+	size_t count = state->vm_count;
+	struct failure why;
+
+	state->vm_count = 0;
+	for (size_t i = 0; i < count; i++)
+		luastate_vm_of(state, reader, state->vms[i].main_thread, &why);
+}
+
+void luastate_begin_sample(struct luastate *state, const struct attach_reader *reader)
+{
+	state->was_strict = state_is_strict(state);
+	state->serial++;
+	state->trace_work = 0;
+	state->link_work = 0;
+	state->unknown_work = state->code_work = 0;
+	if (state->thorough)
+		find_again(state, reader);
+	state_begin_definitions(state);
+	/* Here nothing of an earlier sample is referred to any more. */
+	if (HASH_COUNT(state->protos) > STATE_FUNCTIONS_MAX)
+		state_free_protos(state);
+	if (HASH_COUNT(state->callables) > STATE_FUNCTIONS_MAX)
+		state_free_callables(state);
+}
+
+void luastate_set_thorough(struct luastate *state, bool thorough)
+{
+	state->thorough = thorough;
+}

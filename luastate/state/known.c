@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known of interpreters and VMs: looked up, without a read. */
+#include "luastate/state/state.h"
+#include "luastate/vm.h"
+
+uint64_t state_hash_key[2];
+
+static size_t interpreter_index(const struct luastate *state, uint64_t pc)
+{
+	size_t i = 0;
+
+	while (i < state->interpreter_count &&
+	       (pc < state->interpreters[i].start || pc >= state->interpreters[i].end))
+		i++;
+	return i;
+}
+
+const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc)
+{
+	size_t index = interpreter_index(state, pc);
+
+	return index < state->interpreter_count ? &state->interpreters[index] : NULL;
+}
+
+const struct luastate_layout *state_layout_at(const struct luastate *state, uint64_t pc)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
+			return state->interpreters[i].layout;
+	return NULL;
+}
+
+bool luastate_in_interpreter(const struct luastate *state, uint64_t pc)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
+			return true;
+	return false;
+}
+
+bool luastate_has_interpreter(const struct luastate *state)
+{
+	return state->interpreter_count > 0;
+}
+
+bool state_code_is(const struct state_interpreter *interpreter, uint64_t pc, const uint8_t *bytes,
+		   size_t len)
+{
+	return pc >= interpreter->start && pc + len <= interpreter->end &&
+	       memcmp(interpreter->code + (pc - interpreter->start), bytes, len) == 0;
+}
+
+const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G)
+{
+	for (size_t i = 0; i < state->vm_count; i++)
+		if (state->vms[i].G == G)
+			return &state->vms[i];
+	return NULL;
+}
+
+void state_note_refused(struct luastate *state, uint64_t L)
+{
+	for (size_t i = 0; i < state->refused_count; i++)
+		if (state->refused[i] == L)
+			return;
+	if (state->refused_count < STATE_REFUSED_MAX)
+		state->refused[state->refused_count++] = L;
+}
