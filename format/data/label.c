@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/data/label.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/text/builtin_names.h"
-#include "format/report/call_tree.h"
+#include "format/text.h"
+
+/** A chunk name can be a whole program; labels show its start. */
+#define CHUNK_SHOWN_MAX 256
 
 #define LABEL_COMPILED	  "_[j]"
 #define LABEL_APPROXIMATE "~_[j]"
@@ -54,7 +59,7 @@ static bool take_kind(struct label *label, enum format_kind *ret_kind)
 	char end[sizeof("_[x]")];
 
 	for (int kind = 0; kind < FORMAT_KIND_COUNT; kind++) {
-		const char *suffix = fold_kind_suffix((enum format_kind)kind);
+		const char *suffix = label_kind_suffix((enum format_kind)kind);
 
 		/* Traces have their marks. */
 		if (!*suffix || kind == FORMAT_KIND_TRACE)
@@ -120,11 +125,11 @@ static bool take_lua(struct label *label)
 static bool take_trace(struct label *label)
 {
 	char *text = label->text, *end;
-	size_t prefix = strlen(NAMES_TRACE_PREFIX);
+	size_t prefix = strlen(LABEL_TRACE_PREFIX);
 	uint64_t number;
 	int64_t line = 0;
 
-	if (strncmp(text, NAMES_TRACE_PREFIX, prefix) != 0 || text[prefix] < '0' ||
+	if (strncmp(text, LABEL_TRACE_PREFIX, prefix) != 0 || text[prefix] < '0' ||
 	    text[prefix] > '9')
 		return false;
 	number = strtoul(text + prefix, &end, 10);
@@ -171,7 +176,7 @@ int label_parse(struct label *label, const char *text, size_t len, struct failur
 		return 0;
 	}
 	if (take_trace(label)) {
-		label->mark = (struct names_mark){ 0 }; /* compiled it is by its kind */
+		label->mark = (struct label_mark){ 0 }; /* compiled it is by its kind */
 		return 0;
 	}
 	if (take_lua(label))
@@ -188,4 +193,68 @@ int label_parse(struct label *label, const char *text, size_t len, struct failur
 	else
 		label->function.kind = FORMAT_KIND_NATIVE;
 	return 0;
+}
+
+const char *label_kind_name(enum format_kind kind)
+{
+	static const char *const names[FORMAT_KIND_COUNT] = {
+		"native", "Lua", "fast", "C", "trace", "activity", "process",
+	};
+
+	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
+}
+
+const char *label_kind_suffix(enum format_kind kind)
+{
+	static const char *const suffixes[FORMAT_KIND_COUNT] = {
+		[FORMAT_KIND_NATIVE] = "",   [FORMAT_KIND_LUA] = "l",	[FORMAT_KIND_FAST] = "b",
+		[FORMAT_KIND_CFUNC] = "c",   [FORMAT_KIND_TRACE] = "j", [FORMAT_KIND_PSEUDO] = "a",
+		[FORMAT_KIND_PROCESS] = "p",
+	};
+
+	return (unsigned)kind < FORMAT_KIND_COUNT && suffixes[kind] ? suffixes[kind] : "";
+}
+
+static void add_place(struct format_text *text, const char *chunk, int64_t line)
+{
+	size_t len = strlen(chunk);
+
+	format_text_add_shown(text, chunk, format_text_cut(chunk, len, CHUNK_SHOWN_MAX));
+	if (len > CHUNK_SHOWN_MAX)
+		format_text_add_string(text, "...");
+	format_text_addf(text, ":%" PRId64, line);
+}
+
+static void add_name(struct format_text *text, const char *name)
+{
+	format_text_add_shown(text, name, format_text_cut(name, strlen(name), LABEL_NAME_MAX));
+}
+
+/** A file's name stands alone, other chunk names are as the VM has them. */
+static void add_trace(struct format_text *text, uint64_t number, const char *place)
+{
+	bool file = *place == '@';
+
+	format_text_addf(text, "trace %" PRIu64 "%s%s", number,
+			 file	  ? " @ "
+			 : *place ? " "
+				  : "",
+			 place + file);
+}
+
+void label_describe(struct format_text *text, struct format_text *place,
+		    const struct format_function *function, int64_t line)
+{
+	if (function->kind == FORMAT_KIND_LUA)
+		add_place(place, function->source ? function->source : "?", line);
+	else if (function->kind == FORMAT_KIND_TRACE && function->source)
+		add_place(place, function->source, function->first_line);
+	if (function->kind == FORMAT_KIND_TRACE)
+		add_trace(text, function->address, place->len ? place->bytes : "");
+	else if (function->kind == FORMAT_KIND_LUA && !function->name)
+		format_text_add(text, place->bytes, place->len);
+	else
+		add_name(text, function->name ? function->name : "?");
+	if (function->kind == FORMAT_KIND_LUA && function->name && !place->broken)
+		format_text_addf(text, " (%s)", place->bytes);
 }

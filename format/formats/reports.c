@@ -42,11 +42,3 @@ const struct format_report_ops *format_report_for(const char *path)
 		return format_report_find("top");
 	return format_report_find(strcmp(end, "md") == 0 ? "markdown" : end);
 }
-
-int report_need_chains(const struct format_profile *profile, struct failure *why)
-{
-	if (format_profile_kind(profile) == FORMAT_STREAM_SYSPROF)
-		return 0;
-	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0,
-			   "report call chains of a memory profile");
-}

@@ -22,9 +22,6 @@ extern const struct format_report_ops format_report_svg;
 extern const struct format_report_ops format_report_top;
 extern const struct format_report_ops format_report_trace_event;
 
-/** Refuse a profile that has no call chains. @return 0, or -1 with FAILURE_NOT_FOUND. */
-int report_need_chains(const struct format_profile *profile, struct failure *why);
-
 /** What top prints of a memory profile: just what the reference parser does. */
 int report_memory_print(const struct heap *heap, const struct format_report_options *options,
 			FILE *file, struct failure *why);

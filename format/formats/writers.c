@@ -80,12 +80,3 @@ size_t format_stem_len(const char *path)
 				return i - 1;
 	return stem_len;
 }
-
-const char *format_state_name(enum format_state state)
-{
-	static const char *const names[FORMAT_STATE_COUNT] = {
-		"INTERP", "LFUNC", "FFUNC", "CFUNC", "GC", "EXIT", "RECORD", "OPT", "ASM", "TRACE",
-	};
-
-	return (unsigned)state < FORMAT_STATE_COUNT ? names[state] : "UNKNOWN";
-}

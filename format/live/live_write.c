@@ -151,7 +151,7 @@ static int add_chain(const struct format_live *live, struct format_profile *prof
 	for (uint32_t i = 0; i < chain->count && ret == 0; i++) {
 		const struct format_frame *frame = &chain->frames[chain->count - 1 - i];
 		struct format_function function = live->function_info[frame->function].value;
-		const struct names_mark mark = { .compiled = frame->trace != 0,
+		const struct label_mark mark = { .compiled = frame->trace != 0,
 						 .approximate = frame->approximate,
 						 .trace = frame->trace };
 

@@ -131,7 +131,7 @@ int pprof_take_function(struct pprof_reader *reader, const struct pprof_field *f
 
 /** What our own writer says of the kind, where it is ours. @return false for native code. */
 static bool find_kind(const char *words, const char *name, enum format_kind *ret_kind,
-		      struct names_mark *ret_mark)
+		      struct label_mark *ret_mark)
 {
 	static const char *const kinds[FORMAT_KIND_COUNT] = PPROF_KIND_WORDS;
 	size_t len = strlen(words), word_len;
@@ -152,13 +152,13 @@ static bool find_kind(const char *words, const char *name, enum format_kind *ret
 
 /** Only what says so is Lua or a trace: "f (a.c:12)" may be anything. */
 static int describe(struct pprof_reader *reader, const struct pprof_function *from,
-		    struct format_function *ret_function, struct names_mark *ret_mark,
+		    struct format_function *ret_function, struct label_mark *ret_mark,
 		    struct failure *why)
 {
 	enum format_kind kind = FORMAT_KIND_NATIVE;
 	const char *name, *words, *file;
 
-	*ret_mark = (struct names_mark){ 0 };
+	*ret_mark = (struct label_mark){ 0 };
 	if (pprof_copy_text(reader, from->name, &reader->name, &name, why) ||
 	    pprof_copy_text(reader, from->system_name, &reader->text, &words, why) ||
 	    pprof_copy_text(reader, from->file, &reader->file, &file, why))
@@ -171,7 +171,7 @@ static int describe(struct pprof_reader *reader, const struct pprof_function *fr
 		if (ret_function->kind == kind)
 			return 0;
 		kind = FORMAT_KIND_NATIVE; /* it says so, but has no place */
-		*ret_mark = (struct names_mark){ 0 };
+		*ret_mark = (struct label_mark){ 0 };
 	}
 	*ret_function = (struct format_function){ .kind = kind, .name = *name ? name : "?" };
 	if (*file && (kind == FORMAT_KIND_NATIVE || kind == FORMAT_KIND_CFUNC)) {
@@ -205,7 +205,7 @@ static int add_function(struct pprof_reader *reader, const Pprof__Location *loca
 {
 	struct pprof_function *from = &reader->functions[index];
 	struct format_function function;
-	struct names_mark mark;
+	struct label_mark mark;
 	bool is_placed;
 
 	if (from->known) {

@@ -208,7 +208,7 @@ static int put_mappings(struct pprof *pprof, struct failure *why)
 static const char *const kind_words[FORMAT_KIND_COUNT] = PPROF_KIND_WORDS;
 
 static int describe(struct pprof *pprof, const struct format_function *function,
-		    const struct names_mark *mark, Pprof__Function *ret_message,
+		    const struct label_mark *mark, Pprof__Function *ret_message,
 		    struct failure *why)
 {
 	const char *source =
@@ -219,7 +219,7 @@ static int describe(struct pprof *pprof, const struct format_function *function,
 
 	format_text_clear(&pprof->text);
 	format_text_clear(&pprof->place);
-	fold_describe(&pprof->text, &pprof->place, function, function->first_line);
+	label_describe(&pprof->text, &pprof->place, function, function->first_line);
 	if (format_text_take(&pprof->text, &text, why) ||
 	    string_id(pprof, text, &ret_message->name, why))
 		return -1;

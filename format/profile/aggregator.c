@@ -45,7 +45,7 @@ static int function_of(struct collect *collect, const struct format_frame *frame
 		format_functions_get(collect->functions, frame->function);
 	/* Of built-in functions streams do not tell it either. */
 	bool compiled = frame->trace && function->kind == FORMAT_KIND_LUA;
-	struct names_mark mark = { .compiled = compiled,
+	struct label_mark mark = { .compiled = compiled,
 				   .approximate = compiled && frame->approximate,
 				   .trace = compiled ? frame->trace : 0 };
 	uint64_t known;
@@ -102,7 +102,7 @@ static int take_coroutine(struct collect *collect, const struct format_sample *s
 		return 0;
 	format_text_clear(&collect->text);
 	format_text_clear(&collect->place);
-	fold_describe(&collect->text, &collect->place, function, function->first_line);
+	label_describe(&collect->text, &collect->place, function, function->first_line);
 	return format_text_take(&collect->text, &text, why) ||
 			       profile_add_string(collect->profile, text, &labels->coroutine, why)
 		       ? -1

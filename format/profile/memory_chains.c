@@ -54,7 +54,7 @@ static int add_function(const struct heap *heap, uint32_t id, struct format_prof
 	struct format_function function = { .kind = FORMAT_KIND_CFUNC, .name = name };
 	/* Of several runs a trace has no number: its line alone is left. */
 	bool is_trace = place->is_trace && !(place->is_general && is_lua);
-	struct names_mark mark = { .compiled = place->is_trace && !is_trace };
+	struct label_mark mark = { .compiled = place->is_trace && !is_trace };
 	char text[64];
 
 	if (is_trace && !place->is_general) {

@@ -80,7 +80,7 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
 
 /** Everything that makes a function itself, and how it runs, as one text. */
 static void add_function_key(struct format_text *key, const struct format_function *function,
-			     const struct names_mark *mark)
+			     const struct label_mark *mark)
 {
 	format_text_addf(key, "%d %d %d %" PRIu32 " %" PRIu64 " %" PRId64, (int)function->kind,
 			 mark->compiled, mark->approximate, mark->trace,
@@ -124,7 +124,7 @@ static int settle(struct format_profile *profile, const struct format_function *
 static int grow_marks(struct format_profile *profile, struct failure *why)
 {
 	uint32_t capacity = profile->mark_capacity ? 2 * profile->mark_capacity : 64;
-	struct names_mark *marks;
+	struct label_mark *marks;
 
 	if (format_functions_count(profile->functions) < profile->mark_capacity)
 		return 0;
@@ -139,7 +139,7 @@ static int grow_marks(struct format_profile *profile, struct failure *why)
 /* Find a function that is settled, or add it where there are fewer than @p most.
  * @return 0, 1 where it has no room, or -1. */
 static int find_or_add(struct format_profile *profile, const struct format_function *function,
-		       const struct names_mark *mark, uint32_t most, uint32_t *ret_id,
+		       const struct label_mark *mark, uint32_t most, uint32_t *ret_id,
 		       struct failure *why)
 {
 	struct format_text key = { 0 };
@@ -173,14 +173,14 @@ static int find_or_add(struct format_profile *profile, const struct format_funct
 }
 
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
-			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why)
+			 const struct label_mark *mark, uint32_t *ret_id, struct failure *why)
 {
 	static const struct format_function other = { .kind = FORMAT_KIND_PSEUDO,
 						      .name = "[other]",
 						      .source = "[other]" };
-	static const struct names_mark none = { 0 };
+	static const struct label_mark none = { 0 };
 	/* The states of samples go by it. */
-	const struct names_mark how = { .compiled = (mark && mark->compiled) ||
+	const struct label_mark how = { .compiled = (mark && mark->compiled) ||
 						    function->kind == FORMAT_KIND_TRACE };
 	struct format_function settled;
 	int result;
@@ -364,4 +364,14 @@ bool profile_next_comment(const struct format_profile *profile, size_t *at,
 		return true;
 	}
 	return false;
+}
+
+const char *format_profile_unit(const struct format_profile *profile)
+{
+	return *profile->unit ? profile->unit : "samples";
+}
+
+bool format_profile_has_samples(const struct format_profile *profile)
+{
+	return !*profile->unit && profile->kind == FORMAT_STREAM_SYSPROF;
 }

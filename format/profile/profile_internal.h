@@ -35,7 +35,7 @@ struct format_profile {
 	struct format_intern *function_keys; /* Same ids as `functions`. */
 	struct format_mappings
 		*mappings;	  /* Files that functions are in, each where it was met first. */
-	struct names_mark *marks; /* By function: how it runs. */
+	struct label_mark *marks; /* By function: how it runs. */
 	uint32_t mark_capacity;
 	struct format_intern *chains; /* Arrays of struct profile_frame, root first. */
 	uint64_t *counts;	      /* Samples by chain id. */
@@ -80,7 +80,7 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
  *  @param mark NULL for one that is not compiled, and for a trace, which is by its kind.
  *  @param why  FAILURE_LIMIT where there are more names than are kept. */
 int profile_add_function(struct format_profile *profile, const struct format_function *function,
-			 const struct names_mark *mark, uint32_t *ret_id, struct failure *why);
+			 const struct label_mark *mark, uint32_t *ret_id, struct failure *why);
 
 /** @return @p line of a frame of a function, 0 where that has none: "[other]" is many. */
 uint32_t profile_line(const struct format_profile *profile, uint32_t function, uint32_t line);

@@ -97,16 +97,6 @@ int format_profile_add(struct format_profile *profile, FILE *file, struct failur
 	return result;
 }
 
-const char *format_profile_unit(const struct format_profile *profile)
-{
-	return *profile->unit ? profile->unit : "samples";
-}
-
-bool format_profile_has_samples(const struct format_profile *profile)
-{
-	return !*profile->unit && profile->kind == FORMAT_STREAM_SYSPROF;
-}
-
 int format_profile_read(FILE *file, struct format_profile **ret_profile, struct failure *why)
 {
 	struct format_profile *profile = format_profile_create(why);

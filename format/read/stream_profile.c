@@ -66,7 +66,7 @@ static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint
 		.source = symtab_string(&loader->symtab, proto->chunk, NULL),
 		.first_line = signed_line(proto->line),
 	};
-	struct names_mark mark = { 0 };
+	struct label_mark mark = { 0 };
 	const char *name;
 	size_t len, name_len;
 

@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** A chunk name can be a whole program; labels show its start. */
-#define CHUNK_SHOWN_MAX 256
-
-/** Longer than names that people can read; keeps hostile ones from filling a disk. */
-#define NAME_SHOWN_MAX 4096
-
 /** Chain of a sample without any frame. */
 #define NO_STACK "[no stack]"
 
@@ -41,58 +35,11 @@ struct builder {
 	struct format_text text, place, note;
 };
 
-const char *fold_kind_name(enum format_kind kind)
-{
-	static const char *const names[FORMAT_KIND_COUNT] = {
-		"native", "Lua", "fast", "C", "trace", "activity", "process",
-	};
-
-	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
-}
-
-const char *fold_kind_suffix(enum format_kind kind)
-{
-	static const char *const suffixes[FORMAT_KIND_COUNT] = {
-		[FORMAT_KIND_NATIVE] = "",   [FORMAT_KIND_LUA] = "l",	[FORMAT_KIND_FAST] = "b",
-		[FORMAT_KIND_CFUNC] = "c",   [FORMAT_KIND_TRACE] = "j", [FORMAT_KIND_PSEUDO] = "a",
-		[FORMAT_KIND_PROCESS] = "p",
-	};
-
-	return (unsigned)kind < FORMAT_KIND_COUNT && suffixes[kind] ? suffixes[kind] : "";
-}
-
 /* ---- Labels ----------------------------------------------------------------------------- */
-
-static void add_place(struct format_text *text, const char *chunk, int64_t line)
-{
-	size_t len = strlen(chunk);
-
-	format_text_add_shown(text, chunk, format_text_cut(chunk, len, CHUNK_SHOWN_MAX));
-	if (len > CHUNK_SHOWN_MAX)
-		format_text_add_string(text, "...");
-	format_text_addf(text, ":%" PRId64, line);
-}
-
-static void add_name(struct format_text *text, const char *name)
-{
-	format_text_add_shown(text, name, format_text_cut(name, strlen(name), NAME_SHOWN_MAX));
-}
-
-/** A file's name stands alone, other chunk names are as the VM has them. */
-static void add_trace(struct format_text *text, uint64_t number, const char *place)
-{
-	bool file = *place == '@';
-
-	format_text_addf(text, "trace %" PRIu64 "%s%s", number,
-			 file	  ? " @ "
-			 : *place ? " "
-				  : "",
-			 place + file);
-}
 
 /** What is said of a compiled frame. */
 static void take_note(struct builder *builder, const struct format_function *function,
-		      const struct names_mark *mark)
+		      const struct label_mark *mark)
 {
 	bool is_compiled = mark->compiled || function->kind == FORMAT_KIND_TRACE;
 
@@ -101,47 +48,30 @@ static void take_note(struct builder *builder, const struct format_function *fun
 	     builder->annotate == FORMAT_ANNOTATE_KIND) &&
 	    is_compiled)
 		format_text_add_string(&builder->note, mark->approximate ? "~_[j]" : "_[j]");
-	else if (builder->annotate == FORMAT_ANNOTATE_KIND && *fold_kind_suffix(function->kind))
-		format_text_addf(&builder->note, "_[%s]", fold_kind_suffix(function->kind));
+	else if (builder->annotate == FORMAT_ANNOTATE_KIND && *label_kind_suffix(function->kind))
+		format_text_addf(&builder->note, "_[%s]", label_kind_suffix(function->kind));
 	if (builder->annotate == FORMAT_ANNOTATE_TRACE && mark->compiled) {
 		format_text_add(&builder->note, " ", 1);
 		names_add_mark(&builder->note, mark);
 	}
 }
 
-void fold_describe(struct format_text *text, struct format_text *place,
-		   const struct format_function *function, int64_t line)
-{
-	if (function->kind == FORMAT_KIND_LUA)
-		add_place(place, function->source ? function->source : "?", line);
-	else if (function->kind == FORMAT_KIND_TRACE && function->source)
-		add_place(place, function->source, function->first_line);
-	if (function->kind == FORMAT_KIND_TRACE)
-		add_trace(text, function->address, place->len ? place->bytes : "");
-	else if (function->kind == FORMAT_KIND_LUA && !function->name)
-		format_text_add(text, place->bytes, place->len);
-	else
-		add_name(text, function->name ? function->name : "?");
-	if (function->kind == FORMAT_KIND_LUA && function->name && !place->broken)
-		format_text_addf(text, " (%s)", place->bytes);
-}
-
 /** Write the frame's label and place into the builder's texts. */
 static void describe(struct builder *builder, const struct format_function *function,
-		     const struct names_mark *mark, uint32_t line)
+		     const struct label_mark *mark, uint32_t line)
 {
 	format_text_clear(&builder->text);
 	format_text_clear(&builder->place);
-	fold_describe(&builder->text, &builder->place, function,
-		      builder->lines == FORMAT_LINES_FUNCTION ? function->first_line
-							      : (int64_t)line);
+	label_describe(&builder->text, &builder->place, function,
+		       builder->lines == FORMAT_LINES_FUNCTION ? function->first_line
+							       : (int64_t)line);
 	take_note(builder, function, mark);
 	format_text_add(&builder->text, builder->note.bytes, builder->note.len);
 }
 
 static char *copy_name(const char *name)
 {
-	char *copy = name ? strndup(name, NAME_SHOWN_MAX) : NULL;
+	char *copy = name ? strndup(name, LABEL_NAME_MAX) : NULL;
 
 	if (copy)
 		format_clean_text(copy, strlen(copy));
@@ -189,7 +119,7 @@ static int append_label(struct builder *builder, const struct format_function *f
 }
 
 static int put_label(struct builder *builder, const struct format_function *function,
-		     const struct names_mark *mark, uint32_t line, uint32_t *ret_label,
+		     const struct label_mark *mark, uint32_t line, uint32_t *ret_label,
 		     struct failure *why)
 {
 	size_t text_len;
@@ -289,7 +219,7 @@ static int root_chains(struct builder *builder, struct failure *why)
 static int put_root(struct builder *builder, const char *name, int32_t number, uint32_t *ret_label,
 		    struct failure *why)
 {
-	static const struct names_mark none = { 0 };
+	static const struct label_mark none = { 0 };
 	struct format_function function = { .kind = FORMAT_KIND_PROCESS };
 	struct format_text text = { 0 };
 	int result;
@@ -330,7 +260,7 @@ static int fill_chain(struct builder *builder, const struct rooted *rooted, uint
 		.kind = FORMAT_KIND_PSEUDO,
 		.name = NO_STACK,
 	};
-	static const struct names_mark none = { 0 };
+	static const struct label_mark none = { 0 };
 	const char *thread = profile_string(builder->profile, rooted->thread);
 	size_t count, len = 0;
 	const struct profile_frame *frames = profile_chain(builder->profile, rooted->chain, &count);
@@ -547,4 +477,12 @@ void fold_deinit(struct fold *fold)
 	free(fold->pool);
 	free(fold->chain_of);
 	memset(fold, 0, sizeof(*fold));
+}
+
+int fold_need_chains(const struct format_profile *profile, struct failure *why)
+{
+	if (format_profile_kind(profile) == FORMAT_STREAM_SYSPROF)
+		return 0;
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0,
+			   "report call chains of a memory profile");
 }

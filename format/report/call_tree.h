@@ -46,11 +46,6 @@ int fold_init_by_text(struct fold *fold, const struct format_profile *profile,
 		      enum format_lines lines, struct failure *why);
 void fold_deinit(struct fold *fold);
 
-/** Append what a function is called at a line, and, of a Lua function or a trace, its place:
- * fold_label's text and place. label_parse() undoes that. */
-void fold_describe(struct format_text *text, struct format_text *place,
-		   const struct format_function *function, int64_t line);
-
 /** Labels of all chains: threads as roots make chains more; keeps hostile files from filling the
  *  memory. */
 #define FOLD_LABELS_MAX (2u * PROFILE_FRAMES_MAX)
@@ -65,10 +60,7 @@ struct fold_count {
 /** @return Counts by label, to be freed; NULL without memory. */
 struct fold_count *fold_count(const struct fold *fold);
 
-/** Letter of a kind in FORMAT_ANNOTATE_KIND; "" none. */
-const char *fold_kind_suffix(enum format_kind kind);
-
-/** Name of a kind for people: "native", "Lua", … */
-const char *fold_kind_name(enum format_kind kind);
+/** @return 0, or -1 with FAILURE_NOT_FOUND where a profile has no call chains, as one of memory. */
+int fold_need_chains(const struct format_profile *profile, struct failure *why);
 
 #endif

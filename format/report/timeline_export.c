@@ -134,7 +134,7 @@ int charted_init(struct charted *charted, const struct format_profile *profile,
 	*charted = (struct charted){ .profile = profile,
 				     .json = { .file = file },
 				     .title = options->title ? options->title : "ljprof" };
-	if (report_need_chains(profile, why) ||
+	if (fold_need_chains(profile, why) ||
 	    fold_init(&charted->fold, profile, lines, options->annotate, why))
 		return -1;
 	if (quote_labels(charted, why) == 0 && chart_init(&charted->chart, profile, why) == 0)

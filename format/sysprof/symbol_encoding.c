@@ -62,7 +62,7 @@ static void add_trace(struct format_text *text, const struct format_function *fu
 {
 	const char *source = function->source;
 
-	format_text_addf(text, NAMES_TRACE_PREFIX "%" PRIu64, function->address);
+	format_text_addf(text, LABEL_TRACE_PREFIX "%" PRIu64, function->address);
 	if (!source)
 		return;
 	format_text_add_string(text, *source == '@' ? " @ " : " ");
@@ -123,9 +123,9 @@ static bool parse_trace(const char *name, size_t len, struct names_meaning *mean
 		at++;
 		end--;
 	}
-	if (!starts_with(at, (size_t)(end - at), NAMES_TRACE_PREFIX))
+	if (!starts_with(at, (size_t)(end - at), LABEL_TRACE_PREFIX))
 		return false;
-	digits = at += strlen(NAMES_TRACE_PREFIX);
+	digits = at += strlen(LABEL_TRACE_PREFIX);
 	while (at < end && *at >= '0' && *at <= '9' && number < UINT32_MAX)
 		number = number * 10 + (uint64_t)(*at++ - '0');
 	meaning->kind = FORMAT_KIND_TRACE;
@@ -208,15 +208,15 @@ struct names_meaning names_parse_symbol(uint64_t address, enum names_place place
 	return meaning;
 }
 
-void names_add_mark(struct format_text *text, const struct names_mark *mark)
+void names_add_mark(struct format_text *text, const struct label_mark *mark)
 {
-	format_text_addf(text, "[" NAMES_TRACE_PREFIX "%s%" PRIu32 "]",
+	format_text_addf(text, "[" LABEL_TRACE_PREFIX "%s%" PRIu32 "]",
 			 mark->approximate ? "~" : "", mark->trace);
 }
 
-bool names_parse_mark(const char *name, size_t len, size_t *ret_len, struct names_mark *ret_mark)
+bool names_parse_mark(const char *name, size_t len, size_t *ret_len, struct label_mark *ret_mark)
 {
-	struct names_mark mark = { .compiled = true };
+	struct label_mark mark = { .compiled = true };
 	const char *at, *end;
 	size_t start = len;
 	uint64_t number = 0;
@@ -227,9 +227,9 @@ bool names_parse_mark(const char *name, size_t len, size_t *ret_len, struct name
 	while (start > 0 && name[start - 1] != '[')
 		start--;
 	at = name + start;
-	if (start == 0 || !starts_with(at, (size_t)(end - at), NAMES_TRACE_PREFIX))
+	if (start == 0 || !starts_with(at, (size_t)(end - at), LABEL_TRACE_PREFIX))
 		return false;
-	at += strlen(NAMES_TRACE_PREFIX);
+	at += strlen(LABEL_TRACE_PREFIX);
 	mark.approximate = at < end && *at == '~';
 	at += mark.approximate;
 	if (at == end)

@@ -3,7 +3,7 @@
 #define FORMAT_SYSPROF_SYMBOL_ENCODING_H
 
 #include "format/text/text_internal.h"
-#include "format/sample.h"
+#include "format/data/label.h"
 
 /*
  * How our sysprof writer says in symbol names what the stream format has no field for. The reader
@@ -47,7 +47,6 @@
 #define NAMES_WRITER_ADDRESS  0
 #define NAMES_API_PREFIX      "api:"
 #define NAMES_CFUNC_SUFFIX    " [C]"
-#define NAMES_TRACE_PREFIX    "trace "
 
 /** What a symbol's number stands for. */
 enum names_place {
@@ -99,17 +98,11 @@ struct names_meaning {
 struct names_meaning names_parse_symbol(uint64_t address, enum names_place place, const char *name,
 					size_t len);
 
-/** How a Lua function runs. */
-struct names_mark {
-	bool compiled, approximate;
-	uint32_t trace; /**< 0 unknown. */
-};
-
 /** Append what the name of a compiled Lua function ends in. */
-void names_add_mark(struct format_text *text, const struct names_mark *mark);
+void names_add_mark(struct format_text *text, const struct label_mark *mark);
 
 /** Undo that. @param ret_len Of the name before the mark. @return Whether there is a mark. */
-bool names_parse_mark(const char *name, size_t len, size_t *ret_len, struct names_mark *ret_mark);
+bool names_parse_mark(const char *name, size_t len, size_t *ret_len, struct label_mark *ret_mark);
 
 /** Whether @p name is @p chunk, control characters as blanks, with ":" and a line behind. */
 bool names_match_lua(const char *name, size_t len, const char *chunk, size_t chunk_len,

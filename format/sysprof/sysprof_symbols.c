@@ -170,14 +170,14 @@ static int put_proto(struct sysprof_symbols *symbols, struct sysprof_symbols_lua
 		       : keep_start(symbols, lua->function, function->address, lua->proto, why);
 }
 
-static uint64_t key_of(uint32_t function, const struct names_mark *mark)
+static uint64_t key_of(uint32_t function, const struct label_mark *mark)
 {
 	return (uint64_t)function << 34 | (uint64_t)mark->trace << 2 | mark->compiled << 1 |
 	       mark->approximate;
 }
 
 static int add_lua(struct sysprof_symbols *symbols, uint32_t function,
-		   const struct names_mark *mark, uint64_t *ret_index, struct failure *why)
+		   const struct label_mark *mark, uint64_t *ret_index, struct failure *why)
 {
 	size_t capacity = symbols->lua_capacity ? 2 * symbols->lua_capacity : 64;
 	struct sysprof_symbols_lua *luas = symbols->luas;
@@ -198,7 +198,7 @@ static int add_lua(struct sysprof_symbols *symbols, uint32_t function,
 static int find_lua(struct sysprof_symbols *symbols, const struct format_frame *frame,
 		    uint64_t *ret_index, struct failure *why)
 {
-	struct names_mark mark = { .compiled = frame->trace != 0,
+	struct label_mark mark = { .compiled = frame->trace != 0,
 				   .approximate = frame->trace && frame->approximate,
 				   .trace = frame->trace };
 

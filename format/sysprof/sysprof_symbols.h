@@ -20,7 +20,7 @@ struct sysprof_symbols_known {
 /** A Lua function, as a chain runs it. */
 struct sysprof_symbols_lua {
 	uint32_t function;
-	struct names_mark mark;
+	struct label_mark mark;
 	uint64_t proto;	    /* Its number; 0: it has none yet. */
 	uint64_t next, end; /* Numbers that are left for its lines. */
 	uint32_t line_count;

@@ -17,7 +17,7 @@ static struct profile_frame frame_of(struct format_profile *profile, enum format
 	const struct format_function function = {
 		.kind = kind, .name = name, .source = source, .first_line = source ? 3 : 0
 	};
-	const struct names_mark mark = { .compiled = is_compiled };
+	const struct label_mark mark = { .compiled = is_compiled };
 	struct profile_frame frame = { .line = source ? 5 : 0 };
 
 	assert_int_equal(0, profile_add_function(profile, &function, &mark, &frame.function, NULL));

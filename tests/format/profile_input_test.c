@@ -253,7 +253,7 @@ static void test_many_functions(void **state)
 		const struct format_function function = { .kind = FORMAT_KIND_LUA,
 							  .name = name,
 							  .source = "=chunk" };
-		const struct names_mark mark = { .compiled = i % 2, .trace = i % 2 ? i : 0 };
+		const struct label_mark mark = { .compiled = i % 2, .trace = i % 2 ? i : 0 };
 
 		snprintf(name, sizeof(name), "f%u", i);
 		assert_int_equal(0, profile_add_function(profile, &function, &mark, &id, &why));

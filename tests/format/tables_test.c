@@ -293,7 +293,7 @@ static void test_places(void **state)
 
 static void expect_mark(const char *name, size_t name_len, uint32_t trace, bool approximate)
 {
-	struct names_mark mark = { 0 };
+	struct label_mark mark = { 0 };
 	size_t len = 0;
 
 	assert_true(names_parse_mark(name, strlen(name), &len, &mark));
@@ -311,7 +311,7 @@ static void test_marks(void **state)
 		"[trace 1~]", "[trace ~~1]", "[trace -1]", "[trace 4294967296]",
 		"[trace 1] ", "[trace1]",    "[gc]",	   "[trace 99999999999999999999]"
 	};
-	struct names_mark mark = { .trace = 5 };
+	struct label_mark mark = { .trace = 5 };
 	struct format_text text = { 0 };
 	size_t len = 7;
 

@@ -155,7 +155,7 @@ static void put_kinds(struct page *page)
 {
 	fputs(",\n\"kinds\":[", page->file);
 	for (int i = 0; i < FORMAT_KIND_COUNT; i++)
-		fprintf(page->file, "%s\"%s\"", i ? "," : "", fold_kind_name((enum format_kind)i));
+		fprintf(page->file, "%s\"%s\"", i ? "," : "", label_kind_name((enum format_kind)i));
 	fputs("]", page->file);
 }
 
@@ -370,14 +370,13 @@ static int write_page(const struct format_profile *base, const struct format_pro
 static int html_print(const struct format_profile *profile,
 		      const struct format_report_options *options, FILE *file, struct failure *why)
 {
-	return report_need_chains(profile, why) ? -1
-						: write_page(NULL, profile, options, file, why);
+	return fold_need_chains(profile, why) ? -1 : write_page(NULL, profile, options, file, why);
 }
 
 static int html_diff(const struct format_profile *base, const struct format_profile *profile,
 		     const struct format_report_options *options, FILE *file, struct failure *why)
 {
-	return report_need_chains(base, why) || report_need_chains(profile, why)
+	return fold_need_chains(base, why) || fold_need_chains(profile, why)
 		       ? -1
 		       : write_page(base, profile, options, file, why);
 }

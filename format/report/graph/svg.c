@@ -381,8 +381,7 @@ static int svg_print(const struct format_profile *profile,
 	struct pair pair;
 	int result;
 
-	if (report_need_chains(profile, why) ||
-	    pair_init(&pair, NULL, profile, lines, options, why))
+	if (fold_need_chains(profile, why) || pair_init(&pair, NULL, profile, lines, options, why))
 		return -1;
 	result = draw(&pair, profile, options->title ? options->title : "Flame graph", file, why);
 	pair_deinit(&pair);
@@ -397,7 +396,7 @@ static int svg_diff(const struct format_profile *base, const struct format_profi
 	struct pair pair;
 	int result;
 
-	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
+	if (fold_need_chains(base, why) || fold_need_chains(profile, why) ||
 	    pair_init(&pair, base, profile, lines, options, why))
 		return -1;
 	result = draw(&pair, profile, options->title ? options->title : "Differential flame graph",

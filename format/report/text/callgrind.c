@@ -87,7 +87,7 @@ static int describe(struct callgrind *callgrind, const struct format_function *f
 		(struct name){ .first_line = function->first_line > 0 ? function->first_line : 0 };
 	format_text_clear(&callgrind->text);
 	format_text_clear(&callgrind->place);
-	fold_describe(&callgrind->text, &callgrind->place, function, function->first_line);
+	label_describe(&callgrind->text, &callgrind->place, function, function->first_line);
 	if (format_text_take(&callgrind->text, &text, why) ||
 	    add_text(callgrind->functions, text, callgrind->text.len, &ret_name->function, why))
 		return -1;
@@ -377,7 +377,7 @@ static int callgrind_print(const struct format_profile *profile,
 	(void)options;
 	callgrind.has_time =
 		profile->period_ns && profile->samples <= INT64_MAX / profile->period_ns;
-	if (report_need_chains(profile, why))
+	if (fold_need_chains(profile, why))
 		return -1;
 	callgrind.functions = format_intern_create();
 	callgrind.files = format_intern_create();

@@ -20,7 +20,7 @@ static int folded_print(const struct format_profile *profile,
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_LINE;
 	struct fold fold;
 
-	if (report_need_chains(profile, why) || fold_init_as(&fold, profile, lines, options, why))
+	if (fold_need_chains(profile, why) || fold_init_as(&fold, profile, lines, options, why))
 		return -1;
 	for (uint32_t i = 0; i < fold.chain_count; i++) {
 		const struct fold_chain *chain = &fold.chains[i];

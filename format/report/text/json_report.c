@@ -93,7 +93,7 @@ static int put_function(const struct fold *fold, const struct fold_label *label,
 	struct row row = begin();
 
 	add_text(&row, "function", label->text);
-	add_text(&row, "kind", fold_kind_name(label->kind));
+	add_text(&row, "kind", label_kind_name(label->kind));
 	if (label->name)
 		add_text(&row, "name", label->name);
 	if (label->place)
@@ -114,7 +114,7 @@ static int json_print(const struct format_profile *profile,
 	struct fold fold;
 	int result;
 
-	if (report_need_chains(profile, why) ||
+	if (fold_need_chains(profile, why) ||
 	    fold_init(&fold, profile, lines, options->annotate, why))
 		return -1;
 	counts = fold_count(&fold);
@@ -157,7 +157,7 @@ static int put_change(const struct compare_row *change, const char *lead, FILE *
 	struct row row = begin();
 
 	add_text(&row, "function", change->text);
-	add_text(&row, "kind", fold_kind_name(change->kind));
+	add_text(&row, "kind", label_kind_name(change->kind));
 	add_pair(&row, "self", change->self);
 	add_pair(&row, "total", change->total);
 	add_change(&row, "self_change", change->self_change);
@@ -173,7 +173,7 @@ static int json_diff(const struct format_profile *base, const struct format_prof
 	struct row head = begin();
 	int result;
 
-	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
+	if (fold_need_chains(base, why) || fold_need_chains(profile, why) ||
 	    compare_init(&compare, base, profile,
 			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why)) {
 		json_object_put(head.object);

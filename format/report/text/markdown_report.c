@@ -119,7 +119,7 @@ static void print_rows(const char *what, struct row *rows, size_t count, uint64_
 	for (size_t i = 0; i < count && i < ROWS_MAX; i++) {
 		fprintf(file, "| %" PRIu64 " | %.2f | %" PRIu64 " | %.2f | %s | ", rows[i].self,
 			percent(rows[i].self, samples), rows[i].total,
-			percent(rows[i].total, samples), fold_kind_name(rows[i].label->kind));
+			percent(rows[i].total, samples), label_kind_name(rows[i].label->kind));
 		markdown_print_code(file, rows[i].label->text, NAME_MAX_CHARACTERS);
 		fputs(" |\n", file);
 	}
@@ -134,7 +134,7 @@ static int markdown_print(const struct format_profile *profile,
 	struct fold fold;
 	struct row *rows;
 
-	if (report_need_chains(profile, why) ||
+	if (fold_need_chains(profile, why) ||
 	    fold_init(&fold, profile, options->lines ? options->lines : FORMAT_LINES_FUNCTION,
 		      options->annotate, why))
 		return -1;
@@ -223,7 +223,7 @@ static int markdown_diff(const struct format_profile *base, const struct format_
 	struct change *changes;
 	int result;
 
-	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
+	if (fold_need_chains(base, why) || fold_need_chains(profile, why) ||
 	    compare_init(&compare, base, profile,
 			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why))
 		return -1;

@@ -58,7 +58,7 @@ static void put_module(const struct fold_label *label, FILE *file)
 	if (place)
 		put_clean(place, len, " ()", file);
 	else
-		put_clean(fold_kind_name(label->kind), strlen(fold_kind_name(label->kind)), " ()",
+		put_clean(label_kind_name(label->kind), strlen(label_kind_name(label->kind)), " ()",
 			  file);
 	fputs(")\n", file);
 }

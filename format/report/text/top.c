@@ -92,7 +92,7 @@ static void print_rows(const struct row *rows, const struct fold *fold, const ch
 
 		fprintf(file, "%9" PRIu64 " %6.2f %9" PRIu64 " %6.2f  %-8s  %s%-*s%s%s\n",
 			rows[i].self, percent(rows[i].self, fold->samples), rows[i].total,
-			percent(rows[i].total, fold->samples), fold_kind_name(label->kind),
+			percent(rows[i].total, fold->samples), label_kind_name(label->kind),
 			name_of(label), place ? rest : 0, note_of(label), place ? "  " : "",
 			place ? label->place : "");
 	}
@@ -166,7 +166,7 @@ static void print_diff(const struct compare *compare, const uint64_t periods_ns[
 			print_time(percent(row->self[side], compare->samples[side]) / 100,
 				   compare->samples[side], periods_ns[side], file);
 		print_change(compare, row->total, row->total_change, file);
-		fprintf(file, "  %-8s  %s\n", fold_kind_name(row->kind), row->text);
+		fprintf(file, "  %-8s  %s\n", label_kind_name(row->kind), row->text);
 	}
 }
 
@@ -177,7 +177,7 @@ static int top_diff(const struct format_profile *base, const struct format_profi
 	struct compare compare;
 	int result;
 
-	if (report_need_chains(base, why) || report_need_chains(profile, why) ||
+	if (fold_need_chains(base, why) || fold_need_chains(profile, why) ||
 	    compare_init(&compare, base, profile,
 			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why))
 		return -1;

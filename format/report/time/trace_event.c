@@ -74,7 +74,7 @@ static void begin_call(struct trace *trace, const struct chart_track *track, uin
 	begin_event(trace, "B", track, ns);
 	json_out_key(&trace->charted.json, "name");
 	charted_put_text(&trace->charted, label);
-	put_member(&trace->charted.json, "cat", fold_kind_name(text->kind));
+	put_member(&trace->charted.json, "cat", label_kind_name(text->kind));
 	json_out_close(&trace->charted.json, '}');
 }
 
