@@ -25,19 +25,6 @@ struct sampled_thread *sampled_of(struct attach_thread *thread)
 	return thread->data;
 }
 
-void sampled_forget(void *context, struct attach_thread *thread)
-{
-	struct sampled_thread *data = thread->data;
-
-	if (!data)
-		return;
-	tapped_end_thread(context, data);
-	sampled_end(context, data, DAEMON_EXITED);
-	wait_free(data);
-	free(data);
-	thread->data = NULL;
-}
-
 static void add(struct recorder_target *of, enum daemon_outcome outcome, uint32_t ticks)
 {
 	struct daemon_process *listed = recorder_listed(of->recorder, of);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder: opens processes and output, runs the loop, tells how it ended. */
+#include "daemon/tick/tick.h"
+#include "daemon/record/startup.h"
 #include "daemon/record/notes.h"
 #include "daemon/recorder/feed.h"
 #include "daemon/rights/event_opener.h"
@@ -79,19 +81,6 @@ static void take_snapshot(struct recorder *recorder)
 	sigaddset(&wanted, recorder->options->snapshot_signal);
 	if (sigtimedwait(&wanted, NULL, &at_once) > 0)
 		message_put_snapshot(&recorder->writer.queue, clock_now_ns(), &why);
-}
-
-bool recorder_is_at_limit(struct recorder *recorder)
-{
-	const struct daemon_options *options = recorder->options;
-
-	if (recorder->feed)
-		return false;
-	if (options->limit_samples && recorder->stats->samples >= options->limit_samples)
-		recorder->stats->limit = DAEMON_LIMIT_SAMPLES;
-	else if (options->limit_bytes && writer_bytes(&recorder->writer) >= options->limit_bytes)
-		recorder->stats->limit = DAEMON_LIMIT_BYTES;
-	return recorder->stats->limit != DAEMON_LIMIT_NONE;
 }
 
 /* What happens between ticks, when it is due. */
@@ -682,6 +671,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 		return end;
 	*ret_text = '\0';
 	recorder->options = options;
+	recorder->sampling = &tick_sampling;
 	recorder->stats = ret_stats;
 	recorder->text = ret_text;
 	recorder->text_len = len;

@@ -32,94 +32,6 @@ void recorder_note_kind(struct recorder *recorder, struct recorder_target *of,
 		listed->kind = kind;
 }
 
-static void list_process(struct recorder *recorder, struct recorder_target *of)
-{
-	struct daemon_stats *stats = recorder->stats;
-	size_t size = (stats->process_count + 1) * sizeof(*stats->processes);
-	struct daemon_process *larger = NULL;
-
-	of->listed = SIZE_MAX;
-	if (stats->process_count < DAEMON_PROCESSES_LISTED)
-		larger = realloc(stats->processes, size);
-	if (!larger) {
-		stats->unlisted_processes++;
-		return;
-	}
-	stats->processes = larger;
-	of->listed = stats->process_count++;
-	larger[of->listed] =
-		(struct daemon_process){ .pid = of->pid, .kind = DAEMON_PROCESS_NO_LUAJIT };
-	recorder_note_name(recorder, of);
-}
-
-struct recorder_target *recorder_find_entry(struct recorder *recorder, pid_t pid)
-{
-	for (size_t i = 0; i < recorder->target_count; i++)
-		if (recorder->targets[i]->pid == pid)
-			return recorder->targets[i];
-	return NULL;
-}
-
-/* @param process Taken over; NULL where it was refused. */
-struct recorder_target *recorder_add_entry(struct recorder *recorder, pid_t pid,
-					   struct attach_process *process, struct failure *why)
-{
-	struct recorder_target *of = NULL, **larger = NULL;
-
-	if (recorder->target_count < RECORDER_TARGETS_MAX) {
-		of = calloc(1, sizeof(*of));
-		larger = realloc(recorder->targets,
-				 (recorder->target_count + 1) * sizeof(*recorder->targets));
-	}
-	if (larger)
-		recorder->targets = larger;
-	if (!of || !larger) {
-		free(of);
-		attach_process_close(process);
-		failure_set(why,
-			    recorder->target_count < RECORDER_TARGETS_MAX ? FAILURE_NO_MEMORY
-									  : FAILURE_LIMIT,
-			    0, pid, 0, "follow one more process");
-		return NULL;
-	}
-	*of = (struct recorder_target){ .recorder = recorder,
-					.pid = pid,
-					.process = process,
-					.look_interval_ns = PROCESSES_LOOK_FIRST_NS };
-	recorder->targets[recorder->target_count++] = of;
-	list_process(recorder, of);
-	return of;
-}
-
-static void free_entry(struct recorder_target *of)
-{
-	recorder_settle(of);
-	target_destroy(of->target);
-	attach_process_close(of->process);
-	free(of);
-}
-
-void recorder_remove_entry(struct recorder *recorder, size_t index)
-{
-	struct daemon_process *listed = recorder_listed(recorder, recorder->targets[index]);
-
-	if (listed)
-		listed->ended = true;
-	if (recorder->feed)
-		feed_note_end(recorder, recorder->targets[index]);
-	free_entry(recorder->targets[index]);
-	recorder->targets[index] = recorder->targets[--recorder->target_count];
-}
-
-void recorder_close_processes(struct recorder *recorder)
-{
-	for (size_t i = 0; i < recorder->target_count; i++)
-		free_entry(recorder->targets[i]);
-	free(recorder->targets);
-	recorder->targets = NULL;
-	recorder->target_count = 0;
-}
-
 bool recorder_any(const struct recorder *recorder, bool (*is_so)(const struct recorder_target *of))
 {
 	for (size_t i = 0; i < recorder->target_count; i++)
@@ -185,4 +97,45 @@ void recorder_end_all(struct recorder *recorder, bool lost)
 		recorder_end_with(recorder, end, "all processes %s%s",
 				  lost ? "have ended or run other programs now" : "ended",
 				  early ? " before the first sample" : "");
+}
+
+int recorder_announce(void *context, const struct format_function *function, uint32_t *ret_id,
+		      struct failure *why)
+{
+	struct recorder *recorder = context;
+
+	if (recorder->feed && feed_is_full(recorder)) {
+		/* Announced anew once there is room. */
+		feed_note_lost(recorder);
+		*ret_id = recorder->next_function++;
+		return 0;
+	}
+	if (message_put_function(&recorder->writer.queue, recorder->next_function, function, why) !=
+	    0)
+		return -1;
+	*ret_id = recorder->next_function++;
+	return 0;
+}
+
+int recorder_put_sample(struct recorder *recorder, const struct format_sample *sample,
+			struct failure *why)
+{
+	if (recorder->feed && feed_is_full(recorder)) {
+		recorder->stats->dropped++;
+		return 0;
+	}
+	return message_put_sample(&recorder->writer.queue, sample, why);
+}
+
+bool recorder_is_at_limit(struct recorder *recorder)
+{
+	const struct daemon_options *options = recorder->options;
+
+	if (recorder->feed)
+		return false;
+	if (options->limit_samples && recorder->stats->samples >= options->limit_samples)
+		recorder->stats->limit = DAEMON_LIMIT_SAMPLES;
+	else if (options->limit_bytes && writer_bytes(&recorder->writer) >= options->limit_bytes)
+		recorder->stats->limit = DAEMON_LIMIT_BYTES;
+	return recorder->stats->limit != DAEMON_LIMIT_NONE;
 }

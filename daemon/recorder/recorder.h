@@ -41,6 +41,18 @@ struct recorder_target {
 	uint64_t look_interval_ns;
 };
 
+/** How samples are taken, as far as the rest of a recording needs it. */
+struct recorder_sampling {
+	/** Take the copies that were made so far, as what they are of is about to be forgotten.
+	 *  @return false where the recording ends. With a tap alone. */
+	bool (*take)(struct recorder *recorder);
+	/** A process runs another program: its threads have no more samples as they were. */
+	void (*end_process)(struct recorder_target *of);
+	/** A listener for the end of threads: what is still owed is told. @param context A
+	 *  recorder_target. */
+	void (*forget)(void *context, struct attach_thread *thread);
+};
+
 struct recorder {
 	const struct daemon_options *options;
 	struct daemon_stats *stats;
@@ -66,6 +78,7 @@ struct recorder {
 	bool writing;	     /* the writer runs */
 	struct writer writer;
 
+	const struct recorder_sampling *sampling;
 	struct attach_tap *tap;	 /* NULL: threads are stopped for their samples */
 	struct opener *opener;	 /* with a tap: has the right to open its events */
 	size_t stopped_threads;	 /* with a tap: those that are stopped all the same */
@@ -87,81 +100,46 @@ struct recorder {
 
 /* ---- Processes -------------------------------------------------------------------------- */
 
-/** Open the processes that were asked for. @return 0, or -1 with the end and its text set. */
-int recorder_open_processes(struct recorder *recorder);
-
-/** Find a VM in one of them. @return 0, or -1 with the end and its text set. */
-int recorder_find_vms(struct recorder *recorder);
-
-/** Look at those processes anew for which it is time, and for new ones. @return false where the
- *  recording ends. */
-bool recorder_refresh(struct recorder *recorder, uint64_t now_ns);
-
-/** Let go of all of them. */
-void recorder_close_processes(struct recorder *recorder);
-
-/** Give up on one process. */
-void recorder_deny(struct recorder *recorder, struct recorder_target *of,
-		   const struct failure *why);
-
 /** Its entry in the list of processes; NULL where that was full. */
 struct daemon_process *recorder_listed(struct recorder *recorder, const struct recorder_target *of);
-
-/**
- * A thread is in memory that no map of its process shows: look at once whether it runs another
- * program, or has mapped something, so that its sample is taken for what it is. Reads /proc, seldom
- * enough; no thread stands meanwhile.
- * @param tid The thread's. @param pc, sp Its registers.
- * @return Whether it runs another program, so that nothing that was known holds.
- */
-bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of, pid_t tid,
-			  uint64_t pc, uint64_t sp);
-
-/** Have maps and threads read anew before long. */
-void recorder_refresh_soon(struct recorder_target *of, uint64_t now_ns);
-
-/** Search the process's memory for a VM, if none is known and the last search was not just now. */
-void recorder_search_vm(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns);
-
-/** Search it for more VMs than are known, where code was met that may be one's: at first one second
- *  after that, then once a second, ever more rarely where there are none. */
-void recorder_search_more(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns);
 
 /** Announce a function and number it; a target's listener. @param context The recorder. */
 int recorder_announce(void *context, const struct format_function *function, uint32_t *ret_id,
 		      struct failure *why);
 
+/** Note what a process is called now, and what it is, for the summary. */
+void recorder_note_name(struct recorder *recorder, struct recorder_target *of);
+void recorder_note_kind(struct recorder *recorder, struct recorder_target *of,
+			enum daemon_process_kind kind);
+
+/** @return Whether something is so of one process at least. */
+bool recorder_any(const struct recorder *recorder, bool (*is_so)(const struct recorder_target *of));
+bool entry_is_open(const struct recorder_target *of);
+bool entry_has_luajit(const struct recorder_target *of);
+bool entry_has_vm(const struct recorder_target *of);
+
+/** Whether one process was asked for, and no others can come. */
+bool recorder_is_single(const struct recorder *recorder);
+
 /* ---- Samples ---------------------------------------------------------------------------- */
-
-/** Sample each thread of interest once. @return false where the recording ends. */
-bool recorder_tick(struct recorder *recorder);
-
-/** List a process's threads anew where there seem to be others. @return Whether the list is that of
- *  now: listing takes a part of our time at most. */
-bool recorder_list_threads(struct recorder_target *of);
 
 /** Whether one of the recording's limits is reached, which the stats then tell. */
 bool recorder_is_at_limit(struct recorder *recorder);
 
-/** Sample the threads that stand by now though they did not when they were asked to. @return false
- *  where the recording ends. */
-bool recorder_take_pending(struct recorder *recorder);
-
-/** Find a VM in a process, stopping running threads for a look at their stacks where that is
- *  needed. */
-int recorder_find_vm(struct recorder *recorder, struct recorder_target *of, struct failure *why);
-
-/** The last tick is over: tell the outcome of threads that have not stood until now. */
-void recorder_end_ticks(struct recorder *recorder);
-
-/** Wait until no thread of the process is under an interrupt of ours. @return whether none is. */
-bool recorder_settle(struct recorder_target *of);
-
-/** The same for all processes: before anything that may take longer than a sample. */
-void recorder_settle_all(struct recorder *recorder);
-
 /** Hand over a sample: to the writer, or to the watch as long as there is room. */
 int recorder_put_sample(struct recorder *recorder, const struct format_sample *sample,
 			struct failure *why);
+
+/* ---- Messages --------------------------------------------------------------------------- */
+
+/** Tell the user something that does not end the recording. */
+void recorder_notice(struct recorder *recorder, const char *text);
+
+/** Set the end and its text. @return -1. */
+int recorder_end_with(struct recorder *recorder, enum daemon_end end, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** The end where no process is left. @param lost They go on without LuaJIT. */
+void recorder_end_all(struct recorder *recorder, bool lost);
 
 #endif

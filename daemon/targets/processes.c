@@ -35,34 +35,6 @@ enum {
 
 /* ---- LuaJIT in a process ---------------------------------------------------------------- */
 
-int recorder_announce(void *context, const struct format_function *function, uint32_t *ret_id,
-		      struct failure *why)
-{
-	struct recorder *recorder = context;
-
-	if (recorder->feed && feed_is_full(recorder)) {
-		/* Announced anew once there is room. */
-		feed_note_lost(recorder);
-		*ret_id = recorder->next_function++;
-		return 0;
-	}
-	if (message_put_function(&recorder->writer.queue, recorder->next_function, function, why) !=
-	    0)
-		return -1;
-	*ret_id = recorder->next_function++;
-	return 0;
-}
-
-int recorder_put_sample(struct recorder *recorder, const struct format_sample *sample,
-			struct failure *why)
-{
-	if (recorder->feed && feed_is_full(recorder)) {
-		recorder->stats->dropped++;
-		return 0;
-	}
-	return message_put_sample(&recorder->writer.queue, sample, why);
-}
-
 /* Nothing of a process without LuaJIT is kept, nor is it ever stopped. */
 static void drop_target(struct recorder_target *of)
 {
@@ -83,7 +55,7 @@ int recorder_open_target(struct recorder *recorder, struct recorder_target *of, 
 		of->target = NULL;
 		return -1;
 	}
-	attach_threads_on_forget(of->target->threads, sampled_forget, of);
+	attach_threads_on_forget(of->target->threads, recorder->sampling->forget, of);
 	return 0;
 }
 
@@ -184,7 +156,7 @@ static void take_new_program(struct recorder *recorder, struct recorder_target *
 	/* The thread that remains may be another one with the same number. */
 	of->lost_thread = false;
 	if (of->target)
-		tapped_end_process(of);
+		of->recorder->sampling->end_process(of);
 	note_new_program(recorder, of);
 }
 
@@ -258,7 +230,7 @@ bool recorder_refresh_entry(struct recorder *recorder, struct recorder_target *o
 	int ret = 0;
 
 	/* Threads that have ended are forgotten, with copies that were not taken. */
-	if (recorder->tap && !tapped_take(recorder))
+	if (recorder->tap && !recorder->sampling->take(recorder))
 		return true;
 	if (fate == ATTACH_FATE_ENDED)
 		return false;

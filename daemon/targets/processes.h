@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: shared by recorder.c, processes.c and startup.c. */
+/* Private to daemon: the processes of a recording, and what runs in them. */
 #ifndef DAEMON_TARGETS_PROCESSES_H
 #define DAEMON_TARGETS_PROCESSES_H
 
@@ -10,7 +10,7 @@ enum {
 	PROCESSES_LOOK_FIRST_NS = 5 * 1000 * 1000,
 };
 
-/* ---- The list --------------------------------------------------------------------------- */
+/* ---- The list (target_list.c) ----------------------------------------------------------- */
 
 /** @return NULL if the process is not among those of the recording. */
 struct recorder_target *recorder_find_entry(struct recorder *recorder, pid_t pid);
@@ -23,32 +23,8 @@ struct recorder_target *recorder_add_entry(struct recorder *recorder, pid_t pid,
 /** The last entry takes its place. */
 void recorder_remove_entry(struct recorder *recorder, size_t index);
 
-/** Note what a process is called now, and what it is, for the summary. */
-void recorder_note_name(struct recorder *recorder, struct recorder_target *of);
-void recorder_note_kind(struct recorder *recorder, struct recorder_target *of,
-			enum daemon_process_kind kind);
-
-/** @return Whether something is so of one process at least. */
-bool recorder_any(const struct recorder *recorder, bool (*is_so)(const struct recorder_target *of));
-
-bool entry_is_open(const struct recorder_target *of);
-bool entry_has_luajit(const struct recorder_target *of);
-bool entry_has_vm(const struct recorder_target *of);
-
-/* ---- Messages --------------------------------------------------------------------------- */
-
-/** Whether one process was asked for, and no others can come. */
-bool recorder_is_single(const struct recorder *recorder);
-
-/** Tell the user something that does not end the recording. */
-void recorder_notice(struct recorder *recorder, const char *text);
-
-/** Set the end and its text. @return -1. */
-int recorder_end_with(struct recorder *recorder, enum daemon_end end, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/** The end where no process is left. @param lost They go on without LuaJIT. */
-void recorder_end_all(struct recorder *recorder, bool lost);
+/** Let go of all of them. */
+void recorder_close_processes(struct recorder *recorder);
 
 /* ---- One process ------------------------------------------------------------------------ */
 
@@ -64,5 +40,33 @@ void entry_rest_from_search(struct recorder_target *of, uint64_t begin_ns);
 
 /** Look for new processes, if it is time for that. */
 void recorder_find_new(struct recorder *recorder, uint64_t now_ns);
+
+/** Look at those processes anew for which it is time, and for new ones. @return false where the
+ *  recording ends. */
+bool recorder_refresh(struct recorder *recorder, uint64_t now_ns);
+
+/** Give up on one process. */
+void recorder_deny(struct recorder *recorder, struct recorder_target *of,
+		   const struct failure *why);
+
+/**
+ * A thread is in memory that no map of its process shows: look at once whether it runs another
+ * program, or has mapped something, so that its sample is taken for what it is. Reads /proc, seldom
+ * enough; no thread stands meanwhile.
+ * @param tid The thread's. @param pc, sp Its registers.
+ * @return Whether it runs another program, so that nothing that was known holds.
+ */
+bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of, pid_t tid,
+			  uint64_t pc, uint64_t sp);
+
+/** Have maps and threads read anew before long. */
+void recorder_refresh_soon(struct recorder_target *of, uint64_t now_ns);
+
+/** Search the process's memory for a VM, if none is known and the last search was not just now. */
+void recorder_search_vm(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns);
+
+/** Search it for more VMs than are known, where code was met that may be one's: at first one second
+ *  after that, then once a second, ever more rarely where there are none. */
+void recorder_search_more(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns);
 
 #endif

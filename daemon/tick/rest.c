@@ -7,6 +7,7 @@
  * Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/schedstat);
  * kernel/sched/stats.h, sched_info_arrive().
  */
+#include "daemon/tick/tick.h"
 #include "daemon/outcome/outcomes.h"
 #include "attach/clock.h"
 

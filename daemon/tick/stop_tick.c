@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One tick: each thread of interest is looked at, and stopped if it runs. */
+#include "daemon/tick/tick.h"
 #include "daemon/targets/processes.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/stop_reasons.h"
@@ -31,8 +32,6 @@ enum {
 	PATIENCE_NS = 1,
 	/* Where too many are pending already: for a part of the period, but no longer than this. */
 	PATIENCE_MAX_NS = 10 * 1000 * 1000,
-	SETTLE_NS = 1000 * 1000 * 1000,
-	SETTLE_NAP_NS = 1000 * 1000,
 };
 
 /* ---- Modes ------------------------------------------------------------------------------ */
@@ -622,37 +621,6 @@ bool recorder_take_pending(struct recorder *recorder)
 	}
 	recorder->pending = pending;
 	return true;
-}
-
-static bool settle_threads(struct attach_threads *threads)
-{
-	bool settled = true;
-
-	for (size_t i = 0; i < attach_threads_count(threads); i++)
-		settled &= attach_thread_settle(attach_threads_get(threads, i)) == 0;
-	return settled;
-}
-
-bool recorder_settle(struct recorder_target *of)
-{
-	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
-	uint64_t end_ns = clock_now_ns() + SETTLE_NS;
-
-	if (!of->target)
-		return true;
-	while (!settle_threads(of->target->threads)) {
-		if (clock_now_ns() >= end_ns)
-			return false;
-		nanosleep(&nap, NULL);
-	}
-	return true;
-}
-
-void recorder_settle_all(struct recorder *recorder)
-{
-	for (size_t i = 0; recorder->pending && i < recorder->target_count; i++)
-		recorder_settle(recorder->targets[i]);
-	recorder->pending = 0;
 }
 
 static void tell_rest(struct recorder_target *of)

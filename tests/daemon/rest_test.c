@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ticks without copies: of threads that wait for a processor, and of those that sleep. */
-#include "daemon/outcome/outcomes.h"
+#include "daemon/tick/tick.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that the kernel copies: the time that a copy stands for, and when a thread is stopped as
  * its copies lack too much. */
-#include "daemon/outcome/outcomes.h"
+#include "daemon/tick/tick.h"
 #include "attach/clock.h"
 
 #include <setjmp.h>

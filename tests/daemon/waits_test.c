@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/outcome/outcomes.h"
+#include "daemon/tick/tick.h"
 #include "attach/clock.h"
 
 enum { FRAMES = 3 };
