@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "attach/bpf/sampler_plan.h"
+#include "attach/bpf.h"
 #include "luastate/luastate.h"
 
 /** Coroutines whose stacks one stop copies: those nested in each other on one native stack. */

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "format/text/text_internal.h"
+#include "format/text.h"
 #include "luastate/luastate.h"
 #include "luastate/variables.h"
 

@@ -122,7 +122,7 @@ static int take_keys(struct top_screen *screen, bool *ret_any, struct failure *w
 
 static int update(struct top_screen *screen, struct failure *why)
 {
-	if (screen->is_dirty && top_shown_update(screen, why) != 0)
+	if (screen->is_dirty && top_shown_update(screen, top_draw_height(), why) != 0)
 		return -1;
 	take_notes(screen);
 	top_draw(screen);

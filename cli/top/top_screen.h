@@ -3,20 +3,7 @@
 #ifndef CLI_TOP_TOP_SCREEN_H
 #define CLI_TOP_TOP_SCREEN_H
 
-#include <signal.h>
-
-#include "daemon/watch.h"
-
-struct top_screen;
-
-/** What the screen is to be. */
-struct top_screen_options {
-	unsigned delay_ms; /**< Between two refreshes. */
-	bool takes_mouse;
-	/** View, order, filter and natives to begin with. */
-	const struct format_live_query *query;
-	const volatile sig_atomic_t *stop; /**< Set to leave the screen. */
-};
+#include "cli/top/model/screen_state.h"
 
 /**
  * Prepare a screen. To be called before daemon_watch_start(), with all privileges: a process of its

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "format/sample.h"
-#include "format/text/text_internal.h"
+#include "format/text.h"
 
 /** How a Lua function runs. */
 struct label_mark {

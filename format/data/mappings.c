@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "format/data/intern.h"
-#include "format/text/text_internal.h"
+#include "format/text.h"
 
 struct format_mappings {
 	struct format_intern *keys; /* Same ids as `items`. */

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/text/text_internal.h"
-
 enum {
 	/* Longer than names that people can read. */
 	NAME_SHOWN_MAX = 256,

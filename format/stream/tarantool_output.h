@@ -3,7 +3,7 @@
 #define FORMAT_STREAM_TARANTOOL_OUTPUT_H
 
 #include "format/stream/stream_symbols.h"
-#include "format/text/text_internal.h"
+#include "format/text.h"
 
 /*
  * Texts just as the reference parser writes them. Users get the reports; this is what shows that

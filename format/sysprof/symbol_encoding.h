@@ -2,7 +2,7 @@
 #ifndef FORMAT_SYSPROF_SYMBOL_ENCODING_H
 #define FORMAT_SYSPROF_SYMBOL_ENCODING_H
 
-#include "format/text/text_internal.h"
+#include "format/text.h"
 #include "format/data/label.h"
 
 /*

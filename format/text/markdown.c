@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "format/text/text_internal.h"
+#include "format/text.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 #define ELLIPSIS    "\xe2\x80\xa6"

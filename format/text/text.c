@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/text/text_internal.h"
 #include "format/text.h"
 
 #include <stdarg.h>

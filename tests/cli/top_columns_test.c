@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "cli/top/input/top_prompt.h"
-#include "cli/top/draw/top_columns.h"
+#include "cli/top/terminal/top_columns.h"
 
 #define DOTS  "\xe2\x80\xa6"
 #define KANJI "\xe6\xbc\xa2" /* two columns */

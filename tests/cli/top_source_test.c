@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "cli/top/source_helper.h"
+#include "cli/top/source/source_helper.h"
 
 static char folder[] = "/tmp/ljprof-source-XXXXXX";
 static struct top_opener *opener;

@@ -10,7 +10,7 @@
 #include "format/data/map.h"
 #include "format/data/intern.h"
 #include "format/sysprof/symbol_encoding.h"
-#include "format/text/text_internal.h"
+#include "format/text.h"
 
 static void test_functions(void **state)
 {

@@ -4,7 +4,7 @@
 #define CLI_TOP_INPUT_TOP_MOUSE_H
 
 #include "cli/top/draw/top_draw.h"
-#include "cli/top/draw/top_keys.h"
+#include "cli/top/model/top_keys.h"
 
 /**
  * Take what the mouse did, after KEY_MOUSE. A click selects its line; two in a row on one line are

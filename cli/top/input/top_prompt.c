@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/top/draw/top_keys.h"
+#include "cli/top/model/top_keys.h"
 
 #include <curses.h>
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/top/draw/top_keys.h"
+#include "cli/top/model/top_keys.h"
 
 /** All zero is a list at its first line. */
 struct top_list {

@@ -165,11 +165,10 @@ static size_t same_line(const void *context, uint64_t id)
 	return id < source->file.line_count ? (size_t)id : SIZE_MAX;
 }
 
-static int update_source(struct top_screen *screen, struct failure *why)
+static int update_source(struct top_screen *screen, size_t height, struct failure *why)
 {
 	struct top_list *list = &screen->lists[TOP_VIEW_SOURCE];
 	struct top_shown_source *source = &screen->source;
-	size_t height = top_draw_height();
 	struct format_live_rows rows;
 
 	if (!source->chunk && top_shown_choose_source(screen, why) != 0)
@@ -229,21 +228,21 @@ static int fill(struct top_screen *screen, struct top_table *table, struct failu
 	}
 }
 
-int top_shown_update(struct top_screen *screen, struct failure *why)
+int top_shown_update(struct top_screen *screen, size_t height, struct failure *why)
 {
 	struct top_list *list = &screen->lists[screen->choice.view];
 	struct top_table table = { 0 };
 
 	screen->is_dirty = false;
 	if (screen->choice.view == TOP_VIEW_SOURCE)
-		return update_source(screen, why);
+		return update_source(screen, height, why);
 	if (fill(screen, &table, why) != 0) {
 		top_table_deinit(&table);
 		return -1;
 	}
 	top_table_deinit(&screen->table);
 	screen->table = table;
-	top_list_update(list, table.count, top_draw_height(), top_table_find, &screen->table);
+	top_list_update(list, table.count, height, top_table_find, &screen->table);
 	return 0;
 }
 

@@ -3,14 +3,14 @@
 #ifndef CLI_TOP_MODEL_VIEW_MODEL_H
 #define CLI_TOP_MODEL_VIEW_MODEL_H
 
-#include "cli/top/draw/top_draw.h"
+#include "cli/top/model/screen_state.h"
 
 /** The row under the cursor, borrowed; NULL without one, and for source. */
 const struct top_row *top_shown_row(const struct top_screen *screen);
 
-/** Make the table of the view anew, and keep the cursor on its row. @return 0, or -1 with
- *  FAILURE_NO_MEMORY. */
-int top_shown_update(struct top_screen *screen, struct failure *why);
+/** Make the table of the view anew, and keep the cursor on its row. @param height Lines that the
+ *  list has. @return 0, or -1 with FAILURE_NO_MEMORY. */
+int top_shown_update(struct top_screen *screen, size_t height, struct failure *why);
 
 /** Choose the file to show as source: of the row under the cursor, else of the hottest line of all;
  *  and open it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/top/source_helper.h"
+#include "cli/top/source/source_helper.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The terminal: taken for a screen, and given back whatever ends the program. */
-#ifndef CLI_TOP_DRAW_TOP_TERMINAL_H
-#define CLI_TOP_DRAW_TOP_TERMINAL_H
+#ifndef CLI_TOP_TERMINAL_TOP_TERMINAL_H
+#define CLI_TOP_TERMINAL_TOP_TERMINAL_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the keys of the screen do. */
-#ifndef CLI_TOP_DRAW_TOP_KEYS_H
-#define CLI_TOP_DRAW_TOP_KEYS_H
+#ifndef CLI_TOP_MODEL_TOP_KEYS_H
+#define CLI_TOP_MODEL_TOP_KEYS_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/top/model/top_source.h"
+#include "cli/top/source/top_source.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "format/text/text_internal.h"
+#include "format/text.h"
 
 enum {
 	TAB_COLUMNS = 8,

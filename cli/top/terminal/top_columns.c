@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/top/draw/top_columns.h"
+#include "cli/top/terminal/top_columns.h"
 #include "format/text.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/top/draw/top_terminal.h"
+#include "cli/top/terminal/top_terminal.h"
 
 #include <errno.h>
 #include <langinfo.h>

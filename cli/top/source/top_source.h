@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Source files of a process. */
-#ifndef CLI_TOP_MODEL_TOP_SOURCE_H
-#define CLI_TOP_MODEL_TOP_SOURCE_H
+#ifndef CLI_TOP_SOURCE_TOP_SOURCE_H
+#define CLI_TOP_SOURCE_TOP_SOURCE_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Keys are those of htop and less where they mean the same: htop 3.2 and less 590, their man pages.
  */
-#include "cli/top/draw/top_keys.h"
+#include "cli/top/model/top_keys.h"
 
 #include <curses.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Text for a screen of fixed width: foreign names, bars and sparklines, measured in columns. */
-#ifndef CLI_TOP_DRAW_TOP_COLUMNS_H
-#define CLI_TOP_DRAW_TOP_COLUMNS_H
+#ifndef CLI_TOP_TERMINAL_TOP_COLUMNS_H
+#define CLI_TOP_TERMINAL_TOP_COLUMNS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/text/text_internal.h"
+#include "format/text.h"
 
 /** Which end of a text stays where it is too long. */
 enum top_cut {

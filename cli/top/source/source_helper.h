@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens files for a caller that has given up its privileges: source files of watched processes, and
  * profiles in the folder in which it was started. */
-#ifndef CLI_TOP_SOURCE_HELPER_H
-#define CLI_TOP_SOURCE_HELPER_H
+#ifndef CLI_TOP_SOURCE_SOURCE_HELPER_H
+#define CLI_TOP_SOURCE_SOURCE_HELPER_H
 
-#include "cli/top/model/top_source.h"
+#include "cli/top/source/top_source.h"
 
 /** A process of its own that opens regular files for reading, and makes new ones in its working
  * directory, and does nothing else. */
