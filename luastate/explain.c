@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is known of a VM and why, for people. */
+#include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies that the kernel has made: parts are put together, and become images. */
-#include "attach/failure.h"
-#include "attach/image/image_internal.h"
 #include "attach/bpf/sampler_internal.h"
 #include "attach/bpf/sampler_record.h"
 #include "attach/clock.h"
+#include "attach/failure.h"
+#include "attach/image/image_internal.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

@@ -4,9 +4,9 @@
  * Source: perf_event_open(2), bpf(2); libbpf 1.1, libbpf.h; Linux v6.1, kernel/events/core.c
  * (__perf_event_account_interrupt), for how often the kernel lets it.
  */
-#include "attach/failure.h"
 #include "attach/bpf/sampler_internal.h"
 #include "attach/clock.h"
+#include "attach/failure.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -10,8 +10,8 @@
  * Source: Linux 6.1, kernel/ptrace.c, exit_ptrace(), __ptrace_unlink(); ptrace(2), "Death under
  * ptrace"; prctl(2), PR_SET_PDEATHSIG.
  */
-#include "attach/freeze/freeze_internal.h"
 #include "attach/clock.h"
+#include "attach/freeze/freeze_internal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -26,8 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/thread/pending_stops.h"
 #include "attach/process/process_internal.h"
+#include "attach/thread/pending_stops.h"
 
 enum {
 	/* Part of the pause after which what does not stand yet runs on. */

@@ -6,11 +6,11 @@
  * attach, and our death leaves nothing behind (the kernel detaches a dead tracer's threads and lets
  * them run on, as PTRACE_O_EXITKILL is not set).
  */
-#include "attach/thread/pending_stops.h"
+#include "attach/clock.h"
 #include "attach/image/image_internal.h"
 #include "attach/process/process_internal.h"
+#include "attach/thread/pending_stops.h"
 #include "attach/thread/processor_turns.h"
-#include "attach/clock.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/dump/dump_values.h"
 #include "cli/common/json_keys.h"
+#include "cli/dump/dump_values.h"
 
 enum {
 	NAME_MAX_BYTES = 150,

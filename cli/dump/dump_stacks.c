@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/dump/dump.h"
 #include "cli/common/json_keys.h"
+#include "cli/dump/dump.h"
 
 enum {
 	DOING_MAX = 64,

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/dump/dump.h"
 #include "cli/common/options.h"
+#include "cli/dump/dump.h"
 #include "luastate/variables.h"
 
 #define PROGRAM "ljdump"

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <json.h>
 
-#include "cli/dump/dump.h"
 #include "cli/common/json_keys.h"
+#include "cli/dump/dump.h"
 
 void dump_add_reason(struct dump_reasons *reasons, bool holds, const char *text, const char *json)
 {

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/record/record_arguments.h"
+#include "cli/common/signals.h"
 #include "cli/record/command.h"
 #include "cli/record/outputs.h"
-#include "cli/common/signals.h"
+#include "cli/record/record_arguments.h"
 #include "cli/record/summary.h"
 #include "daemon/dump.h"
 

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/common/stdio_setup.h"
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
-#include "cli/common/stdio_setup.h"
 #include "format/text.h"
 
 static int report_read_failure(const char *name, const struct failure *why)

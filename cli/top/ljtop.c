@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "attach/clock.h"
 #include "cli/common/signals.h"
 #include "cli/top/top.h"
 #include "cli/top/top_screen.h"
-#include "attach/clock.h"
 
 #define PROGRAM "ljtop"
 

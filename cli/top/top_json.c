@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "cli/common/json_keys.h"
+#include "cli/top/draw/top_numbers.h"
 #include "cli/top/top.h"
 #include "format/text.h"
 

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/top/top.h"
-#include "cli/top/input/top_actions.h"
 #include "cli/top/draw/top_draw.h"
+#include "cli/top/input/top_actions.h"
 #include "cli/top/model/view_model.h"
 
 enum {

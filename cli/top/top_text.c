@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/top/draw/top_numbers.h"
 #include "cli/top/top.h"
 #include "format/text.h"
 

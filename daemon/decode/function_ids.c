@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ids of functions: each is announced once to the listener, before the first frame with it. */
-#include "daemon/decode/mapped.h"
 #include "daemon/decode/function_ids.h"
+#include "daemon/decode/mapped.h"
 #include "daemon/dump.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 #ifndef DAEMON_DECODE_FUNCTION_IDS_H
 #define DAEMON_DECODE_FUNCTION_IDS_H
 
-#include "daemon/decode/target.h"
 #include "attach/thread.h"
+#include "daemon/decode/target.h"
 #include "daemon/replay.h"
 #include "luastate/stack.h"
 

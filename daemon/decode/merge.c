@@ -7,9 +7,9 @@
  * on behind it. Then luastate walks the Lua stacks and says which run of Lua frames belongs to
  * which C frame; each run takes its C frame's place in the chain.
  */
-#include "daemon/decode/sleeper_walk.h"
-#include "daemon/decode/function_ids.h"
 #include "attach/clock.h"
+#include "daemon/decode/function_ids.h"
+#include "daemon/decode/sleeper_walk.h"
 
 #include <string.h>
 #include <time.h>

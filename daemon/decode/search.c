@@ -4,8 +4,8 @@
  * runs that is no known one's. All its memory may have to be looked at, which can be any amount, so
  * a search can be told to give way and goes on another time.
  */
-#include "daemon/decode/target.h"
 #include "attach/clock.h"
+#include "daemon/decode/target.h"
 
 #include <errno.h>
 #include <stdlib.h>

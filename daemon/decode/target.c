@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/decode/function_ids.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	/* Larger unwind entries than LuaJIT's are no interpreters. */

@@ -6,10 +6,10 @@
 #include "attach/thread.h"
 #include "daemon/record.h"
 #include "daemon/replay.h"
+#include "luastate/luastate.h"
 #include "luastate/stack.h"
 #include "symbols/core.h"
 #include "symbols/unwind.h"
-#include "luastate/luastate.h"
 
 enum {
 	/* Native frames of one chain; the kernel's default 8 MiB stack may hold more. */

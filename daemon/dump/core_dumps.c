@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/tick_clock.h"
-#include "daemon/snapshot/core_target.h"
+#include "attach/clock.h"
 #include "daemon/dump/coroutines.h"
 #include "daemon/dump/frames.h"
 #include "daemon/dump/stacks.h"
-#include "attach/clock.h"
+#include "daemon/snapshot/core_target.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	/* Of all threads that are shown, as of a process. */

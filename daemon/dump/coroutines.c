@@ -15,8 +15,8 @@
 #include <string.h>
 #include <uthash.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/dump/frames.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	/* Bound what a hostile heap makes us allocate: 40 bytes for each coroutine, some 200 for

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the compilers of all VMs of a process or a core have made. Nothing is stopped for that. */
-#include "daemon/decode/target.h"
-#include "attach/clock.h"
 #include "daemon/dump.h"
+#include "attach/clock.h"
+#include "daemon/decode/target.h"
 #include "luastate/explain.h"
 #include "luastate/jit_report.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/snapshot/core_target.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	/* All memory: some 15 GiB of heap. */

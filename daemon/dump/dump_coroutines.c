@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* All coroutines of a process at one moment. */
-#include "daemon/dump/coroutines.h"
 #include "attach/clock.h"
+#include "daemon/dump/coroutines.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/dump/frames.h"
 #include "daemon/snapshot/snapshot.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	/* What is copied besides the pages that a look has met. */

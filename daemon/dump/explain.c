@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What can be seen of LuaJIT in a process, and how sure it is: the evidence, for people. */
-#include "daemon/decode/target.h"
+#include "luastate/explain.h"
 #include "attach/clock.h"
+#include "daemon/decode/target.h"
 #include "daemon/dump.h"
 #include "format/text.h"
-#include "luastate/explain.h"
 #include "symbols/names.h"
 
 #include <inttypes.h>

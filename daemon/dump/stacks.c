@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/dump/frames.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	/* A thread that waits for a processor on a busy machine. */

@@ -3,9 +3,9 @@
 #ifndef DAEMON_DUMP_STACKS_H
 #define DAEMON_DUMP_STACKS_H
 
-#include "daemon/snapshot/snapshot.h"
 #include "daemon/decode/target.h"
 #include "daemon/dump.h"
+#include "daemon/snapshot/snapshot.h"
 
 enum {
 	/* Of all threads together; a stack has 6145 at most. */

@@ -3,8 +3,8 @@
 #ifndef DAEMON_FILES_FILE_HELPER_H
 #define DAEMON_FILES_FILE_HELPER_H
 
-#include "daemon/files/output_files.h"
 #include "attach/failure.h"
+#include "daemon/files/output_files.h"
 
 /*
  * The writer reads what a target has written, and so it has neither privileges nor folders. New

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/recorder/feed.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	/* A key that was pressed is not kept waiting for longer. */

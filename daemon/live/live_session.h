@@ -3,8 +3,8 @@
 #ifndef DAEMON_LIVE_LIVE_SESSION_H
 #define DAEMON_LIVE_LIVE_SESSION_H
 
-#include "daemon/writer/message.h"
 #include "daemon/watch.h"
+#include "daemon/writer/message.h"
 
 struct daemon_watch {
 	pid_t pid; /* of the sampler; 0 once it was reaped */

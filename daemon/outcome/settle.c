@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Let go of threads that did not stand when they were asked to, before anything that takes long. */
-#include "daemon/outcome/outcomes.h"
 #include "attach/clock.h"
+#include "daemon/outcome/outcomes.h"
 
 #include <time.h>
 

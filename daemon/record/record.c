@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder: opens processes and output, runs the loop, tells how it ended. */
-#include "daemon/tick/tick.h"
-#include "daemon/record/startup.h"
+#include "attach/clock.h"
+#include "daemon/outcome/outcomes.h"
+#include "daemon/outcome/stop_reasons.h"
 #include "daemon/record/notes.h"
+#include "daemon/record/startup.h"
 #include "daemon/recorder/feed.h"
 #include "daemon/rights/event_opener.h"
 #include "daemon/rights/priority.h"
-#include "daemon/targets/processes.h"
 #include "daemon/rights/refusal.h"
-#include "daemon/outcome/outcomes.h"
-#include "daemon/outcome/stop_reasons.h"
-#include "attach/clock.h"
+#include "daemon/targets/finder.h"
+#include "daemon/targets/processes.h"
+#include "daemon/tick/tick.h"
 
 #include <cap-ng.h>
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The beginning of a recording: opening what was asked for, and the first VM. */
-#include "daemon/tick/tick.h"
 #include "daemon/record/startup.h"
-#include "daemon/targets/processes.h"
 #include "attach/clock.h"
+#include "daemon/targets/finder.h"
+#include "daemon/targets/processes.h"
+#include "daemon/tick/tick.h"
 #include "luastate/explain.h"
 
 #include <stdio.h>

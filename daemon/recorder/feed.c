@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/decode/function_ids.h"
-#include "daemon/targets/processes.h"
+#include "daemon/recorder/recorder.h"
 
 /** A VM that is told of. */
 struct fed_vm {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of processes, and what is told of them. */
+#include "daemon/recorder/recorder.h"
 #include "daemon/recorder/feed.h"
-#include "daemon/targets/processes.h"
 
 #include <stdarg.h>
 #include <stdio.h>

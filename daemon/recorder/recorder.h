@@ -3,12 +3,11 @@
 #ifndef DAEMON_RECORDER_RECORDER_H
 #define DAEMON_RECORDER_RECORDER_H
 
-#include "daemon/tick_clock.h"
-#include "daemon/targets/finder.h"
+#include "attach/bpf.h"
 #include "daemon/decode/target.h"
 #include "daemon/recorder/traces.h"
+#include "daemon/tick_clock.h"
 #include "daemon/writer/writer.h"
-#include "attach/bpf.h"
 
 enum {
 	/* More processes than anyone reads a profile of; bounds descriptors and memory. */
@@ -40,6 +39,8 @@ struct recorder_target {
 	uint64_t look_ns;	   /* not before: for LuaJIT in a process without */
 	uint64_t look_interval_ns;
 };
+
+struct finder;
 
 /** How samples are taken, as far as the rest of a recording needs it. */
 struct recorder_sampling {

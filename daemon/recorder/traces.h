@@ -4,8 +4,8 @@
 #define DAEMON_RECORDER_TRACES_H
 
 #include "daemon/stats.h"
-#include "luastate/stack.h"
 #include "luastate/luastate.h"
+#include "luastate/stack.h"
 
 /** Which entry of the stats' list a trace has; NULL is an empty one. */
 struct traces;

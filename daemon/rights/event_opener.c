@@ -26,8 +26,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/rights/sandbox.h"
+#include "daemon/tick_clock.h"
 
 enum {
 	/* As many as a recording has processes. */

@@ -3,8 +3,8 @@
 #ifndef DAEMON_SNAPSHOT_SNAPSHOT_H
 #define DAEMON_SNAPSHOT_SNAPSHOT_H
 
-#include "daemon/decode/target.h"
 #include "attach/freeze.h"
+#include "daemon/decode/target.h"
 
 /**
  * What is walked may be large, and changes all the time. So it is walked twice: a look at the

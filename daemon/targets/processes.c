@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What runs in the processes of a recording, where their VMs are, which are new or gone. */
-#include "daemon/recorder/feed.h"
 #include "daemon/targets/processes.h"
-#include "daemon/outcome/outcomes.h"
 #include "attach/clock.h"
+#include "daemon/outcome/outcomes.h"
+#include "daemon/recorder/feed.h"
+#include "daemon/targets/finder.h"
 
 enum {
 	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,

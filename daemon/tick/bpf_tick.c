@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples from copies that the kernel makes of threads while they run: nobody is stopped. */
-#include "daemon/tick/tick.h"
-#include "daemon/targets/processes.h"
+#include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/stop_reasons.h"
-#include "attach/clock.h"
+#include "daemon/targets/processes.h"
+#include "daemon/tick/tick.h"
 
 #include <stdio.h>
 #include <string.h>

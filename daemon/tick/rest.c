@@ -7,9 +7,9 @@
  * Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/schedstat);
  * kernel/sched/stats.h, sched_info_arrive().
  */
-#include "daemon/tick/tick.h"
-#include "daemon/outcome/outcomes.h"
 #include "attach/clock.h"
+#include "daemon/outcome/outcomes.h"
+#include "daemon/tick/tick.h"
 
 enum {
 	/* Between looks at a thread that has no copies: most threads sleep. */

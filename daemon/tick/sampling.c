@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the rest of a recording needs of how its samples are taken. */
-#include "daemon/tick/tick.h"
 #include "daemon/outcome/outcomes.h"
+#include "daemon/tick/tick.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* One tick: each thread of interest is looked at, and stopped if it runs. */
-#include "daemon/tick/tick.h"
-#include "daemon/targets/processes.h"
+#include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/stop_reasons.h"
-#include "attach/clock.h"
+#include "daemon/targets/processes.h"
+#include "daemon/tick/tick.h"
 
 #include <inttypes.h>
 #include <stdio.h>

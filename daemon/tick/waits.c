@@ -5,9 +5,9 @@
  * The stack of a thread that sleeps does not change, so its chain is decoded once for each sleep.
  * At each tick the kernel tells whether it is the same sleep still.
  */
-#include "daemon/tick/tick.h"
-#include "daemon/outcome/outcomes.h"
 #include "attach/clock.h"
+#include "daemon/outcome/outcomes.h"
+#include "daemon/tick/tick.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #ifndef DAEMON_WRITER_OUTPUT_H
 #define DAEMON_WRITER_OUTPUT_H
 
-#include "daemon/files/output_files.h"
 #include "daemon/files/file_helper.h"
+#include "daemon/files/output_files.h"
 
 /** What the outputs of a recording have in common. */
 struct written_shared {

@@ -3,8 +3,8 @@
 #ifndef DAEMON_WRITER_OUTPUT_SET_H
 #define DAEMON_WRITER_OUTPUT_SET_H
 
-#include "daemon/writer/writer.h"
 #include "daemon/writer/output.h"
+#include "daemon/writer/writer.h"
 
 /** An output that fails is told of in the pulse, and in its result; the others go on. */
 struct written_set {

@@ -6,8 +6,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "daemon/writer/message.h"
 #include "daemon/files/output_files.h"
+#include "daemon/writer/message.h"
 
 /** How a writer ended. */
 enum writer_fate {

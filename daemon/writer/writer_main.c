@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/rights/sandbox.h"
+#include "daemon/tick_clock.h"
 #include "daemon/writer/output_set.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/text/builtin_names.h"
 #include "format/text.h"
+#include "format/text/builtin_names.h"
 
 /** A chunk name can be a whole program; labels show its start. */
 #define CHUNK_SHOWN_MAX 256

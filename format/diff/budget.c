@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/diff/compare.h"
-#include "format/text/xml.h"
 #include "format/budget.h"
+#include "format/diff/compare.h"
 #include "format/text.h"
+#include "format/text/xml.h"
 
 enum {
 	/* Functions that one rule's reason names. */

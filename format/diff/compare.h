@@ -2,8 +2,8 @@
 #ifndef FORMAT_DIFF_COMPARE_H
 #define FORMAT_DIFF_COMPARE_H
 
-#include "format/report/call_tree.h"
 #include "format/report.h"
+#include "format/report/call_tree.h"
 
 /*
  * Two profiles beside each other, and how certain it is that what differs is no chance.

@@ -2,8 +2,8 @@
 #ifndef FORMAT_DIFF_DIFF_VIEW_H
 #define FORMAT_DIFF_DIFF_VIEW_H
 
-#include "format/report/call_tree.h"
 #include "format/report.h"
+#include "format/report/call_tree.h"
 
 /** A profile as reports show it, alone or beside the one that it is compared with: labels and
  * chains of both are one list each. */

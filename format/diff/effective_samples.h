@@ -2,8 +2,8 @@
 #ifndef FORMAT_DIFF_EFFECTIVE_SAMPLES_H
 #define FORMAT_DIFF_EFFECTIVE_SAMPLES_H
 
-#include "format/report/call_tree.h"
 #include "format/profile.h"
+#include "format/report/call_tree.h"
 
 /**
  * How many samples tell as much as one that is independent of all others; 1 where they are, and

@@ -3,10 +3,10 @@
  * recording ends. */
 #include <stdlib.h>
 
-#include "format/profile/aggregator.h"
-#include "format/formats/reports.h"
 #include "format/file/sink.h"
+#include "format/formats/reports.h"
 #include "format/formats/writers.h"
+#include "format/profile/aggregator.h"
 
 struct whole {
 	struct format_sink *sink;

@@ -2,8 +2,8 @@
 #ifndef FORMAT_LIVE_LIVE_INTERNAL_H
 #define FORMAT_LIVE_LIVE_INTERNAL_H
 
-#include "format/live/live_table.h"
 #include "format/live.h"
+#include "format/live/live_table.h"
 
 /*
  * The tables of a live profile. Each has "[other]" as entry 0, but for the chains' nodes, which

@@ -3,8 +3,8 @@
 #define FORMAT_MEMPROF_HEAP_H
 
 #include "format/memprof/allocation_map.h"
-#include "format/stream/tarantool_output.h"
 #include "format/stream.h"
+#include "format/stream/tarantool_output.h"
 
 enum heap_kind { HEAP_ALLOC, HEAP_REALLOC, HEAP_FREE, HEAP_KIND_COUNT };
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/read/profile_reader.h"
 #include "format/pprof/pprof.h"
 #include "format/pprof/pprof_reader.h"
+#include "format/read/profile_reader.h"
 #include "format/sysprof/stream_format.h"
 #include "format/text.h"
 

@@ -4,8 +4,8 @@
 
 #include "format/data/label.h"
 #include "format/pprof/pprof_fields.h"
-#include "format/profile/profile_internal.h"
 #include "format/profile.h"
+#include "format/profile/profile_internal.h"
 
 /** Bytes of a message that is decoded; how many strings, locations and frames of these there are,
  * how many functions, and how many mappings. */

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/report/call_tree.h"
 #include "format/data/mappings.h"
 #include "format/file/gzip_write.h"
-#include "format/pprof/pprof.h"
 #include "format/formats/reports.h"
+#include "format/pprof/pprof.h"
+#include "format/report/call_tree.h"
 #include "format/text.h"
 
 #include "pprof.pb-c.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/report/call_tree.h"
+#include "format/data/label.h"
 
 int collect_init(struct collect *collect, const struct format_functions *functions,
 		 const struct format_options *options, struct failure *why)

@@ -2,8 +2,8 @@
 #ifndef FORMAT_PROFILE_AGGREGATOR_H
 #define FORMAT_PROFILE_AGGREGATOR_H
 
-#include "format/profile/profile_internal.h"
 #include "format/profile.h"
+#include "format/profile/profile_internal.h"
 
 /** Finished samples, summed up. Memory is bounded by what is distinct of them, not by how many
  * come.

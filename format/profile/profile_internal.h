@@ -3,9 +3,9 @@
 #define FORMAT_PROFILE_PROFILE_INTERNAL_H
 
 #include "format/memprof/heap.h"
-#include "format/sysprof/symbol_encoding.h"
-#include "format/profile/timeline.h"
 #include "format/profile.h"
+#include "format/profile/timeline.h"
+#include "format/sysprof/symbol_encoding.h"
 
 /** One frame of a chain. No padding: chains are compared by their bytes. */
 struct profile_frame {

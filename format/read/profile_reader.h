@@ -2,8 +2,8 @@
 #ifndef FORMAT_READ_PROFILE_READER_H
 #define FORMAT_READ_PROFILE_READER_H
 
-#include "format/profile/profile_internal.h"
 #include "format/file/gzip_read.h"
+#include "format/profile/profile_internal.h"
 
 /*
  * The readers of profiles, each of which adds what it reads to a profile. On failure a part may

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/text/builtin_names.h"
+#include "format/profile/profile_internal.h"
 #include "format/read/profile_reader.h"
 #include "format/stream/merge.h"
-#include "format/sysprof/symbol_encoding.h"
-#include "format/profile/profile_internal.h"
 #include "format/stream/record_cache.h"
 #include "format/sysprof/stream_format.h"
+#include "format/sysprof/symbol_encoding.h"
+#include "format/text/builtin_names.h"
 
 /** Addresses remembered between symbol records, each in the one place that its hash gives. */
 #define CACHE_BITS 15

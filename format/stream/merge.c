@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/sysprof/symbol_encoding.h"
 #include "format/sysprof/stream_format.h"
+#include "format/sysprof/symbol_encoding.h"
 
 /** Frames of one merged chain: all that two whole stacks have. Only repetition gives more. */
 #define MERGED_MAX (2 * STREAM_FRAMES_MAX)

@@ -2,9 +2,9 @@
 #ifndef FORMAT_STREAM_MERGE_H
 #define FORMAT_STREAM_MERGE_H
 
-#include "format/sysprof/symbol_encoding.h"
-#include "format/stream/stream_symbols.h"
 #include "format/stream.h"
+#include "format/stream/stream_symbols.h"
+#include "format/sysprof/symbol_encoding.h"
 
 /** One frame of a merged chain: an index into the raw sample's Lua or host list. */
 struct merge_frame {

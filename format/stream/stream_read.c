@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/file/gzip_read.h"
 #include "format/text.h"
 #include "format/text/uleb.h"
-#include "format/file/gzip_read.h"
 
 #define SOURCE_BUFFER_LEN 65536
 

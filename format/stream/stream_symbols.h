@@ -2,8 +2,8 @@
 #ifndef FORMAT_STREAM_STREAM_SYMBOLS_H
 #define FORMAT_STREAM_STREAM_SYMBOLS_H
 
-#include "format/data/map.h"
 #include "format/data/intern.h"
+#include "format/data/map.h"
 #include "format/stream.h"
 
 /** A Lua function as the stream knows it. */

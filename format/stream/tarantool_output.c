@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/text/builtin_names.h"
 #include "format/stream/merge.h"
 #include "format/sysprof/stream_format.h"
+#include "format/text/builtin_names.h"
 
 struct renderer {
 	struct symtab symtab;

@@ -8,8 +8,8 @@
  * src/lj_memprof.c with their headers, and its parsers tools/utils, tools/sysprof, tools/memprof.
  */
 
-#include "format/stream.h"
 #include "format/file/gzip_read.h"
+#include "format/stream.h"
 
 #define STREAM_SYMTAB_MAGIC  "ljs"
 #define STREAM_SYSPROF_MAGIC "ljp"

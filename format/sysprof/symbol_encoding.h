@@ -2,8 +2,8 @@
 #ifndef FORMAT_SYSPROF_SYMBOL_ENCODING_H
 #define FORMAT_SYSPROF_SYMBOL_ENCODING_H
 
-#include "format/text.h"
 #include "format/data/label.h"
+#include "format/text.h"
 
 /*
  * How our sysprof writer says in symbol names what the stream format has no field for. The reader

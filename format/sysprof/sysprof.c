@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/text/builtin_names.h"
-#include "format/sysprof/symbol_encoding.h"
 #include "format/file/sink.h"
 #include "format/sysprof/stream_format.h"
+#include "format/sysprof/symbol_encoding.h"
 #include "format/sysprof/sysprof_symbols.h"
+#include "format/text/builtin_names.h"
 
 /*
  * Finished chains as a sysprof stream.

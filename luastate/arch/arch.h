@@ -3,49 +3,13 @@
 #ifndef LUASTATE_ARCH_ARCH_H
 #define LUASTATE_ARCH_ARCH_H
 
-#include "luastate/luastate.h"
-#include "luastate/vm.h"
-
-struct luastate_layout;
-struct state_interpreter;
+#include "luastate/state/state.h"
 
 /** Rows of layouts.table for this architecture have it. */
 extern const char state_arch_name[];
 
-/** Registers of VM code. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_x86.dasc, vm_arm64.dasc, "Register
- *  usage". */
-#if defined(__x86_64__)
-enum {
-	STATE_REG_BASE = ATTACH_REG_RDX,      /* BASE: destroyed by calls into C */
-	STATE_REG_KEPT_BASE = ATTACH_REG_RBP, /* has BASE in calls that leave L->base alone */
-	STATE_REG_PC = ATTACH_REG_RBX,	      /* preserved by calls */
-	STATE_REG_VM = ATTACH_REG_R14,	      /* DISPATCH; in traces too, with GC64 */
-	STATE_ADDRESS_BITS = 47,	      /* of user addresses */
-	STATE_TRACES_NOTED = 1,		      /* vmstate is the number of the running trace */
-	STATE_STUBS_SHARED = 1,		      /* jit_State.exitstubgroup is in use */
-	STATE_MCODE_UNIT = 1,		      /* bytes of MCode: SnapShot.mcofs counts them */
-};
-#elif defined(__aarch64__)
-enum {
-	STATE_REG_BASE = ATTACH_REG_X19,
-	STATE_REG_KEPT_BASE = ATTACH_REG_X19,
-	STATE_REG_PC = ATTACH_REG_X21,
-	STATE_REG_VM = ATTACH_REG_X22, /* GL; in traces, too */
-	STATE_ADDRESS_BITS = 48,       /* objects lie below 2^47, code and native stacks above */
-	STATE_TRACES_NOTED = 0,	       /* vmstate is 0 in all traces */
-	STATE_STUBS_SHARED = 0,	       /* each trace has its own */
-	STATE_MCODE_UNIT = 4,	       /* bytes of MCode: SnapShot.mcofs counts them */
-};
-#endif
-
 /** From a VM's global state to what its code has in STATE_REG_VM. */
 uint32_t state_arch_register_offset(const struct luastate_layout *layout);
-
-/** What the unwind rule of an interpreter tells of its C frames. */
-struct state_frame_shape {
-	int32_t size; /* bytes of a C frame; 0: no interpreter's rule */
-	int32_t prev; /* offset in it of the link to the previous C frame */
-};
 
 /** The shape of the C frames of the code with this rule. */
 struct state_frame_shape state_arch_shape(const struct luastate_unwind_rule *rule);
@@ -192,10 +156,6 @@ uint64_t state_arch_word_below(const struct attach_registers *registers);
 /** Bytes that VM code may have pushed below its C frame when it calls a helper of its own, which
  *  the unwind rule does not tell. */
 extern const unsigned state_arch_helper_bytes;
-
-/** Whether the code at @p pc of the interpreter is @p bytes. */
-bool state_code_is(const struct state_interpreter *interpreter, uint64_t pc, const uint8_t *bytes,
-		   size_t len);
 
 /**
  * Pass over words none of which is looked for, as fast as memory can be copied. Word i is looked

@@ -30,6 +30,7 @@
  * Source: LuaJIT v2.1 src/vm_arm64.dasc, saveregs, restoreregs, ins_NEXT, ins_call, ins_callt,
  * BC_CALL, BC_ITERC, BC_RET, vm_call_dispatch, emit_asm_debug().
  */
+#include "luastate/arch/arch.h"
 #include "luastate/state/state.h"
 
 const char state_arch_name[] = "arm64";

@@ -18,6 +18,7 @@
  * Source: LuaJIT v2.1 src/vm_x64.dasc, src/vm_x86.dasc, saveregs, restoreregs, ins_NEXT, ins_call,
  * ins_callt, emit_asm_debug(); tarantool/luajit src/vm_x64.dasc.
  */
+#include "luastate/arch/arch.h"
 #include "luastate/state/state.h"
 
 #include <immintrin.h>

@@ -2,6 +2,7 @@
 /* Derived layouts: evidence is collected, weighed, and filled in from the nearest row. */
 #include "luastate/derive/derive.h"
 #include "attach/clock.h"
+#include "luastate/arch/arch.h"
 
 #include <stdlib.h>
 

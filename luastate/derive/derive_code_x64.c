@@ -7,8 +7,8 @@
  *
  * Source: LuaJIT v2.1 src/vm_x64.dasc, vm_x86.dasc.
  */
-#include "luastate/derive/derive.h"
 #include "luastate/arch/insn_x64.h"
+#include "luastate/derive/derive.h"
 
 #include <stdlib.h>
 

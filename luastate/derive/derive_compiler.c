@@ -5,6 +5,7 @@
  * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, JIT_PARAMDEF), src/lj_trace.c (trace_findfree),
  * src/lj_mcode.c.
  */
+#include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
 
 enum {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What is known of an interpreter's layout: when it is searched for, whether a
  * row of the table holds, and what of a search is kept. */
-#include "luastate/derive/derive.h"
 #include "attach/clock.h"
+#include "luastate/arch/arch.h"
+#include "luastate/derive/derive.h"
 
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
  * Source: LuaJIT v2.1 src/lj_jit.h (SnapShot), src/lj_snap.c (snapshot_stack), src/lj_asm.c
  * (asm_snap_fixup_mcofs).
  */
+#include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
 #include "luastate/trace/trace.h"
 

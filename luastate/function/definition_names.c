@@ -15,8 +15,8 @@
 #include <stdlib.h>
 
 #include "luastate/function/definition_names.h"
-#include "luastate/state/present.h"
 #include "attach/clock.h"
+#include "luastate/state/present.h"
 
 enum {
 	DEFINITIONS_MAX = 1 << 17,

@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "luastate/function/definition_names.h"
 #include "attach/clock.h"
+#include "luastate/function/definition_names.h"
 
 enum {
 	/* Functions and tables gone through in one search. */

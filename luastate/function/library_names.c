@@ -6,8 +6,8 @@
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCtab, Node), src/lib_package.c (_LOADED).
  */
-#include "luastate/state/state.h"
 #include "attach/clock.h"
+#include "luastate/state/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,9 +12,9 @@
  */
 #include <stdlib.h>
 
+#include "attach/clock.h"
 #include "luastate/function/definition_names.h"
 #include "luastate/state/heap_list.h"
-#include "attach/clock.h"
 
 enum {
 	PARENTS_MAX = 1 << 17,

@@ -3,9 +3,9 @@
 #ifndef LUASTATE_JIT_JIT_REPORT_INTERNAL_H
 #define LUASTATE_JIT_JIT_REPORT_INTERNAL_H
 
-#include "luastate/trace/trace.h"
 #include "luastate/jit_report.h"
 #include "luastate/plan.h"
+#include "luastate/trace/trace.h"
 
 enum {
 	/* Opcodes; those up to JMP are the same since 2.1.0-beta3, those of functions' first

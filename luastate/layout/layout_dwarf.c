@@ -4,6 +4,7 @@
  * exactly, so it wins over the table; what it cannot tell (macros) comes from the row that it
  * resembles most.
  */
+#include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
 
 #include <stdio.h>

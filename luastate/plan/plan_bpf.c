@@ -3,6 +3,7 @@
  * What the kernel is told to copy at each tick, and the planner's part after the fact: nothing can
  * be asked for any more, so what is missing is noted for the copies to come.
  */
+#include "luastate/arch/arch.h"
 #include "luastate/plan/plan_internal.h"
 #include "luastate/trace/trace.h"
 

@@ -4,8 +4,8 @@
 #ifndef LUASTATE_PLAN_PLAN_INTERNAL_H
 #define LUASTATE_PLAN_PLAN_INTERNAL_H
 
-#include "luastate/state/state.h"
 #include "luastate/plan.h"
+#include "luastate/state/state.h"
 
 enum {
 	/* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra. */

@@ -9,8 +9,9 @@
  * Source: LuaJIT v2.1 src/lj_obj.h (vmstate), src/lj_asm.c (asm_retf, asm_tail_link: jit_base),
  * src/vm_x64.dasc (vm_exit_handler), src/lj_trace.c (lj_trace_exit, lj_trace_unwind).
  */
-#include "luastate/trace/trace.h"
+#include "luastate/arch/arch.h"
 #include "luastate/stack/walk.h"
+#include "luastate/trace/trace.h"
 
 /** Where compiled code is. */
 struct position {

@@ -10,6 +10,7 @@
  * Source: LuaJIT v2.1 src/vm_x64.dasc (register names; ins_NEXT, ins_call, ins_callt, BC_RET,
  * fff_res, vm_return).
  */
+#include "luastate/arch/arch.h"
 #include "luastate/stack/walk.h"
 
 /* There are fewer places where they can come from. */

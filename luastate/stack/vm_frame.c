@@ -15,6 +15,7 @@
  * Source: LuaJIT v2.1 src/lj_frame.h (CFRAME_OFS_*), vm_*.dasc (vm_call, vm_resume, vm_cpcall),
  * lj_err.c (err_unwind), lj_obj.h (struct lua_State).
  */
+#include "luastate/arch/arch.h"
 #include "luastate/trace/trace.h"
 
 enum {

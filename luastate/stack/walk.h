@@ -3,8 +3,8 @@
 #ifndef LUASTATE_STACK_WALK_H
 #define LUASTATE_STACK_WALK_H
 
-#include "luastate/state/state.h"
 #include "luastate/stack.h"
+#include "luastate/state/state.h"
 
 /** One coroutine's Lua stack, as its lua_State tells. Addresses of slots. */
 struct walk_stack {

@@ -28,11 +28,11 @@ static inline unsigned state_hash(const void *key, size_t len)
 #define HASH_FUNCTION(key, len, hash) ((hash) = state_hash((key), (len)))
 #include <uthash.h>
 
-#include "luastate/state/budget.h"
-#include "luastate/arch/arch.h"
-#include "luastate/luastate.h"
 #include "luastate/explain.h"
+#include "luastate/luastate.h"
 #include "luastate/stack.h"
+#include "luastate/state/budget.h"
+#include "luastate/state/machine.h"
 /** A number of a layout, by its name in layouts.table. */
 struct state_field {
 	const char *name;
@@ -368,6 +368,10 @@ const struct luastate_vm *state_vm_in_register(const struct luastate *state,
 
 /** The interpreter that has code at @p pc, or NULL. Borrowed until another is found. */
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc);
+
+/** Whether the code at @p pc of the interpreter is @p bytes. */
+bool state_code_is(const struct state_interpreter *interpreter, uint64_t pc, const uint8_t *bytes,
+		   size_t len);
 
 /** Layout of the code at @p pc, NULL if it is not in an interpreter, or no VM of it is known. */
 const struct luastate_layout *state_layout_at(const struct luastate *state, uint64_t pc);

@@ -16,6 +16,7 @@
  * src/lj_jit.h (GCtrace), src/lj_gc.c (gc_traverse_trace).
  */
 #include "luastate/trace/trace.h"
+#include "luastate/arch/arch.h"
 
 #include <stdlib.h>
 

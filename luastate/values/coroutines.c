@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "luastate/stack/walk.h"
-#include "attach/clock.h"
 #include "luastate/coroutines.h"
+#include "attach/clock.h"
+#include "luastate/stack/walk.h"
 #include "luastate/variables.h"
 
 enum {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Looking for VMs: on native stacks, where Lua runs, and in memory, where it does not. */
+#include "luastate/arch/arch.h"
 #include "luastate/state/state.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finding VMs and proving that they are what they seem. */
+#include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
 #include "luastate/trace/trace.h"
 

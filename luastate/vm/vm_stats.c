@@ -7,8 +7,8 @@
  * Source: LuaJIT v2.1 src/lj_obj.h (GCState), src/lj_jit.h (jit_State, HotPenalty);
  * tarantool/luajit 5f6775ae src/lj_jit.h (tracenum, nsnaprestore, ntraceabort).
  */
-#include "luastate/state/state.h"
 #include "luastate/vm_stats.h"
+#include "luastate/state/state.h"
 
 #include <stdlib.h>
 

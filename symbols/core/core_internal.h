@@ -4,9 +4,9 @@
 
 /* A core file: segments of memory, notes about the process. */
 
-#include "symbols/space/maps.h"
-#include "symbols/elf/elf_bytes.h"
 #include "symbols/core.h"
+#include "symbols/elf/elf_bytes.h"
+#include "symbols/space/maps.h"
 
 /** Threads that are kept; each has some notes, so that the kernel's own limit is far away. */
 #define SYMBOLS_CORE_THREADS_MAX ((size_t)1 << 16)

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/elf/bytes.h"
-#include "symbols/elf/debug_file.h"
+#include "symbols/dwarf/types_internal.h"
 #include "symbols/dwarf/die.h"
 #include "symbols/dwarf/dwarf_file.h"
+#include "symbols/elf/bytes.h"
+#include "symbols/elf/debug_file.h"
 #include "symbols/space/space_internal.h"
-#include "symbols/dwarf/types_internal.h"
 
 /** Names that are listed; the units of a LuaJIT have about 700. */
 #define TYPES_MAX ((size_t)1 << 14)

@@ -8,9 +8,9 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "symbols/names/symtab.h"
 #include "symbols/names/plt.h"
 #include "symbols/names/string_pool.h"
+#include "symbols/names/symtab.h"
 #include "symbols/unwind.h"
 
 /** What a mapping says of the object that it shows; no padding. */

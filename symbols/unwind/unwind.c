@@ -25,9 +25,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/unwind/unwind_internal.h"
 #include "symbols/names/insn.h"
 #include "symbols/unwind/frame_pointer.h"
-#include "symbols/unwind/unwind_internal.h"
 
 enum {
 	/* Frames of one walk; beyond it the copied stack would have to be larger than any copy. */

@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "attach/freeze.h"
 #include "attach/failure.h"
+#include "attach/freeze.h"
 #include "tests/rounds.h"
 #include "children.h"
 #include "tap_scene.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/bench/bench.h"
 #include "attach/clock.h"
+#include "tests/bench/bench.h"
 
 #include <json-c/json.h>
 #include <signal.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/top/top.h"
+#include "cli/top/draw/top_numbers.h"
 
 static void test_activities(void **state)
 {

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/targets/finder.h"
 #include "attach/process.h"
+#include "daemon/targets/finder.h"
 
 #define SECOND_NS ((uint64_t)1000000000)
 

@@ -18,9 +18,9 @@
 
 #include <cmocka.h>
 
-#include "daemon/tick_clock.h"
-#include "daemon/rights/event_opener.h"
 #include "attach/clock.h"
+#include "daemon/rights/event_opener.h"
+#include "daemon/tick_clock.h"
 
 enum { RATE_HZ = 99, PERIOD_NS = 10 * 1000 * 1000, TRIES = 3000, NAP_NS = 10 * 1000 * 1000 };
 

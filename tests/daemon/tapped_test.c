@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that the kernel copies: the time that a copy stands for, and when a thread is stopped as
  * its copies lack too much. */
-#include "daemon/tick/tick.h"
 #include "attach/clock.h"
+#include "daemon/tick/tick.h"
 
 #include <setjmp.h>
 #include <signal.h>

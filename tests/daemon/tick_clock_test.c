@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/tick_clock.h"
 #include "attach/clock.h"
+#include "daemon/tick_clock.h"
 
 #define TICKS 10000
 #define START ((uint64_t)1000000000000)

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/tick/tick.h"
 #include "attach/clock.h"
+#include "daemon/tick/tick.h"
 
 enum { FRAMES = 3 };
 

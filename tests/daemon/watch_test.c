@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/live/live_session.h"
 #include "daemon/recorder/feed.h"
 #include "daemon/targets/processes.h"
-#include "daemon/live/live_session.h"
 
 /** A watch whose sampler is this test. */
 struct scene {

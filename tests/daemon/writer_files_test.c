@@ -21,8 +21,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/files/file_helper.h"
+#include "daemon/tick_clock.h"
 #include "daemon/writer/writer.h"
 #include "recorder.h"
 #include "attach/clock.h"

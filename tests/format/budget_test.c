@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
+#include "format/budget.h"
 #include "format/diff/compare.h"
 #include "format/diff/effective_samples.h"
 #include "tests/rounds.h"
-#include "format/budget.h"
 
 /* ---- Profiles --------------------------------------------------------------------------- */
 

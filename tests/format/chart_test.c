@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
-#include "format/report/chart.h"
 #include "format/report.h"
+#include "format/report/chart.h"
 
 static const char *const forms[] = { "speedscope", "cpuprofile", "trace-event", "firefox", "perf" };
 

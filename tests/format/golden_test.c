@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/report/call_tree.h"
 #include "format/profile/profile_internal.h"
+#include "format/report/call_tree.h"
 #include "format/stream/tarantool_output.h"
 
 static const char *const sysprof_streams[] = {

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "format/text/builtin_names.h"
 #include "format/stream.h"
+#include "format/text/builtin_names.h"
 
 #define SYMBOLS_MAX 40000
 #define LINES_MAX   4000

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "format/writer.h"
-#include "format/file/gzip_write.h"
 #include "format/file/gzip_read.h"
+#include "format/file/gzip_write.h"
+#include "format/writer.h"
 
 #define END "\x80"
 

@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "chains.h"
-#include "format/text/markdown.h"
 #include "format/stream/tarantool_output.h"
 #include "format/text.h"
+#include "format/text/markdown.h"
 #include "format/text/xml.h"
 
 #define TABLE	"ljs\x03\0\0\0"

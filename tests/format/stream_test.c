@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "format/text.h"
 #include "format/sysprof/stream_format.h"
+#include "format/text.h"
 #include "format/text/uleb.h"
 
 /* Prologues of an empty symbol table and of the two kinds of stream. */

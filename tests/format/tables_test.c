@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "format/data/map.h"
 #include "format/data/intern.h"
+#include "format/data/map.h"
 #include "format/sysprof/symbol_encoding.h"
 #include "format/text.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/tick_clock.h"
-#include "daemon/snapshot/core_target.h"
-#include "tests/symbols/made_core.h"
 #include "attach/clock.h"
+#include "daemon/snapshot/core_target.h"
+#include "daemon/tick_clock.h"
+#include "tests/symbols/made_core.h"
 
 enum {
 	/* Inputs are some KiB, so that more only takes longer. */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "format/report.h"
-#include "format/text.h"
 #include "format/stream/tarantool_output.h"
+#include "format/text.h"
 
 static void print_profile(const struct format_profile *profile)
 {

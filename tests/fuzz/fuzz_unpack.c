@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/file/gzip_write.h"
 #include "format/file/gzip_read.h"
+#include "format/file/gzip_write.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,16 +4,16 @@
  * Prints how many searches it took, the processor time of the longest in microseconds, and how many
  * VMs are known; with "all" after more searches, for all others.
  */
-#include "tests/live/stream.h"
 #include "attach/clock.h"
+#include "tests/live/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "daemon/tick_clock.h"
 #include "daemon/decode/target.h"
+#include "daemon/tick_clock.h"
 
 enum { SEARCHES_MAX = 10000 };
 

@@ -7,8 +7,8 @@
  * interpreter, of those without a full chain; and of those in or below compiled code whose chain is
  * exact, approximate, and ends with the trace.
  */
-#include "tests/live/stream.h"
 #include "attach/freeze.h"
+#include "tests/live/stream.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -8,8 +8,8 @@
  *   KIND INDEX NAME VALUE
  *   end
  */
-#include "tests/live/stream.h"
 #include "luastate/variables.h"
+#include "tests/live/stream.h"
 
 #include <inttypes.h>
 #include <math.h>

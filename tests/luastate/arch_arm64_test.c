@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "luastate/arch/arch.h"
 #include "luastate/state/state.h"
 
 #define CODE	     UINT64_C(0xaaaa00010000)

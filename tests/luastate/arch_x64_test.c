@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "luastate/arch/arch.h"
 #include "luastate/state/state.h"
 
 #define CODE UINT64_C(0x7f0000010000)

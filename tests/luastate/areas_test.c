@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which code is a trace's: areas of machine code that come and go, and other compilers' code. */
+#include "luastate/arch/arch.h"
 #include "trace_scene.h"
 
 #include "luastate/trace/trace.h"

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "luastate/arch/arch.h"
 #include "play.h"
 #include "shift.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "luastate/arch/arch.h"
 #include "fake_vm.h"
 
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "luastate/arch/arch.h"
 #include "luastate/state/state.h"
 
 enum { WORDS = 100, RANGE = 16 };

@@ -17,9 +17,9 @@
 #include <cmocka.h>
 
 #include "made_core.h"
-#include "symbols/space/maps.h"
 #include "symbols/core.h"
 #include "symbols/names.h"
+#include "symbols/space/maps.h"
 #include "symbols/unwind.h"
 #include "tests/rounds.h"
 

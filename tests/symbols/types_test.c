@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "symbols/elf/elf_file.h"
 #include "symbols/dwarf/types_internal.h"
+#include "symbols/elf/elf_file.h"
 #include "types_fixture.h"
 
 #define ANCHOR	    "fixture_state"

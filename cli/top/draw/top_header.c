@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/top/top.h"
 #include "cli/top/draw/top_draw.h"
+#include "cli/top/draw/top_numbers.h"
 
 enum {
 	/* Refreshes that the bar and the rates are of. */

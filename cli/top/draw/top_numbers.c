@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/top/top.h"
+#include "cli/top/draw/top_numbers.h"
 #include "attach/clock.h"
 
 const char *top_activity_name(enum top_activity activity)

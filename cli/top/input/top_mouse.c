@@ -2,8 +2,6 @@
 #include "cli/top/input/top_mouse.h"
 #include "attach/clock.h"
 
-#include "cli/top/top.h"
-
 enum {
 	/* Lines that one notch of a wheel is. */
 	WHEEL_LINES = 3,

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/top/top.h"
-
 enum {
 	/* For which a file is looked for, in one process after the other: keys wait meanwhile. */
 	OPEN_NS = 300 * 1000 * 1000,

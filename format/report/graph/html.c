@@ -27,11 +27,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/report/chart.h"
 #include "format/diff/diff_view.h"
 #include "format/formats/reports.h"
-#include "format/text/xml.h"
+#include "format/report/chart.h"
 #include "format/text.h"
+#include "format/text/xml.h"
 
 #include "FLAME_CSS_HASH.h"
 #include "FLAME_JS_HASH.h"

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/report/call_tree.h"
 #include "format/formats/reports.h"
+#include "format/report/call_tree.h"
 #include "format/text.h"
 
 /** What calls the first functions of all chains, where that has to be told. */

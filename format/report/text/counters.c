@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 
-#include "format/profile/profile_internal.h"
 #include "format/formats/reports.h"
+#include "format/profile/profile_internal.h"
 
 static int counters_print(const struct format_profile *profile,
 			  const struct format_report_options *options, FILE *file,

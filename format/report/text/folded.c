@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 
-#include "format/report/call_tree.h"
 #include "format/formats/reports.h"
+#include "format/report/call_tree.h"
 
 /** Labels are one line already; the separator must not appear in them, and not stand alone. */
 static void print_label(const char *text, FILE *file)

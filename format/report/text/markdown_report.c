@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/diff/compare.h"
-#include "format/text/markdown.h"
-#include "format/formats/reports.h"
 #include "format/budget.h"
+#include "format/diff/compare.h"
+#include "format/formats/reports.h"
+#include "format/text/markdown.h"
 
 enum {
 	/* A page that is read, not searched. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/profile/profile_internal.h"
 #include "format/formats/reports.h"
+#include "format/profile/profile_internal.h"
 
 /** Places in an order, with their texts. */
 struct listing {

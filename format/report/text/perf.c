@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/report/timeline_export.h"
 #include "format/formats/reports.h"
+#include "format/report/timeline_export.h"
 
 /** More samples are told apart by no input; keeps what other forms have added up from filling a
  * disk. */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/report/timeline_export.h"
 #include "format/formats/reports.h"
+#include "format/report/timeline_export.h"
 
 enum {
 	/* Nodes of the file: two of its own, then those of the tree. */

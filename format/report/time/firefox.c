@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/report/timeline_export.h"
 #include "format/formats/reports.h"
+#include "format/report/timeline_export.h"
 
 /** Versions of the form, and of Firefox's own that had it. */
 enum { PROCESSED_VERSION = 48, GECKO_VERSION = 30 };

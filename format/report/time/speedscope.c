@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/report/timeline_export.h"
 #include "format/formats/reports.h"
+#include "format/report/timeline_export.h"
 
 /** Texts of chains are kept while they take no more. */
 #define CHAINS_TEXT_MAX (64u << 20)

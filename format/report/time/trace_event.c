@@ -8,8 +8,8 @@
  */
 #include <stdlib.h>
 
-#include "format/report/timeline_export.h"
 #include "format/formats/reports.h"
+#include "format/report/timeline_export.h"
 
 /** A row in which one thing follows another: what it is now, and since when. */
 struct phase {
