@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Setting a failure, and its words for people. */
 #include "attach/failure.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Why did a step fail? The value that every module passes up. */
 #ifndef ATTACH_FAILURE_H
 #define ATTACH_FAILURE_H
 

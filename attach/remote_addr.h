@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* An address in a target, which cannot be taken for a pointer of ours. */
 #ifndef ATTACH_REMOTE_ADDR_H
 #define ATTACH_REMOTE_ADDR_H
 

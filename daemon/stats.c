@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Outcomes by name, quantiles of times, and the end of a recording's numbers. */
 #include "daemon/stats.h"
 
 #include <stdlib.h>

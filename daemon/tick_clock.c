@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Deadlines at random moments of equal periods. */
 #include "daemon/tick_clock.h"
 #include "attach/clock.h"
 

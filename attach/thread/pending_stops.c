@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Threads under an interrupt that they have not answered, watched by a timer. */
 #include "attach/thread/pending_stops.h"
 #include "attach/process/process_internal.h"
 

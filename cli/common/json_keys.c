@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Adding keys to JSON objects, with text from targets made fit. */
 #include "cli/common/json_keys.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Options that several commands have, and how their values are read. */
 #ifndef CLI_COMMON_OPTIONS_H
 #define CLI_COMMON_OPTIONS_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Signals that end a command, and those that it ignores. */
 #include "cli/common/signals.h"
 
 #include <stddef.h>

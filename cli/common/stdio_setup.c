@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Standard streams: open, or a command does not begin. */
 #include "cli/common/stdio_setup.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The standard streams of a command. */
 #ifndef CLI_COMMON_STDIO_SETUP_H
 #define CLI_COMMON_STDIO_SETUP_H
 

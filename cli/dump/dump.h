@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What the parts of ljdump share. */
 #ifndef CLI_DUMP_DUMP_H
 #define CLI_DUMP_DUMP_H
 

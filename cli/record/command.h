@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The command that ljrecord starts and records. */
 #ifndef CLI_RECORD_COMMAND_H
 #define CLI_RECORD_COMMAND_H
 

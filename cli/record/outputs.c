@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which formats and files -o and -f name. */
 #include "cli/record/outputs.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The command line of ljrecord. */
 #ifndef CLI_RECORD_RECORD_ARGUMENTS_H
 #define CLI_RECORD_RECORD_ARGUMENTS_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What ljrecord tells of a recording, while it runs and at its end. */
 #ifndef CLI_RECORD_SUMMARY_H
 #define CLI_RECORD_SUMMARY_H
 

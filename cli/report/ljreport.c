@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ljreport: print a profile, draw it, convert it, or compare it with another. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The line that tells how far a large file was read. */
 #include "cli/report/progress.h"
 
 #include <errno.h>

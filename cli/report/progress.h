@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A line on a terminal for what takes longer than a second. Drawn by a thread of its own, at most
+ * ten times a second, so that work which tells nothing is shown, too.
+ */
 #ifndef CLI_REPORT_PROGRESS_H
 #define CLI_REPORT_PROGRESS_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-/*
- * A line on a terminal for what takes longer than a second. Drawn by a thread of its own, at most
- * ten times a second, so that work which tells nothing is shown, too.
- */
 
 /** Begin on standard error, if that is a terminal. Without a thread there is no line.
  *  @param total_bytes What is to be read; 0: unknown. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The loop of ljtop's screen: new samples, keys, drawing. */
 #include "cli/top/top_screen.h"
 #include "attach/clock.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which part of which file an address lies in, and that file's build-id. */
 #include "daemon/decode/mapped.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The process that makes, names and removes the files of a recording. */
 #include "daemon/files/file_helper.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opening the files of a recording before privileges are given up. */
 #include "daemon/files/output_files.h"
 
 #include <errno.h>

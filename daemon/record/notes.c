@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The lines that a profile has about its recording. */
 #include "daemon/record/notes.h"
 
 #include <inttypes.h>

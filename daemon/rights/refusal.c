@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which of the kernel's conditions for copies are not met, in words for people. */
 #include "daemon/rights/refusal.h"
 
 #include <cap-ng.h>

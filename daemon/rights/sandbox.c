@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Closing descriptors and giving up capabilities. */
 #include "daemon/rights/sandbox.h"
 
 #include <cap-ng.h>

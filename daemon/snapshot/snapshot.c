@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Holding a process while the pages that a walk needs are copied. */
 #include "daemon/snapshot/snapshot.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Packing, sending, receiving and checking messages. */
 #include "daemon/writer/message.h"
 #include "attach/clock.h"
 

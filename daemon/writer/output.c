@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* One output: its format's writer, its file, and what to do where that fails. */
 #include "daemon/writer/output.h"
 
 #include <errno.h>

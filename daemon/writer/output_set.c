@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* All outputs: each sample goes to each; series begin new files. */
 #include "daemon/writer/output_set.h"
 #include "attach/clock.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-
+/* A table of functions, with copies of their texts. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Hashes with a key of this process: what is hashed comes from files, and whoever could choose many
+ * bytes of one hash would have all of them compared with each other.
+ */
 #ifndef FORMAT_DATA_HASH_H
 #define FORMAT_DATA_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-/*
- * Hashes with a key of this process: what is hashed comes from files, and whoever could choose many
- * bytes of one hash would have all of them compared with each other.
- */
 
 /** Choose the key, once; what else is here relies on it. */
 void hash_init(void);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Distinct byte strings by number. */
 #include "format/data/intern.h"
 
 #include <stdlib.h>

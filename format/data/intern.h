@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Equal byte strings as one number. */
 #ifndef FORMAT_DATA_INTERN_H
 #define FORMAT_DATA_INTERN_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Describing a frame in words, and reading such words back. */
 #include "format/data/label.h"
 
 #include <inttypes.h>

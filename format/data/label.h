@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What a frame is called. */
 #ifndef FORMAT_DATA_LABEL_H
 #define FORMAT_DATA_LABEL_H
 

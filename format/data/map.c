@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A sorted map in chunks. */
 #include "format/data/map.h"
 
 #include <stdlib.h>

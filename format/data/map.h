@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A map of numbers that finds the nearest key, too. */
 #ifndef FORMAT_DATA_MAP_H
 #define FORMAT_DATA_MAP_H
 

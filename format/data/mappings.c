@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Distinct mappings with copies of their texts. */
 #include "format/data/mappings.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The mapped files of a profile, each once. */
 #ifndef FORMAT_DATA_MAPPINGS_H
 #define FORMAT_DATA_MAPPINGS_H
 

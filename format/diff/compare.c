@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Shares of two profiles with their exact intervals. */
 #include "format/diff/compare.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which differences of two profiles are significant? */
 #ifndef FORMAT_DIFF_COMPARE_H
 #define FORMAT_DIFF_COMPARE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Two profiles by the same labels. */
 #include "format/diff/diff_view.h"
 
 #include <stdlib.h>

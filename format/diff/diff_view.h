@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A profile beside the one that it is compared with. */
 #ifndef FORMAT_DIFF_DIFF_VIEW_H
 #define FORMAT_DIFF_DIFF_VIEW_H
 

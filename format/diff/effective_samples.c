@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* How alike neighbouring samples are. */
 #include "format/diff/effective_samples.h"
 
 #include <math.h>

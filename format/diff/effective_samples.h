@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* How many independent samples are a profile's samples worth? */
 #ifndef FORMAT_DIFF_EFFECTIVE_SAMPLES_H
 #define FORMAT_DIFF_EFFECTIVE_SAMPLES_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reading a file that gzip may have compressed. */
 #include "format/file/gzip_read.h"
 
 #include <errno.h>

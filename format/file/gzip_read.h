@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FORMAT_FILE_GZIP_READ_H
-#define FORMAT_FILE_GZIP_READ_H
-
 /* A file's content, which gzip may have compressed; its first bytes tell. A hostile one can have a
  * thousand times its own size, no more: that is deflate's bound. */
+#ifndef FORMAT_FILE_GZIP_READ_H
+#define FORMAT_FILE_GZIP_READ_H
 
 #include <stdbool.h>
 #include <stddef.h>

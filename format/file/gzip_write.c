@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writing the members of a gzip file. */
 #include "format/file/gzip_write.h"
 
 #include <stdlib.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FORMAT_FILE_GZIP_WRITE_H
-#define FORMAT_FILE_GZIP_WRITE_H
-
 /*
  * Parts of a gzip file, which is a sequence of members that are whole each. Source: RFC 1952 (the
  * format), RFC 1951 (blocks that are stored, and the empty block).
  */
+#ifndef FORMAT_FILE_GZIP_WRITE_H
+#define FORMAT_FILE_GZIP_WRITE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A buffer in front of a file, which is whole after each commit. */
 #include "format/file/sink.h"
 
 #include "format/file/gzip_write.h"

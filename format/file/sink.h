@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Private to format: taking back what was put into a sink. */
 #ifndef FORMAT_FILE_SINK_H
 #define FORMAT_FILE_SINK_H
 

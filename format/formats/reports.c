@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* All reports, and which of them a name or a file means. */
 #include "format/formats/reports.h"
 
 #include <string.h>

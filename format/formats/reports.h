@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Private to format: each report's implementation. */
 #ifndef FORMAT_FORMATS_REPORTS_H
 #define FORMAT_FORMATS_REPORTS_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* All writers, and which of them a name or a file means. */
 #include <string.h>
 
 #include "format/formats/writers.h"

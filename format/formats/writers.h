@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Private to format: each writer's implementation. */
 #ifndef FORMAT_FORMATS_WRITERS_H
 #define FORMAT_FORMATS_WRITERS_H
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The tables of a live profile. Each has "[other]" as entry 0, but for the chains' nodes, which
+ * begin with the root of all: what is folded there is counted as its parent's `other`.
+ */
 #ifndef FORMAT_LIVE_LIVE_INTERNAL_H
 #define FORMAT_LIVE_LIVE_INTERNAL_H
 
 #include "format/live.h"
 #include "format/live/live_table.h"
-
-/*
- * The tables of a live profile. Each has "[other]" as entry 0, but for the chains' nodes, which
- * begin with the root of all: what is folded there is counted as its parent's `other`.
- */
 
 enum { LIVE_RECENT = 4096 };
 

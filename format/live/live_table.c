@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Counts by key, with a window, in bounded memory. */
 #include "format/live/live_table.h"
 
 #include <stdlib.h>

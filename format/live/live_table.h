@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FORMAT_LIVE_LIVE_TABLE_H
-#define FORMAT_LIVE_LIVE_TABLE_H
-
-#include "attach/failure.h"
-
 /*
  * Counts by key, with a window over the last refreshes, in bounded memory.
  *
@@ -11,6 +6,10 @@
  * adds is kept as a list of differences until it leaves the window, so that a refresh costs what
  * was touched, not what there is.
  */
+#ifndef FORMAT_LIVE_LIVE_TABLE_H
+#define FORMAT_LIVE_LIVE_TABLE_H
+
+#include "attach/failure.h"
 
 /** Samples of one entry. `other` are those that were folded into it, in trees. */
 struct live_count {

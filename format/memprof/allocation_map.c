@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A hash table of allocated blocks by address. */
 #include "format/memprof/allocation_map.h"
 
 #include <stdlib.h>

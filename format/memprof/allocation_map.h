@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which blocks of memory are allocated, and by whom? */
 #ifndef FORMAT_MEMPROF_ALLOCATION_MAP_H
 #define FORMAT_MEMPROF_ALLOCATION_MAP_H
 

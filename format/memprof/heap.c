@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Events of a memory profile, summed up by place. */
 #include "format/memprof/heap.h"
 #include "format/text.h"
 

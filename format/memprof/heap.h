@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What was allocated where, and is not freed? */
 #ifndef FORMAT_MEMPROF_HEAP_H
 #define FORMAT_MEMPROF_HEAP_H
 

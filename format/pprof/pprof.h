@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What our profiles in pprof's form say besides its fields. */
 #ifndef FORMAT_PPROF_PPROF_H
 #define FORMAT_PPROF_PPROF_H
 

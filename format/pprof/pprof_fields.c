@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Splitting a message into its fields. */
 #include "format/pprof/pprof_fields.h"
 
 #include <stdlib.h>

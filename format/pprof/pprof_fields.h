@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The fields of a message, one after the other, without decoding what is in them.
+ * Source: the encoding of protocol buffers, as protobuf.dev documents it.
+ */
 #ifndef FORMAT_PPROF_PPROF_FIELDS_H
 #define FORMAT_PPROF_PPROF_FIELDS_H
 
 #include <stdbool.h>
 
 #include "format/file/gzip_read.h"
-
-/*
- * The fields of a message, one after the other, without decoding what is in them.
- * Source: the encoding of protocol buffers, as protobuf.dev documents it.
- */
 
 /** All bytes of a profile. All zero is an empty one. */
 struct pprof_content {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Private to format: the state of reading a profile in pprof's form. */
 #ifndef FORMAT_PPROF_PPROF_READER_H
 #define FORMAT_PPROF_PPROF_READER_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Adding finished samples to a profile while they come. */
 #include "format/profile/aggregator.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Samples of a recording, summed up for the formats that are not streams. */
 #ifndef FORMAT_PROFILE_AGGREGATOR_H
 #define FORMAT_PROFILE_AGGREGATOR_H
 

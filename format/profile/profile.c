@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Functions, chains, samples and comments of a profile. */
 #include "format/profile/profile_internal.h"
 
 #include <inttypes.h>

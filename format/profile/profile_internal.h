@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Private to format: the inside of a profile. */
 #ifndef FORMAT_PROFILE_PROFILE_INTERNAL_H
 #define FORMAT_PROFILE_PROFILE_INTERNAL_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Packing and unpacking the order of samples. */
 #include "format/profile/timeline.h"
 
 #include <stdlib.h>

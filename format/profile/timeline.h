@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* In which order did the samples of a profile come? */
 #ifndef FORMAT_PROFILE_TIMELINE_H
 #define FORMAT_PROFILE_TIMELINE_H
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The readers of profiles, each of which adds what it reads to a profile. On failure a part may
+ * have been added.
+ */
 #ifndef FORMAT_READ_PROFILE_READER_H
 #define FORMAT_READ_PROFILE_READER_H
 
 #include "format/file/gzip_read.h"
 #include "format/profile/profile_internal.h"
-
-/*
- * The readers of profiles, each of which adds what it reads to a profile. On failure a part may
- * have been added.
- */
 
 /** A sysprof or memprof stream; sets the profile's kind. */
 int profile_load_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A sysprof or memprof stream as a profile. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Chains of functions as chains of labels, sorted. */
 #include "format/report/call_tree.h"
 #include "format/text.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The labelled call chains of a profile. */
 #ifndef FORMAT_REPORT_CALL_TREE_H
 #define FORMAT_REPORT_CALL_TREE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Placing samples on the axis of time. */
 #include "format/report/chart.h"
 
 #include <stdlib.h>

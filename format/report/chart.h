@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which sample took which time of which thread? */
 #ifndef FORMAT_REPORT_CHART_H
 #define FORMAT_REPORT_CHART_H
 

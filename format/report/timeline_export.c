@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Samples by thread with labels as JSON, for the formats that chart time. */
 #include "format/report/timeline_export.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What the formats that chart time have in common. */
 #ifndef FORMAT_REPORT_TIMELINE_EXPORT_H
 #define FORMAT_REPORT_TIMELINE_EXPORT_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Putting Lua frames where native frames have called them. */
 #include "format/stream/merge.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* One chain of a raw sample's Lua and native frames. */
 #ifndef FORMAT_STREAM_MERGE_H
 #define FORMAT_STREAM_MERGE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Records by their hash. */
 #include "format/stream/record_cache.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Has a record of these bytes been decoded before? */
 #ifndef FORMAT_STREAM_RECORD_CACHE_H
 #define FORMAT_STREAM_RECORD_CACHE_H
 

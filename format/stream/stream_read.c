@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reading and checking the records of a stream. */
 #include "format/sysprof/stream_format.h"
 
 #include <endian.h>

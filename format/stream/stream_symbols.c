@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The symbols of a stream as they come and change. */
 #include "format/stream/stream_symbols.h"
 #include "format/text.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What do the symbols of a stream mean at this record? */
 #ifndef FORMAT_STREAM_STREAM_SYMBOLS_H
 #define FORMAT_STREAM_STREAM_SYMBOLS_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Names of locations, as Tarantool's own parser prints them. */
 #include "format/stream/tarantool_output.h"
 
 #include <inttypes.h>

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FORMAT_STREAM_TARANTOOL_OUTPUT_H
-#define FORMAT_STREAM_TARANTOOL_OUTPUT_H
-
-#include "format/stream/stream_symbols.h"
-#include "format/text.h"
-
 /*
  * Texts just as the reference parser writes them. Users get the reports; this is what shows that
  * our reading of a stream is the reference's.
  * Source: tarantool/luajit b52fe979, tools/utils/symtab.lua and tools/sysprof/parse.lua.
  */
+#ifndef FORMAT_STREAM_TARANTOOL_OUTPUT_H
+#define FORMAT_STREAM_TARANTOOL_OUTPUT_H
+
+#include "format/stream/stream_symbols.h"
+#include "format/text.h"
 
 /** A code location as the reference keys it; unused fields are 0. */
 struct reference_location {

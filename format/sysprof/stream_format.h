@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FORMAT_SYSPROF_STREAM_FORMAT_H
-#define FORMAT_SYSPROF_STREAM_FORMAT_H
-
 /*
  * Constants of the stream formats, shared by reader and writer.
  * Source of all facts: tarantool/luajit b52fe979, src/lj_symtab.c, src/lj_sysprof.c,
  * src/lj_memprof.c with their headers, and its parsers tools/utils, tools/sysprof, tools/memprof.
  */
+#ifndef FORMAT_SYSPROF_STREAM_FORMAT_H
+#define FORMAT_SYSPROF_STREAM_FORMAT_H
 
 #include "format/file/gzip_read.h"
 #include "format/stream.h"

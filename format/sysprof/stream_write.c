@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An item that does not fit as a whole is taken back by its public function; the functions
+ * between pass failures on and leave what they put.
+ */
 #include <string.h>
 
 #include "format/file/sink.h"
 #include "format/sysprof/stream_format.h"
 #include "format/text/uleb.h"
-
-/*
- * An item that does not fit as a whole is taken back by its public function; the functions
- * between pass failures on and leave what they put.
- */
 
 static int put_byte(struct format_sink *sink, unsigned byte, struct failure *why)
 {

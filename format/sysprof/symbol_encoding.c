@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Putting into symbols what streams have no field for, and taking it out. */
 #include "format/sysprof/symbol_encoding.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What do our streams say in the names of symbols? */
 #ifndef FORMAT_SYSPROF_SYMBOL_ENCODING_H
 #define FORMAT_SYSPROF_SYMBOL_ENCODING_H
 

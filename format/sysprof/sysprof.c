@@ -1,13 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
-#include "format/file/sink.h"
-#include "format/sysprof/stream_format.h"
-#include "format/sysprof/symbol_encoding.h"
-#include "format/sysprof/sysprof_symbols.h"
-#include "format/text/builtin_names.h"
-
 /*
  * Finished chains as a sysprof stream.
  *
@@ -25,6 +16,14 @@
  * frames are host frames with symbols of their own (see format/sysprof/symbol_encoding.h), and any
  *other name that would trigger is altered.
  */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/file/sink.h"
+#include "format/sysprof/stream_format.h"
+#include "format/sysprof/symbol_encoding.h"
+#include "format/sysprof/sysprof_symbols.h"
+#include "format/text/builtin_names.h"
 
 struct sysprof_writer {
 	struct format_sink *sink;

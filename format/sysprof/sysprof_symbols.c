@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Numbering frames, and writing a symbol for each when it is met first. */
 #include "format/sysprof/sysprof_symbols.h"
 #include "format/stream.h"
 

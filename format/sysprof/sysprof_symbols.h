@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Private to format: which frame has which number in a stream. */
 #ifndef FORMAT_SYSPROF_SYSPROF_SYMBOLS_H
 #define FORMAT_SYSPROF_SYSPROF_SYMBOLS_H
 

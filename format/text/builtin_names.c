@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The reference build's table of functions. */
 #include "format/text/builtin_names.h"
 
 #include <string.h>

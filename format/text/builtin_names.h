@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What are LuaJIT's built-in functions called, by number? */
 #ifndef FORMAT_TEXT_BUILTIN_NAMES_H
 #define FORMAT_TEXT_BUILTIN_NAMES_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writing JSON piece by piece. */
 #include "format/text/json.h"
 
 #include <inttypes.h>

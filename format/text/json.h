@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* JSON that is too long to be held. */
 #ifndef FORMAT_TEXT_JSON_H
 #define FORMAT_TEXT_JSON_H
 

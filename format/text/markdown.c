@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Foreign text as code in Markdown. */
 #include "format/text/markdown.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Markdown in which foreign text takes no effect. */
 #ifndef FORMAT_TEXT_MARKDOWN_H
 #define FORMAT_TEXT_MARKDOWN_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Texts that grow, and foreign text for people. */
 #include "format/text.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Coding numbers in 7 bits a byte. */
 #include "format/text/uleb.h"
 
 size_t format_uleb_encode(uint64_t value, uint8_t ret_bytes[FORMAT_ULEB_MAX])

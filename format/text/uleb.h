@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Numbers of variable length, as streams have them. */
 #ifndef FORMAT_TEXT_ULEB_H
 #define FORMAT_TEXT_ULEB_H
 

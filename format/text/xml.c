@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Foreign text as XML content. */
 #include "format/text/xml.h"
 
 #include <string.h>

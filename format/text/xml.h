@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* XML in which foreign text takes no effect. */
 #ifndef FORMAT_TEXT_XML_H
 #define FORMAT_TEXT_XML_H
 

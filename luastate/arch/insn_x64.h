@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LUASTATE_ARCH_INSN_X64_H
-#define LUASTATE_ARCH_INSN_X64_H
-
 /* Private to luastate: what x86-64 instructions do with registers and memory, as far as it shows
  * where the interpreter has the members of LuaJIT's structures. */
+#ifndef LUASTATE_ARCH_INSN_X64_H
+#define LUASTATE_ARCH_INSN_X64_H
 
 #include <stdbool.h>
 #include <stddef.h>

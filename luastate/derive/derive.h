@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef LUASTATE_DERIVE_DERIVE_H
-#define LUASTATE_DERIVE_DERIVE_H
-
 /*
  * Private to luastate: the layout of a build that no row of layouts.table has, derived from what
  * the interpreter's code and the live VM show.
@@ -12,6 +9,8 @@
  * them (derive.c). What two kinds contradict each other about is not known. A layout is believed if
  * a live VM has all invariants under it (invariants.c), as any other.
  */
+#ifndef LUASTATE_DERIVE_DERIVE_H
+#define LUASTATE_DERIVE_DERIVE_H
 
 #include "luastate/state/state.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* A core file: segments of memory, notes about the process. */
 #ifndef SYMBOLS_CORE_CORE_INTERNAL_H
 #define SYMBOLS_CORE_CORE_INTERNAL_H
-
-/* A core file: segments of memory, notes about the process. */
 
 #include "symbols/core.h"
 #include "symbols/elf/elf_bytes.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Attributes of DWARF entries, read within bounds. */
 #include "symbols/dwarf/die.h"
 #include "attach/clock.h"
 

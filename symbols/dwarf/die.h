@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SYMBOLS_DWARF_DIE_H
-#define SYMBOLS_DWARF_DIE_H
-
 /*
  * Entries of DWARF ("debugging information entries"), with bounds on what damaged ones can cost.
  * Source: DWARF 5, sections 2, 5 and 7.5.
  */
+#ifndef SYMBOLS_DWARF_DIE_H
+#define SYMBOLS_DWARF_DIE_H
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>

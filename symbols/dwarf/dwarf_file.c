@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* An ELF image with the sections that describe types alone, for libdw. */
 #include "symbols/dwarf/dwarf_file.h"
 
 #include <dwarf.h>

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SYMBOLS_DWARF_DWARF_FILE_H
-#define SYMBOLS_DWARF_DWARF_FILE_H
-
 /*
  * The DWARF of one ELF file, opened with libdw.
  *
@@ -10,6 +7,8 @@
  * in its section ends behind it. So libdw has no path to follow, opens no further file by itself,
  * and cannot read what was not counted.
  */
+#ifndef SYMBOLS_DWARF_DWARF_FILE_H
+#define SYMBOLS_DWARF_DWARF_FILE_H
 
 #include <elfutils/libdw.h>
 

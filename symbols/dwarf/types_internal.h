@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Private to symbols: types with a time of the caller's. */
 #ifndef SYMBOLS_DWARF_TYPES_INTERNAL_H
 #define SYMBOLS_DWARF_TYPES_INTERNAL_H
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SYMBOLS_ELF_BYTES_H
-#define SYMBOLS_ELF_BYTES_H
-
 /*
  * A cursor over foreign bytes that cannot leave them. A read past the end sets `failed` and gives
  * 0, so that a decoder checks once, at its end.
  */
+#ifndef SYMBOLS_ELF_BYTES_H
+#define SYMBOLS_ELF_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Looking for a debug file by build-id and by link, and checking it. */
 #include "symbols/elf/debug_file.h"
 
 #include <limits.h>

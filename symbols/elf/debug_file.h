@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Separate debug files: where they may lie, and the proof that they belong to a file. */
 #ifndef SYMBOLS_ELF_DEBUG_FILE_H
 #define SYMBOLS_ELF_DEBUG_FILE_H
-
-/* Separate debug files: where they may lie, and the proof that they belong to a file. */
 
 #include "symbols/elf/elf_file.h"
 #include "symbols/elf/root.h"

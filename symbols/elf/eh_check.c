@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Whether a program of unwind instructions is safe for libunwind. */
 #include "symbols/elf/eh_frame.h"
 
 #include <dwarf.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finding unwind entries, and reading their forms. */
 #include "symbols/elf/eh_frame.h"
 
 #include <errno.h>

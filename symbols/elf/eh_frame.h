@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SYMBOLS_ELF_EH_FRAME_H
-#define SYMBOLS_ELF_EH_FRAME_H
-
 /*
  * The unwind entries of one ELF file: a private copy of .eh_frame and a sorted table of its
  * entries.
@@ -11,6 +8,8 @@
  * expressions (an endless loop of DW_OP_skip, a division that traps), so an entry is handed to it
  * only after symbols_eh_check().
  */
+#ifndef SYMBOLS_ELF_EH_FRAME_H
+#define SYMBOLS_ELF_EH_FRAME_H
 
 #include "attach/reader.h"
 #include "symbols/elf/elf_file.h"

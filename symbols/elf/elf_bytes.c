@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reading bytes of a file or of a block. */
 #include "symbols/elf/elf_bytes.h"
 
 #include <errno.h>

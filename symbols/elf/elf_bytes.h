@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SYMBOLS_ELF_ELF_BYTES_H
-#define SYMBOLS_ELF_ELF_BYTES_H
-
 /*
  * The bytes of an ELF file: an open file or a block of memory.
  *
  * Files are read with pread() and never mapped, because whoever owns the file may shorten it under
  * us. Every read is checked against the size at the time of the read.
  */
+#ifndef SYMBOLS_ELF_ELF_BYTES_H
+#define SYMBOLS_ELF_ELF_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Headers, sections and notes of an ELF file. */
 #include "symbols/elf/elf_file.h"
 
 #include <elf.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* What we keep of one ELF file's headers. */
 #ifndef SYMBOLS_ELF_ELF_FILE_H
 #define SYMBOLS_ELF_ELF_FILE_H
-
-/* What we keep of one ELF file's headers. */
 
 #include "symbols/elf/elf_bytes.h"
 #include "symbols/names.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opening files inside of a target's root directory. */
 #include "symbols/elf/root.h"
 
 #include <errno.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Where a target's files are looked up: its root directory, which may be a container's. */
 #ifndef SYMBOLS_ELF_ROOT_H
 #define SYMBOLS_ELF_ROOT_H
-
-/* Where a target's files are looked up: its root directory, which may be a container's. */
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Calls and frame pointers, instruction by instruction. */
 #include "symbols/names/insn.h"
 
 #include <string.h>

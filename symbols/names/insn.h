@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SYMBOLS_NAMES_INSN_H
-#define SYMBOLS_NAMES_INSN_H
-
 /*
  * What a few instructions tell about frames: calls, and functions that set up a frame pointer.
  * One implementation for each architecture.
  */
+#ifndef SYMBOLS_NAMES_INSN_H
+#define SYMBOLS_NAMES_INSN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Entries of procedure linkage tables by their relocations. */
 #include "symbols/names/plt.h"
 
 #include <elf.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which import does a stub of the linkage table call? */
 #ifndef SYMBOLS_NAMES_PLT_H
 #define SYMBOLS_NAMES_PLT_H
 

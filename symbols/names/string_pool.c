@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Strings of a space, each once. */
 #include "symbols/names/string_pool.h"
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Texts that live as long as a space. */
 #ifndef SYMBOLS_NAMES_STRING_POOL_H
 #define SYMBOLS_NAMES_STRING_POOL_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Symbols of a file, sorted by address, and the best of several. */
 #include "symbols/names/symtab.h"
 
 #include <elf.h>

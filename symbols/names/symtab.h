@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SYMBOLS_NAMES_SYMTAB_H
-#define SYMBOLS_NAMES_SYMTAB_H
-
 /*
  * The function symbols of one object, from its own tables and from its separate debug file.
  *
  * Only addresses are kept; a name is read from its file when it is asked for, so a debug file of
  * any size costs 24 bytes per function.
  */
+#ifndef SYMBOLS_NAMES_SYMTAB_H
+#define SYMBOLS_NAMES_SYMTAB_H
 
 #include "symbols/elf/eh_frame.h"
 #include "symbols/elf/elf_file.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Fetching debug files in a child process. */
 #include "symbols/space/debuginfod.h"
 #include "attach/clock.h"
 

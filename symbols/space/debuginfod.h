@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Debug files that debuginfod servers sent. */
 #ifndef SYMBOLS_SPACE_DEBUGINFOD_H
 #define SYMBOLS_SPACE_DEBUGINFOD_H
-
-/* Debug files that debuginfod servers sent. */
 
 #include <signal.h>
 #include <stdbool.h>

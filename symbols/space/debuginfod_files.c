@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-
 /* What is worth fetching, and keeping it. */
 
 #include <stdlib.h>

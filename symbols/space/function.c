@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The name of an address: symbol, linkage table, or file and offset. */
 #include "symbols/space/space_internal.h"
 
 #include <inttypes.h>

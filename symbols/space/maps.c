@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Parsing a maps file. */
 #include "symbols/space/maps.h"
 
 #include <errno.h>

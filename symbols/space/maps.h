@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* The text of a maps file as a sorted array. */
 #ifndef SYMBOLS_SPACE_MAPS_H
 #define SYMBOLS_SPACE_MAPS_H
-
-/* The text of a maps file as a sorted array. */
 
 #include "symbols/space.h"
 

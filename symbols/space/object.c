@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opening the file behind a mapping, and proving that it is that file. */
 #include "symbols/space/object.h"
 
 #include <errno.h>

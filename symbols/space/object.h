@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* One mapped ELF file, or the vDSO, with what was derived from it. */
 #ifndef SYMBOLS_SPACE_OBJECT_H
 #define SYMBOLS_SPACE_OBJECT_H
-
-/* One mapped ELF file, or the vDSO, with what was derived from it. */
 
 /* An object that could not be added has no table afterwards (uthash 2.3). */
 #define HASH_NONFATAL_OOM 1

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Mappings and the objects behind them, as they change. */
 #include "symbols/space/space_internal.h"
 
 #include <stdio.h>

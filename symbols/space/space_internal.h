@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* An address space: mappings, the objects that they show, and a cache of answers. */
 #ifndef SYMBOLS_SPACE_SPACE_INTERNAL_H
 #define SYMBOLS_SPACE_SPACE_INTERNAL_H
-
-/* An address space: mappings, the objects that they show, and a cache of answers. */
 
 #include "symbols/space/maps.h"
 #include "symbols/space/object.h"

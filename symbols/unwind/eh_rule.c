@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-
 /*
  * A small interpreter of call frame instructions, for rules of the simple form.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-
+/* Walking by frame pointers, checked by the code around. */
 /*
  * The caller of a function without an unwind entry that keeps a frame pointer:
  *

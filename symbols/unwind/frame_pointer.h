@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Who called a function that has no unwind entry? */
 #ifndef SYMBOLS_UNWIND_FRAME_POINTER_H
 #define SYMBOLS_UNWIND_FRAME_POINTER_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Shared by unwind.c, which walks, and libunwind_glue.c, which answers libunwind. */
 #ifndef SYMBOLS_UNWIND_UNWIND_INTERNAL_H
 #define SYMBOLS_UNWIND_UNWIND_INTERNAL_H
-
-/* Shared by unwind.c, which walks, and libunwind_glue.c, which answers libunwind. */
 
 #include <libunwind.h>
 

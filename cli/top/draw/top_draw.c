@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Drawing the list, the names of the views and the help page. */
 #include "cli/top/draw/top_draw.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What each key does to the screen. */
 #include "cli/top/input/top_actions.h"
 #include "format/text.h"
 

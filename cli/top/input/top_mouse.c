@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What clicks and the wheel do to the screen. */
 #include "cli/top/input/top_mouse.h"
 #include "attach/clock.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Typing a line: UTF-8, and what erases. */
 #include "cli/top/input/top_prompt.h"
 
 #include <string.h>

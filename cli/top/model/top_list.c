@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The cursor of a list, and the part of it that is shown. */
 #include "cli/top/model/top_list.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Rows of a view, copied out of the live profile. */
 #include "cli/top/model/top_table.h"
 #include "format/text.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The call tree as rows, with what is folded. */
 #include "cli/top/model/top_tree.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The rows of each view, and the source of a function. */
 #include "cli/top/model/view_model.h"
 #include "attach/clock.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A process that keeps the privileges, and opens files for the screen. */
 #include "cli/top/source/source_helper.h"
 
 #include <errno.h>

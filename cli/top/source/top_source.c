@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finding and reading the source file of a chunk, inside of the target's root. */
 #include "cli/top/source/top_source.h"
 
 #include <cap-ng.h>

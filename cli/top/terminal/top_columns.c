@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Measuring and cutting text by the columns that it takes. */
 #include "cli/top/terminal/top_columns.h"
 #include "format/text.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Taking the terminal and giving it back, by ncurses. */
 #include "cli/top/terminal/top_terminal.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A flame graph as SVG with a little script. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Chains in one line each, with their counts. */
 #include <inttypes.h>
 
 #include "format/formats/reports.h"

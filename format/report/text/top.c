@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The table of functions. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
