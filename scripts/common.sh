@@ -34,7 +34,7 @@ is_number() {
 # where the preset does not say otherwise.
 configure() {
 	local preset=$1 output
-	if ! output=$(cd "$ROOT" && CC=gcc cmake --preset "$preset" -DLJPROF_TESTS=ON 2>&1); then
+	if ! output=$(cd "$ROOT" && CC=gcc cmake --preset "$preset" -DBUILD_TESTING=ON 2>&1); then
 		printf '%s\n' "$output" >&2
 		die "cannot set up the $preset build"
 	fi
