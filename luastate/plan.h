@@ -90,14 +90,15 @@ void luastate_plan_after(const struct luastate_plan_context *context, struct att
 			 struct attach_image *after);
 
 /** Of what a copy lacked, larger ranges than this are not asked for again. */
-#define LUASTATE_TAP_EXTRA_MAX 4096
+#define LUASTATE_BPF_EXTRA_MAX 4096
 
 /**
  * Tell the kernel what to copy of a thread from now on, in place of what a planner asks for in a
  * stop. Stopped window: no, nothing is stopped.
- * @param plan What attach_tap_add() gave.
+ * @param plan What attach_sampler_add() gave.
  */
-void luastate_plan_tap(const struct luastate_plan_context *context, struct attach_tap_plan *plan);
+void luastate_plan_bpf(const struct luastate_plan_context *context,
+		       struct attach_sampler_plan *plan);
 
 /**
  * In place of luastate_plan() where the image was copied by the kernel: note what it shows, as
@@ -105,12 +106,12 @@ void luastate_plan_tap(const struct luastate_plan_context *context, struct attac
  * @return whether it lacked something for the first time in a while.
  */
 bool luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
-			  struct attach_tap_plan *plan);
+			  struct attach_sampler_plan *plan);
 
 struct luastate_chain;
 
 /** After decoding: tell the kernel which prototypes of the copy are known by now. @param chain What
- * was decoded. @param table What attach_tap_known() gave. */
+ * was decoded. @param table What attach_sampler_known() gave. */
 void luastate_note_known(const struct luastate_plan_context *context,
 			 const struct luastate_chain *chain, uint64_t salt, uint64_t *table);
 

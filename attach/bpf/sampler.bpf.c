@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's side of a tap: at each tick of a thread's processor time, while the thread stands in
+ * The sampler's BPF program: at each tick of a thread's processor time, while the thread stands in
  * the timer's interrupt, copy its registers, its native stack, the state of its VMs, and its
  * coroutines with the functions on their stacks.
  *
@@ -23,7 +23,7 @@ static void take_registers(struct work *work)
 /** What the steps of a copy need. */
 struct steps {
 	struct work *work;
-	const struct attach_tap_plan *plan;
+	const struct attach_sampler_plan *plan;
 };
 
 /* A few of them are made one behind the other. A loop of many is verified once only, but takes
@@ -36,21 +36,21 @@ static long add_known_stack(uint32_t i, void *context)
 	uint64_t index = i + FEW, entry;
 
 	hold(index);
-	if (index >= ATTACH_TAP_STACKS)
+	if (index >= ATTACH_SAMPLER_STACKS)
 		return 1;
 	entry = steps->plan->stacks[index];
-	add_stack(steps->work, steps->plan, entry & ~(uint64_t)ATTACH_TAP_VM_MASK,
-		  entry & ATTACH_TAP_VM_MASK);
+	add_stack(steps->work, steps->plan, entry & ~(uint64_t)ATTACH_SAMPLER_VM_MASK,
+		  entry & ATTACH_SAMPLER_VM_MASK);
 	return 0;
 }
 
 static void add_known_stacks(struct steps *steps)
 {
-	const struct attach_tap_plan *plan = steps->plan;
+	const struct attach_sampler_plan *plan = steps->plan;
 
 	for (uint32_t i = 0; i < FEW && i < plan->stack_count; i++)
-		add_stack(steps->work, plan, plan->stacks[i] & ~(uint64_t)ATTACH_TAP_VM_MASK,
-			  plan->stacks[i] & ATTACH_TAP_VM_MASK);
+		add_stack(steps->work, plan, plan->stacks[i] & ~(uint64_t)ATTACH_SAMPLER_VM_MASK,
+			  plan->stacks[i] & ATTACH_SAMPLER_VM_MASK);
 	if (plan->stack_count > FEW)
 		bpf_loop(plan->stack_count - FEW, add_known_stack, steps, 0);
 }
@@ -80,7 +80,7 @@ static long copy_extra(uint32_t i, void *context)
 	uint64_t index = i;
 
 	hold(index);
-	if (index >= ATTACH_TAP_EXTRAS)
+	if (index >= ATTACH_SAMPLER_EXTRAS)
 		return 1;
 	copy(steps->work, steps->plan->extras[index].start, steps->plan->extras[index].size);
 	return 0;
@@ -105,19 +105,19 @@ static void copy_coroutines(struct steps *steps)
 		bpf_loop(steps->work->stack_count - FEW, copy_coroutine, steps, 0);
 }
 
-static void copy_all(struct work *work, const struct attach_tap_plan *plan)
+static void copy_all(struct work *work, const struct attach_sampler_plan *plan)
 {
 	struct steps steps = { .work = work, .plan = plan };
 	uint64_t pc;
 
 	copy_native(work, plan);
-	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
+	for (uint32_t i = 0; i < ATTACH_SAMPLER_VMS && i < plan->vm_count; i++)
 		find_frames(work, plan, i);
 	if (work->native_end > work->native_start + work->native_len)
 		copy_deep_native(work);
-	for (uint32_t i = 0; i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
+	for (uint32_t i = 0; i < ATTACH_SAMPLER_VMS && i < plan->vm_count; i++)
 		copy_vm(work, plan, i, plan->vms[i].G);
-	for (uint32_t i = 0; plan->roams && i < ATTACH_TAP_VMS && i < plan->vm_count; i++)
+	for (uint32_t i = 0; plan->roams && i < ATTACH_SAMPLER_VMS && i < plan->vm_count; i++)
 		copy_running_vm(work, plan, i);
 	if (plan->roams && plan->other_count)
 		copy_compiled_vms(work, plan);
@@ -133,14 +133,14 @@ static void copy_all(struct work *work, const struct attach_tap_plan *plan)
 }
 
 SEC("perf_event")
-int tap_tick(void *context)
+int sampler_tick(void *context)
 {
 	uint32_t cpu = bpf_get_smp_processor_id(), slot;
 	uint64_t cookie = bpf_get_attach_cookie(context), len;
-	struct attach_tap_plan *plan;
+	struct attach_sampler_plan *plan;
 	struct work *work;
 
-	slot = (uint32_t)cookie & (ATTACH_TAP_THREADS - 1);
+	slot = (uint32_t)cookie & (ATTACH_SAMPLER_THREADS - 1);
 	plan = bpf_map_lookup_elem(&plans, &slot);
 	work = bpf_map_lookup_elem(&works, &cpu);
 	if (!plan || !work || plan->cookie != cookie)
@@ -180,9 +180,10 @@ int tap_tick(void *context)
 	hold(len);
 	if (len > sizeof(work->record.bytes))
 		len = sizeof(work->record.bytes);
-	if (work->is_lost || bpf_ringbuf_output(&records, &work->record,
-						__builtin_offsetof(struct tap_record, bytes) + len,
-						BPF_RB_NO_WAKEUP) != 0)
+	if (work->is_lost ||
+	    bpf_ringbuf_output(&records, &work->record,
+			       __builtin_offsetof(struct sampler_record, bytes) + len,
+			       BPF_RB_NO_WAKEUP) != 0)
 		__sync_fetch_and_add(&plan->lost, 1);
 	return 0;
 }

@@ -19,21 +19,21 @@
 /* The kernel's side, as it was compiled. */
 __asm__(".pushsection .rodata\n"
 	".balign 8\n"
-	".hidden tap_object\n"
-	".hidden tap_object_end\n"
-	".globl tap_object\n"
-	".globl tap_object_end\n"
-	"tap_object:\n"
-	".incbin \"" LJPROF_TAP_OBJECT "\"\n"
-	"tap_object_end:\n"
+	".hidden sampler_object\n"
+	".hidden sampler_object_end\n"
+	".globl sampler_object\n"
+	".globl sampler_object_end\n"
+	"sampler_object:\n"
+	".incbin \"" LJPROF_SAMPLER_OBJECT "\"\n"
+	"sampler_object_end:\n"
 	".byte 0\n"
 	".popsection\n");
-extern const char tap_object[] __attribute__((visibility("hidden")));
-extern const char tap_object_end[] __attribute__((visibility("hidden")));
+extern const char sampler_object[] __attribute__((visibility("hidden")));
+extern const char sampler_object_end[] __attribute__((visibility("hidden")));
 
 enum {
 	PAGE_BYTES = 4096,
-	KNOWN_BYTES = ATTACH_TAP_KNOWN * 8,
+	KNOWN_BYTES = ATTACH_SAMPLER_KNOWN * 8,
 	/* For that many ticks a second of that many processors 4 MiB, which hold half a second of
 	 * common copies of two threads. */
 	RING_RATE_HZ = 1000,
@@ -42,16 +42,16 @@ enum {
 	RING_DOUBLINGS = 3, /* at most, for either */
 };
 
-struct attach_tap_plan *tap_plan_at(struct attach_tap *tap, size_t index)
+struct attach_sampler_plan *sampler_plan_at(struct attach_sampler *sampler, size_t index)
 {
-	return (struct attach_tap_plan *)(void *)(tap->plans + index * tap->plan_bytes);
+	return (struct attach_sampler_plan *)(void *)(sampler->plans + index * sampler->plan_bytes);
 }
 
-struct tap_slot *tap_slot_of(struct attach_tap *tap, uint64_t cookie)
+struct sampler_slot *sampler_slot_of(struct attach_sampler *sampler, uint64_t cookie)
 {
-	struct tap_slot *slot = &tap->slots[cookie % ATTACH_TAP_THREADS];
+	struct sampler_slot *slot = &sampler->slots[cookie % ATTACH_SAMPLER_THREADS];
 
-	return slot->used && slot->generation == cookie / ATTACH_TAP_THREADS ? slot : NULL;
+	return slot->used && slot->generation == cookie / ATTACH_SAMPLER_THREADS ? slot : NULL;
 }
 
 static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -76,22 +76,22 @@ static size_t whole_pages(size_t bytes)
 	return (bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
 }
 
-static struct bpf_map *find_map(const struct attach_tap *tap, const char *name)
+static struct bpf_map *find_map(const struct attach_sampler *sampler, const char *name)
 {
-	return bpf_object__find_map_by_name(tap->object, name);
+	return bpf_object__find_map_by_name(sampler->object, name);
 }
 
 /* The memory of a map. @return NULL with errno. */
-static void *map_shared(const struct attach_tap *tap, const char *name, size_t bytes)
+static void *map_shared(const struct attach_sampler *sampler, const char *name, size_t bytes)
 {
 	void *memory = mmap(NULL, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
-			    bpf_map__fd(find_map(tap, name)), 0);
+			    bpf_map__fd(find_map(sampler, name)), 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
 /* @return 0 or what libbpf says of it, as an errno below 0. */
-static int load(struct attach_tap *tap, unsigned rate_hz)
+static int load(struct attach_sampler *sampler, unsigned rate_hz)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "ljprof");
 	int processors = libbpf_num_possible_cpus();
@@ -99,85 +99,86 @@ static int load(struct attach_tap *tap, unsigned rate_hz)
 
 	if (processors < 0)
 		return processors;
-	tap->parts = calloc((size_t)processors, sizeof(*tap->parts));
-	if (!tap->parts)
+	sampler->parts = calloc((size_t)processors, sizeof(*sampler->parts));
+	if (!sampler->parts)
 		return -ENOMEM;
-	tap->processors = (size_t)processors;
-	tap->ring_bytes = ring_bytes(rate_hz, online > 0 ? (unsigned)online : 1);
-	tap->object =
-		bpf_object__open_mem(tap_object, (size_t)(tap_object_end - tap_object), &options);
-	if (!tap->object)
+	sampler->processors = (size_t)processors;
+	sampler->ring_bytes = ring_bytes(rate_hz, online > 0 ? (unsigned)online : 1);
+	sampler->object = bpf_object__open_mem(
+		sampler_object, (size_t)(sampler_object_end - sampler_object), &options);
+	if (!sampler->object)
 		return -errno;
-	tap->program = bpf_object__find_program_by_name(tap->object, "tap_tick");
-	bpf_map__set_max_entries(find_map(tap, "works"), (uint32_t)processors);
-	bpf_map__set_max_entries(find_map(tap, "records"), (uint32_t)tap->ring_bytes);
-	return bpf_object__load(tap->object);
+	sampler->program = bpf_object__find_program_by_name(sampler->object, "sampler_tick");
+	bpf_map__set_max_entries(find_map(sampler, "works"), (uint32_t)processors);
+	bpf_map__set_max_entries(find_map(sampler, "records"), (uint32_t)sampler->ring_bytes);
+	return bpf_object__load(sampler->object);
 }
 
-int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why)
+int attach_sampler_create(unsigned rate_hz, struct attach_sampler **ret_sampler,
+			  struct failure *why)
 {
-	unsigned limit_hz = tap_read_limit();
-	struct attach_tap *tap;
+	unsigned limit_hz = sampler_read_limit();
+	struct attach_sampler *sampler;
 	int ret;
 
-	if (limit_hz < tap_needed_limit(rate_hz))
-		return failure_set(why, FAILURE_LIMIT, 0, 0, tap_needed_limit(rate_hz),
+	if (limit_hz < sampler_needed_limit(rate_hz))
+		return failure_set(why, FAILURE_LIMIT, 0, 0, sampler_needed_limit(rate_hz),
 				   "sample so often from inside the kernel");
-	tap = calloc(1, sizeof(*tap));
-	if (!tap)
+	sampler = calloc(1, sizeof(*sampler));
+	if (!sampler)
 		return failure_set_errno(why, ENOMEM, 0, "sample from inside the kernel");
 	libbpf_set_print(say_nothing);
-	tap_begin_pace(tap, rate_hz, limit_hz);
-	ret = load(tap, rate_hz);
+	sampler_begin_pace(sampler, rate_hz, limit_hz);
+	ret = load(sampler, rate_hz);
 	if (ret != 0) {
-		attach_tap_destroy(tap);
+		attach_sampler_destroy(sampler);
 		return failure_set_errno(why, -ret, 0, "sample from inside the kernel");
 	}
-	if (tap_try_event(tap, why) != 0) {
-		attach_tap_destroy(tap);
+	if (sampler_try_event(sampler, why) != 0) {
+		attach_sampler_destroy(sampler);
 		return -1;
 	}
-	*ret_tap = tap;
+	*ret_sampler = sampler;
 	return 0;
 }
 
-int attach_tap_begin(struct attach_tap *tap, const struct attach_tap_opener *opener,
-		     struct failure *why)
+int attach_sampler_begin(struct attach_sampler *sampler, const struct attach_sampler_opener *opener,
+			 struct failure *why)
 {
 	if (opener)
-		tap->opener = *opener;
-	tap->plan_bytes = (sizeof(struct attach_tap_plan) + 7) & ~(size_t)7;
-	tap->plans = map_shared(tap, "plans", tap->plan_bytes * ATTACH_TAP_THREADS);
-	tap->known = map_shared(tap, "known_protos", KNOWN_BYTES);
-	if (tap->plans && tap->known)
-		tap->ring = ring_buffer__new(bpf_map__fd(find_map(tap, "records")), tap_take_record,
-					     tap, NULL);
-	return tap->ring ? 0 : failure_set_errno(why, errno, 0, "map the kernel's copies");
+		sampler->opener = *opener;
+	sampler->plan_bytes = (sizeof(struct attach_sampler_plan) + 7) & ~(size_t)7;
+	sampler->plans = map_shared(sampler, "plans", sampler->plan_bytes * ATTACH_SAMPLER_THREADS);
+	sampler->known = map_shared(sampler, "known_protos", KNOWN_BYTES);
+	if (sampler->plans && sampler->known)
+		sampler->ring = ring_buffer__new(bpf_map__fd(find_map(sampler, "records")),
+						 sampler_take_record, sampler, NULL);
+	return sampler->ring ? 0 : failure_set_errno(why, errno, 0, "map the kernel's copies");
 }
 
-void attach_tap_destroy(struct attach_tap *tap)
+void attach_sampler_destroy(struct attach_sampler *sampler)
 {
-	if (!tap)
+	if (!sampler)
 		return;
-	tap_end_events(tap);
-	ring_buffer__free(tap->ring);
-	if (tap->plans)
-		munmap(tap->plans, whole_pages(tap->plan_bytes * ATTACH_TAP_THREADS));
-	if (tap->known)
-		munmap(tap->known, whole_pages(KNOWN_BYTES));
-	bpf_object__close(tap->object);
-	for (size_t i = 0; i < tap->processors; i++)
-		free(tap->parts[i].bytes);
-	free(tap->parts);
-	free(tap);
+	sampler_end_events(sampler);
+	ring_buffer__free(sampler->ring);
+	if (sampler->plans)
+		munmap(sampler->plans, whole_pages(sampler->plan_bytes * ATTACH_SAMPLER_THREADS));
+	if (sampler->known)
+		munmap(sampler->known, whole_pages(KNOWN_BYTES));
+	bpf_object__close(sampler->object);
+	for (size_t i = 0; i < sampler->processors; i++)
+		free(sampler->parts[i].bytes);
+	free(sampler->parts);
+	free(sampler);
 }
 
-int attach_tap_program(const struct attach_tap *tap)
+int attach_sampler_program(const struct attach_sampler *sampler)
 {
-	return bpf_program__fd(tap->program);
+	return bpf_program__fd(sampler->program);
 }
 
-uint64_t *attach_tap_known(struct attach_tap *tap)
+uint64_t *attach_sampler_known(struct attach_sampler *sampler)
 {
-	return tap->known;
+	return sampler->known;
 }

@@ -5,88 +5,89 @@
 
 #include <errno.h>
 
-int attach_tap_create(unsigned rate_hz, struct attach_tap **ret_tap, struct failure *why)
+int attach_sampler_create(unsigned rate_hz, struct attach_sampler **ret_sampler,
+			  struct failure *why)
 {
-	(void)rate_hz, (void)ret_tap;
+	(void)rate_hz, (void)ret_sampler;
 	return failure_set_errno(why, ENOSYS, 0, "sample from inside the kernel");
 }
 
-void attach_tap_destroy(struct attach_tap *tap)
+void attach_sampler_destroy(struct attach_sampler *sampler)
 {
-	(void)tap;
+	(void)sampler;
 }
 
-int attach_tap_program(const struct attach_tap *tap)
+int attach_sampler_program(const struct attach_sampler *sampler)
 {
-	(void)tap;
+	(void)sampler;
 	return -1;
 }
 
-int attach_tap_open_event(int program_fd, const struct attach_tap_request *request,
-			  struct attach_tap_event *ret_event, struct failure *why)
+int attach_sampler_open_event(int program_fd, const struct attach_sampler_request *request,
+			      struct attach_sampler_event *ret_event, struct failure *why)
 {
 	(void)program_fd, (void)ret_event;
 	return failure_set_errno(why, ENOSYS, request->tid, "sample from inside the kernel");
 }
 
-void attach_tap_close_event(const struct attach_tap_event *event)
+void attach_sampler_close_event(const struct attach_sampler_event *event)
 {
 	(void)event;
 }
 
-int attach_tap_begin(struct attach_tap *tap, const struct attach_tap_opener *opener,
-		     struct failure *why)
+int attach_sampler_begin(struct attach_sampler *sampler, const struct attach_sampler_opener *opener,
+			 struct failure *why)
 {
-	(void)tap, (void)opener;
+	(void)sampler, (void)opener;
 	return failure_set_errno(why, ENOSYS, 0, "map the kernel's copies");
 }
 
-int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
-		   const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
-		   struct failure *why)
+int attach_sampler_add(struct attach_sampler *sampler, pid_t pid, pid_t tid, void *context,
+		       const struct attach_sampler_plan *first,
+		       struct attach_sampler_plan **ret_plan, struct failure *why)
 {
-	(void)tap, (void)pid, (void)context, (void)first, (void)ret_plan;
+	(void)sampler, (void)pid, (void)context, (void)first, (void)ret_plan;
 	return failure_set_errno(why, ENOSYS, tid, "sample from inside the kernel");
 }
 
-size_t attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
-			      attach_tap_refused *refused, void *context)
+size_t attach_sampler_take_events(struct attach_sampler *sampler, uint64_t until_ns,
+				  attach_sampler_refused *refused, void *context)
 {
-	(void)tap, (void)until_ns, (void)refused, (void)context;
+	(void)sampler, (void)until_ns, (void)refused, (void)context;
 	return 0;
 }
 
-void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
+void attach_sampler_remove(struct attach_sampler *sampler, struct attach_sampler_plan *plan)
 {
-	(void)tap, (void)plan;
+	(void)sampler, (void)plan;
 }
 
-void attach_tap_end(struct attach_tap *tap)
+void attach_sampler_end(struct attach_sampler *sampler)
 {
-	(void)tap;
+	(void)sampler;
 }
 
-uint64_t *attach_tap_known(struct attach_tap *tap)
+uint64_t *attach_sampler_known(struct attach_sampler *sampler)
 {
-	(void)tap;
+	(void)sampler;
 	return NULL;
 }
 
-bool attach_tap_is_slowed(const struct attach_tap *tap)
+bool attach_sampler_is_slowed(const struct attach_sampler *sampler)
 {
-	(void)tap;
+	(void)sampler;
 	return false;
 }
 
-bool attach_tap_is_filling(const struct attach_tap *tap)
+bool attach_sampler_is_filling(const struct attach_sampler *sampler)
 {
-	(void)tap;
+	(void)sampler;
 	return false;
 }
 
-bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,
-		      void *context)
+bool attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *image,
+			  attach_sampler_take *take, void *context)
 {
-	(void)tap, (void)image, (void)take, (void)context;
+	(void)sampler, (void)image, (void)take, (void)context;
 	return true;
 }

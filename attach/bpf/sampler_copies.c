@@ -12,14 +12,15 @@
 #include <string.h>
 #include <sys/user.h>
 
-_Static_assert((size_t)TAP_PARTS *(sizeof(struct tap_record) - offsetof(struct tap_record, bytes)) /
-			       (sizeof(struct tap_range) + 8) <=
+_Static_assert((size_t)SAMPLER_PARTS *(sizeof(struct sampler_record) -
+				       offsetof(struct sampler_record, bytes)) /
+			       (sizeof(struct sampler_range) + 8) <=
 		       ATTACH_IMAGE_MAX_RANGES,
 	       "an image takes all of a copy");
 
 /* The kernel's side wrote it, led by the thread's memory, which is not trusted. @return false where
  * the registers are none; *is_cut is set where there is no memory for all ranges. */
-static bool fill_image(struct attach_image *image, const struct tap_record *record,
+static bool fill_image(struct attach_image *image, const struct sampler_record *record,
 		       const uint8_t *bytes, size_t len, bool *is_cut)
 {
 	uint8_t block[sizeof(struct user_regs_struct)] = { 0 };
@@ -30,8 +31,8 @@ static bool fill_image(struct attach_image *image, const struct tap_record *reco
 	memcpy(block, record->registers, sizeof(record->registers));
 	if (attach_decode_registers(block, sizeof(block), attach_image_registers(image), &why) != 0)
 		return false;
-	for (size_t at = 0; len - at >= sizeof(struct tap_range);) {
-		const struct tap_range *range = (const void *)(bytes + at);
+	for (size_t at = 0; len - at >= sizeof(struct sampler_range);) {
+		const struct sampler_range *range = (const void *)(bytes + at);
 		size_t room = len - at - sizeof(*range);
 
 		if (range->len > room ||
@@ -47,7 +48,7 @@ static bool fill_image(struct attach_image *image, const struct tap_record *reco
 }
 
 /* Where there is no memory for it, nor for those behind it, the copy ends there. */
-static void add_part(struct tap_parts *parts, const uint8_t *bytes, size_t len)
+static void add_part(struct sampler_parts *parts, const uint8_t *bytes, size_t len)
 {
 	size_t size = (parts->len + len) * 2 + 8;
 	uint8_t *larger;
@@ -66,11 +67,11 @@ static void add_part(struct tap_parts *parts, const uint8_t *bytes, size_t len)
 
 /* One part of a copy that takes several. @return all of them, once that was the last; NULL
  * while there are more, or one is missing: then the kernel's side has counted it as lost. */
-static const struct tap_parts *take_part(struct attach_tap *tap, const struct tap_record *record,
-					 size_t len)
+static const struct sampler_parts *take_part(struct attach_sampler *sampler,
+					     const struct sampler_record *record, size_t len)
 {
-	struct tap_parts *parts =
-		record->processor < tap->processors ? &tap->parts[record->processor] : NULL;
+	struct sampler_parts *parts =
+		record->processor < sampler->processors ? &sampler->parts[record->processor] : NULL;
 
 	if (!parts)
 		return NULL;
@@ -88,63 +89,64 @@ static const struct tap_parts *take_part(struct attach_tap *tap, const struct ta
 	return record->has_more ? NULL : parts;
 }
 
-int tap_take_record(void *self, void *bytes, size_t len)
+int sampler_take_record(void *self, void *bytes, size_t len)
 {
-	const struct tap_record *record = bytes;
-	const size_t head = offsetof(struct tap_record, bytes);
+	const struct sampler_record *record = bytes;
+	const size_t head = offsetof(struct sampler_record, bytes);
 	const uint8_t *ranges = record->bytes;
 	bool is_cut = record->is_cut != 0;
-	const struct tap_parts *parts;
-	struct attach_tap_timing timing;
-	struct attach_tap *tap = self;
-	struct tap_slot *slot;
+	const struct sampler_parts *parts;
+	struct attach_sampler_timing timing;
+	struct attach_sampler *sampler = self;
+	struct sampler_slot *slot;
 	uint32_t changed;
 
-	tap->drained_bytes += len;
+	sampler->drained_bytes += len;
 	if (len < head)
 		return 0;
 	len -= head;
 	if (record->part || record->has_more) {
-		parts = take_part(tap, record, len);
+		parts = take_part(sampler, record, len);
 		if (!parts)
 			return 0;
 		ranges = parts->bytes;
 		len = parts->len;
 		is_cut |= parts->is_short;
 	}
-	slot = tap_slot_of(tap, record->cookie);
+	slot = sampler_slot_of(sampler, record->cookie);
 	if (!slot)
 		return 0;
-	changed = tap_change_period(tap, slot, tap_plan_at(tap, (size_t)(slot - tap->slots)));
-	if (!fill_image(tap->image, record, ranges, len, &is_cut))
+	changed = sampler_change_period(sampler, slot,
+					sampler_plan_at(sampler, (size_t)(slot - sampler->slots)));
+	if (!fill_image(sampler->image, record, ranges, len, &is_cut))
 		return 0;
-	timing = (struct attach_tap_timing){ .time_ns = record->time_ns,
-					     .took_ns = record->took_ns,
-					     .lost = record->lost,
-					     .changed = changed,
-					     .is_cut = is_cut,
-					     .is_late = record->is_late != 0 };
-	if (!tap->take(tap->context, slot->context, &timing))
+	timing = (struct attach_sampler_timing){ .time_ns = record->time_ns,
+						 .took_ns = record->took_ns,
+						 .lost = record->lost,
+						 .changed = changed,
+						 .is_cut = is_cut,
+						 .is_late = record->is_late != 0 };
+	if (!sampler->take(sampler->context, slot->context, &timing))
 		return -ECANCELED;
 	/* There may be more without end, where they are made faster than taken. */
-	return record->time_ns < tap->begin_ns ? 0 : -EAGAIN;
+	return record->time_ns < sampler->begin_ns ? 0 : -EAGAIN;
 }
 
-bool attach_tap_drain(struct attach_tap *tap, struct attach_image *image, attach_tap_take *take,
-		      void *context)
+bool attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *image,
+			  attach_sampler_take *take, void *context)
 {
-	tap->image = image;
-	tap->take = take;
-	tap->context = context;
-	if (!tap->ring) /* there are none yet */
+	sampler->image = image;
+	sampler->take = take;
+	sampler->context = context;
+	if (!sampler->ring) /* there are none yet */
 		return true;
-	tap->begin_ns = clock_now_ns();
-	tap->drained_bytes = 0;
-	tap_watch_limit(tap);
-	return ring_buffer__consume(tap->ring) != -ECANCELED;
+	sampler->begin_ns = clock_now_ns();
+	sampler->drained_bytes = 0;
+	sampler_watch_limit(sampler);
+	return ring_buffer__consume(sampler->ring) != -ECANCELED;
 }
 
-bool attach_tap_is_filling(const struct attach_tap *tap)
+bool attach_sampler_is_filling(const struct attach_sampler *sampler)
 {
-	return tap->drained_bytes > tap->ring_bytes / 2;
+	return sampler->drained_bytes > sampler->ring_bytes / 2;
 }

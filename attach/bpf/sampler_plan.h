@@ -9,23 +9,23 @@
 #include <stdint.h>
 
 enum {
-	ATTACH_TAP_VMS = 4,
-	ATTACH_TAP_STACKS = 120,
+	ATTACH_SAMPLER_VMS = 4,
+	ATTACH_SAMPLER_STACKS = 120,
 	/* VMs that may run compiled code below what the thread is in. */
-	ATTACH_TAP_OTHERS = 128,
+	ATTACH_SAMPLER_OTHERS = 128,
 	/* A VM's index in the plan is kept in the lower bits of an address. */
-	ATTACH_TAP_VM_MASK = ATTACH_TAP_VMS - 1,
-	ATTACH_TAP_EXTRAS = 24,
+	ATTACH_SAMPLER_VM_MASK = ATTACH_SAMPLER_VMS - 1,
+	ATTACH_SAMPLER_EXTRAS = 24,
 	/* A table of prototypes that need not be copied whole: by a hash of their addresses. A
 	 * power of 2. */
-	ATTACH_TAP_KNOWN = 8192,
+	ATTACH_SAMPLER_KNOWN = 8192,
 	/* Threads at a time. */
-	ATTACH_TAP_THREADS_LOG2 = 10,
-	ATTACH_TAP_THREADS = 1 << ATTACH_TAP_THREADS_LOG2,
+	ATTACH_SAMPLER_THREADS_LOG2 = 10,
+	ATTACH_SAMPLER_THREADS = 1 << ATTACH_SAMPLER_THREADS_LOG2,
 };
 
 /** Where the parts of one VM's state lie; offsets and sizes in bytes. */
-struct attach_tap_vm {
+struct attach_sampler_vm {
 	uint64_t G;	     /**< Its global state. */
 	uint64_t code_start; /**< Of its interpreter. */
 	uint64_t code_end;
@@ -66,7 +66,7 @@ struct attach_tap_vm {
 };
 
 /** Memory that copies lacked so far. */
-struct attach_tap_extra {
+struct attach_sampler_extra {
 	uint64_t start;
 	uint32_t size;
 	uint32_t unused;
@@ -76,7 +76,7 @@ struct attach_tap_extra {
  * What is copied of one thread at each of its ticks. The kernel's side may read it while it is
  * written: what it copies then is of no use, but harmless.
  */
-struct attach_tap_plan {
+struct attach_sampler_plan {
 	uint64_t cookie;       /**< That of the thread whose plan it is. */
 	uint64_t native_end;   /**< Of the native stack's part that is copied; 0: a first guess. */
 	uint64_t native_limit; /**< First address behind the native stack; 0: unknown. */
@@ -93,14 +93,14 @@ struct attach_tap_plan {
 	/* Written by the kernel's side: ticks at which it rested, those for which there was no
 	 * room, and with tick_ns what has passed since the last copy. */
 	uint64_t rested, lost, passed_ns;
-	struct attach_tap_vm vms[ATTACH_TAP_VMS];
+	struct attach_sampler_vm vms[ATTACH_SAMPLER_VMS];
 	/** Coroutines that are copied in any case, each with the index of its VM in its lower bits.
 	 */
-	uint64_t stacks[ATTACH_TAP_STACKS];
+	uint64_t stacks[ATTACH_SAMPLER_STACKS];
 	/** Global states of VMs that are copied where they run compiled code on this thread's
 	 * native stack, each with the index of a VM like it in its lower bits. */
-	uint64_t others[ATTACH_TAP_OTHERS];
-	struct attach_tap_extra extras[ATTACH_TAP_EXTRAS];
+	uint64_t others[ATTACH_SAMPLER_OTHERS];
+	struct attach_sampler_extra extras[ATTACH_SAMPLER_EXTRAS];
 };
 
 /**
@@ -108,8 +108,8 @@ struct attach_tap_plan {
  * has another key, most likely.
  * @param name_hash Of its chunk's name. @param bytes, line As it says itself.
  */
-static inline uint64_t attach_tap_known_key(uint64_t salt, uint64_t proto, uint32_t name_hash,
-					    uint32_t bytes, uint32_t line)
+static inline uint64_t attach_sampler_known_key(uint64_t salt, uint64_t proto, uint32_t name_hash,
+						uint32_t bytes, uint32_t line)
 {
 	return (proto ^ salt) + name_hash * 0x9e3779b97f4a7c15 +
 	       (((uint64_t)bytes << 32) + line) * 0xd6e8feb86659fd93;
@@ -117,9 +117,9 @@ static inline uint64_t attach_tap_known_key(uint64_t salt, uint64_t proto, uint3
 
 /** The place of a prototype in the table: processes that were forked have it at the same address.
  */
-static inline uint32_t attach_tap_known_place(uint64_t salt, uint64_t proto)
+static inline uint32_t attach_sampler_known_place(uint64_t salt, uint64_t proto)
 {
-	return (uint32_t)((proto ^ salt) * 0x9e3779b97f4a7c15 >> 40) % ATTACH_TAP_KNOWN;
+	return (uint32_t)((proto ^ salt) * 0x9e3779b97f4a7c15 >> 40) % ATTACH_SAMPLER_KNOWN;
 }
 
 #endif

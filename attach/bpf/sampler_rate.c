@@ -30,14 +30,14 @@ static const char limit_path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
 
 /* An event with as many samples between two of the kernel's ticks as it allows rests until the next
  * one: there has to be room for one more than the most that there can be. */
-unsigned tap_needed_limit(unsigned rate_hz)
+unsigned sampler_needed_limit(unsigned rate_hz)
 {
 	return rate_hz + rate_hz / JITTER + 2 * KERNEL_HZ_MAX;
 }
 
 /* The kernel lowers its limit by itself where interrupts take long. @return UINT_MAX if it is not
  * known. */
-unsigned tap_read_limit(void)
+unsigned sampler_read_limit(void)
 {
 	FILE *file = fopen(limit_path, "re");
 	unsigned limit;
@@ -50,30 +50,31 @@ unsigned tap_read_limit(void)
 	return limit;
 }
 
-static uint64_t next_random(struct attach_tap *tap)
+static uint64_t next_random(struct attach_sampler *sampler)
 {
-	tap->random ^= tap->random << 13;
-	tap->random ^= tap->random >> 7;
-	tap->random ^= tap->random << 17;
-	return tap->random;
+	sampler->random ^= sampler->random << 13;
+	sampler->random ^= sampler->random >> 7;
+	sampler->random ^= sampler->random << 17;
+	return sampler->random;
 }
 
-static uint64_t next_period(struct attach_tap *tap)
+static uint64_t next_period(struct attach_sampler *sampler)
 {
-	return tap->period_ns - tap->period_ns / JITTER +
-	       next_random(tap) % (2 * tap->period_ns / JITTER + 1);
+	return sampler->period_ns - sampler->period_ns / JITTER +
+	       next_random(sampler) % (2 * sampler->period_ns / JITTER + 1);
 }
 
 /* The first tick comes after a random part of the period, or threads that live for less would never
  * have one. The timer goes on with that part until it is changed. */
-uint64_t tap_first_period(struct attach_tap *tap)
+uint64_t sampler_first_period(struct attach_sampler *sampler)
 {
-	uint64_t ns = 1 + next_random(tap) % tap->period_ns, least = tap->period_ns / FIRST_PART;
-	uint64_t allowed_ns = 1000000000u / (tap->limit_hz - 2 * KERNEL_HZ_MAX);
+	uint64_t ns = 1 + next_random(sampler) % sampler->period_ns,
+		 least = sampler->period_ns / FIRST_PART;
+	uint64_t allowed_ns = 1000000000u / (sampler->limit_hz - 2 * KERNEL_HZ_MAX);
 
 	least = least < FIRST_MIN_NS ? FIRST_MIN_NS : least;
 	least = least < allowed_ns ? allowed_ns : least;
-	least = least > tap->period_ns ? tap->period_ns : least;
+	least = least > sampler->period_ns ? sampler->period_ns : least;
 	return ns < least ? least : ns;
 }
 
@@ -81,48 +82,48 @@ uint64_t tap_first_period(struct attach_tap *tap)
  * thread's own ticks, not by the clock, as one that seldom runs would never have one. @return The
  * ticks that are lost: the last one is a while ago, and each is as likely as so much of it has
  * passed. */
-uint32_t tap_change_period(struct attach_tap *tap, struct tap_slot *slot,
-			   struct attach_tap_plan *plan)
+uint32_t sampler_change_period(struct attach_sampler *sampler, struct sampler_slot *slot,
+			       struct attach_sampler_plan *plan)
 {
 	uint64_t period_ns, passed_ns;
 
 	if (!slot->is_first && ++slot->periods < JITTER_PERIODS)
 		return 0;
 	slot->periods = 0;
-	period_ns = next_period(tap);
+	period_ns = next_period(sampler);
 	if (ioctl(slot->event.event_fd, PERF_EVENT_IOC_PERIOD, &period_ns) != 0)
 		return 0;
-	passed_ns = slot->is_first ? plan->passed_ns + plan->tick_ns / 2 : tap->period_ns / 2;
+	passed_ns = slot->is_first ? plan->passed_ns + plan->tick_ns / 2 : sampler->period_ns / 2;
 	plan->tick_ns = 0;
 	slot->is_first = false;
-	return (uint32_t)(passed_ns / tap->period_ns) +
-	       (next_random(tap) % tap->period_ns < passed_ns % tap->period_ns);
+	return (uint32_t)(passed_ns / sampler->period_ns) +
+	       (next_random(sampler) % sampler->period_ns < passed_ns % sampler->period_ns);
 }
 
-void tap_watch_limit(struct attach_tap *tap)
+void sampler_watch_limit(struct attach_sampler *sampler)
 {
 	uint64_t time_ns = clock_now_ns();
 	unsigned limit_hz;
 
-	if (time_ns < tap->limit_ns)
+	if (time_ns < sampler->limit_ns)
 		return;
-	tap->limit_ns = time_ns + LIMIT_PERIODS * tap->period_ns;
-	limit_hz = tap_read_limit();
-	tap->is_slowed = limit_hz < tap_needed_limit(tap->rate_hz);
-	if (!tap->is_slowed)
-		tap->limit_hz = limit_hz;
+	sampler->limit_ns = time_ns + LIMIT_PERIODS * sampler->period_ns;
+	limit_hz = sampler_read_limit();
+	sampler->is_slowed = limit_hz < sampler_needed_limit(sampler->rate_hz);
+	if (!sampler->is_slowed)
+		sampler->limit_hz = limit_hz;
 }
 
-bool attach_tap_is_slowed(const struct attach_tap *tap)
+bool attach_sampler_is_slowed(const struct attach_sampler *sampler)
 {
-	return tap->is_slowed;
+	return sampler->is_slowed;
 }
 
-void tap_begin_pace(struct attach_tap *tap, unsigned rate_hz, unsigned limit_hz)
+void sampler_begin_pace(struct attach_sampler *sampler, unsigned rate_hz, unsigned limit_hz)
 {
-	tap->rate_hz = rate_hz;
-	tap->limit_hz = limit_hz;
-	tap->period_ns = 1000000000u / rate_hz;
-	tap->random = clock_now_ns() | 1;
-	tap->limit_ns = clock_now_ns() + LIMIT_PERIODS * tap->period_ns;
+	sampler->rate_hz = rate_hz;
+	sampler->limit_hz = limit_hz;
+	sampler->period_ns = 1000000000u / rate_hz;
+	sampler->random = clock_now_ns() | 1;
+	sampler->limit_ns = clock_now_ns() + LIMIT_PERIODS * sampler->period_ns;
 }

@@ -23,16 +23,17 @@ enum {
 	BUDGET_NS = 1000 * 1000,
 };
 
-_Static_assert(ATTACH_TAP_THREADS == 1024, "its failure and the manual page say so");
+_Static_assert(ATTACH_SAMPLER_THREADS == 1024, "its failure and the manual page say so");
 
-static struct tap_slot *free_slot(struct attach_tap *tap)
+static struct sampler_slot *free_slot(struct attach_sampler *sampler)
 {
-	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++) {
-		struct tap_slot *slot = &tap->slots[(tap->next + i) % ATTACH_TAP_THREADS];
+	for (size_t i = 0; i < ATTACH_SAMPLER_THREADS; i++) {
+		struct sampler_slot *slot =
+			&sampler->slots[(sampler->next + i) % ATTACH_SAMPLER_THREADS];
 
 		if (slot->used)
 			continue;
-		tap->next = (tap->next + i + 1) % ATTACH_TAP_THREADS;
+		sampler->next = (sampler->next + i + 1) % ATTACH_SAMPLER_THREADS;
 		return slot;
 	}
 	return NULL;
@@ -51,11 +52,11 @@ static int open_timer(pid_t tid, uint64_t period_ns)
 	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-int attach_tap_open_event(int program_fd, const struct attach_tap_request *request,
-			  struct attach_tap_event *ret_event, struct failure *why)
+int attach_sampler_open_event(int program_fd, const struct attach_sampler_request *request,
+			      struct attach_sampler_event *ret_event, struct failure *why)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = request->cookie);
-	struct attach_tap_event event = { .link_fd = -1 };
+	struct attach_sampler_event event = { .link_fd = -1 };
 	int errnum;
 
 	event.event_fd = open_timer(request->tid, request->period_ns);
@@ -71,7 +72,7 @@ int attach_tap_open_event(int program_fd, const struct attach_tap_request *reque
 	return failure_set_errno(why, errnum, request->tid, "sample the thread");
 }
 
-void attach_tap_close_event(const struct attach_tap_event *event)
+void attach_sampler_close_event(const struct attach_sampler_event *event)
 {
 	if (event->link_fd >= 0)
 		close(event->link_fd);
@@ -79,69 +80,70 @@ void attach_tap_close_event(const struct attach_tap_event *event)
 		close(event->event_fd);
 }
 
-static int enable(const struct attach_tap_event *event, pid_t tid, struct failure *why)
+static int enable(const struct attach_sampler_event *event, pid_t tid, struct failure *why)
 {
 	int errnum;
 
 	if (ioctl(event->event_fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
 		return 0;
 	errnum = errno;
-	attach_tap_close_event(event);
+	attach_sampler_close_event(event);
 	return failure_set_errno(why, errnum, tid, "begin to count the thread's time");
 }
 
 /* Have the program run at each tick of the thread from now on, or once the opener answers. */
-static int begin_event(struct attach_tap *tap, const struct attach_tap_request *request,
-		       struct tap_slot *slot, struct failure *why)
+static int begin_event(struct attach_sampler *sampler, const struct attach_sampler_request *request,
+		       struct sampler_slot *slot, struct failure *why)
 {
-	slot->event = (struct attach_tap_event){ .event_fd = -1, .link_fd = -1 };
+	slot->event = (struct attach_sampler_event){ .event_fd = -1, .link_fd = -1 };
 	slot->asked_ns = 0;
-	if (!tap->opener.ask)
-		return attach_tap_open_event(attach_tap_program(tap), request, &slot->event, why) ||
+	if (!sampler->opener.ask)
+		return attach_sampler_open_event(attach_sampler_program(sampler), request,
+						 &slot->event, why) ||
 				       enable(&slot->event, request->tid, why)
 			       ? -1
 			       : 0;
-	if (tap->opener.ask(tap->opener.context, request, why) != 0)
+	if (sampler->opener.ask(sampler->opener.context, request, why) != 0)
 		return -1;
 	slot->asked_ns = clock_now_ns();
-	tap->asked++;
+	sampler->asked++;
 	return 0;
 }
 
-static void end_event(struct attach_tap *tap, struct tap_slot *slot)
+static void end_event(struct attach_sampler *sampler, struct sampler_slot *slot)
 {
-	tap->asked -= slot->asked_ns != 0;
+	sampler->asked -= slot->asked_ns != 0;
 	slot->asked_ns = 0;
 	if (slot->event.event_fd >= 0)
 		ioctl(slot->event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
-	attach_tap_close_event(&slot->event);
+	attach_sampler_close_event(&slot->event);
 }
 
-int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
-		   const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
-		   struct failure *why)
+int attach_sampler_add(struct attach_sampler *sampler, pid_t pid, pid_t tid, void *context,
+		       const struct attach_sampler_plan *first,
+		       struct attach_sampler_plan **ret_plan, struct failure *why)
 {
-	struct attach_tap_request request = { .pid = pid, .tid = tid };
-	struct tap_slot *slot = free_slot(tap);
-	struct attach_tap_plan *plan;
+	struct attach_sampler_request request = { .pid = pid, .tid = tid };
+	struct sampler_slot *slot = free_slot(sampler);
+	struct attach_sampler_plan *plan;
 	size_t index;
 
 	if (!slot)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
 				   "have the kernel copy more than 1024 threads");
-	index = (size_t)(slot - tap->slots);
-	request.cookie = (slot->generation + 1) * ATTACH_TAP_THREADS + index;
-	plan = tap_plan_at(tap, index);
+	index = (size_t)(slot - sampler->slots);
+	request.cookie = (slot->generation + 1) * ATTACH_SAMPLER_THREADS + index;
+	plan = sampler_plan_at(sampler, index);
 	*plan = *first;
 	plan->rested = plan->lost = 0;
-	plan->period_ns = tap->period_ns;
+	plan->period_ns = sampler->period_ns;
 	if (!plan->budget_ns)
 		plan->budget_ns = BUDGET_NS;
-	plan->tick_ns = tap_first_period(tap);
-	plan->passed_ns = tap->period_ns - plan->tick_ns;
+	plan->tick_ns = sampler_first_period(sampler);
+	plan->passed_ns = sampler->period_ns - plan->tick_ns;
 	request.period_ns = plan->tick_ns;
 	__atomic_store_n(&plan->cookie, request.cookie, __ATOMIC_RELEASE);
-	if (begin_event(tap, &request, slot, why) != 0) {
+	if (begin_event(sampler, &request, slot, why) != 0) {
 		plan->cookie = 0;
 		return -1;
 	}
@@ -155,18 +157,18 @@ int attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
 }
 
 /* What is asked for no more, or had to be waited for too long, is closed. */
-static void take_answer(struct attach_tap *tap, struct attach_tap_answer *answer,
-			attach_tap_refused *refused, void *context)
+static void take_answer(struct attach_sampler *sampler, struct attach_sampler_answer *answer,
+			attach_sampler_refused *refused, void *context)
 {
-	struct tap_slot *slot = tap_slot_of(tap, answer->cookie);
+	struct sampler_slot *slot = sampler_slot_of(sampler, answer->cookie);
 
 	if (!slot || !slot->asked_ns) {
 		if (answer->why.kind == FAILURE_NONE)
-			attach_tap_close_event(&answer->event);
+			attach_sampler_close_event(&answer->event);
 		return;
 	}
 	slot->asked_ns = 0;
-	tap->asked--;
+	sampler->asked--;
 	if (answer->why.kind == FAILURE_NONE &&
 	    enable(&answer->event, slot->tid, &answer->why) == 0)
 		slot->event = answer->event;
@@ -175,13 +177,13 @@ static void take_answer(struct attach_tap *tap, struct attach_tap_answer *answer
 }
 
 /* @param end NULL: of those that have waited too long. */
-static void refuse_asked(struct attach_tap *tap, const struct failure *end,
-			 attach_tap_refused *refused, void *context)
+static void refuse_asked(struct attach_sampler *sampler, const struct failure *end,
+			 attach_sampler_refused *refused, void *context)
 {
 	uint64_t time_ns = clock_now_ns();
 
-	for (size_t i = 0; tap->asked && i < ATTACH_TAP_THREADS; i++) {
-		struct tap_slot *slot = &tap->slots[i];
+	for (size_t i = 0; sampler->asked && i < ATTACH_SAMPLER_THREADS; i++) {
+		struct sampler_slot *slot = &sampler->slots[i];
 		struct failure why = end ? *end : (struct failure){ .kind = FAILURE_TIMEOUT };
 
 		if (!slot->used || !slot->asked_ns || (!end && time_ns - slot->asked_ns < ASKED_NS))
@@ -189,61 +191,61 @@ static void refuse_asked(struct attach_tap *tap, const struct failure *end,
 		why.tid = slot->tid;
 		why.step = "have the opener of events open one";
 		slot->asked_ns = 0;
-		tap->asked--;
+		sampler->asked--;
 		refused(context, slot->context, &why);
 	}
 }
 
-size_t attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
-			      attach_tap_refused *refused, void *context)
+size_t attach_sampler_take_events(struct attach_sampler *sampler, uint64_t until_ns,
+				  attach_sampler_refused *refused, void *context)
 {
-	struct attach_tap_answer answer;
+	struct attach_sampler_answer answer;
 	struct failure why;
 	int got = 0;
 
-	while (tap->asked > 0) {
-		got = tap->opener.take(tap->opener.context, until_ns, &answer, &why);
+	while (sampler->asked > 0) {
+		got = sampler->opener.take(sampler->opener.context, until_ns, &answer, &why);
 		if (got <= 0)
 			break;
-		take_answer(tap, &answer, refused, context);
+		take_answer(sampler, &answer, refused, context);
 	}
-	refuse_asked(tap, got < 0 ? &why : NULL, refused, context);
-	return tap->asked;
+	refuse_asked(sampler, got < 0 ? &why : NULL, refused, context);
+	return sampler->asked;
 }
 
-void attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
+void attach_sampler_remove(struct attach_sampler *sampler, struct attach_sampler_plan *plan)
 {
-	struct tap_slot *slot = tap_slot_of(tap, plan->cookie);
+	struct sampler_slot *slot = sampler_slot_of(sampler, plan->cookie);
 
 	if (!slot)
 		return;
 	plan->cookie = 0;
-	end_event(tap, slot);
+	end_event(sampler, slot);
 	slot->used = false;
 }
 
-void attach_tap_end(struct attach_tap *tap)
+void attach_sampler_end(struct attach_sampler *sampler)
 {
-	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++)
-		if (tap->slots[i].used && tap->slots[i].event.event_fd >= 0)
-			ioctl(tap->slots[i].event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
+	for (size_t i = 0; i < ATTACH_SAMPLER_THREADS; i++)
+		if (sampler->slots[i].used && sampler->slots[i].event.event_fd >= 0)
+			ioctl(sampler->slots[i].event.event_fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-int tap_try_event(struct attach_tap *tap, struct failure *why)
+int sampler_try_event(struct attach_sampler *sampler, struct failure *why)
 {
-	const struct attach_tap_request own = { .period_ns = tap->period_ns,
-						.cookie = ATTACH_TAP_NO_COOKIE };
-	struct tap_slot slot = { 0 };
+	const struct attach_sampler_request own = { .period_ns = sampler->period_ns,
+						    .cookie = ATTACH_SAMPLER_NO_COOKIE };
+	struct sampler_slot slot = { 0 };
 
-	if (begin_event(tap, &own, &slot, why) != 0)
+	if (begin_event(sampler, &own, &slot, why) != 0)
 		return -1;
-	end_event(tap, &slot);
+	end_event(sampler, &slot);
 	return 0;
 }
 
-void tap_end_events(struct attach_tap *tap)
+void sampler_end_events(struct attach_sampler *sampler)
 {
-	for (size_t i = 0; i < ATTACH_TAP_THREADS; i++)
-		if (tap->slots[i].used)
-			end_event(tap, &tap->slots[i]);
+	for (size_t i = 0; i < ATTACH_SAMPLER_THREADS; i++)
+		if (sampler->slots[i].used)
+			end_event(sampler, &sampler->slots[i]);
 }

@@ -26,8 +26,8 @@ struct sampled_rest {
 };
 
 /** Where the kernel copies a thread, in place of stops. */
-struct sampled_tap {
-	struct attach_tap_plan *plan; /**< NULL: it is not copied. */
+struct sampled_copies {
+	struct attach_sampler_plan *plan; /**< NULL: it is not copied. */
 	struct recorder_target *of;
 	struct attach_thread *thread;
 	uint64_t rested;    /**< As far as told. */
@@ -73,7 +73,7 @@ struct sampled_thread {
 	uint64_t stack_interval_ns;
 	uint64_t stack_G;	   /**< Of the VM that was last found there. */
 	struct sampled_wait *wait; /**< NULL: none yet. */
-	struct sampled_tap tap;
+	struct sampled_copies copies;
 	enum daemon_reason stop_reason; /**< Of its stops, with copies of others. */
 	bool is_stop_listed;
 	size_t stop_entry; /**< One more than its index in the stats' list; 0: there was no room. */

@@ -96,7 +96,7 @@ void stops_note(struct recorder_target *of, const struct attach_thread *thread,
 
 	if (stats->capture != DAEMON_CAPTURE_KERNEL)
 		return;
-	if (!recorder->tap && data->stop_reason != DAEMON_REASON_SLOWED)
+	if (!recorder->sampler && data->stop_reason != DAEMON_REASON_SLOWED)
 		stops_begin(data, DAEMON_REASON_SLOWED);
 	if (!data->is_stop_listed)
 		list_thread(of, thread, data);

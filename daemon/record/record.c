@@ -207,9 +207,9 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 /* The kernel leaves out ticks without a word: from here on threads are stopped. */
 static void end_copies(struct recorder *recorder)
 {
-	tapped_end_all(recorder);
-	attach_tap_destroy(recorder->tap);
-	recorder->tap = NULL;
+	bpf_tick_end_all(recorder);
+	attach_sampler_destroy(recorder->sampler);
+	recorder->sampler = NULL;
 	recorder_notice(recorder, "the kernel allows fewer samples by now "
 				  "(kernel.perf_event_max_sample_rate): threads are stopped from "
 				  "here on");
@@ -240,7 +240,7 @@ static bool drain(struct recorder *recorder, uint64_t now_ns)
 
 	recorder->stats->elapsed_ns = now_ns - recorder->begin_ns;
 	recorder->stats->ticks += ticks;
-	return tapped_drain(recorder, (uint32_t)ticks);
+	return bpf_tick_drain(recorder, (uint32_t)ticks);
 }
 
 /* Until the recording ends, or the kernel has no more copies. */
@@ -257,13 +257,13 @@ static void run_copies(struct recorder *recorder)
 			continue;
 		if (!drain(recorder, now_ns) || !housekeeping(recorder, now_ns))
 			return;
-		if (attach_tap_is_slowed(recorder->tap) && !take_slow(recorder))
+		if (attach_sampler_is_slowed(recorder->sampler) && !take_slow(recorder))
 			return;
-		drain_ns = tapped_next_ns(recorder, now_ns);
+		drain_ns = bpf_tick_next_ns(recorder, now_ns);
 		drain_ns = drain_ns < recorder->end_ns ? drain_ns : recorder->end_ns;
 	}
 	/* Told to end: since the last drain more was copied. */
-	attach_tap_end(recorder->tap);
+	attach_sampler_end(recorder->sampler);
 	if (recorder->end == DAEMON_END_STOPPED && !recorder_is_at_limit(recorder))
 		drain(recorder, clock_now_ns());
 }
@@ -276,9 +276,9 @@ static void run(struct recorder *recorder)
 	recorder->begin_ns = now_ns;
 	recorder->end_ns = duration_s > 0 ? now_ns + (uint64_t)(duration_s * 1e9) : UINT64_MAX;
 	recorder->flush_ns = now_ns + FLUSH_INTERVAL_NS;
-	if (recorder->tap)
+	if (recorder->sampler)
 		run_copies(recorder);
-	if (!recorder->tap) {
+	if (!recorder->sampler) {
 		run_stops(recorder);
 		recorder->stats->elapsed_ns = clock_now_ns() - recorder->begin_ns;
 	}
@@ -549,7 +549,7 @@ static void fetch_debug(struct recorder *recorder)
 	recorder_notice(recorder, text);
 }
 
-static int open_tap(struct recorder *recorder)
+static int open_sampler(struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
 	bool is_auto = options->capture == DAEMON_CAPTURE_AUTO;
@@ -562,7 +562,7 @@ static int open_tap(struct recorder *recorder)
 	if (options->capture == DAEMON_CAPTURE_STOP ||
 	    (is_auto && (options->wall || options->save_images)))
 		return 0;
-	if (attach_tap_create(options->rate_hz, &recorder->tap, &why) == 0) {
+	if (attach_sampler_create(options->rate_hz, &recorder->sampler, &why) == 0) {
 		recorder->stats->capture = DAEMON_CAPTURE_KERNEL;
 		return 0;
 	}
@@ -585,23 +585,23 @@ static int start_opener(struct recorder *recorder, struct failure *why)
 	for (size_t i = 0; i < recorder->target_count; i++)
 		if (recorder->targets[i]->process)
 			pids[count++] = recorder->targets[i]->pid;
-	return opener_start(attach_tap_program(recorder->tap), pids, count,
+	return opener_start(attach_sampler_program(recorder->sampler), pids, count,
 			    options->name_count > 0 || options->children, &recorder->opener, why);
 }
 
 /* After the writer's fork, which has no copies therefore; the opener's comes before there are any.
  */
-static void begin_tap(struct recorder *recorder)
+static void begin_sampler(struct recorder *recorder)
 {
-	struct attach_tap_opener opener = { .ask = opener_ask, .take = opener_take };
+	struct attach_sampler_opener opener = { .ask = opener_ask, .take = opener_take };
 	char reason[256], text[320];
 	struct failure why;
 
-	if (!recorder->tap)
+	if (!recorder->sampler)
 		return;
 	if (start_opener(recorder, &why) == 0) {
 		opener.context = recorder->opener;
-		if (attach_tap_begin(recorder->tap, &opener, &why) == 0)
+		if (attach_sampler_begin(recorder->sampler, &opener, &why) == 0)
 			return;
 	}
 	failure_describe(&why, reason, sizeof(reason));
@@ -611,8 +611,8 @@ static void begin_tap(struct recorder *recorder)
 	}
 	snprintf(text, sizeof(text), "threads are stopped for their samples: %s", reason);
 	recorder_notice(recorder, text);
-	attach_tap_destroy(recorder->tap);
-	recorder->tap = NULL;
+	attach_sampler_destroy(recorder->sampler);
+	recorder->sampler = NULL;
 	recorder->stats->capture = DAEMON_CAPTURE_STOP;
 }
 
@@ -631,14 +631,14 @@ static void run_at_priority(struct recorder *recorder)
 static void record(struct recorder *recorder)
 {
 	if ((recorder->options->feeds ? feed_start(recorder) : open_outputs(recorder)) != 0 ||
-	    recorder_open_processes(recorder) != 0 || open_tap(recorder) != 0)
+	    recorder_open_processes(recorder) != 0 || open_sampler(recorder) != 0)
 		return;
 	/* The VM first, as an error there must leave an existing file as it was. */
 	if (recorder_find_vms(recorder) != 0 || start_writer(recorder) != 0)
 		return;
 	if (recorder->options->debuginfod)
 		fetch_debug(recorder);
-	begin_tap(recorder);
+	begin_sampler(recorder);
 	if (recorder->end == DAEMON_END_STOPPED) {
 		say_go(recorder);
 		run_at_priority(recorder);
@@ -683,7 +683,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	if (recorder->image && recorder->after)
 		record(recorder);
 	recorder_close_processes(recorder);
-	attach_tap_destroy(recorder->tap);
+	attach_sampler_destroy(recorder->sampler);
 	opener_stop(recorder->opener);
 	close_outputs(recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -32,7 +32,7 @@ struct recorder_target {
 	uint64_t refresh_ns; /* when to look at maps and threads again */
 	uint64_t threads_ns; /* not before: at the list of threads */
 	bool thread_ended;   /* another may have taken its place in their number */
-	uint64_t begun_ns;   /* with a tap: when threads that had begun were last looked for */
+	uint64_t begun_ns;   /* with a sampler: when threads that had begun were last looked for */
 	uint64_t search_ns;  /* not before: for a VM in memory */
 	uint64_t more_ns;    /* not before: for more VMs in memory */
 	uint64_t more_interval_ns; /* grows while there are none; 0: none was missed yet */
@@ -45,7 +45,7 @@ struct finder;
 /** How samples are taken, as far as the rest of a recording needs it. */
 struct recorder_sampling {
 	/** Take the copies that were made so far, as what they are of is about to be forgotten.
-	 *  @return false where the recording ends. With a tap alone. */
+	 *  @return false where the recording ends. With a sampler alone. */
 	bool (*take)(struct recorder *recorder);
 	/** A process runs another program: its threads have no more samples as they were. */
 	void (*end_process)(struct recorder_target *of);
@@ -80,22 +80,22 @@ struct recorder {
 	struct writer writer;
 
 	const struct recorder_sampling *sampling;
-	struct attach_tap *tap;	 /* NULL: threads are stopped for their samples */
-	struct opener *opener;	 /* with a tap: has the right to open its events */
-	size_t stopped_threads;	 /* with a tap: those that are stopped all the same */
-	bool told_refused;	 /* with a tap: that the kernel does not copy one */
-	bool told_slow;		 /* with a tap: that the kernel leaves out ticks */
-	uint64_t begun_ns;	 /* with a tap: less than a tick, of threads that had begun */
-	uint64_t unsettled_ns;	 /* with a tap: until then something new is learned */
-	uint64_t new_threads_ns; /* with a tap: until then new threads are looked for often */
-	uint64_t after_ns;	 /* with a tap: when reading into the image "after" began */
+	struct attach_sampler *sampler; /* NULL: threads are stopped for their samples */
+	struct opener *opener;		/* with a sampler: has the right to open its events */
+	size_t stopped_threads;		/* with a sampler: those that are stopped all the same */
+	bool told_refused;		/* with a sampler: that the kernel does not copy one */
+	bool told_slow;			/* with a sampler: that the kernel leaves out ticks */
+	uint64_t begun_ns;	 /* with a sampler: less than a tick, of threads that had begun */
+	uint64_t unsettled_ns;	 /* with a sampler: until then something new is learned */
+	uint64_t new_threads_ns; /* with a sampler: until then new threads are looked for often */
+	uint64_t after_ns;	 /* with a sampler: when reading into the image "after" began */
 	pid_t after_pid;	 /* and of which process */
 
 	struct feed *feed; /* NULL: a recording, not a watch */
 
 	uint64_t wait_ns;	   /* until when a process with a VM is waited for */
 	uint64_t begin_ns, end_ns; /* of the loop; 0 before it */
-	uint64_t over_ns;	   /* with a tap: when it was first seen to be over */
+	uint64_t over_ns;	   /* with a sampler: when it was first seen to be over */
 	uint64_t flush_ns, lost_ns, image_number;
 };
 

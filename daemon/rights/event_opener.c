@@ -138,12 +138,12 @@ static bool is_known(const struct opening *opening, pid_t pid)
 
 /* @return 0 or an errno. */
 static int open_event(struct opening *opening, const struct request *request,
-		      struct attach_tap_event *ret_event)
+		      struct attach_sampler_event *ret_event)
 {
-	const struct attach_tap_request wanted = { .pid = request->pid,
-						   .tid = request->tid,
-						   .period_ns = request->period_ns,
-						   .cookie = request->cookie };
+	const struct attach_sampler_request wanted = { .pid = request->pid,
+						       .tid = request->tid,
+						       .period_ns = request->period_ns,
+						       .cookie = request->cookie };
 	struct failure why;
 
 	if (request->period_ns < PERIOD_MIN_NS)
@@ -153,18 +153,18 @@ static int open_event(struct opening *opening, const struct request *request,
 		return is_thread_of(request->pid, request->tid) ? EPERM : ESRCH;
 	if (!is_thread_of(request->pid, request->tid))
 		return ESRCH;
-	if (attach_tap_open_event(opening->program_fd, &wanted, ret_event, &why) != 0)
+	if (attach_sampler_open_event(opening->program_fd, &wanted, ret_event, &why) != 0)
 		return why.errnum ? why.errnum : EINVAL;
 	/* The number may have become another process's thread's meanwhile. */
 	if (is_thread_of(request->pid, request->tid) && is_known(opening, request->pid))
 		return 0;
-	attach_tap_close_event(ret_event);
+	attach_sampler_close_event(ret_event);
 	return ESRCH;
 }
 
 /* @return 0 or an errno: there may be no room for more descriptors that are under way. */
 static int send_answer(int socket, const struct answer *answer,
-		       const struct attach_tap_event *event)
+		       const struct attach_sampler_event *event)
 {
 	struct answer copy = *answer;
 	struct iovec bytes = { .iov_base = &copy, .iov_len = sizeof(copy) };
@@ -194,7 +194,7 @@ static void serve(struct opening *opening)
 	for (;;) {
 		struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
 		ssize_t len = recvmsg(opening->fd, &message, 0);
-		struct attach_tap_event event = { .event_fd = -1, .link_fd = -1 };
+		struct attach_sampler_event event = { .event_fd = -1, .link_fd = -1 };
 		struct answer answer;
 		int errnum;
 
@@ -274,16 +274,16 @@ static bool restrict_calls(void)
  */
 static int try_open(const struct opening *opening)
 {
-	const struct attach_tap_request own = { .pid = getpid(),
-						.tid = getpid(),
-						.period_ns = 1000000000,
-						.cookie = ATTACH_TAP_NO_COOKIE };
-	struct attach_tap_event event;
+	const struct attach_sampler_request own = { .pid = getpid(),
+						    .tid = getpid(),
+						    .period_ns = 1000000000,
+						    .cookie = ATTACH_SAMPLER_NO_COOKIE };
+	struct attach_sampler_event event;
 	struct failure why;
 
-	if (attach_tap_open_event(opening->program_fd, &own, &event, &why) != 0)
+	if (attach_sampler_open_event(opening->program_fd, &own, &event, &why) != 0)
 		return why.errnum ? why.errnum : EINVAL;
-	attach_tap_close_event(&event);
+	attach_sampler_close_event(&event);
 	return 0;
 }
 
@@ -325,7 +325,7 @@ static int keep_rights(const struct opening *opening)
 
 static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, size_t count)
 {
-	const struct attach_tap_event nothing = { .event_fd = -1, .link_fd = -1 };
+	const struct attach_sampler_event nothing = { .event_fd = -1, .link_fd = -1 };
 	struct answer ready = { 0 };
 	int fds[] = { opening->fd, opening->program_fd };
 
@@ -359,7 +359,7 @@ static const char starting[] = "start the opener of events";
 
 /* @param ret_event Its descriptors are -1 where none came. @return The length, or -1 with errno. */
 static ssize_t receive(const struct opener *opener, struct answer *ret_answer,
-		       struct attach_tap_event *ret_event, int flags)
+		       struct attach_sampler_event *ret_event, int flags)
 {
 	struct iovec bytes = { .iov_base = ret_answer, .iov_len = sizeof(*ret_answer) };
 	union control control;
@@ -378,11 +378,11 @@ static ssize_t receive(const struct opener *opener, struct answer *ret_answer,
 	if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len >= CMSG_LEN(sizeof(int)))
 		memcpy(fds, CMSG_DATA(head),
 		       head->cmsg_len >= CMSG_LEN(sizeof(fds)) ? sizeof(fds) : sizeof(int));
-	*ret_event = (struct attach_tap_event){ .event_fd = fds[0], .link_fd = fds[1] };
+	*ret_event = (struct attach_sampler_event){ .event_fd = fds[0], .link_fd = fds[1] };
 	return len;
 }
 
-int opener_ask(void *self, const struct attach_tap_request *request, struct failure *why)
+int opener_ask(void *self, const struct attach_sampler_request *request, struct failure *why)
 {
 	const struct request wanted = { .pid = request->pid,
 					.tid = request->tid,
@@ -416,11 +416,11 @@ static bool await_answer(const struct opener *opener, uint64_t until_ns)
 	return ppoll(&answer, 1, &rest, NULL) == 1;
 }
 
-int opener_take(void *self, uint64_t until_ns, struct attach_tap_answer *ret_answer,
+int opener_take(void *self, uint64_t until_ns, struct attach_sampler_answer *ret_answer,
 		struct failure *why)
 {
 	struct opener *opener = self;
-	struct attach_tap_event event;
+	struct attach_sampler_event event;
 	struct answer answer;
 	ssize_t len = receive(opener, &answer, &event, MSG_DONTWAIT);
 
@@ -432,15 +432,15 @@ int opener_take(void *self, uint64_t until_ns, struct attach_tap_answer *ret_ans
 			return 0;
 	}
 	if (len != sizeof(answer)) {
-		attach_tap_close_event(&event);
+		attach_sampler_close_event(&event);
 		return failure_set_errno(why, len < 0 ? errno : EPIPE, 0, step);
 	}
 	opener->asked -= opener->asked > 0;
-	*ret_answer = (struct attach_tap_answer){ .cookie = answer.cookie, .event = event };
+	*ret_answer = (struct attach_sampler_answer){ .cookie = answer.cookie, .event = event };
 	if (answer.errnum == 0 && event.event_fd >= 0 && event.link_fd >= 0)
 		return 1;
-	attach_tap_close_event(&event);
-	ret_answer->event = (struct attach_tap_event){ .event_fd = -1, .link_fd = -1 };
+	attach_sampler_close_event(&event);
+	ret_answer->event = (struct attach_sampler_event){ .event_fd = -1, .link_fd = -1 };
 	failure_set_errno(&ret_answer->why, answer.errnum ? answer.errnum : EMFILE, answer.tid,
 			  "count the thread's time");
 	return 1;
@@ -451,7 +451,7 @@ int opener_take(void *self, uint64_t until_ns, struct attach_tap_answer *ret_ans
 static int await_ready(const struct opener *opener)
 {
 	const uint64_t end_ns = clock_now_ns() + (uint64_t)START_S * 1000000000u;
-	struct attach_tap_event event;
+	struct attach_sampler_event event;
 	struct answer answer;
 	ssize_t len;
 
@@ -461,7 +461,7 @@ static int await_ready(const struct opener *opener)
 	len = receive(opener, &answer, &event, MSG_DONTWAIT);
 	if (len <= 0)
 		return EPIPE;
-	attach_tap_close_event(&event);
+	attach_sampler_close_event(&event);
 	return len != sizeof(answer) ? EPIPE : answer.errnum == EAGAIN ? 0 : answer.errnum;
 }
 

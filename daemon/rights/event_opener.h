@@ -19,7 +19,7 @@ struct opener;
 
 /**
  * Start it. To be called before privileges are given up.
- * @param program_fd Of the kernel's side: attach_tap_program().
+ * @param program_fd Of the kernel's side: attach_sampler_program().
  * @param pids The processes of the recording so far.
  * @param grows Whether more can come: by a name, or as children. Then the recorder is believed
  *              which these are; else threads of others are refused.
@@ -34,22 +34,22 @@ int opener_start(int program_fd, const pid_t *pids, size_t count, bool grows,
 void opener_stop(struct opener *opener);
 
 /**
- * Ask for an event; attach_tap_opener.ask. Takes some microseconds, and never waits: threads may
- * stand meanwhile.
+ * Ask for an event; attach_sampler_opener.ask. Takes some microseconds, and never waits: threads
+ * may stand meanwhile.
  * @param self The opener.
  * @param why FAILURE_TIMEOUT: too many are asked for already. FAILURE_SYSTEM. @return 0 or -1.
  */
-int opener_ask(void *self, const struct attach_tap_request *request, struct failure *why);
+int opener_ask(void *self, const struct attach_sampler_request *request, struct failure *why);
 
 /**
- * Take an answer; attach_tap_opener.take. No thread may stand where @p until_ns is later than now:
- * the kernel may hold the opener up for as long as a target's exec takes. Else an answer takes the
- * time of two changes of process, and one among many much less.
+ * Take an answer; attach_sampler_opener.take. No thread may stand where @p until_ns is later than
+ * now: the kernel may hold the opener up for as long as a target's exec takes. Else an answer takes
+ * the time of two changes of process, and one among many much less.
  * @param ret_answer Its failure: FAILURE_GONE: no such thread of that process; FAILURE_DENIED;
  *                   FAILURE_SYSTEM.
  * @param why FAILURE_SYSTEM: the opener has ended. @return 1; 0 where there is none yet; -1.
  */
-int opener_take(void *self, uint64_t until_ns, struct attach_tap_answer *ret_answer,
+int opener_take(void *self, uint64_t until_ns, struct attach_sampler_answer *ret_answer,
 		struct failure *why);
 
 #endif

@@ -34,7 +34,7 @@ enum refusal_loop refusal_find_loop(const char *path);
 
 /**
  * One line, without a full stop: why, and what to do.
- * @param why Of attach_tap_create(). @return How a recording ends that wants it all the same.
+ * @param why Of attach_sampler_create(). @return How a recording ends that wants it all the same.
  * Source: perf_event_open(2), capabilities(7); Debian's patch
  * security-perf-allow-further-restriction-of-perf_event_open: above 2 it takes CAP_SYS_ADMIN.
  */

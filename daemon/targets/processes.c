@@ -231,7 +231,7 @@ bool recorder_refresh_entry(struct recorder *recorder, struct recorder_target *o
 	int ret = 0;
 
 	/* Threads that have ended are forgotten, with copies that were not taken. */
-	if (recorder->tap && !recorder->sampling->take(recorder))
+	if (recorder->sampler && !recorder->sampling->take(recorder))
 		return true;
 	if (fate == ATTACH_FATE_ENDED)
 		return false;

@@ -38,7 +38,7 @@ enum {
 	END_PATIENCE_NS = 250 * 1000 * 1000,
 };
 
-uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns)
+uint64_t bpf_tick_next_ns(const struct recorder *recorder, uint64_t now_ns)
 {
 	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
 	uint64_t ns = DRAIN_TICKS * period_ns;
@@ -60,52 +60,54 @@ static void renew(void *to, const void *from, size_t len)
 		memcpy(to, from, len);
 }
 
-static void renew_plan(const struct luastate_plan_context *context, struct attach_tap_plan *plan)
+static void renew_plan(const struct luastate_plan_context *context,
+		       struct attach_sampler_plan *plan)
 {
-	struct attach_tap_plan wanted;
+	struct attach_sampler_plan wanted;
 
-	memcpy(&wanted, plan, offsetof(struct attach_tap_plan, rested));
-	luastate_plan_tap(context, &wanted);
+	memcpy(&wanted, plan, offsetof(struct attach_sampler_plan, rested));
+	luastate_plan_bpf(context, &wanted);
 	renew(plan->vms, wanted.vms, wanted.vm_count * sizeof(wanted.vms[0]));
 	renew(plan->stacks, wanted.stacks, wanted.stack_count * sizeof(wanted.stacks[0]));
 	renew(plan->others, wanted.others, wanted.other_count * sizeof(wanted.others[0]));
-	renew(plan, &wanted, offsetof(struct attach_tap_plan, rested));
+	renew(plan, &wanted, offsetof(struct attach_sampler_plan, rested));
 }
 
-void tapped_note(struct sampled_tap *tap, enum daemon_outcome outcome)
+void bpf_tick_note(struct sampled_copies *copies, enum daemon_outcome outcome)
 {
-	tap->samples++;
+	copies->samples++;
 	/* Else it ends where it should, and more memory would show no more. */
-	tap->is_torn = !daemon_outcome_reaches_root(outcome);
-	tap->torn += tap->is_torn;
-	if (tap->is_stopped || tap->samples < TORN_OF)
+	copies->is_torn = !daemon_outcome_reaches_root(outcome);
+	copies->torn += copies->is_torn;
+	if (copies->is_stopped || copies->samples < TORN_OF)
 		return;
-	if (tap->torn > TORN_MAX && !tap->is_torn_by_stops)
-		tap->torn_copies = tap->torn;
-	tap->samples = tap->torn = 0;
+	if (copies->torn > TORN_MAX && !copies->is_torn_by_stops)
+		copies->torn_copies = copies->torn;
+	copies->samples = copies->torn = 0;
 }
 
-void tapped_note_stops(struct sampled_tap *tap)
+void bpf_tick_note_stops(struct sampled_copies *copies)
 {
 	/* Where not even half of it was spared, the chains are so. */
-	if (tap->torn_copies > 0 && 2 * tap->torn * TORN_OF > tap->torn_copies * tap->samples)
-		tap->is_torn_by_stops = true;
-	tap->samples = tap->torn = 0;
+	if (copies->torn_copies > 0 &&
+	    2 * copies->torn * TORN_OF > copies->torn_copies * copies->samples)
+		copies->is_torn_by_stops = true;
+	copies->samples = copies->torn = 0;
 }
 
 /* In place of copies, for a while. */
 static void begin_stops(struct recorder_target *of, struct sampled_thread *data,
 			enum daemon_reason reason)
 {
-	struct sampled_tap *tap = &data->tap;
+	struct sampled_copies *copies = &data->copies;
 
-	tap->samples = tap->torn = 0;
-	tap->retry_ns = clock_now_ns() + ((uint64_t)STOPS_NS << tap->tries);
-	tap->tries += tap->tries < STOPS_DOUBLED;
-	tap->is_refused = !stops_are_allowed(of->recorder);
-	if (tap->is_refused)
+	copies->samples = copies->torn = 0;
+	copies->retry_ns = clock_now_ns() + ((uint64_t)STOPS_NS << copies->tries);
+	copies->tries += copies->tries < STOPS_DOUBLED;
+	copies->is_refused = !stops_are_allowed(of->recorder);
+	if (copies->is_refused)
 		return;
-	tap->is_stopped = true;
+	copies->is_stopped = true;
 	sampled_forget_time(of, data);
 	stops_begin(data, reason);
 	of->recorder->stopped_threads++;
@@ -130,7 +132,7 @@ static void refuse_thread(struct recorder_target *of, struct sampled_thread *dat
 {
 	if (why->kind == FAILURE_GONE) { /* or a main thread that has ended before the others */
 		of->thread_ended = true;
-		data->tap.is_gone = true;
+		data->copies.is_gone = true;
 		return;
 	}
 	tell_refused(of->recorder, why);
@@ -141,10 +143,10 @@ static void refuse_thread(struct recorder_target *of, struct sampled_thread *dat
 static void refuse_asked(void *context, void *asked, const struct failure *why)
 {
 	struct sampled_thread *data = asked;
-	struct recorder_target *of = data->tap.of;
+	struct recorder_target *of = data->copies.of;
 
 	(void)context;
-	tapped_end_thread(of, data);
+	bpf_tick_end_thread(of, data);
 	refuse_thread(of, data, why);
 }
 
@@ -154,7 +156,7 @@ static void take_events(struct recorder *recorder)
 {
 	uint64_t until_ns = recorder->pending ? 0 : clock_now_ns() + EVENTS_NS;
 
-	if (attach_tap_take_events(recorder->tap, until_ns, refuse_asked, recorder) > 0)
+	if (attach_sampler_take_events(recorder->sampler, until_ns, refuse_asked, recorder) > 0)
 		note_news(recorder);
 }
 
@@ -165,34 +167,35 @@ static int add_thread(struct recorder_target *of, struct attach_thread *thread,
 	const struct luastate_plan_context context = { .state = of->target->lua,
 						       .prediction = &data->prediction,
 						       .stack_limit = thread->stack_limit };
-	struct attach_tap_plan first = { .salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1 };
-	struct attach_tap *tap = of->recorder->tap;
+	struct attach_sampler_plan first = { .salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1 };
+	struct attach_sampler *sampler = of->recorder->sampler;
 
-	luastate_plan_tap(&context, &first);
-	if (attach_tap_add(tap, of->pid, thread->tid, data, &first, &data->tap.plan, why) == 0)
+	luastate_plan_bpf(&context, &first);
+	if (attach_sampler_add(sampler, of->pid, thread->tid, data, &first, &data->copies.plan,
+			       why) == 0)
 		return 0;
 	if (why->kind == FAILURE_TIMEOUT) { /* a crowd begins: first those that were asked for */
 		take_events(of->recorder);
-		if (attach_tap_add(tap, of->pid, thread->tid, data, &first, &data->tap.plan, why) ==
-		    0)
+		if (attach_sampler_add(sampler, of->pid, thread->tid, data, &first,
+				       &data->copies.plan, why) == 0)
 			return 0;
 	}
-	data->tap.plan = NULL;
+	data->copies.plan = NULL;
 	return -1;
 }
 
 static void begin_thread(struct recorder_target *of, struct attach_thread *thread,
 			 struct sampled_thread *data)
 {
-	struct sampled_tap *tap = &data->tap;
+	struct sampled_copies *copies = &data->copies;
 	struct failure why;
 
-	*tap = (struct sampled_tap){ .of = of,
-				     .thread = thread,
-				     .tries = tap->tries,
-				     .is_torn_by_stops = tap->is_torn_by_stops };
+	*copies = (struct sampled_copies){ .of = of,
+					   .thread = thread,
+					   .tries = copies->tries,
+					   .is_torn_by_stops = copies->is_torn_by_stops };
 	if (add_thread(of, thread, data, &why) == 0) {
-		rest_begin(thread, tap);
+		rest_begin(thread, copies);
 		note_news(of->recorder);
 	} else if (why.kind == FAILURE_TIMEOUT) {
 		note_news(of->recorder); /* with the next drain, as it has no plan */
@@ -203,14 +206,14 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 
 static void end_stops(struct recorder *recorder, struct sampled_thread *data)
 {
-	struct sampled_tap *tap = &data->tap;
+	struct sampled_copies *copies = &data->copies;
 
-	if (!tap->is_stopped)
+	if (!copies->is_stopped)
 		return;
 	recorder->stopped_threads--;
-	sampled_forget_time(tap->of, data);
-	tapped_note_stops(tap);
-	tap->is_stopped = false;
+	sampled_forget_time(copies->of, data);
+	bpf_tick_note_stops(copies);
+	copies->is_stopped = false;
 }
 
 static void owe(struct recorder *recorder, struct sampled_thread *data, uint32_t ticks)
@@ -219,47 +222,48 @@ static void owe(struct recorder *recorder, struct sampled_thread *data, uint32_t
 	recorder->stats->thread_ticks += ticks;
 }
 
-void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data)
+void bpf_tick_end_thread(struct recorder_target *of, struct sampled_thread *data)
 {
-	struct sampled_tap *tap = &data->tap;
+	struct sampled_copies *copies = &data->copies;
 
 	end_stops(of->recorder, data);
-	tap->is_gone = false;
-	if (!tap->plan)
+	copies->is_gone = false;
+	if (!copies->plan)
 		return;
-	of->recorder->stats->missed_ticks += tap->plan->lost - tap->lost; /* no copy follows */
-	rest_end(of, tap->thread, data);
-	owe(of->recorder, data, tap->begun);
-	tap->begun = 0;
-	attach_tap_remove(of->recorder->tap, tap->plan);
-	tap->plan = NULL;
+	of->recorder->stats->missed_ticks +=
+		copies->plan->lost - copies->lost; /* no copy follows */
+	rest_end(of, copies->thread, data);
+	owe(of->recorder, data, copies->begun);
+	copies->begun = 0;
+	attach_sampler_remove(of->recorder->sampler, copies->plan);
+	copies->plan = NULL;
 }
 
-void tapped_end_process(struct recorder_target *of)
+void bpf_tick_end_process(struct recorder_target *of)
 {
 	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
 		struct sampled_thread *data =
 			sampled_of(attach_threads_get(of->target->threads, i));
 
 		if (data)
-			tapped_end_thread(of, data);
+			bpf_tick_end_thread(of, data);
 	}
 }
 
-void tapped_end_all(struct recorder *recorder)
+void bpf_tick_end_all(struct recorder *recorder)
 {
 	for (size_t i = 0; i < recorder->target_count; i++)
-		tapped_end_process(recorder->targets[i]);
+		bpf_tick_end_process(recorder->targets[i]);
 }
 
 /* Ticks before a copy for which there was no room in the kernel: it stands for them too, unless
  * they make up so long that nobody knows what the thread did. */
-static uint32_t take_lost(struct recorder *recorder, struct sampled_tap *tap, uint64_t so_far)
+static uint32_t take_lost(struct recorder *recorder, struct sampled_copies *copies, uint64_t so_far)
 {
-	uint64_t lost = so_far - tap->lost;
+	uint64_t lost = so_far - copies->lost;
 	bool is_short = lost <= recorder->options->rate_hz;
 
-	tap->lost = so_far;
+	copies->lost = so_far;
 	recorder->stats->missed_ticks += lost;
 	recorder->stats->merged_ticks += is_short ? lost : 0;
 	return is_short ? (uint32_t)lost : 0;
@@ -290,26 +294,26 @@ static bool is_over(struct recorder *recorder)
 }
 
 /* A copy that is not looked at: its ticks are missed, and were no rest. */
-static void miss_copy(struct recorder *recorder, struct sampled_tap *tap,
-		      const struct attach_tap_timing *timing)
+static void miss_copy(struct recorder *recorder, struct sampled_copies *copies,
+		      const struct attach_sampler_timing *timing)
 {
-	recorder->stats->missed_ticks += 1 + timing->changed + tap->begun;
-	recorder->stats->missed_ticks += timing->lost - tap->lost;
-	tap->lost = timing->lost;
-	tap->begun = 0;
-	tap->taken += 1 + timing->changed;
+	recorder->stats->missed_ticks += 1 + timing->changed + copies->begun;
+	recorder->stats->missed_ticks += timing->lost - copies->lost;
+	copies->lost = timing->lost;
+	copies->begun = 0;
+	copies->taken += 1 + timing->changed;
 }
 
 /* One copy, in the recorder's image. */
-static bool take_copy(void *context, void *copied, const struct attach_tap_timing *timing)
+static bool take_copy(void *context, void *copied, const struct attach_sampler_timing *timing)
 {
 	struct recorder *recorder = context;
 	struct sampled_thread *data = copied;
-	struct sampled_tap *tap = &data->tap;
-	struct recorder_target *of = tap->of;
+	struct sampled_copies *copies = &data->copies;
+	struct recorder_target *of = copies->of;
 	struct luastate_plan_context plan = { .state = of->target->lua,
 					      .prediction = &data->prediction,
-					      .stack_limit = tap->thread->stack_limit };
+					      .stack_limit = copies->thread->stack_limit };
 	struct failure why;
 	uint32_t ticks;
 	bool lacked;
@@ -317,31 +321,31 @@ static bool take_copy(void *context, void *copied, const struct attach_tap_timin
 	daemon_histogram_add(&recorder->stats->copied, timing->took_ns);
 	recorder->stats->late_copies += timing->is_late;
 	if (is_over(recorder)) {
-		miss_copy(recorder, tap, timing);
+		miss_copy(recorder, copies, timing);
 		return true;
 	}
-	ticks = 1 + timing->changed + tap->begun + take_lost(recorder, tap, timing->lost);
+	ticks = 1 + timing->changed + copies->begun + take_lost(recorder, copies, timing->lost);
 	owe(recorder, data, ticks);
-	tap->begun = 0;
-	tap->taken += 1 + timing->changed;
-	lacked = luastate_plan_copied(&plan, recorder->image, tap->plan);
+	copies->begun = 0;
+	copies->taken += 1 + timing->changed;
+	lacked = luastate_plan_copied(&plan, recorder->image, copies->plan);
 	begin_after(recorder, of, timing->time_ns);
 	luastate_plan_after(&plan, recorder->image, recorder->after);
 	attach_process_fetch(of->process, recorder->after, &why);
-	if (!sampled_decode(of, tap->thread, data, NULL, timing->time_ns) ||
+	if (!sampled_decode(of, copies->thread, data, NULL, timing->time_ns) ||
 	    recorder->end != DAEMON_END_STOPPED)
 		return false;
 	if (!of->target) /* given up, and its threads with it */
 		return true;
-	if (tap->is_torn) {
-		tap->is_cut |= timing->is_cut;
+	if (copies->is_torn) {
+		copies->is_cut |= timing->is_cut;
 		if (lacked)
 			note_news(recorder);
 	}
-	luastate_note_known(&plan, &of->target->chain, tap->plan->salt,
-			    attach_tap_known(recorder->tap));
-	tap->plan->rest_ns = data->runs_lua ? 0 : data->run_rest.until_ns;
-	renew_plan(&plan, tap->plan);
+	luastate_note_known(&plan, &of->target->chain, copies->plan->salt,
+			    attach_sampler_known(recorder->sampler));
+	copies->plan->rest_ns = data->runs_lua ? 0 : data->run_rest.until_ns;
+	renew_plan(&plan, copies->plan);
 	return !recorder_is_at_limit(recorder);
 }
 
@@ -359,23 +363,24 @@ static bool may_have_ended(const struct recorder_target *of, bool is_at_rest)
 static void account_rest(struct recorder_target *of, struct attach_thread *thread,
 			 struct sampled_thread *data, uint32_t ticks)
 {
-	struct sampled_tap *tap = &data->tap;
-	uint64_t rested = tap->plan->rested - tap->rested;
-	uint64_t lost = tap->plan->lost - tap->lost_seen; /* the copy behind them stands for them */
+	struct sampled_copies *copies = &data->copies;
+	uint64_t rested = copies->plan->rested - copies->rested;
+	uint64_t lost =
+		copies->plan->lost - copies->lost_seen; /* the copy behind them stands for them */
 
-	tap->rested += rested;
-	tap->lost_seen += lost;
+	copies->rested += rested;
+	copies->lost_seen += lost;
 	owe(of->recorder, data, (uint32_t)rested);
 	sampled_tell(of, data, DAEMON_RESTED);
-	tap->rest += (int64_t)ticks - tap->taken - (int64_t)rested - (int64_t)lost;
-	if (may_have_ended(of, tap->taken == 0 && rested == 0) &&
+	copies->rest += (int64_t)ticks - copies->taken - (int64_t)rested - (int64_t)lost;
+	if (may_have_ended(of, copies->taken == 0 && rested == 0) &&
 	    attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED) {
 		of->thread_ended = true;
 		if (thread->tid == of->pid)
 			of->refresh_ns = 0; /* perhaps all of it has ended */
 	}
-	rest_tell(of, thread, data, tap->taken > 0);
-	tap->taken = 0;
+	rest_tell(of, thread, data, copies->taken > 0);
+	copies->taken = 0;
 }
 
 /* A thread that has begun since the last look, and runs, has done so for half of that on average:
@@ -386,29 +391,29 @@ static void note_beginning(struct recorder_target *of, struct attach_thread *thr
 	uint64_t period_ns = 1000000000u / of->recorder->options->rate_hz;
 	struct recorder *recorder = of->recorder;
 
-	if (since_ns == 0 || !data->tap.plan)
+	if (since_ns == 0 || !data->copies.plan)
 		return;
 	recorder->new_threads_ns = clock_now_ns() + NEW_THREADS_NS;
 	if (attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING)
 		return;
 	recorder->begun_ns += (since_ns < BEGUN_MAX_NS ? since_ns : BEGUN_MAX_NS) / 2;
-	data->tap.begun = (uint32_t)(recorder->begun_ns / period_ns);
+	data->copies.begun = (uint32_t)(recorder->begun_ns / period_ns);
 	recorder->begun_ns %= period_ns;
 }
 
 /* What copies lack shows more where the thread is stopped, if it may be. */
 static void leave_copies(struct recorder_target *of, struct sampled_thread *data)
 {
-	struct sampled_tap *tap = &data->tap;
-	enum daemon_reason reason = tap->is_cut ? DAEMON_REASON_LARGE : DAEMON_REASON_PARTIAL;
+	struct sampled_copies *copies = &data->copies;
+	enum daemon_reason reason = copies->is_cut ? DAEMON_REASON_LARGE : DAEMON_REASON_PARTIAL;
 
 	if (stops_are_allowed(of->recorder)) {
-		tapped_end_thread(of, data);
+		bpf_tick_end_thread(of, data);
 		begin_stops(of, data, reason);
 		return;
 	}
-	tap->is_cut = false;
-	tap->torn_copies = 0;
+	copies->is_cut = false;
+	copies->torn_copies = 0;
 }
 
 /* One that the kernel does not copy, and that may not be stopped. */
@@ -428,7 +433,7 @@ static void account_refused(struct recorder_target *of, struct attach_thread *th
 		of->thread_ended = true;
 		return;
 	}
-	if (clock_now_ns() >= data->tap.retry_ns)
+	if (clock_now_ns() >= data->copies.retry_ns)
 		begin_thread(of, thread, data);
 }
 
@@ -439,35 +444,35 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 
 	if (!data)
 		return;
-	if (data->tap.is_stopped) { /* which tells its ticks */
-		if (clock_now_ns() < data->tap.retry_ns || thread->stop_pending)
+	if (data->copies.is_stopped) { /* which tells its ticks */
+		if (clock_now_ns() < data->copies.retry_ns || thread->stop_pending)
 			return;
 		end_stops(recorder, data);
 		begin_thread(of, thread, data);
 		return;
 	}
-	if (data->tap.is_refused) {
+	if (data->copies.is_refused) {
 		account_refused(of, thread, data, ticks);
 		return;
 	}
-	if (data->tap.is_gone) {
+	if (data->copies.is_gone) {
 		owe(recorder, data, ticks);
 		sampled_tell(of, data, DAEMON_IDLE);
 		return;
 	}
-	if (!data->tap.plan)
+	if (!data->copies.plan)
 		return;
 	account_rest(of, thread, data, ticks);
-	if (data->tap.is_cut || data->tap.torn_copies)
+	if (data->copies.is_cut || data->copies.torn_copies)
 		leave_copies(of, data);
 }
 
-bool tapped_take(struct recorder *recorder)
+bool bpf_tick_take(struct recorder *recorder)
 {
 	recorder->after_ns = 0;
-	if (!attach_tap_drain(recorder->tap, recorder->image, take_copy, recorder))
+	if (!attach_sampler_drain(recorder->sampler, recorder->image, take_copy, recorder))
 		return false;
-	if (attach_tap_is_filling(recorder->tap))
+	if (attach_sampler_is_filling(recorder->sampler))
 		note_news(recorder); /* more often, for a while */
 	return true;
 }
@@ -489,17 +494,17 @@ static void account_process(struct recorder_target *of, uint32_t ticks)
 		struct attach_thread *thread = attach_threads_get(of->target->threads, i);
 		struct sampled_thread *data = sampled_of(thread);
 
-		if (!data || data->tap.plan || data->tap.is_gone || data->tap.is_stopped ||
-		    data->tap.is_refused)
+		if (!data || data->copies.plan || data->copies.is_gone || data->copies.is_stopped ||
+		    data->copies.is_refused)
 			continue;
 		begin_thread(of, thread, data);
 		note_beginning(of, thread, data, since_ns);
 	}
 }
 
-bool tapped_drain(struct recorder *recorder, uint32_t ticks)
+bool bpf_tick_drain(struct recorder *recorder, uint32_t ticks)
 {
-	if (!tapped_take(recorder))
+	if (!bpf_tick_take(recorder))
 		return false;
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct recorder_target *of = recorder->targets[i];

@@ -26,22 +26,22 @@ static int64_t period_of(const struct recorder_target *of)
 /* Add what the thread has waited since the last look. @return whether it ran since then; also where
  * the kernel does not tell. */
 static bool note_waits(const struct recorder_target *of, struct attach_thread *thread,
-		       struct sampled_tap *tap)
+		       struct sampled_copies *copies)
 {
-	struct attach_schedule now, before = tap->schedule;
+	struct attach_schedule now, before = copies->schedule;
 	int64_t most_ns = WAIT_TICKS_MAX * period_of(of);
 
 	if (!attach_thread_schedule(thread, &now))
 		return true;
-	tap->schedule = now;
+	copies->schedule = now;
 	/* Less than before: another task has the number. */
 	if (!before.runs || now.runs < before.runs || now.waited_ns < before.waited_ns)
 		return true;
 	if (now.ran_ns > before.ran_ns)
 		of->recorder->stats->ran_ns += now.ran_ns - before.ran_ns;
-	tap->waited_ns += (int64_t)(now.waited_ns - before.waited_ns);
-	if (tap->waited_ns > most_ns)
-		tap->waited_ns = most_ns;
+	copies->waited_ns += (int64_t)(now.waited_ns - before.waited_ns);
+	if (copies->waited_ns > most_ns)
+		copies->waited_ns = most_ns;
 	return now.runs != before.runs;
 }
 
@@ -50,7 +50,7 @@ static void tell(struct recorder_target *of, struct sampled_thread *data, int64_
 {
 	if (ticks <= 0)
 		return;
-	data->tap.rest -= ticks;
+	data->copies.rest -= ticks;
 	data->owed += (uint32_t)ticks;
 	of->recorder->stats->thread_ticks += (uint64_t)ticks;
 	sampled_tell(of, data, outcome);
@@ -59,59 +59,59 @@ static void tell(struct recorder_target *of, struct sampled_thread *data, int64_
 /* Those of waits that have ended. */
 static void tell_waits(struct recorder_target *of, struct sampled_thread *data)
 {
-	struct sampled_tap *tap = &data->tap;
-	int64_t ticks = tap->waited_ns / period_of(of);
+	struct sampled_copies *copies = &data->copies;
+	int64_t ticks = copies->waited_ns / period_of(of);
 
-	ticks = ticks < tap->rest ? ticks : tap->rest;
-	tap->waited_ns -= ticks * period_of(of);
+	ticks = ticks < copies->rest ? ticks : copies->rest;
+	copies->waited_ns -= ticks * period_of(of);
 	tell(of, data, ticks, DAEMON_UNSCHEDULED);
 }
 
 /* Whether the thread is in a wait that has not ended: its ticks are reported when it does. */
-static bool is_waiting(struct attach_thread *thread, const struct sampled_tap *tap, bool ran)
+static bool is_waiting(struct attach_thread *thread, const struct sampled_copies *copies, bool ran)
 {
-	return !ran && tap->rest < WAIT_TICKS_MAX &&
+	return !ran && copies->rest < WAIT_TICKS_MAX &&
 	       attach_thread_activity(thread, NULL, NULL) == ATTACH_RUNNING;
 }
 
-void rest_begin(struct attach_thread *thread, struct sampled_tap *tap)
+void rest_begin(struct attach_thread *thread, struct sampled_copies *copies)
 {
-	if (!attach_thread_schedule(thread, &tap->schedule))
-		tap->schedule.runs = 0;
-	tap->look_ns = clock_now_ns() + LOOK_NS;
+	if (!attach_thread_schedule(thread, &copies->schedule))
+		copies->schedule.runs = 0;
+	copies->look_ns = clock_now_ns() + LOOK_NS;
 }
 
 void rest_tell(struct recorder_target *of, struct attach_thread *thread,
 	       struct sampled_thread *data, bool has_copies)
 {
-	struct sampled_tap *tap = &data->tap;
+	struct sampled_copies *copies = &data->copies;
 	uint64_t now_ns = clock_now_ns();
-	int64_t carried = tap->carried;
+	int64_t carried = copies->carried;
 	bool ran;
 
-	if (tap->rest <= 0 || (!has_copies && now_ns < tap->look_ns))
+	if (copies->rest <= 0 || (!has_copies && now_ns < copies->look_ns))
 		return;
-	tap->look_ns = now_ns + LOOK_NS;
-	ran = note_waits(of, thread, tap);
-	if (!has_copies && is_waiting(thread, tap, ran))
+	copies->look_ns = now_ns + LOOK_NS;
+	ran = note_waits(of, thread, copies);
+	if (!has_copies && is_waiting(thread, copies, ran))
 		return;
 	tell_waits(of, data);
 	/* It may wait again by now. That wait, and its last ticks, are reported later. */
-	carried = has_copies && carried < tap->rest ? carried : tap->rest;
+	carried = has_copies && carried < copies->rest ? carried : copies->rest;
 	tell(of, data, carried, DAEMON_IDLE);
-	tap->carried = tap->rest;
+	copies->carried = copies->rest;
 }
 
 void rest_end(struct recorder_target *of, struct attach_thread *thread, struct sampled_thread *data)
 {
-	struct sampled_tap *tap = &data->tap;
+	struct sampled_copies *copies = &data->copies;
 
-	if (tap->rest <= 0)
+	if (copies->rest <= 0)
 		return;
-	if (thread && is_waiting(thread, tap, note_waits(of, thread, tap))) {
-		tell(of, data, tap->rest, DAEMON_UNSCHEDULED);
+	if (thread && is_waiting(thread, copies, note_waits(of, thread, copies))) {
+		tell(of, data, copies->rest, DAEMON_UNSCHEDULED);
 		return;
 	}
 	tell_waits(of, data);
-	tell(of, data, tap->rest, DAEMON_IDLE);
+	tell(of, data, copies->rest, DAEMON_IDLE);
 }

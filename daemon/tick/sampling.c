@@ -11,7 +11,7 @@ static void forget(void *context, struct attach_thread *thread)
 
 	if (!data)
 		return;
-	tapped_end_thread(context, data);
+	bpf_tick_end_thread(context, data);
 	sampled_end(context, data, DAEMON_EXITED);
 	wait_free(data);
 	free(data);
@@ -19,7 +19,7 @@ static void forget(void *context, struct attach_thread *thread)
 }
 
 const struct recorder_sampling tick_sampling = {
-	.take = tapped_take,
-	.end_process = tapped_end_process,
+	.take = bpf_tick_take,
+	.end_process = bpf_tick_end_process,
 	.forget = forget,
 };

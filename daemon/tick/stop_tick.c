@@ -391,7 +391,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 					.tid = (int32_t)thread->tid,
 					.thread = sampled_name(of, thread, data, now_ns) };
 	bool keep = recorder->options->save_images != NULL && !sleep;
-	bool is_copy = data->tap.plan != NULL, knew_vm = entry_has_vm(of);
+	bool is_copy = data->copies.plan != NULL, knew_vm = entry_has_vm(of);
 	const struct attach_reader *process = attach_process_reader(of->process);
 	const struct attach_reader *after =
 		attach_image_reader_behind(recorder->after, process, false);
@@ -439,7 +439,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	sample.weight = sampled_tell(of, data, outcome);
 	if (!is_copy && data->runs_lua)
 		stops_note(of, thread, data, 0, sample.weight);
-	tapped_note(&data->tap, outcome);
+	bpf_tick_note(&data->copies, outcome);
 	if (keep)
 		save_image(recorder, of, sample.weight);
 	if (data->runs_lua && !write_sample(of, &sample))
@@ -511,7 +511,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	uint64_t now_ns = clock_now_ns();
 
 	/* Those that the kernel copies, or will when they are found, have their ticks there. */
-	if (!data || (recorder->tap && !data->tap.is_stopped))
+	if (!data || (recorder->sampler && !data->copies.is_stopped))
 		return true;
 	data->owed += recorder->weight;
 	recorder->stats->thread_ticks += recorder->weight;
@@ -554,7 +554,7 @@ bool recorder_list_threads(struct recorder_target *of)
 		return true;
 	of->thread_ended = false;
 	/* Threads that have ended are forgotten, with copies that were not taken. */
-	if (of->recorder->tap && (!tapped_take(of->recorder) || !of->target))
+	if (of->recorder->sampler && (!bpf_tick_take(of->recorder) || !of->target))
 		return false;
 	now_ns = clock_now_ns();
 	target_refresh_threads(of->target);
@@ -630,7 +630,7 @@ static void tell_rest(struct recorder_target *of)
 
 		if (!thread->data)
 			continue;
-		tapped_end_thread(of, thread->data);
+		bpf_tick_end_thread(of, thread->data);
 		sampled_end(of, thread->data, DAEMON_FAILED);
 	}
 }

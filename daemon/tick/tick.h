@@ -41,36 +41,36 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 /* ---- Copies by the kernel (bpf_tick.c) -------------------------------------------------- */
 
 /** When copies are to be taken after @p now_ns. */
-uint64_t tapped_next_ns(const struct recorder *recorder, uint64_t now_ns);
+uint64_t bpf_tick_next_ns(const struct recorder *recorder, uint64_t now_ns);
 
 /** Take the copies that are there, which may give up processes. @return false where the recording
  *  ends. */
-bool tapped_take(struct recorder *recorder);
+bool bpf_tick_take(struct recorder *recorder);
 
 /** The same, and account for the last @p ticks ticks. @return false where the recording ends. */
-bool tapped_drain(struct recorder *recorder, uint32_t ticks);
+bool bpf_tick_drain(struct recorder *recorder, uint32_t ticks);
 
-/** Note the outcome of a sample, by a copy or, where @p tap is stopped, by a stop. */
-void tapped_note(struct sampled_tap *tap, enum daemon_outcome outcome);
+/** Note the outcome of a sample, by a copy or, where @p copies is stopped, by a stop. */
+void bpf_tick_note(struct sampled_copies *copies, enum daemon_outcome outcome);
 
 /** The thread's stops end: note whether they showed more than copies had. */
-void tapped_note_stops(struct sampled_tap *tap);
+void bpf_tick_note_stops(struct sampled_copies *copies);
 
 /** The thread has ended, or its process is given up. */
-void tapped_end_thread(struct recorder_target *of, struct sampled_thread *data);
+void bpf_tick_end_thread(struct recorder_target *of, struct sampled_thread *data);
 
 /** No thread of the process is copied any more: its program is another one. */
-void tapped_end_process(struct recorder_target *of);
+void bpf_tick_end_process(struct recorder_target *of);
 
 /** No thread at all is. */
-void tapped_end_all(struct recorder *recorder);
+void bpf_tick_end_all(struct recorder *recorder);
 
 /* ---- Ticks without copies (rest.c) ------------------------------------------------------ */
 
 /** The thread's copies begin. */
-void rest_begin(struct attach_thread *thread, struct sampled_tap *tap);
+void rest_begin(struct attach_thread *thread, struct sampled_copies *copies);
 
-/** Tell the ticks of tap.rest: the thread waited for a processor, or slept. A thread
+/** Tell the ticks of copies.rest: the thread waited for a processor, or slept. A thread
  *  without copies has them reported once a second, and a wait when it ends. */
 void rest_tell(struct recorder_target *of, struct attach_thread *thread,
 	       struct sampled_thread *data, bool has_copies);

@@ -8,7 +8,8 @@
 #include "luastate/trace/trace.h"
 
 /* Without traces the trace's part is empty: the header has no bytes. */
-static void describe_compiler(const struct luastate_layout *layout, struct attach_tap_vm *ret_vm)
+static void describe_compiler(const struct luastate_layout *layout,
+			      struct attach_sampler_vm *ret_vm)
 {
 	uint32_t J = (uint32_t)layout->global_State_to_J;
 
@@ -27,13 +28,13 @@ static void describe_compiler(const struct luastate_layout *layout, struct attac
 }
 
 static void describe_vm(const struct luastate *state, const struct luastate_vm *vm,
-			struct attach_tap_vm *ret_vm)
+			struct attach_sampler_vm *ret_vm)
 {
 	const struct luastate_layout *layout = vm->layout;
 	const struct state_interpreter *interpreter =
 		state_interpreter_at(state, state->vm_code[vm - state->vms]);
 
-	*ret_vm = (struct attach_tap_vm){
+	*ret_vm = (struct attach_sampler_vm){
 		.G = vm->G,
 		.register_offset = state_arch_register_offset(layout),
 		.ref_size = (uint32_t)layout->ref_size,
@@ -77,26 +78,27 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 	}
 }
 
-/* @return its index in the plan, or ATTACH_TAP_VMS where there is no room. */
-static uint32_t add_vm(const struct luastate *state, struct attach_tap_plan *plan, uint64_t G)
+/* @return its index in the plan, or ATTACH_SAMPLER_VMS where there is no room. */
+static uint32_t add_vm(const struct luastate *state, struct attach_sampler_plan *plan, uint64_t G)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
 	uint32_t index = 0;
 
 	while (index < plan->vm_count && plan->vms[index].G != G)
 		index++;
-	if (index < plan->vm_count || index == ATTACH_TAP_VMS)
+	if (index < plan->vm_count || index == ATTACH_SAMPLER_VMS)
 		return index;
 	if (!vm)
-		return ATTACH_TAP_VMS;
+		return ATTACH_SAMPLER_VMS;
 	describe_vm(state, vm, &plan->vms[index]);
 	plan->vm_count++;
 	return index;
 }
 
-/* @return the index in the plan of a VM that has all but its address in common, or ATTACH_TAP_VMS.
+/* @return the index in the plan of a VM that has all but its address in common, or
+ * ATTACH_SAMPLER_VMS.
  */
-static uint32_t find_like(const struct luastate *state, const struct attach_tap_plan *plan,
+static uint32_t find_like(const struct luastate *state, const struct attach_sampler_plan *plan,
 			  size_t index)
 {
 	for (uint32_t i = 0; i < plan->vm_count; i++) {
@@ -106,10 +108,10 @@ static uint32_t find_like(const struct luastate *state, const struct attach_tap_
 		    state->vm_code[vm - state->vms] == state->vm_code[index])
 			return i;
 	}
-	return ATTACH_TAP_VMS;
+	return ATTACH_SAMPLER_VMS;
 }
 
-static bool has_vm(const struct attach_tap_plan *plan, uint64_t G)
+static bool has_vm(const struct attach_sampler_plan *plan, uint64_t G)
 {
 	for (uint32_t i = 0; i < plan->vm_count; i++)
 		if (plan->vms[i].G == G)
@@ -118,18 +120,19 @@ static bool has_vm(const struct attach_tap_plan *plan, uint64_t G)
 }
 
 /* The VMs that are in no stack of the last sample, but may be in the next one's. */
-static void add_others(const struct luastate *state, struct attach_tap_plan *plan)
+static void add_others(const struct luastate *state, struct attach_sampler_plan *plan)
 {
-	for (size_t i = state->vm_count; i-- > 0 && plan->other_count < ATTACH_TAP_OTHERS;) {
+	for (size_t i = state->vm_count; i-- > 0 && plan->other_count < ATTACH_SAMPLER_OTHERS;) {
 		uint64_t G = state->vms[i].G;
-		uint32_t like = has_vm(plan, G) ? ATTACH_TAP_VMS : find_like(state, plan, i);
+		uint32_t like = has_vm(plan, G) ? ATTACH_SAMPLER_VMS : find_like(state, plan, i);
 
-		if (like < ATTACH_TAP_VMS)
+		if (like < ATTACH_SAMPLER_VMS)
 			plan->others[plan->other_count++] = G | like;
 	}
 }
 
-void luastate_plan_tap(const struct luastate_plan_context *context, struct attach_tap_plan *plan)
+void luastate_plan_bpf(const struct luastate_plan_context *context,
+		       struct attach_sampler_plan *plan)
 {
 	const struct luastate_prediction *prediction = context->prediction;
 	const struct luastate *state = context->state;
@@ -140,7 +143,7 @@ void luastate_plan_tap(const struct luastate_plan_context *context, struct attac
 	for (unsigned i = 0; i < prediction->thread_count; i++) {
 		uint32_t vm = add_vm(state, plan, prediction->threads[i].G);
 
-		if (vm == ATTACH_TAP_VMS || plan->stack_count == ATTACH_TAP_STACKS)
+		if (vm == ATTACH_SAMPLER_VMS || plan->stack_count == ATTACH_SAMPLER_STACKS)
 			continue;
 		plan->stacks[plan->stack_count++] = prediction->threads[i].L | vm;
 	}
@@ -152,7 +155,7 @@ void luastate_plan_tap(const struct luastate_plan_context *context, struct attac
 		add_others(state, plan);
 }
 
-static bool is_asked(const struct attach_tap_plan *plan, uint64_t start, uint64_t size)
+static bool is_asked(const struct attach_sampler_plan *plan, uint64_t start, uint64_t size)
 {
 	for (uint32_t i = 0; i < plan->extra_count; i++)
 		if (plan->extras[i].start == start && plan->extras[i].size >= size)
@@ -161,23 +164,23 @@ static bool is_asked(const struct attach_tap_plan *plan, uint64_t start, uint64_
 }
 
 /* The oldest goes where there is no room. @return whether it was not asked for already. */
-static bool add_extra(struct attach_tap_plan *plan, uint64_t start, uint64_t size)
+static bool add_extra(struct attach_sampler_plan *plan, uint64_t start, uint64_t size)
 {
-	if (size > LUASTATE_TAP_EXTRA_MAX || is_asked(plan, start, size))
+	if (size > LUASTATE_BPF_EXTRA_MAX || is_asked(plan, start, size))
 		return false;
-	if (plan->extra_count == ATTACH_TAP_EXTRAS) {
+	if (plan->extra_count == ATTACH_SAMPLER_EXTRAS) {
 		memmove(plan->extras, plan->extras + 1,
-			(ATTACH_TAP_EXTRAS - 1) * sizeof(plan->extras[0]));
+			(ATTACH_SAMPLER_EXTRAS - 1) * sizeof(plan->extras[0]));
 		plan->extra_count--;
 	}
 	plan->extras[plan->extra_count] =
-		(struct attach_tap_extra){ .start = start, .size = (uint32_t)size };
+		(struct attach_sampler_extra){ .start = start, .size = (uint32_t)size };
 	plan->extra_count++;
 	return true;
 }
 
 bool luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
-			  struct attach_tap_plan *plan)
+			  struct attach_sampler_plan *plan)
 {
 	uint64_t start, size;
 	bool lacked = false;
@@ -201,9 +204,9 @@ static uint64_t key_of(const struct state_proto *proto, uint64_t salt)
 	const struct luastate_layout *layout = proto->layout;
 	const uint8_t *header = proto->identity.header;
 
-	return attach_tap_known_key(salt, proto->address, proto->identity.name_hash,
-				    state_u32(header, layout->GCproto_sizept),
-				    state_u32(header, layout->GCproto_firstline));
+	return attach_sampler_known_key(salt, proto->address, proto->identity.name_hash,
+					state_u32(header, layout->GCproto_sizept),
+					state_u32(header, layout->GCproto_firstline));
 }
 
 static void note_proto(const struct luastate *state, uint64_t address, uint64_t salt,
@@ -212,7 +215,7 @@ static void note_proto(const struct luastate *state, uint64_t address, uint64_t 
 	const struct state_proto *known = state_find_proto(state, address);
 
 	if (known)
-		table[attach_tap_known_place(salt, address)] = key_of(known, salt);
+		table[attach_sampler_known_place(salt, address)] = key_of(known, salt);
 }
 
 void luastate_note_known(const struct luastate_plan_context *context,

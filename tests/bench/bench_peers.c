@@ -110,12 +110,12 @@ static double first_begin_s;
 
 bool peer_has_copies(void)
 {
-	struct attach_tap *tap;
+	struct attach_sampler *sampler;
 	struct failure why;
 
-	if (attach_tap_create(4999, &tap, &why) != 0)
+	if (attach_sampler_create(4999, &sampler, &why) != 0)
 		return false;
-	attach_tap_destroy(tap);
+	attach_sampler_destroy(sampler);
 	return true;
 }
 

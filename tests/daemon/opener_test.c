@@ -85,7 +85,7 @@ static void end(pid_t pid)
 }
 
 struct scene {
-	struct attach_tap *tap;
+	struct attach_sampler *sampler;
 	struct opener *opener;
 	pid_t pid; /* of the recording */
 };
@@ -95,25 +95,25 @@ static void begin_scene(struct scene *scene, bool grows)
 	struct failure why;
 
 	scene->pid = start_sleeper();
-	if (attach_tap_create(RATE_HZ, &scene->tap, &why) != 0) {
+	if (attach_sampler_create(RATE_HZ, &scene->sampler, &why) != 0) {
 		end(scene->pid);
 		print_message("skipped: the kernel copies no threads here\n");
 		skip();
 	}
-	assert_int_equal(0, opener_start(attach_tap_program(scene->tap), &scene->pid, 1, grows,
-					 &scene->opener, &why));
+	assert_int_equal(0, opener_start(attach_sampler_program(scene->sampler), &scene->pid, 1,
+					 grows, &scene->opener, &why));
 }
 
 static void end_scene(struct scene *scene)
 {
 	opener_stop(scene->opener);
-	attach_tap_destroy(scene->tap);
+	attach_sampler_destroy(scene->sampler);
 	end(scene->pid);
 }
 
 /* @param until_ns The answer is waited for up to then. @return 1, 0 or -1 as opener_take(). */
-static int take(const struct scene *scene, uint64_t until_ns, struct attach_tap_answer *ret_answer,
-		struct failure *ret_why)
+static int take(const struct scene *scene, uint64_t until_ns,
+		struct attach_sampler_answer *ret_answer, struct failure *ret_why)
 {
 	int got;
 
@@ -126,7 +126,7 @@ static int take(const struct scene *scene, uint64_t until_ns, struct attach_tap_
 static int ask(const struct scene *scene, pid_t pid, pid_t tid, uint64_t period_ns, uint64_t cookie,
 	       struct failure *ret_why)
 {
-	const struct attach_tap_request request = {
+	const struct attach_sampler_request request = {
 		.pid = pid, .tid = tid, .period_ns = period_ns, .cookie = cookie
 	};
 
@@ -136,13 +136,13 @@ static int ask(const struct scene *scene, pid_t pid, pid_t tid, uint64_t period_
 static int try_open(const struct scene *scene, pid_t pid, pid_t tid, uint64_t period_ns,
 		    struct failure *ret_why)
 {
-	struct attach_tap_answer answer;
+	struct attach_sampler_answer answer;
 
-	if (ask(scene, pid, tid, period_ns, ATTACH_TAP_NO_COOKIE, ret_why) != 0)
+	if (ask(scene, pid, tid, period_ns, ATTACH_SAMPLER_NO_COOKIE, ret_why) != 0)
 		return -1;
 	if (take(scene, clock_now_ns() + DEADLINE_NS, &answer, ret_why) != 1)
 		return -1;
-	assert_true(answer.cookie == ATTACH_TAP_NO_COOKIE);
+	assert_true(answer.cookie == ATTACH_SAMPLER_NO_COOKIE);
 	if (answer.why.kind != FAILURE_NONE) {
 		assert_int_equal(-1, answer.event.event_fd);
 		assert_int_equal(-1, answer.event.link_fd);
@@ -151,7 +151,7 @@ static int try_open(const struct scene *scene, pid_t pid, pid_t tid, uint64_t pe
 	}
 	assert_true(fcntl(answer.event.event_fd, F_GETFD) & FD_CLOEXEC);
 	assert_true(fcntl(answer.event.link_fd, F_GETFD) & FD_CLOEXEC);
-	attach_tap_close_event(&answer.event);
+	attach_sampler_close_event(&answer.event);
 	return 0;
 }
 
@@ -221,16 +221,16 @@ static void keeps_no_more_than_it_needs(void **state)
 /* What keeps it from opening events is no reason to keep more rights. */
 static void gives_up_where_it_cannot_open(void **state)
 {
-	struct attach_tap *tap;
+	struct attach_sampler *sampler;
 	struct opener *opener;
 	struct failure why;
 	pid_t own = getpid();
 	int no_program;
 
 	(void)state;
-	if (attach_tap_create(RATE_HZ, &tap, &why) != 0)
+	if (attach_sampler_create(RATE_HZ, &sampler, &why) != 0)
 		skip();
-	attach_tap_destroy(tap);
+	attach_sampler_destroy(sampler);
 	no_program = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_true(no_program >= 0);
 	assert_int_equal(-1, opener_start(no_program, &own, 1, false, &opener, &why));
@@ -257,7 +257,7 @@ static void tells_that_it_is_gone(void **state)
 /* As where the kernel holds it up: nobody waits for longer than he wants to. */
 static void waits_for_nothing_by_itself(void **state)
 {
-	struct attach_tap_answer answer;
+	struct attach_sampler_answer answer;
 	struct scene scene;
 	struct failure why;
 	unsigned asked = 0;
@@ -284,7 +284,7 @@ static void waits_for_nothing_by_itself(void **state)
 		assert_int_equal(1, take(&scene, clock_now_ns() + DEADLINE_NS, &answer, &why));
 		assert_int_equal(i, answer.cookie);
 		assert_int_equal(FAILURE_NONE, answer.why.kind);
-		attach_tap_close_event(&answer.event);
+		attach_sampler_close_event(&answer.event);
 	}
 	assert_int_equal(0, opener_take(scene.opener, 0, &answer, &why));
 	assert_int_equal(0, try_open(&scene, scene.pid, scene.pid, PERIOD_NS, &why));
@@ -315,10 +315,10 @@ static void end_recorder_first(int how)
 		struct failure why;
 		pid_t own = getpid();
 
-		if (attach_tap_create(RATE_HZ, &scene.tap, &why) != 0)
+		if (attach_sampler_create(RATE_HZ, &scene.sampler, &why) != 0)
 			_exit(77);
-		if (opener_start(attach_tap_program(scene.tap), &own, 1, false, &scene.opener,
-				 &why) != 0)
+		if (opener_start(attach_sampler_program(scene.sampler), &own, 1, false,
+				 &scene.opener, &why) != 0)
 			_exit(1);
 		opener = find_opener();
 		if (write(fds[1], &opener, sizeof(opener)) != sizeof(opener))

@@ -143,15 +143,15 @@ static void looks_for_what_it_needs(void **state)
 static void agrees_with_the_kernel(void **state)
 {
 	struct refusal_facts facts;
-	struct attach_tap *tap;
+	struct attach_sampler *sampler;
 	struct failure why;
 
 	(void)state;
-	if (attach_tap_create(99, &tap, &why) != 0) {
+	if (attach_sampler_create(99, &sampler, &why) != 0) {
 		print_message("skipped: the kernel copies no threads here\n");
 		skip();
 	}
-	attach_tap_destroy(tap);
+	attach_sampler_destroy(sampler);
 	refusal_find_facts(&facts);
 	assert_true(facts.loop != REFUSAL_LOOP_LACKING);
 }

@@ -69,14 +69,14 @@ static int setup(void **state)
 	counted = (struct attach_schedule){ .ran_ns = 1, .waited_ns = 7 * SECOND, .runs = 5 };
 	activity = ATTACH_RUNNING;
 	now_ns = 100ull * SECOND;
-	rest_begin(&scene.thread, &scene.data.tap);
+	rest_begin(&scene.thread, &scene.data.copies);
 	*state = &scene;
 	return 0;
 }
 
 static void look(struct scene *scene, int64_t ticks, bool has_copies)
 {
-	scene->data.tap.rest += ticks;
+	scene->data.copies.rest += ticks;
 	rest_tell(&scene->of, &scene->thread, &scene->data, has_copies);
 }
 
@@ -85,7 +85,7 @@ static void expect(const struct scene *scene, uint64_t waited, uint64_t idle, in
 	assert_int_equal(waited, scene->stats.outcomes[DAEMON_UNSCHEDULED]);
 	assert_int_equal(idle, scene->stats.outcomes[DAEMON_IDLE]);
 	assert_int_equal(waited + idle, scene->stats.thread_ticks);
-	assert_int_equal(rest, scene->data.tap.rest);
+	assert_int_equal(rest, scene->data.copies.rest);
 	assert_int_equal(0, scene->data.owed);
 }
 
@@ -120,7 +120,7 @@ static void counts_the_time_in_which_it_ran(void **state)
 	look(scene, 4, false);
 	assert_int_equal(3 * PERIOD, scene->stats.ran_ns);
 	counted.ran_ns += PERIOD;
-	scene->data.tap.rest += 4;
+	scene->data.copies.rest += 4;
 	rest_end(&scene->of, &scene->thread, &scene->data);
 	assert_int_equal(4 * PERIOD, scene->stats.ran_ns);
 }
@@ -171,14 +171,14 @@ static void tells_all_at_the_end(void **state)
 
 	run(2 * PERIOD);
 	activity = ATTACH_BLOCKED;
-	scene->data.tap.rest = 5;
+	scene->data.copies.rest = 5;
 	rest_end(&scene->of, &scene->thread, &scene->data);
 	expect(scene, 2, 3, 0);
-	scene->data.tap.rest = 4;
+	scene->data.copies.rest = 4;
 	activity = ATTACH_RUNNING; /* and has not run since */
 	rest_end(&scene->of, &scene->thread, &scene->data);
 	expect(scene, 6, 3, 0);
-	scene->data.tap.rest = -2;
+	scene->data.copies.rest = -2;
 	rest_end(&scene->of, NULL, &scene->data);
 	expect(scene, 6, 3, -2);
 }

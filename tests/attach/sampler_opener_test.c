@@ -13,20 +13,21 @@
 
 #include "attach/failure.h"
 #include "children.h"
-#include "tap_scene.h"
+#include "sampler_scene.h"
 
 /** One that answers when it is told to. */
 struct slow_opener {
-	struct attach_tap *tap;
-	struct attach_tap_request request;
+	struct attach_sampler *sampler;
+	struct attach_sampler_request request;
 	unsigned asked;
 	bool is_full, is_ready, is_gone;
-	struct attach_tap_event event; /* the last one that it gave away */
-	struct failure refused;	       /* of the last thread that was */
+	struct attach_sampler_event event; /* the last one that it gave away */
+	struct failure refused;		   /* of the last thread that was */
 	void *refused_thread;
 };
 
-static int slow_ask(void *context, const struct attach_tap_request *request, struct failure *why)
+static int slow_ask(void *context, const struct attach_sampler_request *request,
+		    struct failure *why)
 {
 	struct slow_opener *opener = context;
 
@@ -37,7 +38,7 @@ static int slow_ask(void *context, const struct attach_tap_request *request, str
 	return 0;
 }
 
-static int slow_take(void *context, uint64_t until_ns, struct attach_tap_answer *ret_answer,
+static int slow_take(void *context, uint64_t until_ns, struct attach_sampler_answer *ret_answer,
 		     struct failure *why)
 {
 	struct slow_opener *opener = context;
@@ -48,10 +49,10 @@ static int slow_take(void *context, uint64_t until_ns, struct attach_tap_answer 
 	if (!opener->is_ready || !opener->asked)
 		return 0;
 	opener->asked--;
-	*ret_answer =
-		(struct attach_tap_answer){ .cookie = opener->request.cookie, .event = { -1, -1 } };
-	if (attach_tap_open_event(attach_tap_program(opener->tap), &opener->request,
-				  &ret_answer->event, &ret_answer->why) == 0)
+	*ret_answer = (struct attach_sampler_answer){ .cookie = opener->request.cookie,
+						      .event = { -1, -1 } };
+	if (attach_sampler_open_event(attach_sampler_program(opener->sampler), &opener->request,
+				      &ret_answer->event, &ret_answer->why) == 0)
 		opener->event = ret_answer->event;
 	return 1;
 }
@@ -66,32 +67,33 @@ static void note_refused(void *context, void *thread, const struct failure *why)
 
 static void begin(struct scene *scene, struct slow_opener *opener)
 {
-	const struct attach_tap_opener slow = { .ask = slow_ask,
-						.take = slow_take,
-						.context = opener };
+	const struct attach_sampler_opener slow = { .ask = slow_ask,
+						    .take = slow_take,
+						    .context = opener };
 	struct failure why;
 
 	memset(scene, 0, sizeof(*scene));
 	memset(opener, 0, sizeof(*opener));
-	if (attach_tap_create(SCENE_RATE_HZ, &scene->tap, &why) != 0)
+	if (attach_sampler_create(SCENE_RATE_HZ, &scene->sampler, &why) != 0)
 		skip();
-	opener->tap = scene->tap;
+	opener->sampler = scene->sampler;
 	scene->pid = child_start(scene_spin, NULL);
 	scene->image = attach_image_create();
 	assert_non_null(scene->image);
-	assert_int_equal(0, attach_tap_begin(scene->tap, &slow, &why));
+	assert_int_equal(0, attach_sampler_begin(scene->sampler, &slow, &why));
 }
 
 static int add_slow(struct scene *scene, struct failure *why)
 {
-	static const struct attach_tap_plan none;
+	static const struct attach_sampler_plan none;
 
-	return attach_tap_add(scene->tap, scene->pid, scene->pid, scene, &none, &scene->plan, why);
+	return attach_sampler_add(scene->sampler, scene->pid, scene->pid, scene, &none,
+				  &scene->plan, why);
 }
 
 static size_t take_events(struct scene *scene, struct slow_opener *opener)
 {
-	return attach_tap_take_events(scene->tap, 0, note_refused, opener);
+	return attach_sampler_take_events(scene->sampler, 0, note_refused, opener);
 }
 
 static void copies_begin_with_the_answer(void **state)
@@ -113,19 +115,19 @@ static void copies_begin_with_the_answer(void **state)
 	assert_in_range(scene.plan->budget_ns, 500 * 1000, 1000 * 1000);
 	assert_int_equal(1, take_events(&scene, &opener));
 	child_nap_us(20 * 1000);
-	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	assert_int_equal(0, scene.count);
 	opener.is_ready = true;
 	assert_int_equal(0, take_events(&scene, &opener));
 	scene_await(&scene, 20);
 	assert_null(opener.refused_thread);
-	attach_tap_remove(scene.tap, scene.plan);
+	attach_sampler_remove(scene.sampler, scene.plan);
 	scene_end(&scene);
 }
 
 static void closes_events_that_come_too_late(void **state)
 {
-	struct attach_tap_request late;
+	struct attach_sampler_request late;
 	struct slow_opener opener;
 	struct scene scene;
 	struct failure why;
@@ -133,7 +135,7 @@ static void closes_events_that_come_too_late(void **state)
 	(void)state;
 	begin(&scene, &opener);
 	assert_int_equal(0, add_slow(&scene, &why));
-	attach_tap_remove(scene.tap, scene.plan);
+	attach_sampler_remove(scene.sampler, scene.plan);
 	opener.is_ready = true;
 	/* With the next one's. */
 	assert_int_equal(0, take_events(&scene, &opener));
@@ -163,7 +165,7 @@ static void tells_whom_an_opener_refuses(void **state)
 	assert_int_equal(0, take_events(&scene, &opener));
 	assert_ptr_equal(&scene, opener.refused_thread);
 	assert_int_equal(FAILURE_GONE, opener.refused.kind);
-	attach_tap_remove(scene.tap, scene.plan);
+	attach_sampler_remove(scene.sampler, scene.plan);
 	/* The opener has. */
 	scene.pid = child_start(scene_spin, NULL);
 	assert_int_equal(0, add_slow(&scene, &why));
@@ -171,7 +173,7 @@ static void tells_whom_an_opener_refuses(void **state)
 	assert_int_equal(0, take_events(&scene, &opener));
 	assert_int_equal(FAILURE_SYSTEM, opener.refused.kind);
 	assert_int_equal(scene.pid, opener.refused.tid);
-	attach_tap_remove(scene.tap, scene.plan);
+	attach_sampler_remove(scene.sampler, scene.plan);
 	/* It does not come to it. */
 	opener.is_gone = opener.is_ready = false;
 	opener.refused_thread = NULL;

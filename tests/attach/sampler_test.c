@@ -20,7 +20,7 @@
 #include "attach/freeze.h"
 #include "tests/rounds.h"
 #include "children.h"
-#include "tap_scene.h"
+#include "sampler_scene.h"
 
 enum {
 	LOW_RATE_HZ = 97,
@@ -277,11 +277,11 @@ static void rests(void **state)
 	scene_await(&scene, 20);
 	scene.plan->rest_ns = UINT64_MAX;
 	child_nap_us(20 * 1000);
-	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	count = scene.count;
 	for (int i = 0; i < SCENE_PATIENCE_S * 100 && scene.plan->rested < 50; i++)
 		child_nap_us(10 * 1000);
-	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	assert_true(scene.plan->rested >= 50);
 	assert_int_equal(count, scene.count);
 	scene.plan->rest_ns = 0;
@@ -297,10 +297,10 @@ static void makes_no_copies_behind_its_end(void **state)
 	(void)state;
 	scene_begin(&scene, SCENE_RATE_HZ, scene_spin, NULL);
 	scene_await(&scene, 20);
-	attach_tap_end(scene.tap);
+	attach_sampler_end(scene.sampler);
 	end_ns = child_now_ns();
 	child_nap_us(100 * 1000);
-	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	assert_true(scene.last_ns <= end_ns);
 	scene_end(&scene);
 }
@@ -312,10 +312,10 @@ static void leaves_sleepers_alone(void **state)
 	(void)state;
 	scene_begin(&scene, SCENE_RATE_HZ, scene_sleep, NULL);
 	assert_true(child_await_state(scene.pid, "S"));
-	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	scene.count = 0;
 	child_nap_us(200 * 1000);
-	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	assert_int_equal(0, scene.count);
 	scene_end(&scene);
 }
@@ -333,7 +333,7 @@ static void counts_what_has_no_room(void **state)
 	for (int i = 0; i < SCENE_PATIENCE_S * 100 && scene.plan->lost == 0; i++)
 		child_nap_us(10 * 1000);
 	assert_true(scene.plan->lost > 0);
-	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	assert_true(scene.count > many);
 	scene_await(&scene, scene.count + many);
 	scene_end(&scene);
@@ -353,7 +353,7 @@ static void leaves_the_rest_for_later(void **state)
 	scene.check = take_three;
 	for (int i = 0; i < SCENE_PATIENCE_S * 100 && scene.count < 3; i++) {
 		child_nap_us(50 * 1000);
-		if (!attach_tap_drain(scene.tap, scene.image, scene_take, &scene))
+		if (!attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene))
 			break;
 	}
 	assert_int_equal(3, scene.count);
@@ -371,21 +371,21 @@ static void forgets_a_thread(void **state)
 	scene_begin(&scene, SCENE_RATE_HZ, scene_spin, NULL);
 	scene_await(&scene, 5);
 	child_nap_us(50 * 1000); /* copies that are under way */
-	attach_tap_remove(scene.tap, scene.plan);
+	attach_sampler_remove(scene.sampler, scene.plan);
 	scene.count = 0;
-	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	child_nap_us(50 * 1000);
-	attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	assert_int_equal(0, scene.count);
-	assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, scene.pid, &scene, &scene_nothing,
-					   &scene.plan, &why));
+	assert_int_equal(0, attach_sampler_add(scene.sampler, scene.pid, scene.pid, &scene,
+					       &scene_nothing, &scene.plan, &why));
 	scene_await(&scene, 5);
 	scene_end(&scene);
 }
 
 static void tells_of_threads_that_are_gone(void **state)
 {
-	struct attach_tap_plan *plan;
+	struct attach_sampler_plan *plan;
 	struct scene scene;
 	struct failure why;
 	pid_t pid;
@@ -396,8 +396,8 @@ static void tells_of_threads_that_are_gone(void **state)
 	if (pid == 0)
 		_exit(0);
 	assert_int_equal(pid, waitpid(pid, NULL, 0));
-	assert_int_equal(-1,
-			 attach_tap_add(scene.tap, pid, pid, &scene, &scene_nothing, &plan, &why));
+	assert_int_equal(-1, attach_sampler_add(scene.sampler, pid, pid, &scene, &scene_nothing,
+						&plan, &why));
 	assert_int_equal(FAILURE_GONE, why.kind);
 	scene_end(&scene);
 }
@@ -452,7 +452,7 @@ static void meets_short_lives(void **state)
 {
 	pid_t pids[SHORT_LIVES];
 	struct starting_line line;
-	struct attach_tap_plan *plan;
+	struct attach_sampler_plan *plan;
 	struct scene scene;
 	uint64_t used = 0, used_before = 0;
 	unsigned mean;
@@ -467,8 +467,8 @@ static void meets_short_lives(void **state)
 		pids[i] = child_start(live_shortly, &line);
 		/* What it begins with is no part of its time. */
 		assert_true(child_await_state(pids[i], "S"));
-		assert_int_equal(0, attach_tap_add(scene.tap, pids[i], pids[i], &scene,
-						   &scene_nothing, &plan, &why));
+		assert_int_equal(0, attach_sampler_add(scene.sampler, pids[i], pids[i], &scene,
+						       &scene_nothing, &plan, &why));
 	}
 	for (int i = 0; i < SHORT_LIVES; i++)
 		used_before += ran_ns(pids[i]);
@@ -478,7 +478,7 @@ static void meets_short_lives(void **state)
 		assert_int_equal(1, write(line.go[1], "", 1));
 		assert_int_equal(1, poll(&done, 1, CHILD_DEADLINE_MS));
 		assert_int_equal(1, read(line.done[0], &byte, 1));
-		attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+		attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	}
 	for (int i = 0; i < SHORT_LIVES; i++)
 		used += ran_ns(pids[i]);
@@ -499,8 +499,8 @@ static void meets_short_lives(void **state)
 static void has_a_bound_of_threads(void **state)
 {
 	const struct rlimit limit = { DESCRIPTORS, DESCRIPTORS };
-	struct attach_tap_plan *plans[ATTACH_TAP_THREADS];
-	struct attach_tap_plan *last;
+	struct attach_sampler_plan *plans[ATTACH_SAMPLER_THREADS];
+	struct attach_sampler_plan *last;
 	struct scene scene;
 	struct failure why;
 
@@ -508,16 +508,16 @@ static void has_a_bound_of_threads(void **state)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	scene_begin(&scene, 1, scene_sleep, NULL);
 	plans[0] = scene.plan;
-	for (int i = 1; i < ATTACH_TAP_THREADS; i++)
-		assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, scene.pid, &scene,
-						   &scene_nothing, &plans[i], &why));
-	assert_int_equal(1024, ATTACH_TAP_THREADS); /* as the manual page says */
-	assert_int_equal(-1, attach_tap_add(scene.tap, scene.pid, scene.pid, &scene, &scene_nothing,
-					    &last, &why));
+	for (int i = 1; i < ATTACH_SAMPLER_THREADS; i++)
+		assert_int_equal(0, attach_sampler_add(scene.sampler, scene.pid, scene.pid, &scene,
+						       &scene_nothing, &plans[i], &why));
+	assert_int_equal(1024, ATTACH_SAMPLER_THREADS); /* as the manual page says */
+	assert_int_equal(-1, attach_sampler_add(scene.sampler, scene.pid, scene.pid, &scene,
+						&scene_nothing, &last, &why));
 	assert_int_equal(FAILURE_LIMIT, why.kind);
-	attach_tap_remove(scene.tap, plans[500]);
-	assert_int_equal(0, attach_tap_add(scene.tap, scene.pid, scene.pid, &scene, &scene_nothing,
-					   &last, &why));
+	attach_sampler_remove(scene.sampler, plans[500]);
+	assert_int_equal(0, attach_sampler_add(scene.sampler, scene.pid, scene.pid, &scene,
+					       &scene_nothing, &last, &why));
 	assert_ptr_equal(plans[500], last);
 	scene_end(&scene);
 }

@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "children.h"
-#include "tap_scene.h"
+#include "sampler_scene.h"
 
 /* A machine that is emulated, or held up, may need more time than others have. */
-const struct attach_tap_plan scene_nothing = { .budget_ns = UINT32_MAX };
+const struct attach_sampler_plan scene_nothing = { .budget_ns = UINT32_MAX };
 
 /* The sanitizer would have the marks elsewhere. */
 __attribute__((no_sanitize("address"))) void scene_spin(void *argument)
@@ -41,7 +41,7 @@ void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), voi
 	char text[256];
 
 	memset(scene, 0, sizeof(*scene));
-	if (attach_tap_create(rate_hz, &scene->tap, &why) != 0) {
+	if (attach_sampler_create(rate_hz, &scene->sampler, &why) != 0) {
 		failure_describe(&why, text, sizeof(text));
 		print_message("skipped: %s\n", text);
 		skip();
@@ -49,19 +49,19 @@ void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), voi
 	scene->pid = child_start(run, argument);
 	scene->image = attach_image_create();
 	assert_non_null(scene->image);
-	assert_int_equal(0, attach_tap_begin(scene->tap, NULL, &why));
-	assert_int_equal(0, attach_tap_add(scene->tap, scene->pid, scene->pid, scene,
-					   &scene_nothing, &scene->plan, &why));
+	assert_int_equal(0, attach_sampler_begin(scene->sampler, NULL, &why));
+	assert_int_equal(0, attach_sampler_add(scene->sampler, scene->pid, scene->pid, scene,
+					       &scene_nothing, &scene->plan, &why));
 }
 
 void scene_end(struct scene *scene)
 {
 	child_end(scene->pid);
 	attach_image_destroy(scene->image);
-	attach_tap_destroy(scene->tap);
+	attach_sampler_destroy(scene->sampler);
 }
 
-bool scene_take(void *context, void *thread, const struct attach_tap_timing *timing)
+bool scene_take(void *context, void *thread, const struct attach_sampler_timing *timing)
 {
 	struct scene *scene = thread;
 
@@ -79,7 +79,7 @@ void scene_await(struct scene *scene, uint64_t count)
 {
 	for (int i = 0; i < SCENE_PATIENCE_S * 100 && scene->count < count; i++) {
 		child_nap_us(10 * 1000);
-		attach_tap_drain(scene->tap, scene->image, scene_take, scene);
+		attach_sampler_drain(scene->sampler, scene->image, scene_take, scene);
 	}
 	assert_true(scene->count >= count);
 }

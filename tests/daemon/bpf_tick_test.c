@@ -18,49 +18,49 @@
 
 /* The copies that the kernel made: their thread, and their timing. */
 static struct sampled_thread *copied;
-static struct attach_tap_timing timings[8];
+static struct attach_sampler_timing timings[8];
 static size_t timing_count;
 /* Ticks that were owed when each was decoded. */
 static uint32_t weights[8];
 static size_t decoded;
 
-bool __wrap_attach_tap_drain(struct attach_tap *tap, struct attach_image *image,
-			     attach_tap_take *take, void *context);
-bool __wrap_attach_tap_is_filling(const struct attach_tap *tap);
-uint64_t *__wrap_attach_tap_known(struct attach_tap *tap);
+bool __wrap_attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *image,
+				 attach_sampler_take *take, void *context);
+bool __wrap_attach_sampler_is_filling(const struct attach_sampler *sampler);
+uint64_t *__wrap_attach_sampler_known(struct attach_sampler *sampler);
 int __wrap_attach_process_fetch(const struct attach_process *process, struct attach_image *image,
 				struct failure *why);
 bool __wrap_luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
-				 struct attach_tap_plan *plan);
+				 struct attach_sampler_plan *plan);
 void __wrap_luastate_plan_after(const struct luastate_plan_context *context,
 				struct attach_image *image, struct attach_image *after);
-void __wrap_luastate_plan_tap(const struct luastate_plan_context *context,
-			      struct attach_tap_plan *plan);
+void __wrap_luastate_plan_bpf(const struct luastate_plan_context *context,
+			      struct attach_sampler_plan *plan);
 void __wrap_luastate_note_known(const struct luastate_plan_context *context,
 				const struct luastate_chain *chain, uint64_t salt, uint64_t *table);
 bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 			   struct sampled_thread *data, const struct attach_sleep *sleep,
 			   uint64_t time_ns);
 
-bool __wrap_attach_tap_drain(struct attach_tap *tap, struct attach_image *image,
-			     attach_tap_take *take, void *context)
+bool __wrap_attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *image,
+				 attach_sampler_take *take, void *context)
 {
-	(void)tap, (void)image;
+	(void)sampler, (void)image;
 	for (size_t i = 0; i < timing_count; i++)
 		if (!take(context, copied, &timings[i]))
 			return false;
 	return true;
 }
 
-bool __wrap_attach_tap_is_filling(const struct attach_tap *tap)
+bool __wrap_attach_sampler_is_filling(const struct attach_sampler *sampler)
 {
-	(void)tap;
+	(void)sampler;
 	return false;
 }
 
-uint64_t *__wrap_attach_tap_known(struct attach_tap *tap)
+uint64_t *__wrap_attach_sampler_known(struct attach_sampler *sampler)
 {
-	(void)tap;
+	(void)sampler;
 	return NULL;
 }
 
@@ -72,7 +72,7 @@ int __wrap_attach_process_fetch(const struct attach_process *process, struct att
 }
 
 bool __wrap_luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
-				 struct attach_tap_plan *plan)
+				 struct attach_sampler_plan *plan)
 {
 	(void)context, (void)image, (void)plan;
 	return false;
@@ -84,8 +84,8 @@ void __wrap_luastate_plan_after(const struct luastate_plan_context *context,
 	(void)context, (void)image, (void)after;
 }
 
-void __wrap_luastate_plan_tap(const struct luastate_plan_context *context,
-			      struct attach_tap_plan *plan)
+void __wrap_luastate_plan_bpf(const struct luastate_plan_context *context,
+			      struct attach_sampler_plan *plan)
 {
 	(void)context, (void)plan;
 }
@@ -118,24 +118,24 @@ static void stands_for_what_passed_without_copies(void **state)
 	struct recorder recorder = { .options = &options,
 				     .stats = &stats,
 				     .after = attach_image_create() };
-	struct attach_tap_plan plan = { 0 };
+	struct attach_sampler_plan plan = { 0 };
 	struct attach_thread thread = { 0 };
 	struct sampled_thread data = {
 		/* It had run for four ticks when it was found. */
-		.tap = { .plan = &plan, .of = &of, .thread = &thread, .begun = 4 },
+		.copies = { .plan = &plan, .of = &of, .thread = &thread, .begun = 4 },
 	};
 
 	(void)state;
 	of.recorder = &recorder;
 	copied = &data;
-	timings[0] = (struct attach_tap_timing){ .time_ns = 1, .changed = 2 };
-	timings[1] = (struct attach_tap_timing){ .time_ns = 2, .is_late = true };
-	timings[2] = (struct attach_tap_timing){ .time_ns = 3, .lost = 7 };
-	timings[3] = (struct attach_tap_timing){ .time_ns = 4, .lost = 7 };
+	timings[0] = (struct attach_sampler_timing){ .time_ns = 1, .changed = 2 };
+	timings[1] = (struct attach_sampler_timing){ .time_ns = 2, .is_late = true };
+	timings[2] = (struct attach_sampler_timing){ .time_ns = 3, .lost = 7 };
+	timings[3] = (struct attach_sampler_timing){ .time_ns = 4, .lost = 7 };
 	/* More than a second's: nobody knows what the thread did. */
-	timings[4] = (struct attach_tap_timing){ .time_ns = 5, .lost = 108 };
+	timings[4] = (struct attach_sampler_timing){ .time_ns = 5, .lost = 108 };
 	timing_count = 5;
-	assert_true(tapped_take(&recorder));
+	assert_true(bpf_tick_take(&recorder));
 	assert_int_equal(5, decoded);
 	assert_int_equal(1, recorder.stats->late_copies);
 	assert_int_equal(1 + 2 + 4, weights[0]);
@@ -153,7 +153,7 @@ static void stands_for_what_passed_without_copies(void **state)
 
 /* @return how many of four copies were decoded where the recording's end is @end_ns. */
 static size_t take_four(uint64_t end_ns, uint64_t over_ns, struct daemon_stats *ret_stats,
-			struct sampled_tap *ret_tap)
+			struct sampled_copies *ret_sampler)
 {
 	const struct daemon_options options = { .rate_hz = 100, .stop = &stop };
 	struct daemon_target *target = calloc(1, sizeof(*target));
@@ -163,10 +163,10 @@ static size_t take_four(uint64_t end_ns, uint64_t over_ns, struct daemon_stats *
 				     .end_ns = end_ns,
 				     .over_ns = over_ns,
 				     .after = attach_image_create() };
-	struct attach_tap_plan plan = { 0 };
+	struct attach_sampler_plan plan = { 0 };
 	struct attach_thread thread = { 0 };
 	struct sampled_thread data = {
-		.tap = { .plan = &plan, .of = &of, .thread = &thread, .begun = 4 },
+		.copies = { .plan = &plan, .of = &of, .thread = &thread, .begun = 4 },
 	};
 
 	of.recorder = &recorder;
@@ -174,10 +174,10 @@ static size_t take_four(uint64_t end_ns, uint64_t over_ns, struct daemon_stats *
 	decoded = 0;
 	timing_count = 4;
 	for (unsigned i = 0; i < 4; i++)
-		timings[i] = (struct attach_tap_timing){ .time_ns = i + 1, .lost = 3 };
+		timings[i] = (struct attach_sampler_timing){ .time_ns = i + 1, .lost = 3 };
 	timings[0].changed = 2;
-	assert_true(tapped_take(&recorder));
-	*ret_tap = data.tap;
+	assert_true(bpf_tick_take(&recorder));
+	*ret_sampler = data.copies;
 	attach_image_destroy(recorder.after);
 	free(target);
 	return decoded;
@@ -187,27 +187,27 @@ static size_t take_four(uint64_t end_ns, uint64_t over_ns, struct daemon_stats *
 static void leaves_copies_behind_the_end(void **state)
 {
 	struct daemon_stats stats = { 0 };
-	struct sampled_tap tap;
+	struct sampled_copies copies;
 
 	(void)state;
 	/* Long ago. */
-	assert_int_equal(0, take_four(1, 0, &stats, &tap));
+	assert_int_equal(0, take_four(1, 0, &stats, &copies));
 	assert_int_equal(0, stats.thread_ticks);
 	assert_int_equal(4 + 2 + 4 + 3, stats.missed_ticks);
 	assert_int_equal(0, stats.merged_ticks);
 	/* None of it was a rest. */
-	assert_int_equal(4 + 2, tap.taken);
-	assert_int_equal(3, tap.lost);
-	assert_int_equal(0, tap.begun);
+	assert_int_equal(4 + 2, copies.taken);
+	assert_int_equal(3, copies.lost);
+	assert_int_equal(0, copies.begun);
 	assert_int_equal(4, stats.copied.count);
 	/* Not yet. */
-	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &tap));
+	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &copies));
 	/* Just now: what was copied before it counts. */
-	assert_int_equal(4, take_four(clock_now_ns(), 0, &stats, &tap));
+	assert_int_equal(4, take_four(clock_now_ns(), 0, &stats, &copies));
 	/* Told to end, which is seen only now, or was long ago. */
 	stop = 1;
-	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &tap));
-	assert_int_equal(0, take_four(UINT64_MAX, 1, &stats, &tap));
+	assert_int_equal(4, take_four(UINT64_MAX, 0, &stats, &copies));
+	assert_int_equal(0, take_four(UINT64_MAX, 1, &stats, &copies));
 	stop = 0;
 }
 
@@ -216,24 +216,24 @@ static void leaves_copies_behind_the_end(void **state)
 /* The recording's only thread, and what comes of asking for its event. */
 static struct attach_thread only_thread;
 static struct sampled_thread only;
-static struct attach_tap_plan only_plan;
+static struct attach_sampler_plan only_plan;
 static enum failure_kind add_failure, later_failure;
 static unsigned added, removed;
 static size_t asked;
 static uint64_t waited_until_ns;
 
-int __wrap_attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
-			  const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
-			  struct failure *why);
-size_t __wrap_attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
-				     attach_tap_refused *refused, void *context);
-void __wrap_attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan);
+int __wrap_attach_sampler_add(struct attach_sampler *sampler, pid_t pid, pid_t tid, void *context,
+			      const struct attach_sampler_plan *first,
+			      struct attach_sampler_plan **ret_plan, struct failure *why);
+size_t __wrap_attach_sampler_take_events(struct attach_sampler *sampler, uint64_t until_ns,
+					 attach_sampler_refused *refused, void *context);
+void __wrap_attach_sampler_remove(struct attach_sampler *sampler, struct attach_sampler_plan *plan);
 bool __wrap_luastate_has_interpreter(const struct luastate *state);
 size_t __wrap_attach_threads_count(const struct attach_threads *threads);
 struct attach_thread *__wrap_attach_threads_get(struct attach_threads *threads, size_t index);
 struct sampled_thread *__wrap_sampled_of(struct attach_thread *thread);
 bool __wrap_recorder_list_threads(struct recorder_target *of);
-void __wrap_rest_begin(struct attach_thread *thread, struct sampled_tap *tap);
+void __wrap_rest_begin(struct attach_thread *thread, struct sampled_copies *sampler);
 void __wrap_rest_tell(struct recorder_target *of, struct attach_thread *thread,
 		      struct sampled_thread *data, bool has_copies);
 void __wrap_rest_end(struct recorder_target *of, struct attach_thread *thread,
@@ -241,11 +241,11 @@ void __wrap_rest_end(struct recorder_target *of, struct attach_thread *thread,
 enum attach_activity __wrap_attach_thread_activity(struct attach_thread *thread, uint64_t *first,
 						   uint64_t *second);
 
-int __wrap_attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *context,
-			  const struct attach_tap_plan *first, struct attach_tap_plan **ret_plan,
-			  struct failure *why)
+int __wrap_attach_sampler_add(struct attach_sampler *sampler, pid_t pid, pid_t tid, void *context,
+			      const struct attach_sampler_plan *first,
+			      struct attach_sampler_plan **ret_plan, struct failure *why)
 {
-	(void)tap, (void)pid, (void)tid, (void)first;
+	(void)sampler, (void)pid, (void)tid, (void)first;
 	assert_ptr_equal(&only, context);
 	added++;
 	*why = (struct failure){ .kind = add_failure, .step = "add" };
@@ -255,21 +255,21 @@ int __wrap_attach_tap_add(struct attach_tap *tap, pid_t pid, pid_t tid, void *co
 	return 0;
 }
 
-size_t __wrap_attach_tap_take_events(struct attach_tap *tap, uint64_t until_ns,
-				     attach_tap_refused *refused, void *context)
+size_t __wrap_attach_sampler_take_events(struct attach_sampler *sampler, uint64_t until_ns,
+					 attach_sampler_refused *refused, void *context)
 {
 	const struct failure why = { .kind = later_failure, .step = "take" };
 
-	(void)tap;
+	(void)sampler;
 	waited_until_ns = until_ns;
 	if (later_failure != FAILURE_NONE)
 		refused(context, &only, &why);
 	return asked;
 }
 
-void __wrap_attach_tap_remove(struct attach_tap *tap, struct attach_tap_plan *plan)
+void __wrap_attach_sampler_remove(struct attach_sampler *sampler, struct attach_sampler_plan *plan)
 {
-	(void)tap;
+	(void)sampler;
 	assert_ptr_equal(&only_plan, plan);
 	removed++;
 }
@@ -304,9 +304,9 @@ bool __wrap_recorder_list_threads(struct recorder_target *of)
 	return true;
 }
 
-void __wrap_rest_begin(struct attach_thread *thread, struct sampled_tap *tap)
+void __wrap_rest_begin(struct attach_thread *thread, struct sampled_copies *copies)
 {
-	(void)thread, (void)tap;
+	(void)thread, (void)copies;
 }
 
 void __wrap_rest_tell(struct recorder_target *of, struct attach_thread *thread,
@@ -363,16 +363,16 @@ static void waits_for_events_only_while_none_stands(void **state)
 	(void)state;
 	begin(&scene, DAEMON_CAPTURE_AUTO);
 	before_ns = clock_now_ns();
-	assert_true(tapped_drain(&scene.recorder, 1));
+	assert_true(bpf_tick_drain(&scene.recorder, 1));
 	assert_int_equal(1, added);
-	assert_ptr_equal(&only_plan, only.tap.plan);
+	assert_ptr_equal(&only_plan, only.copies.plan);
 	assert_true(waited_until_ns > before_ns);
 	assert_true(waited_until_ns < clock_now_ns() + 100 * 1000 * 1000);
 	/* A thread is under an interrupt that it has not answered, and may stand by now. */
 	scene.recorder.pending = 1;
 	asked = 1;
 	scene.recorder.unsettled_ns = 0;
-	assert_true(tapped_drain(&scene.recorder, 1));
+	assert_true(bpf_tick_drain(&scene.recorder, 1));
 	assert_int_equal(0, waited_until_ns);
 	/* What is still to come is looked for soon. */
 	assert_true(scene.recorder.unsettled_ns > before_ns);
@@ -387,14 +387,14 @@ static void adds_the_rest_of_a_crowd_later(void **state)
 	(void)state;
 	begin(&scene, DAEMON_CAPTURE_AUTO);
 	add_failure = FAILURE_TIMEOUT;
-	assert_true(tapped_drain(&scene.recorder, 1));
+	assert_true(bpf_tick_drain(&scene.recorder, 1));
 	assert_int_equal(2, added);
-	assert_null(only.tap.plan);
-	assert_false(only.tap.is_stopped || only.tap.is_refused || only.tap.is_gone);
+	assert_null(only.copies.plan);
+	assert_false(only.copies.is_stopped || only.copies.is_refused || only.copies.is_gone);
 	add_failure = FAILURE_NONE;
-	assert_true(tapped_drain(&scene.recorder, 1));
+	assert_true(bpf_tick_drain(&scene.recorder, 1));
 	assert_int_equal(3, added);
-	assert_ptr_equal(&only_plan, only.tap.plan);
+	assert_ptr_equal(&only_plan, only.copies.plan);
 	free(scene.of.target);
 }
 
@@ -411,14 +411,14 @@ static void takes_refusals_that_come_later(void **state)
 		begin(&scene, may_stop ? DAEMON_CAPTURE_AUTO : DAEMON_CAPTURE_KERNEL);
 		scene.recorder.told_refused = true;
 		later_failure = kind;
-		assert_true(tapped_drain(&scene.recorder, 1));
-		assert_null(only.tap.plan);
+		assert_true(bpf_tick_drain(&scene.recorder, 1));
+		assert_null(only.copies.plan);
 		assert_int_equal(1, removed);
-		assert_int_equal(kind == FAILURE_GONE, only.tap.is_gone);
+		assert_int_equal(kind == FAILURE_GONE, only.copies.is_gone);
 		assert_int_equal(kind == FAILURE_GONE, scene.of.thread_ended);
-		assert_int_equal(kind != FAILURE_GONE && may_stop, only.tap.is_stopped);
-		assert_int_equal(kind != FAILURE_GONE && !may_stop, only.tap.is_refused);
-		assert_int_equal(only.tap.is_stopped, scene.recorder.stopped_threads);
+		assert_int_equal(kind != FAILURE_GONE && may_stop, only.copies.is_stopped);
+		assert_int_equal(kind != FAILURE_GONE && !may_stop, only.copies.is_refused);
+		assert_int_equal(only.copies.is_stopped, scene.recorder.stopped_threads);
 		free(scene.of.target);
 	}
 }
@@ -426,90 +426,90 @@ static void takes_refusals_that_come_later(void **state)
 /* ---- When a thread is stopped ----------------------------------------------------------- */
 
 /* So many samples, of which these first ones are not whole. */
-static void note(struct sampled_tap *tap, unsigned samples, unsigned torn)
+static void note(struct sampled_copies *copies, unsigned samples, unsigned torn)
 {
 	for (unsigned i = 0; i < samples; i++)
-		tapped_note(tap, i < torn ? DAEMON_TRUNCATED : DAEMON_FULL);
+		bpf_tick_note(copies, i < torn ? DAEMON_TRUNCATED : DAEMON_FULL);
 }
 
 static void lets_copies_that_lack_little(void **state)
 {
-	struct sampled_tap tap = { 0 };
+	struct sampled_copies copies = { 0 };
 
 	(void)state;
 	for (unsigned i = 0; i < 100; i++)
-		note(&tap, 128, 2);
-	assert_int_equal(tap.torn_copies, 0);
+		note(&copies, 128, 2);
+	assert_int_equal(copies.torn_copies, 0);
 	for (unsigned i = 0; i < 1000; i++)
-		tapped_note(&tap, DAEMON_NO_VM);
-	assert_int_equal(tap.torn_copies, 0);
+		bpf_tick_note(&copies, DAEMON_NO_VM);
+	assert_int_equal(copies.torn_copies, 0);
 }
 
 static void stops_where_copies_lack_more(void **state)
 {
-	struct sampled_tap tap = { 0 };
+	struct sampled_copies copies = { 0 };
 
 	(void)state;
-	note(&tap, 127, 3);
-	assert_int_equal(tap.torn_copies, 0);
-	note(&tap, 1, 0);
-	assert_int_equal(tap.torn_copies, 3);
+	note(&copies, 127, 3);
+	assert_int_equal(copies.torn_copies, 0);
+	note(&copies, 1, 0);
+	assert_int_equal(copies.torn_copies, 3);
 }
 
 static void tells_the_last_one(void **state)
 {
-	struct sampled_tap tap = { 0 };
+	struct sampled_copies copies = { 0 };
 
 	(void)state;
 	for (unsigned i = 0; i < 300; i++) {
-		tapped_note(&tap, DAEMON_UNWOUND);
-		assert_true(tap.is_torn);
-		tapped_note(&tap, DAEMON_FULL);
-		assert_false(tap.is_torn);
+		bpf_tick_note(&copies, DAEMON_UNWOUND);
+		assert_true(copies.is_torn);
+		bpf_tick_note(&copies, DAEMON_FULL);
+		assert_false(copies.is_torn);
 	}
 }
 
 static void goes_on_with_stops_that_show_more(void **state)
 {
-	struct sampled_tap tap = { 0 };
+	struct sampled_copies copies = { 0 };
 
 	(void)state;
-	note(&tap, 128, 64);
-	assert_int_equal(tap.torn_copies, 64);
-	tap.is_stopped = true;
-	note(&tap, 1000, 249);
-	tapped_note_stops(&tap);
-	assert_false(tap.is_torn_by_stops);
+	note(&copies, 128, 64);
+	assert_int_equal(copies.torn_copies, 64);
+	copies.is_stopped = true;
+	note(&copies, 1000, 249);
+	bpf_tick_note_stops(&copies);
+	assert_false(copies.is_torn_by_stops);
 }
 
 static void takes_copies_where_stops_show_no_more(void **state)
 {
-	struct sampled_tap tap = { 0 };
+	struct sampled_copies copies = { 0 };
 
 	(void)state;
-	note(&tap, 128, 64);
-	tap.is_stopped = true;
-	note(&tap, 1000, 251);
-	tapped_note_stops(&tap);
-	assert_true(tap.is_torn_by_stops);
-	tap.is_stopped = false;
-	tap.torn_copies = 0;
-	note(&tap, 1280, 1280);
-	assert_int_equal(tap.torn_copies, 0);
+	note(&copies, 128, 64);
+	copies.is_stopped = true;
+	note(&copies, 1000, 251);
+	bpf_tick_note_stops(&copies);
+	assert_true(copies.is_torn_by_stops);
+	copies.is_stopped = false;
+	copies.torn_copies = 0;
+	note(&copies, 1280, 1280);
+	assert_int_equal(copies.torn_copies, 0);
 }
 
 /* It was stopped for another cause, or slept. */
 static void judges_no_stops_without_cause(void **state)
 {
-	struct sampled_tap tap = { .is_stopped = true };
+	struct sampled_copies copies = { .is_stopped = true };
 
 	(void)state;
-	note(&tap, 100, 100);
-	tapped_note_stops(&tap);
-	assert_false(tap.is_torn_by_stops);
-	tap.torn_copies = 64;
-	tapped_note_stops(&tap);
-	assert_false(tap.is_torn_by_stops);
+	note(&copies, 100, 100);
+	bpf_tick_note_stops(&copies);
+	assert_false(copies.is_torn_by_stops);
+	copies.torn_copies = 64;
+	bpf_tick_note_stops(&copies);
+	assert_false(copies.is_torn_by_stops);
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_ATTACH_TAP_SCENE_H
-#define TESTS_ATTACH_TAP_SCENE_H
+#ifndef TESTS_ATTACH_SAMPLER_SCENE_H
+#define TESTS_ATTACH_SAMPLER_SCENE_H
 
-/* A child with a tap, and what tests do with the copies that the kernel makes of it. */
+/* A child with a sampler, and what tests do with the copies that the kernel makes of it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,11 +21,11 @@ enum {
 
 #define SCENE_MARK ((uint64_t)0x5a5a1234c0ffee00)
 
-/** One child and its tap. */
+/** One child and its sampler. */
 struct scene {
 	pid_t pid;
-	struct attach_tap *tap;
-	struct attach_tap_plan *plan;
+	struct attach_sampler *sampler;
+	struct attach_sampler_plan *plan;
 	struct attach_image *image;
 	/** Of the copies that were taken: how many, how many are cut, for want of room or of time,
 	 * when the last was made. */
@@ -36,7 +36,7 @@ struct scene {
 };
 
 /** Of the plan that a scene begins with: what is copied anyway. */
-extern const struct attach_tap_plan scene_nothing;
+extern const struct attach_sampler_plan scene_nothing;
 
 /** Memory that a child touches, so that it is there. */
 struct scene_memory {
@@ -50,16 +50,16 @@ void scene_spin(void *argument);
 /** Sleeps for ever. @param argument Not used. */
 void scene_sleep(void *argument);
 
-/** Start a child that calls run(argument), and tap it, with copies that may take seconds. The test
- * is skipped, with the reason, where the kernel makes no copies. What the scene holds is its own;
- * end it with scene_end(). */
+/** Start a child that calls run(argument), and sampler it, with copies that may take seconds. The
+ * test is skipped, with the reason, where the kernel makes no copies. What the scene holds is its
+ * own; end it with scene_end(). */
 void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), void *argument);
 
 /** End the child, and release all but the scene itself. */
 void scene_end(struct scene *scene);
 
-/** What attach_tap_drain() calls with a scene as context. */
-bool scene_take(void *context, void *thread, const struct attach_tap_timing *timing);
+/** What attach_sampler_drain() calls with a scene as context. */
+bool scene_take(void *context, void *thread, const struct attach_sampler_timing *timing);
 
 /** Drain until so many copies were taken in all; fails the test where that takes too long. */
 void scene_await(struct scene *scene, uint64_t count);

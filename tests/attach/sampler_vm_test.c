@@ -12,7 +12,7 @@
 
 #include "tests/rounds.h"
 #include "children.h"
-#include "tap_scene.h"
+#include "sampler_scene.h"
 
 enum {
 	FUZZ_ROUNDS = 100,
@@ -144,9 +144,9 @@ static void end(struct scene *scene, struct fake *fake)
 	munmap(fake, sizeof(*fake));
 }
 
-static struct attach_tap_vm describe(const struct fake *fake)
+static struct attach_sampler_vm describe(const struct fake *fake)
 {
-	return (struct attach_tap_vm){
+	return (struct attach_sampler_vm){
 		.G = (uintptr_t)fake->global,
 		.global_size = 200,
 		.ref_size = 8,
@@ -176,7 +176,8 @@ static struct attach_tap_vm describe(const struct fake *fake)
 }
 
 /* Of the VM, and of one coroutine more than its current one; nothing is copied by it yet. */
-static void put_plan(struct attach_tap_plan *plan, const struct fake *fake, const uint8_t *thread)
+static void put_plan(struct attach_sampler_plan *plan, const struct fake *fake,
+		     const uint8_t *thread)
 {
 	plan->vms[0] = describe(fake);
 	plan->stacks[0] = (uintptr_t)thread;
@@ -226,9 +227,9 @@ static void follows_a_plan(void **state)
 	begin(&scene, fake);
 	put_plan(scene.plan, fake, fake->threads[1]);
 	/* One that cannot be read does not keep others from being copied. */
-	scene.plan->extras[0] = (struct attach_tap_extra){ .start = nowhere, .size = 64 };
-	scene.plan->extras[1] = (struct attach_tap_extra){ .start = (uintptr_t)fake->extra,
-							   .size = sizeof(fake->extra) };
+	scene.plan->extras[0] = (struct attach_sampler_extra){ .start = nowhere, .size = 64 };
+	scene.plan->extras[1] = (struct attach_sampler_extra){ .start = (uintptr_t)fake->extra,
+							       .size = sizeof(fake->extra) };
 	scene.plan->extra_count = 2;
 	expect_copies(&scene, fake, check_fake);
 	end(&scene, fake);
@@ -393,9 +394,9 @@ enum {
 };
 
 /* As describe(), with prototypes. */
-static struct attach_tap_vm describe_protos(const struct fake *fake)
+static struct attach_sampler_vm describe_protos(const struct fake *fake)
 {
-	struct attach_tap_vm vm = describe(fake);
+	struct attach_sampler_vm vm = describe(fake);
 
 	vm.function_kind = AT_KIND;
 	vm.function_code = AT_CODE;
@@ -472,8 +473,8 @@ static void bounds_reads_of_what_is_not_there(void **state)
 	begin(&scene, fake);
 	scene.context = fake;
 	scene.plan->vms[0] = describe_protos(fake);
-	scene.plan->extras[0] = (struct attach_tap_extra){ .start = (uintptr_t)fake->extra,
-							   .size = sizeof(fake->extra) };
+	scene.plan->extras[0] = (struct attach_sampler_extra){ .start = (uintptr_t)fake->extra,
+							       .size = sizeof(fake->extra) };
 	scene.plan->extra_count = 1;
 	/* The constants are not there. */
 	for (int i = 0; i < CONSTANTS; i++)
@@ -583,7 +584,7 @@ static void survives_any_plan(void **state)
 		scene.plan->rest_ns = scene.plan->tick_ns = 0;
 		scene.plan->vm_count = round % 2 ? 1 : scene.plan->vm_count;
 		child_nap_us(3 * 1000);
-		attach_tap_drain(scene.tap, scene.image, scene_take, &scene);
+		attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	}
 	scene_await(&scene, scene.count + 10);
 	assert_int_equal(0, kill(scene.pid, 0));

@@ -65,14 +65,14 @@ static void test_vm_is_described(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct attach_tap_plan plan = { .cookie = 77 };
-	struct attach_tap_vm *told = &plan.vms[0];
+	struct attach_sampler_plan plan = { .cookie = 77 };
+	struct attach_sampler_vm *told = &plan.vms[0];
 	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 	uint64_t proto;
 
 	stop_begin(&stop, sample);
-	luastate_plan_tap(&stop.context, &plan);
+	luastate_plan_bpf(&stop.context, &plan);
 	assert_int_equal(77, plan.cookie);
 	assert_int_equal(vm->native_end, plan.native_limit);
 	assert_int_equal(1, plan.vm_count);
@@ -102,7 +102,7 @@ static void test_vms_of_two_interpreters(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct attach_tap_plan plan = { 0 };
+	struct attach_sampler_plan plan = { 0 };
 	uint64_t second = fake_second_vm(vm, 0);
 	uint64_t code = fake_second_interpreter(vm, sample->state, second);
 	struct stop stop;
@@ -110,7 +110,7 @@ static void test_vms_of_two_interpreters(void **state)
 	assert_non_null(luastate_vm_of(sample->state, &vm->reader, second, &sample->why));
 	stop_make_scene(sample);
 	stop_begin(&stop, sample);
-	luastate_plan_tap(&stop.context, &plan);
+	luastate_plan_bpf(&stop.context, &plan);
 	assert_int_equal(2, plan.vm_count);
 	assert_int_equal(vm->G, plan.vms[0].G);
 	assert_int_equal(vm->code, plan.vms[0].code_start);
@@ -122,7 +122,7 @@ static void test_vms_of_two_interpreters(void **state)
 static void test_prediction_is_told(void **state)
 {
 	struct sample *sample = *state;
-	struct attach_tap_plan plan = { 0 };
+	struct attach_sampler_plan plan = { 0 };
 	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 	uint64_t co;
@@ -130,7 +130,7 @@ static void test_prediction_is_told(void **state)
 	co = stop_resume(sample, &scene);
 	stop_begin(&stop, sample);
 	stop_learn(&stop);
-	luastate_plan_tap(&stop.context, &plan);
+	luastate_plan_bpf(&stop.context, &plan);
 	assert_int_equal(stop.prediction.native_end, plan.native_end);
 	assert_int_equal(1, plan.vm_count);
 	assert_int_equal(2, plan.stack_count);
@@ -144,7 +144,7 @@ static void test_others_are_told_to_one_that_roams(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct attach_tap_plan plan = { 0 };
+	struct attach_sampler_plan plan = { 0 };
 	struct luastate_cframe cframe = { .L = fake_second_vm(vm, 0) };
 	const struct luastate_vm *second =
 		luastate_vm_of(sample->state, &vm->reader, cframe.L, &sample->why);
@@ -156,27 +156,27 @@ static void test_others_are_told_to_one_that_roams(void **state)
 	stop_make_scene(sample);
 	stop_begin(&stop, sample);
 	stop_learn(&stop);
-	luastate_plan_tap(&stop.context, &plan);
+	luastate_plan_bpf(&stop.context, &plan);
 	assert_false(stop.prediction.roams);
 	assert_int_equal(1, plan.vm_count);
 	assert_int_equal(0, plan.other_count);
 	luastate_learn(sample->state, &vm->reader, &cframe, 1, 0, LUASTATE_REACH_ALL, 0,
 		       &stop.prediction);
 	assert_true(stop.prediction.roams);
-	luastate_plan_tap(&stop.context, &plan);
+	luastate_plan_bpf(&stop.context, &plan);
 	assert_int_equal(1, plan.vm_count);
 	assert_int_equal(G, plan.vms[0].G);
 	assert_int_equal(1, plan.other_count);
-	assert_int_equal(vm->G, plan.others[0] & ~(uint64_t)ATTACH_TAP_VM_MASK);
-	assert_int_equal(0, plan.others[0] & ATTACH_TAP_VM_MASK);
+	assert_int_equal(vm->G, plan.others[0] & ~(uint64_t)ATTACH_SAMPLER_VM_MASK);
+	assert_int_equal(0, plan.others[0] & ATTACH_SAMPLER_VM_MASK);
 	stop_end(&stop);
 }
 
 static void test_whole_copy(void **state)
 {
 	struct sample *sample = *state;
-	struct attach_tap_plan plan = { 0 };
-	uint8_t bytes[LUASTATE_TAP_EXTRA_MAX];
+	struct attach_sampler_plan plan = { 0 };
+	uint8_t bytes[LUASTATE_BPF_EXTRA_MAX];
 	struct stop stop;
 
 	stop_make_scene(sample);
@@ -197,7 +197,7 @@ static void test_whole_copy(void **state)
 static void test_what_is_missing(void **state)
 {
 	struct sample *sample = *state;
-	struct attach_tap_plan plan = { 0 };
+	struct attach_sampler_plan plan = { 0 };
 	bool is_there = false;
 	struct stop stop;
 
@@ -205,9 +205,9 @@ static void test_what_is_missing(void **state)
 	stop_begin(&stop, sample);
 	copy_native(&stop);
 	assert_true(luastate_plan_copied(&stop.context, stop.image, &plan));
-	assert_in_range(plan.extra_count, 1, ATTACH_TAP_EXTRAS);
+	assert_in_range(plan.extra_count, 1, ATTACH_SAMPLER_EXTRAS);
 	for (uint32_t i = 0; i < plan.extra_count; i++) {
-		assert_in_range(plan.extras[i].size, 1, LUASTATE_TAP_EXTRA_MAX);
+		assert_in_range(plan.extras[i].size, 1, LUASTATE_BPF_EXTRA_MAX);
 		is_there |= sample->vm->main - plan.extras[i].start < plan.extras[i].size;
 	}
 	assert_true(is_there);
@@ -222,19 +222,19 @@ static void test_what_is_missing(void **state)
 static void test_many_are_missing(void **state)
 {
 	struct sample *sample = *state;
-	struct attach_tap_plan plan = { 0 };
+	struct attach_sampler_plan plan = { 0 };
 	struct stop stop;
 
 	stop_make_scene(sample);
-	for (uint32_t i = 0; i < ATTACH_TAP_EXTRAS; i++)
-		plan.extras[i] = (struct attach_tap_extra){ .start = 4096 + i, .size = 1 };
-	plan.extra_count = ATTACH_TAP_EXTRAS;
+	for (uint32_t i = 0; i < ATTACH_SAMPLER_EXTRAS; i++)
+		plan.extras[i] = (struct attach_sampler_extra){ .start = 4096 + i, .size = 1 };
+	plan.extra_count = ATTACH_SAMPLER_EXTRAS;
 	stop_begin(&stop, sample);
 	copy_native(&stop);
 	assert_true(luastate_plan_copied(&stop.context, stop.image, &plan));
-	assert_int_equal(ATTACH_TAP_EXTRAS, plan.extra_count);
+	assert_int_equal(ATTACH_SAMPLER_EXTRAS, plan.extra_count);
 	assert_int_not_equal(4096, plan.extras[0].start);
-	assert_true(plan.extras[ATTACH_TAP_EXTRAS - 1].start >= 8192);
+	assert_true(plan.extras[ATTACH_SAMPLER_EXTRAS - 1].start >= 8192);
 	stop_end(&stop);
 }
 
@@ -243,7 +243,7 @@ static uint64_t key_of(const struct fake_vm *vm, uint64_t proto)
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t name = fake_get_ref(vm, proto + (uint64_t)layout->GCproto_chunkname);
 
-	return attach_tap_known_key(
+	return attach_sampler_known_key(
 		SALT, proto, (uint32_t)word_of(vm, name + (uint64_t)layout->GCstr_hash, 4),
 		(uint32_t)word_of(vm, proto + (uint64_t)layout->GCproto_sizept, 4),
 		(uint32_t)word_of(vm, proto + (uint64_t)layout->GCproto_firstline, 4));
@@ -251,9 +251,9 @@ static uint64_t key_of(const struct fake_vm *vm, uint64_t proto)
 
 static void test_known_prototypes(void **state)
 {
-	static uint64_t table[ATTACH_TAP_KNOWN];
+	static uint64_t table[ATTACH_SAMPLER_KNOWN];
 	struct sample *sample = *state;
-	struct attach_tap_plan plan = { 0 };
+	struct attach_sampler_plan plan = { 0 };
 	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 	size_t count = 0;
@@ -264,17 +264,17 @@ static void test_known_prototypes(void **state)
 	luastate_plan_copied(&stop.context, stop.image, &plan);
 	memset(&sample->chain, 0, sizeof(sample->chain));
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
-	for (size_t i = 0; i < ATTACH_TAP_KNOWN; i++)
+	for (size_t i = 0; i < ATTACH_SAMPLER_KNOWN; i++)
 		assert_int_equal(0, table[i]); /* not decoded yet */
 	decode_live(&stop, &sample->vm->reader);
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
-	for (size_t i = 0; i < ATTACH_TAP_KNOWN; i++)
+	for (size_t i = 0; i < ATTACH_SAMPLER_KNOWN; i++)
 		count += table[i] != 0;
 	assert_int_equal(2, count);
 	assert_int_equal(key_of(sample->vm, scene.main_proto),
-			 table[attach_tap_known_place(SALT, scene.main_proto)]);
+			 table[attach_sampler_known_place(SALT, scene.main_proto)]);
 	assert_int_equal(key_of(sample->vm, scene.work_proto),
-			 table[attach_tap_known_place(SALT, scene.work_proto)]);
+			 table[attach_sampler_known_place(SALT, scene.work_proto)]);
 	stop_end(&stop);
 }
 
@@ -282,9 +282,9 @@ static void test_known_prototypes(void **state)
  */
 static void test_known_prototypes_far_from_the_leaf(void **state)
 {
-	static uint64_t table[ATTACH_TAP_KNOWN];
+	static uint64_t table[ATTACH_SAMPLER_KNOWN];
 	struct sample *sample = *state;
-	struct attach_tap_plan plan = { 0 };
+	struct attach_sampler_plan plan = { 0 };
 	struct stop_scene scene = stop_make_scene(sample);
 	const struct luastate_function *work = NULL;
 	struct stop stop;
@@ -303,12 +303,12 @@ static void test_known_prototypes_far_from_the_leaf(void **state)
 	stop.context.progress.frame_count = 0;
 	sample->chain.count = LUASTATE_PLAN_FRAMES + 2; /* one is of no known function */
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
-	assert_int_equal(0, table[attach_tap_known_place(SALT, scene.work_proto)]);
+	assert_int_equal(0, table[attach_sampler_known_place(SALT, scene.work_proto)]);
 	sample->chain.frames[LUASTATE_PLAN_FRAMES + 1].function =
 		(struct luastate_function *)(uintptr_t)work;
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
 	assert_int_equal(key_of(sample->vm, scene.work_proto),
-			 table[attach_tap_known_place(SALT, scene.work_proto)]);
+			 table[attach_sampler_known_place(SALT, scene.work_proto)]);
 	stop_end(&stop);
 }
 
