@@ -171,7 +171,7 @@ struct daemon_stacks_options {
  * Read the stack of each thread of a process, all as of one moment.
  *
  * A thread that runs is stopped for some 50 us, again where that showed that more has to be copied,
- * DAEMON_STOPS_MAX times at most; the best of these is taken. One that sleeps is read as it lies,
+ * DAEMON_STOPS_MAX times at most; the best of these is taken. One that sleeps is read in place,
  * so that no system call of the target is interrupted: frames that only its registers lead to are
  * missing then, with a mark in their place. Nothing stays stopped or attached.
  *

@@ -39,20 +39,20 @@ struct daemon_options {
 	 * expressions, when the recording begins or later. */
 	const char *const *names;
 	size_t name_count;
-	/** So long a process with a VM is waited for, where none is there; 0: not. */
+	/** How long to wait for a process with a VM; 0: not at all. */
 	double wait_s;
 	bool children;			     /**< And all their descendants, those of later too. */
 	bool process_root;		     /**< Each chain begins with a frame for its process. */
 	const struct daemon_output *outputs; /**< All with the same samples. */
 	size_t output_count;		     /**< At most DAEMON_OUTPUTS_MAX. */
-	/** Each output is a series of files, one for so many seconds, with the time at which it
+	/** Each output is a series of files, a new one every rotate_s, with the time at which it
 	 * begins before the end of its name; 0: one file. */
 	double rotate_s;
 	unsigned keep; /**< Of each series, the newest ones; 0: all. */
 	/** A signal that the caller has blocked: when it comes, what was recorded so far is to be
 	 * in the outputs; of a series new files begin. 0: none. */
 	int snapshot_signal;
-	/** Stop when so many samples were taken, or so much of an output was written; 0: no limit.
+	/** Stop after this many samples, or bytes of an output; 0: no limit.
 	 */
 	uint64_t limit_samples, limit_bytes;
 	struct format_options format_options;

@@ -43,7 +43,7 @@ struct daemon_vm {
 	bool has_traces;
 	bool jit_on;
 	uint64_t traces, mcode_bytes; /**< Live traces; machine code areas in use. */
-	/** Since the watch began: what was seen of them, so at least so many. Builds that count
+	/** Since the watch began: what was seen of them, so at least this many. Builds that count
 	 * aborts (is_counted) tell all. */
 	bool is_counted;
 	uint64_t created, aborted;

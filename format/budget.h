@@ -18,7 +18,7 @@
  *	func:NAME>10%	that function with all that it calls; NAME may have * and ?
  *	gc>15%		the garbage collector
  *	compiled<80%	machine code of traces has no less
- *	+2%		no function has gained so many percent of all samples, itself or in all;
+ *	+2%		no function has gained that percentage of all samples, itself or in all;
  *			also self+2%, total+2%, func:NAME+2%, gc+2%, compiled-2%
  *
  * A rule is broken only where that is certain: where all of the interval of what was measured lies

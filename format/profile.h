@@ -24,7 +24,7 @@ struct format_profile *format_profile_create(struct failure *why);
  *  `needs_order`, and for comparing and for rules: without it samples that are alike count as much
  * as others. Some bytes more for each. */
 void format_profile_keep_order(struct format_profile *profile);
-/** Be told how reading goes on: with how many more bytes of the file, as they lie there, for each
+/** Call back while a file is read: with the number of bytes read since, compressed or not, for each
  *  64 KiB or less. @param progress NULL: no more. */
 void format_profile_set_progress(struct format_profile *profile,
 				 void (*progress)(void *context, size_t bytes), void *context);

@@ -19,7 +19,7 @@ struct format_lua_frame {
 	uint64_t line;	  /**< Kind 1 only. */
 };
 
-/** One sysprof sample as it lies in the stream, both stacks leaf first. */
+/** One sysprof sample as the stream has it, both stacks leaf first. */
 struct format_raw_sample {
 	enum format_state state;
 	uint64_t trace, trace_proto, trace_line; /**< State TRACE only. */

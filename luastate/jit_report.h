@@ -111,7 +111,7 @@ struct luastate_trace {
 
 /** Why loops and calls of a function are not compiled. */
 enum luastate_uncompiled_why {
-	LUASTATE_BLACKLISTED, /**< By the compiler, after attempts in vain. */
+	LUASTATE_BLACKLISTED, /**< By the compiler, after failed attempts. */
 	LUASTATE_JIT_OFF,     /**< By jit.off(). */
 };
 

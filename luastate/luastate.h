@@ -57,7 +57,7 @@ void luastate_set_thorough(struct luastate *state, bool thorough);
 /**
  * Tells which pages of [start, end) are in memory. Both are multiples of ATTACH_PAGE_BYTES.
  * @param ret_there One byte for each page, 0 on entry: set those that are.
- * @return false where that cannot be told.
+ * @return false where that is not known.
  */
 typedef bool luastate_pages_function(void *context, uint64_t start, uint64_t end,
 				     uint8_t *ret_there);

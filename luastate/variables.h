@@ -161,9 +161,9 @@ struct luastate_variables {
 
 /** How much to show; and how much may still be used, by all calls that share the options. */
 struct luastate_values_options {
-	size_t string_bytes;   /**< Of each string so many at most. */
+	size_t string_bytes;   /**< At most, of each string. */
 	unsigned depth;	       /**< Of tables within tables; 0: no entries at all. */
-	size_t entries;	       /**< Of each table so many at most. */
+	size_t entries;	       /**< At most, of each table. */
 	uint64_t values_left;  /**< Values, those in tables included; goes down. */
 	uint64_t memory_bytes; /**< Of our memory for them; goes down. */
 	uint64_t read_bytes;   /**< Of the target's memory to be read; goes down. */

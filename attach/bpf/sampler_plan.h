@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel is told to copy of a thread, and the form of its copies. Seen by the compiler for
+ * What the kernel copies of a thread, and the form of its copies. Seen by the compiler for
  * the kernel's machine too: fixed types alone.
  */
 #ifndef ATTACH_BPF_SAMPLER_PLAN_H

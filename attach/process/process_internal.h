@@ -57,7 +57,7 @@ bool process_thread_ended(pid_t pid, pid_t tid);
 
 /**
  * Undo what a stop did to a thread that had fallen asleep since we looked: calls such as epoll_wait
- * fail with EINTR, even though no handler of a signal has run. The kernel is told to begin the call
+ * fail with EINTR, even though no handler of a signal has run. The kernel is made to begin the call
  * again unless one does now, as it does for most calls by itself; a timeout begins again, too. For
  * calls that it goes on with by restart_syscall(2) that is done where the process filters its
  * calls.
@@ -78,7 +78,7 @@ void registers_restart_wait(pid_t tid, int status, const struct attach_registers
 /** The same for a thread that is let go without a look: reads its registers. */
 void registers_undo_stop(pid_t tid, int status);
 
-/** Whether somebody traces a thread; also where that cannot be told. */
+/** Whether somebody traces a thread; also where that is not known. */
 bool process_thread_is_traced(pid_t tid);
 
 /**

@@ -84,7 +84,7 @@ static bool take_run(struct resident_walk *walk, uint64_t start, uint64_t end)
 	return true;
 }
 
-/* All pages below @at are told: where nothing is in memory there, tell that. */
+/* All pages below @at are reported: where nothing is in memory there, report that. */
 static bool come_to(struct resident_walk *walk, uint64_t at)
 {
 	if (walk->start && walk->end == at)

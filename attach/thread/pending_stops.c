@@ -40,7 +40,7 @@ static bool is_stop(const siginfo_t *info)
 	return info->si_code == CLD_TRAPPED || info->si_code == CLD_STOPPED;
 }
 
-/* What there is to wait for is looked at before it is taken: a stop under ptrace is told by any
+/* What there is to wait for is looked at before it is taken: a stop under ptrace is reported by any
  * call, whatever it asks for. @return whether there is still something to wait for. */
 static bool look_after(struct awaited *awaited)
 {

@@ -8,7 +8,7 @@
  *
  *   tick    interrupt   we sleep                    it stands   we wake
  *    |-----------|----------|----------------------------|---------|
- *         |<------------- it has waited for so long ---->|<------->| we have waited for so long
+ *         |<------------- it has waited this long ------>|<------->| we have waited this long
  *
  * Where we were late for the tick ourselves, and took the processor from the thread, that was at a
  * moment that the scheduler has chosen: such samples are left out, too.

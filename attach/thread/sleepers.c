@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that sleep, looked at as they lie: an interrupt would end the calls that they wait in. */
+/* Sleeping threads, read in place: an interrupt would end the calls that they wait in. */
 #include "attach/image/image_internal.h"
 #include "attach/process/process_internal.h"
 

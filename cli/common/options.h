@@ -34,9 +34,10 @@ struct choice {
 	const char *name;
 	char letter; /**< 0 without a short form. */
 	bool (*take)(struct arguments *arguments, const char *text);
-	const char *refused; /**< What a wrong argument is told; NULL where it takes any, or none.
-			      */
-	bool is_alone;	     /**< Takes no argument. */
+	const char
+		*refused; /**< The message for a wrong argument; NULL where it takes any, or none.
+			   */
+	bool is_alone;	  /**< Takes no argument. */
 };
 
 /** A command's options; at most OPTIONS_MAX. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What commands that sample until they are told to stop need of their process. */
+/* What commands that sample until they are stopped need of their process. */
 #ifndef CLI_COMMON_SIGNALS_H
 #define CLI_COMMON_SIGNALS_H
 

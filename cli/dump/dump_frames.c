@@ -98,7 +98,7 @@ static void write_place(const struct daemon_frame *frame, char *ret_text)
 		write_shown(frame->source, CHUNK_MAX_BYTES, ret_text, CELL_MAX);
 }
 
-/* A function without a name is told by where it is defined. */
+/* A function without a name is shown by where it is defined. */
 static void write_unnamed(const struct daemon_frame *frame, char *ret_text)
 {
 	char place[CELL_MAX];

@@ -15,7 +15,7 @@ enum {
 	FILE_MAX_BYTES = 32 << 20,
 };
 
-/* So many that the sums of all that such a file can hold are numbers of 64 bits. */
+/* The sums of all that such a file can hold are then numbers of 64 bits. */
 static const uint64_t samples_max = (uint64_t)1 << 40;
 
 /** The samples of one trace. */

@@ -13,7 +13,7 @@
  *  @param total_bytes What is to be read; 0: unknown. */
 void progress_start(uint64_t total_bytes);
 
-/** So many more bytes were read; for format_profile_set_progress(). */
+/** More bytes were read; for format_profile_set_progress(). */
 void progress_add(void *context, size_t bytes);
 
 /** Reading is over. */

@@ -11,10 +11,10 @@
 #include "cli/top/model/view_model.h"
 
 enum {
-	/* Samples are taken in turns of so many ticks, so that not each of them wakes us. */
+	/* Samples are taken in turns of this many ticks, so that not each of them wakes us. */
 	TICKS_PER_TURN = 40,
 	TURN_MAX_MS = 200,
-	/* Notices of the sampler stay so long. */
+	/* Notices of the sampler stay this long. */
 	NOTICE_S = 10,
 	/* Takes in a row before keys are looked at. */
 	TAKES_MAX = 50,

@@ -2,7 +2,7 @@
 /*
  * Looking for a VM in a process or a core of which none is known, or for more of them where code
  * runs that is no known one's. All its memory may have to be looked at, which can be any amount, so
- * a search can be told to give way and goes on another time.
+ * a search gives way when asked to, and goes on another time.
  */
 #include "attach/clock.h"
 #include "daemon/decode/target.h"
@@ -70,7 +70,7 @@ static bool find_on_stack_of(struct daemon_target *target, size_t index, struct 
 	       luastate_find_on_stack(target->lua, target_reader(target), sp, limit, why);
 }
 
-/* All threads, or so many as there is time for: the others come first in the next search. */
+/* All threads, or as many as there is time for: the others come first in the next search. */
 static bool find_on_stacks(struct daemon_target *target, struct failure *why)
 {
 	struct target_search *search = &target->search;

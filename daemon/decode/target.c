@@ -17,7 +17,7 @@
 enum {
 	/* Larger unwind entries than LuaJIT's are no interpreters. */
 	INTERPRETER_MAX_BYTES = 1 << 17,
-	/* Looks at new code: one part in so many of our time. */
+	/* Looks at new code take one part in CODE_REST of our time. */
 	CODE_REST = 20,
 	/* Half a second: on a busy machine another recorder has a thread nearly all the time,
 	 * waiting for a processor or for the thread to get one. */

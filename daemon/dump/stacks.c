@@ -20,7 +20,7 @@ enum {
 	 * nothing, and they may wake up all the time. */
 	LOOKS_MAX = 40,
 	LOOK_NAP_NS = 200 * 1000,
-	/* Looks in vain after which a stack is taken for as whole as it can be shown. */
+	/* Looks without a result after which a stack is shown as it is. */
 	VAIN_MAX = 3,
 	/* All memory, where no thread shows a VM. */
 	SEARCH_S = 10,
@@ -63,7 +63,7 @@ struct look {
 
 /* ---- One look --------------------------------------------------------------------------- */
 
-/* A thread that sleeps is read as it lies; others are stopped, also those that a signal has
+/* A sleeping thread is read in place; others are stopped, also those that a signal has
  * stopped: that disturbs no call of theirs. */
 static int capture(struct reading *reading, struct look *look,
 		   struct luastate_plan_context *context, struct daemon_thread *ret_thread,

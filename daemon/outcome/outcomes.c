@@ -14,7 +14,7 @@ enum {
 	WEIGHT_MAX = 16,
 	/* Samples and processor time may differ by this many ticks by chance. */
 	CHANCE_TICKS = 4,
-	/* A name is read again after so long. */
+	/* A name is read again after this time. */
 	NAME_NS = 1000 * 1000 * 1000,
 };
 

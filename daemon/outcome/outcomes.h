@@ -11,7 +11,7 @@ struct sampled_wait {
 	uint32_t announcement; /**< Of the target: ids of functions are of this one. */
 	uint64_t generation;   /**< Of its maps. */
 	uint64_t code_ns;      /**< As there: it is later once code was looked for. */
-	unsigned looks;	       /**< In vain: for a chain to the thread's first function. */
+	unsigned looks;	       /**< Without a chain to the thread's first function. */
 	uint64_t until_ns;     /**< The chain is that of each tick until then; 0: not known. */
 	struct format_sample sample;
 	struct format_frame *frames; /**< Of the sample. */
@@ -19,7 +19,7 @@ struct sampled_wait {
 	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
 };
 
-/** Ever longer, the more looks were in vain. */
+/** Back-off: doubles after each group of looks without a result. */
 struct sampled_rest {
 	uint64_t until_ns;
 	unsigned looks;
@@ -57,7 +57,7 @@ struct sampled_copies {
 struct sampled_thread {
 	struct luastate_prediction prediction;
 	bool runs_lua;
-	/** Ticks whose outcome is still to be told, as that of a thread that has not stood yet. */
+	/** Ticks whose outcome is not reported yet, as that of a thread that has not stood yet. */
 	uint32_t owed;
 	/** Ticks that the next sample of their kind stands for: the thread ran, and slept before it
 	 * was stopped; or slept, and ran before its stack was read. */

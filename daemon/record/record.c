@@ -32,7 +32,7 @@ enum {
 	PENDING_LOOK_NS = 10 * 1000 * 1000,
 	/* We had to wait for a processor. */
 	TICK_LATE_NS = 200 * 1000,
-	/* A queue of so many bytes is sent at once. */
+	/* A queue of this size is sent at once. */
 	FLUSH_BYTES = 32 * 1024,
 	/* What a writer that writes a large file may leave in the queue before it is waited for. */
 	QUEUE_MAX_BYTES = 32 * 1024 * 1024,

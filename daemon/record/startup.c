@@ -18,7 +18,7 @@ enum {
 	/* Between looks while a process is waited for, and at one without LuaJIT. */
 	WAIT_NAP_NS = 100 * 1000 * 1000,
 	WAIT_LOOK_NS = 200 * 1000 * 1000,
-	/* One of several processes is searched so long before it is the next one's turn. */
+	/* One of several processes is searched for this time, then the next one. */
 	START_SHARE_NS = 500 * 1000 * 1000,
 	/* All searches before the recording: some 15 GiB of heap. */
 	START_SEARCH_S = 10,

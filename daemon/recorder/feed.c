@@ -17,7 +17,7 @@
 #include "daemon/decode/function_ids.h"
 #include "daemon/recorder/recorder.h"
 
-/** A VM that is told of. */
+/** A VM that is reported. */
 struct fed_vm {
 	struct daemon_vm vm;
 	struct luastate_pulse *pulse;
@@ -27,7 +27,7 @@ struct fed_vm {
 
 struct feed {
 	uint64_t numbers_ns, vms_ns; /* not before: to tell them */
-	struct feed_process *told;   /* as they were told last */
+	struct feed_process *told;   /* as last reported */
 	size_t told_count;
 	struct fed_vm vms[FEED_VMS_MAX];
 	size_t vm_count;

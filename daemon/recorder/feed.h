@@ -20,7 +20,7 @@ enum {
 	/* Some seconds of usual chains at the usual rate; bounds what a stuck screen costs. The
 	 * message that goes beyond it may be as long as any. */
 	FEED_QUEUE_MAX = 512 * 1024,
-	/* VMs that are told of: more than a header shows. */
+	/* VMs that are reported: more than a header shows. */
 	FEED_VMS_MAX = 64,
 	FEED_TEXT_MAX = 512,
 	FEED_RENEW = 'r',

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of processes, and what is told of them. */
+/* What a recording knows: its processes, its limits, and how it ends. */
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/feed.h"
 

@@ -49,7 +49,7 @@ struct recorder_sampling {
 	bool (*take)(struct recorder *recorder);
 	/** A process runs another program: its threads have no more samples as they were. */
 	void (*end_process)(struct recorder_target *of);
-	/** A listener for the end of threads: what is still owed is told. @param context A
+	/** A listener for the end of threads: what is still owed is reported. @param context A
 	 *  recorder_target. */
 	void (*forget)(void *context, struct attach_thread *thread);
 };

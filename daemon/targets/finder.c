@@ -13,7 +13,7 @@
 
 enum {
 	LOOK_INTERVAL_NS = 200 * 1000 * 1000,
-	/* So many times what a look took passes before the next. */
+	/* A look rests this many times as long as it took. */
 	LOOK_REST = 20,
 	/* All processes are looked at again, as an exec gives a process another name. */
 	FULL_INTERVAL_LOOKS = 5,

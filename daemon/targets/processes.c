@@ -18,19 +18,18 @@ enum {
 	EXEC_SETTLED_NS = 100 * 1000 * 1000,
 	/* A process without LuaJIT is looked at ever more rarely. */
 	LOOK_INTERVAL_NS = 2000 * 1000 * 1000,
-	/* Between searches in memory: at least so long, and so many times what the last one took.
-	 */
+	/* Between searches in memory: at least this time, and a multiple of what the last took. */
 	SEARCH_INTERVAL_NS = 10 * 1000 * 1000,
 	SEARCH_REST = 20,
-	/* Between searches for more VMs: twice as long each time that all memory was searched in
-	 * vain, but no longer than so many times this. */
+	/* Between searches for more VMs: doubles each time that all memory was searched without a
+	 * result, up to MORE_INTERVALS_MAX times this. */
 	MORE_INTERVAL_NS = 1000 * 1000 * 1000,
 	MORE_INTERVALS_MAX = 64,
 	/* One takes no longer than this, while others are recorded and while none is: meanwhile
 	 * nothing is sampled. */
 	SEARCH_NS = 50 * 1000 * 1000,
 	SEARCH_ALONE_NS = 2000 * 1000 * 1000,
-	/* A process that runs another program gets so long to load LuaJIT. */
+	/* A process that runs another program gets this long to load LuaJIT. */
 	LOST_PATIENCE_NS = 1000 * 1000 * 1000,
 };
 

@@ -6,7 +6,7 @@
 #include "daemon/recorder/recorder.h"
 
 enum {
-	/* A process without LuaJIT may load it: looked for at first after so long. */
+	/* A process without LuaJIT may load it: looked for first after this time. */
 	PROCESSES_LOOK_FIRST_NS = 5 * 1000 * 1000,
 };
 

@@ -10,24 +10,25 @@
 #include <string.h>
 
 enum {
-	/* Copies are taken from the kernel so many at a time, so often at least and at most: what
-	 * the steady state costs is mostly waking up. */
+	/* Copies are taken from the kernel after this many ticks, within these bounds: most of what
+	 * the steady state costs is waking up. */
 	DRAIN_TICKS = 32,
 	DRAIN_MIN_NS = 10 * 1000 * 1000,
 	DRAIN_MAX_NS = 50 * 1000 * 1000,
-	/* More often for so long after something new was met: threads that begin, and memory that
+	/* More often for this time after something new was met: threads that begin, and memory that
 	 * copies lacked. */
 	UNSETTLED_NS = 250 * 1000 * 1000,
 	UNSETTLED_MIN_NS = 1000 * 1000,
-	/* So long after a thread that was not there at the last look: others may live shortly. */
+	/* And after a new thread: others may live shortly. */
 	NEW_THREADS_NS = 2 * 1000 * 1000 * 1000,
 	/* A thread that is new has not begun longer ago than that, most likely. */
 	BEGUN_MAX_NS = 1000 * 1000 * 1000,
-	/* A thread that the kernel cannot copy whole is stopped for so long, doubled each time. */
+	/* A thread that the kernel cannot copy whole is stopped for this time, doubled each time.
+	 */
 	STOPS_NS = 1000 * 1000 * 1000,
 	STOPS_DOUBLED = 6,
-	/* So is one of whose chains more are not whole, of so many copies: what is gone before it
-	 * is read, as where all traces are flushed all the time. */
+	/* So is one of whose copies, of this many, more than TORN_MAX have no whole chain: what is
+	 * gone before it is read, as where all traces are flushed all the time. */
 	TORN_OF = 128,
 	TORN_MAX = 2,
 	/* Threads that begin have their copies when the opener has answered, which takes it less
@@ -257,7 +258,7 @@ void bpf_tick_end_all(struct recorder *recorder)
 }
 
 /* Ticks before a copy for which there was no room in the kernel: it stands for them too, unless
- * they make up so long that nobody knows what the thread did. */
+ * they last so long that nobody knows what the thread did. */
 static uint32_t take_lost(struct recorder *recorder, struct sampled_copies *copies, uint64_t so_far)
 {
 	uint64_t lost = so_far - copies->lost;

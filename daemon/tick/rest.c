@@ -14,7 +14,7 @@
 enum {
 	/* Between looks at a thread that has no copies: most threads sleep. */
 	LOOK_NS = 1000 * 1000 * 1000,
-	/* Ticks of one wait, and of waits that are still to be told. */
+	/* Ticks of one wait, and of waits that are not reported yet. */
 	WAIT_TICKS_MAX = 1024 * 16,
 };
 

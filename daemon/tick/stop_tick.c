@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-	/* Between looks at a thread that has never run Lua; doubled by so many in vain. An event
-	 * loop that calls Lua is often outside of it. */
+	/* Between looks at a thread that has never run Lua; doubled after NON_LUA_LOOKS without a
+	 * result. An event loop that calls Lua is often outside of it. */
 	NON_LUA_INTERVAL_MIN_NS = 1000 * 1000,
 	NON_LUA_INTERVAL_MAX_NS = 1000 * 1000 * 1000,
 	NON_LUA_LOOKS = 8,
@@ -23,7 +23,7 @@ enum {
 	 * the one before. */
 	STACK_INTERVAL_MIN_NS = 10 * 1000 * 1000,
 	STACK_INTERVAL_MAX_NS = 1000 * 1000 * 1000,
-	/* Listing the threads may take so much of our time: one part in so many. */
+	/* Listing the threads may take one part in LIST_REST of our time. */
 	LIST_REST = 20,
 	/* Threads that may wait for a processor under our interrupt at one time. Each of them
 	 * stands from when it gets one until we come to it, so there shall not be many. */
@@ -138,7 +138,7 @@ static void note_failure(struct recorder *recorder, struct recorder_target *of,
 	case FAILURE_TIMEOUT:
 		if (!thread->stop_pending)
 			sampled_tell(of, data, DAEMON_FAILED);
-		break; /* else it is told when it stands */
+		break; /* else reported when it stands */
 	case FAILURE_DENIED:
 		sampled_tell(of, data, DAEMON_FAILED);
 		/* Permission was there a moment ago: the program changed its credentials. */
@@ -458,7 +458,7 @@ static bool take_sample(struct recorder *recorder, struct recorder_target *of,
 	return recorder->end == DAEMON_END_STOPPED;
 }
 
-/* A thread that waits is read as it lies. */
+/* A waiting thread is read in place. */
 static int capture_asleep(struct recorder_target *of, struct attach_thread *thread,
 			  struct sampled_thread *data, struct attach_sleep *ret_sleep,
 			  struct failure *why)

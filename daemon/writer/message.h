@@ -41,7 +41,7 @@ enum {
 	MESSAGE_VERSION = 8,
 	/* A sample of the longest chain fits; a longer message is an error of the sender. */
 	MESSAGE_MAX_BYTES = 1 << 19,
-	/* A writer that takes nothing for so long is stuck on its disk or pipe. */
+	/* A writer that takes nothing for this time is stuck on its disk or pipe. */
 	MESSAGE_PATIENCE_MS = 10000,
 	/* Longest string in a FUNCTION message. */
 	MESSAGE_STRING_MAX = 4096,

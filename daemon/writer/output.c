@@ -40,7 +40,7 @@ static int open_new(const struct written *written, int *ret_fd, struct failure *
 	return placer_begin(written->shared->placer, written->index, time_s, ret_fd, why);
 }
 
-/* Where the sink writes to; -1: it will be told when all is written. */
+/* Where the sink writes to; -1: set when all is written. */
 static int open_sink(const struct written *written, int *ret_fd, struct failure *why)
 {
 	*ret_fd = -1;

@@ -6,7 +6,7 @@
 #include "daemon/writer/output.h"
 #include "daemon/writer/writer.h"
 
-/** An output that fails is told of in the pulse, and in its result; the others go on. */
+/** An output that fails is noted in the pulse and in its result; the others go on. */
 struct written_set {
 	struct written_shared shared;
 	struct written outputs[DAEMON_OUTPUTS_MAX];

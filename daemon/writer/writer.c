@@ -18,7 +18,7 @@
 enum {
 	/* How often a writer that takes nothing is looked at for a sign of life. */
 	LIFE_LOOK_MS = 250,
-	/* What works for so long and takes or says nothing works without end. */
+	/* A writer that works for this time and takes or says nothing hangs. */
 	WORK_MAX_MS = 600000,
 };
 
@@ -99,7 +99,7 @@ static uint64_t used_ns(const struct writer *writer)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Whether it takes or says something, within so long of the last sign of life, and until the end.
+/* Whether it takes or says something, within this time of the last sign of life, and until the end.
  */
 static bool await_writer(struct writer *writer, short events, const struct wait_end *end)
 {

@@ -27,8 +27,8 @@ struct writer_options {
 	const struct output_file *files;
 	size_t count;
 	struct format_options format; /**< Compression apart, which is each file's own. */
-	/** Begin new files after so long, by the times of samples; the old ones are complete. 0: no
-	 * series. A time without samples has no files. */
+	/** Begin new files after this time, by the times of samples; the old ones are complete. 0:
+	 * no series. A time without samples has no files. */
 	uint64_t rotate_ns;
 	unsigned keep; /**< Files of each series, the newest; 0: all. */
 };

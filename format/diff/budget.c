@@ -315,7 +315,7 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 	bool upwards = strchr(">+", rule->operator) != NULL;
 	struct compare_range range;
 
-	/* An interval that lies beyond has what was measured there, too. */
+	/* Where the interval lies beyond, what was measured does, too. */
 	if (excess_of(rule, is_share ? shares[1] : shares[1] - shares[0]) <= 0)
 		return false;
 	judging->candidates++;
@@ -361,7 +361,7 @@ static void judge_functions(struct judging *judging)
 		judging->is_unmatched = false;
 		bool told = self && judge_count(judging, row->text, "itself has", row->self);
 
-		/* A function that is told needs no second reason. */
+		/* A function that is reported needs no second reason. */
 		if (total && (!told || judging->counts))
 			judge_count(judging, row->text, "has in all", row->total);
 	}

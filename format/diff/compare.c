@@ -173,7 +173,7 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->text, b->text);
 }
 
-/** Intervals of one profile. Most functions have few samples, so many have the same number. */
+/** Intervals of one profile. Most functions have few samples, and many the same number. */
 struct shares {
 	uint64_t whole;
 	double worth, tail;

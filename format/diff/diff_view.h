@@ -28,7 +28,7 @@ void pair_deinit(struct pair *pair);
 struct pair_chain {
 	const uint32_t *labels; /**< Root first. */
 	uint32_t len;
-	uint32_t shared; /**< So many labels are those of the chain before; less than len. */
+	uint32_t shared; /**< Labels that are those of the chain before; less than len. */
 	uint64_t counts[2];
 };
 

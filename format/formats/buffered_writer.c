@@ -72,7 +72,7 @@ static int whole_commit(void *self, bool final, struct failure *why)
 	if (!file)
 		return -1;
 	result = whole->report->print(whole->collect.profile, &options, file, why);
-	/* Of two failures the first one is told. */
+	/* Of two failures the first one is reported. */
 	return format_sink_file_done(whole->sink, file, result ? &second : why) || result ? -1 : 0;
 }
 

@@ -155,7 +155,8 @@ static struct live_function_key key_of(const struct format_live *live,
 		(uint64_t)function->first_line,
 		name != NULL,
 		/* Traces have their number. Lua functions have their place, in all processes that
-		 * run the same file; other functions without a name are told by their code. */
+		 * run the same file; other functions without a name are distinguished by their
+		 * code. */
 		name || (function->kind == FORMAT_KIND_LUA && function->source) ? 0
 										: function->address,
 	};
@@ -273,7 +274,7 @@ int format_live_function(struct format_live *live, uint32_t id,
 	if (live_put_function(live, function, &known, why) != 0)
 		return -1;
 	if (known == LIVE_GONE) {
-		/* No room before the next refresh; then it is to be told once more. */
+		/* No room before the next refresh; then it is announced once more. */
 		live->folded.functions++;
 		live->forgotten = true;
 		known = FORMAT_LIVE_OTHER;

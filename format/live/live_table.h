@@ -81,7 +81,7 @@ void live_table_reset(struct live_table *table);
  * Choose what is to go where the table is full: the part that was seen longest ago and least. Of
  * two entries of which one is counted whenever the other is, the later one goes first.
  * @param first Entries before this one stay.
- * @param part One in so many goes, at least one.
+ * @param part One in this many goes, at least one.
  * @param ret_gone By entry; the caller's, of table->count.
  * @return 0, or -1 with FAILURE_NO_MEMORY.
  */

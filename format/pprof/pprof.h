@@ -13,7 +13,7 @@
  *  filename     of Lua functions and traces: the chunk's name, without "@"
  *  address      of native code: where its function begins in the memory of the process, as the
  *		 samples are of functions. (Go and perf_to_profile have one location for each pc, of
- *		 callers the return address less one; so many would make all chains distinct.)
+ *		 callers the return address less one; those would make all chains distinct.)
  *  mapping      one for each part of a file with native code, where the first process has it that
  *		 was met; for what is in no file, one by its name
  *  labels       of samples, below

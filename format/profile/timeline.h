@@ -18,7 +18,7 @@ struct timeline {
 	bool is_summed; /**< Some of them were summed up before, so their order tells nothing. */
 	uint8_t *bytes;
 	size_t len, capacity;
-	uint64_t count;	    /**< Samples that are told apart here. */
+	uint64_t count;	    /**< Samples that are distinguished here. */
 	uint64_t left_out;  /**< Those that came when TIMELINE_BYTES_MAX were full. */
 	uint64_t next_us;   /**< When the next one was taken, since the begin; 0: not known. */
 	uint64_t next_heap; /**< Bytes in use by its VM; 0: not known. */

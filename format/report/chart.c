@@ -114,7 +114,7 @@ static int make_room(struct builder *builder, struct failure *why)
 
 /* ---- Time ------------------------------------------------------------------------------- */
 
-/** How long so many samples are. */
+/** How long this many samples are. */
 static uint64_t length_of(const struct chart *chart, uint64_t count)
 {
 	uint64_t ns;

@@ -12,7 +12,7 @@
  * merged again.
  */
 struct repeats {
-	struct repeat *slots; /* NULL until there are so many samples that it is worth it. */
+	struct repeat *slots; /* NULL until there are enough samples. */
 	uint32_t seen;
 	uint64_t hash[2]; /* Of what was looked for last. */
 };

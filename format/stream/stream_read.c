@@ -402,7 +402,7 @@ static bool has_lua_stack(uint8_t header)
 	return header >= FORMAT_STATE_LFUNC && header <= FORMAT_STATE_CFUNC;
 }
 
-/** Bytes of a sample's record, whose header was read, or 0 where that is not to be told at once.
+/** Bytes of a sample's record, whose header was read, or 0 where that is not known yet.
  *  These are what will be decoded if that ends where they do. */
 static size_t record_len(const struct source *source, uint8_t header)
 {

@@ -11,7 +11,7 @@
 #define LINES_GROWTH 4
 #define LINES_MAX    4095
 
-/** Lua functions as they run, so many: some 100 bytes each here, and their names in the stream.
+/** Lua functions as they run: some 100 bytes each here, and their names in the stream.
  * Beyond that, where only a program comes that compiles without end, frames tell that they are
  * compiled but not by which trace. */
 #define LUAS_MAX ((size_t)1 << 18)

@@ -11,7 +11,7 @@
  * would end the cell before that is looked at, so it stands between two pieces of code, as a
  * reference. Control characters become blanks, bytes that are no UTF-8 U+FFFD.
  * Source: CommonMark 0.30, code spans; GitHub Flavored Markdown 0.29, tables.
- * @param characters At most so many characters, the last of them "…" where text is cut.
+ * @param characters At most this many characters, the last of them "…" where text is cut.
  */
 void markdown_print_code(FILE *file, const char *text, size_t characters);
 

@@ -573,7 +573,7 @@ static bool is_at(const struct state_interpreter *interpreter, uint64_t pc, uint
 	return code_at(interpreter, pc, &ins) && ins == wanted;
 }
 
-/* Where code goes on from @pc without regard to conditions; 0 where that cannot be told. */
+/* Where code goes on from @pc without regard to conditions; 0 where that is not known. */
 static uint64_t next_of(uint64_t pc, uint32_t ins)
 {
 	if (ins >> 26 == 0x05) /* b */

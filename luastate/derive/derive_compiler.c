@@ -22,7 +22,7 @@ bool derive_read_J(const struct derive *derive, int32_t at, void *ret_bytes, siz
 			  ret_bytes, len, &why) == 0;
 }
 
-/* A table of so many traces, each with its number: 0 where there are none, then all are 0. */
+/* A table of traces, each with its number: 0 where there are none, then all are 0. */
 static bool is_table_size(const struct derive *derive, int32_t at)
 {
 	const struct luastate_layout *layout = &derive->layout;

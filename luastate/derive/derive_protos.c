@@ -15,7 +15,7 @@ enum {
 	PROTO_BYTES_MAX = 1 << 26,
 	PROTO_VARARG = 2, /* of flags */
 	LINES_LOOKED = 256,
-	FUNCTIONS_ENOUGH = 4, /* so many show what most have */
+	FUNCTIONS_ENOUGH = 4, /* this many show what most have */
 	/* Of functions with variable arguments the opcodes are these behind FUNCF: FUNCV to JFUNCV.
 	 */
 	FUNCV = 3,

@@ -219,7 +219,7 @@ static void add_stack(struct derive *derive, uint64_t L)
 	}
 }
 
-/* Whether so many objects follow each other, or all up to the main coroutine, which is the first
+/* Whether this many objects follow each other, or all up to the main coroutine, which is the first
  * that a VM makes. @param collect Whether to remember them. */
 static bool walk_list(struct derive *derive, uint64_t head, size_t max, bool collect)
 {

@@ -10,7 +10,7 @@ enum definition_fate {
 	DEFINITION_NAMED,
 	DEFINITION_RETURNED, /**< By the function that makes it: it has no name but as that one's.
 			      */
-	DEFINITION_NAMELESS, /**< Passed to another function, or not to be told. */
+	DEFINITION_NAMELESS, /**< Passed to another function, or not known. */
 };
 
 /** A function that a prototype makes. */

@@ -423,7 +423,7 @@ static bool is_large(const struct names_search *search)
 	return state_heap_bytes(search->layout, search->reader, search->G) > LARGE_BYTES;
 }
 
-/* Each way once there is time for it; what was looked for in vain is not found before the index is
+/* Each way once there is time for it; what was not found is not found before the index is
  * made anew. */
 static void define(const struct names_search *search, struct state_proto *proto)
 {

@@ -39,7 +39,7 @@ void source_spend(struct definition_source *source, size_t steps);
 uint32_t source_instruction(const struct definition_source *source, uint32_t index);
 
 /** The first instruction that may jump to @p index, which is one of its own; UINT32_MAX: none does.
- * 0 where that cannot be told. */
+ * 0 where that is not known. */
 uint32_t source_first_jump(struct definition_source *source, uint32_t index);
 
 /** Collectable constant @p index, 0 if there is none. */

@@ -17,11 +17,11 @@ enum {
 	/* Slots of all tables: each one may cost a read or two. */
 	SEARCH_SLOTS_MAX = 1 << 18,
 	TABLE_DEPTH = 2, /* package.loaded -> module -> function */
-	/* No longer than this for one search; the clock is looked at every so many slots. */
+	/* No longer than this for one search; the clock is read every SEARCH_CLOCK_SLOTS slots. */
 	SEARCH_NS = 100 * 1000 * 1000,
 	SEARCH_CLOCK_SLOTS = 64,
-	/* Until the next one: a second, or so many times what it took, and twice as long after each
-	 * that found nothing new, up to so many doublings. */
+	/* Until the next one: a second, or a multiple of what it took, and twice as long after each
+	 * that found nothing new, up to a number of doublings. */
 	NAMES_INTERVAL_NS = 1000 * 1000 * 1000,
 	NAMES_REST = 50,
 	NAMES_DOUBLINGS = 4,

@@ -19,7 +19,7 @@
 enum {
 	PARENTS_MAX = 1 << 17,
 	/* Of one walk, by the thread's own clock, as waiting for a processor does not count: some
-	 * million objects. Also what may be saved up, of the time one part in so many. */
+	 * million objects. Also what may be saved up, of the time one part in SHARE. */
 	WALK_NS = 100 * 1000 * 1000,
 	SHARE = 50,
 	/* Parents that are looked at, and reads of their constants, in one sample: many only where

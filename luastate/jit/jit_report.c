@@ -318,7 +318,7 @@ int luastate_catalogue_read(struct luastate *state, const struct attach_reader *
 	if (!vm)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
 	luastate_begin_sample(state, reader);
-	/* Builds that differ in the compiler's part alone are told apart by the traces. */
+	/* Builds that differ in the compiler's part alone are distinguished by the traces. */
 	state_reconsider_layout(state, reader, G);
 	build.layout = vm->layout;
 	if (!state_has_compiler(vm->layout))

@@ -249,7 +249,7 @@ static bool trace_at_fits(const struct luastate_layout *layout, const struct att
 	       state_trace_fits(layout, reader, trace, address, number);
 }
 
-/* References of a table, many at once where so many are there. @return How many. */
+/* References of a table, many at once where there are many. @return How many. */
 static uint32_t read_refs(const struct luastate_layout *layout, const struct attach_reader *reader,
 			  uint64_t address, uint32_t count, uint8_t bytes[8 * TRACES_AT_ONCE])
 {

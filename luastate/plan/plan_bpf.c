@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel is told to copy at each tick, and the planner's part after the fact: nothing can
+ * What the kernel copies at each tick, and the planner's part after the fact: nothing can
  * be asked for any more, so what is missing is noted for the copies to come.
  */
 #include "luastate/arch/arch.h"

@@ -17,7 +17,7 @@ enum {
 	/* Of a new prototype and of its chunk name's text so much is read with the stop. */
 	PLAN_PROTO_BYTES = 8192,
 	PLAN_NAME_BYTES = 128,
-	/* Of the frames of the last stop so many are compared with one of this. */
+	/* This many frames of the last stop are compared with one of this stop. */
 	PLAN_EXPECTED = 8,
 };
 

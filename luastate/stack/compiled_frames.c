@@ -345,7 +345,7 @@ static void add_compiled(struct walk *walk, const struct luastate_cframe *cframe
 	if (!find_position(walk, vm, &cframes[index], noted, &position)) {
 		if (chain->compiled == LUASTATE_COMPILED_NONE)
 			chain->compiled = LUASTATE_COMPILED_TRACE;
-		/* Builds that differ in the compiler's part alone are told apart by a trace. */
+		/* Builds that differ in the compiler's part alone are distinguished by a trace. */
 		if (noted)
 			state_reconsider_layout(walk->state, walk->reader, vm->G);
 		return;

@@ -9,7 +9,7 @@
 struct owners {
 	unsigned index[LUASTATE_CFRAMES_MAX];
 	unsigned count;
-	unsigned released; /* So many of the newest an error has let go of. */
+	unsigned released; /* How many of the newest an error has let go of. */
 };
 
 /* A protected C call without a Lua frame of its own has a negative number of results: its C frame
@@ -139,7 +139,7 @@ struct coroutine {
 	struct failure *why;
 };
 
-/* @return whether the search is over, with success or in vain. */
+/* @return whether the search is over, with or without success. */
 static bool walk_from(void *context, const struct walk_top *top)
 {
 	struct coroutine *coroutine = context;

@@ -29,7 +29,8 @@ enum {
 	/* For one sample. Each C frame of a chain is looked for from the newest one on; as many as
 	 * are kept (LUASTATE_CFRAMES_MAX) need half of this. */
 	LINKS_MAX = 256 * 1024,
-	/* A C frame that cannot be unwound to is looked for so far above, so many words at once. */
+	/* A C frame that cannot be unwound to is looked for this far above, this many words at
+	   once. */
 	ABOVE_BYTES = 256 * 1024,
 	ABOVE_WORDS = 32,
 };
@@ -211,7 +212,7 @@ typedef bool is_held_function(struct luastate *state, const struct luastate_layo
 			      const struct attach_reader *reader, uint64_t L, uint64_t frame);
 
 /* The frame at @address, if it is held. @return 1, 0 if there is no frame, or -1 if it is one of a
- * VM that cannot be told, or no more links may be followed. */
+ * unknown VM, or no more links may be followed. */
 static int find_held(struct luastate *state, const struct luastate_layout *layout,
 		     const struct luastate_memory *memory, is_held_function *is_held,
 		     uint64_t address, const struct attach_registers *regs,

@@ -35,7 +35,7 @@ struct walk_top {
 
 enum {
 	/* Steps of all walks of one sample: no chain is longer than LUASTATE_FRAMES_MAX, and a few
-	 * candidates are walked in vain. */
+	 * candidates are walked without a result. */
 	WALK_STEPS = 3 * LUASTATE_FRAMES_MAX,
 };
 

@@ -4,7 +4,7 @@
  * them; behind it there are only userdata. The process runs on meanwhile: an object that is freed
  * under us leads to whatever the allocator keeps there. Whoever comes to the main coroutine over
  * objects of known types has seen all that were there before and still are; else another walk is
- * tried, and in the end the caller is told that the list was not walked to its end.
+ * tried, and in the end the caller learns that the list was not walked to its end.
  *
  * Objects lie close to each other, so pages are read as a whole and kept for a while.
  */

@@ -14,7 +14,8 @@ struct heap_list {
 	uint64_t G;
 	/** Asked now and then. @return Whether the walk is to end here. */
 	bool (*is_over)(void *context);
-	/** Called for each object, also for those of walks in vain. @param gct Its type. */
+	/** Called for each object, also for those of walks that do not reach the end. @param gct
+	 * Its type. */
 	void (*visit)(void *context, uint64_t object, uint8_t gct);
 	void *context;
 	struct heap_page *pages; /**< The list's own, as what follows. */

@@ -100,8 +100,8 @@ enum {
 	/* Closures and calls whose prototypes are remembered; powers of 2. */
 	STATE_CLOSURES = 4096,
 	STATE_CALLS = 4096,
-	/* A program that was seen to replace code does it again: for so many samples prototypes are
-	 * read with the stop. */
+	/* A program that was seen to replace code does it again: for this many samples prototypes
+	 * are read with the stop. */
 	STATE_STRICT_SAMPLES = 4096,
 	/* Names are identifiers. */
 	STATE_NAME_MAX = 128,
@@ -182,7 +182,7 @@ struct state_proto {
 	bool is_read;		 /* what functions it makes is known */
 	bool is_orphan;		 /* its parent is certainly gone */
 	bool is_asked;		 /* who holds it was looked for */
-	uint8_t parents_tries;	 /* indexes in which its parent was looked for in vain */
+	uint8_t parents_tries;	 /* indexes in which its parent was not found */
 	unsigned parents_serial; /* the last of them */
 	struct luastate_function function;
 	char name[STATE_NAME_MAX];

@@ -13,7 +13,7 @@
  * A snapshot with the guard of a comparison or a loop holds the position of the way that is not
  * taken; the trace goes the other way of that branch.
  *
- * Whom the call calls is told by a snapshot in which the same call shows; or else by the trace's
+ * Whom the call calls is shown by a snapshot in which the same call shows; or else by the trace's
  * constants, where but one function is left that it can be: all that a trace calls are among them.
  *
  * Source: LuaJIT v2.1 src/lj_bc.h (BCDEF, bc_j), src/lj_ir.h (IRDEF), src/lj_snap.c (lj_snap_add:

@@ -97,7 +97,7 @@ struct trace_snapshot {
 	uint32_t first;	 /* of its frames, leaf first */
 	uint32_t moved;	 /* from this offset on the base is another one than the snapshot's */
 	uint16_t count;	 /* 0: they could not be read */
-	uint16_t sure;	 /* of them, from the lowest on, so many hold up to the next snapshot */
+	uint16_t sure;	 /* of them, from the lowest on, this many hold up to the next snapshot */
 	bool exact;	 /* all of them, and nothing runs above them */
 	bool replaced;	 /* a tail call has taken the lowest frame's place */
 	/* A function that runs above them up to the next snapshot, which none of both shows: its
@@ -200,7 +200,7 @@ uint64_t trace_vm_at(const struct luastate *state, uint64_t pc);
 /* ---- Areas of machine code (code_areas.c) ----------------------------------------------- */
 
 enum areas_answer {
-	AREAS_UNKNOWN, /**< Which areas there were cannot be told. */
+	AREAS_UNKNOWN, /**< Nobody knows which areas there were. */
 	AREAS_HAVE,
 	AREAS_LACK, /**< It is another compiler's code, also where an area was before. */
 };

@@ -103,7 +103,7 @@ static void keep_file(struct symbols_core *core, const struct symbols_core_file 
 	core->file_count++;
 }
 
-/** A count, the size of a page, so many entries of three numbers, and so many strings.
+/** A count, the size of a page, then as many entries of three numbers, and as many strings.
  *  @return false without memory. */
 static bool list_files(struct symbols_core *core, size_t size)
 {

@@ -172,7 +172,7 @@ static int list_types(struct symbols_types *types, struct failure *why)
 			each_type(types, &unit, 0, visit_to_add);
 		at = next;
 	}
-	/* What a part of the units says could be told otherwise by the rest. */
+	/* The rest of the units could contradict what a part of them says. */
 	if (types->time.late)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "list the structures in DWARF");
 	if (types->count)

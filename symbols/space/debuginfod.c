@@ -27,7 +27,7 @@
 #define EXIT_NO_LIBRARY 3
 /** A wait looks so often whether it is to end: the signal may have come just before. */
 #define LOOK_MS 100
-/** A child ends within a second when it is told to; then it is killed. */
+/** A child that was asked to end has a second; then it is killed. */
 #define GRACE_MS 2000
 /** Begin of the names of files that have not come whole, and descriptors among which they are. */
 #define PARTIAL_NAME   "debuginfo."

@@ -35,7 +35,7 @@ bool symbols_fetch_is_asked_for(void);
 /**
  * Ask the servers of DEBUGINFOD_URLS for debug files.
  *
- * A child process without capabilities asks, one file after the other. It is told to end when all
+ * A child process without capabilities asks, one file after the other. It ends when all
  * is over, when it removes what has come of a file, and killed if it does not within 2 s. So
  * nothing that a server does or sends can hold or harm us.
  * @param list  What is asked for; paths are NULL. Those that came before the end are set.

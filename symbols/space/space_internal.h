@@ -12,8 +12,8 @@
 /** Unwind entries of all objects; those of a browser have 15 MiB. */
 #define SYMBOLS_EH_KEPT_BYTES ((size_t)64 << 20)
 
-/** Objects that are kept open, if half of the descriptors that we may have are so many: each holds
- * one or two. Nobody maps so many files with code, but for the largest of desktops a thousand. */
+/** Objects that are kept open, if half of the descriptors that we may have suffice: each holds
+ * one or two. Nobody maps as many files with code, but for the largest of desktops a thousand. */
 #define SYMBOLS_MAX_OBJECTS 8192
 
 /** What a mapping shows; found on first use. */

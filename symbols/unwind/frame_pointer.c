@@ -17,7 +17,7 @@
  * The caller's stack pointer is behind the return address on x86-64; on AArch64 the two saved words
  * are at the lower end of the frame, whose size the first instructions tell.
  *
- * Which of these holds is told by the function's own instructions before and at the pc. A function
+ * Which of these holds is shown by the function's own instructions before and at the pc. A function
  * may have no frame pointer at all: then rbp is its caller's, and to follow it would skip the
  * caller. So a frame pointer is followed only where the function sets one up before the pc, and a
  * return address is believed only behind a call. Where more than one answer remains there is none.
@@ -347,7 +347,7 @@ int symbols_frame_pointer_step(struct symbols_space *space, const struct attach_
 
 /* ---- Unknown registers ------------------------------------------------------------------ */
 
-/** How far above its stack pointer a frame of unknown size is looked through, so many words at
+/** How far above its stack pointer a frame of unknown size is looked through, this many words at
  *  once. */
 enum { FIND_BYTES = 65536, FIND_WORDS = 64 };
 

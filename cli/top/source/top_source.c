@@ -67,7 +67,7 @@ static bool read_link(pid_t pid, const char *which, char *ret_path)
 	return true;
 }
 
-/* The path below the process's root. A working directory is told from where we stand: below the
+/* The path below the process's root. A working directory is relative to where we are: below the
  * root's own path, which is "/" also for a root of another mount namespace. */
 static bool make_path(pid_t pid, const char *name, char *ret_path)
 {

@@ -35,7 +35,7 @@ size_t top_columns_width(const char *bytes, bool utf8);
 
 /**
  * Append a line of heights, one a column, for the last @p columns of @p count values, the newest at
- * the right; blanks stand for those that do not exist. All but 0 can be told from 0.
+ * the right; blanks stand for those that do not exist. All but 0 look different from 0.
  * @param most What fills the height; 0: the largest of the values that are shown.
  */
 void top_columns_add_spark(struct format_text *text, const uint64_t *values, size_t count,

@@ -169,7 +169,7 @@ static void choose_modes(void)
 	curs_set(0);
 }
 
-/* Presses are told at once; what makes a double click is ours to say. */
+/* Presses are reported at once; what makes a double click is ours to say. */
 static void take_mouse(void)
 {
 	mouseinterval(0);

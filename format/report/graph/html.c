@@ -357,7 +357,7 @@ static int write_page(const struct format_profile *base, const struct format_pro
 	struct format_report_options shown = *options;
 	int result;
 
-	/* Compiled frames are told apart by their colour where not by their names. */
+	/* Compiled frames differ in their colour where not in their names. */
 	if (!page.is_annotated)
 		shown.annotate = FORMAT_ANNOTATE_JIT;
 	if (pair_init(&pair, base, profile, lines, &shown, why))

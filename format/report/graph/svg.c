@@ -170,7 +170,7 @@ static void print_colour(double change, FILE *file)
 {
 	static const int plain[3] = { 0xe8, 0xe8, 0xec }, gain[3] = { 0xf2, 0x60, 0x4c },
 			 loss[3] = { 0x5a, 0x92, 0xf5 };
-	/* Small changes are to be told from none. */
+	/* Small changes must differ from none. */
 	double strength = sqrt(fmin(fabs(change), 1));
 
 	fputs("#", file);

@@ -16,7 +16,7 @@
 #include "format/report/call_tree.h"
 #include "format/text.h"
 
-/** What calls the first functions of all chains, where that has to be told. */
+/** What calls the first functions of all chains, where a caller is needed. */
 #define ROOT_NAME "[all]"
 
 /** What costs are of: a function at a line, itself, or by a call. No padding. */
@@ -26,7 +26,7 @@ struct place {
 	uint32_t callee; /**< Index + 1; 0: itself. */
 };
 
-/** A name that is told once, and by its number from then on. */
+/** A name that is written once, and as its number from then on. */
 struct name {
 	uint32_t function, file, object; /**< Ids in the tables; file and object + 1, 0: none. */
 	int64_t first_line;
@@ -62,7 +62,7 @@ static int add_text(struct format_intern *texts, const char *text, size_t len, u
 	return format_intern_put(texts, text, len, ret_id, why);
 }
 
-/** Texts are told in lines of their own. */
+/** Texts have lines of their own. */
 static int add_line(struct callgrind *callgrind, struct format_intern *texts, const char *text,
 		    uint32_t *ret_id, struct failure *why)
 {
@@ -212,7 +212,7 @@ static int count_chains(struct callgrind *callgrind, struct failure *why)
 
 /* ---- Text ------------------------------------------------------------------------------- */
 
-/** "fn=(3) name" where the name is told for the first time, "fn=(3)" later. */
+/** "fn=(3) name" where the name is written for the first time, "fn=(3)" later. */
 static void print_name(const char *word, const struct format_intern *texts, uint32_t id, bool *told,
 		       FILE *file)
 {
@@ -223,7 +223,7 @@ static void print_name(const char *word, const struct format_intern *texts, uint
 	putc('\n', file);
 }
 
-/** Names that were told, by table. */
+/** Names that were written, by table. */
 struct told {
 	bool *functions, *files, *objects;
 };

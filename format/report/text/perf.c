@@ -13,7 +13,7 @@
 #include "format/formats/reports.h"
 #include "format/report/timeline_export.h"
 
-/** More samples are told apart by no input; keeps what other forms have added up from filling a
+/** No input distinguishes more samples; keeps what other forms have added up from filling a
  * disk. */
 #define REPEATS_MAX 1000000
 

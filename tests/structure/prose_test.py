@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Phrases that make readers stop, in what people read: pages, manuals, help texts, errors and comments of the product.
+
+usage: prose_test.py SOURCE
+"""
+import os
+import re
+import sys
+
+# Instead: is reported or is shown; without a result; in place; the name of the number.
+PHRASES = (
+    r"(?:is|are|was|were|be|been) told",
+    r"in vain",
+    r"as (?:it|they) (?:lies|lie)",
+    r"of those later",
+    r"by chance none",
+    r"has what was",
+    r"so many(?= (?:bytes|samples|ticks|times|at|of the|in all|seconds)\b)",
+    r"(?:for|after|wait|waits|within) so long(?! (?:that|as)\b)",
+    r"what of it is no chance",
+    r"ever longer, the more",
+)
+PATTERN = re.compile(r"\b(?:" + "|".join(PHRASES) + r")\b", re.I)
+FOLDERS = ("attach", "symbols", "luastate", "format", "daemon", "cli", "man", "docs", "examples")
+# Rows of what tests print.
+LEFT_OUT = ("docs/measurements",)
+PAGES = ("README.md", "NEWS.md", "SECURITY.md")
+ENDINGS = (".c", ".h", ".1", ".md", ".yml")
+
+
+def texts(root):
+    """Paths of all files that are looked at."""
+    yield from PAGES
+    for top in FOLDERS:
+        for folder, _, files in os.walk(os.path.join(root, top)):
+            for file in sorted(files):
+                path = os.path.relpath(os.path.join(folder, file), root)
+                if path.endswith(ENDINGS) and not path.startswith(LEFT_OUT):
+                    yield path
+
+
+def main():
+    """Print each line that has one; the exit code tells whether there are any."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    found = count = 0
+    for path in texts(sys.argv[1]):
+        count += 1
+        with open(os.path.join(sys.argv[1], path), encoding="utf-8") as file:
+            text = file.read()
+        # A phrase may go on in the next line, behind the star of a comment.
+        for match in PATTERN.finditer(re.sub(r"\n[ \t]*\*? ", lambda end: "\n" + " " * (len(end[0]) - 1), text)
+                                      .replace("\n", " ")):
+            line = text.count("\n", 0, match.start()) + 1
+            print(f"{path}:{line}: {match[0]}")
+            found += 1
+    print(f"{count} files, {found} phrases")
+    return 1 if found or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
