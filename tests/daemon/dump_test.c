@@ -89,8 +89,9 @@ static int begin(void **state)
 
 static void search(bool is_live)
 {
-	struct daemon_target target;
-	char process;
+	/* Too large for a stack. */
+	static struct daemon_target target;
+	static char process;
 
 	memset(&target, 0, sizeof(target));
 	if (is_live)
