@@ -48,7 +48,8 @@ struct daemon_dump {
 
 /**
  * Read what the compilers of all VMs of a process have made, luastate_catalogue_read(). Stops
- * nothing; searches all memory of the process for VMs, 10 s at most.
+ * nothing; searches all memory of the process for VMs, 10 s at most, and once more where the traces
+ * of all that it found could not be read.
  * @param ret_dump Set where the end is DAEMON_END_STOPPED; release with daemon_dump_deinit().
  * @param ret_text Message for people where it is not.
  * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM, DAEMON_END_EARLY where its program ended before a

@@ -129,8 +129,8 @@ struct daemon_target {
  * between its ticks. As attach_process_open(). */
 int target_open_process(pid_t pid, struct attach_process **ret_process, struct failure *why);
 
-/** Look for all VMs of a live process, also at those again that seemed to be none, for some 10 s at
- *  most. @return Whether all memory was looked at. */
+/** Look for all VMs of a live process, and if there is none once more from the beginning, for 10 s
+ * at most. @return Whether all memory was looked at. */
 bool target_search_vms(struct daemon_target *target);
 
 /** Tell why no VM of a process was read: @p end is DAEMON_END_NO_VM, DAEMON_END_EARLY or

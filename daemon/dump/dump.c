@@ -95,12 +95,12 @@ static void look_again(struct daemon_target *target)
 	}
 }
 
-static bool search_once(struct daemon_target *target)
+static bool search_once(struct daemon_target *target, uint64_t end_ns)
 {
 	struct failure why;
 	bool whole;
 
-	target_limit_search(target, NULL, clock_now_ns() + DUMP_SEARCH_S * (uint64_t)1000000000);
+	target_limit_search(target, NULL, end_ns);
 	whole = target_find_all_vms(target);
 	if (target->process)
 		look_again(target);
@@ -122,20 +122,19 @@ static bool begin_anew(struct daemon_target *target)
 
 bool target_search_vms(struct daemon_target *target)
 {
-	bool whole = search_once(target);
+	uint64_t end_ns = clock_now_ns() + DUMP_SEARCH_S * (uint64_t)1000000000;
+	bool whole = search_once(target, end_ns);
 
 	for (unsigned searches = 1; searches < SEARCHES; searches++) {
-		/* One that had to give way takes its time from us again. */
+		/* One that had to give way has used up the time. */
 		if (luastate_vm_count(target->lua) > 0 || !whole || !begin_anew(target))
 			break;
-		whole = search_once(target);
+		whole = search_once(target, end_ns);
 	}
 	return whole;
 }
 
-/* Those that are known. @param why Set where one could not be read. @return 0, or -1 without
- * memory.
- */
+/* All known VMs. @param why Set if one could not be read. @return 0, or -1 without memory. */
 static int read_known(struct daemon_target *target, struct daemon_dump *dump, struct failure *why)
 {
 	size_t count = luastate_vm_count(target->lua);
