@@ -52,8 +52,7 @@ struct daemon_options {
 	/** A signal that the caller has blocked: when it comes, what was recorded so far is to be
 	 * in the outputs; of a series new files begin. 0: none. */
 	int snapshot_signal;
-	/** Stop after this many samples, or bytes of an output; 0: no limit.
-	 */
+	/** Stop after this many samples, or bytes of an output; 0: no limit. */
 	uint64_t limit_samples, limit_bytes;
 	struct format_options format_options;
 	enum daemon_mode mode;

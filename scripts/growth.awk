@@ -125,7 +125,7 @@ function short(number) {
 	return number >= 1000 && number % 1000 == 0 ? number / 1000 "k" : number
 }
 
-# Lines are told apart by their marks as well.
+# Lines differ by their marks, too.
 function draw_line(kind, xs, ratios, n, color, mark,    k, points) {
 	for (k = 1; k <= n; k++)
 		points = points (k > 1 ? " " : "") sprintf("%.1f,%.1f", x_of(kind, xs[kind, k]),

@@ -8,8 +8,7 @@
 /** Whether threads may be stopped at all: with --capture=kernel they never are. */
 bool stops_are_allowed(const struct recorder *recorder);
 
-/** The thread is stopped from now on, for this reason: stops_note() counts for it.
- */
+/** The thread is stopped from now on, for this reason: stops_note() counts for it. */
 void stops_begin(struct sampled_thread *data, enum daemon_reason reason);
 
 /**

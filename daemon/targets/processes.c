@@ -16,7 +16,7 @@ enum {
 	/* A program that has no LuaJIT that long after its exec is taken for one without; one that
 	 * ends earlier was too short to be examined. */
 	EXEC_SETTLED_NS = 100 * 1000 * 1000,
-	/* A process without LuaJIT is looked at ever more rarely. */
+	/* A process without LuaJIT is looked at less and less often. */
 	LOOK_INTERVAL_NS = 2000 * 1000 * 1000,
 	/* Between searches in memory: at least this time, and a multiple of what the last took. */
 	SEARCH_INTERVAL_NS = 10 * 1000 * 1000,

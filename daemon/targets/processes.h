@@ -65,8 +65,8 @@ void recorder_refresh_soon(struct recorder_target *of, uint64_t now_ns);
 /** Search the process's memory for a VM, if none is known and the last search was not just now. */
 void recorder_search_vm(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns);
 
-/** Search it for more VMs than are known, where code was met that may be one's: at first one second
- *  after that, then once a second, ever more rarely where there are none. */
+/** Search it for more VMs than are known, after code was met that may be a VM's: the first time a
+ *  second later, then once a second, and half as often after each search without a result. */
 void recorder_search_more(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns);
 
 #endif

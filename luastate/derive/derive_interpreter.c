@@ -177,8 +177,7 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 	return NULL;
 }
 
-/* @return NULL where nothing was found, or it is not yet time to look for it.
- */
+/* @return NULL where nothing was found, or it is not yet time to look for it. */
 static struct derive *search_when_due(struct luastate *state, struct state_interpreter *interpreter,
 				      const struct attach_reader *reader, uint64_t L)
 {

@@ -46,8 +46,7 @@ static bool read_window(const struct symbols_unwinder *unwinder, uint64_t addres
 	return true;
 }
 
-/** Move the window to the object at @p address. @return false if it has no unwind entries there.
- */
+/** Move the window to the object at @p address. @return false if it has no unwind entries there. */
 static bool move_window(struct symbols_unwinder *unwinder, uint64_t address)
 {
 	const struct symbols_mapping *mapping;

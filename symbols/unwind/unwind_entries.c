@@ -12,8 +12,7 @@
 
 #include "symbols/space/space_internal.h"
 
-/** Longer programs are none of code with one rule; those of LuaJIT have less than 100 bytes.
- */
+/** Longer programs are none of code with one rule; those of LuaJIT have less than 100 bytes. */
 #define PROGRAM_SHORT_BYTES 256
 /** Program bytes that are run for one object, where each entry counts some more. LLVM's library of
  *  110 MB takes 70 KB. */

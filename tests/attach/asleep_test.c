@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that sleep are read as they lie, and only if they sleep all the time. */
+/* Sleeping threads are read in place, and only if they sleep all the time. */
 #include <grp.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -211,7 +211,7 @@ static void end_on_request(void *argument)
 		numbers[0] = i;
 }
 
-/* A target that ends by itself under captures: the end is told and nothing hangs. */
+/* A target that ends by itself under captures: the end is reported and nothing hangs. */
 static void test_exit_under_captures(void **state)
 {
 	(void)state;

@@ -10,7 +10,7 @@
 
 #include "attach/thread.h"
 
-/** Within this a stop in vain has to end: the module's own bound is 100 ms. */
+/** A stop without a result has to end within this: the module's own bound is 100 ms. */
 #define STOP_BOUND_NS ((uint64_t)5000 * 1000000)
 
 /** A processor that somebody else uses for 100 ms is no fault of ours, if it is rare. */

@@ -15,7 +15,7 @@
 #include "children.h"
 #include "sampler_scene.h"
 
-/** One that answers when it is told to. */
+/** An opener that answers on request. */
 struct slow_opener {
 	struct attach_sampler *sampler;
 	struct attach_sampler_request request;

@@ -462,7 +462,7 @@ static void expect_cut_copies(struct scene *scene)
 }
 
 /* What is not there takes no room: as much of that as a stack can show would keep the thread in the
- * interrupt for milliseconds. Each scene has less than twice the reads in vain that are made. */
+ * interrupt for milliseconds. Each scene has less than twice the failing reads that are made. */
 static void bounds_reads_of_what_is_not_there(void **state)
 {
 	struct fake *fake = make_fake();

@@ -29,7 +29,7 @@ struct use {
 	double sample_s, samples; /**< Processor time of one; how many. */
 };
 
-/* Record once. @return false where there is no profile; that is told. */
+/* Record once. @return false where there is no profile, with a message. */
 static bool take_run(const struct worker *worker, const struct peer *peer, unsigned rate_hz,
 		     unsigned seconds, struct use *ret_use)
 {

@@ -19,7 +19,7 @@ enum {
 	BLOCK_WORDS = BLOCK_BYTES / sizeof(uint64_t),
 };
 
-/* The last block: whoever can be told of it may read it, so that it is really filled. */
+/* The last block: whoever learns of it may read it, so that it is really filled. */
 static uint64_t *volatile filled;
 
 /* xorshift64: the same heap each time, but for where it lies. */

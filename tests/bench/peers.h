@@ -29,7 +29,7 @@ struct peer_run {
 /** A profiler of a running process. */
 struct peer {
 	const char *name;
-	bool is_sampler; /**< Goes on until it is told to end; else one look at a process. */
+	bool is_sampler; /**< Goes on until a signal ends it; else one look at a process. */
 	/** Become the profiler. Never returns. @param rate Samples in a second, as text. */
 	void (*exec)(const char *pid, const char *rate, const char *folder);
 	/** What its file says, which is removed. @return false where it has none. */

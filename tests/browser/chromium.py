@@ -149,7 +149,7 @@ def high_pipe():
 
 
 class Page:
-    """`errors`: what the console was told; `requests`: all addresses but the page's own."""
+    """`errors`: what the console has; `requests`: all addresses but the page's own."""
 
     def __init__(self, browser, session, target):
         self.browser = browser

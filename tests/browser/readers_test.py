@@ -119,7 +119,7 @@ def main():
         report = json.loads(subprocess.run([ljreport, "-f", "json", source], check=True,
                                            capture_output=True).stdout)
         wanted = {row["function"]: (row["self"], row["total"]) for row in report["functions"]}
-        expect("functions that are told apart", len(wanted), 10)
+        expect("distinct functions", len(wanted), 10)
         by_rules(folder, wanted)
         in_browser(folder, wanted, sys.argv[2] if len(sys.argv) > 2 else None)
     return failed

@@ -566,7 +566,7 @@ output() {
 			echo "$recorder" >>"$all/started"
 			await samples_arrive "$out" || fail 'no samples before the look at the capabilities'
 			has=$(status_of $recorder CapPrm)
-			[ -n "$has" ] || fail "$how: no capabilities are told"
+			[ -n "$has" ] || fail "$how: no capabilities are named"
 			[ $((0x${has:-0} & ~0x10000080004)) -eq 0 ] ||
 				fail "$how: capabilities while recording: $has"
 			[ "$(status_of $recorder NoNewPrivs)" = 1 ] || fail "$how: a program that is run may have more"

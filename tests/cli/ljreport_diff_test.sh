@@ -177,7 +177,7 @@ check 0 --diff "$stream" --fail-on '+0%' same.folded
 check 4 --fail-on 'self>90%' --junit no/folder new
 says 'no/folder: No such file'
 
-# A broken rule is told whatever else fails.
+# A broken rule is reported whatever else fails.
 check 3 --fail-on 'self>10%' --junit no/folder new
 check 3 --fail-on 'self>10%' --summary no/folder new
 says 'no/folder: No such file'

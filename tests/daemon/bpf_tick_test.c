@@ -425,7 +425,7 @@ static void takes_refusals_that_come_later(void **state)
 
 /* ---- When a thread is stopped ----------------------------------------------------------- */
 
-/* So many samples, of which these first ones are not whole. */
+/* Note this many samples, the first ones of which are not whole. */
 static void note(struct sampled_copies *copies, unsigned samples, unsigned torn)
 {
 	for (unsigned i = 0; i < samples; i++)

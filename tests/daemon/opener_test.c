@@ -269,7 +269,7 @@ static void waits_for_nothing_by_itself(void **state)
 	opener = find_opener();
 	kill(opener, SIGSTOP);
 	begin_ns = clock_now_ns();
-	/* At last there are too many, which is told. */
+	/* At last there are too many, and the failure says so. */
 	while (ask(&scene, scene.pid, scene.pid, PERIOD_NS, asked + 1, &why) == 0) {
 		assert_int_equal(0, opener_take(scene.opener, 0, &answer, &why));
 		assert_true(++asked < 1000);

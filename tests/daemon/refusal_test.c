@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is told where the kernel copies no threads. */
+/* What users read where the kernel copies no threads. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

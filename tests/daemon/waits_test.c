@@ -120,7 +120,7 @@ static void test_each_has_its_time_and_weight(void **state)
 	}
 }
 
-/* Another sleep, other maps, another interpreter, functions that are to be told anew. */
+/* Another sleep, other maps, another interpreter, functions that are announced anew. */
 static void test_ends(void **state)
 {
 	struct scene *scene = *state;

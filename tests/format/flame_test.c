@@ -106,7 +106,7 @@ static void test_data(void **state)
 	free(page);
 }
 
-/** Compiled frames are told apart, by no name. */
+/** Compiled frames differ from others, though not by their names. */
 static void test_compiled(void **state)
 {
 	struct chains chains;

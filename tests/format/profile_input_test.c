@@ -327,7 +327,7 @@ static void take_progress(void *context, size_t bytes)
 	told->most = bytes > told->most ? bytes : told->most;
 }
 
-/** All bytes of the file are told as they lie there, in parts, compressed or not. */
+/** The callback gets all bytes of the file in parts, compressed or not. */
 static void test_progress(void **state)
 {
 	enum { LINES = 20000, TEXT_MAX = 64 * LINES };

@@ -117,7 +117,7 @@ static void test_symbols_between(void **state)
 }
 
 /* Numbers may have more bytes than they need, also the one that ends a stack: where a record ends
- * is then not to be told by its bytes alone. */
+ * then differs by more than its bytes. */
 static void test_long_numbers(void **state)
 {
 	struct bytes bytes = begin();

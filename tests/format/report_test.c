@@ -169,7 +169,7 @@ static void test_empty_profile(void **state)
 #define OVERRIDE      "\xe2\x80\xae"
 #define HOSTILE(part) part CSI "31m" part CSI_BYTE "32m" part OVERRIDE part "\033[33m\xc3\xbc"
 
-/* Whatever a profile's names are, a terminal is told nothing by them. */
+/* Whatever a profile's names are, they do nothing to a terminal. */
 static void assert_harmless(const char *text)
 {
 	assert_null(strstr(text, CSI_BYTE));

@@ -318,7 +318,7 @@ static void test_names_like_marks(void **state)
 			 "f[trace 3] (@c.lua:2) 1\nf[trace 3] (@c.lua:2) [trace 4] 1\n");
 }
 
-/** Functions by traces, as many as are told: of more it is only told that they are compiled. */
+/** Functions by traces, up to the bound: frames of further ones only say that they are compiled. */
 static void test_many_compiled(void **state)
 {
 	enum { TOLD = 1 << 18, MORE = 100 };

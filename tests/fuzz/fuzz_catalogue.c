@@ -15,7 +15,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 enum {
 	ROWS = 5,
-	/* All that was made lies in so many bytes below the code. */
+	/* All that was made lies in these bytes below the code. */
 	VM_BYTES = 24576,
 	LATE = 0x8000, /* flag of a place */
 };

@@ -9,7 +9,7 @@
 enum {
 	LATE_ONE_IN = 4,
 	/* No walker reads more often in a VM of some dozen objects, however they are linked; a
-	 * catalogue may be told of 65536 traces. */
+	 * catalogue may find 65536 traces. */
 	READS_MAX = 50 * 1000,
 	CATALOGUE_READS_MAX = 300 * 1000,
 	LAYOUTS_MAX = 128,

@@ -52,7 +52,7 @@ static void check_frame(const struct luastate_frame *frame, size_t cframe_count)
 }
 
 /* Of the frames of one coroutine, which lie above each other; those of several that call each other
- * are told apart by their owners. A trace as a frame has no place of its own. */
+ * differ by their owners. A trace as a frame has no place of its own. */
 static void check_order(const struct luastate_chain *chain, const struct walkers_thread *thread)
 {
 	for (size_t i = 0; i < chain->count; i++) {

@@ -11,7 +11,7 @@
  *   --rounds N  so many; not together with --full
  *   --round N   only this one, in this process
  * A round follows from the seed and its number, save where the clock ends a search for names. One
- * that ends the child process that makes it is told.
+ * that ends its child process is reported.
  */
 #include <inttypes.h>
 #include <signal.h>

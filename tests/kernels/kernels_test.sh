@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Recordings on kernels of Debian in emulated machines: which way samples are taken, whether the
-# shares are right, and whether the reason is told where they are not the kernel's copies.
+# shares are right, and whether the reason is given where they are not the kernel's copies.
 #
 # Usage: tests/kernels/kernels_test.sh BUILD [--full] [--table] [SUITE]...
 #   BUILD    the folder of the build
@@ -39,7 +39,7 @@ trap 'exit 130' INT TERM HUP
 
 # judge: reads rows of one kernel, prints "ROW… VERDICT". CAP_SYS_ADMIN stands for the other two. Above
 # 2 of perf_event_paranoid, Debian's default, its kernels want it to count a thread's time. Where threads
-# are stopped the reason must be told.
+# are stopped the reason must be given.
 judge() {
 	awk -F '\t' -v OFS='\t' -v truth=$TRUTH -v tolerance=$TOLERANCE -v least=$SAMPLES_MIN '
 		function older(release, major, minor, part) {
@@ -57,7 +57,7 @@ judge() {
 			if (!traced && status == 2 && reason != "-") verdict = "ok"
 			else if (status != 0) verdict = "FAILED: exit status " status
 			else if (way != want) verdict = "FAILED: not by " want
-			else if (way == "stop" && reason == "-") verdict = "FAILED: no reason is told"
+			else if (way == "stop" && reason == "-") verdict = "FAILED: no reason is given"
 			else if (way == "stop" && older(kernel, 5, 17) && reason !~ /this kernel is 5\.10/)
 				verdict = "FAILED: another reason"
 			else if (way == "kernel" && reason != "-") verdict = "FAILED: " reason

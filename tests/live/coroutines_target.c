@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run a Lua file as `luajit` does, by the LuaJIT library that it is told, with functions that make
- * coroutines as C programs do:
+ * Run a Lua file as `luajit` does, by the LuaJIT library that an argument names, with functions
+ * that make coroutines as C programs do:
  *
  *   host.start(f)  a coroutine that C creates and resumes
  *   host.wait()    yield, called from C

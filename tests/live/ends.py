@@ -3,8 +3,8 @@
 
 Usage: ends.py AT_ONCE_S stops LJRECORD PROFILE COUNT PROGRAM...
            Start the program, record it, and stop and continue it COUNT times at random instants. Its
-           parent is told of each by wait(2), and of nothing else: not of the recorder's stops. Prints
-           how many it has sent, how many it was told of, how many times the program ran on while it was
+           parent hears of each by wait(2), and of nothing else: not of the recorder's stops. Prints
+           how many it has sent, how many it heard of, how many times the program ran on while it was
            stopped, and how many times it did not run on afterwards.
        ends.py AT_ONCE_S terminal hangup|ignored PROFILE COMMAND...
            Run the command in a terminal of its own, with SIGHUP as it is or ignored. The terminal is closed
@@ -87,7 +87,7 @@ def stops(ljrecord, profile, count, *program):
         target.send_signal(signal.SIGSTOP)
         known += told(target.pid, lambda s: os.WIFSTOPPED(s) and os.WSTOPSIG(s) == signal.SIGSTOP)
         place = stands(target.pid)
-        # The last ones are after the recorder has been told to end, which it does while all stands.
+        # The last ones are after the signal that ends the recorder, which it does while all stands.
         if number == int(count) - 2:
             recorder.send_signal(signal.SIGTERM)
             recorder.wait(AT_ONCE_S)

@@ -130,7 +130,7 @@ static uint64_t now_ns(void)
 
 /* ---- The sender ------------------------------------------------------------------------- */
 
-/* Until it is told to end. What the queue has no room for is sent again. */
+/* Until a signal ends it. What the queue has no room for is sent again. */
 static void send_signals(pid_t target, long period_ns, volatile int *sent, const volatile int *end)
 {
 	const struct timespec period = { .tv_nsec = period_ns };

@@ -10,7 +10,7 @@
  *   deep     recursion: of Lua, of Lua and C in turns, and of C
  *   load     chunks are loaded, run and collected all the time
  *
- * Prints "ready" when all VMs are there, and ends after so many seconds.
+ * Prints "ready" when all VMs are there, and ends after that number of seconds.
  */
 #include <lauxlib.h>
 #include <lua.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run a Lua file as `luajit` does, by the LuaJIT library that it is told.
+ * Run a Lua file as `luajit` does, by the LuaJIT library that an argument names.
  * Usage: lua_host [--resume] LIBRARY FILE [ARGUMENT...]
  * With --resume as servers do: in a coroutine, which C resumes each time it has called pause().
  */

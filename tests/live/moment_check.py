@@ -2,7 +2,7 @@
 """Whether dumps of moment.lua are of one moment each.
 
 Usage: moment_check.py stacks|coroutines COUNT COMMAND...
-Runs the command so many times, which prints a dump. Prints for each: values that were seen, how far they
+Runs the command, which prints a dump, a number of times. Prints for each: values that were seen, how far they
 are apart at most, the process's pause in microseconds less what the machine's host took from the processors
 meanwhile, 1 if the dump is partial.
 """

@@ -34,7 +34,7 @@ static uint64_t used_ns(void)
 	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
 }
 
-/* One that is told to stop looks at nothing. */
+/* A search that has to stop looks at nothing. */
 static void search_stopped(struct daemon_target *target)
 {
 	static const volatile sig_atomic_t stop = 1;

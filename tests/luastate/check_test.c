@@ -2,7 +2,7 @@
 /* The invariants of a VM: each one broken alone is refused, and named. */
 #include "sample.h"
 
-/** What was told of the invariants of one VM. */
+/** What the check has said of the invariants of one VM. */
 struct verdict {
 	const char *failed[32]; /* in their order */
 	size_t failed_count, held;

@@ -298,7 +298,7 @@ static void test_circles_end(void **state)
 	}
 }
 
-/* Each stops the list or is told to be none, whatever its members are. */
+/* Each stops the list or is taken for none, whatever its members are. */
 static void test_half_made_coroutines(void **state)
 {
 	struct sample *sample = *state;

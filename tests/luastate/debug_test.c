@@ -119,7 +119,7 @@ static int use(struct luastate *state, uint64_t code, struct build *build, struc
 	return luastate_use_debug(state, code, &debug, why);
 }
 
-/* A sample of a VM with the layout that is told, or another. */
+/* A sample of a VM with the layout that debug information says, or another. */
 static enum play_result run(const struct luastate_layout *layout, struct build *build,
 			    enum play_leaf leaf)
 {

@@ -46,7 +46,7 @@ static void put_callee(struct sample *sample, const struct scene *scene, uint64_
 	fake_put_link(sample->vm, scene->callee_base, link);
 }
 
-/* A result, as it lies on the stack: the number 1. */
+/* A result, as the stack has it: the number 1. */
 static const uint64_t number = UINT64_C(0x3ff0000000000000);
 
 static void put_results(struct sample *sample, const struct scene *scene)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies by the kernel in place of stops: what it is told, and what is made of what it copied. */
+/* Copies by the kernel in place of stops: what is asked for, and what is made of the copies. */
 #include "plan_stop.h"
 
 enum { SALT = 0x1234567 };

@@ -10,7 +10,7 @@ enum {
 	SCENE_ROWS = 5,
 	SCENE_COUNT = 9,
 	SCENE_CFRAMES_MAX = 8,
-	/* All of a scene but the code lies in so many bytes below the code, by their offsets in the
+	/* All of a scene but the code lies in these bytes below the code, by their offsets in the
 	 * fake memory. */
 	SCENE_BYTES = 12288,
 };

@@ -239,7 +239,7 @@ static void test_work_is_bounded(void **state)
 	assert_int_equal(0, sample->chain.count);
 }
 
-/* Every call asks for its callee's name, and every answer takes a long search in vain. */
+/* Every call asks for its callee's name, and every answer takes a long search without a result. */
 static void test_naming_is_bounded(void **state)
 {
 	enum { VARINFO = 8192, FRAMES = 2000 };

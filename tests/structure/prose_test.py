@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Phrases that make readers stop, in what people read: pages, manuals, help texts, errors and comments of the product.
+"""Phrases that make readers stop, in what people read: pages, manuals, help texts, errors and comments.
 
 usage: prose_test.py SOURCE
 """
@@ -19,14 +19,15 @@ PHRASES = (
     r"so many(?= (?:bytes|samples|ticks|times|at|of the|in all|seconds)\b)",
     r"(?:for|after|wait|waits|within) so long(?! (?:that|as)\b)",
     r"what of it is no chance",
-    r"ever longer, the more",
+    r"ever (?:longer|more rarely)",
 )
 PATTERN = re.compile(r"\b(?:" + "|".join(PHRASES) + r")\b", re.I)
-FOLDERS = ("attach", "symbols", "luastate", "format", "daemon", "cli", "man", "docs", "examples")
-# Rows of what tests print.
-LEFT_OUT = ("docs/measurements",)
+FOLDERS = ("attach", "symbols", "luastate", "format", "daemon", "cli", "man", "docs", "examples", "tests",
+           "scripts", ".ci")
+# What tests have printed, inputs that fuzzers made, and this list.
+LEFT_OUT = ("docs/measurements", "tests/fuzz/corpus", "tests/format/golden", "tests/structure")
 PAGES = ("README.md", "NEWS.md", "SECURITY.md")
-ENDINGS = (".c", ".h", ".1", ".md", ".yml")
+ENDINGS = (".c", ".h", ".1", ".md", ".yml", ".sh", ".in", ".py", ".awk", ".txt")
 
 
 def texts(root):
@@ -36,7 +37,8 @@ def texts(root):
         for folder, _, files in os.walk(os.path.join(root, top)):
             for file in sorted(files):
                 path = os.path.relpath(os.path.join(folder, file), root)
-                if path.endswith(ENDINGS) and not path.startswith(LEFT_OUT):
+                is_text = path.endswith(ENDINGS) or (top in ("scripts", ".ci") and "." not in file)
+                if is_text and not path.startswith(LEFT_OUT):
                     yield path
 
 
@@ -49,8 +51,8 @@ def main():
         count += 1
         with open(os.path.join(sys.argv[1], path), encoding="utf-8") as file:
             text = file.read()
-        # A phrase may go on in the next line, behind the star of a comment.
-        for match in PATTERN.finditer(re.sub(r"\n[ \t]*\*? ", lambda end: "\n" + " " * (len(end[0]) - 1), text)
+        # A phrase may go on in the next line, behind the mark of a comment.
+        for match in PATTERN.finditer(re.sub(r"\n[ \t]*(?:\*|#)? ", lambda end: "\n" + " " * (len(end[0]) - 1), text)
                                       .replace("\n", " ")):
             line = text.count("\n", 0, match.start()) + 1
             print(f"{path}:{line}: {match[0]}")

@@ -79,7 +79,7 @@ static int walk(struct watched *watched, const char *names[NAMES_MAX], size_t *r
 	struct failure why;
 	int result = 1;
 
-	/* The thread stands, so its memory can be read as it lies: the interrupted stack may be
+	/* The thread stands, so its memory can be read in place: the interrupted stack may be
 	 * below the handler's. */
 	symbols_unwind_begin(watched->unwinder, &watched->regs,
 			     attach_process_reader(watched->process));

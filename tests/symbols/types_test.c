@@ -198,7 +198,7 @@ static void test_own_file(void **state)
 	}
 }
 
-/** Where time is over nothing is told, and not a part either. */
+/** Where time is over there is no answer, not even a part of one. */
 static void test_late(void **state)
 {
 	struct symbols_types *types = NULL;

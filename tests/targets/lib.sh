@@ -114,7 +114,7 @@ wait_until() {
 		for pid in "${STARTED[@]}"; do is_running "$pid" || die "a process ended early"; done
 		sleep 0.05
 	done
-	die "waited in vain for: $*"
+	die "waited too long for: $*"
 }
 
 need_command() {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Start of the host: loads the LuaJIT library that it is told, then the modules of the cases, which
- * take LuaJIT's functions from it.
- * Usage: cases_host LIBRARY MODULE_FOLDER [SCRIPT CASE SECONDS SEED RECORD THREADS]
- * Without a script it only tells by its exit code whether all can be loaded.
+ * Start of the host: loads the LuaJIT library that an argument names, then the modules of the
+ * cases, which take LuaJIT's functions from it. Usage: cases_host LIBRARY MODULE_FOLDER [SCRIPT
+ * CASE SECONDS SEED RECORD THREADS] Without a script it only tells by its exit code whether all can
+ * be loaded.
  */
 #include <dlfcn.h>
 #include <stdio.h>
