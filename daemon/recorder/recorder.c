@@ -99,6 +99,8 @@ void recorder_end_all(struct recorder *recorder, bool lost)
 				  early ? " before the first sample" : "");
 }
 
+/* ---- Samples ---------------------------------------------------------------------------- */
+
 int recorder_announce(void *context, const struct format_function *function, uint32_t *ret_id,
 		      struct failure *why)
 {

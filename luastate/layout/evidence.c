@@ -26,6 +26,12 @@ bool derive_is_seen(const struct derive *derive, size_t field)
 	       derive->source[field] == DERIVE_BY_BOTH;
 }
 
+bool derive_is_known(const struct derive *derive, size_t field)
+{
+	return derive_is_seen(derive, field) || derive->source[field] == DERIVE_BY_ROW ||
+	       derive->source[field] == DERIVE_GUESSED;
+}
+
 void derive_note(struct derive *derive, size_t field, int32_t value)
 {
 	uint8_t *source = &derive->source[field];
@@ -328,10 +334,4 @@ void derive_pick_two(struct derive *derive, const char *structure, const size_t 
 	}
 	for (unsigned i = 0; i < 2; i++)
 		settle(derive, fields[i], count, used, found[i]);
-}
-
-bool derive_is_known(const struct derive *derive, size_t field)
-{
-	return derive_is_seen(derive, field) || derive->source[field] == DERIVE_BY_ROW ||
-	       derive->source[field] == DERIVE_GUESSED;
 }

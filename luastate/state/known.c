@@ -5,37 +5,24 @@
 
 uint64_t state_hash_key[2];
 
-static size_t interpreter_index(const struct luastate *state, uint64_t pc)
-{
-	size_t i = 0;
-
-	while (i < state->interpreter_count &&
-	       (pc < state->interpreters[i].start || pc >= state->interpreters[i].end))
-		i++;
-	return i;
-}
-
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc)
 {
-	size_t index = interpreter_index(state, pc);
-
-	return index < state->interpreter_count ? &state->interpreters[index] : NULL;
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
+			return &state->interpreters[i];
+	return NULL;
 }
 
 const struct luastate_layout *state_layout_at(const struct luastate *state, uint64_t pc)
 {
-	for (size_t i = 0; i < state->interpreter_count; i++)
-		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
-			return state->interpreters[i].layout;
-	return NULL;
+	const struct state_interpreter *interpreter = state_interpreter_at(state, pc);
+
+	return interpreter ? interpreter->layout : NULL;
 }
 
 bool luastate_in_interpreter(const struct luastate *state, uint64_t pc)
 {
-	for (size_t i = 0; i < state->interpreter_count; i++)
-		if (pc >= state->interpreters[i].start && pc < state->interpreters[i].end)
-			return true;
-	return false;
+	return state_interpreter_at(state, pc) != NULL;
 }
 
 bool luastate_has_interpreter(const struct luastate *state)

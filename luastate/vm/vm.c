@@ -78,8 +78,6 @@ void luastate_drop_interpreter(struct luastate *state, size_t index)
 		(state->interpreter_count - index) * sizeof(*interpreter));
 }
 
-/* ---- Objects ---------------------------------------------------------------------------- */
-
 /* ---- VMs -------------------------------------------------------------------------------- */
 
 const struct luastate_vm *state_vm_in_register(const struct luastate *state,
