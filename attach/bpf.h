@@ -137,7 +137,7 @@ struct attach_sampler_timing {
 	uint64_t lost;	  /**< Ticks of the thread before this one for which there was no room. */
 	uint32_t changed; /**< Ticks that are lost behind it, as its timer was changed. */
 	/** It may lack the end of a stack, a coroutine or a function: there are bounds. */
-	bool is_cut;
+	bool is_truncated;
 	/** The same, as its time was over: by chance, where the machine was held up. */
 	bool is_late;
 };

@@ -60,7 +60,7 @@ bool attach_pages_note(struct attach_pages *pages, uint64_t start, uint64_t end)
 const uint64_t *attach_pages_list(struct attach_pages *pages, size_t *ret_count);
 
 /** A thread during a hold. */
-struct attach_held_thread {
+struct attach_frozen_thread {
 	pid_t tid;
 	bool stands;			   /**< Stopped by us: all registers are known. */
 	bool is_asleep;			   /**< Not stopped, as it slept. */
@@ -72,15 +72,15 @@ struct attach_held_thread {
 };
 
 /** What became of a hold. */
-struct attach_hold {
-	struct attach_held_thread *threads;
+struct attach_freeze {
+	struct attach_frozen_thread *threads;
 	size_t thread_count;
 	size_t stood; /**< Threads that were stopped. */
 	size_t woken; /**< Threads that ran meanwhile, as they woke or did not stand in time. */
 	uint64_t pause_ns; /**< From when the first thread stood to the release of the last; 0 where
 				none had to be stopped. */
 	bool is_full;	   /**< There were more threads than can be held: they ran on. */
-	bool is_cut;	   /**< Time was over, or the hold ended early: not all was copied. */
+	bool is_truncated; /**< Time was over, or the hold ended early: not all was copied. */
 	size_t unread;	   /**< Ranges of which parts could not be read: unmapped meanwhile. */
 };
 
@@ -95,15 +95,15 @@ struct attach_hold {
  * @param max_pause_ns  From when the first thread stands; at least 1 ms. Four fifths are for
  * copying.
  * @param copy     Its ranges are read, those asked for first first; anew each time.
- * @param ret_hold Set on success; release with attach_hold_deinit(). On failure its pause alone is
- * set, as threads may have stood nevertheless.
+ * @param ret_hold Set on success; release with attach_freeze_deinit(). On failure its pause alone
+ * is set, as threads may have stood nevertheless.
  * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_BUSY, FAILURE_TIMEOUT (the time was over before
  * the threads stood), FAILURE_NO_MEMORY, FAILURE_SYSTEM.
  * @return 0, also where the copy is cut; or -1.
  * Source: ptrace(2); setitimer(2); Linux 6.1, kernel/ptrace.c, exit_ptrace(), __ptrace_unlink().
  */
-int attach_hold(struct attach_process *process, uint64_t max_pause_ns, struct attach_copy *copy,
-		struct attach_hold *ret_hold, struct failure *why);
-void attach_hold_deinit(struct attach_hold *hold);
+int attach_freeze(struct attach_process *process, uint64_t max_pause_ns, struct attach_copy *copy,
+		  struct attach_freeze *ret_hold, struct failure *why);
+void attach_freeze_deinit(struct attach_freeze *freeze);
 
 #endif

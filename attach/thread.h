@@ -14,7 +14,7 @@
 /* ---- Threads ---------------------------------------------------------------------------- */
 
 /** What a thread is doing, without touching it. Source: proc(5), /proc/PID/task/TID/syscall. */
-enum attach_activity {
+enum attach_thread_state {
 	ATTACH_RUNNING,
 	ATTACH_BLOCKED, /**< In a system call or otherwise asleep: never interrupted. */
 	ATTACH_EXITED,
@@ -82,8 +82,8 @@ struct attach_thread *attach_threads_get(struct attach_threads *threads, size_t 
  * Look at a thread without stopping it.
  * @param ret_sp,ret_pc Set where blocked; may be NULL.
  */
-enum attach_activity attach_thread_activity(struct attach_thread *thread, uint64_t *ret_sp,
-					    uint64_t *ret_pc);
+enum attach_thread_state attach_thread_state(struct attach_thread *thread, uint64_t *ret_sp,
+					     uint64_t *ret_pc);
 
 /** A thread that does not run, as the kernel shows it. */
 struct attach_sleep {
@@ -94,20 +94,20 @@ struct attach_sleep {
 };
 
 /**
- * attach_thread_activity(), with all that is to be seen of a thread that does not run; some 15 us.
+ * attach_thread_state(), with all that is to be seen of a thread that does not run; some 15 us.
  * One that cannot be seen well enough to tell later whether it has slept on counts as running.
  * @param ret_sleep Set where blocked.
  * Source: proc(5), syscall and status.
  */
-enum attach_activity attach_thread_look(const struct attach_process *process,
-					struct attach_thread *thread,
-					struct attach_sleep *ret_sleep);
+enum attach_thread_state attach_thread_probe(const struct attach_process *process,
+					     struct attach_thread *thread,
+					     struct attach_sleep *ret_sleep);
 
 /**
  * Whether a thread is in the same sleep as at an earlier look; some 5 us.
  *
  * Stopped window: no, it stops nothing.
- * @param sleep As attach_thread_look() or attach_capture_asleep() gave it.
+ * @param sleep As attach_thread_probe() or attach_capture_asleep() gave it.
  * Source: proc(5), syscall; Linux, Documentation/scheduler/sched-stats.rst.
  */
 bool attach_thread_sleeps_on(const struct attach_thread *thread, const struct attach_sleep *sleep);

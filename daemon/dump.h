@@ -24,30 +24,30 @@ enum daemon_end daemon_explain(pid_t pid, FILE *out, char *ret_text, size_t len)
 
 /* ---- What the compiler has made --------------------------------------------------------- */
 
-struct luastate_catalogue;
+struct luastate_jit_report;
 
 /** One VM of a dump. */
 struct daemon_dump_vm {
 	char version[64]; /**< jit.version; "" where the VM does not tell it. */
 	char layout[160]; /**< As luastate_describe_layout() has it. */
-	struct luastate_catalogue *catalogue;
+	struct luastate_jit_report *report;
 };
 
 /** All VMs of a process or of a core. */
 struct daemon_dump {
-	const char *core; /**< Path of the core file, borrowed; NULL of a process. */
-	pid_t pid;	  /**< 0 if unknown, which only a core's can be. */
-	char name[64];	  /**< The kernel's name for its program. */
-	bool is_cut;	  /**< A part of the core file is missing. */
+	const char *core;  /**< Path of the core file, borrowed; NULL of a process. */
+	pid_t pid;	   /**< 0 if unknown, which only a core's can be. */
+	char name[64];	   /**< The kernel's name for its program. */
+	bool is_truncated; /**< A part of the core file is missing. */
 	struct daemon_dump_vm *vms;
 	size_t count;
-	bool is_whole; /**< All memory was searched for VMs; there are no others. */
-	size_t unread; /**< VMs that were gone before they were read. */
-	bool ended;    /**< Its program ended meanwhile: of what was read last, parts may lack. */
+	bool is_buffered; /**< All memory was searched for VMs; there are no others. */
+	size_t unread;	  /**< VMs that were gone before they were read. */
+	bool ended; /**< Its program ended meanwhile: of what was read last, parts may lack. */
 };
 
 /**
- * Read what the compilers of all VMs of a process have made, luastate_catalogue_read(). Stops
+ * Read what the compilers of all VMs of a process have made, luastate_jit_report_read(). Stops
  * nothing; searches all memory of the process for VMs, 10 s at most, and once more where the traces
  * of all that it found could not be read.
  * @param ret_dump Set where the end is DAEMON_END_STOPPED; release with daemon_dump_deinit().
@@ -136,10 +136,10 @@ struct daemon_stack_vm {
 
 /** The stacks of a process or of a core. */
 struct daemon_stacks {
-	const char *core; /**< Path of the core file, borrowed; NULL of a process. */
-	bool is_cut;	  /**< A part of the core file is missing. */
-	pid_t pid;	  /**< 0 if unknown, which only a core's can be. */
-	char name[64];	  /**< The kernel's name for its program. */
+	const char *core;  /**< Path of the core file, borrowed; NULL of a process. */
+	bool is_truncated; /**< A part of the core file is missing. */
+	pid_t pid;	   /**< 0 if unknown, which only a core's can be. */
+	char name[64];	   /**< The kernel's name for its program. */
 	struct daemon_stack_vm *vms;
 	size_t vm_count;
 	struct daemon_thread *threads; /**< Those with Lua on their stacks, or all. */
@@ -153,10 +153,10 @@ struct daemon_stacks {
 	bool is_late; /**< Not all could be copied in the pause allowed, so some was read later, or
 			   before. */
 	bool is_huge; /**< There is more than may be copied. */
-	bool has_woken;	  /**< Threads ran while memory was copied. */
-	bool is_spent;	  /**< Values were left out, as there are more than are read. */
-	char unheld[512]; /**< Why threads could not be held, for people; "" where they were, or
-			     had not to be, or did not stand in time, which is late. */
+	bool has_woken;	   /**< Threads ran while memory was copied. */
+	bool is_exhausted; /**< Values were left out, as there are more than are read. */
+	char unheld[512];  /**< Why threads could not be held, for people; "" where they were, or
+			      had not to be, or did not stand in time, which is late. */
 };
 
 /** What to show of stacks. */
@@ -224,8 +224,8 @@ struct daemon_coroutine_vm {
 	char layout[160];		     /**< As luastate_describe_layout() has it. */
 	struct daemon_coroutine *coroutines; /**< The main one first, then the oldest. */
 	size_t count;
-	uint64_t objects; /**< Of its heap, that were looked at. */
-	bool is_cut;	  /**< The list of objects was not followed to its end. */
+	uint64_t objects;  /**< Of its heap, that were looked at. */
+	bool is_truncated; /**< The list of objects was not followed to its end. */
 };
 
 /** The coroutines of all VMs of a process or of a core. */
@@ -237,17 +237,17 @@ struct daemon_coroutines {
 	size_t count;
 	struct daemon_stack *stacks;
 	size_t stack_count;
-	bool is_whole;	   /**< All memory was searched for VMs; there are no others. */
+	bool is_buffered;  /**< All memory was searched for VMs; there are no others. */
 	uint64_t pause_ns; /**< For which threads were held; 0: none had to be. */
 	size_t held;	   /**< Threads. */
 	uint64_t copied_bytes;
 	/* Why some may be missing, or not of the same moment as others: */
 	bool is_late; /**< Not all could be copied in the pause allowed, so some was read later. */
 	bool is_huge; /**< The heap is larger than what may be copied. */
-	bool has_woken;	  /**< Threads ran while memory was copied. */
-	bool is_cut;	  /**< There are more than can be listed. */
-	bool is_spent;	  /**< Values were left out, as there are more than are read. */
-	bool is_core_cut; /**< A part of the core file is missing. */
+	bool has_woken;	   /**< Threads ran while memory was copied. */
+	bool is_truncated; /**< There are more than can be listed. */
+	bool is_exhausted; /**< Values were left out, as there are more than are read. */
+	bool is_core_cut;  /**< A part of the core file is missing. */
 };
 
 /** How to read coroutines. */

@@ -67,7 +67,7 @@ struct daemon_options {
 	int failed_fd; /**< Has something to read if the command could not be run, or -1. */
 	/** Samples go to a watch over this socket, not to an output; private to daemon. */
 	bool feeds;
-	int feed_fd;
+	int channel_fd;
 	const volatile sig_atomic_t *stop; /**< Set to end the recording. */
 	/** Called about four times a second; may be NULL. */
 	void (*progress)(void *context, const struct daemon_stats *stats);

@@ -84,15 +84,15 @@ struct format_live_row {
 	uint32_t id;
 	uint32_t function; /**< Id of the function; LINES too. */
 	enum format_kind kind;
-	const char *name;   /**< "burn_heavy", "lj_gc_step", "[gc sweep]", "trace 12"; file or
-			       library of a MODULES row. Never NULL, may be "". */
-	const char *place;  /**< "burn.lua:12", where the function begins, or the line; "" where
-			       there is none. */
-	const char *module; /**< File of a Lua function, library or program of a native one, or
-			       "". */
-	const char *chunk;  /**< Lua: the chunk name as the VM stores it, not fit for a terminal; or
-			       NULL. */
-	uint32_t line;	    /**< LINES: the line. FUNCTIONS: the first line. Else 0. */
+	const char *name;     /**< "burn_heavy", "lj_gc_step", "[gc sweep]", "trace 12"; file or
+				 library of a MODULES row. Never NULL, may be "". */
+	const char *location; /**< "burn.lua:12", where the function begins, or the line; "" where
+			      there is none. */
+	const char *module;   /**< File of a Lua function, library or program of a native one, or
+				 "". */
+	const char *chunk; /**< Lua: the chunk name as the VM stores it, not fit for a terminal; or
+			      NULL. */
+	uint32_t line;	   /**< LINES: the line. FUNCTIONS: the first line. Else 0. */
 	/** THREADS; PROCESSES, TRACES and COROUTINES have pid alone. Else 0. */
 	int32_t pid, tid;
 	uint64_t coroutine; /**< COROUTINES: its lua_State; else 0. */

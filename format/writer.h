@@ -64,15 +64,15 @@ struct format_writer_ops {
 	const char *description; /**< One line for --help. */
 	/** Ends of file names that tell the format, blanks between; "" none. */
 	const char *suffixes;
-	bool is_packed; /**< Its files are compressed in any case. */
-	bool is_whole;	/**< Written when the recording ends; a part of it is of no use. */
+	bool is_packed;	  /**< Its files are compressed in any case. */
+	bool is_buffered; /**< Written when the recording ends; a part of it is of no use. */
 	/** @param functions Borrowed until close; grows while samples arrive. */
 	int (*open)(struct format_sink *sink, const struct format_functions *functions,
 		    const struct format_options *options, void **ret_self, struct failure *why);
 	int (*sample)(void *self, const struct format_sample *sample, struct failure *why);
 	/** Lines about the recording, each with its line feed: comments for people. Before the last
 	 * commit. NULL: the format has no place for them. */
-	int (*account)(void *self, const char *text, struct failure *why);
+	int (*notes)(void *self, const char *text, struct failure *why);
 	/** Make everything so far readable. */
 	int (*commit)(void *self, bool final, struct failure *why);
 	void (*close)(void *self);

@@ -20,7 +20,7 @@ struct luastate_position {
 /** One coroutine. */
 struct luastate_coroutine {
 	uint64_t L;
-	uint64_t cframe; /**< Its newest C frame, 0 for none. */
+	uint64_t vm_frame; /**< Its newest C frame, 0 for none. */
 	enum luastate_coroutine_status status;
 	bool is_main;
 	bool is_started; /**< Else its only frame is the function that it will begin with, with the

@@ -49,11 +49,11 @@ enum {
 /** @return NULL from LUASTATE_PARAMS on. */
 const char *luastate_param_name(unsigned index);
 
-/** Name of optimisation number @p index, a bit of luastate_catalogue.flags from bit 16 on. @return
+/** Name of optimisation number @p index, a bit of luastate_jit_report.flags from bit 16 on. @return
  *  NULL behind the last. Source: LuaJIT v2.1 src/lj_jit.h, JIT_F_OPT_*. */
 const char *luastate_optimisation_name(unsigned index);
 
-/** A Lua function of a catalogue. Strings are its own. */
+/** A Lua function of a report. Strings are its own. */
 struct luastate_known_function {
 	uint64_t address; /**< Of the prototype. */
 	char *name;	  /**< NULL if none is known. */
@@ -61,11 +61,11 @@ struct luastate_known_function {
 	int64_t firstline;
 };
 
-/** No function of a catalogue. */
+/** No function of a report. */
 #define LUASTATE_NO_FUNCTION UINT32_MAX
 
 /** A place in Lua code. */
-struct luastate_place {
+struct luastate_location {
 	uint32_t function; /**< Index, or LUASTATE_NO_FUNCTION. */
 	uint32_t line;	   /**< 0 unknown. */
 };
@@ -84,7 +84,7 @@ struct luastate_trace_function {
 
 /** An exit of a trace. */
 struct luastate_trace_exit {
-	struct luastate_place place; /**< Where the interpreter goes on. */
+	struct luastate_location location; /**< Where the interpreter goes on. */
 	/** How often it was taken, up to where the compiler stops counting; LUASTATE_EXIT_LINKED.
 	 */
 	uint8_t count;
@@ -101,12 +101,12 @@ struct luastate_trace {
 	uint32_t parent; /**< Side traces: whose exit it is at. Stitched: which it continues. */
 	uint32_t exit;	 /**< Side traces: number of that exit. */
 	uint32_t side_traces; /**< Root traces: how many side traces there are in all. */
-	struct luastate_place start;
+	struct luastate_location start;
 	uint64_t address, mcode;
 	uint32_t mcode_bytes, loop_offset;     /**< Offset 0: no loop. */
 	uint32_t instructions, constants;      /**< Of the IR; constants in slots of 8 bytes. */
-	size_t first_exit, exit_count;	       /**< In luastate_catalogue.exits. */
-	size_t first_function, function_count; /**< In luastate_catalogue.trace_functions. */
+	size_t first_exit, exit_count;	       /**< In luastate_jit_report.exits. */
+	size_t first_function, function_count; /**< In luastate_jit_report.trace_functions. */
 };
 
 /** Why loops and calls of a function are not compiled. */
@@ -118,22 +118,22 @@ enum luastate_uncompiled_why {
 /** A function that is not compiled, or parts of it. */
 struct luastate_uncompiled {
 	enum luastate_uncompiled_why why;
-	bool is_whole;		       /**< The function's entry is among what is not compiled. */
-	struct luastate_place place;   /**< Where it begins. */
-	size_t first_loop, loop_count; /**< In luastate_catalogue.loops: lines of loops. */
+	bool is_whole; /**< The function's entry is among what is not compiled. */
+	struct luastate_location location; /**< Where it begins. */
+	size_t first_loop, loop_count;	   /**< In luastate_jit_report.loops: lines of loops. */
 };
 
 /** Bytecode at which recording was aborted. Source: LuaJIT v2.1 src/lj_trace.c, penalty_pc(). */
 struct luastate_penalty {
 	uint64_t pc;
-	struct luastate_place place; /**< Unknown where the function is gone. */
-	uint32_t value;		     /**< Doubles with each abort; blacklisted beyond 60000. */
-	uint32_t reason;	     /**< Of the last abort. */
+	struct luastate_location location; /**< Unknown where the function is gone. */
+	uint32_t value;	 /**< Doubles with each abort; blacklisted beyond 60000. */
+	uint32_t reason; /**< Of the last abort. */
 	bool blacklisted;
 };
 
 /** What the compiler of one VM has made. */
-struct luastate_catalogue {
+struct luastate_jit_report {
 	uint64_t G;
 	uint32_t flags; /**< jit_State.flags; bit 0: the compiler is on. */
 	int32_t params[LUASTATE_PARAMS];
@@ -176,14 +176,14 @@ struct luastate_catalogue {
  * some seconds in any case. Stopped window: no. Functions in prototype caches are checked anew, as
  * by luastate_begin_sample().
  * @param G Of a known VM.
- * @param ret_catalogue Release with luastate_catalogue_destroy().
+ * @param ret_report Release with luastate_jit_report_destroy().
  * @param why FAILURE_NOT_FOUND (no such VM), FAILURE_NO_MEMORY, or a read's failure.
  * @return 0 or -1.
  * Source: LuaJIT v2.1 src/lj_jit.h (GCtrace, SnapShot, jit_State), src/lj_ir.h, src/lj_snap.c,
  * src/lj_gc.c (gc.root), src/lj_mcode.c.
  */
-int luastate_catalogue_read(struct luastate *state, const struct attach_reader *reader, uint64_t G,
-			    struct luastate_catalogue **ret_catalogue, struct failure *why);
-void luastate_catalogue_destroy(struct luastate_catalogue *catalogue);
+int luastate_jit_report_read(struct luastate *state, const struct attach_reader *reader, uint64_t G,
+			     struct luastate_jit_report **ret_report, struct failure *why);
+void luastate_jit_report_destroy(struct luastate_jit_report *report);
 
 #endif

@@ -13,7 +13,7 @@
 /* ---- C frames --------------------------------------------------------------------------- */
 
 /** One C frame of the interpreter on the native stack. */
-struct luastate_cframe {
+struct luastate_vm_frame {
 	uint64_t address;		/**< rsp while in the interpreter. */
 	uint64_t L;			/**< Coroutine that it runs; 0 when entering or leaving. */
 	struct attach_registers caller; /**< Registers in the caller's frame; pc is a return
@@ -34,20 +34,20 @@ struct luastate_cframe {
  *         told), FAILURE_FAULT, or FAILURE_LIMIT where the sample has shown more links than any
  *         program's.
  */
-int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory,
-			 const struct attach_registers *frame, bool leaf,
-			 struct luastate_cframe *ret_cframe, struct failure *why);
+int luastate_find_vm_frame(struct luastate *state, const struct luastate_memory *memory,
+			   const struct attach_registers *frame, bool leaf,
+			   struct luastate_vm_frame *ret_vm_frame, struct failure *why);
 
 /**
  * The nearest C frame above a frame that cannot be unwound: the first on the stack whose
  * coroutine's chain of C frames holds it. Registers in it are unknown, but for pc and sp.
  * @param frame Registers in the frame that cannot be unwound.
  * @param limit Where the thread's stack ends at most.
- * @return 0, or -1 as luastate_find_cframe().
+ * @return 0, or -1 as luastate_find_vm_frame().
  */
-int luastate_find_cframe_above(struct luastate *state, const struct luastate_memory *memory,
-			       const struct attach_registers *frame, uint64_t limit,
-			       struct luastate_cframe *ret_cframe, struct failure *why);
+int luastate_find_vm_frame_above(struct luastate *state, const struct luastate_memory *memory,
+				 const struct attach_registers *frame, uint64_t limit,
+				 struct luastate_vm_frame *ret_vm_frame, struct failure *why);
 
 /** The VM of which a trace, or the exits of traces, have machine code at @p pc, by what the VMs
  * know of them; NULL if it is no such code, or was looked for too often for this sample. Borrowed
@@ -65,11 +65,11 @@ bool luastate_is_in_trace(struct luastate *state, const struct luastate_memory *
 			  const struct attach_registers *leaf);
 
 /** The C frame on which machine code of a trace runs: the nearest linked one above its stack
- *  pointer. @param frame Registers in the trace's frame. @param leaf As luastate_find_cframe(), and
- *  so is what is returned. */
-int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
-			       const struct attach_registers *frame, bool leaf,
-			       struct luastate_cframe *ret_cframe, struct failure *why);
+ *  pointer. @param frame Registers in the trace's frame. @param leaf As luastate_find_vm_frame(),
+ * and so is what is returned. */
+int luastate_find_trace_vm_frame(struct luastate *state, const struct luastate_memory *memory,
+				 const struct attach_registers *frame, bool leaf,
+				 struct luastate_vm_frame *ret_vm_frame, struct failure *why);
 
 /* ---- Guest frames ----------------------------------------------------------------------- */
 
@@ -125,13 +125,13 @@ enum luastate_compiled {
 };
 
 /** What the VM does on behalf of the Lua code that runs. */
-enum luastate_activity_kind {
-	LUASTATE_ACTIVITY_NONE = 0, /**< Nothing but run code. */
-	LUASTATE_ACTIVITY_GC,	    /**< Collects garbage. */
-	LUASTATE_ACTIVITY_RECORD,   /**< Records a trace. */
-	LUASTATE_ACTIVITY_OPT,	    /**< Optimises one. */
-	LUASTATE_ACTIVITY_ASM,	    /**< Turns one into machine code. */
-	LUASTATE_ACTIVITY_EXIT,	    /**< Leaves one by an exit. */
+enum luastate_vm_work_kind {
+	LUASTATE_VM_WORK_NONE = 0, /**< Nothing but run code. */
+	LUASTATE_VM_WORK_GC,	   /**< Collects garbage. */
+	LUASTATE_VM_WORK_RECORD,   /**< Records a trace. */
+	LUASTATE_VM_WORK_OPT,	   /**< Optimises one. */
+	LUASTATE_VM_WORK_ASM,	   /**< Turns one into machine code. */
+	LUASTATE_VM_WORK_EXIT,	   /**< Leaves one by an exit. */
 	LUASTATE_ACTIVITIES,
 };
 
@@ -147,8 +147,8 @@ enum luastate_gc_phase {
 };
 
 /** The activity of the VM of a sample's newest C frame. */
-struct luastate_activity {
-	enum luastate_activity_kind kind;
+struct luastate_vm_work {
+	enum luastate_vm_work_kind kind;
 	enum luastate_gc_phase phase; /**< GC. */
 	uint32_t trace, exit;	      /**< EXIT: which one of which trace; trace 0: unknown. */
 	unsigned owner; /**< Index of the C frame above whose run of frames it belongs. */
@@ -168,7 +168,7 @@ struct luastate_chain {
 	/** The running trace as a function, NULL if unknown. */
 	struct luastate_function *trace_function;
 	enum luastate_compiled compiled;
-	struct luastate_activity activity;
+	struct luastate_vm_work work;
 	uint64_t heap_bytes; /**< What the VM's collector held; 0 unknown. */
 	/** By C frame: the frames of its run are missing, as its coroutine could not be walked. */
 	bool lost[LUASTATE_CFRAMES_MAX];
@@ -181,10 +181,10 @@ struct luastate_chain {
  *
  * Each C frame owns the run of Lua frames up to the next C-type link. Runs are matched to C frames
  * from the root, coroutine by coroutine, so that a C frame that is being entered or left has none.
- * @param cframes Newest first.
+ * @param vm_frames Newest first.
  */
 void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
-		   const struct luastate_cframe *cframes, size_t cframe_count,
+		   const struct luastate_vm_frame *vm_frames, size_t vm_frame_count,
 		   struct luastate_chain *ret_chain);
 
 /** How far a walk of a native stack came. */
@@ -198,7 +198,7 @@ enum luastate_reach {
  * Update the prediction from a finished walk's image.
  *
  * Stopped window: no. It cannot fail: what cannot be read is not predicted.
- * @param reader, cframes Borrowed for the call.
+ * @param reader, vm_frames Borrowed for the call.
  * @param native_top Stack pointer of the highest native frame that was reached; below @p sp it
  * tells nothing of the native stack.
  * @param reach Where that was cut, the next stop copies twice as much of the native stack, up to
@@ -206,7 +206,7 @@ enum luastate_reach {
  * @param sp Of the leaf.
  */
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
-		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
+		    const struct luastate_vm_frame *vm_frames, size_t count, uint64_t native_top,
 		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction);
 
 /** Names of fast functions and C functions from the tables of loaded modules; also called by the

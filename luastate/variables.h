@@ -155,7 +155,7 @@ struct luastate_variables {
 	/** The function is being entered or left: parameters are UNAVAILABLE, there are no locals.
 	 */
 	bool is_between;
-	bool is_cut; /**< There are more: the budget was used up, or they cannot be read. */
+	bool is_truncated; /**< There are more: the budget was used up, or they cannot be read. */
 	struct luastate_values_store *store; /**< Private. */
 };
 
@@ -167,7 +167,7 @@ struct luastate_values_options {
 	uint64_t values_left;  /**< Values, those in tables included; goes down. */
 	uint64_t memory_bytes; /**< Of our memory for them; goes down. */
 	uint64_t read_bytes;   /**< Of the target's memory to be read; goes down. */
-	bool is_spent;	       /**< Something was left out as one of these was used up. */
+	bool is_exhausted;     /**< Something was left out as one of these was used up. */
 };
 
 /** Tables within tables are shown no deeper, whatever is asked for: cost multiplies with depth. */

@@ -10,7 +10,7 @@
 #include "luastate/vm.h"
 
 /** What a VM's collector and compiler do at this moment. */
-struct luastate_vitals {
+struct luastate_vm_stats {
 	uint64_t heap_bytes, threshold_bytes; /**< In use; at which the collector works on. */
 	unsigned gc_phase;		      /**< enum luastate_gc_phase, or none of it. */
 	uint32_t pause, step_multiplier;      /**< In percent, as collectgarbage() takes them. */
@@ -25,14 +25,14 @@ struct luastate_vitals {
 };
 
 /** What the last look at a VM saw, to tell what has changed since. */
-struct luastate_pulse;
+struct luastate_stats_delta;
 
 /** @return NULL when out of memory. */
-struct luastate_pulse *luastate_pulse_create(void);
-void luastate_pulse_destroy(struct luastate_pulse *pulse);
+struct luastate_stats_delta *luastate_stats_delta_create(void);
+void luastate_stats_delta_destroy(struct luastate_stats_delta *delta);
 
 /**
- * Read the vitals of a VM from the live process: some ten short reads, and one of the table of
+ * Read the stats of a VM from the live process: some ten short reads, and one of the table of
  * traces. Stopped window: no; what is read may change meanwhile, so the numbers are of about the
  * same moment.
  * @param G Of a known VM.
@@ -40,8 +40,8 @@ void luastate_pulse_destroy(struct luastate_pulse *pulse);
  * @return 0 or -1.
  * Source: LuaJIT v2.1 src/lj_obj.h (GCState), src/lj_jit.h (jit_State).
  */
-int luastate_read_vitals(const struct luastate *state, const struct attach_reader *reader,
-			 uint64_t G, struct luastate_pulse *pulse,
-			 struct luastate_vitals *ret_vitals, struct failure *why);
+int luastate_read_vm_stats(const struct luastate *state, const struct attach_reader *reader,
+			   uint64_t G, struct luastate_stats_delta *delta,
+			   struct luastate_vm_stats *ret_stats, struct failure *why);
 
 #endif

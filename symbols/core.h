@@ -37,7 +37,7 @@ pid_t symbols_core_pid(const struct symbols_core *core);
 /** The kernel's name for its program, "" if unknown; any bytes but NUL. Borrowed until close. */
 const char *symbols_core_name(const struct symbols_core *core);
 /** Whether a part of the file is missing. */
-bool symbols_core_is_cut(const struct symbols_core *core);
+bool symbols_core_is_truncated(const struct symbols_core *core);
 
 /** Threads in the file's order: the kernel writes the one that crashed first. */
 size_t symbols_core_thread_count(const struct symbols_core *core);

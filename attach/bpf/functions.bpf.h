@@ -96,7 +96,7 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 	at = work->record.len - vm->proto_size;
 	size = copied_field(work, at + vm->proto_bytes, 4);
 	name = copied_field(work, at + vm->proto_name, vm->ref_size);
-	place = attach_sampler_known_place(plan->salt, proto);
+	place = attach_sampler_known_slot(plan->salt, proto);
 	known = bpf_map_lookup_elem(&known_protos, &place);
 	key = attach_sampler_known_key(plan->salt, proto,
 				       read_word(work, name + vm->string_hash, 4), size,

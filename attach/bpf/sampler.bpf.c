@@ -153,7 +153,7 @@ int sampler_tick(void *context)
 	}
 	work->record.time_ns = bpf_ktime_get_ns();
 	if (work->record.time_ns < plan->rest_ns) {
-		__sync_fetch_and_add(&plan->rested, 1);
+		__sync_fetch_and_add(&plan->skipped, 1);
 		return 0;
 	}
 	work->record.cookie = cookie;
@@ -162,7 +162,7 @@ int sampler_tick(void *context)
 	work->stack_count = work->new_count = work->other_count = work->is_lost = 0;
 	work->record.processor = cpu;
 	work->record.part = work->record.has_more = 0;
-	work->record.is_cut = work->record.is_late = 0;
+	work->record.is_truncated = work->record.is_late = 0;
 	work->last_name = 0;
 	work->slots_left = RECORD_SLOTS;
 	work->reads_left = READS;
@@ -174,7 +174,7 @@ int sampler_tick(void *context)
 	take_registers(work);
 	copy_all(work, plan);
 	if (!work->reads_left && !work->record.is_late)
-		work->record.is_cut = 1;
+		work->record.is_truncated = 1;
 	work->record.took_ns = bpf_ktime_get_ns() - work->record.time_ns;
 	len = work->record.len;
 	hold(len);

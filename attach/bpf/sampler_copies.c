@@ -19,9 +19,9 @@ _Static_assert((size_t)SAMPLER_PARTS *(sizeof(struct sampler_record) -
 	       "an image takes all of a copy");
 
 /* The kernel's side wrote it, led by the thread's memory, which is not trusted. @return false where
- * the registers are none; *is_cut is set where there is no memory for all ranges. */
+ * the registers are none; *is_truncated is set where there is no memory for all ranges. */
 static bool fill_image(struct attach_image *image, const struct sampler_record *record,
-		       const uint8_t *bytes, size_t len, bool *is_cut)
+		       const uint8_t *bytes, size_t len, bool *is_truncated)
 {
 	uint8_t block[sizeof(struct user_regs_struct)] = { 0 };
 	struct failure why;
@@ -37,7 +37,7 @@ static bool fill_image(struct attach_image *image, const struct sampler_record *
 
 		if (range->len > room ||
 		    image_append(image, range->start, range + 1, range->len, &why) != 0) {
-			*is_cut = true;
+			*is_truncated = true;
 			break;
 		}
 		at += sizeof(*range) + range->len;
@@ -94,7 +94,7 @@ int sampler_take_record(void *self, void *bytes, size_t len)
 	const struct sampler_record *record = bytes;
 	const size_t head = offsetof(struct sampler_record, bytes);
 	const uint8_t *ranges = record->bytes;
-	bool is_cut = record->is_cut != 0;
+	bool is_truncated = record->is_truncated != 0;
 	const struct sampler_parts *parts;
 	struct attach_sampler_timing timing;
 	struct attach_sampler *sampler = self;
@@ -111,20 +111,20 @@ int sampler_take_record(void *self, void *bytes, size_t len)
 			return 0;
 		ranges = parts->bytes;
 		len = parts->len;
-		is_cut |= parts->is_short;
+		is_truncated |= parts->is_short;
 	}
 	slot = sampler_slot_of(sampler, record->cookie);
 	if (!slot)
 		return 0;
 	changed = sampler_change_period(sampler, slot,
 					sampler_plan_at(sampler, (size_t)(slot - sampler->slots)));
-	if (!fill_image(sampler->image, record, ranges, len, &is_cut))
+	if (!fill_image(sampler->image, record, ranges, len, &is_truncated))
 		return 0;
 	timing = (struct attach_sampler_timing){ .time_ns = record->time_ns,
 						 .took_ns = record->took_ns,
 						 .lost = record->lost,
 						 .changed = changed,
-						 .is_cut = is_cut,
+						 .is_truncated = is_truncated,
 						 .is_late = record->is_late != 0 };
 	if (!sampler->take(sampler->context, slot->context, &timing))
 		return -ECANCELED;

@@ -40,7 +40,7 @@ struct attach_sampler_vm {
 	/* Of a VM that is not in the plan so much is copied from G on; and the registry's table. */
 	uint32_t whole_size, registry, table_size;
 	/* In a coroutine. */
-	uint32_t thread_size, global, stack, base, limit, cframe;
+	uint32_t thread_size, global, stack, base, limit, vm_frame;
 	uint32_t thread_type; /**< A byte that is always thread_type_value. */
 	uint32_t thread_type_value;
 	/* In a C frame of the interpreter. */
@@ -92,7 +92,7 @@ struct attach_sampler_plan {
 	uint32_t roams, unused;
 	/* Written by the kernel's side: ticks at which it rested, those for which there was no
 	 * room, and with tick_ns what has passed since the last copy. */
-	uint64_t rested, lost, passed_ns;
+	uint64_t skipped, lost, passed_ns;
 	struct attach_sampler_vm vms[ATTACH_SAMPLER_VMS];
 	/** Coroutines that are copied in any case, each with the index of its VM in its lower bits.
 	 */
@@ -117,7 +117,7 @@ static inline uint64_t attach_sampler_known_key(uint64_t salt, uint64_t proto, u
 
 /** The place of a prototype in the table: processes that were forked have it at the same address.
  */
-static inline uint32_t attach_sampler_known_place(uint64_t salt, uint64_t proto)
+static inline uint32_t attach_sampler_known_slot(uint64_t salt, uint64_t proto)
 {
 	return (uint32_t)((proto ^ salt) * 0x9e3779b97f4a7c15 >> 40) % ATTACH_SAMPLER_KNOWN;
 }

@@ -35,9 +35,9 @@ struct sampler_record {
 	uint64_t lost;			       /* as the plan has it at this tick */
 	uint64_t registers[SAMPLER_REGISTERS]; /* as the kernel keeps them: struct pt_regs */
 	uint32_t len;
-	uint16_t is_cut;  /* as there are bounds, it may lack the end of a stack, a coroutine or a
-			   * function */
-	uint16_t is_late; /* the same, as its time was over */
+	uint16_t is_truncated; /* as there are bounds, it may lack the end of a stack, a coroutine
+				* or a function */
+	uint16_t is_late;      /* the same, as its time was over */
 	uint32_t processor;
 	uint16_t part;	   /* from 0 on */
 	uint16_t has_more; /* another part follows, with what this one does not tell yet */

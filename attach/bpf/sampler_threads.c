@@ -135,7 +135,7 @@ int attach_sampler_add(struct attach_sampler *sampler, pid_t pid, pid_t tid, voi
 	request.cookie = (slot->generation + 1) * ATTACH_SAMPLER_THREADS + index;
 	plan = sampler_plan_at(sampler, index);
 	*plan = *first;
-	plan->rested = plan->lost = 0;
+	plan->skipped = plan->lost = 0;
 	plan->period_ns = sampler->period_ns;
 	if (!plan->budget_ns)
 		plan->budget_ns = BUDGET_NS;

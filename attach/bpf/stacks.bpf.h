@@ -55,7 +55,7 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct attach
 		end = sp + NATIVE_FIRST;
 	} else if (end - sp > NATIVE_MAX) {
 		end = sp + NATIVE_MAX; /* deeper than is copied: its leaf's end */
-		work->record.is_cut = 1;
+		work->record.is_truncated = 1;
 	}
 	if (end > limit)
 		end = limit;
@@ -111,7 +111,7 @@ static long look_for_stack(uint32_t i, void *context)
 	return known->found;
 }
 
-static uint64_t seen_place(uint64_t L, uint32_t try)
+static uint64_t seen_slot(uint64_t L, uint32_t try)
 {
 	return ((L * 0x9e3779b97f4a7c15 >> 40) + try) & (SEEN - 1);
 }
@@ -122,7 +122,7 @@ static bool has_stack(struct work *work, uint64_t L)
 	struct known_stack known = { .work = work, .L = L };
 
 	for (uint32_t i = 0; i < SEEN_TRIED; i++) {
-		struct seen *seen = &work->seen[seen_place(L, i)];
+		struct seen *seen = &work->seen[seen_slot(L, i)];
 
 		if (seen->time_ns != work->record.time_ns)
 			return false;
@@ -137,7 +137,7 @@ static bool has_stack(struct work *work, uint64_t L)
 static void note_stack(struct work *work, uint64_t L)
 {
 	for (uint32_t i = 0; i < SEEN_TRIED; i++) {
-		struct seen *seen = &work->seen[seen_place(L, i)];
+		struct seen *seen = &work->seen[seen_slot(L, i)];
 
 		if (seen->time_ns == work->record.time_ns)
 			continue;
@@ -167,7 +167,7 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_s
 	count = work->stack_count;
 	hold(count);
 	if (count >= STACKS) {
-		work->record.is_cut = 1;
+		work->record.is_truncated = 1;
 		return 0;
 	}
 	work->stacks[count].L = L;
@@ -362,7 +362,7 @@ static long look_at_other(uint32_t i, void *context)
 {
 	struct search *search = context;
 	struct work *work = search->work;
-	uint64_t index = i, entry, G, cframe;
+	uint64_t index = i, entry, G, vm_frame;
 	const struct attach_sampler_vm *vm;
 
 	hold(index);
@@ -373,9 +373,10 @@ static long look_at_other(uint32_t i, void *context)
 	vm = vm_like(search->plan, entry);
 	if (!read_word(work, G + vm->compiled_base, vm->ref_size))
 		return 0;
-	cframe = read_word(work, G + vm->current, vm->ref_size);
-	cframe = read_word(work, cframe + vm->cframe, 8);
-	if (cframe < work->native_start || cframe >= search->limit || has_vm(work, search->plan, G))
+	vm_frame = read_word(work, G + vm->current, vm->ref_size);
+	vm_frame = read_word(work, vm_frame + vm->vm_frame, 8);
+	if (vm_frame < work->native_start || vm_frame >= search->limit ||
+	    has_vm(work, search->plan, G))
 		return 0;
 	if (note_other(work, G))
 		copy_vm(work, search->plan, entry & ATTACH_SAMPLER_VM_MASK, G);
@@ -457,14 +458,15 @@ __attribute__((noinline)) int find_frames(struct work *work, const struct attach
 
 /* A signal handler on a stack of its own: the interrupted frames lie where the newest C frame is.
  */
-static void copy_other_stack(struct work *work, uint64_t cframe)
+static void copy_other_stack(struct work *work, uint64_t vm_frame)
 {
 	uint64_t page;
 
-	if (!is_pointer(cframe) || (cframe >= work->native_start && cframe < work->native_end))
+	if (!is_pointer(vm_frame) ||
+	    (vm_frame >= work->native_start && vm_frame < work->native_end))
 		return;
-	page = cframe & ~(uint64_t)(PAGE - 1);
-	copy(work, page, cframe - page + NATIVE_FIRST);
+	page = vm_frame & ~(uint64_t)(PAGE - 1);
+	copy(work, page, vm_frame - page + NATIVE_FIRST);
 	for (uint64_t below = PAGE; below <= OTHER_STACK_BELOW; below += PAGE)
 		if (!copy(work, page - below, PAGE))
 			break;
@@ -534,19 +536,19 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 		other = read_word(work, stack->G + vm->compiled_base, vm->ref_size);
 		if (other > base && other <= limit)
 			base = other;
-		copy_other_stack(work, copied_field(work, at + vm->cframe, 8) & ~(uint64_t)7);
+		copy_other_stack(work, copied_field(work, at + vm->vm_frame, 8) & ~(uint64_t)7);
 	}
 	if (!is_pointer(start) || base < start)
 		return 0;
 	if (base - start > STACK_MAX - STACK_SLACK) {
-		work->record.is_cut = 1;
+		work->record.is_truncated = 1;
 		return 0;
 	}
 	end = base + STACK_SLACK;
 	if (end > limit && limit > base)
 		end = limit;
 	if (!copy_slots(work, start, end)) {
-		work->record.is_cut |= work->record.len >= SAMPLER_BYTES;
+		work->record.is_truncated |= work->record.len >= SAMPLER_BYTES;
 		return 0;
 	}
 	work->top.used_end = base;

@@ -26,8 +26,8 @@ enum {
 
 /** A hold, in its parent. */
 struct parent {
-	struct hold_shared *shared;
-	pid_t holder;
+	struct freeze_shared *shared;
+	pid_t freezer;
 	int end;
 };
 
@@ -44,33 +44,33 @@ static char hear(const struct parent *parent)
 	return ready > 0 && read(parent->end, &word, 1) == 1 ? word : 0;
 }
 
-static void end_holder(struct parent *parent)
+static void end_freezer(struct parent *parent)
 {
 	close(parent->end);
-	kill(parent->holder, SIGKILL);
-	while (waitpid(parent->holder, NULL, 0) < 0 && errno == EINTR)
+	kill(parent->freezer, SIGKILL);
+	while (waitpid(parent->freezer, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
-static int start_holder(struct parent *parent, struct attach_threads *threads,
-			uint64_t max_pause_ns, struct failure *why)
+static int start_freezer(struct parent *parent, struct attach_threads *threads,
+			 uint64_t max_pause_ns, struct failure *why)
 {
 	pid_t self = getpid();
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return failure_set_errno(why, errno, 0, "hold a process");
-	parent->holder = fork();
-	if (parent->holder < 0) {
+	parent->freezer = fork();
+	if (parent->freezer < 0) {
 		int errnum = errno;
 
 		close(ends[0]);
 		close(ends[1]);
 		return failure_set_errno(why, errnum, 0, "hold a process");
 	}
-	if (parent->holder == 0) {
+	if (parent->freezer == 0) {
 		close(ends[0]);
-		holder_run(threads, self, max_pause_ns, ends[1], parent->shared);
+		freezer_run(threads, self, max_pause_ns, ends[1], parent->shared);
 	}
 	close(ends[1]);
 	parent->end = ends[0];
@@ -78,7 +78,7 @@ static int start_holder(struct parent *parent, struct attach_threads *threads,
 }
 
 /* What stood in the way of stopping any. */
-static int check_stops(const struct hold_shared *shared, struct failure *why)
+static int check_stops(const struct freeze_shared *shared, struct failure *why)
 {
 	bool any = false;
 
@@ -93,80 +93,82 @@ static int check_stops(const struct hold_shared *shared, struct failure *why)
 	return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "stop the threads");
 }
 
-static int copy_held(struct parent *parent, const struct attach_process *process,
-		     uint64_t max_pause_ns, struct attach_copy *copy, struct attach_hold *hold,
-		     struct failure *why)
+static int copy_frozen(struct parent *parent, const struct attach_process *process,
+		       uint64_t max_pause_ns, struct attach_copy *copy,
+		       struct attach_freeze *freeze, struct failure *why)
 {
 	uint64_t begin_ns;
-	char word = HOLD_DONE;
+	char word = FREEZE_DONE;
 	int ret;
 
-	if (hear(parent) != HOLD_STANDS)
+	if (hear(parent) != FREEZE_STANDS)
 		return failure_set(why, FAILURE_TIMEOUT, 0, process->pid, 0, "stop the threads");
 	if (check_stops(parent->shared, why) != 0)
 		return -1;
 	begin_ns = parent->shared->begin_ns ? parent->shared->begin_ns : clock_now_ns();
-	ret = copy_read(copy, process, begin_ns + max_pause_ns / 5 * COPY_FIFTHS, &hold->unread,
+	ret = copy_read(copy, process, begin_ns + max_pause_ns / 5 * COPY_FIFTHS, &freeze->unread,
 			why);
-	hold->is_cut = ret > 0;
+	freeze->is_truncated = ret > 0;
 	/* A holder that was ended had let go at some time, of which we know nothing. */
-	if (send(parent->end, &word, 1, MSG_NOSIGNAL) != 1 || hear(parent) != HOLD_DONE)
-		hold->is_cut = true;
+	if (send(parent->end, &word, 1, MSG_NOSIGNAL) != 1 || hear(parent) != FREEZE_DONE)
+		freeze->is_truncated = true;
 	return ret < 0 ? -1 : 0;
 }
 
 /* After the holder has ended. */
-static uint64_t pause_of(const struct hold_shared *shared, uint64_t ended_ns)
+static uint64_t pause_of(const struct freeze_shared *shared, uint64_t ended_ns)
 {
 	if (!shared->begin_ns)
 		return 0;
 	return (shared->release_ns ? shared->release_ns : ended_ns) - shared->begin_ns;
 }
 
-static int tell(const struct hold_shared *shared, struct attach_hold *hold, struct failure *why)
+static int tell(const struct freeze_shared *shared, struct attach_freeze *freeze,
+		struct failure *why)
 {
-	hold->threads = calloc(shared->count + 1, sizeof(*hold->threads));
-	if (!hold->threads)
+	freeze->threads = calloc(shared->count + 1, sizeof(*freeze->threads));
+	if (!freeze->threads)
 		return failure_set_errno(why, ENOMEM, 0, "hold a process");
 	for (size_t i = 0; i < shared->count; i++) {
-		const struct hold_thread *thread = &shared->threads[i];
-		struct attach_held_thread *seen;
+		const struct freeze_thread *thread = &shared->threads[i];
+		struct attach_frozen_thread *seen;
 
 		if (thread->is_ended)
 			continue;
-		seen = &hold->threads[hold->thread_count++];
+		seen = &freeze->threads[freeze->thread_count++];
 		*seen = thread->seen;
 		seen->is_unknown = !seen->stands && !seen->is_asleep;
-		hold->stood += seen->stands;
-		hold->woken += seen->woke || seen->is_unknown;
+		freeze->stood += seen->stands;
+		freeze->woken += seen->woke || seen->is_unknown;
 	}
-	hold->woken += shared->is_incomplete;
-	hold->is_full = shared->is_full;
+	freeze->woken += shared->is_incomplete;
+	freeze->is_full = shared->is_full;
 	return 0;
 }
 
-static int hold_process(struct attach_process *process, struct attach_threads *threads,
-			struct hold_shared *shared, uint64_t max_pause_ns, struct attach_copy *copy,
-			struct attach_hold *hold, struct failure *why)
+static int freeze_process(struct attach_process *process, struct attach_threads *threads,
+			  struct freeze_shared *shared, uint64_t max_pause_ns,
+			  struct attach_copy *copy, struct attach_freeze *freeze,
+			  struct failure *why)
 {
 	struct parent parent = { .shared = shared };
 	int ret;
 
-	if (start_holder(&parent, threads, max_pause_ns, why) != 0)
+	if (start_freezer(&parent, threads, max_pause_ns, why) != 0)
 		return -1;
-	ret = copy_held(&parent, process, max_pause_ns, copy, hold, why);
-	end_holder(&parent);
-	hold->pause_ns = pause_of(shared, clock_now_ns());
+	ret = copy_frozen(&parent, process, max_pause_ns, copy, freeze, why);
+	end_freezer(&parent);
+	freeze->pause_ns = pause_of(shared, clock_now_ns());
 	copy_finish(copy);
-	return ret == 0 ? tell(shared, hold, why) : -1;
+	return ret == 0 ? tell(shared, freeze, why) : -1;
 }
 
-int attach_hold(struct attach_process *process, uint64_t max_pause_ns, struct attach_copy *copy,
-		struct attach_hold *ret_hold, struct failure *why)
+int attach_freeze(struct attach_process *process, uint64_t max_pause_ns, struct attach_copy *copy,
+		  struct attach_freeze *ret_hold, struct failure *why)
 {
 	struct attach_threads *threads = NULL;
-	struct attach_hold hold = { 0 };
-	struct hold_shared *shared;
+	struct attach_freeze freeze = { 0 };
+	struct freeze_shared *shared;
 	int ret;
 
 	ret_hold->pause_ns = 0;
@@ -179,19 +181,19 @@ int attach_hold(struct attach_process *process, uint64_t max_pause_ns, struct at
 	if (shared == MAP_FAILED) {
 		ret = failure_set_errno(why, errno, 0, "hold a process");
 	} else {
-		ret = hold_process(process, threads, shared, max_pause_ns, copy, &hold, why);
+		ret = freeze_process(process, threads, shared, max_pause_ns, copy, &freeze, why);
 		munmap(shared, sizeof(*shared));
 	}
 	attach_threads_destroy(threads);
 	if (ret == 0)
-		*ret_hold = hold;
+		*ret_hold = freeze;
 	else
-		ret_hold->pause_ns = hold.pause_ns;
+		ret_hold->pause_ns = freeze.pause_ns;
 	return ret;
 }
 
-void attach_hold_deinit(struct attach_hold *hold)
+void attach_freeze_deinit(struct attach_freeze *freeze)
 {
-	free(hold->threads);
-	*hold = (struct attach_hold){ 0 };
+	free(freeze->threads);
+	*freeze = (struct attach_freeze){ 0 };
 }

@@ -8,12 +8,12 @@
 
 enum {
 	/* Threads that are held; those beyond run on, which the result tells. */
-	HOLD_THREADS_MAX = 4096,
+	FREEZE_THREADS_MAX = 4096,
 };
 
 /** One thread, as the holder sees it. */
-struct hold_thread {
-	struct attach_held_thread seen;
+struct freeze_thread {
+	struct attach_frozen_thread seen;
 	int status;	/* of its stop, by waitpid */
 	bool is_seized; /* by us; not answered yet unless it stands */
 	bool is_ended;
@@ -22,26 +22,26 @@ struct hold_thread {
 };
 
 /** In memory that both see; written by the holder until it says that it is done. */
-struct hold_shared {
+struct freeze_shared {
 	volatile uint64_t begin_ns;   /* when no thread stood yet; 0: none has stood */
 	volatile uint64_t release_ns; /* when the last thread was let go; 0: not by the holder */
 	struct failure why;	      /* of the first thread that could not be seized */
 	size_t count;
 	bool is_incomplete; /* there are more threads than these */
 	bool is_full;	    /* as these are as many as can be held */
-	struct hold_thread threads[HOLD_THREADS_MAX];
+	struct freeze_thread threads[FREEZE_THREADS_MAX];
 };
 
 /** What holder and parent say to each other: one byte. */
-enum { HOLD_STANDS = 'S', HOLD_DONE = 'D' };
+enum { FREEZE_STANDS = 'S', FREEZE_DONE = 'D' };
 
 /**
- * The life of a holder, in a process of its own: stop what runs, say HOLD_STANDS, wait for
- * HOLD_DONE, let go, say HOLD_DONE, end. Ended by SIGALRM at @p max_pause_ns after the first thread
- * stands, and with its parent.
+ * The life of a holder, in a process of its own: stop what runs, say FREEZE_STANDS, wait for
+ * FREEZE_DONE, let go, say FREEZE_DONE, end. Ended by SIGALRM at @p max_pause_ns after the first
+ * thread stands, and with its parent.
  * @param end  Of a pair of sockets.
  */
-_Noreturn void holder_run(struct attach_threads *threads, pid_t parent, uint64_t max_pause_ns,
-			  int end, struct hold_shared *shared);
+_Noreturn void freezer_run(struct attach_threads *threads, pid_t parent, uint64_t max_pause_ns,
+			   int end, struct freeze_shared *shared);
 
 #endif

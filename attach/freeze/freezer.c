@@ -45,9 +45,9 @@ enum {
 };
 
 /** A hold, in the holder. */
-struct holder {
+struct freezer {
 	struct attach_threads *threads;
-	struct hold_shared *shared;
+	struct freeze_shared *shared;
 	uint64_t max_pause_ns;
 	uint64_t looked_ns; /* when stops were taken last */
 	uint64_t seize_ns;  /* of the first thread; 0: none yet */
@@ -62,18 +62,18 @@ static long trace(int request, pid_t tid)
 /* ---- Looking ---------------------------------------------------------------------------- */
 
 /* @return NULL where there are too many. */
-static struct hold_thread *add_thread(struct hold_shared *shared, struct attach_thread *entry)
+static struct freeze_thread *add_thread(struct freeze_shared *shared, struct attach_thread *entry)
 {
-	struct hold_thread *thread = entry->data;
+	struct freeze_thread *thread = entry->data;
 
 	if (thread)
 		return thread;
-	if (shared->count == HOLD_THREADS_MAX) {
+	if (shared->count == FREEZE_THREADS_MAX) {
 		shared->is_incomplete = shared->is_full = true;
 		return NULL;
 	}
 	thread = &shared->threads[shared->count++];
-	*thread = (struct hold_thread){ .seen = { .tid = entry->tid, .syscall = -1 } };
+	*thread = (struct freeze_thread){ .seen = { .tid = entry->tid, .syscall = -1 } };
 	entry->data = thread;
 	return thread;
 }
@@ -104,34 +104,34 @@ static void set_timer(uint64_t after_ns)
 }
 
 /* Before the first interrupt. */
-static void begin_stops(struct holder *holder)
+static void begin_stops(struct freezer *freezer)
 {
-	if (holder->seize_ns)
+	if (freezer->seize_ns)
 		return;
-	holder->seize_ns = holder->looked_ns = clock_now_ns();
-	set_timer(holder->max_pause_ns + (uint64_t)STOP_PATIENCE_MS * 1000000u);
+	freezer->seize_ns = freezer->looked_ns = clock_now_ns();
+	set_timer(freezer->max_pause_ns + (uint64_t)STOP_PATIENCE_MS * 1000000u);
 }
 
 /* From when the first thread stands, time runs. @param before_ns When it did not yet. */
-static void begin_pause(struct holder *holder, uint64_t before_ns)
+static void begin_pause(struct freezer *freezer, uint64_t before_ns)
 {
-	if (holder->shared->begin_ns)
+	if (freezer->shared->begin_ns)
 		return;
-	set_timer(holder->max_pause_ns);
-	holder->shared->begin_ns = before_ns;
+	set_timer(freezer->max_pause_ns);
+	freezer->shared->begin_ns = before_ns;
 }
 
 /* Another recorder may be at it for a moment: it is tried again, then. */
-static void stop_thread(struct holder *holder, struct hold_thread *thread)
+static void stop_thread(struct freezer *freezer, struct freeze_thread *thread)
 {
 	pid_t tid = thread->seen.tid;
 
-	begin_stops(holder);
+	begin_stops(freezer);
 	if (trace(PTRACE_SEIZE, tid) != 0) {
 		thread->is_ended = errno == ESRCH;
 		thread->is_refused = !thread->is_ended;
-		if (thread->is_refused && holder->shared->why.kind == FAILURE_NONE)
-			failure_set_errno(&holder->shared->why, errno, tid, "trace the thread");
+		if (thread->is_refused && freezer->shared->why.kind == FAILURE_NONE)
+			failure_set_errno(&freezer->shared->why, errno, tid, "trace the thread");
 		return;
 	}
 	thread->is_refused = false;
@@ -139,10 +139,10 @@ static void stop_thread(struct holder *holder, struct hold_thread *thread)
 	trace(PTRACE_INTERRUPT, tid);
 }
 
-static void look_at(struct holder *holder, struct attach_thread *entry)
+static void look_at(struct freezer *freezer, struct attach_thread *entry)
 {
-	struct hold_thread *thread = add_thread(holder->shared, entry);
-	struct attach_held_thread *seen;
+	struct freeze_thread *thread = add_thread(freezer->shared, entry);
+	struct attach_frozen_thread *seen;
 	uint64_t runs;
 
 	if (!thread || thread->is_ended || thread->is_seized)
@@ -150,7 +150,7 @@ static void look_at(struct holder *holder, struct attach_thread *entry)
 	seen = &thread->seen;
 	/* Counted before: one that falls asleep in between was not given a processor since. */
 	runs = seen->is_asleep ? 0 : process_count_runs(seen->tid);
-	switch (attach_thread_activity(entry, &seen->sp, &seen->pc)) {
+	switch (attach_thread_state(entry, &seen->sp, &seen->pc)) {
 	case ATTACH_EXITED:
 		thread->is_ended = true;
 		return;
@@ -167,19 +167,19 @@ static void look_at(struct holder *holder, struct attach_thread *entry)
 	seen->woke |= seen->is_asleep;
 	seen->is_asleep = false;
 	seen->syscall = -1;
-	stop_thread(holder, thread);
+	stop_thread(freezer, thread);
 }
 
-static void look_at_all(struct holder *holder)
+static void look_at_all(struct freezer *freezer)
 {
-	for (size_t i = 0; i < attach_threads_count(holder->threads); i++)
-		look_at(holder, attach_threads_get(holder->threads, i));
+	for (size_t i = 0; i < attach_threads_count(freezer->threads); i++)
+		look_at(freezer, attach_threads_get(freezer->threads, i));
 }
 
 /* It stands, or has ended. */
-static void take_stop(struct hold_thread *thread)
+static void take_stop(struct freeze_thread *thread)
 {
-	struct attach_held_thread *seen = &thread->seen;
+	struct attach_frozen_thread *seen = &thread->seen;
 	struct failure why;
 	pid_t got = waitpid(seen->tid, &thread->status, __WALL | WNOHANG);
 
@@ -201,97 +201,97 @@ static void take_stop(struct hold_thread *thread)
 }
 
 /* Take note of what has answered. @return whether there are some that have not. */
-static bool take_stops(struct holder *holder)
+static bool take_stops(struct freezer *freezer)
 {
 	uint64_t now_ns = clock_now_ns();
 	bool any = false;
 
-	for (size_t i = 0; i < holder->shared->count; i++) {
-		struct hold_thread *thread = &holder->shared->threads[i];
+	for (size_t i = 0; i < freezer->shared->count; i++) {
+		struct freeze_thread *thread = &freezer->shared->threads[i];
 
 		if (thread->is_seized && !thread->seen.stands && !thread->is_ended)
 			take_stop(thread);
 		if (thread->seen.stands)
-			begin_pause(holder, holder->looked_ns);
+			begin_pause(freezer, freezer->looked_ns);
 		any |= thread->is_refused ||
 		       (thread->is_seized && !thread->seen.stands && !thread->is_ended);
 	}
-	holder->looked_ns = now_ns;
+	freezer->looked_ns = now_ns;
 	return any;
 }
 
-static bool is_late(const struct holder *holder)
+static bool is_late(const struct freezer *freezer)
 {
 	uint64_t now_ns = clock_now_ns();
 
-	if (holder->shared->begin_ns)
-		return now_ns - holder->shared->begin_ns >= holder->max_pause_ns / STOP_PART;
-	return holder->seize_ns &&
-	       now_ns - holder->seize_ns >= (uint64_t)STOP_PATIENCE_MS * 1000000u;
+	if (freezer->shared->begin_ns)
+		return now_ns - freezer->shared->begin_ns >= freezer->max_pause_ns / STOP_PART;
+	return freezer->seize_ns &&
+	       now_ns - freezer->seize_ns >= (uint64_t)STOP_PATIENCE_MS * 1000000u;
 }
 
-static void stop_all(struct holder *holder)
+static void stop_all(struct freezer *freezer)
 {
 	const struct timespec nap = { .tv_nsec = STOP_NAP_NS };
 	struct failure why;
 
-	for (unsigned round = 0; round < ROUNDS && !is_late(holder); round++) {
-		look_at_all(holder);
-		for (unsigned looks = 0; take_stops(holder) && !is_late(holder); looks++) {
+	for (unsigned round = 0; round < ROUNDS && !is_late(freezer); round++) {
+		look_at_all(freezer);
+		for (unsigned looks = 0; take_stops(freezer) && !is_late(freezer); looks++) {
 			if (looks > STOP_LOOKS)
 				nanosleep(&nap, NULL);
-			look_at_all(holder);
+			look_at_all(freezer);
 		}
-		if (!attach_threads_changed(holder->threads) ||
-		    attach_threads_refresh(holder->threads, &why) != 0)
+		if (!attach_threads_changed(freezer->threads) ||
+		    attach_threads_refresh(freezer->threads, &why) != 0)
 			return;
 	}
 }
 
 /* ---- Holding ---------------------------------------------------------------------------- */
 
-static void say(const struct holder *holder, char word)
+static void say(const struct freezer *freezer, char word)
 {
-	if (write(holder->end, &word, 1) != 1)
+	if (write(freezer->end, &word, 1) != 1)
 		_exit(1); /* nobody is there */
 }
 
 /* Until the copy is made. */
-static void watch(struct holder *holder)
+static void watch(struct freezer *freezer)
 {
-	struct pollfd poll_end = { .fd = holder->end, .events = POLLIN };
+	struct pollfd poll_end = { .fd = freezer->end, .events = POLLIN };
 	const struct timespec nap = { .tv_nsec = WATCH_NS };
 
 	while (ppoll(&poll_end, 1, &nap, NULL) == 0) {
-		look_at_all(holder);
-		take_stops(holder);
+		look_at_all(freezer);
+		take_stops(freezer);
 	}
 }
 
 /* Who has slept until now has changed nothing. */
-static void note_woken(struct holder *holder)
+static void note_woken(struct freezer *freezer)
 {
-	look_at_all(holder);
-	for (size_t i = 0; i < holder->shared->count; i++) {
-		struct hold_thread *thread = &holder->shared->threads[i];
+	look_at_all(freezer);
+	for (size_t i = 0; i < freezer->shared->count; i++) {
+		struct freeze_thread *thread = &freezer->shared->threads[i];
 
 		if (thread->seen.is_asleep && !thread->is_ended)
 			thread->seen.woke |= process_count_runs(thread->seen.tid) != thread->runs ||
 					     !thread->runs;
 	}
-	holder->shared->is_incomplete |= attach_threads_changed(holder->threads);
+	freezer->shared->is_incomplete |= attach_threads_changed(freezer->threads);
 }
 
 /* Those that do not stand yet, or were killed, are let go by our end. */
-static void let_go(struct holder *holder)
+static void let_go(struct freezer *freezer)
 {
-	for (size_t i = 0; i < holder->shared->count; i++) {
-		struct hold_thread *thread = &holder->shared->threads[i];
+	for (size_t i = 0; i < freezer->shared->count; i++) {
+		struct freeze_thread *thread = &freezer->shared->threads[i];
 
 		if (thread->seen.stands)
-			awaited_let_go(thread->seen.tid, thread->status);
+			pending_stop_let_go(thread->seen.tid, thread->status);
 	}
-	holder->shared->release_ns = clock_now_ns();
+	freezer->shared->release_ns = clock_now_ns();
 }
 
 static void prepare(pid_t parent)
@@ -309,19 +309,19 @@ static void prepare(pid_t parent)
 	sigprocmask(SIG_UNBLOCK, &alarm_signal, NULL);
 }
 
-_Noreturn void holder_run(struct attach_threads *threads, pid_t parent, uint64_t max_pause_ns,
-			  int end, struct hold_shared *shared)
+_Noreturn void freezer_run(struct attach_threads *threads, pid_t parent, uint64_t max_pause_ns,
+			   int end, struct freeze_shared *shared)
 {
-	struct holder holder = {
+	struct freezer freezer = {
 		.threads = threads, .shared = shared, .max_pause_ns = max_pause_ns, .end = end
 	};
 
 	prepare(parent);
-	stop_all(&holder);
-	say(&holder, HOLD_STANDS);
-	watch(&holder);
-	note_woken(&holder);
-	let_go(&holder);
-	say(&holder, HOLD_DONE);
+	stop_all(&freezer);
+	say(&freezer, FREEZE_STANDS);
+	watch(&freezer);
+	note_woken(&freezer);
+	let_go(&freezer);
+	say(&freezer, FREEZE_DONE);
 	_exit(0);
 }

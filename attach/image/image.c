@@ -29,7 +29,7 @@ void attach_image_destroy(struct attach_image *image)
 		return;
 	drop_notes(image);
 	free(image->ranges);
-	free(image->places);
+	free(image->locations);
 	free(image->arena);
 	free(image);
 }
@@ -38,7 +38,7 @@ void attach_image_clear(struct attach_image *image)
 {
 	drop_notes(image);
 	image->range_count = 0;
-	image->place_count = 0;
+	image->location_count = 0;
 	image->arena_len = 0;
 	image->last_hit = 0;
 	image->planned = 0;
@@ -190,17 +190,17 @@ int image_append(struct attach_image *image, uint64_t start, const void *bytes, 
 	if (!image_make_room(image, len, &offset))
 		return failure_set(why, FAILURE_LIMIT, 0, 0, start, "keep more in an image");
 	memcpy(image->arena + offset, bytes, len);
-	if (image->place_count == image->range_count) /* its end is another one */
-		image->place_count = 0;
+	if (image->location_count == image->range_count) /* its end is another one */
+		image->location_count = 0;
 	last->len += len;
 	last->wanted += len;
 	add_to_filter(image, start, len);
 	return 0;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_locations(const void *a, const void *b)
 {
-	const struct image_place *left = a, *right = b;
+	const struct image_location *left = a, *right = b;
 
 	if (left->start != right->start)
 		return left->start < right->start ? -1 : 1;
@@ -210,44 +210,44 @@ static int compare_places(const void *a, const void *b)
 void attach_image_order(struct attach_image *image)
 {
 	size_t count = image->range_count;
-	struct image_place *places = image->places;
+	struct image_location *locations = image->locations;
 
-	if (count - image->place_count <= IMAGE_UNORDERED_MAX)
+	if (count - image->location_count <= IMAGE_UNORDERED_MAX)
 		return;
-	if (image->place_size < count) {
-		places = realloc(places, image->range_size * sizeof(*places));
-		if (!places) /* it goes without, slowly */
+	if (image->location_size < count) {
+		locations = realloc(locations, image->range_size * sizeof(*locations));
+		if (!locations) /* it goes without, slowly */
 			return;
-		image->places = places;
-		image->place_size = image->range_size;
+		image->locations = locations;
+		image->location_size = image->range_size;
 	}
 	for (size_t i = 0; i < count; i++)
-		places[i] = (struct image_place){ .start = image->ranges[i].start,
-						  .last = image->ranges[i].start +
-							  (image->ranges[i].wanted - 1),
-						  .index = (uint32_t)i };
-	qsort(places, count, sizeof(*places), compare_places);
+		locations[i] = (struct image_location){ .start = image->ranges[i].start,
+							.last = image->ranges[i].start +
+								(image->ranges[i].wanted - 1),
+							.index = (uint32_t)i };
+	qsort(locations, count, sizeof(*locations), compare_locations);
 	for (size_t i = 1; i < count; i++)
-		if (places[i].last < places[i - 1].last)
-			places[i].last = places[i - 1].last;
-	image->place_count = count;
+		if (locations[i].last < locations[i - 1].last)
+			locations[i].last = locations[i - 1].last;
+	image->location_count = count;
 }
 
 /* Of those that are in order, the one added first. @return its index, or range_count. */
 static size_t find_ordered(const struct attach_image *image, uint64_t address)
 {
-	size_t low = 0, high = image->place_count, found = image->range_count;
+	size_t low = 0, high = image->location_count, found = image->range_count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (image->places[middle].start <= address)
+		if (image->locations[middle].start <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	while (low-- > 0 && image->places[low].last >= address) {
-		size_t index = image->places[low].index;
+	while (low-- > 0 && image->locations[low].last >= address) {
+		size_t index = image->locations[low].index;
 
 		if (index < found &&
 		    address - image->ranges[index].start < image->ranges[index].len)
@@ -292,7 +292,7 @@ static const struct image_range *find_range(const struct attach_image *image, ui
 	hit = find_ordered(image, address);
 	if (hit < image->range_count)
 		return note_hit(image, address, hit);
-	for (size_t i = image->place_count; i < image->range_count; i++) {
+	for (size_t i = image->location_count; i < image->range_count; i++) {
 		range = &image->ranges[i];
 		if (address - range->start < range->len)
 			return note_hit(image, address, i);

@@ -28,7 +28,7 @@ struct image_range {
 };
 
 /** A range in the order of their addresses; none up to it reaches beyond last. */
-struct image_place {
+struct image_location {
 	uint64_t start, last;
 	uint32_t index;
 };
@@ -43,8 +43,8 @@ struct attach_image {
 	struct attach_registers registers;
 	struct image_range *ranges;
 	size_t range_count, range_size;
-	struct image_place *places; /* of the first ones */
-	size_t place_count, place_size;
+	struct image_location *locations; /* of the first ones */
+	size_t location_count, location_size;
 	size_t planned; /* ranges before this index were read or given up */
 	size_t last_hit;
 	uint32_t hits[IMAGE_HITS]; /* ranges that held what was asked for, by its address */

@@ -76,12 +76,12 @@ bool attach_pages_note(struct attach_pages *pages, uint64_t start, uint64_t end)
 /* @return its bytes; NULL where it cannot be read. */
 static const uint8_t *get(struct attach_pages *pages, uint64_t number, struct failure *why)
 {
-	size_t place = (size_t)number & (KEPT - 1);
-	uint8_t *bytes = pages->bytes + place * ATTACH_PAGE_BYTES;
+	size_t location = (size_t)number & (KEPT - 1);
+	uint8_t *bytes = pages->bytes + location * ATTACH_PAGE_BYTES;
 
-	if (pages->kept[place] == number)
+	if (pages->kept[location] == number)
 		return bytes;
-	pages->kept[place] = 0;
+	pages->kept[location] = 0;
 	if (attach_read(pages->behind, remote_addr_make(number * ATTACH_PAGE_BYTES), bytes,
 			ATTACH_PAGE_BYTES, why) != 0)
 		return NULL;
@@ -90,7 +90,7 @@ static const uint8_t *get(struct attach_pages *pages, uint64_t number, struct fa
 			    "look at so much memory");
 		return NULL;
 	}
-	pages->kept[place] = number;
+	pages->kept[location] = number;
 	return bytes;
 }
 

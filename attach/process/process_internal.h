@@ -88,9 +88,9 @@ bool process_thread_is_traced(pid_t tid);
  */
 uint64_t process_count_runs(pid_t tid);
 
-/** attach_thread_look() but for the status file; 1.4 us. */
-enum attach_activity process_thread_sleep(const struct attach_thread *thread,
-					  struct attach_sleep *ret_sleep);
+/** attach_thread_probe() but for the status file; 1.4 us. */
+enum attach_thread_state process_thread_sleep(const struct attach_thread *thread,
+					      struct attach_sleep *ret_sleep);
 
 /** Read what a planner asks for, in rounds. @return As attach_process_fetch(). */
 int process_read_rounds(const struct attach_process *process, const struct attach_planner *planner,

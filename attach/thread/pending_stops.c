@@ -10,24 +10,24 @@
 #include <time.h>
 
 enum {
-	AWAITED_MAX = 64,
+	PENDING_STOP_MAX = 64,
 	/* A thread that stands is let go at the second look: after 5 to 10 ms. */
 	LOOK_NS = 5 * 1000 * 1000,
 };
 
 /** One thread; written in the order in which a handler may interrupt it. */
-struct awaited {
+struct pending_stop {
 	volatile pid_t tid; /* 0: unused */
 	volatile sig_atomic_t stands;
 	volatile sig_atomic_t fate;
 };
 
-static struct awaited all[AWAITED_MAX];
+static struct pending_stop all[PENDING_STOP_MAX];
 static timer_t timer;
 static bool has_timer;
 static volatile sig_atomic_t is_armed;
 
-int awaited_let_go(pid_t tid, int status)
+int pending_stop_let_go(pid_t tid, int status)
 {
 	bool event = status >> 16 != 0; /* our interrupt or a group stop: nothing to deliver */
 	long sig = WIFSTOPPED(status) && !event ? WSTOPSIG(status) : 0;
@@ -42,35 +42,35 @@ static bool is_stop(const siginfo_t *info)
 
 /* What there is to wait for is looked at before it is taken: a stop under ptrace is reported by any
  * call, whatever it asks for. @return whether there is still something to wait for. */
-static bool look_after(struct awaited *awaited)
+static bool look_after(struct pending_stop *pending_stop)
 {
 	siginfo_t info = { .si_pid = 0 };
-	pid_t tid = awaited->tid;
+	pid_t tid = pending_stop->tid;
 	int status;
 
-	if (!tid || awaited->fate != AWAITED_STILL)
+	if (!tid || pending_stop->fate != PENDING_STOP_STILL)
 		return false;
 	if (waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) != 0) {
-		awaited->fate = AWAITED_ENDED; /* reaped already */
+		pending_stop->fate = PENDING_STOP_ENDED; /* reaped already */
 		return false;
 	}
 	if (info.si_pid == 0)
 		return true;
-	if (is_stop(&info) && !awaited->stands) {
-		awaited->stands = 1;
+	if (is_stop(&info) && !pending_stop->stands) {
+		pending_stop->stands = 1;
 		return true;
 	}
 	if (waitpid(tid, &status, __WALL | WNOHANG) != tid)
 		return true;
 	if (!WIFSTOPPED(status)) {
-		awaited->fate = AWAITED_ENDED;
+		pending_stop->fate = PENDING_STOP_ENDED;
 		return false;
 	}
 	registers_undo_stop(tid, status);
 	/* One that cannot be let go was killed: the next look reaps it. */
-	if (awaited_let_go(tid, status) == 0)
-		awaited->fate = AWAITED_LET_GO;
-	return awaited->fate == AWAITED_STILL;
+	if (pending_stop_let_go(tid, status) == 0)
+		pending_stop->fate = PENDING_STOP_LET_GO;
+	return pending_stop->fate == PENDING_STOP_STILL;
 }
 
 static void set_timer(long interval_ns)
@@ -88,7 +88,7 @@ static void on_timer(int sig)
 	bool any = false;
 
 	(void)sig;
-	for (int i = 0; i < AWAITED_MAX; i++)
+	for (int i = 0; i < PENDING_STOP_MAX; i++)
 		any |= look_after(&all[i]);
 	is_armed = any;
 	if (!any)
@@ -113,25 +113,25 @@ static bool make_timer(void)
 	return has_timer;
 }
 
-static struct awaited *find(pid_t tid)
+static struct pending_stop *find(pid_t tid)
 {
-	for (int i = 0; i < AWAITED_MAX; i++)
+	for (int i = 0; i < PENDING_STOP_MAX; i++)
 		if (all[i].tid == tid)
 			return &all[i];
 	return NULL;
 }
 
-void awaited_add(pid_t tid)
+void pending_stops_add(pid_t tid)
 {
-	struct awaited *awaited = find(tid);
+	struct pending_stop *pending_stop = find(tid);
 
-	if (!awaited)
-		awaited = find(0);
-	if (!awaited || !make_timer())
+	if (!pending_stop)
+		pending_stop = find(0);
+	if (!pending_stop || !make_timer())
 		return;
-	awaited->stands = 0;
-	awaited->fate = AWAITED_STILL;
-	awaited->tid = tid;
+	pending_stop->stands = 0;
+	pending_stop->fate = PENDING_STOP_STILL;
+	pending_stop->tid = tid;
 	/* A timer that runs goes on: begun anew by each thread it might never come to its end. */
 	if (is_armed)
 		return;
@@ -139,19 +139,19 @@ void awaited_add(pid_t tid)
 	set_timer(LOOK_NS);
 }
 
-enum awaited_fate awaited_look(pid_t tid)
+enum pending_stop_fate pending_stop_poll(pid_t tid)
 {
-	const struct awaited *awaited = find(tid);
+	const struct pending_stop *pending_stop = find(tid);
 
-	return awaited ? (enum awaited_fate)awaited->fate : AWAITED_STILL;
+	return pending_stop ? (enum pending_stop_fate)pending_stop->fate : PENDING_STOP_STILL;
 }
 
-enum awaited_fate awaited_remove(pid_t tid)
+enum pending_stop_fate pending_stops_remove(pid_t tid)
 {
-	struct awaited *awaited = find(tid);
+	struct pending_stop *pending_stop = find(tid);
 
-	if (!awaited)
-		return AWAITED_STILL;
-	awaited->tid = 0;
-	return (enum awaited_fate)awaited->fate;
+	if (!pending_stop)
+		return PENDING_STOP_STILL;
+	pending_stop->tid = 0;
+	return (enum pending_stop_fate)pending_stop->fate;
 }

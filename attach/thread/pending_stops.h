@@ -14,20 +14,20 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/** What has become of an awaited thread without our asking. */
-enum awaited_fate { AWAITED_STILL, AWAITED_LET_GO, AWAITED_ENDED };
+/** What has become of a thread with a pending stop without our asking. */
+enum pending_stop_fate { PENDING_STOP_STILL, PENDING_STOP_LET_GO, PENDING_STOP_ENDED };
 
 /** Look after a thread from now on; after no more than 64 at one time. */
-void awaited_add(pid_t tid);
+void pending_stops_add(pid_t tid);
 
-/** @return what has become of it; AWAITED_STILL of one that is not looked after. */
-enum awaited_fate awaited_look(pid_t tid);
+/** @return what has become of it; PENDING_STOP_STILL of one that is not looked after. */
+enum pending_stop_fate pending_stop_poll(pid_t tid);
 
 /** It is looked after by others. @return what became of it until now. */
-enum awaited_fate awaited_remove(pid_t tid);
+enum pending_stop_fate pending_stops_remove(pid_t tid);
 
 /** Undo of a seize: a signal for which the thread stands is delivered. @return 0, or -1 where it
  * was killed while it stood, and has to be reaped. May be called by a signal handler. */
-int awaited_let_go(pid_t tid, int status);
+int pending_stop_let_go(pid_t tid, int status);
 
 #endif

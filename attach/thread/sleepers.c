@@ -24,13 +24,13 @@ uint64_t process_count_runs(pid_t tid)
 	return 0;
 }
 
-enum attach_activity attach_thread_look(const struct attach_process *process,
-					struct attach_thread *thread,
-					struct attach_sleep *ret_sleep)
+enum attach_thread_state attach_thread_probe(const struct attach_process *process,
+					     struct attach_thread *thread,
+					     struct attach_sleep *ret_sleep)
 {
 	char name[32], status[256], value[64]; /* the state comes first */
 	uint64_t runs = process_count_runs(thread->tid);
-	enum attach_activity activity = process_thread_sleep(thread, ret_sleep);
+	enum attach_thread_state activity = process_thread_sleep(thread, ret_sleep);
 
 	if (activity != ATTACH_BLOCKED)
 		return activity;
@@ -72,7 +72,7 @@ int attach_capture_asleep(const struct attach_process *process, struct attach_th
 {
 	struct attach_sleep sleep;
 
-	switch (attach_thread_look(process, thread, &sleep)) {
+	switch (attach_thread_probe(process, thread, &sleep)) {
 	case ATTACH_EXITED:
 		return failure_set(why, FAILURE_GONE, 0, thread->tid, 0, "look at the thread");
 	case ATTACH_RUNNING:

@@ -89,19 +89,19 @@ static void await_later(struct attach_thread *thread, uint64_t interrupt_ns)
 {
 	thread->stop_pending = true;
 	thread->interrupt_ns = interrupt_ns;
-	awaited_add(thread->tid);
+	pending_stops_add(thread->tid);
 }
 
 /* @return whether it still is: it was let go where it had stood for too long. */
 static bool take_back(struct attach_thread *thread, struct failure *why)
 {
-	enum awaited_fate fate = awaited_remove(thread->tid);
+	enum pending_stop_fate fate = pending_stops_remove(thread->tid);
 
-	if (fate == AWAITED_STILL)
+	if (fate == PENDING_STOP_STILL)
 		return true;
 	thread->stop_pending = false;
 	thread->interrupt_ns = 0;
-	if (fate == AWAITED_ENDED)
+	if (fate == PENDING_STOP_ENDED)
 		failure_set(why, FAILURE_GONE, ESRCH, thread->tid, 0, "stop the thread");
 	else
 		failure_set(why, FAILURE_TIMEOUT, 0, thread->tid, 0, "hold the thread for long");
@@ -336,7 +336,7 @@ static int settle(struct attach_thread *thread, struct failure *why)
 	if (got == thread->tid)
 		registers_undo_stop(thread->tid, status);
 	thread->stop_pending = got == thread->tid && WIFSTOPPED(status) &&
-			       awaited_let_go(thread->tid, status) != 0;
+			       pending_stop_let_go(thread->tid, status) != 0;
 	return thread->stop_pending ? settle(thread, why) : 0;
 }
 
@@ -409,7 +409,7 @@ static uint64_t let_go(struct attach_thread *thread, int status, uint64_t used_n
 {
 	uint64_t begin_ns = clock_now_ns(), end_ns, bound_ns;
 
-	if (awaited_let_go(thread->tid, status) != 0)
+	if (pending_stop_let_go(thread->tid, status) != 0)
 		await_later(thread, 0);
 	end_ns = clock_now_ns();
 	if (end_ns - begin_ns <= LET_GO_NS)
@@ -473,7 +473,7 @@ bool attach_thread_stands(const struct attach_thread *thread)
 
 	if (!thread->stop_pending)
 		return false;
-	if (awaited_look(thread->tid) != AWAITED_STILL)
+	if (pending_stop_poll(thread->tid) != PENDING_STOP_STILL)
 		return true;
 	if (waitid(P_PID, (id_t)thread->tid, &info,
 		   WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) != 0)

@@ -127,7 +127,7 @@ static void drop_ended(struct attach_threads *threads)
 		struct attach_thread *thread = threads->items[i];
 
 		/* One that is still ours has to be reaped first. */
-		if (attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED &&
+		if (attach_thread_state(thread, NULL, NULL) == ATTACH_EXITED &&
 		    attach_thread_settle(thread) == 0)
 			free_thread(threads, thread);
 		else
@@ -204,8 +204,8 @@ struct attach_thread *attach_threads_get(struct attach_threads *threads, size_t 
  * outside a system call; the first and the last two words are what we want. A thread whose file
  * cannot be read for another reason than its end is taken as running: the stop then tells.
  */
-enum attach_activity process_thread_sleep(const struct attach_thread *thread,
-					  struct attach_sleep *ret_sleep)
+enum attach_thread_state process_thread_sleep(const struct attach_thread *thread,
+					      struct attach_sleep *ret_sleep)
 {
 	char text[256], *pc, *sp;
 	ssize_t len;
@@ -232,11 +232,11 @@ enum attach_activity process_thread_sleep(const struct attach_thread *thread,
 	return ATTACH_BLOCKED;
 }
 
-enum attach_activity attach_thread_activity(struct attach_thread *thread, uint64_t *ret_sp,
-					    uint64_t *ret_pc)
+enum attach_thread_state attach_thread_state(struct attach_thread *thread, uint64_t *ret_sp,
+					     uint64_t *ret_pc)
 {
 	struct attach_sleep sleep;
-	enum attach_activity activity = process_thread_sleep(thread, &sleep);
+	enum attach_thread_state activity = process_thread_sleep(thread, &sleep);
 
 	if (activity == ATTACH_BLOCKED && ret_sp)
 		*ret_sp = sleep.sp;

@@ -20,22 +20,22 @@ char *dump_text(const char *text)
 	return copy;
 }
 
-void keys_add_number(struct json_object *object, const char *key, uint64_t value)
+void json_keys_add_number(struct json_object *object, const char *key, uint64_t value)
 {
 	json_object_object_add(object, key, json_object_new_uint64(value));
 }
 
-void keys_add_flag(struct json_object *object, const char *key, bool value)
+void json_keys_add_flag(struct json_object *object, const char *key, bool value)
 {
 	json_object_object_add(object, key, json_object_new_boolean(value));
 }
 
-void keys_add_word(struct json_object *object, const char *key, const char *word)
+void json_keys_add_word(struct json_object *object, const char *key, const char *word)
 {
 	json_object_object_add(object, key, json_object_new_string(word));
 }
 
-void keys_add_text(struct json_object *object, const char *key, const char *text)
+void json_keys_add_text(struct json_object *object, const char *key, const char *text)
 {
 	char *copy = text ? dump_text(text) : NULL;
 
@@ -43,15 +43,15 @@ void keys_add_text(struct json_object *object, const char *key, const char *text
 	free(copy);
 }
 
-void keys_add_address(struct json_object *object, const char *key, uint64_t address)
+void json_keys_add_address(struct json_object *object, const char *key, uint64_t address)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "0x%" PRIx64, address);
-	keys_add_word(object, key, text);
+	json_keys_add_word(object, key, text);
 }
 
-int keys_print(FILE *file, struct json_object *object)
+int json_keys_print(FILE *file, struct json_object *object)
 {
 	const char *text = json_object_to_json_string_ext(
 		object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);

@@ -13,19 +13,19 @@ struct json_object;
  *  without memory. */
 char *dump_text(const char *text);
 
-void keys_add_number(struct json_object *object, const char *key, uint64_t value);
-void keys_add_flag(struct json_object *object, const char *key, bool value);
+void json_keys_add_number(struct json_object *object, const char *key, uint64_t value);
+void json_keys_add_flag(struct json_object *object, const char *key, bool value);
 
 /** A text of our own. */
-void keys_add_word(struct json_object *object, const char *key, const char *word);
+void json_keys_add_word(struct json_object *object, const char *key, const char *word);
 
 /** A text of the process's, as dump_text() leaves it, or null. */
-void keys_add_text(struct json_object *object, const char *key, const char *text);
+void json_keys_add_text(struct json_object *object, const char *key, const char *text);
 
 /** Addresses are texts: numbers of 64 bits do not pass through all readers. */
-void keys_add_address(struct json_object *object, const char *key, uint64_t address);
+void json_keys_add_address(struct json_object *object, const char *key, uint64_t address);
 
 /** @return 0, or -1 where it did not arrive. */
-int keys_print(FILE *file, struct json_object *object);
+int json_keys_print(FILE *file, struct json_object *object);
 
 #endif

@@ -62,7 +62,7 @@ int options_parse(const struct options *options, int argc, char **argv, struct a
 	char letters[2 * OPTIONS_MAX + 3];
 	int option;
 
-	standard_occupy_files();
+	stdio_occupy_files();
 	opterr = 0; /* one line of ours instead of two */
 	list_choices(options, longs, letters);
 	while ((option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {

@@ -5,15 +5,15 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
-volatile sig_atomic_t sampling_stop;
+volatile sig_atomic_t stop_requested;
 
 static void on_signal(int number)
 {
 	(void)number;
-	sampling_stop = 1;
+	stop_requested = 1;
 }
 
-void sampling_catch_signals(void)
+void signals_catch(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 	const struct sigaction action = { .sa_handler = on_signal };
@@ -26,7 +26,7 @@ void sampling_catch_signals(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-void sampling_raise_descriptor_limit(void)
+void signals_raise_descriptor_limit(void)
 {
 	struct rlimit limit;
 

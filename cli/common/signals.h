@@ -6,15 +6,15 @@
 #include <signal.h>
 
 /** Set once there is the wish to stop. */
-extern volatile sig_atomic_t sampling_stop;
+extern volatile sig_atomic_t stop_requested;
 
 /**
  * Take SIGINT, SIGTERM and SIGHUP, those that are not ignored, for the wish to stop, and leave
  * SIGPIPE and SIGXFSZ to the calls that they are about.
  */
-void sampling_catch_signals(void);
+void signals_catch(void);
 
 /** Take as many descriptors as are allowed: one a thread of the target. Children inherit it. */
-void sampling_raise_descriptor_limit(void);
+void signals_raise_descriptor_limit(void);
 
 #endif

@@ -8,7 +8,7 @@
 /* What is opened later takes none of these numbers, so that no message goes into a file or a socket
  * of ours. Opened the wrong way round, as by glibc before setuid programs: reading and writing
  * fail. Source: glibc 2.36, csu/check_fds.c. */
-void standard_occupy_files(void)
+void stdio_occupy_files(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 &&

@@ -5,6 +5,6 @@
 
 /** Occupy standard files that are closed, before anything is opened: using them fails, and nothing
  *  else gets their numbers. */
-void standard_occupy_files(void);
+void stdio_occupy_files(void);
 
 #endif

@@ -53,7 +53,7 @@ void dump_profile_match(struct dump_profile *profile, const struct daemon_dump *
 
 /** After dump_profile_match(). @param pid Process that the trace is of. */
 struct dump_samples dump_profile_find(const struct dump_profile *profile, pid_t pid,
-				      const struct luastate_catalogue *catalogue,
+				      const struct luastate_jit_report *report,
 				      const struct luastate_trace *trace);
 
 /** After dump_profile_match(). */
@@ -84,17 +84,17 @@ struct dump_reasons {
 void dump_add_reason(struct dump_reasons *reasons, bool holds, const char *text, const char *json);
 
 /** Why not all is of one moment, or there: what dumps of stacks and of coroutines share. */
-void dump_add_moment_reasons(struct dump_reasons *reasons, bool is_late, bool is_huge,
-			     bool has_woken, bool is_spent, bool is_core_cut);
+void dump_add_snapshot_reasons(struct dump_reasons *reasons, bool is_late, bool is_huge,
+			       bool has_woken, bool is_exhausted, bool is_core_cut);
 
 /** One line each. */
 void dump_print_reasons(FILE *file, const struct dump_reasons *reasons);
 
 /** "3 threads held for 1.2 ms". */
-void dump_print_hold(FILE *file, size_t held, uint64_t pause_ns);
+void dump_print_freeze(FILE *file, size_t held, uint64_t pause_ns);
 
-/** Add the keys held_threads and pause_ms. */
-void dump_add_hold(struct json_object *object, size_t held, uint64_t pause_ns);
+/** Add the keys frozen_threads and pause_ms. */
+void dump_add_freeze(struct json_object *object, size_t held, uint64_t pause_ns);
 
 /** Add the keys partial and partial_why. */
 void dump_add_reasons(struct json_object *object, const struct dump_reasons *reasons);

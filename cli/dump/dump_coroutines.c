@@ -27,15 +27,16 @@ static struct dump_reasons list_reasons(const struct daemon_coroutines *coroutin
 	bool is_list_cut = false;
 
 	for (size_t i = 0; i < coroutines->count; i++)
-		is_list_cut |= coroutines->vms[i].is_cut;
-	dump_add_moment_reasons(&reasons, coroutines->is_late, coroutines->is_huge,
-				coroutines->has_woken, coroutines->is_spent,
-				coroutines->is_core_cut);
+		is_list_cut |= coroutines->vms[i].is_truncated;
+	dump_add_snapshot_reasons(&reasons, coroutines->is_late, coroutines->is_huge,
+				  coroutines->has_woken, coroutines->is_exhausted,
+				  coroutines->is_core_cut);
 	dump_add_reason(&reasons, is_list_cut,
 			"a heap's list of objects could not be followed to its end, so coroutines "
 			"are missing",
 			"list");
-	dump_add_reason(&reasons, coroutines->is_cut, "there are more than can be listed", "limit");
+	dump_add_reason(&reasons, coroutines->is_truncated, "there are more than can be listed",
+			"limit");
 	return reasons;
 }
 
@@ -75,7 +76,7 @@ static int by_kind(const struct daemon_coroutine *x, const struct daemon_corouti
 }
 
 /* Equal ones become neighbours, in the order in which they were made. */
-static int by_kind_and_place(const void *a, const void *b)
+static int by_kind_and_location(const void *a, const void *b)
 {
 	const struct daemon_coroutine *const *x = a, *const *y = b;
 	int order = by_kind(*x, *y);
@@ -107,7 +108,7 @@ static size_t make_groups(const struct daemon_coroutine_vm *vm,
 
 	for (size_t i = 0; i < vm->count; i++)
 		sorted[i] = &vm->coroutines[i];
-	qsort(sorted, vm->count, sizeof(*sorted), by_kind_and_place);
+	qsort(sorted, vm->count, sizeof(*sorted), by_kind_and_location);
 	for (size_t i = 0; i < vm->count; i++) {
 		struct group *last = count ? &groups[count - 1] : NULL;
 
@@ -191,11 +192,11 @@ void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutine
 	if (coroutines->core)
 		fprintf(file, "%zu VM%s\n", coroutines->count, plural(coroutines->count));
 	else if (coroutines->held)
-		dump_print_hold(file, coroutines->held, coroutines->pause_ns);
+		dump_print_freeze(file, coroutines->held, coroutines->pause_ns);
 	else
 		fputs("no thread ran, and none was held\n", file);
 	dump_print_reasons(file, &reasons);
-	if (!coroutines->is_whole)
+	if (!coroutines->is_buffered)
 		fputs("  not all memory was searched: there may be more VMs\n", file);
 	for (size_t i = 0; i < coroutines->count; i++)
 		print_vm(file, coroutines, &coroutines->vms[i]);
@@ -251,10 +252,10 @@ static void print_json_vm(FILE *file, const struct daemon_coroutines *coroutines
 {
 	struct json_object *object = json_object_new_object();
 
-	keys_add_address(object, "global_state", vm->G);
-	keys_add_text(object, "version", vm->version[0] ? vm->version : NULL);
-	keys_add_word(object, "layout", vm->layout);
-	keys_add_number(object, "objects", vm->objects);
+	json_keys_add_address(object, "global_state", vm->G);
+	json_keys_add_text(object, "version", vm->version[0] ? vm->version : NULL);
+	json_keys_add_word(object, "layout", vm->layout);
+	json_keys_add_number(object, "objects", vm->objects);
 	print_open(file, object);
 	fputs(",\"coroutines\":[", file);
 	for (size_t i = 0; i < vm->count; i++) {
@@ -272,12 +273,12 @@ static struct json_object *make_head(const struct daemon_coroutines *coroutines)
 	struct dump_reasons reasons = list_reasons(coroutines);
 
 	if (coroutines->core)
-		keys_add_text(object, "core", coroutines->core);
-	keys_add_number(object, "pid", (uint64_t)coroutines->pid);
-	keys_add_text(object, "name", coroutines->name);
-	keys_add_flag(object, "all_vms", coroutines->is_whole);
-	dump_add_hold(object, coroutines->held, coroutines->pause_ns);
-	keys_add_number(object, "copied_bytes", coroutines->copied_bytes);
+		json_keys_add_text(object, "core", coroutines->core);
+	json_keys_add_number(object, "pid", (uint64_t)coroutines->pid);
+	json_keys_add_text(object, "name", coroutines->name);
+	json_keys_add_flag(object, "all_vms", coroutines->is_buffered);
+	dump_add_freeze(object, coroutines->held, coroutines->pause_ns);
+	json_keys_add_number(object, "copied_bytes", coroutines->copied_bytes);
 	dump_add_reasons(object, &reasons);
 	return object;
 }

@@ -85,7 +85,7 @@ static void write_line(const char *chunk, int64_t line, char *ret_text)
 		snprintf(ret_text + len, CELL_MAX - len, ":%" PRId64, line);
 }
 
-static void write_place(const struct daemon_frame *frame, char *ret_text)
+static void write_location(const struct daemon_frame *frame, char *ret_text)
 {
 	ret_text[0] = '\0';
 	if (!frame->source)
@@ -101,15 +101,16 @@ static void write_place(const struct daemon_frame *frame, char *ret_text)
 /* A function without a name is shown by where it is defined. */
 static void write_unnamed(const struct daemon_frame *frame, char *ret_text)
 {
-	char place[CELL_MAX];
+	char location[CELL_MAX];
 
 	snprintf(ret_text, CELL_MAX, "?");
 	if (frame->kind == FORMAT_KIND_TRACE) {
 		snprintf(ret_text, CELL_MAX, "trace %" PRIu64, frame->pc);
 	} else if (frame->kind == FORMAT_KIND_LUA && frame->source && frame->first_line > 0) {
-		write_line(frame->source, frame->first_line, place);
+		write_line(frame->source, frame->first_line, location);
 		snprintf(ret_text, CELL_MAX, "function <%.*s>",
-			 (int)format_text_cut(place, strlen(place), CHUNK_MAX_BYTES), place);
+			 (int)format_text_cut(location, strlen(location), CHUNK_MAX_BYTES),
+			 location);
 	}
 }
 
@@ -141,15 +142,15 @@ static int name_width(const struct daemon_stack *stack)
 
 static void print_frame(FILE *file, const struct daemon_frame *frame, int width)
 {
-	char name[CELL_MAX], place[CELL_MAX];
+	char name[CELL_MAX], location[CELL_MAX];
 	int blanks;
 
 	write_name(frame, name);
-	write_place(frame, place);
+	write_location(frame, location);
 	fprintf(file, "%-7s  %s", words_of(frame->kind)->text, name);
 	blanks = width > width_of(name) ? width - width_of(name) : 0;
-	if (*place)
-		fprintf(file, "%*s  %s", blanks, "", place);
+	if (*location)
+		fprintf(file, "%*s  %s", blanks, "", location);
 	if (frame->trace && frame->kind != FORMAT_KIND_TRACE)
 		fprintf(file, "  [trace %s%" PRIu32 "]", frame->approximate ? "~" : "",
 			frame->trace);
@@ -194,24 +195,24 @@ static struct json_object *make_frame(const struct daemon_frame *frame)
 	struct json_object *object = json_object_new_object();
 	bool has_chunk = frame->kind == FORMAT_KIND_LUA || frame->kind == FORMAT_KIND_TRACE;
 
-	keys_add_word(object, "kind", words_of(frame->kind)->json);
-	keys_add_text(object, "name", frame->name);
+	json_keys_add_word(object, "kind", words_of(frame->kind)->json);
+	json_keys_add_text(object, "name", frame->name);
 	if (has_chunk) {
-		keys_add_text(object, "chunk", frame->source);
-		keys_add_number(object, "line", frame->line);
+		json_keys_add_text(object, "chunk", frame->source);
+		json_keys_add_number(object, "line", frame->line);
 		json_object_object_add(object, "first_line",
 				       json_object_new_int64(frame->first_line));
 	} else if (frame->source) {
-		keys_add_text(object, "module", frame->source);
+		json_keys_add_text(object, "module", frame->source);
 	}
 	if (frame->kind == FORMAT_KIND_TRACE)
-		keys_add_number(object, "trace", frame->pc);
+		json_keys_add_number(object, "trace", frame->pc);
 	else if (frame->trace)
-		keys_add_number(object, "trace", frame->trace);
+		json_keys_add_number(object, "trace", frame->trace);
 	if (frame->trace)
-		keys_add_flag(object, "approximate", frame->approximate);
+		json_keys_add_flag(object, "approximate", frame->approximate);
 	if (frame->kind != FORMAT_KIND_TRACE && frame->pc)
-		keys_add_address(object, "address", frame->pc);
+		json_keys_add_address(object, "address", frame->pc);
 	if (frame->variables)
 		json_object_object_add(object, "variables", dump_make_variables(frame->variables));
 	return object;
@@ -220,7 +221,7 @@ static struct json_object *make_frame(const struct daemon_frame *frame)
 static void add_address_or_null(struct json_object *object, const char *key, uint64_t address)
 {
 	if (address)
-		keys_add_address(object, key, address);
+		json_keys_add_address(object, key, address);
 	else
 		json_object_object_add(object, key, NULL);
 }
@@ -231,9 +232,9 @@ void dump_add_frames(struct json_object *object, const struct daemon_stack *stac
 
 	add_address_or_null(object, "global_state", stack->G);
 	add_address_or_null(object, "coroutine", stack->L);
-	keys_add_word(object, "state", format_state_name(stack->state));
-	keys_add_number(object, "trace", stack->trace);
-	keys_add_word(object, "outcome", daemon_outcome_name(stack->outcome));
+	json_keys_add_word(object, "state", format_state_name(stack->state));
+	json_keys_add_number(object, "trace", stack->trace);
+	json_keys_add_word(object, "outcome", daemon_outcome_name(stack->outcome));
 	for (size_t i = 0; i < stack->count; i++)
 		json_object_array_add(list, make_frame(&stack->frames[i]));
 	json_object_object_add(object, "frames", list);

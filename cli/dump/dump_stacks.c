@@ -100,8 +100,8 @@ static struct dump_reasons list_reasons(const struct daemon_stacks *stacks)
 			"threads could not be held, what was read is of several moments", "unheld");
 	if (reasons.count)
 		reasons.items[0].more = stacks->unheld;
-	dump_add_moment_reasons(&reasons, stacks->is_late, stacks->is_huge, stacks->has_woken,
-				stacks->is_spent, stacks->is_cut);
+	dump_add_snapshot_reasons(&reasons, stacks->is_late, stacks->is_huge, stacks->has_woken,
+				  stacks->is_exhausted, stacks->is_truncated);
 	dump_add_reason(&reasons, stacks->ended, "the program ended while it was read", "ended");
 	dump_add_reason(&reasons, stacks->unread, "not all threads could be read", "unread");
 	return reasons;
@@ -132,7 +132,7 @@ void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks)
 	print_vms(file, stacks);
 	if (stacks->held) {
 		fputs("  ", file);
-		dump_print_hold(file, stacks->held, stacks->pause_ns);
+		dump_print_freeze(file, stacks->held, stacks->pause_ns);
 	}
 	dump_print_reasons(file, &reasons);
 	if (stacks->count == 0)
@@ -155,15 +155,15 @@ static struct json_object *make_thread(const struct daemon_thread *thread)
 	struct json_object *object = json_object_new_object();
 	const char *call = daemon_call_name(thread->syscall);
 
-	keys_add_number(object, "tid", (uint64_t)thread->tid);
+	json_keys_add_number(object, "tid", (uint64_t)thread->tid);
 	if (thread->doing != DAEMON_SAVED)
-		keys_add_text(object, "name", thread->name);
-	keys_add_word(object, "doing", doing[thread->doing]);
+		json_keys_add_text(object, "name", thread->name);
+	json_keys_add_word(object, "doing", doing[thread->doing]);
 	if (thread->syscall >= 0)
-		keys_add_number(object, "syscall", (uint64_t)thread->syscall);
+		json_keys_add_number(object, "syscall", (uint64_t)thread->syscall);
 	if (call)
-		keys_add_word(object, "syscall_name", call);
-	keys_add_number(object, "stops", thread->stops);
+		json_keys_add_word(object, "syscall_name", call);
+	json_keys_add_number(object, "stops", thread->stops);
 	dump_add_frames(object, &thread->stack);
 	return object;
 }
@@ -172,9 +172,9 @@ static struct json_object *make_vm(const struct daemon_stack_vm *vm)
 {
 	struct json_object *object = json_object_new_object();
 
-	keys_add_address(object, "global_state", vm->G);
-	keys_add_text(object, "version", vm->version[0] ? vm->version : NULL);
-	keys_add_word(object, "layout", vm->layout);
+	json_keys_add_address(object, "global_state", vm->G);
+	json_keys_add_text(object, "version", vm->version[0] ? vm->version : NULL);
+	json_keys_add_word(object, "layout", vm->layout);
 	return object;
 }
 
@@ -185,15 +185,15 @@ static struct json_object *make_process(const struct daemon_stacks *stacks)
 	struct dump_reasons reasons = list_reasons(stacks);
 
 	if (stacks->core) {
-		keys_add_text(object, "core", stacks->core);
-		keys_add_flag(object, "core_cut", stacks->is_cut);
+		json_keys_add_text(object, "core", stacks->core);
+		json_keys_add_flag(object, "core_cut", stacks->is_truncated);
 	}
-	keys_add_number(object, "pid", (uint64_t)stacks->pid);
-	keys_add_text(object, "name", stacks->name);
-	keys_add_flag(object, "ended", stacks->ended);
-	keys_add_number(object, "threads_without_lua", stacks->others);
-	keys_add_number(object, "unread_threads", stacks->unread);
-	dump_add_hold(object, stacks->held, stacks->pause_ns);
+	json_keys_add_number(object, "pid", (uint64_t)stacks->pid);
+	json_keys_add_text(object, "name", stacks->name);
+	json_keys_add_flag(object, "ended", stacks->ended);
+	json_keys_add_number(object, "threads_without_lua", stacks->others);
+	json_keys_add_number(object, "unread_threads", stacks->unread);
+	dump_add_freeze(object, stacks->held, stacks->pause_ns);
 	dump_add_reasons(object, &reasons);
 	for (size_t i = 0; i < stacks->vm_count; i++)
 		json_object_array_add(vms, make_vm(&stacks->vms[i]));
@@ -209,11 +209,11 @@ int dump_print_stacks_json(FILE *file, const struct daemon_stacks *stacks, size_
 	struct json_object *root = json_object_new_object(), *list = json_object_new_array();
 	int ret;
 
-	keys_add_word(root, "version", LJPROF_VERSION);
+	json_keys_add_word(root, "version", LJPROF_VERSION);
 	for (size_t i = 0; i < count; i++)
 		json_object_array_add(list, make_process(&stacks[i]));
 	json_object_object_add(root, "processes", list);
-	ret = keys_print(file, root);
+	ret = json_keys_print(file, root);
 	json_object_put(root);
 	return ret;
 }

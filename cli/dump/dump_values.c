@@ -362,6 +362,6 @@ void dump_print_variables(FILE *file, const struct luastate_variables *variables
 		print_variable(file, &variables->items[i], indent);
 	if (variables->is_stripped)
 		fprintf(file, "%*s(stripped: locals have no names)\n", indent, "");
-	if (variables->is_cut)
+	if (variables->is_truncated)
 		fprintf(file, "%*s(more variables, left out)\n", indent, "");
 }

@@ -25,7 +25,7 @@ static void add_escaped(struct json_object *object, const char *key, const char 
 		string = json_object_new_string_len(text.bytes, (int)text.len);
 	json_object_object_add(object, key, string);
 	if (flag)
-		keys_add_flag(object, flag, escaped);
+		json_keys_add_flag(object, flag, escaped);
 	format_text_deinit(&text);
 }
 
@@ -40,9 +40,9 @@ static void add_double(struct json_object *object, const char *key, double numbe
 	char text[40];
 
 	if (isnan(number)) {
-		keys_add_word(object, key, "nan");
+		json_keys_add_word(object, key, "nan");
 	} else if (isinf(number)) {
-		keys_add_word(object, key, number < 0 ? "-inf" : "inf");
+		json_keys_add_word(object, key, number < 0 ? "-inf" : "inf");
 	} else {
 		/* Without a point it would be read as an integer, which has no such zero. */
 		snprintf(text, sizeof(text), number == 0 && signbit(number) ? "-0.0" : "%.17g",
@@ -64,12 +64,12 @@ static void add_table(struct json_object *object, const struct luastate_table *t
 {
 	struct json_object *entries = json_object_new_array();
 
-	keys_add_number(object, "entry_count", table->count);
-	keys_add_flag(object, "entry_count_is_least", table->is_count_cut);
-	keys_add_number(object, "array_slots", table->array_slots);
-	keys_add_number(object, "hash_slots", table->hash_slots);
-	keys_add_flag(object, "metatable", table->has_metatable);
-	keys_add_word(object, "cut", cut_word(table->cut));
+	json_keys_add_number(object, "entry_count", table->count);
+	json_keys_add_flag(object, "entry_count_is_least", table->is_count_cut);
+	json_keys_add_number(object, "array_slots", table->array_slots);
+	json_keys_add_number(object, "hash_slots", table->hash_slots);
+	json_keys_add_flag(object, "metatable", table->has_metatable);
+	json_keys_add_word(object, "cut", cut_word(table->cut));
 	for (size_t i = 0; i < table->entry_count; i++) {
 		struct json_object *entry = json_object_new_object();
 
@@ -82,16 +82,16 @@ static void add_table(struct json_object *object, const struct luastate_table *t
 
 static void add_function(struct json_object *object, const struct luastate_value *value)
 {
-	keys_add_word(object, "kind",
-		      value->type == LUASTATE_VALUE_FUNCTION	 ? "lua"
-		      : value->type == LUASTATE_VALUE_C_FUNCTION ? "c"
-								 : "builtin");
+	json_keys_add_word(object, "kind",
+			   value->type == LUASTATE_VALUE_FUNCTION     ? "lua"
+			   : value->type == LUASTATE_VALUE_C_FUNCTION ? "c"
+								      : "builtin");
 	add_text(object, "name", value->text);
 	if (value->type == LUASTATE_VALUE_FUNCTION) {
 		add_text(object, "chunk", value->chunkname);
 		json_object_object_add(object, "line", json_object_new_int64(value->firstline));
 	} else {
-		keys_add_address(object, "code", value->code);
+		json_keys_add_address(object, "code", value->code);
 	}
 }
 
@@ -100,7 +100,7 @@ static void add_cdata(struct json_object *object, const struct luastate_value *v
 	char text[32];
 
 	add_text(object, "ctype", value->text);
-	keys_add_number(object, "bytes", value->size);
+	json_keys_add_number(object, "bytes", value->size);
 	switch (value->cdata_kind) {
 	case LUASTATE_CDATA_INTEGER:
 		if (value->size < 8) {
@@ -109,20 +109,20 @@ static void add_cdata(struct json_object *object, const struct luastate_value *v
 			break;
 		}
 		snprintf(text, sizeof(text), "%" PRId64, value->integer);
-		keys_add_word(object, "value", text);
+		json_keys_add_word(object, "value", text);
 		break;
 	case LUASTATE_CDATA_UNSIGNED:
 		snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)value->integer);
-		keys_add_word(object, "value", text);
+		json_keys_add_word(object, "value", text);
 		break;
 	case LUASTATE_CDATA_BOOLEAN:
-		keys_add_flag(object, "value", value->boolean);
+		json_keys_add_flag(object, "value", value->boolean);
 		break;
 	case LUASTATE_CDATA_NUMBER:
 		add_double(object, "value", value->number);
 		break;
 	case LUASTATE_CDATA_POINTER:
-		keys_add_address(object, "value", (uint64_t)value->integer);
+		json_keys_add_address(object, "value", (uint64_t)value->integer);
 		break;
 	case LUASTATE_CDATA_OPAQUE:
 		break;
@@ -134,13 +134,13 @@ static void add_string(struct json_object *object, const struct luastate_value *
 	size_t shown = dump_shown_bytes(value);
 
 	add_escaped(object, "value", "escaped", value->text, shown);
-	keys_add_number(object, "bytes", value->size);
-	keys_add_flag(object, "cut", shown < value->size);
+	json_keys_add_number(object, "bytes", value->size);
+	json_keys_add_flag(object, "cut", shown < value->size);
 }
 
 static void add_object(struct json_object *object, const struct luastate_value *value)
 {
-	keys_add_address(object, "address", value->address);
+	json_keys_add_address(object, "address", value->address);
 	switch (value->type) {
 	case LUASTATE_VALUE_TABLE:
 		if (value->table)
@@ -152,16 +152,16 @@ static void add_object(struct json_object *object, const struct luastate_value *
 		add_function(object, value);
 		break;
 	case LUASTATE_VALUE_COROUTINE:
-		keys_add_word(object, "status", luastate_coroutine_status_name(value->status));
+		json_keys_add_word(object, "status", luastate_coroutine_status_name(value->status));
 		break;
 	case LUASTATE_VALUE_USERDATA:
-		keys_add_flag(object, "light", false);
-		keys_add_number(object, "bytes", value->size);
-		keys_add_flag(object, "metatable", value->has_metatable);
+		json_keys_add_flag(object, "light", false);
+		json_keys_add_number(object, "bytes", value->size);
+		json_keys_add_flag(object, "metatable", value->has_metatable);
 		add_text(object, "name", value->text);
 		break;
 	case LUASTATE_VALUE_LIGHTUSERDATA:
-		keys_add_flag(object, "light", true);
+		json_keys_add_flag(object, "light", true);
 		break;
 	case LUASTATE_VALUE_CDATA:
 		add_cdata(object, value);
@@ -176,7 +176,7 @@ static struct json_object *make_value(const struct luastate_value *value)
 {
 	struct json_object *object = json_object_new_object();
 
-	keys_add_word(object, "type", luastate_value_type_name(value->type));
+	json_keys_add_word(object, "type", luastate_value_type_name(value->type));
 	switch (value->type) {
 	case LUASTATE_VALUE_UNAVAILABLE:
 	case LUASTATE_VALUE_UNREADABLE:
@@ -184,7 +184,7 @@ static struct json_object *make_value(const struct luastate_value *value)
 	case LUASTATE_VALUE_NIL:
 		break;
 	case LUASTATE_VALUE_BOOLEAN:
-		keys_add_flag(object, "value", value->boolean);
+		json_keys_add_flag(object, "value", value->boolean);
 		break;
 	case LUASTATE_VALUE_INTEGER:
 		json_object_object_add(object, "value", json_object_new_int64(value->integer));
@@ -206,11 +206,11 @@ static struct json_object *make_variable(const struct luastate_variable *variabl
 	struct json_object *object = json_object_new_object();
 
 	add_text(object, "name", variable->name);
-	keys_add_word(object, "kind", luastate_variable_kind_name(variable->kind));
+	json_keys_add_word(object, "kind", luastate_variable_kind_name(variable->kind));
 	json_object_object_add(object, "index", json_object_new_int64(variable->index));
 	if (variable->kind == LUASTATE_UPVALUE) {
-		keys_add_flag(object, "open", variable->is_open);
-		keys_add_flag(object, "immutable", variable->is_immutable);
+		json_keys_add_flag(object, "open", variable->is_open);
+		json_keys_add_flag(object, "immutable", variable->is_immutable);
 	}
 	json_object_object_add(object, "value", make_value(&variable->value));
 	return object;
@@ -220,10 +220,10 @@ struct json_object *dump_make_variables(const struct luastate_variables *variabl
 {
 	struct json_object *object = json_object_new_object(), *list = json_object_new_array();
 
-	keys_add_flag(object, "stripped", variables->is_stripped);
-	keys_add_flag(object, "compiled", variables->is_compiled);
-	keys_add_flag(object, "between", variables->is_between);
-	keys_add_flag(object, "all", !variables->is_cut);
+	json_keys_add_flag(object, "stripped", variables->is_stripped);
+	json_keys_add_flag(object, "compiled", variables->is_compiled);
+	json_keys_add_flag(object, "between", variables->is_between);
+	json_keys_add_flag(object, "all", !variables->is_truncated);
 	for (size_t i = 0; i < variables->count; i++)
 		json_object_array_add(list, make_variable(&variables->items[i]));
 	json_object_object_add(object, "list", list);

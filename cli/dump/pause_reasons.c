@@ -15,8 +15,8 @@ void dump_add_reason(struct dump_reasons *reasons, bool holds, const char *text,
 	reasons->items[reasons->count++] = (struct dump_reason){ .text = text, .json = json };
 }
 
-void dump_add_moment_reasons(struct dump_reasons *reasons, bool is_late, bool is_huge,
-			     bool has_woken, bool is_spent, bool is_core_cut)
+void dump_add_snapshot_reasons(struct dump_reasons *reasons, bool is_late, bool is_huge,
+			       bool has_woken, bool is_exhausted, bool is_core_cut)
 {
 	dump_add_reason(reasons, is_late,
 			"not all was copied while threads were held, some was read at another "
@@ -25,7 +25,7 @@ void dump_add_moment_reasons(struct dump_reasons *reasons, bool is_late, bool is
 	dump_add_reason(reasons, is_huge, "the heap is larger than what may be copied", "huge");
 	dump_add_reason(reasons, has_woken, "threads that waited have run while memory was copied",
 			"woken");
-	dump_add_reason(reasons, is_spent,
+	dump_add_reason(reasons, is_exhausted,
 			"there are more values than are read, the rest is <omitted>", "values");
 	dump_add_reason(reasons, is_core_cut, "the core file was cut off, a part of it is missing",
 			"core_cut");
@@ -46,14 +46,14 @@ static double ms(uint64_t ns)
 	return (double)ns / 1000000;
 }
 
-void dump_print_hold(FILE *file, size_t held, uint64_t pause_ns)
+void dump_print_freeze(FILE *file, size_t held, uint64_t pause_ns)
 {
 	fprintf(file, "%zu thread%s held for %.1f ms\n", held, held == 1 ? "" : "s", ms(pause_ns));
 }
 
-void dump_add_hold(struct json_object *object, size_t held, uint64_t pause_ns)
+void dump_add_freeze(struct json_object *object, size_t held, uint64_t pause_ns)
 {
-	keys_add_number(object, "held_threads", held);
+	json_keys_add_number(object, "held_threads", held);
 	json_object_object_add(object, "pause_ms", json_object_new_double(ms(pause_ns)));
 }
 
@@ -61,7 +61,7 @@ void dump_add_reasons(struct json_object *object, const struct dump_reasons *rea
 {
 	struct json_object *list = json_object_new_array();
 
-	keys_add_flag(object, "partial", reasons->count > 0);
+	json_keys_add_flag(object, "partial", reasons->count > 0);
 	for (size_t i = 0; i < reasons->count; i++)
 		json_object_array_add(list, json_object_new_string(reasons->items[i].json));
 	json_object_object_add(object, "partial_why", list);

@@ -235,16 +235,16 @@ static bool is_of_process(const struct dump_profile *profile, const struct entry
 }
 
 static bool fits(const struct dump_profile *profile, const struct entry *entry, pid_t pid,
-		 const struct luastate_catalogue *catalogue, const struct luastate_trace *trace)
+		 const struct luastate_jit_report *report, const struct luastate_trace *trace)
 {
 	return entry->chunk && entry->line == trace->start.line &&
 	       is_of_process(profile, entry, pid) &&
-	       is_chunk(entry->chunk, catalogue->functions[trace->start.function].chunkname);
+	       is_chunk(entry->chunk, report->functions[trace->start.function].chunkname);
 }
 
 /* The next one that fits a trace, behind @p after or, if that is NULL, the first. */
 static struct entry *next_fitting(const struct dump_profile *profile, const struct entry *after,
-				  pid_t pid, const struct luastate_catalogue *catalogue,
+				  pid_t pid, const struct luastate_jit_report *report,
 				  const struct luastate_trace *trace)
 {
 	size_t low = 0, high = profile->count;
@@ -262,19 +262,19 @@ static struct entry *next_fitting(const struct dump_profile *profile, const stru
 	if (after)
 		low = (size_t)(after - profile->entries) + 1;
 	for (; low < profile->count && profile->entries[low].number == trace->number; low++)
-		if (fits(profile, &profile->entries[low], pid, catalogue, trace))
+		if (fits(profile, &profile->entries[low], pid, report, trace))
 			return &profile->entries[low];
 	return NULL;
 }
 
 static void match_traces(struct dump_profile *profile, pid_t pid,
-			 const struct luastate_catalogue *catalogue)
+			 const struct luastate_jit_report *report)
 {
-	for (size_t i = 0; i < catalogue->trace_count; i++) {
+	for (size_t i = 0; i < report->trace_count; i++) {
 		struct entry *entry = NULL;
 
-		while ((entry = next_fitting(profile, entry, pid, catalogue,
-					     &catalogue->traces[i])) != NULL)
+		while ((entry = next_fitting(profile, entry, pid, report, &report->traces[i])) !=
+		       NULL)
 			entry->fitting++;
 	}
 }
@@ -289,17 +289,17 @@ void dump_profile_match(struct dump_profile *profile, const struct daemon_dump *
 	}
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < dumps[i].count; j++)
-			match_traces(profile, dumps[i].pid, dumps[i].vms[j].catalogue);
+			match_traces(profile, dumps[i].pid, dumps[i].vms[j].report);
 }
 
 struct dump_samples dump_profile_find(const struct dump_profile *profile, pid_t pid,
-				      const struct luastate_catalogue *catalogue,
+				      const struct luastate_jit_report *report,
 				      const struct luastate_trace *trace)
 {
 	struct dump_samples samples = { 0 };
 	const struct entry *entry = NULL;
 
-	while ((entry = next_fitting(profile, entry, pid, catalogue, trace)) != NULL) {
+	while ((entry = next_fitting(profile, entry, pid, report, trace)) != NULL) {
 		if (entry->fitting > 1) {
 			samples.shared += entry->samples.all;
 			continue;

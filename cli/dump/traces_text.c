@@ -21,11 +21,11 @@ enum {
 /** One VM being printed. */
 struct print {
 	FILE *file;
-	const struct luastate_catalogue *catalogue;
+	const struct luastate_jit_report *report;
 	const struct dump_profile *profile;
 	pid_t pid;
 	uint64_t samples; /* in all of the profile */
-	int place_width;
+	int location_width;
 };
 
 /* ---- Cells ------------------------------------------------------------------------------ */
@@ -36,23 +36,23 @@ static int shown(const char *text, size_t max)
 }
 
 /* All text of the target's goes through here. */
-static void write_place(const struct print *print, struct luastate_place place, bool named,
-			char *ret_text)
+static void write_location(const struct print *print, struct luastate_location location, bool named,
+			   char *ret_text)
 {
 	const struct luastate_known_function *function;
 	char *chunkname, *name = NULL;
 
 	snprintf(ret_text, CELL_MAX, "?");
-	if (place.function == LUASTATE_NO_FUNCTION)
+	if (location.function == LUASTATE_NO_FUNCTION)
 		return;
-	function = &print->catalogue->functions[place.function];
+	function = &print->report->functions[location.function];
 	chunkname = dump_text(function->chunkname);
 	if (named && function->name)
 		name = dump_text(function->name);
 	if (chunkname)
 		snprintf(ret_text, CELL_MAX, "%.*s%s%.*s:%" PRIu32, shown(name, NAME_MAX_BYTES),
 			 name ? name : "", name ? " " : "", shown(chunkname, CHUNK_MAX_BYTES),
-			 chunkname, place.line);
+			 chunkname, location.line);
 	free(chunkname);
 	free(name);
 }
@@ -60,13 +60,14 @@ static void write_place(const struct print *print, struct luastate_place place, 
 /* A function by its name and where it is defined. */
 static void write_function(const struct print *print, uint32_t index, char *ret_text)
 {
-	const struct luastate_known_function *function = &print->catalogue->functions[index];
+	const struct luastate_known_function *function = &print->report->functions[index];
 
-	write_place(print,
-		    (struct luastate_place){
-			    .function = index,
-			    .line = function->firstline > 0 ? (uint32_t)function->firstline : 0 },
-		    true, ret_text);
+	write_location(print,
+		       (struct luastate_location){ .function = index,
+						   .line = function->firstline > 0
+								   ? (uint32_t)function->firstline
+								   : 0 },
+		       true, ret_text);
 }
 
 static void write_number(uint32_t number, char *ret_text)
@@ -92,17 +93,17 @@ static void write_parent(const struct luastate_trace *trace, char *ret_text)
 		write_number(trace->parent, ret_text);
 }
 
-static void measure(struct print *print, struct luastate_place place)
+static void measure(struct print *print, struct luastate_location location)
 {
 	char text[CELL_MAX];
 	int width;
 
-	write_place(print, place, false, text);
+	write_location(print, location, false, text);
 	width = (int)strlen(text);
 	if (width > PLACE_WIDTH_MAX)
 		width = PLACE_WIDTH_MAX;
-	if (width > print->place_width)
-		print->place_width = width;
+	if (width > print->location_width)
+		print->location_width = width;
 }
 
 /** Items of one kind below a trace, in lines of their own. */
@@ -150,40 +151,40 @@ static void print_parameters(const struct print *print)
 			i == 0			       ? "  parameters    "
 			: i % PARAMETERS_PER_LINE == 0 ? "\n                "
 						       : ", ",
-			name, print->catalogue->params[i]);
+			name, print->report->params[i]);
 	fputc('\n', print->file);
 }
 
 static void print_head(const struct print *print, const struct daemon_dump_vm *vm)
 {
-	const struct luastate_catalogue *catalogue = print->catalogue;
+	const struct luastate_jit_report *report = print->report;
 	char *version = dump_text(vm->version);
 	const char *name;
 
-	fprintf(print->file, "\nVM at 0x%" PRIx64 ", %s\n", catalogue->G,
+	fprintf(print->file, "\nVM at 0x%" PRIx64 ", %s\n", report->G,
 		version && *version ? version : "jit.version unknown");
 	free(version);
-	fprintf(print->file, "  JIT           %s:", catalogue->flags & 1 ? "on" : "off");
+	fprintf(print->file, "  JIT           %s:", report->flags & 1 ? "on" : "off");
 	for (unsigned i = 0; (name = luastate_optimisation_name(i)) != NULL; i++)
-		if (catalogue->flags >> (16 + i) & 1)
+		if (report->flags >> (16 + i) & 1)
 			fprintf(print->file, " %s", name);
 	fputc('\n', print->file);
 	print_parameters(print);
-	fprintf(print->file, "  traces        %zu of %" PRId32, catalogue->trace_count,
-		catalogue->params[LUASTATE_PARAM_MAXTRACE]);
-	if (catalogue->recording)
-		fprintf(print->file, ", and %" PRIu32 " in the making", catalogue->recording);
-	if (catalogue->changed)
+	fprintf(print->file, "  traces        %zu of %" PRId32, report->trace_count,
+		report->params[LUASTATE_PARAM_MAXTRACE]);
+	if (report->recording)
+		fprintf(print->file, ", and %" PRIu32 " in the making", report->recording);
+	if (report->changed)
 		fprintf(print->file, "; %" PRIu32 " left out that changed while they were read",
-			catalogue->changed);
-	if (catalogue->traces_cut)
+			report->changed);
+	if (report->traces_cut)
 		fputs("; partial: not all could be read in time", print->file);
 	fprintf(print->file,
 		"\n  machine code  %.1f KiB in traces; %" PRIu64 " area%s with %.1f KiB of %" PRId32
 		" KiB, %.1f KiB left in the newest\n",
-		kib(catalogue->mcode_bytes), catalogue->areas, catalogue->areas == 1 ? "" : "s",
-		kib(catalogue->area_bytes), catalogue->params[LUASTATE_PARAM_MAXMCODE],
-		kib(catalogue->area_free_bytes));
+		kib(report->mcode_bytes), report->areas, report->areas == 1 ? "" : "s",
+		kib(report->area_bytes), report->params[LUASTATE_PARAM_MAXMCODE],
+		kib(report->area_free_bytes));
 }
 
 /* ---- Traces ----------------------------------------------------------------------------- */
@@ -192,7 +193,7 @@ static void print_functions(const struct print *print, const struct luastate_tra
 			    bool inlined)
 {
 	const struct luastate_trace_function *functions =
-		print->catalogue->trace_functions + trace->first_function;
+		print->report->trace_functions + trace->first_function;
 	struct items items = { .file = print->file, .title = inlined ? "inlines" : "uses" };
 	char text[CELL_MAX];
 
@@ -210,22 +211,21 @@ static void print_functions(const struct print *print, const struct luastate_tra
 static bool write_exit(const struct print *print, const struct luastate_trace *trace, size_t index,
 		       char *ret_text)
 {
-	const struct luastate_trace_exit *exit =
-		&print->catalogue->exits[trace->first_exit + index];
-	char place[CELL_MAX];
+	const struct luastate_trace_exit *exit = &print->report->exits[trace->first_exit + index];
+	char location[CELL_MAX];
 
 	if (exit->count == 0)
 		return false;
 	if (exit->count == LUASTATE_EXIT_LINKED && !exit->trace && index + 1 == trace->exit_count)
 		return false;
-	write_place(print, exit->place, false, place);
+	write_location(print, exit->location, false, location);
 	if (exit->trace)
-		snprintf(ret_text, CELL_MAX, "%zu %.400s to trace %" PRIu32, index, place,
+		snprintf(ret_text, CELL_MAX, "%zu %.400s to trace %" PRIu32, index, location,
 			 exit->trace);
 	else if (exit->count == LUASTATE_EXIT_LINKED)
-		snprintf(ret_text, CELL_MAX, "%zu %.400s linked", index, place);
+		snprintf(ret_text, CELL_MAX, "%zu %.400s linked", index, location);
 	else
-		snprintf(ret_text, CELL_MAX, "%zu %.400s taken %u", index, place, exit->count);
+		snprintf(ret_text, CELL_MAX, "%zu %.400s taken %u", index, location, exit->count);
 	return true;
 }
 
@@ -243,7 +243,7 @@ static void print_exits(const struct print *print, const struct luastate_trace *
 static void print_samples(const struct print *print, const struct luastate_trace *trace)
 {
 	struct dump_samples samples =
-		dump_profile_find(print->profile, print->pid, print->catalogue, trace);
+		dump_profile_find(print->profile, print->pid, print->report, trace);
 	char most[32];
 
 	/* All of them may be its own, or none. */
@@ -261,7 +261,7 @@ static void print_trace(const struct print *print, const struct luastate_trace *
 	char link[CELL_MAX], start[CELL_MAX], root[CELL_MAX], parent[CELL_MAX];
 
 	write_link(trace, link);
-	write_place(print, trace->start, false, start);
+	write_location(print, trace->start, false, start);
 	write_number(trace->root, root);
 	write_parent(trace, parent);
 	fprintf(print->file, "  %5" PRIu32, trace->number);
@@ -270,7 +270,7 @@ static void print_trace(const struct print *print, const struct luastate_trace *
 	fprintf(print->file,
 		"  %-8s  %-18s  %-*s  %5s  %8s  %5zu  %5" PRIu32 "  %5" PRIu32 "  %6" PRIu32
 		"  0x%" PRIx64 "\n",
-		luastate_trace_kind_name(trace->kind), link, print->place_width, start, root,
+		luastate_trace_kind_name(trace->kind), link, print->location_width, start, root,
 		parent, trace->exit_count, trace->side_traces, trace->instructions,
 		trace->mcode_bytes, trace->mcode);
 	print_functions(print, trace, true);
@@ -280,32 +280,32 @@ static void print_trace(const struct print *print, const struct luastate_trace *
 
 static void print_traces(struct print *print)
 {
-	const struct luastate_catalogue *catalogue = print->catalogue;
+	const struct luastate_jit_report *report = print->report;
 
-	if (catalogue->trace_count == 0)
+	if (report->trace_count == 0)
 		return;
-	print->place_width = (int)strlen("START");
-	for (size_t i = 0; i < catalogue->trace_count; i++)
-		measure(print, catalogue->traces[i].start);
+	print->location_width = (int)strlen("START");
+	for (size_t i = 0; i < report->trace_count; i++)
+		measure(print, report->traces[i].start);
 	fputs("\n  TRACE", print->file);
 	if (print->profile)
 		fputs("   SAMPLES      %", print->file);
 	fprintf(print->file, "  %-8s  %-18s  %-*s  %5s  %8s  %5s  %5s  %5s  %6s  %s\n", "KIND",
-		"LINK", print->place_width, "START", "ROOT", "PARENT", "EXITS", "SIDES", "IR",
+		"LINK", print->location_width, "START", "ROOT", "PARENT", "EXITS", "SIDES", "IR",
 		"BYTES", "CODE");
-	for (size_t i = 0; i < catalogue->trace_count; i++)
-		print_trace(print, &catalogue->traces[i]);
+	for (size_t i = 0; i < report->trace_count; i++)
+		print_trace(print, &report->traces[i]);
 }
 
 /* ---- What is not compiled --------------------------------------------------------------- */
 
 static void print_uncompiled_item(const struct print *print, const struct luastate_uncompiled *item)
 {
-	const uint32_t *lines = print->catalogue->loops + item->first_loop;
+	const uint32_t *lines = print->report->loops + item->first_loop;
 	char text[CELL_MAX] = "?";
 
-	if (item->place.function != LUASTATE_NO_FUNCTION)
-		write_function(print, item->place.function, text);
+	if (item->location.function != LUASTATE_NO_FUNCTION)
+		write_function(print, item->location.function, text);
 	fprintf(print->file, "  %-12s  %-8s  %s",
 		item->why == LUASTATE_JIT_OFF ? "jit.off" : "blacklisted",
 		item->is_whole ? "entry" : "-", text);
@@ -320,13 +320,13 @@ static void print_uncompiled_item(const struct print *print, const struct luasta
 
 static void print_uncompiled(const struct print *print)
 {
-	const struct luastate_catalogue *catalogue = print->catalogue;
+	const struct luastate_jit_report *report = print->report;
 
-	if (catalogue->uncompiled_count)
+	if (report->uncompiled_count)
 		fprintf(print->file, "\n  %-12s  %-8s  %s\n", "NOT COMPILED", "CALLS", "FUNCTION");
-	for (size_t i = 0; i < catalogue->uncompiled_count; i++)
-		print_uncompiled_item(print, &catalogue->uncompiled[i]);
-	if (catalogue->heap_cut)
+	for (size_t i = 0; i < report->uncompiled_count; i++)
+		print_uncompiled_item(print, &report->uncompiled[i]);
+	if (report->heap_cut)
 		fputs("\n  partial: not all functions were seen; some that are not compiled may be "
 		      "missing\n",
 		      print->file);
@@ -343,8 +343,8 @@ static int by_value(const void *a, const void *b)
 
 static void print_penalties(struct print *print)
 {
-	const struct luastate_catalogue *catalogue = print->catalogue;
-	size_t count = catalogue->penalty_count;
+	const struct luastate_jit_report *report = print->report;
+	size_t count = report->penalty_count;
 	struct luastate_penalty *sorted = calloc(count + 1, sizeof(*sorted));
 	char text[CELL_MAX];
 
@@ -352,17 +352,17 @@ static void print_penalties(struct print *print)
 		free(sorted);
 		return;
 	}
-	memcpy(sorted, catalogue->penalties, count * sizeof(*sorted));
+	memcpy(sorted, report->penalties, count * sizeof(*sorted));
 	qsort(sorted, count, sizeof(*sorted), by_value);
-	print->place_width = (int)strlen("ABORTED FROM");
+	print->location_width = (int)strlen("ABORTED FROM");
 	for (size_t i = 0; i < count; i++)
-		measure(print, sorted[i].place);
-	fprintf(print->file, "\n  PENALTY  %-*s  %-8s  %s\n", print->place_width, "ABORTED FROM",
+		measure(print, sorted[i].location);
+	fprintf(print->file, "\n  PENALTY  %-*s  %-8s  %s\n", print->location_width, "ABORTED FROM",
 		"REASON", "LAST TIME BECAUSE");
 	for (size_t i = 0; i < count; i++) {
-		write_place(print, sorted[i].place, false, text);
+		write_location(print, sorted[i].location, false, text);
 		fprintf(print->file, "  %7" PRIu32 "  %-*s  %-8s  %s%s\n", sorted[i].value,
-			print->place_width, text, luastate_abort_name(sorted[i].reason),
+			print->location_width, text, luastate_abort_name(sorted[i].reason),
 			luastate_abort_text(sorted[i].reason),
 			sorted[i].blacklisted ? "; blacklisted since" : "");
 	}
@@ -379,9 +379,9 @@ void dump_print_text(FILE *file, const struct daemon_dump *dump, const struct du
 		fprintf(file, "core %s of ", dump->core);
 	fprintf(file, "process %d (%s), %zu VM%s\n", (int)dump->pid, dump->name, dump->count,
 		dump->count == 1 ? "" : "s");
-	if (dump->is_cut)
+	if (dump->is_truncated)
 		fputs("  partial: the core file was cut off, a part of it is missing\n", file);
-	if (!dump->is_whole)
+	if (!dump->is_buffered)
 		fputs("  partial: not all memory was searched; there may be more VMs\n", file);
 	if (dump->ended)
 		fputs("  partial: the program ended while it was read\n", file);
@@ -389,7 +389,7 @@ void dump_print_text(FILE *file, const struct daemon_dump *dump, const struct du
 		fprintf(file, "  %zu VMs were gone before they could be read\n", dump->unread);
 	for (size_t i = 0; i < dump->count; i++) {
 		struct print print = { .file = file,
-				       .catalogue = dump->vms[i].catalogue,
+				       .report = dump->vms[i].report,
 				       .profile = profile,
 				       .pid = dump->pid,
 				       .samples = samples };

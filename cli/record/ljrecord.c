@@ -150,20 +150,21 @@ static int record(struct arguments *arguments)
 		arguments->options.failed_fd = command.failed_fd;
 	}
 	/* Behind the fork: the command gets what we were given. */
-	sampling_catch_signals();
+	signals_catch();
 	block_snapshot_signal();
-	sampling_raise_descriptor_limit();
+	signals_raise_descriptor_limit();
 	if (!arguments->quiet && isatty(STDERR_FILENO))
 		arguments->options.progress = summary_progress;
 	end = daemon_record(&arguments->options, &stats, text, sizeof(text));
 	/* Without a sample the command may never have run: that is what is to be said then. */
-	if (arguments->command && stats.samples == 0 && !command_finish(&command, &sampling_stop)) {
+	if (arguments->command && stats.samples == 0 &&
+	    !command_finish(&command, &stop_requested)) {
 		finish_stats(arguments, &stats, false);
 		return EXIT_USAGE;
 	}
 	ret = finish(arguments, end, &stats, text);
 	if (arguments->command && stats.samples > 0 && ret == EXIT_PROFILE)
-		command_finish(&command, &sampling_stop);
+		command_finish(&command, &stop_requested);
 	daemon_stats_deinit(&stats);
 	return ret;
 }
@@ -177,7 +178,7 @@ int main(int argc, char **argv)
 						    .failed_fd = -1,
 						    .snapshot_signal = SIGUSR1,
 						    .notice = print_notice,
-						    .stop = &sampling_stop } };
+						    .stop = &stop_requested } };
 	int ret = arguments_parse(argc, argv, &arguments);
 
 	if (ret < 0)

@@ -324,7 +324,7 @@ static const struct options options = { .program = PROGRAM,
 static const struct format_writer_ops *first_whole(const struct daemon_options *recording)
 {
 	for (size_t i = 0; i < recording->output_count; i++)
-		if (recording->outputs[i].format->is_whole)
+		if (recording->outputs[i].format->is_buffered)
 			return recording->outputs[i].format;
 	return NULL;
 }
@@ -332,7 +332,7 @@ static const struct format_writer_ops *first_whole(const struct daemon_options *
 static bool has_stream(const struct daemon_options *recording)
 {
 	for (size_t i = 0; i < recording->output_count; i++)
-		if (!recording->outputs[i].format->is_whole)
+		if (!recording->outputs[i].format->is_buffered)
 			return true;
 	return false;
 }

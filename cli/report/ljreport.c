@@ -343,7 +343,7 @@ int main(int argc, char **argv)
 	struct report_arguments arguments = { 0 };
 	int result;
 
-	standard_occupy_files();
+	stdio_occupy_files();
 	signal(SIGPIPE, SIG_IGN);
 	result = report_arguments_parse(argc, argv, &arguments);
 	if (result == REPORT_DONE)

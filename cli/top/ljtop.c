@@ -19,41 +19,41 @@ enum {
 };
 
 /* Take what comes until then, or until the sampling ends. @return 0 or -1. */
-static int wait_until(struct daemon_watch *watch, double end_s, struct failure *why)
+static int wait_until(struct daemon_live *session, double end_s, struct failure *why)
 {
 	for (;;) {
 		double left_s = end_s - (double)clock_now_ns() / 1e9;
-		struct pollfd poller = { .fd = daemon_watch_fd(watch), .events = POLLIN };
+		struct pollfd poller = { .fd = daemon_live_fd(session), .events = POLLIN };
 
-		if (daemon_watch_take(watch, why) < 0)
+		if (daemon_live_take(session, why) < 0)
 			return -1;
-		if (left_s <= 0 || sampling_stop || daemon_watch_vitals(watch)->ended)
+		if (left_s <= 0 || stop_requested || daemon_live_header(session)->ended)
 			return 0;
 		poll(&poller, 1, left_s > 1 ? 1000 : (int)(left_s * 1000) + 1);
 	}
 }
 
 /* Until the sampling begins: finding a VM may take a while. */
-static int wait_for_begin(struct daemon_watch *watch, struct failure *why)
+static int wait_for_begin(struct daemon_live *session, struct failure *why)
 {
-	while (!sampling_stop && !daemon_watch_vitals(watch)->ended &&
-	       !daemon_watch_vitals(watch)->elapsed_ns)
-		if (wait_until(watch, (double)clock_now_ns() / 1e9 + 0.02, why) != 0)
+	while (!stop_requested && !daemon_live_header(session)->ended &&
+	       !daemon_live_header(session)->elapsed_ns)
+		if (wait_until(session, (double)clock_now_ns() / 1e9 + 0.02, why) != 0)
 			return -1;
 	return 0;
 }
 
 /* One refresh. @return 0 or the exit code. */
-static int print_screen(const struct arguments *arguments, struct daemon_watch *watch,
+static int print_screen(const struct arguments *arguments, struct daemon_live *session,
 			struct failure *why)
 {
 	int ret;
 
 	errno = 0;
-	ret = daemon_watch_refresh(watch, why);
+	ret = daemon_live_refresh(session, why);
 	if (ret == 0)
-		ret = arguments->json ? top_print_json(stdout, arguments, watch, why)
-				      : top_print_text(stdout, arguments, watch, why);
+		ret = arguments->json ? top_print_json(stdout, arguments, session, why)
+				      : top_print_text(stdout, arguments, session, why);
 	if (ret != 0) {
 		fputs(PROGRAM ": out of memory\n", stderr);
 		return EXIT_SYSTEM;
@@ -67,19 +67,19 @@ static int print_screen(const struct arguments *arguments, struct daemon_watch *
 }
 
 /* How the sampling ended. What ended before the first sample has no screen. */
-static int tell_end(const struct daemon_vitals *vitals)
+static int tell_end(const struct daemon_live_header *header)
 {
-	if (vitals->text[0])
-		fprintf(stderr, PROGRAM ": %s\n", vitals->text);
-	return options_exit_code(vitals->end);
+	if (header->text[0])
+		fprintf(stderr, PROGRAM ": %s\n", header->text);
+	return options_exit_code(header->end);
 }
 
-static int print_screens(const struct arguments *arguments, struct daemon_watch *watch,
+static int print_screens(const struct arguments *arguments, struct daemon_live *session,
 			 struct failure *why)
 {
-	const struct daemon_vitals *vitals = daemon_watch_vitals(watch);
+	const struct daemon_live_header *header = daemon_live_header(session);
 	double next_s;
-	int ret = wait_for_begin(watch, why);
+	int ret = wait_for_begin(session, why);
 
 	next_s = (double)clock_now_ns() / 1e9;
 	for (long i = 0; ret == 0 && (!arguments->iterations || i < arguments->iterations); i++) {
@@ -87,58 +87,58 @@ static int print_screens(const struct arguments *arguments, struct daemon_watch 
 		/* A reader that was slow is not given all at once. */
 		if (next_s < (double)clock_now_ns() / 1e9)
 			next_s = (double)clock_now_ns() / 1e9;
-		ret = wait_until(watch, next_s, why);
-		if (ret != 0 || sampling_stop || (vitals->ended && vitals->samples == 0))
+		ret = wait_until(session, next_s, why);
+		if (ret != 0 || stop_requested || (header->ended && header->samples == 0))
 			break;
-		ret = print_screen(arguments, watch, why);
-		if (vitals->ended)
+		ret = print_screen(arguments, session, why);
+		if (header->ended)
 			break;
 	}
 	if (ret < 0) {
 		fputs(PROGRAM ": out of memory\n", stderr);
 		return EXIT_SYSTEM;
 	}
-	return ret == 0 && vitals->ended ? tell_end(vitals) : ret;
+	return ret == 0 && header->ended ? tell_end(header) : ret;
 }
 
 /* The full screen. What ends before the first sample needs none. */
 static int show_screen(const struct arguments *arguments, struct top_screen *screen,
-		       struct daemon_watch *watch, struct failure *why)
+		       struct daemon_live *session, struct failure *why)
 {
-	const struct daemon_vitals *vitals = daemon_watch_vitals(watch);
+	const struct daemon_live_header *header = daemon_live_header(session);
 	const struct top_screen_options options = { .delay_ms =
 							    (unsigned)(arguments->delay_s * 1000),
 						    .takes_mouse = !arguments->no_mouse,
 						    .query = &arguments->query,
-						    .stop = &sampling_stop };
+						    .stop = &stop_requested };
 	const char *text = "out of memory";
-	int ret = wait_for_begin(watch, why);
+	int ret = wait_for_begin(session, why);
 
-	if (ret == 0 && !sampling_stop && !(vitals->ended && vitals->samples == 0))
-		ret = top_screen_run(screen, watch, &options, &text);
+	if (ret == 0 && !stop_requested && !(header->ended && header->samples == 0))
+		ret = top_screen_run(screen, session, &options, &text);
 	if (ret != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", text);
 		return EXIT_SYSTEM;
 	}
-	return vitals->ended ? tell_end(vitals) : EXIT_PROFILE;
+	return header->ended ? tell_end(header) : EXIT_PROFILE;
 }
 
 /* @param screen NULL for plain screens and JSON. */
 static int run(const struct arguments *arguments, struct top_screen *screen)
 {
-	struct daemon_watch *watch;
+	struct daemon_live *session;
 	struct failure why;
 	char text[256];
 	int ret;
 
-	if (daemon_watch_start(&arguments->options, &arguments->live, &watch, &why) != 0) {
+	if (daemon_live_start(&arguments->options, &arguments->live, &session, &why) != 0) {
 		failure_describe(&why, text, sizeof(text));
 		fprintf(stderr, PROGRAM ": %s\n", text);
 		return EXIT_SYSTEM;
 	}
-	ret = screen ? show_screen(arguments, screen, watch, &why)
-		     : print_screens(arguments, watch, &why);
-	daemon_watch_destroy(watch);
+	ret = screen ? show_screen(arguments, screen, session, &why)
+		     : print_screens(arguments, session, &why);
+	daemon_live_destroy(session);
 	return ret;
 }
 
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 						    .rate_hz = RATE_DEFAULT,
 						    .go_fd = -1,
 						    .failed_fd = -1,
-						    .stop = &sampling_stop },
+						    .stop = &stop_requested },
 				       .delay_s = 1,
 				       .width = WIDTH_DEFAULT,
 				       .rows = ROWS_DEFAULT };
@@ -176,8 +176,8 @@ int main(int argc, char **argv)
 	if (ret < 0)
 		ret = prepare_screen(&arguments, &screen);
 	if (ret < 0) {
-		sampling_catch_signals();
-		sampling_raise_descriptor_limit();
+		signals_catch();
+		signals_raise_descriptor_limit();
 		ret = run(&arguments, screen);
 	}
 	top_screen_destroy(screen);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "cli/common/options.h"
-#include "daemon/watch.h"
+#include "daemon/live.h"
 
 /** What the command line says. Strings are those of argv. */
 struct arguments {
@@ -31,11 +31,11 @@ void top_arguments_deinit(struct arguments *arguments);
 
 /** One plain screen. @return 0, or -1 with FAILURE_NO_MEMORY; errors of @p file are left to
  *  ferror(). */
-int top_print_text(FILE *file, const struct arguments *arguments, struct daemon_watch *watch,
+int top_print_text(FILE *file, const struct arguments *arguments, struct daemon_live *session,
 		   struct failure *why);
 
 /** One object on one line; the keys are an interface: ljtop(1). */
-int top_print_json(FILE *file, const struct arguments *arguments, struct daemon_watch *watch,
+int top_print_json(FILE *file, const struct arguments *arguments, struct daemon_live *session,
 		   struct failure *why);
 
 #endif

@@ -46,7 +46,7 @@ void top_screen_destroy(struct top_screen *screen)
 	top_opener_destroy(screen->opener);
 	top_table_deinit(&screen->table);
 	top_folds_deinit(&screen->folds);
-	top_shown_forget_source(&screen->source);
+	view_model_forget_source(&screen->source);
 	format_text_deinit(&screen->line);
 	free(screen);
 }
@@ -58,29 +58,29 @@ static int take_samples(struct top_screen *screen, struct failure *why)
 	int ret = 1;
 
 	for (int i = 0; i < TAKES_MAX && ret == 1; i++)
-		ret = daemon_watch_take(screen->watch, why);
+		ret = daemon_live_take(screen->session, why);
 	return ret < 0 ? -1 : 0;
 }
 
 /* The end of the sampling stays in the last line; notices go after a while. */
 static void take_notes(struct top_screen *screen)
 {
-	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
+	const struct daemon_live_header *header = daemon_live_header(screen->session);
 
 	if (screen->note_end_ns && clock_now_ns() > screen->note_end_ns) {
 		screen->note[0] = '\0';
 		screen->note_end_ns = 0;
 	}
-	if (vitals->notice_count != screen->notices) {
-		screen->notices = vitals->notice_count;
+	if (header->notice_count != screen->notices) {
+		screen->notices = header->notice_count;
 		screen->note_end_ns = clock_now_ns() + (uint64_t)NOTICE_S * MS_PER_S * NS_PER_MS;
-		top_act_note(screen, "%s", vitals->notice);
+		top_actions_note(screen, "%s", header->notice);
 	}
-	if (!vitals->ended || (screen->note[0] && !screen->note_end_ns))
+	if (!header->ended || (screen->note[0] && !screen->note_end_ns))
 		return;
 	screen->note_end_ns = 0;
-	top_act_note(screen, "%s; q quits",
-		     vitals->text[0] ? vitals->text : "the sampling has ended");
+	top_actions_note(screen, "%s; q quits",
+			 header->text[0] ? header->text : "the sampling has ended");
 }
 
 /* A refresh of all numbers. After the end one more, and then they stay. */
@@ -88,8 +88,8 @@ static int move_on(struct top_screen *screen, struct failure *why)
 {
 	if (screen->is_over)
 		return 0;
-	screen->is_over = daemon_watch_vitals(screen->watch)->ended;
-	if (daemon_watch_refresh(screen->watch, why) != 0)
+	screen->is_over = daemon_live_header(screen->session)->ended;
+	if (daemon_live_refresh(screen->session, why) != 0)
 		return -1;
 	if (!screen->is_frozen)
 		screen->is_dirty = true;
@@ -100,7 +100,7 @@ static int move_on(struct top_screen *screen, struct failure *why)
 
 static int turn_ms(const struct top_screen *screen)
 {
-	unsigned rate_hz = daemon_watch_vitals(screen->watch)->rate_hz;
+	unsigned rate_hz = daemon_live_header(screen->session)->rate_hz;
 	unsigned ms = rate_hz ? TICKS_PER_TURN * MS_PER_S / rate_hz : TURN_MAX_MS;
 
 	return ms < 1 ? 1 : ms > TURN_MAX_MS ? TURN_MAX_MS : (int)ms;
@@ -115,14 +115,14 @@ static int take_keys(struct top_screen *screen, bool *ret_any, struct failure *w
 		*ret_any = true;
 		if (key == KEY_EXIT)
 			return 1;
-		ret = top_act(screen, key, why);
+		ret = top_actions_run(screen, key, why);
 	}
 	return ret;
 }
 
 static int update(struct top_screen *screen, struct failure *why)
 {
-	if (screen->is_dirty && top_shown_update(screen, top_draw_height(), why) != 0)
+	if (screen->is_dirty && view_model_update(screen, top_draw_height(), why) != 0)
 		return -1;
 	take_notes(screen);
 	top_draw(screen);
@@ -156,13 +156,13 @@ static int loop(struct top_screen *screen, struct failure *why)
 	return ret < 0 ? -1 : 0;
 }
 
-int top_screen_run(struct top_screen *screen, struct daemon_watch *watch,
+int top_screen_run(struct top_screen *screen, struct daemon_live *session,
 		   const struct top_screen_options *options, const char **ret_why)
 {
 	struct failure why = { 0 };
 	int ret;
 
-	screen->watch = watch;
+	screen->session = session;
 	screen->options = *options;
 	top_choice_begin(&screen->choice, options->query);
 	screen->is_dirty = true;

@@ -98,14 +98,14 @@ static void add_time(char *line, double time_s)
 /* ---- Header ----------------------------------------------------------------------------- */
 
 static void print_processes(FILE *file, const struct arguments *arguments,
-			    const struct daemon_vitals *vitals)
+			    const struct daemon_live_header *header)
 {
 	char line[LINE_MAX_BYTES] = "ljtop:";
 	size_t shown = 0, left = 0;
 
-	for (size_t i = 0; i < vitals->process_count; i++) {
-		const struct daemon_process *process = &vitals->processes[i];
-		double uptime_s = top_uptime_s(vitals, i);
+	for (size_t i = 0; i < header->process_count; i++) {
+		const struct daemon_process *process = &header->processes[i];
+		double uptime_s = top_uptime_s(header, i);
 
 		if (process->kind != DAEMON_PROCESS_LUAJIT || process->ended ||
 		    shown == SHOWN_MAX) {
@@ -124,25 +124,26 @@ static void print_processes(FILE *file, const struct arguments *arguments,
 }
 
 static void print_sampling(FILE *file, const struct arguments *arguments,
-			   const struct daemon_vitals *vitals, const struct daemon_moment *now)
+			   const struct daemon_live_header *header,
+			   const struct daemon_history_point *now)
 {
 	char line[LINE_MAX_BYTES] = "", how[256];
 
 	add(line, "%.1f s at %u Hz: %" PRIu64 " samples, %.1f %% full chains, %" PRIu64 " ticks",
-	    (double)vitals->elapsed_ns / 1e9, vitals->rate_hz, vitals->samples,
-	    top_full_percent(vitals->outcomes), vitals->ticks);
-	add(line, ", %" PRIu64 " late, %" PRIu64 " missed", vitals->late_ticks,
-	    vitals->missed_ticks);
-	if (vitals->dropped)
-		add(line, ", %" PRIu64 " dropped", vitals->dropped);
-	top_describe_capture(vitals, how, sizeof(how));
+	    (double)header->elapsed_ns / 1e9, header->rate_hz, header->samples,
+	    top_full_percent(header->outcomes), header->ticks);
+	add(line, ", %" PRIu64 " late, %" PRIu64 " missed", header->late_ticks,
+	    header->missed_ticks);
+	if (header->dropped)
+		add(line, ", %" PRIu64 " dropped", header->dropped);
+	top_describe_capture(header, how, sizeof(how));
 	add(line, "; %s; own CPU %.1f %%", how,
 	    top_rate(now->sampler_cpu_ns + now->own_cpu_ns, now) / 1e7);
 	print_line(file, arguments, "%s", line);
 }
 
 static void print_activities(FILE *file, const struct arguments *arguments,
-			     const struct daemon_moment *now)
+			     const struct daemon_history_point *now)
 {
 	uint64_t counts[TOP_ACTIVITY_COUNT], all = 0;
 	char line[LINE_MAX_BYTES] = "VM:";
@@ -182,7 +183,7 @@ static void print_vm(FILE *file, const struct arguments *arguments, const struct
 }
 
 static void print_rates(FILE *file, const struct arguments *arguments,
-			const struct daemon_moment *now)
+			const struct daemon_history_point *now)
 {
 	char line[LINE_MAX_BYTES] = "";
 
@@ -199,31 +200,31 @@ static void print_rates(FILE *file, const struct arguments *arguments,
 	print_line(file, arguments, "%s", line);
 }
 
-static void print_header(FILE *file, const struct arguments *arguments, struct daemon_watch *watch)
+static void print_header(FILE *file, const struct arguments *arguments, struct daemon_live *session)
 {
-	static const struct daemon_moment nothing = { 0 };
-	const struct daemon_vitals *vitals = daemon_watch_vitals(watch);
-	const struct daemon_moment *now = daemon_watch_history(watch, 0);
-	struct format_live_folded folded = format_live_folded(daemon_watch_profile(watch));
+	static const struct daemon_history_point nothing = { 0 };
+	const struct daemon_live_header *header = daemon_live_header(session);
+	const struct daemon_history_point *now = daemon_live_history(session, 0);
+	struct format_live_folded folded = format_live_folded(daemon_live_profile(session));
 
 	now = now ? now : &nothing;
-	print_processes(file, arguments, vitals);
-	print_sampling(file, arguments, vitals, now);
+	print_processes(file, arguments, header);
+	print_sampling(file, arguments, header, now);
 	print_activities(file, arguments, now);
-	for (size_t i = 0; i < vitals->vm_count && i < SHOWN_MAX; i++)
-		print_vm(file, arguments, &vitals->vms[i]);
-	if (vitals->vm_count > SHOWN_MAX)
-		print_line(file, arguments, "and %zu more VMs", vitals->vm_count - SHOWN_MAX);
+	for (size_t i = 0; i < header->vm_count && i < SHOWN_MAX; i++)
+		print_vm(file, arguments, &header->vms[i]);
+	if (header->vm_count > SHOWN_MAX)
+		print_line(file, arguments, "and %zu more VMs", header->vm_count - SHOWN_MAX);
 	print_rates(file, arguments, now);
 	if (folded.functions || folded.lines || folded.nodes)
 		print_line(file, arguments,
 			   "folded into [other]: %" PRIu64 " functions, %" PRIu64 " lines, %" PRIu64
 			   " frames of chains",
 			   folded.functions, folded.lines, folded.nodes);
-	if (vitals->notice[0])
-		print_line(file, arguments, "note: %s", vitals->notice);
-	if (vitals->ended && vitals->text[0])
-		print_line(file, arguments, "ended: %s", vitals->text);
+	if (header->notice[0])
+		print_line(file, arguments, "note: %s", header->notice);
+	if (header->ended && header->text[0])
+		print_line(file, arguments, "ended: %s", header->text);
 }
 
 /* ---- Table ------------------------------------------------------------------------------ */
@@ -247,9 +248,9 @@ static void print_row(FILE *file, const struct arguments *arguments,
 	char room[NAME_MAX_BYTES];
 	const char *name = name_of(row, room);
 	bool guest = arguments->query.no_natives;
-	const char *place = *row->place			      ? row->place
-			    : row->kind == FORMAT_KIND_NATIVE ? row->module
-							      : "";
+	const char *location = *row->location			 ? row->location
+			       : row->kind == FORMAT_KIND_NATIVE ? row->module
+								 : "";
 	size_t columns = count_columns(name);
 	int rest = columns < (size_t)name_width ? name_width - (int)columns : 0;
 
@@ -258,8 +259,8 @@ static void print_row(FILE *file, const struct arguments *arguments,
 		   top_percent(n->total, rows->samples),
 		   top_percent(guest ? n->window_guest : n->window_self, rows->window_samples),
 		   top_percent(n->window_total, rows->window_samples), guest ? n->guest : n->self,
-		   top_kind_name(row->kind), name, *place ? rest : 0, "", *place ? "  " : "",
-		   place);
+		   top_kind_name(row->kind), name, *location ? rest : 0, "", *location ? "  " : "",
+		   location);
 }
 
 static void print_table(FILE *file, const struct arguments *arguments,
@@ -285,14 +286,14 @@ static void print_table(FILE *file, const struct arguments *arguments,
 		print_row(file, arguments, &rows->rows[i], rows, (int)width);
 }
 
-int top_print_text(FILE *file, const struct arguments *arguments, struct daemon_watch *watch,
+int top_print_text(FILE *file, const struct arguments *arguments, struct daemon_live *session,
 		   struct failure *why)
 {
 	struct format_live_rows rows;
 
-	if (format_live_query(daemon_watch_profile(watch), &arguments->query, &rows, why) != 0)
+	if (format_live_query(daemon_live_profile(session), &arguments->query, &rows, why) != 0)
 		return -1;
-	print_header(file, arguments, watch);
+	print_header(file, arguments, session);
 	fputc('\n', file);
 	print_table(file, arguments, &rows);
 	fputc('\n', file);

@@ -84,8 +84,8 @@ void target_announce_anew(struct daemon_target *target)
 	target_native_free(target);
 	target->announcement++;
 	memset(target->gc_ids, 0, sizeof(target->gc_ids));
-	memset(target->activity_ids, 0, sizeof(target->activity_ids));
-	memset(target->mark_ids, 0, sizeof(target->mark_ids));
+	memset(target->vm_work_ids, 0, sizeof(target->vm_work_ids));
+	memset(target->placeholder_ids, 0, sizeof(target->placeholder_ids));
 	memset(target->call_ids, 0, sizeof(target->call_ids));
 	target->stopped_id = target->blocked_id = 0;
 }
@@ -243,9 +243,9 @@ static int pseudo_id(struct daemon_target *target, const char *name, uint32_t *k
 
 /* The known exit, or a new one while there is room. NULL: none. */
 static struct target_exit *get_exit(struct daemon_target *target,
-				    const struct luastate_activity *activity)
+				    const struct luastate_vm_work *work)
 {
-	uint64_t key = (uint64_t)activity->trace << 32 | activity->exit;
+	uint64_t key = (uint64_t)work->trace << 32 | work->exit;
 	struct target_exit *item;
 
 	HASH_FIND(hh, target->exits, &key, sizeof(key), item);
@@ -259,22 +259,21 @@ static struct target_exit *get_exit(struct daemon_target *target,
 	return item;
 }
 
-static int exit_id(struct daemon_target *target, const struct luastate_activity *activity,
+static int exit_id(struct daemon_target *target, const struct luastate_vm_work *work,
 		   uint32_t *ret_id, struct failure *why)
 {
-	struct target_exit *item = activity->trace ? get_exit(target, activity) : NULL;
+	struct target_exit *item = work->trace ? get_exit(target, work) : NULL;
 	char name[64];
 
 	if (!item)
-		return pseudo_id(target, "[jit exit]",
-				 &target->activity_ids[LUASTATE_ACTIVITY_EXIT], ret_id, why);
-	snprintf(name, sizeof(name), "[jit exit %" PRIu32 "/%" PRIu32 "]", activity->trace,
-		 activity->exit);
+		return pseudo_id(target, "[jit exit]", &target->vm_work_ids[LUASTATE_VM_WORK_EXIT],
+				 ret_id, why);
+	snprintf(name, sizeof(name), "[jit exit %" PRIu32 "/%" PRIu32 "]", work->trace, work->exit);
 	return pseudo_id(target, name, &item->id, ret_id, why);
 }
 
-int target_activity_id(struct daemon_target *target, const struct luastate_activity *activity,
-		       uint32_t *ret_id, struct failure *why)
+int target_vm_work_id(struct daemon_target *target, const struct luastate_vm_work *work,
+		      uint32_t *ret_id, struct failure *why)
 {
 	static const char *const phases[LUASTATE_GC_PHASES] = {
 		[LUASTATE_GC_PAUSE] = "[gc]",
@@ -285,31 +284,30 @@ int target_activity_id(struct daemon_target *target, const struct luastate_activ
 		[LUASTATE_GC_FINALIZE] = "[gc finalize]",
 	};
 	static const char *const names[LUASTATE_ACTIVITIES] = {
-		[LUASTATE_ACTIVITY_RECORD] = "[jit record]",
-		[LUASTATE_ACTIVITY_OPT] = "[jit opt]",
-		[LUASTATE_ACTIVITY_ASM] = "[jit asm]",
+		[LUASTATE_VM_WORK_RECORD] = "[jit record]",
+		[LUASTATE_VM_WORK_OPT] = "[jit opt]",
+		[LUASTATE_VM_WORK_ASM] = "[jit asm]",
 	};
 
-	if (activity->kind == LUASTATE_ACTIVITY_EXIT)
-		return exit_id(target, activity, ret_id, why);
-	if (activity->kind == LUASTATE_ACTIVITY_GC)
-		return pseudo_id(target, phases[activity->phase], &target->gc_ids[activity->phase],
-				 ret_id, why);
-	return pseudo_id(target, names[activity->kind], &target->activity_ids[activity->kind],
-			 ret_id, why);
+	if (work->kind == LUASTATE_VM_WORK_EXIT)
+		return exit_id(target, work, ret_id, why);
+	if (work->kind == LUASTATE_VM_WORK_GC)
+		return pseudo_id(target, phases[work->phase], &target->gc_ids[work->phase], ret_id,
+				 why);
+	return pseudo_id(target, names[work->kind], &target->vm_work_ids[work->kind], ret_id, why);
 }
 
-int target_mark_id(struct daemon_target *target, enum target_mark mark, uint32_t *ret_id,
-		   struct failure *why)
+int target_placeholder_id(struct daemon_target *target, enum target_placeholder mark,
+			  uint32_t *ret_id, struct failure *why)
 {
-	static const char *const names[TARGET_MARK_COUNT] = {
-		[TARGET_MARK_GAP] = "[no unwind information]",
-		[TARGET_MARK_CUT] = "[frames left out]",
-		[TARGET_MARK_UNKNOWN] = "[native frames missing]",
-		[TARGET_MARK_LOST] = "[Lua frames missing]",
+	static const char *const names[TARGET_PLACEHOLDER_COUNT] = {
+		[TARGET_PLACEHOLDER_GAP] = "[no unwind information]",
+		[TARGET_PLACEHOLDER_CUT] = "[frames left out]",
+		[TARGET_PLACEHOLDER_UNKNOWN] = "[native frames missing]",
+		[TARGET_PLACEHOLDER_LOST] = "[Lua frames missing]",
 	};
 
-	return pseudo_id(target, names[mark], &target->mark_ids[mark], ret_id, why);
+	return pseudo_id(target, names[mark], &target->placeholder_ids[mark], ret_id, why);
 }
 
 int target_sleep_id(struct daemon_target *target, const struct attach_sleep *sleep,

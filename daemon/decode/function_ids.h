@@ -21,16 +21,16 @@ int target_guest_id(struct daemon_target *target, struct luastate_function *func
 		    uint32_t *ret_id, struct failure *why);
 
 /** Id of the pseudo function for an activity of the VM, such as "[gc sweep]"; not for none. */
-int target_activity_id(struct daemon_target *target, const struct luastate_activity *activity,
-		       uint32_t *ret_id, struct failure *why);
+int target_vm_work_id(struct daemon_target *target, const struct luastate_vm_work *work,
+		      uint32_t *ret_id, struct failure *why);
 
 /** Id of the pseudo function for what a thread waits in, such as "[epoll_wait]". */
 int target_sleep_id(struct daemon_target *target, const struct attach_sleep *sleep,
 		    uint32_t *ret_id, struct failure *why);
 
 /** Id of the pseudo function for a mark, such as "[frames left out]". */
-int target_mark_id(struct daemon_target *target, enum target_mark mark, uint32_t *ret_id,
-		   struct failure *why);
+int target_placeholder_id(struct daemon_target *target, enum target_placeholder mark,
+			  uint32_t *ret_id, struct failure *why);
 
 /** The maps changed: addresses are looked up anew. Functions keep their ids. */
 void target_native_forget(struct daemon_target *target);

@@ -51,18 +51,18 @@ static bool is_compiled(const struct daemon_target *target, const struct luastat
 }
 
 /* Note a C frame and set the unwinder to its caller. */
-static int cross_cframe(struct daemon_target *target, const struct luastate_cframe *cframe,
-			const struct luastate_memory *memory, struct failure *why)
+static int cross_vm_frame(struct daemon_target *target, const struct luastate_vm_frame *vm_frame,
+			  const struct luastate_memory *memory, struct failure *why)
 {
 	struct target_item *item = &target->items[target->item_count];
 
-	if (target->cframe_count == TARGET_CFRAMES_MAX)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, cframe->address, "follow a C frame");
+	if (target->vm_frame_count == TARGET_CFRAMES_MAX)
+		return failure_set(why, FAILURE_LIMIT, 0, 0, vm_frame->address, "follow a C frame");
 	item->step = TARGET_CFRAME;
-	item->cframe = (unsigned)target->cframe_count;
+	item->vm_frame = (unsigned)target->vm_frame_count;
 	target->item_count++;
-	target->cframes[target->cframe_count++] = *cframe;
-	symbols_unwind_begin_caller(target->unwinder, &cframe->caller, memory->stopped);
+	target->vm_frames[target->vm_frame_count++] = *vm_frame;
+	symbols_unwind_begin_caller(target->unwinder, &vm_frame->caller, memory->stopped);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static int take_frame(struct daemon_target *target, const struct luastate_memory
 {
 	struct symbols_native_frame frame;
 	struct attach_registers regs;
-	struct luastate_cframe cframe;
+	struct luastate_vm_frame vm_frame;
 	uint64_t lookup;
 
 	symbols_unwind_frame(target->unwinder, &frame);
@@ -81,18 +81,18 @@ static int take_frame(struct daemon_target *target, const struct luastate_memory
 	target->stack_top = frame.sp;
 	if (luastate_in_interpreter(target->lua, lookup)) {
 		symbols_unwind_registers(target->unwinder, &regs);
-		if (luastate_find_cframe(target->lua, memory, &regs, interrupted, &cframe, why) !=
-		    0)
+		if (luastate_find_vm_frame(target->lua, memory, &regs, interrupted, &vm_frame,
+					   why) != 0)
 			return -1;
-		return cross_cframe(target, &cframe, memory, why) == 0 ? 2 : -1;
+		return cross_vm_frame(target, &vm_frame, memory, why) == 0 ? 2 : -1;
 	}
 	if (!may_be_compiled(target, lookup))
 		return add_native(target, frame.pc, lookup, why) == 0 ? 1 : -1;
 	symbols_unwind_registers(target->unwinder, &regs);
 	if (is_compiled(target, memory, &regs, interrupted, lookup)) {
-		if (luastate_find_trace_cframe(target->lua, memory, &regs, interrupted, &cframe,
-					       why) == 0)
-			return cross_cframe(target, &cframe, memory, why) == 0 ? 2 : -1;
+		if (luastate_find_trace_vm_frame(target->lua, memory, &regs, interrupted, &vm_frame,
+						 why) == 0)
+			return cross_vm_frame(target, &vm_frame, memory, why) == 0 ? 2 : -1;
 		if (why->kind == FAILURE_LIMIT)
 			return -1;
 	}
@@ -106,18 +106,18 @@ static bool cross_gap(struct daemon_target *target, const struct luastate_memory
 {
 	struct attach_registers regs;
 	const struct symbols_mapping *stack;
-	struct luastate_cframe cframe;
+	struct luastate_vm_frame vm_frame;
 	struct failure reason;
 
 	symbols_unwind_registers(target->unwinder, &regs);
 	/* What lies above the stack may be another thread's. */
 	stack = symbols_space_find(target->space, attach_sp(&regs));
 	if (!stack || target->item_count + 2 > TARGET_NATIVE_MAX ||
-	    luastate_find_cframe_above(target->lua, memory, &regs, stack->end, &cframe, &reason) !=
-		    0)
+	    luastate_find_vm_frame_above(target->lua, memory, &regs, stack->end, &vm_frame,
+					 &reason) != 0)
 		return false;
 	target->items[target->item_count++].step = TARGET_GAP;
-	return cross_cframe(target, &cframe, memory, why) == 0;
+	return cross_vm_frame(target, &vm_frame, memory, why) == 0;
 }
 
 /* To the caller, by the unwind entry or else by the frame pointer. @return As
@@ -141,7 +141,7 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 	enum daemon_outcome best = DAEMON_FULL;
 	bool interrupted = true;
 
-	target->item_count = target->cframe_count = 0;
+	target->item_count = target->vm_frame_count = 0;
 	target->gap_sp = 0;
 	target->stack_top = attach_sp(regs);
 	symbols_unwind_begin(target->unwinder, regs, memory->stopped);
@@ -163,7 +163,7 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 			continue;
 		if (why->kind == FAILURE_FAULT || why->kind == FAILURE_LIMIT)
 			return DAEMON_TRUNCATED;
-		target_note_gap(target);
+		target_note_unwind_gap(target);
 		if (!cross_gap(target, memory, why))
 			return DAEMON_UNWOUND;
 		best = DAEMON_UNWOUND;
@@ -179,7 +179,7 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 struct merge {
 	struct daemon_target *target;
 	size_t count; /* of frames so far, kept or not */
-	bool is_cut;
+	bool is_truncated;
 	uint64_t last_native_start; /* of the frame appended last, 0 if that is no native frame */
 	/* The guest frames of each C frame: [first, end) in the guest chain. */
 	uint32_t first[TARGET_CFRAMES_MAX], end[TARGET_CFRAMES_MAX];
@@ -221,9 +221,9 @@ static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *
 		target->rotated[i] = second[1 + (oldest + i) % TARGET_END_FRAMES];
 		target->rotated_guests[i] = guests[1 + (oldest + i) % TARGET_END_FRAMES];
 	}
-	merge->is_cut = rest > kept;
-	if (merge->is_cut) {
-		if (target_mark_id(target, TARGET_MARK_CUT, &id, why) != 0)
+	merge->is_truncated = rest > kept;
+	if (merge->is_truncated) {
+		if (target_placeholder_id(target, TARGET_PLACEHOLDER_CUT, &id, why) != 0)
 			return -1;
 		*second++ = (struct format_frame){ .function = id };
 		*guests++ = 0;
@@ -259,15 +259,15 @@ static int append_guest(struct merge *merge, uint32_t guest, struct failure *why
 	return 0;
 }
 
-static int append_activity(struct merge *merge, struct failure *why)
+static int append_vm_work(struct merge *merge, struct failure *why)
 {
 	struct daemon_target *target = merge->target;
 	uint32_t id;
 
-	if (target_activity_id(target, &target->chain.activity, &id, why) != 0)
+	if (target_vm_work_id(target, &target->chain.work, &id, why) != 0)
 		return -1;
 	if (merge->count < TARGET_END_FRAMES)
-		target->activity = merge->count;
+		target->work = merge->count;
 	append_plain(merge, id, 0);
 	return 0;
 }
@@ -283,11 +283,12 @@ static int append_sleep(struct merge *merge, struct failure *why)
 	return 0;
 }
 
-static int append_mark(struct merge *merge, enum target_mark mark, struct failure *why)
+static int append_placeholder(struct merge *merge, enum target_placeholder mark,
+			      struct failure *why)
 {
 	uint32_t id;
 
-	if (target_mark_id(merge->target, mark, &id, why) != 0)
+	if (target_placeholder_id(merge->target, mark, &id, why) != 0)
 		return -1;
 	append_plain(merge, id, 0);
 	merge->last_native_start = 0;
@@ -300,21 +301,21 @@ static int append_mark(struct merge *merge, enum target_mark mark, struct failur
  * that Lua knows. What the VM does on behalf of the run stands between it and the native frames of
  * the collector or the compiler.
  */
-static int append_run(struct merge *merge, unsigned cframe, struct failure *why)
+static int append_run(struct merge *merge, unsigned vm_frame, struct failure *why)
 {
 	const struct luastate_chain *chain = &merge->target->chain;
-	uint32_t first = merge->first[cframe], end = merge->end[cframe];
+	uint32_t first = merge->first[vm_frame], end = merge->end[vm_frame];
 
 	if (first < end && is_native_of(merge, chain->frames[first].function))
 		merge->count--;
-	if (chain->activity.kind != LUASTATE_ACTIVITY_NONE && chain->activity.owner == cframe &&
-	    append_activity(merge, why) != 0)
+	if (chain->work.kind != LUASTATE_VM_WORK_NONE && chain->work.owner == vm_frame &&
+	    append_vm_work(merge, why) != 0)
 		return -1;
 	for (uint32_t i = first; i < end; i++)
 		if (append_guest(merge, i, why) != 0)
 			return -1;
 	merge->last_native_start = 0;
-	return chain->lost[cframe] ? append_mark(merge, TARGET_MARK_LOST, why) : 0;
+	return chain->lost[vm_frame] ? append_placeholder(merge, TARGET_PLACEHOLDER_LOST, why) : 0;
 }
 
 /* The frames of a run lie together. */
@@ -335,12 +336,13 @@ static int append_item(struct merge *merge, const struct target_item *item, stru
 {
 	switch (item->step) {
 	case TARGET_CFRAME:
-		return append_run(merge, item->cframe, why);
+		return append_run(merge, item->vm_frame, why);
 	case TARGET_GAP:
-		return append_mark(merge,
-				   merge->target->lacks_registers ? TARGET_MARK_UNKNOWN
-								  : TARGET_MARK_GAP,
-				   why);
+		return append_placeholder(merge,
+					  merge->target->lacks_registers
+						  ? TARGET_PLACEHOLDER_UNKNOWN
+						  : TARGET_PLACEHOLDER_GAP,
+					  why);
 	case TARGET_NATIVE:
 		break;
 	}
@@ -354,7 +356,7 @@ static int merge_chain(struct merge *merge, size_t *ret_count, struct failure *w
 	struct daemon_target *target = merge->target;
 
 	index_runs(merge);
-	target->activity = SIZE_MAX;
+	target->work = SIZE_MAX;
 	if (target->sleep && append_sleep(merge, why) != 0)
 		return -1;
 	for (size_t i = 0; i < target->item_count; i++)
@@ -365,7 +367,7 @@ static int merge_chain(struct merge *merge, size_t *ret_count, struct failure *w
 
 static enum daemon_outcome judge(const struct daemon_target *target, enum daemon_outcome native)
 {
-	if (target->cframe_count == 0 && native == DAEMON_FULL)
+	if (target->vm_frame_count == 0 && native == DAEMON_FULL)
 		return DAEMON_NO_VM;
 	if (native != DAEMON_FULL)
 		return native;
@@ -389,7 +391,7 @@ static enum format_compiled compiled_of(const struct daemon_target *target)
 		[LUASTATE_COMPILED_TRACE] = FORMAT_COMPILED_TRACE,
 	};
 
-	return target->cframe_count ? places[target->chain.compiled] : FORMAT_COMPILED_NONE;
+	return target->vm_frame_count ? places[target->chain.compiled] : FORMAT_COMPILED_NONE;
 }
 
 /* Which trace runs, and where in it. Without C frames the chain is that of an older sample. */
@@ -399,7 +401,7 @@ static int describe_trace(struct daemon_target *target, struct format_sample *sa
 	struct luastate_function *function = target->chain.trace_function;
 
 	sample->compiled = compiled_of(target);
-	sample->trace = target->cframe_count ? target->chain.trace : 0;
+	sample->trace = target->vm_frame_count ? target->chain.trace : 0;
 	sample->trace_function = FORMAT_NO_FUNCTION;
 	return sample->trace && function
 		       ? target_guest_id(target, function, &sample->trace_function, why)
@@ -463,17 +465,17 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	luastate_begin_sample(target->lua, memory->any);
 	native = walk_native(target, regs, memory, why);
 	target->native_ns = clock_now_ns() - begin_ns;
-	if (native == DAEMON_FULL || target->cframe_count) {
-		luastate_walk(target->lua, memory, target->cframes, target->cframe_count,
+	if (native == DAEMON_FULL || target->vm_frame_count) {
+		luastate_walk(target->lua, memory, target->vm_frames, target->vm_frame_count,
 			      &target->chain);
 	} else {
 		target->chain.count = 0;
-		target->chain.activity.kind = LUASTATE_ACTIVITY_NONE;
+		target->chain.work.kind = LUASTATE_VM_WORK_NONE;
 		target->chain.heap_bytes = 0;
 	}
 	*ret_outcome = judge(target, native);
 	target->is_stack_cut = *ret_outcome == DAEMON_TRUNCATED;
-	state = target->cframe_count ? target->chain.state : -1;
+	state = target->vm_frame_count ? target->chain.state : -1;
 	/* Outside the VM its state says nothing about this thread. */
 	ret_sample->state = state < 0 ? FORMAT_STATE_CFUNC : (enum format_state)state;
 	ret_sample->heap_bytes = target->chain.heap_bytes;
@@ -481,9 +483,9 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	    describe_coroutines(target, ret_sample, why) != 0 ||
 	    merge_chain(&merge, &count, why) != 0)
 		return -1;
-	if (merge.is_cut && *ret_outcome == DAEMON_FULL)
+	if (merge.is_truncated && *ret_outcome == DAEMON_FULL)
 		*ret_outcome = DAEMON_TRUNCATED;
-	ret_sample->full = daemon_outcome_reaches_root(*ret_outcome) && !merge.is_cut;
+	ret_sample->full = daemon_outcome_reaches_root(*ret_outcome) && !merge.is_truncated;
 	ret_sample->frames = target->frames;
 	ret_sample->frame_count = (uint32_t)count;
 	return 0;

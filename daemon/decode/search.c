@@ -59,7 +59,7 @@ static bool stack_of(const struct daemon_target *target, size_t index, uint64_t 
 	}
 	thread = attach_threads_get(target->threads, index);
 	*ret_limit = thread->stack_limit;
-	return attach_thread_activity(thread, ret_sp, NULL) == ATTACH_BLOCKED;
+	return attach_thread_state(thread, ret_sp, NULL) == ATTACH_BLOCKED;
 }
 
 static bool find_on_stack_of(struct daemon_target *target, size_t index, struct failure *why)
@@ -93,7 +93,7 @@ static bool find_on_stacks(struct daemon_target *target, struct failure *why)
 	return false;
 }
 
-void target_note_gap(struct daemon_target *target)
+void target_note_unwind_gap(struct daemon_target *target)
 {
 	struct symbols_native_frame frame;
 	const struct symbols_mapping *mapping;

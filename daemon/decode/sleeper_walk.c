@@ -39,7 +39,7 @@ static int step(struct daemon_target *target, struct failure *why)
 
 /* The next C frame of the interpreter above the frame that the unwinder stands at. */
 static bool find_next(struct daemon_target *target, const struct luastate_memory *memory,
-		      struct luastate_cframe *ret_cframe)
+		      struct luastate_vm_frame *ret_vm_frame)
 {
 	const struct symbols_mapping *stack;
 	struct attach_registers regs;
@@ -47,12 +47,12 @@ static bool find_next(struct daemon_target *target, const struct luastate_memory
 
 	symbols_unwind_registers(target->unwinder, &regs);
 	stack = symbols_space_find(target->space, attach_sp(&regs));
-	return stack && luastate_find_cframe_above(target->lua, memory, &regs, stack->end,
-						   ret_cframe, &why) == 0;
+	return stack && luastate_find_vm_frame_above(target->lua, memory, &regs, stack->end,
+						     ret_vm_frame, &why) == 0;
 }
 
 /* Whether the walk comes to the C frame, without passing it. */
-static bool arrives(struct daemon_target *target, const struct luastate_cframe *cframe)
+static bool arrives(struct daemon_target *target, const struct luastate_vm_frame *vm_frame)
 {
 	struct symbols_native_frame frame;
 	struct failure why;
@@ -61,11 +61,11 @@ static bool arrives(struct daemon_target *target, const struct luastate_cframe *
 		if (symbols_unwind_step(target->unwinder, &why) <= 0)
 			return false;
 		symbols_unwind_frame(target->unwinder, &frame);
-		if (frame.sp > cframe->address)
+		if (frame.sp > vm_frame->address)
 			return false;
-		if (cframe->compiled ? frame.pc == attach_pc(&cframe->frame)
-				     : frame.sp == cframe->address)
-			return cframe->compiled ||
+		if (vm_frame->compiled ? frame.pc == attach_pc(&vm_frame->frame)
+				       : frame.sp == vm_frame->address)
+			return vm_frame->compiled ||
 			       luastate_in_interpreter(target->lua, frame.pc - 1);
 	}
 	return false;
@@ -85,16 +85,16 @@ static void go_back(struct daemon_target *target, const struct luastate_memory *
 static bool find_frame_pointer(struct daemon_target *target, const struct luastate_memory *memory)
 {
 	struct attach_registers before, found;
-	struct luastate_cframe cframe;
+	struct luastate_vm_frame vm_frame;
 	struct failure why;
 	bool good;
 
 	symbols_unwind_registers(target->unwinder, &before);
-	if (!find_next(target, memory, &cframe) ||
-	    symbols_unwind_find_frame_pointer(target->unwinder, cframe.address, &why) != 0)
+	if (!find_next(target, memory, &vm_frame) ||
+	    symbols_unwind_find_frame_pointer(target->unwinder, vm_frame.address, &why) != 0)
 		return false;
 	symbols_unwind_registers(target->unwinder, &found);
-	good = arrives(target, &cframe);
+	good = arrives(target, &vm_frame);
 	go_back(target, memory, good ? &found : &before);
 	return good;
 }

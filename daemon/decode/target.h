@@ -43,13 +43,13 @@ struct target_native;
 struct target_exit;
 
 /** Pseudo frames that say why a chain is as it is. */
-enum target_mark {
-	TARGET_MARK_GAP,     /* frames are missing here: code without unwind information */
-	TARGET_MARK_CUT,     /* frames were left out here: the chain is too long */
-	TARGET_MARK_UNKNOWN, /* frames may be missing here: a sleeping thread's registers are
+enum target_placeholder {
+	TARGET_PLACEHOLDER_GAP,	    /* frames are missing here: code without unwind information */
+	TARGET_PLACEHOLDER_CUT,	    /* frames were left out here: the chain is too long */
+	TARGET_PLACEHOLDER_UNKNOWN, /* frames may be missing here: a sleeping thread's registers are
 				unknown */
-	TARGET_MARK_LOST,    /* a coroutine's frames are missing here: it could not be walked */
-	TARGET_MARK_COUNT,
+	TARGET_PLACEHOLDER_LOST, /* a coroutine's frames are missing here: it could not be walked */
+	TARGET_PLACEHOLDER_COUNT,
 };
 
 /** One step of the native walk. */
@@ -57,7 +57,7 @@ enum target_step { TARGET_NATIVE, TARGET_CFRAME, TARGET_GAP };
 
 struct target_item {
 	enum target_step step;
-	unsigned cframe; /* TARGET_CFRAME: index */
+	unsigned vm_frame; /* TARGET_CFRAME: index */
 	uint32_t function;
 	uint64_t pc, start;
 };
@@ -96,10 +96,11 @@ struct daemon_target {
 	bool code_due;
 	struct target_search search;
 	/* Pseudo functions: id + 1. */
-	uint32_t gc_ids[LUASTATE_GC_PHASES], activity_ids[LUASTATE_ACTIVITIES];
+	uint32_t gc_ids[LUASTATE_GC_PHASES], vm_work_ids[LUASTATE_ACTIVITIES];
 	struct target_exit *exits;
 	uint32_t announcement; /* advances when all functions are to be announced anew */
-	uint32_t mark_ids[TARGET_MARK_COUNT], stopped_id, blocked_id, call_ids[TARGET_CALLS_MAX];
+	uint32_t placeholder_ids[TARGET_PLACEHOLDER_COUNT], stopped_id, blocked_id,
+		call_ids[TARGET_CALLS_MAX];
 
 	/* Of the image to be decoded: of a thread that sleeps, so that only pc and sp are known. */
 	bool lacks_registers;
@@ -110,8 +111,8 @@ struct daemon_target {
 	/* Of the sample being decoded. */
 	struct target_item items[TARGET_NATIVE_MAX];
 	size_t item_count;
-	struct luastate_cframe cframes[TARGET_CFRAMES_MAX];
-	size_t cframe_count;
+	struct luastate_vm_frame vm_frames[TARGET_CFRAMES_MAX];
+	size_t vm_frame_count;
 	struct luastate_chain chain;
 	struct format_frame frames[TARGET_FRAMES_MAX + 1]; /* and the process at the root */
 	struct format_frame rotated[TARGET_END_FRAMES];
@@ -120,7 +121,7 @@ struct daemon_target {
 	bool is_native[TARGET_FRAMES_MAX]; /* by frame; pseudo frames count as such */
 	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
 	uint64_t gap_sp; /* of the first gap in anonymous memory; 0: there is none */
-	size_t activity; /* index of the VM's activity; SIZE_MAX: none */
+	size_t work;	 /* index of the VM's activity; SIZE_MAX: none */
 	uint64_t native_ns, stack_top;
 	bool is_stack_cut; /* a walk came to where nothing was copied, or to a bound */
 };
@@ -192,7 +193,7 @@ bool target_find_more_vms(struct daemon_target *target);
 
 /** Note where the native walk cannot go on: in anonymous memory, that may be machine code of a VM
  *  that is not known. */
-void target_note_gap(struct daemon_target *target);
+void target_note_unwind_gap(struct daemon_target *target);
 
 /** Look for that VM on the thread's stack above such a gap, gap_sp.
  *  @param reader The image of the stop, with the live process behind it.

@@ -136,7 +136,7 @@ static int read_threads(struct reading *reading, const struct daemon_stacks_opti
 		if (add_thread(reading, options, &thread, stacks) != 0)
 			return -1;
 	}
-	stacks->is_spent = values.is_spent;
+	stacks->is_exhausted = values.is_exhausted;
 	return 0;
 }
 
@@ -163,7 +163,7 @@ enum daemon_end daemon_dump_core_stacks(const char *path, const char *sysroot,
 	if (end == DAEMON_END_STOPPED) {
 		stacks.pid = daemon_core_pid(reading.core);
 		snprintf(stacks.name, sizeof(stacks.name), "%s", daemon_core_name(reading.core));
-		stacks.is_cut = daemon_core_is_cut(reading.core);
+		stacks.is_truncated = daemon_core_is_truncated(reading.core);
 		end = read_stacks(&reading, options, &stacks);
 		tell_end(&reading, end, ret_text, len);
 	}
@@ -202,10 +202,10 @@ static int walk(struct reading *reading, struct luastate_position *positions,
 	size_t count = daemon_core_thread_count(reading->core);
 	const struct coroutines_source source = {
 		.memory = &memory,
-		.moment = reader,
+		.snapshot = reader,
 		.positions = positions,
 		.position_count = count,
-		.has_all_positions = !daemon_core_is_cut(reading->core),
+		.has_all_positions = !daemon_core_is_truncated(reading->core),
 		.registers = registers,
 		.register_count = count,
 		.end_ns = clock_now_ns() + WALK_S * S_NS,
@@ -230,7 +230,7 @@ static enum daemon_end read_coroutines(struct reading *reading,
 	struct failure why;
 	int ret = -1;
 
-	out->is_whole = target_search_vms(reading->target);
+	out->is_buffered = target_search_vms(reading->target);
 	if (luastate_vm_count(reading->target->lua) == 0)
 		return DAEMON_END_NO_VM;
 	positions = calloc(count + 1, sizeof(*positions));
@@ -255,7 +255,7 @@ enum daemon_end daemon_dump_core_coroutines(const char *path, const char *sysroo
 		coroutines.pid = daemon_core_pid(reading.core);
 		snprintf(coroutines.name, sizeof(coroutines.name), "%s",
 			 daemon_core_name(reading.core));
-		coroutines.is_core_cut = daemon_core_is_cut(reading.core);
+		coroutines.is_core_cut = daemon_core_is_truncated(reading.core);
 		end = read_coroutines(&reading, values, &coroutines);
 		tell_end(&reading, end, ret_text, len);
 	}

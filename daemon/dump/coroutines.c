@@ -94,8 +94,8 @@ static int keep_newest(struct reading *reading, enum daemon_outcome outcome, str
 	const struct luastate_chain *chain = &target->chain;
 
 	run->index = SIZE_MAX;
-	for (size_t i = 0; i < target->cframe_count && !run->L; i++)
-		run->L = target->cframes[i].L;
+	for (size_t i = 0; i < target->vm_frame_count && !run->L; i++)
+		run->L = target->vm_frames[i].L;
 	run->stack = (struct daemon_stack){ .outcome = outcome, .trace = chain->trace };
 	run->stack.frames = calloc(chain->count + 1, sizeof(*run->stack.frames));
 	if (!run->stack.frames)
@@ -103,8 +103,8 @@ static int keep_newest(struct reading *reading, enum daemon_outcome outcome, str
 	for (size_t i = 0; i < chain->count; i++) {
 		const struct luastate_frame *frame = &chain->frames[i];
 
-		if (frame->owner >= target->cframe_count ||
-		    target->cframes[frame->owner].L != run->L)
+		if (frame->owner >= target->vm_frame_count ||
+		    target->vm_frames[frame->owner].L != run->L)
 			continue;
 		if (frames_of_guest(target, frame, &run->stack.frames[run->stack.count], why) != 0)
 			return -1;
@@ -115,7 +115,7 @@ static int keep_newest(struct reading *reading, enum daemon_outcome outcome, str
 
 static void read_run(struct reading *reading, struct attach_image *image)
 {
-	const struct luastate_memory memory = { .stopped = reading->source->moment,
+	const struct luastate_memory memory = { .stopped = reading->source->snapshot,
 						.any = reading->source->memory->any };
 	struct run *run = &reading->runs[reading->run_count];
 	struct format_sample sample = { .weight = 1 };
@@ -124,7 +124,7 @@ static void read_run(struct reading *reading, struct attach_image *image)
 
 	*run = (struct run){ 0 };
 	if (target_decode(reading->target, image, &memory, &sample, &outcome, &why) != 0 ||
-	    reading->target->cframe_count == 0)
+	    reading->target->vm_frame_count == 0)
 		return;
 	if (keep_newest(reading, outcome, run, &why) == 0 && run->L && run->stack.count)
 		reading->run_count++;
@@ -158,7 +158,7 @@ static struct run *find_run(struct reading *reading, uint64_t L)
 /* Those whose variables are read have a stack each. */
 static bool has_own_stack(const struct reading *reading)
 {
-	return reading->source->values && !reading->values.is_spent;
+	return reading->source->values && !reading->values.is_exhausted;
 }
 
 static bool fill_keys(struct reading *reading, const struct luastate_coroutine *coroutine)
@@ -239,7 +239,7 @@ static bool keep_stack(struct reading *reading, const struct luastate_coroutine 
 	if (reading->frames + shown.frame_count > FRAMES_MAX) {
 		shown.frame_count = 0;
 		shown.outcome = LUASTATE_TRUNCATED;
-		reading->out->is_cut = true;
+		reading->out->is_truncated = true;
 	}
 	if (!fill_keys(reading, &shown))
 		return false;
@@ -312,7 +312,7 @@ static bool visit(void *context, const struct luastate_coroutine *coroutine)
 					 .is_started = coroutine->is_started };
 
 	if (reading->total == COROUTINES_MAX && !coroutine->is_main) {
-		reading->out->is_cut = true;
+		reading->out->is_truncated = true;
 		return false;
 	}
 	reading->out_of_memory |= !grow(reading) || !take_stack(reading, coroutine, &item.stack);
@@ -358,7 +358,7 @@ static void read_vm(struct reading *reading, const struct luastate_vm *vm)
 		out->version[0] = '\0';
 	ret = luastate_each_coroutine(lua, source->memory, out->G, &how, &out->objects, &why);
 	reading->out_of_memory |= ret < 0 && why.kind == FAILURE_NO_MEMORY;
-	out->is_cut = ret != 0;
+	out->is_truncated = ret != 0;
 	reverse(out);
 	reading->out->count++;
 }
@@ -395,7 +395,7 @@ static void bound_names(struct reading *reading, struct daemon_frame *frame)
 	free(frame->name);
 	free(frame->source);
 	frame->name = frame->source = NULL;
-	reading->out->is_cut = true;
+	reading->out->is_truncated = true;
 }
 
 /* Takes over its variables. */
@@ -477,7 +477,7 @@ int coroutines_read(struct daemon_target *target, const struct coroutines_source
 	if (source->values)
 		reading->values = *source->values;
 	ret = read_vms(reading, why);
-	ret_coroutines->is_spent = reading->values.is_spent;
+	ret_coroutines->is_exhausted = reading->values.is_exhausted;
 	free_kept(reading);
 	for (size_t i = 0; i < reading->run_count; i++)
 		daemon_stack_deinit(&reading->runs[i].stack);

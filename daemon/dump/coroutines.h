@@ -13,7 +13,7 @@ struct coroutines_source {
 	/** `stopped` is where coroutines and stacks are. */
 	const struct luastate_memory *memory;
 	/** What alone is of one moment, for the stacks of threads. */
-	const struct attach_reader *moment;
+	const struct attach_reader *snapshot;
 	const struct luastate_position *positions; /* of all threads known */
 	size_t position_count;
 	bool has_all_positions;

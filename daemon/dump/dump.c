@@ -38,13 +38,13 @@ static int ignore_function(void *context, const struct format_function *function
 	return 0;
 }
 
-static int read_catalogue(struct daemon_target *target, uint64_t G,
-			  struct luastate_catalogue **ret_catalogue, struct failure *why)
+static int read_jit_report(struct daemon_target *target, uint64_t G,
+			   struct luastate_jit_report **ret_report, struct failure *why)
 {
 	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
 	unsigned reads = target->process ? READS : 1;
 
-	while (luastate_catalogue_read(target->lua, target_reader(target), G, ret_catalogue, why) !=
+	while (luastate_jit_report_read(target->lua, target_reader(target), G, ret_report, why) !=
 	       0) {
 		if (--reads == 0 || why->kind == FAILURE_GONE)
 			return -1;
@@ -61,7 +61,7 @@ static void read_vm(struct daemon_target *target, const struct luastate_vm *vm,
 	uint64_t G = vm->G;
 	struct failure ignored;
 
-	if (read_catalogue(target, G, &item->catalogue, why) != 0) {
+	if (read_jit_report(target, G, &item->report, why) != 0) {
 		dump->unread++;
 		return;
 	}
@@ -153,7 +153,7 @@ static enum daemon_end read_vms(struct daemon_target *target, struct daemon_dump
 				struct failure *why)
 {
 	for (unsigned searches = 0; searches < SEARCHES; searches++) {
-		dump->is_whole = target_search_vms(target);
+		dump->is_buffered = target_search_vms(target);
 		if (read_known(target, dump, why) != 0)
 			return DAEMON_END_SYSTEM;
 		/* A build was taken for another one that has no traces, perhaps. */
@@ -250,7 +250,7 @@ enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
 		return end;
 	dump.pid = daemon_core_pid(core);
 	snprintf(dump.name, sizeof(dump.name), "%s", daemon_core_name(core));
-	dump.is_cut = daemon_core_is_cut(core);
+	dump.is_truncated = daemon_core_is_truncated(core);
 	end = read_vms(daemon_core_target(core), &dump, &why);
 	if (end == DAEMON_END_NO_VM && dump.unread)
 		tell_unread(&why, ret_text, len);
@@ -269,7 +269,7 @@ enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
 void daemon_dump_deinit(struct daemon_dump *dump)
 {
 	for (size_t i = 0; i < dump->count; i++)
-		luastate_catalogue_destroy(dump->vms[i].catalogue);
+		luastate_jit_report_destroy(dump->vms[i].report);
 	free(dump->vms);
 	*dump = (struct daemon_dump){ 0 };
 }

@@ -27,7 +27,7 @@ struct dump {
 	struct daemon_target *target;
 	const struct daemon_coroutine_options *options;
 	struct daemon_coroutines *out;
-	struct moment *moment;
+	struct snapshot *snapshot;
 	struct luastate_position *positions;
 	struct attach_registers *registers;
 	size_t position_count, register_count;
@@ -50,7 +50,7 @@ static bool look_at(void *context, const struct luastate_coroutine *coroutine)
 	struct dump *dump = look->dump;
 
 	if (coroutine->status == LUASTATE_COROUTINE_RUNNING)
-		moment_note_stack(dump->moment, coroutine->cframe);
+		snapshot_note_stack(dump->snapshot, coroutine->vm_frame);
 	for (size_t i = 0; dump->options->values && i < coroutine->frame_count; i++) {
 		struct luastate_variables *variables;
 		struct failure why;
@@ -64,7 +64,7 @@ static bool look_at(void *context, const struct luastate_coroutine *coroutine)
 
 static void look(struct dump *dump)
 {
-	const struct attach_reader *reader = moment_look(dump->moment);
+	const struct attach_reader *reader = snapshot_live(dump->snapshot);
 	const struct luastate_memory memory = { .stopped = reader, .any = reader };
 	struct look context = { .dump = dump, .memory = &memory };
 	const struct luastate_coroutines how = { .visit = look_at,
@@ -84,24 +84,24 @@ static void look(struct dump *dump)
 
 /* ---- The hold --------------------------------------------------------------------------- */
 
-static int hold(struct dump *dump, struct failure *why)
+static int freeze(struct dump *dump, struct failure *why)
 {
-	int ret = moment_hold(dump->moment, why);
-	const struct attach_hold *held = moment_held(dump->moment);
+	int ret = snapshot_take(dump->snapshot, why);
+	const struct attach_freeze *held = snapshot_freeze(dump->snapshot);
 
 	dump->out->pause_ns = held->pause_ns;
 	if (ret != 0)
 		return -1;
 	dump->out->held = held->stood;
-	dump->out->copied_bytes = moment_copied_bytes(dump->moment);
-	dump->out->is_huge = moment_is_huge(dump->moment);
+	dump->out->copied_bytes = snapshot_copied_bytes(dump->snapshot);
+	dump->out->is_huge = snapshot_is_huge(dump->snapshot);
 	dump->out->has_woken = held->woken > 0;
 	return 0;
 }
 
 /* The mapping of the stack may have grown since the maps were read. */
 static struct luastate_position position_of(const struct dump *dump,
-					    const struct attach_held_thread *thread)
+					    const struct attach_frozen_thread *thread)
 {
 	const struct symbols_mapping *mapping = symbols_space_find(dump->target->space, thread->sp);
 	struct luastate_position position = {
@@ -117,7 +117,7 @@ static struct luastate_position position_of(const struct dump *dump,
 
 static int find_positions(struct dump *dump, struct failure *why)
 {
-	const struct attach_hold *held = moment_held(dump->moment);
+	const struct attach_freeze *held = snapshot_freeze(dump->snapshot);
 	size_t count = held->thread_count;
 
 	free(dump->positions);
@@ -131,7 +131,7 @@ static int find_positions(struct dump *dump, struct failure *why)
 	/* Threads that began meanwhile, or are too many to be held, count as woken. */
 	dump->has_all_positions = held->woken == 0;
 	for (size_t i = 0; i < count; i++) {
-		const struct attach_held_thread *thread = &held->threads[i];
+		const struct attach_frozen_thread *thread = &held->threads[i];
 
 		if (!thread->is_unknown && !thread->woke)
 			dump->positions[dump->position_count++] = position_of(dump, thread);
@@ -145,13 +145,13 @@ static int find_positions(struct dump *dump, struct failure *why)
 
 static int walk(struct dump *dump, struct failure *why)
 {
-	const struct attach_reader *reader = moment_memory(dump->moment);
+	const struct attach_reader *reader = snapshot_memory(dump->snapshot);
 	const struct luastate_memory memory = { .stopped = reader,
-						.any = moment_any(dump->moment) };
+						.any = snapshot_any(dump->snapshot) };
 	const struct luastate_memory heap = { .stopped = reader, .any = reader };
 	const struct coroutines_source source = {
 		.memory = &memory,
-		.moment = moment_copy(dump->moment),
+		.snapshot = snapshot_copy(dump->snapshot),
 		.positions = dump->positions,
 		.position_count = dump->position_count,
 		.has_all_positions = dump->has_all_positions,
@@ -163,7 +163,7 @@ static int walk(struct dump *dump, struct failure *why)
 	};
 	int ret = coroutines_read(dump->target, &source, dump->out, why);
 
-	dump->out->is_late = moment_take_late(dump->moment);
+	dump->out->is_late = snapshot_take_late(dump->snapshot);
 	return ret;
 }
 
@@ -171,7 +171,7 @@ static int walk(struct dump *dump, struct failure *why)
 static void forget(struct daemon_coroutines *out)
 {
 	struct daemon_coroutines head = { .pid = out->pid,
-					  .is_whole = out->is_whole,
+					  .is_buffered = out->is_buffered,
 					  .pause_ns = out->pause_ns,
 					  .held = out->held,
 					  .copied_bytes = out->copied_bytes,
@@ -185,13 +185,13 @@ static void forget(struct daemon_coroutines *out)
 
 /* What a walk did not find in the copy is in the next one, if there is time for another hold, and a
  * walk is not long. */
-static int hold_and_walk(struct dump *dump, struct failure *why)
+static int freeze_and_walk(struct dump *dump, struct failure *why)
 {
 	uint64_t begin_ns;
 	bool any = false;
 
 	do {
-		if (hold(dump, why) != 0)
+		if (freeze(dump, why) != 0)
 			return any ? 0 : -1;
 		begin_ns = clock_now_ns();
 		if (any)
@@ -199,29 +199,29 @@ static int hold_and_walk(struct dump *dump, struct failure *why)
 		if (find_positions(dump, why) != 0 || walk(dump, why) != 0)
 			return -1;
 		any = true;
-	} while (dump->out->is_late && moment_may_hold(dump->moment) &&
+	} while (dump->out->is_late && snapshot_may_take(dump->snapshot) &&
 		 clock_now_ns() - begin_ns < AGAIN_S * S_NS);
 	return 0;
 }
 
 static enum daemon_end read_process(struct dump *dump, struct failure *why)
 {
-	const struct moment_options options = { .max_pause_ns = dump->options->max_pause_ns,
-						.max_bytes = dump->options->max_bytes,
-						.beside_bytes = BESIDE_BYTES };
+	const struct snapshot_options options = { .max_pause_ns = dump->options->max_pause_ns,
+						  .max_bytes = dump->options->max_bytes,
+						  .beside_bytes = BESIDE_BYTES };
 
-	dump->out->is_whole = target_search_vms(dump->target);
+	dump->out->is_buffered = target_search_vms(dump->target);
 	if (luastate_vm_count(dump->target->lua) == 0)
 		return attach_process_fate(dump->target->process) == ATTACH_FATE_SAME
 			       ? DAEMON_END_NO_VM
 			       : DAEMON_END_EARLY;
-	dump->moment = moment_create(dump->target, &options);
-	if (!dump->moment) {
+	dump->snapshot = snapshot_create(dump->target, &options);
+	if (!dump->snapshot) {
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list coroutines");
 		return DAEMON_END_SYSTEM;
 	}
 	look(dump);
-	if (hold_and_walk(dump, why) != 0)
+	if (freeze_and_walk(dump, why) != 0)
 		return attach_process_fate(dump->target->process) == ATTACH_FATE_SAME
 			       ? target_end_of_failure(why)
 			       : DAEMON_END_EARLY;
@@ -232,7 +232,7 @@ static enum daemon_end read_process(struct dump *dump, struct failure *why)
 
 static void deinit(struct dump *dump)
 {
-	moment_destroy(dump->moment);
+	snapshot_destroy(dump->snapshot);
 	free(dump->positions);
 	free(dump->registers);
 }

@@ -179,7 +179,7 @@ static const struct luastate_vm *find_on_thread(struct explain *explain,
 	struct failure why;
 	uint64_t sp = 0;
 
-	switch (attach_thread_activity(thread, &sp, NULL)) {
+	switch (attach_thread_state(thread, &sp, NULL)) {
 	case ATTACH_EXITED:
 		return NULL;
 	case ATTACH_BLOCKED:

@@ -102,8 +102,8 @@ static void note_vm(struct daemon_target *target, const struct attach_reader *re
 	const struct luastate_vm *vm;
 	struct failure why;
 
-	for (size_t i = 0; i < target->cframe_count && !stack->L; i++)
-		stack->L = target->cframes[i].L;
+	for (size_t i = 0; i < target->vm_frame_count && !stack->L; i++)
+		stack->L = target->vm_frames[i].L;
 	vm = stack->L ? luastate_vm_of(target->lua, reader, stack->L, &why) : NULL;
 	stack->G = vm ? vm->G : 0;
 }

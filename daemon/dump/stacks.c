@@ -42,7 +42,7 @@ struct reading {
 	const struct daemon_stacks_options *options;
 	struct daemon_stacks *stacks;
 	struct luastate_values_options values; /* what is left of their budget */
-	struct moment *moment;
+	struct snapshot *snapshot;
 	size_t frames;
 	bool searched;	     /* all memory, for VMs */
 	struct failure last; /* why a thread could not be read */
@@ -76,7 +76,7 @@ static int capture(struct reading *reading, struct look *look,
 
 	*ret_thread = (struct daemon_thread){ .tid = thread->tid, .syscall = -1 };
 	if (!thread->stop_pending &&
-	    attach_thread_look(reading->process, thread, &sleep) == ATTACH_BLOCKED &&
+	    attach_thread_probe(reading->process, thread, &sleep) == ATTACH_BLOCKED &&
 	    !sleep.is_stopped) {
 		if (attach_capture_asleep(reading->process, thread, &planner, reading->image,
 					  &sleep, why) != 0)
@@ -100,7 +100,7 @@ enum daemon_outcome stacks_judge(const struct daemon_target *target,
 				 const struct daemon_thread *thread, enum daemon_outcome outcome)
 {
 	bool is_unsure = thread->doing == DAEMON_WAITING && thread->syscall < 0 &&
-			 target->cframe_count && target->cframes[0].leaf;
+			 target->vm_frame_count && target->vm_frames[0].leaf;
 
 	return is_unsure && outcome == DAEMON_FULL ? DAEMON_TORN : outcome;
 }
@@ -136,7 +136,7 @@ static int decode(struct reading *reading, struct look *look, const struct luast
 	if (target_decode(target, reading->image, memory, &sample, &outcome, why) != 0)
 		return -1;
 	outcome = stacks_judge(target, thread, outcome);
-	luastate_learn(target->lua, memory->any, target->cframes, target->cframe_count,
+	luastate_learn(target->lua, memory->any, target->vm_frames, target->vm_frame_count,
 		       target->stack_top,
 		       outcome == DAEMON_FULL ? LUASTATE_REACH_ALL : LUASTATE_REACH_CUT,
 		       attach_sp(attach_image_registers(reading->image)), &look->prediction);
@@ -210,14 +210,15 @@ static void note_look(struct reading *reading, const struct look *look)
 	const struct luastate_prediction *seen = &look->prediction;
 	uint64_t sp = attach_sp(attach_image_registers(reading->image));
 
-	moment_note_stack(reading->moment, sp);
+	snapshot_note_stack(reading->snapshot, sp);
 	if (seen->native_end > sp)
-		moment_note(reading->moment, sp, seen->native_end);
+		snapshot_note(reading->snapshot, sp, seen->native_end);
 	for (unsigned i = 0; i < seen->thread_count; i++) {
-		moment_note(reading->moment, seen->threads[i].L, seen->threads[i].L + THREAD_BYTES);
-		moment_note(reading->moment, seen->threads[i].stack, seen->threads[i].limit);
-		moment_note(reading->moment, seen->threads[i].G - VM_BYTES,
-			    seen->threads[i].G + VM_BYTES);
+		snapshot_note(reading->snapshot, seen->threads[i].L,
+			      seen->threads[i].L + THREAD_BYTES);
+		snapshot_note(reading->snapshot, seen->threads[i].stack, seen->threads[i].limit);
+		snapshot_note(reading->snapshot, seen->threads[i].G - VM_BYTES,
+			      seen->threads[i].G + VM_BYTES);
 	}
 }
 
@@ -241,7 +242,8 @@ static void read_variables(struct reading *reading, struct look *look,
 			   const struct luastate_memory *memory, struct daemon_thread *thread)
 {
 	/* The image has one reader with others behind it, which is memory->any. */
-	struct looked looked = { .image = memory->stopped, .behind = moment_look(reading->moment) };
+	struct looked looked = { .image = memory->stopped,
+				 .behind = snapshot_live(reading->snapshot) };
 	const struct attach_reader reader = { .read = read_looked, .self = &looked };
 	const struct luastate_memory heap = { .stopped = memory->stopped, .any = &reader };
 
@@ -447,13 +449,13 @@ static enum daemon_end read_process(struct reading *reading)
 	struct daemon_stacks *stacks = reading->stacks;
 	enum daemon_end end = read_vms(reading);
 
-	stacks->is_spent = reading->values.is_spent;
+	stacks->is_exhausted = reading->values.is_exhausted;
 	if (end == DAEMON_END_STOPPED &&
-	    stacks_read_moment(&(struct stacks_moment){ .moment = reading->moment,
-							.target = reading->target,
-							.functions = reading->functions,
-							.options = reading->options },
-			       stacks) != 0)
+	    stacks_read_snapshot(&(struct stacks_snapshot){ .snapshot = reading->snapshot,
+							    .target = reading->target,
+							    .functions = reading->functions,
+							    .options = reading->options },
+				 stacks) != 0)
 		return DAEMON_END_SYSTEM;
 	stacks->ended = attach_process_fate(reading->process) != ATTACH_FATE_SAME;
 	if (!stacks->ended || end == DAEMON_END_SYSTEM)
@@ -467,9 +469,9 @@ static int open_target(pid_t pid, struct reading *reading, struct failure *why)
 {
 	const struct target_listener listener = { .function = frames_keep_function,
 						  .context = reading->functions };
-	const struct moment_options how = { .max_pause_ns = reading->options->max_pause_ns,
-					    .beside_bytes =
-						    reading->options->values ? BESIDE_BYTES : 0 };
+	const struct snapshot_options how = { .max_pause_ns = reading->options->max_pause_ns,
+					      .beside_bytes =
+						      reading->options->values ? BESIDE_BYTES : 0 };
 
 	if (!reading->functions || !reading->image || !reading->after)
 		return failure_set_errno(why, ENOMEM, 0, "read stacks");
@@ -478,8 +480,8 @@ static int open_target(pid_t pid, struct reading *reading, struct failure *why)
 		return -1;
 	target_limit_search(reading->target, NULL,
 			    clock_now_ns() + SEARCH_S * (uint64_t)1000000000);
-	reading->moment = moment_create(reading->target, &how);
-	if (!reading->moment)
+	reading->snapshot = snapshot_create(reading->target, &how);
+	if (!reading->snapshot)
 		return failure_set_errno(why, ENOMEM, 0, "read stacks");
 	return target_refresh(reading->target, why);
 }
@@ -520,7 +522,7 @@ enum daemon_end daemon_dump_stacks(pid_t pid, const struct daemon_stacks_options
 		end = read_process(&reading);
 		tell_end(&reading, pid, end, ret_text, len);
 	}
-	moment_destroy(reading.moment);
+	snapshot_destroy(reading.snapshot);
 	target_destroy(reading.target);
 	attach_process_close(reading.process);
 	attach_image_destroy(reading.image);

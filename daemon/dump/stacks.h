@@ -31,8 +31,8 @@ int stacks_rank(const struct daemon_stack *stack);
 void stacks_forget_threads(struct daemon_stacks *stacks);
 
 /** Stacks as of one moment, after a look at all threads. */
-struct stacks_moment {
-	struct moment *moment;
+struct stacks_snapshot {
+	struct snapshot *snapshot;
 	struct daemon_target *target;
 	const struct format_functions *functions; /**< Those that the target's listener numbers. */
 	const struct daemon_stacks_options *options;
@@ -46,6 +46,6 @@ struct stacks_moment {
  * @param stacks In: of all threads, also those without Lua.
  * @return 0, or -1 without memory.
  */
-int stacks_read_moment(const struct stacks_moment *reading, struct daemon_stacks *stacks);
+int stacks_read_snapshot(const struct stacks_snapshot *reading, struct daemon_stacks *stacks);
 
 #endif

@@ -50,7 +50,7 @@ struct kept {
 	ino_t inode;
 };
 
-/** What the placer knows of one output. */
+/** What the helper knows of one output. */
 struct placed {
 	const struct output_file *file;
 	char temporary[NAME_MAX + NAME_MORE]; /* "": there is none */
@@ -213,7 +213,7 @@ static int begin_file(const struct placing *placing, struct placed *placed, int6
 
 	remove_temporary(placed);
 	placed->time_s = time_s;
-	if (placing->is_series && !placed->file->format->is_whole)
+	if (placing->is_series && !placed->file->format->is_buffered)
 		return name_in_series(placing, placed);
 	fd = make_temporary(placed);
 	if (fd >= 0)
@@ -301,7 +301,7 @@ static void serve(struct placing *placing)
 		remove_temporary(&placing->outputs[i]);
 }
 
-static _Noreturn void run_placer(struct placing *placing)
+static _Noreturn void run_file_helper(struct placing *placing)
 {
 	/* Writing to another user's folder, leaving the file to its owner, and replacing it in a
 	 * folder such as /tmp: what root has, or was granted to ljrecord. */
@@ -309,7 +309,7 @@ static _Noreturn void run_placer(struct placing *placing)
 	int fds[DAEMON_OUTPUTS_MAX + 1];
 	size_t count = placing->count;
 
-	prctl(PR_SET_NAME, "ljprof-placer", 0, 0, 0);
+	prctl(PR_SET_NAME, "ljprof-files", 0, 0, 0);
 	for (size_t i = 0; i < count; i++)
 		fds[i] = placing->outputs[i].file->folder_fd;
 	fds[count++] = placing->fd;
@@ -329,7 +329,8 @@ static int prepare(struct placing *placing, const struct output_file *files, str
 			continue;
 		placing->outputs[i].kept = calloc(placing->keep, sizeof(struct kept));
 		if (!placing->outputs[i].kept)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "start the placer");
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0,
+					   "start the file helper");
 	}
 	return 0;
 }
@@ -340,8 +341,8 @@ static void release(struct placing *placing)
 		free(placing->outputs[i].kept);
 }
 
-int placer_start(const struct output_file *files, size_t count, bool is_series, unsigned keep,
-		 struct placer *ret_placer, struct failure *why)
+int file_helper_start(const struct output_file *files, size_t count, bool is_series, unsigned keep,
+		      struct file_helper *ret_helper, struct failure *why)
 {
 	struct placing placing = { .is_series = is_series, .keep = keep, .count = count };
 	int fds[2], errnum;
@@ -354,32 +355,32 @@ int placer_start(const struct output_file *files, size_t count, bool is_series, 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
 		errnum = errno;
 		release(&placing);
-		return failure_set_errno(why, errnum, 0, "start the placer");
+		return failure_set_errno(why, errnum, 0, "start the file helper");
 	}
 	placing.fd = fds[1];
 	pid = fork();
 	if (pid == 0)
-		run_placer(&placing);
+		run_file_helper(&placing);
 	errnum = errno;
 	release(&placing);
 	close(fds[1]);
 	if (pid < 0) {
 		close(fds[0]);
-		return failure_set_errno(why, errnum, 0, "start the placer");
+		return failure_set_errno(why, errnum, 0, "start the file helper");
 	}
-	*ret_placer = (struct placer){ .pid = pid, .fd = fds[0] };
+	*ret_helper = (struct file_helper){ .pid = pid, .fd = fds[0] };
 	return 0;
 }
 
-void placer_stop(struct placer *placer)
+void file_helper_stop(struct file_helper *file_helper)
 {
-	close(placer->fd);
-	while (waitpid(placer->pid, NULL, 0) < 0 && errno == EINTR)
+	close(file_helper->fd);
+	while (waitpid(file_helper->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
 /* @param ret_fd What came with the answer, or -1; may be NULL. */
-static int ask(const struct placer *placer, const struct request *request, int *ret_fd,
+static int ask(const struct file_helper *file_helper, const struct request *request, int *ret_fd,
 	       struct failure *why)
 {
 	struct answer answer;
@@ -392,10 +393,10 @@ static int ask(const struct placer *placer, const struct request *request, int *
 	const struct cmsghdr *head;
 	ssize_t len;
 
-	if (send(placer->fd, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
+	if (send(file_helper->fd, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
 		return failure_set_errno(why, errno, 0, "name the output");
 	do {
-		len = recvmsg(placer->fd, &message, MSG_CMSG_CLOEXEC);
+		len = recvmsg(file_helper->fd, &message, MSG_CMSG_CLOEXEC);
 	} while (len < 0 && errno == EINTR);
 	if (len != sizeof(answer))
 		return failure_set_errno(why, len < 0 ? errno : EPIPE, 0, "name the output");
@@ -410,19 +411,19 @@ static int ask(const struct placer *placer, const struct request *request, int *
 	return 0;
 }
 
-int placer_begin(const struct placer *placer, size_t output, int64_t time_s, int *ret_fd,
-		 struct failure *why)
+int file_helper_begin(const struct file_helper *file_helper, size_t output, int64_t time_s,
+		      int *ret_fd, struct failure *why)
 {
 	const struct request request = { .kind = REQUEST_BEGIN,
 					 .output = (uint32_t)output,
 					 .time_s = time_s };
 
-	return ask(placer, &request, ret_fd, why);
+	return ask(file_helper, &request, ret_fd, why);
 }
 
-int placer_finish(const struct placer *placer, size_t output, struct failure *why)
+int file_helper_finish(const struct file_helper *file_helper, size_t output, struct failure *why)
 {
 	const struct request request = { .kind = REQUEST_FINISH, .output = (uint32_t)output };
 
-	return ask(placer, &request, NULL, why);
+	return ask(file_helper, &request, NULL, why);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: the placer, which gives files their names. */
+/* Private to daemon: the file helper, a process that gives files their names. */
 #ifndef DAEMON_FILES_FILE_HELPER_H
 #define DAEMON_FILES_FILE_HELPER_H
 
@@ -12,7 +12,7 @@
  * nothing but requests of one size. It makes files in the folders of the outputs alone, with names
  * that it makes itself of theirs and of a time, and removes none but what it has made.
  */
-struct placer {
+struct file_helper {
 	pid_t pid;
 	int fd;
 };
@@ -22,9 +22,9 @@ struct placer {
  * when the caller ends or stops it.
  * @param keep Files of a series that are kept at most, the newest ones; 0: all.
  */
-int placer_start(const struct output_file *files, size_t count, bool is_series, unsigned keep,
-		 struct placer *ret_placer, struct failure *why);
-void placer_stop(struct placer *placer);
+int file_helper_start(const struct output_file *files, size_t count, bool is_series, unsigned keep,
+		      struct file_helper *ret_helper, struct failure *why);
+void file_helper_stop(struct file_helper *file_helper);
 
 /**
  * Begin a file of an output. One of a stream in a series has its name at once, as it can be read at
@@ -32,10 +32,10 @@ void placer_stop(struct placer *placer);
  * @param time_s Since 1970; in the name, if there is a series.
  * @param ret_fd Open for reading and writing.
  */
-int placer_begin(const struct placer *placer, size_t output, int64_t time_s, int *ret_fd,
-		 struct failure *why);
+int file_helper_begin(const struct file_helper *file_helper, size_t output, int64_t time_s,
+		      int *ret_fd, struct failure *why);
 
 /** What was begun last is whole: it gets its name. */
-int placer_finish(const struct placer *placer, size_t output, struct failure *why);
+int file_helper_finish(const struct file_helper *file_helper, size_t output, struct failure *why);
 
 #endif

@@ -134,7 +134,7 @@ static void open_replaced(const char *path, const struct stat *old, struct outpu
 	free(real);
 }
 
-static int open_whole(const char *path, struct output_file *file)
+static int open_buffered(const char *path, struct output_file *file)
 {
 	struct stat status;
 
@@ -176,8 +176,8 @@ int output_open(const struct daemon_output *output, bool is_series, struct outpu
 		ret = open_series(output->path, &file);
 	else if (strcmp(output->path, "-") == 0)
 		ret = open_stdout(&file);
-	else if (output->format->is_whole)
-		ret = open_whole(output->path, &file);
+	else if (output->format->is_buffered)
+		ret = open_buffered(output->path, &file);
 	else
 		ret = open_in_place(output->path, &file);
 	if (ret != 0) {
@@ -215,7 +215,7 @@ const char *output_describe_rest(const struct output_file *file, bool is_series,
 {
 	struct stat status;
 
-	if (is_series && !file->format->is_whole)
+	if (is_series && !file->format->is_buffered)
 		return "what was written is readable";
 	if (is_series)
 		return result->files ? "the files before are complete" : "nothing was written";
@@ -226,7 +226,7 @@ const char *output_describe_rest(const struct output_file *file, bool is_series,
 	if (strcmp(file->path, "-") == 0 ? fstat(STDOUT_FILENO, &status)
 					 : stat(file->path, &status))
 		return "nothing of it is left";
-	if (!S_ISREG(status.st_mode) || file->format->is_whole)
+	if (!S_ISREG(status.st_mode) || file->format->is_buffered)
 		return "the profile is not whole";
 	return result->bytes || status.st_size ? "what was written is readable"
 					       : "nothing was written";

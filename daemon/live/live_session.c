@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/recorder/feed.h"
+#include "daemon/recorder/live_channel.h"
 #include "daemon/tick_clock.h"
 
 enum {
@@ -44,76 +44,76 @@ static void clean(char *text, size_t size)
 	format_clean_text(text, strlen(text));
 }
 
-static void take_numbers(struct daemon_watch *watch, const struct feed_numbers *numbers)
+static void take_numbers(struct daemon_live *session, const struct live_numbers *numbers)
 {
-	struct daemon_vitals *vitals = &watch->vitals;
+	struct daemon_live_header *header = &session->header;
 
-	vitals->rate_hz = numbers->rate_hz;
-	vitals->elapsed_ns = numbers->elapsed_ns;
-	vitals->samples = numbers->samples;
-	vitals->dropped = numbers->dropped;
-	vitals->ticks = numbers->ticks;
-	vitals->late_ticks = numbers->late_ticks;
-	vitals->missed_ticks = numbers->missed_ticks;
-	vitals->cpu_ns = numbers->cpu_ns;
-	vitals->stopped_p50_ns = numbers->stopped_p50_ns;
-	vitals->stopped_p99_ns = numbers->stopped_p99_ns;
-	vitals->stopped_max_ns = numbers->stopped_max_ns;
-	vitals->unlisted_processes = numbers->unlisted_processes;
-	vitals->copied_p99_ns = numbers->copied_p99_ns;
-	vitals->capture = numbers->capture == DAEMON_CAPTURE_KERNEL ? DAEMON_CAPTURE_KERNEL
+	header->rate_hz = numbers->rate_hz;
+	header->elapsed_ns = numbers->elapsed_ns;
+	header->samples = numbers->samples;
+	header->dropped = numbers->dropped;
+	header->ticks = numbers->ticks;
+	header->late_ticks = numbers->late_ticks;
+	header->missed_ticks = numbers->missed_ticks;
+	header->cpu_ns = numbers->cpu_ns;
+	header->stopped_p50_ns = numbers->stopped_p50_ns;
+	header->stopped_p99_ns = numbers->stopped_p99_ns;
+	header->stopped_max_ns = numbers->stopped_max_ns;
+	header->unlisted_processes = numbers->unlisted_processes;
+	header->copied_p99_ns = numbers->copied_p99_ns;
+	header->capture = numbers->capture == DAEMON_CAPTURE_KERNEL ? DAEMON_CAPTURE_KERNEL
 								    : DAEMON_CAPTURE_STOP;
-	memcpy(vitals->reasons, numbers->reasons, sizeof(vitals->reasons));
-	memcpy(vitals->states, numbers->states, sizeof(vitals->states));
-	memcpy(vitals->outcomes, numbers->outcomes, sizeof(vitals->outcomes));
-	memcpy(vitals->compiled, numbers->compiled, sizeof(vitals->compiled));
-	if (vitals->vm_count > numbers->vm_count)
-		vitals->vm_count = numbers->vm_count;
+	memcpy(header->reasons, numbers->reasons, sizeof(header->reasons));
+	memcpy(header->states, numbers->states, sizeof(header->states));
+	memcpy(header->outcomes, numbers->outcomes, sizeof(header->outcomes));
+	memcpy(header->compiled, numbers->compiled, sizeof(header->compiled));
+	if (header->vm_count > numbers->vm_count)
+		header->vm_count = numbers->vm_count;
 }
 
-static int take_process(struct daemon_watch *watch, struct feed_process *from, struct failure *why)
+static int take_process(struct daemon_live *session, struct live_process *from, struct failure *why)
 {
-	struct daemon_vitals *vitals = &watch->vitals;
+	struct daemon_live_header *header = &session->header;
 
-	if (from->index >= DAEMON_PROCESSES_LISTED || from->index > vitals->process_count ||
+	if (from->index >= DAEMON_PROCESSES_LISTED || from->index > header->process_count ||
 	    (unsigned)from->process.kind >= DAEMON_PROCESS_KIND_COUNT)
 		return malformed(why);
 	clean(from->process.name, sizeof(from->process.name));
-	vitals->processes[from->index] = from->process;
-	vitals->start_ns[from->index] = from->start_ns;
-	if (from->index == vitals->process_count)
-		vitals->process_count++;
+	header->processes[from->index] = from->process;
+	header->start_ns[from->index] = from->start_ns;
+	if (from->index == header->process_count)
+		header->process_count++;
 	return 0;
 }
 
-static int take_vm(struct daemon_watch *watch, struct feed_vm *from, struct failure *why)
+static int take_vm(struct daemon_live *session, struct live_vm *from, struct failure *why)
 {
-	struct daemon_vitals *vitals = &watch->vitals;
+	struct daemon_live_header *header = &session->header;
 
-	if (from->index >= FEED_VMS_MAX || from->index > vitals->vm_count)
+	if (from->index >= CHANNEL_VMS_MAX || from->index > header->vm_count)
 		return malformed(why);
 	clean(from->vm.version, sizeof(from->vm.version));
 	clean(from->vm.layout, sizeof(from->vm.layout));
-	vitals->vms[from->index] = from->vm;
-	if (from->index == vitals->vm_count)
-		vitals->vm_count++;
+	header->vms[from->index] = from->vm;
+	if (from->index == header->vm_count)
+		header->vm_count++;
 	return 0;
 }
 
-static void take_text(struct daemon_watch *watch, enum message_type type, struct feed_text *from)
+static void take_text(struct daemon_live *session, enum message_type type, struct live_text *from)
 {
-	struct daemon_vitals *vitals = &watch->vitals;
+	struct daemon_live_header *header = &session->header;
 
 	clean(from->text, sizeof(from->text));
 	if (type == MESSAGE_NOTICE) {
-		memcpy(vitals->notice, from->text, sizeof(vitals->notice));
-		vitals->notice_count++;
+		memcpy(header->notice, from->text, sizeof(header->notice));
+		header->notice_count++;
 		return;
 	}
-	vitals->ended = true;
-	vitals->end = from->end >= 0 && from->end <= DAEMON_END_SYSTEM ? (enum daemon_end)from->end
+	header->ended = true;
+	header->end = from->end >= 0 && from->end <= DAEMON_END_SYSTEM ? (enum daemon_end)from->end
 								       : DAEMON_END_SYSTEM;
-	memcpy(vitals->text, from->text, sizeof(vitals->text));
+	memcpy(header->text, from->text, sizeof(header->text));
 }
 
 /* A body of fixed size. */
@@ -125,43 +125,44 @@ static bool read_body(const struct message *message, void *ret_body, size_t len)
 	return true;
 }
 
-static int handle(struct daemon_watch *watch, const struct message *message, struct failure *why)
+static int handle(struct daemon_live *session, const struct message *message, struct failure *why)
 {
 	union {
-		struct feed_numbers numbers;
-		struct feed_process process;
-		struct feed_vm vm;
-		struct feed_text text;
+		struct live_numbers numbers;
+		struct live_process process;
+		struct live_vm vm;
+		struct live_text text;
 	} body;
 
-	if (watch->greeted == (message->type == MESSAGE_HELLO))
+	if (session->greeted == (message->type == MESSAGE_HELLO))
 		return malformed(why);
 	switch (message->type) {
 	case MESSAGE_HELLO:
-		watch->greeted = message->version == MESSAGE_VERSION;
-		return watch->greeted ? 0 : malformed(why);
+		session->greeted = message->version == MESSAGE_VERSION;
+		return session->greeted ? 0 : malformed(why);
 	case MESSAGE_FUNCTION:
-		return format_live_function(watch->live, message->function.id,
+		return format_live_function(session->live, message->function.id,
 					    &message->function.value, why);
 	case MESSAGE_SAMPLE:
-		return format_live_sample(watch->live, &message->sample, why);
+		return format_live_sample(session->live, &message->sample, why);
 	case MESSAGE_NUMBERS:
 		if (!read_body(message, &body.numbers, sizeof(body.numbers)))
 			return malformed(why);
-		take_numbers(watch, &body.numbers);
+		take_numbers(session, &body.numbers);
 		return 0;
 	case MESSAGE_PROCESS:
 		return read_body(message, &body.process, sizeof(body.process))
-			       ? take_process(watch, &body.process, why)
+			       ? take_process(session, &body.process, why)
 			       : malformed(why);
 	case MESSAGE_VM:
-		return read_body(message, &body.vm, sizeof(body.vm)) ? take_vm(watch, &body.vm, why)
-								     : malformed(why);
+		return read_body(message, &body.vm, sizeof(body.vm))
+			       ? take_vm(session, &body.vm, why)
+			       : malformed(why);
 	case MESSAGE_NOTICE:
 	case MESSAGE_RESULT:
 		if (!read_body(message, &body.text, sizeof(body.text)))
 			return malformed(why);
-		take_text(watch, message->type, &body.text);
+		take_text(session, message->type, &body.text);
 		return 0;
 	default:
 		return malformed(why);
@@ -169,31 +170,31 @@ static int handle(struct daemon_watch *watch, const struct message *message, str
 }
 
 /* The socket is at its end, or says what cannot be. */
-static void note_end(struct daemon_watch *watch)
+static void note_end(struct daemon_live *session)
 {
-	struct daemon_vitals *vitals = &watch->vitals;
+	struct daemon_live_header *header = &session->header;
 
-	if (!vitals->ended) {
-		vitals->ended = true;
-		vitals->end = DAEMON_END_SYSTEM;
-		snprintf(vitals->text, sizeof(vitals->text),
+	if (!header->ended) {
+		header->ended = true;
+		header->end = DAEMON_END_SYSTEM;
+		snprintf(header->text, sizeof(header->text),
 			 "the sampler died: what was sampled stays");
 	}
-	watch_end_sampler(watch);
+	live_end_sampler(session);
 }
 
-int daemon_watch_take(struct daemon_watch *watch, struct failure *why)
+int daemon_live_take(struct daemon_live *session, struct failure *why)
 {
 	uint64_t end_ns = clock_now_ns() + TAKE_NS;
 
-	while (watch->fd >= 0) {
+	while (session->fd >= 0) {
 		struct message message;
 		struct failure reason = { 0 };
-		int got = message_receive_now(&watch->receiver, &message, &reason);
+		int got = message_receive_now(&session->receiver, &message, &reason);
 
 		if (got == 2)
 			return 0;
-		if (got == 1 && handle(watch, &message, &reason) == 0) {
+		if (got == 1 && handle(session, &message, &reason) == 0) {
 			if (clock_now_ns() >= end_ns)
 				return 1;
 			continue;
@@ -202,7 +203,7 @@ int daemon_watch_take(struct daemon_watch *watch, struct failure *why)
 			*why = reason;
 			return -1;
 		}
-		note_end(watch);
+		note_end(session);
 	}
 	return 0;
 }
@@ -210,20 +211,20 @@ int daemon_watch_take(struct daemon_watch *watch, struct failure *why)
 /* ---- History ---------------------------------------------------------------------------- */
 
 /* Everything since the beginning; numbers of 32 bits may wrap, their differences do not. */
-static struct daemon_moment sum_up(const struct daemon_watch *watch)
+static struct daemon_history_point sum_up(const struct daemon_live *session)
 {
-	const struct daemon_vitals *vitals = &watch->vitals;
-	struct daemon_moment sums = { .time_ns = clock_now_ns(),
-				      .samples = (uint32_t)vitals->samples,
-				      .sampler_cpu_ns = vitals->cpu_ns,
-				      .own_cpu_ns = vitals->own_cpu_ns };
+	const struct daemon_live_header *header = &session->header;
+	struct daemon_history_point sums = { .time_ns = clock_now_ns(),
+					     .samples = (uint32_t)header->samples,
+					     .sampler_cpu_ns = header->cpu_ns,
+					     .own_cpu_ns = header->own_cpu_ns };
 
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
-		sums.states[i] = (uint32_t)vitals->states[i];
+		sums.states[i] = (uint32_t)header->states[i];
 	for (int i = 0; i < DAEMON_OUTCOME_COUNT; i++)
-		sums.outcomes[i] = (uint32_t)vitals->outcomes[i];
-	for (size_t i = 0; i < vitals->vm_count; i++) {
-		const struct daemon_vm *vm = &vitals->vms[i];
+		sums.outcomes[i] = (uint32_t)header->outcomes[i];
+	for (size_t i = 0; i < header->vm_count; i++) {
+		const struct daemon_vm *vm = &header->vms[i];
 
 		sums.heap_bytes += vm->heap_bytes;
 		sums.allocated_bytes += vm->allocated_bytes;
@@ -242,15 +243,15 @@ static uint64_t rise(uint64_t before, uint64_t now)
 	return now > before ? now - before : 0;
 }
 
-int daemon_watch_refresh(struct daemon_watch *watch, struct failure *why)
+int daemon_live_refresh(struct daemon_live *session, struct failure *why)
 {
-	const struct daemon_moment *before = &watch->totals;
-	struct daemon_moment now, moment;
-	bool first = watch->moments == 0;
+	const struct daemon_history_point *before = &session->totals;
+	struct daemon_history_point now, moment;
+	bool first = session->moments == 0;
 
-	watch->vitals.own_cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
-	now = moment = sum_up(watch);
-	moment.span_ns = first ? watch->vitals.elapsed_ns : now.time_ns - before->time_ns;
+	session->header.own_cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
+	now = moment = sum_up(session);
+	moment.span_ns = first ? session->header.elapsed_ns : now.time_ns - before->time_ns;
 	moment.samples -= before->samples;
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
 		moment.states[i] -= before->states[i];
@@ -263,78 +264,81 @@ int daemon_watch_refresh(struct daemon_watch *watch, struct failure *why)
 	moment.aborted = rise(before->aborted, now.aborted);
 	moment.sampler_cpu_ns = rise(before->sampler_cpu_ns, now.sampler_cpu_ns);
 	moment.own_cpu_ns = rise(before->own_cpu_ns, now.own_cpu_ns);
-	watch->totals = now;
-	watch->history[watch->moments++ % DAEMON_HISTORY] = moment;
-	if (watch->fd >= 0 && format_live_take_forgotten(watch->live)) {
-		const char renew = FEED_RENEW;
+	session->totals = now;
+	session->history[session->moments++ % DAEMON_HISTORY] = moment;
+	if (session->fd >= 0 && format_live_take_forgotten(session->live)) {
+		const char renew = CHANNEL_RENEW;
 
-		send(watch->fd, &renew, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		send(session->fd, &renew, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
-	return format_live_refresh(watch->live, why);
+	return format_live_refresh(session->live, why);
 }
 
-const struct daemon_moment *daemon_watch_history(const struct daemon_watch *watch, size_t age)
+const struct daemon_history_point *daemon_live_history(const struct daemon_live *session,
+						       size_t age)
 {
-	if (age >= watch->moments || age >= DAEMON_HISTORY)
+	if (age >= session->moments || age >= DAEMON_HISTORY)
 		return NULL;
-	return &watch->history[(watch->moments - 1 - age) % DAEMON_HISTORY];
+	return &session->history[(session->moments - 1 - age) % DAEMON_HISTORY];
 }
 
 /* ---- Beginning and end ------------------------------------------------------------------ */
 
-int daemon_watch_start(const struct daemon_options *options, const struct format_live_options *live,
-		       struct daemon_watch **ret_watch, struct failure *why)
+int daemon_live_start(const struct daemon_options *options, const struct format_live_options *live,
+		      struct daemon_live **ret_session, struct failure *why)
 {
 	static const struct format_live_options defaults = { 0 };
-	struct daemon_watch *watch = calloc(1, sizeof(*watch));
+	struct daemon_live *session = calloc(1, sizeof(*session));
 
-	if (!watch)
+	if (!session)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "start the sampler");
-	watch->fd = -1;
-	watch->vitals.rate_hz = options->rate_hz;
+	session->fd = -1;
+	session->header.rate_hz = options->rate_hz;
 	/* The sampler first: it is forked before anything large is in memory. */
-	if (watch_start_sampler(options, &watch->pid, &watch->fd, why) != 0) {
-		free(watch);
+	if (live_start_sampler(options, &session->pid, &session->fd, why) != 0) {
+		free(session);
 		return -1;
 	}
-	watch->vitals.processes = calloc(DAEMON_PROCESSES_LISTED, sizeof(*watch->vitals.processes));
-	watch->vitals.start_ns = calloc(DAEMON_PROCESSES_LISTED, sizeof(*watch->vitals.start_ns));
-	watch->vitals.vms = calloc(FEED_VMS_MAX, sizeof(*watch->vitals.vms));
-	if (watch->vitals.processes && watch->vitals.start_ns && watch->vitals.vms &&
-	    message_receiver_init(&watch->receiver, watch->fd, why) == 0 &&
-	    format_live_create(live ? live : &defaults, &watch->live, why) == 0) {
-		*ret_watch = watch;
+	session->header.processes =
+		calloc(DAEMON_PROCESSES_LISTED, sizeof(*session->header.processes));
+	session->header.start_ns =
+		calloc(DAEMON_PROCESSES_LISTED, sizeof(*session->header.start_ns));
+	session->header.vms = calloc(CHANNEL_VMS_MAX, sizeof(*session->header.vms));
+	if (session->header.processes && session->header.start_ns && session->header.vms &&
+	    message_receiver_init(&session->receiver, session->fd, why) == 0 &&
+	    format_live_create(live ? live : &defaults, &session->live, why) == 0) {
+		*ret_session = session;
 		return 0;
 	}
-	daemon_watch_destroy(watch);
+	daemon_live_destroy(session);
 	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "start the sampler");
 }
 
-void daemon_watch_destroy(struct daemon_watch *watch)
+void daemon_live_destroy(struct daemon_live *session)
 {
-	if (!watch)
+	if (!session)
 		return;
-	watch_end_sampler(watch);
-	if (watch->receiver.bytes)
-		message_receiver_deinit(&watch->receiver);
-	format_live_destroy(watch->live);
-	free(watch->vitals.processes);
-	free(watch->vitals.start_ns);
-	free(watch->vitals.vms);
-	free(watch);
+	live_end_sampler(session);
+	if (session->receiver.bytes)
+		message_receiver_deinit(&session->receiver);
+	format_live_destroy(session->live);
+	free(session->header.processes);
+	free(session->header.start_ns);
+	free(session->header.vms);
+	free(session);
 }
 
-int daemon_watch_fd(const struct daemon_watch *watch)
+int daemon_live_fd(const struct daemon_live *session)
 {
-	return watch->fd;
+	return session->fd;
 }
 
-struct format_live *daemon_watch_profile(struct daemon_watch *watch)
+struct format_live *daemon_live_profile(struct daemon_live *session)
 {
-	return watch->live;
+	return session->live;
 }
 
-const struct daemon_vitals *daemon_watch_vitals(const struct daemon_watch *watch)
+const struct daemon_live_header *daemon_live_header(const struct daemon_live *session)
 {
-	return &watch->vitals;
+	return &session->header;
 }

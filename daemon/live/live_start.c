@@ -70,7 +70,7 @@ static _Noreturn void run_sampler(const struct daemon_options *options, int fd, 
 		_exit(1); /* it died meanwhile */
 	close_others(fd);
 	own.feeds = true;
-	own.feed_fd = fd;
+	own.channel_fd = fd;
 	own.stop = &sampler_stop;
 	own.outputs = NULL;
 	own.output_count = 0;
@@ -91,8 +91,8 @@ static int give_up_privileges(void)
 	return capng_apply(CAPNG_SELECT_CAPS) == 0 ? 0 : -1;
 }
 
-int watch_start_sampler(const struct daemon_options *options, pid_t *ret_pid, int *ret_fd,
-			struct failure *why)
+int live_start_sampler(const struct daemon_options *options, pid_t *ret_pid, int *ret_fd,
+		       struct failure *why)
 {
 	pid_t own = getpid(), pid;
 	int fds[2];
@@ -119,28 +119,28 @@ int watch_start_sampler(const struct daemon_options *options, pid_t *ret_pid, in
 	return 0;
 }
 
-void watch_end_sampler(struct daemon_watch *watch)
+void live_end_sampler(struct daemon_live *session)
 {
 	const struct timespec nap = { .tv_nsec = END_NAP_NS };
 
-	if (watch->fd >= 0)
-		close(watch->fd);
-	watch->fd = -1;
-	if (watch->pid <= 0)
+	if (session->fd >= 0)
+		close(session->fd);
+	session->fd = -1;
+	if (session->pid <= 0)
 		return;
-	kill(watch->pid, SIGTERM);
+	kill(session->pid, SIGTERM);
 	for (int i = 0; i < END_PATIENCE_MS; i += END_NAP_NS / 1000000) {
-		pid_t got = waitpid(watch->pid, NULL, WNOHANG);
+		pid_t got = waitpid(session->pid, NULL, WNOHANG);
 
-		if (got == watch->pid || (got < 0 && errno != EINTR)) {
-			watch->pid = 0;
+		if (got == session->pid || (got < 0 && errno != EINTR)) {
+			session->pid = 0;
 			return;
 		}
 		nanosleep(&nap, NULL);
 	}
 	/* Nothing stays stopped: the kernel lets go of what it held. */
-	kill(watch->pid, SIGKILL);
-	while (waitpid(watch->pid, NULL, 0) < 0 && errno == EINTR)
+	kill(session->pid, SIGKILL);
+	while (waitpid(session->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	watch->pid = 0;
+	session->pid = 0;
 }

@@ -7,7 +7,7 @@
 
 enum {
 	/* Ticks of threads that sleep or wake within microseconds, again and again. */
-	CARRIED_MAX = 8,
+	DEFERRED_MAX = 8,
 	/* Ticks that are held back: what may be missing at one time. */
 	HELD_MAX = 1024,
 	/* Of a sample whose thread's processor time is known. */
@@ -45,7 +45,7 @@ static uint32_t take(uint32_t *ticks)
 uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
 		      enum daemon_outcome outcome)
 {
-	uint32_t ticks = take(&data->owed);
+	uint32_t ticks = take(&data->pending);
 
 	switch (outcome) {
 	case DAEMON_FULL:
@@ -53,10 +53,10 @@ uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
 	case DAEMON_TRUNCATED:
 	case DAEMON_UNWOUND:
 	case DAEMON_NO_VM:
-		ticks += take(&data->carried_run);
+		ticks += take(&data->deferred_run);
 		break;
 	case DAEMON_ASLEEP:
-		ticks += take(&data->carried_sleep);
+		ticks += take(&data->deferred_sleep);
 		break;
 	default:
 		break;
@@ -77,18 +77,18 @@ const char *sampled_name(const struct recorder_target *of, const struct attach_t
 
 void sampled_carry(struct recorder_target *of, struct sampled_thread *data, bool is_asleep)
 {
-	uint32_t *carried = is_asleep ? &data->carried_sleep : &data->carried_run;
-	uint32_t ticks = take(&data->owed);
+	uint32_t *deferred = is_asleep ? &data->deferred_sleep : &data->deferred_run;
+	uint32_t ticks = take(&data->pending);
 
-	if (*carried + ticks <= CARRIED_MAX)
-		*carried += ticks;
+	if (*deferred + ticks <= DEFERRED_MAX)
+		*deferred += ticks;
 	else
 		add(of, DAEMON_IDLE, ticks);
 }
 
 void sampled_hold(struct recorder_target *of, struct sampled_thread *data)
 {
-	data->unscheduled += take(&data->owed);
+	data->unscheduled += take(&data->pending);
 	if (data->unscheduled > HELD_MAX) {
 		add(of, DAEMON_UNSCHEDULED, data->unscheduled - HELD_MAX);
 		data->unscheduled = HELD_MAX;
@@ -122,15 +122,15 @@ bool sampled_weigh(struct recorder_target *of, struct sampled_thread *data, uint
 	if (!ran_ns || !before_ns || ran_ns < before_ns)
 		return true;
 	data->unsampled_ns += (int64_t)(ran_ns - before_ns);
-	weight = weight_of((int64_t)data->owed + data->carried_run, data->unscheduled,
+	weight = weight_of((int64_t)data->pending + data->deferred_run, data->unscheduled,
 			   data->unsampled_ns / period_ns);
 	data->unsampled_ns -= weight * period_ns;
 	if (data->unsampled_ns > bound_ns)
 		data->unsampled_ns = bound_ns;
 	if (data->unsampled_ns < -bound_ns)
 		data->unsampled_ns = -bound_ns;
-	data->unscheduled += take(&data->owed) + take(&data->carried_run) - (uint32_t)weight;
-	data->owed = (uint32_t)weight;
+	data->unscheduled += take(&data->pending) + take(&data->deferred_run) - (uint32_t)weight;
+	data->pending = (uint32_t)weight;
 	return weight > 0;
 }
 
@@ -144,9 +144,9 @@ void sampled_forget_time(struct recorder_target *of, struct sampled_thread *data
 void sampled_end(struct recorder_target *of, struct sampled_thread *data,
 		 enum daemon_outcome outcome)
 {
-	add(of, DAEMON_IDLE, take(&data->carried_run) + take(&data->carried_sleep));
+	add(of, DAEMON_IDLE, take(&data->deferred_run) + take(&data->deferred_sleep));
 	add(of, DAEMON_UNSCHEDULED, take(&data->unscheduled));
-	add(of, outcome, take(&data->owed));
+	add(of, outcome, take(&data->pending));
 }
 
 bool sampled_put(struct recorder_target *of, const struct format_sample *sample)

@@ -30,27 +30,28 @@ struct sampled_copies {
 	struct attach_sampler_plan *plan; /**< NULL: it is not copied. */
 	struct recorder_target *of;
 	struct attach_thread *thread;
-	uint64_t rested;    /**< As far as told. */
+	uint64_t skipped;   /**< As far as told. */
 	uint64_t lost;	    /**< Ticks for which copies have stood. */
 	uint64_t lost_seen; /**< As far as they are accounted for as no rest. */
 	int64_t taken;	    /**< Copies since the last account. */
 	uint32_t begun;	    /**< Ticks from before it was found, for its first copy. */
 	int64_t rest;	    /**< Ticks of the clock that are not told yet; may be early ones. */
 	struct attach_schedule schedule; /**< At the last look; runs 0: not known. */
-	int64_t carried;		 /**< Of the rest: from before that look. */
+	int64_t deferred;		 /**< Of the rest: from before that look. */
 	int64_t waited_ns;		 /**< For a processor, of which ticks are not told yet. */
 	uint64_t look_ns;		 /**< Not before, where it has no copies. */
-	bool is_cut;			 /**< Chains lacked what there was no room for. */
+	bool is_truncated;		 /**< Chains lacked what there was no room for. */
 	bool is_gone;	   /**< The kernel knows it no more, but has it in its list. */
 	bool is_stopped;   /**< In place of copies, as these would lack something. */
 	bool is_refused;   /**< The kernel does not copy it, and it may not be stopped. */
 	uint64_t retry_ns; /**< Until then, for either. */
 	unsigned tries;
 	/** The last samples, copies or stops, and those of them whose chains are not whole. */
-	unsigned samples, torn;
-	bool is_torn;	       /**< The last one. */
-	unsigned torn_copies;  /**< Of TORN_OF copies, so that it is stopped; 0: not for that. */
-	bool is_torn_by_stops; /**< They did not show more than copies. */
+	unsigned samples, inconsistent;
+	bool is_inconsistent;	       /**< The last one. */
+	unsigned inconsistent_copies;  /**< Of INCONSISTENT_OF copies, so that it is stopped; 0: not
+					  for that. */
+	bool is_inconsistent_by_stops; /**< They did not show more than copies. */
 };
 
 /** One thread; freed with it. */
@@ -58,10 +59,10 @@ struct sampled_thread {
 	struct luastate_prediction prediction;
 	bool runs_lua;
 	/** Ticks whose outcome is not reported yet, as that of a thread that has not stood yet. */
-	uint32_t owed;
+	uint32_t pending;
 	/** Ticks that the next sample of their kind stands for: the thread ran, and slept before it
 	 * was stopped; or slept, and ran before its stack was read. */
-	uint32_t carried_run, carried_sleep;
+	uint32_t deferred_run, deferred_sleep;
 	/** Ticks at which it waited for a processor, not told yet; the processor time that it had
 	 * used at its last sample, 0 unknown; and what of that has had no sample. */
 	uint32_t unscheduled;

@@ -4,7 +4,7 @@
 #include "daemon/outcome/stop_reasons.h"
 #include "attach/clock.h"
 
-#include "daemon/recorder/feed.h"
+#include "daemon/recorder/live_channel.h"
 
 #include <stdio.h>
 
@@ -63,11 +63,11 @@ void stops_begin(struct sampled_thread *data, enum daemon_reason reason)
 /* A watch shows numbers only, and no list. */
 static void tell_watch(struct recorder *recorder, const struct daemon_stopped_thread *entry)
 {
-	char text[FEED_TEXT_MAX];
+	char text[CHANNEL_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "thread %s [%d] is stopped for its samples: %s", entry->name,
 		 (int)entry->tid, daemon_reason_text(entry->reason));
-	feed_notice(recorder, text);
+	live_channel_notice(recorder, text);
 }
 
 /* At its first stop for that reason. */
@@ -84,7 +84,7 @@ static void list_thread(struct recorder_target *of, const struct attach_thread *
 	entry = &stats->stopped_threads[data->stop_entry - 1];
 	snprintf(entry->name, sizeof(entry->name), "%s",
 		 sampled_name(of, thread, data, clock_now_ns()));
-	if (of->recorder->feed && data->stop_reason != DAEMON_REASON_SEARCH)
+	if (of->recorder->live_channel && data->stop_reason != DAEMON_REASON_SEARCH)
 		tell_watch(of->recorder, entry);
 }
 

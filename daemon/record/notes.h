@@ -19,7 +19,7 @@ enum {
  * believed: lines that begin with "ljprof: " and end in a line feed. They hold no foreign text.
  * @param cpu_ns Processor time of the recorder so far.
  */
-void account_describe(const struct daemon_options *options, const struct daemon_stats *stats,
-		      uint64_t cpu_ns, char ret_text[ACCOUNT_MAX]);
+void notes_describe(const struct daemon_options *options, const struct daemon_stats *stats,
+		    uint64_t cpu_ns, char ret_text[ACCOUNT_MAX]);
 
 #endif

@@ -5,7 +5,7 @@
 #include "daemon/outcome/stop_reasons.h"
 #include "daemon/record/notes.h"
 #include "daemon/record/startup.h"
-#include "daemon/recorder/feed.h"
+#include "daemon/recorder/live_channel.h"
 #include "daemon/rights/event_opener.h"
 #include "daemon/rights/priority.h"
 #include "daemon/rights/refusal.h"
@@ -49,7 +49,7 @@ static bool send_queued(struct recorder *recorder)
 	struct failure why;
 	int sent = message_flush_now(&recorder->writer.queue, &why);
 
-	if (recorder->feed)
+	if (recorder->live_channel)
 		return sent >= 0; /* what does not go now goes later, or is dropped */
 	/* One output of several may have; and where no thread runs nothing is sent. */
 	if (sent > 0 && writer_has_failed(&recorder->writer))
@@ -76,7 +76,7 @@ static void take_snapshot(struct recorder *recorder)
 	struct failure why;
 	sigset_t wanted;
 
-	if (!recorder->options->snapshot_signal || recorder->feed)
+	if (!recorder->options->snapshot_signal || recorder->live_channel)
 		return;
 	sigemptyset(&wanted);
 	sigaddset(&wanted, recorder->options->snapshot_signal);
@@ -89,13 +89,13 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 {
 	if (!recorder_refresh(recorder, now_ns))
 		return false;
-	if (recorder->feed && !feed_tell(recorder, now_ns))
+	if (recorder->live_channel && !live_channel_update(recorder, now_ns))
 		return false;
 	if (now_ns < recorder->flush_ns)
 		return message_queued(&recorder->writer.queue) < FLUSH_BYTES ||
 		       send_queued(recorder);
-	recorder->flush_ns = now_ns + (recorder->feed ? (uint64_t)FEED_INTERVAL_NS
-						      : (uint64_t)FLUSH_INTERVAL_NS);
+	recorder->flush_ns = now_ns + (recorder->live_channel ? (uint64_t)CHANNEL_INTERVAL_NS
+							      : (uint64_t)FLUSH_INTERVAL_NS);
 	recorder->stats->elapsed_ns = now_ns - recorder->begin_ns;
 	if (recorder->options->progress)
 		recorder->options->progress(recorder->options->context, recorder->stats);
@@ -222,12 +222,12 @@ static bool take_slow(struct recorder *recorder)
 		end_copies(recorder);
 		return false;
 	}
-	if (!recorder->told_slow)
+	if (!recorder->reported_slow)
 		recorder_notice(
 			recorder,
 			"the kernel allows fewer samples by now "
 			"(kernel.perf_event_max_sample_rate): some are missing from here on");
-	recorder->told_slow = true;
+	recorder->reported_slow = true;
 	return true;
 }
 
@@ -315,7 +315,7 @@ static int start_writer(struct recorder *recorder)
 	struct timespec now;
 	struct failure why;
 
-	if (recorder->feed)
+	if (recorder->live_channel)
 		return 0;
 	clock_gettime(CLOCK_REALTIME, &now);
 	options.format.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -435,15 +435,15 @@ static void tell_output(struct recorder *recorder, const struct message_status *
 }
 
 /* Of a writer that has failed it is of no use, and does no harm. */
-static void put_account(struct recorder *recorder)
+static void put_notes(struct recorder *recorder)
 {
 	char text[ACCOUNT_MAX];
 	struct failure why;
 
-	account_describe(recorder->options, recorder->stats,
-			 clock_read_ns(CLOCK_PROCESS_CPUTIME_ID), text);
+	notes_describe(recorder->options, recorder->stats, clock_read_ns(CLOCK_PROCESS_CPUTIME_ID),
+		       text);
 	/* Without memory for it the profile is whole all the same. */
-	message_put_account(&recorder->writer.queue, text, &why);
+	message_put_notes(&recorder->writer.queue, text, &why);
 }
 
 /* Whether nothing was recorded, so that what was there before is to stay as it was. */
@@ -462,7 +462,7 @@ static void finish_output(struct recorder *recorder)
 	if (is_unused(recorder))
 		writer_collect(&recorder->writer, &status);
 	else {
-		put_account(recorder);
+		put_notes(recorder);
 		writer_finish(&recorder->writer, &status);
 	}
 	memcpy(recorder->stats->outputs, status.outputs, sizeof(status.outputs));
@@ -630,7 +630,8 @@ static void run_at_priority(struct recorder *recorder)
 
 static void record(struct recorder *recorder)
 {
-	if ((recorder->options->feeds ? feed_start(recorder) : open_outputs(recorder)) != 0 ||
+	if ((recorder->options->feeds ? live_channel_start(recorder) : open_outputs(recorder)) !=
+		    0 ||
 	    recorder_open_processes(recorder) != 0 || open_sampler(recorder) != 0)
 		return;
 	/* The VM first, as an error there must leave an existing file as it was. */
@@ -688,7 +689,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	close_outputs(recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ret_stats->cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
-	feed_finish(recorder);
+	live_channel_finish(recorder);
 	finder_destroy(recorder->finder);
 	traces_destroy(recorder->traces);
 	attach_image_destroy(recorder->image);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a recording knows: its processes, its limits, and how it ends. */
 #include "daemon/recorder/recorder.h"
-#include "daemon/recorder/feed.h"
+#include "daemon/recorder/live_channel.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,8 +66,8 @@ bool recorder_is_single(const struct recorder *recorder)
 
 void recorder_notice(struct recorder *recorder, const char *text)
 {
-	if (recorder->feed)
-		feed_notice(recorder, text);
+	if (recorder->live_channel)
+		live_channel_notice(recorder, text);
 	if (recorder->options->notice)
 		recorder->options->notice(recorder->options->context, text);
 }
@@ -106,9 +106,9 @@ int recorder_announce(void *context, const struct format_function *function, uin
 {
 	struct recorder *recorder = context;
 
-	if (recorder->feed && feed_is_full(recorder)) {
+	if (recorder->live_channel && live_channel_is_full(recorder)) {
 		/* Announced anew once there is room. */
-		feed_note_lost(recorder);
+		live_channel_note_lost(recorder);
 		*ret_id = recorder->next_function++;
 		return 0;
 	}
@@ -122,7 +122,7 @@ int recorder_announce(void *context, const struct format_function *function, uin
 int recorder_put_sample(struct recorder *recorder, const struct format_sample *sample,
 			struct failure *why)
 {
-	if (recorder->feed && feed_is_full(recorder)) {
+	if (recorder->live_channel && live_channel_is_full(recorder)) {
 		recorder->stats->dropped++;
 		return 0;
 	}
@@ -133,7 +133,7 @@ bool recorder_is_at_limit(struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
 
-	if (recorder->feed)
+	if (recorder->live_channel)
 		return false;
 	if (options->limit_samples && recorder->stats->samples >= options->limit_samples)
 		recorder->stats->limit = DAEMON_LIMIT_SAMPLES;

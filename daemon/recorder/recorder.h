@@ -72,7 +72,7 @@ struct recorder {
 	struct finder *finder;
 	struct traces *traces;		    /* index of the stats' list */
 	bool was_vain;			    /* a command had no LuaJIT some time after it began */
-	bool told_full;			    /* that there are more processes than can be followed */
+	bool reported_full;		    /* that there are more processes than can be followed */
 	struct attach_image *image, *after; /* what a stop read, and what was read right after it */
 	struct output_file outputs[DAEMON_OUTPUTS_MAX];
 	size_t output_count; /* that are open */
@@ -83,15 +83,15 @@ struct recorder {
 	struct attach_sampler *sampler; /* NULL: threads are stopped for their samples */
 	struct opener *opener;		/* with a sampler: has the right to open its events */
 	size_t stopped_threads;		/* with a sampler: those that are stopped all the same */
-	bool told_refused;		/* with a sampler: that the kernel does not copy one */
-	bool told_slow;			/* with a sampler: that the kernel leaves out ticks */
+	bool reported_refused;		/* with a sampler: that the kernel does not copy one */
+	bool reported_slow;		/* with a sampler: that the kernel leaves out ticks */
 	uint64_t begun_ns;	 /* with a sampler: less than a tick, of threads that had begun */
 	uint64_t unsettled_ns;	 /* with a sampler: until then something new is learned */
 	uint64_t new_threads_ns; /* with a sampler: until then new threads are looked for often */
 	uint64_t after_ns;	 /* with a sampler: when reading into the image "after" began */
 	pid_t after_pid;	 /* and of which process */
 
-	struct feed *feed; /* NULL: a recording, not a watch */
+	struct live_channel *live_channel; /* NULL: a recording, not a watch */
 
 	uint64_t wait_ns;	   /* until when a process with a VM is waited for */
 	uint64_t begin_ns, end_ns; /* of the loop; 0 before it */

@@ -95,9 +95,9 @@ const char *daemon_core_name(const struct daemon_core *core)
 	return core->name;
 }
 
-bool daemon_core_is_cut(const struct daemon_core *core)
+bool daemon_core_is_truncated(const struct daemon_core *core)
 {
-	return symbols_core_is_cut(core->file);
+	return symbols_core_is_truncated(core->file);
 }
 
 size_t daemon_core_thread_count(const struct daemon_core *core)
@@ -145,7 +145,7 @@ void daemon_core_tell_no_vm(struct daemon_core *core, char *ret_text, size_t len
 	const char *what = luastate_has_interpreter(core->target->lua)
 				   ? "no LuaJIT VM that is known"
 				   : "no LuaJIT";
-	const char *cut = daemon_core_is_cut(core) ? ", a part of which is missing" : "";
+	const char *cut = daemon_core_is_truncated(core) ? ", a part of which is missing" : "";
 	struct missing missing = { .count = 0 };
 	size_t programs = symbols_core_each_missing(core->file, note_missing, &missing);
 

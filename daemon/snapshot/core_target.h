@@ -32,7 +32,7 @@ pid_t daemon_core_pid(const struct daemon_core *core);
  * as in struct attach_names. */
 const char *daemon_core_name(const struct daemon_core *core);
 /** Whether a part of the file is missing. */
-bool daemon_core_is_cut(const struct daemon_core *core);
+bool daemon_core_is_truncated(const struct daemon_core *core);
 
 size_t daemon_core_thread_count(const struct daemon_core *core);
 const struct symbols_core_thread *daemon_core_thread(const struct daemon_core *core, size_t index);

@@ -16,12 +16,12 @@ enum {
 	HOLDS = 3,
 };
 
-struct moment {
+struct snapshot {
 	struct daemon_target *target;
-	struct moment_options options;
+	struct snapshot_options options;
 	struct attach_pages *pages; /* of the looks */
 	struct attach_copy *copy;
-	struct attach_hold hold;
+	struct attach_freeze freeze;
 	struct attach_reader memory, any;
 	uint64_t paused_ns; /* in all holds */
 	unsigned holds;
@@ -31,69 +31,70 @@ struct moment {
 static int read_any(void *self, struct remote_addr address, void *ret_bytes, size_t len,
 		    struct failure *why)
 {
-	struct moment *moment = self;
+	struct snapshot *snapshot = self;
 
-	if (attach_read(attach_copy_reader(moment->copy), address, ret_bytes, len, why) == 0)
+	if (attach_read(attach_copy_reader(snapshot->copy), address, ret_bytes, len, why) == 0)
 		return 0;
-	return attach_read(attach_process_reader(moment->target->process), address, ret_bytes, len,
-			   why);
+	return attach_read(attach_process_reader(snapshot->target->process), address, ret_bytes,
+			   len, why);
 }
 
 static int read_memory(void *self, struct remote_addr address, void *ret_bytes, size_t len,
 		       struct failure *why)
 {
-	struct moment *moment = self;
+	struct snapshot *snapshot = self;
 
-	if (attach_read(attach_copy_reader(moment->copy), address, ret_bytes, len, why) == 0)
+	if (attach_read(attach_copy_reader(snapshot->copy), address, ret_bytes, len, why) == 0)
 		return 0;
-	if (attach_read(attach_process_reader(moment->target->process), address, ret_bytes, len,
+	if (attach_read(attach_process_reader(snapshot->target->process), address, ret_bytes, len,
 			why) != 0)
 		return -1;
 	/* The next hold copies it. */
-	attach_pages_note(moment->pages, address.value, address.value + len);
-	moment->is_late = true;
+	attach_pages_note(snapshot->pages, address.value, address.value + len);
+	snapshot->is_late = true;
 	return 0;
 }
 
-struct moment *moment_create(struct daemon_target *target, const struct moment_options *options)
+struct snapshot *snapshot_create(struct daemon_target *target,
+				 const struct snapshot_options *options)
 {
-	struct moment *moment = calloc(1, sizeof(*moment));
+	struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
 
-	if (!moment)
+	if (!snapshot)
 		return NULL;
-	moment->target = target;
-	moment->options = *options;
-	if (moment->options.max_pause_ns == 0)
-		moment->options.max_pause_ns = (uint64_t)MAX_PAUSE_MS * MS_NS;
-	if (moment->options.max_bytes == 0)
-		moment->options.max_bytes = MAX_BYTES;
-	moment->memory = (struct attach_reader){ read_memory, moment };
-	moment->any = (struct attach_reader){ read_any, moment };
-	moment->pages = attach_pages_create(attach_process_reader(target->process),
-					    moment->options.max_bytes / ATTACH_PAGE_BYTES);
-	moment->copy = attach_copy_create(moment->options.max_bytes);
-	if (moment->pages && moment->copy)
-		return moment;
-	moment_destroy(moment);
+	snapshot->target = target;
+	snapshot->options = *options;
+	if (snapshot->options.max_pause_ns == 0)
+		snapshot->options.max_pause_ns = (uint64_t)MAX_PAUSE_MS * MS_NS;
+	if (snapshot->options.max_bytes == 0)
+		snapshot->options.max_bytes = MAX_BYTES;
+	snapshot->memory = (struct attach_reader){ read_memory, snapshot };
+	snapshot->any = (struct attach_reader){ read_any, snapshot };
+	snapshot->pages = attach_pages_create(attach_process_reader(target->process),
+					      snapshot->options.max_bytes / ATTACH_PAGE_BYTES);
+	snapshot->copy = attach_copy_create(snapshot->options.max_bytes);
+	if (snapshot->pages && snapshot->copy)
+		return snapshot;
+	snapshot_destroy(snapshot);
 	return NULL;
 }
 
-void moment_destroy(struct moment *moment)
+void snapshot_destroy(struct snapshot *snapshot)
 {
-	if (!moment)
+	if (!snapshot)
 		return;
-	attach_hold_deinit(&moment->hold);
-	attach_pages_destroy(moment->pages);
-	attach_copy_destroy(moment->copy);
-	free(moment);
+	attach_freeze_deinit(&snapshot->freeze);
+	attach_pages_destroy(snapshot->pages);
+	attach_copy_destroy(snapshot->copy);
+	free(snapshot);
 }
 
 /* ---- The look --------------------------------------------------------------------------- */
 
-const struct attach_reader *moment_look(struct moment *moment)
+const struct attach_reader *snapshot_live(struct snapshot *snapshot)
 {
-	attach_pages_forget(moment->pages);
-	return attach_pages_reader(moment->pages);
+	attach_pages_forget(snapshot->pages);
+	return attach_pages_reader(snapshot->pages);
 }
 
 static bool note_run(void *context, uint64_t start, uint64_t end)
@@ -101,33 +102,33 @@ static bool note_run(void *context, uint64_t start, uint64_t end)
 	return attach_pages_note(context, start, end);
 }
 
-void moment_note(struct moment *moment, uint64_t start, uint64_t end)
+void snapshot_note(struct snapshot *snapshot, uint64_t start, uint64_t end)
 {
 	struct failure why;
 
 	start &= ~(uint64_t)(ATTACH_PAGE_BYTES - 1);
 	if (start < end)
-		attach_process_each_resident(moment->target->process, start, end, note_run,
-					     moment->pages, &why);
+		attach_process_each_resident(snapshot->target->process, start, end, note_run,
+					     snapshot->pages, &why);
 }
 
-void moment_note_stack(struct moment *moment, uint64_t sp)
+void snapshot_note_stack(struct snapshot *snapshot, uint64_t sp)
 {
-	const struct symbols_mapping *mapping = symbols_space_find(moment->target->space, sp);
+	const struct symbols_mapping *mapping = symbols_space_find(snapshot->target->space, sp);
 
 	if (mapping)
-		moment_note(moment,
-			    sp - mapping->start > STACK_BELOW_BYTES ? sp - STACK_BELOW_BYTES
-								    : mapping->start,
-			    mapping->end - sp > STACK_ABOVE_BYTES ? sp + STACK_ABOVE_BYTES
-								  : mapping->end);
+		snapshot_note(snapshot,
+			      sp - mapping->start > STACK_BELOW_BYTES ? sp - STACK_BELOW_BYTES
+								      : mapping->start,
+			      mapping->end - sp > STACK_ABOVE_BYTES ? sp + STACK_ABOVE_BYTES
+								    : mapping->end);
 }
 
 /* ---- What to copy ----------------------------------------------------------------------- */
 
 /** Wishes in the making. */
 struct wishes {
-	struct moment *moment;
+	struct snapshot *snapshot;
 	struct attach_copy *copy;
 	const uint64_t *pages; /* of the look, ascending */
 	size_t count, next;    /* the next one to pass */
@@ -141,7 +142,7 @@ static bool want(const struct wishes *wishes, uint64_t start, uint64_t end)
 
 	if (start >= end || attach_copy_want(wishes->copy, start, end, &why) == 0)
 		return true;
-	wishes->moment->is_huge = true;
+	wishes->snapshot->is_huge = true;
 	return false;
 }
 
@@ -198,7 +199,7 @@ static size_t count_met(const struct wishes *wishes, const struct symbols_mappin
 
 static void want_mappings(struct wishes *wishes)
 {
-	const struct daemon_target *target = wishes->moment->target;
+	const struct daemon_target *target = wishes->snapshot->target;
 	struct failure why;
 
 	for (size_t i = 0; i < symbols_space_count(target->space); i++) {
@@ -214,14 +215,15 @@ static void want_mappings(struct wishes *wishes)
 }
 
 /* Anew for each hold: there is more to copy then. @return NULL without memory. */
-static struct attach_copy *choose(struct moment *moment)
+static struct attach_copy *choose(struct snapshot *snapshot)
 {
-	struct wishes wishes = { .moment = moment, .beside_bytes = moment->options.beside_bytes };
+	struct wishes wishes = { .snapshot = snapshot,
+				 .beside_bytes = snapshot->options.beside_bytes };
 
-	wishes.copy = attach_copy_create(moment->options.max_bytes);
+	wishes.copy = attach_copy_create(snapshot->options.max_bytes);
 	if (!wishes.copy)
 		return NULL;
-	wishes.pages = attach_pages_list(moment->pages, &wishes.count);
+	wishes.pages = attach_pages_list(snapshot->pages, &wishes.count);
 	if (want_met(&wishes))
 		want_mappings(&wishes);
 	return wishes.copy;
@@ -229,116 +231,116 @@ static struct attach_copy *choose(struct moment *moment)
 
 /* ---- The hold --------------------------------------------------------------------------- */
 
-static uint64_t left_ns(const struct moment *moment)
+static uint64_t left_ns(const struct snapshot *snapshot)
 {
-	return moment->options.max_pause_ns > moment->paused_ns
-		       ? moment->options.max_pause_ns - moment->paused_ns
+	return snapshot->options.max_pause_ns > snapshot->paused_ns
+		       ? snapshot->options.max_pause_ns - snapshot->paused_ns
 		       : 0;
 }
 
-bool moment_may_hold(const struct moment *moment)
+bool snapshot_may_take(const struct snapshot *snapshot)
 {
-	uint64_t last_ns = moment->holds ? moment->paused_ns / moment->holds : 0;
+	uint64_t last_ns = snapshot->holds ? snapshot->paused_ns / snapshot->holds : 0;
 
-	return moment->holds < HOLDS && left_ns(moment) > 2 * last_ns;
+	return snapshot->holds < HOLDS && left_ns(snapshot) > 2 * last_ns;
 }
 
 /* What is there already stays where another hold fails. */
-static int hold(struct moment *moment, struct failure *why)
+static int freeze(struct snapshot *snapshot, struct failure *why)
 {
-	struct attach_hold held = { 0 };
+	struct attach_freeze held = { 0 };
 	struct attach_copy *copy;
 	int ret;
 
-	if (left_ns(moment) == 0)
+	if (left_ns(snapshot) == 0)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "hold a process again");
-	copy = choose(moment);
+	copy = choose(snapshot);
 	if (!copy)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a process");
-	ret = attach_hold(moment->target->process, left_ns(moment), copy, &held, why);
-	moment->holds++;
-	moment->paused_ns += held.pause_ns;
+	ret = attach_freeze(snapshot->target->process, left_ns(snapshot), copy, &held, why);
+	snapshot->holds++;
+	snapshot->paused_ns += held.pause_ns;
 	if (ret == 0) {
-		attach_hold_deinit(&moment->hold);
-		moment->hold = held;
-		attach_copy_destroy(moment->copy);
-		moment->copy = copy;
+		attach_freeze_deinit(&snapshot->freeze);
+		snapshot->freeze = held;
+		attach_copy_destroy(snapshot->copy);
+		snapshot->copy = copy;
 	} else {
 		attach_copy_destroy(copy);
 	}
-	moment->hold.pause_ns = moment->paused_ns;
+	snapshot->freeze.pause_ns = snapshot->paused_ns;
 	return ret;
 }
 
 /* Nobody needs what an earlier call has copied, which may be large. */
-static int forget(struct moment *moment, struct failure *why)
+static int forget(struct snapshot *snapshot, struct failure *why)
 {
-	struct attach_copy *copy = attach_copy_create(moment->options.max_bytes);
+	struct attach_copy *copy = attach_copy_create(snapshot->options.max_bytes);
 
 	if (!copy)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a process");
-	attach_copy_destroy(moment->copy);
-	moment->copy = copy;
-	attach_hold_deinit(&moment->hold);
-	moment->hold.pause_ns = moment->paused_ns;
+	attach_copy_destroy(snapshot->copy);
+	snapshot->copy = copy;
+	attach_freeze_deinit(&snapshot->freeze);
+	snapshot->freeze.pause_ns = snapshot->paused_ns;
 	return 0;
 }
 
 /* Threads that woke have run while memory was copied: a hold without such is better. */
-int moment_hold(struct moment *moment, struct failure *why)
+int snapshot_take(struct snapshot *snapshot, struct failure *why)
 {
 	bool any = false;
 
-	if (forget(moment, why) != 0)
+	if (forget(snapshot, why) != 0)
 		return -1;
 	do {
-		if (hold(moment, why) == 0)
+		if (freeze(snapshot, why) == 0)
 			any = true;
 		else if (why->kind != FAILURE_TIMEOUT)
 			break;
-	} while ((!any || moment->hold.woken) && moment_may_hold(moment));
+	} while ((!any || snapshot->freeze.woken) && snapshot_may_take(snapshot));
 	if (!any)
 		return -1;
-	moment->is_late = false;
+	snapshot->is_late = false;
 	return 0;
 }
 
-const struct attach_hold *moment_held(const struct moment *moment)
+const struct attach_freeze *snapshot_freeze(const struct snapshot *snapshot)
 {
-	return &moment->hold;
+	return &snapshot->freeze;
 }
 
-size_t moment_copied_bytes(const struct moment *moment)
+size_t snapshot_copied_bytes(const struct snapshot *snapshot)
 {
-	return attach_copy_bytes(moment->copy);
+	return attach_copy_bytes(snapshot->copy);
 }
 
-bool moment_is_huge(const struct moment *moment)
+bool snapshot_is_huge(const struct snapshot *snapshot)
 {
-	return moment->is_huge;
+	return snapshot->is_huge;
 }
 
 /* ---- What was copied -------------------------------------------------------------------- */
 
-const struct attach_reader *moment_copy(struct moment *moment)
+const struct attach_reader *snapshot_copy(struct snapshot *snapshot)
 {
-	return attach_copy_reader(moment->copy);
+	return attach_copy_reader(snapshot->copy);
 }
 
-const struct attach_reader *moment_memory(struct moment *moment)
+const struct attach_reader *snapshot_memory(struct snapshot *snapshot)
 {
-	return &moment->memory;
+	return &snapshot->memory;
 }
 
-const struct attach_reader *moment_any(struct moment *moment)
+const struct attach_reader *snapshot_any(struct snapshot *snapshot)
 {
-	return &moment->any;
+	return &snapshot->any;
 }
 
-bool moment_take_late(struct moment *moment)
+bool snapshot_take_late(struct snapshot *snapshot)
 {
-	bool was_late = moment->is_late;
+	bool was_late = snapshot->is_late;
 
-	moment->is_late = false;
+	snapshot->is_late = false;
 	return was_late;
 }

@@ -141,7 +141,7 @@ static void look(struct finder *finder, const struct finder_listener *listener,
 	}
 }
 
-void finder_look(struct finder *finder, const struct finder_listener *listener, uint64_t now_ns)
+void finder_poll(struct finder *finder, const struct finder_listener *listener, uint64_t now_ns)
 {
 	uint64_t begin_ns = clock_now_ns();
 	struct pid_list now = { 0 };

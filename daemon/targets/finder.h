@@ -27,6 +27,6 @@ struct finder_listener {
  * Look for processes if it is time for that. A look reads about one process that is new since the
  * last looks, or all of them once a second, and costs at most a twentieth of our time.
  */
-void finder_look(struct finder *finder, const struct finder_listener *listener, uint64_t now_ns);
+void finder_poll(struct finder *finder, const struct finder_listener *listener, uint64_t now_ns);
 
 #endif

@@ -3,7 +3,7 @@
 #include "daemon/targets/processes.h"
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
-#include "daemon/recorder/feed.h"
+#include "daemon/recorder/live_channel.h"
 #include "daemon/targets/finder.h"
 
 enum {
@@ -142,8 +142,8 @@ static void note_new_program(struct recorder *recorder, struct recorder_target *
 	of->look_ns = of->search_ns = of->more_interval_ns = 0;
 	of->look_interval_ns = PROCESSES_LOOK_FIRST_NS;
 	recorder_note_name(recorder, of);
-	if (recorder->feed)
-		feed_note_exec(recorder, of);
+	if (recorder->live_channel)
+		live_channel_note_exec(recorder, of);
 	if (!of->target)
 		return;
 	luastate_reset(of->target->lua);
@@ -298,16 +298,16 @@ static bool take_found(void *context, pid_t pid)
 	if (!process && why.kind == FAILURE_BUSY)
 		return false; /* tried again, as long as it is new */
 	of = recorder_add_entry(recorder, pid, process, &ignored);
-	if (!of && ignored.kind == FAILURE_LIMIT && !recorder->told_full) {
-		recorder->told_full = true;
+	if (!of && ignored.kind == FAILURE_LIMIT && !recorder->reported_full) {
+		recorder->reported_full = true;
 		recorder_notice(recorder,
 				"there are more processes than can be followed: some are not "
 				"recorded");
 	}
 	if (of && !process)
 		recorder_note_kind(recorder, of, DAEMON_PROCESS_DENIED);
-	if (of && recorder->feed)
-		feed_note_found(recorder, of);
+	if (of && recorder->live_channel)
+		live_channel_note_found(recorder, of);
 	return of != NULL;
 }
 
@@ -317,7 +317,7 @@ void recorder_find_new(struct recorder *recorder, uint64_t now_ns)
 						  .found = take_found,
 						  .context = recorder };
 
-	finder_look(recorder->finder, &listener, now_ns);
+	finder_poll(recorder->finder, &listener, now_ns);
 }
 
 bool recorder_refresh(struct recorder *recorder, uint64_t now_ns)
@@ -343,7 +343,7 @@ bool recorder_refresh(struct recorder *recorder, uint64_t now_ns)
 	if (recorder_any(recorder, entry_is_open) && !lost)
 		return true;
 	/* A watch waits for the next one of that name. */
-	if (recorder->feed && recorder->options->name_count)
+	if (recorder->live_channel && recorder->options->name_count)
 		return true;
 	recorder_end_all(recorder, lost);
 	return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The processes of a recording: a list, of which each has a number in the summary. */
 #include "daemon/outcome/outcomes.h"
-#include "daemon/recorder/feed.h"
+#include "daemon/recorder/live_channel.h"
 #include "daemon/targets/processes.h"
 
 #include <stdlib.h>
@@ -79,8 +79,8 @@ void recorder_remove_entry(struct recorder *recorder, size_t index)
 
 	if (listed)
 		listed->ended = true;
-	if (recorder->feed)
-		feed_note_end(recorder, recorder->targets[index]);
+	if (recorder->live_channel)
+		live_channel_note_end(recorder, recorder->targets[index]);
 	free_entry(recorder->targets[index]);
 	recorder->targets[index] = recorder->targets[--recorder->target_count];
 }

@@ -27,10 +27,10 @@ enum {
 	 */
 	STOPS_NS = 1000 * 1000 * 1000,
 	STOPS_DOUBLED = 6,
-	/* So is one of whose copies, of this many, more than TORN_MAX have no whole chain: what is
-	 * gone before it is read, as where all traces are flushed all the time. */
-	TORN_OF = 128,
-	TORN_MAX = 2,
+	/* So is one of whose copies, of this many, more than INCONSISTENT_MAX have no whole chain:
+	 * what is gone before it is read, as where all traces are flushed all the time. */
+	INCONSISTENT_OF = 128,
+	INCONSISTENT_MAX = 2,
 	/* Threads that begin have their copies when the opener has answered, which takes it less
 	 * than that: the rest begins with the next drain. */
 	EVENTS_NS = 20 * 1000 * 1000,
@@ -66,34 +66,35 @@ static void renew_plan(const struct luastate_plan_context *context,
 {
 	struct attach_sampler_plan wanted;
 
-	memcpy(&wanted, plan, offsetof(struct attach_sampler_plan, rested));
+	memcpy(&wanted, plan, offsetof(struct attach_sampler_plan, skipped));
 	luastate_plan_bpf(context, &wanted);
 	renew(plan->vms, wanted.vms, wanted.vm_count * sizeof(wanted.vms[0]));
 	renew(plan->stacks, wanted.stacks, wanted.stack_count * sizeof(wanted.stacks[0]));
 	renew(plan->others, wanted.others, wanted.other_count * sizeof(wanted.others[0]));
-	renew(plan, &wanted, offsetof(struct attach_sampler_plan, rested));
+	renew(plan, &wanted, offsetof(struct attach_sampler_plan, skipped));
 }
 
 void bpf_tick_note(struct sampled_copies *copies, enum daemon_outcome outcome)
 {
 	copies->samples++;
 	/* Else it ends where it should, and more memory would show no more. */
-	copies->is_torn = !daemon_outcome_reaches_root(outcome);
-	copies->torn += copies->is_torn;
-	if (copies->is_stopped || copies->samples < TORN_OF)
+	copies->is_inconsistent = !daemon_outcome_reaches_root(outcome);
+	copies->inconsistent += copies->is_inconsistent;
+	if (copies->is_stopped || copies->samples < INCONSISTENT_OF)
 		return;
-	if (copies->torn > TORN_MAX && !copies->is_torn_by_stops)
-		copies->torn_copies = copies->torn;
-	copies->samples = copies->torn = 0;
+	if (copies->inconsistent > INCONSISTENT_MAX && !copies->is_inconsistent_by_stops)
+		copies->inconsistent_copies = copies->inconsistent;
+	copies->samples = copies->inconsistent = 0;
 }
 
 void bpf_tick_note_stops(struct sampled_copies *copies)
 {
 	/* Where not even half of it was spared, the chains are so. */
-	if (copies->torn_copies > 0 &&
-	    2 * copies->torn * TORN_OF > copies->torn_copies * copies->samples)
-		copies->is_torn_by_stops = true;
-	copies->samples = copies->torn = 0;
+	if (copies->inconsistent_copies > 0 &&
+	    2 * copies->inconsistent * INCONSISTENT_OF >
+		    copies->inconsistent_copies * copies->samples)
+		copies->is_inconsistent_by_stops = true;
+	copies->samples = copies->inconsistent = 0;
 }
 
 /* In place of copies, for a while. */
@@ -102,7 +103,7 @@ static void begin_stops(struct recorder_target *of, struct sampled_thread *data,
 {
 	struct sampled_copies *copies = &data->copies;
 
-	copies->samples = copies->torn = 0;
+	copies->samples = copies->inconsistent = 0;
 	copies->retry_ns = clock_now_ns() + ((uint64_t)STOPS_NS << copies->tries);
 	copies->tries += copies->tries < STOPS_DOUBLED;
 	copies->is_refused = !stops_are_allowed(of->recorder);
@@ -118,9 +119,9 @@ static void tell_refused(struct recorder *recorder, const struct failure *why)
 {
 	char reason[256], text[320];
 
-	if (recorder->told_refused)
+	if (recorder->reported_refused)
 		return;
-	recorder->told_refused = true;
+	recorder->reported_refused = true;
 	failure_describe(why, reason, sizeof(reason));
 	snprintf(text, sizeof(text), "%s: such threads are %s", reason,
 		 stops_are_allowed(recorder) ? "stopped for their samples" : "left out");
@@ -194,7 +195,8 @@ static void begin_thread(struct recorder_target *of, struct attach_thread *threa
 	*copies = (struct sampled_copies){ .of = of,
 					   .thread = thread,
 					   .tries = copies->tries,
-					   .is_torn_by_stops = copies->is_torn_by_stops };
+					   .is_inconsistent_by_stops =
+						   copies->is_inconsistent_by_stops };
 	if (add_thread(of, thread, data, &why) == 0) {
 		rest_begin(thread, copies);
 		note_news(of->recorder);
@@ -219,7 +221,7 @@ static void end_stops(struct recorder *recorder, struct sampled_thread *data)
 
 static void owe(struct recorder *recorder, struct sampled_thread *data, uint32_t ticks)
 {
-	data->owed += ticks;
+	data->pending += ticks;
 	recorder->stats->thread_ticks += ticks;
 }
 
@@ -338,8 +340,8 @@ static bool take_copy(void *context, void *copied, const struct attach_sampler_t
 		return false;
 	if (!of->target) /* given up, and its threads with it */
 		return true;
-	if (copies->is_torn) {
-		copies->is_cut |= timing->is_cut;
+	if (copies->is_inconsistent) {
+		copies->is_truncated |= timing->is_truncated;
 		if (lacked)
 			note_news(recorder);
 	}
@@ -365,17 +367,17 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 			 struct sampled_thread *data, uint32_t ticks)
 {
 	struct sampled_copies *copies = &data->copies;
-	uint64_t rested = copies->plan->rested - copies->rested;
+	uint64_t skipped = copies->plan->skipped - copies->skipped;
 	uint64_t lost =
 		copies->plan->lost - copies->lost_seen; /* the copy behind them stands for them */
 
-	copies->rested += rested;
+	copies->skipped += skipped;
 	copies->lost_seen += lost;
-	owe(of->recorder, data, (uint32_t)rested);
+	owe(of->recorder, data, (uint32_t)skipped);
 	sampled_tell(of, data, DAEMON_RESTED);
-	copies->rest += (int64_t)ticks - copies->taken - (int64_t)rested - (int64_t)lost;
-	if (may_have_ended(of, copies->taken == 0 && rested == 0) &&
-	    attach_thread_activity(thread, NULL, NULL) == ATTACH_EXITED) {
+	copies->rest += (int64_t)ticks - copies->taken - (int64_t)skipped - (int64_t)lost;
+	if (may_have_ended(of, copies->taken == 0 && skipped == 0) &&
+	    attach_thread_state(thread, NULL, NULL) == ATTACH_EXITED) {
 		of->thread_ended = true;
 		if (thread->tid == of->pid)
 			of->refresh_ns = 0; /* perhaps all of it has ended */
@@ -395,7 +397,7 @@ static void note_beginning(struct recorder_target *of, struct attach_thread *thr
 	if (since_ns == 0 || !data->copies.plan)
 		return;
 	recorder->new_threads_ns = clock_now_ns() + NEW_THREADS_NS;
-	if (attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING)
+	if (attach_thread_state(thread, NULL, NULL) != ATTACH_RUNNING)
 		return;
 	recorder->begun_ns += (since_ns < BEGUN_MAX_NS ? since_ns : BEGUN_MAX_NS) / 2;
 	data->copies.begun = (uint32_t)(recorder->begun_ns / period_ns);
@@ -406,15 +408,16 @@ static void note_beginning(struct recorder_target *of, struct attach_thread *thr
 static void leave_copies(struct recorder_target *of, struct sampled_thread *data)
 {
 	struct sampled_copies *copies = &data->copies;
-	enum daemon_reason reason = copies->is_cut ? DAEMON_REASON_LARGE : DAEMON_REASON_PARTIAL;
+	enum daemon_reason reason =
+		copies->is_truncated ? DAEMON_REASON_LARGE : DAEMON_REASON_PARTIAL;
 
 	if (stops_are_allowed(of->recorder)) {
 		bpf_tick_end_thread(of, data);
 		begin_stops(of, data, reason);
 		return;
 	}
-	copies->is_cut = false;
-	copies->torn_copies = 0;
+	copies->is_truncated = false;
+	copies->inconsistent_copies = 0;
 }
 
 /* One that the kernel does not copy, and that may not be stopped. */
@@ -422,7 +425,7 @@ static void account_refused(struct recorder_target *of, struct attach_thread *th
 			    struct sampled_thread *data, uint32_t ticks)
 {
 	owe(of->recorder, data, ticks);
-	switch (attach_thread_activity(thread, NULL, NULL)) {
+	switch (attach_thread_state(thread, NULL, NULL)) {
 	case ATTACH_RUNNING:
 		sampled_tell(of, data, DAEMON_FAILED);
 		break;
@@ -464,7 +467,7 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 	if (!data->copies.plan)
 		return;
 	account_rest(of, thread, data, ticks);
-	if (data->copies.is_cut || data->copies.torn_copies)
+	if (data->copies.is_truncated || data->copies.inconsistent_copies)
 		leave_copies(of, data);
 }
 

@@ -51,7 +51,7 @@ static void tell(struct recorder_target *of, struct sampled_thread *data, int64_
 	if (ticks <= 0)
 		return;
 	data->copies.rest -= ticks;
-	data->owed += (uint32_t)ticks;
+	data->pending += (uint32_t)ticks;
 	of->recorder->stats->thread_ticks += (uint64_t)ticks;
 	sampled_tell(of, data, outcome);
 }
@@ -71,7 +71,7 @@ static void tell_waits(struct recorder_target *of, struct sampled_thread *data)
 static bool is_waiting(struct attach_thread *thread, const struct sampled_copies *copies, bool ran)
 {
 	return !ran && copies->rest < WAIT_TICKS_MAX &&
-	       attach_thread_activity(thread, NULL, NULL) == ATTACH_RUNNING;
+	       attach_thread_state(thread, NULL, NULL) == ATTACH_RUNNING;
 }
 
 void rest_begin(struct attach_thread *thread, struct sampled_copies *copies)
@@ -86,7 +86,7 @@ void rest_tell(struct recorder_target *of, struct attach_thread *thread,
 {
 	struct sampled_copies *copies = &data->copies;
 	uint64_t now_ns = clock_now_ns();
-	int64_t carried = copies->carried;
+	int64_t deferred = copies->deferred;
 	bool ran;
 
 	if (copies->rest <= 0 || (!has_copies && now_ns < copies->look_ns))
@@ -97,9 +97,9 @@ void rest_tell(struct recorder_target *of, struct attach_thread *thread,
 		return;
 	tell_waits(of, data);
 	/* It may wait again by now. That wait, and its last ticks, are reported later. */
-	carried = has_copies && carried < copies->rest ? carried : copies->rest;
-	tell(of, data, carried, DAEMON_IDLE);
-	copies->carried = copies->rest;
+	deferred = has_copies && deferred < copies->rest ? deferred : copies->rest;
+	tell(of, data, deferred, DAEMON_IDLE);
+	copies->deferred = copies->rest;
 }
 
 void rest_end(struct recorder_target *of, struct attach_thread *thread, struct sampled_thread *data)

@@ -53,7 +53,7 @@ static void reduce(const struct recorder *recorder, struct daemon_target *target
 		kept = 1;
 		for (uint32_t i = 1; i < sample->frame_count && !done; i++) {
 			done = !native[i];
-			if (done || i == target->activity)
+			if (done || i == target->work)
 				frames[kept++] = frames[i];
 		}
 	}
@@ -230,12 +230,12 @@ static void predict_vm(struct daemon_target *target, const struct attach_reader 
 		       const struct luastate_vm *vm, uint64_t sp,
 		       struct luastate_prediction *prediction)
 {
-	size_t count = target->cframe_count;
+	size_t count = target->vm_frame_count;
 
 	if (count >= LUASTATE_PREDICTED_THREADS)
 		count = LUASTATE_PREDICTED_THREADS - 1;
-	target->cframes[count] = (struct luastate_cframe){ .L = vm->main_thread };
-	luastate_learn(target->lua, reader, target->cframes, count + 1, target->stack_top,
+	target->vm_frames[count] = (struct luastate_vm_frame){ .L = vm->main_thread };
+	luastate_learn(target->lua, reader, target->vm_frames, count + 1, target->stack_top,
 		       LUASTATE_REACH_SOME, sp, prediction);
 }
 
@@ -422,14 +422,14 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		recorder->end = DAEMON_END_SYSTEM;
 		return false;
 	}
-	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
+	luastate_learn(target->lua, reader, target->vm_frames, target->vm_frame_count,
 		       target->stack_top,
 		       reach_of(target, outcome, recorder->image, &data->prediction), sp,
 		       &data->prediction);
 	recorder->stats->decode_ns += clock_now_ns() - now_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
-	data->runs_lua |= target->cframe_count > 0;
+	data->runs_lua |= target->vm_frame_count > 0;
 	if (!sleep && !is_copy && !knew_vm && learns_first_vm(of, thread, data, outcome))
 		return capture(recorder, of, thread, data)
 			       ? sampled_decode(of, thread, data, NULL, clock_now_ns())
@@ -513,7 +513,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	/* Those that the kernel copies, or will when they are found, have their ticks there. */
 	if (!data || (recorder->sampler && !data->copies.is_stopped))
 		return true;
-	data->owed += recorder->weight;
+	data->pending += recorder->weight;
 	recorder->stats->thread_ticks += recorder->weight;
 	/* The tick before has not got its sample yet: that one comes first. */
 	if (is_pending(thread))
@@ -528,7 +528,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 		sampled_tell(of, data, DAEMON_RESTED);
 		return true;
 	}
-	switch (attach_thread_activity(thread, NULL, NULL)) {
+	switch (attach_thread_state(thread, NULL, NULL)) {
 	case ATTACH_BLOCKED:
 		return sample_waiting(of, thread, data);
 	case ATTACH_EXITED:
@@ -653,7 +653,7 @@ static bool find_by_stop(struct recorder *recorder, struct recorder_target *of,
 	struct failure why;
 
 	if (!data ||
-	    (!thread->stop_pending && attach_thread_activity(thread, NULL, NULL) != ATTACH_RUNNING))
+	    (!thread->stop_pending && attach_thread_state(thread, NULL, NULL) != ATTACH_RUNNING))
 		return false;
 	stops_begin(data, DAEMON_REASON_SEARCH);
 	if (!capture(recorder, of, thread, data) || !of->target)

@@ -223,10 +223,10 @@ int message_put_sample(struct message_queue *queue, const struct format_sample *
 	return 0;
 }
 
-int message_put_account(struct message_queue *queue, const char *text, struct failure *why)
+int message_put_notes(struct message_queue *queue, const char *text, struct failure *why)
 {
 	uint32_t len = string_len(text);
-	uint8_t *body = start_message(queue, MESSAGE_ACCOUNT, len, why);
+	uint8_t *body = start_message(queue, MESSAGE_NOTES, len, why);
 
 	if (!body)
 		return -1;
@@ -403,13 +403,13 @@ static int parse_function(const uint8_t *body, size_t len, struct message *ret_m
 	return 0;
 }
 
-static int parse_account(const uint8_t *body, size_t len, struct message *ret_message,
-			 struct failure *why)
+static int parse_notes(const uint8_t *body, size_t len, struct message *ret_message,
+		       struct failure *why)
 {
 	const uint8_t *at = body;
 
 	if (len == 0 || len > MESSAGE_STRING_MAX ||
-	    !get_string(&at, body + len, (uint32_t)len, &ret_message->account))
+	    !get_string(&at, body + len, (uint32_t)len, &ret_message->notes))
 		return malformed(why);
 	return 0;
 }
@@ -511,8 +511,8 @@ int message_parse(struct message_receiver *receiver, uint32_t type, const uint8_
 		return parse_function(body, len, ret_message, why);
 	case MESSAGE_SAMPLE:
 		return parse_sample(receiver, body, len, ret_message, why);
-	case MESSAGE_ACCOUNT:
-		return parse_account(body, len, ret_message, why);
+	case MESSAGE_NOTES:
+		return parse_notes(body, len, ret_message, why);
 	case MESSAGE_SNAPSHOT:
 		if (len != sizeof(ret_message->snapshot_ns))
 			return malformed(why);

@@ -16,7 +16,7 @@
  *                        ACCOUNT   lines that tell of the recording; before END
  *                        SNAPSHOT  time; have in the files what is there so far
  *                        END       last message: finish the file
- *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see feed.h
+ *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see live_channel.h
  *   writer -> recorder   STATUS    errno (0 success), samples, each output's errno, files and
  *                                  bytes; last message
  */
@@ -26,14 +26,14 @@ enum message_type {
 	MESSAGE_SAMPLE,
 	MESSAGE_END,
 	MESSAGE_STATUS,
-	/* Of a feed; bodies are structs of feed.h. */
+	/* Of a live channel; bodies are structs of live_channel.h. */
 	MESSAGE_NUMBERS,
 	MESSAGE_PROCESS,
 	MESSAGE_VM,
 	MESSAGE_NOTICE,
 	MESSAGE_RESULT,
 	/* Of a recording. */
-	MESSAGE_ACCOUNT,
+	MESSAGE_NOTES,
 	MESSAGE_SNAPSHOT,
 };
 
@@ -79,11 +79,11 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 			 const struct format_function *function, struct failure *why);
 int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
 		       struct failure *why);
-int message_put_account(struct message_queue *queue, const char *text, struct failure *why);
+int message_put_notes(struct message_queue *queue, const char *text, struct failure *why);
 /** @param time_ns By clock_now_ns(): samples after it belong to what comes then. */
 int message_put_snapshot(struct message_queue *queue, uint64_t time_ns, struct failure *why);
 int message_put_end(struct message_queue *queue, struct failure *why);
-/** One of a feed: @p len bytes. */
+/** One of a live channel: @p len bytes. */
 int message_put_bytes(struct message_queue *queue, enum message_type type, const void *bytes,
 		      size_t len, struct failure *why);
 int message_put_status(struct message_queue *queue, const struct message_status *status,
@@ -111,12 +111,12 @@ struct message {
 		} function;
 		struct format_sample sample;
 		struct message_status status;
-		const char *account;
+		const char *notes;
 		uint64_t snapshot_ns; /* by clock_now_ns() */
 		struct {
 			const uint8_t *bytes; /* not aligned */
 			size_t len;
-		} body; /* of a feed's */
+		} body; /* of a live channel's */
 	};
 };
 

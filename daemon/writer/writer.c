@@ -36,11 +36,11 @@ static bool is_over(const struct wait_end *end)
 }
 
 /* Give back what a writer that does not run was given. */
-static int give_up_start(int errnum, struct writer_pulse *pulse, const int fds[2],
+static int give_up_start(int errnum, struct writer_progress *progress, const int fds[2],
 			 struct failure *why)
 {
-	if (pulse != MAP_FAILED)
-		munmap(pulse, sizeof(*pulse));
+	if (progress != MAP_FAILED)
+		munmap(progress, sizeof(*progress));
 	if (fds[0] >= 0) {
 		close(fds[0]);
 		close(fds[1]);
@@ -51,20 +51,20 @@ static int give_up_start(int errnum, struct writer_pulse *pulse, const int fds[2
 int writer_start(const struct writer_options *options, struct writer *ret_writer,
 		 struct failure *why)
 {
-	struct writer_pulse *pulse = mmap(NULL, sizeof(*pulse), PROT_READ | PROT_WRITE,
-					  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct writer_progress *progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
+						MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int fds[2] = { -1, -1 };
 	pid_t pid;
 
-	if (pulse == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
-		return give_up_start(errno, pulse, fds, why);
+	if (progress == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+		return give_up_start(errno, progress, fds, why);
 	pid = fork();
 	if (pid < 0)
-		return give_up_start(errno, pulse, fds, why);
+		return give_up_start(errno, progress, fds, why);
 	if (pid == 0)
-		writing_run(fds[1], options, pulse);
+		writer_run(fds[1], options, progress);
 	close(fds[1]);
-	*ret_writer = (struct writer){ .pid = pid, .fd = fds[0], .pulse = pulse };
+	*ret_writer = (struct writer){ .pid = pid, .fd = fds[0], .progress = progress };
 	if (message_queue_init(&ret_writer->queue, fds[0], why) != 0 ||
 	    message_receiver_init(&ret_writer->receiver, fds[0], why) != 0 ||
 	    message_put_hello(&ret_writer->queue, why) != 0) {
@@ -80,12 +80,12 @@ bool writer_has_failed(const struct writer *writer)
 {
 	struct pollfd poller = { .fd = writer->fd, .events = POLLIN };
 
-	return atomic_load(&writer->pulse->failed) || poll(&poller, 1, 0) > 0;
+	return atomic_load(&writer->progress->failed) || poll(&poller, 1, 0) > 0;
 }
 
 uint64_t writer_bytes(const struct writer *writer)
 {
-	return atomic_load(&writer->pulse->largest_bytes);
+	return atomic_load(&writer->progress->largest_bytes);
 }
 
 /* Processor time that it has used: one that is stuck on its disk or pipe uses none. */
@@ -166,7 +166,7 @@ void writer_collect(struct writer *writer, struct message_status *ret_status)
 	if (writer->fate != WRITER_REPORTED)
 		kill(writer->pid, SIGKILL); /* harmless where it is dead already */
 	close(writer->fd);
-	munmap(writer->pulse, sizeof(*writer->pulse));
+	munmap(writer->progress, sizeof(*writer->progress));
 	writer->wait_status = 0;
 	while (waitpid(writer->pid, &writer->wait_status, 0) < 0 && errno == EINTR)
 		;

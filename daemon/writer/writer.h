@@ -17,7 +17,7 @@ enum writer_fate {
 };
 
 /** What the writer shows while it works, in memory that both see: nothing there is relied on. */
-struct writer_pulse {
+struct writer_progress {
 	_Atomic uint64_t largest_bytes; /**< Written of the largest output, all its files. */
 	atomic_bool failed; /**< An output has; the others get what comes until the END. */
 };
@@ -39,7 +39,7 @@ struct writer {
 	enum writer_fate fate; /**< Once it was finished or collected. */
 	int wait_status;       /**< As of waitpid(). */
 	int fd;
-	struct writer_pulse *pulse;
+	struct writer_progress *progress;
 	struct message_queue queue;
 	struct message_receiver receiver;
 };

@@ -28,11 +28,11 @@ enum {
 };
 
 /** The inside of the writer process. */
-struct writing {
+struct writer_state {
 	struct message_receiver receiver;
 	struct format_functions *functions;
-	struct written_set set;
-	struct placer placer;
+	struct output_set set;
+	struct file_helper file_helper;
 	uint64_t samples, committed;
 	bool greeted, ended;
 	int errnum; /* of what is no output's */
@@ -44,9 +44,10 @@ static int errnum_of(const struct failure *why)
 }
 
 /* Whether all functions that a sample refers to were announced. */
-static bool knows_functions(const struct writing *writing, const struct format_sample *sample)
+static bool knows_functions(const struct writer_state *writer_state,
+			    const struct format_sample *sample)
 {
-	uint32_t count = format_functions_count(writing->functions);
+	uint32_t count = format_functions_count(writer_state->functions);
 
 	for (uint32_t i = 0; i < sample->frame_count; i++)
 		if (sample->frames[i].function >= count)
@@ -57,37 +58,39 @@ static bool knows_functions(const struct writing *writing, const struct format_s
 
 /* ---- Messages --------------------------------------------------------------------------- */
 
-static int handle(struct writing *writing, const struct message *message, struct failure *why)
+static int handle(struct writer_state *writer_state, const struct message *message,
+		  struct failure *why)
 {
 	uint32_t id;
 
-	if (!writing->greeted && message->type != MESSAGE_HELLO)
+	if (!writer_state->greeted && message->type != MESSAGE_HELLO)
 		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "understand a message");
 	switch (message->type) {
 	case MESSAGE_HELLO:
-		writing->greeted = message->version == MESSAGE_VERSION;
-		if (writing->greeted)
+		writer_state->greeted = message->version == MESSAGE_VERSION;
+		if (writer_state->greeted)
 			return 0;
 		break;
 	case MESSAGE_FUNCTION:
-		if (message->function.id != format_functions_count(writing->functions))
+		if (message->function.id != format_functions_count(writer_state->functions))
 			break;
-		return format_functions_add(writing->functions, &message->function.value, &id, why);
+		return format_functions_add(writer_state->functions, &message->function.value, &id,
+					    why);
 	case MESSAGE_SAMPLE:
-		if (!knows_functions(writing, &message->sample))
+		if (!knows_functions(writer_state, &message->sample))
 			return failure_set(why, FAILURE_INVALID, 0, 0, 0,
 					   "find a sample's functions");
-		writing->samples++;
-		written_set_sample(&writing->set, &message->sample);
+		writer_state->samples++;
+		output_set_sample(&writer_state->set, &message->sample);
 		return 0;
-	case MESSAGE_ACCOUNT:
-		written_set_account(&writing->set, message->account);
+	case MESSAGE_NOTES:
+		output_set_notes(&writer_state->set, message->notes);
 		return 0;
 	case MESSAGE_SNAPSHOT:
-		written_set_snapshot(&writing->set, message->snapshot_ns);
+		output_set_snapshot(&writer_state->set, message->snapshot_ns);
 		return 0;
 	case MESSAGE_END:
-		writing->ended = true;
+		writer_state->ended = true;
 		return 0;
 	default:
 		break;
@@ -96,32 +99,32 @@ static int handle(struct writing *writing, const struct message *message, struct
 }
 
 /* Until END, or until the recorder is gone. */
-static int take_messages(struct writing *writing, struct failure *why)
+static int take_messages(struct writer_state *writer_state, struct failure *why)
 {
 	uint64_t commit_at_ms = clock_now_ms() + COMMIT_INTERVAL_MS;
 
-	while (!writing->ended) {
-		struct pollfd poller = { .fd = writing->receiver.fd, .events = POLLIN };
+	while (!writer_state->ended) {
+		struct pollfd poller = { .fd = writer_state->receiver.fd, .events = POLLIN };
 		struct message message;
 		int got;
 
 		if (clock_now_ms() >= commit_at_ms ||
-		    writing->samples >= writing->committed + COMMIT_SAMPLES) {
-			writing->committed = writing->samples;
-			written_set_commit(&writing->set);
+		    writer_state->samples >= writer_state->committed + COMMIT_SAMPLES) {
+			writer_state->committed = writer_state->samples;
+			output_set_commit(&writer_state->set);
 			commit_at_ms = clock_now_ms() + COMMIT_INTERVAL_MS;
 		}
-		if (!message_is_ready(&writing->receiver) &&
+		if (!message_is_ready(&writer_state->receiver) &&
 		    poll(&poller, 1, COMMIT_INTERVAL_MS) == 0) {
-			written_set_rotate_at(&writing->set, clock_now_ns() - SAMPLE_AGE_NS);
+			output_set_rotate_at(&writer_state->set, clock_now_ns() - SAMPLE_AGE_NS);
 			continue;
 		}
-		got = message_receive(&writing->receiver, &message, why);
+		got = message_receive(&writer_state->receiver, &message, why);
 		if (got < 0)
 			return -1;
 		if (got == 0)
 			break;
-		if (handle(writing, &message, why) != 0)
+		if (handle(writer_state, &message, why) != 0)
 			return -1;
 	}
 	return 0;
@@ -130,13 +133,13 @@ static int take_messages(struct writing *writing, struct failure *why)
 /* The files are finished in any case: a recorder that was killed while it sent ends in the middle
  * of a message, and what came before that counts. Without an END and without a sample nothing was
  * recorded, and what was there before stays. */
-static void write_all(struct writing *writing)
+static void write_all(struct writer_state *writer_state)
 {
 	struct failure why;
 
-	if (take_messages(writing, &why) != 0)
-		writing->errnum = errnum_of(&why);
-	written_set_finish(&writing->set, writing->ended && writing->samples == 0);
+	if (take_messages(writer_state, &why) != 0)
+		writer_state->errnum = errnum_of(&why);
+	output_set_finish(&writer_state->set, writer_state->ended && writer_state->samples == 0);
 }
 
 static bool any_has_folder(const struct writer_options *options)
@@ -148,55 +151,56 @@ static bool any_has_folder(const struct writer_options *options)
 }
 
 /* With privileges still. */
-static int start_placer(struct writing *writing, const struct writer_options *options,
-			struct failure *why)
+static int start_file_helper(struct writer_state *writer_state,
+			     const struct writer_options *options, struct failure *why)
 {
 	if (!any_has_folder(options))
 		return 0;
-	if (placer_start(options->files, options->count, options->rotate_ns > 0, options->keep,
-			 &writing->placer, why) != 0)
+	if (file_helper_start(options->files, options->count, options->rotate_ns > 0, options->keep,
+			      &writer_state->file_helper, why) != 0)
 		return -1;
-	writing->set.shared.placer = &writing->placer;
+	writer_state->set.shared.file_helper = &writer_state->file_helper;
 	return 0;
 }
 
-static void begin_set(struct writing *writing, const struct writer_options *options)
+static void begin_set(struct writer_state *writer_state, const struct writer_options *options)
 {
-	struct written_set *set = &writing->set;
+	struct output_set *set = &writer_state->set;
 
-	set->shared.functions = writing->functions;
+	set->shared.functions = writer_state->functions;
 	set->shared.options = options->format;
 	set->shared.is_series = options->rotate_ns > 0;
 	set->rotate_ns = options->rotate_ns;
 	set->rotate_at_ns = options->format.start_ns + options->rotate_ns;
 	set->count = options->count;
 	for (size_t i = 0; i < options->count; i++)
-		set->outputs[i] = (struct written){ .file = &options->files[i],
-						    .shared = &set->shared,
-						    .index = i };
-	written_set_begin(set);
+		set->outputs[i] = (struct output){ .file = &options->files[i],
+						   .shared = &set->shared,
+						   .index = i };
+	output_set_begin(set);
 }
 
-static int open_writing(struct writing *writing, int socket_fd,
-			const struct writer_options *options, struct failure *why)
+static int open_state(struct writer_state *writer_state, int socket_fd,
+		      const struct writer_options *options, struct failure *why)
 {
-	if (message_receiver_init(&writing->receiver, socket_fd, why) != 0)
+	if (message_receiver_init(&writer_state->receiver, socket_fd, why) != 0)
 		return -1;
-	writing->functions = format_functions_create();
-	if (!writing->functions)
+	writer_state->functions = format_functions_create();
+	if (!writer_state->functions)
 		return failure_set_errno(why, ENOMEM, 0, "start the writer");
-	begin_set(writing, options);
+	begin_set(writer_state, options);
 	return 0;
 }
 
-static void report(struct writing *writing, int socket_fd)
+static void report(struct writer_state *writer_state, int socket_fd)
 {
-	struct message_status status = { .errnum = writing->errnum, .samples = writing->samples };
+	struct message_status status = { .errnum = writer_state->errnum,
+					 .samples = writer_state->samples };
 	struct message_queue queue;
 	struct failure ignored;
 
-	for (size_t i = 0; i < writing->set.count; i++) {
-		status.outputs[i] = writing->set.outputs[i].result;
+	for (size_t i = 0; i < writer_state->set.count; i++) {
+		status.outputs[i] = writer_state->set.outputs[i].result;
 		if (status.outputs[i].errnum)
 			status.errnum = status.outputs[i].errnum;
 	}
@@ -227,8 +231,9 @@ static void ignore_signals(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-/* What was opened, and no folders: new files come from the placer. */
-static void give_up_privileges(int socket_fd, int placer_fd, const struct writer_options *options)
+/* What was opened, and no folders: new files come from the file helper. */
+static void give_up_privileges(int socket_fd, int file_helper_fd,
+			       const struct writer_options *options)
 {
 	int fds[DAEMON_OUTPUTS_MAX + 2];
 	size_t count = 0;
@@ -236,37 +241,38 @@ static void give_up_privileges(int socket_fd, int placer_fd, const struct writer
 	for (size_t i = 0; i < options->count; i++)
 		fds[count++] = options->files[i].fd;
 	fds[count++] = socket_fd;
-	fds[count++] = placer_fd;
+	fds[count++] = file_helper_fd;
 	sandbox_close_others(fds, count);
 	sandbox_keep_capabilities(NULL, 0);
 }
 
-_Noreturn void writing_run(int socket_fd, const struct writer_options *options,
-			   struct writer_pulse *pulse)
+_Noreturn void writer_run(int socket_fd, const struct writer_options *options,
+			  struct writer_progress *progress)
 {
-	struct writing writing = { .set = { .pulse = pulse }, .placer = { .fd = -1 } };
+	struct writer_state writer_state = { .set = { .progress = progress },
+					     .file_helper = { .fd = -1 } };
 	struct failure why;
 
 	ignore_signals();
 	prctl(PR_SET_NAME, "ljprof-writer", 0, 0, 0);
-	if (start_placer(&writing, options, &why) != 0) {
-		writing.errnum = errnum_of(&why);
+	if (start_file_helper(&writer_state, options, &why) != 0) {
+		writer_state.errnum = errnum_of(&why);
 	} else {
-		give_up_privileges(socket_fd, writing.placer.fd, options);
+		give_up_privileges(socket_fd, writer_state.file_helper.fd, options);
 		stand_back();
-		if (open_writing(&writing, socket_fd, options, &why) == 0)
-			write_all(&writing);
+		if (open_state(&writer_state, socket_fd, options, &why) == 0)
+			write_all(&writer_state);
 		else
-			writing.errnum = errnum_of(&why);
+			writer_state.errnum = errnum_of(&why);
 	}
-	for (size_t i = 0; i < writing.set.count; i++)
-		written_deinit(&writing.set.outputs[i]);
+	for (size_t i = 0; i < writer_state.set.count; i++)
+		output_deinit(&writer_state.set.outputs[i]);
 	/* Names are given and removed before anyone hears that it is done. */
-	if (writing.set.shared.placer)
-		placer_stop(&writing.placer);
+	if (writer_state.set.shared.file_helper)
+		file_helper_stop(&writer_state.file_helper);
 	/* Where memory lacked, the report needs some. */
-	format_functions_destroy(writing.functions);
-	message_receiver_deinit(&writing.receiver);
-	report(&writing, socket_fd);
-	_exit(writing.errnum ? 1 : 0);
+	format_functions_destroy(writer_state.functions);
+	message_receiver_deinit(&writer_state.receiver);
+	report(&writer_state, socket_fd);
+	_exit(writer_state.errnum ? 1 : 0);
 }

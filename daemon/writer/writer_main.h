@@ -5,8 +5,8 @@
 
 #include "daemon/writer/writer.h"
 
-/** Be the writer, in a process that was just forked. @param pulse Shared with the recorder. */
-_Noreturn void writing_run(int socket_fd, const struct writer_options *options,
-			   struct writer_pulse *pulse);
+/** Be the writer, in a process that was just forked. @param progress Shared with the recorder. */
+_Noreturn void writer_run(int socket_fd, const struct writer_options *options,
+			  struct writer_progress *progress);
 
 #endif

@@ -216,7 +216,7 @@ const char *label_kind_suffix(enum format_kind kind)
 	return (unsigned)kind < FORMAT_KIND_COUNT && suffixes[kind] ? suffixes[kind] : "";
 }
 
-static void add_place(struct format_text *text, const char *chunk, int64_t line)
+static void add_location(struct format_text *text, const char *chunk, int64_t line)
 {
 	size_t len = strlen(chunk);
 
@@ -232,30 +232,30 @@ static void add_name(struct format_text *text, const char *name)
 }
 
 /** A file's name stands alone, other chunk names are as the VM has them. */
-static void add_trace(struct format_text *text, uint64_t number, const char *place)
+static void add_trace(struct format_text *text, uint64_t number, const char *location)
 {
-	bool file = *place == '@';
+	bool file = *location == '@';
 
 	format_text_addf(text, "trace %" PRIu64 "%s%s", number,
-			 file	  ? " @ "
-			 : *place ? " "
-				  : "",
-			 place + file);
+			 file	     ? " @ "
+			 : *location ? " "
+				     : "",
+			 location + file);
 }
 
-void label_describe(struct format_text *text, struct format_text *place,
+void label_describe(struct format_text *text, struct format_text *location,
 		    const struct format_function *function, int64_t line)
 {
 	if (function->kind == FORMAT_KIND_LUA)
-		add_place(place, function->source ? function->source : "?", line);
+		add_location(location, function->source ? function->source : "?", line);
 	else if (function->kind == FORMAT_KIND_TRACE && function->source)
-		add_place(place, function->source, function->first_line);
+		add_location(location, function->source, function->first_line);
 	if (function->kind == FORMAT_KIND_TRACE)
-		add_trace(text, function->address, place->len ? place->bytes : "");
+		add_trace(text, function->address, location->len ? location->bytes : "");
 	else if (function->kind == FORMAT_KIND_LUA && !function->name)
-		format_text_add(text, place->bytes, place->len);
+		format_text_add(text, location->bytes, location->len);
 	else
 		add_name(text, function->name ? function->name : "?");
-	if (function->kind == FORMAT_KIND_LUA && function->name && !place->broken)
-		format_text_addf(text, " (%s)", place->bytes);
+	if (function->kind == FORMAT_KIND_LUA && function->name && !location->broken)
+		format_text_addf(text, " (%s)", location->bytes);
 }

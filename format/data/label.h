@@ -16,8 +16,8 @@ struct label_mark {
 };
 
 /**
- * What a frame's text says, fold_label's as any other tool's: undoes label_describe() as far as a
- * text can. All that is not known to be something else is native code.
+ * What a frame's text says, call_tree_label's as any other tool's: undoes label_describe() as far
+ *as a text can. All that is not known to be something else is native code.
  *
  *	burn (@burn.lua:12)	a Lua function
  *	@burn.lua:12		the same, of which no name is known
@@ -47,8 +47,8 @@ void label_deinit(struct label *label);
 #define LABEL_NAME_MAX 4096
 
 /** Append what a function is called at a line, and, of a Lua function or a trace, its place:
- * fold_label's text and place. label_parse() undoes that. */
-void label_describe(struct format_text *text, struct format_text *place,
+ * call_tree_label's text and place. label_parse() undoes that. */
+void label_describe(struct format_text *text, struct format_text *location,
 		    const struct format_function *function, int64_t line);
 
 /** Letter of a kind in FORMAT_ANNOTATE_KIND; "" none. */

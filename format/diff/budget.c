@@ -307,7 +307,7 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 			const uint64_t parts[2])
 {
 	const uint64_t *wholes = judging->compare->samples;
-	const double *worth = judging->compare->worth;
+	const double *effective = judging->compare->effective;
 	const struct rule *rule = judging->rule;
 	double shares[2] = { wholes[0] ? (double)parts[0] / (double)wholes[0] : 0,
 			     wholes[1] ? (double)parts[1] / (double)wholes[1] : 0 };
@@ -321,10 +321,10 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 	judging->candidates++;
 	if (judging->counts)
 		return true;
-	range = compare_share(parts[1], wholes[1], worth[1], judging->tail);
+	range = compare_share(parts[1], wholes[1], effective[1], judging->tail);
 	if (!is_share)
 		range = compare_difference(
-			compare_share(parts[0], wholes[0], worth[0], judging->tail), range);
+			compare_share(parts[0], wholes[0], effective[0], judging->tail), range);
 	if (excess_of(rule, upwards ? range.low : range.high) <= 0)
 		return false;
 	explain(judging, who, what, shares[1], range);
@@ -334,15 +334,15 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 /** A pattern fits the whole label, or its name. */
 static bool fits(const char *pattern, const char *text)
 {
-	const char *place = strstr(text, " (");
+	const char *location = strstr(text, " (");
 	char name[RULE_MAX_BYTES];
 
 	if (fnmatch(pattern, text, 0) == 0 || strcmp(pattern, text) == 0)
 		return true;
-	if (!place || (size_t)(place - text) >= sizeof(name))
+	if (!location || (size_t)(location - text) >= sizeof(name))
 		return false;
-	memcpy(name, text, (size_t)(place - text));
-	name[place - text] = '\0';
+	memcpy(name, text, (size_t)(location - text));
+	name[location - text] = '\0';
 	return fnmatch(pattern, name, 0) == 0;
 }
 

@@ -81,9 +81,9 @@ static double beta_quantile(double below, double a, double b)
 	return (low + high) / 2;
 }
 
-struct compare_range compare_share(uint64_t part, uint64_t whole, double worth, double tail)
+struct compare_range compare_share(uint64_t part, uint64_t whole, double effective, double tail)
 {
-	double k = (double)part / worth, n = (double)whole / worth;
+	double k = (double)part / effective, n = (double)whole / effective;
 	struct compare_range range = { 0, 0, 1 };
 
 	if (whole == 0)
@@ -110,8 +110,8 @@ struct compare_range compare_difference(struct compare_range before, struct comp
 
 /* ---- Rows ------------------------------------------------------------------------------- */
 
-static void set_side(struct compare_row *row, const struct fold_label *label,
-		     const struct fold_count *count, int side)
+static void set_side(struct compare_row *row, const struct call_tree_label *label,
+		     const struct call_tree_count *count, int side)
 {
 	row->text = label->text;
 	row->kind = label->kind;
@@ -120,9 +120,9 @@ static void set_side(struct compare_row *row, const struct fold_label *label,
 }
 
 /** Labels of both are sorted: those with the same text meet. */
-static void join(struct compare *compare, struct fold_count *const counts[2])
+static void join(struct compare *compare, struct call_tree_count *const counts[2])
 {
-	const struct fold *base = &compare->folds[0], *new = &compare->folds[1];
+	const struct call_tree *base = &compare->trees[0], *new = &compare->trees[1];
 	uint32_t i = 0, j = 0;
 
 	while (i < base->label_count || j < new->label_count) {
@@ -176,7 +176,7 @@ static int compare_rows(const void *left, const void *right)
 /** Intervals of one profile. Most functions have few samples, and many the same number. */
 struct shares {
 	uint64_t whole;
-	double worth, tail;
+	double effective, tail;
 	struct {
 		bool is_known;
 		struct compare_range range;
@@ -186,10 +186,10 @@ struct shares {
 static struct compare_range share_of(struct shares *shares, uint64_t part)
 {
 	if (part >= sizeof(shares->few) / sizeof(shares->few[0]))
-		return compare_share(part, shares->whole, shares->worth, shares->tail);
+		return compare_share(part, shares->whole, shares->effective, shares->tail);
 	if (!shares->few[part].is_known) {
 		shares->few[part].range =
-			compare_share(part, shares->whole, shares->worth, shares->tail);
+			compare_share(part, shares->whole, shares->effective, shares->tail);
 		shares->few[part].is_known = true;
 	}
 	return shares->few[part].range;
@@ -203,7 +203,7 @@ int compare_judge(struct compare *compare, struct failure *why)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
 	for (int side = 0; side < 2; side++) {
 		sides[side].whole = compare->samples[side];
-		sides[side].worth = compare->worth[side];
+		sides[side].effective = compare->effective[side];
 		sides[side].tail = compare_tail(2 * compare->count);
 	}
 	for (uint32_t i = 0; i < compare->count; i++) {
@@ -221,18 +221,18 @@ int compare_judge(struct compare *compare, struct failure *why)
 int compare_init(struct compare *compare, const struct format_profile *base,
 		 const struct format_profile *new, enum format_lines lines, struct failure *why)
 {
-	struct fold_count *counts[2] = { NULL };
+	struct call_tree_count *counts[2] = { NULL };
 	int result = -1;
 
 	memset(compare, 0, sizeof(*compare));
-	if (fold_init_by_text(&compare->folds[0], base, lines, why) == 0 &&
-	    fold_init_by_text(&compare->folds[1], new, lines, why) == 0 &&
-	    worth_of_samples(base, &compare->folds[0], &compare->worth[0], why) == 0 &&
-	    worth_of_samples(new, &compare->folds[1], &compare->worth[1], why) == 0) {
-		counts[0] = fold_count(&compare->folds[0]);
-		counts[1] = fold_count(&compare->folds[1]);
-		compare->rows = calloc((size_t)compare->folds[0].label_count +
-					       compare->folds[1].label_count + 1,
+	if (call_tree_init_by_text(&compare->trees[0], base, lines, why) == 0 &&
+	    call_tree_init_by_text(&compare->trees[1], new, lines, why) == 0 &&
+	    effective_samples(base, &compare->trees[0], &compare->effective[0], why) == 0 &&
+	    effective_samples(new, &compare->trees[1], &compare->effective[1], why) == 0) {
+		counts[0] = call_tree_count(&compare->trees[0]);
+		counts[1] = call_tree_count(&compare->trees[1]);
+		compare->rows = calloc((size_t)compare->trees[0].label_count +
+					       compare->trees[1].label_count + 1,
 				       sizeof(*compare->rows));
 		if (counts[0] && counts[1] && compare->rows)
 			result = 0;
@@ -240,8 +240,8 @@ int compare_init(struct compare *compare, const struct format_profile *base,
 			failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
 	}
 	if (result == 0) {
-		compare->samples[0] = compare->folds[0].samples;
-		compare->samples[1] = compare->folds[1].samples;
+		compare->samples[0] = compare->trees[0].samples;
+		compare->samples[1] = compare->trees[1].samples;
 		join(compare, counts);
 		set_values(compare);
 		qsort(compare->rows, compare->count, sizeof(*compare->rows), compare_rows);
@@ -255,8 +255,8 @@ int compare_init(struct compare *compare, const struct format_profile *base,
 
 void compare_deinit(struct compare *compare)
 {
-	fold_deinit(&compare->folds[0]);
-	fold_deinit(&compare->folds[1]);
+	call_tree_deinit(&compare->trees[0]);
+	call_tree_deinit(&compare->trees[1]);
 	free(compare->rows);
 	memset(compare, 0, sizeof(*compare));
 }

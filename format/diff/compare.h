@@ -27,7 +27,7 @@ struct compare_range {
 /** One function, or one line of one, in both profiles: [0] the base, [1] the new one. Of equal
  * names all kinds together, as not all forms of profiles tell these. */
 struct compare_row {
-	const char *text; /**< As fold_label's; borrowed from the folds. */
+	const char *text; /**< As call_tree_label's; borrowed from the folds. */
 	enum format_kind kind;
 	uint64_t self[2], total[2];
 	struct compare_range self_change,
@@ -35,11 +35,11 @@ struct compare_row {
 };
 
 struct compare {
-	struct fold folds[2];
+	struct call_tree trees[2];
 	struct compare_row *rows; /**< The largest change first. */
 	uint32_t count;
 	uint64_t samples[2];
-	double worth[2]; /**< Of worth_of_samples(). */
+	double effective[2]; /**< Of effective_samples(). */
 };
 
 /** @param lines LINE or FUNCTION. */
@@ -57,9 +57,9 @@ bool compare_is_certain(struct compare_range change);
 double compare_tail(uint32_t count);
 
 /** Of a share: @p part of @p whole samples. Nothing is known without samples: [0, 1].
- *  @param worth As many samples tell as much as one: of worth_of_samples().
+ *  @param worth As many samples tell as much as one: of effective_samples().
  *  @param tail From compare_tail(). */
-struct compare_range compare_share(uint64_t part, uint64_t whole, double worth, double tail);
+struct compare_range compare_share(uint64_t part, uint64_t whole, double effective, double tail);
 
 /** Of the difference of two shares. */
 struct compare_range compare_difference(struct compare_range before, struct compare_range after);

@@ -8,10 +8,10 @@
 
 /** A profile as reports show it, alone or beside the one that it is compared with: labels and
  * chains of both are one list each. */
-struct pair {
-	struct fold folds[2]; /**< [0] the base, empty where there is none; [1] the profile. */
+struct diff_view {
+	struct call_tree trees[2]; /**< [0] the base, empty where there is none; [1] the profile. */
 	/** Those of both by text; the chains of both refer to these. Borrowed from the folds. */
-	const struct fold_label **labels;
+	const struct call_tree_label **labels;
 	uint32_t label_count;
 	bool has_base;
 };
@@ -19,13 +19,13 @@ struct pair {
 /** @param base NULL: none. With one, functions of equal text are one, as not all forms of profiles
  * tell kinds, and nothing is annotated.
  *  @param options Marks of frames, and roots. */
-int pair_init(struct pair *pair, const struct format_profile *base,
-	      const struct format_profile *profile, enum format_lines lines,
-	      const struct format_report_options *options, struct failure *why);
-void pair_deinit(struct pair *pair);
+int diff_view_init(struct diff_view *diff_view, const struct format_profile *base,
+		   const struct format_profile *profile, enum format_lines lines,
+		   const struct format_report_options *options, struct failure *why);
+void diff_view_deinit(struct diff_view *diff_view);
 
 /** A chain that one of them has, or both. No chain is the beginning of the one before. */
-struct pair_chain {
+struct diff_view_chain {
 	const uint32_t *labels; /**< Root first. */
 	uint32_t len;
 	uint32_t shared; /**< Labels that are those of the chain before; less than len. */
@@ -34,13 +34,13 @@ struct pair_chain {
 
 /** The next one in the order of labels. @param walk All zero at first, then the one before.
  *  @return false: there is none. */
-struct pair_walk {
+struct diff_view_walk {
 	uint32_t next[2];
-	struct pair_chain chain;
+	struct diff_view_chain chain;
 };
-bool pair_next(const struct pair *pair, struct pair_walk *walk);
+bool diff_view_next(const struct diff_view *diff_view, struct diff_view_walk *walk);
 
 /** Change of a share of all samples, from -1 to 1. @param counts As in a chain. */
-double pair_change(const struct pair *pair, const uint64_t counts[2]);
+double diff_view_change(const struct diff_view *diff_view, const uint64_t counts[2]);
 
 #endif

@@ -27,7 +27,7 @@ struct leaf {
 
 struct series {
 	const struct format_profile *profile;
-	const struct fold *fold;
+	const struct call_tree *call_tree;
 	uint32_t *leaf_of;    /* Label, by the profile's key. */
 	struct leaf *leaves;  /* By label. */
 	uint32_t *touched[2]; /* Labels of the block, and of the one before. */
@@ -38,12 +38,12 @@ struct series {
 
 static void find_leaves(struct series *series)
 {
-	const struct fold *fold = series->fold;
+	const struct call_tree *call_tree = series->call_tree;
 	uint32_t count = format_intern_count(series->profile->keys);
 
 	for (uint32_t key = 0; key < count; key++) {
-		uint32_t id = fold->chain_of[profile_sample(series->profile, key).chain];
-		const struct fold_chain *chain = &fold->chains[id];
+		uint32_t id = call_tree->chain_of[profile_sample(series->profile, key).chain];
+		const struct call_tree_chain *chain = &call_tree->chains[id];
 
 		series->leaf_of[key] = chain->labels[chain->len - 1];
 	}
@@ -107,7 +107,7 @@ static double measure(struct series *series, uint64_t size, double spread)
 {
 	struct timeline_cursor cursor = { 0 };
 
-	for (uint32_t i = 0; i < series->fold->label_count; i++)
+	for (uint32_t i = 0; i < series->call_tree->label_count; i++)
 		series->leaves[i] = (struct leaf){ 0 };
 	series->touched_count[0] = series->touched_count[1] = 0;
 	series->size = size;
@@ -121,15 +121,15 @@ static double measure(struct series *series, uint64_t size, double spread)
 }
 
 /** The sum of p (1 - p) of all leaves. */
-static int find_spread(const struct fold *fold, double *ret_spread, struct failure *why)
+static int find_spread(const struct call_tree *call_tree, double *ret_spread, struct failure *why)
 {
-	struct fold_count *counts = fold_count(fold);
+	struct call_tree_count *counts = call_tree_count(call_tree);
 	double spread = 0;
 
 	if (!counts)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "compare the profiles");
-	for (uint32_t i = 0; i < fold->label_count && fold->samples > 0; i++) {
-		double share = (double)counts[i].self / (double)fold->samples;
+	for (uint32_t i = 0; i < call_tree->label_count && call_tree->samples > 0; i++) {
+		double share = (double)counts[i].self / (double)call_tree->samples;
 
 		spread += share * (1 - share);
 	}
@@ -139,19 +139,19 @@ static int find_spread(const struct fold *fold, double *ret_spread, struct failu
 }
 
 /** Longer and longer series. */
-static double find_worth(struct series *series, double spread)
+static double find_effective(struct series *series, double spread)
 {
 	uint64_t most = series->profile->timeline.count / BLOCKS_MIN;
-	double worth = 1;
+	double effective = 1;
 
 	for (uint64_t size = BLOCK_FIRST; size <= most && size <= UINT32_MAX; size *= 2) {
 		double measured = measure(series, size, spread);
 
-		if (size > BLOCK_FIRST && measured < GROWTH * worth)
-			return measured > worth ? measured : worth;
-		worth = measured > 1 ? measured : 1;
+		if (size > BLOCK_FIRST && measured < GROWTH * effective)
+			return measured > effective ? measured : effective;
+		effective = measured > 1 ? measured : 1;
 	}
-	return worth;
+	return effective;
 }
 
 /** What a run adds: all its samples tell as much as one. */
@@ -186,12 +186,12 @@ static double find_runs(const struct format_profile *profile)
 }
 
 static int series_init(struct series *series, const struct format_profile *profile,
-		       const struct fold *fold, struct failure *why)
+		       const struct call_tree *call_tree, struct failure *why)
 {
-	size_t labels = (size_t)fold->label_count + 1;
+	size_t labels = (size_t)call_tree->label_count + 1;
 	size_t keys = (size_t)format_intern_count(profile->keys) + 1;
 
-	*series = (struct series){ .profile = profile, .fold = fold };
+	*series = (struct series){ .profile = profile, .call_tree = call_tree };
 	series->leaf_of = calloc(keys, sizeof(*series->leaf_of));
 	series->leaves = calloc(labels, sizeof(*series->leaves));
 	for (int side = 0; side < 2; side++)
@@ -210,23 +210,23 @@ static void series_deinit(struct series *series)
 	free(series->touched[1]);
 }
 
-int worth_of_samples(const struct format_profile *profile, const struct fold *fold,
-		     double *ret_worth, struct failure *why)
+int effective_samples(const struct format_profile *profile, const struct call_tree *call_tree,
+		      double *ret_effective, struct failure *why)
 {
 	struct series series;
 	double spread = 0;
 	int result;
 
-	if (find_spread(fold, &spread, why))
+	if (find_spread(call_tree, &spread, why))
 		return -1;
 	/* Where all samples are alike nothing varies. */
 	if (!profile->timeline.is_kept || profile->timeline.is_summed || spread < 1e-9) {
-		*ret_worth = 1;
+		*ret_effective = 1;
 		return 0;
 	}
-	result = series_init(&series, profile, fold, why);
+	result = series_init(&series, profile, call_tree, why);
 	if (result == 0)
-		*ret_worth = fmax(find_worth(&series, spread), 1 + find_runs(profile));
+		*ret_effective = fmax(find_effective(&series, spread), 1 + find_runs(profile));
 	series_deinit(&series);
 	return result;
 }

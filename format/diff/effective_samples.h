@@ -26,7 +26,7 @@
  * @param fold Of @p profile.
  * @return 0, or -1: FAILURE_NO_MEMORY.
  */
-int worth_of_samples(const struct format_profile *profile, const struct fold *fold,
-		     double *ret_worth, struct failure *why);
+int effective_samples(const struct format_profile *profile, const struct call_tree *call_tree,
+		      double *ret_effective, struct failure *why);
 
 #endif

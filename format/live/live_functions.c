@@ -41,7 +41,7 @@ static char *take_text(struct format_text *text)
 	return copy;
 }
 
-static char *make_place(const struct format_function *function)
+static char *make_location(const struct format_function *function)
 {
 	struct format_text text = { 0 };
 
@@ -54,7 +54,7 @@ static char *make_place(const struct format_function *function)
 	return take_text(&text);
 }
 
-static char *make_shown(const struct format_function *function, const char *place)
+static char *make_shown(const struct format_function *function, const char *location)
 {
 	struct format_text text = { 0 };
 
@@ -65,7 +65,7 @@ static char *make_shown(const struct format_function *function, const char *plac
 			&text, function->name,
 			format_text_cut(function->name, strlen(function->name), NAME_SHOWN_MAX));
 	else if (function->kind == FORMAT_KIND_LUA)
-		format_text_addf(&text, "<%s>", place);
+		format_text_addf(&text, "<%s>", location);
 	else
 		format_text_add_string(&text, "?");
 	return take_text(&text);
@@ -99,7 +99,7 @@ void live_free_function(struct live_function *info)
 	free((void *)(uintptr_t)info->value.name);
 	free((void *)(uintptr_t)info->value.source);
 	free(info->shown);
-	free(info->place);
+	free(info->location);
 	free(info->module_name);
 	memset(info, 0, sizeof(*info));
 }
@@ -133,11 +133,11 @@ static int make_function(struct format_live *live, const struct format_function 
 	info.value.file = NULL;
 	info.value.name = from->name ? strdup(from->name) : NULL;
 	info.value.source = from->source ? strdup(from->source) : NULL;
-	info.place = make_place(from);
-	info.shown = make_shown(from, info.place ? info.place : "");
+	info.location = make_location(from);
+	info.shown = make_shown(from, info.location ? info.location : "");
 	info.module_name = make_module(from);
 	if ((from->name && !info.value.name) || (from->source && !info.value.source) ||
-	    !info.place || !info.shown || !info.module_name ||
+	    !info.location || !info.shown || !info.module_name ||
 	    find_module(live, info.module_name, &info.module, why) != 0) {
 		live_free_function(&info);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep a function");

@@ -25,7 +25,7 @@ struct live_function_key {
 /** A function as it is shown. Owns its strings. */
 struct live_function {
 	struct format_function value; /**< Strings as announced, owned. */
-	char *shown, *place, *module_name;
+	char *shown, *location, *module_name;
 	uint32_t module;
 };
 

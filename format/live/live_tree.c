@@ -156,7 +156,7 @@ static int list_calls(const struct relating *relating, struct live_rows *rows, s
 					       .function = FORMAT_NO_FUNCTION,
 					       .kind = FORMAT_KIND_PROCESS,
 					       .name = "[thread]",
-					       .place = "",
+					       .location = "",
 					       .module = "" };
 
 		if (!relating->counts[id].total)
@@ -321,7 +321,7 @@ static void fill_nodes(struct growing *growing)
 							      .function = FORMAT_NO_FUNCTION,
 							      .kind = FORMAT_KIND_PROCESS,
 							      .name = "all",
-							      .place = "",
+							      .location = "",
 							      .module = "" };
 		node->row.count = live_count_of(&made->counts[i]);
 	}

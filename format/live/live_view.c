@@ -44,7 +44,7 @@ struct format_live_row live_function_row(const struct format_live *live, uint32_
 		.function = function,
 		.kind = info->value.kind,
 		.name = info->shown,
-		.place = info->place,
+		.location = info->location,
 		.module = info->module_name,
 		.chunk = info->value.kind == FORMAT_KIND_LUA ? info->value.source : NULL,
 		.line = line > 0 && line <= UINT32_MAX ? (uint32_t)line : 0,
@@ -71,7 +71,7 @@ bool live_row_fits(const struct format_live_row *row, const struct format_live_q
 	    (query->view == FORMAT_LIVE_FUNCTIONS || query->view == FORMAT_LIVE_LINES))
 		return false;
 	return !query->filter || !*query->filter || has_text(row->name, query->filter) ||
-	       has_text(row->place, query->filter);
+	       has_text(row->location, query->filter);
 }
 
 static void list_orders(const struct format_live_row *row, const struct format_live_query *query,
@@ -115,7 +115,7 @@ static int compare(const void *left, const void *right, void *context)
 	int order = by_name ? strcasecmp(a->row->name, b->row->name) : 0;
 
 	if (order == 0 && by_name)
-		order = strcmp(a->row->place, b->row->place);
+		order = strcmp(a->row->location, b->row->location);
 	for (int i = 0; order == 0 && i < 4; i++)
 		if (a->of[i] != b->of[i])
 			order = a->of[i] > b->of[i] ? -1 : 1;
@@ -172,15 +172,15 @@ void live_rows_finish(struct live_rows *rows, const struct format_live_query *qu
 /* ---- Tables ----------------------------------------------------------------------------- */
 
 static void name_line(const struct format_live *live, struct format_live_row *row, uint32_t line,
-		      char *ret_place, size_t size)
+		      char *ret_location, size_t size)
 {
 	const struct live_function *info = &live->function_info[row->function];
 
 	row->line = line;
 	if (line == 0)
 		return;
-	snprintf(ret_place, size, "%s:%" PRIu32, info->module_name, line);
-	row->place = ret_place;
+	snprintf(ret_location, size, "%s:%" PRIu32, info->module_name, line);
+	row->location = ret_location;
 }
 
 /* Texts that are made for one answer lie behind its rows. */
@@ -212,7 +212,7 @@ static struct format_live_row coroutine_row(const struct format_live *live, uint
 		return row;
 	row.name = key->is_main ? "main" : "?";
 	row.kind = FORMAT_KIND_LUA;
-	row.place = row.module = "";
+	row.location = row.module = "";
 	return row;
 }
 
@@ -237,7 +237,7 @@ static struct format_live_row row_of(const struct format_live *live, enum format
 	case FORMAT_LIVE_MODULES:
 		row = (struct format_live_row){ .id = id, .name = live->module_info[id].name };
 		row.module = row.name;
-		row.place = "";
+		row.location = "";
 		return row;
 	case FORMAT_LIVE_TRACES:
 		trace = live_table_key(&live->traces, id);
@@ -247,7 +247,7 @@ static struct format_live_row row_of(const struct format_live *live, enum format
 		row.trace = trace->number;
 		memcpy(row.compiled, live->trace_info[id].compiled, sizeof(row.compiled));
 		if (row.function == FORMAT_LIVE_OTHER)
-			row.place = row.module = "";
+			row.location = row.module = "";
 		break;
 	case FORMAT_LIVE_COROUTINES:
 		return coroutine_row(live, id);
@@ -259,7 +259,7 @@ static struct format_live_row row_of(const struct format_live *live, enum format
 		row.kind = FORMAT_KIND_PROCESS;
 		row.pid = thread->pid;
 		row.tid = thread->tid;
-		row.place = row.module = "";
+		row.location = row.module = "";
 		break;
 	}
 	row.id = id;

@@ -228,7 +228,7 @@ int format_live_write(const struct format_live *live, const char *format, const 
 	const struct format_writer_ops *writer = format_writer_find(format);
 	const struct format_report_ops *report = format_report_find(format);
 
-	if (writer && !writer->is_whole)
+	if (writer && !writer->is_buffered)
 		return write_stream(live, writer, fd, why);
 	if (report)
 		return write_report(live, report, title, fd, why);

@@ -8,31 +8,31 @@
 
 #define SLOTS_FIRST 1024
 
-void blocks_deinit(struct blocks *blocks)
+void allocation_map_deinit(struct allocations *allocations)
 {
-	free(blocks->addresses);
-	free(blocks->sizes);
-	free(blocks->places);
-	memset(blocks, 0, sizeof(*blocks));
+	free(allocations->addresses);
+	free(allocations->sizes);
+	free(allocations->locations);
+	memset(allocations, 0, sizeof(*allocations));
 }
 
 /** Where an address is looked for first. */
-static uint32_t slot_of(const struct blocks *blocks, uint64_t address)
+static uint32_t slot_of(const struct allocations *allocations, uint64_t address)
 {
-	uint64_t mixed = (address + blocks->key[1]) * blocks->key[0];
+	uint64_t mixed = (address + allocations->key[1]) * allocations->key[0];
 
 	mixed ^= mixed >> 32;
-	mixed *= blocks->key[1];
-	return (uint32_t)(mixed >> 32) & (blocks->slots - 1);
+	mixed *= allocations->key[1];
+	return (uint32_t)(mixed >> 32) & (allocations->slots - 1);
 }
 
 /** @return The slot of an address, or the free one where it belongs. */
-static uint32_t find(const struct blocks *blocks, uint64_t address)
+static uint32_t find(const struct allocations *allocations, uint64_t address)
 {
-	uint32_t slot = slot_of(blocks, address);
+	uint32_t slot = slot_of(allocations, address);
 
-	while (blocks->places[slot] && blocks->addresses[slot] != address)
-		slot = (slot + 1) & (blocks->slots - 1);
+	while (allocations->locations[slot] && allocations->addresses[slot] != address)
+		slot = (slot + 1) & (allocations->slots - 1);
 	return slot;
 }
 
@@ -48,95 +48,99 @@ static void choose_key(uint64_t key[2])
 }
 
 /** Have twice as many slots. */
-static int grow(struct blocks *blocks, struct failure *why)
+static int grow(struct allocations *allocations, struct failure *why)
 {
-	struct blocks wider = { .slots = blocks->slots ? 2 * blocks->slots : SLOTS_FIRST,
-				.slots_max = blocks->slots_max };
+	struct allocations wider = { .slots = allocations->slots ? 2 * allocations->slots
+								 : SLOTS_FIRST,
+				     .slots_max = allocations->slots_max };
 
-	if (wider.slots > (blocks->slots_max ? blocks->slots_max : BLOCKS_SLOTS_MAX))
+	if (wider.slots > (allocations->slots_max ? allocations->slots_max : ALLOCATION_SLOTS_MAX))
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
 				   "more blocks of memory than can be kept");
 	wider.addresses = malloc(wider.slots * sizeof(*wider.addresses));
 	wider.sizes = malloc(wider.slots * sizeof(*wider.sizes));
-	wider.places = calloc(wider.slots, sizeof(*wider.places));
-	if (!wider.addresses || !wider.sizes || !wider.places) {
-		blocks_deinit(&wider);
+	wider.locations = calloc(wider.slots, sizeof(*wider.locations));
+	if (!wider.addresses || !wider.sizes || !wider.locations) {
+		allocation_map_deinit(&wider);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the blocks of memory");
 	}
 	choose_key(wider.key);
-	for (uint32_t i = 0; i < blocks->slots; i++) {
+	for (uint32_t i = 0; i < allocations->slots; i++) {
 		uint32_t slot;
 
-		if (!blocks->places[i])
+		if (!allocations->locations[i])
 			continue;
-		slot = find(&wider, blocks->addresses[i]);
-		wider.addresses[slot] = blocks->addresses[i];
-		wider.sizes[slot] = blocks->sizes[i];
-		wider.places[slot] = blocks->places[i];
+		slot = find(&wider, allocations->addresses[i]);
+		wider.addresses[slot] = allocations->addresses[i];
+		wider.sizes[slot] = allocations->sizes[i];
+		wider.locations[slot] = allocations->locations[i];
 	}
-	wider.count = blocks->count;
-	blocks_deinit(blocks);
-	*blocks = wider;
+	wider.count = allocations->count;
+	allocation_map_deinit(allocations);
+	*allocations = wider;
 	return 0;
 }
 
-int blocks_put(struct blocks *blocks, uint64_t address, struct block block, struct failure *why)
+int allocation_map_put(struct allocations *allocations, uint64_t address,
+		       struct allocation allocation, struct failure *why)
 {
 	uint32_t slot;
 
-	if (blocks->count >= blocks->slots / 8 * 7 && grow(blocks, why))
+	if (allocations->count >= allocations->slots / 8 * 7 && grow(allocations, why))
 		return -1;
-	slot = find(blocks, address);
-	if (!blocks->places[slot])
-		blocks->count++;
-	blocks->addresses[slot] = address;
-	blocks->sizes[slot] = block.size;
-	blocks->places[slot] = block.place + 1;
+	slot = find(allocations, address);
+	if (!allocations->locations[slot])
+		allocations->count++;
+	allocations->addresses[slot] = address;
+	allocations->sizes[slot] = allocation.size;
+	allocations->locations[slot] = allocation.location + 1;
 	return 0;
 }
 
 /** Free a slot, and move what is behind it to where a search without it comes along. */
-static void free_slot(struct blocks *blocks, uint32_t hole)
+static void free_slot(struct allocations *allocations, uint32_t hole)
 {
-	uint32_t mask = blocks->slots - 1, slot = hole;
+	uint32_t mask = allocations->slots - 1, slot = hole;
 
 	for (;;) {
 		slot = (slot + 1) & mask;
-		if (!blocks->places[slot])
+		if (!allocations->locations[slot])
 			break;
 		/* It may stay where its own first slot is behind the hole. */
-		if (((slot - slot_of(blocks, blocks->addresses[slot])) & mask) <
+		if (((slot - slot_of(allocations, allocations->addresses[slot])) & mask) <
 		    ((slot - hole) & mask))
 			continue;
-		blocks->addresses[hole] = blocks->addresses[slot];
-		blocks->sizes[hole] = blocks->sizes[slot];
-		blocks->places[hole] = blocks->places[slot];
+		allocations->addresses[hole] = allocations->addresses[slot];
+		allocations->sizes[hole] = allocations->sizes[slot];
+		allocations->locations[hole] = allocations->locations[slot];
 		hole = slot;
 	}
-	blocks->places[hole] = 0;
-	blocks->count--;
+	allocations->locations[hole] = 0;
+	allocations->count--;
 }
 
-bool blocks_take(struct blocks *blocks, uint64_t address, struct block *ret_block)
+bool allocation_map_take(struct allocations *allocations, uint64_t address,
+			 struct allocation *ret_block)
 {
-	uint32_t slot = blocks->slots ? find(blocks, address) : 0;
+	uint32_t slot = allocations->slots ? find(allocations, address) : 0;
 
-	if (!blocks->slots || !blocks->places[slot])
+	if (!allocations->slots || !allocations->locations[slot])
 		return false;
-	*ret_block =
-		(struct block){ .size = blocks->sizes[slot], .place = blocks->places[slot] - 1 };
-	free_slot(blocks, slot);
+	*ret_block = (struct allocation){ .size = allocations->sizes[slot],
+					  .location = allocations->locations[slot] - 1 };
+	free_slot(allocations, slot);
 	return true;
 }
 
-bool blocks_next(const struct blocks *blocks, uint32_t *slot, struct block *ret_block)
+bool allocation_map_next(const struct allocations *allocations, uint32_t *slot,
+			 struct allocation *ret_block)
 {
-	while (*slot < blocks->slots && !blocks->places[*slot])
+	while (*slot < allocations->slots && !allocations->locations[*slot])
 		(*slot)++;
-	if (*slot >= blocks->slots)
+	if (*slot >= allocations->slots)
 		return false;
-	*ret_block =
-		(struct block){ .size = blocks->sizes[*slot], .place = blocks->places[*slot] - 1 };
+	*ret_block = (struct allocation){ .size = allocations->sizes[*slot],
+					  .location = allocations->locations[*slot] - 1 };
 	(*slot)++;
 	return true;
 }

@@ -6,14 +6,14 @@
 #include "attach/failure.h"
 
 /** A block of memory that is allocated. */
-struct block {
+struct allocation {
 	uint64_t size;
-	uint32_t place; /**< Who allocated it: an id of the caller's. */
+	uint32_t location; /**< Who allocated it: an id of the caller's. */
 };
 
 /** Slots of the table, of which 7/8 are used at most: 14 million blocks, which 320 MiB hold. Keeps
  *  hostile files from filling the memory. */
-#define BLOCKS_SLOTS_MAX (1u << 24)
+#define ALLOCATION_SLOTS_MAX (1u << 24)
 
 /**
  * Blocks by their address. All zero is none.
@@ -21,24 +21,27 @@ struct block {
  * A hash table with open addresses whose function nobody outside knows, as addresses come from
  * files. Its slots are in arrays of their own, so that none has padding.
  */
-struct blocks {
+struct allocations {
 	uint64_t *addresses, *sizes;
-	uint32_t *places; /* Id + 1; 0: the slot is free. */
+	uint32_t *locations; /* Id + 1; 0: the slot is free. */
 	uint32_t slots, count;
-	uint32_t slots_max; /* 0: BLOCKS_SLOTS_MAX. */
+	uint32_t slots_max; /* 0: ALLOCATION_SLOTS_MAX. */
 	uint64_t key[2];    /* Odd. */
 };
 
-void blocks_deinit(struct blocks *blocks);
+void allocation_map_deinit(struct allocations *allocations);
 
 /** Add a block, in place of one at the same address. @param why FAILURE_NO_MEMORY, or FAILURE_LIMIT
  * where there are more than are kept. */
-int blocks_put(struct blocks *blocks, uint64_t address, struct block block, struct failure *why);
+int allocation_map_put(struct allocations *allocations, uint64_t address,
+		       struct allocation allocation, struct failure *why);
 
 /** Take the block at an address out. @return Whether there is one. */
-bool blocks_take(struct blocks *blocks, uint64_t address, struct block *ret_block);
+bool allocation_map_take(struct allocations *allocations, uint64_t address,
+			 struct allocation *ret_block);
 
 /** Walk all, in any order. @param slot 0 at first. @return false behind the last. */
-bool blocks_next(const struct blocks *blocks, uint32_t *slot, struct block *ret_block);
+bool allocation_map_next(const struct allocations *allocations, uint32_t *slot,
+			 struct allocation *ret_block);
 
 #endif

@@ -16,9 +16,9 @@
 #define PLACE_BYTES 320
 
 struct heap_resolved {
-	struct reference_location location;
+	struct tarantool_location raw_location;
 	uint64_t generation; /* Of the symbol table, + 1; 0: nothing is here. */
-	uint32_t place;
+	uint32_t location;
 };
 
 /* ---- Tables ----------------------------------------------------------------------------- */
@@ -31,24 +31,24 @@ int heap_init(struct heap *heap, struct failure *why)
 	heap->links = format_intern_create();
 	if (!heap->strings || !heap->keys || !heap->links)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
-	return reference_aliases_init(&heap->aliases, why);
+	return tarantool_aliases_init(&heap->aliases, why);
 }
 
 /** All but the names and what is of the stream. */
-static void free_places(struct heap *heap)
+static void free_locations(struct heap *heap)
 {
 	format_intern_destroy(heap->keys);
 	format_intern_destroy(heap->links);
-	free(heap->places);
+	free(heap->locations);
 	free(heap->link_counts);
 }
 
 void heap_deinit(struct heap *heap)
 {
-	free_places(heap);
+	free_locations(heap);
 	format_intern_destroy(heap->strings);
-	reference_aliases_deinit(&heap->aliases);
-	blocks_deinit(&heap->blocks);
+	tarantool_aliases_deinit(&heap->aliases);
+	allocation_map_deinit(&heap->allocations);
 	free(heap->cache);
 	memset(heap, 0, sizeof(*heap));
 }
@@ -67,12 +67,12 @@ static void add_count(struct heap_count *sum, const struct heap_count *count)
 	add(&sum->freed_bytes, count->freed_bytes);
 }
 
-static void add_place(struct heap_place *sum, const struct heap_place *place)
+static void add_location(struct heap_location *sum, const struct heap_location *location)
 {
 	for (int i = 0; i < HEAP_KIND_COUNT; i++)
-		add_count(&sum->counts[i], &place->counts[i]);
-	add(&sum->held_bytes, place->held_bytes);
-	add(&sum->held_blocks, place->held_blocks);
+		add_count(&sum->counts[i], &location->counts[i]);
+	add(&sum->held_bytes, location->held_bytes);
+	add(&sum->held_blocks, location->held_blocks);
 }
 
 /** Room for element @p index of a list, zeroed. */
@@ -93,11 +93,11 @@ static int reserve(void **list, uint32_t *capacity, size_t size, uint32_t index,
 	return 0;
 }
 
-static int put_place(struct heap *heap, const struct reference_place *key, uint32_t *ret_id,
-		     struct failure *why)
+static int put_location(struct heap *heap, const struct tarantool_frame *key, uint32_t *ret_id,
+			struct failure *why)
 {
 	uint32_t known = format_intern_count(heap->keys);
-	void *places = heap->places;
+	void *locations = heap->locations;
 	size_t len = 0;
 	int result;
 
@@ -105,13 +105,14 @@ static int put_place(struct heap *heap, const struct reference_place *key, uint3
 		return -1;
 	if (*ret_id < known)
 		return 0;
-	if (key->kind == REFERENCE_LUA || key->kind == REFERENCE_NATIVE)
+	if (key->kind == TARANTOOL_LUA || key->kind == TARANTOOL_NATIVE)
 		format_intern_get(heap->strings, key->name, &len);
-	heap->place_bytes += PLACE_BYTES + len;
-	if (heap->place_bytes > HEAP_PLACE_BYTES_MAX)
+	heap->location_bytes += PLACE_BYTES + len;
+	if (heap->location_bytes > HEAP_PLACE_BYTES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more locations than can be kept");
-	result = reserve(&places, &heap->place_capacity, sizeof(*heap->places), *ret_id, why);
-	heap->places = places;
+	result = reserve(&locations, &heap->location_capacity, sizeof(*heap->locations), *ret_id,
+			 why);
+	heap->locations = locations;
 	return result;
 }
 
@@ -135,11 +136,11 @@ static int add_link(struct heap *heap, const struct heap_link *link, const struc
 /* ---- Streams ---------------------------------------------------------------------------- */
 
 /** Leave out what is one run's own. Code without a symbol has nothing else. */
-static void generalise(struct reference_place *key)
+static void generalise(struct tarantool_frame *key)
 {
 	key->is_general = 1;
 	key->trace = 0;
-	if (key->kind == REFERENCE_NATIVE)
+	if (key->kind == TARANTOOL_NATIVE)
 		key->number = 0;
 }
 
@@ -148,19 +149,19 @@ static int copy_generalised(const struct heap *heap, struct heap *wider, uint32_
 			    struct failure *why)
 {
 	for (uint32_t i = 0; i < format_intern_count(heap->keys); i++) {
-		struct reference_place key;
+		struct tarantool_frame key;
 
 		memcpy(&key, format_intern_get(heap->keys, i, NULL), sizeof(key));
 		generalise(&key);
-		if (put_place(wider, &key, &ids[i], why))
+		if (put_location(wider, &key, &ids[i], why))
 			return -1;
-		add_place(&wider->places[ids[i]], &heap->places[i]);
+		add_location(&wider->locations[ids[i]], &heap->locations[i]);
 	}
 	for (uint32_t i = 0; i < format_intern_count(heap->links); i++) {
 		struct heap_link link;
 
 		memcpy(&link, format_intern_get(heap->links, i, NULL), sizeof(link));
-		link.place = ids[link.place];
+		link.location = ids[link.location];
 		link.old = ids[link.old];
 		if (add_link(wider, &link, &heap->link_counts[i], why))
 			return -1;
@@ -176,15 +177,15 @@ static int generalise_all(struct heap *heap, struct failure *why)
 
 	wider.keys = format_intern_create();
 	wider.links = format_intern_create();
-	wider.places = NULL;
+	wider.locations = NULL;
 	wider.link_counts = NULL;
-	wider.place_capacity = wider.link_capacity = 0;
-	wider.place_bytes = 0;
+	wider.location_capacity = wider.link_capacity = 0;
+	wider.location_bytes = 0;
 	if (!ids || !wider.keys || !wider.links)
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
 	else
 		result = copy_generalised(heap, &wider, ids, why);
-	free_places(result ? &wider : heap);
+	free_locations(result ? &wider : heap);
 	if (result == 0)
 		*heap = wider;
 	free(ids);
@@ -194,7 +195,7 @@ static int generalise_all(struct heap *heap, struct failure *why)
 int heap_begin(struct heap *heap, struct failure *why)
 {
 	heap->streams++;
-	blocks_deinit(&heap->blocks);
+	allocation_map_deinit(&heap->allocations);
 	free(heap->cache);
 	heap->cache = NULL;
 	return heap->streams == 2 ? generalise_all(heap, why) : 0;
@@ -202,86 +203,86 @@ int heap_begin(struct heap *heap, struct failure *why)
 
 void heap_end(struct heap *heap)
 {
-	struct block block;
+	struct allocation allocation;
 	uint32_t slot = 0;
 
-	while (blocks_next(&heap->blocks, &slot, &block)) {
-		add(&heap->places[block.place].held_bytes, block.size);
-		add(&heap->places[block.place].held_blocks, 1);
+	while (allocation_map_next(&heap->allocations, &slot, &allocation)) {
+		add(&heap->locations[allocation.location].held_bytes, allocation.size);
+		add(&heap->locations[allocation.location].held_blocks, 1);
 	}
-	blocks_deinit(&heap->blocks);
+	allocation_map_deinit(&heap->allocations);
 }
 
 /* ---- Events ----------------------------------------------------------------------------- */
 
-static struct reference_location location_of(const struct format_raw_event *event)
+static struct tarantool_location raw_location_of(const struct format_raw_event *event)
 {
-	struct reference_location location = { .line = event->line };
+	struct tarantool_location raw_location = { .line = event->line };
 
 	if (event->source == STREAM_SOURCE_TRACE)
-		location.trace = event->address;
+		raw_location.trace = event->address;
 	else
-		location.address = event->address;
-	return location;
+		raw_location.address = event->address;
+	return raw_location;
 }
 
-/** What the symbols make of a location now. */
+/** What the symbols make of a raw_location now. */
 static int resolve(struct heap *heap, const struct symtab *symtab,
-		   const struct reference_location *location, uint32_t *ret_place,
+		   const struct tarantool_location *raw_location, uint32_t *ret_location,
 		   struct failure *why)
 {
-	struct reference_place key;
+	struct tarantool_frame key;
 	const char *name;
 	size_t len;
 
-	reference_resolve(symtab, location, &key);
-	if (key.kind == REFERENCE_LUA || key.kind == REFERENCE_NATIVE) {
+	tarantool_resolve(symtab, raw_location, &key);
+	if (key.kind == TARANTOOL_LUA || key.kind == TARANTOOL_NATIVE) {
 		name = symtab_string(symtab, key.name, &len);
 		if (format_intern_put(heap->strings, name, len, &key.name, why))
 			return -1;
 	}
 	if (heap->streams > 1)
 		generalise(&key);
-	return put_place(heap, &key, ret_place, why);
+	return put_location(heap, &key, ret_location, why);
 }
 
-static int find_place(struct heap *heap, const struct symtab *symtab,
-		      const struct format_raw_event *event, uint32_t *ret_place,
-		      struct failure *why)
+static int find_location(struct heap *heap, const struct symtab *symtab,
+			 const struct format_raw_event *event, uint32_t *ret_location,
+			 struct failure *why)
 {
-	struct reference_location location = location_of(event);
-	uint64_t mixed = (location.address + location.trace * 31) * 0x9e3779b97f4a7c15;
+	struct tarantool_location raw_location = raw_location_of(event);
+	uint64_t mixed = (raw_location.address + raw_location.trace * 31) * 0x9e3779b97f4a7c15;
 	struct heap_resolved *known;
 
 	if (!heap->cache)
 		heap->cache = calloc(CACHE_SIZE, sizeof(*heap->cache));
 	if (!heap->cache)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
-	known = &heap->cache[((mixed >> 32) + location.line) % CACHE_SIZE];
+	known = &heap->cache[((mixed >> 32) + raw_location.line) % CACHE_SIZE];
 	if (known->generation != symtab->generation + 1 ||
-	    memcmp(&known->location, &location, sizeof(location)) != 0) {
+	    memcmp(&known->raw_location, &raw_location, sizeof(raw_location)) != 0) {
 		known->generation = 0;
-		if (resolve(heap, symtab, &location, &known->place, why))
+		if (resolve(heap, symtab, &raw_location, &known->location, why))
 			return -1;
-		known->location = location;
+		known->raw_location = raw_location;
 		known->generation = symtab->generation + 1;
 	}
-	*ret_place = known->place;
+	*ret_location = known->location;
 	return 0;
 }
 
 /** The block that an event ends, where its begin was seen. */
-static int end_block(struct heap *heap, enum heap_kind kind, uint32_t place,
+static int end_block(struct heap *heap, enum heap_kind kind, uint32_t location,
 		     const struct format_raw_event *event, struct failure *why)
 {
-	struct heap_link link = { .kind = kind, .place = place };
+	struct heap_link link = { .kind = kind, .location = location };
 	struct heap_count count = { .events = 1, .allocated_bytes = event->new_size };
-	struct block block;
+	struct allocation allocation;
 
-	if (!blocks_take(&heap->blocks, event->old_address, &block))
+	if (!allocation_map_take(&heap->allocations, event->old_address, &allocation))
 		return 0;
-	link.old = block.place;
-	count.freed_bytes = block.size;
+	link.old = allocation.location;
+	count.freed_bytes = allocation.size;
 	return add_link(heap, &link, &count, why);
 }
 
@@ -297,28 +298,30 @@ int heap_add_event(struct heap *heap, const struct symtab *symtab,
 	struct heap_count count = { .events = 1,
 				    .allocated_bytes = event->new_size,
 				    .freed_bytes = event->old_size };
-	struct block block = { .size = event->new_size };
+	struct allocation allocation = { .size = event->new_size };
 
-	if (find_place(heap, symtab, event, &block.place, why))
+	if (find_location(heap, symtab, event, &allocation.location, why))
 		return -1;
-	add_count(&heap->places[block.place].counts[kind], &count);
-	if (kind != HEAP_ALLOC && end_block(heap, kind, block.place, event, why))
+	add_count(&heap->locations[allocation.location].counts[kind], &count);
+	if (kind != HEAP_ALLOC && end_block(heap, kind, allocation.location, event, why))
 		return -1;
-	return kind == HEAP_FREE ? 0 : blocks_put(&heap->blocks, event->new_address, block, why);
+	return kind == HEAP_FREE ? 0
+				 : allocation_map_put(&heap->allocations, event->new_address,
+						      allocation, why);
 }
 
 /* ---- What was found --------------------------------------------------------------------- */
 
-struct heap_place heap_sum(const struct heap *heap)
+struct heap_location heap_sum(const struct heap *heap)
 {
-	struct heap_place sum = { 0 };
+	struct heap_location sum = { 0 };
 
-	for (uint32_t i = 0; i < heap_place_count(heap); i++)
-		add_place(&sum, &heap->places[i]);
+	for (uint32_t i = 0; i < heap_location_count(heap); i++)
+		add_location(&sum, &heap->locations[i]);
 	return sum;
 }
 
-uint32_t heap_place_count(const struct heap *heap)
+uint32_t heap_location_count(const struct heap *heap)
 {
 	return format_intern_count(heap->keys);
 }
@@ -338,15 +341,15 @@ const struct heap_link *heap_link(const struct heap *heap, uint32_t id,
 static char *text_of(const struct heap *heap, uint32_t id, struct format_text *scratch,
 		     struct failure *why)
 {
-	const struct reference_place *key = format_intern_get(heap->keys, id, NULL);
+	const struct tarantool_frame *key = format_intern_get(heap->keys, id, NULL);
 	const char *name = "", *text;
 	size_t len = 0;
 	char *copy;
 
-	if (key->kind == REFERENCE_LUA || key->kind == REFERENCE_NATIVE)
+	if (key->kind == TARANTOOL_LUA || key->kind == TARANTOOL_NATIVE)
 		name = format_intern_get(heap->strings, key->name, &len);
 	format_text_clear(scratch);
-	reference_add_place(scratch, &heap->aliases, key, name, len);
+	tarantool_add_frame(scratch, &heap->aliases, key, name, len);
 	if (format_text_take(scratch, &text, why))
 		return NULL;
 	copy = strdup(text);
@@ -359,7 +362,7 @@ static char *text_of(const struct heap *heap, uint32_t id, struct format_text *s
 
 char **heap_texts(const struct heap *heap, struct failure *why)
 {
-	uint32_t count = heap_place_count(heap);
+	uint32_t count = heap_location_count(heap);
 	char **texts = calloc((size_t)count + 1, sizeof(*texts));
 	struct format_text scratch = { 0 };
 	bool done = texts;
@@ -379,7 +382,7 @@ char **heap_texts(const struct heap *heap, struct failure *why)
 
 void heap_free_texts(const struct heap *heap, char **texts)
 {
-	for (uint32_t i = 0; texts && i < heap_place_count(heap); i++)
+	for (uint32_t i = 0; texts && i < heap_location_count(heap); i++)
 		free(texts[i]);
 	free(texts);
 }

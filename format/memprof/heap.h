@@ -15,7 +15,7 @@ struct heap_count {
 };
 
 /** What is known of a place in the program. */
-struct heap_place {
+struct heap_location {
 	struct heap_count counts[HEAP_KIND_COUNT]; /**< Of events there. */
 	uint64_t held_bytes, held_blocks;	   /**< Allocated there, and not freed. */
 };
@@ -23,9 +23,9 @@ struct heap_place {
 /** Blocks that were allocated in one place and replaced or freed in another. No padding: compared
  * by its bytes. */
 struct heap_link {
-	uint32_t kind;	/**< REALLOC or FREE. */
-	uint32_t place; /**< Where that happened. */
-	uint32_t old;	/**< Where the blocks were allocated. */
+	uint32_t kind;	   /**< REALLOC or FREE. */
+	uint32_t location; /**< Where that happened. */
+	uint32_t old;	   /**< Where the blocks were allocated. */
 };
 
 struct heap_resolved;
@@ -39,17 +39,17 @@ struct heap_resolved;
  */
 struct heap {
 	uint32_t streams;
-	struct format_intern *strings; /* Names of chunks and symbols. */
-	struct format_intern *keys;    /* struct reference_place, with names in `strings`. */
-	struct heap_place *places;     /* By id of these. */
-	uint32_t place_capacity;
+	struct format_intern *strings;	 /* Names of chunks and symbols. */
+	struct format_intern *keys;	 /* struct tarantool_frame, with names in `strings`. */
+	struct heap_location *locations; /* By id of these. */
+	uint32_t location_capacity;
 	struct format_intern *links; /* struct heap_link. */
 	struct heap_count *link_counts;
 	uint32_t link_capacity;
-	struct reference_aliases aliases;
-	uint64_t place_bytes; /* Of all places with their texts, about. */
+	struct tarantool_aliases aliases;
+	uint64_t location_bytes; /* Of all places with their texts, about. */
 	/* Of the stream that is read. */
-	struct blocks blocks;
+	struct allocations allocations;
 	struct heap_resolved *cache;
 };
 
@@ -70,9 +70,9 @@ int heap_add_event(struct heap *heap, const struct symtab *symtab,
 void heap_end(struct heap *heap);
 
 /** Sum over all places. */
-struct heap_place heap_sum(const struct heap *heap);
+struct heap_location heap_sum(const struct heap *heap);
 
-uint32_t heap_place_count(const struct heap *heap);
+uint32_t heap_location_count(const struct heap *heap);
 uint32_t heap_link_count(const struct heap *heap);
 /** @return A link with its events and bytes; borrowed. */
 const struct heap_link *heap_link(const struct heap *heap, uint32_t id,

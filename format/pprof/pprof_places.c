@@ -138,7 +138,7 @@ static bool find_kind(const char *words, const char *name, enum format_kind *ret
 
 	if (strcmp(words, name) == 0)
 		return false;
-	if (!names_parse_mark(words, len, &word_len, ret_mark))
+	if (!symbol_parse_mark(words, len, &word_len, ret_mark))
 		word_len = len;
 	for (int kind = 0; kind < FORMAT_KIND_COUNT; kind++) {
 		if (*kinds[kind] && strlen(kinds[kind]) == word_len &&
@@ -182,8 +182,8 @@ static int describe(struct pprof_reader *reader, const struct pprof_function *fr
 }
 
 /** Native code is in a module, at an address. */
-static void place(const struct pprof_reader *reader, const Pprof__Location *location,
-		  struct format_function *function)
+static void set_address(const struct pprof_reader *reader, const Pprof__Location *location,
+			struct format_function *function)
 {
 	const struct pprof_mapping *mapping;
 	uint64_t index;
@@ -216,7 +216,7 @@ static int add_function(struct pprof_reader *reader, const Pprof__Location *loca
 		return -1;
 	is_placed = function.kind == FORMAT_KIND_NATIVE || function.kind == FORMAT_KIND_CFUNC;
 	if (is_placed)
-		place(reader, location, &function);
+		set_address(reader, location, &function);
 	if (profile_add_function(reader->profile, &function, &mark, ret_id, why))
 		return -1;
 	if (!is_placed)
@@ -251,7 +251,7 @@ static int add_unknown(struct pprof_reader *reader, const Pprof__Location *locat
 	const char *module;
 	uint32_t id;
 
-	place(reader, location, &function);
+	set_address(reader, location, &function);
 	module = function.source ? function.source : "";
 	snprintf(name, sizeof(name), "%.*s%s0x%llx",
 		 (int)format_text_cut(module, strlen(module), PPROF_FILE_MAX), module,
@@ -298,13 +298,14 @@ int pprof_take_location(struct pprof_reader *reader, const struct pprof_field *f
 	message = pprof__location__unpack(NULL, field->len, field->bytes);
 	if (!message)
 		return pprof_invalid(field, "damaged location", why);
-	result = add_lines(reader, message, why) ||
-		 pprof_grow((void **)&reader->places, reader->place_count, &reader->place_size,
-			    sizeof(*reader->places), why) ||
-		 format_addrmap_set(&reader->location_ids, message->id, reader->place_count, why);
+	result =
+		add_lines(reader, message, why) ||
+		pprof_grow((void **)&reader->locations, reader->location_count,
+			   &reader->location_size, sizeof(*reader->locations), why) ||
+		format_addrmap_set(&reader->location_ids, message->id, reader->location_count, why);
 	if (result == 0) {
 		made.count = (uint32_t)reader->frame_count - made.first;
-		reader->places[reader->place_count++] = made;
+		reader->locations[reader->location_count++] = made;
 	} else if (why->kind == FAILURE_INVALID) {
 		why->address = field->offset;
 	}
@@ -312,13 +313,13 @@ int pprof_take_location(struct pprof_reader *reader, const struct pprof_field *f
 	return result ? -1 : 0;
 }
 
-void pprof_free_places(struct pprof_reader *reader)
+void pprof_free_locations(struct pprof_reader *reader)
 {
 	for (size_t i = 0; i < reader->mapping_count; i++)
 		free_mapping(&reader->mappings[i]);
 	free(reader->mappings);
 	free(reader->functions);
-	free(reader->places);
+	free(reader->locations);
 	free(reader->frames);
 	format_addrmap_deinit(&reader->mapping_ids);
 	format_addrmap_deinit(&reader->function_ids);

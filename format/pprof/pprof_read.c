@@ -169,19 +169,19 @@ static int add_label(struct pprof_reader *reader, const Pprof__Label *label,
 static int add_location(struct pprof_reader *reader, const struct pprof_field *field, uint64_t id,
 			struct failure *why)
 {
-	const struct pprof_location *place;
+	const struct pprof_location *location;
 	uint64_t index;
 
 	if (!format_addrmap_get(&reader->location_ids, id, &index))
 		return pprof_invalid(field, "a sample of a location that is not told", why);
-	place = &reader->places[index];
-	for (uint32_t i = 0; i < place->count; i++) {
+	location = &reader->locations[index];
+	for (uint32_t i = 0; i < location->count; i++) {
 		if (reader->chain_count >= 2 * STREAM_FRAMES_MAX)
 			return pprof_invalid(field, "too many frames", why);
 		if (pprof_grow((void **)&reader->chain, reader->chain_count, &reader->chain_size,
 			       sizeof(*reader->chain), why))
 			return -1;
-		reader->chain[reader->chain_count++] = reader->frames[place->first + i];
+		reader->chain[reader->chain_count++] = reader->frames[location->first + i];
 	}
 	return 0;
 }
@@ -387,14 +387,14 @@ static int load(struct pprof_reader *reader, struct failure *why)
 		       : 0;
 }
 
-int profile_load_pprof(struct format_profile *profile, struct unpack *unpack, struct failure *why)
+int profile_read_pprof(struct format_profile *profile, struct unpack *unpack, struct failure *why)
 {
 	struct pprof_reader reader = { .profile = profile };
 	int result = pprof_read_content(unpack, &reader.content, why);
 
 	if (result == 0)
 		result = load(&reader, why);
-	pprof_free_places(&reader);
+	pprof_free_locations(&reader);
 	label_deinit(&reader.label);
 	format_text_deinit(&reader.text);
 	format_text_deinit(&reader.name);

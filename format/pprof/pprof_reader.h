@@ -65,8 +65,8 @@ struct pprof_reader {
 	size_t function_count, function_size;
 	struct pprof_mapping *mappings;
 	size_t mapping_count, mapping_size;
-	struct pprof_location *places;
-	size_t place_count, place_size;
+	struct pprof_location *locations;
+	size_t location_count, location_size;
 	struct profile_frame *frames;
 	size_t frame_count, frame_size;
 	struct profile_frame *chain;
@@ -99,6 +99,6 @@ int pprof_take_location(struct pprof_reader *reader, const struct pprof_field *f
 			struct failure *why);
 
 /** Release what these have made. */
-void pprof_free_places(struct pprof_reader *reader);
+void pprof_free_locations(struct pprof_reader *reader);
 
 #endif

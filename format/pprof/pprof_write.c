@@ -40,7 +40,7 @@ struct pprof {
 	uint64_t location_count;
 	bool has_time;	      /* The time of all samples is known, and can be written. */
 	uint32_t *mapping_of; /* By function; 0: none. */
-	struct format_text text, place, string;
+	struct format_text text, location, string;
 	uint8_t *packed;
 	size_t packed_size;
 };
@@ -128,7 +128,7 @@ static int grow_mapped(struct pprof *pprof, uint32_t id, struct failure *why)
 
 /** Whether a function has no symbol: it is called by its module, or that one's path, and a place in
  * it. */
-static bool is_place_name(const struct format_function *function)
+static bool is_location_name(const struct format_function *function)
 {
 	const char *name = function->name ? function->name : "", *plus = strrchr(name, '+');
 	size_t len = plus ? (size_t)(plus - name) : 0;
@@ -166,7 +166,7 @@ static int mapping_of(struct pprof *pprof, const struct format_function *functio
 	if (grow_mapped(pprof, id, why))
 		return -1;
 	mapped = &pprof->mapped[id];
-	mapped->has_names |= mapping == &named || !is_place_name(function);
+	mapped->has_names |= mapping == &named || !is_location_name(function);
 	mapped->has_files |= function->file != NULL;
 	*ret_id = id + 1;
 	return 0;
@@ -218,8 +218,8 @@ static int describe(struct pprof *pprof, const struct format_function *function,
 	const char *file = source ? source + (*source == '@') : function->file, *text;
 
 	format_text_clear(&pprof->text);
-	format_text_clear(&pprof->place);
-	label_describe(&pprof->text, &pprof->place, function, function->first_line);
+	format_text_clear(&pprof->location);
+	label_describe(&pprof->text, &pprof->location, function, function->first_line);
 	if (format_text_take(&pprof->text, &text, why) ||
 	    string_id(pprof, text, &ret_message->name, why))
 		return -1;
@@ -228,7 +228,7 @@ static int describe(struct pprof *pprof, const struct format_function *function,
 		format_text_clear(&pprof->text);
 		format_text_add_string(&pprof->text, kind_words[function->kind]);
 		if (mark->compiled)
-			names_add_mark(&pprof->text, mark);
+			symbol_add_mark(&pprof->text, mark);
 		if (format_text_take(&pprof->text, &text, why) ||
 		    string_id(pprof, text, &ret_message->system_name, why))
 			return -1;
@@ -542,7 +542,7 @@ static int print_chains(const struct format_profile *profile, FILE *file, struct
 	mappings_destroy(pprof.mappings);
 	format_addrmap_deinit(&pprof.locations);
 	format_text_deinit(&pprof.text);
-	format_text_deinit(&pprof.place);
+	format_text_deinit(&pprof.location);
 	format_text_deinit(&pprof.string);
 	free(pprof.mapping_of);
 	free(pprof.mapped);

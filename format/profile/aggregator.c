@@ -7,43 +7,43 @@
 
 #include "format/data/label.h"
 
-int collect_init(struct collect *collect, const struct format_functions *functions,
-		 const struct format_options *options, struct failure *why)
+int aggregator_init(struct aggregator *aggregator, const struct format_functions *functions,
+		    const struct format_options *options, struct failure *why)
 {
-	*collect = (struct collect){ .functions = functions };
-	collect->profile = format_profile_create(why);
-	if (!collect->profile)
+	*aggregator = (struct aggregator){ .functions = functions };
+	aggregator->profile = format_profile_create(why);
+	if (!aggregator->profile)
 		return -1;
-	collect->profile->kind = FORMAT_STREAM_SYSPROF;
+	aggregator->profile->kind = FORMAT_STREAM_SYSPROF;
 	if (options) {
-		collect->first_lines = options->first_lines;
-		collect->start_ns = options->start_ns;
-		collect->profile->period_ns = options->period_ns;
-		collect->profile->time_ns = options->time_ns;
-		collect->profile->is_wall = options->is_wall;
+		aggregator->first_lines = options->first_lines;
+		aggregator->start_ns = options->start_ns;
+		aggregator->profile->period_ns = options->period_ns;
+		aggregator->profile->time_ns = options->time_ns;
+		aggregator->profile->is_wall = options->is_wall;
 	}
 	return 0;
 }
 
-void collect_deinit(struct collect *collect)
+void aggregator_deinit(struct aggregator *aggregator)
 {
-	format_profile_destroy(collect->profile);
-	format_addrmap_deinit(&collect->ids);
-	format_text_deinit(&collect->text);
-	format_text_deinit(&collect->place);
-	free(collect->frames);
-	*collect = (struct collect){ 0 };
+	format_profile_destroy(aggregator->profile);
+	format_addrmap_deinit(&aggregator->ids);
+	format_text_deinit(&aggregator->text);
+	format_text_deinit(&aggregator->location);
+	free(aggregator->frames);
+	*aggregator = (struct aggregator){ 0 };
 }
 
 /** The function of a frame, with how it runs. */
-static int function_of(struct collect *collect, const struct format_frame *frame, uint32_t *ret_id,
-		       struct failure *why)
+static int function_of(struct aggregator *aggregator, const struct format_frame *frame,
+		       uint32_t *ret_id, struct failure *why)
 {
 	/* Ids of functions are below 2^24. */
 	uint64_t key =
 		(uint64_t)frame->function << 33 | (uint64_t)frame->approximate << 32 | frame->trace;
 	const struct format_function *function =
-		format_functions_get(collect->functions, frame->function);
+		format_functions_get(aggregator->functions, frame->function);
 	/* Of built-in functions streams do not tell it either. */
 	bool compiled = frame->trace && function->kind == FORMAT_KIND_LUA;
 	struct label_mark mark = { .compiled = compiled,
@@ -51,45 +51,45 @@ static int function_of(struct collect *collect, const struct format_frame *frame
 				   .trace = compiled ? frame->trace : 0 };
 	uint64_t known;
 
-	if (format_addrmap_get(&collect->ids, key, &known)) {
+	if (format_addrmap_get(&aggregator->ids, key, &known)) {
 		*ret_id = (uint32_t)known;
 		return 0;
 	}
-	if (profile_add_function(collect->profile, function, &mark, ret_id, why))
+	if (profile_add_function(aggregator->profile, function, &mark, ret_id, why))
 		return -1;
-	return format_addrmap_set(&collect->ids, key, *ret_id, why);
+	return format_addrmap_set(&aggregator->ids, key, *ret_id, why);
 }
 
-static int take_frames(struct collect *collect, const struct format_sample *sample,
+static int take_frames(struct aggregator *aggregator, const struct format_sample *sample,
 		       struct failure *why)
 {
-	if (sample->frame_count > collect->capacity) {
-		void *frames = reallocarray(collect->frames, sample->frame_count,
-					    sizeof(*collect->frames));
+	if (sample->frame_count > aggregator->capacity) {
+		void *frames = reallocarray(aggregator->frames, sample->frame_count,
+					    sizeof(*aggregator->frames));
 
 		if (!frames)
 			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
-		collect->frames = frames;
-		collect->capacity = sample->frame_count;
+		aggregator->frames = frames;
+		aggregator->capacity = sample->frame_count;
 	}
 	for (uint32_t i = 0; i < sample->frame_count; i++) {
 		const struct format_frame *from = &sample->frames[sample->frame_count - 1 - i];
-		struct profile_frame *frame = &collect->frames[i];
+		struct profile_frame *frame = &aggregator->frames[i];
 		const struct format_function *function;
 
-		if (function_of(collect, from, &frame->function, why))
+		if (function_of(aggregator, from, &frame->function, why))
 			return -1;
-		function = format_functions_get(collect->functions, from->function);
+		function = format_functions_get(aggregator->functions, from->function);
 		frame->line = from->line;
-		if (collect->first_lines && function->kind == FORMAT_KIND_LUA)
+		if (aggregator->first_lines && function->kind == FORMAT_KIND_LUA)
 			frame->line = function->first_line > 0 ? (uint32_t)function->first_line : 0;
-		frame->line = profile_line(collect->profile, frame->function, frame->line);
+		frame->line = profile_line(aggregator->profile, frame->function, frame->line);
 	}
 	return 0;
 }
 
 /** The newest coroutine by its function: there may be any number of coroutines. */
-static int take_coroutine(struct collect *collect, const struct format_sample *sample,
+static int take_coroutine(struct aggregator *aggregator, const struct format_sample *sample,
 			  struct profile_labels *labels, struct failure *why)
 {
 	const struct format_function *function;
@@ -98,19 +98,21 @@ static int take_coroutine(struct collect *collect, const struct format_sample *s
 	if (sample->coroutine_count == 0 || sample->coroutines[0].is_main ||
 	    sample->coroutines[0].function == FORMAT_NO_FUNCTION)
 		return 0;
-	function = format_functions_get(collect->functions, sample->coroutines[0].function);
+	function = format_functions_get(aggregator->functions, sample->coroutines[0].function);
 	if (!function)
 		return 0;
-	format_text_clear(&collect->text);
-	format_text_clear(&collect->place);
-	label_describe(&collect->text, &collect->place, function, function->first_line);
-	return format_text_take(&collect->text, &text, why) ||
-			       profile_add_string(collect->profile, text, &labels->coroutine, why)
+	format_text_clear(&aggregator->text);
+	format_text_clear(&aggregator->location);
+	label_describe(&aggregator->text, &aggregator->location, function, function->first_line);
+	return format_text_take(&aggregator->text, &text, why) ||
+			       profile_add_string(aggregator->profile, text, &labels->coroutine,
+						  why)
 		       ? -1
 		       : 0;
 }
 
-int collect_sample(struct collect *collect, const struct format_sample *sample, struct failure *why)
+int aggregator_sample(struct aggregator *aggregator, const struct format_sample *sample,
+		      struct failure *why)
 {
 	struct profile_labels labels = { .pid = sample->pid,
 					 .tid = sample->tid,
@@ -118,25 +120,26 @@ int collect_sample(struct collect *collect, const struct format_sample *sample, 
 					 .state = (uint8_t)(sample->state + 1),
 					 .is_asleep = sample->is_asleep };
 
-	if (take_frames(collect, sample, why) || take_coroutine(collect, sample, &labels, why))
+	if (take_frames(aggregator, sample, why) ||
+	    take_coroutine(aggregator, sample, &labels, why))
 		return -1;
 	if (sample->thread && *sample->thread &&
-	    profile_add_string(collect->profile, sample->thread, &labels.thread, why))
+	    profile_add_string(aggregator->profile, sample->thread, &labels.thread, why))
 		return -1;
-	collect->profile->states[sample->state] += sample->weight;
-	if (collect->start_ns && sample->time_ns > collect->start_ns)
-		collect->profile->duration_ns = sample->time_ns - collect->start_ns;
-	timeline_set_next(&collect->profile->timeline,
-			  collect->start_ns ? collect->profile->duration_ns / 1000 + 1 : 0,
+	aggregator->profile->states[sample->state] += sample->weight;
+	if (aggregator->start_ns && sample->time_ns > aggregator->start_ns)
+		aggregator->profile->duration_ns = sample->time_ns - aggregator->start_ns;
+	timeline_set_next(&aggregator->profile->timeline,
+			  aggregator->start_ns ? aggregator->profile->duration_ns / 1000 + 1 : 0,
 			  sample->heap_bytes);
-	return profile_add_sample(collect->profile, collect->frames, sample->frame_count, &labels,
-				  sample->weight, why);
+	return profile_add_sample(aggregator->profile, aggregator->frames, sample->frame_count,
+				  &labels, sample->weight, why);
 }
 
-int collect_account(struct collect *collect, const char *text, struct failure *why)
+int aggregator_add_notes(struct aggregator *aggregator, const char *text, struct failure *why)
 {
 	const char *comments;
 
-	format_text_add_string(&collect->profile->comments, text);
-	return format_text_take(&collect->profile->comments, &comments, why);
+	format_text_add_string(&aggregator->profile->comments, text);
+	return format_text_take(&aggregator->profile->comments, &comments, why);
 }

@@ -9,7 +9,7 @@
 /** Finished samples, summed up. Memory is bounded by what is distinct of them, not by how many
  * come.
  */
-struct collect {
+struct aggregator {
 	struct format_profile *profile;
 	const struct format_functions *functions; /* Those that samples mean. */
 	bool first_lines;
@@ -17,17 +17,17 @@ struct collect {
 	struct format_addrmap ids;
 	struct profile_frame *frames;
 	size_t capacity;
-	struct format_text text, place;
+	struct format_text text, location;
 	uint64_t start_ns;
 };
 
-/** @param functions Borrowed until collect_deinit(). */
-int collect_init(struct collect *collect, const struct format_functions *functions,
-		 const struct format_options *options, struct failure *why);
-void collect_deinit(struct collect *collect);
-int collect_sample(struct collect *collect, const struct format_sample *sample,
-		   struct failure *why);
+/** @param functions Borrowed until aggregator_deinit(). */
+int aggregator_init(struct aggregator *aggregator, const struct format_functions *functions,
+		    const struct format_options *options, struct failure *why);
+void aggregator_deinit(struct aggregator *aggregator);
+int aggregator_sample(struct aggregator *aggregator, const struct format_sample *sample,
+		      struct failure *why);
 /** Add lines to the profile's comments. */
-int collect_account(struct collect *collect, const char *text, struct failure *why);
+int aggregator_add_notes(struct aggregator *aggregator, const char *text, struct failure *why);
 
 #endif

@@ -29,13 +29,14 @@ static uint64_t at_most(uint64_t left, uint64_t right)
 }
 
 /** What a location has of each value. A block that is reallocated is a new one. */
-static void values_of(const struct heap_place *place, uint64_t ret_values[FORMAT_MEMORY_COUNT])
+static void values_of(const struct heap_location *location,
+		      uint64_t ret_values[FORMAT_MEMORY_COUNT])
 {
-	const struct heap_count *alloc = &place->counts[HEAP_ALLOC];
-	const struct heap_count *realloc = &place->counts[HEAP_REALLOC];
+	const struct heap_count *alloc = &location->counts[HEAP_ALLOC];
+	const struct heap_count *realloc = &location->counts[HEAP_REALLOC];
 
-	ret_values[FORMAT_MEMORY_INUSE_SPACE] = at_most(place->held_bytes, 0);
-	ret_values[FORMAT_MEMORY_INUSE_OBJECTS] = at_most(place->held_blocks, 0);
+	ret_values[FORMAT_MEMORY_INUSE_SPACE] = at_most(location->held_bytes, 0);
+	ret_values[FORMAT_MEMORY_INUSE_OBJECTS] = at_most(location->held_blocks, 0);
 	ret_values[FORMAT_MEMORY_ALLOC_SPACE] =
 		at_most(alloc->allocated_bytes, realloc->allocated_bytes);
 	ret_values[FORMAT_MEMORY_ALLOC_OBJECTS] = at_most(alloc->events, realloc->events);
@@ -45,35 +46,35 @@ static void values_of(const struct heap_place *place, uint64_t ret_values[FORMAT
 static int add_function(const struct heap *heap, uint32_t id, struct format_profile *profile,
 			struct profile_frame *ret_frame, struct failure *why)
 {
-	const struct reference_place *place = format_intern_get(heap->keys, id, NULL);
-	bool is_lua = place->kind == REFERENCE_LUA;
-	const char *name = is_lua || place->kind == REFERENCE_NATIVE
-				   ? format_intern_get(heap->strings, place->name, NULL)
+	const struct tarantool_frame *location = format_intern_get(heap->keys, id, NULL);
+	bool is_lua = location->kind == TARANTOOL_LUA;
+	const char *name = is_lua || location->kind == TARANTOOL_NATIVE
+				   ? format_intern_get(heap->strings, location->name, NULL)
 				   : NULL;
-	int64_t line = !is_lua || place->number > INT32_MAX ? 0 : (int64_t)place->number;
+	int64_t line = !is_lua || location->number > INT32_MAX ? 0 : (int64_t)location->number;
 	struct format_function function = { .kind = FORMAT_KIND_CFUNC, .name = name };
 	/* Of several runs a trace has no number: its line alone is left. */
-	bool is_trace = place->is_trace && !(place->is_general && is_lua);
-	struct label_mark mark = { .compiled = place->is_trace && !is_trace };
+	bool is_trace = location->is_trace && !(location->is_general && is_lua);
+	struct label_mark mark = { .compiled = location->is_trace && !is_trace };
 	char text[64];
 
-	if (is_trace && !place->is_general) {
+	if (is_trace && !location->is_general) {
 		function = (struct format_function){ .kind = FORMAT_KIND_TRACE,
-						     .address = place->trace,
+						     .address = location->trace,
 						     .source = is_lua ? name : NULL,
 						     .first_line = line };
 	} else if (is_lua) {
 		function = (struct format_function){ .kind = FORMAT_KIND_LUA,
 						     .source = name,
 						     .first_line = line };
-	} else if (place->kind == REFERENCE_INTERNAL || is_trace) {
+	} else if (location->kind == TARANTOOL_INTERNAL || is_trace) {
 		function.kind = FORMAT_KIND_PSEUDO;
 		function.name = is_trace ? "[trace]" : "[internal]";
-	} else if (place->kind == REFERENCE_UNKNOWN) {
-		snprintf(text, sizeof(text), "CFUNC %#" PRIx64, place->number);
+	} else if (location->kind == TARANTOOL_UNKNOWN) {
+		snprintf(text, sizeof(text), "CFUNC %#" PRIx64, location->number);
 		function.name = text;
 	} else {
-		function.address = place->number;
+		function.address = location->number;
 	}
 	if (profile_add_function(profile, &function, &mark, &ret_frame->function, why))
 		return -1;
@@ -82,14 +83,14 @@ static int add_function(const struct heap *heap, uint32_t id, struct format_prof
 	return 0;
 }
 
-static int add_place(const struct heap *heap, uint32_t id, enum format_memory value, bool is_all,
-		     struct format_profile *profile, struct failure *why)
+static int add_location(const struct heap *heap, uint32_t id, enum format_memory value, bool is_all,
+			struct format_profile *profile, struct failure *why)
 {
 	uint64_t all[FORMAT_MEMORY_COUNT], *sums;
 	struct profile_frame frame;
 	uint32_t chain;
 
-	values_of(&heap->places[id], all);
+	values_of(&heap->locations[id], all);
 	if (is_all ? !all[FORMAT_MEMORY_ALLOC_OBJECTS] : !all[value])
 		return 0;
 	if (add_function(heap, id, profile, &frame, why) ||
@@ -107,7 +108,7 @@ int profile_of_memory(const struct format_profile *memory, enum format_memory va
 		      struct format_profile **ret_profile, struct failure *why)
 {
 	const struct heap *heap = &memory->heap;
-	uint32_t count = heap_place_count(heap);
+	uint32_t count = heap_location_count(heap);
 	struct format_profile *profile = format_profile_create(why);
 	int result = 0;
 
@@ -121,7 +122,7 @@ int profile_of_memory(const struct format_profile *memory, enum format_memory va
 	if (!profile->memory_values)
 		result = failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
 	for (uint32_t i = 0; i < count && result == 0; i++)
-		result = add_place(heap, i, value, is_all, profile, why);
+		result = add_location(heap, i, value, is_all, profile, why);
 	if (result)
 		format_profile_destroy(profile);
 	else

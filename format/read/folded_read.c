@@ -152,7 +152,7 @@ static int add_bytes(struct folded *folded, const uint8_t *bytes, size_t len, st
 	return 0;
 }
 
-int profile_load_folded(struct format_profile *profile, struct unpack *unpack, struct failure *why)
+int profile_read_folded(struct format_profile *profile, struct unpack *unpack, struct failure *why)
 {
 	struct folded folded = { .profile = profile };
 	uint8_t *bytes = malloc(READ_BYTES);

@@ -10,12 +10,12 @@
 #include "format/profile/profile_internal.h"
 
 /** A sysprof or memprof stream; sets the profile's kind. */
-int profile_load_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why);
+int profile_read_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why);
 
 /** A profile in pprof's form. */
-int profile_load_pprof(struct format_profile *profile, struct unpack *unpack, struct failure *why);
+int profile_read_pprof(struct format_profile *profile, struct unpack *unpack, struct failure *why);
 
 /** Folded chains, one in a line. */
-int profile_load_folded(struct format_profile *profile, struct unpack *unpack, struct failure *why);
+int profile_read_folded(struct format_profile *profile, struct unpack *unpack, struct failure *why);
 
 #endif

@@ -19,7 +19,7 @@
 struct known {
 	uint64_t address, generation; /* of the symbols; 0: nothing is here */
 	uint32_t function, line;
-	enum names_role role;
+	enum symbol_role role;
 	bool is_proto;
 	bool is_skipped; /* our inserted trigger, to be left out */
 };
@@ -34,7 +34,7 @@ struct loader {
 	struct known *cache;
 	struct known *hosts; /* Of the host frames of one sample. */
 	size_t host_capacity;
-	struct repeats repeats;
+	struct record_cache record_cache;
 };
 
 /* ---- Functions -------------------------------------------------------------------------- */
@@ -51,9 +51,9 @@ static uint32_t frame_line(int64_t line)
 	return line < 0 ? 0 : (uint32_t)(line > INT32_MAX ? INT32_MAX : line);
 }
 
-static enum names_place place_of(const struct loader *loader, uint64_t address)
+static enum symbol_location location_of(const struct loader *loader, uint64_t address)
 {
-	return names_place_of(address, loader->symtab.numbered);
+	return symbol_location_of(address, loader->symtab.numbered);
 }
 
 /** The Lua function with prototype @p proto at @p address; its name is the C symbol there, and
@@ -72,8 +72,8 @@ static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint
 	size_t len, name_len;
 
 	function.name = name = symtab_find_native_at(&loader->symtab, address, &len);
-	if (name && place_of(loader, address) == NAMES_PLACE_COMPILED &&
-	    names_parse_mark(name, len, &name_len, &mark)) {
+	if (name && location_of(loader, address) == SYMBOL_PLACE_COMPILED &&
+	    symbol_parse_mark(name, len, &name_len, &mark)) {
 		format_text_clear(&loader->name);
 		format_text_add(&loader->name, name, name_len);
 		if (format_text_take(&loader->name, &function.name, why))
@@ -118,16 +118,16 @@ static const struct symtab_proto *match_lua(const struct loader *loader, uint64_
 {
 	const struct symtab_proto *proto =
 		symtab_find_proto_below(&loader->symtab, start, ret_address);
-	size_t prefix = strlen(NAMES_API_PREFIX), chunk_len;
+	size_t prefix = strlen(SYMBOL_API_PREFIX), chunk_len;
 	const char *chunk;
 
-	if (!proto || place_of(loader, start) == NAMES_PLACE_NAME)
+	if (!proto || location_of(loader, start) == SYMBOL_PLACE_NAME)
 		return NULL;
 	chunk = symtab_string(&loader->symtab, proto->chunk, &chunk_len);
-	if (names_match_lua(name, len, chunk, chunk_len, ret_line))
+	if (symbol_match_lua(name, len, chunk, chunk_len, ret_line))
 		return proto;
-	if (len > prefix && memcmp(name, NAMES_API_PREFIX, prefix) == 0 &&
-	    names_match_lua(name + prefix, len - prefix, chunk, chunk_len, ret_line))
+	if (len > prefix && memcmp(name, SYMBOL_API_PREFIX, prefix) == 0 &&
+	    symbol_match_lua(name + prefix, len - prefix, chunk, chunk_len, ret_line))
 		return proto;
 	return NULL;
 }
@@ -136,8 +136,8 @@ static const struct symtab_proto *match_lua(const struct loader *loader, uint64_
 static int resolve_symbol(struct loader *loader, uint64_t start, const char *name, size_t len,
 			  struct known *known, struct failure *why)
 {
-	struct names_meaning meaning =
-		names_parse_symbol(start, place_of(loader, start), name, len);
+	struct symbol_meaning meaning =
+		symbol_parse_symbol(start, location_of(loader, start), name, len);
 	struct format_function function = { .kind = meaning.kind };
 	const struct symtab_proto *proto;
 	uint64_t address;
@@ -182,10 +182,10 @@ static int resolve_address(struct loader *loader, uint64_t address, struct known
 static int resolve(struct loader *loader, uint64_t address, const struct known **ret_known,
 		   struct failure *why)
 {
-	uint64_t place = address * 0x9e3779b97f4a7c15 >> (64 - CACHE_BITS);
+	uint64_t location = address * 0x9e3779b97f4a7c15 >> (64 - CACHE_BITS);
 	/* Symbols are counted from 0 on. */
 	uint64_t generation = loader->symtab.generation + 1;
-	struct known *known = &loader->cache[place];
+	struct known *known = &loader->cache[location];
 
 	if (known->address != address || known->generation != generation) {
 		*known = (struct known){ .address = address };
@@ -274,7 +274,7 @@ static int resolve_hosts(struct loader *loader, const struct format_raw_sample *
 	return 0;
 }
 
-static enum names_role role_of_host(void *context, size_t index)
+static enum symbol_role role_of_host(void *context, size_t index)
 {
 	const struct loader *loader = context;
 
@@ -365,7 +365,7 @@ static bool is_in_trace(const struct loader *loader, size_t count)
 }
 
 /** Find the state of an activity such as "[gc sweep]": its first words tell. */
-static bool find_activity(const char *name, enum format_state *ret_state)
+static bool find_vm_work(const char *name, enum format_state *ret_state)
 {
 	static const struct {
 		const char *words;
@@ -404,7 +404,7 @@ static enum format_state state_of(const struct loader *loader, const struct form
 		const struct format_function *function = format_functions_get(
 			loader->profile->functions, loader->frames[i].function);
 
-		if (function->kind == FORMAT_KIND_PSEUDO && find_activity(function->name, &state))
+		if (function->kind == FORMAT_KIND_PSEUDO && find_vm_work(function->name, &state))
 			return state;
 		if (function->kind != FORMAT_KIND_PSEUDO && function->kind != FORMAT_KIND_NATIVE)
 			break;
@@ -416,21 +416,22 @@ static int on_repeat(void *context, const uint8_t *bytes, size_t len, bool *ret_
 		     struct failure *why)
 {
 	struct loader *loader = context;
-	const struct repeat *repeat =
-		repeats_find(&loader->repeats, bytes, len, loader->symtab.generation);
+	const struct cached_record *cached_record =
+		record_cache_find(&loader->record_cache, bytes, len, loader->symtab.generation);
 
-	*ret_done = repeat != NULL;
-	if (!repeat)
+	*ret_done = cached_record != NULL;
+	if (!cached_record)
 		return 0;
-	loader->profile->states[repeat->state]++;
-	return profile_count_sample(loader->profile, repeat->chain, repeat->key, 1, why);
+	loader->profile->states[cached_record->state]++;
+	return profile_count_sample(loader->profile, cached_record->chain, cached_record->key, 1,
+				    why);
 }
 
 static int on_sample(void *context, const struct format_raw_sample *raw, struct failure *why)
 {
 	struct loader *loader = context;
 	struct profile_labels labels = { 0 };
-	struct repeat repeat = { 0 };
+	struct cached_record cached_record = { 0 };
 	enum format_state state;
 	size_t count;
 	int result;
@@ -446,13 +447,14 @@ static int on_sample(void *context, const struct format_raw_sample *raw, struct 
 	state = state_of(loader, raw, count);
 	labels.state = (uint8_t)(state + 1);
 	loader->profile->states[state]++;
-	if (profile_find_sample(loader->profile, loader->frames, count, &labels, &repeat.chain,
-				&repeat.key, why))
+	if (profile_find_sample(loader->profile, loader->frames, count, &labels,
+				&cached_record.chain, &cached_record.key, why))
 		return -1;
-	repeat.state = (uint8_t)state;
+	cached_record.state = (uint8_t)state;
 	if (raw->is_offered)
-		repeats_put(&loader->repeats, loader->symtab.generation, &repeat);
-	return profile_count_sample(loader->profile, repeat.chain, repeat.key, 1, why);
+		record_cache_put(&loader->record_cache, loader->symtab.generation, &cached_record);
+	return profile_count_sample(loader->profile, cached_record.chain, cached_record.key, 1,
+				    why);
 }
 
 static int on_symbol(void *context, const struct format_symbol *symbol, struct failure *why)
@@ -461,7 +463,7 @@ static int on_symbol(void *context, const struct format_symbol *symbol, struct f
 
 	if (symtab_add(&loader->symtab, symbol, why))
 		return -1;
-	return reference_aliases_add(&loader->profile->heap.aliases, &loader->symtab, symbol, why);
+	return tarantool_aliases_add(&loader->profile->heap.aliases, &loader->symtab, symbol, why);
 }
 
 static int on_event(void *context, const struct format_raw_event *event, struct failure *why)
@@ -481,10 +483,10 @@ static void loader_deinit(struct loader *loader)
 	format_text_deinit(&loader->name);
 	free(loader->cache);
 	free(loader->hosts);
-	repeats_deinit(&loader->repeats);
+	record_cache_deinit(&loader->record_cache);
 }
 
-int profile_load_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why)
+int profile_read_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why)
 {
 	static const struct format_visitor visitor = {
 		.symbol = on_symbol,

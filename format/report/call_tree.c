@@ -22,7 +22,7 @@ struct rooted {
 #define ROOTS_MAX 2
 
 struct builder {
-	struct fold *fold;
+	struct call_tree *call_tree;
 	const struct format_profile *profile;
 	enum format_lines lines;
 	enum format_annotate annotate;
@@ -33,7 +33,7 @@ struct builder {
 	struct format_addrmap frames; /* Function << 32 | line to label. */
 	struct format_intern *keys;   /* Kind and text of a label; same ids as labels. */
 	uint32_t capacity;
-	struct format_text text, place, note;
+	struct format_text text, location, note;
 };
 
 /* ---- Labels ----------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static void take_note(struct builder *builder, const struct format_function *fun
 		format_text_addf(&builder->note, "_[%s]", label_kind_suffix(function->kind));
 	if (builder->annotate == FORMAT_ANNOTATE_TRACE && mark->compiled) {
 		format_text_add(&builder->note, " ", 1);
-		names_add_mark(&builder->note, mark);
+		symbol_add_mark(&builder->note, mark);
 	}
 }
 
@@ -62,8 +62,8 @@ static void describe(struct builder *builder, const struct format_function *func
 		     const struct label_mark *mark, uint32_t line)
 {
 	format_text_clear(&builder->text);
-	format_text_clear(&builder->place);
-	label_describe(&builder->text, &builder->place, function,
+	format_text_clear(&builder->location);
+	label_describe(&builder->text, &builder->location, function,
 		       builder->lines == FORMAT_LINES_FUNCTION ? function->first_line
 							       : (int64_t)line);
 	take_note(builder, function, mark);
@@ -79,10 +79,10 @@ static char *copy_name(const char *name)
 	return copy;
 }
 
-static void free_texts(struct fold_label *label)
+static void free_texts(struct call_tree_label *label)
 {
 	free(label->owned_text);
-	free(label->owned_place);
+	free(label->owned_location);
 	free(label->owned_name);
 	free(label->owned_note);
 }
@@ -90,32 +90,33 @@ static void free_texts(struct fold_label *label)
 static int append_label(struct builder *builder, const struct format_function *function,
 			struct failure *why)
 {
-	struct fold *fold = builder->fold;
-	struct fold_label label = { .kind = function->kind };
+	struct call_tree *call_tree = builder->call_tree;
+	struct call_tree_label label = { .kind = function->kind };
 
-	if (fold->label_count == builder->capacity) {
+	if (call_tree->label_count == builder->capacity) {
 		uint32_t capacity = builder->capacity ? 2 * builder->capacity : 64;
-		void *labels = reallocarray(fold->labels, capacity, sizeof(*fold->labels));
+		void *labels =
+			reallocarray(call_tree->labels, capacity, sizeof(*call_tree->labels));
 
 		if (!labels)
 			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the labels");
-		fold->labels = labels;
+		call_tree->labels = labels;
 		builder->capacity = capacity;
 	}
 	label.owned_text = strdup(builder->text.bytes);
-	label.owned_place = builder->place.len ? strdup(builder->place.bytes) : NULL;
+	label.owned_location = builder->location.len ? strdup(builder->location.bytes) : NULL;
 	label.owned_name = copy_name(function->name);
 	label.text = label.owned_text;
-	label.place = label.owned_place;
+	label.location = label.owned_location;
 	label.owned_note = builder->note.len ? strdup(builder->note.bytes) : NULL;
 	label.name = label.owned_name;
 	label.note = label.owned_note;
-	if (!label.text || (builder->place.len && !label.place) ||
+	if (!label.text || (builder->location.len && !label.location) ||
 	    (function->name && !label.name) || (builder->note.len && !label.note)) {
 		free_texts(&label);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the labels");
 	}
-	fold->labels[fold->label_count++] = label;
+	call_tree->labels[call_tree->label_count++] = label;
 	return 0;
 }
 
@@ -132,12 +133,12 @@ static int put_label(struct builder *builder, const struct format_function *func
 	/* The kind stands behind the text only while the key is looked up. */
 	format_text_addf(&builder->text, "%d", builder->by_text ? 0 : (int)function->kind);
 	if (format_text_take(&builder->text, &string, why) ||
-	    format_text_take(&builder->place, &string, why) ||
+	    format_text_take(&builder->location, &string, why) ||
 	    format_text_take(&builder->note, &string, why) ||
 	    format_intern_put(builder->keys, builder->text.bytes, builder->text.len, &id, why))
 		return -1;
 	builder->text.bytes[text_len] = '\0';
-	if (id == builder->fold->label_count && append_label(builder, function, why))
+	if (id == builder->call_tree->label_count && append_label(builder, function, why))
 		return -1;
 	*ret_label = id;
 	return 0;
@@ -180,7 +181,7 @@ static size_t count_labels(const struct builder *builder)
 	size_t total = 0, len;
 	uint64_t count;
 
-	for (uint32_t i = 0; i < builder->fold->chain_count; i++) {
+	for (uint32_t i = 0; i < builder->call_tree->chain_count; i++) {
 		profile_chain(builder->profile, chain_at(builder, i, &count).chain, &len);
 		total += len ? len : 1;
 		total += builder->rooted ? ROOTS_MAX : 0;
@@ -287,17 +288,17 @@ static int fill_chain(struct builder *builder, const struct rooted *rooted, uint
 
 static int fill_chains(struct builder *builder, struct failure *why)
 {
-	struct fold *fold = builder->fold;
+	struct call_tree *call_tree = builder->call_tree;
 	size_t next = 0, len;
 
-	for (uint32_t i = 0; i < fold->chain_count; i++) {
+	for (uint32_t i = 0; i < call_tree->chain_count; i++) {
 		uint64_t count;
 		struct rooted rooted = chain_at(builder, i, &count);
 
-		if (fill_chain(builder, &rooted, fold->pool + next, &len, why))
+		if (fill_chain(builder, &rooted, call_tree->pool + next, &len, why))
 			return -1;
-		fold->chains[i] = (struct fold_chain){
-			.labels = fold->pool + next,
+		call_tree->chains[i] = (struct call_tree_chain){
+			.labels = call_tree->pool + next,
 			.len = (uint32_t)len,
 			.id = i,
 			.count = count,
@@ -311,20 +312,21 @@ static int fill_chains(struct builder *builder, struct failure *why)
 
 static int compare_labels(const void *left, const void *right, void *context)
 {
-	const struct fold_label *labels = context;
-	const struct fold_label *a = &labels[*(const uint32_t *)left];
-	const struct fold_label *b = &labels[*(const uint32_t *)right];
+	const struct call_tree_label *labels = context;
+	const struct call_tree_label *a = &labels[*(const uint32_t *)left];
+	const struct call_tree_label *b = &labels[*(const uint32_t *)right];
 	int order = strcmp(a->text, b->text);
 
 	return order ? order : (int)a->kind - (int)b->kind;
 }
 
 /** Renumber the labels in the order of their texts. */
-static int sort_labels(struct fold *fold, size_t pool_len, struct failure *why)
+static int sort_labels(struct call_tree *call_tree, size_t pool_len, struct failure *why)
 {
-	uint32_t *order = calloc((size_t)fold->label_count + 1, sizeof(*order));
-	uint32_t *rank = calloc((size_t)fold->label_count + 1, sizeof(*rank));
-	struct fold_label *sorted = calloc((size_t)fold->label_count + 1, sizeof(*sorted));
+	uint32_t *order = calloc((size_t)call_tree->label_count + 1, sizeof(*order));
+	uint32_t *rank = calloc((size_t)call_tree->label_count + 1, sizeof(*rank));
+	struct call_tree_label *sorted =
+		calloc((size_t)call_tree->label_count + 1, sizeof(*sorted));
 
 	if (!order || !rank || !sorted) {
 		free(order);
@@ -332,17 +334,17 @@ static int sort_labels(struct fold *fold, size_t pool_len, struct failure *why)
 		free(sorted);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sort the labels");
 	}
-	for (uint32_t i = 0; i < fold->label_count; i++)
+	for (uint32_t i = 0; i < call_tree->label_count; i++)
 		order[i] = i;
-	qsort_r(order, fold->label_count, sizeof(*order), compare_labels, fold->labels);
-	for (uint32_t i = 0; i < fold->label_count; i++) {
+	qsort_r(order, call_tree->label_count, sizeof(*order), compare_labels, call_tree->labels);
+	for (uint32_t i = 0; i < call_tree->label_count; i++) {
 		rank[order[i]] = i;
-		sorted[i] = fold->labels[order[i]];
+		sorted[i] = call_tree->labels[order[i]];
 	}
 	for (size_t i = 0; i < pool_len; i++)
-		fold->pool[i] = rank[fold->pool[i]];
-	free(fold->labels);
-	fold->labels = sorted;
+		call_tree->pool[i] = rank[call_tree->pool[i]];
+	free(call_tree->labels);
+	call_tree->labels = sorted;
 	free(order);
 	free(rank);
 	return 0;
@@ -350,7 +352,7 @@ static int sort_labels(struct fold *fold, size_t pool_len, struct failure *why)
 
 static int compare_chains(const void *left, const void *right)
 {
-	const struct fold_chain *a = left, *b = right;
+	const struct call_tree_chain *a = left, *b = right;
 	uint32_t shorter = a->len < b->len ? a->len : b->len;
 
 	for (uint32_t i = 0; i < shorter; i++)
@@ -360,106 +362,110 @@ static int compare_chains(const void *left, const void *right)
 }
 
 /** Sort the chains and make one of equal neighbours. */
-static void sort_chains(struct fold *fold)
+static void sort_chains(struct call_tree *call_tree)
 {
 	uint32_t kept = 0;
 
-	if (fold->chain_count == 0)
+	if (call_tree->chain_count == 0)
 		return;
-	qsort(fold->chains, fold->chain_count, sizeof(*fold->chains), compare_chains);
-	fold->chain_of[fold->chains[0].id] = 0;
-	for (uint32_t i = 1; i < fold->chain_count; i++) {
-		if (compare_chains(&fold->chains[kept], &fold->chains[i]) == 0)
-			fold->chains[kept].count += fold->chains[i].count;
+	qsort(call_tree->chains, call_tree->chain_count, sizeof(*call_tree->chains),
+	      compare_chains);
+	call_tree->chain_of[call_tree->chains[0].id] = 0;
+	for (uint32_t i = 1; i < call_tree->chain_count; i++) {
+		if (compare_chains(&call_tree->chains[kept], &call_tree->chains[i]) == 0)
+			call_tree->chains[kept].count += call_tree->chains[i].count;
 		else
-			fold->chains[++kept] = fold->chains[i];
-		fold->chain_of[fold->chains[i].id] = kept;
+			call_tree->chains[++kept] = call_tree->chains[i];
+		call_tree->chain_of[call_tree->chains[i].id] = kept;
 	}
-	fold->chain_count = kept + 1;
+	call_tree->chain_count = kept + 1;
 }
 
 static int build(struct builder *builder, struct failure *why)
 {
-	struct fold *fold = builder->fold;
+	struct call_tree *call_tree = builder->call_tree;
 	size_t pool_len;
 
 	if (builder->roots && root_chains(builder, why))
 		return -1;
-	fold->samples = builder->profile->samples;
-	fold->chain_count =
+	call_tree->samples = builder->profile->samples;
+	call_tree->chain_count =
 		format_intern_count(builder->rooted ? builder->rooted : builder->profile->chains);
 	pool_len = count_labels(builder);
-	if (pool_len > FOLD_LABELS_MAX)
+	if (pool_len > CALL_TREE_LABELS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more chains than can be kept");
-	fold->chains = calloc((size_t)fold->chain_count + 1, sizeof(*fold->chains));
-	fold->pool = calloc(pool_len + 1, sizeof(*fold->pool));
-	fold->chain_of = calloc((size_t)fold->chain_count + 1, sizeof(*fold->chain_of));
+	call_tree->chains = calloc((size_t)call_tree->chain_count + 1, sizeof(*call_tree->chains));
+	call_tree->pool = calloc(pool_len + 1, sizeof(*call_tree->pool));
+	call_tree->chain_of =
+		calloc((size_t)call_tree->chain_count + 1, sizeof(*call_tree->chain_of));
 	builder->keys = format_intern_create();
-	if (!fold->chains || !fold->pool || !fold->chain_of || !builder->keys)
+	if (!call_tree->chains || !call_tree->pool || !call_tree->chain_of || !builder->keys)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
 	/* What is not used of the pool is 0, a label of any. */
-	if (fill_chains(builder, why) || sort_labels(fold, pool_len, why))
+	if (fill_chains(builder, why) || sort_labels(call_tree, pool_len, why))
 		return -1;
-	sort_chains(fold);
+	sort_chains(call_tree);
 	return 0;
 }
 
-static int init(struct builder *builder, struct fold *fold, struct failure *why)
+static int init(struct builder *builder, struct call_tree *call_tree, struct failure *why)
 {
 	int result;
 
-	memset(fold, 0, sizeof(*fold));
-	builder->fold = fold;
+	memset(call_tree, 0, sizeof(*call_tree));
+	builder->call_tree = call_tree;
 	result = build(builder, why);
 	format_addrmap_deinit(&builder->frames);
 	format_intern_destroy(builder->keys);
 	format_intern_destroy(builder->rooted);
 	free(builder->rooted_counts);
 	format_text_deinit(&builder->text);
-	format_text_deinit(&builder->place);
+	format_text_deinit(&builder->location);
 	format_text_deinit(&builder->note);
 	if (result)
-		fold_deinit(fold);
+		call_tree_deinit(call_tree);
 	return result;
 }
 
-int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
-	      enum format_annotate annotate, struct failure *why)
+int call_tree_init(struct call_tree *call_tree, const struct format_profile *profile,
+		   enum format_lines lines, enum format_annotate annotate, struct failure *why)
 {
 	struct builder builder = { .profile = profile, .lines = lines, .annotate = annotate };
 
-	return init(&builder, fold, why);
+	return init(&builder, call_tree, why);
 }
 
-int fold_init_as(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
-		 const struct format_report_options *options, struct failure *why)
+int call_tree_init_as(struct call_tree *call_tree, const struct format_profile *profile,
+		      enum format_lines lines, const struct format_report_options *options,
+		      struct failure *why)
 {
 	struct builder builder = { .profile = profile,
 				   .lines = lines,
 				   .annotate = options->annotate,
 				   .roots = options->roots };
 
-	return init(&builder, fold, why);
+	return init(&builder, call_tree, why);
 }
 
-int fold_init_by_text(struct fold *fold, const struct format_profile *profile,
-		      enum format_lines lines, struct failure *why)
+int call_tree_init_by_text(struct call_tree *call_tree, const struct format_profile *profile,
+			   enum format_lines lines, struct failure *why)
 {
 	struct builder builder = { .profile = profile, .lines = lines, .by_text = true };
 
-	return init(&builder, fold, why);
+	return init(&builder, call_tree, why);
 }
 
-struct fold_count *fold_count(const struct fold *fold)
+struct call_tree_count *call_tree_count(const struct call_tree *call_tree)
 {
-	struct fold_count *counts = calloc((size_t)fold->label_count + 1, sizeof(*counts));
+	struct call_tree_count *counts =
+		calloc((size_t)call_tree->label_count + 1, sizeof(*counts));
 
-	for (uint32_t i = 0; counts && i < fold->chain_count; i++) {
-		const struct fold_chain *chain = &fold->chains[i];
+	for (uint32_t i = 0; counts && i < call_tree->chain_count; i++) {
+		const struct call_tree_chain *chain = &call_tree->chains[i];
 
 		counts[chain->labels[chain->len - 1]].self += chain->count;
 		for (uint32_t j = 0; j < chain->len; j++) {
-			struct fold_count *count = &counts[chain->labels[j]];
+			struct call_tree_count *count = &counts[chain->labels[j]];
 
 			if (count->seen != i + 1)
 				count->total += chain->count;
@@ -469,18 +475,18 @@ struct fold_count *fold_count(const struct fold *fold)
 	return counts;
 }
 
-void fold_deinit(struct fold *fold)
+void call_tree_deinit(struct call_tree *call_tree)
 {
-	for (uint32_t i = 0; i < fold->label_count; i++)
-		free_texts(&fold->labels[i]);
-	free(fold->labels);
-	free(fold->chains);
-	free(fold->pool);
-	free(fold->chain_of);
-	memset(fold, 0, sizeof(*fold));
+	for (uint32_t i = 0; i < call_tree->label_count; i++)
+		free_texts(&call_tree->labels[i]);
+	free(call_tree->labels);
+	free(call_tree->chains);
+	free(call_tree->pool);
+	free(call_tree->chain_of);
+	memset(call_tree, 0, sizeof(*call_tree));
 }
 
-int fold_need_chains(const struct format_profile *profile, struct failure *why)
+int call_tree_need_chains(const struct format_profile *profile, struct failure *why)
 {
 	if (format_profile_kind(profile) == FORMAT_STREAM_SYSPROF)
 		return 0;

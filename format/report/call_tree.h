@@ -8,17 +8,17 @@
 
 /** What a frame is called in reports, fit for a terminal. Frames with equal text and kind are one
  * label. */
-struct fold_label {
+struct call_tree_label {
 	const char *text; /**< "main", "burn (@burn.lua:12)", "@burn.lua:12", "[gc]". */
 	enum format_kind kind;
-	const char *name;  /**< Function's name, or NULL. */
-	const char *place; /**< "@burn.lua:12", or NULL. */
-	const char *note;  /**< "_[j]", which `text` ends in, or NULL. */
-	char *owned_text, *owned_place, *owned_name, *owned_note;
+	const char *name;     /**< Function's name, or NULL. */
+	const char *location; /**< "@burn.lua:12", or NULL. */
+	const char *note;     /**< "_[j]", which `text` ends in, or NULL. */
+	char *owned_text, *owned_location, *owned_name, *owned_note;
 };
 
 /** A chain of labels, root first. */
-struct fold_chain {
+struct call_tree_chain {
 	const uint32_t *labels;
 	uint32_t len;
 	uint32_t id; /**< Private: of the profile's chain. */
@@ -26,10 +26,10 @@ struct fold_chain {
 };
 
 /** A sysprof profile as reports show it: labels sorted by text, chains sorted by their labels. */
-struct fold {
-	struct fold_label *labels;
+struct call_tree {
+	struct call_tree_label *labels;
 	uint32_t label_count;
-	struct fold_chain *chains;
+	struct call_tree_chain *chains;
 	uint32_t chain_count;
 	uint64_t samples;
 	uint32_t *pool;	    /* All chains' labels. */
@@ -37,31 +37,32 @@ struct fold {
 };
 
 /** @param lines LINE or FUNCTION. */
-int fold_init(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
-	      enum format_annotate annotate, struct failure *why);
+int call_tree_init(struct call_tree *call_tree, const struct format_profile *profile,
+		   enum format_lines lines, enum format_annotate annotate, struct failure *why);
 /** The same with what @p options say of frames: annotations, and roots. */
-int fold_init_as(struct fold *fold, const struct format_profile *profile, enum format_lines lines,
-		 const struct format_report_options *options, struct failure *why);
+int call_tree_init_as(struct call_tree *call_tree, const struct format_profile *profile,
+		      enum format_lines lines, const struct format_report_options *options,
+		      struct failure *why);
 /** The same where functions of equal text are one label, with the kind of one of them. */
-int fold_init_by_text(struct fold *fold, const struct format_profile *profile,
-		      enum format_lines lines, struct failure *why);
-void fold_deinit(struct fold *fold);
+int call_tree_init_by_text(struct call_tree *call_tree, const struct format_profile *profile,
+			   enum format_lines lines, struct failure *why);
+void call_tree_deinit(struct call_tree *call_tree);
 
 /** Labels of all chains: threads as roots make chains more; keeps hostile files from filling the
  *  memory. */
-#define FOLD_LABELS_MAX (2u * PROFILE_FRAMES_MAX)
+#define CALL_TREE_LABELS_MAX (2u * PROFILE_FRAMES_MAX)
 
 /** Samples of a label. */
-struct fold_count {
+struct call_tree_count {
 	uint64_t self;	/**< In which it is the leaf. */
 	uint64_t total; /**< In which it is anywhere: once, also where it is there several times. */
 	uint32_t seen;	/**< Private: the last chain that counted for total, from 1. */
 };
 
 /** @return Counts by label, to be freed; NULL without memory. */
-struct fold_count *fold_count(const struct fold *fold);
+struct call_tree_count *call_tree_count(const struct call_tree *call_tree);
 
 /** @return 0, or -1 with FAILURE_NOT_FOUND where a profile has no call chains, as one of memory. */
-int fold_need_chains(const struct format_profile *profile, struct failure *why);
+int call_tree_need_chains(const struct format_profile *profile, struct failure *why);
 
 #endif

@@ -6,7 +6,7 @@
 #include "format/profile/profile_internal.h"
 
 /**
- * One sample as it is charted. It stands for the ticks that end with its own: it begins a period
+ * One sample on a time axis. It stands for the ticks that end with its own: it begins a period
  * before for each, on the raster of the ticks, as these come at random moments of their periods;
  * and where the thread's last sample ends, if that is later. Where times are not known samples
  * follow each other.

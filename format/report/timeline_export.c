@@ -7,22 +7,24 @@
 
 #include "format/formats/reports.h"
 
-uint32_t charted_chain(const struct charted *charted, const struct chart_event *event)
+uint32_t timeline_export_chain(const struct timeline_export *timeline_export,
+			       const struct chart_event *event)
 {
-	return charted->fold.chain_of[profile_sample(charted->profile, event->key).chain];
+	return timeline_export->call_tree
+		.chain_of[profile_sample(timeline_export->profile, event->key).chain];
 }
 
-const struct profile_labels *charted_labels(const struct charted *charted,
-					    const struct chart_event *event)
+const struct profile_labels *timeline_export_labels(const struct timeline_export *timeline_export,
+						    const struct chart_event *event)
 {
-	return profile_labels(charted->profile,
-			      profile_sample(charted->profile, event->key).labels);
+	return profile_labels(timeline_export->profile,
+			      profile_sample(timeline_export->profile, event->key).labels);
 }
 
-const char *charted_track_name(struct charted *charted, uint32_t index)
+const char *timeline_export_track_name(struct timeline_export *timeline_export, uint32_t index)
 {
-	const struct chart_track *track = &charted->chart.tracks[index];
-	struct format_text *text = &charted->text;
+	const struct chart_track *track = &timeline_export->chart.tracks[index];
+	struct format_text *text = &timeline_export->text;
 	struct failure ignored;
 	const char *name;
 
@@ -38,78 +40,81 @@ const char *charted_track_name(struct charted *charted, uint32_t index)
 	return format_text_take(text, &name, &ignored) ? NULL : name;
 }
 
-const char *charted_place(const struct fold_label *label, size_t *ret_len, uint64_t *ret_line)
+const char *timeline_export_location(const struct call_tree_label *label, size_t *ret_len,
+				     uint64_t *ret_line)
 {
-	const char *place = label->place, *colon = place ? strrchr(place, ':') : NULL;
+	const char *location = label->location, *colon = location ? strrchr(location, ':') : NULL;
 
 	*ret_len = 0;
 	*ret_line = 0;
 	if (!colon)
 		return NULL;
-	place += *place == '@' || *place == '=';
-	*ret_len = colon > place ? (size_t)(colon - place) : 0;
+	location += *location == '@' || *location == '=';
+	*ret_len = colon > location ? (size_t)(colon - location) : 0;
 	if (colon[1] != '-')
 		*ret_line = strtoull(colon + 1, NULL, 10);
-	return place;
+	return location;
 }
 
 static void put_label_file(struct json_out *json, struct format_text *text,
-			   const struct fold_label *label)
+			   const struct call_tree_label *label)
 {
 	uint64_t line;
 	size_t len;
-	const char *place = charted_place(label, &len, &line), *file = NULL;
+	const char *location = timeline_export_location(label, &len, &line), *file = NULL;
 	struct failure ignored;
 
-	if (place) {
+	if (location) {
 		format_text_clear(text);
-		format_text_add(text, place, len);
+		format_text_add(text, location, len);
 		json->failed |= format_text_take(text, &file, &ignored) != 0;
 	}
 	json_out_text(json, file);
 }
 
 /** Millions of nodes and events have the same labels. */
-static int quote_labels(struct charted *charted, struct failure *why)
+static int quote_labels(struct timeline_export *timeline_export, struct failure *why)
 {
-	const struct fold *fold = &charted->fold;
+	const struct call_tree *call_tree = &timeline_export->call_tree;
 	struct json_out json = { 0 };
 	size_t len;
 
-	charted->quoted_at = calloc(2 * (size_t)fold->label_count + 1, sizeof(size_t));
-	json.file = open_memstream(&charted->quoted, &len);
-	for (uint32_t i = 0; charted->quoted_at && json.file && i < fold->label_count; i++) {
-		charted->quoted_at[2 * i] = (size_t)ftell(json.file);
-		json_out_text(&json, fold->labels[i].text);
-		charted->quoted_at[2 * i + 1] = (size_t)ftell(json.file);
-		put_label_file(&json, &charted->text, &fold->labels[i]);
+	timeline_export->quoted_at = calloc(2 * (size_t)call_tree->label_count + 1, sizeof(size_t));
+	json.file = open_memstream(&timeline_export->quoted, &len);
+	for (uint32_t i = 0; timeline_export->quoted_at && json.file && i < call_tree->label_count;
+	     i++) {
+		timeline_export->quoted_at[2 * i] = (size_t)ftell(json.file);
+		json_out_text(&json, call_tree->labels[i].text);
+		timeline_export->quoted_at[2 * i + 1] = (size_t)ftell(json.file);
+		put_label_file(&json, &timeline_export->text, &call_tree->labels[i]);
 	}
-	if (charted->quoted_at && json.file)
-		charted->quoted_at[2 * fold->label_count] = (size_t)ftell(json.file);
-	json.failed |= !charted->quoted_at || !json.file || ferror(json.file);
+	if (timeline_export->quoted_at && json.file)
+		timeline_export->quoted_at[2 * call_tree->label_count] = (size_t)ftell(json.file);
+	json.failed |= !timeline_export->quoted_at || !json.file || ferror(json.file);
 	if (json.file)
 		json.failed |= fclose(json.file) != 0;
 	return json.failed ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the labels") : 0;
 }
 
-static void put_quoted(struct charted *charted, size_t index)
+static void put_quoted(struct timeline_export *timeline_export, size_t index)
 {
-	size_t at = charted->quoted_at[index];
+	size_t at = timeline_export->quoted_at[index];
 
-	json_out_raw(&charted->json, charted->quoted + at, charted->quoted_at[index + 1] - at);
+	json_out_raw(&timeline_export->json, timeline_export->quoted + at,
+		     timeline_export->quoted_at[index + 1] - at);
 }
 
-void charted_put_text(struct charted *charted, uint32_t label)
+void timeline_export_put_text(struct timeline_export *timeline_export, uint32_t label)
 {
-	put_quoted(charted, 2 * (size_t)label);
+	put_quoted(timeline_export, 2 * (size_t)label);
 }
 
-void charted_put_file(struct charted *charted, uint32_t label)
+void timeline_export_put_file(struct timeline_export *timeline_export, uint32_t label)
 {
-	put_quoted(charted, 2 * (size_t)label + 1);
+	put_quoted(timeline_export, 2 * (size_t)label + 1);
 }
 
-const char *charted_phase(uint8_t state)
+const char *timeline_export_phase(uint8_t state)
 {
 	switch (state) {
 	case FORMAT_STATE_GC + 1:
@@ -127,23 +132,27 @@ const char *charted_phase(uint8_t state)
 	}
 }
 
-int charted_init(struct charted *charted, const struct format_profile *profile,
-		 const struct format_report_options *options, FILE *file, struct failure *why)
+int timeline_export_init(struct timeline_export *timeline_export,
+			 const struct format_profile *profile,
+			 const struct format_report_options *options, FILE *file,
+			 struct failure *why)
 {
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
 
-	*charted = (struct charted){ .profile = profile,
-				     .json = { .file = file },
-				     .title = options->title ? options->title : "ljprof" };
-	if (fold_need_chains(profile, why) ||
-	    fold_init(&charted->fold, profile, lines, options->annotate, why))
+	*timeline_export =
+		(struct timeline_export){ .profile = profile,
+					  .json = { .file = file },
+					  .title = options->title ? options->title : "ljprof" };
+	if (call_tree_need_chains(profile, why) ||
+	    call_tree_init(&timeline_export->call_tree, profile, lines, options->annotate, why))
 		return -1;
-	if (quote_labels(charted, why) == 0 && chart_init(&charted->chart, profile, why) == 0)
+	if (quote_labels(timeline_export, why) == 0 &&
+	    chart_init(&timeline_export->chart, profile, why) == 0)
 		return 0;
-	return charted_done(charted, -1, why);
+	return timeline_export_done(timeline_export, -1, why);
 }
 
-int charted_need_samples(const struct format_profile *profile, struct failure *why)
+int timeline_export_need_samples(const struct format_profile *profile, struct failure *why)
 {
 	return format_profile_has_samples(profile)
 		       ? 0
@@ -151,15 +160,15 @@ int charted_need_samples(const struct format_profile *profile, struct failure *w
 				     "chart over time what is no samples");
 }
 
-int charted_done(struct charted *charted, int result, struct failure *why)
+int timeline_export_done(struct timeline_export *timeline_export, int result, struct failure *why)
 {
-	if (result == 0 && charted->json.failed)
+	if (result == 0 && timeline_export->json.failed)
 		result = failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write JSON");
-	chart_deinit(&charted->chart);
-	fold_deinit(&charted->fold);
-	format_text_deinit(&charted->text);
-	free(charted->quoted);
-	free(charted->quoted_at);
+	chart_deinit(&timeline_export->chart);
+	call_tree_deinit(&timeline_export->call_tree);
+	format_text_deinit(&timeline_export->text);
+	free(timeline_export->quoted);
+	free(timeline_export->quoted_at);
 	return result;
 }
 
@@ -199,7 +208,7 @@ int stacks_add(struct stacks *stacks, struct stack_node node, uint32_t *ret_node
 	return format_addrmap_set(&stacks->ids, key, stacks->count, why);
 }
 
-static int add_chain(struct stacks *stacks, const struct fold_chain *chain, uint32_t root,
+static int add_chain(struct stacks *stacks, const struct call_tree_chain *chain, uint32_t root,
 		     uint32_t *ret_node, struct failure *why)
 {
 	uint32_t node = root;
@@ -211,8 +220,8 @@ static int add_chain(struct stacks *stacks, const struct fold_chain *chain, uint
 	return 0;
 }
 
-int stacks_find(struct stacks *stacks, const struct fold *fold, uint32_t root, uint32_t chain,
-		uint32_t *ret_node, struct failure *why)
+int stacks_find(struct stacks *stacks, const struct call_tree *call_tree, uint32_t root,
+		uint32_t chain, uint32_t *ret_node, struct failure *why)
 {
 	uint64_t key = (uint64_t)root << 32 | chain, known;
 
@@ -220,7 +229,7 @@ int stacks_find(struct stacks *stacks, const struct fold *fold, uint32_t root, u
 		*ret_node = (uint32_t)known;
 		return 0;
 	}
-	return add_chain(stacks, &fold->chains[chain], root, ret_node, why) ||
+	return add_chain(stacks, &call_tree->chains[chain], root, ret_node, why) ||
 			       format_addrmap_set(&stacks->leaves, key, *ret_node, why)
 		       ? -1
 		       : 0;
@@ -236,12 +245,13 @@ struct stack_node stacks_node(const struct stacks *stacks, uint32_t node)
 	return stacks->nodes[node - 1];
 }
 
-int charted_node(const struct charted *charted, const struct chart_event *event, uint32_t root,
-		 struct stacks *stacks, uint32_t *nodes, struct failure *why)
+int timeline_export_node(const struct timeline_export *timeline_export,
+			 const struct chart_event *event, uint32_t root, struct stacks *stacks,
+			 uint32_t *nodes, struct failure *why)
 {
 	/* No chain is empty: one of no frames has a label that says so. */
-	return nodes[event->key]
-		       ? 0
-		       : stacks_find(stacks, &charted->fold, root, charted_chain(charted, event),
-				     &nodes[event->key], why);
+	return nodes[event->key] ? 0
+				 : stacks_find(stacks, &timeline_export->call_tree, root,
+					       timeline_export_chain(timeline_export, event),
+					       &nodes[event->key], why);
 }

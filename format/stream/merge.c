@@ -77,7 +77,7 @@ static int insert_lua(struct merge *merge, const struct format_raw_sample *raw, 
 }
 
 /* A prototype's text is its chunk name. */
-enum names_role merge_role_of(const struct symtab *symtab, uint64_t address)
+enum symbol_role merge_role_of(const struct symtab *symtab, uint64_t address)
 {
 	const struct symtab_proto *proto = symtab_find_proto(symtab, address);
 	uint64_t start;
@@ -87,14 +87,14 @@ enum names_role merge_role_of(const struct symtab *symtab, uint64_t address)
 	if (proto) {
 		name = symtab_string(symtab, proto->chunk, &len);
 		/* The reference replaces a chunk name that has a newline by an alias. */
-		return memchr(name, '\n', len) ? NAMES_ROLE_NONE : names_role_of(name);
+		return memchr(name, '\n', len) ? SYMBOL_ROLE_NONE : symbol_role_of(name);
 	}
 	name = symtab_find_native(symtab, address, &start, &len);
-	return name ? names_role_of(name) : NAMES_ROLE_NONE;
+	return name ? symbol_role_of(name) : SYMBOL_ROLE_NONE;
 }
 
 int merge_sample(struct merge *merge, const struct format_raw_sample *raw,
-		 enum names_role (*role_of)(void *context, size_t index), void *context,
+		 enum symbol_role (*role_of)(void *context, size_t index), void *context,
 		 struct failure *why)
 {
 	size_t start = 0, end = raw->lua_count;
@@ -103,13 +103,13 @@ int merge_sample(struct merge *merge, const struct format_raw_sample *raw,
 	if (fill_live(merge, raw, why))
 		return -1;
 	for (size_t i = raw->host_count; i-- > 0;) {
-		enum names_role role = role_of(context, i);
+		enum symbol_role role = role_of(context, i);
 
 		if (append(merge, (struct merge_frame){ false, (uint32_t)i }, why))
 			return -1;
-		if (role == NAMES_ROLE_CPCALL && start < end)
+		if (role == SYMBOL_ROLE_CPCALL && start < end)
 			end--;
-		if (role == NAMES_ROLE_CALL && insert_lua(merge, raw, &start, &end, why))
+		if (role == SYMBOL_ROLE_CALL && insert_lua(merge, raw, &start, &end, why))
 			return -1;
 	}
 	return 0;

@@ -24,7 +24,7 @@ struct merge {
 void merge_deinit(struct merge *merge);
 
 /** What a host address makes the merge do, by its text. */
-enum names_role merge_role_of(const struct symtab *symtab, uint64_t address);
+enum symbol_role merge_role_of(const struct symtab *symtab, uint64_t address);
 
 /**
  * Merge the two stacks of a sample exactly as the reference parser does. From the root, each host
@@ -38,7 +38,7 @@ enum names_role merge_role_of(const struct symtab *symtab, uint64_t address);
  * @return 0, or -1 with FAILURE_NO_MEMORY or, for hostile repetition, FAILURE_LIMIT.
  */
 int merge_sample(struct merge *merge, const struct format_raw_sample *raw,
-		 enum names_role (*role_of)(void *context, size_t index), void *context,
+		 enum symbol_role (*role_of)(void *context, size_t index), void *context,
 		 struct failure *why);
 
 #endif

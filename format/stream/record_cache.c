@@ -14,58 +14,59 @@ enum {
 	BUCKETS = 1 << 16,
 };
 
-void repeats_deinit(struct repeats *repeats)
+void record_cache_deinit(struct record_cache *record_cache)
 {
-	free(repeats->slots);
-	*repeats = (struct repeats){ 0 };
+	free(record_cache->slots);
+	*record_cache = (struct record_cache){ 0 };
 }
 
-static struct repeat *bucket_of(const struct repeats *repeats)
+static struct cached_record *bucket_of(const struct record_cache *record_cache)
 {
-	return &repeats->slots[repeats->hash[1] % BUCKETS * BUCKET];
+	return &record_cache->slots[record_cache->hash[1] % BUCKETS * BUCKET];
 }
 
-static void make_slots(struct repeats *repeats)
+static void make_slots(struct record_cache *record_cache)
 {
 	hash_init();
 	/* Without memory it goes without. */
-	repeats->slots = calloc((size_t)BUCKETS * BUCKET, sizeof(*repeats->slots));
+	record_cache->slots = calloc((size_t)BUCKETS * BUCKET, sizeof(*record_cache->slots));
 }
 
-const struct repeat *repeats_find(struct repeats *repeats, const uint8_t *bytes, size_t len,
-				  uint64_t generation)
+const struct cached_record *record_cache_find(struct record_cache *record_cache,
+					      const uint8_t *bytes, size_t len, uint64_t generation)
 {
-	struct repeat *bucket;
+	struct cached_record *bucket;
 
-	if (!repeats->slots && ++repeats->seen == SEEN_MIN)
-		make_slots(repeats);
-	if (!repeats->slots)
+	if (!record_cache->slots && ++record_cache->seen == SEEN_MIN)
+		make_slots(record_cache);
+	if (!record_cache->slots)
 		return NULL;
-	hash_bytes_wide(bytes, len, repeats->hash);
-	bucket = bucket_of(repeats);
+	hash_bytes_wide(bytes, len, record_cache->hash);
+	bucket = bucket_of(record_cache);
 	for (size_t i = 0; i < BUCKET; i++)
-		if (bucket[i].hash == repeats->hash[0] &&
-		    bucket[i].hash_more == repeats->hash[1] >> 32 &&
+		if (bucket[i].hash == record_cache->hash[0] &&
+		    bucket[i].hash_more == record_cache->hash[1] >> 32 &&
 		    bucket[i].generation == generation + 1)
 			return &bucket[i];
 	return NULL;
 }
 
-void repeats_put(struct repeats *repeats, uint64_t generation, const struct repeat *repeat)
+void record_cache_put(struct record_cache *record_cache, uint64_t generation,
+		      const struct cached_record *cached_record)
 {
-	struct repeat *bucket, *place;
+	struct cached_record *bucket, *location;
 
-	if (!repeats->slots)
+	if (!record_cache->slots)
 		return;
-	bucket = place = bucket_of(repeats);
+	bucket = location = bucket_of(record_cache);
 	/* One that nobody will find any more gives way, or any one. */
 	for (size_t i = 0; i < BUCKET; i++)
-		if (bucket[i].generation < place->generation)
-			place = &bucket[i];
-	if (place->generation == generation + 1)
-		place = &bucket[repeats->hash[0] % BUCKET];
-	*place = *repeat;
-	place->hash = repeats->hash[0];
-	place->hash_more = (uint32_t)(repeats->hash[1] >> 32);
-	place->generation = generation + 1;
+		if (bucket[i].generation < location->generation)
+			location = &bucket[i];
+	if (location->generation == generation + 1)
+		location = &bucket[record_cache->hash[0] % BUCKET];
+	*location = *cached_record;
+	location->hash = record_cache->hash[0];
+	location->hash_more = (uint32_t)(record_cache->hash[1] >> 32);
+	location->generation = generation + 1;
 }

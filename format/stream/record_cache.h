@@ -11,14 +11,14 @@
  * and as long as no symbol came in between they mean the same: they need not be decoded and
  * merged again.
  */
-struct repeats {
-	struct repeat *slots; /* NULL until there are enough samples. */
+struct record_cache {
+	struct cached_record *slots; /* NULL until there are enough samples. */
 	uint32_t seen;
 	uint64_t hash[2]; /* Of what was looked for last. */
 };
 
 /** What became of one. */
-struct repeat {
+struct cached_record {
 	uint64_t hash;
 	uint32_t hash_more;
 	uint32_t chain, key; /* Of the profile. */
@@ -26,15 +26,17 @@ struct repeat {
 	uint64_t generation; /* Of the symbols, + 1; 0: nothing is here. */
 };
 
-void repeats_deinit(struct repeats *repeats);
+void record_cache_deinit(struct record_cache *record_cache);
 
 /** @param generation Of the symbols now.
  *  @return NULL where these bytes are not known; else valid until the next call. */
-const struct repeat *repeats_find(struct repeats *repeats, const uint8_t *bytes, size_t len,
-				  uint64_t generation);
+const struct cached_record *record_cache_find(struct record_cache *record_cache,
+					      const uint8_t *bytes, size_t len,
+					      uint64_t generation);
 
 /** Remember what those bytes became that were looked for last and not found; only most are.
  *  @param repeat But for hash and generation. */
-void repeats_put(struct repeats *repeats, uint64_t generation, const struct repeat *repeat);
+void record_cache_put(struct record_cache *record_cache, uint64_t generation,
+		      const struct cached_record *cached_record);
 
 #endif

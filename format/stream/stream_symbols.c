@@ -128,9 +128,9 @@ static int add_trace(struct symtab *symtab, const struct format_symbol *symbol, 
 
 static bool is_writer(const struct format_symbol *symbol)
 {
-	return symbol->kind == FORMAT_SYMBOL_C && symbol->address == NAMES_WRITER_ADDRESS &&
-	       symbol->name_len == strlen(NAMES_WRITER) &&
-	       memcmp(symbol->name, NAMES_WRITER, symbol->name_len) == 0;
+	return symbol->kind == FORMAT_SYMBOL_C && symbol->address == SYMBOL_WRITER_ADDRESS &&
+	       symbol->name_len == strlen(SYMBOL_WRITER) &&
+	       memcmp(symbol->name, SYMBOL_WRITER, symbol->name_len) == 0;
 }
 
 int symtab_add(struct symtab *symtab, const struct format_symbol *symbol, struct failure *why)

@@ -12,7 +12,7 @@
 
 struct renderer {
 	struct symtab symtab;
-	struct reference_aliases aliases;
+	struct tarantool_aliases aliases;
 	struct merge merge;
 	struct format_text chain;
 	struct format_intern *chains;
@@ -22,7 +22,7 @@ struct renderer {
 
 /* ---- Places ----------------------------------------------------------------------------- */
 
-int reference_aliases_init(struct reference_aliases *aliases, struct failure *why)
+int tarantool_aliases_init(struct tarantool_aliases *aliases, struct failure *why)
 {
 	aliases->chunks = format_intern_create();
 	if (!aliases->chunks)
@@ -30,13 +30,13 @@ int reference_aliases_init(struct reference_aliases *aliases, struct failure *wh
 	return 0;
 }
 
-void reference_aliases_deinit(struct reference_aliases *aliases)
+void tarantool_aliases_deinit(struct tarantool_aliases *aliases)
 {
 	format_intern_destroy(aliases->chunks);
 	aliases->chunks = NULL;
 }
 
-int reference_aliases_add(struct reference_aliases *aliases, const struct symtab *symtab,
+int tarantool_aliases_add(struct tarantool_aliases *aliases, const struct symtab *symtab,
 			  const struct format_symbol *symbol, struct failure *why)
 {
 	const struct symtab_proto *proto;
@@ -55,54 +55,54 @@ int reference_aliases_add(struct reference_aliases *aliases, const struct symtab
 }
 
 static void resolve_code(const struct symtab *symtab, uint64_t address, uint64_t line,
-			 struct reference_place *place)
+			 struct tarantool_frame *frame)
 {
 	const struct symtab_proto *proto = symtab_find_proto(symtab, address);
 	uint64_t entry;
 
 	if (address == 0) {
-		place->kind = REFERENCE_INTERNAL;
+		frame->kind = TARANTOOL_INTERNAL;
 	} else if (proto) {
-		place->kind = REFERENCE_LUA;
-		place->name = proto->chunk;
-		place->number = line;
-	} else if (format_addrmap_floor(&symtab->natives, address, &place->number, &entry)) {
-		place->kind = REFERENCE_NATIVE;
-		place->name = (uint32_t)entry;
+		frame->kind = TARANTOOL_LUA;
+		frame->name = proto->chunk;
+		frame->number = line;
+	} else if (format_addrmap_floor(&symtab->natives, address, &frame->number, &entry)) {
+		frame->kind = TARANTOOL_NATIVE;
+		frame->name = (uint32_t)entry;
 	} else {
-		place->kind = REFERENCE_UNKNOWN;
-		place->number = address;
+		frame->kind = TARANTOOL_UNKNOWN;
+		frame->number = address;
 	}
 }
 
-void reference_resolve(const struct symtab *symtab, const struct reference_location *location,
-		       struct reference_place *ret_place)
+void tarantool_resolve(const struct symtab *symtab, const struct tarantool_location *location,
+		       struct tarantool_frame *ret_frame)
 {
 	const struct symtab_trace *trace;
 
-	*ret_place = (struct reference_place){ .trace = location->trace };
+	*ret_frame = (struct tarantool_frame){ .trace = location->trace };
 	if (location->trace == 0) {
-		resolve_code(symtab, location->address, location->line, ret_place);
+		resolve_code(symtab, location->address, location->line, ret_frame);
 		return;
 	}
-	ret_place->is_trace = 1;
-	ret_place->kind = REFERENCE_NOWHERE;
+	ret_frame->is_trace = 1;
+	ret_frame->kind = TARANTOOL_NOWHERE;
 	trace = symtab_find_trace(symtab, location->trace);
 	if (trace)
-		resolve_code(symtab, trace->proto, trace->line, ret_place);
+		resolve_code(symtab, trace->proto, trace->line, ret_frame);
 }
 
-static void add_code(struct format_text *text, const struct reference_aliases *aliases,
-		     const struct reference_place *place, const char *name, size_t len)
+static void add_code(struct format_text *text, const struct tarantool_aliases *aliases,
+		     const struct tarantool_frame *frame, const char *name, size_t len)
 {
-	uint64_t line = place->number;
+	uint64_t line = frame->number;
 	uint32_t alias;
 
-	switch ((enum reference_kind)place->kind) {
-	case REFERENCE_INTERNAL:
+	switch ((enum tarantool_kind)frame->kind) {
+	case TARANTOOL_INTERNAL:
 		format_text_add_string(text, "INTERNAL");
 		break;
-	case REFERENCE_LUA:
+	case TARANTOOL_LUA:
 		if (format_intern_find(aliases->chunks, name, len, &alias))
 			format_text_addf(text, "function_alias_%" PRIu32, alias + 1);
 		else
@@ -110,31 +110,31 @@ static void add_code(struct format_text *text, const struct reference_aliases *a
 		/* Its numbers are doubles; %d of one from 2^63 on, such as line -1, gives this. */
 		format_text_addf(text, ":%" PRId64, line > INT64_MAX ? INT64_MIN : (int64_t)line);
 		break;
-	case REFERENCE_NATIVE:
+	case TARANTOOL_NATIVE:
 		format_text_add(text, name, len);
 		/* The %#x of zero has no prefix. */
-		if (!place->is_general)
-			format_text_addf(text, ":%#" PRIx64, place->number);
+		if (!frame->is_general)
+			format_text_addf(text, ":%#" PRIx64, frame->number);
 		break;
-	case REFERENCE_UNKNOWN:
-		format_text_addf(text, "CFUNC %#" PRIx64, place->number);
+	case TARANTOOL_UNKNOWN:
+		format_text_addf(text, "CFUNC %#" PRIx64, frame->number);
 		break;
-	case REFERENCE_NOWHERE:
+	case TARANTOOL_NOWHERE:
 		break;
 	}
 }
 
-void reference_add_place(struct format_text *text, const struct reference_aliases *aliases,
-			 const struct reference_place *place, const char *name, size_t len)
+void tarantool_add_frame(struct format_text *text, const struct tarantool_aliases *aliases,
+			 const struct tarantool_frame *frame, const char *name, size_t len)
 {
-	if (place->is_trace) {
+	if (frame->is_trace) {
 		format_text_add_string(text, "TRACE");
-		if (!place->is_general)
-			format_text_addf(text, " [%" PRIu64 "]", place->trace);
-		if (place->kind != REFERENCE_NOWHERE)
+		if (!frame->is_general)
+			format_text_addf(text, " [%" PRIu64 "]", frame->trace);
+		if (frame->kind != TARANTOOL_NOWHERE)
 			format_text_add_string(text, " started at ");
 	}
-	add_code(text, aliases, place, name, len);
+	add_code(text, aliases, frame, name, len);
 }
 
 /* ---- Chains ----------------------------------------------------------------------------- */
@@ -145,25 +145,25 @@ static int on_symbol(void *context, const struct format_symbol *symbol, struct f
 
 	if (symtab_add(&renderer->symtab, symbol, why))
 		return -1;
-	return reference_aliases_add(&renderer->aliases, &renderer->symtab, symbol, why);
+	return tarantool_aliases_add(&renderer->aliases, &renderer->symtab, symbol, why);
 }
 
-static void add_location(struct renderer *renderer, const struct reference_location *location)
+static void add_location(struct renderer *renderer, const struct tarantool_location *location)
 {
-	struct reference_place place;
+	struct tarantool_frame frame;
 	const char *name = "";
 	size_t len = 0;
 
-	reference_resolve(&renderer->symtab, location, &place);
-	if (place.kind == REFERENCE_LUA || place.kind == REFERENCE_NATIVE)
-		name = symtab_string(&renderer->symtab, place.name, &len);
-	reference_add_place(&renderer->chain, &renderer->aliases, &place, name, len);
+	tarantool_resolve(&renderer->symtab, location, &frame);
+	if (frame.kind == TARANTOOL_LUA || frame.kind == TARANTOOL_NATIVE)
+		name = symtab_string(&renderer->symtab, frame.name, &len);
+	tarantool_add_frame(&renderer->chain, &renderer->aliases, &frame, name, len);
 }
 
 static void add_frame(struct renderer *renderer, const struct format_raw_sample *raw,
 		      struct merge_frame frame)
 {
-	struct reference_location location = { 0 };
+	struct tarantool_location location = { 0 };
 	const struct format_lua_frame *lua = frame.is_lua ? &raw->lua[frame.index] : NULL;
 
 	if (lua && lua->kind == STREAM_FRAME_FAST) {
@@ -211,7 +211,7 @@ struct merging {
 	const struct format_raw_sample *raw;
 };
 
-static enum names_role role_of_host(void *context, size_t index)
+static enum symbol_role role_of_host(void *context, size_t index)
 {
 	const struct merging *merging = context;
 
@@ -271,14 +271,14 @@ static int print_sorted(const struct renderer *renderer, struct format_text *tex
 static void renderer_deinit(struct renderer *renderer)
 {
 	symtab_deinit(&renderer->symtab);
-	reference_aliases_deinit(&renderer->aliases);
+	tarantool_aliases_deinit(&renderer->aliases);
 	merge_deinit(&renderer->merge);
 	format_text_deinit(&renderer->chain);
 	format_intern_destroy(renderer->chains);
 	free(renderer->counts);
 }
 
-int reference_print_sysprof(FILE *stream, struct format_text *text, struct failure *why)
+int tarantool_print_sysprof(FILE *stream, struct format_text *text, struct failure *why)
 {
 	static const struct format_visitor visitor = { .symbol = on_symbol, .sample = on_sample };
 	struct renderer renderer = { 0 };
@@ -290,7 +290,7 @@ int reference_print_sysprof(FILE *stream, struct format_text *text, struct failu
 	if (!renderer.chains)
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
 	else if (symtab_init(&renderer.symtab, why) == 0 &&
-		 reference_aliases_init(&renderer.aliases, why) == 0 &&
+		 tarantool_aliases_init(&renderer.aliases, why) == 0 &&
 		 format_read_stream(stream, &visitor, &renderer, &kind, why) == 0)
 		result = print_sorted(&renderer, text, why);
 	renderer_deinit(&renderer);

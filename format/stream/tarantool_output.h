@@ -11,20 +11,20 @@
 #include "format/text.h"
 
 /** A code location as the reference keys it; unused fields are 0. */
-struct reference_location {
+struct tarantool_location {
 	uint64_t address, line, trace;
 };
 
-enum reference_kind {
-	REFERENCE_INTERNAL,
-	REFERENCE_LUA,	   /**< A line of a chunk. */
-	REFERENCE_NATIVE,  /**< A C symbol. */
-	REFERENCE_UNKNOWN, /**< Code without a symbol. */
-	REFERENCE_NOWHERE, /**< Where a trace starts that is not known. */
+enum tarantool_kind {
+	TARANTOOL_INTERNAL,
+	TARANTOOL_LUA,	   /**< A line of a chunk. */
+	TARANTOOL_NATIVE,  /**< A C symbol. */
+	TARANTOOL_UNKNOWN, /**< Code without a symbol. */
+	TARANTOOL_NOWHERE, /**< Where a trace starts that is not known. */
 };
 
 /** What the symbols make of a location. No padding: compared by its bytes. */
-struct reference_place {
+struct tarantool_frame {
 	uint64_t trace;	 /**< Its number. */
 	uint64_t number; /**< LUA: the line; NATIVE: the symbol's address; UNKNOWN: the address. */
 	uint32_t name;	 /**< LUA: the chunk's; NATIVE: the symbol's; else 0. */
@@ -35,26 +35,26 @@ struct reference_place {
 };
 
 /** Chunk names with newlines, which the reference replaces by "function_alias_K". */
-struct reference_aliases {
+struct tarantool_aliases {
 	struct format_intern *chunks;
 };
 
-int reference_aliases_init(struct reference_aliases *aliases, struct failure *why);
-void reference_aliases_deinit(struct reference_aliases *aliases);
+int tarantool_aliases_init(struct tarantool_aliases *aliases, struct failure *why);
+void tarantool_aliases_deinit(struct tarantool_aliases *aliases);
 /** @param symbol Is in @p symtab, where its name may have been cut. */
-int reference_aliases_add(struct reference_aliases *aliases, const struct symtab *symtab,
+int tarantool_aliases_add(struct tarantool_aliases *aliases, const struct symtab *symtab,
 			  const struct format_symbol *symbol, struct failure *why);
 
-/** @param ret_place With the name of the symbol table. */
-void reference_resolve(const struct symtab *symtab, const struct reference_location *location,
-		       struct reference_place *ret_place);
+/** @param ret_frame With the name of the symbol table. */
+void tarantool_resolve(const struct symtab *symtab, const struct tarantool_location *location,
+		       struct tarantool_frame *ret_frame);
 
-/** Append the text of a place, such as "@file.lua:12" or "main:0x401000".
+/** Append the text of a frame, such as "@file.lua:12" or "main:0x401000".
  *  @param name The one that it means; @p len 0 where it has none. */
-void reference_add_place(struct format_text *text, const struct reference_aliases *aliases,
-			 const struct reference_place *place, const char *name, size_t len);
+void tarantool_add_frame(struct format_text *text, const struct tarantool_aliases *aliases,
+			 const struct tarantool_frame *frame, const char *name, size_t len);
 
 /** Append the parser's whole output for a sysprof stream, its lines sorted bytewise. */
-int reference_print_sysprof(FILE *stream, struct format_text *text, struct failure *why);
+int tarantool_print_sysprof(FILE *stream, struct format_text *text, struct failure *why);
 
 #endif

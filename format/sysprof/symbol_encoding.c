@@ -14,16 +14,16 @@
 
 /* The first of each take two bytes, the next three; names are few, and one is in most chains, so
  * some take one. */
-const struct names_range names_ranges[NAMES_PLACES][NAMES_RANGES] = {
-	[NAMES_PLACE_FUNCTION] = { { 512, 12288 },
-				   { 65536, (uint64_t)1 << 20 },
-				   { (uint64_t)1 << 21, (uint64_t)1 << 51 } },
-	[NAMES_PLACE_NAME] = { { 2, 512 },
-			       { 16384, 65536 },
-			       { (uint64_t)1 << 51, (uint64_t)1 << 52 } },
-	[NAMES_PLACE_COMPILED] = { { 12288, 16384 },
-				   { (uint64_t)1 << 20, (uint64_t)1 << 21 },
-				   { (uint64_t)1 << 52, NUMBERS_END } },
+const struct symbol_range symbol_ranges[SYMBOL_PLACES][SYMBOL_RANGES] = {
+	[SYMBOL_PLACE_FUNCTION] = { { 512, 12288 },
+				    { 65536, (uint64_t)1 << 20 },
+				    { (uint64_t)1 << 21, (uint64_t)1 << 51 } },
+	[SYMBOL_PLACE_NAME] = { { 2, 512 },
+				{ 16384, 65536 },
+				{ (uint64_t)1 << 51, (uint64_t)1 << 52 } },
+	[SYMBOL_PLACE_COMPILED] = { { 12288, 16384 },
+				    { (uint64_t)1 << 20, (uint64_t)1 << 21 },
+				    { (uint64_t)1 << 52, NUMBERS_END } },
 };
 
 /** Longest decimal number that a name may end in, sign included. */
@@ -43,15 +43,15 @@ static bool ends_with(const char *text, size_t len, const char *suffix)
 	return len >= suffix_len && memcmp(text + len - suffix_len, suffix, suffix_len) == 0;
 }
 
-enum names_role names_role_of(const char *name)
+enum symbol_role symbol_role_of(const char *name)
 {
 	size_t len = strnlen(name, sizeof("lua_cpcall"));
 
 	if (starts_with(name, len, "lua_cpcall"))
-		return NAMES_ROLE_CPCALL;
+		return SYMBOL_ROLE_CPCALL;
 	if (starts_with(name, len, "lua_call") || starts_with(name, len, "lua_pcall"))
-		return NAMES_ROLE_CALL;
-	return NAMES_ROLE_NONE;
+		return SYMBOL_ROLE_CALL;
+	return SYMBOL_ROLE_NONE;
 }
 
 static void add_line(struct format_text *text, const char *string)
@@ -71,8 +71,8 @@ static void add_trace(struct format_text *text, const struct format_function *fu
 	format_text_addf(text, ":%" PRId64, function->first_line);
 }
 
-void names_add_symbol(struct format_text *text, const struct format_function *function,
-		      int64_t line)
+void symbol_add_symbol(struct format_text *text, const struct format_function *function,
+		       int64_t line)
 {
 	const char *name = function->name ? function->name : "?";
 
@@ -86,7 +86,7 @@ void names_add_symbol(struct format_text *text, const struct format_function *fu
 		break;
 	case FORMAT_KIND_CFUNC:
 		add_line(text, name);
-		format_text_add_string(text, NAMES_CFUNC_SUFFIX);
+		format_text_add_string(text, SYMBOL_CFUNC_SUFFIX);
 		break;
 	default:
 		add_line(text, name);
@@ -115,7 +115,7 @@ static bool split_line(const char *text, size_t len, size_t *ret_len, int64_t *r
 }
 
 /** Read "trace N", "trace N @ FILE:LINE" or "trace N CHUNK:LINE", the last in brackets too. */
-static bool parse_trace(const char *name, size_t len, struct names_meaning *meaning)
+static bool parse_trace(const char *name, size_t len, struct symbol_meaning *meaning)
 {
 	const char *at = name, *end = name + len, *digits;
 	uint64_t number = 0;
@@ -155,39 +155,39 @@ static bool is_process(const char *name, size_t len)
 	return digits > 0 && ends_with(name, len - 1 - digits, " [");
 }
 
-static enum names_place old_place_of(uint64_t address)
+static enum symbol_location old_location_of(uint64_t address)
 {
 	if (address < OLD_NAMES_END)
-		return NAMES_PLACE_NAME;
-	return address >= OLD_COMPILED_FIRST && address < NUMBERS_END ? NAMES_PLACE_COMPILED
-								      : NAMES_PLACE_FUNCTION;
+		return SYMBOL_PLACE_NAME;
+	return address >= OLD_COMPILED_FIRST && address < NUMBERS_END ? SYMBOL_PLACE_COMPILED
+								      : SYMBOL_PLACE_FUNCTION;
 }
 
-enum names_place names_place_of(uint64_t address, bool numbered)
+enum symbol_location symbol_location_of(uint64_t address, bool numbered)
 {
 	if (!numbered)
-		return old_place_of(address);
-	for (unsigned place = 0; place < NAMES_PLACES; place++)
-		for (unsigned i = 0; i < NAMES_RANGES; i++)
-			if (address >= names_ranges[place][i].first &&
-			    address < names_ranges[place][i].end)
-				return (enum names_place)place;
-	return NAMES_PLACE_NAME;
+		return old_location_of(address);
+	for (unsigned location = 0; location < SYMBOL_PLACES; location++)
+		for (unsigned i = 0; i < SYMBOL_RANGES; i++)
+			if (address >= symbol_ranges[location][i].first &&
+			    address < symbol_ranges[location][i].end)
+				return (enum symbol_location)location;
+	return SYMBOL_PLACE_NAME;
 }
 
-struct names_meaning names_parse_symbol(uint64_t address, enum names_place place, const char *name,
-					size_t len)
+struct symbol_meaning symbol_parse_symbol(uint64_t address, enum symbol_location location,
+					  const char *name, size_t len)
 {
-	struct names_meaning meaning = { .name = name, .name_len = len };
-	size_t prefix = strlen(NAMES_API_PREFIX);
+	struct symbol_meaning meaning = { .name = name, .name_len = len };
+	size_t prefix = strlen(SYMBOL_API_PREFIX);
 
-	if (address == NAMES_TRIGGER_ADDRESS && len == strlen(NAMES_TRIGGER) &&
-	    memcmp(name, NAMES_TRIGGER, len) == 0) {
+	if (address == SYMBOL_TRIGGER_ADDRESS && len == strlen(SYMBOL_TRIGGER) &&
+	    memcmp(name, SYMBOL_TRIGGER, len) == 0) {
 		meaning.trigger = true;
 		return meaning;
 	}
-	if (place == NAMES_PLACE_NAME) {
-		struct names_meaning trace = meaning;
+	if (location == SYMBOL_PLACE_NAME) {
+		struct symbol_meaning trace = meaning;
 
 		if (parse_trace(name, len, &trace))
 			return trace;
@@ -196,26 +196,26 @@ struct names_meaning names_parse_symbol(uint64_t address, enum names_place place
 			meaning.kind = FORMAT_KIND_PROCESS;
 		else if (starts_with(name, len, "[") && ends_with(name, len, "]"))
 			meaning.kind = FORMAT_KIND_PSEUDO;
-		if (starts_with(name, len, NAMES_API_PREFIX)) {
+		if (starts_with(name, len, SYMBOL_API_PREFIX)) {
 			meaning.kind = FORMAT_KIND_NATIVE;
 			meaning.name += prefix;
 			meaning.name_len -= prefix;
 		}
 	}
-	if (ends_with(meaning.name, meaning.name_len, NAMES_CFUNC_SUFFIX)) {
+	if (ends_with(meaning.name, meaning.name_len, SYMBOL_CFUNC_SUFFIX)) {
 		meaning.kind = FORMAT_KIND_CFUNC;
-		meaning.name_len -= strlen(NAMES_CFUNC_SUFFIX);
+		meaning.name_len -= strlen(SYMBOL_CFUNC_SUFFIX);
 	}
 	return meaning;
 }
 
-void names_add_mark(struct format_text *text, const struct label_mark *mark)
+void symbol_add_mark(struct format_text *text, const struct label_mark *mark)
 {
 	format_text_addf(text, "[" LABEL_TRACE_PREFIX "%s%" PRIu32 "]",
 			 mark->approximate ? "~" : "", mark->trace);
 }
 
-bool names_parse_mark(const char *name, size_t len, size_t *ret_len, struct label_mark *ret_mark)
+bool symbol_parse_mark(const char *name, size_t len, size_t *ret_len, struct label_mark *ret_mark)
 {
 	struct label_mark mark = { .compiled = true };
 	const char *at, *end;
@@ -245,8 +245,8 @@ bool names_parse_mark(const char *name, size_t len, size_t *ret_len, struct labe
 	return true;
 }
 
-bool names_match_lua(const char *name, size_t len, const char *chunk, size_t chunk_len,
-		     int64_t *ret_line)
+bool symbol_match_lua(const char *name, size_t len, const char *chunk, size_t chunk_len,
+		      int64_t *ret_line)
 {
 	size_t name_len;
 	int64_t line;

@@ -118,7 +118,7 @@ static struct shape find_shape(const struct sysprof_writer *writer,
 		const struct format_function *before = function_of(writer, &frames[i]);
 
 		shape.own_trigger = before->kind == FORMAT_KIND_NATIVE && before->name &&
-				    names_role_of(before->name) == NAMES_ROLE_CALL;
+				    symbol_role_of(before->name) == SYMBOL_ROLE_CALL;
 	}
 	while (i > 0 && fits_lua_list(function_of(writer, &frames[i - 1])))
 		i--;

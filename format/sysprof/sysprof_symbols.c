@@ -32,7 +32,7 @@ int sysprof_symbols_init(struct sysprof_symbols *symbols, struct format_sink *si
 	memset(symbols, 0, sizeof(*symbols));
 	symbols->sink = sink;
 	symbols->functions = functions;
-	return put_name(symbols, NAMES_WRITER_ADDRESS, NAMES_WRITER, strlen(NAMES_WRITER), why);
+	return put_name(symbols, SYMBOL_WRITER_ADDRESS, SYMBOL_WRITER, strlen(SYMBOL_WRITER), why);
 }
 
 void sysprof_symbols_deinit(struct sysprof_symbols *symbols)
@@ -48,12 +48,12 @@ void sysprof_symbols_deinit(struct sysprof_symbols *symbols)
 }
 
 /** Take @p count numbers in a row. */
-static int take(struct sysprof_symbols *symbols, enum names_place place, uint64_t count,
+static int take(struct sysprof_symbols *symbols, enum symbol_location location, uint64_t count,
 		uint64_t *ret_first, struct failure *why)
 {
-	for (unsigned i = 0; i < NAMES_RANGES; i++) {
-		const struct names_range *range = &names_ranges[place][i];
-		uint64_t *next = &symbols->next[place][i];
+	for (unsigned i = 0; i < SYMBOL_RANGES; i++) {
+		const struct symbol_range *range = &symbol_ranges[location][i];
+		uint64_t *next = &symbols->next[location][i];
 
 		if (!*next)
 			*next = range->first;
@@ -82,7 +82,7 @@ static bool triggers(const struct format_function *function)
 	const char *begin = function->kind == FORMAT_KIND_LUA ? function->source : function->name;
 
 	return function->kind != FORMAT_KIND_TRACE && begin &&
-	       names_role_of(begin) != NAMES_ROLE_NONE;
+	       symbol_role_of(begin) != SYMBOL_ROLE_NONE;
 }
 
 static void add_symbol(struct format_text *text, const struct format_function *function,
@@ -90,8 +90,8 @@ static void add_symbol(struct format_text *text, const struct format_function *f
 {
 	format_text_clear(text);
 	if (escaped)
-		format_text_add_string(text, NAMES_API_PREFIX);
-	names_add_symbol(text, function, line);
+		format_text_add_string(text, SYMBOL_API_PREFIX);
+	symbol_add_symbol(text, function, line);
 }
 
 /* ---- Prototypes ------------------------------------------------------------------------- */
@@ -148,10 +148,11 @@ static int put_proto(struct sysprof_symbols *symbols, struct sysprof_symbols_lua
 {
 	const struct format_function *function =
 		format_functions_get(symbols->functions, lua->function);
-	enum names_place place = lua->mark.compiled ? NAMES_PLACE_COMPILED : NAMES_PLACE_FUNCTION;
+	enum symbol_location location =
+		lua->mark.compiled ? SYMBOL_PLACE_COMPILED : SYMBOL_PLACE_FUNCTION;
 	struct format_text *scratch = &symbols->scratch;
 
-	if (take(symbols, place, 1 + lines, ret_number, why) ||
+	if (take(symbols, location, 1 + lines, ret_number, why) ||
 	    put_chunk(symbols, *ret_number, function, function->first_line, why))
 		return -1;
 	if (function->name || lua->mark.compiled) {
@@ -159,7 +160,7 @@ static int put_proto(struct sysprof_symbols *symbols, struct sysprof_symbols_lua
 		if (function->name)
 			format_text_add_line(scratch, function->name, strlen(function->name));
 		if (lua->mark.compiled)
-			names_add_mark(scratch, &lua->mark);
+			symbol_add_mark(scratch, &lua->mark);
 		if (put_scratch(symbols, *ret_number, why))
 			return -1;
 	}
@@ -277,7 +278,7 @@ int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint
 	*ret_line = definition_of(function);
 	if (!format_addrmap_get(&symbols->starts, id, ret_proto)) {
 		if (!find_start(symbols, function, ret_proto) &&
-		    (take(symbols, NAMES_PLACE_FUNCTION, 1, ret_proto, why) ||
+		    (take(symbols, SYMBOL_PLACE_FUNCTION, 1, ret_proto, why) ||
 		     put_chunk(symbols, *ret_proto, function, *ret_line, why)))
 			return -1;
 		if (keep_start(symbols, id, function->proto, *ret_proto, why))
@@ -304,11 +305,11 @@ static bool is_native(const struct format_function *function)
 static int put_host(struct sysprof_symbols *symbols, const struct format_function *function,
 		    bool escaped, uint64_t *ret_number, struct failure *why)
 {
-	enum names_place place =
-		is_native(function) && !escaped ? NAMES_PLACE_FUNCTION : NAMES_PLACE_NAME;
+	enum symbol_location location =
+		is_native(function) && !escaped ? SYMBOL_PLACE_FUNCTION : SYMBOL_PLACE_NAME;
 
 	add_symbol(&symbols->scratch, function, 0, escaped);
-	if (take(symbols, place, 1, ret_number, why))
+	if (take(symbols, location, 1, ret_number, why))
 		return -1;
 	return put_scratch(symbols, *ret_number, why);
 }
@@ -357,10 +358,10 @@ int sysprof_symbols_use_host(struct sysprof_symbols *symbols, const struct forma
 int sysprof_symbols_use_trigger(struct sysprof_symbols *symbols, uint64_t *ret_number,
 				struct failure *why)
 {
-	*ret_number = NAMES_TRIGGER_ADDRESS;
+	*ret_number = SYMBOL_TRIGGER_ADDRESS;
 	if (symbols->has_trigger)
 		return 0;
-	if (put_name(symbols, NAMES_TRIGGER_ADDRESS, NAMES_TRIGGER, strlen(NAMES_TRIGGER), why))
+	if (put_name(symbols, SYMBOL_TRIGGER_ADDRESS, SYMBOL_TRIGGER, strlen(SYMBOL_TRIGGER), why))
 		return -1;
 	symbols->has_trigger = true;
 	return 0;

@@ -34,7 +34,7 @@ struct sysprof_symbols_lua {
 struct sysprof_symbols {
 	struct format_sink *sink;
 	const struct format_functions *functions;
-	uint64_t next[NAMES_PLACES][NAMES_RANGES]; /* Number of each range; 0: its first. */
+	uint64_t next[SYMBOL_PLACES][SYMBOL_RANGES]; /* Number of each range; 0: its first. */
 	struct format_addrmap hosts; /* Function, and whether its name is altered, to its number. */
 	struct format_addrmap protos;	 /* Function and mark to the index in `luas`. */
 	struct format_addrmap lines;	 /* Index in `luas` and line to the number. */

@@ -98,8 +98,8 @@ static void print_piece(FILE *file, const char *text, size_t len)
 
 void markdown_print_code(FILE *file, const char *text, size_t characters)
 {
-	bool is_cut;
-	size_t len = cut(text, characters, &is_cut);
+	bool is_truncated;
+	size_t len = cut(text, characters, &is_truncated);
 
 	for (size_t at = 0, piece; at < len; at += piece) {
 		const char *bar = memchr(text + at, '|', len - at);
@@ -111,6 +111,6 @@ void markdown_print_code(FILE *file, const char *text, size_t characters)
 			fputs("&#124;", file);
 		piece += bar ? 1 : 0;
 	}
-	if (is_cut)
+	if (is_truncated)
 		fputs(ELLIPSIS, file);
 }

@@ -98,8 +98,8 @@ bool state_arch_read_stubs(const struct luastate_layout *layout, const struct at
 bool state_arch_exit_of(const struct state_stubs *stubs, uint64_t pc, uint32_t *ret_exit);
 
 /** Whether a word of the native stack can be the return address of what a trace has called.
- *  @param cframe The C frame on which the trace runs. */
-bool state_arch_is_return_slot(uint64_t address, uint64_t cframe, uint32_t spadjust);
+ *  @param vm_frame The C frame on which the trace runs. */
+bool state_arch_is_return_slot(uint64_t address, uint64_t vm_frame, uint32_t spadjust);
 
 /** Whether @p pc is in the code that the exits of all traces share: none on AArch64. */
 bool state_arch_in_stubs(const struct state_stubs *stubs, uint64_t pc);

@@ -495,9 +495,9 @@ bool state_arch_exit_of(const struct state_stubs *stubs, uint64_t pc, uint32_t *
 }
 
 /* The callee saves it somewhere in its own frame, below the trace's spill slots. */
-bool state_arch_is_return_slot(uint64_t address, uint64_t cframe, uint32_t spadjust)
+bool state_arch_is_return_slot(uint64_t address, uint64_t vm_frame, uint32_t spadjust)
 {
-	return address + 8 + spadjust <= cframe;
+	return address + 8 + spadjust <= vm_frame;
 }
 
 bool state_arch_in_stubs(const struct state_stubs *stubs, uint64_t pc)

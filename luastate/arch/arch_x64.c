@@ -214,9 +214,9 @@ bool state_arch_exit_of(const struct state_stubs *stubs, uint64_t pc, uint32_t *
 
 /* Source: LuaJIT v2.1 src/vm_x64.dasc, vm_x86.dasc (BC_JLOOP: sub rsp, 16), src/lj_asm.c
  * (asm_head_root). */
-bool state_arch_is_return_slot(uint64_t address, uint64_t cframe, uint32_t spadjust)
+bool state_arch_is_return_slot(uint64_t address, uint64_t vm_frame, uint32_t spadjust)
 {
-	return address + 8 + spadjust + 16 == cframe;
+	return address + 8 + spadjust + 16 == vm_frame;
 }
 
 bool state_arch_in_stubs(const struct state_stubs *stubs, uint64_t pc)

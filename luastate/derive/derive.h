@@ -183,7 +183,7 @@ bool derive_range(const struct derive *derive, const char *structure, size_t fie
 		  int32_t *ret_least, int32_t *ret_most);
 
 /** Whether a member can lie at @p place, by what the live VM has there. */
-typedef bool derive_test(const struct derive *derive, int32_t place);
+typedef bool derive_test(const struct derive *derive, int32_t location);
 
 /** Of the places to which a member may have moved take the one that passes a test, if one does;
  * where none does, of all places near. Where no place at all passes the row is not believed either.

@@ -69,13 +69,13 @@ static void find_params(struct derive *derive)
 		if (!derive_read_J(derive, at, words, len))
 			return;
 		for (size_t i = 3; i + 5 <= len / 4; i++) {
-			int32_t place = at + 4 * ((int32_t)i - BEFORE);
+			int32_t location = at + 4 * ((int32_t)i - BEFORE);
 
 			if (memcmp(&words[i], known, sizeof(known)) != 0)
 				continue;
 			if (words[i - 3] < SNAPSHOTS_MIN)
-				place -= 4;
-			derive_note(derive, DERIVE_FIELD(jit_State_param), place);
+				location -= 4;
+			derive_note(derive, DERIVE_FIELD(jit_State_param), location);
 			return;
 		}
 	}

@@ -100,12 +100,12 @@ static bool find_main(struct derive *derive)
 
 /* maxstack = stack + 8 * (stacksize - 1 - LJ_STACK_EXTRA) holds of each coroutine. @return the
  * extra slots if this place and all coroutines agree on them, else 0. */
-static int32_t extra_at(const struct derive *derive, int32_t place)
+static int32_t extra_at(const struct derive *derive, int32_t location)
 {
 	const struct luastate_layout *layout = &derive->layout;
 	int32_t extra = 0;
 
-	if (place < 0 || place + 4 > layout->lua_State_sizeof)
+	if (location < 0 || location + 4 > layout->lua_State_sizeof)
 		return 0;
 	for (size_t i = 0; i < derive->objects.thread_count; i++) {
 		uint8_t L[STATE_OBJECT_MAX] = { 0 };
@@ -118,7 +118,7 @@ static int32_t extra_at(const struct derive *derive, int32_t place)
 			continue;
 		stack = state_ref(layout, L, layout->lua_State_stack);
 		limit = state_ref(layout, L, layout->lua_State_maxstack);
-		own = (int64_t)state_u32(L, place) - 1 - (int64_t)(limit - stack) / 8;
+		own = (int64_t)state_u32(L, location) - 1 - (int64_t)(limit - stack) / 8;
 		if (limit <= stack || limit - stack > 8 * STACK_SLOTS_MAX ||
 		    own < STACK_EXTRA_MIN || own > STACK_EXTRA_MAX || (extra && own != extra))
 			return 0;
@@ -127,9 +127,9 @@ static int32_t extra_at(const struct derive *derive, int32_t place)
 	return extra;
 }
 
-static bool holds_stack_size(const struct derive *derive, int32_t place)
+static bool holds_stack_size(const struct derive *derive, int32_t location)
 {
-	return extra_at(derive, place) > 0;
+	return extra_at(derive, location) > 0;
 }
 
 static void find_stack_size(struct derive *derive)
@@ -273,18 +273,19 @@ static bool read_list(struct derive *derive, int32_t at, uint64_t *ret_head)
  * the list of all leads to that. */
 static void find_list(struct derive *derive)
 {
-	int32_t again, place, size = derive->layout.ref_size;
+	int32_t again, location, size = derive->layout.ref_size;
 	uint64_t head, other;
 
 	if (!derive_winner(&derive->reading->gc_grayagain, &again))
 		return;
-	place = again - 3 * size;
-	if (!read_list(derive, place, &head))
+	location = again - 3 * size;
+	if (!read_list(derive, location, &head))
 		return;
-	for (int32_t at = place - size; at < again; at += size)
-		if (at != place && read_list(derive, at, &other) && !leads_to(derive, head, other))
+	for (int32_t at = location - size; at < again; at += size)
+		if (at != location && read_list(derive, at, &other) &&
+		    !leads_to(derive, head, other))
 			return;
-	derive_note(derive, DERIVE_FIELD(global_State_gc_root), place);
+	derive_note(derive, DERIVE_FIELD(global_State_gc_root), location);
 	walk_list(derive, head, LIST_MAX, true);
 }
 
@@ -325,10 +326,10 @@ static void find_string_table(struct derive *derive)
 
 		if (mask < STRTAB_MASK_MIN || (mask & (mask + 1)) != 0 || mask == UINT32_MAX)
 			continue;
-		for (int32_t place = (at - STRTAB_NEAR) & ~(layout->ref_size - 1);
-		     place <= at + STRTAB_NEAR; place += layout->ref_size)
-			if (place >= 0 && place + layout->ref_size <= derive->g_len &&
-			    is_string_table(derive, state_ref(layout, derive->g, place), mask,
+		for (int32_t location = (at - STRTAB_NEAR) & ~(layout->ref_size - 1);
+		     location <= at + STRTAB_NEAR; location += layout->ref_size)
+			if (location >= 0 && location + layout->ref_size <= derive->g_len &&
+			    is_string_table(derive, state_ref(layout, derive->g, location), mask,
 					    layout->GCstr_hash)) {
 				derive_note(derive, DERIVE_FIELD(global_State_str_mask), at);
 				return;
@@ -378,14 +379,14 @@ static bool refers_to_main(const struct derive *derive, int32_t at)
 static void find_empty_string(struct derive *derive)
 {
 	size_t field = DERIVE_FIELD(global_State_strempty);
-	int32_t least, most, place = derive_value(derive->row, field);
+	int32_t least, most, location = derive_value(derive->row, field);
 
 	derive_range(derive, "global_State.", field, &least, &most);
 	for (int32_t shift = least; shift <= most; shift += derive->layout.ref_size)
-		if (is_empty_string(derive, place + shift)) {
-			derive_note(derive, field, place + shift);
+		if (is_empty_string(derive, location + shift)) {
+			derive_note(derive, field, location + shift);
 			derive_note(derive, DERIVE_FIELD(global_State_stremptyz),
-				    place + shift + derive->layout.GCstr_sizeof);
+				    location + shift + derive->layout.GCstr_sizeof);
 			return;
 		}
 	derive->source[field] = DERIVE_DOUBTFUL;
@@ -394,10 +395,10 @@ static void find_empty_string(struct derive *derive)
 /* The member that passes a test, as near as possible to where the row has it. */
 static void find_member(struct derive *derive, size_t field, int32_t step, derive_test *holds)
 {
-	int32_t place = derive_value(derive->row, field);
+	int32_t location = derive_value(derive->row, field);
 
 	for (int32_t i = 0; i <= 2 * derive->g_len / step; i++) {
-		int32_t at = place + (i % 2 ? -step : step) * ((i + 1) / 2);
+		int32_t at = location + (i % 2 ? -step : step) * ((i + 1) / 2);
 
 		if (at >= 0 && at < derive->g_len && holds(derive, at)) {
 			derive_note(derive, field, at);

@@ -121,7 +121,7 @@ static int compare(int64_t a, int64_t b)
 }
 
 /* By chunk, then the innermost first. */
-static int by_place(const void *a, const void *b)
+static int by_location(const void *a, const void *b)
 {
 	const struct state_parent *x = a, *y = b;
 	int order = (x->chunkname > y->chunkname) - (x->chunkname < y->chunkname);
@@ -140,7 +140,7 @@ void parents_sort(struct luastate *state)
 	size_t kept = 0;
 
 	if (state->parent_count)
-		qsort(parents, state->parent_count, sizeof(*parents), by_place);
+		qsort(parents, state->parent_count, sizeof(*parents), by_location);
 	for (size_t i = 0; i < state->parent_count; i++)
 		if (kept == 0 || parents[kept - 1].address != parents[i].address)
 			parents[kept++] = parents[i];

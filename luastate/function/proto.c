@@ -429,14 +429,14 @@ struct state_proto *state_get_proto(struct luastate *state, const struct luastat
 
 /* ---- Calls ------------------------------------------------------------------------------ */
 
-static size_t call_place(uint64_t pc)
+static size_t call_slot(uint64_t pc)
 {
 	return (size_t)(pc * 0x9e3779b97f4a7c15 >> 40) & (STATE_CALLS - 1);
 }
 
 const struct state_proto *state_find_call(const struct luastate *state, uint64_t pc)
 {
-	const struct state_call *call = &state->calls[call_place(pc)];
+	const struct state_call *call = &state->calls[call_slot(pc)];
 	const struct state_proto *proto =
 		call->pc == pc ? state_find_proto(state, call->proto) : NULL;
 
@@ -461,7 +461,7 @@ int state_read_call(struct luastate *state, const struct luastate_layout *layout
 
 void state_note_call(struct luastate *state, const struct state_proto *proto, uint64_t pc)
 {
-	state->calls[call_place(pc)] = (struct state_call){ pc, proto->address };
+	state->calls[call_slot(pc)] = (struct state_call){ pc, proto->address };
 }
 
 /* ---- Positions -------------------------------------------------------------------------- */

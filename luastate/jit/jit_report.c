@@ -13,28 +13,28 @@
 
 enum {
 	/* All traces: 65,535 of some microseconds each. */
-	CATALOGUE_NS_PER_S = 1000 * 1000 * 1000,
-	CATALOGUE_S = 10,
+	JIT_REPORT_NS_PER_S = 1000 * 1000 * 1000,
+	JIT_REPORT_S = 10,
 	PENALTY_SLOTS = 64,
 	/* maxmcode has KiB in an int32_t, areas at least 4 KiB; real ones are some hundreds. */
 	AREAS_MAX = 65536,
 	MCLINK_BYTES = 16,
 };
 
-/** A function's place in the catalogue. */
-struct catalogue_index {
+/** A function's place in the report. */
+struct jit_report_index {
 	uint64_t address;
 	uint32_t function;
 	UT_hash_handle hh;
 };
 
-bool catalogue_is_late(const struct catalogue_build *build)
+bool jit_report_is_late(const struct jit_report_build *build)
 {
 	return build->out_of_memory || clock_now_ns() >= build->end_ns;
 }
 
-void *catalogue_room(struct catalogue_build *build, void *items, size_t count, size_t *room,
-		     size_t size)
+void *jit_report_room(struct jit_report_build *build, void *items, size_t count, size_t *room,
+		      size_t size)
 {
 	size_t wanted = *room ? 2 * *room : 64;
 	void *larger;
@@ -51,14 +51,14 @@ void *catalogue_room(struct catalogue_build *build, void *items, size_t count, s
 
 /* ---- Functions -------------------------------------------------------------------------- */
 
-struct state_proto *catalogue_proto(struct catalogue_build *build, uint64_t address)
+struct state_proto *jit_report_proto(struct jit_report_build *build, uint64_t address)
 {
 	struct failure why;
 
 	return state_get_proto(build->state, build->layout, &build->memory, address, &why);
 }
 
-struct state_proto *catalogue_proto_at(struct catalogue_build *build, uint64_t pc)
+struct state_proto *jit_report_proto_at(struct jit_report_build *build, uint64_t pc)
 {
 	size_t low = 0, high = build->span_count;
 	struct state_proto *proto;
@@ -73,15 +73,15 @@ struct state_proto *catalogue_proto_at(struct catalogue_build *build, uint64_t p
 	}
 	if (low == 0 || (pc - build->spans[low - 1].start) / 4 >= build->spans[low - 1].sizebc)
 		return NULL;
-	proto = catalogue_proto(build, build->spans[low - 1].start -
-					       (uint64_t)build->layout->GCproto_sizeof);
+	proto = jit_report_proto(build, build->spans[low - 1].start -
+						(uint64_t)build->layout->GCproto_sizeof);
 	return proto && state_proto_holds(proto, pc) ? proto : NULL;
 }
 
-static uint32_t add_function(struct catalogue_build *build, const struct state_proto *proto)
+static uint32_t add_function(struct jit_report_build *build, const struct state_proto *proto)
 {
-	struct luastate_catalogue *out = build->out;
-	struct luastate_known_function *items = catalogue_room(
+	struct luastate_jit_report *out = build->out;
+	struct luastate_known_function *items = jit_report_room(
 		build, out->functions, out->function_count, &build->function_room, sizeof(*items));
 	char *chunkname = strdup(proto->function.chunkname);
 
@@ -99,9 +99,9 @@ static uint32_t add_function(struct catalogue_build *build, const struct state_p
 	return (uint32_t)out->function_count++;
 }
 
-uint32_t catalogue_function(struct catalogue_build *build, const struct state_proto *proto)
+uint32_t jit_report_function(struct jit_report_build *build, const struct state_proto *proto)
 {
-	struct catalogue_index *item;
+	struct jit_report_index *item;
 	uint32_t function;
 
 	HASH_FIND(hh, build->index, &proto->address, sizeof(proto->address), item);
@@ -121,43 +121,43 @@ uint32_t catalogue_function(struct catalogue_build *build, const struct state_pr
 	return function;
 }
 
-struct luastate_place catalogue_place(struct catalogue_build *build,
-				      const struct state_proto *proto, uint64_t pc)
+struct luastate_location jit_report_location(struct jit_report_build *build,
+					     const struct state_proto *proto, uint64_t pc)
 {
-	struct luastate_place place = { .function = LUASTATE_NO_FUNCTION };
+	struct luastate_location location = { .function = LUASTATE_NO_FUNCTION };
 
 	if (!proto || !state_proto_holds(proto, pc))
-		return place;
-	place.function = catalogue_function(build, proto);
-	place.line = state_proto_line(proto, build->reader, pc);
-	return place;
+		return location;
+	location.function = jit_report_function(build, proto);
+	location.line = state_proto_line(proto, build->reader, pc);
+	return location;
 }
 
 /* What all functions are called where they are made. */
-static void read_definitions(struct catalogue_build *build)
+static void read_definitions(struct jit_report_build *build)
 {
-	for (size_t i = 0; i < build->span_count && !catalogue_is_late(build); i++)
-		if (build->spans[i].flags & CATALOGUE_CHILD)
+	for (size_t i = 0; i < build->span_count && !jit_report_is_late(build); i++)
+		if (build->spans[i].flags & JIT_REPORT_CHILD)
 			state_read_parent(build->state, build->layout, build->reader, build->G,
 					  build->spans[i].start -
 						  (uint64_t)build->layout->GCproto_sizeof);
 }
 
-bool catalogue_define(struct catalogue_build *build, struct state_proto *proto)
+bool jit_report_define(struct jit_report_build *build, struct state_proto *proto)
 {
 	return state_define_proto(build->state, build->layout, build->reader, build->G, proto);
 }
 
 /* Only at the end: each trace that was read may have told names of functions of others. */
-static void name_functions(struct catalogue_build *build)
+static void name_functions(struct jit_report_build *build)
 {
 	for (size_t i = 0; i < build->out->function_count; i++) {
 		struct luastate_known_function *function = &build->out->functions[i];
-		struct state_proto *proto = catalogue_proto(build, function->address);
+		struct state_proto *proto = jit_report_proto(build, function->address);
 
 		if (!proto)
 			continue;
-		catalogue_define(build, proto);
+		jit_report_define(build, proto);
 		if (proto->function.name)
 			function->name = strdup(proto->function.name);
 	}
@@ -165,8 +165,8 @@ static void name_functions(struct catalogue_build *build)
 
 /* ---- The compiler's state --------------------------------------------------------------- */
 
-static int read_at(const struct catalogue_build *build, int32_t offset, void *ret_bytes, size_t len,
-		   struct failure *why)
+static int read_at(const struct jit_report_build *build, int32_t offset, void *ret_bytes,
+		   size_t len, struct failure *why)
 {
 	if (offset == LAYOUT_ABSENT)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, build->G,
@@ -174,10 +174,10 @@ static int read_at(const struct catalogue_build *build, int32_t offset, void *re
 	return state_read(build->reader, build->J + (uint64_t)offset, ret_bytes, len, why);
 }
 
-static int read_settings(struct catalogue_build *build, struct failure *why)
+static int read_settings(struct jit_report_build *build, struct failure *why)
 {
 	const struct luastate_layout *layout = build->layout;
-	struct luastate_catalogue *out = build->out;
+	struct luastate_jit_report *out = build->out;
 
 	return read_at(build, layout->jit_State_flags, &out->flags, sizeof(out->flags), why) != 0 ||
 			       read_at(build, layout->jit_State_param, out->params,
@@ -188,10 +188,10 @@ static int read_settings(struct catalogue_build *build, struct failure *why)
 
 /* Areas are filled from both ends: exit stubs from the bottom, traces from the top. Each begins
  * with a reference to the one before it. */
-static int read_areas(struct catalogue_build *build, struct failure *why)
+static int read_areas(struct jit_report_build *build, struct failure *why)
 {
 	const struct luastate_layout *layout = build->layout;
-	struct luastate_catalogue *out = build->out;
+	struct luastate_jit_report *out = build->out;
 	uint64_t area, top, bottom, link[MCLINK_BYTES / 8];
 
 	if (read_at(build, layout->jit_State_mcarea, &area, 8, why) != 0 ||
@@ -212,9 +212,9 @@ static int read_areas(struct catalogue_build *build, struct failure *why)
 /* ---- Aborts ----------------------------------------------------------------------------- */
 
 /* The prototype of an instruction, also where the list of objects did not lead to it. */
-static struct state_proto *find_proto_of(struct catalogue_build *build, uint64_t pc)
+static struct state_proto *find_proto_of(struct jit_report_build *build, uint64_t pc)
 {
-	struct state_proto *proto = catalogue_proto_at(build, pc), *item, *next;
+	struct state_proto *proto = jit_report_proto_at(build, pc), *item, *next;
 
 	if (proto)
 		return proto;
@@ -227,16 +227,16 @@ static struct state_proto *find_proto_of(struct catalogue_build *build, uint64_t
 	return NULL;
 }
 
-static bool is_patched(const struct catalogue_build *build, uint32_t ins)
+static bool is_patched(const struct jit_report_build *build, uint32_t ins)
 {
 	int32_t op = (int32_t)(ins & 0xff);
 
-	return op == CATALOGUE_IFORL || op == CATALOGUE_IITERL || op == CATALOGUE_ILOOP ||
-	       op == build->layout->BC_FUNCF + CATALOGUE_IFUNCF ||
-	       op == build->layout->BC_FUNCF + CATALOGUE_IFUNCV;
+	return op == JIT_REPORT_IFORL || op == JIT_REPORT_IITERL || op == JIT_REPORT_ILOOP ||
+	       op == build->layout->BC_FUNCF + JIT_REPORT_IFUNCF ||
+	       op == build->layout->BC_FUNCF + JIT_REPORT_IFUNCV;
 }
 
-static struct luastate_penalty penalty_of(struct catalogue_build *build, const uint8_t *bytes)
+static struct luastate_penalty penalty_of(struct jit_report_build *build, const uint8_t *bytes)
 {
 	const struct luastate_layout *layout = build->layout;
 	struct luastate_penalty penalty = { .pc = state_ref(layout, bytes, 0) };
@@ -249,7 +249,7 @@ static struct luastate_penalty penalty_of(struct catalogue_build *build, const u
 	penalty.value = number;
 	memcpy(&number, bytes + layout->HotPenalty_reason, sizeof(number));
 	penalty.reason = number;
-	penalty.place = catalogue_place(build, proto, penalty.pc);
+	penalty.location = jit_report_location(build, proto, penalty.pc);
 	penalty.blacklisted =
 		proto &&
 		state_proto_instruction(proto, build->reader, penalty.pc, &ins, &why) == 0 &&
@@ -257,9 +257,9 @@ static struct luastate_penalty penalty_of(struct catalogue_build *build, const u
 	return penalty;
 }
 
-static int read_penalties(struct catalogue_build *build, struct failure *why)
+static int read_penalties(struct jit_report_build *build, struct failure *why)
 {
-	struct luastate_catalogue *out = build->out;
+	struct luastate_jit_report *out = build->out;
 	size_t size = (size_t)build->layout->HotPenalty_sizeof;
 	uint8_t bytes[PENALTY_SLOTS * STATE_OBJECT_MAX];
 
@@ -274,11 +274,11 @@ static int read_penalties(struct catalogue_build *build, struct failure *why)
 	return 0;
 }
 
-/* ---- The catalogue ---------------------------------------------------------------------- */
+/* ---- The report ------------------------------------------------------------------------- */
 
-static void free_build(struct catalogue_build *build)
+static void free_build(struct jit_report_build *build)
 {
-	struct catalogue_index *item, *next;
+	struct jit_report_index *item, *next;
 
 	HASH_ITER(hh, build->index, item, next)
 	{
@@ -288,14 +288,14 @@ static void free_build(struct catalogue_build *build)
 	free(build->spans);
 }
 
-static int fill(struct catalogue_build *build, struct failure *why)
+static int fill(struct jit_report_build *build, struct failure *why)
 {
 	if (read_settings(build, why) != 0 || read_areas(build, why) != 0)
 		return -1;
-	catalogue_walk_heap(build);
+	jit_report_walk_heap(build);
 	read_definitions(build);
-	catalogue_read_traces(build);
-	catalogue_list_uncompiled(build);
+	jit_report_read_traces(build);
+	jit_report_list_uncompiled(build);
 	if (read_penalties(build, why) != 0)
 		return -1;
 	name_functions(build);
@@ -304,15 +304,15 @@ static int fill(struct catalogue_build *build, struct failure *why)
 		       : 0;
 }
 
-int luastate_catalogue_read(struct luastate *state, const struct attach_reader *reader, uint64_t G,
-			    struct luastate_catalogue **ret_catalogue, struct failure *why)
+int luastate_jit_report_read(struct luastate *state, const struct attach_reader *reader, uint64_t G,
+			     struct luastate_jit_report **ret_report, struct failure *why)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
-	struct catalogue_build build = { .state = state,
-					 .vm = vm,
-					 .reader = reader,
-					 .memory = { .stopped = reader, .any = reader },
-					 .G = G };
+	struct jit_report_build build = { .state = state,
+					  .vm = vm,
+					  .reader = reader,
+					  .memory = { .stopped = reader, .any = reader },
+					  .G = G };
 	int ret;
 
 	if (!vm)
@@ -324,7 +324,7 @@ int luastate_catalogue_read(struct luastate *state, const struct attach_reader *
 	if (!state_has_compiler(vm->layout))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the compiler's state");
 	build.J = G + (uint64_t)vm->layout->global_State_to_J;
-	build.end_ns = clock_now_ns() + CATALOGUE_S * (uint64_t)CATALOGUE_NS_PER_S;
+	build.end_ns = clock_now_ns() + JIT_REPORT_S * (uint64_t)JIT_REPORT_NS_PER_S;
 	build.out = calloc(1, sizeof(*build.out));
 	if (!build.out)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, G, "keep the traces");
@@ -332,26 +332,26 @@ int luastate_catalogue_read(struct luastate *state, const struct attach_reader *
 	ret = fill(&build, why);
 	free_build(&build);
 	if (ret == 0)
-		*ret_catalogue = build.out;
+		*ret_report = build.out;
 	else
-		luastate_catalogue_destroy(build.out);
+		luastate_jit_report_destroy(build.out);
 	return ret;
 }
 
-void luastate_catalogue_destroy(struct luastate_catalogue *catalogue)
+void luastate_jit_report_destroy(struct luastate_jit_report *report)
 {
-	if (!catalogue)
+	if (!report)
 		return;
-	for (size_t i = 0; i < catalogue->function_count; i++) {
-		free(catalogue->functions[i].name);
-		free(catalogue->functions[i].chunkname);
+	for (size_t i = 0; i < report->function_count; i++) {
+		free(report->functions[i].name);
+		free(report->functions[i].chunkname);
 	}
-	free(catalogue->functions);
-	free(catalogue->traces);
-	free(catalogue->exits);
-	free(catalogue->trace_functions);
-	free(catalogue->uncompiled);
-	free(catalogue->loops);
-	free(catalogue->penalties);
-	free(catalogue);
+	free(report->functions);
+	free(report->traces);
+	free(report->exits);
+	free(report->trace_functions);
+	free(report->uncompiled);
+	free(report->loops);
+	free(report->penalties);
+	free(report);
 }

@@ -7,59 +7,63 @@
  */
 #include "luastate/jit/jit_report_internal.h"
 
-void catalogue_add_candidate(struct catalogue_look *look, struct state_proto *proto, bool inlined)
+void jit_report_add_candidate(struct jit_report_probe *look, struct state_proto *proto,
+			      bool inlined)
 {
 	for (size_t i = 0; i < look->count; i++)
 		if (look->candidates[i].proto == proto) {
 			look->candidates[i].inlined |= inlined;
 			return;
 		}
-	if (look->count < CATALOGUE_CANDIDATES)
-		look->candidates[look->count++] = (struct catalogue_candidate){ proto, inlined };
+	if (look->count < JIT_REPORT_CANDIDATES)
+		look->candidates[look->count++] = (struct jit_report_candidate){ proto, inlined };
 }
 
-static struct state_proto *lua_proto(struct catalogue_look *look, uint8_t kind, uint64_t address)
+static struct state_proto *lua_proto(struct jit_report_probe *look, uint8_t kind, uint64_t address)
 {
-	return kind == LUASTATE_LUA && address ? catalogue_proto(look->build, address) : NULL;
+	return kind == LUASTATE_LUA && address ? jit_report_proto(look->build, address) : NULL;
 }
 
 /* Prototypes are constants of a trace only where it was specialised to them by a call. */
-void catalogue_add_constants(struct catalogue_look *look)
+void jit_report_add_constants(struct jit_report_probe *look)
 {
 	for (size_t i = 0; i < look->trace.own_count; i++) {
 		const struct trace_function *function = &look->trace.functions[i];
 		struct state_proto *proto = lua_proto(look, function->kind, function->address);
 
 		if (proto)
-			catalogue_add_candidate(look, proto, function->object == function->address);
+			jit_report_add_candidate(look, proto,
+						 function->object == function->address);
 	}
 }
 
-static void add_frames(struct catalogue_look *look, const struct trace_snapshot *snapshot)
+static void add_frames(struct jit_report_probe *look, const struct trace_snapshot *snapshot)
 {
 	for (unsigned i = 0; i < snapshot->count; i++) {
 		const struct trace_frame *frame = &look->trace.frames[snapshot->first + i];
 		struct state_proto *proto = lua_proto(look, frame->kind, frame->function);
 
 		if (proto)
-			catalogue_add_candidate(look, proto, true);
+			jit_report_add_candidate(look, proto, true);
 	}
 }
 
-static bool add_exit(struct catalogue_build *build, struct luastate_place place, uint8_t count)
+static bool add_exit(struct jit_report_build *build, struct luastate_location location,
+		     uint8_t count)
 {
-	struct luastate_catalogue *out = build->out;
-	struct luastate_trace_exit *exits = catalogue_room(build, out->exits, out->exit_count,
-							   &build->exit_room, sizeof(*exits));
+	struct luastate_jit_report *out = build->out;
+	struct luastate_trace_exit *exits = jit_report_room(build, out->exits, out->exit_count,
+							    &build->exit_room, sizeof(*exits));
 
 	if (!exits)
 		return false;
 	out->exits = exits;
-	exits[out->exit_count++] = (struct luastate_trace_exit){ .place = place, .count = count };
+	exits[out->exit_count++] =
+		(struct luastate_trace_exit){ .location = location, .count = count };
 	return true;
 }
 
-bool catalogue_add_snapshot(struct catalogue_look *look, uint32_t index)
+bool jit_report_add_snapshot(struct jit_report_probe *look, uint32_t index)
 {
 	const struct trace_source *source = &look->source;
 	uint64_t pc = trace_position_of(source, index);
@@ -67,8 +71,8 @@ bool catalogue_add_snapshot(struct catalogue_look *look, uint32_t index)
 	struct state_proto *proto = lua_proto(look, LUASTATE_LUA, holder);
 
 	if (proto)
-		catalogue_add_candidate(look, proto, true);
+		jit_report_add_candidate(look, proto, true);
 	add_frames(look, &look->trace.snapshots[index]);
-	return add_exit(look->build, catalogue_place(look->build, proto, pc),
+	return add_exit(look->build, jit_report_location(look->build, proto, pc),
 			trace_snapshot_bytes(source, index)[source->vm->layout->SnapShot_count]);
 }

@@ -21,7 +21,7 @@ enum {
 
 /** A walk along the list of objects. */
 struct heap_walk {
-	struct catalogue_build *build;
+	struct jit_report_build *build;
 	struct heap_list list;
 	uint64_t end_ns;
 };
@@ -31,10 +31,10 @@ struct heap_walk {
 static void note_object(void *context, uint64_t address, uint8_t gct)
 {
 	struct heap_walk *walk = context;
-	struct catalogue_build *build = walk->build;
+	struct jit_report_build *build = walk->build;
 	const struct luastate_layout *layout = build->layout;
 	uint8_t header[STATE_OBJECT_MAX];
-	struct catalogue_span *spans;
+	struct jit_report_span *spans;
 	uint32_t sizebc;
 
 	if (gct != state_gct(layout->tag_proto) || build->span_count == SPANS_MAX ||
@@ -43,14 +43,14 @@ static void note_object(void *context, uint64_t address, uint8_t gct)
 	sizebc = state_u32(header, layout->GCproto_sizebc);
 	if (sizebc == 0 || sizebc > STATE_BYTECODE_MAX)
 		return;
-	spans = catalogue_room(build, build->spans, build->span_count, &build->span_room,
-			       sizeof(*spans));
+	spans = jit_report_room(build, build->spans, build->span_count, &build->span_room,
+				sizeof(*spans));
 	if (!spans)
 		return;
 	build->spans = spans;
 	spans[build->span_count++] =
-		(struct catalogue_span){ address + (uint64_t)layout->GCproto_sizeof, sizebc,
-					 header[layout->GCproto_flags] };
+		(struct jit_report_span){ address + (uint64_t)layout->GCproto_sizeof, sizebc,
+					  header[layout->GCproto_flags] };
 }
 
 static bool is_over(void *context)
@@ -62,13 +62,13 @@ static bool is_over(void *context)
 
 static int by_start(const void *a, const void *b)
 {
-	const struct catalogue_span *x = a, *y = b;
+	const struct jit_report_span *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
 /* Several walks meet most prototypes several times. */
-static void sort_spans(struct catalogue_build *build)
+static void sort_spans(struct jit_report_build *build)
 {
 	size_t kept = 0;
 
@@ -80,7 +80,7 @@ static void sort_spans(struct catalogue_build *build)
 	build->span_count = kept;
 }
 
-void catalogue_walk_heap(struct catalogue_build *build)
+void jit_report_walk_heap(struct jit_report_build *build)
 {
 	struct heap_walk walk = { .build = build, .end_ns = clock_now_ns() + WALK_NS };
 	bool whole;
@@ -99,11 +99,11 @@ void catalogue_walk_heap(struct catalogue_build *build)
 
 /* ---- What is not compiled --------------------------------------------------------------- */
 
-static bool add_loop(struct catalogue_build *build, uint32_t line)
+static bool add_loop(struct jit_report_build *build, uint32_t line)
 {
-	struct luastate_catalogue *out = build->out;
-	uint32_t *loops = catalogue_room(build, out->loops, out->loop_count, &build->loop_room,
-					 sizeof(*loops));
+	struct luastate_jit_report *out = build->out;
+	uint32_t *loops = jit_report_room(build, out->loops, out->loop_count, &build->loop_room,
+					  sizeof(*loops));
 
 	if (!loops)
 		return false;
@@ -113,14 +113,14 @@ static bool add_loop(struct catalogue_build *build, uint32_t line)
 }
 
 /* The instructions that the compiler patched, so that they are not counted any more. */
-static void list_patched(struct catalogue_build *build, const struct state_proto *proto,
+static void list_patched(struct jit_report_build *build, const struct state_proto *proto,
 			 struct luastate_uncompiled *item)
 {
 	const struct luastate_layout *layout = build->layout;
 	struct failure why;
 	uint32_t ins;
 
-	for (uint32_t i = 0; i < proto->sizebc && !catalogue_is_late(build); i++) {
+	for (uint32_t i = 0; i < proto->sizebc && !jit_report_is_late(build); i++) {
 		uint64_t pc = proto->bytecode + 4 * (uint64_t)i;
 		int32_t op;
 
@@ -128,42 +128,42 @@ static void list_patched(struct catalogue_build *build, const struct state_proto
 			return;
 		op = (int32_t)(ins & 0xff);
 		if (i == 0)
-			item->is_whole = op == layout->BC_FUNCF + CATALOGUE_IFUNCF ||
-					 op == layout->BC_FUNCF + CATALOGUE_IFUNCV;
-		else if ((op == CATALOGUE_IFORL || op == CATALOGUE_IITERL ||
-			  op == CATALOGUE_ILOOP) &&
+			item->is_whole = op == layout->BC_FUNCF + JIT_REPORT_IFUNCF ||
+					 op == layout->BC_FUNCF + JIT_REPORT_IFUNCV;
+		else if ((op == JIT_REPORT_IFORL || op == JIT_REPORT_IITERL ||
+			  op == JIT_REPORT_ILOOP) &&
 			 add_loop(build, state_proto_line(proto, build->reader, pc)))
 			item->loop_count++;
 	}
 }
 
-static void add_uncompiled(struct catalogue_build *build, const struct catalogue_span *span)
+static void add_uncompiled(struct jit_report_build *build, const struct jit_report_span *span)
 {
-	struct luastate_catalogue *out = build->out;
+	struct luastate_jit_report *out = build->out;
 	struct luastate_uncompiled *items =
-		catalogue_room(build, out->uncompiled, out->uncompiled_count,
-			       &build->uncompiled_room, sizeof(*items));
+		jit_report_room(build, out->uncompiled, out->uncompiled_count,
+				&build->uncompiled_room, sizeof(*items));
 	struct luastate_uncompiled item = { .first_loop = out->loop_count };
 	const struct state_proto *proto =
-		catalogue_proto(build, span->start - (uint64_t)build->layout->GCproto_sizeof);
+		jit_report_proto(build, span->start - (uint64_t)build->layout->GCproto_sizeof);
 
 	if (!items)
 		return;
 	out->uncompiled = items;
 	if (!proto)
 		return; /* collected meanwhile */
-	item.why = span->flags & CATALOGUE_NOJIT ? LUASTATE_JIT_OFF : LUASTATE_BLACKLISTED;
-	item.place = catalogue_place(build, proto, proto->bytecode);
+	item.why = span->flags & JIT_REPORT_NOJIT ? LUASTATE_JIT_OFF : LUASTATE_BLACKLISTED;
+	item.location = jit_report_location(build, proto, proto->bytecode);
 	list_patched(build, proto, &item);
 	items[out->uncompiled_count++] = item;
 }
 
-void catalogue_list_uncompiled(struct catalogue_build *build)
+void jit_report_list_uncompiled(struct jit_report_build *build)
 {
 	for (size_t i = 0; i < build->span_count && !build->out_of_memory; i++) {
-		if (!(build->spans[i].flags & (CATALOGUE_NOJIT | CATALOGUE_PATCHED)))
+		if (!(build->spans[i].flags & (JIT_REPORT_NOJIT | JIT_REPORT_PATCHED)))
 			continue;
-		if (catalogue_is_late(build) || build->out->uncompiled_count == UNCOMPILED_MAX) {
+		if (jit_report_is_late(build) || build->out->uncompiled_count == UNCOMPILED_MAX) {
 			build->out->heap_cut = true;
 			return;
 		}

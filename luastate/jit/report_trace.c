@@ -20,7 +20,7 @@ enum {
 
 /* ---- Copying ---------------------------------------------------------------------------- */
 
-static int read_slot(const struct catalogue_build *build, uint64_t table, uint32_t number,
+static int read_slot(const struct jit_report_build *build, uint64_t table, uint32_t number,
 		     uint64_t *ret_trace)
 {
 	struct failure why;
@@ -29,7 +29,7 @@ static int read_slot(const struct catalogue_build *build, uint64_t table, uint32
 			      table + (uint64_t)build->layout->ref_size * number, ret_trace, &why);
 }
 
-static bool read_header(const struct catalogue_build *build, uint64_t trace, uint32_t number,
+static bool read_header(const struct jit_report_build *build, uint64_t trace, uint32_t number,
 			uint8_t *ret_header)
 {
 	const struct luastate_layout *layout = build->layout;
@@ -40,7 +40,7 @@ static bool read_header(const struct catalogue_build *build, uint64_t trace, uin
 	       state_trace_fits(layout, build->reader, ret_header, trace, number);
 }
 
-static bool read_rest(struct catalogue_build *build, struct catalogue_copy *copy)
+static bool read_rest(struct jit_report_build *build, struct jit_report_copy *copy)
 {
 	struct failure why;
 
@@ -63,8 +63,8 @@ static bool is_same(const struct luastate_layout *layout, const uint8_t *header,
 }
 
 /* @return whether the slot had the same trace before and after. */
-static bool copy_once(struct catalogue_build *build, uint64_t table, uint32_t number,
-		      struct catalogue_copy *ret_copy)
+static bool copy_once(struct jit_report_build *build, uint64_t table, uint32_t number,
+		      struct jit_report_copy *ret_copy)
 {
 	uint8_t after[STATE_OBJECT_MAX];
 	uint64_t again;
@@ -88,42 +88,42 @@ static enum luastate_trace_kind kind_of(const struct luastate_layout *layout,
 
 	if (trace->root)
 		return LUASTATE_TRACE_SIDE;
-	if (op == CATALOGUE_FORL || op == CATALOGUE_ITERL || op == CATALOGUE_LOOP ||
-	    op == CATALOGUE_ITERN)
+	if (op == JIT_REPORT_FORL || op == JIT_REPORT_ITERL || op == JIT_REPORT_LOOP ||
+	    op == JIT_REPORT_ITERN)
 		return LUASTATE_TRACE_LOOP;
-	if (op == CATALOGUE_CALLM || op == CATALOGUE_CALL || op == CATALOGUE_ITERC)
+	if (op == JIT_REPORT_CALLM || op == JIT_REPORT_CALL || op == JIT_REPORT_ITERC)
 		return LUASTATE_TRACE_STITCHED;
-	if (op >= CATALOGUE_RET && op <= CATALOGUE_RET1)
+	if (op >= JIT_REPORT_RET && op <= JIT_REPORT_RET1)
 		return LUASTATE_TRACE_RETURN;
 	return op >= layout->BC_FUNCF ? LUASTATE_TRACE_FUNCTION : LUASTATE_TRACE_OTHER;
 }
 
 /* The first instruction has the parent and its exit as operands; of a stitched trace the second one
  * is the trace before it. */
-static void read_parent(const struct catalogue_copy *copy, struct luastate_trace *trace)
+static void read_parent(const struct jit_report_copy *copy, struct luastate_trace *trace)
 {
 	const uint8_t *base = trace_instruction(&copy->block, copy->bytes, TRACE_REF_BASE);
 
 	if (!base || base[5] != TRACE_IR_BASE)
 		return;
 	if (trace->kind == LUASTATE_TRACE_SIDE) {
-		trace->parent = catalogue_u16(base, 0);
-		trace->exit = catalogue_u16(base, 2);
+		trace->parent = jit_report_u16(base, 0);
+		trace->exit = jit_report_u16(base, 2);
 	} else if (trace->kind == LUASTATE_TRACE_STITCHED) {
-		trace->parent = catalogue_u16(base, 2);
+		trace->parent = jit_report_u16(base, 2);
 	}
 }
 
-static void read_members(const struct luastate_layout *layout, const struct catalogue_copy *copy,
+static void read_members(const struct luastate_layout *layout, const struct jit_report_copy *copy,
 			 struct luastate_trace *trace)
 {
 	const uint8_t *header = copy->header;
 
 	trace->address = copy->address;
 	trace->linktype = header[layout->GCtrace_linktype];
-	trace->link = catalogue_u16(header, layout->GCtrace_link);
-	trace->root = catalogue_u16(header, layout->GCtrace_root);
-	trace->side_traces = catalogue_u16(header, layout->GCtrace_nchild);
+	trace->link = jit_report_u16(header, layout->GCtrace_link);
+	trace->root = jit_report_u16(header, layout->GCtrace_root);
+	trace->side_traces = jit_report_u16(header, layout->GCtrace_nchild);
 	trace->mcode = state_u64(header, layout->GCtrace_mcode);
 	trace->mcode_bytes = state_u32(header, layout->GCtrace_szmcode);
 	trace->loop_offset = state_u32(header, layout->GCtrace_mcloop);
@@ -134,17 +134,17 @@ static void read_members(const struct luastate_layout *layout, const struct cata
 	read_parent(copy, trace);
 }
 
-static bool add_functions(struct catalogue_look *look)
+static bool add_functions(struct jit_report_probe *look)
 {
-	struct catalogue_build *build = look->build;
-	struct luastate_catalogue *out = build->out;
+	struct jit_report_build *build = look->build;
+	struct luastate_jit_report *out = build->out;
 
 	/* The first is the one where the trace begins. */
 	for (size_t i = 1; i < look->count; i++) {
 		struct luastate_trace_function *items =
-			catalogue_room(build, out->trace_functions, out->trace_function_count,
-				       &build->trace_function_room, sizeof(*items));
-		uint32_t function = catalogue_function(build, look->candidates[i].proto);
+			jit_report_room(build, out->trace_functions, out->trace_function_count,
+					&build->trace_function_room, sizeof(*items));
+		uint32_t function = jit_report_function(build, look->candidates[i].proto);
 
 		if (items)
 			out->trace_functions = items;
@@ -157,13 +157,13 @@ static bool add_functions(struct catalogue_look *look)
 }
 
 /* @return false where it has to be left out: its function is gone, or there is no more memory. */
-static bool look_into(struct catalogue_look *look, struct luastate_trace *trace)
+static bool look_into(struct jit_report_probe *look, struct luastate_trace *trace)
 {
-	struct catalogue_build *build = look->build;
+	struct jit_report_build *build = look->build;
 	const struct luastate_layout *layout = build->layout;
 	const uint8_t *header = look->copy->header;
 	struct state_proto *start =
-		catalogue_proto(build, state_ref(layout, header, layout->GCtrace_startpt));
+		jit_report_proto(build, state_ref(layout, header, layout->GCtrace_startpt));
 	struct failure why;
 
 	if (!start)
@@ -174,14 +174,14 @@ static bool look_into(struct catalogue_look *look, struct luastate_trace *trace)
 		return false;
 	}
 	read_members(layout, look->copy, trace);
-	trace->start =
-		catalogue_place(build, start, state_ref(layout, header, layout->GCtrace_startpc));
+	trace->start = jit_report_location(build, start,
+					   state_ref(layout, header, layout->GCtrace_startpc));
 	trace->first_exit = build->out->exit_count;
 	trace->first_function = build->out->trace_function_count;
-	catalogue_add_candidate(look, start, true);
-	catalogue_add_constants(look);
-	for (uint32_t i = 0; i < look->copy->block.nsnap && !catalogue_is_late(build); i++)
-		if (!catalogue_add_snapshot(look, i))
+	jit_report_add_candidate(look, start, true);
+	jit_report_add_constants(look);
+	for (uint32_t i = 0; i < look->copy->block.nsnap && !jit_report_is_late(build); i++)
+		if (!jit_report_add_snapshot(look, i))
 			return false;
 	if (!add_functions(look))
 		return false;
@@ -193,19 +193,19 @@ static bool look_into(struct catalogue_look *look, struct luastate_trace *trace)
 /* What a side trace has of its parents' functions is among all prototypes. */
 static uint64_t find_on_heap(void *context, uint64_t pc)
 {
-	const struct state_proto *proto = catalogue_proto_at(context, pc);
+	const struct state_proto *proto = jit_report_proto_at(context, pc);
 
 	return proto ? proto->address : 0;
 }
 
-static bool add_trace(struct catalogue_build *build, const struct catalogue_copy *copy,
+static bool add_trace(struct jit_report_build *build, const struct jit_report_copy *copy,
 		      uint32_t number)
 {
-	struct luastate_catalogue *out = build->out;
-	struct luastate_trace *traces = catalogue_room(build, out->traces, out->trace_count,
-						       &build->trace_room, sizeof(*traces));
+	struct luastate_jit_report *out = build->out;
+	struct luastate_trace *traces = jit_report_room(build, out->traces, out->trace_count,
+							&build->trace_room, sizeof(*traces));
 	struct luastate_trace trace = { .number = number };
-	struct catalogue_look *look;
+	struct jit_report_probe *look;
 	bool good;
 
 	if (!traces)
@@ -238,10 +238,10 @@ static bool add_trace(struct catalogue_build *build, const struct catalogue_copy
 }
 
 /* Whatever the number has: none, the trace that is being made, or one of those that are done. */
-static void read_trace(struct catalogue_build *build, uint64_t table, uint32_t number)
+static void read_trace(struct jit_report_build *build, uint64_t table, uint32_t number)
 {
 	uint64_t end = build->G + (uint64_t)build->layout->global_State_to_dispatch;
-	struct catalogue_copy copy = { 0 };
+	struct jit_report_copy copy = { 0 };
 	bool done = false;
 
 	for (unsigned tries = 0; tries < TRIES && !done; tries++) {
@@ -259,30 +259,30 @@ static void read_trace(struct catalogue_build *build, uint64_t table, uint32_t n
 }
 
 /* Side traces know where they begin; of their parents' exits only that something does. */
-static void link_exits(struct catalogue_build *build)
+static void link_exits(struct jit_report_build *build)
 {
-	struct luastate_catalogue *out = build->out;
-	uint32_t *places = calloc(TRACES_MAX, sizeof(*places)); /* + 1, by number */
+	struct luastate_jit_report *out = build->out;
+	uint32_t *locations = calloc(TRACES_MAX, sizeof(*locations)); /* + 1, by number */
 
-	build->out_of_memory |= !places;
-	for (size_t i = 0; places && i < out->trace_count; i++)
-		places[out->traces[i].number] = (uint32_t)i + 1;
-	for (size_t i = 0; places && i < out->trace_count; i++) {
+	build->out_of_memory |= !locations;
+	for (size_t i = 0; locations && i < out->trace_count; i++)
+		locations[out->traces[i].number] = (uint32_t)i + 1;
+	for (size_t i = 0; locations && i < out->trace_count; i++) {
 		const struct luastate_trace *side = &out->traces[i], *parent;
 
-		if (side->kind != LUASTATE_TRACE_SIDE || !places[side->parent])
+		if (side->kind != LUASTATE_TRACE_SIDE || !locations[side->parent])
 			continue;
-		parent = &out->traces[places[side->parent] - 1];
+		parent = &out->traces[locations[side->parent] - 1];
 		if (side->exit < parent->exit_count)
 			out->exits[parent->first_exit + side->exit].trace = side->number;
 	}
-	free(places);
+	free(locations);
 }
 
-static void read_all(struct catalogue_build *build)
+static void read_all(struct jit_report_build *build)
 {
 	const struct luastate_layout *layout = build->layout;
-	struct luastate_catalogue *out = build->out;
+	struct luastate_jit_report *out = build->out;
 	struct failure why;
 	uint64_t table;
 
@@ -293,7 +293,7 @@ static void read_all(struct catalogue_build *build)
 	    !state_is_pointer(table))
 		return;
 	for (uint32_t i = 1; i < out->slots && i < TRACES_MAX; i++) {
-		if (catalogue_is_late(build) || out->exit_count > EXITS_MAX) {
+		if (jit_report_is_late(build) || out->exit_count > EXITS_MAX) {
 			out->traces_cut = true;
 			return;
 		}
@@ -301,7 +301,7 @@ static void read_all(struct catalogue_build *build)
 	}
 }
 
-void catalogue_read_traces(struct catalogue_build *build)
+void jit_report_read_traces(struct jit_report_build *build)
 {
 	read_all(build);
 	link_exits(build);

@@ -222,26 +222,26 @@ static bool find_gap(const struct derive *derive, const char *structure, size_t 
 }
 
 /* Whether no other member was seen there. */
-static bool is_free(const struct derive *derive, const char *structure, int32_t place)
+static bool is_free(const struct derive *derive, const char *structure, int32_t location)
 {
 	for (size_t i = 0; i < state_field_count; i++)
-		if (derive_is_seen(derive, i) && derive_value(&derive->layout, i) == place &&
+		if (derive_is_seen(derive, i) && derive_value(&derive->layout, i) == location &&
 		    derive_is_member(i, structure))
 			return false;
-	return place >= 0;
+	return location >= 0;
 }
 
 static bool find_span(const struct derive *derive, const char *structure, size_t field,
 		      enum width width, struct span *ret_span)
 {
 	int32_t least = -DERIVE_SHIFT_MAX, most = DERIVE_SHIFT_MAX,
-		place = derive_value(derive->row, field);
+		location = derive_value(derive->row, field);
 
 	if (width == GAP || width == ABOUT)
 		return find_gap(derive, structure, field, width == GAP ? 1 : 2, ret_span);
 	if (width == MOVED)
 		derive_range(derive, structure, field, &least, &most);
-	*ret_span = (struct span){ place + least, place + most };
+	*ret_span = (struct span){ location + least, location + most };
 	return true;
 }
 

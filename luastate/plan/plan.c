@@ -266,8 +266,8 @@ static struct native own_stack(struct attach_image *image)
 	return native_at(image, attach_sp(attach_image_registers(image)) & ~(uint64_t)7);
 }
 
-static void add_cframe(struct luastate_plan_progress *found, const struct native *native,
-		       uint64_t address, const struct luastate_layout *layout)
+static void add_vm_frame(struct luastate_plan_progress *found, const struct native *native,
+			 uint64_t address, const struct luastate_layout *layout)
 {
 	uint64_t index = (address - native->start) / 8;
 	const uint8_t *frame;
@@ -292,7 +292,7 @@ static void add_shown(struct luastate_plan_context *context, const struct native
 		if (!interpreter->layout)
 			continue;
 		while ((frame = state_arch_next_shown(interpreter, address, words, count, &at)))
-			add_cframe(&context->progress, native, frame, interpreter->layout);
+			add_vm_frame(&context->progress, native, frame, interpreter->layout);
 	}
 }
 
@@ -309,7 +309,7 @@ static void collect_threads(struct luastate_plan_context *context, struct attach
 	found->thread_count = 0;
 	collect_current(context->state, image, found);
 	for (uint64_t above = 0; leaf && above <= state_arch_helper_bytes; above += 8)
-		add_cframe(found, &native, native.start + above, leaf);
+		add_vm_frame(found, &native, native.start + above, leaf);
 	add_shown(context, &native, native.start - 8, &below, 1);
 	add_shown(context, &native, native.start, native.words, native.count);
 }
@@ -369,7 +369,7 @@ bool plan_read_header(struct attach_image *image, const struct luastate_plan_thr
 		.start = state_ref(layout, L, layout->lua_State_stack),
 		.used_end = state_u64(L, layout->lua_State_base),
 		.limit = state_ref(layout, L, layout->lua_State_maxstack),
-		.cframe = state_u64(L, layout->lua_State_cframe) & ~(uint64_t)7,
+		.vm_frame = state_u64(L, layout->lua_State_cframe) & ~(uint64_t)7,
 	};
 	if (ret_stack->limit - ret_stack->start > PLAN_STACK_MAX ||
 	    ret_stack->used_end - ret_stack->start > PLAN_STACK_MAX)
@@ -386,20 +386,20 @@ bool plan_read_header(struct attach_image *image, const struct luastate_plan_thr
  * and the words behind it show the coroutines that wait there. The lowest one is the nearest of
  * several VMs. Of a thread of which nothing is known, VMs may be those of others. */
 static bool plan_other_stack(struct luastate_plan_context *context, struct attach_image *image,
-			     uint64_t cframe)
+			     uint64_t vm_frame)
 {
 	struct luastate_plan_progress *found = &context->progress;
 	struct native own = own_stack(image);
 
-	if (!state_is_pointer(cframe) ||
-	    (cframe >= own.start && (cframe - own.start) / 8 < own.count))
+	if (!state_is_pointer(vm_frame) ||
+	    (vm_frame >= own.start && (vm_frame - own.start) / 8 < own.count))
 		return false;
 	if (context->prediction->thread_count > 0 &&
-	    (!found->other_stack || cframe < found->other_stack))
-		found->other_stack = cframe;
-	if (plan_is_copied(image, cframe))
+	    (!found->other_stack || vm_frame < found->other_stack))
+		found->other_stack = vm_frame;
+	if (plan_is_copied(image, vm_frame))
 		return false;
-	want_around(image, cframe - OTHER_STACK_BELOW, cframe, cframe + NATIVE_FIRST);
+	want_around(image, vm_frame - OTHER_STACK_BELOW, vm_frame, vm_frame + NATIVE_FIRST);
 	return true;
 }
 
@@ -415,7 +415,7 @@ static bool plan_stack(struct luastate_plan_context *context, struct attach_imag
 
 	if (!plan_read_header(image, thread, &stack))
 		return false;
-	more = thread->current && plan_other_stack(context, image, stack.cframe);
+	more = thread->current && plan_other_stack(context, image, stack.vm_frame);
 	if (plan_is_copied(image, stack.start) && plan_is_copied(image, stack.used_end - 8))
 		return more;
 	end = stack.used_end + LUA_SLACK;
@@ -599,7 +599,7 @@ static bool is_vm_predicted(const struct luastate_prediction *prediction, uint64
 /* A thread that is in one VM now and in another one then: each may be below compiled code, where
  * nothing on the native stack shows it. A walk that ends early may have missed one so. */
 static void note_roaming(struct luastate *state, const struct attach_reader *reader,
-			 const struct luastate_cframe *cframes, size_t count,
+			 const struct luastate_vm_frame *vm_frames, size_t count,
 			 enum luastate_reach reach, struct luastate_prediction *prediction)
 {
 	if (prediction->roams || state->vm_count < 2 || prediction->thread_count == 0)
@@ -608,14 +608,14 @@ static void note_roaming(struct luastate *state, const struct attach_reader *rea
 	for (size_t i = 0; i < count && !prediction->roams; i++) {
 		struct failure why;
 		const struct luastate_vm *vm =
-			cframes[i].L ? luastate_vm_of(state, reader, cframes[i].L, &why) : NULL;
+			vm_frames[i].L ? luastate_vm_of(state, reader, vm_frames[i].L, &why) : NULL;
 
 		prediction->roams = vm && !is_vm_predicted(prediction, vm->G);
 	}
 }
 
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
-		    const struct luastate_cframe *cframes, size_t count, uint64_t native_top,
+		    const struct luastate_vm_frame *vm_frames, size_t count, uint64_t native_top,
 		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction)
 {
 	uint64_t known = prediction->native_end, end = native_top + NATIVE_SLACK, copied;
@@ -633,9 +633,9 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 	}
 	if (native_top >= sp && (end > known || is_new))
 		prediction->native_end = end;
-	note_roaming(state, reader, cframes, count, reach, prediction);
+	note_roaming(state, reader, vm_frames, count, reach, prediction);
 	prediction->thread_count = 0;
 	for (size_t i = 0; i < count && prediction->thread_count < PLAN_THREADS; i++)
-		if (cframes[i].L)
-			learn_thread(state, reader, cframes[i].L, prediction);
+		if (vm_frames[i].L)
+			learn_thread(state, reader, vm_frames[i].L, prediction);
 }

@@ -52,7 +52,7 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 		.stack = (uint32_t)layout->lua_State_stack,
 		.base = (uint32_t)layout->lua_State_base,
 		.limit = (uint32_t)layout->lua_State_maxstack,
-		.cframe = (uint32_t)layout->lua_State_cframe,
+		.vm_frame = (uint32_t)layout->lua_State_cframe,
 		.frame_thread = (uint32_t)layout->cframe_L,
 		.frame_previous = (uint32_t)layout->cframe_prev,
 		.function_size = (uint32_t)layout->GCfunc_header,
@@ -215,7 +215,7 @@ static void note_proto(const struct luastate *state, uint64_t address, uint64_t 
 	const struct state_proto *known = state_find_proto(state, address);
 
 	if (known)
-		table[attach_sampler_known_place(salt, address)] = key_of(known, salt);
+		table[attach_sampler_known_slot(salt, address)] = key_of(known, salt);
 }
 
 void luastate_note_known(const struct luastate_plan_context *context,

@@ -78,7 +78,7 @@ static bool read_frame(const struct luastate_layout *layout, const struct slots 
 }
 
 /* Recursion repeats frames. @return the place of one that was not noted yet, or NULL. */
-static uint16_t *find_place(struct luastate_plan_progress *found, const struct plan_frame *frame)
+static uint16_t *find_location(struct luastate_plan_progress *found, const struct plan_frame *frame)
 {
 	const size_t count = sizeof(found->slots) / sizeof(found->slots[0]);
 	uint64_t key = frame->function ^ frame->link << 20;
@@ -96,7 +96,7 @@ static uint16_t *find_place(struct luastate_plan_progress *found, const struct p
 /* A closure that was met before has most likely the prototype that it had. */
 static uint64_t guess_proto(const struct luastate *state, uint64_t function)
 {
-	const struct state_closure *closure = &state->closures[state_closure_place(function)];
+	const struct state_closure *closure = &state->closures[state_closure_slot(function)];
 
 	return closure->function == function ? closure->proto : 0;
 }
@@ -154,18 +154,18 @@ static bool add_frame(struct luastate_plan_context *context, const struct luasta
 	const struct luastate *state = context->state;
 	uint8_t bytes[STATE_OBJECT_MAX];
 	struct luastate_plan_frame *added;
-	uint16_t *place;
+	uint16_t *location;
 
 	if (found->frame_count == LUASTATE_PLAN_FRAMES || frame->function % 8 != 0)
 		return false;
-	place = find_place(found, frame);
-	if (!place)
+	location = find_location(found, frame);
+	if (!location)
 		return false;
 	added = &found->frames[found->frame_count];
 	*added = (struct luastate_plan_frame){ .layout = layout,
 					       .function = frame->function,
 					       .link = frame->link };
-	*place = (uint16_t)++found->frame_count;
+	*location = (uint16_t)++found->frame_count;
 	if (is_expected(context->prediction, found, frame))
 		return false;
 	if (plan_get(image, frame->function, bytes, (size_t)layout->GCfunc_header) &&

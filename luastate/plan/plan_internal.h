@@ -14,7 +14,7 @@ enum {
 
 /** A coroutine's stack by its copied header: where it begins, and how far frames reach. */
 struct plan_stack {
-	uint64_t G, start, used_end, limit, cframe;
+	uint64_t G, start, used_end, limit, vm_frame;
 };
 
 /** A reader over the image that asks for what is not there yet. */

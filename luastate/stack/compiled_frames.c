@@ -72,10 +72,10 @@ static bool take_stub(struct walk *walk, uint32_t number, uint64_t pc, struct po
  * unless the collector runs below; so the machine code itself is asked, too.
  */
 static bool find_position(struct walk *walk, const struct luastate_vm *vm,
-			  const struct luastate_cframe *cframe, uint32_t noted,
+			  const struct luastate_vm_frame *vm_frame, uint32_t noted,
 			  struct position *ret_position)
 {
-	uint64_t pc = attach_pc(&cframe->frame) - (cframe->leaf ? 0 : 1);
+	uint64_t pc = attach_pc(&vm_frame->frame) - (vm_frame->leaf ? 0 : 1);
 
 	*ret_position = (struct position){ .vm = vm };
 	return take_trace(walk, noted, pc, ret_position) ||
@@ -91,16 +91,16 @@ static bool find_position(struct walk *walk, const struct luastate_vm *vm,
 static bool find_exit(struct walk *walk, const struct luastate_vm *vm,
 		      struct position *ret_position)
 {
-	const struct luastate_activity *activity = &walk->chain->activity;
+	const struct luastate_vm_work *work = &walk->chain->work;
 	struct failure why;
 
 	*ret_position = (struct position){ .vm = vm, .exact = true };
-	if (!activity->trace)
+	if (!work->trace)
 		return false;
-	ret_position->trace = trace_get(walk->state, vm, walk->memory, activity->trace, &why);
-	if (!ret_position->trace || activity->exit >= ret_position->trace->snapshot_count)
+	ret_position->trace = trace_get(walk->state, vm, walk->memory, work->trace, &why);
+	if (!ret_position->trace || work->exit >= ret_position->trace->snapshot_count)
 		return false;
-	ret_position->snapshot = &ret_position->trace->snapshots[activity->exit];
+	ret_position->snapshot = &ret_position->trace->snapshots[work->exit];
 	return ret_position->snapshot->count > 0;
 }
 
@@ -328,8 +328,8 @@ static enum luastate_compiled add_inlined(struct walk *walk, struct position *po
 	return LUASTATE_COMPILED_TRACE;
 }
 
-static void add_compiled(struct walk *walk, const struct luastate_cframe *cframes, unsigned index,
-			 uint32_t noted)
+static void add_compiled(struct walk *walk, const struct luastate_vm_frame *vm_frames,
+			 unsigned index, uint32_t noted)
 {
 	struct luastate_chain *chain = walk->chain;
 	const struct luastate_vm *vm;
@@ -338,11 +338,11 @@ static void add_compiled(struct walk *walk, const struct luastate_cframe *cframe
 	struct failure why;
 	size_t at = 0;
 
-	vm = state_sample_vm_of(walk->state, walk->reader, cframes[index].L, &why);
+	vm = state_sample_vm_of(walk->state, walk->reader, vm_frames[index].L, &why);
 	if (!vm)
 		return;
 	state_note_compiled(walk->state, walk->reader, vm);
-	if (!find_position(walk, vm, &cframes[index], noted, &position)) {
+	if (!find_position(walk, vm, &vm_frames[index], noted, &position)) {
 		if (chain->compiled == LUASTATE_COMPILED_NONE)
 			chain->compiled = LUASTATE_COMPILED_TRACE;
 		/* Builds that differ in the compiler's part alone are distinguished by a trace. */
@@ -398,16 +398,16 @@ void walk_read_state(struct walk *walk, const struct luastate_vm *vm)
 }
 
 void walk_add_compiled(struct walk *walk, const struct luastate_vm *vm,
-		       const struct luastate_cframe *cframes, size_t count)
+		       const struct luastate_vm_frame *vm_frames, size_t count)
 {
 	uint32_t noted = walk->vmstate > 0 ? (uint32_t)walk->vmstate : 0;
 
 	if (vm && walk->vmstate == ~vm->layout->vmst_exit)
 		add_exit(walk, vm);
 	for (unsigned i = 0; i < count; i++) {
-		if (!cframes[i].compiled)
+		if (!vm_frames[i].compiled)
 			continue;
-		add_compiled(walk, cframes, i, noted);
+		add_compiled(walk, vm_frames, i, noted);
 		noted = 0; /* it is the newest one's */
 	}
 }

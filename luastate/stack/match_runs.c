@@ -25,24 +25,25 @@ static bool owns_run(struct walk *walk, const struct luastate_layout *layout, ui
 }
 
 static void find_owners(struct walk *walk, const struct walk_stack *stack,
-			const struct luastate_cframe *cframes, size_t count, size_t first,
+			const struct luastate_vm_frame *vm_frames, size_t count, size_t first,
 			struct owners *ret_owners)
 {
 	ret_owners->count = ret_owners->released = 0;
 	for (size_t i = first; i < count && ret_owners->count < LUASTATE_CFRAMES_MAX; i++)
-		if (cframes[i].L == stack->L && owns_run(walk, stack->layout, cframes[i].address)) {
+		if (vm_frames[i].L == stack->L &&
+		    owns_run(walk, stack->layout, vm_frames[i].address)) {
 			ret_owners->index[ret_owners->count++] = (unsigned)i;
-			ret_owners->released += cframes[i].address < stack->cframe;
+			ret_owners->released += vm_frames[i].address < stack->vm_frame;
 		}
 }
 
 /* The C frame that the coroutine's position is of. */
-static const struct luastate_cframe *newest_held(const struct luastate_cframe *cframes,
-						 const struct owners *owners, size_t first)
+static const struct luastate_vm_frame *newest_held(const struct luastate_vm_frame *vm_frames,
+						   const struct owners *owners, size_t first)
 {
 	return owners->released && owners->released < owners->count
-		       ? &cframes[owners->index[owners->released]]
-		       : &cframes[first];
+		       ? &vm_frames[owners->index[owners->released]]
+		       : &vm_frames[first];
 }
 
 static struct state_proto *proto_of(const struct luastate_frame *frame)
@@ -54,7 +55,7 @@ static struct state_proto *proto_of(const struct luastate_frame *frame)
 /* Match runs to C frames from the root: a newest C frame without a run is being entered or left, or
  * released. Frames whose position only the C frame knows get it now. */
 static int assign_owners(struct walk *walk, const struct walk_stack *stack,
-			 const struct luastate_cframe *cframes, const struct owners *owners,
+			 const struct luastate_vm_frame *vm_frames, const struct owners *owners,
 			 size_t first_frame, unsigned runs, struct failure *why)
 {
 	struct luastate_chain *chain = walk->chain;
@@ -69,12 +70,12 @@ static int assign_owners(struct walk *walk, const struct walk_stack *stack,
 		struct luastate_frame *frame = &chain->frames[i];
 		unsigned run = frame->owner;
 		unsigned slot = run + shift < owners->count ? run + shift : owners->count - 1;
-		const struct luastate_cframe *cframe = &cframes[owners->index[slot]];
-		uint64_t pc = cframe->frame.r[STATE_REG_PC];
+		const struct luastate_vm_frame *vm_frame = &vm_frames[owners->index[slot]];
+		uint64_t pc = vm_frame->frame.r[STATE_REG_PC];
 
 		frame->owner = owners->index[slot];
 		if (run != previous && !frame->pc && frame->function->kind == LUASTATE_LUA &&
-		    !cframe->leaf && !cframe->compiled) {
+		    !vm_frame->leaf && !vm_frame->compiled) {
 			struct state_proto *proto = proto_of(frame);
 
 			if (state_proto_holds(proto, pc) && pc > proto->bytecode) {
@@ -89,7 +90,7 @@ static int assign_owners(struct walk *walk, const struct walk_stack *stack,
 
 /* A stack of more frames than a chain holds: what was walked is its leaf's end, and belongs to the
  * newest C frames. Without any of them it is dropped. */
-static void keep_leaf_end(struct luastate_chain *chain, const struct owners *owners, size_t first)
+static void keep_top_end(struct luastate_chain *chain, const struct owners *owners, size_t first)
 {
 	if (owners->count == 0)
 		chain->count = first;
@@ -104,25 +105,25 @@ static void keep_leaf_end(struct luastate_chain *chain, const struct owners *own
 /* Whether the oldest of a coroutine's C frames here is its first: a coroutine that C code entered
  * again on another native stack has older ones there, whose runs would pass for those of these. */
 static bool has_first(struct walk *walk, const struct walk_stack *stack,
-		      const struct luastate_cframe *cframes, size_t count)
+		      const struct luastate_vm_frame *vm_frames, size_t count)
 {
 	uint64_t older;
 	struct failure why;
 
-	while (count > 0 && cframes[count - 1].L != stack->L)
+	while (count > 0 && vm_frames[count - 1].L != stack->L)
 		count--;
 	return count > 0 &&
 	       state_read(walk->stopped,
-			  cframes[count - 1].address + (uint64_t)stack->layout->cframe_prev, &older,
-			  8, &why) == 0 &&
+			  vm_frames[count - 1].address + (uint64_t)stack->layout->cframe_prev,
+			  &older, 8, &why) == 0 &&
 	       (older & ~(uint64_t)STATE_CFRAME_FLAGS) == 0;
 }
 
 /* Whether a newer C frame is another coroutine's, which this one has resumed. */
-static bool is_resuming(const struct luastate_cframe *cframes, size_t first)
+static bool is_resuming(const struct luastate_vm_frame *vm_frames, size_t first)
 {
 	for (size_t i = 0; i < first; i++)
-		if (cframes[i].L && cframes[i].L != cframes[first].L)
+		if (vm_frames[i].L && vm_frames[i].L != vm_frames[first].L)
 			return true;
 	return false;
 }
@@ -130,7 +131,7 @@ static bool is_resuming(const struct luastate_cframe *cframes, size_t first)
 /** One coroutine whose topmost frame is looked for. */
 struct coroutine {
 	struct walk *walk;
-	const struct luastate_cframe *cframes;
+	const struct luastate_vm_frame *vm_frames;
 	struct walk_stack stack;
 	struct owners owners;
 	size_t before;	 /* frames of the chain that are others' */
@@ -153,7 +154,7 @@ static bool walk_from(void *context, const struct walk_top *top)
 		return true;
 	walk->chain->count = coroutine->before;
 	coroutine->found = walk_frames(walk, &coroutine->stack, top, &runs, why) == 0 &&
-			   assign_owners(walk, &coroutine->stack, coroutine->cframes,
+			   assign_owners(walk, &coroutine->stack, coroutine->vm_frames,
 					 &coroutine->owners, coroutine->before, runs, why) == 0;
 	if (coroutine->found)
 		return true;
@@ -161,29 +162,29 @@ static bool walk_from(void *context, const struct walk_top *top)
 	       (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT);
 }
 
-static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cframes, size_t count,
-			  size_t first, struct failure *why)
+static int walk_coroutine(struct walk *walk, const struct luastate_vm_frame *vm_frames,
+			  size_t count, size_t first, struct failure *why)
 {
 	struct coroutine coroutine = { .walk = walk,
-				       .cframes = cframes,
+				       .vm_frames = vm_frames,
 				       .before = walk->chain->count,
 				       .losses = walk->state->losses,
 				       .why = why };
 
-	if (walk_read_stack(walk, cframes[first].L, &coroutine.stack, why) != 0)
+	if (walk_read_stack(walk, vm_frames[first].L, &coroutine.stack, why) != 0)
 		return -1;
-	if (!has_first(walk, &coroutine.stack, cframes, count))
+	if (!has_first(walk, &coroutine.stack, vm_frames, count))
 		return failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
 				   "find a coroutine's first C frame");
-	find_owners(walk, &coroutine.stack, cframes, count, first, &coroutine.owners);
+	find_owners(walk, &coroutine.stack, vm_frames, count, first, &coroutine.owners);
 	failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
 		    "find a coroutine's topmost frame");
-	walk_leaf_tops(walk, &coroutine.stack, newest_held(cframes, &coroutine.owners, first),
-		       is_resuming(cframes, first), walk_from, &coroutine);
+	walk_top_frames(walk, &coroutine.stack, newest_held(vm_frames, &coroutine.owners, first),
+			is_resuming(vm_frames, first), walk_from, &coroutine);
 	if (coroutine.found)
 		return 0;
 	if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT)
-		keep_leaf_end(walk->chain, &coroutine.owners, coroutine.before);
+		keep_top_end(walk->chain, &coroutine.owners, coroutine.before);
 	else
 		walk->chain->count = coroutine.before;
 	return -1;
@@ -191,14 +192,14 @@ static int walk_coroutine(struct walk *walk, const struct luastate_cframe *cfram
 
 /* The VM is that of the newest C frame that has a coroutine: one that is being entered or left has
  * none yet. */
-static const struct luastate_vm *vm_of_frames(struct walk *walk,
-					      const struct luastate_cframe *cframes, size_t count)
+static const struct luastate_vm *
+vm_of_frames(struct walk *walk, const struct luastate_vm_frame *vm_frames, size_t count)
 {
 	struct failure why;
 
 	for (size_t i = 0; i < count; i++)
-		if (cframes[i].L)
-			return state_sample_vm_of(walk->state, walk->reader, cframes[i].L, &why);
+		if (vm_frames[i].L)
+			return state_sample_vm_of(walk->state, walk->reader, vm_frames[i].L, &why);
 	return walk->state->vm_count ? &walk->state->vms[0] : NULL;
 }
 
@@ -218,33 +219,34 @@ enum luastate_outcome walk_outcome_of(const struct failure *why)
 									: LUASTATE_TORN;
 }
 
-static void note_lost(struct walk *walk, const struct luastate_cframe *cframes, size_t count,
+static void note_lost(struct walk *walk, const struct luastate_vm_frame *vm_frames, size_t count,
 		      uint64_t L)
 {
 	struct failure why;
 	const struct luastate_vm *vm = state_sample_vm_of(walk->state, walk->reader, L, &why);
 
 	for (size_t i = 0; i < count && i < LUASTATE_CFRAMES_MAX; i++)
-		walk->chain->lost[i] |= cframes[i].L == L &&
-					(!vm || owns_run(walk, vm->layout, cframes[i].address));
+		walk->chain->lost[i] |= vm_frames[i].L == L &&
+					(!vm || owns_run(walk, vm->layout, vm_frames[i].address));
 }
 
 /* Each coroutine once, by its newest C frame. */
-static void walk_coroutines(struct walk *walk, const struct luastate_cframe *cframes, size_t count)
+static void walk_coroutines(struct walk *walk, const struct luastate_vm_frame *vm_frames,
+			    size_t count)
 {
 	struct failure why;
 
 	for (size_t i = 0; i < count; i++) {
 		size_t before = walk->chain->count;
-		bool seen = cframes[i].L == 0;
+		bool seen = vm_frames[i].L == 0;
 
 		for (size_t k = 0; k < i && !seen; k++)
-			seen = cframes[k].L == cframes[i].L;
-		if (seen || walk_coroutine(walk, cframes, count, i, &why) == 0)
+			seen = vm_frames[k].L == vm_frames[i].L;
+		if (seen || walk_coroutine(walk, vm_frames, count, i, &why) == 0)
 			continue;
 		walk->chain->outcome = walk_outcome_of(&why);
 		if (walk->chain->count == before)
-			note_lost(walk, cframes, count, cframes[i].L);
+			note_lost(walk, vm_frames, count, vm_frames[i].L);
 	}
 }
 
@@ -264,7 +266,7 @@ static enum luastate_outcome judge(const struct walk *walk)
 }
 
 void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
-		   const struct luastate_cframe *cframes, size_t cframe_count,
+		   const struct luastate_vm_frame *vm_frames, size_t vm_frame_count,
 		   struct luastate_chain *ret_chain)
 {
 	struct walk walk = { .state = state,
@@ -284,19 +286,19 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 	ret_chain->trace_function = NULL;
 	ret_chain->compiled = LUASTATE_COMPILED_NONE;
 	ret_chain->state = -1;
-	ret_chain->activity = (struct luastate_activity){ 0 };
+	ret_chain->work = (struct luastate_vm_work){ 0 };
 	ret_chain->heap_bytes = 0;
-	if (cframe_count == 0)
+	if (vm_frame_count == 0)
 		return;
-	vm = vm_of_frames(&walk, cframes, cframe_count);
+	vm = vm_of_frames(&walk, vm_frames, vm_frame_count);
 	walk_read_state(&walk, vm);
 	if (vm)
 		ret_chain->heap_bytes = state_heap_bytes(vm->layout, memory->stopped, vm->G);
 	if (state->thorough && vm)
 		luastate_load_names(state, memory->any, vm->G, &why);
-	walk_coroutines(&walk, cframes, cframe_count);
-	walk_read_activity(&walk, vm, cframes, cframe_count);
-	walk_add_compiled(&walk, vm, cframes, cframe_count);
+	walk_coroutines(&walk, vm_frames, vm_frame_count);
+	walk_read_vm_work(&walk, vm, vm_frames, vm_frame_count);
+	walk_add_compiled(&walk, vm, vm_frames, vm_frame_count);
 	state_define_frames(state, memory, ret_chain->frames, ret_chain->count);
 	ret_chain->outcome = judge(&walk);
 }

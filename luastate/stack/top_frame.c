@@ -175,13 +175,13 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 }
 
 static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,
-			 const struct luastate_cframe *cframe)
+			 const struct luastate_vm_frame *vm_frame)
 {
 	uint64_t pc = 0;
 	struct failure why;
 
 	state_read_ref(stack->layout, walk->stopped,
-		       cframe->address + (uint64_t)stack->layout->cframe_pc, &pc, &why);
+		       vm_frame->address + (uint64_t)stack->layout->cframe_pc, &pc, &why);
 	return pc;
 }
 
@@ -202,19 +202,19 @@ static void add_compiled(struct walk *walk, const struct walk_stack *stack, stru
 
 /* In the interpreter both registers are there. */
 static void add_interpreted(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
-			    const struct luastate_cframe *cframe)
+			    const struct luastate_vm_frame *vm_frame)
 {
-	uint64_t pc = cframe->frame.r[STATE_REG_PC];
+	uint64_t pc = vm_frame->frame.r[STATE_REG_PC];
 	const struct state_interpreter *interpreter =
-		state_interpreter_at(walk->state, attach_pc(&cframe->frame));
-	uint64_t base = interpreter ? state_arch_base(interpreter, &cframe->frame)
-				    : cframe->frame.r[STATE_REG_BASE];
+		state_interpreter_at(walk->state, attach_pc(&vm_frame->frame));
+	uint64_t base = interpreter ? state_arch_base(interpreter, &vm_frame->frame)
+				    : vm_frame->frame.r[STATE_REG_BASE];
 
 	/* The exit handler: the lua_State has an old base until this one is stored there. */
 	if (walk->vmstate == ~stack->layout->vmst_exit)
 		add_compiled(walk, stack, tops);
 	if (!tops->done)
-		add_around(walk, stack, tops, base, pc, attach_pc(&cframe->frame));
+		add_around(walk, stack, tops, base, pc, attach_pc(&vm_frame->frame));
 	if (!tops->done && stack->base != base)
 		add_around(walk, stack, tops, stack->base, pc, 0);
 	/* Returning to C: PC is the base to which the stack falls back. */
@@ -224,7 +224,7 @@ static void add_interpreted(struct walk *walk, const struct walk_stack *stack, s
 		return;
 	add_below(walk, stack, tops, base, pc);
 	if (!tops->done)
-		add_below(walk, stack, tops, base, saved_pc(walk, stack, cframe));
+		add_below(walk, stack, tops, base, saved_pc(walk, stack, vm_frame));
 }
 
 static void add_at(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
@@ -240,9 +240,10 @@ static void add_at(struct walk *walk, const struct walk_stack *stack, struct top
 /* Below a call into C the register of PC is preserved, and the base is in the lua_State; but in
  * short calls, such as a write barrier's, VM code keeps it in another register alone. */
 static void add_suspended(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
-			  const struct luastate_cframe *cframe, bool resuming)
+			  const struct luastate_vm_frame *vm_frame, bool resuming)
 {
-	uint64_t kept = cframe->frame.r[STATE_REG_KEPT_BASE], pc = cframe->frame.r[STATE_REG_PC];
+	uint64_t kept = vm_frame->frame.r[STATE_REG_KEPT_BASE],
+		 pc = vm_frame->frame.r[STATE_REG_PC];
 	struct walk_function function;
 
 	add_at(walk, stack, tops, kept, pc);
@@ -252,24 +253,24 @@ static void add_suspended(struct walk *walk, const struct walk_stack *stack, str
 		return; /* the frame that resumes stands: the ones below it would fit, without it */
 	add_below(walk, stack, tops, stack->base, pc);
 	if (!tops->done)
-		add_below(walk, stack, tops, stack->base, saved_pc(walk, stack, cframe));
+		add_below(walk, stack, tops, stack->base, saved_pc(walk, stack, vm_frame));
 	if (!tops->done && expect_function(walk, stack, kept, &function))
 		offer(tops, kept, 0);
 	add_compiled(walk, stack, tops);
 }
 
-void walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
-		    const struct luastate_cframe *cframe, bool resuming, walk_top_function *take,
-		    void *context)
+void walk_top_frames(struct walk *walk, const struct walk_stack *stack,
+		     const struct luastate_vm_frame *vm_frame, bool resuming,
+		     walk_top_function *take, void *context)
 {
 	struct tops tops = { .take = take, .context = context };
 
-	if (cframe->compiled)
+	if (vm_frame->compiled)
 		add_compiled(walk, stack, &tops);
 	if (tops.count)
 		return; /* the coroutine's own base is older, and leads past frames */
-	if (cframe->leaf && !cframe->compiled)
-		add_interpreted(walk, stack, &tops, cframe);
+	if (vm_frame->leaf && !vm_frame->compiled)
+		add_interpreted(walk, stack, &tops, vm_frame);
 	else
-		add_suspended(walk, stack, &tops, cframe, resuming);
+		add_suspended(walk, stack, &tops, vm_frame, resuming);
 }

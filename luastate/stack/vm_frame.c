@@ -38,17 +38,17 @@ enum {
 /* Fill a frame from the bytes at @address; @regs are those in the frame. */
 static int read_full(const struct luastate_layout *layout, const struct attach_reader *reader,
 		     uint64_t address, const struct attach_registers *regs,
-		     struct luastate_cframe *ret_cframe, struct failure *why)
+		     struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
 	uint8_t bytes[STATE_OBJECT_MAX];
 
 	if (state_read(reader, address, bytes, (size_t)layout->cframe_size, why) != 0)
 		return -1;
-	memset(ret_cframe, 0, sizeof(*ret_cframe));
-	ret_cframe->address = address;
-	ret_cframe->L = state_ref(layout, bytes, layout->cframe_L);
-	ret_cframe->frame = ret_cframe->caller = *regs;
-	state_arch_restore(layout, bytes, address, &ret_cframe->caller);
+	memset(ret_vm_frame, 0, sizeof(*ret_vm_frame));
+	ret_vm_frame->address = address;
+	ret_vm_frame->L = state_ref(layout, bytes, layout->cframe_L);
+	ret_vm_frame->frame = ret_vm_frame->caller = *regs;
+	state_arch_restore(layout, bytes, address, &ret_vm_frame->caller);
 	return 0;
 }
 
@@ -183,7 +183,7 @@ static uint64_t newest_of_vm(struct luastate *state, const struct luastate_vm *v
 static int find_newest(struct luastate *state, const struct attach_reader *reader,
 		       const struct state_interpreter *interpreter,
 		       const struct attach_registers *regs, uint64_t most, bool compiled,
-		       struct luastate_cframe *ret_cframe, struct failure *why)
+		       struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
 	const struct luastate_vm *nearest = NULL;
 	uint64_t sp = attach_sp(regs), address = UINT64_MAX;
@@ -203,7 +203,7 @@ static int find_newest(struct luastate *state, const struct attach_reader *reade
 	if (is_exhausted(state))
 		return set_exhausted(why, sp);
 	if (nearest)
-		return read_full(nearest->layout, reader, address, regs, ret_cframe, why);
+		return read_full(nearest->layout, reader, address, regs, ret_vm_frame, why);
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find the interpreter's frame");
 }
 
@@ -216,19 +216,19 @@ typedef bool is_held_function(struct luastate *state, const struct luastate_layo
 static int find_held(struct luastate *state, const struct luastate_layout *layout,
 		     const struct luastate_memory *memory, is_held_function *is_held,
 		     uint64_t address, const struct attach_registers *regs,
-		     struct luastate_cframe *ret_cframe, struct failure *why)
+		     struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
 	const struct luastate_vm *vm;
 
 	if (!may_follow(state))
 		return set_exhausted(why, address);
 	if (address % 8 != 0 ||
-	    read_full(layout, memory->stopped, address, regs, ret_cframe, why) != 0 ||
-	    !state_global_of(layout, memory->stopped, ret_cframe->L))
+	    read_full(layout, memory->stopped, address, regs, ret_vm_frame, why) != 0 ||
+	    !state_global_of(layout, memory->stopped, ret_vm_frame->L))
 		return 0;
-	if (!is_held(state, layout, memory->stopped, ret_cframe->L, address))
+	if (!is_held(state, layout, memory->stopped, ret_vm_frame->L, address))
 		return is_exhausted(state) ? set_exhausted(why, address) : 0;
-	vm = state_sample_vm_of(state, memory->any, ret_cframe->L, why);
+	vm = state_sample_vm_of(state, memory->any, ret_vm_frame->L, why);
 	return vm && vm->layout == layout ? 1
 					  : failure_set(why, FAILURE_INVALID, 0, 0, address,
 							"recognise the VM of a C frame");
@@ -236,10 +236,10 @@ static int find_held(struct luastate *state, const struct luastate_layout *layou
 
 static int find_linked(struct luastate *state, const struct luastate_layout *layout,
 		       const struct luastate_memory *memory, uint64_t address,
-		       const struct attach_registers *regs, struct luastate_cframe *ret_cframe,
+		       const struct attach_registers *regs, struct luastate_vm_frame *ret_vm_frame,
 		       struct failure *why)
 {
-	return find_held(state, layout, memory, is_linked, address, regs, ret_cframe, why);
+	return find_held(state, layout, memory, is_linked, address, regs, ret_vm_frame, why);
 }
 
 /* Whether the coroutine of a frame has let go of it, as it does before the exit sequence or in
@@ -248,7 +248,7 @@ static int find_linked(struct luastate *state, const struct luastate_layout *lay
  * src/vm_x64.dasc, vm_arm64.dasc (vm_leave_cp, vm_resume: the frame of a coroutine that can yield
  * has no older one; vm_exit_handler); src/lj_api.c, lua_yield(). */
 static bool is_left(const struct luastate_layout *layout, const struct attach_reader *reader,
-		    const struct luastate_cframe *frame)
+		    const struct luastate_vm_frame *frame)
 {
 	uint64_t G = state_global_of(layout, reader, frame->L), compiled_base, newest, link;
 	struct failure why;
@@ -266,7 +266,7 @@ static bool is_left(const struct luastate_layout *layout, const struct attach_re
 
 /* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. */
 static bool is_between(struct luastate *state, const struct luastate_layout *layout,
-		       const struct luastate_memory *memory, const struct luastate_cframe *frame)
+		       const struct luastate_memory *memory, const struct luastate_vm_frame *frame)
 {
 	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller);
 
@@ -285,7 +285,7 @@ static bool is_between(struct luastate *state, const struct luastate_layout *lay
  * current coroutine is noted some instructions after the frame is linked). */
 static bool is_unseen(struct luastate *state, const struct luastate_layout *layout,
 		      const struct luastate_memory *memory, bool leaf,
-		      const struct luastate_cframe *frame)
+		      const struct luastate_vm_frame *frame)
 {
 	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller), current;
 	uint64_t G = state_global_of(layout, memory->any, frame->L);
@@ -303,7 +303,7 @@ static bool is_unseen(struct luastate *state, const struct luastate_layout *layo
 
 /* Let the next sample have what this one lacks. */
 static int meet_unseen(struct luastate *state, const struct luastate_memory *memory,
-		       const struct luastate_cframe *frame, struct failure *why)
+		       const struct luastate_vm_frame *frame, struct failure *why)
 {
 	struct failure reason;
 
@@ -314,38 +314,39 @@ static int meet_unseen(struct luastate *state, const struct luastate_memory *mem
 
 static int find_complete(struct luastate *state, const struct luastate_layout *layout,
 			 const struct luastate_memory *memory, const struct attach_registers *regs,
-			 bool leaf, struct luastate_cframe *ret_cframe, struct failure *why)
+			 bool leaf, struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
 	struct attach_registers caller;
 	uint64_t sp = attach_sp(regs);
 
-	int found = find_linked(state, layout, memory, sp, regs, ret_cframe, why);
+	int found = find_linked(state, layout, memory, sp, regs, ret_vm_frame, why);
 
 	/* In a helper that C called, a C frame further up is not its own. */
 	if (found == 0 && leaf && state_arch_restore_helper(state, memory, regs, &caller)) {
-		*ret_cframe =
-			(struct luastate_cframe){ .address = sp, .frame = *regs, .caller = caller };
+		*ret_vm_frame = (struct luastate_vm_frame){ .address = sp,
+							    .frame = *regs,
+							    .caller = caller };
 		return 0;
 	}
 	for (unsigned pushed = 8; found == 0 && pushed <= state_arch_helper_bytes; pushed += 8)
-		found = find_linked(state, layout, memory, sp + pushed, regs, ret_cframe, why);
+		found = find_linked(state, layout, memory, sp + pushed, regs, ret_vm_frame, why);
 	/* The C unwinder is below C functions. */
 	if (found == 0 && !leaf)
-		found = find_held(state, layout, memory, is_released, sp, regs, ret_cframe, why);
+		found = find_held(state, layout, memory, is_released, sp, regs, ret_vm_frame, why);
 	if (found != 0)
 		return found > 0 ? 0 : -1;
-	if (read_full(layout, memory->stopped, sp, regs, ret_cframe, why) != 0)
+	if (read_full(layout, memory->stopped, sp, regs, ret_vm_frame, why) != 0)
 		return -1;
-	if (is_unseen(state, layout, memory, leaf, ret_cframe))
-		return meet_unseen(state, memory, ret_cframe, why);
+	if (is_unseen(state, layout, memory, leaf, ret_vm_frame))
+		return meet_unseen(state, memory, ret_vm_frame, why);
 	/* Only the leaf can be between two states. */
-	if (leaf && is_between(state, layout, memory, ret_cframe)) {
-		ret_cframe->L = 0;
+	if (leaf && is_between(state, layout, memory, ret_vm_frame)) {
+		ret_vm_frame->L = 0;
 		return 0;
 	}
 	/* Another interpreter's VM must not stand in for one of this code. */
 	return find_newest(state, memory->stopped, state_interpreter_at(state, attach_pc(regs)),
-			   regs, NEWEST_BYTES, false, ret_cframe, why);
+			   regs, NEWEST_BYTES, false, ret_vm_frame, why);
 }
 
 /* A VM that is met for the first time shows its layout. */
@@ -362,9 +363,9 @@ static const struct luastate_layout *layout_of_frame(struct luastate *state,
 	return state_layout_at(state, attach_pc(frame));
 }
 
-int luastate_find_cframe(struct luastate *state, const struct luastate_memory *memory,
-			 const struct attach_registers *frame, bool leaf,
-			 struct luastate_cframe *ret_cframe, struct failure *why)
+int luastate_find_vm_frame(struct luastate *state, const struct luastate_memory *memory,
+			   const struct attach_registers *frame, bool leaf,
+			   struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
 	const struct state_interpreter *interpreter = state_interpreter_at(state, attach_pc(frame));
 	const struct luastate_layout *layout;
@@ -380,10 +381,10 @@ int luastate_find_cframe(struct luastate *state, const struct luastate_memory *m
 		if (found < 0)
 			return -1;
 		if (found) {
-			*ret_cframe = (struct luastate_cframe){ .address = attach_sp(frame),
-								.frame = *frame,
-								.caller = caller,
-								.leaf = true };
+			*ret_vm_frame = (struct luastate_vm_frame){ .address = attach_sp(frame),
+								    .frame = *frame,
+								    .caller = caller,
+								    .leaf = true };
 			return 0;
 		}
 	}
@@ -391,16 +392,16 @@ int luastate_find_cframe(struct luastate *state, const struct luastate_memory *m
 	if (!layout)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
 				   "recognise the VM");
-	if (find_complete(state, layout, memory, frame, leaf, ret_cframe, why) != 0)
+	if (find_complete(state, layout, memory, frame, leaf, ret_vm_frame, why) != 0)
 		return -1;
-	ret_cframe->leaf = leaf;
+	ret_vm_frame->leaf = leaf;
 	return 0;
 }
 
 /* The frame that a word of the stack shows, at some place in that interpreter. */
 static bool find_shown(struct luastate *state, const struct luastate_memory *memory, uint64_t word,
 		       uint64_t address, const struct attach_registers *below,
-		       struct luastate_cframe *ret_cframe)
+		       struct luastate_vm_frame *ret_vm_frame)
 {
 	struct attach_registers regs = *below;
 	struct failure why;
@@ -413,7 +414,7 @@ static bool find_shown(struct luastate *state, const struct luastate_memory *mem
 		regs.r[ATTACH_REG_PC] = interpreter->start;
 		regs.r[ATTACH_REG_SP] = frame;
 		if (frame && interpreter->layout &&
-		    find_linked(state, interpreter->layout, memory, frame, &regs, ret_cframe,
+		    find_linked(state, interpreter->layout, memory, frame, &regs, ret_vm_frame,
 				&why) > 0)
 			return true;
 	}
@@ -423,7 +424,7 @@ static bool find_shown(struct luastate *state, const struct luastate_memory *mem
 /* The nearest C frame whose interpreter a word below it returns to. */
 static int find_interpreted_above(struct luastate *state, const struct luastate_memory *memory,
 				  const struct attach_registers *frame, uint64_t limit,
-				  struct luastate_cframe *ret_cframe, struct failure *why)
+				  struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
 	uint64_t words[ABOVE_WORDS], sp = (attach_sp(frame) + 7) & ~(uint64_t)7;
 
@@ -434,7 +435,7 @@ static int find_interpreted_above(struct luastate *state, const struct luastate_
 		if (state_read(memory->stopped, at, words, len, why) != 0)
 			return -1;
 		for (size_t i = 0; i < len / 8; i++)
-			if (find_shown(state, memory, words[i], at + 8 * i, frame, ret_cframe))
+			if (find_shown(state, memory, words[i], at + 8 * i, frame, ret_vm_frame))
 				return 0;
 		if (is_exhausted(state))
 			return set_exhausted(why, at);
@@ -473,10 +474,10 @@ static uint64_t find_return_to_trace(const struct luastate *state,
  * VM that runs compiled code is it, if nothing nearer is the interpreter's. */
 static bool take_compiled_above(struct luastate *state, const struct luastate_memory *memory,
 				const struct attach_registers *frame, uint64_t limit,
-				struct luastate_cframe *cframe)
+				struct luastate_vm_frame *vm_frame)
 {
 	struct attach_registers regs = *frame;
-	struct luastate_cframe compiled;
+	struct luastate_vm_frame compiled;
 	uint64_t sp = (attach_sp(frame) + 7) & ~(uint64_t)7;
 	const struct luastate_vm *vm;
 	struct failure why;
@@ -484,7 +485,7 @@ static bool take_compiled_above(struct luastate *state, const struct luastate_me
 	regs.r[STATE_REG_PC] = regs.r[STATE_REG_KEPT_BASE] = 0;
 	if (find_newest(state, memory->stopped, NULL, &regs, limit - sp, true, &compiled, &why) !=
 		    0 ||
-	    compiled.address >= cframe->address)
+	    compiled.address >= vm_frame->address)
 		return false;
 	vm = state_sample_vm_of(state, memory->any, compiled.L, &why);
 	if (!vm)
@@ -493,15 +494,15 @@ static bool take_compiled_above(struct luastate *state, const struct luastate_me
 	compiled.frame.r[ATTACH_REG_PC] =
 		find_return_to_trace(state, memory, vm->G, sp, compiled.address);
 	compiled.frame.r[ATTACH_REG_SP] = compiled.address;
-	*cframe = compiled;
+	*vm_frame = compiled;
 	return true;
 }
 
-int luastate_find_cframe_above(struct luastate *state, const struct luastate_memory *memory,
-			       const struct attach_registers *frame, uint64_t limit,
-			       struct luastate_cframe *ret_cframe, struct failure *why)
+int luastate_find_vm_frame_above(struct luastate *state, const struct luastate_memory *memory,
+				 const struct attach_registers *frame, uint64_t limit,
+				 struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
-	struct luastate_cframe found;
+	struct luastate_vm_frame found;
 	uint64_t sp = attach_sp(frame);
 	int result;
 
@@ -517,7 +518,7 @@ int luastate_find_cframe_above(struct luastate *state, const struct luastate_mem
 	if (is_exhausted(state))
 		return set_exhausted(why, sp);
 	if (result == 0)
-		*ret_cframe = found;
+		*ret_vm_frame = found;
 	return result;
 }
 
@@ -575,9 +576,9 @@ bool luastate_is_in_trace(struct luastate *state, const struct luastate_memory *
 	       newest_of_vm(state, vm, memory->stopped, attach_sp(leaf), NEWEST_BYTES, true) != 0;
 }
 
-int luastate_find_trace_cframe(struct luastate *state, const struct luastate_memory *memory,
-			       const struct attach_registers *frame, bool leaf,
-			       struct luastate_cframe *ret_cframe, struct failure *why)
+int luastate_find_trace_vm_frame(struct luastate *state, const struct luastate_memory *memory,
+				 const struct attach_registers *frame, bool leaf,
+				 struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
 	const struct luastate_vm *vm = vm_in_register(state, memory, frame);
 	uint64_t sp = attach_sp(frame),
@@ -595,12 +596,12 @@ int luastate_find_trace_cframe(struct luastate *state, const struct luastate_mem
 	if (vm && !address)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
 				   "find the interpreter's frame");
-	if (!vm && find_newest(state, memory->stopped, NULL, frame, NEWEST_BYTES, true, ret_cframe,
-			       why) != 0)
+	if (!vm && find_newest(state, memory->stopped, NULL, frame, NEWEST_BYTES, true,
+			       ret_vm_frame, why) != 0)
 		return -1;
-	if (vm && read_full(vm->layout, memory->stopped, address, frame, ret_cframe, why) != 0)
+	if (vm && read_full(vm->layout, memory->stopped, address, frame, ret_vm_frame, why) != 0)
 		return -1;
-	ret_cframe->leaf = leaf;
-	ret_cframe->compiled = true;
+	ret_vm_frame->leaf = leaf;
+	ret_vm_frame->compiled = true;
 	return 0;
 }

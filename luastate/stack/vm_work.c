@@ -21,23 +21,23 @@ enum {
 	NUMBERS_END = 65536,
 };
 
-static enum luastate_activity_kind kind_of(const struct luastate_layout *layout, int vmstate)
+static enum luastate_vm_work_kind kind_of(const struct luastate_layout *layout, int vmstate)
 {
 	const struct {
 		int32_t state;
-		enum luastate_activity_kind kind;
+		enum luastate_vm_work_kind kind;
 	} kinds[] = {
-		{ layout->vmst_gc, LUASTATE_ACTIVITY_GC },
-		{ layout->vmst_exit, LUASTATE_ACTIVITY_EXIT },
-		{ layout->vmst_record, LUASTATE_ACTIVITY_RECORD },
-		{ layout->vmst_opt, LUASTATE_ACTIVITY_OPT },
-		{ layout->vmst_asm, LUASTATE_ACTIVITY_ASM },
+		{ layout->vmst_gc, LUASTATE_VM_WORK_GC },
+		{ layout->vmst_exit, LUASTATE_VM_WORK_EXIT },
+		{ layout->vmst_record, LUASTATE_VM_WORK_RECORD },
+		{ layout->vmst_opt, LUASTATE_VM_WORK_OPT },
+		{ layout->vmst_asm, LUASTATE_VM_WORK_ASM },
 	};
 
 	for (size_t i = 0; vmstate < 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (kinds[i].state == ~vmstate)
 			return kinds[i].kind;
-	return LUASTATE_ACTIVITY_NONE;
+	return LUASTATE_VM_WORK_NONE;
 }
 
 static enum luastate_gc_phase read_phase(struct walk *walk, const struct luastate_vm *vm)
@@ -70,7 +70,7 @@ static bool is_proven(struct walk *walk, const struct luastate_vm *vm, uint32_t 
 }
 
 static void read_exit(struct walk *walk, const struct luastate_vm *vm,
-		      const struct luastate_cframe *newest, struct luastate_activity *activity)
+		      const struct luastate_vm_frame *newest, struct luastate_vm_work *work)
 {
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J, jit_base;
@@ -89,28 +89,29 @@ static void read_exit(struct walk *walk, const struct luastate_vm *vm,
 	if (trace == 0 || trace >= NUMBERS_END || exit >= NUMBERS_END ||
 	    !is_proven(walk, vm, trace))
 		return;
-	activity->trace = trace;
-	activity->exit = exit;
+	work->trace = trace;
+	work->exit = exit;
 }
 
 static bool is_of(struct walk *walk, const struct luastate_vm *vm,
-		  const struct luastate_cframe *cframe)
+		  const struct luastate_vm_frame *vm_frame)
 {
 	struct failure why;
 
-	return cframe->L && state_sample_vm_of(walk->state, walk->reader, cframe->L, &why) == vm;
+	return vm_frame->L &&
+	       state_sample_vm_of(walk->state, walk->reader, vm_frame->L, &why) == vm;
 }
 
 /* The C frame of the innermost Lua frames, known or not: the compiler has newer ones of its own,
  * without any. Where these are another VM's, the VM's newest C frame. @return @p count where it has
  * none. */
 static unsigned find_owner(struct walk *walk, const struct luastate_vm *vm,
-			   const struct luastate_cframe *cframes, size_t count)
+			   const struct luastate_vm_frame *vm_frames, size_t count)
 {
 	const struct luastate_chain *chain = walk->chain;
 	unsigned newest = 0, run = (unsigned)count;
 
-	while (newest < count && !is_of(walk, vm, &cframes[newest]))
+	while (newest < count && !is_of(walk, vm, &vm_frames[newest]))
 		newest++;
 	for (size_t i = 0; i < chain->count; i++)
 		if (chain->frames[i].owner < run)
@@ -118,27 +119,27 @@ static unsigned find_owner(struct walk *walk, const struct luastate_vm *vm,
 	for (unsigned i = 0; i < run && i < LUASTATE_CFRAMES_MAX; i++)
 		if (chain->lost[i])
 			run = i;
-	return run < count && is_of(walk, vm, &cframes[run]) ? run : newest;
+	return run < count && is_of(walk, vm, &vm_frames[run]) ? run : newest;
 }
 
-void walk_read_activity(struct walk *walk, const struct luastate_vm *vm,
-			const struct luastate_cframe *cframes, size_t count)
+void walk_read_vm_work(struct walk *walk, const struct luastate_vm *vm,
+		       const struct luastate_vm_frame *vm_frames, size_t count)
 {
-	struct luastate_activity activity = { 0 };
+	struct luastate_vm_work work = { 0 };
 	struct failure why;
 	int vmstate;
 
 	if (!vm || luastate_read_vmstate(walk->state, walk->stopped, vm->G, &vmstate, &why) != 0)
 		return;
-	activity.kind = kind_of(vm->layout, vmstate);
-	if (activity.kind == LUASTATE_ACTIVITY_NONE)
+	work.kind = kind_of(vm->layout, vmstate);
+	if (work.kind == LUASTATE_VM_WORK_NONE)
 		return;
-	activity.owner = find_owner(walk, vm, cframes, count);
-	if (activity.owner == count)
+	work.owner = find_owner(walk, vm, vm_frames, count);
+	if (work.owner == count)
 		return;
-	if (activity.kind == LUASTATE_ACTIVITY_GC)
-		activity.phase = read_phase(walk, vm);
-	if (activity.kind == LUASTATE_ACTIVITY_EXIT)
-		read_exit(walk, vm, &cframes[0], &activity);
-	walk->chain->activity = activity;
+	if (work.kind == LUASTATE_VM_WORK_GC)
+		work.phase = read_phase(walk, vm);
+	if (work.kind == LUASTATE_VM_WORK_EXIT)
+		read_exit(walk, vm, &vm_frames[0], &work);
+	walk->chain->work = work;
 }

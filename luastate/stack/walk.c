@@ -58,7 +58,7 @@ int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
 		.bottom = stack + frame_bytes,
 		.limit = state_ref(layout, bytes, layout->lua_State_maxstack) + frame_bytes,
 		.base = state_u64(bytes, layout->lua_State_base),
-		.cframe = state_u64(bytes, layout->lua_State_cframe) & ~(uint64_t)7,
+		.vm_frame = state_u64(bytes, layout->lua_State_cframe) & ~(uint64_t)7,
 		.frame_bytes = frame_bytes,
 	};
 	if (!state_is_pointer(stack) || stack % 8 != 0 || ret_stack->limit < ret_stack->bottom ||
@@ -129,7 +129,7 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 					ret_function->pc - (uint64_t)layout->GCproto_sizeof, why);
 		if (!ret_function->proto)
 			return -1;
-		walk->state->closures[state_closure_place(object)] =
+		walk->state->closures[state_closure_slot(object)] =
 			(struct state_closure){ object, ret_function->proto->address };
 		return 0;
 	}
@@ -147,7 +147,7 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 static bool was_function(const struct walk *walk, const struct walk_stack *stack, uint64_t object)
 {
 	return object && (stack->layout->gc64 ||
-			  walk->state->closures[state_closure_place(object)].function == object);
+			  walk->state->closures[state_closure_slot(object)].function == object);
 }
 
 int walk_expect_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
@@ -185,7 +185,7 @@ static struct luastate_function *get_function(struct walk *walk, const struct wa
 }
 
 int walk_append(struct walk *walk, const struct walk_stack *stack,
-		const struct walk_function *function, const struct walk_top *place, unsigned run,
+		const struct walk_function *function, const struct walk_top *location, unsigned run,
 		struct failure *why)
 {
 	struct luastate_chain *chain = walk->chain;
@@ -202,10 +202,11 @@ int walk_append(struct walk *walk, const struct walk_stack *stack,
 	};
 	if (function->kind == LUASTATE_LUA) {
 		/* Without a position the frame is being entered or left: its definition's line. */
-		frame->pc = place->pc;
-		frame->line = state_proto_line(function->proto, walk->reader,
-					       place->pc ? place->pc : function->proto->bytecode);
-		frame->base = place->base;
+		frame->pc = location->pc;
+		frame->line =
+			state_proto_line(function->proto, walk->reader,
+					 location->pc ? location->pc : function->proto->bytecode);
+		frame->base = location->base;
 	}
 	return 0;
 }
@@ -296,14 +297,14 @@ static int walk_steps(struct walk *walk, const struct walk_stack *stack, struct 
 	unsigned runs = 0;
 
 	while (walk->steps_left) {
-		const struct walk_top place = { .base = step->base, .pc = step->pc };
+		const struct walk_top location = { .base = step->base, .pc = step->pc };
 		struct step caller = { 0 };
 		bool lua = (step->link & FRAME_TYPE) == 0;
 		bool bottom = step->base == stack->bottom;
 
 		walk->steps_left--;
 		if (!step->function.dummy && !below_vararg && !bottom &&
-		    walk_append(walk, stack, &step->function, &place, runs, why) != 0)
+		    walk_append(walk, stack, &step->function, &location, runs, why) != 0)
 			return -1;
 		if (bottom) {
 			*ret_runs = runs;

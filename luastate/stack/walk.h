@@ -13,7 +13,7 @@ struct walk_stack {
 	uint64_t bottom;      /* lowest base: nothing below it is a frame */
 	uint64_t limit;	      /* no base is above it */
 	uint64_t base;	      /* L->base */
-	uint64_t cframe;      /* its newest C frame, 0 for none */
+	uint64_t vm_frame;    /* its newest C frame, 0 for none */
 	uint64_t frame_bytes; /* of a frame's function and link below its base */
 };
 
@@ -79,7 +79,7 @@ uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_
  * full.
  */
 int walk_append(struct walk *walk, const struct walk_stack *stack,
-		const struct walk_function *function, const struct walk_top *place, unsigned run,
+		const struct walk_function *function, const struct walk_top *location, unsigned run,
 		struct failure *why);
 
 /**
@@ -106,9 +106,9 @@ typedef bool walk_top_function(void *context, const struct walk_top *top);
  * @param resuming Whether it has resumed another coroutine, which runs above it.
  * @param take     May walk from the candidate.
  */
-void walk_leaf_tops(struct walk *walk, const struct walk_stack *stack,
-		    const struct luastate_cframe *cframe, bool resuming, walk_top_function *take,
-		    void *context);
+void walk_top_frames(struct walk *walk, const struct walk_stack *stack,
+		     const struct luastate_vm_frame *vm_frame, bool resuming,
+		     walk_top_function *take, void *context);
 
 /** Read the VM's state, for the chain and for what follows. */
 void walk_read_state(struct walk *walk, const struct luastate_vm *vm);
@@ -116,10 +116,10 @@ void walk_read_state(struct walk *walk, const struct luastate_vm *vm);
 /** Add the frames that compiled code has inlined, once the stacks are walked; or where they are not
  *  known, the trace as a frame. @param vm That of the newest C frame, or NULL. */
 void walk_add_compiled(struct walk *walk, const struct luastate_vm *vm,
-		       const struct luastate_cframe *cframes, size_t count);
+		       const struct luastate_vm_frame *vm_frames, size_t count);
 
 /** Set the chain's activity, once the stacks are walked (vm_work.c). @param vm NULL: none. */
-void walk_read_activity(struct walk *walk, const struct luastate_vm *vm,
-			const struct luastate_cframe *cframes, size_t count);
+void walk_read_vm_work(struct walk *walk, const struct luastate_vm *vm,
+		       const struct luastate_vm_frame *vm_frames, size_t count);
 
 #endif

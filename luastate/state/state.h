@@ -464,7 +464,7 @@ int state_read_call(struct luastate *state, const struct luastate_layout *layout
 void state_note_call(struct luastate *state, const struct state_proto *proto, uint64_t pc);
 
 /** The place of a closure among those that are remembered. */
-static inline size_t state_closure_place(uint64_t function)
+static inline size_t state_closure_slot(uint64_t function)
 {
 	return (size_t)(function * 0x9e3779b97f4a7c15 >> 40) & (STATE_CLOSURES - 1);
 }

@@ -332,7 +332,7 @@ void trace_compare(const struct trace_source *source, struct trace *trace)
 		}
 		if (next) {
 			compare(trace, snapshot, next);
-			trace_find_callee(source, trace, snapshot, next);
+			trace_find_inlined_callee(source, trace, snapshot, next);
 		}
 		if (layout->SnapShot_mcofs == LAYOUT_ABSENT)
 			doubt(trace, snapshot);

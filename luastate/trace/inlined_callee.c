@@ -290,8 +290,8 @@ static bool outweighs(const struct state_proto *callee, const struct way *way)
 	return callee->sizebc > 2 && callee->sizebc - 2 > way->own;
 }
 
-void trace_find_callee(const struct trace_source *source, const struct trace *trace,
-		       struct trace_snapshot *snapshot, const struct trace_snapshot *next)
+void trace_find_inlined_callee(const struct trace_source *source, const struct trace *trace,
+			       struct trace_snapshot *snapshot, const struct trace_snapshot *next)
 {
 	struct way way = { .source = source, .trace = trace, .snapshot = snapshot, .next = next };
 	const struct state_proto *callee;

@@ -207,57 +207,57 @@ static bool identify(const struct trace_source *source, const struct trace *trac
 }
 
 /** A frame of a snapshot on the way to the lowest. */
-struct place {
+struct location {
 	unsigned base;
 	uint64_t pc;
 };
 
 /* By the distance that a link holds. */
 static bool follow_distance(const struct trace_source *source, const struct view *view,
-			    uint64_t link, struct place *place)
+			    uint64_t link, struct location *location)
 {
 	unsigned frame_slots = source->vm->layout->gc64 ? 2 : 1;
 	uint64_t distance = (link & ~(uint64_t)LINK_TYPEP) / 8;
 	/* A continuation's position is right below the frame's own slots. */
-	unsigned cont = place->base - frame_slots - 1;
+	unsigned cont = location->base - frame_slots - 1;
 
-	if (distance < frame_slots || distance > place->base - view->lowest)
+	if (distance < frame_slots || distance > location->base - view->lowest)
 		return false;
 	if ((link & LINK_TYPEP) == LINK_CONT) {
-		if (place->base < frame_slots + 1 || !view->links.known[cont])
+		if (location->base < frame_slots + 1 || !view->links.known[cont])
 			return false;
-		place->pc = view->links.value[cont] - 4;
+		location->pc = view->links.value[cont] - 4;
 	} else if ((link & LINK_TYPEP) != LINK_VARG) {
-		place->pc = 0;
+		location->pc = 0;
 	}
-	place->base -= (unsigned)distance;
+	location->base -= (unsigned)distance;
 	return true;
 }
 
 /* To the frame below. @param ret_repeats That is the same call: a vararg function has two. */
 static bool step_down(const struct trace_source *source, const struct view *view,
-		      struct place *place, bool *ret_repeats)
+		      struct location *location, bool *ret_repeats)
 {
 	unsigned frame_slots = source->vm->layout->gc64 ? 2 : 1, below;
-	uint64_t link = view->links.value[place->base - 1];
+	uint64_t link = view->links.value[location->base - 1];
 	uint32_t call;
 	struct failure why;
 
 	*ret_repeats = false;
-	if (!view->links.known[place->base - 1])
+	if (!view->links.known[location->base - 1])
 		return false;
 	if ((link & LINK_TYPE) != 0) {
 		*ret_repeats = (link & LINK_TYPEP) == LINK_VARG;
-		return follow_distance(source, view, link, place);
+		return follow_distance(source, view, link, location);
 	}
 	if (!state_is_pointer(link) ||
 	    state_read(source->memory->any, link - 4, &call, 4, &why) != 0)
 		return false;
 	below = frame_slots + (call >> 8 & 0xff);
-	if (below > place->base || place->base - below < view->lowest)
+	if (below > location->base || location->base - below < view->lowest)
 		return false;
-	place->base -= below;
-	place->pc = link - 4;
+	location->base -= below;
+	location->pc = link - 4;
 	return true;
 }
 
@@ -290,7 +290,7 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 	struct trace_snapshot *snapshot = &trace->snapshots[index];
 	struct trace_frame frame;
 	struct view view;
-	struct place place;
+	struct location location;
 	bool repeats = false;
 	unsigned count = 0;
 
@@ -298,31 +298,31 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 	if (source->walked > TRACE_FRAMES_MAX - TRACE_DEPTH_MAX ||
 	    !trace_charge(source->state, 1) || !read_view(source, index, &view))
 		return true;
-	place = (struct place){ .base = view.top, .pc = view.pc };
+	location = (struct location){ .base = view.top, .pc = view.pc };
 	/* What a trace is stitched around is not called yet, and its position is its caller's. */
-	if (is_stitch(source, index) && !step_down(source, &view, &place, &repeats))
+	if (is_stitch(source, index) && !step_down(source, &view, &location, &repeats))
 		return true;
 	for (;;) {
-		if (!identify(source, trace, &view, place.base, place.pc, &frame) ||
+		if (!identify(source, trace, &view, location.base, location.pc, &frame) ||
 		    count == TRACE_DEPTH_MAX)
 			break;
 		trace->has_metamethods |=
-			view.links.known[place.base - 1] &&
-			(view.links.value[place.base - 1] & LINK_TYPEP) == LINK_CONT;
+			view.links.known[location.base - 1] &&
+			(view.links.value[location.base - 1] & LINK_TYPEP) == LINK_CONT;
 		/* The lower one of a vararg function's frames says who it is on the stack. */
-		if (repeats && place.base == view.lowest)
+		if (repeats && location.base == view.lowest)
 			trace->frames[trace->frame_count - 1].function = frame.function;
 		if (!repeats && !add_frame(source, trace, &frame))
 			return false;
 		count += !repeats;
 		source->walked++;
 		trace_charge(source->state, 1);
-		if (place.base == view.lowest) {
+		if (location.base == view.lowest) {
 			snapshot->count = (uint16_t)count;
 			snapshot->replaced = view.replaced && !has_returned(source, index);
 			return true;
 		}
-		if (!step_down(source, &view, &place, &repeats))
+		if (!step_down(source, &view, &location, &repeats))
 			break;
 	}
 	trace->frame_count = snapshot->first;

@@ -323,8 +323,8 @@ void trace_compare(const struct trace_source *source, struct trace *trace);
  * counts only if it has more instructions than the caller has there. Where the caller makes another
  * call on the way, or it is not sure whom it calls, nothing is filled in (inlined_callee.c).
  */
-void trace_find_callee(const struct trace_source *source, const struct trace *trace,
-		       struct trace_snapshot *snapshot, const struct trace_snapshot *next);
+void trace_find_inlined_callee(const struct trace_source *source, const struct trace *trace,
+			       struct trace_snapshot *snapshot, const struct trace_snapshot *next);
 
 /** Fill in the snapshots' offsets (guards.c). Where nothing tells them snapshots lose their frames.
  */

@@ -15,7 +15,7 @@ bool trace_index_init(struct luastate *state)
 }
 
 /* Place of the first known trace whose machine code ends behind @pc. */
-static size_t place_of(const struct luastate *state, uint64_t pc)
+static size_t slot_of(const struct luastate *state, uint64_t pc)
 {
 	size_t low = 0, high = state->trace_index_count;
 
@@ -44,7 +44,7 @@ void trace_index_remove(struct luastate *state, struct trace *trace)
 {
 	if (!trace->indexed)
 		return;
-	for (size_t i = place_of(state, trace->mcode); i < state->trace_index_count; i++)
+	for (size_t i = slot_of(state, trace->mcode); i < state->trace_index_count; i++)
 		if (state->trace_index[i] == trace) {
 			unindex_range(state, i, i + 1);
 			return;
@@ -53,7 +53,7 @@ void trace_index_remove(struct luastate *state, struct trace *trace)
 
 void trace_index_add(struct luastate *state, struct trace *trace)
 {
-	size_t first = place_of(state, trace->mcode), end = first;
+	size_t first = slot_of(state, trace->mcode), end = first;
 
 	while (end < state->trace_index_count &&
 	       state->trace_index[end]->mcode < trace->mcode + trace->szmcode)
@@ -70,9 +70,9 @@ void trace_index_add(struct luastate *state, struct trace *trace)
 
 static const struct trace *find_at(const struct luastate *state, uint64_t pc)
 {
-	size_t place = place_of(state, pc);
+	size_t location = slot_of(state, pc);
 	const struct trace *trace =
-		place < state->trace_index_count ? state->trace_index[place] : NULL;
+		location < state->trace_index_count ? state->trace_index[location] : NULL;
 
 	return trace && trace_holds(trace, pc) ? trace : NULL;
 }

@@ -50,7 +50,7 @@ struct each {
 
 /** What a lua_State tells. */
 struct look {
-	uint64_t L, base, top, cframe;
+	uint64_t L, base, top, vm_frame;
 	uint8_t status;
 	const struct luastate_position
 		*position; /* of the thread that is on its C frames, if any */
@@ -72,13 +72,13 @@ const char *luastate_coroutine_status_name(enum luastate_coroutine_status status
 /* ---- Status ----------------------------------------------------------------------------- */
 
 /* The thread on whose native stack a C frame is: frames lie above its stack pointer. */
-static const struct luastate_position *find_position(const struct each *each, uint64_t cframe)
+static const struct luastate_position *find_position(const struct each *each, uint64_t vm_frame)
 {
 	for (size_t i = 0; i < each->how->position_count; i++) {
 		const struct luastate_position *position = &each->how->positions[i];
 
-		if (cframe >= position->sp && cframe >= position->stack_start &&
-		    cframe < position->stack_end)
+		if (vm_frame >= position->sp && vm_frame >= position->stack_start &&
+		    vm_frame < position->stack_end)
 			return position;
 	}
 	return NULL;
@@ -99,10 +99,11 @@ static bool look_at(struct each *each, uint64_t L, struct look *ret_look)
 	ret_look->L = L;
 	ret_look->base = ret_look->stack.base;
 	ret_look->top = state_u64(bytes, layout->lua_State_top);
-	ret_look->cframe = ret_look->stack.cframe;
+	ret_look->vm_frame = ret_look->stack.vm_frame;
 	ret_look->status = bytes[layout->GCobj_gct + STATUS_FROM_TYPE];
-	ret_look->position = ret_look->cframe ? find_position(each, ret_look->cframe) : NULL;
-	ret_look->is_away = ret_look->cframe && !ret_look->position && each->how->has_all_positions;
+	ret_look->position = ret_look->vm_frame ? find_position(each, ret_look->vm_frame) : NULL;
+	ret_look->is_away =
+		ret_look->vm_frame && !ret_look->position && each->how->has_all_positions;
 	return walk_is_base(&ret_look->stack, ret_look->base);
 }
 
@@ -116,9 +117,9 @@ static enum luastate_coroutine_status status_of(const struct each *each, const s
 		return LUASTATE_COROUTINE_DEAD;
 	if (look->is_away)
 		return LUASTATE_COROUTINE_SUSPENDED;
-	if (look->cframe && look->L == each->cur_L)
+	if (look->vm_frame && look->L == each->cur_L)
 		return LUASTATE_COROUTINE_RUNNING;
-	if (is_main && !look->cframe)
+	if (is_main && !look->vm_frame)
 		return LUASTATE_COROUTINE_IDLE;
 	if (look->base > look->stack.bottom)
 		return LUASTATE_COROUTINE_NORMAL;
@@ -162,7 +163,7 @@ static void show_first_function(struct each *each, const struct look *look)
 /* One that has returned to C may have left its results, and looks as if it were to be started. */
 static bool is_started(const struct look *look, const struct luastate_coroutine *coroutine)
 {
-	return look->base > look->stack.bottom || look->cframe || coroutine->is_main ||
+	return look->base > look->stack.bottom || look->vm_frame || coroutine->is_main ||
 	       coroutine->status == LUASTATE_COROUTINE_DEAD;
 }
 
@@ -218,7 +219,7 @@ static bool visit(struct each *each, uint64_t L)
 		coroutine.outcome = LUASTATE_TORN;
 	} else {
 		coroutine.status = status_of(each, &look);
-		coroutine.cframe = look.cframe;
+		coroutine.vm_frame = look.vm_frame;
 		read_frames(each, &look, &coroutine);
 	}
 	return each->how->visit(each->how->context, &coroutine);

@@ -31,7 +31,7 @@ void *values_alloc(struct values *values, size_t len)
 	size_t size = sizeof(*block) + len;
 
 	if (len > values->options->memory_bytes || size > values->options->memory_bytes) {
-		values->options->is_spent = true;
+		values->options->is_exhausted = true;
 		return NULL;
 	}
 	block = calloc(1, size);
@@ -57,7 +57,7 @@ bool values_read(struct values *values, uint64_t address, void *ret_bytes, size_
 {
 	struct failure why;
 
-	values->options->is_spent |= len > values->options->read_bytes;
+	values->options->is_exhausted |= len > values->options->read_bytes;
 	if (len > values->options->read_bytes || !state_is_pointer(address))
 		return false;
 	values->options->read_bytes -= len;
@@ -334,7 +334,7 @@ void values_decode(struct values *values, uint64_t tvalue, struct luastate_value
 	int32_t tag = state_tag(layout, tvalue);
 
 	*ret_value = (struct luastate_value){ .type = LUASTATE_VALUE_OMITTED };
-	values->options->is_spent |= values->options->values_left == 0;
+	values->options->is_exhausted |= values->options->values_left == 0;
 	if (values->options->values_left == 0)
 		return;
 	values->options->values_left--;

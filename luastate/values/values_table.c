@@ -155,7 +155,7 @@ static void decode_entries(struct values *values, uint64_t address, const struct
 		values_decode(values, scan->entries[i][1], &items[i]);
 		scan->table->entry_count++;
 	}
-	values->options->is_spent |= scan->table->entry_count < count;
+	values->options->is_exhausted |= scan->table->entry_count < count;
 	values->depth--;
 	scan->table->keys = keys;
 	scan->table->values = items;

@@ -92,7 +92,7 @@ static bool read_debug(struct reading *reading)
 	reading->uv_len = (size_t)(varinfo - uvinfo);
 	reading->debug_len = (size_t)(end - uvinfo);
 	if (reading->debug_len > DEBUG_MAX || reading->debug_len == 0) {
-		reading->variables->is_cut = reading->debug_len > 0;
+		reading->variables->is_truncated = reading->debug_len > 0;
 		reading->debug_len = reading->uv_len = 0;
 		return true;
 	}
@@ -102,7 +102,7 @@ static bool read_debug(struct reading *reading)
 	if (proto->debug && at <= proto->debug_len && reading->debug_len <= proto->debug_len - at) {
 		memcpy(reading->debug, proto->debug + at, reading->debug_len);
 	} else if (!values_read(&reading->values, uvinfo, reading->debug, reading->debug_len)) {
-		reading->variables->is_cut = true;
+		reading->variables->is_truncated = true;
 		reading->debug_len = reading->uv_len = 0;
 	}
 	return true;
@@ -172,7 +172,7 @@ static unsigned find_alive(struct reading *reading, uint64_t index, struct alive
 	}
 	/* A sound list ends with a zero, or with what lives later. */
 	if (at >= reading->debug_len || reading->debug[at])
-		reading->variables->is_cut = true;
+		reading->variables->is_truncated = true;
 	return count;
 }
 
@@ -219,14 +219,14 @@ static struct luastate_variable *add_variable(struct reading *reading,
 	struct luastate_variable *items;
 
 	if (reading->values.options->values_left == 0) {
-		reading->values.options->is_spent = true;
-		reading->variables->is_cut = true;
+		reading->values.options->is_exhausted = true;
+		reading->variables->is_truncated = true;
 		return NULL;
 	}
 	if (reading->variables->count == reading->capacity) {
 		items = realloc(reading->items, capacity * sizeof(*items));
 		if (!items) {
-			reading->variables->is_cut = true;
+			reading->variables->is_truncated = true;
 			return NULL;
 		}
 		reading->items = items;
@@ -310,7 +310,7 @@ static void read_varargs(struct reading *reading)
 			i < VARARGS_MAX ? add_variable(reading, LUASTATE_VARARG, "(*vararg)", i + 1)
 					: NULL;
 
-		reading->variables->is_cut |= !variable;
+		reading->variables->is_truncated |= !variable;
 		if (!variable)
 			return;
 		read_slot(reading, reading->values.memory->stopped, first + 8 * (uint64_t)i, false,
@@ -394,7 +394,7 @@ static void read_all(struct reading *reading)
 		read_varargs(reading);
 		read_upvalues(reading);
 	} else {
-		variables->is_cut = true;
+		variables->is_truncated = true;
 	}
 	variables->items = reading->items;
 }

@@ -22,24 +22,25 @@ enum {
 /* ---- Native stacks ---------------------------------------------------------------------- */
 
 /* Where a C frame has its coroutine, in each possible layout; few differ. */
-struct places {
+struct locations {
 	struct {
 		int32_t offset, size;
 	} items[16];
 	size_t count;
 };
 
-static void add_place(struct places *places, const struct luastate_layout *layout)
+static void add_location(struct locations *locations, const struct luastate_layout *layout)
 {
 	/* Without GC64 on x86-64 SAVE_L has 32 bits. */
 	int32_t size = layout->ref_size;
 
-	for (size_t i = 0; i < places->count; i++)
-		if (places->items[i].offset == layout->cframe_L && places->items[i].size == size)
+	for (size_t i = 0; i < locations->count; i++)
+		if (locations->items[i].offset == layout->cframe_L &&
+		    locations->items[i].size == size)
 			return;
-	if (places->count < sizeof(places->items) / sizeof(places->items[0])) {
-		places->items[places->count].offset = layout->cframe_L;
-		places->items[places->count++].size = size;
+	if (locations->count < sizeof(locations->items) / sizeof(locations->items[0])) {
+		locations->items[locations->count].offset = layout->cframe_L;
+		locations->items[locations->count++].size = size;
 	}
 }
 
@@ -51,12 +52,13 @@ static bool fits(const struct state_interpreter *interpreter, const struct luast
 	       strcmp(layout->arch, state_arch_name) == 0;
 }
 
-static void collect_places(const struct state_interpreter *interpreter, struct places *ret_places)
+static void collect_locations(const struct state_interpreter *interpreter,
+			      struct locations *ret_locations)
 {
-	ret_places->count = 0;
+	ret_locations->count = 0;
 	for (size_t i = 0; i < luastate_layout_count; i++)
 		if (fits(interpreter, &luastate_layouts[i]))
-			add_place(ret_places, &luastate_layouts[i]);
+			add_location(ret_locations, &luastate_layouts[i]);
 }
 
 static bool is_used(const struct luastate *state, const struct luastate_layout *layout)
@@ -92,15 +94,15 @@ static const struct luastate_vm *find_at(struct luastate *state,
 					 const struct attach_reader *reader, uint64_t frame,
 					 unsigned *tries, struct failure *why)
 {
-	struct places places;
+	struct locations locations;
 
-	collect_places(interpreter, &places);
-	for (size_t i = 0; i < places.count; i++) {
+	collect_locations(interpreter, &locations);
+	for (size_t i = 0; i < locations.count; i++) {
 		const struct luastate_vm *vm;
 		uint64_t L = 0;
 
-		if (state_read(reader, frame + (uint64_t)places.items[i].offset, &L,
-			       (size_t)places.items[i].size, why) != 0)
+		if (state_read(reader, frame + (uint64_t)locations.items[i].offset, &L,
+			       (size_t)locations.items[i].size, why) != 0)
 			continue;
 		vm = try_coroutine(state, reader, L, tries, why);
 		if (vm)

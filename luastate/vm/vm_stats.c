@@ -19,7 +19,7 @@ enum {
 	SLOTS_MAX = 65536,
 };
 
-struct luastate_pulse {
+struct luastate_stats_delta {
 	uint64_t *slots; /* the table of traces as it was seen last */
 	uint32_t slot_count;
 	uint8_t penalties[PENALTY_SLOTS * STATE_OBJECT_MAX];
@@ -27,16 +27,16 @@ struct luastate_pulse {
 	uint64_t created, aborted;
 };
 
-struct luastate_pulse *luastate_pulse_create(void)
+struct luastate_stats_delta *luastate_stats_delta_create(void)
 {
-	return calloc(1, sizeof(struct luastate_pulse));
+	return calloc(1, sizeof(struct luastate_stats_delta));
 }
 
-void luastate_pulse_destroy(struct luastate_pulse *pulse)
+void luastate_stats_delta_destroy(struct luastate_stats_delta *delta)
 {
-	if (pulse)
-		free(pulse->slots);
-	free(pulse);
+	if (delta)
+		free(delta->slots);
+	free(delta);
 }
 
 /* What a reading goes through. */
@@ -56,7 +56,7 @@ static int read_at(const struct reading *reading, uint64_t base, int32_t offset,
 
 /* ---- The collector ---------------------------------------------------------------------- */
 
-static int read_heap(const struct reading *reading, struct luastate_vitals *out,
+static int read_heap(const struct reading *reading, struct luastate_vm_stats *out,
 		     struct failure *why)
 {
 	const struct luastate_layout *layout = reading->layout;
@@ -86,28 +86,28 @@ static int read_heap(const struct reading *reading, struct luastate_vitals *out,
 
 /* Traces that are there, and those that were not there, or others, at the last look. A trace that
  * came and went between is not seen, nor one that took its predecessor's number and memory. */
-static void compare_slots(struct luastate_pulse *pulse, const struct luastate_layout *layout,
-			  const uint8_t *bytes, uint32_t count, struct luastate_vitals *out)
+static void compare_slots(struct luastate_stats_delta *delta, const struct luastate_layout *layout,
+			  const uint8_t *bytes, uint32_t count, struct luastate_vm_stats *out)
 {
 	uint64_t *slots = calloc((size_t)count + 1, sizeof(*slots));
 
 	for (uint32_t i = 1; i < count; i++) {
 		uint64_t trace = state_ref(layout, bytes, (int32_t)i * layout->ref_size);
-		uint64_t before = i < pulse->slot_count ? pulse->slots[i] : 0;
+		uint64_t before = i < delta->slot_count ? delta->slots[i] : 0;
 
 		out->traces += trace != 0;
-		pulse->created += pulse->has_slots && trace && trace != before;
+		delta->created += delta->has_slots && trace && trace != before;
 		if (slots)
 			slots[i] = trace;
 	}
-	pulse->has_slots = slots != NULL;
-	free(pulse->slots);
-	pulse->slots = slots;
-	pulse->slot_count = slots ? count : 0;
+	delta->has_slots = slots != NULL;
+	free(delta->slots);
+	delta->slots = slots;
+	delta->slot_count = slots ? count : 0;
 }
 
-static int read_traces(const struct reading *reading, struct luastate_pulse *pulse,
-		       struct luastate_vitals *out, struct failure *why)
+static int read_traces(const struct reading *reading, struct luastate_stats_delta *delta,
+		       struct luastate_vm_stats *out, struct failure *why)
 {
 	const struct luastate_layout *layout = reading->layout;
 	uint8_t pointer[8] = { 0 }, *bytes;
@@ -124,7 +124,7 @@ static int read_traces(const struct reading *reading, struct luastate_pulse *pul
 	if (count > SLOTS_MAX)
 		return failure_set(why, FAILURE_INVALID, 0, 0, reading->J, "read the traces");
 	if (count == 0 || !state_is_pointer(table)) {
-		compare_slots(pulse, layout, pointer, 0, out);
+		compare_slots(delta, layout, pointer, 0, out);
 		return 0;
 	}
 	bytes = malloc((size_t)count * (size_t)layout->ref_size);
@@ -133,23 +133,23 @@ static int read_traces(const struct reading *reading, struct luastate_pulse *pul
 	ret = state_read(reading->reader, table, bytes, (size_t)count * (size_t)layout->ref_size,
 			 why);
 	if (ret == 0)
-		compare_slots(pulse, layout, bytes, count, out);
+		compare_slots(delta, layout, bytes, count, out);
 	free(bytes);
 	return ret;
 }
 
 /* An abort leaves its mark at the bytecode where recording began: a new slot, or a larger value.
  * Aborts of side traces leave none. */
-static void compare_penalties(struct luastate_pulse *pulse, const uint8_t *bytes, size_t size)
+static void compare_penalties(struct luastate_stats_delta *delta, const uint8_t *bytes, size_t size)
 {
-	for (size_t i = 0; i < PENALTY_SLOTS && pulse->has_penalties; i++)
-		pulse->aborted += memcmp(bytes + i * size, pulse->penalties + i * size, size) != 0;
-	memcpy(pulse->penalties, bytes, PENALTY_SLOTS * size);
-	pulse->has_penalties = true;
+	for (size_t i = 0; i < PENALTY_SLOTS && delta->has_penalties; i++)
+		delta->aborted += memcmp(bytes + i * size, delta->penalties + i * size, size) != 0;
+	memcpy(delta->penalties, bytes, PENALTY_SLOTS * size);
+	delta->has_penalties = true;
 }
 
-static void read_aborts(const struct reading *reading, struct luastate_pulse *pulse,
-			struct luastate_vitals *out)
+static void read_aborts(const struct reading *reading, struct luastate_stats_delta *delta,
+			struct luastate_vm_stats *out)
 {
 	const struct luastate_layout *layout = reading->layout;
 	size_t size = (size_t)layout->HotPenalty_sizeof;
@@ -165,12 +165,12 @@ static void read_aborts(const struct reading *reading, struct luastate_pulse *pu
 	if (size > 0 && size <= STATE_OBJECT_MAX &&
 	    read_at(reading, reading->J, layout->jit_State_penalty, bytes, PENALTY_SLOTS * size,
 		    &why) == 0)
-		compare_penalties(pulse, bytes, size);
-	out->aborted = pulse->aborted;
+		compare_penalties(delta, bytes, size);
+	out->aborted = delta->aborted;
 }
 
-static int read_compiler(const struct reading *reading, struct luastate_pulse *pulse,
-			 struct luastate_vitals *out, struct failure *why)
+static int read_compiler(const struct reading *reading, struct luastate_stats_delta *delta,
+			 struct luastate_vm_stats *out, struct failure *why)
 {
 	const struct luastate_layout *layout = reading->layout;
 	uint64_t top, bottom, all;
@@ -185,22 +185,22 @@ static int read_compiler(const struct reading *reading, struct luastate_pulse *p
 		    0 ||
 	    read_at(reading, reading->J, layout->jit_State_szallmcarea, &all, sizeof(all), why) !=
 		    0 ||
-	    read_traces(reading, pulse, out, why) != 0)
+	    read_traces(reading, delta, out, why) != 0)
 		return -1;
 	out->jit_on = flags & 1;
 	/* What is left is in the newest area alone. */
 	out->mcode_bytes = top >= bottom && top - bottom <= all ? all - (top - bottom) : all;
-	read_aborts(reading, pulse, out);
-	out->created = pulse->created;
+	read_aborts(reading, delta, out);
+	out->created = delta->created;
 	return 0;
 }
 
-int luastate_read_vitals(const struct luastate *state, const struct attach_reader *reader,
-			 uint64_t G, struct luastate_pulse *pulse,
-			 struct luastate_vitals *ret_vitals, struct failure *why)
+int luastate_read_vm_stats(const struct luastate *state, const struct attach_reader *reader,
+			   uint64_t G, struct luastate_stats_delta *delta,
+			   struct luastate_vm_stats *ret_stats, struct failure *why)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
-	struct luastate_vitals vitals = { 0 };
+	struct luastate_vm_stats stats = { 0 };
 	struct reading reading = { .reader = reader, .G = G };
 	struct failure ignored;
 
@@ -208,9 +208,9 @@ int luastate_read_vitals(const struct luastate *state, const struct attach_reade
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
 	reading.layout = vm->layout;
 	reading.J = G + (uint64_t)(int64_t)vm->layout->global_State_to_J;
-	if (read_heap(&reading, &vitals, why) != 0)
+	if (read_heap(&reading, &stats, why) != 0)
 		return -1;
-	vitals.has_traces = read_compiler(&reading, pulse, &vitals, &ignored) == 0;
-	*ret_vitals = vitals;
+	stats.has_traces = read_compiler(&reading, delta, &stats, &ignored) == 0;
+	*ret_stats = stats;
 	return 0;
 }

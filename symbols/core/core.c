@@ -62,7 +62,7 @@ static int copy_headers(struct symbols_core *core, Elf64_Phdr **ret_headers, siz
 	room = header.e_phoff < core->source.size ? core->source.size - header.e_phoff : 0;
 	if (count > room / sizeof(**ret_headers)) {
 		count = room / sizeof(**ret_headers);
-		core->is_cut = true;
+		core->is_truncated = true;
 	}
 	*ret_headers = calloc(count + 1, sizeof(**ret_headers));
 	if (!*ret_headers)
@@ -101,7 +101,7 @@ static bool take_segment(struct symbols_core *core, const Elf64_Phdr *header,
 		.executable = header->p_flags & PF_X,
 	};
 	ret->there = ret->saved < room ? ret->saved : room;
-	core->is_cut |= ret->there < ret->saved;
+	core->is_truncated |= ret->there < ret->saved;
 	return true;
 }
 
@@ -348,9 +348,9 @@ const char *symbols_core_name(const struct symbols_core *core)
 	return core->name;
 }
 
-bool symbols_core_is_cut(const struct symbols_core *core)
+bool symbols_core_is_truncated(const struct symbols_core *core)
 {
-	return core->is_cut;
+	return core->is_truncated;
 }
 
 size_t symbols_core_thread_count(const struct symbols_core *core)

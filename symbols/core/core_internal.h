@@ -45,7 +45,7 @@ struct symbols_core {
 	uint64_t vdso; /**< Address, 0 if unknown. */
 	pid_t pid;
 	char name[64];
-	bool is_cut;
+	bool is_truncated;
 	struct symbols_space *space; /**< Borrowed; NULL without. */
 	struct attach_reader own,
 		whole; /**< Over the core file; and over mapped files behind it. */

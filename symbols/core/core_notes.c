@@ -180,7 +180,7 @@ int symbols_core_take_notes(struct symbols_core *core, uint64_t offset, uint64_t
 	uint64_t end = offset + (size < room ? size : room), at = offset;
 	Elf64_Nhdr header;
 
-	core->is_cut |= size > room;
+	core->is_truncated |= size > room;
 	while (at < end && end - at >= sizeof(header)) {
 		uint64_t name = at + sizeof(header), bytes;
 

@@ -286,7 +286,7 @@ static int find_struct(struct symbols_types *types, const char *name, Dwarf_Die 
 }
 
 /** Where a member begins in its structure. */
-static bool place_of(Dwarf_Die *member, uint64_t *ret_offset)
+static bool location_of(Dwarf_Die *member, uint64_t *ret_offset)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Block block;
@@ -327,7 +327,7 @@ static int find_member(struct symbols_types *types, Dwarf_Die *structure, const 
 
 		if ((!found && own) || !symbols_die_follow(&child, DW_AT_type, &type))
 			continue;
-		if (!place_of(&child, &offset)) {
+		if (!location_of(&child, &offset)) {
 			if (found)
 				return -1;
 			continue;

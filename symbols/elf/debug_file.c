@@ -156,18 +156,18 @@ static bool open_by_link(const struct symbols_root *root, const struct symbols_e
 			 const char *path, enum symbols_debug_need need,
 			 struct symbols_elf *ret_elf)
 {
-	static const char *const places[][2] = { { "", "" },
-						 { "", ".debug/" },
-						 { DEBUG_DIRECTORY, "" } };
+	static const char *const locations[][2] = { { "", "" },
+						    { "", ".debug/" },
+						    { DEBUG_DIRECTORY, "" } };
 	const char *slash = strrchr(path, '/');
 	char name[NAME_MAX + 1], try[PATH_MAX];
 	uint32_t checksum;
 
 	if (!slash || !read_link(elf, name, &checksum))
 		return false;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		int len = snprintf(try, sizeof(try), "%s%.*s%s%s", places[i][0],
-				   (int)(slash + 1 - path), path, places[i][1], name);
+	for (size_t i = 0; i < sizeof(locations) / sizeof(locations[0]); i++) {
+		int len = snprintf(try, sizeof(try), "%s%.*s%s%s", locations[i][0],
+				   (int)(slash + 1 - path), path, locations[i][1], name);
 
 		if (len < 0 || (size_t)len >= sizeof(try) || !strcmp(try, path) ||
 		    !take_file(symbols_root_open(root, try), ret_elf))

@@ -124,7 +124,7 @@ static void look_for_build_id(struct symbols_elf *elf, uint64_t vaddr, uint64_t 
 }
 
 /** Where a section of this name is kept, or NULL. */
-static struct symbols_section *place_by_name(struct symbols_elf *elf, const char *name)
+static struct symbols_section *location_by_name(struct symbols_elf *elf, const char *name)
 {
 	const struct {
 		const char *name;
@@ -164,25 +164,25 @@ static bool take_code_section(struct symbols_elf *elf, const GElf_Shdr *header, 
 
 static bool take_section(struct symbols_elf *elf, const GElf_Shdr *header, const char *name)
 {
-	struct symbols_section *place = name ? place_by_name(elf, name) : NULL;
+	struct symbols_section *location = name ? location_by_name(elf, name) : NULL;
 
 	if (header->sh_type == SHT_SYMTAB)
-		place = &elf->symtab;
+		location = &elf->symtab;
 	else if (header->sh_type == SHT_DYNSYM)
-		place = &elf->dynsym;
+		location = &elf->dynsym;
 	else if (header->sh_type == SHT_NOTE)
 		look_for_build_id(elf, header->sh_addr, header->sh_offset, header->sh_size);
 	else if (header->sh_type == SHT_PROGBITS && name && strcmp(name, ".debug_info") == 0)
 		elf->has_dwarf = header->sh_size > 0;
 	/* A separate debug file keeps the headers of sections whose contents it has not. */
-	if (!place || place->size || header->sh_type == SHT_NOBITS ||
+	if (!location || location->size || header->sh_type == SHT_NOBITS ||
 	    header->sh_flags & SHF_COMPRESSED)
 		return true;
-	*place = (struct symbols_section){ .vaddr = header->sh_addr,
-					   .offset = header->sh_offset,
-					   .size = header->sh_size,
-					   .entry_size = header->sh_entsize,
-					   .link = header->sh_link };
+	*location = (struct symbols_section){ .vaddr = header->sh_addr,
+					      .offset = header->sh_offset,
+					      .size = header->sh_size,
+					      .entry_size = header->sh_entsize,
+					      .link = header->sh_link };
 	return true;
 }
 

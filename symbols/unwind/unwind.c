@@ -84,7 +84,7 @@ static void follow_generation(struct symbols_unwinder *unwinder)
 	if (unwinder->generation == generation)
 		return;
 	unw_flush_cache(unwinder->libunwind, 0, 0);
-	memset(unwinder->places, 0, sizeof(unwinder->places));
+	memset(unwinder->locations, 0, sizeof(unwinder->locations));
 	unwinder->window = (struct symbols_unwind_window){ 0 };
 	unwinder->plain_start = unwinder->plain_end = 0;
 	unwinder->generation = generation;
@@ -140,36 +140,36 @@ static bool is_plain_trampoline(struct symbols_unwinder *unwinder, uint64_t pc)
 }
 
 /** What is known of the code at @p pc, or of a return address behind it. */
-static struct symbols_unwind_place *place_of(struct symbols_unwinder *unwinder, uint64_t pc)
+static struct symbols_unwind_location *location_of(struct symbols_unwinder *unwinder, uint64_t pc)
 {
-	struct symbols_unwind_place *place =
-		&unwinder->places[pc * 0x9e3779b97f4a7c15 >> 32 & (SYMBOLS_UNWIND_PLACES - 1)];
+	struct symbols_unwind_location *location =
+		&unwinder->locations[pc * 0x9e3779b97f4a7c15 >> 32 & (SYMBOLS_UNWIND_PLACES - 1)];
 	const struct symbols_eh *eh;
 	struct symbols_eh_entry entry;
 	uint64_t bias;
 
-	if (place->pc == pc)
-		return place;
-	*place = (struct symbols_unwind_place){ .pc = pc };
+	if (location->pc == pc)
+		return location;
+	*location = (struct symbols_unwind_location){ .pc = pc };
 	if (symbols_unwind_find_entry(unwinder, pc, &eh, &entry, &bias)) {
-		place->is_trampoline = entry.is_signal;
-		place->has_rule = find_rule(eh, &entry, pc - bias, &place->rule);
+		location->is_trampoline = entry.is_signal;
+		location->has_rule = find_rule(eh, &entry, pc - bias, &location->rule);
 	} else {
-		place->is_trampoline = is_plain_trampoline(unwinder, pc);
+		location->is_trampoline = is_plain_trampoline(unwinder, pc);
 	}
-	return place;
+	return location;
 }
 
 /** Whether nobody can have called from before the return address @p pc. */
 static bool has_no_call(struct symbols_unwinder *unwinder, uint64_t pc)
 {
-	struct symbols_unwind_place *place = place_of(unwinder, pc - 1);
+	struct symbols_unwind_location *location = location_of(unwinder, pc - 1);
 
-	if (!place->knows_start) {
-		place->is_start = !place->is_trampoline && is_start(unwinder, pc);
-		place->knows_start = true;
+	if (!location->knows_start) {
+		location->is_start = !location->is_trampoline && is_start(unwinder, pc);
+		location->knows_start = true;
 	}
-	return place->is_start;
+	return location->is_start;
 }
 
 /* ---- Frames ----------------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ static void stand_at(struct symbols_unwinder *unwinder, const struct attach_regi
 	*frame = (struct symbols_native_frame){
 		.pc = pc,
 		.sp = attach_sp(regs),
-		.is_signal = pc && place_of(unwinder, interrupted ? pc : pc - 1)->is_trampoline,
+		.is_signal = pc && location_of(unwinder, interrupted ? pc : pc - 1)->is_trampoline,
 	};
 }
 
@@ -345,17 +345,17 @@ static void read_return(struct symbols_unwinder *unwinder, struct attach_registe
 static void read_return(struct symbols_unwinder *unwinder, struct attach_registers *caller)
 {
 	uint64_t *link = &caller->r[ATTACH_REG_LR];
-	unw_save_loc_t place;
+	unw_save_loc_t location;
 	struct failure why;
 
 	*link = register_of(unwinder, UNW_AARCH64_X30);
 	caller->r[ATTACH_REG_PC] =
 		unwinder->frame.is_signal ? register_of(unwinder, UNW_AARCH64_PC) : *link;
 	if (unwinder->frame.is_signal &&
-	    unw_get_save_loc(&unwinder->cursor, UNW_AARCH64_X30, &place) == 0 &&
-	    place.type == UNW_SLT_MEMORY)
-		attach_read(unwinder->memory, remote_addr_make(place.u.addr), link, sizeof(*link),
-			    &why);
+	    unw_get_save_loc(&unwinder->cursor, UNW_AARCH64_X30, &location) == 0 &&
+	    location.type == UNW_SLT_MEMORY)
+		attach_read(unwinder->memory, remote_addr_make(location.u.addr), link,
+			    sizeof(*link), &why);
 }
 #endif
 
@@ -420,18 +420,18 @@ static int check_walk(const struct symbols_unwinder *unwinder, struct failure *w
 
 int symbols_unwind_step(struct symbols_unwinder *unwinder, struct failure *why)
 {
-	const struct symbols_unwind_place *place;
+	const struct symbols_unwind_location *location;
 	uint64_t pc = unwinder->frame.pc;
 
 	if (check_walk(unwinder, why) < 0)
 		return -1;
-	place = place_of(unwinder, unwinder->interrupted ? pc : pc - 1);
-	if (!place->has_rule)
+	location = location_of(unwinder, unwinder->interrupted ? pc : pc - 1);
+	if (!location->has_rule)
 		return step_by_libunwind(unwinder, why);
-	if (place->rule.is_root)
+	if (location->rule.is_root)
 		return 0;
-	return has_return_address(unwinder, &place->rule)
-		       ? step_by_rule(unwinder, &place->rule, why)
+	return has_return_address(unwinder, &location->rule)
+		       ? step_by_rule(unwinder, &location->rule, why)
 		       : step_by_libunwind(unwinder, why);
 }
 

@@ -7,7 +7,7 @@
 
 #include "symbols/space/space_internal.h"
 
-/** Remembered places in code, see place_of(). */
+/** Remembered places in code, see location_of(). */
 #define SYMBOLS_UNWIND_PLACES 512
 #if defined(__aarch64__)
 /** A signal trampoline: mov x8, #139; svc #0. */
@@ -21,7 +21,7 @@ struct symbols_unwind_window {
 	uint64_t drops; /**< The space's count when it was set. */
 };
 
-struct symbols_unwind_place {
+struct symbols_unwind_location {
 	uint64_t pc;
 	bool is_trampoline;
 	bool knows_start, is_start; /**< Nobody calls from before the place behind it. */
@@ -46,7 +46,7 @@ struct symbols_unwinder {
 	size_t program_bytes;  /**< Of the entries that were looked at since begin. */
 	struct failure failed; /**< What an accessor failed with; kind NONE if none did. */
 	struct symbols_native_frame frame;
-	struct symbols_unwind_place places[SYMBOLS_UNWIND_PLACES];
+	struct symbols_unwind_location locations[SYMBOLS_UNWIND_PLACES];
 };
 
 /** How libunwind gets at a target; its context is a struct symbols_unwinder. */

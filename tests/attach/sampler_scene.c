@@ -70,7 +70,7 @@ bool scene_take(void *context, void *thread, const struct attach_sampler_timing 
 	assert_true(timing->took_ns < 1000000000u);
 	scene->last_ns = timing->time_ns;
 	scene->count++;
-	scene->cut_count += timing->is_cut;
+	scene->cut_count += timing->is_truncated;
 	scene->late_count += timing->is_late;
 	return !scene->check || scene->check(scene);
 }

@@ -169,7 +169,7 @@ static struct attach_sampler_vm describe(const struct fake *fake)
 		.stack = AT_STACK,
 		.base = AT_STACK_BASE,
 		.limit = AT_LIMIT,
-		.cframe = AT_CFRAME,
+		.vm_frame = AT_CFRAME,
 		.function_size = FUNCTION_BYTES,
 		.function_tag = FUNCTION_TAG,
 	};

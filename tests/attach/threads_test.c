@@ -161,7 +161,7 @@ static void test_threads_come_and_go(void **state)
 	assert_ptr_equal(main_thread, find(threads, (uint64_t)pid));
 
 	child_end(pid);
-	assert_int_equal(ATTACH_EXITED, attach_thread_activity(first, NULL, NULL));
+	assert_int_equal(ATTACH_EXITED, attach_thread_state(first, NULL, NULL));
 	assert_int_equal(-1, attach_threads_refresh(threads, &why));
 	assert_int_equal(FAILURE_GONE, why.kind);
 	assert_int_equal(0, attach_threads_count(threads));
@@ -227,16 +227,16 @@ static void read_from_nobody(void *argument)
 		_exit(1);
 }
 
-static enum attach_activity activity_of(pid_t pid, uint64_t *ret_sp, uint64_t *ret_pc)
+static enum attach_thread_state activity_of(pid_t pid, uint64_t *ret_sp, uint64_t *ret_pc)
 {
 	struct attach_process *process;
 	struct attach_threads *threads;
-	enum attach_activity activity;
+	enum attach_thread_state activity;
 	struct failure why;
 
 	assert_int_equal(0, attach_process_open(pid, &process, &why));
 	assert_int_equal(0, attach_threads_create(process, &threads, &why));
-	activity = attach_thread_activity(attach_threads_get(threads, 0), ret_sp, ret_pc);
+	activity = attach_thread_state(attach_threads_get(threads, 0), ret_sp, ret_pc);
 	if (ret_sp && activity == ATTACH_BLOCKED)
 		assert_true(*ret_sp < attach_threads_get(threads, 0)->stack_limit);
 	attach_threads_destroy(threads);

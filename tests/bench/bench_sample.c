@@ -68,7 +68,7 @@ static int decode(struct bench_sampler *sampler, const struct luastate_plan_cont
 	memory = (struct luastate_memory){ attach_image_reader(image), reader };
 	if (target_decode(target, image, &memory, &decoded, &outcome, &why) != 0)
 		return -1;
-	luastate_learn(target->lua, reader, target->cframes, target->cframe_count,
+	luastate_learn(target->lua, reader, target->vm_frames, target->vm_frame_count,
 		       target->stack_top,
 		       outcome == DAEMON_TRUNCATED ? LUASTATE_REACH_CUT : LUASTATE_REACH_ALL,
 		       attach_sp(attach_image_registers(image)), &sampler->prediction);

@@ -253,7 +253,7 @@ static void test_lines(void **state)
 		  .value = string(large, sizeof(large), sizeof(large)) },
 	};
 	const struct luastate_variables variables = {
-		.items = items, .count = 5, .is_stripped = true, .is_cut = true
+		.items = items, .count = 5, .is_stripped = true, .is_truncated = true
 	};
 	static const char *const lines[] = { "  n\\x1b = 1\n", "  (for index) = <unavailable>\n",
 					     "  vararg 1 = 2\n", "  upvalue 3 = 3\n" };

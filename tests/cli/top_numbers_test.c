@@ -61,7 +61,7 @@ static void test_full_share(void **state)
 
 static void test_rates(void **state)
 {
-	const struct daemon_moment moment = { .span_ns = 500000000 }, none = { 0 };
+	const struct daemon_history_point moment = { .span_ns = 500000000 }, none = { 0 };
 
 	(void)state;
 	assert_float_equal(14, top_rate(7, &moment), 1e-9);

@@ -102,8 +102,8 @@ bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thr
 {
 	(void)of, (void)thread, (void)time_ns;
 	assert_null(sleep);
-	weights[decoded++] = data->owed;
-	data->owed = 0;
+	weights[decoded++] = data->pending;
+	data->pending = 0;
 	return true;
 }
 
@@ -238,8 +238,8 @@ void __wrap_rest_tell(struct recorder_target *of, struct attach_thread *thread,
 		      struct sampled_thread *data, bool has_copies);
 void __wrap_rest_end(struct recorder_target *of, struct attach_thread *thread,
 		     struct sampled_thread *data);
-enum attach_activity __wrap_attach_thread_activity(struct attach_thread *thread, uint64_t *first,
-						   uint64_t *second);
+enum attach_thread_state __wrap_attach_thread_state(struct attach_thread *thread, uint64_t *first,
+						    uint64_t *second);
 
 int __wrap_attach_sampler_add(struct attach_sampler *sampler, pid_t pid, pid_t tid, void *context,
 			      const struct attach_sampler_plan *first,
@@ -321,8 +321,8 @@ void __wrap_rest_end(struct recorder_target *of, struct attach_thread *thread,
 	(void)of, (void)thread, (void)data;
 }
 
-enum attach_activity __wrap_attach_thread_activity(struct attach_thread *thread, uint64_t *first,
-						   uint64_t *second)
+enum attach_thread_state __wrap_attach_thread_state(struct attach_thread *thread, uint64_t *first,
+						    uint64_t *second)
 {
 	(void)thread, (void)first, (void)second;
 	return ATTACH_BLOCKED;
@@ -409,7 +409,7 @@ static void takes_refusals_that_come_later(void **state)
 		bool may_stop = i % 2;
 
 		begin(&scene, may_stop ? DAEMON_CAPTURE_AUTO : DAEMON_CAPTURE_KERNEL);
-		scene.recorder.told_refused = true;
+		scene.recorder.reported_refused = true;
 		later_failure = kind;
 		assert_true(bpf_tick_drain(&scene.recorder, 1));
 		assert_null(only.copies.plan);
@@ -439,10 +439,10 @@ static void lets_copies_that_lack_little(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 100; i++)
 		note(&copies, 128, 2);
-	assert_int_equal(copies.torn_copies, 0);
+	assert_int_equal(copies.inconsistent_copies, 0);
 	for (unsigned i = 0; i < 1000; i++)
 		bpf_tick_note(&copies, DAEMON_NO_VM);
-	assert_int_equal(copies.torn_copies, 0);
+	assert_int_equal(copies.inconsistent_copies, 0);
 }
 
 static void stops_where_copies_lack_more(void **state)
@@ -451,9 +451,9 @@ static void stops_where_copies_lack_more(void **state)
 
 	(void)state;
 	note(&copies, 127, 3);
-	assert_int_equal(copies.torn_copies, 0);
+	assert_int_equal(copies.inconsistent_copies, 0);
 	note(&copies, 1, 0);
-	assert_int_equal(copies.torn_copies, 3);
+	assert_int_equal(copies.inconsistent_copies, 3);
 }
 
 static void tells_the_last_one(void **state)
@@ -463,9 +463,9 @@ static void tells_the_last_one(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 300; i++) {
 		bpf_tick_note(&copies, DAEMON_UNWOUND);
-		assert_true(copies.is_torn);
+		assert_true(copies.is_inconsistent);
 		bpf_tick_note(&copies, DAEMON_FULL);
-		assert_false(copies.is_torn);
+		assert_false(copies.is_inconsistent);
 	}
 }
 
@@ -475,11 +475,11 @@ static void goes_on_with_stops_that_show_more(void **state)
 
 	(void)state;
 	note(&copies, 128, 64);
-	assert_int_equal(copies.torn_copies, 64);
+	assert_int_equal(copies.inconsistent_copies, 64);
 	copies.is_stopped = true;
 	note(&copies, 1000, 249);
 	bpf_tick_note_stops(&copies);
-	assert_false(copies.is_torn_by_stops);
+	assert_false(copies.is_inconsistent_by_stops);
 }
 
 static void takes_copies_where_stops_show_no_more(void **state)
@@ -491,11 +491,11 @@ static void takes_copies_where_stops_show_no_more(void **state)
 	copies.is_stopped = true;
 	note(&copies, 1000, 251);
 	bpf_tick_note_stops(&copies);
-	assert_true(copies.is_torn_by_stops);
+	assert_true(copies.is_inconsistent_by_stops);
 	copies.is_stopped = false;
-	copies.torn_copies = 0;
+	copies.inconsistent_copies = 0;
 	note(&copies, 1280, 1280);
-	assert_int_equal(copies.torn_copies, 0);
+	assert_int_equal(copies.inconsistent_copies, 0);
 }
 
 /* It was stopped for another cause, or slept. */
@@ -506,10 +506,10 @@ static void judges_no_stops_without_cause(void **state)
 	(void)state;
 	note(&copies, 100, 100);
 	bpf_tick_note_stops(&copies);
-	assert_false(copies.is_torn_by_stops);
-	copies.torn_copies = 64;
+	assert_false(copies.is_inconsistent_by_stops);
+	copies.inconsistent_copies = 64;
 	bpf_tick_note_stops(&copies);
-	assert_false(copies.is_torn_by_stops);
+	assert_false(copies.is_inconsistent_by_stops);
 }
 
 int main(void)

@@ -59,7 +59,7 @@ static void look(struct finder *finder, struct taken *taken, uint64_t now_ns)
 						  .found = found,
 						  .context = taken };
 
-	finder_look(finder, &listener, now_ns);
+	finder_poll(finder, &listener, now_ns);
 }
 
 static uint64_t now_ns(void)
@@ -87,22 +87,22 @@ static unsigned families;
 /* A place for a pid that a child tells; @see wait_for_pid(). */
 static volatile pid_t *share_pid(void)
 {
-	void *place = mmap(NULL, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			   -1, 0);
+	void *location = mmap(NULL, sizeof(pid_t), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	assert_true(place != MAP_FAILED);
-	return place;
+	assert_true(location != MAP_FAILED);
+	return location;
 }
 
 /* @param place Is gone afterwards. */
-static pid_t wait_for_pid(volatile pid_t *place)
+static pid_t wait_for_pid(volatile pid_t *location)
 {
 	pid_t pid;
 
-	for (int i = 0; i < 10000 && !*place; i++)
+	for (int i = 0; i < 10000 && !*location; i++)
 		usleep(1000);
-	pid = *place;
-	munmap((void *)(uintptr_t)place, sizeof(*place));
+	pid = *location;
+	munmap((void *)(uintptr_t)location, sizeof(*location));
 	assert_true(pid > 0);
 	return pid;
 }

@@ -167,7 +167,7 @@ static void test_round_trips(void **state)
 	assert_int_equal(0, message_put_sample(&ends->queue, &sample, &why));
 	assert_int_equal(0, message_put_sample(&ends->queue, &empty, &why));
 	assert_int_equal(0, message_put_status(&ends->queue, &status, &why));
-	assert_int_equal(0, message_put_account(&ends->queue, "ticks 1\nsamples 1\n", &why));
+	assert_int_equal(0, message_put_notes(&ends->queue, "ticks 1\nsamples 1\n", &why));
 	assert_int_equal(0, message_put_end(&ends->queue, &why));
 	assert_true(message_queued(&ends->queue) > 0);
 	assert_false(message_is_ready(&ends->receiver));
@@ -190,8 +190,8 @@ static void test_round_trips(void **state)
 	expect_sample(&message.sample, 0);
 	receive(ends, MESSAGE_STATUS, &message);
 	assert_memory_equal(&status, &message.status, sizeof(status));
-	receive(ends, MESSAGE_ACCOUNT, &message);
-	assert_string_equal("ticks 1\nsamples 1\n", message.account);
+	receive(ends, MESSAGE_NOTES, &message);
+	assert_string_equal("ticks 1\nsamples 1\n", message.notes);
 	receive(ends, MESSAGE_END, &message);
 	assert_false(message_is_ready(&ends->receiver));
 	shutdown(ends->fds[0], SHUT_WR);
@@ -307,8 +307,8 @@ static int parse(struct ends *ends, uint32_t type, const uint8_t *body, size_t l
 		assert_in_range(message.sample.compiled, 0, FORMAT_COMPILED_COUNT - 1);
 		assert_true(message.sample.frame_count < len);
 		assert_in_range(message.sample.coroutine_count, 0, FORMAT_COROUTINES_MAX);
-	} else if (type == MESSAGE_ACCOUNT) {
-		assert_int_equal(len - 1, strlen(message.account));
+	} else if (type == MESSAGE_NOTES) {
+		assert_int_equal(len - 1, strlen(message.notes));
 	}
 	return ret;
 }
@@ -326,7 +326,7 @@ static void each_body(struct ends *ends, void (*visit)(struct ends *ends, uint32
 	message_put_hello(queue, &why);
 	message_put_function(queue, 5, &function, &why);
 	message_put_sample(queue, &sample, &why);
-	message_put_account(queue, "ticks 1\n", &why);
+	message_put_notes(queue, "ticks 1\n", &why);
 	message_put_end(queue, &why);
 	message_put_status(queue, &status, &why);
 	for (; at < queue->len; at += sizeof(header) + header.len) {

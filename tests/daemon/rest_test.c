@@ -16,13 +16,13 @@
 /* What the kernel tells. */
 static bool is_counted;
 static struct attach_schedule counted;
-static enum attach_activity activity;
+static enum attach_thread_state work;
 static uint64_t now_ns;
 
 bool __wrap_attach_thread_schedule(struct attach_thread *thread,
 				   struct attach_schedule *ret_schedule);
-enum attach_activity __wrap_attach_thread_activity(struct attach_thread *thread, uint64_t *first,
-						   uint64_t *second);
+enum attach_thread_state __wrap_attach_thread_state(struct attach_thread *thread, uint64_t *first,
+						    uint64_t *second);
 uint64_t __wrap_clock_now_ns(void);
 
 bool __wrap_attach_thread_schedule(struct attach_thread *thread,
@@ -33,11 +33,11 @@ bool __wrap_attach_thread_schedule(struct attach_thread *thread,
 	return is_counted;
 }
 
-enum attach_activity __wrap_attach_thread_activity(struct attach_thread *thread, uint64_t *first,
-						   uint64_t *second)
+enum attach_thread_state __wrap_attach_thread_state(struct attach_thread *thread, uint64_t *first,
+						    uint64_t *second)
 {
 	(void)thread, (void)first, (void)second;
-	return activity;
+	return work;
 }
 
 uint64_t __wrap_clock_now_ns(void)
@@ -67,7 +67,7 @@ static int setup(void **state)
 	scene.of.listed = SIZE_MAX;
 	is_counted = true;
 	counted = (struct attach_schedule){ .ran_ns = 1, .waited_ns = 7 * SECOND, .runs = 5 };
-	activity = ATTACH_RUNNING;
+	work = ATTACH_RUNNING;
 	now_ns = 100ull * SECOND;
 	rest_begin(&scene.thread, &scene.data.copies);
 	*state = &scene;
@@ -86,7 +86,7 @@ static void expect(const struct scene *scene, uint64_t waited, uint64_t idle, in
 	assert_int_equal(idle, scene->stats.outcomes[DAEMON_IDLE]);
 	assert_int_equal(waited + idle, scene->stats.thread_ticks);
 	assert_int_equal(rest, scene->data.copies.rest);
-	assert_int_equal(0, scene->data.owed);
+	assert_int_equal(0, scene->data.pending);
 }
 
 static void run(uint64_t waited_ns)
@@ -157,7 +157,7 @@ static void tells_a_sleep_once_a_second(void **state)
 {
 	struct scene *scene = *state;
 
-	activity = ATTACH_BLOCKED;
+	work = ATTACH_BLOCKED;
 	look(scene, 50, false);
 	expect(scene, 0, 0, 50);
 	now_ns += SECOND;
@@ -170,12 +170,12 @@ static void tells_all_at_the_end(void **state)
 	struct scene *scene = *state;
 
 	run(2 * PERIOD);
-	activity = ATTACH_BLOCKED;
+	work = ATTACH_BLOCKED;
 	scene->data.copies.rest = 5;
 	rest_end(&scene->of, &scene->thread, &scene->data);
 	expect(scene, 2, 3, 0);
 	scene->data.copies.rest = 4;
-	activity = ATTACH_RUNNING; /* and has not run since */
+	work = ATTACH_RUNNING; /* and has not run since */
 	rest_end(&scene->of, &scene->thread, &scene->data);
 	expect(scene, 6, 3, 0);
 	scene->data.copies.rest = -2;

@@ -15,7 +15,7 @@
 enum { FRAMES = 3 };
 
 static bool sleeps_on;
-static uint32_t owed;
+static uint32_t pending;
 static struct format_sample put;
 static unsigned put_count;
 
@@ -37,7 +37,7 @@ uint32_t __wrap_sampled_tell(struct recorder_target *of, struct sampled_thread *
 {
 	(void)of, (void)data;
 	assert_int_equal(DAEMON_ASLEEP, outcome);
-	return owed;
+	return pending;
 }
 
 bool __wrap_sampled_put(struct recorder_target *of, const struct format_sample *sample)
@@ -65,7 +65,7 @@ static int set_up(void **state)
 	scene->target = calloc(1, sizeof(*scene->target));
 	scene->of.target = scene->target;
 	sleeps_on = true;
-	owed = 1;
+	pending = 1;
 	put_count = 0;
 	return scene->target ? 0 : -1;
 }
@@ -105,7 +105,7 @@ static void test_each_has_its_time_and_weight(void **state)
 	assert_false(goes_on(scene)); /* nothing is known */
 	keep(scene, DAEMON_FULL);
 	for (unsigned i = 1; i <= 3; i++) {
-		owed = 7 * i;
+		pending = 7 * i;
 		assert_true(goes_on(scene));
 		assert_int_equal(i, put_count);
 		assert_true(put.time_ns >= before_ns && put.time_ns <= clock_now_ns());

@@ -268,8 +268,8 @@ static void test_account(void **state)
 		recorder_start_as(format_writer_find(formats[i]), recorder_path, &writer);
 		recorder_put_functions(&writer);
 		assert_int_equal(0, recorder_put(&writer, 3, &why));
-		assert_int_equal(
-			0, message_put_account(&writer.queue, "ljprof: ticks 3\nrest\n", &why));
+		assert_int_equal(0,
+				 message_put_notes(&writer.queue, "ljprof: ticks 3\nrest\n", &why));
 		writer_finish(&writer, &status);
 		assert_int_equal(0, status.errnum);
 		file = fopen(recorder_path, "re");

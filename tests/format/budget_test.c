@@ -481,14 +481,15 @@ static struct format_profile *sequence(int looks, int copies, int phase, int lea
 static void expect_worth(double low, double high, struct format_profile *profile)
 {
 	struct failure why;
-	struct fold fold;
+	struct call_tree call_tree;
 	double worth;
 
-	assert_int_equal(0, fold_init_by_text(&fold, profile, FORMAT_LINES_FUNCTION, &why));
-	assert_int_equal(0, worth_of_samples(profile, &fold, &worth, &why));
+	assert_int_equal(0,
+			 call_tree_init_by_text(&call_tree, profile, FORMAT_LINES_FUNCTION, &why));
+	assert_int_equal(0, effective_samples(profile, &call_tree, &worth, &why));
 	if (worth < low || worth > high)
 		fail_msg("%.2f samples are worth one, not %.2f to %.2f", worth, low, high);
-	fold_deinit(&fold);
+	call_tree_deinit(&call_tree);
 	format_profile_destroy(profile);
 }
 

@@ -124,7 +124,7 @@ static void test_functions(void **state)
 	assert_int_equal(5, rows.count);
 	assert_int_equal(6, rows.samples);
 	assert_string_equal("burn", rows.rows[0].name); /* the larger total */
-	assert_string_equal("app.lua:12", rows.rows[0].place);
+	assert_string_equal("app.lua:12", rows.rows[0].location);
 	assert_string_equal("lj_gc_step", rows.rows[1].name);
 	assert_counts(find(&rows, "burn"), 3, 3, 4);
 	assert_counts(find(&rows, "lj_gc_step"), 3, 0, 3);
@@ -356,7 +356,7 @@ static void test_hostile_names(void **state)
 	rows = query(live, &(struct format_live_query){ .view = FORMAT_LIVE_LINES });
 	assert_int_equal(5, rows.count);
 	for (size_t i = 0; i < rows.count; i++) {
-		const char *const texts[] = { rows.rows[i].name, rows.rows[i].place,
+		const char *const texts[] = { rows.rows[i].name, rows.rows[i].location,
 					      rows.rows[i].module };
 
 		for (int k = 0; k < 3; k++) {
@@ -568,7 +568,7 @@ static void test_traces_and_threads(void **state)
 	rows = query(live, &(struct format_live_query){ .view = FORMAT_LIVE_TRACES });
 	assert_int_equal(1, rows.count);
 	assert_string_equal("trace 7", rows.rows[0].name);
-	assert_string_equal("app.lua:14", rows.rows[0].place);
+	assert_string_equal("app.lua:14", rows.rows[0].location);
 	assert_int_equal(5, rows.rows[0].pid);
 	assert_int_equal(2, rows.rows[0].compiled[FORMAT_COMPILED_EXACT]);
 	assert_counts(&rows.rows[0], 2, 2, 2);
@@ -583,7 +583,7 @@ static void test_traces_and_threads(void **state)
 	assert_counts(find(&rows, "burn"), 2, 2, 2);
 	format_live_rows_deinit(&rows);
 	rows = query(live, &(struct format_live_query){ .view = FORMAT_LIVE_LINES });
-	assert_string_equal("app.lua:13", rows.rows[0].place);
+	assert_string_equal("app.lua:13", rows.rows[0].location);
 	format_live_rows_deinit(&rows);
 	format_live_destroy(live);
 }
@@ -638,7 +638,7 @@ static void test_coroutines(void **state)
 	rows = query(live, &all);
 	assert_int_equal(4, rows.count);
 	assert_string_equal("helper", rows.rows[0].name);
-	assert_string_equal("lib/help.lua:3", rows.rows[0].place);
+	assert_string_equal("lib/help.lua:3", rows.rows[0].location);
 	assert_int_equal(5, rows.rows[0].pid);
 	assert_counts(find_coroutine(&rows, 0x2000, "helper"), 3, 3, 3);
 	assert_counts(find_coroutine(&rows, 0x2000, "burn"), 1, 1, 1);

@@ -245,24 +245,24 @@ static void test_recording(void **state)
 					    .mapping = &here };
 	struct format_frame frame = { .address = 1 };
 	const struct format_sample sample = { .weight = 1, .frames = &frame, .frame_count = 1 };
-	struct collect collect;
+	struct aggregator aggregator;
 	Pprof__Profile *message;
 	struct failure why;
 	FILE *file;
 	uint32_t id;
 
 	(void)state;
-	assert_int_equal(0, collect_init(&collect, functions, NULL, &why));
+	assert_int_equal(0, aggregator_init(&aggregator, functions, NULL, &why));
 	assert_int_equal(0, format_functions_add(functions, &function, &id, &why));
 	assert_ptr_not_equal(&here, format_functions_get(functions, id)->mapping);
 	assert_string_equal(old_id, format_functions_get(functions, id)->mapping->build_id);
-	assert_int_equal(0, collect_sample(&collect, &sample, &why));
+	assert_int_equal(0, aggregator_sample(&aggregator, &sample, &why));
 	function.mapping = &there;
 	function.address = 0x7e0000001080;
 	assert_int_equal(0, format_functions_add(functions, &function, &frame.function, &why));
 	assert_int_equal(0x7e0000001000, format_functions_get(functions, 1)->mapping->start);
-	assert_int_equal(0, collect_sample(&collect, &sample, &why));
-	file = print(collect.profile);
+	assert_int_equal(0, aggregator_sample(&aggregator, &sample, &why));
+	file = print(aggregator.profile);
 	message = decode(file);
 	assert_int_equal(1, message->n_sample);
 	assert_int_equal(2, message->sample[0]->value[0]);
@@ -271,7 +271,7 @@ static void test_recording(void **state)
 	expect_library(message, location_of(message, "encode", 0), 0x7f0000001000, old_id);
 	pprof__profile__free_unpacked(message, NULL);
 	fclose(file);
-	collect_deinit(&collect);
+	aggregator_deinit(&aggregator);
 	format_functions_destroy(functions);
 }
 

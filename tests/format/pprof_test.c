@@ -95,14 +95,14 @@ static void begin(struct recording *recording, const char *format,
 		0, recording->ops->open(recording->sink, functions, how, &recording->self, &why));
 }
 
-static const char account[] = "ljprof: ticks 6\nljprof: missed 0\n";
+static const char notes[] = "ljprof: ticks 6\nljprof: missed 0\n";
 
 static void end(struct recording *recording)
 {
 	struct failure why;
 
-	if (recording->ops->account)
-		assert_int_equal(0, recording->ops->account(recording->self, account, &why));
+	if (recording->ops->notes)
+		assert_int_equal(0, recording->ops->notes(recording->self, notes, &why));
 	assert_int_equal(0, recording->ops->commit(recording->self, true, &why));
 	recording->ops->close(recording->self);
 	format_sink_destroy(recording->sink);
@@ -362,7 +362,7 @@ static void test_periods(void **state)
 	}
 	assert_true(format_profile_has_samples(profile));
 	/* All that they say. */
-	assert_int_equal(3 * strlen(account), profile->comments.len);
+	assert_int_equal(3 * strlen(notes), profile->comments.len);
 	bytes = make_heap();
 	assert_int_equal(-1, format_profile_add(profile, bytes, &why));
 	assert_int_equal(FAILURE_DENIED, why.kind);

@@ -11,6 +11,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					       STAGE_PLAY + PLAY_CALLBACK, STAGE_PLAY + PLAY_C };
 
 	walkers_fuzz(data, size, situations, sizeof(situations) / sizeof(situations[0]),
-		     1u << WALKER_COROUTINES | 1u << WALKER_NAMES | 1u << WALKER_VITALS);
+		     1u << WALKER_COROUTINES | 1u << WALKER_NAMES | 1u << WALKER_VM_STATS);
 	return 0;
 }

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { INSTRUCTIONS = 256, DEBUG_BYTES = 1024, CONSTANTS = 8, PLACES = 12, LAYOUT_STEP = 8 };
 
 /** A VM, and room for one prototype in it. */
-struct place {
+struct location {
 	struct fake_vm *vm;
 	uint64_t proto;
 	uint64_t kgc[CONSTANTS];
@@ -27,7 +27,7 @@ static void expect(bool holds)
 		abort();
 }
 
-static struct fake_proto proto_of(struct place *place, const uint32_t *bc, uint32_t sizebc,
+static struct fake_proto proto_of(struct location *location, const uint32_t *bc, uint32_t sizebc,
 				  const char *debug, size_t len)
 {
 	return (struct fake_proto){ .chunkname = "@parent.lua",
@@ -40,45 +40,45 @@ static struct fake_proto proto_of(struct place *place, const uint32_t *bc, uint3
 				    .sizeuv = 4,
 				    .varinfo = debug + len / 3,
 				    .varinfo_len = len - len / 3,
-				    .kgc = place->kgc,
+				    .kgc = location->kgc,
 				    .sizekgc = CONSTANTS };
 }
 
-static struct place *get_place(uint8_t number)
+static struct location *get_location(uint8_t number)
 {
-	static struct place places[PLACES];
+	static struct location locations[PLACES];
 	static const char *const names[] = {
 		"f", "M", "setmetatable", "__index", "two words", "_G"
 	};
 	static uint32_t bc[INSTRUCTIONS];
 	static char debug[DEBUG_BYTES];
-	struct place *place = &places[number % PLACES];
+	struct location *location = &locations[number % PLACES];
 	struct fake_proto proto;
 
-	if (place->vm)
-		return place;
-	place->vm = fake_vm_create(
+	if (location->vm)
+		return location;
+	location->vm = fake_vm_create(
 		&(struct fake_options){ .layout = fake_layout_at(number % PLACES * LAYOUT_STEP) });
-	expect(place->vm != NULL);
-	place->kgc[0] = fake_caller(place->vm, "@parent.lua", 2, "x");
-	place->kgc[1] = place->vm->main; /* no prototype */
+	expect(location->vm != NULL);
+	location->kgc[0] = fake_caller(location->vm, "@parent.lua", 2, "x");
+	location->kgc[1] = location->vm->main; /* no prototype */
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		place->kgc[2 + i] = fake_string(place->vm, names[i]);
-	proto = proto_of(place, bc, INSTRUCTIONS, debug, DEBUG_BYTES);
-	place->proto = fake_proto(place->vm, &proto);
-	place->next = place->vm->next;
-	place->blocks = place->vm->block_count;
-	return place;
+		location->kgc[2 + i] = fake_string(location->vm, names[i]);
+	proto = proto_of(location, bc, INSTRUCTIONS, debug, DEBUG_BYTES);
+	location->proto = fake_proto(location->vm, &proto);
+	location->next = location->vm->next;
+	location->blocks = location->vm->block_count;
+	return location;
 }
 
 /* Give back what was taken since, or there is none left for the inputs of some minutes. */
-static void give_back(struct place *place)
+static void give_back(struct location *location)
 {
-	struct fake_vm *vm = place->vm;
+	struct fake_vm *vm = location->vm;
 
-	memset(vm->known + vm->next, 0, place->next - vm->next);
-	vm->next = place->next;
-	vm->block_count = place->blocks;
+	memset(vm->known + vm->next, 0, location->next - vm->next);
+	vm->next = location->next;
+	vm->block_count = location->blocks;
 }
 
 static void check(void *context, const struct definition *definition)
@@ -99,16 +99,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t bc[INSTRUCTIONS], sizebc;
 	unsigned left = INSTRUCTIONS;
 	struct fake_proto proto;
-	struct place *place;
+	struct location *location;
 	struct failure why;
 
 	if (size < 2)
 		return 0;
-	place = get_place(data[0]);
+	location = get_location(data[0]);
 	sizebc = 1 + data[1] % (INSTRUCTIONS - 1);
 	data += 2;
 	size -= 2;
-	bc[0] = fake_funcf(place->vm, 20);
+	bc[0] = fake_funcf(location->vm, 20);
 	for (uint32_t i = 1; i < sizebc; i++) {
 		bc[i] = fake_ad(BC_FNEW, i % 16, i % 2);
 		if (size >= 4) {
@@ -121,11 +121,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size = DEBUG_BYTES;
 	memset(debug, 0, sizeof(debug));
 	memcpy(debug, data, size);
-	proto = proto_of(place, bc, sizebc, debug, size);
-	fake_put_proto(place->vm, place->proto, &proto);
-	place->vm->reads = 0;
-	definition_visit(place->vm->layout, &place->vm->reader, place->proto, 0, check, &left,
-			 &why);
-	give_back(place);
+	proto = proto_of(location, bc, sizebc, debug, size);
+	fake_put_proto(location->vm, location->proto, &proto);
+	location->vm->reads = 0;
+	definition_visit(location->vm->layout, &location->vm->reader, location->proto, 0, check,
+			 &left, &why);
+	give_back(location);
 	return 0;
 }

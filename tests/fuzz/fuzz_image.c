@@ -312,18 +312,18 @@ static void fuzz_memory(unsigned row, struct input input)
 	struct failure why;
 
 	thread.memory = &reader;
-	thread.cframe_count = take_number(&input, 1) % (SCENE_CFRAMES_MAX + 1);
+	thread.vm_frame_count = take_number(&input, 1) % (SCENE_CFRAMES_MAX + 1);
 	take(&input, &thread.regs, sizeof(thread.regs));
-	for (size_t i = 0; i < thread.cframe_count; i++) {
-		struct luastate_cframe *cframe = &thread.cframes[i];
+	for (size_t i = 0; i < thread.vm_frame_count; i++) {
+		struct luastate_vm_frame *vm_frame = &thread.vm_frames[i];
 		uint64_t flags = take_number(&input, 1);
 
-		cframe->leaf = flags & 1 && i == 0;
-		cframe->compiled = flags & 2;
-		cframe->address = take_number(&input, 8);
-		cframe->L = take_number(&input, 8);
-		cframe->frame = thread.regs;
-		cframe->frame.r[STATE_REG_PC] = take_number(&input, 8);
+		vm_frame->leaf = flags & 1 && i == 0;
+		vm_frame->compiled = flags & 2;
+		vm_frame->address = take_number(&input, 8);
+		vm_frame->L = take_number(&input, 8);
+		vm_frame->frame = thread.regs;
+		vm_frame->frame.r[STATE_REG_PC] = take_number(&input, 8);
 	}
 	block = (struct block){ .vm = vm, .bytes = input.bytes, .len = input.len };
 	luastate_vm_of(state, &reader, vm->main, &why);
@@ -406,12 +406,12 @@ static void fuzz_changes(unsigned row, struct input input)
 	struct walkers_thread thread = { .vm = vm,
 					 .memory = &vm->reader,
 					 .regs = scene->regs,
-					 .cframe_count = scene->cframe_count };
+					 .vm_frame_count = scene->vm_frame_count };
 	struct attach_image *image = attach_image_create(), *after = attach_image_create();
 	struct failure why;
 
 	MUST(image && after);
-	memcpy(thread.cframes, scene->cframes, sizeof(thread.cframes));
+	memcpy(thread.vm_frames, scene->vm_frames, sizeof(thread.vm_frames));
 	MUST(luastate_vm_of(state, &vm->reader, vm->main, &why));
 	walkers_walk(state, &thread);
 	walkers_learn(state, &thread, &prediction);

@@ -60,7 +60,7 @@ static void print_reference(FILE *file)
 	struct format_text text = { 0 };
 
 	rewind(file);
-	reference_print_sysprof(file, &text, NULL);
+	tarantool_print_sysprof(file, &text, NULL);
 	format_text_deinit(&text);
 }
 

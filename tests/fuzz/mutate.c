@@ -44,7 +44,7 @@ void mutation_begin(struct mutation *mutation, struct stage *stage)
 {
 	mutation->stage = stage;
 	mutation->regs = stage->regs;
-	memcpy(mutation->cframes, stage->cframes, sizeof(mutation->cframes));
+	memcpy(mutation->vm_frames, stage->vm_frames, sizeof(mutation->vm_frames));
 	mutation->word_count = mutation->hide_count = 0;
 }
 
@@ -65,7 +65,7 @@ void mutation_end(struct mutation *mutation)
 		       mutation->hides[i].len);
 	}
 	stage->regs = mutation->regs;
-	memcpy(stage->cframes, mutation->cframes, sizeof(stage->cframes));
+	memcpy(stage->vm_frames, mutation->vm_frames, sizeof(stage->vm_frames));
 }
 
 static void put(struct mutation *mutation, uint64_t address, uint64_t value, size_t width)
@@ -115,19 +115,19 @@ static const struct fake_block *block_of(const struct stage *stage, uint64_t add
 	return &stage->vm->blocks[0];
 }
 
-static const struct stage_place *choose_link(const struct stage *stage, struct choices *choices)
+static const struct stage_location *choose_link(const struct stage *stage, struct choices *choices)
 {
 	return &stage->links[choose(choices, stage->link_count)];
 }
 
-static uint64_t get(const struct stage *stage, const struct stage_place *place)
+static uint64_t get(const struct stage *stage, const struct stage_location *location)
 {
-	return place->width == 4 ? fake_get_u32(stage->vm, place->address)
-				 : fake_get_u64(stage->vm, place->address);
+	return location->width == 4 ? fake_get_u32(stage->vm, location->address)
+				    : fake_get_u64(stage->vm, location->address);
 }
 
 /* Where a link leads. */
-static uint64_t target_of(const struct stage *stage, const struct stage_place *link)
+static uint64_t target_of(const struct stage *stage, const struct stage_location *link)
 {
 	uint64_t value = get(stage, link);
 
@@ -136,7 +136,7 @@ static uint64_t target_of(const struct stage *stage, const struct stage_place *l
 
 /* An address to which the link at @p from may lead. */
 static uint64_t choose_target(const struct stage *stage, struct choices *choices,
-			      const struct stage_place *from)
+			      const struct stage_location *from)
 {
 	const struct fake_block *block;
 
@@ -210,7 +210,7 @@ static uint64_t choose_number(struct choices *choices, uint64_t old)
 static void change_link(struct mutation *mutation, struct choices *choices)
 {
 	const struct stage *stage = mutation->stage;
-	const struct stage_place *link = choose_link(stage, choices);
+	const struct stage_location *link = choose_link(stage, choices);
 	uint64_t target = choose_target(stage, choices, link), old = get(stage, link);
 
 	if (link->is_tagged)
@@ -222,8 +222,8 @@ static void change_link(struct mutation *mutation, struct choices *choices)
 static void swap_links(struct mutation *mutation, struct choices *choices)
 {
 	const struct stage *stage = mutation->stage;
-	const struct stage_place *one = choose_link(stage, choices);
-	const struct stage_place *other = choose_link(stage, choices);
+	const struct stage_location *one = choose_link(stage, choices);
+	const struct stage_location *other = choose_link(stage, choices);
 	uint64_t value = get(stage, one);
 
 	put(mutation, one->address, get(stage, other), one->width);
@@ -234,7 +234,7 @@ static void change_member(struct mutation *mutation, struct choices *choices)
 {
 	static const size_t widths[] = { 1, 2, 4, 4, 8 };
 	const struct stage *stage = mutation->stage;
-	const struct stage_place *member = &stage->members[choose(choices, stage->member_count)];
+	const struct stage_location *member = &stage->members[choose(choices, stage->member_count)];
 	size_t width = member->width ? member->width : widths[choose(choices, 5)];
 	size_t at = fake_offset(stage->vm, member->address);
 	uint64_t old = 0;
@@ -296,12 +296,12 @@ static void change_native(struct mutation *mutation, struct choices *choices)
 {
 	const struct stage *stage = mutation->stage;
 	uint64_t words = (stage->vm->native_end - stage->vm->native_start) / 8;
-	const struct stage_place place = {
+	const struct stage_location location = {
 		.address = stage->vm->native_end - 8 - 8 * choose(choices, words), .width = 8
 	};
 
-	put(mutation, place.address,
-	    choose(choices, 4) ? choose_target(stage, choices, &place)
+	put(mutation, location.address,
+	    choose(choices, 4) ? choose_target(stage, choices, &location)
 			       : stage->vm->native_start + choose(choices, 8 * words),
 	    8);
 }
@@ -327,22 +327,23 @@ static void hide_some(struct mutation *mutation, struct choices *choices)
 static void change_thread(struct mutation *mutation, struct choices *choices)
 {
 	struct stage *stage = mutation->stage;
-	struct luastate_cframe *cframe = &stage->cframes[choose(choices, stage->cframe_count)];
-	const struct stage_place *link = choose_link(stage, choices);
+	struct luastate_vm_frame *vm_frame =
+		&stage->vm_frames[choose(choices, stage->vm_frame_count)];
+	const struct stage_location *link = choose_link(stage, choices);
 	uint64_t value = choose_target(stage, choices, link);
 
 	switch (choose(choices, 6)) {
 	case 0:
-		cframe->address = value;
+		vm_frame->address = value;
 		break;
 	case 1:
-		cframe->L = value;
+		vm_frame->L = value;
 		break;
 	case 2:
-		cframe->compiled = !cframe->compiled;
+		vm_frame->compiled = !vm_frame->compiled;
 		break;
 	case 3:
-		cframe->frame.r[choose(choices, ATTACH_REG_COUNT)] = value;
+		vm_frame->frame.r[choose(choices, ATTACH_REG_COUNT)] = value;
 		break;
 	case 4:
 		stage->regs.r[ATTACH_REG_PC] = stage->vm->code + choose(choices, FAKE_CODE_BYTES);

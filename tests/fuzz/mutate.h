@@ -24,7 +24,7 @@ enum { MUTATE_MAX = 64, MUTATE_HIDES = 8, MUTATE_HIDE_MAX = 4096 };
 struct mutation {
 	struct stage *stage; /**< Its registers and C frames are changed, too. */
 	struct attach_registers regs;
-	struct luastate_cframe cframes[SCENE_CFRAMES_MAX];
+	struct luastate_vm_frame vm_frames[SCENE_CFRAMES_MAX];
 	struct {
 		size_t offset, len;
 		uint8_t bytes[8];

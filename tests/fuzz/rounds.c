@@ -9,9 +9,9 @@
 enum {
 	LATE_ONE_IN = 4,
 	/* No walker reads more often in a VM of some dozen objects, however they are linked; a
-	 * catalogue may find 65536 traces. */
+	 * JIT report may find 65536 traces. */
 	READS_MAX = 50 * 1000,
-	CATALOGUE_READS_MAX = 300 * 1000,
+	JIT_REPORT_READS_MAX = 300 * 1000,
 	LAYOUTS_MAX = 128,
 	CHANGES_MAX = 40,
 };
@@ -22,8 +22,8 @@ const char *const walker_names[WALKERS] = {
 	[WALKER_WALK] = "walk",
 	[WALKER_VARIABLES] = "variables",
 	[WALKER_COROUTINES] = "coroutines",
-	[WALKER_CATALOGUE] = "catalogue",
-	[WALKER_VITALS] = "vitals",
+	[WALKER_JIT_REPORT] = "JIT report",
+	[WALKER_VM_STATS] = "VM stats",
 	[WALKER_NAMES] = "names",
 	[WALKER_EXPLAIN] = "explanation",
 	[WALKER_SEARCH] = "search",
@@ -89,10 +89,10 @@ static void run_walker(struct round *round, enum walker walker)
 	case WALKER_COROUTINES:
 		walkers_coroutines(state, thread);
 		break;
-	case WALKER_CATALOGUE:
+	case WALKER_JIT_REPORT:
 		walkers_catalogue(state, thread);
 		break;
-	case WALKER_VITALS:
+	case WALKER_VM_STATS:
 		walkers_vitals(state, thread);
 		break;
 	case WALKER_NAMES:
@@ -128,8 +128,8 @@ static void set_thread(struct round *round, const struct stage *stage)
 {
 	round->thread.vm = stage->vm;
 	round->thread.regs = stage->regs;
-	round->thread.cframe_count = stage->cframe_count;
-	memcpy(round->thread.cframes, stage->cframes, sizeof(stage->cframes));
+	round->thread.vm_frame_count = stage->vm_frame_count;
+	memcpy(round->thread.vm_frames, stage->vm_frames, sizeof(stage->vm_frames));
 }
 
 /* While the VM is whole. */
@@ -170,7 +170,7 @@ void walkers_run(struct stage *stage, struct choices *choices, unsigned wanted, 
 			continue;
 		round.memory.reads = round.memory.late_at = 0;
 		round.memory.reads_max =
-			walker == WALKER_CATALOGUE ? CATALOGUE_READS_MAX : READS_MAX;
+			walker == WALKER_JIT_REPORT ? JIT_REPORT_READS_MAX : READS_MAX;
 		if (choose(choices, LATE_ONE_IN) == 1)
 			round.memory.late_at = 1 + choose(choices, 256);
 		run_walker(&round, walker);

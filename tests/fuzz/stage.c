@@ -45,8 +45,8 @@ static void make_scene(struct stage *stage, const struct fake_options *options, 
 	scene_init_layout(&scene, options->layout, number);
 	stage->vm = scene.vm;
 	stage->regs = scene.regs;
-	stage->cframe_count = scene.cframe_count;
-	memcpy(stage->cframes, scene.cframes, sizeof(stage->cframes));
+	stage->vm_frame_count = scene.vm_frame_count;
+	memcpy(stage->vm_frames, scene.vm_frames, sizeof(stage->vm_frames));
 }
 
 static void make_play(struct stage *stage, const struct fake_options *options, enum play_leaf leaf)
@@ -56,25 +56,25 @@ static void make_play(struct stage *stage, const struct fake_options *options, e
 
 	play_init(&play, options, leaf);
 	state = fake_vm_open(play.vm, true);
-	MUST(play.cframe_count <= SCENE_CFRAMES_MAX &&
+	MUST(play.vm_frame_count <= SCENE_CFRAMES_MAX &&
 	     play_find_cframes(&play, state,
 			       &(struct luastate_memory){ .stopped = &play.vm->reader,
 							  .any = &play.vm->reader },
-			       stage->cframes));
+			       stage->vm_frames));
 	luastate_destroy(state);
 	stage->vm = play.vm;
 	stage->regs = play.regs;
-	stage->cframe_count = play.cframe_count;
+	stage->vm_frame_count = play.vm_frame_count;
 }
 
 static void put_cframe(struct stage *stage, uint64_t L)
 {
-	MUST(stage->cframe_count < SCENE_CFRAMES_MAX);
-	memmove(stage->cframes + 1, stage->cframes,
-		stage->cframe_count * sizeof(stage->cframes[0]));
-	stage->cframe_count++;
-	stage->cframes[0] =
-		(struct luastate_cframe){ .address = fake_cframe(stage->vm, L, 1, 0), .L = L };
+	MUST(stage->vm_frame_count < SCENE_CFRAMES_MAX);
+	memmove(stage->vm_frames + 1, stage->vm_frames,
+		stage->vm_frame_count * sizeof(stage->vm_frames[0]));
+	stage->vm_frame_count++;
+	stage->vm_frames[0] =
+		(struct luastate_vm_frame){ .address = fake_cframe(stage->vm, L, 1, 0), .L = L };
 	fake_push(stage->vm, 0);
 }
 
@@ -85,11 +85,11 @@ static void stand(struct stage *stage, uint64_t L, uint64_t pc)
 
 	stage->regs.syscall = -1;
 	stage->regs.r[ATTACH_REG_PC] = vm->code + FAKE_AT_PLAIN;
-	stage->regs.r[ATTACH_REG_SP] = stage->cframes[0].address;
+	stage->regs.r[ATTACH_REG_SP] = stage->vm_frames[0].address;
 	stage->regs.r[STATE_REG_BASE] = fake_L_get(vm, L, vm->layout->lua_State_base);
 	stage->regs.r[STATE_REG_PC] = pc;
-	stage->cframes[0].leaf = true;
-	stage->cframes[0].frame = stage->regs;
+	stage->vm_frames[0].leaf = true;
+	stage->vm_frames[0].frame = stage->regs;
 }
 
 static void make_traces(struct stage *stage)
@@ -270,10 +270,11 @@ static void link_objects(struct fake_vm *vm)
 	fake_put_ref(vm, fake_member(vm->G, vm->layout->global_State_gc_root), newest);
 }
 
-static void add_place(struct stage_place *places, size_t *count, struct stage_place place)
+static void add_location(struct stage_location *locations, size_t *count,
+			 struct stage_location location)
 {
 	MUST(*count < STAGE_PLACES_MAX);
-	places[(*count)++] = place;
+	locations[(*count)++] = location;
 }
 
 /* The members of a struct, by the names in layouts.table that begin so. */
@@ -291,8 +292,8 @@ static void add_members(struct stage *stage, uint64_t object, const char *struct
 		    strcmp(member, ".sizeof") == 0 || strcmp(member, ".header") == 0 ||
 		    strncmp(member, ".to_", 4) == 0 || offset == LAYOUT_ABSENT)
 			continue;
-		add_place(stage->members, &stage->member_count,
-			  (struct stage_place){ .address = fake_member(object, offset) });
+		add_location(stage->members, &stage->member_count,
+			     (struct stage_location){ .address = fake_member(object, offset) });
 	}
 }
 
@@ -329,9 +330,10 @@ static void add_object(struct stage *stage, const struct fake_block *block)
 		if (gct == (unsigned)state_gct(tag))
 			add_members(stage, block->address, kinds[i].structure);
 	}
-	add_place(stage->members, &stage->member_count,
-		  (struct stage_place){ .address = fake_member(block->address, layout->GCobj_gct),
-					.width = 1 });
+	add_location(
+		stage->members, &stage->member_count,
+		(struct stage_location){ .address = fake_member(block->address, layout->GCobj_gct),
+					 .width = 1 });
 	if (gct == (unsigned)state_gct(layout->tag_trace))
 		add_elements(
 			stage,
@@ -357,8 +359,8 @@ static void find_members(struct stage *stage)
 	add_members(stage, J, "jit_State.");
 	add_elements(stage, fake_member(J, layout->jit_State_penalty), 2, layout->HotPenalty_sizeof,
 		     "HotPenalty.");
-	for (size_t i = 0; i < stage->cframe_count; i++)
-		add_members(stage, stage->cframes[i].address, "cframe.");
+	for (size_t i = 0; i < stage->vm_frame_count; i++)
+		add_members(stage, stage->vm_frames[i].address, "cframe.");
 }
 
 /* ---- Links ------------------------------------------------------------------------------ */
@@ -380,16 +382,16 @@ static void find_links(struct stage *stage, const struct fake_block *block)
 	for (uint64_t at = block->address; at + 8 <= block->address + block->len; at += step) {
 		uint64_t word = fake_get_u64(vm, at), ref = fake_get_ref(vm, at);
 		int32_t tag = state_tag(layout, word);
-		struct stage_place place = { .address = at };
+		struct stage_location location = { .address = at };
 
 		if (leads_to(vm, ref))
-			place.width = (uint8_t)step;
+			location.width = (uint8_t)step;
 		else if (leads_to(vm, word))
-			place.width = 8;
+			location.width = 8;
 		else if (at % 8 == 0 && tag < 0 && leads_to(vm, state_object(layout, word)))
-			place = (struct stage_place){ at, 8, true };
-		if (place.width)
-			add_place(stage->links, &stage->link_count, place);
+			location = (struct stage_location){ at, 8, true };
+		if (location.width)
+			add_location(stage->links, &stage->link_count, location);
 	}
 }
 

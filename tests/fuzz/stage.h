@@ -23,7 +23,7 @@ unsigned stage_layout_count(void);
 enum { STAGE_PLACES_MAX = 8192, STAGE_SLOTS_BLOCKS_MAX = 16 };
 
 /** A member of a struct, or a word that leads somewhere. */
-struct stage_place {
+struct stage_location {
 	uint64_t address;
 	uint8_t width;	/**< In bytes; 0: a number of unknown width. */
 	bool is_tagged; /**< A TValue. */
@@ -33,11 +33,11 @@ struct stage_place {
 struct stage {
 	struct fake_vm *vm;
 	struct attach_registers regs;
-	struct luastate_cframe cframes[SCENE_CFRAMES_MAX]; /**< Newest first. */
-	size_t cframe_count;
+	struct luastate_vm_frame vm_frames[SCENE_CFRAMES_MAX]; /**< Newest first. */
+	size_t vm_frame_count;
 
 	/* What can be changed. */
-	struct stage_place *links, *members;
+	struct stage_location *links, *members;
 	size_t link_count, member_count;
 	const struct fake_block *stacks[STAGE_SLOTS_BLOCKS_MAX]; /**< Lua stacks. */
 	size_t stack_count;

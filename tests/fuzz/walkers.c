@@ -41,11 +41,11 @@ static void check_text(const char *text)
 	HOLDS(!text || strlen(text) < SIZE_MAX);
 }
 
-static void check_frame(const struct luastate_frame *frame, size_t cframe_count)
+static void check_frame(const struct luastate_frame *frame, size_t vm_frame_count)
 {
 	const struct luastate_function *function = frame->function;
 
-	HOLDS(function && frame->owner < cframe_count && function->kind <= LUASTATE_TRACE &&
+	HOLDS(function && frame->owner < vm_frame_count && function->kind <= LUASTATE_TRACE &&
 	      (function->kind != LUASTATE_LUA || function->chunkname));
 	check_text(function->name);
 	check_text(function->chunkname);
@@ -60,7 +60,7 @@ static void check_order(const struct luastate_chain *chain, const struct walkers
 		const struct luastate_frame *above = i ? frame - 1 : frame;
 
 		HOLDS(above->owner <= frame->owner || above->coroutine != frame->coroutine);
-		HOLDS(frame->coroutine == thread->cframes[frame->owner].L ||
+		HOLDS(frame->coroutine == thread->vm_frames[frame->owner].L ||
 		      frame->function->kind == LUASTATE_TRACE);
 		HOLDS(!chain->lost[frame->owner]);
 		if (i && frame->coroutine == above->coroutine && frame->base && above->base)
@@ -86,12 +86,12 @@ const struct luastate_chain *walkers_walk(struct luastate *state,
 	const struct luastate_memory memory = memory_of(thread);
 
 	luastate_begin_sample(state, thread->memory);
-	luastate_walk(state, &memory, thread->cframes, thread->cframe_count, &chain);
+	luastate_walk(state, &memory, thread->vm_frames, thread->vm_frame_count, &chain);
 	HOLDS(chain.count <= LUASTATE_FRAMES_MAX && (unsigned)chain.outcome <= LUASTATE_TRUNCATED &&
 	      (unsigned)chain.compiled < LUASTATE_COMPILED_COUNT &&
-	      (unsigned)chain.activity.kind < LUASTATE_ACTIVITIES);
+	      (unsigned)chain.work.kind < LUASTATE_ACTIVITIES);
 	for (size_t i = 0; i < chain.count; i++)
-		check_frame(&chain.frames[i], thread->cframe_count);
+		check_frame(&chain.frames[i], thread->vm_frame_count);
 	if (chain.outcome == LUASTATE_FULL) {
 		check_order(&chain, thread);
 		for (size_t i = 0; i < chain.count; i++)
@@ -103,27 +103,27 @@ const struct luastate_chain *walkers_walk(struct luastate *state,
 void walkers_find_cframes(struct luastate *state, const struct walkers_thread *thread)
 {
 	const struct luastate_memory memory = memory_of(thread);
-	struct luastate_cframe found;
+	struct luastate_vm_frame found;
 	struct failure why;
 
 	luastate_begin_sample(state, memory.any);
-	luastate_find_cframe(state, &memory, &thread->regs, true, &found, &why);
-	luastate_find_trace_cframe(state, &memory, &thread->regs, true, &found, &why);
-	luastate_find_cframe_above(state, &memory, &thread->regs, thread->vm->native_end, &found,
-				   &why);
-	for (size_t i = 0; i < thread->cframe_count; i++) {
+	luastate_find_vm_frame(state, &memory, &thread->regs, true, &found, &why);
+	luastate_find_trace_vm_frame(state, &memory, &thread->regs, true, &found, &why);
+	luastate_find_vm_frame_above(state, &memory, &thread->regs, thread->vm->native_end, &found,
+				     &why);
+	for (size_t i = 0; i < thread->vm_frame_count; i++) {
 		struct attach_registers regs = thread->regs;
 
 		regs.r[ATTACH_REG_PC] = thread->vm->code + FAKE_AT_RETURN;
-		regs.r[ATTACH_REG_SP] = thread->cframes[i].address;
-		luastate_find_cframe(state, &memory, &regs, false, &found, &why);
+		regs.r[ATTACH_REG_SP] = thread->vm_frames[i].address;
+		luastate_find_vm_frame(state, &memory, &regs, false, &found, &why);
 	}
 }
 
 void walkers_learn(struct luastate *state, const struct walkers_thread *thread,
 		   struct luastate_prediction *prediction)
 {
-	luastate_learn(state, thread->memory, thread->cframes, thread->cframe_count,
+	luastate_learn(state, thread->memory, thread->vm_frames, thread->vm_frame_count,
 		       thread->vm->native_end, LUASTATE_REACH_ALL, thread->vm->sp, prediction);
 }
 
@@ -191,14 +191,14 @@ void walkers_search(struct luastate *state, const struct walkers_thread *thread)
 
 void walkers_vitals(struct luastate *state, const struct walkers_thread *thread)
 {
-	struct luastate_pulse *pulse = luastate_pulse_create();
-	struct luastate_vitals vitals;
+	struct luastate_stats_delta *delta = luastate_stats_delta_create();
+	struct luastate_vm_stats stats;
 	struct failure why;
 
-	HOLDS(pulse);
+	HOLDS(delta);
 	for (int i = 0; i < 2; i++)
-		luastate_read_vitals(state, thread->memory, thread->vm->G, pulse, &vitals, &why);
-	luastate_pulse_destroy(pulse);
+		luastate_read_vm_stats(state, thread->memory, thread->vm->G, delta, &stats, &why);
+	luastate_stats_delta_destroy(delta);
 }
 
 static void check_definition(void *context, const struct definition *definition)
@@ -257,11 +257,11 @@ void walkers_coroutines(struct luastate *state, const struct walkers_thread *thr
 	const struct luastate_position position = { .sp = attach_sp(&thread->regs),
 						    .stack_start = vm->native_start,
 						    .stack_end = vm->native_end,
-						    .is_in_call = thread->cframe_count % 2 };
+						    .is_in_call = thread->vm_frame_count % 2 };
 	uint64_t visits = 0, objects;
 	const struct luastate_coroutines how = { .positions = &position,
 						 .position_count = 1,
-						 .has_all_positions = thread->cframe_count > 1,
+						 .has_all_positions = thread->vm_frame_count > 1,
 						 .end_ns = UINT64_MAX,
 						 .visit = check_coroutine,
 						 .context = &visits };
@@ -332,35 +332,35 @@ void walkers_variables(struct luastate *state, const struct walkers_thread *thre
 
 /* ---- Compiled code ---------------------------------------------------------------------- */
 
-static void check_catalogue(const struct luastate_catalogue *catalogue)
+static void check_catalogue(const struct luastate_jit_report *report)
 {
-	for (size_t i = 0; i < catalogue->trace_count; i++) {
-		const struct luastate_trace *trace = &catalogue->traces[i];
+	for (size_t i = 0; i < report->trace_count; i++) {
+		const struct luastate_trace *trace = &report->traces[i];
 
-		HOLDS(trace->first_exit + trace->exit_count <= catalogue->exit_count);
+		HOLDS(trace->first_exit + trace->exit_count <= report->exit_count);
 		HOLDS(trace->first_function + trace->function_count <=
-		      catalogue->trace_function_count);
-		HOLDS(trace->start.function < catalogue->function_count ||
+		      report->trace_function_count);
+		HOLDS(trace->start.function < report->function_count ||
 		      trace->start.function == LUASTATE_NO_FUNCTION);
 	}
-	for (size_t i = 0; i < catalogue->exit_count; i++)
-		HOLDS(catalogue->exits[i].place.function < catalogue->function_count ||
-		      catalogue->exits[i].place.function == LUASTATE_NO_FUNCTION);
-	for (size_t i = 0; i < catalogue->trace_function_count; i++)
-		HOLDS(catalogue->trace_functions[i].function < catalogue->function_count);
-	for (size_t i = 0; i < catalogue->uncompiled_count; i++)
-		HOLDS(catalogue->uncompiled[i].first_loop + catalogue->uncompiled[i].loop_count <=
-		      catalogue->loop_count);
-	for (size_t i = 0; i < catalogue->function_count; i++)
-		HOLDS(catalogue->functions[i].chunkname);
+	for (size_t i = 0; i < report->exit_count; i++)
+		HOLDS(report->exits[i].location.function < report->function_count ||
+		      report->exits[i].location.function == LUASTATE_NO_FUNCTION);
+	for (size_t i = 0; i < report->trace_function_count; i++)
+		HOLDS(report->trace_functions[i].function < report->function_count);
+	for (size_t i = 0; i < report->uncompiled_count; i++)
+		HOLDS(report->uncompiled[i].first_loop + report->uncompiled[i].loop_count <=
+		      report->loop_count);
+	for (size_t i = 0; i < report->function_count; i++)
+		HOLDS(report->functions[i].chunkname);
 }
 
 void walkers_catalogue(struct luastate *state, const struct walkers_thread *thread)
 {
-	struct luastate_catalogue *catalogue = NULL;
+	struct luastate_jit_report *report = NULL;
 	struct failure why;
 
-	if (luastate_catalogue_read(state, thread->memory, thread->vm->G, &catalogue, &why) == 0)
-		check_catalogue(catalogue);
-	luastate_catalogue_destroy(catalogue);
+	if (luastate_jit_report_read(state, thread->memory, thread->vm->G, &report, &why) == 0)
+		check_catalogue(report);
+	luastate_jit_report_destroy(report);
 }

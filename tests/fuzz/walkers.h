@@ -16,8 +16,8 @@ struct walkers_thread {
 	/** What a stop copied, and what was read after it; NULL: the memory itself, and none. */
 	const struct attach_reader *stopped, *later;
 	struct attach_registers regs;
-	struct luastate_cframe cframes[SCENE_CFRAMES_MAX];
-	size_t cframe_count;
+	struct luastate_vm_frame vm_frames[SCENE_CFRAMES_MAX];
+	size_t vm_frame_count;
 };
 
 /** @return The chain, until the next call. */
@@ -44,7 +44,7 @@ void walkers_variables(struct luastate *state, const struct walkers_thread *thre
 		       const struct luastate_chain *chain);
 /** What the compiler has made. */
 void walkers_catalogue(struct luastate *state, const struct walkers_thread *thread);
-/** Vitals, twice. */
+/** VM stats, twice. */
 void walkers_vitals(struct luastate *state, const struct walkers_thread *thread);
 /** Names of functions, from the tables of modules. */
 void walkers_names(struct luastate *state, const struct walkers_thread *thread);
@@ -72,8 +72,8 @@ enum walker {
 	WALKER_WALK,
 	WALKER_VARIABLES,
 	WALKER_COROUTINES,
-	WALKER_CATALOGUE,
-	WALKER_VITALS,
+	WALKER_JIT_REPORT,
+	WALKER_VM_STATS,
 	WALKER_NAMES,
 	WALKER_EXPLAIN,
 	WALKER_SEARCH,

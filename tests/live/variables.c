@@ -195,7 +195,7 @@ static void print_frame(struct daemon_target *target, const struct luastate_memo
 		stream_die("read variables", &why);
 	printf("frame %s:%" PRIu32 "%s%s%s\n", frame->function->chunkname, frame->line,
 	       variables->is_compiled ? " compiled" : "", variables->is_between ? " between" : "",
-	       variables->is_cut ? " cut" : "");
+	       variables->is_truncated ? " cut" : "");
 	for (size_t i = 0; i < variables->count; i++) {
 		const struct luastate_variable *variable = &variables->items[i];
 

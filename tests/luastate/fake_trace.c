@@ -262,21 +262,22 @@ void fake_trace_enter(struct fake_vm *vm, uint32_t number, uint64_t trace)
 }
 
 /** Where the parts are, as distances from the header. */
-struct places {
+struct locations {
 	size_t constants, ins, snapshots, map, end;
 };
 
-static struct places lay_out(const struct luastate_layout *layout,
-			     const struct fake_tracing *tracing)
+static struct locations lay_out(const struct luastate_layout *layout,
+				const struct fake_tracing *tracing)
 {
-	struct places places = { .constants = ((size_t)layout->GCtrace_sizeof + 7) & ~(size_t)7 };
+	struct locations locations = { .constants =
+					       ((size_t)layout->GCtrace_sizeof + 7) & ~(size_t)7 };
 
-	places.ins = places.constants + 8 * (size_t)tracing->constant_count;
-	places.snapshots = places.ins + 8 * (size_t)tracing->ins_count;
-	places.map = places.snapshots +
-		     (size_t)layout->SnapShot_sizeof * (size_t)tracing->snapshot_count;
-	places.end = places.map + 4 * (size_t)tracing->map_count;
-	return places;
+	locations.ins = locations.constants + 8 * (size_t)tracing->constant_count;
+	locations.snapshots = locations.ins + 8 * (size_t)tracing->ins_count;
+	locations.map = locations.snapshots +
+			(size_t)layout->SnapShot_sizeof * (size_t)tracing->snapshot_count;
+	locations.end = locations.map + 4 * (size_t)tracing->map_count;
+	return locations;
 }
 
 /* Source: LuaJIT v2.1 src/lj_jit.h, SnapShot. Of 8 bytes it has two 16-bit members first. */
@@ -301,7 +302,7 @@ static void put_snapshots(struct fake_vm *vm, const struct fake_tracing *tracing
 }
 
 static void put_header(struct fake_vm *vm, const struct fake_tracing *tracing, uint64_t trace,
-		       const struct places *places)
+		       const struct locations *locations)
 {
 	const struct luastate_layout *layout = vm->layout;
 
@@ -316,10 +317,10 @@ static void put_header(struct fake_vm *vm, const struct fake_tracing *tracing, u
 		fake_put_u16(vm, fake_member(trace, layout->GCtrace_nsnapmap), tracing->map_count);
 	else
 		fake_put_u32(vm, fake_member(trace, layout->GCtrace_nsnapmap), tracing->map_count);
-	fake_put_u64(vm, fake_member(trace, layout->GCtrace_snap), trace + places->snapshots);
-	fake_put_u64(vm, fake_member(trace, layout->GCtrace_snapmap), trace + places->map);
+	fake_put_u64(vm, fake_member(trace, layout->GCtrace_snap), trace + locations->snapshots);
+	fake_put_u64(vm, fake_member(trace, layout->GCtrace_snapmap), trace + locations->map);
 	fake_put_u64(vm, fake_member(trace, layout->GCtrace_ir),
-		     trace + places->ins - 8 * (uint64_t)FAKE_REF_BASE);
+		     trace + locations->ins - 8 * (uint64_t)FAKE_REF_BASE);
 	fake_put_ref(vm, fake_member(trace, layout->GCtrace_startpt), tracing->proto);
 	fake_put_ref(vm, fake_member(trace, layout->GCtrace_startpc),
 		     fake_pc(vm, tracing->proto, tracing->start));
@@ -336,17 +337,17 @@ static void put_header(struct fake_vm *vm, const struct fake_tracing *tracing, u
 
 void fake_tracing_put_at(struct fake_vm *vm, struct fake_tracing *tracing, uint64_t address)
 {
-	const struct places places = lay_out(vm->layout, tracing);
+	const struct locations locations = lay_out(vm->layout, tracing);
 
 	tracing->ins[0] =
 		instruction(FAKE_IR_BASE, 0, tracing->parent | (uint32_t)tracing->exit << 16);
 	for (uint32_t i = 0; i < tracing->constant_count; i++)
-		fake_put_u64(vm, address + places.ins - 8 * ((uint64_t)i + 1),
+		fake_put_u64(vm, address + locations.ins - 8 * ((uint64_t)i + 1),
 			     tracing->constants[i]);
-	fake_put(vm, address + places.ins, tracing->ins, 8 * (size_t)tracing->ins_count);
-	put_snapshots(vm, tracing, address + places.snapshots);
-	fake_put(vm, address + places.map, tracing->map, 4 * (size_t)tracing->map_count);
-	put_header(vm, tracing, address, &places);
+	fake_put(vm, address + locations.ins, tracing->ins, 8 * (size_t)tracing->ins_count);
+	put_snapshots(vm, tracing, address + locations.snapshots);
+	fake_put(vm, address + locations.map, tracing->map, 4 * (size_t)tracing->map_count);
+	put_header(vm, tracing, address, &locations);
 	if (fake_offset(vm, tracing->mcode) < FAKE_BYTES)
 		put_code(vm, tracing);
 	tracing->address = address;
@@ -355,9 +356,9 @@ void fake_tracing_put_at(struct fake_vm *vm, struct fake_tracing *tracing, uint6
 
 uint64_t fake_tracing_put(struct fake_vm *vm, struct fake_tracing *tracing)
 {
-	const struct places places = lay_out(vm->layout, tracing);
+	const struct locations locations = lay_out(vm->layout, tracing);
 	size_t size = (size_t)vm->layout->GCtrace_sizeof;
 
-	fake_tracing_put_at(vm, tracing, fake_alloc_struct(vm, size, places.end - size));
+	fake_tracing_put_at(vm, tracing, fake_alloc_struct(vm, size, locations.end - size));
 	return tracing->address;
 }

@@ -280,7 +280,7 @@ static void test_overlapping_ranges(void **state)
 		fake_put_u64(vm, stack + 8 * slot, fake_tag(vm, layout->tag_func, block));
 		fake_put_u64(vm, stack + 8 * slot + 8, 16 | FAKE_LINK_C);
 	}
-	fake_put_ref(vm, sample->cframes[0].address + (uint64_t)layout->cframe_L, L);
+	fake_put_ref(vm, sample->vm_frames[0].address + (uint64_t)layout->cframe_L, L);
 	sample->regs.r[ATTACH_REG_RDX] = 0;
 	stop_begin(&stop, sample);
 	stop.prediction.thread_count = 2;

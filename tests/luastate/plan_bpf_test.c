@@ -48,7 +48,7 @@ static void decode_live(struct stop *stop, const struct attach_reader *live)
 	memory.any = attach_image_reader_behind(stop->image, memory.later, false);
 	memory.stopped = attach_image_reader(stop->image);
 	luastate_begin_sample(sample->state, memory.any);
-	luastate_walk(sample->state, &memory, sample->cframes, sample->cframe_count,
+	luastate_walk(sample->state, &memory, sample->vm_frames, sample->vm_frame_count,
 		      &sample->chain);
 }
 
@@ -145,9 +145,9 @@ static void test_others_are_told_to_one_that_roams(void **state)
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	struct attach_sampler_plan plan = { 0 };
-	struct luastate_cframe cframe = { .L = fake_second_vm(vm, 0) };
+	struct luastate_vm_frame vm_frame = { .L = fake_second_vm(vm, 0) };
 	const struct luastate_vm *second =
-		luastate_vm_of(sample->state, &vm->reader, cframe.L, &sample->why);
+		luastate_vm_of(sample->state, &vm->reader, vm_frame.L, &sample->why);
 	struct stop stop;
 	uint64_t G;
 
@@ -160,7 +160,7 @@ static void test_others_are_told_to_one_that_roams(void **state)
 	assert_false(stop.prediction.roams);
 	assert_int_equal(1, plan.vm_count);
 	assert_int_equal(0, plan.other_count);
-	luastate_learn(sample->state, &vm->reader, &cframe, 1, 0, LUASTATE_REACH_ALL, 0,
+	luastate_learn(sample->state, &vm->reader, &vm_frame, 1, 0, LUASTATE_REACH_ALL, 0,
 		       &stop.prediction);
 	assert_true(stop.prediction.roams);
 	luastate_plan_bpf(&stop.context, &plan);
@@ -272,9 +272,9 @@ static void test_known_prototypes(void **state)
 		count += table[i] != 0;
 	assert_int_equal(2, count);
 	assert_int_equal(key_of(sample->vm, scene.main_proto),
-			 table[attach_sampler_known_place(SALT, scene.main_proto)]);
+			 table[attach_sampler_known_slot(SALT, scene.main_proto)]);
 	assert_int_equal(key_of(sample->vm, scene.work_proto),
-			 table[attach_sampler_known_place(SALT, scene.work_proto)]);
+			 table[attach_sampler_known_slot(SALT, scene.work_proto)]);
 	stop_end(&stop);
 }
 
@@ -303,12 +303,12 @@ static void test_known_prototypes_far_from_the_leaf(void **state)
 	stop.context.progress.frame_count = 0;
 	sample->chain.count = LUASTATE_PLAN_FRAMES + 2; /* one is of no known function */
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
-	assert_int_equal(0, table[attach_sampler_known_place(SALT, scene.work_proto)]);
+	assert_int_equal(0, table[attach_sampler_known_slot(SALT, scene.work_proto)]);
 	sample->chain.frames[LUASTATE_PLAN_FRAMES + 1].function =
 		(struct luastate_function *)(uintptr_t)work;
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
 	assert_int_equal(key_of(sample->vm, scene.work_proto),
-			 table[attach_sampler_known_place(SALT, scene.work_proto)]);
+			 table[attach_sampler_known_slot(SALT, scene.work_proto)]);
 	stop_end(&stop);
 }
 

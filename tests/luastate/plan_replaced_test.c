@@ -80,11 +80,11 @@ static void test_replaced_caller_of_c(void **state)
 	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 
-	sample->cframes[0].frame.r[STATE_REG_KEPT_BASE] =
+	sample->vm_frames[0].frame.r[STATE_REG_KEPT_BASE] =
 		fake_L_get(vm, vm->main, vm->layout->lua_State_base);
 	fake_call_lua(vm, vm->main, fake_c_function(vm, C_CODE), fake_pc(vm, scene.work_proto, 3));
-	sample->cframes[0].leaf = false;
-	sample->cframes[0].frame.r[STATE_REG_PC] = 0;
+	sample->vm_frames[0].leaf = false;
+	sample->vm_frames[0].frame.r[STATE_REG_PC] = 0;
 	begin_known(&stop, sample);
 	assert_int_equal(3, sample->chain.count);
 	stop_capture(&stop);

@@ -115,7 +115,7 @@ void stop_decode(struct stop *stop)
 	memory.any = attach_image_reader_behind(stop->image, memory.later, false);
 	memory.stopped = attach_image_reader(stop->image);
 	luastate_begin_sample(sample->state, memory.any);
-	luastate_walk(sample->state, &memory, sample->cframes, sample->cframe_count,
+	luastate_walk(sample->state, &memory, sample->vm_frames, sample->vm_frame_count,
 		      &sample->chain);
 }
 
@@ -132,9 +132,9 @@ void stop_learn(struct stop *stop)
 {
 	struct sample *sample = stop->sample;
 
-	luastate_learn(sample->state, &sample->vm->reader, sample->cframes, sample->cframe_count,
-		       sample->vm->native_end - 256, LUASTATE_REACH_ALL, attach_sp(&sample->regs),
-		       &stop->prediction);
+	luastate_learn(sample->state, &sample->vm->reader, sample->vm_frames,
+		       sample->vm_frame_count, sample->vm->native_end - 256, LUASTATE_REACH_ALL,
+		       attach_sp(&sample->regs), &stop->prediction);
 }
 
 uint64_t stop_stack_of(const struct fake_vm *vm, uint64_t L)

@@ -187,10 +187,10 @@ static void test_handlers_stack(void **state)
 	assert_true(stop_has(&stop, sp, 512));
 	stop_expect_stack(&stop, co);
 	stop_expect_stack(&stop, vm->main);
-	assert_int_equal(1, stop_round_of(&stop, sample->cframes[0].address));
+	assert_int_equal(1, stop_round_of(&stop, sample->vm_frames[0].address));
 	assert_int_equal(2, stop_round_of(&stop, vm->main));
 	/* None of it is wanted where the handler runs on the thread's stack. */
-	sample->regs.r[ATTACH_REG_RSP] = sample->cframes[0].address - 64;
+	sample->regs.r[ATTACH_REG_RSP] = sample->vm_frames[0].address - 64;
 	stop_capture(&stop);
 	assert_false(stop_asked(&stop, sp));
 	assert_int_equal(0, stop.context.progress.other_stack);
@@ -203,14 +203,14 @@ static void test_stack_that_moved(void **state)
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	struct stop_scene scene = stop_make_scene(sample);
-	uint64_t cframe = fake_L_get(vm, vm->main, vm->layout->lua_State_cframe);
+	uint64_t vm_frame = fake_L_get(vm, vm->main, vm->layout->lua_State_cframe);
 	uint64_t old = stop_stack_of(vm, vm->main);
 	struct stop stop;
 
 	stop_begin(&stop, sample);
 	stop_learn(&stop);
 	fake_lua_state(vm, vm->main, 512);
-	fake_L_set(vm, vm->main, vm->layout->lua_State_cframe, cframe);
+	fake_L_set(vm, vm->main, vm->layout->lua_State_cframe, vm_frame);
 	fake_call(vm, vm->main, scene.main, 0, FAKE_LINK_C);
 	sample_leaf(sample, FAKE_AT_PLAIN,
 		    fake_call_lua(vm, vm->main, scene.work, fake_pc(vm, scene.main_proto, 3)), 0);
@@ -230,8 +230,8 @@ static void test_stack_that_grew(void **state)
 	uint64_t L = fake_coroutine(vm, 4096), top;
 	struct stop stop;
 
-	sample->cframes[0].L = L;
-	fake_put_ref(vm, sample->cframes[0].address + (uint64_t)vm->layout->cframe_L, L);
+	sample->vm_frames[0].L = L;
+	fake_put_ref(vm, sample->vm_frames[0].address + (uint64_t)vm->layout->cframe_L, L);
 	fake_call(vm, L, scene.work, 0, FAKE_LINK_C);
 	fake_put_ref(vm, vm->G + (uint64_t)vm->layout->global_State_cur_L, L);
 	stop_begin(&stop, sample);
@@ -264,7 +264,7 @@ static void test_helper(void **state)
 	struct stop stop;
 
 	stop_make_scene(sample);
-	vm->sp = sample->cframes[0].address;
+	vm->sp = sample->vm_frames[0].address;
 	for (int words = 1; words <= 8; words++) {
 		fake_push(vm, words == 1 ? vm->code + FAKE_AT_RETURN : (uint64_t)words);
 		sample->regs.r[ATTACH_REG_RSP] = vm->sp;
@@ -303,30 +303,30 @@ static void test_learning(void **state)
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	struct luastate_prediction prediction = { 0 };
-	struct luastate_cframe cframes[4] = {
+	struct luastate_vm_frame vm_frames[4] = {
 		{ .L = 0 }, { .L = vm->main }, { .L = vm->main }, { .L = FAKE_END }
 	};
 
-	luastate_learn(sample->state, &vm->reader, cframes, 4, 5000, LUASTATE_REACH_ALL, 1000,
+	luastate_learn(sample->state, &vm->reader, vm_frames, 4, 5000, LUASTATE_REACH_ALL, 1000,
 		       &prediction);
 	assert_true(prediction.native_end >= 5000 && prediction.native_end <= 5000 + 8192);
 	assert_int_equal(1, prediction.thread_count);
 	assert_int_equal(vm->main, prediction.threads[0].L);
 	assert_int_equal(stop_stack_of(vm, vm->main), prediction.threads[0].stack);
 	/* It grows, … */
-	luastate_learn(sample->state, &vm->reader, cframes, 0, 90000, LUASTATE_REACH_ALL, 1000,
+	luastate_learn(sample->state, &vm->reader, vm_frames, 0, 90000, LUASTATE_REACH_ALL, 1000,
 		       &prediction);
 	assert_true(prediction.native_end >= 90000);
 	assert_int_equal(0, prediction.thread_count);
 	/* … does not shrink for a shorter stack, … */
-	luastate_learn(sample->state, &vm->reader, cframes, 0, 2000, LUASTATE_REACH_ALL, 1000,
+	luastate_learn(sample->state, &vm->reader, vm_frames, 0, 2000, LUASTATE_REACH_ALL, 1000,
 		       &prediction);
 	assert_true(prediction.native_end >= 90000);
 	/* … and follows a thread that has changed its stack. */
-	luastate_learn(sample->state, &vm->reader, cframes, 0, 50000000, LUASTATE_REACH_ALL,
+	luastate_learn(sample->state, &vm->reader, vm_frames, 0, 50000000, LUASTATE_REACH_ALL,
 		       49999000, &prediction);
 	assert_true(prediction.native_end >= 50000000);
-	luastate_learn(sample->state, &vm->reader, cframes, 0, 2000, LUASTATE_REACH_ALL, 1000,
+	luastate_learn(sample->state, &vm->reader, vm_frames, 0, 2000, LUASTATE_REACH_ALL, 1000,
 		       &prediction);
 	assert_true(prediction.native_end < 90000);
 }

@@ -58,7 +58,7 @@ static uint64_t ff_code(const struct fake_vm *vm, uint64_t index)
 }
 
 /* Put a true frame in front of the others. */
-static void expect(struct play *play, enum luastate_kind kind, uint64_t address, uint64_t cframe,
+static void expect(struct play *play, enum luastate_kind kind, uint64_t address, uint64_t vm_frame,
 		   uint32_t line, const char *chunkname, const char *name)
 {
 	MUST(play->frame_count < PLAY_FRAMES_MAX);
@@ -66,7 +66,7 @@ static void expect(struct play *play, enum luastate_kind kind, uint64_t address,
 	play->frame_count++;
 	play->frames[0] = (struct play_frame){ .kind = kind,
 					       .address = address,
-					       .cframe = cframe,
+					       .vm_frame = vm_frame,
 					       .line = line,
 					       .chunkname = chunkname,
 					       .name = name };
@@ -80,7 +80,7 @@ static uint64_t enter(struct play *play, uint64_t L, int32_t nres, uint64_t kept
 
 	/* rbx is saved below the return address and rbp. */
 	fake_put_u64(vm, fake_cframe_ret(vm, frame) - 16, kept);
-	play->cframe_count++;
+	play->vm_frame_count++;
 	return frame;
 }
 
@@ -252,13 +252,13 @@ static bool unwind_host(struct attach_registers *regs, const struct attach_reade
 }
 
 bool play_find_cframes(const struct play *play, struct luastate *state,
-		       const struct luastate_memory *memory, struct luastate_cframe *ret_cframes)
+		       const struct luastate_memory *memory, struct luastate_vm_frame *ret_cframes)
 {
 	struct attach_registers regs = play->regs;
 	struct failure why;
 	bool leaf = true;
 
-	for (size_t i = 0; i < play->cframe_count; leaf = false) {
+	for (size_t i = 0; i < play->vm_frame_count; leaf = false) {
 		int found;
 
 		if (attach_pc(&regs) - play->vm->host < FAKE_HOST_BYTES) {
@@ -267,10 +267,10 @@ bool play_find_cframes(const struct play *play, struct luastate *state,
 			continue;
 		}
 		found = attach_pc(&regs) == play->mcode
-				? luastate_find_trace_cframe(state, memory, &regs, i == 0,
-							     &ret_cframes[i], &why)
-				: luastate_find_cframe(state, memory, &regs, leaf, &ret_cframes[i],
-						       &why);
+				? luastate_find_trace_vm_frame(state, memory, &regs, i == 0,
+							       &ret_cframes[i], &why)
+				: luastate_find_vm_frame(state, memory, &regs, leaf,
+							 &ret_cframes[i], &why);
 		if (found != 0)
 			return false;
 		regs = ret_cframes[i++].caller;
@@ -287,7 +287,7 @@ static bool same(const char *one, const char *other)
 
 /* What is wrong with a frame; NULL if nothing is. */
 static const char *judge_frame(const struct play_frame *truth, const struct luastate_frame *frame,
-			       const struct luastate_cframe *cframes)
+			       const struct luastate_vm_frame *vm_frames)
 {
 	const struct luastate_function *function = frame->function;
 
@@ -297,7 +297,7 @@ static const char *judge_frame(const struct play_frame *truth, const struct luas
 		return "line";
 	if (!same(function->chunkname, truth->chunkname))
 		return "chunk name";
-	if (cframes[frame->owner].address != truth->cframe)
+	if (vm_frames[frame->owner].address != truth->vm_frame)
 		return "C frame";
 	/* Where tables cannot be read, fast functions have their numbers. */
 	if (function->name && strncmp(function->name, "builtin#", 8) != 0 &&
@@ -307,7 +307,7 @@ static const char *judge_frame(const struct play_frame *truth, const struct luas
 }
 
 static enum play_result judge(struct play *play, const struct luastate_chain *chain,
-			      const struct luastate_cframe *cframes)
+			      const struct luastate_vm_frame *vm_frames)
 {
 	const struct play_frame *truth = play->frames;
 	size_t count = play->frame_count;
@@ -323,7 +323,7 @@ static enum play_result judge(struct play *play, const struct luastate_chain *ch
 	if (chain->count != count)
 		return PLAY_WRONG;
 	for (size_t i = 0; i < count; i++) {
-		const char *what = judge_frame(&truth[i], &chain->frames[i], cframes);
+		const char *what = judge_frame(&truth[i], &chain->frames[i], vm_frames);
 
 		if (!what)
 			continue;
@@ -338,16 +338,16 @@ static enum play_result judge(struct play *play, const struct luastate_chain *ch
 enum play_result play_sample(struct play *play, struct luastate *state)
 {
 	static struct luastate_chain chain;
-	struct luastate_cframe cframes[PLAY_CFRAMES_MAX];
+	struct luastate_vm_frame vm_frames[PLAY_CFRAMES_MAX];
 	struct attach_image *image = stop(play, state);
 	const struct luastate_memory memory = { .stopped = attach_image_reader(image),
 						.any = &play->vm->reader };
 	enum play_result result = PLAY_PARTIAL;
 
 	luastate_begin_sample(state, memory.any);
-	if (play_find_cframes(play, state, &memory, cframes)) {
-		luastate_walk(state, &memory, cframes, play->cframe_count, &chain);
-		result = judge(play, &chain, cframes);
+	if (play_find_cframes(play, state, &memory, vm_frames)) {
+		luastate_walk(state, &memory, vm_frames, play->vm_frame_count, &chain);
+		result = judge(play, &chain, vm_frames);
 	}
 	attach_image_destroy(image);
 	return result;

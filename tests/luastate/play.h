@@ -25,7 +25,7 @@ enum { PLAY_FRAMES_MAX = 16, PLAY_CFRAMES_MAX = 8 };
 /** A frame as it is. */
 struct play_frame {
 	enum luastate_kind kind;
-	uint64_t address, cframe; /**< Of the function; of the C frame in whose run it is. */
+	uint64_t address, vm_frame; /**< Of the function; of the C frame in whose run it is. */
 	uint32_t line;
 	const char *name; /**< NULL: no name can be known. */
 	const char *chunkname;
@@ -37,7 +37,7 @@ struct play {
 	enum play_leaf leaf;
 	uint64_t mcode;
 	struct play_frame frames[PLAY_FRAMES_MAX]; /**< Leaf first. */
-	size_t frame_count, cframe_count;
+	size_t frame_count, vm_frame_count;
 	char text[160]; /**< What was wrong. */
 };
 
@@ -57,7 +57,7 @@ uint64_t play_fill(const struct luastate_layout *layout);
 
 /** All C frames, as one who unwinds the native stack meets them. @return whether all were found. */
 bool play_find_cframes(const struct play *play, struct luastate *state,
-		       const struct luastate_memory *memory, struct luastate_cframe *ret_cframes);
+		       const struct luastate_memory *memory, struct luastate_vm_frame *ret_cframes);
 
 /** Take a sample with a state that knows the interpreter, and its VM if it was found before. */
 enum play_result play_sample(struct play *play, struct luastate *state);

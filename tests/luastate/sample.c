@@ -33,14 +33,15 @@ int sample_teardown(void **state)
 	return 0;
 }
 
-struct luastate_cframe *sample_cframe(struct sample *sample, uint64_t L, int32_t nres, uint64_t pc)
+struct luastate_vm_frame *sample_cframe(struct sample *sample, uint64_t L, int32_t nres,
+					uint64_t pc)
 {
-	struct luastate_cframe *frames = sample->cframes;
+	struct luastate_vm_frame *frames = sample->vm_frames;
 
-	assert_true(sample->cframe_count < SAMPLE_CFRAMES_MAX);
-	memmove(frames + 1, frames, sample->cframe_count * sizeof(*frames));
-	sample->cframe_count++;
-	frames[0] = (struct luastate_cframe){
+	assert_true(sample->vm_frame_count < SAMPLE_CFRAMES_MAX);
+	memmove(frames + 1, frames, sample->vm_frame_count * sizeof(*frames));
+	sample->vm_frame_count++;
+	frames[0] = (struct luastate_vm_frame){
 		.address = fake_cframe(sample->vm, L, nres, 0),
 		.L = L,
 		.frame.r[STATE_REG_PC] = pc,
@@ -55,14 +56,14 @@ void sample_leaf(struct sample *sample, unsigned at, uint64_t base, uint64_t pc)
 	sample->regs.r[ATTACH_REG_PC] = sample->vm->code + at;
 	sample->regs.r[STATE_REG_BASE] = base;
 	sample->regs.r[STATE_REG_PC] = pc;
-	sample->regs.r[ATTACH_REG_SP] = sample->cframes[0].address;
-	sample->cframes[0].leaf = true;
-	sample->cframes[0].frame = sample->regs;
+	sample->regs.r[ATTACH_REG_SP] = sample->vm_frames[0].address;
+	sample->vm_frames[0].leaf = true;
+	sample->vm_frames[0].frame = sample->regs;
 }
 
-void sample_set_pc(struct sample *sample, size_t cframe, uint64_t pc)
+void sample_set_pc(struct sample *sample, size_t vm_frame, uint64_t pc)
 {
-	sample->cframes[cframe].frame.r[STATE_REG_PC] = pc;
+	sample->vm_frames[vm_frame].frame.r[STATE_REG_PC] = pc;
 }
 
 struct luastate_memory sample_memory(const struct sample *sample)
@@ -83,7 +84,7 @@ void sample_walk(struct sample *sample)
 	const struct luastate_memory memory = sample_memory(sample);
 
 	luastate_begin_sample(sample->state, &sample->vm->reader);
-	luastate_walk(sample->state, &memory, sample->cframes, sample->cframe_count,
+	luastate_walk(sample->state, &memory, sample->vm_frames, sample->vm_frame_count,
 		      &sample->chain);
 }
 

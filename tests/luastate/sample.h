@@ -20,8 +20,8 @@ struct sample {
 	struct fake_vm *vm;
 	struct luastate *state;
 	struct attach_registers regs;
-	struct luastate_cframe cframes[SAMPLE_CFRAMES_MAX]; /* newest first */
-	size_t cframe_count;
+	struct luastate_vm_frame vm_frames[SAMPLE_CFRAMES_MAX]; /* newest first */
+	size_t vm_frame_count;
 	struct luastate_chain chain;
 	struct failure why;
 };
@@ -35,13 +35,14 @@ int sample_teardown(void **state);
 
 /** Push a C frame on the native stack and put it in front of the list.
  *  @param pc What the callee-saved PC register holds in it. */
-struct luastate_cframe *sample_cframe(struct sample *sample, uint64_t L, int32_t nres, uint64_t pc);
+struct luastate_vm_frame *sample_cframe(struct sample *sample, uint64_t L, int32_t nres,
+					uint64_t pc);
 
 /** The thread stands in the interpreter, in the newest C frame. */
 void sample_leaf(struct sample *sample, unsigned at, uint64_t base, uint64_t pc);
 
 /** What the callee-saved PC register holds in a C frame. */
-void sample_set_pc(struct sample *sample, size_t cframe, uint64_t pc);
+void sample_set_pc(struct sample *sample, size_t vm_frame, uint64_t pc);
 
 /** The fake VM stands still: one memory for all reads. */
 struct luastate_memory sample_memory(const struct sample *sample);

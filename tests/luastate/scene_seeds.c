@@ -106,15 +106,15 @@ static void write_memory(const struct scene *scene, unsigned row, const char *pa
 	must(file, "create a file");
 	put_row(file, row);
 	fputc('M', file);
-	fputc((int)scene->cframe_count, file);
+	fputc((int)scene->vm_frame_count, file);
 	fwrite(&scene->regs, sizeof(scene->regs), 1, file);
-	for (size_t i = 0; i < scene->cframe_count; i++) {
-		const struct luastate_cframe *cframe = &scene->cframes[i];
+	for (size_t i = 0; i < scene->vm_frame_count; i++) {
+		const struct luastate_vm_frame *vm_frame = &scene->vm_frames[i];
 
-		fputc(cframe->leaf | cframe->compiled << 1, file);
-		fwrite(&cframe->address, sizeof(cframe->address), 1, file);
-		fwrite(&cframe->L, sizeof(cframe->L), 1, file);
-		fwrite(&cframe->frame.r[STATE_REG_PC], 8, 1, file);
+		fputc(vm_frame->leaf | vm_frame->compiled << 1, file);
+		fwrite(&vm_frame->address, sizeof(vm_frame->address), 1, file);
+		fwrite(&vm_frame->L, sizeof(vm_frame->L), 1, file);
+		fwrite(&vm_frame->frame.r[STATE_REG_PC], 8, 1, file);
 	}
 	fwrite(vm->bytes + scene_start(vm), SCENE_BYTES, 1, file);
 	must(fclose(file) == 0, "write a file");

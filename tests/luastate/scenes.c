@@ -10,19 +10,19 @@ size_t scene_start(const struct fake_vm *vm)
 	return fake_offset(vm, vm->host) - SCENE_BYTES;
 }
 
-static void add_cframe(struct scene *scene, uint64_t L, int32_t nres, uint64_t pc)
+static void add_vm_frame(struct scene *scene, uint64_t L, int32_t nres, uint64_t pc)
 {
-	if (scene->cframe_count == SCENE_CFRAMES_MAX)
+	if (scene->vm_frame_count == SCENE_CFRAMES_MAX)
 		abort();
-	memmove(scene->cframes + 1, scene->cframes,
-		scene->cframe_count * sizeof(scene->cframes[0]));
-	scene->cframe_count++;
-	scene->cframes[0] =
-		(struct luastate_cframe){ .address = fake_cframe(scene->vm, L, nres, 0), .L = L };
-	scene->cframes[0].frame.r[STATE_REG_PC] = pc;
+	memmove(scene->vm_frames + 1, scene->vm_frames,
+		scene->vm_frame_count * sizeof(scene->vm_frames[0]));
+	scene->vm_frame_count++;
+	scene->vm_frames[0] =
+		(struct luastate_vm_frame){ .address = fake_cframe(scene->vm, L, nres, 0), .L = L };
+	scene->vm_frames[0].frame.r[STATE_REG_PC] = pc;
 	/* The oldest one was called by the thread's first function, the others by C functions. */
-	if (scene->cframe_count > 1)
-		fake_put_u64(scene->vm, fake_cframe_ret(scene->vm, scene->cframes[0].address),
+	if (scene->vm_frame_count > 1)
+		fake_put_u64(scene->vm, fake_cframe_ret(scene->vm, scene->vm_frames[0].address),
 			     scene->vm->host + FAKE_HOST_LEAF + 8);
 }
 
@@ -41,8 +41,8 @@ static void set_registers(struct scene *scene, uint64_t pc, uint64_t base, uint6
 	scene->regs.r[STATE_REG_PC] = position;
 	if (pc - scene->vm->code >= FAKE_CODE_BYTES)
 		return;
-	scene->cframes[0].leaf = true;
-	scene->cframes[0].frame = scene->regs;
+	scene->vm_frames[0].leaf = true;
+	scene->vm_frames[0].frame = scene->regs;
 }
 
 static uint64_t base_of(const struct fake_vm *vm, uint64_t L)
@@ -78,7 +78,7 @@ static void make_lua(struct scene *scene, const struct cast *cast)
 {
 	struct fake_vm *vm = scene->vm;
 
-	add_cframe(scene, vm->main, 1, 0);
+	add_vm_frame(scene, vm->main, 1, 0);
 	fake_call(vm, vm->main, cast->main, 0, FAKE_LINK_C);
 	fake_call_lua(vm, vm->main, cast->work, fake_pc(vm, cast->main_proto, 3));
 	set_registers(scene, vm->code + FAKE_AT_PLAIN, base_of(vm, vm->main),
@@ -90,9 +90,9 @@ static void make_c(struct scene *scene, const struct cast *cast)
 {
 	struct fake_vm *vm = scene->vm;
 
-	add_cframe(scene, vm->main, -1, 0);
+	add_vm_frame(scene, vm->main, -1, 0);
 	add_native(scene);
-	add_cframe(scene, vm->main, 1, fake_pc(vm, cast->main_proto, 3));
+	add_vm_frame(scene, vm->main, 1, fake_pc(vm, cast->main_proto, 3));
 	fake_call(vm, vm->main, cast->main, 0, FAKE_LINK_C);
 	fake_call_lua(vm, vm->main, cast->c, fake_pc(vm, cast->main_proto, 3));
 	add_native(scene);
@@ -105,7 +105,7 @@ static void make_coroutine(struct scene *scene, const struct cast *cast)
 	uint64_t co = fake_coroutine(vm, 24);
 
 	make_c(scene, cast);
-	add_cframe(scene, co, 0, 0);
+	add_vm_frame(scene, co, 0, 0);
 	fake_call(vm, co, cast->work, 0, FAKE_LINK_CP);
 	fake_call_lua(vm, co, cast->main, fake_pc(vm, cast->work_proto, 3));
 	set_registers(scene, vm->code + FAKE_AT_NEXT + 2, base_of(vm, co),
@@ -117,7 +117,7 @@ static void make_kinds(struct scene *scene, const struct cast *cast)
 {
 	struct fake_vm *vm = scene->vm;
 
-	add_cframe(scene, vm->main, 1, 0);
+	add_vm_frame(scene, vm->main, 1, 0);
 	fake_call(vm, vm->main, cast->main, 0, FAKE_LINK_C);
 	fake_call(vm, vm->main, cast->main, 2, FAKE_LINK_VARG);
 	fake_call_lua(vm, vm->main, cast->fast, fake_pc(vm, cast->main_proto, 3));
@@ -138,8 +138,8 @@ static void make_trace(struct scene *scene, const struct cast *cast)
 	fake_put_ref(vm, vm->G + (uint64_t)layout->global_State_jit_base, base_of(vm, vm->main));
 	/* Where no file is mapped. */
 	set_registers(scene, fake_address(vm, scene_start(vm)) & ~(uint64_t)4095, 0, 0);
-	scene->cframes[0].leaf = false;
-	scene->cframes[0].compiled = true;
+	scene->vm_frames[0].leaf = false;
+	scene->vm_frames[0].compiled = true;
 }
 
 /* Snapshots of a trace that has inlined calls of several kinds. */
@@ -195,8 +195,8 @@ static void make_inlined(struct scene *scene, const struct cast *cast)
 	fake_put_u32(vm, fake_member(vm->G, layout->global_State_to_J + layout->jit_State_exitno),
 		     2);
 	set_registers(scene, code + 200, 0, 0);
-	scene->cframes[0].leaf = scene->cframes[0].compiled = true;
-	scene->cframes[0].frame = scene->regs;
+	scene->vm_frames[0].leaf = scene->vm_frames[0].compiled = true;
+	scene->vm_frames[0].frame = scene->regs;
 }
 
 /* A helper that VM code called, with two words on the stack. */
@@ -218,9 +218,9 @@ static void make_entry(struct scene *scene, const struct cast *cast)
 	fake_push(vm, vm->host + FAKE_HOST_LEAF + 8);
 	fake_push(vm, 0);
 	fake_push(vm, 0);
-	memmove(scene->cframes + 1, scene->cframes, 2 * sizeof(scene->cframes[0]));
-	scene->cframe_count++;
-	scene->cframes[0] = (struct luastate_cframe){ .address = vm->sp };
+	memmove(scene->vm_frames + 1, scene->vm_frames, 2 * sizeof(scene->vm_frames[0]));
+	scene->vm_frame_count++;
+	scene->vm_frames[0] = (struct luastate_vm_frame){ .address = vm->sp };
 	set_registers(scene, vm->code + FAKE_AT_PROLOGUE + 2, 0, 0);
 }
 

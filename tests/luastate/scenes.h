@@ -18,8 +18,8 @@ enum {
 struct scene {
 	struct fake_vm *vm;
 	struct attach_registers regs;
-	struct luastate_cframe cframes[SCENE_CFRAMES_MAX]; /* newest first */
-	size_t cframe_count;
+	struct luastate_vm_frame vm_frames[SCENE_CFRAMES_MAX]; /* newest first */
+	size_t vm_frame_count;
 };
 
 /** Build number @p number under one of some layouts, which differ in kind. Release with

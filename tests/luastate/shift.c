@@ -319,7 +319,7 @@ static bool shift_number(const struct luastate_layout *row, size_t field, enum s
 }
 
 /* The member that lies exactly where this one is now takes its old place. */
-static void change_places(struct luastate_layout *layout, size_t field, int32_t old)
+static void change_locations(struct luastate_layout *layout, size_t field, int32_t old)
 {
 	for (size_t i = 0; i < state_field_count; i++)
 		if (i != field && together(field, i) && !is_extent(i) && !is_gct(i) &&
@@ -376,7 +376,7 @@ bool shift_layout(const struct luastate_layout *row, size_t field, enum shift_ki
 	} else {
 		*value(ret_layout, field) += amount;
 		if (!is_extent(field))
-			change_places(ret_layout, field, *value(&before, field));
+			change_locations(ret_layout, field, *value(&before, field));
 	}
 	return is_possible(ret_layout);
 }

@@ -99,15 +99,15 @@ void trace_scene_vmstate(struct trace_scene *scene, int32_t vmstate)
 void trace_scene_stand(struct trace_scene *scene, uint64_t pc, bool leaf)
 {
 	struct sample *sample = scene->sample;
-	struct luastate_cframe *cframe = &sample->cframes[0];
+	struct luastate_vm_frame *vm_frame = &sample->vm_frames[0];
 
 	fake_put_ref(scene->vm, fake_member(scene->vm->G, scene->vm->layout->global_State_jit_base),
 		     scene->base);
-	cframe->compiled = true;
-	cframe->leaf = leaf;
-	cframe->frame.r[ATTACH_REG_PC] = pc;
-	cframe->frame.r[ATTACH_REG_SP] = scene->vm->sp;
-	sample->regs = cframe->frame;
+	vm_frame->compiled = true;
+	vm_frame->leaf = leaf;
+	vm_frame->frame.r[ATTACH_REG_PC] = pc;
+	vm_frame->frame.r[ATTACH_REG_SP] = scene->vm->sp;
+	sample->regs = vm_frame->frame;
 }
 
 void trace_scene_at(struct trace_scene *scene, uint32_t offset)

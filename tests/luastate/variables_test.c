@@ -150,7 +150,7 @@ static void test_lives(void **state)
 	      { LUASTATE_LOCAL, "mid", 2 }, { LUASTATE_LOCAL, "(for control)", 3 });
 	assert_int_equal(6, got->count);
 	assert_int_equal(4, got->items[3].index);
-	assert_false(got->is_cut || got->is_stripped || got->is_compiled || got->is_between);
+	assert_false(got->is_truncated || got->is_stripped || got->is_compiled || got->is_between);
 	assert_string_equal("two", got->items[5].name);
 	assert_int_equal(LUASTATE_VALUE_NIL, got->items[5].value.type);
 	assert_int_equal(2, got->items[5].index);
@@ -248,7 +248,7 @@ static void test_endless_list(void **state)
 		memcpy(list + i, "x\0\0\4", 4);
 	begin(&actor, *state, list, sizeof(list));
 	got = read_at(&actor, 2);
-	assert_true(got->is_cut);
+	assert_true(got->is_truncated);
 	assert_int_equal(255 + 2, got->count);
 	luastate_variables_destroy(actor.variables);
 }
@@ -275,12 +275,12 @@ static void test_budget(void **state)
 	actor.options.values_left = 3;
 	got = read_at(&actor, 2);
 	assert_int_equal(3, got->count);
-	assert_true(got->is_cut);
+	assert_true(got->is_truncated);
 	assert_int_equal(0, actor.options.values_left);
 	actor.options = LUASTATE_VALUES_DEFAULTS;
 	actor.options.memory_bytes = 8;
 	got = read_at(&actor, 2);
-	assert_true(got->is_cut);
+	assert_true(got->is_truncated);
 	luastate_variables_destroy(actor.variables);
 }
 

@@ -354,32 +354,32 @@ enum { PIECE = 256 * 1024, PIECE_STEP = PIECE - STATE_MAIN_HEAD + 8, ZONE = 3 * 
 
 static void test_range(void **state)
 {
-	static const size_t places[] = { 0,
-					 8,
-					 4096,
-					 PIECE_STEP - 96,
-					 PIECE_STEP - 8,
-					 PIECE_STEP,
-					 PIECE_STEP + 8,
-					 PIECE - 16,
-					 PIECE - 8,
-					 PIECE,
-					 PIECE + 8,
-					 2 * PIECE_STEP - 8,
-					 2 * PIECE_STEP,
-					 2 * PIECE };
+	static const size_t locations[] = { 0,
+					    8,
+					    4096,
+					    PIECE_STEP - 96,
+					    PIECE_STEP - 8,
+					    PIECE_STEP,
+					    PIECE_STEP + 8,
+					    PIECE - 16,
+					    PIECE - 8,
+					    PIECE,
+					    PIECE + 8,
+					    2 * PIECE_STEP - 8,
+					    2 * PIECE_STEP,
+					    2 * PIECE };
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	uint64_t zone = fake_alloc(vm, ZONE), end = zone + ZONE;
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < sizeof(locations) / sizeof(locations[0]); i++) {
 		const struct luastate_vm *found;
 
 		memset(fake_at(vm, zone, ZONE), 0, ZONE);
-		fake_second_vm(vm, zone + places[i]);
+		fake_second_vm(vm, zone + locations[i]);
 		found = find_in_range(sample, zone, end);
 		assert_non_null(found);
-		assert_int_equal(zone + places[i], found->main_thread);
+		assert_int_equal(zone + locations[i], found->main_thread);
 		assert_int_equal(vm->layout->gc64, found->layout->gc64);
 	}
 	memset(fake_at(vm, zone, ZONE), 0, ZONE);

@@ -34,7 +34,7 @@ static void test_running_trace(void **state)
 	/* The coroutine's own base is of before the trace. */
 	fake_L_set(vm, vm->main, vm->layout->lua_State_base,
 		   fake_L_get(vm, vm->main, vm->layout->lua_State_stack) + vm->frame_bytes);
-	sample->cframes[0].compiled = true;
+	sample->vm_frames[0].compiled = true;
 	/* Where rows differ in what the compiler has alone, the first trace decides. */
 	sample_walk(sample);
 	EXPECT(sample, LUASTATE_FULL, { 3, 21, 0 }, { cast.work_proto, 10, 0 },
@@ -60,7 +60,7 @@ static void test_traces_that_are_none(void **state)
 
 	sample_cframe(sample, vm->main, 1, 0);
 	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
-	sample->cframes[0].compiled = true;
+	sample->vm_frames[0].compiled = true;
 	sample_walk(sample);
 	fake_put_u32(vm, trace.J + (uint64_t)layout->jit_State_sizetrace, 3);
 	EXPECT(sample, LUASTATE_FULL, { cast.main_proto, 0, 0 });
@@ -93,7 +93,7 @@ static void test_dropped_traces_change_no_layout(void **state)
 
 	sample_cframe(sample, vm->main, 1, 0);
 	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
-	sample->cframes[0].compiled = true;
+	sample->vm_frames[0].compiled = true;
 	sample_walk(sample);
 	layout = luastate_vm_get(sample->state, 0)->layout;
 	fake_put_ref(vm, trace.table + 3 * (uint64_t)vm->layout->ref_size, 0);

@@ -76,7 +76,7 @@ static void test_older_cframes_elsewhere(void **state)
 	sample_cframe(sample, vm->main, 1, 0);
 	sample_walk(sample);
 	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
-	sample->cframe_count = 1;
+	sample->vm_frame_count = 1;
 	sample_walk(sample);
 	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
 	assert_int_equal(0, sample->chain.count);
@@ -150,7 +150,7 @@ static void test_pcall(void **state)
 	for (unsigned type = FAKE_LINK_PCALL; type <= FAKE_LINK_PCALL + 1; type++) {
 		uint64_t L = fake_coroutine(vm, 64);
 
-		sample->cframe_count = 0;
+		sample->vm_frame_count = 0;
 		sample_cframe(sample, L, 1, 0);
 		fake_call(vm, L, cast.main, 0, FAKE_LINK_C);
 		fake_call_lua(vm, L, pcall, ret_in(sample, cast.main_proto));
@@ -320,7 +320,7 @@ static void test_two_coroutines(void **state)
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { cast.work_proto, 12, 0 },
 	       { resume_at, 0, 1 }, { cast.main_proto, 2, 1 });
 	/* The coroutine has a C boundary of its own. */
-	sample->cframes[0].leaf = false;
+	sample->vm_frames[0].leaf = false;
 	fake_call_lua(vm, co, cast.c, ret_in(sample, cast.inner_proto));
 	sample_cframe(sample, co, 1, 0);
 	fake_call(vm, co, cast.inner, 0, FAKE_LINK_C);
@@ -428,7 +428,7 @@ static void test_cframes_without_a_run(void **state)
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 1));
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { C_CODE, 0, 2 },
 	       { cast.main_proto, 2, 2 });
-	sample->cframes[0].leaf = false;
+	sample->vm_frames[0].leaf = false;
 	sample_cframe(sample, L, INT32_MIN, 0);
 	sample_set_pc(sample, 1, fake_pc(vm, cast.inner_proto, 1));
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 1 }, { C_CODE, 0, 3 },
@@ -448,10 +448,10 @@ static void test_newest_cframe_without_a_run(void **state)
 	sample_cframe(sample, L, 1, 0);
 	EXPECT(sample, LUASTATE_FULL, { C_CODE, 0, 1 }, { cast.main_proto, 2, 1 });
 	/* Without its coroutine stored yet. */
-	sample->cframes[0].L = 0;
+	sample->vm_frames[0].L = 0;
 	EXPECT(sample, LUASTATE_FULL, { C_CODE, 0, 1 }, { cast.main_proto, 2, 1 });
 	/* Two such frames cannot be. */
-	sample->cframes[0].L = L;
+	sample->vm_frames[0].L = L;
 	sample_cframe(sample, L, 1, 0);
 	sample_expect(sample, LUASTATE_TORN, 0, NULL);
 }
@@ -476,7 +476,7 @@ static void test_cframes_that_an_error_released(void **state)
 	fake_L_set(vm, L, vm->layout->lua_State_base, base);
 	sample_expect(sample, LUASTATE_TORN, 0, NULL);
 	/* What a released frame's registers say is over. */
-	sample->cframes[0].frame.r[STATE_REG_KEPT_BASE] = gone;
+	sample->vm_frames[0].frame.r[STATE_REG_KEPT_BASE] = gone;
 	fake_L_set(vm, L, vm->layout->lua_State_cframe, held | 2);
 	EXPECT(sample, LUASTATE_FULL, { C_CODE, 0, 2 }, { cast.main_proto, 2, 2 });
 }
@@ -523,9 +523,9 @@ static void test_cframe_that_cannot_be_read(void **state)
 
 	sample_cframe(sample, vm->main, 1, 0);
 	fake_call(vm, vm->main, cast.main, 1, FAKE_LINK_C);
-	sample->cframes[0].address = FAKE_END;
+	sample->vm_frames[0].address = FAKE_END;
 	sample_expect(sample, LUASTATE_TORN, 0, NULL);
-	sample->cframes[0].L = FAKE_END;
+	sample->vm_frames[0].L = FAKE_END;
 	sample_expect(sample, LUASTATE_TORN, 0, NULL);
 }
 
@@ -609,7 +609,7 @@ static void expect_lines(struct sample *sample, uint32_t numline)
 					 .lines = lines };
 	uint64_t proto = fake_proto(vm, &fake), L = fake_coroutine(vm, 32);
 
-	sample->cframe_count = 0;
+	sample->vm_frame_count = 0;
 	sample_cframe(sample, L, 1, 0);
 	fake_call(vm, L, fake_lua_function(vm, proto), 0, FAKE_LINK_CP);
 	for (unsigned i = 0; i < 4; i++) {

@@ -131,7 +131,7 @@ static void test_memory(void **state)
 	(void)state;
 	made_finish(&made, segments, 3);
 	core = open_made(&made);
-	assert_false(symbols_core_is_cut(core));
+	assert_false(symbols_core_is_truncated(core));
 	assert_memory(core, HEAP, 8);
 	assert_memory(core, HEAP + 2 * MADE_PAGE - 3, 8);
 	assert_memory(core, HEAP, 3 * MADE_PAGE);
@@ -412,7 +412,7 @@ static void test_cut_program(void **state)
 	}
 	assert_int_equal(open_bytes(made.file.bytes, made.file.len - 16, &core, &why), 0);
 	space = make_space(core, folder);
-	assert_true(symbols_core_is_cut(core));
+	assert_true(symbols_core_is_truncated(core));
 	assert_memory(core, CODE + MADE_PAGE, MADE_PAGE - 16);
 	assert_fault(core, CODE + 2 * MADE_PAGE - 32, 32, CODE + 2 * MADE_PAGE - 16);
 	symbols_space_destroy(space);
@@ -486,7 +486,7 @@ static void test_each_cut(void **state)
 			continue;
 		}
 		assert_int_equal(result, 0);
-		assert_int_equal(symbols_core_is_cut(core), len < made.file.len);
+		assert_int_equal(symbols_core_is_truncated(core), len < made.file.len);
 		exercise(core);
 		symbols_core_close(core);
 	}
@@ -572,7 +572,7 @@ static void test_many_segments(void **state)
 	header->e_shoff = made.file.len;
 	made_append(&made.file, &section, sizeof(section));
 	core = open_made(&made);
-	assert_false(symbols_core_is_cut(core));
+	assert_false(symbols_core_is_truncated(core));
 	assert_memory(core, STACK, 64);
 	symbols_core_close(core);
 	section.sh_info = UINT32_MAX;

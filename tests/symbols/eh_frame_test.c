@@ -36,7 +36,7 @@ static const char *libc_path(void)
 }
 
 /** libdw's rule at @p vaddr in our terms. @return false where it is of another form. */
-static bool reference_rule(Dwarf_Frame *frame, struct symbols_eh_rule *ret)
+static bool tarantool_rule(Dwarf_Frame *frame, struct symbols_eh_rule *ret)
 {
 	Dwarf_Op *ops, memory[3];
 	size_t count;
@@ -74,7 +74,7 @@ static bool check_rule(Dwarf_CFI *cfi, const struct symbols_eh *eh,
 	bool simple;
 
 	assert_int_equal(dwarf_cfi_addrframe(cfi, vaddr, &frame), 0);
-	simple = reference_rule(frame, &expected);
+	simple = tarantool_rule(frame, &expected);
 	free(frame);
 	assert_int_equal(symbols_eh_rule_at(eh, entry, vaddr, &rule), simple);
 	if (simple) {
@@ -96,7 +96,7 @@ static void check_file(const char *path, bool with_table)
 	int fd = open(path, O_RDONLY);
 	Elf *handle;
 	Dwarf_CFI *cfi;
-	size_t checked = 0, places = 0, simple = 0;
+	size_t checked = 0, locations = 0, simple = 0;
 
 	roots = 0;
 
@@ -119,14 +119,14 @@ static void check_file(const char *path, bool with_table)
 			continue;
 		checked++;
 		step = (entry.end - entry.start) / 16 + 1;
-		for (uint64_t at = entry.start; at < entry.end; at += step, places++)
+		for (uint64_t at = entry.start; at < entry.end; at += step, locations++)
 			simple += check_rule(cfi, &eh, &entry, at);
 		simple += check_rule(cfi, &eh, &entry, entry.end - 1);
-		places++;
+		locations++;
 	}
 	print_message("%s: %zu entries, %zu fit for libunwind; %zu places, %zu simple rules, %zu "
 		      "without a caller\n",
-		      path, eh.count, checked, places, simple, roots);
+		      path, eh.count, checked, locations, simple, roots);
 	assert_true(eh.count > 5);
 	assert_true(roots > 0);
 	/* Every entry that a compiler wrote passes. */

@@ -48,11 +48,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	file = data[0] % FILE_COUNT;
 	memcpy(changed, files[file], lengths[file]);
 	for (size_t at = 1; at + 4 <= size; at += 4) {
-		size_t place = data[at] | (size_t)data[at + 1] << 8;
+		size_t location = data[at] | (size_t)data[at + 1] << 8;
 
 		/* The second half holds the DWARF. */
-		place = lengths[file] / 2 + place % (lengths[file] - lengths[file] / 2 - 1);
-		memcpy(changed + place, data + at + 2, data[at + 3] & 0x80 ? 1 : 2);
+		location = lengths[file] / 2 + location % (lengths[file] - lengths[file] / 2 - 1);
+		memcpy(changed + location, data + at + 2, data[at + 3] & 0x80 ? 1 : 2);
 	}
 	hostile_types_exercise(changed, lengths[file]);
 	return 0;

@@ -44,7 +44,7 @@ struct watched {
 	struct symbols_unwinder *unwinder;
 	struct attach_image *image;
 	unw_addr_space_t reference;
-	void *reference_context;
+	void *tarantool_context;
 	struct attach_registers regs;
 	struct chain ours, theirs;
 	uint64_t odd_start, odd_end; /**< Code whose unwind rule is not true everywhere. */
@@ -66,13 +66,13 @@ static void watch(struct watched *watched, const char *const *argv)
 	assert_true(stopped_seize(watched->tid));
 	watched->reference = unw_create_addr_space(&_UPT_accessors, 0);
 	unw_set_caching_policy(watched->reference, UNW_CACHE_GLOBAL);
-	watched->reference_context = _UPT_create(watched->tid);
+	watched->tarantool_context = _UPT_create(watched->tid);
 }
 
 static void unwatch(struct watched *watched)
 {
 	stopped_kill(watched->pid);
-	_UPT_destroy(watched->reference_context);
+	_UPT_destroy(watched->tarantool_context);
 	unw_destroy_addr_space(watched->reference);
 	symbols_unwinder_destroy(watched->unwinder);
 	symbols_space_destroy(watched->space);
@@ -107,7 +107,7 @@ static void walk_ours(struct watched *watched)
 	watched->frames += chain->count;
 }
 
-static uint64_t reference_register(unw_cursor_t *cursor, int reg)
+static uint64_t tarantool_register(unw_cursor_t *cursor, int reg)
 {
 	unw_word_t value = 0;
 
@@ -121,15 +121,15 @@ static void walk_theirs(struct watched *watched)
 	unw_cursor_t cursor;
 
 	chain->count = 0;
-	assert_int_equal(unw_init_remote(&cursor, watched->reference, watched->reference_context),
+	assert_int_equal(unw_init_remote(&cursor, watched->reference, watched->tarantool_context),
 			 0);
 	do {
 		chain->frames[chain->count] = (struct symbols_native_frame){
-			.pc = reference_register(&cursor, UNW_REG_IP),
-			.sp = reference_register(&cursor, UNW_REG_SP),
+			.pc = tarantool_register(&cursor, UNW_REG_IP),
+			.sp = tarantool_register(&cursor, UNW_REG_SP),
 		};
 		for (int i = 0; i < ATTACH_REG_COUNT; i++)
-			chain->registers[chain->count].r[i] = reference_register(&cursor, i);
+			chain->registers[chain->count].r[i] = tarantool_register(&cursor, i);
 		chain->count++;
 		chain->end = unw_step(&cursor);
 	} while (chain->end > 0 && chain->count < FRAMES_MAX);
@@ -194,16 +194,16 @@ static bool may_be_cut(const struct watched *watched)
 static void compare(struct watched *watched)
 {
 	const struct chain *ours = &watched->ours, *theirs = &watched->theirs;
-	bool is_cut = may_be_cut(watched) && (ours->end < 0 || ours->count < theirs->count);
-	bool same = is_cut ? ours->count <= theirs->count
-			   : ours->count == theirs->count && ours->end == 0;
+	bool is_truncated = may_be_cut(watched) && (ours->end < 0 || ours->count < theirs->count);
+	bool same = is_truncated ? ours->count <= theirs->count
+				 : ours->count == theirs->count && ours->end == 0;
 
 	for (size_t i = 0; i < ours->count && same; i++)
 		same = same_frame(ours, theirs, i);
 	if (!same)
 		print_chains(watched);
 	assert_true(same);
-	if (is_cut)
+	if (is_truncated)
 		watched->cut++;
 	else
 		watched->compared++;

@@ -142,7 +142,7 @@ static bool has_bar(const struct top_screen *screen)
 }
 
 /* How many columns names have, and places behind them. */
-static void share_out(const struct top_screen *screen, size_t *ret_name, size_t *ret_place)
+static void share_out(const struct top_screen *screen, size_t *ret_name, size_t *ret_location)
 {
 	size_t used = 14, left;
 
@@ -151,10 +151,10 @@ static void share_out(const struct top_screen *screen, size_t *ret_name, size_t 
 	if (has_bar(screen))
 		used += BAR_COLUMNS + 1;
 	left = (size_t)COLS > used ? (size_t)COLS - used : 0;
-	*ret_place = screen->choice.view == TOP_VIEW_MODULES ? 0 : left * 2 / 5;
-	if (*ret_place < PLACE_MIN)
-		*ret_place = 0;
-	*ret_name = left > *ret_place ? left - *ret_place - (*ret_place ? 1 : 0) : left;
+	*ret_location = screen->choice.view == TOP_VIEW_MODULES ? 0 : left * 2 / 5;
+	if (*ret_location < PLACE_MIN)
+		*ret_location = 0;
+	*ret_name = left > *ret_location ? left - *ret_location - (*ret_location ? 1 : 0) : left;
 }
 
 /* The head of a column, at its right end; the one by which rows are sorted has a mark. */
@@ -172,10 +172,10 @@ static void add_head(struct top_screen *screen, enum top_sort sort, const char *
 
 static void draw_heads(struct top_screen *screen)
 {
-	const struct top_shown_source *source = &screen->source;
-	size_t name, place, before;
+	const struct view_source *source = &screen->source;
+	size_t name, location, before;
 
-	share_out(screen, &name, &place);
+	share_out(screen, &name, &location);
 	add_head(screen, TOP_SORT_SELF, "SELF%", SHARE_COLUMNS);
 	format_text_add_string(&screen->line, " ");
 	add_head(screen, TOP_SORT_TOTAL, "TOT%", SHARE_COLUMNS);
@@ -187,8 +187,8 @@ static void draw_heads(struct top_screen *screen)
 	add_head(screen, TOP_SORT_NAME, views[screen->choice.view].head, 0);
 	if (screen->choice.view == TOP_VIEW_SOURCE && source->chunk) {
 		format_text_add_string(&screen->line, " ");
-		top_draw_text(screen, source->chunk + 1, name + place, TOP_CUT_BEGIN);
-	} else if (place) {
+		top_draw_text(screen, source->chunk + 1, name + location, TOP_CUT_BEGIN);
+	} else if (location) {
 		before = top_columns_width(screen->line.bytes, screen->terminal.utf8) - before;
 		format_text_addf(&screen->line, "%*s PLACE",
 				 name > before ? (int)(name - before) : 0, "");
@@ -259,12 +259,12 @@ static const char *scrolled(const struct top_screen *screen, const char *name)
 static void write_process(const struct top_screen *screen, const struct top_row *row,
 			  struct format_text *text)
 {
-	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
+	const struct daemon_live_header *header = daemon_live_header(screen->session);
 	const char *name = row->name;
 
-	for (size_t i = 0; i < vitals->process_count; i++)
-		if (vitals->processes[i].pid == row->pid)
-			name = vitals->processes[i].name;
+	for (size_t i = 0; i < header->process_count; i++)
+		if (header->processes[i].pid == row->pid)
+			name = header->processes[i].name;
 	format_text_addf(text, "%s [%d]", name, (int)row->pid);
 }
 
@@ -288,7 +288,7 @@ static void write_name(const struct top_screen *screen, const struct top_row *ro
 		format_text_addf(text, " 0x%" PRIx64, row->coroutine);
 	/* Several processes may have the same. */
 	if ((choice->view == TOP_VIEW_TRACES || choice->view == TOP_VIEW_COROUTINES) &&
-	    daemon_watch_vitals(screen->watch)->process_count > 1 && row->pid)
+	    daemon_live_header(screen->session)->process_count > 1 && row->pid)
 		format_text_addf(text, " [%d]", (int)row->pid);
 	for (size_t i = 0; i < FORMAT_COMPILED_COUNT; i++)
 		all += row->compiled[i];
@@ -302,9 +302,9 @@ static void draw_row(struct top_screen *screen, const struct top_row *row, int y
 {
 	uint64_t all = screen->table.samples;
 	struct format_text name = { 0 };
-	size_t name_columns, place_columns;
+	size_t name_columns, location_columns;
 
-	share_out(screen, &name_columns, &place_columns);
+	share_out(screen, &name_columns, &location_columns);
 	if (row->mark == TOP_MARK_TITLE) {
 		format_text_addf(&screen->line, "%14s%s", "", row->name);
 		top_draw_line(screen, y, is_selected ? TOP_LOOK_SELECTED : TOP_LOOK_TITLE);
@@ -319,16 +319,16 @@ static void draw_row(struct top_screen *screen, const struct top_row *row, int y
 		top_columns_add_padded(&screen->line, name.bytes, name_columns, TOP_CUT_END,
 				       screen->terminal.utf8);
 	format_text_deinit(&name);
-	if (place_columns) {
+	if (location_columns) {
 		format_text_add_string(&screen->line, " ");
-		top_draw_text(screen, row->place, place_columns, TOP_CUT_BEGIN);
+		top_draw_text(screen, row->location, location_columns, TOP_CUT_BEGIN);
 	}
 	top_draw_line(screen, y, is_selected ? TOP_LOOK_SELECTED : heat(row->self, all));
 }
 
 static void draw_source_row(struct top_screen *screen, size_t index, int y, bool is_selected)
 {
-	const struct top_shown_source *source = &screen->source;
+	const struct view_source *source = &screen->source;
 	char *text = top_source_line(&source->file, index + 1);
 	uint64_t self = source->self[index], all = source->all[index];
 
@@ -347,7 +347,7 @@ static void draw_source_row(struct top_screen *screen, size_t index, int y, bool
 /* What there is in place of rows. */
 static void draw_empty(struct top_screen *screen)
 {
-	const struct top_shown_source *source = &screen->source;
+	const struct view_source *source = &screen->source;
 
 	if (screen->choice.view == TOP_VIEW_SOURCE && source->why && source->chunk) {
 		format_text_add_string(&screen->line, "  ");

@@ -38,7 +38,7 @@ struct recent {
 	uint64_t span_ns, cpu_ns, created, aborted, allocated;
 };
 
-static void add_moment(struct recent *recent, const struct daemon_moment *moment)
+static void add_history_point(struct recent *recent, const struct daemon_history_point *moment)
 {
 	uint64_t counts[TOP_ACTIVITY_COUNT];
 
@@ -52,15 +52,15 @@ static void add_moment(struct recent *recent, const struct daemon_moment *moment
 	recent->allocated += moment->allocated_bytes;
 }
 
-static struct recent sum_up(const struct daemon_watch *watch)
+static struct recent sum_up(const struct daemon_live *session)
 {
 	struct recent recent = { 0 };
 
 	for (size_t age = 0; age < RECENT; age++) {
-		const struct daemon_moment *moment = daemon_watch_history(watch, age);
+		const struct daemon_history_point *moment = daemon_live_history(session, age);
 
 		if (moment)
-			add_moment(&recent, moment);
+			add_history_point(&recent, moment);
 	}
 	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
 		recent.sum += recent.parts[i];
@@ -96,7 +96,7 @@ static uint64_t span_of(const struct top_screen *screen, size_t columns)
 	return span_ns > delay_ns ? (span_ns + delay_ns - 1) / delay_ns * delay_ns : delay_ns;
 }
 
-static void add_to_column(const struct daemon_moment *moment, struct column *column)
+static void add_to_column(const struct daemon_history_point *moment, struct column *column)
 {
 	uint64_t counts[TOP_ACTIVITY_COUNT];
 
@@ -111,10 +111,10 @@ static void collect_history(const struct top_screen *screen, size_t columns,
 {
 	uint64_t span_ns = span_of(screen, columns), last = 0;
 	struct column newest_first[HISTORY_COLUMNS_MAX] = { 0 };
-	const struct daemon_moment *moment;
+	const struct daemon_history_point *moment;
 	size_t count = 0;
 
-	for (size_t age = 0; (moment = daemon_watch_history(screen->watch, age)); age++) {
+	for (size_t age = 0; (moment = daemon_live_history(screen->session, age)); age++) {
 		uint64_t span = moment->time_ns / span_ns;
 
 		if (count == 0 || span != last) {
@@ -197,26 +197,26 @@ static void draw_states(struct top_screen *screen, const struct history *history
 
 /* ---- Lines ------------------------------------------------------------------------------ */
 
-static void add_process(struct top_screen *screen, const struct daemon_vitals *vitals)
+static void add_process(struct top_screen *screen, const struct daemon_live_header *header)
 {
-	const struct daemon_process *process = vitals->processes;
+	const struct daemon_process *process = header->processes;
 	double uptime_s;
 	char time[16];
 
-	if (vitals->process_count == 0) {
+	if (header->process_count == 0) {
 		format_text_add_string(&screen->line, "no process yet");
 		return;
 	}
-	for (size_t i = 0; screen->choice.pid && i < vitals->process_count; i++)
-		if (vitals->processes[i].pid == screen->choice.pid)
-			process = &vitals->processes[i];
+	for (size_t i = 0; screen->choice.pid && i < header->process_count; i++)
+		if (header->processes[i].pid == screen->choice.pid)
+			process = &header->processes[i];
 	top_draw_text(screen, process->name, 24, TOP_CUT_END);
 	format_text_addf(&screen->line, " [%d]", (int)process->pid);
 	if (screen->choice.tid)
 		format_text_addf(&screen->line, " thread %d", (int)screen->choice.tid);
-	else if (vitals->process_count > 1 && !screen->choice.pid)
-		format_text_addf(&screen->line, " +%zu more", vitals->process_count - 1);
-	uptime_s = top_uptime_s(vitals, (size_t)(process - vitals->processes));
+	else if (header->process_count > 1 && !screen->choice.pid)
+		format_text_addf(&screen->line, " +%zu more", header->process_count - 1);
+	uptime_s = top_uptime_s(header, (size_t)(process - header->processes));
 	if (uptime_s >= 0 && !process->ended) {
 		top_columns_time(time, sizeof(time), (uint64_t)(uptime_s * 1e9));
 		format_text_addf(&screen->line, " up %s", time);
@@ -226,20 +226,20 @@ static void add_process(struct top_screen *screen, const struct daemon_vitals *v
 }
 
 static const struct daemon_vm *first_vm(const struct top_screen *screen,
-					const struct daemon_vitals *vitals)
+					const struct daemon_live_header *header)
 {
-	for (size_t i = 0; screen->choice.pid && i < vitals->vm_count; i++)
-		if (vitals->vms[i].pid == screen->choice.pid)
-			return &vitals->vms[i];
-	return vitals->vm_count ? &vitals->vms[0] : NULL;
+	for (size_t i = 0; screen->choice.pid && i < header->vm_count; i++)
+		if (header->vms[i].pid == screen->choice.pid)
+			return &header->vms[i];
+	return header->vm_count ? &header->vms[0] : NULL;
 }
 
-static void draw_title(struct top_screen *screen, const struct daemon_vitals *vitals)
+static void draw_title(struct top_screen *screen, const struct daemon_live_header *header)
 {
-	const struct daemon_vm *vm = first_vm(screen, vitals);
+	const struct daemon_vm *vm = first_vm(screen, header);
 
 	format_text_add_string(&screen->line, "ljtop  ");
-	add_process(screen, vitals);
+	add_process(screen, header);
 	if (vm && vm->version[0]) {
 		format_text_add_string(&screen->line, "  ");
 		top_draw_text(screen, vm->version, 30, TOP_CUT_END);
@@ -251,21 +251,21 @@ static void draw_title(struct top_screen *screen, const struct daemon_vitals *vi
 	top_draw_line(screen, 0, TOP_LOOK_TITLE);
 }
 
-static void draw_numbers(struct top_screen *screen, const struct daemon_vitals *vitals,
+static void draw_numbers(struct top_screen *screen, const struct daemon_live_header *header,
 			 const struct recent *recent)
 {
 	char how[256];
 
-	top_describe_capture(vitals, how, sizeof(how));
+	top_describe_capture(header, how, sizeof(how));
 	format_text_addf(&screen->line,
 			 "ticks %" PRIu64 "  full %.1f%%  late %" PRIu64 "  missed %" PRIu64
 			 "  %s  CPU %.1f%%",
-			 vitals->ticks, top_full_percent(vitals->outcomes), vitals->late_ticks,
-			 vitals->missed_ticks, how, top_percent(recent->cpu_ns, recent->span_ns));
-	if (vitals->dropped)
-		format_text_addf(&screen->line, "  dropped %" PRIu64, vitals->dropped);
+			 header->ticks, top_full_percent(header->outcomes), header->late_ticks,
+			 header->missed_ticks, how, top_percent(recent->cpu_ns, recent->span_ns));
+	if (header->dropped)
+		format_text_addf(&screen->line, "  dropped %" PRIu64, header->dropped);
 	/* Known to who has asked for it: the first to be cut off. */
-	format_text_addf(&screen->line, "  %u Hz", vitals->rate_hz);
+	format_text_addf(&screen->line, "  %u Hz", header->rate_hz);
 	top_draw_line(screen, 1, TOP_LOOK_PLAIN);
 }
 
@@ -308,11 +308,11 @@ static void draw_legend(struct top_screen *screen, const struct recent *recent)
 	top_draw_line(screen, 3, TOP_LOOK_PLAIN);
 }
 
-static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vitals,
+static void draw_heap(struct top_screen *screen, const struct daemon_live_header *header,
 		      const struct recent *recent, const struct history *history)
 {
-	const struct daemon_moment *moment = daemon_watch_history(screen->watch, 0);
-	const struct daemon_vm *vm = first_vm(screen, vitals);
+	const struct daemon_history_point *moment = daemon_live_history(screen->session, 0);
+	const struct daemon_vm *vm = first_vm(screen, header);
 	size_t spark = (size_t)COLS / 5;
 	char bytes[16];
 
@@ -335,11 +335,11 @@ static void draw_heap(struct top_screen *screen, const struct daemon_vitals *vit
 	top_draw_line(screen, 4, TOP_LOOK_PLAIN);
 }
 
-static void draw_traces(struct top_screen *screen, const struct daemon_vitals *vitals,
+static void draw_traces(struct top_screen *screen, const struct daemon_live_header *header,
 			const struct recent *recent, const struct history *history)
 {
-	const struct daemon_moment *moment = daemon_watch_history(screen->watch, 0);
-	const struct daemon_vm *vm = first_vm(screen, vitals);
+	const struct daemon_history_point *moment = daemon_live_history(screen->session, 0);
+	const struct daemon_vm *vm = first_vm(screen, header);
 	size_t spark = (size_t)COLS / 8;
 	/* Where the build does not count them, there may be more. */
 	const char *least = vm && vm->is_counted ? "" : ">=";
@@ -358,15 +358,15 @@ static void draw_traces(struct top_screen *screen, const struct daemon_vitals *v
 
 void top_draw_header(struct top_screen *screen)
 {
-	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
-	struct recent recent = sum_up(screen->watch);
+	const struct daemon_live_header *header = daemon_live_header(screen->session);
+	struct recent recent = sum_up(screen->session);
 	struct history history;
 
 	collect_history(screen, spark_columns(), &history);
-	draw_title(screen, vitals);
-	draw_numbers(screen, vitals, &recent);
+	draw_title(screen, header);
+	draw_numbers(screen, header, &recent);
 	draw_bar(screen, &recent, &history);
 	draw_legend(screen, &recent);
-	draw_heap(screen, vitals, &recent, &history);
-	draw_traces(screen, vitals, &recent, &history);
+	draw_heap(screen, header, &recent, &history);
+	draw_traces(screen, header, &recent, &history);
 }

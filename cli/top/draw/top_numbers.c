@@ -53,18 +53,18 @@ double top_percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-void top_describe_capture(const struct daemon_vitals *vitals, char *ret_text, size_t len)
+void top_describe_capture(const struct daemon_live_header *header, char *ret_text, size_t len)
 {
-	bool copied = vitals->capture == DAEMON_CAPTURE_KERNEL;
+	bool copied = header->capture == DAEMON_CAPTURE_KERNEL;
 	size_t used;
 
 	snprintf(ret_text, len, copied ? "copied p99 %.0f us" : "stopped p99 %.0f us",
-		 (double)(copied ? vitals->copied_p99_ns : vitals->stopped_p99_ns) / 1e3);
+		 (double)(copied ? header->copied_p99_ns : header->stopped_p99_ns) / 1e3);
 	for (int i = 0; copied && i < DAEMON_REASON_COUNT; i++) {
 		used = strlen(ret_text);
-		if (vitals->reasons[i].samples)
+		if (header->reasons[i].samples)
 			snprintf(ret_text + used, len - used, ", %" PRIu64 " by stops (%s)",
-				 vitals->reasons[i].samples,
+				 header->reasons[i].samples,
 				 daemon_reason_text((enum daemon_reason)i));
 	}
 }
@@ -76,14 +76,14 @@ double top_full_percent(const uint64_t *outcomes)
 							  outcomes[DAEMON_UNWOUND]);
 }
 
-double top_rate(uint64_t count, const struct daemon_moment *moment)
+double top_rate(uint64_t count, const struct daemon_history_point *moment)
 {
 	return moment->span_ns ? (double)count * 1e9 / (double)moment->span_ns : 0;
 }
 
-double top_uptime_s(const struct daemon_vitals *vitals, size_t process)
+double top_uptime_s(const struct daemon_live_header *header, size_t process)
 {
-	uint64_t start_ns = vitals->start_ns[process], now_ns = clock_read_ns(CLOCK_BOOTTIME);
+	uint64_t start_ns = header->start_ns[process], now_ns = clock_read_ns(CLOCK_BOOTTIME);
 
 	return start_ns && now_ns >= start_ns ? (double)(now_ns - start_ns) / 1e9 : -1;
 }

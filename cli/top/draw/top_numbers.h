@@ -3,7 +3,7 @@
 #ifndef CLI_TOP_DRAW_TOP_NUMBERS_H
 #define CLI_TOP_DRAW_TOP_NUMBERS_H
 
-#include "daemon/watch.h"
+#include "daemon/live.h"
 
 /** What the VMs do, in words of people. */
 enum top_activity {
@@ -22,7 +22,7 @@ const char *top_activity_name(enum top_activity activity);
 
 /** How samples were taken and how long that took for nearly all of them, with what was stopped
  *  although the kernel copies threads, and why: "copied p99 9 us". */
-void top_describe_capture(const struct daemon_vitals *vitals, char *ret_text, size_t len);
+void top_describe_capture(const struct daemon_live_header *header, char *ret_text, size_t len);
 
 /** Looks at threads by activity, of states and outcomes. @param ret_counts TOP_ACTIVITY_COUNT. */
 void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint64_t *ret_counts);
@@ -33,10 +33,10 @@ double top_full_percent(const uint64_t *outcomes);
 double top_percent(uint64_t part, uint64_t whole);
 
 /** Per second of a moment. */
-double top_rate(uint64_t count, const struct daemon_moment *moment);
+double top_rate(uint64_t count, const struct daemon_history_point *moment);
 
 /** How long ago a process began. @return -1 unknown. */
-double top_uptime_s(const struct daemon_vitals *vitals, size_t process);
+double top_uptime_s(const struct daemon_live_header *header, size_t process);
 
 /** "native", "Lua", "fast", ... */
 const char *top_kind_name(enum format_kind kind);

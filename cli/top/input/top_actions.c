@@ -28,7 +28,7 @@ static const struct {
 	{ 'v', "svg", "svg" },
 };
 
-void top_act_note(struct top_screen *screen, const char *format, ...)
+void top_actions_note(struct top_screen *screen, const char *format, ...)
 {
 	va_list args;
 
@@ -41,9 +41,9 @@ void top_act_note(struct top_screen *screen, const char *format, ...)
 
 static pid_t first_pid(const struct top_screen *screen)
 {
-	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
+	const struct daemon_live_header *header = daemon_live_header(screen->session);
 
-	return vitals->process_count ? vitals->processes[0].pid : getpid();
+	return header->process_count ? header->processes[0].pid : getpid();
 }
 
 static void choose_format(struct top_screen *screen, int key)
@@ -66,22 +66,22 @@ static void choose_format(struct top_screen *screen, int key)
 /* A new file only: a key too much is to cost nobody a profile. */
 static void write_file(struct top_screen *screen)
 {
-	const struct format_live *live = daemon_watch_profile(screen->watch);
+	const struct format_live *live = daemon_live_profile(screen->session);
 	struct failure why = { 0 };
 	char text[256];
 	int errnum, fd = top_opener_create_file(screen->opener, screen->typed, &errnum);
 
 	if (fd < 0) {
-		top_act_note(screen, "%s: %s", screen->typed, strerror(errnum));
+		top_actions_note(screen, "%s: %s", screen->typed, strerror(errnum));
 		return;
 	}
 	if (format_live_write(live, screen->format, "ljtop", fd, &why) == 0) {
-		top_act_note(screen, "wrote %" PRIu64 " samples to %s", format_live_samples(live),
-			     screen->typed);
+		top_actions_note(screen, "wrote %" PRIu64 " samples to %s",
+				 format_live_samples(live), screen->typed);
 		return;
 	}
 	failure_describe(&why, text, sizeof(text));
-	top_act_note(screen, "%s: %s", screen->typed, text);
+	top_actions_note(screen, "%s: %s", screen->typed, text);
 }
 
 /* ---- Prompts ---------------------------------------------------------------------------- */
@@ -124,12 +124,12 @@ static void act_in_prompt(struct top_screen *screen, int key)
 /* The function under the cursor is what callers and source are of. */
 static int open_view(struct top_screen *screen, enum top_view view, struct failure *why)
 {
-	const struct top_row *row = top_shown_row(screen);
+	const struct top_row *row = view_model_row(screen);
 
 	if (view == TOP_VIEW_CALLS && row && row->function != FORMAT_LIVE_OTHER &&
 	    (screen->choice.view <= TOP_VIEW_TREE || screen->choice.view == TOP_VIEW_COROUTINES))
 		top_choice_function(&screen->choice, row);
-	if (view == TOP_VIEW_SOURCE && top_shown_choose_source(screen, why) != 0)
+	if (view == TOP_VIEW_SOURCE && view_model_choose_source(screen, why) != 0)
 		return -1;
 	if (view == TOP_VIEW_CALLS)
 		top_list_reset(&screen->lists[view]);
@@ -142,7 +142,7 @@ static int open_view(struct top_screen *screen, enum top_view view, struct failu
 /* Of callers and callees: the function under the cursor is the next one. */
 static void follow_call(struct top_screen *screen)
 {
-	const struct top_row *row = top_shown_row(screen);
+	const struct top_row *row = view_model_row(screen);
 
 	if (!row || row->mark == TOP_MARK_TITLE || row->mark == TOP_MARK_CHOSEN)
 		return;
@@ -154,7 +154,7 @@ static void follow_call(struct top_screen *screen)
 /* Only the thread or process under the cursor, or all again. */
 static void choose_thread(struct top_screen *screen)
 {
-	const struct top_row *row = top_shown_row(screen);
+	const struct top_row *row = view_model_row(screen);
 
 	if (!row)
 		return;
@@ -165,7 +165,7 @@ static void choose_thread(struct top_screen *screen)
 
 static int enter(struct top_screen *screen, struct failure *why)
 {
-	const struct top_row *row = top_shown_row(screen);
+	const struct top_row *row = view_model_row(screen);
 
 	switch (screen->choice.view) {
 	case TOP_VIEW_FUNCTIONS:
@@ -178,7 +178,7 @@ static int enter(struct top_screen *screen, struct failure *why)
 	case TOP_VIEW_TRACES:
 		return row && row->chunk ? open_view(screen, TOP_VIEW_SOURCE, why) : 0;
 	case TOP_VIEW_TREE:
-		return row ? top_shown_fold(screen, row->mark == TOP_MARK_FOLDED, false, why) : 0;
+		return row ? view_model_fold(screen, row->mark == TOP_MARK_FOLDED, false, why) : 0;
 	case TOP_VIEW_CALLS:
 		follow_call(screen);
 		return 0;
@@ -194,7 +194,7 @@ static int enter(struct top_screen *screen, struct failure *why)
 static int go_sideways(struct top_screen *screen, bool right, struct failure *why)
 {
 	if (screen->choice.view == TOP_VIEW_TREE)
-		return top_shown_fold(screen, right, false, why);
+		return view_model_fold(screen, right, false, why);
 	if (right)
 		screen->shift = screen->shift < SHIFT_MAX ? screen->shift + SHIFT : SHIFT_MAX;
 	else
@@ -221,7 +221,7 @@ static void sort_by(struct top_screen *screen, enum top_sort sort)
 
 static void reset(struct top_screen *screen)
 {
-	format_live_reset(daemon_watch_profile(screen->watch));
+	format_live_reset(daemon_live_profile(screen->session));
 	screen->is_dirty = true;
 }
 
@@ -236,7 +236,7 @@ static int toggle(struct top_screen *screen, bool *what)
 
 static int act_on_rows(struct top_screen *screen, enum top_command command, struct failure *why)
 {
-	const struct top_row *row = top_shown_row(screen);
+	const struct top_row *row = view_model_row(screen);
 
 	switch (command) {
 	case TOP_LEFT:
@@ -246,11 +246,11 @@ static int act_on_rows(struct top_screen *screen, enum top_command command, stru
 	case TOP_ENTER:
 		return enter(screen, why);
 	case TOP_FOLD:
-		return top_shown_fold(screen, false, false, why);
+		return view_model_fold(screen, false, false, why);
 	case TOP_UNFOLD:
-		return top_shown_fold(screen, true, false, why);
+		return view_model_fold(screen, true, false, why);
 	case TOP_UNFOLD_ALL:
-		return top_shown_fold(screen, row && row->mark == TOP_MARK_FOLDED, true, why);
+		return view_model_fold(screen, row && row->mark == TOP_MARK_FOLDED, true, why);
 	default:
 		return 0;
 	}
@@ -343,13 +343,13 @@ static void act_in_help(struct top_screen *screen, enum top_command command)
 
 static void remember_row(struct top_screen *screen)
 {
-	const struct top_row *row = top_shown_row(screen);
+	const struct top_row *row = view_model_row(screen);
 
 	if (row)
 		screen->lists[screen->choice.view].id = row->id;
 }
 
-int top_act(struct top_screen *screen, int key, struct failure *why)
+int top_actions_run(struct top_screen *screen, int key, struct failure *why)
 {
 	enum top_command command = key == KEY_MOUSE ? top_mouse_take(screen) : top_keys_find(key);
 	int ret = 0;

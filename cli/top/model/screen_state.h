@@ -10,7 +10,7 @@
 #include "cli/top/model/top_tree.h"
 #include "cli/top/source/source_helper.h"
 #include "cli/top/terminal/top_terminal.h"
-#include "daemon/watch.h"
+#include "daemon/live.h"
 #include "format/text.h"
 
 enum {
@@ -36,7 +36,7 @@ enum top_prompt {
 };
 
 /** The file that is shown as source. */
-struct top_shown_source {
+struct view_source {
 	char *chunk; /* NULL: none yet */
 	struct top_source file;
 	const char *why;      /* it cannot be shown; or NULL */
@@ -48,14 +48,14 @@ struct top_shown_source {
 struct top_screen {
 	struct top_opener *opener;
 	struct top_terminal terminal;
-	struct daemon_watch *watch;
+	struct daemon_live *session;
 	struct top_screen_options options;
 
 	struct top_choice choice;
 	struct top_table table;
 	struct top_list lists[TOP_VIEW_COUNT];
 	struct top_folds folds;
-	struct top_shown_source source;
+	struct view_source source;
 	size_t shift; /* columns that names are scrolled by */
 	bool is_frozen, is_help, is_dirty, is_over;
 	struct top_list help;

@@ -84,7 +84,7 @@ struct top_row *top_table_add_text(struct top_table *table, const char *text, en
 	if (!row)
 		return NULL;
 	row->name = keep(table, text);
-	row->place = "";
+	row->location = "";
 	row->mark = mark;
 	if (!row->name)
 		return NULL;
@@ -104,7 +104,7 @@ struct top_row *top_table_add(struct top_table *table, const struct format_live_
 		return NULL;
 	*row = (struct top_row){ .id = from->id,
 				 .name = keep(table, from->name),
-				 .place = keep(table, from->place ? from->place : ""),
+				 .location = keep(table, from->location ? from->location : ""),
 				 .chunk = keep(table, from->chunk),
 				 .kind = from->kind,
 				 .function = from->function,
@@ -116,7 +116,7 @@ struct top_row *top_table_add(struct top_table *table, const struct format_live_
 				 .self = choice->window ? window_self : all_self,
 				 .total = choice->window ? count->window_total : count->total };
 	memcpy(row->compiled, from->compiled, sizeof(row->compiled));
-	if (!row->name || !row->place || (from->chunk && !row->chunk))
+	if (!row->name || !row->location || (from->chunk && !row->chunk))
 		return NULL;
 	table->count++;
 	return row;
@@ -270,14 +270,14 @@ void top_choice_function(struct top_choice *choice, const struct top_row *row)
 	choice->has_function = true;
 	choice->function = row->function;
 	snprintf(choice->name, sizeof(choice->name), "%s", row->name);
-	snprintf(choice->place, sizeof(choice->place), "%s", row->place);
+	snprintf(choice->location, sizeof(choice->location), "%s", row->location);
 }
 
 static bool is_chosen(const struct top_choice *choice, const struct format_live_row *row)
 {
 	return strncmp(row->name, choice->name, sizeof(choice->name) - 1) == 0 &&
-	       (!choice->place[0] ||
-		strncmp(row->place, choice->place, sizeof(choice->place) - 1) == 0);
+	       (!choice->location[0] ||
+		strncmp(row->location, choice->location, sizeof(choice->location) - 1) == 0);
 }
 
 /* The chosen function among all: by its id, else by its texts, else the first one. */

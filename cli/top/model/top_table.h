@@ -41,7 +41,7 @@ struct top_choice {
 	 * the texts tell. */
 	bool has_function;
 	uint32_t function;
-	char name[256], place[256];
+	char name[256], location[256];
 };
 
 /** What stands before a row. */
@@ -56,7 +56,7 @@ enum top_mark {
 /** One row. Texts are the table's. */
 struct top_row {
 	uint64_t id; /**< The same for the same thing in the next table of the view. */
-	const char *name, *place;
+	const char *name, *location;
 	const char *chunk; /**< As the VM stores it, not fit for a terminal; or NULL. */
 	enum format_kind kind;
 	enum top_mark mark;

@@ -16,7 +16,7 @@ static int no_memory(struct failure *why)
 	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a view");
 }
 
-const struct top_row *top_shown_row(const struct top_screen *screen)
+const struct top_row *view_model_row(const struct top_screen *screen)
 {
 	size_t selected = screen->lists[screen->choice.view].selected;
 
@@ -27,7 +27,7 @@ const struct top_row *top_shown_row(const struct top_screen *screen)
 
 /* ---- Source ----------------------------------------------------------------------------- */
 
-void top_shown_forget_source(struct top_shown_source *source)
+void view_model_forget_source(struct view_source *source)
 {
 	free(source->chunk);
 	top_source_deinit(&source->file);
@@ -45,7 +45,7 @@ static int query_lines(const struct top_screen *screen, struct format_live_rows 
 	/* A line's own samples are those of what it calls in C too, as it is their caller's. */
 	query.no_natives = true;
 	query.order = screen->choice.window ? FORMAT_LIVE_WINDOW_SELF : FORMAT_LIVE_SELF;
-	return format_live_query(daemon_watch_profile(screen->watch), &query, ret_rows, why);
+	return format_live_query(daemon_live_profile(screen->session), &query, ret_rows, why);
 }
 
 static bool is_file_line(const struct format_live_row *row)
@@ -67,8 +67,8 @@ static const struct format_live_row *hottest(const struct format_live_rows *rows
 /* In the process that was chosen, else in the first that has it. */
 static void open_source(struct top_screen *screen)
 {
-	const struct daemon_vitals *vitals = daemon_watch_vitals(screen->watch);
-	struct top_shown_source *source = &screen->source;
+	const struct daemon_live_header *header = daemon_live_header(screen->session);
+	struct view_source *source = &screen->source;
 	uint64_t end_ns = clock_now_ns() + OPEN_NS;
 	int32_t pid = screen->choice.pid;
 	int ret = -1;
@@ -77,10 +77,10 @@ static void open_source(struct top_screen *screen)
 	if (pid)
 		ret = top_opener_read(screen->opener, pid, source->chunk, &source->file,
 				      &source->why);
-	for (size_t i = 0; !pid && ret != 0 && i < vitals->process_count && clock_now_ns() < end_ns;
+	for (size_t i = 0; !pid && ret != 0 && i < header->process_count && clock_now_ns() < end_ns;
 	     i++)
-		if (vitals->processes[i].kind == DAEMON_PROCESS_LUAJIT)
-			ret = top_opener_read(screen->opener, vitals->processes[i].pid,
+		if (header->processes[i].kind == DAEMON_PROCESS_LUAJIT)
+			ret = top_opener_read(screen->opener, header->processes[i].pid,
 					      source->chunk, &source->file, &source->why);
 	if (ret != 0)
 		return;
@@ -100,16 +100,16 @@ static int show_source(struct top_screen *screen, const char *chunk, uint32_t li
 
 	if (!copy)
 		return no_memory(why);
-	top_shown_forget_source(&screen->source);
+	view_model_forget_source(&screen->source);
 	screen->source.chunk = copy;
 	screen->source.wanted = line;
 	open_source(screen);
 	return 0;
 }
 
-int top_shown_choose_source(struct top_screen *screen, struct failure *why)
+int view_model_choose_source(struct top_screen *screen, struct failure *why)
 {
-	const struct top_row *row = top_shown_row(screen);
+	const struct top_row *row = view_model_row(screen);
 	const struct format_live_row *line = NULL;
 	struct format_live_rows rows;
 	int ret = 0;
@@ -135,7 +135,7 @@ int top_shown_choose_source(struct top_screen *screen, struct failure *why)
 
 static void count_lines(struct top_screen *screen, const struct format_live_rows *rows)
 {
-	struct top_shown_source *source = &screen->source;
+	struct view_source *source = &screen->source;
 	bool window = screen->choice.window;
 
 	memset(source->self, 0, source->file.line_count * sizeof(*source->self));
@@ -159,7 +159,7 @@ static void count_lines(struct top_screen *screen, const struct format_live_rows
 
 static size_t same_line(const void *context, uint64_t id)
 {
-	const struct top_shown_source *source = context;
+	const struct view_source *source = context;
 
 	return id < source->file.line_count ? (size_t)id : SIZE_MAX;
 }
@@ -167,10 +167,10 @@ static size_t same_line(const void *context, uint64_t id)
 static int update_source(struct top_screen *screen, size_t height, struct failure *why)
 {
 	struct top_list *list = &screen->lists[TOP_VIEW_SOURCE];
-	struct top_shown_source *source = &screen->source;
+	struct view_source *source = &screen->source;
 	struct format_live_rows rows;
 
-	if (!source->chunk && top_shown_choose_source(screen, why) != 0)
+	if (!source->chunk && view_model_choose_source(screen, why) != 0)
 		return -1;
 	if (source->chunk && !source->why) {
 		if (query_lines(screen, &rows, why) != 0)
@@ -196,7 +196,7 @@ static int query_tree(const struct top_screen *screen, struct format_live_tree *
 {
 	struct format_live_query query = top_table_query(&screen->choice, FORMAT_LIVE_FUNCTIONS);
 
-	return format_live_tree(daemon_watch_profile(screen->watch), &query, ret_tree, why);
+	return format_live_tree(daemon_live_profile(screen->session), &query, ret_tree, why);
 }
 
 static int list_tree(struct top_screen *screen, struct top_table *table, struct failure *why)
@@ -213,7 +213,7 @@ static int list_tree(struct top_screen *screen, struct top_table *table, struct 
 
 static int fill(struct top_screen *screen, struct top_table *table, struct failure *why)
 {
-	const struct format_live *live = daemon_watch_profile(screen->watch);
+	const struct format_live *live = daemon_live_profile(screen->session);
 
 	switch (screen->choice.view) {
 	case TOP_VIEW_TREE:
@@ -227,7 +227,7 @@ static int fill(struct top_screen *screen, struct top_table *table, struct failu
 	}
 }
 
-int top_shown_update(struct top_screen *screen, size_t height, struct failure *why)
+int view_model_update(struct top_screen *screen, size_t height, struct failure *why)
 {
 	struct top_list *list = &screen->lists[screen->choice.view];
 	struct top_table table = { 0 };
@@ -245,9 +245,9 @@ int top_shown_update(struct top_screen *screen, size_t height, struct failure *w
 	return 0;
 }
 
-int top_shown_fold(struct top_screen *screen, bool is_open, bool below, struct failure *why)
+int view_model_fold(struct top_screen *screen, bool is_open, bool below, struct failure *why)
 {
-	const struct top_row *row = top_shown_row(screen);
+	const struct top_row *row = view_model_row(screen);
 	struct format_live_tree tree;
 
 	if (!row || screen->choice.view != TOP_VIEW_TREE)

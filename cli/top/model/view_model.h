@@ -6,18 +6,18 @@
 #include "cli/top/model/screen_state.h"
 
 /** The row under the cursor, borrowed; NULL without one, and for source. */
-const struct top_row *top_shown_row(const struct top_screen *screen);
+const struct top_row *view_model_row(const struct top_screen *screen);
 
 /** Make the table of the view anew, and keep the cursor on its row. @param height Lines that the
  *  list has. @return 0, or -1 with FAILURE_NO_MEMORY. */
-int top_shown_update(struct top_screen *screen, size_t height, struct failure *why);
+int view_model_update(struct top_screen *screen, size_t height, struct failure *why);
 
 /** Choose the file to show as source: of the row under the cursor, else of the hottest line of all;
  *  and open it. */
-int top_shown_choose_source(struct top_screen *screen, struct failure *why);
-void top_shown_forget_source(struct top_shown_source *source);
+int view_model_choose_source(struct top_screen *screen, struct failure *why);
+void view_model_forget_source(struct view_source *source);
 
 /** Fold or unfold the row under the cursor. @param below And all below it. */
-int top_shown_fold(struct top_screen *screen, bool is_open, bool below, struct failure *why);
+int view_model_fold(struct top_screen *screen, bool is_open, bool below, struct failure *why);
 
 #endif

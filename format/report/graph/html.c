@@ -47,7 +47,7 @@
 
 struct page {
 	const struct format_profile *profile;
-	const struct pair *pair;
+	const struct diff_view *diff_view;
 	const char *title;
 	bool is_annotated; /* Names keep what marks compiled frames. */
 	bool has_roots;	   /* Chains begin with frames of their own. */
@@ -129,7 +129,7 @@ static bool add(struct json_object *array, struct json_object *value)
 
 /* ---- The profile ------------------------------------------------------------------------ */
 
-static void put_function(struct page *page, const struct fold_label *label)
+static void put_function(struct page *page, const struct call_tree_label *label)
 {
 	struct json_object *row = json_object_new_array();
 	size_t len = strlen(label->text);
@@ -143,7 +143,7 @@ static void put_function(struct page *page, const struct fold_label *label)
 	done = row && add(row, text_value(label->text, len)) &&
 	       add(row, json_object_new_int((int)label->kind)) &&
 	       add(row, json_object_new_int(compiled)) &&
-	       (!label->place || add(row, text_value(label->place, strlen(label->place))));
+	       (!label->location || add(row, text_value(label->location, strlen(label->location))));
 	if (!done) {
 		json_object_put(row);
 		row = NULL;
@@ -161,18 +161,18 @@ static void put_kinds(struct page *page)
 
 static void put_chains(struct page *page)
 {
-	struct pair_walk walk = { 0 };
-	const struct pair_chain *chain = &walk.chain;
+	struct diff_view_walk walk = { 0 };
+	const struct diff_view_chain *chain = &walk.chain;
 	const char *lead = "";
 
 	fputs(",\n\"chains\":[", page->file);
-	while (pair_next(page->pair, &walk)) {
+	while (diff_view_next(page->diff_view, &walk)) {
 		fprintf(page->file, "%s\n%" PRIu32 ",%" PRIu32, lead, chain->shared,
 			chain->len - chain->shared);
 		for (uint32_t i = chain->shared; i < chain->len; i++)
 			fprintf(page->file, ",%" PRIu32, chain->labels[i]);
 		fprintf(page->file, ",%" PRIu64, chain->counts[1]);
-		if (page->pair->has_base)
+		if (page->diff_view->has_base)
 			fprintf(page->file, ",%" PRIu64, chain->counts[0]);
 		lead = ",";
 	}
@@ -191,7 +191,7 @@ static void put_column(struct page *page, const char *key, const struct chart *c
 
 static uint64_t chain_of(const struct page *page, const struct chart_event *event)
 {
-	return page->pair->folds[1].chain_of[profile_sample(page->profile, event->key).chain];
+	return page->diff_view->trees[1].chain_of[profile_sample(page->profile, event->key).chain];
 }
 
 static uint64_t weight_of(const struct page *page, const struct chart_event *event)
@@ -212,7 +212,7 @@ static void put_timeline(struct page *page)
 	struct chart chart;
 
 	/* With a base or with roots the page's chains are others. */
-	if (page->pair->has_base || page->has_roots || !page->profile->timeline.is_kept ||
+	if (page->diff_view->has_base || page->has_roots || !page->profile->timeline.is_kept ||
 	    page->profile->timeline.count > TIMELINE_SAMPLES_MAX ||
 	    page->profile->timeline.left_out > 0)
 		return;
@@ -248,22 +248,22 @@ static void put_comments(struct page *page)
 
 static void put_data(struct page *page)
 {
-	const struct pair *pair = page->pair;
+	const struct diff_view *diff_view = page->diff_view;
 	const char *unit = format_profile_unit(page->profile);
 
 	fputs("{\"title\":", page->file);
 	put(page, text_value(page->title, strlen(page->title)));
 	put_member(page, "unit", text_value(unit, strlen(unit)));
-	put_member(page, "samples", json_object_new_uint64(pair->folds[1].samples));
-	if (pair->has_base)
-		put_member(page, "base", json_object_new_uint64(pair->folds[0].samples));
+	put_member(page, "samples", json_object_new_uint64(diff_view->trees[1].samples));
+	if (diff_view->has_base)
+		put_member(page, "base", json_object_new_uint64(diff_view->trees[0].samples));
 	put_member(page, "period_ns", json_object_new_uint64(page->profile->period_ns));
 	put_comments(page);
 	put_kinds(page);
 	fputs(",\n\"functions\":[", page->file);
-	for (uint32_t i = 0; i < pair->label_count; i++) {
+	for (uint32_t i = 0; i < diff_view->label_count; i++) {
 		fputs(i ? ",\n" : "\n", page->file);
-		put_function(page, pair->labels[i]);
+		put_function(page, diff_view->labels[i]);
 	}
 	fputs("]", page->file);
 	put_chains(page);
@@ -343,10 +343,10 @@ static int write_page(const struct format_profile *base, const struct format_pro
 	enum format_lines lines = options->lines ? options->lines
 				  : base	 ? FORMAT_LINES_FUNCTION
 						 : FORMAT_LINES_LINE;
-	struct pair pair;
+	struct diff_view diff_view;
 	struct page page = {
 		.profile = profile,
-		.pair = &pair,
+		.diff_view = &diff_view,
 		.title = options->title ? options->title
 			 : base		? "Differential flame graph"
 					: "Flame graph",
@@ -360,23 +360,24 @@ static int write_page(const struct format_profile *base, const struct format_pro
 	/* Compiled frames differ in their colour where not in their names. */
 	if (!page.is_annotated)
 		shown.annotate = FORMAT_ANNOTATE_JIT;
-	if (pair_init(&pair, base, profile, lines, &shown, why))
+	if (diff_view_init(&diff_view, base, profile, lines, &shown, why))
 		return -1;
 	result = put_page(&page, why);
-	pair_deinit(&pair);
+	diff_view_deinit(&diff_view);
 	return result;
 }
 
 static int html_print(const struct format_profile *profile,
 		      const struct format_report_options *options, FILE *file, struct failure *why)
 {
-	return fold_need_chains(profile, why) ? -1 : write_page(NULL, profile, options, file, why);
+	return call_tree_need_chains(profile, why) ? -1
+						   : write_page(NULL, profile, options, file, why);
 }
 
 static int html_diff(const struct format_profile *base, const struct format_profile *profile,
 		     const struct format_report_options *options, FILE *file, struct failure *why)
 {
-	return fold_need_chains(base, why) || fold_need_chains(profile, why)
+	return call_tree_need_chains(base, why) || call_tree_need_chains(profile, why)
 		       ? -1
 		       : write_page(base, profile, options, file, why);
 }

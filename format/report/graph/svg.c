@@ -44,7 +44,7 @@ static const char *const legends[FORMAT_KIND_COUNT] = {
 
 /** A box: all samples that share the chain up to here. Depth 0 is the root box. */
 struct node {
-	const struct fold_label *label; /* NULL for the root box. */
+	const struct call_tree_label *label; /* NULL for the root box. */
 	uint32_t depth;
 	uint64_t start;
 	uint64_t counts[2]; /* In the base, and in the profile, which is what is drawn. */
@@ -64,13 +64,13 @@ struct tree {
 
 /* ---- Boxes ------------------------------------------------------------------------------ */
 
-static size_t longest_chain(const struct pair *pair, size_t *ret_total)
+static size_t longest_chain(const struct diff_view *diff_view, size_t *ret_total)
 {
 	size_t longest = 0, total = 0;
 
 	for (int side = 0; side < 2; side++)
-		for (uint32_t i = 0; i < pair->folds[side].chain_count; i++) {
-			uint32_t len = pair->folds[side].chains[i].len;
+		for (uint32_t i = 0; i < diff_view->trees[side].chain_count; i++) {
+			uint32_t len = diff_view->trees[side].chains[i].len;
 
 			total += len;
 			if (len > longest)
@@ -81,13 +81,13 @@ static size_t longest_chain(const struct pair *pair, size_t *ret_total)
 }
 
 /** Chains are sorted, so those that share boxes are neighbours. */
-static void add_chain(struct tree *tree, const struct pair *pair, const struct pair_chain *chain,
-		      uint64_t start)
+static void add_chain(struct tree *tree, const struct diff_view *diff_view,
+		      const struct diff_view_chain *chain, uint64_t start)
 {
 	for (uint32_t i = chain->shared; i < chain->len; i++) {
 		tree->open[i + 1] = (uint32_t)tree->count;
 		tree->nodes[tree->count++] = (struct node){
-			.label = pair->labels[chain->labels[i]],
+			.label = diff_view->labels[chain->labels[i]],
 			.depth = i + 1,
 			.start = start,
 		};
@@ -120,20 +120,20 @@ static void choose_least(struct tree *tree)
 	}
 }
 
-static int build_tree(struct tree *tree, const struct pair *pair, struct failure *why)
+static int build_tree(struct tree *tree, const struct diff_view *diff_view, struct failure *why)
 {
-	size_t total, longest = longest_chain(pair, &total);
-	struct pair_walk walk = { 0 };
+	size_t total, longest = longest_chain(diff_view, &total);
+	struct diff_view_walk walk = { 0 };
 	uint64_t start = 0;
 
-	tree->samples = pair->folds[1].samples;
+	tree->samples = diff_view->trees[1].samples;
 	tree->nodes = calloc(total + 1, sizeof(*tree->nodes));
 	tree->open = calloc(longest + 1, sizeof(*tree->open));
 	if (!tree->nodes || !tree->open)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "draw the flame graph");
 	tree->count = 1;
-	while (pair_next(pair, &walk)) {
-		add_chain(tree, pair, &walk.chain, start);
+	while (diff_view_next(diff_view, &walk)) {
+		add_chain(tree, diff_view, &walk.chain, start);
 		start += walk.chain.counts[1];
 	}
 	choose_least(tree);
@@ -142,7 +142,8 @@ static int build_tree(struct tree *tree, const struct pair *pair, struct failure
 			if (tree->nodes[i].depth > tree->depth)
 				tree->depth = tree->nodes[i].depth;
 			tree->largest =
-				fmax(tree->largest, fabs(pair_change(pair, tree->nodes[i].counts)));
+				fmax(tree->largest,
+				     fabs(diff_view_change(diff_view, tree->nodes[i].counts)));
 		} else if (tree->nodes[i].counts[1]) {
 			tree->narrow++;
 		}
@@ -210,13 +211,13 @@ static void print_legend(FILE *file)
 	fputs("</g>\n", file);
 }
 
-static void print_head(const struct tree *tree, const struct pair *pair, const char *title,
-		       FILE *file)
+static void print_head(const struct tree *tree, const struct diff_view *diff_view,
+		       const char *title, FILE *file)
 {
 	uint32_t chains = 0;
 	uint64_t gone = 0;
 
-	for (struct pair_walk walk = { 0 }; pair_next(pair, &walk);) {
+	for (struct diff_view_walk walk = { 0 }; diff_view_next(diff_view, &walk);) {
 		chains += walk.chain.counts[1] > 0;
 		gone += walk.chain.counts[1] ? 0 : walk.chain.counts[0];
 	}
@@ -225,17 +226,17 @@ static void print_head(const struct tree *tree, const struct pair *pair, const c
 	fprintf(file,
 		"</text>\n<text id=\"subtitle\" x=\"%d\" y=\"48\">%" PRIu64 " samples, %" PRIu32
 		" call chains, %" PRIu32 " functions",
-		PAD, tree->samples, chains, pair->folds[1].label_count);
-	if (pair->has_base)
+		PAD, tree->samples, chains, diff_view->trees[1].label_count);
+	if (diff_view->has_base)
 		fprintf(file, "; %" PRIu64 " samples before, %.2f%% in call chains that are gone",
-			pair->folds[0].samples,
-			pair->folds[0].samples
-				? 100.0 * (double)gone / (double)pair->folds[0].samples
+			diff_view->trees[0].samples,
+			diff_view->trees[0].samples
+				? 100.0 * (double)gone / (double)diff_view->trees[0].samples
 				: 0);
 	if (tree->narrow)
 		fprintf(file, "; %zu frames are too narrow to be drawn", tree->narrow);
 	fputs("</text>\n", file);
-	if (pair->has_base)
+	if (diff_view->has_base)
 		print_scale(tree, file);
 	else
 		print_legend(file);
@@ -253,12 +254,12 @@ static void print_head(const struct tree *tree, const struct pair *pair, const c
 }
 
 /** Name in the first line, the rest in the second; the script reads both. */
-static void print_title(const struct tree *tree, const struct pair *pair, const struct node *node,
-			FILE *file)
+static void print_title(const struct tree *tree, const struct diff_view *diff_view,
+			const struct node *node, FILE *file)
 {
 	double percent =
 		tree->samples ? 100.0 * (double)node->counts[1] / (double)tree->samples : 100;
-	double change = 100 * pair_change(pair, node->counts);
+	double change = 100 * diff_view_change(diff_view, node->counts);
 
 	fputs("<title>", file);
 	xml_print(file, node->label ? node->label->text : "all", SIZE_MAX);
@@ -266,20 +267,21 @@ static void print_title(const struct tree *tree, const struct pair *pair, const 
 	if (node->label)
 		fprintf(file, "%s, ", legends[node->label->kind]);
 	fprintf(file, "%" PRIu64 " samples, %.2f%%", node->counts[1], percent);
-	if (pair->has_base)
+	if (diff_view->has_base)
 		fprintf(file, ", before %" PRIu64 " samples, %.2f%%, change %+.2f points",
 			node->counts[0], percent - change, change);
 	fputs("</title>", file);
 }
 
 /** How its rectangle is coloured: by its kind, or by what has changed. */
-static void print_fill(const struct tree *tree, const struct pair *pair, const struct node *node,
-		       FILE *file)
+static void print_fill(const struct tree *tree, const struct diff_view *diff_view,
+		       const struct node *node, FILE *file)
 {
-	if (pair->has_base) {
+	if (diff_view->has_base) {
 		fputs("fill=\"", file);
-		print_colour(tree->largest > 0 ? pair_change(pair, node->counts) / tree->largest
-					       : 0,
+		print_colour(tree->largest > 0
+				     ? diff_view_change(diff_view, node->counts) / tree->largest
+				     : 0,
 			     file);
 		fputs("\"", file);
 	} else {
@@ -287,8 +289,8 @@ static void print_fill(const struct tree *tree, const struct pair *pair, const s
 	}
 }
 
-static void print_node(const struct tree *tree, const struct pair *pair, const struct node *node,
-		       FILE *file)
+static void print_node(const struct tree *tree, const struct diff_view *diff_view,
+		       const struct node *node, FILE *file)
 {
 	double width = pixels(tree, node->counts[1]), left = pixels(tree, node->start);
 	unsigned y = (tree->depth - node->depth) * ROW_HEIGHT;
@@ -300,9 +302,9 @@ static void print_node(const struct tree *tree, const struct pair *pair, const s
 		"<g class=\"f\" data-s=\"%" PRIu64 "\" data-c=\"%" PRIu64 "\" data-d=\"%" PRIu32
 		"\">",
 		node->start, node->counts[1], node->depth);
-	print_title(tree, pair, node, file);
+	print_title(tree, diff_view, node, file);
 	fputs("<rect ", file);
-	print_fill(tree, pair, node, file);
+	print_fill(tree, diff_view, node, file);
 	fprintf(file,
 		" x=\"%.4f%%\" y=\"%u\" width=\"%.4f%%\" height=\"%d\" rx=\"2\"/>"
 		"<text x=\"%.4f%%\" dx=\"%d\" y=\"%u\">",
@@ -333,7 +335,7 @@ static int print_comments(const struct format_profile *profile, FILE *file, stru
 }
 
 /** @param profile Whose comments are printed. */
-static int print_page(const struct tree *tree, const struct pair *pair,
+static int print_page(const struct tree *tree, const struct diff_view *diff_view,
 		      const struct format_profile *profile, const char *title, FILE *file,
 		      struct failure *why)
 {
@@ -350,26 +352,26 @@ static int print_page(const struct tree *tree, const struct pair *pair,
 	if (profile->comments.len && print_comments(profile, file, why))
 		return -1;
 	print_embedded(file, "style", flamegraph_css, sizeof(flamegraph_css));
-	print_head(tree, pair, title, file);
+	print_head(tree, diff_view, title, file);
 	fprintf(file, "<svg id=\"frames\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%u\">\n", PAD,
 		HEAD_HEIGHT, FRAMES_WIDTH, height - HEAD_HEIGHT);
 	for (size_t i = 0; i < tree->count; i++)
 		if (is_shown(tree, &tree->nodes[i]))
-			print_node(tree, pair, &tree->nodes[i], file);
+			print_node(tree, diff_view, &tree->nodes[i], file);
 	fputs("</svg>\n", file);
 	print_embedded(file, "script", flamegraph_js, sizeof(flamegraph_js));
 	fputs("</svg>\n", file);
 	return 0;
 }
 
-static int draw(const struct pair *pair, const struct format_profile *profile, const char *title,
-		FILE *file, struct failure *why)
+static int draw(const struct diff_view *diff_view, const struct format_profile *profile,
+		const char *title, FILE *file, struct failure *why)
 {
 	struct tree tree = { 0 };
-	int result = build_tree(&tree, pair, why);
+	int result = build_tree(&tree, diff_view, why);
 
 	if (result == 0)
-		result = print_page(&tree, pair, profile, title, file, why);
+		result = print_page(&tree, diff_view, profile, title, file, why);
 	free(tree.nodes);
 	free(tree.open);
 	return result;
@@ -379,13 +381,15 @@ static int svg_print(const struct format_profile *profile,
 		     const struct format_report_options *options, FILE *file, struct failure *why)
 {
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_LINE;
-	struct pair pair;
+	struct diff_view diff_view;
 	int result;
 
-	if (fold_need_chains(profile, why) || pair_init(&pair, NULL, profile, lines, options, why))
+	if (call_tree_need_chains(profile, why) ||
+	    diff_view_init(&diff_view, NULL, profile, lines, options, why))
 		return -1;
-	result = draw(&pair, profile, options->title ? options->title : "Flame graph", file, why);
-	pair_deinit(&pair);
+	result = draw(&diff_view, profile, options->title ? options->title : "Flame graph", file,
+		      why);
+	diff_view_deinit(&diff_view);
 	return result;
 }
 
@@ -394,15 +398,15 @@ static int svg_diff(const struct format_profile *base, const struct format_profi
 {
 	/* Lines move where a program is changed. */
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
-	struct pair pair;
+	struct diff_view diff_view;
 	int result;
 
-	if (fold_need_chains(base, why) || fold_need_chains(profile, why) ||
-	    pair_init(&pair, base, profile, lines, options, why))
+	if (call_tree_need_chains(base, why) || call_tree_need_chains(profile, why) ||
+	    diff_view_init(&diff_view, base, profile, lines, options, why))
 		return -1;
-	result = draw(&pair, profile, options->title ? options->title : "Differential flame graph",
-		      file, why);
-	pair_deinit(&pair);
+	result = draw(&diff_view, profile,
+		      options->title ? options->title : "Differential flame graph", file, why);
+	diff_view_deinit(&diff_view);
 	return result;
 }
 

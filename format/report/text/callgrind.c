@@ -20,7 +20,7 @@
 #define ROOT_NAME "[all]"
 
 /** What costs are of: a function at a line, itself, or by a call. No padding. */
-struct place {
+struct location {
 	uint32_t function; /**< Index in `names`. */
 	uint32_t line;
 	uint32_t callee; /**< Index + 1; 0: itself. */
@@ -38,15 +38,15 @@ struct callgrind {
 	struct format_intern *name_keys;		   /* struct name, but for the line */
 	struct name *names;
 	uint32_t name_capacity;
-	uint32_t *name_of;	      /* By function of the profile. */
-	struct format_intern *places; /* struct place */
-	uint64_t *counts;	      /* By id of these. */
+	uint32_t *name_of;		 /* By function of the profile. */
+	struct format_intern *locations; /* struct place */
+	uint64_t *counts;		 /* By id of these. */
 	uint32_t count_capacity;
 	uint32_t *seen;	 /* By name: the last chain that counted for it, + 1. */
 	uint64_t *roots; /* By name: samples of the chains that begin with it. */
 	bool *is_called; /* By name. */
 	bool has_time;	 /* Of samples; it can be written. */
-	struct format_text text, place;
+	struct format_text text, location;
 };
 
 /* ---- Names ------------------------------------------------------------------------------ */
@@ -86,8 +86,8 @@ static int describe(struct callgrind *callgrind, const struct format_function *f
 	*ret_name =
 		(struct name){ .first_line = function->first_line > 0 ? function->first_line : 0 };
 	format_text_clear(&callgrind->text);
-	format_text_clear(&callgrind->place);
-	label_describe(&callgrind->text, &callgrind->place, function, function->first_line);
+	format_text_clear(&callgrind->location);
+	label_describe(&callgrind->text, &callgrind->location, function, function->first_line);
 	if (format_text_take(&callgrind->text, &text, why) ||
 	    add_text(callgrind->functions, text, callgrind->text.len, &ret_name->function, why))
 		return -1;
@@ -148,12 +148,12 @@ static int name_functions(struct callgrind *callgrind, struct failure *why)
 
 /* ---- Costs ------------------------------------------------------------------------------ */
 
-static int count_place(struct callgrind *callgrind, const struct place *place, uint64_t count,
-		       struct failure *why)
+static int count_location(struct callgrind *callgrind, const struct location *location,
+			  uint64_t count, struct failure *why)
 {
 	uint32_t id;
 
-	if (format_intern_put(callgrind->places, place, sizeof(*place), &id, why))
+	if (format_intern_put(callgrind->locations, location, sizeof(*location), &id, why))
 		return -1;
 	if (id >= callgrind->count_capacity) {
 		uint32_t capacity = 2 * callgrind->count_capacity + 256;
@@ -181,11 +181,11 @@ static int count_chain(struct callgrind *callgrind, uint32_t chain, struct failu
 	frames = profile_chain(callgrind->profile, chain, &len);
 	for (size_t i = len; i-- > 0;) {
 		uint32_t name = callgrind->name_of[frames[i].function];
-		const struct place place = { name, frames[i].line, callee };
+		const struct location location = { name, frames[i].line, callee };
 
 		if (callgrind->seen[name] == chain + 1)
 			continue;
-		if (count_place(callgrind, &place, count, why))
+		if (count_location(callgrind, &location, count, why))
 			return -1;
 		callgrind->seen[name] = chain + 1;
 		if (callee)
@@ -201,8 +201,8 @@ static int count_chains(struct callgrind *callgrind, struct failure *why)
 {
 	uint32_t count = format_intern_count(callgrind->profile->chains);
 
-	callgrind->places = format_intern_create();
-	if (!callgrind->places)
+	callgrind->locations = format_intern_create();
+	if (!callgrind->locations)
 		return no_memory(why);
 	for (uint32_t chain = 0; chain < count; chain++)
 		if (count_chain(callgrind, chain, why))
@@ -254,13 +254,15 @@ static void print_cost(const struct callgrind *callgrind, uint32_t line, uint64_
 	putc('\n', file);
 }
 
-static int compare_places(const void *left, const void *right, void *context)
+static int compare_locations(const void *left, const void *right, void *context)
 {
 	const struct callgrind *callgrind = context;
-	struct place a, b;
+	struct location a, b;
 
-	memcpy(&a, format_intern_get(callgrind->places, *(const uint32_t *)left, NULL), sizeof(a));
-	memcpy(&b, format_intern_get(callgrind->places, *(const uint32_t *)right, NULL), sizeof(b));
+	memcpy(&a, format_intern_get(callgrind->locations, *(const uint32_t *)left, NULL),
+	       sizeof(a));
+	memcpy(&b, format_intern_get(callgrind->locations, *(const uint32_t *)right, NULL),
+	       sizeof(b));
 	if (a.function != b.function)
 		return a.function < b.function ? -1 : 1;
 	if (!a.callee != !b.callee)
@@ -270,28 +272,30 @@ static int compare_places(const void *left, const void *right, void *context)
 	return a.callee < b.callee ? -1 : a.callee > b.callee;
 }
 
-static void print_places(const struct callgrind *callgrind, const uint32_t *order, uint32_t count,
-			 struct told *told, FILE *file)
+static void print_locations(const struct callgrind *callgrind, const uint32_t *order,
+			    uint32_t count, struct told *told, FILE *file)
 {
 	uint32_t last = UINT32_MAX;
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct place place;
+		struct location location;
 
-		memcpy(&place, format_intern_get(callgrind->places, order[i], NULL), sizeof(place));
-		if (place.function != last) {
+		memcpy(&location, format_intern_get(callgrind->locations, order[i], NULL),
+		       sizeof(location));
+		if (location.function != last) {
 			putc('\n', file);
-			print_of(callgrind, &callgrind->names[place.function], false, told, file);
+			print_of(callgrind, &callgrind->names[location.function], false, told,
+				 file);
 		}
-		last = place.function;
-		if (place.callee) {
-			const struct name *callee = &callgrind->names[place.callee - 1];
+		last = location.function;
+		if (location.callee) {
+			const struct name *callee = &callgrind->names[location.callee - 1];
 
 			print_of(callgrind, callee, true, told, file);
 			fprintf(file, "calls=%" PRIu64 " %" PRId64 "\n",
 				callgrind->counts[order[i]], callee->first_line);
 		}
-		print_cost(callgrind, place.line, callgrind->counts[order[i]], file);
+		print_cost(callgrind, location.line, callgrind->counts[order[i]], file);
 	}
 }
 
@@ -342,7 +346,7 @@ static void print_head(const struct format_profile *profile, bool has_time, FILE
 
 static int print_all(struct callgrind *callgrind, FILE *file, struct failure *why)
 {
-	uint32_t count = format_intern_count(callgrind->places);
+	uint32_t count = format_intern_count(callgrind->locations);
 	uint32_t *order = calloc((size_t)count + 1, sizeof(*order));
 	struct told told = {
 		.functions = calloc((size_t)format_intern_count(callgrind->functions) + 1, 1),
@@ -354,11 +358,11 @@ static int print_all(struct callgrind *callgrind, FILE *file, struct failure *wh
 	for (uint32_t i = 0; i < count && result == 0; i++)
 		order[i] = i;
 	if (result == 0) {
-		qsort_r(order, count, sizeof(*order), compare_places, callgrind);
+		qsort_r(order, count, sizeof(*order), compare_locations, callgrind);
 		print_head(callgrind->profile, callgrind->has_time, file);
 		if (needs_root(callgrind))
 			print_root(callgrind, &told, file);
-		print_places(callgrind, order, count, &told, file);
+		print_locations(callgrind, order, count, &told, file);
 	}
 	free(order);
 	free(told.functions);
@@ -377,7 +381,7 @@ static int callgrind_print(const struct format_profile *profile,
 	(void)options;
 	callgrind.has_time =
 		profile->period_ns && profile->samples <= INT64_MAX / profile->period_ns;
-	if (fold_need_chains(profile, why))
+	if (call_tree_need_chains(profile, why))
 		return -1;
 	callgrind.functions = format_intern_create();
 	callgrind.files = format_intern_create();
@@ -391,9 +395,9 @@ static int callgrind_print(const struct format_profile *profile,
 	format_intern_destroy(callgrind.files);
 	format_intern_destroy(callgrind.objects);
 	format_intern_destroy(callgrind.name_keys);
-	format_intern_destroy(callgrind.places);
+	format_intern_destroy(callgrind.locations);
 	format_text_deinit(&callgrind.text);
-	format_text_deinit(&callgrind.place);
+	format_text_deinit(&callgrind.location);
 	free(callgrind.names);
 	free(callgrind.name_of);
 	free(callgrind.counts);

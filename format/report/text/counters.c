@@ -10,7 +10,7 @@ static int counters_print(const struct format_profile *profile,
 			  struct failure *why)
 {
 	static const char *const names[HEAP_KIND_COUNT] = { "allocs", "reallocs", "frees" };
-	struct heap_place sum = heap_sum(&profile->heap);
+	struct heap_location sum = heap_sum(&profile->heap);
 	uint64_t allocated = 0, freed = 0;
 
 	(void)options;

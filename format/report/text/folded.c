@@ -19,21 +19,22 @@ static int folded_print(const struct format_profile *profile,
 			struct failure *why)
 {
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_LINE;
-	struct fold fold;
+	struct call_tree call_tree;
 
-	if (fold_need_chains(profile, why) || fold_init_as(&fold, profile, lines, options, why))
+	if (call_tree_need_chains(profile, why) ||
+	    call_tree_init_as(&call_tree, profile, lines, options, why))
 		return -1;
-	for (uint32_t i = 0; i < fold.chain_count; i++) {
-		const struct fold_chain *chain = &fold.chains[i];
+	for (uint32_t i = 0; i < call_tree.chain_count; i++) {
+		const struct call_tree_chain *chain = &call_tree.chains[i];
 
 		for (uint32_t j = 0; j < chain->len; j++) {
 			if (j > 0)
 				putc(';', file);
-			print_label(fold.labels[chain->labels[j]].text, file);
+			print_label(call_tree.labels[chain->labels[j]].text, file);
 		}
 		fprintf(file, " %" PRIu64 "\n", chain->count);
 	}
-	fold_deinit(&fold);
+	call_tree_deinit(&call_tree);
 	return 0;
 }
 

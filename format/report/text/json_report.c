@@ -85,19 +85,19 @@ static int put_head(const struct format_profile *profile, FILE *file, struct fai
 	return put(&head, ",\n\"functions\":[", file, why);
 }
 
-static int put_function(const struct fold *fold, const struct fold_label *label,
-			const struct fold_count *count, const char *lead, FILE *file,
+static int put_function(const struct call_tree *call_tree, const struct call_tree_label *label,
+			const struct call_tree_count *count, const char *lead, FILE *file,
 			struct failure *why)
 {
-	double all = fold->samples ? (double)fold->samples : 1;
+	double all = call_tree->samples ? (double)call_tree->samples : 1;
 	struct row row = begin();
 
 	add_text(&row, "function", label->text);
 	add_text(&row, "kind", label_kind_name(label->kind));
 	if (label->name)
 		add_text(&row, "name", label->name);
-	if (label->place)
-		add_text(&row, "place", label->place);
+	if (label->location)
+		add_text(&row, "place", label->location);
 	add_number(&row, "self", count->self);
 	add_number(&row, "total", count->total);
 	add_share(&row, "self_share", (double)count->self / all);
@@ -110,22 +110,22 @@ static int json_print(const struct format_profile *profile,
 		      const struct format_report_options *options, FILE *file, struct failure *why)
 {
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
-	struct fold_count *counts;
-	struct fold fold;
+	struct call_tree_count *counts;
+	struct call_tree call_tree;
 	int result;
 
-	if (fold_need_chains(profile, why) ||
-	    fold_init(&fold, profile, lines, options->annotate, why))
+	if (call_tree_need_chains(profile, why) ||
+	    call_tree_init(&call_tree, profile, lines, options->annotate, why))
 		return -1;
-	counts = fold_count(&fold);
+	counts = call_tree_count(&call_tree);
 	result = counts ? put_head(profile, file, why)
 			: failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write JSON");
-	for (uint32_t i = 0; i < fold.label_count && result == 0; i++)
-		result = put_function(&fold, &fold.labels[i], &counts[i], i ? ",\n" : "\n", file,
-				      why);
+	for (uint32_t i = 0; i < call_tree.label_count && result == 0; i++)
+		result = put_function(&call_tree, &call_tree.labels[i], &counts[i],
+				      i ? ",\n" : "\n", file, why);
 	fputs("\n]}\n", file);
 	free(counts);
-	fold_deinit(&fold);
+	call_tree_deinit(&call_tree);
 	return result;
 }
 
@@ -133,11 +133,11 @@ static int json_print(const struct format_profile *profile,
 
 static void add_pair(struct row *row, const char *key, const uint64_t counts[2])
 {
-	struct row pair = begin();
+	struct row diff_view = begin();
 
-	add_number(&pair, "base", counts[0]);
-	add_number(&pair, "new", counts[1]);
-	add(row, key, pair.object);
+	add_number(&diff_view, "base", counts[0]);
+	add_number(&diff_view, "new", counts[1]);
+	add(row, key, diff_view.object);
 }
 
 static void add_change(struct row *row, const char *key, struct compare_range change)
@@ -173,7 +173,7 @@ static int json_diff(const struct format_profile *base, const struct format_prof
 	struct row head = begin();
 	int result;
 
-	if (fold_need_chains(base, why) || fold_need_chains(profile, why) ||
+	if (call_tree_need_chains(base, why) || call_tree_need_chains(profile, why) ||
 	    compare_init(&compare, base, profile,
 			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why)) {
 		json_object_put(head.object);

@@ -79,7 +79,7 @@ static void print_head(const struct format_profile *profile,
 }
 
 struct row {
-	const struct fold_label *label;
+	const struct call_tree_label *label;
 	uint64_t self, total;
 };
 
@@ -130,27 +130,29 @@ static int markdown_print(const struct format_profile *profile,
 			  const struct format_report_options *options, FILE *file,
 			  struct failure *why)
 {
-	struct fold_count *counts;
-	struct fold fold;
+	struct call_tree_count *counts;
+	struct call_tree call_tree;
 	struct row *rows;
 
-	if (fold_need_chains(profile, why) ||
-	    fold_init(&fold, profile, options->lines ? options->lines : FORMAT_LINES_FUNCTION,
-		      options->annotate, why))
+	if (call_tree_need_chains(profile, why) ||
+	    call_tree_init(&call_tree, profile,
+			   options->lines ? options->lines : FORMAT_LINES_FUNCTION,
+			   options->annotate, why))
 		return -1;
-	rows = calloc((size_t)fold.label_count + 1, sizeof(*rows));
-	counts = fold_count(&fold);
-	for (uint32_t i = 0; rows && counts && i < fold.label_count; i++)
-		rows[i] = (struct row){ &fold.labels[i], counts[i].self, counts[i].total };
+	rows = calloc((size_t)call_tree.label_count + 1, sizeof(*rows));
+	counts = call_tree_count(&call_tree);
+	for (uint32_t i = 0; rows && counts && i < call_tree.label_count; i++)
+		rows[i] = (struct row){ &call_tree.labels[i], counts[i].self, counts[i].total };
 	if (rows && counts) {
 		print_head(profile, options, file);
-		print_rows("By own samples", rows, fold.label_count, fold.samples, by_self, file);
-		print_rows("With all that they call", rows, fold.label_count, fold.samples,
-			   by_total, file);
+		print_rows("By own samples", rows, call_tree.label_count, call_tree.samples,
+			   by_self, file);
+		print_rows("With all that they call", rows, call_tree.label_count,
+			   call_tree.samples, by_total, file);
 	} else {
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sum up the functions");
 	}
-	fold_deinit(&fold);
+	call_tree_deinit(&call_tree);
 	free(counts);
 	free(rows);
 	return rows && counts ? 0 : -1;
@@ -223,7 +225,7 @@ static int markdown_diff(const struct format_profile *base, const struct format_
 	struct change *changes;
 	int result;
 
-	if (fold_need_chains(base, why) || fold_need_chains(profile, why) ||
+	if (call_tree_need_chains(base, why) || call_tree_need_chains(profile, why) ||
 	    compare_init(&compare, base, profile,
 			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why))
 		return -1;

@@ -43,31 +43,31 @@ static int compare_links(const void *left, const void *right, void *context)
 
 	if (a->kind != b->kind)
 		return a->kind < b->kind ? -1 : 1;
-	if (a->place != b->place)
-		return a->place < b->place ? -1 : 1;
+	if (a->location != b->location)
+		return a->location < b->location ? -1 : 1;
 	return listing->ranks[a->old] < listing->ranks[b->old] ? -1 : 1;
 }
 
 static int listing_init(struct listing *listing, const struct heap *heap,
 			const struct format_report_options *options, struct failure *why)
 {
-	uint32_t places = heap_place_count(heap), links = heap_link_count(heap);
+	uint32_t locations = heap_location_count(heap), links = heap_link_count(heap);
 
 	*listing = (struct listing){ .heap = heap, .options = options };
 	listing->texts = heap_texts(heap, why);
-	listing->order = calloc((size_t)places + 1, sizeof(uint32_t));
-	listing->ranks = calloc((size_t)places + 1, sizeof(uint32_t));
+	listing->order = calloc((size_t)locations + 1, sizeof(uint32_t));
+	listing->ranks = calloc((size_t)locations + 1, sizeof(uint32_t));
 	listing->links = calloc((size_t)links + 1, sizeof(uint32_t));
 	if (!listing->texts || !listing->order || !listing->ranks || !listing->links) {
 		listing_deinit(listing);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sort the locations");
 	}
-	for (uint32_t i = 0; i < places; i++)
+	for (uint32_t i = 0; i < locations; i++)
 		listing->order[i] = i;
 	for (uint32_t i = 0; i < links; i++)
 		listing->links[i] = i;
-	qsort_r(listing->order, places, sizeof(uint32_t), compare_texts, listing);
-	for (uint32_t i = 0; i < places; i++)
+	qsort_r(listing->order, locations, sizeof(uint32_t), compare_texts, listing);
+	for (uint32_t i = 0; i < locations; i++)
 		listing->ranks[listing->order[i]] = i;
 	qsort_r(listing->links, links, sizeof(uint32_t), compare_links, listing);
 	return 0;
@@ -98,8 +98,8 @@ static int compare_events(const void *left, const void *right, void *context)
 {
 	const struct listing *listing = context;
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-	uint64_t a_events = listing->heap->places[a].counts[listing->kind].events;
-	uint64_t b_events = listing->heap->places[b].counts[listing->kind].events;
+	uint64_t a_events = listing->heap->locations[a].counts[listing->kind].events;
+	uint64_t b_events = listing->heap->locations[b].counts[listing->kind].events;
 
 	if (a_events != b_events)
 		return a_events > b_events ? -1 : 1;
@@ -107,7 +107,7 @@ static int compare_events(const void *left, const void *right, void *context)
 }
 
 /** The first of a place's links, which are sorted; the end where it has none. */
-static uint32_t first_link(const struct listing *listing, uint32_t place)
+static uint32_t first_link(const struct listing *listing, uint32_t location)
 {
 	uint32_t low = 0, high = heap_link_count(listing->heap);
 	struct heap_count count;
@@ -118,7 +118,7 @@ static uint32_t first_link(const struct listing *listing, uint32_t place)
 			heap_link(listing->heap, listing->links[middle], &count);
 
 		if (link->kind < listing->kind ||
-		    (link->kind == listing->kind && link->place < place))
+		    (link->kind == listing->kind && link->location < location))
 			low = middle + 1;
 		else
 			high = middle;
@@ -126,15 +126,15 @@ static uint32_t first_link(const struct listing *listing, uint32_t place)
 	return low;
 }
 
-static void print_overrides(const struct listing *listing, uint32_t place, FILE *file)
+static void print_overrides(const struct listing *listing, uint32_t location, FILE *file)
 {
-	uint32_t first = first_link(listing, place), i;
+	uint32_t first = first_link(listing, location), i;
 	struct heap_count count;
 
 	for (i = first; i < heap_link_count(listing->heap); i++) {
 		const struct heap_link *link = heap_link(listing->heap, listing->links[i], &count);
 
-		if (link->kind != listing->kind || link->place != place)
+		if (link->kind != listing->kind || link->location != location)
 			break;
 		fprintf(file, "%s\t\t%s\n", i == first ? "\tOverrides:\n" : "",
 			listing->texts[link->old]);
@@ -150,22 +150,22 @@ static void print_events(struct listing *listing, enum heap_kind kind, FILE *fil
 		"REALLOCATIONS",
 		"DEALLOCATIONS",
 	};
-	uint32_t count = heap_place_count(listing->heap);
+	uint32_t count = heap_location_count(listing->heap);
 	char allocated[32], freed[32];
 
 	listing->kind = kind;
 	qsort_r(listing->order, count, sizeof(uint32_t), compare_events, listing);
 	fprintf(file, "%s\n", titles[kind]);
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t place = listing->order[i];
-		const struct heap_count *sum = &listing->heap->places[place].counts[kind];
+		uint32_t location = listing->order[i];
+		const struct heap_count *sum = &listing->heap->locations[location].counts[kind];
 
 		if (sum->events == 0)
 			break;
-		fprintf(file, "%s: %" PRIu64 " events\t+%s\t-%s\n", listing->texts[place],
+		fprintf(file, "%s: %" PRIu64 " events\t+%s\t-%s\n", listing->texts[location],
 			sum->events, size_text(listing->options, sum->allocated_bytes, allocated),
 			size_text(listing->options, sum->freed_bytes, freed));
-		print_overrides(listing, place, file);
+		print_overrides(listing, location, file);
 	}
 	putc('\n', file);
 }
@@ -176,7 +176,7 @@ static void print_events(struct listing *listing, enum heap_kind kind, FILE *fil
  *  the block, with the new size and the old one. */
 struct balance {
 	uint64_t allocated_bytes, freed_bytes, allocations, frees;
-	uint32_t rank, place;
+	uint32_t rank, location;
 };
 
 static uint64_t held(const struct balance *balance)
@@ -200,10 +200,10 @@ static void fill_balances(const struct listing *listing, struct balance *balance
 	const struct heap *heap = listing->heap;
 	struct heap_count count;
 
-	for (uint32_t i = 0; i < heap_place_count(heap); i++) {
-		const struct heap_count *allocs = &heap->places[i].counts[HEAP_ALLOC];
+	for (uint32_t i = 0; i < heap_location_count(heap); i++) {
+		const struct heap_count *allocs = &heap->locations[i].counts[HEAP_ALLOC];
 
-		balances[i].place = i;
+		balances[i].location = i;
 		balances[i].rank = listing->ranks[i];
 		balances[i].allocated_bytes = allocs->allocated_bytes;
 		balances[i].allocations = allocs->allocated_bytes ? allocs->events : 0;
@@ -220,7 +220,7 @@ static void fill_balances(const struct listing *listing, struct balance *balance
 
 static int print_heap(const struct listing *listing, FILE *file, struct failure *why)
 {
-	uint32_t count = heap_place_count(listing->heap);
+	uint32_t count = heap_location_count(listing->heap);
 	struct balance *balances = calloc((size_t)count + 1, sizeof(*balances));
 	char size[32];
 
@@ -231,7 +231,7 @@ static int print_heap(const struct listing *listing, FILE *file, struct failure 
 	fputs("HEAP SUMMARY:\n", file);
 	for (uint32_t i = 0; i < count && held(&balances[i]); i++)
 		fprintf(file, "%s holds %s: %" PRIu64 " allocs, %" PRIu64 " frees\n",
-			listing->texts[balances[i].place],
+			listing->texts[balances[i].location],
 			size_text(listing->options, held(&balances[i]), size),
 			balances[i].allocations, balances[i].frees);
 	putc('\n', file);
@@ -308,37 +308,38 @@ static int compare_held(const void *left, const void *right, void *context)
 {
 	const struct listing *listing = context;
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-	const struct heap_place *places = listing->heap->places;
+	const struct heap_location *locations = listing->heap->locations;
 
-	if (places[a].held_bytes != places[b].held_bytes)
-		return places[a].held_bytes > places[b].held_bytes ? -1 : 1;
-	if (places[a].held_blocks != places[b].held_blocks)
-		return places[a].held_blocks > places[b].held_blocks ? -1 : 1;
+	if (locations[a].held_bytes != locations[b].held_bytes)
+		return locations[a].held_bytes > locations[b].held_bytes ? -1 : 1;
+	if (locations[a].held_blocks != locations[b].held_blocks)
+		return locations[a].held_blocks > locations[b].held_blocks ? -1 : 1;
 	return listing->ranks[a] < listing->ranks[b] ? -1 : 1;
 }
 
 static void print_leaks(const struct listing *listing, FILE *file)
 {
 	const struct heap *heap = listing->heap;
-	struct heap_place sum = heap_sum(heap);
+	struct heap_location sum = heap_sum(heap);
 	char size[32];
 
 	fprintf(file, "%s in %" PRIu64 " blocks are still allocated\n\n",
 		size_text(listing->options, sum.held_bytes, size), sum.held_blocks);
 	fprintf(file, "%12s %6s %9s  %s\n", "BYTES", "%", "BLOCKS", "LOCATION");
-	for (uint32_t i = 0; i < heap_place_count(heap); i++) {
-		const struct heap_place *place = &heap->places[listing->order[i]];
+	for (uint32_t i = 0; i < heap_location_count(heap); i++) {
+		const struct heap_location *location = &heap->locations[listing->order[i]];
 
-		if (place->held_blocks == 0)
+		if (location->held_blocks == 0)
 			continue;
 		if (listing->options->human_readable)
-			fprintf(file, "%12s", size_text(listing->options, place->held_bytes, size));
+			fprintf(file, "%12s",
+				size_text(listing->options, location->held_bytes, size));
 		else
-			fprintf(file, "%12" PRIu64, place->held_bytes);
+			fprintf(file, "%12" PRIu64, location->held_bytes);
 		fprintf(file, " %6.2f %9" PRIu64 "  %s\n",
-			sum.held_bytes ? 100 * (double)place->held_bytes / (double)sum.held_bytes
+			sum.held_bytes ? 100 * (double)location->held_bytes / (double)sum.held_bytes
 				       : 0,
-			place->held_blocks, listing->texts[listing->order[i]]);
+			location->held_blocks, listing->texts[listing->order[i]]);
 	}
 }
 
@@ -352,7 +353,7 @@ static int leaks_print(const struct format_profile *profile,
 				   "tell what is allocated: no memory profile");
 	if (listing_init(&listing, &profile->heap, options, why))
 		return -1;
-	qsort_r(listing.order, heap_place_count(&profile->heap), sizeof(uint32_t), compare_held,
+	qsort_r(listing.order, heap_location_count(&profile->heap), sizeof(uint32_t), compare_held,
 		&listing);
 	print_leaks(&listing, file);
 	listing_deinit(&listing);

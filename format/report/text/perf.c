@@ -18,7 +18,7 @@
 #define REPEATS_MAX 1000000
 
 struct perf {
-	struct charted charted;
+	struct timeline_export timeline_export;
 	char *lines;	 /* Of all labels, behind each other. */
 	size_t *line_at; /* By label, and the end. */
 };
@@ -48,15 +48,15 @@ static void put_name(const char *text, FILE *file)
 }
 
 /** In place of the file, behind the name: the last brackets of a line. */
-static void put_module(const struct fold_label *label, FILE *file)
+static void put_module(const struct call_tree_label *label, FILE *file)
 {
 	uint64_t line;
 	size_t len;
-	const char *place = charted_place(label, &len, &line);
+	const char *location = timeline_export_location(label, &len, &line);
 
 	fputs(" (", file);
-	if (place)
-		put_clean(place, len, " ()", file);
+	if (location)
+		put_clean(location, len, " ()", file);
 	else
 		put_clean(label_kind_name(label->kind), strlen(label_kind_name(label->kind)), " ()",
 			  file);
@@ -66,17 +66,17 @@ static void put_module(const struct fold_label *label, FILE *file)
 /** The lines of all labels, as millions of samples have the same. */
 static int make_lines(struct perf *perf, struct failure *why)
 {
-	const struct fold *fold = &perf->charted.fold;
+	const struct call_tree *call_tree = &perf->timeline_export.call_tree;
 	size_t len;
 	FILE *file = open_memstream(&perf->lines, &len);
 	bool failed;
 
-	perf->line_at = calloc((size_t)fold->label_count + 1, sizeof(*perf->line_at));
-	for (uint32_t i = 0; file && perf->line_at && i < fold->label_count; i++) {
+	perf->line_at = calloc((size_t)call_tree->label_count + 1, sizeof(*perf->line_at));
+	for (uint32_t i = 0; file && perf->line_at && i < call_tree->label_count; i++) {
 		/* Readers want an address, and let the name alone that follows it. */
 		fprintf(file, "\t%16" PRIx32 " ", i + 1);
-		put_name(fold->labels[i].text, file);
-		put_module(&fold->labels[i], file);
+		put_name(call_tree->labels[i].text, file);
+		put_module(&call_tree->labels[i], file);
 		perf->line_at[i + 1] = (size_t)ftell(file);
 	}
 	failed = !file || !perf->line_at || ferror(file);
@@ -85,7 +85,7 @@ static int make_lines(struct perf *perf, struct failure *why)
 	return failed ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the labels") : 0;
 }
 
-static void put_chain(const struct perf *perf, const struct fold_chain *chain, FILE *file)
+static void put_chain(const struct perf *perf, const struct call_tree_chain *chain, FILE *file)
 {
 	for (uint32_t i = chain->len; i-- > 0;) {
 		size_t at = perf->line_at[chain->labels[i]];
@@ -97,10 +97,11 @@ static void put_chain(const struct perf *perf, const struct fold_chain *chain, F
 
 static void put_event(struct perf *perf, const struct chart_event *event, FILE *file)
 {
-	struct charted *charted = &perf->charted;
-	const struct chart_track *track = &charted->chart.tracks[event->track];
-	const struct fold_chain *chain = &charted->fold.chains[charted_chain(charted, event)];
-	uint64_t period_ns = charted->chart.period_ns;
+	struct timeline_export *timeline_export = &perf->timeline_export;
+	const struct chart_track *track = &timeline_export->chart.tracks[event->track];
+	const struct call_tree_chain *chain =
+		&timeline_export->call_tree.chains[timeline_export_chain(timeline_export, event)];
+	uint64_t period_ns = timeline_export->chart.period_ns;
 	const char *name = track->name && *track->name ? track->name : "luajit";
 
 	for (uint64_t i = 0; i < event->count; i++) {
@@ -112,7 +113,7 @@ static void put_event(struct perf *perf, const struct chart_event *event, FILE *
 			" %s: \n",
 			(uint32_t)track->pid, (uint32_t)track->tid, ns / 1000000000,
 			ns / 1000 % 1000000, period_ns,
-			charted->profile->is_wall ? "wall-clock" : "cpu-clock");
+			timeline_export->profile->is_wall ? "wall-clock" : "cpu-clock");
 		put_chain(perf, chain, file);
 	}
 }
@@ -120,24 +121,24 @@ static void put_event(struct perf *perf, const struct chart_event *event, FILE *
 /** Before anything is written. */
 static int check_repeats(const struct chart *chart, struct failure *why)
 {
-	uint64_t repeats = 0;
+	uint64_t record_cache = 0;
 
-	for (size_t i = 0; i < chart->event_count && repeats <= REPEATS_MAX; i++)
-		repeats += chart->events[i].count - 1;
-	return repeats <= REPEATS_MAX ? 0
-				      : failure_set(why, FAILURE_LIMIT, 0, 0, 0,
-						    "write more equal samples one by one");
+	for (size_t i = 0; i < chart->event_count && record_cache <= REPEATS_MAX; i++)
+		record_cache += chart->events[i].count - 1;
+	return record_cache <= REPEATS_MAX ? 0
+					   : failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+							 "write more equal samples one by one");
 }
 
 static int perf_print(const struct format_profile *profile,
 		      const struct format_report_options *options, FILE *file, struct failure *why)
 {
 	struct perf perf = { 0 };
-	struct chart *chart = &perf.charted.chart;
+	struct chart *chart = &perf.timeline_export.chart;
 	int result;
 
-	if (charted_need_samples(profile, why) ||
-	    charted_init(&perf.charted, profile, options, file, why))
+	if (timeline_export_need_samples(profile, why) ||
+	    timeline_export_init(&perf.timeline_export, profile, options, file, why))
 		return -1;
 	chart_sort_by_time(chart);
 	result = check_repeats(chart, why) ? -1 : make_lines(&perf, why);
@@ -145,7 +146,7 @@ static int perf_print(const struct format_profile *profile,
 		put_event(&perf, &chart->events[i], file);
 	free(perf.lines);
 	free(perf.line_at);
-	return charted_done(&perf.charted, result, why);
+	return timeline_export_done(&perf.timeline_export, result, why);
 }
 
 const struct format_report_ops format_report_perf = {

@@ -11,17 +11,17 @@
 #define NAME_WIDTH_MAX 48
 
 struct row {
-	const struct fold_label *label;
+	const struct call_tree_label *label;
 	uint64_t self, total;
 };
 
-static struct row *count_rows(const struct fold *fold)
+static struct row *count_rows(const struct call_tree *call_tree)
 {
-	struct row *rows = calloc((size_t)fold->label_count + 1, sizeof(*rows));
-	struct fold_count *counts = fold_count(fold);
+	struct row *rows = calloc((size_t)call_tree->label_count + 1, sizeof(*rows));
+	struct call_tree_count *counts = call_tree_count(call_tree);
 
-	for (uint32_t i = 0; rows && counts && i < fold->label_count; i++)
-		rows[i] = (struct row){ .label = &fold->labels[i],
+	for (uint32_t i = 0; rows && counts && i < call_tree->label_count; i++)
+		rows[i] = (struct row){ .label = &call_tree->labels[i],
 					.self = counts[i].self,
 					.total = counts[i].total };
 	if (!counts) {
@@ -49,7 +49,7 @@ static double percent(uint64_t part, uint64_t whole)
 }
 
 /** A trace's text has its place inside already, so the name column takes all of it. */
-static const char *name_of(const struct fold_label *label)
+static const char *name_of(const struct call_tree_label *label)
 {
 	if (label->kind == FORMAT_KIND_LUA)
 		return label->name ? label->name : "-";
@@ -57,7 +57,7 @@ static const char *name_of(const struct fold_label *label)
 }
 
 /** What is behind the name. */
-static const char *note_of(const struct fold_label *label)
+static const char *note_of(const struct call_tree_label *label)
 {
 	return label->kind == FORMAT_KIND_LUA && label->note ? label->note : "";
 }
@@ -76,43 +76,43 @@ static int name_width(const struct row *rows, uint32_t count)
 	return (int)(width > NAME_WIDTH_MAX ? NAME_WIDTH_MAX : width);
 }
 
-static void print_rows(const struct row *rows, const struct fold *fold, const char *unit,
+static void print_rows(const struct row *rows, const struct call_tree *call_tree, const char *unit,
 		       FILE *file)
 {
-	int width = name_width(rows, fold->label_count);
+	int width = name_width(rows, call_tree->label_count);
 
-	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", fold->samples, unit,
-		fold->label_count);
+	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", call_tree->samples, unit,
+		call_tree->label_count);
 	fprintf(file, "%9s %6s %9s %6s  %-8s  %-*s  %s\n", "SELF", "%", "TOTAL", "%", "KIND", width,
 		"FUNCTION", "PLACE");
-	for (uint32_t i = 0; i < fold->label_count; i++) {
-		const struct fold_label *label = rows[i].label;
-		bool place = label->kind == FORMAT_KIND_LUA && label->place;
+	for (uint32_t i = 0; i < call_tree->label_count; i++) {
+		const struct call_tree_label *label = rows[i].label;
+		bool location = label->kind == FORMAT_KIND_LUA && label->location;
 		size_t len = strlen(name_of(label));
 		int rest = len < (size_t)width ? width - (int)len : 0;
 
 		fprintf(file, "%9" PRIu64 " %6.2f %9" PRIu64 " %6.2f  %-8s  %s%-*s%s%s\n",
-			rows[i].self, percent(rows[i].self, fold->samples), rows[i].total,
-			percent(rows[i].total, fold->samples), label_kind_name(label->kind),
-			name_of(label), place ? rest : 0, note_of(label), place ? "  " : "",
-			place ? label->place : "");
+			rows[i].self, percent(rows[i].self, call_tree->samples), rows[i].total,
+			percent(rows[i].total, call_tree->samples), label_kind_name(label->kind),
+			name_of(label), location ? rest : 0, note_of(label), location ? "  " : "",
+			location ? label->location : "");
 	}
 }
 
 static int print_chains(const struct format_profile *profile, enum format_lines lines,
 			enum format_annotate annotate, FILE *file, struct failure *why)
 {
-	struct fold fold;
+	struct call_tree call_tree;
 	struct row *rows;
 
-	if (fold_init(&fold, profile, lines, annotate, why))
+	if (call_tree_init(&call_tree, profile, lines, annotate, why))
 		return -1;
-	rows = count_rows(&fold);
+	rows = count_rows(&call_tree);
 	if (rows) {
-		qsort(rows, fold.label_count, sizeof(*rows), compare_rows);
-		print_rows(rows, &fold, format_profile_unit(profile), file);
+		qsort(rows, call_tree.label_count, sizeof(*rows), compare_rows);
+		print_rows(rows, &call_tree, format_profile_unit(profile), file);
 	}
-	fold_deinit(&fold);
+	call_tree_deinit(&call_tree);
 	free(rows);
 	return rows ? 0 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sum up the functions");
 }
@@ -178,7 +178,7 @@ static int top_diff(const struct format_profile *base, const struct format_profi
 	struct compare compare;
 	int result;
 
-	if (fold_need_chains(base, why) || fold_need_chains(profile, why) ||
+	if (call_tree_need_chains(base, why) || call_tree_need_chains(profile, why) ||
 	    compare_init(&compare, base, profile,
 			 options->lines ? options->lines : FORMAT_LINES_FUNCTION, why))
 		return -1;

@@ -23,7 +23,7 @@ enum {
 #define NO_LABEL UINT32_MAX
 
 struct cpuprofile {
-	struct charted charted;
+	struct timeline_export timeline_export;
 	struct stacks stacks;
 	uint32_t *nodes; /* By id of the profile's keys. */
 	uint32_t *roots; /* By track: its node, 0: none. */
@@ -40,15 +40,16 @@ static int no_memory(struct failure *why)
 /** Each thread has a node where there are several. Their labels are behind those of the frames. */
 static int add_roots(struct cpuprofile *cpuprofile, struct failure *why)
 {
-	const struct charted *charted = &cpuprofile->charted;
+	const struct timeline_export *timeline_export = &cpuprofile->timeline_export;
 
 	cpuprofile->roots =
-		calloc((size_t)charted->chart.track_count + 1, sizeof(*cpuprofile->roots));
+		calloc((size_t)timeline_export->chart.track_count + 1, sizeof(*cpuprofile->roots));
 	if (!cpuprofile->roots)
 		return no_memory(why);
-	for (uint32_t i = 0; i < charted->chart.track_count && charted->chart.track_count > 1; i++)
+	for (uint32_t i = 0;
+	     i < timeline_export->chart.track_count && timeline_export->chart.track_count > 1; i++)
 		if (stacks_add(&cpuprofile->stacks,
-			       (struct stack_node){ 0, charted->fold.label_count + i },
+			       (struct stack_node){ 0, timeline_export->call_tree.label_count + i },
 			       &cpuprofile->roots[i], why))
 			return -1;
 	return 0;
@@ -56,17 +57,17 @@ static int add_roots(struct cpuprofile *cpuprofile, struct failure *why)
 
 static int make_nodes(struct cpuprofile *cpuprofile, struct failure *why)
 {
-	const struct charted *charted = &cpuprofile->charted;
-	const struct chart *chart = &charted->chart;
+	const struct timeline_export *timeline_export = &cpuprofile->timeline_export;
+	const struct chart *chart = &timeline_export->chart;
 
-	cpuprofile->nodes = calloc((size_t)format_intern_count(charted->profile->keys) + 1,
+	cpuprofile->nodes = calloc((size_t)format_intern_count(timeline_export->profile->keys) + 1,
 				   sizeof(*cpuprofile->nodes));
 	if (!cpuprofile->nodes)
 		return no_memory(why);
 	for (size_t i = 0; i < chart->event_count; i++)
-		if (charted_node(charted, &chart->events[i],
-				 cpuprofile->roots[chart->events[i].track], &cpuprofile->stacks,
-				 cpuprofile->nodes, why))
+		if (timeline_export_node(timeline_export, &chart->events[i],
+					 cpuprofile->roots[chart->events[i].track],
+					 &cpuprofile->stacks, cpuprofile->nodes, why))
 			return -1;
 	cpuprofile->hits =
 		calloc((size_t)stacks_count(&cpuprofile->stacks) + 1, sizeof(*cpuprofile->hits));
@@ -83,7 +84,7 @@ typedef void row(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns);
 /** Samples one after the other, and what is between them. Those of one chain are one row. */
 static void walk_rows(struct cpuprofile *cpuprofile, row *take)
 {
-	const struct chart *chart = &cpuprofile->charted.chart;
+	const struct chart *chart = &cpuprofile->timeline_export.chart;
 	uint64_t now_ns = 0;
 	uint32_t last = 0;
 
@@ -123,9 +124,9 @@ static void skip_row(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_
 /* ---- Nodes ------------------------------------------------------------------------------ */
 
 /** What stands for a function. @param label NO_LABEL: it is none. */
-static void put_frame(struct charted *charted, const char *name, uint32_t label)
+static void put_frame(struct timeline_export *timeline_export, const char *name, uint32_t label)
 {
-	struct json_out *json = &charted->json;
+	struct json_out *json = &timeline_export->json;
 	uint64_t line = 0;
 	size_t len;
 
@@ -133,14 +134,15 @@ static void put_frame(struct charted *charted, const char *name, uint32_t label)
 	json_out_open(json, '{');
 	json_out_key(json, "functionName");
 	if (label != NO_LABEL)
-		charted_put_text(charted, label);
+		timeline_export_put_text(timeline_export, label);
 	else
 		json_out_text(json, name ? name : "");
 	json_out_key(json, "scriptId");
 	json_out_raw(json, "\"0\"", 3);
 	json_out_key(json, "url");
-	if (label != NO_LABEL && charted_place(&charted->fold.labels[label], &len, &line))
-		charted_put_file(charted, label);
+	if (label != NO_LABEL &&
+	    timeline_export_location(&timeline_export->call_tree.labels[label], &len, &line))
+		timeline_export_put_file(timeline_export, label);
 	else
 		json_out_raw(json, "\"\"", 2);
 	json_out_key(json, "lineNumber");
@@ -193,18 +195,20 @@ static void put_children(struct json_out *json, const struct children *children,
 
 static void put_node(struct cpuprofile *cpuprofile, const struct children *children, uint32_t node)
 {
-	struct charted *charted = &cpuprofile->charted;
+	struct timeline_export *timeline_export = &cpuprofile->timeline_export;
 	uint32_t label = stacks_node(&cpuprofile->stacks, node).label;
-	struct json_out *json = &charted->json;
+	struct json_out *json = &timeline_export->json;
 
 	json_out_line(json);
 	json_out_open(json, '{');
 	json_out_key(json, "id");
 	json_out_number(json, FIRST_ID + node - 1);
-	if (label < charted->fold.label_count)
-		put_frame(charted, NULL, label);
+	if (label < timeline_export->call_tree.label_count)
+		put_frame(timeline_export, NULL, label);
 	else
-		put_frame(charted, charted_track_name(charted, label - charted->fold.label_count),
+		put_frame(timeline_export,
+			  timeline_export_track_name(
+				  timeline_export, label - timeline_export->call_tree.label_count),
 			  NO_LABEL);
 	json_out_key(json, "hitCount");
 	json_out_number(json, cpuprofile->hits[node]);
@@ -215,13 +219,13 @@ static void put_node(struct cpuprofile *cpuprofile, const struct children *child
 /** A node that is no function: the root, and what is idle. */
 static void put_special(struct cpuprofile *cpuprofile, const struct children *children, uint32_t id)
 {
-	struct json_out *json = &cpuprofile->charted.json;
+	struct json_out *json = &cpuprofile->timeline_export.json;
 
 	json_out_line(json);
 	json_out_open(json, '{');
 	json_out_key(json, "id");
 	json_out_number(json, id);
-	put_frame(&cpuprofile->charted, id == ROOT_ID ? "(root)" : "(idle)", NO_LABEL);
+	put_frame(&cpuprofile->timeline_export, id == ROOT_ID ? "(root)" : "(idle)", NO_LABEL);
 	json_out_key(json, "hitCount");
 	json_out_number(json, 0);
 	if (id == ROOT_ID)
@@ -232,7 +236,7 @@ static void put_special(struct cpuprofile *cpuprofile, const struct children *ch
 static int put_nodes(struct cpuprofile *cpuprofile, struct failure *why)
 {
 	struct children children = { 0 };
-	struct json_out *json = &cpuprofile->charted.json;
+	struct json_out *json = &cpuprofile->timeline_export.json;
 	int result = list_children(&cpuprofile->stacks, &children, why);
 
 	json_out_key(json, "nodes");
@@ -255,7 +259,7 @@ static int put_nodes(struct cpuprofile *cpuprofile, struct failure *why)
 static void put_row_id(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns)
 {
 	(void)begin_ns;
-	json_out_number(&cpuprofile->charted.json, id);
+	json_out_number(&cpuprofile->timeline_export.json, id);
 }
 
 /** A sample lasts until the next one: what is between that and the one before it. */
@@ -264,13 +268,13 @@ static void put_row_delta(struct cpuprofile *cpuprofile, uint32_t id, uint64_t b
 	uint64_t us = begin_ns / 1000;
 
 	(void)id;
-	json_out_number(&cpuprofile->charted.json, us - cpuprofile->last_us);
+	json_out_number(&cpuprofile->timeline_export.json, us - cpuprofile->last_us);
 	cpuprofile->last_us = us;
 }
 
 static void put_rows(struct cpuprofile *cpuprofile)
 {
-	struct json_out *json = &cpuprofile->charted.json;
+	struct json_out *json = &cpuprofile->timeline_export.json;
 
 	json_out_line(json);
 	json_out_key(json, "startTime");
@@ -290,9 +294,9 @@ static void put_rows(struct cpuprofile *cpuprofile)
 
 static int put_file(struct cpuprofile *cpuprofile, struct failure *why)
 {
-	struct json_out *json = &cpuprofile->charted.json;
+	struct json_out *json = &cpuprofile->timeline_export.json;
 
-	chart_sort_by_time(&cpuprofile->charted.chart);
+	chart_sort_by_time(&cpuprofile->timeline_export.chart);
 	if (add_roots(cpuprofile, why) || make_nodes(cpuprofile, why))
 		return -1;
 	/* Whether it is ever idle. */
@@ -313,15 +317,15 @@ static int cpuprofile_print(const struct format_profile *profile,
 	struct cpuprofile cpuprofile = { 0 };
 	int result;
 
-	if (charted_need_samples(profile, why) ||
-	    charted_init(&cpuprofile.charted, profile, options, file, why))
+	if (timeline_export_need_samples(profile, why) ||
+	    timeline_export_init(&cpuprofile.timeline_export, profile, options, file, why))
 		return -1;
 	result = put_file(&cpuprofile, why);
 	stacks_deinit(&cpuprofile.stacks);
 	free(cpuprofile.nodes);
 	free(cpuprofile.roots);
 	free(cpuprofile.hits);
-	return charted_done(&cpuprofile.charted, result, why);
+	return timeline_export_done(&cpuprofile.timeline_export, result, why);
 }
 
 const struct format_report_ops format_report_cpuprofile = {

@@ -40,7 +40,7 @@ struct marker {
 };
 
 struct firefox {
-	struct charted charted;
+	struct timeline_export timeline_export;
 	uint32_t *nodes; /* By id of the profile's keys, each of one thread. */
 	/* Of the thread that is written. */
 	const struct chart_track *track;
@@ -85,7 +85,8 @@ static void put_categories(struct json_out *json)
 /** Where markers are shown. */
 static void put_schema(struct json_out *json)
 {
-	static const char *const places[] = { "marker-chart", "marker-table", "timeline-overview" };
+	static const char *const locations[] = { "marker-chart", "marker-table",
+						 "timeline-overview" };
 
 	json_out_key(json, "markerSchema");
 	json_out_open(json, '[');
@@ -94,8 +95,8 @@ static void put_schema(struct json_out *json)
 	put_member(json, "tableLabel", "{marker.name}");
 	json_out_key(json, "display");
 	json_out_open(json, '[');
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		json_out_text(json, places[i]);
+	for (size_t i = 0; i < sizeof(locations) / sizeof(locations[0]); i++)
+		json_out_text(json, locations[i]);
 	json_out_close(json, ']');
 	json_out_key(json, "data");
 	json_out_open(json, '[');
@@ -108,7 +109,7 @@ static void put_schema(struct json_out *json)
  *  to differ. */
 static void put_comments(struct firefox *firefox)
 {
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 	struct profile_comment comment;
 	unsigned count = 0;
 
@@ -118,7 +119,8 @@ static void put_comments(struct firefox *firefox)
 	put_member(json, "label", "Recording");
 	json_out_key(json, "entries");
 	json_out_open(json, '[');
-	for (size_t at = 0; profile_next_comment(firefox->charted.profile, &at, &comment);) {
+	for (size_t at = 0;
+	     profile_next_comment(firefox->timeline_export.profile, &at, &comment);) {
 		char label[32];
 
 		snprintf(label, sizeof(label), "Comment %u", ++count);
@@ -140,17 +142,17 @@ static void put_meta(struct firefox *firefox)
 					     "usesOnlyOneStackType",
 					     "doesNotUseFrameImplementation",
 					     "sourceCodeIsNotOnSearchfox" };
-	const struct charted *charted = &firefox->charted;
-	struct json_out *json = &firefox->charted.json;
+	const struct timeline_export *timeline_export = &firefox->timeline_export;
+	struct json_out *json = &firefox->timeline_export.json;
 
 	json_out_key(json, "meta");
 	json_out_open(json, '{');
 	json_out_key(json, "interval");
-	json_out_ms(json, charted->chart.period_ns);
+	json_out_ms(json, timeline_export->chart.period_ns);
 	json_out_key(json, "startTime");
-	json_out_ms(json, charted->profile->time_ns);
+	json_out_ms(json, timeline_export->profile->time_ns);
 	put_count(json, "processType", 0);
-	put_member(json, "product", charted->title);
+	put_member(json, "product", timeline_export->title);
 	put_member(json, "importedFrom", "ljprof");
 	put_count(json, "stackwalk", 1);
 	put_count(json, "version", GECKO_VERSION);
@@ -161,7 +163,7 @@ static void put_meta(struct firefox *firefox)
 	}
 	put_categories(json);
 	put_schema(json);
-	if (charted->profile->comments.len)
+	if (timeline_export->profile->comments.len)
 		put_comments(firefox);
 	json_out_close(json, '}');
 	json_out_line(json);
@@ -176,24 +178,24 @@ static int no_memory(struct failure *why)
 
 static void note_phase(struct firefox *firefox, const struct chart_event *event, uint64_t now_ns)
 {
-	uint8_t state = charted_labels(&firefox->charted, event)->state;
+	uint8_t state = timeline_export_labels(&firefox->timeline_export, event)->state;
 	struct marker *last =
 		firefox->marker_count ? &firefox->markers[firefox->marker_count - 1] : NULL;
 
-	if (!charted_phase(state))
+	if (!timeline_export_phase(state))
 		return;
 	if (last && last->state == state && last->end_ns == now_ns && event->begin_ns == now_ns)
-		last->end_ns = chart_end_ns(&firefox->charted.chart, event);
+		last->end_ns = chart_end_ns(&firefox->timeline_export.chart, event);
 	else
 		firefox->markers[firefox->marker_count++] =
 			(struct marker){ state, event->begin_ns,
-					 chart_end_ns(&firefox->charted.chart, event) };
+					 chart_end_ns(&firefox->timeline_export.chart, event) };
 }
 
 /** Its stacks and markers. */
 static int make_rows(struct firefox *firefox, struct failure *why)
 {
-	const struct chart *chart = &firefox->charted.chart;
+	const struct chart *chart = &firefox->timeline_export.chart;
 	const struct chart_track *track = firefox->track;
 	uint64_t now_ns = 0;
 
@@ -205,8 +207,8 @@ static int make_rows(struct firefox *firefox, struct failure *why)
 		const struct chart_event *event = &chart->events[track->first + i];
 
 		firefox->row_count += event->begin_ns > now_ns ? 2 : 1;
-		if (charted_node(&firefox->charted, event, 0, &firefox->stacks, firefox->nodes,
-				 why))
+		if (timeline_export_node(&firefox->timeline_export, event, 0, &firefox->stacks,
+					 firefox->nodes, why))
 			return -1;
 		note_phase(firefox, event, now_ns);
 		now_ns = chart_end_ns(chart, event);
@@ -245,9 +247,9 @@ static uint32_t label_id(const struct firefox *firefox, uint32_t frame)
 	return label;
 }
 
-static const struct fold_label *label_of(const struct firefox *firefox, uint32_t frame)
+static const struct call_tree_label *label_of(const struct firefox *firefox, uint32_t frame)
 {
-	return &firefox->charted.fold.labels[label_id(firefox, frame)];
+	return &firefox->timeline_export.call_tree.labels[label_id(firefox, frame)];
 }
 
 /* ---- Columns ---------------------------------------------------------------------------- */
@@ -257,7 +259,7 @@ typedef void cell(struct firefox *firefox, size_t index);
 
 static void put_column(struct firefox *firefox, const char *key, size_t count, cell *put)
 {
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 
 	json_out_key(json, key);
 	json_out_open(json, '[');
@@ -269,36 +271,36 @@ static void put_column(struct firefox *firefox, const char *key, size_t count, c
 static void put_zero(struct firefox *firefox, size_t index)
 {
 	(void)index;
-	json_out_number(&firefox->charted.json, 0);
+	json_out_number(&firefox->timeline_export.json, 0);
 }
 
 static void put_one(struct firefox *firefox, size_t index)
 {
 	(void)index;
-	json_out_number(&firefox->charted.json, 1);
+	json_out_number(&firefox->timeline_export.json, 1);
 }
 
 static void put_minus_one(struct firefox *firefox, size_t index)
 {
 	(void)index;
-	json_out_signed(&firefox->charted.json, -1);
+	json_out_signed(&firefox->timeline_export.json, -1);
 }
 
 static void put_nothing(struct firefox *firefox, size_t index)
 {
 	(void)index;
-	json_out_null(&firefox->charted.json);
+	json_out_null(&firefox->timeline_export.json);
 }
 
 static void put_false(struct firefox *firefox, size_t index)
 {
 	(void)index;
-	json_out_bool(&firefox->charted.json, false);
+	json_out_bool(&firefox->timeline_export.json, false);
 }
 
 static void put_index(struct firefox *firefox, size_t index)
 {
-	json_out_number(&firefox->charted.json, index);
+	json_out_number(&firefox->timeline_export.json, index);
 }
 
 /** Puts one cell of the samples. @param event NULL: nothing runs from then on. */
@@ -307,8 +309,8 @@ typedef void row(struct firefox *firefox, const struct chart_event *event, uint6
 /** Where nothing runs between two samples, a row says so. */
 static void put_row_column(struct firefox *firefox, const char *key, row *put)
 {
-	const struct chart *chart = &firefox->charted.chart;
-	struct json_out *json = &firefox->charted.json;
+	const struct chart *chart = &firefox->timeline_export.chart;
+	struct json_out *json = &firefox->timeline_export.json;
 	uint64_t now_ns = 0;
 
 	json_out_key(json, key);
@@ -328,26 +330,26 @@ static void put_row_stack(struct firefox *firefox, const struct chart_event *eve
 {
 	(void)ns;
 	if (event)
-		json_out_number(&firefox->charted.json, firefox->nodes[event->key] - 1);
+		json_out_number(&firefox->timeline_export.json, firefox->nodes[event->key] - 1);
 	else
-		json_out_null(&firefox->charted.json);
+		json_out_null(&firefox->timeline_export.json);
 }
 
 static void put_row_time(struct firefox *firefox, const struct chart_event *event, uint64_t ns)
 {
 	(void)event;
-	json_out_ms(&firefox->charted.json, ns);
+	json_out_ms(&firefox->timeline_export.json, ns);
 }
 
 static void put_row_weight(struct firefox *firefox, const struct chart_event *event, uint64_t ns)
 {
 	(void)ns;
-	json_out_number(&firefox->charted.json, event ? event->count : 0);
+	json_out_number(&firefox->timeline_export.json, event ? event->count : 0);
 }
 
 static void put_samples(struct firefox *firefox)
 {
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 
 	json_out_key(json, "samples");
 	json_out_open(json, '{');
@@ -355,8 +357,9 @@ static void put_samples(struct firefox *firefox)
 	put_row_column(firefox, "time", put_row_time);
 	put_row_column(firefox, "weight", put_row_weight);
 	put_member(json, "weightType",
-		   strcmp(format_profile_unit(firefox->charted.profile), "bytes") == 0 ? "bytes"
-										       : "samples");
+		   strcmp(format_profile_unit(firefox->timeline_export.profile), "bytes") == 0
+			   ? "bytes"
+			   : "samples");
 	put_count(json, "length", firefox->row_count);
 	json_out_close(json, '}');
 }
@@ -365,7 +368,7 @@ static void put_node_frame(struct firefox *firefox, size_t index)
 {
 	uint32_t label = stacks_node(&firefox->stacks, (uint32_t)index + 1).label;
 
-	json_out_number(&firefox->charted.json, frame_of(firefox, label));
+	json_out_number(&firefox->timeline_export.json, frame_of(firefox, label));
 }
 
 static void put_node_prefix(struct firefox *firefox, size_t index)
@@ -373,35 +376,36 @@ static void put_node_prefix(struct firefox *firefox, size_t index)
 	uint32_t parent = stacks_node(&firefox->stacks, (uint32_t)index + 1).parent;
 
 	if (parent)
-		json_out_number(&firefox->charted.json, parent - 1);
+		json_out_number(&firefox->timeline_export.json, parent - 1);
 	else
-		json_out_null(&firefox->charted.json);
+		json_out_null(&firefox->timeline_export.json);
 }
 
 static void put_node_category(struct firefox *firefox, size_t index)
 {
 	uint32_t label = stacks_node(&firefox->stacks, (uint32_t)index + 1).label;
 
-	json_out_number(&firefox->charted.json, firefox->charted.fold.labels[label].kind);
+	json_out_number(&firefox->timeline_export.json,
+			firefox->timeline_export.call_tree.labels[label].kind);
 }
 
 static void put_stacks(struct firefox *firefox)
 {
 	size_t count = stacks_count(&firefox->stacks);
 
-	json_out_key(&firefox->charted.json, "stackTable");
-	json_out_open(&firefox->charted.json, '{');
+	json_out_key(&firefox->timeline_export.json, "stackTable");
+	json_out_open(&firefox->timeline_export.json, '{');
 	put_column(firefox, "frame", count, put_node_frame);
 	put_column(firefox, "category", count, put_node_category);
 	put_column(firefox, "subcategory", count, put_zero);
 	put_column(firefox, "prefix", count, put_node_prefix);
-	put_count(&firefox->charted.json, "length", count);
-	json_out_close(&firefox->charted.json, '}');
+	put_count(&firefox->timeline_export.json, "length", count);
+	json_out_close(&firefox->timeline_export.json, '}');
 }
 
 static void put_frame_category(struct firefox *firefox, size_t index)
 {
-	json_out_number(&firefox->charted.json, label_of(firefox, (uint32_t)index)->kind);
+	json_out_number(&firefox->timeline_export.json, label_of(firefox, (uint32_t)index)->kind);
 }
 
 static void put_frame_line(struct firefox *firefox, size_t index)
@@ -409,29 +413,29 @@ static void put_frame_line(struct firefox *firefox, size_t index)
 	uint64_t line;
 	size_t len;
 
-	if (charted_place(label_of(firefox, (uint32_t)index), &len, &line) && line)
-		json_out_number(&firefox->charted.json, line);
+	if (timeline_export_location(label_of(firefox, (uint32_t)index), &len, &line) && line)
+		json_out_number(&firefox->timeline_export.json, line);
 	else
-		json_out_null(&firefox->charted.json);
+		json_out_null(&firefox->timeline_export.json);
 }
 
 /** Texts: name and file of each frame, then the names of all phases. */
 static void put_name_index(struct firefox *firefox, size_t index)
 {
-	json_out_number(&firefox->charted.json, 2 * index);
+	json_out_number(&firefox->timeline_export.json, 2 * index);
 }
 
 static void put_file_index(struct firefox *firefox, size_t index)
 {
-	if (label_of(firefox, (uint32_t)index)->place)
-		json_out_number(&firefox->charted.json, 2 * index + 1);
+	if (label_of(firefox, (uint32_t)index)->location)
+		json_out_number(&firefox->timeline_export.json, 2 * index + 1);
 	else
-		json_out_null(&firefox->charted.json);
+		json_out_null(&firefox->timeline_export.json);
 }
 
 static void put_frames(struct firefox *firefox)
 {
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 	size_t count = format_intern_count(firefox->frames);
 
 	json_out_key(json, "frameTable");
@@ -463,19 +467,21 @@ static void put_frames(struct firefox *firefox)
 
 static void put_strings(struct firefox *firefox)
 {
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 
 	json_out_key(json, "stringArray");
 	json_out_open(json, '[');
 	for (uint32_t i = 0; i < format_intern_count(firefox->frames); i++) {
-		charted_put_text(&firefox->charted, label_id(firefox, i));
-		if (label_of(firefox, i)->place)
-			charted_put_file(&firefox->charted, label_id(firefox, i));
+		timeline_export_put_text(&firefox->timeline_export, label_id(firefox, i));
+		if (label_of(firefox, i)->location)
+			timeline_export_put_file(&firefox->timeline_export, label_id(firefox, i));
 		else
 			json_out_text(json, ""); /* nulls are none of the form's */
 	}
 	for (int i = 0; i <= FORMAT_STATE_COUNT; i++)
-		json_out_text(json, charted_phase((uint8_t)i) ? charted_phase((uint8_t)i) : "");
+		json_out_text(json, timeline_export_phase((uint8_t)i)
+					    ? timeline_export_phase((uint8_t)i)
+					    : "");
 	json_out_close(json, ']');
 }
 
@@ -483,7 +489,7 @@ static void put_strings(struct firefox *firefox)
 
 static void put_marker_data(struct firefox *firefox, size_t index)
 {
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 
 	(void)index;
 	json_out_open(json, '{');
@@ -493,29 +499,30 @@ static void put_marker_data(struct firefox *firefox, size_t index)
 
 static void put_marker_name(struct firefox *firefox, size_t index)
 {
-	json_out_number(&firefox->charted.json, 2 * (uint64_t)format_intern_count(firefox->frames) +
-							firefox->markers[index].state);
+	json_out_number(&firefox->timeline_export.json,
+			2 * (uint64_t)format_intern_count(firefox->frames) +
+				firefox->markers[index].state);
 }
 
 static void put_marker_begin(struct firefox *firefox, size_t index)
 {
-	json_out_ms(&firefox->charted.json, firefox->markers[index].begin_ns);
+	json_out_ms(&firefox->timeline_export.json, firefox->markers[index].begin_ns);
 }
 
 static void put_marker_end(struct firefox *firefox, size_t index)
 {
-	json_out_ms(&firefox->charted.json, firefox->markers[index].end_ns);
+	json_out_ms(&firefox->timeline_export.json, firefox->markers[index].end_ns);
 }
 
 static void put_marker_category(struct firefox *firefox, size_t index)
 {
 	(void)index;
-	json_out_number(&firefox->charted.json, FORMAT_KIND_PSEUDO);
+	json_out_number(&firefox->timeline_export.json, FORMAT_KIND_PSEUDO);
 }
 
 static void put_markers(struct firefox *firefox)
 {
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 	size_t count = firefox->marker_count;
 
 	json_out_key(json, "markers");
@@ -557,8 +564,8 @@ static void put_pid(struct json_out *json, int32_t pid)
 
 static void put_thread_head(struct firefox *firefox, uint32_t index)
 {
-	const struct chart_track *track = &firefox->charted.chart.tracks[index];
-	struct json_out *json = &firefox->charted.json;
+	const struct chart_track *track = &firefox->timeline_export.chart.tracks[index];
+	struct json_out *json = &firefox->timeline_export.json;
 
 	put_member(json, "processType", "default");
 	put_count(json, "processStartupTime", 0);
@@ -571,7 +578,8 @@ static void put_thread_head(struct firefox *firefox, uint32_t index)
 	json_out_open(json, '[');
 	json_out_close(json, ']');
 	put_member(json, "name",
-		   track->name ? track->name : charted_track_name(&firefox->charted, index));
+		   track->name ? track->name
+			       : timeline_export_track_name(&firefox->timeline_export, index));
 	json_out_key(json, "isMainThread");
 	json_out_bool(json, track->tid == track->pid);
 	put_pid(json, track->pid);
@@ -584,7 +592,7 @@ static void put_thread_tables(struct firefox *firefox)
 	static const char *const resources[] = { "lib", "name", "host", "type", NULL };
 	static const char *const symbols[] = { "libIndex", "address", "name", "functionSize",
 					       NULL };
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 
 	put_samples(firefox);
 	json_out_line(json);
@@ -601,10 +609,10 @@ static void put_thread_tables(struct firefox *firefox)
 
 static int put_thread(struct firefox *firefox, uint32_t index, struct failure *why)
 {
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 	int result = 0;
 
-	firefox->track = &firefox->charted.chart.tracks[index];
+	firefox->track = &firefox->timeline_export.chart.tracks[index];
 	firefox->frames = format_intern_create();
 	if (!firefox->frames)
 		result = no_memory(why);
@@ -629,8 +637,8 @@ static int put_thread(struct firefox *firefox, uint32_t index, struct failure *w
 /** What a thread showed of heaps: @p count from @p first on. */
 static void put_counter(struct firefox *firefox, size_t first, size_t count)
 {
-	const struct chart_heap *heaps = &firefox->charted.chart.heaps[first];
-	struct json_out *json = &firefox->charted.json;
+	const struct chart_heap *heaps = &firefox->timeline_export.chart.heaps[first];
+	struct json_out *json = &firefox->timeline_export.json;
 	uint64_t bytes = 0;
 
 	json_out_line(json);
@@ -638,7 +646,7 @@ static void put_counter(struct firefox *firefox, size_t first, size_t count)
 	put_member(json, "name", "malloc");
 	put_member(json, "category", "Memory");
 	put_member(json, "description", "Lua heap");
-	put_pid(json, firefox->charted.chart.tracks[heaps->track].pid);
+	put_pid(json, firefox->timeline_export.chart.tracks[heaps->track].pid);
 	put_count(json, "mainThreadIndex", heaps->track);
 	json_out_key(json, "samples");
 	json_out_open(json, '{');
@@ -662,8 +670,8 @@ static void put_counter(struct firefox *firefox, size_t first, size_t count)
 
 static void put_counters(struct firefox *firefox)
 {
-	const struct chart *chart = &firefox->charted.chart;
-	struct json_out *json = &firefox->charted.json;
+	const struct chart *chart = &firefox->timeline_export.chart;
+	struct json_out *json = &firefox->timeline_export.json;
 	size_t first = 0;
 
 	json_out_key(json, "counters");
@@ -681,7 +689,7 @@ static void put_counters(struct firefox *firefox)
 
 static int put_file(struct firefox *firefox, struct failure *why)
 {
-	struct json_out *json = &firefox->charted.json;
+	struct json_out *json = &firefox->timeline_export.json;
 	int result = 0;
 
 	json_out_open(json, '{');
@@ -691,7 +699,7 @@ static int put_file(struct firefox *firefox, struct failure *why)
 	json_out_close(json, ']');
 	json_out_key(json, "threads");
 	json_out_open(json, '[');
-	for (uint32_t i = 0; i < firefox->charted.chart.track_count && result == 0; i++)
+	for (uint32_t i = 0; i < firefox->timeline_export.chart.track_count && result == 0; i++)
 		result = put_thread(firefox, i, why);
 	json_out_close(json, ']');
 	json_out_line(json);
@@ -708,13 +716,13 @@ static int firefox_print(const struct format_profile *profile,
 	struct firefox firefox = { 0 };
 	int result;
 
-	if (charted_init(&firefox.charted, profile, options, file, why))
+	if (timeline_export_init(&firefox.timeline_export, profile, options, file, why))
 		return -1;
 	firefox.nodes =
 		calloc((size_t)format_intern_count(profile->keys) + 1, sizeof(*firefox.nodes));
 	result = firefox.nodes ? put_file(&firefox, why) : no_memory(why);
 	free(firefox.nodes);
-	return charted_done(&firefox.charted, result, why);
+	return timeline_export_done(&firefox.timeline_export, result, why);
 }
 
 const struct format_report_ops format_report_firefox = {

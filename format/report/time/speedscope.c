@@ -15,31 +15,31 @@
 #define CHAINS_TEXT_MAX (64u << 20)
 
 struct speedscope {
-	struct charted charted;
+	struct timeline_export timeline_export;
 	struct format_text stacks; /* "[0,1,2]" of all chains behind each other. */
 	size_t *stack_at; /* By chain, and one behind the last. NULL: too long to be kept. */
 };
 
-static void put_frames(struct charted *charted)
+static void put_frames(struct timeline_export *timeline_export)
 {
-	struct json_out *json = &charted->json;
+	struct json_out *json = &timeline_export->json;
 
 	json_out_key(json, "shared");
 	json_out_open(json, '{');
 	json_out_key(json, "frames");
 	json_out_open(json, '[');
-	for (uint32_t i = 0; i < charted->fold.label_count; i++) {
-		const struct fold_label *label = &charted->fold.labels[i];
+	for (uint32_t i = 0; i < timeline_export->call_tree.label_count; i++) {
+		const struct call_tree_label *label = &timeline_export->call_tree.labels[i];
 		uint64_t line;
 		size_t len;
 
 		json_out_line(json);
 		json_out_open(json, '{');
 		json_out_key(json, "name");
-		charted_put_text(charted, i);
-		if (charted_place(label, &len, &line)) {
+		timeline_export_put_text(timeline_export, i);
+		if (timeline_export_location(label, &len, &line)) {
 			json_out_key(json, "file");
-			charted_put_file(charted, i);
+			timeline_export_put_file(timeline_export, i);
 		}
 		if (line) {
 			json_out_key(json, "line");
@@ -53,7 +53,7 @@ static void put_frames(struct charted *charted)
 
 /* ---- Stacks ----------------------------------------------------------------------------- */
 
-static void add_stack(struct format_text *text, const struct fold_chain *chain)
+static void add_stack(struct format_text *text, const struct call_tree_chain *chain)
 {
 	format_text_add(text, "[", 1);
 	for (uint32_t i = 0; i < chain->len; i++)
@@ -64,30 +64,30 @@ static void add_stack(struct format_text *text, const struct fold_chain *chain)
 /** Millions of samples have the same chains, so their texts are made once. */
 static int make_stacks(struct speedscope *speedscope, struct failure *why)
 {
-	const struct fold *fold = &speedscope->charted.fold;
+	const struct call_tree *call_tree = &speedscope->timeline_export.call_tree;
 	const char *text;
 
-	speedscope->stack_at = calloc((size_t)fold->chain_count + 1, sizeof(size_t));
+	speedscope->stack_at = calloc((size_t)call_tree->chain_count + 1, sizeof(size_t));
 	if (!speedscope->stack_at)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the stacks");
-	for (uint32_t i = 0; i < fold->chain_count; i++) {
+	for (uint32_t i = 0; i < call_tree->chain_count; i++) {
 		speedscope->stack_at[i] = speedscope->stacks.len;
-		add_stack(&speedscope->stacks, &fold->chains[i]);
+		add_stack(&speedscope->stacks, &call_tree->chains[i]);
 		if (speedscope->stacks.len > CHAINS_TEXT_MAX) {
 			free(speedscope->stack_at);
 			speedscope->stack_at = NULL;
 			return 0;
 		}
 	}
-	speedscope->stack_at[fold->chain_count] = speedscope->stacks.len;
+	speedscope->stack_at[call_tree->chain_count] = speedscope->stacks.len;
 	return format_text_take(&speedscope->stacks, &text, why);
 }
 
 static int put_stack(struct speedscope *speedscope, const struct chart_event *event,
 		     struct failure *why)
 {
-	struct charted *charted = &speedscope->charted;
-	uint32_t chain = charted_chain(charted, event);
+	struct timeline_export *timeline_export = &speedscope->timeline_export;
+	uint32_t chain = timeline_export_chain(timeline_export, event);
 	const char *text;
 	size_t len;
 
@@ -95,13 +95,13 @@ static int put_stack(struct speedscope *speedscope, const struct chart_event *ev
 		text = speedscope->stacks.bytes + speedscope->stack_at[chain];
 		len = speedscope->stack_at[chain + 1] - speedscope->stack_at[chain];
 	} else {
-		format_text_clear(&charted->text);
-		add_stack(&charted->text, &charted->fold.chains[chain]);
-		if (format_text_take(&charted->text, &text, why))
+		format_text_clear(&timeline_export->text);
+		add_stack(&timeline_export->text, &timeline_export->call_tree.chains[chain]);
+		if (format_text_take(&timeline_export->text, &text, why))
 			return -1;
-		len = charted->text.len;
+		len = timeline_export->text.len;
 	}
-	json_out_raw(&charted->json, text, len);
+	json_out_raw(&timeline_export->json, text, len);
 	return 0;
 }
 
@@ -125,17 +125,17 @@ static const char *unit_of(const struct chart *chart)
 
 static int put_track(struct speedscope *speedscope, uint32_t index, struct failure *why)
 {
-	struct charted *charted = &speedscope->charted;
-	const struct chart *chart = &charted->chart;
+	struct timeline_export *timeline_export = &speedscope->timeline_export;
+	const struct chart *chart = &timeline_export->chart;
 	const struct chart_track *track = &chart->tracks[index];
-	struct json_out *json = &charted->json;
+	struct json_out *json = &timeline_export->json;
 
 	json_out_line(json);
 	json_out_open(json, '{');
 	json_out_key(json, "type");
 	json_out_text(json, "sampled");
 	json_out_key(json, "name");
-	json_out_text(json, charted_track_name(charted, index));
+	json_out_text(json, timeline_export_track_name(timeline_export, index));
 	json_out_key(json, "unit");
 	json_out_text(json, unit_of(chart));
 	json_out_key(json, "startValue");
@@ -160,7 +160,7 @@ static int put_track(struct speedscope *speedscope, uint32_t index, struct failu
 
 static int put_file(struct speedscope *speedscope, struct failure *why)
 {
-	struct json_out *json = &speedscope->charted.json;
+	struct json_out *json = &speedscope->timeline_export.json;
 	int result = make_stacks(speedscope, why);
 
 	json_out_open(json, '{');
@@ -169,12 +169,12 @@ static int put_file(struct speedscope *speedscope, struct failure *why)
 	json_out_key(json, "exporter");
 	json_out_text(json, "ljprof");
 	json_out_key(json, "name");
-	json_out_text(json, speedscope->charted.title);
-	put_frames(&speedscope->charted);
+	json_out_text(json, speedscope->timeline_export.title);
+	put_frames(&speedscope->timeline_export);
 	json_out_line(json);
 	json_out_key(json, "profiles");
 	json_out_open(json, '[');
-	for (uint32_t i = 0; i < speedscope->charted.chart.track_count && result == 0; i++)
+	for (uint32_t i = 0; i < speedscope->timeline_export.chart.track_count && result == 0; i++)
 		result = put_track(speedscope, i, why);
 	json_out_close(json, ']');
 	json_out_close(json, '}');
@@ -189,12 +189,12 @@ static int speedscope_print(const struct format_profile *profile,
 	struct speedscope speedscope = { 0 };
 	int result;
 
-	if (charted_init(&speedscope.charted, profile, options, file, why))
+	if (timeline_export_init(&speedscope.timeline_export, profile, options, file, why))
 		return -1;
 	result = put_file(&speedscope, why);
 	free(speedscope.stack_at);
 	format_text_deinit(&speedscope.stacks);
-	return charted_done(&speedscope.charted, result, why);
+	return timeline_export_done(&speedscope.timeline_export, result, why);
 }
 
 const struct format_report_ops format_report_speedscope = {

@@ -18,7 +18,7 @@ struct phase {
 };
 
 struct trace {
-	struct charted charted;
+	struct timeline_export timeline_export;
 	uint32_t *calls; /* Labels of those that go on, by depth. */
 	uint32_t depth;
 	uint64_t now_ns; /* Where its last sample ends. */
@@ -29,7 +29,7 @@ struct trace {
 static void begin_event(struct trace *trace, const char *phase, const struct chart_track *track,
 			uint64_t ns)
 {
-	struct json_out *json = &trace->charted.json;
+	struct json_out *json = &trace->timeline_export.json;
 
 	json_out_line(json);
 	json_out_open(json, '{');
@@ -59,30 +59,31 @@ static void end_calls(struct trace *trace, const struct chart_track *track, uint
 		trace->depth--;
 		/* A reader finds the begin by the name. */
 		begin_event(trace, "E", track, trace->now_ns ? trace->now_ns - 1 : 0);
-		json_out_key(&trace->charted.json, "name");
-		charted_put_text(&trace->charted, trace->calls[trace->depth]);
-		json_out_close(&trace->charted.json, '}');
+		json_out_key(&trace->timeline_export.json, "name");
+		timeline_export_put_text(&trace->timeline_export, trace->calls[trace->depth]);
+		json_out_close(&trace->timeline_export.json, '}');
 	}
 }
 
 static void begin_call(struct trace *trace, const struct chart_track *track, uint32_t label,
 		       uint64_t ns)
 {
-	const struct fold_label *text = &trace->charted.fold.labels[label];
+	const struct call_tree_label *text = &trace->timeline_export.call_tree.labels[label];
 
 	trace->calls[trace->depth++] = label;
 	begin_event(trace, "B", track, ns);
-	json_out_key(&trace->charted.json, "name");
-	charted_put_text(&trace->charted, label);
-	put_member(&trace->charted.json, "cat", label_kind_name(text->kind));
-	json_out_close(&trace->charted.json, '}');
+	json_out_key(&trace->timeline_export.json, "name");
+	timeline_export_put_text(&trace->timeline_export, label);
+	put_member(&trace->timeline_export.json, "cat", label_kind_name(text->kind));
+	json_out_close(&trace->timeline_export.json, '}');
 }
 
 static void take_chain(struct trace *trace, const struct chart_track *track,
 		       const struct chart_event *event)
 {
-	const struct fold_chain *chain =
-		&trace->charted.fold.chains[charted_chain(&trace->charted, event)];
+	const struct call_tree_chain *chain =
+		&trace->timeline_export.call_tree
+			 .chains[timeline_export_chain(&trace->timeline_export, event)];
 	uint32_t common = 0;
 
 	if (event->begin_ns > trace->now_ns)
@@ -102,7 +103,7 @@ static void put_span(struct trace *trace, const struct chart_track *track,
 		     const struct phase *phase, const char *category, const char *name)
 {
 	static const char *const ends[] = { "b", "e" };
-	struct json_out *json = &trace->charted.json;
+	struct json_out *json = &trace->timeline_export.json;
 
 	trace->id++;
 	for (int i = 0; i < 2; i++) {
@@ -117,7 +118,7 @@ static void put_span(struct trace *trace, const struct chart_track *track,
 
 static void end_state(struct trace *trace, const struct chart_track *track)
 {
-	const char *name = charted_phase((uint8_t)trace->state.value);
+	const char *name = timeline_export_phase((uint8_t)trace->state.value);
 
 	if (name)
 		put_span(trace, track, &trace->state, *name == 'g' ? "gc" : "jit", name);
@@ -126,7 +127,7 @@ static void end_state(struct trace *trace, const struct chart_track *track)
 
 static void end_coroutine(struct trace *trace, const struct chart_track *track)
 {
-	const char *name = profile_string(trace->charted.profile, trace->coroutine.value);
+	const char *name = profile_string(trace->timeline_export.profile, trace->coroutine.value);
 
 	if (name)
 		put_span(trace, track, &trace->coroutine, "coroutine", name);
@@ -136,7 +137,8 @@ static void end_coroutine(struct trace *trace, const struct chart_track *track)
 static void take_labels(struct trace *trace, const struct chart_track *track,
 			const struct chart_event *event)
 {
-	const struct profile_labels *labels = charted_labels(&trace->charted, event);
+	const struct profile_labels *labels =
+		timeline_export_labels(&trace->timeline_export, event);
 	bool is_new = event->begin_ns > trace->now_ns;
 
 	if (is_new || trace->state.value != labels->state) {
@@ -154,33 +156,35 @@ static void take_labels(struct trace *trace, const struct chart_track *track,
 /** What a track is called. */
 static void put_names(struct trace *trace, uint32_t index)
 {
-	const struct chart_track *track = &trace->charted.chart.tracks[index];
-	struct json_out *json = &trace->charted.json;
+	const struct chart_track *track = &trace->timeline_export.chart.tracks[index];
+	struct json_out *json = &trace->timeline_export.json;
 
 	begin_event(trace, "M", track, 0);
 	put_member(json, "name", "thread_name");
 	json_out_key(json, "args");
 	json_out_open(json, '{');
 	put_member(json, "name",
-		   track->name ? track->name : charted_track_name(&trace->charted, index));
+		   track->name ? track->name
+			       : timeline_export_track_name(&trace->timeline_export, index));
 	json_out_close(json, '}');
 	json_out_close(json, '}');
 }
 
 static void put_track(struct trace *trace, uint32_t index)
 {
-	const struct chart_track *track = &trace->charted.chart.tracks[index];
+	const struct chart_track *track = &trace->timeline_export.chart.tracks[index];
 
 	put_names(trace, index);
 	trace->depth = 0;
 	trace->now_ns = 0;
 	trace->state = trace->coroutine = (struct phase){ 0 };
 	for (size_t i = 0; i < track->count; i++) {
-		const struct chart_event *event = &trace->charted.chart.events[track->first + i];
+		const struct chart_event *event =
+			&trace->timeline_export.chart.events[track->first + i];
 
 		take_chain(trace, track, event);
 		take_labels(trace, track, event);
-		trace->now_ns = chart_end_ns(&trace->charted.chart, event);
+		trace->now_ns = chart_end_ns(&trace->timeline_export.chart, event);
 	}
 	end_calls(trace, track, 0);
 	end_state(trace, track);
@@ -189,8 +193,8 @@ static void put_track(struct trace *trace, uint32_t index)
 
 static void put_heaps(struct trace *trace)
 {
-	const struct chart *chart = &trace->charted.chart;
-	struct json_out *json = &trace->charted.json;
+	const struct chart *chart = &trace->timeline_export.chart;
+	struct json_out *json = &trace->timeline_export.json;
 
 	for (size_t i = 0; i < chart->heap_count; i++) {
 		const struct chart_heap *heap = &chart->heaps[i];
@@ -213,9 +217,9 @@ static int make_room(struct trace *trace, struct failure *why)
 {
 	size_t longest = 0;
 
-	for (uint32_t i = 0; i < trace->charted.fold.chain_count; i++)
-		if (trace->charted.fold.chains[i].len > longest)
-			longest = trace->charted.fold.chains[i].len;
+	for (uint32_t i = 0; i < trace->timeline_export.call_tree.chain_count; i++)
+		if (trace->timeline_export.call_tree.chains[i].len > longest)
+			longest = trace->timeline_export.call_tree.chains[i].len;
 	trace->calls = calloc(longest + 1, sizeof(*trace->calls));
 	return trace->calls ? 0 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the calls");
 }
@@ -223,32 +227,32 @@ static int make_room(struct trace *trace, struct failure *why)
 /** What was said of the recording. */
 static void put_comments(struct trace *trace)
 {
-	struct json_out *json = &trace->charted.json;
+	struct json_out *json = &trace->timeline_export.json;
 	struct profile_comment comment;
 
 	json_out_key(json, "comments");
 	json_out_open(json, '[');
-	for (size_t at = 0; profile_next_comment(trace->charted.profile, &at, &comment);)
+	for (size_t at = 0; profile_next_comment(trace->timeline_export.profile, &at, &comment);)
 		json_out_part(json, comment.line, comment.len);
 	json_out_close(json, ']');
 }
 
 static void put_file(struct trace *trace)
 {
-	struct json_out *json = &trace->charted.json;
+	struct json_out *json = &trace->timeline_export.json;
 
 	json_out_open(json, '{');
 	put_member(json, "displayTimeUnit", "ms");
 	json_out_key(json, "otherData");
 	json_out_open(json, '{');
-	put_member(json, "title", trace->charted.title);
-	if (!trace->charted.chart.has_period)
+	put_member(json, "title", trace->timeline_export.title);
+	if (!trace->timeline_export.chart.has_period)
 		put_member(json, "time", "the profile has none: each sample takes a millisecond");
 	put_comments(trace);
 	json_out_close(json, '}');
 	json_out_key(json, "traceEvents");
 	json_out_open(json, '[');
-	for (uint32_t i = 0; i < trace->charted.chart.track_count; i++)
+	for (uint32_t i = 0; i < trace->timeline_export.chart.track_count; i++)
 		put_track(trace, i);
 	put_heaps(trace);
 	json_out_close(json, ']');
@@ -262,14 +266,14 @@ static int trace_print(const struct format_profile *profile,
 	struct trace trace = { 0 };
 	int result;
 
-	if (charted_need_samples(profile, why) ||
-	    charted_init(&trace.charted, profile, options, file, why))
+	if (timeline_export_need_samples(profile, why) ||
+	    timeline_export_init(&trace.timeline_export, profile, options, file, why))
 		return -1;
 	result = make_room(&trace, why);
 	if (result == 0)
 		put_file(&trace);
 	free(trace.calls);
-	return charted_done(&trace.charted, result, why);
+	return timeline_export_done(&trace.timeline_export, result, why);
 }
 
 const struct format_report_ops format_report_trace_event = {
