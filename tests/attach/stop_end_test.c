@@ -41,7 +41,7 @@ static void test_killed_during_a_capture(void **state)
 	(void)state;
 	assert_true(child_await(counter, 1));
 	capture_open(&target, pid);
-	if (capture_run(&target, plan_kill, &pid) != 0)
+	if (capture_retry(&target, plan_kill, &pid) != 0)
 		assert_int_equal(FAILURE_GONE, target.why.kind);
 	capture_settle(&target.thread);
 	CHILD_AWAIT(*reaped);
@@ -114,7 +114,7 @@ static void check_exec(void (*run)(void *))
 	assert_true(child_await(&execution->counter, 1));
 	capture_open(&target, pid);
 	target.thread.tid = (pid_t)execution->spinner;
-	if (capture_run(&target, plan_exec, execution) != 0)
+	if (capture_retry(&target, plan_exec, execution) != 0)
 		assert_int_equal(FAILURE_GONE, target.why.kind);
 	capture_settle(&target.thread);
 	/* The new program sleeps; the old one never did for long. */

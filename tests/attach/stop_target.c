@@ -41,17 +41,24 @@ void capture_settle(struct attach_thread *thread)
 	assert_int_equal(0, attach_thread_settle(thread));
 }
 
-void capture_expect(struct stop_target *target,
-		    bool (*plan)(void *, struct attach_image *, unsigned), void *context)
+int capture_retry(struct stop_target *target, bool (*plan)(void *, struct attach_image *, unsigned),
+		  void *context)
 {
 	int ret = capture_run(target, plan, context);
-	char text[200];
 
 	for (int i = 0; i < TIMEOUTS_MAX && ret != 0 && target->why.kind == FAILURE_TIMEOUT; i++) {
 		capture_settle(&target->thread);
 		ret = capture_run(target, plan, context);
 	}
-	if (ret != 0) {
+	return ret;
+}
+
+void capture_expect(struct stop_target *target,
+		    bool (*plan)(void *, struct attach_image *, unsigned), void *context)
+{
+	char text[200];
+
+	if (capture_retry(target, plan, context) != 0) {
 		failure_describe(&target->why, text, sizeof(text));
 		fail_msg("%s", text);
 	}

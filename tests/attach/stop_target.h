@@ -37,6 +37,10 @@ int capture_run(struct stop_target *target, bool (*plan)(void *, struct attach_i
 /** Wait until a thread that was left under an interrupt is free. */
 void capture_settle(struct attach_thread *thread);
 
+/** Captures until one does not time out, as others may have the processor. @return As the last. */
+int capture_retry(struct stop_target *target, bool (*plan)(void *, struct attach_image *, unsigned),
+		  void *context);
+
 /** A capture that has to succeed. */
 void capture_expect(struct stop_target *target,
 		    bool (*plan)(void *, struct attach_image *, unsigned), void *context);

@@ -55,6 +55,21 @@ static int on_function(void *context, const struct format_function *function, ui
 	return format_functions_add(stepper->functions, function, ret_id, why);
 }
 
+/* Where that was, by the file, as addresses differ from run to run. */
+static void tell_partial(const struct daemon_target *target, long number, uint64_t pc,
+			 enum daemon_outcome outcome, const struct failure *why)
+{
+	const struct symbols_mapping *mapping = symbols_space_find(target->space, pc);
+	char text[256] = "no failure";
+
+	if (why->kind)
+		failure_describe(why, text, sizeof(text));
+	fprintf(stderr, "step %ld at 0x%llx of %s: %s, %zu VM frames, chain %d, state %d, %s\n",
+		number, (unsigned long long)(mapping ? pc - mapping->start + mapping->offset : pc),
+		mapping ? mapping->path : "no file", daemon_outcome_name(outcome),
+		target->vm_frame_count, (int)target->chain.outcome, target->chain.state, text);
+}
+
 static void decode(struct stepper *stepper, long number)
 {
 	struct daemon_target *target = stepper->target;
@@ -85,8 +100,7 @@ static void decode(struct stepper *stepper, long number)
 		return;
 	}
 	stepper->partial++;
-	fprintf(stderr, "step %ld at pc 0x%llx: %s\n", number, (unsigned long long)attach_pc(regs),
-		daemon_outcome_name(outcome));
+	tell_partial(target, number, attach_pc(regs), outcome, &why);
 }
 
 static bool wait_for_stop(pid_t pid)
