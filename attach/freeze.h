@@ -71,7 +71,7 @@ struct attach_frozen_thread {
 	struct attach_registers registers; /**< Where it stands. */
 };
 
-/** What became of a hold. */
+/** The outcome of a freeze. */
 struct attach_freeze {
 	struct attach_frozen_thread *threads;
 	size_t thread_count;

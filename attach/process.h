@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which processes are there, and what has become of one? */
+/* Which processes are there, and do they still run the same program? */
 #ifndef ATTACH_PROCESS_H
 #define ATTACH_PROCESS_H
 
@@ -53,7 +53,7 @@ int attach_process_each_resident(const struct attach_process *process, uint64_t 
 				 bool (*visit)(void *context, uint64_t start, uint64_t end),
 				 void *context, struct failure *why);
 
-/** What has become of a process since attach_process_open() or attach_process_note_exec(). */
+/** The fate of a process since attach_process_open() or attach_process_note_exec(). */
 enum attach_fate {
 	ATTACH_FATE_SAME,
 	ATTACH_FATE_EXEC,  /**< Another program runs in it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of a recording, in numbers? */
+/* The numbers of a recording. */
 #ifndef DAEMON_STATS_H
 #define DAEMON_STATS_H
 
@@ -9,7 +9,7 @@
 
 #include "format/sample.h"
 
-/** What became of a tick of a thread: each has one of these. */
+/** The outcome of a tick of a thread: each tick has one of these. */
 enum daemon_outcome {
 	DAEMON_FULL = 0,    /**< A chain from the leaf to the thread's first function. */
 	DAEMON_TORN,	    /**< Partial: the VM was in a state that cannot be walked. */
@@ -83,7 +83,7 @@ enum daemon_limit { DAEMON_LIMIT_NONE, DAEMON_LIMIT_SAMPLES, DAEMON_LIMIT_BYTES 
 /** Outputs of one recording. */
 enum { DAEMON_OUTPUTS_MAX = 16 };
 
-/** What became of one output. */
+/** The result of one output. */
 struct daemon_output_result {
 	int32_t errnum; /**< Why it failed; 0: it is complete. */
 	uint32_t files; /**< That are complete. */

@@ -14,16 +14,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/** What has become of a thread with a pending stop without our asking. */
+/** The fate of a thread with a pending stop, by others than us. */
 enum pending_stop_fate { PENDING_STOP_STILL, PENDING_STOP_LET_GO, PENDING_STOP_ENDED };
 
 /** Look after a thread from now on; after no more than 64 at one time. */
 void pending_stops_add(pid_t tid);
 
-/** @return what has become of it; PENDING_STOP_STILL of one that is not looked after. */
+/** @return its fate; PENDING_STOP_STILL if it is not looked after. */
 enum pending_stop_fate pending_stop_poll(pid_t tid);
 
-/** It is looked after by others. @return what became of it until now. */
+/** It is looked after by others. @return its fate until now. */
 enum pending_stop_fate pending_stops_remove(pid_t tid);
 
 /** Undo of a seize: a signal for which the thread stands is delivered. @return 0, or -1 where it

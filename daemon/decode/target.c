@@ -357,7 +357,7 @@ int target_refresh(struct daemon_target *target, struct failure *why)
 
 void target_refresh_threads(struct daemon_target *target)
 {
-	struct failure why; /* the next refresh of all tells what has become of the process */
+	struct failure why; /* the next refresh of all reports the process */
 
 	attach_threads_refresh(target->threads, &why);
 }

@@ -263,7 +263,7 @@ static bool print_vm(struct explain *explain, uint64_t coroutine)
 	struct luastate *lua = explain->target->lua;
 	struct failure why;
 
-	/* Once without a word, to know the layout first. */
+	/* Once silently, to know the layout first. */
 	if (luastate_examine(lua, explain->reader, coroutine, NULL, NULL, &layout, &G, &fits) != 0)
 		return false;
 	luastate_describe_layout(layout, text, sizeof(text));

@@ -204,7 +204,7 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 	return true;
 }
 
-/* The kernel leaves out ticks without a word: from here on threads are stopped. */
+/* The kernel drops ticks silently: from here on threads are stopped. */
 static void end_copies(struct recorder *recorder)
 {
 	bpf_tick_end_all(recorder);
@@ -529,8 +529,8 @@ static void judge_end(struct recorder *recorder)
 	recorder->end = DAEMON_END_NO_VM;
 }
 
-/* For all processes together: workers of one program have the same files. What does not come in
- * time is done without. */
+/* For all processes together: workers of one program have the same files. The
+ * recording goes on without files that do not come in time. */
 static void fetch_debug(struct recorder *recorder)
 {
 	struct symbols_space *spaces[RECORDER_TARGETS_MAX];

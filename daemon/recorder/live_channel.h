@@ -72,7 +72,7 @@ bool live_channel_is_full(const struct recorder *recorder);
 /** A function was not told. */
 void live_channel_note_lost(struct recorder *recorder);
 
-/** What became of a process. */
+/** Changes of a process. */
 void live_channel_note_exec(struct recorder *recorder, const struct recorder_target *of);
 void live_channel_note_end(struct recorder *recorder, const struct recorder_target *of);
 void live_channel_note_found(struct recorder *recorder, const struct recorder_target *of);

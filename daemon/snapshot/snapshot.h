@@ -46,8 +46,8 @@ int snapshot_take(struct snapshot *snapshot, struct failure *why);
 /** Whether another hold is likely to show what the last one did not, in the time that is left. */
 bool snapshot_may_take(const struct snapshot *snapshot);
 
-/** What became of the last hold that came about, with no threads where the last call failed; its
- *  pause is that of all, also of those that failed. Borrowed until the next. */
+/** The outcome of the last freeze that succeeded, with no threads if the last call failed; its
+ *  pause is that of all freezes, including failed ones. Borrowed until the next. */
 const struct attach_freeze *snapshot_freeze(const struct snapshot *snapshot);
 size_t snapshot_copied_bytes(const struct snapshot *snapshot);
 /** More was wanted than may be copied. */

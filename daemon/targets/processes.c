@@ -178,7 +178,7 @@ bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of,
 	is_new = attach_process_fate(of->process) == ATTACH_FATE_EXEC;
 	if (is_new)
 		note_new_program(recorder, of);
-	/* Where that fails the next refresh tells what has become of it. */
+	/* If that fails, the next refresh reports the fate of the process. */
 	target_refresh_maps(of->target, &why);
 	/* With an exec of its own the main thread goes on, and so do its copies; one of another
 	 * thread's takes its number. */

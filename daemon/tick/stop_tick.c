@@ -317,7 +317,7 @@ static void follow_up(struct recorder_target *of, const struct attach_thread *th
 	}
 }
 
-/* Of a thread that waits, native frames may be missing for want of registers. */
+/* Native frames of a waiting thread may be missing, because its registers are unknown. */
 static bool keep_waiting_sample(struct recorder_target *of, const struct attach_thread *thread,
 				struct sampled_thread *data, const struct attach_sleep *sleep,
 				struct format_sample *sample, enum daemon_outcome outcome)
@@ -326,7 +326,7 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 	size_t known = luastate_vm_count(target->lua);
 
 	if (outcome == DAEMON_UNWOUND) {
-		/* For want of registers the walk may have ended anywhere below Lua. */
+		/* Without registers the walk may have ended anywhere below Lua. */
 		if (!data->runs_lua && !target->gap_sp)
 			target->gap_sp = sleep->sp;
 		follow_up(of, thread, data, outcome, sample->time_ns);

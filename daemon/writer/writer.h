@@ -13,7 +13,7 @@
 enum writer_fate {
 	WRITER_REPORTED, /**< With its last report. */
 	WRITER_STUCK,	 /**< It took or said nothing for 10 s, nor worked, and was killed. */
-	WRITER_DIED,	 /**< Without a word. */
+	WRITER_DIED,	 /**< Without a report. */
 };
 
 /** What the writer shows while it works, in memory that both see: nothing there is relied on. */

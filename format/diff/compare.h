@@ -7,7 +7,7 @@
 #include "format/report/call_tree.h"
 
 /*
- * Two profiles beside each other, and how certain it is that what differs is no chance.
+ * Two profiles side by side, and whether their differences are significant.
  *
  * A sample is taken for a draw: of n samples, k had the function. Shares have the exact interval,
  * in which the true one is whatever n and k are (C. J. Clopper, E. S. Pearson 1934). The interval

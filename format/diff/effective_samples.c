@@ -165,8 +165,8 @@ static double excess_of(const struct format_profile *profile, uint32_t key, uint
 	return count * count / n;
 }
 
-/** Of the same chain so often in a row that it is no chance: neighbours tell too little of what
- * happens only once or twice. */
+/** Samples with the same chain, too many in a row for a coincidence: neighbours say too little
+ * about what happens only once or twice. */
 static double find_runs(const struct format_profile *profile)
 {
 	struct timeline_cursor cursor = { 0 };

@@ -18,8 +18,8 @@
  * they would where samples are independent, is what is asked for. Blocks are made longer for as
  * long as that makes it more (H. Flyvbjerg, H. G. Petersen 1989). As only neighbours are compared,
  * a program that has a few long stages, one after the other, is not taken for one that wavers. But
- * where the very same chain is there so often in a row that this is no chance, most likely the
- * thread did not run at all: such a run counts as one sample.
+ * if too many samples in a row for a coincidence have the same chain, most likely the thread did
+ * not run at all: such a run counts as one sample.
  *
  * @param profile What was summed up before it was read must say so in its timeline: each sample
  *		  takes time here.

@@ -17,7 +17,7 @@ struct record_cache {
 	uint64_t hash[2]; /* Of what was looked for last. */
 };
 
-/** What became of one. */
+/** A record in the cache. */
 struct cached_record {
 	uint64_t hash;
 	uint32_t hash_more;

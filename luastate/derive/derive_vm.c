@@ -21,7 +21,7 @@ enum {
 	STACK_EXTRA_MAX = 16,
 	/* Objects of the collector's list that are looked at, until there are enough functions. */
 	LIST_MAX = 65536,
-	CHAIN = 64,    /* objects in a row are no chance */
+	CHAIN = 64,    /* as many objects in a row are no coincidence */
 	GCT_FIRST = 4, /* ~LJ_TSTR */
 	GCT_LAST = 12, /* ~LJ_TUDATA */
 	STRTAB_MASK_MIN = 255,

@@ -5,7 +5,7 @@
 
 #include "luastate/state/state.h"
 
-/** What became of a function where it was made. */
+/** Where the code that made a function put it. */
 enum definition_fate {
 	DEFINITION_NAMED,
 	DEFINITION_RETURNED, /**< By the function that makes it: it has no name but as that one's.

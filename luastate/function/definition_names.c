@@ -388,8 +388,8 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 		held = names_held_as(state, wanted);
 	}
 	found = search_index(search, wanted);
-	/* Its parent may be known and not read yet, for want of time: then a holder's name would
-	 * stand in the place of its own. */
+	/* The time may not have sufficed to read its known parent: then a holder's name would
+	 * replace its own. */
 	if (!found && !names_may_read(search))
 		return NULL;
 	proto->is_asked = true;

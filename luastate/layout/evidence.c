@@ -141,7 +141,7 @@ void derive_fill(struct derive *derive, const char *structure)
 	for (size_t i = 0; i < state_field_count; i++) {
 		int32_t least, most;
 
-		/* What can be done without is not taken from neighbours alone. */
+		/* An optional field is not derived from its neighbours alone. */
 		if (!derive_is_member(i, structure) || derive->source[i] != DERIVE_UNKNOWN ||
 		    state_may_lack(state_fields[i].name))
 			continue;

@@ -331,7 +331,7 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 
 /* ---- A trace ---------------------------------------------------------------------------- */
 
-/* What was left out for want of time is not known: such a trace is none. */
+/* The time did not suffice to read everything: such a trace does not count. */
 static int judge_work(const struct trace_source *source, const struct trace *trace,
 		      struct failure *why)
 {

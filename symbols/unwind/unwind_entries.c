@@ -112,7 +112,7 @@ static bool look_at_object(struct symbols_space *space, struct symbols_object *o
 	object->framed_count = 0;
 	eh = symbols_space_eh(space, object);
 	if (!object->eh_tried)
-		return true; /* for want of memory, as the space knows */
+		return true; /* no memory, as the space knows */
 	count = eh ? list_framed(eh, min_len, list) : 0;
 	/* Most objects are never unwound through: do not keep what only this look needed. */
 	if (!was_loaded)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening processes of every kind, explanations, and what has become of them. */
+/* Opening processes of every kind, explanations, and fates of processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -27,8 +27,8 @@ struct scene {
 	struct attach_sampler *sampler;
 	struct attach_sampler_plan *plan;
 	struct attach_image *image;
-	/** Of the copies that were taken: how many, how many are cut, for want of room or of time,
-	 * when the last was made. */
+	/** Copies: how many there are, how many were cut because room or time ran out, and when the
+	 * last one was made. */
 	uint64_t count, cut_count, late_count, last_ns;
 	/** Looks at each copy, if set. @return whether the next one is to be taken. */
 	bool (*check)(struct scene *scene);

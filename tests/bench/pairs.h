@@ -14,8 +14,8 @@ struct pairs_work {
 };
 
 /** Of each pair the logarithm of how many times as fast the program is without: that is as far from
- *  zero for a program that becomes faster as for one that becomes as much slower. Of the plain
- *  fraction that is lost the mean is too small, the more so the more the pairs differ. */
+ *  zero for a program that becomes faster as for one that becomes as much slower. The mean
+ *  of the plain fraction that is lost is too small, and even smaller if the pairs differ more. */
 struct pairs {
 	double logs[PAIRS_MAX];
 	unsigned count;

@@ -275,7 +275,7 @@ permission() {
 		ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
 		error 2 '--capture=kernel: not permitted: it takes root' --capture kernel -p "$pid" -o "$work/open/file"
 		[ ! -e "$work/open/file" ] || fail 'a file is left where copies by the kernel are not permitted'
-		# Not asked for, they are done without.
+		# Without the option, threads are stopped instead.
 		run 0 -q -o "$work/open/file" --stats "$work/open/stats" -- luajit -e \
 			'local begin = os.clock() while os.clock() - begin < 0.3 do end'
 		captured_by "$work/open/stats" stop 'no copies permitted'

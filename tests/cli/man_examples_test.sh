@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Every example of the manual pages, the README and the pages of docs runs as it stands there, against a real luajit
-# process.
+# Every example of the manual pages, the README and the pages of docs runs unchanged, against a real luajit process.
 #
 # Usage: man_examples_test.sh LJRECORD LJREPORT GOLDEN LJDUMP LJTOP PAGE...
 #

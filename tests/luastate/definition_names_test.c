@@ -410,8 +410,8 @@ static void test_swapped_out(void **state)
 	luastate_set_pages(sample->state, NULL, NULL);
 }
 
-/* A parent that is known and was not read yet, for want of time: then no holder's name stands in
- * the place of what the parent calls its function. */
+/* The time did not suffice to read a known parent: then no holder's name replaces the name that
+ * the parent has for its function. */
 static void test_no_time(void **state)
 {
 	struct sample *sample = *state;

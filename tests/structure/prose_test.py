@@ -8,7 +8,8 @@ import os
 import re
 import sys
 
-# Instead: is reported or is shown; without a result; in place; the name of the number.
+# Instead: is reported or is shown; without a result; in place; the name of the number; because it has no; silently;
+# significant, or a coincidence; unchanged; the outcome; recently.
 PHRASES = (
     r"(?:is|are|was|were|be|been) told",
     r"in vain",
@@ -20,6 +21,15 @@ PHRASES = (
     r"(?:for|after|wait|waits|within) so long(?! (?:that|as)\b)",
     r"what of it is no chance",
     r"ever (?:longer|more rarely)",
+    r"for want of",
+    r"(?:is|are|was|were|be) no chance",
+    r"(?<!soon )as it stands",
+    r"done without",
+    r"without a word",
+    r"the more so",
+    r"what (?:became|becomes|has become) of",
+    r"which see",
+    r"of late(?!r)",
 )
 PATTERN = re.compile(r"\b(?:" + "|".join(PHRASES) + r")\b", re.I)
 FOLDERS = ("attach", "symbols", "luastate", "format", "daemon", "cli", "man", "docs", "examples", "tests",

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/** What became of the line. */
+/** The state of the line. */
 enum top_typed {
 	TOP_TYPED_MORE,	  /**< It may have changed. */
 	TOP_TYPED_DONE,	  /**< Enter. */

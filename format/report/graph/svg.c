@@ -165,7 +165,7 @@ static void print_embedded(FILE *file, const char *element, const unsigned char 
 	fprintf(file, "]]></%s>\n", element);
 }
 
-/** What has gained is red and what has lost is blue, the more so the more.
+/** Frames that gained are red, frames that lost are blue; a larger change has a stronger colour.
  *  @param change From -1 for the largest loss to 1 for as large a gain. */
 static void print_colour(double change, FILE *file)
 {

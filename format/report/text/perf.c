@@ -31,8 +31,8 @@ static void put_clean(const char *text, size_t len, const char *unwanted, FILE *
 		      file);
 }
 
-/** Readers cut off "+0x1234", as it stands behind names in perf's text, and all from a round
- * bracket on; here both are the name. */
+/** Readers cut off "+0x1234", which perf puts after names, and everything from a round bracket on;
+ * here both belong to the name. */
 static void put_name(const char *text, FILE *file)
 {
 	const char *offset = strstr(text, "+0x");
