@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Pages of CI jobs, as a reader of Markdown that is in use shows them: nothing of a name takes effect.
 
-Usage: markdown_test.py LJREPORT
+Usage: markdown_report_test.py LJREPORT
 """
 import html.parser
 import os
