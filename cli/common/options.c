@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the command lines share. */
+/* What comes from a table of options: getopt's arrays, the help, and a list for completions. */
 #include "cli/common/options.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <getopt.h>
-#include <regex.h>
-#include <stdint.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +12,384 @@
 #include "cli/common/stdio_setup.h"
 
 /* What getopt_long() gives for an option: this and its index, else its letter. */
-enum { CHOICE_FIRST = 256 };
+enum { ENTRY_FIRST = 256 };
 
-enum { RATE_MAX = 10000 };
+/* Of the help: its width, and where the texts and the words of a list begin. */
+enum { COLUMNS = 80, TEXT_COLUMN = 26, WORDS_COLUMN = 28, WORDS_ONLY_COLUMN = 2 };
+
+/* Of a list of words in a sentence; longer ones have a line for each word. */
+enum { TEXT_BYTES = 256 };
+
+enum { OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_COMMON };
+
+/* Each command has these behind its own. */
+static const struct options_entry common[OPTIONS_COMMON] = {
+	[OPTIONS_HELP] = { "help", 'h', .help = "print this help", .section = "Other" },
+	[OPTIONS_VERSION] = { "version", 'V', .help = "print the version" },
+};
+
+static size_t entry_count(const struct options *options)
+{
+	return options->count + OPTIONS_COMMON;
+}
+
+static bool is_common(const struct options_entry *entry)
+{
+	return entry == &common[OPTIONS_HELP] || entry == &common[OPTIONS_VERSION];
+}
+
+static const struct options_entry *entry_at(const struct options *options, size_t index)
+{
+	return index < options->count ? &options->entries[index] : &common[index - options->count];
+}
+
+/* @return false behind the last word. */
+static bool word_at(const struct options_entry *entry, size_t index, struct options_word *ret_word)
+{
+	if (entry->word_at)
+		return entry->word_at(index, ret_word);
+	*ret_word = entry->words[index];
+	return ret_word->name;
+}
+
+static size_t count_words(const struct options_entry *entry)
+{
+	struct options_word word;
+	size_t count = 0;
+
+	while (word_at(entry, count, &word))
+		count++;
+	return count;
+}
+
+/* Whether blanks stand on both sides of the name. */
+static bool names(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list; at && (at = strstr(at, name)); at += len)
+		if ((at == list || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+			return true;
+	return false;
+}
+
+static bool exclude_each_other(const struct options_entry *one, const struct options_entry *other)
+{
+	return names(one->excludes, other->name) || names(other->excludes, one->name);
+}
+
+/* ---- Help ------------------------------------------------------------------------------- */
+
+/* Text whose lines are broken. */
+struct paragraph {
+	size_t indent;
+	size_t column; /* that is reached */
+};
+
+static void end_line(struct paragraph *paragraph)
+{
+	putchar('\n');
+	paragraph->column = 0;
+}
+
+/* Begin at a column: in this line if it is not reached yet. */
+static void indent(struct paragraph *paragraph, size_t column)
+{
+	if (paragraph->column > column)
+		end_line(paragraph);
+	printf("%*s", (int)(column - paragraph->column), "");
+	paragraph->indent = paragraph->column = column;
+}
+
+static void put_text(struct paragraph *paragraph, const char *text)
+{
+	for (size_t len; *text; text += len) {
+		bool begins = paragraph->column == paragraph->indent;
+
+		len = strcspn(text, " \n");
+		if (len && !begins && paragraph->column + 1 + len > COLUMNS)
+			indent(paragraph, paragraph->indent);
+		else if (len && !begins)
+			paragraph->column += (size_t)printf(" ");
+		paragraph->column += (size_t)printf("%.*s", (int)len, text);
+		if (text[len] == '\n') {
+			end_line(paragraph);
+			if (text[len + 1] != '\n')
+				indent(paragraph, paragraph->indent);
+		}
+		len += text[len] != '\0';
+	}
+}
+
+static void put_paragraph(const char *text)
+{
+	struct paragraph paragraph = { 0 };
+
+	put_text(&paragraph, text);
+	end_line(&paragraph);
+}
+
+/* One line for each word and its meaning. */
+static void put_rows(const struct options_entry *entry, size_t column)
+{
+	struct options_word word;
+	size_t widest = 0;
+
+	for (size_t i = 0; word_at(entry, i, &word); i++)
+		widest = strlen(word.name) > widest ? strlen(word.name) : widest;
+	for (size_t i = 0; word_at(entry, i, &word); i++) {
+		struct paragraph paragraph = { 0 };
+
+		indent(&paragraph, column);
+		paragraph.column += (size_t)printf("%s", word.name);
+		indent(&paragraph, column + widest + 2);
+		put_text(&paragraph, word.help);
+		end_line(&paragraph);
+	}
+}
+
+/* "self (default), total or name". @param with_help What words mean, behind them. */
+static void join_words(const struct options_entry *entry, bool with_help, char *ret_text,
+		       size_t size)
+{
+	size_t count = count_words(entry), len = 0;
+	struct options_word word;
+
+	for (size_t i = 0; word_at(entry, i, &word) && len < size; i++) {
+		const char *help = with_help ? word.help : NULL;
+
+		len += (size_t)snprintf(ret_text + len, size - len, help ? "%s%s (%s)" : "%s%s%s",
+					i == 0		 ? ""
+					: i + 1 == count ? " or "
+							 : ", ",
+					word.name, help ? help : "");
+	}
+}
+
+/* A list in which each word has a meaning has a line for each word. */
+static bool has_rows(const struct options_entry *entry)
+{
+	struct options_word word;
+
+	for (size_t i = 0; word_at(entry, i, &word); i++)
+		if (!word.help)
+			return false;
+	return true;
+}
+
+static void put_entry(const struct options_entry *entry)
+{
+	bool has_words = entry->kind == OPTIONS_WORD && !entry->words_section;
+	struct paragraph paragraph = { 0 };
+	char words[TEXT_BYTES];
+
+	if (entry->letter)
+		paragraph.column += (size_t)printf("  -%c, --%s", entry->letter, entry->name);
+	else
+		paragraph.column += (size_t)printf("      --%s", entry->name);
+	if (entry->argument)
+		paragraph.column += (size_t)printf(" %s", entry->argument);
+	/* Two blanks, or a line of its own. */
+	if (paragraph.column + 2 > TEXT_COLUMN)
+		end_line(&paragraph);
+	indent(&paragraph, TEXT_COLUMN);
+	put_text(&paragraph, entry->help);
+	if (has_words)
+		paragraph.column += (size_t)printf(":");
+	if (has_words && !has_rows(entry)) {
+		join_words(entry, true, words, sizeof(words));
+		put_text(&paragraph, words);
+	}
+	if (entry->is_repeated)
+		put_text(&paragraph, "(may be given several times)");
+	end_line(&paragraph);
+	if (has_words && has_rows(entry))
+		put_rows(entry, WORDS_COLUMN);
+}
+
+static void print_help(const struct options *options)
+{
+	const char *section = "";
+
+	for (size_t i = 0; options->usage[i]; i++)
+		printf("%s %s %s\n", i ? "      " : "Usage:", options->program, options->usage[i]);
+	put_paragraph(options->about);
+	for (size_t i = 0; i < entry_count(options); i++) {
+		const struct options_entry *entry = entry_at(options, i);
+
+		if (entry->section && strcmp(entry->section, section) != 0)
+			printf("\n%s:\n", entry->section);
+		section = entry->section ? entry->section : section;
+		put_entry(entry);
+	}
+	for (size_t i = 0; i < options->count; i++) {
+		if (!options->entries[i].words_section)
+			continue;
+		printf("\n%s:\n", options->entries[i].words_section);
+		put_rows(&options->entries[i], WORDS_ONLY_COLUMN);
+	}
+	putchar('\n');
+	put_paragraph(options->ending);
+}
+
+/* ---- The list for completions ----------------------------------------------------------- */
+
+static const char *const kinds[] = {
+	[OPTIONS_ALONE] = "nothing", [OPTIONS_TEXT] = "text",	 [OPTIONS_NUMBER] = "text",
+	[OPTIONS_SECONDS] = "text",  [OPTIONS_TIME] = "text",	 [OPTIONS_SIZE] = "text",
+	[OPTIONS_WORD] = "words",    [OPTIONS_PIDS] = "pids",	 [OPTIONS_NAME] = "text",
+	[OPTIONS_FILE] = "file",     [OPTIONS_FOLDER] = "folder"
+};
+
+static const char *const operands[] = {
+	[OPTIONS_NO_OPERAND] = "none", [OPTIONS_COMMAND] = "command", [OPTIONS_FILES] = "file"
+};
+
+/* The text up to its first bracket, semicolon or colon. */
+static void list_brief(const char *text)
+{
+	size_t len = strcspn(text, "(;");
+	const char *colon = strstr(text, ": ");
+
+	if (colon && (size_t)(colon - text) < len)
+		len = (size_t)(colon - text);
+	while (len && text[len - 1] == ' ')
+		len--;
+	printf("%.*s\n", (int)len, text);
+}
+
+static void list_exclusions(const struct options *options, const struct options_entry *entry)
+{
+	/* Any other, and operands. */
+	if (is_common(entry))
+		fputs(" - *", stdout);
+	for (size_t i = 0; i < options->count && !is_common(entry); i++) {
+		const struct options_entry *other = &options->entries[i];
+
+		if (entry == other ? entry->is_repeated : !exclude_each_other(entry, other))
+			continue;
+		if (other->letter)
+			printf(" -%c", other->letter);
+		printf(" --%s", other->name);
+	}
+}
+
+/*
+ * One line each for the operands, for each option and, below it, for each word that it takes;
+ * fields with tabs between them, none of them empty:
+ *   operand  none, command or file
+ *   option   letter or -, name, kind, once or many, ":" and all that it excludes, argument or -,
+ *	      description
+ *   word     itself, description or -
+ */
+static void print_list(const struct options *options)
+{
+	printf("operand\t%s\n", operands[options->operand]);
+	for (size_t i = 0; i < entry_count(options); i++) {
+		const struct options_entry *entry = entry_at(options, i);
+		struct options_word word;
+
+		printf("option\t%c\t%s\t%s\t%s\t:", entry->letter ? entry->letter : '-',
+		       entry->name, kinds[entry->kind], entry->is_repeated ? "many" : "once");
+		list_exclusions(options, entry);
+		printf("\t%s\t", entry->argument ? entry->argument : "-");
+		list_brief(entry->help);
+		for (size_t k = 0; entry->kind == OPTIONS_WORD && word_at(entry, k, &word); k++) {
+			printf("word\t%s\t", word.name);
+			list_brief(word.help ? word.help : "-");
+		}
+	}
+}
+
+/* ---- Values ----------------------------------------------------------------------------- */
+
+static void put_integer(const struct options_entry *entry, void *field, long number)
+{
+	if (entry->type == OPTIONS_BOOL) {
+		*(bool *)field = number != 0;
+	} else if (entry->type == OPTIONS_UNSIGNED) {
+		*(unsigned *)field = (unsigned)number;
+	} else if (entry->type == OPTIONS_UINT64) {
+		*(uint64_t *)field = (uint64_t)number;
+	} else {
+		assert(entry->type == OPTIONS_LONG);
+		*(long *)field = number;
+	}
+}
+
+static bool put_word(const struct options_entry *entry, void *field, const char *text)
+{
+	struct options_word word;
+
+	for (size_t i = 0; word_at(entry, i, &word); i++) {
+		if (strcmp(word.name, text) != 0)
+			continue;
+		put_integer(entry, field, word.value);
+		return true;
+	}
+	return false;
+}
+
+/* Put a value into its field. @return false where it is none. */
+static bool put_value(const struct options *options, const struct options_entry *entry,
+		      struct arguments *arguments, const char *text)
+{
+	void *field = (char *)arguments + entry->offset;
+	long number;
+
+	switch (entry->kind) {
+	case OPTIONS_ALONE:
+		assert(entry->type == OPTIONS_BOOL);
+		*(bool *)field = true;
+		return true;
+	case OPTIONS_TEXT:
+	case OPTIONS_FILE:
+	case OPTIONS_FOLDER:
+		assert(entry->type == OPTIONS_STRING);
+		*(const char **)field = text;
+		return true;
+	case OPTIONS_NUMBER:
+		if (!options_number(text, (long)entry->min,
+				    entry->max > 0 ? (long)entry->max : LONG_MAX, &number))
+			return false;
+		put_integer(entry, field, number);
+		return true;
+	case OPTIONS_SECONDS:
+		assert(entry->type == OPTIONS_DOUBLE);
+		return options_seconds(text, entry->min, entry->max, field);
+	case OPTIONS_TIME:
+		assert(entry->type == OPTIONS_DOUBLE);
+		return options_time(text, entry->min, entry->max, field);
+	case OPTIONS_SIZE:
+		assert(entry->type == OPTIONS_UINT64);
+		return options_size(text, field);
+	case OPTIONS_WORD:
+		return put_word(entry, field, text);
+	case OPTIONS_PIDS:
+		assert(entry->type == OPTIONS_PID_LIST);
+		return options_add_pids(options->program, text, field);
+	case OPTIONS_NAME:
+		assert(entry->type == OPTIONS_NAME_LIST);
+		return options_add_name(options->program, text, field);
+	}
+	return false;
+}
+
+static int refuse_value(const struct options *options, const struct options_entry *entry,
+			const char *text)
+{
+	char words[TEXT_BYTES], message[2 * TEXT_BYTES];
+	bool has_words = entry->kind == OPTIONS_WORD && !entry->take;
+
+	if (!entry->refused)
+		return EXIT_USAGE;
+	if (has_words)
+		join_words(entry, false, words, sizeof(words));
+	snprintf(message, sizeof(message), has_words ? "%s (%s):" : "%s:", entry->refused, words);
+	return options_refuse(options->program, message, text);
+}
+
+/* ---- Reading ---------------------------------------------------------------------------- */
 
 int options_refuse(const char *program, const char *text, const char *argument)
 {
@@ -25,234 +399,109 @@ int options_refuse(const char *program, const char *text, const char *argument)
 }
 
 /* The table as getopt_long() wants it. */
-static void list_choices(const struct options *options, struct option *ret_longs, char *ret_letters)
+static void list_entries(const struct options *options, struct option *ret_longs, char *ret_letters)
 {
 	/* Stop at a command; tell a missing argument apart. */
-	*ret_letters++ = '+';
+	if (options->operand != OPTIONS_FILES)
+		*ret_letters++ = '+';
 	*ret_letters++ = ':';
-	for (size_t i = 0; i < options->count; i++) {
-		const struct choice *choice = &options->choices[i];
+	for (size_t i = 0; i < entry_count(options); i++) {
+		const struct options_entry *entry = entry_at(options, i);
+		bool is_alone = entry->kind == OPTIONS_ALONE;
 
-		ret_longs[i] = (struct option){ .name = choice->name,
-						.has_arg = choice->is_alone ? no_argument
-									    : required_argument,
-						.val = CHOICE_FIRST + (int)i };
-		if (!choice->letter)
+		ret_longs[i] =
+			(struct option){ .name = entry->name,
+					 .has_arg = is_alone ? no_argument : required_argument,
+					 .val = ENTRY_FIRST + (int)i };
+		if (!entry->letter)
 			continue;
-		*ret_letters++ = choice->letter;
-		if (!choice->is_alone)
+		*ret_letters++ = entry->letter;
+		if (!is_alone)
 			*ret_letters++ = ':';
 	}
-	ret_longs[options->count] = (struct option){ 0 };
+	ret_longs[entry_count(options)] = (struct option){ 0 };
 	*ret_letters = '\0';
 }
 
-static const struct choice *find_choice(const struct options *options, int option)
+/* @return NULL where there is none. */
+static const struct options_entry *find_entry(const struct options *options, int option)
 {
-	for (size_t i = 0; i < options->count; i++)
-		if (option == CHOICE_FIRST + (int)i || option == options->choices[i].letter)
-			return &options->choices[i];
+	for (size_t i = 0; i < entry_count(options); i++)
+		if (option == ENTRY_FIRST + (int)i || option == entry_at(options, i)->letter)
+			return entry_at(options, i);
 	return NULL;
+}
+
+static _Noreturn void finish(void)
+{
+	exit(fflush(stdout) || ferror(stdout) ? EXIT_OUTPUT : EXIT_SUCCESS);
+}
+
+/* @return -1, or EXIT_USAGE with a message printed. */
+static int take_entry(const struct options *options, const struct options_entry *entry,
+		      struct arguments *arguments, const char *text)
+{
+	if (entry == &common[OPTIONS_HELP]) {
+		print_help(options);
+		finish();
+	}
+	if (entry == &common[OPTIONS_VERSION]) {
+		printf("%s " LJPROF_VERSION "\n", options->program);
+		finish();
+	}
+	if (entry->take ? entry->take(arguments, text) : put_value(options, entry, arguments, text))
+		return -1;
+	return refuse_value(options, entry, text);
+}
+
+/* Options that are given and exclude each other. @return as take_entry(). */
+static int check_exclusions(const struct options *options, const bool *given)
+{
+	char text[TEXT_BYTES];
+
+	for (size_t i = 0; i < options->count; i++)
+		for (size_t k = i + 1; k < options->count; k++) {
+			const struct options_entry *one = &options->entries[i];
+			const struct options_entry *other = &options->entries[k];
+
+			if (!given[i] || !given[k] || !exclude_each_other(one, other))
+				continue;
+			snprintf(text, sizeof(text), "--%s and --%s cannot be used together",
+				 one->name, other->name);
+			return options_refuse(options->program, text, NULL);
+		}
+	return -1;
 }
 
 int options_parse(const struct options *options, int argc, char **argv, struct arguments *arguments,
 		  int *ret_first)
 {
-	struct option longs[OPTIONS_MAX + 1];
-	char letters[2 * OPTIONS_MAX + 3];
-	int option;
+	struct option longs[OPTIONS_MAX + OPTIONS_COMMON + 1];
+	char letters[2 * (OPTIONS_MAX + OPTIONS_COMMON) + 3];
+	bool given[OPTIONS_MAX] = { 0 };
+	int option, ret = -1;
 
+	assert(options->count <= OPTIONS_MAX);
 	stdio_occupy_files();
+	/* Not in the table: a person has --help. */
+	if (argc == 2 && strcmp(argv[1], OPTIONS_LIST) == 0) {
+		print_list(options);
+		finish();
+	}
 	opterr = 0; /* one line of ours instead of two */
-	list_choices(options, longs, letters);
-	while ((option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		const struct choice *choice = find_choice(options, option);
+	list_entries(options, longs, letters);
+	while (ret < 0 && (option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		const struct options_entry *entry = find_entry(options, option);
 
 		if (option == ':')
 			return options_refuse(options->program, "an argument is missing behind",
 					      argv[optind - 1]);
-		if (!choice)
+		if (!entry)
 			return options_refuse(options->program, "unknown option", argv[optind - 1]);
-		if (!choice->take(arguments, optarg))
-			return options_refuse(options->program, choice->refused, optarg);
+		if (!is_common(entry))
+			given[entry - options->entries] = true;
+		ret = take_entry(options, entry, arguments, optarg);
 	}
 	*ret_first = optind;
-	return -1;
-}
-
-int options_exit_code(enum daemon_end end)
-{
-	switch (end) {
-	case DAEMON_END_STOPPED:
-	case DAEMON_END_TARGET:
-		return EXIT_PROFILE;
-	case DAEMON_END_DENIED:
-		return EXIT_DENIED;
-	case DAEMON_END_NO_VM:
-		return EXIT_NO_LUAJIT;
-	case DAEMON_END_OUTPUT:
-		return EXIT_OUTPUT;
-	case DAEMON_END_EARLY:
-		return EXIT_ENDED;
-	case DAEMON_END_EMPTY:
-		return EXIT_EMPTY;
-	case DAEMON_END_SYSTEM:
-		break;
-	}
-	return EXIT_SYSTEM;
-}
-
-/* ---- Values ----------------------------------------------------------------------------- */
-
-bool options_number(const char *text, long min, long max, long *ret_value)
-{
-	char *end;
-	long value;
-
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (errno || end == text || *end || value < min || value > max)
-		return false;
-	*ret_value = value;
-	return true;
-}
-
-void *options_one_more(const char *program, void *items, size_t count, size_t size)
-{
-	void *larger = reallocarray(items, count + 1, size);
-
-	if (larger)
-		return larger;
-	fprintf(stderr, "%s: out of memory\n", program);
-	exit(EXIT_SYSTEM);
-}
-
-/* Once, however often it is given. */
-static void add_pid(const char *program, pid_t pid, pid_t **pids, size_t *count)
-{
-	for (size_t i = 0; i < *count; i++)
-		if ((*pids)[i] == pid)
-			return;
-	*pids = options_one_more(program, *pids, *count, sizeof(**pids));
-	(*pids)[(*count)++] = pid;
-}
-
-bool options_seconds(const char *text, double min, double max, double *ret_value)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	/* Nor is what is no number. */
-	if (end == text || *end || !(value >= min) || !(value <= max))
-		return false;
-	*ret_value = value;
-	return true;
-}
-
-bool options_time(const char *text, double min_s, double max_s, double *ret_seconds)
-{
-	static const struct {
-		char letter;
-		double seconds;
-	} units[] = { { '\0', 1 }, { 's', 1 }, { 'm', 60 }, { 'h', 3600 } };
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || (*end && end[1]))
-		return false;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (units[i].letter != *end)
-			continue;
-		value *= units[i].seconds;
-		/* Nor is what is no number. */
-		if (!(value >= min_s) || !(value <= max_s))
-			return false;
-		*ret_seconds = value;
-		return true;
-	}
-	return false;
-}
-
-bool options_size(const char *text, uint64_t *ret_bytes)
-{
-	static const char units[] = "KMG";
-	const char *unit;
-	unsigned shift = 0;
-	uint64_t value;
-	char *end;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	/* A sign is none. */
-	if (errno || *text < '0' || *text > '9' || (*end && end[1]))
-		return false;
-	unit = *end ? strchr(units, *end) : NULL;
-	if (*end && !unit)
-		return false;
-	if (unit)
-		shift = 10 * (unsigned)(unit - units + 1);
-	if (value == 0 || value > UINT64_MAX >> shift)
-		return false;
-	*ret_bytes = value << shift;
-	return true;
-}
-
-bool options_capture(const char *text, enum daemon_capture *ret_capture)
-{
-	static const char *const names[] = {
-		[DAEMON_CAPTURE_STOP] = "stop",
-		[DAEMON_CAPTURE_KERNEL] = "kernel",
-		[DAEMON_CAPTURE_AUTO] = "auto",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) != 0)
-			continue;
-		*ret_capture = (enum daemon_capture)i;
-		return true;
-	}
-	return false;
-}
-
-bool options_rate(const char *text, unsigned *ret_rate_hz)
-{
-	long number;
-
-	if (!options_number(text, 1, RATE_MAX, &number))
-		return false;
-	*ret_rate_hz = (unsigned)number;
-	return true;
-}
-
-bool options_add_name(const char *program, const char *pattern, const char ***names, size_t *count)
-{
-	regex_t regex;
-
-	/* An empty one matches every process: more likely a variable that is not set. */
-	if (!*pattern || regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
-		return false;
-	regfree(&regex);
-	*names = options_one_more(program, *names, *count, sizeof(**names));
-	(*names)[(*count)++] = pattern;
-	return true;
-}
-
-bool options_add_pids(const char *program, const char *list, pid_t **pids, size_t *count)
-{
-	char text[16];
-	size_t len;
-	long number;
-
-	for (;; list += len + 1) {
-		len = strcspn(list, ",");
-		if (len >= sizeof(text))
-			return false;
-		memcpy(text, list, len);
-		text[len] = '\0';
-		if (!options_number(text, 1, INT32_MAX, &number))
-			return false;
-		add_pid(program, (pid_t)number, pids, count);
-		if (!list[len])
-			return true;
-	}
+	return ret < 0 ? check_exclusions(options, given) : ret;
 }

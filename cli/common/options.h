@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Options that several commands have, and how their values are read. */
+/* The table of a command's options, from which all that is known of them comes. */
 #ifndef CLI_COMMON_OPTIONS_H
 #define CLI_COMMON_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-#include "daemon/record.h"
-
-/** Of --duration; longer is for ever. */
-#define DURATION_MIN_S 1e-9
-#define DURATION_MAX_S 1e9
+#include "cli/common/option_values.h"
 
 /* Exit codes are an interface: ljrecord(1), ljdump(1). */
 enum {
@@ -29,31 +24,117 @@ enum {
 /** What a command line says; each command has its own. */
 struct arguments;
 
-/** One option. */
-struct choice {
-	const char *name;
-	char letter; /**< 0 without a short form. */
-	bool (*take)(struct arguments *arguments, const char *text);
-	const char
-		*refused; /**< The message for a wrong argument; NULL where it takes any, or none.
-			   */
-	bool is_alone;	  /**< Takes no argument. */
+/** What stands behind an option. */
+enum options_kind {
+	OPTIONS_ALONE, /**< Nothing: a bool becomes true. */
+	OPTIONS_TEXT,
+	OPTIONS_NUMBER,
+	OPTIONS_SECONDS,
+	OPTIONS_TIME, /**< Seconds, minutes or hours. */
+	OPTIONS_SIZE, /**< Bytes, KiB, MiB or GiB. */
+	OPTIONS_WORD, /**< One of a list. */
+	OPTIONS_PIDS, /**< With commas between them. */
+	OPTIONS_NAME, /**< A pattern for names of processes. */
+	OPTIONS_FILE,
+	OPTIONS_FOLDER,
 };
 
-/** A command's options; at most OPTIONS_MAX. */
+/** One word of a list. */
+struct options_word {
+	const char *name;
+	const char *help; /**< What it means, or "default"; may be NULL. */
+	unsigned value;
+};
+
+/** The type of a field of struct arguments. */
+enum options_type {
+	OPTIONS_NOWHERE,
+	OPTIONS_BOOL,
+	OPTIONS_UNSIGNED, /**< Or an enumeration. */
+	OPTIONS_LONG,
+	OPTIONS_UINT64,
+	OPTIONS_DOUBLE,
+	OPTIONS_STRING,
+	OPTIONS_PID_LIST,
+	OPTIONS_NAME_LIST,
+};
+
+/** Where an option's value goes: into this field of struct arguments. */
+#define OPTIONS_INTO(field) \
+	.offset = offsetof(struct arguments, field),                 \
+	.type = _Generic(((struct arguments *)0)->field,             \
+			 bool: OPTIONS_BOOL,                         \
+			 unsigned: OPTIONS_UNSIGNED,                 \
+			 long: OPTIONS_LONG,                         \
+			 uint64_t: OPTIONS_UINT64,                   \
+			 double: OPTIONS_DOUBLE,                     \
+			 const char *: OPTIONS_STRING,               \
+			 struct options_pids: OPTIONS_PID_LIST,      \
+			 struct options_names: OPTIONS_NAME_LIST)
+
+/** One option. */
+struct options_entry {
+	const char *name;
+	char letter; /**< 0 without a short form. */
+	enum options_kind kind;
+	const char *argument; /**< What help and manual call the value; NULL: takes none. */
+	/** For --help, which breaks the lines; up to the first "(", ";" or ": " for completions,
+	 *  too. No stop at the end: the words of a list follow. */
+	const char *help;
+	/** The headline above this option and the next ones; NULL: the one before. */
+	const char *section;
+	/** Names of options that cannot be given with it, blanks between; one of two names the
+	 *  other. */
+	const char *excludes;
+	bool is_repeated; /**< May be given several times. */
+	/** OPTIONS_WORD: the list, ended by a word without a name. */
+	const struct options_word *words;
+	/** Or its words by number. @return false behind the last one. */
+	bool (*word_at)(size_t index, struct options_word *ret_word);
+	/** The list stands below all options, under this headline; NULL: at its option. */
+	const char *words_section;
+	/** Bounds of numbers and times; 0: as large as the type holds. */
+	double min, max;
+	/** OPTIONS_INTO(). */
+	size_t offset;
+	enum options_type type;
+	/** Instead of a field: takes the value. @return false where it is wrong. */
+	bool (*take)(struct arguments *arguments, const char *text);
+	/** What is wrong with a value that is refused, up to ":" and the value; words of a list are
+	 *  added. NULL: none is, or take() has said it. */
+	const char *refused;
+};
+
+/** What stands behind the options. */
+enum options_operand {
+	OPTIONS_NO_OPERAND,
+	OPTIONS_COMMAND, /**< And its own options. */
+	OPTIONS_FILES,	 /**< Between the options, too. */
+};
+
+/** A command. --help and --version need no entries. */
 struct options {
 	const char *program;
-	const struct choice *choices;
+	/** What stands behind the command's name, in the manual's SYNOPSIS, too; ended by NULL. */
+	const char *const *usage;
+	const char *about;  /**< Below the usage. */
+	const char *ending; /**< Below the options. */
+	enum options_operand operand;
+	const struct options_entry *entries; /**< At most OPTIONS_MAX. */
 	size_t count;
 };
 
 enum { OPTIONS_MAX = 64 };
 
+/** The only argument of a command line that asks for the list that completions read. */
+#define OPTIONS_LIST "--list-options"
+
 /**
- * Read the options of a command line, up to the first argument that is none. Standard files that
- * are closed are occupied first: using them fails, and nothing else gets their numbers.
- * @param ret_first Index of that one.
- * @return -1 to go on, else the exit code, with a message printed.
+ * Read the options of a command line. Help and version are printed and end the process. Standard
+ * files that are closed are occupied first: using them fails, and nothing else gets their numbers.
+ * @param ret_first Index of the first argument that is none; but for OPTIONS_FILES reading ends at
+ *		    it.
+ * @return -1 to go on, else EXIT_USAGE, with a message printed.
  */
 int options_parse(const struct options *options, int argc, char **argv, struct arguments *arguments,
 		  int *ret_first);
@@ -61,36 +142,5 @@ int options_parse(const struct options *options, int argc, char **argv, struct a
 /** Print what is wrong, and that there is a help. @param argument May be NULL. @return EXIT_USAGE.
  */
 int options_refuse(const char *program, const char *text, const char *argument);
-
-/** The exit code of how something ended. */
-int options_exit_code(enum daemon_end end);
-
-bool options_number(const char *text, long min, long max, long *ret_value);
-
-/** Room for one more behind @p count items. Exits where there is none. */
-void *options_one_more(const char *program, void *items, size_t count, size_t size);
-
-/** Read seconds from @p min to @p max, with a fraction. */
-bool options_seconds(const char *text, double min, double max, double *ret_value);
-
-/** Read a time in seconds, minutes or hours: "90", "90s", "1.5m", "1h". */
-bool options_time(const char *text, double min_s, double max_s, double *ret_seconds);
-
-/** Read a size in bytes, KiB, MiB or GiB: "5000", "64K", "10M", "2G". */
-bool options_size(const char *text, uint64_t *ret_bytes);
-
-/** Read a way to take samples: "auto", "kernel" or "stop". */
-bool options_capture(const char *text, enum daemon_capture *ret_capture);
-
-/** Read a frequency from 1 to 10000 Hz. */
-bool options_rate(const char *text, unsigned *ret_rate_hz);
-
-/** Add a pattern for names of processes. @return false where it is no extended regular expression,
- *  or empty. @param names Grows; borrowed texts. */
-bool options_add_name(const char *program, const char *pattern, const char ***names, size_t *count);
-
-/** Add a pid, or several with commas between them, each once. @return false where the list is none.
- */
-bool options_add_pids(const char *program, const char *list, pid_t **pids, size_t *count);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/options.h"
+#include "cli/common/recording.h"
 #include "cli/dump/dump.h"
 #include "luastate/variables.h"
 
@@ -18,82 +18,16 @@ enum {
 };
 
 struct arguments {
-	pid_t *pids;
-	size_t pid_count;
+	struct options_pids pids;
 	bool traces, json;
 	const char *profile, *core, *sysroot;
 	bool all_threads, locals;
 	struct luastate_values_options values;
 	bool coroutines;
-	uint64_t max_pause_ns; /* 0: not given */
+	unsigned max_pause_ms; /* 0: not given */
 };
 
-static void print_help(void)
-{
-	puts("Usage: ljdump [OPTION]... --pid PID[,PID]...\n"
-	     "       ljdump [OPTION]... --core FILE\n"
-	     "Show what LuaJIT processes are doing: the stack of each thread that runs Lua, with\n"
-	     "native, Lua and compiled frames. A running thread is stopped for some 50 us; a\n"
-	     "waiting thread is read without a stop.\n"
-	     "\n"
-	     "  -p, --pid PID[,PID]... the processes; may be given several times\n"
-	     "      --core FILE        read a core file, of a crash or of gcore, instead\n"
-	     "      --sysroot DIR      with --core, look up its programs and libraries in DIR\n"
-	     "  -a, --all-threads      show threads too that run no Lua\n"
-	     "  -l, --locals           show the variables of each Lua function: parameters, "
-	     "locals,\n"
-	     "                         varargs and upvalues with their values, as of one moment\n"
-	     "      --depth N          the same, with tables in tables to this depth, 0 to 16 (1)\n"
-	     "  -c, --coroutines       show all coroutines of each VM instead, fibers too, with "
-	     "their\n"
-	     "                         stacks; those that wait at the same place are shown once,\n"
-	     "                         with --json or --locals each\n"
-	     "      --max-pause MS     freeze the process for at most MS milliseconds while "
-	     "memory\n"
-	     "                         is copied, as happens with --locals, with --coroutines and\n"
-	     "                         where several threads run Lua; 1 to 60000 (50)\n"
-	     "  -t, --traces           show what the compiler has made instead: live traces,\n"
-	     "                         functions that are not compiled, aborts, and the machine\n"
-	     "                         code in use, for each VM; nothing is stopped\n"
-	     "      --profile FILE     with --traces: show how often each trace was met; FILE is\n"
-	     "                         what ljrecord --stats has written\n"
-	     "      --json             print JSON\n"
-	     "  -h, --help             this text\n"
-	     "  -V, --version          the version\n"
-	     "\n"
-	     "Exit codes: 0 done, 1 usage, 2 not permitted, 3 no LuaJIT in a process, 4 output\n"
-	     "failed, 5 no such process or core file, 6 other failure of the system, or a profile "
-	     "or\n"
-	     "core file that is none.");
-}
-
 /* ---- Options ---------------------------------------------------------------------------- */
-
-static bool take_pids(struct arguments *arguments, const char *text)
-{
-	return options_add_pids(PROGRAM, text, &arguments->pids, &arguments->pid_count);
-}
-
-static bool take_traces(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->traces = true;
-	return true;
-}
-
-static bool take_all_threads(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->all_threads = true;
-	return true;
-}
-
-static bool take_locals(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->locals = true;
-	return true;
-}
 
 static bool take_depth(struct arguments *arguments, const char *text)
 {
@@ -106,81 +40,68 @@ static bool take_depth(struct arguments *arguments, const char *text)
 	return true;
 }
 
-static bool take_coroutines(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->coroutines = true;
-	return true;
-}
+static const struct options_entry entries[] = {
+	{ "pid", 'p', OPTIONS_PIDS, "PID[,PID]...", "show these processes", .section = "Processes",
+	  .excludes = "core sysroot", .is_repeated = true, OPTIONS_INTO(pids),
+	  .refused = "not a process id" },
+	{ "core", 0, OPTIONS_FILE, "FILE", "read a core file, of a crash or of gcore, instead",
+	  OPTIONS_INTO(core) },
+	{ "sysroot", 0, OPTIONS_FOLDER, "DIR",
+	  "with --core, look up its programs and libraries in DIR", OPTIONS_INTO(sysroot) },
 
-static bool take_max_pause(struct arguments *arguments, const char *text)
-{
-	long number;
+	{ "all-threads", 'a', .help = "show threads too that run no Lua", .section = "Stacks",
+	  .excludes = "coroutines", OPTIONS_INTO(all_threads) },
+	{ "coroutines", 'c',
+	  .help = "show all coroutines of each VM instead, fibers too, with their stacks; those "
+		  "that wait at the same place are shown once, with --json or --locals each",
+	  OPTIONS_INTO(coroutines) },
+	{ "locals", 'l',
+	  .help = "show the variables of each Lua function: parameters, locals, varargs and "
+		  "upvalues with their values, as of one moment",
+	  OPTIONS_INTO(locals) },
+	{ "depth", 0, OPTIONS_NUMBER, "N",
+	  "show variables, with tables in tables to this depth, 0 to 16 (default 1)",
+	  .take = take_depth, .refused = "not a depth from 0 to 16" },
+	{ "max-pause", 0, OPTIONS_NUMBER, "MS",
+	  "freeze the process for at most MS milliseconds, 1 to 60000 (default 50), while memory "
+	  "is copied, as happens with --locals, with --coroutines and where several threads run "
+	  "Lua",
+	  .excludes = "core", .min = 1, .max = MAX_PAUSE_MS_MAX, OPTIONS_INTO(max_pause_ms),
+	  .refused = "not a number of milliseconds from 1 to 60000" },
 
-	if (!options_number(text, 1, MAX_PAUSE_MS_MAX, &number))
-		return false;
-	arguments->max_pause_ns = (uint64_t)number * 1000 * 1000;
-	return true;
-}
+	{ "traces", 't',
+	  .help = "show what the compiler has made instead: live traces, functions that are not "
+		  "compiled, aborts, and the machine code in use, for each VM; nothing is stopped",
+	  .section = "Compiled code", .excludes = "all-threads coroutines locals depth max-pause",
+	  OPTIONS_INTO(traces) },
+	{ "profile", 0, OPTIONS_FILE, "FILE",
+	  "with --traces, show how often each trace was met; FILE is what ljrecord --stats has "
+	  "written",
+	  OPTIONS_INTO(profile) },
 
-static bool take_profile(struct arguments *arguments, const char *text)
-{
-	arguments->profile = text;
-	return true;
-}
-
-static bool take_core(struct arguments *arguments, const char *text)
-{
-	arguments->core = text;
-	return true;
-}
-
-static bool take_sysroot(struct arguments *arguments, const char *text)
-{
-	arguments->sysroot = text;
-	return true;
-}
-
-static bool take_json(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->json = true;
-	return true;
-}
-
-static bool take_help(struct arguments *arguments, const char *text)
-{
-	(void)arguments, (void)text;
-	print_help();
-	exit(fflush(stdout) ? EXIT_OUTPUT : EXIT_SUCCESS);
-}
-
-static bool take_version(struct arguments *arguments, const char *text)
-{
-	(void)arguments, (void)text;
-	puts(PROGRAM " " LJPROF_VERSION);
-	exit(fflush(stdout) ? EXIT_OUTPUT : EXIT_SUCCESS);
-}
-
-static const struct choice choices[] = {
-	{ "traces", 't', take_traces, .is_alone = true },
-	{ "all-threads", 'a', take_all_threads, .is_alone = true },
-	{ "locals", 'l', take_locals, .is_alone = true },
-	{ "depth", 0, take_depth, "not a depth from 0 to 16:" },
-	{ "coroutines", 'c', take_coroutines, .is_alone = true },
-	{ "max-pause", 0, take_max_pause, "not a number of milliseconds from 1 to 60000:" },
-	{ "pid", 'p', take_pids, "not a process id:" },
-	{ "core", 0, take_core },
-	{ "sysroot", 0, take_sysroot },
-	{ "profile", 0, take_profile },
-	{ "json", 0, take_json, .is_alone = true },
-	{ "help", 'h', take_help, .is_alone = true },
-	{ "version", 'V', take_version, .is_alone = true },
+	{ "json", .help = "print JSON", .section = "Other", OPTIONS_INTO(json) },
 };
 
-static const struct options options = { .program = PROGRAM,
-					.choices = choices,
-					.count = sizeof(choices) / sizeof(choices[0]) };
+static const char *const usage[] = {
+	"[OPTION]... --pid PID[,PID]...",
+	"[OPTION]... --coroutines --pid PID[,PID]...",
+	"[OPTION]... --traces --pid PID[,PID]...",
+	"[OPTION]... --core FILE",
+	NULL,
+};
+
+static const struct options options = {
+	.program = PROGRAM,
+	.usage = usage,
+	.about = "Show what LuaJIT processes are doing: the stack of each thread that runs Lua, "
+		 "with native, Lua and compiled frames. A running thread is stopped for some 50 "
+		 "us; a waiting thread is read without a stop.",
+	.ending = "Exit codes: 0 done, 1 usage, 2 not permitted, 3 no LuaJIT in a process, 4 "
+		  "output failed, 5 no such process or core file, 6 other failure of the system, "
+		  "or a profile or core file that is none.",
+	.entries = entries,
+	.count = sizeof(entries) / sizeof(entries[0]),
+};
 
 /* @return -1 to go on, else the exit code. */
 static int parse(int argc, char **argv, struct arguments *ret_arguments)
@@ -193,27 +114,9 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 		return options_refuse(PROGRAM, "processes are given with --pid, not as",
 				      argv[first]);
 	if (ret_arguments->profile && !ret_arguments->traces)
-		return options_refuse(PROGRAM, "--profile is for --traces", NULL);
-	if (ret_arguments->all_threads && ret_arguments->traces)
-		return options_refuse(PROGRAM, "--all-threads is not for --traces", NULL);
-	if (ret_arguments->locals && ret_arguments->traces)
-		return options_refuse(PROGRAM, "--locals and --depth are not for --traces", NULL);
-	if (ret_arguments->pid_count == 0 && !ret_arguments->core)
+		return options_refuse(PROGRAM, "--profile goes with --traces", NULL);
+	if (ret_arguments->pids.count == 0 && !ret_arguments->core)
 		return options_refuse(PROGRAM, "no process: give --pid PID, or --core FILE", NULL);
-	if (ret_arguments->pid_count && ret_arguments->core)
-		return options_refuse(PROGRAM, "either --pid or --core, not both", NULL);
-	if (ret_arguments->sysroot && !ret_arguments->core)
-		return options_refuse(PROGRAM, "--sysroot is for --core FILE", NULL);
-	if (ret_arguments->coroutines && ret_arguments->traces)
-		return options_refuse(PROGRAM, "--coroutines and --traces are two dumps: give one",
-				      NULL);
-	if (ret_arguments->coroutines && ret_arguments->all_threads)
-		return options_refuse(PROGRAM, "--all-threads is not for --coroutines", NULL);
-	if (ret_arguments->max_pause_ns && ret_arguments->traces)
-		return options_refuse(PROGRAM, "--max-pause is not for --traces", NULL);
-	if (ret_arguments->max_pause_ns && ret_arguments->core)
-		return options_refuse(PROGRAM, "--max-pause is for --pid: nothing runs in a core",
-				      NULL);
 	return -1;
 }
 
@@ -268,14 +171,14 @@ static bool take_end(enum daemon_end end, const char *text, int *code)
 	if (end == DAEMON_END_STOPPED)
 		return true;
 	fprintf(stderr, PROGRAM ": %s\n", text);
-	*code = *code == EXIT_SUCCESS ? options_exit_code(end) : *code;
+	*code = *code == EXIT_SUCCESS ? recording_exit_code(end) : *code;
 	return false;
 }
 
 /* The core, or the processes. */
 static size_t count_of(const struct arguments *arguments)
 {
-	return arguments->core ? 1 : arguments->pid_count;
+	return arguments->core ? 1 : arguments->pids.count;
 }
 
 static void *make_list(const struct arguments *arguments, size_t size)
@@ -293,7 +196,7 @@ static enum daemon_end read_traces(const struct arguments *arguments, size_t ind
 	if (arguments->core)
 		return daemon_dump_core_traces(arguments->core, arguments->sysroot, ret_dump,
 					       ret_text, len);
-	return daemon_dump_traces(arguments->pids[index], ret_dump, ret_text, len);
+	return daemon_dump_traces(arguments->pids.pids[index], ret_dump, ret_text, len);
 }
 
 static int dump_traces(const struct arguments *arguments, struct dump_profile *profile)
@@ -330,19 +233,24 @@ static const struct luastate_values_options *values_of(const struct arguments *a
 	return arguments->locals ? &arguments->values : NULL;
 }
 
+static uint64_t max_pause_ns_of(const struct arguments *arguments)
+{
+	return (uint64_t)arguments->max_pause_ms * 1000 * 1000;
+}
+
 static enum daemon_end read_stacks(const struct arguments *arguments, size_t index,
 				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len)
 {
 	const struct daemon_stacks_options what = {
 		.all_threads = arguments->all_threads,
 		.values = values_of(arguments),
-		.max_pause_ns = arguments->max_pause_ns,
+		.max_pause_ns = max_pause_ns_of(arguments),
 	};
 
 	if (arguments->core)
 		return daemon_dump_core_stacks(arguments->core, arguments->sysroot, &what,
 					       ret_stacks, ret_text, len);
-	return daemon_dump_stacks(arguments->pids[index], &what, ret_stacks, ret_text, len);
+	return daemon_dump_stacks(arguments->pids.pids[index], &what, ret_stacks, ret_text, len);
 }
 
 static int dump_stacks(const struct arguments *arguments)
@@ -375,13 +283,14 @@ static enum daemon_end read_coroutines(const struct arguments *arguments, size_t
 				       struct daemon_coroutines *ret_coroutines, char *ret_text,
 				       size_t len)
 {
-	const struct daemon_coroutine_options how = { .max_pause_ns = arguments->max_pause_ns,
+	const struct daemon_coroutine_options how = { .max_pause_ns = max_pause_ns_of(arguments),
 						      .values = values_of(arguments) };
 
 	if (arguments->core)
 		return daemon_dump_core_coroutines(arguments->core, arguments->sysroot, how.values,
 						   ret_coroutines, ret_text, len);
-	return daemon_dump_coroutines(arguments->pids[index], &how, ret_coroutines, ret_text, len);
+	return daemon_dump_coroutines(arguments->pids.pids[index], &how, ret_coroutines, ret_text,
+				      len);
 }
 
 static int dump_coroutines(const struct arguments *arguments)
@@ -429,6 +338,6 @@ int main(int argc, char **argv)
 		      : arguments.coroutines ? dump_coroutines(&arguments)
 					     : dump_stacks(&arguments);
 	dump_profile_destroy(profile);
-	free(arguments.pids);
+	free(arguments.pids.pids);
 	return ret;
 }

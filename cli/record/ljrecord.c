@@ -75,7 +75,7 @@ static void print_notice(void *context, const char *text)
 static int finish(const struct arguments *arguments, enum daemon_end end,
 		  const struct daemon_stats *stats, const char *text)
 {
-	int code = options_exit_code(end);
+	int code = recording_exit_code(end);
 	bool quiet = arguments->quiet;
 	bool recorded = code == EXIT_PROFILE || code == EXIT_EMPTY || stats->samples > 0;
 
@@ -104,10 +104,10 @@ static int explain(const struct arguments *arguments)
 
 		if (fflush(stdout))
 			return EXIT_OUTPUT;
-		if (options_exit_code(end) == EXIT_PROFILE)
+		if (recording_exit_code(end) == EXIT_PROFILE)
 			continue;
 		fprintf(stderr, "ljrecord: %s\n", text);
-		code = code == EXIT_PROFILE ? options_exit_code(end) : code;
+		code = code == EXIT_PROFILE ? recording_exit_code(end) : code;
 	}
 	return code;
 }

@@ -2,12 +2,9 @@
 /* The command line of ljrecord. */
 #include "cli/record/record_arguments.h"
 
-#include "cli/record/outputs.h"
-
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "cli/record/outputs.h"
 
 #define PROGRAM "ljrecord"
 
@@ -17,211 +14,16 @@
 /** The names of all that are kept are known. */
 enum { KEEP_MAX = 10000 };
 
-static void print_help(void)
-{
-	puts("Usage: ljrecord [OPTION]... --pid PID[,PID]...\n"
-	     "       ljrecord [OPTION]... --name PATTERN\n"
-	     "       ljrecord [OPTION]... -- COMMAND [ARGUMENT]...\n"
-	     "Profile running LuaJIT processes from outside and write the profile to a file.\n"
-	     "\n"
-	     "  -p, --pid PID[,PID]... record these processes; may be given several times\n"
-	     "  -n, --name PATTERN     record processes whose name or program matches PATTERN, an\n"
-	     "                         extended regular expression as for pgrep; may be given\n"
-	     "                         several times\n"
-	     "      --children         record their descendants, too\n"
-	     "      --root WHICH       outermost frame of each chain: none (default), or process,\n"
-	     "                         such as nginx [4711]\n"
-	     "      --wait SECONDS     wait up to SECONDS for a matching LuaJIT process\n"
-	     "  -o, --output FILE      write the profile to FILE (default ljprof.bin, - for "
-	     "stdout;\n"
-	     "                         compressed if its name ends in .gz); may be given several\n"
-	     "                         times, for several formats of one recording\n"
-	     "      --rotate TIME      begin a new file every TIME (60, 60s, 5m or 1h); its name\n"
-	     "                         has the start time in UTC: out-20261122T235959.pb.gz\n"
-	     "      --keep NUMBER      with --rotate, keep the newest NUMBER files\n"
-	     "  -d, --duration SECONDS stop after SECONDS (default: when interrupted, or when all\n"
-	     "                         processes have ended)\n"
-	     "      --limit-samples NUMBER  stop after NUMBER samples\n"
-	     "      --limit-bytes SIZE stop when the largest output has SIZE bytes (5000, 64K, "
-	     "10M\n"
-	     "                         or 2G); needs a stream or --rotate\n"
-	     "  -F, --frequency HZ     samples per second and thread, 1 to 10000 (default 99)\n"
-	     "  -w, --wall             sample waiting threads, too, by wall clock instead of\n"
-	     "                         processor time; their leaf is the call that they wait in\n"
-	     "      --capture HOW      kernel: the kernel copies each running thread at its "
-	     "ticks,\n"
-	     "                         no thread is stopped; stop: stop it for some tens of\n"
-	     "                         microseconds; auto (default): kernel if possible (root,\n"
-	     "                         Linux 5.17, not with --wall or --save-images); threads\n"
-	     "                         whose copies are too incomplete are stopped\n"
-	     "  -m, --mode MODE        callgraph (default): whole chains; leaf: the leaf frames;\n"
-	     "                         default: counters of VM states only\n"
-	     "  -f, --format FORMAT    format of the profile (default: as the ending of FILE "
-	     "tells):");
-	for (size_t i = 0; format_writers[i]; i++)
-		printf("                           %-11s %s%s\n", format_writers[i]->name,
-		       format_writers[i]->description, i == 0 ? " (else)" : "");
-	puts("      --lines WHICH      line of a Lua frame: current (default), or function for\n"
-	     "                         the line where the function begins\n"
-	     "      --trace-samples WHICH  what a sample in compiled code holds: full (default) "
-	     "for\n"
-	     "                         its call chain, or record for the trace's number and place\n"
-	     "                         alone, as Tarantool's profiler has it\n"
-	     "      --stats FILE       write the summary's numbers to FILE as JSON\n"
-	     "      --save-images DIR  keep what each stop read, one file a stop, in DIR\n"
-	     "      --debuginfod       fetch debug files of stripped code from the servers of\n"
-	     "                         DEBUGINFOD_URLS before the recording; not with a command\n"
-	     "      --explain          record nothing; show how LuaJIT was recognized in the\n"
-	     "                         processes given with --pid, or why it was not\n"
-	     "  -q, --quiet            no progress line and no summary\n"
-	     "  -h, --help             this text\n"
-	     "  -V, --version          the version\n"
-	     "\n"
-	     "SIGUSR1 writes the profile so far; with --rotate it begins new files.\n"
-	     "\n"
-	     "Exit codes: 0 profile written, 1 usage, 2 not permitted or already traced,\n"
-	     "3 no LuaJIT in any process, 4 output failed, 5 no such process, or all ended before\n"
-	     "the first sample, or the wait for one was interrupted, 6 other failure of the "
-	     "system.");
-}
-
 int arguments_refuse(const char *text, const char *argument)
 {
 	return options_refuse(PROGRAM, text, argument);
 }
 
-/* ---- Values ----------------------------------------------------------------------------- */
-
-static bool parse_mode(const char *text, enum daemon_mode *ret_mode)
-{
-	static const char *const names[] = { [DAEMON_MODE_DEFAULT] = "default",
-					     [DAEMON_MODE_LEAF] = "leaf",
-					     [DAEMON_MODE_CALLGRAPH] = "callgraph" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(text, names[i]) == 0) {
-			*ret_mode = (enum daemon_mode)i;
-			return true;
-		}
-	return false;
-}
-
-static bool parse_lines(const char *text, bool *ret_first)
-{
-	*ret_first = strcmp(text, "function") == 0;
-	return *ret_first || strcmp(text, "current") == 0;
-}
-
-static bool parse_trace_samples(const char *text, bool *ret_records)
-{
-	*ret_records = strcmp(text, "record") == 0;
-	return *ret_records || strcmp(text, "full") == 0;
-}
-
-static bool parse_root(const char *text, bool *ret_process)
-{
-	*ret_process = strcmp(text, "process") == 0;
-	return *ret_process || strcmp(text, "none") == 0;
-}
-
-static bool add_pids(struct arguments *arguments, const char *list)
-{
-	bool good =
-		options_add_pids(PROGRAM, list, &arguments->pids, &arguments->options.pid_count);
-
-	arguments->options.pids = arguments->pids;
-	return good;
-}
-
-static bool add_name(struct arguments *arguments, const char *pattern)
-{
-	bool good = options_add_name(PROGRAM, pattern, &arguments->names,
-				     &arguments->options.name_count);
-
-	arguments->options.names = arguments->names;
-	return good;
-}
-
 /* ---- Options ---------------------------------------------------------------------------- */
-
-static bool take_children(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->options.children = true;
-	return true;
-}
-
-static bool take_root(struct arguments *arguments, const char *text)
-{
-	return parse_root(text, &arguments->options.process_root);
-}
 
 static bool take_output(struct arguments *arguments, const char *text)
 {
 	return outputs_add(arguments, text);
-}
-
-static bool take_duration(struct arguments *arguments, const char *text)
-{
-	return options_seconds(text, DURATION_MIN_S, DURATION_MAX_S,
-			       &arguments->options.duration_s);
-}
-
-static bool take_wait(struct arguments *arguments, const char *text)
-{
-	return options_seconds(text, 0, DURATION_MAX_S, &arguments->options.wait_s);
-}
-
-static bool take_rotate(struct arguments *arguments, const char *text)
-{
-	return options_time(text, ROTATE_MIN_S, DURATION_MAX_S, &arguments->options.rotate_s);
-}
-
-static bool take_keep(struct arguments *arguments, const char *text)
-{
-	long number;
-
-	if (!options_number(text, 1, KEEP_MAX, &number))
-		return false;
-	arguments->options.keep = (unsigned)number;
-	return true;
-}
-
-static bool take_limit_samples(struct arguments *arguments, const char *text)
-{
-	long number;
-
-	if (!options_number(text, 1, LONG_MAX, &number))
-		return false;
-	arguments->options.limit_samples = (uint64_t)number;
-	return true;
-}
-
-static bool take_limit_bytes(struct arguments *arguments, const char *text)
-{
-	return options_size(text, &arguments->options.limit_bytes);
-}
-
-static bool take_frequency(struct arguments *arguments, const char *text)
-{
-	return options_rate(text, &arguments->options.rate_hz);
-}
-
-static bool take_wall(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->options.wall = true;
-	return true;
-}
-
-static bool take_capture(struct arguments *arguments, const char *text)
-{
-	return options_capture(text, &arguments->options.capture);
-}
-
-static bool take_mode(struct arguments *arguments, const char *text)
-{
-	return parse_mode(text, &arguments->options.mode);
 }
 
 static bool take_format(struct arguments *arguments, const char *text)
@@ -230,95 +32,144 @@ static bool take_format(struct arguments *arguments, const char *text)
 	return arguments->format != NULL;
 }
 
-static bool take_lines(struct arguments *arguments, const char *text)
+static bool format_at(size_t index, struct options_word *ret_word)
 {
-	return parse_lines(text, &arguments->options.format_options.first_lines);
+	const struct format_writer_ops *format = format_writers[index];
+
+	if (format)
+		*ret_word = (struct options_word){ format->name, format->description };
+	return format != NULL;
 }
 
-static bool take_trace_samples(struct arguments *arguments, const char *text)
-{
-	return parse_trace_samples(text, &arguments->options.format_options.trace_records);
-}
-
-static bool take_stats(struct arguments *arguments, const char *text)
-{
-	arguments->stats = text;
-	return true;
-}
-
-static bool take_images(struct arguments *arguments, const char *text)
-{
-	arguments->options.save_images = text;
-	return true;
-}
-
-static bool take_debuginfod(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->options.debuginfod = true;
-	return true;
-}
-
-static bool take_explain(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->explain = true;
-	return true;
-}
-
-static bool take_quiet(struct arguments *arguments, const char *text)
-{
-	(void)text;
-	arguments->quiet = true;
-	return true;
-}
-
-static bool take_help(struct arguments *arguments, const char *text)
-{
-	(void)arguments, (void)text;
-	print_help();
-	exit(fflush(stdout) ? EXIT_OUTPUT : EXIT_PROFILE);
-}
-
-static bool take_version(struct arguments *arguments, const char *text)
-{
-	(void)arguments, (void)text;
-	puts("ljrecord " LJPROF_VERSION);
-	exit(fflush(stdout) ? EXIT_OUTPUT : EXIT_PROFILE);
-}
-
-static const struct choice choices[] = {
-	{ "pid", 'p', add_pids, "not a process id:" },
-	{ "name", 'n', add_name, "not an extended regular expression:" },
-	{ "children", 0, take_children, .is_alone = true },
-	{ "root", 0, take_root, "not a choice of roots (none or process):" },
-	{ "wait", 0, take_wait, "not a number of seconds:" },
-	{ "output", 'o', take_output, "more outputs than 16:" },
-	{ "rotate", 0, take_rotate, "not a time of a second or more, such as 60, 60s, 5m or 1h:" },
-	{ "keep", 0, take_keep, "not a number of files from 1 to 10000:" },
-	{ "duration", 'd', take_duration, "not a number of seconds:" },
-	{ "limit-samples", 0, take_limit_samples, "not a number of samples:" },
-	{ "limit-bytes", 0, take_limit_bytes, "not a size, such as 5000, 64K, 10M or 2G:" },
-	{ "frequency", 'F', take_frequency, "not a frequency from 1 to 10000 Hz:" },
-	{ "wall", 'w', take_wall, .is_alone = true },
-	{ "capture", 0, take_capture, "not a way to take samples (auto, kernel or stop):" },
-	{ "mode", 'm', take_mode, "unknown mode:" },
-	{ "format", 'f', take_format, "unknown format:" },
-	{ "lines", 0, take_lines, "not a choice of lines (current or function):" },
-	{ "trace-samples", 0, take_trace_samples,
-	  "not a choice of samples in compiled code (full or record):" },
-	{ "stats", 0, take_stats },
-	{ "save-images", 0, take_images },
-	{ "debuginfod", 0, take_debuginfod, .is_alone = true },
-	{ "explain", 0, take_explain, .is_alone = true },
-	{ "quiet", 'q', take_quiet, .is_alone = true },
-	{ "help", 'h', take_help, .is_alone = true },
-	{ "version", 'V', take_version, .is_alone = true },
+static const struct options_word roots[] = {
+	{ "none", "the outermost function (default)", false },
+	{ "process", "the process, such as nginx [4711]", true },
+	{ 0 },
 };
 
-static const struct options options = { .program = PROGRAM,
-					.choices = choices,
-					.count = sizeof(choices) / sizeof(choices[0]) };
+static const struct options_word modes[] = {
+	{ "callgraph", "whole chains (default)", DAEMON_MODE_CALLGRAPH },
+	{ "leaf", "the leaf frames", DAEMON_MODE_LEAF },
+	{ "default", "counters of VM states only", DAEMON_MODE_DEFAULT },
+	{ 0 },
+};
+
+static const struct options_word lines[] = {
+	{ "current", "the line that runs (default)", false },
+	{ "function", "the line where the function begins", true },
+	{ 0 },
+};
+
+static const struct options_word trace_samples[] = {
+	{ "full", "its call chain (default)", false },
+	{ "record", "the trace's number and place alone, as Tarantool's profiler has it", true },
+	{ 0 },
+};
+
+static const struct options_entry entries[] = {
+	{ "pid", 'p', OPTIONS_PIDS, "PID[,PID]...", "record these processes",
+	  .section = "Processes", .is_repeated = true, OPTIONS_INTO(pids),
+	  .refused = "not a process id" },
+	{ "name", 'n', OPTIONS_NAME, "PATTERN",
+	  "record processes whose name or program matches PATTERN, an extended regular "
+	  "expression as for pgrep",
+	  .is_repeated = true, OPTIONS_INTO(names),
+	  .refused = "not an extended regular expression" },
+	{ "children", .help = "record their descendants, too", OPTIONS_INTO(options.children) },
+	{ "wait", 0, OPTIONS_SECONDS, "SECONDS", "wait up to SECONDS for a matching LuaJIT process",
+	  .max = DURATION_MAX_S, OPTIONS_INTO(options.wait_s),
+	  .refused = "not a number of seconds" },
+
+	{ "output", 'o', OPTIONS_FILE, "FILE",
+	  "write the profile to FILE (default ljprof.bin, - for stdout), compressed if its name "
+	  "ends in .gz",
+	  .section = "Output and duration", .is_repeated = true, .take = take_output,
+	  .refused = "more outputs than 16" },
+	{ "duration", 'd', OPTIONS_SECONDS, "SECONDS",
+	  "stop after SECONDS (default: when interrupted, or when all processes have ended)",
+	  .min = DURATION_MIN_S, .max = DURATION_MAX_S, OPTIONS_INTO(options.duration_s),
+	  .refused = "not a number of seconds" },
+	{ "format", 'f', OPTIONS_WORD, "FORMAT",
+	  "format of the profile, see below (default: as the ending of FILE tells, else sysprof)",
+	  .word_at = format_at, .words_section = "Formats", .take = take_format,
+	  .refused = "unknown format" },
+	{ "limit-samples", 0, OPTIONS_NUMBER, "NUMBER", "stop after NUMBER samples", .min = 1,
+	  OPTIONS_INTO(options.limit_samples), .refused = "not a number of samples" },
+	{ "limit-bytes", 0, OPTIONS_SIZE, "SIZE",
+	  "stop when the largest output has SIZE bytes (5000, 64K, 10M or 2G); needs a stream or "
+	  "--rotate",
+	  OPTIONS_INTO(options.limit_bytes),
+	  .refused = "not a size, such as 5000, 64K, 10M or 2G" },
+	{ "rotate", 0, OPTIONS_TIME, "TIME",
+	  "begin a new file every TIME (60, 60s, 5m or 1h); its name has the start time in UTC: "
+	  "out-20261122T235959.pb.gz",
+	  .min = ROTATE_MIN_S, .max = DURATION_MAX_S, OPTIONS_INTO(options.rotate_s),
+	  .refused = "not a time of a second or more, such as 60, 60s, 5m or 1h" },
+	{ "keep", 0, OPTIONS_NUMBER, "NUMBER", "with --rotate, keep the newest NUMBER files",
+	  .min = 1, .max = KEEP_MAX, OPTIONS_INTO(options.keep),
+	  .refused = "not a number of files from 1 to 10000" },
+	{ "stats", 0, OPTIONS_FILE, "FILE", "write the summary's numbers to FILE as JSON",
+	  OPTIONS_INTO(stats) },
+	{ "quiet", 'q', .help = "no progress line and no summary", OPTIONS_INTO(quiet) },
+
+	{ "frequency", 'F', OPTIONS_NUMBER, "HZ",
+	  "samples per second and thread, 1 to 10000 (default 99)", .section = "Samples", .min = 1,
+	  .max = RATE_MAX_HZ, OPTIONS_INTO(options.rate_hz),
+	  .refused = "not a frequency from 1 to 10000 Hz" },
+	{ "wall", 'w',
+	  .help = "sample waiting threads, too, by wall clock instead of processor time; their "
+		  "leaf is the call that they wait in",
+	  OPTIONS_INTO(options.wall) },
+	{ "capture", 0, OPTIONS_WORD, "HOW", "how samples are taken", .words = recording_captures,
+	  OPTIONS_INTO(options.capture), .refused = "not a way to take samples" },
+	{ "mode", 'm', OPTIONS_WORD, "MODE", "what a sample holds", .words = modes,
+	  OPTIONS_INTO(options.mode), .refused = "not a mode" },
+	{ "root", 0, OPTIONS_WORD, "WHICH", "outermost frame of each chain", .words = roots,
+	  OPTIONS_INTO(options.process_root), .refused = "not a choice of roots" },
+	{ "lines", 0, OPTIONS_WORD, "WHICH", "line of a Lua frame", .words = lines,
+	  OPTIONS_INTO(options.format_options.first_lines), .refused = "not a choice of lines" },
+	{ "trace-samples", 0, OPTIONS_WORD, "WHICH", "what a sample in compiled code holds",
+	  .words = trace_samples, OPTIONS_INTO(options.format_options.trace_records),
+	  .refused = "not a choice of samples in compiled code" },
+	{ "save-images", 0, OPTIONS_FOLDER, "DIR",
+	  "keep what each stop read, one file a stop, in DIR; --capture auto is stop then",
+	  OPTIONS_INTO(options.save_images) },
+	{ "debuginfod",
+	  .help = "fetch debug files of stripped code from the servers of DEBUGINFOD_URLS before "
+		  "the recording; not with a command",
+	  OPTIONS_INTO(options.debuginfod) },
+
+	{ "explain",
+	  .help = "show how LuaJIT was recognized in the processes given with --pid, or why it "
+		  "was not; record nothing",
+	  .section = "Other", OPTIONS_INTO(explain) },
+};
+
+static const char *const usage[] = {
+	"[OPTION]... --pid PID[,PID]...",
+	"[OPTION]... --name PATTERN",
+	"[OPTION]... -- COMMAND [ARGUMENT]...",
+	"--explain --pid PID[,PID]...",
+	NULL,
+};
+
+static const struct options options = {
+	.program = PROGRAM,
+	.usage = usage,
+	.about = "Profile running LuaJIT processes from outside and write the profile to a file, "
+		 "which ljreport prints or draws.",
+	.ending = "SIGUSR1 writes the profile so far; with --rotate it begins new files.\n"
+		  "\n"
+		  "Exit codes: 0 profile written, 1 usage, 2 not permitted or already traced, 3 no "
+		  "LuaJIT in any process, 4 output failed, 5 no such process, or all ended before "
+		  "the first sample, or the wait for one was interrupted, 6 other failure of the "
+		  "system, 7 the command ended without a sample.",
+	.operand = OPTIONS_COMMAND,
+	.entries = entries,
+	.count = sizeof(entries) / sizeof(entries[0]),
+};
+
+/* ---- What goes together ----------------------------------------------------------------- */
 
 /* The first output that is no stream; NULL: none. */
 static const struct format_writer_ops *first_whole(const struct daemon_options *recording)
@@ -359,10 +210,10 @@ static int check(const struct arguments *arguments)
 {
 	const char *servers = getenv("DEBUGINFOD_URLS");
 
-	if (!arguments->command && !arguments->pids && !arguments->names)
+	if (!arguments->command && !arguments->pids.count && !arguments->names.count)
 		return arguments_refuse(
 			"nothing to record: give --pid PID, --name PATTERN or a command", NULL);
-	if (arguments->command && (arguments->pids || arguments->names))
+	if (arguments->command && (arguments->pids.count || arguments->names.count))
 		return arguments_refuse("give either --pid and --name or a command, not both",
 					NULL);
 	if (arguments->options.wait_s > 0 && (arguments->command || arguments->explain))
@@ -391,6 +242,10 @@ int arguments_parse(int argc, char **argv, struct arguments *ret_arguments)
 
 	if (ret >= 0)
 		return ret;
+	ret_arguments->options.pids = ret_arguments->pids.pids;
+	ret_arguments->options.pid_count = ret_arguments->pids.count;
+	ret_arguments->options.names = ret_arguments->names.patterns;
+	ret_arguments->options.name_count = ret_arguments->names.count;
 	if (first < argc)
 		ret_arguments->command = argv + first;
 	ret = outputs_choose_formats(ret_arguments);
@@ -399,6 +254,6 @@ int arguments_parse(int argc, char **argv, struct arguments *ret_arguments)
 
 void arguments_deinit(struct arguments *arguments)
 {
-	free(arguments->pids);
-	free(arguments->names);
+	free(arguments->pids.pids);
+	free(arguments->names.patterns);
 }

@@ -3,7 +3,7 @@
 #ifndef CLI_RECORD_RECORD_ARGUMENTS_H
 #define CLI_RECORD_RECORD_ARGUMENTS_H
 
-#include "cli/common/options.h"
+#include "cli/common/recording.h"
 
 /** What the command line says. Strings are those of argv. */
 struct arguments {
@@ -15,8 +15,8 @@ struct arguments {
 	bool stats_created; /* the file did not exist before */
 	bool quiet, explain;
 	char **command; /* NULL without */
-	pid_t *pids;
-	const char **names;
+	struct options_pids pids;
+	struct options_names names;
 };
 
 /**

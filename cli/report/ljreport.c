@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/common/stdio_setup.h"
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
 #include "format/text.h"
@@ -54,8 +53,8 @@ static int add_profile(const char *path, struct format_profile *profile)
 }
 
 /** Whether what is asked for can be had of such profiles. @return An exit code. */
-static int check_profiles(const struct report_arguments *arguments,
-			  const struct format_profile *base, const struct format_profile *profile)
+static int check_profiles(const struct arguments *arguments, const struct format_profile *base,
+			  const struct format_profile *profile)
 {
 	const struct format_profile *both[] = { base, profile };
 	const char *names[] = { arguments->base, arguments->inputs[0] };
@@ -90,7 +89,7 @@ static int tell_failure(const struct failure *why)
 }
 
 static int print_as_is(const struct format_profile *base, const struct format_profile *profile,
-		       const struct report_arguments *arguments, FILE *file)
+		       const struct arguments *arguments, FILE *file)
 {
 	const struct format_report_ops *report = arguments->report;
 	struct failure why = { 0 };
@@ -111,7 +110,7 @@ static int print_as_is(const struct format_profile *base, const struct format_pr
 
 /** A memory profile where the report shows call chains: its locations are that. */
 static int print_report(const struct format_profile *base, const struct format_profile *profile,
-			const struct report_arguments *arguments, FILE *file)
+			const struct arguments *arguments, FILE *file)
 {
 	struct format_profile *chains;
 	struct failure why = { 0 };
@@ -170,7 +169,7 @@ static int open_output(const char *path, char ret_aside[PATH_MAX])
 }
 
 static int write_sink(const struct format_profile *base, const struct format_profile *profile,
-		      const struct report_arguments *arguments, struct format_sink *sink)
+		      const struct arguments *arguments, struct format_sink *sink)
 {
 	const char *path = arguments->output;
 	size_t len = strlen(path);
@@ -189,7 +188,7 @@ static int write_sink(const struct format_profile *base, const struct format_pro
 }
 
 static int write_file(const struct format_profile *base, const struct format_profile *profile,
-		      const struct report_arguments *arguments)
+		      const struct arguments *arguments)
 {
 	const char *path = arguments->output;
 	char aside[PATH_MAX];
@@ -214,7 +213,7 @@ static int write_file(const struct format_profile *base, const struct format_pro
 }
 
 static int write_report(const struct format_profile *base, const struct format_profile *profile,
-			const struct report_arguments *arguments)
+			const struct arguments *arguments)
 {
 	int result;
 
@@ -251,9 +250,9 @@ static int read_all(char *const *paths, size_t count, bool needs_order,
 
 /** Behind what is there: other steps of a job have written to the page, too. */
 static int write_summary(const struct format_profile *base, const struct format_profile *profile,
-			 const struct report_arguments *arguments)
+			 const struct arguments *arguments)
 {
-	struct report_arguments page = *arguments;
+	struct arguments page = *arguments;
 	FILE *file = fopen(arguments->summary, "ae");
 	int result, errnum = errno;
 
@@ -278,8 +277,8 @@ static int write_summary(const struct format_profile *base, const struct format_
 }
 
 /** Rules are judged whether or not somebody reads the report to its end. */
-static int print_and_judge(const struct report_arguments *arguments,
-			   const struct format_profile *base, const struct format_profile *profile)
+static int print_and_judge(const struct arguments *arguments, const struct format_profile *base,
+			   const struct format_profile *profile)
 {
 	int printed = write_report(base, profile, arguments), judged = REPORT_DONE, told;
 
@@ -303,7 +302,7 @@ static bool add_size(const char *path, uint64_t *bytes)
 	return S_ISREG(status.st_mode);
 }
 
-static void start_progress(const struct report_arguments *arguments)
+static void start_progress(const struct arguments *arguments)
 {
 	uint64_t bytes = 0;
 	bool known = !arguments->base || add_size(arguments->base, &bytes);
@@ -315,7 +314,7 @@ static void start_progress(const struct report_arguments *arguments)
 	progress_start(known ? bytes : 0);
 }
 
-static int run(struct report_arguments *arguments)
+static int run(struct arguments *arguments)
 {
 	struct format_profile *base = NULL, *profile = NULL;
 	char *base_path = (char *)(uintptr_t)arguments->base;
@@ -340,10 +339,9 @@ static int run(struct report_arguments *arguments)
 
 int main(int argc, char **argv)
 {
-	struct report_arguments arguments = { 0 };
+	struct arguments arguments = { 0 };
 	int result;
 
-	stdio_occupy_files();
 	signal(SIGPIPE, SIG_IGN);
 	result = report_arguments_parse(argc, argv, &arguments);
 	if (result == REPORT_DONE)

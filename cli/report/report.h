@@ -15,7 +15,7 @@ enum {
 };
 
 /** The command line; strings are its own. */
-struct report_arguments {
+struct arguments {
 	char **inputs;
 	size_t input_count;
 	const char *base;    /**< NULL: nothing is compared. */
@@ -29,12 +29,12 @@ struct report_arguments {
 };
 
 /** @return 0, or an exit code after a message. Leaves where help is asked for. */
-int report_arguments_parse(int argc, char **argv, struct report_arguments *ret_arguments);
-void report_arguments_deinit(struct report_arguments *arguments);
+int report_arguments_parse(int argc, char **argv, struct arguments *ret_arguments);
+void report_arguments_deinit(struct arguments *arguments);
 
 /** Judge a profile by the rules; tell on standard error what is broken. @param base May be NULL.
  *  @return An exit code. */
-int report_judge(const struct report_arguments *arguments, const struct format_profile *base,
+int report_judge(const struct arguments *arguments, const struct format_profile *base,
 		 const struct format_profile *profile);
 
 #endif

@@ -21,7 +21,7 @@ static void tell(const struct format_budget *budget)
 	}
 }
 
-static int write_junit(const struct report_arguments *arguments)
+static int write_junit(const struct arguments *arguments)
 {
 	FILE *file = fopen(arguments->junit, "we");
 	bool good = file != NULL;
@@ -38,7 +38,7 @@ static int write_junit(const struct report_arguments *arguments)
 	return REPORT_OUTPUT;
 }
 
-int report_judge(const struct report_arguments *arguments, const struct format_profile *base,
+int report_judge(const struct arguments *arguments, const struct format_profile *base,
 		 const struct format_profile *profile)
 {
 	struct failure why = { 0 };

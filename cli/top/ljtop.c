@@ -71,7 +71,7 @@ static int tell_end(const struct daemon_live_header *header)
 {
 	if (header->text[0])
 		fprintf(stderr, PROGRAM ": %s\n", header->text);
-	return options_exit_code(header->end);
+	return recording_exit_code(header->end);
 }
 
 static int print_screens(const struct arguments *arguments, struct daemon_live *session,

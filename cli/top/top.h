@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cli/common/options.h"
+#include "cli/common/recording.h"
 #include "daemon/live.h"
 
 /** What the command line says. Strings are those of argv. */
@@ -17,8 +17,8 @@ struct arguments {
 	bool batch, json, no_mouse;
 	long iterations;  /**< 0: until it ends. */
 	long width, rows; /**< Columns; rows of the table, 0 all. */
-	pid_t *pids;
-	const char **names;
+	struct options_pids pids;
+	struct options_names names;
 };
 
 /**

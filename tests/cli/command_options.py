@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The options of a command, as its own table, its help and its manual page have them.
+"""The options of a command, as getopt, its list, its help and its manual page have them.
 
-An option is (letter or None, name, whether a value follows).
+An option is (letter or None, name, what its value is called or None).
 """
 import functools
 import os
@@ -28,7 +28,22 @@ def table(command, spy):
 
 def entry(text):
     found = ENTRY.match(text)
-    return found and (found[1], found[2], found[3] is not None)
+    return found and (found[1], found[2], found[3])
+
+
+def listed(command):
+    """The options that completions read, as table() has them, and the words of each."""
+    options, words = {}, {}
+    for line in run([command, "--list-options"]).stdout.splitlines():
+        kind, *fields = line.split("\t")
+        if kind == "option":
+            letter, name, value = fields[:3]
+            options["--" + name] = value != "nothing"
+            if letter != "-":
+                options["-" + letter] = value != "nothing"
+        elif kind == "word":
+            words.setdefault(name, set()).add(fields[0])
+    return options, words
 
 
 def help_text(command):
@@ -36,6 +51,12 @@ def help_text(command):
     if done.returncode != 0:
         raise RuntimeError("%s --help exits with %d" % (command, done.returncode))
     return done.stdout
+
+
+def help_usage(command):
+    """How the command is called, a line each."""
+    name = os.path.basename(command)
+    return re.findall(r"^(?:Usage: | {7})(%s .*)$" % name, help_text(command), re.M)
 
 
 def help_entries(command):
@@ -49,7 +70,7 @@ MDOC_ENTRY = re.compile(r"\.It (?:Fl (\w) (?:Ar \w+ )?, )?Fl -([a-z-]+)(?: Ns = 
 
 def mdoc_entry(line):
     found = MDOC_ENTRY.match(line)
-    return found and (found[1], found[2], found[3] is not None)
+    return found and (found[1], found[2], found[3] and found[3].upper())
 
 
 def man_entry(line):
@@ -65,6 +86,40 @@ def page_entries(page):
     entries += [man_entry(after) for line, after in zip(lines, lines[1:])
                 if line == ".TP" and "\\-\\-" in after]
     return [found for found in entries if found]
+
+
+def mdoc_words(line):
+    """The text of a line of the synopsis."""
+    text, words = "", iter(line[1:].split())
+    for word in words:
+        if word == "Ns":
+            text = text.rstrip()
+        elif word in ("Oo", "Oc"):
+            text = text + "[" if word == "Oo" else text.rstrip() + "] "
+        elif word == "Fl":
+            text += "-" + next(words) + " "
+        elif word == "Ar":
+            text += next(words).upper() + " "
+        else:
+            text += word + " "
+    return text.replace("=", " ")
+
+
+def man_words(line):
+    """The same in man(7)."""
+    macro, *words = shlex.split(re.sub(r"\\f.", "", line).replace("\\-", "-"))
+    return (" " if macro in (".B", ".I") else "").join(words)
+
+
+def page_usage(page):
+    """How the command is called by the synopsis of its page."""
+    with open(page, encoding="utf-8") as file:
+        text = re.search(r"\n\.S[Hh] SYNOPSIS\n(.*?)\n\.S[Hh]", file.read(), re.S)[1]
+    if ".Nm" in text:
+        name = os.path.splitext(os.path.basename(page))[0]
+        return [" ".join([name, *map(str.strip, map(mdoc_words, part.strip().splitlines()))])
+                for part in text.split(".Nm\n")[1:]]
+    return [" ".join(map(man_words, part.splitlines())) for part in text.split("\n.br\n")]
 
 
 def help_of(command, option):
@@ -83,5 +138,5 @@ def choices(command, option):
     """The words of the help that the option takes, if it takes some words only."""
     if any(accepts(command, option, value) for value in ("no such word", "100", "1")):
         return set()
-    words = set(re.findall(r"(?<![\w-])[a-z][a-z_-]*(?![\w-])", help_of(command, option)))
+    words = set(re.findall(r"(?<![\w,-])[a-z][a-z_-]*(?:,[a-z]+)*(?![\w-])", help_of(command, option)))
     return {word for word in words if accepts(command, option, word)}

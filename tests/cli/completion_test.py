@@ -134,7 +134,9 @@ def check_command(shell, command, spy):
         if not words:
             continue
         expect("%s %s" % (name, option), shell.complete("%s %s " % (name, option))[1:], words)
-        word = sorted(words)[0]
+        # One that is the only one to begin so: of several, bash repeats the option before the first.
+        word = next(word for word in sorted(words)
+                    if sum(other.startswith(word[:-1]) for other in words) == 1)
         expect("%s %s=" % (name, option), shell.complete("%s %s=%s" % (name, option, word[:-1])),
                [option + "=" + word])
 
@@ -174,6 +176,20 @@ def check_bash(shell):
     expect("ljrecord -m", shell.complete("ljrecord -qm l"), ["-qm", "leaf"])
 
 
+def check_zsh(shell):
+    """What excludes each other is not offered together, and nothing twice but what may be repeated."""
+    for line, offered, left_out in (
+            ("ljtop --json ", {"--pid"}, {"--json", "--batch", "-b"}),
+            ("ljtop -b ", {"--pid"}, {"--json", "--batch"}),
+            ("ljdump -p 1 ", {"--pid", "--traces"}, {"--core", "--sysroot"}),
+            ("ljdump --traces ", {"--json"}, {"--traces", "--locals", "--depth", "-a"}),
+            ("ljrecord -d 1 -o x ", {"--output", "--help"}, {"--duration"}),
+            ("ljrecord --help ", set(), {"--pid", "--help", "-d"})):
+        got = {word.rstrip("=") for key in ("-", "--") for word in shell.complete(line + key)}
+        expect(line, got & offered, offered)
+        expect(line, (got - set(line.split())) & left_out, set())
+
+
 def check(shell, commands, spy, work):
     try:
         for command in commands:
@@ -181,6 +197,8 @@ def check(shell, commands, spy, work):
         check_values(shell)
         if isinstance(shell, Bash):
             check_bash(shell)
+        else:
+            check_zsh(shell)
     finally:
         shell.end()
 
@@ -198,7 +216,8 @@ def main():
         with open(os.path.join(work, "bin", "ljprof-command"), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n")
         os.chmod(file.name, 0o755)
-        os.environ["PATH"] = os.path.join(work, "bin") + ":" + os.environ["PATH"]
+        os.environ["PATH"] = ":".join([os.path.join(work, "bin"), os.path.dirname(commands[0]),
+                                       os.environ["PATH"]])
         subprocess.run(["cmake", "--install", os.path.join(build, "cli", "completion"), "--prefix",
                         os.path.join(work, "usr")], check=True, stdout=subprocess.DEVNULL)
         installed = os.path.join(work, "usr", "share")

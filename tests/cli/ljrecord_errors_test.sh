@@ -183,7 +183,7 @@ usage() {
 	error 1 'not a number of seconds: nan' -d nan -p 1
 	error 1 'not a number of seconds: inf' -d inf -p 1
 	error 1 'not a number of seconds: 5s' -d 5s -p 1
-	error 1 'unknown mode: all' -m all -p 1
+	error 1 'not a mode \(callgraph, leaf or default\): all' -m all -p 1
 	error 1 'unknown format: xml' -f xml -p 1
 	error 1 'not a choice of lines' --lines all -p 1
 	error 1 'not a choice of samples in compiled code' --trace-samples all -p 1

@@ -116,7 +116,7 @@ for i in $(seq 1001); do many+=("--fail-on=self>5%"); done
 check 1 "${many[@]}" new
 says 'cannot keep so many rules: limit reached'
 check 1 --fail-on 'self>5' new
-says "not self>5 "
+says "not self>5: "
 check 1 --fail-on '+2%' new
 says 'goes with --diff=BASE'
 check 1 --junit x new

@@ -117,14 +117,14 @@ grep -q '^ljreport [0-9]' "$folder/out" || fail 'version'
 
 # Wrong usage: 1
 check 1 'FILE is missing'
-check 1 'unknown format nothing' -f nothing "$stream"
+check 1 'unknown format: nothing' -f nothing "$stream"
 check 1 'unknown option' --nothing "$stream"
 check 1 'unknown option' -x "$stream"
-check 1 'value is missing' "$stream" -f
-check 1 '--lines is' --lines=words "$stream"
-check 1 '--annotate is' --annotate=all "$stream"
-check 1 '--memory is' --memory=all "$memory"
-check 1 '--roots is' --roots=pid "$stream"
+check 1 'argument is missing behind -f' "$stream" -f
+check 1 'lines (line or function): words' --lines=words "$stream"
+check 1 'marks (jit, trace or kind): all' --annotate=all "$stream"
+check 1 'values (inuse_space, inuse_objects, alloc_space or alloc_objects): all' --memory=all "$memory"
+check 1 'roots (process, thread or process,thread): pid' --roots=pid "$stream"
 
 # Input: 6
 check 6 'No such file' "$folder/nothing"

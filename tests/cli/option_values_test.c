@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "cli/common/options.h"
+#include "cli/common/option_values.h"
+#include "cli/common/recording.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -85,17 +86,9 @@ static void test_times(void **state)
 
 static void test_numbers(void **state)
 {
-	unsigned rate_hz;
 	long value;
 
 	(void)state;
-	assert_true(options_rate("1", &rate_hz));
-	assert_int_equal(1, rate_hz);
-	assert_true(options_rate("10000", &rate_hz));
-	assert_int_equal(10000, rate_hz);
-	assert_false(options_rate("0", &rate_hz));
-	assert_false(options_rate("10001", &rate_hz));
-	assert_false(options_rate("99Hz", &rate_hz));
 	assert_true(options_number("-3", -3, 3, &value));
 	assert_int_equal(-3, value);
 	assert_false(options_number("4", -3, 3, &value));
@@ -108,35 +101,34 @@ static void test_pids(void **state)
 {
 	static const char *const wrong[] = { "",  ",",	"1,",  ",1", "1,,2",
 					     "0", "-1", "1 2", "a",  "4294967297" };
-	pid_t *pids = NULL;
-	size_t count = 0;
+	struct options_pids pids = { 0 };
 
 	(void)state;
-	assert_true(options_add_pids("test", "7,8,7", &pids, &count));
-	assert_true(options_add_pids("test", "8", &pids, &count));
-	assert_true(options_add_pids("test", "9", &pids, &count));
-	assert_int_equal(3, count);
-	for (size_t i = 0; i < count; i++)
-		assert_int_equal(7 + i, pids[i]);
-	free(pids);
+	assert_true(options_add_pids("test", "7,8,7", &pids));
+	assert_true(options_add_pids("test", "8", &pids));
+	assert_true(options_add_pids("test", "9", &pids));
+	assert_int_equal(3, pids.count);
+	for (size_t i = 0; i < pids.count; i++)
+		assert_int_equal(7 + i, pids.pids[i]);
+	free(pids.pids);
 	for (size_t i = 0; i < COUNT(wrong); i++) {
-		pids = NULL;
-		count = 0;
-		assert_false(options_add_pids("test", wrong[i], &pids, &count));
-		free(pids);
+		pids = (struct options_pids){ 0 };
+		assert_false(options_add_pids("test", wrong[i], &pids));
+		free(pids.pids);
 	}
 }
 
 static void test_exit_codes(void **state)
 {
 	(void)state;
-	assert_int_equal(0, options_exit_code(DAEMON_END_STOPPED));
-	assert_int_equal(0, options_exit_code(DAEMON_END_TARGET));
-	assert_int_equal(2, options_exit_code(DAEMON_END_DENIED));
-	assert_int_equal(3, options_exit_code(DAEMON_END_NO_VM));
-	assert_int_equal(4, options_exit_code(DAEMON_END_OUTPUT));
-	assert_int_equal(5, options_exit_code(DAEMON_END_EARLY));
-	assert_int_equal(6, options_exit_code(DAEMON_END_SYSTEM));
+	assert_int_equal(0, recording_exit_code(DAEMON_END_STOPPED));
+	assert_int_equal(0, recording_exit_code(DAEMON_END_TARGET));
+	assert_int_equal(2, recording_exit_code(DAEMON_END_DENIED));
+	assert_int_equal(3, recording_exit_code(DAEMON_END_NO_VM));
+	assert_int_equal(4, recording_exit_code(DAEMON_END_OUTPUT));
+	assert_int_equal(5, recording_exit_code(DAEMON_END_EARLY));
+	assert_int_equal(6, recording_exit_code(DAEMON_END_SYSTEM));
+	assert_int_equal(7, recording_exit_code(DAEMON_END_EMPTY));
 }
 
 int main(void)
