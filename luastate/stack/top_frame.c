@@ -237,6 +237,30 @@ static void add_at(struct walk *walk, const struct walk_stack *stack, struct top
 		add_lua_top(tops, &function, base, pc, false);
 }
 
+/*
+ * To end a trace in a call that it cannot record, the recorder inserts a continuation below that
+ * call's frame, and moves the frame up. The lua_State's base follows last; until then it points to
+ * what is no frame any more. Before the moved link leads to the continuation it is still the return
+ * address in the caller.
+ *
+ * Source: LuaJIT v2.1 src/lj_ffrecord.c, recff_stitch().
+ */
+static void add_stitched(struct walk *walk, const struct walk_stack *stack, struct tops *tops)
+{
+	uint64_t base = stack->base + stack->frame_bytes + 8, link, below;
+	struct walk_function function;
+	struct failure why;
+
+	if (tops->done || walk->vmstate != ~stack->layout->vmst_record ||
+	    !try_function(walk, stack, base, &function) ||
+	    walk_read_link(walk, stack, base, &link, &why) != 0)
+		return;
+	if (caller_at(walk, stack, stack->base, link, &below))
+		offer(tops, below, link - 4);
+	else
+		offer(tops, base, 0);
+}
+
 /* Below a call into C the register of PC is preserved, and the base is in the lua_State; but in
  * short calls, such as a write barrier's, VM code keeps it in another register alone. */
 static void add_suspended(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
@@ -249,6 +273,7 @@ static void add_suspended(struct walk *walk, const struct walk_stack *stack, str
 	add_at(walk, stack, tops, kept, pc);
 	add_at(walk, stack, tops, stack->base, pc);
 	offer(tops, stack->base, 0);
+	add_stitched(walk, stack, tops);
 	if (tops->done || resuming)
 		return; /* the frame that resumes stands: the ones below it would fit, without it */
 	add_below(walk, stack, tops, stack->base, pc);

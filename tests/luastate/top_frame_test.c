@@ -326,6 +326,34 @@ static void test_results_below_a_call_into_c(void **state)
 	expect_work(sample, &scene, 12);
 }
 
+/* The recorder moves the frame of a call up, over a continuation, and the base comes last. */
+static void test_base_of_a_frame_that_was_moved(void **state)
+{
+	struct sample *sample = *state;
+	struct fake_vm *vm = sample->vm;
+	const struct luastate_layout *layout = vm->layout;
+	struct scene scene = make_scene(sample);
+	uint64_t moved = scene.callee_base + vm->frame_bytes + 8;
+	uint64_t vmstate = fake_member(vm->G, layout->global_State_vmstate);
+
+	put_callee(sample, &scene, scene.ff, scene.ret);
+	fake_L_set(vm, scene.L, layout->lua_State_base, scene.callee_base);
+	sample_set_pc(sample, 0, 0);
+	fake_put_u32(vm, vmstate, (uint32_t)~layout->vmst_record);
+	expect_callee(sample, &scene, ff_address(vm), 0);
+	fake_put_function(vm, moved, scene.ff);
+	fake_put_link(vm, moved, scene.ret);
+	expect_callee(sample, &scene, ff_address(vm), 0);
+	put_results(sample, &scene);
+	expect_work(sample, &scene, 12);
+	fake_put_cont(vm, moved, scene.ret, vm->code);
+	fake_put_link(vm, moved, (moved - scene.work_base) | FAKE_LINK_CONT);
+	expect_callee(sample, &scene, ff_address(vm), 0);
+	/* Nobody else moves frames. */
+	fake_put_u32(vm, vmstate, (uint32_t)~layout->vmst_cfunc);
+	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+}
+
 /* ---- Registers of any content ----------------------------------------------------------- */
 
 static void expect_bottom(const struct sample *sample, const struct scene *scene)
@@ -407,6 +435,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_returning_to_c),
 		SAMPLE_TEST(test_base_in_the_lua_state),
 		SAMPLE_TEST(test_results_below_a_call_into_c),
+		SAMPLE_TEST(test_base_of_a_frame_that_was_moved),
 		SAMPLE_TEST(test_any_registers),
 	};
 
