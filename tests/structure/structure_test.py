@@ -123,26 +123,31 @@ def objects(root, build):
     return found
 
 
-def symbols(path, *options):
-    """Names that an object file has or wants."""
-    listing = subprocess.run(["nm", "-g", *options, path], capture_output=True, text=True, check=True).stdout
-    return {line.split()[-1] for line in listing.splitlines() if line.strip()}
+def symbols(files):
+    """Names that object files define and want: two sets of pairs of a name and its file."""
+    listing = subprocess.run(["nm", "-g", "-A", "-P", *files], capture_output=True, text=True, check=True).stdout
+    defined, wanted = set(), set()
+    for line in listing.splitlines():
+        path, name, kind = re.match(r"(.*): (\S+) (\S)", line).groups()
+        (wanted if kind in "Uw" else defined).add((name, path))
+    return defined, wanted
 
 
 def check_calls(root, build):
     """Folders that call each other."""
-    files = objects(root, build)
-    if not files:
+    sources_by_object = {file: path for path, file in objects(root, build).items()}
+    if not sources_by_object:
         return [f"{build}: no object files"]
-    owners = {name: path for path, file in files.items() for name in symbols(file, "--defined-only")}
-    edges, pairs = collections.defaultdict(set), []
-    for path, file in files.items():
-        for name in symbols(file, "--undefined-only"):
-            owner = owners.get(name, path)
-            if os.path.dirname(owner) != os.path.dirname(path):
-                edges[os.path.dirname(path)].add(os.path.dirname(owner))
-                pairs.append((path, owner))
-    return list(tell("calls", edges, set(pairs)))
+    defined, wanted = symbols(sources_by_object)
+    owners = {name: sources_by_object[file] for name, file in defined}
+    edges, pairs = collections.defaultdict(set), set()
+    for name, file in wanted:
+        path = sources_by_object[file]
+        owner = owners.get(name, path)
+        if os.path.dirname(owner) != os.path.dirname(path):
+            edges[os.path.dirname(path)].add(os.path.dirname(owner))
+            pairs.add((path, owner))
+    return list(tell("calls", edges, pairs))
 
 
 def main():
