@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "attach/bpf/sampler_plan.h"
+#include "attach/sampler_plan.h"
 #include "attach/image.h"
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies that the kernel has made: parts are put together, and become images. */
 #include "attach/bpf/sampler_internal.h"
-#include "attach/bpf/sampler_record.h"
+#include "attach/bpf_program.h"
 #include "attach/clock.h"
 #include "attach/failure.h"
 #include "attach/image/image_internal.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What the sampler's BPF program copies of a thread: its native stack, its VMs, their coroutines.
  */
-#ifndef ATTACH_BPF_STACKS_BPF_H
-#define ATTACH_BPF_STACKS_BPF_H
+#ifndef LUASTATE_BPF_STACKS_BPF_H
+#define LUASTATE_BPF_STACKS_BPF_H
 
-#include "attach/bpf/copy.bpf.h"
+#include "luastate/bpf/copy.bpf.h"
 
 /* Words of struct pt_regs. Source: Linux v6.1, arch/x86/include/asm/ptrace.h and
  * arch/arm64/include/uapi/asm/ptrace.h; LuaJIT v2.1 src/vm_x64.dasc and src/vm_arm64.dasc. */

@@ -10,7 +10,7 @@
  * Source: bpf-helpers(7); Linux v6.1, kernel/events/core.c (perf_swevent_hrtimer), for the tick's
  * place; LuaJIT v2.1 src/lj_obj.h and src/lj_frame.h, for what is followed.
  */
-#include "attach/bpf/functions.bpf.h"
+#include "luastate/bpf/functions.bpf.h"
 
 static void take_registers(struct work *work)
 {

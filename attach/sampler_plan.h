@@ -3,8 +3,8 @@
  * What the kernel copies of a thread, and the form of its copies. Seen by the compiler for
  * the kernel's machine too: fixed types alone.
  */
-#ifndef ATTACH_BPF_SAMPLER_PLAN_H
-#define ATTACH_BPF_SAMPLER_PLAN_H
+#ifndef ATTACH_SAMPLER_PLAN_H
+#define ATTACH_SAMPLER_PLAN_H
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the sampler's BPF program copies of the functions on coroutines' stacks. */
-#ifndef ATTACH_BPF_FUNCTIONS_BPF_H
-#define ATTACH_BPF_FUNCTIONS_BPF_H
+#ifndef LUASTATE_BPF_FUNCTIONS_BPF_H
+#define LUASTATE_BPF_FUNCTIONS_BPF_H
 
-#include "attach/bpf/stacks.bpf.h"
+#include "luastate/bpf/stacks.bpf.h"
 
 enum {
 	STACK_SLOTS = 512,   /* looked at for functions in one stack */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A record of the sampler's BPF program while it is put together, and what copies ranges into it.
  */
-#ifndef ATTACH_BPF_COPY_BPF_H
-#define ATTACH_BPF_COPY_BPF_H
+#ifndef LUASTATE_BPF_COPY_BPF_H
+#define LUASTATE_BPF_COPY_BPF_H
 
 #include <stdbool.h>
 
@@ -10,7 +10,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "attach/bpf/sampler_record.h"
+#include "attach/bpf_program.h"
 
 enum {
 	STACKS = 128, /* coroutines in one copy */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to attach: what the sampler's BPF program hands over. Seen by the compiler for the
+/* What the sampler's BPF program hands over. Seen by the compiler for the
  * kernel's machine too. */
-#ifndef ATTACH_BPF_SAMPLER_RECORD_H
-#define ATTACH_BPF_SAMPLER_RECORD_H
+#ifndef ATTACH_BPF_PROGRAM_H
+#define ATTACH_BPF_PROGRAM_H
 
-#include "attach/bpf/sampler_plan.h"
+#include "attach/sampler_plan.h"
 
 enum {
 	/* Powers of 2. */
