@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "../attach/children.h"
+#include "../attach/sampler_scene.h"
 #include "tests/rounds.h"
-#include "children.h"
-#include "sampler_scene.h"
 
 enum {
 	FUZZ_ROUNDS = 100,
