@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "attach/sampler_plan.h"
+#include "attach/bpf_program.h"
 #include "attach/image.h"
 
 /**
@@ -22,16 +22,24 @@
  */
 struct attach_sampler;
 
+/** The kernel's side as it was compiled: an ELF file, in memory that is aligned to 8 bytes.
+ *  attach/bpf_program.h has what it shares with the loader. */
+struct attach_sampler_object {
+	const void *bytes;
+	size_t len; /**< 0: ljprof was built without it. */
+};
+
 /**
  * Load the kernel's side, and try it on the caller. Nothing is mapped yet, so that a child of the
  * caller has no copies.
+ * @param object Borrowed for the call.
  * @param rate_hz Ticks a second of processor time.
  * @param why FAILURE_DENIED; FAILURE_LIMIT where the kernel allows too few samples a second, with
  *            what kernel.perf_event_max_sample_rate has to be as the address; FAILURE_SYSTEM with
  *            ENOSYS where ljprof was built without, else with what the kernel says.
  */
-int attach_sampler_create(unsigned rate_hz, struct attach_sampler **ret_sampler,
-			  struct failure *why);
+int attach_sampler_create(const struct attach_sampler_object *object, unsigned rate_hz,
+			  struct attach_sampler **ret_sampler, struct failure *why);
 /** With all its threads: none of them is copied any more. */
 void attach_sampler_destroy(struct attach_sampler *sampler);
 
@@ -101,8 +109,10 @@ int attach_sampler_begin(struct attach_sampler *sampler, const struct attach_sam
  * @param context What take() is given for it.
  * A copy takes some microseconds, and ends after a millisecond or the plan's budget, as interrupts
  * of the processor wait for it.
- * @param first The plan to begin with; its cookie, counts and other times do not matter.
- * @param ret_plan Borrowed until attach_sampler_remove(); to be changed at any time.
+ * @param first Head of the plan to begin with; the program's part follows it. Its cookie, counts
+ *              and other times do not matter.
+ * @param ret_plan Head of the thread's plan. Borrowed until attach_sampler_remove(); to be changed
+ *                 at any time.
  * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_LIMIT, FAILURE_SYSTEM; FAILURE_TIMEOUT: the
  *            opener is asked for too many already, and this one is to be added later.
  */
@@ -126,9 +136,8 @@ void attach_sampler_remove(struct attach_sampler *sampler, struct attach_sampler
  *  thread needs to be stopped. */
 void attach_sampler_end(struct attach_sampler *sampler);
 
-/** The table of prototypes that need not be copied whole, ATTACH_SAMPLER_KNOWN keys at their
- * places: attach_sampler_known_key(). Borrowed; all 0 at first. */
-uint64_t *attach_sampler_known(struct attach_sampler *sampler);
+/** The program's table of what is known already: its known_table. Borrowed; all 0 at first. */
+void *attach_sampler_known(struct attach_sampler *sampler);
 
 /** How a copy was made. */
 struct attach_sampler_timing {
@@ -136,7 +145,7 @@ struct attach_sampler_timing {
 	uint64_t took_ns; /**< What the thread waited for it, but for the interrupt itself. */
 	uint64_t lost;	  /**< Ticks of the thread before this one for which there was no room. */
 	uint32_t changed; /**< Ticks that are lost behind it, as its timer was changed. */
-	/** It may lack the end of a stack, a coroutine or a function: there are bounds. */
+	/** It may lack something that was there: there are bounds. */
 	bool is_truncated;
 	/** The same, as its time was over: by chance, where the machine was held up. */
 	bool is_late;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "attach/bpf.h"
+#include "luastate/bpf/sampler_plan.h"
 #include "luastate/luastate.h"
 
 /** Coroutines whose stacks one stop copies: those nested in each other on one native stack. */
@@ -89,16 +90,23 @@ bool luastate_plan(void *context, struct attach_image *image, unsigned round);
 void luastate_plan_after(const struct luastate_plan_context *context, struct attach_image *image,
 			 struct attach_image *after);
 
+/** The program by which the kernel copies threads, for attach_sampler_create(). */
+struct attach_sampler_object luastate_bpf_object(void);
+
 /** Of what a copy lacked, larger ranges than this are not asked for again. */
 #define LUASTATE_BPF_EXTRA_MAX 4096
 
 /**
- * Tell the kernel what to copy of a thread from now on, in place of what a planner asks for in a
- * stop. Stopped window: no, nothing is stopped.
- * @param plan What attach_sampler_add() gave.
+ * Say what the kernel is to copy of a thread, in place of what a planner asks for in a stop.
+ * Stopped window: no, nothing is stopped.
+ * @param plan Set, but for its head, its salt and what copies lacked so far.
  */
-void luastate_plan_bpf(const struct luastate_plan_context *context,
-		       struct attach_sampler_plan *plan);
+void luastate_plan_bpf(const struct luastate_plan_context *context, struct luastate_bpf_plan *plan);
+
+/** Tell the kernel what to copy from now on. Writes only what has changed, as the kernel may be
+ *  reading it. @param plan What attach_sampler_add() gave. */
+void luastate_renew_bpf(const struct luastate_plan_context *context,
+			struct luastate_bpf_plan *plan);
 
 /**
  * In place of luastate_plan() where the image was copied by the kernel: note what it shows, as
@@ -106,7 +114,7 @@ void luastate_plan_bpf(const struct luastate_plan_context *context,
  * @return whether it lacked something for the first time in a while.
  */
 bool luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
-			  struct attach_sampler_plan *plan);
+			  struct luastate_bpf_plan *plan);
 
 struct luastate_chain;
 

@@ -16,24 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The kernel's side, as it was compiled. */
-__asm__(".pushsection .rodata\n"
-	".balign 8\n"
-	".hidden sampler_object\n"
-	".hidden sampler_object_end\n"
-	".globl sampler_object\n"
-	".globl sampler_object_end\n"
-	"sampler_object:\n"
-	".incbin \"" LJPROF_SAMPLER_OBJECT "\"\n"
-	"sampler_object_end:\n"
-	".byte 0\n"
-	".popsection\n");
-extern const char sampler_object[] __attribute__((visibility("hidden")));
-extern const char sampler_object_end[] __attribute__((visibility("hidden")));
-
 enum {
 	PAGE_BYTES = 4096,
-	KNOWN_BYTES = ATTACH_SAMPLER_KNOWN * 8,
 	/* For that many ticks a second of that many processors 4 MiB, which hold half a second of
 	 * common copies of two threads. */
 	RING_RATE_HZ = 1000,
@@ -81,6 +65,12 @@ static struct bpf_map *find_map(const struct attach_sampler *sampler, const char
 	return bpf_object__find_map_by_name(sampler->object, name);
 }
 
+/* The kernel aligns the values of an array. */
+static size_t map_value_bytes(const struct bpf_map *map)
+{
+	return (bpf_map__value_size(map) + 7) & ~(size_t)7;
+}
+
 /* The memory of a map. @return NULL with errno. */
 static void *map_shared(const struct attach_sampler *sampler, const char *name, size_t bytes)
 {
@@ -90,12 +80,34 @@ static void *map_shared(const struct attach_sampler *sampler, const char *name, 
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* Find what bpf_program.h says, and make it as large as is needed. @return 0 or an errno below 0.
+ */
+static int fit_maps(struct attach_sampler *sampler, uint32_t processors)
+{
+	struct bpf_map *plans = find_map(sampler, "plans");
+	struct bpf_map *known = find_map(sampler, "known_table");
+	struct bpf_map *works = find_map(sampler, "works");
+	struct bpf_map *records = find_map(sampler, "records");
+
+	if (!plans || !known || !works || !records ||
+	    bpf_map__max_entries(plans) != ATTACH_SAMPLER_THREADS ||
+	    bpf_map__value_size(plans) < sizeof(struct attach_sampler_plan))
+		return -EINVAL;
+	sampler->plan_bytes = map_value_bytes(plans);
+	sampler->known_bytes = map_value_bytes(known) * bpf_map__max_entries(known);
+	bpf_map__set_max_entries(works, processors);
+	bpf_map__set_max_entries(records, (uint32_t)sampler->ring_bytes);
+	return 0;
+}
+
 /* @return 0 or what libbpf says of it, as an errno below 0. */
-static int load(struct attach_sampler *sampler, unsigned rate_hz)
+static int load(struct attach_sampler *sampler, const struct attach_sampler_object *object,
+		unsigned rate_hz)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "ljprof");
 	int processors = libbpf_num_possible_cpus();
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	int ret;
 
 	if (processors < 0)
 		return processors;
@@ -104,18 +116,18 @@ static int load(struct attach_sampler *sampler, unsigned rate_hz)
 		return -ENOMEM;
 	sampler->processors = (size_t)processors;
 	sampler->ring_bytes = ring_bytes(rate_hz, online > 0 ? (unsigned)online : 1);
-	sampler->object = bpf_object__open_mem(
-		sampler_object, (size_t)(sampler_object_end - sampler_object), &options);
+	sampler->object = bpf_object__open_mem(object->bytes, object->len, &options);
 	if (!sampler->object)
 		return -errno;
 	sampler->program = bpf_object__find_program_by_name(sampler->object, "sampler_tick");
-	bpf_map__set_max_entries(find_map(sampler, "works"), (uint32_t)processors);
-	bpf_map__set_max_entries(find_map(sampler, "records"), (uint32_t)sampler->ring_bytes);
-	return bpf_object__load(sampler->object);
+	if (!sampler->program)
+		return -EINVAL;
+	ret = fit_maps(sampler, (uint32_t)processors);
+	return ret == 0 ? bpf_object__load(sampler->object) : ret;
 }
 
-int attach_sampler_create(unsigned rate_hz, struct attach_sampler **ret_sampler,
-			  struct failure *why)
+int attach_sampler_create(const struct attach_sampler_object *object, unsigned rate_hz,
+			  struct attach_sampler **ret_sampler, struct failure *why)
 {
 	unsigned limit_hz = sampler_read_limit();
 	struct attach_sampler *sampler;
@@ -129,7 +141,7 @@ int attach_sampler_create(unsigned rate_hz, struct attach_sampler **ret_sampler,
 		return failure_set_errno(why, ENOMEM, 0, "sample from inside the kernel");
 	libbpf_set_print(say_nothing);
 	sampler_begin_pace(sampler, rate_hz, limit_hz);
-	ret = load(sampler, rate_hz);
+	ret = load(sampler, object, rate_hz);
 	if (ret != 0) {
 		attach_sampler_destroy(sampler);
 		return failure_set_errno(why, -ret, 0, "sample from inside the kernel");
@@ -147,9 +159,8 @@ int attach_sampler_begin(struct attach_sampler *sampler, const struct attach_sam
 {
 	if (opener)
 		sampler->opener = *opener;
-	sampler->plan_bytes = (sizeof(struct attach_sampler_plan) + 7) & ~(size_t)7;
 	sampler->plans = map_shared(sampler, "plans", sampler->plan_bytes * ATTACH_SAMPLER_THREADS);
-	sampler->known = map_shared(sampler, "known_protos", KNOWN_BYTES);
+	sampler->known = map_shared(sampler, "known_table", sampler->known_bytes);
 	if (sampler->plans && sampler->known)
 		sampler->ring = ring_buffer__new(bpf_map__fd(find_map(sampler, "records")),
 						 sampler_take_record, sampler, NULL);
@@ -165,7 +176,7 @@ void attach_sampler_destroy(struct attach_sampler *sampler)
 	if (sampler->plans)
 		munmap(sampler->plans, whole_pages(sampler->plan_bytes * ATTACH_SAMPLER_THREADS));
 	if (sampler->known)
-		munmap(sampler->known, whole_pages(KNOWN_BYTES));
+		munmap(sampler->known, whole_pages(sampler->known_bytes));
 	bpf_object__close(sampler->object);
 	for (size_t i = 0; i < sampler->processors; i++)
 		free(sampler->parts[i].bytes);
@@ -178,7 +189,7 @@ int attach_sampler_program(const struct attach_sampler *sampler)
 	return bpf_program__fd(sampler->program);
 }
 
-uint64_t *attach_sampler_known(struct attach_sampler *sampler)
+void *attach_sampler_known(struct attach_sampler *sampler)
 {
 	return sampler->known;
 }

@@ -5,10 +5,10 @@
 
 #include <errno.h>
 
-int attach_sampler_create(unsigned rate_hz, struct attach_sampler **ret_sampler,
-			  struct failure *why)
+int attach_sampler_create(const struct attach_sampler_object *object, unsigned rate_hz,
+			  struct attach_sampler **ret_sampler, struct failure *why)
 {
-	(void)rate_hz, (void)ret_sampler;
+	(void)object, (void)rate_hz, (void)ret_sampler;
 	return failure_set_errno(why, ENOSYS, 0, "sample from inside the kernel");
 }
 
@@ -67,7 +67,7 @@ void attach_sampler_end(struct attach_sampler *sampler)
 	(void)sampler;
 }
 
-uint64_t *attach_sampler_known(struct attach_sampler *sampler)
+void *attach_sampler_known(struct attach_sampler *sampler)
 {
 	(void)sampler;
 	return NULL;

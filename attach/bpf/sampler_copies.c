@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies that the kernel has made: parts are put together, and become images. */
 #include "attach/bpf/sampler_internal.h"
-#include "attach/bpf_program.h"
 #include "attach/clock.h"
 #include "attach/failure.h"
 #include "attach/image/image_internal.h"
@@ -12,15 +11,15 @@
 #include <string.h>
 #include <sys/user.h>
 
-_Static_assert((size_t)SAMPLER_PARTS *(sizeof(struct sampler_record) -
-				       offsetof(struct sampler_record, bytes)) /
-			       (sizeof(struct sampler_range) + 8) <=
+_Static_assert((size_t)ATTACH_SAMPLER_PARTS *(sizeof(struct attach_sampler_record) -
+					      offsetof(struct attach_sampler_record, bytes)) /
+			       (sizeof(struct attach_sampler_range) + 8) <=
 		       ATTACH_IMAGE_MAX_RANGES,
 	       "an image takes all of a copy");
 
 /* The kernel's side wrote it, led by the thread's memory, which is not trusted. @return false where
  * the registers are none; *is_truncated is set where there is no memory for all ranges. */
-static bool fill_image(struct attach_image *image, const struct sampler_record *record,
+static bool fill_image(struct attach_image *image, const struct attach_sampler_record *record,
 		       const uint8_t *bytes, size_t len, bool *is_truncated)
 {
 	uint8_t block[sizeof(struct user_regs_struct)] = { 0 };
@@ -31,8 +30,8 @@ static bool fill_image(struct attach_image *image, const struct sampler_record *
 	memcpy(block, record->registers, sizeof(record->registers));
 	if (attach_decode_registers(block, sizeof(block), attach_image_registers(image), &why) != 0)
 		return false;
-	for (size_t at = 0; len - at >= sizeof(struct sampler_range);) {
-		const struct sampler_range *range = (const void *)(bytes + at);
+	for (size_t at = 0; len - at >= sizeof(struct attach_sampler_range);) {
+		const struct attach_sampler_range *range = (const void *)(bytes + at);
 		size_t room = len - at - sizeof(*range);
 
 		if (range->len > room ||
@@ -68,7 +67,7 @@ static void add_part(struct sampler_parts *parts, const uint8_t *bytes, size_t l
 /* One part of a copy that takes several. @return all of them, once that was the last; NULL
  * while there are more, or one is missing: then the kernel's side has counted it as lost. */
 static const struct sampler_parts *take_part(struct attach_sampler *sampler,
-					     const struct sampler_record *record, size_t len)
+					     const struct attach_sampler_record *record, size_t len)
 {
 	struct sampler_parts *parts =
 		record->processor < sampler->processors ? &sampler->parts[record->processor] : NULL;
@@ -91,8 +90,8 @@ static const struct sampler_parts *take_part(struct attach_sampler *sampler,
 
 int sampler_take_record(void *self, void *bytes, size_t len)
 {
-	const struct sampler_record *record = bytes;
-	const size_t head = offsetof(struct sampler_record, bytes);
+	const struct attach_sampler_record *record = bytes;
+	const size_t head = offsetof(struct attach_sampler_record, bytes);
 	const uint8_t *ranges = record->bytes;
 	bool is_truncated = record->is_truncated != 0;
 	const struct sampler_parts *parts;

@@ -36,9 +36,9 @@ struct attach_sampler {
 	struct attach_sampler_opener opener;
 	struct ring_buffer *ring;
 	uint8_t *plans;
-	size_t plan_bytes;
-	uint64_t *known;
-	struct sampler_parts *parts; /* by processor */
+	void *known;
+	size_t plan_bytes, known_bytes; /* of one; of all */
+	struct sampler_parts *parts;	/* by processor */
 	size_t processors;
 	struct sampler_slot slots[ATTACH_SAMPLER_THREADS];
 	size_t asked; /* of them */

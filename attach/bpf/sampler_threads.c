@@ -11,6 +11,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@
 enum {
 	/* The kernel may hold an opener up for as long as a target's exec takes. */
 	ASKED_NS = 1000 * 1000 * 1000,
-	/* Interrupts wait meanwhile. A copy of 60 coroutines takes 50 us on an idle machine, and
+	/* Interrupts wait meanwhile. A copy of 60 stacks takes 50 us on an idle machine, and
 	 * several times that on a busy one. */
 	BUDGET_NS = 1000 * 1000,
 };
@@ -134,7 +135,7 @@ int attach_sampler_add(struct attach_sampler *sampler, pid_t pid, pid_t tid, voi
 	index = (size_t)(slot - sampler->slots);
 	request.cookie = (slot->generation + 1) * ATTACH_SAMPLER_THREADS + index;
 	plan = sampler_plan_at(sampler, index);
-	*plan = *first;
+	memcpy(plan, first, sampler->plan_bytes);
 	plan->skipped = plan->lost = 0;
 	plan->period_ns = sampler->period_ns;
 	if (!plan->budget_ns)

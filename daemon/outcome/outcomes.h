@@ -27,7 +27,7 @@ struct sampled_rest {
 
 /** Where the kernel copies a thread, in place of stops. */
 struct sampled_copies {
-	struct attach_sampler_plan *plan; /**< NULL: it is not copied. */
+	struct luastate_bpf_plan *plan; /**< NULL: it is not copied. */
 	struct recorder_target *of;
 	struct attach_thread *thread;
 	uint64_t skipped;   /**< As far as told. */

@@ -552,6 +552,7 @@ static void fetch_debug(struct recorder *recorder)
 static int open_sampler(struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
+	const struct attach_sampler_object object = luastate_bpf_object();
 	bool is_auto = options->capture == DAEMON_CAPTURE_AUTO;
 	char reason[320], text[400];
 	struct refusal_facts facts;
@@ -562,7 +563,7 @@ static int open_sampler(struct recorder *recorder)
 	if (options->capture == DAEMON_CAPTURE_STOP ||
 	    (is_auto && (options->wall || options->save_images)))
 		return 0;
-	if (attach_sampler_create(options->rate_hz, &recorder->sampler, &why) == 0) {
+	if (attach_sampler_create(&object, options->rate_hz, &recorder->sampler, &why) == 0) {
 		recorder->stats->capture = DAEMON_CAPTURE_KERNEL;
 		return 0;
 	}

@@ -54,26 +54,6 @@ static void note_news(struct recorder *recorder)
 	recorder->unsettled_ns = clock_now_ns() + UNSETTLED_NS;
 }
 
-/* What has not changed is not written, as the kernel may be reading it. */
-static void renew(void *to, const void *from, size_t len)
-{
-	if (memcmp(to, from, len) != 0)
-		memcpy(to, from, len);
-}
-
-static void renew_plan(const struct luastate_plan_context *context,
-		       struct attach_sampler_plan *plan)
-{
-	struct attach_sampler_plan wanted;
-
-	memcpy(&wanted, plan, offsetof(struct attach_sampler_plan, skipped));
-	luastate_plan_bpf(context, &wanted);
-	renew(plan->vms, wanted.vms, wanted.vm_count * sizeof(wanted.vms[0]));
-	renew(plan->stacks, wanted.stacks, wanted.stack_count * sizeof(wanted.stacks[0]));
-	renew(plan->others, wanted.others, wanted.other_count * sizeof(wanted.others[0]));
-	renew(plan, &wanted, offsetof(struct attach_sampler_plan, skipped));
-}
-
 void bpf_tick_note(struct sampled_copies *copies, enum daemon_outcome outcome)
 {
 	copies->samples++;
@@ -169,21 +149,20 @@ static int add_thread(struct recorder_target *of, struct attach_thread *thread,
 	const struct luastate_plan_context context = { .state = of->target->lua,
 						       .prediction = &data->prediction,
 						       .stack_limit = thread->stack_limit };
-	struct attach_sampler_plan first = { .salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1 };
+	struct luastate_bpf_plan first = { .salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1 };
 	struct attach_sampler *sampler = of->recorder->sampler;
+	struct attach_sampler_plan *head;
+	int ret;
 
 	luastate_plan_bpf(&context, &first);
-	if (attach_sampler_add(sampler, of->pid, thread->tid, data, &first, &data->copies.plan,
-			       why) == 0)
-		return 0;
-	if (why->kind == FAILURE_TIMEOUT) { /* a crowd begins: first those that were asked for */
-		take_events(of->recorder);
-		if (attach_sampler_add(sampler, of->pid, thread->tid, data, &first,
-				       &data->copies.plan, why) == 0)
-			return 0;
+	ret = attach_sampler_add(sampler, of->pid, thread->tid, data, &first.head, &head, why);
+	if (ret != 0 && why->kind == FAILURE_TIMEOUT) {
+		take_events(of->recorder); /* a crowd begins: first those that were asked for */
+		ret = attach_sampler_add(sampler, of->pid, thread->tid, data, &first.head, &head,
+					 why);
 	}
-	data->copies.plan = NULL;
-	return -1;
+	data->copies.plan = ret == 0 ? (struct luastate_bpf_plan *)head : NULL;
+	return ret;
 }
 
 static void begin_thread(struct recorder_target *of, struct attach_thread *thread,
@@ -234,11 +213,11 @@ void bpf_tick_end_thread(struct recorder_target *of, struct sampled_thread *data
 	if (!copies->plan)
 		return;
 	of->recorder->stats->missed_ticks +=
-		copies->plan->lost - copies->lost; /* no copy follows */
+		copies->plan->head.lost - copies->lost; /* no copy follows */
 	rest_end(of, copies->thread, data);
 	owe(of->recorder, data, copies->begun);
 	copies->begun = 0;
-	attach_sampler_remove(of->recorder->sampler, copies->plan);
+	attach_sampler_remove(of->recorder->sampler, &copies->plan->head);
 	copies->plan = NULL;
 }
 
@@ -347,8 +326,8 @@ static bool take_copy(void *context, void *copied, const struct attach_sampler_t
 	}
 	luastate_note_known(&plan, &of->target->chain, copies->plan->salt,
 			    attach_sampler_known(recorder->sampler));
-	copies->plan->rest_ns = data->runs_lua ? 0 : data->run_rest.until_ns;
-	renew_plan(&plan, copies->plan);
+	copies->plan->head.rest_ns = data->runs_lua ? 0 : data->run_rest.until_ns;
+	luastate_renew_bpf(&plan, copies->plan);
 	return !recorder_is_at_limit(recorder);
 }
 
@@ -367,9 +346,9 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 			 struct sampled_thread *data, uint32_t ticks)
 {
 	struct sampled_copies *copies = &data->copies;
-	uint64_t skipped = copies->plan->skipped - copies->skipped;
-	uint64_t lost =
-		copies->plan->lost - copies->lost_seen; /* the copy behind them stands for them */
+	uint64_t skipped = copies->plan->head.skipped - copies->skipped;
+	/* The copy behind them stands for them. */
+	uint64_t lost = copies->plan->head.lost - copies->lost_seen;
 
 	copies->skipped += skipped;
 	copies->lost_seen += lost;

@@ -136,7 +136,7 @@ uint64_t state_arch_base(const struct state_interpreter *interpreter,
 uint64_t state_arch_frame_shown(const struct state_interpreter *interpreter, uint64_t address,
 				uint64_t word);
 
-/** The same for the sampler's BPF program: attach_sampler_vm.frame_distance. */
+/** The same for the sampler's BPF program: luastate_bpf_vm.frame_distance. */
 uint32_t state_arch_frame_distance(const struct state_interpreter *interpreter);
 
 /**

@@ -10,7 +10,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "attach/bpf_program.h"
+#include "luastate/bpf/sampler_plan.h"
 
 enum {
 	STACKS = 128, /* coroutines in one copy */
@@ -28,7 +28,7 @@ enum {
 	FAILED_READS = 64,
 	PIECE_READS = 32, /* one read of a whole piece takes as long as these */
 	/* What a record has beyond this begins the next one. */
-	PART_BYTES = SAMPLER_BYTES / 2,
+	PART_BYTES = ATTACH_SAMPLER_BYTES / 2,
 	LARGE_MAX = 1 << 20,
 };
 
@@ -62,7 +62,7 @@ struct top {
 
 /** One processor's place to put a record together. */
 struct work {
-	struct sampler_record record;
+	struct attach_sampler_record record;
 	struct stack stacks[STACKS];
 	struct seen seen[SEEN];		/* by a hash of L */
 	uint32_t has_more_seen, unused; /* there was no place for all of them */
@@ -82,16 +82,16 @@ struct {
 	__uint(max_entries, ATTACH_SAMPLER_THREADS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, uint32_t);
-	__type(value, struct attach_sampler_plan);
+	__type(value, struct luastate_bpf_plan);
 } plans SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, ATTACH_SAMPLER_KNOWN);
+	__uint(max_entries, LUASTATE_BPF_KNOWN);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, uint32_t);
 	__type(value, uint64_t);
-} known_protos SEC(".maps");
+} known_table SEC(".maps");
 
 /* As large as there are processors, which is set before loading. */
 struct {
@@ -153,8 +153,8 @@ static uint64_t read_word(struct work *work, uint64_t address, uint32_t size)
 /* One read of at most a piece. @return whether all of it is there. */
 __attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint64_t len)
 {
-	struct sampler_record *record;
-	struct sampler_range *range;
+	struct attach_sampler_record *record;
+	struct attach_sampler_range *range;
 	uint64_t at, last;
 
 	if (!work)
@@ -164,13 +164,13 @@ __attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint
 	last = work->last_range;
 	hold(at);
 	hold(last);
-	if (at >= SAMPLER_BYTES || last >= SAMPLER_BYTES || len > SAMPLER_PIECE ||
-	    !is_pointer(start))
+	if (at >= ATTACH_SAMPLER_BYTES || last >= ATTACH_SAMPLER_BYTES ||
+	    len > ATTACH_SAMPLER_PIECE || !is_pointer(start))
 		return 0;
 	hold(len);
 	if (len == 0)
 		return 0;
-	range = (struct sampler_range *)(record->bytes + (last & ~(uint64_t)7));
+	range = (struct attach_sampler_range *)(record->bytes + (last & ~(uint64_t)7));
 	/* One that goes on where the last one ended is the same range. */
 	if (work->has_range && range->start + range->len == start &&
 	    last + sizeof(*range) + range->len == at) {
@@ -180,7 +180,7 @@ __attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint
 		record->len = at + len;
 		return 1;
 	}
-	range = (struct sampler_range *)(record->bytes + (at & ~(uint64_t)7));
+	range = (struct attach_sampler_range *)(record->bytes + (at & ~(uint64_t)7));
 	if (!read_user(work, range + 1, len, start))
 		return 0;
 	range->start = start;
@@ -208,7 +208,7 @@ __attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t s
 	align(work);
 	work->has_range = 0; /* its bytes begin behind a head of their own */
 	for (int i = 0; i < 4 && left; i++) {
-		uint32_t part = left < SAMPLER_PIECE ? (uint32_t)left : SAMPLER_PIECE;
+		uint32_t part = left < ATTACH_SAMPLER_PIECE ? (uint32_t)left : ATTACH_SAMPLER_PIECE;
 
 		if (!copy_piece(work, start, part))
 			break;
@@ -233,7 +233,7 @@ __attribute__((noinline)) int flush(struct work *work)
 {
 	uint64_t len;
 
-	if (!work || work->record.part >= SAMPLER_PARTS - 1)
+	if (!work || work->record.part >= ATTACH_SAMPLER_PARTS - 1)
 		return 0;
 	len = work->record.len;
 	hold(len);
@@ -241,7 +241,7 @@ __attribute__((noinline)) int flush(struct work *work)
 		len = sizeof(work->record.bytes);
 	work->record.has_more = 1;
 	if (bpf_ringbuf_output(&records, &work->record,
-			       __builtin_offsetof(struct sampler_record, bytes) + len,
+			       __builtin_offsetof(struct attach_sampler_record, bytes) + len,
 			       BPF_RB_NO_WAKEUP) != 0) {
 		work->is_lost = 1;
 		work->reads_left = 0;
@@ -268,7 +268,7 @@ static long copy_step(uint32_t i, void *context)
 	(void)i;
 	if (!large->left)
 		return 1;
-	if (work->record.len > SAMPLER_BYTES - SAMPLER_PIECE)
+	if (work->record.len > ATTACH_SAMPLER_BYTES - ATTACH_SAMPLER_PIECE)
 		flush(work);
 	if (part == PAGE)
 		part -= large->start & (PAGE - 1);
@@ -286,32 +286,34 @@ static long copy_step(uint32_t i, void *context)
 /* A range of up to a MiB as far as it is there. @return whether all of it is. */
 __attribute__((noinline)) int copy_large(struct work *work, uint64_t start, uint64_t size)
 {
-	struct large large = { .work = work, .start = start, .left = size, .step = SAMPLER_PIECE };
+	struct large large = {
+		.work = work, .start = start, .left = size, .step = ATTACH_SAMPLER_PIECE
+	};
 
 	if (!work)
 		return 0;
 	align(work);
 	work->has_range = 0;
-	bpf_loop(LARGE_MAX / SAMPLER_PIECE, copy_step, &large, 0);
+	bpf_loop(LARGE_MAX / ATTACH_SAMPLER_PIECE, copy_step, &large, 0);
 	/* Of the piece that is not there as a whole, what is. */
 	large.step = PAGE;
-	bpf_loop(SAMPLER_PIECE / PAGE + 1, copy_step, &large, 0);
+	bpf_loop(ATTACH_SAMPLER_PIECE / PAGE + 1, copy_step, &large, 0);
 	return large.left == 0;
 }
 
 static uint64_t copied_word(const struct work *work, uint64_t at)
 {
 	hold(at);
-	if (at >= SAMPLER_BYTES)
+	if (at >= ATTACH_SAMPLER_BYTES)
 		return 0;
-	return *(const uint64_t *)(work->record.bytes + (at & (SAMPLER_BYTES - 8)));
+	return *(const uint64_t *)(work->record.bytes + (at & (ATTACH_SAMPLER_BYTES - 8)));
 }
 
 /* Of what was copied, in place of another read. */
 static uint64_t copied_field(const struct work *work, uint64_t at, uint32_t size)
 {
 	hold(at);
-	if (at >= SAMPLER_BYTES + SAMPLER_PIECE - 8)
+	if (at >= ATTACH_SAMPLER_BYTES + ATTACH_SAMPLER_PIECE - 8)
 		return 0;
 	if (size == 4)
 		return *(const uint32_t *)(work->record.bytes + (at & ~(uint64_t)3));
@@ -321,14 +323,14 @@ static uint64_t copied_field(const struct work *work, uint64_t at, uint32_t size
 static uint8_t copied_byte(const struct work *work, uint64_t at)
 {
 	hold(at);
-	return at < SAMPLER_BYTES + SAMPLER_PIECE ? work->record.bytes[at] : 0;
+	return at < ATTACH_SAMPLER_BYTES + ATTACH_SAMPLER_PIECE ? work->record.bytes[at] : 0;
 }
 
 /** A walk over copied words. */
 struct scan {
 	struct work *work;
-	const struct attach_sampler_plan *plan;
-	const struct attach_sampler_vm *vm;
+	const struct luastate_bpf_plan *plan;
+	const struct luastate_bpf_vm *vm;
 	uint64_t start;		/* of the words, in the thread */
 	uint32_t offset, count; /* in the record; words */
 	uint32_t index;		/* of the VM */

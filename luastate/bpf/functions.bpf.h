@@ -62,7 +62,7 @@ static long copy_constant(uint32_t i, void *context)
 	struct constants *constants = context;
 	uint64_t at = constants->end - (uint64_t)constants->ref_size * (i + 1), constant;
 
-	if (i >= constants->count || constants->work->record.len >= SAMPLER_BYTES)
+	if (i >= constants->count || constants->work->record.len >= ATTACH_SAMPLER_BYTES)
 		return 1;
 	constant = read_word(constants->work, at, constants->ref_size);
 	if (!constant) /* not there, as the others then mostly are not; none is 0 */
@@ -80,15 +80,15 @@ static void copy_rest(struct work *work, uint64_t start, uint64_t size)
 
 /* A prototype that is not known is copied whole, with the strings that name what it calls: a moment
  * later it may be garbage. Of others what tells them from others. */
-__attribute__((noinline)) int copy_proto(struct work *work, const struct attach_sampler_plan *plan,
+__attribute__((noinline)) int copy_proto(struct work *work, const struct luastate_bpf_plan *plan,
 					 uint32_t vm_index, uint64_t proto)
 {
 	struct constants constants = { .work = work };
-	const struct attach_sampler_vm *vm;
+	const struct luastate_bpf_vm *vm;
 	uint64_t at, name, lines, size, key, *known;
 	uint32_t place;
 
-	if (!work || !plan || vm_index >= ATTACH_SAMPLER_VMS)
+	if (!work || !plan || vm_index >= LUASTATE_BPF_VMS)
 		return 0;
 	vm = &plan->vms[vm_index];
 	if (!copy(work, proto, vm->proto_size))
@@ -96,11 +96,10 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 	at = work->record.len - vm->proto_size;
 	size = copied_field(work, at + vm->proto_bytes, 4);
 	name = copied_field(work, at + vm->proto_name, vm->ref_size);
-	place = attach_sampler_known_slot(plan->salt, proto);
-	known = bpf_map_lookup_elem(&known_protos, &place);
-	key = attach_sampler_known_key(plan->salt, proto,
-				       read_word(work, name + vm->string_hash, 4), size,
-				       copied_field(work, at + vm->proto_line, 4));
+	place = luastate_bpf_known_slot(plan->salt, proto);
+	known = bpf_map_lookup_elem(&known_table, &place);
+	key = luastate_bpf_known_key(plan->salt, proto, read_word(work, name + vm->string_hash, 4),
+				     size, copied_field(work, at + vm->proto_line, 4));
 	if (known && *known == key) {
 		lines = copied_field(work, at + vm->proto_lines, vm->ref_size);
 		if (lines > proto && lines < proto + size)
@@ -130,7 +129,7 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct attach_
 /* In place, as the kernel lets no more than eight calls be under way. */
 static __always_inline void copy_function(struct scan *scan, uint64_t function)
 {
-	const struct attach_sampler_vm *vm = scan->vm;
+	const struct luastate_bpf_vm *vm = scan->vm;
 	struct work *work = scan->work;
 	uint64_t at, code;
 
@@ -155,7 +154,7 @@ static long look_for_function(uint32_t i, void *context)
 	uint64_t function;
 
 	if (i >= scan->count || !scan->work->slots_left ||
-	    scan->work->record.len >= SAMPLER_BYTES || !scan->work->reads_left)
+	    scan->work->record.len >= ATTACH_SAMPLER_BYTES || !scan->work->reads_left)
 		return 1;
 	scan->work->slots_left--;
 	if (read_function(scan, at, &function) && has_link(scan, at))
@@ -178,7 +177,7 @@ static void copy_entered(struct scan *scan, const struct top *top, uint64_t base
  * later.
  */
 __attribute__((noinline)) int copy_functions(struct work *work,
-					     const struct attach_sampler_plan *plan, uint32_t index)
+					     const struct luastate_bpf_plan *plan, uint32_t index)
 {
 	struct scan scan = { .work = work };
 	const struct top *top;
@@ -190,7 +189,7 @@ __attribute__((noinline)) int copy_functions(struct work *work,
 	top = &work->top;
 	vm_index = work->stacks[index].vm;
 	hold(vm_index);
-	if (vm_index >= ATTACH_SAMPLER_VMS || top->used_end < top->start || !top->used_end)
+	if (vm_index >= LUASTATE_BPF_VMS || top->used_end < top->start || !top->used_end)
 		return 0;
 	scan.plan = plan;
 	scan.vm = &plan->vms[vm_index];

@@ -23,7 +23,7 @@ static void take_registers(struct work *work)
 /** What the steps of a copy need. */
 struct steps {
 	struct work *work;
-	const struct attach_sampler_plan *plan;
+	const struct luastate_bpf_plan *plan;
 };
 
 /* A few of them are made one behind the other. A loop of many is verified once only, but takes
@@ -36,21 +36,21 @@ static long add_known_stack(uint32_t i, void *context)
 	uint64_t index = i + FEW, entry;
 
 	hold(index);
-	if (index >= ATTACH_SAMPLER_STACKS)
+	if (index >= LUASTATE_BPF_STACKS)
 		return 1;
 	entry = steps->plan->stacks[index];
-	add_stack(steps->work, steps->plan, entry & ~(uint64_t)ATTACH_SAMPLER_VM_MASK,
-		  entry & ATTACH_SAMPLER_VM_MASK);
+	add_stack(steps->work, steps->plan, entry & ~(uint64_t)LUASTATE_BPF_VM_MASK,
+		  entry & LUASTATE_BPF_VM_MASK);
 	return 0;
 }
 
 static void add_known_stacks(struct steps *steps)
 {
-	const struct attach_sampler_plan *plan = steps->plan;
+	const struct luastate_bpf_plan *plan = steps->plan;
 
 	for (uint32_t i = 0; i < FEW && i < plan->stack_count; i++)
-		add_stack(steps->work, plan, plan->stacks[i] & ~(uint64_t)ATTACH_SAMPLER_VM_MASK,
-			  plan->stacks[i] & ATTACH_SAMPLER_VM_MASK);
+		add_stack(steps->work, plan, plan->stacks[i] & ~(uint64_t)LUASTATE_BPF_VM_MASK,
+			  plan->stacks[i] & LUASTATE_BPF_VM_MASK);
 	if (plan->stack_count > FEW)
 		bpf_loop(plan->stack_count - FEW, add_known_stack, steps, 0);
 }
@@ -80,7 +80,7 @@ static long copy_extra(uint32_t i, void *context)
 	uint64_t index = i;
 
 	hold(index);
-	if (index >= ATTACH_SAMPLER_EXTRAS)
+	if (index >= LUASTATE_BPF_EXTRAS)
 		return 1;
 	copy(steps->work, steps->plan->extras[index].start, steps->plan->extras[index].size);
 	return 0;
@@ -105,19 +105,19 @@ static void copy_coroutines(struct steps *steps)
 		bpf_loop(steps->work->stack_count - FEW, copy_coroutine, steps, 0);
 }
 
-static void copy_all(struct work *work, const struct attach_sampler_plan *plan)
+static void copy_all(struct work *work, const struct luastate_bpf_plan *plan)
 {
 	struct steps steps = { .work = work, .plan = plan };
 	uint64_t pc;
 
 	copy_native(work, plan);
-	for (uint32_t i = 0; i < ATTACH_SAMPLER_VMS && i < plan->vm_count; i++)
+	for (uint32_t i = 0; i < LUASTATE_BPF_VMS && i < plan->vm_count; i++)
 		find_frames(work, plan, i);
 	if (work->native_end > work->native_start + work->native_len)
 		copy_deep_native(work);
-	for (uint32_t i = 0; i < ATTACH_SAMPLER_VMS && i < plan->vm_count; i++)
+	for (uint32_t i = 0; i < LUASTATE_BPF_VMS && i < plan->vm_count; i++)
 		copy_vm(work, plan, i, plan->vms[i].G);
-	for (uint32_t i = 0; plan->roams && i < ATTACH_SAMPLER_VMS && i < plan->vm_count; i++)
+	for (uint32_t i = 0; plan->roams && i < LUASTATE_BPF_VMS && i < plan->vm_count; i++)
 		copy_running_vm(work, plan, i);
 	if (plan->roams && plan->other_count)
 		copy_compiled_vms(work, plan);
@@ -137,27 +137,27 @@ int sampler_tick(void *context)
 {
 	uint32_t cpu = bpf_get_smp_processor_id(), slot;
 	uint64_t cookie = bpf_get_attach_cookie(context), len;
-	struct attach_sampler_plan *plan;
+	struct luastate_bpf_plan *plan;
 	struct work *work;
 
 	slot = (uint32_t)cookie & (ATTACH_SAMPLER_THREADS - 1);
 	plan = bpf_map_lookup_elem(&plans, &slot);
 	work = bpf_map_lookup_elem(&works, &cpu);
-	if (!plan || !work || plan->cookie != cookie)
+	if (!plan || !work || plan->head.cookie != cookie)
 		return 0;
-	if (plan->tick_ns) {
-		plan->passed_ns += plan->tick_ns;
-		if (plan->passed_ns < plan->period_ns)
+	if (plan->head.tick_ns) {
+		plan->head.passed_ns += plan->head.tick_ns;
+		if (plan->head.passed_ns < plan->head.period_ns)
 			return 0;
-		plan->passed_ns -= plan->period_ns;
+		plan->head.passed_ns -= plan->head.period_ns;
 	}
 	work->record.time_ns = bpf_ktime_get_ns();
-	if (work->record.time_ns < plan->rest_ns) {
-		__sync_fetch_and_add(&plan->skipped, 1);
+	if (work->record.time_ns < plan->head.rest_ns) {
+		__sync_fetch_and_add(&plan->head.skipped, 1);
 		return 0;
 	}
 	work->record.cookie = cookie;
-	work->record.lost = plan->lost;
+	work->record.lost = plan->head.lost;
 	work->record.len = work->has_range = work->last_range = 0;
 	work->stack_count = work->new_count = work->other_count = work->is_lost = 0;
 	work->record.processor = cpu;
@@ -166,7 +166,7 @@ int sampler_tick(void *context)
 	work->last_name = 0;
 	work->slots_left = RECORD_SLOTS;
 	work->reads_left = READS;
-	work->end_ns = work->record.time_ns + plan->budget_ns;
+	work->end_ns = work->record.time_ns + plan->head.budget_ns;
 	work->current_G = work->has_more_seen = 0;
 	work->function_count = 0;
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
@@ -182,9 +182,9 @@ int sampler_tick(void *context)
 		len = sizeof(work->record.bytes);
 	if (work->is_lost ||
 	    bpf_ringbuf_output(&records, &work->record,
-			       __builtin_offsetof(struct sampler_record, bytes) + len,
+			       __builtin_offsetof(struct attach_sampler_record, bytes) + len,
 			       BPF_RB_NO_WAKEUP) != 0)
-		__sync_fetch_and_add(&plan->lost, 1);
+		__sync_fetch_and_add(&plan->head.lost, 1);
 	return 0;
 }
 

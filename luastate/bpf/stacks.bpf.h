@@ -42,7 +42,7 @@ enum {
 /** Of a 64-bit slot so much is the object's address. */
 #define OBJECT_MASK (((uint64_t)1 << 47) - 1)
 
-__attribute__((noinline)) int copy_native(struct work *work, const struct attach_sampler_plan *plan)
+__attribute__((noinline)) int copy_native(struct work *work, const struct luastate_bpf_plan *plan)
 {
 	uint64_t sp, start, page, end, limit;
 
@@ -71,7 +71,7 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct attach
 	}
 	align(work);
 	work->native_start = start;
-	work->native_offset = work->record.len + sizeof(struct sampler_range);
+	work->native_offset = work->record.len + sizeof(struct attach_sampler_range);
 	copy(work, start, end - start);
 	work->native_len =
 		work->record.len < work->native_offset ? 0 : work->record.len - work->native_offset;
@@ -149,15 +149,15 @@ static void note_stack(struct work *work, uint64_t L)
 }
 
 /* Stale words look like coroutines too. One may also be another VM's of the same code. */
-__attribute__((noinline)) int add_stack(struct work *work, const struct attach_sampler_plan *plan,
+__attribute__((noinline)) int add_stack(struct work *work, const struct luastate_bpf_plan *plan,
 					uint64_t L, uint64_t index)
 {
-	const struct attach_sampler_vm *vm;
+	const struct luastate_bpf_vm *vm;
 	uint64_t count;
 	uint8_t type;
 
 	hold(index);
-	if (!work || !plan || index >= ATTACH_SAMPLER_VMS || !is_pointer(L) || (L & 7) != 0)
+	if (!work || !plan || index >= LUASTATE_BPF_VMS || !is_pointer(L) || (L & 7) != 0)
 		return 0;
 	vm = &plan->vms[index];
 	if (has_stack(work, L))
@@ -179,13 +179,13 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct attach_s
 }
 
 /* The object that a slot refers to. */
-static uint64_t object_of(const struct attach_sampler_vm *vm, uint64_t slot)
+static uint64_t object_of(const struct luastate_bpf_vm *vm, uint64_t slot)
 {
 	return vm->ref_size == 8 ? slot & OBJECT_MASK : slot & 0xffffffff;
 }
 
 /* The header of the trace that is noted as running, or as being left. */
-static void copy_trace(struct work *work, const struct attach_sampler_vm *vm, uint64_t G)
+static void copy_trace(struct work *work, const struct luastate_bpf_vm *vm, uint64_t G)
 {
 	uint64_t number = read_word(work, G + vm->state, 4), slot;
 
@@ -201,12 +201,12 @@ static void copy_trace(struct work *work, const struct attach_sampler_vm *vm, ui
 }
 
 /* The state of a VM like the one of that index in the plan. */
-__attribute__((noinline)) int copy_vm(struct work *work, const struct attach_sampler_plan *plan,
+__attribute__((noinline)) int copy_vm(struct work *work, const struct luastate_bpf_plan *plan,
 				      uint32_t index, uint64_t G)
 {
-	const struct attach_sampler_vm *vm;
+	const struct luastate_bpf_vm *vm;
 
-	if (!work || !plan || index >= ATTACH_SAMPLER_VMS)
+	if (!work || !plan || index >= LUASTATE_BPF_VMS)
 		return 0;
 	vm = &plan->vms[index];
 	copy(work, G, vm->global_size);
@@ -217,12 +217,12 @@ __attribute__((noinline)) int copy_vm(struct work *work, const struct attach_sam
 }
 
 /* Whether the VM is copied already. */
-__attribute__((noinline)) int has_vm(const struct work *work,
-				     const struct attach_sampler_plan *plan, uint64_t G)
+__attribute__((noinline)) int has_vm(const struct work *work, const struct luastate_bpf_plan *plan,
+				     uint64_t G)
 {
 	if (!work || !plan)
 		return 0;
-	for (uint32_t i = 0; i < ATTACH_SAMPLER_VMS && i < plan->vm_count; i++)
+	for (uint32_t i = 0; i < LUASTATE_BPF_VMS && i < plan->vm_count; i++)
 		if (plan->vms[i].G == G)
 			return 1;
 	for (uint32_t i = 0; i < NEW_VMS && i < work->new_count; i++)
@@ -249,15 +249,14 @@ static bool note_other(struct work *work, uint64_t G)
 
 /* A VM of which nothing is known: what its invariants need, and its current coroutine. It may have
  * ended when the copy is looked at. */
-__attribute__((noinline)) int copy_whole_vm(struct work *work,
-					    const struct attach_sampler_plan *plan,
+__attribute__((noinline)) int copy_whole_vm(struct work *work, const struct luastate_bpf_plan *plan,
 					    uint64_t vm_index, uint64_t G)
 {
-	const struct attach_sampler_vm *vm;
+	const struct luastate_bpf_vm *vm;
 	uint64_t main_thread, count;
 
 	hold(vm_index);
-	if (!work || !plan || vm_index >= ATTACH_SAMPLER_VMS)
+	if (!work || !plan || vm_index >= LUASTATE_BPF_VMS)
 		return 0;
 	count = work->new_count;
 	hold(count);
@@ -278,16 +277,15 @@ __attribute__((noinline)) int copy_whole_vm(struct work *work,
 /** A look for a VM in the list of others. */
 struct search {
 	struct work *work;
-	const struct attach_sampler_plan *plan;
+	const struct luastate_bpf_plan *plan;
 	uint64_t G;
 	uint64_t limit;
-	uint32_t vm; /* like it; ATTACH_SAMPLER_VMS: it is not in the list */
+	uint32_t vm; /* like it; LUASTATE_BPF_VMS: it is not in the list */
 };
 
-static const struct attach_sampler_vm *vm_like(const struct attach_sampler_plan *plan,
-					       uint64_t entry)
+static const struct luastate_bpf_vm *vm_like(const struct luastate_bpf_plan *plan, uint64_t entry)
 {
-	return &plan->vms[entry & ATTACH_SAMPLER_VM_MASK];
+	return &plan->vms[entry & LUASTATE_BPF_VM_MASK];
 }
 
 static long look_for_vm(uint32_t i, void *context)
@@ -296,26 +294,25 @@ static long look_for_vm(uint32_t i, void *context)
 	uint64_t index = i, entry;
 
 	hold(index);
-	if (index >= ATTACH_SAMPLER_OTHERS)
+	if (index >= LUASTATE_BPF_OTHERS)
 		return 1;
 	entry = search->plan->others[index];
-	if ((entry & ~(uint64_t)ATTACH_SAMPLER_VM_MASK) != search->G)
+	if ((entry & ~(uint64_t)LUASTATE_BPF_VM_MASK) != search->G)
 		return 0;
-	search->vm = entry & ATTACH_SAMPLER_VM_MASK;
+	search->vm = entry & LUASTATE_BPF_VM_MASK;
 	return 1;
 }
 
 /* A VM that is not in the plan, but may be in the list of others. */
-__attribute__((noinline)) int copy_other_vm(struct work *work,
-					    const struct attach_sampler_plan *plan,
+__attribute__((noinline)) int copy_other_vm(struct work *work, const struct luastate_bpf_plan *plan,
 					    uint32_t vm_index, uint64_t G)
 {
-	struct search search = { .plan = plan, .G = G, .vm = ATTACH_SAMPLER_VMS };
+	struct search search = { .plan = plan, .G = G, .vm = LUASTATE_BPF_VMS };
 
 	if (!work || !plan)
 		return 0;
 	bpf_loop(plan->other_count, look_for_vm, &search, 0);
-	if (search.vm == ATTACH_SAMPLER_VMS)
+	if (search.vm == LUASTATE_BPF_VMS)
 		copy_whole_vm(work, plan, vm_index, G);
 	else if (note_other(work, G))
 		copy_vm(work, plan, search.vm, G);
@@ -323,7 +320,7 @@ __attribute__((noinline)) int copy_other_vm(struct work *work,
 }
 
 /* The VM of a coroutine, if it is not in the plan. */
-__attribute__((noinline)) int copy_new_vm(struct work *work, const struct attach_sampler_plan *plan,
+__attribute__((noinline)) int copy_new_vm(struct work *work, const struct luastate_bpf_plan *plan,
 					  uint32_t index)
 {
 	uint64_t G;
@@ -340,13 +337,13 @@ __attribute__((noinline)) int copy_new_vm(struct work *work, const struct attach
  * use that: the coroutine that the VM has as its current one has to be its own.
  * Source: LuaJIT v2.1 src/vm_x64.dasc, vm_x86.dasc (DISPATCH), vm_arm64.dasc (GL);
  * src/lj_target_x86.h (RID_DISPATCH), lj_target_arm64.h (RID_GL). */
-__attribute__((noinline)) int
-copy_running_vm(struct work *work, const struct attach_sampler_plan *plan, uint32_t index)
+__attribute__((noinline)) int copy_running_vm(struct work *work,
+					      const struct luastate_bpf_plan *plan, uint32_t index)
 {
-	const struct attach_sampler_vm *vm;
+	const struct luastate_bpf_vm *vm;
 	uint64_t G, L;
 
-	if (!work || !plan || index >= ATTACH_SAMPLER_VMS)
+	if (!work || !plan || index >= LUASTATE_BPF_VMS)
 		return 0;
 	vm = &plan->vms[index];
 	G = work->record.registers[REG_LUA_VM] - vm->register_offset;
@@ -363,13 +360,13 @@ static long look_at_other(uint32_t i, void *context)
 	struct search *search = context;
 	struct work *work = search->work;
 	uint64_t index = i, entry, G, vm_frame;
-	const struct attach_sampler_vm *vm;
+	const struct luastate_bpf_vm *vm;
 
 	hold(index);
-	if (index >= ATTACH_SAMPLER_OTHERS || !work->reads_left)
+	if (index >= LUASTATE_BPF_OTHERS || !work->reads_left)
 		return 1;
 	entry = search->plan->others[index];
-	G = entry & ~(uint64_t)ATTACH_SAMPLER_VM_MASK;
+	G = entry & ~(uint64_t)LUASTATE_BPF_VM_MASK;
 	vm = vm_like(search->plan, entry);
 	if (!read_word(work, G + vm->compiled_base, vm->ref_size))
 		return 0;
@@ -379,14 +376,14 @@ static long look_at_other(uint32_t i, void *context)
 	    has_vm(work, search->plan, G))
 		return 0;
 	if (note_other(work, G))
-		copy_vm(work, search->plan, entry & ATTACH_SAMPLER_VM_MASK, G);
+		copy_vm(work, search->plan, entry & LUASTATE_BPF_VM_MASK, G);
 	return 0;
 }
 
 /* No word of the native stack shows the C frame on which compiled code runs. Of VMs that such code
  * is in, the newest one is where the thread is. */
 __attribute__((noinline)) int copy_compiled_vms(struct work *work,
-						const struct attach_sampler_plan *plan)
+						const struct luastate_bpf_plan *plan)
 {
 	struct search search = { .work = work, .plan = plan };
 
@@ -400,7 +397,7 @@ __attribute__((noinline)) int copy_compiled_vms(struct work *work,
 
 /* The C frame that a word on the native stack shows, 0 for none: a return address into the
  * interpreter lies right below it, a frame pointer that was saved points into it. */
-static uint64_t frame_shown(const struct attach_sampler_vm *vm, uint64_t address, uint64_t word)
+static uint64_t frame_shown(const struct luastate_bpf_vm *vm, uint64_t address, uint64_t word)
 {
 #if defined(__TARGET_ARCH_x86)
 	return word >= vm->code_start && word < vm->code_end ? address + vm->frame_distance : 0;
@@ -413,7 +410,7 @@ static uint64_t frame_shown(const struct attach_sampler_vm *vm, uint64_t address
 
 static void try_frame(struct scan *scan, uint64_t address, uint64_t word)
 {
-	const struct attach_sampler_vm *vm = scan->vm;
+	const struct luastate_bpf_vm *vm = scan->vm;
 	uint64_t frame = frame_shown(vm, address, word), previous;
 
 	if (!frame)
@@ -436,12 +433,12 @@ static long look_for_frame(uint32_t i, void *context)
 }
 
 /* Words of the native stack show C frames of an interpreter, and these name their coroutines. */
-__attribute__((noinline)) int find_frames(struct work *work, const struct attach_sampler_plan *plan,
+__attribute__((noinline)) int find_frames(struct work *work, const struct luastate_bpf_plan *plan,
 					  uint32_t index)
 {
 	struct scan scan = { .work = work };
 
-	if (!work || !plan || index >= ATTACH_SAMPLER_VMS)
+	if (!work || !plan || index >= LUASTATE_BPF_VMS)
 		return 0;
 	scan.plan = plan;
 	scan.vm = &plan->vms[index];
@@ -487,12 +484,12 @@ static int copy_slots(struct work *work, uint64_t start, uint64_t end)
 		flush(work);
 	align(work);
 	work->top.start = top;
-	work->top.offset = work->record.len + sizeof(struct sampler_range);
+	work->top.offset = work->record.len + sizeof(struct attach_sampler_range);
 	return copy(work, top, end - top);
 }
 
 /* The coroutine that a VM runs; most of them are one VM's. */
-static uint64_t current_of(struct work *work, const struct attach_sampler_vm *vm, uint64_t G)
+static uint64_t current_of(struct work *work, const struct luastate_bpf_vm *vm, uint64_t G)
 {
 	if (work->current_G != G) {
 		work->current_L = read_word(work, G + vm->current, vm->ref_size);
@@ -502,10 +499,10 @@ static uint64_t current_of(struct work *work, const struct attach_sampler_vm *vm
 }
 
 /* A coroutine's header, and its stack as far as frames reach. */
-__attribute__((noinline)) int copy_stack(struct work *work, const struct attach_sampler_plan *plan,
+__attribute__((noinline)) int copy_stack(struct work *work, const struct luastate_bpf_plan *plan,
 					 uint32_t index)
 {
-	const struct attach_sampler_vm *vm;
+	const struct luastate_bpf_vm *vm;
 	uint64_t L, at, start, base, own_base, limit, other, end;
 	uint64_t vm_index;
 	struct stack *stack;
@@ -516,7 +513,7 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 	vm_index = stack->vm;
 	hold(vm_index);
 	work->top.used_end = 0;
-	if (vm_index >= ATTACH_SAMPLER_VMS)
+	if (vm_index >= LUASTATE_BPF_VMS)
 		return 0;
 	if (work->record.len > PART_BYTES)
 		flush(work);
@@ -548,7 +545,7 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct attach_
 	if (end > limit && limit > base)
 		end = limit;
 	if (!copy_slots(work, start, end)) {
-		work->record.is_truncated |= work->record.len >= SAMPLER_BYTES;
+		work->record.is_truncated |= work->record.len >= ATTACH_SAMPLER_BYTES;
 		return 0;
 	}
 	work->top.used_end = base;

@@ -8,8 +8,7 @@
 #include "luastate/trace/trace.h"
 
 /* Without traces the trace's part is empty: the header has no bytes. */
-static void describe_compiler(const struct luastate_layout *layout,
-			      struct attach_sampler_vm *ret_vm)
+static void describe_compiler(const struct luastate_layout *layout, struct luastate_bpf_vm *ret_vm)
 {
 	uint32_t J = (uint32_t)layout->global_State_to_J;
 
@@ -28,13 +27,13 @@ static void describe_compiler(const struct luastate_layout *layout,
 }
 
 static void describe_vm(const struct luastate *state, const struct luastate_vm *vm,
-			struct attach_sampler_vm *ret_vm)
+			struct luastate_bpf_vm *ret_vm)
 {
 	const struct luastate_layout *layout = vm->layout;
 	const struct state_interpreter *interpreter =
 		state_interpreter_at(state, state->vm_code[vm - state->vms]);
 
-	*ret_vm = (struct attach_sampler_vm){
+	*ret_vm = (struct luastate_bpf_vm){
 		.G = vm->G,
 		.register_offset = state_arch_register_offset(layout),
 		.ref_size = (uint32_t)layout->ref_size,
@@ -78,27 +77,27 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 	}
 }
 
-/* @return its index in the plan, or ATTACH_SAMPLER_VMS where there is no room. */
-static uint32_t add_vm(const struct luastate *state, struct attach_sampler_plan *plan, uint64_t G)
+/* @return its index in the plan, or LUASTATE_BPF_VMS where there is no room. */
+static uint32_t add_vm(const struct luastate *state, struct luastate_bpf_plan *plan, uint64_t G)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
 	uint32_t index = 0;
 
 	while (index < plan->vm_count && plan->vms[index].G != G)
 		index++;
-	if (index < plan->vm_count || index == ATTACH_SAMPLER_VMS)
+	if (index < plan->vm_count || index == LUASTATE_BPF_VMS)
 		return index;
 	if (!vm)
-		return ATTACH_SAMPLER_VMS;
+		return LUASTATE_BPF_VMS;
 	describe_vm(state, vm, &plan->vms[index]);
 	plan->vm_count++;
 	return index;
 }
 
 /* @return the index in the plan of a VM that has all but its address in common, or
- * ATTACH_SAMPLER_VMS.
+ * LUASTATE_BPF_VMS.
  */
-static uint32_t find_like(const struct luastate *state, const struct attach_sampler_plan *plan,
+static uint32_t find_like(const struct luastate *state, const struct luastate_bpf_plan *plan,
 			  size_t index)
 {
 	for (uint32_t i = 0; i < plan->vm_count; i++) {
@@ -108,10 +107,10 @@ static uint32_t find_like(const struct luastate *state, const struct attach_samp
 		    state->vm_code[vm - state->vms] == state->vm_code[index])
 			return i;
 	}
-	return ATTACH_SAMPLER_VMS;
+	return LUASTATE_BPF_VMS;
 }
 
-static bool has_vm(const struct attach_sampler_plan *plan, uint64_t G)
+static bool has_vm(const struct luastate_bpf_plan *plan, uint64_t G)
 {
 	for (uint32_t i = 0; i < plan->vm_count; i++)
 		if (plan->vms[i].G == G)
@@ -120,19 +119,18 @@ static bool has_vm(const struct attach_sampler_plan *plan, uint64_t G)
 }
 
 /* The VMs that are in no stack of the last sample, but may be in the next one's. */
-static void add_others(const struct luastate *state, struct attach_sampler_plan *plan)
+static void add_others(const struct luastate *state, struct luastate_bpf_plan *plan)
 {
-	for (size_t i = state->vm_count; i-- > 0 && plan->other_count < ATTACH_SAMPLER_OTHERS;) {
+	for (size_t i = state->vm_count; i-- > 0 && plan->other_count < LUASTATE_BPF_OTHERS;) {
 		uint64_t G = state->vms[i].G;
-		uint32_t like = has_vm(plan, G) ? ATTACH_SAMPLER_VMS : find_like(state, plan, i);
+		uint32_t like = has_vm(plan, G) ? LUASTATE_BPF_VMS : find_like(state, plan, i);
 
-		if (like < ATTACH_SAMPLER_VMS)
+		if (like < LUASTATE_BPF_VMS)
 			plan->others[plan->other_count++] = G | like;
 	}
 }
 
-void luastate_plan_bpf(const struct luastate_plan_context *context,
-		       struct attach_sampler_plan *plan)
+void luastate_plan_bpf(const struct luastate_plan_context *context, struct luastate_bpf_plan *plan)
 {
 	const struct luastate_prediction *prediction = context->prediction;
 	const struct luastate *state = context->state;
@@ -143,7 +141,7 @@ void luastate_plan_bpf(const struct luastate_plan_context *context,
 	for (unsigned i = 0; i < prediction->thread_count; i++) {
 		uint32_t vm = add_vm(state, plan, prediction->threads[i].G);
 
-		if (vm == ATTACH_SAMPLER_VMS || plan->stack_count == ATTACH_SAMPLER_STACKS)
+		if (vm == LUASTATE_BPF_VMS || plan->stack_count == LUASTATE_BPF_STACKS)
 			continue;
 		plan->stacks[plan->stack_count++] = prediction->threads[i].L | vm;
 	}
@@ -155,7 +153,26 @@ void luastate_plan_bpf(const struct luastate_plan_context *context,
 		add_others(state, plan);
 }
 
-static bool is_asked(const struct attach_sampler_plan *plan, uint64_t start, uint64_t size)
+static void renew(void *to, const void *from, size_t len)
+{
+	if (memcmp(to, from, len) != 0)
+		memcpy(to, from, len);
+}
+
+void luastate_renew_bpf(const struct luastate_plan_context *context, struct luastate_bpf_plan *plan)
+{
+	const size_t len = offsetof(struct luastate_bpf_plan, vms) - sizeof(plan->head);
+	struct luastate_bpf_plan wanted;
+
+	memcpy(&wanted.native_end, &plan->native_end, len);
+	luastate_plan_bpf(context, &wanted);
+	renew(plan->vms, wanted.vms, wanted.vm_count * sizeof(wanted.vms[0]));
+	renew(plan->stacks, wanted.stacks, wanted.stack_count * sizeof(wanted.stacks[0]));
+	renew(plan->others, wanted.others, wanted.other_count * sizeof(wanted.others[0]));
+	renew(&plan->native_end, &wanted.native_end, len);
+}
+
+static bool is_asked(const struct luastate_bpf_plan *plan, uint64_t start, uint64_t size)
 {
 	for (uint32_t i = 0; i < plan->extra_count; i++)
 		if (plan->extras[i].start == start && plan->extras[i].size >= size)
@@ -164,23 +181,23 @@ static bool is_asked(const struct attach_sampler_plan *plan, uint64_t start, uin
 }
 
 /* The oldest goes where there is no room. @return whether it was not asked for already. */
-static bool add_extra(struct attach_sampler_plan *plan, uint64_t start, uint64_t size)
+static bool add_extra(struct luastate_bpf_plan *plan, uint64_t start, uint64_t size)
 {
 	if (size > LUASTATE_BPF_EXTRA_MAX || is_asked(plan, start, size))
 		return false;
-	if (plan->extra_count == ATTACH_SAMPLER_EXTRAS) {
+	if (plan->extra_count == LUASTATE_BPF_EXTRAS) {
 		memmove(plan->extras, plan->extras + 1,
-			(ATTACH_SAMPLER_EXTRAS - 1) * sizeof(plan->extras[0]));
+			(LUASTATE_BPF_EXTRAS - 1) * sizeof(plan->extras[0]));
 		plan->extra_count--;
 	}
 	plan->extras[plan->extra_count] =
-		(struct attach_sampler_extra){ .start = start, .size = (uint32_t)size };
+		(struct luastate_bpf_extra){ .start = start, .size = (uint32_t)size };
 	plan->extra_count++;
 	return true;
 }
 
 bool luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
-			  struct attach_sampler_plan *plan)
+			  struct luastate_bpf_plan *plan)
 {
 	uint64_t start, size;
 	bool lacked = false;
@@ -204,9 +221,9 @@ static uint64_t key_of(const struct state_proto *proto, uint64_t salt)
 	const struct luastate_layout *layout = proto->layout;
 	const uint8_t *header = proto->identity.header;
 
-	return attach_sampler_known_key(salt, proto->address, proto->identity.name_hash,
-					state_u32(header, layout->GCproto_sizept),
-					state_u32(header, layout->GCproto_firstline));
+	return luastate_bpf_known_key(salt, proto->address, proto->identity.name_hash,
+				      state_u32(header, layout->GCproto_sizept),
+				      state_u32(header, layout->GCproto_firstline));
 }
 
 static void note_proto(const struct luastate *state, uint64_t address, uint64_t salt,
@@ -215,7 +232,7 @@ static void note_proto(const struct luastate *state, uint64_t address, uint64_t 
 	const struct state_proto *known = state_find_proto(state, address);
 
 	if (known)
-		table[attach_sampler_known_slot(salt, address)] = key_of(known, salt);
+		table[luastate_bpf_known_slot(salt, address)] = key_of(known, salt);
 }
 
 void luastate_note_known(const struct luastate_plan_context *context,

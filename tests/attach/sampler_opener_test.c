@@ -70,11 +70,12 @@ static void begin(struct scene *scene, struct slow_opener *opener)
 	const struct attach_sampler_opener slow = { .ask = slow_ask,
 						    .take = slow_take,
 						    .context = opener };
+	const struct attach_sampler_object object = luastate_bpf_object();
 	struct failure why;
 
 	memset(scene, 0, sizeof(*scene));
 	memset(opener, 0, sizeof(*opener));
-	if (attach_sampler_create(SCENE_RATE_HZ, &scene->sampler, &why) != 0)
+	if (attach_sampler_create(&object, SCENE_RATE_HZ, &scene->sampler, &why) != 0)
 		skip();
 	opener->sampler = scene->sampler;
 	scene->pid = child_start(scene_spin, NULL);
@@ -85,10 +86,9 @@ static void begin(struct scene *scene, struct slow_opener *opener)
 
 static int add_slow(struct scene *scene, struct failure *why)
 {
-	static const struct attach_sampler_plan none;
+	static const struct luastate_bpf_plan none;
 
-	return attach_sampler_add(scene->sampler, scene->pid, scene->pid, scene, &none,
-				  &scene->plan, why);
+	return scene_add(scene, &none, why);
 }
 
 static size_t take_events(struct scene *scene, struct slow_opener *opener)
@@ -112,7 +112,7 @@ static void copies_begin_with_the_answer(void **state)
 	opener.is_full = false;
 	assert_int_equal(0, add_slow(&scene, &why));
 	/* A processor's interrupts may have to wait that long. */
-	assert_in_range(scene.plan->budget_ns, 500 * 1000, 1000 * 1000);
+	assert_in_range(scene.plan->head.budget_ns, 500 * 1000, 1000 * 1000);
 	assert_int_equal(1, take_events(&scene, &opener));
 	child_nap_us(20 * 1000);
 	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
@@ -121,7 +121,7 @@ static void copies_begin_with_the_answer(void **state)
 	assert_int_equal(0, take_events(&scene, &opener));
 	scene_await(&scene, 20);
 	assert_null(opener.refused_thread);
-	attach_sampler_remove(scene.sampler, scene.plan);
+	attach_sampler_remove(scene.sampler, &scene.plan->head);
 	scene_end(&scene);
 }
 
@@ -135,7 +135,7 @@ static void closes_events_that_come_too_late(void **state)
 	(void)state;
 	begin(&scene, &opener);
 	assert_int_equal(0, add_slow(&scene, &why));
-	attach_sampler_remove(scene.sampler, scene.plan);
+	attach_sampler_remove(scene.sampler, &scene.plan->head);
 	opener.is_ready = true;
 	/* With the next one's. */
 	assert_int_equal(0, take_events(&scene, &opener));
@@ -165,7 +165,7 @@ static void tells_whom_an_opener_refuses(void **state)
 	assert_int_equal(0, take_events(&scene, &opener));
 	assert_ptr_equal(&scene, opener.refused_thread);
 	assert_int_equal(FAILURE_GONE, opener.refused.kind);
-	attach_sampler_remove(scene.sampler, scene.plan);
+	attach_sampler_remove(scene.sampler, &scene.plan->head);
 	/* The opener has. */
 	scene.pid = child_start(scene_spin, NULL);
 	assert_int_equal(0, add_slow(&scene, &why));
@@ -173,7 +173,7 @@ static void tells_whom_an_opener_refuses(void **state)
 	assert_int_equal(0, take_events(&scene, &opener));
 	assert_int_equal(FAILURE_SYSTEM, opener.refused.kind);
 	assert_int_equal(scene.pid, opener.refused.tid);
-	attach_sampler_remove(scene.sampler, scene.plan);
+	attach_sampler_remove(scene.sampler, &scene.plan->head);
 	/* It does not come to it. */
 	opener.is_gone = opener.is_ready = false;
 	opener.refused_thread = NULL;

@@ -12,7 +12,7 @@
 #include "sampler_scene.h"
 
 /* A machine that is emulated, or held up, may need more time than others have. */
-const struct attach_sampler_plan scene_nothing = { .budget_ns = UINT32_MAX };
+const struct luastate_bpf_plan scene_nothing = { .head.budget_ns = UINT32_MAX };
 
 /* The sanitizer would have the marks elsewhere. */
 __attribute__((no_sanitize("address"))) void scene_spin(void *argument)
@@ -35,13 +35,25 @@ void scene_sleep(void *argument)
 		pause();
 }
 
+int scene_add(struct scene *scene, const struct luastate_bpf_plan *first, struct failure *why)
+{
+	struct attach_sampler_plan *head;
+
+	if (attach_sampler_add(scene->sampler, scene->pid, scene->pid, scene, &first->head, &head,
+			       why) != 0)
+		return -1;
+	scene->plan = (struct luastate_bpf_plan *)head;
+	return 0;
+}
+
 void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), void *argument)
 {
+	const struct attach_sampler_object object = luastate_bpf_object();
 	struct failure why;
 	char text[256];
 
 	memset(scene, 0, sizeof(*scene));
-	if (attach_sampler_create(rate_hz, &scene->sampler, &why) != 0) {
+	if (attach_sampler_create(&object, rate_hz, &scene->sampler, &why) != 0) {
 		failure_describe(&why, text, sizeof(text));
 		print_message("skipped: %s\n", text);
 		skip();
@@ -50,8 +62,7 @@ void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), voi
 	scene->image = attach_image_create();
 	assert_non_null(scene->image);
 	assert_int_equal(0, attach_sampler_begin(scene->sampler, NULL, &why));
-	assert_int_equal(0, attach_sampler_add(scene->sampler, scene->pid, scene->pid, scene,
-					       &scene_nothing, &scene->plan, &why));
+	assert_int_equal(0, scene_add(scene, &scene_nothing, &why));
 }
 
 void scene_end(struct scene *scene)

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "attach/bpf.h"
+#include "luastate/plan.h"
 
 enum {
 	SCENE_RATE_HZ = 997,
@@ -25,7 +26,7 @@ enum {
 struct scene {
 	pid_t pid;
 	struct attach_sampler *sampler;
-	struct attach_sampler_plan *plan;
+	struct luastate_bpf_plan *plan;
 	struct attach_image *image;
 	/** Copies: how many there are, how many were cut because room or time ran out, and when the
 	 * last one was made. */
@@ -36,7 +37,7 @@ struct scene {
 };
 
 /** Of the plan that a scene begins with: what is copied anyway. */
-extern const struct attach_sampler_plan scene_nothing;
+extern const struct luastate_bpf_plan scene_nothing;
 
 /** Memory that a child touches, so that it is there. */
 struct scene_memory {
@@ -54,6 +55,10 @@ void scene_sleep(void *argument);
  * test is skipped, with the reason, where the kernel makes no copies. What the scene holds is its
  * own; end it with scene_end(). */
 void scene_begin(struct scene *scene, unsigned rate_hz, void (*run)(void *), void *argument);
+
+/** Have the child copied by this plan, which becomes the scene's. @param why As
+ *  attach_sampler_add(). @return 0 or -1. */
+int scene_add(struct scene *scene, const struct luastate_bpf_plan *first, struct failure *why);
 
 /** End the child, and release all but the scene itself. */
 void scene_end(struct scene *scene);

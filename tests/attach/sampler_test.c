@@ -275,16 +275,16 @@ static void rests(void **state)
 	(void)state;
 	scene_begin(&scene, SCENE_RATE_HZ, scene_spin, NULL);
 	scene_await(&scene, 20);
-	scene.plan->rest_ns = UINT64_MAX;
+	scene.plan->head.rest_ns = UINT64_MAX;
 	child_nap_us(20 * 1000);
 	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	count = scene.count;
-	for (int i = 0; i < SCENE_PATIENCE_S * 100 && scene.plan->skipped < 50; i++)
+	for (int i = 0; i < SCENE_PATIENCE_S * 100 && scene.plan->head.skipped < 50; i++)
 		child_nap_us(10 * 1000);
 	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
-	assert_true(scene.plan->skipped >= 50);
+	assert_true(scene.plan->head.skipped >= 50);
 	assert_int_equal(count, scene.count);
-	scene.plan->rest_ns = 0;
+	scene.plan->head.rest_ns = 0;
 	scene_await(&scene, count + 20);
 	scene_end(&scene);
 }
@@ -330,9 +330,9 @@ static void counts_what_has_no_room(void **state)
 	/* An emulated machine fills no ring but the smallest, and that at the highest rate that has
 	 * it: it holds a few seconds. */
 	scene_begin(&scene, emulated ? 1000 : 10000, scene_spin, NULL);
-	for (int i = 0; i < SCENE_PATIENCE_S * 100 && scene.plan->lost == 0; i++)
+	for (int i = 0; i < SCENE_PATIENCE_S * 100 && scene.plan->head.lost == 0; i++)
 		child_nap_us(10 * 1000);
-	assert_true(scene.plan->lost > 0);
+	assert_true(scene.plan->head.lost > 0);
 	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	assert_true(scene.count > many);
 	scene_await(&scene, scene.count + many);
@@ -371,14 +371,13 @@ static void forgets_a_thread(void **state)
 	scene_begin(&scene, SCENE_RATE_HZ, scene_spin, NULL);
 	scene_await(&scene, 5);
 	child_nap_us(50 * 1000); /* copies that are under way */
-	attach_sampler_remove(scene.sampler, scene.plan);
+	attach_sampler_remove(scene.sampler, &scene.plan->head);
 	scene.count = 0;
 	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	child_nap_us(50 * 1000);
 	attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
 	assert_int_equal(0, scene.count);
-	assert_int_equal(0, attach_sampler_add(scene.sampler, scene.pid, scene.pid, &scene,
-					       &scene_nothing, &scene.plan, &why));
+	assert_int_equal(0, scene_add(&scene, &scene_nothing, &why));
 	scene_await(&scene, 5);
 	scene_end(&scene);
 }
@@ -396,8 +395,8 @@ static void tells_of_threads_that_are_gone(void **state)
 	if (pid == 0)
 		_exit(0);
 	assert_int_equal(pid, waitpid(pid, NULL, 0));
-	assert_int_equal(-1, attach_sampler_add(scene.sampler, pid, pid, &scene, &scene_nothing,
-						&plan, &why));
+	assert_int_equal(-1, attach_sampler_add(scene.sampler, pid, pid, &scene,
+						&scene_nothing.head, &plan, &why));
 	assert_int_equal(FAILURE_GONE, why.kind);
 	scene_end(&scene);
 }
@@ -468,7 +467,7 @@ static void meets_short_lives(void **state)
 		/* What it begins with is no part of its time. */
 		assert_true(child_await_state(pids[i], "S"));
 		assert_int_equal(0, attach_sampler_add(scene.sampler, pids[i], pids[i], &scene,
-						       &scene_nothing, &plan, &why));
+						       &scene_nothing.head, &plan, &why));
 	}
 	for (int i = 0; i < SHORT_LIVES; i++)
 		used_before += ran_ns(pids[i]);
@@ -507,17 +506,17 @@ static void has_a_bound_of_threads(void **state)
 	(void)state;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	scene_begin(&scene, 1, scene_sleep, NULL);
-	plans[0] = scene.plan;
+	plans[0] = &scene.plan->head;
 	for (int i = 1; i < ATTACH_SAMPLER_THREADS; i++)
 		assert_int_equal(0, attach_sampler_add(scene.sampler, scene.pid, scene.pid, &scene,
-						       &scene_nothing, &plans[i], &why));
+						       &scene_nothing.head, &plans[i], &why));
 	assert_int_equal(1024, ATTACH_SAMPLER_THREADS); /* as the manual page says */
 	assert_int_equal(-1, attach_sampler_add(scene.sampler, scene.pid, scene.pid, &scene,
-						&scene_nothing, &last, &why));
+						&scene_nothing.head, &last, &why));
 	assert_int_equal(FAILURE_LIMIT, why.kind);
 	attach_sampler_remove(scene.sampler, plans[500]);
 	assert_int_equal(0, attach_sampler_add(scene.sampler, scene.pid, scene.pid, &scene,
-					       &scene_nothing, &last, &why));
+					       &scene_nothing.head, &last, &why));
 	assert_ptr_equal(plans[500], last);
 	scene_end(&scene);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What each profiler is called with, and what its output says. */
 #include "attach/bpf.h"
+#include "luastate/plan.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/peers.h"
 
@@ -110,10 +111,11 @@ static double first_begin_s;
 
 bool peer_has_copies(void)
 {
+	const struct attach_sampler_object object = luastate_bpf_object();
 	struct attach_sampler *sampler;
 	struct failure why;
 
-	if (attach_sampler_create(4999, &sampler, &why) != 0)
+	if (attach_sampler_create(&object, 4999, &sampler, &why) != 0)
 		return false;
 	attach_sampler_destroy(sampler);
 	return true;

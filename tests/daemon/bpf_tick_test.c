@@ -27,15 +27,17 @@ static size_t decoded;
 bool __wrap_attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *image,
 				 attach_sampler_take *take, void *context);
 bool __wrap_attach_sampler_is_filling(const struct attach_sampler *sampler);
-uint64_t *__wrap_attach_sampler_known(struct attach_sampler *sampler);
+void *__wrap_attach_sampler_known(struct attach_sampler *sampler);
 int __wrap_attach_process_fetch(const struct attach_process *process, struct attach_image *image,
 				struct failure *why);
 bool __wrap_luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
-				 struct attach_sampler_plan *plan);
+				 struct luastate_bpf_plan *plan);
 void __wrap_luastate_plan_after(const struct luastate_plan_context *context,
 				struct attach_image *image, struct attach_image *after);
 void __wrap_luastate_plan_bpf(const struct luastate_plan_context *context,
-			      struct attach_sampler_plan *plan);
+			      struct luastate_bpf_plan *plan);
+void __wrap_luastate_renew_bpf(const struct luastate_plan_context *context,
+			       struct luastate_bpf_plan *plan);
 void __wrap_luastate_note_known(const struct luastate_plan_context *context,
 				const struct luastate_chain *chain, uint64_t salt, uint64_t *table);
 bool __wrap_sampled_decode(struct recorder_target *of, struct attach_thread *thread,
@@ -58,7 +60,7 @@ bool __wrap_attach_sampler_is_filling(const struct attach_sampler *sampler)
 	return false;
 }
 
-uint64_t *__wrap_attach_sampler_known(struct attach_sampler *sampler)
+void *__wrap_attach_sampler_known(struct attach_sampler *sampler)
 {
 	(void)sampler;
 	return NULL;
@@ -72,7 +74,7 @@ int __wrap_attach_process_fetch(const struct attach_process *process, struct att
 }
 
 bool __wrap_luastate_plan_copied(struct luastate_plan_context *context, struct attach_image *image,
-				 struct attach_sampler_plan *plan)
+				 struct luastate_bpf_plan *plan)
 {
 	(void)context, (void)image, (void)plan;
 	return false;
@@ -85,7 +87,13 @@ void __wrap_luastate_plan_after(const struct luastate_plan_context *context,
 }
 
 void __wrap_luastate_plan_bpf(const struct luastate_plan_context *context,
-			      struct attach_sampler_plan *plan)
+			      struct luastate_bpf_plan *plan)
+{
+	(void)context, (void)plan;
+}
+
+void __wrap_luastate_renew_bpf(const struct luastate_plan_context *context,
+			       struct luastate_bpf_plan *plan)
 {
 	(void)context, (void)plan;
 }
@@ -118,7 +126,7 @@ static void stands_for_what_passed_without_copies(void **state)
 	struct recorder recorder = { .options = &options,
 				     .stats = &stats,
 				     .after = attach_image_create() };
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	struct attach_thread thread = { 0 };
 	struct sampled_thread data = {
 		/* It had run for four ticks when it was found. */
@@ -163,7 +171,7 @@ static size_t take_four(uint64_t end_ns, uint64_t over_ns, struct daemon_stats *
 				     .end_ns = end_ns,
 				     .over_ns = over_ns,
 				     .after = attach_image_create() };
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	struct attach_thread thread = { 0 };
 	struct sampled_thread data = {
 		.copies = { .plan = &plan, .of = &of, .thread = &thread, .begun = 4 },
@@ -216,7 +224,7 @@ static void leaves_copies_behind_the_end(void **state)
 /* The recording's only thread, and what comes of asking for its event. */
 static struct attach_thread only_thread;
 static struct sampled_thread only;
-static struct attach_sampler_plan only_plan;
+static struct luastate_bpf_plan only_plan;
 static enum failure_kind add_failure, later_failure;
 static unsigned added, removed;
 static size_t asked;
@@ -251,7 +259,7 @@ int __wrap_attach_sampler_add(struct attach_sampler *sampler, pid_t pid, pid_t t
 	*why = (struct failure){ .kind = add_failure, .step = "add" };
 	if (add_failure != FAILURE_NONE)
 		return -1;
-	*ret_plan = &only_plan;
+	*ret_plan = &only_plan.head;
 	return 0;
 }
 
@@ -270,7 +278,7 @@ size_t __wrap_attach_sampler_take_events(struct attach_sampler *sampler, uint64_
 void __wrap_attach_sampler_remove(struct attach_sampler *sampler, struct attach_sampler_plan *plan)
 {
 	(void)sampler;
-	assert_ptr_equal(&only_plan, plan);
+	assert_ptr_equal(&only_plan.head, plan);
 	removed++;
 }
 

@@ -21,6 +21,7 @@
 #include "attach/clock.h"
 #include "daemon/rights/event_opener.h"
 #include "daemon/tick_clock.h"
+#include "luastate/plan.h"
 
 enum { RATE_HZ = 99, PERIOD_NS = 10 * 1000 * 1000, TRIES = 3000, NAP_NS = 10 * 1000 * 1000 };
 
@@ -90,12 +91,19 @@ struct scene {
 	pid_t pid; /* of the recording */
 };
 
+static int create_sampler(struct attach_sampler **ret_sampler, struct failure *why)
+{
+	const struct attach_sampler_object object = luastate_bpf_object();
+
+	return attach_sampler_create(&object, RATE_HZ, ret_sampler, why);
+}
+
 static void begin_scene(struct scene *scene, bool grows)
 {
 	struct failure why;
 
 	scene->pid = start_sleeper();
-	if (attach_sampler_create(RATE_HZ, &scene->sampler, &why) != 0) {
+	if (create_sampler(&scene->sampler, &why) != 0) {
 		end(scene->pid);
 		print_message("skipped: the kernel copies no threads here\n");
 		skip();
@@ -228,7 +236,7 @@ static void gives_up_where_it_cannot_open(void **state)
 	int no_program;
 
 	(void)state;
-	if (attach_sampler_create(RATE_HZ, &sampler, &why) != 0)
+	if (create_sampler(&sampler, &why) != 0)
 		skip();
 	attach_sampler_destroy(sampler);
 	no_program = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -315,7 +323,7 @@ static void end_recorder_first(int how)
 		struct failure why;
 		pid_t own = getpid();
 
-		if (attach_sampler_create(RATE_HZ, &scene.sampler, &why) != 0)
+		if (create_sampler(&scene.sampler, &why) != 0)
 			_exit(77);
 		if (opener_start(attach_sampler_program(scene.sampler), &own, 1, false,
 				 &scene.opener, &why) != 0)

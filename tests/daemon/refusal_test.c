@@ -13,6 +13,7 @@
 
 #include "attach/bpf.h"
 #include "daemon/rights/refusal.h"
+#include "luastate/plan.h"
 
 static const struct refusal_facts root = { .kernel_major = 6,
 					   .kernel_minor = 1,
@@ -143,11 +144,12 @@ static void looks_for_what_it_needs(void **state)
 static void agrees_with_the_kernel(void **state)
 {
 	struct refusal_facts facts;
+	const struct attach_sampler_object object = luastate_bpf_object();
 	struct attach_sampler *sampler;
 	struct failure why;
 
 	(void)state;
-	if (attach_sampler_create(99, &sampler, &why) != 0) {
+	if (attach_sampler_create(&object, 99, &sampler, &why) != 0) {
 		print_message("skipped: the kernel copies no threads here\n");
 		skip();
 	}

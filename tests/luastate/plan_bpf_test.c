@@ -65,15 +65,15 @@ static void test_vm_is_described(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct attach_sampler_plan plan = { .cookie = 77 };
-	struct attach_sampler_vm *told = &plan.vms[0];
+	struct luastate_bpf_plan plan = { .head.cookie = 77 };
+	struct luastate_bpf_vm *told = &plan.vms[0];
 	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 	uint64_t proto;
 
 	stop_begin(&stop, sample);
 	luastate_plan_bpf(&stop.context, &plan);
-	assert_int_equal(77, plan.cookie);
+	assert_int_equal(77, plan.head.cookie);
 	assert_int_equal(vm->native_end, plan.native_limit);
 	assert_int_equal(1, plan.vm_count);
 	assert_int_equal(0, plan.stack_count);
@@ -102,7 +102,7 @@ static void test_vms_of_two_interpreters(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	uint64_t second = fake_second_vm(vm, 0);
 	uint64_t code = fake_second_interpreter(vm, sample->state, second);
 	struct stop stop;
@@ -122,7 +122,7 @@ static void test_vms_of_two_interpreters(void **state)
 static void test_prediction_is_told(void **state)
 {
 	struct sample *sample = *state;
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 	uint64_t co;
@@ -144,7 +144,7 @@ static void test_others_are_told_to_one_that_roams(void **state)
 {
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	struct luastate_vm_frame vm_frame = { .L = fake_second_vm(vm, 0) };
 	const struct luastate_vm *second =
 		luastate_vm_of(sample->state, &vm->reader, vm_frame.L, &sample->why);
@@ -167,15 +167,15 @@ static void test_others_are_told_to_one_that_roams(void **state)
 	assert_int_equal(1, plan.vm_count);
 	assert_int_equal(G, plan.vms[0].G);
 	assert_int_equal(1, plan.other_count);
-	assert_int_equal(vm->G, plan.others[0] & ~(uint64_t)ATTACH_SAMPLER_VM_MASK);
-	assert_int_equal(0, plan.others[0] & ATTACH_SAMPLER_VM_MASK);
+	assert_int_equal(vm->G, plan.others[0] & ~(uint64_t)LUASTATE_BPF_VM_MASK);
+	assert_int_equal(0, plan.others[0] & LUASTATE_BPF_VM_MASK);
 	stop_end(&stop);
 }
 
 static void test_whole_copy(void **state)
 {
 	struct sample *sample = *state;
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	uint8_t bytes[LUASTATE_BPF_EXTRA_MAX];
 	struct stop stop;
 
@@ -197,7 +197,7 @@ static void test_whole_copy(void **state)
 static void test_what_is_missing(void **state)
 {
 	struct sample *sample = *state;
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	bool is_there = false;
 	struct stop stop;
 
@@ -205,7 +205,7 @@ static void test_what_is_missing(void **state)
 	stop_begin(&stop, sample);
 	copy_native(&stop);
 	assert_true(luastate_plan_copied(&stop.context, stop.image, &plan));
-	assert_in_range(plan.extra_count, 1, ATTACH_SAMPLER_EXTRAS);
+	assert_in_range(plan.extra_count, 1, LUASTATE_BPF_EXTRAS);
 	for (uint32_t i = 0; i < plan.extra_count; i++) {
 		assert_in_range(plan.extras[i].size, 1, LUASTATE_BPF_EXTRA_MAX);
 		is_there |= sample->vm->main - plan.extras[i].start < plan.extras[i].size;
@@ -222,19 +222,19 @@ static void test_what_is_missing(void **state)
 static void test_many_are_missing(void **state)
 {
 	struct sample *sample = *state;
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	struct stop stop;
 
 	stop_make_scene(sample);
-	for (uint32_t i = 0; i < ATTACH_SAMPLER_EXTRAS; i++)
-		plan.extras[i] = (struct attach_sampler_extra){ .start = 4096 + i, .size = 1 };
-	plan.extra_count = ATTACH_SAMPLER_EXTRAS;
+	for (uint32_t i = 0; i < LUASTATE_BPF_EXTRAS; i++)
+		plan.extras[i] = (struct luastate_bpf_extra){ .start = 4096 + i, .size = 1 };
+	plan.extra_count = LUASTATE_BPF_EXTRAS;
 	stop_begin(&stop, sample);
 	copy_native(&stop);
 	assert_true(luastate_plan_copied(&stop.context, stop.image, &plan));
-	assert_int_equal(ATTACH_SAMPLER_EXTRAS, plan.extra_count);
+	assert_int_equal(LUASTATE_BPF_EXTRAS, plan.extra_count);
 	assert_int_not_equal(4096, plan.extras[0].start);
-	assert_true(plan.extras[ATTACH_SAMPLER_EXTRAS - 1].start >= 8192);
+	assert_true(plan.extras[LUASTATE_BPF_EXTRAS - 1].start >= 8192);
 	stop_end(&stop);
 }
 
@@ -243,7 +243,7 @@ static uint64_t key_of(const struct fake_vm *vm, uint64_t proto)
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t name = fake_get_ref(vm, proto + (uint64_t)layout->GCproto_chunkname);
 
-	return attach_sampler_known_key(
+	return luastate_bpf_known_key(
 		SALT, proto, (uint32_t)word_of(vm, name + (uint64_t)layout->GCstr_hash, 4),
 		(uint32_t)word_of(vm, proto + (uint64_t)layout->GCproto_sizept, 4),
 		(uint32_t)word_of(vm, proto + (uint64_t)layout->GCproto_firstline, 4));
@@ -251,9 +251,9 @@ static uint64_t key_of(const struct fake_vm *vm, uint64_t proto)
 
 static void test_known_prototypes(void **state)
 {
-	static uint64_t table[ATTACH_SAMPLER_KNOWN];
+	static uint64_t table[LUASTATE_BPF_KNOWN];
 	struct sample *sample = *state;
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	struct stop_scene scene = stop_make_scene(sample);
 	struct stop stop;
 	size_t count = 0;
@@ -264,17 +264,17 @@ static void test_known_prototypes(void **state)
 	luastate_plan_copied(&stop.context, stop.image, &plan);
 	memset(&sample->chain, 0, sizeof(sample->chain));
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
-	for (size_t i = 0; i < ATTACH_SAMPLER_KNOWN; i++)
+	for (size_t i = 0; i < LUASTATE_BPF_KNOWN; i++)
 		assert_int_equal(0, table[i]); /* not decoded yet */
 	decode_live(&stop, &sample->vm->reader);
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
-	for (size_t i = 0; i < ATTACH_SAMPLER_KNOWN; i++)
+	for (size_t i = 0; i < LUASTATE_BPF_KNOWN; i++)
 		count += table[i] != 0;
 	assert_int_equal(2, count);
 	assert_int_equal(key_of(sample->vm, scene.main_proto),
-			 table[attach_sampler_known_slot(SALT, scene.main_proto)]);
+			 table[luastate_bpf_known_slot(SALT, scene.main_proto)]);
 	assert_int_equal(key_of(sample->vm, scene.work_proto),
-			 table[attach_sampler_known_slot(SALT, scene.work_proto)]);
+			 table[luastate_bpf_known_slot(SALT, scene.work_proto)]);
 	stop_end(&stop);
 }
 
@@ -282,9 +282,9 @@ static void test_known_prototypes(void **state)
  */
 static void test_known_prototypes_far_from_the_leaf(void **state)
 {
-	static uint64_t table[ATTACH_SAMPLER_KNOWN];
+	static uint64_t table[LUASTATE_BPF_KNOWN];
 	struct sample *sample = *state;
-	struct attach_sampler_plan plan = { 0 };
+	struct luastate_bpf_plan plan = { 0 };
 	struct stop_scene scene = stop_make_scene(sample);
 	const struct luastate_function *work = NULL;
 	struct stop stop;
@@ -303,12 +303,12 @@ static void test_known_prototypes_far_from_the_leaf(void **state)
 	stop.context.progress.frame_count = 0;
 	sample->chain.count = LUASTATE_PLAN_FRAMES + 2; /* one is of no known function */
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
-	assert_int_equal(0, table[attach_sampler_known_slot(SALT, scene.work_proto)]);
+	assert_int_equal(0, table[luastate_bpf_known_slot(SALT, scene.work_proto)]);
 	sample->chain.frames[LUASTATE_PLAN_FRAMES + 1].function =
 		(struct luastate_function *)(uintptr_t)work;
 	luastate_note_known(&stop.context, &sample->chain, SALT, table);
 	assert_int_equal(key_of(sample->vm, scene.work_proto),
-			 table[attach_sampler_known_slot(SALT, scene.work_proto)]);
+			 table[luastate_bpf_known_slot(SALT, scene.work_proto)]);
 	stop_end(&stop);
 }
 

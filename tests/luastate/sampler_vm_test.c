@@ -144,9 +144,9 @@ static void end(struct scene *scene, struct fake *fake)
 	munmap(fake, sizeof(*fake));
 }
 
-static struct attach_sampler_vm describe(const struct fake *fake)
+static struct luastate_bpf_vm describe(const struct fake *fake)
 {
-	return (struct attach_sampler_vm){
+	return (struct luastate_bpf_vm){
 		.G = (uintptr_t)fake->global,
 		.global_size = 200,
 		.ref_size = 8,
@@ -176,8 +176,7 @@ static struct attach_sampler_vm describe(const struct fake *fake)
 }
 
 /* Of the VM, and of one coroutine more than its current one; nothing is copied by it yet. */
-static void put_plan(struct attach_sampler_plan *plan, const struct fake *fake,
-		     const uint8_t *thread)
+static void put_plan(struct luastate_bpf_plan *plan, const struct fake *fake, const uint8_t *thread)
 {
 	plan->vms[0] = describe(fake);
 	plan->stacks[0] = (uintptr_t)thread;
@@ -227,9 +226,9 @@ static void follows_a_plan(void **state)
 	begin(&scene, fake);
 	put_plan(scene.plan, fake, fake->threads[1]);
 	/* One that cannot be read does not keep others from being copied. */
-	scene.plan->extras[0] = (struct attach_sampler_extra){ .start = nowhere, .size = 64 };
-	scene.plan->extras[1] = (struct attach_sampler_extra){ .start = (uintptr_t)fake->extra,
-							       .size = sizeof(fake->extra) };
+	scene.plan->extras[0] = (struct luastate_bpf_extra){ .start = nowhere, .size = 64 };
+	scene.plan->extras[1] = (struct luastate_bpf_extra){ .start = (uintptr_t)fake->extra,
+							     .size = sizeof(fake->extra) };
 	scene.plan->extra_count = 2;
 	expect_copies(&scene, fake, check_fake);
 	end(&scene, fake);
@@ -394,9 +393,9 @@ enum {
 };
 
 /* As describe(), with prototypes. */
-static struct attach_sampler_vm describe_protos(const struct fake *fake)
+static struct luastate_bpf_vm describe_protos(const struct fake *fake)
 {
-	struct attach_sampler_vm vm = describe(fake);
+	struct luastate_bpf_vm vm = describe(fake);
 
 	vm.function_kind = AT_KIND;
 	vm.function_code = AT_CODE;
@@ -473,8 +472,8 @@ static void bounds_reads_of_what_is_not_there(void **state)
 	begin(&scene, fake);
 	scene.context = fake;
 	scene.plan->vms[0] = describe_protos(fake);
-	scene.plan->extras[0] = (struct attach_sampler_extra){ .start = (uintptr_t)fake->extra,
-							       .size = sizeof(fake->extra) };
+	scene.plan->extras[0] = (struct luastate_bpf_extra){ .start = (uintptr_t)fake->extra,
+							     .size = sizeof(fake->extra) };
 	scene.plan->extra_count = 1;
 	/* The constants are not there. */
 	for (int i = 0; i < CONSTANTS; i++)
@@ -543,7 +542,7 @@ static void bounds_its_time(void **state)
 	begin_with_many(&scene, fake);
 	assert_int_equal(0, scene.late_count);
 	scene.check = NULL;
-	scene.plan->budget_ns = 0;
+	scene.plan->head.budget_ns = 0;
 	scene_await(&scene, scene.count + 50);
 	scene.late_count = scene.count = 0;
 	scene_await(&scene, 100);
@@ -561,7 +560,7 @@ static void survives_any_plan(void **state)
 
 	(void)state;
 	begin(&scene, fake);
-	cookie = scene.plan->cookie;
+	cookie = scene.plan->head.cookie;
 	for (int round = 0; round < (int)test_length(FUZZ_ROUNDS, FULL_FUZZ_ROUNDS); round++) {
 		uint64_t words[sizeof(*scene.plan) / 8];
 
@@ -581,7 +580,7 @@ static void survives_any_plan(void **state)
 			fake->stack[random % LUA_SLOTS] = random << random % 20;
 			fake->threads[0][random % THREAD_BYTES] = (uint8_t)random;
 		}
-		scene.plan->rest_ns = scene.plan->tick_ns = 0;
+		scene.plan->head.rest_ns = scene.plan->head.tick_ns = 0;
 		scene.plan->vm_count = round % 2 ? 1 : scene.plan->vm_count;
 		child_nap_us(3 * 1000);
 		attach_sampler_drain(scene.sampler, scene.image, scene_take, &scene);
