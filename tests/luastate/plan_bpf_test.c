@@ -172,6 +172,38 @@ static void test_others_are_told_to_one_that_roams(void **state)
 	stop_end(&stop);
 }
 
+/* But for what pads a VM. */
+static void expect_same(const struct luastate_bpf_plan *one, const struct luastate_bpf_plan *other)
+{
+	assert_memory_equal(one, other, offsetof(struct luastate_bpf_plan, vms));
+	assert_memory_equal(one->vms, other->vms, offsetof(struct luastate_bpf_vm, string_hash));
+	assert_memory_equal(one->stacks, other->stacks,
+			    sizeof(*one) - offsetof(struct luastate_bpf_plan, stacks));
+}
+
+/* The kernel's side writes the head meanwhile, and what copies lacked is not the planner's. */
+static void test_plan_is_renewed(void **state)
+{
+	struct sample *sample = *state;
+	struct luastate_bpf_plan plan, wanted = { .salt = SALT, .extra_count = 1 };
+	struct stop_scene scene = stop_make_scene(sample);
+	struct stop stop;
+
+	memset(&wanted.head, 0x5a, sizeof(wanted.head));
+	wanted.extras[0] = (struct luastate_bpf_extra){ .start = 4096, .size = 8 };
+	plan = wanted;
+	stop_resume(sample, &scene);
+	stop_begin(&stop, sample);
+	stop_learn(&stop);
+	luastate_plan_bpf(&stop.context, &wanted);
+	assert_int_equal(2, wanted.stack_count);
+	luastate_renew_bpf(&stop.context, &plan);
+	expect_same(&wanted, &plan);
+	luastate_renew_bpf(&stop.context, &plan);
+	expect_same(&wanted, &plan);
+	stop_end(&stop);
+}
+
 static void test_whole_copy(void **state)
 {
 	struct sample *sample = *state;
@@ -355,6 +387,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_vms_of_two_interpreters),
 		SAMPLE_TEST(test_prediction_is_told),
 		SAMPLE_TEST(test_others_are_told_to_one_that_roams),
+		SAMPLE_TEST(test_plan_is_renewed),
 		SAMPLE_TEST(test_whole_copy),
 		SAMPLE_TEST(test_what_is_missing),
 		SAMPLE_TEST(test_many_are_missing),
