@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "attach/array.h"
 #include "attach/process/process_internal.h"
 
 enum {
@@ -52,16 +53,8 @@ int attach_copy_want(struct attach_copy *copy, uint64_t start, uint64_t end, str
 	if (last && last->start + last->wanted == start) {
 		last->wanted += len;
 	} else if (len) {
-		if (copy->count == copy->size) {
-			size_t size = copy->size * 2 + 64;
-			struct copy_range *ranges =
-				reallocarray(copy->ranges, size, sizeof(*ranges));
-
-			if (!ranges)
-				return failure_set_errno(why, ENOMEM, 0, "copy memory");
-			copy->ranges = ranges;
-			copy->size = size;
-		}
+		if (!ARRAY_RESERVE(copy->ranges, copy->size, copy->count + 1))
+			return failure_set_errno(why, ENOMEM, 0, "copy memory");
 		copy->ranges[copy->count++] = (struct copy_range){ .start = start,
 								   .wanted = len,
 								   .offset = copy->wanted_bytes };
@@ -112,13 +105,6 @@ static size_t note_piece(struct attach_copy *copy, size_t index, size_t len)
 		index++;
 	}
 	return index;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct copy_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -194,7 +180,7 @@ int copy_read(struct attach_copy *copy, const struct attach_process *process, ui
 void copy_finish(struct attach_copy *copy)
 {
 	if (copy->count)
-		qsort(copy->ranges, copy->count, sizeof(*copy->ranges), by_start);
+		qsort(copy->ranges, copy->count, sizeof(*copy->ranges), array_by_first_u64);
 }
 
 /* ---- Reader ----------------------------------------------------------------------------- */
@@ -209,21 +195,14 @@ static bool holds(const struct attach_copy *copy, size_t index, uint64_t address
 /* @return whether a range holds the byte; copy->last is it then. */
 static bool find(struct attach_copy *copy, uint64_t address)
 {
-	size_t low = 0, high = copy->count;
+	size_t end;
 
 	if (copy->last < copy->count && holds(copy, copy->last, address))
 		return true;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (copy->ranges[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || !holds(copy, low - 1, address))
+	end = ARRAY_SEARCH(copy->count, i, copy->ranges[i].start <= address);
+	if (end == 0 || !holds(copy, end - 1, address))
 		return false;
-	copy->last = low - 1;
+	copy->last = end - 1;
 	return true;
 }
 

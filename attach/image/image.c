@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
+
 struct attach_image *attach_image_create(void)
 {
 	struct attach_image *image = calloc(1, sizeof(*image));
@@ -113,15 +115,8 @@ static int reserve(struct attach_image *image, size_t len, struct failure *why)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "keep one more range in an image");
 	if (!reserve_bytes(image, len))
 		return failure_set_errno(why, ENOMEM, 0, "grow an image");
-	if (image->range_count == image->range_size) {
-		size_t size = image->range_size * 2 + 64;
-		struct image_range *ranges = realloc(image->ranges, size * sizeof(*ranges));
-
-		if (!ranges)
-			return failure_set_errno(why, ENOMEM, 0, "grow an image");
-		image->ranges = ranges;
-		image->range_size = size;
-	}
+	if (!ARRAY_RESERVE(image->ranges, image->range_size, image->range_count + 1))
+		return failure_set_errno(why, ENOMEM, 0, "grow an image");
 	return 0;
 }
 
@@ -236,18 +231,11 @@ void attach_image_order(struct attach_image *image)
 /* Of those that are in order, the one added first. @return its index, or range_count. */
 static size_t find_ordered(const struct attach_image *image, uint64_t address)
 {
-	size_t low = 0, high = image->location_count, found = image->range_count;
+	size_t at = ARRAY_SEARCH(image->location_count, i, image->locations[i].start <= address);
+	size_t found = image->range_count;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (image->locations[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low-- > 0 && image->locations[low].last >= address) {
-		size_t index = image->locations[low].index;
+	while (at-- > 0 && image->locations[at].last >= address) {
+		size_t index = image->locations[at].index;
 
 		if (index < found &&
 		    address - image->ranges[index].start < image->ranges[index].len)

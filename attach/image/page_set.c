@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "attach/freeze.h"
 
 enum {
@@ -156,13 +157,6 @@ void attach_pages_forget(struct attach_pages *pages)
 	memset(pages->kept, 0, sizeof(pages->kept));
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 const uint64_t *attach_pages_list(struct attach_pages *pages, size_t *ret_count)
 {
 	size_t count = 0;
@@ -176,7 +170,7 @@ const uint64_t *attach_pages_list(struct attach_pages *pages, size_t *ret_count)
 		if (pages->slots[i])
 			pages->list[count++] = pages->slots[i];
 	if (count)
-		qsort(pages->list, count, sizeof(*pages->list), by_number);
+		qsort(pages->list, count, sizeof(*pages->list), array_by_first_u64);
 	*ret_count = count;
 	return pages->list;
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/array.h"
+
 enum {
 	/* PID_MAX_LIMIT of Linux on 64-bit machines. */
 	PROCESSES_MAX = 1 << 22,
@@ -21,39 +23,27 @@ static int compare_pids(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static int append(pid_t **pids, size_t *count, size_t *size, pid_t pid)
-{
-	if (*count == *size) {
-		size_t larger = *size * 2 + 256;
-		pid_t *moved = reallocarray(*pids, larger, sizeof(**pids));
-
-		if (!moved)
-			return -1;
-		*pids = moved;
-		*size = larger;
-	}
-	(*pids)[(*count)++] = pid;
-	return 0;
-}
-
 int attach_list_processes(pid_t **ret_pids, size_t *ret_count, struct failure *why)
 {
-	size_t count = 0, size = 0;
+	size_t count = 0, room = 0;
 	struct dirent *entry;
 	pid_t *pids = NULL;
 	DIR *dir = opendir("/proc");
-	int ret = 0;
+	bool has_room = true;
 
 	if (!dir)
 		return failure_set_errno(why, errno, 0, "list the processes");
-	while (ret == 0 && count < PROCESSES_MAX && (entry = readdir(dir)) != NULL) {
+	while (has_room && count < PROCESSES_MAX && (entry = readdir(dir)) != NULL) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (pid > 0)
-			ret = append(&pids, &count, &size, pid);
+		if (pid <= 0)
+			continue;
+		has_room = ARRAY_RESERVE(pids, room, count + 1);
+		if (has_room)
+			pids[count++] = pid;
 	}
 	closedir(dir);
-	if (ret != 0) {
+	if (!has_room) {
 		free(pids);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list the processes");
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The threads of a process, looked at without stopping them. */
+#include "attach/array.h"
 #include "attach/process/process_internal.h"
 #include "attach/thread/processor_turns.h"
 
@@ -92,15 +93,8 @@ static int add_thread(struct attach_threads *threads, pid_t tid, struct failure 
 
 	if (threads->count >= THREADS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, tid, 0, "follow one more thread");
-	if (threads->count == threads->size) {
-		size_t size = threads->size * 2 + 16;
-		struct attach_thread **items = realloc(threads->items, size * sizeof(*items));
-
-		if (!items)
-			return failure_set_errno(why, ENOMEM, tid, "follow one more thread");
-		threads->items = items;
-		threads->size = size;
-	}
+	if (!ARRAY_RESERVE(threads->items, threads->size, threads->count + 1))
+		return failure_set_errno(why, ENOMEM, tid, "follow one more thread");
 	fd = open_syscall_file(threads->process->pid, tid);
 	if (fd < 0 && (errno == ENOENT || errno == ESRCH))
 		return 0; /* ended just now */

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "attach/array.h"
+
 enum {
 	/* There are DAEMON_TRACES_LISTED traces at most, of some 150 bytes and a chunk name each.
 	 */
@@ -247,23 +249,16 @@ static struct entry *next_fitting(const struct dump_profile *profile, const stru
 				  pid_t pid, const struct luastate_jit_report *report,
 				  const struct luastate_trace *trace)
 {
-	size_t low = 0, high = profile->count;
+	struct entry *entries = profile->entries;
+	size_t at;
 
 	if (trace->start.function == LUASTATE_NO_FUNCTION)
 		return NULL;
-	while (!after && low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (profile->entries[middle].number < trace->number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (after)
-		low = (size_t)(after - profile->entries) + 1;
-	for (; low < profile->count && profile->entries[low].number == trace->number; low++)
-		if (fits(profile, &profile->entries[low], pid, report, trace))
-			return &profile->entries[low];
+	at = after ? (size_t)(after - entries) + 1
+		   : ARRAY_SEARCH(profile->count, i, entries[i].number < trace->number);
+	for (; at < profile->count && entries[at].number == trace->number; at++)
+		if (fits(profile, &entries[at], pid, report, trace))
+			return &entries[at];
 	return NULL;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "attach/array.h"
 #include "daemon/dump/frames.h"
 #include "daemon/tick_clock.h"
 
@@ -165,15 +166,8 @@ static bool fill_keys(struct reading *reading, const struct luastate_coroutine *
 {
 	size_t count = coroutine->frame_count;
 
-	if (reading->key_room <= count) {
-		size_t room = 2 * count + 64;
-		struct key *keys = reallocarray(reading->keys, room, sizeof(*keys));
-
-		if (!keys)
-			return false;
-		reading->keys = keys;
-		reading->key_room = room;
-	}
+	if (!ARRAY_RESERVE(reading->keys, reading->key_room, count + 1))
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		const struct luastate_frame *frame = &coroutine->frames[i];
 
@@ -271,21 +265,6 @@ static void free_kept(struct reading *reading)
 
 /* ---- Coroutines ------------------------------------------------------------------------- */
 
-static bool grow(struct reading *reading)
-{
-	size_t room = 2 * reading->room + 64;
-	struct daemon_coroutine *items;
-
-	if (reading->vm->count < reading->room)
-		return true;
-	items = reallocarray(reading->vm->coroutines, room, sizeof(*items));
-	if (!items)
-		return false;
-	reading->vm->coroutines = items;
-	reading->room = room;
-	return true;
-}
-
 /* The stack of one that runs is that of its thread. */
 static bool take_stack(struct reading *reading, const struct luastate_coroutine *coroutine,
 		       size_t *ret_index)
@@ -315,7 +294,9 @@ static bool visit(void *context, const struct luastate_coroutine *coroutine)
 		reading->out->is_truncated = true;
 		return false;
 	}
-	reading->out_of_memory |= !grow(reading) || !take_stack(reading, coroutine, &item.stack);
+	reading->out_of_memory |=
+		!ARRAY_RESERVE(reading->vm->coroutines, reading->room, reading->vm->count + 1) ||
+		!take_stack(reading, coroutine, &item.stack);
 	if (reading->out_of_memory)
 		return false;
 	reading->vm->coroutines[reading->vm->count++] = item;

@@ -6,11 +6,8 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "attach/array.h"
 #include "daemon/writer/message.h"
-
-enum {
-	TRACES_FIRST = 64,
-};
 
 /** A trace by its function's id, which is another one in each process and after a flush. */
 struct traces {
@@ -22,19 +19,8 @@ struct traces {
 /* @return whether the list has room for one more. */
 static bool grow(struct daemon_stats *stats)
 {
-	size_t size = stats->trace_size ? 2 * stats->trace_size : TRACES_FIRST;
-	struct daemon_trace *list;
-
-	if (stats->trace_count < stats->trace_size)
-		return true;
-	if (stats->trace_count >= DAEMON_TRACES_LISTED)
-		return false;
-	list = reallocarray(stats->traces, size, sizeof(*list));
-	if (!list)
-		return false;
-	stats->traces = list;
-	stats->trace_size = size;
-	return true;
+	return stats->trace_count < DAEMON_TRACES_LISTED &&
+	       ARRAY_RESERVE(stats->traces, stats->trace_size, stats->trace_count + 1);
 }
 
 /* @return NULL where the list is full. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "attach/array.h"
 #include "daemon/tick_clock.h"
 
 enum {
@@ -71,17 +72,11 @@ void finder_destroy(struct finder *finder)
 	free(finder);
 }
 
-static int compare_pids(const void *left, const void *right)
-{
-	pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
-
-	return (a > b) - (a < b);
-}
-
 static bool holds(const struct pid_list *list, pid_t pid)
 {
-	return list->count &&
-	       bsearch(&pid, list->pids, list->count, sizeof(pid), compare_pids) != NULL;
+	size_t at = ARRAY_SEARCH(list->count, i, list->pids[i] < pid);
+
+	return at < list->count && list->pids[at] == pid;
 }
 
 static bool has_name(const struct finder *finder, pid_t pid)

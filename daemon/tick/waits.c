@@ -5,6 +5,7 @@
  * The stack of a thread that sleeps does not change, so its chain is decoded once for each sleep.
  * At each tick the kernel tells whether it is the same sleep still.
  */
+#include "attach/array.h"
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/tick/tick.h"
@@ -25,23 +26,9 @@ static struct sampled_wait *wait_of(struct sampled_thread *data)
 	return data->wait;
 }
 
-static bool reserve(struct sampled_wait *wait, uint32_t count)
-{
-	struct format_frame *frames;
-
-	if (count <= wait->size)
-		return true;
-	frames = reallocarray(wait->frames, count, sizeof(*frames));
-	if (!frames)
-		return false;
-	wait->frames = frames;
-	wait->size = count;
-	return true;
-}
-
 static bool copy_sample(struct sampled_wait *wait, const struct format_sample *sample)
 {
-	if (!reserve(wait, sample->frame_count))
+	if (!ARRAY_RESERVE(wait->frames, wait->size, sample->frame_count))
 		return false;
 	wait->sample = *sample;
 	if (sample->frame_count)

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "attach/array.h"
 #include "daemon/tick_clock.h"
 
 /* ---- Sending ---------------------------------------------------------------------------- */
@@ -46,15 +47,9 @@ static uint8_t *start_message(struct message_queue *queue, enum message_type typ
 		failure_set(why, FAILURE_LIMIT, 0, 0, 0, "send so large a message");
 		return NULL;
 	}
-	if (need > queue->size) {
-		uint8_t *bytes = realloc(queue->bytes, need * 2);
-
-		if (!bytes) {
-			failure_set_errno(why, ENOMEM, 0, "queue a message");
-			return NULL;
-		}
-		queue->bytes = bytes;
-		queue->size = need * 2;
+	if (!ARRAY_RESERVE(queue->bytes, queue->size, need)) {
+		failure_set_errno(why, ENOMEM, 0, "queue a message");
+		return NULL;
 	}
 	memcpy(queue->bytes + queue->len, &header, sizeof(header));
 	body = queue->bytes + queue->len + sizeof(header);
@@ -416,16 +411,9 @@ static int parse_notes(const uint8_t *body, size_t len, struct message *ret_mess
 
 static int grow_frames(struct message_receiver *receiver, size_t count, struct failure *why)
 {
-	struct format_frame *frames;
-
-	if (count <= receiver->frame_size)
-		return 0;
-	frames = realloc(receiver->frames, count * sizeof(*frames));
-	if (!frames)
-		return failure_set_errno(why, ENOMEM, 0, "receive a sample");
-	receiver->frames = frames;
-	receiver->frame_size = count;
-	return 0;
+	return ARRAY_RESERVE(receiver->frames, receiver->frame_size, count)
+		       ? 0
+		       : failure_set_errno(why, ENOMEM, 0, "receive a sample");
 }
 
 static void get_frames(struct message_receiver *receiver, const uint8_t *body, uint32_t count)

@@ -10,6 +10,7 @@
 #define HASH_FUNCTION(key, key_len, hash) ((hash) = (unsigned)hash_bytes(key, key_len))
 #include <uthash.h>
 
+#include "attach/array.h"
 #include "format/data/hash.h"
 
 #define INTERN_MAX (UINT32_MAX - 1)
@@ -56,26 +57,11 @@ static struct entry *find(const struct format_intern *intern, const void *bytes,
 	return entry;
 }
 
-static int grow(struct format_intern *intern)
-{
-	uint32_t capacity = intern->capacity ? 2 * intern->capacity : 64;
-	struct entry **by_id;
-
-	if (intern->count < intern->capacity)
-		return 0;
-	by_id = reallocarray(intern->by_id, capacity, sizeof(*by_id));
-	if (!by_id)
-		return -1;
-	intern->by_id = by_id;
-	intern->capacity = capacity;
-	return 0;
-}
-
 static struct entry *add(struct format_intern *intern, const void *bytes, size_t len)
 {
 	struct entry *entry;
 
-	if (grow(intern))
+	if (!ARRAY_RESERVE(intern->by_id, intern->capacity, intern->count + 1))
 		return NULL;
 	entry = calloc(1, sizeof(*entry) + len + 1);
 	if (!entry)

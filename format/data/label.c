@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/text.h"
 #include "format/text/builtin_names.h"
 
@@ -24,14 +25,8 @@ void label_deinit(struct label *label)
 
 static int copy(struct label *label, const char *text, size_t len, struct failure *why)
 {
-	if (len + 1 > label->capacity) {
-		char *grown = realloc(label->text, len + 64);
-
-		if (!grown)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a frame's name");
-		label->text = grown;
-		label->capacity = len + 64;
-	}
+	if (!ARRAY_RESERVE(label->text, label->capacity, len + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a frame's name");
 	if (len)
 		memcpy(label->text, text, len);
 	label->text[len] = '\0';

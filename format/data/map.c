@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
+
 /* A moving insert costs half a chunk, a split half the chunk list; both stay small here. */
 #define CHUNK_ENTRIES 256
 
@@ -28,33 +30,15 @@ void format_addrmap_deinit(struct format_addrmap *map)
 /** Index of the last chunk that starts at or below @p key; 0 where there is none. */
 static size_t find_chunk(const struct format_addrmap *map, uint64_t key)
 {
-	size_t low = 0, high = map->count;
+	size_t end = ARRAY_SEARCH(map->count, i, map->chunks[i]->entries[0].key <= key);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->chunks[middle]->entries[0].key <= key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? low - 1 : 0;
+	return end ? end - 1 : 0;
 }
 
 /** Number of entries of @p chunk whose key is at or below @p key. */
 static size_t count_upto(const struct format_addrmap_chunk *chunk, uint64_t key)
 {
-	size_t low = 0, high = chunk->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (chunk->entries[middle].key <= key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_SEARCH(chunk->count, i, chunk->entries[i].key <= key);
 }
 
 static struct entry *find_floor(const struct format_addrmap *map, uint64_t key)
@@ -72,21 +56,12 @@ static struct entry *find_floor(const struct format_addrmap *map, uint64_t key)
 /** Put an empty chunk at @p index. */
 static int insert_chunk(struct format_addrmap *map, size_t index)
 {
-	struct format_addrmap_chunk *chunk = malloc(sizeof(*chunk));
+	struct format_addrmap_chunk *chunk = NULL;
 
+	if (ARRAY_RESERVE(map->chunks, map->capacity, map->count + 1))
+		chunk = malloc(sizeof(*chunk));
 	if (!chunk)
 		return -1;
-	if (map->count == map->capacity) {
-		size_t capacity = map->capacity ? 2 * map->capacity : 16;
-		void *chunks = reallocarray(map->chunks, capacity, sizeof(*map->chunks));
-
-		if (!chunks) {
-			free(chunk);
-			return -1;
-		}
-		map->chunks = chunks;
-		map->capacity = capacity;
-	}
 	memmove(map->chunks + index + 1, map->chunks + index,
 		(map->count - index) * sizeof(*map->chunks));
 	chunk->count = 0;

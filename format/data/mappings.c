@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/data/intern.h"
 #include "format/text.h"
 
@@ -71,17 +72,10 @@ static int no_memory(struct failure *why)
 static int append(struct format_mappings *mappings, const struct format_mapping *mapping,
 		  struct failure *why)
 {
-	if (mappings->count == mappings->capacity) {
-		uint32_t capacity = 2 * mappings->capacity + 16;
-		void *items =
-			reallocarray(mappings->items, capacity, sizeof(struct format_mapping *));
-
-		if (!items)
-			return no_memory(why);
-		mappings->items = items;
-		mappings->capacity = capacity;
-	}
-	mappings->items[mappings->count] = copy_item(mapping);
+	if (ARRAY_RESERVE(mappings->items, mappings->capacity, mappings->count + 1))
+		mappings->items[mappings->count] = copy_item(mapping);
+	else
+		return no_memory(why);
 	if (!mappings->items[mappings->count])
 		return no_memory(why);
 	mappings->count++;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/budget.h"
 #include "format/diff/compare.h"
 #include "format/text.h"
@@ -44,7 +45,7 @@ struct rule {
 struct format_budget {
 	struct rule *rules;
 	struct format_verdict *verdicts;
-	size_t count, capacity;
+	size_t count, rule_room, verdict_room;
 };
 
 struct format_budget *format_budget_create(void)
@@ -137,21 +138,11 @@ static bool parse_subject(char *text, struct rule *rule)
 
 static int grow(struct format_budget *budget)
 {
-	size_t capacity = 2 * budget->capacity + 8;
-	void *rules, *verdicts;
-
-	if (budget->count < budget->capacity)
-		return 0;
-	rules = reallocarray(budget->rules, capacity, sizeof(*budget->rules));
-	if (rules)
-		budget->rules = rules;
-	verdicts = reallocarray(budget->verdicts, capacity, sizeof(*budget->verdicts));
-	if (verdicts)
-		budget->verdicts = verdicts;
-	if (!rules || !verdicts)
-		return -1;
-	budget->capacity = capacity;
-	return 0;
+	return ARRAY_RESERVE(budget->rules, budget->rule_room, budget->count + 1) &&
+			       ARRAY_RESERVE(budget->verdicts, budget->verdict_room,
+					     budget->count + 1)
+		       ? 0
+		       : -1;
 }
 
 static int invalid(uint64_t at, const char *what, struct failure *why)

@@ -2,6 +2,7 @@
 /* A buffer in front of a file, which is whole after each commit. */
 #include "format/file/sink.h"
 
+#include "attach/array.h"
 #include "format/file/gzip_write.h"
 
 #include <errno.h>
@@ -124,19 +125,10 @@ void format_sink_rewind(struct format_sink *sink, size_t pending)
 /** Make room for @p len more bytes. */
 static int reserve(struct format_sink *sink, size_t len, struct failure *why)
 {
-	size_t capacity = sink->capacity ? sink->capacity : 4096;
-	uint8_t *pending;
-
-	if (len <= sink->capacity - sink->len)
-		return 0;
-	while (capacity - sink->len < len)
-		capacity *= 2;
-	pending = realloc(sink->pending, capacity);
-	if (!pending)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the output's next bytes");
-	sink->pending = pending;
-	sink->capacity = capacity;
-	return 0;
+	return ARRAY_RESERVE(sink->pending, sink->capacity, sink->len + len)
+		       ? 0
+		       : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0,
+				     "hold the output's next bytes");
 }
 
 int format_sink_put(struct format_sink *sink, const void *bytes, size_t len, struct failure *why)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
+
 enum {
 	SIZE_FIRST = 64,
 	/* Slots for each entry, at least: short searches. */
@@ -155,15 +157,8 @@ static struct live_delta *delta_of(struct live_table *table, uint32_t id)
 
 	if (count->delta)
 		return &deltas->items[count->delta - 1];
-	if (deltas->count == deltas->size) {
-		size_t size = deltas->size ? 2 * deltas->size : SIZE_FIRST;
-		void *items = reallocarray(deltas->items, size, sizeof(*deltas->items));
-
-		if (!items)
-			return NULL;
-		deltas->items = items;
-		deltas->size = size;
-	}
+	if (!ARRAY_RESERVE(deltas->items, deltas->size, deltas->count + 1))
+		return NULL;
 	deltas->items[deltas->count] = (struct live_delta){ .id = id };
 	count->delta = (uint32_t)++deltas->count;
 	return &deltas->items[count->delta - 1];

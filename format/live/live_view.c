@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
+
 /* ---- Rows ------------------------------------------------------------------------------- */
 
 struct format_live_count live_count_of(const struct live_count *count)
@@ -21,15 +23,8 @@ struct format_live_count live_count_of(const struct live_count *count)
 
 int live_rows_add(struct live_rows *rows, const struct format_live_row *row, struct failure *why)
 {
-	if (rows->count == rows->size) {
-		size_t size = rows->size ? 2 * rows->size : 256;
-		void *larger = reallocarray(rows->rows, size, sizeof(*rows->rows));
-
-		if (!larger)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list samples");
-		rows->rows = larger;
-		rows->size = size;
-	}
+	if (!ARRAY_RESERVE(rows->rows, rows->size, rows->count + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list samples");
 	rows->rows[rows->count++] = *row;
 	return 0;
 }

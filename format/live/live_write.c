@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/array.h"
 #include "format/profile/profile_internal.h"
 
 /** Frames of one chain, leaf first; those of LIVE_THREAD are left out. */
@@ -23,15 +24,8 @@ static int no_memory(struct failure *why)
 
 static int add_frame(struct chain *chain, const struct format_frame *frame, struct failure *why)
 {
-	if (chain->count == chain->size) {
-		uint32_t size = chain->size ? 2 * chain->size : 64;
-		void *frames = reallocarray(chain->frames, size, sizeof(*chain->frames));
-
-		if (!frames)
-			return no_memory(why);
-		chain->frames = frames;
-		chain->size = size;
-	}
+	if (!ARRAY_RESERVE(chain->frames, chain->size, chain->count + 1))
+		return no_memory(why);
 	chain->frames[chain->count++] = *frame;
 	return 0;
 }

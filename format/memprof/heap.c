@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/sysprof/stream_format.h"
 
 /** Locations of a stream that were met last, with their places: nearly all events have one of
@@ -75,31 +76,16 @@ static void add_location(struct heap_location *sum, const struct heap_location *
 	add(&sum->held_blocks, location->held_blocks);
 }
 
-/** Room for element @p index of a list, zeroed. */
-static int reserve(void **list, uint32_t *capacity, size_t size, uint32_t index,
-		   struct failure *why)
+static int no_memory(struct failure *why)
 {
-	uint32_t wider = *capacity ? 2 * *capacity : 64;
-	char *grown;
-
-	if (index < *capacity)
-		return 0;
-	grown = reallocarray(*list, wider, size);
-	if (!grown)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
-	memset(grown + *capacity * size, 0, (wider - *capacity) * size);
-	*list = grown;
-	*capacity = wider;
-	return 0;
+	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
 }
 
 static int put_location(struct heap *heap, const struct tarantool_frame *key, uint32_t *ret_id,
 			struct failure *why)
 {
 	uint32_t known = format_intern_count(heap->keys);
-	void *locations = heap->locations;
 	size_t len = 0;
-	int result;
 
 	if (format_intern_put(heap->keys, key, sizeof(*key), ret_id, why))
 		return -1;
@@ -110,25 +96,22 @@ static int put_location(struct heap *heap, const struct tarantool_frame *key, ui
 	heap->location_bytes += PLACE_BYTES + len;
 	if (heap->location_bytes > HEAP_PLACE_BYTES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more locations than can be kept");
-	result = reserve(&locations, &heap->location_capacity, sizeof(*heap->locations), *ret_id,
-			 why);
-	heap->locations = locations;
-	return result;
+	return ARRAY_RESERVE_ZEROED(heap->locations, heap->location_capacity, (size_t)*ret_id + 1)
+		       ? 0
+		       : no_memory(why);
 }
 
 static int add_link(struct heap *heap, const struct heap_link *link, const struct heap_count *count,
 		    struct failure *why)
 {
 	uint32_t known = format_intern_count(heap->links), id;
-	void *counts = heap->link_counts;
 
 	if (format_intern_put(heap->links, link, sizeof(*link), &id, why))
 		return -1;
 	if (id == known && known >= HEAP_LINKS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more locations than can be kept");
-	if (reserve(&counts, &heap->link_capacity, sizeof(*heap->link_counts), id, why))
-		return -1;
-	heap->link_counts = counts;
+	if (!ARRAY_RESERVE_ZEROED(heap->link_counts, heap->link_capacity, (size_t)id + 1))
+		return no_memory(why);
 	add_count(&heap->link_counts[id], count);
 	return 0;
 }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
+
 /** Bytes of a profile as it is decoded: what large services write has some tens of MiB. */
 #define CONTENT_MAX_BYTES (512u << 20)
 /** Of one field. */
@@ -18,16 +20,8 @@ int pprof_read_content(struct unpack *unpack, struct pprof_content *ret_content,
 	size_t len;
 
 	do {
-		if (content->size - content->len < READ_BYTES) {
-			size_t size = 2 * content->size + READ_BYTES;
-			uint8_t *bytes = realloc(content->bytes, size);
-
-			if (!bytes)
-				return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0,
-						   "hold the profile");
-			content->bytes = bytes;
-			content->size = size;
-		}
+		if (!ARRAY_RESERVE(content->bytes, content->size, content->len + READ_BYTES))
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the profile");
 		if (unpack_read(unpack, content->bytes + content->len, READ_BYTES, &len, why))
 			return -1;
 		content->len += len;

@@ -7,15 +7,11 @@
 #include "format/pprof/pprof_reader.h"
 #include "format/text.h"
 
+#include "attach/array.h"
 #include "pprof.pb-c.h"
 
 /** Functions inlined into each other at one address. */
 #define INLINED_MAX 1024
-
-static int no_memory(struct failure *why)
-{
-	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the profile");
-}
 
 /* ---- Mappings --------------------------------------------------------------------------- */
 
@@ -29,7 +25,7 @@ static int copy_text(struct pprof_reader *reader, int64_t id, char **ret_copy, s
 	if (!*text)
 		return 0;
 	*ret_copy = strdup(text);
-	return *ret_copy ? 0 : no_memory(why);
+	return *ret_copy ? 0 : pprof_no_memory(why);
 }
 
 static void free_mapping(struct pprof_mapping *mapping)
@@ -63,7 +59,7 @@ static int fill_mapping(struct pprof_reader *reader, const Pprof__Mapping *messa
 	else
 		mapping->value.path = path = strdup("");
 	if (!path || (*path && !mapping->module))
-		return no_memory(why);
+		return pprof_no_memory(why);
 	mapping->value.start = message->memory_start;
 	mapping->value.limit = message->memory_limit;
 	mapping->value.offset = message->file_offset;
@@ -88,8 +84,9 @@ int pprof_take_mapping(struct pprof_reader *reader, const struct pprof_field *fi
 	if (!message)
 		return pprof_invalid(field, "damaged mapping", why);
 	result = fill_mapping(reader, message, &mapping, why) ||
-		 pprof_grow((void **)&reader->mappings, reader->mapping_count,
-			    &reader->mapping_size, sizeof(*reader->mappings), why) ||
+		 (!ARRAY_RESERVE(reader->mappings, reader->mapping_size,
+				 reader->mapping_count + 1) &&
+		  pprof_no_memory(why)) ||
 		 format_addrmap_set(&reader->mapping_ids, message->id, reader->mapping_count, why);
 	if (result)
 		free_mapping(&mapping);
@@ -116,8 +113,9 @@ int pprof_take_function(struct pprof_reader *reader, const struct pprof_field *f
 	if (!message)
 		return pprof_invalid(field, "damaged function", why);
 	result =
-		pprof_grow((void **)&reader->functions, reader->function_count,
-			   &reader->function_size, sizeof(*reader->functions), why) ||
+		(!ARRAY_RESERVE(reader->functions, reader->function_size,
+				reader->function_count + 1) &&
+		 pprof_no_memory(why)) ||
 		format_addrmap_set(&reader->function_ids, message->id, reader->function_count, why);
 	if (result == 0)
 		reader->functions[reader->function_count++] =
@@ -231,9 +229,8 @@ static int add_frame(struct pprof_reader *reader, uint32_t function, int64_t lin
 {
 	if (reader->frame_count >= PPROF_TABLE_MAX)
 		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "too many locations");
-	if (pprof_grow((void **)&reader->frames, reader->frame_count, &reader->frame_size,
-		       sizeof(*reader->frames), why))
-		return -1;
+	if (!ARRAY_RESERVE(reader->frames, reader->frame_size, reader->frame_count + 1))
+		return pprof_no_memory(why);
 	reader->frames[reader->frame_count++] = (struct profile_frame){
 		.function = function,
 		.line = profile_line(reader->profile, function,
@@ -300,8 +297,9 @@ int pprof_take_location(struct pprof_reader *reader, const struct pprof_field *f
 		return pprof_invalid(field, "damaged location", why);
 	result =
 		add_lines(reader, message, why) ||
-		pprof_grow((void **)&reader->locations, reader->location_count,
-			   &reader->location_size, sizeof(*reader->locations), why) ||
+		(!ARRAY_RESERVE(reader->locations, reader->location_size,
+				reader->location_count + 1) &&
+		 pprof_no_memory(why)) ||
 		format_addrmap_set(&reader->location_ids, message->id, reader->location_count, why);
 	if (result == 0) {
 		made.count = (uint32_t)reader->frame_count - made.first;

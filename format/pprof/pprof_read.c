@@ -15,6 +15,7 @@
 #include "format/sysprof/stream_format.h"
 #include "format/text.h"
 
+#include "attach/array.h"
 #include "pprof.pb-c.h"
 
 /** Bytes of a text that are looked at: no more is shown of any. */
@@ -22,7 +23,7 @@
 
 /* ---- Fields ----------------------------------------------------------------------------- */
 
-static int no_memory(struct failure *why)
+int pprof_no_memory(struct failure *why)
 {
 	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the profile");
 }
@@ -30,21 +31,6 @@ static int no_memory(struct failure *why)
 int pprof_invalid(const struct pprof_field *field, const char *what, struct failure *why)
 {
 	return failure_set(why, FAILURE_INVALID, 0, 0, field->offset, what);
-}
-
-int pprof_grow(void **items, size_t count, size_t *size, size_t item_size, struct failure *why)
-{
-	size_t wider = 2 * *size + 64;
-	void *grown;
-
-	if (count < *size)
-		return 0;
-	grown = reallocarray(*items, wider, item_size);
-	if (!grown)
-		return no_memory(why);
-	*items = grown;
-	*size = wider;
-	return 0;
 }
 
 /** Go over all fields. @param take Called for each. */
@@ -88,9 +74,8 @@ static int take_string(struct pprof_reader *reader, const struct pprof_field *fi
 		return pprof_invalid(field, "not a text", why);
 	if (reader->string_count >= PPROF_TABLE_MAX)
 		return pprof_invalid(field, "too many texts", why);
-	if (pprof_grow((void **)&reader->strings, reader->string_count, &reader->string_size,
-		       sizeof(*reader->strings), why))
-		return -1;
+	if (!ARRAY_RESERVE(reader->strings, reader->string_size, reader->string_count + 1))
+		return pprof_no_memory(why);
 	/* FIELD_MAX_BYTES fit. */
 	reader->strings[reader->string_count++] =
 		(struct pprof_string){ .bytes = field->bytes, .len = (uint32_t)field->len };
@@ -178,9 +163,8 @@ static int add_location(struct pprof_reader *reader, const struct pprof_field *f
 	for (uint32_t i = 0; i < location->count; i++) {
 		if (reader->chain_count >= 2 * STREAM_FRAMES_MAX)
 			return pprof_invalid(field, "too many frames", why);
-		if (pprof_grow((void **)&reader->chain, reader->chain_count, &reader->chain_size,
-			       sizeof(*reader->chain), why))
-			return -1;
+		if (!ARRAY_RESERVE(reader->chain, reader->chain_size, reader->chain_count + 1))
+			return pprof_no_memory(why);
 		reader->chain[reader->chain_count++] = reader->frames[location->first + i];
 	}
 	return 0;

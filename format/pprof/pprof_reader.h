@@ -77,8 +77,7 @@ struct pprof_reader {
 	struct format_text text, name, file;
 };
 
-/** Room for one more of @p *count items of @p item_size bytes. */
-int pprof_grow(void **items, size_t count, size_t *size, size_t item_size, struct failure *why);
+int pprof_no_memory(struct failure *why);
 
 /** FAILURE_INVALID at the field. */
 int pprof_invalid(const struct pprof_field *field, const char *what, struct failure *why);

@@ -14,6 +14,7 @@
 #include "format/report/call_tree.h"
 #include "format/text.h"
 
+#include "attach/array.h"
 #include "pprof.pb-c.h"
 
 enum {
@@ -56,14 +57,8 @@ static int put(struct pprof *pprof, const Pprof__Profile *message, struct failur
 {
 	size_t len = pprof__profile__get_packed_size(message);
 
-	if (len > pprof->packed_size) {
-		uint8_t *packed = realloc(pprof->packed, len);
-
-		if (!packed)
-			return no_memory(why);
-		pprof->packed = packed;
-		pprof->packed_size = len;
-	}
+	if (!ARRAY_RESERVE(pprof->packed, pprof->packed_size, len))
+		return no_memory(why);
 	pprof__profile__pack(message, pprof->packed);
 	return pack_stream_put(pprof->out, pprof->packed, len, why);
 }
@@ -110,22 +105,6 @@ static int put_strings(struct pprof *pprof, struct failure *why)
 
 /* ---- Functions -------------------------------------------------------------------------- */
 
-static int grow_mapped(struct pprof *pprof, uint32_t id, struct failure *why)
-{
-	uint32_t size = 2 * pprof->mapped_size + 16;
-	struct mapped *mapped;
-
-	if (id < pprof->mapped_size)
-		return 0;
-	mapped = reallocarray(pprof->mapped, size, sizeof(*mapped));
-	if (!mapped)
-		return no_memory(why);
-	memset(mapped + pprof->mapped_size, 0, (size - pprof->mapped_size) * sizeof(*mapped));
-	pprof->mapped = mapped;
-	pprof->mapped_size = size;
-	return 0;
-}
-
 /** Whether a function has no symbol: it is called by its module, or that one's path, and a place in
  * it. */
 static bool is_location_name(const struct format_function *function)
@@ -163,8 +142,8 @@ static int mapping_of(struct pprof *pprof, const struct format_function *functio
 		return -1;
 	if (id == MAPPINGS_NONE)
 		return 0;
-	if (grow_mapped(pprof, id, why))
-		return -1;
+	if (!ARRAY_RESERVE_ZEROED(pprof->mapped, pprof->mapped_size, (size_t)id + 1))
+		return no_memory(why);
 	mapped = &pprof->mapped[id];
 	mapped->has_names |= mapping == &named || !is_location_name(function);
 	mapped->has_files |= function->file != NULL;

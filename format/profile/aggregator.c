@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/data/label.h"
 
 int aggregator_init(struct aggregator *aggregator, const struct format_functions *functions,
@@ -63,15 +64,8 @@ static int function_of(struct aggregator *aggregator, const struct format_frame 
 static int take_frames(struct aggregator *aggregator, const struct format_sample *sample,
 		       struct failure *why)
 {
-	if (sample->frame_count > aggregator->capacity) {
-		void *frames = reallocarray(aggregator->frames, sample->frame_count,
-					    sizeof(*aggregator->frames));
-
-		if (!frames)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
-		aggregator->frames = frames;
-		aggregator->capacity = sample->frame_count;
-	}
+	if (!ARRAY_RESERVE(aggregator->frames, aggregator->capacity, sample->frame_count))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
 	for (uint32_t i = 0; i < sample->frame_count; i++) {
 		const struct format_frame *from = &sample->frames[sample->frame_count - 1 - i];
 		struct profile_frame *frame = &aggregator->frames[i];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/data/mappings.h"
 
 struct format_profile *format_profile_create(struct failure *why)
@@ -124,17 +125,10 @@ static int settle(struct format_profile *profile, const struct format_function *
 /** Room for the marks of one more function. */
 static int grow_marks(struct format_profile *profile, struct failure *why)
 {
-	uint32_t capacity = profile->mark_capacity ? 2 * profile->mark_capacity : 64;
-	struct label_mark *marks;
-
-	if (format_functions_count(profile->functions) < profile->mark_capacity)
-		return 0;
-	marks = reallocarray(profile->marks, capacity, sizeof(*marks));
-	if (!marks)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the functions");
-	profile->marks = marks;
-	profile->mark_capacity = capacity;
-	return 0;
+	return ARRAY_RESERVE(profile->marks, profile->mark_capacity,
+			     format_functions_count(profile->functions) + 1)
+		       ? 0
+		       : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the functions");
 }
 
 /* Find a function that is settled, or add it where there are fewer than @p most.
@@ -205,18 +199,9 @@ uint32_t profile_line(const struct format_profile *profile, uint32_t function, u
 /** Room for the count with number @p index. New counts are 0. */
 static int grow_counts(uint64_t **counts, uint32_t *capacity, uint32_t index, struct failure *why)
 {
-	uint32_t wider = *capacity ? 2 * *capacity : 64;
-	uint64_t *grown;
-
-	if (index < *capacity)
-		return 0;
-	grown = reallocarray(*counts, wider, sizeof(**counts));
-	if (!grown)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
-	memset(grown + *capacity, 0, (wider - *capacity) * sizeof(*grown));
-	*counts = grown;
-	*capacity = wider;
-	return 0;
+	return ARRAY_RESERVE_ZEROED(*counts, *capacity, (size_t)index + 1)
+		       ? 0
+		       : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
 }
 
 static int find_key(struct format_profile *profile, uint32_t chain,

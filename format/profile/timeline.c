@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
 #include "format/text/uleb.h"
 
 /* Of a sample's first number: what else there is. */
@@ -26,17 +27,9 @@ void timeline_set_next(struct timeline *timeline, uint64_t us, uint64_t heap_byt
 
 static int grow(struct timeline *timeline, struct failure *why)
 {
-	size_t capacity = timeline->capacity ? 2 * timeline->capacity : 4096;
-	uint8_t *bytes;
-
-	if (timeline->len + EVENT_MAX <= timeline->capacity)
-		return 0;
-	bytes = realloc(timeline->bytes, capacity);
-	if (!bytes)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the samples in order");
-	timeline->bytes = bytes;
-	timeline->capacity = capacity;
-	return 0;
+	return ARRAY_RESERVE(timeline->bytes, timeline->capacity, timeline->len + EVENT_MAX)
+		       ? 0
+		       : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the samples in order");
 }
 
 static void put(struct timeline *timeline, uint64_t value)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/data/label.h"
 #include "format/read/profile_reader.h"
 #include "format/sysprof/stream_format.h"
@@ -33,15 +34,8 @@ static int invalid(const struct folded *folded, const char *what, struct failure
 static int parse_frame(struct folded *folded, const char *text, size_t len, uint32_t id,
 		       struct failure *why)
 {
-	if (id >= folded->meant_size) {
-		size_t size = 2 * folded->meant_size + 64;
-		void *meant = reallocarray(folded->meant, size, sizeof(*folded->meant));
-
-		if (!meant)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
-		folded->meant = meant;
-		folded->meant_size = size;
-	}
+	if (!ARRAY_RESERVE(folded->meant, folded->meant_size, (size_t)id + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
 	if (label_parse(&folded->label, text, len, why) ||
 	    profile_add_function(folded->profile, &folded->label.function, &folded->label.mark,
 				 &folded->meant[id].function, why))
@@ -55,15 +49,8 @@ static int add_frame(struct folded *folded, const char *text, size_t len, struct
 {
 	uint32_t known = format_intern_count(folded->texts), id;
 
-	if (folded->count == folded->capacity) {
-		size_t capacity = 2 * folded->capacity + 64;
-		void *frames = reallocarray(folded->frames, capacity, sizeof(*folded->frames));
-
-		if (!frames)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
-		folded->frames = frames;
-		folded->capacity = capacity;
-	}
+	if (!ARRAY_RESERVE(folded->frames, folded->capacity, folded->count + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
 	if (folded->count >= 2 * STREAM_FRAMES_MAX)
 		return invalid(folded, "too many frames", why);
 	if (format_intern_put(folded->texts, text, len, &id, why) ||

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/profile/profile_internal.h"
 #include "format/read/profile_reader.h"
 #include "format/stream/merge.h"
@@ -240,16 +241,9 @@ static int resolve_lua(struct loader *loader, const struct format_lua_frame *lua
 
 static int reserve(struct loader *loader, size_t count, struct failure *why)
 {
-	struct profile_frame *frames;
-
-	if (count <= loader->capacity)
-		return 0;
-	frames = reallocarray(loader->frames, count, sizeof(*frames));
-	if (!frames)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
-	loader->frames = frames;
-	loader->capacity = count;
-	return 0;
+	return ARRAY_RESERVE(loader->frames, loader->capacity, count)
+		       ? 0
+		       : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
 }
 
 /** What is known of the host frames, by their index. */
@@ -258,14 +252,8 @@ static int resolve_hosts(struct loader *loader, const struct format_raw_sample *
 {
 	const struct known *known;
 
-	if (raw->host_count > loader->host_capacity) {
-		void *hosts = reallocarray(loader->hosts, raw->host_count, sizeof(*loader->hosts));
-
-		if (!hosts)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
-		loader->hosts = hosts;
-		loader->host_capacity = raw->host_count;
-	}
+	if (!ARRAY_RESERVE(loader->hosts, loader->host_capacity, raw->host_count))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
 	for (size_t i = 0; i < raw->host_count; i++) {
 		if (resolve(loader, raw->host[i], &known, why))
 			return -1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Chains of functions as chains of labels, sorted. */
+#include "attach/array.h"
 #include "format/report/call_tree.h"
 #include "format/text.h"
 
@@ -93,16 +94,8 @@ static int append_label(struct builder *builder, const struct format_function *f
 	struct call_tree *call_tree = builder->call_tree;
 	struct call_tree_label label = { .kind = function->kind };
 
-	if (call_tree->label_count == builder->capacity) {
-		uint32_t capacity = builder->capacity ? 2 * builder->capacity : 64;
-		void *labels =
-			reallocarray(call_tree->labels, capacity, sizeof(*call_tree->labels));
-
-		if (!labels)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the labels");
-		call_tree->labels = labels;
-		builder->capacity = capacity;
-	}
+	if (!ARRAY_RESERVE(call_tree->labels, builder->capacity, call_tree->label_count + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the labels");
 	label.owned_text = strdup(builder->text.bytes);
 	label.owned_location = builder->location.len ? strdup(builder->location.bytes) : NULL;
 	label.owned_name = copy_name(function->name);

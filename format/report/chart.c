@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
 #include "format/data/map.h"
 
 /** Where nothing tells how long a sample is. */
@@ -40,15 +41,8 @@ static int add_track(struct builder *builder, const struct profile_labels *label
 		*ret_track = (uint32_t)known;
 		return 0;
 	}
-	if (chart->track_count == builder->capacity) {
-		uint32_t capacity = builder->capacity ? 2 * builder->capacity : 16;
-		void *tracks = reallocarray(chart->tracks, capacity, sizeof(*chart->tracks));
-
-		if (!tracks)
-			return no_memory(why);
-		chart->tracks = tracks;
-		builder->capacity = capacity;
-	}
+	if (!ARRAY_RESERVE(chart->tracks, builder->capacity, chart->track_count + 1))
+		return no_memory(why);
 	*ret_track = chart->track_count;
 	chart->tracks[chart->track_count++] =
 		(struct chart_track){ .pid = labels->pid, .tid = labels->tid };
@@ -160,15 +154,8 @@ static int note_heap(struct builder *builder, const struct chart_event *event, u
 {
 	struct chart *chart = builder->chart;
 
-	if (chart->heap_count == builder->heap_capacity) {
-		size_t capacity = builder->heap_capacity ? 2 * builder->heap_capacity : 256;
-		void *heaps = reallocarray(chart->heaps, capacity, sizeof(*chart->heaps));
-
-		if (!heaps)
-			return no_memory(why);
-		chart->heaps = heaps;
-		builder->heap_capacity = capacity;
-	}
+	if (!ARRAY_RESERVE(chart->heaps, builder->heap_capacity, chart->heap_count + 1))
+		return no_memory(why);
 	chart->heaps[chart->heap_count++] =
 		(struct chart_heap){ chart_end_ns(chart, event), bytes, event->track };
 	return 0;

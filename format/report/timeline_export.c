@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/formats/reports.h"
 
 uint32_t timeline_export_chain(const struct timeline_export *timeline_export,
@@ -191,18 +192,8 @@ int stacks_add(struct stacks *stacks, struct stack_node node, uint32_t *ret_node
 		*ret_node = (uint32_t)known;
 		return 0;
 	}
-	if (stacks->count == stacks->capacity) {
-		uint32_t capacity = stacks->capacity ? 2 * stacks->capacity : 256;
-		void *nodes =
-			stacks->capacity > UINT32_MAX / 4
-				? NULL
-				: reallocarray(stacks->nodes, capacity, sizeof(*stacks->nodes));
-
-		if (!nodes)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the call tree");
-		stacks->nodes = nodes;
-		stacks->capacity = capacity;
-	}
+	if (!ARRAY_RESERVE(stacks->nodes, stacks->capacity, (size_t)stacks->count + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the call tree");
 	stacks->nodes[stacks->count++] = node;
 	*ret_node = stacks->count;
 	return format_addrmap_set(&stacks->ids, key, stacks->count, why);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/sysprof/stream_format.h"
 #include "format/sysprof/symbol_encoding.h"
 
@@ -22,15 +23,8 @@ static int append(struct merge *merge, struct merge_frame frame, struct failure 
 {
 	if (merge->count == MERGED_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "too many frames after merging");
-	if (merge->count == merge->capacity) {
-		size_t capacity = merge->capacity ? 2 * merge->capacity : 64;
-		void *frames = reallocarray(merge->frames, capacity, sizeof(*merge->frames));
-
-		if (!frames)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "merge a sample");
-		merge->frames = frames;
-		merge->capacity = capacity;
-	}
+	if (!ARRAY_RESERVE(merge->frames, merge->capacity, merge->count + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "merge a sample");
 	merge->frames[merge->count++] = frame;
 	return 0;
 }
@@ -40,14 +34,8 @@ static int fill_live(struct merge *merge, const struct format_raw_sample *raw, s
 {
 	size_t count = raw->lua_count;
 
-	if (count > merge->live_capacity) {
-		void *live = reallocarray(merge->live, count, sizeof(*merge->live));
-
-		if (!live)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "merge a sample");
-		merge->live = live;
-		merge->live_capacity = count;
-	}
+	if (!ARRAY_RESERVE(merge->live, merge->live_capacity, count))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "merge a sample");
 	for (size_t i = 0; i < count; i++)
 		merge->live[i] = (struct merge_frame){ true, (uint32_t)(count - 1 - i) };
 	return 0;

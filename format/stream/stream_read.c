@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/file/gzip_read.h"
 #include "format/text.h"
 #include "format/text/uleb.h"
@@ -142,16 +143,8 @@ static int read_numbers(struct reader *reader, size_t count, uint64_t *const ret
 /** Make room for @p len bytes of string, with a terminator. */
 static int reserve_string(struct reader *reader, size_t len)
 {
-	char *string;
-
-	if (len < reader->string_capacity)
-		return 0;
-	string = realloc(reader->string, 2 * len + 1);
-	if (!string)
-		return no_memory(reader);
-	reader->string = string;
-	reader->string_capacity = 2 * len + 1;
-	return 0;
+	return ARRAY_RESERVE(reader->string, reader->string_capacity, len + 1) ? 0
+									       : no_memory(reader);
 }
 
 /** Read a string into reader->string. Memory follows the bytes that exist, not the length told. */
@@ -282,22 +275,6 @@ static int read_symtab(struct reader *reader)
 	}
 }
 
-/** Make room for one more element of @p size bytes. */
-static int grow(struct reader *reader, void **array, size_t *capacity, size_t count, size_t size)
-{
-	size_t wanted = *capacity ? 2 * *capacity : 64;
-	void *grown;
-
-	if (count < *capacity)
-		return 0;
-	grown = reallocarray(*array, wanted, size);
-	if (!grown)
-		return no_memory(reader);
-	*array = grown;
-	*capacity = wanted;
-	return 0;
-}
-
 static int read_lua_frame(struct reader *reader, uint8_t kind, struct format_lua_frame *ret_frame)
 {
 	struct format_lua_frame frame = { .kind = kind };
@@ -317,7 +294,6 @@ static int read_lua_stack(struct reader *reader, size_t *ret_count)
 	size_t count = 0;
 
 	for (;;) {
-		void *array = reader->lua;
 		uint8_t header;
 
 		if (read_byte(reader, &header))
@@ -326,9 +302,8 @@ static int read_lua_stack(struct reader *reader, size_t *ret_count)
 			break;
 		if (count == STREAM_FRAMES_MAX)
 			return invalid(reader, offset_of(reader) - 1, "too many frames");
-		if (grow(reader, &array, &reader->lua_capacity, count, sizeof(*reader->lua)))
-			return -1;
-		reader->lua = array;
+		if (!ARRAY_RESERVE(reader->lua, reader->lua_capacity, count + 1))
+			return no_memory(reader);
 		if (read_lua_frame(reader, header, &reader->lua[count]))
 			return -1;
 		count++;
@@ -342,7 +317,6 @@ static int read_host_stack(struct reader *reader, size_t *ret_count)
 	size_t count = 0;
 
 	for (;;) {
-		void *array = reader->host;
 		uint64_t start = offset_of(reader), address;
 
 		if (read_number(reader, &address))
@@ -351,9 +325,8 @@ static int read_host_stack(struct reader *reader, size_t *ret_count)
 			break;
 		if (count == STREAM_FRAMES_MAX)
 			return invalid(reader, start, "too many frames");
-		if (grow(reader, &array, &reader->host_capacity, count, sizeof(*reader->host)))
-			return -1;
-		reader->host = array;
+		if (!ARRAY_RESERVE(reader->host, reader->host_capacity, count + 1))
+			return no_memory(reader);
 		reader->host[count++] = address;
 	}
 	*ret_count = count;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/sysprof/symbol_encoding.h"
 
 int symtab_init(struct symtab *symtab, struct failure *why)
@@ -31,25 +32,15 @@ void symtab_deinit(struct symtab *symtab)
 	memset(symtab, 0, sizeof(*symtab));
 }
 
-/** Find @p key's element of a list, or append one for it. */
-static int find_or_append(struct format_addrmap *map, uint64_t key, void **list, size_t *count,
-			  size_t *capacity, size_t size, size_t *ret_index, struct failure *why)
+/** Find the index of @p key, or give it the next one.
+ *  @param has_room Whether there is room for another one. */
+static int find_or_append(struct format_addrmap *map, uint64_t key, bool has_room, size_t *count,
+			  uint64_t *ret_index, struct failure *why)
 {
-	uint64_t present;
-
-	if (format_addrmap_get(map, key, &present)) {
-		*ret_index = (size_t)present;
+	if (format_addrmap_get(map, key, ret_index))
 		return 0;
-	}
-	if (*count == *capacity) {
-		size_t wanted = *capacity ? 2 * *capacity : 64;
-		void *grown = reallocarray(*list, wanted, size);
-
-		if (!grown)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the symbols");
-		*list = grown;
-		*capacity = wanted;
-	}
+	if (!has_room)
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the symbols");
 	if (format_addrmap_set(map, key, *count, why))
 		return -1;
 	*ret_index = (*count)++;
@@ -95,35 +86,31 @@ static int put_name(struct symtab *symtab, const char *name, size_t len, uint32_
 
 static int add_proto(struct symtab *symtab, const struct format_symbol *symbol, struct failure *why)
 {
-	void *list = symtab->proto_list;
 	uint32_t chunk;
-	size_t index;
-	int result;
+	uint64_t index;
 
-	if (put_name(symtab, symbol->name, symbol->name_len, &chunk, why))
+	if (put_name(symtab, symbol->name, symbol->name_len, &chunk, why) ||
+	    find_or_append(&symtab->protos, symbol->address,
+			   ARRAY_RESERVE(symtab->proto_list, symtab->proto_capacity,
+					 symtab->proto_count + 1),
+			   &symtab->proto_count, &index, why))
 		return -1;
-	result = find_or_append(&symtab->protos, symbol->address, &list, &symtab->proto_count,
-				&symtab->proto_capacity, sizeof(*symtab->proto_list), &index, why);
-	symtab->proto_list = list;
-	if (result == 0)
-		symtab->proto_list[index] =
-			(struct symtab_proto){ .chunk = chunk, .line = symbol->line };
-	return result;
+	symtab->proto_list[index] = (struct symtab_proto){ .chunk = chunk, .line = symbol->line };
+	return 0;
 }
 
 static int add_trace(struct symtab *symtab, const struct format_symbol *symbol, struct failure *why)
 {
-	void *list = symtab->trace_list;
-	size_t index;
-	int result;
+	uint64_t index;
 
-	result = find_or_append(&symtab->traces, symbol->trace, &list, &symtab->trace_count,
-				&symtab->trace_capacity, sizeof(*symtab->trace_list), &index, why);
-	symtab->trace_list = list;
-	if (result == 0)
-		symtab->trace_list[index] =
-			(struct symtab_trace){ .proto = symbol->address, .line = symbol->line };
-	return result;
+	if (find_or_append(&symtab->traces, symbol->trace,
+			   ARRAY_RESERVE(symtab->trace_list, symtab->trace_capacity,
+					 symtab->trace_count + 1),
+			   &symtab->trace_count, &index, why))
+		return -1;
+	symtab->trace_list[index] =
+		(struct symtab_trace){ .proto = symbol->address, .line = symbol->line };
+	return 0;
 }
 
 static bool is_writer(const struct format_symbol *symbol)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/stream/merge.h"
 #include "format/sysprof/stream_format.h"
 #include "format/text/builtin_names.h"
@@ -190,17 +191,8 @@ static int count_chain(struct renderer *renderer, struct failure *why)
 	if (format_text_take(&renderer->chain, &string, why) ||
 	    format_intern_put(renderer->chains, string, renderer->chain.len, &id, why))
 		return -1;
-	if (id == renderer->capacity) {
-		uint32_t capacity = renderer->capacity ? 2 * renderer->capacity : 64;
-		uint64_t *counts = reallocarray(renderer->counts, capacity, sizeof(*counts));
-
-		if (!counts)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
-		memset(counts + renderer->capacity, 0,
-		       (capacity - renderer->capacity) * sizeof(*counts));
-		renderer->counts = counts;
-		renderer->capacity = capacity;
-	}
+	if (!ARRAY_RESERVE_ZEROED(renderer->counts, renderer->capacity, (size_t)id + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
 	renderer->counts[id]++;
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/file/sink.h"
 #include "format/sysprof/stream_format.h"
 #include "format/sysprof/symbol_encoding.h"
@@ -32,7 +33,7 @@ struct sysprof_writer {
 	struct sysprof_symbols symbols;
 	struct format_lua_frame *lua;
 	uint64_t *host;
-	size_t capacity;
+	size_t lua_room, host_room;
 };
 
 /** A chain's parts; frame indexes count from the leaf as in the sample. */
@@ -129,21 +130,10 @@ static struct shape find_shape(const struct sysprof_writer *writer,
 /** Room for all frames and a trigger in both lists. */
 static int reserve(struct sysprof_writer *writer, size_t count, struct failure *why)
 {
-	struct format_lua_frame *lua;
-	uint64_t *host;
-
-	if (count <= writer->capacity)
-		return 0;
-	lua = reallocarray(writer->lua, count, sizeof(*lua));
-	if (lua)
-		writer->lua = lua;
-	host = reallocarray(writer->host, count, sizeof(*host));
-	if (host)
-		writer->host = host;
-	if (!lua || !host)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write a sample");
-	writer->capacity = count;
-	return 0;
+	return ARRAY_RESERVE(writer->lua, writer->lua_room, count) &&
+			       ARRAY_RESERVE(writer->host, writer->host_room, count)
+		       ? 0
+		       : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write a sample");
 }
 
 static int64_t line_of(const struct sysprof_writer *writer, const struct format_frame *frame)

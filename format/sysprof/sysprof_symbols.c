@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbering frames, and writing a symbol for each when it is met first. */
+#include "attach/array.h"
 #include "format/sysprof/sysprof_symbols.h"
 #include "format/stream.h"
 
@@ -181,18 +182,11 @@ static uint64_t key_of(uint32_t function, const struct label_mark *mark)
 static int add_lua(struct sysprof_symbols *symbols, uint32_t function,
 		   const struct label_mark *mark, uint64_t *ret_index, struct failure *why)
 {
-	size_t capacity = symbols->lua_capacity ? 2 * symbols->lua_capacity : 64;
-	struct sysprof_symbols_lua *luas = symbols->luas;
-
-	if (symbols->lua_count == symbols->lua_capacity) {
-		luas = reallocarray(luas, capacity, sizeof(*luas));
-		if (!luas)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write a sample");
-		symbols->luas = luas;
-		symbols->lua_capacity = capacity;
-	}
+	if (!ARRAY_RESERVE(symbols->luas, symbols->lua_capacity, symbols->lua_count + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write a sample");
 	*ret_index = symbols->lua_count++;
-	luas[*ret_index] = (struct sysprof_symbols_lua){ .function = function, .mark = *mark };
+	symbols->luas[*ret_index] =
+		(struct sysprof_symbols_lua){ .function = function, .mark = *mark };
 	return format_addrmap_set(&symbols->protos, key_of(function, mark), *ret_index, why);
 }
 

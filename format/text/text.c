@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
+
 void format_text_deinit(struct format_text *text)
 {
 	free(text->bytes);
@@ -24,21 +26,11 @@ void format_text_clear(struct format_text *text)
 /** @return Where @p len bytes may be stored, terminator included in the room; NULL if broken. */
 static char *reserve(struct format_text *text, size_t len)
 {
-	size_t capacity = text->capacity ? text->capacity : 64;
-	char *bytes;
-
 	if (text->broken || len > SIZE_MAX / 4)
 		return NULL;
-	while (capacity - text->len <= len)
-		capacity *= 2;
-	if (capacity != text->capacity) {
-		bytes = realloc(text->bytes, capacity);
-		if (!bytes) {
-			text->broken = true;
-			return NULL;
-		}
-		text->bytes = bytes;
-		text->capacity = capacity;
+	if (!ARRAY_RESERVE(text->bytes, text->capacity, text->len + len + 1)) {
+		text->broken = true;
+		return NULL;
 	}
 	return text->bytes + text->len;
 }

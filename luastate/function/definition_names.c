@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "attach/array.h"
 #include "luastate/function/definition_names.h"
 #include "attach/clock.h"
 #include "luastate/state/present.h"
@@ -137,7 +138,7 @@ struct batch {
 static void add_definition(void *context, const struct definition *definition)
 {
 	struct batch *batch = context;
-	struct state_definition *item, **items;
+	struct state_definition *item;
 	uint8_t header[STATE_OBJECT_MAX];
 	struct names_wanted child;
 
@@ -148,15 +149,8 @@ static void add_definition(void *context, const struct definition *definition)
 	if (!names_surround(batch->parent.chunkname, batch->parent.firstline,
 			    batch->parent.firstline + batch->parent.numline, &child))
 		return;
-	if (batch->count == batch->room) {
-		batch->room = batch->room ? 2 * batch->room : 16;
-		items = reallocarray(batch->items, batch->room, sizeof(struct state_definition *));
-		if (!items) {
-			batch->room = batch->count;
-			return;
-		}
-		batch->items = items;
-	}
+	if (!ARRAY_RESERVE(batch->items, batch->room, batch->count + 1))
+		return;
 	child.name_hash = batch->parent.name_hash;
 	child.name_len = batch->parent.name_len;
 	item = calloc(1, sizeof(*item));

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
 #include "luastate/function/bytecode.h"
 
 enum {
@@ -55,24 +56,18 @@ static int decode_variables(struct definition_source *source, struct failure *wh
 	uint64_t start = 0;
 
 	while (at < source->len && bytes[at] && source->variable_count < VARIABLES_MAX) {
-		struct definition_variable *variables = source->variables, *variable;
+		struct definition_variable *variable;
 		const char *name = (const char *)bytes + at;
 		bool internal = bytes[at] < 7; /* "(for index)" and friends */
 		size_t len = internal ? 1 : strnlen(name, source->len - at) + 1;
 
 		if (len > source->len - at)
 			break;
-		if (source->variable_count == room) {
-			room = room ? 2 * room : 64;
-			variables = reallocarray(variables, room, sizeof(*variables));
-			if (!variables)
-				return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0,
-						   "keep variables");
-			source->variables = variables;
-		}
+		if (!ARRAY_RESERVE(source->variables, room, source->variable_count + 1))
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep variables");
 		at += len;
 		start += next_uleb(bytes, source->len, &at);
-		variable = &variables[source->variable_count++];
+		variable = &source->variables[source->variable_count++];
 		*variable = (struct definition_variable){ (uint32_t)start, (uint32_t)start,
 							  internal ? "" : name };
 		variable->end += (uint32_t)next_uleb(bytes, source->len, &at);
@@ -195,17 +190,9 @@ const struct definition_variable *source_variable_at(struct definition_source *s
 /* A variable that begins right at an instruction. */
 bool source_begins_at(const struct definition_source *source, uint32_t index)
 {
-	size_t low = 0, high = source->variable_count;
+	size_t first = ARRAY_SEARCH(source->variable_count, i, source->variables[i].start < index);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (source->variables[middle].start < index)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < source->variable_count && source->variables[low].start == index;
+	return first < source->variable_count && source->variables[first].start == index;
 }
 
 const char *source_upvalue_name(const struct definition_source *source, uint32_t index)

@@ -12,6 +12,7 @@
  */
 #include <stdlib.h>
 
+#include "attach/array.h"
 #include "attach/clock.h"
 #include "luastate/function/definition_names.h"
 #include "luastate/state/heap_list.h"
@@ -61,20 +62,10 @@ struct walk_of_parents {
 
 void parents_add(struct luastate *state, uint64_t G, const struct names_wanted *parent)
 {
-	struct state_parent *parents = state->parents;
-
-	if (state->parent_count == PARENTS_MAX)
+	if (state->parent_count == PARENTS_MAX ||
+	    !ARRAY_RESERVE(state->parents, state->parent_room, state->parent_count + 1))
 		return;
-	if (state->parent_count == state->parent_room) {
-		size_t room = state->parent_room ? 2 * state->parent_room : 256;
-
-		parents = reallocarray(parents, room, sizeof(*parents));
-		if (!parents)
-			return;
-		state->parents = parents;
-		state->parent_room = room;
-	}
-	parents[state->parent_count++] =
+	state->parents[state->parent_count++] =
 		(struct state_parent){ .G = G,
 				       .address = parent->address,
 				       .chunkname = parent->chunkname,
@@ -191,17 +182,7 @@ bool parents_were_walked(const struct names_search *search)
 /* The first one of a chunk. */
 static size_t first_of(const struct luastate *state, uint64_t chunkname)
 {
-	size_t low = 0, high = state->parent_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (state->parents[middle].chunkname < chunkname)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_SEARCH(state->parent_count, i, state->parents[i].chunkname < chunkname);
 }
 
 /* Another chunk's name lies there where the parent has been freed. */

@@ -6,6 +6,7 @@
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, HotPenalty, MCLink), src/lj_mcode.c.
  */
+#include "attach/array.h"
 #include "luastate/jit/jit_report_internal.h"
 #include "attach/clock.h"
 
@@ -33,20 +34,10 @@ bool jit_report_is_late(const struct jit_report_build *build)
 	return build->out_of_memory || clock_now_ns() >= build->end_ns;
 }
 
-void *jit_report_room(struct jit_report_build *build, void *items, size_t count, size_t *room,
-		      size_t size)
+bool jit_report_has_room(struct jit_report_build *build, bool has_room)
 {
-	size_t wanted = *room ? 2 * *room : 64;
-	void *larger;
-
-	if (count < *room)
-		return items;
-	larger = reallocarray(items, wanted, size);
-	if (larger)
-		*room = wanted;
-	else
-		build->out_of_memory = true;
-	return larger;
+	build->out_of_memory |= !has_room;
+	return has_room;
 }
 
 /* ---- Functions -------------------------------------------------------------------------- */
@@ -60,40 +51,26 @@ struct state_proto *jit_report_proto(struct jit_report_build *build, uint64_t ad
 
 struct state_proto *jit_report_proto_at(struct jit_report_build *build, uint64_t pc)
 {
-	size_t low = 0, high = build->span_count;
+	size_t end = ARRAY_SEARCH(build->span_count, i, build->spans[i].start <= pc);
+	const struct jit_report_span *span = end ? &build->spans[end - 1] : NULL;
 	struct state_proto *proto;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (build->spans[middle].start <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || (pc - build->spans[low - 1].start) / 4 >= build->spans[low - 1].sizebc)
+	if (!span || (pc - span->start) / 4 >= span->sizebc)
 		return NULL;
-	proto = jit_report_proto(build, build->spans[low - 1].start -
-						(uint64_t)build->layout->GCproto_sizeof);
+	proto = jit_report_proto(build, span->start - (uint64_t)build->layout->GCproto_sizeof);
 	return proto && state_proto_holds(proto, pc) ? proto : NULL;
 }
 
 static uint32_t add_function(struct jit_report_build *build, const struct state_proto *proto)
 {
 	struct luastate_jit_report *out = build->out;
-	struct luastate_known_function *items = jit_report_room(
-		build, out->functions, out->function_count, &build->function_room, sizeof(*items));
-	char *chunkname = strdup(proto->function.chunkname);
+	char *chunkname = NULL;
 
-	if (!items || !chunkname) {
-		free(chunkname);
-		if (items)
-			out->functions = items;
-		build->out_of_memory = true;
+	if (ARRAY_RESERVE(out->functions, build->function_room, out->function_count + 1))
+		chunkname = strdup(proto->function.chunkname);
+	if (!jit_report_has_room(build, chunkname))
 		return LUASTATE_NO_FUNCTION;
-	}
-	out->functions = items;
-	items[out->function_count] = (struct luastate_known_function){
+	out->functions[out->function_count] = (struct luastate_known_function){
 		.address = proto->address, .chunkname = chunkname, .firstline = proto->firstline
 	};
 	return (uint32_t)out->function_count++;

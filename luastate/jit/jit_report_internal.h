@@ -97,10 +97,8 @@ static inline uint32_t jit_report_u16(const uint8_t *bytes, int32_t offset)
 /** Whether the time is over. */
 bool jit_report_is_late(const struct jit_report_build *build);
 
-/** Room for one more behind @p count items. @return NULL where there is none: build->out_of_memory
- *  is set then, and the items stay. */
-void *jit_report_room(struct jit_report_build *build, void *items, size_t count, size_t *room,
-		      size_t size);
+/** Note a lack of memory. @return @p has_room. */
+bool jit_report_has_room(struct jit_report_build *build, bool has_room);
 
 /** The prototype in whose bytecode @p pc lies, or NULL. */
 struct state_proto *jit_report_proto_at(struct jit_report_build *build, uint64_t pc);

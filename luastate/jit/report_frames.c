@@ -7,6 +7,8 @@
  */
 #include "luastate/jit/jit_report_internal.h"
 
+#include "attach/array.h"
+
 void jit_report_add_candidate(struct jit_report_probe *look, struct state_proto *proto,
 			      bool inlined)
 {
@@ -52,13 +54,11 @@ static bool add_exit(struct jit_report_build *build, struct luastate_location lo
 		     uint8_t count)
 {
 	struct luastate_jit_report *out = build->out;
-	struct luastate_trace_exit *exits = jit_report_room(build, out->exits, out->exit_count,
-							    &build->exit_room, sizeof(*exits));
 
-	if (!exits)
+	if (!jit_report_has_room(build,
+				 ARRAY_RESERVE(out->exits, build->exit_room, out->exit_count + 1)))
 		return false;
-	out->exits = exits;
-	exits[out->exit_count++] =
+	out->exits[out->exit_count++] =
 		(struct luastate_trace_exit){ .location = location, .count = count };
 	return true;
 }

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
 #include "luastate/state/heap_list.h"
 
 enum {
@@ -34,7 +35,6 @@ static void note_object(void *context, uint64_t address, uint8_t gct)
 	struct jit_report_build *build = walk->build;
 	const struct luastate_layout *layout = build->layout;
 	uint8_t header[STATE_OBJECT_MAX];
-	struct jit_report_span *spans;
 	uint32_t sizebc;
 
 	if (gct != state_gct(layout->tag_proto) || build->span_count == SPANS_MAX ||
@@ -43,12 +43,10 @@ static void note_object(void *context, uint64_t address, uint8_t gct)
 	sizebc = state_u32(header, layout->GCproto_sizebc);
 	if (sizebc == 0 || sizebc > STATE_BYTECODE_MAX)
 		return;
-	spans = jit_report_room(build, build->spans, build->span_count, &build->span_room,
-				sizeof(*spans));
-	if (!spans)
+	if (!jit_report_has_room(
+		    build, ARRAY_RESERVE(build->spans, build->span_room, build->span_count + 1)))
 		return;
-	build->spans = spans;
-	spans[build->span_count++] =
+	build->spans[build->span_count++] =
 		(struct jit_report_span){ address + (uint64_t)layout->GCproto_sizeof, sizebc,
 					  header[layout->GCproto_flags] };
 }
@@ -60,20 +58,13 @@ static bool is_over(void *context)
 	return walk->build->out_of_memory || clock_now_ns() >= walk->end_ns;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct jit_report_span *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Several walks meet most prototypes several times. */
 static void sort_spans(struct jit_report_build *build)
 {
 	size_t kept = 0;
 
 	if (build->span_count)
-		qsort(build->spans, build->span_count, sizeof(*build->spans), by_start);
+		qsort(build->spans, build->span_count, sizeof(*build->spans), array_by_first_u64);
 	for (size_t i = 0; i < build->span_count; i++)
 		if (kept == 0 || build->spans[kept - 1].start != build->spans[i].start)
 			build->spans[kept++] = build->spans[i];
@@ -102,13 +93,11 @@ void jit_report_walk_heap(struct jit_report_build *build)
 static bool add_loop(struct jit_report_build *build, uint32_t line)
 {
 	struct luastate_jit_report *out = build->out;
-	uint32_t *loops = jit_report_room(build, out->loops, out->loop_count, &build->loop_room,
-					  sizeof(*loops));
 
-	if (!loops)
+	if (!jit_report_has_room(build,
+				 ARRAY_RESERVE(out->loops, build->loop_room, out->loop_count + 1)))
 		return false;
-	out->loops = loops;
-	loops[out->loop_count++] = line;
+	out->loops[out->loop_count++] = line;
 	return true;
 }
 
@@ -140,22 +129,18 @@ static void list_patched(struct jit_report_build *build, const struct state_prot
 static void add_uncompiled(struct jit_report_build *build, const struct jit_report_span *span)
 {
 	struct luastate_jit_report *out = build->out;
-	struct luastate_uncompiled *items =
-		jit_report_room(build, out->uncompiled, out->uncompiled_count,
-				&build->uncompiled_room, sizeof(*items));
 	struct luastate_uncompiled item = { .first_loop = out->loop_count };
 	const struct state_proto *proto =
 		jit_report_proto(build, span->start - (uint64_t)build->layout->GCproto_sizeof);
 
-	if (!items)
-		return;
-	out->uncompiled = items;
 	if (!proto)
 		return; /* collected meanwhile */
 	item.why = span->flags & JIT_REPORT_NOJIT ? LUASTATE_JIT_OFF : LUASTATE_BLACKLISTED;
 	item.location = jit_report_location(build, proto, proto->bytecode);
 	list_patched(build, proto, &item);
-	items[out->uncompiled_count++] = item;
+	if (jit_report_has_room(build, ARRAY_RESERVE(out->uncompiled, build->uncompiled_room,
+						     out->uncompiled_count + 1)))
+		out->uncompiled[out->uncompiled_count++] = item;
 }
 
 void jit_report_list_uncompiled(struct jit_report_build *build)

@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
+
 enum {
 	TRACES_MAX = 65536, /* TraceNo1 has 16 bits */
 	/* A trace may be freed and made anew at the very moment. */
@@ -141,16 +143,14 @@ static bool add_functions(struct jit_report_probe *look)
 
 	/* The first is the one where the trace begins. */
 	for (size_t i = 1; i < look->count; i++) {
-		struct luastate_trace_function *items =
-			jit_report_room(build, out->trace_functions, out->trace_function_count,
-					&build->trace_function_room, sizeof(*items));
 		uint32_t function = jit_report_function(build, look->candidates[i].proto);
 
-		if (items)
-			out->trace_functions = items;
-		if (!items || function == LUASTATE_NO_FUNCTION)
+		if (function == LUASTATE_NO_FUNCTION ||
+		    !jit_report_has_room(build, ARRAY_RESERVE(out->trace_functions,
+							      build->trace_function_room,
+							      out->trace_function_count + 1)))
 			return false;
-		items[out->trace_function_count++] =
+		out->trace_functions[out->trace_function_count++] =
 			(struct luastate_trace_function){ function, look->candidates[i].inlined };
 	}
 	return true;
@@ -202,15 +202,13 @@ static bool add_trace(struct jit_report_build *build, const struct jit_report_co
 		      uint32_t number)
 {
 	struct luastate_jit_report *out = build->out;
-	struct luastate_trace *traces = jit_report_room(build, out->traces, out->trace_count,
-							&build->trace_room, sizeof(*traces));
 	struct luastate_trace trace = { .number = number };
 	struct jit_report_probe *look;
 	bool good;
 
-	if (!traces)
+	if (!jit_report_has_room(
+		    build, ARRAY_RESERVE(out->traces, build->trace_room, out->trace_count + 1)))
 		return false;
-	out->traces = traces;
 	look = calloc(1, sizeof(*look));
 	if (!look) {
 		build->out_of_memory = true;
@@ -232,7 +230,7 @@ static bool add_trace(struct jit_report_build *build, const struct jit_report_co
 	free(look);
 	if (!good)
 		return false;
-	traces[out->trace_count++] = trace;
+	out->traces[out->trace_count++] = trace;
 	out->mcode_bytes += trace.mcode_bytes;
 	return true;
 }

@@ -17,6 +17,8 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
+
 enum {
 	/* At the usual 64 KiB each, 256 MiB of machine code. */
 	AREAS_MAX = 4096,
@@ -147,13 +149,6 @@ static bool guess_chain(const struct trace_areas *known, const struct noted *not
 	return *ret_joins || noted->size == noted->total;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct area *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
 /* @param joins Keep what is known, too. */
 static bool keep_chain(struct trace_areas *known, const struct noted *noted,
 		       const struct chain *chain, bool joins)
@@ -166,7 +161,7 @@ static bool keep_chain(struct trace_areas *known, const struct noted *noted,
 	if (!areas)
 		return false;
 	memcpy(areas + kept, chain->areas, chain->count * sizeof(*areas));
-	qsort(areas, count, sizeof(*areas), by_start);
+	qsort(areas, count, sizeof(*areas), array_by_first_u64);
 	known->areas = areas;
 	known->count = count;
 	known->head = noted->head;
@@ -231,17 +226,9 @@ static struct trace_areas *areas_of(struct luastate *state, uint64_t G)
 
 static bool has_area_at(const struct trace_areas *known, uint64_t pc)
 {
-	size_t low = 0, high = known->count;
+	size_t at = ARRAY_SEARCH(known->count, i, known->areas[i].end <= pc);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (known->areas[middle].end <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < known->count && known->areas[low].start <= pc;
+	return at < known->count && known->areas[at].start <= pc;
 }
 
 enum areas_answer areas_have(struct luastate *state, const struct luastate_vm *vm,

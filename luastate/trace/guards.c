@@ -11,6 +11,7 @@
  * src/lj_target_x86.h, src/lj_target_arm64.h (exitstub_addr, exitstub_trace_addr),
  * src/lj_asm_x86.h (asm_guardcc, lj_asm_patchexit).
  */
+#include "attach/array.h"
 #include "luastate/arch/arch.h"
 #include "luastate/trace/trace.h"
 
@@ -116,17 +117,9 @@ static void locate(const struct trace_source *source, struct trace *trace)
 /* The last snapshot that begins at an offset or before. */
 static struct trace_snapshot *snapshot_at(const struct trace *trace, uint32_t offset)
 {
-	size_t low = 0, high = trace->snapshot_count;
+	size_t end = ARRAY_SEARCH(trace->snapshot_count, i, trace->snapshots[i].offset <= offset);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (offset < trace->snapshots[middle].offset)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low ? &trace->snapshots[low - 1] : NULL;
+	return end ? &trace->snapshots[end - 1] : NULL;
 }
 
 /* Where the trace moves the base: when it returns to a lower frame, and at its end, where it goes

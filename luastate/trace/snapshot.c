@@ -22,6 +22,8 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
+
 enum {
 	SLOTS = 256,
 	SNAP_FRAME = 0x010000,
@@ -168,15 +170,8 @@ static bool read_view(const struct trace_source *source, uint32_t index, struct 
 static bool add_frame(struct trace_source *source, struct trace *trace,
 		      const struct trace_frame *frame)
 {
-	if (trace->frame_count == source->frame_room) {
-		size_t more = source->frame_room ? 2 * source->frame_room : 64;
-		struct trace_frame *frames = realloc(trace->frames, more * sizeof(*frames));
-
-		if (!frames)
-			return false;
-		trace->frames = frames;
-		source->frame_room = more;
-	}
+	if (!ARRAY_RESERVE(trace->frames, source->frame_room, trace->frame_count + 1))
+		return false;
 	trace->frames[trace->frame_count++] = *frame;
 	return true;
 }

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
+
 bool trace_index_init(struct luastate *state)
 {
 	if (!state->trace_index)
@@ -17,18 +19,9 @@ bool trace_index_init(struct luastate *state)
 /* Place of the first known trace whose machine code ends behind @pc. */
 static size_t slot_of(const struct luastate *state, uint64_t pc)
 {
-	size_t low = 0, high = state->trace_index_count;
+	struct trace *const *index = state->trace_index;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		const struct trace *trace = state->trace_index[middle];
-
-		if (trace->mcode + trace->szmcode <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_SEARCH(state->trace_index_count, i, index[i]->mcode + index[i]->szmcode <= pc);
 }
 
 static void unindex_range(struct luastate *state, size_t first, size_t end)

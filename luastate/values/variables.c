@@ -22,6 +22,8 @@
 
 #include <stdlib.h>
 
+#include "attach/array.h"
+
 enum {
 	/* Names and lives of one prototype; longer parts are cut. */
 	DEBUG_MAX = 1 << 20,
@@ -215,7 +217,6 @@ static struct luastate_variable *add_variable(struct reading *reading,
 					      enum luastate_variable_kind kind, const char *name,
 					      unsigned index)
 {
-	size_t capacity = reading->capacity ? 2 * reading->capacity : 16;
 	struct luastate_variable *items;
 
 	if (reading->values.options->values_left == 0) {
@@ -223,14 +224,9 @@ static struct luastate_variable *add_variable(struct reading *reading,
 		reading->variables->is_truncated = true;
 		return NULL;
 	}
-	if (reading->variables->count == reading->capacity) {
-		items = realloc(reading->items, capacity * sizeof(*items));
-		if (!items) {
-			reading->variables->is_truncated = true;
-			return NULL;
-		}
-		reading->items = items;
-		reading->capacity = capacity;
+	if (!ARRAY_RESERVE(reading->items, reading->capacity, reading->variables->count + 1)) {
+		reading->variables->is_truncated = true;
+		return NULL;
 	}
 	items = &reading->items[reading->variables->count++];
 	*items = (struct luastate_variable){ .kind = kind, .name = name, .index = index };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/array.h"
 #include "symbols/elf/root.h"
 
 #if defined(__x86_64__)
@@ -76,13 +77,6 @@ static int copy_headers(struct symbols_core *core, Elf64_Phdr **ret_headers, siz
 
 /* ---- Segments --------------------------------------------------------------------------- */
 
-static int by_start(const void *a, const void *b)
-{
-	const struct symbols_core_segment *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 static bool take_segment(struct symbols_core *core, const Elf64_Phdr *header,
 			 struct symbols_core_segment *ret)
 {
@@ -111,7 +105,7 @@ static void drop_overlaps(struct symbols_core *core)
 	size_t kept = 0;
 	uint64_t end = 0;
 
-	qsort(core->segments, core->segment_count, sizeof(*core->segments), by_start);
+	qsort(core->segments, core->segment_count, sizeof(*core->segments), array_by_first_u64);
 	for (size_t i = 0; i < core->segment_count; i++) {
 		if (core->segments[i].start < end)
 			continue;
@@ -143,19 +137,9 @@ static int take_headers(struct symbols_core *core, const Elf64_Phdr *headers, si
 
 ptrdiff_t symbols_core_find_segment(const struct symbols_core *core, uint64_t address)
 {
-	size_t low = 0, high = core->segment_count;
+	size_t at = ARRAY_SEARCH(core->segment_count, i, core->segments[i].end <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (address < core->segments[middle].start)
-			high = middle;
-		else if (address >= core->segments[middle].end)
-			low = middle + 1;
-		else
-			return (ptrdiff_t)middle;
-	}
-	return -1;
+	return at < core->segment_count && core->segments[at].start <= address ? (ptrdiff_t)at : -1;
 }
 
 static void limit_stacks(struct symbols_core *core)

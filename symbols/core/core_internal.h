@@ -41,7 +41,7 @@ struct symbols_core {
 	size_t file_count;
 	uint8_t *file_note; /**< Holds the paths. */
 	struct symbols_core_thread *threads;
-	size_t thread_count, note_count;
+	size_t thread_count, thread_room, note_count;
 	uint64_t vdso; /**< Address, 0 if unknown. */
 	pid_t pid;
 	char name[64];

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/procfs.h>
 
+#include "attach/array.h"
 #include "symbols/elf/bytes.h"
 
 /** The kernel's own limit of the list of mapped files. Source: Linux fs/coredump.c,
@@ -35,14 +36,8 @@ static int take_thread(struct symbols_core *core, const struct note *note, struc
 		return 0;
 	thread.tid = status.pr_pid;
 	thread.signal = status.pr_cursig;
-	if (core->thread_count % 64 == 0) {
-		struct symbols_core_thread *larger = reallocarray(
-			core->threads, core->thread_count + 64, sizeof(*core->threads));
-
-		if (!larger)
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read it");
-		core->threads = larger;
-	}
+	if (!ARRAY_RESERVE(core->threads, core->thread_room, core->thread_count + 1))
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read it");
 	core->threads[core->thread_count++] = thread;
 	return 0;
 }

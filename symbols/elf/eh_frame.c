@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "symbols/elf/bytes.h"
 
 /* Pointer encodings. Source: LSB 5.0 core, 10.5. */
@@ -189,17 +190,9 @@ bool symbols_eh_entry_at(const struct symbols_eh *eh, size_t row, struct symbols
 bool symbols_eh_find(const struct symbols_eh *eh, uint64_t vaddr, struct symbols_eh_entry *ret)
 {
 	int64_t relative = (int64_t)(vaddr - eh->base);
-	size_t low = 0, high = eh->count;
+	size_t end = ARRAY_SEARCH(eh->count, i, eh->rows[i].start <= relative);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (relative < eh->rows[middle].start)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low > 0 && symbols_eh_entry_at(eh, low - 1, ret) && vaddr >= ret->start &&
+	return end > 0 && symbols_eh_entry_at(eh, end - 1, ret) && vaddr >= ret->start &&
 	       vaddr < ret->end;
 }
 
@@ -265,7 +258,6 @@ static bool build_table(struct symbols_eh *eh)
 	eh->base = eh->vaddr;
 	for (size_t at = 0, next = 0; at < eh->len; at = next) {
 		struct symbols_eh_entry entry;
-		struct symbols_eh_row *row;
 		bool valid;
 
 		next = 0;
@@ -274,16 +266,11 @@ static bool build_table(struct symbols_eh *eh)
 			break;
 		if (!valid || entry.start - eh->base != (uint64_t)(int32_t)(entry.start - eh->base))
 			continue;
-		if (eh->count == room) {
-			room = room ? room * 2 : 64;
-			row = realloc(eh->rows, room * sizeof(*row));
-			if (!row)
-				return false;
-			eh->rows = row;
-		}
-		row = &eh->rows[eh->count++];
-		row->start = (int32_t)(entry.start - eh->base);
-		row->entry = (int32_t)at;
+		if (!ARRAY_RESERVE(eh->rows, room, eh->count + 1))
+			return false;
+		eh->rows[eh->count++] =
+			(struct symbols_eh_row){ .start = (int32_t)(entry.start - eh->base),
+						 .entry = (int32_t)at };
 	}
 	if (eh->count)
 		qsort(eh->rows, eh->count, sizeof(*eh->rows), compare_rows);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "symbols/names/insn.h"
 
 /** Relocations looked through in a section, and those kept of an object, which name a symbol: 1
@@ -139,19 +140,11 @@ static bool read_slots(const struct symbols_elf *elf, struct symbols_plt *plt)
 /** Find the symbol whose address is in the word at @p vaddr; the first one of several. */
 static bool find_slot(const struct symbols_plt *plt, uint64_t vaddr, uint64_t *ret_symbol)
 {
-	size_t low = 0, high = plt->count;
+	size_t first = ARRAY_SEARCH(plt->count, i, plt->slots[i].vaddr < vaddr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (plt->slots[middle].vaddr < vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == plt->count || plt->slots[low].vaddr != vaddr)
+	if (first == plt->count || plt->slots[first].vaddr != vaddr)
 		return false;
-	*ret_symbol = plt->slots[low].symbol;
+	*ret_symbol = plt->slots[first].symbol;
 	return true;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "symbols/elf/debug_file.h"
 
 /** Symbols read at a time: 48 KiB. */
@@ -182,16 +183,9 @@ static bool collect(void *context, const Elf64_Sym *symbol)
 
 	if (!judge(collector, symbol, &class, &end))
 		return true;
-	if (names->count == names->room) {
-		size_t room = names->room ? names->room * 2 : 256;
-		struct symbols_name *list = realloc(names->list, room * sizeof(*list));
-
-		if (!list) {
-			collector->no_memory = true;
-			return false;
-		}
-		names->list = list;
-		names->room = room;
+	if (!ARRAY_RESERVE(names->list, names->room, names->count + 1)) {
+		collector->no_memory = true;
+		return false;
 	}
 	names->list[names->count++] = (struct symbols_name){
 		.start = symbol->st_value,
@@ -369,17 +363,9 @@ static const struct symbols_name *find_best(const struct symbols_names *names,
 					    const struct symbols_eh *eh, uint64_t vaddr)
 {
 	const struct symbols_name *best = NULL;
-	size_t low = 0, high = names->count;
+	size_t end = ARRAY_SEARCH(names->count, i, names->list[i].start <= vaddr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (vaddr < names->list[middle].start)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	for (size_t i = low; i > 0 && low - i < LOOK_BACK_MAX; i--) {
+	for (size_t i = end; i > 0 && end - i < LOOK_BACK_MAX; i--) {
 		const struct symbols_name *name = &names->list[i - 1];
 
 		if (vaddr >= name->end ||

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/array.h"
+
 /** Longest line: two addresses, flags, offset, device, inode and an escaped PATH_MAX. */
 #define LINE_MAX_BYTES 16640
 
@@ -230,17 +232,7 @@ int symbols_maps_read(const char *path, char **ret_text, size_t *ret_len, struct
 
 ptrdiff_t symbols_maps_find(const struct symbols_maps *maps, uint64_t address)
 {
-	size_t low = 0, high = maps->count;
+	size_t at = ARRAY_SEARCH(maps->count, i, maps->list[i].end <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (address < maps->list[middle].start)
-			high = middle;
-		else if (address >= maps->list[middle].end)
-			low = middle + 1;
-		else
-			return (ptrdiff_t)middle;
-	}
-	return -1;
+	return at < maps->count && maps->list[at].start <= address ? (ptrdiff_t)at : -1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of a view, copied out of the live profile. */
+#include "attach/array.h"
 #include "cli/top/model/top_table.h"
 #include "format/text.h"
 
@@ -9,7 +10,6 @@
 
 enum {
 	BLOCK_BYTES = 64 * 1024,
-	FIRST_ROWS = 256,
 };
 
 /** Texts of a table. */
@@ -63,17 +63,9 @@ static const char *keep(struct top_table *table, const char *text)
 
 static struct top_row *add_row(struct top_table *table)
 {
-	size_t capacity = table->capacity ? 2 * table->capacity : FIRST_ROWS;
-	struct top_row *rows;
-
-	if (table->count == table->capacity) {
-		rows = reallocarray(table->rows, capacity, sizeof(*rows));
-		if (!rows)
-			return NULL;
-		table->rows = rows;
-		table->capacity = capacity;
-	}
-	memset(&table->rows[table->count], 0, sizeof(*rows));
+	if (!ARRAY_RESERVE(table->rows, table->capacity, table->count + 1))
+		return NULL;
+	memset(&table->rows[table->count], 0, sizeof(*table->rows));
 	return &table->rows[table->count];
 }
 

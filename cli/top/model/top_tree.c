@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
+
 void top_folds_deinit(struct top_folds *folds)
 {
 	free(folds->items);
@@ -14,17 +16,7 @@ void top_folds_deinit(struct top_folds *folds)
 /* The first that has no smaller key. */
 static size_t search(const struct top_folds *folds, uint64_t key)
 {
-	size_t low = 0, high = folds->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (folds->items[middle].key < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return ARRAY_SEARCH(folds->count, i, folds->items[i].key < key);
 }
 
 static const struct top_fold *find(const struct top_folds *folds, uint64_t key)

@@ -18,10 +18,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "attach/array.h"
 #include "format/text.h"
 
 enum {
 	TAB_COLUMNS = 8,
+	READ_BYTES = 64 * 1024,
 	/* Of more, the process's rights are less than they are. */
 	GROUPS_MAX = 64,
 };
@@ -227,27 +229,18 @@ static bool is_same(const struct identity *a, const struct identity *b)
 
 static int read_bytes(int fd, struct top_source *source, const char **ret_why)
 {
-	size_t capacity = 64 * 1024;
+	size_t room = 0;
 	ssize_t got = 1;
 
-	source->bytes = malloc(capacity);
-	while (source->bytes && got > 0 && source->len < TOP_SOURCE_MAX_BYTES) {
-		if (source->len == capacity) {
-			char *larger = realloc(source->bytes, 2 * capacity);
-
-			if (!larger)
-				return fail(ret_why, "out of memory");
-			source->bytes = larger;
-			capacity *= 2;
-		}
-		got = read(fd, source->bytes + source->len, capacity - source->len);
+	while (got > 0 && source->len < TOP_SOURCE_MAX_BYTES) {
+		if (!ARRAY_RESERVE(source->bytes, room, source->len + READ_BYTES))
+			return fail(ret_why, "out of memory");
+		got = read(fd, source->bytes + source->len, room - source->len);
 		if (got < 0 && errno == EINTR)
 			got = 1;
 		else if (got > 0)
 			source->len += (size_t)got;
 	}
-	if (!source->bytes)
-		return fail(ret_why, "out of memory");
 	return got < 0 ? fail(ret_why, "it cannot be read") : 0;
 }
 

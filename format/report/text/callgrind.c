@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/formats/reports.h"
 #include "format/report/call_tree.h"
 #include "format/text.h"
@@ -111,15 +112,8 @@ static int add_name(struct callgrind *callgrind, const struct name *name, uint32
 
 	if (format_intern_put(callgrind->name_keys, key, sizeof(key), ret_index, why))
 		return -1;
-	if (*ret_index >= callgrind->name_capacity) {
-		uint32_t capacity = 2 * callgrind->name_capacity + 64;
-		void *names = reallocarray(callgrind->names, capacity, sizeof(*callgrind->names));
-
-		if (!names)
-			return no_memory(why);
-		callgrind->names = names;
-		callgrind->name_capacity = capacity;
-	}
+	if (!ARRAY_RESERVE(callgrind->names, callgrind->name_capacity, *ret_index + 1))
+		return no_memory(why);
 	callgrind->names[*ret_index] = *name;
 	return 0;
 }
@@ -155,18 +149,8 @@ static int count_location(struct callgrind *callgrind, const struct location *lo
 
 	if (format_intern_put(callgrind->locations, location, sizeof(*location), &id, why))
 		return -1;
-	if (id >= callgrind->count_capacity) {
-		uint32_t capacity = 2 * callgrind->count_capacity + 256;
-		uint64_t *counts =
-			reallocarray(callgrind->counts, capacity, sizeof(*callgrind->counts));
-
-		if (!counts)
-			return no_memory(why);
-		memset(counts + callgrind->count_capacity, 0,
-		       (capacity - callgrind->count_capacity) * sizeof(*counts));
-		callgrind->counts = counts;
-		callgrind->count_capacity = capacity;
-	}
+	if (!ARRAY_RESERVE_ZEROED(callgrind->counts, callgrind->count_capacity, id + 1))
+		return no_memory(why);
 	callgrind->counts[id] += count;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/array.h"
 #include "format/formats/reports.h"
 #include "format/profile/profile_internal.h"
 
@@ -106,24 +107,20 @@ static int compare_events(const void *left, const void *right, void *context)
 	return listing->ranks[a] < listing->ranks[b] ? -1 : 1;
 }
 
+static bool is_link_before(const struct listing *listing, uint32_t index, uint32_t location)
+{
+	struct heap_count count;
+	const struct heap_link *link = heap_link(listing->heap, index, &count);
+
+	return link->kind < listing->kind ||
+	       (link->kind == listing->kind && link->location < location);
+}
+
 /** The first of a place's links, which are sorted; the end where it has none. */
 static uint32_t first_link(const struct listing *listing, uint32_t location)
 {
-	uint32_t low = 0, high = heap_link_count(listing->heap);
-	struct heap_count count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct heap_link *link =
-			heap_link(listing->heap, listing->links[middle], &count);
-
-		if (link->kind < listing->kind ||
-		    (link->kind == listing->kind && link->location < location))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)ARRAY_SEARCH(heap_link_count(listing->heap), i,
+				      is_link_before(listing, listing->links[i], location));
 }
 
 static void print_overrides(const struct listing *listing, uint32_t location, FILE *file)
