@@ -3,17 +3,10 @@
 #include "luastate/trace/trace.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 struct luastate *luastate_create(void)
 {
 	struct luastate *state = calloc(1, sizeof(*state));
-
-	/* Without entropy any other one does as well as none. */
-	if (!state_hash_key[0] &&
-	    getrandom(state_hash_key, sizeof(state_hash_key), GRND_NONBLOCK) < 0)
-		state_hash_key[0] = 0x9e3779b97f4a7c15 ^ (uint64_t)getpid();
 
 	if (state)
 		state->serial = 1;

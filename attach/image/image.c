@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attach/array.h"
+#include "attach/hash.h"
 
 struct attach_image *attach_image_create(void)
 {
@@ -60,7 +61,7 @@ enum {
 
 static size_t filter_bit(uint64_t page)
 {
-	return (size_t)(page * 0x9e3779b97f4a7c15 >> 40) % IMAGE_FILTER_BITS;
+	return (size_t)(hash_spread(page) >> 40) % IMAGE_FILTER_BITS;
 }
 
 static void add_to_filter(struct attach_image *image, uint64_t start, size_t len)

@@ -6,6 +6,7 @@
 
 #include "attach/array.h"
 #include "attach/freeze.h"
+#include "attach/hash.h"
 
 enum {
 	KEPT = 4096, /* pages: 16 MiB; a power of two */
@@ -25,7 +26,7 @@ struct attach_pages {
 
 static size_t slot_of(uint64_t number, size_t slot_count)
 {
-	return (size_t)(number * 0x9e3779b97f4a7c15 >> 20) & (slot_count - 1);
+	return (size_t)(hash_spread(number) >> 20) & (slot_count - 1);
 }
 
 /* @return whether it was not there. */

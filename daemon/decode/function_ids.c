@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All keys are 64 bits wide, and one is looked up for each native frame. */
-#define HASH_FUNCTION(key, len, hash) ((hash) = hash_word(key))
-#include <uthash.h>
+#include "attach/hash.h"
 
 enum {
 	/* Return addresses kept; more than any program's hot code has. */
@@ -21,14 +19,6 @@ enum {
 	 * of them. */
 	TARGET_EXITS_MAX = 4096,
 };
-
-static unsigned hash_word(const void *key)
-{
-	uint64_t word;
-
-	memcpy(&word, key, sizeof(word));
-	return (unsigned)(word * 0x9e3779b97f4a7c15 >> 32);
-}
 
 /** What is known of one native address, or of one function by its start. */
 struct target_native {
@@ -96,6 +86,17 @@ static int announce(struct daemon_target *target, const struct format_function *
 	return target->listener.function(target->listener.context, function, ret_id, why);
 }
 
+/* @return NULL without memory. */
+static struct target_native *add_native(struct daemon_target *target, uint64_t address)
+{
+	struct target_native *item = calloc(1, sizeof(*item));
+
+	if (!item)
+		return NULL;
+	item->address = address;
+	return HASH_KEEP(target->natives, address, item);
+}
+
 /* A function is announced once, as long as its start keeps its name; when the maps change, most
  * functions stay what they were. */
 static int id_of_function(struct daemon_target *target, const struct symbols_function *function,
@@ -119,13 +120,10 @@ static int id_of_function(struct daemon_target *target, const struct symbols_fun
 	announced.mapping = target_find_mapping(target, function->start, &mapped);
 	if (announce(target, &announced, ret_id, why) != 0)
 		return -1;
-	if (!item) {
-		item = calloc(1, sizeof(*item));
-		if (!item)
-			return failure_set_errno(why, ENOMEM, 0, "keep a function");
-		item->address = key;
-		HASH_ADD(hh, target->natives, address, sizeof(item->address), item);
-	}
+	if (!item)
+		item = add_native(target, key);
+	if (!item)
+		return failure_set_errno(why, ENOMEM, 0, "keep a function");
 	item->name = function->name;
 	item->module = function->module;
 	item->id = *ret_id;
@@ -147,13 +145,11 @@ int target_native_id(struct daemon_target *target, uint64_t address, uint32_t *r
 		if (symbols_find_function(target->space, address, &function, why) != 0 ||
 		    id_of_function(target, &function, &id, why) != 0)
 			return -1;
-		item = calloc(1, sizeof(*item));
+		item = add_native(target, address);
 		if (!item)
 			return failure_set_errno(why, ENOMEM, 0, "keep a function");
-		item->address = address;
 		item->start = function.start;
 		item->id = id;
-		HASH_ADD(hh, target->natives, address, sizeof(item->address), item);
 	}
 	*ret_id = item->id;
 	*ret_start = item->start;
@@ -255,8 +251,7 @@ static struct target_exit *get_exit(struct daemon_target *target,
 	if (!item)
 		return NULL;
 	item->key = key;
-	HASH_ADD(hh, target->exits, key, sizeof(item->key), item);
-	return item;
+	return HASH_KEEP(target->exits, key, item);
 }
 
 static int exit_id(struct daemon_target *target, const struct luastate_vm_work *work,

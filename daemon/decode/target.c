@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "attach/hash.h"
 #include "daemon/decode/function_ids.h"
 #include "daemon/tick_clock.h"
 
@@ -262,10 +263,10 @@ int target_find_interpreters(struct daemon_target *target, struct failure *why)
 					 target, why);
 }
 
-/* FNV-1a over what tells executable mappings of files from others. */
+/* Over what tells executable mappings of files from others. */
 static uint64_t hash_code(const struct symbols_space *space)
 {
-	uint64_t hash = 0xcbf29ce484222325;
+	uint64_t hash = 1;
 
 	for (size_t i = 0; i < symbols_space_count(space); i++) {
 		const struct symbols_mapping *mapping = symbols_space_get(space, i);
@@ -274,8 +275,7 @@ static uint64_t hash_code(const struct symbols_space *space)
 
 		if (!mapping->executable || !mapping->inode)
 			continue;
-		for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
-			hash = (hash ^ words[k]) * 0x100000001b3;
+		hash = hash_words(words, sizeof(words), hash);
 	}
 	return hash;
 }

@@ -13,9 +13,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "attach/array.h"
+#include "attach/hash.h"
 #include "daemon/dump/frames.h"
 #include "daemon/tick_clock.h"
 
@@ -218,6 +218,7 @@ static struct kept *add_kept(struct reading *reading, const struct luastate_coro
 	kept->next = reading->last;
 	reading->last = kept;
 	reading->out->stack_count++;
+	/* Without memory for it another one like it is kept again. */
 	HASH_ADD(hh, reading->kept, keys, len, kept);
 	return kept;
 }

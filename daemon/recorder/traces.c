@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "attach/array.h"
+#include "attach/hash.h"
 #include "daemon/writer/message.h"
 
 /** A trace by its function's id, which is another one in each process and after a flush. */
@@ -34,6 +34,8 @@ static struct traces *add(struct traces **traces, struct daemon_stats *stats,
 		return NULL;
 	item->id = sample->trace_function;
 	item->index = stats->trace_count;
+	if (!HASH_KEEP(*traces, id, item))
+		return NULL;
 	stats->traces[stats->trace_count++] = (struct daemon_trace){
 		.pid = sample->pid,
 		.number = sample->trace,
@@ -41,7 +43,6 @@ static struct traces *add(struct traces **traces, struct daemon_stats *stats,
 					     : NULL,
 		.line = function->firstline,
 	};
-	HASH_ADD(hh, *traces, id, sizeof(item->id), item);
 	return item;
 }
 

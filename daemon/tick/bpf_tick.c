@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples from copies that the kernel makes of threads while they run: nobody is stopped. */
 #include "attach/clock.h"
+#include "attach/hash.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/stop_reasons.h"
 #include "daemon/targets/processes.h"
@@ -149,7 +150,7 @@ static int add_thread(struct recorder_target *of, struct attach_thread *thread,
 	const struct luastate_plan_context context = { .state = of->target->lua,
 						       .prediction = &data->prediction,
 						       .stack_limit = thread->stack_limit };
-	struct luastate_bpf_plan first = { .salt = (uint64_t)of->pid * 0x9e3779b97f4a7c15 | 1 };
+	struct luastate_bpf_plan first = { .salt = hash_spread((uint64_t)of->pid) | 1 };
 	struct attach_sampler *sampler = of->recorder->sampler;
 	struct attach_sampler_plan *head;
 	int ret;

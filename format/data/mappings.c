@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "attach/array.h"
-#include "format/data/intern.h"
+#include "attach/hash.h"
 #include "format/text.h"
 
 struct format_mappings {
-	struct format_intern *keys; /* Same ids as `items`. */
+	struct intern *keys; /* Same ids as `items`. */
 	struct format_mapping **items;
 	uint32_t count, capacity;
 };
@@ -21,7 +21,7 @@ struct format_mappings *mappings_create(void)
 	struct format_mappings *mappings = calloc(1, sizeof(*mappings));
 
 	if (mappings)
-		mappings->keys = format_intern_create();
+		mappings->keys = intern_create();
 	if (mappings && mappings->keys)
 		return mappings;
 	free(mappings);
@@ -45,7 +45,7 @@ void mappings_destroy(struct format_mappings *mappings)
 	for (uint32_t id = 0; id < mappings->count; id++)
 		free_item(mappings->items[id]);
 	free(mappings->items);
-	format_intern_destroy(mappings->keys);
+	intern_destroy(mappings->keys);
 	free(mappings);
 }
 
@@ -90,7 +90,7 @@ static int put(struct format_mappings *mappings, const struct format_mapping *ma
 
 	if (format_text_take(key, &bytes, why))
 		return -1;
-	if (!format_intern_find(mappings->keys, bytes, key->len, &id)) {
+	if (!intern_find(mappings->keys, bytes, key->len, &id)) {
 		if (mappings->count >= MAPPINGS_MAX) {
 			*ret_id = MAPPINGS_NONE;
 			return 0;
@@ -98,7 +98,7 @@ static int put(struct format_mappings *mappings, const struct format_mapping *ma
 		/* The item first: without its key it is only of no use. */
 		if (append(mappings, mapping, why))
 			return -1;
-		if (format_intern_put(mappings->keys, bytes, key->len, &id, why)) {
+		if (intern_put(mappings->keys, bytes, key->len, &id, why)) {
 			free_item(mappings->items[--mappings->count]);
 			return -1;
 		}

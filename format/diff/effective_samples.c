@@ -39,7 +39,7 @@ struct series {
 static void find_leaves(struct series *series)
 {
 	const struct call_tree *call_tree = series->call_tree;
-	uint32_t count = format_intern_count(series->profile->keys);
+	uint32_t count = intern_count(series->profile->keys);
 
 	for (uint32_t key = 0; key < count; key++) {
 		uint32_t id = call_tree->chain_of[profile_sample(series->profile, key).chain];
@@ -189,7 +189,7 @@ static int series_init(struct series *series, const struct format_profile *profi
 		       const struct call_tree *call_tree, struct failure *why)
 {
 	size_t labels = (size_t)call_tree->label_count + 1;
-	size_t keys = (size_t)format_intern_count(profile->keys) + 1;
+	size_t keys = (size_t)intern_count(profile->keys) + 1;
 
 	*series = (struct series){ .profile = profile, .call_tree = call_tree };
 	series->leaf_of = calloc(keys, sizeof(*series->leaf_of));

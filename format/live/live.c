@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 enum {
 	FUNCTIONS_MAX = 16384,
@@ -337,7 +336,7 @@ static int init_tables(struct format_live *live, const struct format_live_option
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		if (live_table_init(tables[i].table, tables[i].key_len, tables[i].max,
-				    tables[i].window, live->seed, why) != 0)
+				    tables[i].window, why) != 0)
 			return -1;
 	for (live->id_size = 64; live->id_size < functions * IDS_PER_FUNCTION;)
 		live->id_size *= 2;
@@ -388,9 +387,6 @@ int format_live_create(const struct format_live_options *options, struct format_
 
 	if (!live)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "count samples");
-	/* So that no program can choose names that all meet in one place. */
-	if (getrandom(&live->seed, sizeof(live->seed), GRND_NONBLOCK) < 0)
-		live->seed = (uintptr_t)live;
 	live->window = window > WINDOW_MAX ? WINDOW_MAX : window;
 	if (init_tables(live, options, why) != 0 || put_others(live, why) != 0) {
 		format_live_destroy(live);

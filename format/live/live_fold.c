@@ -68,7 +68,7 @@ static int renumber_ends(struct format_live *live, const struct fold_step *step,
 	int ret = -1;
 
 	if (map && into &&
-	    live_table_init(&made, live->ends.key_len, live->ends.max, 0, live->seed, why) == 0) {
+	    live_table_init(&made, live->ends.key_len, live->ends.max, 0, why) == 0) {
 		ret = 0;
 		for (uint32_t i = 0; i < live->ends.count && ret == 0; i++) {
 			struct live_end_key key =
@@ -99,7 +99,7 @@ static int renumber_nodes(struct format_live *live, const struct fold_step *step
 	int ret = -1;
 
 	if (map && into &&
-	    live_table_init(&made, live->nodes.key_len, live->nodes.max, 0, live->seed, why) == 0) {
+	    live_table_init(&made, live->nodes.key_len, live->nodes.max, 0, why) == 0) {
 		ret = 0;
 		for (uint32_t i = 0; i < live->nodes.count && ret == 0; i++)
 			ret = renumber_node(live, &made, i, step, map, into, why);
@@ -136,7 +136,7 @@ static int renumber_lines(struct format_live *live, const uint32_t *functions, s
 	int ret = -1;
 
 	if (map && into &&
-	    live_table_init(&made, live->lines.key_len, live->lines.max, 0, live->seed, why) == 0) {
+	    live_table_init(&made, live->lines.key_len, live->lines.max, 0, why) == 0) {
 		ret = 0;
 		for (uint32_t i = 0; i < live->lines.count && ret == 0; i++) {
 			struct live_line_key key =

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A live profile: functions, what they are called, and the ids under which they were announced. */
+#include "attach/hash.h"
 #include "format/live/live_internal.h"
 #include "format/text.h"
 
@@ -107,7 +108,7 @@ void live_free_function(struct live_function *info)
 static int find_module(struct format_live *live, const char *name, uint32_t *ret_module,
 		       struct failure *why)
 {
-	uint64_t key = live_hash(name, strlen(name), live->seed);
+	uint64_t key = hash_words(name, strlen(name), 0);
 	char *copy;
 
 	if (live_table_put(&live->modules, &key, ret_module, why) != 0)
@@ -146,29 +147,32 @@ static int make_function(struct format_live *live, const struct format_function 
 	return 0;
 }
 
-static struct live_function_key key_of(const struct format_live *live,
-				       const struct format_function *function)
+static struct live_function_key key_of(const struct format_function *function)
 {
-	const char *name = function->name;
+	const char *name = function->name ? function->name : "";
+	const char *source = function->source ? function->source : "";
+	const size_t name_len = strlen(name), source_len = strlen(source);
 	const uint64_t numbers[] = {
 		function->kind,
 		(uint64_t)function->first_line,
-		name != NULL,
+		function->name != NULL,
+		name_len,
+		source_len,
 		/* Traces have their number. Lua functions have their place, in all processes that
 		 * run the same file; other functions without a name are distinguished by their
 		 * code. */
-		name || (function->kind == FORMAT_KIND_LUA && function->source) ? 0
-										: function->address,
+		function->name || (function->kind == FORMAT_KIND_LUA && function->source)
+			? 0
+			: function->address,
 	};
-	struct live_function_key key = { .hash = live->seed, .second = ~live->seed };
+	struct live_function_key key = { .hash = 0, .second = ~(uint64_t)0 };
 
 	for (int i = 0; i < 2; i++) {
 		uint64_t hash = i ? key.second : key.hash;
 
-		hash = live_hash(numbers, sizeof(numbers), hash);
-		hash = live_hash(name ? name : "", name ? strlen(name) : 0, hash);
-		hash = live_hash(function->source ? function->source : "",
-				 function->source ? strlen(function->source) : 0, hash);
+		hash = hash_words(numbers, sizeof(numbers), hash);
+		hash = hash_words(name, name_len, hash);
+		hash = hash_words(source, source_len, hash);
 		*(i ? &key.second : &key.hash) = hash;
 	}
 	return key;
@@ -183,9 +187,7 @@ static bool is_same(const char *a, const char *b)
  * at the same address when it was announced. LIVE_GONE: none. */
 static uint32_t find_renamed(const struct format_live *live, const struct format_function *function)
 {
-	uint32_t known =
-		live->recent[live_hash(&function->address, sizeof(function->address), live->seed) %
-			     LIVE_RECENT];
+	uint32_t known = live->recent[hash_word(function->address, 0) % LIVE_RECENT];
 	const struct format_function *value;
 
 	if (function->kind != FORMAT_KIND_LUA || known == FORMAT_LIVE_OTHER ||
@@ -220,7 +222,7 @@ static bool take_name(struct format_live *live, const struct format_function *fu
 int live_put_function(struct format_live *live, const struct format_function *function,
 		      uint32_t *ret_id, struct failure *why)
 {
-	struct live_function_key key = key_of(live, function);
+	struct live_function_key key = key_of(function);
 	bool full = live->functions.count == live->functions.max;
 
 	if (take_name(live, function, &key, ret_id, why))
@@ -232,15 +234,14 @@ int live_put_function(struct format_live *live, const struct format_function *fu
 		return -1;
 	if (*ret_id == LIVE_GONE || live->function_info[*ret_id].shown)
 		return 0;
-	live->recent[live_hash(&function->address, sizeof(function->address), live->seed) %
-		     LIVE_RECENT] = *ret_id;
+	live->recent[hash_word(function->address, 0) % LIVE_RECENT] = *ret_id;
 	return make_function(live, function, &live->function_info[*ret_id], why);
 }
 
 static struct live_id *slot_of_id(const struct format_live *live, uint32_t id)
 {
 	uint32_t mask = live->id_size - 1;
-	uint32_t at = (uint32_t)live_hash(&id, sizeof(id), live->seed) & mask;
+	uint32_t at = (uint32_t)hash_word(id, 0) & mask;
 
 	while (live->ids[at].id && live->ids[at].id != (uint64_t)id + 1)
 		at = (at + 1) & mask;

@@ -95,7 +95,6 @@ struct format_live {
 	uint32_t recent[LIVE_RECENT];
 	uint32_t window, refresh, serial;
 	uint64_t samples, *window_ring, window_samples;
-	uint64_t seed;
 	struct format_live_folded folded;
 	bool forgotten;
 	/** Folded in this refresh already: what finds no room now is not told apart. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attach/array.h"
+#include "attach/hash.h"
 
 enum {
 	SIZE_FIRST = 64,
@@ -14,31 +15,6 @@ enum {
 };
 
 /* ---- Keys ------------------------------------------------------------------------------- */
-
-static uint64_t mix(uint64_t value)
-{
-	/* The finaliser of splitmix64. Source: Steele, Lea, Flood, OOPSLA 2014. */
-	value ^= value >> 30;
-	value *= 0xbf58476d1ce4e5b9u;
-	value ^= value >> 27;
-	value *= 0x94d049bb133111ebu;
-	return value ^ value >> 31;
-}
-
-uint64_t live_hash(const void *bytes, size_t len, uint64_t seed)
-{
-	const uint8_t *at = bytes;
-	uint64_t hash = mix(seed ^ len), word;
-
-	for (; len >= sizeof(word); at += sizeof(word), len -= sizeof(word)) {
-		memcpy(&word, at, sizeof(word));
-		hash = mix(hash ^ word);
-	}
-	word = 0;
-	if (len)
-		memcpy(&word, at, len);
-	return mix(hash ^ word);
-}
 
 const void *live_table_key(const struct live_table *table, uint32_t id)
 {
@@ -49,7 +25,7 @@ const void *live_table_key(const struct live_table *table, uint32_t id)
 static uint32_t *slot_of(const struct live_table *table, const void *key)
 {
 	uint32_t mask = table->slot_count - 1;
-	uint32_t at = (uint32_t)live_hash(key, table->key_len, table->seed) & mask;
+	uint32_t at = (uint32_t)hash_words(key, table->key_len, 0) & mask;
 
 	while (table->slots[at] &&
 	       memcmp(live_table_key(table, table->slots[at] - 1), key, table->key_len) != 0)
@@ -90,11 +66,9 @@ static int grow(struct live_table *table, struct failure *why)
 }
 
 int live_table_init(struct live_table *table, size_t key_len, uint32_t max, uint32_t window,
-		    uint64_t seed, struct failure *why)
+		    struct failure *why)
 {
-	*table = (struct live_table){
-		.key_len = key_len, .max = max, .window = window, .seed = seed
-	};
+	*table = (struct live_table){ .key_len = key_len, .max = max, .window = window };
 	if (window)
 		table->ring = calloc(window + 1, sizeof(*table->ring));
 	if (window && !table->ring)

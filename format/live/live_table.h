@@ -39,7 +39,6 @@ struct live_table {
 	struct live_count *counts;
 	uint32_t *slots; /**< Open addressing: entry + 1, or 0. */
 	uint32_t slot_count;
-	uint64_t seed;
 	struct live_deltas *ring; /**< By refresh; NULL without a window. */
 	uint32_t window, refresh;
 };
@@ -49,11 +48,8 @@ struct live_table {
 
 /** @param window Refreshes; 0: the table has none. @return 0, or -1 with FAILURE_NO_MEMORY. */
 int live_table_init(struct live_table *table, size_t key_len, uint32_t max, uint32_t window,
-		    uint64_t seed, struct failure *why);
+		    struct failure *why);
 void live_table_deinit(struct live_table *table);
-
-/** Well mixed, by the table's seed. */
-uint64_t live_hash(const void *bytes, size_t len, uint64_t seed);
 
 /** @return The entry, or LIVE_GONE. */
 uint32_t live_table_find(const struct live_table *table, const void *key);

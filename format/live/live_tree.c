@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/hash.h"
+
 /* ---- Walking ---------------------------------------------------------------------------- */
 
 /* Children of all nodes: the first one, and the next one of the same parent. */
@@ -310,9 +312,9 @@ static void fill_nodes(struct growing *growing)
 
 		node->parent = i ? key->parent : FORMAT_LIVE_NO_NODE;
 		node->first_child = node->next = FORMAT_LIVE_NO_NODE;
-		node->key = i ? live_hash(&key->function, sizeof(key->function),
-					  growing->nodes[key->parent].key)
-			      : growing->live->seed;
+		node->key = i ? hash_words(&key->function, sizeof(key->function),
+					   growing->nodes[key->parent].key)
+			      : 0;
 		node->depth = i ? growing->nodes[key->parent].depth + 1 : 0;
 		if (i)
 			node->row = live_function_row(growing->live, key->function);
@@ -394,8 +396,7 @@ int format_live_tree(const struct format_live *live, const struct format_live_qu
 
 	/* One more for what was folded below each. */
 	if (selected &&
-	    live_table_init(&made, sizeof(struct tree_key), 2 * live->nodes.max, 0, live->seed,
-			    why) == 0 &&
+	    live_table_init(&made, sizeof(struct tree_key), 2 * live->nodes.max, 0, why) == 0 &&
 	    merge_nodes(live, query, selected, &made, why) == 0) {
 		growing.made = &made;
 		growing.nodes = calloc(made.count, sizeof(*growing.nodes));

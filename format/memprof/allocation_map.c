@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "attach/hash.h"
 
 #define SLOTS_FIRST 1024
 
@@ -19,11 +20,7 @@ void allocation_map_deinit(struct allocations *allocations)
 /** Where an address is looked for first. */
 static uint32_t slot_of(const struct allocations *allocations, uint64_t address)
 {
-	uint64_t mixed = (address + allocations->key[1]) * allocations->key[0];
-
-	mixed ^= mixed >> 32;
-	mixed *= allocations->key[1];
-	return (uint32_t)(mixed >> 32) & (allocations->slots - 1);
+	return (uint32_t)hash_word(address, 0) & (allocations->slots - 1);
 }
 
 /** @return The slot of an address, or the free one where it belongs. */
@@ -34,17 +31,6 @@ static uint32_t find(const struct allocations *allocations, uint64_t address)
 	while (allocations->locations[slot] && allocations->addresses[slot] != address)
 		slot = (slot + 1) & (allocations->slots - 1);
 	return slot;
-}
-
-static void choose_key(uint64_t key[2])
-{
-	if (getrandom(key, 2 * sizeof(*key), GRND_NONBLOCK) < 0) {
-		/* Without entropy any other one does as well as none. */
-		key[0] = 0x9e3779b97f4a7c15;
-		key[1] = 0xbf58476d1ce4e5b9;
-	}
-	key[0] |= 1;
-	key[1] |= 1;
 }
 
 /** Have twice as many slots. */
@@ -64,7 +50,6 @@ static int grow(struct allocations *allocations, struct failure *why)
 		allocation_map_deinit(&wider);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the blocks of memory");
 	}
-	choose_key(wider.key);
 	for (uint32_t i = 0; i < allocations->slots; i++) {
 		uint32_t slot;
 

@@ -26,7 +26,6 @@ struct allocations {
 	uint32_t *locations; /* Id + 1; 0: the slot is free. */
 	uint32_t slots, count;
 	uint32_t slots_max; /* 0: ALLOCATION_SLOTS_MAX. */
-	uint64_t key[2];    /* Odd. */
 };
 
 void allocation_map_deinit(struct allocations *allocations);

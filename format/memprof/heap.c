@@ -27,9 +27,9 @@ struct heap_resolved {
 int heap_init(struct heap *heap, struct failure *why)
 {
 	memset(heap, 0, sizeof(*heap));
-	heap->strings = format_intern_create();
-	heap->keys = format_intern_create();
-	heap->links = format_intern_create();
+	heap->strings = intern_create();
+	heap->keys = intern_create();
+	heap->links = intern_create();
 	if (!heap->strings || !heap->keys || !heap->links)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the locations");
 	return tarantool_aliases_init(&heap->aliases, why);
@@ -38,8 +38,8 @@ int heap_init(struct heap *heap, struct failure *why)
 /** All but the names and what is of the stream. */
 static void free_locations(struct heap *heap)
 {
-	format_intern_destroy(heap->keys);
-	format_intern_destroy(heap->links);
+	intern_destroy(heap->keys);
+	intern_destroy(heap->links);
 	free(heap->locations);
 	free(heap->link_counts);
 }
@@ -47,7 +47,7 @@ static void free_locations(struct heap *heap)
 void heap_deinit(struct heap *heap)
 {
 	free_locations(heap);
-	format_intern_destroy(heap->strings);
+	intern_destroy(heap->strings);
 	tarantool_aliases_deinit(&heap->aliases);
 	allocation_map_deinit(&heap->allocations);
 	free(heap->cache);
@@ -84,15 +84,15 @@ static int no_memory(struct failure *why)
 static int put_location(struct heap *heap, const struct tarantool_frame *key, uint32_t *ret_id,
 			struct failure *why)
 {
-	uint32_t known = format_intern_count(heap->keys);
+	uint32_t known = intern_count(heap->keys);
 	size_t len = 0;
 
-	if (format_intern_put(heap->keys, key, sizeof(*key), ret_id, why))
+	if (intern_put(heap->keys, key, sizeof(*key), ret_id, why))
 		return -1;
 	if (*ret_id < known)
 		return 0;
 	if (key->kind == TARANTOOL_LUA || key->kind == TARANTOOL_NATIVE)
-		format_intern_get(heap->strings, key->name, &len);
+		intern_get(heap->strings, key->name, &len);
 	heap->location_bytes += PLACE_BYTES + len;
 	if (heap->location_bytes > HEAP_PLACE_BYTES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more locations than can be kept");
@@ -104,9 +104,9 @@ static int put_location(struct heap *heap, const struct tarantool_frame *key, ui
 static int add_link(struct heap *heap, const struct heap_link *link, const struct heap_count *count,
 		    struct failure *why)
 {
-	uint32_t known = format_intern_count(heap->links), id;
+	uint32_t known = intern_count(heap->links), id;
 
-	if (format_intern_put(heap->links, link, sizeof(*link), &id, why))
+	if (intern_put(heap->links, link, sizeof(*link), &id, why))
 		return -1;
 	if (id == known && known >= HEAP_LINKS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more locations than can be kept");
@@ -131,19 +131,19 @@ static void generalise(struct tarantool_frame *key)
 static int copy_generalised(const struct heap *heap, struct heap *wider, uint32_t *ids,
 			    struct failure *why)
 {
-	for (uint32_t i = 0; i < format_intern_count(heap->keys); i++) {
+	for (uint32_t i = 0; i < intern_count(heap->keys); i++) {
 		struct tarantool_frame key;
 
-		memcpy(&key, format_intern_get(heap->keys, i, NULL), sizeof(key));
+		memcpy(&key, intern_get(heap->keys, i, NULL), sizeof(key));
 		generalise(&key);
 		if (put_location(wider, &key, &ids[i], why))
 			return -1;
 		add_location(&wider->locations[ids[i]], &heap->locations[i]);
 	}
-	for (uint32_t i = 0; i < format_intern_count(heap->links); i++) {
+	for (uint32_t i = 0; i < intern_count(heap->links); i++) {
 		struct heap_link link;
 
-		memcpy(&link, format_intern_get(heap->links, i, NULL), sizeof(link));
+		memcpy(&link, intern_get(heap->links, i, NULL), sizeof(link));
 		link.location = ids[link.location];
 		link.old = ids[link.old];
 		if (add_link(wider, &link, &heap->link_counts[i], why))
@@ -154,12 +154,12 @@ static int copy_generalised(const struct heap *heap, struct heap *wider, uint32_
 
 static int generalise_all(struct heap *heap, struct failure *why)
 {
-	uint32_t *ids = calloc((size_t)format_intern_count(heap->keys) + 1, sizeof(*ids));
+	uint32_t *ids = calloc((size_t)intern_count(heap->keys) + 1, sizeof(*ids));
 	struct heap wider = *heap;
 	int result = -1;
 
-	wider.keys = format_intern_create();
-	wider.links = format_intern_create();
+	wider.keys = intern_create();
+	wider.links = intern_create();
 	wider.locations = NULL;
 	wider.link_counts = NULL;
 	wider.location_capacity = wider.link_capacity = 0;
@@ -221,7 +221,7 @@ static int resolve(struct heap *heap, const struct symtab *symtab,
 	tarantool_resolve(symtab, raw_location, &key);
 	if (key.kind == TARANTOOL_LUA || key.kind == TARANTOOL_NATIVE) {
 		name = symtab_string(symtab, key.name, &len);
-		if (format_intern_put(heap->strings, name, len, &key.name, why))
+		if (intern_put(heap->strings, name, len, &key.name, why))
 			return -1;
 	}
 	if (heap->streams > 1)
@@ -234,7 +234,7 @@ static int find_location(struct heap *heap, const struct symtab *symtab,
 			 struct failure *why)
 {
 	struct tarantool_location raw_location = raw_location_of(event);
-	uint64_t mixed = (raw_location.address + raw_location.trace * 31) * 0x9e3779b97f4a7c15;
+	uint64_t mixed = hash_spread(raw_location.address + raw_location.trace * 31);
 	struct heap_resolved *known;
 
 	if (!heap->cache)
@@ -306,31 +306,31 @@ struct heap_location heap_sum(const struct heap *heap)
 
 uint32_t heap_location_count(const struct heap *heap)
 {
-	return format_intern_count(heap->keys);
+	return intern_count(heap->keys);
 }
 
 uint32_t heap_link_count(const struct heap *heap)
 {
-	return format_intern_count(heap->links);
+	return intern_count(heap->links);
 }
 
 const struct heap_link *heap_link(const struct heap *heap, uint32_t id,
 				  struct heap_count *ret_count)
 {
 	*ret_count = heap->link_counts[id];
-	return format_intern_get(heap->links, id, NULL);
+	return intern_get(heap->links, id, NULL);
 }
 
 static char *text_of(const struct heap *heap, uint32_t id, struct format_text *scratch,
 		     struct failure *why)
 {
-	const struct tarantool_frame *key = format_intern_get(heap->keys, id, NULL);
+	const struct tarantool_frame *key = intern_get(heap->keys, id, NULL);
 	const char *name = "", *text;
 	size_t len = 0;
 	char *copy;
 
 	if (key->kind == TARANTOOL_LUA || key->kind == TARANTOOL_NATIVE)
-		name = format_intern_get(heap->strings, key->name, &len);
+		name = intern_get(heap->strings, key->name, &len);
 	format_text_clear(scratch);
 	tarantool_add_frame(scratch, &heap->aliases, key, name, len);
 	if (format_text_take(scratch, &text, why))

@@ -39,11 +39,11 @@ struct heap_resolved;
  */
 struct heap {
 	uint32_t streams;
-	struct format_intern *strings;	 /* Names of chunks and symbols. */
-	struct format_intern *keys;	 /* struct tarantool_frame, with names in `strings`. */
+	struct intern *strings;		 /* Names of chunks and symbols. */
+	struct intern *keys;		 /* struct tarantool_frame, with names in `strings`. */
 	struct heap_location *locations; /* By id of these. */
 	uint32_t location_capacity;
-	struct format_intern *links; /* struct heap_link. */
+	struct intern *links; /* struct heap_link. */
 	struct heap_count *link_counts;
 	uint32_t link_capacity;
 	struct tarantool_aliases aliases;

@@ -32,7 +32,7 @@ struct mapped {
 struct pprof {
 	const struct format_profile *profile;
 	struct pack_stream *out;
-	struct format_intern *strings;
+	struct intern *strings;
 	uint32_t strings_written;
 	struct format_mappings *mappings; /* Id + 1 is the mapping's. */
 	struct mapped *mapped;		  /* By these ids. */
@@ -75,7 +75,7 @@ static int string_id(struct pprof *pprof, const char *text, int64_t *ret_id, str
 		return -1;
 	if (pprof->string.len > 0)
 		format_clean_utf8(pprof->string.bytes, pprof->string.len);
-	if (format_intern_put(pprof->strings, clean, pprof->string.len, &id, why))
+	if (intern_put(pprof->strings, clean, pprof->string.len, &id, why))
 		return -1;
 	*ret_id = id;
 	return 0;
@@ -84,7 +84,7 @@ static int string_id(struct pprof *pprof, const char *text, int64_t *ret_id, str
 /** Those that were not written yet. */
 static int put_strings(struct pprof *pprof, struct failure *why)
 {
-	uint32_t count = format_intern_count(pprof->strings);
+	uint32_t count = intern_count(pprof->strings);
 	char *texts[BATCH_SAMPLES];
 
 	while (pprof->strings_written < count) {
@@ -92,7 +92,7 @@ static int put_strings(struct pprof *pprof, struct failure *why)
 
 		while (pprof->strings_written < count && message.n_string_table < BATCH_SAMPLES) {
 			const char *text =
-				format_intern_get(pprof->strings, pprof->strings_written++, NULL);
+				intern_get(pprof->strings, pprof->strings_written++, NULL);
 
 			texts[message.n_string_table++] = (char *)(uintptr_t)text;
 		}
@@ -392,7 +392,7 @@ static int put_batch(struct pprof *pprof, uint32_t first, uint32_t count, struct
 
 static int put_samples(struct pprof *pprof, struct failure *why)
 {
-	uint32_t count = format_intern_count(pprof->profile->keys);
+	uint32_t count = intern_count(pprof->profile->keys);
 	struct item *items = calloc(BATCH_SAMPLES, sizeof(*items));
 	int result = items ? 0 : no_memory(why);
 
@@ -495,7 +495,7 @@ static int put_comments(struct pprof *pprof, struct failure *why)
 
 static int write_profile(struct pprof *pprof, FILE *file, struct failure *why)
 {
-	pprof->strings = format_intern_create();
+	pprof->strings = intern_create();
 	pprof->mappings = mappings_create();
 	pprof->mapping_of = calloc((size_t)format_functions_count(pprof->profile->functions) + 1,
 				   sizeof(*pprof->mapping_of));
@@ -517,7 +517,7 @@ static int print_chains(const struct format_profile *profile, FILE *file, struct
 
 	result = write_profile(&pprof, file, why);
 	pack_stream_destroy(pprof.out);
-	format_intern_destroy(pprof.strings);
+	intern_destroy(pprof.strings);
 	mappings_destroy(pprof.mappings);
 	format_addrmap_deinit(&pprof.locations);
 	format_text_deinit(&pprof.text);

@@ -46,10 +46,10 @@ static void values_of(const struct heap_location *location,
 static int add_function(const struct heap *heap, uint32_t id, struct format_profile *profile,
 			struct profile_frame *ret_frame, struct failure *why)
 {
-	const struct tarantool_frame *location = format_intern_get(heap->keys, id, NULL);
+	const struct tarantool_frame *location = intern_get(heap->keys, id, NULL);
 	bool is_lua = location->kind == TARANTOOL_LUA;
 	const char *name = is_lua || location->kind == TARANTOOL_NATIVE
-				   ? format_intern_get(heap->strings, location->name, NULL)
+				   ? intern_get(heap->strings, location->name, NULL)
 				   : NULL;
 	int64_t line = !is_lua || location->number > INT32_MAX ? 0 : (int64_t)location->number;
 	struct format_function function = { .kind = FORMAT_KIND_CFUNC, .name = name };
@@ -96,7 +96,7 @@ static int add_location(const struct heap *heap, uint32_t id, enum format_memory
 	if (add_function(heap, id, profile, &frame, why) ||
 	    profile_add_sample(profile, &frame, 1, NULL, all[value], why))
 		return -1;
-	if (format_intern_find(profile->chains, &frame, sizeof(frame), &chain)) {
+	if (intern_find(profile->chains, &frame, sizeof(frame), &chain)) {
 		sums = profile->memory_values[profile->plain_keys[chain] - 1];
 		for (int i = 0; i < FORMAT_MEMORY_COUNT; i++)
 			sums[i] = at_most(sums[i], all[i]);

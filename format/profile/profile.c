@@ -15,12 +15,12 @@ struct format_profile *format_profile_create(struct failure *why)
 
 	if (profile) {
 		profile->functions = format_functions_create();
-		profile->function_keys = format_intern_create();
+		profile->function_keys = intern_create();
 		profile->mappings = mappings_create();
-		profile->chains = format_intern_create();
-		profile->strings = format_intern_create();
-		profile->labels = format_intern_create();
-		profile->keys = format_intern_create();
+		profile->chains = intern_create();
+		profile->strings = intern_create();
+		profile->labels = intern_create();
+		profile->keys = intern_create();
 	}
 	if (profile && profile->functions && profile->function_keys && profile->mappings &&
 	    profile->chains && profile->strings && profile->labels && profile->keys &&
@@ -36,12 +36,12 @@ void format_profile_destroy(struct format_profile *profile)
 	if (!profile)
 		return;
 	format_functions_destroy(profile->functions);
-	format_intern_destroy(profile->function_keys);
+	intern_destroy(profile->function_keys);
 	mappings_destroy(profile->mappings);
-	format_intern_destroy(profile->chains);
-	format_intern_destroy(profile->strings);
-	format_intern_destroy(profile->labels);
-	format_intern_destroy(profile->keys);
+	intern_destroy(profile->chains);
+	intern_destroy(profile->strings);
+	intern_destroy(profile->labels);
+	intern_destroy(profile->keys);
 	format_text_deinit(&profile->comments);
 	free(profile->marks);
 	free(profile->counts);
@@ -74,7 +74,7 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
 					  size_t *ret_count)
 {
 	size_t len;
-	const struct profile_frame *frames = format_intern_get(profile->chains, chain, &len);
+	const struct profile_frame *frames = intern_get(profile->chains, chain, &len);
 
 	*ret_count = len / sizeof(*frames);
 	return frames;
@@ -144,10 +144,10 @@ static int find_or_add(struct format_profile *profile, const struct format_funct
 
 	add_function_key(&key, function, mark);
 	result = format_text_take(&key, &string, why);
-	if (result == 0 && format_intern_count(profile->function_keys) >= most)
-		result = !format_intern_find(profile->function_keys, string, key.len, &id);
+	if (result == 0 && intern_count(profile->function_keys) >= most)
+		result = !intern_find(profile->function_keys, string, key.len, &id);
 	else if (result == 0)
-		result = format_intern_put(profile->function_keys, string, key.len, &id, why);
+		result = intern_put(profile->function_keys, string, key.len, &id, why);
 	format_text_deinit(&key);
 	if (result)
 		return result;
@@ -209,8 +209,8 @@ static int find_key(struct format_profile *profile, uint32_t chain,
 {
 	struct profile_sample sample = { .chain = chain };
 
-	if (format_intern_put(profile->labels, labels, sizeof(*labels), &sample.labels, why) ||
-	    format_intern_put(profile->keys, &sample, sizeof(sample), ret_id, why))
+	if (intern_put(profile->labels, labels, sizeof(*labels), &sample.labels, why) ||
+	    intern_put(profile->keys, &sample, sizeof(sample), ret_id, why))
 		return -1;
 	if (*ret_id >= PROFILE_KEYS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more labels than can be kept");
@@ -249,10 +249,9 @@ int profile_find_sample(struct format_profile *profile, const struct profile_fra
 			size_t frame_count, const struct profile_labels *labels,
 			uint32_t *ret_chain, uint32_t *ret_key, struct failure *why)
 {
-	uint32_t chains = format_intern_count(profile->chains);
+	uint32_t chains = intern_count(profile->chains);
 
-	if (format_intern_put(profile->chains, frames, frame_count * sizeof(*frames), ret_chain,
-			      why) ||
+	if (intern_put(profile->chains, frames, frame_count * sizeof(*frames), ret_chain, why) ||
 	    grow_counts(&profile->counts, &profile->capacity, *ret_chain, why) ||
 	    (is_plain(labels) ? find_plain_key(profile, *ret_chain, labels, ret_key, why)
 			      : find_key(profile, *ret_chain, labels, ret_key, why)))
@@ -297,7 +296,7 @@ struct profile_sample profile_sample(const struct format_profile *profile, uint3
 	size_t len;
 	struct profile_sample sample;
 
-	memcpy(&sample, format_intern_get(profile->keys, id, &len), sizeof(sample));
+	memcpy(&sample, intern_get(profile->keys, id, &len), sizeof(sample));
 	return sample;
 }
 
@@ -305,15 +304,15 @@ const struct profile_labels *profile_labels(const struct format_profile *profile
 {
 	size_t len;
 
-	return format_intern_get(profile->labels, id, &len);
+	return intern_get(profile->labels, id, &len);
 }
 
 int profile_add_string(struct format_profile *profile, const char *text, uint32_t *ret_id,
 		       struct failure *why)
 {
-	uint32_t count = format_intern_count(profile->strings), id;
+	uint32_t count = intern_count(profile->strings), id;
 
-	if (format_intern_put(profile->strings, text, strlen(text), &id, why))
+	if (intern_put(profile->strings, text, strlen(text), &id, why))
 		return -1;
 	profile->text_bytes += id == count ? strlen(text) : 0;
 	if (id >= PROFILE_KEYS_MAX || profile->text_bytes > PROFILE_TEXT_MAX)
@@ -326,7 +325,7 @@ const char *profile_string(const struct format_profile *profile, uint32_t id)
 {
 	size_t len;
 
-	return id ? format_intern_get(profile->strings, id - 1, &len) : NULL;
+	return id ? intern_get(profile->strings, id - 1, &len) : NULL;
 }
 
 bool profile_next_comment(const struct format_profile *profile, size_t *at,

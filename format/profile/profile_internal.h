@@ -33,18 +33,18 @@ struct format_profile {
 	enum format_stream_kind kind;
 	bool has_kind; /* Something was read. */
 	struct format_functions *functions;
-	struct format_intern *function_keys; /* Same ids as `functions`. */
+	struct intern *function_keys; /* Same ids as `functions`. */
 	struct format_mappings
 		*mappings;	  /* Files that functions are in, each where it was met first. */
 	struct label_mark *marks; /* By function: how it runs. */
 	uint32_t mark_capacity;
-	struct format_intern *chains; /* Arrays of struct profile_frame, root first. */
-	uint64_t *counts;	      /* Samples by chain id. */
+	struct intern *chains; /* Arrays of struct profile_frame, root first. */
+	uint64_t *counts;      /* Samples by chain id. */
 	uint32_t capacity;
-	struct format_intern *strings; /* Of labels. */
-	struct format_intern *labels;  /* struct profile_labels. */
-	struct format_intern *keys;    /* struct profile_sample. */
-	uint64_t *key_counts;	       /* Samples by id of these. */
+	struct intern *strings; /* Of labels. */
+	struct intern *labels;	/* struct profile_labels. */
+	struct intern *keys;	/* struct profile_sample. */
+	uint64_t *key_counts;	/* Samples by id of these. */
 	uint32_t key_capacity;
 	uint64_t *plain_keys; /* By chain: state of the last sample without other labels,
 				 and below that id + 1 of these. */
@@ -121,7 +121,7 @@ int profile_add_sample(struct format_profile *profile, const struct profile_fram
 int profile_of_memory(const struct format_profile *memory, enum format_memory value, bool is_all,
 		      struct format_profile **ret_profile, struct failure *why);
 
-/** @return One of the distinct samples, of format_intern_count(profile->keys). */
+/** @return One of the distinct samples, of intern_count(profile->keys). */
 struct profile_sample profile_sample(const struct format_profile *profile, uint32_t id);
 
 /** @return The labels with that id; borrowed. */

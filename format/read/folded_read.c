@@ -16,7 +16,7 @@ enum { READ_BYTES = 65536 };
 
 struct folded {
 	struct format_profile *profile;
-	struct format_intern *texts; /* Of frames that were met. */
+	struct intern *texts;	     /* Of frames that were met. */
 	struct profile_frame *meant; /* What they mean, by the text's id. */
 	size_t meant_size;
 	struct label label;
@@ -47,13 +47,13 @@ static int parse_frame(struct folded *folded, const char *text, size_t len, uint
 
 static int add_frame(struct folded *folded, const char *text, size_t len, struct failure *why)
 {
-	uint32_t known = format_intern_count(folded->texts), id;
+	uint32_t known = intern_count(folded->texts), id;
 
 	if (!ARRAY_RESERVE(folded->frames, folded->capacity, folded->count + 1))
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
 	if (folded->count >= 2 * STREAM_FRAMES_MAX)
 		return invalid(folded, "too many frames", why);
-	if (format_intern_put(folded->texts, text, len, &id, why) ||
+	if (intern_put(folded->texts, text, len, &id, why) ||
 	    (id == known && parse_frame(folded, text, len, id, why)))
 		return -1;
 	folded->frames[folded->count++] = folded->meant[id];
@@ -146,7 +146,7 @@ int profile_read_folded(struct format_profile *profile, struct unpack *unpack, s
 	size_t len = 0;
 	int result;
 
-	folded.texts = format_intern_create();
+	folded.texts = intern_create();
 	result = bytes && folded.texts
 			 ? 0
 			 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read the file");
@@ -163,7 +163,7 @@ int profile_read_folded(struct format_profile *profile, struct unpack *unpack, s
 		result = unpack_finish(unpack, why);
 	label_deinit(&folded.label);
 	format_text_deinit(&folded.line);
-	format_intern_destroy(folded.texts);
+	intern_destroy(folded.texts);
 	free(folded.meant);
 	free(folded.frames);
 	free(bytes);

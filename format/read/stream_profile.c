@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attach/array.h"
+#include "attach/hash.h"
 #include "format/profile/profile_internal.h"
 #include "format/read/profile_reader.h"
 #include "format/stream/merge.h"
@@ -183,7 +184,7 @@ static int resolve_address(struct loader *loader, uint64_t address, struct known
 static int resolve(struct loader *loader, uint64_t address, const struct known **ret_known,
 		   struct failure *why)
 {
-	uint64_t location = address * 0x9e3779b97f4a7c15 >> (64 - CACHE_BITS);
+	uint64_t location = hash_spread(address) >> (64 - CACHE_BITS);
 	/* Symbols are counted from 0 on. */
 	uint64_t generation = loader->symtab.generation + 1;
 	struct known *known = &loader->cache[location];

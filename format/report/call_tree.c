@@ -28,11 +28,11 @@ struct builder {
 	enum format_lines lines;
 	enum format_annotate annotate;
 	unsigned roots;		      /* FORMAT_ROOTS_... */
-	struct format_intern *rooted; /* struct rooted; NULL: chains have no roots. */
+	struct intern *rooted;	      /* struct rooted; NULL: chains have no roots. */
 	uint64_t *rooted_counts;      /* Samples by id of these. */
 	bool by_text;		      /* Labels of equal text are one, whatever their kinds. */
 	struct format_addrmap frames; /* Function << 32 | line to label. */
-	struct format_intern *keys;   /* Kind and text of a label; same ids as labels. */
+	struct intern *keys;	      /* Kind and text of a label; same ids as labels. */
 	uint32_t capacity;
 	struct format_text text, location, note;
 };
@@ -128,7 +128,7 @@ static int put_label(struct builder *builder, const struct format_function *func
 	if (format_text_take(&builder->text, &string, why) ||
 	    format_text_take(&builder->location, &string, why) ||
 	    format_text_take(&builder->note, &string, why) ||
-	    format_intern_put(builder->keys, builder->text.bytes, builder->text.len, &id, why))
+	    intern_put(builder->keys, builder->text.bytes, builder->text.len, &id, why))
 		return -1;
 	builder->text.bytes[text_len] = '\0';
 	if (id == builder->call_tree->label_count && append_label(builder, function, why))
@@ -160,7 +160,7 @@ static struct rooted chain_at(const struct builder *builder, uint32_t index, uin
 	struct rooted rooted = { .chain = index };
 
 	if (builder->rooted) {
-		memcpy(&rooted, format_intern_get(builder->rooted, index, NULL), sizeof(rooted));
+		memcpy(&rooted, intern_get(builder->rooted, index, NULL), sizeof(rooted));
 		*ret_count = builder->rooted_counts[index];
 	} else {
 		*ret_count = builder->profile->counts[index];
@@ -186,9 +186,9 @@ static size_t count_labels(const struct builder *builder)
 static int root_chains(struct builder *builder, struct failure *why)
 {
 	const struct format_profile *profile = builder->profile;
-	uint32_t keys = format_intern_count(profile->keys), id;
+	uint32_t keys = intern_count(profile->keys), id;
 
-	builder->rooted = format_intern_create();
+	builder->rooted = intern_create();
 	builder->rooted_counts = calloc((size_t)keys + 1, sizeof(*builder->rooted_counts));
 	if (!builder->rooted || !builder->rooted_counts)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
@@ -203,7 +203,7 @@ static int root_chains(struct builder *builder, struct failure *why)
 			rooted.tid = labels->tid;
 			rooted.thread = labels->thread;
 		}
-		if (format_intern_put(builder->rooted, &rooted, sizeof(rooted), &id, why))
+		if (intern_put(builder->rooted, &rooted, sizeof(rooted), &id, why))
 			return -1;
 		builder->rooted_counts[id] += profile->key_counts[i];
 	}
@@ -383,7 +383,7 @@ static int build(struct builder *builder, struct failure *why)
 		return -1;
 	call_tree->samples = builder->profile->samples;
 	call_tree->chain_count =
-		format_intern_count(builder->rooted ? builder->rooted : builder->profile->chains);
+		intern_count(builder->rooted ? builder->rooted : builder->profile->chains);
 	pool_len = count_labels(builder);
 	if (pool_len > CALL_TREE_LABELS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more chains than can be kept");
@@ -391,7 +391,7 @@ static int build(struct builder *builder, struct failure *why)
 	call_tree->pool = calloc(pool_len + 1, sizeof(*call_tree->pool));
 	call_tree->chain_of =
 		calloc((size_t)call_tree->chain_count + 1, sizeof(*call_tree->chain_of));
-	builder->keys = format_intern_create();
+	builder->keys = intern_create();
 	if (!call_tree->chains || !call_tree->pool || !call_tree->chain_of || !builder->keys)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
 	/* What is not used of the pool is 0, a label of any. */
@@ -409,8 +409,8 @@ static int init(struct builder *builder, struct call_tree *call_tree, struct fai
 	builder->call_tree = call_tree;
 	result = build(builder, why);
 	format_addrmap_deinit(&builder->frames);
-	format_intern_destroy(builder->keys);
-	format_intern_destroy(builder->rooted);
+	intern_destroy(builder->keys);
+	intern_destroy(builder->rooted);
 	free(builder->rooted_counts);
 	format_text_deinit(&builder->text);
 	format_text_deinit(&builder->location);

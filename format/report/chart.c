@@ -52,7 +52,7 @@ static int add_track(struct builder *builder, const struct profile_labels *label
 static int find_tracks(struct builder *builder, struct failure *why)
 {
 	const struct format_profile *profile = builder->chart->profile;
-	uint32_t count = format_intern_count(profile->keys);
+	uint32_t count = intern_count(profile->keys);
 
 	builder->track_of = calloc((size_t)count + 1, sizeof(*builder->track_of));
 	if (!builder->track_of)
@@ -76,7 +76,7 @@ static bool next_sample(const struct format_profile *profile, struct timeline_cu
 {
 	if (profile->timeline.is_kept)
 		return timeline_next(&profile->timeline, cursor);
-	if (cursor->at >= format_intern_count(profile->keys))
+	if (cursor->at >= intern_count(profile->keys))
 		return false;
 	cursor->key = (uint32_t)cursor->at++;
 	cursor->count = profile->key_counts[cursor->key];

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "format/data/hash.h"
+#include "attach/hash.h"
 
 enum {
 	/* Of fewer samples it does not matter how they are read. */
@@ -27,7 +27,6 @@ static struct cached_record *bucket_of(const struct record_cache *record_cache)
 
 static void make_slots(struct record_cache *record_cache)
 {
-	hash_init();
 	/* Without memory it goes without. */
 	record_cache->slots = calloc((size_t)BUCKETS * BUCKET, sizeof(*record_cache->slots));
 }

@@ -14,7 +14,7 @@
 int symtab_init(struct symtab *symtab, struct failure *why)
 {
 	memset(symtab, 0, sizeof(*symtab));
-	symtab->strings = format_intern_create();
+	symtab->strings = intern_create();
 	if (!symtab->strings)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the symbols");
 	return 0;
@@ -23,7 +23,7 @@ int symtab_init(struct symtab *symtab, struct failure *why)
 void symtab_deinit(struct symtab *symtab)
 {
 	free(symtab->cut);
-	format_intern_destroy(symtab->strings);
+	intern_destroy(symtab->strings);
 	format_addrmap_deinit(&symtab->protos);
 	format_addrmap_deinit(&symtab->natives);
 	format_addrmap_deinit(&symtab->traces);
@@ -47,20 +47,10 @@ static int find_or_append(struct format_addrmap *map, uint64_t key, bool has_roo
 	return 0;
 }
 
-/** FNV-1a: what is behind the part that is kept tells long names apart. */
-static uint64_t hash_name(const char *name, size_t len)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3;
-	return hash;
-}
-
 static int put_name(struct symtab *symtab, const char *name, size_t len, uint32_t *ret_id,
 		    struct failure *why)
 {
-	uint32_t known = format_intern_count(symtab->strings);
+	uint32_t known = intern_count(symtab->strings);
 	const char *kept = name;
 
 	if (len > SYMTAB_NAME_MAX) {
@@ -71,11 +61,12 @@ static int put_name(struct symtab *symtab, const char *name, size_t len, uint32_
 		if (!symtab->cut)
 			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the symbols");
 		memcpy(symtab->cut, name, begin);
+		/* What is behind the part that is kept tells long names apart. */
 		len = begin + (size_t)snprintf(symtab->cut + begin, 18, " %016" PRIx64,
-					       hash_name(name, len));
+					       hash_lasting(name, len));
 		kept = symtab->cut;
 	}
-	if (format_intern_put(symtab->strings, kept, len, ret_id, why))
+	if (intern_put(symtab->strings, kept, len, ret_id, why))
 		return -1;
 	if (*ret_id == known)
 		symtab->text_bytes += len;
@@ -165,7 +156,7 @@ const struct symtab_trace *symtab_find_trace(const struct symtab *symtab, uint64
 
 const char *symtab_string(const struct symtab *symtab, uint32_t id, size_t *ret_len)
 {
-	return format_intern_get(symtab->strings, id, ret_len);
+	return intern_get(symtab->strings, id, ret_len);
 }
 
 const char *symtab_find_native(const struct symtab *symtab, uint64_t address, uint64_t *ret_start,

@@ -3,7 +3,7 @@
 #ifndef FORMAT_STREAM_STREAM_SYMBOLS_H
 #define FORMAT_STREAM_STREAM_SYMBOLS_H
 
-#include "format/data/intern.h"
+#include "attach/hash.h"
 #include "format/data/map.h"
 #include "format/stream.h"
 
@@ -22,7 +22,7 @@ struct symtab_trace {
  * the same key, as in the reference parser, so names are to be resolved sample by sample.
  */
 struct symtab {
-	struct format_intern *strings;
+	struct intern *strings;
 	struct format_addrmap protos;  /* Address to index in `proto_list`. */
 	struct format_addrmap natives; /* Address to id of the name. */
 	struct format_addrmap traces;  /* Number to index in `trace_list`. */

@@ -16,7 +16,7 @@ struct renderer {
 	struct tarantool_aliases aliases;
 	struct merge merge;
 	struct format_text chain;
-	struct format_intern *chains;
+	struct intern *chains;
 	uint64_t *counts;
 	uint32_t capacity;
 };
@@ -25,7 +25,7 @@ struct renderer {
 
 int tarantool_aliases_init(struct tarantool_aliases *aliases, struct failure *why)
 {
-	aliases->chunks = format_intern_create();
+	aliases->chunks = intern_create();
 	if (!aliases->chunks)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the symbols");
 	return 0;
@@ -33,7 +33,7 @@ int tarantool_aliases_init(struct tarantool_aliases *aliases, struct failure *wh
 
 void tarantool_aliases_deinit(struct tarantool_aliases *aliases)
 {
-	format_intern_destroy(aliases->chunks);
+	intern_destroy(aliases->chunks);
 	aliases->chunks = NULL;
 }
 
@@ -52,7 +52,7 @@ int tarantool_aliases_add(struct tarantool_aliases *aliases, const struct symtab
 	/* The newline may be in what was cut off. */
 	if (!chunk || !memchr(chunk, '\n', len))
 		return 0;
-	return format_intern_put(aliases->chunks, chunk, len, &id, why);
+	return intern_put(aliases->chunks, chunk, len, &id, why);
 }
 
 static void resolve_code(const struct symtab *symtab, uint64_t address, uint64_t line,
@@ -104,7 +104,7 @@ static void add_code(struct format_text *text, const struct tarantool_aliases *a
 		format_text_add_string(text, "INTERNAL");
 		break;
 	case TARANTOOL_LUA:
-		if (format_intern_find(aliases->chunks, name, len, &alias))
+		if (intern_find(aliases->chunks, name, len, &alias))
 			format_text_addf(text, "function_alias_%" PRIu32, alias + 1);
 		else
 			format_text_add(text, name, len);
@@ -189,7 +189,7 @@ static int count_chain(struct renderer *renderer, struct failure *why)
 	uint32_t id;
 
 	if (format_text_take(&renderer->chain, &string, why) ||
-	    format_intern_put(renderer->chains, string, renderer->chain.len, &id, why))
+	    intern_put(renderer->chains, string, renderer->chain.len, &id, why))
 		return -1;
 	if (!ARRAY_RESERVE_ZEROED(renderer->counts, renderer->capacity, (size_t)id + 1))
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
@@ -240,11 +240,11 @@ static void free_lines(char **lines, uint32_t count)
 static int print_sorted(const struct renderer *renderer, struct format_text *text,
 			struct failure *why)
 {
-	uint32_t count = format_intern_count(renderer->chains);
+	uint32_t count = intern_count(renderer->chains);
 	char **lines = calloc((size_t)count + 1, sizeof(*lines));
 
 	for (uint32_t i = 0; lines && i < count; i++) {
-		const char *chain = format_intern_get(renderer->chains, i, NULL);
+		const char *chain = intern_get(renderer->chains, i, NULL);
 
 		if (asprintf(&lines[i], "%s\t%" PRIu64 "\n", chain, renderer->counts[i]) < 0) {
 			free_lines(lines, i);
@@ -266,7 +266,7 @@ static void renderer_deinit(struct renderer *renderer)
 	tarantool_aliases_deinit(&renderer->aliases);
 	merge_deinit(&renderer->merge);
 	format_text_deinit(&renderer->chain);
-	format_intern_destroy(renderer->chains);
+	intern_destroy(renderer->chains);
 	free(renderer->counts);
 }
 
@@ -278,7 +278,7 @@ int tarantool_print_sysprof(FILE *stream, struct format_text *text, struct failu
 	const char *string;
 	int result = -1;
 
-	renderer.chains = format_intern_create();
+	renderer.chains = intern_create();
 	if (!renderer.chains)
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the chains");
 	else if (symtab_init(&renderer.symtab, why) == 0 &&

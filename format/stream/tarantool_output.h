@@ -36,7 +36,7 @@ struct tarantool_frame {
 
 /** Chunk names with newlines, which the reference replaces by "function_alias_K". */
 struct tarantool_aliases {
-	struct format_intern *chunks;
+	struct intern *chunks;
 };
 
 int tarantool_aliases_init(struct tarantool_aliases *aliases, struct failure *why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbering frames, and writing a symbol for each when it is met first. */
 #include "attach/array.h"
+#include "attach/hash.h"
 #include "format/sysprof/sysprof_symbols.h"
 #include "format/stream.h"
 
@@ -329,8 +330,7 @@ int sysprof_symbols_use_host(struct sysprof_symbols *symbols, const struct forma
 			     int64_t line, bool may_trigger, uint64_t *ret_number,
 			     struct failure *why)
 {
-	uint64_t hash = frame->function * 0x9e3779b97f4a7c15 ^
-			((uint64_t)line + frame->trace) * 0xd6e8feb86659fd93;
+	uint64_t hash = hash_spread(hash_spread(frame->function) + (uint64_t)line + frame->trace);
 	struct sysprof_symbols_known *known =
 		&symbols->known[hash >> 32 & (SYSPROF_SYMBOLS_KNOWN - 1)];
 

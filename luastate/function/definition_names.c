@@ -174,7 +174,7 @@ static void keep(struct state_definition **table, struct state_definition *item)
 		HASH_DEL(*table, old);
 		free(old);
 	}
-	HASH_ADD(hh, *table, function.address, sizeof(item->function.address), item);
+	HASH_KEEP(*table, function.address, item);
 }
 
 bool names_is_same(const struct names_wanted *a, const struct names_wanted *b)

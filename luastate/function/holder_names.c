@@ -104,7 +104,7 @@ static void keep_held(struct state_held **table, struct state_held *item)
 		HASH_DEL(*table, old);
 		free(old);
 	}
-	HASH_ADD(hh, *table, function.address, sizeof(item->function.address), item);
+	HASH_KEEP(*table, function.address, item);
 }
 
 const char *names_held_as(const struct luastate *state, const struct names_wanted *wanted)
@@ -138,8 +138,7 @@ static struct item *meet(struct holders *holders, uint64_t address)
 	if (!item)
 		return NULL;
 	item->address = address;
-	HASH_ADD(hh, holders->met, address, sizeof(item->address), item);
-	return item;
+	return HASH_KEEP(holders->met, address, item);
 }
 
 static void add_function(struct holders *holders, uint64_t address)
@@ -344,8 +343,7 @@ static uint64_t note_variable(struct holders *holders, const struct closure *clo
 		return 0;
 	variable->key = key;
 	variable->proto = proto.address;
-	HASH_ADD(hh, holders->variables, key, sizeof(variable->key), variable);
-	return key;
+	return HASH_KEEP(holders->variables, key, variable) ? key : 0;
 }
 
 static bool read_upvalue(const struct holders *holders, const struct closure *closure,

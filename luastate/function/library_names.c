@@ -111,7 +111,7 @@ static void add_cname(struct luastate *state, uint64_t address, const char *name
 		return;
 	item->address = address;
 	snprintf(item->name, sizeof(item->name), "%s", name);
-	HASH_ADD(hh, state->cnames, address, sizeof(item->address), item);
+	HASH_KEEP(state->cnames, address, item);
 }
 
 static void note_function(struct search *search, uint64_t address, const char *module,
@@ -365,8 +365,7 @@ static struct state_callable *get_item(struct luastate *state, uint64_t key,
 	item->key = key;
 	item->function =
 		(struct luastate_function){ .kind = kind, .address = address, .name_serial = 1 };
-	HASH_ADD(hh, state->callables, key, sizeof(item->key), item);
-	return item;
+	return HASH_KEEP(state->callables, key, item);
 }
 
 struct luastate_function *state_get_callable(struct luastate *state, enum luastate_kind kind,

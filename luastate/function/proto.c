@@ -310,13 +310,13 @@ static struct state_proto *add_proto(struct luastate *state, const struct luasta
 {
 	struct state_proto *proto = calloc(1, sizeof(*proto));
 
-	if (!proto) {
-		failure_set(why, FAILURE_NO_MEMORY, 0, 0, address, "keep a prototype");
-		return NULL;
+	if (proto) {
+		proto->address = address;
+		proto->layout = layout;
+		HASH_KEEP(state->protos, address, proto);
 	}
-	proto->address = address;
-	proto->layout = layout;
-	HASH_ADD(hh, state->protos, address, sizeof(proto->address), proto);
+	if (!proto)
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, address, "keep a prototype");
 	return proto;
 }
 
@@ -431,7 +431,7 @@ struct state_proto *state_get_proto(struct luastate *state, const struct luastat
 
 static size_t call_slot(uint64_t pc)
 {
-	return (size_t)(pc * 0x9e3779b97f4a7c15 >> 40) & (STATE_CALLS - 1);
+	return (size_t)(hash_spread(pc) >> 40) & (STATE_CALLS - 1);
 }
 
 const struct state_proto *state_find_call(const struct luastate *state, uint64_t pc)

@@ -88,13 +88,12 @@ uint32_t jit_report_function(struct jit_report_build *build, const struct state_
 	if (function == LUASTATE_NO_FUNCTION)
 		return function;
 	item = calloc(1, sizeof(*item));
-	if (!item) {
-		build->out_of_memory = true;
-		return function;
+	if (item) {
+		item->address = proto->address;
+		item->function = function;
+		HASH_KEEP(build->index, address, item);
 	}
-	item->address = proto->address;
-	item->function = function;
-	HASH_ADD(hh, build->index, address, sizeof(item->address), item);
+	jit_report_has_room(build, item);
 	return function;
 }
 

@@ -82,7 +82,7 @@ static uint16_t *find_location(struct luastate_plan_progress *found, const struc
 {
 	const size_t count = sizeof(found->slots) / sizeof(found->slots[0]);
 	uint64_t key = frame->function ^ frame->link << 20;
-	size_t at = (size_t)(key * 0x9e3779b97f4a7c15 >> 40) % count;
+	size_t at = (size_t)(hash_spread(key) >> 40) % count;
 
 	for (; found->slots[at]; at = (at + 1) % count) {
 		const struct luastate_plan_frame *known = &found->frames[found->slots[at] - 1];

@@ -3,8 +3,6 @@
 #include "luastate/state/state.h"
 #include "luastate/vm.h"
 
-uint64_t state_hash_key[2];
-
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc)
 {
 	for (size_t i = 0; i < state->interpreter_count; i++)

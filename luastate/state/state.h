@@ -7,27 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/** Random numbers, from the first luastate_create() on. */
-extern uint64_t state_hash_key[2];
-
-/** Of numbers of 64 bits, which are addresses that a target chooses: without the key it cannot
- *  choose ones that collide. */
-static inline unsigned state_hash(const void *key, size_t len)
-{
-	uint64_t hash = 0, word;
-
-	for (size_t at = 0; at + sizeof(word) <= len; at += sizeof(word)) {
-		memcpy(&word, (const char *)key + at, sizeof(word));
-		hash = (hash ^ word ^ state_hash_key[0]) * (state_hash_key[1] | 1);
-		hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
-		hash ^= hash >> 32;
-	}
-	return (unsigned)hash;
-}
-
-#define HASH_FUNCTION(key, len, hash) ((hash) = state_hash((key), (len)))
-#include <uthash.h>
-
+#include "attach/hash.h"
 #include "luastate/explain.h"
 #include "luastate/luastate.h"
 #include "luastate/stack.h"
@@ -466,7 +446,7 @@ void state_note_call(struct luastate *state, const struct state_proto *proto, ui
 /** The place of a closure among those that are remembered. */
 static inline size_t state_closure_slot(uint64_t function)
 {
-	return (size_t)(function * 0x9e3779b97f4a7c15 >> 40) & (STATE_CLOSURES - 1);
+	return (size_t)(hash_spread(function) >> 40) & (STATE_CLOSURES - 1);
 }
 
 /** Bytes of the debug part from lineinfo on that belong to a prototype's identity. */

@@ -220,8 +220,7 @@ static struct trace_areas *areas_of(struct luastate *state, uint64_t G)
 	if (!item)
 		return NULL;
 	item->G = G;
-	HASH_ADD(hh, state->areas, G, sizeof(item->G), item);
-	return item;
+	return HASH_KEEP(state->areas, G, item);
 }
 
 static bool has_area_at(const struct trace_areas *known, uint64_t pc)

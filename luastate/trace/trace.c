@@ -144,8 +144,7 @@ static uint64_t hash_block(const struct luastate_layout *layout, uint8_t *bytes,
 		uint64_t word;
 
 		memcpy(&word, bytes + at, 8);
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-		hash ^= hash >> 29;
+		hash = hash_word(word, hash);
 	}
 	return hash;
 }
@@ -344,7 +343,8 @@ static bool is_still(const struct reading *reading)
 	return memcmp(header, reading->identity, (size_t)reading->vm->layout->GCtrace_sizeof) == 0;
 }
 
-static void keep(struct luastate *state, struct trace *trace)
+/* @return It, or NULL without memory: then it is freed. */
+static const struct trace *keep(struct luastate *state, struct trace *trace)
 {
 	struct trace *old = find(state, trace->key.G, (uint32_t)trace->key.number);
 
@@ -352,8 +352,13 @@ static void keep(struct luastate *state, struct trace *trace)
 		drop(state, old);
 	trace->serial = state->serial;
 	HASH_ADD(hh, state->traces, key, sizeof(trace->key), trace);
+	if (!trace->hh.tbl) {
+		free_trace(trace);
+		return NULL;
+	}
 	state->trace_bytes += trace->bytes;
 	trace_index_add(state, trace);
+	return trace;
 }
 
 static const struct trace *decode_anew(const struct reading *reading, struct failure *why)
@@ -372,8 +377,7 @@ static const struct trace *decode_anew(const struct reading *reading, struct fai
 		free_trace(trace);
 		return NULL;
 	}
-	keep(reading->state, trace);
-	return trace;
+	return keep(reading->state, trace);
 }
 
 static int read_identity(struct reading *reading, struct failure *why)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/hash.h"
 #include "symbols/dwarf/types_internal.h"
 #include "symbols/dwarf/die.h"
 #include "symbols/dwarf/dwarf_file.h"
@@ -21,14 +22,12 @@
 
 /** Names that are listed; the units of a LuaJIT have about 700. */
 #define TYPES_MAX ((size_t)1 << 14)
-/** Slots of the table; it stays at most half full. */
-#define SLOTS (TYPES_MAX * 2)
 /** Processor time for listing and all answers: Tarantool's 8 MiB take 0.1 s. */
 #define WORK_MAX_NS 2000000000
 /** Units imported by units; dwz writes one level. */
 #define IMPORTS_MAX 4
 
-enum kind { KIND_STRUCT, KIND_TYPEDEF, KIND_ENUM };
+enum kind { KIND_STRUCT, KIND_TYPEDEF, KIND_ENUM, KIND_COUNT };
 
 struct type {
 	const char *name; /**< In libdw's copy of the file. */
@@ -36,48 +35,40 @@ struct type {
 	uint64_t size;
 	enum kind kind;
 	bool ambiguous; /**< Another unit has another type of this name. */
+	UT_hash_handle hh;
 };
 
 struct symbols_types {
 	struct symbols_dwarf file;
 	struct type *list;
 	size_t count;
-	uint32_t *slots; /**< Index + 1 of the type; 0 where there is none. */
+	struct type *by_name[KIND_COUNT]; /**< Tables. */
 	const char *anchor;
 	struct symbols_die_time time;
 };
 
 /* ---- Listing ---------------------------------------------------------------------------- */
 
-static uint32_t *slot_of(const struct symbols_types *types, enum kind kind, const char *name,
-			 size_t len)
+static struct type *find_type(const struct symbols_types *types, enum kind kind, const char *name)
 {
-	uint64_t hash = 0xcbf29ce484222325 + kind; /* FNV-1a */
-	size_t at;
+	struct type *type;
 
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3;
-	for (at = (hash ^ hash >> 32) % SLOTS; types->slots[at]; at = (at + 1) % SLOTS) {
-		const struct type *type = &types->list[types->slots[at] - 1];
-
-		if (type->kind == kind && strncmp(type->name, name, len) == 0 && !type->name[len])
-			break;
-	}
-	return &types->slots[at];
+	HASH_FIND_STR(types->by_name[kind], name, type);
+	return type;
 }
 
 static void add(struct symbols_types *types, enum kind kind, const char *name, const Dwarf_Die *die)
 {
-	uint32_t *slot = slot_of(types, kind, name, strlen(name));
+	struct type *known = find_type(types, kind, name);
 	uint64_t size = symbols_die_size(&types->time, die);
 
-	if (!*slot && types->count < TYPES_MAX) {
-		types->list[types->count] =
-			(struct type){ .name = name, .die = *die, .size = size, .kind = kind };
-		*slot = (uint32_t)++types->count;
-	} else if (*slot) {
-		struct type *known = &types->list[*slot - 1];
+	if (!known && types->count < TYPES_MAX) {
+		struct type *type = &types->list[types->count];
 
+		*type = (struct type){ .name = name, .die = *die, .size = size, .kind = kind };
+		HASH_ADD_KEYPTR(hh, types->by_name[kind], name, strlen(name), type);
+		types->count += type->hh.tbl != NULL;
+	} else if (known) {
 		/* A name for what is only declared here may be complete there. */
 		if (known->size == SYMBOLS_DIE_SIZE_UNKNOWN) {
 			known->die = *die;
@@ -225,8 +216,7 @@ int symbols_types_create_within(struct symbols_space *space, uint64_t address, c
 		return -1;
 	}
 	types->list = calloc(TYPES_MAX, sizeof(*types->list));
-	types->slots = calloc(SLOTS, sizeof(*types->slots));
-	if (!types->list || !types->slots)
+	if (!types->list)
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep types");
 	else if (list_types(types, why) == 0) {
 		*ret_types = types;
@@ -241,8 +231,9 @@ void symbols_types_destroy(struct symbols_types *types)
 	if (!types)
 		return;
 	symbols_dwarf_deinit(&types->file);
+	for (int i = 0; i < KIND_COUNT; i++)
+		HASH_CLEAR(hh, types->by_name[i]);
 	free(types->list);
-	free(types->slots);
 	free(types);
 }
 
@@ -259,22 +250,14 @@ static int not_found(struct symbols_types *types, const char *step, struct failu
 			   step);
 }
 
-static const struct type *type_of(const struct symbols_types *types, enum kind kind,
-				  const char *name)
-{
-	uint32_t slot = *slot_of(types, kind, name, strlen(name));
-
-	return slot ? &types->list[slot - 1] : NULL;
-}
-
 /** The structure of a tag, else of a typedef. */
 static int find_struct(struct symbols_types *types, const char *name, Dwarf_Die *ret_die,
 		       uint64_t *ret_size, struct failure *why)
 {
-	const struct type *type = type_of(types, KIND_STRUCT, name);
+	const struct type *type = find_type(types, KIND_STRUCT, name);
 
 	if (!type)
-		type = type_of(types, KIND_TYPEDEF, name);
+		type = find_type(types, KIND_TYPEDEF, name);
 	if (!type)
 		return not_found(types, "find a structure in DWARF", why);
 	*ret_die = type->die;

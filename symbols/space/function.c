@@ -6,15 +6,37 @@
 #include <stdio.h>
 #include <string.h>
 
-/** Shown where the pool of names is full; see SYMBOLS_STRINGS_MAX_BYTES. */
+#include "attach/hash.h"
+
+/** Names that one space keeps. A target that makes up code addresses without end (another
+ *  compiler's output) must not make us grow with it. */
+#define STRINGS_MAX_BYTES ((size_t)8 << 20)
+
+/** Shown where no more names are kept. */
 #define NO_ROOM "[more names than kept]"
+
+/** The space's copy of a text: equal ones are one pointer. */
+static const char *keep_text(struct symbols_space *space, const char *text)
+{
+	size_t len = strlen(text);
+	struct failure why;
+	uint32_t id;
+
+	if (!intern_find(space->strings, text, len, &id)) {
+		if (space->string_bytes + len + 1 > STRINGS_MAX_BYTES ||
+		    intern_put(space->strings, text, len, &id, &why) != 0)
+			return NO_ROOM;
+		space->string_bytes += len + 1;
+	}
+	return intern_get(space->strings, id, NULL);
+}
 
 /** Base name of a mapped file, or the kernel's name of the mapping. */
 static const char *module_of(struct symbols_space *space, const struct symbols_mapping *mapping)
 {
 	static const char deleted[] = " (deleted)";
 	char text[256];
-	const char *path = mapping ? mapping->path : "[unmapped]", *slash, *known;
+	const char *path = mapping ? mapping->path : "[unmapped]", *slash;
 	size_t len;
 
 	if (!*path)
@@ -24,16 +46,7 @@ static const char *module_of(struct symbols_space *space, const struct symbols_m
 	len = strlen(text);
 	if (len >= sizeof(deleted) && !strcmp(text + len - (sizeof(deleted) - 1), deleted))
 		text[len - (sizeof(deleted) - 1)] = '\0';
-	known = symbols_strings_intern(space->strings, text);
-	return known ? known : NO_ROOM;
-}
-
-static void set_name(struct symbols_space *space, struct symbols_function *function,
-		     const char *text)
-{
-	const char *name = symbols_strings_intern(space->strings, text);
-
-	function->name = name ? name : NO_ROOM;
+	return keep_text(space, text);
 }
 
 /** Name a function that has no symbol by @p offset of its start. */
@@ -43,7 +56,7 @@ static void set_offset_name(struct symbols_space *space, struct symbols_function
 	char text[300];
 
 	snprintf(text, sizeof(text), "%s+0x%" PRIx64, function->module, offset);
-	set_name(space, function, text);
+	function->name = keep_text(space, text);
 }
 
 static int name_in_object(struct symbols_space *space, struct symbols_object *object, uint64_t bias,
@@ -61,7 +74,7 @@ static int name_in_object(struct symbols_space *space, struct symbols_object *ob
 		function->start = name.start + bias;
 		function->end = name.end + bias;
 		function->is_symbol = true;
-		set_name(space, function, text);
+		function->name = keep_text(space, text);
 		return 0;
 	}
 	if (symbols_plt_find(&object->plt, &object->elf, address - bias, &name.start, &name.end,
@@ -69,7 +82,7 @@ static int name_in_object(struct symbols_space *space, struct symbols_object *ob
 		function->start = name.start + bias;
 		function->end = name.end + bias;
 		function->is_symbol = true;
-		set_name(space, function, text);
+		function->name = keep_text(space, text);
 		return 0;
 	}
 	if (eh && symbols_eh_find(eh, address - bias, &entry)) {
@@ -95,7 +108,7 @@ static int find_function(struct symbols_space *space, uint64_t address,
 	if (mapping && !mapping->inode) {
 		function->start = mapping->start;
 		function->end = mapping->end;
-		set_name(space, function, function->module);
+		function->name = keep_text(space, function->module);
 		return 0;
 	}
 	/* Without the file its offset is what a link-time address is in most files. */
@@ -108,8 +121,8 @@ static int find_function(struct symbols_space *space, uint64_t address,
 int symbols_find_function(struct symbols_space *space, uint64_t address,
 			  struct symbols_function *ret_function, struct failure *why)
 {
-	uint64_t hash = address * 0x9e3779b97f4a7c15;
-	struct symbols_cached *cached = &space->cache[hash >> 32 & (SYMBOLS_CACHE_SLOTS - 1)];
+	struct symbols_cached *cached =
+		&space->cache[hash_spread(address) >> 32 & (SYMBOLS_CACHE_SLOTS - 1)];
 	struct symbols_function function;
 
 	if (cached->generation != space->generation || cached->address != address) {

@@ -3,12 +3,8 @@
 #ifndef SYMBOLS_SPACE_OBJECT_H
 #define SYMBOLS_SPACE_OBJECT_H
 
-/* An object that could not be added has no table afterwards (uthash 2.3). */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "attach/hash.h"
 #include "symbols/names/plt.h"
-#include "symbols/names/string_pool.h"
 #include "symbols/names/symtab.h"
 #include "symbols/unwind.h"
 

@@ -39,7 +39,7 @@ static struct symbols_space *allocate(struct failure *why)
 		space->root.fd = -1;
 		space->generation = 1;
 		space->object_max = most_objects();
-		space->strings = symbols_strings_create();
+		space->strings = intern_create();
 	}
 	if (!space || !space->strings) {
 		free(space);
@@ -178,7 +178,7 @@ void symbols_space_destroy(struct symbols_space *space)
 	free(space->bindings);
 	symbols_maps_deinit(&space->maps);
 	symbols_root_deinit(&space->root);
-	symbols_strings_destroy(space->strings);
+	intern_destroy(space->strings);
 	free(space);
 }
 

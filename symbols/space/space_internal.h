@@ -41,7 +41,8 @@ struct symbols_space {
 	uint64_t eh_clock, eh_drops; /**< See symbols_space_eh(). */
 	struct failure shortage;     /**< What could not be opened or loaded last; kind NONE if all
 					  could. What failed so is tried again. */
-	struct symbols_strings *strings;
+	struct intern *strings;	     /**< Names. */
+	size_t string_bytes;
 	struct symbols_cached cache[SYMBOLS_CACHE_SLOTS];
 };
 

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/hash.h"
 #include "symbols/unwind/unwind_internal.h"
 #include "symbols/names/insn.h"
 #include "symbols/unwind/frame_pointer.h"
@@ -143,7 +144,7 @@ static bool is_plain_trampoline(struct symbols_unwinder *unwinder, uint64_t pc)
 static struct symbols_unwind_location *location_of(struct symbols_unwinder *unwinder, uint64_t pc)
 {
 	struct symbols_unwind_location *location =
-		&unwinder->locations[pc * 0x9e3779b97f4a7c15 >> 32 & (SYMBOLS_UNWIND_PLACES - 1)];
+		&unwinder->locations[hash_spread(pc) >> 32 & (SYMBOLS_UNWIND_PLACES - 1)];
 	const struct symbols_eh *eh;
 	struct symbols_eh_entry entry;
 	uint64_t bias;

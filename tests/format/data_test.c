@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "format/data/intern.h"
+#include "attach/hash.h"
 #include "format/data/map.h"
 #include "format/sysprof/symbol_encoding.h"
 #include "format/text.h"
@@ -98,26 +98,26 @@ static void test_addrmap_descending(void **state)
 
 static void test_intern(void **state)
 {
-	struct format_intern *intern = format_intern_create();
+	struct intern *intern = intern_create();
 	uint32_t id;
 	size_t len;
 
 	(void)state;
-	assert_false(format_intern_find(intern, "x", 1, &id));
+	assert_false(intern_find(intern, "x", 1, &id));
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < 1000; i++) {
 			uint32_t key[2] = { i, 7 };
 
-			assert_int_equal(0, format_intern_put(intern, key, sizeof(key), &id, NULL));
+			assert_int_equal(0, intern_put(intern, key, sizeof(key), &id, NULL));
 			assert_int_equal(i, id);
 		}
 	}
-	assert_int_equal(0, format_intern_put(intern, "", 0, &id, NULL));
+	assert_int_equal(0, intern_put(intern, "", 0, &id, NULL));
 	assert_int_equal(1000, id);
-	assert_string_equal("", format_intern_get(intern, id, &len));
+	assert_string_equal("", intern_get(intern, id, &len));
 	assert_int_equal(0, len);
-	assert_int_equal(1001, format_intern_count(intern));
-	format_intern_destroy(intern);
+	assert_int_equal(1001, intern_count(intern));
+	intern_destroy(intern);
 }
 
 static void test_text(void **state)

@@ -253,7 +253,7 @@ static void test_labels(void **state)
 	assert_int_equal(PERIOD_NS, profile->period_ns);
 	assert_int_equal(1700000000123456789, profile->time_ns);
 	assert_int_equal(60 * (uint64_t)PERIOD_NS, profile->duration_ns);
-	assert_int_equal(3, format_intern_count(profile->keys));
+	assert_int_equal(3, intern_count(profile->keys));
 	for (uint32_t i = 0; i < 3; i++) {
 		labels = profile_labels(profile, profile_sample(profile, i).labels);
 		assert_int_equal(4711, labels->pid);

@@ -284,7 +284,7 @@ static void test_many_functions(void **state)
 	assert_non_null(file);
 	assert_int_equal(0, format_profile_add(profile, file, &why));
 	fclose(file);
-	assert_int_equal(1, format_intern_count(profile->chains));
+	assert_int_equal(1, intern_count(profile->chains));
 	format_profile_destroy(profile);
 }
 

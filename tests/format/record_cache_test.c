@@ -168,7 +168,7 @@ static void test_lengths(void **state)
 	put_byte(&bytes, STREAM_END);
 	file = chains_file_of(bytes.at, bytes.len);
 	assert_int_equal(0, format_profile_read(file, &profile, &why));
-	assert_int_equal(DEPTHS, format_intern_count(profile->chains));
+	assert_int_equal(DEPTHS, intern_count(profile->chains));
 	for (uint32_t chain = 0; chain < DEPTHS; chain++)
 		assert_int_equal(ROUNDS, profile->counts[chain]);
 	assert_int_equal(ROUNDS * DEPTHS, profile->states[FORMAT_STATE_LFUNC]);

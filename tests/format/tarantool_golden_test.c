@@ -421,7 +421,7 @@ static void rewrite_profile(const struct format_profile *profile, struct chains 
 			function.address = 0x500000 + i * 0x1000;
 		assert_int_equal(0, format_functions_add(chains->functions, &function, &id, &why));
 	}
-	for (uint32_t i = 0; i < format_intern_count(profile->chains); i++) {
+	for (uint32_t i = 0; i < intern_count(profile->chains); i++) {
 		size_t count;
 		const struct profile_frame *from = profile_chain(profile, i, &count);
 		struct format_frame *frames = calloc(count + 1, sizeof(*frames));

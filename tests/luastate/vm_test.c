@@ -598,45 +598,9 @@ static void test_vmstate(void **state)
 	assert_int_equal(17, vmstate);
 }
 
-/* Addresses that collide under any multiplication without a key, or that differ in few bits: their
- * hashes are spread, and other ones with another key. */
-static void test_hash_is_keyed(void **state)
-{
-	enum { COUNT = 4096, PLACES = 1024, SPREAD = 800 };
-	const uint64_t golden = 0x9e3779b97f4a7c15;
-	uint64_t inverse = golden;
-	unsigned same = 0;
-
-	(void)state;
-	luastate_destroy(luastate_create());
-	assert_true(state_hash_key[0]);
-	for (int i = 0; i < 6; i++) /* modulo 2^64, by Newton */
-		inverse *= 2 - golden * inverse;
-	for (unsigned way = 0; way < 3; way++) {
-		bool used[PLACES] = { false };
-		unsigned count = 0;
-
-		for (uint64_t i = 0; i < COUNT; i++) {
-			uint64_t address = way == 0   ? (i << 52 | 42) * inverse
-					   : way == 1 ? i << 35
-						      : i << 3;
-			unsigned hash = state_hash(&address, sizeof(address));
-
-			count += !used[hash % PLACES];
-			used[hash % PLACES] = true;
-			state_hash_key[0]++;
-			same += hash == state_hash(&address, sizeof(address));
-			state_hash_key[0]--;
-		}
-		assert_true(count > SPREAD);
-	}
-	assert_true(same < 10);
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hash_is_keyed),
 		SAMPLE_TEST(test_any_coroutine_shows_its_vm),
 		cmocka_unit_test(test_layouts_have_bounded_sizes),
 		SAMPLE_TEST(test_addresses_that_are_no_coroutine),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of a view, copied out of the live profile. */
 #include "attach/array.h"
+#include "attach/hash.h"
 #include "cli/top/model/top_table.h"
 #include "format/text.h"
 
@@ -148,23 +149,14 @@ struct format_live_query top_table_query(const struct top_choice *choice,
 					   .tid = choice->tid };
 }
 
-/* FNV-1a. Source: draft-eastlake-fnv-17. */
-static uint64_t hash_text(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-	return hash;
-}
-
 static uint64_t id_of(const struct top_row *row, enum top_view view)
 {
 	switch (view) {
 	case TOP_VIEW_MODULES:
-		return hash_text(row->name);
+		return hash_words(row->name, strlen(row->name), 0);
 	case TOP_VIEW_COROUTINES:
-		return hash_text(row->name) ^ row->coroutine ^ (uint64_t)(uint32_t)row->pid << 32;
+		return hash_words(row->name, strlen(row->name), 0) ^ row->coroutine ^
+		       (uint64_t)(uint32_t)row->pid << 32;
 	case TOP_VIEW_TRACES:
 		return (uint64_t)(uint32_t)row->pid << 32 | row->trace;
 	case TOP_VIEW_THREADS:

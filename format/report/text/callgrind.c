@@ -35,13 +35,13 @@ struct name {
 
 struct callgrind {
 	const struct format_profile *profile;
-	struct format_intern *functions, *files, *objects; /* texts */
-	struct format_intern *name_keys;		   /* struct name, but for the line */
+	struct intern *functions, *files, *objects; /* texts */
+	struct intern *name_keys;		    /* struct name, but for the line */
 	struct name *names;
 	uint32_t name_capacity;
-	uint32_t *name_of;		 /* By function of the profile. */
-	struct format_intern *locations; /* struct place */
-	uint64_t *counts;		 /* By id of these. */
+	uint32_t *name_of;	  /* By function of the profile. */
+	struct intern *locations; /* struct place */
+	uint64_t *counts;	  /* By id of these. */
 	uint32_t count_capacity;
 	uint32_t *seen;	 /* By name: the last chain that counted for it, + 1. */
 	uint64_t *roots; /* By name: samples of the chains that begin with it. */
@@ -57,14 +57,14 @@ static int no_memory(struct failure *why)
 	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the profile");
 }
 
-static int add_text(struct format_intern *texts, const char *text, size_t len, uint32_t *ret_id,
+static int add_text(struct intern *texts, const char *text, size_t len, uint32_t *ret_id,
 		    struct failure *why)
 {
-	return format_intern_put(texts, text, len, ret_id, why);
+	return intern_put(texts, text, len, ret_id, why);
 }
 
 /** Texts have lines of their own. */
-static int add_line(struct callgrind *callgrind, struct format_intern *texts, const char *text,
+static int add_line(struct callgrind *callgrind, struct intern *texts, const char *text,
 		    uint32_t *ret_id, struct failure *why)
 {
 	const char *line;
@@ -110,7 +110,7 @@ static int add_name(struct callgrind *callgrind, const struct name *name, uint32
 {
 	const uint32_t key[] = { name->function, name->file, name->object };
 
-	if (format_intern_put(callgrind->name_keys, key, sizeof(key), ret_index, why))
+	if (intern_put(callgrind->name_keys, key, sizeof(key), ret_index, why))
 		return -1;
 	if (!ARRAY_RESERVE(callgrind->names, callgrind->name_capacity, *ret_index + 1))
 		return no_memory(why);
@@ -133,7 +133,7 @@ static int name_functions(struct callgrind *callgrind, struct failure *why)
 		    add_name(callgrind, &name, &callgrind->name_of[id], why))
 			return -1;
 	}
-	count = format_intern_count(callgrind->name_keys) + 1;
+	count = intern_count(callgrind->name_keys) + 1;
 	callgrind->seen = calloc(count, sizeof(*callgrind->seen));
 	callgrind->roots = calloc(count, sizeof(*callgrind->roots));
 	callgrind->is_called = calloc(count, sizeof(*callgrind->is_called));
@@ -147,7 +147,7 @@ static int count_location(struct callgrind *callgrind, const struct location *lo
 {
 	uint32_t id;
 
-	if (format_intern_put(callgrind->locations, location, sizeof(*location), &id, why))
+	if (intern_put(callgrind->locations, location, sizeof(*location), &id, why))
 		return -1;
 	if (!ARRAY_RESERVE_ZEROED(callgrind->counts, callgrind->count_capacity, id + 1))
 		return no_memory(why);
@@ -183,9 +183,9 @@ static int count_chain(struct callgrind *callgrind, uint32_t chain, struct failu
 
 static int count_chains(struct callgrind *callgrind, struct failure *why)
 {
-	uint32_t count = format_intern_count(callgrind->profile->chains);
+	uint32_t count = intern_count(callgrind->profile->chains);
 
-	callgrind->locations = format_intern_create();
+	callgrind->locations = intern_create();
 	if (!callgrind->locations)
 		return no_memory(why);
 	for (uint32_t chain = 0; chain < count; chain++)
@@ -197,12 +197,12 @@ static int count_chains(struct callgrind *callgrind, struct failure *why)
 /* ---- Text ------------------------------------------------------------------------------- */
 
 /** "fn=(3) name" where the name is written for the first time, "fn=(3)" later. */
-static void print_name(const char *word, const struct format_intern *texts, uint32_t id, bool *told,
+static void print_name(const char *word, const struct intern *texts, uint32_t id, bool *told,
 		       FILE *file)
 {
 	fprintf(file, "%s=(%" PRIu32 ")", word, id + 1);
 	if (!told[id])
-		fprintf(file, " %s", (const char *)format_intern_get(texts, id, NULL));
+		fprintf(file, " %s", (const char *)intern_get(texts, id, NULL));
 	told[id] = true;
 	putc('\n', file);
 }
@@ -243,10 +243,8 @@ static int compare_locations(const void *left, const void *right, void *context)
 	const struct callgrind *callgrind = context;
 	struct location a, b;
 
-	memcpy(&a, format_intern_get(callgrind->locations, *(const uint32_t *)left, NULL),
-	       sizeof(a));
-	memcpy(&b, format_intern_get(callgrind->locations, *(const uint32_t *)right, NULL),
-	       sizeof(b));
+	memcpy(&a, intern_get(callgrind->locations, *(const uint32_t *)left, NULL), sizeof(a));
+	memcpy(&b, intern_get(callgrind->locations, *(const uint32_t *)right, NULL), sizeof(b));
 	if (a.function != b.function)
 		return a.function < b.function ? -1 : 1;
 	if (!a.callee != !b.callee)
@@ -264,7 +262,7 @@ static void print_locations(const struct callgrind *callgrind, const uint32_t *o
 	for (uint32_t i = 0; i < count; i++) {
 		struct location location;
 
-		memcpy(&location, format_intern_get(callgrind->locations, order[i], NULL),
+		memcpy(&location, intern_get(callgrind->locations, order[i], NULL),
 		       sizeof(location));
 		if (location.function != last) {
 			putc('\n', file);
@@ -287,7 +285,7 @@ static void print_locations(const struct callgrind *callgrind, const uint32_t *o
  * chain needs a caller there. */
 static bool needs_root(const struct callgrind *callgrind)
 {
-	for (uint32_t i = 0; i < format_intern_count(callgrind->name_keys); i++)
+	for (uint32_t i = 0; i < intern_count(callgrind->name_keys); i++)
 		if (callgrind->roots[i] && callgrind->is_called[i])
 			return true;
 	return false;
@@ -296,7 +294,7 @@ static bool needs_root(const struct callgrind *callgrind)
 static void print_root(const struct callgrind *callgrind, struct told *told, FILE *file)
 {
 	fputs("\nob=???\nfl=???\nfn=" ROOT_NAME "\n", file);
-	for (uint32_t i = 0; i < format_intern_count(callgrind->name_keys); i++) {
+	for (uint32_t i = 0; i < intern_count(callgrind->name_keys); i++) {
 		if (!callgrind->roots[i])
 			continue;
 		print_of(callgrind, &callgrind->names[i], true, told, file);
@@ -330,12 +328,12 @@ static void print_head(const struct format_profile *profile, bool has_time, FILE
 
 static int print_all(struct callgrind *callgrind, FILE *file, struct failure *why)
 {
-	uint32_t count = format_intern_count(callgrind->locations);
+	uint32_t count = intern_count(callgrind->locations);
 	uint32_t *order = calloc((size_t)count + 1, sizeof(*order));
 	struct told told = {
-		.functions = calloc((size_t)format_intern_count(callgrind->functions) + 1, 1),
-		.files = calloc((size_t)format_intern_count(callgrind->files) + 1, 1),
-		.objects = calloc((size_t)format_intern_count(callgrind->objects) + 1, 1),
+		.functions = calloc((size_t)intern_count(callgrind->functions) + 1, 1),
+		.files = calloc((size_t)intern_count(callgrind->files) + 1, 1),
+		.objects = calloc((size_t)intern_count(callgrind->objects) + 1, 1),
 	};
 	int result = order && told.functions && told.files && told.objects ? 0 : no_memory(why);
 
@@ -367,19 +365,19 @@ static int callgrind_print(const struct format_profile *profile,
 		profile->period_ns && profile->samples <= INT64_MAX / profile->period_ns;
 	if (call_tree_need_chains(profile, why))
 		return -1;
-	callgrind.functions = format_intern_create();
-	callgrind.files = format_intern_create();
-	callgrind.objects = format_intern_create();
-	callgrind.name_keys = format_intern_create();
+	callgrind.functions = intern_create();
+	callgrind.files = intern_create();
+	callgrind.objects = intern_create();
+	callgrind.name_keys = intern_create();
 	if (!callgrind.functions || !callgrind.files || !callgrind.objects || !callgrind.name_keys)
 		no_memory(why);
 	else if (name_functions(&callgrind, why) == 0 && count_chains(&callgrind, why) == 0)
 		result = print_all(&callgrind, file, why);
-	format_intern_destroy(callgrind.functions);
-	format_intern_destroy(callgrind.files);
-	format_intern_destroy(callgrind.objects);
-	format_intern_destroy(callgrind.name_keys);
-	format_intern_destroy(callgrind.locations);
+	intern_destroy(callgrind.functions);
+	intern_destroy(callgrind.files);
+	intern_destroy(callgrind.objects);
+	intern_destroy(callgrind.name_keys);
+	intern_destroy(callgrind.locations);
 	format_text_deinit(&callgrind.text);
 	format_text_deinit(&callgrind.location);
 	free(callgrind.names);

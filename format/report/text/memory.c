@@ -268,13 +268,13 @@ static int print_source(const char *source, size_t len, FILE *file, struct failu
 
 static int print_aliases(const struct heap *heap, FILE *file, struct failure *why)
 {
-	uint32_t count = format_intern_count(heap->aliases.chunks);
+	uint32_t count = intern_count(heap->aliases.chunks);
 	size_t len;
 
 	if (count > 0)
 		fputs("ALIASES:\n", file);
 	for (uint32_t i = 0; i < count; i++) {
-		const char *source = format_intern_get(heap->aliases.chunks, i, &len);
+		const char *source = intern_get(heap->aliases.chunks, i, &len);
 
 		fprintf(file, "function_alias_%" PRIu32 ":\n", i + 1);
 		if (print_source(source, len, file, why))
@@ -354,7 +354,7 @@ static int leaks_print(const struct format_profile *profile,
 		&listing);
 	print_leaks(&listing, file);
 	listing_deinit(&listing);
-	if (format_intern_count(profile->heap.aliases.chunks) == 0)
+	if (intern_count(profile->heap.aliases.chunks) == 0)
 		return 0;
 	putc('\n', file);
 	return print_aliases(&profile->heap, file, why);

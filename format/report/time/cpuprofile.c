@@ -60,7 +60,7 @@ static int make_nodes(struct cpuprofile *cpuprofile, struct failure *why)
 	const struct timeline_export *timeline_export = &cpuprofile->timeline_export;
 	const struct chart *chart = &timeline_export->chart;
 
-	cpuprofile->nodes = calloc((size_t)format_intern_count(timeline_export->profile->keys) + 1,
+	cpuprofile->nodes = calloc((size_t)intern_count(timeline_export->profile->keys) + 1,
 				   sizeof(*cpuprofile->nodes));
 	if (!cpuprofile->nodes)
 		return no_memory(why);

@@ -45,7 +45,7 @@ struct firefox {
 	/* Of the thread that is written. */
 	const struct chart_track *track;
 	struct stacks stacks;
-	struct format_intern *frames; /* uint32_t, labels: frames and functions alike. */
+	struct intern *frames; /* uint32_t, labels: frames and functions alike. */
 	size_t row_count;
 	struct marker *markers;
 	size_t marker_count;
@@ -224,7 +224,7 @@ static int make_frames(struct firefox *firefox, struct failure *why)
 	for (uint32_t i = 1; i <= stacks_count(&firefox->stacks); i++) {
 		uint32_t label = stacks_node(&firefox->stacks, i).label;
 
-		if (format_intern_put(firefox->frames, &label, sizeof(label), &id, why))
+		if (intern_put(firefox->frames, &label, sizeof(label), &id, why))
 			return -1;
 	}
 	return 0;
@@ -234,7 +234,7 @@ static uint32_t frame_of(const struct firefox *firefox, uint32_t label)
 {
 	uint32_t id = 0;
 
-	format_intern_find(firefox->frames, &label, sizeof(label), &id);
+	intern_find(firefox->frames, &label, sizeof(label), &id);
 	return id;
 }
 
@@ -243,7 +243,7 @@ static uint32_t label_id(const struct firefox *firefox, uint32_t frame)
 	uint32_t label;
 	size_t len;
 
-	memcpy(&label, format_intern_get(firefox->frames, frame, &len), sizeof(label));
+	memcpy(&label, intern_get(firefox->frames, frame, &len), sizeof(label));
 	return label;
 }
 
@@ -436,7 +436,7 @@ static void put_file_index(struct firefox *firefox, size_t index)
 static void put_frames(struct firefox *firefox)
 {
 	struct json_out *json = &firefox->timeline_export.json;
-	size_t count = format_intern_count(firefox->frames);
+	size_t count = intern_count(firefox->frames);
 
 	json_out_key(json, "frameTable");
 	json_out_open(json, '{');
@@ -471,7 +471,7 @@ static void put_strings(struct firefox *firefox)
 
 	json_out_key(json, "stringArray");
 	json_out_open(json, '[');
-	for (uint32_t i = 0; i < format_intern_count(firefox->frames); i++) {
+	for (uint32_t i = 0; i < intern_count(firefox->frames); i++) {
 		timeline_export_put_text(&firefox->timeline_export, label_id(firefox, i));
 		if (label_of(firefox, i)->location)
 			timeline_export_put_file(&firefox->timeline_export, label_id(firefox, i));
@@ -500,7 +500,7 @@ static void put_marker_data(struct firefox *firefox, size_t index)
 static void put_marker_name(struct firefox *firefox, size_t index)
 {
 	json_out_number(&firefox->timeline_export.json,
-			2 * (uint64_t)format_intern_count(firefox->frames) +
+			2 * (uint64_t)intern_count(firefox->frames) +
 				firefox->markers[index].state);
 }
 
@@ -613,7 +613,7 @@ static int put_thread(struct firefox *firefox, uint32_t index, struct failure *w
 	int result = 0;
 
 	firefox->track = &firefox->timeline_export.chart.tracks[index];
-	firefox->frames = format_intern_create();
+	firefox->frames = intern_create();
 	if (!firefox->frames)
 		result = no_memory(why);
 	else if (make_rows(firefox, why) || make_frames(firefox, why))
@@ -625,7 +625,7 @@ static int put_thread(struct firefox *firefox, uint32_t index, struct failure *w
 		put_thread_tables(firefox);
 		json_out_close(json, '}');
 	}
-	format_intern_destroy(firefox->frames);
+	intern_destroy(firefox->frames);
 	stacks_deinit(&firefox->stacks);
 	free(firefox->markers);
 	firefox->markers = NULL;
@@ -718,8 +718,7 @@ static int firefox_print(const struct format_profile *profile,
 
 	if (timeline_export_init(&firefox.timeline_export, profile, options, file, why))
 		return -1;
-	firefox.nodes =
-		calloc((size_t)format_intern_count(profile->keys) + 1, sizeof(*firefox.nodes));
+	firefox.nodes = calloc((size_t)intern_count(profile->keys) + 1, sizeof(*firefox.nodes));
 	result = firefox.nodes ? put_file(&firefox, why) : no_memory(why);
 	free(firefox.nodes);
 	return timeline_export_done(&firefox.timeline_export, result, why);
