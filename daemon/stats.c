@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Outcomes by name, quantiles of times, and the end of a recording's numbers. */
+/* Outcomes and kinds of processes by name, quantiles of times, and the end of a recording's
+ * numbers. */
 #include "daemon/stats.h"
 
 #include <stdlib.h>
@@ -16,6 +17,17 @@ static const char *const outcome_names[DAEMON_OUTCOME_COUNT] = {
 const char *daemon_outcome_name(enum daemon_outcome outcome)
 {
 	return outcome_names[outcome];
+}
+
+const char *daemon_process_kind_name(enum daemon_process_kind kind)
+{
+	static const char *const names[DAEMON_PROCESS_KIND_COUNT] = {
+		[DAEMON_PROCESS_LUAJIT] = "luajit",
+		[DAEMON_PROCESS_NO_LUAJIT] = "no_luajit",
+		[DAEMON_PROCESS_DENIED] = "denied",
+	};
+
+	return names[kind];
 }
 
 bool daemon_outcome_reaches_root(enum daemon_outcome outcome)

@@ -52,6 +52,9 @@ enum daemon_process_kind {
 	DAEMON_PROCESS_KIND_COUNT,
 };
 
+/** Word for a kind, as used in JSON ("luajit", …). */
+const char *daemon_process_kind_name(enum daemon_process_kind kind);
+
 /** One process of a recording. */
 struct daemon_process {
 	pid_t pid;

@@ -43,6 +43,12 @@ enum format_kind {
 	FORMAT_KIND_COUNT,
 };
 
+/** Name of a kind for people: "native", "Lua", … */
+const char *format_kind_name(enum format_kind kind);
+
+/** What part of samples that is, in percent; of none it is 0. */
+double format_percent(uint64_t part, uint64_t whole);
+
 /**
  * Where in the memory of a process a part of a file lies, that holds code.
  * Address a in it is that at `offset` + a - `start` in the file.

@@ -43,6 +43,24 @@ void json_keys_add_text(struct json_object *object, const char *key, const char 
 	free(copy);
 }
 
+void json_keys_add_foreign(struct json_object *object, const char *key, const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	if (copy)
+		format_clean_utf8(copy, strlen(copy));
+	json_object_object_add(object, key, copy ? json_object_new_string(copy) : NULL);
+	free(copy);
+}
+
+void json_keys_add_real(struct json_object *object, const char *key, double value)
+{
+	char text[48];
+
+	snprintf(text, sizeof(text), "%.3f", value);
+	json_object_object_add(object, key, json_object_new_double_s(value, text));
+}
+
 void json_keys_add_address(struct json_object *object, const char *key, uint64_t address)
 {
 	char text[24];

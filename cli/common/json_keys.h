@@ -22,6 +22,12 @@ void json_keys_add_word(struct json_object *object, const char *key, const char 
 /** A text of the process's, as dump_text() leaves it, or null. */
 void json_keys_add_text(struct json_object *object, const char *key, const char *text);
 
+/** The same, as it is but for bytes that are no UTF-8; they become question marks. */
+void json_keys_add_foreign(struct json_object *object, const char *key, const char *text);
+
+/** With three digits behind the point. */
+void json_keys_add_real(struct json_object *object, const char *key, double value);
+
 /** Addresses are texts: numbers of 64 bits do not pass through all readers. */
 void json_keys_add_address(struct json_object *object, const char *key, uint64_t address);
 

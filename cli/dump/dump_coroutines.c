@@ -7,6 +7,7 @@
 
 #include "cli/common/json_keys.h"
 #include "cli/dump/dump.h"
+#include "format/json.h"
 
 enum {
 	FRAME_INDENT = 4,
@@ -205,18 +206,26 @@ void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutine
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-/*
- * A hundred thousand coroutines are too many for a tree in memory: they are written one by one, the
- * text of each stack is made once.
- */
+/* A hundred thousand coroutines are too many for a tree in memory: they are written one by one, the
+ * text of each stack is made once. */
 
-/* An object without its last brace, as others follow. */
-static void print_open(FILE *file, struct json_object *object)
+static const char *text_of(struct json_object *object)
 {
-	const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
+	return json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
+}
 
-	if (text)
-		fwrite(text, 1, strlen(text) - 1, file);
+/* Begin an object with the members of another one, which is given back. */
+static void open_with(struct json_out *json, struct json_object *object)
+{
+	json_out_open(json, '{');
+	json_object_object_foreach(object, key, value)
+	{
+		const char *text = text_of(value);
+
+		json_out_key(json, key);
+		json_out_raw(json, text, text ? strlen(text) : 0);
+		json->failed |= !text;
+	}
 	json_object_put(object);
 }
 
@@ -229,25 +238,34 @@ static char *make_stack(const struct daemon_stack *stack)
 
 	dump_add_frames(object, stack);
 	if (json_object_object_get_ex(object, "frames", &frames))
-		text = json_object_to_json_string_ext(frames, JSON_C_TO_STRING_NOSLASHESCAPE);
+		text = text_of(frames);
 	copy = text ? strdup(text) : NULL;
 	json_object_put(object);
 	return copy;
 }
 
-static void print_coroutine(FILE *file, const struct daemon_coroutines *coroutines,
+static void print_coroutine(struct json_out *json, const struct daemon_coroutines *coroutines,
 			    const struct daemon_coroutine *coroutine, const char *stack)
 {
-	const char *outcome = daemon_outcome_name(coroutines->stacks[coroutine->stack].outcome);
+	char address[24];
 
-	fprintf(file,
-		"{\"address\":\"0x%" PRIx64 "\",\"status\":\"%s\",\"main\":%s,\"started\":%s,"
-		"\"outcome\":\"%s\",\"frames\":%s}",
-		coroutine->L, coroutine->status, coroutine->is_main ? "true" : "false",
-		coroutine->is_started ? "true" : "false", outcome, stack ? stack : "null");
+	snprintf(address, sizeof(address), "0x%" PRIx64, coroutine->L);
+	json_out_break(json);
+	json_out_open(json, '{');
+	json_out_key_text(json, "address", address);
+	json_out_key_text(json, "status", coroutine->status);
+	json_out_key(json, "main");
+	json_out_bool(json, coroutine->is_main);
+	json_out_key(json, "started");
+	json_out_bool(json, coroutine->is_started);
+	json_out_key_text(json, "outcome",
+			  daemon_outcome_name(coroutines->stacks[coroutine->stack].outcome));
+	json_out_key(json, "frames");
+	json_out_raw(json, stack ? stack : "null", strlen(stack ? stack : "null"));
+	json_out_close(json, '}');
 }
 
-static void print_json_vm(FILE *file, const struct daemon_coroutines *coroutines,
+static void print_json_vm(struct json_out *json, const struct daemon_coroutines *coroutines,
 			  const struct daemon_coroutine_vm *vm, char *const *stacks)
 {
 	struct json_object *object = json_object_new_object();
@@ -256,15 +274,15 @@ static void print_json_vm(FILE *file, const struct daemon_coroutines *coroutines
 	json_keys_add_text(object, "version", vm->version[0] ? vm->version : NULL);
 	json_keys_add_word(object, "layout", vm->layout);
 	json_keys_add_number(object, "objects", vm->objects);
-	print_open(file, object);
-	fputs(",\"coroutines\":[", file);
-	for (size_t i = 0; i < vm->count; i++) {
-		const struct daemon_coroutine *coroutine = &vm->coroutines[i];
-
-		fputs(i ? ",\n" : "\n", file);
-		print_coroutine(file, coroutines, coroutine, stacks[coroutine->stack]);
-	}
-	fputs("]}", file);
+	json_out_break(json);
+	open_with(json, object);
+	json_out_key(json, "coroutines");
+	json_out_open(json, '[');
+	for (size_t i = 0; i < vm->count; i++)
+		print_coroutine(json, coroutines, &vm->coroutines[i],
+				stacks[vm->coroutines[i].stack]);
+	json_out_close(json, ']');
+	json_out_close(json, '}');
 }
 
 static struct json_object *make_head(const struct daemon_coroutines *coroutines)
@@ -283,35 +301,38 @@ static struct json_object *make_head(const struct daemon_coroutines *coroutines)
 	return object;
 }
 
-/* @return false without memory. */
-static bool print_json_process(FILE *file, const struct daemon_coroutines *coroutines)
+static void print_json_process(struct json_out *json, const struct daemon_coroutines *coroutines)
 {
 	char **stacks = calloc(coroutines->stack_count + 1, sizeof(*stacks));
 
 	for (size_t i = 0; stacks && i < coroutines->stack_count; i++)
 		stacks[i] = make_stack(&coroutines->stacks[i]);
-	print_open(file, make_head(coroutines));
-	fputs(",\"vms\":[", file);
-	for (size_t i = 0; stacks && i < coroutines->count; i++) {
-		fputs(i ? ",\n" : "\n", file);
-		print_json_vm(file, coroutines, &coroutines->vms[i], stacks);
-	}
-	fputs("]}", file);
+	json_out_break(json);
+	open_with(json, make_head(coroutines));
+	json_out_key(json, "vms");
+	json_out_open(json, '[');
+	for (size_t i = 0; stacks && i < coroutines->count; i++)
+		print_json_vm(json, coroutines, &coroutines->vms[i], stacks);
+	json_out_close(json, ']');
+	json_out_close(json, '}');
 	for (size_t i = 0; stacks && i < coroutines->stack_count; i++)
 		free(stacks[i]);
+	json->failed |= !stacks;
 	free(stacks);
-	return stacks;
 }
 
 int dump_print_coroutines_json(FILE *file, const struct daemon_coroutines *coroutines, size_t count)
 {
-	bool good = true;
+	struct json_out json = { .file = file };
 
-	fprintf(file, "{\"version\":\"%s\",\"processes\":[", LJPROF_VERSION);
-	for (size_t i = 0; i < count; i++) {
-		fputs(i ? ",\n" : "\n", file);
-		good &= print_json_process(file, &coroutines[i]);
-	}
-	fputs("]}\n", file);
-	return good && !ferror(file) ? 0 : -1;
+	json_out_open(&json, '{');
+	json_out_key_text(&json, "version", LJPROF_VERSION);
+	json_out_key(&json, "processes");
+	json_out_open(&json, '[');
+	for (size_t i = 0; i < count; i++)
+		print_json_process(&json, &coroutines[i]);
+	json_out_close(&json, ']');
+	json_out_close(&json, '}');
+	json_out_line(&json);
+	return !json.failed && !ferror(file) ? 0 : -1;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Progress line, summary and numbers of a recording. */
 #include "cli/record/summary.h"
-#include "format/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "cli/common/json_keys.h"
+#include "format/text.h"
 
 enum {
 	/* Processes of one kind that the summary names. */
@@ -29,11 +31,6 @@ static uint64_t chains(const struct daemon_stats *stats)
 	return n[DAEMON_FULL] + n[DAEMON_TORN] + n[DAEMON_TRUNCATED] + n[DAEMON_UNWOUND];
 }
 
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 static double seconds(uint64_t ns)
 {
 	return (double)ns / 1e9;
@@ -46,7 +43,7 @@ void summary_progress(void *context, const struct daemon_stats *stats)
 	(void)context;
 	fprintf(stderr, "\r%.1f s  %" PRIu64 " samples  %.0f ticks/s  %.1f %% full chains\033[K",
 		elapsed_s, stats->samples, elapsed_s > 0 ? (double)stats->ticks / elapsed_s : 0.0,
-		percent(stats->outcomes[DAEMON_FULL], chains(stats)));
+		format_percent(stats->outcomes[DAEMON_FULL], chains(stats)));
 	fflush(stderr);
 	progress_shown = true;
 }
@@ -66,7 +63,7 @@ static void print_states(FILE *file, const struct daemon_stats *stats)
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
 		if (stats->states[i])
 			fprintf(file, " %s %.1f %%", format_state_name((enum format_state)i),
-				percent(stats->states[i], ran));
+				format_percent(stats->states[i], ran));
 	fputc('\n', file);
 }
 
@@ -91,7 +88,7 @@ static void print_outcomes(FILE *file, const struct daemon_stats *stats)
 	fputs("  chains:", file);
 	if (chains(stats) || !stats->outcomes[DAEMON_ASLEEP])
 		fprintf(file, " %.2f %% full",
-			percent(stats->outcomes[DAEMON_FULL], chains(stats)));
+			format_percent(stats->outcomes[DAEMON_FULL], chains(stats)));
 	else
 		fputs(" none of a thread that ran", file);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
@@ -109,7 +106,7 @@ static void print_waits(FILE *file, const struct daemon_stats *stats)
 		fprintf(file,
 			"  waiting: %" PRIu64 " of %" PRIu64
 			" samples, %.2f %% with a full chain\n",
-			asleep, stats->samples, percent(stats->asleep_full, asleep));
+			asleep, stats->samples, format_percent(stats->asleep_full, asleep));
 }
 
 static void print_compiled(FILE *file, const struct daemon_stats *stats)
@@ -123,18 +120,12 @@ static void print_compiled(FILE *file, const struct daemon_stats *stats)
 	fprintf(file,
 		"  compiled: %" PRIu64 " of %" PRIu64
 		" samples, %.1f %% exact, %.1f %% approximate, %.1f %% trace only\n",
-		compiled, stats->samples, percent(n[FORMAT_COMPILED_EXACT], compiled),
-		percent(n[FORMAT_COMPILED_APPROXIMATE], compiled),
-		percent(n[FORMAT_COMPILED_TRACE], compiled));
+		compiled, stats->samples, format_percent(n[FORMAT_COMPILED_EXACT], compiled),
+		format_percent(n[FORMAT_COMPILED_APPROXIMATE], compiled),
+		format_percent(n[FORMAT_COMPILED_TRACE], compiled));
 }
 
 /* ---- Processes -------------------------------------------------------------------------- */
-
-static const char *const kind_names[DAEMON_PROCESS_KIND_COUNT] = {
-	[DAEMON_PROCESS_LUAJIT] = "luajit",
-	[DAEMON_PROCESS_NO_LUAJIT] = "no_luajit",
-	[DAEMON_PROCESS_DENIED] = "denied",
-};
 
 /* Most samples first; equal ones as they were found. */
 static int compare_processes(const void *left, const void *right)
@@ -168,7 +159,8 @@ static void print_kind(FILE *file, const struct daemon_stats *stats,
 		fprintf(file, "%s %s [%d]", shown++ ? "," : "", sorted[i]->name,
 			(int)sorted[i]->pid);
 		if (kind == DAEMON_PROCESS_LUAJIT)
-			fprintf(file, " %.1f %%", percent(sorted[i]->samples, stats->samples));
+			fprintf(file, " %.1f %%",
+				format_percent(sorted[i]->samples, stats->samples));
 	}
 	if (count > shown)
 		fprintf(file, ", and %zu more", count - shown);
@@ -338,34 +330,16 @@ void summary_print(FILE *file, const struct daemon_options *options,
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-static void add_number(struct json_object *object, const char *key, uint64_t value)
-{
-	json_object_object_add(object, key, json_object_new_uint64(value));
-}
-
-/* JSON is UTF-8, a foreign text may be anything: bytes that are none become question marks. */
-static struct json_object *foreign_text(const char *text)
-{
-	char *copy = strdup(text);
-	struct json_object *object;
-
-	if (copy)
-		format_clean_utf8(copy, strlen(copy));
-	object = json_object_new_string(copy ? copy : "?");
-	free(copy);
-	return object;
-}
-
 static struct json_object *pauses(const struct daemon_histogram *histogram)
 {
 	struct json_object *object = json_object_new_object();
 
-	add_number(object, "count", histogram->count);
-	add_number(object, "p50_ns", daemon_histogram_quantile(histogram, 0.5));
-	add_number(object, "p90_ns", daemon_histogram_quantile(histogram, 0.9));
-	add_number(object, "p99_ns", daemon_histogram_quantile(histogram, 0.99));
-	add_number(object, "max_ns", histogram->max_ns);
-	add_number(object, "sum_ns", histogram->sum_ns);
+	json_keys_add_number(object, "count", histogram->count);
+	json_keys_add_number(object, "p50_ns", daemon_histogram_quantile(histogram, 0.5));
+	json_keys_add_number(object, "p90_ns", daemon_histogram_quantile(histogram, 0.9));
+	json_keys_add_number(object, "p99_ns", daemon_histogram_quantile(histogram, 0.99));
+	json_keys_add_number(object, "max_ns", histogram->max_ns);
+	json_keys_add_number(object, "sum_ns", histogram->sum_ns);
 	return object;
 }
 
@@ -374,7 +348,8 @@ static struct json_object *outcome_counts(const uint64_t counts[DAEMON_OUTCOME_C
 	struct json_object *object = json_object_new_object();
 
 	for (int i = 0; i < DAEMON_OUTCOME_COUNT; i++)
-		add_number(object, daemon_outcome_name((enum daemon_outcome)i), counts[i]);
+		json_keys_add_number(object, daemon_outcome_name((enum daemon_outcome)i),
+				     counts[i]);
 	return object;
 }
 
@@ -382,9 +357,9 @@ static struct json_object *compiled_counts(const uint64_t counts[FORMAT_COMPILED
 {
 	struct json_object *object = json_object_new_object();
 
-	add_number(object, "exact", counts[FORMAT_COMPILED_EXACT]);
-	add_number(object, "approximate", counts[FORMAT_COMPILED_APPROXIMATE]);
-	add_number(object, "trace", counts[FORMAT_COMPILED_TRACE]);
+	json_keys_add_number(object, "exact", counts[FORMAT_COMPILED_EXACT]);
+	json_keys_add_number(object, "approximate", counts[FORMAT_COMPILED_APPROXIMATE]);
+	json_keys_add_number(object, "trace", counts[FORMAT_COMPILED_TRACE]);
 	return object;
 }
 
@@ -393,7 +368,8 @@ static void add_counts(struct json_object *root, const struct daemon_stats *stat
 	struct json_object *states = json_object_new_object();
 
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
-		add_number(states, format_state_name((enum format_state)i), stats->states[i]);
+		json_keys_add_number(states, format_state_name((enum format_state)i),
+				     stats->states[i]);
 	json_object_object_add(root, "states", states);
 	json_object_object_add(root, "outcomes", outcome_counts(stats->outcomes));
 	json_object_object_add(root, "compiled", compiled_counts(stats->compiled));
@@ -407,12 +383,11 @@ static struct json_object *process_list(const struct daemon_stats *stats)
 		const struct daemon_process *process = &stats->processes[i];
 		struct json_object *object = json_object_new_object();
 
-		add_number(object, "pid", (uint64_t)process->pid);
-		json_object_object_add(object, "name", foreign_text(process->name));
-		json_object_object_add(object, "kind",
-				       json_object_new_string(kind_names[process->kind]));
-		json_object_object_add(object, "ended", json_object_new_boolean(process->ended));
-		add_number(object, "samples", process->samples);
+		json_keys_add_number(object, "pid", (uint64_t)process->pid);
+		json_keys_add_foreign(object, "name", process->name);
+		json_keys_add_word(object, "kind", daemon_process_kind_name(process->kind));
+		json_keys_add_flag(object, "ended", process->ended);
+		json_keys_add_number(object, "samples", process->samples);
 		json_object_object_add(object, "outcomes", outcome_counts(process->outcomes));
 		json_object_array_add(list, object);
 	}
@@ -427,21 +402,20 @@ static void add_reasons(struct json_object *root, const struct daemon_stats *sta
 	for (int i = 0; i < DAEMON_REASON_COUNT; i++) {
 		struct json_object *object = json_object_new_object();
 
-		add_number(object, "threads", stats->reasons[i].threads);
-		add_number(object, "stops", stats->reasons[i].stops);
-		add_number(object, "samples", stats->reasons[i].samples);
+		json_keys_add_number(object, "threads", stats->reasons[i].threads);
+		json_keys_add_number(object, "stops", stats->reasons[i].stops);
+		json_keys_add_number(object, "samples", stats->reasons[i].samples);
 		json_object_object_add(reasons, daemon_reason_name((enum daemon_reason)i), object);
 	}
 	for (size_t i = 0; i < stats->stopped_thread_count; i++) {
 		const struct daemon_stopped_thread *thread = &stats->stopped_threads[i];
 		struct json_object *object = json_object_new_object();
 
-		add_number(object, "pid", (uint64_t)thread->pid);
-		add_number(object, "tid", (uint64_t)thread->tid);
-		json_object_object_add(object, "name", foreign_text(thread->name));
-		json_object_object_add(object, "reason",
-				       json_object_new_string(daemon_reason_name(thread->reason)));
-		add_number(object, "samples", thread->samples);
+		json_keys_add_number(object, "pid", (uint64_t)thread->pid);
+		json_keys_add_number(object, "tid", (uint64_t)thread->tid);
+		json_keys_add_foreign(object, "name", thread->name);
+		json_keys_add_word(object, "reason", daemon_reason_name(thread->reason));
+		json_keys_add_number(object, "samples", thread->samples);
 		json_object_array_add(list, object);
 	}
 	json_object_object_add(root, "stop_reasons", reasons);
@@ -469,14 +443,14 @@ static struct json_object *trace_object(const struct daemon_trace *trace)
 {
 	struct json_object *object = json_object_new_object();
 
-	add_number(object, "pid", (uint64_t)trace->pid);
-	add_number(object, "trace", trace->number);
-	json_object_object_add(object, "chunk", trace->chunk ? foreign_text(trace->chunk) : NULL);
+	json_keys_add_number(object, "pid", (uint64_t)trace->pid);
+	json_keys_add_number(object, "trace", trace->number);
+	json_keys_add_foreign(object, "chunk", trace->chunk);
 	json_object_object_add(object, "line", json_object_new_int64(trace->line));
-	add_number(object, "samples", samples_of(trace));
-	add_number(object, "exact", trace->samples[FORMAT_COMPILED_EXACT]);
-	add_number(object, "approximate", trace->samples[FORMAT_COMPILED_APPROXIMATE]);
-	add_number(object, "trace_only", trace->samples[FORMAT_COMPILED_TRACE]);
+	json_keys_add_number(object, "samples", samples_of(trace));
+	json_keys_add_number(object, "exact", trace->samples[FORMAT_COMPILED_EXACT]);
+	json_keys_add_number(object, "approximate", trace->samples[FORMAT_COMPILED_APPROXIMATE]);
+	json_keys_add_number(object, "trace_only", trace->samples[FORMAT_COMPILED_TRACE]);
 	return object;
 }
 
@@ -508,16 +482,14 @@ static void add_outputs(struct json_object *root, const struct daemon_options *o
 		struct json_object *object = json_object_new_object();
 
 		if (i == 0) {
-			json_object_object_add(root, "output", foreign_text(output->path));
-			add_number(root, "output_bytes", result->bytes);
+			json_keys_add_foreign(root, "output", output->path);
+			json_keys_add_number(root, "output_bytes", result->bytes);
 		}
-		json_object_object_add(object, "file", foreign_text(output->path));
-		json_object_object_add(object, "format",
-				       json_object_new_string(output->format->name));
-		add_number(object, "files", result->files);
-		add_number(object, "bytes", result->bytes);
-		json_object_object_add(object, "complete",
-				       json_object_new_boolean(result->errnum == 0));
+		json_keys_add_foreign(object, "file", output->path);
+		json_keys_add_word(object, "format", output->format->name);
+		json_keys_add_number(object, "files", result->files);
+		json_keys_add_number(object, "bytes", result->bytes);
+		json_keys_add_flag(object, "complete", result->errnum == 0);
 		json_object_array_add(list, object);
 	}
 	json_object_object_add(root, "outputs", list);
@@ -530,42 +502,42 @@ int summary_write_json(int fd, const struct daemon_options *options,
 	struct json_object *root = json_object_new_object();
 	int ret;
 
-	json_object_object_add(root, "version", json_object_new_string(LJPROF_VERSION));
+	json_keys_add_word(root, "version", LJPROF_VERSION);
 	if (options->pid_count == 1)
-		add_number(root, "pid", (uint64_t)options->pids[0]);
-	add_number(root, "frequency_hz", options->rate_hz);
-	json_object_object_add(root, "capture", json_object_new_string(how));
+		json_keys_add_number(root, "pid", (uint64_t)options->pids[0]);
+	json_keys_add_number(root, "frequency_hz", options->rate_hz);
+	json_keys_add_word(root, "capture", how);
 	add_outputs(root, options, stats);
 	json_object_object_add(root, "limit",
 			       stats->limit == DAEMON_LIMIT_NONE
 				       ? NULL
 				       : json_object_new_string(limit_names[stats->limit]));
-	add_number(root, "samples", stats->samples);
-	add_number(root, "records", stats->records);
-	add_number(root, "elapsed_ns", stats->elapsed_ns);
-	add_number(root, "first_sample_ns", stats->first_sample_ns);
-	add_number(root, "cpu_ns", stats->cpu_ns);
-	add_number(root, "decode_ns", stats->decode_ns);
-	add_number(root, "unwind_ns", stats->native_ns);
-	add_number(root, "frames", stats->frames);
-	add_number(root, "native_frames", stats->native_frames);
-	add_number(root, "ticks", stats->ticks);
-	add_number(root, "late_ticks", stats->late_ticks);
-	add_number(root, "missed_ticks", stats->missed_ticks);
-	add_number(root, "merged_ticks", stats->merged_ticks);
-	add_number(root, "thread_ticks", stats->thread_ticks);
-	add_number(root, "asleep_full", stats->asleep_full);
-	add_number(root, "interrupted_calls", stats->interrupted_calls);
+	json_keys_add_number(root, "samples", stats->samples);
+	json_keys_add_number(root, "records", stats->records);
+	json_keys_add_number(root, "elapsed_ns", stats->elapsed_ns);
+	json_keys_add_number(root, "first_sample_ns", stats->first_sample_ns);
+	json_keys_add_number(root, "cpu_ns", stats->cpu_ns);
+	json_keys_add_number(root, "decode_ns", stats->decode_ns);
+	json_keys_add_number(root, "unwind_ns", stats->native_ns);
+	json_keys_add_number(root, "frames", stats->frames);
+	json_keys_add_number(root, "native_frames", stats->native_frames);
+	json_keys_add_number(root, "ticks", stats->ticks);
+	json_keys_add_number(root, "late_ticks", stats->late_ticks);
+	json_keys_add_number(root, "missed_ticks", stats->missed_ticks);
+	json_keys_add_number(root, "merged_ticks", stats->merged_ticks);
+	json_keys_add_number(root, "thread_ticks", stats->thread_ticks);
+	json_keys_add_number(root, "asleep_full", stats->asleep_full);
+	json_keys_add_number(root, "interrupted_calls", stats->interrupted_calls);
 	add_counts(root, stats);
 	json_object_object_add(root, "stopped", pauses(&stats->stopped));
 	json_object_object_add(root, "held", pauses(&stats->held));
 	json_object_object_add(root, "copied", pauses(&stats->copied));
-	add_number(root, "late_copies", stats->late_copies);
+	json_keys_add_number(root, "late_copies", stats->late_copies);
 	add_reasons(root, stats);
-	add_number(root, "unlisted_processes", stats->unlisted_processes);
+	json_keys_add_number(root, "unlisted_processes", stats->unlisted_processes);
 	json_object_object_add(root, "processes", process_list(stats));
 	json_object_object_add(root, "traces", trace_list(stats));
-	add_number(root, "unlisted_trace_samples", stats->unlisted_trace_samples);
+	json_keys_add_number(root, "unlisted_trace_samples", stats->unlisted_trace_samples);
 	errno = 0;
 	/* What cannot be cut, such as a pipe, has nothing that would stay. */
 	ret = ftruncate(fd, 0) != 0 && errno != EINVAL ? -1 : 0;

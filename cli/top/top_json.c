@@ -3,32 +3,16 @@
 #include <inttypes.h>
 #include <json.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "cli/common/json_keys.h"
 #include "cli/top/draw/top_numbers.h"
 #include "cli/top/top.h"
-#include "format/text.h"
-
-/* Three digits behind the point: what the sampling is good for. */
-static void add_real(struct json_object *object, const char *key, double value)
-{
-	char text[48];
-
-	snprintf(text, sizeof(text), "%.3f", value);
-	json_object_object_add(object, key, json_object_new_double_s(value, text));
-}
 
 /* A text of the target's; "" is null. */
 static void add_text(struct json_object *object, const char *key, const char *text)
 {
-	char *copy = text && *text ? strdup(text) : NULL;
-
-	if (copy)
-		format_clean_utf8(copy, strlen(copy));
-	json_object_object_add(object, key, copy ? json_object_new_string(copy) : NULL);
-	free(copy);
+	json_keys_add_foreign(object, key, text && *text ? text : NULL);
 }
 
 /* ---- Parts ------------------------------------------------------------------------------ */
@@ -45,7 +29,7 @@ static void add_outcomes(struct json_object *root, const struct daemon_live_head
 				     header->states[i]);
 	json_object_object_add(root, "outcomes", outcomes);
 	json_object_object_add(root, "states", states);
-	add_real(root, "full_percent", top_full_percent(header->outcomes));
+	json_keys_add_real(root, "full_percent", top_full_percent(header->outcomes));
 }
 
 /* What happened since the refresh before. */
@@ -66,18 +50,13 @@ static void add_history_point(struct json_object *root, const struct daemon_hist
 	json_keys_add_number(object, "traces_aborted", now->aborted);
 	if (now->has_allocated)
 		json_keys_add_number(object, "allocated_bytes", now->allocated_bytes);
-	add_real(object, "sampler_cpu_percent", top_rate(now->sampler_cpu_ns, now) / 1e7);
-	add_real(object, "own_cpu_percent", top_rate(now->own_cpu_ns, now) / 1e7);
+	json_keys_add_real(object, "sampler_cpu_percent", top_rate(now->sampler_cpu_ns, now) / 1e7);
+	json_keys_add_real(object, "own_cpu_percent", top_rate(now->own_cpu_ns, now) / 1e7);
 	json_object_object_add(root, "refresh", object);
 }
 
 static void add_processes(struct json_object *root, const struct daemon_live_header *header)
 {
-	static const char *const kinds[DAEMON_PROCESS_KIND_COUNT] = {
-		[DAEMON_PROCESS_LUAJIT] = "luajit",
-		[DAEMON_PROCESS_NO_LUAJIT] = "no_luajit",
-		[DAEMON_PROCESS_DENIED] = "denied",
-	};
 	struct json_object *list = json_object_new_array();
 
 	for (size_t i = 0; i < header->process_count; i++) {
@@ -87,11 +66,10 @@ static void add_processes(struct json_object *root, const struct daemon_live_hea
 
 		json_keys_add_number(object, "pid", (uint64_t)process->pid);
 		add_text(object, "name", process->name);
-		json_object_object_add(object, "kind",
-				       json_object_new_string(kinds[process->kind]));
+		json_keys_add_word(object, "kind", daemon_process_kind_name(process->kind));
 		json_keys_add_flag(object, "ended", process->ended);
 		if (uptime_s >= 0 && !process->ended)
-			add_real(object, "uptime_s", uptime_s);
+			json_keys_add_real(object, "uptime_s", uptime_s);
 		json_keys_add_number(object, "samples", process->samples);
 		json_object_array_add(list, object);
 	}
@@ -145,7 +123,7 @@ static struct json_object *make_row(const struct format_live_row *row,
 	const struct format_live_count *n = &row->count;
 
 	add_text(object, "name", row->name);
-	json_object_object_add(object, "kind", json_object_new_string(top_kind_name(row->kind)));
+	json_keys_add_word(object, "kind", format_kind_name(row->kind));
 	add_text(object, "place", row->location);
 	add_text(object, "module", row->module);
 	if (row->line)
@@ -164,8 +142,8 @@ static struct json_object *make_row(const struct format_live_row *row,
 	json_keys_add_number(object, "window_self", n->window_self);
 	json_keys_add_number(object, "window_self_with_native", n->window_guest);
 	json_keys_add_number(object, "window_total", n->window_total);
-	add_real(object, "self_percent", top_percent(n->self, rows->samples));
-	add_real(object, "total_percent", top_percent(n->total, rows->samples));
+	json_keys_add_real(object, "self_percent", format_percent(n->self, rows->samples));
+	json_keys_add_real(object, "total_percent", format_percent(n->total, rows->samples));
 	return object;
 }
 
@@ -239,7 +217,7 @@ int top_print_json(FILE *file, const struct arguments *arguments, struct daemon_
 	root = json_object_new_object();
 	clock_gettime(CLOCK_REALTIME, &time);
 	add_text(root, "version", LJPROF_VERSION);
-	add_real(root, "time_s", (double)time.tv_sec + (double)time.tv_nsec / 1e9);
+	json_keys_add_real(root, "time_s", (double)time.tv_sec + (double)time.tv_nsec / 1e9);
 	add_sampling(root, session);
 	if (now)
 		add_history_point(root, now);

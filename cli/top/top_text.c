@@ -153,7 +153,7 @@ static void print_activities(FILE *file, const struct arguments *arguments,
 		all += counts[i];
 	for (int i = 0; i < TOP_ACTIVITY_COUNT; i++)
 		add(line, "%s %s %.1f %%", i ? "," : "", top_activity_name((enum top_activity)i),
-		    top_percent(counts[i], all));
+		    format_percent(counts[i], all));
 	print_line(file, arguments, "%s", line);
 }
 
@@ -255,12 +255,12 @@ static void print_row(FILE *file, const struct arguments *arguments,
 	int rest = columns < (size_t)name_width ? name_width - (int)columns : 0;
 
 	print_line(file, arguments, "%7.2f %7.2f %8.2f %8.2f %9" PRIu64 " %-8s %s%*s%s%s",
-		   top_percent(guest ? n->guest : n->self, rows->samples),
-		   top_percent(n->total, rows->samples),
-		   top_percent(guest ? n->window_guest : n->window_self, rows->window_samples),
-		   top_percent(n->window_total, rows->window_samples), guest ? n->guest : n->self,
-		   top_kind_name(row->kind), name, *location ? rest : 0, "", *location ? "  " : "",
-		   location);
+		   format_percent(guest ? n->guest : n->self, rows->samples),
+		   format_percent(n->total, rows->samples),
+		   format_percent(guest ? n->window_guest : n->window_self, rows->window_samples),
+		   format_percent(n->window_total, rows->window_samples),
+		   guest ? n->guest : n->self, format_kind_name(row->kind), name,
+		   *location ? rest : 0, "", *location ? "  " : "", location);
 }
 
 static void print_table(FILE *file, const struct arguments *arguments,

@@ -191,15 +191,6 @@ int label_parse(struct label *label, const char *text, size_t len, struct failur
 	return 0;
 }
 
-const char *label_kind_name(enum format_kind kind)
-{
-	static const char *const names[FORMAT_KIND_COUNT] = {
-		"native", "Lua", "fast", "C", "trace", "activity", "process",
-	};
-
-	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
-}
-
 const char *label_kind_suffix(enum format_kind kind)
 {
 	static const char *const suffixes[FORMAT_KIND_COUNT] = {

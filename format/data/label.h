@@ -54,7 +54,4 @@ void label_describe(struct format_text *text, struct format_text *location,
 /** Letter of a kind in FORMAT_ANNOTATE_KIND; "" none. */
 const char *label_kind_suffix(enum format_kind kind);
 
-/** Name of a kind for people: "native", "Lua", … */
-const char *label_kind_name(enum format_kind kind);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the states of a VM are called. */
+/* What states of a VM and kinds of functions are called, and shares of samples. */
 #include "format/sample.h"
 
 const char *format_state_name(enum format_state state)
@@ -9,4 +9,18 @@ const char *format_state_name(enum format_state state)
 	};
 
 	return (unsigned)state < FORMAT_STATE_COUNT ? names[state] : "UNKNOWN";
+}
+
+const char *format_kind_name(enum format_kind kind)
+{
+	static const char *const names[FORMAT_KIND_COUNT] = {
+		"native", "Lua", "fast", "C", "trace", "activity", "process",
+	};
+
+	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
+}
+
+double format_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
 }

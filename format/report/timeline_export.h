@@ -4,9 +4,9 @@
 #define FORMAT_REPORT_TIMELINE_EXPORT_H
 
 #include "format/data/map.h"
+#include "format/json.h"
 #include "format/report/call_tree.h"
 #include "format/report/chart.h"
-#include "format/text/json.h"
 
 /** What the forms that chart time have in common: samples by thread, and their chains as labels. */
 struct timeline_export {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing JSON piece by piece. */
-#include "format/text/json.h"
+#include "format/json.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -29,8 +29,10 @@ static void lead(struct json_out *json)
 
 	if (!json->has_key && bit && !(json->first & bit))
 		put(json, ',');
+	if (json->breaks)
+		put(json, '\n');
 	json->first &= ~bit;
-	json->has_key = false;
+	json->has_key = json->breaks = false;
 }
 
 void json_out_open(struct json_out *json, char bracket)
@@ -47,8 +49,38 @@ void json_out_close(struct json_out *json, char bracket)
 	json->depth--;
 }
 
+/**
+ * Print a text so that it may stand in a script element: "<" begins no tag there, and U+2028 and
+ * U+2029 end no line.
+ * Source: HTML Living Standard, 4.12.1.3, restrictions for contents of script elements.
+ */
+static void put_harmless(struct json_out *json, const char *text)
+{
+	static const char separator[] = "\xe2\x80";
+
+	while (*text) {
+		size_t len = strcspn(text, "<>&\xe2");
+
+		fwrite(text, 1, len, json->file);
+		text += len;
+		if (!*text)
+			break;
+		if (strncmp(text, separator, 2) == 0 && (text[2] == '\xa8' || text[2] == '\xa9')) {
+			put_string(json, text[2] == '\xa8' ? "\\u2028" : "\\u2029");
+			text += 3;
+			continue;
+		}
+		if (*text == '\xe2')
+			put(json, *text);
+		else
+			fprintf(json->file, "\\u%04x", (unsigned)*text);
+		text++;
+	}
+}
+
 static void put_text(struct json_out *json, const char *text, size_t len)
 {
+	int flags = json->is_script ? JSON_C_TO_STRING_PLAIN : JSON_C_TO_STRING_NOSLASHESCAPE;
 	char *copy = strndup(text, len);
 	struct json_object *object = NULL;
 
@@ -56,12 +88,12 @@ static void put_text(struct json_out *json, const char *text, size_t len)
 		format_clean_utf8(copy, strlen(copy));
 		object = json_object_new_string(copy);
 	}
-	if (object)
-		fputs(json_object_to_json_string_ext(
-			      object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE),
-		      json->file);
-	else
+	if (!object)
 		json->failed = true;
+	else if (json->is_script)
+		put_harmless(json, json_object_to_json_string_ext(object, flags));
+	else
+		fputs(json_object_to_json_string_ext(object, flags), json->file);
 	json_object_put(object);
 	free(copy);
 }
@@ -126,6 +158,18 @@ void json_out_null(struct json_out *json)
 	fputs("null", json->file);
 }
 
+void json_out_key_text(struct json_out *json, const char *key, const char *text)
+{
+	json_out_key(json, key);
+	json_out_text(json, text);
+}
+
+void json_out_key_number(struct json_out *json, const char *key, uint64_t value)
+{
+	json_out_key(json, key);
+	json_out_number(json, value);
+}
+
 void json_out_raw(struct json_out *json, const char *text, size_t len)
 {
 	lead(json);
@@ -135,4 +179,9 @@ void json_out_raw(struct json_out *json, const char *text, size_t len)
 void json_out_line(struct json_out *json)
 {
 	put(json, '\n');
+}
+
+void json_out_break(struct json_out *json)
+{
+	json->breaks = true;
 }

@@ -66,8 +66,8 @@ static void test_rates(void **state)
 	(void)state;
 	assert_float_equal(14, top_rate(7, &moment), 1e-9);
 	assert_float_equal(0, top_rate(7, &none), 1e-9);
-	assert_float_equal(25, top_percent(1, 4), 1e-9);
-	assert_float_equal(0, top_percent(1, 0), 1e-9);
+	assert_float_equal(25, format_percent(1, 4), 1e-9);
+	assert_float_equal(0, format_percent(1, 0), 1e-9);
 }
 
 int main(void)

@@ -261,7 +261,8 @@ static void draw_numbers(struct top_screen *screen, const struct daemon_live_hea
 			 "ticks %" PRIu64 "  full %.1f%%  late %" PRIu64 "  missed %" PRIu64
 			 "  %s  CPU %.1f%%",
 			 header->ticks, top_full_percent(header->outcomes), header->late_ticks,
-			 header->missed_ticks, how, top_percent(recent->cpu_ns, recent->span_ns));
+			 header->missed_ticks, how,
+			 format_percent(recent->cpu_ns, recent->span_ns));
 	if (header->dropped)
 		format_text_addf(&screen->line, "  dropped %" PRIu64, header->dropped);
 	/* Known to who has asked for it: the first to be cut off. */
@@ -304,7 +305,8 @@ static void draw_legend(struct top_screen *screen, const struct recent *recent)
 		/* A machine with free processors has none of it, and the line is full. */
 		if (i != TOP_UNSCHEDULED || recent->parts[i])
 			format_text_addf(&screen->line, " %c %s %.0f%%", parts[i].letter,
-					 parts[i].name, top_percent(recent->parts[i], recent->sum));
+					 parts[i].name,
+					 format_percent(recent->parts[i], recent->sum));
 	top_draw_line(screen, 3, TOP_LOOK_PLAIN);
 }
 

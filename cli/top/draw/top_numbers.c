@@ -48,11 +48,6 @@ void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint
 	ret_counts[TOP_IDLE] = outcomes[DAEMON_IDLE] + outcomes[DAEMON_ASLEEP];
 }
 
-double top_percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 void top_describe_capture(const struct daemon_live_header *header, char *ret_text, size_t len)
 {
 	bool copied = header->capture == DAEMON_CAPTURE_KERNEL;
@@ -71,9 +66,9 @@ void top_describe_capture(const struct daemon_live_header *header, char *ret_tex
 
 double top_full_percent(const uint64_t *outcomes)
 {
-	return top_percent(outcomes[DAEMON_FULL], outcomes[DAEMON_FULL] + outcomes[DAEMON_TORN] +
-							  outcomes[DAEMON_TRUNCATED] +
-							  outcomes[DAEMON_UNWOUND]);
+	return format_percent(outcomes[DAEMON_FULL], outcomes[DAEMON_FULL] + outcomes[DAEMON_TORN] +
+							     outcomes[DAEMON_TRUNCATED] +
+							     outcomes[DAEMON_UNWOUND]);
 }
 
 double top_rate(uint64_t count, const struct daemon_history_point *moment)
@@ -86,16 +81,4 @@ double top_uptime_s(const struct daemon_live_header *header, size_t process)
 	uint64_t start_ns = header->start_ns[process], now_ns = clock_read_ns(CLOCK_BOOTTIME);
 
 	return start_ns && now_ns >= start_ns ? (double)(now_ns - start_ns) / 1e9 : -1;
-}
-
-const char *top_kind_name(enum format_kind kind)
-{
-	static const char *const names[FORMAT_KIND_COUNT] = {
-		[FORMAT_KIND_NATIVE] = "native",   [FORMAT_KIND_LUA] = "Lua",
-		[FORMAT_KIND_FAST] = "fast",	   [FORMAT_KIND_CFUNC] = "C",
-		[FORMAT_KIND_TRACE] = "trace",	   [FORMAT_KIND_PSEUDO] = "activity",
-		[FORMAT_KIND_PROCESS] = "process",
-	};
-
-	return (unsigned)kind < FORMAT_KIND_COUNT ? names[kind] : "?";
 }

@@ -30,15 +30,10 @@ void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint
 /** Full chains in percent of looks at running threads that had a VM. */
 double top_full_percent(const uint64_t *outcomes);
 
-double top_percent(uint64_t part, uint64_t whole);
-
 /** Per second of a moment. */
 double top_rate(uint64_t count, const struct daemon_history_point *moment);
 
 /** How long ago a process began. @return -1 unknown. */
 double top_uptime_s(const struct daemon_live_header *header, size_t process);
-
-/** "native", "Lua", "fast", ... */
-const char *top_kind_name(enum format_kind kind);
 
 #endif

@@ -23,14 +23,13 @@
  * page's own is run.
  */
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/diff/diff_view.h"
 #include "format/formats/reports.h"
+#include "format/json.h"
 #include "format/report/chart.h"
-#include "format/text.h"
 #include "format/text/xml.h"
 
 #include "FLAME_CSS_HASH.h"
@@ -52,141 +51,76 @@ struct page {
 	bool is_annotated; /* Names keep what marks compiled frames. */
 	bool has_roots;	   /* Chains begin with frames of their own. */
 	FILE *file;
-	bool no_memory;
+	struct json_out json; /* To `file`. */
 };
-
-/* ---- JSON ------------------------------------------------------------------------------- */
-
-/**
- * Print JSON so that it may stand in a script element: "<" begins no tag there, and U+2028 and
- * U+2029 end no line. All three are in strings only.
- * Source: HTML Living Standard, 4.12.1.3, restrictions for contents of script elements.
- */
-static void print_harmless(const char *json, FILE *file)
-{
-	static const char separator[] = "\xe2\x80";
-
-	while (*json) {
-		size_t len = strcspn(json, "<>&\xe2");
-
-		fwrite(json, 1, len, file);
-		json += len;
-		if (!*json)
-			break;
-		if (strncmp(json, separator, 2) == 0 && (json[2] == '\xa8' || json[2] == '\xa9')) {
-			fputs(json[2] == '\xa8' ? "\\u2028" : "\\u2029", file);
-			json += 3;
-			continue;
-		}
-		if (*json == '\xe2')
-			putc(*json, file);
-		else
-			fprintf(file, "\\u%04x", (unsigned)*json);
-		json++;
-	}
-}
-
-/** Print a value and give it back. @param value NULL: memory was missing. */
-static void put(struct page *page, struct json_object *value)
-{
-	const char *text =
-		value ? json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN) : NULL;
-
-	if (text)
-		print_harmless(text, page->file);
-	else
-		page->no_memory = true;
-	json_object_put(value);
-}
-
-/** @param len Of @p text that is shown; it may be no UTF-8. */
-static struct json_object *text_value(const char *text, size_t len)
-{
-	char *copy = strndup(text, len);
-	struct json_object *value = NULL;
-
-	if (copy) {
-		format_clean_utf8(copy, strlen(copy));
-		value = json_object_new_string(copy);
-	}
-	free(copy);
-	return value;
-}
-
-static void put_member(struct page *page, const char *name, struct json_object *value)
-{
-	fprintf(page->file, ",\n\"%s\":", name);
-	put(page, value);
-}
-
-static bool add(struct json_object *array, struct json_object *value)
-{
-	if (array && value && json_object_array_add(array, value) == 0)
-		return true;
-	json_object_put(value);
-	return false;
-}
 
 /* ---- The profile ------------------------------------------------------------------------ */
 
 static void put_function(struct page *page, const struct call_tree_label *label)
 {
-	struct json_object *row = json_object_new_array();
+	struct json_out *json = &page->json;
 	size_t len = strlen(label->text);
-	int compiled = 0;
-	bool done;
+	unsigned compiled = 0;
 
 	if (label->note) {
 		compiled = strchr(label->note, '~') ? 2 : 1;
 		len -= page->is_annotated ? 0 : strlen(label->note);
 	}
-	done = row && add(row, text_value(label->text, len)) &&
-	       add(row, json_object_new_int((int)label->kind)) &&
-	       add(row, json_object_new_int(compiled)) &&
-	       (!label->location || add(row, text_value(label->location, strlen(label->location))));
-	if (!done) {
-		json_object_put(row);
-		row = NULL;
-	}
-	put(page, row);
+	json_out_break(json);
+	json_out_open(json, '[');
+	json_out_part(json, label->text, len);
+	json_out_number(json, label->kind);
+	json_out_number(json, compiled);
+	if (label->location)
+		json_out_text(json, label->location);
+	json_out_close(json, ']');
+}
+
+/** Begin an array that is a member of an object. */
+static void open_array(struct page *page, const char *key)
+{
+	json_out_key(&page->json, key);
+	json_out_open(&page->json, '[');
 }
 
 static void put_kinds(struct page *page)
 {
-	fputs(",\n\"kinds\":[", page->file);
+	json_out_break(&page->json);
+	open_array(page, "kinds");
 	for (int i = 0; i < FORMAT_KIND_COUNT; i++)
-		fprintf(page->file, "%s\"%s\"", i ? "," : "", label_kind_name((enum format_kind)i));
-	fputs("]", page->file);
+		json_out_text(&page->json, format_kind_name((enum format_kind)i));
+	json_out_close(&page->json, ']');
 }
 
 static void put_chains(struct page *page)
 {
 	struct diff_view_walk walk = { 0 };
 	const struct diff_view_chain *chain = &walk.chain;
-	const char *lead = "";
+	struct json_out *json = &page->json;
 
-	fputs(",\n\"chains\":[", page->file);
+	json_out_break(json);
+	open_array(page, "chains");
 	while (diff_view_next(page->diff_view, &walk)) {
-		fprintf(page->file, "%s\n%" PRIu32 ",%" PRIu32, lead, chain->shared,
-			chain->len - chain->shared);
+		json_out_break(json);
+		json_out_number(json, chain->shared);
+		json_out_number(json, chain->len - chain->shared);
 		for (uint32_t i = chain->shared; i < chain->len; i++)
-			fprintf(page->file, ",%" PRIu32, chain->labels[i]);
-		fprintf(page->file, ",%" PRIu64, chain->counts[1]);
+			json_out_number(json, chain->labels[i]);
+		json_out_number(json, chain->counts[1]);
 		if (page->diff_view->has_base)
-			fprintf(page->file, ",%" PRIu64, chain->counts[0]);
-		lead = ",";
+			json_out_number(json, chain->counts[0]);
 	}
-	fputs("]", page->file);
+	json_out_close(json, ']');
 }
 
 /** Samples in the order of time, for the choice of a part of it. Events are those of a chart. */
 static void put_column(struct page *page, const char *key, const struct chart *chart,
 		       uint64_t (*value)(const struct page *page, const struct chart_event *event))
 {
-	fprintf(page->file, "\"%s\":[", key);
+	open_array(page, key);
 	for (size_t i = 0; i < chart->event_count; i++)
-		fprintf(page->file, "%s%" PRIu64, i ? "," : "", value(page, &chart->events[i]));
-	fputs("]", page->file);
+		json_out_number(&page->json, value(page, &chart->events[i]));
+	json_out_close(&page->json, ']');
 }
 
 static uint64_t chain_of(const struct page *page, const struct chart_event *event)
@@ -217,58 +151,65 @@ static void put_timeline(struct page *page)
 	    page->profile->timeline.left_out > 0)
 		return;
 	if (chart_init(&chart, page->profile, &why)) {
-		page->no_memory = true;
+		page->json.failed = true;
 		return;
 	}
 	chart_sort_by_time(&chart);
-	fputs(",\n\"timeline\":{", page->file);
+	json_out_break(&page->json);
+	json_out_key(&page->json, "timeline");
+	json_out_open(&page->json, '{');
 	put_column(page, "chains", &chart, chain_of);
-	fputs(",\n", page->file);
+	json_out_break(&page->json);
 	put_column(page, "weights", &chart, weight_of);
 	if (page->profile->timeline.last_us > 0) {
-		fputs(",\n", page->file);
+		json_out_break(&page->json);
 		put_column(page, "times_ns", &chart, time_of);
 	}
-	fputs("}", page->file);
+	json_out_close(&page->json, '}');
 	chart_deinit(&chart);
 }
 
 static void put_comments(struct page *page)
 {
-	struct json_object *lines = json_object_new_array();
 	struct profile_comment comment;
 
-	for (size_t at = 0; lines && profile_next_comment(page->profile, &at, &comment);)
-		if (!add(lines, text_value(comment.line, comment.len))) {
-			json_object_put(lines);
-			lines = NULL;
-		}
-	put_member(page, "comments", lines);
+	json_out_break(&page->json);
+	open_array(page, "comments");
+	for (size_t at = 0; profile_next_comment(page->profile, &at, &comment);)
+		json_out_part(&page->json, comment.line, comment.len);
+	json_out_close(&page->json, ']');
+}
+
+static void put_count(struct page *page, const char *key, uint64_t value)
+{
+	json_out_break(&page->json);
+	json_out_key_number(&page->json, key, value);
 }
 
 static void put_data(struct page *page)
 {
 	const struct diff_view *diff_view = page->diff_view;
-	const char *unit = format_profile_unit(page->profile);
+	struct json_out *json = &page->json;
 
-	fputs("{\"title\":", page->file);
-	put(page, text_value(page->title, strlen(page->title)));
-	put_member(page, "unit", text_value(unit, strlen(unit)));
-	put_member(page, "samples", json_object_new_uint64(diff_view->trees[1].samples));
+	json_out_open(json, '{');
+	json_out_key_text(json, "title", page->title);
+	json_out_break(json);
+	json_out_key_text(json, "unit", format_profile_unit(page->profile));
+	put_count(page, "samples", diff_view->trees[1].samples);
 	if (diff_view->has_base)
-		put_member(page, "base", json_object_new_uint64(diff_view->trees[0].samples));
-	put_member(page, "period_ns", json_object_new_uint64(page->profile->period_ns));
+		put_count(page, "base", diff_view->trees[0].samples);
+	put_count(page, "period_ns", page->profile->period_ns);
 	put_comments(page);
 	put_kinds(page);
-	fputs(",\n\"functions\":[", page->file);
-	for (uint32_t i = 0; i < diff_view->label_count; i++) {
-		fputs(i ? ",\n" : "\n", page->file);
+	json_out_break(json);
+	open_array(page, "functions");
+	for (uint32_t i = 0; i < diff_view->label_count; i++)
 		put_function(page, diff_view->labels[i]);
-	}
-	fputs("]", page->file);
+	json_out_close(json, ']');
 	put_chains(page);
 	put_timeline(page);
-	fputs("}\n", page->file);
+	json_out_close(json, '}');
+	json_out_line(json);
 }
 
 /* ---- The page --------------------------------------------------------------------------- */
@@ -332,7 +273,8 @@ static int put_page(struct page *page, struct failure *why)
 
 	for (size_t at = 0; at < sizeof(flame_html);)
 		at += put_part(page, html + at, sizeof(flame_html) - at);
-	return page->no_memory ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the page") : 0;
+	return page->json.failed ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the page")
+				 : 0;
 }
 
 /** @param base NULL: none. */
@@ -353,6 +295,7 @@ static int write_page(const struct format_profile *base, const struct format_pro
 		.is_annotated = options->annotate != FORMAT_ANNOTATE_NONE,
 		.has_roots = options->roots != 0,
 		.file = file,
+		.json = { .file = file, .is_script = true },
 	};
 	struct format_report_options shown = *options;
 	int result;

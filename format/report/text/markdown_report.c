@@ -18,11 +18,6 @@ enum {
 	REASON_MAX_CHARACTERS = 1000,
 };
 
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 static void print_more(size_t count, const char *what, FILE *file)
 {
 	if (count > ROWS_MAX)
@@ -52,7 +47,7 @@ static void print_states(const struct format_profile *profile, FILE *file)
 		if (profile->states[i] == 0)
 			continue;
 		fprintf(file, "%s%s %.1f %%", lead, format_state_name((enum format_state)i),
-			percent(profile->states[i], all));
+			format_percent(profile->states[i], all));
 		lead = ", ";
 	}
 	if (all)
@@ -118,8 +113,9 @@ static void print_rows(const char *what, struct row *rows, size_t count, uint64_
 		what);
 	for (size_t i = 0; i < count && i < ROWS_MAX; i++) {
 		fprintf(file, "| %" PRIu64 " | %.2f | %" PRIu64 " | %.2f | %s | ", rows[i].self,
-			percent(rows[i].self, samples), rows[i].total,
-			percent(rows[i].total, samples), label_kind_name(rows[i].label->kind));
+			format_percent(rows[i].self, samples), rows[i].total,
+			format_percent(rows[i].total, samples),
+			format_kind_name(rows[i].label->kind));
 		markdown_print_code(file, rows[i].label->text, NAME_MAX_CHARACTERS);
 		fputs(" |\n", file);
 	}
@@ -207,9 +203,10 @@ static void print_changes(const char *what, const struct compare *compare, bool 
 		const struct change *change = &changes[i];
 
 		fprintf(file, "| %.2f | %.2f | %+.2f | %+.2f .. %+.2f | %s | ",
-			percent(change->parts[0], compare->samples[0]),
-			percent(change->parts[1], compare->samples[1]), 100 * change->range.value,
-			100 * change->range.low, 100 * change->range.high,
+			format_percent(change->parts[0], compare->samples[0]),
+			format_percent(change->parts[1], compare->samples[1]),
+			100 * change->range.value, 100 * change->range.low,
+			100 * change->range.high,
 			compare_is_certain(change->range) ? "**yes**" : "no");
 		markdown_print_code(file, change->text, NAME_MAX_CHARACTERS);
 		fputs(" |\n", file);

@@ -58,8 +58,8 @@ static void put_module(const struct call_tree_label *label, FILE *file)
 	if (location)
 		put_clean(location, len, " ()", file);
 	else
-		put_clean(label_kind_name(label->kind), strlen(label_kind_name(label->kind)), " ()",
-			  file);
+		put_clean(format_kind_name(label->kind), strlen(format_kind_name(label->kind)),
+			  " ()", file);
 	fputs(")\n", file);
 }
 

@@ -43,11 +43,6 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->label->text, b->label->text);
 }
 
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
 /** A trace's text has its place inside already, so the name column takes all of it. */
 static const char *name_of(const struct call_tree_label *label)
 {
@@ -92,10 +87,10 @@ static void print_rows(const struct row *rows, const struct call_tree *call_tree
 		int rest = len < (size_t)width ? width - (int)len : 0;
 
 		fprintf(file, "%9" PRIu64 " %6.2f %9" PRIu64 " %6.2f  %-8s  %s%-*s%s%s\n",
-			rows[i].self, percent(rows[i].self, call_tree->samples), rows[i].total,
-			percent(rows[i].total, call_tree->samples), label_kind_name(label->kind),
-			name_of(label), location ? rest : 0, note_of(label), location ? "  " : "",
-			location ? label->location : "");
+			rows[i].self, format_percent(rows[i].self, call_tree->samples),
+			rows[i].total, format_percent(rows[i].total, call_tree->samples),
+			format_kind_name(label->kind), name_of(label), location ? rest : 0,
+			note_of(label), location ? "  " : "", location ? label->location : "");
 	}
 }
 
@@ -144,8 +139,8 @@ static void print_change(const struct compare *compare, const uint64_t parts[2],
 	char range[32];
 
 	snprintf(range, sizeof(range), "%+.2f..%+.2f", 100 * change.low, 100 * change.high);
-	fprintf(file, " %7.2f %7.2f %+7.2f%c %-15s", percent(parts[0], compare->samples[0]),
-		percent(parts[1], compare->samples[1]), 100 * change.value,
+	fprintf(file, " %7.2f %7.2f %+7.2f%c %-15s", format_percent(parts[0], compare->samples[0]),
+		format_percent(parts[1], compare->samples[1]), 100 * change.value,
 		compare_is_certain(change) ? '*' : ' ', range);
 }
 
@@ -164,10 +159,10 @@ static void print_diff(const struct compare *compare, const uint64_t periods_ns[
 
 		print_change(compare, row->self, row->self_change, file);
 		for (int side = 0; side < 2; side++)
-			print_time(percent(row->self[side], compare->samples[side]) / 100,
+			print_time(format_percent(row->self[side], compare->samples[side]) / 100,
 				   compare->samples[side], periods_ns[side], file);
 		print_change(compare, row->total, row->total_change, file);
-		fprintf(file, "  %-8s  %s\n", label_kind_name(row->kind), row->text);
+		fprintf(file, "  %-8s  %s\n", format_kind_name(row->kind), row->text);
 	}
 }
 

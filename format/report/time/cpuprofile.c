@@ -201,8 +201,7 @@ static void put_node(struct cpuprofile *cpuprofile, const struct children *child
 
 	json_out_line(json);
 	json_out_open(json, '{');
-	json_out_key(json, "id");
-	json_out_number(json, FIRST_ID + node - 1);
+	json_out_key_number(json, "id", FIRST_ID + node - 1);
 	if (label < timeline_export->call_tree.label_count)
 		put_frame(timeline_export, NULL, label);
 	else
@@ -210,8 +209,7 @@ static void put_node(struct cpuprofile *cpuprofile, const struct children *child
 			  timeline_export_track_name(
 				  timeline_export, label - timeline_export->call_tree.label_count),
 			  NO_LABEL);
-	json_out_key(json, "hitCount");
-	json_out_number(json, cpuprofile->hits[node]);
+	json_out_key_number(json, "hitCount", cpuprofile->hits[node]);
 	put_children(json, children, node, false);
 	json_out_close(json, '}');
 }
@@ -223,11 +221,9 @@ static void put_special(struct cpuprofile *cpuprofile, const struct children *ch
 
 	json_out_line(json);
 	json_out_open(json, '{');
-	json_out_key(json, "id");
-	json_out_number(json, id);
+	json_out_key_number(json, "id", id);
 	put_frame(&cpuprofile->timeline_export, id == ROOT_ID ? "(root)" : "(idle)", NO_LABEL);
-	json_out_key(json, "hitCount");
-	json_out_number(json, 0);
+	json_out_key_number(json, "hitCount", 0);
 	if (id == ROOT_ID)
 		put_children(json, children, 0, cpuprofile->has_idle);
 	json_out_close(json, '}');
@@ -277,10 +273,8 @@ static void put_rows(struct cpuprofile *cpuprofile)
 	struct json_out *json = &cpuprofile->timeline_export.json;
 
 	json_out_line(json);
-	json_out_key(json, "startTime");
-	json_out_number(json, 0);
-	json_out_key(json, "endTime");
-	json_out_number(json, cpuprofile->end_ns / 1000);
+	json_out_key_number(json, "startTime", 0);
+	json_out_key_number(json, "endTime", cpuprofile->end_ns / 1000);
 	json_out_key(json, "samples");
 	json_out_open(json, '[');
 	walk_rows(cpuprofile, put_row_id);

@@ -51,18 +51,6 @@ struct firefox {
 	size_t marker_count;
 };
 
-static void put_member(struct json_out *json, const char *key, const char *text)
-{
-	json_out_key(json, key);
-	json_out_text(json, text);
-}
-
-static void put_count(struct json_out *json, const char *key, uint64_t value)
-{
-	json_out_key(json, key);
-	json_out_number(json, value);
-}
-
 /* ---- Of the whole profile --------------------------------------------------------------- */
 
 static void put_categories(struct json_out *json)
@@ -71,8 +59,8 @@ static void put_categories(struct json_out *json)
 	json_out_open(json, '[');
 	for (int i = 0; i <= OTHER_CATEGORY; i++) {
 		json_out_open(json, '{');
-		put_member(json, "name", i < OTHER_CATEGORY ? categories[i].name : "Other");
-		put_member(json, "color", i < OTHER_CATEGORY ? categories[i].color : "grey");
+		json_out_key_text(json, "name", i < OTHER_CATEGORY ? categories[i].name : "Other");
+		json_out_key_text(json, "color", i < OTHER_CATEGORY ? categories[i].color : "grey");
 		json_out_key(json, "subcategories");
 		json_out_open(json, '[');
 		json_out_text(json, "Other");
@@ -91,8 +79,8 @@ static void put_schema(struct json_out *json)
 	json_out_key(json, "markerSchema");
 	json_out_open(json, '[');
 	json_out_open(json, '{');
-	put_member(json, "name", "phase");
-	put_member(json, "tableLabel", "{marker.name}");
+	json_out_key_text(json, "name", "phase");
+	json_out_key_text(json, "tableLabel", "{marker.name}");
 	json_out_key(json, "display");
 	json_out_open(json, '[');
 	for (size_t i = 0; i < sizeof(locations) / sizeof(locations[0]); i++)
@@ -116,7 +104,7 @@ static void put_comments(struct firefox *firefox)
 	json_out_key(json, "extra");
 	json_out_open(json, '[');
 	json_out_open(json, '{');
-	put_member(json, "label", "Recording");
+	json_out_key_text(json, "label", "Recording");
 	json_out_key(json, "entries");
 	json_out_open(json, '[');
 	for (size_t at = 0;
@@ -125,8 +113,8 @@ static void put_comments(struct firefox *firefox)
 
 		snprintf(label, sizeof(label), "Comment %u", ++count);
 		json_out_open(json, '{');
-		put_member(json, "label", label);
-		put_member(json, "format", "string");
+		json_out_key_text(json, "label", label);
+		json_out_key_text(json, "format", "string");
 		json_out_key(json, "value");
 		json_out_part(json, comment.line, comment.len);
 		json_out_close(json, '}');
@@ -151,12 +139,12 @@ static void put_meta(struct firefox *firefox)
 	json_out_ms(json, timeline_export->chart.period_ns);
 	json_out_key(json, "startTime");
 	json_out_ms(json, timeline_export->profile->time_ns);
-	put_count(json, "processType", 0);
-	put_member(json, "product", timeline_export->title);
-	put_member(json, "importedFrom", "ljprof");
-	put_count(json, "stackwalk", 1);
-	put_count(json, "version", GECKO_VERSION);
-	put_count(json, "preprocessedProfileVersion", PROCESSED_VERSION);
+	json_out_key_number(json, "processType", 0);
+	json_out_key_text(json, "product", timeline_export->title);
+	json_out_key_text(json, "importedFrom", "ljprof");
+	json_out_key_number(json, "stackwalk", 1);
+	json_out_key_number(json, "version", GECKO_VERSION);
+	json_out_key_number(json, "preprocessedProfileVersion", PROCESSED_VERSION);
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		json_out_key(json, flags[i]);
 		json_out_bool(json, true);
@@ -356,11 +344,12 @@ static void put_samples(struct firefox *firefox)
 	put_row_column(firefox, "stack", put_row_stack);
 	put_row_column(firefox, "time", put_row_time);
 	put_row_column(firefox, "weight", put_row_weight);
-	put_member(json, "weightType",
-		   strcmp(format_profile_unit(firefox->timeline_export.profile), "bytes") == 0
-			   ? "bytes"
-			   : "samples");
-	put_count(json, "length", firefox->row_count);
+	json_out_key_text(json, "weightType",
+			  strcmp(format_profile_unit(firefox->timeline_export.profile), "bytes") ==
+					  0
+				  ? "bytes"
+				  : "samples");
+	json_out_key_number(json, "length", firefox->row_count);
 	json_out_close(json, '}');
 }
 
@@ -399,7 +388,7 @@ static void put_stacks(struct firefox *firefox)
 	put_column(firefox, "category", count, put_node_category);
 	put_column(firefox, "subcategory", count, put_zero);
 	put_column(firefox, "prefix", count, put_node_prefix);
-	put_count(&firefox->timeline_export.json, "length", count);
+	json_out_key_number(&firefox->timeline_export.json, "length", count);
 	json_out_close(&firefox->timeline_export.json, '}');
 }
 
@@ -450,7 +439,7 @@ static void put_frames(struct firefox *firefox)
 	put_column(firefox, "implementation", count, put_nothing);
 	put_column(firefox, "line", count, put_frame_line);
 	put_column(firefox, "column", count, put_nothing);
-	put_count(json, "length", count);
+	json_out_key_number(json, "length", count);
 	json_out_close(json, '}');
 	json_out_key(json, "funcTable");
 	json_out_open(json, '{');
@@ -461,7 +450,7 @@ static void put_frames(struct firefox *firefox)
 	put_column(firefox, "fileName", count, put_file_index);
 	put_column(firefox, "lineNumber", count, put_frame_line);
 	put_column(firefox, "columnNumber", count, put_nothing);
-	put_count(json, "length", count);
+	json_out_key_number(json, "length", count);
 	json_out_close(json, '}');
 }
 
@@ -493,7 +482,7 @@ static void put_marker_data(struct firefox *firefox, size_t index)
 
 	(void)index;
 	json_out_open(json, '{');
-	put_member(json, "type", "phase");
+	json_out_key_text(json, "type", "phase");
 	json_out_close(json, '}');
 }
 
@@ -534,7 +523,7 @@ static void put_markers(struct firefox *firefox)
 	/* An interval with both ends. */
 	put_column(firefox, "phase", count, put_one);
 	put_column(firefox, "category", count, put_marker_category);
-	put_count(json, "length", count);
+	json_out_key_number(json, "length", count);
 	json_out_close(json, '}');
 }
 
@@ -550,7 +539,7 @@ static void put_empty(struct json_out *json, const char *key, const char *const 
 		json_out_open(json, '[');
 		json_out_close(json, ']');
 	}
-	put_count(json, "length", 0);
+	json_out_key_number(json, "length", 0);
 	json_out_close(json, '}');
 }
 
@@ -559,7 +548,7 @@ static void put_pid(struct json_out *json, int32_t pid)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%" PRId32, pid);
-	put_member(json, "pid", text);
+	json_out_key_text(json, "pid", text);
 }
 
 static void put_thread_head(struct firefox *firefox, uint32_t index)
@@ -567,19 +556,20 @@ static void put_thread_head(struct firefox *firefox, uint32_t index)
 	const struct chart_track *track = &firefox->timeline_export.chart.tracks[index];
 	struct json_out *json = &firefox->timeline_export.json;
 
-	put_member(json, "processType", "default");
-	put_count(json, "processStartupTime", 0);
+	json_out_key_text(json, "processType", "default");
+	json_out_key_number(json, "processStartupTime", 0);
 	json_out_key(json, "processShutdownTime");
 	json_out_null(json);
-	put_count(json, "registerTime", 0);
+	json_out_key_number(json, "registerTime", 0);
 	json_out_key(json, "unregisterTime");
 	json_out_null(json);
 	json_out_key(json, "pausedRanges");
 	json_out_open(json, '[');
 	json_out_close(json, ']');
-	put_member(json, "name",
-		   track->name ? track->name
-			       : timeline_export_track_name(&firefox->timeline_export, index));
+	json_out_key_text(json, "name",
+			  track->name
+				  ? track->name
+				  : timeline_export_track_name(&firefox->timeline_export, index));
 	json_out_key(json, "isMainThread");
 	json_out_bool(json, track->tid == track->pid);
 	put_pid(json, track->pid);
@@ -643,11 +633,11 @@ static void put_counter(struct firefox *firefox, size_t first, size_t count)
 
 	json_out_line(json);
 	json_out_open(json, '{');
-	put_member(json, "name", "malloc");
-	put_member(json, "category", "Memory");
-	put_member(json, "description", "Lua heap");
+	json_out_key_text(json, "name", "malloc");
+	json_out_key_text(json, "category", "Memory");
+	json_out_key_text(json, "description", "Lua heap");
 	put_pid(json, firefox->timeline_export.chart.tracks[heaps->track].pid);
-	put_count(json, "mainThreadIndex", heaps->track);
+	json_out_key_number(json, "mainThreadIndex", heaps->track);
 	json_out_key(json, "samples");
 	json_out_open(json, '{');
 	json_out_key(json, "time");
@@ -663,7 +653,7 @@ static void put_counter(struct firefox *firefox, size_t first, size_t count)
 		bytes = heaps[i].bytes;
 	}
 	json_out_close(json, ']');
-	put_count(json, "length", count);
+	json_out_key_number(json, "length", count);
 	json_out_close(json, '}');
 	json_out_close(json, '}');
 }

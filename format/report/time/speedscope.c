@@ -42,8 +42,7 @@ static void put_frames(struct timeline_export *timeline_export)
 			timeline_export_put_file(timeline_export, i);
 		}
 		if (line) {
-			json_out_key(json, "line");
-			json_out_number(json, line);
+			json_out_key_number(json, "line", line);
 		}
 		json_out_close(json, '}');
 	}
@@ -132,16 +131,11 @@ static int put_track(struct speedscope *speedscope, uint32_t index, struct failu
 
 	json_out_line(json);
 	json_out_open(json, '{');
-	json_out_key(json, "type");
-	json_out_text(json, "sampled");
-	json_out_key(json, "name");
-	json_out_text(json, timeline_export_track_name(timeline_export, index));
-	json_out_key(json, "unit");
-	json_out_text(json, unit_of(chart));
-	json_out_key(json, "startValue");
-	json_out_number(json, 0);
-	json_out_key(json, "endValue");
-	json_out_number(json, weight_of(chart, track->samples));
+	json_out_key_text(json, "type", "sampled");
+	json_out_key_text(json, "name", timeline_export_track_name(timeline_export, index));
+	json_out_key_text(json, "unit", unit_of(chart));
+	json_out_key_number(json, "startValue", 0);
+	json_out_key_number(json, "endValue", weight_of(chart, track->samples));
 	json_out_key(json, "samples");
 	json_out_open(json, '[');
 	for (size_t i = 0; i < track->count; i++)
@@ -164,12 +158,9 @@ static int put_file(struct speedscope *speedscope, struct failure *why)
 	int result = make_stacks(speedscope, why);
 
 	json_out_open(json, '{');
-	json_out_key(json, "$schema");
-	json_out_text(json, "https://www.speedscope.app/file-format-schema.json");
-	json_out_key(json, "exporter");
-	json_out_text(json, "ljprof");
-	json_out_key(json, "name");
-	json_out_text(json, speedscope->timeline_export.title);
+	json_out_key_text(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+	json_out_key_text(json, "exporter", "ljprof");
+	json_out_key_text(json, "name", speedscope->timeline_export.title);
 	put_frames(&speedscope->timeline_export);
 	json_out_line(json);
 	json_out_key(json, "profiles");

@@ -33,20 +33,13 @@ static void begin_event(struct trace *trace, const char *phase, const struct cha
 
 	json_out_line(json);
 	json_out_open(json, '{');
-	json_out_key(json, "ph");
-	json_out_text(json, phase);
+	json_out_key_text(json, "ph", phase);
 	json_out_key(json, "pid");
 	json_out_signed(json, track->pid);
 	json_out_key(json, "tid");
 	json_out_signed(json, track->tid);
 	json_out_key(json, "ts");
 	json_out_us(json, ns);
-}
-
-static void put_member(struct json_out *json, const char *key, const char *text)
-{
-	json_out_key(json, key);
-	json_out_text(json, text);
 }
 
 /* ---- Calls ------------------------------------------------------------------------------ */
@@ -74,7 +67,7 @@ static void begin_call(struct trace *trace, const struct chart_track *track, uin
 	begin_event(trace, "B", track, ns);
 	json_out_key(&trace->timeline_export.json, "name");
 	timeline_export_put_text(&trace->timeline_export, label);
-	put_member(&trace->timeline_export.json, "cat", label_kind_name(text->kind));
+	json_out_key_text(&trace->timeline_export.json, "cat", format_kind_name(text->kind));
 	json_out_close(&trace->timeline_export.json, '}');
 }
 
@@ -108,10 +101,9 @@ static void put_span(struct trace *trace, const struct chart_track *track,
 	trace->id++;
 	for (int i = 0; i < 2; i++) {
 		begin_event(trace, ends[i], track, i ? trace->now_ns : phase->begin_ns);
-		put_member(json, "cat", category);
-		json_out_key(json, "id");
-		json_out_number(json, trace->id);
-		put_member(json, "name", name);
+		json_out_key_text(json, "cat", category);
+		json_out_key_number(json, "id", trace->id);
+		json_out_key_text(json, "name", name);
 		json_out_close(json, '}');
 	}
 }
@@ -160,12 +152,12 @@ static void put_names(struct trace *trace, uint32_t index)
 	struct json_out *json = &trace->timeline_export.json;
 
 	begin_event(trace, "M", track, 0);
-	put_member(json, "name", "thread_name");
+	json_out_key_text(json, "name", "thread_name");
 	json_out_key(json, "args");
 	json_out_open(json, '{');
-	put_member(json, "name",
-		   track->name ? track->name
-			       : timeline_export_track_name(&trace->timeline_export, index));
+	json_out_key_text(json, "name",
+			  track->name ? track->name
+				      : timeline_export_track_name(&trace->timeline_export, index));
 	json_out_close(json, '}');
 	json_out_close(json, '}');
 }
@@ -200,14 +192,13 @@ static void put_heaps(struct trace *trace)
 		const struct chart_heap *heap = &chart->heaps[i];
 
 		begin_event(trace, "C", &chart->tracks[heap->track], heap->ns);
-		put_member(json, "name", "Lua heap");
+		json_out_key_text(json, "name", "Lua heap");
 		/* A process may have several VMs; a thread runs one, or one after the other. */
 		json_out_key(json, "id");
 		json_out_signed(json, chart->tracks[heap->track].tid);
 		json_out_key(json, "args");
 		json_out_open(json, '{');
-		json_out_key(json, "bytes");
-		json_out_number(json, heap->bytes);
+		json_out_key_number(json, "bytes", heap->bytes);
 		json_out_close(json, '}');
 		json_out_close(json, '}');
 	}
@@ -242,12 +233,13 @@ static void put_file(struct trace *trace)
 	struct json_out *json = &trace->timeline_export.json;
 
 	json_out_open(json, '{');
-	put_member(json, "displayTimeUnit", "ms");
+	json_out_key_text(json, "displayTimeUnit", "ms");
 	json_out_key(json, "otherData");
 	json_out_open(json, '{');
-	put_member(json, "title", trace->timeline_export.title);
+	json_out_key_text(json, "title", trace->timeline_export.title);
 	if (!trace->timeline_export.chart.has_period)
-		put_member(json, "time", "the profile has none: each sample takes a millisecond");
+		json_out_key_text(json, "time",
+				  "the profile has none: each sample takes a millisecond");
 	put_comments(trace);
 	json_out_close(json, '}');
 	json_out_key(json, "traceEvents");

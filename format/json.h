@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON that is too long to be held. */
-#ifndef FORMAT_TEXT_JSON_H
-#define FORMAT_TEXT_JSON_H
+/* JSON that is too long to be held. What is short is json-c's. */
+#ifndef FORMAT_JSON_H
+#define FORMAT_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,15 +9,18 @@
 #include <stdio.h>
 
 /**
- * JSON that is too long to be held: written piece by piece. Commas come by themselves. Texts are
- * json-c's; numbers are whole, or decimal fractions made of whole ones, so that no locale matters.
+ * JSON that is too long to be held: profiles have hundreds of MB, as objects of json-c ten times as
+ * much. It is written piece by piece; commas come by themselves. Texts are json-c's; numbers are
+ * whole, or decimal fractions made of whole ones, so that no locale matters.
  */
 struct json_out {
 	FILE *file;	/**< Borrowed; its errors are left to the caller's ferror(). */
 	uint64_t first; /**< By depth: nothing is in that object or array yet. */
 	unsigned depth;
-	bool has_key; /**< A value belongs to the key that was just written. */
-	bool failed;  /**< Memory was missing. */
+	bool has_key;	/**< A value belongs to the key that was just written. */
+	bool breaks;	/**< See json_out_break(). */
+	bool is_script; /**< It stands in a script element, whose end no text may be. */
+	bool failed;	/**< Memory was missing. */
 };
 
 /** Begin an object or an array, at most 64 within each other. */
@@ -36,9 +39,14 @@ void json_out_ms(struct json_out *json, uint64_t ns);
 void json_out_us(struct json_out *json, uint64_t ns);
 void json_out_bool(struct json_out *json, bool value);
 void json_out_null(struct json_out *json);
+/** A key with its value. */
+void json_out_key_text(struct json_out *json, const char *key, const char *text);
+void json_out_key_number(struct json_out *json, const char *key, uint64_t value);
 /** A value that is JSON already. */
 void json_out_raw(struct json_out *json, const char *text, size_t len);
 /** A line's end, where a reader's eyes want it. */
 void json_out_line(struct json_out *json);
+/** The next key or value begins a line, behind its comma. */
+void json_out_break(struct json_out *json);
 
 #endif
