@@ -100,6 +100,21 @@ pid_t attach_parent_of(pid_t pid);
  * it is in another pid namespace, or if @p pid is gone. Source: setsid(2). */
 pid_t attach_session_of(pid_t pid);
 
+/** When a process began, in ns of CLOCK_BOOTTIME; 0: unknown. Source: proc(5), stat. */
+uint64_t attach_start_of(pid_t pid);
+
+/** Whose rights a process has; more groups are left out. */
+enum { ATTACH_GROUPS_MAX = 64 };
+struct attach_identity {
+	uid_t uid;
+	gid_t gid, groups[ATTACH_GROUPS_MAX];
+	size_t group_count;
+};
+
+/** The real user and group: the others of a set-uid program are not those of its user, who may have
+ *  chosen what it does. @return Whether there is such a process. Source: proc(5), status. */
+bool attach_identity_of(pid_t pid, struct attach_identity *ret_identity);
+
 /** @return Whether there is such a process. Source: proc(5), comm and exe. */
 bool attach_names_of(pid_t pid, struct attach_names *ret_names);
 
@@ -114,5 +129,23 @@ size_t attach_find_inner(pid_t inner, pid_t *ret_pids, size_t size);
 /** Whether /proc shows the pid namespace that this process is in; unshare(1) without --mount-proc
  *  leaves another one there, whose numbers mean other processes to ptrace. */
 bool attach_proc_is_ours(void);
+
+/* ---- Its files -------------------------------------------------------------------------- */
+
+/** Its root directory. @return An O_PATH descriptor, or -1 with errno set. */
+int attach_root_open(pid_t pid);
+
+/**
+ * Open a regular file by its path below a root. Links are followed inside of it only, and nothing
+ * but a regular file is opened, because opening a device may have effects; EINVAL then. Nor are the
+ * kernel's own files, which look regular, and show what the one who opens them may see. Does not
+ * wait for a lease: such a file is not opened.
+ * @return A descriptor, or -1 with errno set: ENOSYS before Linux 5.6.
+ * Source: openat2(2), RESOLVE_IN_ROOT.
+ */
+int attach_root_open_file(int root_fd, const char *path);
+
+/** Turn an O_PATH descriptor of a regular file into one for reading; takes @p fd over. */
+int attach_reopen_regular(int fd);
 
 #endif

@@ -23,19 +23,10 @@ static int yama_scope(void)
 	return scope;
 }
 
-static long owner_of(pid_t pid)
-{
-	char status[4096], value[64];
-
-	if (process_read_file(pid, "status", status, sizeof(status)) != 0 ||
-	    !process_status_field(status, "Uid", value, sizeof(value)))
-		return -1;
-	return strtol(value, NULL, 10);
-}
-
 static void explain_denied(pid_t pid, char *ret_text, size_t len)
 {
-	long owner = owner_of(pid);
+	struct attach_identity owner;
+	bool is_known = attach_identity_of(pid, &owner);
 	int scope = yama_scope();
 
 	if (scope == 3)
@@ -48,8 +39,8 @@ static void explain_denied(pid_t pid, char *ret_text, size_t len)
 			 "not permitted to trace process %d although this is root: run it where "
 			 "CAP_SYS_PTRACE is granted (in a container: --cap-add SYS_PTRACE)",
 			 (int)pid);
-	else if (owner >= 0 && (uid_t)owner != geteuid()) {
-		const struct passwd *user = getpwuid((uid_t)owner);
+	else if (is_known && owner.uid != geteuid()) {
+		const struct passwd *user = getpwuid(owner.uid);
 
 		snprintf(ret_text, len,
 			 "not permitted to trace process %d of user %s: use sudo, or grant "

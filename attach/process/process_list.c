@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which processes there are, and what they are called. Needs no permission to trace them. */
+/* Which processes there are, what they are called, and whose they are. Needs no permission to trace
+ * them. */
 #include "attach/process/process_internal.h"
 
 #include <dirent.h>
@@ -99,6 +100,46 @@ bool attach_names_of(pid_t pid, struct attach_names *ret_names)
 	process_clean_text(names.command);
 	read_program(pid, names.program, sizeof(names.program));
 	*ret_names = names;
+	return true;
+}
+
+uint64_t attach_start_of(pid_t pid)
+{
+	struct process_stat stat;
+
+	return process_read_stat(pid, &stat) == 0
+		       ? stat.start_ticks * (1000000000u / (unsigned long)sysconf(_SC_CLK_TCK))
+		       : 0;
+}
+
+static void take_groups(const char *text, struct attach_identity *identity)
+{
+	char *end;
+
+	while (identity->group_count < ATTACH_GROUPS_MAX) {
+		unsigned long group = strtoul(text, &end, 10);
+
+		if (end == text)
+			return;
+		identity->groups[identity->group_count++] = (gid_t)group;
+		text = end;
+	}
+}
+
+bool attach_identity_of(pid_t pid, struct attach_identity *ret_identity)
+{
+	char status[4096], value[1024];
+
+	*ret_identity = (struct attach_identity){ 0 };
+	if (process_read_file(pid, "status", status, sizeof(status)) != 0 ||
+	    !process_status_field(status, "Uid", value, sizeof(value)))
+		return false;
+	ret_identity->uid = (uid_t)strtoul(value, NULL, 10);
+	if (!process_status_field(status, "Gid", value, sizeof(value)))
+		return false;
+	ret_identity->gid = (gid_t)strtoul(value, NULL, 10);
+	if (process_status_field(status, "Groups", value, sizeof(value)))
+		take_groups(value, ret_identity);
 	return true;
 }
 

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "attach/process.h"
 #include "daemon/decode/function_ids.h"
 #include "daemon/recorder/recorder.h"
 
@@ -104,28 +105,6 @@ void live_channel_note_found(struct recorder *recorder, const struct recorder_ta
 
 /* ---- Processes -------------------------------------------------------------------------- */
 
-/* When a process began, by the clock that goes on while the machine sleeps. 0: unknown. Source:
- * proc_pid_stat(5), starttime. */
-static uint64_t start_of(pid_t pid)
-{
-	char path[48], line[1024], *at;
-	unsigned long long ticks = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	at = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-	fclose(file);
-	if (!at || sscanf(at + 1,
-			  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			  "%*d %*d %llu",
-			  &ticks) != 1)
-		return 0;
-	return ticks * (1000000000u / (unsigned long)sysconf(_SC_CLK_TCK));
-}
-
 static bool grow_reported(struct live_channel *live_channel, size_t count)
 {
 	struct live_process *larger;
@@ -160,7 +139,7 @@ static int put_processes(struct recorder *recorder, struct failure *why)
 				      sizeof(reported->process)) == 0)
 			continue;
 		if (is_new)
-			reported->start_ns = start_of(stats->processes[i].pid);
+			reported->start_ns = attach_start_of(stats->processes[i].pid);
 		reported->index = i;
 		memcpy(&reported->process, &stats->processes[i], sizeof(reported->process));
 		if (message_put_bytes(&recorder->writer.queue, MESSAGE_PROCESS, reported,

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening files inside of a target's root directory. */
+/* The root directory of a target, of a core file, or ours. */
 #include "symbols/elf/root.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "attach/process.h"
 
 void symbols_root_init_live(struct symbols_root *root, pid_t pid)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
-	root->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	root->fd = attach_root_open(pid);
 	root->pid = pid;
 }
 
@@ -45,35 +41,13 @@ void symbols_root_deinit(struct symbols_root *root)
 	*root = (struct symbols_root){ .fd = -1 };
 }
 
-/** Turn an O_PATH descriptor of a regular file into one for reading; takes @p fd over. */
-static int reopen_regular(int fd)
-{
-	struct stat status;
-	char path[64];
-	int opened = -1, errnum;
-
-	if (fd < 0)
-		return -1;
-	errno = EINVAL;
-	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		/* Another process may hold a lease on it, for which open(2) would wait. */
-		opened = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
-	}
-	errnum = errno;
-	close(fd);
-	errno = errnum;
-	return opened;
-}
-
 int symbols_root_open_own(const char *path)
 {
-	return reopen_regular(open(path, O_PATH | O_CLOEXEC));
+	return attach_reopen_regular(open(path, O_PATH | O_CLOEXEC));
 }
 
 int symbols_root_open(const struct symbols_root *root, const char *path)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
 	int fd;
 
 	if (path[0] != '/') {
@@ -82,12 +56,12 @@ int symbols_root_open(const struct symbols_root *root, const char *path)
 	}
 	if (root->fd < 0)
 		return symbols_root_open_own(path);
-	fd = (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
+	fd = attach_root_open_file(root->fd, path);
 	/* Linux before 5.6, and sandboxes that do not know the call. Links to absolute paths then
 	 * lead out of the root, and what they lead to fails the identity check. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = openat(root->fd, path + 1, O_PATH | O_CLOEXEC);
-	return reopen_regular(fd);
+		fd = attach_reopen_regular(openat(root->fd, path + 1, O_PATH | O_CLOEXEC));
+	return fd;
 }
 
 int symbols_root_open_mapping(const struct symbols_root *root, uint64_t start, uint64_t end)
@@ -98,5 +72,5 @@ int symbols_root_open_mapping(const struct symbols_root *root, uint64_t start, u
 		return -1;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)root->pid,
 		 start, end);
-	return reopen_regular(open(path, O_PATH | O_CLOEXEC));
+	return attach_reopen_regular(open(path, O_PATH | O_CLOEXEC));
 }

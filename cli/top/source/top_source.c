@@ -4,28 +4,21 @@
 
 #include <cap-ng.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
-#include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "attach/array.h"
+#include "attach/process.h"
 #include "format/text.h"
 
 enum {
 	TAB_COLUMNS = 8,
 	READ_BYTES = 64 * 1024,
-	/* Of more, the process's rights are less than they are. */
-	GROUPS_MAX = 64,
 };
 
 static int fail(const char **ret_why, const char *why)
@@ -48,6 +41,8 @@ static const char *describe(int error)
 	case ELOOP:
 	case EXDEV:
 		return "its path leads out of the process's root";
+	case EINVAL:
+		return "it is no regular file";
 	case ENOSYS:
 		return "needs Linux 5.6 or later";
 	default:
@@ -88,129 +83,18 @@ static bool make_path(pid_t pid, const char *name, char *ret_path)
 	return snprintf(ret_path, PATH_MAX, "%s/%s", inside, name) < PATH_MAX;
 }
 
-static int open_root(pid_t pid, const char **ret_why)
-{
-	char name[64];
-	int fd;
-
-	snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
-	fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		fail(ret_why, errno == ENOENT ? describe(ESRCH) : describe(errno));
-	return fd;
-}
-
-/* What a name is, and then the file: both by whoever we are at the moment, as the kernel's own
- * files ask for the rights of who opens them, whatever their modes say. */
-static int open_name(int root, const char *path, uint64_t flags, const char **ret_why)
-{
-	struct open_how how = { .flags = flags | O_CLOEXEC,
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-
-	if (fd < 0)
-		fail(ret_why, describe(errno));
-	return (int)fd;
-}
-
-/* The kernel's own files look regular, and show what the one who opens them may see, root's
- * capabilities included. No program is loaded from there. */
-static bool is_kernels(int fd)
-{
-	static const long types[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
-				      SECURITYFS_MAGIC };
-	struct statfs status;
-
-	if (fstatfs(fd, &status) != 0)
-		return true;
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (status.f_type == types[i])
-			return true;
-	return false;
-}
-
-static bool is_regular(int fd, struct stat *ret_status)
-{
-	return fstat(fd, ret_status) == 0 && S_ISREG(ret_status->st_mode) && !is_kernels(fd);
-}
-
-/* Nothing is opened that is no regular file: a device may do something then. Nor is another one
- * that has taken its place since. */
-static int open_regular(int root, const char *path, const char **ret_why)
-{
-	int found = open_name(root, path, O_PATH, ret_why), fd = -1;
-	struct stat before, after;
-
-	if (found < 0)
-		return -1;
-	if (!is_regular(found, &before))
-		fail(ret_why, "it is no regular file");
-	else
-		fd = open_name(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, ret_why);
-	close(found);
-	if (fd < 0 || (is_regular(fd, &after) && after.st_dev == before.st_dev &&
-		       after.st_ino == before.st_ino))
-		return fd;
-	close(fd);
-	return fail(ret_why, "it is no regular file");
-}
-
 /* ---- Rights ----------------------------------------------------------------------------- */
 
-/** Who opens files. */
-struct identity {
-	uid_t uid;
-	gid_t gid, groups[GROUPS_MAX];
-	size_t group_count;
-};
-
-/* The first of four, the real one: the others of a set-uid program are not those of its user, who
- * may have chosen the names. Source: proc_pid_status(5). */
-static bool read_real(const char *line, const char *name, unsigned *ret_id)
+static int open_file(int root, const char *path, const char **ret_why)
 {
-	size_t len = strlen(name);
+	int fd = attach_root_open_file(root, path);
 
-	return strncmp(line, name, len) == 0 && sscanf(line + len, "%u", ret_id) == 1;
-}
-
-static void read_groups(const char *line, struct identity *identity)
-{
-	const char *at = line + strlen("Groups:");
-	char *end;
-
-	while (identity->group_count < GROUPS_MAX) {
-		unsigned long group = strtoul(at, &end, 10);
-
-		if (end == at)
-			return;
-		identity->groups[identity->group_count++] = (gid_t)group;
-		at = end;
-	}
-}
-
-static bool read_identity(pid_t pid, struct identity *ret_identity)
-{
-	char name[64], line[4096];
-	bool has_uid = false, has_gid = false;
-	FILE *file;
-
-	*ret_identity = (struct identity){ 0 };
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
-	file = fopen(name, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		has_uid |= read_real(line, "Uid:", &ret_identity->uid);
-		has_gid |= read_real(line, "Gid:", &ret_identity->gid);
-		if (strncmp(line, "Groups:", strlen("Groups:")) == 0)
-			read_groups(line, ret_identity);
-	}
-	if (file)
-		fclose(file);
-	return has_uid && has_gid;
+	return fd < 0 ? fail(ret_why, describe(errno)) : fd;
 }
 
 /* From now on files are opened with these rights; capabilities for files go with user 0. Source:
  * setfsuid(2), capabilities(7). @return false where that cannot be. */
-static bool become(const struct identity *identity)
+static bool become(const struct attach_identity *identity)
 {
 	if (setgroups(identity->group_count, identity->groups) != 0)
 		return false;
@@ -221,7 +105,7 @@ static bool become(const struct identity *identity)
 }
 
 /* User 0 of a container may lack the right to give up its groups, and need not. */
-static bool is_same(const struct identity *a, const struct identity *b)
+static bool is_same(const struct attach_identity *a, const struct attach_identity *b)
 {
 	return a->uid == b->uid && a->gid == b->gid && a->group_count == b->group_count &&
 	       memcmp(a->groups, b->groups, a->group_count * sizeof(a->groups[0])) == 0;
@@ -282,7 +166,7 @@ static int open_as_user(int root, const char *path, const char **ret_why)
 	}
 	if (any && capng_apply(CAPNG_SELECT_CAPS) != 0)
 		return fail(ret_why, describe(EPERM));
-	fd = open_regular(root, path, ret_why);
+	fd = open_file(root, path, ret_why);
 	for (size_t i = 0; i < 2; i++)
 		if (had[i])
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, rights[i]);
@@ -295,26 +179,26 @@ static int open_as_user(int root, const char *path, const char **ret_why)
  * the process's user does, or, where that is not root, than the user who asks. */
 static int open_as_process(pid_t pid, int root, const char *path, const char **ret_why)
 {
-	struct identity own, other;
+	struct attach_identity own, other;
 	int fd = -1;
 
 	if (geteuid() != 0)
 		return open_as_user(root, path, ret_why);
-	if (!read_identity(pid, &other))
+	if (!attach_identity_of(pid, &other))
 		return fail(ret_why, describe(ESRCH));
-	if (!read_identity(getpid(), &own))
+	if (!attach_identity_of(getpid(), &own))
 		return fail(ret_why, describe(EPERM));
 	/* What is to be given back is what files are opened with, which a set-uid program of ours
 	 * has from its file. */
 	own.uid = (uid_t)setfsuid((uid_t)-1);
 	own.gid = (gid_t)setfsgid((gid_t)-1);
 	if (is_same(&own, &other))
-		return open_regular(root, path, ret_why);
+		return open_file(root, path, ret_why);
 	/* Whoever may not take groups on could not come back. */
 	if (setgroups(own.group_count, own.groups) != 0)
 		return fail(ret_why, "its user's rights cannot be taken");
 	if (become(&other))
-		fd = open_regular(root, path, ret_why);
+		fd = open_file(root, path, ret_why);
 	else
 		fail(ret_why, "its user's rights cannot be taken");
 	if (!become(&own))
@@ -331,9 +215,9 @@ int top_source_open(pid_t pid, const char *chunk, const char **ret_why)
 		return fail(ret_why, "it was not loaded from a file");
 	if (!make_path(pid, chunk + 1, path))
 		return fail(ret_why, "its path is not known");
-	root = open_root(pid, ret_why);
+	root = attach_root_open(pid);
 	if (root < 0)
-		return -1;
+		return fail(ret_why, describe(errno == ENOENT ? ESRCH : errno));
 	fd = open_as_process(pid, root, path, ret_why);
 	close(root);
 	return fd;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening files inside of a target's root directory. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "attach/process.h"
+
+int attach_root_open(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+int attach_reopen_regular(int fd)
+{
+	struct stat status;
+	char path[64];
+	int opened = -1, errnum;
+
+	if (fd < 0)
+		return -1;
+	errno = EINVAL;
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		/* Another process may hold a lease on it, for which open(2) would wait. */
+		opened = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+	}
+	errnum = errno;
+	close(fd);
+	errno = errnum;
+	return opened;
+}
+
+/* Root's capabilities included. No program is loaded from there. */
+static bool is_kernels(int fd)
+{
+	static const long types[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
+				      SECURITYFS_MAGIC };
+	struct statfs status;
+
+	if (fstatfs(fd, &status) != 0)
+		return true;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (status.f_type == types[i])
+			return true;
+	return false;
+}
+
+int attach_root_open_file(int root_fd, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+
+	if (fd >= 0 && is_kernels(fd)) {
+		close(fd);
+		errno = EINVAL;
+		return -1;
+	}
+	return attach_reopen_regular(fd);
+}
