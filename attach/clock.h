@@ -19,4 +19,7 @@ uint64_t clock_now_ns(void);
 /** The same in milliseconds. */
 uint64_t clock_now_ms(void);
 
+/** A next number for moments that nobody is to expect: xorshift64. @param random Not 0. */
+uint64_t clock_jitter(uint64_t *random);
+
 #endif

@@ -11,21 +11,12 @@ enum {
 	CLOCK_SLEEP_NS = 200 * 1000 * 1000,
 };
 
-/* xorshift64: jitter needs no more. */
-static uint64_t next_random(struct daemon_clock *clock)
-{
-	clock->random ^= clock->random << 13;
-	clock->random ^= clock->random >> 7;
-	clock->random ^= clock->random << 17;
-	return clock->random;
-}
-
 static void set_deadline(struct daemon_clock *clock)
 {
 	/* Anywhere in its period, each moment as likely as the other: what the target does with a
 	 * period near ours is then still seen at all its phases. */
 	clock->deadline_ns = clock->start_ns + clock->index * clock->period_ns +
-			     next_random(clock) % clock->period_ns;
+			     clock_jitter(&clock->random) % clock->period_ns;
 }
 
 void daemon_clock_init(struct daemon_clock *clock, unsigned rate_hz, uint64_t start_ns,

@@ -50,25 +50,17 @@ unsigned sampler_read_limit(void)
 	return limit;
 }
 
-static uint64_t next_random(struct attach_sampler *sampler)
-{
-	sampler->random ^= sampler->random << 13;
-	sampler->random ^= sampler->random >> 7;
-	sampler->random ^= sampler->random << 17;
-	return sampler->random;
-}
-
 static uint64_t next_period(struct attach_sampler *sampler)
 {
 	return sampler->period_ns - sampler->period_ns / JITTER +
-	       next_random(sampler) % (2 * sampler->period_ns / JITTER + 1);
+	       clock_jitter(&sampler->random) % (2 * sampler->period_ns / JITTER + 1);
 }
 
 /* The first tick comes after a random part of the period, or threads that live for less would never
  * have one. The timer goes on with that part until it is changed. */
 uint64_t sampler_first_period(struct attach_sampler *sampler)
 {
-	uint64_t ns = 1 + next_random(sampler) % sampler->period_ns,
+	uint64_t ns = 1 + clock_jitter(&sampler->random) % sampler->period_ns,
 		 least = sampler->period_ns / FIRST_PART;
 	uint64_t allowed_ns = 1000000000u / (sampler->limit_hz - 2 * KERNEL_HZ_MAX);
 
@@ -97,7 +89,8 @@ uint32_t sampler_change_period(struct attach_sampler *sampler, struct sampler_sl
 	plan->tick_ns = 0;
 	slot->is_first = false;
 	return (uint32_t)(passed_ns / sampler->period_ns) +
-	       (next_random(sampler) % sampler->period_ns < passed_ns % sampler->period_ns);
+	       (clock_jitter(&sampler->random) % sampler->period_ns <
+		passed_ns % sampler->period_ns);
 }
 
 void sampler_watch_limit(struct attach_sampler *sampler)

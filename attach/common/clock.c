@@ -19,3 +19,11 @@ uint64_t clock_now_ms(void)
 {
 	return clock_now_ns() / 1000000u;
 }
+
+uint64_t clock_jitter(uint64_t *random)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return *random;
+}

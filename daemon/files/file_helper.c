@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/helper.h"
 #include "daemon/rights/sandbox.h"
 
 enum {
@@ -35,12 +36,6 @@ struct request {
 /** With that of a BEGIN comes the descriptor. */
 struct answer {
 	int32_t errnum;
-};
-
-/** Room for one descriptor. Source: cmsg(3). */
-union control {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
 };
 
 /** A file of a series that is there. */
@@ -243,22 +238,9 @@ static int finish_file(const struct placing *placing, struct placed *placed)
 static void send_answer(int socket, int errnum, int fd)
 {
 	struct answer answer = { .errnum = errnum };
-	struct iovec bytes = { .iov_base = &answer, .iov_len = sizeof(answer) };
-	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
-	union control control = { 0 };
-	struct cmsghdr *head;
 
-	if (fd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		head = CMSG_FIRSTHDR(&message);
-		head->cmsg_level = SOL_SOCKET;
-		head->cmsg_type = SCM_RIGHTS;
-		head->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(head), &fd, sizeof(fd));
-	}
 	/* Where nobody waits for it, the next request does not come either. */
-	sendmsg(socket, &message, MSG_NOSIGNAL);
+	helper_send(socket, &answer, sizeof(answer), &fd, fd >= 0);
 }
 
 /* @return Whether it is one. */
@@ -384,30 +366,21 @@ static int ask(const struct file_helper *file_helper, const struct request *requ
 	       struct failure *why)
 {
 	struct answer answer;
-	struct iovec bytes = { .iov_base = &answer, .iov_len = sizeof(answer) };
-	union control control;
-	struct msghdr message = { .msg_iov = &bytes,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
-	const struct cmsghdr *head;
 	ssize_t len;
+	int fd;
 
 	if (send(file_helper->fd, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
 		return failure_set_errno(why, errno, 0, "name the output");
-	do {
-		len = recvmsg(file_helper->fd, &message, MSG_CMSG_CLOEXEC);
-	} while (len < 0 && errno == EINTR);
+	len = helper_receive(file_helper->fd, &answer, sizeof(answer), &fd, 1, 0);
 	if (len != sizeof(answer))
 		return failure_set_errno(why, len < 0 ? errno : EPIPE, 0, "name the output");
 	if (answer.errnum)
 		return failure_set_errno(why, answer.errnum, 0, "name the output");
 	if (!ret_fd)
 		return 0;
-	head = CMSG_FIRSTHDR(&message);
-	if (!head || head->cmsg_type != SCM_RIGHTS)
+	if (fd < 0)
 		return failure_set_errno(why, EMFILE, 0, "open the output");
-	memcpy(ret_fd, CMSG_DATA(head), sizeof(*ret_fd));
+	*ret_fd = fd;
 	return 0;
 }
 

@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/helper.h"
 #include "daemon/rights/sandbox.h"
 #include "daemon/tick_clock.h"
 
@@ -52,12 +53,6 @@ struct answer {
 	uint64_t cookie; /* of the request */
 	int32_t tid;
 	int32_t errnum;
-};
-
-/** Room for the descriptors of an event. Source: cmsg(3). */
-union control {
-	char bytes[CMSG_SPACE(EVENT_FDS * sizeof(int))];
-	struct cmsghdr align;
 };
 
 struct opener {
@@ -166,24 +161,11 @@ static int open_event(struct opening *opening, const struct request *request,
 static int send_answer(int socket, const struct answer *answer,
 		       const struct attach_sampler_event *event)
 {
-	struct answer copy = *answer;
-	struct iovec bytes = { .iov_base = &copy, .iov_len = sizeof(copy) };
-	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
 	const int fds[EVENT_FDS] = { event->event_fd, event->link_fd };
-	union control control = { 0 };
-	struct cmsghdr *head;
 
-	if (answer->errnum == 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		head = CMSG_FIRSTHDR(&message);
-		head->cmsg_level = SOL_SOCKET;
-		head->cmsg_type = SCM_RIGHTS;
-		head->cmsg_len = CMSG_LEN(sizeof(fds));
-		memcpy(CMSG_DATA(head), fds, sizeof(fds));
-	}
 	/* Where nobody waits for it, the next request does not come either. */
-	return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? errno : 0;
+	return helper_send(socket, answer, sizeof(*answer), fds,
+			   answer->errnum == 0 ? EVENT_FDS : 0);
 }
 
 static void serve(struct opening *opening)
@@ -361,23 +343,10 @@ static const char starting[] = "start the opener of events";
 static ssize_t receive(const struct opener *opener, struct answer *ret_answer,
 		       struct attach_sampler_event *ret_event, int flags)
 {
-	struct iovec bytes = { .iov_base = ret_answer, .iov_len = sizeof(*ret_answer) };
-	union control control;
-	struct msghdr message = { .msg_iov = &bytes,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
-	int fds[EVENT_FDS] = { -1, -1 };
-	const struct cmsghdr *head;
-	ssize_t len;
+	int fds[EVENT_FDS];
+	ssize_t len =
+		helper_receive(opener->fd, ret_answer, sizeof(*ret_answer), fds, EVENT_FDS, flags);
 
-	do {
-		len = recvmsg(opener->fd, &message, MSG_CMSG_CLOEXEC | flags);
-	} while (len < 0 && errno == EINTR);
-	head = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-	if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len >= CMSG_LEN(sizeof(int)))
-		memcpy(fds, CMSG_DATA(head),
-		       head->cmsg_len >= CMSG_LEN(sizeof(fds)) ? sizeof(fds) : sizeof(int));
 	*ret_event = (struct attach_sampler_event){ .event_fd = fds[0], .link_fd = fds[1] };
 	return len;
 }

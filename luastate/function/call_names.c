@@ -190,14 +190,6 @@ static int name_source(const struct luastate_layout *layout, const struct state_
 	}
 }
 
-static bool plain_name(const char *name)
-{
-	for (; *name; name++)
-		if ((unsigned char)*name < 32 || *name == 127)
-			return false;
-	return true;
-}
-
 static int name_slot(const struct luastate_layout *layout, const struct state_proto *proto,
 		     const struct attach_reader *reader, uint32_t index, uint32_t slot,
 		     char *ret_name, size_t size)
@@ -241,7 +233,7 @@ int state_name_call(const struct luastate_layout *layout, const struct state_pro
 		return 0; /* an iterator or a metamethod */
 	rank = name_slot(layout, caller, reader, (uint32_t)((pc - caller->bytecode) / 4), bc_a(ins),
 			 ret_name, size);
-	return rank && plain_name(ret_name) ? rank : 0;
+	return rank && state_is_plain(ret_name) ? rank : 0;
 }
 
 /* Behind the tables that it is in: "f" of "M.f", "Class:f" or "t[1].f". */

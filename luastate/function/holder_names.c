@@ -217,14 +217,6 @@ static bool read_function(const struct holders *holders, uint64_t address, uint8
 				ret_proto);
 }
 
-static bool is_plain(const char *name)
-{
-	for (; *name; name++)
-		if ((unsigned char)*name < 32 || *name == 127)
-			return false;
-	return true;
-}
-
 /* Give a function a name, unless it has one that is as good. @param chunkname Of the variable; 0:
  * any. @param variable Its key; 0: it is in a table. */
 static void name_function(struct holders *holders, uint64_t address, uint64_t chunkname,
@@ -235,7 +227,7 @@ static void name_function(struct holders *holders, uint64_t address, uint64_t ch
 	struct names_wanted proto;
 	struct state_held *item;
 
-	if (!name[0] || !is_plain(name) || HASH_COUNT(holders->found) >= HELD_MAX ||
+	if (!name[0] || !state_is_plain(name) || HASH_COUNT(holders->found) >= HELD_MAX ||
 	    !read_function(holders, address, header, &proto) ||
 	    (chunkname && proto.chunkname != chunkname))
 		return;
@@ -381,7 +373,7 @@ static void look_into_upvalue(struct holders *holders, const struct closure *clo
 	} else if (state_tag(layout, value) == layout->tag_tab) {
 		struct table_name table = { .chunkname = closure->proto.chunkname };
 
-		if (strlen(name) < sizeof(table.prefix) && is_plain(name) &&
+		if (strlen(name) < sizeof(table.prefix) && state_is_plain(name) &&
 		    !has_function(holders, closure, index))
 			strcpy(table.prefix, name);
 		add_table(holders, object, &table, !table.prefix[0]);
@@ -512,7 +504,7 @@ static void look_into_table(struct holders *holders, const struct item *item)
 		if (state_tag(layout, key) == layout->tag_str && is_interesting(layout, value) &&
 		    state_read_string(layout, holders->search->reader, state_object(layout, key),
 				      text, sizeof(text), &why) == 0 &&
-		    is_plain(text))
+		    state_is_plain(text))
 			look_into_field(holders, &item->name, text, value);
 	}
 	free(nodes);

@@ -64,6 +64,14 @@ uint64_t state_heap_bytes(const struct luastate_layout *layout, const struct att
 	return state_ref(layout, bytes, 0);
 }
 
+bool state_is_plain(const char *name)
+{
+	for (; *name; name++)
+		if ((unsigned char)*name < 32 || *name == 127)
+			return false;
+	return true;
+}
+
 uint64_t state_table_get(const struct luastate_layout *layout, const struct attach_reader *reader,
 			 uint64_t address, const char *key)
 {

@@ -322,6 +322,9 @@ int state_read_object(const struct luastate_layout *layout, const struct attach_
 int state_read_string(const struct luastate_layout *layout, const struct attach_reader *reader,
 		      uint64_t address, char *ret_text, size_t size, struct failure *why);
 
+/** Whether a name may stand in a line: no byte of it is a control character. */
+bool state_is_plain(const char *name);
+
 /** A GCRef or MRef in the target. */
 int state_read_ref(const struct luastate_layout *layout, const struct attach_reader *reader,
 		   uint64_t address, uint64_t *ret_ref, struct failure *why);

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/helper.h"
+
 enum {
 	WAIT_MS = 500,
 	WHY_MAX = 80,
@@ -45,31 +47,11 @@ struct answer {
 	char why[WHY_MAX];
 };
 
-/** Room for one descriptor. Source: cmsg(3). */
-union control {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
 /* ---- The opener ------------------------------------------------------------------------- */
 
-static void send_answer(int socket, struct answer *answer, int fd)
+static void send_answer(int socket, const struct answer *answer, int fd)
 {
-	struct iovec bytes = { .iov_base = answer, .iov_len = sizeof(*answer) };
-	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
-	union control control = { 0 };
-	struct cmsghdr *head;
-
-	if (fd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		head = CMSG_FIRSTHDR(&message);
-		head->cmsg_level = SOL_SOCKET;
-		head->cmsg_type = SCM_RIGHTS;
-		head->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(head), &fd, sizeof(fd));
-	}
-	if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
+	if (helper_send(socket, answer, sizeof(*answer), &fd, fd >= 0) != 0)
 		_exit(1); /* nobody asks any more */
 }
 
@@ -178,23 +160,14 @@ void top_opener_destroy(struct top_opener *opener)
 /* @return The descriptor, -1 without one; -2 where no answer came. */
 static int take_answer(const struct top_opener *opener, struct answer *ret_answer)
 {
-	struct iovec bytes = { .iov_base = ret_answer, .iov_len = sizeof(*ret_answer) };
-	union control control = { 0 };
-	struct msghdr message = { .msg_iov = &bytes,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
 	struct pollfd wait = { .fd = opener->fd, .events = POLLIN };
-	struct cmsghdr *head;
-	int fd = -1;
+	int fd;
 
 	if (poll(&wait, 1, WAIT_MS) <= 0 ||
-	    recvmsg(opener->fd, &message, MSG_CMSG_CLOEXEC) != sizeof(*ret_answer))
+	    helper_receive(opener->fd, ret_answer, sizeof(*ret_answer), &fd, 1, 0) !=
+		    sizeof(*ret_answer))
 		return -2;
 	ret_answer->why[WHY_MAX - 1] = '\0';
-	head = CMSG_FIRSTHDR(&message);
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
 	return fd;
 }
 
