@@ -177,21 +177,6 @@ enum daemon_end daemon_dump_core_stacks(const char *path, const char *sysroot,
 
 /* ---- Coroutines ------------------------------------------------------------------------- */
 
-static struct luastate_position position_of(const struct daemon_target *target,
-					    const struct attach_registers *registers)
-{
-	uint64_t sp = attach_sp(registers);
-	const struct symbols_mapping *mapping = symbols_space_find(target->space, sp);
-
-	return (struct luastate_position){
-		.sp = sp,
-		.stack_start = mapping ? mapping->start : sp,
-		.stack_end = mapping ? mapping->end : UINT64_MAX,
-		.is_in_call = registers->syscall >= 0 &&
-			      !luastate_in_interpreter(target->lua, attach_pc(registers)),
-	};
-}
-
 /* Threads whose notes are cut off may have run others. */
 static int walk(struct reading *reading, struct luastate_position *positions,
 		struct attach_registers *registers, const struct luastate_values_options *values,
@@ -215,7 +200,8 @@ static int walk(struct reading *reading, struct luastate_position *positions,
 
 	for (size_t i = 0; i < count; i++) {
 		registers[i] = daemon_core_thread(reading->core, i)->registers;
-		positions[i] = position_of(reading->target, &registers[i]);
+		positions[i] = coroutines_position(reading->target, attach_sp(&registers[i]),
+						   attach_pc(&registers[i]), registers[i].syscall);
 	}
 	return coroutines_read(reading->target, &source, out, why);
 }

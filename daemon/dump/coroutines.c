@@ -445,6 +445,19 @@ static int read_vms(struct reading *reading, struct failure *why)
 	return make_stacks(reading, why);
 }
 
+struct luastate_position coroutines_position(const struct daemon_target *target, uint64_t sp,
+					     uint64_t pc, int64_t syscall)
+{
+	const struct symbols_mapping *mapping = symbols_space_find(target->space, sp);
+
+	return (struct luastate_position){
+		.sp = sp,
+		.stack_start = mapping ? mapping->start : sp,
+		.stack_end = mapping ? mapping->end : UINT64_MAX,
+		.is_in_call = syscall >= 0 && !luastate_in_interpreter(target->lua, pc),
+	};
+}
+
 int coroutines_read(struct daemon_target *target, const struct coroutines_source *source,
 		    struct daemon_coroutines *ret_coroutines, struct failure *why)
 {

@@ -24,6 +24,10 @@ struct coroutines_source {
 	const struct luastate_memory *heap;	      /* where they are read */
 };
 
+/** Where a thread's native stack is. Its mapping may have grown since the maps were read. */
+struct luastate_position coroutines_position(const struct daemon_target *target, uint64_t sp,
+					     uint64_t pc, int64_t syscall);
+
 /**
  * Read the coroutines of all VMs that the target knows. Sets the VMs and the stacks of @p
  * ret_coroutines, and whether they are cut; the rest is the caller's.

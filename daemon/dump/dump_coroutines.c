@@ -99,22 +99,6 @@ static int freeze(struct dump *dump, struct failure *why)
 	return 0;
 }
 
-/* The mapping of the stack may have grown since the maps were read. */
-static struct luastate_position position_of(const struct dump *dump,
-					    const struct attach_frozen_thread *thread)
-{
-	const struct symbols_mapping *mapping = symbols_space_find(dump->target->space, thread->sp);
-	struct luastate_position position = {
-		.sp = thread->sp,
-		.stack_start = mapping ? mapping->start : thread->sp,
-		.stack_end = mapping ? mapping->end : UINT64_MAX,
-		.is_in_call = thread->syscall >= 0 &&
-			      !luastate_in_interpreter(dump->target->lua, thread->pc),
-	};
-
-	return position;
-}
-
 static int find_positions(struct dump *dump, struct failure *why)
 {
 	const struct attach_freeze *held = snapshot_freeze(dump->snapshot);
@@ -134,7 +118,8 @@ static int find_positions(struct dump *dump, struct failure *why)
 		const struct attach_frozen_thread *thread = &held->threads[i];
 
 		if (!thread->is_unknown && !thread->woke)
-			dump->positions[dump->position_count++] = position_of(dump, thread);
+			dump->positions[dump->position_count++] = coroutines_position(
+				dump->target, thread->sp, thread->pc, thread->syscall);
 		if (thread->stands && !thread->woke)
 			dump->registers[dump->register_count++] = thread->registers;
 	}

@@ -127,10 +127,7 @@ static void join(struct compare *compare, struct call_tree_count *const counts[2
 
 	while (i < base->label_count || j < new->label_count) {
 		struct compare_row *row = &compare->rows[compare->count++];
-		int order = i == base->label_count ? 1
-			    : j == new->label_count
-				    ? -1
-				    : strcmp(base->labels[i].text, new->labels[j].text);
+		int order = call_tree_order(base, i, new, j);
 
 		if (order <= 0) {
 			set_side(row, &base->labels[i], &counts[0][i], 0);

@@ -13,11 +13,7 @@ static void join_labels(struct diff_view *diff_view, uint32_t *const ids[2])
 	uint32_t i = 0, j = 0;
 
 	while (i < base->label_count || j < new->label_count) {
-		/* Kinds tell labels of one profile apart, and two are joined by text alone. */
-		int order = i == base->label_count ? 1
-			    : j == new->label_count
-				    ? -1
-				    : strcmp(base->labels[i].text, new->labels[j].text);
+		int order = call_tree_order(base, i, new, j);
 
 		diff_view->labels[diff_view->label_count] =
 			order < 0 ? &base->labels[i] : &new->labels[j];

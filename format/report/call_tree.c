@@ -486,3 +486,10 @@ int call_tree_need_chains(const struct format_profile *profile, struct failure *
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0,
 			   "report call chains of a memory profile");
 }
+
+int call_tree_order(const struct call_tree *a, uint32_t i, const struct call_tree *b, uint32_t j)
+{
+	if (i == a->label_count || j == b->label_count)
+		return i == a->label_count ? 1 : -1;
+	return strcmp(a->labels[i].text, b->labels[j].text);
+}
