@@ -111,8 +111,8 @@ enum daemon_doing {
 	DAEMON_SAVED,	/**< In a core, which does not tell it, but for a system call. */
 };
 
-/** Name of a system call of this architecture. @return Static; NULL for a number that is none, or
- * of a call that nobody waits in. Source: syscalls(2). */
+/** Name of a system call of this architecture. Of one thread only. @return Static; NULL for a
+ * number that is none. Source: seccomp_syscall_resolve_num_arch(3). */
 const char *daemon_call_name(int64_t number);
 
 /** One thread of a process. */

@@ -173,6 +173,7 @@ static void test_calls(void **state)
 {
 	(void)state;
 	assert_string_equal("read", daemon_call_name(SYS_read));
+	assert_string_equal("getpid", daemon_call_name(SYS_getpid));
 	assert_null(daemon_call_name(-1));
 	assert_null(daemon_call_name(INT64_MAX));
 }
