@@ -10,7 +10,12 @@
 
 enum {
 	KEPT = 4096, /* pages: 16 MiB; a power of two */
-	SLOTS_FIRST = 4096,
+};
+
+/** A page that was noted. */
+struct noted_page {
+	uint64_t number;
+	UT_hash_handle hh;
 };
 
 struct attach_pages {
@@ -18,53 +23,24 @@ struct attach_pages {
 	struct attach_reader reader;
 	uint64_t kept[KEPT]; /* number of the page in each place; 0: none */
 	uint8_t *bytes;
-	/* Numbers noted, by hash; 0: none. */
-	uint64_t *slots;
-	size_t slot_count, count, max;
+	struct noted_page *noted; /* by number */
+	size_t max;
 	uint64_t *list;
 };
-
-static size_t slot_of(uint64_t number, size_t slot_count)
-{
-	return (size_t)(hash_spread(number) >> 20) & (slot_count - 1);
-}
-
-/* @return whether it was not there. */
-static bool put(uint64_t *slots, size_t slot_count, uint64_t number)
-{
-	size_t slot = slot_of(number, slot_count);
-
-	for (; slots[slot]; slot = (slot + 1) & (slot_count - 1))
-		if (slots[slot] == number)
-			return false;
-	slots[slot] = number;
-	return true;
-}
-
-static bool grow(struct attach_pages *pages)
-{
-	size_t slot_count = pages->slot_count ? 2 * pages->slot_count : SLOTS_FIRST;
-	uint64_t *slots = calloc(slot_count, sizeof(*slots));
-
-	if (!slots)
-		return false;
-	for (size_t i = 0; i < pages->slot_count; i++)
-		if (pages->slots[i])
-			put(slots, slot_count, pages->slots[i]);
-	free(pages->slots);
-	pages->slots = slots;
-	pages->slot_count = slot_count;
-	return true;
-}
 
 /* @return false where there is no room. */
 static bool note(struct attach_pages *pages, uint64_t number)
 {
-	if (2 * pages->count >= pages->slot_count && !grow(pages))
+	struct noted_page *page;
+
+	HASH_FIND(hh, pages->noted, &number, sizeof(number), page);
+	if (page)
+		return true;
+	page = HASH_COUNT(pages->noted) < pages->max ? malloc(sizeof(*page)) : NULL;
+	if (!page)
 		return false;
-	if (put(pages->slots, pages->slot_count, number))
-		pages->count++;
-	return pages->count <= pages->max;
+	page->number = number;
+	return HASH_KEEP(pages->noted, number, page);
 }
 
 bool attach_pages_note(struct attach_pages *pages, uint64_t start, uint64_t end)
@@ -140,10 +116,16 @@ struct attach_pages *attach_pages_create(const struct attach_reader *behind, siz
 
 void attach_pages_destroy(struct attach_pages *pages)
 {
+	struct noted_page *page, *next;
+
 	if (!pages)
 		return;
+	HASH_ITER(hh, pages->noted, page, next)
+	{
+		HASH_DEL(pages->noted, page);
+		free(page);
+	}
 	free(pages->bytes);
-	free(pages->slots);
 	free(pages->list);
 	free(pages);
 }
@@ -164,12 +146,11 @@ const uint64_t *attach_pages_list(struct attach_pages *pages, size_t *ret_count)
 
 	*ret_count = 0;
 	free(pages->list);
-	pages->list = calloc(pages->count + 1, sizeof(*pages->list));
+	pages->list = calloc(HASH_COUNT(pages->noted) + 1, sizeof(*pages->list));
 	if (!pages->list)
 		return NULL;
-	for (size_t i = 0; i < pages->slot_count; i++)
-		if (pages->slots[i])
-			pages->list[count++] = pages->slots[i];
+	for (const struct noted_page *page = pages->noted; page; page = page->hh.next)
+		pages->list[count++] = page->number;
 	if (count)
 		qsort(pages->list, count, sizeof(*pages->list), array_by_first_u64);
 	*ret_count = count;

