@@ -14,14 +14,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-int process_read_file(pid_t pid, const char *name, char *ret_text, size_t size)
+int process_open(pid_t pid, const char *name, int flags)
 {
 	char path[64];
-	ssize_t len;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return open(path, flags | O_CLOEXEC);
+}
+
+int process_read_file(pid_t pid, const char *name, char *ret_text, size_t size)
+{
+	int fd = process_open(pid, name, O_RDONLY);
+	ssize_t len;
+
 	if (fd < 0)
 		return -1;
 	do {
@@ -236,13 +241,10 @@ static int check_tracer(pid_t pid, struct failure *why)
 /* The kernel runs 32-bit programs too; their registers and stacks are another world. */
 static int check_class(pid_t pid, struct failure *why)
 {
+	int fd = process_open(pid, "exe", O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	unsigned char ident[EI_NIDENT] = { 0 };
-	char path[64];
 	ssize_t len;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return 0; /* the registers will tell */
 	len = read(fd, ident, sizeof(ident));
@@ -256,11 +258,8 @@ static int check_class(pid_t pid, struct failure *why)
 /* Opening mem needs the very permission that ptrace needs, and stops nobody. */
 static int check_access(pid_t pid, struct failure *why)
 {
-	char path[64];
-	int fd;
+	int fd = process_open(pid, "mem", O_RDONLY);
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return failure_set_errno(why, errno == ENOENT ? ESRCH : errno, pid,
 					 "trace the process");
@@ -349,13 +348,10 @@ const struct attach_reader *attach_process_reader(struct attach_process *process
 /* Where the kernel has put random bytes for the program; 0 if unknown. */
 static uint64_t find_random(const struct attach_process *process)
 {
+	int fd = process_open(process->memory_id, "auxv", O_RDONLY);
 	Elf64_auxv_t entries[64];
-	char path[64];
 	ssize_t len;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)process->memory_id);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
 	len = read(fd, entries, sizeof(entries));

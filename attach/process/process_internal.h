@@ -43,6 +43,9 @@ struct attach_process {
 	struct attach_reader reader;
 };
 
+/** Open a file of /proc/PID, close-on-exec. @return A descriptor, or -1 with errno. */
+int process_open(pid_t pid, const char *name, int flags);
+
 /** Read a small file of /proc/PID into text. @return 0, or -1 with errno. */
 int process_read_file(pid_t pid, const char *name, char *ret_text, size_t size);
 

@@ -10,6 +10,7 @@
  */
 #include "attach/process/resident.h"
 #include "attach/process.h"
+#include "attach/process/process_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,13 +50,10 @@ _Static_assert(sizeof(struct scan_argument) == 96, "the kernel's struct pm_scan_
 
 int resident_walk_init(struct resident_walk *walk, pid_t pid, struct failure *why)
 {
-	char path[64];
-
 	walk->pid = pid;
 	walk->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	walk->start = 0;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
-	walk->fd = open(path, O_RDONLY | O_CLOEXEC);
+	walk->fd = process_open(pid, "pagemap", O_RDONLY);
 	return walk->fd < 0 ? failure_set_errno(why, errno, pid, "open the page map") : 0;
 }
 

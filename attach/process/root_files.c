@@ -10,14 +10,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "attach/process.h"
+#include "attach/process/process_internal.h"
 
 int attach_root_open(pid_t pid)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return process_open(pid, "root", O_PATH | O_DIRECTORY);
 }
 
 int attach_reopen_regular(int fd)

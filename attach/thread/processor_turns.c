@@ -33,21 +33,13 @@ enum {
 	SLACK_NS = 50 * 1000,
 };
 
-static int open_counts(pid_t tid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)tid);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 bool attach_thread_schedule(struct attach_thread *thread, struct attach_schedule *ret_schedule)
 {
 	char text[96], *at = text;
 	ssize_t len;
 
 	if (thread->schedule_fd == 0) {
-		int fd = open_counts(thread->tid);
+		int fd = process_open(thread->tid, "schedstat", O_RDONLY);
 
 		/* 0 is "not yet": where it is free we do without. */
 		thread->schedule_fd = fd > 0 ? fd : -1;

@@ -72,10 +72,10 @@ bool attach_threads_changed(const struct attach_threads *threads)
 
 static int open_syscall_file(pid_t pid, pid_t tid)
 {
-	char path[64];
+	char name[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(name, sizeof(name), "task/%d/syscall", (int)tid);
+	return process_open(pid, name, O_RDONLY);
 }
 
 static struct attach_thread *find_thread(struct attach_threads *threads, pid_t tid)
@@ -168,13 +168,11 @@ int attach_threads_create(struct attach_process *process, struct attach_threads 
 			  struct failure *why)
 {
 	struct attach_threads *threads = calloc(1, sizeof(*threads));
-	char path[64];
 
 	if (!threads)
 		return failure_set_errno(why, ENOMEM, process->pid, "list the threads");
 	threads->process = process;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)process->pid);
-	threads->task_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	threads->task_fd = process_open(process->pid, "task", O_PATH | O_DIRECTORY);
 	if (attach_threads_refresh(threads, why) != 0) {
 		attach_threads_destroy(threads);
 		return -1;
