@@ -98,19 +98,11 @@ uint8_t names_dead_colour(const struct names_search *search)
 	return white && white != STATE_WHITES ? white ^ STATE_WHITES : STATE_WHITES;
 }
 
-static struct state_proto *proto_of(const struct luastate_frame *frame)
-{
-	return frame->function->kind == LUASTATE_LUA
-		       ? (struct state_proto *)((char *)frame->function -
-						offsetof(struct state_proto, function))
-		       : NULL;
-}
-
 /* Whether an object is a frame's function, or its prototype. */
 static bool is_running(const struct names_search *search, uint64_t address)
 {
 	for (size_t i = 0; i < search->frame_count; i++) {
-		const struct state_proto *proto = proto_of(&search->frames[i]);
+		const struct state_proto *proto = state_proto_of(search->frames[i].function);
 
 		if (proto && (proto->address == address || search->frames[i].object == address))
 			return true;
@@ -271,7 +263,7 @@ static const struct state_definition *search_stack(const struct names_search *se
 	const struct state_definition *found = find_definition(search, wanted);
 
 	for (size_t i = 0; i < search->frame_count && !found; i++) {
-		struct state_proto *proto = proto_of(&search->frames[i]);
+		struct state_proto *proto = state_proto_of(search->frames[i].function);
 
 		if (!proto || proto->is_read || proto->address == wanted->address ||
 		    !names_surround(proto->chunkname, proto->firstline,
@@ -490,7 +482,7 @@ void state_define_frames(struct luastate *state, const struct luastate_memory *m
 	const struct state_proto *last = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		struct state_proto *proto = proto_of(&frames[i]);
+		struct state_proto *proto = state_proto_of(frames[i].function);
 
 		if (proto && proto != last && proto->definition == STATE_DEFINITION_UNKNOWN)
 			define_frame(&search, memory, &frames[i], proto);

@@ -106,14 +106,6 @@ static bool find_exit(struct walk *walk, const struct luastate_vm *vm,
 
 /* ---- Frames ----------------------------------------------------------------------------- */
 
-static struct state_proto *proto_of(const struct luastate_frame *frame)
-{
-	return frame->function->kind == LUASTATE_LUA
-		       ? (struct state_proto *)((char *)frame->function -
-						offsetof(struct state_proto, function))
-		       : NULL;
-}
-
 static const struct trace_frame *frames_of(const struct position *position)
 {
 	return &position->trace->frames[position->snapshot->first];
@@ -129,7 +121,7 @@ static unsigned count_of(const struct position *position)
 static bool fits(const struct position *position, const struct luastate_frame *base)
 {
 	const struct trace_frame *lowest;
-	const struct state_proto *proto = proto_of(base);
+	const struct state_proto *proto = state_proto_of(base->function);
 
 	if (!position->snapshot || position->snapshot->count == 0 || !proto)
 		return false;
@@ -145,7 +137,7 @@ static bool fits(const struct position *position, const struct luastate_frame *b
 static bool fits_otherwise(struct position *position, const struct luastate_frame *base)
 {
 	const struct trace *trace = position->trace;
-	const struct state_proto *proto = proto_of(base);
+	const struct state_proto *proto = state_proto_of(base->function);
 
 	if (!position->snapshot || !proto)
 		return false;
@@ -186,7 +178,7 @@ static struct luastate_function *fast_function(struct walk *walk, const struct l
 static bool resolve(struct walk *walk, const struct luastate_vm *vm, const struct trace_frame *from,
 		    const struct luastate_frame *base, struct luastate_frame *ret_frame)
 {
-	struct state_proto *proto = proto_of(base);
+	struct state_proto *proto = state_proto_of(base->function);
 	struct failure why;
 
 	*ret_frame = (struct luastate_frame){ .owner = base->owner, .coroutine = base->coroutine };
@@ -373,7 +365,7 @@ static void add_exit(struct walk *walk, const struct luastate_vm *vm)
 
 	if (walk->chain->count == 0 || !find_exit(walk, vm, &position) || !fits(&position, base))
 		return;
-	proto = proto_of(base);
+	proto = state_proto_of(base->function);
 	if (position.snapshot->count > 1 &&
 	    (!frames_of(&position)->pc || state_proto_holds(proto, frames_of(&position)->pc)))
 		return;

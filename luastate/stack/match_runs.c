@@ -46,12 +46,6 @@ static const struct luastate_vm_frame *newest_held(const struct luastate_vm_fram
 		       : &vm_frames[first];
 }
 
-static struct state_proto *proto_of(const struct luastate_frame *frame)
-{
-	return (struct state_proto *)((char *)frame->function -
-				      offsetof(struct state_proto, function));
-}
-
 /* Match runs to C frames from the root: a newest C frame without a run is being entered or left, or
  * released. Frames whose position only the C frame knows get it now. */
 static int assign_owners(struct walk *walk, const struct walk_stack *stack,
@@ -76,7 +70,7 @@ static int assign_owners(struct walk *walk, const struct walk_stack *stack,
 		frame->owner = owners->index[slot];
 		if (run != previous && !frame->pc && frame->function->kind == LUASTATE_LUA &&
 		    !vm_frame->leaf && !vm_frame->compiled) {
-			struct state_proto *proto = proto_of(frame);
+			struct state_proto *proto = state_proto_of(frame->function);
 
 			if (state_proto_holds(proto, pc) && pc > proto->bytecode) {
 				frame->pc = pc - 4;
@@ -209,7 +203,7 @@ bool walk_lacks_line(const struct luastate_frame *frame)
 
 	if (frame->function->kind != LUASTATE_LUA || frame->line != 0)
 		return false;
-	proto = proto_of(frame);
+	proto = state_proto_of(frame->function);
 	return proto->lineinfo && frame->pc > proto->bytecode;
 }
 

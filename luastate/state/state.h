@@ -443,6 +443,15 @@ int state_read_call(struct luastate *state, const struct luastate_layout *layout
 		    const struct luastate_memory *memory, uint64_t pc, uint32_t *ret_ins,
 		    struct failure *why);
 
+/** The prototype of a Lua function; NULL of another one. */
+static inline struct state_proto *state_proto_of(const struct luastate_function *function)
+{
+	return function->kind == LUASTATE_LUA
+		       ? (struct state_proto *)((uintptr_t)function -
+						offsetof(struct state_proto, function))
+		       : NULL;
+}
+
 /** Remember that the call at @p pc is in a prototype. */
 void state_note_call(struct luastate *state, const struct state_proto *proto, uint64_t pc);
 

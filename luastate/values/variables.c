@@ -380,8 +380,7 @@ static void read_all(struct reading *reading)
 {
 	struct luastate_variables *variables = reading->variables;
 
-	reading->proto = (const struct state_proto *)((const char *)reading->frame->function -
-						      offsetof(struct state_proto, function));
+	reading->proto = state_proto_of(reading->frame->function);
 	find_stale(&reading->values);
 	variables->is_compiled = reading->frame->trace != 0 || reading->frame->base == 0 ||
 				 is_stale(&reading->values, reading->frame->base);
