@@ -487,7 +487,7 @@ static void look_into_table(struct holders *holders, const struct item *item)
 					 .depth = item->name.depth + 1 };
 	uint8_t table[STATE_OBJECT_MAX], *nodes;
 	struct failure why;
-	uint32_t count;
+	uint32_t count = 0;
 
 	if (state_read_object(layout, holders->search->reader, item->address,
 			      state_gct(layout->tag_tab), table, (size_t)layout->GCtab_sizeof,
