@@ -7,16 +7,16 @@
 #include <time.h>
 
 /**
- * Read a clock, in nanoseconds. Never fails. Stopped window: may be.
+ * Read a clock, in nanoseconds. Never fails. Stopped window: allowed.
  * @param clock CLOCK_THREAD_CPUTIME_ID is the processor time that the calling thread has used.
  * Source: clock_gettime(2).
  */
 uint64_t clock_read_ns(clockid_t clock);
 
-/** The same of CLOCK_MONOTONIC. */
+/** Read CLOCK_MONOTONIC, in nanoseconds. */
 uint64_t clock_now_ns(void);
 
-/** The same in milliseconds. */
+/** Read CLOCK_MONOTONIC, in milliseconds. */
 uint64_t clock_now_ms(void);
 
 /** A next number for moments that nobody is to expect: xorshift64. @param random Not 0. */

@@ -12,48 +12,48 @@
 
 /* ---- Live process ----------------------------------------------------------------------- */
 
-/** A process that we look at; holds descriptors of its /proc entries, no trace attachment. */
+/** An open process. Traces nothing. */
 struct attach_process;
 
 /**
- * Open process @p pid and check that we may trace it; stops nothing.
+ * Open process @p pid and check that we may trace it. Stops nothing.
  *
- * @param why FAILURE_GONE (no such process), FAILURE_NOT_FOUND (a kernel thread or a zombie: no
- *            memory to look at; `step` tells which), FAILURE_DENIED (permission), FAILURE_BUSY
- *            (traced by the process whose pid is in `address`).
+ * @param why FAILURE_GONE (no such process), FAILURE_NOT_FOUND (a thread, kernel thread, zombie or
+ *        32-bit program: nothing that we can read; `step` says which), FAILURE_DENIED (permission),
+ *        FAILURE_BUSY (traced by the process whose pid is in `address`).
  * Source: proc(5), ptrace(2) "Ptrace access mode checking".
  */
 int attach_process_open(pid_t pid, struct attach_process **ret_process, struct failure *why);
 
-/** The same for a process whose threads are not to be stopped: a tracer is not in the way of that.
- */
+/** Open a process whose threads we do not stop. Another tracer is then no obstacle. */
 int attach_process_open_to_read(pid_t pid, struct attach_process **ret_process,
 				struct failure *why);
 void attach_process_close(struct attach_process *process);
 
-/** The id under which /proc shows the process's memory: its pid, or where the main thread has left
- *  with pthread_exit() and others run on, that of one of these. */
+/** The id under which /proc shows the process's memory. This is its pid; or, if the main thread has
+ *  left with pthread_exit(), the id of a thread that still runs. */
 pid_t attach_process_pid(const struct attach_process *process);
 
-/** Reader over the live process (process_vm_readv). Borrowed, valid until close. The bytes are
- *  those of a moment while threads run; check what is read. */
+/** Reader of the live process (process_vm_readv). Borrowed, valid until close. Threads may run and
+ *  change the memory between two reads, so check what you read. */
 const struct attach_reader *attach_process_reader(struct attach_process *process);
 
 /**
- * Visit the runs of pages in [start, end) that are in memory, from the lowest: reading others would
- * make the process larger, or swap. Where the kernel tells them (Linux 6.7), pages are left out
- * that were read but never written.
- * @param visit Gets whole pages, and once in a while an empty range: nothing more is in memory
- *              below it. Returns true to go on. A hole of 1 TiB costs some ten microseconds, before
- *              Linux 6.7 some seconds.
+ * Visit the runs of pages in [start, end) that are in memory, lowest first. A read of other pages
+ * would make the process larger, or swap. Linux 6.7 and later also leave out pages that were read
+ * but never written.
+ * Stopped window: no.
+ * @param visit Gets whole pages, and at times an empty range: no further page below it is in
+ *        memory. Returns true to continue. A hole of 1 TiB costs some ten microseconds; before
+ *        Linux 6.7, some seconds.
  * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_SYSTEM.
- * Source: Linux Documentation/admin-guide/mm/pagemap.rst. Stopped window: no.
+ * Source: Linux Documentation/admin-guide/mm/pagemap.rst.
  */
 int attach_process_each_resident(const struct attach_process *process, uint64_t start, uint64_t end,
 				 bool (*visit)(void *context, uint64_t start, uint64_t end),
 				 void *context, struct failure *why);
 
-/** The fate of a process since attach_process_open() or attach_process_note_exec(). */
+/** What happened to a process since attach_process_open() or attach_process_note_exec(). */
 enum attach_fate {
 	ATTACH_FATE_SAME,
 	ATTACH_FATE_EXEC,  /**< Another program runs in it. */
@@ -61,49 +61,56 @@ enum attach_fate {
 };
 
 /**
- * One read in /proc and one of memory, about 15 us. An exec shows in the addresses of text and
- * stack, which address space randomisation moves, and in the kernel's random bytes for the program
- * otherwise. A process whose main thread alone has left goes on.
+ * Check whether a process still runs the same program. Costs one read in /proc and one of memory,
+ * about 15 us. An exec changes the addresses of text and stack, because the kernel randomises them.
+ * Without randomisation it changes the random bytes that the kernel gives to each program. A
+ * process whose main thread alone has left is not ended.
  * Source: proc(5), stat; getauxval(3), AT_RANDOM.
  */
 enum attach_fate attach_process_fate(struct attach_process *process);
 
-/** Take the program that runs now as the known one. */
+/** Remember the program that runs now as the known one. */
 void attach_process_note_exec(struct attach_process *process);
 
-/** Process that traces @p tid, 0 if none or unknown. Source: proc(5), status, TracerPid. */
+/** Process that traces @p tid; 0: none or unknown. Source: proc(5), status, TracerPid. */
 pid_t attach_tracer_of(pid_t pid, pid_t tid);
 
 /**
- * Explain a refusal or a strange process in the user's terms: Yama's setting, another user, another
- * tracer, a kernel thread, a zombie, with what to do about it.
+ * Explain a failure to open or trace a process in the user's terms, and say what to do: Yama's
+ * setting, another user, another tracer, a kernel thread, a zombie.
  * @param ret_text Always terminated.
  */
 void attach_explain(pid_t pid, const struct failure *why, char *ret_text, size_t len);
 
 /* ---- Finding processes ------------------------------------------------------------------ */
 
-/** Names of a process. Bytes that a terminal might obey are replaced by '?'. */
+/** Names of a process. '?' replaces bytes that could control a terminal. */
 struct attach_names {
 	char command[64];  /**< The kernel's name for it, at most 15 characters long. */
-	char program[256]; /**< Base name of its executable; "" where that cannot be seen. */
+	char program[256]; /**< Base name of its executable; "" if we may not see it. */
 };
 
-/** Numbers of all processes that /proc shows, ascending.
- *  @param ret_pids Freed by the caller. Source: proc(5). */
+/**
+ * List the pids of all processes that /proc shows, ascending.
+ * @param ret_pids Freed by the caller.
+ * Source: proc(5).
+ */
 int attach_list_processes(pid_t **ret_pids, size_t *ret_count, struct failure *why);
 
-/** @return The parent's pid, 0 if there is none, or if @p pid is gone. Source: proc(5), stat. */
+/** @return The parent's pid; 0 if there is none or @p pid is gone. Source: proc(5), stat. */
 pid_t attach_parent_of(pid_t pid);
 
-/** @return The pid of the process that leads the session of @p pid, also where that has ended; 0 if
- * it is in another pid namespace, or if @p pid is gone. Source: setsid(2). */
+/**
+ * @return The pid that leads the session of @p pid, also if that process has ended; 0 if the leader
+ *         is in another pid namespace or @p pid is gone.
+ * Source: setsid(2).
+ */
 pid_t attach_session_of(pid_t pid);
 
 /** When a process began, in ns of CLOCK_BOOTTIME; 0: unknown. Source: proc(5), stat. */
 uint64_t attach_start_of(pid_t pid);
 
-/** Whose rights a process has; more groups are left out. */
+/** The rights of a process; further groups are left out. */
 enum { ATTACH_GROUPS_MAX = 64 };
 struct attach_identity {
 	uid_t uid;
@@ -111,41 +118,44 @@ struct attach_identity {
 	size_t group_count;
 };
 
-/** The real user and group: the others of a set-uid program are not those of its user, who may have
- *  chosen what it does. @return Whether there is such a process. Source: proc(5), status. */
+/**
+ * Read the real user and group of a process. The other ids of a set-uid program are not its user's,
+ * and the user may have chosen what it does.
+ * @return Whether the process exists.
+ * Source: proc(5), status.
+ */
 bool attach_identity_of(pid_t pid, struct attach_identity *ret_identity);
 
-/** @return Whether there is such a process. Source: proc(5), comm and exe. */
+/** @return Whether the process exists. Source: proc(5), comm and exe. */
 bool attach_names_of(pid_t pid, struct attach_names *ret_names);
 
 /**
- * Processes that have the number @p inner in a pid namespace below ours: in a container, mostly.
- * @param ret_pids Their numbers here, ascending, at most @p size.
+ * Find processes that have the pid @p inner in a pid namespace below ours, usually in a container.
+ * @param ret_pids Their pids in our namespace, ascending, at most @p size.
  * @return How many there are.
  * Source: proc(5), status, NSpid.
  */
 size_t attach_find_inner(pid_t inner, pid_t *ret_pids, size_t size);
 
-/** Whether /proc shows the pid namespace that this process is in; unshare(1) without --mount-proc
- *  leaves another one there, whose numbers mean other processes to ptrace. */
+/** Whether /proc shows our own pid namespace. After unshare(1) without --mount-proc, /proc still
+ *  shows another namespace, and ptrace takes its pids for other processes. */
 bool attach_proc_is_ours(void);
 
-/* ---- Its files -------------------------------------------------------------------------- */
+/* ---- Files of a process ----------------------------------------------------------------- */
 
-/** Its root directory. @return An O_PATH descriptor, or -1 with errno set. */
+/** Open a process's root directory. @return An O_PATH descriptor, or -1 with errno set. */
 int attach_root_open(pid_t pid);
 
 /**
- * Open a regular file by its path below a root. Links are followed inside of it only, and nothing
- * but a regular file is opened, because opening a device may have effects; EINVAL then. Nor are the
- * kernel's own files, which look regular, and show what the one who opens them may see. Does not
- * wait for a lease: such a file is not opened.
+ * Open a regular file by its path below a root. We follow links only inside the root. Other files
+ * fail with EINVAL, because opening a device may have effects. The kernel's own files also fail:
+ * they look regular, but show what their opener may see. A file with a lease fails at once.
  * @return A descriptor, or -1 with errno set: ENOSYS before Linux 5.6.
  * Source: openat2(2), RESOLVE_IN_ROOT.
  */
 int attach_root_open_file(int root_fd, const char *path);
 
-/** Turn an O_PATH descriptor of a regular file into one for reading; takes @p fd over. */
+/** Open the regular file of an O_PATH descriptor for reading; closes @p fd. */
 int attach_reopen_regular(int fd);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How are a target's memory and registers read, wherever they come from? */
+/* How do we read a target's memory and registers, from any source? */
 #ifndef ATTACH_READER_H
 #define ATTACH_READER_H
 
@@ -13,9 +13,8 @@
 /* ---- Addresses -------------------------------------------------------------------------- */
 
 /**
- * An address in the target's address space.
- *
- * A type of its own, so that the compiler rejects its use as one of our pointers.
+ * An address in the target's address space. The compiler rejects it in place of one of our own
+ * pointers.
  */
 struct remote_addr {
 	uint64_t value;
@@ -27,7 +26,7 @@ static inline struct remote_addr remote_addr_make(uint64_t value)
 	return (struct remote_addr){ .value = value };
 }
 
-/** The address @p offset bytes above @p base; wraps like the target's own arithmetic. */
+/** The address @p offset bytes above @p base; wraps as the target's own arithmetic does. */
 static inline struct remote_addr remote_addr_add(struct remote_addr base, int64_t offset)
 {
 	return (struct remote_addr){ .value = base.value + (uint64_t)offset };
@@ -37,8 +36,8 @@ static inline struct remote_addr remote_addr_add(struct remote_addr base, int64_
 
 /*
  * Registers that other modules name, by their DWARF numbers. ATTACH_REG_PC, ATTACH_REG_SP and
- * ATTACH_REG_COUNT exist on each architecture; the pc of AArch64 has no DWARF number and gets the
- * one behind sp.
+ * ATTACH_REG_COUNT exist on each architecture. AArch64's pc has no DWARF number, so we use the
+ * number after sp.
  * Source: System V ABI, AMD64, figure 3.36; DWARF for the Arm 64-bit Architecture, section 4.1.
  */
 #if defined(__x86_64__)
@@ -79,7 +78,7 @@ enum attach_register {
 struct attach_registers {
 	uint64_t r[ATTACH_REG_COUNT];
 	int64_t syscall; /**< Number of the system call that the thread is in, or -1. Always -1 on
-			      AArch64, whose kernel forgets the number before the thread stands. */
+			    AArch64, whose kernel forgets the number before the thread stops. */
 };
 
 static inline uint64_t attach_pc(const struct attach_registers *regs)
@@ -93,8 +92,8 @@ static inline uint64_t attach_sp(const struct attach_registers *regs)
 }
 
 /**
- * Take registers from a block as the kernel writes it into a core file and into PTRACE_GETREGSET's.
- * @param why FAILURE_INVALID where @p len is not that of this architecture's block.
+ * Decode registers from the block that the kernel writes into a core file and for PTRACE_GETREGSET.
+ * @param why FAILURE_INVALID if @p len is not the size of this architecture's block.
  * Source: struct user_regs_struct of <sys/user.h>; core(5).
  */
 int attach_decode_registers(const void *bytes, size_t len, struct attach_registers *ret_registers,
@@ -103,9 +102,10 @@ int attach_decode_registers(const void *bytes, size_t len, struct attach_registe
 /* ---- Remote reader ---------------------------------------------------------------------- */
 
 /**
- * A source of target memory: the live process, a recorded image, or one behind the other.
+ * A source of target memory: the live process, a recorded image, or an image backed by another
+ * source.
  *
- * read() copies exactly @p len bytes or fails and leaves @p ret_bytes undefined:
+ * read() copies exactly @p len bytes. On failure @p ret_bytes is undefined and *why is
  * FAILURE_FAULT with the first unreadable address, or FAILURE_GONE.
  */
 struct attach_reader {
@@ -121,7 +121,7 @@ static inline int attach_read(const struct attach_reader *reader, struct remote_
 }
 
 /**
- * Copy a NUL-terminated string of at most @p size - 1 bytes; longer ones are cut.
+ * Copy a NUL-terminated string of at most @p size - 1 bytes; a longer one is truncated.
  * @return 0, or -1 as attach_read().
  */
 int attach_read_string(const struct attach_reader *reader, struct remote_addr address,

@@ -13,90 +13,97 @@
 
 /* ---- Threads ---------------------------------------------------------------------------- */
 
-/** What a thread is doing, without touching it. Source: proc(5), /proc/PID/task/TID/syscall. */
+/** What a thread does, seen without stopping it. Source: proc(5), /proc/PID/task/TID/syscall. */
 enum attach_thread_state {
 	ATTACH_RUNNING,
-	ATTACH_BLOCKED, /**< In a system call or otherwise asleep: never interrupted. */
+	ATTACH_BLOCKED, /**< In a system call or otherwise asleep. We never interrupt it. */
 	ATTACH_EXITED,
 };
 
-/** What the kernel's scheduler has counted of a thread. */
+/** The scheduler's counters of a thread. */
 struct attach_schedule {
-	uint64_t ran_ns;    /**< On a processor; of one that runs: until its last clock tick. */
-	uint64_t waited_ns; /**< For a processor, in waits that have ended. */
-	uint64_t runs;	    /**< How often it was given one. */
+	uint64_t ran_ns;    /**< Time on a processor; if it runs, until its last clock tick. */
+	uint64_t waited_ns; /**< Time waiting for a processor, in waits that have ended. */
+	uint64_t runs;	    /**< How often it got a processor. */
 };
 
-/** What attach_capture() keeps of a thread's turns on processors. */
+/** A thread's turns on processors around one stop, for attach_capture(). */
 struct attach_turn {
 	struct attach_schedule before; /**< At the interrupt. */
-	bool is_known;		       /**< It could be read. */
-	bool is_late;		       /**< It did not stand at once. */
-	bool is_ours;		       /**< Its turn was on the caller's processor then. */
-	uint64_t own_waited_ns;	       /**< What the caller had waited for processors by then. */
-	uint64_t ran_ns; /**< The processor time that it had used when it stood; 0: it is
-			      not known. */
+	bool is_known;		       /**< `before` could be read. */
+	bool is_late;		       /**< It did not stop at once. */
+	bool is_ours;		       /**< It then ran or waited on the caller's processor. */
+	uint64_t own_waited_ns; /**< Time for which the caller had waited for processors by then. */
+	uint64_t ran_ns;	/**< Its processor time when it stopped; 0: unknown. */
 };
 
 struct attach_thread {
 	pid_t tid;
-	int syscall_fd;	       /**< Kept open: 1.4 us a look. */
-	int schedule_fd;       /**< Kept open, too; 0: not yet, -1: cannot be. */
-	bool stop_pending;     /**< Still ours: an interrupt has not been answered yet, or the
-				    thread was killed while it stood. */
-	uint64_t interrupt_ns; /**< When an interrupt was sent that has not been answered, or 0. */
+	int syscall_fd;	   /**< Stays open, because a probe then takes 1.4 us. */
+	int schedule_fd;   /**< Stays open, too; 0: not opened yet, -1: unavailable. */
+	bool stop_pending; /**< We still trace it: it has not answered an interrupt yet, or it was
+			      killed while stopped. */
+	uint64_t interrupt_ns; /**< When we sent an interrupt that it has not answered; 0: none. */
 	uint64_t patience_ns;  /**< Longest wait of attach_capture(); 0: 100 ms. */
-	bool shares_processor; /**< Ran on ours when it was stopped last. */
-	uint64_t tick_ns;      /**< Of processor time: when the caller woke for it. 0: of wall clock
-				    time, at which a thread that waits for a processor counts. */
-	bool is_tick_late;     /**< The caller was to wake earlier. */
-	uint64_t woke_ns; /**< When the caller woke as threads stood that had stop_pending; 0: it
-			       did not sleep. */
+	bool shares_processor; /**< Ran on our processor at its last stop. */
+	uint64_t tick_ns; /**< If the tick is of processor time: when the caller woke for it. 0: the
+			     tick is of wall-clock time, and a thread that waits for a processor
+			     counts too. */
+	bool is_tick_late; /**< The caller woke too late for the tick. */
+	uint64_t woke_ns;  /**< When the caller woke because threads with stop_pending had stopped;
+			      0: it did not sleep. */
 	struct attach_turn turn;
-	uint64_t stack_limit; /**< Main thread: first address behind its frames; else 0. */
+	uint64_t stack_limit; /**< Main thread: first address after its frames; other threads: 0. */
 	void *data;	      /**< Free for the caller; NULL at first. */
-	uint64_t stood_ns;    /**< When it stood last, CLOCK_MONOTONIC; 0: it never has. */
-	struct attach_registers registers; /**< Then those of its last stop. */
+	uint64_t stood_ns;    /**< Its last stop, CLOCK_MONOTONIC; 0: never stopped. */
+	struct attach_registers registers; /**< Registers of its last stop. */
 };
 
-/** Live list of a process's threads, refreshed on request; entries keep their address. */
+/** The threads of a process. attach_threads_refresh() updates the list; entries keep their
+ *  addresses. */
 struct attach_threads;
 int attach_threads_create(struct attach_process *process, struct attach_threads **ret_threads,
 			  struct failure *why);
 void attach_threads_destroy(struct attach_threads *threads);
 int attach_threads_refresh(struct attach_threads *threads, struct failure *why);
-/** After attach_process_note_exec(): the main thread's stack lies elsewhere. Reads nothing. */
+/** Call after attach_process_note_exec(): the main thread has a new stack. Reads nothing. */
 void attach_threads_note_exec(struct attach_threads *threads);
-/** @param forget Called for each thread before its entry goes: it has ended, or the list is
- *  destroyed. */
+/**
+ * @param forget Called before the list drops a thread, because the thread ended or the list is
+ *        destroyed.
+ */
 void attach_threads_on_forget(struct attach_threads *threads,
 			      void (*forget)(void *context, struct attach_thread *thread),
 			      void *context);
-/** Whether there are more or fewer threads than at the last refresh; less than 1 us. One that has
- *  ended while another began is not seen here. Source: proc_task_getattr() of Linux, st_nlink. */
+/**
+ * Whether the number of threads differs from the last refresh; takes less than 1 us. Does not
+ * notice that one thread ended while another started.
+ * Source: proc_task_getattr() of Linux, st_nlink.
+ */
 bool attach_threads_changed(const struct attach_threads *threads);
 size_t attach_threads_count(const struct attach_threads *threads);
 struct attach_thread *attach_threads_get(struct attach_threads *threads, size_t index);
 
 /**
- * Look at a thread without stopping it.
- * @param ret_sp,ret_pc Set where blocked; may be NULL.
+ * Probe a thread without stopping it.
+ * @param ret_sp,ret_pc Set if the thread is blocked; may be NULL.
  */
 enum attach_thread_state attach_thread_state(struct attach_thread *thread, uint64_t *ret_sp,
 					     uint64_t *ret_pc);
 
 /** A thread that does not run, as the kernel shows it. */
 struct attach_sleep {
-	int64_t syscall; /**< Number of the system call that it waits in; -1: in none. */
+	int64_t syscall; /**< Number of the system call in which it waits; -1: none. */
 	uint64_t sp, pc;
-	uint64_t runs;	 /**< How often it was given a processor, before it was seen asleep. */
+	uint64_t runs;	 /**< How often it had got a processor before we saw it asleep. */
 	bool is_stopped; /**< By a signal such as SIGSTOP. */
 };
 
 /**
- * attach_thread_state(), with all that is to be seen of a thread that does not run; some 15 us.
- * One that cannot be seen well enough to tell later whether it has slept on counts as running.
- * @param ret_sleep Set where blocked.
+ * Probe a thread as attach_thread_state() does, and read all that /proc shows of a blocked one;
+ * some 15 us. A thread counts as running if the kernel gives no counter by which we can check later
+ * that it did not wake.
+ * @param ret_sleep Set if the thread is blocked.
  * Source: proc(5), syscall and status.
  */
 enum attach_thread_state attach_thread_probe(const struct attach_process *process,
@@ -104,23 +111,25 @@ enum attach_thread_state attach_thread_probe(const struct attach_process *proces
 					     struct attach_sleep *ret_sleep);
 
 /**
- * Whether a thread is in the same sleep as at an earlier look; some 5 us.
+ * Whether a thread is still in the sleep that an earlier probe saw; some 5 us.
  *
- * Stopped window: no, it stops nothing.
- * @param sleep As attach_thread_probe() or attach_capture_asleep() gave it.
+ * Stopped window: no. Stops nothing.
+ * @param sleep From attach_thread_probe() or attach_capture_asleep().
  * Source: proc(5), syscall; Linux, Documentation/scheduler/sched-stats.rst.
  */
 bool attach_thread_sleeps_on(const struct attach_thread *thread, const struct attach_sleep *sleep);
 
-/** The kernel's name of a thread, as its program has set it: any bytes. "" where it has ended.
- *  Source: proc(5), comm. */
+/**
+ * Read the name that a thread's program gave it: any bytes. "" if the thread has ended.
+ * Source: proc(5), comm.
+ */
 void attach_thread_name(const struct attach_process *process, pid_t tid, char *ret_name,
 			size_t size);
 
 /* ---- The stop --------------------------------------------------------------------------- */
 
 /**
- * Read the registers of a thread that is traced by us and stands.
+ * Read the registers of a thread that we trace and that is stopped.
  *
  * Stopped window: yes, one system call.
  * @param why FAILURE_GONE, FAILURE_INVALID (a 32-bit process).
@@ -129,11 +138,11 @@ void attach_thread_name(const struct attach_process *process, pid_t tid, char *r
 int attach_read_registers(pid_t tid, struct attach_registers *ret_registers, struct failure *why);
 
 /**
- * Whether the stop that took @p regs woke the thread from a system call, as happens to one that
- * goes to sleep between our look and the stop. The kernel restarts most calls by itself, and others
- * as the stop has asked for; on AArch64 some report EINTR.
+ * Whether the stop that read @p regs woke the thread from a system call. This happens if the thread
+ * goes to sleep between our probe and the stop. The kernel restarts most calls by itself, and the
+ * stop makes it restart others. On AArch64 some calls return EINTR.
  *
- * Stopped window: no, it may read code.
+ * Stopped window: no; it may read code.
  * Source: linux/errno.h; Linux 6.1, arch/x86/kernel/signal.c, arch_do_signal_or_restart(), and
  * arch/arm64/kernel/signal.c, do_signal().
  */
@@ -141,41 +150,46 @@ bool attach_was_interrupted(const struct attach_reader *reader,
 			    const struct attach_registers *regs);
 
 /**
- * Decides what a stop reads. Called with the registers filled and the ranges of the earlier rounds
- * read; asks for more with attach_image_want(). Stopped window: yes, so it only computes addresses.
- * @return true while another round is wanted.
+ * Decides what a stop reads. The stop calls plan() with the registers and the ranges of the earlier
+ * rounds; plan() asks for more with attach_image_want(). Stopped window: yes, so plan() only
+ * computes addresses.
+ * @return true if it wants another round.
  */
 struct attach_planner {
 	bool (*plan)(void *context, struct attach_image *image, unsigned round);
 	void *context;
-	bool rehearses; /**< May be called before the stop as well, with the registers of the last.
-			 */
+	bool rehearses; /**< plan() may also run before the stop, with the registers of the last
+			   stop. */
 };
 
 /** Times of one stop in nanoseconds. */
 struct attach_timing {
-	uint64_t stopped_ns; /**< From before the interrupt to after the detach: what the target may
-				feel at most. Not the time that the caller is without a processor
-				in the detach, as most often the target has it then. */
-	uint64_t stop_ns;    /**< Part of it until the thread stood. */
-	uint64_t waited_ns;  /**< Part of that in which it waited for a processor. */
+	uint64_t stopped_ns; /**< From before the interrupt to after the detach: the longest pause
+				that the target can notice. Leaves out time for which the caller
+				loses its processor in the detach, because the target usually has it
+				then. */
+	uint64_t stop_ns;    /**< Part of stopped_ns until the thread stopped. */
+	uint64_t waited_ns;  /**< Part of stop_ns for which the thread waited for a processor. */
 };
 
 /**
- * Stop one thread, fill the image, let it go.
+ * Stop one thread, fill the image, and let the thread go.
  *
- * Seize, interrupt, wait (bounded spin, then block), registers, bulk reads, detach. Nobody is
- * attached afterwards, whatever the result. Where the planner rehearses, the plan and the reads are
- * done once before, while the thread runs: half of what they take in a stop is cache misses. Not so
- * within 2 ms of when it stood last.
- * Signals that arrive while the thread stands are delivered by the detach; a thread in a group stop
- * stays in it. A thread that does not stand in time, because it waits for a processor, stays under
- * the interrupt (stop_pending): SIGCHLD tells when it stands, and the next call goes on where this
- * one ended. Where that does not come within 10 ms of when it stands, a handler of SIGRTMIN lets go
- * of it, and the call fails with FAILURE_TIMEOUT. Stopped window: the middle part.
+ * The steps are seize, interrupt, wait (spin for a bounded time, then block), registers, bulk
+ * reads, detach. We trace nothing afterwards, except a thread with stop_pending. If the planner
+ * rehearses, we make the plan and the reads once before the stop, while the thread runs: half of
+ * their time in a stop is cache misses. We skip this within 2 ms of the thread's last stop.
+ *
+ * The detach delivers signals that arrive while the thread is stopped. A thread in a group stop
+ * stays in it. A thread that waits for a processor may not stop in time. It then stays under the
+ * interrupt (stop_pending): SIGCHLD reports its stop, and the next call continues where this one
+ * ended. If the next call does not come within 10 ms of the stop, a handler of SIGRTMIN lets the
+ * thread go, and the call fails with FAILURE_TIMEOUT.
+ * Stopped window: the middle part.
  * @param ret_timing Set on success, and with FAILURE_UNSCHEDULED.
  * @param why FAILURE_GONE, FAILURE_BUSY, FAILURE_DENIED, FAILURE_TIMEOUT, FAILURE_FAULT;
- * FAILURE_UNSCHEDULED where thread->tick_ns is set and it waited for a processor then.
+ *        FAILURE_ASLEEP if the thread fell asleep during the rehearsal; FAILURE_UNSCHEDULED if
+ *        thread->tick_ns is set and the thread waited for a processor at that tick.
  * Source: ptrace(2), process_vm_readv(2).
  */
 int attach_capture(struct attach_process *process, struct attach_thread *thread,
@@ -183,39 +197,42 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		   struct attach_timing *ret_timing, struct failure *why);
 
 /**
- * Fill the image of a thread that sleeps, without waking it: what the planner asks for is read as
- * it lies, and the thread is looked at again afterwards, so that all of it is of one moment as far
- * as no other thread writes there. Of the registers only pc and sp are known; the others are 0.
- * Stopped window: no.
+ * Fill the image of a sleeping thread without waking it. We read the planned memory while the
+ * thread sleeps, then probe the thread again. If it did not wake, the memory is consistent unless
+ * another thread wrote there. Of the registers only pc and sp are known; the others are 0. Stopped
+ * window: no.
  * @param ret_sleep Set on success.
- * @param why FAILURE_TIMEOUT where it runs, or ran meanwhile; FAILURE_GONE; FAILURE_SYSTEM.
+ * @param why FAILURE_TIMEOUT if the thread runs, or ran meanwhile; FAILURE_GONE; FAILURE_SYSTEM.
  */
 int attach_capture_asleep(const struct attach_process *process, struct attach_thread *thread,
 			  const struct attach_planner *planner, struct attach_image *image,
 			  struct attach_sleep *ret_sleep, struct failure *why);
 
 /**
- * Read the ranges asked for since the last read, with the threads running; one system call for
- * most. A range that cannot be read stays empty. @return 0, or -1 with FAILURE_GONE or
- * FAILURE_SYSTEM.
+ * Read the ranges asked for since the last read, while the threads run; usually one system call. An
+ * unreadable range stays empty.
+ * @return 0, or -1 with FAILURE_GONE or FAILURE_SYSTEM.
  */
 int attach_process_fetch(const struct attach_process *process, struct attach_image *image,
 			 struct failure *why);
 
 /**
- * Read what the scheduler has counted for the thread, in less than 1 us. Stopped window: may be.
- * Keeps the file open in @p thread, until that is freed.
- * @return false where the kernel does not count, or the thread is gone; @p ret_schedule is not set.
+ * Read the scheduler's counters of the thread, in less than 1 us. Stopped window: allowed. Keeps
+ * the file open in @p thread until that is freed.
+ * @return false if the kernel does not count, or the thread is gone; @p ret_schedule is then
+ *         unchanged.
  * Source: Linux, Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat.
  */
 bool attach_thread_schedule(struct attach_thread *thread, struct attach_schedule *ret_schedule);
 
-/** Whether a thread under an interrupt stands by now, or has ended; reaps nothing. */
+/** Whether a thread with a pending stop has stopped or ended. Reaps nothing. */
 bool attach_thread_stands(const struct attach_thread *thread);
 
-/** Let go of a thread that answered an interrupt too late, or reap one that was killed while it
- *  stood (stop_pending). @return 0 once nothing is
- *  pending, -1 while it still is. Never blocks. */
+/**
+ * Let a thread go that answered an interrupt too late, or reap one that was killed while stopped
+ * (stop_pending). Never blocks.
+ * @return 0 if nothing is pending any more, else -1.
+ */
 int attach_thread_settle(struct attach_thread *thread);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The clocks of the kernel as one number. */
+/* How do we read the kernel's clocks as one number? */
 #include "attach/clock.h"
 
 uint64_t clock_read_ns(clockid_t clock)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Setting a failure, and its words for people. */
+/* How do we set a failure and describe it for people? */
 #include "attach/failure.h"
 
 #include <errno.h>
@@ -78,6 +78,6 @@ void failure_describe(const struct failure *why, char *ret_text, size_t len)
 		snprintf(who, sizeof(who), " of %d", (int)why->tid);
 	if (why->kind == FAILURE_FAULT || why->address)
 		snprintf(where, sizeof(where), " at 0x%" PRIx64, why->address);
-	snprintf(ret_text, len, "cannot %s%s%s: %s", why->step ? why->step : "go on", who, where,
+	snprintf(ret_text, len, "cannot %s%s%s: %s", why->step ? why->step : "continue", who, where,
 		 reason_of(why));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refusals in the user's terms. */
+/* How do we explain a refusal in the user's terms? */
 #include "attach/process/process_internal.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static int yama_scope(void)
 	int scope = -1;
 
 	if (!file)
-		return -1; /* a kernel without Yama */
+		return -1; /* this kernel has no Yama */
 	if (fscanf(file, "%d", &scope) != 1)
 		scope = -1;
 	fclose(file);
@@ -36,7 +36,7 @@ static void explain_denied(pid_t pid, char *ret_text, size_t len)
 			 (int)pid);
 	else if (geteuid() == 0)
 		snprintf(ret_text, len,
-			 "not permitted to trace process %d although this is root: run it where "
+			 "not permitted to trace process %d even as root: run where "
 			 "CAP_SYS_PTRACE is granted (in a container: --cap-add SYS_PTRACE)",
 			 (int)pid);
 	else if (is_known && owner.uid != geteuid()) {
@@ -53,8 +53,8 @@ static void explain_denied(pid_t pid, char *ret_text, size_t len)
 			 (int)pid, scope);
 	else
 		snprintf(ret_text, len,
-			 "not permitted to trace process %d, which has protected itself or belongs "
-			 "to another namespace: use sudo, or grant CAP_SYS_PTRACE and "
+			 "not permitted to trace process %d, which has protected itself or is in "
+			 "another namespace: use sudo, or grant CAP_SYS_PTRACE and "
 			 "CAP_DAC_READ_SEARCH",
 			 (int)pid);
 }
@@ -65,7 +65,7 @@ static void explain_busy(pid_t pid, pid_t tracer, char *ret_text, size_t len)
 
 	if (process_read_file(tracer, "comm", name, sizeof(name)) == 0)
 		name[strcspn(name, "\n")] = '\0';
-	process_clean_text(name); /* a program names itself */
+	process_clean_text(name); /* a program chooses its own name */
 	snprintf(ret_text, len,
 		 "process %d is already traced by pid %d%s%s%s: end that tracer, then try again",
 		 (int)pid, (int)tracer, name[0] ? " (" : "", name, name[0] ? ")" : "");
@@ -78,8 +78,8 @@ static void explain_kind(pid_t pid, const struct failure *why, char *ret_text, s
 			 (int)why->address, (int)why->address);
 	else if (strcmp(why->step, PROCESS_IS_ZOMBIE) == 0)
 		snprintf(ret_text, len,
-			 "process %d has ended and waits for its parent (a zombie): there is "
-			 "nothing to profile",
+			 "process %d is a zombie: it has ended, and its parent has not "
+			 "reaped it",
 			 (int)pid);
 	else if (strcmp(why->step, PROCESS_IS_KERNEL) == 0)
 		snprintf(ret_text, len, "%d is a kernel thread: it cannot run LuaJIT", (int)pid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process that we look at. Holds no attachment: only descriptors of /proc. */
+/* Which program runs in a process, and may we read it? */
 #include "attach/process/process_internal.h"
 
 #include <dirent.h>
@@ -75,7 +75,7 @@ bool process_thread_is_traced(pid_t tid)
 {
 	char status[4096], value[32];
 
-	/* /proc/TID is there for each thread, though not listed. */
+	/* /proc/TID exists for each thread, although /proc does not list it. */
 	return process_read_file(tid, "status", status, sizeof(status)) != 0 ||
 	       !process_status_field(status, "TracerPid", value, sizeof(value)) ||
 	       strtol(value, NULL, 10) != 0;
@@ -99,11 +99,11 @@ void process_clean_text(char *text)
 			*c = '?';
 }
 
-/* ---- What /proc tells ------------------------------------------------------------------- */
+/* ---- Reading /proc ---------------------------------------------------------------------- */
 
 /*
- * Fields of /proc/PID/stat by their numbers in proc(5). The command is in parentheses and may hold
- * anything, so the last one ends it.
+ * Fields of /proc/PID/stat by their numbers in proc(5). The command is in parentheses and may
+ * contain any bytes, so the last ')' ends it.
  */
 enum {
 	STAT_PARENT = 4,
@@ -154,15 +154,15 @@ int process_read_stat(pid_t pid, struct process_stat *ret_stat)
 	return 0;
 }
 
-/* A zombie, or on the way there: the kernel shows a size of 0 for a thread that has given its
- * memory back. The start of the text is 0 then, too, but also during an exec, until the new program
- * is mapped (Linux fs/proc/array.c, do_task_stat(); fs/binfmt_elf.c, load_elf_binary()). */
+/* A zombie, or a thread about to be one: the kernel shows a size of 0 for a thread that has given
+ * its memory back. The start of the text is then also 0, but an exec shows 0 too until the new
+ * program is mapped (Linux fs/proc/array.c, do_task_stat(); fs/binfmt_elf.c, load_elf_binary()). */
 static bool is_dead(const struct process_stat *stat)
 {
 	return stat->state == 'Z' || stat->state == 'X' || stat->size_bytes == 0;
 }
 
-/* A thread other than the main one, which has left. @return its id, 0 if none lives. */
+/* Find a live thread other than the main one, which has left. @return its id, or 0. */
 static pid_t find_live_thread(pid_t pid)
 {
 	char path[64];
@@ -186,7 +186,7 @@ static pid_t find_live_thread(pid_t pid)
 
 /* ---- Opening ---------------------------------------------------------------------------- */
 
-/* What hides a process from us is as good as none; what we lack is something else. */
+/* A process that we may not see counts as gone. A shortage of our own is a different failure. */
 static int find_failure(pid_t pid, int errnum, struct failure *why)
 {
 	struct failure found;
@@ -199,7 +199,7 @@ static int find_failure(pid_t pid, int errnum, struct failure *why)
 	return -1;
 }
 
-/* What the process is, from its status: anything that has no memory to look at is refused. */
+/* Read the kind of process from its status. We refuse a process without memory that we can read. */
 static int check_kind(pid_t pid, pid_t *ret_memory_id, struct failure *why)
 {
 	char status[4096], value[64];
@@ -220,8 +220,8 @@ static int check_kind(pid_t pid, pid_t *ret_memory_id, struct failure *why)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, pid, 0, PROCESS_IS_ZOMBIE);
 	if (stat.is_kernel)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, pid, 0, PROCESS_IS_KERNEL);
-	/* One that ends loses its memory first. Not by VmSize in status, which a long list of
-	 * groups may push out of our buffer. */
+	/* A process that is ending loses its memory first. VmSize in status shows this too, but a
+	 * long list of groups may push it out of our buffer. */
 	if (process_read_file(memory_id, "statm", value, sizeof(value)) == 0 &&
 	    strtol(value, NULL, 10) == 0)
 		return failure_set(why, FAILURE_GONE, ESRCH, pid, 0, "find the process");
@@ -238,7 +238,7 @@ static int check_tracer(pid_t pid, struct failure *why)
 		      : 0;
 }
 
-/* The kernel runs 32-bit programs too; their registers and stacks are another world. */
+/* The kernel runs 32-bit programs too, but their registers and stacks differ. */
 static int check_class(pid_t pid, struct failure *why)
 {
 	int fd = process_open(pid, "exe", O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -246,7 +246,7 @@ static int check_class(pid_t pid, struct failure *why)
 	ssize_t len;
 
 	if (fd < 0)
-		return 0; /* the registers will tell */
+		return 0; /* attach_read_registers() checks again */
 	len = read(fd, ident, sizeof(ident));
 	close(fd);
 	if (len == (ssize_t)sizeof(ident) && memcmp(ident, ELFMAG, SELFMAG) == 0 &&
@@ -255,7 +255,7 @@ static int check_class(pid_t pid, struct failure *why)
 	return 0;
 }
 
-/* Opening mem needs the very permission that ptrace needs, and stops nobody. */
+/* Opening mem needs the same permission as ptrace, and stops no thread. */
 static int check_access(pid_t pid, struct failure *why)
 {
 	int fd = process_open(pid, "mem", O_RDONLY);
@@ -343,9 +343,9 @@ const struct attach_reader *attach_process_reader(struct attach_process *process
 	return &process->reader;
 }
 
-/* ---- Fate ------------------------------------------------------------------------------- */
+/* ---- Program and end -------------------------------------------------------------------- */
 
-/* Where the kernel has put random bytes for the program; 0 if unknown. */
+/* Address of the random bytes that the kernel gave the program; 0: unknown. */
 static uint64_t find_random(const struct attach_process *process)
 {
 	int fd = process_open(process->memory_id, "auxv", O_RDONLY);
@@ -375,7 +375,7 @@ void attach_process_note_exec(struct attach_process *process)
 	struct process_stat stat;
 	struct failure why;
 
-	/* Without its own memory the main thread has no addresses to show. */
+	/* A main thread that has left shows no addresses. */
 	if (process_read_stat(process->memory_id, &stat) == 0) {
 		program.text_start = stat.text_start;
 		program.stack_start = stat.stack_start;
@@ -389,7 +389,7 @@ void attach_process_note_exec(struct attach_process *process)
 	process->program = program;
 }
 
-/* Another program at the same addresses, where they are not randomised. */
+/* Whether another program runs at the same addresses, which happens without randomisation. */
 static bool has_other_random(const struct attach_process *process)
 {
 	uint8_t random[PROCESS_RANDOM_BYTES];
@@ -402,7 +402,7 @@ static bool has_other_random(const struct attach_process *process)
 	return memcmp(random, process->program.random, sizeof(random)) != 0;
 }
 
-/* The main thread has left: see that the memory is looked at through one that lives. */
+/* The main thread has left: read the memory through a live thread. */
 static bool follow_live_thread(struct attach_process *process)
 {
 	struct process_stat stat;
@@ -417,21 +417,21 @@ static bool follow_live_thread(struct attach_process *process)
 	return tid != 0;
 }
 
-/* A look at what the process is doing; its main thread may have left others alone. */
+/* Read the state of a process, also if its main thread has left while others run. */
 static bool look(struct attach_process *process, struct process_stat *ret_stat)
 {
 	if (process_read_stat(process->pid, ret_stat) != 0 ||
 	    ret_stat->start_ticks != process->start_ticks)
-		return false; /* or its number is another's by now */
+		return false; /* or another process has the pid now */
 	if (is_dead(ret_stat))
 		return ret_stat->threads > 1 && follow_live_thread(process) &&
 		       process_read_stat(process->memory_id, ret_stat) == 0 && !is_dead(ret_stat);
-	/* An exec in another thread makes that the main one. */
+	/* An exec in another thread makes that thread the main one. */
 	process->memory_id = process->pid;
 	return true;
 }
 
-/* What we lack ourselves, as descriptors, says nothing of the process. */
+/* A shortage of our own, such as descriptors, says nothing about the process. */
 static bool is_lack_of_ours(int errnum)
 {
 	struct failure why;
@@ -445,7 +445,8 @@ enum attach_fate attach_process_fate(struct attach_process *process)
 	struct process_stat stat;
 
 	errno = 0;
-	/* A thread that execs takes over the number of the main one, perhaps just now. */
+	/* Read twice: a thread that calls exec takes over the main thread's id, perhaps between our
+	 * reads. */
 	if (!look(process, &stat) && !look(process, &stat))
 		return is_lack_of_ours(errno) ? ATTACH_FATE_SAME : ATTACH_FATE_ENDED;
 	if (stat.text_start != process->program.text_start ||

@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to attach: the inside of a process and small readers of /proc. */
+/* What does an open process hold, and how does attach read /proc? */
 #ifndef ATTACH_PROCESS_PROCESS_INTERNAL_H
 #define ATTACH_PROCESS_PROCESS_INTERNAL_H
 
 #include "attach/thread.h"
 
-/* Phrases by which attach_explain() tells the kinds of FAILURE_NOT_FOUND apart. */
+/* Phrases by which attach_explain() distinguishes the kinds of FAILURE_NOT_FOUND. */
 #define PROCESS_IS_THREAD "profile a single thread"
 #define PROCESS_IS_ZOMBIE "profile a zombie"
 #define PROCESS_IS_KERNEL "profile a kernel thread"
 
 #define PROCESS_IS_32_BIT "profile a 32-bit process"
 
-/** What /proc/PID/stat tells. */
+/** Fields of /proc/PID/stat. */
 struct process_stat {
 	char command[64];
 	char state;
-	bool is_kernel; /* a thread of the kernel's own */
+	bool is_kernel;
 	pid_t parent;
 	long threads;
 	uint64_t start_ticks, size_bytes, text_start, stack_start;
-	int processor; /* it runs on, or ran last */
+	int processor; /* the current or last one */
 };
 
-/** @return 0, or -1 where there is no such process. */
+/** @return 0, or -1 if there is no such process. */
 int process_read_stat(pid_t pid, struct process_stat *ret_stat);
 
 enum { PROCESS_RANDOM_BYTES = 16 };
 
-/** What every exec makes anew. */
+/** What every exec changes. */
 struct program_id {
 	uint64_t text_start, stack_start;
-	uint64_t random_address; /* 0: not known */
+	uint64_t random_address; /* 0: unknown */
 	uint8_t random[PROCESS_RANDOM_BYTES];
 };
 
 struct attach_process {
 	pid_t pid;
-	pid_t memory_id; /* of a thread that has the memory: pid, mostly */
+	pid_t memory_id; /* thread that has the memory; usually pid */
 	uint64_t start_ticks;
 	struct program_id program;
 	struct attach_reader reader;
@@ -49,7 +49,7 @@ int process_open(pid_t pid, const char *name, int flags);
 /** Read a small file of /proc/PID into text. @return 0, or -1 with errno. */
 int process_read_file(pid_t pid, const char *name, char *ret_text, size_t size);
 
-/** Make text from a process fit for a terminal. */
+/** Replace bytes that could control a terminal by '?'. */
 void process_clean_text(char *text);
 
 /** Find "Field:\tvalue" in the text of a status file. */
@@ -59,39 +59,39 @@ bool process_status_field(const char *status, const char *field, char *ret_value
 bool process_thread_ended(pid_t pid, pid_t tid);
 
 /**
- * Undo what a stop did to a thread that had fallen asleep since we looked: calls such as epoll_wait
- * fail with EINTR, even though no handler of a signal has run. The kernel is made to begin the call
- * again unless one does now, as it does for most calls by itself; a timeout begins again, too. For
- * calls that it goes on with by restart_syscall(2) that is done where the process filters its
- * calls.
+ * Undo what a stop did to a thread that fell asleep after our probe. Calls such as epoll_wait would
+ * fail with EINTR although no signal handler ran. We make the kernel restart the call unless a
+ * handler runs now, as the kernel does for most calls by itself. The call's timeout starts again,
+ * too. The kernel continues some calls by restart_syscall(2); for these we do the same if the
+ * process filters its system calls.
  *
- * Stopped window: yes; some system calls in the rare case, else none. On AArch64 nothing is done:
- * what the first argument was is lost when the thread stands. A thread that our death lets go sees
- * EINTR. May be called by a signal handler.
- * @param status Of waitpid().
- * @param is_prompt It stood at once. One that had to wait for a processor may have been woken by
- * the end of its timeout, which a socket's call does not tell.
- * @param regs As they were read. They keep the result that the kernel had set.
+ * Stopped window: yes; some system calls in this rare case, else none. On AArch64 this does
+ * nothing, because the stop destroys the first argument. If our own death lets a thread go, the
+ * thread sees EINTR. Signal handlers may call this.
+ * @param status From waitpid().
+ * @param is_prompt The thread stopped at once. If it had to wait for a processor, the end of its
+ *        timeout may have woken it, and a socket call does not show this.
+ * @param regs Registers as read. They keep the result that the kernel had set.
  * Source: signal(7), calls that are never restarted; Linux 6.1, arch/x86/kernel/signal.c,
  * arch_do_signal_or_restart() and handle_signal(); arch/arm64/kernel/signal.c, do_signal().
  */
 void registers_restart_wait(pid_t tid, int status, const struct attach_registers *regs,
 			    bool is_prompt);
 
-/** The same for a thread that is let go without a look: reads its registers. */
+/** Read a thread's registers and call registers_restart_wait(), for a stop without a sample. */
 void registers_undo_stop(pid_t tid, int status);
 
-/** Whether somebody traces a thread; also where that is not known. */
+/** Whether some process traces a thread; true if unknown. */
 bool process_thread_is_traced(pid_t tid);
 
 /**
- * How often a thread was given a processor. Counted before a thread is seen asleep, and again at
- * any time later: it has slept all the time where both are equal. Some 3 us; 0: unknown. Source:
- * Linux, Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat; proc(5), status.
+ * How often a thread got a processor. Count before a probe sees the thread asleep, and again later:
+ * if both numbers are equal, the thread slept all the time. Some 3 us; 0: unknown.
+ * Source: Linux, Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat; proc(5), status.
  */
 uint64_t process_count_runs(pid_t tid);
 
-/** attach_thread_probe() but for the status file; 1.4 us. */
+/** attach_thread_probe() without the status file and the count of runs; 1.4 us. */
 enum attach_thread_state process_thread_sleep(const struct attach_thread *thread,
 					      struct attach_sleep *ret_sleep);
 
@@ -99,14 +99,15 @@ enum attach_thread_state process_thread_sleep(const struct attach_thread *thread
 int process_read_rounds(const struct attach_process *process, const struct attach_planner *planner,
 			unsigned rounds, struct attach_image *image, struct failure *why);
 
-/** Rounds of reads of one image: the known ranges, then what they point to, and so on: the first
- * and one for each stage of luastate's planner, of which the steady state takes two. */
+/** Rounds of reads for one image. The first reads known ranges; each further round reads what the
+ *  last one points to. This is one round more than luastate's planner has stages; the steady state
+ *  takes two. */
 enum { PROCESS_ROUNDS = 14 };
 
-/** A thread that does not wait for a processor stands sooner than this after the interrupt. */
+/** A thread that does not wait for a processor stops sooner than this after the interrupt. */
 enum { PROCESS_PROMPT_NS = 500 * 1000 };
 
-/** First address behind the main thread's frames; 0 if unknown. */
+/** First address after the main thread's frames; 0: unknown. */
 uint64_t process_stack_start(const struct attach_process *process);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which processes there are, what they are called, and whose they are. Needs no permission to trace
- * them. */
+/* Which processes are there, and whose are they, without permission to trace them? */
 #include "attach/process/process_internal.h"
 
 #include <dirent.h>
@@ -69,7 +68,7 @@ pid_t attach_session_of(pid_t pid)
 	return leader > 0 ? leader : 0;
 }
 
-/* The link of a program that was replaced or removed has a mark behind it. */
+/* The kernel marks the link of a program that was replaced or removed. */
 static void read_program(pid_t pid, char *ret_name, size_t size)
 {
 	static const char mark[] = " (deleted)";
@@ -145,8 +144,8 @@ bool attach_identity_of(pid_t pid, struct attach_identity *ret_identity)
 
 /* ---- Namespaces ------------------------------------------------------------------------- */
 
-/* The last number of NSpid, if there is more than one: that in the innermost namespace. */
-/* The field comes behind the list of groups, of which a process may have thousands. */
+/* The last number of NSpid, if there is more than one: the pid in the innermost namespace. The
+ * field follows the list of groups, and a process may have thousands of groups. */
 static pid_t inner_pid_of(pid_t pid)
 {
 	char status[65536], value[256];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which pages of a process are in memory.
+ * Which pages of a process are in memory?
  *
  * Reading a page that was never touched makes the kernel give the process page tables and a zero
- * page; reading one that is swapped out brings it in. A search through all memory must do neither.
- * Nor must it take long where a process has reserved much more than it uses: mappings of many TiB
- * are ordinary.
+ * page. Reading a page that is swapped out brings it in. A search through all memory must do
+ * neither. It must also be fast if a process has reserved much more than it uses: mappings of many
+ * TiB are ordinary.
  * Source: Linux Documentation/admin-guide/mm/pagemap.rst.
  */
 #include "attach/process/resident.h"
@@ -21,16 +21,20 @@
 enum {
 	ENTRIES = 4096,
 	REGIONS = 512,
-	/* Pages that a look at the page map takes while it holds a lock of the target's. */
+	/* Pages that one scan may report while it holds a lock of the target. */
 	SCAN_PAGES = 1 << 18,
 };
 
-/* What one call goes over at most: its page tables may all be there, for zero pages. */
+/* Address range that one call scans at most: page tables may exist for all of it, for zero pages.
+ */
 #define SCAN_BYTES ((uint64_t)4 << 30)
 
 #define PAGE_PRESENT ((uint64_t)1 << 63)
 
-/* Of <linux/fs.h>, whose older versions lack them. Source: Linux 6.7, include/uapi/linux/fs.h. */
+/*
+ * Constants of <linux/fs.h>, whose older versions lack them. Source: Linux 6.7,
+ * include/uapi/linux/fs.h.
+ */
 enum { SCAN_IS_PRESENT = 1 << 3, SCAN_IS_ZERO = 1 << 5 };
 
 struct scan_region {
@@ -39,7 +43,7 @@ struct scan_region {
 
 struct scan_argument {
 	uint64_t size, flags, start, end;
-	uint64_t walk_end; /* set by the kernel: how far it came */
+	uint64_t walk_end; /* set by the kernel: how far the scan came */
 	uint64_t regions, region_count, max_pages;
 	uint64_t inverted, all_of, any_of, returned; /* masks of categories */
 };
@@ -62,7 +66,7 @@ void resident_walk_deinit(struct resident_walk *walk)
 	close(walk->fd);
 }
 
-/* @return whether to go on. */
+/* @return whether to continue. */
 static bool end_run(struct resident_walk *walk)
 {
 	uint64_t start = walk->start;
@@ -71,7 +75,8 @@ static bool end_run(struct resident_walk *walk)
 	return !start || walk->visit(walk->context, start, walk->end);
 }
 
-/* Pages that are in memory, behind those known so far. */
+/* Add [start, end), which is in memory, to the current run, or report that run and start a new one.
+ */
 static bool take_run(struct resident_walk *walk, uint64_t start, uint64_t end)
 {
 	if (walk->start && walk->end != start && !end_run(walk))
@@ -82,17 +87,19 @@ static bool take_run(struct resident_walk *walk, uint64_t start, uint64_t end)
 	return true;
 }
 
-/* All pages below @at are reported: where nothing is in memory there, report that. */
+/*
+ * All pages below @at are scanned: report the finished run, or that nothing is in memory below @at.
+ */
 static bool come_to(struct resident_walk *walk, uint64_t at)
 {
 	if (walk->start && walk->end == at)
-		return true; /* the run may go on */
+		return true; /* the next pages may belong to the run */
 	return end_run(walk) && walk->visit(walk->context, at, at);
 }
 
-/* ---- By number -------------------------------------------------------------------------- */
+/* ---- One page map entry per page -------------------------------------------------------- */
 
-/* @return how many there are, 0 where the memory is gone, -1. */
+/* @return the number of entries; 0 if the memory is gone; -1 on failure. */
 static ssize_t read_entries(const struct resident_walk *walk, uint64_t address, uint64_t *entries,
 			    size_t count, struct failure *why)
 {
@@ -129,7 +136,7 @@ int resident_walk_entries(struct resident_walk *walk, uint64_t start, uint64_t e
 	return 0;
 }
 
-/* ---- By one call ------------------------------------------------------------------------ */
+/* ---- One call for many pages ------------------------------------------------------------ */
 
 int resident_walk_scan(struct resident_walk *walk, uint64_t start, uint64_t end,
 		       struct failure *why)
@@ -137,8 +144,7 @@ int resident_walk_scan(struct resident_walk *walk, uint64_t start, uint64_t end,
 	struct scan_region regions[REGIONS];
 	uint64_t first;
 
-	/* A process that is gone has no memory to scan, which Linux before 6.15 does not look at.
-	 */
+	/* Linux before 6.15 does not report that the process is gone, so read an entry first. */
 	if (read_entries(walk, start, &first, 1, why) < 0)
 		return -1;
 	for (uint64_t at = start; at < end;) {

@@ -37,7 +37,7 @@ static void test_texts(void **state)
 		  "cannot stop the thread of 3: timed out" },
 		{ { FAILURE_NO_MEMORY, ENOMEM, 0, 0, "grow an image" },
 		  "cannot grow an image: out of memory" },
-		{ { FAILURE_NONE }, "cannot go on: no failure" },
+		{ { FAILURE_NONE }, "cannot continue: no failure" },
 	};
 	char text[200];
 

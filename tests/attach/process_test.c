@@ -310,7 +310,7 @@ static void test_permission(void **state)
 	assert_true(child_await(ready, 1));
 	expect_denied(of_a, become_b, "of user nobody: use sudo");
 	expect_denied(of_root, become_b, "of user root: use sudo");
-	expect_denied(of_root, drop_capabilities, "although this is root");
+	expect_denied(of_root, drop_capabilities, "even as root");
 	/* setuid(2) made it undumpable, which closes it to its own user. */
 	expect_denied(of_a, become_a, yama ? "not permitted" : "protected itself");
 	child_end(of_a);
