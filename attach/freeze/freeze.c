@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hold a process and copy memory meanwhile: our part of it. The holder's is freezer.c. */
+/* How do we copy memory while the freezer (freezer.c) keeps a process frozen? */
 #include "attach/freeze/freeze_internal.h"
 #include "attach/clock.h"
 
@@ -18,20 +18,20 @@
 
 enum {
 	MIN_PAUSE_NS = 1000 * 1000,
-	/* Of the pause, for stopping and copying; the rest is for letting go. */
+	/* Fifths of the pause for stopping and copying; the rest is for letting go. */
 	COPY_FIFTHS = 4,
-	/* A holder that neither says nor ends anything does not get a processor. */
+	/* A freezer that neither answers nor ends gets no processor. */
 	ANSWER_MS = 10 * 1000,
 };
 
-/** A hold, in its parent. */
+/** A freeze, as the freezer's parent sees it. */
 struct parent {
 	struct freeze_shared *shared;
 	pid_t freezer;
 	int end;
 };
 
-/* @return the word that the holder says, 0 where it ended. */
+/* @return the freezer's message; 0: it ended. */
 static char hear(const struct parent *parent)
 {
 	struct pollfd end = { .fd = parent->end, .events = POLLIN };
@@ -59,14 +59,14 @@ static int start_freezer(struct parent *parent, struct attach_threads *threads,
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-		return failure_set_errno(why, errno, 0, "hold a process");
+		return failure_set_errno(why, errno, 0, "freeze the process");
 	parent->freezer = fork();
 	if (parent->freezer < 0) {
 		int errnum = errno;
 
 		close(ends[0]);
 		close(ends[1]);
-		return failure_set_errno(why, errnum, 0, "hold a process");
+		return failure_set_errno(why, errnum, 0, "freeze the process");
 	}
 	if (parent->freezer == 0) {
 		close(ends[0]);
@@ -77,7 +77,7 @@ static int start_freezer(struct parent *parent, struct attach_threads *threads,
 	return 0;
 }
 
-/* What stood in the way of stopping any. */
+/* Report why no thread could be stopped. */
 static int check_stops(const struct freeze_shared *shared, struct failure *why)
 {
 	bool any = false;
@@ -109,13 +109,13 @@ static int copy_frozen(struct parent *parent, const struct attach_process *proce
 	ret = copy_read(copy, process, begin_ns + max_pause_ns / 5 * COPY_FIFTHS, &freeze->unread,
 			why);
 	freeze->is_truncated = ret > 0;
-	/* A holder that was ended had let go at some time, of which we know nothing. */
+	/* If the freezer was ended, it let the threads go at an unknown time. */
 	if (send(parent->end, &word, 1, MSG_NOSIGNAL) != 1 || hear(parent) != FREEZE_DONE)
 		freeze->is_truncated = true;
 	return ret < 0 ? -1 : 0;
 }
 
-/* After the holder has ended. */
+/* Call after the freezer has ended. */
 static uint64_t pause_of(const struct freeze_shared *shared, uint64_t ended_ns)
 {
 	if (!shared->begin_ns)
@@ -128,7 +128,7 @@ static int tell(const struct freeze_shared *shared, struct attach_freeze *freeze
 {
 	freeze->threads = calloc(shared->count + 1, sizeof(*freeze->threads));
 	if (!freeze->threads)
-		return failure_set_errno(why, ENOMEM, 0, "hold a process");
+		return failure_set_errno(why, ENOMEM, 0, "freeze the process");
 	for (size_t i = 0; i < shared->count; i++) {
 		const struct freeze_thread *thread = &shared->threads[i];
 		struct attach_frozen_thread *seen;
@@ -179,7 +179,7 @@ int attach_freeze(struct attach_process *process, uint64_t max_pause_ns, struct 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED) {
-		ret = failure_set_errno(why, errno, 0, "hold a process");
+		ret = failure_set_errno(why, errno, 0, "freeze the process");
 	} else {
 		ret = freeze_process(process, threads, shared, max_pause_ns, copy, &freeze, why);
 		munmap(shared, sizeof(*shared));

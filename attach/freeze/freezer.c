@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The holder: a process that does nothing but to stop threads and to let them go.
+ * How does the freezer stop a process's threads, and let them go in time?
  *
- * Whatever keeps us from letting go in time - a read that waits for a lock of the target's or for
- * its swapped pages, an exec in the target that waits for us to reap, SIGSTOP, our own death - does
- * not keep the kernel from ending this process when its timer says so; and with a tracer's end all
- * of its threads run on, those in a stop for a signal with that signal, those in a group stop in
- * that. Its own process group keeps the terminal's Ctrl-Z away.
+ * The freezer is a process that does nothing else. Many things may delay its parent: a read that
+ * waits for a lock of the target or for swapped pages, an exec in the target that waits until we
+ * reap, SIGSTOP, its death. None of them keeps the kernel from ending the freezer when its timer
+ * expires. When a tracer ends, all its threads run again. Those in a signal-delivery stop get their
+ * signal, and those in a group stop stay in it. The freezer has its own process group, so Ctrl-Z in
+ * the terminal does not stop it.
  * Source: Linux 6.1, kernel/ptrace.c, exit_ptrace(), __ptrace_unlink(); ptrace(2), "Death under
  * ptrace"; prctl(2), PR_SET_PDEATHSIG.
  */
@@ -30,27 +31,29 @@
 #include "attach/thread/pending_stops.h"
 
 enum {
-	/* Part of the pause after which what does not stand yet runs on. */
+	/* Divisor of the pause. A thread that does not stop in this part of it continues to run. */
 	STOP_PART = 4,
-	/* A thread may wait for a processor for long, which our interrupt does not make longer:
-	 * until one stands nobody is held. */
+	/* A thread may wait long for a processor, and our interrupt does not lengthen this wait.
+	 * Until one thread stops, nothing is frozen. */
 	STOP_PATIENCE_MS = 2000,
-	/* Looks at once before we sleep: on a machine with one processor the threads need it. */
+	/* Polls before we sleep between polls. On a machine with one processor the threads need
+	 * ours. */
 	STOP_LOOKS = 200,
 	STOP_NAP_NS = 50 * 1000,
-	/* Threads that are started meanwhile are met in the next round. */
+	/* The next round finds threads that start during this one. */
 	ROUNDS = 8,
-	/* While memory is copied, those that wake are looked for, so often that they do little. */
+	/* Interval at which we look for waking threads during the copy: short, so that they do
+	 * little. */
 	WATCH_NS = 100 * 1000,
 };
 
-/** A hold, in the holder. */
+/** A freeze, as the freezer sees it. */
 struct freezer {
 	struct attach_threads *threads;
 	struct freeze_shared *shared;
 	uint64_t max_pause_ns;
-	uint64_t looked_ns; /* when stops were taken last */
-	uint64_t seize_ns;  /* of the first thread; 0: none yet */
+	uint64_t looked_ns; /* time of the last poll of pending stops */
+	uint64_t seize_ns;  /* time of the first seize; 0: none yet */
 	int end;
 };
 
@@ -59,9 +62,9 @@ static long trace(int request, pid_t tid)
 	return ptrace((enum __ptrace_request)request, tid, NULL, NULL);
 }
 
-/* ---- Looking ---------------------------------------------------------------------------- */
+/* ---- Probing ---------------------------------------------------------------------------- */
 
-/* @return NULL where there are too many. */
+/* @return NULL if there are too many. */
 static struct freeze_thread *add_thread(struct freeze_shared *shared, struct attach_thread *entry)
 {
 	struct freeze_thread *thread = entry->data;
@@ -78,8 +81,10 @@ static struct freeze_thread *add_thread(struct freeze_shared *shared, struct att
 	return thread;
 }
 
-/* Who sleeps elsewhere than in a system call, as in a page fault or a group stop, shows no number.
- * Source: proc(5), /proc/PID/syscall. */
+/*
+ * A thread that sleeps outside a system call, as in a page fault or a group stop, has no number.
+ * Source: proc(5), /proc/PID/syscall.
+ */
 static int64_t call_of(const struct attach_thread *entry)
 {
 	char text[24];
@@ -93,7 +98,7 @@ static int64_t call_of(const struct attach_thread *entry)
 
 /* ---- Stopping --------------------------------------------------------------------------- */
 
-/* The signal ends us, as nothing handles it. */
+/* SIGALRM ends us, because nothing handles it. */
 static void set_timer(uint64_t after_ns)
 {
 	struct itimerval timer = { 0 };
@@ -103,7 +108,7 @@ static void set_timer(uint64_t after_ns)
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* Before the first interrupt. */
+/* Call before the first interrupt. */
 static void begin_stops(struct freezer *freezer)
 {
 	if (freezer->seize_ns)
@@ -112,7 +117,10 @@ static void begin_stops(struct freezer *freezer)
 	set_timer(freezer->max_pause_ns + (uint64_t)STOP_PATIENCE_MS * 1000000u);
 }
 
-/* From when the first thread stands, time runs. @param before_ns When it did not yet. */
+/*
+ * The pause begins when the first thread stops.
+ * @param before_ns A time at which it had not.
+ */
 static void begin_pause(struct freezer *freezer, uint64_t before_ns)
 {
 	if (freezer->shared->begin_ns)
@@ -121,7 +129,7 @@ static void begin_pause(struct freezer *freezer, uint64_t before_ns)
 	freezer->shared->begin_ns = before_ns;
 }
 
-/* Another recorder may be at it for a moment: it is tried again, then. */
+/* Another recorder may trace the thread for a moment, so we try again later. */
 static void stop_thread(struct freezer *freezer, struct freeze_thread *thread)
 {
 	pid_t tid = thread->seen.tid;
@@ -148,7 +156,7 @@ static void look_at(struct freezer *freezer, struct attach_thread *entry)
 	if (!thread || thread->is_ended || thread->is_seized)
 		return;
 	seen = &thread->seen;
-	/* Counted before: one that falls asleep in between was not given a processor since. */
+	/* Count before the probe: if the thread falls asleep in between, the count stays valid. */
 	runs = seen->is_asleep ? 0 : process_count_runs(seen->tid);
 	switch (attach_thread_state(entry, &seen->sp, &seen->pc)) {
 	case ATTACH_EXITED:
@@ -176,7 +184,7 @@ static void look_at_all(struct freezer *freezer)
 		look_at(freezer, attach_threads_get(freezer->threads, i));
 }
 
-/* It stands, or has ended. */
+/* Handle the stop or end of a thread. */
 static void take_stop(struct freeze_thread *thread)
 {
 	struct attach_frozen_thread *seen = &thread->seen;
@@ -189,7 +197,7 @@ static void take_stop(struct freeze_thread *thread)
 	thread->is_ended = !seen->stands;
 	if (!seen->stands)
 		return;
-	/* One that was killed while it stood is let go by our end. */
+	/* A thread that was killed while stopped: our exit lets it go. */
 	if (attach_read_registers(seen->tid, &seen->registers, &why) != 0) {
 		seen->stands = false;
 		thread->is_ended = true;
@@ -200,7 +208,10 @@ static void take_stop(struct freeze_thread *thread)
 	seen->pc = attach_pc(&seen->registers);
 }
 
-/* Take note of what has answered. @return whether there are some that have not. */
+/*
+ * Handle the threads that have answered.
+ * @return whether some have not.
+ */
 static bool take_stops(struct freezer *freezer)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -248,15 +259,15 @@ static void stop_all(struct freezer *freezer)
 	}
 }
 
-/* ---- Holding ---------------------------------------------------------------------------- */
+/* ---- Frozen ----------------------------------------------------------------------------- */
 
 static void say(const struct freezer *freezer, char word)
 {
 	if (write(freezer->end, &word, 1) != 1)
-		_exit(1); /* nobody is there */
+		_exit(1); /* the parent has ended */
 }
 
-/* Until the copy is made. */
+/* Stop threads that wake, until the parent has made the copy. */
 static void watch(struct freezer *freezer)
 {
 	struct pollfd poll_end = { .fd = freezer->end, .events = POLLIN };
@@ -268,7 +279,7 @@ static void watch(struct freezer *freezer)
 	}
 }
 
-/* Who has slept until now has changed nothing. */
+/* A thread that slept all the time has changed nothing. */
 static void note_woken(struct freezer *freezer)
 {
 	look_at_all(freezer);
@@ -282,7 +293,7 @@ static void note_woken(struct freezer *freezer)
 	freezer->shared->is_incomplete |= attach_threads_changed(freezer->threads);
 }
 
-/* Those that do not stand yet, or were killed, are let go by our end. */
+/* Our exit lets the other threads go: those not stopped yet, and those killed. */
 static void let_go(struct freezer *freezer)
 {
 	for (size_t i = 0; i < freezer->shared->count; i++) {

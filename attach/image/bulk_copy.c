@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A large copy of memory, made within a deadline. */
+/* How do we make a large copy of memory within a deadline? */
 #include "attach/image/bulk_copy.h"
 #include "attach/clock.h"
 
@@ -14,7 +14,7 @@
 #include "attach/process/process_internal.h"
 
 enum {
-	/* Between two looks at the clock: some 100 us of copying. */
+	/* Bytes between two checks of the clock: some 100 us of copying. */
 	PIECE_BYTES = 512 * 1024,
 	PIECE_RANGES = 256,
 };
@@ -60,12 +60,12 @@ int attach_copy_want(struct attach_copy *copy, uint64_t start, uint64_t end, str
 								   .offset = copy->wanted_bytes };
 	}
 	copy->wanted_bytes += len;
-	return fits ? 0 : failure_set(why, FAILURE_LIMIT, 0, 0, start, "copy so much memory");
+	return fits ? 0 : failure_set(why, FAILURE_LIMIT, 0, 0, start, "copy more memory");
 }
 
 /* ---- Reading ---------------------------------------------------------------------------- */
 
-/** What one call reads: parts of ranges. */
+/** Parts of ranges that one call reads. */
 struct piece {
 	struct iovec local[PIECE_RANGES], remote[PIECE_RANGES];
 	size_t count;
@@ -88,7 +88,7 @@ static void fill_piece(const struct attach_copy *copy, size_t index, struct piec
 	}
 }
 
-/* @return the first range that is not full, of those from @p index on. */
+/* @return the first incomplete range, from @p index on. */
 static size_t note_piece(struct attach_copy *copy, size_t index, size_t len)
 {
 	copy->read_bytes += len;
@@ -114,7 +114,7 @@ static int by_offset(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Forget what was read, and go back to the order in which ranges were asked for. */
+/* Forget the bytes, and restore the order of attach_copy_want(). */
 static void rewind_copy(struct attach_copy *copy)
 {
 	if (copy->count)
@@ -134,9 +134,10 @@ int copy_prepare(struct attach_copy *copy, struct failure *why)
 	bytes = mmap(NULL, copy->wanted_bytes, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
-		return failure_set_errno(why, errno, 0, "take memory for a copy");
+		return failure_set_errno(why, errno, 0, "allocate memory for a copy");
 	copy->bytes = bytes;
-	/* A child of ours shall not share it, which costs time in the fork and in each write. */
+	/* Do not share the memory with a forked child: sharing costs time in the fork and in each
+	 * write. */
 	madvise(bytes, copy->wanted_bytes, MADV_DONTFORK);
 	madvise(bytes, copy->wanted_bytes, MADV_HUGEPAGE);
 	for (size_t at = 0; at < copy->wanted_bytes; at += 4096)
@@ -165,7 +166,7 @@ int copy_read(struct attach_copy *copy, const struct attach_process *process, ui
 		if (len < 0 && errno != EFAULT)
 			ret = failure_set_errno(why, errno, process->pid, "read memory");
 		else if (clock_now_ns() >= end_ns)
-			ret = 1; /* who knows when the last of it was read */
+			ret = 1; /* its last bytes may be too late */
 		if (ret != 0)
 			break;
 		index = note_piece(copy, index, len < 0 ? 0 : (size_t)len);
@@ -192,7 +193,7 @@ static bool holds(const struct attach_copy *copy, size_t index, uint64_t address
 	return address >= range->start && address - range->start < range->len;
 }
 
-/* @return whether a range holds the byte; copy->last is it then. */
+/* @return whether a range holds the byte; copy->last is then its index. */
 static bool find(struct attach_copy *copy, uint64_t address)
 {
 	size_t end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Images: what one stop read, kept as ranges over one arena. */
+/* How does an image keep what one stop read, as ranges over one arena? */
 #include "attach/image/image_internal.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ struct attach_image *attach_image_create(void)
 
 	if (!image)
 		return NULL;
-	image->reader.read = NULL; /* set on first use: it needs the final address */
+	image->reader.read = NULL; /* set on first use, because it needs the final address */
 	return image;
 }
 
@@ -76,7 +76,8 @@ static void add_to_filter(struct attach_image *image, uint64_t start, size_t len
 		image->filter[filter_bit(page) / 64] |= (uint64_t)1 << filter_bit(page) % 64;
 }
 
-/* Most of what is read from a live process behind an image is in none of its ranges. */
+/* Whether a range may touch the address's page. Most reads behind an image touch none of its
+ * ranges. */
 static bool may_hold(const struct attach_image *image, uint64_t address)
 {
 	size_t bit = filter_bit(address / FILTER_PAGE_BYTES);
@@ -108,7 +109,7 @@ bool image_make_room(struct attach_image *image, size_t len, size_t *ret_offset)
 	return true;
 }
 
-/* Room for @len more arena bytes and one more range. */
+/* Make room for @len more arena bytes and one more range. */
 static int reserve(struct attach_image *image, size_t len, struct failure *why)
 {
 	if (len > ATTACH_IMAGE_MAX_BYTES - image->arena_len ||
@@ -121,10 +122,10 @@ static int reserve(struct attach_image *image, size_t len, struct failure *why)
 	return 0;
 }
 
-/* Wishes looked at for one that repeats. */
+/* Earlier requests to compare with. */
 enum { WANTED_LOOKED = 12 };
 
-/* The same range is often asked for anew a few wishes later. */
+/* Planners often ask for the same range again a few requests later. */
 static bool is_wanted(const struct attach_image *image, uint64_t start, size_t len)
 {
 	size_t first = image->range_count > WANTED_LOOKED ? image->range_count - WANTED_LOOKED : 0;
@@ -186,7 +187,7 @@ int image_append(struct attach_image *image, uint64_t start, const void *bytes, 
 	if (!image_make_room(image, len, &offset))
 		return failure_set(why, FAILURE_LIMIT, 0, 0, start, "keep more in an image");
 	memcpy(image->arena + offset, bytes, len);
-	if (image->location_count == image->range_count) /* its end is another one */
+	if (image->location_count == image->range_count) /* its end in `locations` is old */
 		image->location_count = 0;
 	last->len += len;
 	last->wanted += len;
@@ -212,7 +213,7 @@ void attach_image_order(struct attach_image *image)
 		return;
 	if (image->location_size < count) {
 		locations = realloc(locations, image->range_size * sizeof(*locations));
-		if (!locations) /* it goes without, slowly */
+		if (!locations) /* lookups then search all ranges, slowly */
 			return;
 		image->locations = locations;
 		image->location_size = image->range_size;
@@ -229,7 +230,10 @@ void attach_image_order(struct attach_image *image)
 	image->location_count = count;
 }
 
-/* Of those that are in order, the one added first. @return its index, or range_count. */
+/*
+ * Find the range with the address that was added first, among the sorted ones.
+ * @return its index, or range_count.
+ */
 static size_t find_ordered(const struct attach_image *image, uint64_t address)
 {
 	size_t at = ARRAY_SEARCH(image->location_count, i, image->locations[i].start <= address);
@@ -250,7 +254,7 @@ static size_t hit_of(uint64_t address)
 	return (size_t)(address >> 6 ^ address >> 13) % IMAGE_HITS;
 }
 
-/* A cache, not a change of the image. */
+/* Updates a cache; the image's content is unchanged. */
 static const struct image_range *note_hit(const struct attach_image *image, uint64_t address,
 					  size_t index)
 {
@@ -266,13 +270,13 @@ static const struct image_range *find_range(const struct attach_image *image, ui
 	const struct image_range *range;
 	size_t hit;
 
-	/* What is asked for one after the other was planned so, too. */
+	/* Readers mostly follow the order in which the planner asked. */
 	for (size_t i = image->last_hit; i < image->last_hit + 2 && i < image->range_count; i++) {
 		range = &image->ranges[i];
 		if (address - range->start < range->len)
 			return note_hit(image, address, i);
 	}
-	/* Successive images of a thread are much alike. */
+	/* Successive images of a thread are similar. */
 	hit = image->hits[hit_of(address)];
 	if (hit < image->range_count && address - image->ranges[hit].start < image->ranges[hit].len)
 		return note_hit(image, address, hit);
@@ -336,7 +340,7 @@ static int behind_read(void *self, struct remote_addr address, void *ret_bytes, 
 		       struct failure *why)
 {
 	struct attach_image *image = self;
-	struct failure missing; /* what is read in the end is no failure */
+	struct failure missing; /* discarded: the reader behind may succeed */
 
 	if (!image->behind)
 		return image_read(image, address, ret_bytes, len, why);
@@ -345,7 +349,7 @@ static int behind_read(void *self, struct remote_addr address, void *ret_bytes, 
 	if (attach_read(image->behind, address, ret_bytes, len, why) != 0)
 		return -1;
 	if (image->keep) {
-		struct failure full; /* then it is read again next time */
+		struct failure full; /* discarded: the next read then fetches the bytes again */
 
 		attach_image_add(image, address, ret_bytes, len, &full);
 	}
@@ -418,7 +422,8 @@ int attach_read_string(const struct attach_reader *reader, struct remote_addr ad
 {
 	size_t done = 0;
 
-	/* In pieces that never cross a 64-byte line: the byte behind the NUL need not be mapped. */
+	/* Read pieces that never cross a 64-byte line, because the byte after the NUL may be
+	 * unmapped. */
 	while (done + 1 < size) {
 		size_t part = 64 - ((address.value + done) & 63);
 		char *nul;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images as files, all numbers little-endian 64 bits:
+ * How is an image written as a file?
+ *
+ * All numbers are little-endian with 64 bits:
  *
  *   "LJIMAGE2"
  *   architecture, as ELF numbers it (e_machine)
@@ -8,7 +10,7 @@
  *   range count,    then per range  address, length, bytes
  *   note count,     then per note   16 bytes of name, length, bytes
  *
- * An earlier version, "LJIMAGE1", had no architecture, as there was x86-64 only.
+ * The earlier version "LJIMAGE1" has no architecture field; it is always x86-64.
  */
 #include "attach/image/image_internal.h"
 
@@ -68,7 +70,7 @@ static void put_content(FILE *file, const struct attach_image *image)
 	}
 }
 
-/* A target's memory is for those who may see the target. */
+/* Only those who may read the target may read its memory. */
 static FILE *create_file(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -92,11 +94,11 @@ int attach_image_save(const struct attach_image *image, const char *path, struct
 		error = errno;
 	if (!error)
 		return 0;
-	unlink(path); /* half an image cannot be read */
+	unlink(path); /* an incomplete image cannot be read */
 	return failure_set_errno(why, error, 0, "write an image file");
 }
 
-/* Hostile bytes with a position. */
+/* Hostile bytes, and the read position. */
 struct source {
 	const uint8_t *bytes;
 	size_t len, pos;
@@ -130,7 +132,7 @@ static int get_u64(struct source *source, uint64_t *ret_value, struct failure *w
 	return 0;
 }
 
-/* Registers and their roles differ by architecture, and what decodes them is built for one. */
+/* Registers and their roles differ by architecture, and we are built for one. */
 static int check_machine(struct source *source, uint64_t machine, struct failure *why)
 {
 	switch (machine) {
@@ -149,7 +151,7 @@ static int check_machine(struct source *source, uint64_t machine, struct failure
 	}
 }
 
-/* The first words: what the file is, and of which architecture. */
+/* Read the magic and the architecture. */
 static int get_head(struct source *source, struct failure *why)
 {
 	const uint8_t *magic = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A reader that reads whole pages, and notes which. */
+/* How do we read whole pages, and note which? */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "attach/hash.h"
 
 enum {
-	KEPT = 4096, /* pages: 16 MiB; a power of two */
+	KEPT = 4096, /* pages, 16 MiB; a power of 2 */
 };
 
-/** A page that was noted. */
+/** A noted page. */
 struct noted_page {
 	uint64_t number;
 	UT_hash_handle hh;
@@ -21,14 +21,14 @@ struct noted_page {
 struct attach_pages {
 	const struct attach_reader *behind;
 	struct attach_reader reader;
-	uint64_t kept[KEPT]; /* number of the page in each place; 0: none */
+	uint64_t kept[KEPT]; /* page number in each slot; 0: none */
 	uint8_t *bytes;
 	struct noted_page *noted; /* by number */
 	size_t max;
 	uint64_t *list;
 };
 
-/* @return false where there is no room. */
+/* @return false if there is no room. */
 static bool note(struct attach_pages *pages, uint64_t number)
 {
 	struct noted_page *page;
@@ -51,7 +51,7 @@ bool attach_pages_note(struct attach_pages *pages, uint64_t start, uint64_t end)
 	return true;
 }
 
-/* @return its bytes; NULL where it cannot be read. */
+/* @return the page's bytes; NULL if it cannot be read. */
 static const uint8_t *get(struct attach_pages *pages, uint64_t number, struct failure *why)
 {
 	size_t location = (size_t)number & (KEPT - 1);
@@ -65,7 +65,7 @@ static const uint8_t *get(struct attach_pages *pages, uint64_t number, struct fa
 		return NULL;
 	if (!note(pages, number)) {
 		failure_set(why, FAILURE_LIMIT, 0, 0, number * ATTACH_PAGE_BYTES,
-			    "look at so much memory");
+			    "read more pages");
 		return NULL;
 	}
 	pages->kept[location] = number;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What does an open process hold, and how does attach read /proc? */
+/* Private to attach: what does an open process hold, and how do we read /proc? */
 #ifndef ATTACH_PROCESS_PROCESS_INTERNAL_H
 #define ATTACH_PROCESS_PROCESS_INTERNAL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which pages of a process are in memory, by either of two kernel interfaces? */
+/* Private to attach: which pages of a process are in memory, by either kernel interface? */
 #ifndef ATTACH_PROCESS_RESIDENT_H
 #define ATTACH_PROCESS_RESIDENT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads under an interrupt that they have not answered, watched by a timer. */
+/* How does a timer watch threads that have not answered an interrupt? */
 #include "attach/thread/pending_stops.h"
 #include "attach/process/process_internal.h"
 
@@ -11,11 +11,11 @@
 
 enum {
 	PENDING_STOP_MAX = 64,
-	/* A thread that stands is let go at the second look: after 5 to 10 ms. */
+	/* The second poll lets a stopped thread go: after 5 to 10 ms. */
 	LOOK_NS = 5 * 1000 * 1000,
 };
 
-/** One thread; written in the order in which a handler may interrupt it. */
+/** One thread. We write its fields in an order that the handler may interrupt. */
 struct pending_stop {
 	volatile pid_t tid; /* 0: unused */
 	volatile sig_atomic_t stands;
@@ -29,7 +29,7 @@ static volatile sig_atomic_t is_armed;
 
 int pending_stop_let_go(pid_t tid, int status)
 {
-	bool event = status >> 16 != 0; /* our interrupt or a group stop: nothing to deliver */
+	bool event = status >> 16 != 0; /* our interrupt or a group stop: no signal to deliver */
 	long sig = WIFSTOPPED(status) && !event ? WSTOPSIG(status) : 0;
 
 	return ptrace(PTRACE_DETACH, tid, NULL, (void *)sig) == 0 ? 0 : -1;
@@ -40,8 +40,11 @@ static bool is_stop(const siginfo_t *info)
 	return info->si_code == CLD_TRAPPED || info->si_code == CLD_STOPPED;
 }
 
-/* What there is to wait for is looked at before it is taken: a stop under ptrace is reported by any
- * call, whatever it asks for. @return whether there is still something to wait for. */
+/*
+ * Look at the event with WNOWAIT before waitpid() consumes it: each call reports a stop under
+ * ptrace, whatever its options.
+ * @return whether the thread still has a pending stop.
+ */
 static bool look_after(struct pending_stop *pending_stop)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -51,7 +54,7 @@ static bool look_after(struct pending_stop *pending_stop)
 	if (!tid || pending_stop->fate != PENDING_STOP_STILL)
 		return false;
 	if (waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) != 0) {
-		pending_stop->fate = PENDING_STOP_ENDED; /* reaped already */
+		pending_stop->fate = PENDING_STOP_ENDED; /* already reaped */
 		return false;
 	}
 	if (info.si_pid == 0)
@@ -67,7 +70,7 @@ static bool look_after(struct pending_stop *pending_stop)
 		return false;
 	}
 	registers_undo_stop(tid, status);
-	/* One that cannot be let go was killed: the next look reaps it. */
+	/* If this fails, the thread was killed, and the next poll reaps it. */
 	if (pending_stop_let_go(tid, status) == 0)
 		pending_stop->fate = PENDING_STOP_LET_GO;
 	return pending_stop->fate == PENDING_STOP_STILL;
@@ -81,7 +84,7 @@ static void set_timer(long interval_ns)
 	timer_settime(timer, 0, &often, NULL);
 }
 
-/* Also in the middle of a seize that waits for an exec: the kernel begins it anew afterwards. */
+/* The handler may interrupt a seize that waits for an exec. The kernel then restarts the seize. */
 static void on_timer(int sig)
 {
 	int errnum = errno;
@@ -96,7 +99,7 @@ static void on_timer(int sig)
 	errno = errnum;
 }
 
-/* Not SIGALRM: an alarm that was set before we were executed is to end us. */
+/* Not SIGALRM: an alarm that was set before our exec must still end us. */
 static bool make_timer(void)
 {
 	const struct sigaction action = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
@@ -132,7 +135,7 @@ void pending_stops_add(pid_t tid)
 	pending_stop->stands = 0;
 	pending_stop->fate = PENDING_STOP_STILL;
 	pending_stop->tid = tid;
-	/* A timer that runs goes on: begun anew by each thread it might never come to its end. */
+	/* If each new thread restarted a running timer, it might never expire. */
 	if (is_armed)
 		return;
 	is_armed = 1;

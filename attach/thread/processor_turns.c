@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tick is one of the threads that run at that moment. One that waits for a processor answers an
- * interrupt only when it gets one, and then it stands where it was when it lost the last one: that
- * is at the end of a system call much more often than it spends time there. The kernel's scheduler
- * tells the two apart, by how long a thread has waited when it gets a processor: since before the
- * tick, or since we have taken it to look. For that we must know when it got one:
+ * Did a thread run at a tick, or did it wait for a processor?
  *
- *   tick    interrupt   we sleep                    it stands   we wake
+ * A tick samples threads that run at that moment. A thread that waits for a processor answers an
+ * interrupt only when it gets one. It then stops at the location where it lost the last processor.
+ * This is at the end of a system call much more often than the thread spends time there. The
+ * scheduler's counters show how long the thread waited before it got a processor: since before the
+ * tick, or only since we took its processor to sample it. To compare, we must know when it got the
+ * processor:
+ *
+ *   tick    interrupt   we sleep                    it stops    we wake
  *    |-----------|----------|----------------------------|---------|
  *         |<------------- it has waited this long ------>|<------->| we have waited this long
  *
- * Where we were late for the tick ourselves, and took the processor from the thread, that was at a
- * moment that the scheduler has chosen: such samples are left out, too.
+ * We may also be late for the tick ourselves, and take the processor from the thread. The scheduler
+ * has then chosen the moment, so we leave out these samples, too.
  *
  * Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/schedstat);
- * kernel/sched/stats.h, sched_info_arrive(): a wait is counted when it ends.
+ * kernel/sched/stats.h, sched_info_arrive(): the kernel counts a wait when it ends.
  */
 #include "attach/thread/processor_turns.h"
 
@@ -29,7 +32,7 @@
 #include <unistd.h>
 
 enum {
-	/* Between the caller's clock and the scheduler's, and what one costs. */
+	/* Difference between the caller's clock and the scheduler's, and the cost of one read. */
 	SLACK_NS = 50 * 1000,
 };
 
@@ -41,7 +44,7 @@ bool attach_thread_schedule(struct attach_thread *thread, struct attach_schedule
 	if (thread->schedule_fd == 0) {
 		int fd = process_open(thread->tid, "schedstat", O_RDONLY);
 
-		/* 0 is "not yet": where it is free we do without. */
+		/* 0 means "not opened yet", so we do not use descriptor 0. */
 		thread->schedule_fd = fd > 0 ? fd : -1;
 		if (fd == 0)
 			close(fd);
@@ -57,7 +60,7 @@ bool attach_thread_schedule(struct attach_thread *thread, struct attach_schedule
 	ret_schedule->ran_ns = strtoull(at, &at, 10);
 	ret_schedule->waited_ns = strtoull(at, &at, 10);
 	ret_schedule->runs = strtoull(at, &at, 10);
-	return ret_schedule->runs > 0; /* a kernel that does not count has zeros */
+	return ret_schedule->runs > 0; /* a kernel that does not count shows zeros */
 }
 
 void turn_end(struct attach_thread *thread)
@@ -106,7 +109,7 @@ void turn_postpone(struct attach_thread *thread)
 	turn->is_known &= read_own_waits(&turn->own_waited_ns);
 }
 
-/* When it got its processor, if it did so while we slept; else 0. */
+/* When the thread got its processor, if it did so while we slept; else 0. */
 static uint64_t arrival_of(const struct attach_thread *thread)
 {
 	uint64_t waited_ns;
@@ -128,7 +131,7 @@ bool turn_has_waited(struct attach_thread *thread, uint64_t stood_ns, uint64_t *
 		return false;
 	turn->ran_ns = after.ran_ns;
 	*ret_waited_ns = after.waited_ns - turn->before.waited_ns;
-	/* It has kept its processor, if it had one: in a long system call, for instance. */
+	/* The thread has kept its processor, if it had one: for example, in a long system call. */
 	if (after.runs == turn->before.runs)
 		return false;
 	if (turn->is_ours && thread->is_tick_late)

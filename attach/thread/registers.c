@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers of a stopped thread, and what they tell about the stop. The part by architecture. */
+/* Which registers has a stopped thread, and what do they say about the stop? */
 #include "attach/process/process_internal.h"
 
 #include <elf.h>
@@ -17,12 +17,14 @@
 
 #if defined(__x86_64__)
 
-/* What a call returns inside the kernel: whether, and how, it begins again after signals.
- * Source: Linux 6.1, include/linux/errno.h. */
+/*
+ * Results inside the kernel: whether and how a call restarts after signals.
+ * Source: Linux 6.1, include/linux/errno.h.
+ */
 enum {
 	ERESTARTSYS = 512,
 	ERESTARTNOINTR = 513,
-	ERESTARTNOHAND = 514, /* unless a handler runs, which makes it EINTR */
+	ERESTARTNOHAND = 514, /* a handler makes it EINTR */
 	ERESTART_RESTARTBLOCK = 516,
 };
 
@@ -36,7 +38,7 @@ static void take_registers(const struct user_regs_struct *user, struct attach_re
 	};
 }
 
-/* The kernel has put the call's result into rax and restarts the call after the stop. */
+/* The kernel has put the call's result into rax, and restarts the call after the stop. */
 bool attach_was_interrupted(const struct attach_reader *reader, const struct attach_registers *regs)
 {
 	int64_t rax = (int64_t)regs->r[ATTACH_REG_RAX];
@@ -47,8 +49,8 @@ bool attach_was_interrupted(const struct attach_reader *reader, const struct att
 		rax == -ERESTARTNOHAND || rax == -ERESTART_RESTARTBLOCK);
 }
 
-/* Calls that wait for something, and end with EINTR only where they have taken nothing and their
- * time is not over. */
+/* Calls that wait, and return EINTR only if they have consumed nothing and their timeout has not
+ * expired. */
 static bool is_wait(int64_t syscall)
 {
 	switch (syscall) {
@@ -73,8 +75,9 @@ static bool is_socket(pid_t tid, uint64_t fd)
 	return readlink(path, name, sizeof(name)) > 7 && memcmp(name, "socket:", 7) == 0;
 }
 
-/* The same of sockets with a timeout, which end so also when it is over. Nothing that sends;
- * connect(2) and close(2) have done their work. */
+/* Calls that wait on a socket. With a timeout they return EINTR also when it has expired. Calls
+ * that send are not listed. Neither are connect(2) and close(2): they have done their work when
+ * they return EINTR. */
 static bool is_socket_wait(pid_t tid, const struct attach_registers *regs)
 {
 	switch (regs->syscall) {
@@ -84,7 +87,7 @@ static bool is_socket_wait(pid_t tid, const struct attach_registers *regs)
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
 		return true;
-	case SYS_read: /* of anything else, nobody knows what it has done */
+	case SYS_read: /* on other files we cannot know what it has done */
 	case SYS_readv:
 		return is_socket(tid, regs->r[ATTACH_REG_RDI]);
 	default:
@@ -92,7 +95,7 @@ static bool is_socket_wait(pid_t tid, const struct attach_registers *regs)
 	}
 }
 
-/* The 32-bit ways into the kernel number calls otherwise. */
+/* The 32-bit entries into the kernel number calls differently. */
 static bool is_syscall_instruction(pid_t tid, uint64_t address)
 {
 	const uint8_t code[] = { 0x0f, 0x05 };
@@ -103,8 +106,8 @@ static bool is_syscall_instruction(pid_t tid, uint64_t address)
 	return errno == 0 && memcmp(&word, code, sizeof(code)) == 0;
 }
 
-/* Filters of system calls need not allow the one by which the kernel goes on with a wait: the
- * process would be killed for it. */
+/* A seccomp filter may forbid restart_syscall(2), by which the kernel continues a wait, and kill
+ * the process for it. */
 static bool is_filtered(pid_t tid)
 {
 	char status[4096], value[16];
@@ -113,7 +116,8 @@ static bool is_filtered(pid_t tid)
 	       process_status_field(status, "Seccomp", value, sizeof(value)) && value[0] != '0';
 }
 
-/* Whether the call is to begin again, which the kernel would not do, or by another one. */
+/* Whether we must restart the call, because the kernel would not, or would do it by
+ * restart_syscall(2). */
 static bool begins_again(pid_t tid, const struct attach_registers *regs, bool is_prompt)
 {
 	int64_t result = (int64_t)regs->r[ATTACH_REG_RAX];
@@ -149,9 +153,10 @@ static void take_registers(const struct user_regs_struct *user, struct attach_re
 }
 
 /*
- * Before the thread stands, the kernel forgets that it was in a system call. A call to be restarted
- * has its pc at the svc instruction again; any other has a result, and the pc behind. A thread that
- * was stopped right before a call looks like the former: one instruction of all, and no harm done.
+ * The kernel forgets that the thread was in a system call before the thread stops. A call that
+ * restarts has its pc at the svc instruction again. Any other call has a result, and the pc after
+ * that instruction. A thread that stopped right before a call looks like a restart; this is one
+ * instruction, and does no harm.
  */
 bool attach_was_interrupted(const struct attach_reader *reader, const struct attach_registers *regs)
 {

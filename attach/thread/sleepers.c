@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sleeping threads, read in place: an interrupt would end the calls that they wait in. */
+/* How do we read sleeping threads without an interrupt, which would end their system calls? */
 #include "attach/image/image_internal.h"
 #include "attach/process/process_internal.h"
 
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What /proc tells ------------------------------------------------------------------- */
+/* ---- Reading /proc ---------------------------------------------------------------------- */
 
 uint64_t process_count_runs(pid_t tid)
 {
 	char text[4096], value[32];
 	unsigned long long run, wait, count;
 
-	/* Kernels that keep no count show zeros, though who is there has run once at least. */
+	/* Kernels without this counter show zeros. A thread that exists has run at least once. */
 	if (process_read_file(tid, "schedstat", text, sizeof(text)) == 0 &&
 	    sscanf(text, "%llu %llu %llu", &run, &wait, &count) == 3 && count)
 		return count;
@@ -28,7 +28,7 @@ enum attach_thread_state attach_thread_probe(const struct attach_process *proces
 					     struct attach_thread *thread,
 					     struct attach_sleep *ret_sleep)
 {
-	char name[32], status[256], value[64]; /* the state comes first */
+	char name[32], status[256], value[64]; /* the state is among the first lines */
 	uint64_t runs = process_count_runs(thread->tid);
 	enum attach_thread_state activity = process_thread_sleep(thread, ret_sleep);
 
@@ -61,7 +61,7 @@ void attach_thread_name(const struct attach_process *process, pid_t tid, char *r
 	if (process_read_file(process->pid, name, ret_name, size) != 0)
 		ret_name[0] = '\0';
 	else if (*ret_name)
-		ret_name[strlen(ret_name) - 1] = '\0'; /* the line's end, which the kernel adds */
+		ret_name[strlen(ret_name) - 1] = '\0'; /* the kernel ends the name with a newline */
 }
 
 /* ---- The image -------------------------------------------------------------------------- */
@@ -74,10 +74,10 @@ int attach_capture_asleep(const struct attach_process *process, struct attach_th
 
 	switch (attach_thread_probe(process, thread, &sleep)) {
 	case ATTACH_EXITED:
-		return failure_set(why, FAILURE_GONE, 0, thread->tid, 0, "look at the thread");
+		return failure_set(why, FAILURE_GONE, 0, thread->tid, 0, "probe the thread");
 	case ATTACH_RUNNING:
 		return failure_set(why, FAILURE_TIMEOUT, 0, thread->tid, 0,
-				   "find the thread asleep");
+				   "read the sleeping thread");
 	case ATTACH_BLOCKED:
 		break;
 	}
@@ -92,7 +92,7 @@ int attach_capture_asleep(const struct attach_process *process, struct attach_th
 				   process_thread_ended(process->pid, thread->tid)
 					   ? FAILURE_GONE
 					   : FAILURE_TIMEOUT,
-				   0, thread->tid, 0, "find the thread asleep");
+				   0, thread->tid, 0, "read the sleeping thread");
 	*ret_sleep = sleep;
 	return 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stop: seize, interrupt, wait, registers, bulk reads, detach.
+ * How do we stop one thread, copy what the planner wants, and let the thread go?
  *
- * Between stops nobody is attached: a signal to the target is never held back, another debugger may
- * attach, and our death leaves nothing behind (the kernel detaches a dead tracer's threads and lets
- * them run on, as PTRACE_O_EXITKILL is not set).
+ * The steps are seize, interrupt, wait, registers, bulk reads, detach. Between stops we trace
+ * nothing, so no signal to the target is held back, and another debugger may attach. Our death
+ * leaves nothing behind: the kernel detaches the threads of a dead tracer and lets them run,
+ * because PTRACE_O_EXITKILL is not set.
  */
 #include "attach/clock.h"
 #include "attach/image/image_internal.h"
@@ -22,27 +23,27 @@
 #include <time.h>
 
 enum {
-	/* Sleeping in waitpid adds our own wake-up to the target's pause, so look this long first.
-	 * A stop takes 10 to 30 us; a thread that takes longer waits for a processor, perhaps for
-	 * the very one that we keep busy: see shares_processor(). */
+	/* We spin this long first, because sleeping in waitpid adds our own wake-up to the target's
+	 * pause. A stop takes 10 to 30 us. A thread that takes longer waits for a processor,
+	 * perhaps for our own: see turn_shares_processor(). */
 	SPIN_NS = 60 * 1000,
 	/* A thread in uninterruptible sleep may take longer than this. */
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
-	/* Another recorder that stops the thread without a rest lets go between the refusal and our
-	 * look at who it is in one of ten tries. Without rests that differ the two may fall into
-	 * step, and then it is nearly each. All of them take 7 ms, as the kernel adds to each rest.
-	 */
+	/* Another recorder may stop the thread again and again without a rest. In one of ten tries
+	 * it lets go between our refused seize and our look for its pid. With equal rests the two
+	 * recorders may fall into step, and then nearly each try ends this way. All tries together
+	 * take 7 ms, because the kernel lengthens each rest. */
 	SEIZE_TRIES = 64,
 	SEIZE_REST_NS = 1700,
 	REHEARSED_ROUNDS = 2,
-	/* After a stop no longer ago than this all is in the caches still. */
+	/* Within this time after a stop, all is still in the caches. */
 	REHEARSAL_REST_NS = 2 * 1000 * 1000,
-	/* A detach that takes longer has lost the processor. */
+	/* If a detach takes longer, we have lost the processor. */
 	LET_GO_NS = 20 * 1000,
 	CAPTURE_IOVECS = 256,
-	/* Ranges that are sorted while a thread stands: a handful in the steady state. */
+	/* Ranges to sort at most while a thread is stopped; the steady state has a handful. */
 	MERGED_MAX = 256,
-	PAGE_BYTES = 4096, /* the smallest there is */
+	PAGE_BYTES = 4096, /* the smallest page size */
 };
 
 static long trace(int request, pid_t tid, void *address, void *data)
@@ -50,7 +51,10 @@ static long trace(int request, pid_t tid, void *address, void *data)
 	return ptrace((enum __ptrace_request)request, tid, address, data);
 }
 
-/* Look until the thread stands, at least once. @return as waitpid. */
+/*
+ * Poll until the thread stops, at least once.
+ * @return as waitpid.
+ */
 static pid_t spin_for_stop(pid_t tid, uint64_t begin_ns, uint64_t spin_ns, int *ret_status)
 {
 	pid_t got;
@@ -61,7 +65,10 @@ static pid_t spin_for_stop(pid_t tid, uint64_t begin_ns, uint64_t spin_ns, int *
 	return got;
 }
 
-/* Sleep until the thread stands, which SIGCHLD tells, but not for long. @return as waitpid. */
+/*
+ * Sleep until SIGCHLD reports that the thread stopped, for at most @patience_ns.
+ * @return as waitpid.
+ */
 static pid_t sleep_for_stop(pid_t tid, uint64_t begin_ns, uint64_t patience_ns, int *ret_status)
 {
 	sigset_t child, old;
@@ -84,7 +91,7 @@ static pid_t sleep_for_stop(pid_t tid, uint64_t begin_ns, uint64_t patience_ns, 
 	return got;
 }
 
-/* It is still ours when we go on to other things. */
+/* We still trace the thread, and continue with other work. */
 static void await_later(struct attach_thread *thread, uint64_t interrupt_ns)
 {
 	thread->stop_pending = true;
@@ -92,7 +99,10 @@ static void await_later(struct attach_thread *thread, uint64_t interrupt_ns)
 	pending_stops_add(thread->tid);
 }
 
-/* @return whether it still is: it was let go where it had stood for too long. */
+/*
+ * @return whether we still trace the thread. The timer lets a thread go that was stopped for too
+ *         long.
+ */
 static bool take_back(struct attach_thread *thread, struct failure *why)
 {
 	enum pending_stop_fate fate = pending_stops_remove(thread->tid);
@@ -104,12 +114,12 @@ static bool take_back(struct attach_thread *thread, struct failure *why)
 	if (fate == PENDING_STOP_ENDED)
 		failure_set(why, FAILURE_GONE, ESRCH, thread->tid, 0, "stop the thread");
 	else
-		failure_set(why, FAILURE_TIMEOUT, 0, thread->tid, 0, "hold the thread for long");
+		failure_set(why, FAILURE_TIMEOUT, 0, thread->tid, 0, "keep the thread stopped");
 	return false;
 }
 
 /*
- * Wait until the thread stands. One that waits for a processor may be asked a second time, later.
+ * Wait until the thread stops. The caller may try again later if the thread waits for a processor.
  * @return 0 and its wait status, or -1.
  */
 static int await_stop(struct attach_thread *thread, int *ret_status, struct failure *why)
@@ -127,7 +137,7 @@ static int await_stop(struct attach_thread *thread, int *ret_status, struct fail
 				    ret_status);
 	if (got == 0 && patience_ns > SPIN_NS)
 		got = sleep_for_stop(tid, begin_ns, patience_ns, ret_status);
-	/* Its number may be another's since: see settle(). */
+	/* Another process may have its id by now: see settle(). */
 	if (got == 0 && (!thread->stop_pending || process_thread_is_traced(tid))) {
 		turn_postpone(thread);
 		await_later(thread, thread->interrupt_ns);
@@ -140,7 +150,7 @@ static int await_stop(struct attach_thread *thread, int *ret_status, struct fail
 	return 0;
 }
 
-/* Fill iovecs with the ranges that no round has tried yet, from @first on. */
+/* Fill iovecs with the ranges from @first on, which no round has tried yet. */
 static size_t fill_iovecs(struct attach_image *image, size_t first, struct iovec *local,
 			  struct iovec *remote)
 {
@@ -156,7 +166,10 @@ static size_t fill_iovecs(struct attach_image *image, size_t first, struct iovec
 	return count;
 }
 
-/* Note @len read bytes over the ranges from @first on. @return the first range not fully read. */
+/*
+ * Note that @len bytes were read into the ranges from @first on.
+ * @return the first incomplete range.
+ */
 static size_t note_read(struct attach_image *image, size_t first, size_t len)
 {
 	while (first < image->range_count && len >= image->ranges[first].wanted) {
@@ -169,12 +182,12 @@ static size_t note_read(struct attach_image *image, size_t first, size_t len)
 	return first;
 }
 
-/** Ranges of one read in the order of their addresses, those on the same pages as one: the kernel
- *  spends most of its time on looking up pages, once for each piece of a read. The bytes between
- *  them are read with them. */
+/** The ranges of one read, sorted by address. Ranges on the same page or on adjacent pages form one
+ *  piece, and we read the bytes between them, too. The kernel spends most of its time on page
+ *  lookups, once for each piece. */
 struct merged {
 	struct image_range *ranges[MERGED_MAX];
-	size_t offsets[MERGED_MAX]; /* of each range in all that is read */
+	size_t offsets[MERGED_MAX]; /* of each range, in the bytes of all pieces */
 	struct iovec pieces[MERGED_MAX];
 	size_t range_count, piece_count, len;
 };
@@ -204,7 +217,7 @@ static void merge_ranges(struct merged *merged)
 		uint64_t start = merged->ranges[i]->start;
 		uint64_t range_end = start + merged->ranges[i]->wanted;
 
-		/* Unless a page lies between that no range touches. */
+		/* A new piece begins after a page that no range touches. */
 		if (i == 0 || (start > end && start / PAGE_BYTES - (end - 1) / PAGE_BYTES > 1)) {
 			merged->pieces[merged->piece_count++].iov_base = (void *)(uintptr_t)start;
 			merged->len += end - piece_start;
@@ -218,8 +231,10 @@ static void merge_ranges(struct merged *merged)
 	merged->len += end - piece_start;
 }
 
-/* Read the planned ranges in as few pieces as they allow. @return false where not all can be read:
- * then each on its own shows which. */
+/*
+ * Read the planned ranges in as few pieces as possible.
+ * @return false if not all can be read; the caller then reads each range alone to see which.
+ */
 static bool read_merged(const struct attach_process *process, struct attach_image *image)
 {
 	size_t count = image->range_count - image->planned;
@@ -247,7 +262,8 @@ static bool read_merged(const struct attach_process *process, struct attach_imag
 	return true;
 }
 
-/* Read all planned ranges; one that faults keeps what came before the fault and is passed over. */
+/* Read all planned ranges. A range that faults keeps the bytes before the fault, and we continue
+ * with the next. */
 static int read_ranges(const struct attach_process *process, struct attach_image *image,
 		       struct failure *why)
 {
@@ -284,11 +300,11 @@ int process_read_rounds(const struct attach_process *process, const struct attac
 	return 0;
 }
 
-/* Before the stop, with the registers of the last one. What comes of it is not used: our code and
- * tables, the kernel's, and the target's memory are in the caches when it counts. It takes longer
- * than anything else between the look at a thread and its stop, so there is another look after it.
- * Right after a stop it is left out: one in ten of our cycles at a kilohertz.
- */
+/* Make the reads once before the stop, with the registers of the last stop, and discard the result.
+ * Our code and tables, the kernel's, and the target's memory are then in the caches during the
+ * stop. This takes longer than all other work between the probe of a thread and its stop, so we
+ * probe again after it. Right after a stop we skip it: it would cost a tenth of our cycles at a
+ * kilohertz. */
 static int rehearse(const struct attach_process *process, const struct attach_thread *thread,
 		    const struct attach_planner *planner, struct attach_image *image,
 		    struct failure *why)
@@ -316,8 +332,8 @@ static int read_all(const struct attach_process *process, struct attach_thread *
 	return process_read_rounds(process, planner, PROCESS_ROUNDS, image, why);
 }
 
-/* A thread that did not stand in time, or was killed while it stood, is still ours: let it go as
- * soon as it stands, or reap it. */
+/* We still trace a thread that did not stop in time, or that was killed while stopped. Let it go as
+ * soon as it stops, or reap it. */
 static int settle(struct attach_thread *thread, struct failure *why)
 {
 	int status;
@@ -326,8 +342,9 @@ static int settle(struct attach_thread *thread, struct failure *why)
 	if (!thread->stop_pending || !take_back(thread, why))
 		return 0;
 	got = waitpid(thread->tid, &status, __WALL | WNOHANG);
-	/* Our own child may have taken over the number of a main thread that was killed: an exec in
-	 * another thread does that. */
+	/* If a main thread is killed and another thread calls exec, that thread gets the main
+	 * thread's id. It may be our own child, so waitpid() knows the id although we do not trace
+	 * it. */
 	if (got == 0 && process_thread_is_traced(thread->tid)) {
 		await_later(thread, thread->interrupt_ns);
 		return failure_set(why, FAILURE_TIMEOUT, 0, thread->tid, 0, "stop the thread");
@@ -340,8 +357,11 @@ static int settle(struct attach_thread *thread, struct failure *why)
 	return thread->stop_pending ? settle(thread, why) : 0;
 }
 
-/* Whether the kernel lets us look into the thread: it asks the same for that as for tracing it, but
- * not whether another one traces it. Nothing is at the address. Source: mm_access() of Linux. */
+/*
+ * Whether the kernel lets us read the thread's memory. It checks the same permission as for
+ * tracing, but not whether another process traces the thread. Nothing is mapped at the address.
+ * Source: mm_access() of Linux.
+ */
 static bool may_look_into(pid_t tid)
 {
 	char byte;
@@ -351,11 +371,10 @@ static bool may_look_into(pid_t tid)
 	return process_vm_readv(tid, &here, 1, &there, 1, 0) >= 0 || errno != EPERM;
 }
 
-/* The kernel has one word, EPERM, for no permission, another tracer and a zombie. Another recorder
- * may have let go by the time that we ask who it is, and another thread may have taken over the
- * number of a main thread that has ended, as an exec does: where nobody is found it is tried again.
- * Our own number is no answer: while a tracer lets go, the parent's may be shown as its.
- */
+/* The kernel returns EPERM for a missing permission, another tracer, and a zombie. Another recorder
+ * may let go before we look for its pid. After an exec, another thread may have the id of a main
+ * thread that has ended. So we try again if we find no tracer. Our own pid does not count: while a
+ * tracer lets go, /proc may show the parent as the tracer. */
 static int seize(const struct attach_process *process, pid_t tid, struct failure *why)
 {
 	pid_t tracer = 0;
@@ -378,11 +397,11 @@ static int seize(const struct attach_process *process, pid_t tid, struct failure
 		if (!may_look_into(tid))
 			break;
 	}
-	/* Ours still, and not to be had: it ends under our interrupt. */
+	/* We still trace the thread, and it ends under our interrupt. */
 	return failure_set_errno(why, tracer ? ESRCH : EPERM, tid, "trace the thread");
 }
 
-/* Seize and interrupt, unless that was done and has not been answered yet. */
+/* Seize and interrupt the thread, unless it has not answered an earlier interrupt yet. */
 static int begin_stop(const struct attach_process *process, struct attach_thread *thread,
 		      struct failure *why)
 {
@@ -397,14 +416,16 @@ static int begin_stop(const struct attach_process *process, struct attach_thread
 	if (trace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) == 0)
 		return 0;
 	errnum = errno;
-	await_later(thread, 0); /* seized it is, so something is there to reap */
+	await_later(thread, 0); /* the thread is seized, so we must reap it */
 	return failure_set_errno(why, errnum, thread->tid, "stop the thread");
 }
 
-/* Let the thread go. Where it shares our processor the kernel may switch to it inside the call, and
- * we go on after some milliseconds in which it ran: the part of the call before that is then not
- * longer than what we have used of the processor since @used_ns. @return When it ran again, at the
- * latest. */
+/*
+ * Let the thread go. If it shares our processor, the kernel may switch to it inside the call. We
+ * then continue some milliseconds later, and the thread ran meanwhile. The part of the call before
+ * the switch is at most the processor time that we have used since @used_ns.
+ * @return The latest time at which the thread ran again.
+ */
 static uint64_t let_go(struct attach_thread *thread, int status, uint64_t used_ns)
 {
 	uint64_t begin_ns = clock_now_ns(), end_ns, bound_ns;
@@ -436,7 +457,7 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	if (await_stop(thread, &status, why) != 0)
 		return -1;
 	stood_ns = clock_now_ns();
-	/* A thread that stood at once is checked after it was let go: that keeps its stop short. */
+	/* If the thread stopped at once, check after letting it go, to keep the stop short. */
 	if (thread->turn.is_late)
 		has_waited = turn_has_waited(thread, stood_ns, &waited_ns);
 	if (!has_waited || !thread->tick_ns)
@@ -477,7 +498,7 @@ bool attach_thread_stands(const struct attach_thread *thread)
 		return true;
 	if (waitid(P_PID, (id_t)thread->tid, &info,
 		   WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) != 0)
-		return true; /* no longer ours */
+		return true; /* we do not trace it any more */
 	return info.si_pid != 0;
 }
 

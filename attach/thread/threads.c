@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The threads of a process, looked at without stopping them. */
+/* Which threads has a process, and what do they do, seen without stopping them? */
 #include "attach/array.h"
 #include "attach/process/process_internal.h"
 #include "attach/thread/processor_turns.h"
@@ -20,11 +20,11 @@ enum {
 
 struct attach_threads {
 	struct attach_process *process;
-	int task_fd;	/* of /proc/PID/task, whose link count tells the number of threads */
-	nlink_t listed; /* that count when the threads were listed */
+	int task_fd;	/* of /proc/PID/task, whose link count gives the number of threads */
+	nlink_t listed; /* the link count at the last listing */
 	struct attach_thread **items;
 	size_t count, size;
-	void (*forget)(void *context, struct attach_thread *thread); /* NULL: nobody asks */
+	void (*forget)(void *context, struct attach_thread *thread); /* may be NULL */
 	void *context;
 };
 
@@ -97,7 +97,7 @@ static int add_thread(struct attach_threads *threads, pid_t tid, struct failure 
 		return failure_set_errno(why, ENOMEM, tid, "follow one more thread");
 	fd = open_syscall_file(threads->process->pid, tid);
 	if (fd < 0 && (errno == ENOENT || errno == ESRCH))
-		return 0; /* ended just now */
+		return 0; /* the thread has just ended */
 	if (fd < 0)
 		return failure_set_errno(why, errno, tid, "follow one more thread");
 	thread = calloc(1, sizeof(*thread));
@@ -120,7 +120,7 @@ static void drop_ended(struct attach_threads *threads)
 	for (size_t i = 0; i < threads->count; i++) {
 		struct attach_thread *thread = threads->items[i];
 
-		/* One that is still ours has to be reaped first. */
+		/* Reap a thread that we still trace before we drop it. */
 		if (attach_thread_state(thread, NULL, NULL) == ATTACH_EXITED &&
 		    attach_thread_settle(thread) == 0)
 			free_thread(threads, thread);
@@ -145,7 +145,7 @@ int attach_threads_refresh(struct attach_threads *threads, struct failure *why)
 	DIR *dir;
 	int ret = 0;
 
-	/* Counted before they are listed: one that comes in between is counted next time. */
+	/* Count before the listing: the next call then notices a thread that starts in between. */
 	threads->listed = count_links(threads);
 	drop_ended(threads);
 	attach_threads_note_exec(threads);
@@ -192,9 +192,9 @@ struct attach_thread *attach_threads_get(struct attach_threads *threads, size_t 
 }
 
 /*
- * The file holds "running", or "NUMBER ARGS… SP PC", or "-1 SP PC" for a thread that is asleep
- * outside a system call; the first and the last two words are what we want. A thread whose file
- * cannot be read for another reason than its end is taken as running: the stop then tells.
+ * The file contains "running", or "NUMBER ARGS… SP PC", or "-1 SP PC" for a thread that sleeps
+ * outside a system call. We want the first and the last two words. If the file is unreadable
+ * although the thread has not ended, we assume that the thread runs; a stop then shows the truth.
  */
 enum attach_thread_state process_thread_sleep(const struct attach_thread *thread,
 					      struct attach_sleep *ret_sleep)
