@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What does a core file hold of a process that has crashed? */
+/* What does a core file hold of a crashed or saved process? */
 #ifndef SYMBOLS_CORE_H
 #define SYMBOLS_CORE_H
 
@@ -10,68 +10,67 @@
 
 #include "symbols/space.h"
 
-/** A core file: what a process was when it crashed, or when it was saved. */
+/** An open core file. */
 struct symbols_core;
 
-/** One of its threads. */
+/** One thread of the core. */
 struct symbols_core_thread {
 	pid_t tid;
-	int signal;	      /**< That it got when it was saved, 0 if none. */
-	uint64_t stack_limit; /**< First address behind the memory that its stack is in, 0 unknown.
-			       */
+	int signal;	      /**< Signal that it got when the core was written, or 0. */
+	uint64_t stack_limit; /**< First address after its stack's segment; 0: unknown. */
 	struct attach_registers registers;
 };
 
 /**
- * Open a core file, as the kernel or gdb's gcore writes it. One that was cut off is opened, too,
- * and has what is there.
- * @param why FAILURE_INVALID, with a step that says what is wrong (no core file, of another
- *            architecture); FAILURE_LIMIT; FAILURE_NO_MEMORY; else as failure_set_errno().
+ * Open a core file of the kernel or of gdb's gcore. A truncated file also opens, with the part that
+ * is there.
+ * @param why FAILURE_INVALID, with a step that names the problem (not a core file, another
+ *        architecture); FAILURE_LIMIT; FAILURE_NO_MEMORY; else as failure_set_errno().
  * Source: core(5); elf(5); Linux 6.1, fs/binfmt_elf.c, elf_core_dump() and fill_files_note().
  */
 int symbols_core_open(const char *path, struct symbols_core **ret_core, struct failure *why);
 void symbols_core_close(struct symbols_core *core);
 
-/** @return The process's number, 0 if unknown. */
+/** @return The process's pid; 0: unknown. */
 pid_t symbols_core_pid(const struct symbols_core *core);
-/** The kernel's name for its program, "" if unknown; any bytes but NUL. Borrowed until close. */
+/** The kernel's name for the program: any bytes except NUL; "" if unknown. Borrowed until close. */
 const char *symbols_core_name(const struct symbols_core *core);
 /** Whether a part of the file is missing. */
 bool symbols_core_is_truncated(const struct symbols_core *core);
 
-/** Threads in the file's order: the kernel writes the one that crashed first. */
+/** Threads in the file's order. The kernel writes the crashed thread first. */
 size_t symbols_core_thread_count(const struct symbols_core *core);
 const struct symbols_core_thread *symbols_core_thread_get(const struct symbols_core *core,
 							  size_t index);
 
 /**
- * The address space of a core. Mapped files are looked for by their paths and taken only if their
- * build-ids are those in the core, or if they have none and begin with the same headers.
- * @param sysroot Folder in which the paths are looked up; NULL: this machine's root.
- * @param ret_space The core is borrowed until it is destroyed; it has one at a time.
+ * Create the address space of a core. We open mapped files by their paths, and use a file only if
+ * its build-id is the core's, or if both have no build-id and the first page is the same.
+ * @param sysroot Folder that contains the paths; NULL: this machine's root.
+ * @param ret_space Borrows the core until destroyed; a core has one space at a time.
  * @param why As failure_set_errno() for @p sysroot; FAILURE_LIMIT, FAILURE_NO_MEMORY.
  */
 int symbols_core_create_space(struct symbols_core *core, const char *sysroot,
 			      struct symbols_space **ret_space, struct failure *why);
 
-/** Reader over the memory: what the core holds, and behind that what the files of the core's space
- *  hold of pages that were not saved because they are in the files. Borrowed until close; for one
- *  thread at a time. */
+/** Reader of the memory. It reads the core first. For pages that were not saved because a file
+ *  holds them, it reads the files of the core's space. Borrowed until close; for one thread at a
+ *  time. */
 const struct attach_reader *symbols_core_reader(struct symbols_core *core);
 
 /**
- * Visit the runs of [start, end) that the core file itself holds, from the lowest, without holes.
- * @param visit Returns true to go on.
+ * Visit the runs of [start, end) that the core file itself holds, lowest first, without holes.
+ * @param visit Returns true to continue.
  */
 void symbols_core_each_saved(const struct symbols_core *core, uint64_t start, uint64_t end,
 			     bool (*visit)(void *context, uint64_t start, uint64_t end),
 			     void *context);
 
 /**
- * Programs and libraries whose files were not found, or are others than those that ran.
+ * Visit programs and libraries whose files are missing or differ from those that ran.
  * @param visit The path is borrowed until the space is destroyed.
- * @return How many programs and libraries there are in all. Those are not known of which the core
- *         has not the first page; the kernel saves it unless coredump_filter forbids it, core(5).
+ * @return Number of all programs and libraries whose first page is in the core. The kernel saves
+ *         this page unless coredump_filter forbids it, core(5).
  */
 size_t symbols_core_each_missing(struct symbols_core *core,
 				 void (*visit)(void *context, const char *path), void *context);
