@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Core files: headers and memory. All numbers in them are foreign. */
+/* What are the headers and the memory of a core file, if all its numbers may be hostile? */
 #include "symbols/core/core_internal.h"
 
 #include <elf.h>
@@ -24,7 +24,7 @@ static int check_header(const Elf64_Ehdr *header, struct failure *why)
 	const char *step = NULL;
 
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_type != ET_CORE)
-		step = "read it: it is no core file";
+		step = "read it: it is not a core file";
 	else if (header->e_ident[EI_CLASS] != ELFCLASS64)
 		step = "read it: it is the core of a 32-bit program";
 	else if (header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != CORE_MACHINE)
@@ -34,7 +34,7 @@ static int check_header(const Elf64_Ehdr *header, struct failure *why)
 	return step ? failure_set(why, FAILURE_INVALID, 0, 0, 0, step) : 0;
 }
 
-/** More segments than the header has room for are counted in the first section's header. */
+/** If the header has no room for the number of segments, the first section's header has it. */
 static int count_headers(const struct symbols_core *core, const Elf64_Ehdr *header,
 			 uint64_t *ret_count, struct failure *why)
 {
@@ -49,7 +49,7 @@ static int count_headers(const struct symbols_core *core, const Elf64_Ehdr *head
 		       : 0;
 }
 
-/** The program headers that are there. */
+/** Copy the program headers that the file holds. */
 static int copy_headers(struct symbols_core *core, Elf64_Phdr **ret_headers, size_t *ret_count,
 			struct failure *why)
 {
@@ -57,7 +57,7 @@ static int copy_headers(struct symbols_core *core, Elf64_Phdr **ret_headers, siz
 	uint64_t count, room;
 
 	if (!symbols_source_read(&core->source, 0, &header, sizeof(header)))
-		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "read it: it is no core file");
+		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "read it: it is not a core file");
 	if (check_header(&header, why) < 0 || count_headers(core, &header, &count, why) < 0)
 		return -1;
 	room = header.e_phoff < core->source.size ? core->source.size - header.e_phoff : 0;
@@ -70,7 +70,7 @@ static int copy_headers(struct symbols_core *core, Elf64_Phdr **ret_headers, siz
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "read it");
 	if (!symbols_source_read(&core->source, header.e_phoff, *ret_headers,
 				 count * sizeof(**ret_headers)))
-		count = 0; /* shortened just now */
+		count = 0; /* the file has just become shorter */
 	*ret_count = count;
 	return 0;
 }
@@ -99,7 +99,7 @@ static bool take_segment(struct symbols_core *core, const Elf64_Phdr *header,
 	return true;
 }
 
-/** Nobody writes segments that overlap; of those that do the lower one counts. */
+/** No known writer makes segments overlap. We keep the lower segment. */
 static void drop_overlaps(struct symbols_core *core)
 {
 	size_t kept = 0;
@@ -154,7 +154,10 @@ static void limit_stacks(struct symbols_core *core)
 
 /* ---- Memory ----------------------------------------------------------------------------- */
 
-/** Copy what one kept page has of [offset, offset + len). @return How many bytes. */
+/**
+ * Copy the part of [offset, offset + len) that one cached page holds.
+ * @return Number of bytes.
+ */
 static size_t copy_of_page(struct symbols_core *core, uint64_t offset, uint8_t *bytes, size_t len)
 {
 	uint64_t page = offset / SYMBOLS_CORE_PAGE_BYTES, start = page * SYMBOLS_CORE_PAGE_BYTES;
@@ -224,8 +227,10 @@ const struct attach_reader *symbols_core_reader(struct symbols_core *core)
 	return &core->whole;
 }
 
-/** Visit [start, end) of a segment without the holes of the file, which stand for zeros.
- *  @return false where that is the end of it. */
+/**
+ * Visit [start, end) of a segment without the file's holes, which mean zeros.
+ * @return false if the visits must end.
+ */
 static bool visit_segment(const struct symbols_core *core,
 			  const struct symbols_core_segment *segment, uint64_t start, uint64_t end,
 			  bool (*visit)(void *context, uint64_t start, uint64_t end), void *context)
@@ -239,7 +244,7 @@ static bool visit_segment(const struct symbols_core *core,
 
 		if (data < 0 && errno == ENXIO)
 			return true;
-		/* A file system that does not know has no holes. */
+		/* A file system that does not report holes has none. */
 		if (data >= 0 && (uint64_t)data + delta > start)
 			start = (uint64_t)data + delta;
 		if (hole >= 0 && (uint64_t)hole + delta < end)
@@ -290,7 +295,8 @@ int symbols_core_open(const char *path, struct symbols_core **ret_core, struct f
 	int fd = symbols_root_open_own(path);
 
 	if (fd < 0 && errno == EINVAL)
-		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "read it: it is no regular file");
+		return failure_set(why, FAILURE_INVALID, 0, 0, 0,
+				   "read it: it is not a regular file");
 	if (fd < 0)
 		return failure_set_errno(why, errno, 0, "open it");
 	core = calloc(1, sizeof(*core));

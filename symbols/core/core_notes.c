@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes of a core file: the process, its threads, its mapped files. */
+/* What do a core file's notes say about the process, its threads and its mapped files? */
 #include "symbols/core/core_internal.h"
 
 #include <elf.h>
@@ -10,13 +10,15 @@
 #include "attach/array.h"
 #include "symbols/elf/bytes.h"
 
-/** The kernel's own limit of the list of mapped files. Source: Linux fs/coredump.c,
- *  CORE_FILE_NOTE_SIZE_MAX. */
+/**
+ * The kernel's own limit for the list of mapped files.
+ * Source: Linux fs/coredump.c, CORE_FILE_NOTE_SIZE_MAX.
+ */
 #define FILE_NOTE_MAX_BYTES ((size_t)16 << 20)
 /** Some twenty entries in practice. */
 #define AUXV_MAX_BYTES ((size_t)4096)
 
-/** One note: what it is and where its bytes are in the file. */
+/** One note: its type, and the location of its bytes in the file. */
 struct note {
 	uint32_t type;
 	uint64_t offset, size;
@@ -71,7 +73,7 @@ static void take_auxv(struct symbols_core *core, const struct note *note)
 
 /* ---- Mapped files ----------------------------------------------------------------------- */
 
-/** One entry of the list; offsets count in pages, which gdb says to have one byte. */
+/** Read one entry of the list. Offsets are in pages of @p unit bytes; gdb's have one byte. */
 static bool take_file(struct symbols_core_file *file, struct symbols_bytes *entry, uint64_t unit)
 {
 	uint64_t offset;
@@ -84,7 +86,7 @@ static bool take_file(struct symbols_core_file *file, struct symbols_bytes *entr
 	       file->offset + (file->end - file->start) >= file->offset;
 }
 
-/** Ascending ones are kept; nobody writes others. */
+/** Keep the file if its address ascends. No known writer lists them otherwise. */
 static void keep_file(struct symbols_core *core, const struct symbols_core_file *file)
 {
 	const struct symbols_core_file *last =
@@ -98,8 +100,11 @@ static void keep_file(struct symbols_core *core, const struct symbols_core_file 
 	core->file_count++;
 }
 
-/** A count, the size of a page, then as many entries of three numbers, and as many strings.
- *  @return false without memory. */
+/**
+ * Read the list: a count, the page size, then per file an entry of three numbers, then per file a
+ * string.
+ * @return false when out of memory.
+ */
 static bool list_files(struct symbols_core *core, size_t size)
 {
 	struct symbols_bytes numbers = { .start = core->file_note, .end = size };
@@ -182,7 +187,7 @@ int symbols_core_take_notes(struct symbols_core *core, uint64_t offset, uint64_t
 		if (++core->note_count > SYMBOLS_CORE_NOTES_MAX ||
 		    !symbols_source_read(&core->source, at, &header, sizeof(header)))
 			return 0;
-		/* Both sizes have 32 bits and the file's 63, so nothing overflows. */
+		/* Both sizes have 32 bits, and file offsets have 63, so nothing overflows. */
 		bytes = name + (((uint64_t)header.n_namesz + 3) & ~(uint64_t)3);
 		at = bytes + (((uint64_t)header.n_descsz + 3) & ~(uint64_t)3);
 		if (bytes > end || header.n_descsz > end - bytes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The address space of a core: its maps, and the files behind them. */
+/* What is the address space of a core, and which files are mapped in it? */
 #include "symbols/core/core_internal.h"
 
 #include <elf.h>
@@ -11,24 +11,25 @@
 #include "symbols/space/space_internal.h"
 
 /*
- * A core does not say which device and inode a mapped file had. Files are numbered, and all lie on
- * a device that is none, so that nothing but a build-id proves what is found under their paths.
+ * A core does not name the device and inode of a mapped file. We number the files and give them a
+ * device that does not exist. So only a build-id can prove a file that we find by path.
  */
 #define NO_DEVICE "ffffffff:ffffffff"
 
-/** Mappings of one file side by side; link editors make 2 to 6 segments. */
+/** Adjacent mappings of one file; link editors make 2 to 6 segments. */
 #define MAPPINGS_MAX 64
 
 /* ---- Maps ------------------------------------------------------------------------------- */
 
-/** A piece of the address space: of a segment, of a mapped file, or of both. */
+/** A part of the address space: of a segment, of a mapped file, or of both. */
 struct piece {
 	uint64_t start, end;
-	const struct symbols_core_segment *segment; /**< NULL if none. */
-	const struct symbols_core_file *file;	    /**< NULL if none. */
+	const struct symbols_core_segment *segment; /**< NULL: none. */
+	const struct symbols_core_file *file;	    /**< NULL: none. */
 };
 
-/** Line feeds as the kernel writes them; and what would be read as one, or passed over. */
+/** Escape line feeds as the kernel does. Also escape bytes that a reader would take for an escape
+ *  or would skip. */
 static void print_path(FILE *text, const char *path)
 {
 	for (const char *at = path; *at; at++) {
@@ -39,8 +40,8 @@ static void print_path(FILE *text, const char *path)
 	}
 }
 
-/** gdb leaves out memory that only its file has. That is code or constants; taken for code it is
- *  looked at, and searched for nothing else. */
+/** gdb leaves out memory that only its file holds: code or constants. We print it as executable, so
+ *  that we read it as code, and search it for nothing else. */
 static void print_piece(FILE *text, const struct symbols_core *core, const struct piece *piece)
 {
 	const struct symbols_core_segment *segment = piece->segment;
@@ -65,7 +66,10 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/** The next piece from *at on, which moves behind it. @return false at the end. */
+/**
+ * Find the next piece from *at on, and advance *at.
+ * @return false at the end.
+ */
 static bool next_piece(const struct symbols_core *core, size_t *segment_at, size_t *file_at,
 		       uint64_t *at, struct piece *ret)
 {
@@ -86,7 +90,7 @@ static bool next_piece(const struct symbols_core *core, size_t *segment_at, size
 	*ret = (struct piece){ .start = of_segment < of_file ? of_segment : of_file };
 	ret->segment = ret->start == of_segment ? segment : NULL;
 	ret->file = ret->start == of_file ? file : NULL;
-	/* It ends where one of them ends or the other one begins. */
+	/* A piece ends where its segment or file ends, or where the other one begins. */
 	ret->end = ret->segment ? segment->end : of_segment;
 	if (file && ret->end > (ret->file ? file->end : of_file))
 		ret->end = ret->file ? file->end : of_file;
@@ -134,7 +138,7 @@ int symbols_core_create_space(struct symbols_core *core, const char *sysroot,
 		symbols_space_destroy(space);
 		return -1;
 	}
-	/* The core alone: a file cannot prove itself. */
+	/* Use the core's own bytes alone, because a file cannot prove itself. */
 	symbols_space_set_memory(space, &core->own);
 	space->headers_prove = true;
 	core->space = space;
@@ -144,8 +148,8 @@ int symbols_core_create_space(struct symbols_core *core, const char *sysroot,
 
 /* ---- Mapped files ----------------------------------------------------------------------- */
 
-/** The file behind a mapping. Where a mapping begins in a page that two of the file's segments
- * share, it does not tell where the file begins, and another one has to. */
+/** Find the file of a mapping. If the mapping begins in a page that two segments of the file share,
+ *  it does not show where the file begins; another mapping of the file then does. */
 static const struct symbols_object *object_of(struct symbols_space *space, size_t index)
 {
 	const struct symbols_mapping *mapping = symbols_space_get(space, index);
@@ -160,8 +164,8 @@ static const struct symbols_object *object_of(struct symbols_space *space, size_
 	return object ? object : symbols_space_bind(space, index, &bias);
 }
 
-/** How much of [address, address + len) nobody saved, because a file has it. What was saved and was
- *  cut off may have been another thing than the file's. */
+/** Number of bytes of [address, address + len) that the core leaves to a file. Bytes that were
+ *  saved but truncated may differ from the file's, so they do not count. */
 static size_t unsaved(const struct symbols_core *core, uint64_t address, size_t len)
 {
 	ptrdiff_t index = symbols_core_find_segment(core, address);
@@ -199,7 +203,7 @@ size_t symbols_core_copy_mapped(struct symbols_core *core, uint64_t address, voi
 	return symbols_source_read(&object->elf.source, offset, ret_bytes, len) ? len : 0;
 }
 
-/** Whether a program or library is mapped, as its first page in the core says. */
+/** Whether a program or library is mapped, by its first page in the core. */
 static bool is_program(struct symbols_core *core, const struct symbols_mapping *mapping)
 {
 	char magic[SELFMAG];

@@ -539,7 +539,7 @@ static void test_refused(void **state)
 	make_all(&made);
 	header = (Elf64_Ehdr *)(void *)made.file.bytes;
 	header->e_type = ET_DYN;
-	refuse(&made, FAILURE_INVALID, "no core file");
+	refuse(&made, FAILURE_INVALID, "not a core file");
 	header->e_type = ET_CORE;
 	header->e_ident[EI_CLASS] = ELFCLASS32;
 	refuse(&made, FAILURE_INVALID, "32-bit");
@@ -547,7 +547,7 @@ static void test_refused(void **state)
 	header->e_machine = EM_RISCV;
 	refuse(&made, FAILURE_INVALID, "another architecture");
 	made.file.bytes[0] = '#';
-	refuse(&made, FAILURE_INVALID, "no core file");
+	refuse(&made, FAILURE_INVALID, "not a core file");
 	made_core_free(&made);
 	assert_int_equal(symbols_core_open("/no/such/core", &core, &why), -1);
 	assert_int_equal(why.errnum, ENOENT);
