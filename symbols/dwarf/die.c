@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attributes of DWARF entries, read within bounds. */
+/* How do we read attributes of DWARF entries within bounds? */
 #include "symbols/dwarf/die.h"
 #include "attach/clock.h"
 
@@ -27,7 +27,7 @@ bool symbols_die_next(struct symbols_die_time *time, Dwarf_Die *die)
 	return !time->late && dwarf_siblingof(die, die) == 0;
 }
 
-/* Other functions of libdw for this would follow references to further entries. */
+/* libdw's other functions for this would follow references to further entries. */
 const char *symbols_die_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
@@ -91,7 +91,7 @@ bool symbols_die_strip(Dwarf_Die *die)
 	return false;
 }
 
-/* Number of elements of an array: the product of its dimensions; 0 for one of open length. */
+/* Number of elements of an array: the product of its dimensions; 0 if its length is open. */
 static uint64_t elements_of(struct symbols_die_time *time, Dwarf_Die *array)
 {
 	uint64_t product = 1;

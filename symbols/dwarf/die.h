@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries of DWARF ("debugging information entries"), with bounds on what damaged ones can cost.
+ * How do we read DWARF entries ("debugging information entries"), if damaged ones may cost only
+ * bounded time?
  * Source: DWARF 5, sections 2, 5 and 7.5.
  */
 #ifndef SYMBOLS_DWARF_DIE_H
@@ -10,51 +11,60 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Longer names are passed over. */
+/** We skip longer names. */
 #define SYMBOLS_DIE_NAME_MAX 255
-/** Typedefs and qualifiers behind each other, arrays of arrays, nested unnamed members. */
+/** Nested typedefs and qualifiers, arrays of arrays, nested unnamed members. */
 #define SYMBOLS_DIE_DEPTH_MAX 16
-/** Larger structures are not believed. */
+/** We reject larger structures. */
 #define SYMBOLS_DIE_SIZE_MAX ((uint64_t)1 << 30)
-/** Of a type whose size is not told. */
+/** Size of a type that states none. */
 #define SYMBOLS_DIE_SIZE_UNKNOWN UINT64_MAX
 
 /**
- * How long walks may take: time of the processor that this thread spends, so that a busy machine
- * gives the answers that an idle one gives. Steps are no measure: libdw itself goes over all that
- * is below an entry, at a cost that a damaged file decides.
+ * Time limit of walks. It counts the thread's processor time, so a busy machine gives the same
+ * answers as an idle one. We do not count steps: libdw itself walks over all entries below an
+ * entry, and a damaged file decides how long this takes.
  */
 struct symbols_die_time {
-	uint64_t wall_ns, cpu_ns; /**< The latter cannot come before the former, which is cheaper to
-				       look at. */
+	uint64_t wall_ns, cpu_ns; /**< End of the limit on two clocks. The processor time cannot
+				     reach its end first, and the wall clock is cheaper to read. */
 	bool late;		  /**< A walk has ended early. */
 };
 
-/** Begin walks of at most @p ns in all. */
+/** Start a time limit of @p ns for all following walks. */
 void symbols_die_allow(struct symbols_die_time *time, uint64_t ns);
 
 /** Go to the first child. @return false if there is none. */
 bool symbols_die_down(Dwarf_Die *parent, Dwarf_Die *ret_child);
 
-/** Go to the next one. @return false if there is none, or when it has taken too long. */
+/**
+ * Go to the next sibling.
+ * @return false if there is none, or if the time is over.
+ */
 bool symbols_die_next(struct symbols_die_time *time, Dwarf_Die *die);
 
-/** @return NULL if there is none, or it is too long. */
+/** @return NULL if it has no name or the name is too long. */
 const char *symbols_die_name(Dwarf_Die *die);
 
-/** Read the attribute @p what, a number. @return false if there is none such. */
+/**
+ * Read the attribute @p what, a number.
+ * @return false if there is none.
+ */
 bool symbols_die_number(Dwarf_Die *die, unsigned what, uint64_t *ret_number);
 
-/** Go to the entry that the attribute @p what refers to. @param ret_die May be @p die. */
+/**
+ * Go to the entry to which the attribute @p what refers.
+ * @param ret_die May be @p die.
+ */
 bool symbols_die_follow(Dwarf_Die *die, unsigned what, Dwarf_Die *ret_die);
 
-/** Whether a tag is that of a structure or a union. */
+/** Whether a tag is a structure's or a union's. */
 bool symbols_die_is_struct(int tag);
 
-/** Whether the type is complete elsewhere only. */
+/** Whether the entry is a declaration, and the complete type is elsewhere. */
 bool symbols_die_is_declaration(Dwarf_Die *die);
 
-/** Go through names and qualifiers of a type to the type itself. */
+/** Go through typedefs and qualifiers to the type itself. */
 bool symbols_die_strip(Dwarf_Die *die);
 
 /** @return Bytes, or SYMBOLS_DIE_SIZE_UNKNOWN. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An ELF image with the sections that describe types alone, for libdw. */
+/* How do we give libdw an ELF image that contains only the sections that describe types? */
 #include "symbols/dwarf/dwarf_file.h"
 
 #include <dwarf.h>
@@ -11,20 +11,20 @@
 #include "symbols/elf/bytes.h"
 #include "symbols/elf/debug_file.h"
 
-/** All sections of one file, decompressed; Tarantool's have 9 MiB. */
+/** All sections of one file, decompressed; Tarantool has 9 MiB. */
 #define DWARF_MAX_BYTES ((uint64_t)64 << 20)
-/** Units of one file: libdw keeps about a KiB for each. A program of 30 MiB had 700. */
+/** Units of one file: libdw keeps about 1 KiB for each. A program of 30 MiB had 700. */
 #define UNITS_MAX 16384
-/** Abbreviations of all units together: libdw keeps about 80 bytes for each, and each unit anew
- *  those of a table that several share. A program of 30 MiB had 35,000. */
+/** Abbreviations of all units together. libdw keeps about 80 bytes for each, and stores a table
+ *  again for each unit that shares it. A program of 30 MiB had 35,000. */
 #define ABBREVIATIONS_MAX ((size_t)1 << 19)
-/** Attributes of one of them: libdw runs through all for each look at an entry. Compilers write at
- *  most 30. */
+/** Attributes of one abbreviation. libdw reads all of them at each access to an entry. Compilers
+ *  write at most 30. */
 #define ATTRIBUTES_MAX 256
-/** Between sections; no number or character that libdw reads at once is longer. */
+/** Gap between sections; libdw reads no longer number or character at once. */
 #define GAP_BYTES 16
 
-/** What libdw reads for types; .debug_info is first. */
+/** Sections that libdw reads for types; .debug_info is first. */
 static const char *const wanted_names[] = {
 	".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str", ".debug_str_offsets",
 };
@@ -58,7 +58,10 @@ static int wanted_index(const char *name)
 	return -1;
 }
 
-/** Whether another @p len bytes are within the limit; counts them. */
+/**
+ * Count @p len bytes.
+ * @return whether they are within the limit.
+ */
 static bool has_room(struct parts *parts, uint64_t len)
 {
 	if (len == 0 || len > DWARF_MAX_BYTES - parts->total)
@@ -67,7 +70,7 @@ static bool has_room(struct parts *parts, uint64_t len)
 	return true;
 }
 
-/** Copy what libelf decompresses; its size was checked before it allocates by it. */
+/** Copy a section that libelf decompresses. We have checked its size before libelf allocates. */
 static uint8_t *decompress(Elf_Scn *section, uint64_t len)
 {
 	Elf_Data *data = elf_compress(section, 0, 0) > 0 ? elf_getdata(section, NULL) : NULL;
@@ -87,7 +90,7 @@ static int take_part(const struct symbols_elf *elf, Elf_Scn *section, const GElf
 	part->len = header->sh_size;
 	if (header->sh_flags & SHF_COMPRESSED) {
 		if (header->sh_size > DWARF_MAX_BYTES || !gelf_getchdr(section, &compressed))
-			return failure_set(why, FAILURE_INVALID, 0, 0, 0, "unpack DWARF");
+			return failure_set(why, FAILURE_INVALID, 0, 0, 0, "decompress DWARF");
 		part->len = compressed.ch_size;
 	}
 	if (!has_room(parts, part->len))
@@ -142,7 +145,7 @@ static int read_parts(const struct symbols_elf *elf, struct parts *parts, struct
 
 /* ---- The image -------------------------------------------------------------------------- */
 
-/** Section headers of the image: none, the wanted ones, their names. */
+/** Section headers of the image: the null header, the wanted sections, their names. */
 #define IMAGE_SECTIONS (WANTED_COUNT + 2)
 
 struct image {
@@ -179,7 +182,7 @@ static size_t lay_out(struct image *image, const struct parts *parts)
 		at = (at + parts->part[i].len + GAP_BYTES + 7) & ~(size_t)7;
 		count++;
 	}
-	/* Sections that are missing leave empty headers. */
+	/* Missing sections leave empty headers. */
 	*names = (Elf64_Shdr){ .sh_name = add_name(image, &used, ".shstrtab"),
 			       .sh_type = SHT_STRTAB,
 			       .sh_offset = offsetof(struct image, names),
@@ -223,7 +226,10 @@ static int build_image(const struct parts *parts, struct symbols_dwarf *dwarf, s
 
 /* ---- Limits ----------------------------------------------------------------------------- */
 
-/** Read one abbreviation behind its code. @return false if it is too long. Source: DWARF 5, 7.5.3.
+/**
+ * Read one abbreviation after its code.
+ * @return false if it is too long.
+ * Source: DWARF 5, 7.5.3.
  */
 static bool take_abbreviation(struct symbols_bytes *bytes)
 {
@@ -256,7 +262,7 @@ static size_t count_abbreviations(const struct part *part, uint64_t offset, size
 	return count;
 }
 
-/** Whether libdw's memory for units and abbreviations stays in bounds. */
+/** Whether libdw's memory for units and abbreviations stays within the limits. */
 static bool is_bounded(Dwarf *dwarf, const struct part *part)
 {
 	size_t room = ABBREVIATIONS_MAX, header;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structures of a program, by name.
+ * Which structures does a program have, by name?
  *
- * Only what stands directly in a unit is listed: C has its types there. Two units may have
- * different types of one name, so only units that define the caller's anchor count, and what
- * differs among these is no answer.
+ * We list only types at the top level of a unit, because C has its types there. Two units may have
+ * different types of the same name. So we read only units that define the caller's anchor, and give
+ * no answer if these units differ.
  */
 
 #include <dwarf.h>
@@ -20,21 +20,21 @@
 #include "symbols/elf/debug_file.h"
 #include "symbols/space/space_internal.h"
 
-/** Names that are listed; the units of a LuaJIT have about 700. */
+/** Names to list at most; the units of a LuaJIT have about 700. */
 #define TYPES_MAX ((size_t)1 << 14)
-/** Processor time for listing and all answers: Tarantool's 8 MiB take 0.1 s. */
+/** Processor time for listing and all answers; Tarantool's 8 MiB take 0.1 s. */
 #define WORK_MAX_NS 2000000000
-/** Units imported by units; dwz writes one level. */
+/** Depth of units that import units; dwz writes one level. */
 #define IMPORTS_MAX 4
 
 enum kind { KIND_STRUCT, KIND_TYPEDEF, KIND_ENUM, KIND_COUNT };
 
 struct type {
-	const char *name; /**< In libdw's copy of the file. */
+	const char *name; /**< Points into libdw's copy of the file. */
 	Dwarf_Die die;
 	uint64_t size;
 	enum kind kind;
-	bool ambiguous; /**< Another unit has another type of this name. */
+	bool ambiguous; /**< Another unit has a different type of this name. */
 	UT_hash_handle hh;
 };
 
@@ -42,7 +42,7 @@ struct symbols_types {
 	struct symbols_dwarf file;
 	struct type *list;
 	size_t count;
-	struct type *by_name[KIND_COUNT]; /**< Tables. */
+	struct type *by_name[KIND_COUNT]; /**< Hash tables. */
 	const char *anchor;
 	struct symbols_die_time time;
 };
@@ -69,7 +69,7 @@ static void add(struct symbols_types *types, enum kind kind, const char *name, c
 		HASH_ADD_KEYPTR(hh, types->by_name[kind], name, strlen(name), type);
 		types->count += type->hh.tbl != NULL;
 	} else if (known) {
-		/* A name for what is only declared here may be complete there. */
+		/* A type that is only declared so far may be complete in this unit. */
 		if (known->size == SYMBOLS_DIE_SIZE_UNKNOWN) {
 			known->die = *die;
 			known->size = size;
@@ -79,7 +79,7 @@ static void add(struct symbols_types *types, enum kind kind, const char *name, c
 	}
 }
 
-/** List an enumeration by its name, else by its first constant's. */
+/** List an enumeration by its name, or without one by its first constant's name. */
 static void add_enumeration(struct symbols_types *types, Dwarf_Die *die)
 {
 	const char *name = symbols_die_name(die);
@@ -110,8 +110,11 @@ static void add_type(struct symbols_types *types, Dwarf_Die *die)
 		add(types, symbols_die_is_struct(tag) ? KIND_STRUCT : KIND_TYPEDEF, name, die);
 }
 
-/** Visit what stands directly in a unit or in one that it imports.
- *  @param visit Returns false to end. @return false if it did. */
+/**
+ * Visit the top level of a unit and of the units that it imports.
+ * @param visit Returns false to end.
+ * @return false if it did.
+ */
 static bool each_type(struct symbols_types *types, Dwarf_Die *unit, unsigned depth,
 		      bool (*visit)(struct symbols_types *types, Dwarf_Die *die))
 {
@@ -138,7 +141,7 @@ static bool visit_to_add(struct symbols_types *types, Dwarf_Die *die)
 	return true;
 }
 
-/** Ends at the complete structure of the anchor's name. */
+/** End the visits at the complete structure of the anchor's name. */
 static bool visit_to_find(struct symbols_types *types, Dwarf_Die *die)
 {
 	const char *name;
@@ -163,7 +166,7 @@ static int list_types(struct symbols_types *types, struct failure *why)
 			each_type(types, &unit, 0, visit_to_add);
 		at = next;
 	}
-	/* The rest of the units could contradict what a part of them says. */
+	/* The other units could contradict the units that we have read. */
 	if (types->time.late)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "list the structures in DWARF");
 	if (types->count)
@@ -173,7 +176,7 @@ static int list_types(struct symbols_types *types, struct failure *why)
 
 /* ---- Create and destroy ----------------------------------------------------------------- */
 
-/** Open the object's own DWARF, or its debug file's. */
+/** Open the object's own DWARF, or the DWARF of its debug file. */
 static int open_dwarf(struct symbols_space *space, const struct symbols_object *object,
 		      struct symbols_dwarf *ret_dwarf, struct failure *why)
 {
@@ -250,7 +253,7 @@ static int not_found(struct symbols_types *types, const char *step, struct failu
 			   step);
 }
 
-/** The structure of a tag, else of a typedef. */
+/** Find a structure by its tag, else by a typedef. */
 static int find_struct(struct symbols_types *types, const char *name, Dwarf_Die *ret_die,
 		       uint64_t *ret_size, struct failure *why)
 {
@@ -263,12 +266,13 @@ static int find_struct(struct symbols_types *types, const char *name, Dwarf_Die 
 	*ret_die = type->die;
 	if (type->ambiguous || type->size == SYMBOLS_DIE_SIZE_UNKNOWN ||
 	    !symbols_die_strip(ret_die) || !symbols_die_is_struct(dwarf_tag(ret_die)))
-		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "find one structure in DWARF");
+		return failure_set(why, FAILURE_INVALID, 0, 0, 0,
+				   "find a unique structure in DWARF");
 	*ret_size = type->size;
 	return 0;
 }
 
-/** Where a member begins in its structure. */
+/** Read the offset of a member in its structure. */
 static bool location_of(Dwarf_Die *member, uint64_t *ret_offset)
 {
 	Dwarf_Attribute attribute;
@@ -282,8 +286,8 @@ static bool location_of(Dwarf_Die *member, uint64_t *ret_offset)
 		return *ret_offset <= SYMBOLS_DIE_SIZE_MAX;
 	*ret_offset = 0;
 	if (!dwarf_attr(member, DW_AT_data_member_location, &attribute))
-		return true; /* of a union */
-	/* DWARF 2 has an expression. */
+		return true; /* a member of a union */
+	/* DWARF 2 has an expression here. */
 	if (dwarf_formblock(&attribute, &block) != 0)
 		return false;
 	bytes = (struct symbols_bytes){ .start = block.data, .end = block.length };
@@ -293,8 +297,11 @@ static bool location_of(Dwarf_Die *member, uint64_t *ret_offset)
 	return !bytes.failed && bytes.at == bytes.end && *ret_offset <= SYMBOLS_DIE_SIZE_MAX;
 }
 
-/** Find the member @p name of a structure, also in its unnamed members.
- *  @param ret_die Its type. @return 1 if found, 0 if not, -1 if it has no place in bytes. */
+/**
+ * Find the member @p name of a structure, also in its unnamed members.
+ * @param ret_die The member's type.
+ * @return 1 if found; 0 if not; -1 if it has no offset in bytes.
+ */
 static int find_member(struct symbols_types *types, Dwarf_Die *structure, const char *name,
 		       size_t len, unsigned depth, Dwarf_Die *ret_die, uint64_t *ret_offset)
 {
@@ -343,7 +350,8 @@ int symbols_types_find_member(struct symbols_types *types, const char *structure
 		int found = find_member(types, &die, part, len, 0, &type, &offset);
 
 		if (found < 0)
-			return failure_set(why, FAILURE_INVALID, 0, 0, 0, "place a bit field");
+			return failure_set(why, FAILURE_INVALID, 0, 0, 0,
+					   "find the offset of a bit field");
 		if (found == 0)
 			return not_found(types, "find a member in DWARF", why);
 		sum += offset;
@@ -358,7 +366,7 @@ int symbols_types_find_member(struct symbols_types *types, const char *structure
 	if (types->time.late)
 		return not_found(types, "find a member in DWARF", why);
 	if (size == SYMBOLS_DIE_SIZE_UNKNOWN || sum > whole || size > whole - sum)
-		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "place a member");
+		return failure_set(why, FAILURE_INVALID, 0, 0, 0, "find the offset of a member");
 	*ret_offset = sum;
 	*ret_size = size;
 	return 0;
@@ -372,7 +380,7 @@ int symbols_types_find_size(struct symbols_types *types, const char *structure, 
 	return find_struct(types, structure, &die, ret_size, why);
 }
 
-/** Compilers write constants of fixed length only where they are not negative; libdw would extend
+/** Compilers write constants of fixed length only if they are not negative, but libdw would extend
  *  their sign. */
 static bool constant_of(Dwarf_Die *enumerator, int64_t *ret_value)
 {
@@ -396,7 +404,7 @@ static bool constant_of(Dwarf_Die *enumerator, int64_t *ret_value)
 	return true;
 }
 
-/** Look for a constant in one enumeration. */
+/** Find a constant in one enumeration. */
 static bool find_constant(struct symbols_types *types, const struct type *type, const char *name,
 			  int64_t *ret_value)
 {

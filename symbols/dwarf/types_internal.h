@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to symbols: types with a time of the caller's. */
+/* Private to symbols: how do tests list types with another time limit? */
 #ifndef SYMBOLS_DWARF_TYPES_INTERNAL_H
 #define SYMBOLS_DWARF_TYPES_INTERNAL_H
 
 #include "symbols/types.h"
 
-/** symbols_types_create() with the processor time that listing and all answers may take. */
+/** symbols_types_create() with a limit of processor time for listing and all answers. */
 int symbols_types_create_within(struct symbols_space *space, uint64_t address, const char *anchor,
 				uint64_t work_ns, struct symbols_types **ret_types,
 				struct failure *why);
