@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cursor over foreign bytes that cannot leave them. A read past the end sets `failed` and gives
- * 0, so that a decoder checks once, at its end.
+ * How do we read foreign bytes with a cursor that cannot leave them?
+ *
+ * A read past the end sets `failed` and gives 0, so a decoder checks once, at its end.
  */
 #ifndef SYMBOLS_ELF_BYTES_H
 #define SYMBOLS_ELF_BYTES_H
@@ -25,7 +26,7 @@ static inline uint64_t symbols_bytes_fixed(struct symbols_bytes *bytes, size_t s
 		bytes->failed = true;
 		return 0;
 	}
-	memcpy(&value, bytes->start + bytes->at, size); /* x86-64: little endian like the file */
+	memcpy(&value, bytes->start + bytes->at, size); /* little-endian, as the file is */
 	bytes->at += size;
 	return value;
 }

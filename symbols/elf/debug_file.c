@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking for a debug file by build-id and by link, and checking it. */
+/* Where is a file's debug file, by build-id or link, and does it belong to the file? */
 #include "symbols/elf/debug_file.h"
 
 #include <limits.h>
@@ -10,11 +10,11 @@
 
 /** Where distributions put separate debug files. */
 #define DEBUG_DIRECTORY "/usr/lib/debug"
-/** Folders like it, separated by colons. */
+/** More such folders, separated by colons. */
 #define DEBUG_DIRECTORIES_VARIABLE "LJPROF_DEBUG_DIR"
-/** Folders of the variable that are looked into. */
+/** Folders of the variable that we search. */
 #define DIRECTORIES_MAX 32
-/** Largest file that is read through for a checksum: about 0.3 s. */
+/** Largest file whose checksum we compute: about 0.3 s. */
 #define CHECKSUM_MAX_BYTES ((uint64_t)1 << 30)
 /** ".build-id/xx/yyyy.debug" */
 #define BUILD_ID_PATH_BYTES (2 * SYMBOLS_BUILD_ID_MAX + 32)
@@ -26,7 +26,7 @@ struct build_id {
 	size_t len;
 };
 
-/** Make an ELF file of a descriptor that may be -1. */
+/** Open a descriptor as an ELF file; it may be -1. */
 static bool take_file(int fd, struct symbols_elf *ret_elf)
 {
 	struct symbols_source source;
@@ -42,7 +42,7 @@ static bool has_need(const struct symbols_elf *elf, enum symbols_debug_need need
 
 /* ---- By build-id ------------------------------------------------------------------------ */
 
-/** As take_file(), but only a file with this build-id and what is needed. */
+/** take_file(), but accept only a file with this build-id that meets the need. */
 static bool take_proven(int fd, const struct build_id *id, enum symbols_debug_need need,
 			struct symbols_elf *ret_elf)
 {
@@ -65,7 +65,7 @@ static void write_path(const struct build_id *id, char ret_path[BUILD_ID_PATH_BY
 	snprintf(ret_path + len, BUILD_ID_PATH_BYTES - (size_t)len, ".debug");
 }
 
-/** Look into the folders that the user named. */
+/** Search the folders that the user named. */
 static bool open_in_named(const char *path, const struct build_id *id, enum symbols_debug_need need,
 			  struct symbols_elf *ret_elf)
 {
@@ -85,7 +85,7 @@ static bool open_in_named(const char *path, const struct build_id *id, enum symb
 	return false;
 }
 
-/** Look among the files that servers sent. */
+/** Search the files that servers sent. */
 static bool open_fetched(const struct symbols_root *root, const struct build_id *id,
 			 enum symbols_debug_need need, struct symbols_elf *ret_elf)
 {
@@ -116,7 +116,7 @@ static bool open_by_build_id(const struct symbols_root *root, const struct build
 
 /* ---- By link ---------------------------------------------------------------------------- */
 
-/** CRC-32 of a whole file, as .gnu_debuglink has it. */
+/** Whether the CRC-32 of a whole file is @p expected, the one in .gnu_debuglink. */
 static bool checksum_is(const struct symbols_source *source, uint32_t expected)
 {
 	size_t size = (size_t)1 << 16;
@@ -190,9 +190,9 @@ bool symbols_debug_open(const struct symbols_root *root, const struct symbols_el
 	       (root->fd >= 0 && open_by_link(&own_root, elf, path, need, ret_elf));
 }
 
-/* ---- The file shared by several debug files --------------------------------------------- */
+/* ---- The file that several debug files share -------------------------------------------- */
 
-/** Read .gnu_debugaltlink: a path, and behind its end the build-id. */
+/** Read .gnu_debugaltlink: a path, then the build-id. */
 static bool read_alternate(const struct symbols_elf *debug, char ret_path[PATH_MAX],
 			   struct build_id *ret_id)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a program of unwind instructions is safe for libunwind. */
+/* Is a program of unwind instructions safe for libunwind? */
 #include "symbols/elf/eh_frame.h"
 
 #include <dwarf.h>
 
 #include "symbols/elf/bytes.h"
 
-/** Program of one entry; the longest in a C++ library of 100 MB had 9 KB. */
+/** Program of one entry; the longest one in a C++ library of 100 MB had 9 KB. */
 #define PROGRAM_MAX_BYTES ((size_t)1 << 16)
 /** Depth of DW_CFA_remember_state; compilers nest at most two. */
 #define STATES_MAX 32
@@ -19,7 +19,7 @@ static void take_register(struct symbols_bytes *bytes)
 		bytes->failed = true;
 }
 
-/** One operation without jumps, calls and divisions; it ends because it only goes forward. */
+/** Check one operation. Jumps, calls and divisions fail. The rest only goes forward, so it ends. */
 static void take_operation(struct symbols_bytes *bytes)
 {
 	uint64_t op = symbols_bytes_fixed(bytes, 1);
@@ -100,11 +100,12 @@ static void take_expression(struct symbols_bytes *bytes)
 /** What the programs have done so far. */
 struct program {
 	bool has_cfa;
-	bool is_common; /**< The common part's: before the first row. */
+	bool is_common; /**< The program is the common part's, so it runs before the first row. */
 	unsigned states;
 };
 
-/** A row begins or is kept: it must have a CFA, for which libunwind has no default. */
+/** Check at the begin of a row and when one is kept: it needs a CFA, because libunwind has no
+ *  default. */
 static void need_cfa(struct symbols_bytes *bytes, const struct program *program)
 {
 	if (!program->has_cfa || program->is_common)
@@ -112,9 +113,10 @@ static void need_cfa(struct symbols_bytes *bytes, const struct program *program)
 }
 
 /**
- * DW_CFA_AARCH64_negate_ra_state: the return address is signed from here on, or no more. libunwind
- * 1.6.2 refuses it, and signed addresses are recognised as they are, so it becomes a no-operation
- * in our copy. Source: DWARF for the Arm 64-bit Architecture, "Call frame instructions".
+ * DW_CFA_AARCH64_negate_ra_state toggles whether the return address is signed. libunwind 1.6.2
+ * rejects it, and we recognise signed addresses by their bits, so our copy replaces it by a
+ * no-operation.
+ * Source: DWARF for the Arm 64-bit Architecture, "Call frame instructions".
  */
 static bool forget_signature(const struct symbols_eh *eh, struct symbols_bytes *bytes)
 {
@@ -131,7 +133,7 @@ static bool forget_signature(const struct symbols_eh *eh, struct symbols_bytes *
 	return false;
 }
 
-/** One instruction whose operation is in the low six bits. */
+/** Check one instruction whose operation is in the low six bits. */
 static void take_extended(struct symbols_bytes *bytes, uint64_t op, struct program *program)
 {
 	switch (op) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding unwind entries, and reading their forms. */
+/* Where are the unwind entries of a file, and what do they contain? */
 #include "symbols/elf/eh_frame.h"
 
 #include <errno.h>
@@ -21,10 +21,10 @@
 #define PE_PCREL   0x10
 #define PE_DATAREL 0x30
 
-/** Bytes read at a time where the end is looked for. */
+/** Bytes read at a time in the search for the end. */
 #define CHUNK_BYTES ((size_t)1 << 16)
 
-/** Entries that we keep of a file without a search table. */
+/** Entries to keep of a file without a search table. */
 #define ROWS_MAX (SYMBOLS_EH_MAX_BYTES / sizeof(struct symbols_eh_row))
 
 /** Read a pointer; @p vaddr is the address of the cursor's first byte, @p data the data base. */
@@ -60,7 +60,7 @@ static uint64_t take_pointer(struct symbols_bytes *bytes, uint8_t encoding, uint
 
 /* ---- One entry -------------------------------------------------------------------------- */
 
-/** What the common part says about its entries. */
+/** Properties that the common part gives its entries. */
 struct common {
 	uint8_t encoding;
 	bool sized, is_signal;
@@ -69,7 +69,7 @@ struct common {
 	int64_t data_align;
 };
 
-/** Skip an encoded pointer without looking at its value: a personality routine's. */
+/** Skip an encoded pointer, a personality routine's, without its value. */
 static void skip_pointer(struct symbols_bytes *bytes, uint8_t encoding)
 {
 	if (encoding != PE_OMIT)
@@ -107,7 +107,7 @@ static void take_augmentation(struct symbols_bytes *bytes, const char *letters, 
 	}
 	if (bytes->at > end)
 		bytes->failed = true;
-	/* libunwind runs the program from where it stopped reading, so both must agree. */
+	/* libunwind runs the program from where its own read ended, so both must agree. */
 	if (bytes->at != end)
 		bytes->failed = true;
 }
@@ -143,7 +143,10 @@ static bool take_common(const struct symbols_eh *eh, size_t at, struct common *r
 	return !bytes.failed && (version == 1 || version == 3);
 }
 
-/** Decode the entry at offset @p at. @param ret_next Offset behind it, also of a common part. */
+/**
+ * Decode the entry at offset @p at.
+ * @param ret_next Offset after it; also set for a common part.
+ */
 static bool take_entry(const struct symbols_eh *eh, size_t at, struct symbols_eh_entry *ret,
 		       size_t *ret_next)
 {
@@ -152,7 +155,7 @@ static bool take_entry(const struct symbols_eh *eh, size_t at, struct symbols_eh
 	struct common common;
 	size_t back_at = bytes.at;
 
-	/* The 64-bit form (length 0xffffffff) is refused: no .eh_frame of 4 GiB is loaded. */
+	/* We refuse the 64-bit form (length 0xffffffff): nobody loads an .eh_frame of 4 GiB. */
 	if (bytes.failed || len == 0 || len > bytes.end - bytes.at)
 		return false;
 	bytes.end = *ret_next = bytes.at + len;
@@ -198,7 +201,7 @@ bool symbols_eh_find(const struct symbols_eh *eh, uint64_t vaddr, struct symbols
 
 /* ---- The table -------------------------------------------------------------------------- */
 
-/** Whether rows can be searched, and none stands for the code of another. */
+/** Whether the rows can be searched, and no two start at the same address. */
 static bool is_ascending(const struct symbols_eh_row *rows, size_t count)
 {
 	for (size_t i = 1; i < count; i++)
@@ -207,7 +210,10 @@ static bool is_ascending(const struct symbols_eh_row *rows, size_t count)
 	return true;
 }
 
-/** Take the search table of .eh_frame_hdr. @return false where there is none that we can use. */
+/**
+ * Use the search table of .eh_frame_hdr.
+ * @return false if it is missing or unusable.
+ */
 static bool take_table(struct symbols_eh *eh, const uint8_t *header, size_t len, uint64_t vaddr,
 		       uint64_t *ret_frame)
 {
@@ -250,7 +256,7 @@ static int compare_rows(const void *left, const void *right)
 	return (a->start > b->start) - (a->start < b->start);
 }
 
-/** Build the table by walking .eh_frame, for files that were linked without one. */
+/** Build the table by walking .eh_frame, for files without one. */
 static bool build_table(struct symbols_eh *eh)
 {
 	size_t room = 0;
@@ -277,8 +283,8 @@ static bool build_table(struct symbols_eh *eh)
 	return eh->count > 0;
 }
 
-/** Where the file has .eh_frame: by its section header, else from the table to the segment's end.
- */
+/** Find .eh_frame in the file: by its section header, else from the table's pointer to the
+ *  segment's end. */
 static bool locate_frame(const struct symbols_elf *elf, uint64_t frame, struct symbols_section *ret)
 {
 	const struct symbols_load *load;
@@ -296,7 +302,7 @@ static bool locate_frame(const struct symbols_elf *elf, uint64_t frame, struct s
 	return true;
 }
 
-/** Where the last entry of a table ends in .eh_frame; common parts lie before their entries. */
+/** Find the end of .eh_frame by a table's last entry; common parts are before their entries. */
 static uint64_t find_end_by_table(const struct symbols_eh *eh, const struct symbols_source *source,
 				  const struct symbols_section *section)
 {
@@ -314,7 +320,7 @@ static uint64_t find_end_by_table(const struct symbols_eh *eh, const struct symb
 	return last + sizeof(len) + len;
 }
 
-/** Where the first entry without a length is, which ends them. */
+/** Find the first entry of length 0, which ends .eh_frame. */
 static uint64_t find_terminator(const struct symbols_source *source,
 				const struct symbols_section *section)
 {
@@ -337,8 +343,8 @@ static uint64_t find_terminator(const struct symbols_source *source,
 	return at;
 }
 
-/** Leave off what lies behind the last entry: a section may end in a hole of the file that is
- *  larger than all memory for these. */
+/** Cut the section after its last entry. A section may end in a hole of the file that is larger
+ *  than our limit. */
 static void cut_section(const struct symbols_eh *eh, const struct symbols_source *source,
 			struct symbols_section *section)
 {

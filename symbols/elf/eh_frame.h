@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The unwind entries of one ELF file: a private copy of .eh_frame and a sorted table of its
- * entries.
+ * Which unwind entries has an ELF file?
  *
- * The copy is what libunwind reads afterwards, so an entry that passed the checks here cannot
- * change under it. libunwind 1.6.2 believes register numbers, return-address columns and
- * expressions (an endless loop of DW_OP_skip, a division that traps), so an entry is handed to it
- * only after symbols_eh_check().
+ * We keep a private copy of .eh_frame and a sorted table of its entries. libunwind reads the copy
+ * afterwards, so an entry cannot change after its check. libunwind 1.6.2 trusts register numbers,
+ * return-address columns and expressions (an endless loop of DW_OP_skip, a division that traps), so
+ * it gets an entry only after symbols_eh_check().
  */
 #ifndef SYMBOLS_ELF_EH_FRAME_H
 #define SYMBOLS_ELF_EH_FRAME_H
@@ -14,10 +13,10 @@
 #include "attach/reader.h"
 #include "symbols/elf/elf_file.h"
 
-/** Largest .eh_frame (and table) that is loaded; a browser engine's has about 10 MiB. */
+/** Largest .eh_frame (and table) that we load; a browser engine has about 10 MiB. */
 #define SYMBOLS_EH_MAX_BYTES ((size_t)16 << 20)
 
-/** Both relative to the table's base. */
+/** Addresses of code and entry, relative to the table's base. */
 struct symbols_eh_row {
 	int32_t start;
 	int32_t entry;
@@ -34,8 +33,8 @@ struct symbols_eh {
 
 /** One decoded entry (FDE) with its common part (CIE); byte ranges index symbols_eh.bytes. */
 struct symbols_eh_entry {
-	uint64_t start, end; /**< Code, link-time [start, end). */
-	uint64_t vaddr;	     /**< Of the entry itself. */
+	uint64_t start, end; /**< Code, link-time addresses [start, end). */
+	uint64_t vaddr;	     /**< Link-time address of the entry itself. */
 	size_t code_start, code_end;
 	size_t cie_code_start, cie_code_end;
 	uint64_t code_align;
@@ -56,15 +55,16 @@ void symbols_eh_deinit(struct symbols_eh *eh);
 /** Decode the entry of one row. */
 bool symbols_eh_entry_at(const struct symbols_eh *eh, size_t row, struct symbols_eh_entry *ret);
 
-/** Find the entry whose code holds link-time address @p vaddr. */
+/** Find the entry whose code contains link-time address @p vaddr. */
 bool symbols_eh_find(const struct symbols_eh *eh, uint64_t vaddr, struct symbols_eh_entry *ret);
 
-/** Whether the programs of the entry keep to the rules that libunwind takes for granted. */
+/** Whether the programs of the entry keep the rules that libunwind assumes. */
 bool symbols_eh_check(const struct symbols_eh *eh, const struct symbols_eh_entry *entry);
 
 /**
- * DWARF registers that programs may name, and where the return address is: on x86-64 the general
- * ones and the return address; on AArch64 there are vector registers, too, which callees save.
+ * DWARF registers that programs may name, and the number of the return address. On x86-64 these are
+ * the general registers and the return address. AArch64 also has vector registers, which callees
+ * save.
  */
 #if defined(__x86_64__)
 #define SYMBOLS_EH_REGISTERS	  17
@@ -74,20 +74,19 @@ bool symbols_eh_check(const struct symbols_eh *eh, const struct symbols_eh_entry
 #define SYMBOLS_EH_RETURN_ADDRESS 30
 #endif
 
-/** Where the caller's registers are, in terms of a CFA that is a register plus an offset. */
+/** Rule for the caller's registers, with a CFA that is a register plus an offset. */
 struct symbols_eh_rule {
 	int cfa_register;
 	int64_t cfa_offset;
-	bool is_root; /**< There is no caller: the return address is undefined. */
-	/** Distance of the saved register from the CFA; INT64_MIN where it is not saved, and has
-	 * the value that it has in the callee. A rule of this form loses none. */
+	bool is_root; /**< The return address is undefined, so there is no caller. */
+	/** Distance of the saved register from the CFA. INT64_MIN: not saved, so the register has
+	 *  the callee's value. A rule of this form loses no register. */
 	int64_t saved_offset[ATTACH_REG_COUNT];
 };
 
 /**
- * Decode the rule that holds at link-time address @p vaddr of an entry that passed
- * symbols_eh_check().
- * @return false if it is not of the simple form above.
+ * Decode the rule at link-time address @p vaddr of an entry that passed symbols_eh_check().
+ * @return false if the rule has another form.
  */
 bool symbols_eh_rule_at(const struct symbols_eh *eh, const struct symbols_eh_entry *entry,
 			uint64_t vaddr, struct symbols_eh_rule *ret_rule);

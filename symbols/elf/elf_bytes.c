@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading bytes of a file or of a block. */
+/* How do we read bytes of a file or of a memory block? */
 #include "symbols/elf/elf_bytes.h"
 
 #include <errno.h>
@@ -48,7 +48,10 @@ bool symbols_source_unchanged(const struct symbols_source *source)
 	       status.st_mtim.tv_nsec == source->modified.tv_nsec;
 }
 
-/** pread() until @p len bytes are there or the file ends. @return Bytes read. */
+/**
+ * Call pread() until @p len bytes are read or the file ends.
+ * @return Bytes read.
+ */
 static size_t read_some(const struct symbols_source *source, uint64_t offset, uint8_t *bytes,
 			size_t len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Headers, sections and notes of an ELF file. */
+/* Which headers, sections and notes has an ELF file? */
 #include "symbols/elf/elf_file.h"
 
 #include <elf.h>
@@ -10,23 +10,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/** Section name table that we accept; a few hundred bytes in practice. */
+/** Largest table of section names that we accept; a few hundred bytes in practice. */
 #define SECTION_NAMES_MAX_BYTES ((uint64_t)1 << 20)
-/** Notes that we look through for the build-id. */
+/** Bytes of notes in which we search the build-id. */
 #define NOTES_MAX_BYTES ((size_t)1 << 16)
-/** Other machines' code is none that we profile. */
+/** We do not profile code of other machines. */
 #if defined(__x86_64__)
 #define ELF_MACHINE EM_X86_64
 #elif defined(__aarch64__)
 #define ELF_MACHINE EM_AARCH64
 #endif
 
-/** Pages are the unit in which files are mapped. */
+/** The kernel maps files in pages. */
 #define PAGE_BYTES ((uint64_t)4096)
 
 /**
- * Check the sizes that libelf would believe, before it allocates by them: the numbers of headers
- * and the section name table.
+ * Check the numbers of headers and the size of the section name table, because libelf allocates
+ * memory by them.
  */
 static bool plausible(const struct symbols_source *source)
 {
@@ -123,7 +123,7 @@ static void look_for_build_id(struct symbols_elf *elf, uint64_t vaddr, uint64_t 
 	free(notes);
 }
 
-/** Where a section of this name is kept, or NULL. */
+/** @return Where to store a section of this name, or NULL. */
 static struct symbols_section *location_by_name(struct symbols_elf *elf, const char *name)
 {
 	const struct {
@@ -174,7 +174,7 @@ static bool take_section(struct symbols_elf *elf, const GElf_Shdr *header, const
 		look_for_build_id(elf, header->sh_addr, header->sh_offset, header->sh_size);
 	else if (header->sh_type == SHT_PROGBITS && name && strcmp(name, ".debug_info") == 0)
 		elf->has_dwarf = header->sh_size > 0;
-	/* A separate debug file keeps the headers of sections whose contents it has not. */
+	/* A separate debug file keeps the headers of sections whose contents it does not have. */
 	if (!location || location->size || header->sh_type == SHT_NOBITS ||
 	    header->sh_flags & SHF_COMPRESSED)
 		return true;
@@ -252,7 +252,7 @@ int symbols_elf_init(struct symbols_elf *elf, struct symbols_source *source, str
 		complete = take_sections(elf, handle);
 		take_note_segments(elf, handle);
 	}
-	errnum = errno; /* libelf keeps what malloc() set */
+	errnum = errno; /* libelf keeps malloc()'s errno */
 	elf_end(handle);
 	if (complete)
 		return 0;
@@ -278,7 +278,7 @@ const struct symbols_load *symbols_elf_load_at_offset(const struct symbols_elf *
 
 		if (offset < (load->offset & -PAGE_BYTES) || offset >= load->offset + load->filesz)
 			continue;
-		/* Two segments may share a page of the file: the flags tell them apart. */
+		/* Two segments may share a page of the file: the flags distinguish them. */
 		if (load->executable == executable)
 			return load;
 		found = load;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The root directory of a target, of a core file, or ours. */
+/* How do we open files below the root directory of a target, of a core file, or our own? */
 #include "symbols/elf/root.h"
 
 #include <errno.h>
@@ -57,8 +57,8 @@ int symbols_root_open(const struct symbols_root *root, const char *path)
 	if (root->fd < 0)
 		return symbols_root_open_own(path);
 	fd = attach_root_open_file(root->fd, path);
-	/* Linux before 5.6, and sandboxes that do not know the call. Links to absolute paths then
-	 * lead out of the root, and what they lead to fails the identity check. */
+	/* Linux before 5.6 lacks the call, and some sandboxes do not know it. Links to absolute
+	 * paths then lead out of the root; the identity check refuses their targets. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		fd = attach_reopen_regular(openat(root->fd, path + 1, O_PATH | O_CLOEXEC));
 	return fd;

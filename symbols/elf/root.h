@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a target's files are looked up: its root directory, which may be a container's. */
+/* In which root directory, perhaps a container's, are a target's files? */
 #ifndef SYMBOLS_ELF_ROOT_H
 #define SYMBOLS_ELF_ROOT_H
 
@@ -13,35 +13,38 @@ struct symbols_fetched {
 	struct symbols_fetched *next;
 	uint8_t build_id[64];
 	size_t build_id_len;
-	char *path; /**< On this machine. */
+	char *path; /**< Path on this machine. */
 };
 
 struct symbols_root {
-	int fd;	   /**< O_PATH descriptor of the target's root directory, or -1: ours. */
-	pid_t pid; /**< For /proc/PID/map_files; 0 if the target is not running. */
+	int fd;	   /**< O_PATH descriptor of the target's root directory; -1: our own root. */
+	pid_t pid; /**< For /proc/PID/map_files; 0: the target does not run. */
 	struct symbols_fetched *fetched; /**< Owned. */
 };
 
-/** The root of a live process; ours where its root cannot be opened. */
+/** The root of a live process; our own root if the target's cannot be opened. */
 void symbols_root_init_live(struct symbols_root *root, pid_t pid);
 /** The root for a recorded image. */
 void symbols_root_init_recorded(struct symbols_root *root);
-/** The root for a core file: the folder @p path, where copies of the target's files lie.
- *  @param why As failure_set_errno(). */
+/**
+ * The root for a core file: the folder @p path, which contains copies of the target's files.
+ * @param why As failure_set_errno().
+ */
 int symbols_root_init_folder(struct symbols_root *root, const char *path, struct failure *why);
 void symbols_root_deinit(struct symbols_root *root);
 
 /**
- * Open a regular file by its path in the target. Links are followed inside its root only, and
- * nothing but a regular file is opened, because opening a device may have effects. Does not wait
- * for a lease: such a file is not opened.
+ * Open a regular file by its path in the target. We follow links only inside its root, and open
+ * only regular files, because opening a device may have effects. A file with a lease fails at once.
  * @return A descriptor, or -1 with errno set.
  * Source: openat2(2), RESOLVE_IN_ROOT.
  */
 int symbols_root_open(const struct symbols_root *root, const char *path);
 
-/** Open a regular file of this machine, by any path that open(2) takes. @return A descriptor, or
- * -1. */
+/**
+ * Open a regular file of this machine, by any path that open(2) accepts.
+ * @return A descriptor, or -1.
+ */
 int symbols_root_open_own(const char *path);
 
 /** Open the file behind a mapping through map_files. @return A descriptor, or -1. */
