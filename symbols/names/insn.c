@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls and frame pointers, instruction by instruction. */
+/* Which instructions are calls, returns and stubs, and which set up a frame pointer? */
 #include "symbols/names/insn.h"
 
 #include <string.h>
 
 #if defined(__x86_64__)
 
-/** Longest distance between the two instructions; compilers move one or two others in between. */
+/** Longest distance between push rbp and mov rbp, rsp; compilers put one or two other instructions
+ *  in between. */
 #define APART_MAX 12
 
-/** Length of endbr64, where it is. */
+/** Length of endbr64; 0: not here. */
 static size_t landing_length(const uint8_t *bytes, size_t len)
 {
 	static const uint8_t landing[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -27,8 +28,10 @@ static int32_t read_int32(const uint8_t *bytes)
 	return value;
 }
 
-/** Length of "call r/m64" (ff /2) at @p bytes, of which @p len are there; 0 if it is none.
- *  Source: Intel 64 and IA-32 Architectures SDM, volume 2, 2.1.5 (ModR/M, SIB) and CALL. */
+/**
+ * Length of "call r/m64" (ff /2) at @p bytes, with @p len bytes available; 0: another instruction.
+ * Source: Intel 64 and IA-32 Architectures SDM, volume 2, 2.1.5 (ModR/M, SIB) and CALL.
+ */
 static size_t indirect_length(const uint8_t *bytes, size_t len)
 {
 	unsigned mod = bytes[1] >> 6, rm = bytes[1] & 7;
@@ -41,7 +44,7 @@ static size_t indirect_length(const uint8_t *bytes, size_t len)
 	if (rm == 4) {
 		if (len < 3)
 			return 0;
-		/* Without a base there are four bytes of displacement. */
+		/* Without a base, four bytes of displacement follow. */
 		length += mod == 0 && (bytes[2] & 7) == 5 ? 5 : 1;
 	} else if (mod == 0 && rm == 5) {
 		length += 4; /* relative to the pc */
@@ -108,7 +111,7 @@ bool symbols_code_frame_size(const uint8_t *bytes, size_t len, uint64_t *ret_siz
 	}
 	if (at + 7 > len)
 		return false;
-	/* sub rsp, of one byte or of four */
+	/* sub rsp, with an operand of one byte or of four */
 	if (bytes[at] == 0x48 && bytes[at + 1] == 0x83 && bytes[at + 2] == 0xec)
 		size += bytes[at + 3];
 	else if (bytes[at] == 0x48 && bytes[at + 1] == 0x81 && bytes[at + 2] == 0xec)
@@ -126,7 +129,7 @@ uint64_t symbols_code_lowers_sp(const uint8_t *bytes, size_t len)
 bool symbols_code_is_leaf(const uint8_t *bytes, size_t len)
 {
 	(void)bytes, (void)len;
-	return false; /* calls push */
+	return false; /* a call pushes the return address */
 }
 
 bool symbols_code_is_return(const uint8_t *bytes, size_t len)
@@ -148,7 +151,7 @@ bool symbols_code_stub(const uint8_t *bytes, size_t len, uint64_t address,
 		ret_stub->slot = address + at + 6 + (uint64_t)(int64_t)read_int32(bytes + at + 2);
 		return true;
 	}
-	/* push index, then a jump to the section's head */
+	/* push index, then a jump to the section's first stub */
 	if (at + 6 > len || bytes[at] != 0x68 || (bytes[at + 5] != 0xe9 && bytes[at + 5] != 0xf2))
 		return false;
 	ret_stub->has_index = true;
@@ -182,7 +185,7 @@ bool symbols_code_call(const uint8_t *bytes, uint64_t address, struct symbols_co
 	return (word & 0xfffffc1f) == 0xd63f0000 || (word & 0xfefff800) == 0xd63f0800;
 }
 
-/** By how much an instruction lowers sp: sub sp, sp, …; stp or str of anything to [sp, -…]!. */
+/** By how much an instruction lowers sp: sub sp, sp, …; stp or str of any register to [sp, -…]!. */
 static uint64_t lowers_sp(uint32_t word)
 {
 	if ((word & 0xff8003ff) == 0xd10003ff)
@@ -210,7 +213,7 @@ bool symbols_code_begin(const uint8_t *bytes, size_t len, struct symbols_code_be
 		uint32_t word = read_word(bytes + at);
 
 		lowered += lowers_sp(word);
-		/* stp x29, x30, [sp, …], with or without moving sp */
+		/* stp x29, x30, [sp, …], perhaps with a change of sp */
 		if (!saved && (word & 0xff407fff) == 0xa9007bfd)
 			saved = at + 4;
 		/* mov x29, sp or add x29, sp, … */
@@ -234,7 +237,7 @@ bool symbols_code_frame_size(const uint8_t *bytes, size_t len, uint64_t *ret_siz
 	if (!symbols_code_begin(bytes, len, &begin) || begin.ready != begin.saved + 4 ||
 	    begin.saved > 8)
 		return false;
-	/* add x29, sp, … without a shift: the distance */
+	/* add x29, sp, … without a shift: the operand is the distance */
 	word = read_word(bytes + begin.saved);
 	*ret_size = word >> 10 & 0xfff;
 	return !(word >> 22 & 1);
@@ -249,8 +252,11 @@ uint64_t symbols_code_lowers_sp(const uint8_t *bytes, size_t len)
 	return lowered;
 }
 
-/** Whether an instruction is a call, or sets sp or x30 in a way that compilers do it. The hints
- * that sign and authenticate x30 are none. Source: as above, C4.1. */
+/**
+ * Whether an instruction is a call, or sets sp or x30 as compilers do. Hints that sign and
+ * authenticate x30 do not count.
+ * Source: Arm Architecture Reference Manual, C4.1.
+ */
 static bool touches_frame(uint32_t word)
 {
 	unsigned first = word & 31, second = word >> 10 & 31, address = word >> 5 & 31;
@@ -265,7 +271,7 @@ static bool touches_frame(uint32_t word)
 		return first == 30 || (pair && second == 30) || (address == 31 && moves);
 	}
 	if ((word & 0x1c000000) == 0x10000000 || (word & 0x1fe00000) == 0x0b200000)
-		return first == 30 || (first == 31 && !(word >> 29 & 1)); /* not cmp, not tst */
+		return first == 30 || (first == 31 && !(word >> 29 & 1)); /* neither cmp nor tst */
 	return first == 30;
 }
 
@@ -288,7 +294,7 @@ bool symbols_code_stub(const uint8_t *bytes, size_t len, uint64_t address,
 		       struct symbols_code_stub *ret_stub)
 {
 	*ret_stub = (struct symbols_code_stub){ 0 };
-	/* adrp x16, page; ldr x17, [x16, offset]; add x16, …; br x17, maybe behind bti c */
+	/* adrp x16, page; ldr x17, [x16, offset]; add x16, …; br x17; perhaps after bti c */
 	for (size_t at = 0; at + 16 <= len && at <= 4; at += 4) {
 		uint32_t page = read_word(bytes + at), load = read_word(bytes + at + 4);
 		uint64_t pages;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries of procedure linkage tables by their relocations. */
+/* Which relocation does a stub of a procedure linkage table use? */
 #include "symbols/names/plt.h"
 
 #include <elf.h>
@@ -10,22 +10,22 @@
 #include "attach/array.h"
 #include "symbols/names/insn.h"
 
-/** Relocations looked through in a section, and those kept of an object, which name a symbol: 1
- * MiB. The largest programs import some thousand functions. */
+/** Relocations that we read in a section; and those that we keep of an object because they name a
+ *  symbol: 1 MiB. The largest programs import some thousand functions. */
 #define RELOCATIONS_MAX ((uint64_t)1 << 18)
 #define SLOTS_MAX	((size_t)1 << 16)
 /** Relocations read at a time: 24 KiB. */
 #define CHUNK_RELOCATIONS 1024
-/** Stub sizes that are believed. */
+/** Stub sizes that we accept. */
 #define STUB_MIN_BYTES 8
 #define STUB_MAX_BYTES 64
-/** Four instructions; where a landing pad is before them it is not counted in. */
+/** Four instructions, not counting a landing pad before them. */
 #define UNSIZED_STUB_BYTES 16
 /** Appended to the function's name. */
 #define SUFFIX "@plt"
 
-/** In a section that tells no size, as on AArch64, where its head is of another: the instructions
- *  tell where the stub begins. */
+/** Find a stub in a section without an entry size, as on AArch64, whose first stub has another size
+ *  than the rest. The instructions show where the stub begins. */
 static bool find_unsized_stub(const struct symbols_elf *elf, uint64_t vaddr, uint64_t *ret_start,
 			      uint64_t *ret_end)
 {
@@ -43,7 +43,7 @@ static bool find_unsized_stub(const struct symbols_elf *elf, uint64_t vaddr, uin
 	return false;
 }
 
-/** Find the stub that holds @p vaddr. */
+/** Find the stub that contains @p vaddr. */
 static bool find_stub(const struct symbols_elf *elf, uint64_t vaddr, uint64_t *ret_start,
 		      uint64_t *ret_end)
 {
@@ -62,7 +62,7 @@ static bool find_stub(const struct symbols_elf *elf, uint64_t vaddr, uint64_t *r
 	return false;
 }
 
-/** Name of a symbol by its index. */
+/** Read the name of a symbol by its index. */
 static bool name_of(const struct symbols_elf *elf, uint64_t index, char *ret_text)
 {
 	Elf64_Sym symbol;
@@ -114,7 +114,10 @@ static int compare_slots(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/** Read all relocations, those of the linkage table first. @return false without memory. */
+/**
+ * Read all relocations, those of .plt first.
+ * @return false when out of memory.
+ */
 static bool read_slots(const struct symbols_elf *elf, struct symbols_plt *plt)
 {
 	Elf64_Rela *chunk = malloc(CHUNK_RELOCATIONS * sizeof(*chunk));
@@ -137,7 +140,7 @@ static bool read_slots(const struct symbols_elf *elf, struct symbols_plt *plt)
 	return true;
 }
 
-/** Find the symbol whose address is in the word at @p vaddr; the first one of several. */
+/** Find the symbol whose address is in the word at @p vaddr; the first of several. */
 static bool find_slot(const struct symbols_plt *plt, uint64_t vaddr, uint64_t *ret_symbol)
 {
 	size_t first = ARRAY_SEARCH(plt->count, i, plt->slots[i].vaddr < vaddr);
@@ -148,7 +151,7 @@ static bool find_slot(const struct symbols_plt *plt, uint64_t vaddr, uint64_t *r
 	return true;
 }
 
-/** Find the symbol of the relocation at @p index, which the first stubs push. */
+/** Find the symbol of relocation @p index, which stubs for lazy binding push. */
 static bool find_index(const struct symbols_elf *elf, uint64_t index, uint64_t *ret_symbol)
 {
 	Elf64_Rela relocation;

@@ -5,16 +5,16 @@
 
 #include "symbols/elf/elf_file.h"
 
-/** A word in which the address of a symbol stands at run time. */
+/** A word that contains the address of a symbol at run time. */
 struct symbols_plt_slot {
 	uint64_t vaddr;
 	uint32_t symbol; /**< Index in the dynamic symbols. */
-	uint32_t order;	 /**< In the file. */
+	uint32_t order;	 /**< Position in the file. */
 };
 
-/** Those of one file, read when one is asked for. Begin with zeros. */
+/** The words of one file, read at the first lookup. Initialise with zeros. */
 struct symbols_plt {
-	struct symbols_plt_slot *slots; /**< Ascending. */
+	struct symbols_plt_slot *slots; /**< Ascending by address. */
 	size_t count;
 	bool is_read;
 };
@@ -22,13 +22,13 @@ struct symbols_plt {
 void symbols_plt_deinit(struct symbols_plt *plt);
 
 /**
- * Name the stub at link-time address @p vaddr, through which functions of other files are called:
- * "malloc@plt", by the relocation of the word that the stub reads. A section's common head has no
- * name.
+ * Name the stub at link-time address @p vaddr, which calls a function of another file:
+ * "malloc@plt", by the relocation of the word that the stub reads. A section's common first stub
+ * has no name.
  * @param plt Of the same file.
  * @param ret_start,ret_end The stub's [start, end).
  * @param ret_text At least SYMBOLS_NAME_MAX_BYTES.
- * @return false if no named stub is there.
+ * @return false if there is no named stub.
  * Source: System V ABI, AMD64, 5.2.2 "Procedure Linkage Table"; ELF for the Arm 64-bit
  * Architecture.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Symbols of a file, sorted by address, and the best of several. */
+/* Which symbol of a file is the best name for an address? */
 #include "symbols/names/symtab.h"
 
 #include <elf.h>
@@ -12,18 +12,18 @@
 
 /** Symbols read at a time: 48 KiB. */
 #define CHUNK_SYMBOLS 2048
-/** Symbols read of one table; the largest programs have two million. */
+/** Symbols to read of one table; the largest programs have two million. */
 #define TABLE_MAX_SYMBOLS ((uint64_t)1 << 22)
-/** Size of decompressed .gnu_debugdata; libc's is about 200 KiB. */
+/** Size of decompressed .gnu_debugdata; libc has about 200 KiB. */
 #define MINI_MAX_BYTES ((size_t)8 << 20)
-/** Memory for its decompression: the dictionary of "xz -6". */
+/** Memory for the decompression: the dictionary of "xz -6". */
 #define MINI_MEMORY_BYTES ((uint64_t)24 << 20)
-/** Entries looked at before the nearest one: nested labels within one function. */
+/** Entries to check before the nearest one: nested labels within one function. */
 #define LOOK_BACK_MAX 64
-/** Aliases of one address that are compared by name. */
+/** Aliases of one address whose names we compare. */
 #define ALIASES_MAX 16
 
-/** How much a symbol is to be believed. */
+/** How far we trust a symbol. */
 enum {
 	CLASS_FUNCTION,		/**< A function with a size. */
 	CLASS_FUNCTION_NO_SIZE, /**< Assembly without .size. */
@@ -37,7 +37,7 @@ struct table {
 	const struct symbols_section *symbols, *strings;
 };
 
-/** Tables by index: own .symtab and .dynsym, then those of the extra file. */
+/** Tables by index: the own .symtab and .dynsym, then the extra file's .symtab. */
 enum { TABLE_OWN, TABLE_OWN_DYNAMIC, TABLE_EXTRA, TABLE_COUNT };
 
 static bool get_table(const struct symbols_names *names, unsigned index, struct table *ret)
@@ -50,7 +50,7 @@ static bool get_table(const struct symbols_names *names, unsigned index, struct 
 	return ret->symbols->size && ret->strings->size;
 }
 
-/** Read a name without its version: link editors write "name@@VERSION" into .symtab. */
+/** Read a name without its version; link editors write "name@@VERSION" into .symtab. */
 static size_t text_of(const struct table *table, uint32_t offset, char *ret_text)
 {
 	size_t len = symbols_source_string(&table->elf->source, table->strings->offset + offset,
@@ -110,7 +110,7 @@ static int compare_section(const void *key, const void *member)
 	return (index > section->index) - (index < section->index);
 }
 
-/** The code section number @p index, if it holds @p address. */
+/** @return The code section number @p index if it contains @p address, else NULL. */
 static const struct symbols_code_section *code_section(const struct symbols_elf *elf,
 						       uint32_t index, uint64_t address)
 {
@@ -135,8 +135,10 @@ static uint8_t binding_of(const Elf64_Sym *symbol)
 	}
 }
 
-/** Whether a symbol only tells code from data, as "$x" and "$d" do on AArch64.
- *  Source: ELF for the Arm 64-bit Architecture, 5.5 "Symbol table", mapping symbols. */
+/**
+ * Whether a symbol only separates code from data, as "$x" and "$d" do on AArch64.
+ * Source: ELF for the Arm 64-bit Architecture, 5.5 "Symbol table", mapping symbols.
+ */
 static bool is_mapping(const struct collector *collector, const Elf64_Sym *symbol)
 {
 	const struct table *table = &collector->table;
@@ -149,7 +151,10 @@ static bool is_mapping(const struct collector *collector, const Elf64_Sym *symbo
 	       (text[2] == 0 || text[2] == '.');
 }
 
-/** Decide whether a symbol names code. @return false if not; else its class and end. */
+/**
+ * Decide whether a symbol names code.
+ * @return false if it does not; else its class and end are set.
+ */
 static bool judge(const struct collector *collector, const Elf64_Sym *symbol, uint8_t *ret_class,
 		  uint64_t *ret_end)
 {
@@ -216,7 +221,7 @@ static int compare_names(const void *left, const void *right)
 	return (a->text > b->text) - (a->text < b->text);
 }
 
-/** Sort, and end symbols without a size at the next symbol. */
+/** Sort the symbols, and end those without a size at the next symbol. */
 static void finish(struct symbols_names *names)
 {
 	struct symbols_name *list = names->list, *fitted;
@@ -239,7 +244,10 @@ static void finish(struct symbols_names *names)
 
 /* ---- Other files ------------------------------------------------------------------------ */
 
-/** Decompress an xz stream of any size up to @p max. @return Owned bytes, or NULL. */
+/**
+ * Decompress an xz stream of at most @p max bytes.
+ * @return Owned bytes, or NULL.
+ */
 static uint8_t *decompress(uint8_t *packed, size_t len, size_t max, size_t *ret_len)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
@@ -274,8 +282,10 @@ static uint8_t *decompress(uint8_t *packed, size_t len, size_t max, size_t *ret_
 	return bytes;
 }
 
-/** Open the symbols that distributions put, packed, into stripped files (.gnu_debugdata).
- *  Source: GDB manual, "MiniDebugInfo". */
+/**
+ * Open the compressed symbols that distributions put into stripped files (.gnu_debugdata).
+ * Source: GDB manual, "MiniDebugInfo".
+ */
 static bool open_mini(const struct symbols_elf *elf, struct symbols_elf *ret_elf)
 {
 	struct symbols_source source;
@@ -320,7 +330,7 @@ int symbols_names_init(struct symbols_names *names, const struct symbols_elf *el
 	for (uint8_t i = 0; i < TABLE_COUNT; i++) {
 		struct collector collector = { .names = names, .index = i };
 
-		/* .symtab has all that .dynsym has; .gnu_debugdata has only the rest. */
+		/* .symtab contains all of .dynsym; .gnu_debugdata contains only the others. */
 		if ((i == TABLE_OWN_DYNAMIC && (elf->symtab.size || names->is_whole)) ||
 		    !get_table(names, i, &collector.table))
 			continue;
@@ -358,7 +368,7 @@ static bool same_entry(const struct symbols_eh *eh, uint64_t start, uint64_t vad
 	return has_start == has_vaddr && (!has_start || at_start.vaddr == at_vaddr.vaddr);
 }
 
-/** The best symbol that holds @p vaddr: by class, then the nearest start. */
+/** Find the best symbol that contains @p vaddr: by class, then by the nearest start. */
 static const struct symbols_name *find_best(const struct symbols_names *names,
 					    const struct symbols_eh *eh, uint64_t vaddr)
 {
@@ -372,7 +382,8 @@ static const struct symbols_name *find_best(const struct symbols_names *names,
 		    (best && (name->class > best->class ||
 			      (name->class == best->class && name->start != best->start))))
 			continue;
-		/* Of one address the entry that sorts first is the best, so the last seen wins. */
+		/* At one address the symbol that sorts first is the best, so the last one seen
+		 * wins. */
 		if (is_sized(name) || same_entry(eh, name->start, vaddr))
 			best = name;
 	}
@@ -399,7 +410,7 @@ bool symbols_names_find(const struct symbols_names *names, const struct symbols_
 	char text[SYMBOLS_NAME_MAX_BYTES];
 	const struct symbols_name *found = NULL;
 
-	/* Aliases lie side by side: of those of the same rank take the plainest name. */
+	/* Aliases are adjacent: of those with equal class and binding, use the plainest name. */
 	for (const struct symbols_name *name = best; name && name < list_end; name++) {
 		if (name->start != best->start || name->class != best->class ||
 		    name->binding != best->binding || name - best == ALIASES_MAX)
