@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fetching debug files in a child process. */
+/* How does a child process fetch debug files? */
 #include "symbols/space/debuginfod.h"
 #include "attach/clock.h"
 
@@ -20,19 +20,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/** The library is loaded only here, so that nobody needs it who does not want to fetch. */
+/** We load the library only here, so only users who want to fetch need it. */
 #define LIBRARY	      "libdebuginfod.so.1"
 #define URLS_VARIABLE "DEBUGINFOD_URLS"
-/** Status of a child that has no library. */
+/** Exit status of a child that found no library. */
 #define EXIT_NO_LIBRARY 3
-/** A wait looks so often whether it is to end: the signal may have come just before. */
+/** Interval at which a wait checks whether to end: the signal may have arrived just before the
+ *  wait. */
 #define LOOK_MS 100
-/** A child that was asked to end has a second; then it is killed. */
+/** Time that a child gets to end, before we kill it. */
 #define GRACE_MS 2000
-/** Begin of the names of files that have not come whole, and descriptors among which they are. */
+/** Prefix of the names of incomplete files, and a bound of the descriptors among which they are. */
 #define PARTIAL_NAME   "debuginfo."
 #define PARTIAL_FD_MAX 256
-/** Alarm of a child that nobody waits for, behind the end of its time. */
+/** Alarm that ends a child without a parent, some time after its limit. */
 #define ALARM_S 5
 
 /* ---- The child -------------------------------------------------------------------------- */
@@ -57,7 +58,7 @@ static bool is_over(void)
 	return told_to_end || clock_now_ms() >= child_end_ms;
 }
 
-/** Remove what has come of a file: the library writes it to "debuginfo.XXXXXX" in its cache. */
+/** Remove an incomplete file: the library writes it to "debuginfo.XXXXXX" in its cache. */
 static void remove_partial(void)
 {
 	char link[64], path[PATH_MAX];
@@ -78,8 +79,8 @@ static void remove_partial(void)
 }
 
 /**
- * The library asks once a second at least. It would clean up itself if told to cancel, but 0.188
- * would also note in its cache that no server has the file.
+ * The library calls this at least once a second. If we asked it to cancel, it would clean up
+ * itself; but version 0.188 would also note in its cache that no server has the file.
  * Source: elfutils debuginfod/debuginfod-client.c, debuginfod_query_server().
  */
 static int leave_when_over(debuginfod_client *handle, long done, long all)
@@ -91,7 +92,7 @@ static int leave_when_over(debuginfod_client *handle, long done, long all)
 	_exit(0);
 }
 
-/** ISO C has no conversion from an object pointer to a function's; POSIX demands that it works. */
+/** ISO C cannot convert an object pointer to a function pointer; POSIX requires that it works. */
 static bool find_function(void *library, const char *name, void *ret_function)
 {
 	void *function = dlsym(library, name);
@@ -109,7 +110,7 @@ static bool load_client(struct client *ret_client)
 	       find_function(library, "debuginfod_find_debuginfo", &ret_client->find);
 }
 
-/** Tell the parent: index, length and path. A pipe takes so little in one piece. */
+/** Send the parent an index, a length and a path. A pipe accepts so few bytes in one write. */
 static bool tell(int fd, uint32_t index, const char *path)
 {
 	struct {
@@ -133,7 +134,7 @@ static bool tell(int fd, uint32_t index, const char *path)
 	return true;
 }
 
-/** Give up what a process that talks to the network need not have. */
+/** Give up the rights that a network client does not need. */
 static int give_up(int fd)
 {
 	struct sigaction note = { .sa_handler = note_signal };
@@ -182,8 +183,10 @@ static void run_child(const struct symbols_fetch *list, size_t count, uint64_t e
 
 /* ---- The parent ------------------------------------------------------------------------- */
 
-/** Read exactly @p len bytes before the end. @return 1, 0 where the child has closed, -1 when it
- *  is over. */
+/**
+ * Read exactly @p len bytes before the end.
+ * @return 1; 0 if the child has closed the pipe; -1 if the time is over.
+ */
 static int read_all(int fd, void *ret_bytes, size_t len, const struct symbols_fetch_end *end)
 {
 	for (size_t done = 0; done < len;) {
@@ -206,7 +209,7 @@ static int read_all(int fd, void *ret_bytes, size_t len, const struct symbols_fe
 	return 1;
 }
 
-/** Take what the child tells, to its end or ours. */
+/** Read the child's answers, until it ends or the time is over. */
 static void listen_to(int fd, struct symbols_fetch *list, size_t count,
 		      const struct symbols_fetch_end *end)
 {
@@ -227,7 +230,9 @@ static void listen_to(int fd, struct symbols_fetch *list, size_t count,
 	}
 }
 
-/** Wait for the child, which nothing forces to end. @return Its status, or -1 where it was killed.
+/**
+ * Wait for the child, and kill it if it does not end.
+ * @return Its status, or -1 if killed.
  */
 static int end_child(pid_t child)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Debug files that debuginfod servers sent. */
+/* Which debug files do debuginfod servers have? */
 #ifndef SYMBOLS_SPACE_DEBUGINFOD_H
 #define SYMBOLS_SPACE_DEBUGINFOD_H
 
@@ -16,13 +16,13 @@
 struct symbols_fetch {
 	const uint8_t *build_id;
 	size_t build_id_len;
-	char *path; /**< Set where the file came; free() it. Its contents are not checked. */
+	char *path; /**< Set if the file came; free() it. The contents are unchecked. */
 };
 
-/** When to be done: at a time, or when somebody sets a flag. */
+/** When to stop: at a time, or when somebody sets a flag. */
 struct symbols_fetch_end {
-	uint64_t at_ms;			   /**< Of CLOCK_MONOTONIC. */
-	const volatile sig_atomic_t *stop; /**< NULL without. */
+	uint64_t at_ms;			   /**< CLOCK_MONOTONIC. */
+	const volatile sig_atomic_t *stop; /**< May be NULL. */
 };
 
 void symbols_fetch_begin(unsigned limit_ms, const volatile sig_atomic_t *stop,
@@ -35,11 +35,11 @@ bool symbols_fetch_is_asked_for(void);
 /**
  * Ask the servers of DEBUGINFOD_URLS for debug files.
  *
- * A child process without capabilities asks, one file after the other. It ends when all
- * is over, when it removes what has come of a file, and killed if it does not within 2 s. So
- * nothing that a server does or sends can hold or harm us.
- * @param list  What is asked for; paths are NULL. Those that came before the end are set.
- * @param why   FAILURE_NOT_FOUND (no libdebuginfod.so.1), FAILURE_SYSTEM.
+ * A child process without capabilities asks for one file after the other. At the end of the time it
+ * removes an incomplete file and exits; if it does not exit within 2 s, we kill it. So no server
+ * can delay or harm us.
+ * @param list Wanted files; paths are NULL. We set the paths of files that came in time.
+ * @param why FAILURE_NOT_FOUND (no libdebuginfod.so.1), FAILURE_SYSTEM.
  * Source: debuginfod_find_debuginfo(3), debuginfod-client-config(7).
  */
 int symbols_fetch(struct symbols_fetch *list, size_t count, const struct symbols_fetch_end *end,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is worth fetching, and keeping it. */
+/* Which debug files do we fetch, and how do we keep them? */
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "symbols/space/debuginfod.h"
 #include "symbols/space/space_internal.h"
 
-/** Files asked for; a server answers some tens a second. */
+/** Files to ask for; a server answers some tens a second. */
 #define FETCHES_MAX 256
 
-/** Whether a debug file would tell more than what there is. */
+/** Whether a debug file would add names or types. */
 static bool is_wanted(const struct symbols_space *space, const struct symbols_object *object)
 {
 	struct symbols_elf debug;
@@ -25,7 +25,7 @@ static bool is_wanted(const struct symbols_space *space, const struct symbols_ob
 	return false;
 }
 
-/** What is asked for, for all spaces together. */
+/** Files to ask for, for all spaces together. */
 struct wanted {
 	struct symbols_fetch list[FETCHES_MAX];
 	size_t count;
@@ -62,7 +62,10 @@ static void list_wanted(struct symbols_space *space, const struct symbols_fetch_
 	}
 }
 
-/** Keep one file that came. @return false without memory. */
+/**
+ * Keep one fetched file.
+ * @return false when out of memory.
+ */
 static bool keep(struct symbols_root *root, const struct symbols_fetch *fetch)
 {
 	struct symbols_fetched *file = calloc(1, sizeof(*file));
@@ -91,7 +94,10 @@ static bool has_object(const struct symbols_space *space, const struct symbols_f
 	return false;
 }
 
-/** Give a space what came for its objects. @return false without memory. */
+/**
+ * Give a space the files for its objects.
+ * @return false when out of memory.
+ */
 static bool take_files(struct symbols_space *space, const struct wanted *wanted)
 {
 	bool kept = true, any = false;
@@ -104,7 +110,7 @@ static bool take_files(struct symbols_space *space, const struct wanted *wanted)
 	}
 	if (!any)
 		return kept;
-	/* Names that were looked up before came without these files. */
+	/* Earlier lookups did not know these files. */
 	for (struct symbols_object *object = space->objects; object; object = object->hh.next)
 		symbols_object_drop_names(object);
 	memset(space->cache, 0, sizeof(space->cache));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The name of an address: symbol, linkage table, or file and offset. */
+/* What is the name of an address: symbol, linkage table, or file and offset? */
 #include "symbols/space/space_internal.h"
 
 #include <inttypes.h>
@@ -8,14 +8,14 @@
 
 #include "attach/hash.h"
 
-/** Names that one space keeps. A target that makes up code addresses without end (another
- *  compiler's output) must not make us grow with it. */
+/** Bytes of names that one space keeps. A target that invents code addresses without end, such as
+ *  another compiler's output, must not make us grow without end. */
 #define STRINGS_MAX_BYTES ((size_t)8 << 20)
 
-/** Shown where no more names are kept. */
+/** Shown if the space keeps no more names. */
 #define NO_ROOM "[more names than kept]"
 
-/** The space's copy of a text: equal ones are one pointer. */
+/** @return The space's copy of a text; equal texts have one copy. */
 static const char *keep_text(struct symbols_space *space, const char *text)
 {
 	size_t len = strlen(text);
@@ -49,7 +49,7 @@ static const char *module_of(struct symbols_space *space, const struct symbols_m
 	return keep_text(space, text);
 }
 
-/** Name a function that has no symbol by @p offset of its start. */
+/** Name a function without a symbol by the @p offset of its start. */
 static void set_offset_name(struct symbols_space *space, struct symbols_function *function,
 			    uint64_t offset)
 {
@@ -104,14 +104,15 @@ static int find_function(struct symbols_space *space, uint64_t address,
 	function->module = module_of(space, mapping);
 	if (object)
 		return name_in_object(space, object, bias, address, function, why);
-	/* Code that no file holds: one function a mapping, as nothing tells more. */
+	/* Code outside files: one function per mapping, because we know no smaller parts. */
 	if (mapping && !mapping->inode) {
 		function->start = mapping->start;
 		function->end = mapping->end;
 		function->name = keep_text(space, function->module);
 		return 0;
 	}
-	/* Without the file its offset is what a link-time address is in most files. */
+	/* Without the file we use the file offset, which equals the link-time address in most
+	 * files. */
 	set_offset_name(space, function,
 			mapping && mapping->inode ? address - mapping->start + mapping->offset
 						  : address);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parsing a maps file. */
+/* How do we parse a maps file? */
 #include "symbols/space/maps.h"
 
 #include <errno.h>
@@ -13,12 +13,12 @@
 /** Longest line: two addresses, flags, offset, device, inode and an escaped PATH_MAX. */
 #define LINE_MAX_BYTES 16640
 
-/** What is left of one line. */
+/** The unread part of one line. */
 struct cursor {
 	const char *at, *end;
 };
 
-/** Read a number; the terminator is consumed. The end of the line counts as a space. */
+/** Read a number and its terminator. The end of the line counts as a space. */
 static bool take_number(struct cursor *line, unsigned base, char terminator, uint64_t *ret_value)
 {
 	uint64_t value = 0;
@@ -80,7 +80,7 @@ static bool is_octal(char c)
 	return c >= '0' && c <= '7';
 }
 
-/** Undo the kernel's escape of a line feed (\012) in place; other bytes are as they are. */
+/** Undo the kernel's escape of a line feed (\012) in place; other bytes stay. */
 static void unescape(char *path)
 {
 	char *to = path;
@@ -99,7 +99,7 @@ static void unescape(char *path)
 	*to = '\0';
 }
 
-/** Parse one line, whose line feed at @p end is already a NUL. */
+/** Parse one line. A NUL at @p end has replaced its line feed. */
 static bool parse_line(char *start, char *end, struct symbols_mapping *ret)
 {
 	struct cursor line = { .at = start, .end = end };
@@ -181,7 +181,10 @@ void symbols_maps_deinit(struct symbols_maps *maps)
 	*maps = (struct symbols_maps){ 0 };
 }
 
-/** Read to the end into a growing buffer. @return 0, or an errno; EFBIG above the limit. */
+/**
+ * Read to the end into a growing buffer.
+ * @return 0, or an errno; EFBIG above the limit.
+ */
 static int read_to_end(int fd, char **ret_text, size_t *ret_len)
 {
 	size_t size = (size_t)1 << 14, len = 0;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of a maps file as a sorted array. */
+/* Which mappings does the text of a maps file list? */
 #ifndef SYMBOLS_SPACE_MAPS_H
 #define SYMBOLS_SPACE_MAPS_H
 
 #include "symbols/space.h"
 
-/** Longest maps text we read: the kernel's default of 65530 mappings at 128 bytes each, doubled. */
+/** Longest maps text that we read: the kernel's default of 65530 mappings at 128 bytes each,
+ *  doubled. */
 #define SYMBOLS_MAPS_MAX_BYTES ((size_t)16 << 20)
 
-/** Mappings that we keep, a multiple of the kernel's default vm.max_map_count. */
+/** Mappings to keep; a multiple of the kernel's default vm.max_map_count. */
 #define SYMBOLS_MAPS_MAX_COUNT ((size_t)1 << 18)
 
-/** Parsed maps; owns the text that the paths of the list point into. */
+/** Parsed maps. They own the text to which the list's paths point. */
 struct symbols_maps {
 	char *text; /**< As the kernel gave it. */
 	size_t len;
-	char *paths; /**< Same bytes, cut into strings. */
+	char *paths; /**< The same bytes, split into strings. */
 	struct symbols_mapping *list;
 	size_t count;
 };
@@ -34,9 +35,9 @@ int symbols_maps_init(const char *text, size_t len, struct symbols_maps *ret_map
 void symbols_maps_deinit(struct symbols_maps *maps);
 
 /**
- * Read the whole of a file of unknown size, such as one in /proc.
+ * Read a whole file of unknown size, such as one in /proc.
  * @param ret_text Set on success; free() it.
- * @param why      As failure_set_errno(), FAILURE_LIMIT above SYMBOLS_MAPS_MAX_BYTES.
+ * @param why As failure_set_errno(); FAILURE_LIMIT above SYMBOLS_MAPS_MAX_BYTES.
  */
 int symbols_maps_read(const char *path, char **ret_text, size_t *ret_len, struct failure *why);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening the file behind a mapping, and proving that it is that file. */
+/* Which file is behind a mapping, and what proves it? */
 #include "symbols/space/object.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/** Size of a vDSO that is believed: it has one or two pages. */
+/** Largest vDSO that we accept; it has one or two pages. */
 #define VDSO_MAX_BYTES ((uint64_t)1 << 16)
 #define PAGE_MASK      ((uint64_t)4095)
 
@@ -42,8 +42,8 @@ static bool build_id_fits(const struct symbols_elf *elf, const struct symbols_ma
 	       memcmp(mapped, elf->build_id, elf->build_id_len) == 0;
 }
 
-/** Whether the first page in the target's memory, which says where all parts of the file are, is
- * that of a file without a build-id. */
+/** Whether the first page in the target's memory is the file's, for a file without a build-id. This
+ *  page says where all parts of the file are. */
 static bool headers_fit(const struct symbols_elf *elf, const struct symbols_mapping *mapping,
 			const struct attach_reader *memory)
 {
@@ -68,7 +68,7 @@ static bool numbers_fit(const struct symbols_source *source, const struct symbol
 	       minor(source->device) == mapping->dev_minor;
 }
 
-/** A file that is not there, or that nobody lets us open, or nothing left to open it with. */
+/** Distinguish a missing or unreadable file from a shortage of our own. */
 static int open_failure(int errnum, const struct symbols_mapping *mapping, struct failure *why)
 {
 	struct failure found;

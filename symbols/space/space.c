@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mappings and the objects behind them, as they change. */
+/* How do mappings and their objects follow a target's changes? */
 #include "symbols/space/space_internal.h"
 
 #include <stdio.h>
@@ -8,20 +8,20 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/** Changes of the maps that an unmapped object survives: a program that loads and unloads a
+/** Changes of the maps that an unmapped object survives. So a program that loads and unloads a
  *  library in a loop finds it still open. */
 #define UNMAPPED_MAX 8
 
-/** Attempts to read maps that are there and consistent. */
+/** Attempts to read maps that are complete and consistent. */
 #define READ_TRIES 10
 
-/** The rest before the second attempt; each later one doubles it, 10 ms in all: a program that
- *  replaces itself again and again would otherwise keep step with the attempts. */
+/** Rest before the second attempt; each later rest doubles, 10 ms in all. Otherwise a program that
+ *  calls exec again and again could keep step with the attempts. */
 #define FIRST_REST_NS 20000
 
 /* ---- Create and destroy ----------------------------------------------------------------- */
 
-/* The other half of the descriptors is for threads, and for what else holds some. */
+/* Threads and other users get the other half of the descriptors. */
 static unsigned most_objects(void)
 {
 	struct rlimit limit;
@@ -49,7 +49,7 @@ static struct symbols_space *allocate(struct failure *why)
 	return space;
 }
 
-/** Take maps text over as the space's mappings. */
+/** Replace the space's mappings by those of a maps text. */
 static int take_maps(struct symbols_space *space, const char *text, size_t len, struct failure *why)
 {
 	struct symbols_maps maps;
@@ -70,14 +70,14 @@ static int take_maps(struct symbols_space *space, const char *text, size_t len, 
 }
 
 /**
- * Read the live maps once and take them over where they differ.
+ * Read the live maps once, and use them if they differ.
  *
- * They are empty for a process that has given its memory back, but also where an exec came between
- * the opening and the reading, as a file that is open shows the memory of the program before. Where
- * it came between two reads the end is missing, until the next refresh. The kernel writes some
- * 4 KiB at a time, between which the target may map and merge, so that lines overlap.
- * @return 1 if they differ, 0 if not, or -1: FAILURE_GONE where they are empty, FAILURE_INVALID
- *         where they overlap.
+ * The maps are empty for a process that has given its memory back. They are also empty if an exec
+ * happens between open and read, because an open file shows the memory of the old program. If the
+ * exec happens between two reads, the end is missing until the next refresh. The kernel writes some
+ * 4 KiB at a time; between two of them the target may map and merge, and lines then overlap.
+ * @return 1 if they differ, 0 if not, or -1: FAILURE_GONE if they are empty, FAILURE_INVALID if
+ *         they overlap.
  * Source: Linux 6.1, fs/proc/task_mmu.c, proc_maps_open(), m_start().
  */
 static int try_update(struct symbols_space *space, struct failure *why)
@@ -98,7 +98,7 @@ static int try_update(struct symbols_space *space, struct failure *why)
 	return result;
 }
 
-/** Whether another attempt may do better. */
+/** Whether another attempt may succeed. */
 static bool is_passing(const struct symbols_space *space, const struct failure *why)
 {
 	return why->kind == FAILURE_INVALID ||
@@ -106,7 +106,10 @@ static bool is_passing(const struct symbols_space *space, const struct failure *
 		attach_process_fate(space->process) != ATTACH_FATE_ENDED);
 }
 
-/** Read the live maps until they are there and consistent. @return As try_update(). */
+/**
+ * Read the live maps until they are complete and consistent.
+ * @return As try_update().
+ */
 static int update(struct symbols_space *space, struct failure *why)
 {
 	struct failure reason = { 0 };
@@ -193,7 +196,10 @@ static struct symbols_object *find_object(const struct symbols_space *space,
 	return object;
 }
 
-/** Open what a mapping shows. @return NULL, and why: there is no such file, or no room for it. */
+/**
+ * Open the object that a mapping shows.
+ * @return NULL, and why: the file is missing, or there is no room for it.
+ */
 static struct symbols_object *add_object(struct symbols_space *space,
 					 const struct symbols_mapping *mapping, struct failure *why)
 {
@@ -236,7 +242,7 @@ static void mark_mapped(struct symbols_space *space)
 	}
 }
 
-/** Drop objects that are long unmapped, or whose file is another one now. */
+/** Drop objects that were unmapped long ago, or whose file has changed. */
 static void drop_objects(struct symbols_space *space)
 {
 	struct symbols_object *object, *next;
@@ -333,7 +339,7 @@ struct symbols_object *symbols_space_object_at(struct symbols_space *space, uint
 	return index < 0 ? NULL : symbols_space_bind(space, (size_t)index, ret_bias);
 }
 
-/** Make room for the unwind entries of @p object, which were just loaded. */
+/** Drop unwind entries to make room for those of @p object, which were just loaded. */
 static void drop_oldest_eh(struct symbols_space *space, const struct symbols_object *object)
 {
 	size_t kept = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An address space: mappings, the objects that they show, and a cache of answers. */
+/* Private to symbols: what does an address space consist of? */
 #ifndef SYMBOLS_SPACE_SPACE_INTERNAL_H
 #define SYMBOLS_SPACE_SPACE_INTERNAL_H
 
@@ -9,16 +9,16 @@
 /** Slots of the cache of named addresses: 112 KiB. */
 #define SYMBOLS_CACHE_SLOTS 2048
 
-/** Unwind entries of all objects; those of a browser have 15 MiB. */
+/** Unwind entries of all objects together; a browser has 15 MiB. */
 #define SYMBOLS_EH_KEPT_BYTES ((size_t)64 << 20)
 
-/** Objects that are kept open, if half of the descriptors that we may have suffice: each holds
- * one or two. Nobody maps as many files with code, but for the largest of desktops a thousand. */
+/** Objects to keep open, if half of our descriptors suffice: each object holds one or two. The
+ *  largest desktop programs map a thousand files with code. */
 #define SYMBOLS_MAX_OBJECTS 8192
 
-/** What a mapping shows; found on first use. */
+/** The object that a mapping shows; found on first use. */
 struct symbols_binding {
-	struct symbols_object *object; /**< NULL if none. */
+	struct symbols_object *object; /**< NULL: none. */
 	uint64_t bias;
 	bool tried;
 };
@@ -29,7 +29,7 @@ struct symbols_cached {
 };
 
 struct symbols_space {
-	struct attach_process *process; /**< NULL for a recorded image. */
+	struct attach_process *process; /**< NULL: a recorded image. */
 	const struct attach_reader *memory;
 	struct symbols_root root;
 	bool headers_prove; /**< See symbols_object_create(). */
@@ -39,27 +39,28 @@ struct symbols_space {
 	unsigned object_max;
 	uint64_t generation;	     /**< From 1. */
 	uint64_t eh_clock, eh_drops; /**< See symbols_space_eh(). */
-	struct failure shortage;     /**< What could not be opened or loaded last; kind NONE if all
-					  could. What failed so is tried again. */
+	struct failure shortage;     /**< Why an object could not be opened or loaded last: a
+					  shortage of our own. kind NONE: none. We try again. */
 	struct intern *strings;	     /**< Names. */
 	size_t string_bytes;
 	struct symbols_cached cache[SYMBOLS_CACHE_SLOTS];
 };
 
 /**
- * The object mapped at @p address.
- * @param ret_bias Set where there is one; target address = link-time address + bias.
- * @return NULL if none.
+ * Find the object mapped at @p address.
+ * @param ret_bias Set if there is one; target address = link-time address + bias.
+ * @return NULL if there is none.
  */
 struct symbols_object *symbols_space_object_at(struct symbols_space *space, uint64_t address,
 					       uint64_t *ret_bias);
-/** The same for a mapping by index. */
+/** Find the object of a mapping by the mapping's index. */
 struct symbols_object *symbols_space_bind(struct symbols_space *space, size_t index,
 					  uint64_t *ret_bias);
 
 /**
- * The unwind entries of an object, loaded if they are not. All objects together keep at most
- * SYMBOLS_EH_KEPT_BYTES: those that were used longest ago are dropped, and `eh_drops` counts that.
+ * Get the unwind entries of an object, and load them if necessary. All objects together keep at
+ * most SYMBOLS_EH_KEPT_BYTES. We drop those not used for the longest time, and count this in
+ * `eh_drops`.
  * @return Borrowed until the next call or refresh; NULL if there are none.
  */
 const struct symbols_eh *symbols_space_eh(struct symbols_space *space,
