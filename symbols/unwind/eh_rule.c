@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small interpreter of call frame instructions, for rules of the simple form.
+ * Which simple rule do call frame instructions give at an address?
  *
- * libdw could do this, but it allocates by the register numbers that it reads: fuzzing made it
- * take 700 MB for a file of 16 KB. The tests hold this one against libdw for every entry of the C
- * library.
+ * libdw could interpret them too, but it allocates by the register numbers that it reads: fuzzing
+ * made it allocate 700 MB for a file of 16 KB. The tests compare this interpreter with libdw for
+ * every entry of the C library.
  */
 
 #include <dwarf.h>
@@ -15,7 +15,7 @@
 /** States that DW_CFA_remember_state may keep; compilers nest at most two. */
 #define STATES_MAX 8
 
-/** The rules at one place. */
+/** The rules at one address. */
 struct state {
 	struct symbols_eh_rule rule;
 	bool cfa_is_complex;
@@ -27,7 +27,7 @@ struct machine {
 	struct symbols_bytes bytes;
 	struct state now, initial, kept[STATES_MAX];
 	unsigned kept_count;
-	uint64_t at, until; /**< Link-time addresses: of the row, and looked for. */
+	uint64_t at, until; /**< Link-time addresses: of the current row, and the wanted one. */
 	bool failed;
 };
 
@@ -42,7 +42,7 @@ static uint64_t take_register(struct machine *machine)
 	return number;
 }
 
-/* Registers that nobody asks for, such as vectors, are passed over. */
+/* Skip registers that we do not need, such as vectors. */
 static void set_saved(struct machine *machine, uint64_t number, int64_t offset)
 {
 	if (number >= ATTACH_REG_COUNT)
@@ -71,7 +71,7 @@ static void restore(struct machine *machine, uint64_t number)
 		machine->now.rule.is_root = machine->initial.rule.is_root;
 }
 
-/** Multiply as the file wants it; wraps like the unsigned arithmetic of its readers. */
+/** Multiply by the entry's data alignment; wraps as other readers' unsigned arithmetic does. */
 static int64_t factored(const struct machine *machine, uint64_t number)
 {
 	return (int64_t)(number * (uint64_t)machine->entry->data_align);
@@ -94,7 +94,10 @@ static void set_cfa(struct machine *machine, uint64_t number, int64_t offset)
 	machine->now.rule.cfa_offset = offset;
 }
 
-/** Instructions that set the CFA. @return false if @p op is another one. */
+/**
+ * Run an instruction that sets the CFA.
+ * @return false if @p op is another one.
+ */
 static bool run_cfa(struct machine *machine, uint64_t op)
 {
 	struct symbols_bytes *bytes = &machine->bytes;
@@ -128,7 +131,10 @@ static bool run_cfa(struct machine *machine, uint64_t op)
 	}
 }
 
-/** Instructions that set the rule of one register. @return false if @p op is another one. */
+/**
+ * Run an instruction that sets the rule of one register.
+ * @return false if @p op is another one.
+ */
 static bool run_register(struct machine *machine, uint64_t op)
 {
 	struct symbols_bytes *bytes = &machine->bytes;
@@ -150,7 +156,7 @@ static bool run_register(struct machine *machine, uint64_t op)
 	else if (op == DW_CFA_same_value ||
 		 (op == DW_CFA_undefined && number == SYMBOLS_EH_RETURN_ADDRESS))
 		set_saved(machine, number, INT64_MIN);
-	else /* also one whose value is lost, which is not what it is in the callee */
+	else /* also a register whose value is lost: it differs from the callee's value */
 		set_complex(machine, number);
 	if (op == DW_CFA_undefined && number == SYMBOLS_EH_RETURN_ADDRESS)
 		machine->now.rule.is_root = true;
@@ -195,7 +201,7 @@ static void run_other(struct machine *machine, uint64_t op)
 	}
 }
 
-/** Run a program up to the row that holds `until`. */
+/** Run a program up to the row that contains `until`. */
 static void run(struct machine *machine, size_t start, size_t end)
 {
 	struct symbols_bytes *bytes = &machine->bytes;

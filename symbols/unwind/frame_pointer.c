@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Walking by frame pointers, checked by the code around. */
+/* Who called a function without an unwind entry, by frame pointer and instructions? */
 /*
- * The caller of a function without an unwind entry that keeps a frame pointer:
+ * The locations of the caller of a function without an unwind entry that keeps a frame pointer:
  *
  *              x86-64                        AArch64
  *   entry      [sp] = return address         x30 = return address
@@ -10,17 +10,17 @@
  *   ready      [rbp] = caller's rbp          [x29] = caller's x29
  *              [rbp + 8] = return address    [x29 + 8] = return address
  *   return     as at entry                   as at entry
- *   leaf       (calls push)                  as at entry, in all of a function that calls nothing
- *                                            and has no frame: stubs, the vDSO, which has no
+ *   leaf       (calls push)                  as at entry, throughout a function that calls nothing
+ *                                            and has no frame: stubs, and the vDSO, which has no
  *                                            unwind entries there
  *
- * The caller's stack pointer is behind the return address on x86-64; on AArch64 the two saved words
- * are at the lower end of the frame, whose size the first instructions tell.
+ * On x86-64 the caller's stack pointer is after the return address. On AArch64 the two saved words
+ * are at the lower end of the frame, and the first instructions show its size.
  *
- * Which of these holds is shown by the function's own instructions before and at the pc. A function
- * may have no frame pointer at all: then rbp is its caller's, and to follow it would skip the
- * caller. So a frame pointer is followed only where the function sets one up before the pc, and a
- * return address is believed only behind a call. Where more than one answer remains there is none.
+ * The function's own instructions before and at the pc show which location applies. A function may
+ * have no frame pointer at all: then rbp is its caller's, and following it would skip the caller.
+ * So we follow a frame pointer only if the function sets one up before the pc, and accept a return
+ * address only after a call. If more than one caller remains possible, we give no answer.
  */
 #include "symbols/unwind/frame_pointer.h"
 
@@ -45,16 +45,16 @@ struct candidate {
 	struct symbols_code_call call;
 };
 
-/** The frame and what is known of its function. */
+/** The frame, and the known properties of its function. */
 struct frame {
 	struct symbols_space *space;
 	const struct attach_reader *stack;
 	const struct symbols_mapping *stack_mapping;
 	uint64_t pc, sp, frame_pointer, link;
-	uint64_t lowered; /**< How far sp has moved while a frame is set up, where calls push
-			     nothing. */
+	uint64_t lowered; /**< How far sp has moved while the function sets up its frame, if calls
+			     push nothing. */
 	bool interrupted;
-	uint64_t start; /**< Of the function; 0 where unknown. */
+	uint64_t start; /**< Start of the function; 0: unknown. */
 	bool has_begin, is_leaf;
 	struct symbols_code_begin begin;
 	uint8_t here[8]; /**< Instructions at the pc. */
@@ -63,7 +63,10 @@ struct frame {
 
 /* ---- Code ------------------------------------------------------------------------------- */
 
-/** Copy up to @p len bytes of code. @return How many there are. */
+/**
+ * Copy up to @p len bytes of code.
+ * @return Number of bytes.
+ */
 static size_t read_code(struct symbols_space *space, uint64_t address, void *ret_bytes, size_t len)
 {
 	const struct symbols_mapping *mapping = symbols_space_find(space, address);
@@ -88,7 +91,7 @@ static bool find_begin(struct symbols_space *space, uint64_t start,
 	return symbols_code_begin(bytes, read_code(space, start, bytes, sizeof(bytes)), ret_begin);
 }
 
-/** Whether @p pc is behind a call. */
+/** Whether @p pc follows a call. */
 static bool find_call(struct symbols_space *space, uint64_t pc, struct symbols_code_call *ret_call)
 {
 	uint8_t bytes[SYMBOLS_CODE_CALL_BYTES];
@@ -98,7 +101,7 @@ static bool find_call(struct symbols_space *space, uint64_t pc, struct symbols_c
 	       symbols_code_call(bytes, pc, ret_call);
 }
 
-/** Whether a call through a stub, or one by a register, may lead to the function. */
+/** Whether a call through a stub, or by a register, may lead to the function. */
 static bool may_lead_to(const struct frame *frame, const struct symbols_code_call *call)
 {
 	struct symbols_code_stub stub;
@@ -132,7 +135,7 @@ static void judge(const struct frame *frame, struct candidate *candidate)
 			       find_call(frame->space, candidate->pc, &candidate->call);
 }
 
-/** The frame pointer is the function's own. */
+/** Caller if the frame pointer is the function's own. */
 static void try_ready(const struct frame *frame, uint64_t caller_sp, struct candidate *ret)
 {
 	uint64_t words[2];
@@ -145,8 +148,8 @@ static void try_ready(const struct frame *frame, uint64_t caller_sp, struct cand
 				   .pc = symbols_code_address(words[1]),
 				   .sp = frame->frame_pointer + caller_sp };
 	ret->is_end = words[0] == 0 && words[1] == 0;
-	/* A caller's frame lies above. What lies elsewhere may be no frame pointer at all: code
-	 * that uses the register for something else. */
+	/* A caller's frame is above. A value elsewhere may be no frame pointer, because some code
+	 * uses the register for something else. */
 	if (words[0] > frame->stack_mapping->start && words[0] <= frame->frame_pointer)
 		return;
 	judge(frame, ret);
@@ -154,7 +157,7 @@ static void try_ready(const struct frame *frame, uint64_t caller_sp, struct cand
 
 #if defined(__x86_64__)
 
-/** Nothing is saved yet, or everything is restored. */
+/** Caller if the function has saved nothing yet, or restored everything. */
 static void try_entry(const struct frame *frame, struct candidate *ret)
 {
 	*ret = (struct candidate){ .frame_pointer = frame->frame_pointer, .sp = frame->sp + 8 };
@@ -162,7 +165,7 @@ static void try_entry(const struct frame *frame, struct candidate *ret)
 		judge(frame, ret);
 }
 
-/** The caller's frame pointer is saved, the own one is not set up. */
+/** Caller if the function has saved the frame pointer and not set up its own. */
 static void try_saved(const struct frame *frame, struct candidate *ret)
 {
 	uint64_t words[2];
@@ -184,7 +187,8 @@ static void try_entry(const struct frame *frame, struct candidate *ret)
 	judge(frame, ret);
 }
 
-/** The registers are as at entry, but for sp, which has moved before they are saved or with it. */
+/** The registers are as at entry, except sp, which moves before the registers are saved or with
+ *  them. */
 static void try_saved(const struct frame *frame, struct candidate *ret)
 {
 	try_entry(frame, ret);
@@ -194,7 +198,7 @@ static void try_saved(const struct frame *frame, struct candidate *ret)
 
 /* ---- Choosing --------------------------------------------------------------------------- */
 
-/** A function whose start is known and that sets up a frame pointer. */
+/** Choose for a function with a known start that sets up a frame pointer. */
 static bool choose_known(const struct frame *frame, struct candidate *ret)
 {
 	uint64_t at = frame->pc - frame->start;
@@ -207,7 +211,7 @@ static bool choose_known(const struct frame *frame, struct candidate *ret)
 			return false;
 		if (!frame->interrupted || leads_to(frame, ret))
 			return true;
-		/* A way out that never saved anything may lie behind the instructions that do. */
+		/* A return path that never saved anything may follow the instructions that save. */
 		try_entry(frame, &entry);
 		return !entry.plausible || entry.pc == ret->pc || /* still in its register */
 		       !may_lead_to(frame, &entry.call);
@@ -219,7 +223,8 @@ static bool choose_known(const struct frame *frame, struct candidate *ret)
 	return ret->plausible;
 }
 
-/** A function whose start is known and that sets up none: only its ends are certain. */
+/** Choose for a function with a known start that sets up no frame pointer: only its ends are
+ *  certain. */
 static bool choose_without(const struct frame *frame, struct candidate *ret)
 {
 	if (!frame->interrupted)
@@ -229,7 +234,7 @@ static bool choose_without(const struct frame *frame, struct candidate *ret)
 				  symbols_code_is_return(frame->here, frame->here_len));
 }
 
-/** Whether the function at @p target, and nothing that it called, has the frame. */
+/** Whether the frame belongs to the function at @p target, and to none that it called. */
 static bool is_frame_of(const struct frame *frame, uint64_t target)
 {
 	uint8_t bytes[SYMBOLS_CODE_BEGIN_BYTES];
@@ -240,8 +245,8 @@ static bool is_frame_of(const struct frame *frame, uint64_t target)
 	       frame->frame_pointer - frame->sp == size;
 }
 
-/** A function whose start is not known: the call before the return address tells it. A frame of
- *  another size belongs to its caller, and the function has none. */
+/** Choose for a function without a known start: the call before the return address shows the start.
+ *  A frame of another size belongs to the caller, and the function itself has none. */
 static bool choose_unknown(const struct frame *frame, struct candidate *ret)
 {
 	struct symbols_code_begin begin;
@@ -259,7 +264,7 @@ static bool choose_unknown(const struct frame *frame, struct candidate *ret)
 	return true;
 }
 
-/** The whole function is known, and its return address is in a register all the time. */
+/** Choose for a leaf function: its return address is always in a register. */
 static bool choose_leaf(const struct frame *frame, struct candidate *ret)
 {
 	try_entry(frame, ret);
@@ -276,7 +281,8 @@ static bool is_leaf(const struct frame *frame, const struct symbols_function *fu
 	       symbols_code_is_leaf(bytes, len);
 }
 
-/** While the frame is set up. Behind that the frame pointer tells, and at a return sp is back. */
+/** How far sp has moved while the function sets up its frame. Later we use the frame pointer, and
+ *  at a return sp is back. */
 static uint64_t lowered_so_far(const struct frame *frame)
 {
 	uint8_t bytes[SYMBOLS_CODE_BEGIN_BYTES];
@@ -335,7 +341,8 @@ int symbols_frame_pointer_step(struct symbols_space *space, const struct attach_
 				   "find the caller by the frame pointer");
 	if (caller.is_end)
 		return 0;
-	/* What a call preserves a leaf without a frame cannot have saved, so it has it. */
+	/* A leaf without a frame cannot save registers that calls preserve, so it still holds the
+	 * caller's. */
 	*ret_caller = (struct attach_registers){ .syscall = -1 };
 	if (frame.is_leaf)
 		*ret_caller = *regs;
@@ -347,11 +354,11 @@ int symbols_frame_pointer_step(struct symbols_space *space, const struct attach_
 
 /* ---- Unknown registers ------------------------------------------------------------------ */
 
-/** How far above its stack pointer a frame of unknown size is looked through, this many words at
- *  once. */
+/** Bytes above the stack pointer that we search in a frame of unknown size, and words that we read
+ *  at once. */
 enum { FIND_BYTES = 65536, FIND_WORDS = 64 };
 
-/** The function of the frame; also one that an unwind entry alone tells, as that has its start. */
+/** Find the start of the frame's function, also by its unwind entry alone. */
 static bool find_start(struct frame *frame)
 {
 	struct symbols_function function;
@@ -366,7 +373,7 @@ static bool find_start(struct frame *frame)
 	return true;
 }
 
-/** A frame of fixed size: the frame pointer has its distance from sp, if a caller is behind it. */
+/** Find the frame pointer of a frame of fixed size by its distance from sp, if a caller follows. */
 static bool find_by_size(const struct frame *frame, uint64_t *ret_pointer)
 {
 	uint8_t bytes[SYMBOLS_CODE_BEGIN_BYTES];
@@ -384,7 +391,8 @@ static bool find_by_size(const struct frame *frame, uint64_t *ret_pointer)
 	return true;
 }
 
-/** A frame of any size: the only word that a direct call of the function has left behind. */
+/** Find the frame pointer of a frame of any size by the only word that a direct call of the
+ *  function can have pushed. */
 static bool find_by_call(const struct frame *frame, uint64_t limit, uint64_t *ret_pointer)
 {
 	struct candidate caller = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who called a function that has no unwind entry? */
+/* Private to symbols: who called a function that has no unwind entry? */
 #ifndef SYMBOLS_UNWIND_FRAME_POINTER_H
 #define SYMBOLS_UNWIND_FRAME_POINTER_H
 
@@ -7,11 +7,13 @@
 
 /**
  * Find the caller of a frame without an unwind entry by its frame pointer.
- * @param regs Of the frame.
- * @param interrupted Its pc is no return address: the function may be at its beginning or its end.
- * @param stack Where the stack is read.
- * @param ret_caller Set on success: pc, sp and frame pointer; all else is 0.
- * @return 1, or 0 where the frame pointer and the return address are 0: the first function. -1 as
+ * @param regs Registers of the frame.
+ * @param interrupted The frame's pc is no return address: the function may be at its beginning or
+ *        its end.
+ * @param stack Reader of the stack.
+ * @param ret_caller Set on success: pc, sp and frame pointer; the others are 0, except below a leaf
+ *        function on AArch64.
+ * @return 1; 0 at the first function, where frame pointer and return address are 0; -1 as
  *         symbols_unwind_step_frame_pointer().
  */
 int symbols_frame_pointer_step(struct symbols_space *space, const struct attach_registers *regs,
@@ -19,9 +21,9 @@ int symbols_frame_pointer_step(struct symbols_space *space, const struct attach_
 			       struct attach_registers *ret_caller, struct failure *why);
 
 /**
- * Find the frame pointer of a frame of which only pc and sp are known.
- * @param regs,interrupted,stack As of symbols_frame_pointer_step().
- * @param limit The frame ends below.
+ * Find the frame pointer of a frame with known pc and sp only.
+ * @param regs,interrupted,stack As for symbols_frame_pointer_step().
+ * @param limit The frame ends below this address.
  * @param ret_pointer Set on success.
  * @return 0, or -1 as symbols_unwind_find_frame_pointer().
  */

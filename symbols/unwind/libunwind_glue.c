@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What libunwind asks for: registers, unwind entries, memory. */
+/* Which registers, unwind entries and memory does libunwind get? */
 #include "symbols/unwind/unwind_internal.h"
 
 #include <string.h>
 
 /** Words that libunwind may read in one step; entries have at most a few hundred bytes. */
 #define READS_PER_STEP_MAX 65536
-/** Where libunwind finds the table of one row: above every user address. */
+/** Where libunwind finds the table of one row: above all user addresses. */
 #define ROW_ADDRESS ((unw_word_t)0xffffffffffffe000)
 
-/** libunwind's own search in a table in the remote format, which its other accessors use too. Its
- *  header declares it only to accessors inside libunwind.
- *  Source: libunwind 1.6.2, src/dwarf/Gfind_proc_info-lsb.c. */
+/**
+ * libunwind's own search in a table in the remote format, which its other accessors also use. Its
+ * header declares the function only for accessors inside libunwind.
+ * Source: libunwind 1.6.2, src/dwarf/Gfind_proc_info-lsb.c.
+ */
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *info,
 				       unw_proc_info_t *proc, int need_unwind_info, void *arg);
 
@@ -24,14 +26,14 @@ static void set_window(struct symbols_unwinder *unwinder, const struct symbols_e
 							   .drops = unwinder->space->eh_drops };
 }
 
-/** The word at @p address where it touches the window; bytes outside it are 0. */
+/** Read the word at @p address if it overlaps the window; bytes outside the window are 0. */
 static bool read_window(const struct symbols_unwinder *unwinder, uint64_t address,
 			unw_word_t *ret_word)
 {
 	const struct symbols_unwind_window *window = &unwinder->window;
 	size_t from = 0, to = sizeof(*ret_word);
 
-	/* The object that it shows may have been dropped. */
+	/* The space may have dropped the window's object. */
 	if (window->drops != unwinder->space->eh_drops ||
 	    address + sizeof(*ret_word) <= window->start || address >= window->end ||
 	    address + sizeof(*ret_word) < address)
@@ -46,7 +48,10 @@ static bool read_window(const struct symbols_unwinder *unwinder, uint64_t addres
 	return true;
 }
 
-/** Move the window to the object at @p address. @return false if it has no unwind entries there. */
+/**
+ * Move the window to the object at @p address.
+ * @return false if it has no unwind entries there.
+ */
 static bool move_window(struct symbols_unwinder *unwinder, uint64_t address)
 {
 	const struct symbols_mapping *mapping;
@@ -79,13 +84,13 @@ static bool asks_for_trampoline(const struct symbols_unwinder *unwinder, uint64_
 	return false;
 }
 #elif defined(__aarch64__)
-/* libunwind looks whether the code is a signal trampoline's, and where it cannot read any takes the
- * frame for a jump to nowhere. Where there is no entry it looks for a stub, two words. What was
- * found out about the place tells it better. */
+/* libunwind reads the code to see whether it is a signal trampoline. If it can read none, it
+ * assumes a jump to a bad address. If there is no entry, it looks for a stub of two words. We
+ * answer from what we know about the location. */
 static bool asks_for_trampoline(const struct symbols_unwinder *unwinder, uint64_t address,
 				unw_word_t *ret_word)
 {
-	uint64_t into = address + 1 - unwinder->frame.pc; /* a call is asked for one before */
+	uint64_t into = address + 1 - unwinder->frame.pc; /* a call: one byte before */
 
 	if (unwinder->searching || (into > 1 && into != 8 && into != 9))
 		return false;
@@ -115,7 +120,7 @@ static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *word,
 	if (read_window(unwinder, address, word))
 		return 0;
 	if (unwinder->searching) {
-		/* The pointer to a personality routine, which nobody calls here. */
+		/* A pointer to a personality routine, which we never call. */
 		*word = 0;
 		return 0;
 	}
@@ -134,7 +139,7 @@ static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value, 
 	struct symbols_unwinder *unwinder = context;
 
 	(void)as;
-	/* libunwind's numbers of the general registers are DWARF's. */
+	/* libunwind numbers the general registers as DWARF does. */
 	if (write || reg < 0 || reg >= ATTACH_REG_COUNT)
 		return -UNW_EBADREG;
 	*value = unwinder->asked.r[reg];
@@ -167,7 +172,7 @@ bool symbols_unwind_find_entry(struct symbols_unwinder *unwinder, uint64_t pc,
 static int no_entry(struct symbols_unwinder *unwinder, uint64_t pc)
 {
 	failure_set(&unwinder->failed, FAILURE_NOT_FOUND, 0, 0, pc, "find unwind information");
-	return -UNW_EUNSPEC; /* not UNW_ENOINFO: see above */
+	return -UNW_EUNSPEC; /* not UNW_ENOINFO: see unwind.c */
 }
 
 static int find_proc_info(unw_addr_space_t as, unw_word_t pc, unw_proc_info_t *proc,
@@ -208,7 +213,7 @@ static void put_unwind_info(unw_addr_space_t as, unw_proc_info_t *proc, void *co
 static int get_dyn_info_list_addr(unw_addr_space_t as, unw_word_t *address, void *context)
 {
 	(void)as, (void)address, (void)context;
-	return -UNW_ENOINFO; /* no code registered with libunwind */
+	return -UNW_ENOINFO; /* no code is registered with libunwind */
 }
 
 static int get_proc_name(unw_addr_space_t as, unw_word_t pc, char *name, size_t len,

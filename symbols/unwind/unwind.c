@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Native unwinding.
+ * How do we step from native frame to native frame?
  *
- * A step by a rule of the simple form, a CFA that is a register plus an offset and registers that
- * are saved at distances from it, is made here; those are all but a few in a thousand. All others
- * are libunwind's, through its remote interface. It asks for three things, and each has its own
- * source:
+ * Simple rules have a CFA that is a register plus an offset, and registers saved at distances from
+ * it. We make these steps here; all but a few in a thousand are simple. libunwind makes the others
+ * through its remote interface. It asks for three things, and each has its own source:
  *
- *   registers       those of the frame that it steps from
+ *   registers       the registers of the frame from which it steps
  *   unwind entries  our private copy of .eh_frame, checked before libunwind sees it
  *   everything else the caller's memory reader, which holds the stack
  *
- * An entry is looked up here and handed to libunwind as a search table of one row, which it reads
- * at an address that no user space has. So libunwind never searches in foreign tables, and files
- * without a table work alike. It begins anew at each of its steps: nothing of it outlasts one.
+ * We look up the entry and give it to libunwind as a search table of one row. libunwind reads this
+ * row at an address above user space. So libunwind never searches foreign tables, and files without
+ * a table work alike. It starts anew at each of its steps, and keeps no state between them.
  *
- * Where there is no entry, unw_step() of 1.6.2 guesses by rbp or by what looks like a PLT stub, if
- * find_proc_info reports UNW_ENOINFO. It does not for any other error, so we give another one: a
- * frame that is reported was derived, not guessed.
+ * If there is no entry and find_proc_info reports UNW_ENOINFO, unw_step() of 1.6.2 guesses by rbp
+ * or by code that looks like a PLT stub. It does not guess after other errors, so we return another
+ * one: we report only frames that were derived, not guessed.
  */
 
 #include <errno.h>
@@ -30,27 +29,27 @@
 #include "symbols/unwind/frame_pointer.h"
 
 enum {
-	/* Frames of one walk; beyond it the copied stack would have to be larger than any copy. */
+	/* Frames of one walk. More would need a larger stack than any copy has. */
 	STEPS_MAX = 16384,
-	/* Unwind programs that are looked through in one walk: some 30 ms. Compilers write some ten
-	 * bytes for a frame, and the rules of places are remembered. */
+	/* Bytes of unwind programs that one walk runs: some 30 ms. Compilers write some ten bytes
+	 * for a frame, and we cache rules by location. */
 	PROGRAMS_MAX_BYTES = 4 << 20,
-	/* What a frame saves is read in one go if it lies together so closely: return address and
-	 * preserved registers. */
+	/* We read the saved registers of a frame in one go if they are this close together: return
+	 * address and preserved registers. */
 	SAVED_MAX_BYTES = 256,
 };
 
-/** Whether calls push the return address, so that each frame has one word at least. */
+/** Whether calls push the return address, so each frame has at least one word. */
 #if defined(__x86_64__)
 #define CALLS_PUSH true
-/** Whether a step succeeds although something could not be read: code, to see if it is a stub. */
+/** Whether a step succeeds if libunwind could not read something: code, to check for a stub. */
 #define READS_MAY_FAIL true
 #else
 #define CALLS_PUSH     false
 #define READS_MAY_FAIL false
 #endif
 
-/* ---- What is known of code -------------------------------------------------------------- */
+/* ---- Known locations in code ------------------------------------------------------------ */
 
 int symbols_unwinder_create(struct symbols_space *space, struct symbols_unwinder **ret_unwinder,
 			    struct failure *why)
@@ -77,7 +76,7 @@ void symbols_unwinder_destroy(struct symbols_unwinder *unwinder)
 	free(unwinder);
 }
 
-/** Forget what was derived from mappings that are no longer there. */
+/** Forget what we derived from mappings that no longer exist. */
 static void follow_generation(struct symbols_unwinder *unwinder)
 {
 	uint64_t generation = symbols_space_generation(unwinder->space);
@@ -91,7 +90,10 @@ static void follow_generation(struct symbols_unwinder *unwinder)
 	unwinder->generation = generation;
 }
 
-/** The rule that holds at @p pc, if it is one that a step can be made by. */
+/**
+ * Find the rule at @p vaddr.
+ * @return false if we cannot step by it.
+ */
 static bool find_rule(const struct symbols_eh *eh, const struct symbols_eh_entry *entry,
 		      uint64_t vaddr, struct symbols_eh_rule *ret_rule)
 {
@@ -100,8 +102,10 @@ static bool find_rule(const struct symbols_eh *eh, const struct symbols_eh_entry
 	       ret_rule->saved_offset[ATTACH_REG_SP] == INT64_MIN;
 }
 
-/** Whether no call returns to @p pc: a function begins there, or code without an entry that is not
- *  reached from before it either. */
+/**
+ * Whether no call returns to @p pc: a function begins there, or code without an entry that the code
+ * before it never reaches.
+ */
 static bool is_start(struct symbols_unwinder *unwinder, uint64_t pc)
 {
 	uint8_t bytes[SYMBOLS_CODE_CALL_BYTES];
@@ -122,8 +126,9 @@ static bool is_start(struct symbols_unwinder *unwinder, uint64_t pc)
 }
 
 /**
- * Whether the code at @p pc, or at the return address behind it, is a signal trampoline, though it
- * has no unwind entry: on AArch64 it is in the vDSO, which has none before Linux 6.10.
+ * Whether the code at @p pc, or at the return address after it, is a signal trampoline without an
+ * unwind entry. On AArch64 the trampoline is in the vDSO, which has no entry for it before Linux
+ * 6.10.
  */
 static bool is_plain_trampoline(struct symbols_unwinder *unwinder, uint64_t pc)
 {
@@ -140,7 +145,7 @@ static bool is_plain_trampoline(struct symbols_unwinder *unwinder, uint64_t pc)
 #endif
 }
 
-/** What is known of the code at @p pc, or of a return address behind it. */
+/** Get what we know of the code at @p pc, or of a return address after it. */
 static struct symbols_unwind_location *location_of(struct symbols_unwinder *unwinder, uint64_t pc)
 {
 	struct symbols_unwind_location *location =
@@ -161,7 +166,7 @@ static struct symbols_unwind_location *location_of(struct symbols_unwinder *unwi
 	return location;
 }
 
-/** Whether nobody can have called from before the return address @p pc. */
+/** Whether no call can be before the return address @p pc. */
 static bool has_no_call(struct symbols_unwinder *unwinder, uint64_t pc)
 {
 	struct symbols_unwind_location *location = location_of(unwinder, pc - 1);
@@ -175,7 +180,10 @@ static bool has_no_call(struct symbols_unwinder *unwinder, uint64_t pc)
 
 /* ---- Frames ----------------------------------------------------------------------------- */
 
-/** Stand at a frame. @param interrupted Its pc is no return address. */
+/**
+ * Make a frame the current one.
+ * @param interrupted Its pc is no return address.
+ */
 static void stand_at(struct symbols_unwinder *unwinder, const struct attach_registers *regs,
 		     bool interrupted)
 {
@@ -185,8 +193,8 @@ static void stand_at(struct symbols_unwinder *unwinder, const struct attach_regi
 	unwinder->regs = *regs;
 	unwinder->regs.r[ATTACH_REG_PC] = pc;
 	unwinder->interrupted = interrupted;
-	/* A return address is looked up at the byte before; a trampoline's entry starts early for
-	 * that reason. */
+	/* We look up a return address at the byte before. A trampoline's entry starts early for
+	 * this reason. */
 	*frame = (struct symbols_native_frame){
 		.pc = pc,
 		.sp = attach_sp(regs),
@@ -226,7 +234,10 @@ void symbols_unwind_registers(const struct symbols_unwinder *unwinder,
 	ret_registers->syscall = -1;
 }
 
-/** Go on to the caller that a step has found. @return As symbols_unwind_step(). */
+/**
+ * Continue at the caller that a step has found.
+ * @return As symbols_unwind_step().
+ */
 static int enter_caller(struct symbols_unwinder *unwinder, const struct attach_registers *caller,
 			struct failure *why)
 {
@@ -234,13 +245,14 @@ static int enter_caller(struct symbols_unwinder *unwinder, const struct attach_r
 	uint64_t pc = symbols_code_address(attach_pc(caller)), sp = attach_sp(caller);
 
 	unwinder->steps++;
-	/* Who makes a stack for a coroutine lets its first function return to 0, or to a place
-	 * that nobody called from: the first instruction of a function (glibc's makecontext(),
-	 * libcoro), or one behind a jump in hand-written code (Boost's make_fcontext()). */
+	/* Code that makes a stack for a coroutine lets its first function return to 0, or to an
+	 * address that no call precedes: the first instruction of a function (glibc's
+	 * makecontext(), libcoro), or one after a jump in hand-written code (Boost's
+	 * make_fcontext()). */
 	if (pc == 0 || (!last->is_signal && has_no_call(unwinder, pc)))
 		return 0;
-	/* Callers lie above. Only the frame that a signal interrupted may lie anywhere, and an
-	 * interrupted function may have no frame where calls push nothing. */
+	/* Callers are above. Only a frame that a signal interrupted may be anywhere. An interrupted
+	 * function may have no frame if calls push nothing. */
 	if (sp <= last->sp && !last->is_signal &&
 	    !(sp == last->sp && unwinder->interrupted && !CALLS_PUSH))
 		return failure_set(why, FAILURE_INVALID, 0, 0, sp, "unwind the stack");
@@ -250,14 +262,14 @@ static int enter_caller(struct symbols_unwinder *unwinder, const struct attach_r
 
 /* ---- Steps by a rule -------------------------------------------------------------------- */
 
-/** What a frame has saved, below its CFA. */
+/** The bytes that a frame has saved, below its CFA. */
 struct saved {
 	uint64_t cfa;
-	int64_t low; /**< Distance of the first byte; 0: they are read one by one. */
+	int64_t low; /**< Distance of the first byte from the CFA; 0: read each register alone. */
 	uint8_t bytes[SAVED_MAX_BYTES];
 };
 
-/** Read it in one go, if that can be done. */
+/** Read all saved registers in one go, if possible. */
 static void read_saved(const struct symbols_unwinder *unwinder, const struct symbols_eh_rule *rule,
 		       uint64_t cfa, struct saved *ret_saved)
 {
@@ -291,8 +303,8 @@ static int get_saved(const struct symbols_unwinder *unwinder, const struct saved
 			   sizeof(*ret_value), why);
 }
 
-/** Where the return address is: in memory, or in the link register of a frame that was interrupted.
- */
+/** Whether the return address is available: in memory, or in the link register of an interrupted
+ *  frame. */
 static bool has_return_address(const struct symbols_unwinder *unwinder,
 			       const struct symbols_eh_rule *rule)
 {
@@ -319,7 +331,7 @@ static int step_by_rule(struct symbols_unwinder *unwinder, const struct symbols_
 			continue;
 		if (is_return)
 			return -1;
-		caller.r[i] = 0; /* as what is not known otherwise */
+		caller.r[i] = 0; /* 0 means unknown, as elsewhere */
 	}
 	caller.r[ATTACH_REG_PC] = caller.r[SYMBOLS_EH_RETURN_ADDRESS];
 	caller.r[ATTACH_REG_SP] = cfa;
@@ -341,8 +353,8 @@ static void read_return(struct symbols_unwinder *unwinder, struct attach_registe
 	(void)unwinder, (void)caller;
 }
 #elif defined(__aarch64__)
-/* libunwind 1.6.2 leaves UNW_AARCH64_PC as it was, but for signal frames, and unw_get_reg() gives
- * the pc for X30; then the frame's own X30 is where the signal frame saved it. */
+/* libunwind 1.6.2 does not update UNW_AARCH64_PC, except for signal frames, and unw_get_reg()
+ * returns the pc for X30. The frame's own X30 is then where the signal frame saved it. */
 static void read_return(struct symbols_unwinder *unwinder, struct attach_registers *caller)
 {
 	uint64_t *link = &caller->r[ATTACH_REG_LR];
@@ -360,20 +372,23 @@ static void read_return(struct symbols_unwinder *unwinder, struct attach_registe
 }
 #endif
 
-/** Whether a result of unw_step() that is no error is what it says. On AArch64 libunwind 1.6.2 has
- *  such results for some failures, too: 0, which means the end, and 1 where it guessed. */
+/** Whether a result of unw_step() that reports no error is right. On AArch64 libunwind 1.6.2 also
+ *  returns 0 (the end) and 1 (a guess) for some failures. */
 static bool is_true(const struct symbols_unwinder *unwinder)
 {
 	return READS_MAY_FAIL || unwinder->failed.kind == FAILURE_NONE;
 }
 
-/** Begin at the frame and step. @return As unw_step(). */
+/**
+ * Start libunwind at the current frame, and step.
+ * @return As unw_step().
+ */
 static int run_libunwind(struct symbols_unwinder *unwinder)
 {
 	int result;
 
-	/* libunwind takes the first pc for an interrupted one. Any address within the call
-	 * instruction has the rules that hold there. */
+	/* libunwind takes the first pc for an interrupted one. All addresses within a call
+	 * instruction have the same rules. */
 	unwinder->asked = unwinder->regs;
 	unwinder->asked.r[ATTACH_REG_PC] -= !unwinder->interrupted;
 	unwinder->reads = 0;
@@ -390,7 +405,7 @@ static int step_by_libunwind(struct symbols_unwinder *unwinder, struct failure *
 	if (result >= 0 && is_true(unwinder)) {
 		if (result == 0)
 			return 0;
-		/* Registers may be saved far up the stack: read each where the cursor has it. */
+		/* Registers may be saved far up the stack: read each where the cursor found it. */
 		unwinder->reads = 0;
 		for (int i = 0; i < ATTACH_REG_COUNT; i++)
 			caller.r[i] = register_of(unwinder, i);
@@ -407,7 +422,7 @@ static int step_by_libunwind(struct symbols_unwinder *unwinder, struct failure *
 
 /* ---- Steps ------------------------------------------------------------------------------ */
 
-/** Whether the walk may go on. */
+/** Check the limits of the walk. */
 static int check_walk(const struct symbols_unwinder *unwinder, struct failure *why)
 {
 	if (unwinder->steps == STEPS_MAX || unwinder->program_bytes > PROGRAMS_MAX_BYTES)

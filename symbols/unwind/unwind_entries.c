@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listing the unwind entries of a space.
+ * Which unwind entries in a space belong to code whose frame already exists?
  *
- * What an object holds is found out once, in link-time addresses, and remembered: a process may map
- * one file many thousand times, and is looked at again whenever its mappings change. Whoever made
- * the file may have made it to keep us busy, so all of this has its bounds.
+ * We search an object once, and remember the entries by link-time addresses: a process may map one
+ * file many thousand times, and we search again when its mappings change. A hostile file may try to
+ * keep us busy, so all of this is bounded.
  */
 
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 
 #include "symbols/space/space_internal.h"
 
-/** Longer programs are none of code with one rule; those of LuaJIT have less than 100 bytes. */
+/** Code with one rule has no longer programs; LuaJIT's have less than 100 bytes. */
 #define PROGRAM_SHORT_BYTES 256
-/** Program bytes that are run for one object, where each entry counts some more. LLVM's library of
- *  110 MB takes 70 KB. */
+/** Program bytes to run for one object, and the extra count for each entry. LLVM's library of 110
+ *  MB needs 70 KB. */
 #define WORK_MAX_BYTES	 ((size_t)1 << 20)
 #define WORK_ENTRY_BYTES 32
-/** Entries remembered of one object. A program holds one interpreter, perhaps some. */
+/** Entries to remember of one object. A program contains one interpreter, perhaps several. */
 #define FRAMED_MAX 16
 
 /** Whether a register besides the return address is saved. */
@@ -30,7 +30,10 @@ static bool saves_registers(const struct symbols_eh_rule *rule)
 	return false;
 }
 
-/** Take an entry's rule. @return false if it is none that is looked for. */
+/**
+ * Copy an entry's rule.
+ * @return false if it is not one that we want.
+ */
 static bool take_entry(const struct symbols_eh *eh, const struct symbols_eh_entry *entry,
 		       struct symbols_unwind_entry *ret)
 {
@@ -53,14 +56,14 @@ static bool take_entry(const struct symbols_eh *eh, const struct symbols_eh_entr
 	return true;
 }
 
-/** Whether the table leaves room for an entry of @p min_len at @p row. */
+/** Whether the table has @p min_len bytes from the start of @p row to the next row. */
 static bool has_room(const struct symbols_eh *eh, size_t row, uint64_t min_len)
 {
 	return row + 1 == eh->count ||
 	       (int64_t)eh->rows[row + 1].start - eh->rows[row].start >= (int64_t)min_len;
 }
 
-/** @return Work that an entry's programs are, or SIZE_MAX where one is too long. */
+/** @return Work for an entry's programs, or SIZE_MAX if one is too long. */
 static size_t work_of(const struct symbols_eh_entry *entry)
 {
 	size_t own = entry->code_end - entry->code_start;
@@ -71,7 +74,7 @@ static size_t work_of(const struct symbols_eh_entry *entry)
 		       : own + common + WORK_ENTRY_BYTES;
 }
 
-/** @return How many there are. */
+/** @return Number of entries. */
 static size_t list_framed(const struct symbols_eh *eh, uint64_t min_len,
 			  struct symbols_unwind_entry list[FRAMED_MAX])
 {
@@ -86,7 +89,7 @@ static size_t list_framed(const struct symbols_eh *eh, uint64_t min_len,
 			continue;
 		work = work_of(&entry);
 		if (work == SIZE_MAX)
-			work = 0; /* not run */
+			work = 0; /* skipped */
 		else if (work <= left)
 			count += take_entry(eh, &entry, &list[count]);
 		else
@@ -96,7 +99,10 @@ static size_t list_framed(const struct symbols_eh *eh, uint64_t min_len,
 	return count;
 }
 
-/** Find out what an object holds, if that is not known. @return false without memory. */
+/**
+ * Search an object, unless its entries are known.
+ * @return false when out of memory.
+ */
 static bool look_at_object(struct symbols_space *space, struct symbols_object *object,
 			   uint64_t min_len)
 {
@@ -112,11 +118,11 @@ static bool look_at_object(struct symbols_space *space, struct symbols_object *o
 	object->framed_count = 0;
 	eh = symbols_space_eh(space, object);
 	if (!object->eh_tried)
-		return true; /* no memory, as the space knows */
+		return true; /* out of memory, and the space has noted it */
 	count = eh ? list_framed(eh, min_len, list) : 0;
-	/* Most objects are never unwound through: do not keep what only this look needed. */
+	/* Most objects are never unwound through, so drop what only this search needed. */
 	if (!was_loaded)
-		symbols_object_drop_eh(object); /* newer than any window of an unwinder */
+		symbols_object_drop_eh(object); /* newer than any unwinder's window */
 	if (count) {
 		object->framed = malloc(count * sizeof(list[0]));
 		if (!object->framed)
@@ -129,7 +135,10 @@ static bool look_at_object(struct symbols_space *space, struct symbols_object *o
 	return true;
 }
 
-/** Visit the entries that begin in one mapping. @return false to end all visits. */
+/**
+ * Visit the entries that begin in one mapping.
+ * @return false to end all visits.
+ */
 static bool visit_mapping(const struct symbols_object *object, uint64_t bias,
 			  const struct symbols_mapping *mapping,
 			  bool (*visit)(void *context, const struct symbols_unwind_entry *entry),
@@ -162,7 +171,7 @@ int symbols_each_unwind_entry(struct symbols_space *space, uint64_t min_len,
 
 		if (!mapping->executable)
 			continue;
-		object = symbols_space_bind(space, i, &bias); /* or passed over */
+		object = symbols_space_bind(space, i, &bias); /* NULL: skip */
 		if (!object)
 			continue;
 		if (!look_at_object(space, object, min_len))
