@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays that grow, and the search in sorted ones. */
+/* How do arrays grow, and how do we search sorted ones? */
 #ifndef ATTACH_ARRAY_H
 #define ATTACH_ARRAY_H
 
@@ -9,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the first allocation, at least. */
+/* Minimum bytes of the first allocation. */
 #define ARRAY_FIRST_BYTES 512
 
-/** For ARRAY_RESERVE(). @param max Items at most. @return NULL without memory: nothing changed. */
+/**
+ * Grow an array for ARRAY_RESERVE().
+ * @param max Items at most.
+ * @return NULL when out of memory; the array is then unchanged.
+ */
 static inline void *array_grow(void *items, size_t item_bytes, size_t wanted, size_t max,
 			       size_t *room)
 {
@@ -27,7 +31,7 @@ static inline void *array_grow(void *items, size_t item_bytes, size_t wanted, si
 	return grown;
 }
 
-/** The same, and what is new is zero. */
+/** array_grow(), with zeros in the new items. */
 static inline void *array_grow_zeroed(void *items, size_t item_bytes, size_t wanted, size_t max,
 				      size_t *room)
 {
@@ -53,21 +57,23 @@ static inline void *array_grow_zeroed(void *items, size_t item_bytes, size_t wan
 	 }))
 
 /**
- * Have room for @p wanted items.
- * @param items Of malloc(), or NULL; moved.
- * @param room  Items that fit, of an unsigned type; 0 at first. At least doubled.
- * @return Whether there is; without memory nothing changed. Names its parameters several times.
+ * Make room for @p wanted items.
+ * @param items From malloc(), or NULL; may move.
+ * @param room Items that fit, of an unsigned type; 0 at first. At least doubles.
+ * @return Whether there is room; without memory nothing changes. The macro evaluates its arguments
+ *         several times.
  */
 #define ARRAY_RESERVE(items, room, wanted) ARRAY_RESERVE_BY(array_grow, items, room, wanted)
 
-/** The same, and what is new is zero. */
+/** ARRAY_RESERVE(), with zeros in the new items. */
 #define ARRAY_RESERVE_ZEROED(items, room, wanted) \
 	ARRAY_RESERVE_BY(array_grow_zeroed, items, room, wanted)
 
 /**
- * How many items of a sorted array are before something.
- * @param at	    A name for an index, in the next.
- * @param is_before Whether the item at that index is; where one is not, those behind it are not.
+ * Count the items of a sorted array that are before a position.
+ * @param at Name of an index, for use in @p is_before.
+ * @param is_before Whether the item at this index is before the position. If it is not, no later
+ *        item is.
  */
 #define ARRAY_SEARCH(count, at, is_before)                                    \
 	__extension__({                                                       \
@@ -84,7 +90,7 @@ static inline void *array_grow_zeroed(void *items, size_t item_bytes, size_t wan
 		array_low;                                                    \
 	})
 
-/** For qsort(): by the uint64_t that items begin with. */
+/** Compare for qsort() by the uint64_t at the start of each item. */
 static inline int array_by_first_u64(const void *left, const void *right)
 {
 	const uint64_t *a = left, *b = right;

@@ -19,7 +19,10 @@ uint64_t clock_now_ns(void);
 /** Read CLOCK_MONOTONIC, in milliseconds. */
 uint64_t clock_now_ms(void);
 
-/** A next number for moments that nobody is to expect: xorshift64. @param random Not 0. */
+/**
+ * Get the next pseudo-random number (xorshift64), for times that a target should not anticipate.
+ * @param random State; not 0.
+ */
 uint64_t clock_jitter(uint64_t *random);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hashes, hash tables, and equal byte strings as one number. */
+/* How do we hash, keep hash tables, and number equal byte strings? */
 #ifndef ATTACH_HASH_H
 #define ATTACH_HASH_H
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What could not be added has no table afterwards (uthash 2.3). */
+/* If uthash 2.3 cannot add an item, the item's table pointer is NULL. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -19,7 +19,7 @@
 #define HASH_GOLDEN 0x9e3779b97f4a7c15u
 
 /**
- * For caches, where numbers that meet cost a miss: the upper bits depend on all bits.
+ * Hash for caches, where a collision costs only a miss. The upper bits depend on all bits.
  * Source: D. E. Knuth, "The Art of Computer Programming" 3, 6.4, multiplicative hashing.
  */
 static inline uint64_t hash_spread(uint64_t number)
@@ -27,8 +27,9 @@ static inline uint64_t hash_spread(uint64_t number)
 	return number * HASH_GOLDEN;
 }
 
-/** Random numbers of this process, for what follows. Whoever chose many keys of one hash would have
- * all of them compared with each other: targets choose addresses, and files choose names. */
+/** Random key of this process for the hashes below. Targets choose addresses, and files choose
+ *  names. Without a key they could choose many keys with one hash, and we would compare all of them
+ *  with each other. */
 extern uint64_t hash_key[2];
 
 static inline uint64_t hash_word(uint64_t word, uint64_t seed)
@@ -38,7 +39,10 @@ static inline uint64_t hash_word(uint64_t word, uint64_t seed)
 	return seed ^ seed >> 32;
 }
 
-/** Fast for few words, such as addresses. @param seed A hash that goes on, or 0. */
+/**
+ * Hash a few words fast, such as addresses.
+ * @param seed An earlier hash to continue, or 0.
+ */
 static inline uint64_t hash_words(const void *bytes, size_t len, uint64_t seed)
 {
 	size_t rest = len % sizeof(uint64_t);
@@ -56,13 +60,16 @@ static inline uint64_t hash_words(const void *bytes, size_t len, uint64_t seed)
 	return hash_word(word, seed);
 }
 
-/** SipHash-1-3 of @p len bytes, for what files choose. */
+/** SipHash-1-3 of @p len bytes, for keys that files choose. */
 uint64_t hash_bytes(const void *bytes, size_t len);
 
-/** The same in 128 bits, which tell any bytes of a file apart. */
+/** SipHash with 128 bits, wide enough to identify the bytes of a file. */
 void hash_bytes_wide(const void *bytes, size_t len, uint64_t ret_hash[2]);
 
-/** Of text, the same in all processes: for files. FNV-1a. Source: draft-eastlake-fnv-17. */
+/**
+ * Hash of a text that is the same in all processes, for use in files: FNV-1a.
+ * Source: draft-eastlake-fnv-17.
+ */
 uint64_t hash_lasting(const char *text, size_t len);
 
 /* ---- Tables: uthash --------------------------------------------------------------------- */
@@ -70,8 +77,10 @@ uint64_t hash_lasting(const char *text, size_t len);
 #undef HASH_FUNCTION
 #define HASH_FUNCTION(key, len, hash) ((hash) = (unsigned)hash_words((key), (len), 0))
 
-/** Add an item of malloc() by its member @p key, which has a fixed size. @return The item, or NULL
- *  without memory: then it is freed. */
+/**
+ * Add an item from malloc() by its member @p key of fixed size.
+ * @return The item; or NULL when out of memory, and the item is freed.
+ */
 #define HASH_KEEP(table, key, item)                                      \
 	__extension__({                                                  \
 		HASH_ADD(hh, (table), key, sizeof((item)->key), (item)); \
@@ -85,7 +94,7 @@ uint64_t hash_lasting(const char *text, size_t len);
 /* ---- Byte strings by number ------------------------------------------------------------- */
 
 /**
- * Distinct byte strings by number: equal bytes get the same id (0, 1, …), in the order of first
+ * Numbers for distinct byte strings. Equal bytes have the same id (0, 1, …), in the order of first
  * appearance. Keys may be text or plain structs without padding.
  */
 struct intern;
@@ -101,8 +110,8 @@ int intern_put(struct intern *intern, const void *bytes, size_t len, uint32_t *r
 bool intern_find(const struct intern *intern, const void *bytes, size_t len, uint32_t *ret_id);
 
 /**
- * @return The bytes of a known id, aligned for any integer and with a zero byte behind them;
- *	   borrowed until the intern table is destroyed.
+ * @return The bytes of a known id, aligned for any integer, with a zero byte after them; borrowed
+ *         until the intern table is destroyed.
  */
 const void *intern_get(const struct intern *intern, uint32_t id, size_t *ret_len);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hashes: SipHash-1-3, and its variant of 128 bits. Source: J.-P. Aumasson, D. J. Bernstein,
- * "SipHash: a fast short-input PRF", 2012; the variant is that of their reference implementation.
+ * How do SipHash-1-3 and its variant of 128 bits work, and how do byte strings get numbers?
+ *
+ * Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012; the variant is
+ * that of their reference implementation.
  */
 #include "attach/hash.h"
 
@@ -14,10 +16,10 @@
 
 uint64_t hash_key[2];
 
-/* Before anything is hashed, and before sandboxes. */
+/* Run before any hash is computed, and before sandboxes. */
 __attribute__((constructor)) static void choose_key(void)
 {
-	/* Without entropy any other one does as well as none. */
+	/* Without entropy another number is better than none. */
 	if (getrandom(hash_key, sizeof(hash_key), GRND_NONBLOCK) < 0)
 		hash_key[0] = HASH_GOLDEN ^ (uint64_t)getpid();
 }
@@ -50,7 +52,7 @@ static inline uint64_t finish(uint64_t v[4])
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/** @param variant What tells the two functions apart. */
+/** @param variant Distinguishes the two functions. */
 static inline void absorb(const void *bytes, size_t len, uint64_t variant, uint64_t ret_v[4])
 {
 	uint64_t v[] = { hash_key[0] ^ 0x736f6d6570736575,
@@ -104,7 +106,7 @@ uint64_t hash_lasting(const char *text, size_t len)
 
 /* ---- Byte strings by number ------------------------------------------------------------- */
 
-/* These come from files. */
+/* Files choose these byte strings. */
 #undef HASH_FUNCTION
 #define HASH_FUNCTION(key, len, hash) ((hash) = (unsigned)hash_bytes((key), (len)))
 
@@ -141,7 +143,7 @@ void intern_destroy(struct intern *intern)
 
 static struct entry *find(const struct intern *intern, const void *bytes, size_t len)
 {
-	/* An empty key may have no bytes, but memcmp() wants a place. */
+	/* An empty key may be NULL, but memcmp() needs a pointer. */
 	const void *key = len ? bytes : "";
 	struct entry *entry;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening files inside of a target's root directory. */
+/* How do we open files inside a target's root directory? */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -28,7 +28,7 @@ int attach_reopen_regular(int fd)
 	errno = EINVAL;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		/* Another process may hold a lease on it, for which open(2) would wait. */
+		/* Another process may hold a lease, and open(2) would wait for it. */
 		opened = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
 	}
 	errnum = errno;
@@ -37,7 +37,8 @@ int attach_reopen_regular(int fd)
 	return opened;
 }
 
-/* Root's capabilities included. No program is loaded from there. */
+/* Whether a file is the kernel's own. Its content depends on its opener's rights, also on root's
+ * capabilities. No program is loaded from these file systems. */
 static bool is_kernels(int fd)
 {
 	static const long types[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
