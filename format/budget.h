@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Does a profile keep the rules that it has to keep? */
+/* Does a profile keep the rules that a project sets for it? */
 #ifndef FORMAT_BUDGET_H
 #define FORMAT_BUDGET_H
 
@@ -11,64 +11,74 @@
 #include "format/report.h"
 
 /**
- * Rules that a profile has to keep, and whether it does.
+ * A list of rules for a profile, and the result of checking them.
  *
- *	self>5%		no function itself has more of all samples
- *	total>30%	no function has more, with all that it calls
- *	func:NAME>10%	that function with all that it calls; NAME may have * and ?
- *	gc>15%		the garbage collector
- *	compiled<80%	machine code of traces has no less
- *	+2%		no function has gained that percentage of all samples, itself or in all;
- *			also self+2%, total+2%, func:NAME+2%, gc+2%, compiled-2%
+ * A rule is broken if:
  *
- * A rule is broken only where that is certain: where all of the interval of what was measured lies
- * beyond the bound. In one of a hundred judgements at most chance breaks any.
+ *	self>5%		a function itself has more than 5 % of all samples
+ *	total>30%	a function with its callees has more than 30 %
+ *	func:NAME>10%	the function NAME with its callees has more; NAME may contain * and ?
+ *	gc>15%		the garbage collector has more
+ *	compiled<80%	machine code of traces has less
+ *	+2%		a function, itself or with its callees, gained more than 2 % of all
+ *			samples; also self+2%, total+2%, func:NAME+2%, gc+2%, compiled-2%
+ *
+ * A rule counts as broken only if the whole confidence interval of the measured share is beyond the
+ * bound. By chance alone, at most one judgement in a hundred reports a broken rule.
  */
 struct format_budget;
 
-/** How a rule was kept. */
+/** The result of one rule. */
 struct format_verdict {
-	const char *rule; /**< As it was given. */
+	const char *rule; /**< The rule's text as the user gave it. */
 	bool failed;
-	bool is_unmatched; /**< It is about a function that neither profile has. */
-	char *reason;	   /**< One line: what broke it; "" where nothing did. */
+	bool is_unmatched; /**< Neither profile has the rule's function. */
+	char *reason;	   /**< One line: what broke the rule; "" if the rule is kept. */
 };
 
-/** @return NULL without memory. */
+/** @return An empty list, or NULL if memory runs out. */
 struct format_budget *format_budget_create(void);
 void format_budget_destroy(struct format_budget *budget);
 
-/** @param why FAILURE_INVALID where it is no rule, FAILURE_LIMIT, FAILURE_NO_MEMORY. */
+/**
+ * Add a rule.
+ * @param why FAILURE_INVALID if @p text is not a rule, FAILURE_LIMIT, FAILURE_NO_MEMORY.
+ */
 int format_budget_add(struct format_budget *budget, const char *text, struct failure *why);
 
-/** One rule in a line; # begins a comment. @param why With the number of the line in `address`. */
+/**
+ * Add the rules of a file: one rule per line; # begins a comment.
+ * @param why `address` is the number of the wrong line.
+ */
 int format_budget_read(struct format_budget *budget, FILE *file, struct failure *why);
 
-/** Whether a rule is about changes. */
+/** Whether any rule is about changes, which need a base profile. */
 bool format_budget_needs_base(const struct format_budget *budget);
 
 /**
- * @param base NULL: there is none, and no rule needs it.
- * @param lines LINE: the rules are about lines, not functions.
- * @param ret_failed Rules that are broken.
- * @return 0, or -1: FAILURE_NOT_FOUND where the profile does not have what a rule is about,
- *	   FAILURE_NO_MEMORY.
+ * Check all rules.
+ * @param base NULL if no rule needs a base.
+ * @param lines FORMAT_LINES_LINE: the rules are about lines instead of functions.
+ * @param ret_failed Number of broken rules.
+ * @return 0, or -1: FAILURE_NOT_FOUND if the profile lacks what a rule is about, FAILURE_NO_MEMORY.
  */
 int format_budget_judge(struct format_budget *budget, const struct format_profile *base,
 			const struct format_profile *profile, enum format_lines lines,
 			size_t *ret_failed, struct failure *why);
 
-/** Write the last judgement as CI servers read it. Source: the JUnit XML format as Jenkins and
- * GitLab document it. @param name What was judged. Errors of @p file are left to the caller's
- * ferror(). */
+/**
+ * Write the last judgement for CI servers. The caller checks ferror(@p file).
+ * Source: the JUnit XML format as Jenkins and GitLab document it.
+ * @param name Name of the judged profile.
+ */
 void format_budget_print_junit(const struct format_budget *budget, const char *name, FILE *file);
 
-/** The same as a Markdown table, for pages of CI jobs. Nothing that names have takes effect there.
- */
+/** Write the last judgement as a Markdown table, for pages of CI jobs. Names are escaped: they
+ * cannot add markup to the page. */
 void format_budget_print_markdown(const struct format_budget *budget, FILE *file);
 
-/** @return Of the last judgement, in the order of the rules; before it rules alone. Borrowed until
- * the next rule or judgement. */
+/** @return The results of the last judgement, in the order of the rules. Before the first
+ * judgement, each entry has only its rule. Borrowed until the next rule or judgement. */
 const struct format_verdict *format_budget_verdicts(const struct format_budget *budget,
 						    size_t *ret_count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What do the samples of a recording that goes on say so far? */
+/* What do the samples of a recording in progress say so far? */
 #ifndef FORMAT_LIVE_H
 #define FORMAT_LIVE_H
 
@@ -10,114 +10,119 @@
 #include "format/sample.h"
 
 /**
- * What a live view shows: samples by function, by line, by module, by trace, by coroutine and by
- * thread, and all call chains as one tree. Fed by one caller, in one thread; never looks at a
- * process.
+ * The data of a live view: samples by function, line, module, trace, coroutine and thread, and all
+ * call chains as one tree. One thread feeds and reads it. It never reads a process.
  *
- * Memory is bounded whatever comes: where a table is full, the cold part of it, what was seen
- * longest ago and least, folds into "[other]", the entry with id FORMAT_LIVE_OTHER in each table,
- * and is counted (format_live_folded()). Counts of what stays are exact.
+ * Memory is bounded. When a table is full, its cold entries (few samples, long ago) fold into
+ * "[other]", the entry with id FORMAT_LIVE_OTHER in each table. format_live_folded() counts the
+ * folded entries. Counts of the entries that remain are exact.
  */
 struct format_live;
 
-/** Bounds; 0 is the default. */
+/** Bounds; 0 selects the default. */
 struct format_live_options {
-	uint32_t functions_max; /**< Distinct functions, 16384; at least 16. */
-	uint32_t lines_max;	/**< Distinct lines, 32768; at least 16. */
-	uint32_t nodes_max;	/**< Frames of distinct chains, 131072; at least 64. */
-	uint32_t window;	/**< Refreshes that the window spans, 10; at most 600. */
+	uint32_t functions_max; /**< Distinct functions: 16384 by default, at least 16. */
+	uint32_t lines_max;	/**< Distinct lines: 32768 by default, at least 16. */
+	uint32_t nodes_max;	/**< Frames of distinct chains: 131072 by default, at least 64. */
+	uint32_t window;	/**< Refreshes in the window: 10 by default, at most 600. */
 };
 
 int format_live_create(const struct format_live_options *options, struct format_live **ret_live,
 		       struct failure *why);
 void format_live_destroy(struct format_live *live);
 
-/** Say which function samples mean by @p id. Equal ones, announced under several ids, are one; a
- *  Lua function that was announced without its name takes it. The id may be any number, also one
- *  that meant another function before. @return 0, or -1 with FAILURE_NO_MEMORY. */
+/**
+ * Announce the function that samples refer to by @p id. Equal functions may have several ids. If a
+ * Lua function was announced without a name, a later announcement adds the name. @p id may be any
+ * number; it may have meant another function before.
+ * @return 0, or -1 with FAILURE_NO_MEMORY.
+ */
 int format_live_function(struct format_live *live, uint32_t id,
 			 const struct format_function *function, struct failure *why);
 
-/** Count a sample. Frames whose ids were not announced, or were forgotten, count as "[other]".
- *  @return 0, or -1 with FAILURE_NO_MEMORY: the sample is then counted in part. */
+/**
+ * Count a sample. Frames whose ids were not announced, or were forgotten, count as "[other]".
+ * @return 0, or -1 with FAILURE_NO_MEMORY; then only a part of the sample is counted.
+ */
 int format_live_sample(struct format_live *live, const struct format_sample *sample,
 		       struct failure *why);
 
-/** One refresh of the screen is over: the window moves on. @return 0, or -1 with FAILURE_NO_MEMORY.
- */
+/** End one refresh of the screen and move the window. @return 0, or -1 with FAILURE_NO_MEMORY. */
 int format_live_refresh(struct format_live *live, struct failure *why);
 
-/** Count from zero. Functions keep their ids. */
+/** Set all counts to zero. Functions keep their ids. */
 void format_live_reset(struct format_live *live);
 
-/** Samples so far; in the window: of the refreshes that it spans, the unfinished one included. */
+/** Samples so far, and samples in the window. The window includes the unfinished refresh. */
 uint64_t format_live_samples(const struct format_live *live);
 uint64_t format_live_window_samples(const struct format_live *live);
 
-/** What was folded into "[other]" since the beginning. */
+/** Entries folded into "[other]" since the beginning. */
 struct format_live_folded {
 	uint64_t functions, lines, nodes;
 };
 
 struct format_live_folded format_live_folded(const struct format_live *live);
 
-/** Whether functions were forgotten since the last call: their ids are to be announced anew where
- *  they are met again. */
+/** Whether functions were forgotten since the last call. If so, the caller must announce all ids
+ * again when samples next use them. */
 bool format_live_take_forgotten(struct format_live *live);
 
 /** Id of "[other]" in each table. */
 enum { FORMAT_LIVE_OTHER = 0 };
 
-/** Samples of something. A function that calls itself counts once per sample in totals. */
+/** Samples of one entry. A recursive function counts once per sample in totals. */
 struct format_live_count {
-	uint64_t self;	/**< It is the leaf. */
-	uint64_t guest; /**< It is the leafmost frame that is not native: its own samples, with
-			     those of native code that it calls. 0 for native code. */
-	uint64_t total; /**< It is in the chain. */
-	uint64_t window_self, window_guest, window_total; /**< The same, in the window. */
+	uint64_t self;	/**< The entry is the leaf. */
+	uint64_t guest; /**< The entry is the leafmost frame that is not native. This adds the
+			   native code that it calls to its own samples. 0 for native code. */
+	uint64_t total; /**< The entry is in the chain. */
+	uint64_t window_self, window_guest, window_total; /**< The same counts for the window. */
 };
 
-/** One row of a table. Texts are fit for a terminal, and valid until the rows are released or the
- *  profile takes another function. */
+/** One row of a table. The texts are safe to print on a terminal. They are valid until the rows
+ * are released or the profile receives another function. */
 struct format_live_row {
-	/** FUNCTIONS, LINES: stays what it is until format_live_take_forgotten() tells. */
+	/** FUNCTIONS, LINES: stable until format_live_take_forgotten() returns true. */
 	uint32_t id;
-	uint32_t function; /**< Id of the function; LINES too. */
+	uint32_t function; /**< Id of the function; also set for LINES. */
 	enum format_kind kind;
-	const char *name;     /**< "burn_heavy", "lj_gc_step", "[gc sweep]", "trace 12"; file or
-				 library of a MODULES row. Never NULL, may be "". */
-	const char *location; /**< "burn.lua:12", where the function begins, or the line; "" where
-			      there is none. */
-	const char *module;   /**< File of a Lua function, library or program of a native one, or
-				 "". */
-	const char *chunk; /**< Lua: the chunk name as the VM stores it, not fit for a terminal; or
+	const char *name; /**< "burn_heavy", "lj_gc_step", "[gc sweep]", "trace 12"; for MODULES a
+			     file or library. Never NULL, may be "". */
+	const char *location; /**< "burn.lua:12": the function's first line, or the current line for
+				 LINES; "" if unknown. */
+	const char *module; /**< File of a Lua function, library or program of a native function, or
+			       "". */
+	const char *chunk; /**< Lua: the chunk name as the VM stores it, not safe for a terminal; or
 			      NULL. */
-	uint32_t line;	   /**< LINES: the line. FUNCTIONS: the first line. Else 0. */
-	/** THREADS; PROCESSES, TRACES and COROUTINES have pid alone. Else 0. */
+	uint32_t line;	   /**< LINES: the line. FUNCTIONS: the first line. Otherwise 0. */
+	/** THREADS has both; PROCESSES, TRACES and COROUTINES have only pid. Otherwise 0. */
 	int32_t pid, tid;
-	uint64_t coroutine; /**< COROUTINES: its lua_State; else 0. */
-	uint32_t trace;	    /**< TRACES: its number. */
-	/** TRACES: how well the place in it was known, counts since the beginning. */
+	uint64_t coroutine; /**< COROUTINES: address of its lua_State; otherwise 0. */
+	uint32_t trace;	    /**< TRACES: the trace number. */
+	/** TRACES: samples by how well the location in the trace is known, since the beginning. */
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 	struct format_live_count count;
 };
 
 enum format_live_view {
 	FORMAT_LIVE_FUNCTIONS,
-	FORMAT_LIVE_LINES, /**< Lines of Lua functions; other functions as they are. */
+	FORMAT_LIVE_LINES, /**< Lines of Lua functions; whole functions of other kinds. */
 	FORMAT_LIVE_MODULES,
-	FORMAT_LIVE_TRACES, /**< self and guest: a trace runs, or what it calls. */
-	/** self and guest: it runs; total: or what it has resumed does. The function is the one
-	 * that it began with: as addresses are used again, both tell it from others. The main one
-	 * of a VM has the name "main", one of which that is not known "?". */
+	FORMAT_LIVE_TRACES, /**< self and guest count samples of the trace and of code that it
+			       calls. */
+	/** self and guest: the coroutine runs. total: the coroutine, or one that it resumed,
+	 * runs. The function is the one that the coroutine began with. Addresses are reused, so
+	 * the address and the function together identify a coroutine. The main coroutine of a VM
+	 * is called "main", a coroutine whose function is unknown "?". */
 	FORMAT_LIVE_COROUTINES,
 	FORMAT_LIVE_THREADS,
 	FORMAT_LIVE_PROCESSES,
 	FORMAT_LIVE_VIEW_COUNT,
 };
 
-/** What rows are sorted by, the most first; equal ones by the other counts, then in the order in
- *  which they were met. With natives left out, guest stands for self. */
+/** Sort order of rows, largest first. Ties go by the other counts, then by first appearance.
+ * Without natives, guest replaces self. */
 enum format_live_order {
 	FORMAT_LIVE_SELF,
 	FORMAT_LIVE_TOTAL,
@@ -127,34 +132,39 @@ enum format_live_order {
 	FORMAT_LIVE_ORDER_COUNT,
 };
 
-/** What is asked for. */
+/** A request for rows. */
 struct format_live_query {
 	enum format_live_view view;
 	enum format_live_order order;
-	bool no_natives;    /**< Leave out native functions. */
-	const char *filter; /**< Only what has this in name or place, in any case; NULL or "": all.
-			     */
-	int32_t pid, tid;   /**< Only samples of this process, or thread; 0: of all. From the tree,
-			       where some chains may be folded. */
+	bool no_natives;    /**< Omit native functions. */
+	const char *filter; /**< Only rows whose name or location contains this text, in any case;
+			       NULL or "": all rows. */
+	int32_t pid, tid;   /**< Only samples of this process or thread; 0: all. These counts come
+			       from the call tree, where some chains may be folded. */
 };
 
 struct format_live_rows {
 	struct format_live_row *rows;
 	size_t count;
-	/** The sums over the process or thread that was asked for, or all. */
+	/** Sums over the requested process or thread, or over all. */
 	uint64_t samples, window_samples;
-	char *texts; /**< Of the rows; private. */
+	char *texts; /**< Memory of the rows' texts; private. */
 };
 
-/** @param ret_rows Release with format_live_rows_deinit(). @return 0, or -1 with FAILURE_NO_MEMORY.
+/**
+ * Sort and filter the rows of one view.
+ * @param ret_rows Release with format_live_rows_deinit().
+ * @return 0, or -1 with FAILURE_NO_MEMORY.
  */
 int format_live_query(const struct format_live *live, const struct format_live_query *query,
 		      struct format_live_rows *ret_rows, struct failure *why);
 void format_live_rows_deinit(struct format_live_rows *rows);
 
-/** Direct callers of a function, or what it calls. `total` counts the samples with such a call;
- *  `self` those in which the callee is the leaf. Of @p query all but the view counts.
- *  @param function Id of a FUNCTIONS row. */
+/**
+ * Direct callers of a function, or its direct callees. `total` counts samples that contain the
+ * call; `self` counts samples whose leaf is the callee. The view of @p query is ignored.
+ * @param function Id of a FUNCTIONS row.
+ */
 int format_live_callers(const struct format_live *live, uint32_t function,
 			const struct format_live_query *query, struct format_live_rows *ret_rows,
 			struct failure *why);
@@ -162,39 +172,42 @@ int format_live_callees(const struct format_live *live, uint32_t function,
 			const struct format_live_query *query, struct format_live_rows *ret_rows,
 			struct failure *why);
 
-/** No node. */
+/** Marks the absence of a node. */
 #define FORMAT_LIVE_NO_NODE UINT32_MAX
 
-/** One frame of the call tree. The first node is the root: all samples. */
+/** One frame of the call tree. The first node is the root, which has all samples. */
 struct format_live_node {
-	struct format_live_row row; /**< As of FUNCTIONS; the root has the name "all". */
-	uint64_t key;		    /**< The same in each tree that has this chain of functions. */
+	struct format_live_row row; /**< Filled as for FUNCTIONS; the root has the name "all". */
+	uint64_t key;		    /**< Equal for equal chains of functions, in every tree. */
 	uint32_t parent, depth;
-	uint32_t first_child, next; /**< Children, sorted as was asked for. */
+	uint32_t first_child, next; /**< Children, in the requested order. */
 	uint32_t child_count;
 };
 
-/** A call tree by functions; parents before children. */
+/** A call tree by function. Parents come before children. */
 struct format_live_tree {
 	struct format_live_node *nodes;
 	size_t count;
 };
 
-/** @param query All but the view; a filter keeps chains through what fits.
- *  @param ret_tree Release with format_live_tree_deinit(). */
+/**
+ * Build the call tree. The view of @p query is ignored; a filter keeps the chains with a matching
+ * frame.
+ * @param ret_tree Release with format_live_tree_deinit().
+ */
 int format_live_tree(const struct format_live *live, const struct format_live_query *query,
 		     struct format_live_tree *ret_tree, struct failure *why);
 void format_live_tree_deinit(struct format_live_tree *tree);
 
-/** The name of a writer or report in which a live profile can be written, "sysprof" or any of
- *  format_reports[]; these have no times. @return Whether it is one. */
+/** @return Whether format_live_write() can write this format: "sysprof" or any name in
+ * format_reports[]. The written profile has no times. */
 bool format_live_can_write(const char *format);
 
 /**
- * Write what was sampled so far. Chains that were folded have "[other]" in place of their frames.
- * @param title For those that have one; may be NULL.
- * @param fd Taken over, and closed.
- * @return 0, or -1: FAILURE_NOT_FOUND (no such format), FAILURE_NO_MEMORY, or of the file.
+ * Write the samples so far. Folded frames are written as "[other]".
+ * @param title Used by formats that have a title; may be NULL.
+ * @param fd Closed by this function.
+ * @return 0, or -1: FAILURE_NOT_FOUND (no such format), FAILURE_NO_MEMORY, or the file's failure.
  */
 int format_live_write(const struct format_live *live, const char *format, const char *title, int fd,
 		      struct failure *why);

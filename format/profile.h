@@ -10,60 +10,64 @@
 
 #include "format/stream.h"
 
-/**
- * Distinct call chains with their counts (sysprof and others), or allocations by location
- * (memprof). Memory is bounded by the distinct functions, chains and locations, not by the length
- * of the stream.
- */
+/** The sum of a profile: distinct call chains with their counts (sysprof and other formats), or
+ * allocations by location (memprof). Distinct functions, chains and locations bound the memory,
+ * not the length of the stream. */
 struct format_profile;
 
 /** @return An empty profile, or NULL with FAILURE_NO_MEMORY. */
 struct format_profile *format_profile_create(struct failure *why);
 
-/** Have it keep the order of the samples that are added from now on, for a report that
- *  `needs_order`, and for comparing and for rules: without it samples that are alike count as much
- * as others. Some bytes more for each. */
+/** Keep the order of the samples added from now on. Reports with `needs_order`, comparisons and
+ * rules need the order. Without it, comparisons and rules treat similar neighbouring samples as
+ * independent. Costs 2 to 8 bytes per sample. */
 void format_profile_keep_order(struct format_profile *profile);
-/** Call back while a file is read: with the number of bytes read since, compressed or not, for each
- *  64 KiB or less. @param progress NULL: no more. */
+/**
+ * Set a callback for progress while a file is read. It gets the number of bytes read since the last
+ * call, compressed or not, at least once per 64 KiB.
+ * @param progress NULL: no callback.
+ */
 void format_profile_set_progress(struct format_profile *profile,
 				 void (*progress)(void *context, size_t bytes), void *context);
 
 /**
- * Add a file to a profile: a sysprof or memprof stream, a profile in pprof's form, or folded
- * chains; its first bytes tell which. gzip may have compressed it.
- * Times add up only where all files have the same period.
- * @param why As of format_read_stream(), FAILURE_NO_MEMORY, FAILURE_LIMIT with the offset, or
- * FAILURE_DENIED for what does not add up: a memory profile and another one, samples and other
- * values. A part of the file may have been added then.
+ * Add a file to a profile: a sysprof or memprof stream, a pprof profile, or folded chains. The
+ * file's first bytes tell the format. The file may be compressed with gzip.
+ * Times add up only if all files have the same period.
+ * @param why As for format_read_stream(), FAILURE_NO_MEMORY, FAILURE_LIMIT with the offset, or
+ * FAILURE_DENIED if the files cannot be added (a memory profile and another kind, samples and other
+ * values). A part of the file may have been added by then.
  */
 int format_profile_add(struct format_profile *profile, FILE *file, struct failure *why);
 
-/** Whether it counts samples: else no share of it is a matter of chance. */
+/** Whether the profile counts samples. Only then can shares be compared statistically. */
 bool format_profile_has_samples(const struct format_profile *profile);
 
-/** What it counts: "samples", "bytes". Borrowed. */
+/** The counted unit: "samples", "bytes". Borrowed. */
 const char *format_profile_unit(const struct format_profile *profile);
 
-/** Read one file. @param why As of format_profile_add(). */
+/** Read one file. @param why As for format_profile_add(). */
 int format_profile_read(FILE *file, struct format_profile **ret_profile, struct failure *why);
 void format_profile_destroy(struct format_profile *profile);
 enum format_stream_kind format_profile_kind(const struct format_profile *profile);
 
-/** What is counted of a memory profile where it is shown as call chains. */
+/** The value that a memory profile shows as call chains. */
 enum format_memory {
-	FORMAT_MEMORY_INUSE_SPACE, /**< Bytes that are still allocated in the end. */
+	FORMAT_MEMORY_INUSE_SPACE, /**< Bytes that are still allocated at the end. */
 	FORMAT_MEMORY_INUSE_OBJECTS,
-	FORMAT_MEMORY_ALLOC_SPACE, /**< Bytes that were allocated, or reallocated. */
+	FORMAT_MEMORY_ALLOC_SPACE, /**< Bytes that were allocated or reallocated. */
 	FORMAT_MEMORY_ALLOC_OBJECTS,
 	FORMAT_MEMORY_COUNT,
 };
 
-/** "inuse_space", as Go's heap profiles have it; NULL for any other. */
+/** @return "inuse_space", as in Go's heap profiles; NULL for an invalid value. */
 const char *format_memory_name(enum format_memory value);
 
-/** A memory profile as chains of one frame, the location, in bytes or objects; empty of another
- *  profile. @param ret_profile To be destroyed. */
+/**
+ * Turn a memory profile into chains of one frame, the location, counted in bytes or objects. Any
+ * other profile gives an empty one.
+ * @param ret_profile The caller destroys it.
+ */
 int format_profile_of_memory(const struct format_profile *memory, enum format_memory value,
 			     struct format_profile **ret_profile, struct failure *why);
 

@@ -10,27 +10,27 @@
 
 #include "format/profile.h"
 
-/** Which Lua frames count as the same. */
+/** Which Lua frames count as the same frame. */
 enum format_lines {
 	FORMAT_LINES_DEFAULT, /**< The report's own choice. */
-	FORMAT_LINES_LINE,    /**< Those on the same line of the same function. */
-	FORMAT_LINES_FUNCTION /**< Those of the same function; shown with its first line. */
+	FORMAT_LINES_LINE,    /**< Frames on the same line of the same function. */
+	FORMAT_LINES_FUNCTION /**< Frames of the same function; shown with its first line. */
 };
 
-/** What frames have behind their names. Which Lua frames are compiled only streams of our own tell.
- */
+/** The text behind a frame's name. Only our own streams tell which Lua frames are compiled. */
 enum format_annotate {
 	FORMAT_ANNOTATE_NONE,
-	FORMAT_ANNOTATE_JIT, /**< "_[j]", by which flame graph tools colour them; "~_[j]" where the
-				  frame is approximate. */
+	FORMAT_ANNOTATE_JIT,   /**< "_[j]", which flame graph tools colour; "~_[j]" if the frame is
+				  approximate. */
 	FORMAT_ANNOTATE_TRACE, /**< " [trace 12]", or " [trace ~12]". */
-	FORMAT_ANNOTATE_KIND,  /**< Compiled ones as JIT; "_[l]" other Lua, "_[b]" built-in, "_[c]"
-				    C function, "_[a]" activity, "_[p]" process; native nothing. */
+	FORMAT_ANNOTATE_KIND,  /**< Compiled frames as for JIT; "_[l]" other Lua, "_[b]" built-in,
+				  "_[c]" C function, "_[a]" VM work, "_[p]" process; no text for
+				  native frames. */
 };
 
-/** What frames are put before all others, where the profile tells it. Bits. */
+/** Frames put before all others if the profile has the data; bits. */
 enum {
-	FORMAT_ROOTS_PROCESS = 1, /**< "process [4711]", where chains do not begin with it. */
+	FORMAT_ROOTS_PROCESS = 1, /**< "process [4711]", if the chains do not begin with it. */
 	FORMAT_ROOTS_THREAD = 2,  /**< "worker [4712]". */
 };
 
@@ -38,27 +38,27 @@ struct format_report_options {
 	const char *title; /**< May be NULL. */
 	enum format_lines lines;
 	enum format_annotate annotate;
-	unsigned roots;		   /**< Of call chains, as lines and pictures show them. */
-	enum format_memory memory; /**< What pprof shows first of a memory profile. */
-	bool leak_only;		   /**< Of a memory profile: its heap alone, and not its events. */
-	bool human_readable;	   /**< Sizes as "1.5KiB". */
+	unsigned roots;		   /**< FORMAT_ROOTS_ bits, for reports that show call chains. */
+	enum format_memory memory; /**< The value of a memory profile that pprof shows first. */
+	bool leak_only;		   /**< Memory profile: print only the heap, not the events. */
+	bool human_readable;	   /**< Print sizes as "1.5KiB". */
 };
 
 /** One report of a profile. */
 struct format_report_ops {
-	const char *name;	 /**< As typed by the user, "folded". */
+	const char *name;	 /**< Name on the command line, "folded". */
 	const char *description; /**< One line for --help. */
-	bool is_binary;		 /**< Nothing for a terminal. */
-	bool is_packed;		 /**< Compressed in any case. */
-	bool needs_order;	 /**< It charts time: see format_profile_keep_order(). */
-	/** Prints a memory profile as such; others its format_profile_of_memory(). */
+	bool is_binary;		 /**< Binary output, which must not go to a terminal. */
+	bool is_packed;		 /**< Always compressed. */
+	bool needs_order;	 /**< Charts time; see format_profile_keep_order(). */
+	/** Prints a memory profile itself; other reports print format_profile_of_memory(). */
 	bool takes_memory;
-	/** @return 0, or -1: FAILURE_NOT_FOUND where the report needs call chains, or a memory
-	 *	    profile, and it has none; FAILURE_NO_MEMORY. Errors of @p file are left to the
-	 *caller's ferror(). */
+	/** @return 0, or -1: FAILURE_NOT_FOUND if the report needs call chains or a memory
+	 * profile and the profile has none; FAILURE_NO_MEMORY. The caller checks ferror(@p
+	 * file). */
 	int (*print)(const struct format_profile *profile,
 		     const struct format_report_options *options, FILE *file, struct failure *why);
-	/** What is different in @p profile from @p base; NULL: this report has no such form. */
+	/** Print the changes from @p base to @p profile. NULL if the report has no such form. */
 	int (*diff)(const struct format_profile *base, const struct format_profile *profile,
 		    const struct format_report_options *options, FILE *file, struct failure *why);
 };
@@ -67,8 +67,8 @@ struct format_report_ops {
 extern const struct format_report_ops *const format_reports[];
 const struct format_report_ops *format_report_find(const char *name);
 
-/** The report that a file's name tells by its end, "out.svg", also with ".gz" behind.
- *  @return NULL: none. */
+/** @return The report for a file name, by its suffix ("out.svg", also "out.svg.gz"); NULL if none
+ * matches. */
 const struct format_report_ops *format_report_for(const char *path);
 
 #endif

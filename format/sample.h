@@ -10,7 +10,7 @@
 #include "attach/failure.h"
 
 /**
- * What the VM was doing, in the numbering of a sysprof stream's sample header.
+ * What the VM does. The numbers are those of a sysprof stream's sample header.
  * Source: tarantool/luajit b52fe979, src/lj_obj.h (LJ_VMST_*) and src/lj_sysprof.h.
  * Mainline's single state C is FORMAT_STATE_CFUNC; its INTERP stays FORMAT_STATE_INTERP.
  */
@@ -28,18 +28,18 @@ enum format_state {
 	FORMAT_STATE_COUNT = 10,
 };
 
-/** Upper-case name of a state as the reference's counters spell it ("INTERP", …, "TRACE"). */
+/** Upper-case name of a state, spelled as in Tarantool's counters ("INTERP", …, "TRACE"). */
 const char *format_state_name(enum format_state state);
 
 /** What kind of code a function is. */
 enum format_kind {
-	FORMAT_KIND_NATIVE = 0, /**< Machine code that is no Lua C function. */
+	FORMAT_KIND_NATIVE = 0, /**< Machine code that is not a Lua C function. */
 	FORMAT_KIND_LUA,	/**< Lua function in bytecode. */
-	FORMAT_KIND_FAST,	/**< Function of LuaJIT's built-in libraries. */
+	FORMAT_KIND_FAST,	/**< Built-in: a function of LuaJIT's own libraries. */
 	FORMAT_KIND_CFUNC,	/**< lua_CFunction of an application or module. */
 	FORMAT_KIND_TRACE,	/**< Compiled trace. */
-	FORMAT_KIND_PSEUDO,	/**< Not code but an activity, such as "[gc sweep]". */
-	FORMAT_KIND_PROCESS,	/**< Not code but the process that the chain is of. */
+	FORMAT_KIND_PSEUDO,	/**< Not code but VM work, such as "[gc sweep]". */
+	FORMAT_KIND_PROCESS,	/**< Not code but the process of the chain. */
 	FORMAT_KIND_COUNT,
 };
 
@@ -50,30 +50,30 @@ const char *format_kind_name(enum format_kind kind);
 double format_percent(uint64_t part, uint64_t whole);
 
 /**
- * Where in the memory of a process a part of a file lies, that holds code.
- * Address a in it is that at `offset` + a - `start` in the file.
+ * Where a process maps a part of a file that holds code.
+ * Address a in the mapping is at `offset` + a - `start` in the file.
  */
 struct format_mapping {
 	uint64_t start, limit; /**< [start, limit); both 0: unknown. */
-	uint64_t offset;       /**< In the file. */
-	const char *path;      /**< As the process knows it, "[vdso]"; never NULL. */
+	uint64_t offset;       /**< Bytes, in the file. */
+	const char *path;      /**< Path as the process sees it, or "[vdso]"; never NULL. */
 	const char *build_id;  /**< In hexadecimal digits, or NULL. */
 };
 
 /**
- * A function that frames refer to by its id. All strings are borrowed for the call only.
+ * A function; frames refer to it by its id. All strings are borrowed for the call only.
  *
- *  kind     address                    name                          source      first_line
- *  NATIVE   start of the function      symbol, or "module+0xOFFSET"  module      0
- *  LUA      the prototype (GCproto)    from a call site, or NULL     chunk name  as in GCproto
- *  FAST     a unique code address      "string.gsub"                 NULL        0
- *  CFUNC    the lua_CFunction          symbol or table name          NULL        0
- *  TRACE    the trace number           NULL                          chunk name  start line
- *  PSEUDO   0                          "[gc sweep]"                  NULL        0
- *  PROCESS  the pid                    "nginx [4711]"                NULL        0
+ * kind     address                    name                          source      first_line
+ * NATIVE   start of the function      symbol, or "module+0xOFFSET"  module      0
+ * LUA      the prototype (GCproto)    from a call site, or NULL     chunk name  as in GCproto
+ * FAST     a unique code address      "string.gsub"                 NULL        0
+ * CFUNC    the lua_CFunction          symbol or table name          NULL        0
+ * TRACE    the trace number           NULL                          chunk name  start line
+ * PSEUDO   0                          "[gc sweep]"                  NULL        0
+ * PROCESS  the pid                    "nginx [4711]"                NULL        0
  *
- * Chains of several processes may be mixed: addresses are those of the sample's own process, and
- * two processes can have different functions at the same one. A chunk name is as the VM stores it
+ * Chains of several processes may be mixed. An address belongs to the sample's own process; two
+ * processes can have different functions at the same address. The chunk name is as the VM stores it
  * ("@file.lua", "=name", or source text). first_line is -1 for built-in functions in bytecode and 0
  * for a main chunk.
  */
@@ -83,89 +83,92 @@ struct format_function {
 	const char *name;
 	const char *source;
 	int64_t first_line;
-	/** TRACE: the prototype in which it starts, 0 if unknown, and that one's first line. */
+	/** TRACE: the prototype in which the trace starts, 0 if unknown, and its first line. */
 	uint64_t proto;
 	int64_t proto_line;
-	/** NATIVE and CFUNC: what `address` lies in, or NULL. Borrowed for the call only. */
+	/** NATIVE and CFUNC: the mapping that contains `address`, or NULL. Borrowed for the call
+	 * only. */
 	const struct format_mapping *mapping;
-	/** The same: its source file where that is known, as profiles of others tell it, with
-	 * first_line then; or NULL. */
+	/** NATIVE and CFUNC: the source file if it is known (foreign profiles have it), with
+	 * first_line set; or NULL. */
 	const char *file;
 };
 
 /** One frame of a sample. */
 struct format_frame {
-	uint64_t address;  /**< NATIVE: the pc; LUA: address of the current bytecode; else as in
-				the function. */
+	uint64_t address;  /**< NATIVE: the pc; LUA: address of the current bytecode; other kinds:
+			      the function's address. */
 	uint32_t function; /**< Id given by format_functions_add(). */
-	uint32_t line;	   /**< Current line; 0 where there is none. */
-	uint32_t
-		trace; /**< LUA and FAST: the trace whose machine code runs it; 0 if interpreted. */
-	bool approximate; /**< The frame is near the truth, not proven. */
+	uint32_t line;	   /**< Current line; 0 if unknown. */
+	uint32_t trace;	   /**< LUA and FAST: the trace whose machine code runs the frame; 0 if
+			      interpreted. */
+	bool approximate;  /**< The frame is near the truth but not certain. */
 };
 
-/** How well the place of compiled code is known in a sample. */
+/** How well the location in compiled code is known. */
 enum format_compiled {
 	FORMAT_COMPILED_NONE = 0,    /**< No compiled code runs. */
-	FORMAT_COMPILED_EXACT,	     /**< A chain down to the inlined leaf. */
-	FORMAT_COMPILED_APPROXIMATE, /**< The same, but the leaf's frames may be the next ones. */
-	FORMAT_COMPILED_TRACE,	     /**< Only the trace is known: its leaf is a TRACE frame. */
+	FORMAT_COMPILED_EXACT,	     /**< The chain is known down to the inlined leaf. */
+	FORMAT_COMPILED_APPROXIMATE, /**< The same, but the thread may already be in the next
+					frames. */
+	FORMAT_COMPILED_TRACE,	     /**< Only the trace is known: the leaf is a TRACE frame. */
 	FORMAT_COMPILED_COUNT,
 };
 
-/** In place of an id: no function. */
+/** Used instead of an id: no function. */
 #define FORMAT_NO_FUNCTION UINT32_MAX
 
 /** A coroutine on a call chain. */
 struct format_coroutine {
-	uint64_t address; /**< Its lua_State. */
-	/** Id of the function at its root: what it began with, or what that has called by a tail
-	 * call. FORMAT_NO_FUNCTION: unknown, or of the main one, which begins anew with each call
-	 * from C. */
+	uint64_t address; /**< Address of its lua_State. */
+	/** Id of the function at its root: the function that it began with, or that one's tail
+	 * callee. FORMAT_NO_FUNCTION if unknown, or for the main coroutine, which begins anew
+	 * with each call from C. */
 	uint32_t function;
-	bool is_main; /**< Of its VM. */
+	bool is_main; /**< The main coroutine of its VM. */
 };
 
-/** Coroutines that one sample tells of: the newest ones. */
+/** Most coroutines that one sample lists: the newest ones. */
 enum { FORMAT_COROUTINES_MAX = 32 };
 
 /**
- * One call chain. `frames` run from leaf to root and are borrowed, as `coroutines` are.
- * `trace` is the number of the running trace where state is FORMAT_STATE_TRACE, or where compiled
- * code called what runs now.
+ * One call chain. `frames` run from leaf to root. `frames` and `coroutines` are borrowed.
+ * `trace` is the number of the running trace in state FORMAT_STATE_TRACE, or of the trace that
+ * called the running code.
  */
 struct format_sample {
 	uint64_t time_ns; /**< CLOCK_MONOTONIC. */
 	int32_t pid, tid;
-	const char *thread;	 /**< Its name, or NULL; any bytes. */
+	const char *thread;	 /**< Thread name, or NULL; may contain any bytes. */
 	enum format_state state; /**< The VM's true state. */
 	uint32_t trace;
-	/** With `trace`: that trace as a function, or FORMAT_NO_FUNCTION if its start is unknown.
-	 */
+	/** The start of `trace` as a function, or FORMAT_NO_FUNCTION if unknown. */
 	uint32_t trace_function;
 	enum format_compiled compiled;
-	uint32_t weight; /**< Ticks that this sample stands for; 1 unless ticks were merged. */
-	/** Bytes in use by the VM's collector when the thread was stopped; 0: not known. */
+	uint32_t weight; /**< Ticks that this sample represents; 1 unless ticks were merged. */
+	/** Bytes in use by the VM's collector at the time of the sample; 0: unknown. */
 	uint64_t heap_bytes;
 	bool full;	/**< The chain reaches from the leaf to the thread's first function. */
-	bool is_asleep; /**< The thread did not run: it waited in a system call, or for memory. */
+	bool is_asleep; /**< The thread waited in a system call or for memory. */
 	const struct format_frame *frames;
 	uint32_t frame_count;
 	const struct format_coroutine
-		*coroutines; /**< Newest first, FORMAT_COROUTINES_MAX at most. */
+		*coroutines; /**< Newest first, at most FORMAT_COROUTINES_MAX. */
 	uint32_t coroutine_count;
 };
 
 /* ---- Function table --------------------------------------------------------------------- */
 
-/** Functions by id, in the order of their first appearance. Owns copies of all strings. */
+/** Functions by id, in the order of first appearance. Owns copies of all strings. */
 struct format_functions;
 
 struct format_functions *format_functions_create(void);
 void format_functions_destroy(struct format_functions *functions);
 
-/** Store a copy of @p function under the next id (0, 1, …). No search for equals.
- *  @return 0, or -1 with FAILURE_NO_MEMORY or FAILURE_LIMIT. */
+/**
+ * Store a copy of @p function under the next id (0, 1, …). Does not search for an equal function.
+ * @return 0, or -1 with FAILURE_NO_MEMORY or FAILURE_LIMIT.
+ */
 int format_functions_add(struct format_functions *functions, const struct format_function *function,
 			 uint32_t *ret_id, struct failure *why);
 

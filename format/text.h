@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How is foreign text made fit for people? */
+/* How is foreign text made safe to show? */
 #ifndef FORMAT_TEXT_H
 #define FORMAT_TEXT_H
 
@@ -10,42 +10,39 @@
 #include "attach/failure.h"
 
 /**
- * Describe why @p file could not be read, in one line such as "FILE: truncated item at byte 1234".
+ * Describe in one line why @p file could not be read: "FILE: truncated item at byte 1234".
  * @param ret_text Always terminated; at most @p len bytes are written.
  */
 void format_describe_failure(const struct failure *why, const char *file, char *ret_text,
 			     size_t len);
 
-/**
- * Make foreign text fit for a terminal, in place: blanks for what that would obey. These are
- * control characters, those of 8 bits too, also where the text is no UTF-8, and characters that
- * turn the direction of writing. All other bytes stay.
- */
+/** Make foreign text safe for a terminal, in place. Blanks replace control characters, including
+ * 8-bit ones (also if the text is not UTF-8), and characters that change the writing direction.
+ * All other bytes stay. */
 void format_clean_text(char *text, size_t len);
 
-/** Make text fit for JSON, in place: a question mark for each byte that is no UTF-8. */
+/** Make text valid for JSON, in place: a question mark replaces each byte that is not UTF-8. */
 void format_clean_utf8(char *text, size_t len);
 
-/** How much of a text of @p len bytes to show where there is room for @p max: no more, and no part
- * of a character of UTF-8. */
+/** @return How many of @p len bytes fit into @p max bytes without cutting a UTF-8 character. */
 size_t format_text_cut(const char *text, size_t len, size_t max);
 
 /* ---- Texts that grow -------------------------------------------------------------------- */
 
 /**
- * A growing string. An append that finds no memory marks the text as broken and later ones do
- * nothing, so that callers build in straight lines and ask once, with format_text_take().
+ * A growing string. If an append runs out of memory, the text is marked broken and later appends do
+ * nothing. Callers therefore append without checks and test once, with format_text_take().
  * All zero is an empty text.
  */
 struct format_text {
-	char *bytes; /**< Terminated once anything was appended. */
+	char *bytes; /**< Terminated after the first append. */
 	size_t len, capacity;
 	bool broken;
 };
 
 void format_text_deinit(struct format_text *text);
 
-/** Empty the text but keep its memory; also mends a broken one. */
+/** Empty the text but keep its memory. Also repairs a broken text. */
 void format_text_clear(struct format_text *text);
 
 void format_text_add(struct format_text *text, const void *bytes, size_t len);
@@ -53,15 +50,15 @@ void format_text_add_string(struct format_text *text, const char *string);
 void format_text_addf(struct format_text *text, const char *layout, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/** Append @p len bytes with control characters turned into blanks, so that it stays one line. */
+/** Append @p len bytes as a part of one line: blanks replace control characters. */
 void format_text_add_line(struct format_text *text, const char *bytes, size_t len);
 
-/** Append @p len bytes for people, as format_clean_text() leaves them. */
+/** Append @p len bytes, made safe as by format_clean_text(). */
 void format_text_add_shown(struct format_text *text, const char *bytes, size_t len);
 
 /**
- * The UTF-8 character at the beginning of @p len bytes.
- * @return its bytes, or 0 where there is none: @p ret_code is not set then.
+ * Decode the UTF-8 character at the start of @p len bytes.
+ * @return Its length in bytes, or 0 if the bytes are not UTF-8; then @p ret_code stays unset.
  * Source: Unicode 15, table 3-7.
  */
 size_t format_text_character(const char *text, size_t len, uint32_t *ret_code);
