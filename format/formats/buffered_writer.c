@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writers of formats that are not streams: what is recorded is summed up, and written when the
- * recording ends. */
+/* Which writers collect all samples and write their file when the recording ends? */
 #include <stdlib.h>
 
 #include "format/file/sink.h"
@@ -74,7 +73,7 @@ static int buffered_writer_commit(void *self, bool final, struct failure *why)
 		return -1;
 	result = buffered_writer->report->print(buffered_writer->aggregator.profile, &options, file,
 						why);
-	/* Of two failures the first one is reported. */
+	/* If both fail, report the first failure. */
 	return format_sink_file_done(buffered_writer->sink, file, result ? &second : why) || result
 		       ? -1
 		       : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All reports, and which of them a name or a file means. */
+/* Which reports are there, and which one does a name or a file mean? */
 #include "format/formats/reports.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ const struct format_report_ops *format_report_for(const char *path)
 
 	if (writer)
 		return format_report_find(writer->name);
-	/* Those that ljrecord does not write: their names are their files' ends. */
+	/* ljrecord does not write these reports, so their file suffix is their name. */
 	if (len > 3 && strcmp(path + len - 3, ".gz") == 0)
 		len -= 3;
 	dot = memrchr(path, '.', len);

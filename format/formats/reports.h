@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to format: each report's implementation. */
+/* Private to format: which functions implement each report? */
 #ifndef FORMAT_FORMATS_REPORTS_H
 #define FORMAT_FORMATS_REPORTS_H
 
@@ -23,7 +23,7 @@ extern const struct format_report_ops format_report_svg;
 extern const struct format_report_ops format_report_top;
 extern const struct format_report_ops format_report_trace_event;
 
-/** What top prints of a memory profile: just what the reference parser does. */
+/** Print a memory profile as Tarantool's parser prints it; the report top of such a profile. */
 int report_memory_print(const struct heap *heap, const struct format_report_options *options,
 			FILE *file, struct failure *why);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All writers, and which of them a name or a file means. */
+/* Which writers are there, and which one does a name or a file mean? */
 #include <string.h>
 
 #include "format/formats/writers.h"
@@ -19,14 +19,14 @@ const struct format_writer_ops *format_writer_find(const char *name)
 	return NULL;
 }
 
-/** Whether @p path is more than @p suffix and ends in it. */
+/** Whether @p path ends in @p suffix and has a name before it. */
 static bool ends_in(const char *path, size_t len, const char *suffix, size_t suffix_len)
 {
 	return len > suffix_len && path[len - suffix_len - 1] != '/' &&
 	       memcmp(path + len - suffix_len, suffix, suffix_len) == 0;
 }
 
-/** @return Length of the longest suffix of the format that the path ends in; 0: none. */
+/** @return Length of the format's longest suffix at the end of the path; 0: none. */
 static size_t suffix_of(const struct format_writer_ops *ops, const char *path, size_t len)
 {
 	const char *at = ops->suffixes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to format: each writer's implementation. */
+/* Private to format: which functions implement each writer? */
 #ifndef FORMAT_FORMATS_WRITERS_H
 #define FORMAT_FORMATS_WRITERS_H
 
