@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a file that gzip may have compressed. */
+/* How is a file read that gzip may have compressed? */
 #include "format/file/gzip_read.h"
 
 #include <errno.h>
@@ -13,14 +13,14 @@ enum { INPUT_BYTES = 65536 };
 
 struct unpack {
 	FILE *file;
-	void (*progress)(void *context, size_t bytes); /* NULL: nobody wants to know */
+	void (*progress)(void *context, size_t bytes); /* NULL: no callback */
 	void *progress_context;
 	bool is_open, is_packed, is_broken;
-	bool is_inside;	 /* a member */
-	uint64_t offset; /* of what is unpacked next, in the content */
+	bool is_inside;	 /* the read position is inside a member */
+	uint64_t offset; /* of the next unpacked byte, in the content */
 	uint8_t back[UNPACK_BACK_MAX];
-	size_t back_at, back_len; /* what was put back and not read again */
-	z_stream stream;	  /* its input is what was read and not taken */
+	size_t back_at, back_len; /* bytes that were put back and not read again */
+	z_stream stream;	  /* its input: bytes read from the file and not consumed */
 	uint8_t input[INPUT_BYTES];
 };
 
@@ -89,7 +89,7 @@ static size_t take_plain(struct unpack *unpack, uint8_t *ret_bytes, size_t size)
 	return len;
 }
 
-/* One step: some output, or a member's end, or all input taken. */
+/* One step: it ends with some output, at the end of a member, or with all input consumed. */
 static void inflate_some(struct unpack *unpack)
 {
 	uInt room = unpack->stream.avail_out;
@@ -149,7 +149,7 @@ int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *
 		inflate_some(unpack);
 	}
 	*ret_len = size - stream->avail_out;
-	/* What came before the damage is as good as ever. */
+	/* Deliver the content before the damage first; the next call reports the damage. */
 	return *ret_len ? 0 : tell_damage(unpack, why);
 }
 
@@ -158,7 +158,7 @@ int unpack_finish(struct unpack *unpack, struct failure *why)
 	z_stream *stream = &unpack->stream;
 	uint8_t rest[1024];
 
-	/* Not into the next one, which may be half written. */
+	/* Stop at the end of this member; the next one may be half written. */
 	while (unpack->is_inside && !unpack->is_broken) {
 		if (stream->avail_in == 0 && refill(unpack, why))
 			return -1;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file's content, which gzip may have compressed; its first bytes tell. A hostile one can have a
- * thousand times its own size, no more: that is deflate's bound. */
+/* What is the content of a file that gzip may have compressed? */
 #ifndef FORMAT_FILE_GZIP_READ_H
 #define FORMAT_FILE_GZIP_READ_H
 
@@ -13,26 +12,42 @@
 
 struct unpack;
 
-/** @param file Borrowed. */
+/**
+ * Create a reader. The file's first bytes tell whether gzip compressed it.
+ * @param file Borrowed.
+ */
 int unpack_create(FILE *file, struct unpack **ret_unpack, struct failure *why);
 void unpack_destroy(struct unpack *unpack);
 
-/** Have each read of the file told, format_profile_set_progress(). @param progress May be NULL. */
+/**
+ * Set a callback for each read of the file; see format_profile_set_progress().
+ * @param progress May be NULL.
+ */
 void unpack_set_progress(struct unpack *unpack, void (*progress)(void *context, size_t bytes),
 			 void *context);
 
-/** Up to @p size next bytes. @return 0 and how many, 0 at the end, be it too early; or -1. */
+/**
+ * Read up to @p size bytes. The content of a hostile file is at most a thousand times as large as
+ * the file, which is deflate's bound.
+ * @param ret_len Number of bytes; 0 at the end, also if the file ends too early.
+ * @return 0, or -1 with *why set.
+ */
 int unpack_read(struct unpack *unpack, uint8_t *ret_bytes, size_t size, size_t *ret_len,
 		struct failure *why);
 
-/** Put bytes back, which are read next; nothing that was put back may be left. @param len At most
- *  UNPACK_BACK_MAX. */
+/**
+ * Put bytes back; the next call of unpack_read() returns them. All bytes put back before must have
+ * been read.
+ * @param len At most UNPACK_BACK_MAX.
+ */
 void unpack_put_back(struct unpack *unpack, const uint8_t *bytes, size_t len);
 
 enum { UNPACK_BACK_MAX = 64 };
 
-/** The profile has ended: what is compressed goes on to where its checksum is. @return 0, or -1
- * where that is another, or the file ends before it. */
+/**
+ * End reading after the profile: read a compressed member to its end and check its checksum.
+ * @return 0, or -1 if the checksum is wrong or the file ends before it.
+ */
 int unpack_finish(struct unpack *unpack, struct failure *why);
 
 #endif

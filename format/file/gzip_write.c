@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing the members of a gzip file. */
+/* How are the members of a gzip file written? */
 #include "format/file/gzip_write.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void put_header(uint8_t *at, uint8_t flags)
 	memcpy(at, PACK_MAGIC, 2);
 	at[2] = DEFLATE;
 	at[3] = flags;
-	memset(at + 4, 0, HEADER_BYTES - 5); /* no time, no hint */
+	memset(at + 4, 0, HEADER_BYTES - 5); /* no time, no compression hint */
 	at[HEADER_BYTES - 1] = UNKNOWN_SYSTEM;
 }
 
@@ -66,7 +66,7 @@ void pack_stored(const void *bytes, size_t len, uint8_t *ret_bytes)
 	uint8_t *block = ret_bytes + HEADER_BYTES, *content = block + 5;
 
 	put_header(ret_bytes, 0);
-	block[0] = 1; /* the last one, stored */
+	block[0] = 1; /* the last block, stored */
 	put_u16(block + 1, len);
 	put_u16(block + 3, ~len);
 	if (len)
@@ -83,7 +83,7 @@ void pack_empty(size_t len, uint8_t *ret_bytes)
 	put_header(ret_bytes, HAS_EXTRA);
 	put_u16(ret_bytes + HEADER_BYTES, extra);
 	memset(ret_bytes + HEADER_BYTES + 2, 0, extra);
-	put_u16(block, 3); /* the last block, nothing in it */
+	put_u16(block, 3); /* the last block, empty */
 	memset(block + 2, 0, 8);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A buffer in front of a file, which is whole after each commit. */
+/* How does a file stay complete after each commit? */
 #include "format/file/sink.h"
 
 #include "attach/array.h"
@@ -12,29 +12,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/** Bound of bytes waiting for a commit: what a writer may lose, and what a full disk may cost. */
+/** Most bytes that wait for a commit. A writer that ends, or a full disk, may lose them. */
 #define PENDING_MAX (64u << 20)
 
-/** A buffer up to this is kept from one commit to the next; most need less. What a sampler that was
- *  held up for seconds puts, one chain for all ticks of these, takes many times as much, once. */
+/** A buffer of at most this size is kept between commits; most commits need less. After the
+ * sampler stalls for seconds, one commit needs many times as much: a chain for all missed ticks. */
 #define KEPT_MAX (256u << 10)
 
 struct format_sink {
 	int fd;
-	bool in_order; /* No way back in this file: pipe, device, or opened for appending. */
-	off_t base;    /* Where the profile begins in a regular file. */
-	uint64_t data; /* Bytes on file, trailer not counted. */
+	bool in_order; /* Write only forward: a pipe, a device, or a file opened for appending. */
+	off_t base;    /* Start of the profile in a regular file. */
+	uint64_t data; /* Bytes in the file, without the trailer. */
 	uint64_t committed;
 	uint8_t *pending;
 	size_t len, capacity;
 	bool packs;
-	bool is_broken; /* packs, in order: a part of a member was written */
-	size_t end_len; /* packs: bytes of the member with the trailer that ends the file */
+	bool is_broken; /* packs and in_order: a part of a member was written */
+	size_t end_len; /* packs: bytes of the member with the trailer at the end of the file */
 	uint8_t *packed;
-	/* Of a whole file. */
+	/* For a whole file. */
 	struct pack_stream *pack;
-	FILE *packed_file; /* what it writes to */
-	int errnum;	   /* of a write that failed */
+	FILE *packed_file; /* the file below `pack` */
+	int errnum;	   /* of a failed write */
 };
 
 int format_sink_create(int fd, struct format_sink **ret_sink, struct failure *why)
@@ -122,7 +122,7 @@ void format_sink_rewind(struct format_sink *sink, size_t pending)
 		sink->len = pending;
 }
 
-/** Make room for @p len more bytes. */
+/** Ensure room for @p len more bytes. */
 static int reserve(struct format_sink *sink, size_t len, struct failure *why)
 {
 	return ARRAY_RESERVE(sink->pending, sink->capacity, sink->len + len)
@@ -144,7 +144,7 @@ int format_sink_put(struct format_sink *sink, const void *bytes, size_t len, str
 	return 0;
 }
 
-/** Write all of [bytes, bytes + len) at @p at, or in order where @p at is negative. */
+/** Write all bytes at offset @p at, or at the current position if @p at is negative. */
 static ssize_t write_all(int fd, const uint8_t *bytes, size_t len, off_t at)
 {
 	size_t done = 0;
@@ -167,16 +167,17 @@ static ssize_t write_all(int fd, const uint8_t *bytes, size_t len, off_t at)
 	return (ssize_t)done;
 }
 
-/** A commit in place has failed: what it wrote goes, so that the file is as it was. */
+/** A commit in place failed: remove its bytes, so that the file is as before. */
 static int take_back(struct format_sink *sink, int errnum, struct failure *why)
 {
 	if (ftruncate(sink->fd, sink->base + (off_t)sink->committed)) {
-		/* Harmless: bytes behind the old end mark are not read. */
+		/* A failure is harmless: nobody reads bytes behind the old end mark. */
 	}
 	return failure_set(why, FAILURE_SYSTEM, errnum, 0, 0, "write the output");
 }
 
-/** Bytes that were written in order are gone; what is left waits for the next commit. */
+/** Commit to a pipe or device. Written bytes cannot be taken back; the rest waits for the next
+ * commit. */
 static int commit_in_order(struct format_sink *sink, size_t trailer_len, bool final,
 			   struct failure *why)
 {
@@ -199,10 +200,8 @@ static int commit_in_order(struct format_sink *sink, size_t trailer_len, bool fi
 	return 0;
 }
 
-/*
- * The old trailer's first byte ends the profile for every reader, so what lies behind it may be
- * half written. It is replaced last, by one byte, which no crash can split.
- */
+/* The old trailer's first byte ends the profile for every reader, so the bytes behind it may be
+ * half written. A write of one byte replaces it at the end; no crash can split that write. */
 static int commit_in_place(struct format_sink *sink, size_t trailer_len, struct failure *why)
 {
 	off_t at = sink->base + (off_t)sink->data;
@@ -226,12 +225,13 @@ static int commit_in_place(struct format_sink *sink, size_t trailer_len, struct 
 
 /* ---- Compressed ------------------------------------------------------------------------- */
 
-/** The trailer is never in two pages of the file, so that one write replaces all of it. */
+/** The trailer never spans two pages of the file, so one write replaces all of it. */
 #define PAGE_BYTES 4096
 
 /**
- * Have the members to write in packed: what is pending, and the trailer, if there shall be one.
- * @param at Where in the file they go, for the trailer to be in one page.
+ * Pack the pending bytes and the trailer into `packed`.
+ * @param trailer NULL: no trailer.
+ * @param at Offset in the file where the bytes go; it keeps the trailer within one page.
  */
 static int pack(struct format_sink *sink, const void *trailer, size_t trailer_len, uint64_t at,
 		size_t *ret_len, struct failure *why)
@@ -259,7 +259,7 @@ static int pack(struct format_sink *sink, const void *trailer, size_t trailer_le
 	return 0;
 }
 
-/** A part of a member cannot be taken back: nothing may follow it. */
+/** Part of a member cannot be taken back, so no later byte may follow it. */
 static int commit_packed_in_order(struct format_sink *sink, const void *trailer, size_t trailer_len,
 				  bool final, struct failure *why)
 {
@@ -279,10 +279,8 @@ static int commit_packed_in_order(struct format_sink *sink, const void *trailer,
 	return 0;
 }
 
-/*
- * New members go behind the old trailer, which ends the profile for every reader until it is
- * replaced by nothing, as long as itself, in one write.
- */
+/* Write the new members behind the old trailer, which ends the profile for every reader. Then
+ * replace the old trailer, in one write, with an empty member of the same size. */
 static int commit_packed_in_place(struct format_sink *sink, const void *trailer, size_t trailer_len,
 				  struct failure *why)
 {
@@ -321,7 +319,7 @@ static int commit_packed(struct format_sink *sink, const void *trailer, size_t l
 
 /* ---- Commits ---------------------------------------------------------------------------- */
 
-/* A stall made it large; it is seldom so again. */
+/* A stall made the buffer large, and stalls are rare. */
 static void release_excess(struct format_sink *sink)
 {
 	if (sink->len > 0 || sink->capacity <= KEPT_MAX)
@@ -367,7 +365,7 @@ static ssize_t write_to_sink(void *cookie, const char *bytes, size_t len)
 	if ((size_t)done == len)
 		return done;
 	sink->errnum = errno;
-	return 0; /* an error: fopencookie(3) */
+	return 0; /* reports an error: fopencookie(3) */
 }
 
 static ssize_t write_packed(void *cookie, const char *bytes, size_t len)
