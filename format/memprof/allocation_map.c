@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash table of allocated blocks by address. */
+/* How does the hash table find an allocated block by its address? */
 #include "format/memprof/allocation_map.h"
 
 #include <stdlib.h>
@@ -17,13 +17,13 @@ void allocation_map_deinit(struct allocations *allocations)
 	memset(allocations, 0, sizeof(*allocations));
 }
 
-/** Where an address is looked for first. */
+/** The slot where the search for an address starts. */
 static uint32_t slot_of(const struct allocations *allocations, uint64_t address)
 {
 	return (uint32_t)hash_word(address, 0) & (allocations->slots - 1);
 }
 
-/** @return The slot of an address, or the free one where it belongs. */
+/** @return The slot of an address, or the free slot for it. */
 static uint32_t find(const struct allocations *allocations, uint64_t address)
 {
 	uint32_t slot = slot_of(allocations, address);
@@ -82,7 +82,7 @@ int allocation_map_put(struct allocations *allocations, uint64_t address,
 	return 0;
 }
 
-/** Free a slot, and move what is behind it to where a search without it comes along. */
+/** Free a slot and move later entries up, so that searches still find them. */
 static void free_slot(struct allocations *allocations, uint32_t hole)
 {
 	uint32_t mask = allocations->slots - 1, slot = hole;
@@ -91,7 +91,7 @@ static void free_slot(struct allocations *allocations, uint32_t hole)
 		slot = (slot + 1) & mask;
 		if (!allocations->locations[slot])
 			break;
-		/* It may stay where its own first slot is behind the hole. */
+		/* The entry may stay if its search starts behind the hole. */
 		if (((slot - slot_of(allocations, allocations->addresses[slot])) & mask) <
 		    ((slot - hole) & mask))
 			continue;

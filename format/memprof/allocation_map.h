@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Which blocks of memory are allocated, and by whom? */
+/* Which blocks of memory are allocated, and at which location? */
 #ifndef FORMAT_MEMPROF_ALLOCATION_MAP_H
 #define FORMAT_MEMPROF_ALLOCATION_MAP_H
 
 #include "attach/failure.h"
 
-/** A block of memory that is allocated. */
+/** An allocated block of memory. */
 struct allocation {
 	uint64_t size;
-	uint32_t location; /**< Who allocated it: an id of the caller's. */
+	uint32_t location; /**< Id of the location that allocated it; the caller's number. */
 };
 
-/** Slots of the table, of which 7/8 are used at most: 14 million blocks, which 320 MiB hold. Keeps
- *  hostile files from filling the memory. */
+/** Slots of the table. At most 7/8 are used: 14 million blocks in 320 MiB. Keeps hostile files
+ * from filling the memory. */
 #define ALLOCATION_SLOTS_MAX (1u << 24)
 
 /**
- * Blocks by their address. All zero is none.
+ * Allocated blocks by address. All zero is an empty table.
  *
  * A hash table with open addresses. It is ours, as each event of a memory profile looks a block up,
  * and there are millions: with two million of them uthash took 2.3 times as long and 3.4 times the
@@ -31,16 +31,22 @@ struct allocations {
 
 void allocation_map_deinit(struct allocations *allocations);
 
-/** Add a block, in place of one at the same address. @param why FAILURE_NO_MEMORY, or FAILURE_LIMIT
- * where there are more than are kept. */
+/**
+ * Add a block; it replaces one at the same address.
+ * @param why FAILURE_NO_MEMORY, or FAILURE_LIMIT if the table is full.
+ */
 int allocation_map_put(struct allocations *allocations, uint64_t address,
 		       struct allocation allocation, struct failure *why);
 
-/** Take the block at an address out. @return Whether there is one. */
+/** Remove the block at an address. @return Whether there was one. */
 bool allocation_map_take(struct allocations *allocations, uint64_t address,
 			 struct allocation *ret_block);
 
-/** Walk all, in any order. @param slot 0 at first. @return false behind the last. */
+/**
+ * Get the next block, in no special order.
+ * @param slot 0 at first.
+ * @return false after the last block.
+ */
 bool allocation_map_next(const struct allocations *allocations, uint32_t *slot,
 			 struct allocation *ret_block);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events of a memory profile, summed up by place. */
+/* How do the events of a memory profile add up by location? */
 #include "format/memprof/heap.h"
 #include "format/text.h"
 
@@ -9,16 +9,16 @@
 #include "attach/array.h"
 #include "format/sysprof/stream_format.h"
 
-/** Locations of a stream that were met last, with their places: nearly all events have one of
- *  these. A power of two. */
+/** Entries of the cache from a stream's recent addresses to locations. Nearly all events hit it.
+ * A power of two. */
 #define CACHE_SIZE 4096
 
-/** What a place takes beside its name: entries of tables, and its text when it is printed. */
+/** Estimated bytes per location besides its name: table entries, and its text when printed. */
 #define PLACE_BYTES 320
 
 struct heap_resolved {
 	struct tarantool_location raw_location;
-	uint64_t generation; /* Of the symbol table, + 1; 0: nothing is here. */
+	uint64_t generation; /* Of the symbol table, + 1; 0: the entry is empty. */
 	uint32_t location;
 };
 
@@ -35,7 +35,7 @@ int heap_init(struct heap *heap, struct failure *why)
 	return tarantool_aliases_init(&heap->aliases, why);
 }
 
-/** All but the names and what is of the stream. */
+/** Free all tables except the names and the data of the current stream. */
 static void free_locations(struct heap *heap)
 {
 	intern_destroy(heap->keys);
@@ -54,7 +54,7 @@ void heap_deinit(struct heap *heap)
 	memset(heap, 0, sizeof(*heap));
 }
 
-/** Add up numbers of files, which may be any. */
+/** Add numbers from files; they may have any value, so the sum saturates. */
 static void add(uint64_t *sum, uint64_t value)
 {
 	if (__builtin_add_overflow(*sum, value, sum))
@@ -118,7 +118,7 @@ static int add_link(struct heap *heap, const struct heap_link *link, const struc
 
 /* ---- Streams ---------------------------------------------------------------------------- */
 
-/** Leave out what is one run's own. Code without a symbol has nothing else. */
+/** Remove what differs between runs. Code without a symbol then has no identity left. */
 static void generalise(struct tarantool_frame *key)
 {
 	key->is_general = 1;
@@ -127,7 +127,7 @@ static void generalise(struct tarantool_frame *key)
 		key->number = 0;
 }
 
-/** Copy places and links into @p wider, where several may become one. */
+/** Copy locations and links into @p wider, where several may become one. */
 static int copy_generalised(const struct heap *heap, struct heap *wider, uint32_t *ids,
 			    struct failure *why)
 {
@@ -209,7 +209,7 @@ static struct tarantool_location raw_location_of(const struct format_raw_event *
 	return raw_location;
 }
 
-/** What the symbols make of a raw_location now. */
+/** Look up a raw location in the current symbol table. */
 static int resolve(struct heap *heap, const struct symtab *symtab,
 		   const struct tarantool_location *raw_location, uint32_t *ret_location,
 		   struct failure *why)
@@ -254,7 +254,7 @@ static int find_location(struct heap *heap, const struct symtab *symtab,
 	return 0;
 }
 
-/** The block that an event ends, where its begin was seen. */
+/** End the block of a free or realloc event, if its allocation was seen. */
 static int end_block(struct heap *heap, enum heap_kind kind, uint32_t location,
 		     const struct format_raw_event *event, struct failure *why)
 {
