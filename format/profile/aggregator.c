@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Adding finished samples to a profile while they come. */
+/* How are finished samples added to a profile? */
 #include "format/profile/aggregator.h"
 
 #include <stdlib.h>
@@ -36,16 +36,16 @@ void aggregator_deinit(struct aggregator *aggregator)
 	*aggregator = (struct aggregator){ 0 };
 }
 
-/** The function of a frame, with how it runs. */
+/** Find or add a frame's function together with how it runs. */
 static int function_of(struct aggregator *aggregator, const struct format_frame *frame,
 		       uint32_t *ret_id, struct failure *why)
 {
-	/* Ids of functions are below 2^24. */
+	/* Function ids are below 2^24. */
 	uint64_t key =
 		(uint64_t)frame->function << 33 | (uint64_t)frame->approximate << 32 | frame->trace;
 	const struct format_function *function =
 		format_functions_get(aggregator->functions, frame->function);
-	/* Of built-in functions streams do not tell it either. */
+	/* Only Lua functions, because streams do not tell for built-ins either. */
 	bool compiled = frame->trace && function->kind == FORMAT_KIND_LUA;
 	struct label_mark mark = { .compiled = compiled,
 				   .approximate = compiled && frame->approximate,
@@ -82,7 +82,8 @@ static int take_frames(struct aggregator *aggregator, const struct format_sample
 	return 0;
 }
 
-/** The newest coroutine by its function: there may be any number of coroutines. */
+/** Label the sample with the function of its newest coroutine. Functions bound the labels; the
+ * number of coroutines is unlimited. */
 static int take_coroutine(struct aggregator *aggregator, const struct format_sample *sample,
 			  struct profile_labels *labels, struct failure *why)
 {

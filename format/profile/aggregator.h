@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples of a recording, summed up for the formats that are not streams. */
+/* How do formats that are not streams collect the samples of a recording? */
 #ifndef FORMAT_PROFILE_AGGREGATOR_H
 #define FORMAT_PROFILE_AGGREGATOR_H
 
 #include "format/profile.h"
 #include "format/profile/profile_internal.h"
 
-/** Finished samples, summed up. Memory is bounded by what is distinct of them, not by how many
- * come.
- */
+/** Finished samples, added up. Distinct samples bound the memory, not the number of samples. */
 struct aggregator {
 	struct format_profile *profile;
-	const struct format_functions *functions; /* Those that samples mean. */
+	const struct format_functions *functions; /* The functions of the samples' ids. */
 	bool first_lines;
-	/* Function, trace and how certain that is, to the function in the profile. */
+	/* From function, trace and certainty to the function's id in the profile. */
 	struct format_addrmap ids;
 	struct profile_frame *frames;
 	size_t capacity;

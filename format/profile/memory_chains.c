@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A memory profile as chains of one frame, its locations, for what shows chains. */
+/* How does a memory profile become call chains, with one frame per location? */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ const char *format_memory_name(enum format_memory value)
 	return (unsigned)value < FORMAT_MEMORY_COUNT ? values[value].name : NULL;
 }
 
-/** Sums of hostile files can be more than any signed number. */
+/** Add; sums of hostile files may exceed the largest signed number. */
 static uint64_t at_most(uint64_t left, uint64_t right)
 {
 	uint64_t sum;
@@ -28,7 +28,7 @@ static uint64_t at_most(uint64_t left, uint64_t right)
 	return __builtin_add_overflow(left, right, &sum) || sum > INT64_MAX ? INT64_MAX : sum;
 }
 
-/** What a location has of each value. A block that is reallocated is a new one. */
+/** The location's total of each value. A reallocated block counts as a new one. */
 static void values_of(const struct heap_location *location,
 		      uint64_t ret_values[FORMAT_MEMORY_COUNT])
 {
@@ -42,7 +42,7 @@ static void values_of(const struct heap_location *location,
 	ret_values[FORMAT_MEMORY_ALLOC_OBJECTS] = at_most(alloc->events, realloc->events);
 }
 
-/** The location as a function: which one a line belongs to, these streams do not tell. */
+/** Add the location as a function: these streams do not tell which function a line belongs to. */
 static int add_function(const struct heap *heap, uint32_t id, struct format_profile *profile,
 			struct profile_frame *ret_frame, struct failure *why)
 {
@@ -53,7 +53,7 @@ static int add_function(const struct heap *heap, uint32_t id, struct format_prof
 				   : NULL;
 	int64_t line = !is_lua || location->number > INT32_MAX ? 0 : (int64_t)location->number;
 	struct format_function function = { .kind = FORMAT_KIND_CFUNC, .name = name };
-	/* Of several runs a trace has no number: its line alone is left. */
+	/* After several runs a trace has no number, only its line. */
 	bool is_trace = location->is_trace && !(location->is_general && is_lua);
 	struct label_mark mark = { .compiled = location->is_trace && !is_trace };
 	char text[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions, chains, samples and comments of a profile. */
+/* How does a profile store functions, chains, samples and comments? */
 #include "format/profile/profile_internal.h"
 
 #include <inttypes.h>
@@ -80,7 +80,7 @@ const struct profile_frame *profile_chain(const struct format_profile *profile, 
 	return frames;
 }
 
-/** Everything that makes a function itself, and how it runs, as one text. */
+/** Build one text from everything that identifies a function, and how it runs. */
 static void add_function_key(struct format_text *key, const struct format_function *function,
 			     const struct label_mark *mark)
 {
@@ -105,7 +105,7 @@ static void add_function_key(struct format_text *key, const struct format_functi
 				 function->address);
 }
 
-/** Have it be in the mapping that stands for all of its file's. */
+/** Move the function to the one mapping that represents all mappings of its file. */
 static int settle(struct format_profile *profile, const struct format_function *function,
 		  struct format_function *ret_settled, struct failure *why)
 {
@@ -122,7 +122,7 @@ static int settle(struct format_profile *profile, const struct format_function *
 	return 0;
 }
 
-/** Room for the marks of one more function. */
+/** Ensure room for the marks of one more function. */
 static int grow_marks(struct format_profile *profile, struct failure *why)
 {
 	return ARRAY_RESERVE(profile->marks, profile->mark_capacity,
@@ -131,8 +131,10 @@ static int grow_marks(struct format_profile *profile, struct failure *why)
 		       : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the functions");
 }
 
-/* Find a function that is settled, or add it where there are fewer than @p most.
- * @return 0, 1 where it has no room, or -1. */
+/*
+ * Find a settled function, or add it if there are fewer than @p most.
+ * @return 0, 1 if the table is full, or -1.
+ */
 static int find_or_add(struct format_profile *profile, const struct format_function *function,
 		       const struct label_mark *mark, uint32_t most, uint32_t *ret_id,
 		       struct failure *why)
@@ -174,7 +176,7 @@ int profile_add_function(struct format_profile *profile, const struct format_fun
 						      .name = "[other]",
 						      .source = "[other]" };
 	static const struct label_mark none = { 0 };
-	/* The states of samples go by it. */
+	/* The states of samples are derived from it. */
 	const struct label_mark how = { .compiled = (mark && mark->compiled) ||
 						    function->kind == FORMAT_KIND_TRACE };
 	struct format_function settled;
@@ -196,7 +198,7 @@ uint32_t profile_line(const struct format_profile *profile, uint32_t function, u
 	return has_lines ? line : 0;
 }
 
-/** Room for the count with number @p index. New counts are 0. */
+/** Ensure room for count number @p index. New counts are 0. */
 static int grow_counts(uint64_t **counts, uint32_t *capacity, uint32_t index, struct failure *why)
 {
 	return ARRAY_RESERVE_ZEROED(*counts, *capacity, (size_t)index + 1)
@@ -217,7 +219,7 @@ static int find_key(struct format_profile *profile, uint32_t chain,
 	return grow_counts(&profile->key_counts, &profile->key_capacity, *ret_id, why);
 }
 
-/** Whether nothing is known of a sample but its state, as of millions in a stream. */
+/** Whether only the state of a sample is known, as for millions of samples in a stream. */
 static bool is_plain(const struct profile_labels *labels)
 {
 	const struct profile_labels plain = { .state = labels->state };
@@ -225,7 +227,8 @@ static bool is_plain(const struct profile_labels *labels)
 	return memcmp(labels, &plain, sizeof(plain)) == 0;
 }
 
-/** The same for such a sample. A chain mostly has one state: the last one is kept with it. */
+/** Find the key of a plain sample. A chain mostly has one state, so the last one is cached with
+ * the chain. */
 static int find_plain_key(struct format_profile *profile, uint32_t chain,
 			  const struct profile_labels *labels, uint32_t *ret_id,
 			  struct failure *why)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packing and unpacking the order of samples. */
+/* How is the order of samples packed and unpacked? */
 #include "format/profile/timeline.h"
 
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 #include "attach/array.h"
 #include "format/text/uleb.h"
 
-/* Of a sample's first number: what else there is. */
+/* Flags in the first number of a sample: what else is stored. */
 enum { HAS_COUNT = 1, HAS_HEAP = 2, FLAG_BITS = 2 };
 
-/* Key with its flags, time, count, heap. */
+/* Key with flags, time, count, heap. */
 #define EVENT_MAX (4 * (size_t)FORMAT_ULEB_MAX)
 
 void timeline_deinit(struct timeline *timeline)
@@ -37,7 +37,7 @@ static void put(struct timeline *timeline, uint64_t value)
 	timeline->len += format_uleb_encode(value, timeline->bytes + timeline->len);
 }
 
-/** Small numbers for small differences in either direction. */
+/** Map small differences, positive or negative, to small numbers. */
 static uint64_t zigzag(uint64_t difference)
 {
 	return difference << 1 ^ (difference >> 63 ? UINT64_MAX : 0);
@@ -78,7 +78,7 @@ static uint64_t take(const struct timeline *timeline, struct timeline_cursor *cu
 {
 	struct format_uleb uleb = { 0 };
 
-	/* Most numbers are small. */
+	/* Fast path: most numbers are small. */
 	if (cursor->at < timeline->len && timeline->bytes[cursor->at] < 0x80)
 		return timeline->bytes[cursor->at++];
 	while (cursor->at < timeline->len &&
