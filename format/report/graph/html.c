@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A page for a web browser, in one file: flame.html with its style, its script and the profile as
- * JSON, which is
+ * How is a profile shown as a page for a web browser, in one file? The page is flame.html with its
+ * style, its script and the profile as JSON:
  *
  *	title, unit		texts
  *	samples			of all chains
- *	base			the same of the base; only with one
- *	period_ns		of a sample; 0: not known
- *	comments		lines that were said of the recording
+ *	base			samples of the base; only in a comparison
+ *	period_ns		per sample; 0: unknown
+ *	comments		lines about the recording
  *	kinds			names of kinds
- *	functions		[text, kind, 1 compiled or 2 approximately so, place] by number
- *	chains			one behind the other, numbers of: frames that are those of the chain
- *				before, further frames, the function of each of these, samples, and
- *				with a base its samples
+ *	functions		[text, kind, 1 compiled or 2 approximately compiled, location] by
+ *				number
+ *	chains			one after the other, as numbers: frames shared with the previous
+ *				chain, further frames, the function of each further frame, samples,
+ *				and in a comparison samples of the base
  *
- *	timeline		where the order of the samples is known, so that a range of time can
- *				be chosen: of each sample "chains", the number of its chain,
- *				"weights", and "times_ns", never less than the one before, left
- *				out where not known
+ *	timeline		if the order of the samples is known, for choosing a range of time:
+ *				for each sample, "chains" has its chain's number, "weights" its
+ *				ticks, and "times_ns" its time, which never decreases; "times_ns"
+ *				is missing if times are unknown
  *
- * Names are anything: none ends the element that they stand in, and no other script than the
- * page's own is run.
+ * Names may contain anything: they cannot end the element that contains them, and the page runs no
+ * script but its own.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,15 +42,15 @@
 /** Titles are for people. */
 #define TITLE_CHARS_MAX 200
 
-/** A page with more of them takes long to open. */
+/** A page with more samples takes long to open. */
 #define TIMELINE_SAMPLES_MAX 1000000
 
 struct page {
 	const struct format_profile *profile;
 	const struct diff_view *diff_view;
 	const char *title;
-	bool is_annotated; /* Names keep what marks compiled frames. */
-	bool has_roots;	   /* Chains begin with frames of their own. */
+	bool is_annotated; /* Names keep the mark of compiled frames. */
+	bool has_roots;	   /* Chains begin with frames for processes or threads. */
 	FILE *file;
 	struct json_out json; /* To `file`. */
 };
@@ -113,7 +114,8 @@ static void put_chains(struct page *page)
 	json_out_close(json, ']');
 }
 
-/** Samples in the order of time, for the choice of a part of it. Events are those of a chart. */
+/** Write the samples in the order of time, so that the page can show a part of them. The events
+ * are those of a chart. */
 static void put_column(struct page *page, const char *key, const struct chart *chart,
 		       uint64_t (*value)(const struct page *page, const struct chart_event *event))
 {
@@ -145,7 +147,7 @@ static void put_timeline(struct page *page)
 	struct failure why;
 	struct chart chart;
 
-	/* With a base or with roots the page's chains are others. */
+	/* With a base or with roots, the page's chains differ from the profile's. */
 	if (page->diff_view->has_base || page->has_roots || !page->profile->timeline.is_kept ||
 	    page->profile->timeline.count > TIMELINE_SAMPLES_MAX ||
 	    page->profile->timeline.left_out > 0)
@@ -239,7 +241,7 @@ static void put_script_hash(struct page *page)
 	fputs(FLAME_JS_HASH, page->file);
 }
 
-/** What stands for something in flame.html. */
+/** Placeholders in flame.html. */
 static const struct {
 	const char *mark;
 	void (*put)(struct page *page);
@@ -252,7 +254,10 @@ static const struct {
 	{ "{{data}}", put_data },
 };
 
-/** @return Bytes of flame.html from there on that were done. */
+/**
+ * Copy a part of flame.html or replace a placeholder.
+ * @return Bytes of flame.html that are done.
+ */
 static size_t put_part(struct page *page, const char *at, size_t left)
 {
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
@@ -277,11 +282,11 @@ static int put_page(struct page *page, struct failure *why)
 				 : 0;
 }
 
-/** @param base NULL: none. */
+/** @param base NULL: no comparison. */
 static int write_page(const struct format_profile *base, const struct format_profile *profile,
 		      const struct format_report_options *options, FILE *file, struct failure *why)
 {
-	/* Lines move where a program is changed. */
+	/* In a comparison, functions are the default: lines move when a program changes. */
 	enum format_lines lines = options->lines ? options->lines
 				  : base	 ? FORMAT_LINES_FUNCTION
 						 : FORMAT_LINES_LINE;
@@ -300,7 +305,7 @@ static int write_page(const struct format_profile *base, const struct format_pro
 	struct format_report_options shown = *options;
 	int result;
 
-	/* Compiled frames differ in their colour where not in their names. */
+	/* If names are not annotated, compiled frames differ by colour. */
 	if (!page.is_annotated)
 		shown.annotate = FORMAT_ANNOTATE_JIT;
 	if (diff_view_init(&diff_view, base, profile, lines, &shown, why))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A flame graph as SVG with a little script. */
+/* How is a profile drawn as a flame graph in SVG, with a small script? */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "flamegraph_css.h"
 #include "flamegraph_js.h"
 
-/* The picture in pixels. The script fits it to the window; this is what other viewers show. */
+/* Pixels. The script fits the picture to the window; other viewers show this size. */
 #define WIDTH	     1200
 #define PAD	     10
 #define FRAMES_WIDTH (WIDTH - 2 * PAD)
@@ -22,13 +22,13 @@
 #define CHAR_WIDTH   7.23
 #define TEXT_INSET   3
 
-/** Narrower frames are left out, and named in the subtitle by their number. */
+/** Narrower frames are omitted; the subtitle tells their number. */
 #define LEAST_WIDTH 0.1
 
-/** Of more frames wider ones are left out, too: more than what viewers can show. */
+/** With more frames, wider ones are omitted too; viewers cannot show more. */
 #define FRAMES_SHOWN_MAX 500000
 
-/** Shorter labels tell nothing. */
+/** Shorter labels are not readable. */
 #define LEAST_CHARS 3
 
 /** Titles are for people. */
@@ -42,12 +42,12 @@ static const char *const legends[FORMAT_KIND_COUNT] = {
 	"native", "Lua", "fast function", "C function", "trace", "activity", "process",
 };
 
-/** A box: all samples that share the chain up to here. Depth 0 is the root box. */
+/** A box: all samples that share the chain up to this frame. Depth 0 is the root box. */
 struct node {
 	const struct call_tree_label *label; /* NULL for the root box. */
 	uint32_t depth;
 	uint64_t start;
-	uint64_t counts[2]; /* In the base, and in the profile, which is what is drawn. */
+	uint64_t counts[2]; /* In the base, and in the profile, which is drawn. */
 };
 
 /** Boxes in depth-first order. */
@@ -55,11 +55,11 @@ struct tree {
 	struct node *nodes;
 	size_t count;
 	uint32_t *open; /* Indexes of the boxes around the current chain, by depth. */
-	uint32_t depth; /* Deepest box that is drawn. */
-	double least;	/* Pixels of the narrowest one. */
+	uint32_t depth; /* Deepest drawn box. */
+	double least;	/* Width of the narrowest drawn box, in pixels. */
 	size_t narrow;
 	uint64_t samples;
-	double largest; /* Change of a share, either way. */
+	double largest; /* Largest change of a share, up or down. */
 };
 
 /* ---- Boxes ------------------------------------------------------------------------------ */
@@ -80,7 +80,7 @@ static size_t longest_chain(const struct diff_view *diff_view, size_t *ret_total
 	return longest;
 }
 
-/** Chains are sorted, so those that share boxes are neighbours. */
+/** Chains are sorted, so chains that share boxes are neighbours. */
 static void add_chain(struct tree *tree, const struct diff_view *diff_view,
 		      const struct diff_view_chain *chain, uint64_t start)
 {
@@ -165,13 +165,15 @@ static void print_embedded(FILE *file, const char *element, const unsigned char 
 	fprintf(file, "]]></%s>\n", element);
 }
 
-/** Frames that gained are red, frames that lost are blue; a larger change has a stronger colour.
- *  @param change From -1 for the largest loss to 1 for as large a gain. */
+/**
+ * Frames that gained are red, frames that lost are blue; a larger change has a stronger colour.
+ * @param change From -1 for the largest loss to 1 for as large a gain.
+ */
 static void print_colour(double change, FILE *file)
 {
 	static const int plain[3] = { 0xe8, 0xe8, 0xec }, gain[3] = { 0xf2, 0x60, 0x4c },
 			 loss[3] = { 0x5a, 0x92, 0xf5 };
-	/* Small changes must differ from none. */
+	/* The square root makes small changes visible. */
 	double strength = sqrt(fmin(fabs(change), 1));
 
 	fputs("#", file);
@@ -253,7 +255,7 @@ static void print_head(const struct tree *tree, const struct diff_view *diff_vie
 		PAD, WIDTH - PAD - 460);
 }
 
-/** Name in the first line, the rest in the second; the script reads both. */
+/** The first line is the name, the second the rest; the script reads both. */
 static void print_title(const struct tree *tree, const struct diff_view *diff_view,
 			const struct node *node, FILE *file)
 {
@@ -273,7 +275,7 @@ static void print_title(const struct tree *tree, const struct diff_view *diff_vi
 	fputs("</title>", file);
 }
 
-/** How its rectangle is coloured: by its kind, or by what has changed. */
+/** Choose a box's colour, by its kind or by its change. */
 static void print_fill(const struct tree *tree, const struct diff_view *diff_view,
 		       const struct node *node, FILE *file)
 {
@@ -315,7 +317,7 @@ static void print_node(const struct tree *tree, const struct diff_view *diff_vie
 	fputs("</text></g>\n", file);
 }
 
-/** What was said of the recording, for who reads the file. */
+/** Write the notes about the recording as a comment for readers of the file. */
 static int print_comments(const struct format_profile *profile, FILE *file, struct failure *why)
 {
 	struct profile_comment comment;
@@ -334,7 +336,7 @@ static int print_comments(const struct format_profile *profile, FILE *file, stru
 	return 0;
 }
 
-/** @param profile Whose comments are printed. */
+/** @param profile Source of the comments. */
 static int print_page(const struct tree *tree, const struct diff_view *diff_view,
 		      const struct format_profile *profile, const char *title, FILE *file,
 		      struct failure *why)
@@ -396,7 +398,7 @@ static int svg_print(const struct format_profile *profile,
 static int svg_diff(const struct format_profile *base, const struct format_profile *profile,
 		    const struct format_report_options *options, FILE *file, struct failure *why)
 {
-	/* Lines move where a program is changed. */
+	/* Functions, because lines move when a program changes. */
 	enum format_lines lines = options->lines ? options->lines : FORMAT_LINES_FUNCTION;
 	struct diff_view diff_view;
 	int result;
