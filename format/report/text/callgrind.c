@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Costs by line and calls by line, as callgrind_annotate and kcachegrind read them.
+ * How are costs and calls written by line, for callgrind_annotate and kcachegrind?
  *
- * These readers take for a function's inclusive cost what all calls of it have, or what it has
- * itself with its own calls. In a chain where a function is several times, either would count it
- * several times: so of such a function its innermost frame alone is in the chain, and calls are
- * those between the frames that are left. Each sample counts once for each function then.
- * Source of the form: valgrind 3.19, "Callgrind Format Specification".
+ * These readers compute a function's inclusive cost as the sum of its calls, or as its own cost
+ * plus its calls. Both count a recursive function several times per chain. So each chain keeps only
+ * the innermost frame of a recursive function, and calls connect the remaining frames. Each sample
+ * then counts once per function.
+ * Source of the format: valgrind 3.19, "Callgrind Format Specification".
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,19 +17,20 @@
 #include "format/report/call_tree.h"
 #include "format/text.h"
 
-/** What calls the first functions of all chains, where a caller is needed. */
+/** The caller of the first functions of all chains, if a caller is needed. */
 #define ROOT_NAME "[all]"
 
-/** What costs are of: a function at a line, itself, or by a call. No padding. */
+/** The owner of a cost: a line of a function, or a call from there. No padding. */
 struct location {
 	uint32_t function; /**< Index in `names`. */
 	uint32_t line;
-	uint32_t callee; /**< Index + 1; 0: itself. */
+	uint32_t callee; /**< Index + 1; 0: the function's own cost. */
 };
 
-/** A name that is written once, and as its number from then on. */
+/** A name, written in full once and then as its number. */
 struct name {
-	uint32_t function, file, object; /**< Ids in the tables; file and object + 1, 0: none. */
+	uint32_t function, file,
+		object; /**< Ids in the tables; file and object are + 1, 0: none. */
 	int64_t first_line;
 };
 
@@ -43,10 +44,10 @@ struct callgrind {
 	struct intern *locations; /* struct place */
 	uint64_t *counts;	  /* By id of these. */
 	uint32_t count_capacity;
-	uint32_t *seen;	 /* By name: the last chain that counted for it, + 1. */
-	uint64_t *roots; /* By name: samples of the chains that begin with it. */
-	bool *is_called; /* By name. */
-	bool has_time;	 /* Of samples; it can be written. */
+	uint32_t *seen;	 /* By name: the last chain that counted it, + 1. */
+	uint64_t *roots; /* By name: samples of the chains that begin with the name. */
+	bool *is_called; /* By name: whether another function calls it. */
+	bool has_time;	 /* The period of samples is known, so times can be written. */
 	struct format_text text, location;
 };
 
@@ -207,12 +208,12 @@ static void print_name(const char *word, const struct intern *texts, uint32_t id
 	putc('\n', file);
 }
 
-/** Names that were written, by table. */
+/** Names that are already written, by table. */
 struct told {
 	bool *functions, *files, *objects;
 };
 
-/** Without a file or an object the number 0 stands for all that have none. */
+/** Without a file or an object, "???" stands for all names that have none. */
 static void print_of(const struct callgrind *callgrind, const struct name *name, bool callee,
 		     struct told *told, FILE *file)
 {
@@ -248,7 +249,7 @@ static int compare_locations(const void *left, const void *right, void *context)
 	if (a.function != b.function)
 		return a.function < b.function ? -1 : 1;
 	if (!a.callee != !b.callee)
-		return a.callee ? 1 : -1; /* own costs first */
+		return a.callee ? 1 : -1; /* own costs come first */
 	if (a.line != b.line)
 		return a.line < b.line ? -1 : 1;
 	return a.callee < b.callee ? -1 : a.callee > b.callee;
@@ -281,8 +282,8 @@ static void print_locations(const struct callgrind *callgrind, const uint32_t *o
 	}
 }
 
-/** Readers take the calls of a function for all that it has, so one that is also the first of a
- * chain needs a caller there. */
+/** Readers use a function's calls as its inclusive cost. A function that is called and also
+ * begins a chain needs a caller for that chain. */
 static bool needs_root(const struct callgrind *callgrind)
 {
 	for (uint32_t i = 0; i < intern_count(callgrind->name_keys); i++)
@@ -304,7 +305,7 @@ static void print_root(const struct callgrind *callgrind, struct told *told, FIL
 	}
 }
 
-/** What was said of the profile, as "desc: NAME: TEXT". */
+/** Write the notes of the profile, as "desc: NAME: TEXT". */
 static void print_comments(const struct format_profile *profile, FILE *file)
 {
 	struct profile_comment comment;

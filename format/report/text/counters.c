@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples by the state of the VM. */
+/* How many samples has each state of the VM? */
 #include <inttypes.h>
 
 #include "format/formats/reports.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Chains in one line each, with their counts. */
+/* How are chains written, one per line with its count? */
 #include <inttypes.h>
 
 #include "format/formats/reports.h"
 #include "format/report/call_tree.h"
 
-/** Labels are one line already; the separator must not appear in them, and not stand alone. */
+/** Print a label, which is one line already. It must be neither empty nor contain the separator. */
 static void print_label(const char *text, FILE *file)
 {
 	if (!*text)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables for the pages of CI jobs: what matters most, in a few rows. */
+/* Which tables go on the page of a CI job? The most important rows of a profile. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "format/text/markdown.h"
 
 enum {
-	/* A page that is read, not searched. */
+	/* People read the page and do not search it. */
 	ROWS_MAX = 20,
 	NAME_MAX_CHARACTERS = 160,
-	/* A reason names a few functions. */
+	/* A reason names several functions. */
 	REASON_MAX_CHARACTERS = 1000,
 };
 
@@ -163,7 +163,7 @@ struct change {
 	struct compare_range range;
 };
 
-/** Certain ones first, the largest first. */
+/** Significant changes first, then by size. */
 static int compare_changes(const void *left, const void *right)
 {
 	const struct change *a = left, *b = right;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a memory profile says: as the reference parser prints it, and what was not freed. */
+/* How is a memory profile printed, as by Tarantool's parser and as a list of leaks? */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "format/formats/reports.h"
 #include "format/profile/profile_internal.h"
 
-/** Places in an order, with their texts. */
+/** Locations with texts, in some order. */
 struct listing {
 	const struct heap *heap;
 	const struct format_report_options *options;
-	char **texts;	 /* By place. */
-	uint32_t *order; /* All places, by their texts. */
-	uint32_t *ranks; /* Where a place is in that. */
-	uint32_t *links; /* All links, by kind, place, and the text of the old one. */
+	char **texts;	 /* By location. */
+	uint32_t *order; /* All locations, sorted by text. */
+	uint32_t *ranks; /* By location: its index in `order`. */
+	uint32_t *links; /* All links, sorted by kind, location, and text of the old location. */
 	enum heap_kind kind;
 };
 
@@ -74,7 +74,7 @@ static int listing_init(struct listing *listing, const struct heap *heap,
 	return 0;
 }
 
-/** "1536B", or "1.50KiB" for people. */
+/** Format a size: "1536B", or "1.50KiB" if human-readable. */
 static const char *size_text(const struct format_report_options *options, uint64_t bytes,
 			     char text[32])
 {
@@ -169,8 +169,8 @@ static void print_events(struct listing *listing, enum heap_kind kind, FILE *fil
 
 /* ---- Heap ------------------------------------------------------------------------------- */
 
-/** A place as the reference balances it: a reallocation is charged to the place that had allocated
- *  the block, with the new size and the old one. */
+/** The balance of a location, as Tarantool's parser computes it: a reallocation counts for the
+ * location that allocated the old block, with new and old size. */
 struct balance {
 	uint64_t allocated_bytes, freed_bytes, allocations, frees;
 	uint32_t rank, location;
@@ -238,8 +238,8 @@ static int print_heap(const struct listing *listing, FILE *file, struct failure 
 
 /* ---- Aliases ---------------------------------------------------------------------------- */
 
-/** Print the lines of a chunk's source; empty ones are left out, as in the reference, but counted.
- */
+/** Print the lines of a chunk's source. Empty lines are counted but omitted, as in Tarantool's
+ * parser. */
 static int print_source(const char *source, size_t len, FILE *file, struct failure *why)
 {
 	const char *end = source + len;

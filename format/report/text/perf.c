@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples as the text that "perf script" prints, for all that reads that: FlameGraph's
- * stackcollapse-perf.pl, speedscope, the Firefox Profiler and others. A sample that stands for
- * several ticks is there as often, as most readers count samples.
- * Source of the form: perf-script(1) of Linux 6.1, fields
+ * How are samples written as the text of "perf script"? FlameGraph's stackcollapse-perf.pl,
+ * speedscope, the Firefox Profiler and others read it. A sample of several ticks is written once
+ * per tick, because most readers count samples.
+ * Source of the format: perf-script(1) of Linux 6.1, fields
  * comm,pid,tid,time,period,event,ip,sym,dso.
  */
 #include <inttypes.h>
@@ -13,17 +13,17 @@
 #include "format/formats/reports.h"
 #include "format/report/timeline_export.h"
 
-/** No input distinguishes more samples; keeps what other forms have added up from filling a
- * disk. */
+/** Bound of repeated samples. A profile whose format adds up samples could otherwise fill a disk.
+ */
 #define REPEATS_MAX 1000000
 
 struct perf {
 	struct timeline_export timeline_export;
-	char *lines;	 /* Of all labels, behind each other. */
-	size_t *line_at; /* By label, and the end. */
+	char *lines;	 /* Lines of all labels, concatenated. */
+	size_t *line_at; /* Offset by label, and the end. */
 };
 
-/** Without what readers take for the end of a name or of a line. */
+/** Replace characters that end a name or a line for readers. */
 static void put_clean(const char *text, size_t len, const char *unwanted, FILE *file)
 {
 	for (size_t i = 0; i < len; i++)
@@ -31,8 +31,8 @@ static void put_clean(const char *text, size_t len, const char *unwanted, FILE *
 		      file);
 }
 
-/** Readers cut off "+0x1234", which perf puts after names, and everything from a round bracket on;
- * here both belong to the name. */
+/** Readers drop "+0x1234", which perf adds to names, and everything after a round bracket. In our
+ * names both are part of the name, so they are replaced. */
 static void put_name(const char *text, FILE *file)
 {
 	const char *offset = strstr(text, "+0x");
@@ -47,7 +47,7 @@ static void put_name(const char *text, FILE *file)
 	}
 }
 
-/** In place of the file, behind the name: the last brackets of a line. */
+/** Write the module in the last brackets of the line, where perf writes the file. */
 static void put_module(const struct call_tree_label *label, FILE *file)
 {
 	uint64_t line;
@@ -63,7 +63,7 @@ static void put_module(const struct call_tree_label *label, FILE *file)
 	fputs(")\n", file);
 }
 
-/** The lines of all labels, as millions of samples have the same. */
+/** Build the line of each label once, because millions of samples share them. */
 static int make_lines(struct perf *perf, struct failure *why)
 {
 	const struct call_tree *call_tree = &perf->timeline_export.call_tree;
@@ -73,7 +73,7 @@ static int make_lines(struct perf *perf, struct failure *why)
 
 	perf->line_at = calloc((size_t)call_tree->label_count + 1, sizeof(*perf->line_at));
 	for (uint32_t i = 0; file && perf->line_at && i < call_tree->label_count; i++) {
-		/* Readers want an address, and let the name alone that follows it. */
+		/* Readers require an address and keep the name that follows it. */
 		fprintf(file, "\t%16" PRIx32 " ", i + 1);
 		put_name(call_tree->labels[i].text, file);
 		put_module(&call_tree->labels[i], file);
@@ -118,7 +118,7 @@ static void put_event(struct perf *perf, const struct chart_event *event, FILE *
 	}
 }
 
-/** Before anything is written. */
+/** Check the bound before the first byte is written. */
 static int check_repeats(const struct chart *chart, struct failure *why)
 {
 	uint64_t record_cache = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of functions. */
+/* How is the table of functions printed? */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "format/diff/compare.h"
 #include "format/formats/reports.h"
 
-/** Columns for names; longer ones push the place to the right. */
+/** Characters for names; a longer name moves its location to the right. */
 #define NAME_WIDTH_MAX 48
 
 struct row {
@@ -51,7 +51,7 @@ static const char *name_of(const struct call_tree_label *label)
 	return label->text;
 }
 
-/** What is behind the name. */
+/** The annotation after the name. */
 static const char *note_of(const struct call_tree_label *label)
 {
 	return label->kind == FORMAT_KIND_LUA && label->note ? label->note : "";
@@ -124,7 +124,7 @@ static int top_print(const struct format_profile *profile,
 
 /* ---- Differences ------------------------------------------------------------------------ */
 
-/** Estimated from the number of samples; blanks where their period is not known. */
+/** Print a time estimated from the number of samples, or blanks if the period is unknown. */
 static void print_time(double share, uint64_t samples, uint64_t period_ns, FILE *file)
 {
 	if (period_ns)
