@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile as V8's inspector gives it (".cpuprofile"), which Chrome's DevTools and many editors
- * read: a call tree, and its nodes in the order of time.
+ * How is a profile written in the form of V8's inspector (".cpuprofile"), which Chrome's DevTools
+ * and many editors read? The file has a call tree, and its nodes in the order of time.
  *
- * The form has one thread. Samples of several are in it one after the other, on a thread's node
- * each. A sample lasts its ticks' periods, and "(idle)" is what is between two.
- * Source of the form: Chrome DevTools Protocol, "Profiler" domain, type Profile.
+ * The format has one thread. Samples of several threads follow each other, below one node per
+ * thread. A sample lasts the periods of its ticks, and "(idle)" fills the time between two samples.
+ * Source of the format: Chrome DevTools Protocol, "Profiler" domain, type Profile.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "format/report/timeline_export.h"
 
 enum {
-	/* Nodes of the file: two of its own, then those of the tree. */
+	/* Node ids of the file: two special nodes, then the nodes of the tree. */
 	ROOT_ID = 1,
 	IDLE_ID = 2,
 	FIRST_ID = 3,
@@ -25,8 +25,8 @@ enum {
 struct cpuprofile {
 	struct timeline_export timeline_export;
 	struct stacks stacks;
-	uint32_t *nodes; /* By id of the profile's keys. */
-	uint32_t *roots; /* By track: its node, 0: none. */
+	uint32_t *nodes; /* By id in the profile's `keys`. */
+	uint32_t *roots; /* By track: its node; 0: none. */
 	uint64_t *hits;	 /* By node of the tree. */
 	uint64_t end_ns, last_us;
 	bool has_idle;
@@ -37,7 +37,7 @@ static int no_memory(struct failure *why)
 	return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the profile");
 }
 
-/** Each thread has a node where there are several. Their labels are behind those of the frames. */
+/** With several threads, add a node for each. Their labels follow those of the frames. */
 static int add_roots(struct cpuprofile *cpuprofile, struct failure *why)
 {
 	const struct timeline_export *timeline_export = &cpuprofile->timeline_export;
@@ -78,10 +78,11 @@ static int make_nodes(struct cpuprofile *cpuprofile, struct failure *why)
 	return 0;
 }
 
-/** Takes one row of `samples`. */
+/** Handles one row of `samples`. */
 typedef void row(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns);
 
-/** Samples one after the other, and what is between them. Those of one chain are one row. */
+/** Walk the samples in order, with the idle time between them. Neighbours with the same chain are
+ * one row. */
 static void walk_rows(struct cpuprofile *cpuprofile, row *take)
 {
 	const struct chart *chart = &cpuprofile->timeline_export.chart;
@@ -102,14 +103,14 @@ static void walk_rows(struct cpuprofile *cpuprofile, row *take)
 		if (last != id)
 			take(cpuprofile, id, now_ns);
 		last = id;
-		/* Times of hostile files add up to anything. */
+		/* Times of hostile files may overflow. */
 		if (__builtin_add_overflow(now_ns, chart_end_ns(chart, event) - event->begin_ns,
 					   &now_ns) ||
 		    now_ns > INT64_MAX)
 			now_ns = INT64_MAX;
 	}
 	cpuprofile->end_ns = now_ns;
-	/* Some readers take a sample's end from the next one's begin. */
+	/* Some readers use the next sample's begin as a sample's end. */
 	if (last)
 		take(cpuprofile, last, now_ns);
 }
@@ -123,7 +124,7 @@ static void skip_row(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_
 
 /* ---- Nodes ------------------------------------------------------------------------------ */
 
-/** What stands for a function. @param label NO_LABEL: it is none. */
+/** Write the function of a node. @param label NO_LABEL: not a function. */
 static void put_frame(struct timeline_export *timeline_export, const char *name, uint32_t label)
 {
 	struct json_out *json = &timeline_export->json;
@@ -152,10 +153,11 @@ static void put_frame(struct timeline_export *timeline_export, const char *name,
 	json_out_close(json, '}');
 }
 
-/** Children of all nodes, those of a node together. */
+/** Children of all nodes; the children of a node are neighbours. */
 struct children {
 	uint32_t *ids;
-	uint32_t *first; /* By parent, 0 the root, and one behind the last. */
+	uint32_t *first; /* By parent: the first child. 0 is the root; one entry follows the last
+			    parent. */
 };
 
 static int list_children(const struct stacks *stacks, struct children *children,
@@ -214,7 +216,7 @@ static void put_node(struct cpuprofile *cpuprofile, const struct children *child
 	json_out_close(json, '}');
 }
 
-/** A node that is no function: the root, and what is idle. */
+/** Write a node that is not a function: the root or the idle node. */
 static void put_special(struct cpuprofile *cpuprofile, const struct children *children, uint32_t id)
 {
 	struct json_out *json = &cpuprofile->timeline_export.json;
@@ -258,7 +260,7 @@ static void put_row_id(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begi
 	json_out_number(&cpuprofile->timeline_export.json, id);
 }
 
-/** A sample lasts until the next one: what is between that and the one before it. */
+/** Write the time from the previous row to this one. */
 static void put_row_delta(struct cpuprofile *cpuprofile, uint32_t id, uint64_t begin_ns)
 {
 	uint64_t us = begin_ns / 1000;
@@ -293,7 +295,7 @@ static int put_file(struct cpuprofile *cpuprofile, struct failure *why)
 	chart_sort_by_time(&cpuprofile->timeline_export.chart);
 	if (add_roots(cpuprofile, why) || make_nodes(cpuprofile, why))
 		return -1;
-	/* Whether it is ever idle. */
+	/* Find out whether any row is idle. */
 	walk_rows(cpuprofile, skip_row);
 	json_out_open(json, '{');
 	if (put_nodes(cpuprofile, why))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A processed profile as the Firefox Profiler reads it: each thread with tables of its own, in
- * columns; what the collector and the compiler do as markers, and what the collector holds as a
+ * How is a processed profile written for the Firefox Profiler? Each thread has its own tables, in
+ * columns; work of the collector and the compiler becomes markers, and the collector's heap a
  * memory counter.
- * Source of the form: firefox-devtools/profiler, version 48 of the processed format, src/types
- * (profile.js, markers.js) and docs-developer/CHANGELOG-formats.md. The Profiler takes any older
- * version, so this one needs no care when there are new ones.
+ * Source of the format: firefox-devtools/profiler, version 48 of the processed format, src/types
+ * (profile.js, markers.js) and docs-developer/CHANGELOG-formats.md. The Profiler reads any older
+ * version, so new versions need no change here.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 #include "format/formats/reports.h"
 #include "format/report/timeline_export.h"
 
-/** Versions of the form, and of Firefox's own that had it. */
+/** Version of the format, and the version of Firefox's own format at that time. */
 enum { PROCESSED_VERSION = 48, GECKO_VERSION = 30 };
 
-/** Categories by kind of frame: the names that people see and colours that the Profiler has. */
+/** Categories by kind of frame: names for people, and colours that the Profiler knows. */
 static const struct {
 	const char *name, *color;
 } categories[FORMAT_KIND_COUNT] = {
@@ -30,10 +30,10 @@ static const struct {
 	[FORMAT_KIND_PROCESS] = { "Process", "darkgrey" },
 };
 
-/** Behind these: what the Profiler wants, a grey one. */
+/** After the kinds: the Profiler requires a grey category. */
 #define OTHER_CATEGORY FORMAT_KIND_COUNT
 
-/** A time in which the collector or the compiler was at work. */
+/** A time span in which the collector or the compiler worked. */
 struct marker {
 	uint8_t state;
 	uint64_t begin_ns, end_ns;
@@ -41,8 +41,8 @@ struct marker {
 
 struct firefox {
 	struct timeline_export timeline_export;
-	uint32_t *nodes; /* By id of the profile's keys, each of one thread. */
-	/* Of the thread that is written. */
+	uint32_t *nodes; /* By id in the profile's `keys`; each key belongs to one thread. */
+	/* Data of the thread being written. */
 	const struct chart_track *track;
 	struct stacks stacks;
 	struct intern *frames; /* uint32_t, labels: frames and functions alike. */
@@ -70,7 +70,7 @@ static void put_categories(struct json_out *json)
 	json_out_close(json, ']');
 }
 
-/** Where markers are shown. */
+/** Tell the Profiler where to show markers. */
 static void put_schema(struct json_out *json)
 {
 	static const char *const locations[] = { "marker-chart", "marker-table",
@@ -93,8 +93,8 @@ static void put_schema(struct json_out *json)
 	json_out_close(json, ']');
 }
 
-/** What was said of the recording, as rows of the panel that tells of a profile. Their labels have
- *  to differ. */
+/** Write the notes about the recording as rows of the panel about the profile. Each needs a
+ * distinct label. */
 static void put_comments(struct firefox *firefox)
 {
 	struct json_out *json = &firefox->timeline_export.json;
@@ -180,7 +180,7 @@ static void note_phase(struct firefox *firefox, const struct chart_event *event,
 					 chart_end_ns(&firefox->timeline_export.chart, event) };
 }
 
-/** Its stacks and markers. */
+/** Build the thread's stacks and markers. */
 static int make_rows(struct firefox *firefox, struct failure *why)
 {
 	const struct chart *chart = &firefox->timeline_export.chart;
@@ -204,7 +204,7 @@ static int make_rows(struct firefox *firefox, struct failure *why)
 	return 0;
 }
 
-/** Numbers of the labels that the thread has. */
+/** Number the labels that the thread uses. */
 static int make_frames(struct firefox *firefox, struct failure *why)
 {
 	uint32_t id;
@@ -242,7 +242,7 @@ static const struct call_tree_label *label_of(const struct firefox *firefox, uin
 
 /* ---- Columns ---------------------------------------------------------------------------- */
 
-/** Puts one cell of a column. */
+/** Writes one cell of a column. */
 typedef void cell(struct firefox *firefox, size_t index);
 
 static void put_column(struct firefox *firefox, const char *key, size_t count, cell *put)
@@ -291,10 +291,10 @@ static void put_index(struct firefox *firefox, size_t index)
 	json_out_number(&firefox->timeline_export.json, index);
 }
 
-/** Puts one cell of the samples. @param event NULL: nothing runs from then on. */
+/** Writes one cell of the samples. @param event NULL: the thread is idle from then on. */
 typedef void row(struct firefox *firefox, const struct chart_event *event, uint64_t ns);
 
-/** Where nothing runs between two samples, a row says so. */
+/** Write a column, with an idle row wherever time passes between two samples. */
 static void put_row_column(struct firefox *firefox, const char *key, row *put)
 {
 	const struct chart *chart = &firefox->timeline_export.chart;
@@ -408,7 +408,7 @@ static void put_frame_line(struct firefox *firefox, size_t index)
 		json_out_null(&firefox->timeline_export.json);
 }
 
-/** Texts: name and file of each frame, then the names of all phases. */
+/** The string table: name and file of each frame, then the names of all phases. */
 static void put_name_index(struct firefox *firefox, size_t index)
 {
 	json_out_number(&firefox->timeline_export.json, 2 * index);
@@ -465,7 +465,7 @@ static void put_strings(struct firefox *firefox)
 		if (label_of(firefox, i)->location)
 			timeline_export_put_file(&firefox->timeline_export, label_id(firefox, i));
 		else
-			json_out_text(json, ""); /* nulls are none of the form's */
+			json_out_text(json, ""); /* the format does not allow null here */
 	}
 	for (int i = 0; i <= FORMAT_STATE_COUNT; i++)
 		json_out_text(json, timeline_export_phase((uint8_t)i)
@@ -520,7 +520,7 @@ static void put_markers(struct firefox *firefox)
 	put_column(firefox, "name", count, put_marker_name);
 	put_column(firefox, "startTime", count, put_marker_begin);
 	put_column(firefox, "endTime", count, put_marker_end);
-	/* An interval with both ends. */
+	/* An interval with start and end. */
 	put_column(firefox, "phase", count, put_one);
 	put_column(firefox, "category", count, put_marker_category);
 	json_out_key_number(json, "length", count);
@@ -529,7 +529,7 @@ static void put_markers(struct firefox *firefox)
 
 /* ---- Threads ---------------------------------------------------------------------------- */
 
-/** Tables that are empty: nothing is known of libraries, or is to be looked up. */
+/** Write an empty table: libraries are unknown, and no symbols need to be resolved. */
 static void put_empty(struct json_out *json, const char *key, const char *const *columns)
 {
 	json_out_key(json, key);
@@ -624,7 +624,7 @@ static int put_thread(struct firefox *firefox, uint32_t index, struct failure *w
 
 /* ---- The heap --------------------------------------------------------------------------- */
 
-/** What a thread showed of heaps: @p count from @p first on. */
+/** Write the heap sizes that a thread showed: @p count entries from @p first on. */
 static void put_counter(struct firefox *firefox, size_t first, size_t count)
 {
 	const struct chart_heap *heaps = &firefox->timeline_export.chart.heaps[first];
@@ -645,7 +645,7 @@ static void put_counter(struct firefox *firefox, size_t first, size_t count)
 	for (size_t i = 0; i < count; i++)
 		json_out_ms(json, heaps[i].ns);
 	json_out_close(json, ']');
-	/* Changes since the one before it. */
+	/* Differences from the previous entry. */
 	json_out_key(json, "count");
 	json_out_open(json, '[');
 	for (size_t i = 0; i < count; i++) {

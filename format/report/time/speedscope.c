@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sampled profiles, one for each thread, as speedscope reads them. Weights are times where the
- * samples' period is known; what runs when nobody samples, as the thread sleeps, takes none.
- * Source of the form: speedscope's file-format-spec.ts and its wiki, "Importing from custom
+ * How are samples written for speedscope, as one sampled profile per thread? Weights are times if
+ * the period is known; idle time of a sleeping thread has no weight.
+ * Source of the format: speedscope's file-format-spec.ts and its wiki, "Importing from custom
  * sources".
  */
 #include <stdlib.h>
@@ -11,13 +11,14 @@
 #include "format/formats/reports.h"
 #include "format/report/timeline_export.h"
 
-/** Texts of chains are kept while they take no more. */
+/** Texts of chains are cached up to this size. */
 #define CHAINS_TEXT_MAX (64u << 20)
 
 struct speedscope {
 	struct timeline_export timeline_export;
-	struct format_text stacks; /* "[0,1,2]" of all chains behind each other. */
-	size_t *stack_at; /* By chain, and one behind the last. NULL: too long to be kept. */
+	struct format_text stacks; /* "[0,1,2]" for all chains, concatenated. */
+	size_t *stack_at; /* Offsets by chain, and the end. NULL: the texts are too long to cache.
+			   */
 };
 
 static void put_frames(struct timeline_export *timeline_export)
@@ -60,7 +61,7 @@ static void add_stack(struct format_text *text, const struct call_tree_chain *ch
 	format_text_add(text, "]", 1);
 }
 
-/** Millions of samples have the same chains, so their texts are made once. */
+/** Write the text of each chain once, because millions of samples share them. */
 static int make_stacks(struct speedscope *speedscope, struct failure *why)
 {
 	const struct call_tree *call_tree = &speedscope->timeline_export.call_tree;

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace events, which Perfetto and Chrome's own viewers read: each thread a track of function calls
- * as samples show them, one call as long as neighbouring samples have it; what the collector and
- * the compiler do, and which coroutine runs, in rows of their own; what the collector holds, as a
- * counter.
- * Source of the form: "Trace Event Format" of the Chromium project (events B, E, b, e, C, M).
+ * How are samples written as trace events for Perfetto and Chrome's own viewers? Each thread is a
+ * track of function calls; a call lasts as long as neighbouring samples contain it. Work of the
+ * collector and the compiler, and the running coroutine, have rows of their own. The collector's
+ * heap is a counter.
+ * Source of the format: "Trace Event Format" of the Chromium project (events B, E, b, e, C, M).
  */
 #include <stdlib.h>
 
 #include "format/formats/reports.h"
 #include "format/report/timeline_export.h"
 
-/** A row in which one thing follows another: what it is now, and since when. */
+/** A row with one value at a time: the current value and its begin. */
 struct phase {
-	uint32_t value; /**< 0: nothing. */
+	uint32_t value; /**< 0: no value. */
 	uint64_t begin_ns;
 };
 
 struct trace {
 	struct timeline_export timeline_export;
-	uint32_t *calls; /* Labels of those that go on, by depth. */
+	uint32_t *calls; /* Labels of the open calls, by depth. */
 	uint32_t depth;
-	uint64_t now_ns; /* Where its last sample ends. */
+	uint64_t now_ns; /* End of its last sample. */
 	struct phase state, coroutine;
-	uint64_t id; /* Of the last event in a row of its own. */
+	uint64_t id; /* Id of the last event in a separate row. */
 };
 
 static void begin_event(struct trace *trace, const char *phase, const struct chart_track *track,
@@ -44,13 +44,13 @@ static void begin_event(struct trace *trace, const char *phase, const struct cha
 
 /* ---- Calls ------------------------------------------------------------------------------ */
 
-/** The calls from a depth on end where the last sample does; a nanosecond before, as readers do not
- * know what comes first of a function's end and its next begin. */
+/** End the calls from @p depth on at the end of the last sample, minus a nanosecond: at equal
+ * times, readers cannot tell the order of a function's end and its next begin. */
 static void end_calls(struct trace *trace, const struct chart_track *track, uint32_t depth)
 {
 	while (trace->depth > depth) {
 		trace->depth--;
-		/* A reader finds the begin by the name. */
+		/* Readers find the matching begin by the name. */
 		begin_event(trace, "E", track, trace->now_ns ? trace->now_ns - 1 : 0);
 		json_out_key(&trace->timeline_export.json, "name");
 		timeline_export_put_text(&trace->timeline_export, trace->calls[trace->depth]);
@@ -91,7 +91,7 @@ static void take_chain(struct trace *trace, const struct chart_track *track,
 
 /* ---- Rows of their own ------------------------------------------------------------------ */
 
-/** The two ends of something that is no call. */
+/** Write begin and end of a span that is not a call. */
 static void put_span(struct trace *trace, const struct chart_track *track,
 		     const struct phase *phase, const char *category, const char *name)
 {
@@ -145,7 +145,7 @@ static void take_labels(struct trace *trace, const struct chart_track *track,
 
 /* ---- The file --------------------------------------------------------------------------- */
 
-/** What a track is called. */
+/** Write the name of a track. */
 static void put_names(struct trace *trace, uint32_t index)
 {
 	const struct chart_track *track = &trace->timeline_export.chart.tracks[index];
@@ -215,7 +215,7 @@ static int make_room(struct trace *trace, struct failure *why)
 	return trace->calls ? 0 : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the calls");
 }
 
-/** What was said of the recording. */
+/** Write the notes about the recording. */
 static void put_comments(struct trace *trace)
 {
 	struct json_out *json = &trace->timeline_export.json;
