@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the page's controls do. */
+/* What do the page's controls do? */
 (function (flame) {
 	"use strict";
 	const parts = {};
@@ -7,7 +7,7 @@
 	const model = flame.decode(JSON.parse(parts.data.textContent));
 	parts.data.remove();
 	const functions = model.functions, unit = model.data.unit, hasBase = model.sides === 2;
-	/* What is seen; `zooms` are of the halves, paths that survive a change of counts. */
+	/* What the user sees. `zooms` has a path per half; paths survive a change of counts. */
 	const view = {
 		model: model, canvas: parts.canvas, palette: null, charWidth: 7.2, halves: [], root: 0, rows: 1,
 		mode: "calls", icicle: false, by: 0, group: -1, focus: null, matches: null
@@ -55,7 +55,7 @@
 		return view.halves.some(function (h) { return h.zoom !== h.root; });
 	}
 
-	/* Before a step, so that there is a way back. */
+	/* Save the view before a change, so that the user can go back. */
 	function remember() {
 		past.push({ mode: view.mode, group: view.group, zooms: zooms() });
 		if (past.length > PAST_MAX)
@@ -97,7 +97,8 @@
 		rebuild(null);
 	}
 
-	/* The function that is looked at: focused, zoomed, chosen before, or the one that runs most. */
+	/* The current function: focused, zoomed, chosen before, or the one with the most
+	 * samples. */
 	function chosenGroup() {
 		const zoomed = view.halves[0] && view.halves[0].zoom;
 		let most = null;
@@ -118,7 +119,7 @@
 		return Math.max(parts.graph.clientWidth, 100);
 	}
 
-	/* Places of all boxes anew; the root stays in sight. */
+	/* Place all boxes again and keep the root in sight. */
 	function arrange() {
 		const shown = Math.max(1, Math.floor(parts.graph.clientHeight / flame.ROW));
 		const placed = flame.arrange(view.halves, width(), shown);
@@ -166,7 +167,7 @@
 		return made;
 	}
 
-	/* From the root to what is zoomed; of a long path both ends. */
+	/* Show the path from the root to the zoomed box; a long path shows only both ends. */
 	function tellPath() {
 		const zoomed = view.halves.find(function (h) { return h.zoom !== h.root; }) || view.halves[0];
 		const boxes = [];
@@ -255,7 +256,7 @@
 		return (samples * model.data.period_ns / 1e9).toPrecision(3) + " s";
 	}
 
-	/* One line of numbers: what, samples, share, and what has changed. */
+	/* One line of numbers: label, samples, share, and the change. */
 	function addNumbers(table, what, values) {
 		const row = table.insertRow();
 		row.append(element("th", what));
@@ -386,7 +387,7 @@
 		}).join(", ");
 	}
 
-	/* Rows of the picture, each with the rectangles that have boxes. */
+	/* The boxes of a row of the picture, with their rectangles. */
 	function boxesOf(row) {
 		for (const h of view.halves) {
 			const rects = h.rows[(row - view.root) * h.direction];
@@ -405,7 +406,8 @@
 		return null;
 	}
 
-	/* To the next one of the row, or in the row above or below to what lies over the same samples. */
+	/* Move the focus within the row, or to the box over the same samples in the row above or
+	 * below. */
 	function walk(rows, columns) {
 		const from = focusedAt();
 		if (!from) {
@@ -421,7 +423,7 @@
 		return next && focusOn(next, from.row + rows);
 	}
 
-	/* One thing after the other is taken back. */
+	/* Undo one thing per call. */
 	function escape() {
 		if (!parts.help.hidden) {
 			parts.help.hidden = true;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile: its chains as one tree, counts, and the boxes of each view. */
+/* Which tree, counts and boxes does the profile give? */
 window.flame = {};
 (function (flame) {
 	"use strict";
 
-	/* Chains share what they have in common: nodes lie in depth-first order, 0 is the root. Counts
-	 * are of [0] the profile and [1] the base. `leaf` has the node that each chain ends in. */
+	/* Chains share their common prefixes: nodes are in depth-first order, 0 is the root.
+	 * Counts have an entry for [0] the profile and [1] the base. `leaf` has the last node of
+	 * each chain. */
 	flame.decode = function (data) {
 		const chains = data.chains, sides = data.base === undefined ? 1 : 2;
 		let count = 1, chainCount = 0, longest = 0;
@@ -46,7 +47,7 @@ window.flame = {};
 		return model;
 	};
 
-	/* Compiled and interpreted frames of a function are told apart in pictures, not in tables. */
+	/* Pictures distinguish compiled and interpreted frames of a function; tables do not. */
 	function group(model) {
 		const first = new Map();
 		model.group = new Int32Array(model.functions.length);
@@ -66,7 +67,7 @@ window.flame = {};
 			 times: timeline.times_ns || null };
 	};
 
-	/* Count all samples, or those of the chosen range [from, to) of the timeline. */
+	/* Count all samples, or the samples of the chosen range [from, to) of the timeline. */
 	flame.count = function (model) {
 		const time = model.timeline;
 		for (let side = 0; side < model.sides; side++)
@@ -88,7 +89,7 @@ window.flame = {};
 		model.largest = largestChange(model);
 	};
 
-	/* A function counts once per sample, also where it calls itself. */
+	/* A recursive function counts once per sample. */
 	function countFunctions(model) {
 		const rows = new Map(), open = new Int32Array(model.functions.length);
 		const path = [];
@@ -129,7 +130,7 @@ window.flame = {};
 		return largest;
 	}
 
-	/* Samples under any match; a match below another one counts once. */
+	/* Samples below any match; a match below another match does not count again. */
 	flame.countMatches = function (model, matches) {
 		const sums = [0, 0];
 		for (let node = 1; node < model.count;) {
@@ -144,10 +145,11 @@ window.flame = {};
 		return sums;
 	};
 
-	/* ---- Boxes: made where they are looked at ---------------------------------------------- */
+	/* ---- Boxes: made when they are first shown --------------------------------------------- */
 
-	/* A box stands for nodes of one function. Where the tree goes up, `nodes` are those that it has
-	 * come to and `origins` where it came from: these have the samples. */
+	/* A box represents nodes of one function. If the tree leads to callers, `nodes` are the
+	 * callers reached so far, and `origins` the nodes where each path began; the origins
+	 * have the samples. */
 	function Box(tree, parent, fn) {
 		this.tree = tree;
 		this.parent = parent;
@@ -172,21 +174,21 @@ window.flame = {};
 		}
 	}
 
-	/* One box for all calls; its children are the chains' first functions. */
+	/* One box for all calls; its children are the first functions of the chains. */
 	flame.callsTree = function (model, by) {
 		const box = new Box({ model: model, up: false, by: by, weights: model.total }, null, -1);
 		put(box, 0, 0);
 		return box;
 	};
 
-	/* Its children are what runs, theirs are the callers. */
+	/* The children of the root are the running functions; their children are the callers. */
 	flame.invertedTree = function (model, by) {
 		const box = new Box({ model: model, up: true, by: by, weights: model.self }, null, -1);
 		box.values = [model.sum[0], model.sum[1]];
 		return box;
 	};
 
-	/* Callers or callees of a function, where it is not called by itself. */
+	/* Callers or callees of a function. In a recursion, only the outermost call counts. */
 	flame.sandwichTree = function (model, by, group, up) {
 		const box = new Box({ model: model, up: up, by: by, weights: model.total }, null, group);
 		for (let node = 1; node < model.count;) {
@@ -240,7 +242,7 @@ window.flame = {};
 		else
 			findCallees(box, found);
 		box.children = Array.from(found.values()).filter(function (b) { return b.values[by] > 0; });
-		/* Calls are in the order of names, so that two pictures can be compared. */
+		/* Callees stay in the order of names, so that pictures can be compared. */
 		if (box.tree.up || box.nodes.length > 1)
 			box.children.sort(function (a, b) {
 				return b.values[by] - a.values[by] || a.fn - b.fn;
@@ -253,7 +255,7 @@ window.flame = {};
 		return box.children;
 	};
 
-	/* The functions from the root to a box, by which it is found again in another tree. */
+	/* The functions from the root to a box; they find the box again in another tree. */
 	flame.pathOf = function (box) {
 		const path = [];
 		for (; box.parent; box = box.parent)

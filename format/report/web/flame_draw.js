@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The picture: which boxes are wide enough to be seen, where they are, and their colours. */
+/* Which boxes are wide enough to show, where are they, and which colour do they have? */
 (function (flame) {
 	"use strict";
 	const ROW = 18, INSET = 3, LEAST_WIDTH = 1, LEAST_CHARS = 3;
 	const PLAIN = [0xe8, 0xe8, 0xec], GAIN = [0xf2, 0x60, 0x4c], LOSS = [0x5a, 0x92, 0xf5];
-	/* By number of kind; and how they are called. */
+	/* CSS classes by kind number, and the kinds' names. */
 	const CLASSES = ["native", "lua", "fast", "cfunc", "trace", "pseudo", "process"];
 	const KINDS = ["native", "Lua", "built-in function", "C function", "trace", "activity", "process"];
 
@@ -28,7 +28,7 @@
 		return row[2] && row[1] !== 4 ? "compiled" : CLASSES[row[1]] || "all";
 	};
 
-	/* Kinds that a profile has, for the legend: [class, text]. */
+	/* Legend of the kinds in a profile: [class, text]. */
 	flame.legend = function (functions) {
 		const seen = new Map();
 		functions.forEach(function (row) {
@@ -39,9 +39,9 @@
 			.map(function (name) { return [name, seen.get(name)]; });
 	};
 
-	/* Red has gained, blue has lost. @param change From -1 for the largest loss to 1. */
+	/* Red gained, blue lost. @param change From -1 for the largest loss to 1. */
 	flame.changeColour = function (change) {
-		/* Small changes are to be told from none. */
+		/* The square root makes small changes visible. */
 		const strength = Math.sqrt(Math.min(Math.abs(change), 1));
 		return "#" + PLAIN.map(function (from, i) {
 			const to = (change > 0 ? GAIN : LOSS)[i];
@@ -58,8 +58,9 @@
 
 	/* ---- Places ---------------------------------------------------------------------------- */
 
-	/* Rows of rectangles, the root's first: the callers of what is zoomed in full width, then it and
-	 * all below that is wide enough. Narrow neighbours are one rectangle without a box. */
+	/* Rows of rectangles, the root's row first: the callers of the zoomed box at full width,
+	 * then the zoomed box and all wide enough boxes below it. Narrow neighbours become one
+	 * rectangle without a box. */
 	flame.lay = function (zoom, width) {
 		const rows = [], by = zoom.tree.by;
 		const scale = zoom.values[by] ? width / zoom.values[by] : 0;
@@ -98,8 +99,8 @@
 		}
 	}
 
-	/* Halves of a view are drawn from their common row on, up (-1) or down (1).
-	 * @return Rows in all, and the row of the roots. */
+	/* Place the halves of a view above (-1) or below (1) their common row.
+	 * @return Number of rows, and the row of the roots. */
 	flame.arrange = function (halves, width, rowsShown) {
 		let up = 0, down = 0;
 		for (const half of halves) {
@@ -109,13 +110,13 @@
 			else
 				down = Math.max(down, half.rows.length - 1);
 		}
-		/* A flame stands on the ground. */
+		/* A flame graph begins at the bottom. */
 		if (halves.length === 1 && halves[0].direction < 0)
 			up = Math.max(up, rowsShown - 1);
 		return { rows: up + down + 1, root: up };
 	};
 
-	/* The rectangle of a row of the picture at x. */
+	/* The rectangle at x in a row of the picture. */
 	flame.find = function (halves, root, row, x) {
 		for (const half of halves) {
 			const rects = half.rows[(row - root) * half.direction];
@@ -144,7 +145,7 @@
 			return "";
 		if (name.length <= chars)
 			return name;
-		/* Whole characters; more than fit are never looked at. */
+		/* Cut whole characters. Look only at a prefix, because a name may be long. */
 		const letters = Array.from(name.slice(0, 2 * chars));
 		return letters.length <= chars && name.length <= 2 * chars ? letters.join("") :
 			letters.slice(0, chars - 1).join("") + "\u2026";
@@ -177,7 +178,7 @@
 		}
 	}
 
-	/* Draw the rows that are to be seen. @param top Of the picture, in pixels. */
+	/* Draw the visible rows. @param top First visible pixel of the picture. */
 	flame.draw = function (view, top, width, height) {
 		const context = flame.fitCanvas(view.canvas, width, height);
 		context.font = "12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
@@ -187,7 +188,7 @@
 		for (const half of view.halves)
 			for (let row = first; row <= last; row++) {
 				const rects = half.rows[(row - view.root) * half.direction];
-				/* The root row of two halves is drawn once. */
+				/* Two halves share the root row; draw it once. */
 				if (!rects || (row === view.root && half !== view.halves[0]))
 					continue;
 				for (const rect of rects)

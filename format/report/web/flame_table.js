@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of functions: sorted by any column, with only those rows made that are seen. */
+/* How does the table of functions sort by any column and build only the visible rows? */
 (function (flame) {
 	"use strict";
 	const ROW = 22, SPARE = 10;
@@ -12,7 +12,7 @@
 		return (share > 0 ? "+" : "") + percent(share);
 	}
 
-	/* What a row has: [heading, value to sort by, text]. */
+	/* Columns: [heading, sort value, text]. */
 	function makeColumns(model, nameOf) {
 		const columns = [
 			["self", function (r) { return r.self[0]; }, function (r) { return String(r.self[0]); }],
@@ -35,8 +35,8 @@
 		return columns;
 	}
 
-	/* @param view With model, palette, matches, group. @param choose Called with a function.
-	 * @return { fill(): counts have changed, draw() }. */
+	/* @param view Has model, palette, matches, group. @param choose Called with a function.
+	 * @return { fill(): update after counts changed, draw() }. */
 	flame.makeTable = function (view, parts, nameOf, choose) {
 		const columns = makeColumns(view.model, nameOf);
 		let rows = [], sorted = 0, falling = true;

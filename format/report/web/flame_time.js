@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The strip of samples over time, in which a range is chosen. */
+/* How does a user choose a range of time in the strip of samples? */
 (function (flame) {
 	"use strict";
 	const BAR_WIDTH = 3, BARS_MIN = 20, HEIGHT = 52, LEAST_DRAG = 4;
 
-	/* Where a sample lies, from 0 to 1: in time, or in the order of samples where that is not told. */
+	/* Position of a sample from 0 to 1: by time, or by number if times are unknown. */
 	function place(time, index) {
 		if (!time.times)
 			return time.before[index] / (time.before[time.count] || 1);
@@ -12,7 +12,7 @@
 		return length ? (time.times[index] - begin) / length : 0;
 	}
 
-	/* The first sample at or behind a place. */
+	/* The first sample at or after a position. */
 	function sampleAt(time, at) {
 		let low = 0, high = time.count;
 		while (low < high) {
@@ -36,7 +36,7 @@
 			((time.times[range[1] - 1] - time.times[0]) / 1e9).toFixed(3) + " s";
 	};
 
-	/* Bars of samples by the colour of what runs. */
+	/* Count the samples of each bar by the colour of the running function. */
 	function countBars(model, bars) {
 		const time = model.timeline, counts = [];
 		for (let i = 0; i < time.count; i++) {
@@ -74,7 +74,8 @@
 			palette = colours || palette;
 			if (width !== canvas.clientWidth) {
 				width = canvas.clientWidth;
-				/* Few samples have wide bars, else most of these had none. */
+				/* With few samples, bars are wider; otherwise most bars would be
+				 * empty. */
 				barCount = Math.max(1, Math.min(Math.floor(width / BAR_WIDTH),
 					Math.max(BARS_MIN, model.timeline.count >> 2)));
 				bars = countBars(model, barCount);

@@ -14,7 +14,7 @@
 	var idle = details.textContent;
 	var width = 0, zoomed, focused = null, expression = null;
 
-	/* Start and count in samples, depth from the root; in depth-first order. */
+	/* Start and width in samples, depth from the root; in depth-first order. */
 	var frames = Array.prototype.map.call(document.querySelectorAll(".f"), function (g, index) {
 		var lines = g.querySelector("title").textContent.split("\n");
 		var frame = {
@@ -71,7 +71,7 @@
 		reset.disabled = zoomed === frames[0] && !expression;
 	}
 
-	/* Samples under any match; a match below another one counts once. */
+	/* Samples below any match; a match below another match does not count again. */
 	function search(pattern) {
 		var end = -1, sum = 0;
 		expression = null;
@@ -102,7 +102,7 @@
 		remember();
 	}
 
-	/* The address carries the view, so that it can be passed on. */
+	/* The address contains the view, so that a user can share it. */
 	function remember() {
 		var parts = [];
 		if (zoomed !== frames[0])
@@ -112,7 +112,7 @@
 		try {
 			history.replaceState(null, "", "#" + parts.join("&"));
 		} catch (error) {
-			/* Some viewers give a file no history; the view works without. */
+			/* Some viewers have no history for files; the view works without it. */
 		}
 	}
 
@@ -147,7 +147,7 @@
 		frame.group.scrollIntoView({ block: "nearest" });
 	}
 
-	/* The first shown frame, searching from the focused one, that suits. */
+	/* The nearest visible frame from the focused one that passes the test. */
 	function seek(step, suits) {
 		for (var i = focused.index + step; i >= 0 && i < frames.length; i += step)
 			if (frames[i].shown && suits(frames[i]))
