@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Chain of a sample without any frame. */
+/** The label of a sample without frames. */
 #define NO_STACK "[no stack]"
 
-/** A chain of a process and a thread; 0: not told, or not asked for. No padding: compared by its
- *  bytes. */
+/** A chain with its process and thread; 0: unknown, or not requested. No padding: compared as
+ * bytes. */
 struct rooted {
 	uint32_t chain;
 	int32_t pid, tid;
@@ -39,7 +39,7 @@ struct builder {
 
 /* ---- Labels ----------------------------------------------------------------------------- */
 
-/** What is said of a compiled frame. */
+/** Write the annotation of a frame into the builder's note. */
 static void take_note(struct builder *builder, const struct format_function *function,
 		      const struct label_mark *mark)
 {
@@ -58,7 +58,7 @@ static void take_note(struct builder *builder, const struct format_function *fun
 	}
 }
 
-/** Write the frame's label and place into the builder's texts. */
+/** Write the frame's label and location into the builder's texts. */
 static void describe(struct builder *builder, const struct format_function *function,
 		     const struct label_mark *mark, uint32_t line)
 {
@@ -123,7 +123,7 @@ static int put_label(struct builder *builder, const struct format_function *func
 
 	describe(builder, function, mark, line);
 	text_len = builder->text.len;
-	/* The kind stands behind the text only while the key is looked up. */
+	/* The kind follows the text only while the key is looked up. */
 	format_text_addf(&builder->text, "%d", builder->by_text ? 0 : (int)function->kind);
 	if (format_text_take(&builder->text, &string, why) ||
 	    format_text_take(&builder->location, &string, why) ||
@@ -154,7 +154,7 @@ static int label_of(struct builder *builder, struct profile_frame frame, uint32_
 
 /* ---- Chains ----------------------------------------------------------------------------- */
 
-/** One of the chains that are folded. */
+/** @return One of the chains to fold, with its count. */
 static struct rooted chain_at(const struct builder *builder, uint32_t index, uint64_t *ret_count)
 {
 	struct rooted rooted = { .chain = index };
@@ -168,7 +168,7 @@ static struct rooted chain_at(const struct builder *builder, uint32_t index, uin
 	return rooted;
 }
 
-/** Labels of all chains together; one for a chain without frames. */
+/** Labels of all chains; a chain without frames has one. */
 static size_t count_labels(const struct builder *builder)
 {
 	size_t total = 0, len;
@@ -182,7 +182,7 @@ static size_t count_labels(const struct builder *builder)
 	return total;
 }
 
-/** Count samples by chain, process and thread, as far as they are asked for. */
+/** Count samples by chain and by the requested roots. */
 static int root_chains(struct builder *builder, struct failure *why)
 {
 	const struct format_profile *profile = builder->profile;
@@ -210,7 +210,7 @@ static int root_chains(struct builder *builder, struct failure *why)
 	return 0;
 }
 
-/** Put a label for a process or a thread. */
+/** Add the label of a process or a thread. */
 static int put_root(struct builder *builder, const char *name, int32_t number, uint32_t *ret_label,
 		    struct failure *why)
 {
@@ -229,7 +229,7 @@ static int put_root(struct builder *builder, const char *name, int32_t number, u
 	return result;
 }
 
-/** Whether a chain begins with its process, as ljrecord writes it where it is asked for. */
+/** Whether a chain begins with its process, as ljrecord can write it. */
 static bool has_process(const struct builder *builder, const struct profile_frame *frames,
 			size_t count)
 {
@@ -247,7 +247,7 @@ static int fill_frames(struct builder *builder, const struct profile_frame *fram
 	return 0;
 }
 
-/** The process, the thread, and then what they call. */
+/** Write the labels of a chain: the process, the thread, then the frames. */
 static int fill_chain(struct builder *builder, const struct rooted *rooted, uint32_t *labels,
 		      size_t *ret_len, struct failure *why)
 {
@@ -313,7 +313,7 @@ static int compare_labels(const void *left, const void *right, void *context)
 	return order ? order : (int)a->kind - (int)b->kind;
 }
 
-/** Renumber the labels in the order of their texts. */
+/** Number the labels in the order of their texts. */
 static int sort_labels(struct call_tree *call_tree, size_t pool_len, struct failure *why)
 {
 	uint32_t *order = calloc((size_t)call_tree->label_count + 1, sizeof(*order));
@@ -354,7 +354,7 @@ static int compare_chains(const void *left, const void *right)
 	return a->len == b->len ? 0 : a->len < b->len ? -1 : 1;
 }
 
-/** Sort the chains and make one of equal neighbours. */
+/** Sort the chains and merge equal neighbours. */
 static void sort_chains(struct call_tree *call_tree)
 {
 	uint32_t kept = 0;
@@ -394,7 +394,7 @@ static int build(struct builder *builder, struct failure *why)
 	builder->keys = intern_create();
 	if (!call_tree->chains || !call_tree->pool || !call_tree->chain_of || !builder->keys)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold the chains");
-	/* What is not used of the pool is 0, a label of any. */
+	/* The unused rest of the pool is 0, which is a valid label. */
 	if (fill_chains(builder, why) || sort_labels(call_tree, pool_len, why))
 		return -1;
 	sort_chains(call_tree);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The labelled call chains of a profile. */
+/* Which labels do the call chains of a profile have? */
 #ifndef FORMAT_REPORT_CALL_TREE_H
 #define FORMAT_REPORT_CALL_TREE_H
 
 #include "format/profile/profile_internal.h"
 #include "format/report.h"
 
-/** What a frame is called in reports, fit for a terminal. Frames with equal text and kind are one
+/** The name of a frame in reports, safe for a terminal. Frames with equal text and kind share a
  * label. */
 struct call_tree_label {
 	const char *text; /**< "main", "burn (@burn.lua:12)", "@burn.lua:12", "[gc]". */
 	enum format_kind kind;
-	const char *name;     /**< Function's name, or NULL. */
+	const char *name;     /**< Name of the function, or NULL. */
 	const char *location; /**< "@burn.lua:12", or NULL. */
-	const char *note;     /**< "_[j]", which `text` ends in, or NULL. */
+	const char *note;     /**< "_[j]", the suffix of `text`, or NULL. */
 	char *owned_text, *owned_location, *owned_name, *owned_note;
 };
 
@@ -21,45 +21,46 @@ struct call_tree_label {
 struct call_tree_chain {
 	const uint32_t *labels;
 	uint32_t len;
-	uint32_t id; /**< Private: of the profile's chain. */
+	uint32_t id; /**< Private: id of the profile's chain. */
 	uint64_t count;
 };
 
-/** A sysprof profile as reports show it: labels sorted by text, chains sorted by their labels. */
+/** The chains of a sysprof profile: labels sorted by text, chains sorted by their labels. */
 struct call_tree {
 	struct call_tree_label *labels;
 	uint32_t label_count;
 	struct call_tree_chain *chains;
 	uint32_t chain_count;
 	uint64_t samples;
-	uint32_t *pool;	    /* All chains' labels. */
-	uint32_t *chain_of; /* By the profile's id of a chain: which of `chains` it is. */
+	uint32_t *pool;	    /* Labels of all chains. */
+	uint32_t *chain_of; /* From the id of the profile's chain to the index in `chains`. */
 };
 
-/** @param lines LINE or FUNCTION. */
+/** @param lines FORMAT_LINES_LINE or FORMAT_LINES_FUNCTION. */
 int call_tree_init(struct call_tree *call_tree, const struct format_profile *profile,
 		   enum format_lines lines, enum format_annotate annotate, struct failure *why);
-/** The same with what @p options say of frames: annotations, and roots. */
+/** As call_tree_init(), with the annotations and roots of @p options. */
 int call_tree_init_as(struct call_tree *call_tree, const struct format_profile *profile,
 		      enum format_lines lines, const struct format_report_options *options,
 		      struct failure *why);
-/** The same where functions of equal text are one label, with the kind of one of them. */
+/** As call_tree_init(), but functions with equal text share a label, which has the kind of one of
+ * them. */
 int call_tree_init_by_text(struct call_tree *call_tree, const struct format_profile *profile,
 			   enum format_lines lines, struct failure *why);
 void call_tree_deinit(struct call_tree *call_tree);
 
-/** Labels of all chains: threads as roots make chains more; keeps hostile files from filling the
- *  memory. */
+/** Bound of the labels of all chains, because roots for threads multiply the chains. Keeps
+ * hostile files from filling the memory. */
 #define CALL_TREE_LABELS_MAX (2u * PROFILE_FRAMES_MAX)
 
 /** Samples of a label. */
 struct call_tree_count {
-	uint64_t self;	/**< In which it is the leaf. */
-	uint64_t total; /**< In which it is anywhere: once, also where it is there several times. */
+	uint64_t self;	/**< Samples whose leaf it is. */
+	uint64_t total; /**< Samples that contain it; each counts once. */
 	uint32_t seen;	/**< Private: the last chain that counted for total, from 1. */
 };
 
-/** @return Counts by label, to be freed; NULL without memory. */
+/** @return Counts by label; the caller frees them. NULL if memory runs out. */
 struct call_tree_count *call_tree_count(const struct call_tree *call_tree);
 
 /** Which of two sorted lists of labels goes on, so that labels of one text meet. Kinds tell labels

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Placing samples on the axis of time. */
+/* How are samples placed on a time axis? */
 #include "format/report/chart.h"
 
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 #include "attach/array.h"
 #include "format/data/map.h"
 
-/** Where nothing tells how long a sample is. */
+/** Used if the file does not tell the period. */
 #define UNKNOWN_PERIOD_NS 1000000
 
-/** Times of hostile files end here: some decades. */
+/** Bound of times in hostile files: some decades. */
 #define TIME_MAX_NS ((uint64_t)1 << 60)
 
 static int no_memory(struct failure *why)
@@ -20,14 +20,14 @@ static int no_memory(struct failure *why)
 
 /* ---- Threads ---------------------------------------------------------------------------- */
 
-/** What is needed while the events are sorted into their tracks. */
+/** Working data while events are sorted into tracks. */
 struct builder {
 	struct chart *chart;
-	struct format_addrmap tracks; /* By pid and tid. */
+	struct format_addrmap tracks; /* Track by pid and tid. */
 	uint32_t capacity;
-	uint32_t *track_of; /* By id of keys. */
-	size_t *next;	    /* By track: where its next event goes. */
-	uint64_t *bytes;    /* By track: its heap so far. */
+	uint32_t *track_of; /* By id in the profile's `keys`. */
+	size_t *next;	    /* By track: index of its next event. */
+	uint64_t *bytes;    /* By track: heap bytes so far. */
 	size_t heap_capacity;
 };
 
@@ -63,7 +63,7 @@ static int find_tracks(struct builder *builder, struct failure *why)
 
 		if (add_track(builder, labels, &builder->track_of[i], why))
 			return -1;
-		/* Threads change their names; the last one is what they are. */
+		/* A thread may change its name; the last name is used. */
 		if (labels->thread)
 			builder->chart->tracks[builder->track_of[i]].name =
 				profile_string(profile, labels->thread);
@@ -71,7 +71,7 @@ static int find_tracks(struct builder *builder, struct failure *why)
 	return 0;
 }
 
-/** The next sample; without a timeline all that are alike are one. */
+/** Get the next sample. Without a timeline, all equal samples are one. */
 static bool next_sample(const struct format_profile *profile, struct timeline_cursor *cursor)
 {
 	if (profile->timeline.is_kept)
@@ -83,7 +83,7 @@ static bool next_sample(const struct format_profile *profile, struct timeline_cu
 	return true;
 }
 
-/** Room for all events, those of a track together. */
+/** Allocate all events; the events of a track are neighbours. */
 static int make_room(struct builder *builder, struct failure *why)
 {
 	struct chart *chart = builder->chart;
@@ -108,7 +108,7 @@ static int make_room(struct builder *builder, struct failure *why)
 
 /* ---- Time ------------------------------------------------------------------------------- */
 
-/** How long this many samples are. */
+/** @return Nanoseconds of @p count samples. */
 static uint64_t length_of(const struct chart *chart, uint64_t count)
 {
 	uint64_t ns;
@@ -118,7 +118,7 @@ static uint64_t length_of(const struct chart *chart, uint64_t count)
 	return ns;
 }
 
-/** When the field of the raster ends in which a sample was taken; 0: not known. */
+/** @return The end of the tick period that contains a sample; 0: unknown. */
 static uint64_t field_end(const struct chart *chart, uint64_t us)
 {
 	uint64_t ns;

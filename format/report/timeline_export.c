@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples by thread with labels as JSON, for the formats that chart time. */
+/* How do formats that chart time write samples with labels as JSON? */
 #include "format/report/timeline_export.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void put_label_file(struct json_out *json, struct format_text *text,
 	json_out_text(json, file);
 }
 
-/** Millions of nodes and events have the same labels. */
+/** Quote each label once, because millions of nodes and events share them. */
 static int quote_labels(struct timeline_export *timeline_export, struct failure *why)
 {
 	const struct call_tree *call_tree = &timeline_export->call_tree;
@@ -240,7 +240,7 @@ int timeline_export_node(const struct timeline_export *timeline_export,
 			 const struct chart_event *event, uint32_t root, struct stacks *stacks,
 			 uint32_t *nodes, struct failure *why)
 {
-	/* No chain is empty: one of no frames has a label that says so. */
+	/* Chains are never empty: a chain without frames has a label for that. */
 	return nodes[event->key] ? 0
 				 : stacks_find(stacks, &timeline_export->call_tree, root,
 					       timeline_export_chain(timeline_export, event),
