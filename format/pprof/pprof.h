@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* What our profiles in pprof's form say besides its fields. */
+/* What do our pprof profiles say besides the format's own fields? */
 #ifndef FORMAT_PPROF_PPROF_H
 #define FORMAT_PPROF_PPROF_H
 
 /*
- * What our profiles in pprof's form say, and our reader finds again. Source of the form:
+ * Conventions of our pprof profiles; our reader understands them. Source of the format:
  * format/pprof/pprof.proto.
  *
- *  name         as in folded chains, with the place where a Lua function is defined
- *  system_name  what kind it is, and "[trace N]" behind it where it is compiled; native code: its
- *		 name
- *  filename     of Lua functions and traces: the chunk's name, without "@"
- *  address      of native code: where its function begins in the memory of the process, as the
- *		 samples are of functions. (Go and perf_to_profile have one location for each pc, of
- *		 callers the return address less one; those would make all chains distinct.)
- *  mapping      one for each part of a file with native code, where the first process has it that
- *		 was met; for what is in no file, one by its name
- *  labels       of samples, below
+ * name         as in folded chains; a Lua function has the location of its definition
+ * system_name  the kind, followed by "[trace N]" if compiled; for native code its name
+ * filename     for Lua functions and traces: the chunk's name, without "@"
+ * address      for native code: the start of the function in the memory of the process, because
+ *              samples are by function. (Go and perf_to_profile have one location per pc, and for
+ *              callers the return address less one; then nearly all chains would be distinct.)
+ * mapping      one per part of a file with native code, at its address in the first process met;
+ *              for code in no file, one by its name
+ * labels       of samples, below
  */
 #define PPROF_SAMPLES	  "samples"
 #define PPROF_COUNT	  "count"
-#define PPROF_VALUES	  "values" /* of a profile of something else, as its unit tells */
+#define PPROF_VALUES	  "values" /* of a profile that does not count samples; its unit tells what */
 #define PPROF_CPU	  "cpu"
 #define PPROF_WALL	  "wall"
 #define PPROF_NANOSECONDS "nanoseconds"
@@ -39,7 +38,7 @@
 		"", "lua", "fast", "c", "trace", "activity", "process" \
 	}
 
-/** Bytes of a file's name. */
+/** Longest file name, in bytes. */
 #define PPROF_FILE_MAX 256
 
 #endif

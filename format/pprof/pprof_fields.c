@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Splitting a message into its fields. */
+/* How is a message split into its fields? */
 #include "format/pprof/pprof_fields.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 /** Bytes of a profile as it is decoded: what large services write has some tens of MiB. */
 #define CONTENT_MAX_BYTES (512u << 20)
-/** Of one field. */
+/** Largest field. */
 #define FIELD_MAX_BYTES (16u << 20)
 
 enum { READ_BYTES = 65536 };

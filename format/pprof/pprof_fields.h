@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fields of a message, one after the other, without decoding what is in them.
+ * Which fields does a message have, one after the other, without their contents decoded?
  * Source: the encoding of protocol buffers, as protobuf.dev documents it.
  */
 #ifndef FORMAT_PPROF_PPROF_FIELDS_H
@@ -10,14 +10,17 @@
 
 #include "format/file/gzip_read.h"
 
-/** All bytes of a profile. All zero is an empty one. */
+/** All bytes of a profile. All zero is an empty profile. */
 struct pprof_content {
 	uint8_t *bytes;
 	size_t len, size;
 };
 
-/** Read all. @param why FAILURE_INVALID with the offset where there is more than any profile has,
- * or as unpack_read(). @param ret_content Release with pprof_content_deinit() in any case. */
+/**
+ * Read all bytes.
+ * @param ret_content Release with pprof_content_deinit(), also on failure.
+ * @param why FAILURE_INVALID with the offset if the profile is too large, or as for unpack_read().
+ */
 int pprof_read_content(struct unpack *unpack, struct pprof_content *ret_content,
 		       struct failure *why);
 void pprof_content_deinit(struct pprof_content *content);
@@ -30,19 +33,21 @@ enum pprof_wire {
 };
 
 struct pprof_field {
-	uint64_t offset; /**< Where it begins. */
+	uint64_t offset; /**< Offset of the field in the content. */
 	uint32_t number, wire;
 	uint64_t value;	      /**< PPROF_WIRE_NUMBER. */
 	const uint8_t *bytes; /**< Borrowed from the content. */
 	size_t len;	      /**< PPROF_WIRE_BYTES; 16 MiB at most. */
 };
 
-/** The field at @p at, which is behind it then. @return 1, 0 at the end, or -1 with FAILURE_INVALID
- * and the field's offset. */
+/**
+ * Read the field at @p at and advance @p at.
+ * @return 1, 0 at the end, or -1 with FAILURE_INVALID and the field's offset.
+ */
 int pprof_next_field(const struct pprof_content *content, size_t *at, struct pprof_field *ret_field,
 		     struct failure *why);
 
-/** The number at @p at, which is behind it then. @return false where it does not end. */
+/** Read the number at @p at and advance @p at. @return false if the number does not end. */
 bool pprof_take_number(const uint8_t *bytes, size_t len, size_t *at, uint64_t *ret_value);
 
 #endif

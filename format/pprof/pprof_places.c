@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mappings, functions and locations of a profile in pprof's form. */
+/* Which mappings, functions and locations does a pprof profile have? */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "attach/array.h"
 #include "pprof.pb-c.h"
 
-/** Functions inlined into each other at one address. */
+/** Bound of functions inlined into each other at one address. */
 #define INLINED_MAX 1024
 
 /* ---- Mappings --------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ static void free_mapping(struct pprof_mapping *mapping)
 	free(mapping->module);
 }
 
-/** What the module is called by whose path this is. */
+/** @return The module's name for a path. */
 static char *module_of(const char *path)
 {
 	const char *slash = *path == '[' ? NULL : strrchr(path, '/');
@@ -127,7 +127,7 @@ int pprof_take_function(struct pprof_reader *reader, const struct pprof_field *f
 	return result ? -1 : 0;
 }
 
-/** What our own writer says of the kind, where it is ours. @return false for native code. */
+/** Parse the kind that our own writer stores. @return false for native code. */
 static bool find_kind(const char *words, const char *name, enum format_kind *ret_kind,
 		      struct label_mark *ret_mark)
 {
@@ -148,7 +148,7 @@ static bool find_kind(const char *words, const char *name, enum format_kind *ret
 	return false;
 }
 
-/** Only what says so is Lua or a trace: "f (a.c:12)" may be anything. */
+/** Only functions with a stored kind are Lua functions or traces: "f (a.c:12)" may be anything. */
 static int describe(struct pprof_reader *reader, const struct pprof_function *from,
 		    struct format_function *ret_function, struct label_mark *ret_mark,
 		    struct failure *why)
@@ -168,7 +168,7 @@ static int describe(struct pprof_reader *reader, const struct pprof_function *fr
 		*ret_function = reader->label.function;
 		if (ret_function->kind == kind)
 			return 0;
-		kind = FORMAT_KIND_NATIVE; /* it says so, but has no place */
+		kind = FORMAT_KIND_NATIVE; /* marked as Lua, but without a location */
 		*ret_mark = (struct label_mark){ 0 };
 	}
 	*ret_function = (struct format_function){ .kind = kind, .name = *name ? name : "?" };
@@ -179,7 +179,7 @@ static int describe(struct pprof_reader *reader, const struct pprof_function *fr
 	return 0;
 }
 
-/** Native code is in a module, at an address. */
+/** Set module and address of native code. */
 static void set_address(const struct pprof_reader *reader, const Pprof__Location *location,
 			struct format_function *function)
 {
@@ -197,7 +197,7 @@ static void set_address(const struct pprof_reader *reader, const Pprof__Location
 		function->source = mapping->module;
 }
 
-/** The function with index @p index at a location. */
+/** Add the function with index @p index at a location. */
 static int add_function(struct pprof_reader *reader, const Pprof__Location *location,
 			uint64_t index, uint32_t *ret_id, struct failure *why)
 {
@@ -239,7 +239,7 @@ static int add_frame(struct pprof_reader *reader, uint32_t function, int64_t lin
 	return 0;
 }
 
-/** Code of which no function is known. */
+/** Add code without a known function. */
 static int add_unknown(struct pprof_reader *reader, const Pprof__Location *location,
 		       struct failure *why)
 {
@@ -259,7 +259,7 @@ static int add_unknown(struct pprof_reader *reader, const Pprof__Location *locat
 	return add_frame(reader, id, 0, why);
 }
 
-/** Its lines, the caller's first. */
+/** Add the frames of a location, the caller first. */
 static int add_lines(struct pprof_reader *reader, const Pprof__Location *location,
 		     struct failure *why)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile in pprof's form, ours or anyone's.
+ * How is a pprof profile of any program read?
  *
- * Messages name what follows them, so all of the file is in memory. It is gone over field by field,
- * and each field is decoded on its own: of a hostile one no more is decoded at once than one field.
- * How much is kept is bounded by the tables here and in the profile.
+ * Messages refer to later ones, so the whole file is in memory. The reader walks it field by field
+ * and decodes one field at a time, so a hostile file makes it decode at most one field at once. The
+ * tables here and in the profile bound the memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "attach/array.h"
 #include "pprof.pb-c.h"
 
-/** Bytes of a text that are looked at: no more is shown of any. */
+/** Bytes of a text that are read; reports show no more. */
 #define TEXT_MAX 1024
 
 /* ---- Fields ----------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ int pprof_copy_text(const struct pprof_reader *reader, int64_t id, struct format
 	return format_text_take(ret_buffer, ret_text, why);
 }
 
-/** The same, valid until the next. */
+/** As pprof_copy_text(), but in a buffer of the reader; valid until the next call. */
 static int text_of(struct pprof_reader *reader, int64_t id, const char **ret_text,
 		   struct failure *why)
 {
@@ -111,7 +111,7 @@ static bool is_text(const struct pprof_reader *reader, int64_t id, const char *t
 
 /* ---- Samples ---------------------------------------------------------------------------- */
 
-/** The profile's number of a text; many samples have the same. */
+/** Add a text to the profile, once, because many samples share it. */
 static int add_string(struct pprof_reader *reader, int64_t id, uint32_t *ret_id,
 		      struct failure *why)
 {
@@ -217,7 +217,8 @@ static int take_sample(struct pprof_reader *reader, const struct pprof_field *fi
 
 /* ---- Whole profiles --------------------------------------------------------------------- */
 
-/** The first type that counts samples, or else the one that is shown, or else the last. */
+/** The value types. The reader chooses the first that counts samples, otherwise the default type,
+ * otherwise the last one. */
 struct types {
 	int64_t shown, period_type, period_unit, period;
 	int64_t type[32], unit[32];
@@ -279,7 +280,7 @@ static int read_types(struct pprof_reader *reader, struct types *ret_types, stru
 	return got;
 }
 
-/** What the values are, where they are no numbers of samples. */
+/** Store the unit of values that are not counts of samples. */
 static int note_unit(struct pprof_reader *reader, const struct types *types, struct failure *why)
 {
 	char *unit = reader->profile->unit;
@@ -337,7 +338,7 @@ static int add_comment(struct pprof_reader *reader, uint64_t id, struct failure 
 	return format_text_take(&reader->profile->comments, &text, why);
 }
 
-/** One, or some in one field. */
+/** A field holds one comment or several. */
 static int take_comment(struct pprof_reader *reader, const struct pprof_field *field,
 			struct failure *why)
 {
@@ -360,7 +361,7 @@ static int load(struct pprof_reader *reader, struct failure *why)
 {
 	struct types types = { 0 };
 
-	/* In the order in which one needs the other, whatever the file's is. */
+	/* The order of dependencies, whatever the order in the file. */
 	if (visit(reader, take_string, why) || read_types(reader, &types, why) ||
 	    visit(reader, pprof_take_mapping, why) || visit(reader, pprof_take_function, why) ||
 	    visit(reader, pprof_take_location, why))

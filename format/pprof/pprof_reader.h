@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to format: the state of reading a profile in pprof's form. */
+/* Private to format: what is the state of reading a pprof profile? */
 #ifndef FORMAT_PPROF_PPROF_READER_H
 #define FORMAT_PPROF_PPROF_READER_H
 
@@ -8,14 +8,14 @@
 #include "format/profile.h"
 #include "format/profile/profile_internal.h"
 
-/** Bytes of a message that is decoded; how many strings, locations and frames of these there are,
- * how many functions, and how many mappings. */
+/** Bounds: bytes of a decoded message; strings, locations and frames of locations; functions;
+ * mappings. */
 #define PPROF_ITEM_MAX_BYTES (1u << 20)
 #define PPROF_TABLE_MAX	     (4u << 20)
 #define PPROF_FUNCTIONS_MAX  (1u << 20)
 #define PPROF_MAPPINGS_MAX   (1u << 14)
 
-/** Numbers of Profile's fields. */
+/** Field numbers of message Profile. */
 enum pprof_field_number {
 	PPROF_FIELD_SAMPLE_TYPE = 1,
 	PPROF_FIELD_SAMPLE,
@@ -31,26 +31,26 @@ enum pprof_field_number {
 	PPROF_FIELD_DEFAULT_TYPE = 14,
 };
 
-/** A text of the file. */
+/** A text in the file. */
 struct pprof_string {
 	const uint8_t *bytes;
 	uint32_t len;
-	uint32_t label; /* id of the profile's string; 0: it has none yet */
+	uint32_t label; /* id of the profile's string; 0: not yet added */
 };
 
-/** A function as the file has it; texts by number. */
+/** A function in the file; texts by number. */
 struct pprof_function {
 	int64_t name, system_name, file, first_line;
-	uint32_t known; /* Id + 1 in the profile where that is the same at all addresses. */
+	uint32_t known; /* Id + 1 in the profile, if the function is the same at all addresses. */
 };
 
 struct pprof_mapping {
 	struct format_mapping value; /* path and build_id are owned */
-	char *module;		     /* owned; NULL: without a name */
-	bool is_known;		     /* More than the module's name. */
+	char *module;		     /* owned; NULL: no name */
+	bool is_known;		     /* More than the module's name is known. */
 };
 
-/** A location's frames, in `frames`, root first. */
+/** Range in `frames` of a location's frames, root first. */
 struct pprof_location {
 	uint32_t first, count;
 };
@@ -60,7 +60,8 @@ struct pprof_reader {
 	struct pprof_content content;
 	struct pprof_string *strings;
 	size_t string_count, string_size;
-	struct format_addrmap function_ids, mapping_ids, location_ids; /* To indices. */
+	struct format_addrmap function_ids, mapping_ids,
+		location_ids; /* From ids in the file to indexes. */
 	struct pprof_function *functions;
 	size_t function_count, function_size;
 	struct pprof_mapping *mappings;
@@ -72,24 +73,24 @@ struct pprof_reader {
 	struct profile_frame *chain;
 	size_t chain_count, chain_size;
 	size_t value_index;
-	uint64_t period; /* What a sample's value is divided by. */
+	uint64_t period; /* The divisor of a sample's value. */
 	struct label label;
 	struct format_text text, name, file;
 };
 
 int pprof_no_memory(struct failure *why);
 
-/** FAILURE_INVALID at the field. */
+/** Set FAILURE_INVALID with the field's offset. @return -1. */
 int pprof_invalid(const struct pprof_field *field, const char *what, struct failure *why);
 
-/** Whether a field is a message that can be decoded. @return 1, 0 for another field, or -1. */
+/** Whether a field is a message with number @p number. @return 1, 0 for another field, or -1. */
 int pprof_is_message(const struct pprof_field *field, uint32_t number, struct failure *why);
 
-/** A text, fit for a terminal and terminated, in @p ret_buffer. "" where there is none. */
+/** Copy a text into @p ret_buffer, terminated and safe for a terminal; "" if there is none. */
 int pprof_copy_text(const struct pprof_reader *reader, int64_t id, struct format_text *ret_buffer,
 		    const char **ret_text, struct failure *why);
 
-/* What is met in the file, in this order; other fields are none of theirs. */
+/* Readers of one field each, in the order of calls; each ignores other fields. */
 int pprof_take_mapping(struct pprof_reader *reader, const struct pprof_field *field,
 		       struct failure *why);
 int pprof_take_function(struct pprof_reader *reader, const struct pprof_field *field,
@@ -97,7 +98,7 @@ int pprof_take_function(struct pprof_reader *reader, const struct pprof_field *f
 int pprof_take_location(struct pprof_reader *reader, const struct pprof_field *field,
 			struct failure *why);
 
-/** Release what these have made. */
+/** Release what the readers above allocated. */
 void pprof_free_locations(struct pprof_reader *reader);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A profile in pprof's form, compressed. It is made of many messages behind each other, each with
- * some samples, so that memory holds no more of them than one batch.
- */
+/* How is a profile written in the pprof format, compressed? It consists of many concatenated
+ * messages with some samples each, so that memory holds only one batch. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +16,13 @@
 #include "pprof.pb-c.h"
 
 enum {
-	/* Samples of one message. */
+	/* Samples per message. */
 	BATCH_SAMPLES = 512,
-	/* Labels of one sample. */
+	/* Most labels of one sample. */
 	LABELS_MAX = 7,
 };
 
-/** What is known of the functions in a mapping. */
+/** Facts about the functions in a mapping. */
 struct mapped {
 	bool has_names, has_files, has_lines;
 };
@@ -34,13 +32,13 @@ struct pprof {
 	struct pack_stream *out;
 	struct intern *strings;
 	uint32_t strings_written;
-	struct format_mappings *mappings; /* Id + 1 is the mapping's. */
-	struct mapped *mapped;		  /* By these ids. */
+	struct format_mappings *mappings; /* The mapping's id is the id here + 1. */
+	struct mapped *mapped;		  /* By id in `mappings`. */
 	uint32_t mapped_size;
-	struct format_addrmap locations; /* Function << 32 | line to the location's id. */
+	struct format_addrmap locations; /* From function << 32 | line to the location's id. */
 	uint64_t location_count;
-	bool has_time;	      /* The time of all samples is known, and can be written. */
-	uint32_t *mapping_of; /* By function; 0: none. */
+	bool has_time;	      /* The total time of all samples is known and can be written. */
+	uint32_t *mapping_of; /* By function id; 0: none. */
 	struct format_text text, location, string;
 	uint8_t *packed;
 	size_t packed_size;
@@ -63,7 +61,7 @@ static int put(struct pprof *pprof, const Pprof__Profile *message, struct failur
 	return pack_stream_put(pprof->out, pprof->packed, len, why);
 }
 
-/** Texts of protocol buffers are UTF-8. */
+/** Texts in protocol buffers must be UTF-8. */
 static int string_id(struct pprof *pprof, const char *text, int64_t *ret_id, struct failure *why)
 {
 	const char *clean;
@@ -81,7 +79,7 @@ static int string_id(struct pprof *pprof, const char *text, int64_t *ret_id, str
 	return 0;
 }
 
-/** Those that were not written yet. */
+/** Write the strings that are not yet written. */
 static int put_strings(struct pprof *pprof, struct failure *why)
 {
 	uint32_t count = intern_count(pprof->strings);
@@ -123,8 +121,8 @@ static bool is_location_name(const struct format_function *function)
 	return false;
 }
 
-/** The mapping of native code; 0 for all that is none. Of a module of which no more is known, its
- * name. */
+/** Find the mapping of native code; 0 for other kinds. If only the module's name is known, use a
+ * mapping with that name. */
 static int mapping_of(struct pprof *pprof, const struct format_function *function, uint32_t *ret_id,
 		      struct failure *why)
 {
@@ -162,7 +160,7 @@ static int put_mapping(struct pprof *pprof, uint32_t id, struct failure *why)
 	item.memory_start = mapping->start;
 	item.memory_limit = mapping->limit;
 	item.file_offset = mapping->offset;
-	/* Where all are false pprof looks for symbols itself. */
+	/* If all are false, pprof looks for symbols itself. */
 	item.has_functions = mapped->has_names;
 	item.has_filenames = mapped->has_files;
 	item.has_line_numbers = mapped->has_lines;
@@ -174,7 +172,7 @@ static int put_mapping(struct pprof *pprof, uint32_t id, struct failure *why)
 	return put(pprof, &message, why);
 }
 
-/** When all of their functions are known. */
+/** Called when all functions of the mappings are known. */
 static int put_mappings(struct pprof *pprof, struct failure *why)
 {
 	for (uint32_t id = 0; id < mappings_count(pprof->mappings); id++)
@@ -183,7 +181,7 @@ static int put_mappings(struct pprof *pprof, struct failure *why)
 	return 0;
 }
 
-/** Kinds by their words; native code has its own name. */
+/** Words of the kinds; native code has its own name instead. */
 static const char *const kind_words[FORMAT_KIND_COUNT] = PPROF_KIND_WORDS;
 
 static int describe(struct pprof *pprof, const struct format_function *function,
@@ -277,7 +275,7 @@ static int location_of(struct pprof *pprof, struct profile_frame frame, uint64_t
 		       : 0;
 }
 
-/** Values of a memory profile in the order of Go's heap profiles. */
+/** Order of values in Go's heap profiles. */
 static const enum format_memory memory_order[FORMAT_MEMORY_COUNT] = {
 	FORMAT_MEMORY_ALLOC_OBJECTS,
 	FORMAT_MEMORY_ALLOC_SPACE,
@@ -285,7 +283,7 @@ static const enum format_memory memory_order[FORMAT_MEMORY_COUNT] = {
 	FORMAT_MEMORY_INUSE_SPACE,
 };
 
-/** One sample of a batch, and what it points to. */
+/** One sample of a batch and the memory that it points to. */
 struct item {
 	Pprof__Sample sample;
 	Pprof__Label labels[LABELS_MAX], *label_list[LABELS_MAX];
@@ -415,7 +413,7 @@ static int add_type(struct pprof *pprof, const char *type, const char *unit,
 		       : 0;
 }
 
-/** The same where it is a heap: "alloc_objects", "count" and so on, as Go names them. */
+/** Write the head of a heap profile: "alloc_objects", "count" and so on, Go's names. */
 static int put_memory_head(struct pprof *pprof, struct failure *why)
 {
 	Pprof__Profile message = PPROF__PROFILE__INIT;
@@ -442,7 +440,7 @@ static int put_memory_head(struct pprof *pprof, struct failure *why)
 	return put(pprof, &message, why);
 }
 
-/** What comes first, as most readers' writers have it. */
+/** Write the head at the start, where most other writers have it. */
 static int put_head(struct pprof *pprof, struct failure *why)
 {
 	const struct format_profile *profile = pprof->profile;
