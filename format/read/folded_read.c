@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Folded chains: "main;work;[gc sweep] 12", frames from the root on, a line for each chain. */
+/* How are folded chains read: "main;work;[gc sweep] 12", frames from the root on, one chain per
+ * line? */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 enum { READ_BYTES = 65536 };
 
-/** Longest line: chains have names of any length, but not this. */
+/** Longest line; chains contain names of any length. */
 #define LINE_MAX_BYTES (16u << 20)
 
 struct folded {
@@ -23,7 +24,7 @@ struct folded {
 	struct format_text line;
 	struct profile_frame *frames;
 	size_t count, capacity;
-	uint64_t offset; /* of the line */
+	uint64_t offset; /* of the line, in the file */
 };
 
 static int invalid(const struct folded *folded, const char *what, struct failure *why)
@@ -60,7 +61,7 @@ static int add_frame(struct folded *folded, const char *text, size_t len, struct
 	return 0;
 }
 
-/** @return 0 with the count behind the last blank and where that is, or -1. */
+/** Read the count after the last blank. @param ret_end Offset of that blank. @return 0, or -1. */
 static int take_count(const struct folded *folded, size_t *ret_end, uint64_t *ret_count,
 		      struct failure *why)
 {
@@ -98,7 +99,7 @@ static int add_line(struct folded *folded, struct failure *why)
 		next = memchr(bytes + at, ';', end - at);
 		if (!next)
 			next = bytes + end;
-		/* Some writers end each chain by a separator. */
+		/* Some writers end each chain with a separator. */
 		if (next > bytes + at &&
 		    add_frame(folded, bytes + at, (size_t)(next - bytes) - at, why))
 			return -1;

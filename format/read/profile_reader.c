@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which reader a file is for: its first bytes tell. */
+/* Which reader is right for a file, by its first bytes? */
 #include "format/read/profile_reader.h"
 
 #include <string.h>
 
 #include "format/sysprof/stream_format.h"
 
-/** The first bytes, which are put back. @return 0, or -1. */
+/** Read the first bytes and put them back. @return 0, or -1. */
 static int look(struct unpack *unpack, uint8_t *ret_bytes, size_t *ret_len, struct failure *why)
 {
 	size_t len = 0, part;
@@ -29,9 +29,10 @@ static bool is_text(const uint8_t *bytes, size_t len)
 	return true;
 }
 
-/** A protocol buffer begins with a field; those of a pprof profile have the numbers from 1 to 14,
- *  and every writer that is known begins with the first, a message, which is text's end of a line.
- *  Text has a letter behind that, or another end of a line, and no such message is that long. */
+/** A protocol buffer begins with a field. In a pprof profile its number is 1 to 14; every known
+ * writer begins with field 1, a message, whose first byte equals a line feed in text. In a text,
+ * the second byte is a letter or another end of a line; as a length, both are too large for that
+ * message. */
 static bool is_pprof(const uint8_t *bytes, size_t len)
 {
 	return len > 1 && bytes[0] >> 3 >= 1 && bytes[0] >> 3 <= 14 &&
@@ -57,7 +58,7 @@ static int load(struct format_profile *profile, struct unpack *unpack, struct fa
 			   len ? "no profile of a known form" : "no content");
 }
 
-/** What one profile says of itself, when another is added to it. */
+/** Combine the facts about two profiles that are added. */
 static int reconcile(struct format_profile *profile, const struct format_profile *before,
 		     struct failure *why)
 {
@@ -66,7 +67,7 @@ static int reconcile(struct format_profile *profile, const struct format_profile
 				   "add up a memory profile and another one");
 	if (strcmp(before->unit, profile->unit) != 0)
 		return failure_set(why, FAILURE_DENIED, 0, 0, 0, "add up samples and other values");
-	/* Samples of one period and of another have no common time. */
+	/* Samples of different periods have no common time. */
 	if (before->period_ns != profile->period_ns)
 		profile->period_ns = 0;
 	if (before->time_ns && before->time_ns < profile->time_ns)

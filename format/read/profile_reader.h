@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The readers of profiles, each of which adds what it reads to a profile. On failure a part may
- * have been added.
- */
+/* Which readers add a file to a profile? */
 #ifndef FORMAT_READ_PROFILE_READER_H
 #define FORMAT_READ_PROFILE_READER_H
 
 #include "format/file/gzip_read.h"
 #include "format/profile/profile_internal.h"
 
-/** A sysprof or memprof stream; sets the profile's kind. */
+/** Add a sysprof or memprof stream and set the profile's kind. On failure, this reader and the
+ * others may have added a part. */
 int profile_read_stream(struct format_profile *profile, struct unpack *unpack, struct failure *why);
 
-/** A profile in pprof's form. */
+/** Add a pprof profile. */
 int profile_read_pprof(struct format_profile *profile, struct unpack *unpack, struct failure *why);
 
-/** Folded chains, one in a line. */
+/** Add folded chains, one per line. */
 int profile_read_folded(struct format_profile *profile, struct unpack *unpack, struct failure *why);
 
 #endif

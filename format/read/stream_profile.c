@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A sysprof or memprof stream as a profile. */
+/* How does a sysprof or memprof stream become a profile? */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +14,17 @@
 #include "format/sysprof/symbol_encoding.h"
 #include "format/text/builtin_names.h"
 
-/** Addresses remembered between symbol records, each in the one place that its hash gives. */
+/** Size of the cache of addresses between symbol records. The hash gives an address exactly one
+ * slot. */
 #define CACHE_BITS 15
 
-/** What an address of a stack means. */
+/** The meaning of an address on a stack. */
 struct known {
-	uint64_t address, generation; /* of the symbols; 0: nothing is here */
+	uint64_t address, generation; /* generation of the symbols; 0: the entry is empty */
 	uint32_t function, line;
 	enum symbol_role role;
 	bool is_proto;
-	bool is_skipped; /* our inserted trigger, to be left out */
+	bool is_skipped; /* the trigger that our writer inserted; not shown */
 };
 
 struct loader {
@@ -34,7 +35,7 @@ struct loader {
 	size_t capacity;
 	struct format_text name;
 	struct known *cache;
-	struct known *hosts; /* Of the host frames of one sample. */
+	struct known *hosts; /* The host frames of one sample. */
 	size_t host_capacity;
 	struct record_cache record_cache;
 };
@@ -58,8 +59,8 @@ static enum symbol_location location_of(const struct loader *loader, uint64_t ad
 	return symbol_location_of(address, loader->symtab.numbered);
 }
 
-/** The Lua function with prototype @p proto at @p address; its name is the C symbol there, and
- * tells whether it is compiled where our writer has put that. */
+/** Add the Lua function with prototype @p proto at @p address. Its name is the C symbol there;
+ * our writer's symbols also tell whether it is compiled. */
 static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint64_t address,
 		   uint32_t *ret_id, struct failure *why)
 {
@@ -86,7 +87,7 @@ static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint
 	return profile_add_function(loader->profile, &function, &mark, ret_id, why);
 }
 
-/** A function whose name, @p prefix and @p name, is not terminated, or has no other fields. */
+/** Add a function named @p prefix + @p name, which is not terminated. It has no other fields. */
 static int add_named(struct loader *loader, struct format_function function, const char *prefix,
 		     const char *name, size_t len, uint32_t *ret_id, struct failure *why)
 {
@@ -113,7 +114,7 @@ static int add_unknown(struct loader *loader, const char *what, uint64_t number,
 	return profile_add_function(loader->profile, &function, NULL, ret_id, why);
 }
 
-/** The Lua function that our writer turned into a host frame, if this is one. */
+/** Find the Lua function if our writer turned it into this host frame. */
 static const struct symtab_proto *match_lua(const struct loader *loader, uint64_t start,
 					    const char *name, size_t len, uint64_t *ret_address,
 					    int64_t *ret_line)
@@ -152,7 +153,7 @@ static int resolve_symbol(struct loader *loader, uint64_t start, const char *nam
 	known->line = proto ? frame_line(line) : 0;
 	if (proto)
 		return add_lua(loader, proto, address, &known->function, why);
-	/* A number is no address that anything else could be looked up by. */
+	/* A number identifies only this symbol; it is not an address. */
 	function.address = meaning.kind == FORMAT_KIND_TRACE ? meaning.trace
 			   : loader->symtab.numbered	     ? 0
 							     : start;
@@ -161,7 +162,8 @@ static int resolve_symbol(struct loader *loader, uint64_t start, const char *nam
 			 &known->function, why);
 }
 
-/** Resolve a host address by the reference's rules: prototype, nearest C symbol, nothing. */
+/** Resolve a host address as Tarantool's parser does: prototype, then nearest C symbol, then
+ * nothing. */
 static int resolve_address(struct loader *loader, uint64_t address, struct known *known,
 			   struct failure *why)
 {
@@ -180,7 +182,7 @@ static int resolve_address(struct loader *loader, uint64_t address, struct known
 	return add_unknown(loader, "CFUNC", address, &known->function, why);
 }
 
-/** @param ret_known In the cache: valid until the next call. */
+/** @param ret_known In the cache; valid until the next call. */
 static int resolve(struct loader *loader, uint64_t address, const struct known **ret_known,
 		   struct failure *why)
 {
@@ -247,7 +249,7 @@ static int reserve(struct loader *loader, size_t count, struct failure *why)
 		       : failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a chain");
 }
 
-/** What is known of the host frames, by their index. */
+/** Resolve the host frames of a sample. */
 static int resolve_hosts(struct loader *loader, const struct format_raw_sample *raw,
 			 struct failure *why)
 {
@@ -300,8 +302,8 @@ static int load_merged(struct loader *loader, const struct format_raw_sample *ra
 	return 0;
 }
 
-/** Without a host stack, as in the reference's leaf mode, the Lua stack is the chain. (The
- *  reference's merge gives nothing then.) */
+/** Without a host stack ("leaf mode"), the Lua stack is the chain. (Tarantool's merge gives an
+ * empty chain then.) */
 static int load_lua_only(struct loader *loader, const struct format_raw_sample *raw,
 			 size_t *ret_count, struct failure *why)
 {
@@ -337,8 +339,8 @@ static int load_trace(struct loader *loader, const struct format_raw_sample *raw
 	return 0;
 }
 
-/** Whether a trace runs: it is the innermost frame of Lua, or that is a function compiled into one.
- *  What the trace calls itself, native code and built-in functions, may be further in. */
+/** Whether a trace runs: the innermost Lua frame is a trace, or a function compiled into one.
+ * Native code and built-ins that the trace calls may be further inside. */
 static bool is_in_trace(const struct loader *loader, size_t count)
 {
 	for (size_t i = count; i > 0; i--) {
@@ -353,7 +355,7 @@ static bool is_in_trace(const struct loader *loader, size_t count)
 	return false;
 }
 
-/** Find the state of an activity such as "[gc sweep]": its first words tell. */
+/** Find the state of VM work such as "[gc sweep]" by its first words. */
 static bool find_vm_work(const char *name, enum format_state *ret_state)
 {
 	static const struct {
@@ -379,11 +381,9 @@ static bool find_vm_work(const char *name, enum format_state *ret_state)
 	return false;
 }
 
-/**
- * The VM's true state. Our writer has to file a sample with Lua frames under a state that allows
- * them, and shows what else the VM did right above the innermost of them, below the native frames
- * of the collector or the compiler. Other writers have no such frames.
- */
+/** The VM's true state. Our writer must give a sample with Lua frames a state that allows them.
+ * It shows other work of the VM as a frame right above the innermost Lua frame, below native
+ * frames of the collector or the compiler. Other writers have no such frames. */
 static enum format_state state_of(const struct loader *loader, const struct format_raw_sample *raw,
 				  size_t count)
 {
