@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules that a profile has to keep: "self>5%", "func:encode>10%", "gc>15%", "compiled<80%", "+2%".
- */
+/* How are rules such as "self>5%", "func:encode>10%" and "+2%" parsed and checked? */
 #include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
@@ -14,15 +13,15 @@
 #include "format/text/xml.h"
 
 enum {
-	/* Functions that one rule's reason names. */
+	/* Functions named in the reason of one rule. */
 	REASONS_MAX = 5,
 	RULE_MAX_BYTES = 1024,
 };
 
-/** What some editors put before text. */
+/** Byte order mark, which some editors put before text. */
 #define UTF8_MARK "\xef\xbb\xbf"
 
-/** Rules of one budget: more than anyone keeps. */
+/** Bound of the rules in one budget; nobody needs more. */
 #define RULES_MAX 1000
 
 enum subject {
@@ -37,7 +36,7 @@ enum subject {
 struct rule {
 	char *text;
 	enum subject subject;
-	char operator; /* > < of a share, + - of a change */
+	char operator; /* > < for a share, + - for a change */
 	double bound;
 	char *name; /* SUBJECT_FUNCTION: a pattern */
 };
@@ -93,7 +92,8 @@ static bool parse_bound(const char *text, double *ret_bound)
 	return end[0] == '%' && end[1] == '\0' && *ret_bound <= 1;
 }
 
-/** The operator is the last one with a percentage behind it: names may have any characters. */
+/** The operator is the last one that a percentage follows, because names may contain any
+ * character. */
 static char *find_operator(char *text, double *ret_bound)
 {
 	for (char *at = text + strlen(text); at-- > text;) {
@@ -124,7 +124,8 @@ static bool parse_subject(char *text, struct rule *rule)
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(text, words[i].word) == 0) {
 			rule->subject = words[i].subject;
-			/* Some function is always below any bound. */
+			/* Other operators make no sense for any function: some function is
+			 * always below a bound. */
 			return rule->subject != SUBJECT_ANY
 				       ? rule->subject >= SUBJECT_GC || strchr(">+", rule->operator)
 				       : rule->operator== '+';
@@ -150,7 +151,7 @@ static int invalid(uint64_t at, const char *what, struct failure *why)
 	return failure_set(why, FAILURE_INVALID, 0, 0, at, what);
 }
 
-/** @param text Without blanks around it. @param at For failures. */
+/** @param text Without blanks around it. @param at Line number for failures. */
 static int add_rule(struct format_budget *budget, const char *text, uint64_t at,
 		    struct failure *why)
 {
@@ -187,7 +188,7 @@ static int add_rule(struct format_budget *budget, const char *text, uint64_t at,
 	return 0;
 }
 
-/** Take blanks away from both ends. @return Its begin. */
+/** Remove blanks at both ends. @return The new start. */
 static char *trim(char *text)
 {
 	size_t len;
@@ -211,7 +212,7 @@ int format_budget_add(struct format_budget *budget, const char *text, struct fai
 	return result;
 }
 
-/** One line of a file. @param len Of it, as read. */
+/** Read one line of a file. @param len Bytes read, including zero bytes. */
 static int read_line(struct format_budget *budget, char *line, size_t len, uint64_t number,
 		     struct failure *why)
 {
@@ -248,20 +249,20 @@ int format_budget_read(struct format_budget *budget, FILE *file, struct failure 
 
 /* ---- Verdicts --------------------------------------------------------------------------- */
 
-/** What is judged. */
+/** Data of a judgement. */
 struct judging {
 	const struct compare *compare;
-	const struct format_profile *profiles[2]; /* [0] NULL: there is no base */
+	const struct format_profile *profiles[2]; /* [0] NULL: no base */
 	const struct rule *rule;
-	double tail;	   /* of compare_tail() */
-	bool is_unmatched; /* the rule is about a function that is not there */
-	bool counts;	   /* only how many intervals are looked at */
+	double tail;	   /* as compare_tail() returns it */
+	bool is_unmatched; /* no function has the rule's name */
+	bool counts;	   /* only count the intervals to compute */
 	uint32_t candidates;
 	struct format_text reason;
-	unsigned named, more; /* functions in the reason, and those left out */
+	unsigned named, more; /* functions in the reason, and omitted ones */
 };
 
-/** How far beyond the bound a share is, or a change. */
+/** How far a share or a change is beyond the bound. */
 static double excess_of(const struct rule *rule, double value)
 {
 	switch (rule->operator) {
@@ -293,7 +294,7 @@ static void explain(struct judging *judging, const char *who, const char *what, 
 				 100 * range.low, 100 * range.high);
 }
 
-/** @return whether it breaks the rule, for certain. Where that is only counted: perhaps. */
+/** @return Whether the count breaks the rule. While counting: whether it may break the rule. */
 static bool judge_count(struct judging *judging, const char *who, const char *what,
 			const uint64_t parts[2])
 {
@@ -306,7 +307,7 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 	bool upwards = strchr(">+", rule->operator) != NULL;
 	struct compare_range range;
 
-	/* Where the interval lies beyond, what was measured does, too. */
+	/* If the whole interval is beyond the bound, the measured value is too. */
 	if (excess_of(rule, is_share ? shares[1] : shares[1] - shares[0]) <= 0)
 		return false;
 	judging->candidates++;
@@ -322,7 +323,7 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 	return true;
 }
 
-/** A pattern fits the whole label, or its name. */
+/** A pattern matches the whole label, or only its name. */
 static bool fits(const char *pattern, const char *text)
 {
 	const char *location = strstr(text, " (");
@@ -352,7 +353,7 @@ static void judge_functions(struct judging *judging)
 		judging->is_unmatched = false;
 		bool told = self && judge_count(judging, row->text, "itself has", row->self);
 
-		/* A function that is reported needs no second reason. */
+		/* One reason per function is enough. */
 		if (total && (!told || judging->counts))
 			judge_count(judging, row->text, "has in all", row->total);
 	}
@@ -405,9 +406,9 @@ static int judge_rule(struct judging *judging, const struct rule *rule, struct f
 	}
 }
 
-/** Only what was measured beyond a bound can break it, which half of those are that lie at the
- * bound. So each of these has the room that both ends of an interval have, though one end counts.
- */
+/** Only a value measured beyond a bound can break it. A true value at the bound is measured
+ * beyond it half of the time. So each candidate gets the error of both ends of an interval,
+ * although only one end counts. */
 static int choose_tail(const struct format_budget *budget, struct judging *judging,
 		       struct failure *why)
 {
@@ -461,7 +462,7 @@ int format_budget_judge(struct format_budget *budget, const struct format_profil
 	    (base && format_profile_kind(base) != FORMAT_STREAM_SYSPROF))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0,
 				   "judge call chains of a memory profile");
-	/* Without a base no rule asks for changes. */
+	/* Without a base, no rule is about changes. */
 	if (compare_init(&compare, base ? base : profile, profile,
 			 lines ? lines : FORMAT_LINES_FUNCTION, why))
 		return -1;

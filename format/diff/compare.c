@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shares of two profiles with their exact intervals. */
+/* What are the shares of two profiles, with exact intervals? */
 #include "format/diff/compare.h"
 
 #include <math.h>
@@ -20,8 +20,10 @@ double compare_tail(uint32_t count)
 	return (1 - COMPARE_CONFIDENCE) / 2 / (count ? count : 1);
 }
 
-/** Continued fraction of the incomplete beta function, by Lentz's method.
- *  Source: NIST Digital Library of Mathematical Functions, 8.17.22. */
+/**
+ * Continued fraction of the incomplete beta function, by Lentz's method.
+ * Source: NIST Digital Library of Mathematical Functions, 8.17.22.
+ */
 static double beta_fraction(double x, double a, double b)
 {
 	const double tiny = 1e-300;
@@ -50,7 +52,7 @@ static double beta_fraction(double x, double a, double b)
 	return fraction;
 }
 
-/** The regularised incomplete beta function: what lies below @p x. */
+/** The regularised incomplete beta function: the probability below @p x. */
 static double beta_below(double x, double a, double b)
 {
 	double front;
@@ -63,10 +65,11 @@ static double beta_below(double x, double a, double b)
 	return 1 - front * beta_fraction(1 - x, b, a) / b;
 }
 
-/** Where so much lies below. */
+/** The point below which the probability is @p below. */
 static double beta_quantile(double below, double a, double b)
 {
-	/* No tail that is asked for lies farther from the mean, also of the most lopsided. */
+	/* All requested tails are within this distance of the mean, even in the most skewed
+	 * distributions. */
 	double n = a + b, mean = a / n, reach = 12 * sqrt(mean * (1 - mean) / n) + 60 / n;
 	double low = fmax(mean - reach, 0), high = fmin(mean + reach, 1);
 
@@ -89,7 +92,8 @@ struct compare_range compare_share(uint64_t part, uint64_t whole, double effecti
 	if (whole == 0)
 		return range;
 	range.value = k / n;
-	/* From above, 1 less the share of the others: small tails are exact at this end only. */
+	/* The upper bound is 1 less the share of all others: small tails are exact only at the
+	 * lower end. */
 	if (part > 0)
 		range.low = beta_quantile(tail, k, n - k + 1);
 	if (part < whole)
@@ -119,7 +123,7 @@ static void set_side(struct compare_row *row, const struct call_tree_label *labe
 	row->total[side] = count->total;
 }
 
-/** Labels of both are sorted: those with the same text meet. */
+/** Labels of both profiles are sorted, so equal texts meet. */
 static void join(struct compare *compare, struct call_tree_count *const counts[2])
 {
 	const struct call_tree *base = &compare->trees[0], *new = &compare->trees[1];
@@ -170,7 +174,8 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->text, b->text);
 }
 
-/** Intervals of one profile. Most functions have few samples, and many the same number. */
+/** Cache of one profile's intervals. Most functions have few samples, and many have the same
+ * number. */
 struct shares {
 	uint64_t whole;
 	double effective, tail;

@@ -7,61 +7,62 @@
 #include "format/report/call_tree.h"
 
 /*
- * Two profiles side by side, and whether their differences are significant.
+ * Two profiles side by side, and the significance of their differences.
  *
- * A sample is taken for a draw: of n samples, k had the function. Shares have the exact interval,
- * in which the true one is whatever n and k are (C. J. Clopper, E. S. Pearson 1934). The interval
- * of a difference of two shares is made of theirs, which holds about as well (G. Y. Zou, A. Donner
- * 2008). As all functions are looked at, each interval is so wide that all of them together hold
- * with COMPARE_CONFIDENCE (Bonferroni). Samples that are alike because they were taken close to
- * each other count for less, as far as their order tells (format/diff/effective_samples.h). Of
- * phases that last long that is not known: record for many of them.
+ * A sample counts as a random draw: k of n samples have the function. A share has the exact
+ * interval, which contains the true share for any n and k (C. J. Clopper, E. S. Pearson 1934). The
+ * interval of a difference of two shares is computed from theirs and is about as reliable (G. Y.
+ * Zou, A. Donner 2008). Many functions are compared, so each interval is wide enough that all of
+ * them hold together with COMPARE_CONFIDENCE (Bonferroni). Samples that are similar because they
+ * are close in time count for less, if their order is known (format/diff/effective_samples.h). This
+ * does not cover long phases of a program: a recording should contain many of them.
  */
 #define COMPARE_CONFIDENCE 0.99
 
-/** [low, high] holds the true value. In shares, from -1 to 1. */
+/** [low, high] contains the true value. Shares, from -1 to 1. */
 struct compare_range {
 	double low, value, high;
 };
 
-/** One function, or one line of one, in both profiles: [0] the base, [1] the new one. Of equal
- * names all kinds together, as not all forms of profiles tell these. */
+/** One function, or one of its lines, in both profiles: [0] the base, [1] the new profile. Kinds
+ * are merged by name, because not all formats store kinds. */
 struct compare_row {
-	const char *text; /**< As call_tree_label's; borrowed from the folds. */
+	const char *text; /**< As in call_tree_label; borrowed from the call trees. */
 	enum format_kind kind;
 	uint64_t self[2], total[2];
-	struct compare_range self_change,
-		total_change; /**< Ends: once compare_judge() has set them. */
+	struct compare_range self_change, total_change; /**< The ends are set by compare_judge(). */
 };
 
 struct compare {
 	struct call_tree trees[2];
-	struct compare_row *rows; /**< The largest change first. */
+	struct compare_row *rows; /**< Largest change first. */
 	uint32_t count;
 	uint64_t samples[2];
-	double effective[2]; /**< Of effective_samples(). */
+	double effective[2]; /**< As effective_samples() returns it. */
 };
 
-/** @param lines LINE or FUNCTION. */
+/** @param lines FORMAT_LINES_LINE or FORMAT_LINES_FUNCTION. */
 int compare_init(struct compare *compare, const struct format_profile *base,
 		 const struct format_profile *new, enum format_lines lines, struct failure *why);
 void compare_deinit(struct compare *compare);
 
-/** Set the ranges of all changes, so that all together hold. */
+/** Set the intervals of all changes, so that all hold together. */
 int compare_judge(struct compare *compare, struct failure *why);
 
-/** Whether a change is more than chance. */
+/** Whether a change is significant. */
 bool compare_is_certain(struct compare_range change);
 
-/** What may lie beyond each end of each of @p count intervals that hold together. */
+/** @return The error probability at each end of each of @p count intervals that hold together. */
 double compare_tail(uint32_t count);
 
-/** Of a share: @p part of @p whole samples. Nothing is known without samples: [0, 1].
- *  @param worth As many samples tell as much as one: of effective_samples().
- *  @param tail From compare_tail(). */
+/**
+ * The interval of a share: @p part of @p whole samples. Without samples it is [0, 1].
+ * @param effective How many samples are worth one independent sample, from effective_samples().
+ * @param tail From compare_tail().
+ */
 struct compare_range compare_share(uint64_t part, uint64_t whole, double effective, double tail);
 
-/** Of the difference of two shares. */
+/** The interval of the difference of two shares. */
 struct compare_range compare_difference(struct compare_range before, struct compare_range after);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Two profiles by the same labels. */
+/* How do two profiles share labels? */
 #include "format/diff/diff_view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/** Number the labels of both together; these are sorted, so that those with the same text meet.
- *  @param ids By side: the new number of each label. */
+/**
+ * Number the labels of both profiles together. Both lists are sorted, so equal texts meet.
+ * @param ids By side: the new number of each label.
+ */
 static void join_labels(struct diff_view *diff_view, uint32_t *const ids[2])
 {
 	const struct call_tree *base = &diff_view->trees[0], *new = &diff_view->trees[1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How alike neighbouring samples are. */
+/* How similar are neighbouring samples? */
 #include "format/diff/effective_samples.h"
 
 #include <math.h>
@@ -7,33 +7,33 @@
 
 enum {
 	BLOCK_FIRST = 16,
-	/* Of fewer blocks it is too much of a chance how they differ. */
+	/* With fewer blocks, chance decides how much they differ. */
 	BLOCKS_MIN = 32,
-	/* Of shorter ones the blocks tell. */
+	/* The comparison of blocks covers shorter runs. */
 	RUN_MIN = 64,
 };
 
-/** What is more by less than this is chance. */
+/** Growth below this factor counts as chance. */
 #define GROWTH 1.15
 
-/** How often chance may make a run in all of a profile that is taken for none of chance. */
+/** Probability, per profile, that chance makes a run that counts as one sample. */
 #define RUN_CHANCE 1e-6
 
-/** Samples of one leaf in the block that is being filled, and in the one before. */
+/** Samples of one leaf in the current block and in the previous one. */
 struct leaf {
 	uint32_t now, before;
-	uint64_t block; /* the last one that is counted in `now`, from 1 */
+	uint64_t block; /* the last block counted in `now`, from 1 */
 };
 
 struct series {
 	const struct format_profile *profile;
 	const struct call_tree *call_tree;
-	uint32_t *leaf_of;    /* Label, by the profile's key. */
+	uint32_t *leaf_of;    /* From the profile's key to the leaf's label. */
 	struct leaf *leaves;  /* By label. */
-	uint32_t *touched[2]; /* Labels of the block, and of the one before. */
+	uint32_t *touched[2]; /* Labels in the current block and in the previous one. */
 	uint32_t touched_count[2];
 	uint64_t size, filled, number;
-	double squares; /* Of the differences of neighbours. */
+	double squares; /* Sum of the squared differences of neighbours. */
 };
 
 static void find_leaves(struct series *series)
@@ -49,7 +49,7 @@ static void find_leaves(struct series *series)
 	}
 }
 
-/** Square the differences to the block before, and begin the next one. */
+/** Add the squared differences to the previous block, and begin the next block. */
 static void end_block(struct series *series)
 {
 	uint32_t *before = series->touched[1];
@@ -60,7 +60,7 @@ static void end_block(struct series *series)
 			struct leaf *leaf = &series->leaves[series->touched[side][i]];
 			double difference = (double)leaf->now - leaf->before;
 
-			/* Those of both blocks are met twice. */
+			/* Leaves of both blocks appear twice; add them once. */
 			if (side == 0 || leaf->block != series->number)
 				squares += difference * difference;
 		}
@@ -101,8 +101,12 @@ static void add(struct series *series, uint32_t label, uint64_t count)
 	}
 }
 
-/** Of independent samples neighbours' difference has the variance 2 m p (1 - p) for each leaf.
- *  @param spread The sum of p (1 - p). */
+/**
+ * Compare blocks of @p size samples. If samples are independent, the difference of neighbours has
+ * the variance 2 m p (1 - p) for each leaf, with m = @p size.
+ * @param spread The sum of p (1 - p).
+ * @return The measured variance relative to that.
+ */
 static double measure(struct series *series, uint64_t size, double spread)
 {
 	struct timeline_cursor cursor = { 0 };
@@ -116,11 +120,11 @@ static double measure(struct series *series, uint64_t size, double spread)
 	series->squares = 0;
 	while (timeline_next(&series->profile->timeline, &cursor))
 		add(series, series->leaf_of[cursor.key], cursor.count);
-	/* The block that is not full does not count. */
+	/* The last block is incomplete and does not count. */
 	return series->squares / ((double)(series->number - 2) * 2 * (double)size * spread);
 }
 
-/** The sum of p (1 - p) of all leaves. */
+/** Sum p (1 - p) over all leaves. */
 static int find_spread(const struct call_tree *call_tree, double *ret_spread, struct failure *why)
 {
 	struct call_tree_count *counts = call_tree_count(call_tree);
@@ -138,7 +142,7 @@ static int find_spread(const struct call_tree *call_tree, double *ret_spread, st
 	return 0;
 }
 
-/** Longer and longer series. */
+/** Double the block size until the result stops growing. */
 static double find_effective(struct series *series, double spread)
 {
 	uint64_t most = series->profile->timeline.count / BLOCKS_MIN;
@@ -154,7 +158,7 @@ static double find_effective(struct series *series, double spread)
 	return effective;
 }
 
-/** What a run adds: all its samples tell as much as one. */
+/** A long run counts as one sample. @return What it adds to the result. */
 static double excess_of(const struct format_profile *profile, uint32_t key, uint64_t len)
 {
 	double n = (double)profile->timeline.count, count = (double)len;
@@ -165,8 +169,8 @@ static double excess_of(const struct format_profile *profile, uint32_t key, uint
 	return count * count / n;
 }
 
-/** Samples with the same chain, too many in a row for a coincidence: neighbours say too little
- * about what happens only once or twice. */
+/** Find runs of samples with the same chain that are too long for chance. The comparison of
+ * neighbours hardly sees an event that happens only once or twice. */
 static double find_runs(const struct format_profile *profile)
 {
 	struct timeline_cursor cursor = { 0 };
@@ -219,7 +223,7 @@ int effective_samples(const struct format_profile *profile, const struct call_tr
 
 	if (find_spread(call_tree, &spread, why))
 		return -1;
-	/* Where all samples are alike nothing varies. */
+	/* If all samples are equal, nothing varies. */
 	if (!profile->timeline.is_kept || profile->timeline.is_summed || spread < 1e-9) {
 		*ret_effective = 1;
 		return 0;

@@ -7,23 +7,25 @@
 #include "format/report/call_tree.h"
 
 /**
- * How many samples tell as much as one that is independent of all others; 1 where they are, and
- * where the profile has not kept their order.
+ * Compute how many samples are worth one independent sample. The result is 1 if samples are
+ * independent, or if the profile has not kept their order.
  *
- * A recorder that the machine leaves without a processor takes one sample for all the ticks that it
- * missed, and that is in a stream as many times. A thread that waits for a processor is at the same
- * place in sample after sample. And a program does what it does for a while, which may be longer
- * than the time between two samples. All that makes shares vary more than the number of samples
- * lets expect. So the samples are taken in blocks: how much neighbours differ, against what
- * they would where samples are independent, is what is asked for. Blocks are made longer for as
- * long as that makes it more (H. Flyvbjerg, H. G. Petersen 1989). As only neighbours are compared,
- * a program that has a few long stages, one after the other, is not taken for one that wavers. But
- * if too many samples in a row for a coincidence have the same chain, most likely the thread did
- * not run at all: such a run counts as one sample.
+ * Three effects make neighbouring samples similar. When the machine gives the recorder no
+ * processor, the recorder takes one sample for all missed ticks, and the stream contains it once
+ * per tick. A thread that waits for a processor is at the same location in each sample. And a
+ * program may do the same thing for longer than the time between two samples. Shares then vary more
+ * than the number of samples suggests.
  *
- * @param profile What was summed up before it was read must say so in its timeline: each sample
- *		  takes time here.
- * @param fold Of @p profile.
+ * So the samples are divided into blocks, and the difference of neighbouring blocks is compared
+ * with the difference that independent samples would have. The blocks grow as long as that
+ * increases the result (H. Flyvbjerg, H. G. Petersen 1989). Only neighbours are compared, so a few
+ * long stages of a program, one after the other, do not count as variation. But if too many samples
+ * in a row have the same chain for a coincidence, the thread most likely did not run: such a run
+ * counts as one sample.
+ *
+ * @param profile If samples were added up before they were read, its timeline must say so, because
+ * here each sample takes time.
+ * @param call_tree The call tree of @p profile.
  * @return 0, or -1: FAILURE_NO_MEMORY.
  */
 int effective_samples(const struct format_profile *profile, const struct call_tree *call_tree,
