@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A live profile: how samples are counted. */
+/* How does a live view count samples? */
 #include "format/live/live_internal.h"
 
 #include <stdlib.h>
@@ -11,24 +11,24 @@ enum {
 	NODES_MAX = 131072,
 	WINDOW = 10,
 	WINDOW_MAX = 600,
-	/* More modules, traces, threads and processes than anyone looks through. */
+	/* More modules, traces, threads and processes than anyone looks at. */
 	OTHERS_MAX = 4096,
-	/* Ids of one function: one each time that it is announced anew. */
+	/* Ids of one function: each announcement may add one. */
 	IDS_PER_FUNCTION = 4,
 };
 
 /* ---- Samples ---------------------------------------------------------------------------- */
 
-/* A sample on its way into the tables. */
+/* A sample while it is counted. */
 struct counting {
 	struct format_live *live;
 	const struct format_sample *sample;
 	uint32_t node;
-	uint32_t cut; /* The last node of a chain that found no room. */
+	uint32_t cut; /* The last node of a chain that did not fit. */
 	struct failure *why;
 };
 
-/* Count for an entry, once per sample for its total. */
+/* Add to an entry; the sample counts once in its total. */
 static int count(struct counting *counting, struct live_table *table, uint32_t id, bool self,
 		 bool guest)
 {
@@ -45,7 +45,7 @@ static int count(struct counting *counting, struct live_table *table, uint32_t i
 	return live_table_add(table, &add, counting->why);
 }
 
-/* What is known of entries goes where they went. */
+/* Move the facts about entries to their new numbers. */
 static void move_info(struct format_live *live, const struct live_table *table, const uint32_t *map,
 		      uint32_t count)
 {
@@ -59,7 +59,10 @@ static void move_info(struct format_live *live, const struct live_table *table, 
 	}
 }
 
-/* The entry of a table in which any may be folded; entry 0 where there is no room. */
+/*
+ * Find or add an entry of a table that may fold any entry.
+ * @param ret_id 0 if the table has no room.
+ */
 static int put_plain(struct counting *counting, struct live_table *table, const void *key,
 		     uint32_t *ret_id)
 {
@@ -159,7 +162,7 @@ static int put_line(struct counting *counting, uint32_t function, uint32_t line,
 	return 0;
 }
 
-/* The node below the current one; LIVE_GONE where there is no room. */
+/* Step to the node below the current one; LIVE_GONE if the table has no room. */
 static int step_node(struct counting *counting, const struct live_node_key *key, uint64_t address)
 {
 	struct format_live *live = counting->live;
@@ -184,7 +187,7 @@ static struct live_node_key key_of_frame(const struct counting *counting, uint32
 
 	if (function == FORMAT_LIVE_OTHER)
 		return key;
-	/* Positions in machine code are of no use in a tree. */
+	/* Positions in machine code are useless in a tree. */
 	key.line = value->kind == FORMAT_KIND_LUA ? frame->line : 0;
 	key.trace =
 		(frame->trace & ~LIVE_APPROXIMATE) | (frame->approximate ? LIVE_APPROXIMATE : 0);
@@ -219,7 +222,7 @@ static int count_frame(struct counting *counting, const struct format_frame *fra
 		counting->why);
 }
 
-/* Room for the nodes of one chain, made in front of it: numbers must not change under way. */
+/* Make room for the nodes of one chain before it is counted, because folding renumbers nodes. */
 static int make_room(struct format_live *live, const struct format_sample *sample,
 		     struct failure *why)
 {
@@ -246,7 +249,7 @@ static int count_end(struct counting *counting)
 		key.trace_function = live_function_of(live, sample->trace_function);
 	if (live_table_put(&live->ends, &key, &id, counting->why) != 0)
 		return -1;
-	if (id == LIVE_GONE) { /* then without its traces, or as anything */
+	if (id == LIVE_GONE) { /* no room: count it as "[other]", without its state and trace */
 		key = (struct live_end_key){ .cut = 1, .trace_function = FORMAT_NO_FUNCTION };
 		if (live_table_put(&live->ends, &key, &id, counting->why) != 0)
 			return -1;
@@ -303,7 +306,7 @@ int format_live_sample(struct format_live *live, const struct format_sample *sam
 	return count_end(&counting);
 }
 
-/* ---- Beginning, refresh and end --------------------------------------------------------- */
+/* ---- Start, refresh and end ------------------------------------------------------------- */
 
 static uint32_t or_default(uint32_t value, uint32_t normal, uint32_t least)
 {
@@ -330,7 +333,8 @@ static int init_tables(struct format_live *live, const struct format_live_option
 		{ &live->threads, sizeof(struct live_thread_key), OTHERS_MAX, window },
 		{ &live->processes, sizeof(struct live_thread_key), OTHERS_MAX, window },
 		{ &live->nodes, sizeof(struct live_node_key), nodes, window },
-		/* Its chains end at each node once, or with another state or trace. */
+		/* A chain ends at a node once per state and trace; most nodes have one end at
+		 * most. */
 		{ &live->ends, sizeof(struct live_end_key), nodes, 0 },
 	};
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Folding: the cold part of a full table of a live profile goes into "[other]". */
+/* How does the cold part of a full table fold into "[other]"? */
 #include "format/live/live_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	/* So much of a full table goes. */
+	/* One in this many entries of a full table folds. */
 	FOLD_PART = 4,
 };
 
-/* What a frame of @p node is in the new tree: under which parent, as what. */
+/* How a frame of a node continues in the new tree: its parent and its function. */
 struct fold_step {
-	const bool *gone;	   /* nodes; NULL: none */
-	const uint32_t *functions; /* map, or NULL */
+	const bool *gone;	   /* by node; NULL: none */
+	const uint32_t *functions; /* new numbers, or NULL */
 };
 
 static uint32_t mapped(const uint32_t *map, uint32_t function)
@@ -21,7 +21,7 @@ static uint32_t mapped(const uint32_t *map, uint32_t function)
 	return map && function < LIVE_THREAD ? map[function] : function;
 }
 
-/* One node into the new tree. */
+/* Copy one node into the new tree. */
 static int renumber_node(struct format_live *live, struct live_table *made, uint32_t node,
 			 const struct fold_step *step, uint32_t *map, uint8_t *into,
 			 struct failure *why)
@@ -58,7 +58,7 @@ static int renumber_node(struct format_live *live, struct live_table *made, uint
 	return 0;
 }
 
-/* The ends of chains follow their nodes. */
+/* Move the ends of chains to the new nodes. */
 static int renumber_ends(struct format_live *live, const struct fold_step *step,
 			 const uint32_t *nodes, struct failure *why)
 {
@@ -127,7 +127,7 @@ int live_fold_nodes(struct format_live *live, struct failure *why)
 	return ret ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold call chains") : 0;
 }
 
-/* Lines follow their functions. */
+/* Move lines to the new numbers of their functions. */
 static int renumber_lines(struct format_live *live, const uint32_t *functions, struct failure *why)
 {
 	struct live_table made;
@@ -157,7 +157,7 @@ static int renumber_lines(struct format_live *live, const uint32_t *functions, s
 	return ret ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "fold lines") : 0;
 }
 
-/* Take the functions that go out of everything that refers to them. */
+/* Remove folded functions from everything that refers to them. */
 static int fold_marked_functions(struct format_live *live, const bool *gone, uint32_t *map,
 				 struct failure *why)
 {

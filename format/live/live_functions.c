@@ -9,15 +9,15 @@
 #include <string.h>
 
 enum {
-	/* Longer than names that people can read. */
+	/* Longer than people read. */
 	NAME_SHOWN_MAX = 256,
-	/* Of a chunk that is no file. */
+	/* For a chunk that is not a file. */
 	TEXT_SHOWN_MAX = 48,
 };
 
 /* ---- Texts ------------------------------------------------------------------------------ */
 
-/* A chunk's name as Lua's messages have it. Source: Lua 5.1 manual, lua_Debug.short_src. */
+/* Add a chunk's name as in Lua's messages. Source: Lua 5.1 manual, lua_Debug.short_src. */
 static void add_chunk(struct format_text *text, const char *chunk)
 {
 	size_t len;
@@ -129,7 +129,7 @@ static int make_function(struct format_live *live, const struct format_function 
 {
 	struct live_function info = { .value = *from };
 
-	/* Of no use in a live view, and not ours to keep. */
+	/* Borrowed for the call only, and useless in a live view. */
 	info.value.mapping = NULL;
 	info.value.file = NULL;
 	info.value.name = from->name ? strdup(from->name) : NULL;
@@ -183,8 +183,8 @@ static bool is_same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* The function that is known by another name, or without one: at the same place, and its code was
- * at the same address when it was announced. LIVE_GONE: none. */
+/* Find a function with another name or none, with the same location and, at its announcement,
+ * the same code address. LIVE_GONE: none. */
 static uint32_t find_renamed(const struct format_live *live, const struct format_function *function)
 {
 	uint32_t known = live->recent[hash_word(function->address, 0) % LIVE_RECENT];
@@ -201,8 +201,10 @@ static uint32_t find_renamed(const struct format_live *live, const struct format
 		       : LIVE_GONE;
 }
 
-/* A function that was known without its name, or by one that was less sure, takes it. @return
- * Whether there was one. */
+/*
+ * Give the new name to a function that had none, or a less certain one.
+ * @return Whether there was one.
+ */
 static bool take_name(struct format_live *live, const struct format_function *function,
 		      const struct live_function_key *key, uint32_t *ret_id, struct failure *why)
 {
@@ -275,7 +277,8 @@ int format_live_function(struct format_live *live, uint32_t id,
 	if (live_put_function(live, function, &known, why) != 0)
 		return -1;
 	if (known == LIVE_GONE) {
-		/* No room before the next refresh; then it is announced once more. */
+		/* The table has no room until the next refresh; then the function is announced
+		 * again. */
 		live->folded.functions++;
 		live->forgotten = true;
 		known = FORMAT_LIVE_OTHER;
@@ -293,7 +296,7 @@ uint32_t live_function_of(const struct format_live *live, uint32_t id)
 
 void live_move_ids(struct format_live *live, const uint32_t *map)
 {
-	/* Those of folded functions go: they are announced anew where they are met again. */
+	/* Drop the ids of folded functions; they are announced again when they are next used. */
 	struct live_id *old = live->ids;
 	uint32_t count = live->id_size;
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of a live profile. Each has "[other]" as entry 0, but for the chains' nodes, which
- * begin with the root of all: what is folded there is counted as its parent's `other`.
+ * Private to format: which tables does a live view have?
+ *
+ * In each table except the nodes, entry 0 is "[other]". The nodes begin with the root of all
+ * chains; samples folded below a node are in its `other`.
  */
 #ifndef FORMAT_LIVE_LIVE_INTERNAL_H
 #define FORMAT_LIVE_LIVE_INTERNAL_H
@@ -11,18 +13,18 @@
 
 enum { LIVE_RECENT = 4096 };
 
-/** In place of a node's function: a thread's root; line and trace are pid and tid. */
+/** Used instead of a node's function: root of a thread; line and trace are pid and tid. */
 #define LIVE_THREAD (UINT32_MAX - 1)
 
 /** In live_node_key.trace and live_line: the frame is approximate. */
 #define LIVE_APPROXIMATE ((uint32_t)1 << 31)
 
-/** What tells one function from another; the strings by their hashes. */
+/** The identity of a function; strings by their hashes. */
 struct live_function_key {
 	uint64_t hash, second;
 };
 
-/** A function as it is shown. Owns its strings. */
+/** A function as shown. Owns its strings. */
 struct live_function {
 	struct format_function value; /**< Strings as announced, owned. */
 	char *shown, *location, *module_name;
@@ -42,14 +44,14 @@ struct live_trace_key {
 	uint32_t number;
 };
 
-/** A trace, with what is known of its start. */
+/** A trace and the function in which it starts. */
 struct live_trace {
 	uint32_t function; /**< Id, or FORMAT_LIVE_OTHER. */
 	uint64_t compiled[FORMAT_COMPILED_COUNT];
 };
 
-/** A coroutine: where it is, and the address of the function that it began with; 0: unknown, or of
- *  the main one. */
+/** A coroutine: its address, and the address of the function that it began with; 0: unknown, or
+ * the main coroutine. */
 struct live_coroutine_key {
 	uint64_t address, began;
 	int32_t pid;
@@ -57,23 +59,23 @@ struct live_coroutine_key {
 };
 
 struct live_coroutine {
-	uint32_t function; /**< That it began with, or FORMAT_LIVE_OTHER. */
-	int32_t tid;	   /**< Where it ran last. */
+	uint32_t function; /**< The function that it began with, or FORMAT_LIVE_OTHER. */
+	int32_t tid;	   /**< The last thread that ran it. */
 };
 
 struct live_thread_key {
 	int32_t pid, tid;
 };
 
-/** One frame of a chain, below its parent. */
+/** One frame of a chain and its parent. */
 struct live_node_key {
 	uint32_t parent, function, line, trace;
 };
 
-/** How a chain ends: what a writer needs besides its frames. */
+/** The end of a chain: what writers need besides its frames. */
 struct live_end_key {
 	uint32_t node;
-	uint8_t state, compiled, full, cut; /**< cut: below it frames were folded. */
+	uint8_t state, compiled, full, cut; /**< cut: frames below it were folded. */
 	uint32_t trace, trace_function;
 };
 
@@ -92,35 +94,35 @@ struct format_live {
 		uint32_t function;
 	} * ids;
 	uint32_t id_count, id_size;
-	/** The functions that were announced last, by a hash of their code's address. */
+	/** The last announced functions, by a hash of their code's address. */
 	uint32_t recent[LIVE_RECENT];
 	uint32_t window, refresh, serial;
 	uint64_t samples, *window_ring, window_samples;
 	struct format_live_folded folded;
 	bool forgotten;
-	/** Folded in this refresh already: what finds no room now is not told apart. */
+	/** Already folded in this refresh; until the next one, new entries count as "[other]". */
 	bool functions_full, lines_full, nodes_full, others_full;
 };
 
-/** Make room where there is none. @return 0, or -1 with FAILURE_NO_MEMORY. */
+/** Make room if there is none. @return 0, or -1 with FAILURE_NO_MEMORY. */
 int live_fold_functions(struct format_live *live, struct failure *why);
 int live_fold_lines(struct format_live *live, struct failure *why);
 int live_fold_nodes(struct format_live *live, struct failure *why);
-/** @param ret_map As live_table_fold(). */
+/** @param ret_map As for live_table_fold(). */
 int live_fold_plain(struct live_table *table, uint32_t *ret_map, struct failure *why);
 
-/** Find or add. @param ret_id LIVE_GONE where there is no room before the next refresh. */
+/** Find or add a function. @param ret_id LIVE_GONE if there is no room until the next refresh. */
 int live_put_function(struct format_live *live, const struct format_function *function,
 		      uint32_t *ret_id, struct failure *why);
 
-/** The function that was announced under an id, or FORMAT_LIVE_OTHER. */
+/** @return The function announced under an id, or FORMAT_LIVE_OTHER. */
 uint32_t live_function_of(const struct format_live *live, uint32_t id);
 
-/** Functions were renumbered; the ids of those that went are forgotten. */
+/** Renumber the functions of all ids; ids of folded functions are forgotten. */
 void live_move_ids(struct format_live *live, const uint32_t *map);
 void live_free_function(struct live_function *info);
 
-/** Rows, not sorted: all that a query of a tree or a table starts from (live_view.c). */
+/** Unsorted rows, the start of every query of a tree or a table (live_view.c). */
 struct live_rows {
 	struct format_live_row *rows;
 	size_t count, size;
@@ -128,22 +130,23 @@ struct live_rows {
 
 int live_rows_add(struct live_rows *rows, const struct format_live_row *row, struct failure *why);
 
-/** A function as a row without counts. */
+/** @return A row for a function, without counts. */
 struct format_live_row live_function_row(const struct format_live *live, uint32_t function);
 
-/** Sort as asked for, and drop what does not fit the filter or is native. */
+/** Sort rows, and drop rows that the query excludes. */
 void live_rows_finish(struct live_rows *rows, const struct format_live_query *query);
 bool live_row_fits(const struct format_live_row *row, const struct format_live_query *query);
 int live_row_compare(const struct format_live_row *a, const struct format_live_row *b,
 		     const struct format_live_query *query);
 
-/** By node: whether its samples are those that the query asks for. @return NULL when out of
- *  memory; the caller's. */
+/** @return By node: whether the query asks for its samples; the caller frees it. NULL if memory
+ * runs out. */
 bool *live_select_nodes(const struct format_live *live, const struct format_live_query *query);
 
 /**
- * Visit all nodes, each before and after those below it.
- * @param enter May be NULL; so may leave.
+ * Visit all nodes, before and after their children.
+ * @param enter May be NULL.
+ * @param leave May be NULL.
  * @return 0, or -1 with FAILURE_NO_MEMORY.
  */
 typedef void live_visitor(void *context, uint32_t node);
@@ -161,7 +164,7 @@ static inline const struct live_node_key *live_node(const struct format_live *li
 	return live_table_key(&live->nodes, node);
 }
 
-/** The counts of an entry as a row has them. */
+/** @return The counts of an entry in the form of a row. */
 struct format_live_count live_count_of(const struct live_count *count);
 
 #endif

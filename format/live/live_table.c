@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts by key, with a window, in bounded memory. */
+/* How does a table count by key, with a window, in bounded memory? */
 #include "format/live/live_table.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum {
 	SIZE_FIRST = 64,
-	/* Slots for each entry, at least: short searches. */
+	/* At least this many slots per entry, so that searches are short. */
 	SLOTS_PER_ENTRY = 2,
 };
 
@@ -21,7 +21,7 @@ const void *live_table_key(const struct live_table *table, uint32_t id)
 	return table->keys + id * table->key_len;
 }
 
-/* The slot of a key: where it is, or where it would be put. */
+/* @return The slot of a key, or the free slot for it. */
 static uint32_t *slot_of(const struct live_table *table, const void *key)
 {
 	uint32_t mask = table->slot_count - 1;
@@ -123,7 +123,7 @@ static struct live_deltas *current(struct live_table *table)
 	return &table->ring[table->refresh % (table->window + 1)];
 }
 
-/* The entry in the list of this refresh. */
+/* The entry's item in the list of this refresh. */
 static struct live_delta *delta_of(struct live_table *table, uint32_t id)
 {
 	struct live_deltas *deltas = current(table);
@@ -174,7 +174,7 @@ static void take_back(struct live_table *table, struct live_deltas *deltas)
 		count->window_total -= delta->total;
 		count->window_other -= delta->other;
 	}
-	/* One busy refresh need not hold its memory for ever. */
+	/* One busy refresh must not keep its memory forever. */
 	free(deltas->items);
 	*deltas = (struct live_deltas){ 0 };
 }
@@ -280,13 +280,14 @@ static void merge_delta(struct live_delta *delta, enum live_into into)
 void live_table_renumber(struct live_table *table, const void *keys, uint32_t count,
 			 const uint32_t *map, const uint8_t *into)
 {
-	/* A new number is never larger than the old one, so entries move down only. */
+	/* A new number is never larger than the old one, so entries only move down. */
 	uint32_t made = 0;
 
 	for (uint32_t id = 0; id < table->count; id++) {
 		struct live_count from = table->counts[id];
 
-		from.delta = 0; /* lists may have several items of one entry: none is added to */
+		from.delta = 0; /* a list may have several items of one entry; do not add to any of
+				   them */
 		if (map[id] == made) {
 			table->counts[made] = (struct live_count){ 0 };
 			made++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A live profile: its chains as a call tree, and what calls what. */
+/* What is the call tree of a live view, and which functions call each other? */
 #include "format/live/live_internal.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* ---- Walking ---------------------------------------------------------------------------- */
 
-/* Children of all nodes: the first one, and the next one of the same parent. */
+/* Children of all nodes: the first child, and the next child of the same parent. */
 struct children {
 	uint32_t *first, *next;
 };
@@ -34,7 +34,7 @@ static int children_init(struct children *children, const struct live_table *tab
 		children_deinit(children);
 		return no_memory(why);
 	}
-	/* A key begins with the parent; 0, the root, is nobody's child. */
+	/* A key begins with the parent. Node 0, the root, has none. */
 	for (uint32_t i = table->count; i-- > 1;) {
 		uint32_t parent = *(const uint32_t *)live_table_key(table, i);
 
@@ -82,12 +82,14 @@ struct relating {
 	const bool *selected;
 	uint32_t function;
 	bool callers;
-	uint32_t *kept;		   /* by node: itself, or what stands for it where it is left out */
-	uint32_t *above;	   /* by function: such calls that the walk is below */
-	struct live_count *counts; /* by function; behind the last: of threads */
+	uint32_t *kept;	 /* by node: the node itself, or the ancestor that replaces it if it is
+			    omitted */
+	uint32_t *above; /* by function: how many such calls the walk is inside */
+	struct live_count *counts; /* by function; after the last one: of threads */
 };
 
-/* The other side of a call of the function, or by it. LIVE_GONE: the node is none. */
+/* The function at the other end of a call by, or of, the function. LIVE_GONE: this node is no
+ * such call. */
 static uint32_t other_side(const struct relating *relating, uint32_t node)
 {
 	const struct format_live *live = relating->live;
@@ -111,7 +113,7 @@ static void enter_call(void *context, uint32_t node)
 	uint32_t function = live_node(live, node)->function, side;
 	struct live_count *to;
 
-	/* Parents come first. */
+	/* Parents have lower numbers than their children. */
 	relating->kept[node] = node;
 	if (node && relating->query->no_natives && live_is_native(live, function))
 		relating->kept[node] = relating->kept[live_node(live, node)->parent];
@@ -241,7 +243,7 @@ static void add_count(struct live_count *to, const struct live_count *from)
 	to->window_total += from->window_total;
 }
 
-/* What was folded below a node is a child of its own. */
+/* Samples folded below a node become a child of their own. */
 static int add_folded(struct live_table *made, uint32_t parent, const struct live_count *from,
 		      struct failure *why)
 {
@@ -260,7 +262,7 @@ static int add_folded(struct live_table *made, uint32_t parent, const struct liv
 	return 0;
 }
 
-/* Nodes that differ in lines or traces only are one; so are all threads. */
+/* Merge nodes that differ only in lines or traces, and merge all threads. */
 static int merge_nodes(const struct format_live *live, const struct format_live_query *query,
 		       const bool *selected, struct live_table *made, struct failure *why)
 {
@@ -293,12 +295,12 @@ static int merge_nodes(const struct format_live *live, const struct format_live_
 	return ret;
 }
 
-/* What the nodes of a tree are made from. */
+/* Data to build the nodes of a tree. */
 struct growing {
 	const struct format_live *live;
 	const struct format_live_query *query;
 	const struct live_table *made;
-	struct format_live_node *nodes; /* as in made */
+	struct format_live_node *nodes; /* same ids as in `made` */
 	bool *kept;
 };
 
@@ -329,7 +331,7 @@ static void fill_nodes(struct growing *growing)
 	}
 }
 
-/* With a filter: chains through what fits. */
+/* With a filter, keep only chains with a matching frame. */
 static void keep_nodes(struct growing *growing)
 {
 	struct format_live_query query = *growing->query;
@@ -339,7 +341,7 @@ static void keep_nodes(struct growing *growing)
 	for (uint32_t i = 0; i < count; i++) {
 		struct format_live_node *node = &growing->nodes[i];
 
-		/* Below what fits all is kept. */
+		/* Keep everything below a matching frame. */
 		growing->kept[i] = (!query.filter || !*query.filter) ||
 				   (i && live_row_fits(&node->row, &query)) ||
 				   (i && growing->kept[node->parent]);
@@ -356,13 +358,13 @@ static int compare_nodes(const void *left, const void *right, void *context)
 	const struct format_live_node *a = &growing->nodes[*(const uint32_t *)left];
 	const struct format_live_node *b = &growing->nodes[*(const uint32_t *)right];
 
-	/* Those of one parent together; parents are numbered first. */
+	/* Children of one parent are neighbours; lower parents come first. */
 	if (a->parent != b->parent)
 		return a->parent < b->parent ? -1 : 1;
 	return live_row_compare(&a->row, &b->row, growing->query);
 }
 
-/* Chain the children of each node, sorted. */
+/* Link the children of each node in sorted order. */
 static int link_nodes(struct growing *growing, struct failure *why)
 {
 	uint32_t count = growing->made->count, kept = 0;
@@ -394,7 +396,7 @@ int format_live_tree(const struct format_live *live, const struct format_live_qu
 	struct live_table made = { 0 };
 	int ret = -1;
 
-	/* One more for what was folded below each. */
+	/* Twice the nodes: each may have one more child for folded samples. */
 	if (selected &&
 	    live_table_init(&made, sizeof(struct tree_key), 2 * live->nodes.max, 0, why) == 0 &&
 	    merge_nodes(live, query, selected, &made, why) == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A live profile: its tables as sorted rows. */
+/* How do the tables of a live view become sorted rows? */
 #include "format/live/live_internal.h"
 
 #include <inttypes.h>
@@ -46,7 +46,7 @@ struct format_live_row live_function_row(const struct format_live *live, uint32_
 	};
 }
 
-/* What folded is in several functions of one chain: no more than there were samples. */
+/* "[other]" may be several functions of one chain; its total is at most the number of samples. */
 static void limit_total(const struct format_live *live, struct format_live_row *row)
 {
 	if (row->count.total > live->samples)
@@ -85,7 +85,7 @@ static void list_orders(const struct format_live_row *row, const struct format_l
 	memcpy(ret_values, orders[query->order], sizeof(by_self));
 }
 
-/** A row to be sorted, with what it is sorted by: rows themselves are large. */
+/** A row to sort, with its sort values, because rows are large. */
 struct sortable {
 	uint64_t of[4];
 	const struct format_live_row *row;
@@ -100,8 +100,8 @@ static struct sortable make_sortable(const struct format_live_row *row,
 	return sortable;
 }
 
-/* By name only where that is asked for: thousands of functions that were met once have the same
- * counts, and their names are all over the memory. */
+/* Compare names only if requested: thousands of rarely met functions have equal counts, and
+ * their names are scattered over memory. */
 static int compare(const void *left, const void *right, void *context)
 {
 	const struct format_live_query *query = context;
@@ -126,7 +126,7 @@ int live_row_compare(const struct format_live_row *a, const struct format_live_r
 	return compare(&x, &y, &copy);
 }
 
-/* Without memory they stay as they are. */
+/* If memory runs out, the rows stay unsorted. */
 static void sort_rows(struct live_rows *rows, const struct format_live_query *query)
 {
 	struct format_live_row *sorted = reallocarray(NULL, rows->count, sizeof(*sorted));
@@ -155,7 +155,7 @@ void live_rows_finish(struct live_rows *rows, const struct format_live_query *qu
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct format_live_count *n = &rows->rows[i].count;
 
-		/* Known, but not met since the last reset. */
+		/* Known, but without samples since the last reset. */
 		if ((n->total || n->self) && live_row_fits(&rows->rows[i], query))
 			rows->rows[kept++] = rows->rows[i];
 	}
@@ -178,7 +178,7 @@ static void name_line(const struct format_live *live, struct format_live_row *ro
 	row->location = ret_location;
 }
 
-/* Texts that are made for one answer lie behind its rows. */
+/* Texts made for one answer, stored behind its rows. */
 struct texts {
 	char *bytes;
 	size_t size, used;
@@ -194,7 +194,8 @@ static char *take_room(struct texts *texts)
 	return room;
 }
 
-/* By the function that it began with; the main one begins with another one each time. */
+/* A row by the function that the coroutine began with; the main coroutine begins with a
+ * different one each time. */
 static struct format_live_row coroutine_row(const struct format_live *live, uint32_t id)
 {
 	const struct live_coroutine_key *key = live_table_key(&live->coroutines, id);
@@ -307,18 +308,18 @@ bool *live_select_nodes(const struct format_live *live, const struct format_live
 	return selected;
 }
 
-/* The counting of one view over the chains. */
+/* Data for counting one view from the chains. */
 struct tallying {
 	const struct format_live *live;
 	enum format_live_view view;
 	const bool *selected;
 	struct live_count *counts; /* by entry */
-	uint32_t *above;	   /* by entry: how many nodes of it the walk is below */
-	int32_t pid;		   /* of the thread that the walk is in */
+	uint32_t *above;	   /* by entry: how many of its nodes the walk is inside */
+	int32_t pid;		   /* of the current thread */
 	struct format_live_rows *sums;
 };
 
-/* In what of the view a node is. LIVE_GONE: in nothing. */
+/* The view's entry of a node. LIVE_GONE: none. */
 static uint32_t entry_of(const struct tallying *tallying, uint32_t node)
 {
 	const struct format_live *live = tallying->live;
@@ -394,7 +395,7 @@ static void leave_node(void *context, uint32_t node)
 		tallying->above[entry]--;
 }
 
-/* The counts of a view's entries from the chains. @return By entry, the caller's; or NULL. */
+/* Count a view's entries from the chains. @return By entry, the caller frees it; or NULL. */
 static struct live_count *count_nodes(const struct format_live *live,
 				      const struct format_live_query *query,
 				      struct format_live_rows *ret_rows, struct failure *why)
@@ -420,7 +421,7 @@ static struct live_count *count_nodes(const struct format_live *live,
 
 /* ---- Queries ---------------------------------------------------------------------------- */
 
-/* Coroutines, threads and processes have one count each, whatever is asked for. */
+/* Coroutines, threads and processes have one count each, whatever the query. */
 static bool has_own_counts(const struct format_live_query *query)
 {
 	return query->view == FORMAT_LIVE_COROUTINES || query->view == FORMAT_LIVE_THREADS ||
@@ -432,7 +433,7 @@ static bool needs_nodes(const struct format_live_query *query)
 	return (query->pid || query->tid) && !has_own_counts(query);
 }
 
-/* Of what has one count each: whether it is of the process and the thread. */
+/* Whether such an entry belongs to the requested process and thread. */
 static bool is_asked_for(const struct format_live *live, const struct format_live_query *query,
 			 uint32_t id)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A live profile: written in the formats of recordings and reports. */
+/* How is a live view written in the formats of recordings and reports? */
 #include "format/live/live_internal.h"
 #include "format/report.h"
 
@@ -11,7 +11,7 @@
 #include "attach/array.h"
 #include "format/profile/profile_internal.h"
 
-/** Frames of one chain, leaf first; those of LIVE_THREAD are left out. */
+/** Frames of one chain, leaf first, without LIVE_THREAD. */
 struct chain {
 	struct format_frame *frames;
 	uint32_t count, size;
@@ -30,7 +30,7 @@ static int add_frame(struct chain *chain, const struct format_frame *frame, stru
 	return 0;
 }
 
-/* The frames of an end. @param ret_thread Its thread's node, 0 where that was folded. */
+/* Read the frames of a chain. @param ret_thread Its thread's node, 0 if that was folded. */
 static int read_chain(const struct format_live *live, const struct live_end_key *end,
 		      struct chain *chain, uint32_t *ret_thread, struct failure *why)
 {
@@ -58,7 +58,7 @@ static int read_chain(const struct format_live *live, const struct live_end_key 
 	return 0;
 }
 
-/* Functions under the numbers that they have here. */
+/* Copy the functions with the same ids. */
 static struct format_functions *copy_functions(const struct format_live *live, struct failure *why)
 {
 	struct format_functions *functions = format_functions_create();
@@ -135,7 +135,7 @@ static int write_stream(const struct format_live *live, const struct format_writ
 
 /* ---- Reports ---------------------------------------------------------------------------- */
 
-/* One chain into the profile that reports are made of. */
+/* Add one chain to the profile for a report. */
 static int add_chain(const struct format_live *live, struct format_profile *profile,
 		     const struct chain *chain, uint64_t count, struct failure *why)
 {
