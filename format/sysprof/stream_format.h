@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Constants of the stream formats, shared by reader and writer.
+ * Which constants do the stream formats have, for reader and writer?
  * Source of all facts: tarantool/luajit b52fe979, src/lj_symtab.c, src/lj_sysprof.c,
  * src/lj_memprof.c with their headers, and its parsers tools/utils, tools/sysprof, tools/memprof.
  */
@@ -16,7 +16,7 @@
 #define STREAM_MAGIC_LEN     3
 #define STREAM_RESERVED_LEN  3
 
-/* The reference parser takes exactly these. */
+/* Tarantool's parser accepts only these versions. */
 #define STREAM_SYMTAB_VERSION  3
 #define STREAM_SYSPROF_VERSION 2
 #define STREAM_MEMPROF_VERSION 3
@@ -24,7 +24,7 @@
 /** Ends a table, a Lua stack, a stream. */
 #define STREAM_END 0x80
 
-/** Symbol kinds are the enum's values in a table and these plus 10 among sysprof's items. */
+/** Symbol kinds: the enum's values in a table, and these values plus 10 between sysprof's items. */
 #define STREAM_SYMTAB_KIND_MASK	   0x03
 #define STREAM_SYSPROF_SYMBOL_BASE 10
 
@@ -43,15 +43,15 @@ enum {
 #define STREAM_EVENT_SOURCE(header) (((header) >> 2) & 0x07)
 #define STREAM_EVENT_HEADER_MAX	    ((STREAM_SOURCE_TRACE << 2) | STREAM_EVENT_REALLOC)
 
-/** Longest string: the reference parser's read buffer, so no stream that it reads has a longer one.
- *  Chunk names can be whole source texts. */
+/** Longest string: the read buffer of Tarantool's parser, so it reads no longer one. Chunk names
+ * can be whole source texts. */
 #define STREAM_STRING_MAX (10u << 20)
 
 /** Most frames of one stack. A Lua stack has at most 65,500 slots (LUAI_MAXSTACK of LuaJIT), two
- *  per frame; native stacks of default size hold fewer. */
+ * per frame; native stacks of default size hold fewer frames. */
 #define STREAM_FRAMES_MAX (1u << 16)
 
-/** format_read_stream() of what is unpacked next. @param file Borrowed. */
+/** As format_read_stream(), from the current position of @p file, which is borrowed. */
 int stream_read(struct unpack *file, const struct format_visitor *visitor, void *context,
 		enum format_stream_kind *ret_kind, struct failure *why);
 

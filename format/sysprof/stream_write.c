@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * An item that does not fit as a whole is taken back by its public function; the functions
- * between pass failures on and leave what they put.
- */
+/* How are records written to a stream? If an item does not fit whole, the public function
+ * removes its first part; the functions below it only pass the failure on. */
 #include <string.h>
 
 #include "format/file/sink.h"
@@ -33,7 +31,7 @@ static int put_prologue(struct format_sink *sink, const char *magic, uint8_t ver
 	return format_sink_put(sink, bytes, sizeof(bytes), why);
 }
 
-/** Take back everything since @p mark if @p result tells a failure. */
+/** If @p result is a failure, remove everything after @p mark. */
 static int whole_or_nothing(struct format_sink *sink, size_t mark, int result)
 {
 	if (result)
@@ -127,7 +125,7 @@ static int put_host_stack(struct format_sink *sink, const struct format_raw_samp
 			  struct failure *why)
 {
 	for (size_t i = 0; i < sample->host_count; i++)
-		if (sample->host[i] != 0 && /* it would end the stack */
+		if (sample->host[i] != 0 && /* 0 would end the stack */
 		    put_number(sink, sample->host[i], why))
 			return -1;
 	return put_number(sink, 0, why);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Putting into symbols what streams have no field for, and taking it out. */
+/* How do symbols carry data that streams have no field for? */
 #include "format/sysprof/symbol_encoding.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/** Before version 0.2.0: below this names, from that on compiled frames. */
+/** Ranges before version 0.2.0: names are below the first number, compiled frames start at the
+ * second. */
 #define OLD_NAMES_END	   65536
 #define OLD_COMPILED_FIRST (((uint64_t)1 << 52) + ((uint64_t)1 << 40))
 
 #define NUMBERS_END ((uint64_t)1 << 53)
 
-/* The first of each take two bytes, the next three; names are few, and one is in most chains, so
- * some take one. */
+/* The first range of each location takes two bytes per number, the next one three. Most chains
+ * have a name, and names are few, so some of them take one byte. */
 const struct symbol_range symbol_ranges[SYMBOL_PLACES][SYMBOL_RANGES] = {
 	[SYMBOL_PLACE_FUNCTION] = { { 512, 12288 },
 				    { 65536, (uint64_t)1 << 20 },
@@ -26,7 +27,7 @@ const struct symbol_range symbol_ranges[SYMBOL_PLACES][SYMBOL_RANGES] = {
 				    { (uint64_t)1 << 52, NUMBERS_END } },
 };
 
-/** Longest decimal number that a name may end in, sign included. */
+/** Longest decimal number at the end of a name, with its sign. */
 #define NUMBER_LEN_MAX 20
 
 static bool starts_with(const char *text, size_t len, const char *prefix)
@@ -94,7 +95,7 @@ void symbol_add_symbol(struct format_text *text, const struct format_function *f
 	}
 }
 
-/** Split "TEXT:NUMBER" at its last colon. */
+/** Split "TEXT:NUMBER" at the last colon. */
 static bool split_line(const char *text, size_t len, size_t *ret_len, int64_t *ret_line)
 {
 	char digits[NUMBER_LEN_MAX + 1];
@@ -114,7 +115,8 @@ static bool split_line(const char *text, size_t len, size_t *ret_len, int64_t *r
 	return *end == '\0';
 }
 
-/** Read "trace N", "trace N @ FILE:LINE" or "trace N CHUNK:LINE", the last in brackets too. */
+/** Parse "trace N", "trace N @ FILE:LINE" or "trace N CHUNK:LINE"; the last form may be in
+ * brackets. */
 static bool parse_trace(const char *name, size_t len, struct symbol_meaning *meaning)
 {
 	const char *at = name, *end = name + len, *digits;
@@ -143,7 +145,7 @@ static bool parse_trace(const char *name, size_t len, struct symbol_meaning *mea
 			  &meaning->line);
 }
 
-/** Read "NAME [PID]". */
+/** Whether the name has the form "NAME [PID]". */
 static bool is_process(const char *name, size_t len)
 {
 	size_t digits = 0;

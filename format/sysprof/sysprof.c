@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finished chains as a sysprof stream.
+ * How are finished chains written as a sysprof stream?
  *
- * A chain is one list; the stream has two, and a reader merges them: it prints the host frames from
- * the root, and right behind a host frame named lua_call… or lua_pcall… (here: a trigger) the Lua
- * frames up to the first C function. Each further trigger repeats Lua frames, so that chains which
- * enter the VM twice come out wrong. We therefore shape a chain so that the merge gives it back:
+ * A chain is one list, but the stream has two, which a reader merges. It prints the host frames
+ * from the root. Right after a host frame named lua_call… or lua_pcall… (here: a trigger), it
+ * prints the Lua frames up to the first C function. Each further trigger repeats Lua frames, so
+ * chains that enter the VM twice come out wrong. We therefore shape a chain so that the merge
+ * restores it:
  *
  *	chain, root first	main  lua_pcall  A  string.gsub  gsub_c  B  [gc sweep]  gc_sweep
  *	Lua list		A  string.gsub
  *	host list		main  lua_pcall  gsub_c  B  [gc sweep]  gc_sweep
  *
- * The Lua list is the first run: the rootmost sequence of Lua and fast frames without another kind
- * between. It follows the one trigger, a synthetic one if the chain has none there. All later
- * frames are host frames with symbols of their own (see format/sysprof/symbol_encoding.h), and any
- *other name that would trigger is altered.
+ * The Lua list is the first run: the rootmost sequence of Lua frames and built-ins without another
+ * kind in between. It follows the only trigger, a synthetic one if the chain has none there. All
+ * later frames are host frames with symbols of their own (see format/sysprof/symbol_encoding.h).
+ * Any other name that would trigger is altered.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +37,11 @@ struct sysprof_writer {
 	size_t lua_room, host_room;
 };
 
-/** A chain's parts; frame indexes count from the leaf as in the sample. */
+/** The parts of a chain. Frame indexes count from the leaf, as in the sample. */
 struct shape {
 	bool has_run;
 	uint32_t run_leaf, run_root; /* Both inclusive. */
-	bool own_trigger;	     /* The frame at run_root + 1 triggers. */
+	bool own_trigger;	     /* The frame at run_root + 1 is a trigger. */
 };
 
 static void sysprof_close(void *self)
@@ -74,7 +75,7 @@ static int sysprof_open(struct format_sink *sink, const struct format_functions 
 	writer->functions = functions;
 	if (options)
 		writer->options = *options;
-	/* Committed at once, so that the file is a profile from the first moment on. */
+	/* Commit at once, so that the file is a profile from the beginning. */
 	if (format_put_symtab_prologue(sink, why) || format_put_symtab_end(sink, why) ||
 	    format_put_prologue(sink, FORMAT_STREAM_SYSPROF, why) ||
 	    sysprof_symbols_init(&writer->symbols, sink, functions, why) ||
@@ -92,7 +93,7 @@ static const struct format_function *function_of(const struct sysprof_writer *wr
 	return format_functions_get(writer->functions, frame->function);
 }
 
-/** Whether the frame can stand in the Lua list. A fast function without a number cannot. */
+/** Whether the frame can be in the Lua list. A built-in without a number cannot. */
 static bool fits_lua_list(const struct format_function *function)
 {
 	uint64_t number;
@@ -127,7 +128,7 @@ static struct shape find_shape(const struct sysprof_writer *writer,
 	return shape;
 }
 
-/** Room for all frames and a trigger in both lists. */
+/** Ensure room for all frames and a trigger in both lists. */
 static int reserve(struct sysprof_writer *writer, size_t count, struct failure *why)
 {
 	return ARRAY_RESERVE(writer->lua, writer->lua_room, count) &&
@@ -169,7 +170,7 @@ static int shape_chain(struct sysprof_writer *writer, const struct format_sample
 	for (uint32_t i = 0; i < sample->frame_count; i++) {
 		const struct format_frame *frame = &sample->frames[i];
 		bool in_run = shape.has_run && i >= shape.run_leaf && i <= shape.run_root;
-		/* Without a Lua list nothing can go wrong, and names stay as they are. */
+		/* Without a Lua list, a trigger has no effect, and names stay unchanged. */
 		bool may_trigger = !shape.has_run || (shape.own_trigger && i == shape.run_root + 1);
 
 		if (in_run) {
@@ -193,13 +194,11 @@ static int shape_chain(struct sysprof_writer *writer, const struct format_sample
 	return 0;
 }
 
-/**
- * The state to write. With a Lua, fast or C function in the chain it is that of the leafmost one,
- * because only those states have room for a Lua list; what the VM did beyond shows in the frames
- * above it ("[gc sweep]", a trace). A trace sample has room for nothing but the trace, so it serves
- * only for chains of nothing else, unless it is asked for; another chain on a trace counts as C
- * function without Lua frames.
- */
+/** The state to write. If the chain has a Lua function, a built-in or a C function, it is the
+ * state of the leafmost one, because only those states allow a Lua list; frames above it show
+ * other work of the VM ("[gc sweep]", a trace). A trace sample holds only the trace, so it is
+ * used only for chains of just a trace, or with `trace_records`. Another chain on a trace counts
+ * as a C function without Lua frames. */
 static enum format_state state_of(const struct sysprof_writer *writer,
 				  const struct format_sample *sample)
 {
@@ -227,7 +226,7 @@ static enum format_state state_of(const struct sysprof_writer *writer,
 	return FORMAT_STATE_CFUNC;
 }
 
-/** The running trace as a function: as the sample says, or else its only frame. */
+/** Find the running trace as a function: the one in the sample, or the chain's only frame. */
 static bool find_trace(const struct sysprof_writer *writer, const struct format_sample *sample,
 		       uint32_t *ret_id)
 {
@@ -244,7 +243,7 @@ static bool find_trace(const struct sysprof_writer *writer, const struct format_
 	return function_of(writer, &sample->frames[0])->kind == FORMAT_KIND_TRACE;
 }
 
-/** Have the running trace in the stream; a trace sample is about nothing else. */
+/** Write the running trace's symbol; a trace sample holds only the trace. */
 static int shape_trace(struct sysprof_writer *writer, const struct format_sample *sample,
 		       struct format_raw_sample *raw, struct failure *why)
 {
@@ -261,7 +260,7 @@ static int shape_trace(struct sysprof_writer *writer, const struct format_sample
 	return 0;
 }
 
-/** Refuse what the caller may not hand over, before anything is put. */
+/** Reject an invalid sample before the first record is put. */
 static int check_sample(const struct sysprof_writer *writer, const struct format_sample *sample,
 			struct failure *why)
 {

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Numbers that a function's lines take at a time: the first, and how they grow, up to a bound. */
+/** How many numbers a function reserves for lines at a time: the first time, the growth factor,
+ * and the bound. */
 #define LINES_FIRST  15
 #define LINES_GROWTH 4
 #define LINES_MAX    4095
 
-/** Lua functions as they run: some 100 bytes each here, and their names in the stream.
- * Beyond that, where only a program comes that compiles without end, frames tell that they are
- * compiled but not by which trace. */
+/** Bound of Lua functions by trace: about 100 bytes each here, plus their names in the stream.
+ * Beyond it, frames are marked as compiled without their trace. Only a program that compiles
+ * without end reaches it. */
 #define LUAS_MAX ((size_t)1 << 18)
 
 static int put_name(struct sysprof_symbols *symbols, uint64_t number, const char *name, size_t len,
@@ -49,7 +50,7 @@ void sysprof_symbols_deinit(struct sysprof_symbols *symbols)
 	format_text_deinit(&symbols->scratch);
 }
 
-/** Take @p count numbers in a row. */
+/** Reserve @p count consecutive numbers. */
 static int take(struct sysprof_symbols *symbols, enum symbol_location location, uint64_t count,
 		uint64_t *ret_first, struct failure *why)
 {
@@ -68,7 +69,7 @@ static int take(struct sysprof_symbols *symbols, enum symbol_location location, 
 	return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "number so many names");
 }
 
-/** Put what `scratch` holds as the name of @p number. */
+/** Put the text in `scratch` as the name of @p number. */
 static int put_scratch(struct sysprof_symbols *symbols, uint64_t number, struct failure *why)
 {
 	const char *name;
@@ -78,7 +79,7 @@ static int put_scratch(struct sysprof_symbols *symbols, uint64_t number, struct 
 	return put_name(symbols, number, name, symbols->scratch.len, why);
 }
 
-/** Whether the symbol's name would make the reference's merge act. */
+/** Whether the symbol's name is a trigger for Tarantool's merge. */
 static bool triggers(const struct format_function *function)
 {
 	const char *begin = function->kind == FORMAT_KIND_LUA ? function->source : function->name;
@@ -109,15 +110,16 @@ static int put_chunk(struct sysprof_symbols *symbols, uint64_t number,
 	return format_put_symbol(symbols->sink, &symbol, why);
 }
 
-/** First line of a Lua function, or of the one in which a trace starts; where that is not known,
- * the line where the trace starts. */
+/** First line of a Lua function, or of the function in which a trace starts; if unknown, the line
+ * where the trace starts. */
 static int64_t definition_of(const struct format_function *function)
 {
 	return function->kind == FORMAT_KIND_TRACE && function->proto ? function->proto_line
 								      : function->first_line;
 }
 
-/** The prototype that another function put for the one at the address where @p trace starts. */
+/** Find the prototype of the function in which @p trace starts, if another function already put
+ * it. */
 static bool find_start(const struct sysprof_symbols *symbols, const struct format_function *trace,
 		       uint64_t *ret_number)
 {
@@ -134,7 +136,8 @@ static bool find_start(const struct sysprof_symbols *symbols, const struct forma
 	return format_addrmap_get(&symbols->starts, id, ret_number);
 }
 
-/** Keep that function @p id, or the one in which it starts, lies at @p address and is @p number. */
+/** Remember that function @p id, or the function in which it starts, is at @p address and has @p
+ * number. */
 static int keep_start(struct sysprof_symbols *symbols, uint32_t id, uint64_t address,
 		      uint64_t number, struct failure *why)
 {
@@ -143,8 +146,8 @@ static int keep_start(struct sysprof_symbols *symbols, uint32_t id, uint64_t add
 	return address ? format_addrmap_set(&symbols->addresses, address, id, why) : 0;
 }
 
-/** Put a prototype, behind which lines have room. The prototype's own C symbol, which no reference
- * report shows, holds the function's name, and how it runs. */
+/** Put a prototype, with numbers for lines behind it. The prototype's own C symbol, which no
+ * report of Tarantool's shows, has the function's name and how it runs. */
 static int put_proto(struct sysprof_symbols *symbols, struct sysprof_symbols_lua *lua,
 		     uint64_t lines, uint64_t *ret_number, struct failure *why)
 {
@@ -191,7 +194,7 @@ static int add_lua(struct sysprof_symbols *symbols, uint32_t function,
 	return format_addrmap_set(&symbols->protos, key_of(function, mark), *ret_index, why);
 }
 
-/** Find the frame's function as it runs. @param ret_index In `luas`. */
+/** Find the frame's function together with how it runs. @param ret_index Index in `luas`. */
 static int find_lua(struct sysprof_symbols *symbols, const struct format_frame *frame,
 		    uint64_t *ret_index, struct failure *why)
 {
@@ -224,7 +227,7 @@ int sysprof_symbols_use_proto(struct sysprof_symbols *symbols, const struct form
 	return 0;
 }
 
-/** Take numbers for lines behind a prototype: readers find that as the nearest one below. */
+/** Reserve numbers for lines behind a prototype: readers find it as the nearest one below. */
 static int take_lines(struct sysprof_symbols *symbols, struct sysprof_symbols_lua *lua,
 		      struct failure *why)
 {
@@ -296,7 +299,7 @@ static bool is_native(const struct format_function *function)
 	return function->kind == FORMAT_KIND_NATIVE || function->kind == FORMAT_KIND_CFUNC;
 }
 
-/** Put the name of a function that has no lines. */
+/** Put the name of a function without lines. */
 static int put_host(struct sysprof_symbols *symbols, const struct format_function *function,
 		    bool escaped, uint64_t *ret_number, struct failure *why)
 {
