@@ -9,8 +9,7 @@
 
 #include "format/text.h"
 
-/* One thread at a time writes a file; locking it for each character would take longer than the rest
- * of it. */
+/* Only one thread writes a file; a lock per character would take longer than the rest. */
 static void put(struct json_out *json, char character)
 {
 	putc_unlocked(character, json->file);
@@ -22,7 +21,7 @@ static void put_string(struct json_out *json, const char *text)
 		put(json, *text++);
 }
 
-/** What stands before a value. */
+/** Write the comma that a value may need before it. */
 static void lead(struct json_out *json)
 {
 	uint64_t bit = json->depth ? (uint64_t)1 << (json->depth - 1) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Foreign text as code in Markdown. */
+/* How is foreign text printed as code in Markdown? */
 #include "format/text/markdown.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #define REPLACEMENT "\xef\xbf\xbd"
 #define ELLIPSIS    "\xe2\x80\xa6"
 
-/** Bytes of the character at @p text, at least 1. */
+/** @return Bytes of the character at @p text, at least 1. */
 static size_t character_len(const char *text, size_t len, bool *ret_valid)
 {
 	uint32_t code;
@@ -19,7 +19,7 @@ static size_t character_len(const char *text, size_t len, bool *ret_valid)
 	return found ? found : 1;
 }
 
-/** Bytes of the first @p characters. @param ret_cut Whether there are more. */
+/** @return Bytes of the first @p characters. @param ret_cut Whether there are more. */
 static size_t cut(const char *text, size_t characters, bool *ret_cut)
 {
 	size_t len = strlen(text), at = 0, last = 0, count = 0;
@@ -33,7 +33,7 @@ static size_t cut(const char *text, size_t characters, bool *ret_cut)
 	return *ret_cut ? last : at;
 }
 
-/** One more than the longest run of them. */
+/** @return One more than the longest run of backticks. */
 static size_t fence_of(const char *text, size_t len)
 {
 	size_t run = 0, longest = 0;
@@ -71,7 +71,7 @@ static bool is_blank(char byte)
 	return (unsigned char)byte <= ' ' || byte == '\x7f';
 }
 
-/** Whether a reader takes blanks away: one at each end of text that has more than these. */
+/** Whether a reader strips a blank from both ends: only if the text has other characters too. */
 static bool is_stripped(const char *text, size_t len)
 {
 	bool more = false;
@@ -81,11 +81,11 @@ static bool is_stripped(const char *text, size_t len)
 	return more && is_blank(text[0]) && is_blank(text[len - 1]);
 }
 
-/** Without bars. */
+/** Print a text without bars. */
 static void print_piece(FILE *file, const char *text, size_t len)
 {
 	size_t fence = fence_of(text, len);
-	/* Taken away again, and keeps a fence apart. */
+	/* Readers strip this blank; it separates a backtick in the text from the fence. */
 	bool pads = text[0] == '`' || text[len - 1] == '`' || is_stripped(text, len);
 	const char *pad = pads ? " " : "";
 

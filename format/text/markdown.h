@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Markdown in which foreign text takes no effect. */
+/* How is foreign text kept from having an effect in Markdown? */
 #ifndef FORMAT_TEXT_MARKDOWN_H
 #define FORMAT_TEXT_MARKDOWN_H
 
 #include <stdio.h>
 
 /**
- * Print text as code in a cell of a Markdown table, or anywhere in a line. Nothing of it takes
- * effect: inside of code nothing does but a fence, which is longer than any in the text, and a bar
- * would end the cell before that is looked at, so it stands between two pieces of code, as a
- * reference. Control characters become blanks, bytes that are no UTF-8 U+FFFD.
+ * Print text as code, in a cell of a Markdown table or anywhere in a line. The text cannot add
+ * markup: inside code, only a fence has an effect, and this fence is longer than any in the text. A
+ * bar would end the cell before code is parsed, so bars are character references between two pieces
+ * of code. Blanks replace control characters, and U+FFFD replaces bytes that are not UTF-8.
  * Source: CommonMark 0.30, code spans; GitHub Flavored Markdown 0.29, tables.
- * @param characters At most this many characters, the last of them "…" where text is cut.
+ * @param characters At most this many characters; "…" is the last one if the text is cut.
  */
 void markdown_print_code(FILE *file, const char *text, size_t characters);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts that grow, and foreign text for people. */
+/* How do texts grow, and how is foreign text made safe to show? */
 #include "format/text.h"
 
 #include <stdarg.h>
@@ -23,7 +23,7 @@ void format_text_clear(struct format_text *text)
 		text->bytes[0] = '\0';
 }
 
-/** @return Where @p len bytes may be stored, terminator included in the room; NULL if broken. */
+/** @return Room for @p len bytes and a terminator; NULL if the text is broken. */
 static char *reserve(struct format_text *text, size_t len)
 {
 	if (text->broken || len > SIZE_MAX / 4)
@@ -104,8 +104,8 @@ size_t format_text_character(const char *text, size_t len, uint32_t *ret_code)
 	return size;
 }
 
-/** Whether a terminal obeys a character rather than shows it. Source: ECMA-48, C0 and C1 sets;
- *  Unicode 15, 23.2, characters that change the order of what is shown. */
+/** Whether a terminal obeys a character instead of showing it. Source: ECMA-48, C0 and C1 sets;
+ * Unicode 15, 23.2, characters that change the order of the shown text. */
 static bool is_obeyed(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
@@ -117,7 +117,8 @@ void format_clean_text(char *text, size_t len)
 	for (size_t at = 0; at < len;) {
 		uint32_t code = 0;
 		size_t size = format_text_character(text + at, len - at, &code);
-		/* A byte that is no character is its own code, as to terminals without UTF-8. */
+		/* A byte that is not UTF-8 counts by its own value, as in terminals without
+		 * UTF-8. */
 		bool blank = is_obeyed(size ? code : (unsigned char)text[at]);
 
 		size = size ? size : 1;
@@ -143,7 +144,7 @@ size_t format_text_cut(const char *text, size_t len, size_t max)
 {
 	size_t cut = len < max ? len : max;
 
-	/* A character has no more than three bytes behind its first. */
+	/* A character has at most three bytes after its first byte. */
 	for (size_t back = 0; cut < len && cut > 0 && back < 3; back++) {
 		if (((unsigned char)text[cut] & 0xc0) != 0x80)
 			return cut;

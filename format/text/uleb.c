@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Coding numbers in 7 bits a byte. */
+/* How are numbers coded with 7 bits per byte? */
 #include "format/text/uleb.h"
 
 size_t format_uleb_encode(uint64_t value, uint8_t ret_bytes[FORMAT_ULEB_MAX])
@@ -16,7 +16,7 @@ size_t format_uleb_encode(uint64_t value, uint8_t ret_bytes[FORMAT_ULEB_MAX])
 
 enum format_uleb_step format_uleb_decode(struct format_uleb *uleb, uint8_t byte)
 {
-	/* The tenth byte has room for the top bit only. */
+	/* The tenth byte has room only for the top bit. */
 	if (uleb->len == FORMAT_ULEB_MAX - 1 && byte > 1)
 		return FORMAT_ULEB_TOO_LARGE;
 	uleb->value |= (uint64_t)(byte & 0x7f) << (7 * uleb->len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of variable length, as streams have them. */
+/* How do streams store numbers of variable length? */
 #ifndef FORMAT_TEXT_ULEB_H
 #define FORMAT_TEXT_ULEB_H
 
@@ -16,7 +16,7 @@
  */
 size_t format_uleb_encode(uint64_t value, uint8_t ret_bytes[FORMAT_ULEB_MAX]);
 
-/** A number that is being decoded byte by byte; starts as all zero. */
+/** A number that is decoded byte by byte; all zero at first. */
 struct format_uleb {
 	uint64_t value;
 	unsigned len;
@@ -24,10 +24,8 @@ struct format_uleb {
 
 enum format_uleb_step { FORMAT_ULEB_MORE, FORMAT_ULEB_DONE, FORMAT_ULEB_TOO_LARGE };
 
-/**
- * Take the next byte. Padded forms are fine up to FORMAT_ULEB_MAX bytes; a longer one, or one that
- * needs more than 64 bits, is too large.
- */
+/** Add the next byte. Padded numbers are valid up to FORMAT_ULEB_MAX bytes. A longer number, or
+ * one with more than 64 bits, is too large. */
 enum format_uleb_step format_uleb_decode(struct format_uleb *uleb, uint8_t byte);
 
 #endif

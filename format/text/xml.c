@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Foreign text as XML content. */
+/* How is foreign text printed as XML content? */
 #include "format/text/xml.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #define REPLACEMENT "\xef\xbf\xbd"
 #define ELLIPSIS    "\xe2\x80\xa6"
 
-/** Bytes of the character at @p text, 1 where it has to be replaced. */
+/** @return Bytes of the character at @p text; 1 if it must be replaced. */
 static size_t character_len(const unsigned char *text, bool *ret_valid)
 {
 	uint32_t code = 0;
