@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of functions, with copies of their texts. */
+/* How does a table of functions store copies of their texts? */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/data/mappings.h"
 
-/* Functions lie in chunks that never move, so that a pointer from format_functions_get() stays. */
+/* Functions are in chunks that never move, so a pointer from format_functions_get() stays valid. */
 #define CHUNK_FUNCTIONS 512
 
-/** More functions than any program has; keeps a wrong id source from eating all memory. */
+/** More functions than any program has; keeps a faulty source of ids from using all memory. */
 #define FUNCTIONS_MAX (1u << 24)
 
 struct format_functions {
@@ -34,7 +34,7 @@ static struct format_function *slot(const struct format_functions *functions, ui
 	return &functions->chunks[id / CHUNK_FUNCTIONS][id % CHUNK_FUNCTIONS];
 }
 
-/* The table owns its strings; the public type shows them as borrowed, hence the casts. */
+/* The table owns its strings, but the public type shows them as borrowed; hence the casts. */
 static void free_strings(struct format_function *function)
 {
 	free((void *)(uintptr_t)function->name);
@@ -55,7 +55,7 @@ void format_functions_destroy(struct format_functions *functions)
 	free(functions);
 }
 
-/** Make room for the function with the next id. */
+/** Ensure room for the function with the next id. */
 static int grow(struct format_functions *functions)
 {
 	size_t chunk = functions->count / CHUNK_FUNCTIONS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Describing a frame in words, and reading such words back. */
+/* How is a frame described in words, and how are such words parsed? */
 #include "format/data/label.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "format/text.h"
 #include "format/text/builtin_names.h"
 
-/** A chunk name can be a whole program; labels show its start. */
+/** A chunk name can be a whole program; labels show its beginning. */
 #define CHUNK_SHOWN_MAX 256
 
 #define LABEL_COMPILED	  "_[j]"
@@ -49,7 +49,7 @@ static void take_mark(struct label *label)
 	label->mark.compiled = label->mark.approximate || take_end(label->text, LABEL_COMPILED);
 }
 
-/** The letter that tells a kind. @return Whether there is one. */
+/** Remove the suffix for a kind. @return Whether there is one. */
 static bool take_kind(struct label *label, enum format_kind *ret_kind)
 {
 	char end[sizeof("_[x]")];
@@ -57,7 +57,7 @@ static bool take_kind(struct label *label, enum format_kind *ret_kind)
 	for (int kind = 0; kind < FORMAT_KIND_COUNT; kind++) {
 		const char *suffix = label_kind_suffix((enum format_kind)kind);
 
-		/* Traces have their marks. */
+		/* Traces have other marks. */
 		if (!*suffix || kind == FORMAT_KIND_TRACE)
 			continue;
 		snprintf(end, sizeof(end), "_[%s]", suffix);
@@ -69,7 +69,7 @@ static bool take_kind(struct label *label, enum format_kind *ret_kind)
 	return false;
 }
 
-/** A ":" and a line at the end of @p text, which loses them; built-in functions have line -1. */
+/** Remove ":" and a line at the end of @p text; built-ins have line -1. */
 static bool take_line(char *text, int64_t *ret_line)
 {
 	char *colon = strrchr(text, ':'), *end;
@@ -93,7 +93,7 @@ static void set_lua(struct label *label, char *name, char *source, int64_t line)
 	label->line = line < 0 ? 0 : (uint32_t)line;
 }
 
-/** "NAME (SOURCE:LINE)", or the part in brackets alone where that begins as a chunk's name. */
+/** Parse "NAME (SOURCE:LINE)", or only "SOURCE:LINE" if it begins like a chunk's name. */
 static bool take_lua(struct label *label)
 {
 	char *text = label->text, *bracket;
@@ -117,7 +117,7 @@ static bool take_lua(struct label *label)
 	return false;
 }
 
-/** "trace N", "trace N @ file:line", "trace N chunk:line". */
+/** Parse "trace N", "trace N @ file:line" or "trace N chunk:line". */
 static bool take_trace(struct label *label)
 {
 	char *text = label->text, *end;
@@ -133,7 +133,7 @@ static bool take_trace(struct label *label)
 		return false;
 	if (strncmp(end, " @ ", 3) == 0) {
 		end += 2;
-		*end = '@'; /* a file's name, as chunks have it */
+		*end = '@'; /* chunks mark a file's name with "@" */
 	} else if (*end == ' ') {
 		end++;
 	}
@@ -144,7 +144,7 @@ static bool take_trace(struct label *label)
 	return true;
 }
 
-/** "NAME [PID]". */
+/** Whether the text is "NAME [PID]". */
 static bool is_process(const char *text)
 {
 	const char *bracket = strrchr(text, '[');
@@ -172,7 +172,7 @@ int label_parse(struct label *label, const char *text, size_t len, struct failur
 		return 0;
 	}
 	if (take_trace(label)) {
-		label->mark = (struct label_mark){ 0 }; /* compiled it is by its kind */
+		label->mark = (struct label_mark){ 0 }; /* a trace is compiled by its kind */
 		return 0;
 	}
 	if (take_lua(label))
@@ -183,7 +183,7 @@ int label_parse(struct label *label, const char *text, size_t len, struct failur
 		label->function.kind = FORMAT_KIND_PSEUDO;
 	else if (is_process(label->text))
 		label->function.kind = FORMAT_KIND_PROCESS;
-	/* Those without a library's name may be C's: select, next. */
+	/* Only names with a library: others, such as select and next, may be C functions. */
 	else if (strchr(label->text, '.') && format_ffname_find(label->text, &number))
 		label->function.kind = FORMAT_KIND_FAST;
 	else
@@ -217,7 +217,7 @@ static void add_name(struct format_text *text, const char *name)
 	format_text_add_shown(text, name, format_text_cut(name, strlen(name), LABEL_NAME_MAX));
 }
 
-/** A file's name stands alone, other chunk names are as the VM has them. */
+/** Append a trace: a file's name stands alone, other chunk names are as in the VM. */
 static void add_trace(struct format_text *text, uint64_t number, const char *location)
 {
 	bool file = *location == '@';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A sorted map in chunks. */
+/* How does a sorted map stay fast with a million keys? */
 #include "format/data/map.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ void format_addrmap_deinit(struct format_addrmap *map)
 	memset(map, 0, sizeof(*map));
 }
 
-/** Index of the last chunk that starts at or below @p key; 0 where there is none. */
+/** @return Index of the last chunk that starts at or below @p key; 0 if there is none. */
 static size_t find_chunk(const struct format_addrmap *map, uint64_t key)
 {
 	size_t end = ARRAY_SEARCH(map->count, i, map->chunks[i]->entries[0].key <= key);
@@ -35,7 +35,7 @@ static size_t find_chunk(const struct format_addrmap *map, uint64_t key)
 	return end ? end - 1 : 0;
 }
 
-/** Number of entries of @p chunk whose key is at or below @p key. */
+/** @return Number of entries in @p chunk with a key at or below @p key. */
 static size_t count_upto(const struct format_addrmap_chunk *chunk, uint64_t key)
 {
 	return ARRAY_SEARCH(chunk->count, i, chunk->entries[i].key <= key);
@@ -53,7 +53,7 @@ static struct entry *find_floor(const struct format_addrmap *map, uint64_t key)
 	return upto ? &chunk->entries[upto - 1] : NULL;
 }
 
-/** Put an empty chunk at @p index. */
+/** Insert an empty chunk at @p index. */
 static int insert_chunk(struct format_addrmap *map, size_t index)
 {
 	struct format_addrmap_chunk *chunk = NULL;

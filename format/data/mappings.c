@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Distinct mappings with copies of their texts. */
+/* How are distinct mappings stored with copies of their texts? */
 #include "format/data/mappings.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ struct format_mappings *mappings_create(void)
 	return NULL;
 }
 
-/* The table owns its strings; the public type shows them as borrowed, hence the casts. */
+/* The table owns its strings, but the public type shows them as borrowed; hence the casts. */
 static void free_item(struct format_mapping *item)
 {
 	if (!item)
@@ -95,7 +95,7 @@ static int put(struct format_mappings *mappings, const struct format_mapping *ma
 			*ret_id = MAPPINGS_NONE;
 			return 0;
 		}
-		/* The item first: without its key it is only of no use. */
+		/* Add the item first: an item without its key is only useless. */
 		if (append(mappings, mapping, why))
 			return -1;
 		if (intern_put(mappings->keys, bytes, key->len, &id, why)) {
