@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Putting Lua frames where native frames have called them. */
+/* How are Lua frames inserted where native frames called them? */
 #include "format/stream/merge.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "format/sysprof/stream_format.h"
 #include "format/sysprof/symbol_encoding.h"
 
-/** Frames of one merged chain: all that two whole stacks have. Only repetition gives more. */
+/** Most frames of one merged chain: all frames of two whole stacks. Only repetition makes more. */
 #define MERGED_MAX (2 * STREAM_FRAMES_MAX)
 
 void merge_deinit(struct merge *merge)
@@ -41,11 +41,8 @@ static int fill_live(struct merge *merge, const struct format_raw_sample *raw, s
 	return 0;
 }
 
-/**
- * Print the live list [*start, *end) up to its first C function and take one frame out of it.
- * Taking out a C function shifts the frames before it, which were just printed, so that the work
- * is bounded by the output.
- */
+/** Print the live list [*start, *end) up to its first C function, and remove one frame. Removing
+ * a C function moves only the frames just printed, so the output bounds the work. */
 static int insert_lua(struct merge *merge, const struct format_raw_sample *raw, size_t *start,
 		      size_t *end, struct failure *why)
 {
@@ -64,7 +61,7 @@ static int insert_lua(struct merge *merge, const struct format_raw_sample *raw, 
 	return 0;
 }
 
-/* A prototype's text is its chunk name. */
+/* The text of a prototype is its chunk name. */
 enum symbol_role merge_role_of(const struct symtab *symtab, uint64_t address)
 {
 	const struct symtab_proto *proto = symtab_find_proto(symtab, address);
@@ -74,7 +71,7 @@ enum symbol_role merge_role_of(const struct symtab *symtab, uint64_t address)
 
 	if (proto) {
 		name = symtab_string(symtab, proto->chunk, &len);
-		/* The reference replaces a chunk name that has a newline by an alias. */
+		/* Tarantool's parser replaces a chunk name that contains a newline by an alias. */
 		return memchr(name, '\n', len) ? SYMBOL_ROLE_NONE : symbol_role_of(name);
 	}
 	name = symtab_find_native(symtab, address, &start, &len);

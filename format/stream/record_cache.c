@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records by their hash. */
+/* How are records found by their hash? */
 #include "format/stream/record_cache.h"
 
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include "attach/hash.h"
 
 enum {
-	/* Of fewer samples it does not matter how they are read. */
+	/* With fewer samples, a cache is not worth its memory. */
 	SEEN_MIN = 128,
-	/* Slots that a hash may be in. */
+	/* Slots that one hash may use. */
 	BUCKET = 4,
 	BUCKETS = 1 << 16,
 };
@@ -58,7 +58,7 @@ void record_cache_put(struct record_cache *record_cache, uint64_t generation,
 	if (!record_cache->slots)
 		return;
 	bucket = location = bucket_of(record_cache);
-	/* One that nobody will find any more gives way, or any one. */
+	/* Replace an entry of old symbols if there is one, otherwise any entry. */
 	for (size_t i = 0; i < BUCKET; i++)
 		if (bucket[i].generation < location->generation)
 			location = &bucket[i];

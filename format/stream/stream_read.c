@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading and checking the records of a stream. */
+/* How are the records of a stream read and checked? */
 #include "format/sysprof/stream_format.h"
 
 #include <endian.h>
@@ -13,15 +13,15 @@
 
 #define SOURCE_BUFFER_LEN 65536
 
-/** Strings grow by at most this much before the next bytes are known to exist. */
+/** The buffer of a string grows by at most this much before more bytes are known to exist. */
 #define STRING_STEP 65536
 
-/** Bytes of a number that is read at once. */
+/** Bytes of a number that are read at once. */
 #define SHORT_NUMBER 8
 
 /** Bytes of a file, through a window that moves forward. */
 struct source {
-	struct unpack *file; /* NULL: the window is all there is. */
+	struct unpack *file; /* NULL: the window is the whole content. */
 	const uint8_t *window;
 	size_t len, next;
 	uint64_t base; /* Offset of the window's first byte. */
@@ -58,7 +58,7 @@ static int no_memory(struct reader *reader)
 	return failure_set(reader->why, FAILURE_NO_MEMORY, 0, 0, 0, "hold an item of the stream");
 }
 
-/** Have at least one byte in the window; @p what is the failure's phrase if there is none. */
+/** Ensure at least one byte in the window. @param what Phrase of the failure if there is none. */
 static int fill(struct reader *reader, const char *what)
 {
 	struct source *source = &reader->source;
@@ -92,7 +92,7 @@ static int read_byte(struct reader *reader, uint8_t *ret_byte)
 	return read_header(reader, "truncated item", ret_byte);
 }
 
-/** A number that lies in the window as a whole and is below 2^56: nearly all do. */
+/** Fast path: a number that is entirely in the window and below 2^56, as nearly all are. */
 static bool take_number(struct source *source, uint64_t *ret_value)
 {
 	const uint8_t *at = source->window + source->next;
@@ -131,7 +131,7 @@ static int read_number(struct reader *reader, uint64_t *ret_value)
 	return 0;
 }
 
-/** Read @p count numbers into the places given. */
+/** Read @p count numbers. */
 static int read_numbers(struct reader *reader, size_t count, uint64_t *const ret_values[])
 {
 	for (size_t i = 0; i < count; i++)
@@ -140,14 +140,15 @@ static int read_numbers(struct reader *reader, size_t count, uint64_t *const ret
 	return 0;
 }
 
-/** Make room for @p len bytes of string, with a terminator. */
+/** Ensure room for @p len bytes of string and a terminator. */
 static int reserve_string(struct reader *reader, size_t len)
 {
 	return ARRAY_RESERVE(reader->string, reader->string_capacity, len + 1) ? 0
 									       : no_memory(reader);
 }
 
-/** Read a string into reader->string. Memory follows the bytes that exist, not the length told. */
+/** Read a string into reader->string. The bytes that exist bound the memory, not the stated
+ * length. */
 static int read_string(struct reader *reader, size_t *ret_len)
 {
 	struct source *source = &reader->source;
@@ -181,7 +182,7 @@ static int read_string(struct reader *reader, size_t *ret_len)
 	return 0;
 }
 
-/** Read a prologue whose magic is one of @p count texts. */
+/** Read a prologue with one of @p count magic texts. */
 static int read_prologue(struct reader *reader, const char *const magics[], const int versions[],
 			 size_t count, size_t *ret_index)
 {
@@ -213,10 +214,8 @@ static int read_prologue(struct reader *reader, const char *const magics[], cons
 
 /* ---- Items ------------------------------------------------------------------------------ */
 
-/**
- * Hand on what a callback returned. A callback that gives a bound or foreign bytes as its reason
- * does not know where in the file they are; this adds it.
- */
+/** Pass on a callback's result. A callback does not know the offset in the file, so this adds it
+ * to a failure about a bound or about the bytes. */
 static int visited(struct reader *reader, int result, uint64_t offset)
 {
 	struct failure *why = reader->why;
@@ -265,8 +264,8 @@ static int read_symtab(struct reader *reader)
 
 		if (read_header(reader, "missing end of the symbol table", &header))
 			return -1;
-		/* Like the reference parser: the end bit first, then the two low bits only, and a
-		 * lone byte for the type that means nothing. */
+		/* As in Tarantool's parser: first the end bit, then only the two low bits; an
+		 * undefined type is a single byte. */
 		if (header & STREAM_END)
 			return 0;
 		kind = header & STREAM_SYMTAB_KIND_MASK;
@@ -333,9 +332,12 @@ static int read_host_stack(struct reader *reader, size_t *ret_count)
 	return 0;
 }
 
-/** @return Behind a number in the window, or NULL where it is too near to its end, or has more
- * bytes than it needs: a 0 like that ends a stack, too, which must not be looked for behind its
- * end. */
+/**
+ * Skip a number in the window.
+ * @return The position after it, or NULL if it is too close to the window's end or has more bytes
+ * than necessary. Such a padded 0 also ends a stack, and the search must not continue behind the
+ * stack's end.
+ */
 static const uint8_t *skip_number(const uint8_t *at, const uint8_t *end)
 {
 	uint64_t last_bytes;
@@ -375,8 +377,8 @@ static bool has_lua_stack(uint8_t header)
 	return header >= FORMAT_STATE_LFUNC && header <= FORMAT_STATE_CFUNC;
 }
 
-/** Bytes of a sample's record, whose header was read, or 0 where that is not known yet.
- *  These are what will be decoded if that ends where they do. */
+/** @return Length of a sample's record after its header, or 0 if not yet known. If decoding ends
+ * at the same byte, these are its bytes. */
 static size_t record_len(const struct source *source, uint8_t header)
 {
 	const uint8_t *at = source->window + source->next, *end = source->window + source->len;
@@ -386,8 +388,11 @@ static size_t record_len(const struct source *source, uint8_t header)
 	return behind ? (size_t)(behind - at) + 1 : 0;
 }
 
-/** Offer a sample's record. @param ret_done Whether it need not be decoded.
- *  @param ret_len Of the record, or 0. */
+/**
+ * Offer a sample's record to the visitor.
+ * @param ret_done Whether it need not be decoded.
+ * @param ret_len Length of the record, or 0.
+ */
 static int offer_record(struct reader *reader, uint8_t header, uint64_t offset, bool *ret_done,
 			size_t *ret_len)
 {
@@ -513,7 +518,8 @@ static int read_memprof(struct reader *reader)
 			if (read_event(reader, header, offset))
 				return -1;
 		} else if (STREAM_EVENT_SOURCE(header) >= STREAM_SOURCE_LUA) {
-			/* The reference takes a symbol of any other source as an empty record. */
+			/* Tarantool's parser reads a symbol of any other source as an empty
+			 * record. */
 			if (read_symbol(reader, STREAM_EVENT_SOURCE(header) - STREAM_SOURCE_LUA,
 					offset))
 				return -1;

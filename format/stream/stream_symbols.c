@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The symbols of a stream as they come and change. */
+/* How do the symbols of a stream change while it is read? */
 #include "format/stream/stream_symbols.h"
 #include "format/text.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of locations, as Tarantool's own parser prints them. */
+/* How does Tarantool's own parser print locations? */
 #include "format/stream/tarantool_output.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ int tarantool_aliases_add(struct tarantool_aliases *aliases, const struct symtab
 		return 0;
 	proto = symtab_find_proto(symtab, symbol->address);
 	chunk = proto ? symtab_string(symtab, proto->chunk, &len) : NULL;
-	/* The newline may be in what was cut off. */
+	/* The newline may be in the part that was cut off. */
 	if (!chunk || !memchr(chunk, '\n', len))
 		return 0;
 	return intern_put(aliases->chunks, chunk, len, &id, why);
@@ -108,12 +108,13 @@ static void add_code(struct format_text *text, const struct tarantool_aliases *a
 			format_text_addf(text, "function_alias_%" PRIu32, alias + 1);
 		else
 			format_text_add(text, name, len);
-		/* Its numbers are doubles; %d of one from 2^63 on, such as line -1, gives this. */
+		/* Tarantool's numbers are doubles; %d of 2^63 or more, such as line -1, gives
+		 * this. */
 		format_text_addf(text, ":%" PRId64, line > INT64_MAX ? INT64_MIN : (int64_t)line);
 		break;
 	case TARANTOOL_NATIVE:
 		format_text_add(text, name, len);
-		/* The %#x of zero has no prefix. */
+		/* %#x of zero has no prefix. */
 		if (!frame->is_general)
 			format_text_addf(text, ":%#" PRIx64, frame->number);
 		break;
@@ -170,7 +171,7 @@ static void add_frame(struct renderer *renderer, const struct format_raw_sample 
 	if (lua && lua->kind == STREAM_FRAME_FAST) {
 		const char *name = format_ffname_of(lua->address);
 
-		/* The reference loses the whole frame where it has no name. */
+		/* Tarantool's parser drops a frame without a name. */
 		if (name) {
 			format_text_add_string(&renderer->chain, name);
 			format_text_add(&renderer->chain, ";", 1);
@@ -197,7 +198,7 @@ static int count_chain(struct renderer *renderer, struct failure *why)
 	return 0;
 }
 
-/** A sample that is merged. */
+/** The sample being merged. */
 struct merging {
 	const struct symtab *symtab;
 	const struct format_raw_sample *raw;
