@@ -162,7 +162,7 @@ static int add_rule(struct format_budget *budget, const char *text, uint64_t at,
 	if (budget->count == RULES_MAX) {
 		free(words);
 		free(rule.text);
-		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "keep so many rules");
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "keep more rules");
 	}
 	if (words && rule.text && grow(budget) == 0) {
 		operator= find_operator(words, &rule.bound);
@@ -180,7 +180,7 @@ static int add_rule(struct format_budget *budget, const char *text, uint64_t at,
 	if (!good || (rule.subject == SUBJECT_FUNCTION && !rule.name)) {
 		free(rule.text);
 		free(rule.name);
-		return invalid(at, "no rule such as 'self>5%', 'func:NAME>10%' or '+2%'", why);
+		return invalid(at, "not a rule such as 'self>5%', 'func:NAME>10%' or '+2%'", why);
 	}
 	format_clean_text(rule.text, strlen(rule.text));
 	budget->verdicts[budget->count] = (struct format_verdict){ .rule = rule.text };
@@ -221,7 +221,7 @@ static int read_line(struct format_budget *budget, char *line, size_t len, uint6
 	if (strlen(line) != len)
 		return invalid(number, "a zero byte", why);
 	if (len > RULE_MAX_BYTES)
-		return invalid(number, "too long a rule", why);
+		return invalid(number, "rule too long", why);
 	if (number == 1 && strncmp(text, UTF8_MARK, strlen(UTF8_MARK)) == 0)
 		text += strlen(UTF8_MARK);
 	comment = strchr(text, '#');
@@ -355,7 +355,7 @@ static void judge_functions(struct judging *judging)
 
 		/* One reason per function is enough. */
 		if (total && (!told || judging->counts))
-			judge_count(judging, row->text, "has in all", row->total);
+			judge_count(judging, row->text, "has in total", row->total);
 	}
 	if (judging->is_unmatched)
 		judge_count(judging, "no function of that name:", "it has",
@@ -384,7 +384,7 @@ static int judge_state(struct judging *judging, const char *what, enum format_st
 
 	if (!tells_states(judging->profiles[0]) || !tells_states(judging->profiles[1]))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0,
-				   "judge states of the VM, which not all of the profile tells");
+				   "check a rule about VM states, which some samples lack");
 	judge_count(judging, what, "has", parts);
 	return 0;
 }
@@ -461,7 +461,7 @@ int format_budget_judge(struct format_budget *budget, const struct format_profil
 	if (format_profile_kind(profile) != FORMAT_STREAM_SYSPROF ||
 	    (base && format_profile_kind(base) != FORMAT_STREAM_SYSPROF))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0,
-				   "judge call chains of a memory profile");
+				   "check the rules on a memory profile");
 	/* Without a base, no rule is about changes. */
 	if (compare_init(&compare, base ? base : profile, profile,
 			 lines ? lines : FORMAT_LINES_FUNCTION, why))

@@ -105,7 +105,7 @@ static void inflate_some(struct unpack *unpack)
 static int tell_damage(const struct unpack *unpack, struct failure *why)
 {
 	return failure_set(why, FAILURE_INVALID, 0, 0, unpack->offset,
-			   "damaged or cut off where it is compressed");
+			   "damaged or truncated gzip data");
 }
 
 void unpack_put_back(struct unpack *unpack, const uint8_t *bytes, size_t len)

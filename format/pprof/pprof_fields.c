@@ -27,7 +27,7 @@ int pprof_read_content(struct unpack *unpack, struct pprof_content *ret_content,
 		content->len += len;
 		if (content->len > CONTENT_MAX_BYTES)
 			return failure_set(why, FAILURE_INVALID, 0, 0, CONTENT_MAX_BYTES,
-					   "larger than any profile is");
+					   "too large for a profile");
 	} while (len > 0);
 	return unpack_finish(unpack, why);
 }
@@ -70,7 +70,7 @@ int pprof_next_field(const struct pprof_content *content, size_t *at, struct ppr
 		return 0;
 	if (!pprof_take_number(content->bytes, content->len, at, &key) || key >> 3 == 0 ||
 	    key >> 3 > UINT32_MAX >> 3)
-		return invalid(field, "no field of a profile", why);
+		return invalid(field, "not a field of a profile", why);
 	field->number = (uint32_t)(key >> 3);
 	field->wire = key & 7;
 	if (field->wire == PPROF_WIRE_NUMBER || field->wire == PPROF_WIRE_BYTES) {
@@ -80,12 +80,12 @@ int pprof_next_field(const struct pprof_content *content, size_t *at, struct ppr
 	} else if (field->wire == PPROF_WIRE_8_BYTES || field->wire == PPROF_WIRE_4_BYTES) {
 		len = field->wire == PPROF_WIRE_8_BYTES ? 8 : 4;
 	} else {
-		return invalid(field, "no field of a profile", why);
+		return invalid(field, "not a field of a profile", why);
 	}
 	if (len > content->len - *at)
 		return invalid(field, "truncated field", why);
 	if (field->wire == PPROF_WIRE_BYTES && len > FIELD_MAX_BYTES)
-		return invalid(field, "too large a field", why);
+		return invalid(field, "field too large", why);
 	field->bytes = content->bytes + *at;
 	field->len = (size_t)len;
 	*at += field->len;

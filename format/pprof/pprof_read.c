@@ -59,7 +59,7 @@ int pprof_is_message(const struct pprof_field *field, uint32_t number, struct fa
 	if (field->wire != PPROF_WIRE_BYTES)
 		return pprof_invalid(field, "not a message", why);
 	if (field->len > PPROF_ITEM_MAX_BYTES)
-		return pprof_invalid(field, "too large a message", why);
+		return pprof_invalid(field, "message too large", why);
 	return 1;
 }
 
@@ -158,7 +158,7 @@ static int add_location(struct pprof_reader *reader, const struct pprof_field *f
 	uint64_t index;
 
 	if (!format_addrmap_get(&reader->location_ids, id, &index))
-		return pprof_invalid(field, "a sample of a location that is not told", why);
+		return pprof_invalid(field, "a sample with an unknown location", why);
 	location = &reader->locations[index];
 	for (uint32_t i = 0; i < location->count; i++) {
 		if (reader->chain_count >= 2 * STREAM_FRAMES_MAX)
@@ -179,10 +179,10 @@ static int add_sample(struct pprof_reader *reader, const struct pprof_field *fie
 	uint64_t count;
 
 	if (reader->value_index >= sample->n_value)
-		return pprof_invalid(field, "a sample without its value", why);
+		return pprof_invalid(field, "a sample without a value", why);
 	value = sample->value[reader->value_index];
 	if (value < 0)
-		return pprof_invalid(field, "a sample of less than nothing", why);
+		return pprof_invalid(field, "a sample with a negative value", why);
 	count = ((uint64_t)value + reader->period / 2) / reader->period;
 	reader->chain_count = 0;
 	for (size_t i = sample->n_location_id; i-- > 0;)

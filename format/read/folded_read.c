@@ -69,11 +69,11 @@ static int take_count(const struct folded *folded, size_t *ret_end, uint64_t *re
 	char *end;
 
 	if (!blank || blank[1] < '0' || blank[1] > '9')
-		return invalid(folded, "no count behind the chain", why);
+		return invalid(folded, "no count after the chain", why);
 	errno = 0;
 	*ret_count = strtoull(blank + 1, &end, 10);
 	if (*end != '\0' || errno != 0 || *ret_count > INT64_MAX)
-		return invalid(folded, "no count behind the chain", why);
+		return invalid(folded, "no count after the chain", why);
 	*ret_end = (size_t)(blank - bytes);
 	return 0;
 }
@@ -128,7 +128,7 @@ static int add_bytes(struct folded *folded, const uint8_t *bytes, size_t len, st
 		size_t part = end ? (size_t)(end - bytes) : len;
 
 		if (folded->line.len + part > LINE_MAX_BYTES)
-			return invalid(folded, "too long a line", why);
+			return invalid(folded, "line too long", why);
 		format_text_add(&folded->line, bytes, part);
 		if (!end)
 			return 0;

@@ -55,7 +55,7 @@ static int load(struct format_profile *profile, struct unpack *unpack, struct fa
 	if (len > 0 && is_text(first, len))
 		return profile_read_folded(profile, unpack, why);
 	return failure_set(why, FAILURE_INVALID, 0, 0, 0,
-			   len ? "no profile of a known form" : "no content");
+			   len ? "not a profile in a known format" : "empty file");
 }
 
 /** Combine the facts about two profiles that are added. */
@@ -64,7 +64,7 @@ static int reconcile(struct format_profile *profile, const struct format_profile
 {
 	if (before->kind != profile->kind)
 		return failure_set(why, FAILURE_DENIED, 0, 0, 0,
-				   "add up a memory profile and another one");
+				   "add up a memory profile and another kind of profile");
 	if (strcmp(before->unit, profile->unit) != 0)
 		return failure_set(why, FAILURE_DENIED, 0, 0, 0, "add up samples and other values");
 	/* Samples of different periods have no common time. */

@@ -158,7 +158,7 @@ int timeline_export_need_samples(const struct format_profile *profile, struct fa
 	return format_profile_has_samples(profile)
 		       ? 0
 		       : failure_set(why, FAILURE_DENIED, 0, 0, 0,
-				     "chart over time what is no samples");
+				     "chart over time a profile without samples");
 }
 
 int timeline_export_done(struct timeline_export *timeline_export, int result, struct failure *why)

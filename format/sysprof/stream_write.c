@@ -71,7 +71,7 @@ static int put_symbol_body(struct format_sink *sink, const struct format_symbol 
 		return put_trace_symbol(sink, symbol, why);
 	if (symbol->name_len > STREAM_STRING_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
-				   "write a symbol with so long a name");
+				   "write a symbol with too long a name");
 	if (put_number(sink, symbol->address, why) || put_number(sink, symbol->name_len, why) ||
 	    format_sink_put(sink, symbol->name, symbol->name_len, why))
 		return -1;
@@ -153,7 +153,8 @@ int format_put_sample(struct format_sink *sink, const struct format_raw_sample *
 	int result;
 
 	if (sample->lua_count > STREAM_FRAMES_MAX || sample->host_count > STREAM_FRAMES_MAX)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "write a sample of so many frames");
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+				   "write a sample with too many frames");
 	result = put_byte(sink, sample->state, why);
 	if (result == 0)
 		result = put_sample_body(sink, sample, why);

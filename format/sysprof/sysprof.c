@@ -266,7 +266,7 @@ static int check_sample(const struct sysprof_writer *writer, const struct format
 {
 	if (sample->frame_count >= STREAM_FRAMES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, sample->tid, 0,
-				   "write a sample of so many frames");
+				   "write a sample with too many frames");
 	for (uint32_t i = 0; i < sample->frame_count; i++)
 		if (!function_of(writer, &sample->frames[i]))
 			return failure_set(why, FAILURE_NOT_FOUND, 0, sample->tid, 0,

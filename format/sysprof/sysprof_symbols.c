@@ -66,7 +66,7 @@ static int take(struct sysprof_symbols *symbols, enum symbol_location location, 
 			return 0;
 		}
 	}
-	return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "number so many names");
+	return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "number more names");
 }
 
 /** Put the text in `scratch` as the name of @p number. */

@@ -114,7 +114,7 @@ check 0 --fail-on 'func:b>35%' alike.bin
 many=()
 for i in $(seq 1001); do many+=("--fail-on=self>5%"); done
 check 1 "${many[@]}" new
-says 'cannot keep so many rules: limit reached'
+says 'cannot keep more rules: limit reached'
 check 1 --fail-on 'self>5' new
 says "not self>5: "
 check 1 --fail-on '+2%' new
@@ -139,7 +139,7 @@ check 0 --fail-on 'func:encdoe>1%' new
 says 'kept: func:encdoe>1%: no function has that name'
 printf 'self>5%%\nself\n' >wrong
 check 1 --budget wrong new
-says 'wrong: no rule .* in line 2'
+says 'wrong: not a rule .* in line 2'
 
 # Input and output
 check 6 --diff nothing new
@@ -151,7 +151,7 @@ stream=$2/gc64/sysprof_c_full_jitoff.bin
 "$ljreport" -f counters "$stream" >expected
 "$ljreport" -f counters states.pb.gz >found
 diff expected found >difference || fail "states behind pprof's form: $(cat difference)"
-says 'which not all of the profile tells'
+says 'which some samples lack'
 check 6 --diff base -f json "$memory"
 says 'allocations are no samples'
 check 6 --diff "$memory" base

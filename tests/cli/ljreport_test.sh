@@ -129,8 +129,8 @@ check 1 'roots (process, thread or process,thread): pid' --roots=pid "$stream"
 # Input: 6
 check 6 'No such file' "$folder/nothing"
 check 6 'Is a directory' "$folder"
-check 6 'no count behind the chain at byte 0' "$0"
-check 6 'no content at byte 0' /dev/null
+check 6 'no count after the chain at byte 0' "$0"
+check 6 'empty file at byte 0' /dev/null
 check 6 'cannot add up a memory profile' "$memory" "$stream"
 check 6 'cannot add up a memory profile' "$stream" "$memory"
 head -c 5000 "$stream" >"$folder/cut"
@@ -152,7 +152,7 @@ fi
 echo kept >"$folder/kept"
 chmod 640 "$folder/kept"
 echo 'a;b 2000000' >"$folder/many"
-check 4 'equal samples one by one' -f perf -o "$folder/kept" "$folder/many"
+check 4 'more than 1000000 repeated samples' -f perf -o "$folder/kept" "$folder/many"
 [ "$(cat "$folder/kept")" = kept ] || fail 'a failed report has emptied a file'
 check 0 '' -f folded -o "$folder/kept" "$folder/many"
 [ "$(cat "$folder/kept")" = 'a;b 2000000' ] || fail 'a file was not replaced'

@@ -175,12 +175,12 @@ static void test_shares(void **state)
 	/* What was measured is beyond, but that may be chance. */
 	expect_kept("self>9.9%", NULL,
 		    "e 10\nf 10\ng 10\nh 10\ni 10\nj 10\nk 10\nl 10\nm 10\nn 11\n");
-	expect_broken("total>11%", NULL, many, "work (@a.lua:3) has in all 12.00 %");
+	expect_broken("total>11%", NULL, many, "work (@a.lua:3) has in total 12.00 %");
 	expect_kept("func:work>13%", NULL, many);
 	expect_broken("func:work>10%", NULL, many, "work (@a.lua:3)");
 	expect_broken("func:w?r*>10%", NULL, many, "work (@a.lua:3)");
 	expect_broken("func:work (@a.lua:3)>10%", NULL, many, "work (@a.lua:3)");
-	expect_broken("func:encode<20%", NULL, many, "encode has in all 10.00 %");
+	expect_broken("func:encode<20%", NULL, many, "encode has in total 10.00 %");
 	expect_kept("func:nothing>0%", NULL, many);
 	expect_kept("self>0%", NULL, "\n"); /* no samples */
 }

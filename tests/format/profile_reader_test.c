@@ -116,13 +116,13 @@ static void expect_refused(const void *bytes, size_t len, const char *what, uint
 static void test_bad_folded(void **state)
 {
 	(void)state;
-	expect_refused("a;b 1\na;b\n", 10, "no count behind the chain", 6);
-	expect_refused("a;b 1\na;b 1x\n", 13, "no count behind the chain", 6);
-	expect_refused("a 9223372036854775808\n", 22, "no count behind the chain", 0);
-	expect_refused("a 99999999999999999999999\n", 26, "no count behind the chain", 0);
+	expect_refused("a;b 1\na;b\n", 10, "no count after the chain", 6);
+	expect_refused("a;b 1\na;b 1x\n", 13, "no count after the chain", 6);
+	expect_refused("a 9223372036854775808\n", 22, "no count after the chain", 0);
+	expect_refused("a 99999999999999999999999\n", 26, "no count after the chain", 0);
 	expect_refused_as(FAILURE_LIMIT, "a 9223372036854775807\nb 9223372036854775807\nc 2\n", 48,
 			  "more samples than can be counted", 22);
-	expect_refused("", 0, "no content", 0);
+	expect_refused("", 0, "empty file", 0);
 }
 
 /* ---- Hostile profiles ------------------------------------------------------------------- */
@@ -141,13 +141,12 @@ static void test_bad_pprof(void **state)
 	static const uint8_t number[] = { 0x0a, 0x00, 0x10, 0x01 };
 
 	(void)state;
-	expect_refused(group, sizeof(group), "no field of a profile", 2);
+	expect_refused(group, sizeof(group), "not a field of a profile", 2);
 	expect_refused(cut, sizeof(cut), "truncated field", 2);
 	expect_refused(endless, sizeof(endless), "truncated field", 2);
-	expect_refused(no_location, sizeof(no_location), "a sample of a location that is not told",
-		       2);
-	expect_refused(no_value, sizeof(no_value), "a sample without its value", 2);
-	expect_refused(negative, sizeof(negative), "a sample of less than nothing", 2);
+	expect_refused(no_location, sizeof(no_location), "a sample with an unknown location", 2);
+	expect_refused(no_value, sizeof(no_value), "a sample without a value", 2);
+	expect_refused(negative, sizeof(negative), "a sample with a negative value", 2);
 	expect_refused(damaged, sizeof(damaged), "damaged location", 2);
 	expect_refused(number, sizeof(number), "not a message", 2);
 }
@@ -307,7 +306,7 @@ static void test_bomb(void **state)
 	rewind(file);
 	assert_int_equal(-1, format_profile_read(file, &profile, &why));
 	assert_int_equal(FAILURE_INVALID, why.kind);
-	assert_string_equal("larger than any profile is", why.step);
+	assert_string_equal("too large for a profile", why.step);
 	fclose(file);
 	free(zeros);
 	free(member);

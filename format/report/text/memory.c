@@ -347,7 +347,7 @@ static int leaks_print(const struct format_profile *profile,
 
 	if (profile->kind != FORMAT_STREAM_MEMPROF)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0,
-				   "tell what is allocated: no memory profile");
+				   "list what is allocated: not a memory profile");
 	if (listing_init(&listing, &profile->heap, options, why))
 		return -1;
 	qsort_r(listing.order, heap_location_count(&profile->heap), sizeof(uint32_t), compare_held,

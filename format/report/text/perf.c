@@ -125,9 +125,10 @@ static int check_repeats(const struct chart *chart, struct failure *why)
 
 	for (size_t i = 0; i < chart->event_count && record_cache <= REPEATS_MAX; i++)
 		record_cache += chart->events[i].count - 1;
-	return record_cache <= REPEATS_MAX ? 0
-					   : failure_set(why, FAILURE_LIMIT, 0, 0, 0,
-							 "write more equal samples one by one");
+	return record_cache <= REPEATS_MAX
+		       ? 0
+		       : failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+				     "write more than 1000000 repeated samples");
 }
 
 static int perf_print(const struct format_profile *profile,
