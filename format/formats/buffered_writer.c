@@ -87,7 +87,7 @@ static int open_pprof(struct format_sink *sink, const struct format_functions *f
 
 const struct format_writer_ops format_pprof_ops = {
 	.name = "pprof",
-	.description = "for 'go tool pprof' and all that read its profiles",
+	.description = "for 'go tool pprof' and other readers of its profiles",
 	.suffixes = ".pb.gz .pprof",
 	.is_buffered = true,
 	.is_packed = true,
@@ -233,7 +233,7 @@ static int open_perf(struct format_sink *sink, const struct format_functions *fu
 
 const struct format_writer_ops format_perf_ops = {
 	.name = "perf",
-	.description = "samples as 'perf script' prints them, for all that reads that",
+	.description = "samples as 'perf script' prints them, for tools that read it",
 	.suffixes = ".perf .perf.txt",
 	.is_buffered = true,
 	.open = open_perf,

@@ -544,7 +544,7 @@ static int pprof_print(const struct format_profile *profile,
 
 const struct format_report_ops format_report_pprof = {
 	.name = "pprof",
-	.description = "for 'go tool pprof' and all that read its profiles; compressed",
+	.description = "for 'go tool pprof' and other readers of its profiles; compressed",
 	.is_binary = true,
 	.is_packed = true,
 	.takes_memory = true,

@@ -137,7 +137,7 @@ def check_zoom(graph):
     expect("zoomed: its child", round(graph.box("string.gsub")["width"] / full, 3), 0.4)
     expect("zoomed: no others", [b for b in graph.boxes() if b["name"] == "work (@a.lua:3)"], [])
     expect("zoomed: path", graph.path(), ["all", "main", "@a.lua:1", "rest (@a.lua:9)"])
-    expect("zoomed: tip", graph.tip("string.gsub")[-1], "of what is zoomed |  | 40.00 %")
+    expect("zoomed: tip", graph.tip("string.gsub")[-1], "of zoomed frame |  | 40.00 %")
     graph.picture("zoomed")
     # Ways back.
     graph.click("main")

@@ -385,7 +385,7 @@ static void test_markdown(void **state)
 	       "| 1 | 16.67 | 1 | 16.67 | fast | `string.gsub` |\n"
 	       "| 0 | 0.00 | 5 | 83.33 | native | `main` |\n"
 	       "| 0 | 0.00 | 4 | 66.67 | Lua | `@a.lua:0` |\n\n"
-	       "#### With all that they call\n\n"
+	       "#### Including callees\n\n"
 	       "| Self | Self % | Total | Total % | Kind | Function |\n"
 	       "|---:|---:|---:|---:|---|---|\n"
 	       "| 0 | 0.00 | 5 | 83.33 | native | `main` |\n"

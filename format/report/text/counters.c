@@ -36,7 +36,7 @@ static int counters_print(const struct format_profile *profile,
 
 const struct format_report_ops format_report_counters = {
 	.name = "counters",
-	.description = "number of samples in each VM state; of a memory profile its totals",
+	.description = "number of samples in each VM state; totals of a memory profile",
 	.takes_memory = true,
 	.print = counters_print,
 };

@@ -68,7 +68,7 @@ static void print_head(const struct format_profile *profile,
 	if (profile->duration_ns)
 		fprintf(file, " in %.2f s", (double)profile->duration_ns / 1e9);
 	if (profile->period_ns)
-		fprintf(file, ", one for each %.3f ms", (double)profile->period_ns / 1e6);
+		fprintf(file, ", one per %.3f ms", (double)profile->period_ns / 1e6);
 	fputs(".\n", file);
 	print_states(profile, file);
 }
@@ -143,8 +143,8 @@ static int markdown_print(const struct format_profile *profile,
 		print_head(profile, options, file);
 		print_rows("By own samples", rows, call_tree.label_count, call_tree.samples,
 			   by_self, file);
-		print_rows("With all that they call", rows, call_tree.label_count,
-			   call_tree.samples, by_total, file);
+		print_rows("Including callees", rows, call_tree.label_count, call_tree.samples,
+			   by_total, file);
 	} else {
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "sum up the functions");
 	}
@@ -192,7 +192,7 @@ static void print_changes(const char *what, const struct compare *compare, bool 
 	}
 	fprintf(file, "\n#### %s\n\n", what);
 	if (count == 0) {
-		fputs("No function has another share.\n", file);
+		fputs("No function's share changed.\n", file);
 		return;
 	}
 	qsort(changes, count, sizeof(*changes), compare_changes);
@@ -232,11 +232,11 @@ static int markdown_diff(const struct format_profile *base, const struct format_
 	if (result == 0) {
 		print_title(options, file);
 		fprintf(file,
-			"**%" PRIu64 "** samples before, **%" PRIu64 "** now. What is certain is "
-			"beyond chance: all ranges hold together with %.0f %%.\n",
+			"**%" PRIu64 "** samples before, **%" PRIu64 "** now. Certain changes are "
+			"significant: all ranges hold together with a confidence of %.0f %%.\n",
 			compare.samples[0], compare.samples[1], 100 * COMPARE_CONFIDENCE);
 		print_changes("Changes of own samples", &compare, true, changes, file);
-		print_changes("Changes with all that they call", &compare, false, changes, file);
+		print_changes("Changes including callees", &compare, false, changes, file);
 	}
 	free(changes);
 	compare_deinit(&compare);

@@ -362,7 +362,7 @@ static int leaks_print(const struct format_profile *profile,
 
 const struct format_report_ops format_report_leaks = {
 	.name = "leaks",
-	.description = "what a memory profile's program has not freed, by location",
+	.description = "memory that was not freed, by location, from a memory profile",
 	.takes_memory = true,
 	.print = leaks_print,
 };

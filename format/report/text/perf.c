@@ -152,7 +152,7 @@ static int perf_print(const struct format_profile *profile,
 
 const struct format_report_ops format_report_perf = {
 	.name = "perf",
-	.description = "samples as 'perf script' prints them, for all that reads that",
+	.description = "samples as 'perf script' prints them, for tools that read it",
 	.needs_order = true,
 	.print = perf_print,
 };

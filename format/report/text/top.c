@@ -147,9 +147,8 @@ static void print_change(const struct compare *compare, const uint64_t parts[2],
 static void print_diff(const struct compare *compare, const uint64_t periods_ns[2], FILE *file)
 {
 	fprintf(file,
-		"%" PRIu64 " samples before, %" PRIu64
-		" now; * is beyond chance, and the ranges of "
-		"all rows hold together with %.0f %%\n\n",
+		"%" PRIu64 " samples before, %" PRIu64 " now; * is significant; the ranges of "
+		"all rows hold together with a confidence of %.0f %%\n\n",
 		compare->samples[0], compare->samples[1], 100 * COMPARE_CONFIDENCE);
 	fprintf(file, " %7s %7s %8s %-15s %9s %9s %7s %7s %8s %-15s  %-8s  %s\n", "SELF %", "NOW",
 		"CHANGE", "FROM..TO", "SELF S", "NOW", "TOTAL %", "NOW", "CHANGE", "FROM..TO",

@@ -291,7 +291,7 @@
 		const owner = view.halves.find(function (h) { return h.root.tree === box.tree; });
 		if (owner && owner.zoom !== owner.root && owner.zoom.values[view.by]) {
 			const line = table.insertRow();
-			line.append(element("th", "of what is zoomed"));
+			line.append(element("th", "of zoomed frame"));
 			line.insertCell();
 			line.insertCell().textContent =
 				percent(Math.min(box.values[view.by] / owner.zoom.values[view.by], 1));
