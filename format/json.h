@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON that is too long to be held. What is short is json-c's. */
+/* How is JSON written that is too long to keep in memory? */
 #ifndef FORMAT_JSON_H
 #define FORMAT_JSON_H
 
@@ -8,19 +8,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/**
- * JSON that is too long to be held: profiles have hundreds of MB, as objects of json-c ten times as
- * much. It is written piece by piece; commas come by themselves. Texts are json-c's; numbers are
- * whole, or decimal fractions made of whole ones, so that no locale matters.
- */
+/** JSON written piece by piece. Profiles have hundreds of megabytes, and json-c's objects need
+ * ten times as much; json-c writes only short JSON. Commas are automatic. json-c quotes texts.
+ * Numbers are integers, or decimal fractions built from integers, so the locale has no effect. */
 struct json_out {
 	FILE *file;	/**< Borrowed; the caller checks ferror(). */
 	uint64_t first; /**< By depth: this object or array is still empty. */
 	unsigned depth;
-	bool has_key;	/**< A value belongs to the key that was just written. */
+	bool has_key;	/**< The next value belongs to the key just written. */
 	bool breaks;	/**< See json_out_break(). */
-	bool is_script; /**< It stands in a script element, whose end no text may be. */
-	bool failed;	/**< Memory was missing. */
+	bool is_script; /**< The JSON is inside a script element, and no text may end that element.
+			 */
+	bool failed;	/**< Memory ran out. */
 };
 
 /** Begin an object or an array; at most 64 are nested. */
@@ -39,14 +38,14 @@ void json_out_ms(struct json_out *json, uint64_t ns);
 void json_out_us(struct json_out *json, uint64_t ns);
 void json_out_bool(struct json_out *json, bool value);
 void json_out_null(struct json_out *json);
-/** A key with its value. */
+/** Write a key and its value. */
 void json_out_key_text(struct json_out *json, const char *key, const char *text);
 void json_out_key_number(struct json_out *json, const char *key, uint64_t value);
-/** A value that is JSON already. */
+/** Write a value that already is JSON. */
 void json_out_raw(struct json_out *json, const char *text, size_t len);
 /** End the line, for people who read the file. */
 void json_out_line(struct json_out *json);
-/** The next key or value begins a line, behind its comma. */
+/** Begin a line before the next key or value, after its comma. */
 void json_out_break(struct json_out *json);
 
 #endif

@@ -43,10 +43,10 @@ enum format_kind {
 	FORMAT_KIND_COUNT,
 };
 
-/** Name of a kind for people: "native", "Lua", … */
+/** @return The name of a kind for people: "native", "Lua", … */
 const char *format_kind_name(enum format_kind kind);
 
-/** What part of samples that is, in percent; of none it is 0. */
+/** @return @p part in percent of @p whole; 0 if there are no samples. */
 double format_percent(uint64_t part, uint64_t whole);
 
 /**

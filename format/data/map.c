@@ -7,7 +7,8 @@
 
 #include "attach/array.h"
 
-/* A moving insert costs half a chunk, a split half the chunk list; both stay small here. */
+/* Inserting moves at most a chunk, and splitting moves half the list of chunks; both are small
+ * here. */
 #define CHUNK_ENTRIES 256
 
 struct entry {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What states of a VM and kinds of functions are called, and shares of samples. */
+/* What are the names of states and kinds, and what is a share of samples? */
 #include "format/sample.h"
 
 const char *format_state_name(enum format_state state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A live profile: functions, what they are called, and the ids under which they were announced. */
+/* Which functions does a live view have, with which names and ids? */
 #include "attach/hash.h"
 #include "format/live/live_internal.h"
 #include "format/text.h"
@@ -158,9 +158,9 @@ static struct live_function_key key_of(const struct format_function *function)
 		function->name != NULL,
 		name_len,
 		source_len,
-		/* Traces have their number. Lua functions have their place, in all processes that
-		 * run the same file; other functions without a name are distinguished by their
-		 * code. */
+		/* Traces are identified by number, and Lua functions by location in all
+		 * processes that run the same file. Other functions without a name are
+		 * identified by their code. */
 		function->name || (function->kind == FORMAT_KIND_LUA && function->source)
 			? 0
 			: function->address,

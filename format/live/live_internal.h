@@ -86,9 +86,9 @@ struct format_live {
 	struct live_module *module_info;
 	struct live_trace *trace_info;
 	struct live_coroutine *coroutine_info;
-	uint64_t *node_addresses; /**< Of the first frame that was counted there. */
-	/** Announced ids: open addressing, id + 1 and the function. In one piece, as each frame of
-	 *  each sample looks one up. */
+	uint64_t *node_addresses; /**< Address of the first frame counted there. */
+	/** Announced ids: open addressing; id + 1 and the function. Both are neighbours in
+	 * memory, because each frame of each sample looks one up. */
 	struct live_id {
 		uint64_t id;
 		uint32_t function;

@@ -2,10 +2,10 @@
 /*
  * How are samples counted by key, with a window over the last refreshes, in bounded memory?
  *
- * An entry is found by its key, plain bytes without padding, and numbered 0, 1, … . The table is
- * ours, as entries get other numbers and keys where some are folded. What a refresh adds is kept as
- * a list of differences until it leaves the window, so that a refresh costs what was touched, not
- * what there is.
+ * Keys are plain bytes without padding. Entries have the numbers 0, 1, …. The table is our own,
+ * because folding gives entries new numbers and keys. Each refresh has a list of what it added,
+ * until it leaves the window. So a refresh costs time for the entries that it touched, not for all
+ * entries.
  */
 #ifndef FORMAT_LIVE_LIVE_TABLE_H
 #define FORMAT_LIVE_LIVE_TABLE_H

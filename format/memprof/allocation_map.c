@@ -33,7 +33,7 @@ static uint32_t find(const struct allocations *allocations, uint64_t address)
 	return slot;
 }
 
-/** Have twice as many slots. */
+/** Double the number of slots. */
 static int grow(struct allocations *allocations, struct failure *why)
 {
 	struct allocations wider = { .slots = allocations->slots ? 2 * allocations->slots

@@ -18,9 +18,9 @@ struct allocation {
 /**
  * Allocated blocks by address. All zero is an empty table.
  *
- * A hash table with open addresses. It is ours, as each event of a memory profile looks a block up,
- * and there are millions: with two million of them uthash took 2.3 times as long and 3.4 times the
- * memory. Its slots are in arrays of their own, so that none has padding.
+ * A hash table with open addressing. It is our own, because each event of a memory profile looks a
+ * block up, and there are millions: with two million blocks, uthash took 2.3 times as long and 3.4
+ * times the memory. Addresses, sizes and locations have an array each, which avoids padding.
  */
 struct allocations {
 	uint64_t *addresses, *sizes;

@@ -41,7 +41,7 @@ struct heap {
 	uint32_t streams;
 	struct intern *strings;		 /* Names of chunks and symbols. */
 	struct intern *keys;		 /* struct tarantool_frame, with names in `strings`. */
-	struct heap_location *locations; /* By id of these. */
+	struct heap_location *locations; /* By id in `keys`. */
 	uint32_t location_capacity;
 	struct intern *links; /* struct heap_link. */
 	struct heap_count *link_counts;

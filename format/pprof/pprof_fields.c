@@ -6,7 +6,7 @@
 
 #include "attach/array.h"
 
-/** Bytes of a profile as it is decoded: what large services write has some tens of MiB. */
+/** Largest decoded profile; large services write some tens of MiB. */
 #define CONTENT_MAX_BYTES (512u << 20)
 /** Largest field. */
 #define FIELD_MAX_BYTES (16u << 20)

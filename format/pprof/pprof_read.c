@@ -33,7 +33,7 @@ int pprof_invalid(const struct pprof_field *field, const char *what, struct fail
 	return failure_set(why, FAILURE_INVALID, 0, 0, field->offset, what);
 }
 
-/** Go over all fields. @param take Called for each. */
+/** Walk all fields. @param take Called for each field. */
 static int visit(struct pprof_reader *reader,
 		 int (*take)(struct pprof_reader *, const struct pprof_field *, struct failure *),
 		 struct failure *why)
@@ -76,7 +76,7 @@ static int take_string(struct pprof_reader *reader, const struct pprof_field *fi
 		return pprof_invalid(field, "too many texts", why);
 	if (!ARRAY_RESERVE(reader->strings, reader->string_size, reader->string_count + 1))
 		return pprof_no_memory(why);
-	/* FIELD_MAX_BYTES fit. */
+	/* The length fits because of FIELD_MAX_BYTES. */
 	reader->strings[reader->string_count++] =
 		(struct pprof_string){ .bytes = field->bytes, .len = (uint32_t)field->len };
 	return 0;

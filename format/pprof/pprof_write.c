@@ -103,8 +103,8 @@ static int put_strings(struct pprof *pprof, struct failure *why)
 
 /* ---- Functions -------------------------------------------------------------------------- */
 
-/** Whether a function has no symbol: it is called by its module, or that one's path, and a place in
- * it. */
+/** Whether a function has no symbol, so that its name is its module (or the module's path) and an
+ * offset. */
 static bool is_location_name(const struct format_function *function)
 {
 	const char *name = function->name ? function->name : "", *plus = strrchr(name, '+');

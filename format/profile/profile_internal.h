@@ -33,18 +33,17 @@ struct format_profile {
 	enum format_stream_kind kind;
 	bool has_kind; /* The kind of the profile is known. */
 	struct format_functions *functions;
-	struct intern *function_keys; /* Same ids as `functions`. */
-	struct format_mappings
-		*mappings;	  /* Files that functions are in, each where it was met first. */
-	struct label_mark *marks; /* By function: how it runs. */
+	struct intern *function_keys;	  /* Same ids as `functions`. */
+	struct format_mappings *mappings; /* One mapping per file: the first one met. */
+	struct label_mark *marks;	  /* By function id: how the function runs. */
 	uint32_t mark_capacity;
 	struct intern *chains; /* Arrays of struct profile_frame, root first. */
 	uint64_t *counts;      /* Samples by chain id. */
 	uint32_t capacity;
-	struct intern *strings; /* Of labels. */
+	struct intern *strings; /* Texts of labels. */
 	struct intern *labels;	/* struct profile_labels. */
 	struct intern *keys;	/* struct profile_sample. */
-	uint64_t *key_counts;	/* Samples by id of these. */
+	uint64_t *key_counts;	/* Samples by id in `keys`. */
 	uint32_t key_capacity;
 	uint64_t *plain_keys; /* By chain: the state of the last plain sample, and in the low half
 				 its id in `keys` + 1. */
@@ -132,7 +131,7 @@ int profile_add_sample(struct format_profile *profile, const struct profile_fram
 int profile_of_memory(const struct format_profile *memory, enum format_memory value, bool is_all,
 		      struct format_profile **ret_profile, struct failure *why);
 
-/** @return One of the distinct samples, of intern_count(profile->keys). */
+/** @return A distinct sample; ids are below intern_count(profile->keys). */
 struct profile_sample profile_sample(const struct format_profile *profile, uint32_t id);
 
 /** @return The labels with this id; borrowed. */

@@ -17,8 +17,8 @@ enum { READ_BYTES = 65536 };
 
 struct folded {
 	struct format_profile *profile;
-	struct intern *texts;	     /* Of frames that were met. */
-	struct profile_frame *meant; /* What they mean, by the text's id. */
+	struct intern *texts;	     /* Texts of frames. */
+	struct profile_frame *meant; /* Frame by id in `texts`. */
 	size_t meant_size;
 	struct label label;
 	struct format_text line;

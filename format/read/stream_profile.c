@@ -187,7 +187,7 @@ static int resolve(struct loader *loader, uint64_t address, const struct known *
 		   struct failure *why)
 {
 	uint64_t location = hash_spread(address) >> (64 - CACHE_BITS);
-	/* Symbols are counted from 0 on. */
+	/* + 1, because generations begin at 0. */
 	uint64_t generation = loader->symtab.generation + 1;
 	struct known *known = &loader->cache[location];
 

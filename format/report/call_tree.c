@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Chains of functions as chains of labels, sorted. */
+/* How do chains of functions become sorted chains of labels? */
 #include "attach/array.h"
 #include "format/report/call_tree.h"
 #include "format/text.h"
@@ -29,10 +29,10 @@ struct builder {
 	enum format_annotate annotate;
 	unsigned roots;		      /* FORMAT_ROOTS_... */
 	struct intern *rooted;	      /* struct rooted; NULL: chains have no roots. */
-	uint64_t *rooted_counts;      /* Samples by id of these. */
-	bool by_text;		      /* Labels of equal text are one, whatever their kinds. */
-	struct format_addrmap frames; /* Function << 32 | line to label. */
-	struct intern *keys;	      /* Kind and text of a label; same ids as labels. */
+	uint64_t *rooted_counts;      /* Samples by id in `rooted`. */
+	bool by_text;		      /* Labels with equal texts are one, whatever their kinds. */
+	struct format_addrmap frames; /* From function << 32 | line to label. */
+	struct intern *keys;	      /* Kind and text of a label; the same ids as in `labels`. */
 	uint32_t capacity;
 	struct format_text text, location, note;
 };

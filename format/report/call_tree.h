@@ -63,11 +63,15 @@ struct call_tree_count {
 /** @return Counts by label; the caller frees them. NULL if memory runs out. */
 struct call_tree_count *call_tree_count(const struct call_tree *call_tree);
 
-/** Which of two sorted lists of labels goes on, so that labels of one text meet. Kinds tell labels
- * of one profile apart, and two are joined by text alone. @return As strcmp(). */
+/**
+ * Which of two sorted lists of labels comes next, so that labels with equal texts meet. Kinds
+ * distinguish labels within one profile; two profiles are joined only by text.
+ * @return As strcmp().
+ */
 int call_tree_order(const struct call_tree *a, uint32_t i, const struct call_tree *b, uint32_t j);
 
-/** @return 0, or -1 with FAILURE_NOT_FOUND where a profile has no call chains, as one of memory. */
+/** @return 0, or -1 with FAILURE_NOT_FOUND if the profile has no call chains, such as a memory
+ * profile. */
 int call_tree_need_chains(const struct format_profile *profile, struct failure *why);
 
 #endif

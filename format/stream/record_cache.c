@@ -27,7 +27,7 @@ static struct cached_record *bucket_of(const struct record_cache *record_cache)
 
 static void make_slots(struct record_cache *record_cache)
 {
-	/* Without memory it goes without. */
+	/* If memory runs out, work without a cache. */
 	record_cache->slots = calloc((size_t)BUCKETS * BUCKET, sizeof(*record_cache->slots));
 }
 

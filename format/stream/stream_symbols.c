@@ -32,8 +32,10 @@ void symtab_deinit(struct symtab *symtab)
 	memset(symtab, 0, sizeof(*symtab));
 }
 
-/** Find the index of @p key, or give it the next one.
- *  @param has_room Whether there is room for another one. */
+/**
+ * Find the index of @p key, or give it the next index.
+ * @param has_room Whether a new index is allowed.
+ */
 static int find_or_append(struct format_addrmap *map, uint64_t key, bool has_room, size_t *count,
 			  uint64_t *ret_index, struct failure *why)
 {
@@ -61,7 +63,7 @@ static int put_name(struct symtab *symtab, const char *name, size_t len, uint32_
 		if (!symtab->cut)
 			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold the symbols");
 		memcpy(symtab->cut, name, begin);
-		/* What is behind the part that is kept tells long names apart. */
+		/* The hash distinguishes long names that are cut. */
 		len = begin + (size_t)snprintf(symtab->cut + begin, 18, " %016" PRIx64,
 					       hash_lasting(name, len));
 		kept = symtab->cut;

@@ -21,9 +21,9 @@ struct symtab_trace {
  * the same key, as in Tarantool's parser, so names must be resolved sample by sample. */
 struct symtab {
 	struct intern *strings;
-	struct format_addrmap protos;  /* Address to index in `proto_list`. */
-	struct format_addrmap natives; /* Address to id of the name. */
-	struct format_addrmap traces;  /* Number to index in `trace_list`. */
+	struct format_addrmap protos;  /* From address to index in `proto_list`. */
+	struct format_addrmap natives; /* From address to id of the name. */
+	struct format_addrmap traces;  /* From number to index in `trace_list`. */
 	struct symtab_proto *proto_list;
 	struct symtab_trace *trace_list;
 	size_t proto_count, proto_capacity, trace_count, trace_capacity;

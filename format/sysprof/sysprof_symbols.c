@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbering frames, and writing a symbol for each when it is met first. */
+/* How do frames get numbers, each with a symbol at first use? */
 #include "attach/array.h"
 #include "attach/hash.h"
 #include "format/sysprof/sysprof_symbols.h"

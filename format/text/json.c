@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing JSON piece by piece. */
+/* How is JSON written piece by piece? */
 #include "format/json.h"
 
 #include <inttypes.h>
@@ -49,8 +49,8 @@ void json_out_close(struct json_out *json, char bracket)
 }
 
 /**
- * Print a text so that it may stand in a script element: "<" begins no tag there, and U+2028 and
- * U+2029 end no line.
+ * Print a text that is safe inside a script element: "<" begins no tag there, and U+2028 and U+2029
+ * end no line.
  * Source: HTML Living Standard, 4.12.1.3, restrictions for contents of script elements.
  */
 static void put_harmless(struct json_out *json, const char *text)

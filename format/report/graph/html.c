@@ -52,7 +52,7 @@ struct page {
 	bool is_annotated; /* Names keep the mark of compiled frames. */
 	bool has_roots;	   /* Chains begin with frames for processes or threads. */
 	FILE *file;
-	struct json_out json; /* To `file`. */
+	struct json_out json; /* Writes to `file`. */
 };
 
 /* ---- The profile ------------------------------------------------------------------------ */

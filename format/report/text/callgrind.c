@@ -37,12 +37,12 @@ struct name {
 struct callgrind {
 	const struct format_profile *profile;
 	struct intern *functions, *files, *objects; /* texts */
-	struct intern *name_keys;		    /* struct name, but for the line */
+	struct intern *name_keys;		    /* struct name, without the line */
 	struct name *names;
 	uint32_t name_capacity;
-	uint32_t *name_of;	  /* By function of the profile. */
-	struct intern *locations; /* struct place */
-	uint64_t *counts;	  /* By id of these. */
+	uint32_t *name_of;	  /* By function id of the profile. */
+	struct intern *locations; /* struct location */
+	uint64_t *counts;	  /* By id in `locations`. */
 	uint32_t count_capacity;
 	uint32_t *seen;	 /* By name: the last chain that counted it, + 1. */
 	uint64_t *roots; /* By name: samples of the chains that begin with the name. */
@@ -64,7 +64,7 @@ static int add_text(struct intern *texts, const char *text, size_t len, uint32_t
 	return intern_put(texts, text, len, ret_id, why);
 }
 
-/** Texts have lines of their own. */
+/** Add a text on one line. */
 static int add_line(struct callgrind *callgrind, struct intern *texts, const char *text,
 		    uint32_t *ret_id, struct failure *why)
 {
@@ -197,7 +197,7 @@ static int count_chains(struct callgrind *callgrind, struct failure *why)
 
 /* ---- Text ------------------------------------------------------------------------------- */
 
-/** "fn=(3) name" where the name is written for the first time, "fn=(3)" later. */
+/** Write "fn=(3) name" at first, "fn=(3)" later. */
 static void print_name(const char *word, const struct intern *texts, uint32_t id, bool *told,
 		       FILE *file)
 {

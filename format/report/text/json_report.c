@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions as JSON, one in a line. */
+/* How are functions written as JSON, one per line? */
 #include <stdlib.h>
 
 #include "format/diff/compare.h"

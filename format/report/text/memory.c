@@ -116,7 +116,7 @@ static bool is_link_before(const struct listing *listing, uint32_t index, uint32
 	       (link->kind == listing->kind && link->location < location);
 }
 
-/** The first of a place's links, which are sorted; the end where it has none. */
+/** @return The first link of a location, or the end if it has none; links are sorted. */
 static uint32_t first_link(const struct listing *listing, uint32_t location)
 {
 	return (uint32_t)ARRAY_SEARCH(heap_link_count(listing->heap), i,

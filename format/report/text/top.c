@@ -43,7 +43,7 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->label->text, b->label->text);
 }
 
-/** A trace's text has its place inside already, so the name column takes all of it. */
+/** The text of a trace contains its location, so the name column shows the whole text. */
 static const char *name_of(const struct call_tree_label *label)
 {
 	if (label->kind == FORMAT_KIND_LUA)

@@ -45,7 +45,7 @@ struct firefox {
 	/* Data of the thread being written. */
 	const struct chart_track *track;
 	struct stacks stacks;
-	struct intern *frames; /* uint32_t, labels: frames and functions alike. */
+	struct intern *frames; /* Labels (uint32_t), which serve as frames and as functions. */
 	size_t row_count;
 	struct marker *markers;
 	size_t marker_count;

@@ -193,7 +193,8 @@ static void put_heaps(struct trace *trace)
 
 		begin_event(trace, "C", &chart->tracks[heap->track], heap->ns);
 		json_out_key_text(json, "name", "Lua heap");
-		/* A process may have several VMs; a thread runs one, or one after the other. */
+		/* The thread identifies the VM: a process may have several VMs, and a thread
+		 * runs one at a time. */
 		json_out_key(json, "id");
 		json_out_signed(json, chart->tracks[heap->track].tid);
 		json_out_key(json, "args");
