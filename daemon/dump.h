@@ -13,57 +13,56 @@
 #include "format/sample.h"
 
 /**
- * Tell what can be seen of LuaJIT in a process: its code, VMs with their layouts and invariants,
- * the threads that run Lua. Stops running threads once each, for a look at their stacks.
+ * Describe what is visible of LuaJIT in a process: its code, its VMs with their layouts and
+ * invariants, and the threads that run Lua. Stops each running thread once to read its stack.
  * @param out Where the text goes.
- * @param ret_text Message for people where the end is not DAEMON_END_STOPPED.
- * @return DAEMON_END_STOPPED if a VM of a known build is there, DAEMON_END_NO_VM if not, or how
- *         opening the process failed.
+ * @param ret_text Message for people if the end is not DAEMON_END_STOPPED.
+ * @return DAEMON_END_STOPPED if the process has a VM of a known build, DAEMON_END_NO_VM if not, or
+ * how opening the process failed.
  */
 enum daemon_end daemon_explain(pid_t pid, FILE *out, char *ret_text, size_t len);
 
-/* ---- What the compiler has made --------------------------------------------------------- */
+/* ---- JIT reports ------------------------------------------------------------------------ */
 
 struct luastate_jit_report;
 
 /** One VM of a dump. */
 struct daemon_dump_vm {
-	char version[64]; /**< jit.version; "" where the VM does not tell it. */
-	char layout[160]; /**< As luastate_describe_layout() has it. */
+	char version[64]; /**< jit.version; "" if the VM has no readable one. */
+	char layout[160]; /**< Text of luastate_describe_layout(). */
 	struct luastate_jit_report *report;
 };
 
-/** All VMs of a process or of a core. */
+/** All VMs of a process or a core file. */
 struct daemon_dump {
-	const char *core;  /**< Path of the core file, borrowed; NULL of a process. */
-	pid_t pid;	   /**< 0 if unknown, which only a core's can be. */
+	const char *core;  /**< Path of the core file, borrowed; NULL for a process. */
+	pid_t pid;	   /**< 0 if unknown, which happens only for a core file. */
 	char name[64];	   /**< The kernel's name for its program. */
 	bool is_truncated; /**< A part of the core file is missing. */
 	struct daemon_dump_vm *vms;
 	size_t count;
 	bool is_buffered; /**< All memory was searched for VMs; there are no others. */
-	size_t unread;	  /**< VMs that were gone before they were read. */
-	bool ended; /**< Its program ended meanwhile: of what was read last, parts may lack. */
+	size_t unread;	  /**< VMs that ended before they were read. */
+	bool ended; /**< Its program ended during the read: the last report may be incomplete. */
 };
 
 /**
- * Read what the compilers of all VMs of a process have made, luastate_jit_report_read(). Stops
- * nothing; searches all memory of the process for VMs, 10 s at most, and once more where the traces
- * of all that it found could not be read.
- * @param ret_dump Set where the end is DAEMON_END_STOPPED; release with daemon_dump_deinit().
- * @param ret_text Message for people where it is not.
- * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM, DAEMON_END_EARLY where its program ended before a
- * VM of it was read, or how opening the process failed.
+ * Read the JIT reports of all VMs of a process with luastate_jit_report_read(). Stops no thread.
+ * Searches all memory of the process for VMs, for 10 s at most, and searches once more if no VM's
+ * traces could be read.
+ * @param ret_dump Set if the end is DAEMON_END_STOPPED; release with daemon_dump_deinit().
+ * @param ret_text Message for people otherwise.
+ * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM, DAEMON_END_EARLY if the program ended before a VM
+ * was read, or how opening the process failed.
  */
 enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char *ret_text,
 				   size_t len);
 /**
- * The same for a core file, as the kernel or gcore writes it.
- * @param path Kept in the dump.
- * @param sysroot Folder in which the files are looked up that were mapped; NULL: this machine's
- * root.
- * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM, DAEMON_END_EARLY where there is no such file,
- * DAEMON_END_DENIED where it may not be read, DAEMON_END_SYSTEM where it is no core file.
+ * Read the JIT reports from a core file, as the kernel or gcore writes it.
+ * @param path Borrowed until the dump is released.
+ * @param sysroot Folder that holds the mapped files; NULL: this machine's root.
+ * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM, DAEMON_END_EARLY if the file does not exist,
+ * DAEMON_END_DENIED if it may not be read, DAEMON_END_SYSTEM if it is not a core file.
  */
 enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
 					struct daemon_dump *ret_dump, char *ret_text, size_t len);
@@ -74,30 +73,33 @@ void daemon_dump_deinit(struct daemon_dump *dump);
 struct luastate_variables;
 struct luastate_values_options;
 
-/** One frame of a merged stack. Texts are the process's: not yet fit for a terminal or for JSON. */
+/** One frame of a merged stack. The texts come from the process: escape them for a terminal or for
+ * JSON. */
 struct daemon_frame {
 	enum format_kind kind;
-	char *name;	    /**< Function, or activity such as "[gc sweep]"; NULL unknown. */
-	char *source;	    /**< Lua and traces: the chunk's name as the VM stores it; native and C
-			       functions: base name of their file. NULL unknown. */
-	uint32_t line;	    /**< That runs or waits; 0 unknown, or none. */
-	int64_t first_line; /**< Where the function is defined, as in struct format_function. */
-	/** Native: pc or return address; Lua: bytecode; else of the function. */
+	char *name; /**< Function, or VM work such as "[gc sweep]"; NULL: unknown. */
+	/** Lua and traces: the chunk's name as the VM stores it. Native and C functions: base name
+	 * of their file. NULL: unknown. */
+	char *source;
+	uint32_t line;	    /**< Line that runs or waits; 0: unknown, or none. */
+	int64_t first_line; /**< Line of the function's definition, as in struct format_function. */
+	/** Native: pc or return address. Lua: address of the bytecode. Others: address of the
+	 * function. */
 	uint64_t pc;
 	uint32_t trace;	  /**< Compiled: the trace that runs it; else 0. */
-	bool approximate; /**< Compiled: near the truth, not proven. */
-	/** Of a Lua function, where they were asked for and could be read; else NULL. */
+	bool approximate; /**< Compiled: probable, not proven. */
+	/** Variables of a Lua function; NULL: not requested, or not readable. */
 	struct luastate_variables *variables;
 };
 
-/** Native and Lua frames of one thread or coroutine, leaf first. All zero is an empty one. */
+/** Native and Lua frames of one thread or coroutine, leaf first. All zero: empty. */
 struct daemon_stack {
 	struct daemon_frame *frames;
 	size_t count;
-	enum daemon_outcome outcome; /**< Whether it is whole, or why not. */
-	enum format_state state;     /**< Of the VM. */
+	enum daemon_outcome outcome; /**< Whether the chain is full, or why not. */
+	enum format_state state;     /**< State of the VM. */
 	enum format_compiled compiled;
-	uint32_t trace; /**< That runs, 0 none. */
+	uint32_t trace; /**< Trace that runs; 0: none. */
 	uint64_t G, L;	/**< VM and coroutine of the newest Lua frames; 0: no Lua. */
 };
 
@@ -108,90 +110,95 @@ enum daemon_doing {
 	DAEMON_RUNNING, /**< Or it waits for a processor. */
 	DAEMON_WAITING, /**< In a system call, or for memory. */
 	DAEMON_STOPPED, /**< By a signal such as SIGSTOP. */
-	DAEMON_SAVED,	/**< In a core, which does not tell it, but for a system call. */
+	DAEMON_SAVED,	/**< In a core file, which records no more than a system call. */
 };
 
-/** Name of a system call of this architecture. Of one thread only. @return Static; NULL for a
- * number that is none. Source: seccomp_syscall_resolve_num_arch(3). */
+/**
+ * Name a system call of this architecture. Only one thread may call it.
+ * @return Static; NULL if there is no call with this number. Source:
+ * seccomp_syscall_resolve_num_arch(3).
+ */
 const char *daemon_call_name(int64_t number);
 
 /** One thread of a process. */
 struct daemon_thread {
 	pid_t tid;
-	char name[32]; /**< The kernel's; any bytes. "" in a core, which has none. */
+	char name[32]; /**< The kernel's name; any bytes. "" in a core file, which has no names. */
 	enum daemon_doing doing;
-	/** WAITING: the call's number, -1 for memory. SAVED: the call that it was in, -1 for none
-	 * or unknown, as always on AArch64. Else -1. */
+	/** WAITING: the call's number, -1 for memory. SAVED: the call that the thread was in, -1
+	 * for none or unknown; always -1 on AArch64. Else -1. */
 	int64_t syscall;
-	unsigned stops; /**< How often it was stopped for this. */
+	unsigned stops; /**< How many times the dump stopped the thread. */
 	struct daemon_stack stack;
 };
 
-/** A VM that stacks are of. */
+/** A VM with frames on these stacks. */
 struct daemon_stack_vm {
 	uint64_t G;
-	char version[64]; /**< jit.version; "" where the VM does not tell it. */
-	char layout[160]; /**< As luastate_describe_layout() has it. */
+	char version[64]; /**< jit.version; "" if the VM has no readable one. */
+	char layout[160]; /**< Text of luastate_describe_layout(). */
 };
 
-/** The stacks of a process or of a core. */
+/** The stacks of a process or a core file. */
 struct daemon_stacks {
-	const char *core;  /**< Path of the core file, borrowed; NULL of a process. */
+	const char *core;  /**< Path of the core file, borrowed; NULL for a process. */
 	bool is_truncated; /**< A part of the core file is missing. */
-	pid_t pid;	   /**< 0 if unknown, which only a core's can be. */
+	pid_t pid;	   /**< 0 if unknown, which happens only for a core file. */
 	char name[64];	   /**< The kernel's name for its program. */
 	struct daemon_stack_vm *vms;
 	size_t vm_count;
-	struct daemon_thread *threads; /**< Those with Lua on their stacks, or all. */
+	struct daemon_thread *threads; /**< Threads with Lua on their stacks, or all threads. */
 	size_t count;
 	size_t others;	   /**< Threads without Lua that were left out. */
 	size_t unread;	   /**< Threads whose stacks could not be read. */
-	bool ended;	   /**< Its program ended meanwhile. */
-	uint64_t pause_ns; /**< For which threads were held; 0: none had to be. */
-	size_t held;	   /**< Threads. */
-	/* Why some are not of the same moment as others: */
-	bool is_late; /**< Not all could be copied in the pause allowed, so some was read later, or
-			   before. */
-	bool is_huge; /**< There is more than may be copied. */
+	bool ended;	   /**< Its program ended during the read. */
+	uint64_t pause_ns; /**< Duration of the freeze; 0: no freeze was necessary. */
+	size_t held;	   /**< Threads that were frozen. */
+	/* Why the stacks may not be one consistent snapshot: */
+	/** The allowed pause was too short to copy everything, so some stacks were read later, or
+	 * before. */
+	bool is_late;
+	bool is_huge;	   /**< The stacks and values exceed the limit of a copy. */
 	bool has_woken;	   /**< Threads ran while memory was copied. */
-	bool is_exhausted; /**< Values were left out, as there are more than are read. */
-	char unheld[512];  /**< Why threads could not be held, for people; "" where they were, or
-			      had not to be, or did not stand in time, which is late. */
+	bool is_exhausted; /**< Some values were left out: budget exhausted. */
+	/** Why threads could not be frozen, for people. "": they were, no freeze was necessary, or
+	 * they did not stop in time (is_late). */
+	char unheld[512];
 };
 
-/** What to show of stacks. */
+/** Which stacks and variables to show. */
 struct daemon_stacks_options {
-	bool all_threads; /**< Those too that run no Lua. */
-	/** Of variables, for all threads together; NULL: none are read. */
+	bool all_threads; /**< Include threads that run no Lua. */
+	/** Budget of variables for all threads together; NULL: read no variables. */
 	const struct luastate_values_options *values;
-	/** For which threads are held; 0: 50 ms. A core has no use for it. */
+	/** Longest freeze; 0: 50 ms. Unused for a core file. */
 	uint64_t max_pause_ns;
 };
 
 /**
- * Read the stack of each thread of a process, all as of one moment.
+ * Read the stacks of all threads of a process as one consistent snapshot.
  *
- * A thread that runs is stopped for some 50 us, again where that showed that more has to be copied,
- * DAEMON_STOPS_MAX times at most; the best of these is taken. One that sleeps is read in place,
- * so that no system call of the target is interrupted: frames that only its registers lead to are
- * missing then, with a mark in their place. Nothing stays stopped or attached.
+ * A running thread is stopped for some 50 us. If the stop shows that more memory is necessary, the
+ * thread is stopped again, DAEMON_STOPS_MAX times at most; the best read counts. A sleeping thread
+ * is read in place, which interrupts none of its system calls. Its registers are then unknown: a
+ * placeholder frame replaces the frames that only the registers lead to. No thread stays stopped or
+ * attached.
  *
- * Where several threads run Lua, or with variables, that shows what is needed: it is copied while
- * all threads are held, and read from the copy after they were let go.
- * @param ret_stacks Set where the end is DAEMON_END_STOPPED; release with daemon_stacks_deinit().
- * @param ret_text Message for people where it is not.
- * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM where there is no LuaJIT that is known,
- * DAEMON_END_EARLY where its program ended before a stack was read, or how opening the process
- * failed.
+ * If several threads run Lua, or if variables are read, the stops only show which memory is
+ * necessary. That memory is copied while all threads are frozen, and decoded after they run again.
+ * @param ret_stacks Set if the end is DAEMON_END_STOPPED; release with daemon_stacks_deinit().
+ * @param ret_text Message for people otherwise.
+ * @return DAEMON_END_STOPPED, DAEMON_END_NO_VM if there is no known LuaJIT, DAEMON_END_EARLY if the
+ * program ended before a stack was read, or how opening the process failed.
  */
 enum daemon_end daemon_dump_stacks(pid_t pid, const struct daemon_stacks_options *options,
 				   struct daemon_stacks *ret_stacks, char *ret_text, size_t len);
 /**
- * The same for a core file: all threads as of one moment, in the file's order, which has the one
- * first that crashed. Their registers are all there. Searches all memory of the core for VMs, 10 s
- * at most.
- * @param path Kept in the stacks.
- * @param sysroot As daemon_dump_core_traces().
+ * Read the stacks from a core file: a consistent snapshot with all registers. Threads keep the
+ * file's order, which begins with the thread that crashed. Searches all memory of the core for VMs,
+ * for 10 s at most.
+ * @param path Borrowed until the stacks are released.
+ * @param sysroot As for daemon_dump_core_traces().
  * @return As daemon_dump_core_traces().
  */
 enum daemon_end daemon_dump_core_stacks(const char *path, const char *sysroot,
@@ -200,8 +207,8 @@ enum daemon_end daemon_dump_core_stacks(const char *path, const char *sysroot,
 					size_t len);
 void daemon_stacks_deinit(struct daemon_stacks *stacks);
 
-/** Stops of one thread at most. A stack that is deeper than was thought is copied to twice the
- * depth in the next one. */
+/** Most stops of one thread. If a stack is deeper than predicted, the next stop copies twice the
+ * depth. */
 enum { DAEMON_STOPS_MAX = 12 };
 
 /* ---- Coroutines ------------------------------------------------------------------------- */
@@ -209,73 +216,77 @@ enum { DAEMON_STOPS_MAX = 12 };
 /** One coroutine. */
 struct daemon_coroutine {
 	uint64_t L;
-	/** Static: "suspended", "running", "normal" or "dead", as coroutine.status() says; "idle"
-	 * for a main coroutine of which nothing runs; "unknown" for one in the making. */
+	/** Static: "suspended", "running", "normal" or "dead", as coroutine.status() returns;
+	 * "idle" for a main coroutine that runs nothing; "unknown" for a coroutine that the VM is
+	 * just creating. */
 	const char *status;
 	bool is_main;
-	bool is_started; /**< Else its stack is the function that it will begin with. */
-	size_t stack;	 /**< In daemon_coroutines.stacks: equal stacks are one. */
+	bool is_started; /**< If false, its stack is the function that it will begin with. */
+	/** Index in daemon_coroutines.stacks; coroutines with equal stacks share one. */
+	size_t stack;
 };
 
 /** The coroutines of one VM. */
 struct daemon_coroutine_vm {
 	uint64_t G;
-	char version[64];		     /**< jit.version; "" where the VM does not tell it. */
-	char layout[160];		     /**< As luastate_describe_layout() has it. */
+	char version[64];		     /**< jit.version; "" if the VM has no readable one. */
+	char layout[160];		     /**< Text of luastate_describe_layout(). */
 	struct daemon_coroutine *coroutines; /**< The main one first, then the oldest. */
 	size_t count;
-	uint64_t objects;  /**< Of its heap, that were looked at. */
+	uint64_t objects;  /**< Heap objects that were visited. */
 	bool is_truncated; /**< The list of objects was not followed to its end. */
 };
 
-/** The coroutines of all VMs of a process or of a core. */
+/** The coroutines of all VMs of a process or a core file. */
 struct daemon_coroutines {
-	const char *core; /**< Path of the core file, borrowed; NULL of a process. */
-	pid_t pid;	  /**< 0 if unknown, which only a core's can be. */
+	const char *core; /**< Path of the core file, borrowed; NULL for a process. */
+	pid_t pid;	  /**< 0 if unknown, which happens only for a core file. */
 	char name[64];	  /**< The kernel's name for its program. */
 	struct daemon_coroutine_vm *vms;
 	size_t count;
 	struct daemon_stack *stacks;
 	size_t stack_count;
 	bool is_buffered;  /**< All memory was searched for VMs; there are no others. */
-	uint64_t pause_ns; /**< For which threads were held; 0: none had to be. */
-	size_t held;	   /**< Threads. */
+	uint64_t pause_ns; /**< Duration of the freeze; 0: no freeze was necessary. */
+	size_t held;	   /**< Threads that were frozen. */
 	uint64_t copied_bytes;
-	/* Why some may be missing, or not of the same moment as others: */
-	bool is_late; /**< Not all could be copied in the pause allowed, so some was read later. */
-	bool is_huge; /**< The heap is larger than what may be copied. */
+	/* Why coroutines may be missing, or may not be one consistent snapshot: */
+	/** The allowed pause was too short to copy everything, so a part was read later. */
+	bool is_late;
+	bool is_huge;	   /**< The heap exceeds the limit of a copy. */
 	bool has_woken;	   /**< Threads ran while memory was copied. */
-	bool is_truncated; /**< There are more than can be listed. */
-	bool is_exhausted; /**< Values were left out, as there are more than are read. */
+	bool is_truncated; /**< More coroutines exist than can be listed. */
+	bool is_exhausted; /**< Some values were left out: budget exhausted. */
 	bool is_core_cut;  /**< A part of the core file is missing. */
 };
 
 /** How to read coroutines. */
 struct daemon_coroutine_options {
-	uint64_t max_pause_ns; /**< For which threads are held; 0: 50 ms. */
-	size_t max_bytes;      /**< To copy; 0: 1 GiB. */
-	/** Of variables, for all coroutines together; NULL: none are read. Equal stacks with
-	 * variables are not one. */
+	uint64_t max_pause_ns; /**< Longest freeze; 0: 50 ms. */
+	size_t max_bytes;      /**< Most bytes to copy; 0: 1 GiB. */
+	/** Budget of variables for all coroutines together; NULL: read no variables. With
+	 * variables, coroutines never share a stack. */
 	const struct luastate_values_options *values;
 };
 
 /**
- * Read the coroutines of all VMs of a process, all as of one moment.
+ * Read the coroutines of all VMs of a process as one consistent snapshot.
  *
- * A look over its heap while it runs shows which memory they are in; that is copied while all
- * threads are held, and walked after they were let go. Searches all memory for VMs, 10 s at most.
- * @param ret_coroutines Set where the end is DAEMON_END_STOPPED; release with
- *                       daemon_coroutines_deinit().
- * @param ret_text Message for people where it is not.
+ * A walk of the heap while the process runs shows which memory holds coroutines. That memory is
+ * copied while all threads are frozen, and walked after they run again. Searches all memory for
+ * VMs, for 10 s at most.
+ * @param ret_coroutines Set if the end is DAEMON_END_STOPPED; release with
+ * daemon_coroutines_deinit().
+ * @param ret_text Message for people otherwise.
  * @return As daemon_dump_traces().
  */
 enum daemon_end daemon_dump_coroutines(pid_t pid, const struct daemon_coroutine_options *options,
 				       struct daemon_coroutines *ret_coroutines, char *ret_text,
 				       size_t len);
 /**
- * The same for a core file: nothing is held or copied.
- * @param path Kept in the coroutines.
- * @param sysroot As daemon_dump_core_traces().
+ * Read the coroutines from a core file, without a freeze or a copy.
+ * @param path Borrowed until the coroutines are released.
+ * @param sysroot As for daemon_dump_core_traces().
  * @param values As in struct daemon_coroutine_options.
  * @return As daemon_dump_core_traces().
  */

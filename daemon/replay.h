@@ -11,12 +11,13 @@
 #include "daemon/stats.h"
 #include "format/sample.h"
 
-/** Names of functions and the state of one target's decoding. */
+/** Function names and decoding state of one target. */
 struct daemon_target;
 struct attach_image;
 
-/** Decode a saved image: the same code as while recording. The sample's frames are valid until the
- *  next call. @param ret_functions Table of the functions that frames refer to. */
+/** Decoder of saved images, with the same code as a recording. The sample's frames are valid until
+ * the next call. daemon_replay_functions() returns the table of the functions that frames refer
+ * to. */
 struct daemon_replay;
 int daemon_replay_create(struct daemon_replay **ret_replay, struct failure *why);
 void daemon_replay_destroy(struct daemon_replay *replay);

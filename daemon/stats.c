@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outcomes and kinds of processes by name, quantiles of times, and the end of a recording's
- * numbers. */
+/* How are outcomes and kinds of processes named, and how are quantiles of times kept? */
 #include "daemon/stats.h"
 
 #include <stdlib.h>
@@ -35,7 +34,7 @@ bool daemon_outcome_reaches_root(enum daemon_outcome outcome)
 	return outcome == DAEMON_FULL || outcome == DAEMON_NO_VM;
 }
 
-/* Bucket of a time: its highest bit, and the four bits behind it. */
+/* Index of a time: its highest bit, and the next four bits. */
 static unsigned bucket_of(uint64_t ns)
 {
 	unsigned high;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Deadlines at random moments of equal periods. */
+/* When is the next tick, at a random time in its period? */
 #include "daemon/tick_clock.h"
 #include "attach/clock.h"
 
@@ -7,14 +7,15 @@
 #include <time.h>
 
 enum {
-	/* Longest sleep: a signal that comes just before it is noticed after it. */
+	/* Longest sleep. If a signal arrives just before a sleep, the recorder notices it only
+	 * afterwards. */
 	CLOCK_SLEEP_NS = 200 * 1000 * 1000,
 };
 
 static void set_deadline(struct daemon_clock *clock)
 {
-	/* Anywhere in its period, each moment as likely as the other: what the target does with a
-	 * period near ours is then still seen at all its phases. */
+	/* A uniform time in its period. If the target repeats something at nearly our period, the
+	 * samples still hit all its phases. */
 	clock->deadline_ns = clock->start_ns + clock->index * clock->period_ns +
 			     clock_jitter(&clock->random) % clock->period_ns;
 }

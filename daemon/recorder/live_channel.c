@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The sampler's side of a watch: numbers, processes and VMs, a few times a second. */
+/* What does the sampler send to a live session: numbers, processes and VMs, a few times a
+ * second? */
 #include "daemon/recorder/live_channel.h"
 #include "attach/clock.h"
 #include "luastate/explain.h"
@@ -22,17 +23,17 @@
 struct known_vm {
 	struct daemon_vm vm;
 	struct luastate_stats_delta *delta;
-	uint64_t aborted_first; /* what was counted before the watch began */
+	uint64_t aborted_first; /* aborts before the live session began */
 	bool begun, met;
 };
 
 struct live_channel {
-	uint64_t numbers_ns, vms_ns;   /* not before: to tell them */
+	uint64_t numbers_ns, vms_ns;   /* earliest next report */
 	struct live_process *reported; /* as last reported */
 	size_t reported_count;
 	struct known_vm vms[CHANNEL_VMS_MAX];
 	size_t vm_count;
-	bool lost; /* functions were not told */
+	bool lost; /* some functions were not announced */
 };
 
 int live_channel_start(struct recorder *recorder)
@@ -68,7 +69,7 @@ static void put_text(struct recorder *recorder, enum message_type type, int end,
 	message_put_bytes(&recorder->writer.queue, type, &body, sizeof(body), &why);
 }
 
-/* A stuck screen shows none, and processes may come and go without end. */
+/* Bounded, because a stuck screen shows no notices while processes come and go without end. */
 void live_channel_notice(struct recorder *recorder, const char *text)
 {
 	if (!live_channel_is_full(recorder))
@@ -117,13 +118,13 @@ static bool grow_reported(struct live_channel *live_channel, size_t count)
 	memset(larger + live_channel->reported_count, 0,
 	       (count - live_channel->reported_count) * sizeof(*larger));
 	for (size_t i = live_channel->reported_count; i < count; i++)
-		larger[i].index = UINT64_MAX; /* told of nothing yet */
+		larger[i].index = UINT64_MAX; /* nothing reported yet */
 	live_channel->reported = larger;
 	live_channel->reported_count = count;
 	return true;
 }
 
-/* Those of which there is news. */
+/* Send the processes that have changed. */
 static int put_processes(struct recorder *recorder, struct failure *why)
 {
 	const struct daemon_stats *stats = recorder->stats;
@@ -224,7 +225,7 @@ static void look_at_vms(struct live_channel *live_channel, const struct recorder
 	}
 }
 
-/* VMs that are gone make room. */
+/* Remove VMs that no longer exist. */
 static void drop_unmet(struct live_channel *live_channel)
 {
 	size_t kept = 0;
@@ -293,14 +294,14 @@ static int put_numbers(struct recorder *recorder, uint64_t now_ns, struct failur
 				 why);
 }
 
-/* @return false where the watch has gone. */
+/* @return false if the live session has ended. */
 static bool hear(struct recorder *recorder)
 {
 	char bytes[16];
 	ssize_t got = recv(recorder->options->channel_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
 	if (got > 0)
-		recorder->live_channel->lost = true; /* the one thing that it says */
+		recorder->live_channel->lost = true; /* any byte means CHANNEL_RENEW */
 	return got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
 }
 
@@ -338,7 +339,7 @@ bool live_channel_update(struct recorder *recorder, uint64_t now_ns)
 
 /* ---- End -------------------------------------------------------------------------------- */
 
-/* A watch that is stuck is not waited for long. */
+/* Do not wait long for a stuck live session. */
 static void send_last(struct recorder *recorder)
 {
 	uint64_t end_ns = clock_now_ns() + CHANNEL_LAST_MS * (uint64_t)1000000;

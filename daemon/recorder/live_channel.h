@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: what a sampler tells a watch besides functions and samples. */
+/* Private to daemon: what does a sampler send to a live session besides functions and samples? */
 #ifndef DAEMON_RECORDER_LIVE_CHANNEL_H
 #define DAEMON_RECORDER_LIVE_CHANNEL_H
 
 #include "daemon/recorder/recorder.h"
 #include "daemon/live.h"
 
-/*
- * The queue to a watch is bounded: the sampler never waits. Samples that find it full are dropped;
- * so are functions, which are announced anew, under new ids, once there is room. The watch asks for
- * the same with CHANNEL_RENEW, when it has forgotten functions. It says nothing else; closing the
- * socket ends the sampler.
- */
+/* The queue to a live session is bounded, and the sampler never waits. If the queue is full,
+ * samples and functions are dropped. Functions are announced again under new ids when there is
+ * room. A live session that has forgotten functions requests the same with CHANNEL_RENEW, its only
+ * message. When it closes the socket, the sampler ends. */
 
 enum {
 	CHANNEL_INTERVAL_NS = 100 * 1000 * 1000,
-	/* The VMs' state: a few reads of each. */
+	/* State of the VMs: a few reads for each VM. */
 	CHANNEL_VMS_INTERVAL_NS = 500 * 1000 * 1000,
-	/* Some seconds of usual chains at the usual rate; bounds what a stuck screen costs. The
-	 * message that goes beyond it may be as long as any. */
+	/* Some seconds of usual chains at the usual rate; limits what a stuck screen costs. The
+	 * message that crosses this limit may have any length. */
 	CHANNEL_QUEUE_MAX = 512 * 1024,
 	/* VMs that are reported: more than a header shows. */
 	CHANNEL_VMS_MAX = 64,
 	CHANNEL_TEXT_MAX = 512,
 	CHANNEL_RENEW = 'r',
-	/* How long the last words may take. */
+	/* How long sending the last messages may take. */
 	CHANNEL_LAST_MS = 1000,
 };
 
@@ -35,7 +33,7 @@ struct live_numbers {
 	uint64_t stopped_p50_ns, stopped_p99_ns, stopped_max_ns, unlisted_processes;
 	uint64_t copied_p99_ns;
 	struct daemon_stopped reasons[DAEMON_REASON_COUNT];
-	uint32_t rate_hz, vm_count; /* VMs beyond this number are no more */
+	uint32_t rate_hz, vm_count; /* VMs with an index of vm_count or more do not exist now */
 	uint32_t capture, unused;
 };
 
@@ -57,27 +55,33 @@ struct live_text {
 
 struct live_channel;
 
-/** Begin to send to options->channel_fd. @return 0, or -1 with the end and its text set. */
+/**
+ * Begin to send to options->channel_fd.
+ * @return 0, or -1 with the end and its text set.
+ */
 int live_channel_start(struct recorder *recorder);
 
-/** Tell what is due, hear what is asked. @return false where the watch has gone. */
+/**
+ * Send what is due, and receive requests.
+ * @return false if the live session has ended.
+ */
 bool live_channel_update(struct recorder *recorder, uint64_t now_ns);
 
-/** Tell how it ended, and release the channel. */
+/** Send how the sampling ended, and release the channel. */
 void live_channel_finish(struct recorder *recorder);
 
-/** Whether the watch is behind. */
+/** Whether the queue is full. */
 bool live_channel_is_full(const struct recorder *recorder);
 
-/** A function was not told. */
+/** Note that a function was not announced. */
 void live_channel_note_lost(struct recorder *recorder);
 
-/** Changes of a process. */
+/** Report changes of a process. */
 void live_channel_note_exec(struct recorder *recorder, const struct recorder_target *of);
 void live_channel_note_end(struct recorder *recorder, const struct recorder_target *of);
 void live_channel_note_found(struct recorder *recorder, const struct recorder_target *of);
 
-/** Something for people that does not end the sampling; dropped where the watch is behind. */
+/** Send a message for people that does not end the sampling; dropped if the queue is full. */
 void live_channel_notice(struct recorder *recorder, const char *text);
 
 #endif

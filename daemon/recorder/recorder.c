@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a recording knows: its processes, its limits, and how it ends. */
+/* What does a recording know: its processes, its limits, and how it ends? */
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/live_channel.h"
 
@@ -27,7 +27,7 @@ void recorder_note_kind(struct recorder *recorder, struct recorder_target *of,
 {
 	struct daemon_process *listed = recorder_listed(recorder, of);
 
-	/* A process of which there are samples had LuaJIT, whatever it runs now. */
+	/* A process with samples had LuaJIT, whatever it runs now. */
 	if (listed && listed->samples == 0)
 		listed->kind = kind;
 }
@@ -107,7 +107,7 @@ int recorder_announce(void *context, const struct format_function *function, uin
 	struct recorder *recorder = context;
 
 	if (recorder->live_channel && live_channel_is_full(recorder)) {
-		/* Announced anew once there is room. */
+		/* Announced again when there is room. */
 		live_channel_note_lost(recorder);
 		*ret_id = recorder->next_function++;
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples by trace. */
+/* How many samples has each trace? */
 #include "daemon/recorder/traces.h"
 
 #include <stdlib.h>
@@ -9,21 +9,21 @@
 #include "attach/hash.h"
 #include "daemon/writer/message.h"
 
-/** A trace by its function's id, which is another one in each process and after a flush. */
+/** A trace by its function's id. The id differs in each process, and changes after a flush. */
 struct traces {
 	uint32_t id;
 	size_t index; /* in the list */
 	UT_hash_handle hh;
 };
 
-/* @return whether the list has room for one more. */
+/* @return Whether the list has room for one more. */
 static bool grow(struct daemon_stats *stats)
 {
 	return stats->trace_count < DAEMON_TRACES_LISTED &&
 	       ARRAY_RESERVE(stats->traces, stats->trace_size, stats->trace_count + 1);
 }
 
-/* @return NULL where the list is full. */
+/* @return NULL if the list is full. */
 static struct traces *add(struct traces **traces, struct daemon_stats *stats,
 			  const struct format_sample *sample,
 			  const struct luastate_function *function)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: samples by trace. */
+/* Private to daemon: how many samples has each trace? */
 #ifndef DAEMON_RECORDER_TRACES_H
 #define DAEMON_RECORDER_TRACES_H
 
@@ -7,18 +7,18 @@
 #include "luastate/luastate.h"
 #include "luastate/stack.h"
 
-/** Which entry of the stats' list a trace has; NULL is an empty one. */
+/** Index from traces to entries of the stats' list; NULL is an empty index. */
 struct traces;
 
 /**
- * Count a sample by its place in compiled code, and under its trace. A trace beyond
- * DAEMON_TRACES_LISTED, or whose start is unknown, counts among the unlisted ones.
- * @param function The running trace; NULL if unknown. Read when the trace is met first.
+ * Count a sample by its location in compiled code, and for its trace. If the trace is beyond
+ * DAEMON_TRACES_LISTED, or its start is unknown, count it as unlisted.
+ * @param function The running trace; NULL if unknown. Read only for a new trace.
  */
 void traces_count(struct traces **traces, struct daemon_stats *stats,
 		  const struct format_sample *sample, const struct luastate_function *function);
 
-/** The list stays with the stats. */
+/** Free the index; the list stays with the stats. */
 void traces_destroy(struct traces *traces);
 
 #endif
