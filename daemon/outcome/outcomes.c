@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Accounting: each tick of each thread has one outcome, and all outcomes together are the ticks. */
+/* How does each tick of each thread get exactly one outcome? */
 #include "daemon/outcome/outcomes.h"
 #include "attach/clock.h"
 
 #include <stdlib.h>
 
 enum {
-	/* Ticks of threads that sleep or wake within microseconds, again and again. */
+	/* Most deferred ticks of a thread that sleeps or wakes within microseconds, again and
+	 * again. */
 	DEFERRED_MAX = 8,
-	/* Ticks that are held back: what may be missing at one time. */
+	/* Most ticks that wait for a later sample: the most that may be missing at one time. */
 	HELD_MAX = 1024,
-	/* Of a sample whose thread's processor time is known. */
+	/* Largest weight of a sample whose thread's processor time is known. */
 	WEIGHT_MAX = 16,
-	/* Samples and processor time may differ by this many ticks by chance. */
+	/* Samples and processor time may differ by this many ticks through statistical error. */
 	CHANCE_TICKS = 4,
 	/* A name is read again after this time. */
 	NAME_NS = 1000 * 1000 * 1000,
@@ -95,17 +96,17 @@ void sampled_hold(struct recorder_target *of, struct sampled_thread *data)
 	}
 }
 
-/* How many ticks a sample stands for: at most @p ticks, at which it ran, and @p held, at which it
- * may have. @param used Processor time without a sample so far, in ticks. */
+/* How many ticks a sample represents. The thread ran at most at @p ticks ticks, and may have run at
+ * @p held more. @param used Processor time without a sample so far, in ticks. */
 static int64_t weight_of(int64_t ticks, int64_t held, int64_t used)
 {
 	int64_t weight = ticks;
 
-	if (ticks > used + CHANCE_TICKS) /* it did not run at all of them */
+	if (ticks > used + CHANCE_TICKS) /* it did not run at all of these ticks */
 		weight = used + CHANCE_TICKS > 0 ? used + CHANCE_TICKS : 0;
 	else if (used > ticks + CHANCE_TICKS)
 		weight = used;
-	/* The rest is for those to come: one sample shows one place. */
+	/* Later samples represent the rest, because one sample shows only one location. */
 	if (weight > WEIGHT_MAX)
 		weight = WEIGHT_MAX;
 	return weight < ticks + held ? weight : ticks + held;
@@ -118,7 +119,7 @@ bool sampled_weigh(struct recorder_target *of, struct sampled_thread *data, uint
 	uint64_t before_ns = data->ran_ns;
 
 	data->ran_ns = ran_ns;
-	/* Less than before: another task has the number. */
+	/* A decrease means that another thread now has this tid. */
 	if (!ran_ns || !before_ns || ran_ns < before_ns)
 		return true;
 	data->unsampled_ns += (int64_t)(ran_ns - before_ns);

@@ -1,132 +1,149 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: what the sampler keeps with a thread, and how it accounts for its ticks. */
+/* Private to daemon: what does the sampler keep for a thread, and which outcome has each of its
+ * ticks? */
 #ifndef DAEMON_OUTCOME_OUTCOMES_H
 #define DAEMON_OUTCOME_OUTCOMES_H
 
 #include "daemon/recorder/recorder.h"
 
-/** The chain of a thread that waits: it is that of each tick as long as the wait lasts. */
+/** The chain of a waiting thread, valid for each tick until the wait ends. */
 struct sampled_wait {
 	struct attach_sleep sleep;
-	uint32_t announcement; /**< Of the target: ids of functions are of this one. */
-	uint64_t generation;   /**< Of its maps. */
-	uint64_t code_ns;      /**< As there: it is later once code was looked for. */
-	unsigned looks;	       /**< Without a chain to the thread's first function. */
-	uint64_t until_ns;     /**< The chain is that of each tick until then; 0: not known. */
+	/** Announcement of the target that the ids of functions belong to. */
+	uint32_t announcement;
+	uint64_t generation; /**< Generation of the target's maps. */
+	uint64_t code_ns;    /**< As in the target: advances after each search for code. */
+	/** Decodings whose chain did not reach the thread's first function. */
+	unsigned looks;
+	uint64_t until_ns; /**< Until then the chain is valid for each tick; 0: not known. */
 	struct format_sample sample;
-	struct format_frame *frames; /**< Of the sample. */
+	struct format_frame *frames; /**< Frames of the sample. */
 	uint32_t size;
 	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
 };
 
-/** Back-off: doubles after each group of looks without a result. */
+/** Back-off: the interval doubles after each group of polls without a result. */
 struct sampled_rest {
 	uint64_t until_ns;
 	unsigned looks;
 };
 
-/** Where the kernel copies a thread, in place of stops. */
+/** State of a thread that the kernel copies. */
 struct sampled_copies {
-	struct luastate_bpf_plan *plan; /**< NULL: it is not copied. */
+	struct luastate_bpf_plan *plan; /**< NULL: the kernel does not copy it. */
 	struct recorder_target *of;
 	struct attach_thread *thread;
-	uint64_t skipped;   /**< As far as told. */
-	uint64_t lost;	    /**< Ticks for which copies have stood. */
-	uint64_t lost_seen; /**< As far as they are accounted for as no rest. */
+	uint64_t skipped;   /**< Skipped ticks that are reported. */
+	uint64_t lost;	    /**< Lost ticks that a copy has represented. */
+	uint64_t lost_seen; /**< Lost ticks that are excluded from the rest. */
 	int64_t taken;	    /**< Copies since the last account. */
-	uint32_t begun;	    /**< Ticks from before it was found, for its first copy. */
-	int64_t rest;	    /**< Ticks of the clock that are not told yet; may be early ones. */
-	struct attach_schedule schedule; /**< At the last look; runs 0: not known. */
-	int64_t deferred;		 /**< Of the rest: from before that look. */
-	int64_t waited_ns;		 /**< For a processor, of which ticks are not told yet. */
-	uint64_t look_ns;		 /**< Not before, where it has no copies. */
-	bool is_truncated;		 /**< Chains lacked what there was no room for. */
-	bool is_gone;	   /**< The kernel knows it no more, but has it in its list. */
-	bool is_stopped;   /**< In place of copies, as these would lack something. */
+	/** Ticks before the thread was found; its first copy represents them. */
+	uint32_t begun;
+	/** Ticks of the clock that are not reported yet; negative if copies came early. */
+	int64_t rest;
+	struct attach_schedule schedule; /**< At the last poll; runs 0: not known. */
+	int64_t deferred;		 /**< Part of the rest from before the last poll. */
+	/** Wait for a processor that is not reported as ticks yet. */
+	int64_t waited_ns;
+	uint64_t look_ns;  /**< Earliest next poll while it has no copies. */
+	bool is_truncated; /**< Chains lacked memory that a copy had no room for. */
+	bool is_gone;	   /**< The kernel still lists it, but cannot find it. */
+	bool is_stopped;   /**< It is stopped, because copies would lack something. */
 	bool is_refused;   /**< The kernel does not copy it, and it may not be stopped. */
-	uint64_t retry_ns; /**< Until then, for either. */
+	uint64_t retry_ns; /**< End of is_stopped or is_refused. */
 	unsigned tries;
-	/** The last samples, copies or stops, and those of them whose chains are not whole. */
+	/** The last samples (copies or stops), and those with a partial chain. */
 	unsigned samples, inconsistent;
-	bool is_inconsistent;	       /**< The last one. */
-	unsigned inconsistent_copies;  /**< Of INCONSISTENT_OF copies, so that it is stopped; 0: not
-					  for that. */
-	bool is_inconsistent_by_stops; /**< They did not show more than copies. */
+	bool is_inconsistent; /**< The last sample has a partial chain. */
+	/** Partial chains of INCONSISTENT_OF copies, which is why the thread is stopped; 0: it is
+	 * not for this reason. */
+	unsigned inconsistent_copies;
+	bool is_inconsistent_by_stops; /**< Stops did not give more full chains than copies. */
 };
 
 /** One thread; freed with it. */
 struct sampled_thread {
 	struct luastate_prediction prediction;
 	bool runs_lua;
-	/** Ticks whose outcome is not reported yet, as that of a thread that has not stood yet. */
+	/** Ticks whose outcome is not reported yet; for example, the thread has not stopped yet. */
 	uint32_t pending;
-	/** Ticks that the next sample of their kind stands for: the thread ran, and slept before it
-	 * was stopped; or slept, and ran before its stack was read. */
+	/** Deferred ticks, which the next sample of their kind represents: the thread ran at the
+	 * tick, and slept before the stop; or it slept, and ran before its stack was read. */
 	uint32_t deferred_run, deferred_sleep;
-	/** Ticks at which it waited for a processor, not told yet; the processor time that it had
-	 * used at its last sample, 0 unknown; and what of that has had no sample. */
+	/** Ticks at which the thread waited for a processor, not reported yet. Then the thread's
+	 * processor time at its last sample (0: unknown), and the part of that time without a
+	 * sample. */
 	uint32_t unscheduled;
 	uint64_t ran_ns;
 	int64_t unsampled_ns;
-	/** From looks at it while it has never run Lua: when it runs, and when it waits. */
+	/** Back-off while the thread has never run Lua: for polls when it runs, and when it
+	 * waits. */
 	struct sampled_rest run_rest, wait_rest;
-	uint64_t stack_ns; /**< Not before: for a VM on its stack. */
+	uint64_t stack_ns; /**< Earliest next search for a VM on its stack. */
 	uint64_t stack_interval_ns;
-	uint64_t stack_G;	   /**< Of the VM that was last found there. */
+	uint64_t stack_G;	   /**< VM that was last found there. */
 	struct sampled_wait *wait; /**< NULL: none yet. */
 	struct sampled_copies copies;
-	enum daemon_reason stop_reason; /**< Of its stops, with copies of others. */
+	enum daemon_reason stop_reason; /**< Why it is stopped while others are copied. */
 	bool is_stop_listed;
-	size_t stop_entry; /**< One more than its index in the stats' list; 0: there was no room. */
+	size_t stop_entry; /**< Its index in the stats' list plus 1; 0: the list was full. */
 	char name[MESSAGE_THREAD_NAME];
 	uint64_t name_ns; /**< When the name was read; 0: it was not. */
 };
 
-/** @return NULL where there is no memory. */
+/** @return NULL if memory is out. */
 struct sampled_thread *sampled_of(struct attach_thread *thread);
 
-/** Tell the outcome of all ticks of a thread that are owed. @return how many these were. */
+/**
+ * Report an outcome for all pending ticks of a thread.
+ * @return How many ticks were reported.
+ */
 uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
 		      enum daemon_outcome outcome);
 
-/** At the ticks that it is owed the thread waited for a processor. They are counted later, as a
- * later sample may stand for some of them. */
+/** Note that the thread waited for a processor at its pending ticks. They are reported later,
+ * because a later sample may represent some of them. */
 void sampled_hold(struct recorder_target *of, struct sampled_thread *data);
 
 /**
- * Weigh the next sample by the processor time that the thread has used since the last one: at ticks
- * that we missed or left out it may have run or waited. While ticks and time agree, but for chance,
- * each tick counts once.
- * @param ran_ns Processor time that it has used in all; 0: not known.
- * @return Whether there is such a sample; else its ticks are held.
+ * Weight the next sample by the thread's processor time since the last sample: at ticks that we
+ * missed or left out, the thread may have run or waited. While ticks and time agree within
+ * statistical error, each tick counts once.
+ * @param ran_ns Total processor time of the thread; 0: not known.
+ * @return Whether there is a sample; if not, its ticks wait for a later one.
  */
 bool sampled_weigh(struct recorder_target *of, struct sampled_thread *data, uint64_t ran_ns);
 
-/** Forget the processor time so far: later samples do not stand for it. */
+/** Forget the processor time so far: later samples do not represent it. */
 void sampled_forget_time(struct recorder_target *of, struct sampled_thread *data);
 
-/** The thread's name; read again once in a while, as many threads get theirs after they began. */
+/** The thread's name, read again once a second because many threads set it after their start. */
 const char *sampled_name(const struct recorder_target *of, const struct attach_thread *thread,
 			 struct sampled_thread *data, uint64_t now_ns);
 
-/** Have the next sample of their kind stand for the ticks that are owed; no more of them than are
- *  near in time. */
+/** Defer the pending ticks to the next sample of their kind, but only a few that are close in
+ * time. */
 void sampled_carry(struct recorder_target *of, struct sampled_thread *data, bool is_asleep);
 
-/** The thread, or the recording, has ended: tell the outcome of all ticks that are left. */
+/** The thread or the recording has ended: report the outcome of all remaining ticks. */
 void sampled_end(struct recorder_target *of, struct sampled_thread *data,
 		 enum daemon_outcome outcome);
 
-/** Hand over a sample, which stands for @p sample->weight ticks, and count it. @return false where
- *  the recording ends. */
+/**
+ * Pass on and count a sample, which represents @p sample->weight ticks.
+ * @return false if the recording ends.
+ */
 bool sampled_put(struct recorder_target *of, const struct format_sample *sample);
 
-/* ---- Threads that do not stand yet (settle.c) ------------------------------------------- */
+/* ---- Pending stops (settle.c) ----------------------------------------------------------- */
 
-/** Wait until no thread of the process is under an interrupt of ours. @return whether none is. */
+/**
+ * Wait until no thread of the process has a pending stop.
+ * @return Whether none has.
+ */
 bool recorder_settle(struct recorder_target *of);
 
-/** The same for all processes: before anything that may take longer than a sample. */
+/** Do this for all processes, before anything that may take longer than a sample. */
 void recorder_settle_all(struct recorder *recorder);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Let go of threads that did not stand when they were asked to, before anything that takes long. */
+/* How do we let go of threads with a pending stop before a long operation? */
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that are stopped although the kernel copies others: which, why, and for how many samples.
- */
+/* Which threads are stopped although the kernel copies others, why, and for how many samples? */
 #include "daemon/outcome/stop_reasons.h"
 #include "attach/clock.h"
 
@@ -33,7 +32,7 @@ bool stops_are_allowed(const struct recorder *recorder)
 	return recorder->options->capture != DAEMON_CAPTURE_KERNEL;
 }
 
-/* The place in the list of the thread for that reason, from 1 on; 0 where the list is full. */
+/* Index plus 1 of the list's entry for the thread and reason; 0 if the list is full. */
 static size_t find_entry(struct daemon_stats *stats, pid_t pid, pid_t tid,
 			 enum daemon_reason reason)
 {
@@ -60,7 +59,7 @@ void stops_begin(struct sampled_thread *data, enum daemon_reason reason)
 	data->is_stop_listed = false;
 }
 
-/* A watch shows numbers only, and no list. */
+/* A live session shows only numbers, so a notice names the thread. */
 static void tell_watch(struct recorder *recorder, const struct daemon_stopped_thread *entry)
 {
 	char text[CHANNEL_TEXT_MAX];
@@ -70,7 +69,7 @@ static void tell_watch(struct recorder *recorder, const struct daemon_stopped_th
 	live_channel_notice(recorder, text);
 }
 
-/* At its first stop for that reason. */
+/* Called at the thread's first stop for this reason. */
 static void list_thread(struct recorder_target *of, const struct attach_thread *thread,
 			struct sampled_thread *data)
 {
