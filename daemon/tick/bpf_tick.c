@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples from copies that the kernel makes of threads while they run: nobody is stopped. */
+/* How do kernel samples, copied while a thread runs, become samples without a stop? */
 #include "attach/clock.h"
 #include "attach/hash.h"
 #include "daemon/outcome/outcomes.h"
@@ -11,32 +11,33 @@
 #include <string.h>
 
 enum {
-	/* Copies are taken from the kernel after this many ticks, within these bounds: most of what
-	 * the steady state costs is waking up. */
+	/* Copies are drained from the kernel after this many ticks, within these bounds: most of
+	 * the steady-state cost is waking up. */
 	DRAIN_TICKS = 32,
 	DRAIN_MIN_NS = 10 * 1000 * 1000,
 	DRAIN_MAX_NS = 50 * 1000 * 1000,
-	/* More often for this time after something new was met: threads that begin, and memory that
-	 * copies lacked. */
+	/* For this time after news (new threads, or memory that copies lacked), drain more
+	 * often. */
 	UNSETTLED_NS = 250 * 1000 * 1000,
 	UNSETTLED_MIN_NS = 1000 * 1000,
-	/* And after a new thread: others may live shortly. */
+	/* The same after a new thread, because more short-lived threads may follow. */
 	NEW_THREADS_NS = 2 * 1000 * 1000 * 1000,
-	/* A thread that is new has not begun longer ago than that, most likely. */
+	/* A new thread most likely began within this time. */
 	BEGUN_MAX_NS = 1000 * 1000 * 1000,
-	/* A thread that the kernel cannot copy whole is stopped for this time, doubled each time.
-	 */
+	/* Time during which a thread that the kernel cannot copy completely is stopped; doubles
+	 * each time. */
 	STOPS_NS = 1000 * 1000 * 1000,
 	STOPS_DOUBLED = 6,
-	/* So is one of whose copies, of this many, more than INCONSISTENT_MAX have no whole chain:
-	 * what is gone before it is read, as where all traces are flushed all the time. */
+	/* A thread is also stopped if more than INCONSISTENT_MAX of this many copies gave a partial
+	 * chain. For example, the program flushes all traces so often that they are gone before
+	 * they are read. */
 	INCONSISTENT_OF = 128,
 	INCONSISTENT_MAX = 2,
-	/* Threads that begin have their copies when the opener has answered, which takes it less
-	 * than that: the rest begins with the next drain. */
+	/* The opener usually answers within this time, and the thread's copies begin. Other threads
+	 * begin with the next drain. */
 	EVENTS_NS = 20 * 1000 * 1000,
-	/* Copies that were made before the recording's end are decoded for that long after it.
-	 * Where they come faster than they are decoded, the kernel may hold seconds of them. */
+	/* After the end of the recording, earlier copies are decoded for this time. If copies
+	 * arrive faster than they are decoded, the kernel may hold seconds of them. */
 	END_PATIENCE_NS = 250 * 1000 * 1000,
 };
 
@@ -58,7 +59,7 @@ static void note_news(struct recorder *recorder)
 void bpf_tick_note(struct sampled_copies *copies, enum daemon_outcome outcome)
 {
 	copies->samples++;
-	/* Else it ends where it should, and more memory would show no more. */
+	/* A chain that reaches the root is as it should be: more memory would not improve it. */
 	copies->is_inconsistent = !daemon_outcome_reaches_root(outcome);
 	copies->inconsistent += copies->is_inconsistent;
 	if (copies->is_stopped || copies->samples < INCONSISTENT_OF)
@@ -70,7 +71,8 @@ void bpf_tick_note(struct sampled_copies *copies, enum daemon_outcome outcome)
 
 void bpf_tick_note_stops(struct sampled_copies *copies)
 {
-	/* Where not even half of it was spared, the chains are so. */
+	/* Stops did not avoid even half of the partial chains: the chains themselves are
+	 * partial. */
 	if (copies->inconsistent_copies > 0 &&
 	    2 * copies->inconsistent * INCONSISTENT_OF >
 		    copies->inconsistent_copies * copies->samples)
@@ -78,7 +80,7 @@ void bpf_tick_note_stops(struct sampled_copies *copies)
 	copies->samples = copies->inconsistent = 0;
 }
 
-/* In place of copies, for a while. */
+/* Stop the thread for a while, instead of copies. */
 static void begin_stops(struct recorder_target *of, struct sampled_thread *data,
 			enum daemon_reason reason)
 {
@@ -109,7 +111,7 @@ static void tell_refused(struct recorder *recorder, const struct failure *why)
 	recorder_notice(recorder, text);
 }
 
-/* The kernel does not copy a thread. */
+/* Handle a thread that the kernel does not copy. */
 static void refuse_thread(struct recorder_target *of, struct sampled_thread *data,
 			  const struct failure *why)
 {
@@ -122,7 +124,7 @@ static void refuse_thread(struct recorder_target *of, struct sampled_thread *dat
 	begin_stops(of, data, DAEMON_REASON_REFUSED);
 }
 
-/* The opener's answer to a request of some time ago. */
+/* Handle the opener's refusal of an earlier request. */
 static void refuse_asked(void *context, void *asked, const struct failure *why)
 {
 	struct sampled_thread *data = asked;
@@ -133,8 +135,8 @@ static void refuse_asked(void *context, void *asked, const struct failure *why)
 	refuse_thread(of, data, why);
 }
 
-/* Threads whose events are there have copies from here on. Others may stand, and then nothing is
- * waited for. */
+/* Start the copies of threads whose events have arrived. Do not wait if other threads are
+ * stopped. */
 static void take_events(struct recorder *recorder)
 {
 	uint64_t until_ns = recorder->pending ? 0 : clock_now_ns() + EVENTS_NS;
@@ -158,7 +160,7 @@ static int add_thread(struct recorder_target *of, struct attach_thread *thread,
 	luastate_plan_bpf(&context, &first);
 	ret = attach_sampler_add(sampler, of->pid, thread->tid, data, &first.head, &head, why);
 	if (ret != 0 && why->kind == FAILURE_TIMEOUT) {
-		take_events(of->recorder); /* a crowd begins: first those that were asked for */
+		take_events(of->recorder); /* many threads begin: take earlier answers */
 		ret = attach_sampler_add(sampler, of->pid, thread->tid, data, &first.head, &head,
 					 why);
 	}
@@ -239,8 +241,8 @@ void bpf_tick_end_all(struct recorder *recorder)
 		bpf_tick_end_process(recorder->targets[i]);
 }
 
-/* Ticks before a copy for which there was no room in the kernel: it stands for them too, unless
- * they last so long that nobody knows what the thread did. */
+/* Ticks that the kernel lost before a copy because it had no room. The copy represents them, unless
+ * they span so much time that the thread's work is unknown. */
 static uint32_t take_lost(struct recorder *recorder, struct sampled_copies *copies, uint64_t so_far)
 {
 	uint64_t lost = so_far - copies->lost;
@@ -252,8 +254,8 @@ static uint32_t take_lost(struct recorder *recorder, struct sampled_copies *copi
 	return is_short ? (uint32_t)lost : 0;
 }
 
-/* What is read of functions behind a copy is as good for all copies of the process that were made
- * before it. */
+/* Memory of functions that is read after a copy also serves all copies of the process made before
+ * that read. */
 static void begin_after(struct recorder *recorder, const struct recorder_target *of,
 			uint64_t time_ns)
 {
@@ -264,7 +266,7 @@ static void begin_after(struct recorder *recorder, const struct recorder_target 
 	recorder->after_pid = of->pid;
 }
 
-/* Whether the recording has ended too long ago for another copy. */
+/* Whether the recording ended too long ago to decode another copy. */
 static bool is_over(struct recorder *recorder)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -276,7 +278,7 @@ static bool is_over(struct recorder *recorder)
 	return recorder->over_ns && now_ns - recorder->over_ns >= END_PATIENCE_NS;
 }
 
-/* A copy that is not looked at: its ticks are missed, and were no rest. */
+/* Account for a copy that is not decoded: its ticks are missed, and are not rest. */
 static void miss_copy(struct recorder *recorder, struct sampled_copies *copies,
 		      const struct attach_sampler_timing *timing)
 {
@@ -287,7 +289,7 @@ static void miss_copy(struct recorder *recorder, struct sampled_copies *copies,
 	copies->taken += 1 + timing->changed;
 }
 
-/* One copy, in the recorder's image. */
+/* Decode one copy, which is in the recorder's image. */
 static bool take_copy(void *context, void *copied, const struct attach_sampler_timing *timing)
 {
 	struct recorder *recorder = context;
@@ -332,8 +334,8 @@ static bool take_copy(void *context, void *copied, const struct attach_sampler_t
 	return !recorder_is_at_limit(recorder);
 }
 
-/* Where threads come and go, one that was just copied may have ended for another one: that is worth
- * a look if the threads may be listed. */
+/* If threads come and go, a thread that was just copied may have ended, and another may have
+ * replaced it. Check for that if the threads may be listed. */
 static bool may_have_ended(const struct recorder_target *of, bool is_at_rest)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -341,14 +343,14 @@ static bool may_have_ended(const struct recorder_target *of, bool is_at_rest)
 	return is_at_rest || (now_ns < of->recorder->new_threads_ns && now_ns >= of->threads_ns);
 }
 
-/* Ticks of the clock that were none of the thread's processor time. Copies may come up to a few
+/* Account for ticks of the clock without a tick of the thread's processor time. Copies may be a few
  * ticks early or late. */
 static void account_rest(struct recorder_target *of, struct attach_thread *thread,
 			 struct sampled_thread *data, uint32_t ticks)
 {
 	struct sampled_copies *copies = &data->copies;
 	uint64_t skipped = copies->plan->head.skipped - copies->skipped;
-	/* The copy behind them stands for them. */
+	/* the next copy represents them */
 	uint64_t lost = copies->plan->head.lost - copies->lost_seen;
 
 	copies->skipped += skipped;
@@ -360,14 +362,14 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 	    attach_thread_state(thread, NULL, NULL) == ATTACH_EXITED) {
 		of->thread_ended = true;
 		if (thread->tid == of->pid)
-			of->refresh_ns = 0; /* perhaps all of it has ended */
+			of->refresh_ns = 0; /* perhaps the whole process has ended */
 	}
 	rest_tell(of, thread, data, copies->taken > 0);
 	copies->taken = 0;
 }
 
-/* A thread that has begun since the last look, and runs, has done so for half of that on average:
- * its first copy stands for it. */
+/* If a thread began since the last list and runs, it has run for half of that time on average. Its
+ * first copy represents that time. */
 static void note_beginning(struct recorder_target *of, struct attach_thread *thread,
 			   struct sampled_thread *data, uint64_t since_ns)
 {
@@ -384,7 +386,7 @@ static void note_beginning(struct recorder_target *of, struct attach_thread *thr
 	recorder->begun_ns %= period_ns;
 }
 
-/* What copies lack shows more where the thread is stopped, if it may be. */
+/* Stop a thread whose copies lack something, if stops are allowed. */
 static void leave_copies(struct recorder_target *of, struct sampled_thread *data)
 {
 	struct sampled_copies *copies = &data->copies;
@@ -400,7 +402,7 @@ static void leave_copies(struct recorder_target *of, struct sampled_thread *data
 	copies->inconsistent_copies = 0;
 }
 
-/* One that the kernel does not copy, and that may not be stopped. */
+/* Account for a thread that the kernel does not copy and that may not be stopped. */
 static void account_refused(struct recorder_target *of, struct attach_thread *thread,
 			    struct sampled_thread *data, uint32_t ticks)
 {
@@ -428,7 +430,7 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 
 	if (!data)
 		return;
-	if (data->copies.is_stopped) { /* which tells its ticks */
+	if (data->copies.is_stopped) { /* its stops report its ticks */
 		if (clock_now_ns() < data->copies.retry_ns || thread->stop_pending)
 			return;
 		end_stops(recorder, data);
@@ -457,11 +459,11 @@ bool bpf_tick_take(struct recorder *recorder)
 	if (!attach_sampler_drain(recorder->sampler, recorder->image, take_copy, recorder))
 		return false;
 	if (attach_sampler_is_filling(recorder->sampler))
-		note_news(recorder); /* more often, for a while */
+		note_news(recorder); /* drain more often for a while */
 	return true;
 }
 
-/* Those that are there, and tell what has ended; then those that are new. */
+/* Account for the known threads, find out which have ended, then start the new ones. */
 static void account_process(struct recorder_target *of, uint32_t ticks)
 {
 	size_t count = attach_threads_count(of->target->threads);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ticks without a copy: copies are of a thread's processor time, so that at all other ticks of the
- * clock it slept, or waited for a processor. How long it waited, the scheduler tells when the wait
- * ends.
+ * Which outcome have ticks without a copy?
+ *
+ * Copies follow a thread's processor time. At all other ticks of the clock the thread slept or
+ * waited for a processor. The scheduler reports the length of a wait when the wait ends.
  *
  * Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/schedstat);
  * kernel/sched/stats.h, sched_info_arrive().
@@ -12,9 +13,9 @@
 #include "daemon/tick/tick.h"
 
 enum {
-	/* Between looks at a thread that has no copies: most threads sleep. */
+	/* Between polls of a thread without copies: most threads sleep. */
 	LOOK_NS = 1000 * 1000 * 1000,
-	/* Ticks of one wait, and of waits that are not reported yet. */
+	/* Most ticks of one wait, and of waits that are not reported yet. */
 	WAIT_TICKS_MAX = 1024 * 16,
 };
 
@@ -23,8 +24,8 @@ static int64_t period_of(const struct recorder_target *of)
 	return 1000000000 / (int64_t)of->recorder->options->rate_hz;
 }
 
-/* Add what the thread has waited since the last look. @return whether it ran since then; also where
- * the kernel does not tell. */
+/* Add the thread's wait since the last poll. @return Whether it ran since then; true if the kernel
+ * does not say. */
 static bool note_waits(const struct recorder_target *of, struct attach_thread *thread,
 		       struct sampled_copies *copies)
 {
@@ -34,7 +35,7 @@ static bool note_waits(const struct recorder_target *of, struct attach_thread *t
 	if (!attach_thread_schedule(thread, &now))
 		return true;
 	copies->schedule = now;
-	/* Less than before: another task has the number. */
+	/* A decrease means that another thread now has this tid. */
 	if (!before.runs || now.runs < before.runs || now.waited_ns < before.waited_ns)
 		return true;
 	if (now.ran_ns > before.ran_ns)
@@ -56,7 +57,7 @@ static void tell(struct recorder_target *of, struct sampled_thread *data, int64_
 	sampled_tell(of, data, outcome);
 }
 
-/* Those of waits that have ended. */
+/* Report the ticks of waits that have ended. */
 static void tell_waits(struct recorder_target *of, struct sampled_thread *data)
 {
 	struct sampled_copies *copies = &data->copies;
@@ -67,7 +68,7 @@ static void tell_waits(struct recorder_target *of, struct sampled_thread *data)
 	tell(of, data, ticks, DAEMON_UNSCHEDULED);
 }
 
-/* Whether the thread is in a wait that has not ended: its ticks are reported when it does. */
+/* Whether the thread is still waiting: the ticks of a wait are reported when it ends. */
 static bool is_waiting(struct attach_thread *thread, const struct sampled_copies *copies, bool ran)
 {
 	return !ran && copies->rest < WAIT_TICKS_MAX &&
@@ -96,7 +97,8 @@ void rest_tell(struct recorder_target *of, struct attach_thread *thread,
 	if (!has_copies && is_waiting(thread, copies, ran))
 		return;
 	tell_waits(of, data);
-	/* It may wait again by now. That wait, and its last ticks, are reported later. */
+	/* It may be waiting again. The ticks of that wait, and the last ticks, are reported
+	 * later. */
 	deferred = has_copies && deferred < copies->rest ? deferred : copies->rest;
 	tell(of, data, deferred, DAEMON_IDLE);
 	copies->deferred = copies->rest;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the rest of a recording needs of how its samples are taken. */
+/* How does the rest of a recording use the way samples are taken? */
 #include "daemon/outcome/outcomes.h"
 #include "daemon/tick/tick.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One tick: each thread of interest is looked at, and stopped if it runs. */
+/* What happens at one tick: which threads are polled, and which are stopped because they run? */
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/stop_reasons.h"
@@ -14,30 +14,30 @@
 #include <unistd.h>
 
 enum {
-	/* Between looks at a thread that has never run Lua; doubled after NON_LUA_LOOKS without a
-	 * result. An event loop that calls Lua is often outside of it. */
+	/* Between polls of a thread that has never run Lua; doubles after NON_LUA_LOOKS polls
+	 * without a result. An event loop that calls Lua is often outside of Lua. */
 	NON_LUA_INTERVAL_MIN_NS = 1000 * 1000,
 	NON_LUA_INTERVAL_MAX_NS = 1000 * 1000 * 1000,
 	NON_LUA_LOOKS = 8,
-	/* Between looks for a VM on one thread's stack; doubled by each that shows no other than
-	 * the one before. */
+	/* Between searches for a VM on one thread's stack; doubles if a search shows the same VM as
+	 * before. */
 	STACK_INTERVAL_MIN_NS = 10 * 1000 * 1000,
 	STACK_INTERVAL_MAX_NS = 1000 * 1000 * 1000,
-	/* Listing the threads may take one part in LIST_REST of our time. */
+	/* Listing the threads may cost 1/LIST_REST of our time. */
 	LIST_REST = 20,
-	/* Threads that may wait for a processor under our interrupt at one time. Each of them
-	 * stands from when it gets one until we come to it, so there shall not be many. */
+	/* Most stops that may be pending at one time. Each pending thread stops when it gets a
+	 * processor and stays stopped until we reach it, so there must be few. */
 	PENDING_MAX = 8,
-	/* No longer than this at a stop, which passes for one that was just asked for. */
+	/* Longest wait for a thread to stop; long enough only for a thread that stops at once. */
 	PATIENCE_NS = 1,
-	/* Where too many are pending already: for a part of the period, but no longer than this. */
+	/* Longest wait if too many stops are pending: half a period, at most this. */
 	PATIENCE_MAX_NS = 10 * 1000 * 1000,
 };
 
 /* ---- Modes ------------------------------------------------------------------------------ */
 
-/* Leaf mode keeps the leaf of each stack, and what the VM does between them; default mode keeps the
- * state alone. */
+/* Leaf mode keeps the leaf of each stack, and the VM work between them. Default mode keeps only the
+ * state. */
 static void reduce(const struct recorder *recorder, struct daemon_target *target,
 		   struct format_sample *sample)
 {
@@ -60,7 +60,7 @@ static void reduce(const struct recorder *recorder, struct daemon_target *target
 	sample->frame_count = kept;
 }
 
-/* The frame of the process, outermost in each chain. */
+/* Add the process's frame, the outermost of each chain. */
 static int add_root(struct recorder *recorder, struct recorder_target *of,
 		    struct format_sample *sample, struct failure *why)
 {
@@ -88,7 +88,7 @@ static int add_root(struct recorder *recorder, struct recorder_target *of,
 
 /* ---- Images ----------------------------------------------------------------------------- */
 
-/* Save what the stop and the decoding read, with what a replay needs besides. */
+/* Save what the stop and the decoding read, and what else a replay needs. */
 static void save_image(struct recorder *recorder, const struct recorder_target *of, uint32_t weight)
 {
 	const struct luastate *lua = of->target->lua;
@@ -138,10 +138,10 @@ static void note_failure(struct recorder *recorder, struct recorder_target *of,
 	case FAILURE_TIMEOUT:
 		if (!thread->stop_pending)
 			sampled_tell(of, data, DAEMON_FAILED);
-		break; /* else reported when it stands */
+		break; /* else reported when it stops */
 	case FAILURE_DENIED:
 		sampled_tell(of, data, DAEMON_FAILED);
-		/* Permission was there a moment ago: the program changed its credentials. */
+		/* It was permitted before: the program has changed its credentials. */
 		if (listed && listed->samples == 0)
 			recorder_deny(recorder, of, why);
 		break;
@@ -156,14 +156,14 @@ static bool is_pending(const struct attach_thread *thread)
 	return thread->stop_pending && thread->interrupt_ns;
 }
 
-/* A thread that runs stands within some tens of microseconds. One that does not waits for a
- * processor: the others need not wait for it. */
+/* A running thread stops within some tens of microseconds. Any other thread waits for a processor,
+ * and must not delay the rest. */
 static uint64_t patience_of(const struct recorder *recorder)
 {
 	uint64_t half_ns = 500000000u / recorder->options->rate_hz;
 
 	if (!recorder->begin_ns)
-		return 0; /* there are no ticks yet that could be missed */
+		return 0; /* no ticks yet that could be missed */
 	if (recorder->pending < PENDING_MAX)
 		return PATIENCE_NS;
 	return half_ns < PATIENCE_MAX_NS ? half_ns : PATIENCE_MAX_NS;
@@ -225,7 +225,7 @@ static bool write_sample(struct recorder_target *of, struct format_sample *sampl
 	return false;
 }
 
-/* Of many known VMs the next stop copies the state of the predicted ones only. */
+/* With many known VMs, the next stop copies the state of only the predicted ones. */
 static void predict_vm(struct daemon_target *target, const struct attach_reader *reader,
 		       const struct luastate_vm *vm, uint64_t sp,
 		       struct luastate_prediction *prediction)
@@ -260,8 +260,8 @@ static void begin_rest(struct sampled_rest *rest, uint64_t now_ns)
 	rest->until_ns = now_ns + interval_ns;
 }
 
-/* A look at the stack of a thread that stood a moment ago. @return Whether it shows another VM than
- * the look before. */
+/* Search the stack of a thread that was just stopped. @return Whether it shows another VM than the
+ * last search. */
 static bool find_on_stack(struct recorder *recorder, struct recorder_target *of,
 			  const struct attach_thread *thread, struct sampled_thread *data,
 			  uint64_t now_ns)
@@ -286,12 +286,10 @@ static bool find_on_stack(struct recorder *recorder, struct recorder_target *of,
 	return true;
 }
 
-/*
- * A VM is found when a thread is seen in the interpreter. One that is in compiled code nearly all
- * the time may not be for long, and that code looks like any unknown code until the VM is known:
- * the stack shows the VM by the interpreter's frame below the trace, and memory does where nothing
- * else does.
- */
+/* Find a VM that samples alone do not reveal. Usually a thread in the interpreter reveals its VM. A
+ * thread that is nearly always in compiled code may not do so for a long time, and its code looks
+ * like any unknown code until the VM is known. The stack then reveals the VM by the interpreter's
+ * frame below the trace; if nothing else does, a search of memory does. */
 static void find_hidden_vm(struct recorder *recorder, struct recorder_target *of,
 			   const struct attach_thread *thread, struct sampled_thread *data,
 			   uint64_t now_ns)
@@ -303,12 +301,12 @@ static void find_hidden_vm(struct recorder *recorder, struct recorder_target *of
 		recorder_search_more(recorder, of, now_ns);
 }
 
-/* What else a look at a thread leads to, besides its sample. */
+/* Act on the outcome of a poll, apart from its sample. */
 static void follow_up(struct recorder_target *of, const struct attach_thread *thread,
 		      struct sampled_thread *data, enum daemon_outcome outcome, uint64_t time_ns)
 {
 	if (outcome == DAEMON_UNWOUND) {
-		/* Perhaps in a library that was loaded a moment ago. */
+		/* Perhaps in a library that was loaded recently. */
 		recorder_refresh_soon(of, time_ns);
 		find_hidden_vm(of->recorder, of, thread, data, time_ns);
 	} else if (!data->runs_lua && outcome == DAEMON_NO_VM &&
@@ -317,7 +315,8 @@ static void follow_up(struct recorder_target *of, const struct attach_thread *th
 	}
 }
 
-/* Native frames of a waiting thread may be missing, because its registers are unknown. */
+/* Keep the sample of a waiting thread. Native frames may be missing, because its registers are
+ * unknown. */
 static bool keep_waiting_sample(struct recorder_target *of, const struct attach_thread *thread,
 				struct sampled_thread *data, const struct attach_sleep *sleep,
 				struct format_sample *sample, enum daemon_outcome outcome)
@@ -345,7 +344,7 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 	return true;
 }
 
-/* Whether all of the native stack that was thought to hold frames could be copied. */
+/* Whether the predicted part of the native stack was copied completely. */
 static bool is_stack_copied(struct attach_image *image,
 			    const struct luastate_prediction *prediction)
 {
@@ -358,7 +357,7 @@ static bool is_stack_copied(struct attach_image *image,
 	return sp + len >= prediction->native_end;
 }
 
-/* Where memory is not there, to ask for more of it is no use. */
+/* If the memory does not exist, a larger copy does not help. */
 static enum luastate_reach reach_of(const struct daemon_target *target, enum daemon_outcome outcome,
 				    struct attach_image *image,
 				    const struct luastate_prediction *prediction)
@@ -368,8 +367,8 @@ static enum luastate_reach reach_of(const struct daemon_target *target, enum dae
 	return daemon_outcome_reaches_root(outcome) ? LUASTATE_REACH_ALL : LUASTATE_REACH_SOME;
 }
 
-/* The first stop of a program comes before its VM is known, and copies nothing of it: a program
- * that lives for some milliseconds may have no other one. */
+/* The first stop of a program happens before its VM is known, and copies nothing of the VM. A
+ * program that lives for some milliseconds may have no second stop. */
 static bool learns_first_vm(struct recorder_target *of, const struct attach_thread *thread,
 			    struct sampled_thread *data, enum daemon_outcome outcome)
 {
@@ -458,7 +457,7 @@ static bool take_sample(struct recorder *recorder, struct recorder_target *of,
 	return recorder->end == DAEMON_END_STOPPED;
 }
 
-/* A waiting thread is read in place. */
+/* Read a waiting thread in place. */
 static int capture_asleep(struct recorder_target *of, struct attach_thread *thread,
 			  struct sampled_thread *data, struct attach_sleep *ret_sleep,
 			  struct failure *why)
@@ -496,7 +495,7 @@ static bool sample_waiting(struct recorder_target *of, struct attach_thread *thr
 	if (capture_asleep(of, thread, data, &sleep, &why) == 0)
 		return sampled_decode(of, thread, data, &sleep, clock_now_ns()) &&
 		       recorder->end == DAEMON_END_STOPPED;
-	if (why.kind == FAILURE_TIMEOUT) { /* it runs by now */
+	if (why.kind == FAILURE_TIMEOUT) { /* it runs now */
 		sampled_carry(of, data, true);
 		return true;
 	}
@@ -510,19 +509,19 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	struct sampled_thread *data = sampled_of(thread);
 	uint64_t now_ns = clock_now_ns();
 
-	/* Those that the kernel copies, or will when they are found, have their ticks there. */
+	/* Threads that the kernel copies, now or after they are found, have their ticks there. */
 	if (!data || (recorder->sampler && !data->copies.is_stopped))
 		return true;
 	data->pending += recorder->weight;
 	recorder->stats->thread_ticks += recorder->weight;
-	/* The tick before has not got its sample yet: that one comes first. */
+	/* The stop of an earlier tick is still pending: its sample comes first. */
 	if (is_pending(thread))
 		return take_sample(recorder, of, thread, data);
 	if (thread->stop_pending && attach_thread_settle(thread) != 0) {
 		sampled_tell(of, data, DAEMON_EXITED);
 		return true;
 	}
-	/* While no VM is known any thread may be about to enter one. */
+	/* While no VM is known, any thread may be about to enter one. */
 	if (!data->runs_lua && luastate_vm_count(of->target->lua) > 0 &&
 	    now_ns < data->run_rest.until_ns) {
 		sampled_tell(of, data, DAEMON_RESTED);
@@ -535,7 +534,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 		sampled_tell(of, data, DAEMON_EXITED);
 		of->thread_ended = true;
 		if (thread->tid == of->pid)
-			of->refresh_ns = 0; /* perhaps all of it has ended */
+			of->refresh_ns = 0; /* perhaps the whole process has ended */
 		return true;
 	case ATTACH_RUNNING:
 		break;
@@ -543,7 +542,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	return take_sample(recorder, of, thread, data);
 }
 
-/* Threads can be shorter than the time between two refreshes. */
+/* A thread may live for less time than lies between two refreshes. */
 bool recorder_list_threads(struct recorder_target *of)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -553,7 +552,7 @@ bool recorder_list_threads(struct recorder_target *of)
 	if (!of->thread_ended && !attach_threads_changed(of->target->threads))
 		return true;
 	of->thread_ended = false;
-	/* Threads that have ended are forgotten, with copies that were not taken. */
+	/* A refresh forgets ended threads and their copies, so receive these copies first. */
 	if (of->recorder->sampler && (!bpf_tick_take(of->recorder) || !of->target))
 		return false;
 	now_ns = clock_now_ns();
@@ -564,7 +563,7 @@ bool recorder_list_threads(struct recorder_target *of)
 
 static bool tick_process(struct recorder *recorder, struct recorder_target *of)
 {
-	/* Without LuaJIT's code there is nothing to stop a thread for. */
+	/* Without LuaJIT's code there is no reason to stop a thread. */
 	if (!of->target || !luastate_has_interpreter(of->target->lua))
 		return true;
 	recorder_list_threads(of);
@@ -586,9 +585,9 @@ bool recorder_tick(struct recorder *recorder)
 	return true;
 }
 
-/* ---- Threads that stand late ------------------------------------------------------------ */
+/* ---- Pending stops ---------------------------------------------------------------------- */
 
-/* @return how many threads of the process are still pending, or -1 where the recording ends. */
+/* @return How many stops of the process are still pending, or -1 if the recording ends. */
 static int take_pending_of(struct recorder *recorder, struct recorder_target *of)
 {
 	int pending = 0;

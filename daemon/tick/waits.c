@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that wait, in wall-clock mode.
+ * Which sample has a waiting thread, in wall-clock mode?
  *
- * The stack of a thread that sleeps does not change, so its chain is decoded once for each sleep.
- * At each tick the kernel tells whether it is the same sleep still.
+ * The stack of a sleeping thread does not change, so one decoding per sleep is enough. At each tick
+ * the kernel says whether it is still the same sleep.
  */
 #include "attach/array.h"
 #include "attach/clock.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-	/* At a wait whose chain is not whole, one after the other; then at intervals. */
+	/* A wait with a partial chain is decoded at this many ticks in a row, then at intervals. */
 	LOOKS_MAX = 3,
 	PARTIAL_NS = 100 * 1000 * 1000,
 };
@@ -41,8 +41,8 @@ static bool copy_sample(struct sampled_wait *wait, const struct format_sample *s
 	return true;
 }
 
-/* What a chain lacks may be learned meanwhile: a VM, or a library. One that lacks nothing is the
- * same until another interpreter is known, see code_ns. */
+/* We may learn later what a chain lacks: a VM, or a library. A full chain stays valid until another
+ * interpreter is known, see code_ns. */
 static uint64_t end_of(const struct sampled_wait *wait, enum daemon_outcome outcome)
 {
 	if (daemon_outcome_reaches_root(outcome))
@@ -57,7 +57,7 @@ void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
 	struct sampled_wait *wait = wait_of(data);
 
 	if (!wait)
-		return; /* each tick decodes it anew */
+		return; /* each tick decodes it again */
 	wait->looks = wait->sleep.runs == sleep->runs ? wait->looks + 1 : 0;
 	wait->sleep = *sleep;
 	wait->announcement = of->target->announcement;
