@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The opener of events.
+ * How does one process keep the right to open events, and use it only for the recording?
  *
  * Source: perf_event_open(2), bpf(2), seccomp(2), pidfd_open(2), tgkill(2); Linux v6.1,
- * kernel/events/core.c, kernel/bpf/syscall.c (BPF_LINK_CREATE takes CAP_BPF before v5.19 where
+ * kernel/events/core.c, kernel/bpf/syscall.c (BPF_LINK_CREATE requires CAP_BPF before v5.19 if
  * kernel.unprivileged_bpf_disabled is set).
  */
 #include "daemon/rights/event_opener.h"
@@ -33,12 +33,12 @@
 enum {
 	/* As many as a recording has processes. */
 	PROCESSES_MAX = 2048,
-	/* A tick more often than that would be a way to slow a process down. */
+	/* Shorter periods could be used to slow a process down. */
 	PERIOD_MIN_NS = 10 * 1000,
-	/* It begins. */
+	/* Longest start-up of the opener. */
 	START_S = 10,
-	/* Answers that may lie in the socket: the kernel limits descriptors that nobody has taken
-	 * yet to as many as a process may have open, 1024 at first. */
+	/* Answers that may be in the socket. The kernel limits descriptors in transit to
+	 * RLIMIT_NOFILE, which is 1024 by default. */
 	ASKED_MAX = 128,
 	EVENT_FDS = 2,
 };
@@ -48,7 +48,7 @@ struct request {
 	uint64_t period_ns, cookie;
 };
 
-/** With it come the event's descriptors where errnum is 0. */
+/** The event's descriptors come with it if errnum is 0. */
 struct answer {
 	uint64_t cookie; /* of the request */
 	int32_t tid;
@@ -58,10 +58,10 @@ struct answer {
 struct opener {
 	pid_t pid;
 	int fd;
-	size_t asked; /* without an answer so far */
+	size_t asked; /* requests without an answer so far */
 };
 
-/** The process's side. */
+/** State of the opener process. */
 struct opening {
 	int fd, program_fd;
 	pid_t recorder;
@@ -69,18 +69,19 @@ struct opening {
 	size_t count;
 	struct {
 		pid_t pid;
-		int fd; /* a pidfd: while it lives, the number is no other process's */
+		int fd; /* a pidfd: while it lives, no other process has the number */
 	} processes[PROCESSES_MAX];
 };
 
-/* ---- Whom it opens events for ----------------------------------------------------------- */
+/* ---- Which threads it opens events for -------------------------------------------------- */
 
 static bool lives(int pidfd)
 {
 	return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0 || errno == EPERM;
 }
 
-/* Without signal 0's permission, EPERM, it is one all the same: ESRCH comes before that. */
+/* EPERM means that the thread exists but signal 0 is not permitted: the kernel checks ESRCH
+ * first. */
 static bool is_thread_of(pid_t pid, pid_t tid)
 {
 	return tid > 0 && (syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM);
@@ -129,7 +130,7 @@ static bool is_known(const struct opening *opening, pid_t pid)
 	return false;
 }
 
-/* ---- The process ------------------------------------------------------------------------ */
+/* ---- The opener process ----------------------------------------------------------------- */
 
 /* @return 0 or an errno. */
 static int open_event(struct opening *opening, const struct request *request,
@@ -150,20 +151,20 @@ static int open_event(struct opening *opening, const struct request *request,
 		return ESRCH;
 	if (attach_sampler_open_event(opening->program_fd, &wanted, ret_event, &why) != 0)
 		return why.errnum ? why.errnum : EINVAL;
-	/* The number may have become another process's thread's meanwhile. */
+	/* Meanwhile the number may have become a thread of another process. */
 	if (is_thread_of(request->pid, request->tid) && is_known(opening, request->pid))
 		return 0;
 	attach_sampler_close_event(ret_event);
 	return ESRCH;
 }
 
-/* @return 0 or an errno: there may be no room for more descriptors that are under way. */
+/* @return 0 or an errno: the kernel may refuse more descriptors in transit. */
 static int send_answer(int socket, const struct answer *answer,
 		       const struct attach_sampler_event *event)
 {
 	const int fds[EVENT_FDS] = { event->event_fd, event->link_fd };
 
-	/* Where nobody waits for it, the next request does not come either. */
+	/* If the recorder does not receive it, no further request comes, either. */
 	return helper_send(socket, answer, sizeof(*answer), fds,
 			   answer->errnum == 0 ? EVENT_FDS : 0);
 }
@@ -188,7 +189,7 @@ static void serve(struct opening *opening)
 					  .tid = request.tid,
 					  .errnum = open_event(opening, &request, &event) };
 		errnum = send_answer(opening->fd, &answer, &event);
-		/* Closed here only: the recorder has its own. */
+		/* This closes only our copies; the recorder has its own. */
 		if (answer.errnum == 0) {
 			close(event.event_fd);
 			close(event.link_fd);
@@ -205,7 +206,7 @@ static void serve(struct opening *opening)
 #elif defined(__aarch64__)
 #define MACHINE AUDIT_ARCH_AARCH64
 #else
-#define MACHINE 0 /* there is no kernel's side for it, and so no opener */
+#define MACHINE 0 /* no BPF program for it, and so no opener */
 #endif
 
 #define LOAD(member) \
@@ -213,13 +214,13 @@ static void serve(struct opening *opening)
 #define ALLOW		 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define REFUSE		 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 #define ALLOW_CALL(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), ALLOW
-/* The low half is all that the kernel looks at: these parameters are int. The call's number is
- * loaded again where it is another one. */
+/* The parameters are int, so the kernel reads only the low half. If the call is another one, the
+ * next rule loads its number again. */
 #define ALLOW_CALL_WITH(call, parameter, value)                                       \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 4), LOAD(args[parameter]), \
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1), ALLOW, REFUSE
 
-/* What the process does from here on. Signals are only asked about (0). */
+/* Restrict the process to these calls from now on. Signals are only probed (0). */
 static bool restrict_calls(void)
 {
 	struct sock_filter filter[] = {
@@ -252,8 +253,8 @@ static bool restrict_calls(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
-/* Open an event of our own: what refuses those of others refuses that, too. @return 0 or an errno.
- */
+/* Open an event of our own: what refuses other threads' events also refuses this one. @return 0 or
+ * an errno. */
 static int try_open(const struct opening *opening)
 {
 	const struct attach_sampler_request own = { .pid = getpid(),
@@ -269,8 +270,8 @@ static int try_open(const struct opening *opening)
 	return 0;
 }
 
-/* Whether these rights are enough. What is given up does not come back: so it is tried by another
- * process. @return 0 or an errno. */
+/* Whether these rights suffice. A right that is given up does not come back, so a child process
+ * tries it. @return 0 or an errno. */
 static int try_rights(const struct opening *opening, const int *rights, size_t count)
 {
 	pid_t child = fork();
@@ -287,8 +288,8 @@ static int try_rights(const struct opening *opening, const int *rights, size_t c
 	return WEXITSTATUS(status);
 }
 
-/* No more than this kernel, as it is set, asks for: all of them only where it refuses less. @return
- * 0, or an errno where there are none left, as they were of no use. */
+/* Keep only the rights that this kernel requires with its settings: all of them only if fewer fail.
+ * @return 0, or an errno; then no right is kept, because none helped. */
 static int keep_rights(const struct opening *opening)
 {
 	static const int needed[] = { CAP_PERFMON, CAP_BPF, CAP_SYS_ADMIN };
@@ -313,7 +314,7 @@ static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, siz
 
 	prctl(PR_SET_NAME, "ljprof-opener", 0, 0, 0);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	/* Its end is the recorder's, whatever signals a terminal sends to both. */
+	/* It ends with the recorder, whatever signals a terminal sends to both. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -322,7 +323,7 @@ static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, siz
 	for (size_t i = 0; i < count; i++)
 		add_process(opening, pids[i]);
 	ready.errnum = keep_rights(opening);
-	/* Also where it is held up when its socket closes. */
+	/* Also if it is blocked when its socket closes. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() == opening->recorder && ready.errnum == 0 && restrict_calls()) {
 		ready.errnum = EAGAIN; /* it has no descriptors */
@@ -334,12 +335,12 @@ static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, siz
 	_exit(0);
 }
 
-/* ---- Who asks --------------------------------------------------------------------------- */
+/* ---- The recorder's side ---------------------------------------------------------------- */
 
 static const char step[] = "have the opener of events open one";
 static const char starting[] = "start the opener of events";
 
-/* @param ret_event Its descriptors are -1 where none came. @return The length, or -1 with errno. */
+/* @param ret_event Its descriptors are -1 if none came. @return The length, or -1 with errno. */
 static ssize_t receive(const struct opener *opener, struct answer *ret_answer,
 		       struct attach_sampler_event *ret_event, int flags)
 {
@@ -371,7 +372,7 @@ int opener_ask(void *self, const struct attach_sampler_request *request, struct 
 	return failure_set_errno(why, errno, request->tid, step);
 }
 
-/* @return whether there is something to be received, or its end, up to that time. */
+/* @return Whether there is something to receive, or the end of the stream, until that time. */
 static bool await_answer(const struct opener *opener, uint64_t until_ns)
 {
 	struct pollfd answer = { .fd = opener->fd, .events = POLLIN };
@@ -415,8 +416,7 @@ int opener_take(void *self, uint64_t until_ns, struct attach_sampler_answer *ret
 	return 1;
 }
 
-/* @return 0, or an errno where it has ended, does not come to it, or has found that it cannot open
- * events. */
+/* @return 0, or an errno if the opener has ended, is too slow, or cannot open events. */
 static int await_ready(const struct opener *opener)
 {
 	const uint64_t end_ns = clock_now_ns() + (uint64_t)START_S * 1000000000u;
@@ -482,7 +482,7 @@ void opener_stop(struct opener *opener)
 	if (!opener)
 		return;
 	close(opener->fd);
-	/* It may be stopped, or held up in the kernel by a target, and has nothing to finish. */
+	/* It may be stopped, or blocked in the kernel by a target, and has nothing to finish. */
 	kill(opener->pid, SIGKILL);
 	while (waitpid(opener->pid, NULL, 0) < 0 && errno == EINTR)
 		;

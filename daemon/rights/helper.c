@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages with descriptors. */
+/* How do messages carry descriptors? */
 #include "daemon/helper.h"
 
 #include <assert.h>

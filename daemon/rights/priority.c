@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The scheduling priority of a process that stops others. */
+/* Which scheduling priority has a process that stops others? */
 #include <sys/resource.h>
 
 #include "daemon/rights/priority.h"
 
 enum {
-	/* Ten times the weight of a usual program: it is run when its timer fires. */
+	/* Ten times the weight of a usual program: it runs when its timer fires. */
 	NICE = -10,
 };
 
 int priority_take(void)
 {
-	/* 0 stands for this thread; of the values, which are -20 to 19, none is an error here. */
+	/* 0 means this thread. The result is -20 to 19, and an error cannot happen here. */
 	int before = getpriority(PRIO_PROCESS, 0);
 
 	if (before > NICE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which of the kernel's conditions for copies are not met, in words for people. */
+/* Which of the kernel's conditions for kernel samples are not met, in words for people? */
 #include "daemon/rights/refusal.h"
 
 #include <cap-ng.h>
@@ -15,9 +15,9 @@ enum {
 	KERNEL_MAJOR = 5,
 	KERNEL_MINOR = 17,
 	PARANOID_UNKNOWN = -2,
-	/* What mainline knows; above it distributions ask for more. */
+	/* Highest value that mainline knows; above it, distributions require more. */
 	PARANOID_MAX = 2,
-	/* More than the types of a kernel take, which is some 5 MB. */
+	/* More than a kernel's types, which are some 5 MB. */
 	TYPES_BYTES = 64 << 20,
 };
 
@@ -51,7 +51,7 @@ static bool read_lockdown(void)
 
 enum refusal_loop refusal_find_loop(const char *path)
 {
-	/* With the ends of strings on both sides. */
+	/* With the terminators of both neighbouring strings. */
 	static const char name[] = "\0BPF_FUNC_loop";
 	enum refusal_loop found = REFUSAL_LOOP_UNKNOWN;
 	FILE *file = fopen(path, "re");
@@ -85,7 +85,7 @@ void refusal_find_facts(struct refusal_facts *ret_facts)
 	*ret_facts = facts;
 }
 
-/* Where the types do not tell, the number does, as it is in mainline. */
+/* If the types do not say, use the version, which is right for mainline. */
 static bool is_old(const struct refusal_facts *facts)
 {
 	if (facts->loop != REFUSAL_LOOP_UNKNOWN)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Closing descriptors and giving up capabilities. */
+/* How are descriptors closed and capabilities given up? */
 #include "daemon/rights/sandbox.h"
 
 #include <cap-ng.h>

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: what the processes of a recording keep of what they were given. */
+/* Private to daemon: which descriptors and capabilities does each process of a recording keep? */
 #ifndef DAEMON_RIGHTS_SANDBOX_H
 #define DAEMON_RIGHTS_SANDBOX_H
 
 #include <stddef.h>
 
-/** Close all descriptors but the standard files and these; -1 among them is none. Sorts them. */
+/**
+ * Close all descriptors except the standard files and these.
+ * @param fds Sorted by the call; -1 is ignored.
+ */
 void sandbox_close_others(int *fds, size_t count);
 
-/** Give up all capabilities but these, as far as they are there, and gain none by a program. */
+/** Give up all capabilities except these, if it has them, and prevent gaining any by running a
+ * program. */
 void sandbox_keep_capabilities(const int *capabilities, size_t count);
 
 #endif
