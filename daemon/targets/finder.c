@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* New processes: by name, and by their parent. */
+/* Which new processes does a recording include, by name and by parent? */
 #include "daemon/targets/finder.h"
 #include "attach/clock.h"
 #include "attach/process.h"
@@ -14,9 +14,9 @@
 
 enum {
 	LOOK_INTERVAL_NS = 200 * 1000 * 1000,
-	/* A look rests this many times as long as it took. */
+	/* After a poll, wait this many times its duration. */
 	LOOK_REST = 20,
-	/* All processes are looked at again, as an exec gives a process another name. */
+	/* Every few polls check all processes again, because an exec changes a process's name. */
 	FULL_INTERVAL_LOOKS = 5,
 };
 
@@ -30,7 +30,8 @@ struct finder {
 	const struct daemon_options *options;
 	regex_t *patterns;
 	size_t pattern_count;
-	/* A process is left alone once it was there at two looks: a new one execs soon. */
+	/* A process is checked until two polls have seen it, because a new process usually calls
+	 * exec soon. */
 	struct pid_list last, older;
 	uint64_t look_ns;
 	unsigned looks;
@@ -93,8 +94,8 @@ static bool has_name(const struct finder *finder, pid_t pid)
 	return false;
 }
 
-/* Or a later descendant: its parent may have ended before we saw it, but it is in a session that
- * only descendants of the one which leads it are in. */
+/* Whether the process is a child or later descendant of a recorded one. Its parent may have ended
+ * before we saw it, but only descendants of a session's leader are in that session. */
 static bool is_child(const struct finder *finder, const struct finder_listener *listener, pid_t pid)
 {
 	pid_t parent, leader;
@@ -108,14 +109,14 @@ static bool is_child(const struct finder *finder, const struct finder_listener *
 	return leader > 0 && listener->is_known(listener->context, leader);
 }
 
-/* @return whether one was taken. */
+/* @return Whether the process was accepted. */
 static bool look_at(const struct finder *finder, const struct finder_listener *listener, pid_t pid)
 {
 	pid_t self = getpid();
 
 	if (pid == self || listener->is_known(listener->context, pid))
 		return false;
-	/* Nor what we have started: the writer. */
+	/* Exclude our own children, such as the writer. */
 	if (!has_name(finder, pid) && !is_child(finder, listener, pid))
 		return false;
 	return attach_parent_of(pid) != self && listener->found(listener->context, pid);
@@ -126,7 +127,7 @@ static void look(struct finder *finder, const struct finder_listener *listener,
 {
 	bool all = finder->looks++ % FULL_INTERVAL_LOOKS == 0, more = true;
 
-	/* A child can come before its parent in the list. */
+	/* A child may precede its parent in the list. */
 	while (more) {
 		more = false;
 		for (size_t i = 0; i < now->count; i++)
@@ -140,7 +141,7 @@ void finder_poll(struct finder *finder, const struct finder_listener *listener, 
 {
 	uint64_t begin_ns = clock_now_ns();
 	struct pid_list now = { 0 };
-	struct failure why; /* out of memory or of descriptors: perhaps not for long */
+	struct failure why; /* out of memory or descriptors: perhaps not for long */
 	uint64_t took_ns;
 
 	if ((!finder->options->children && finder->pattern_count == 0) || now_ns < finder->look_ns)

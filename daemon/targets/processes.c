@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What runs in the processes of a recording, where their VMs are, which are new or gone. */
+/* What runs in the processes of a recording, where are their VMs, and which processes are new or
+ * gone? */
 #include "daemon/targets/processes.h"
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
@@ -8,34 +9,36 @@
 
 enum {
 	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,
-	/* Reading the maps holds a lock of the target's: not at every tick. */
+	/* Reading the maps holds a lock of the target, so do not do it at every tick. */
 	REFRESH_SOON_NS = 5 * 1000 * 1000,
-	/* A program that has just begun maps its libraries, and may soon run another one. */
+	/* A new program maps its libraries, and may soon call exec again. */
 	EXEC_RECENT_NS = 250 * 1000 * 1000,
 	EXEC_LOOK_NS = 1000 * 1000,
-	/* A program that has no LuaJIT that long after its exec is taken for one without; one that
-	 * ends earlier was too short to be examined. */
+	/* A program that has no LuaJIT this long after its exec counts as one without LuaJIT. A
+	 * program that ends earlier was too short to be examined. */
 	EXEC_SETTLED_NS = 100 * 1000 * 1000,
-	/* A process without LuaJIT is looked at less and less often. */
+	/* Longest interval between probes of a process without LuaJIT; the interval doubles up to
+	 * this. */
 	LOOK_INTERVAL_NS = 2000 * 1000 * 1000,
-	/* Between searches in memory: at least this time, and a multiple of what the last took. */
+	/* Between searches of memory: at least this time, and a multiple of the last search's
+	 * duration. */
 	SEARCH_INTERVAL_NS = 10 * 1000 * 1000,
 	SEARCH_REST = 20,
-	/* Between searches for more VMs: doubles each time that all memory was searched without a
-	 * result, up to MORE_INTERVALS_MAX times this. */
+	/* Between searches for more VMs: doubles after each complete search without a result, up to
+	 * MORE_INTERVALS_MAX times this. */
 	MORE_INTERVAL_NS = 1000 * 1000 * 1000,
 	MORE_INTERVALS_MAX = 64,
-	/* One takes no longer than this, while others are recorded and while none is: meanwhile
-	 * nothing is sampled. */
+	/* Longest search while other processes are recorded, and while none is: nothing is sampled
+	 * during a search. */
 	SEARCH_NS = 50 * 1000 * 1000,
 	SEARCH_ALONE_NS = 2000 * 1000 * 1000,
-	/* A process that runs another program gets this long to load LuaJIT. */
+	/* Time for a process to load LuaJIT after it has started another program. */
 	LOST_PATIENCE_NS = 1000 * 1000 * 1000,
 };
 
 /* ---- LuaJIT in a process ---------------------------------------------------------------- */
 
-/* Nothing of a process without LuaJIT is kept, nor is it ever stopped. */
+/* Keep nothing of a process without LuaJIT, and never stop it. */
 static void drop_target(struct recorder_target *of)
 {
 	if (!of->target || !recorder_settle(of))
@@ -59,7 +62,7 @@ int recorder_open_target(struct recorder *recorder, struct recorder_target *of, 
 	return 0;
 }
 
-/* Look whether the process has LuaJIT by now. @return 0, or -1 where it cannot be looked at. */
+/* Probe for LuaJIT in a process. @return 0, or -1 if the process cannot be read. */
 static int look_for_luajit(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns,
 			   struct failure *why)
 {
@@ -102,7 +105,7 @@ void recorder_search_vm(struct recorder *recorder, struct recorder_target *of, u
 	entry_rest_from_search(of, now_ns);
 }
 
-/* Where the code is another compiler's there is nothing to be found. */
+/* If another compiler made the code, searches find nothing. */
 static void rest_from_more(struct recorder_target *of, uint64_t begin_ns, bool found)
 {
 	uint64_t took_ns = clock_now_ns() - begin_ns;
@@ -119,7 +122,7 @@ void recorder_search_more(struct recorder *recorder, struct recorder_target *of,
 {
 	bool found;
 
-	/* Stacks show most of them before it is time for this. */
+	/* Stacks usually show the VMs before this first search. */
 	if (!of->more_interval_ns) {
 		of->more_interval_ns = MORE_INTERVAL_NS;
 		of->more_ns = now_ns + of->more_interval_ns;
@@ -132,7 +135,7 @@ void recorder_search_more(struct recorder *recorder, struct recorder_target *of,
 	rest_from_more(of, now_ns, found);
 }
 
-/* What is known of the program that was is forgotten; its threads are as they were. */
+/* Forget what is known of the old program; its threads remain. */
 static void note_new_program(struct recorder *recorder, struct recorder_target *of)
 {
 	attach_process_note_exec(of->process);
@@ -153,7 +156,7 @@ static void note_new_program(struct recorder *recorder, struct recorder_target *
 
 static void take_new_program(struct recorder *recorder, struct recorder_target *of)
 {
-	/* The thread that remains may be another one with the same number. */
+	/* The remaining thread may be another one with the same tid. */
 	of->lost_thread = false;
 	if (of->target)
 		of->recorder->sampling->end_process(of);
@@ -178,10 +181,10 @@ bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of,
 	is_new = attach_process_fate(of->process) == ATTACH_FATE_EXEC;
 	if (is_new)
 		note_new_program(recorder, of);
-	/* If that fails, the next refresh reports the fate of the process. */
+	/* If this fails, the next refresh reports why. */
 	target_refresh_maps(of->target, &why);
-	/* With an exec of its own the main thread goes on, and so do its copies; one of another
-	 * thread's takes its number. */
+	/* If the main thread called exec, the thread and its copies continue. If another thread
+	 * did, it took over the main thread's tid. */
 	if (is_new && (tid != of->pid || !is_mapped(of, pc) || !is_mapped(of, sp)))
 		of->lost_thread = true;
 	if (is_new)
@@ -202,7 +205,7 @@ void recorder_refresh_soon(struct recorder_target *of, uint64_t now_ns)
 
 static uint64_t interval_of(const struct recorder_target *of)
 {
-	/* A command's program may just have been started, or be mapping its libraries. */
+	/* A command's program may have just started, or may be mapping its libraries. */
 	if (of->awaits_vm && !entry_has_vm(of))
 		return REFRESH_SOON_NS;
 	if (!of->target && of->look_interval_ns < REFRESH_INTERVAL_NS)
@@ -222,14 +225,14 @@ static int refresh_target(struct recorder *recorder, struct recorder_target *of,
 	return 0;
 }
 
-/* @return false where the process has ended. */
+/* @return false if the process has ended. */
 bool recorder_refresh_entry(struct recorder *recorder, struct recorder_target *of, uint64_t now_ns)
 {
 	enum attach_fate fate = attach_process_fate(of->process);
 	struct failure why = { 0 };
 	int ret = 0;
 
-	/* Threads that have ended are forgotten, with copies that were not taken. */
+	/* A refresh forgets ended threads and their copies, so receive these copies first. */
 	if (recorder->sampler && !recorder->sampling->take(recorder))
 		return true;
 	if (fate == ATTACH_FATE_ENDED)
@@ -240,7 +243,7 @@ bool recorder_refresh_entry(struct recorder *recorder, struct recorder_target *o
 		ret = refresh_target(recorder, of, now_ns, &why);
 	else if (now_ns >= of->look_ns)
 		ret = look_for_luajit(recorder, of, now_ns, &why);
-	/* Out of memory or descriptors: go on with what is known. */
+	/* Out of memory or descriptors: continue with what is known. */
 	if (ret != 0 && why.kind == FAILURE_GONE &&
 	    attach_process_fate(of->process) == ATTACH_FATE_ENDED)
 		return false;
@@ -267,7 +270,7 @@ static bool may_have_luajit(const struct recorder_target *of)
 	return of->process && (of->target || !of->had_exec);
 }
 
-/* Without names and children nothing new can come; a command may start what it likes. */
+/* Without names and children no new process can come. A command may start any program. */
 static bool is_lost(struct recorder *recorder, uint64_t now_ns)
 {
 	const struct daemon_options *options = recorder->options;
@@ -294,9 +297,9 @@ static bool take_found(void *context, pid_t pid)
 
 	if (attach_process_open(pid, &process, &why) != 0 && why.kind != FAILURE_DENIED &&
 	    why.kind != FAILURE_BUSY)
-		return false; /* ended, or nothing that could have LuaJIT */
+		return false; /* ended, or a process that cannot have LuaJIT */
 	if (!process && why.kind == FAILURE_BUSY)
-		return false; /* tried again, as long as it is new */
+		return false; /* tried again while it is new */
 	of = recorder_add_entry(recorder, pid, process, &ignored);
 	if (!of && ignored.kind == FAILURE_LIMIT && !recorder->reported_full) {
 		recorder->reported_full = true;
@@ -342,7 +345,7 @@ bool recorder_refresh(struct recorder *recorder, uint64_t now_ns)
 		return false;
 	if (recorder_any(recorder, entry_is_open) && !lost)
 		return true;
-	/* A watch waits for the next one of that name. */
+	/* A live session waits for the next process with that name. */
 	if (recorder->live_channel && recorder->options->name_count)
 		return true;
 	recorder_end_all(recorder, lost);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes of a recording: a list, of which each has a number in the summary. */
+/* Which processes does a recording have, and which number has each in the summary? */
 #include "daemon/outcome/outcomes.h"
 #include "daemon/recorder/live_channel.h"
 #include "daemon/targets/processes.h"
@@ -34,7 +34,7 @@ struct recorder_target *recorder_find_entry(struct recorder *recorder, pid_t pid
 	return NULL;
 }
 
-/* @param process Taken over; NULL where it was refused. */
+/* @param process Owned by the list; NULL if opening was refused. */
 struct recorder_target *recorder_add_entry(struct recorder *recorder, pid_t pid,
 					   struct attach_process *process, struct failure *why)
 {
