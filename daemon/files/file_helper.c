@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The process that makes, names and removes the files of a recording. */
+/* How does a separate process create, name and remove the files of a recording? */
 #include "daemon/files/file_helper.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "daemon/rights/sandbox.h"
 
 enum {
-	/* Files of one name and one second; more is a loop, not a recording. */
+	/* Most files with the same name and second; more would be a loop, not a recording. */
 	NUMBERS_MAX = 1000,
 	/* ".ljrecord-PID-NUMBER.tmp", "-20261122T235959_NUMBER" */
 	NAME_MORE = 48,
@@ -33,12 +33,12 @@ struct request {
 	int64_t time_s;
 };
 
-/** With that of a BEGIN comes the descriptor. */
+/** The answer to REQUEST_BEGIN carries the descriptor. */
 struct answer {
 	int32_t errnum;
 };
 
-/** A file of a series that is there. */
+/** An existing file of a series. */
 struct kept {
 	char name[NAME_MAX + NAME_MORE];
 	dev_t device;
@@ -50,7 +50,7 @@ struct placed {
 	const struct output_file *file;
 	char temporary[NAME_MAX + NAME_MORE]; /* "": there is none */
 	int64_t time_s;
-	struct kept *kept; /* a ring */
+	struct kept *kept; /* ring buffer */
 	size_t first, count;
 };
 
@@ -64,7 +64,7 @@ struct placing {
 
 /* ---- Names ------------------------------------------------------------------------------ */
 
-/* "out-20261122T235959.pb.gz", in UTC; with "_1" behind it where that is taken. */
+/* "out-20261122T235959.pb.gz", in UTC; adds "_1" if that name exists. */
 static bool series_name(const struct placed *placed, unsigned number, char *ret_name, size_t len)
 {
 	const struct output_file *file = placed->file;
@@ -111,7 +111,7 @@ static void remove_temporary(struct placed *placed)
 	*placed->temporary = '\0';
 }
 
-/* The file that it replaces was somebody's, and for somebody. */
+/* Give the new file the owner and mode of the file that it replaces. */
 static void take_after(const struct output_file *file, int fd)
 {
 	mode_t mode = file->mode;
@@ -119,17 +119,17 @@ static void take_after(const struct output_file *file, int fd)
 
 	if (!file->replaces || fstat(fd, &status) != 0)
 		return;
-	/* Where it cannot be given back others get nothing that they had not. */
+	/* If the owner cannot be set, give no rights to other users. */
 	if ((status.st_uid != file->uid || status.st_gid != file->gid) &&
 	    fchown(fd, file->uid, file->gid) != 0)
 		mode &= 0600;
 	if (fchmod(fd, mode) != 0)
-		return; /* then it is as it was made: for its owner */
+		return; /* keep the mode of creation, which is for the owner only */
 }
 
 /* ---- Series ----------------------------------------------------------------------------- */
 
-/* Unless another file has its name by now. */
+/* Remove a file, unless another file has its name now. */
 static void remove_kept(int folder_fd, const struct kept *kept)
 {
 	struct stat status;
@@ -139,7 +139,7 @@ static void remove_kept(int folder_fd, const struct kept *kept)
 		unlinkat(folder_fd, kept->name, 0);
 }
 
-/* One more has its name; the oldest goes. */
+/* Note a new file of the series, and remove the oldest one. */
 static void note_kept(const struct placing *placing, struct placed *placed, const char *name)
 {
 	int folder_fd = placed->file->folder_fd;
@@ -159,7 +159,7 @@ static void note_kept(const struct placing *placing, struct placed *placed, cons
 	kept->inode = status.st_ino;
 }
 
-/* Never in the place of another file. */
+/* Rename a file, but never replace another one. */
 static int rename_new(int folder_fd, const char *from, const char *to)
 {
 	struct stat status;
@@ -168,7 +168,7 @@ static int rename_new(int folder_fd, const char *from, const char *to)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
-	/* A file system that does not know that. */
+	/* The file system does not support RENAME_NOREPLACE. */
 	if (fstatat(folder_fd, to, &status, AT_SYMLINK_NOFOLLOW) == 0) {
 		errno = EEXIST;
 		return -1;
@@ -176,8 +176,8 @@ static int rename_new(int folder_fd, const char *from, const char *to)
 	return renameat(folder_fd, from, folder_fd, to);
 }
 
-/* Give the temporary file, or a new one that is empty, the next free name of the series. @return A
- * descriptor of the latter, or 0, or -1 with errno. */
+/* Give the temporary file, or a new empty file, the next free name of the series. @return The
+ * descriptor of the new file, or 0, or -1 with errno. */
 static int name_in_series(const struct placing *placing, struct placed *placed)
 {
 	char name[NAME_MAX + NAME_MORE];
@@ -239,11 +239,11 @@ static void send_answer(int socket, int errnum, int fd)
 {
 	struct answer answer = { .errnum = errnum };
 
-	/* Where nobody waits for it, the next request does not come either. */
+	/* If the recorder does not receive it, no further request comes, either. */
 	helper_send(socket, &answer, sizeof(answer), &fd, fd >= 0);
 }
 
-/* @return Whether it is one. */
+/* @return Whether the request is valid. */
 static bool answer_request(struct placing *placing, const struct request *request)
 {
 	struct placed *placed;
@@ -285,8 +285,8 @@ static void serve(struct placing *placing)
 
 static _Noreturn void run_file_helper(struct placing *placing)
 {
-	/* Writing to another user's folder, leaving the file to its owner, and replacing it in a
-	 * folder such as /tmp: what root has, or was granted to ljrecord. */
+	/* For writing to another user's folder, keeping a file's owner, and replacing a file in a
+	 * folder such as /tmp: rights of root, or granted to ljrecord. */
 	static const int needed[] = { CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER };
 	int fds[DAEMON_OUTPUTS_MAX + 1];
 	size_t count = placing->count;
@@ -301,7 +301,7 @@ static _Noreturn void run_file_helper(struct placing *placing)
 	_exit(0);
 }
 
-/* ---- Who asks --------------------------------------------------------------------------- */
+/* ---- The recorder's side ---------------------------------------------------------------- */
 
 static int prepare(struct placing *placing, const struct output_file *files, struct failure *why)
 {
@@ -361,7 +361,7 @@ void file_helper_stop(struct file_helper *file_helper)
 		;
 }
 
-/* @param ret_fd What came with the answer, or -1; may be NULL. */
+/* @param ret_fd Descriptor in the answer, or -1; may be NULL. */
 static int ask(const struct file_helper *file_helper, const struct request *request, int *ret_fd,
 	       struct failure *why)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening the files of a recording before privileges are given up. */
+/* How are the files of a recording opened before privileges are given up? */
 #include "daemon/files/output_files.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static bool is_pipe(const char *path)
 /* @return The descriptor, or -1 with errno. */
 static int open_existing(const char *path)
 {
-	/* A pipe opened for reading too would never tell that its reader has gone. */
+	/* A pipe that is also open for reading would never report the end of its reader. */
 	int fd = open(path, (is_pipe(path) ? O_WRONLY : O_RDWR) | O_CLOEXEC);
 
 	if (fd < 0 && (errno == EACCES || errno == EINVAL))
@@ -39,7 +39,7 @@ static int open_in_place(const char *path, struct output_file *file)
 		int errnum = errno;
 
 		file->fd = open_existing(path);
-		/* In a folder without write permission there was nothing to open. */
+		/* The file does not exist, and the folder is not writable. */
 		errno = errno == ENOENT ? errnum : errno;
 	}
 	if (file->fd < 0 || fstat(file->fd, &status) != 0)
@@ -49,7 +49,7 @@ static int open_in_place(const char *path, struct output_file *file)
 	return 0;
 }
 
-/* What our standard output leads to is the caller's, and may be appended to. */
+/* The caller owns our standard output, and may append to it. */
 static int open_stdout(struct output_file *file)
 {
 	file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -58,8 +58,8 @@ static int open_stdout(struct output_file *file)
 
 /* ---- Files in folders ------------------------------------------------------------------- */
 
-/* Whether the name still leads to the file that was opened: else what is replaced, and to whom it
- * is given, is another's choice. */
+/* Whether the name still leads to the opened file. If not, another user chooses which file is
+ * replaced, and who owns the new one. */
 static bool is_same(const struct output_file *file, const struct stat *old)
 {
 	struct stat status;
@@ -68,8 +68,8 @@ static bool is_same(const struct output_file *file, const struct stat *old)
 	       status.st_dev == old->st_dev && status.st_ino == old->st_ino;
 }
 
-/* Whether another file can take the place of this one. One that is mounted, as in containers, and
- * another user's in a folder such as /tmp, cannot be replaced. */
+/* Whether another file can replace this one. A mounted file, as in containers, and another user's
+ * file in a folder such as /tmp cannot be replaced. */
 static bool is_replaceable(const struct output_file *file, const struct stat *old)
 {
 	struct statx extended;
@@ -85,7 +85,8 @@ static bool is_replaceable(const struct output_file *file, const struct stat *ol
 	       !(extended.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-/* The folder of @path and the name in it. @return 0, or -1 with errno: no files can be made. */
+/* Open the folder of @p path, and keep the name in it. @return 0, or -1 with errno: no files can be
+ * created. */
 static int open_folder(const char *path, struct output_file *file)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -114,10 +115,10 @@ static void close_folder(struct output_file *file)
 	file->folder_fd = -1;
 }
 
-/* Have it replaced when the new one is whole, where that can be; else it is written in place. */
+/* Replace the file when the new one is complete, if possible; else write in place. */
 static void open_replaced(const char *path, const struct stat *old, struct output_file *file)
 {
-	char *real = realpath(path, NULL); /* a link stays, and leads to the new one */
+	char *real = realpath(path, NULL); /* a link remains, and leads to the new file */
 
 	if (!real || open_folder(real, file) != 0 || !is_same(file, old) ||
 	    !is_replaceable(file, old)) {
@@ -138,7 +139,7 @@ static int open_buffered(const char *path, struct output_file *file)
 {
 	struct stat status;
 
-	/* A link that leads nowhere is not written to, as ever. */
+	/* As everywhere, do not write to a dangling link. */
 	if (lstat(path, &status) != 0 && errno == ENOENT)
 		return open_folder(path, file);
 	file->fd = open_existing(path);
@@ -205,7 +206,7 @@ void output_remove(const struct output_file *file, bool is_unused)
 
 	if (!file->created)
 		return;
-	/* An empty file is no profile, not even an empty one. */
+	/* An empty file is not a profile, not even an empty one. */
 	if (is_unused || (stat(file->path, &status) == 0 && status.st_size == 0))
 		unlink(file->path);
 }
