@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A core file as a target: all of a process but that it runs. */
+/* How does a core file serve as a target? */
 #include "daemon/snapshot/core_target.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct daemon_core {
 
 /* ---- Open and close --------------------------------------------------------------------- */
 
-/* The program's name is its own choice. */
+/* The program chooses its name, so it may hold any bytes. */
 static void take_name(struct daemon_core *core)
 {
 	snprintf(core->name, sizeof(core->name), "%s", symbols_core_name(core->file));
@@ -55,7 +55,7 @@ enum daemon_end daemon_core_open(const char *path, const char *sysroot,
 	if (!core || open_file(core, path, &why) != 0) {
 		end = tell_failure(path, &why, ret_text, len);
 	} else if (target_create_core(core->file, sysroot, listener, &core->target, &why) != 0) {
-		/* The folder for its files may be what is missing, which is another matter. */
+		/* The folder of the mapped files may be missing, which is another error. */
 		tell_failure(sysroot ? sysroot : path, &why, ret_text, len);
 		end = DAEMON_END_SYSTEM;
 	}
@@ -120,11 +120,11 @@ void daemon_core_take_thread(struct daemon_core *core, size_t index, struct atta
 	*ret_memory = (struct luastate_memory){ .stopped = reader, .any = reader };
 }
 
-/* ---- Explaining ------------------------------------------------------------------------- */
+/* ---- Messages --------------------------------------------------------------------------- */
 
 /** Files that were not found. */
 struct missing {
-	char path[256]; /* of the first */
+	char path[256]; /* of the first one */
 	size_t count;
 };
 

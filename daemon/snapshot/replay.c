@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding of saved images: the code of a recording over recorded memory. */
+/* How are saved images decoded with the code of a recording? */
 #include "daemon/decode/function_ids.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ enum { WEIGHT_MAX = 1 << 20 };
 struct daemon_replay {
 	struct daemon_target *target;
 	struct format_functions *functions;
-	char *maps; /* text of the last image's */
+	char *maps; /* text of the last image's maps */
 	size_t maps_len;
 	struct daemon_image_origin origin;
 };
@@ -76,13 +76,13 @@ static int use_space(struct daemon_target *target, const char *maps, size_t len,
 	symbols_space_destroy(target->space);
 	target->unwinder = NULL;
 	target->space = NULL;
-	target_native_free(target); /* names are the old space's */
+	target_native_free(target); /* names belong to the old space */
 	if (symbols_space_create_recorded(maps, len, &target->space, why) != 0)
 		return -1;
 	return symbols_unwinder_create(target->space, &target->unwinder, why);
 }
 
-/* Images of one program share what is known of its functions, as samples of a recording do. */
+/* Images of one program share knowledge of its functions, as samples of a recording do. */
 static int use_maps(struct daemon_replay *replay, struct attach_image *image, struct failure *why)
 {
 	struct daemon_image_origin origin = { 0 };
@@ -99,7 +99,7 @@ static int use_maps(struct daemon_replay *replay, struct attach_image *image, st
 	same = replay->maps && memcmp(&origin, &replay->origin, sizeof(origin)) == 0;
 	if (same && len == replay->maps_len && memcmp(maps, replay->maps, len) == 0)
 		return 0;
-	/* An image that fails from here on leaves nothing that the next one could trust. */
+	/* If an image fails from here on, the next one must not trust its data. */
 	free(replay->maps);
 	replay->maps = NULL;
 	if (use_space(replay->target, maps, len, why) != 0)
@@ -111,7 +111,7 @@ static int use_maps(struct daemon_replay *replay, struct attach_image *image, st
 	return keep_maps(replay, maps, len, why);
 }
 
-/* Ticks that the image's sample stands for: one where it does not tell. */
+/* Ticks that the image's sample represents; one if the image does not say. */
 static uint32_t weight_of(const struct attach_image *image)
 {
 	size_t len;
@@ -129,7 +129,7 @@ int daemon_replay_image(struct daemon_replay *replay, struct attach_image *image
 {
 	const struct attach_reader *reader = attach_image_reader(image);
 	const struct luastate_memory memory = { .stopped = reader, .any = reader, .is_kept = true };
-	struct failure ignored; /* without the VM here, the walk finds it by the C frames */
+	struct failure ignored; /* without this VM, the walk finds the VM by its VM frames */
 
 	if (use_maps(replay, image, why) != 0)
 		return -1;

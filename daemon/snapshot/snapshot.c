@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Holding a process while the pages that a walk needs are copied. */
+/* How do we copy the pages that a walk needs while a process is frozen? */
 #include "daemon/snapshot/snapshot.h"
 
 #include <stdlib.h>
@@ -8,22 +8,22 @@ enum {
 	MAX_PAUSE_MS = 50,
 	MAX_BYTES = 1 << 30,
 	MS_NS = 1000 * 1000,
-	/* Of the native stack around a place: a stop's copy of a stack is as large. */
+	/* Bytes of the native stack to copy around an address; as many as a stop copies. */
 	STACK_BELOW_BYTES = 128 << 10,
 	STACK_ABOVE_BYTES = 16 << 10,
-	/* Threads that wake while they are not held are met again in the next hold; a process that
-	 * is busy all the time would have us try for ever. */
+	/* A thread that woke while it was not frozen is included in the next freeze. A process that
+	 * is always busy would have us freeze it again and again. */
 	HOLDS = 3,
 };
 
 struct snapshot {
 	struct daemon_target *target;
 	struct snapshot_options options;
-	struct attach_pages *pages; /* of the looks */
+	struct attach_pages *pages; /* pages that walks have read */
 	struct attach_copy *copy;
 	struct attach_freeze freeze;
 	struct attach_reader memory, any;
-	uint64_t paused_ns; /* in all holds */
+	uint64_t paused_ns; /* in all freezes */
 	unsigned holds;
 	bool is_huge, is_late;
 };
@@ -49,7 +49,7 @@ static int read_memory(void *self, struct remote_addr address, void *ret_bytes, 
 	if (attach_read(attach_process_reader(snapshot->target->process), address, ret_bytes, len,
 			why) != 0)
 		return -1;
-	/* The next hold copies it. */
+	/* The next freeze copies it. */
 	attach_pages_note(snapshot->pages, address.value, address.value + len);
 	snapshot->is_late = true;
 	return 0;
@@ -89,7 +89,7 @@ void snapshot_destroy(struct snapshot *snapshot)
 	free(snapshot);
 }
 
-/* ---- The look --------------------------------------------------------------------------- */
+/* ---- The walk of the running process ---------------------------------------------------- */
 
 const struct attach_reader *snapshot_live(struct snapshot *snapshot)
 {
@@ -126,13 +126,13 @@ void snapshot_note_stack(struct snapshot *snapshot, uint64_t sp)
 
 /* ---- What to copy ----------------------------------------------------------------------- */
 
-/** Wishes in the making. */
+/** Ranges to copy, while they are being chosen. */
 struct wishes {
 	struct snapshot *snapshot;
 	struct attach_copy *copy;
-	const uint64_t *pages; /* of the look, ascending */
-	size_t count, next;    /* the next one to pass */
-	uint64_t beside_bytes; /* that are left */
+	const uint64_t *pages; /* pages that walks have read, ascending */
+	size_t count, next;    /* next: index of the first page not passed yet */
+	uint64_t beside_bytes; /* that remain */
 };
 
 /* @return Whether there was room. */
@@ -157,7 +157,7 @@ static bool want_met(struct wishes *wishes)
 	return true;
 }
 
-/* Pages in memory beside those that were met: new objects are there. */
+/* Also copy resident pages that no walk has read, because new objects are there. */
 static bool want_beside(void *context, uint64_t start, uint64_t end)
 {
 	struct wishes *wishes = context;
@@ -214,7 +214,7 @@ static void want_mappings(struct wishes *wishes)
 	}
 }
 
-/* Anew for each hold: there is more to copy then. @return NULL without memory. */
+/* Choose again before each freeze, because there is more to copy. @return NULL if memory is out. */
 static struct attach_copy *choose(struct snapshot *snapshot)
 {
 	struct wishes wishes = { .snapshot = snapshot,
@@ -229,7 +229,7 @@ static struct attach_copy *choose(struct snapshot *snapshot)
 	return wishes.copy;
 }
 
-/* ---- The hold --------------------------------------------------------------------------- */
+/* ---- The freeze ------------------------------------------------------------------------- */
 
 static uint64_t left_ns(const struct snapshot *snapshot)
 {
@@ -245,7 +245,7 @@ bool snapshot_may_take(const struct snapshot *snapshot)
 	return snapshot->holds < HOLDS && left_ns(snapshot) > 2 * last_ns;
 }
 
-/* What is there already stays where another hold fails. */
+/* If this freeze fails, the copy of the last one remains. */
 static int freeze(struct snapshot *snapshot, struct failure *why)
 {
 	struct attach_freeze held = { 0 };
@@ -272,7 +272,7 @@ static int freeze(struct snapshot *snapshot, struct failure *why)
 	return ret;
 }
 
-/* Nobody needs what an earlier call has copied, which may be large. */
+/* Free the copy of an earlier call, which may be large. */
 static int forget(struct snapshot *snapshot, struct failure *why)
 {
 	struct attach_copy *copy = attach_copy_create(snapshot->options.max_bytes);
@@ -286,7 +286,7 @@ static int forget(struct snapshot *snapshot, struct failure *why)
 	return 0;
 }
 
-/* Threads that woke have run while memory was copied: a hold without such is better. */
+/* Threads that woke ran while memory was copied, so try a freeze without such threads. */
 int snapshot_take(struct snapshot *snapshot, struct failure *why)
 {
 	bool any = false;
@@ -320,7 +320,7 @@ bool snapshot_is_huge(const struct snapshot *snapshot)
 	return snapshot->is_huge;
 }
 
-/* ---- What was copied -------------------------------------------------------------------- */
+/* ---- Copied memory ---------------------------------------------------------------------- */
 
 const struct attach_reader *snapshot_copy(struct snapshot *snapshot)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: a process's memory and registers as of one moment. */
+/* Private to daemon: how do we get a consistent snapshot of a process's memory and registers? */
 #ifndef DAEMON_SNAPSHOT_SNAPSHOT_H
 #define DAEMON_SNAPSHOT_SNAPSHOT_H
 
@@ -7,62 +7,70 @@
 #include "daemon/decode/target.h"
 
 /**
- * What is walked may be large, and changes all the time. So it is walked twice: a look at the
- * process that runs tells which pages it is on. These are copied while all threads are held, with
- * as much of what is beside them as there is time for, as new objects are there. Then the copy is
- * walked. A page that it lacks is read from the process that runs again, which is noted.
+ * Consistent snapshot of a process.
+ *
+ * The structures to walk may be large, and change all the time, so they are walked twice. A first
+ * walk of the running process shows which pages they are on. These pages are copied while all
+ * threads are frozen, and also as many neighbouring pages as time permits, because new objects are
+ * there. A second walk reads the copy. If the copy lacks a page, the page is read from the running
+ * process, and that is noted.
  */
 struct snapshot;
 
-/** When and how much. */
+/** Limits of a snapshot. */
 struct snapshot_options {
-	uint64_t max_pause_ns; /**< For which threads are held, all holds together; 0: 50 ms. */
-	size_t max_bytes;      /**< To copy; 0: 1 GiB. */
-	size_t beside_bytes;   /**< Of that, what no look has met. */
+	uint64_t max_pause_ns; /**< Sum of all freezes; 0: 50 ms. */
+	size_t max_bytes;      /**< Most bytes to copy; 0: 1 GiB. */
+	size_t beside_bytes;   /**< Part of max_bytes for pages that no walk has read. */
 };
 
-/** @param target Borrowed until destroy. @return NULL without memory. */
+/**
+ * Create a snapshot without contents.
+ * @param target Borrowed until destroy.
+ * @return NULL if memory is out.
+ */
 struct snapshot *snapshot_create(struct daemon_target *target,
 				 const struct snapshot_options *options);
 void snapshot_destroy(struct snapshot *snapshot);
 
-/** Begin a look. Reads the process while it runs, each page once in a look, as far as there is room
- *  for them; what is read will be copied. */
+/** Begin a walk of the running process. The reader reads each page once per walk, up to max_bytes.
+ * These pages will be copied. */
 const struct attach_reader *snapshot_live(struct snapshot *snapshot);
 
-/** Have a range copied, as far as it is in memory. */
+/** Also copy the resident part of a range. */
 void snapshot_note(struct snapshot *snapshot, uint64_t start, uint64_t end);
 
-/** Have the native stack around @p sp copied. */
+/** Also copy the native stack around @p sp. */
 void snapshot_note_stack(struct snapshot *snapshot, uint64_t sp);
 
 /**
- * Hold the process and copy, again where threads woke meanwhile. May be called again: what was
- * missing is copied then, too, and what was copied before is forgotten.
- * @param why As attach_freeze(); FAILURE_LIMIT where no time is left.
+ * Freeze the process and copy; again if threads woke meanwhile. Another call also copies what was
+ * missing, and forgets the earlier copy.
+ * @param why As attach_freeze(); FAILURE_LIMIT if no time is left.
  */
 int snapshot_take(struct snapshot *snapshot, struct failure *why);
 
-/** Whether another hold is likely to show what the last one did not, in the time that is left. */
+/** Whether another freeze is likely to add something, in the time that is left. */
 bool snapshot_may_take(const struct snapshot *snapshot);
 
-/** The outcome of the last freeze that succeeded, with no threads if the last call failed; its
- *  pause is that of all freezes, including failed ones. Borrowed until the next. */
+/** The outcome of the last successful freeze, borrowed until the next; without threads if the last
+ * call failed. Its pause is the sum of all freezes, including failed ones. */
 const struct attach_freeze *snapshot_freeze(const struct snapshot *snapshot);
 size_t snapshot_copied_bytes(const struct snapshot *snapshot);
-/** More was wanted than may be copied. */
+/** Whether the ranges to copy exceeded the limit. */
 bool snapshot_is_huge(const struct snapshot *snapshot);
 
-/** What was copied in the last hold, and nothing else. */
+/** Reads only the copy of the last freeze. */
 const struct attach_reader *snapshot_copy(struct snapshot *snapshot);
 
-/** The same, and what it lacks from the process that runs again. */
+/** Reads the copy of the last freeze, and what it lacks from the running process. */
 const struct attach_reader *snapshot_memory(struct snapshot *snapshot);
 
-/** The same for what lives longer, functions and names: that it came later is no news. */
+/** Like snapshot_memory(), for functions and names. They live longer, so late reads are not
+ * noted. */
 const struct attach_reader *snapshot_any(struct snapshot *snapshot);
 
-/** Whether snapshot_memory() had to read something later since this was asked last. */
+/** Whether snapshot_memory() read something late since the last call. */
 bool snapshot_take_late(struct snapshot *snapshot);
 
 #endif
