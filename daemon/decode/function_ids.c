@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ids of functions: each is announced once to the listener, before the first frame with it. */
+/* Which id has each function? Each is announced once to the listener, before the first frame with
+ * it. */
 #include "daemon/decode/function_ids.h"
 #include "daemon/decode/mapped.h"
 #include "daemon/dump.h"
@@ -15,8 +16,8 @@
 enum {
 	/* Return addresses kept; more than any program's hot code has. */
 	NATIVES_MAX = 65536,
-	/* Exits with a name of their own: a program that makes new traces all the time has no end
-	 * of them. */
+	/* Exits with their own names; limited, because some programs make new traces all the
+	 * time. */
 	TARGET_EXITS_MAX = 4096,
 };
 
@@ -25,18 +26,19 @@ struct target_native {
 	uint64_t address;
 	uint64_t start;
 	uint32_t id;
-	const char *name, *module; /* functions: interned by the space, so pointers tell */
+	/* functions: interned by the space, so pointers are comparable */
+	const char *name, *module;
 	UT_hash_handle hh;
 };
 
 /** An exit of a trace that has a pseudo function. */
 struct target_exit {
-	uint64_t key; /* trace, exit */
-	uint32_t id;  /* + 1 */
+	uint64_t key; /* trace and exit */
+	uint32_t id;  /* id + 1 */
 	UT_hash_handle hh;
 };
 
-/* The start of a function, as a key beside the addresses: no user address has this bit. */
+/* Bit of a key that is a function's start, not an address: no user address has this bit. */
 #define FUNCTION_KEY ((uint64_t)1 << 63)
 
 static void free_natives(struct daemon_target *target, bool functions)
@@ -86,7 +88,7 @@ static int announce(struct daemon_target *target, const struct format_function *
 	return target->listener.function(target->listener.context, function, ret_id, why);
 }
 
-/* @return NULL without memory. */
+/* @return NULL if memory is out. */
 static struct target_native *add_native(struct daemon_target *target, uint64_t address)
 {
 	struct target_native *item = calloc(1, sizeof(*item));
@@ -97,8 +99,8 @@ static struct target_native *add_native(struct daemon_target *target, uint64_t a
 	return HASH_KEEP(target->natives, address, item);
 }
 
-/* A function is announced once, as long as its start keeps its name; when the maps change, most
- * functions stay what they were. */
+/* A function is announced once while its start keeps its name. When the maps change, most functions
+ * stay the same. */
 static int id_of_function(struct daemon_target *target, const struct symbols_function *function,
 			  uint32_t *ret_id, struct failure *why)
 {
@@ -171,7 +173,7 @@ static enum format_kind kind_of(enum luastate_kind kind)
 	return FORMAT_KIND_TRACE;
 }
 
-/* A C function is best known by its symbol, then by where the target's tables hold it. */
+/* A C function's best name is its symbol, then its place in the target's tables. */
 static const char *name_of(struct daemon_target *target, const struct luastate_function *function)
 {
 	struct symbols_function native;
@@ -203,7 +205,7 @@ void target_describe_guest(struct daemon_target *target, const struct luastate_f
 int target_guest_id(struct daemon_target *target, struct luastate_function *function,
 		    uint32_t *ret_id, struct failure *why)
 {
-	/* Apart from each other for any number of names. */
+	/* The constant keeps the sums distinct for any number of names. */
 	uint32_t serial = function->name_serial + target->announcement * 0x9e3779b1u, id = 0;
 	struct format_function announced;
 	struct target_mapped mapped;
@@ -221,7 +223,7 @@ int target_guest_id(struct daemon_target *target, struct luastate_function *func
 	return 0;
 }
 
-/* Announced on first use; @known holds the id plus one. */
+/* Announce a pseudo function on first use; @p known holds the id plus one. */
 static int pseudo_id(struct daemon_target *target, const char *name, uint32_t *known,
 		     uint32_t *ret_id, struct failure *why)
 {
@@ -237,7 +239,7 @@ static int pseudo_id(struct daemon_target *target, const char *name, uint32_t *k
 	return 0;
 }
 
-/* The known exit, or a new one while there is room. NULL: none. */
+/* Find an exit, or add a new one while there is room. NULL: no room. */
 static struct target_exit *get_exit(struct daemon_target *target,
 				    const struct luastate_vm_work *work)
 {

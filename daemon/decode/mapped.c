@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which part of which file an address lies in, and that file's build-id. */
+/* Which part of which file is mapped at an address, and which build-id has the file? */
 #include "daemon/decode/mapped.h"
 
 #include <stdio.h>

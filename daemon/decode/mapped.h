@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: which part of which file an address lies in. */
+/* Private to daemon: which part of which file is mapped at an address? */
 #ifndef DAEMON_DECODE_MAPPED_H
 #define DAEMON_DECODE_MAPPED_H
 
@@ -8,11 +8,12 @@
 #include "symbols/names.h"
 
 enum {
-	/* Bytes of a path; the kernel shows no longer ones. Source: proc(5), Linux PATH_MAX. */
+	/* Bytes of a path; the kernel does not show longer ones. Source: proc(5), Linux
+	 * PATH_MAX. */
 	MAPPED_PATH_MAX = 4096,
 };
 
-/** A mapping and its texts. */
+/** A mapping and its strings. */
 struct target_mapped {
 	struct format_mapping mapping;
 	char path[MAPPED_PATH_MAX];
@@ -20,10 +21,10 @@ struct target_mapped {
 };
 
 /**
- * The mapping of a file, or of the vDSO, that @p address lies in: its path as in the process's
- * maps, without the mark of files that were deleted, and its build-id.
- * @param ret_mapped Its strings are in it.
- * @return What `mapping` holds then; NULL where there is none.
+ * Find the mapping of a file, or of the vDSO, at @p address: its path as in the process's maps
+ * without " (deleted)", and its build-id.
+ * @param ret_mapped Holds the strings.
+ * @return Its member `mapping`; NULL if there is no such mapping.
  */
 const struct format_mapping *target_find_mapping(struct daemon_target *target, uint64_t address,
 						 struct target_mapped *ret_mapped);

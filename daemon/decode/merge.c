@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From an image to one call chain.
+ * How does an image become one call chain?
  *
- * First the native stack is unwound from the leaf to the thread's first function. At each C frame
- * of the interpreter, which the unwind tables describe roughly and luastate exactly, the walk goes
- * on behind it. Then luastate walks the Lua stacks and says which run of Lua frames belongs to
- * which C frame; each run takes its C frame's place in the chain.
+ * First the native stack is unwound from the leaf to the thread's first function. The unwind tables
+ * describe the interpreter's VM frames roughly, luastate exactly; at each VM frame the walk
+ * continues at its caller. Then luastate walks the Lua stacks, and says which run of Lua frames
+ * belongs to which VM frame. Each run replaces its VM frame in the chain.
  */
 #include "attach/clock.h"
 #include "daemon/decode/function_ids.h"
@@ -29,9 +29,9 @@ static int add_native(struct daemon_target *target, uint64_t pc, uint64_t lookup
 	return 0;
 }
 
-/* Machine code of traces lies in anonymous memory, as that of other compilers does. While LuaJIT
- * writes there it is not executable, and the maps may have been read then, or before the area was
- * made. */
+/* Traces are in anonymous memory, like other compilers' code. While LuaJIT writes there, the memory
+ * is not executable. The maps may have been read at such a time, or before the area was
+ * allocated. */
 static bool may_be_compiled(const struct daemon_target *target, uint64_t pc)
 {
 	const struct symbols_mapping *mapping;
@@ -42,7 +42,7 @@ static bool may_be_compiled(const struct daemon_target *target, uint64_t pc)
 	return !mapping || (mapping->inode == 0 && mapping->path[0] == '\0');
 }
 
-/* Or was in one: for the leaf, its registers tell this, too. */
+/* Or whether it was in one: for the leaf, its registers also show this. */
 static bool is_compiled(const struct daemon_target *target, const struct luastate_memory *memory,
 			const struct attach_registers *regs, bool interrupted, uint64_t pc)
 {
@@ -50,7 +50,7 @@ static bool is_compiled(const struct daemon_target *target, const struct luastat
 	       (interrupted && luastate_is_in_trace(target->lua, memory, regs));
 }
 
-/* Note a C frame and set the unwinder to its caller. */
+/* Note a VM frame and set the unwinder to its caller. */
 static int cross_vm_frame(struct daemon_target *target, const struct luastate_vm_frame *vm_frame,
 			  const struct luastate_memory *memory, struct failure *why)
 {
@@ -66,8 +66,8 @@ static int cross_vm_frame(struct daemon_target *target, const struct luastate_vm
 	return 0;
 }
 
-/* One frame at which the unwinder stands. @return 1 to step on, 2 where the unwinder was set to the
- *  next frame already, -1 on failure. */
+/* Handle the unwinder's current frame. @return 1 to step on, 2 if the unwinder is already at the
+ * next frame, -1 on failure. */
 static int take_frame(struct daemon_target *target, const struct luastate_memory *memory,
 		      bool interrupted, struct failure *why)
 {
@@ -99,8 +99,8 @@ static int take_frame(struct daemon_target *target, const struct luastate_memory
 	return add_native(target, frame.pc, lookup, why) == 0 ? 1 : -1;
 }
 
-/* Code without unwind information: go on at the next C frame, so that Lua's part of the chain is
- * whole. @return whether there is one. */
+/* At code without unwind information, continue at the next VM frame, which keeps Lua's part of the
+ * chain complete. @return Whether there is one. */
 static bool cross_gap(struct daemon_target *target, const struct luastate_memory *memory,
 		      struct failure *why)
 {
@@ -110,7 +110,7 @@ static bool cross_gap(struct daemon_target *target, const struct luastate_memory
 	struct failure reason;
 
 	symbols_unwind_registers(target->unwinder, &regs);
-	/* What lies above the stack may be another thread's. */
+	/* Memory above the stack may belong to another thread. */
 	stack = symbols_space_find(target->space, attach_sp(&regs));
 	if (!stack || target->item_count + 2 > TARGET_NATIVE_MAX ||
 	    luastate_find_vm_frame_above(target->lua, memory, &regs, stack->end, &vm_frame,
@@ -120,8 +120,8 @@ static bool cross_gap(struct daemon_target *target, const struct luastate_memory
 	return cross_vm_frame(target, &vm_frame, memory, why) == 0;
 }
 
-/* To the caller, by the unwind entry or else by the frame pointer. @return As
- *  symbols_unwind_step(). */
+/* Step to the caller by the unwind entry, else by the frame pointer. @return As
+ * symbols_unwind_step(). */
 static int step_native(struct daemon_target *target, struct failure *why)
 {
 	struct failure reason;
@@ -133,7 +133,7 @@ static int step_native(struct daemon_target *target, struct failure *why)
 	return got >= 0 ? got : -1; /* why says what the entry lacked */
 }
 
-/* @return DAEMON_FULL where the walk reached the thread's first function. */
+/* @return DAEMON_FULL if the walk reached the thread's first function. */
 static enum daemon_outcome walk_native(struct daemon_target *target,
 				       const struct attach_registers *regs,
 				       const struct luastate_memory *memory, struct failure *why)
@@ -174,18 +174,18 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 
 /* ---- Merge ------------------------------------------------------------------------------ */
 
-/** The chain in the making. Of a chain that is too long both ends are kept: the frames behind the
- *  leaf's end go round and round in the second half, behind a place for the mark. */
+/** The chain under construction. A chain that is too long keeps both ends: later frames use the
+ * second half as a ring buffer, after a slot for the placeholder. */
 struct merge {
 	struct daemon_target *target;
-	size_t count; /* of frames so far, kept or not */
+	size_t count; /* frames so far, kept or not */
 	bool is_truncated;
-	uint64_t last_native_start; /* of the frame appended last, 0 if that is no native frame */
-	/* The guest frames of each C frame: [first, end) in the guest chain. */
+	uint64_t last_native_start; /* start of the last frame's function, 0 if it is not native */
+	/* The Lua frames of each VM frame: [first, end) in the Lua chain. */
 	uint32_t first[TARGET_CFRAMES_MAX], end[TARGET_CFRAMES_MAX];
 };
 
-/* @param guest Index in the guest chain + 1; 0: a native frame. */
+/* @param guest Index in the Lua chain + 1; 0: a native frame. */
 static void append(struct merge *merge, const struct format_frame *frame, uint32_t guest)
 {
 	size_t index = merge->count++;
@@ -197,13 +197,13 @@ static void append(struct merge *merge, const struct format_frame *frame, uint32
 	merge->target->frames[index] = *frame;
 }
 
-/* A frame that has neither line nor trace. */
+/* Append a frame without line and trace. */
 static void append_plain(struct merge *merge, uint32_t function, uint64_t address)
 {
 	append(merge, &(struct format_frame){ .function = function, .address = address }, 0);
 }
 
-/* Bring the second half in order. Only the leaf's end is asked which of its frames are native. */
+/* Put the second half in order. is_native is used only for the leaf's end. */
 static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *why)
 {
 	struct daemon_target *target = merge->target;
@@ -234,7 +234,7 @@ static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *
 	return 0;
 }
 
-/* Whether the frame appended last is the native one of this function. */
+/* Whether the last frame is the native frame of this function. */
 static bool is_native_of(const struct merge *merge, const struct luastate_function *function)
 {
 	return merge->count && merge->last_native_start == function->address &&
@@ -272,7 +272,7 @@ static int append_vm_work(struct merge *merge, struct failure *why)
 	return 0;
 }
 
-/* Above all others: what the thread waits in. */
+/* Append the leaf-most frame: what the thread waits in. */
 static int append_sleep(struct merge *merge, struct failure *why)
 {
 	uint32_t id;
@@ -295,12 +295,10 @@ static int append_placeholder(struct merge *merge, enum target_placeholder mark,
 	return 0;
 }
 
-/*
- * The frames of one C frame's run. A run whose leaf is a C function, of a library or the
- * application, has that function's native frame right above: one call, so one frame, under the name
- * that Lua knows. What the VM does on behalf of the run stands between it and the native frames of
- * the collector or the compiler.
- */
+/* Append the frames of one VM frame's run. If the run's leaf is a C function of a library or the
+ * application, its native frame is just above. Both are one call, so they become one frame with the
+ * name that Lua knows. VM work that the run triggers goes between the run and the native frames of
+ * the collector or compiler. */
 static int append_run(struct merge *merge, unsigned vm_frame, struct failure *why)
 {
 	const struct luastate_chain *chain = &merge->target->chain;
@@ -318,7 +316,7 @@ static int append_run(struct merge *merge, unsigned vm_frame, struct failure *wh
 	return chain->lost[vm_frame] ? append_placeholder(merge, TARGET_PLACEHOLDER_LOST, why) : 0;
 }
 
-/* The frames of a run lie together. */
+/* The frames of a run are adjacent. */
 static void index_runs(struct merge *merge)
 {
 	const struct luastate_chain *chain = &merge->target->chain;
@@ -394,7 +392,8 @@ static enum format_compiled compiled_of(const struct daemon_target *target)
 	return target->vm_frame_count ? places[target->chain.compiled] : FORMAT_COMPILED_NONE;
 }
 
-/* Which trace runs, and where in it. Without C frames the chain is that of an older sample. */
+/* Set which trace runs, and the location in it. Without VM frames, the Lua chain is still that of
+ * an older sample. */
 static int describe_trace(struct daemon_target *target, struct format_sample *sample,
 			  struct failure *why)
 {
@@ -416,7 +415,8 @@ static bool is_main(const struct daemon_target *target, uint64_t L)
 	return false;
 }
 
-/* A coroutine, by its rootmost frame: what it began with, where no frames are missing. */
+/* Describe a coroutine by its root frame: the function that it began with, if no frames are
+ * missing. */
 static int describe_coroutine(struct daemon_target *target, const struct luastate_frame *root,
 			      struct format_coroutine *ret_coroutine, struct failure *why)
 {
@@ -428,7 +428,7 @@ static int describe_coroutine(struct daemon_target *target, const struct luastat
 	return target_guest_id(target, root->function, &ret_coroutine->function, why);
 }
 
-/* The frames of each lie together. */
+/* The frames of each coroutine are adjacent. */
 static int describe_coroutines(struct daemon_target *target, struct format_sample *sample,
 			       struct failure *why)
 {
@@ -476,7 +476,7 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 	*ret_outcome = judge(target, native);
 	target->is_stack_cut = *ret_outcome == DAEMON_TRUNCATED;
 	state = target->vm_frame_count ? target->chain.state : -1;
-	/* Outside the VM its state says nothing about this thread. */
+	/* Outside of the VM, its state says nothing about this thread. */
 	ret_sample->state = state < 0 ? FORMAT_STATE_CFUNC : (enum format_state)state;
 	ret_sample->heap_bytes = target->chain.heap_bytes;
 	if (describe_trace(target, ret_sample, why) != 0 ||

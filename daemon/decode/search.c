@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking for a VM in a process or a core of which none is known, or for more of them where code
- * runs that is no known one's. All its memory may have to be looked at, which can be any amount, so
- * a search gives way when asked to, and goes on another time.
+ * Where in memory are the VMs of a process or core file?
+ *
+ * A search runs if no VM is known, or if code runs that belongs to no known VM. It may have to read
+ * all memory, so it stops on request and continues at the next call.
  */
 #include "attach/clock.h"
 #include "daemon/decode/target.h"
@@ -13,11 +14,12 @@
 #include "daemon/tick_clock.h"
 
 enum {
-	/* Between two looks at the time: some milliseconds of reading. */
+	/* Bytes between two checks of the time: some milliseconds of reading. */
 	PIECE_BYTES = 4 << 20,
-	/* Pieces overlap, as a VM may begin in the last words of one; any size beyond these. */
+	/* Pieces overlap because a VM may begin in the last words of one; any size greater than
+	 * these works. */
 	OVERLAP_BYTES = 4096,
-	/* The stacks of many threads get this part of the time at most. */
+	/* The threads' stacks use at most 1/STACKS_PART of the time. */
 	STACKS_PART = 2,
 };
 
@@ -28,7 +30,7 @@ void target_limit_search(struct daemon_target *target, const volatile sig_atomic
 	target->search.end_ns = end_ns;
 }
 
-/* @return Whether the search has to give way; @end_ns 0: never for the time. */
+/* @param end_ns 0: no end. @return Whether the search must stop. */
 static bool is_over(const struct target_search *search, uint64_t end_ns)
 {
 	return (search->stop && *search->stop) || (end_ns && clock_now_ns() >= end_ns);
@@ -42,7 +44,7 @@ static size_t count_threads(const struct daemon_target *target)
 			    : attach_threads_count(target->threads);
 }
 
-/* Where a thread's stack begins and ends at most. A running thread's stack pointer is not to be had
+/* Get the start and the limit of a thread's stack. A running thread's stack pointer is unknown
  * without a stop. */
 static bool stack_of(const struct daemon_target *target, size_t index, uint64_t *ret_sp,
 		     uint64_t *ret_limit)
@@ -70,7 +72,8 @@ static bool find_on_stack_of(struct daemon_target *target, size_t index, struct 
 	       luastate_find_on_stack(target->lua, target_reader(target), sp, limit, why);
 }
 
-/* All threads, or as many as there is time for: the others come first in the next search. */
+/* Search all threads' stacks, or as many as time permits; the next search begins with the
+ * others. */
 static bool find_on_stacks(struct daemon_target *target, struct failure *why)
 {
 	struct target_search *search = &target->search;
@@ -102,7 +105,7 @@ void target_note_unwind_gap(struct daemon_target *target)
 		return;
 	symbols_unwind_frame(target->unwinder, &frame);
 	mapping = symbols_space_find(target->space, frame.pc);
-	/* The maps may have been read before the machine code was made. */
+	/* The maps may have been read before the machine code was allocated. */
 	if (!mapping || (mapping->inode == 0 && mapping->path[0] == '\0'))
 		target->gap_sp = frame.sp;
 }
@@ -121,12 +124,12 @@ const struct luastate_vm *target_find_gap_vm(struct daemon_target *target,
 /** A search through one mapping. */
 struct scan {
 	struct daemon_target *target;
-	struct attach_reader reader; /* of the target, while there is time */
+	struct attach_reader reader; /* of the target, while time is left */
 	bool found, over;
-	bool advanced; /* in this turn a piece was looked at as a whole */
+	bool advanced; /* a piece was searched completely in this call */
 };
 
-/* Memory can be made so that each of its words looks like a VM until it is looked at closely. */
+/* A hostile process can make every word look like a VM until it is checked closely. */
 static int read_in_time(void *self, struct remote_addr address, void *ret_bytes, size_t len,
 			struct failure *why)
 {
@@ -137,7 +140,7 @@ static int read_in_time(void *self, struct remote_addr address, void *ret_bytes,
 	return attach_read(target_reader(scan->target), address, ret_bytes, len, why);
 }
 
-/* Look at [start, end). @return Whether there is one; where all are wanted, the search goes on. */
+/* Search [start, end). @return Whether a VM was found; if all are wanted, the search continues. */
 static bool find_in_piece(struct scan *scan, uint64_t start, uint64_t end, struct failure *why)
 {
 	const struct target_search *search = &scan->target->search;
@@ -174,7 +177,7 @@ static bool search_run(void *context, uint64_t start, uint64_t end)
 		if (scan->found || why.kind == FAILURE_GONE)
 			return false;
 		scan->over = is_over(search, search->end_ns);
-		/* A piece that takes more than a whole turn is given up. */
+		/* If a piece takes longer than a whole call, skip it. */
 		if (scan->over && scan->advanced)
 			return false;
 		scan->advanced = true;
@@ -194,8 +197,8 @@ static int by_size(const void *a, const void *b)
 	return (*x)->start < (*y)->start ? -1 : (*x)->start > (*y)->start;
 }
 
-/* Small mappings first: LuaJIT's own allocator takes memory in pieces of 128 KiB.
- * @return the list, freed by the caller; NULL without memory. */
+/* Small mappings first: LuaJIT's own allocator uses pieces of 128 KiB. @return The list, freed by
+ * the caller; NULL if memory is out. */
 static const struct symbols_mapping **list_writable(const struct daemon_target *target,
 						    size_t *ret_count)
 {
@@ -214,7 +217,7 @@ static const struct symbols_mapping **list_writable(const struct daemon_target *
 	return mappings;
 }
 
-/* Where the search goes on in a mapping; its end where it has been searched already. */
+/* Where the search continues in a mapping; its end if it was already searched. */
 static uint64_t resume_at(const struct target_search *search, const struct symbols_mapping *mapping)
 {
 	uint64_t size = mapping->end - mapping->start;
@@ -226,7 +229,7 @@ static uint64_t resume_at(const struct target_search *search, const struct symbo
 	return search->at;
 }
 
-/* @return false where the process is gone. */
+/* @return false if the process is gone. */
 static bool search_mapping(struct scan *scan, const struct symbols_mapping *mapping,
 			   struct failure *why)
 {
@@ -267,7 +270,7 @@ static bool find_in_memory(struct daemon_target *target, struct failure *why)
 	return scan.found;
 }
 
-/* @return Whether there are as many as can be known. */
+/* @return Whether the maximum number of VMs is known. */
 static bool find_all_in_memory(struct daemon_target *target, struct failure *why)
 {
 	struct target_search *search = &target->search;
@@ -286,7 +289,7 @@ bool target_find_all_vms(struct daemon_target *target)
 	struct failure why = { 0 };
 
 	search->size = search->start = search->at = 0;
-	/* More than can be known are as good as a search that gave way. */
+	/* More VMs than the maximum count as an incomplete search. */
 	return !find_all_in_memory(target, &why) && !search->cut && why.kind != FAILURE_GONE;
 }
 
@@ -295,7 +298,7 @@ bool target_find_more_vms(struct daemon_target *target)
 	size_t known = luastate_vm_count(target->lua);
 	struct failure why;
 
-	/* One more than can be known would make all others unknown. */
+	/* One VM more than the maximum would make all others unknown. */
 	if (known >= LUASTATE_VMS_MAX)
 		return false;
 	find_all_in_memory(target, &why);

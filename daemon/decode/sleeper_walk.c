@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The native walk of a thread that sleeps. The kernel tells its pc and sp, all other registers are
- * 0. Most functions need no more, or find what their caller had in a register saved on the stack by
- * one below; but a frame may be described by its frame pointer alone. Where that can be found by
- * other means, the walk has to arrive at the next C frame of the interpreter, which is known for
- * certain, else it is not believed.
+ * How is the native stack of a sleeping thread walked?
+ *
+ * The kernel gives its pc and sp; all other registers are 0. Most functions need no more, or find a
+ * caller's register in a frame below. But some frames are described only by the frame pointer. If
+ * another way yields a frame pointer, the walk must arrive at the next VM frame, which is certain;
+ * else the frame pointer is rejected.
  */
 #include "daemon/decode/sleeper_walk.h"
 
 enum {
-	/* The kernel keeps the lowest page free; no frame is so large that it reaches beyond this.
-	 */
+	/* The kernel keeps the lowest page free; no frame is larger than this. */
 	LOW_BYTES = 65536,
-	/* Native frames between two of the interpreter's that are tried at most. */
+	/* Native frames to try between two VM frames. */
 	TRIAL_STEPS = 256,
-	/* Frame pointers of one walk that are looked for: below a C frame they are known. */
+	/* Frame pointers to search in one walk; below a VM frame they are known. */
 	FINDS_MAX = 64,
 };
 
-/* What lies at a small distance from a register that is 0. */
+/* Whether an address is at a small distance from a register that is 0. */
 static bool is_low(uint64_t address)
 {
 	return address + LOW_BYTES < 2 * (uint64_t)LOW_BYTES;
 }
 
-/* A frame whose caller depends on an unknown register leads to the end, or to the lowest memory. */
+/* If a frame's caller depends on an unknown register, the step leads to the end or to the lowest
+ * memory. */
 static int step(struct daemon_target *target, struct failure *why)
 {
 	int got = symbols_unwind_step(target->unwinder, why);
 	bool is_leaf = target->item_count == 1;
 
-	/* Who waits in a system call has called for it. */
+	/* A thread in a system call has a caller. */
 	if ((got == 0 && is_leaf) ||
 	    (got < 0 && why->kind == FAILURE_FAULT && is_low(why->address)))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, 0, "unwind without registers");
 	return got;
 }
 
-/* The next C frame of the interpreter above the frame that the unwinder stands at. */
+/* Find the next VM frame above the unwinder's frame. */
 static bool find_next(struct daemon_target *target, const struct luastate_memory *memory,
 		      struct luastate_vm_frame *ret_vm_frame)
 {
@@ -51,7 +52,7 @@ static bool find_next(struct daemon_target *target, const struct luastate_memory
 						     ret_vm_frame, &why) == 0;
 }
 
-/* Whether the walk comes to the C frame, without passing it. */
+/* Whether the walk reaches the VM frame without passing it. */
 static bool arrives(struct daemon_target *target, const struct luastate_vm_frame *vm_frame)
 {
 	struct symbols_native_frame frame;
@@ -71,7 +72,7 @@ static bool arrives(struct daemon_target *target, const struct luastate_vm_frame
 	return false;
 }
 
-/* Set the unwinder back to a frame where it stood before. */
+/* Set the unwinder back to an earlier frame. */
 static void go_back(struct daemon_target *target, const struct luastate_memory *memory,
 		    const struct attach_registers *regs)
 {
@@ -81,7 +82,7 @@ static void go_back(struct daemon_target *target, const struct luastate_memory *
 		symbols_unwind_begin_caller(target->unwinder, regs, memory->stopped);
 }
 
-/* @return Whether the frame pointer is known now; the unwinder stands at the same frame. */
+/* @return Whether the frame pointer is known now; the unwinder is at the same frame. */
 static bool find_frame_pointer(struct daemon_target *target, const struct luastate_memory *memory)
 {
 	struct attach_registers before, found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: the native walk of a thread that sleeps. */
+/* Private to daemon: how is the native stack of a sleeping thread walked? */
 #ifndef DAEMON_DECODE_SLEEPER_WALK_H
 #define DAEMON_DECODE_SLEEPER_WALK_H
 
@@ -7,8 +7,8 @@
 #include "daemon/replay.h"
 
 /**
- * To the caller of a native frame, where registers that were not saved below it are unknown.
- * @return As symbols_unwind_step(); FAILURE_NOT_FOUND where an unknown register is needed.
+ * Step to the caller of a native frame, if registers that no frame below has saved are unknown.
+ * @return As symbols_unwind_step(); FAILURE_NOT_FOUND if an unknown register is necessary.
  */
 int asleep_step(struct daemon_target *target, const struct luastate_memory *memory,
 		struct failure *why);

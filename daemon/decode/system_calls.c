@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of the system calls that threads wait in. */
+/* Which system call does a thread wait in? */
 #include <seccomp.h>
 #include <stddef.h>
 
@@ -12,7 +12,7 @@ enum {
 
 const char *daemon_call_name(int64_t number)
 {
-	/* The library makes a copy of each. */
+	/* The library returns a new copy at each call. */
 	static char *names[CALLS_MAX];
 
 	if (number < 0 || number >= CALLS_MAX)

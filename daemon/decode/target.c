@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One target: its process, address space and VMs. */
+/* What do we know of one target: its process, address space and VMs? */
 #include "daemon/decode/target.h"
 #include "attach/clock.h"
 #include "attach/freeze.h"
@@ -16,12 +16,12 @@
 #include "daemon/tick_clock.h"
 
 enum {
-	/* Larger unwind entries than LuaJIT's are no interpreters. */
+	/* Larger unwind entries than LuaJIT's are not interpreters. */
 	INTERPRETER_MAX_BYTES = 1 << 17,
-	/* Looks at new code take one part in CODE_REST of our time. */
+	/* Searches of new code may use 1/CODE_REST of our time. */
 	CODE_REST = 20,
-	/* Half a second: on a busy machine another recorder has a thread nearly all the time,
-	 * waiting for a processor or for the thread to get one. */
+	/* Half a second: on a busy machine another recorder traces a thread nearly all the time,
+	 * because the recorder or the thread waits for a processor. */
 	BUSY_TRIES = 500,
 	BUSY_NAP_NS = 1000 * 1000,
 };
@@ -36,7 +36,7 @@ static bool take_pages(void *context, uint64_t start, uint64_t end)
 {
 	struct resident_pages *pages = context;
 
-	/* A page of the kernel's may be larger than the range. */
+	/* A kernel page may be larger than the range. */
 	start = start > pages->start ? start : pages->start;
 	end = end < pages->end ? end : pages->end;
 	if (start < end)
@@ -122,7 +122,7 @@ void target_destroy(struct daemon_target *target)
 
 /* ---- Opening ---------------------------------------------------------------------------- */
 
-/* Another recorder lets go of a thread between its ticks; a debugger stays. */
+/* Another recorder lets go of a thread between its ticks; a debugger does not. */
 int target_open_process(pid_t pid, struct attach_process **ret_process, struct failure *why)
 {
 	const struct timespec nap = { .tv_nsec = BUSY_NAP_NS };
@@ -182,7 +182,7 @@ static bool is_late(void *context)
 	return symbols_types_are_late(context);
 }
 
-/* Debug information, where the program or a debug file has it, is more certain than any table. */
+/* Debug information of the program or of a debug file is more certain than any table. */
 static void use_debug(struct daemon_target *target, uint64_t code)
 {
 	struct luastate_debug debug = { .member = find_member,
@@ -212,7 +212,7 @@ static struct target_code code_at(const struct daemon_target *target, uint64_t a
 				     .dev_minor = mapping->dev_minor };
 }
 
-/* The mappings of one file follow each other. */
+/* The mappings of one file are adjacent. */
 static void set_file(struct daemon_target *target, size_t index, uint64_t address)
 {
 	const struct symbols_mapping *own = symbols_space_find(target->space, address), *next = own;
@@ -263,7 +263,7 @@ int target_find_interpreters(struct daemon_target *target, struct failure *why)
 					 target, why);
 }
 
-/* Over what tells executable mappings of files from others. */
+/* Hash what identifies executable mappings of files. */
 static uint64_t hash_code(const struct symbols_space *space)
 {
 	uint64_t hash = 1;
@@ -334,7 +334,7 @@ int target_refresh_maps(struct daemon_target *target, struct failure *why)
 		return -1;
 	generation = symbols_space_generation(target->space);
 	if (generation != target->generation) {
-		/* New mappings of data come all the time. */
+		/* New mappings of data appear all the time. */
 		code_hash = hash_code(target->space);
 		is_new = target->generation == UINT64_MAX || code_hash != target->code_hash;
 		target->generation = generation;
@@ -357,7 +357,7 @@ int target_refresh(struct daemon_target *target, struct failure *why)
 
 void target_refresh_threads(struct daemon_target *target)
 {
-	struct failure why; /* the next refresh of all reports the process */
+	struct failure why; /* the next full refresh reports the process */
 
 	attach_threads_refresh(target->threads, &why);
 }
