@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks and coroutines of a core file: all of one moment, and with all registers. */
+/* Which stacks and coroutines has a core file? It is a consistent snapshot with all registers. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "daemon/tick_clock.h"
 
 enum {
-	/* Of all threads that are shown, as of a process. */
+	/* Frames of all threads that are shown; the same limit as for a process. */
 	FRAMES_MAX = 1 << 20,
-	/* Of all threads, also of those that are not: what a hostile file makes us look at, in some
+	/* Frames of all threads, shown or not: limits the work that a hostile file causes to some
 	 * 10 s. */
 	DECODED_MAX = 1 << 23,
 	WALK_S = 10,
@@ -25,7 +25,7 @@ enum {
 /** A core file being read. */
 struct reading {
 	struct daemon_core *core;
-	struct daemon_target *target; /* of the core */
+	struct daemon_target *target; /* target of the core */
 	struct format_functions *functions;
 	struct attach_image *image;
 };
@@ -39,7 +39,7 @@ static void close_core(struct reading *reading)
 	attach_image_destroy(reading->image);
 }
 
-/* @return As daemon_core_open(). What was made is the caller's to close in any case. */
+/* @return As daemon_core_open(). The caller closes the reading, even after a failure. */
 static enum daemon_end open_core(const char *path, const char *sysroot, struct reading *reading,
 				 char *ret_text, size_t len)
 {
@@ -69,7 +69,7 @@ static void tell_end(const struct reading *reading, enum daemon_end end, char *r
 
 /* ---- Stacks ----------------------------------------------------------------------------- */
 
-/* Registers tell the system call that a thread was in, and nothing else of what it did. */
+/* Registers only say which system call a thread was in. */
 static int read_stack(struct reading *reading, size_t index, struct luastate_memory *ret_memory,
 		      struct daemon_thread *ret_thread, struct failure *why)
 {
@@ -87,7 +87,7 @@ static int read_stack(struct reading *reading, size_t index, struct luastate_mem
 				 outcome, &ret_thread->stack, why);
 }
 
-/* Takes over the thread's stack. */
+/* Owns the thread's stack from now on. */
 static int add_thread(struct reading *reading, const struct daemon_stacks_options *options,
 		      struct daemon_thread *thread, struct daemon_stacks *stacks)
 {
@@ -106,7 +106,7 @@ static int add_thread(struct reading *reading, const struct daemon_stacks_option
 	return 0;
 }
 
-/* @return -1 without memory. */
+/* @return -1 if memory is out. */
 static int read_threads(struct reading *reading, const struct daemon_stacks_options *options,
 			struct daemon_stacks *stacks)
 {
@@ -144,7 +144,7 @@ static enum daemon_end read_stacks(struct reading *reading,
 				   const struct daemon_stacks_options *options,
 				   struct daemon_stacks *stacks)
 {
-	/* A VM that is known before shows its frames in all threads. */
+	/* When a VM is known before the stacks are read, its frames are found in all threads. */
 	target_search_vms(reading->target);
 	if (luastate_vm_count(reading->target->lua) == 0)
 		return DAEMON_END_NO_VM;
@@ -177,7 +177,7 @@ enum daemon_end daemon_dump_core_stacks(const char *path, const char *sysroot,
 
 /* ---- Coroutines ------------------------------------------------------------------------- */
 
-/* Threads whose notes are cut off may have run others. */
+/* Threads whose notes are missing may have run other coroutines. */
 static int walk(struct reading *reading, struct luastate_position *positions,
 		struct attach_registers *registers, const struct luastate_values_options *values,
 		struct daemon_coroutines *out, struct failure *why)

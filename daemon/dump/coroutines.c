@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The coroutines of all VMs of a target, from readers: of a copy, or of a core file.
+ * Which coroutines have all VMs of a target, read from a copy or a core file?
  *
- * A hundred thousand coroutines wait in a handful of places, so equal stacks are kept once, but
- * those with variables, which are few: there is a budget. Where each function is named last, when
- * all call sites were seen.
+ * A hundred thousand coroutines wait at a handful of locations, so equal stacks are stored once.
+ * Stacks with variables are stored separately, but the budget of values keeps them few. Functions
+ * of locations are named last, when all call sites have been read.
  */
 #include "daemon/dump/coroutines.h"
 #include "attach/clock.h"
@@ -20,9 +20,8 @@
 #include "daemon/tick_clock.h"
 
 enum {
-	/* Bound what a hostile heap makes us allocate: 40 bytes for each coroutine, some 200 for
-	 * each frame of those stacks that differ, and the names of these, of which each has a copy.
-	 */
+	/* Limits what a hostile heap makes us allocate: 40 bytes for each coroutine, some 200 for
+	 * each frame of distinct stacks, and copies of the frames' names. */
 	COROUTINES_MAX = 2 * 1000 * 1000,
 	FRAMES_MAX = 1000 * 1000,
 	NAMES_MAX_BYTES = 128 << 20,
@@ -30,7 +29,7 @@ enum {
 	RUNS_MAX = 1024,
 };
 
-/** What makes a frame of a stack equal to another one. */
+/** Two frames with equal keys are equal. */
 struct key {
 	uint64_t function, pc;
 	uint32_t line, trace;
@@ -42,17 +41,17 @@ struct kept {
 	size_t count;
 	enum luastate_outcome outcome;
 	struct luastate_frame *frames;
-	struct luastate_variables **variables; /* by frame; NULL where none were asked for */
-	struct kept *next;		       /* the one before it */
+	struct luastate_variables **variables; /* by frame; NULL if none were requested */
+	struct kept *next;		       /* the entry that was added before */
 	UT_hash_handle hh;
-	struct key keys[]; /* one more than frames: it holds the outcome, and whose it is */
+	struct key keys[]; /* one for each frame, then one for the outcome and the owner */
 };
 
-/** A stack that is in the registers of a thread. */
+/** A stack that a thread's registers point to. */
 struct run {
 	uint64_t L;
 	struct daemon_stack stack;
-	size_t index; /* in the list of stacks; SIZE_MAX: not met yet */
+	size_t index; /* in the list of stacks; SIZE_MAX: not visited yet */
 };
 
 /** Coroutines being read. */
@@ -63,17 +62,17 @@ struct reading {
 	struct daemon_coroutine_vm *vm;
 	size_t room, total, frames, name_bytes;
 	struct kept *kept, *last;
-	struct key *keys; /* of the stack that is looked for */
+	struct key *keys; /* keys of the stack to look up */
 	size_t key_room;
 	struct run runs[RUNS_MAX];
 	size_t run_count;
-	struct luastate_values_options values; /* what is left of their budget */
+	struct luastate_values_options values; /* with the rest of their budget */
 	bool out_of_memory;
 };
 
 /* ---- Threads ---------------------------------------------------------------------------- */
 
-/* @return NULL where none are asked for, or there are none. */
+/* @return NULL if none are requested, or there are none. */
 static struct luastate_variables *read_variables(struct reading *reading,
 						 const struct luastate_frame *frame)
 {
@@ -87,7 +86,7 @@ static struct luastate_variables *read_variables(struct reading *reading,
 	return variables;
 }
 
-/* The frames of the newest coroutine on a thread's stack, which the walk has just made. */
+/* Keep the frames of the newest coroutine on a thread's stack, which was just walked. */
 static int keep_newest(struct reading *reading, enum daemon_outcome outcome, struct run *run,
 		       struct failure *why)
 {
@@ -156,7 +155,7 @@ static struct run *find_run(struct reading *reading, uint64_t L)
 
 /* ---- Equal stacks ----------------------------------------------------------------------- */
 
-/* Those whose variables are read have a stack each. */
+/* Whether the coroutine gets its own stack, because its variables are read. */
 static bool has_own_stack(const struct reading *reading)
 {
 	return reading->source->values && !reading->values.is_exhausted;
@@ -181,7 +180,7 @@ static bool fill_keys(struct reading *reading, const struct luastate_coroutine *
 	return true;
 }
 
-/* @return false without memory. */
+/* @return false if memory is out. */
 static bool keep_variables(struct reading *reading, struct kept *kept)
 {
 	if (!has_own_stack(reading))
@@ -218,19 +217,19 @@ static struct kept *add_kept(struct reading *reading, const struct luastate_coro
 	kept->next = reading->last;
 	reading->last = kept;
 	reading->out->stack_count++;
-	/* Without memory for it another one like it is kept again. */
+	/* If memory is out, a later equal stack is stored again. */
 	HASH_ADD(hh, reading->kept, keys, len, kept);
 	return kept;
 }
 
-/* @return false without memory. */
+/* @return false if memory is out. */
 static bool keep_stack(struct reading *reading, const struct luastate_coroutine *coroutine,
 		       size_t *ret_index)
 {
 	struct luastate_coroutine shown = *coroutine;
 	struct kept *kept = NULL;
 
-	/* Too many different ones: the coroutine is listed without its frames. */
+	/* Too many distinct stacks: list the coroutine without its frames. */
 	if (reading->frames + shown.frame_count > FRAMES_MAX) {
 		shown.frame_count = 0;
 		shown.outcome = LUASTATE_TRUNCATED;
@@ -266,7 +265,7 @@ static void free_kept(struct reading *reading)
 
 /* ---- Coroutines ------------------------------------------------------------------------- */
 
-/* The stack of one that runs is that of its thread. */
+/* A running coroutine has the stack of its thread. */
 static bool take_stack(struct reading *reading, const struct luastate_coroutine *coroutine,
 		       size_t *ret_index)
 {
@@ -305,7 +304,8 @@ static bool visit(void *context, const struct luastate_coroutine *coroutine)
 	return true;
 }
 
-/* The list has the newest first; people look for the main one, and for what comes behind it. */
+/* The VM's list has the newest coroutine first. People look for the main one and the oldest
+ * ones. */
 static void reverse(struct daemon_coroutine_vm *vm)
 {
 	for (size_t i = 0; i < vm->count / 2; i++) {
@@ -365,7 +365,7 @@ static size_t size_of(const char *text)
 	return text ? strlen(text) + 1 : 0;
 }
 
-/* Without names, where there are too many. */
+/* Drop the names of a frame if there are too many. */
 static void bound_names(struct reading *reading, struct daemon_frame *frame)
 {
 	size_t len = size_of(frame->name) + size_of(frame->source);
@@ -380,7 +380,7 @@ static void bound_names(struct reading *reading, struct daemon_frame *frame)
 	reading->out->is_truncated = true;
 }
 
-/* Takes over its variables. */
+/* Moves its variables into the stack. */
 static int make_stack(struct reading *reading, struct kept *kept, struct daemon_stack *stack,
 		      struct failure *why)
 {
@@ -431,7 +431,7 @@ static int read_vms(struct reading *reading, struct failure *why)
 	struct luastate *lua = reading->target->lua;
 	size_t count;
 
-	/* Each of these is a sample of its own; all the rest is one. */
+	/* Each of these is a separate sample; everything after them is one sample. */
 	read_runs(reading);
 	luastate_begin_sample(lua, reading->source->memory->any);
 	count = luastate_vm_count(lua);

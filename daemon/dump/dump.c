@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the compilers of all VMs of a process or a core have made. Nothing is stopped for that. */
+/* What did the compilers of all VMs of a process or a core file compile? No thread is stopped. */
 #include "daemon/dump.h"
 #include "attach/clock.h"
 #include "daemon/decode/target.h"
@@ -16,20 +16,20 @@
 enum {
 	/* All memory: some 15 GiB of heap. */
 	DUMP_SEARCH_S = 10,
-	/* At coroutines whose VM may have changed at the very moment when it was looked at; most
-	 * are none, so where a VM is known already only some more looks are taken. */
+	/* Checks of objects that look like coroutines, because their VM may have changed during a
+	 * check. Most are not coroutines, so if a VM is known, LOOKS_MORE more checks suffice. */
 	LOOKS = 100,
 	LOOKS_MORE = 5,
 	LOOK_NAP_NS = 4 * 1000 * 1000,
 	REFUSED_MAX = 64,
-	/* Each as if nothing was known: what a VM shows while it runs may have spoken against its
-	 * own build, and that is kept. */
+	/* Each search starts without knowledge, because a running VM may have contradicted its own
+	 * layout, and such a result is kept. */
 	SEARCHES = 2,
-	/* Of one whose traces come and go while they are read. */
+	/* Most reads of a VM whose traces change during a read. */
 	READS = 10,
 };
 
-/* Nothing is decoded that would have to be announced. */
+/* Nothing is decoded that must be announced. */
 static int ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
 			   struct failure *why)
 {
@@ -53,7 +53,7 @@ static int read_jit_report(struct daemon_target *target, uint64_t G,
 	return 0;
 }
 
-/* @param why Set where it could not be read. */
+/* @param why Set if the VM could not be read. */
 static void read_vm(struct daemon_target *target, const struct luastate_vm *vm,
 		    struct daemon_dump *dump, struct failure *why)
 {
@@ -72,7 +72,7 @@ static void read_vm(struct daemon_target *target, const struct luastate_vm *vm,
 	dump->count++;
 }
 
-/* A VM that runs may fit no layout at a look, and its own at the next. */
+/* A running VM may match no layout in one check, and its own in the next. */
 static void look_again(struct daemon_target *target)
 {
 	const struct attach_reader *reader = target_reader(target);
@@ -104,13 +104,13 @@ static bool search_once(struct daemon_target *target, uint64_t end_ns)
 	whole = target_find_all_vms(target);
 	if (target->process)
 		look_again(target);
-	/* Where memory is too large, threads that wait in Lua still show theirs. */
+	/* If memory is too large, threads that wait in Lua still show their VMs. */
 	if (luastate_vm_count(target->lua) == 0)
 		target_find_vm(target, &why);
 	return whole;
 }
 
-/* As if nothing was known of the process. @return false where that is of no use. */
+/* Forget what is known of the process. @return false if another search cannot help. */
 static bool begin_anew(struct daemon_target *target)
 {
 	struct failure why;
@@ -126,7 +126,7 @@ bool target_search_vms(struct daemon_target *target)
 	bool whole = search_once(target, end_ns);
 
 	for (unsigned searches = 1; searches < SEARCHES; searches++) {
-		/* One that had to give way has used up the time. */
+		/* A search that stopped early has used up the time. */
 		if (luastate_vm_count(target->lua) > 0 || !whole || !begin_anew(target))
 			break;
 		whole = search_once(target, end_ns);
@@ -134,7 +134,8 @@ bool target_search_vms(struct daemon_target *target)
 	return whole;
 }
 
-/* All known VMs. @param why Set if one could not be read. @return 0, or -1 without memory. */
+/* Read all known VMs. @param why Set if one could not be read. @return 0, or -1 if memory is
+ * out. */
 static int read_known(struct daemon_target *target, struct daemon_dump *dump, struct failure *why)
 {
 	size_t count = luastate_vm_count(target->lua);
@@ -156,15 +157,15 @@ static enum daemon_end read_vms(struct daemon_target *target, struct daemon_dump
 		dump->is_buffered = target_search_vms(target);
 		if (read_known(target, dump, why) != 0)
 			return DAEMON_END_SYSTEM;
-		/* A build was taken for another one that has no traces, perhaps. */
+		/* The layout may be wrong: that of a build without traces. */
 		if (dump->count > 0 || !dump->unread || !begin_anew(target))
 			break;
 	}
 	return dump->count ? DAEMON_END_STOPPED : DAEMON_END_NO_VM;
 }
 
-/* What cannot be read of a process that ends looks like memory without a VM. Between the end of its
- * memory and its own a process looks as if it ran another program. */
+/* Unreadable memory of an ending process looks like memory without a VM. Between the end of its
+ * memory and its own end, a process looks as if it ran another program. */
 static enum daemon_end judge_end(const struct daemon_target *target, enum daemon_end end,
 				 struct daemon_dump *dump)
 {
@@ -172,7 +173,7 @@ static enum daemon_end judge_end(const struct daemon_target *target, enum daemon
 	return end == DAEMON_END_NO_VM && dump->ended ? DAEMON_END_EARLY : end;
 }
 
-/* What there is of traces could not be read. */
+/* Say why no traces could be read. */
 static void tell_unread(const struct failure *why, char *ret_text, size_t len)
 {
 	char reason[128];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All coroutines of a process at one moment. */
+/* Which coroutines has a process, in one consistent snapshot? */
 #include "attach/clock.h"
 #include "daemon/dump/coroutines.h"
 
@@ -12,17 +12,17 @@
 #include "daemon/tick_clock.h"
 
 enum {
-	/* What is copied besides the pages that a look has met. */
+	/* Bytes to copy in addition to the pages that the first walk has read. */
 	BESIDE_BYTES = 64 << 20,
 	LOOK_S = 5,
 	WALK_S = 10,
-	/* Walks that take longer are not done again. */
+	/* Walks that take longer are not repeated. */
 	AGAIN_S = 2,
 };
 
 #define S_NS ((uint64_t)1000000000)
 
-/** Coroutines of a process in the making. */
+/** A dump of a process's coroutines. */
 struct dump {
 	struct daemon_target *target;
 	const struct daemon_coroutine_options *options;
@@ -32,18 +32,19 @@ struct dump {
 	struct attach_registers *registers;
 	size_t position_count, register_count;
 	bool has_all_positions;
-	struct luastate_values_options values; /* of the look: what is left */
+	struct luastate_values_options values; /* of the first walk: the rest of the budget */
 };
 
-/* ---- The look --------------------------------------------------------------------------- */
+/* ---- The first walk --------------------------------------------------------------------- */
 
-/** One look at a VM's coroutines. */
+/** The first walk of a VM's coroutines. */
 struct look {
 	struct dump *dump;
 	const struct luastate_memory *memory;
 };
 
-/* Walks need the native stack of what runs, and whoever asks for variables what these refer to. */
+/* Later walks need the native stacks of running coroutines, and the values of variables if
+ * requested. */
 static bool look_at(void *context, const struct luastate_coroutine *coroutine)
 {
 	struct look *look = context;
@@ -82,7 +83,7 @@ static void look(struct dump *dump)
 					&why);
 }
 
-/* ---- The hold --------------------------------------------------------------------------- */
+/* ---- The freeze ------------------------------------------------------------------------- */
 
 static int freeze(struct dump *dump, struct failure *why)
 {
@@ -112,7 +113,7 @@ static int find_positions(struct dump *dump, struct failure *why)
 	if (!dump->positions || !dump->registers)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list coroutines");
 	symbols_space_refresh(dump->target->space, why);
-	/* Threads that began meanwhile, or are too many to be held, count as woken. */
+	/* Threads that began meanwhile, or were too many to freeze, count as woken. */
 	dump->has_all_positions = held->woken == 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct attach_frozen_thread *thread = &held->threads[i];
@@ -126,7 +127,7 @@ static int find_positions(struct dump *dump, struct failure *why)
 	return 0;
 }
 
-/* ---- The walk --------------------------------------------------------------------------- */
+/* ---- The walk of the copy --------------------------------------------------------------- */
 
 static int walk(struct dump *dump, struct failure *why)
 {
@@ -152,7 +153,7 @@ static int walk(struct dump *dump, struct failure *why)
 	return ret;
 }
 
-/* What was read of another moment. */
+/* Drop the results of an earlier snapshot. */
 static void forget(struct daemon_coroutines *out)
 {
 	struct daemon_coroutines head = { .pid = out->pid,
@@ -168,8 +169,8 @@ static void forget(struct daemon_coroutines *out)
 	*out = head;
 }
 
-/* What a walk did not find in the copy is in the next one, if there is time for another hold, and a
- * walk is not long. */
+/* The next copy contains what this walk missed. Repeat if there is time for another freeze, and a
+ * walk is short. */
 static int freeze_and_walk(struct dump *dump, struct failure *why)
 {
 	uint64_t begin_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be seen of LuaJIT in a process, and how sure it is: the evidence, for people. */
+/* What is visible of LuaJIT in a process, and what is the evidence? */
 #include "luastate/explain.h"
 #include "attach/clock.h"
 #include "daemon/decode/target.h"
@@ -16,26 +16,26 @@
 enum {
 	EXPLAIN_STACK_BYTES = 64 * 1024,
 	EXPLAIN_THREADS_MAX = 4096,
-	/* A search through memory: some 15 GiB of heap. */
+	/* A search of memory: some 15 GiB of heap. */
 	EXPLAIN_SEARCH_S = 10,
 	TEXT_MAX = 256,
 	LAYOUTS_SHOWN = 8,
-	/* Places that look like a VM and are none; luastate keeps fewer. */
+	/* Addresses that look like a VM but are not; luastate keeps fewer. */
 	EXPLAIN_REFUSED_MAX = 256,
 	FAILING_MAX = 1000, /* more than there are invariants */
 };
 
-/** One explanation in the making. */
+/** State of one explanation. */
 struct explain {
 	struct daemon_target *target;
 	struct attach_image *image;
 	const struct attach_reader *reader; /* of the live process */
 	FILE *out;
-	const char *how; /* the first VM was found */
+	const char *how; /* how the first VM was found */
 };
 
-/* Exported functions that only some builds have. Source: lj_*.h and lua.h of the forks, see
- * layouts.table for the branches. */
+/* Exported functions that only some builds have. Source: lj_*.h and lua.h of the forks;
+ * layouts.table has the branches. */
 static const struct {
 	const char *symbol, *meaning;
 } telling_symbols[] = {
@@ -47,7 +47,7 @@ static const struct {
 	{ "luaM_sysprof_set_writer", "Tarantool's fork since 2022-05" },
 };
 
-/* All text of the target's goes through here: it may hold what a terminal would obey. */
+/* Print text of the target, which may contain control sequences of a terminal. */
 static void print_foreign(struct explain *explain, const char *text)
 {
 	char *copy = strdup(text);
@@ -94,7 +94,7 @@ static void print_difference(void *context, const char *field, int32_t row, int3
 		fprintf(explain->out, "      but %s is %d, not %d, %s\n", field, value, row, how);
 }
 
-/* An interpreter whose layout is not a row's. */
+/* Print an interpreter whose layout is not a row's. */
 static void print_own_layout(struct explain *explain, size_t index)
 {
 	const struct luastate *lua = explain->target->lua;
@@ -155,7 +155,7 @@ static void print_interpreters(struct explain *explain)
 
 /* ---- Search ----------------------------------------------------------------------------- */
 
-/* The registers and the native stack's leaf end. */
+/* Copy the registers and the leaf end of the native stack. */
 static bool plan(void *context, struct attach_image *image, unsigned round)
 {
 	const struct attach_thread *thread = context;
@@ -169,7 +169,7 @@ static bool plan(void *context, struct attach_image *image, unsigned round)
 	return false; /* one round */
 }
 
-/* The VM on a thread's stack. A blocked thread is looked at as it is, a running one is stopped. */
+/* Find the VM on a thread's stack. A blocked thread is read in place, a running one is stopped. */
 static const struct luastate_vm *find_on_thread(struct explain *explain,
 						struct attach_thread *thread)
 {
@@ -219,7 +219,7 @@ static void print_invariant(void *context, const char *what, uint64_t address, u
 		holds ? "holds" : "FAILS", what, value, address);
 }
 
-/* Layouts that the VM fits as well, as far as it shows. */
+/* Print other layouts that the VM matches in all visible facts. */
 static void print_other_layouts(struct explain *explain, const struct luastate_layout *taken,
 				uint64_t G)
 {
@@ -231,7 +231,7 @@ static void print_other_layouts(struct explain *explain, const struct luastate_l
 
 	for (size_t i = 0; i < count; i++)
 		is_row |= layouts[i] == taken;
-	/* Debug information leaves no choice. */
+	/* With debug information there is no other choice. */
 	for (size_t i = 0; i < count && is_row; i++) {
 		if (layouts[i] == taken)
 			continue;
@@ -240,7 +240,7 @@ static void print_other_layouts(struct explain *explain, const struct luastate_l
 	}
 }
 
-/* One that was derived is known when its first VM is. */
+/* A derived layout is known when its first VM is known. */
 static void print_derivation(struct explain *explain, const struct luastate_layout *layout)
 {
 	const struct luastate *lua = explain->target->lua;
@@ -263,7 +263,7 @@ static bool print_vm(struct explain *explain, uint64_t coroutine)
 	struct luastate *lua = explain->target->lua;
 	struct failure why;
 
-	/* Once silently, to know the layout first. */
+	/* First without output, to learn the layout. */
 	if (luastate_examine(lua, explain->reader, coroutine, NULL, NULL, &layout, &G, &fits) != 0)
 		return false;
 	luastate_describe_layout(layout, text, sizeof(text));
@@ -306,14 +306,14 @@ static unsigned failing_of(struct explain *explain, uint64_t coroutine)
 		       : FAILING_MAX;
 }
 
-/* What a VM has freed may look like a main coroutine, too, where few other invariants hold. */
+/* Freed memory of a VM may also look like a main coroutine, but few other invariants hold there. */
 static void print_refused(struct explain *explain, const uint64_t *coroutines, size_t count)
 {
 	unsigned failing[EXPLAIN_REFUSED_MAX], least = FAILING_MAX;
 	size_t worse = 0;
 
 	count = count < EXPLAIN_REFUSED_MAX ? count : EXPLAIN_REFUSED_MAX;
-	/* Once: the process runs. */
+	/* Count only once, because the process runs. */
 	for (size_t i = 0; i < count; i++) {
 		failing[i] = failing_of(explain, coroutines[i]);
 		least = failing[i] < least ? failing[i] : least;
@@ -419,7 +419,7 @@ static enum daemon_end explain_target(struct daemon_target *target, pid_t pid, F
 	return end;
 }
 
-/* The process has no functions to announce: nothing is decoded. */
+/* Nothing is decoded, so there are no functions to announce. */
 static int ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
 			   struct failure *why)
 {

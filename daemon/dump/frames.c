@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames that outlive the decoding of one image: with their own copies of all texts. */
+/* How do frames outlive the decoding of one image, with their own copies of all texts? */
 #include "daemon/dump/frames.h"
 #include "symbols/names.h"
 
@@ -31,7 +31,7 @@ void daemon_stack_deinit(struct daemon_stack *stack)
 	*stack = (struct daemon_stack){ 0 };
 }
 
-/* The file of a C function is where its code is: that of compiled Lua code is its chunk. */
+/* The file of a C function is where its code is; that of compiled Lua code is its chunk. */
 static const char *source_of(struct daemon_target *target, const struct format_function *function)
 {
 	struct symbols_function native;
@@ -95,7 +95,7 @@ static int copy_frame(struct daemon_target *target, const struct format_function
 	return 0;
 }
 
-/* One that is being entered or left has no coroutine yet. */
+/* A VM that the thread is just entering or leaving has no coroutine yet. */
 static void note_vm(struct daemon_target *target, const struct attach_reader *reader,
 		    struct daemon_stack *stack)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: frames that outlive the decoding of one image. */
+/* Private to daemon: how do frames outlive the decoding of one image? */
 #ifndef DAEMON_DUMP_FRAMES_H
 #define DAEMON_DUMP_FRAMES_H
 
@@ -8,16 +8,20 @@
 #include "luastate/variables.h"
 
 enum {
-	/* Of a name or a source that is kept: chunks of strings are named by their whole text. */
+	/* Most bytes of a name or source: a chunk loaded from a string has its whole text as its
+	 * name. */
 	FRAMES_TEXT_MAX_BYTES = 1024,
 };
 
-/** A target's listener that keeps functions in a table. @param context A format_functions. */
+/**
+ * Listener of a target that keeps functions in a table.
+ * @param context A format_functions.
+ */
 int frames_keep_function(void *context, const struct format_function *function, uint32_t *ret_id,
 			 struct failure *why);
 
 /**
- * A frame of a Lua stack. Its name is what luastate knows, or a symbol of a C function.
+ * Make a frame of a Lua stack. Its name comes from luastate, or is the symbol of a C function.
  * @param ret_frame Set on success; release with frames_deinit_frame().
  * @param why FAILURE_NO_MEMORY.
  */
@@ -26,9 +30,9 @@ int frames_of_guest(struct daemon_target *target, const struct luastate_frame *f
 void frames_deinit_frame(struct daemon_frame *frame);
 
 /**
- * Copy what target_decode() has made of an image, before the next one is decoded.
- * @param functions Those that the target's listener has numbered.
- * @param reader    As memory->any of that call.
+ * Copy the result of target_decode() before the next image is decoded.
+ * @param functions Functions that the target's listener has numbered.
+ * @param reader memory->any of that call.
  * @param ret_stack Set on success; release with daemon_stack_deinit().
  * @param why FAILURE_NO_MEMORY; FAILURE_INVALID for an unknown function.
  */
@@ -39,9 +43,9 @@ int frames_copy_stack(struct daemon_target *target, const struct format_function
 
 /**
  * Read the variables of the Lua frames of a stack that was just copied, before the next image is
- * decoded. Where they cannot be read a frame has none.
- * @param memory  As of target_decode().
- * @param options What is left of the budget is updated.
+ * decoded. A frame whose variables are unreadable gets none.
+ * @param memory As for target_decode().
+ * @param options The rest of the budget is updated.
  */
 void frames_read_variables(struct daemon_target *target, const struct luastate_memory *memory,
 			   struct luastate_values_options *options, struct daemon_stack *stack);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stacks of all threads of a process, each as it is at one moment. */
+/* What is the stack of each thread of a process? */
 #include "daemon/dump/stacks.h"
 #include "attach/clock.h"
 #include "luastate/explain.h"
@@ -14,57 +14,57 @@
 #include "daemon/tick_clock.h"
 
 enum {
-	/* A thread that waits for a processor on a busy machine. */
+	/* For a thread that waits for a processor on a busy machine. */
 	PATIENCE_NS = 1000 * 1000 * 1000,
-	/* Sleeping threads are looked at more often than running ones are stopped: it costs them
+	/* Sleeping threads are read more often than running ones are stopped: reading costs them
 	 * nothing, and they may wake up all the time. */
 	LOOKS_MAX = 40,
 	LOOK_NAP_NS = 200 * 1000,
-	/* Looks without a result after which a stack is shown as it is. */
+	/* Probes without a better result, after which a stack is final. */
 	VAIN_MAX = 3,
-	/* All memory, where no thread shows a VM. */
+	/* All memory, if no thread shows a VM. */
 	SEARCH_S = 10,
 	SETTLE_NS = 1000 * 1000 * 1000,
 	SETTLE_NAP_NS = 1000 * 1000,
-	/* What is copied for variables besides the pages that a look has met. */
+	/* Bytes to copy for variables in addition to the pages that a probe has read. */
 	BESIDE_BYTES = 16 << 20,
-	/* Of a VM, around its global state: what the planner reads of it in a stop. */
+	/* Bytes around a VM's global state that the planner reads in a stop. */
 	VM_BYTES = 16 << 10,
 	THREAD_BYTES = 256,
 };
 
-/** Stacks in the making. */
+/** Stacks being read. */
 struct reading {
 	struct attach_process *process;
 	struct daemon_target *target;
 	struct format_functions *functions;
-	struct attach_image *image, *after; /* as a recorder has them */
+	struct attach_image *image, *after; /* as in a recorder */
 	const struct daemon_stacks_options *options;
 	struct daemon_stacks *stacks;
-	struct luastate_values_options values; /* what is left of their budget */
+	struct luastate_values_options values; /* with the rest of their budget */
 	struct snapshot *snapshot;
 	size_t frames;
 	bool searched;	     /* all memory, for VMs */
 	struct failure last; /* why a thread could not be read */
 };
 
-/** One thread, look by look. */
+/** One thread and its probes. */
 struct look {
 	struct attach_thread *thread;
 	struct luastate_prediction prediction;
 	struct daemon_thread best;
-	struct luastate_values_options values; /* what its variables have left */
+	struct luastate_values_options values; /* rest of the budget for its variables */
 	bool has_best;
-	bool is_final;	 /* more looks show no more */
-	bool is_stopped; /* by a signal: after a look of ours it runs for a moment, to stop again */
+	bool is_final;	 /* more probes would show no more */
+	bool is_stopped; /* by a signal: after our probe it runs for a moment, then stops again */
 	unsigned stops, looks;
-	unsigned vain; /* looks since the best one */
+	unsigned vain; /* probes since the best one */
 };
 
-/* ---- One look --------------------------------------------------------------------------- */
+/* ---- One probe -------------------------------------------------------------------------- */
 
-/* A sleeping thread is read in place; others are stopped, also those that a signal has
- * stopped: that disturbs no call of theirs. */
+/* A sleeping thread is read in place. Others are stopped, including those that a signal has
+ * stopped, because that interrupts no system call. */
 static int capture(struct reading *reading, struct look *look,
 		   struct luastate_plan_context *context, struct daemon_thread *ret_thread,
 		   struct failure *why)
@@ -105,7 +105,7 @@ enum daemon_outcome stacks_judge(const struct daemon_target *target,
 	return is_unsure && outcome == DAEMON_FULL ? DAEMON_TORN : outcome;
 }
 
-/* What the stop has copied, and what the planner wants to see of the time after it. */
+/* Combine what the stop has copied with what the planner requests after it. */
 static void open_memory(struct reading *reading, const struct luastate_plan_context *context,
 			struct luastate_memory *ret_memory)
 {
@@ -144,8 +144,8 @@ static int decode(struct reading *reading, struct look *look, const struct luast
 				 &thread->stack, why);
 }
 
-/* A VM that nobody has met yet is on the stack of a thread, as the image has it, or somewhere in
- * memory. @return Whether there are VMs that were not known before. */
+/* Search an unknown VM on the thread's stack in the image, or in memory. @return Whether there are
+ * new VMs. */
 static bool find_vm(struct reading *reading, const struct look *look)
 {
 	struct daemon_target *target = reading->target;
@@ -167,7 +167,7 @@ static bool find_vm(struct reading *reading, const struct look *look)
 	return luastate_vm_count(target->lua) != known;
 }
 
-/* ---- The best look ---------------------------------------------------------------------- */
+/* ---- The best probe --------------------------------------------------------------------- */
 
 int stacks_rank(const struct daemon_stack *stack)
 {
@@ -184,7 +184,7 @@ int stacks_rank(const struct daemon_stack *stack)
 	}
 }
 
-/* Lua frames may be missing in a chain that has more of others. */
+/* A chain may have more frames, but fewer Lua frames. */
 static size_t guests_of(const struct daemon_stack *stack)
 {
 	size_t count = 0;
@@ -204,7 +204,7 @@ static bool is_better(const struct daemon_stack *stack, const struct daemon_stac
 	return guests != others ? guests > others : stack->count > than->count;
 }
 
-/* What the walk over a stopped thread was on, so that it can be copied in one go. */
+/* Note the memory that the walk of a stopped thread has used, which is then copied at once. */
 static void note_look(struct reading *reading, const struct look *look)
 {
 	const struct luastate_prediction *seen = &look->prediction;
@@ -222,7 +222,7 @@ static void note_look(struct reading *reading, const struct look *look)
 	}
 }
 
-/** What a look has copied, and behind it what is read after it. */
+/** What a probe has copied, then what is read after it. */
 struct looked {
 	const struct attach_reader *image, *behind;
 };
@@ -237,11 +237,12 @@ static int read_looked(void *self, struct remote_addr address, void *ret_bytes, 
 	return attach_read(looked->behind, address, ret_bytes, len, why);
 }
 
-/* Of this look. What they refer to may have changed since the stop: in a hold it is read again. */
+/* Read the variables for this probe. Objects that they refer to may have changed since the stop, so
+ * a freeze reads them again. */
 static void read_variables(struct reading *reading, struct look *look,
 			   const struct luastate_memory *memory, struct daemon_thread *thread)
 {
-	/* The image has one reader with others behind it, which is memory->any. */
+	/* memory->any already is the image's only reader with others behind it. */
 	struct looked looked = { .image = memory->stopped,
 				 .behind = snapshot_live(reading->snapshot) };
 	const struct attach_reader reader = { .read = read_looked, .self = &looked };
@@ -250,8 +251,8 @@ static void read_variables(struct reading *reading, struct look *look,
 	frames_read_variables(reading->target, &heap, &look->values, &thread->stack);
 }
 
-/* Keep a look, or drop it. A chain that was not better than the one before it is as good as the
- * next will be, unless the VM was just in a bad state. */
+/* Keep or drop a probe. If a chain is not better than the one before, the next one will not be
+ * better, unless the VM was just inconsistent. */
 static void keep_best(struct reading *reading, struct look *look,
 		      const struct luastate_memory *memory, struct daemon_thread *thread)
 {
@@ -274,7 +275,7 @@ static void keep_best(struct reading *reading, struct look *look,
 	look->has_best = true;
 }
 
-/* @return false where the thread is not to be looked at again. */
+/* @return false if the thread needs no more probes. */
 static bool look_once(struct reading *reading, struct look *look, struct failure *why)
 {
 	struct luastate_plan_context context = { .state = reading->target->lua,
@@ -296,10 +297,10 @@ static bool look_once(struct reading *reading, struct look *look, struct failure
 	if (decode(reading, look, &memory, &thread, why) != 0)
 		return false;
 	is_full = thread.stack.outcome == DAEMON_FULL;
-	/* Found by this very look, which was too early to see its frames. */
+	/* Found by this probe, too late to see its frames. */
 	is_met = thread.stack.G == 0 && luastate_vm_count(reading->target->lua) != known;
 	keep_best(reading, look, &memory, &thread);
-	/* A VM that was not known may have frames that passed for none. */
+	/* Frames of a VM that was unknown may have been missed. */
 	return is_met || (!is_full && find_vm(reading, look)) || !look->is_final;
 }
 
@@ -330,7 +331,7 @@ int stacks_add_vm(struct daemon_stacks *stacks, struct daemon_target *target, ui
 	return 0;
 }
 
-/* Takes over the thread's stack. */
+/* Owns the thread's stack from now on. */
 static int add_thread(struct reading *reading, struct look *look)
 {
 	struct daemon_stacks *stacks = reading->stacks;
@@ -349,7 +350,7 @@ static int add_thread(struct reading *reading, struct look *look)
 	return 0;
 }
 
-/* @return -1 without memory. */
+/* @return -1 if memory is out. */
 static int read_thread(struct reading *reading, struct attach_thread *thread)
 {
 	struct look look = { .thread = thread };
@@ -368,8 +369,8 @@ static int read_thread(struct reading *reading, struct attach_thread *thread)
 	return 0;
 }
 
-/* Threads that were interrupted and have not stood yet go on by themselves when we end; that they
- * are let go of sooner is for callers that live on. */
+/* Threads with pending stops continue on their own when we end. Callers that live on let go of them
+ * earlier. */
 static void settle(struct attach_threads *threads)
 {
 	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
@@ -392,7 +393,7 @@ void stacks_forget_threads(struct daemon_stacks *stacks)
 	stacks->count = stacks->others = stacks->unread = 0;
 }
 
-/* @return -1 without memory. */
+/* @return -1 if memory is out. */
 static int read_threads(struct reading *reading)
 {
 	struct daemon_stacks *stacks = reading->stacks;
@@ -417,8 +418,8 @@ static int read_threads(struct reading *reading)
 	return ret;
 }
 
-/* A VM that no thread runs just now is somewhere in memory; then all is well, though nothing is to
- * be seen. */
+/* A VM that no thread runs now is somewhere in memory; then the dump is complete without Lua
+ * frames. */
 static bool has_vm(struct reading *reading)
 {
 	struct failure why;
@@ -443,7 +444,8 @@ static enum daemon_end read_vms(struct reading *reading)
 	return stacks->vm_count || has_vm(reading) ? DAEMON_END_STOPPED : DAEMON_END_NO_VM;
 }
 
-/* What cannot be read of a process that ends looks like one without threads, or without LuaJIT. */
+/* Unreadable memory of an ending process looks like a process without threads, or without
+ * LuaJIT. */
 static enum daemon_end read_process(struct reading *reading)
 {
 	struct daemon_stacks *stacks = reading->stacks;

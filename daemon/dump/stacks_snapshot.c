@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The stacks of all threads as of one moment, with the variables of their frames. */
+/* What are the stacks of all threads, with variables, in one consistent snapshot? */
 #include "daemon/dump/stacks.h"
 
 #include <stdlib.h>
 
 #include "daemon/dump/frames.h"
 
-/** One hold being read. */
+/** State of reading one freeze. */
 struct held {
 	const struct stacks_snapshot *of;
 	struct attach_image *image;
-	struct daemon_stacks *looked; /* by the look before the hold */
-	struct daemon_stacks fresh;   /* threads and counts alone */
+	struct daemon_stacks *looked; /* by the probe before the freeze */
+	struct daemon_stacks fresh;   /* only threads and counts */
 	struct luastate_values_options values;
 	size_t frames;
 	bool is_late;
-	bool has_spent; /* the look: values of its threads were left out */
+	bool has_spent; /* the probes left out values of their threads */
 };
 
 /* ---- One thread ------------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static struct daemon_thread *find_looked(struct daemon_stacks *looked, pid_t tid
 	return NULL;
 }
 
-/* A thread that stands has all registers, one that sleeps pc and sp. */
+/* A stopped thread has all registers, a sleeping one only pc and sp. */
 static int decode(struct held *held, const struct attach_frozen_thread *seen,
 		  struct daemon_thread *thread, struct failure *why)
 {
@@ -59,7 +59,7 @@ static int decode(struct held *held, const struct attach_frozen_thread *seen,
 	return 0;
 }
 
-/* @return false where nothing is to be seen of it. */
+/* @return false if nothing of it is visible. */
 static bool read_thread(struct held *held, const struct attach_frozen_thread *seen,
 			struct daemon_thread *ret_thread)
 {
@@ -81,14 +81,14 @@ static bool read_thread(struct held *held, const struct attach_frozen_thread *se
 
 /* ---- All threads ------------------------------------------------------------------------ */
 
-/* Of one that a signal has stopped, and which still stands, the look has all registers. */
+/* The probe has all registers of a thread that a signal has stopped, if it is still stopped. */
 static bool is_still_stopped(const struct daemon_thread *looked, const struct daemon_thread *held)
 {
 	return looked->doing == DAEMON_STOPPED && held->doing == DAEMON_WAITING &&
 	       held->syscall < 0;
 }
 
-/* @return -1 without memory. */
+/* @return -1 if memory is out. */
 static int read_frozen(struct held *held)
 {
 	const struct attach_freeze *freeze = snapshot_freeze(held->of->snapshot);
@@ -118,7 +118,7 @@ static int read_frozen(struct held *held)
 	return 0;
 }
 
-/* The better one of each thread that was seen twice. */
+/* Keep the better stack of each thread that was read twice. */
 static void take_better(struct held *held)
 {
 	for (size_t i = 0; i < held->fresh.count; i++) {
@@ -148,8 +148,8 @@ static bool is_frozen(const struct attach_freeze *freeze, pid_t tid)
 	return false;
 }
 
-/* Threads that the hold had no room for stay as the look has them; of others that it has not met,
- * nothing is left: they have ended. @return -1 without memory. */
+/* Keep the probe's stacks of threads that were too many to freeze. Other threads that the freeze
+ * did not see have ended. @return -1 if memory is out. */
 static int add_unheld(struct held *held)
 {
 	const struct attach_freeze *freeze = snapshot_freeze(held->of->snapshot);
@@ -165,7 +165,7 @@ static int add_unheld(struct held *held)
 	for (size_t i = 0; i < looked->count; i++) {
 		struct daemon_thread *thread = &looked->threads[i];
 
-		/* 0: taken before, in place of what the hold has of it. */
+		/* 0: already moved into the freeze's list. */
 		if (thread->tid == 0 || is_frozen(freeze, thread->tid))
 			continue;
 		fresh->threads[fresh->count++] = *thread;
@@ -176,7 +176,7 @@ static int add_unheld(struct held *held)
 	return 0;
 }
 
-/* Of all threads those that are asked for, and their VMs. @return -1 without memory. */
+/* Keep the requested threads, and list their VMs. @return -1 if memory is out. */
 static int choose(struct held *held)
 {
 	const struct daemon_stacks_options *options = held->of->options;
@@ -201,7 +201,7 @@ static int choose(struct held *held)
 	return ret;
 }
 
-/* The threads of the hold in place of those of the look, whose VMs and names stay. */
+/* Replace the probes' threads with the freeze's; VMs and names remain. */
 static void replace(struct held *held)
 {
 	struct daemon_stacks *stacks = held->looked;
@@ -227,27 +227,27 @@ static void note_freeze(const struct held *held)
 	stacks->is_exhausted = held->values.is_exhausted;
 }
 
-/* Where no hold came about. A longer pause helps against one of the reasons alone. */
+/* Note why there was no freeze. A longer pause helps only for is_late. */
 static void note_failure(const struct held *held, const struct failure *why)
 {
 	struct daemon_stacks *stacks = held->looked;
 
 	if (why->kind == FAILURE_TIMEOUT || why->kind == FAILURE_LIMIT)
 		stacks->is_late = true;
-	else if (why->kind == FAILURE_GONE) /* of one that is there still: of its threads */
+	else if (why->kind == FAILURE_GONE) /* the process exists, so its threads have ended */
 		failure_describe(why, stacks->unheld, sizeof(stacks->unheld));
 	else
 		attach_explain(stacks->pid, why, stacks->unheld, sizeof(stacks->unheld));
 }
 
-/* Hold again while that promises more than the last hold has shown.
- * @return 1 where no hold came about, -1 without memory. */
+/* Freeze again while another freeze is likely to show more. @return 1 if there was no freeze, -1 if
+ * memory is out. */
 static int read_snapshots(struct held *held)
 {
 	struct failure why;
 	bool any = false;
 
-	/* What the last one lacked is in the next. */
+	/* The next copy contains what the last one lacked. */
 	do {
 		int ret = snapshot_take(held->of->snapshot, &why);
 
@@ -266,7 +266,7 @@ static int read_snapshots(struct held *held)
 	return 0;
 }
 
-/* The stack of one thread is of one moment already. */
+/* One stack alone is a consistent snapshot. */
 static bool needs_freeze(const struct held *held)
 {
 	size_t count = 0;
@@ -288,7 +288,7 @@ int stacks_read_snapshot(const struct stacks_snapshot *reading, struct daemon_st
 		take_better(&held);
 		ret = add_unheld(&held);
 	} else if (ret > 0) {
-		/* What the look has seen is all that there is. */
+		/* There is only what the probes have seen. */
 		held.fresh.threads = stacks->threads;
 		held.fresh.count = stacks->count;
 		held.fresh.unread = stacks->unread;
