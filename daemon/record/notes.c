@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines that a profile has about its recording. */
+/* Which recording notes does a profile contain? */
 #include "daemon/record/notes.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-/** Lines in the making. */
+/** Buffer of the lines. */
 struct notes {
 	char *text;
 	size_t len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: what a profile says of its recording. */
+/* Private to daemon: which recording notes does a profile contain? */
 #ifndef DAEMON_RECORD_NOTES_H
 #define DAEMON_RECORD_NOTES_H
 
@@ -8,15 +8,15 @@
 enum {
 	/* Room for all lines. */
 	ACCOUNT_MAX = 4096,
-	/* Processes that are named by their pids. */
+	/* Processes that are listed by pid. */
 	ACCOUNT_PIDS_MAX = 16,
-	/* Threads of one reason for stops, by their numbers. */
+	/* Threads that are listed by tid for one reason of stops. */
 	ACCOUNT_THREADS_MAX = 8,
 };
 
 /**
- * The numbers of a recording that has ended, by which one can judge how far its profile is to be
- * believed: lines that begin with "ljprof: " and end in a line feed. They hold no foreign text.
+ * Write the numbers of an ended recording, which show how far its profile can be trusted. Each line
+ * begins with "ljprof: " and ends in a line feed. The lines contain no text of a target.
  * @param cpu_ns Processor time of the recorder so far.
  */
 void notes_describe(const struct daemon_options *options, const struct daemon_stats *stats,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder: opens processes and output, runs the loop, tells how it ended. */
+/* How does a recording open processes and outputs, run its loop, and end? */
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/stop_reasons.h"
@@ -27,16 +27,16 @@
 
 enum {
 	FLUSH_INTERVAL_NS = 250 * 1000 * 1000,
-	/* A thread that was asked to stand and waits for a processor: looked at so often at least.
-	 */
+	/* Longest time between two checks of pending stops. */
 	PENDING_LOOK_NS = 10 * 1000 * 1000,
-	/* We had to wait for a processor. */
+	/* A later wake-up means that we waited for a processor. */
 	TICK_LATE_NS = 200 * 1000,
 	/* A queue of this size is sent at once. */
 	FLUSH_BYTES = 32 * 1024,
-	/* What a writer that writes a large file may leave in the queue before it is waited for. */
+	/* A writer that is busy with a large file may leave this much in the queue; then the
+	 * recorder waits. */
 	QUEUE_MAX_BYTES = 32 * 1024 * 1024,
-	/* A look may stand for the time before it up to this. */
+	/* Longest time of missed ticks that the next sample represents. */
 	MERGE_MAX_NS = 1000 * 1000 * 1000,
 	/* For debug files of all processes: a dozen of some MiB each, over a slow line. */
 	FETCH_MAX_MS = 30000,
@@ -50,14 +50,15 @@ static bool send_queued(struct recorder *recorder)
 	int sent = message_flush_now(&recorder->writer.queue, &why);
 
 	if (recorder->live_channel)
-		return sent >= 0; /* what does not go now goes later, or is dropped */
-	/* One output of several may have; and where no thread runs nothing is sent. */
+		return sent >= 0; /* the rest is sent later, or dropped */
+	/* One of several outputs may have failed. If no thread runs, nothing is sent that would
+	 * report it. */
 	if (sent > 0 && writer_has_failed(&recorder->writer))
 		sent = failure_set(&why, FAILURE_GONE, EPIPE, 0, 0, "send samples to the writer");
 	if (sent == 0 && message_queued(&recorder->writer.queue) < QUEUE_MAX_BYTES)
 		return true;
 	if (sent == 0) {
-		/* This may take a while, and a thread that stands meanwhile would stand for us. */
+		/* This may take a while, so no thread may be stopped meanwhile. */
 		recorder_settle_all(recorder);
 		sent = writer_send(&recorder->writer, QUEUE_MAX_BYTES / 2, recorder->end_ns,
 				   recorder->options->stop, &why);
@@ -69,7 +70,7 @@ static bool send_queued(struct recorder *recorder)
 	return false;
 }
 
-/* It is blocked, so that it does not interrupt a look at a thread. */
+/* The signal is blocked, so that it interrupts no read of a thread; fetch it. */
 static void take_snapshot(struct recorder *recorder)
 {
 	const struct timespec at_once = { 0 };
@@ -84,7 +85,7 @@ static void take_snapshot(struct recorder *recorder)
 		message_put_snapshot(&recorder->writer.queue, clock_now_ns(), &why);
 }
 
-/* What happens between ticks, when it is due. */
+/* Do what is due between ticks. */
 static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 {
 	if (!recorder_refresh(recorder, now_ns))
@@ -103,8 +104,8 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 	return send_queued(recorder);
 }
 
-/* Until the tick, or until something else wants to be looked at. @return how late the tick is, or
- * -1 if it is still to come. */
+/* Wait for the tick, or for other work. @return How late the tick is, or -1 if it is in the
+ * future. */
 static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_clock *clock,
 			     uint64_t end_ns)
 {
@@ -122,7 +123,7 @@ static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_cloc
 		sigemptyset(&child);
 		sigaddset(&child, SIGCHLD);
 		rest.tv_nsec = (long)(until_ns - now_ns);
-		/* One that stood before we slept has done so at an unknown time. */
+		/* If a thread stopped before we slept, the time of its stop is unknown. */
 		if (sigtimedwait(&child, NULL, &(struct timespec){ 0 }) < 0 &&
 		    sigtimedwait(&child, NULL, &rest) == SIGCHLD)
 			recorder->woke_ns = clock_now_ns();
@@ -133,8 +134,8 @@ static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_cloc
 	return now_ns < clock->deadline_ns ? -1 : (int64_t)(now_ns - clock->deadline_ns);
 }
 
-/* The next look stands for the ticks that were left out, unless these took so long that most likely
- * we, or the machine, were stopped: then nobody knows what the threads did. */
+/* The next sample represents the missed ticks. If it took too long, we or the machine were probably
+ * stopped, and nobody knows what the threads did. */
 static void note_missed(struct recorder *recorder, uint64_t missed, uint64_t period_ns)
 {
 	bool is_short = missed * period_ns <= MERGE_MAX_NS;
@@ -150,7 +151,7 @@ static bool goes_on(struct recorder *recorder, uint64_t now_ns)
 	       !recorder_is_at_limit(recorder) && recorder->end == DAEMON_END_STOPPED;
 }
 
-/* A stop of each thread at each tick. */
+/* Stop each thread at each tick. */
 static void run_stops(struct recorder *recorder)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -163,7 +164,7 @@ static void run_stops(struct recorder *recorder)
 
 		now_ns = clock_now_ns();
 		if (late_ns < 0)
-			continue; /* not yet: look whether it is time to stop */
+			continue; /* not yet: check whether to end */
 		recorder->stats->ticks++;
 		recorder->stats->late_ticks += (uint64_t)late_ns > clock.period_ns / 2;
 		recorder->is_tick_late = late_ns > TICK_LATE_NS;
@@ -174,8 +175,8 @@ static void run_stops(struct recorder *recorder)
 	}
 }
 
-/* The kernel has the clock: sleep until its copies are to be taken. Threads that are stopped all
- * the same have ticks before that. @return false where the recording ends. */
+/* The kernel has the clock: sleep until the next drain. Threads that are stopped nevertheless have
+ * ticks before that. @return false if the recording ends. */
 static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, uint64_t drain_ns)
 {
 	const struct timespec wake = { .tv_sec = (time_t)(drain_ns / 1000000000u),
@@ -204,7 +205,7 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 	return true;
 }
 
-/* The kernel drops ticks silently: from here on threads are stopped. */
+/* The kernel drops ticks silently, so stop threads from now on. */
 static void end_copies(struct recorder *recorder)
 {
 	bpf_tick_end_all(recorder);
@@ -215,7 +216,8 @@ static void end_copies(struct recorder *recorder)
 				  "here on");
 }
 
-/* The kernel allows too few samples. @return whether copies go on, as nobody may be stopped. */
+/* The kernel allows too few samples. @return Whether copies continue because stops are
+ * forbidden. */
 static bool take_slow(struct recorder *recorder)
 {
 	if (stops_are_allowed(recorder)) {
@@ -231,8 +233,8 @@ static bool take_slow(struct recorder *recorder)
 	return true;
 }
 
-/* All copies of the ticks up to now; what passes until they are looked at is no more time of the
- * profile's. @return false where the recording ends. */
+/* Drain all copies of the ticks up to now. The time of decoding them does not count for the
+ * profile. @return false if the recording ends. */
 static bool drain(struct recorder *recorder, uint64_t now_ns)
 {
 	uint64_t period_ns = 1000000000u / recorder->options->rate_hz;
@@ -243,7 +245,7 @@ static bool drain(struct recorder *recorder, uint64_t now_ns)
 	return bpf_tick_drain(recorder, (uint32_t)ticks);
 }
 
-/* Until the recording ends, or the kernel has no more copies. */
+/* Run until the recording ends, or the kernel makes no more copies. */
 static void run_copies(struct recorder *recorder)
 {
 	uint64_t now_ns = recorder->begin_ns, drain_ns = now_ns;
@@ -262,7 +264,7 @@ static void run_copies(struct recorder *recorder)
 		drain_ns = bpf_tick_next_ns(recorder, now_ns);
 		drain_ns = drain_ns < recorder->end_ns ? drain_ns : recorder->end_ns;
 	}
-	/* Told to end: since the last drain more was copied. */
+	/* At the end, fetch the copies made since the last drain. */
 	attach_sampler_end(recorder->sampler);
 	if (recorder->end == DAEMON_END_STOPPED && !recorder_is_at_limit(recorder))
 		drain(recorder, clock_now_ns());
@@ -285,9 +287,9 @@ static void run(struct recorder *recorder)
 	recorder_end_ticks(recorder);
 }
 
-/* ---- Beginning -------------------------------------------------------------------------- */
+/* ---- Start-up --------------------------------------------------------------------------- */
 
-/* Open without emptying: what is there is lost only once a recording begins. */
+/* Open without emptying: old contents are lost only when a recording begins. */
 static int open_outputs(struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
@@ -303,7 +305,7 @@ static int open_outputs(struct recorder *recorder)
 	return 0;
 }
 
-/* Where samples go. */
+/* Start the process that receives the samples. */
 static int start_writer(struct recorder *recorder)
 {
 	struct writer_options options = { .files = recorder->outputs,
@@ -331,12 +333,10 @@ static int start_writer(struct recorder *recorder)
 	return 0;
 }
 
-/*
- * Root, or a program with file capabilities, keeps what a look into other processes needs: tracing
- * them, reading their files, and the links in map_files (Linux 5.9). What the events of threads
- * that begin later need is the opener's. The rest goes before the first byte of a process is
- * decoded in the loop, and no program that is run gives it back.
- */
+/* Keep only the capabilities for reading other processes: tracing them, reading their files, and
+ * following links in map_files (Linux 5.9). The opener keeps those for events of later threads.
+ * This happens before the loop decodes the first byte of a process, and running a program does not
+ * restore them. */
 static void give_up_privileges(const struct recorder *recorder)
 {
 	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
@@ -355,12 +355,12 @@ static void give_up_privileges(const struct recorder *recorder)
 	for (size_t i = 0; i < count; i++)
 		if (keep[i])
 			capng_update(CAPNG_ADD, kind, (unsigned)needed[i]);
-	if (images) /* their folder may be anybody's */
+	if (images) /* their folder may belong to any user */
 		capng_update(CAPNG_ADD, kind, CAP_DAC_OVERRIDE);
 	capng_apply(CAPNG_SELECT_CAPS);
 }
 
-/* Tell a waiting command that it may go on. */
+/* Let a waiting command continue. */
 static void say_go(struct recorder *recorder)
 {
 	if (recorder->options->go_fd < 0)
@@ -372,7 +372,7 @@ static void say_go(struct recorder *recorder)
 
 /* ---- End -------------------------------------------------------------------------------- */
 
-/* The first that failed, or the first of all where the writer says nothing. */
+/* The first output that failed, or the first one if the writer reported none. */
 static const struct output_file *failed_output(const struct recorder *recorder)
 {
 	for (size_t i = 0; i < recorder->output_count; i++)
@@ -390,7 +390,7 @@ static size_t count_failed(const struct recorder *recorder)
 	return count;
 }
 
-/* What is left of it, and of the others. */
+/* Describe what is left of this output, and of the others. */
 static void describe_rest(const struct recorder *recorder, const struct output_file *file,
 			  char *ret_text, size_t len)
 {
@@ -434,7 +434,7 @@ static void tell_output(struct recorder *recorder, const struct message_status *
 	}
 }
 
-/* Of a writer that has failed it is of no use, and does no harm. */
+/* If the writer has failed, this is useless but harmless. */
 static void put_notes(struct recorder *recorder)
 {
 	char text[ACCOUNT_MAX];
@@ -442,11 +442,11 @@ static void put_notes(struct recorder *recorder)
 
 	notes_describe(recorder->options, recorder->stats, clock_read_ns(CLOCK_PROCESS_CPUTIME_ID),
 		       text);
-	/* Without memory for it the profile is whole all the same. */
+	/* Without memory for the notes, the profile is still complete. */
 	message_put_notes(&recorder->writer.queue, text, &why);
 }
 
-/* Whether nothing was recorded, so that what was there before is to stay as it was. */
+/* Whether nothing was recorded, so that old files must stay unchanged. */
 static bool is_unused(const struct recorder *recorder)
 {
 	return recorder->stats->samples == 0 && recorder->end != DAEMON_END_STOPPED &&
@@ -491,7 +491,7 @@ static bool has_seen_luajit(const struct daemon_stats *stats)
 	return false;
 }
 
-/* Whether a command's program was never run: what there was to record were we. */
+/* Whether a command's program never ran; then we recorded only ourselves. */
 static bool has_not_run(const struct daemon_options *options)
 {
 	struct pollfd failed = { .fd = options->failed_fd, .events = POLLIN };
@@ -499,8 +499,8 @@ static bool has_not_run(const struct daemon_options *options)
 	return poll(&failed, 1, 0) == 1 && (failed.revents & POLLIN);
 }
 
-/* What was seen of one that ended soon is chance, and so it has one end whatever that was. Of one
- * that ran for longer without LuaJIT it is known. */
+/* What we saw of a command that ended soon depends on timing, so its end is always the same. A
+ * command that ran longer is known to have no LuaJIT. */
 static bool judge_command(struct recorder *recorder)
 {
 	if (!recorder->options->await_vm || recorder->end != DAEMON_END_EARLY ||
@@ -518,7 +518,7 @@ static void judge_end(struct recorder *recorder)
 
 	if (judge_command(recorder))
 		return;
-	/* A command that goes on, or the children of a process, without a Lua state. */
+	/* A command that continues, or the children of a process, without a Lua state. */
 	if ((recorder->end != DAEMON_END_EARLY && recorder->end != DAEMON_END_STOPPED) ||
 	    stats->samples > 0 || !(recorder->options->await_vm || recorder->options->children))
 		return;
@@ -529,8 +529,8 @@ static void judge_end(struct recorder *recorder)
 	recorder->end = DAEMON_END_NO_VM;
 }
 
-/* For all processes together: workers of one program have the same files. The
- * recording goes on without files that do not come in time. */
+/* Fetch for all processes together, because workers of one program have the same files. The
+ * recording continues without files that arrive too late. */
 static void fetch_debug(struct recorder *recorder)
 {
 	struct symbols_space *spaces[RECORDER_TARGETS_MAX];
@@ -576,7 +576,7 @@ static int open_sampler(struct recorder *recorder)
 	return 0;
 }
 
-/* Threads may begin when nobody else has the right to open their events any more. */
+/* Later threads need their events opened when nobody else has that right. */
 static int start_opener(struct recorder *recorder, struct failure *why)
 {
 	const struct daemon_options *options = recorder->options;
@@ -590,8 +590,8 @@ static int start_opener(struct recorder *recorder, struct failure *why)
 			    options->name_count > 0 || options->children, &recorder->opener, why);
 }
 
-/* After the writer's fork, which has no copies therefore; the opener's comes before there are any.
- */
+/* The sampler starts after the writer's fork, so the writer inherits no copies. The opener forks
+ * before there are any. */
 static void begin_sampler(struct recorder *recorder)
 {
 	struct attach_sampler_opener opener = { .ask = opener_ask, .take = opener_take };
@@ -617,7 +617,7 @@ static void begin_sampler(struct recorder *recorder)
 	recorder->stats->capture = DAEMON_CAPTURE_STOP;
 }
 
-/* All other processes are there by now, and keep the priority that they have. */
+/* All other processes exist now, and keep their priority. */
 static void run_at_priority(struct recorder *recorder)
 {
 	bool may_stop = recorder->options->capture != DAEMON_CAPTURE_KERNEL;
@@ -635,7 +635,7 @@ static void record(struct recorder *recorder)
 		    0 ||
 	    recorder_open_processes(recorder) != 0 || open_sampler(recorder) != 0)
 		return;
-	/* The VM first, as an error there must leave an existing file as it was. */
+	/* First find a VM, because a failure there must leave an existing file unchanged. */
 	if (recorder_find_vms(recorder) != 0 || start_writer(recorder) != 0)
 		return;
 	if (recorder->options->debuginfod)
@@ -649,12 +649,12 @@ static void record(struct recorder *recorder)
 	finish_output(recorder);
 }
 
-/* SIGCHLD tells when a thread stands. Blocked, it waits until we ask. */
+/* SIGCHLD says that a thread has stopped. It is blocked and stays pending until we ask. */
 static void block_child_signal(sigset_t *ret_old)
 {
 	sigset_t child;
 
-	/* Whoever started us may ignore it, and then it would not come. */
+	/* Our parent may ignore it, and then it would not be delivered. */
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);

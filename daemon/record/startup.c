@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The beginning of a recording: opening what was asked for, and the first VM. */
+/* How does a recording start: opening the requested processes, and finding the first VM? */
 #include "daemon/record/startup.h"
 #include "attach/clock.h"
 #include "daemon/targets/finder.h"
@@ -12,23 +12,23 @@
 #include <time.h>
 
 enum {
-	/* A process that was started a moment ago has no VM yet. */
+	/* For a process that just started and has no VM yet. */
 	START_PATIENCE_NS = 500 * 1000 * 1000,
 	START_NAP_NS = 20 * 1000 * 1000,
-	/* Between looks while a process is waited for, and at one without LuaJIT. */
+	/* Between probes while waiting for a process, and of a process without LuaJIT. */
 	WAIT_NAP_NS = 100 * 1000 * 1000,
 	WAIT_LOOK_NS = 200 * 1000 * 1000,
-	/* One of several processes is searched for this time, then the next one. */
+	/* Time to search one of several processes before the next one. */
 	START_SHARE_NS = 500 * 1000 * 1000,
 	/* All searches before the recording: some 15 GiB of heap. */
 	START_SEARCH_S = 10,
-	/* Namesakes in other namespaces that a message lists. */
+	/* Processes with the same pid in other namespaces that a message lists. */
 	INNER_SHOWN = 8,
 };
 
 /* ---- Opening ---------------------------------------------------------------------------- */
 
-/* The pids in ours of those that are called @pid in a namespace of their own. */
+/* List the pids in our namespace of processes with this pid in another one. */
 static void tell_inner(pid_t pid, const pid_t *outer, size_t count, char *ret_text, size_t len)
 {
 	struct attach_names names;
@@ -49,7 +49,7 @@ static void tell_inner(pid_t pid, const pid_t *outer, size_t count, char *ret_te
 	}
 }
 
-/* The one process that has this pid in a namespace of its own. @return 0 if there is none, or
+/* Find the only process with this pid in another namespace. @return 0 if there is none, or
  * several. */
 static pid_t find_inner(struct recorder *recorder, pid_t pid, char *ret_text, size_t len)
 {
@@ -103,7 +103,7 @@ static int open_by_pid(struct recorder *recorder, pid_t pid, struct recorder_tar
 	return -1;
 }
 
-/* Of several processes those are recorded that can be. */
+/* Record those of several processes that can be recorded. */
 static int open_given(struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
@@ -141,7 +141,7 @@ static bool waits(const struct recorder *recorder)
 	return recorder->options->wait_s > 0;
 }
 
-/* Whether one that was given by its pid is there, be it one that cannot be recorded. */
+/* Whether a process that was given by pid exists, even if it cannot be recorded. */
 static bool is_given_there(const struct recorder *recorder)
 {
 	const struct daemon_options *options = recorder->options;
@@ -174,7 +174,7 @@ static void wait_for_process(struct recorder *recorder)
 	}
 }
 
-/* Nothing came: the end is set, or that somebody did not want to wait any longer. */
+/* Nothing was found: set the end, or that the wait was interrupted. */
 static int end_wait(struct recorder *recorder)
 {
 	size_t used = strlen(recorder->text);
@@ -223,7 +223,7 @@ int recorder_open_processes(struct recorder *recorder)
 
 /* ---- The first VM ----------------------------------------------------------------------- */
 
-/* Where Lua runs a stack shows it at once; a search in memory may have much to read. */
+/* If Lua runs, a stack shows it at once; a search of memory may read a lot. */
 static void find_first_vm(struct recorder *recorder, struct recorder_target *of, uint64_t end_ns)
 {
 	uint64_t begin_ns = clock_now_ns(), share_ns = begin_ns + START_SHARE_NS;
@@ -231,7 +231,7 @@ static void find_first_vm(struct recorder *recorder, struct recorder_target *of,
 
 	if (entry_has_vm(of) || !entry_has_luajit(of))
 		return;
-	/* All was searched: during a long wait not over and over again. */
+	/* Everything was searched: do not repeat that during a long wait. */
 	if (waits(recorder) && !of->target->search.cut && begin_ns < of->search_ns)
 		return;
 	if (!recorder_is_single(recorder) && share_ns < end_ns)
@@ -241,7 +241,7 @@ static void find_first_vm(struct recorder *recorder, struct recorder_target *of,
 	entry_rest_from_search(of, begin_ns);
 }
 
-/* One look at each process. @param end_ns When searches end. @return whether one has a VM. */
+/* Probe each process once. @param end_ns End of the searches. @return Whether one has a VM. */
 static bool look_for_vms(struct recorder *recorder, uint64_t end_ns)
 {
 	bool found = false;
@@ -263,7 +263,7 @@ static bool look_for_vms(struct recorder *recorder, uint64_t end_ns)
 	return found;
 }
 
-/* A process of ours without LuaJIT whose number is also that of one in a container. */
+/* Hint at a process in a container with the same pid as this one without LuaJIT. */
 static void add_hint(struct recorder *recorder, pid_t pid)
 {
 	size_t used = strlen(recorder->text);
@@ -287,7 +287,7 @@ static bool is_searched_in_part(const struct recorder_target *of)
 	return of->target && of->target->search.cut;
 }
 
-/* Searches were ended before all was looked at. */
+/* Say that searches ended before all memory was searched. */
 static int end_unfinished(struct recorder *recorder)
 {
 	char whom[64] = "the processes";
@@ -354,7 +354,7 @@ static void tell_without_luajit(struct recorder *recorder)
 	}
 }
 
-/* Whether no VM is to be expected any more. @param end_ns Of patience. */
+/* Whether to stop waiting for a VM. @param end_ns When patience ends. */
 static bool is_vain(const struct recorder *recorder, uint64_t end_ns, uint64_t search_end_ns)
 {
 	const struct daemon_options *options = recorder->options;
@@ -382,7 +382,7 @@ int recorder_find_vms(struct recorder *recorder)
 	}
 	while (!look_for_vms(recorder, search_end_ns)) {
 		if (recorder->end != DAEMON_END_STOPPED)
-			return -1; /* told already */
+			return -1; /* already reported */
 		if (options->children && !waits(recorder) && recorder_any(recorder, entry_is_open))
 			return 0;
 		if (is_vain(recorder, end_ns, search_end_ns)) {
