@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The caller's side of a watch: what the sampler tells goes into the tables. */
+/* How do the sampler's messages get into the tables of a live session? */
 #include "daemon/live/live_session.h"
 #include "attach/clock.h"
 #include "format/text.h"
@@ -15,7 +15,7 @@
 #include "daemon/tick_clock.h"
 
 enum {
-	/* A key that was pressed is not kept waiting for longer. */
+	/* Longest time to keep a pressed key waiting. */
 	TAKE_NS = 5 * 1000 * 1000,
 };
 
@@ -30,14 +30,14 @@ const char *daemon_gc_phase_name(unsigned phase)
 	return phase < LUASTATE_GC_PHASES ? names[phase] : "?";
 }
 
-/* ---- What comes ------------------------------------------------------------------------- */
+/* ---- Messages --------------------------------------------------------------------------- */
 
 static int malformed(struct failure *why)
 {
 	return failure_set(why, FAILURE_INVALID, 0, 0, 0, "understand the sampler");
 }
 
-/* Text of the target's, in a field of fixed size. */
+/* Clean text of the target in a field of fixed size. */
 static void clean(char *text, size_t size)
 {
 	text[size - 1] = '\0';
@@ -116,7 +116,7 @@ static void take_text(struct daemon_live *session, enum message_type type, struc
 	memcpy(header->text, from->text, sizeof(header->text));
 }
 
-/* A body of fixed size. */
+/* Read a body of fixed size. */
 static bool read_body(const struct message *message, void *ret_body, size_t len)
 {
 	if (message->body.len != len)
@@ -169,7 +169,7 @@ static int handle(struct daemon_live *session, const struct message *message, st
 	}
 }
 
-/* The socket is at its end, or says what cannot be. */
+/* The socket ended, or sent an invalid message. */
 static void note_end(struct daemon_live *session)
 {
 	struct daemon_live_header *header = &session->header;
@@ -210,7 +210,7 @@ int daemon_live_take(struct daemon_live *session, struct failure *why)
 
 /* ---- History ---------------------------------------------------------------------------- */
 
-/* Everything since the beginning; numbers of 32 bits may wrap, their differences do not. */
+/* Totals since the start; 32-bit numbers may wrap, but their differences are right. */
 static struct daemon_history_point sum_up(const struct daemon_live *session)
 {
 	const struct daemon_live_header *header = &session->header;
@@ -237,7 +237,7 @@ static struct daemon_history_point sum_up(const struct daemon_live *session)
 	return sums;
 }
 
-/* VMs that are gone take their sums with them. */
+/* Sums drop when VMs disappear. */
 static uint64_t rise(uint64_t before, uint64_t now)
 {
 	return now > before ? now - before : 0;
@@ -257,7 +257,7 @@ int daemon_live_refresh(struct daemon_live *session, struct failure *why)
 		moment.states[i] -= before->states[i];
 	for (int i = 0; i < DAEMON_OUTCOME_COUNT; i++)
 		moment.outcomes[i] -= before->outcomes[i];
-	/* What was allocated before the watch began says nothing of now. */
+	/* What was allocated before the live session began says nothing about now. */
 	moment.allocated_bytes =
 		!before->has_allocated ? 0 : rise(before->allocated_bytes, now.allocated_bytes);
 	moment.created = rise(before->created, now.created);
@@ -282,7 +282,7 @@ const struct daemon_history_point *daemon_live_history(const struct daemon_live 
 	return &session->history[(session->moments - 1 - age) % DAEMON_HISTORY];
 }
 
-/* ---- Beginning and end ------------------------------------------------------------------ */
+/* ---- Start and end ---------------------------------------------------------------------- */
 
 int daemon_live_start(const struct daemon_options *options, const struct format_live_options *live,
 		      struct daemon_live **ret_session, struct failure *why)
@@ -294,7 +294,7 @@ int daemon_live_start(const struct daemon_options *options, const struct format_
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "start the sampler");
 	session->fd = -1;
 	session->header.rate_hz = options->rate_hz;
-	/* The sampler first: it is forked before anything large is in memory. */
+	/* First the sampler, which is forked before anything large is in memory. */
 	if (live_start_sampler(options, &session->pid, &session->fd, why) != 0) {
 		free(session);
 		return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: a watch. */
+/* Private to daemon: what does a live session know? */
 #ifndef DAEMON_LIVE_LIVE_SESSION_H
 #define DAEMON_LIVE_LIVE_SESSION_H
 
@@ -7,19 +7,22 @@
 #include "daemon/writer/message.h"
 
 struct daemon_live {
-	pid_t pid; /* of the sampler; 0 once it was reaped */
-	int fd;	   /* -1 once it has ended */
+	pid_t pid; /* of the sampler; 0 after it was reaped */
+	int fd;	   /* -1 after the sampler has ended */
 	struct message_receiver receiver;
 	struct format_live *live;
 	struct daemon_live_header header;
 	bool greeted;
-	/* Of the refresh before. */
+	/* At the previous refresh. */
 	struct daemon_history_point totals;
 	struct daemon_history_point history[DAEMON_HISTORY];
-	size_t moments; /* in all */
+	size_t moments; /* number of all refreshes */
 };
 
-/** Start the sampler and give up privileges. @param ret_fd Of the socket to it. */
+/**
+ * Start the sampler and give up privileges.
+ * @param ret_fd Our end of its socket.
+ */
 int live_start_sampler(const struct daemon_options *options, pid_t *ret_pid, int *ret_fd,
 		       struct failure *why);
 

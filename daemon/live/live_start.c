@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The two processes of a watch: the sampler, and the caller without privileges. */
+/* How do the two processes of a live session start: the sampler, and the caller without
+ * privileges? */
 #include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include "daemon/live/live_session.h"
 
 enum {
-	/* The sampler lets go of its threads within some ticks; a search in memory gives way at
+	/* The sampler lets go of its threads within some ticks, and stops a search of memory at
 	 * once. */
 	END_PATIENCE_MS = 3000,
 	END_NAP_NS = 5 * 1000 * 1000,
@@ -28,8 +29,8 @@ static void on_end(int number)
 	sampler_stop = 1;
 }
 
-/* Keys are for the caller: it decides when the sampler ends. A Ctrl-Z that stopped the sampler
- * might do so while a thread of the target stands, which would stand until somebody goes on. */
+/* The caller handles keys and decides when the sampler ends. Ctrl-Z could stop the sampler while it
+ * has stopped a thread of the target, which would then wait for the user. */
 static void set_signals(void)
 {
 	const struct sigaction action = { .sa_handler = on_end };
@@ -45,7 +46,7 @@ static void set_signals(void)
 	sigaction(SIGTERM, &action, NULL);
 }
 
-/* The terminal, and pipes that someone waits for the end of, are the caller's. */
+/* The caller owns the terminal and any pipe whose end somebody waits for. */
 static void close_others(int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -67,7 +68,7 @@ static _Noreturn void run_sampler(const struct daemon_options *options, int fd, 
 	set_signals();
 	prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
 	if (getppid() != parent)
-		_exit(1); /* it died meanwhile */
+		_exit(1); /* the parent died meanwhile */
 	close_others(fd);
 	own.feeds = true;
 	own.channel_fd = fd;
@@ -83,7 +84,7 @@ static _Noreturn void run_sampler(const struct daemon_options *options, int fd, 
 	_exit(0);
 }
 
-/* @return 0, or -1: then we have them still. */
+/* @return 0, or -1 if we still have them. */
 static int give_up_privileges(void)
 {
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -138,7 +139,7 @@ void live_end_sampler(struct daemon_live *session)
 		}
 		nanosleep(&nap, NULL);
 	}
-	/* Nothing stays stopped: the kernel lets go of what it held. */
+	/* No thread stays stopped: the kernel detaches what the sampler traced. */
 	kill(session->pid, SIGKILL);
 	while (waitpid(session->pid, NULL, 0) < 0 && errno == EINTR)
 		;
