@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packing, sending, receiving and checking messages. */
+/* How are messages packed, sent, received and checked? */
 #include "daemon/writer/message.h"
 #include "attach/clock.h"
 
@@ -35,7 +35,7 @@ size_t message_queued(const struct message_queue *queue)
 	return queue->len - queue->sent;
 }
 
-/* Room for a message with a body of @len bytes; its header is written. */
+/* Reserve room for a message with a body of @p len bytes, and write its header. */
 static uint8_t *start_message(struct message_queue *queue, enum message_type type, size_t len,
 			      struct failure *why)
 {
@@ -256,7 +256,7 @@ int message_put_status(struct message_queue *queue, const struct message_status 
 	return message_put_bytes(queue, MESSAGE_STATUS, status, sizeof(*status), why);
 }
 
-/* Until the other end takes something. Signals do not prolong it. */
+/* Wait until the other end receives something. Signals do not extend the wait. */
 static int await_room(struct message_queue *queue, uint64_t end_ms, struct failure *why)
 {
 	struct pollfd poller = { .fd = queue->fd, .events = POLLOUT };
@@ -273,7 +273,8 @@ static int await_room(struct message_queue *queue, uint64_t end_ms, struct failu
 	return failure_set(why, FAILURE_TIMEOUT, 0, 0, 0, "send samples to the writer");
 }
 
-/* Send as much as goes. @return 0 when all is sent, 1 when the rest would have to @wait, or -1. */
+/* Send what can be sent. @return 0 if all is sent, 1 if the rest would have to wait but @p wait is
+ * false, or -1. */
 static int send_from(struct message_queue *queue, size_t *done, bool wait, struct failure *why)
 {
 	uint64_t end_ms = clock_now_ms() + MESSAGE_PATIENCE_MS;
@@ -306,8 +307,8 @@ static int flush(struct message_queue *queue, bool wait, struct failure *why)
 {
 	int ret = send_from(queue, &queue->sent, wait, why);
 
-	/* What was not taken stays, and only that: a message is never sent twice. It moves to the
-	 * front seldom, as there may be much of it. */
+	/* Keep only the unsent rest, because a message is never sent twice. Move it to the front
+	 * seldom, because it may be large. */
 	if (queue->sent > queue->len / 2) {
 		memmove(queue->bytes, queue->bytes + queue->sent, queue->len - queue->sent);
 		queue->len -= queue->sent;
@@ -352,7 +353,7 @@ static int malformed(struct failure *why)
 	return failure_set(why, FAILURE_INVALID, 0, 0, 0, "understand a message");
 }
 
-/* A string of @len bytes with its NUL at the end and nowhere else. */
+/* Get a string of @p len bytes with its only NUL at the end. */
 static bool get_string(const uint8_t **at, const uint8_t *end, uint32_t len, const char **ret_text)
 {
 	*ret_text = NULL;
@@ -542,7 +543,8 @@ bool message_is_ready(const struct message_receiver *receiver)
 	       receiver->end - receiver->begin - sizeof(header) >= header.len;
 }
 
-/* Read more bytes. @return 1, 0 at the end of the stream, 2 where it would have to @wait, -1. */
+/* Read more bytes. @return 1, 0 at the end of the stream, 2 if it would have to wait but @p wait is
+ * false, -1. */
 static int fill(struct message_receiver *receiver, bool wait, struct failure *why)
 {
 	const size_t size = MESSAGE_MAX_BYTES + sizeof(struct message_header);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to daemon: the messages between recorder and writer. */
+/* Private to daemon: how do recorder and writer talk to each other? */
 #ifndef DAEMON_WRITER_MESSAGE_H
 #define DAEMON_WRITER_MESSAGE_H
 
 #include "daemon/stats.h"
 
 /*
- * A message is a header and a body, in the machine's own byte order (both ends run on it):
+ * A message is a header and a body, in the machine's own byte order, because both ends are on one
+ * machine:
  *
  *   recorder -> writer   HELLO     version; first message
  *                        FUNCTION  id, kind, address, lines, prototype, name, source,
  *                                  mapping with path and build-id
- *                        SAMPLE    time, pid, tid, name of the thread, state, trace and place,
- *                                  weight, heap, frames
- *                        ACCOUNT   lines that tell of the recording; before END
- *                        SNAPSHOT  time; have in the files what is there so far
+ *                        SAMPLE    time, pid, tid, name of the thread, state, trace and
+ *                                  location, weight, heap, frames
+ *                        NOTES     recording notes; before END
+ *                        SNAPSHOT  time; write everything so far to the files
  *                        END       last message: finish the file
- *   sampler -> watch     NUMBERS, PROCESS, VM, NOTICE, RESULT: see live_channel.h
- *   writer -> recorder   STATUS    errno (0 success), samples, each output's errno, files and
- *                                  bytes; last message
+ *   sampler -> session   NUMBERS, PROCESS, VM, NOTICE, RESULT: see live_channel.h
+ *   writer -> recorder   STATUS    errno (0 success), samples, each output's errno, files
+ *                                  and bytes; last message
  */
 enum message_type {
 	MESSAGE_HELLO = 1,
@@ -26,22 +27,22 @@ enum message_type {
 	MESSAGE_SAMPLE,
 	MESSAGE_END,
 	MESSAGE_STATUS,
-	/* Of a live channel; bodies are structs of live_channel.h. */
+	/* For a live channel; bodies are structs of live_channel.h. */
 	MESSAGE_NUMBERS,
 	MESSAGE_PROCESS,
 	MESSAGE_VM,
 	MESSAGE_NOTICE,
 	MESSAGE_RESULT,
-	/* Of a recording. */
+	/* For a recording. */
 	MESSAGE_NOTES,
 	MESSAGE_SNAPSHOT,
 };
 
 enum {
 	MESSAGE_VERSION = 8,
-	/* A sample of the longest chain fits; a longer message is an error of the sender. */
+	/* A sample of the longest chain fits; a longer message is the sender's error. */
 	MESSAGE_MAX_BYTES = 1 << 19,
-	/* A writer that takes nothing for this time is stuck on its disk or pipe. */
+	/* A writer that receives nothing for this time is stuck on its disk or pipe. */
 	MESSAGE_PATIENCE_MS = 10000,
 	/* Longest string in a FUNCTION message. */
 	MESSAGE_STRING_MAX = 4096,
@@ -67,8 +68,8 @@ struct message_status {
 struct message_queue {
 	int fd;
 	uint8_t *bytes;
-	size_t sent, len, size; /* those before @sent are of no more use */
-	bool stuck; /* the other end took nothing for a long time: it is not waited for again */
+	size_t sent, len, size; /* bytes before @p sent are no longer needed */
+	bool stuck; /* the other end received nothing for a long time: do not wait for it again */
 };
 
 int message_queue_init(struct message_queue *queue, int fd, struct failure *why);
@@ -80,26 +81,29 @@ int message_put_function(struct message_queue *queue, uint32_t id,
 int message_put_sample(struct message_queue *queue, const struct format_sample *sample,
 		       struct failure *why);
 int message_put_notes(struct message_queue *queue, const char *text, struct failure *why);
-/** @param time_ns By clock_now_ns(): samples after it belong to what comes then. */
+/** @param time_ns By clock_now_ns(): later samples belong to the next file. */
 int message_put_snapshot(struct message_queue *queue, uint64_t time_ns, struct failure *why);
 int message_put_end(struct message_queue *queue, struct failure *why);
-/** One of a live channel: @p len bytes. */
+/** Queue a message of a live channel with @p len bytes. */
 int message_put_bytes(struct message_queue *queue, enum message_type type, const void *bytes,
 		      size_t len, struct failure *why);
 int message_put_status(struct message_queue *queue, const struct message_status *status,
 		       struct failure *why);
 
-/** Send what is queued. FAILURE_GONE (EPIPE) when the other end is closed; FAILURE_TIMEOUT when it
- *  takes nothing for MESSAGE_PATIENCE_MS, and ever after. */
+/** Send what is queued. FAILURE_GONE (EPIPE) if the other end is closed; FAILURE_TIMEOUT if it
+ * receives nothing for MESSAGE_PATIENCE_MS, and at every later call. */
 int message_flush(struct message_queue *queue, struct failure *why);
 
-/** The same without waiting. @return 1 when all is sent, 0 when the rest has to wait, or -1. */
+/**
+ * Send what can be sent without waiting.
+ * @return 1 if all is sent, 0 if the rest has to wait, or -1.
+ */
 int message_flush_now(struct message_queue *queue, struct failure *why);
 
-/** Bytes of whole messages that wait in the queue. */
+/** Bytes that wait in the queue. */
 size_t message_queued(const struct message_queue *queue);
 
-/** A received message; pointers into the receiver's buffer, valid until the next receive. */
+/** A received message; pointers into the receiver's buffer are valid until the next receive. */
 struct message {
 	enum message_type type;
 	union {
@@ -107,7 +111,7 @@ struct message {
 		struct {
 			uint32_t id;
 			struct format_function value;
-			struct format_mapping mapping; /* of `value`, where it has one */
+			struct format_mapping mapping; /* of `value`, if it has one */
 		} function;
 		struct format_sample sample;
 		struct message_status status;
@@ -116,7 +120,7 @@ struct message {
 		struct {
 			const uint8_t *bytes; /* not aligned */
 			size_t len;
-		} body; /* of a live channel's */
+		} body; /* of a live channel's message */
 	};
 };
 
@@ -135,21 +139,26 @@ int message_receiver_init(struct message_receiver *receiver, int fd, struct fail
 void message_receiver_deinit(struct message_receiver *receiver);
 
 /**
- * Receive one message; blocks. Lengths and counts are checked.
+ * Receive one message; blocks. Checks lengths and counts.
  * @return 1, 0 at the end of the stream, or -1: FAILURE_INVALID for a malformed message.
  */
 int message_receive(struct message_receiver *receiver, struct message *ret_message,
 		    struct failure *why);
 
-/** The same without waiting. @return 1; 2 where no whole message has come; 0 at the end of the
- *  stream, or -1. */
+/**
+ * Receive one message without waiting.
+ * @return 1; 2 if no complete message has arrived; 0 at the end of the stream, or -1.
+ */
 int message_receive_now(struct message_receiver *receiver, struct message *ret_message,
 			struct failure *why);
 
-/** Whether a whole message is in the buffer already. */
+/** Whether a complete message is in the buffer. */
 bool message_is_ready(const struct message_receiver *receiver);
 
-/** Decode one message's body. Exposed for tests. @return 0 or -1 with FAILURE_INVALID. */
+/**
+ * Decode one message's body. Exposed for tests.
+ * @return 0, or -1 with FAILURE_INVALID.
+ */
 int message_parse(struct message_receiver *receiver, uint32_t type, const uint8_t *body, size_t len,
 		  struct message *ret_message, struct failure *why);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One output: its format's writer, its file, and what to do where that fails. */
+/* How is one output written, with its format's writer and its file, and what if that fails? */
 #include "daemon/writer/output.h"
 
 #include <errno.h>
@@ -23,9 +23,9 @@ static int fail(struct output *output, const struct failure *why)
 	return -1;
 }
 
-/* ---- Begin ------------------------------------------------------------------------------ */
+/* ---- Start ------------------------------------------------------------------------------ */
 
-/* What was there goes now. */
+/* Discard the old contents. */
 static int empty(const struct output *output, struct failure *why)
 {
 	if (output->file->can_empty && ftruncate(output->file->fd, 0) != 0)
@@ -40,7 +40,7 @@ static int open_new(const struct output *output, int *ret_fd, struct failure *wh
 	return file_helper_begin(output->shared->file_helper, output->index, time_s, ret_fd, why);
 }
 
-/* Where the sink writes to; -1: set when all is written. */
+/* Open the file that the sink writes to; -1: set when everything is written. */
 static int open_sink(const struct output *output, int *ret_fd, struct failure *why)
 {
 	*ret_fd = -1;
@@ -69,7 +69,7 @@ static int begin(struct output *output, struct failure *why)
 	if (format->open(output->sink, output->shared->functions, &options, &output->self, why) !=
 	    0)
 		return -1;
-	/* From here on a stream's file is a profile, if an empty one. */
+	/* From now on a stream's file is a profile, even if an empty one. */
 	return format->commit(output->self, false, why);
 }
 
@@ -117,9 +117,9 @@ int output_commit(struct output *output, struct failure *why)
 	return output->file->format->commit(output->self, false, why) == 0 ? 0 : fail(output, why);
 }
 
-/* ---- Whole files ------------------------------------------------------------------------ */
+/* ---- Complete files --------------------------------------------------------------------- */
 
-/* A file under a name of its own, so that no name ever leads to a part of a profile. */
+/* Write a new file under a temporary name, so that no final name leads to an incomplete profile. */
 static int write_aside(struct output *output, struct failure *why)
 {
 	int fd;
@@ -168,7 +168,7 @@ static void close_file(struct output *output)
 	output->is_dirty = false;
 }
 
-/* One that is a profile already stays one. */
+/* A file that already is a profile stays one. */
 static int finish_nothing(struct output *output, struct failure *why)
 {
 	if (!output->self)
@@ -182,7 +182,7 @@ static int finish_nothing(struct output *output, struct failure *why)
 
 int output_finish(struct output *output, bool is_empty_too, struct failure *why)
 {
-	/* What failed in the middle ends with what it had at last. */
+	/* An output that failed earlier keeps what it has. */
 	if (output->result.errnum)
 		return -1;
 	if (output->samples == 0 && !is_empty_too)
@@ -206,7 +206,7 @@ uint64_t output_bytes(const struct output *output)
 
 void output_deinit(struct output *output)
 {
-	/* What a failed stream has on file counts. */
+	/* Count what a failed stream has written. */
 	output->result.bytes = output_bytes(output);
 	close_file(output);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All outputs: each sample goes to each; series begin new files. */
+/* How does each sample get into all outputs, and when do series begin new files? */
 #include "daemon/writer/output_set.h"
 #include "attach/clock.h"
 
@@ -7,14 +7,13 @@
 
 #include "daemon/tick_clock.h"
 
-/* The recorder ends a recording of which an output has failed; until it does the others get what
- * comes. */
+/* The recorder ends the recording if an output has failed; until then the others continue. */
 static void note_failure(struct output_set *set)
 {
 	atomic_store(&set->progress->failed, true);
 }
 
-/* What the recorder ends a recording by that is to end at some size. */
+/* Report the largest output's size, for a recording with a limit of bytes. */
 static void tell_bytes(struct output_set *set)
 {
 	uint64_t largest = 0;
@@ -63,7 +62,7 @@ void output_set_begin(struct output_set *set)
 			note_failure(set);
 }
 
-/* Between two samples, so that each is in one file. */
+/* Rotate between two samples, so that each is in one file. */
 static void rotate(struct output_set *set, uint64_t begin_ns)
 {
 	struct format_options *options = &set->shared.options;

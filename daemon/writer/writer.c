@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The writer process as the recorder sees it. */
+/* How does the recorder start, feed and end the writer process? */
 #include "daemon/writer/writer.h"
 #include "attach/clock.h"
 
@@ -16,13 +16,13 @@
 #include "daemon/writer/writer_main.h"
 
 enum {
-	/* How often a writer that takes nothing is looked at for a sign of life. */
+	/* Interval of checks for signs of life of a writer that receives nothing. */
 	LIFE_LOOK_MS = 250,
-	/* A writer that works for this time and takes or says nothing hangs. */
+	/* A writer that works for this time without receiving or sending anything hangs. */
 	WORK_MAX_MS = 600000,
 };
 
-/** When the writer is not waited for any longer, whatever it does. */
+/** When to stop waiting for the writer, whatever it does. */
 struct wait_end {
 	uint64_t time_ns;
 	const volatile sig_atomic_t *asked; /* or NULL */
@@ -35,7 +35,7 @@ static bool is_over(const struct wait_end *end)
 	return (end->asked && *end->asked) || clock_now_ns() >= end->time_ns;
 }
 
-/* Give back what a writer that does not run was given. */
+/* Release the resources of a writer that did not start. */
 static int give_up_start(int errnum, struct writer_progress *progress, const int fds[2],
 			 struct failure *why)
 {
@@ -88,7 +88,7 @@ uint64_t writer_bytes(const struct writer *writer)
 	return atomic_load(&writer->progress->largest_bytes);
 }
 
-/* Processor time that it has used: one that is stuck on its disk or pipe uses none. */
+/* Processor time of the writer; a writer that is stuck on its disk or pipe uses none. */
 static uint64_t used_ns(const struct writer *writer)
 {
 	struct timespec time;
@@ -99,8 +99,8 @@ static uint64_t used_ns(const struct writer *writer)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Whether it takes or says something, within this time of the last sign of life, and until the end.
- */
+/* Wait until it receives or sends something, within a limit since its last sign of life, and until
+ * @p end. */
 static bool await_writer(struct writer *writer, short events, const struct wait_end *end)
 {
 	uint64_t time_ms = clock_now_ms(), end_ms = time_ms + MESSAGE_PATIENCE_MS;
@@ -141,7 +141,7 @@ int writer_send(struct writer *writer, size_t rest, uint64_t until_ns,
 	}
 }
 
-/* The last message. A writer that did not take ours is not waited for again. */
+/* Receive the last message. Do not wait again for a writer that did not receive ours. */
 static enum writer_fate await_report(struct writer *writer, struct message_status *ret_status)
 {
 	struct message message;
@@ -164,7 +164,7 @@ void writer_collect(struct writer *writer, struct message_status *ret_status)
 	shutdown(writer->fd, SHUT_WR);
 	writer->fate = writer->receiver.bytes ? await_report(writer, ret_status) : WRITER_STUCK;
 	if (writer->fate != WRITER_REPORTED)
-		kill(writer->pid, SIGKILL); /* harmless where it is dead already */
+		kill(writer->pid, SIGKILL); /* harmless if it is already dead */
 	close(writer->fd);
 	munmap(writer->progress, sizeof(*writer->progress));
 	writer->wait_status = 0;

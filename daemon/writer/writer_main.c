@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of the writer: a process of its own, without privileges, that turns messages into
- * files. */
+/* How does the writer process, which has no privileges, turn messages into files? */
 #include "daemon/writer/writer_main.h"
 #include "attach/clock.h"
 
@@ -18,16 +17,17 @@
 #include "daemon/writer/output_set.h"
 
 enum {
-	/* The file is made readable at least this often while samples come. */
+	/* While samples arrive, the file is made readable at least this often. */
 	COMMIT_INTERVAL_MS = 1000,
-	/* And so often that a full disk loses little. */
+	/* Also after this many samples, so that a full disk loses little. */
 	COMMIT_SAMPLES = 256,
 	WRITER_NICE = 10,
-	/* A sample may be so old when it comes; the time of a file that gets none is over then. */
+	/* Oldest age of a sample when it arrives. A file's time without samples ends after this
+	 * delay. */
 	SAMPLE_AGE_NS = 1000 * 1000 * 1000,
 };
 
-/** The inside of the writer process. */
+/** State of the writer process. */
 struct writer_state {
 	struct message_receiver receiver;
 	struct format_functions *functions;
@@ -35,7 +35,7 @@ struct writer_state {
 	struct file_helper file_helper;
 	uint64_t samples, committed;
 	bool greeted, ended;
-	int errnum; /* of what is no output's */
+	int errnum; /* of failures that belong to no output */
 };
 
 static int errnum_of(const struct failure *why)
@@ -43,7 +43,7 @@ static int errnum_of(const struct failure *why)
 	return why->errnum ? why->errnum : EIO;
 }
 
-/* Whether all functions that a sample refers to were announced. */
+/* Whether all functions of a sample were announced. */
 static bool knows_functions(const struct writer_state *writer_state,
 			    const struct format_sample *sample)
 {
@@ -98,7 +98,7 @@ static int handle(struct writer_state *writer_state, const struct message *messa
 	return failure_set(why, FAILURE_INVALID, 0, 0, 0, "understand a message");
 }
 
-/* Until END, or until the recorder is gone. */
+/* Receive messages until END, or until the recorder is gone. */
 static int take_messages(struct writer_state *writer_state, struct failure *why)
 {
 	uint64_t commit_at_ms = clock_now_ms() + COMMIT_INTERVAL_MS;
@@ -130,9 +130,9 @@ static int take_messages(struct writer_state *writer_state, struct failure *why)
 	return 0;
 }
 
-/* The files are finished in any case: a recorder that was killed while it sent ends in the middle
- * of a message, and what came before that counts. Without an END and without a sample nothing was
- * recorded, and what was there before stays. */
+/* Always finish the files: if a recorder was killed while it sent, its messages end in the middle
+ * of one, and the earlier ones count. Without END and without a sample nothing was recorded, and
+ * old files stay unchanged. */
 static void write_all(struct writer_state *writer_state)
 {
 	struct failure why;
@@ -150,7 +150,7 @@ static bool any_has_folder(const struct writer_options *options)
 	return false;
 }
 
-/* With privileges still. */
+/* Call this while we still have privileges. */
 static int start_file_helper(struct writer_state *writer_state,
 			     const struct writer_options *options, struct failure *why)
 {
@@ -211,7 +211,7 @@ static void report(struct writer_state *writer_state, int socket_fd)
 	message_queue_deinit(&queue);
 }
 
-/* Encoding may wait: a tick that comes while the writer works must not. */
+/* Encoding may wait, but must not delay a tick. */
 static void stand_back(void)
 {
 	const struct sched_param param = { .sched_priority = 0 };
@@ -231,7 +231,7 @@ static void ignore_signals(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-/* What was opened, and no folders: new files come from the file helper. */
+/* Keep only the opened files, no folders: the file helper creates new files. */
 static void give_up_privileges(int socket_fd, int file_helper_fd,
 			       const struct writer_options *options)
 {
@@ -267,10 +267,10 @@ _Noreturn void writer_run(int socket_fd, const struct writer_options *options,
 	}
 	for (size_t i = 0; i < writer_state.set.count; i++)
 		output_deinit(&writer_state.set.outputs[i]);
-	/* Names are given and removed before anyone hears that it is done. */
+	/* Files are named and removed before the report says that they are. */
 	if (writer_state.set.shared.file_helper)
 		file_helper_stop(&writer_state.file_helper);
-	/* Where memory lacked, the report needs some. */
+	/* If memory is out, the report needs some. */
 	format_functions_destroy(writer_state.functions);
 	message_receiver_deinit(&writer_state.receiver);
 	report(&writer_state, socket_fd);
