@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljtop: where running LuaJIT processes spend their time, while they run. */
+/* ljtop: where do running LuaJIT processes spend their time, while they run? */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum {
 	ROWS_DEFAULT = 40,
 };
 
-/* Take what comes until then, or until the sampling ends. @return 0 or -1. */
+/* Receive samples until that time, or until the sampling ends. @return 0 or -1. */
 static int wait_until(struct daemon_live *session, double end_s, struct failure *why)
 {
 	for (;;) {
@@ -33,7 +33,7 @@ static int wait_until(struct daemon_live *session, double end_s, struct failure 
 	}
 }
 
-/* Until the sampling begins: finding a VM may take a while. */
+/* Wait until the sampling begins: finding a VM may take a while. */
 static int wait_for_begin(struct daemon_live *session, struct failure *why)
 {
 	while (!stop_requested && !daemon_live_header(session)->ended &&
@@ -43,7 +43,7 @@ static int wait_for_begin(struct daemon_live *session, struct failure *why)
 	return 0;
 }
 
-/* One refresh. @return 0 or the exit code. */
+/* Print one refresh. @return 0 or the exit code. */
 static int print_screen(const struct arguments *arguments, struct daemon_live *session,
 			struct failure *why)
 {
@@ -60,13 +60,13 @@ static int print_screen(const struct arguments *arguments, struct daemon_live *s
 	}
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return 0;
-	/* The reader of a pipe has seen enough. */
+	/* The reader of the pipe has closed it, which is normal. */
 	if (errno != EPIPE)
 		fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno ? errno : EIO));
 	return EXIT_OUTPUT;
 }
 
-/* How the sampling ended. What ended before the first sample has no screen. */
+/* Report how the sampling ended. If it ended before the first sample, there was no screen. */
 static int tell_end(const struct daemon_live_header *header)
 {
 	if (header->text[0])
@@ -84,7 +84,7 @@ static int print_screens(const struct arguments *arguments, struct daemon_live *
 	next_s = (double)clock_now_ns() / 1e9;
 	for (long i = 0; ret == 0 && (!arguments->iterations || i < arguments->iterations); i++) {
 		next_s += arguments->delay_s;
-		/* A reader that was slow is not given all at once. */
+		/* After a slow reader, do not print the missed screens all at once. */
 		if (next_s < (double)clock_now_ns() / 1e9)
 			next_s = (double)clock_now_ns() / 1e9;
 		ret = wait_until(session, next_s, why);
@@ -101,7 +101,7 @@ static int print_screens(const struct arguments *arguments, struct daemon_live *
 	return ret == 0 && header->ended ? tell_end(header) : ret;
 }
 
-/* The full screen. What ends before the first sample needs none. */
+/* Show the full screen. It does not open if the sampling ends before the first sample. */
 static int show_screen(const struct arguments *arguments, struct top_screen *screen,
 		       struct daemon_live *session, struct failure *why)
 {
@@ -142,11 +142,11 @@ static int run(const struct arguments *arguments, struct top_screen *screen)
 	return ret;
 }
 
-/* @return -1 to go on, else the exit code, with a message printed. */
+/* @return -1 to continue, else the exit code, with a message printed. */
 static int prepare_screen(const struct arguments *arguments, struct top_screen **ret_screen)
 {
 	const struct daemon_options *options = &arguments->options;
-	/* Others than those given may be watched. */
+	/* More processes than the given ones may be sampled. */
 	bool is_open = options->name_count || options->children;
 	const char *text;
 

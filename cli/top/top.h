@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of ljtop share. */
+/* What do the parts of ljtop share? */
 #ifndef CLI_TOP_TOP_H
 #define CLI_TOP_TOP_H
 
@@ -8,7 +8,7 @@
 #include "cli/common/recording.h"
 #include "daemon/live.h"
 
-/** What the command line says. Strings are those of argv. */
+/** Values of the command line. Strings are those of argv. */
 struct arguments {
 	struct daemon_options options;
 	struct format_live_options live;
@@ -16,25 +16,27 @@ struct arguments {
 	double delay_s;
 	bool batch, json, no_mouse;
 	long iterations;  /**< 0: until it ends. */
-	long width, rows; /**< Columns; rows of the table, 0 all. */
+	long width, rows; /**< Columns; rows of the table, 0: all. */
 	struct options_pids pids;
 	struct options_names names;
 };
 
 /**
- * Read the command line. Help and version are printed and end the process.
- * @param ret_arguments Holds the defaults; release with top_arguments_deinit() in any case.
- * @return -1 to go on, else the exit code, with a message printed.
+ * Read the command line. --help and --version print and end the process.
+ * @param ret_arguments Holds the defaults; always release with top_arguments_deinit().
+ * @return -1 to continue, else the exit code, with a message printed.
  */
 int top_arguments_parse(int argc, char **argv, struct arguments *ret_arguments);
 void top_arguments_deinit(struct arguments *arguments);
 
-/** One plain screen. @return 0, or -1 with FAILURE_NO_MEMORY; errors of @p file are left to
- *  ferror(). */
+/**
+ * Print one plain screen.
+ * @return 0, or -1 with FAILURE_NO_MEMORY. The caller checks ferror() of @p file.
+ */
 int top_print_text(FILE *file, const struct arguments *arguments, struct daemon_live *session,
 		   struct failure *why);
 
-/** One object on one line; the keys are an interface: ljtop(1). */
+/** Print one refresh as an object on one line. The keys are an interface: ljtop(1). */
 int top_print_json(FILE *file, const struct arguments *arguments, struct daemon_live *session,
 		   struct failure *why);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of ljtop. */
+/* What does the command line of ljtop say? */
 #include <stdlib.h>
 
 #include "cli/top/top.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refreshes as JSON, one object a line. The keys are an interface: ljtop(1). */
+/* How is a refresh printed as JSON, one object per line? The keys are an interface: ljtop(1). */
 #include <inttypes.h>
 #include <json.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "cli/top/draw/top_numbers.h"
 #include "cli/top/top.h"
 
-/* A text of the target's; "" is null. */
+/* Add a text of the target; "" becomes null. */
 static void add_text(struct json_object *object, const char *key, const char *text)
 {
 	json_keys_add_foreign(object, key, text && *text ? text : NULL);
@@ -32,7 +32,7 @@ static void add_outcomes(struct json_object *root, const struct daemon_live_head
 	json_keys_add_real(root, "full_percent", top_full_percent(header->outcomes));
 }
 
-/* What happened since the refresh before. */
+/* Add what happened since the previous refresh. */
 static void add_history_point(struct json_object *root, const struct daemon_history_point *now)
 {
 	struct json_object *object = json_object_new_object(),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop of ljtop's screen: new samples, keys, drawing. */
+/* How does ljtop's loop combine new samples, keys and drawing? */
 #include "cli/top/top_screen.h"
 #include "attach/clock.h"
 
@@ -11,12 +11,12 @@
 #include "cli/top/model/view_model.h"
 
 enum {
-	/* Samples are taken in turns of this many ticks, so that not each of them wakes us. */
+	/* Ticks between two rounds of the loop, so that not each tick wakes us. */
 	TICKS_PER_TURN = 40,
 	TURN_MAX_MS = 200,
-	/* Notices of the sampler stay this long. */
+	/* How long the sampler's notices stay. */
 	NOTICE_S = 10,
-	/* Takes in a row before keys are looked at. */
+	/* Most receives in a row before keys are handled. */
 	TAKES_MAX = 50,
 	MS_PER_S = 1000,
 	NS_PER_MS = 1000 * 1000,
@@ -51,7 +51,7 @@ void top_screen_destroy(struct top_screen *screen)
 	free(screen);
 }
 
-/* ---- What the sampler tells ------------------------------------------------------------- */
+/* ---- Messages of the sampler ------------------------------------------------------------ */
 
 static int take_samples(struct top_screen *screen, struct failure *why)
 {
@@ -62,7 +62,7 @@ static int take_samples(struct top_screen *screen, struct failure *why)
 	return ret < 0 ? -1 : 0;
 }
 
-/* The end of the sampling stays in the last line; notices go after a while. */
+/* The message about the end stays in the last line; notices disappear after a while. */
 static void take_notes(struct top_screen *screen)
 {
 	const struct daemon_live_header *header = daemon_live_header(screen->session);
@@ -83,7 +83,7 @@ static void take_notes(struct top_screen *screen)
 			 header->text[0] ? header->text : "the sampling has ended");
 }
 
-/* A refresh of all numbers. After the end one more, and then they stay. */
+/* Refresh all numbers. After the end, refresh once more, then keep them. */
 static int move_on(struct top_screen *screen, struct failure *why)
 {
 	if (screen->is_over)
@@ -106,7 +106,7 @@ static int turn_ms(const struct top_screen *screen)
 	return ms < 1 ? 1 : ms > TURN_MAX_MS ? TURN_MAX_MS : (int)ms;
 }
 
-/* @return 1 where the user leaves. */
+/* @return 1 if the user leaves. */
 static int take_keys(struct top_screen *screen, bool *ret_any, struct failure *why)
 {
 	int key = top_terminal_key(turn_ms(screen)), ret = 0;
@@ -146,8 +146,7 @@ static int loop(struct top_screen *screen, struct failure *why)
 			any |= !screen->is_frozen && !screen->is_over;
 			any |= screen->is_dirty || screen->is_over != was_over;
 			next_ns += delay_ns;
-			/* After a sleep of the machine, or of ours, there is nothing to catch up
-			 * with. */
+			/* After the machine or ljtop was suspended, do not catch up. */
 			next_ns = next_ns < clock_now_ns() ? clock_now_ns() + delay_ns : next_ns;
 		}
 		if (ret == 0 && any)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plain screens: what the terminal shows, for pipes and for scripts. */
+/* How is a refresh printed as a plain screen, for pipes and scripts? */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,24 +12,24 @@
 enum {
 	LINE_MAX_BYTES = 2048,
 	NAME_MAX_BYTES = 512,
-	/* Columns of the table in front of its names. */
+	/* Columns of the numbers before the names. */
 	NUMBERS_WIDTH = 48,
 	/* Processes and VMs that the header names. */
 	SHOWN_MAX = 3,
 };
 
-/* A line that ends at the edge of the screen. */
+/* Print a line, cut off at the edge of the screen. */
 static void print_line(FILE *file, const struct arguments *arguments, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Bytes of the first columns of a text, a column for each character. */
+/* Bytes of the first columns of a text, with one column per character. */
 static size_t cut_columns(const char *text, size_t columns)
 {
 	size_t len = 0;
 
 	while (text[len] && columns > 0) {
 		len++;
-		/* Bytes that go on a character of UTF-8. */
+		/* Continuation bytes of UTF-8. */
 		while (((unsigned char)text[len] & 0xc0) == 0x80)
 			len++;
 		columns--;
@@ -229,7 +229,8 @@ static void print_header(FILE *file, const struct arguments *arguments, struct d
 
 /* ---- Table ------------------------------------------------------------------------------ */
 
-/* Of a coroutine the function that it began with, and the address, as many begin with the same. */
+/* A coroutine is named by its first function and its address, because many begin with the same
+ * function. */
 static const char *name_of(const struct format_live_row *row, char *room)
 {
 	if (!row->coroutine)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drawing the list, the names of the views and the help page. */
+/* How are the list, the names of the views and the help page drawn? */
 #include "cli/top/draw/top_draw.h"
 
 #include <inttypes.h>
@@ -7,15 +7,15 @@
 #include <string.h>
 
 enum {
-	/* Wider screens have room for counts too. */
+	/* Wider screens also show counts. */
 	WIDE_COLUMNS = 100,
 	BAR_COLUMNS = 10,
 	SHARE_COLUMNS = 6,
 	COUNT_COLUMNS = 8,
 	PLACE_MIN = 12,
-	/* Deeper frames of a tree are not moved further to the right. */
+	/* Deeper frames of a tree have this indent. */
 	INDENT_MAX = 30,
-	/* Shares from which a row is hot, or warm; in thousandths. */
+	/* Shares of hot and warm rows, in thousandths. */
 	HOT = 200,
 	WARM = 50,
 };
@@ -59,7 +59,7 @@ void top_draw_line(struct top_screen *screen, int y, enum top_look look)
 	struct failure why;
 	const char *text;
 
-	/* Cut to the width, so that nothing flows into the next line. */
+	/* Cut to the width, so that nothing continues on the next line. */
 	screen->line = (struct format_text){ 0 };
 	if (format_text_take(&whole, &text, &why) == 0)
 		top_columns_add_padded(&screen->line, text, (size_t)COLS, TOP_CUT_END,
@@ -89,7 +89,7 @@ static enum top_look heat(uint64_t part, uint64_t all)
 
 /* ---- Views and heads -------------------------------------------------------------------- */
 
-/* With the digit before its name. */
+/* Width with the digit before the name. */
 static int view_width(size_t view)
 {
 	return 1 + (int)strlen(views[view].name);
@@ -122,7 +122,7 @@ static bool is_wide(void)
 	return COLS >= WIDE_COLUMNS;
 }
 
-/* As draw_heads() has them. */
+/* The columns are those of draw_heads(). */
 enum top_sort top_draw_column_at(int x)
 {
 	static const int widths[] = { SHARE_COLUMNS, SHARE_COLUMNS, COUNT_COLUMNS, COUNT_COLUMNS };
@@ -141,7 +141,7 @@ static bool has_bar(const struct top_screen *screen)
 	return is_wide() && screen->choice.view != TOP_VIEW_SOURCE;
 }
 
-/* How many columns names have, and places behind them. */
+/* Split the width between names and locations. */
 static void share_out(const struct top_screen *screen, size_t *ret_name, size_t *ret_location)
 {
 	size_t used = 14, left;
@@ -157,7 +157,7 @@ static void share_out(const struct top_screen *screen, size_t *ret_name, size_t 
 	*ret_name = left > *ret_location ? left - *ret_location - (*ret_location ? 1 : 0) : left;
 }
 
-/* The head of a column, at its right end; the one by which rows are sorted has a mark. */
+/* Add a right-aligned column head, with a mark if the rows are sorted by it. */
 static void add_head(struct top_screen *screen, enum top_sort sort, const char *head,
 		     size_t columns)
 {
@@ -207,7 +207,7 @@ static void add_counts(struct top_screen *screen, uint64_t self, uint64_t total,
 				 COUNT_COLUMNS, total);
 }
 
-/* In eighths of a column where the terminal has them. */
+/* In eighths of a column if the terminal has these characters. */
 static void add_bar(struct top_screen *screen, uint64_t part, uint64_t all)
 {
 	static const char *const blocks[] = { "",
@@ -229,7 +229,7 @@ static void add_bar(struct top_screen *screen, uint64_t part, uint64_t all)
 	format_text_addf(&screen->line, "%*s ", (int)(BAR_COLUMNS - columns - (rest != 0)), "");
 }
 
-/* What stands before a name: how deep it is, and whether there is more below. */
+/* Add the indent for the depth, and a mark for hidden rows below. */
 static void add_indent(const struct top_row *row, struct format_text *text)
 {
 	static const char *const marks[] = { [TOP_MARK_NONE] = "",
@@ -242,7 +242,7 @@ static void add_indent(const struct top_row *row, struct format_text *text)
 	format_text_addf(text, "%*s%s", (int)depth, "", marks[row->mark]);
 }
 
-/* The part of a name that is not scrolled away. */
+/* The part of a name that is scrolled into view. */
 static const char *scrolled(const struct top_screen *screen, const char *name)
 {
 	size_t len = strlen(name), at = 0;
@@ -286,7 +286,7 @@ static void write_name(const struct top_screen *screen, const struct top_row *ro
 		format_text_add_string(text, row->name[0] ? scrolled(screen, row->name) : "?");
 	if (row->coroutine)
 		format_text_addf(text, " 0x%" PRIx64, row->coroutine);
-	/* Several processes may have the same. */
+	/* Several processes may have rows with equal names. */
 	if ((choice->view == TOP_VIEW_TRACES || choice->view == TOP_VIEW_COROUTINES) &&
 	    daemon_live_header(screen->session)->process_count > 1 && row->pid)
 		format_text_addf(text, " [%d]", (int)row->pid);
@@ -344,7 +344,7 @@ static void draw_source_row(struct top_screen *screen, size_t index, int y, bool
 	top_draw_line(screen, y, is_selected ? TOP_LOOK_SELECTED : heat(self, source->samples));
 }
 
-/* What there is in place of rows. */
+/* Say why there are no rows. */
 static void draw_empty(struct top_screen *screen)
 {
 	const struct view_source *source = &screen->source;
@@ -387,7 +387,7 @@ static void draw_list(struct top_screen *screen)
 		draw_empty(screen);
 }
 
-/* ---- The last line, and help ------------------------------------------------------------ */
+/* ---- Last line and help ----------------------------------------------------------------- */
 
 static void add_chosen(struct top_screen *screen)
 {

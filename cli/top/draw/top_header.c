@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The upper part of the screen: how the processes and the sampling are. */
+/* How is the header drawn: the state of the processes and of the sampling? */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,13 +7,13 @@
 #include "cli/top/draw/top_numbers.h"
 
 enum {
-	/* Refreshes that the bar and the rates are of. */
+	/* Refreshes that the bar and the rates cover. */
 	RECENT = 10,
 	LABEL_COLUMNS = 6,
 	SPARK_MIN = 8,
 	HISTORY_COLUMNS_MAX = 200,
-	/* What the sparkline of the states spans, as far as the history reaches; the others are
-	 * shorter. */
+	/* Time that the sparkline of the states covers, if the history is that long; other
+	 * sparklines are shorter. */
 	HISTORY_S = 120,
 	NS_PER_MS = 1000 * 1000,
 };
@@ -32,7 +32,7 @@ static const struct {
 	[TOP_IDLE] = { "idle", '.' },
 };
 
-/** The last refreshes together. */
+/** Sums of the last refreshes. */
 struct recent {
 	uint64_t parts[TOP_ACTIVITY_COUNT], sum;
 	uint64_t span_ns, cpu_ns, created, aborted, allocated;
@@ -77,16 +77,16 @@ static double per_second(uint64_t count, const struct recent *recent)
 /** One column of the sparklines: some refreshes. */
 struct column {
 	uint64_t parts[TOP_ACTIVITY_COUNT];
-	uint64_t heap_bytes, mcode_bytes; /* of the newest one */
+	uint64_t heap_bytes, mcode_bytes; /* of the newest refresh */
 };
 
-/** The last minutes, the newest column last. */
+/** The last minutes, newest column last. */
 struct history {
 	struct column columns[HISTORY_COLUMNS_MAX];
 	size_t count;
 };
 
-/* Columns stay where they are while time goes on: each is of a fixed span of the clock. */
+/* Each column covers a fixed span of the clock, so its contents do not change while time passes. */
 static uint64_t span_of(const struct top_screen *screen, size_t columns)
 {
 	uint64_t delay_ns = (uint64_t)screen->options.delay_ms * NS_PER_MS;
@@ -105,7 +105,7 @@ static void add_to_column(const struct daemon_history_point *moment, struct colu
 		column->parts[i] += counts[i];
 }
 
-/* @param columns At most, and at most HISTORY_COLUMNS_MAX. */
+/* @param columns Maximum, up to HISTORY_COLUMNS_MAX. */
 static void collect_history(const struct top_screen *screen, size_t columns,
 			    struct history *ret_history)
 {
@@ -132,10 +132,10 @@ static void collect_history(const struct top_screen *screen, size_t columns,
 		ret_history->columns[i] = newest_first[count - 1 - i];
 }
 
-/** What a sparkline is of. */
+/** A measure that a sparkline shows. */
 typedef uint64_t (*measure)(const struct column *column);
 
-/* Threads that ran, of those that were sampled, in thousandths. */
+/* Running threads in thousandths of all sampled threads. */
 static uint64_t busy_of(const struct column *column)
 {
 	uint64_t all = 0;
@@ -167,7 +167,7 @@ static void add_history(struct top_screen *screen, const struct history *history
 			      screen->terminal.utf8);
 }
 
-/* What a VM that ran was at most of the time. */
+/* The most frequent activity of a running VM. */
 static enum top_activity main_activity(const struct column *column)
 {
 	enum top_activity most = TOP_INTERPRETER;
@@ -178,7 +178,7 @@ static enum top_activity main_activity(const struct column *column)
 	return most;
 }
 
-/* As high as threads were busy, in the colour of what they did most. */
+/* The height is the share of running threads, the colour their most frequent activity. */
 static void draw_states(struct top_screen *screen, const struct history *history, int x,
 			size_t columns)
 {
@@ -265,7 +265,7 @@ static void draw_numbers(struct top_screen *screen, const struct daemon_live_hea
 			 format_percent(recent->cpu_ns, recent->span_ns));
 	if (header->dropped)
 		format_text_addf(&screen->line, "  dropped %" PRIu64, header->dropped);
-	/* Known to who has asked for it: the first to be cut off. */
+	/* Last, because the user knows it and a narrow screen cuts it off. */
 	format_text_addf(&screen->line, "  %u Hz", header->rate_hz);
 	top_draw_line(screen, 1, TOP_LOOK_PLAIN);
 }
@@ -302,7 +302,7 @@ static void draw_bar(struct top_screen *screen, const struct recent *recent,
 static void draw_legend(struct top_screen *screen, const struct recent *recent)
 {
 	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
-		/* A machine with free processors has none of it, and the line is full. */
+		/* This part is usually 0 and the line is full, so show it only if necessary. */
 		if (i != TOP_UNSCHEDULED || recent->parts[i])
 			format_text_addf(&screen->line, " %c %s %.0f%%", parts[i].letter,
 					 parts[i].name,
@@ -343,7 +343,7 @@ static void draw_traces(struct top_screen *screen, const struct daemon_live_head
 	const struct daemon_history_point *moment = daemon_live_history(screen->session, 0);
 	const struct daemon_vm *vm = first_vm(screen, header);
 	size_t spark = (size_t)COLS / 8;
-	/* Where the build does not count them, there may be more. */
+	/* A build that does not count them may have more. */
 	const char *least = vm && vm->is_counted ? "" : ">=";
 	char bytes[16];
 

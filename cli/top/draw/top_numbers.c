@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of a watch as people read them. */
+/* How are the numbers of a live session shown to people? */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ const char *top_activity_name(enum top_activity activity)
 
 void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint64_t *ret_counts)
 {
-	/* Builds that do not tell fast functions from C functions have C for both. */
+	/* Builds that do not distinguish built-ins from C functions report C for both. */
 	static const enum top_activity activities[FORMAT_STATE_COUNT] = {
 		[FORMAT_STATE_INTERP] = TOP_INTERPRETER,
 		[FORMAT_STATE_LFUNC] = TOP_INTERPRETER,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of a live session, in words of people. */
+/* How are the numbers of a live session shown to people? */
 #ifndef CLI_TOP_DRAW_TOP_NUMBERS_H
 #define CLI_TOP_DRAW_TOP_NUMBERS_H
 
 #include "daemon/live.h"
 
-/** What the VMs do, in words of people. */
+/** What the VMs do, in words for people. */
 enum top_activity {
 	TOP_INTERPRETER,
 	TOP_COMPILED,
@@ -20,20 +20,27 @@ enum top_activity {
 
 const char *top_activity_name(enum top_activity activity);
 
-/** How samples were taken and how long that took for nearly all of them, with what was stopped
- *  although the kernel copies threads, and why: "copied p99 9 us". */
+/** Describe how samples were taken and the p99 of their duration, then which threads were stopped
+ * although the kernel copies others, and why: "copied p99 9 us". */
 void top_describe_capture(const struct daemon_live_header *header, char *ret_text, size_t len);
 
-/** Looks at threads by activity, of states and outcomes. @param ret_counts TOP_ACTIVITY_COUNT. */
+/**
+ * Count samples by activity.
+ * @param states, outcomes Samples by state and by outcome.
+ * @param ret_counts TOP_ACTIVITY_COUNT.
+ */
 void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint64_t *ret_counts);
 
-/** Full chains in percent of looks at running threads that had a VM. */
+/** Full chains in percent of the samples of running threads that had a VM. */
 double top_full_percent(const uint64_t *outcomes);
 
-/** Per second of a moment. */
+/** Count per second of a point in the history. */
 double top_rate(uint64_t count, const struct daemon_history_point *moment);
 
-/** How long ago a process began. @return -1 unknown. */
+/**
+ * Seconds since a process started.
+ * @return -1 if unknown.
+ */
 double top_uptime_s(const struct daemon_live_header *header, size_t process);
 
 #endif

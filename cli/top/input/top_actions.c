@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each key does to the screen. */
+/* What does each key do to the screen? */
 #include "cli/top/input/top_actions.h"
 #include "format/text.h"
 
@@ -18,7 +18,7 @@ enum {
 	SHIFT_MAX = 4096,
 };
 
-/** Formats of files, by the key that chooses them. */
+/** File formats and the keys that choose them. */
 static const struct {
 	int key;
 	const char *format, *ending;
@@ -63,7 +63,7 @@ static void choose_format(struct top_screen *screen, int key)
 	}
 }
 
-/* A new file only: a key too much is to cost nobody a profile. */
+/* Never overwrite a file, because a wrong key must not destroy a profile. */
 static void write_file(struct top_screen *screen)
 {
 	const struct format_live *live = daemon_live_profile(screen->session);
@@ -121,7 +121,7 @@ static void act_in_prompt(struct top_screen *screen, int key)
 
 /* ---- Views ------------------------------------------------------------------------------ */
 
-/* The function under the cursor is what callers and source are of. */
+/* The views of callers and of source show the function under the cursor. */
 static int open_view(struct top_screen *screen, enum top_view view, struct failure *why)
 {
 	const struct top_row *row = view_model_row(screen);
@@ -139,7 +139,7 @@ static int open_view(struct top_screen *screen, enum top_view view, struct failu
 	return 0;
 }
 
-/* Of callers and callees: the function under the cursor is the next one. */
+/* In the view of callers: show the function under the cursor. */
 static void follow_call(struct top_screen *screen)
 {
 	const struct top_row *row = view_model_row(screen);
@@ -151,7 +151,7 @@ static void follow_call(struct top_screen *screen)
 	screen->is_dirty = true;
 }
 
-/* Only the thread or process under the cursor, or all again. */
+/* Show only the thread or process under the cursor, or all again. */
 static void choose_thread(struct top_screen *screen)
 {
 	const struct top_row *row = view_model_row(screen);
@@ -190,7 +190,7 @@ static int enter(struct top_screen *screen, struct failure *why)
 	}
 }
 
-/* In the tree: fold, or go to the one above; unfold. */
+/* In the tree: fold, or move to the parent; or unfold. Elsewhere: scroll. */
 static int go_sideways(struct top_screen *screen, bool right, struct failure *why)
 {
 	if (screen->choice.view == TOP_VIEW_TREE)
@@ -213,7 +213,7 @@ static void escape(struct top_screen *screen)
 
 static void sort_by(struct top_screen *screen, enum top_sort sort)
 {
-	/* The same once more is the other way round. */
+	/* The same order again is reversed. */
 	screen->choice.is_reversed = screen->choice.sort == sort && !screen->choice.is_reversed;
 	screen->choice.sort = sort;
 	screen->is_dirty = true;
@@ -327,7 +327,7 @@ static void act_in_help(struct top_screen *screen, enum top_command command)
 	size_t height = LINES > 1 ? (size_t)LINES - 1 : 1;
 
 	help->count = top_key_count;
-	/* It has no cursor: what moves is the page. */
+	/* The page has no cursor, so the page moves. */
 	if (command == TOP_UP && help->first > 0)
 		help->first--;
 	else if (command == TOP_DOWN && help->first + height < help->count)

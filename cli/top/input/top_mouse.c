@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What clicks and the wheel do to the screen. */
+/* What do clicks and the wheel do to the screen? */
 #include "cli/top/input/top_mouse.h"
 #include "attach/clock.h"
 
 enum {
-	/* Lines that one notch of a wheel is. */
+	/* Lines per notch of the wheel. */
 	WHEEL_LINES = 3,
 	DOUBLE_CLICK_NS = 400 * 1000 * 1000,
 };
 
-/* All lines of a notch but the last, which the command is. */
+/* Scroll all lines of a notch except the last, which the returned command scrolls. */
 static enum top_command turn_wheel(struct top_screen *screen, enum top_command command)
 {
 	for (int i = 1; i < WHEEL_LINES && !screen->is_help; i++)
@@ -29,7 +29,7 @@ static enum top_command click_line(struct top_screen *screen, size_t line)
 	list->selected = line;
 	list->is_held = true;
 	screen->clicked = line;
-	/* A third click begins anew. */
+	/* A third click counts as a first one. */
 	screen->clicked_ns = is_double ? 0 : time_ns;
 	return is_double ? TOP_ENTER : TOP_NOTHING;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The mouse: it selects, goes into lines, opens views, sorts and scrolls. */
+/* How does the mouse select, open, sort and scroll? */
 #ifndef CLI_TOP_INPUT_TOP_MOUSE_H
 #define CLI_TOP_INPUT_TOP_MOUSE_H
 
@@ -7,9 +7,9 @@
 #include "cli/top/model/top_keys.h"
 
 /**
- * Take what the mouse did, after KEY_MOUSE. A click selects its line; two in a row on one line are
- * Enter.
- * @return The command that it stands for, TOP_NOTHING for none.
+ * Handle a mouse event, after KEY_MOUSE. A click selects its line; a double click on a line acts
+ * like Enter.
+ * @return The command for the event, or TOP_NOTHING.
  */
 enum top_command top_mouse_take(struct top_screen *screen);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Typing a line: UTF-8, and what erases. */
+/* How is a line typed, with UTF-8 and keys that erase? */
 #include "cli/top/input/top_prompt.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { DELETE = 0x7f };
 
-/* The last character, all its bytes. */
+/* Erase the last character with all its bytes. */
 static void erase_character(char *text)
 {
 	size_t len = strlen(text);

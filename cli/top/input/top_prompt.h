@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A line that is typed at the bottom of the screen. */
+/* How is a line typed at the bottom of the screen? */
 #ifndef CLI_TOP_INPUT_TOP_PROMPT_H
 #define CLI_TOP_INPUT_TOP_PROMPT_H
 
@@ -12,8 +12,10 @@ enum top_typed {
 	TOP_TYPED_CANCEL, /**< Escape, or Backspace in an empty line. */
 };
 
-/** Take one key, as wgetch(3) gives it: a byte of text or a command of readline's.
- *  @param text Terminated, in a buffer of @p size bytes; stays so. */
+/**
+ * Handle one key from wgetch(3): a byte of text, or an editing command of readline.
+ * @param text Terminated, in a buffer of @p size bytes; remains terminated.
+ */
 enum top_typed top_prompt_key(char *text, size_t size, int key);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ljtop's screen is at a moment: the view that was chosen, its rows, and what is typed. */
+/* What is the state of ljtop's screen: its view, its rows, and what the user types? */
 #ifndef CLI_TOP_MODEL_SCREEN_STATE_H
 #define CLI_TOP_MODEL_SCREEN_STATE_H
 
@@ -18,31 +18,31 @@ enum {
 	TOP_PROMPT_MAX = 256,
 };
 
-/** What the screen is to be. */
+/** Options of the screen. */
 struct top_screen_options {
 	unsigned delay_ms; /**< Between two refreshes. */
 	bool takes_mouse;
-	/** View, order, filter and natives to begin with. */
+	/** View, order, filter and natives at the start. */
 	const struct format_live_query *query;
-	const volatile sig_atomic_t *stop; /**< Set to leave the screen. */
+	const volatile sig_atomic_t *stop; /**< Set by the caller to leave the screen. */
 };
 
-/** What is being typed. */
+/** What the user is typing. */
 enum top_prompt {
 	TOP_PROMPT_NONE,
 	TOP_PROMPT_FILTER,
-	TOP_PROMPT_FORMAT, /**< Of a file: one key. */
+	TOP_PROMPT_FORMAT, /**< Format of a file: one key. */
 	TOP_PROMPT_FILE,
 };
 
-/** The file that is shown as source. */
+/** The file that the source view shows. */
 struct view_source {
 	char *chunk; /* NULL: none yet */
 	struct top_source file;
-	const char *why;      /* it cannot be shown; or NULL */
+	const char *why;      /* why it cannot be shown; or NULL */
 	uint64_t *self, *all; /* samples by line, from 0 */
 	uint64_t samples;
-	uint32_t wanted; /* line to be selected; 0: none */
+	uint32_t wanted; /* line to select; 0: none */
 };
 
 struct top_screen {
@@ -62,12 +62,12 @@ struct top_screen {
 
 	enum top_prompt prompt;
 	char typed[TOP_PROMPT_MAX];
-	const char *format; /* of the file to be written */
+	const char *format; /* of the file to write */
 	char note[TOP_NOTE_MAX];
-	uint64_t note_end_ns;	 /* 0: until a key is typed */
-	uint64_t notices;	 /* that were seen */
-	struct format_text line; /* being drawn */
-	size_t clicked;		 /* line of the list, by the mouse */
+	uint64_t note_end_ns;	 /* 0: until the next key */
+	uint64_t notices;	 /* notices seen so far */
+	struct format_text line; /* the line that is being drawn */
+	size_t clicked;		 /* line of the list that was last clicked */
 	uint64_t clicked_ns;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys are those of htop and less where they mean the same: htop 3.2 and less 590, their man pages.
- */
+/* Which command has each key? Keys of htop and less have the same meaning here; sources: the man
+ * pages of htop 3.2 and less 590. */
 #include "cli/top/model/top_keys.h"
 
 #include <curses.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the keys of the screen do. */
+/* Which command has each key? */
 #ifndef CLI_TOP_MODEL_TOP_KEYS_H
 #define CLI_TOP_MODEL_TOP_KEYS_H
 
 #include <stddef.h>
 
-/** What a key asks for. */
+/** The command of a key. */
 enum top_command {
 	TOP_NOTHING,
 	/* Views, in the order of enum top_view. */
@@ -20,7 +20,7 @@ enum top_command {
 	TOP_SHOW_SOURCE,
 	TOP_NEXT_VIEW,
 	TOP_PREVIOUS_VIEW,
-	/* In a view. */
+	/* Movement in a view. */
 	TOP_UP,
 	TOP_DOWN,
 	TOP_PAGE_UP,
@@ -33,7 +33,7 @@ enum top_command {
 	TOP_FOLD,
 	TOP_UNFOLD,
 	TOP_UNFOLD_ALL,
-	/* What is shown. */
+	/* What a view shows. */
 	TOP_SORT_NEXT,
 	TOP_SORT_PREVIOUS,
 	TOP_SORT_REVERSE,
@@ -63,7 +63,7 @@ enum {
 /** One line of the help page. */
 struct top_key {
 	enum top_command command;
-	int keys[TOP_KEYS_MAX]; /**< As wgetch(3) gives them; 0 ends them. */
+	int keys[TOP_KEYS_MAX]; /**< As from wgetch(3), ended by 0. */
 	const char *names;	/**< For people, "Up k". */
 	const char *help;
 };
@@ -72,7 +72,11 @@ struct top_key {
 extern const struct top_key top_keys[];
 extern const size_t top_key_count;
 
-/** @param key As wgetch(3) gives it. @return TOP_NOTHING where it has no meaning. */
+/**
+ * Find the command of a key.
+ * @param key As from wgetch(3).
+ * @return TOP_NOTHING if the key has no meaning.
+ */
 enum top_command top_keys_find(int key);
 
 #endif

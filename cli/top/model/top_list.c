@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cursor of a list, and the part of it that is shown. */
+/* Where is the cursor of a list, and which part of the list is visible? */
 #include "cli/top/model/top_list.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ void top_list_scroll(struct top_list *list, size_t height)
 		list->first = list->selected;
 	if (list->selected >= list->first + height)
 		list->first = list->selected - height + 1;
-	/* No blank lines at the end while there are lines before. */
+	/* Show no blank lines at the end while there are hidden lines above. */
 	if (list->first + height > list->count)
 		list->first = list->count > height ? list->count - height : 0;
 }
@@ -56,7 +56,7 @@ bool top_list_move(struct top_list *list, enum top_command command, size_t heigh
 	default:
 		return false;
 	}
-	/* Who goes back to the top wants to see what is hottest. */
+	/* At the top, the user wants to see the hottest line. */
 	list->is_held = list->selected > 0;
 	top_list_scroll(list, height);
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of a view, copied out of the live profile. */
+/* Which rows has a view, copied from the live profile? */
 #include "attach/array.h"
 #include "attach/hash.h"
 #include "cli/top/model/top_table.h"
@@ -47,7 +47,7 @@ static struct top_block *get_block(struct top_table *table, size_t len)
 	return block;
 }
 
-/* @return NULL for no text, and without memory. */
+/* @return NULL for no text, or if memory is out. */
 static const char *keep(struct top_table *table, const char *text)
 {
 	size_t len = text ? strlen(text) + 1 : 0;
@@ -166,7 +166,7 @@ static uint64_t id_of(const struct top_row *row, enum top_view view)
 	}
 }
 
-/* Whether a row has anything in what is shown: what was hot once is no part of the window. */
+/* Whether a row has samples in the window, or no window is chosen. */
 static bool is_shown(const struct format_live_row *row, const struct top_choice *choice)
 {
 	return !choice->window || row->count.window_total || row->count.window_self;
@@ -264,7 +264,7 @@ static bool is_chosen(const struct top_choice *choice, const struct format_live_
 		strncmp(row->location, choice->location, sizeof(choice->location) - 1) == 0);
 }
 
-/* The chosen function among all: by its id, else by its texts, else the first one. */
+/* Find the chosen function among all: by its id, else by its texts, else the first one. */
 static const struct format_live_row *find_chosen(const struct format_live_rows *rows,
 						 const struct top_choice *choice)
 {
@@ -327,7 +327,7 @@ int top_table_calls(struct top_table *table, const struct format_live *live,
 	struct format_live_rows rows;
 	int ret = 0;
 
-	/* It may be native, and have no part of the filter. */
+	/* The function may be native, or not match the filter. */
 	query.filter = NULL;
 	query.no_natives = choice->no_natives && !choice->has_function;
 	if (format_live_query(live, &query, &rows, why) != 0)
@@ -407,7 +407,7 @@ int top_table_threads(struct top_table *table, const struct format_live *live,
 	struct format_live_rows processes, threads;
 	int ret;
 
-	/* Others than the chosen one are there to be chosen. */
+	/* Show all processes and threads, so that the user can choose others. */
 	query.pid = query.tid = 0;
 	if (format_live_query(live, &query, &processes, why) != 0)
 		return -1;

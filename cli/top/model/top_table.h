@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a view shows: rows copied out of the live profile, so that they stay while it goes on. */
+/* What does a view show? Rows are copied from the live profile, and stay while it changes. */
 #ifndef CLI_TOP_MODEL_TOP_TABLE_H
 #define CLI_TOP_MODEL_TOP_TABLE_H
 
@@ -23,7 +23,7 @@ enum top_view {
 	TOP_VIEW_COUNT,
 };
 
-/** What rows are sorted by. */
+/** Sort orders of rows. */
 enum top_sort { TOP_SORT_SELF, TOP_SORT_TOTAL, TOP_SORT_NAME, TOP_SORT_COUNT };
 
 enum { TOP_FILTER_MAX = 128 };
@@ -33,35 +33,35 @@ struct top_choice {
 	enum top_view view;
 	enum top_sort sort;
 	bool is_reversed;
-	bool window; /**< The last refreshes instead of all since the start. */
+	bool window; /**< Show the last refreshes instead of everything since the start. */
 	bool no_natives;
 	char filter[TOP_FILTER_MAX];
-	int32_t pid, tid; /**< Only this process, or thread; 0: all. */
-	/** The function whose callers are shown; after a fold its id may mean another one, which
-	 * the texts tell. */
+	int32_t pid, tid; /**< Only this process or thread; 0: all. */
+	/** The function whose callers are shown. Its id may change its meaning when the live
+	 * profile is folded, so its texts identify it. */
 	bool has_function;
 	uint32_t function;
 	char name[256], location[256];
 };
 
-/** What stands before a row. */
+/** Mark before a row. */
 enum top_mark {
 	TOP_MARK_NONE,
 	TOP_MARK_OPEN,
 	TOP_MARK_FOLDED,
-	TOP_MARK_TITLE,	 /**< No row but the title of those below. */
-	TOP_MARK_CHOSEN, /**< The function or thread that was chosen. */
+	TOP_MARK_TITLE,	 /**< Not a row, but the title of the rows below. */
+	TOP_MARK_CHOSEN, /**< The chosen function or thread. */
 };
 
-/** One row. Texts are the table's. */
+/** One row. The table owns the texts. */
 struct top_row {
-	uint64_t id; /**< The same for the same thing in the next table of the view. */
+	uint64_t id; /**< Stays the same for the same object in the view's next table. */
 	const char *name, *location;
-	const char *chunk; /**< As the VM stores it, not fit for a terminal; or NULL. */
+	const char *chunk; /**< As the VM stores it, unsafe for a terminal; or NULL. */
 	enum format_kind kind;
 	enum top_mark mark;
 	uint32_t function, line, trace;
-	uint64_t coroutine; /**< Address, of coroutines. */
+	uint64_t coroutine; /**< Address, for coroutines. */
 	int32_t pid, tid;
 	unsigned depth;
 	uint64_t self, total;
@@ -74,46 +74,52 @@ struct top_block;
 struct top_table {
 	struct top_row *rows;
 	size_t count, capacity;
-	uint64_t samples; /**< What all of it is a part of. */
+	uint64_t samples; /**< The total of which rows are shares. */
 	struct top_block *blocks;
 };
 
 void top_table_deinit(struct top_table *table);
 
-/** Add a row with copies of the texts. @return It, to be filled further, borrowed until the next;
- *  or NULL without memory. */
+/**
+ * Add a row with copies of the texts.
+ * @return The row for further changes, borrowed until the next call; NULL if memory is out.
+ */
 struct top_row *top_table_add(struct top_table *table, const struct format_live_row *row,
 			      const struct top_choice *choice);
 
-/** Add a row that is only a text. @return As top_table_add(). */
+/**
+ * Add a row that is only a text.
+ * @return As top_table_add().
+ */
 struct top_row *top_table_add_text(struct top_table *table, const char *text, enum top_mark mark);
 
-/** @return The row with an id, or SIZE_MAX: as top_list_update() asks for it. */
+/** @return The row with an id, or SIZE_MAX; for top_list_update(). */
 size_t top_table_find(const void *table, uint64_t id);
 
-/** What the choice asks of the live profile. The filter is borrowed. */
+/** The query of the live profile for a choice. The filter is borrowed. */
 struct format_live_query top_table_query(const struct top_choice *choice,
 					 enum format_live_view view);
 
-/** Put the rows of a view that is a list into an empty table: functions, lines, modules, traces,
- *  coroutines.
- *  @return 0, or -1 with FAILURE_NO_MEMORY. */
+/**
+ * Fill an empty table with a view that is a list: functions, lines, modules, traces, coroutines.
+ * @return 0, or -1 with FAILURE_NO_MEMORY.
+ */
 int top_table_list(struct top_table *table, const struct format_live *live,
 		   const struct top_choice *choice, struct failure *why);
 
-/** Callers, the chosen function, and what it calls. Chooses the first function where none is
- * chosen, or the chosen one is gone. */
+/** Fill a table with callers, the chosen function, and its callees. Chooses the first function if
+ * none is chosen, or the chosen one no longer exists. */
 int top_table_calls(struct top_table *table, const struct format_live *live,
 		    struct top_choice *choice, struct failure *why);
 
-/** Processes, and below each its threads. */
+/** Fill a table with processes, and each one's threads below it. */
 int top_table_threads(struct top_table *table, const struct format_live *live,
 		      const struct top_choice *choice, struct failure *why);
 
-/** Choose what a query asks for, as far as there is something like it on the screen. */
+/** Choose what a query requests, as far as the screen supports it. */
 void top_choice_begin(struct top_choice *choice, const struct format_live_query *query);
 
-/** Choose the function that a row is of. */
+/** Choose the function of a row. */
 void top_choice_function(struct top_choice *choice, const struct top_row *row);
 
 #endif

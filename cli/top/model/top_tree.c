@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The call tree as rows, with what is folded. */
+/* Which rows has the call tree, and which nodes are folded? */
 #include "cli/top/model/top_tree.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ void top_folds_deinit(struct top_folds *folds)
 	memset(folds, 0, sizeof(*folds));
 }
 
-/* The first that has no smaller key. */
+/* Index of the first item whose key is not smaller. */
 static size_t search(const struct top_folds *folds, uint64_t key)
 {
 	return ARRAY_SEARCH(folds->count, i, folds->items[i].key < key);
@@ -26,7 +26,7 @@ static const struct top_fold *find(const struct top_folds *folds, uint64_t key)
 	return at < folds->count && folds->items[at].key == key ? &folds->items[at] : NULL;
 }
 
-/* The older half goes: rare, so that it may look at all of them. */
+/* Forget the older half. This is rare, so it may check all items. */
 static void forget(struct top_folds *folds)
 {
 	uint64_t limit = folds->time > TOP_FOLDS_MAX / 2 ? folds->time - TOP_FOLDS_MAX / 2 : 0;
@@ -68,8 +68,8 @@ uint32_t top_tree_find(const struct format_live_tree *tree, uint64_t key)
 	return FORMAT_LIVE_NO_NODE;
 }
 
-/* The next one in order: below, beside, or beside one above.
- * @param below Whether those below count. */
+/* The next node in order: the first child, the next sibling, or the next sibling of an ancestor.
+ * @param below Whether children count. */
 static uint32_t next_node(const struct format_live_tree *tree, uint32_t node, uint32_t top,
 			  bool below)
 {
@@ -84,7 +84,7 @@ static uint32_t next_node(const struct format_live_tree *tree, uint32_t node, ui
 void top_folds_set_below(struct top_folds *folds, const struct format_live_tree *tree,
 			 uint32_t node, bool is_open)
 {
-	/* More would forget each other. */
+	/* More would make the list forget them again. */
 	size_t left = TOP_FOLDS_MAX / 2;
 	uint32_t top = node;
 
@@ -143,7 +143,7 @@ int top_tree_list(struct top_table *table, const struct format_live_tree *tree,
 	while (node != FORMAT_LIVE_NO_NODE) {
 		const struct top_fold *fold = find(folds, tree->nodes[node].key);
 		bool is_heavy = node == heavy, is_open = fold ? fold->is_open : is_heavy;
-		/* What is behind the window is not shown, nor what is below it. */
+		/* Do not show nodes without samples in the window, nor the nodes below them. */
 		bool is_shown = node == 0 || weight_of(&tree->nodes[node], choice) > 0;
 
 		if (is_heavy)

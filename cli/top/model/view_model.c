@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of each view, and the source of a function. */
+/* What are the rows of each view, and the source of a function? */
 #include "cli/top/model/view_model.h"
 #include "attach/clock.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	/* For which a file is looked for, in one process after the other: keys wait meanwhile. */
+	/* Longest search for a file in one process after the other: keys wait meanwhile. */
 	OPEN_NS = 300 * 1000 * 1000,
 };
 
@@ -42,7 +42,7 @@ static int query_lines(const struct top_screen *screen, struct format_live_rows 
 	struct format_live_query query = top_table_query(&screen->choice, FORMAT_LIVE_LINES);
 
 	query.filter = NULL;
-	/* A line's own samples are those of what it calls in C too, as it is their caller's. */
+	/* C functions count for the line that calls them. */
 	query.no_natives = true;
 	query.order = screen->choice.window ? FORMAT_LIVE_WINDOW_SELF : FORMAT_LIVE_SELF;
 	return format_live_query(daemon_live_profile(screen->session), &query, ret_rows, why);
@@ -53,7 +53,7 @@ static bool is_file_line(const struct format_live_row *row)
 	return row->chunk && row->chunk[0] == '@' && row->line;
 }
 
-/* The hottest line of a function, or of all. */
+/* The hottest line of a function, or of all functions. */
 static const struct format_live_row *hottest(const struct format_live_rows *rows,
 					     const uint32_t *function)
 {
@@ -64,7 +64,7 @@ static const struct format_live_row *hottest(const struct format_live_rows *rows
 	return NULL;
 }
 
-/* In the process that was chosen, else in the first that has it. */
+/* Open the file in the chosen process, else in the first process that has it. */
 static void open_source(struct top_screen *screen)
 {
 	const struct daemon_live_header *header = daemon_live_header(screen->session);
@@ -120,7 +120,7 @@ int view_model_choose_source(struct top_screen *screen, struct failure *why)
 		return -1;
 	if (row && row->chunk && row->chunk[0] == '@')
 		line = hottest(&rows, &row->function);
-	/* On a frozen screen the number may be another function's by now. */
+	/* On a frozen screen the id may belong to another function now. */
 	if (line && strcmp(line->chunk, row->chunk) != 0)
 		line = NULL;
 	if (line)
@@ -150,7 +150,7 @@ static void count_lines(struct top_screen *screen, const struct format_live_rows
 		    strcmp(row->chunk, source->chunk) != 0)
 			continue;
 		source->self[at] += window ? row->count.window_guest : row->count.guest;
-		/* Functions of one line may call each other: no more than all. */
+		/* Functions on one line may call each other, so limit the sum. */
 		source->all[at] = source->all[at] + total < source->samples
 					  ? source->all[at] + total
 					  : source->samples;

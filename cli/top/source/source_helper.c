@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process that keeps the privileges, and opens files for the screen. */
+/* How does a separate process keep the privileges, and open files for the screen? */
 #include "cli/top/source/source_helper.h"
 
 #include <errno.h>
@@ -32,27 +32,27 @@ struct top_opener {
 	int errnum;
 };
 
-/** What is asked for. */
+/** A request. */
 struct question {
 	uint32_t sequence;
-	bool makes_file; /* of that name, and no process counts */
+	bool makes_file; /* create a file with that name; pid is unused */
 	int32_t pid;
 	char chunk[PATH_MAX + 1];
 };
 
-/** With it comes the descriptor, if there is one. */
+/** The descriptor comes with it, if there is one. */
 struct answer {
 	uint32_t sequence;
-	int32_t errnum; /* of a file that was not made */
+	int32_t errnum; /* why the file was not created */
 	char why[WHY_MAX];
 };
 
-/* ---- The opener ------------------------------------------------------------------------- */
+/* ---- The helper's side ------------------------------------------------------------------ */
 
 static void send_answer(int socket, const struct answer *answer, int fd)
 {
 	if (helper_send(socket, answer, sizeof(*answer), &fd, fd >= 0) != 0)
-		_exit(1); /* nobody asks any more */
+		_exit(1); /* the caller has ended */
 }
 
 static int make_file(const char *name)
@@ -60,7 +60,7 @@ static int make_file(const char *name)
 	return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
-/* Who asks may have been deceived. */
+/* Check, because the caller may be compromised. */
 static bool is_watched(const pid_t *pids, size_t count, pid_t pid)
 {
 	for (size_t i = 0; i < count; i++)
@@ -78,7 +78,7 @@ static int answer_question(const struct question *question, const pid_t *pids, s
 
 	answer->sequence = question->sequence;
 	if (question->makes_file) {
-		/* Nowhere else. */
+		/* Only in the working directory. */
 		errno = EACCES;
 		fd = strchr(question->chunk, '/') ? -1 : make_file(question->chunk);
 		answer->errnum = fd < 0 ? errno : 0;
@@ -113,7 +113,7 @@ static void serve(int socket, const pid_t *pids, size_t count)
 	_exit(0);
 }
 
-/* ---- Who asks --------------------------------------------------------------------------- */
+/* ---- The caller's side ------------------------------------------------------------------ */
 
 struct top_opener *top_opener_create(const pid_t *pids, size_t count)
 {
@@ -129,7 +129,7 @@ struct top_opener *top_opener_create(const pid_t *pids, size_t count)
 	if (opener->pid == 0) {
 		close(sockets[0]);
 		prctl(PR_SET_NAME, "ljtop-opener");
-		/* It ends with us, not by a Ctrl-C that is meant for us. */
+		/* The helper ends with us, not by a Ctrl-C that is for us. */
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -157,7 +157,7 @@ void top_opener_destroy(struct top_opener *opener)
 	free(opener);
 }
 
-/* @return The descriptor, -1 without one; -2 where no answer came. */
+/* @return The descriptor, -1 if there is none; -2 if no answer came. */
 static int take_answer(const struct top_opener *opener, struct answer *ret_answer)
 {
 	struct pollfd wait = { .fd = opener->fd, .events = POLLIN };
@@ -171,7 +171,7 @@ static int take_answer(const struct top_opener *opener, struct answer *ret_answe
 	return fd;
 }
 
-/* The answer to the last question. Those to earlier ones, that came too late, are left out. */
+/* Receive the answer to the last question, and skip late answers to earlier ones. */
 static int await_answer(struct top_opener *opener)
 {
 	struct answer answer = { 0 };

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens files for a caller that has given up its privileges: source files of watched processes, and
- * profiles in the folder in which it was started. */
+/* Who opens files for a caller that has given up its privileges: source files of sampled processes,
+ * and profiles in the folder where it was started? */
 #ifndef CLI_TOP_SOURCE_SOURCE_HELPER_H
 #define CLI_TOP_SOURCE_SOURCE_HELPER_H
 
 #include "cli/top/source/top_source.h"
 
-/** A process of its own that opens regular files for reading, and makes new ones in its working
- * directory, and does nothing else. */
+/** A separate process that can only open regular files for reading, and create files in its working
+ * directory. */
 struct top_opener;
 
-/** Start it, with the privileges of now. @param pids The processes whose files it opens; copied.
- *  @param count 0: those of any, as they are not known yet. @return NULL where it cannot be
- * started.
+/**
+ * Start the helper with the current privileges.
+ * @param pids Processes whose files it opens; copied.
+ * @param count 0: it opens files of any process, because they are not known yet.
+ * @return NULL if it did not start.
  */
 struct top_opener *top_opener_create(const pid_t *pids, size_t count);
 
-/** End it. */
+/** End the helper. */
 void top_opener_destroy(struct top_opener *opener);
 
-/**
- * Read a source file, top_source_open() and top_source_load(). Waits half a second at most: a file
- * system that does not answer holds up the opener, not the caller.
- */
+/** Read a source file with top_source_open() and top_source_load(). Waits half a second at most: a
+ * file system that does not respond blocks the helper, not the caller. */
 int top_opener_read(struct top_opener *opener, pid_t pid, const char *chunk,
 		    struct top_source *ret_source, const char **ret_why);
 
 /**
- * Make a new file. One in the working directory is made with the opener's privileges: root without
- * its capabilities could not write to a folder of the user who has called it by sudo(8). Others are
- * made with the caller's.
- * @param ret_errnum Set on failure; EEXIST where there is such a file.
- * @return Its descriptor, for writing, or -1.
+ * Create a file. In the working directory the helper creates it with its privileges: root without
+ * capabilities could not write to a folder of the user who called sudo(8). Elsewhere the caller
+ * creates it with its own rights.
+ * @param ret_errnum Set on failure; EEXIST if the file exists.
+ * @return A descriptor for writing, or -1.
  */
 int top_opener_create_file(struct top_opener *opener, const char *name, int *ret_errnum);
 

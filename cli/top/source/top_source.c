@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding and reading the source file of a chunk, inside of the target's root. */
+/* How is the source file of a chunk found and read inside of the target's root? */
 #include "cli/top/source/top_source.h"
 
 #include <cap-ng.h>
@@ -50,7 +50,7 @@ static const char *describe(int error)
 	}
 }
 
-/* What a link in /proc leads to. @return false where that does not fit. */
+/* Read a link in /proc. @return false if its target does not fit. */
 static bool read_link(pid_t pid, const char *which, char *ret_path)
 {
 	char name[64];
@@ -64,8 +64,9 @@ static bool read_link(pid_t pid, const char *which, char *ret_path)
 	return true;
 }
 
-/* The path below the process's root. A working directory is relative to where we are: below the
- * root's own path, which is "/" also for a root of another mount namespace. */
+/* Make the path below the process's root. The link to the working directory is relative to our
+ * root, so remove the path of the process's root; that path is "/" also for a root of another mount
+ * namespace. */
 static bool make_path(pid_t pid, const char *name, char *ret_path)
 {
 	char root[PATH_MAX], folder[PATH_MAX];
@@ -92,8 +93,8 @@ static int open_file(int root, const char *path, const char **ret_why)
 	return fd < 0 ? fail(ret_why, describe(errno)) : fd;
 }
 
-/* From now on files are opened with these rights; capabilities for files go with user 0. Source:
- * setfsuid(2), capabilities(7). @return false where that cannot be. */
+/* Open files with these rights from now on. Linux ties the capabilities for files to user 0.
+ * Source: setfsuid(2), capabilities(7). @return false if that is not possible. */
 static bool become(const struct attach_identity *identity)
 {
 	if (setgroups(identity->group_count, identity->groups) != 0)
@@ -104,7 +105,7 @@ static bool become(const struct attach_identity *identity)
 	       (gid_t)setfsgid((gid_t)-1) == identity->gid;
 }
 
-/* User 0 of a container may lack the right to give up its groups, and need not. */
+/* User 0 of a container may lack the right to change its groups, and need not. */
 static bool is_same(const struct attach_identity *a, const struct attach_identity *b)
 {
 	return a->uid == b->uid && a->gid == b->gid && a->group_count == b->group_count &&
@@ -150,7 +151,7 @@ static int find_lines(struct top_source *source, const char **ret_why)
 	return 0;
 }
 
-/* Whoever is not root has capabilities so that it may trace, not to read other people's files. */
+/* A user other than root has capabilities for tracing, not for reading other users' files. */
 static int open_as_user(int root, const char *path, const char **ret_why)
 {
 	static const unsigned rights[] = { CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH };
@@ -171,12 +172,12 @@ static int open_as_user(int root, const char *path, const char **ret_why)
 		if (had[i])
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, rights[i]);
 	if (any)
-		capng_apply(CAPNG_SELECT_CAPS); /* else there is less that it may do */
+		capng_apply(CAPNG_SELECT_CAPS); /* else we have fewer rights than before */
 	return fd;
 }
 
-/* The name is the process's word, and who asks may have been deceived: neither gets at more than
- * the process's user does, or, where that is not root, than the user who asks. */
+/* The process chooses the name, and the caller may be compromised. So open the file with no more
+ * rights than the process's user has; if we are not root, with no more than our own user has. */
 static int open_as_process(pid_t pid, int root, const char *path, const char **ret_why)
 {
 	struct attach_identity own, other;
@@ -188,13 +189,13 @@ static int open_as_process(pid_t pid, int root, const char *path, const char **r
 		return fail(ret_why, describe(ESRCH));
 	if (!attach_identity_of(getpid(), &own))
 		return fail(ret_why, describe(EPERM));
-	/* What is to be given back is what files are opened with, which a set-uid program of ours
-	 * has from its file. */
+	/* Restore the identity that files were opened with; a set-uid program of ours got it from
+	 * its file. */
 	own.uid = (uid_t)setfsuid((uid_t)-1);
 	own.gid = (gid_t)setfsgid((gid_t)-1);
 	if (is_same(&own, &other))
 		return open_file(root, path, ret_why);
-	/* Whoever may not take groups on could not come back. */
+	/* If we may not set groups, we could not restore them. */
 	if (setgroups(own.group_count, own.groups) != 0)
 		return fail(ret_why, "its user's rights cannot be taken");
 	if (become(&other))
@@ -202,7 +203,7 @@ static int open_as_process(pid_t pid, int root, const char *path, const char **r
 	else
 		fail(ret_why, "its user's rights cannot be taken");
 	if (!become(&own))
-		abort(); /* whose rights would it have? */
+		abort(); /* the identity would be undefined */
 	return fd;
 }
 
@@ -261,7 +262,7 @@ char *top_source_line(const struct top_source *source, size_t line)
 			format_text_addf(&text, "%*s", (int)blanks, "");
 		else
 			format_text_add(&text, c ? &c : "?", 1);
-		/* Bytes behind the first of a character have no column of their own. */
+		/* Continuation bytes of UTF-8 have no column. */
 		column += blanks ? blanks : ((unsigned char)c & 0xc0) != 0x80;
 	}
 	format_text_add(&text, "", 0);

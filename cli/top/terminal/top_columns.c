@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measuring and cutting text by the columns that it takes. */
+/* How is text measured and cut by its columns? */
 #include "cli/top/terminal/top_columns.h"
 #include "format/text.h"
 
@@ -9,7 +9,7 @@
 #include <wchar.h>
 
 enum {
-	/* Accents of one character. More of them only serve to paint over other lines. */
+	/* Most accents of one character. More would only paint over other lines. */
 	MARKS_MAX = 2,
 	HEIGHTS = 8,
 };
@@ -61,7 +61,7 @@ struct run {
 	size_t size, columns;
 };
 
-/* As much as fits. @param text Where it goes; NULL to measure. */
+/* Take as many glyphs as fit. @param text Output; NULL only measures. */
 static struct run take_run(struct format_text *text, const char *bytes, size_t len, size_t columns,
 			   bool utf8)
 {
@@ -92,11 +92,11 @@ static void add_mark(struct format_text *text, bool utf8)
 	format_text_add_string(text, utf8 ? "\xe2\x80\xa6" : "~");
 }
 
-/* @param width Of all of it, more than columns. */
+/* @param width Width of the whole text, more than columns. */
 static size_t add_end(struct format_text *text, const char *bytes, size_t len, size_t width,
 		      size_t columns, bool utf8)
 {
-	/* Left out, and no half of a wide character. */
+	/* Leave out whole characters, never half of a wide one. */
 	size_t out = 0, size = 0;
 
 	add_mark(text, utf8);
@@ -135,7 +135,7 @@ void top_columns_add_padded(struct format_text *text, const char *bytes, size_t 
 	format_text_addf(text, "%*s", (int)(columns - used), "");
 }
 
-/* ---- Pictures --------------------------------------------------------------------------- */
+/* ---- Bars and sparklines ---------------------------------------------------------------- */
 
 static uint64_t largest(const uint64_t *values, size_t count)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Text for a screen of fixed width: foreign names, bars and sparklines, measured in columns. */
+/* How does text fit a screen of fixed width: foreign names, bars and sparklines, measured in
+ * columns? */
 #ifndef CLI_TOP_TERMINAL_TOP_COLUMNS_H
 #define CLI_TOP_TERMINAL_TOP_COLUMNS_H
 
@@ -9,24 +10,23 @@
 
 #include "format/text.h"
 
-/** Which end of a text stays where it is too long. */
+/** Which end of a long text is cut off. */
 enum top_cut {
-	TOP_CUT_END,   /**< Its begin: names. */
-	TOP_CUT_BEGIN, /**< Its end: paths. */
+	TOP_CUT_END,   /**< Keep the start: names. */
+	TOP_CUT_BEGIN, /**< Keep the end: paths. */
 };
 
 /**
- * Append text of the target's, fit for a terminal and no wider than @p columns; a mark stands where
- * something was cut off. Control characters become blanks, and what is no character, or has no
- * known width, question marks. Of characters without a width of their own a few stay with the one
- * before them.
- * @param utf8 The terminal shows UTF-8; else only ASCII is left.
- * @return Columns that were appended. Widths are those of the locale, wcwidth(3).
+ * Append a text of the target, safe for a terminal and at most @p columns wide; a mark replaces
+ * what is cut off. Control characters become blanks. Invalid characters, and characters of unknown
+ * width, become question marks. A few characters without width are kept after each character.
+ * @param utf8 The terminal shows UTF-8; else only ASCII remains.
+ * @return Appended columns. Widths are those of the locale, wcwidth(3).
  */
 size_t top_columns_add(struct format_text *text, const char *bytes, size_t columns,
 		       enum top_cut cut, bool utf8);
 
-/** The same, and blanks behind it, so that it is as wide as @p columns. */
+/** Append such a text, padded with blanks to @p columns. */
 void top_columns_add_padded(struct format_text *text, const char *bytes, size_t columns,
 			    enum top_cut cut, bool utf8);
 
@@ -34,16 +34,16 @@ void top_columns_add_padded(struct format_text *text, const char *bytes, size_t 
 size_t top_columns_width(const char *bytes, bool utf8);
 
 /**
- * Append a line of heights, one a column, for the last @p columns of @p count values, the newest at
- * the right; blanks stand for those that do not exist. All but 0 look different from 0.
- * @param most What fills the height; 0: the largest of the values that are shown.
+ * Append a sparkline of the last @p columns of @p count values, one column each, the newest at the
+ * right. Missing values are blank. Every value above 0 looks different from 0.
+ * @param most Value at full height; 0: the largest visible value.
  */
 void top_columns_add_spark(struct format_text *text, const uint64_t *values, size_t count,
 			   uint64_t most, size_t columns, bool utf8);
 
 /**
- * Share out @p columns among parts by their size, so that they are filled exactly: the largest
- * remainders get what rounding leaves. All 0 where all parts are.
+ * Distribute @p columns among parts by their size, so that the sum is exact: the largest remainders
+ * get the columns that rounding leaves. All are 0 if all parts are.
  * @param count At most TOP_PARTS_MAX.
  */
 enum { TOP_PARTS_MAX = 16 };

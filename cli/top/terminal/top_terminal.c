@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking the terminal and giving it back, by ncurses. */
+/* How is the terminal opened and restored with ncurses? */
 #include "cli/top/terminal/top_terminal.h"
 
 #include <errno.h>
@@ -15,15 +15,16 @@
 #include <unistd.h>
 
 enum {
-	/* Terminals send the bytes of a key at once; a person's Escape has nothing behind it. */
+	/* A terminal sends the bytes of a key at once; nothing follows an Escape that a person
+	 * types. */
 	ESCAPE_MS = 25,
-	/* Sequences that give a screen back are short. */
+	/* Sequences that restore a screen are short. */
 	RESTORE_MAX = 128,
-	/* Of the bar of states. */
+	/* Parts of the bar of states. */
 	PARTS = TOP_LOOK_PART_7 - TOP_LOOK_PART_0 + 1,
 };
 
-/* What a handler of a crash needs: it can ask no library. */
+/* Data for the crash handler, which may call no library. */
 static struct {
 	volatile sig_atomic_t is_open;
 	struct termios modes;
@@ -33,7 +34,7 @@ static struct {
 
 static SCREEN *screen;
 
-/* And what Ctrl-\ sends, which asks for a core file. */
+/* SIGQUIT is Ctrl-\, which requests a core file. */
 static const int crashes[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGQUIT };
 
 const char *top_terminal_refuse(void)
@@ -54,9 +55,9 @@ const char *top_terminal_refuse(void)
 	return name;
 }
 
-/* ---- Giving back ------------------------------------------------------------------------ */
+/* ---- Restoring -------------------------------------------------------------------------- */
 
-/* Sequences without their delays, which no terminal of today needs. */
+/* Note a sequence without its delays, which no terminal needs today. */
 static void note_sequence(const char *sequence)
 {
 	size_t len = sequence ? strcspn(sequence, "$") : 0;
@@ -70,8 +71,7 @@ static void note_sequence(const char *sequence)
 static void note_restore(void)
 {
 	restore.len = 0;
-	/* Where there is no mouse it does no harm. Source: XTerm Control Sequences, "Mouse
-	 * Tracking". */
+	/* Harmless without a mouse. Source: XTerm Control Sequences, "Mouse Tracking". */
 	note_sequence("\033[?1000l\033[?1006l");
 	note_sequence(exit_attribute_mode);
 	note_sequence(cursor_normal);
@@ -86,11 +86,11 @@ static void on_crash(int number)
 	if (restore.is_open) {
 		restore.is_open = 0;
 		if (write(STDOUT_FILENO, restore.bytes, restore.len) < 0) {
-			/* Then there is nobody to see it. */
+			/* Nobody can see the terminal. */
 		}
 		tcsetattr(STDIN_FILENO, TCSANOW, &restore.modes);
 	}
-	/* SA_RESETHAND: this time it ends us. */
+	/* Because of SA_RESETHAND, this time it ends us. */
 	raise(number);
 }
 
@@ -100,7 +100,7 @@ static void catch_crashes(void)
 	struct sigaction before;
 
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		/* A sanitizer, if there is one, tells more. */
+		/* Keep a sanitizer's handler, which says more. */
 		if (sigaction(crashes[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
 			sigaction(crashes[i], &action, NULL);
 }
@@ -115,7 +115,7 @@ void top_terminal_close(void)
 	screen = NULL;
 }
 
-/* ---- Taking ----------------------------------------------------------------------------- */
+/* ---- Opening ---------------------------------------------------------------------------- */
 
 static attr_t coloured(short pair, short text, short ground)
 {
@@ -125,7 +125,7 @@ static attr_t coloured(short pair, short text, short ground)
 
 static void choose_looks(struct top_terminal *terminal)
 {
-	/* Both parts that do not run are white; their letters differ. */
+	/* Both inactive parts are white; their letters differ. */
 	static const short parts[PARTS] = { COLOR_BLUE,	   COLOR_GREEN, COLOR_YELLOW, COLOR_RED,
 					    COLOR_MAGENTA, COLOR_CYAN,	COLOR_WHITE,  COLOR_WHITE };
 	attr_t *looks = terminal->looks;
@@ -159,7 +159,7 @@ static void choose_looks(struct top_terminal *terminal)
 
 static void choose_modes(void)
 {
-	/* Ctrl-C arrives as a signal, which also ends what does not read keys. */
+	/* Ctrl-C arrives as a signal, which also ends code that reads no keys. */
 	cbreak();
 	noecho();
 	nonl();
@@ -169,7 +169,7 @@ static void choose_modes(void)
 	curs_set(0);
 }
 
-/* Presses are reported at once; what makes a double click is ours to say. */
+/* Report presses at once; we detect double clicks ourselves. */
 static void take_mouse(void)
 {
 	mouseinterval(0);
@@ -221,6 +221,6 @@ int top_terminal_key(int timeout_ms)
 		return KEY_EXIT;
 	if (ret == 0)
 		return ERR;
-	/* A signal may have come with a new size of the terminal. */
+	/* A signal may have brought a new size of the terminal. */
 	return wgetch(stdscr);
 }
