@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Adding keys to JSON objects, with text from targets made fit. */
+/* How do keys get into JSON objects, with texts of targets made safe? */
 #include "cli/common/json_keys.h"
 
 #include <inttypes.h>

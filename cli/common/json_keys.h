@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys of JSON objects, and texts in them. */
+/* How do keys and texts get into JSON objects? */
 #ifndef CLI_COMMON_JSON_KEYS_H
 #define CLI_COMMON_JSON_KEYS_H
 
@@ -9,29 +9,31 @@
 
 struct json_object;
 
-/** A text of the process's, fit for a terminal and for JSON. @return Freed by the caller; NULL
- *  without memory. */
+/**
+ * Make a text of the process safe for a terminal and for JSON.
+ * @return Freed by the caller; NULL if memory is out.
+ */
 char *dump_text(const char *text);
 
 void json_keys_add_number(struct json_object *object, const char *key, uint64_t value);
 void json_keys_add_flag(struct json_object *object, const char *key, bool value);
 
-/** A text of our own. */
+/** Add a text of our own. */
 void json_keys_add_word(struct json_object *object, const char *key, const char *word);
 
-/** A text of the process's, as dump_text() leaves it, or null. */
+/** Add a text of the process, cleaned by dump_text(), or null. */
 void json_keys_add_text(struct json_object *object, const char *key, const char *text);
 
-/** The same, as it is but for bytes that are no UTF-8; they become question marks. */
+/** Add a text with invalid UTF-8 replaced by question marks, otherwise unchanged. */
 void json_keys_add_foreign(struct json_object *object, const char *key, const char *text);
 
-/** With three digits behind the point. */
+/** Add a number with three decimals. */
 void json_keys_add_real(struct json_object *object, const char *key, double value);
 
-/** Addresses are texts: numbers of 64 bits do not pass through all readers. */
+/** Add an address as a text, because not all JSON readers keep 64-bit numbers. */
 void json_keys_add_address(struct json_object *object, const char *key, uint64_t address);
 
-/** @return 0, or -1 where it did not arrive. */
+/** @return 0, or -1 if writing failed. */
 int json_keys_print(FILE *file, struct json_object *object);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What texts behind options stand for. */
+/* Which values do the arguments of options have? */
 #include "cli/common/option_values.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ bool options_number(const char *text, long min, long max, long *ret_value)
 	return true;
 }
 
-/* Room for one more behind @count items. Exits where there is none. */
+/* Make room for one item after @p count items; exit if memory is out. */
 static void *one_more(const char *program, void *items, size_t count, size_t size)
 {
 	void *larger = reallocarray(items, count + 1, size);
@@ -34,7 +34,7 @@ static void *one_more(const char *program, void *items, size_t count, size_t siz
 	exit(EXIT_SYSTEM);
 }
 
-/* Once, however often it is given. */
+/* Add a pid, unless the list has it. */
 static void add_pid(const char *program, pid_t pid, struct options_pids *pids)
 {
 	for (size_t i = 0; i < pids->count; i++)
@@ -49,7 +49,7 @@ bool options_seconds(const char *text, double min, double max, double *ret_value
 	char *end;
 	double value = strtod(text, &end);
 
-	/* Nor is what is no number. */
+	/* Also rejects NaN. */
 	if (end == text || *end || !(value >= min) || !(value <= max))
 		return false;
 	*ret_value = value;
@@ -71,7 +71,7 @@ bool options_time(const char *text, double min_s, double max_s, double *ret_seco
 		if (units[i].letter != *end)
 			continue;
 		value *= units[i].seconds;
-		/* Nor is what is no number. */
+		/* Also rejects NaN. */
 		if (!(value >= min_s) || !(value <= max_s))
 			return false;
 		*ret_seconds = value;
@@ -90,7 +90,7 @@ bool options_size(const char *text, uint64_t *ret_bytes)
 
 	errno = 0;
 	value = strtoull(text, &end, 10);
-	/* A sign is none. */
+	/* Rejects a sign. */
 	if (errno || *text < '0' || *text > '9' || (*end && end[1]))
 		return false;
 	unit = *end ? strchr(units, *end) : NULL;
@@ -108,7 +108,7 @@ bool options_add_name(const char *program, const char *pattern, struct options_n
 {
 	regex_t regex;
 
-	/* An empty one matches every process: more likely a variable that is not set. */
+	/* An empty pattern matches every process: more likely an unset variable. */
 	if (!*pattern || regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
 		return false;
 	regfree(&regex);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How values of options are read. */
+/* How are values of options read? */
 #ifndef CLI_COMMON_OPTION_VALUES_H
 #define CLI_COMMON_OPTION_VALUES_H
 
@@ -8,13 +8,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** Processes; whoever has it frees the list. */
+/** Processes; the owner frees the list. */
 struct options_pids {
 	pid_t *pids;
 	size_t count;
 };
 
-/** Patterns for names of processes, borrowed texts; whoever has it frees the list. */
+/** Patterns for names of processes. The texts are borrowed; the owner frees the list. */
 struct options_names {
 	const char **patterns;
 	size_t count;
@@ -31,10 +31,15 @@ bool options_time(const char *text, double min_s, double max_s, double *ret_seco
 /** Read a size in bytes, KiB, MiB or GiB: "5000", "64K", "10M", "2G". */
 bool options_size(const char *text, uint64_t *ret_bytes);
 
-/** Add a pattern. @return false where it is no extended regular expression, or empty. */
+/**
+ * Add a pattern.
+ * @return false if it is empty, or not an extended regular expression.
+ */
 bool options_add_name(const char *program, const char *pattern, struct options_names *names);
 
-/** Add a pid, or several with commas between them, each once. @return false where the list is none.
+/**
+ * Add a pid, or several separated by commas, each once.
+ * @return false if the list is malformed.
  */
 bool options_add_pids(const char *program, const char *list, struct options_pids *pids);
 

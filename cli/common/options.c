@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What comes from a table of options: getopt's arrays, the help, and a list for completions. */
+/* How does a table of options give getopt's arrays, the help, and the list for completions? */
 #include "cli/common/options.h"
 
 #include <assert.h>
@@ -11,18 +11,18 @@
 
 #include "cli/common/stdio_setup.h"
 
-/* What getopt_long() gives for an option: this and its index, else its letter. */
+/* getopt_long() returns this plus the index of an option without a letter. */
 enum { ENTRY_FIRST = 256 };
 
-/* Of the help: its width, and where the texts and the words of a list begin. */
+/* Width of the help, and columns of its texts and lists of words. */
 enum { COLUMNS = 80, TEXT_COLUMN = 26, WORDS_COLUMN = 28, WORDS_ONLY_COLUMN = 2 };
 
-/* Of a list of words in a sentence; longer ones have a line for each word. */
+/* Longest list of words in a sentence; a longer list has one line for each word. */
 enum { TEXT_BYTES = 256 };
 
 enum { OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_COMMON };
 
-/* Each command has these behind its own. */
+/* Each command has these after its own options. */
 static const struct options_entry common[OPTIONS_COMMON] = {
 	[OPTIONS_HELP] = { "help", 'h', .help = "print this help", .section = "Other" },
 	[OPTIONS_VERSION] = { "version", 'V', .help = "print the version" },
@@ -43,7 +43,7 @@ static const struct options_entry *entry_at(const struct options *options, size_
 	return index < options->count ? &options->entries[index] : &common[index - options->count];
 }
 
-/* @return false behind the last word. */
+/* @return false after the last word. */
 static bool word_at(const struct options_entry *entry, size_t index, struct options_word *ret_word)
 {
 	if (entry->word_at)
@@ -62,7 +62,7 @@ static size_t count_words(const struct options_entry *entry)
 	return count;
 }
 
-/* Whether blanks stand on both sides of the name. */
+/* Whether the list has the name between blanks. */
 static bool names(const char *list, const char *name)
 {
 	size_t len = strlen(name);
@@ -80,10 +80,10 @@ static bool exclude_each_other(const struct options_entry *one, const struct opt
 
 /* ---- Help ------------------------------------------------------------------------------- */
 
-/* Text whose lines are broken. */
+/* Text with line breaks. */
 struct paragraph {
 	size_t indent;
-	size_t column; /* that is reached */
+	size_t column; /* current column */
 };
 
 static void end_line(struct paragraph *paragraph)
@@ -92,7 +92,7 @@ static void end_line(struct paragraph *paragraph)
 	paragraph->column = 0;
 }
 
-/* Begin at a column: in this line if it is not reached yet. */
+/* Continue at a column: on this line if it is not reached yet. */
 static void indent(struct paragraph *paragraph, size_t column)
 {
 	if (paragraph->column > column)
@@ -129,7 +129,7 @@ static void put_paragraph(const char *text)
 	end_line(&paragraph);
 }
 
-/* One line for each word and its meaning. */
+/* Print one line for each word and its meaning. */
 static void put_rows(const struct options_entry *entry, size_t column)
 {
 	struct options_word word;
@@ -148,7 +148,7 @@ static void put_rows(const struct options_entry *entry, size_t column)
 	}
 }
 
-/* "self (default), total or name". @param with_help What words mean, behind them. */
+/* Make "self (default), total or name". @param with_help Add the words' meanings. */
 static void join_words(const struct options_entry *entry, bool with_help, char *ret_text,
 		       size_t size)
 {
@@ -166,7 +166,7 @@ static void join_words(const struct options_entry *entry, bool with_help, char *
 	}
 }
 
-/* A list in which each word has a meaning has a line for each word. */
+/* If each word of a list has a meaning, each gets its own line. */
 static bool has_rows(const struct options_entry *entry)
 {
 	struct options_word word;
@@ -189,7 +189,7 @@ static void put_entry(const struct options_entry *entry)
 		paragraph.column += (size_t)printf("      --%s", entry->name);
 	if (entry->argument)
 		paragraph.column += (size_t)printf(" %s", entry->argument);
-	/* Two blanks, or a line of its own. */
+	/* Two blanks, or a new line. */
 	if (paragraph.column + 2 > TEXT_COLUMN)
 		end_line(&paragraph);
 	indent(&paragraph, TEXT_COLUMN);
@@ -245,7 +245,7 @@ static const char *const operands[] = {
 	[OPTIONS_NO_OPERAND] = "none", [OPTIONS_COMMAND] = "command", [OPTIONS_FILES] = "file"
 };
 
-/* The text up to its first bracket, semicolon or colon. */
+/* Print the text up to its first bracket, semicolon or colon. */
 static void list_brief(const char *text)
 {
 	size_t len = strcspn(text, "(;");
@@ -260,7 +260,7 @@ static void list_brief(const char *text)
 
 static void list_exclusions(const struct options *options, const struct options_entry *entry)
 {
-	/* Any other, and operands. */
+	/* Excludes any other option, and operands. */
 	if (is_common(entry))
 		fputs(" - *", stdout);
 	for (size_t i = 0; i < options->count && !is_common(entry); i++) {
@@ -275,11 +275,11 @@ static void list_exclusions(const struct options *options, const struct options_
 }
 
 /*
- * One line each for the operands, for each option and, below it, for each word that it takes;
- * fields with tabs between them, none of them empty:
+ * Print one line for the operands, one for each option and, below it, one for each of its words.
+ * Fields are separated by tabs, and none is empty:
  *   operand  none, command or file
  *   option   letter or -, name, kind, once or many, ":" and all that it excludes, argument or -,
- *	      description
+ *            description
  *   word     itself, description or -
  */
 static void print_list(const struct options *options)
@@ -330,7 +330,7 @@ static bool put_word(const struct options_entry *entry, void *field, const char 
 	return false;
 }
 
-/* Put a value into its field. @return false where it is none. */
+/* Put a value into its field. @return false if it is invalid. */
 static bool put_value(const struct options *options, const struct options_entry *entry,
 		      struct arguments *arguments, const char *text)
 {
@@ -398,10 +398,10 @@ int options_refuse(const char *program, const char *text, const char *argument)
 	return EXIT_USAGE;
 }
 
-/* The table as getopt_long() wants it. */
+/* Make getopt_long()'s arrays from the table. */
 static void list_entries(const struct options *options, struct option *ret_longs, char *ret_letters)
 {
-	/* Stop at a command; tell a missing argument apart. */
+	/* Stop at a command; report a missing argument as ':'. */
 	if (options->operand != OPTIONS_FILES)
 		*ret_letters++ = '+';
 	*ret_letters++ = ':';
@@ -423,7 +423,7 @@ static void list_entries(const struct options *options, struct option *ret_longs
 	*ret_letters = '\0';
 }
 
-/* @return NULL where there is none. */
+/* @return NULL if there is none. */
 static const struct options_entry *find_entry(const struct options *options, int option)
 {
 	for (size_t i = 0; i < entry_count(options); i++)
@@ -454,7 +454,7 @@ static int take_entry(const struct options *options, const struct options_entry 
 	return refuse_value(options, entry, text);
 }
 
-/* Options that are given and exclude each other. @return as take_entry(). */
+/* Check for given options that exclude each other. @return As take_entry(). */
 static int check_exclusions(const struct options *options, const bool *given)
 {
 	char text[TEXT_BYTES];
@@ -483,7 +483,7 @@ int options_parse(const struct options *options, int argc, char **argv, struct a
 
 	assert(options->count <= OPTIONS_MAX);
 	stdio_occupy_files();
-	/* Not in the table: a person has --help. */
+	/* Not in the table, because it is only for completions. */
 	if (argc == 2 && strcmp(argv[1], OPTIONS_LIST) == 0) {
 		print_list(options);
 		finish();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of a command's options, from which all that is known of them comes. */
+/* Which options has a command? Parser, help and completions all use its table. */
 #ifndef CLI_COMMON_OPTIONS_H
 #define CLI_COMMON_OPTIONS_H
 
@@ -21,19 +21,19 @@ enum {
 	EXIT_EMPTY = 7,
 };
 
-/** What a command line says; each command has its own. */
+/** Values of a command line; each command has its own. */
 struct arguments;
 
-/** What stands behind an option. */
+/** The argument of an option. */
 enum options_kind {
-	OPTIONS_ALONE, /**< Nothing: a bool becomes true. */
+	OPTIONS_ALONE, /**< None: a bool becomes true. */
 	OPTIONS_TEXT,
 	OPTIONS_NUMBER,
 	OPTIONS_SECONDS,
 	OPTIONS_TIME, /**< Seconds, minutes or hours. */
 	OPTIONS_SIZE, /**< Bytes, KiB, MiB or GiB. */
 	OPTIONS_WORD, /**< One of a list. */
-	OPTIONS_PIDS, /**< With commas between them. */
+	OPTIONS_PIDS, /**< Separated by commas. */
 	OPTIONS_NAME, /**< A pattern for names of processes. */
 	OPTIONS_FILE,
 	OPTIONS_FOLDER,
@@ -59,7 +59,7 @@ enum options_type {
 	OPTIONS_NAME_LIST,
 };
 
-/** Where an option's value goes: into this field of struct arguments. */
+/** Put the value of an option into this field of struct arguments. */
 #define OPTIONS_INTO(field) \
 	.offset = offsetof(struct arguments, field),                 \
 	.type = _Generic(((struct arguments *)0)->field,             \
@@ -75,47 +75,47 @@ enum options_type {
 /** One option. */
 struct options_entry {
 	const char *name;
-	char letter; /**< 0 without a short form. */
+	char letter; /**< 0: no short form. */
 	enum options_kind kind;
-	const char *argument; /**< What help and manual call the value; NULL: takes none. */
-	/** For --help, which breaks the lines; up to the first "(", ";" or ": " for completions,
-	 *  too. No stop at the end: the words of a list follow. */
+	const char *argument; /**< Name of the value in help and manual; NULL: no argument. */
+	/** For --help, which wraps it; completions use the part before the first "(", ";" or ": ".
+	 * Without a full stop, because the words of a list may follow. */
 	const char *help;
 	/** The headline above this option and the next ones; NULL: the one before. */
 	const char *section;
-	/** Names of options that cannot be given with it, blanks between; one of two names the
-	 *  other. */
+	/** Names of options that exclude this one, separated by blanks; only one of the two options
+	 * needs to name the other. */
 	const char *excludes;
 	bool is_repeated; /**< May be given several times. */
 	/** OPTIONS_WORD: the list, ended by a word without a name. */
 	const struct options_word *words;
-	/** Or its words by number. @return false behind the last one. */
+	/** Or a function that returns its words by index; false after the last one. */
 	bool (*word_at)(size_t index, struct options_word *ret_word);
-	/** The list stands below all options, under this headline; NULL: at its option. */
+	/** Print the list after all options, with this headline; NULL: print it at its option. */
 	const char *words_section;
-	/** Bounds of numbers and times; 0: as large as the type holds. */
+	/** Limits of numbers and times; 0: those of the type. */
 	double min, max;
 	/** OPTIONS_INTO(). */
 	size_t offset;
 	enum options_type type;
-	/** Instead of a field: takes the value. @return false where it is wrong. */
+	/** Instead of a field: handles the value. Returns false if it is invalid. */
 	bool (*take)(struct arguments *arguments, const char *text);
-	/** What is wrong with a value that is refused, up to ":" and the value; words of a list are
-	 *  added. NULL: none is, or take() has said it. */
+	/** Message about an invalid value, followed by ":" and the value; words of a list are
+	 * added. NULL: no value is invalid, or take() has printed a message. */
 	const char *refused;
 };
 
-/** What stands behind the options. */
+/** The operands after the options. */
 enum options_operand {
 	OPTIONS_NO_OPERAND,
 	OPTIONS_COMMAND, /**< And its own options. */
-	OPTIONS_FILES,	 /**< Between the options, too. */
+	OPTIONS_FILES,	 /**< Also between the options. */
 };
 
 /** A command. --help and --version need no entries. */
 struct options {
 	const char *program;
-	/** What stands behind the command's name, in the manual's SYNOPSIS, too; ended by NULL. */
+	/** Usage lines without the command's name, as in the manual's SYNOPSIS; ended by NULL. */
 	const char *const *usage;
 	const char *about;  /**< Below the usage. */
 	const char *ending; /**< Below the options. */
@@ -126,20 +126,22 @@ struct options {
 
 enum { OPTIONS_MAX = 64 };
 
-/** The only argument of a command line that asks for the list that completions read. */
+/** The only argument of a command line that requests the list for completions. */
 #define OPTIONS_LIST "--list-options"
 
 /**
- * Read the options of a command line. Help and version are printed and end the process. Standard
- * files that are closed are occupied first: using them fails, and nothing else gets their numbers.
- * @param ret_first Index of the first argument that is none; but for OPTIONS_FILES reading ends at
- *		    it.
- * @return -1 to go on, else EXIT_USAGE, with a message printed.
+ * Read the options of a command line. --help and --version print and end the process. First, closed
+ * standard files are occupied: using them then fails, and no other file gets their numbers.
+ * @param ret_first Index of the first operand. Reading stops there, except with OPTIONS_FILES.
+ * @return -1 to continue, else EXIT_USAGE, with a message printed.
  */
 int options_parse(const struct options *options, int argc, char **argv, struct arguments *arguments,
 		  int *ret_first);
 
-/** Print what is wrong, and that there is a help. @param argument May be NULL. @return EXIT_USAGE.
+/**
+ * Print what is wrong, and a hint at --help.
+ * @param argument May be NULL.
+ * @return EXIT_USAGE.
  */
 int options_refuse(const char *program, const char *text, const char *argument);
 

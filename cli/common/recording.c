@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What commands that look into processes have in common. */
+/* What do the commands that read processes share? */
 #include "cli/common/recording.h"
 
 const struct options_word recording_captures[] = {

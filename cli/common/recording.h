@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* What commands that look into processes have in common. */
+/* What do the commands that read processes share? */
 #ifndef CLI_COMMON_RECORDING_H
 #define CLI_COMMON_RECORDING_H
 
 #include "cli/common/options.h"
 #include "daemon/record.h"
 
-/** Of --duration; longer is for ever. */
+/** Limits of --duration; more than the maximum is pointless. */
 #define DURATION_MIN_S 1e-9
 #define DURATION_MAX_S 1e9
 
-/** Of --frequency. */
+/** Limit of --frequency. */
 enum { RATE_MAX_HZ = 10000 };
 
 /** The ways to take samples. */
 extern const struct options_word recording_captures[];
 
-/** The exit code of how something ended. */
+/** The exit code for an end. */
 int recording_exit_code(enum daemon_end end);
 
 #endif

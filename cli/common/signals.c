@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Signals that end a command, and those that it ignores. */
+/* Which signals end a command, and which does it ignore? */
 #include "cli/common/signals.h"
 
 #include <stddef.h>

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What commands that sample until they are stopped need of their process. */
+/* Which signals and limits does a command set that samples until it is stopped? */
 #ifndef CLI_COMMON_SIGNALS_H
 #define CLI_COMMON_SIGNALS_H
 
 #include <signal.h>
 
-/** Set once there is the wish to stop. */
+/** Set when the command shall stop. */
 extern volatile sig_atomic_t stop_requested;
 
-/**
- * Take SIGINT, SIGTERM and SIGHUP, those that are not ignored, for the wish to stop, and leave
- * SIGPIPE and SIGXFSZ to the calls that they are about.
- */
+/** Set stop_requested on SIGINT, SIGTERM and SIGHUP, unless they are ignored. Ignore SIGPIPE and
+ * SIGXFSZ, because the failing calls report them. */
 void signals_catch(void);
 
-/** Take as many descriptors as are allowed: one a thread of the target. Children inherit it. */
+/** Raise the limit of descriptors to its maximum: each thread of the target needs one. Children
+ * inherit the limit. */
 void signals_raise_descriptor_limit(void);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Standard streams: open, or a command does not begin. */
+/* How does a command start if standard streams are closed? */
 #include "cli/common/stdio_setup.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-/* What is opened later takes none of these numbers, so that no message goes into a file or a socket
- * of ours. Opened the wrong way round, as by glibc before setuid programs: reading and writing
- * fail. Source: glibc 2.36, csu/check_fds.c. */
+/* Files opened later do not get these numbers, so no message goes into one of our files or sockets.
+ * As glibc does for setuid programs, open them in the wrong direction: reading and writing fail.
+ * Source: glibc 2.36, csu/check_fds.c. */
 void stdio_occupy_files(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

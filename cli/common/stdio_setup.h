@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The standard streams of a command. */
+/* How does a command start if standard streams are closed? */
 #ifndef CLI_COMMON_STDIO_SETUP_H
 #define CLI_COMMON_STDIO_SETUP_H
 
-/** Occupy standard files that are closed, before anything is opened: using them fails, and nothing
- *  else gets their numbers. */
+/** Occupy closed standard files before anything else is opened: using them then fails, and no other
+ * file gets their numbers. */
 void stdio_occupy_files(void);
 
 #endif
