@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command that ljrecord starts. */
+/* How does ljrecord start a command? */
 #include "cli/record/command.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-	/* As a shell's, for a command that is not found. */
+	/* As a shell's exit code for a command that is not found. */
 	COMMAND_NOT_RUN = 127,
 };
 
@@ -31,7 +31,7 @@ static bool read_id(const char *name, unsigned long *ret_id)
 	return !errno && !*end && *ret_id < UINT32_MAX;
 }
 
-/* Root through sudo: back to the user who asked. */
+/* Root through sudo becomes the user who called sudo. */
 static int become_invoker(void)
 {
 	unsigned long uid, gid;
@@ -45,7 +45,8 @@ static int become_invoker(void)
 	return setgid((gid_t)gid) || setuid((uid_t)uid) ? -1 : 0;
 }
 
-/* The recorder reads it once this process has ended. Where it is gone nobody needs it. */
+/* The recorder reads the byte after this process has ended. If the recorder is gone, nobody needs
+ * it. */
 static _Noreturn void fail(int failed_fd)
 {
 	ssize_t unused = write(failed_fd, "f", 1);
@@ -59,7 +60,7 @@ static _Noreturn void run_command(char **argv, int go_fd, int failed_fd)
 	char go;
 
 	if (read(go_fd, &go, 1) != 1)
-		_exit(0); /* the recorder gave up: it has said why */
+		_exit(0); /* the recorder gave up and has said why */
 	if (become_invoker() != 0) {
 		fprintf(stderr, "ljrecord: cannot become the invoking user: %s\n", strerror(errno));
 		fail(failed_fd);
@@ -111,7 +112,7 @@ bool command_finish(struct command *command, const volatile sig_atomic_t *stop)
 	bool has_failed;
 	char byte;
 
-	close(command->go_fd); /* unless it was used; then this fails, harmlessly */
+	close(command->go_fd); /* fails harmlessly if the recorder has closed it */
 	while (waitpid(command->pid, NULL, *stop ? WNOHANG : 0) < 0 && errno == EINTR)
 		;
 	has_failed = read(command->failed_fd, &byte, 1) == 1;

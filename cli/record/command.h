@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command that ljrecord starts and records. */
+/* How does ljrecord start and record a command? */
 #ifndef CLI_RECORD_COMMAND_H
 #define CLI_RECORD_COMMAND_H
 
@@ -10,21 +10,21 @@
 /** A command that waits for its start. */
 struct command {
 	pid_t pid;
-	int go_fd;     /**< One byte written here starts it; closed without one it ends. */
-	int failed_fd; /**< A byte can be read here once it could not be run. */
+	int go_fd;     /**< Write one byte here to start it; if this is closed first, it ends. */
+	int failed_fd; /**< A byte can be read here if it could not be run. */
 };
 
 /**
- * Fork a command that waits before its exec until the recorder is ready, so that nothing of it is
- * missed. Under sudo it runs as the user who called sudo (SUDO_UID, SUDO_GID).
+ * Fork a command that waits before its exec until the recorder is ready, so that the recording
+ * misses nothing. Under sudo it runs as the user who called sudo (SUDO_UID, SUDO_GID).
  * @return 0, or -1 with a message printed.
  */
 int command_start(char **argv, struct command *ret_command);
 
 /**
- * Wait for the command, which goes on after the recording, until it ends or @p stop is set; it ends
- * if it was never started. Closes its descriptors.
- * @return false where it could not be run; that has been said then.
+ * Wait until the command, which continues after the recording, ends or @p stop is set. A command
+ * that was never started ends at once. Closes its descriptors.
+ * @return false if it could not be run; a message was then printed.
  */
 bool command_finish(struct command *command, const volatile sig_atomic_t *stop);
 

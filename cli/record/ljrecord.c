@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljrecord: profile a running LuaJIT process. */
+/* ljrecord: how is a running LuaJIT process profiled? */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,8 +25,8 @@ static int prepare_images(const char *folder)
 	return -1;
 }
 
-/* Before anything is recorded, so that a wrong path costs no recording. @return -1 to go on, else
- * the exit code. */
+/* Open the file before the recording, so that a wrong path does not waste one. @return -1 to
+ * continue, else the exit code. */
 static int prepare_stats(struct arguments *arguments)
 {
 	const char *path = arguments->stats;
@@ -80,7 +80,7 @@ static int finish(const struct arguments *arguments, enum daemon_end end,
 	bool recorded = code == EXIT_PROFILE || code == EXIT_EMPTY || stats->samples > 0;
 
 	summary_clear_progress();
-	/* That a command ends is what it was started for. */
+	/* It is normal that a command ends. */
 	if (*text && (code != EXIT_PROFILE || !(quiet || arguments->command)))
 		fprintf(stderr, "ljrecord: %s\n", text);
 	if (!quiet && recorded && code != EXIT_EMPTY)
@@ -90,7 +90,7 @@ static int finish(const struct arguments *arguments, enum daemon_end end,
 	return code;
 }
 
-/* @return the first exit code that is none of success. */
+/* @return The first exit code that is not success. */
 static int explain(const struct arguments *arguments)
 {
 	const struct daemon_options *options = &arguments->options;
@@ -112,12 +112,13 @@ static int explain(const struct arguments *arguments)
 	return code;
 }
 
-/* For good: one that comes when all is written is too late, and no reason to die. */
+/* Block it for the whole life of the process: after the recording it is too late, and must not kill
+ * us. */
 static void block_snapshot_signal(void)
 {
 	sigset_t wanted;
 
-	/* Whoever started us may ignore it, and then it would not come. */
+	/* Our parent may ignore it, and then it would not be delivered. */
 	signal(SIGUSR1, SIG_DFL);
 	sigemptyset(&wanted);
 	sigaddset(&wanted, SIGUSR1);
@@ -149,14 +150,14 @@ static int record(struct arguments *arguments)
 		arguments->options.go_fd = command.go_fd;
 		arguments->options.failed_fd = command.failed_fd;
 	}
-	/* Behind the fork: the command gets what we were given. */
+	/* After the fork: the command inherits the original signals and limits. */
 	signals_catch();
 	block_snapshot_signal();
 	signals_raise_descriptor_limit();
 	if (!arguments->quiet && isatty(STDERR_FILENO))
 		arguments->options.progress = summary_progress;
 	end = daemon_record(&arguments->options, &stats, text, sizeof(text));
-	/* Without a sample the command may never have run: that is what is to be said then. */
+	/* Without samples the command may never have run; report that instead. */
 	if (arguments->command && stats.samples == 0 &&
 	    !command_finish(&command, &stop_requested)) {
 		finish_stats(arguments, &stats, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which formats and files -o and -f name. */
+/* Which formats and files do -o and -f name? */
 #include "cli/record/outputs.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ bool outputs_add(struct arguments *arguments, const char *path)
 
 /* ---- Formats ---------------------------------------------------------------------------- */
 
-/* What the output's name tells. */
+/* Choose by the output's name. */
 static void choose_format(struct daemon_output *output, const struct format_writer_ops *given)
 {
 	const char *path = output->path;
@@ -77,7 +77,8 @@ static bool stat_folder(const char *path, struct stat *ret_status)
 	return good;
 }
 
-/* Whether two paths are of one file, which may be there or not. Devices take whatever comes. */
+/* Whether two paths lead to the same file, existing or not. Devices do not count, because they
+ * accept any data. */
 static bool are_one(const char *one, const char *other)
 {
 	struct stat first, second;
@@ -91,7 +92,8 @@ static bool are_one(const char *one, const char *other)
 	       stat_folder(one, &first) && stat_folder(other, &second) && are_same(&first, &second);
 }
 
-/* Something that a name with a time would be beside, not it. */
+/* Whether the path is not a regular file, so that a name with a time would be a different file
+ * beside it. */
 static bool is_no_file(const char *path)
 {
 	struct stat status;

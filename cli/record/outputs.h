@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* The outputs that ljrecord's command line names. */
+/* Which outputs does ljrecord's command line name? */
 #ifndef CLI_RECORD_OUTPUTS_H
 #define CLI_RECORD_OUTPUTS_H
 
 #include "cli/record/record_arguments.h"
 
-/** Add one. @return false where there are too many. */
+/**
+ * Add an output.
+ * @return false if there are too many.
+ */
 bool outputs_add(struct arguments *arguments, const char *path);
 
-/** All are known: choose their formats, by --format or by their names. Without any there is
- *  ljprof.bin. @return -1 to go on, else the exit code, with a message printed. */
+/**
+ * Choose the formats of all outputs, by --format or by their names. Without outputs, add
+ * ljprof.bin.
+ * @return -1 to continue, else the exit code, with a message printed.
+ */
 int outputs_choose_formats(struct arguments *arguments);
 
-/** Whether each goes to a file of its own, so that none is lost; looks at the files. @return as
- *  before. */
+/**
+ * Check that each output has its own file, so that none is lost. Reads the files' status.
+ * @return As outputs_choose_formats().
+ */
 int outputs_check(const struct arguments *arguments);
 
-/** Whether one of them goes where the descriptor leads. Not so with /dev/null or a terminal. */
+/** Whether an output leads to the same file as the descriptor. False for /dev/null and
+ * terminals. */
 bool outputs_lead_to(const struct arguments *arguments, int fd);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of ljrecord. */
+/* What does the command line of ljrecord say? */
 #include "cli/record/record_arguments.h"
 
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 #define PROGRAM "ljrecord"
 
-/** Files shorter than that are for nobody. */
+/** Shorter files are useless. */
 #define ROTATE_MIN_S 1
 
-/** The names of all that are kept are known. */
+/** The file helper keeps the names of all these files in memory. */
 enum { KEEP_MAX = 10000 };
 
 int arguments_refuse(const char *text, const char *argument)
@@ -169,9 +169,9 @@ static const struct options options = {
 	.count = sizeof(entries) / sizeof(entries[0]),
 };
 
-/* ---- What goes together ----------------------------------------------------------------- */
+/* ---- Combinations ----------------------------------------------------------------------- */
 
-/* The first output that is no stream; NULL: none. */
+/* The first output that is not a stream; NULL: none. */
 static const struct format_writer_ops *first_whole(const struct daemon_options *recording)
 {
 	for (size_t i = 0; i < recording->output_count; i++)
@@ -188,7 +188,7 @@ static bool has_stream(const struct daemon_options *recording)
 	return false;
 }
 
-/* Of what is to be written where. @return as arguments_parse(). */
+/* Check the options of files. @return As arguments_parse(). */
 static int check_files(const struct daemon_options *recording)
 {
 	const struct format_writer_ops *whole = first_whole(recording);
@@ -205,7 +205,7 @@ static int check_files(const struct daemon_options *recording)
 	return -1;
 }
 
-/* What goes together. @return as arguments_parse(). */
+/* Check which options fit together. @return As arguments_parse(). */
 static int check(const struct arguments *arguments)
 {
 	const char *servers = getenv("DEBUGINFOD_URLS");

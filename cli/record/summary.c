@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Progress line, summary and numbers of a recording. */
+/* What does ljrecord print about a recording: progress line, summary and JSON? */
 #include "cli/record/summary.h"
 
 #include <errno.h>
@@ -15,15 +15,15 @@
 enum {
 	/* Processes of one kind that the summary names. */
 	PROCESSES_SHOWN = 16,
-	/* Threads that were stopped for one reason. */
+	/* Threads stopped for one reason that the summary names. */
 	THREADS_SHOWN = 8,
-	/* Threads that used that many periods of processor time have copies. */
+	/* Threads that used this many periods of processor time should have copies. */
 	LACKING_PERIODS = 10,
 };
 
 static bool progress_shown;
 
-/* Outcomes that are looks at running threads with a VM. */
+/* Samples of running threads with a VM. */
 static uint64_t chains(const struct daemon_stats *stats)
 {
 	const uint64_t *n = stats->outcomes;
@@ -127,7 +127,7 @@ static void print_compiled(FILE *file, const struct daemon_stats *stats)
 
 /* ---- Processes -------------------------------------------------------------------------- */
 
-/* Most samples first; equal ones as they were found. */
+/* Most samples first, then in the order of discovery. */
 static int compare_processes(const void *left, const void *right)
 {
 	const struct daemon_process *a = *(const struct daemon_process *const *)left;
@@ -147,7 +147,7 @@ static size_t count_kind(const struct daemon_stats *stats, enum daemon_process_k
 	return count;
 }
 
-/* Processes of one kind, those with most samples first, as many as a person reads. */
+/* Print processes of one kind, most samples first, only as many as a person reads. */
 static void print_kind(FILE *file, const struct daemon_stats *stats,
 		       const struct daemon_process **sorted, enum daemon_process_kind kind)
 {
@@ -218,7 +218,7 @@ static void print_output(FILE *file, const struct daemon_options *options,
 	fprintf(file, "%" PRIu64 " bytes%s\n", result->bytes, several ? "" : ")");
 }
 
-/* The only one on the same line; several below it. */
+/* A single output is on the same line; several follow below. */
 static void print_outputs(FILE *file, const struct daemon_options *options,
 			  const struct daemon_stats *stats)
 {
@@ -228,7 +228,7 @@ static void print_outputs(FILE *file, const struct daemon_options *options,
 		print_output(file, options, stats, i);
 }
 
-/* With copies by the kernel, stops are those that found the VM, and those of threads that cannot be
+/* With kernel samples, the stops are those that found the VM, and those of threads that cannot be
  * copied. */
 static void print_pauses(FILE *file, const struct daemon_stats *stats)
 {
@@ -259,7 +259,7 @@ static void print_pauses(FILE *file, const struct daemon_stats *stats)
 		(double)daemon_histogram_quantile(&stats->held, 0.5) / 1e3);
 }
 
-/* A thread that runs has ticks, and a copy at nearly each of them. */
+/* A running thread has ticks, and nearly each tick has a copy. */
 static void print_lack(FILE *file, const struct daemon_options *options,
 		       const struct daemon_stats *stats)
 {
@@ -274,7 +274,7 @@ static void print_lack(FILE *file, const struct daemon_options *options,
 		seconds(stats->ran_ns));
 }
 
-/* With copies by the kernel: who was stopped all the same, and why. */
+/* With kernel samples: which threads were stopped nevertheless, and why. */
 static void print_reasons(FILE *file, const struct daemon_stats *stats)
 {
 	for (int reason = 0; reason < DAEMON_REASON_COUNT; reason++) {
@@ -394,7 +394,7 @@ static struct json_object *process_list(const struct daemon_stats *stats)
 	return list;
 }
 
-/* With copies by the kernel: what was stopped all the same. */
+/* With kernel samples: what was stopped nevertheless. */
 static void add_reasons(struct json_object *root, const struct daemon_stats *stats)
 {
 	struct json_object *reasons = json_object_new_object(), *list = json_object_new_array();
@@ -428,7 +428,7 @@ static uint64_t samples_of(const struct daemon_trace *trace)
 	       trace->samples[FORMAT_COMPILED_TRACE];
 }
 
-/* Most samples first; equal ones as they were met. */
+/* Most samples first, then in the order of discovery. */
 static int compare_traces(const void *left, const void *right)
 {
 	const struct daemon_trace *a = *(const struct daemon_trace *const *)left;
@@ -470,7 +470,7 @@ static struct json_object *trace_list(const struct daemon_stats *stats)
 	return list;
 }
 
-/* The first one by keys of its own, too, as there was only one once. */
+/* Also print the first output with separate keys, from a time when there was only one. */
 static void add_outputs(struct json_object *root, const struct daemon_options *options,
 			const struct daemon_stats *stats)
 {
@@ -539,7 +539,7 @@ int summary_write_json(int fd, const struct daemon_options *options,
 	json_object_object_add(root, "traces", trace_list(stats));
 	json_keys_add_number(root, "unlisted_trace_samples", stats->unlisted_trace_samples);
 	errno = 0;
-	/* What cannot be cut, such as a pipe, has nothing that would stay. */
+	/* EINVAL: a file that cannot be truncated, such as a pipe, keeps no old contents. */
 	ret = ftruncate(fd, 0) != 0 && errno != EINVAL ? -1 : 0;
 	if (ret == 0)
 		ret = json_object_to_fd(fd, root, JSON_C_TO_STRING_PRETTY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ljrecord tells of a recording, while it runs and at its end. */
+/* What does ljrecord print about a recording, while it runs and at its end? */
 #ifndef CLI_RECORD_SUMMARY_H
 #define CLI_RECORD_SUMMARY_H
 
@@ -7,16 +7,19 @@
 
 #include "daemon/record.h"
 
-/** One line on the terminal, rewritten in place. A daemon_options.progress function. */
+/** Rewrite one line on the terminal in place. A daemon_options.progress function. */
 void summary_progress(void *context, const struct daemon_stats *stats);
-/** Wipe that line, if there is one. */
+/** Erase that line, if there is one. */
 void summary_clear_progress(void);
 
-/** What was recorded, for people. */
+/** Print the summary for people. */
 void summary_print(FILE *file, const struct daemon_options *options,
 		   const struct daemon_stats *stats);
 
-/** The same numbers as JSON in place of a file's content. @return 0, or -1 with errno. */
+/**
+ * Write the same numbers as JSON, which replaces the file's contents.
+ * @return 0, or -1 with errno.
+ */
 int summary_write_json(int fd, const struct daemon_options *options,
 		       const struct daemon_stats *stats);
 
