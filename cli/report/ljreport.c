@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljreport: print a profile, draw it, convert it, or compare it with another. */
+/* ljreport: how is a profile printed, drawn, converted, or compared with another? */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -28,7 +28,7 @@ static int report_read_failure(const char *name, const struct failure *why)
 	return REPORT_INPUT;
 }
 
-/** Add a file to what was read before. */
+/** Add a file to the profile. */
 static int add_profile(const char *path, struct format_profile *profile)
 {
 	bool standard = strcmp(path, "-") == 0;
@@ -52,7 +52,7 @@ static int add_profile(const char *path, struct format_profile *profile)
 	return result;
 }
 
-/** Whether what is asked for can be had of such profiles. @return An exit code. */
+/** Check that these profiles support the request. @return An exit code. */
 static int check_profiles(const struct arguments *arguments, const struct format_profile *base,
 			  const struct format_profile *profile)
 {
@@ -108,7 +108,7 @@ static int print_as_is(const struct format_profile *base, const struct format_pr
 	return tell_failure(&why);
 }
 
-/** A memory profile where the report shows call chains: its locations are that. */
+/** Print a report. If the report needs call chains, convert a memory profile to its locations. */
 static int print_report(const struct format_profile *base, const struct format_profile *profile,
 			const struct arguments *arguments, FILE *file)
 {
@@ -129,14 +129,14 @@ static int print_report(const struct format_profile *base, const struct format_p
 static int tell_output(const char *name, int errnum, const char *what)
 {
 	progress_stop();
-	/* The reader of a pipe has seen enough. */
+	/* The reader of the pipe has closed it, which is normal. */
 	if (errnum != EPIPE)
 		fprintf(stderr, "ljreport: %s: %s (%s)\n", name, strerror(errnum), what);
 	return REPORT_OUTPUT;
 }
 
-/** A file beside the one that is asked for, where that is a regular one or none: only what is
- * complete takes its place. @param ret_aside "" where it is written at once, as a pipe is. @return
+/** Open a temporary file beside the output if that is a regular file or new: only a complete report
+ * replaces the output. @param ret_aside "" if the output is written directly, like a pipe. @return
  * The descriptor, or -1. */
 static int open_output(const char *path, char ret_aside[PATH_MAX])
 {
@@ -155,10 +155,10 @@ static int open_output(const char *path, char ret_aside[PATH_MAX])
 	fd = len < PATH_MAX ? mkostemps(ret_aside, (int)strlen(".tmp"), O_CLOEXEC) : -1;
 	if (fd < 0)
 		*ret_aside = '\0';
-	/* In a folder that takes no other file. */
+	/* The folder does not permit another file. */
 	if (fd < 0)
 		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	/* Whose it is and who may read it stays, where we can tell. */
+	/* Keep the owner and the mode, if we may. */
 	if (fchmod(fd, is_there ? status.st_mode & 07777 : 0666 & ~mask) ||
 	    (is_there && fchown(fd, status.st_uid, status.st_gid) && errno != EPERM)) {
 		close(fd);
@@ -230,7 +230,8 @@ static int write_report(const struct format_profile *base, const struct format_p
 	return result;
 }
 
-/** Read files into one profile, which the caller owns in any case. @return An exit code. */
+/** Read files into one profile, which the caller owns even after a failure. @return An exit
+ * code. */
 static int read_all(char *const *paths, size_t count, bool needs_order,
 		    struct format_profile **ret_profile)
 {
@@ -248,7 +249,7 @@ static int read_all(char *const *paths, size_t count, bool needs_order,
 	return result;
 }
 
-/** Behind what is there: other steps of a job have written to the page, too. */
+/** Append, because other steps of a job may have written to the page. */
 static int write_summary(const struct format_profile *base, const struct format_profile *profile,
 			 const struct arguments *arguments)
 {
@@ -259,7 +260,7 @@ static int write_summary(const struct format_profile *base, const struct format_
 	if (!file)
 		return tell_output(arguments->summary, errnum, "choose another --summary");
 	page.report = format_report_find("markdown");
-	/* What is there may lack the end of its line. */
+	/* The page may lack its last line feed. */
 	if (fseeko(file, 0, SEEK_END) == 0 && ftello(file) > 0)
 		putc('\n', file);
 	if (arguments->budget) {
@@ -276,7 +277,7 @@ static int write_summary(const struct format_profile *base, const struct format_
 	return result;
 }
 
-/** Rules are judged whether or not somebody reads the report to its end. */
+/** Judge the rules even if the reader of the report closes the pipe early. */
 static int print_and_judge(const struct arguments *arguments, const struct format_profile *base,
 			   const struct format_profile *profile)
 {
@@ -291,7 +292,7 @@ static int print_and_judge(const struct arguments *arguments, const struct forma
 	return judged == REPORT_DONE ? printed : judged;
 }
 
-/** @return Whether the bytes of an input are known; one that is not there has none. */
+/** @return Whether the size of an input is known; a missing file counts as empty. */
 static bool add_size(const char *path, uint64_t *bytes)
 {
 	struct stat status;
@@ -318,7 +319,7 @@ static int run(struct arguments *arguments)
 {
 	struct format_profile *base = NULL, *profile = NULL;
 	char *base_path = (char *)(uintptr_t)arguments->base;
-	/* How certain what is compared is depends on it. */
+	/* The certainty of a comparison depends on the order of the samples. */
 	bool compares = arguments->base || arguments->budget;
 	int result;
 

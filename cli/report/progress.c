@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The line that tells how far a large file was read. */
+/* How does a line show how much of a large file was read? */
 #include "cli/report/progress.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ enum {
 	FIRST_MS = 1000,
 	INTERVAL_MS = 100,
 	BAR_COLUMNS = 30,
-	/* With the words beside it. */
+	/* The bar with its text. */
 	BAR_LINE_COLUMNS = BAR_COLUMNS + 20,
 };
 
@@ -27,7 +27,7 @@ static struct {
 	uint64_t total_bytes;
 	atomic_uint_least64_t read_bytes;
 	atomic_bool writes;
-	pthread_mutex_t lock; /* of the rest */
+	pthread_mutex_t lock; /* of the members below */
 	pthread_cond_t wake;
 	bool ends, is_shown;
 } progress = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -50,12 +50,12 @@ static void describe_reading(char *ret_line, size_t len)
 		snprintf(ret_line, len, "reading: %.1f MiB", (double)got / (1 << 20));
 		return;
 	}
-	/* A file that is written meanwhile has more than it had. */
+	/* A file may have grown since its size was read. */
 	part = got < total ? (double)got / (double)total : 1;
 	memset(bar, '.', BAR_COLUMNS);
 	memset(bar, '#', (size_t)(part * BAR_COLUMNS));
 	bar[is_wide() ? BAR_COLUMNS : 0] = '\0';
-	/* Nothing is rounded up: 100 is all. */
+	/* Round down: 100 means everything. */
 	snprintf(ret_line, len, "reading: %3d %% %s", (int)(100 * part), bar);
 }
 
@@ -90,7 +90,7 @@ static void *run(void *context)
 		if (pthread_cond_timedwait(&progress.wake, &progress.lock, &next) != ETIMEDOUT)
 			continue;
 		draw();
-		/* From now on: one that was stopped has nothing to make up for. */
+		/* Count from now: after a suspension there is nothing to catch up. */
 		clock_gettime(CLOCK_MONOTONIC, &next);
 		add_ms(&next, INTERVAL_MS);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to cli: what ljreport was asked for. */
+/* Private to cli: what was ljreport asked to do? */
 #ifndef CLI_REPORT_REPORT_H
 #define CLI_REPORT_REPORT_H
 
@@ -9,31 +9,37 @@
 enum {
 	REPORT_DONE = 0,
 	REPORT_USAGE = 1,
-	REPORT_BROKEN = 3, /* a rule */
+	REPORT_BROKEN = 3, /* a rule is broken */
 	REPORT_OUTPUT = 4,
 	REPORT_INPUT = 6,
 };
 
-/** The command line; strings are its own. */
+/** Values of the command line, which owns the strings. */
 struct arguments {
 	char **inputs;
 	size_t input_count;
-	const char *base;    /**< NULL: nothing is compared. */
+	const char *base;    /**< NULL: compare with nothing. */
 	const char *output;  /**< NULL: standard output. */
-	const char *junit;   /**< NULL: none is written. */
-	const char *summary; /**< Appended to; NULL: none is. */
+	const char *junit;   /**< NULL: write none. */
+	const char *summary; /**< File to append to; NULL: none. */
 	bool quiet;
 	const struct format_report_ops *report;
 	struct format_report_options options;
 	struct format_budget *budget; /**< NULL: no rules. */
 };
 
-/** @return 0, or an exit code after a message. Leaves where help is asked for. */
+/**
+ * Read the command line. --help and --version print and end the process.
+ * @return 0, or an exit code after a message.
+ */
 int report_arguments_parse(int argc, char **argv, struct arguments *ret_arguments);
 void report_arguments_deinit(struct arguments *arguments);
 
-/** Judge a profile by the rules; tell on standard error what is broken. @param base May be NULL.
- *  @return An exit code. */
+/**
+ * Judge a profile by the rules, and report broken ones on standard error.
+ * @param base May be NULL.
+ * @return An exit code.
+ */
 int report_judge(const struct arguments *arguments, const struct format_profile *base,
 		 const struct format_profile *profile);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of ljreport. */
+/* What does the command line of ljreport say? */
 #include "cli/report/report.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ static bool take_rules(struct arguments *arguments, const char *path)
 
 static bool take_format(struct arguments *arguments, const char *text)
 {
-	/* A table of functions is text, as opposed to what other programs read. */
+	/* "text" is the table of functions: the other formats are for programs. */
 	arguments->report = format_report_find(strcmp(text, "text") == 0 ? "top" : text);
 	return arguments->report;
 }
@@ -193,14 +193,14 @@ static const struct options options = {
 	.count = sizeof(entries) / sizeof(entries[0]),
 };
 
-/* ---- What goes together ----------------------------------------------------------------- */
+/* ---- Combinations ----------------------------------------------------------------------- */
 
 static int refuse(const char *text, const char *argument)
 {
 	return options_refuse(PROGRAM, text, argument);
 }
 
-/** What the output's name tells, where no format is given. */
+/** Choose by the output's name if no format is given. */
 static int choose_report(struct arguments *arguments)
 {
 	const char *output = arguments->output;

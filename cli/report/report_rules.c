@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rules: what is broken, on standard error and for CI servers. */
+/* How are broken rules reported, on standard error and for CI servers? */
 #include "cli/report/progress.h"
 #include "cli/report/report.h"
 
@@ -56,6 +56,6 @@ int report_judge(const struct arguments *arguments, const struct format_profile 
 	progress_stop();
 	tell(arguments->budget);
 	result = arguments->junit ? write_junit(arguments) : REPORT_DONE;
-	/* Whatever else fails: it is what was asked. */
+	/* The verdict is the main result, whatever else fails. */
 	return failed ? REPORT_BROKEN : result;
 }
