@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of ljdump share. */
+/* What do the parts of ljdump share? */
 #ifndef CLI_DUMP_DUMP_H
 #define CLI_DUMP_DUMP_H
 
@@ -26,44 +26,53 @@ struct dump_profile;
 int dump_profile_read(const char *path, struct dump_profile **ret_profile);
 void dump_profile_destroy(struct dump_profile *profile);
 
-/** How often a trace was met. */
+/** Samples of one trace. */
 struct dump_samples {
 	uint64_t all, exact, approximate, trace_only;
-	/** Of this trace or of others that are like it; not in the numbers above. */
+	/** Samples of this trace or of similar ones; not part of the numbers above. */
 	uint64_t shared;
 };
 
 /** Samples of all traces in a profile. */
 struct dump_totals {
 	uint64_t all;
-	uint64_t
-		unknown; /**< Of traces that are not shown: flushed since, or of other processes. */
-	uint64_t shared; /**< Of traces that are shown more than once, alike. */
+	uint64_t unknown; /**< Samples of traces that are not shown: flushed since, or of other
+			     processes. */
+	uint64_t shared; /**< Samples of traces that are shown several times with the same start. */
 };
 
 /**
- * Find the traces that a profile has samples of: those of the same process with the same number
- * and the same start. In place of a recorded process that is not among @p dumps stands one that was
- * not recorded, as after a restart. What fits several traces, of several VMs for instance, is
- * nobody's, but shared.
- * @param dumps All that will be shown; not needed afterwards.
+ * Find the traces that a profile has samples of: traces of the same process with the same number
+ * and the same start. If a recorded process is not among @p dumps, a process that was not recorded
+ * may replace it, as after a restart. Samples that match several traces, for example of several
+ * VMs, belong to none of them, but are shared.
+ * @param dumps All dumps that will be shown; borrowed for the call.
  */
 void dump_profile_match(struct dump_profile *profile, const struct daemon_dump *dumps,
 			size_t count);
 
-/** After dump_profile_match(). @param pid Process that the trace is of. */
+/**
+ * Get the samples of a trace, after dump_profile_match().
+ * @param pid Process of the trace.
+ */
 struct dump_samples dump_profile_find(const struct dump_profile *profile, pid_t pid,
 				      const struct luastate_jit_report *report,
 				      const struct luastate_trace *trace);
 
-/** After dump_profile_match(). */
+/** Get the totals, after dump_profile_match(). */
 struct dump_totals dump_profile_count(const struct dump_profile *profile);
 
-/** For people. @param profile May be NULL. */
+/**
+ * Print JIT reports for people.
+ * @param profile May be NULL.
+ */
 void dump_print_text(FILE *file, const struct daemon_dump *dump,
 		     const struct dump_profile *profile);
 
-/** All processes as one JSON object. @return 0, or -1 where it did not arrive. */
+/**
+ * Print all processes as one JSON object.
+ * @return 0, or -1 if writing failed.
+ */
 int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 		    const struct dump_profile *profile);
 
@@ -71,7 +80,7 @@ int dump_print_json(FILE *file, const struct daemon_dump *dumps, size_t count,
 struct dump_reason {
 	const char *text; /**< For people. */
 	const char *json; /**< For programs. */
-	const char *more; /**< For people: what else is known; or NULL. */
+	const char *more; /**< For people: further facts; or NULL. */
 };
 
 /** All reasons of a dump. */
@@ -80,17 +89,18 @@ struct dump_reasons {
 	size_t count;
 };
 
-/** Add one where it holds. */
+/** Add a reason if it holds. */
 void dump_add_reason(struct dump_reasons *reasons, bool holds, const char *text, const char *json);
 
-/** Why not all is of one moment, or there: what dumps of stacks and of coroutines share. */
+/** Add the reasons why a dump of stacks or coroutines is not a consistent snapshot, or not
+ * complete. */
 void dump_add_snapshot_reasons(struct dump_reasons *reasons, bool is_late, bool is_huge,
 			       bool has_woken, bool is_exhausted, bool is_core_cut);
 
-/** One line each. */
+/** Print one line for each reason. */
 void dump_print_reasons(FILE *file, const struct dump_reasons *reasons);
 
-/** "3 threads held for 1.2 ms". */
+/** Print "3 threads held for 1.2 ms". */
 void dump_print_freeze(FILE *file, size_t held, uint64_t pause_ns);
 
 /** Add the keys frozen_threads and pause_ms. */
@@ -99,25 +109,30 @@ void dump_add_freeze(struct json_object *object, size_t held, uint64_t pause_ns)
 /** Add the keys partial and partial_why. */
 void dump_add_reasons(struct json_object *object, const struct dump_reasons *reasons);
 
-/** The stacks of a process, for people. */
+/** Print the stacks of a process for people. */
 void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks);
 
-/** Those of all processes as one JSON object. @return 0, or -1 where it did not arrive. */
+/**
+ * Print the stacks of all processes as one JSON object.
+ * @return 0, or -1 if writing failed.
+ */
 int dump_print_stacks_json(FILE *file, const struct daemon_stacks *stacks, size_t count);
 
-/** The coroutines of a process, for people: those that do the same are shown once. */
+/** Print the coroutines of a process for people, equal ones only once. */
 void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutines);
 
-/** Those of all processes as one JSON object, each on its own. @return 0, or -1 where it did not
- *  arrive. */
+/**
+ * Print the coroutines of all processes as one JSON object, each one separately.
+ * @return 0, or -1 if writing failed.
+ */
 int dump_print_coroutines_json(FILE *file, const struct daemon_coroutines *coroutines,
 			       size_t count);
 
-/** Frames of a stack for people, one line each, leaf first, with @p indent blanks before it; and
- * why it is not whole. */
+/** Print the frames of a stack for people, leaf first, on one line each after @p indent blanks;
+ * then why the stack is not full. */
 void dump_print_frames(FILE *file, const struct daemon_stack *stack, int indent);
 
-/** Add the frames of a stack to a JSON object, and what else is known of it. */
+/** Add the frames of a stack to a JSON object, and what else is known of the stack. */
 void dump_add_frames(struct json_object *object, const struct daemon_stack *stack);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Coroutines, for people and as JSON. The keys are an interface: ljdump(1). */
+/* How are coroutines printed, for people and as JSON? The keys are an interface: ljdump(1). */
 #include <inttypes.h>
 #include <json.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum {
 	FRAME_INDENT = 4,
-	/* Addresses of coroutines that wait at one place; JSON has all. */
+	/* Addresses of coroutines that wait at one location; JSON has all. */
 	ADDRESSES_SHOWN = 4,
 };
 
@@ -43,14 +43,14 @@ static struct dump_reasons list_reasons(const struct daemon_coroutines *coroutin
 
 /* ---- Groups ----------------------------------------------------------------------------- */
 
-/** Coroutines that do the same at the same place. */
+/** Coroutines with the same status and location. */
 struct group {
 	const struct daemon_coroutine *first;
 	size_t count;
 	size_t members[ADDRESSES_SHOWN]; /* by their index */
 };
 
-/* What people look for first. */
+/* People look for these first. */
 static int rank_of(const struct daemon_coroutine *coroutine)
 {
 	static const char *const order[] = { "running", "normal", "idle", "suspended" };
@@ -76,7 +76,7 @@ static int by_kind(const struct daemon_coroutine *x, const struct daemon_corouti
 	return strcmp(x->status, y->status);
 }
 
-/* Equal ones become neighbours, in the order in which they were made. */
+/* Equal ones become neighbours, in the order of their creation. */
 static int by_kind_and_location(const void *a, const void *b)
 {
 	const struct daemon_coroutine *const *x = a, *const *y = b;
@@ -87,7 +87,7 @@ static int by_kind_and_location(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Many before few. */
+/* Large groups before small ones. */
 static int by_count(const void *a, const void *b)
 {
 	const struct group *x = a, *y = b;
@@ -143,7 +143,7 @@ static void print_group(FILE *file, const struct daemon_coroutines *coroutines,
 	dump_print_frames(file, &coroutines->stacks[group->first->stack], FRAME_INDENT);
 }
 
-/* How many there are of each status. */
+/* Print how many coroutines have each status. */
 static void print_counts(FILE *file, const struct group *groups, size_t count)
 {
 	for (size_t i = 0; i < count;) {
@@ -206,15 +206,15 @@ void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutine
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-/* A hundred thousand coroutines are too many for a tree in memory: they are written one by one, the
- * text of each stack is made once. */
+/* A hundred thousand coroutines are too many for a tree in memory, so they are written one by one.
+ * The text of each stack is made once. */
 
 static const char *text_of(struct json_object *object)
 {
 	return json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
 }
 
-/* Begin an object with the members of another one, which is given back. */
+/* Begin an object with the members of another one, which is freed. */
 static void open_with(struct json_out *json, struct json_object *object)
 {
 	json_out_open(json, '{');
@@ -229,7 +229,7 @@ static void open_with(struct json_out *json, struct json_object *object)
 	json_object_put(object);
 }
 
-/* @return freed by the caller; NULL without memory. */
+/* @return Freed by the caller; NULL if memory is out. */
 static char *make_stack(const struct daemon_stack *stack)
 {
 	struct json_object *object = json_object_new_object(), *frames = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stack, for people and as JSON. The keys are an interface: ljdump(1). */
+/* How is a stack printed, for people and as JSON? The keys are an interface: ljdump(1). */
 #include "cli/dump/dump.h"
 #include "format/text.h"
 
@@ -22,7 +22,7 @@ enum {
 
 /* ---- Cells ------------------------------------------------------------------------------ */
 
-/** How kinds are called. */
+/** Names of a kind. */
 struct kind_words {
 	const char *text, *json;
 };
@@ -42,7 +42,7 @@ static const struct kind_words *words_of(enum format_kind kind)
 	return &words[kind];
 }
 
-/* Columns of a text: all bytes but those behind the first of a character. */
+/* Columns of a text: all bytes except UTF-8 continuation bytes. */
 static int width_of(const char *text)
 {
 	int width = 0;
@@ -52,7 +52,7 @@ static int width_of(const char *text)
 	return width;
 }
 
-/* All text of the process's goes through here. */
+/* Write a text of the process, cleaned for a terminal. */
 static void write_shown(const char *text, size_t max, char *ret_text, size_t size)
 {
 	char *copy = dump_text(text);
@@ -62,7 +62,7 @@ static void write_shown(const char *text, size_t max, char *ret_text, size_t siz
 	free(copy);
 }
 
-/* As in Lua's own messages: a file, a name of the application's, or the begin of the source. */
+/* As in Lua's own messages: a file, a name from the application, or the start of the source. */
 static void write_chunk(const char *chunk, char *ret_text)
 {
 	char shown[CHUNK_MAX_BYTES + 1];
@@ -98,7 +98,7 @@ static void write_location(const struct daemon_frame *frame, char *ret_text)
 		write_shown(frame->source, CHUNK_MAX_BYTES, ret_text, CELL_MAX);
 }
 
-/* A function without a name is shown by where it is defined. */
+/* A function without a name is shown by the location of its definition. */
 static void write_unnamed(const struct daemon_frame *frame, char *ret_text)
 {
 	char location[CELL_MAX];
@@ -157,7 +157,7 @@ static void print_frame(FILE *file, const struct daemon_frame *frame, int width)
 	fputc('\n', file);
 }
 
-/* @return NULL where nothing is missing. */
+/* @return NULL if nothing is missing. */
 static const char *explain_outcome(enum daemon_outcome outcome)
 {
 	switch (outcome) {

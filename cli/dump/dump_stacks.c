@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The stacks of threads, for people and as JSON. The keys are an interface: ljdump(1). */
+/* How are the stacks of threads printed, for people and as JSON? The keys are an interface:
+ * ljdump(1). */
 #include <inttypes.h>
 #include <json.h>
 #include <stdlib.h>
@@ -76,7 +77,7 @@ static void print_thread(FILE *file, const struct daemon_stacks *stacks,
 	dump_print_frames(file, &thread->stack, FRAME_INDENT);
 }
 
-/* One line each, where there are several. */
+/* Several VMs get one line each. */
 static void print_vms(FILE *file, const struct daemon_stacks *stacks)
 {
 	if (stacks->vm_count == 1) {
@@ -91,7 +92,7 @@ static void print_vms(FILE *file, const struct daemon_stacks *stacks)
 	}
 }
 
-/* Why not all of it is there, or of the same moment. */
+/* Why the stacks are not complete, or not a consistent snapshot. */
 static struct dump_reasons list_reasons(const struct daemon_stacks *stacks)
 {
 	struct dump_reasons reasons = { 0 };

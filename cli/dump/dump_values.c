@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables for people. */
+/* How are variables printed for people? */
 #include "cli/dump/dump_values.h"
 #include "format/text.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	/* A value's text: more is no longer read as one line. */
+	/* Longest text of a value; nobody reads more as one line. */
 	VALUE_MAX_BYTES = 1000,
 	NAME_MAX_BYTES = 200,
 	CHUNK_MAX_BYTES = 100,
@@ -18,9 +18,9 @@ enum {
 
 /* ---- Texts ------------------------------------------------------------------------------ */
 
-/** Characters that a terminal obeys, shows nothing for, or that turn the direction of what is
- *  shown; ends included. Source: ECMA-48, C0 and C1 sets; Unicode 15, general categories Cc, Cf, Zl
- *  and Zp. */
+/** Ranges of control characters, invisible characters, and characters that change the direction of
+ * writing; both ends included. Source: ECMA-48, C0 and C1 sets; Unicode 15, general categories Cc,
+ * Cf, Zl and Zp. */
 static const struct {
 	uint32_t first, last;
 } hidden[] = {
@@ -38,7 +38,7 @@ static bool is_hidden(uint32_t code)
 	return false;
 }
 
-/* One character, or a byte that is none. */
+/* One character, or an invalid byte. */
 static bool escape(struct format_text *text, const char *bytes, size_t size, uint32_t code)
 {
 	static const char letters[] = "abtnvfr"; /* from 7 on */
@@ -89,7 +89,7 @@ size_t dump_shown_bytes(const struct luastate_value *value)
 
 	if (len == value->size)
 		return len;
-	/* A character has no more than three bytes behind its first. */
+	/* A character has at most three bytes after its first. */
 	for (size_t back = 1; back <= 3 && back <= len; back++) {
 		unsigned char byte = (unsigned char)value->text[len - back];
 
@@ -109,7 +109,7 @@ static void add_shown(struct format_text *text, const char *bytes, size_t max)
 		format_text_add_string(text, "...");
 }
 
-/* As in Lua's own messages: a file, a name of the application's, or the begin of the source. */
+/* As in Lua's own messages: a file, a name from the application, or the start of the source. */
 static void add_chunk(struct format_text *text, const char *chunk)
 {
 	bool is_named = *chunk == '@' || *chunk == '=';
@@ -125,7 +125,7 @@ static void add_chunk(struct format_text *text, const char *chunk)
 
 static void add_number(struct format_text *text, double number)
 {
-	/* As LuaJIT prints numbers: LUAI_NUMFFORMAT, and no sign of what is none. */
+	/* As LuaJIT prints numbers: LUAI_NUMFFORMAT, and no sign for NaN. */
 	if (isnan(number))
 		format_text_add_string(text, "nan");
 	else
@@ -277,7 +277,7 @@ static void add_table(struct format_text *text, const struct luastate_value *val
 		add_entries(text, table);
 }
 
-/* Tables lie in each other no deeper than LUASTATE_VALUES_DEPTH_MAX. */
+/* Tables are nested at most LUASTATE_VALUES_DEPTH_MAX deep. */
 void dump_add_value(struct format_text *text, const struct luastate_value *value)
 {
 	switch (value->type) {

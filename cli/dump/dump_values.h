@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables and values of the target's, for people and as JSON. All of it is untrusted. */
+/* How are the target's variables and values, all untrusted, printed for people and as JSON? */
 #ifndef CLI_DUMP_DUMP_VALUES_H
 #define CLI_DUMP_DUMP_VALUES_H
 
@@ -11,25 +11,25 @@
 
 struct json_object;
 
-/** Whether a text has bytes that are no character, or characters that a terminal obeys, shows
- *  nothing for, or that turn the direction of writing. */
+/** Whether a text has invalid bytes, control characters, invisible characters, or characters that
+ * change the direction of writing. */
 bool dump_needs_escapes(const char *bytes, size_t len);
 
-/** Append a text of the target's so that a terminal only shows it, whatever its bytes are: those
- *  characters, quotes and backslashes in the escapes of Lua's literals. */
+/** Append a text of the target with such characters, quotes and backslashes as escapes of Lua's
+ * literals. A terminal then only shows the text, whatever its bytes are. */
 void dump_escape(struct format_text *text, const char *bytes, size_t len);
 
-/** Bytes to show of a string value: where it was cut, no part of a character. */
+/** Bytes to show of a string value: if the value is truncated, without a part of a character. */
 size_t dump_shown_bytes(const struct luastate_value *value);
 
-/** Append a value, in one line of a length that can be read. */
+/** Append a value on one line of readable length. */
 void dump_add_value(struct format_text *text, const struct luastate_value *value);
 
-/** Print variables, one line each with @p indent blanks before it: "name = value", upvalues and
- *  varargs told as such; and a line for what is not all there. */
+/** Print variables on one line each after @p indent blanks: "name = value", with upvalues and
+ * varargs marked; then a line if some are missing. */
 void dump_print_variables(FILE *file, const struct luastate_variables *variables, int indent);
 
-/** All variables of a frame, as a new JSON object. The keys are an interface: ljdump(1). */
+/** Make a JSON object with all variables of a frame. The keys are an interface: ljdump(1). */
 struct json_object *dump_make_variables(const struct luastate_variables *variables);
 
 #endif

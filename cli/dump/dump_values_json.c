@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables as JSON. The keys are an interface: ljdump(1). */
+/* How are variables printed as JSON? The keys are an interface: ljdump(1). */
 #include "cli/dump/dump_values.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "cli/common/json_keys.h"
 
-/* A text of the target's, or null. It is in Lua's escapes where @p flag says so. */
+/* Add a text of the target, or null. @p flag says whether the text has Lua's escapes. */
 static void add_escaped(struct json_object *object, const char *key, const char *flag,
 			const char *bytes, size_t len)
 {
@@ -34,7 +34,7 @@ static void add_text(struct json_object *object, const char *key, const char *te
 	add_escaped(object, key, NULL, text, text ? strlen(text) : 0);
 }
 
-/* JSON has no numbers that are none: they are texts. */
+/* JSON has no NaN and no infinities, so they are texts. */
 static void add_double(struct json_object *object, const char *key, double number)
 {
 	char text[40];
@@ -44,7 +44,8 @@ static void add_double(struct json_object *object, const char *key, double numbe
 	} else if (isinf(number)) {
 		json_keys_add_word(object, key, number < 0 ? "-inf" : "inf");
 	} else {
-		/* Without a point it would be read as an integer, which has no such zero. */
+		/* Without a point, readers would take it for an integer, which has no negative
+		 * zero. */
 		snprintf(text, sizeof(text), number == 0 && signbit(number) ? "-0.0" : "%.17g",
 			 number);
 		json_object_object_add(object, key, json_object_new_double_s(number, text));
@@ -171,7 +172,7 @@ static void add_object(struct json_object *object, const struct luastate_value *
 	}
 }
 
-/* Tables lie in each other no deeper than LUASTATE_VALUES_DEPTH_MAX. */
+/* Tables are nested at most LUASTATE_VALUES_DEPTH_MAX deep. */
 static struct json_object *make_value(const struct luastate_value *value)
 {
 	struct json_object *object = json_object_new_object();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljdump: what running LuaJIT processes do just now, and what they are made of. */
+/* ljdump: what do running LuaJIT processes do now, and what is their state? */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #define PROGRAM "ljdump"
 
 enum {
-	/* Nobody holds a process for longer, but by mistake. */
+	/* A longer freeze is only a mistake. */
 	MAX_PAUSE_MS_MAX = 60000,
 };
 
@@ -103,7 +103,7 @@ static const struct options options = {
 	.count = sizeof(entries) / sizeof(entries[0]),
 };
 
-/* @return -1 to go on, else the exit code. */
+/* @return -1 to continue, else the exit code. */
 static int parse(int argc, char **argv, struct arguments *ret_arguments)
 {
 	int first, ret = options_parse(&options, argc, argv, ret_arguments, &first);
@@ -153,11 +153,11 @@ static void print_stacks(const struct daemon_stacks *stacks, size_t count)
 	}
 }
 
-/* @return whether all arrived: @good, and what was not written yet. */
+/* @return Whether everything was written: @p good, and the rest of the buffer. */
 static bool finish_output(bool good)
 {
 	good &= fflush(stdout) == 0 && !ferror(stdout);
-	/* The reader of a pipe has seen enough. */
+	/* The reader of the pipe has closed it, which is normal. */
 	if (!good && errno != EPIPE)
 		fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno ? errno : EIO));
 	return good;
@@ -165,7 +165,7 @@ static bool finish_output(bool good)
 
 /* ---- Dumps ------------------------------------------------------------------------------ */
 
-/* The first exit code that is none of success stays. @return whether there is something to show. */
+/* Keep the first exit code that is not success. @return Whether there is something to show. */
 static bool take_end(enum daemon_end end, const char *text, int *code)
 {
 	if (end == DAEMON_END_STOPPED)
@@ -175,7 +175,7 @@ static bool take_end(enum daemon_end end, const char *text, int *code)
 	return false;
 }
 
-/* The core, or the processes. */
+/* Number of processes; 1 for a core file. */
 static size_t count_of(const struct arguments *arguments)
 {
 	return arguments->core ? 1 : arguments->pids.count;
@@ -227,7 +227,7 @@ static int dump_traces(const struct arguments *arguments, struct dump_profile *p
 	return finish_output(good) ? code : EXIT_OUTPUT;
 }
 
-/* @return NULL where no variables are asked for. */
+/* @return NULL if variables are not requested. */
 static const struct luastate_values_options *values_of(const struct arguments *arguments)
 {
 	return arguments->locals ? &arguments->values : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How long a process was held for a dump, and why that is partial. The words are an interface:
- * ljdump(1). */
+/* How long was a process frozen for a dump, and why is the dump partial? The words are an
+ * interface: ljdump(1). */
 #include <assert.h>
 #include <json.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the compiler has made, as JSON. The keys are an interface: ljdump(1). */
+/* How are JIT reports printed as JSON? The keys are an interface: ljdump(1). */
 #include "cli/dump/dump.h"
 
 #include <json.h>
@@ -16,7 +16,7 @@ static void add_location(struct json_object *object, const struct luastate_jit_r
 	json_keys_add_number(object, "line", location.line);
 }
 
-/* A function with its name and the line where it is defined. */
+/* Add a function with its name and the line of its definition. */
 static void add_function(struct json_object *object, const struct luastate_jit_report *report,
 			 uint32_t index)
 {
@@ -125,7 +125,7 @@ static struct json_object *make_traces(const struct luastate_jit_report *report,
 	return list;
 }
 
-/* ---- What is not compiled --------------------------------------------------------------- */
+/* ---- Uncompiled code -------------------------------------------------------------------- */
 
 static struct json_object *make_uncompiled(const struct luastate_jit_report *report)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples by trace, from the JSON that ljrecord --stats writes. */
+/* How many samples has each trace, according to the JSON of ljrecord --stats? */
 #include "cli/dump/dump.h"
 
 #include <errno.h>
@@ -12,12 +12,12 @@
 #include "attach/array.h"
 
 enum {
-	/* There are DAEMON_TRACES_LISTED traces at most, of some 150 bytes and a chunk name each.
-	 */
+	/* There are at most DAEMON_TRACES_LISTED traces, of some 150 bytes and a chunk name
+	 * each. */
 	FILE_MAX_BYTES = 32 << 20,
 };
 
-/* The sums of all that such a file can hold are then numbers of 64 bits. */
+/* With this limit the sums of all numbers in a file fit in 64 bits. */
 static const uint64_t samples_max = (uint64_t)1 << 40;
 
 /** The samples of one trace. */
@@ -28,14 +28,14 @@ struct entry {
 	const char *chunk; /* of the JSON object, NULL: unknown */
 	struct dump_samples samples;
 	bool is_dumped; /* its process is shown */
-	size_t fitting; /* traces that are shown and may be this one */
+	size_t fitting; /* number of shown traces that may be this one */
 };
 
 struct dump_profile {
 	struct json_object *root;
 	struct entry *entries; /* by number */
 	size_t count;
-	pid_t *pids; /* that were recorded, sorted */
+	pid_t *pids; /* recorded processes, sorted */
 	size_t pid_count;
 };
 
@@ -59,7 +59,7 @@ static bool get_number(struct json_object *object, const char *key, uint64_t *re
 	return true;
 }
 
-/* The recorder knows no chunk where a function was gone before its name was read. */
+/* The recorder knows no chunk if a function was gone before its name was read. */
 static bool get_chunk(struct json_object *object, const char **ret_chunk)
 {
 	struct json_object *value;
@@ -136,7 +136,7 @@ static bool get_list(struct json_object *root, const char *key, struct json_obje
 	       json_object_is_type(*ret_list, json_type_array);
 }
 
-/* Those of the list of processes, which has also those without a trace but an end, and those of
+/* Pids from the list of processes, which includes processes without traces but is limited, and from
  * the traces. */
 static const char *read_pids(struct dump_profile *profile)
 {
@@ -158,7 +158,7 @@ static const char *read_pids(struct dump_profile *profile)
 	return NULL;
 }
 
-/* @return NULL, or what is wrong with it. */
+/* @return NULL, or what is wrong with the file. */
 static const char *read_entries(struct dump_profile *profile)
 {
 	struct json_object *traces;
@@ -213,9 +213,9 @@ void dump_profile_destroy(struct dump_profile *profile)
 	free(profile);
 }
 
-/* ---- Asking ----------------------------------------------------------------------------- */
+/* ---- Queries ---------------------------------------------------------------------------- */
 
-/* Both may have been made fit for readers already. */
+/* Both names may already have been cleaned. */
 static bool is_chunk(const char *chunk, const char *own)
 {
 	char *one = dump_text(chunk), *other = dump_text(own);
@@ -226,8 +226,8 @@ static bool is_chunk(const char *chunk, const char *own)
 	return same;
 }
 
-/* A process that was not recorded may be one that was, started anew: it has what is of none that
- * is shown. */
+/* A process that was not recorded may be a recorded one after a restart: it gets the samples of
+ * processes that are not shown. */
 static bool is_of_process(const struct dump_profile *profile, const struct entry *entry, pid_t pid)
 {
 	if (entry->pid == pid)
@@ -244,7 +244,7 @@ static bool fits(const struct dump_profile *profile, const struct entry *entry, 
 	       is_chunk(entry->chunk, report->functions[trace->start.function].chunkname);
 }
 
-/* The next one that fits a trace, behind @p after or, if that is NULL, the first. */
+/* The next entry that matches a trace, after @p after or, if that is NULL, the first. */
 static struct entry *next_fitting(const struct dump_profile *profile, const struct entry *after,
 				  pid_t pid, const struct luastate_jit_report *report,
 				  const struct luastate_trace *trace)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the compiler has made, for people. */
+/* How are JIT reports printed for people? */
 #include "cli/dump/dump.h"
 #include "format/text.h"
 
@@ -13,7 +13,7 @@ enum {
 	CHUNK_MAX_BYTES = 300,
 	LINE_WIDTH = 110,
 	ITEM_INDENT = 18,
-	/* Longer places push the rest of their line to the right. */
+	/* Longer locations push the rest of their line to the right. */
 	PLACE_WIDTH_MAX = 40,
 	PARAMETERS_PER_LINE = 5,
 };
@@ -24,7 +24,7 @@ struct print {
 	const struct luastate_jit_report *report;
 	const struct dump_profile *profile;
 	pid_t pid;
-	uint64_t samples; /* in all of the profile */
+	uint64_t samples; /* in the whole profile */
 	int location_width;
 };
 
@@ -35,7 +35,7 @@ static int shown(const char *text, size_t max)
 	return text ? (int)format_text_cut(text, strlen(text), max) : 0;
 }
 
-/* All text of the target's goes through here. */
+/* All text of the target is cleaned here. */
 static void write_location(const struct print *print, struct luastate_location location, bool named,
 			   char *ret_text)
 {
@@ -57,7 +57,7 @@ static void write_location(const struct print *print, struct luastate_location l
 	free(name);
 }
 
-/* A function by its name and where it is defined. */
+/* Write a function's name and the location of its definition. */
 static void write_function(const struct print *print, uint32_t index, char *ret_text)
 {
 	const struct luastate_known_function *function = &print->report->functions[index];
@@ -106,7 +106,7 @@ static void measure(struct print *print, struct luastate_location location)
 		print->location_width = width;
 }
 
-/** Items of one kind below a trace, in lines of their own. */
+/** Items of one kind below a trace, on their own lines. */
 struct items {
 	FILE *file;
 	const char *title;
@@ -206,8 +206,8 @@ static void print_functions(const struct print *print, const struct luastate_tra
 	end_items(&items);
 }
 
-/* An exit that was taken. @return false where there is nothing to tell: the last snapshot of a
- * trace without a loop is its end, and marked so that nothing is compiled there. */
+/* Write an exit that was taken. @return false if there is nothing to show: the last snapshot of a
+ * trace without a loop is its end, and is marked so that nothing is compiled there. */
 static bool write_exit(const struct print *print, const struct luastate_trace *trace, size_t index,
 		       char *ret_text)
 {
@@ -297,7 +297,7 @@ static void print_traces(struct print *print)
 		print_trace(print, &report->traces[i]);
 }
 
-/* ---- What is not compiled --------------------------------------------------------------- */
+/* ---- Uncompiled code -------------------------------------------------------------------- */
 
 static void print_uncompiled_item(const struct print *print, const struct luastate_uncompiled *item)
 {
