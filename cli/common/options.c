@@ -494,7 +494,7 @@ int options_parse(const struct options *options, int argc, char **argv, struct a
 		const struct options_entry *entry = find_entry(options, option);
 
 		if (option == ':')
-			return options_refuse(options->program, "an argument is missing behind",
+			return options_refuse(options->program, "an argument is missing after",
 					      argv[optind - 1]);
 		if (!entry)
 			return options_refuse(options->program, "unknown option", argv[optind - 1]);

@@ -32,12 +32,11 @@ static struct dump_reasons list_reasons(const struct daemon_coroutines *coroutin
 	dump_add_snapshot_reasons(&reasons, coroutines->is_late, coroutines->is_huge,
 				  coroutines->has_woken, coroutines->is_exhausted,
 				  coroutines->is_core_cut);
-	dump_add_reason(&reasons, is_list_cut,
-			"a heap's list of objects could not be followed to its end, so coroutines "
-			"are missing",
-			"list");
-	dump_add_reason(&reasons, coroutines->is_truncated, "there are more than can be listed",
-			"limit");
+	dump_add_reason(
+		&reasons, is_list_cut,
+		"a heap's list of objects could not be read to its end, so coroutines are missing",
+		"list");
+	dump_add_reason(&reasons, coroutines->is_truncated, "too many coroutines to list", "limit");
 	return reasons;
 }
 
@@ -195,7 +194,7 @@ void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutine
 	else if (coroutines->held)
 		dump_print_freeze(file, coroutines->held, coroutines->pause_ns);
 	else
-		fputs("no thread ran, and none was held\n", file);
+		fputs("no thread ran, so none was frozen\n", file);
 	dump_print_reasons(file, &reasons);
 	if (!coroutines->is_buffered)
 		fputs("  not all memory was searched: there may be more VMs\n", file);

@@ -162,9 +162,9 @@ static const char *explain_outcome(enum daemon_outcome outcome)
 {
 	switch (outcome) {
 	case DAEMON_TORN:
-		return "the VM was in a state that cannot be walked";
+		return "the VM was in an inconsistent state";
 	case DAEMON_TRUNCATED:
-		return "a stack is longer than what was read of it";
+		return "a stack is longer than its copy";
 	case DAEMON_UNWOUND:
 		return "native frames that cannot be unwound";
 	default:

@@ -98,7 +98,8 @@ static struct dump_reasons list_reasons(const struct daemon_stacks *stacks)
 	struct dump_reasons reasons = { 0 };
 
 	dump_add_reason(&reasons, stacks->unheld[0],
-			"threads could not be held, what was read is of several moments", "unheld");
+			"threads could not be frozen, so this is not a consistent snapshot",
+			"unheld");
 	if (reasons.count)
 		reasons.items[0].more = stacks->unheld;
 	dump_add_snapshot_reasons(&reasons, stacks->is_late, stacks->is_huge, stacks->has_woken,

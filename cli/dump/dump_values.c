@@ -363,5 +363,5 @@ void dump_print_variables(FILE *file, const struct luastate_variables *variables
 	if (variables->is_stripped)
 		fprintf(file, "%*s(stripped: locals have no names)\n", indent, "");
 	if (variables->is_truncated)
-		fprintf(file, "%*s(more variables, left out)\n", indent, "");
+		fprintf(file, "%*s(more variables were left out)\n", indent, "");
 }

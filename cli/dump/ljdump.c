@@ -57,25 +57,25 @@ static const struct options_entry entries[] = {
 	  OPTIONS_INTO(coroutines) },
 	{ "locals", 'l',
 	  .help = "show the variables of each Lua function: parameters, locals, varargs and "
-		  "upvalues with their values, as of one moment",
+		  "upvalues with their values, in one consistent snapshot",
 	  OPTIONS_INTO(locals) },
 	{ "depth", 0, OPTIONS_NUMBER, "N",
 	  "show variables, with tables in tables to this depth, 0 to 16 (default 1)",
 	  .take = take_depth, .refused = "not a depth from 0 to 16" },
 	{ "max-pause", 0, OPTIONS_NUMBER, "MS",
 	  "freeze the process for at most MS milliseconds, 1 to 60000 (default 50), while memory "
-	  "is copied, as happens with --locals, with --coroutines and where several threads run "
+	  "is copied; this happens with --locals, with --coroutines and if several threads run "
 	  "Lua",
 	  .excludes = "core", .min = 1, .max = MAX_PAUSE_MS_MAX, OPTIONS_INTO(max_pause_ms),
 	  .refused = "not a number of milliseconds from 1 to 60000" },
 
 	{ "traces", 't',
-	  .help = "show what the compiler has made instead: live traces, functions that are not "
+	  .help = "show JIT reports instead: live traces, functions that are not "
 		  "compiled, aborts, and the machine code in use, for each VM; nothing is stopped",
 	  .section = "Compiled code", .excludes = "all-threads coroutines locals depth max-pause",
 	  OPTIONS_INTO(traces) },
 	{ "profile", 0, OPTIONS_FILE, "FILE",
-	  "with --traces, show how often each trace was met; FILE is what ljrecord --stats has "
+	  "with --traces, show the samples of each trace; FILE is what ljrecord --stats has "
 	  "written",
 	  OPTIONS_INTO(profile) },
 
@@ -98,7 +98,7 @@ static const struct options options = {
 		 "us; a waiting thread is read without a stop.",
 	.ending = "Exit codes: 0 done, 1 usage, 2 not permitted, 3 no LuaJIT in a process, 4 "
 		  "output failed, 5 no such process or core file, 6 other failure of the system, "
-		  "or a profile or core file that is none.",
+		  "or an invalid profile or core file.",
 	.entries = entries,
 	.count = sizeof(entries) / sizeof(entries[0]),
 };
@@ -124,11 +124,10 @@ static int parse(int argc, char **argv, struct arguments *ret_arguments)
 
 static void print_totals(struct dump_totals totals)
 {
-	printf("\n%" PRIu64 " samples in compiled code, %" PRIu64
-	       " of traces that are not here now",
+	printf("\n%" PRIu64 " samples in compiled code, %" PRIu64 " of traces that no longer exist",
 	       totals.all, totals.unknown);
 	if (totals.shared)
-		printf(", %" PRIu64 " of traces that are here more than once", totals.shared);
+		printf(", %" PRIu64 " of traces that exist several times", totals.shared);
 	putchar('\n');
 }
 

@@ -19,16 +19,12 @@ void dump_add_snapshot_reasons(struct dump_reasons *reasons, bool is_late, bool 
 			       bool has_woken, bool is_exhausted, bool is_core_cut)
 {
 	dump_add_reason(reasons, is_late,
-			"not all was copied while threads were held, some was read at another "
-			"time: a longer --max-pause helps",
+			"a part was read before or after the freeze: a longer --max-pause helps",
 			"late");
-	dump_add_reason(reasons, is_huge, "the heap is larger than what may be copied", "huge");
-	dump_add_reason(reasons, has_woken, "threads that waited have run while memory was copied",
-			"woken");
-	dump_add_reason(reasons, is_exhausted,
-			"there are more values than are read, the rest is <omitted>", "values");
-	dump_add_reason(reasons, is_core_cut, "the core file was cut off, a part of it is missing",
-			"core_cut");
+	dump_add_reason(reasons, is_huge, "the heap is larger than the limit of a copy", "huge");
+	dump_add_reason(reasons, has_woken, "waiting threads ran while memory was copied", "woken");
+	dump_add_reason(reasons, is_exhausted, "too many values, the rest is <omitted>", "values");
+	dump_add_reason(reasons, is_core_cut, "the core file is incomplete", "core_cut");
 }
 
 void dump_print_reasons(FILE *file, const struct dump_reasons *reasons)
@@ -48,7 +44,8 @@ static double ms(uint64_t ns)
 
 void dump_print_freeze(FILE *file, size_t held, uint64_t pause_ns)
 {
-	fprintf(file, "%zu thread%s held for %.1f ms\n", held, held == 1 ? "" : "s", ms(pause_ns));
+	fprintf(file, "%zu thread%s frozen for %.1f ms\n", held, held == 1 ? "" : "s",
+		ms(pause_ns));
 }
 
 void dump_add_freeze(struct json_object *object, size_t held, uint64_t pause_ns)

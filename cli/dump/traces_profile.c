@@ -151,7 +151,7 @@ static const char *read_pids(struct dump_profile *profile)
 	for (size_t i = 0; i < listed; i++)
 		if (!get_pid(json_object_array_get_idx(processes, i),
 			     &profile->pids[profile->pid_count++]))
-			return "a process that is none";
+			return "an invalid process";
 	for (size_t i = 0; i < profile->count; i++)
 		profile->pids[profile->pid_count++] = profile->entries[i].pid;
 	qsort(profile->pids, profile->pid_count, sizeof(*profile->pids), by_pid);
@@ -172,7 +172,7 @@ static const char *read_entries(struct dump_profile *profile)
 		return "out of memory";
 	for (size_t i = 0; i < count; i++)
 		if (!read_entry(json_object_array_get_idx(traces, i), &profile->entries[i]))
-			return "samples of a trace that are none";
+			return "invalid samples of a trace";
 	profile->count = count;
 	qsort(profile->entries, count, sizeof(*profile->entries), by_number);
 	return read_pids(profile);

@@ -173,9 +173,10 @@ static void print_head(const struct print *print, const struct daemon_dump_vm *v
 	fprintf(print->file, "  traces        %zu of %" PRId32, report->trace_count,
 		report->params[LUASTATE_PARAM_MAXTRACE]);
 	if (report->recording)
-		fprintf(print->file, ", and %" PRIu32 " in the making", report->recording);
+		fprintf(print->file, ", and %" PRIu32 " being recorded", report->recording);
 	if (report->changed)
-		fprintf(print->file, "; %" PRIu32 " left out that changed while they were read",
+		fprintf(print->file,
+			"; %" PRIu32 " left out because they changed while they were read",
 			report->changed);
 	if (report->traces_cut)
 		fputs("; partial: not all could be read in time", print->file);
@@ -327,7 +328,7 @@ static void print_uncompiled(const struct print *print)
 	for (size_t i = 0; i < report->uncompiled_count; i++)
 		print_uncompiled_item(print, &report->uncompiled[i]);
 	if (report->heap_cut)
-		fputs("\n  partial: not all functions were seen; some that are not compiled may be "
+		fputs("\n  partial: not all functions were seen; some uncompiled ones may be "
 		      "missing\n",
 		      print->file);
 }
@@ -380,7 +381,7 @@ void dump_print_text(FILE *file, const struct daemon_dump *dump, const struct du
 	fprintf(file, "process %d (%s), %zu VM%s\n", (int)dump->pid, dump->name, dump->count,
 		dump->count == 1 ? "" : "s");
 	if (dump->is_truncated)
-		fputs("  partial: the core file was cut off, a part of it is missing\n", file);
+		fputs("  partial: the core file is incomplete\n", file);
 	if (!dump->is_buffered)
 		fputs("  partial: not all memory was searched; there may be more VMs\n", file);
 	if (dump->ended)

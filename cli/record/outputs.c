@@ -38,8 +38,8 @@ int outputs_choose_formats(struct arguments *arguments)
 	if (options->output_count == 0)
 		outputs_add(arguments, "ljprof.bin");
 	if (arguments->format && options->output_count > 1)
-		return arguments_refuse("--format goes with one --output: of several each tells "
-					"its format by its name",
+		return arguments_refuse("--format goes with one --output: with several, each name "
+					"chooses the format",
 					NULL);
 	for (size_t i = 0; i < options->output_count; i++)
 		choose_format(&arguments->outputs[i], arguments->format);
@@ -107,7 +107,7 @@ int outputs_check(const struct arguments *arguments)
 
 	for (size_t i = 0; i < options->output_count; i++)
 		if (options->rotate_s > 0 && is_no_file(options->outputs[i].path))
-			return arguments_refuse("--rotate writes files, and this is none:",
+			return arguments_refuse("--rotate writes files, and this is not a file:",
 						options->outputs[i].path);
 	for (size_t i = 0; i < options->output_count; i++)
 		for (size_t k = 0; k < i; k++)

@@ -48,7 +48,7 @@ static const struct options_word roots[] = {
 };
 
 static const struct options_word modes[] = {
-	{ "callgraph", "whole chains (default)", DAEMON_MODE_CALLGRAPH },
+	{ "callgraph", "call chains (default)", DAEMON_MODE_CALLGRAPH },
 	{ "leaf", "the leaf frames", DAEMON_MODE_LEAF },
 	{ "default", "counters of VM states only", DAEMON_MODE_DEFAULT },
 	{ 0 },
@@ -62,7 +62,8 @@ static const struct options_word lines[] = {
 
 static const struct options_word trace_samples[] = {
 	{ "full", "its call chain (default)", false },
-	{ "record", "the trace's number and place alone, as Tarantool's profiler has it", true },
+	{ "record", "only the trace's number and location, as Tarantool's profiler writes it",
+	  true },
 	{ 0 },
 };
 
@@ -84,13 +85,13 @@ static const struct options_entry entries[] = {
 	  "write the profile to FILE (default ljprof.bin, - for stdout), compressed if its name "
 	  "ends in .gz",
 	  .section = "Output and duration", .is_repeated = true, .take = take_output,
-	  .refused = "more outputs than 16" },
+	  .refused = "more than 16 outputs" },
 	{ "duration", 'd', OPTIONS_SECONDS, "SECONDS",
 	  "stop after SECONDS (default: when interrupted, or when all processes have ended)",
 	  .min = DURATION_MIN_S, .max = DURATION_MAX_S, OPTIONS_INTO(options.duration_s),
 	  .refused = "not a number of seconds" },
 	{ "format", 'f', OPTIONS_WORD, "FORMAT",
-	  "format of the profile, see below (default: as the ending of FILE tells, else sysprof)",
+	  "format of the profile, see below (default: by the ending of FILE, else sysprof)",
 	  .word_at = format_at, .words_section = "Formats", .take = take_format,
 	  .refused = "unknown format" },
 	{ "limit-samples", 0, OPTIONS_NUMBER, "NUMBER", "stop after NUMBER samples", .min = 1,
@@ -199,8 +200,8 @@ static int check_files(const struct daemon_options *recording)
 	if (recording->keep && recording->rotate_s <= 0)
 		return arguments_refuse("--keep goes with --rotate", NULL);
 	if (recording->limit_bytes && recording->rotate_s <= 0 && !has_stream(recording))
-		return arguments_refuse("--limit-bytes counts what was written: it takes an output "
-					"in the format sysprof, or --rotate, not only",
+		return arguments_refuse("--limit-bytes counts written bytes: it needs an output in "
+					"the format sysprof, or --rotate, not only",
 					whole->name);
 	return -1;
 }
@@ -224,12 +225,12 @@ static int check(const struct arguments *arguments)
 			"yet",
 			NULL);
 	if (arguments->options.wall && arguments->options.mode == DAEMON_MODE_DEFAULT)
-		return arguments_refuse("--wall goes with --mode callgraph or leaf: a thread that "
-					"waits is in no VM state",
+		return arguments_refuse("--wall goes with --mode callgraph or leaf: a waiting "
+					"thread has no VM state",
 					NULL);
 	if (arguments->options.wall && arguments->options.capture == DAEMON_CAPTURE_KERNEL)
 		return arguments_refuse("--capture=kernel goes without --wall: the kernel copies "
-					"threads that run",
+					"only running threads",
 					NULL);
 	if (arguments->options.debuginfod && (!servers || !*servers))
 		return arguments_refuse("--debuginfod needs servers in DEBUGINFOD_URLS", NULL);

@@ -73,13 +73,13 @@ static void print_outcomes(FILE *file, const struct daemon_stats *stats)
 		enum daemon_outcome outcome;
 		const char *text;
 	} shown[] = {
-		{ DAEMON_TORN, "VM between two states" },
-		{ DAEMON_TRUNCATED, "stack longer than what was copied" },
+		{ DAEMON_TORN, "VM in an inconsistent state" },
+		{ DAEMON_TRUNCATED, "stack longer than its copy" },
 		{ DAEMON_UNWOUND, "native code without unwind information" },
 		{ DAEMON_NO_VM, "outside the VM" },
 		{ DAEMON_IDLE, "idle" },
 		{ DAEMON_UNSCHEDULED, "waiting for a processor" },
-		{ DAEMON_RESTED, "of threads that have never run Lua" },
+		{ DAEMON_RESTED, "skipped, never ran Lua" },
 		{ DAEMON_EXITED, "thread ended" },
 		{ DAEMON_BUSY, "held by another tracer" },
 		{ DAEMON_FAILED, "not read" },
@@ -90,7 +90,7 @@ static void print_outcomes(FILE *file, const struct daemon_stats *stats)
 		fprintf(file, " %.2f %% full",
 			format_percent(stats->outcomes[DAEMON_FULL], chains(stats)));
 	else
-		fputs(" none of a thread that ran", file);
+		fputs(" none of a running thread", file);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
 		if (stats->outcomes[shown[i].outcome])
 			fprintf(file, ", %" PRIu64 " %s", stats->outcomes[shown[i].outcome],

@@ -24,7 +24,8 @@ static int report_read_failure(const char *name, const struct failure *why)
 	else if (why->address == 0)
 		fprintf(stderr, "ljreport: %s (give a file written by ljrecord)\n", text);
 	else
-		fprintf(stderr, "ljreport: %s (the profile is not whole; record it again)\n", text);
+		fprintf(stderr, "ljreport: %s (the profile is incomplete; record it again)\n",
+			text);
 	return REPORT_INPUT;
 }
 
@@ -66,9 +67,8 @@ static int check_profiles(const struct arguments *arguments, const struct format
 			continue;
 		progress_stop();
 		fprintf(stderr,
-			"ljreport: %s: %s are no samples, so that nothing tells what of them is "
-			"chance "
-			"(leave --diff and rules away)\n",
+			"ljreport: %s: --diff and rules need sample counts; this profile counts "
+			"%s\n",
 			names[i],
 			format_profile_kind(both[i]) == FORMAT_STREAM_MEMPROF
 				? "allocations"
@@ -99,9 +99,7 @@ static int print_as_is(const struct format_profile *base, const struct format_pr
 		return REPORT_DONE;
 	if (why.kind == FAILURE_NOT_FOUND) {
 		progress_stop();
-		fprintf(stderr,
-			"ljreport: %s: no memory profile, so that nothing tells what is allocated "
-			"(use -f top)\n",
+		fprintf(stderr, "ljreport: %s: not a memory profile (use -f top)\n",
 			arguments->inputs[0]);
 		return REPORT_INPUT;
 	}

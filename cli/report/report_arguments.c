@@ -131,12 +131,12 @@ static const struct options_word roots[] = {
 
 static const struct options_entry entries[] = {
 	{ "format", 'f', OPTIONS_WORD, "FORMAT",
-	  "format of the report, see below (default: as the ending of OUT tells, else top)",
+	  "format of the report, see below (default: by the ending of OUT, else top)",
 	  .section = "Report", .word_at = format_at, .words_section = "Formats",
 	  .take = take_format, .refused = "unknown format" },
 	{ "output", 'o', OPTIONS_FILE, "OUT", "write to OUT instead of standard output",
 	  OPTIONS_INTO(output) },
-	{ "lines", 0, OPTIONS_WORD, "WHAT", "tell Lua frames apart", .words = lines,
+	{ "lines", 0, OPTIONS_WORD, "WHAT", "how to distinguish Lua frames", .words = lines,
 	  OPTIONS_INTO(options.lines), .refused = "not a choice of lines" },
 	{ "annotate", 0, OPTIONS_WORD, "WHAT", "mark Lua frames", .words = annotations,
 	  OPTIONS_INTO(options.annotate), .refused = "not a choice of marks" },
@@ -209,9 +209,9 @@ static int choose_report(struct arguments *arguments)
 		arguments->report = format_report_for(output);
 		/* A sysprof stream has more than a profile keeps. */
 		if (!arguments->report && format_writer_for(output))
-			return refuse("no report has the form that the name tells: give "
-				      "--format with --output",
-				      output);
+			return refuse(
+				"no report format matches the name: give --format with --output",
+				output);
 	}
 	if (!arguments->report)
 		arguments->report = format_report_find("top");
@@ -242,7 +242,7 @@ int report_arguments_parse(int argc, char **argv, struct arguments *ret_argument
 	if (ret_arguments->junit && !ret_arguments->budget)
 		return refuse("--junit goes with --fail-on or --budget", NULL);
 	if (ret_arguments->report->is_binary && !ret_arguments->output && isatty(STDOUT_FILENO))
-		return refuse("nothing for a terminal: give --output OUT with --format",
+		return refuse("not for a terminal: give --output OUT with --format",
 			      ret_arguments->report->name);
 	return REPORT_DONE;
 }

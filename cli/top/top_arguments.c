@@ -116,7 +116,7 @@ int top_arguments_parse(int argc, char **argv, struct arguments *ret_arguments)
 	if (ret_arguments->options.wall && ret_arguments->options.capture == DAEMON_CAPTURE_KERNEL)
 		return options_refuse(PROGRAM,
 				      "--capture=kernel goes without --wall: the kernel copies "
-				      "threads that run",
+				      "only running threads",
 				      NULL);
 	ret_arguments->options.pids = ret_arguments->pids.pids;
 	ret_arguments->options.pid_count = ret_arguments->pids.count;

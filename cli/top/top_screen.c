@@ -35,7 +35,7 @@ struct top_screen *top_screen_create(const pid_t *pids, size_t count, const char
 	if (screen && screen->opener)
 		return screen;
 	free(screen);
-	*ret_why = "no memory or no process left to open source files";
+	*ret_why = "cannot start the process that opens source files";
 	return NULL;
 }
 

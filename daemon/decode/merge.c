@@ -57,7 +57,8 @@ static int cross_vm_frame(struct daemon_target *target, const struct luastate_vm
 	struct target_item *item = &target->items[target->item_count];
 
 	if (target->vm_frame_count == TARGET_CFRAMES_MAX)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, vm_frame->address, "follow a C frame");
+		return failure_set(why, FAILURE_LIMIT, 0, 0, vm_frame->address,
+				   "follow a VM frame");
 	item->step = TARGET_CFRAME;
 	item->vm_frame = (unsigned)target->vm_frame_count;
 	target->item_count++;

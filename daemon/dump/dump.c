@@ -181,8 +181,8 @@ static void tell_unread(const struct failure *why, char *ret_text, size_t len)
 	failure_describe(why, reason, sizeof(reason));
 	if (why->kind == FAILURE_NOT_FOUND)
 		snprintf(ret_text, len,
-			 "LuaJIT was built without its compiler, or it is not "
-			 "known where this build keeps its traces");
+			 "LuaJIT was built without its compiler, or its layout of traces is "
+			 "unknown");
 	else
 		snprintf(ret_text, len, "the traces could not be read: %s", reason);
 }
@@ -193,14 +193,13 @@ void target_tell_end(const struct daemon_target *target, pid_t pid, enum daemon_
 	if (end == DAEMON_END_SYSTEM)
 		snprintf(ret_text, len, "out of memory");
 	else if (end == DAEMON_END_EARLY)
-		snprintf(ret_text, len,
-			 "the program of process %d ended before a VM of it was read", (int)pid);
+		snprintf(ret_text, len, "the program of process %d ended before its VMs were read",
+			 (int)pid);
 	else if (!luastate_has_interpreter(target->lua))
 		snprintf(ret_text, len, "no LuaJIT in process %d", (int)pid);
 	else
 		snprintf(ret_text, len,
-			 "no LuaJIT VM that is known in process %d: ljrecord --explain --pid %d "
-			 "tells more",
+			 "no known LuaJIT VM in process %d: ljrecord --explain --pid %d shows more",
 			 (int)pid, (int)pid);
 }
 

@@ -232,7 +232,7 @@ static void tell_end(const struct dump *dump, enum daemon_end end, const struct 
 		target_tell_end(dump->target, pid, end, ret_text, len);
 	else if (end == DAEMON_END_SYSTEM && why->kind == FAILURE_TIMEOUT)
 		snprintf(ret_text, len,
-			 "the threads of process %d did not stand in time: a longer --max-pause "
+			 "the threads of process %d did not stop in time: a longer --max-pause "
 			 "helps",
 			 (int)pid);
 	else if (end != DAEMON_END_STOPPED)

@@ -108,8 +108,9 @@ static void print_own_layout(struct explain *explain, size_t index)
 	luastate_describe_layout(row, text, sizeof(text));
 	fprintf(explain->out,
 		interpreter.is_derived
-			? "    no known build is like it: its layout is derived; it is as: %s\n"
-			: "    its debug information is taken; it is as: %s\n",
+			? "    no known build matches: its layout is derived; it is closest to: "
+			  "%s\n"
+			: "    its debug information is used; it is closest to: %s\n",
 		text);
 	luastate_compare_debug(lua, index, print_difference, explain, &row);
 	if (interpreter.has_no_compiler)
@@ -134,7 +135,7 @@ static void print_interpreters(struct explain *explain)
 	size_t count = luastate_interpreter_count(lua);
 
 	if (count == 0)
-		fputs("  interpreter  none: no unwind entry has the rule of LuaJIT's C frame\n",
+		fputs("  interpreter  none: no unwind entry has the rule of LuaJIT's VM frame\n",
 		      explain->out);
 	for (size_t i = 0; i < count; i++) {
 		struct luastate_interpreter interpreter;
@@ -143,7 +144,7 @@ static void print_interpreters(struct explain *explain)
 		fprintf(explain->out, "  interpreter  0x%" PRIx64 " to 0x%" PRIx64 " in ",
 			interpreter.start, interpreter.end);
 		print_file(explain, interpreter.start);
-		fprintf(explain->out, "\n    its unwind rule is that of C frames of %u bytes\n",
+		fprintf(explain->out, "\n    its unwind rule is that of VM frames of %u bytes\n",
 			interpreter.cframe_bytes);
 	}
 	for (size_t i = 0; i < count; i++)
@@ -204,7 +205,7 @@ static void find_on_threads(struct explain *explain, const struct luastate_vm **
 		ret_vms[i] =
 			find_on_thread(explain, attach_threads_get(explain->target->threads, i));
 		if (ret_vms[i] && !explain->how)
-			explain->how = "by a C frame on a native stack";
+			explain->how = "by a VM frame on a native stack";
 	}
 }
 
@@ -236,7 +237,7 @@ static void print_other_layouts(struct explain *explain, const struct luastate_l
 		if (layouts[i] == taken)
 			continue;
 		luastate_describe_layout(layouts[i], text, sizeof(text));
-		fprintf(explain->out, "    or, which a compiled trace will tell: %s\n", text);
+		fprintf(explain->out, "    or, as a compiled trace will show: %s\n", text);
 	}
 }
 
@@ -268,7 +269,7 @@ static bool print_vm(struct explain *explain, uint64_t coroutine)
 		return false;
 	luastate_describe_layout(layout, text, sizeof(text));
 	fprintf(explain->out, "  VM           global state 0x%" PRIx64 "%s\n", G,
-		fits ? "" : ", of a build that is not known");
+		fits ? "" : ", of an unknown build");
 	fprintf(explain->out, "    %s %s\n", fits ? "layout:" : "nearest layout:", text);
 	if (fits) {
 		print_other_layouts(explain, layout, G);
@@ -325,7 +326,7 @@ static void print_refused(struct explain *explain, const uint64_t *coroutines, s
 			print_vm(explain, coroutines[i]);
 	}
 	if (worse)
-		fprintf(explain->out, "  and %zu more of which less fits\n", worse);
+		fprintf(explain->out, "  and %zu more that match less\n", worse);
 }
 
 static void print_threads(struct explain *explain, const struct luastate_vm *const *vms,
@@ -388,7 +389,7 @@ static enum daemon_end explain_vms(struct explain *explain)
 		print_refused(explain, coroutines, refused);
 	if (!known && explain->target->search.cut)
 		fprintf(explain->out,
-			"  VM           none so far: the search through memory was ended after %d "
+			"  VM           none so far: the search of memory stopped after %d "
 			"s\n",
 			EXPLAIN_SEARCH_S);
 	else if (!known && !refused && luastate_has_interpreter(explain->target->lua))
@@ -446,7 +447,7 @@ enum daemon_end daemon_explain(pid_t pid, FILE *out, char *ret_text, size_t len)
 									     : DAEMON_END_SYSTEM;
 	} else {
 		end = explain_target(target, pid, out);
-		snprintf(ret_text, len, "no LuaJIT that is known in process %d", (int)pid);
+		snprintf(ret_text, len, "no known LuaJIT in process %d", (int)pid);
 	}
 	target_destroy(target);
 	attach_process_close(process);

@@ -493,7 +493,7 @@ static void tell_end(const struct reading *reading, pid_t pid, enum daemon_end e
 {
 	if (end == DAEMON_END_EARLY)
 		snprintf(ret_text, len,
-			 "the program of process %d ended before a stack of it was read", (int)pid);
+			 "the program of process %d ended before its stacks were read", (int)pid);
 	else if (end == DAEMON_END_SYSTEM && reading->last.kind != FAILURE_NONE)
 		failure_describe(&reading->last, ret_text, len);
 	else if (end == DAEMON_END_NO_VM || end == DAEMON_END_SYSTEM)

@@ -219,16 +219,16 @@ const char *output_describe_rest(const struct output_file *file, bool is_series,
 	if (is_series && !file->format->is_buffered)
 		return "what was written is readable";
 	if (is_series)
-		return result->files ? "the files before are complete" : "nothing was written";
+		return result->files ? "the earlier files are complete" : "nothing was written";
 	if (*file->name)
-		return result->files	? "what was there before is left"
-		       : file->replaces ? "the old file is left as it was"
-					: "nothing of it is left";
+		return result->files	? "the previous profile is unchanged"
+		       : file->replaces ? "the old file is unchanged"
+					: "no file is left";
 	if (strcmp(file->path, "-") == 0 ? fstat(STDOUT_FILENO, &status)
 					 : stat(file->path, &status))
-		return "nothing of it is left";
+		return "no file is left";
 	if (!S_ISREG(status.st_mode) || file->format->is_buffered)
-		return "the profile is not whole";
+		return "the profile is incomplete";
 	return result->bytes || status.st_size ? "what was written is readable"
 					       : "nothing was written";
 }

@@ -178,7 +178,7 @@ static void note_end(struct daemon_live *session)
 		header->ended = true;
 		header->end = DAEMON_END_SYSTEM;
 		snprintf(header->text, sizeof(header->text),
-			 "the sampler died: what was sampled stays");
+			 "the sampler died: earlier samples stay");
 	}
 	live_end_sampler(session);
 }

@@ -13,8 +13,8 @@ static const struct {
 	[DAEMON_REASON_SEARCH] = { "search", "to find the VM" },
 	[DAEMON_REASON_REFUSED] = { "refused", "the kernel refuses to copy the thread" },
 	[DAEMON_REASON_LARGE] = { "large", "stacks larger than a copy" },
-	[DAEMON_REASON_PARTIAL] = { "partial", "copies gave too few whole chains" },
-	[DAEMON_REASON_SLOWED] = { "slowed", "the kernel allows fewer samples by now" },
+	[DAEMON_REASON_PARTIAL] = { "partial", "copies gave too few full chains" },
+	[DAEMON_REASON_SLOWED] = { "slowed", "the kernel now allows fewer samples" },
 };
 
 const char *daemon_reason_name(enum daemon_reason reason)

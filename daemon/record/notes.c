@@ -31,12 +31,12 @@ static void add_how(struct notes *notes, const struct daemon_options *options,
 	static const char *const modes[] = {
 		[DAEMON_MODE_DEFAULT] = "counters",
 		[DAEMON_MODE_LEAF] = "leaf frames",
-		[DAEMON_MODE_CALLGRAPH] = "whole chains",
+		[DAEMON_MODE_CALLGRAPH] = "call chains",
 	};
 
 	add(notes, "ljprof: version %s, %u Hz, %s, %s%s, %.2f s\n", LJPROF_VERSION,
 	    options->rate_hz, options->wall ? "wall clock" : "processor time", modes[options->mode],
-	    stats->capture == DAEMON_CAPTURE_KERNEL ? ", copied by the kernel" : "",
+	    stats->capture == DAEMON_CAPTURE_KERNEL ? ", kernel samples" : "",
 	    (double)stats->elapsed_ns / 1e9);
 }
 

@@ -211,9 +211,9 @@ static void end_copies(struct recorder *recorder)
 	bpf_tick_end_all(recorder);
 	attach_sampler_destroy(recorder->sampler);
 	recorder->sampler = NULL;
-	recorder_notice(recorder, "the kernel allows fewer samples by now "
-				  "(kernel.perf_event_max_sample_rate): threads are stopped from "
-				  "here on");
+	recorder_notice(recorder,
+			"the kernel now allows fewer samples "
+			"(kernel.perf_event_max_sample_rate): threads are stopped from now on");
 }
 
 /* The kernel allows too few samples. @return Whether copies continue because stops are
@@ -227,8 +227,8 @@ static bool take_slow(struct recorder *recorder)
 	if (!recorder->reported_slow)
 		recorder_notice(
 			recorder,
-			"the kernel allows fewer samples by now "
-			"(kernel.perf_event_max_sample_rate): some are missing from here on");
+			"the kernel now allows fewer samples "
+			"(kernel.perf_event_max_sample_rate): samples are missing from now on");
 	recorder->reported_slow = true;
 	return true;
 }
@@ -402,8 +402,8 @@ static void describe_rest(const struct recorder *recorder, const struct output_f
 		 output_describe_rest(file, recorder->options->rotate_s > 0, result),
 		 count == 1 || failed == 0 ? ""
 		 : failed == 1		   ? "; the other outputs are complete"
-		 : failed < count	   ? "; so did others, but not all"
-					   : "; so did the others");
+		 : failed < count	   ? "; other outputs failed, too, but not all"
+					   : "; all other outputs failed, too");
 }
 
 static void tell_output(struct recorder *recorder, const struct message_status *status)
@@ -422,7 +422,7 @@ static void tell_output(struct recorder *recorder, const struct message_status *
 		break;
 	case WRITER_STUCK:
 		snprintf(recorder->text, recorder->text_len,
-			 "cannot write %s: it has taken nothing for %d s: %s", file->path,
+			 "cannot write %s: it accepted no data for %d s: %s", file->path,
 			 MESSAGE_PATIENCE_MS / 1000, rest);
 		break;
 	case WRITER_DIED:
@@ -508,7 +508,7 @@ static bool judge_command(struct recorder *recorder)
 	    (recorder->was_vain && !has_seen_luajit(recorder->stats)))
 		return false;
 	recorder_end_with(recorder, DAEMON_END_EMPTY,
-			  "the command ended before the first sample: the profile has none");
+			  "the command ended before the first sample: the profile is empty");
 	return true;
 }
 
@@ -524,7 +524,7 @@ static void judge_end(struct recorder *recorder)
 		return;
 	if (has_seen_luajit(stats))
 		return;
-	snprintf(recorder->text, recorder->text_len, "no LuaJIT was seen in %s",
+	snprintf(recorder->text, recorder->text_len, "no LuaJIT was found in %s",
 		 recorder->options->await_vm ? "the command" : "these processes");
 	recorder->end = DAEMON_END_NO_VM;
 }
@@ -544,7 +544,7 @@ static void fetch_debug(struct recorder *recorder)
 	if (symbols_fetch_debug(spaces, count, FETCH_MAX_MS, recorder->options->stop, &files,
 				&why) == 0)
 		return;
-	snprintf(text, sizeof(text), "--debuginfod: cannot %s: going on with what there is",
+	snprintf(text, sizeof(text), "--debuginfod: cannot %s: continuing without debug files",
 		 why.step);
 	recorder_notice(recorder, text);
 }

@@ -35,7 +35,7 @@ static void tell_inner(pid_t pid, const pid_t *outer, size_t count, char *ret_te
 	size_t used;
 
 	snprintf(ret_text, len,
-		 "there are processes %d in %zu pid namespaces: give the pid as this one sees it:",
+		 "process %d exists in %zu pid namespaces: give its pid in this namespace:",
 		 (int)pid, count);
 	for (size_t i = 0; i < count && i < INNER_SHOWN; i++) {
 		used = strlen(ret_text);
@@ -61,8 +61,7 @@ static pid_t find_inner(struct recorder *recorder, pid_t pid, char *ret_text, si
 		tell_inner(pid, outer, count, ret_text, len);
 	if (count != 1 || !attach_names_of(outer[0], &names))
 		return 0;
-	snprintf(ret_text, len,
-		 "process %d of another pid namespace is %d (%s) in this one: recording that",
+	snprintf(ret_text, len, "process %d of another pid namespace is %d (%s) here: recording it",
 		 (int)pid, (int)outer[0], names.command);
 	recorder_notice(recorder, ret_text);
 	return outer[0];
@@ -184,7 +183,7 @@ static int end_wait(struct recorder *recorder)
 	if (*recorder->options->stop)
 		return recorder_end_with(
 			recorder, DAEMON_END_EARLY,
-			"interrupted while it waited for a process with a Lua state");
+			"interrupted while waiting for a process with a Lua state");
 	if (clock_now_ns() >= recorder->wait_ns)
 		snprintf(recorder->text + used, recorder->text_len - used, " (waited %g s)",
 			 recorder->options->wait_s);
@@ -199,8 +198,8 @@ int recorder_open_processes(struct recorder *recorder)
 	if (!attach_proc_is_ours())
 		return recorder_end_with(
 			recorder, DAEMON_END_SYSTEM,
-			"/proc does not show the pid namespace that ljrecord is in: mount "
-			"it anew (unshare --mount-proc), or run ljrecord outside");
+			"/proc shows another pid namespace than ljrecord's: mount it again "
+			"(unshare --mount-proc), or run ljrecord outside");
 	if (finder_create(options, &recorder->finder, &why) != 0)
 		return recorder_end_with(recorder, DAEMON_END_SYSTEM, "cannot %s", why.step);
 	recorder->wait_ns = clock_now_ns() + (uint64_t)(options->wait_s * 1e9);
@@ -213,11 +212,11 @@ int recorder_open_processes(struct recorder *recorder)
 		return 0;
 	if (recorder_any(recorder, is_denied))
 		recorder_end_with(recorder, DAEMON_END_DENIED,
-				  "not permitted to trace any process of that name: use sudo, or "
+				  "not permitted to trace any matching process: use sudo, or "
 				  "grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
 	else
 		recorder_end_with(recorder, DAEMON_END_EARLY,
-				  "no process has such a name: check it with pgrep");
+				  "no process matches this name: check it with pgrep");
 	return end_wait(recorder);
 }
 
@@ -298,8 +297,8 @@ static int end_unfinished(struct recorder *recorder)
 		return recorder_end_with(recorder, DAEMON_END_NO_VM,
 					 "interrupted before a Lua state was found in %s", whom);
 	return recorder_end_with(recorder, DAEMON_END_NO_VM,
-				 "no Lua state found in %s: the search through memory was ended "
-				 "after %.0f s; try again while Lua code runs, which shows it at "
+				 "no Lua state found in %s: the search of memory stopped after "
+				 "%.0f s; try again while Lua code runs, which shows it at "
 				 "once",
 				 whom, START_SEARCH_S + recorder->options->wait_s);
 }
@@ -311,11 +310,11 @@ static int end_without_vm(struct recorder *recorder)
 				   : "no LuaJIT";
 
 	if (recorder_any(recorder, entry_is_open) && recorder_any(recorder, has_unknown_build)) {
-		recorder_end_with(
-			recorder, DAEMON_END_NO_VM,
-			"the LuaJIT in %s is of a build that is not known: ljrecord --explain "
-			"--pid PID shows what differs",
-			recorder_is_single(recorder) ? "this process" : "these processes");
+		recorder_end_with(recorder, DAEMON_END_NO_VM,
+				  "the LuaJIT in %s is an unknown build: ljrecord --explain "
+				  "--pid PID shows what differs",
+				  recorder_is_single(recorder) ? "this process"
+							       : "these processes");
 		return -1;
 	}
 	if (*recorder->options->stop || recorder_any(recorder, is_searched_in_part))
@@ -348,7 +347,8 @@ static void tell_without_luajit(struct recorder *recorder)
 
 		if (!of || entry_has_luajit(of))
 			continue;
-		snprintf(text, sizeof(text), "no LuaJIT in process %d: looking again now and then",
+		snprintf(text, sizeof(text),
+			 "no LuaJIT in process %d yet: checking again from time to time",
 			 (int)of->pid);
 		recorder_notice(recorder, text);
 	}

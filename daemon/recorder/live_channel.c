@@ -95,7 +95,7 @@ void live_channel_note_end(struct recorder *recorder, const struct recorder_targ
 {
 	bool waits = recorder->options->name_count > 0 && recorder->target_count <= 1;
 
-	note(recorder, of, waits ? "ended: waiting for the next one of that name" : "ended");
+	note(recorder, of, waits ? "ended: waiting for the next process of that name" : "ended");
 }
 
 void live_channel_note_found(struct recorder *recorder, const struct recorder_target *of)

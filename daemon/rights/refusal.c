@@ -102,25 +102,27 @@ static enum daemon_end describe_denied(const struct refusal_facts *facts, char *
 	bool lacks_perfmon = !facts->has_perfmon && !facts->has_admin;
 
 	if (lacks_bpf || lacks_perfmon)
-		snprintf(ret_text, len,
-			 "not permitted: it takes root, or the capabilities CAP_BPF, CAP_PERFMON%s "
-			 "and CAP_SYS_PTRACE (there is no %s%s%s)",
-			 facts->paranoid > PARANOID_MAX ? ", CAP_SYS_ADMIN" : "",
-			 lacks_bpf ? "CAP_BPF" : "", lacks_bpf && lacks_perfmon ? ", no " : "",
-			 lacks_perfmon ? "CAP_PERFMON" : "");
+		snprintf(
+			ret_text, len,
+			"not permitted: use root, or grant the capabilities CAP_BPF, CAP_PERFMON%s "
+			"and CAP_SYS_PTRACE (missing: %s%s%s)",
+			facts->paranoid > PARANOID_MAX ? ", CAP_SYS_ADMIN" : "",
+			lacks_bpf ? "CAP_BPF" : "", lacks_bpf && lacks_perfmon ? ", " : "",
+			lacks_perfmon ? "CAP_PERFMON" : "");
 	else if (facts->paranoid > PARANOID_MAX && !facts->has_admin)
 		snprintf(ret_text, len,
-			 "kernel.perf_event_paranoid is %d, for which this kernel wants "
-			 "CAP_SYS_ADMIN: grant that, or set it to %d",
+			 "kernel.perf_event_paranoid is %d, so this kernel requires CAP_SYS_ADMIN: "
+			 "grant it, or set the value to %d",
 			 facts->paranoid, PARANOID_MAX);
 	else if (facts->is_locked_down)
 		snprintf(ret_text, len,
-			 "the kernel is locked down (confidentiality), so that no program may read "
-			 "memory in it");
+			 "the kernel is locked down (confidentiality), so programs may not read "
+			 "memory from it");
 	else
 		snprintf(ret_text, len,
-			 "not permitted, though the capabilities are there: a security module, or "
-			 "the container's filter of system calls, forbids perf_event_open or bpf");
+			 "not permitted, although the capabilities are present: a security module, "
+			 "or the container's filter of system calls, forbids perf_event_open or "
+			 "bpf");
 	return DAEMON_END_DENIED;
 }
 
@@ -134,7 +136,7 @@ enum daemon_end refusal_describe(const struct failure *why, const struct refusal
 			 strerror(why->errnum));
 	} else if (why->kind == FAILURE_LIMIT) {
 		snprintf(ret_text, len,
-			 "the kernel allows too few samples: %u Hz take a "
+			 "the kernel allows too few samples: %u Hz need a "
 			 "kernel.perf_event_max_sample_rate of %" PRIu64,
 			 rate_hz, why->address);
 	} else if (why->errnum == ENOSYS) {
@@ -142,12 +144,13 @@ enum daemon_end refusal_describe(const struct failure *why, const struct refusal
 			 "ljprof was built without clang and libbpf, or this kernel has no BPF");
 	} else if (is_old(facts)) {
 		snprintf(ret_text, len,
-			 "copies need Linux %u.%u or later, and this kernel is %u.%u", KERNEL_MAJOR,
-			 KERNEL_MINOR, facts->kernel_major, facts->kernel_minor);
+			 "kernel samples need Linux %u.%u or later, and this kernel is %u.%u",
+			 KERNEL_MAJOR, KERNEL_MINOR, facts->kernel_major, facts->kernel_minor);
 	} else if (why->kind == FAILURE_DENIED) {
 		return describe_denied(facts, ret_text, len);
 	} else {
-		snprintf(ret_text, len, "the kernel refuses (%s): copies need Linux %u.%u or later",
+		snprintf(ret_text, len,
+			 "the kernel refuses (%s): kernel samples need Linux %u.%u or later",
 			 strerror(why->errnum), KERNEL_MAJOR, KERNEL_MINOR);
 	}
 	return DAEMON_END_SYSTEM;

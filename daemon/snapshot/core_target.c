@@ -142,22 +142,21 @@ static void note_missing(void *context, const char *path)
 
 void daemon_core_tell_no_vm(struct daemon_core *core, char *ret_text, size_t len)
 {
-	const char *what = luastate_has_interpreter(core->target->lua)
-				   ? "no LuaJIT VM that is known"
-				   : "no LuaJIT";
-	const char *cut = daemon_core_is_truncated(core) ? ", a part of which is missing" : "";
+	const char *what =
+		luastate_has_interpreter(core->target->lua) ? "no known LuaJIT VM" : "no LuaJIT";
+	const char *cut = daemon_core_is_truncated(core) ? ", which is incomplete" : "";
 	struct missing missing = { .count = 0 };
 	size_t programs = symbols_core_each_missing(core->file, note_missing, &missing);
 
 	if (missing.count)
 		snprintf(ret_text, len,
-			 "%s in %s%s, but of its files %zu %s not found or another than ran, as "
-			 "%s: give --sysroot, the folder with those that ran",
+			 "%s in %s%s, but %zu of its files %s missing or changed, such as %s: give "
+			 "--sysroot, the folder with the files that ran",
 			 what, core->path, cut, missing.count, missing.count == 1 ? "is" : "are",
 			 missing.path);
 	else if (!programs && symbols_space_count(core->target->space) && !*cut)
 		snprintf(ret_text, len,
-			 "%s in %s, which tells no program that ran: it was saved without the "
+			 "%s in %s, which names no program: it was saved without the "
 			 "first pages of files, see coredump_filter in core(5)",
 			 what, core->path);
 	else

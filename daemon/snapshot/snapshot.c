@@ -253,10 +253,10 @@ static int freeze(struct snapshot *snapshot, struct failure *why)
 	int ret;
 
 	if (left_ns(snapshot) == 0)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "hold a process again");
+		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "freeze a process again");
 	copy = choose(snapshot);
 	if (!copy)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a process");
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "freeze a process");
 	ret = attach_freeze(snapshot->target->process, left_ns(snapshot), copy, &held, why);
 	snapshot->holds++;
 	snapshot->paused_ns += held.pause_ns;
@@ -278,7 +278,7 @@ static int forget(struct snapshot *snapshot, struct failure *why)
 	struct attach_copy *copy = attach_copy_create(snapshot->options.max_bytes);
 
 	if (!copy)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "hold a process");
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "freeze a process");
 	attach_copy_destroy(snapshot->copy);
 	snapshot->copy = copy;
 	attach_freeze_deinit(&snapshot->freeze);

@@ -303,9 +303,7 @@ static bool take_found(void *context, pid_t pid)
 	of = recorder_add_entry(recorder, pid, process, &ignored);
 	if (!of && ignored.kind == FAILURE_LIMIT && !recorder->reported_full) {
 		recorder->reported_full = true;
-		recorder_notice(recorder,
-				"there are more processes than can be followed: some are not "
-				"recorded");
+		recorder_notice(recorder, "too many processes: some are not recorded");
 	}
 	if (of && !process)
 		recorder_note_kind(recorder, of, DAEMON_PROCESS_DENIED);

@@ -53,7 +53,7 @@ struct recorder_target *recorder_add_entry(struct recorder *recorder, pid_t pid,
 		failure_set(why,
 			    recorder->target_count < RECORDER_TARGETS_MAX ? FAILURE_NO_MEMORY
 									  : FAILURE_LIMIT,
-			    0, pid, 0, "follow one more process");
+			    0, pid, 0, "record one more process");
 		return NULL;
 	}
 	*of = (struct recorder_target){ .recorder = recorder,

@@ -28,7 +28,7 @@ enum {
 	/* Most stops that may be pending at one time. Each pending thread stops when it gets a
 	 * processor and stays stopped until we reach it, so there must be few. */
 	PENDING_MAX = 8,
-	/* Longest wait for a thread to stop; long enough only for a thread that stops at once. */
+	/* Longest wait for a stop: no sleep, only the time that attach_capture() spins. */
 	PATIENCE_NS = 1,
 	/* Longest wait if too many stops are pending: half a period, at most this. */
 	PATIENCE_MAX_NS = 10 * 1000 * 1000,
@@ -542,7 +542,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	return take_sample(recorder, of, thread, data);
 }
 
-/* A thread may live for less time than lies between two refreshes. */
+/* A thread may live for less than the interval between two refreshes. */
 bool recorder_list_threads(struct recorder_target *of)
 {
 	uint64_t now_ns = clock_now_ns();

@@ -44,7 +44,7 @@ static uint8_t *start_message(struct message_queue *queue, enum message_type typ
 	uint8_t *body;
 
 	if (len > MESSAGE_MAX_BYTES) {
-		failure_set(why, FAILURE_LIMIT, 0, 0, 0, "send so large a message");
+		failure_set(why, FAILURE_LIMIT, 0, 0, 0, "send a message of this size");
 		return NULL;
 	}
 	if (!ARRAY_RESERVE(queue->bytes, queue->size, need)) {

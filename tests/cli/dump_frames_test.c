@@ -81,7 +81,7 @@ static void test_kinds(void **state)
 static void test_partial(void **state)
 {
 	(void)state;
-	assert_string_equal("  partial: the VM was in a state that cannot be walked\n",
+	assert_string_equal("  partial: the VM was in an inconsistent state\n",
 			    print(NULL, 0, DAEMON_TORN));
 }
 

@@ -211,11 +211,11 @@ unrecordable() {
 	start true
 	wait "$pid"
 	error 5 "there is no process $pid" -p "$pid" -o "$out"
-	error 5 "no process has such a name" --name "^no-such-program-$$\$" -o "$out"
+	error 5 "no process matches this name" --name "^no-such-program-$$\$" -o "$out"
 	# Not even itself.
 	cp "$ljrecord" "$work/ljself$$"
 	real=$ljrecord ljrecord=$work/ljself$$
-	error 5 "no process has such a name" --name "^ljself$$\$" -o "$out"
+	error 5 "no process matches this name" --name "^ljself$$\$" -o "$out"
 	ljrecord=$real
 	start sleep 1000
 	await in_state "$pid" S
@@ -282,7 +282,7 @@ permission() {
 		if "$real" -q --capture kernel -p "$pid" -o "$out" -d 0.1 2>&1 | grep -q 'built without'; then
 			echo "left out: --capture=kernel without permission: this build has none"
 		else
-			error 2 '--capture=kernel: not permitted: it takes root' --capture kernel -p "$pid" -o "$work/open/file"
+			error 2 '--capture=kernel: not permitted: use root' --capture kernel -p "$pid" -o "$work/open/file"
 		fi
 		[ ! -e "$work/open/file" ] || fail 'a file is left where copies by the kernel are not permitted'
 		# Without the option, threads are stopped instead.
@@ -322,7 +322,7 @@ debug_files() {
 	prefix=(env DEBUGINFOD_URLS=http://127.0.0.1:1 LD_LIBRARY_PATH="$work/lib")
 	run 0 -p "$pid" -o "$out" -q --debuginfod "${SHORT[@]}"
 	prefix=()
-	[ "$(cat "$work/stderr")" = "ljrecord: --debuginfod: cannot load libdebuginfod.so.1: going on with what there is" ] ||
+	[ "$(cat "$work/stderr")" = "ljrecord: --debuginfod: cannot load libdebuginfod.so.1: continuing without debug files" ] ||
 		fail "without libdebuginfod: $(cat "$work/stderr")"
 	readable "$out" 'without libdebuginfod'
 	stop
@@ -604,7 +604,7 @@ stuck_reader() {
 		echo $? >"$work/code"
 	} | { until [ -s "$work/code" ] || [ $((${EPOCHREALTIME/[.,]/} - began)) -gt 60000000 ]; do sleep 0.1; done; }
 	took_ms=$(((${EPOCHREALTIME/[.,]/} - began) / 1000))
-	grep -q 'it has taken nothing for 10 s: the profile is not whole' "$work/stderr" || fail "stuck reader: says $(cat "$work/stderr")"
+	grep -q 'it accepted no data for 10 s: the profile is incomplete' "$work/stderr" || fail "stuck reader: says $(cat "$work/stderr")"
 	[ "$(cat "$work/code")" -eq 4 ] || fail "stuck reader: exit code $(cat "$work/code")"
 	# 1.5 s of recording, 10 s of waiting, and what a busy machine adds; twice would be more than 21.5 s.
 	[ $took_ms -lt 21000 ] || fail "stuck reader: $took_ms ms"
@@ -686,11 +686,11 @@ commands() {
 	readable "$out" 'command without LuaJIT'
 	rm -f "$out"
 	# One that runs for longer is known to have none, and what was there before stays.
-	error 3 'no LuaJIT was seen' -o "$out" -- sleep 2
+	error 3 'no LuaJIT was found' -o "$out" -- sleep 2
 	[ ! -e "$out" ] || fail 'a file is left where a longer command has no LuaJIT'
 	run 0 -q -o "$out" -- luajit "$all/busy.lua" 0.3
 	cp "$out" "$work/kept"
-	error 3 'no LuaJIT was seen' -o "$out" -- sleep 2
+	error 3 'no LuaJIT was found' -o "$out" -- sleep 2
 	cmp -s "$out" "$work/kept" || fail 'a longer command without LuaJIT has overwritten a file'
 	rm -f "$out"
 	error 7 'ended before the first sample' -o "$out" -- false
@@ -698,7 +698,7 @@ commands() {
 	# What it exits with is its own.
 	error 7 'ended before the first sample' -o "$out" -- sh -c 'exit 127'
 	rm -f "$out"
-	error 3 'no LuaJIT was seen' -d 0.2 -o "$out" -- sleep 1
+	error 3 'no LuaJIT was found' -d 0.2 -o "$out" -- sleep 1
 	[ ! -e "$out" ] || fail 'a file is left where a command that goes on has no LuaJIT'
 	for _ in 1 2 3 4 5 6; do
 		short_command

@@ -153,9 +153,9 @@ stream=$2/gc64/sysprof_c_full_jitoff.bin
 diff expected found >difference || fail "states behind pprof's form: $(cat difference)"
 says 'which some samples lack'
 check 6 --diff base -f json "$memory"
-says 'allocations are no samples'
+says 'this profile counts allocations'
 check 6 --diff "$memory" base
-says "$memory: allocations are no samples"
+says "$memory: --diff and rules need sample counts; this profile counts allocations"
 check 1 -o x.bin new
 says 'give --format with --output x.bin'
 check 0 --diff base -o x.svg new

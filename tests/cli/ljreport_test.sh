@@ -73,7 +73,7 @@ grep -q '^3.86KiB in 15 blocks' "$folder/out" || fail 'sizes are not for people'
 check 0 '' -f leaks "$memory" "$memory"
 [ "$(awk '{ print 2 * $1, $2, $3 * 2; exit }' "$folder/leaks")" = "$(awk '{ print $1 + 0, $2, $3; exit }' "$folder/out")" ] ||
 	fail 'two memory profiles do not add up'
-check 6 'no memory profile' -f leaks "$stream"
+check 6 'not a memory profile' -f leaks "$stream"
 # Its locations are chains.
 bytes=$(awk '{ print $1 + 0; exit }' "$folder/leaks")
 check 0 '' -f folded "$memory"
@@ -120,7 +120,7 @@ check 1 'FILE is missing'
 check 1 'unknown format: nothing' -f nothing "$stream"
 check 1 'unknown option' --nothing "$stream"
 check 1 'unknown option' -x "$stream"
-check 1 'argument is missing behind -f' "$stream" -f
+check 1 'argument is missing after -f' "$stream" -f
 check 1 'lines (line or function): words' --lines=words "$stream"
 check 1 'marks (jit, trace or kind): all' --annotate=all "$stream"
 check 1 'values (inuse_space, inuse_objects, alloc_space or alloc_objects): all' --memory=all "$memory"

@@ -174,7 +174,7 @@ static void test_refusals(void **state)
 	expect_refused("--name (", "test: not a name: (: try test --help\n");
 	expect_refused("-t no", "test: not taken: no: try test --help\n");
 	expect_refused("--silent no", "");
-	expect_refused("-n", "test: an argument is missing behind -n: try test --help\n");
+	expect_refused("-n", "test: an argument is missing after -n: try test --help\n");
 	expect_refused("--no-such", "test: unknown option --no-such: try test --help\n");
 	expect_refused("--flag=1", "test: unknown option --flag=1: try test --help\n");
 }

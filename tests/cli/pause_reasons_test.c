@@ -57,16 +57,17 @@ static void test_stacks(void **state)
 	assert_partial(&(struct daemon_stacks){ .pid = 1 }, NULL, NULL);
 	assert_partial(&(struct daemon_stacks){ .is_late = true }, "--max-pause helps", "late");
 	assert_partial(&(struct daemon_stacks){ .is_huge = true }, "heap is larger", "huge");
-	assert_partial(&(struct daemon_stacks){ .has_woken = true }, "have run while", "woken");
+	assert_partial(&(struct daemon_stacks){ .has_woken = true }, "ran while", "woken");
 	assert_partial(&(struct daemon_stacks){ .is_exhausted = true }, "<omitted>", "values");
 	assert_partial(&(struct daemon_stacks){ .core = "core", .is_truncated = true },
-		       "was cut off", "core_cut");
+		       "is incomplete", "core_cut");
 	assert_partial(&(struct daemon_stacks){ .ended = true }, "program ended", "ended");
 	assert_partial(&(struct daemon_stacks){ .unread = 2 }, "2 threads that could not be read",
 		       "unread");
-	assert_partial(&(struct daemon_stacks){ .unheld = "traced by another" },
-		       "could not be held, what was read is of several moments: traced by another",
-		       "unheld");
+	assert_partial(
+		&(struct daemon_stacks){ .unheld = "traced by another" },
+		"could not be frozen, so this is not a consistent snapshot: traced by another",
+		"unheld");
 }
 
 int main(void)

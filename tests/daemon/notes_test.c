@@ -37,7 +37,7 @@ static void test_lines(void **state)
 	daemon_histogram_add(&stats.stopped, 1000);
 	notes_describe(&options, &stats, 12000000, text);
 	assert_string_equal("ljprof: version " LJPROF_VERSION
-			    ", 99 Hz, processor time, whole chains, 20.00 s\n"
+			    ", 99 Hz, processor time, call chains, 20.00 s\n"
 			    "ljprof: pids 4711 4712\n"
 			    "ljprof: samples 1975, full chains 99.90 %, full 1973, torn 2, idle 3\n"
 			    "ljprof: ticks 1978, late 4, missed 2, merged 1, of threads 1978\n"
@@ -61,7 +61,7 @@ static void test_stops(void **state)
 
 	(void)state;
 	notes_describe(&options, &stats, 0, text);
-	assert_non_null(strstr(text, ", copied by the kernel, "));
+	assert_non_null(strstr(text, ", kernel samples, "));
 	assert_non_null(strstr(text,
 			       "ljprof: stopped, to find the VM: samples 0, stops 1, threads 1: 7\n"
 			       "ljprof: stopped, stacks larger than a copy: samples 30, stops 31, "

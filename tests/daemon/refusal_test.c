@@ -39,11 +39,11 @@ static void names_what_lacks(void **state)
 
 	(void)state;
 	facts.has_admin = facts.has_bpf = false;
-	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_DENIED, "(there is no CAP_BPF)");
+	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_DENIED, "(missing: CAP_BPF)");
 	facts.has_perfmon = false;
 	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_DENIED,
-	      "it takes root, or the capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
-	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_DENIED, "no CAP_BPF, no CAP_PERFMON");
+	      "use root, or grant the capabilities CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
+	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_DENIED, "(missing: CAP_BPF, CAP_PERFMON)");
 	facts.paranoid = 3;
 	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_DENIED, "CAP_PERFMON, CAP_SYS_ADMIN");
 }
@@ -64,8 +64,8 @@ static void tells_the_setting(void **state)
 	facts.has_admin = false;
 	facts.paranoid = 3;
 	check(FAILURE_DENIED, EACCES, &facts, DAEMON_END_DENIED,
-	      "kernel.perf_event_paranoid is 3, for which this kernel wants CAP_SYS_ADMIN: grant "
-	      "that, or set it to 2");
+	      "kernel.perf_event_paranoid is 3, so this kernel requires CAP_SYS_ADMIN: grant it, "
+	      "or set the value to 2");
 	facts.paranoid = 4;
 	check(FAILURE_DENIED, EACCES, &facts, DAEMON_END_DENIED, "kernel.perf_event_paranoid is 4");
 }
@@ -79,7 +79,7 @@ static void tells_other_causes(void **state)
 	facts.is_locked_down = true;
 	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_DENIED, "locked down");
 	check(FAILURE_LIMIT, 0, &root, DAEMON_END_SYSTEM,
-	      "99 Hz take a kernel.perf_event_max_sample_rate of 2101");
+	      "99 Hz need a kernel.perf_event_max_sample_rate of 2101");
 	check(FAILURE_SYSTEM, ENOSYS, &root, DAEMON_END_SYSTEM, "built without clang");
 	check(FAILURE_NO_MEMORY, ENOMEM, &root, DAEMON_END_SYSTEM, "out of memory");
 	check(FAILURE_SYSTEM, E2BIG, &root, DAEMON_END_SYSTEM, "Argument list too long");
@@ -93,7 +93,7 @@ static void tells_that_a_kernel_is_old(void **state)
 	facts.kernel_major = 5;
 	facts.kernel_minor = 10;
 	check(FAILURE_SYSTEM, EINVAL, &facts, DAEMON_END_SYSTEM,
-	      "copies need Linux 5.17 or later, and this kernel is 5.10");
+	      "kernel samples need Linux 5.17 or later, and this kernel is 5.10");
 	/* More rights would not help. */
 	check(FAILURE_DENIED, EPERM, &facts, DAEMON_END_SYSTEM, "this kernel is 5.10");
 	/* What a distribution has taken over does not depend on the number. */

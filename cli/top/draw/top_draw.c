@@ -356,7 +356,7 @@ static void draw_empty(struct top_screen *screen)
 	} else if (screen->choice.view == TOP_VIEW_SOURCE) {
 		format_text_add_string(&screen->line, "  no sample in a Lua file yet");
 	} else if (screen->choice.filter[0]) {
-		format_text_add_string(&screen->line, "  nothing fits the filter");
+		format_text_add_string(&screen->line, "  nothing matches the filter");
 	} else if (screen->choice.view == TOP_VIEW_TRACES) {
 		format_text_add_string(&screen->line, "  no sample in compiled code yet");
 	} else if (screen->choice.view == TOP_VIEW_COROUTINES) {
@@ -414,7 +414,7 @@ static void draw_bottom(struct top_screen *screen)
 	static const char *const labels[] = {
 		[TOP_PROMPT_FILTER] = "Filter: ",
 		[TOP_PROMPT_FORMAT] =
-			"Write as: s sysprof  f folded stacks  v SVG flame graph  Esc not",
+			"Write as: s sysprof  f folded stacks  v SVG flame graph  Esc cancel",
 		[TOP_PROMPT_FILE] = "Write to: ",
 	};
 	enum top_look look = TOP_LOOK_PLAIN;
@@ -446,7 +446,7 @@ static void draw_help(struct top_screen *screen)
 			format_text_add_string(
 				&screen->line,
 				"ljtop " LJPROF_VERSION
-				"   keys: any other leaves this page, Up and Down scroll");
+				"   keys: Up and Down scroll, any other key leaves this page");
 			top_draw_line(screen, y, TOP_LOOK_TITLE);
 		} else if (key && !key->names) {
 			format_text_add_string(&screen->line, key->help);

@@ -46,7 +46,7 @@ const struct top_key top_keys[] = {
 	{ TOP_FILTER, { '/', '\\', KEY_F(3), KEY_F(4) }, "/ \\ F4", "only lines with a text" },
 	{ TOP_WINDOW, { 'a' }, "a", "all since the start, or the last window" },
 	{ TOP_NATIVE, { 'n' }, "n", "with or without native frames" },
-	{ TOP_FREEZE, { 'Z', 'z' }, "Z z", "freeze the screen; sampling goes on" },
+	{ TOP_FREEZE, { 'Z', 'z' }, "Z z", "freeze the screen; sampling continues" },
 	{ TOP_RESET, { 'R', 'r' }, "R r", "forget what was sampled so far" },
 	{ .help = "Mouse" },
 	{ .names = "click", .help = "select a line; open a view; sort by a column" },
@@ -55,7 +55,7 @@ const struct top_key top_keys[] = {
 	{ .help = "Other" },
 	{ TOP_WRITE, { 'w' }, "w", "write what was sampled so far to a file" },
 	{ TOP_HELP, { 'h', '?', KEY_F(1) }, "h ? F1", "this page" },
-	{ TOP_REDRAW, { CONTROL('L') }, "Ctrl-L", "draw the screen anew" },
+	{ TOP_REDRAW, { CONTROL('L') }, "Ctrl-L", "redraw the screen" },
 	{ TOP_ESCAPE, { TOP_KEY_ESCAPE }, "Esc", "end the filter; all threads again" },
 	{ TOP_QUIT, { 'q', 'Q', KEY_F(10), CONTROL('C') }, "q F10", "quit" },
 };

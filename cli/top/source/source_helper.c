@@ -73,7 +73,7 @@ static bool is_watched(const pid_t *pids, size_t count, pid_t pid)
 static int answer_question(const struct question *question, const pid_t *pids, size_t count,
 			   struct answer *answer)
 {
-	const char *why = "the process is not watched";
+	const char *why = "the process is not sampled";
 	int fd;
 
 	answer->sequence = question->sequence;

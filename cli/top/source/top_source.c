@@ -42,7 +42,7 @@ static const char *describe(int error)
 	case EXDEV:
 		return "its path leads out of the process's root";
 	case EINVAL:
-		return "it is no regular file";
+		return "it is not a regular file";
 	case ENOSYS:
 		return "needs Linux 5.6 or later";
 	default:
@@ -197,11 +197,11 @@ static int open_as_process(pid_t pid, int root, const char *path, const char **r
 		return open_file(root, path, ret_why);
 	/* If we may not set groups, we could not restore them. */
 	if (setgroups(own.group_count, own.groups) != 0)
-		return fail(ret_why, "its user's rights cannot be taken");
+		return fail(ret_why, "cannot use its user's rights");
 	if (become(&other))
 		fd = open_file(root, path, ret_why);
 	else
-		fail(ret_why, "its user's rights cannot be taken");
+		fail(ret_why, "cannot use its user's rights");
 	if (!become(&own))
 		abort(); /* the identity would be undefined */
 	return fd;

@@ -43,7 +43,7 @@ const char *top_terminal_refuse(void)
 	int found;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return "this is no terminal: try --batch";
+		return "this is not a terminal: try --batch";
 	if (!name || !*name)
 		return "TERM does not say which terminal this is: try --batch";
 	if (strcmp(name, "dumb") == 0)
@@ -183,7 +183,7 @@ int top_terminal_open(bool takes_mouse, struct top_terminal *ret_terminal, const
 
 	setlocale(LC_CTYPE, "");
 	if (tcgetattr(STDIN_FILENO, &restore.modes) != 0) {
-		*ret_why = "the terminal does not tell its modes: try --batch";
+		*ret_why = "cannot read the terminal's modes: try --batch";
 		return -1;
 	}
 	set_escdelay(ESCAPE_MS);
