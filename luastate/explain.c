@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* What is known of a VM and why, for people. */
-#include "luastate/arch/arch.h"
-#include "luastate/derive/derive.h"
+#include "luastate/explain.h"
 
 #include <stdio.h>
+
+#include "luastate/arch/arch.h"
+#include "luastate/derive/derive.h"
+#include "luastate/function/library_names.h"
+#include "luastate/layout/fields.h"
+#include "luastate/state/invariants.h"
+#include "luastate/vm/vm_internal.h"
 
 size_t luastate_interpreter_count(const struct luastate *state)
 {
@@ -41,6 +47,28 @@ void luastate_describe_layout(const struct luastate_layout *layout, char *ret_te
 	snprintf(ret_text, size, "%s, %s, commits %s (%s) to %s (%s)", family_name(layout->family),
 		 layout->gc64 ? "GC64" : "without GC64", layout->first, layout->first_date,
 		 layout->last, layout->last_date);
+}
+
+int luastate_compare_debug(const struct luastate *state, size_t index,
+			   luastate_difference_visitor *visit, void *context,
+			   const struct luastate_layout **ret_row)
+{
+	const struct state_interpreter *interpreter = &state->interpreters[index];
+
+	if (!interpreter->own)
+		return -1;
+	*ret_row = interpreter->row;
+	for (size_t i = 0; visit && i < state_field_count; i++) {
+		if (state_field_value(interpreter->own, i) ==
+			    state_field_value(interpreter->row, i) ||
+		    (!state_has_compiler(interpreter->own) &&
+		     state_is_of_compiler(state_fields[i].name)))
+			continue;
+		visit(context, state_fields[i].name, state_field_value(interpreter->row, i),
+		      state_field_value(interpreter->own, i),
+		      interpreter->is_derived ? derive_evidence(interpreter->source[i]) : NULL);
+	}
+	return 0;
 }
 
 /* ---- Invariants ------------------------------------------------------------------------- */

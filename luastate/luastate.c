@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The beginning and the end of what is known of a process, and of each sample. */
-#include "luastate/trace/trace.h"
+#include "luastate/luastate.h"
 
 #include <stdlib.h>
+
+#include "luastate/definition/definition_names.h"
+#include "luastate/function/library_names.h"
+#include "luastate/function/proto.h"
+#include "luastate/trace/trace.h"
 
 struct luastate *luastate_create(void)
 {

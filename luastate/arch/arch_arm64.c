@@ -31,7 +31,8 @@
  * BC_CALL, BC_ITERC, BC_RET, vm_call_dispatch, emit_asm_debug().
  */
 #include "luastate/arch/arch.h"
-#include "luastate/state/state.h"
+
+#include "luastate/layout/object.h"
 
 const char state_arch_name[] = "arm64";
 const unsigned state_arch_helper_bytes = 0;

@@ -19,9 +19,10 @@
  * ins_callt, emit_asm_debug(); tarantool/luajit src/vm_x64.dasc.
  */
 #include "luastate/arch/arch.h"
-#include "luastate/state/state.h"
 
 #include <immintrin.h>
+
+#include "luastate/layout/object.h"
 
 const char state_arch_name[] = "x64";
 const unsigned state_arch_helper_bytes = 64;

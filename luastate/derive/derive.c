@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Derived layouts: evidence is collected, weighed, and filled in from the nearest row. */
 #include "luastate/derive/derive.h"
-#include "attach/clock.h"
-#include "luastate/arch/arch.h"
 
 #include <stdlib.h>
+
+#include "attach/clock.h"
+#include "luastate/arch/arch.h"
+#include "luastate/layout/fields.h"
+#include "luastate/state/invariants.h"
 
 enum {
 	/* Rows that are tried, the nearest first: the others differ in too much to fill in. */
@@ -98,15 +101,15 @@ static unsigned count_steps(const struct derive_reading *reading, const struct l
 		size_t len = dot ? (size_t)(dot - name) : 0;
 
 		if (!derive_winner(&reading->votes[i], &value) || strcmp(name, "GCstr.hash") == 0 ||
-		    derive_value(row, i) == LAYOUT_ABSENT ||
+		    state_field_value(row, i) == LAYOUT_ABSENT ||
 		    (derive_is_member(i, "jit_State.") && strcmp(name, "jit_State.L") != 0))
 			continue;
 		if (strncmp(structure, name, len) != 0) {
 			structure = name;
 			shift = 0;
 		}
-		steps += value - derive_value(row, i) != shift;
-		shift = value - derive_value(row, i);
+		steps += value - state_field_value(row, i) != shift;
+		shift = value - state_field_value(row, i);
 	}
 	return steps;
 }
@@ -183,12 +186,14 @@ static void fill_states(struct derive *derive)
 	for (size_t i = 0; i < state_field_count; i++) {
 		if (!derive_is_member(i, "vmst."))
 			continue;
-		if (derive_value(derive->row, i) == LAYOUT_ABSENT) {
+		if (state_field_value(derive->row, i) == LAYOUT_ABSENT) {
 			derive_note_absent(derive, i);
 		} else if (derive_is_seen(derive, i)) {
-			shift = derive_value(&derive->layout, i) - derive_value(derive->row, i);
+			shift = state_field_value(&derive->layout, i) -
+				state_field_value(derive->row, i);
 		} else if (derive->source[i] == DERIVE_UNKNOWN) {
-			*derive_at(&derive->layout, i) = derive_value(derive->row, i) + shift;
+			*state_field_at(&derive->layout, i) =
+				state_field_value(derive->row, i) + shift;
 			derive->source[i] = DERIVE_BY_ROW;
 		}
 	}
@@ -202,7 +207,7 @@ static bool is_credible(const struct derive *derive, size_t field, int32_t value
 		derive_is_member(field, "global_State.") || derive_is_member(field, "jit_State.");
 
 	if (is_steady(field))
-		return value == derive_value(derive->row, field);
+		return value == state_field_value(derive->row, field);
 	return value >= 0 && value <= (is_far ? STATE_DISTANCE_MAX : STATE_OBJECT_MAX - 16);
 }
 
@@ -228,7 +233,7 @@ void derive_begin(struct derive *derive, const struct luastate_layout *row)
 			derive->source[i] =
 				is_credible(derive, i, value) ? DERIVE_BY_CODE : DERIVE_DOUBTFUL;
 			if (derive->source[i] == DERIVE_BY_CODE)
-				*derive_at(&derive->layout, i) = value;
+				*state_field_at(&derive->layout, i) = value;
 		} else if (is_steady(i)) {
 			derive->source[i] = DERIVE_BY_ROW;
 		}
@@ -260,7 +265,7 @@ static bool finish(struct derive *derive)
 			continue;
 		if (!state_may_lack(state_fields[i].name) && !derive_is_member(i, "vmst."))
 			return false;
-		*derive_at(&derive->layout, i) = LAYOUT_ABSENT;
+		*state_field_at(&derive->layout, i) = LAYOUT_ABSENT;
 	}
 	return true;
 }

@@ -12,6 +12,7 @@
 #ifndef LUASTATE_DERIVE_DERIVE_H
 #define LUASTATE_DERIVE_DERIVE_H
 
+#include "luastate/layout/object.h"
 #include "luastate/state/state.h"
 
 /** A field of struct luastate_layout by its member: its index in state_fields. */
@@ -151,10 +152,6 @@ bool derive_read_code(const struct state_interpreter *interpreter,
 
 /** Begin with a row, and with what the code shows in its place. */
 void derive_begin(struct derive *derive, const struct luastate_layout *row);
-
-/** The place of a field in the layout. */
-int32_t *derive_at(struct luastate_layout *layout, size_t field);
-int32_t derive_value(const struct luastate_layout *layout, size_t field);
 
 /** Live objects show a field. */
 void derive_note(struct derive *derive, size_t field, int32_t value);

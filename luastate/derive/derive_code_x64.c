@@ -7,10 +7,11 @@
  *
  * Source: LuaJIT v2.1 src/vm_x64.dasc, vm_x86.dasc.
  */
-#include "luastate/arch/insn_x64.h"
 #include "luastate/derive/derive.h"
 
 #include <stdlib.h>
+
+#include "luastate/arch/insn_x64.h"
 
 enum {
 	/* Instructions of an interpreter: 17 KiB have some 4,300. */

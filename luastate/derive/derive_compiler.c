@@ -5,8 +5,10 @@
  * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, JIT_PARAMDEF), src/lj_trace.c (trace_findfree),
  * src/lj_mcode.c.
  */
-#include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
+
+#include "luastate/arch/arch.h"
+#include "luastate/layout/fields.h"
 
 enum {
 	CODE_MAX = 1 << 22,
@@ -134,7 +136,7 @@ void derive_compiler(struct derive *derive)
 	find_params(derive);
 	find_area(derive);
 	if (STATE_STUBS_SHARED && derive->trace_count &&
-	    derive_value(derive->row, DERIVE_FIELD(jit_State_exitstubgroup)) != LAYOUT_ABSENT)
+	    state_field_value(derive->row, DERIVE_FIELD(jit_State_exitstubgroup)) != LAYOUT_ABSENT)
 		derive_pick(derive, "jit_State.", DERIVE_FIELD(jit_State_exitstubgroup), 8,
 			    are_stubs);
 	derive_fill(derive, "jit_State.");

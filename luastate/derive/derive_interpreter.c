@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What is known of an interpreter's layout: when it is searched for, whether a
  * row of the table holds, and what of a search is kept. */
-#include "attach/clock.h"
-#include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
 
 #include <stdlib.h>
+
+#include "attach/clock.h"
+#include "luastate/arch/arch.h"
+#include "luastate/layout/fields.h"
 
 enum {
 	/* A search that found nothing is repeated after as long as it took, then twice as long, up
@@ -110,7 +112,8 @@ static size_t look_at_row(struct derive *derive, const struct luastate_layout *r
 	if (derive_vm(derive, L) && derive_protos(derive) && derive->reading->has_compiler)
 		derive_traces(derive);
 	for (size_t i = 0; i < state_field_count; i++) {
-		int32_t value = derive_value(&derive->layout, i), known = derive_value(row, i);
+		int32_t value = state_field_value(&derive->layout, i),
+			known = state_field_value(row, i);
 		bool differs = derive_is_seen(derive, i) && is_strong(derive, i) &&
 			       known != LAYOUT_ABSENT && known != value;
 
@@ -212,7 +215,7 @@ static bool is_row(const struct derive *derive)
 
 		for (size_t k = 0; k < state_field_count && same; k++)
 			same = !derive_is_known(derive, k) ||
-			       derive_value(row, k) == derive_value(&derive->layout, k);
+			       state_field_value(row, k) == state_field_value(&derive->layout, k);
 		if (same)
 			return true;
 	}

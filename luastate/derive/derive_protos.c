@@ -9,6 +9,9 @@
  */
 #include "luastate/derive/derive.h"
 
+#include "luastate/function/proto.h"
+#include "luastate/layout/fields.h"
+
 enum {
 	PROTO_MIN = 56, /* without GC64 a prototype has 64 bytes */
 	LINES_MAX = 1 << 24,
@@ -328,7 +331,7 @@ static void note_code(struct derive *derive, size_t field, const struct derive_v
 	/* The code is foreign, too: only what lies in the structure is believed. */
 	if (!derive_winner(votes, &value) || value < -size || value >= 0)
 		return;
-	*derive_at(&derive->layout, field) = size + value;
+	*state_field_at(&derive->layout, field) = size + value;
 	derive->source[field] = DERIVE_BY_CODE;
 }
 

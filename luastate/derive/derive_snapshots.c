@@ -6,9 +6,11 @@
  * Source: LuaJIT v2.1 src/lj_jit.h (SnapShot), src/lj_snap.c (snapshot_stack), src/lj_asm.c
  * (asm_snap_fixup_mcofs).
  */
-#include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
-#include "luastate/trace/trace.h"
+
+#include "luastate/arch/arch.h"
+#include "luastate/layout/fields.h"
+#include "luastate/state/invariants.h"
 
 enum {
 	/* Snapshots looked at of one trace. */
@@ -101,10 +103,10 @@ static void find_row(struct derive *derive)
 			continue;
 		if (!found)
 			derive->source[i] = DERIVE_DOUBTFUL;
-		else if (derive_value(found, i) == LAYOUT_ABSENT)
+		else if (state_field_value(found, i) == LAYOUT_ABSENT)
 			derive_note_absent(derive, i);
 		else
-			derive_note(derive, i, derive_value(found, i));
+			derive_note(derive, i, state_field_value(found, i));
 	}
 }
 

@@ -10,7 +10,8 @@
  * Source: LuaJIT v2.1 src/lj_trace.c (lj_trace_alloc), src/lj_jit.h.
  */
 #include "luastate/derive/derive.h"
-#include "luastate/trace/trace.h"
+
+#include "luastate/state/invariants.h"
 
 enum {
 	TRACES_LOOKED = 4096,

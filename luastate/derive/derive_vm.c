@@ -6,7 +6,10 @@
  * (stack_init, resizestack), lj_dispatch.c (lj_dispatch_init), lj_str.c (lj_str_resize).
  */
 #include "luastate/derive/derive.h"
+
 #include <stdlib.h>
+
+#include "luastate/layout/fields.h"
 
 enum {
 	/* Slots of a dispatch table: opcodes, fast functions, opcodes again for hooks. */
@@ -379,7 +382,7 @@ static bool refers_to_main(const struct derive *derive, int32_t at)
 static void find_empty_string(struct derive *derive)
 {
 	size_t field = DERIVE_FIELD(global_State_strempty);
-	int32_t least, most, location = derive_value(derive->row, field);
+	int32_t least, most, location = state_field_value(derive->row, field);
 
 	derive_range(derive, "global_State.", field, &least, &most);
 	for (int32_t shift = least; shift <= most; shift += derive->layout.ref_size)
@@ -395,7 +398,7 @@ static void find_empty_string(struct derive *derive)
 /* The member that passes a test, as near as possible to where the row has it. */
 static void find_member(struct derive *derive, size_t field, int32_t step, derive_test *holds)
 {
-	int32_t location = derive_value(derive->row, field);
+	int32_t location = state_field_value(derive->row, field);
 
 	for (int32_t i = 0; i <= 2 * derive->g_len / step; i++) {
 		int32_t at = location + (i % 2 ? -step : step) * ((i + 1) / 2);

@@ -12,7 +12,7 @@
 #ifndef LUASTATE_FUNCTION_BYTECODE_H
 #define LUASTATE_FUNCTION_BYTECODE_H
 
-#include "luastate/state/state.h"
+#include "luastate/layout/layout.h"
 
 enum {
 	BC_ISTC = 12,

@@ -6,7 +6,10 @@
  * Source of the facts: LuaJIT v2.1 src/lj_debug.c (what slot names are derived from, the packed
  * variable table), src/lj_bc.h (operand modes; opcodes up to 88 are the same since 2.1.0-beta3).
  */
+#include "luastate/function/call_names.h"
+
 #include "luastate/function/bytecode.h"
+#include "luastate/layout/object.h"
 
 enum {
 	/* Instructions looked at behind a call; an argument list is seldom longer. */

@@ -6,11 +6,13 @@
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCtab, Node), src/lib_package.c (_LOADED).
  */
-#include "attach/clock.h"
-#include "luastate/state/state.h"
+#include "luastate/function/library_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "attach/clock.h"
+#include "luastate/layout/object.h"
 
 enum {
 	TABLES_MAX = 4096,

@@ -13,9 +13,11 @@
  * Source: LuaJIT v2.1 src/lj_obj.h (GCproto), src/lj_parse.c (fs_finish), src/lj_bcread.c
  * (lj_bcread_proto), src/lj_debug.c (lj_debug_line).
  */
-#include "luastate/state/state.h"
+#include "luastate/function/proto.h"
 
 #include <stdlib.h>
+
+#include "luastate/layout/object.h"
 
 static void free_copies(struct state_proto *proto)
 {

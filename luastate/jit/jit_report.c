@@ -8,9 +8,13 @@
  */
 #include "attach/array.h"
 #include "luastate/jit/jit_report_internal.h"
-#include "attach/clock.h"
 
 #include <stdlib.h>
+
+#include "attach/clock.h"
+#include "luastate/definition/definition_names.h"
+#include "luastate/function/proto.h"
+#include "luastate/vm/choose_layout.h"
 
 enum {
 	/* All traces: 65,535 of some microseconds each. */

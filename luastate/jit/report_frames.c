@@ -8,6 +8,7 @@
 #include "luastate/jit/jit_report_internal.h"
 
 #include "attach/array.h"
+#include "luastate/function/proto.h"
 
 void jit_report_add_candidate(struct jit_report_probe *look, struct state_proto *proto,
 			      bool inlined)

@@ -5,12 +5,13 @@
  * Source: LuaJIT v2.1 src/lj_trace.c (penalty_pc, blacklist_pc, trace_start: PROTO_ILOOP),
  * src/lj_obj.h.
  */
-#include "attach/clock.h"
 #include "luastate/jit/jit_report_internal.h"
 
 #include <stdlib.h>
 
 #include "attach/array.h"
+#include "attach/clock.h"
+#include "luastate/function/proto.h"
 #include "luastate/state/heap_list.h"
 
 enum {

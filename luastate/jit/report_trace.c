@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 #include "attach/array.h"
+#include "luastate/function/proto.h"
+#include "luastate/state/invariants.h"
 
 enum {
 	TRACES_MAX = 65536, /* TraceNo1 has 16 bits */

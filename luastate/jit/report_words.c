@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the compiler's numbers mean. */
 #include "luastate/jit_report.h"
+
 #include "luastate/luastate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #define LUASTATE_LAYOUT_ROWS
-#include "luastate/state/state.h"
+#include "luastate/layout/layout.h"
 
 bool state_is_row(const struct luastate_layout *layout)
 {

@@ -9,9 +9,12 @@
  * second and last round, and the prototypes that were not met before.
  */
 #include "luastate/plan/plan_internal.h"
+
 #include "attach/freeze.h"
 #include "luastate/arch/arch.h"
+#include "luastate/state/invariants.h"
 #include "luastate/trace/trace.h"
+#include "luastate/vm/vm_internal.h"
 
 enum {
 	/* Below rsp the ABI allows 128 bytes of live data; an unwinder may look there. */

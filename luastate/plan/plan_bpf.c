@@ -3,8 +3,10 @@
  * What the kernel copies at each tick, and the planner's part after the fact: nothing can
  * be asked for any more, so what is missing is noted for the copies to come.
  */
-#include "luastate/arch/arch.h"
 #include "luastate/plan/plan_internal.h"
+
+#include "luastate/arch/arch.h"
+#include "luastate/function/proto.h"
 #include "luastate/trace/trace.h"
 
 /* Without traces the trace's part is empty: the header has no bytes. */

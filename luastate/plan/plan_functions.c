@@ -9,6 +9,9 @@
  */
 #include "luastate/plan/plan_internal.h"
 
+#include "luastate/function/proto.h"
+#include "luastate/layout/object.h"
+
 enum {
 	/* Without GC64 all objects lie below it, and tags and most numbers above. */
 	LOW_MEMORY_END = 0x7fffffff,

@@ -6,6 +6,8 @@
  * Source: LuaJIT v2.1 src/lj_obj.h (vmstate), src/lj_jit.h (jit_State.trace).
  */
 #include "luastate/plan/plan_internal.h"
+
+#include "luastate/function/proto.h"
 #include "luastate/trace/trace.h"
 
 enum {

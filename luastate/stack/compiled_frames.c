@@ -9,9 +9,14 @@
  * Source: LuaJIT v2.1 src/lj_obj.h (vmstate), src/lj_asm.c (asm_retf, asm_tail_link: jit_base),
  * src/vm_x64.dasc (vm_exit_handler), src/lj_trace.c (lj_trace_exit, lj_trace_unwind).
  */
+#include "luastate/stack/compiled_frames.h"
+
 #include "luastate/arch/arch.h"
-#include "luastate/stack/walk.h"
+#include "luastate/function/library_names.h"
+#include "luastate/function/proto.h"
 #include "luastate/trace/trace.h"
+#include "luastate/vm/choose_layout.h"
+#include "luastate/vm/vm_internal.h"
 
 /** Where compiled code is. */
 struct position {

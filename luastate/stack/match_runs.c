@@ -3,7 +3,15 @@
  * One sample: the stacks of all coroutines on a native stack, and which C frame each run of frames
  * belongs to.
  */
-#include "luastate/stack/walk.h"
+#include "luastate/stack/match_runs.h"
+
+#include "luastate/definition/definition_names.h"
+#include "luastate/function/proto.h"
+#include "luastate/layout/object.h"
+#include "luastate/stack/compiled_frames.h"
+#include "luastate/stack/top_frame.h"
+#include "luastate/stack/vm_work.h"
+#include "luastate/vm/vm_internal.h"
 
 /* The C frames of one coroutine, newest first, by their index in the caller's list. */
 struct owners {

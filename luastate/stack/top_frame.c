@@ -10,8 +10,11 @@
  * Source: LuaJIT v2.1 src/vm_x64.dasc (register names; ins_NEXT, ins_call, ins_callt, BC_RET,
  * fff_res, vm_return).
  */
+#include "luastate/stack/top_frame.h"
+
 #include "luastate/arch/arch.h"
-#include "luastate/stack/walk.h"
+#include "luastate/function/proto.h"
+#include "luastate/layout/object.h"
 
 /* There are fewer places where they can come from. */
 enum { TOPS_MAX = 12 };

@@ -15,8 +15,11 @@
  * Source: LuaJIT v2.1 src/lj_frame.h (CFRAME_OFS_*), vm_*.dasc (vm_call, vm_resume, vm_cpcall),
  * lj_err.c (err_unwind), lj_obj.h (struct lua_State).
  */
+#include "luastate/stack.h"
+
 #include "luastate/arch/arch.h"
 #include "luastate/trace/trace.h"
+#include "luastate/vm/vm_internal.h"
 
 enum {
 	/* Spill slots of a trace, or the exit handler's register area. */

@@ -12,9 +12,12 @@
  * Source: LuaJIT v2.1 (1ee778a4) src/lj_gc.c (lj_gc_step, gc_onestep), src/lj_trace.c (trace_state,
  * lj_trace_exit), src/vm_x64.dasc, vm_x86.dasc, vm_arm64.dasc (vm_exit_handler, vm_returnc).
  */
+#include "luastate/stack/vm_work.h"
+
 #include "luastate/arch/arch.h"
-#include "luastate/stack/walk.h"
 #include "luastate/trace/trace.h"
+#include "luastate/vm/choose_layout.h"
+#include "luastate/vm/vm_internal.h"
 
 enum {
 	/* TraceNo1 and the snapshots of a trace have 16 bits (lj_jit.h). */

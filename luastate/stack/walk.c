@@ -20,6 +20,11 @@
  */
 #include "luastate/stack/walk.h"
 
+#include "luastate/function/library_names.h"
+#include "luastate/function/proto.h"
+#include "luastate/layout/object.h"
+#include "luastate/vm/vm_internal.h"
+
 enum {
 	FRAME_TYPE = 3,
 	FRAME_TYPEP = 7,

@@ -92,34 +92,4 @@ int walk_append(struct walk *walk, const struct walk_stack *stack,
 int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct walk_top *top,
 		unsigned *ret_runs, struct failure *why);
 
-/** What a failed walk makes of a chain. */
-enum luastate_outcome walk_outcome_of(const struct failure *why);
-
-/** Whether a function's line table was gone when it was read. The first line needs none. */
-bool walk_lacks_line(const struct luastate_frame *frame);
-
-/** Takes a candidate, or not. @return whether no other one is wanted. */
-typedef bool walk_top_function(void *context, const struct walk_top *top);
-
-/**
- * Offer candidates for the topmost frame of a coroutine, best first, in view of its newest C frame.
- * @param resuming Whether it has resumed another coroutine, which runs above it.
- * @param take     May walk from the candidate.
- */
-void walk_top_frames(struct walk *walk, const struct walk_stack *stack,
-		     const struct luastate_vm_frame *vm_frame, bool resuming,
-		     walk_top_function *take, void *context);
-
-/** Read the VM's state, for the chain and for what follows. */
-void walk_read_state(struct walk *walk, const struct luastate_vm *vm);
-
-/** Add the frames that compiled code has inlined, once the stacks are walked; or where they are not
- *  known, the trace as a frame. @param vm That of the newest C frame, or NULL. */
-void walk_add_compiled(struct walk *walk, const struct luastate_vm *vm,
-		       const struct luastate_vm_frame *vm_frames, size_t count);
-
-/** Set the chain's activity, once the stacks are walked (vm_work.c). @param vm NULL: none. */
-void walk_read_vm_work(struct walk *walk, const struct luastate_vm *vm,
-		       const struct luastate_vm_frame *vm_frames, size_t count);
-
 #endif

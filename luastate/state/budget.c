@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How much processor time work beside the sampling may take. */
 #include "luastate/state/budget.h"
+
 #include "attach/clock.h"
 
 bool budget_allows(struct state_budget *budget, int64_t saved_ns, unsigned share)

@@ -3,7 +3,7 @@
 #ifndef LUASTATE_STATE_HEAP_LIST_H
 #define LUASTATE_STATE_HEAP_LIST_H
 
-#include "luastate/state/state.h"
+#include "luastate/layout/object.h"
 
 struct heap_page;
 

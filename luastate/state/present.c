@@ -8,9 +8,10 @@
  * microseconds. The answers are kept for the rest of a sample.
  */
 #include "luastate/state/present.h"
-#include "attach/freeze.h"
 
 #include <stdlib.h>
+
+#include "attach/freeze.h"
 
 enum {
 	WINDOW_PAGES = 512, /* 2 MiB */

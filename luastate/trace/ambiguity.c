@@ -10,6 +10,8 @@
  */
 #include "luastate/trace/trace.h"
 
+#include "luastate/function/proto.h"
+
 static const struct trace_frame *frame_from_root(const struct trace *trace,
 						 const struct trace_snapshot *snapshot, unsigned n)
 {

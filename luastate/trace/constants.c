@@ -12,6 +12,9 @@
 
 #include <stdlib.h>
 
+#include "luastate/function/proto.h"
+#include "luastate/state/invariants.h"
+
 /* ---- Constants -------------------------------------------------------------------------- */
 
 static const uint8_t *constant_at(const struct trace_source *source, uint32_t ref)

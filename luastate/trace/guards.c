@@ -11,11 +11,12 @@
  * src/lj_target_x86.h, src/lj_target_arm64.h (exitstub_addr, exitstub_trace_addr),
  * src/lj_asm_x86.h (asm_guardcc, lj_asm_patchexit).
  */
-#include "attach/array.h"
-#include "luastate/arch/arch.h"
 #include "luastate/trace/trace.h"
 
 #include <stdlib.h>
+
+#include "attach/array.h"
+#include "luastate/arch/arch.h"
 
 enum {
 	/* Side traces of one trace whose headers are read; more are hardly worth it. */

@@ -22,6 +22,9 @@
  */
 #include "luastate/trace/trace.h"
 
+#include "luastate/function/call_names.h"
+#include "luastate/state/invariants.h"
+
 enum {
 	IR_NE = 9, /* the last of the comparisons */
 	/* Instructions of a caller, which are looked at for each of its snapshots; longer functions

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 
 #include "attach/array.h"
+#include "luastate/state/invariants.h"
 
 enum {
 	SLOTS = 256,

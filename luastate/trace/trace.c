@@ -16,9 +16,11 @@
  * src/lj_jit.h (GCtrace), src/lj_gc.c (gc_traverse_trace).
  */
 #include "luastate/trace/trace.h"
-#include "luastate/arch/arch.h"
 
 #include <stdlib.h>
+
+#include "luastate/arch/arch.h"
+#include "luastate/state/invariants.h"
 
 enum {
 	/* A side trace's parent may have one, and so on. */

@@ -3,6 +3,7 @@
 #ifndef LUASTATE_TRACE_TRACE_H
 #define LUASTATE_TRACE_TRACE_H
 
+#include "luastate/layout/object.h"
 #include "luastate/state/state.h"
 
 enum {
@@ -24,8 +25,6 @@ enum {
 	TRACE_WORK_MAX = 131072,
 	/* Machine code that is searched for guards. */
 	TRACE_CODE_BYTES = 65536,
-	/* Instructions of traces are numbered from here, constants below (REF_BIAS, REF_BASE). */
-	TRACE_REF_BASE = 0x8000,
 	TRACE_INS_BYTES = 8, /* IRIns */
 	/* Opcodes of instructions, IR_*. Source: LuaJIT v2.1 src/lj_ir.h. */
 	TRACE_IR_RETF = 11,
@@ -38,8 +37,6 @@ enum {
 	TRACE_CONSTANT_TYPE = 31,
 	TRACE_CONSTANT_PROTO = 7,
 	TRACE_CONSTANT_FUNC = 8,
-	/* Where a trace goes at its end, LJ_TRLINK_*. Source: LuaJIT v2.1 src/lj_jit.h. */
-	TRACE_LINK_STITCH = 8, /* the last of them */
 };
 
 /** Opcodes, the same in all builds of layouts.table. Source: LuaJIT v2.1 src/lj_bc.h (BCDEF). */

@@ -17,13 +17,17 @@
  * lj_state_new), src/lj_gc.c (lj_mem_newgco, isdead), src/lj_err.c, src/vm_x64.dasc (vm_resume,
  * coroutine_yield: L->base, L->status, L->cframe; cur_L is set whenever a call into C returns).
  */
+#include "luastate/coroutines.h"
+
 #include <stdlib.h>
 #include <time.h>
 
-#include "luastate/coroutines.h"
 #include "attach/clock.h"
-#include "luastate/stack/walk.h"
+#include "luastate/definition/definition_names.h"
+#include "luastate/layout/object.h"
+#include "luastate/stack/match_runs.h"
 #include "luastate/variables.h"
+#include "luastate/vm/vm_internal.h"
 
 enum {
 	/* Some GiB of small objects. */

@@ -16,6 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "luastate/function/library_names.h"
+#include "luastate/function/proto.h"
+#include "luastate/layout/object.h"
+
 enum {
 	LIGHTUD_BITS = 47,
 	LIGHTUD_BITS_LO = 39, /* LJ_LIGHTUD_BITS_LO */

@@ -16,6 +16,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "luastate/layout/object.h"
+
 enum {
 	STATE_TOP = 8,
 	STATE_G = 24,

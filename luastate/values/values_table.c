@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "luastate/layout/object.h"
+
 enum {
 	SLOTS_AT_ONCE = 512,
 	/* Slots of a metatable that are searched for a name. */

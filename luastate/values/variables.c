@@ -23,6 +23,8 @@
 #include <stdlib.h>
 
 #include "attach/array.h"
+#include "luastate/function/proto.h"
+#include "luastate/layout/object.h"
 
 enum {
 	/* Names and lives of one prototype; longer parts are cut. */

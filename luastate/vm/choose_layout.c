@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Which layout an interpreter has: a row of the table, what debug information tells, or one that is
  * derived; and whether what it shows later contradicts that. */
+#include "luastate/vm/choose_layout.h"
+
 #include "attach/clock.h"
 #include "luastate/arch/arch.h"
 #include "luastate/derive/derive.h"
+#include "luastate/state/invariants.h"
 
 bool state_retire_layout(struct luastate *state, struct luastate_layout *debug)
 {

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Looking for VMs: on native stacks, where Lua runs, and in memory, where it does not. */
-#include "luastate/arch/arch.h"
-#include "luastate/state/state.h"
+#include "luastate/vm.h"
 
 #include <stdlib.h>
+
+#include "luastate/arch/arch.h"
+#include "luastate/layout/object.h"
+#include "luastate/vm/vm_internal.h"
 
 enum {
 	/* The interpreter's frame nearest to the leaf is seldom deeper than this. */

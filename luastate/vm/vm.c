@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Finding VMs and proving that they are what they seem. */
-#include "luastate/arch/arch.h"
-#include "luastate/derive/derive.h"
-#include "luastate/trace/trace.h"
+#include "luastate/vm/vm_internal.h"
 
 #include <stdlib.h>
+
+#include "luastate/arch/arch.h"
+#include "luastate/derive/derive.h"
+#include "luastate/state/invariants.h"
+#include "luastate/vm/choose_layout.h"
 
 enum {
 	DEBUG_LOOKS = 3,

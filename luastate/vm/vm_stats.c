@@ -8,9 +8,11 @@
  * tarantool/luajit 5f6775ae src/lj_jit.h (tracenum, nsnaprestore, ntraceabort).
  */
 #include "luastate/vm_stats.h"
-#include "luastate/state/state.h"
 
 #include <stdlib.h>
+
+#include "luastate/layout/object.h"
+#include "luastate/state/state.h"
 
 enum {
 	ABORTS_BEHIND = 24,

@@ -21,6 +21,7 @@
 
 #include "daemon/decode/target.h"
 #include "luastate/derive/derive.h"
+#include "luastate/layout/fields.h"
 
 /* A VM that runs may not pass at one look. */
 enum { LOOKS = 50, PAUSE_US = 20000 };
@@ -57,7 +58,7 @@ static void print(const char *how, long took_us, const struct luastate_layout *l
 {
 	printf("%s like %s %s in %ld us\n", how, layout->family, layout->first, took_us);
 	for (size_t i = 0; i < state_field_count; i++)
-		printf("%s %d %d\n", state_fields[i].name, derive_value(layout, i),
+		printf("%s %d %d\n", state_fields[i].name, state_field_value(layout, i),
 		       source ? source[i] : 0);
 	for (uint32_t i = 0; i < (uint32_t)layout->BC_FUNCF; i++)
 		if (state_instruction(layout, i) != i)

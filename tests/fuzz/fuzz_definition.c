@@ -7,7 +7,7 @@
 
 #include "fake_vm.h"
 #include "luastate/function/bytecode.h"
-#include "luastate/function/definition.h"
+#include "luastate/definition/definition.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

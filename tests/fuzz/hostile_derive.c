@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "fake_derive.h"
+#include "luastate/layout/fields.h"
 
 enum {
 	VMS = 8,

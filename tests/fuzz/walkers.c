@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "walkers.h"
 #include "luastate/coroutines.h"
+#include "luastate/explain.h"
 #include "luastate/jit_report.h"
 #include "luastate/variables.h"
 #include "luastate/vm_stats.h"
@@ -8,7 +9,9 @@
 #include <stdio.h>
 
 #include "attach/image/image_internal.h"
-#include "luastate/function/definition.h"
+#include "luastate/definition/definition.h"
+#include "luastate/definition/definition_names.h"
+#include "luastate/function/proto.h"
 
 /** What has to be true whatever the memory holds. */
 #define HOLDS(condition)                                                                \

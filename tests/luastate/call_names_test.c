@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of functions, from the bytecode that called them. */
 #include "sample.h"
+#include "luastate/function/call_names.h"
 
 #include <stdio.h>
 

@@ -5,8 +5,9 @@
 #include "attach/freeze.h"
 
 #include "fake_values.h"
+#include "luastate/definition/definition_names.h"
+#include "luastate/definition/holder_names.h"
 #include "luastate/function/bytecode.h"
-#include "luastate/function/definition_names.h"
 
 enum { FLAG_CHILD = 1 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "luastate/function/bytecode.h"
-#include "luastate/function/definition.h"
+#include "luastate/definition/definition.h"
 
 enum { CODE_MAX = 400, FOUND_MAX = 300 };
 

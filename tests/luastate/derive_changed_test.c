@@ -12,6 +12,7 @@
 
 #include "fake_derive.h"
 #include "fake_traces.h"
+#include "luastate/layout/fields.h"
 #include "tests/rounds.h"
 
 enum { ROUNDS = 300, ROUNDS_FULL = 6000, ROW_STEP = 7, SHIFT = 8 };
@@ -53,8 +54,8 @@ static void swap(struct luastate_layout *layout, uint32_t *seed)
 	size_t group = random_below(seed, sizeof(groups) / sizeof(groups[0]));
 	size_t count = groups[group].count, first = random_below(seed, (uint32_t)count);
 	size_t second = (first + 1 + random_below(seed, (uint32_t)count - 1)) % count;
-	int32_t *a = derive_at(layout, groups[group].fields[first]);
-	int32_t *b = derive_at(layout, groups[group].fields[second]);
+	int32_t *a = state_field_at(layout, groups[group].fields[first]);
+	int32_t *b = state_field_at(layout, groups[group].fields[second]);
 	int32_t before = *a;
 
 	if (*a == LAYOUT_ABSENT || *b == LAYOUT_ABSENT)
@@ -78,13 +79,14 @@ static void insert(struct luastate_layout *layout, uint32_t *seed)
 	int32_t location;
 
 	for (size_t i = 0; i < state_field_count; i++)
-		if (derive_is_member(i, structure) && !is_size(i) && derive_value(layout, i) > 40)
+		if (derive_is_member(i, structure) && !is_size(i) &&
+		    state_field_value(layout, i) > 40)
 			members[count++] = i;
-	location = derive_value(layout, members[random_below(seed, (uint32_t)count)]) / 8 * 8;
+	location = state_field_value(layout, members[random_below(seed, (uint32_t)count)]) / 8 * 8;
 	for (size_t i = 0; i < state_field_count; i++)
-		if (derive_is_member(i, structure) && derive_value(layout, i) >= location &&
+		if (derive_is_member(i, structure) && state_field_value(layout, i) >= location &&
 		    i != DERIVE_FIELD(GCproto_numparams) && i != DERIVE_FIELD(GCproto_gclist))
-			*derive_at(layout, i) += SHIFT;
+			*state_field_at(layout, i) += SHIFT;
 }
 
 /** A VM of a build, and what its code shows. */
@@ -129,8 +131,8 @@ static unsigned count_wrong(const struct scene *scene, const struct derive *deri
 	unsigned wrong = 0;
 
 	for (size_t i = 0; i < state_field_count; i++) {
-		int32_t value = derive_value(&derive->layout, i),
-			truth = derive_value(&scene->layout, i);
+		int32_t value = state_field_value(&derive->layout, i),
+			truth = state_field_value(&scene->layout, i);
 
 		if (value == LAYOUT_ABSENT || value == truth || is_size(i))
 			continue;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fake_derive.h"
+#include "luastate/layout/fields.h"
 
 enum {
 	BUCKETS = 256,
@@ -25,7 +26,7 @@ void fake_derive_reading(const struct luastate_layout *layout, struct derive_rea
 	for (size_t i = 0; i < state_field_count; i++)
 		for (size_t k = 0; k < sizeof(shown) / sizeof(shown[0]); k++)
 			if (strcmp(state_fields[i].name, shown[k]) == 0)
-				derive_vote(&ret_reading->votes[i], derive_value(layout, i));
+				derive_vote(&ret_reading->votes[i], state_field_value(layout, i));
 	derive_vote(&ret_reading->votes[DERIVE_FIELD(jit_State_trace)],
 		    layout->jit_State_trace + layout->global_State_to_J);
 	derive_vote(&ret_reading->votes[DERIVE_FIELD(jit_State_parent)],

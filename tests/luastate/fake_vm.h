@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "luastate/luastate.h"
+#include "luastate/layout/object.h"
 #include "luastate/state/state.h"
 
 /**

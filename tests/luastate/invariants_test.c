@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariants of a VM: each one broken alone is refused, and named. */
 #include "sample.h"
+#include "luastate/state/invariants.h"
 
 /** What the check has said of the invariants of one VM. */
 struct verdict {

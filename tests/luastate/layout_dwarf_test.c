@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "luastate/arch/arch.h"
+#include "luastate/explain.h"
+#include "luastate/layout/fields.h"
 #include "play.h"
 #include "shift.h"
 

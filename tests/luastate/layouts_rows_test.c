@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "luastate/arch/arch.h"
+#include "luastate/explain.h"
 #include "play.h"
 
 static void describe(const struct luastate_layout *layout, const char *what)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of fast functions and of C functions, from the target's own tables. */
 #include "sample.h"
+#include "luastate/function/library_names.h"
 
 #include <stdio.h>
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "fake_vm.h"
+#include "luastate/function/proto.h"
 
 enum { SAMPLE_CFRAMES_MAX = 512 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shift.h"
+#include "luastate/layout/fields.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace_scene.h"
+#include "luastate/vm/choose_layout.h"
 
 #include <stdio.h>
 

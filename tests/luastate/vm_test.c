@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What is taken for a VM, and what is not. */
 #include "sample.h"
+#include "luastate/explain.h"
+#include "luastate/vm/vm_internal.h"
 
 static void expect_refused(struct sample *sample, uint64_t L)
 {

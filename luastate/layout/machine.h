@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to luastate: what is known of each architecture when ljprof is built. */
-#ifndef LUASTATE_STATE_MACHINE_H
-#define LUASTATE_STATE_MACHINE_H
+#ifndef LUASTATE_LAYOUT_MACHINE_H
+#define LUASTATE_LAYOUT_MACHINE_H
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to luastate: a copy of a prototype whose definitions are read. */
-#ifndef LUASTATE_FUNCTION_DEFINITION_SOURCE_H
-#define LUASTATE_FUNCTION_DEFINITION_SOURCE_H
+#ifndef LUASTATE_DEFINITION_DEFINITION_SOURCE_H
+#define LUASTATE_DEFINITION_DEFINITION_SOURCE_H
 
-#include "luastate/state/state.h"
+#include "luastate/luastate.h"
 
 /** A local variable; these are in the order in which they begin. */
 struct definition_variable {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is known of interpreters and VMs: looked up, without a read. */
 #include "luastate/state/state.h"
+
 #include "luastate/vm.h"
 
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc)

@@ -3,22 +3,14 @@
  */
 #include "luastate/derive/derive.h"
 
+#include "luastate/layout/fields.h"
+
 enum {
 	/* Seven structures have less fields each. */
 	MEMBERS_MAX = 64,
 };
 
 /* ---- Fields ----------------------------------------------------------------------------- */
-
-int32_t *derive_at(struct luastate_layout *layout, size_t field)
-{
-	return &layout->lua_State_sizeof + field;
-}
-
-int32_t derive_value(const struct luastate_layout *layout, size_t field)
-{
-	return *(&layout->lua_State_sizeof + field);
-}
 
 bool derive_is_seen(const struct derive *derive, size_t field)
 {
@@ -39,18 +31,18 @@ void derive_note(struct derive *derive, size_t field, int32_t value)
 	if (*source == DERIVE_DOUBTFUL)
 		return;
 	if (*source == DERIVE_BY_CODE || *source == DERIVE_BY_BOTH)
-		*source = derive_value(&derive->layout, field) == value ? DERIVE_BY_BOTH
-									: DERIVE_DOUBTFUL;
+		*source = state_field_value(&derive->layout, field) == value ? DERIVE_BY_BOTH
+									     : DERIVE_DOUBTFUL;
 	else
 		*source = DERIVE_BY_VM;
 	if (*source != DERIVE_DOUBTFUL)
-		*derive_at(&derive->layout, field) = value;
+		*state_field_at(&derive->layout, field) = value;
 }
 
 void derive_note_absent(struct derive *derive, size_t field)
 {
 	derive->source[field] = DERIVE_ABSENT;
-	*derive_at(&derive->layout, field) = LAYOUT_ABSENT;
+	*state_field_at(&derive->layout, field) = LAYOUT_ABSENT;
 }
 
 bool derive_is_own(const struct derive *derive, uint64_t address)
@@ -94,11 +86,11 @@ static size_t sort_members(const struct derive *derive, const char *structure,
 		size_t at = count;
 
 		if (!derive_is_member(i, structure) ||
-		    derive_value(derive->row, i) == LAYOUT_ABSENT ||
+		    state_field_value(derive->row, i) == LAYOUT_ABSENT ||
 		    derive->source[i] == DERIVE_ABSENT)
 			continue;
-		for (; at > 0 && derive_value(derive->row, ret_members[at - 1]) >
-					 derive_value(derive->row, i);
+		for (; at > 0 && state_field_value(derive->row, ret_members[at - 1]) >
+					 state_field_value(derive->row, i);
 		     at--)
 			ret_members[at] = ret_members[at - 1];
 		ret_members[at] = (uint8_t)i;
@@ -109,7 +101,7 @@ static size_t sort_members(const struct derive *derive, const char *structure,
 
 static int32_t shift_of(const struct derive *derive, size_t field)
 {
-	return derive_value(&derive->layout, field) - derive_value(derive->row, field);
+	return state_field_value(&derive->layout, field) - state_field_value(derive->row, field);
 }
 
 bool derive_range(const struct derive *derive, const char *structure, size_t field,
@@ -145,14 +137,14 @@ void derive_fill(struct derive *derive, const char *structure)
 		if (!derive_is_member(i, structure) || derive->source[i] != DERIVE_UNKNOWN ||
 		    state_may_lack(state_fields[i].name))
 			continue;
-		if (derive_value(derive->row, i) == LAYOUT_ABSENT) {
+		if (state_field_value(derive->row, i) == LAYOUT_ABSENT) {
 			derive_note_absent(derive, i);
 			continue;
 		}
 		/* At the end of a structure nothing shows what has been put before. */
 		if (!derive_range(derive, structure, i, &least, &most) || least != most)
 			continue;
-		*derive_at(&derive->layout, i) = derive_value(derive->row, i) + least;
+		*state_field_at(&derive->layout, i) = state_field_value(derive->row, i) + least;
 		derive->source[i] = DERIVE_BY_ROW;
 	}
 }
@@ -160,15 +152,16 @@ void derive_fill(struct derive *derive, const char *structure)
 void derive_guess_beside(struct derive *derive, size_t field, size_t neighbour, int32_t bytes,
 			 derive_test *holds)
 {
-	int32_t value = derive_value(&derive->layout, neighbour) +
-			derive_value(derive->row, field) - derive_value(derive->row, neighbour);
+	int32_t value = state_field_value(&derive->layout, neighbour) +
+			state_field_value(derive->row, field) -
+			state_field_value(derive->row, neighbour);
 
 	/* Aligned, as compilers do. */
 	value = (value + bytes - 1) / bytes * bytes;
 	if (derive_is_known(derive, field) || derive->source[field] == DERIVE_ABSENT ||
 	    !derive_is_seen(derive, neighbour) || !holds(derive, value))
 		return;
-	*derive_at(&derive->layout, field) = value;
+	*state_field_at(&derive->layout, field) = value;
 	derive->source[field] = DERIVE_GUESSED;
 }
 
@@ -214,10 +207,10 @@ static bool find_gap(const struct derive *derive, const char *structure, size_t 
 	if (before == count || behind == count)
 		return false;
 	/* A member is as long as in the row, at most. */
-	ret_span->first = derive_value(&derive->layout, members[before]) +
-			  derive_value(derive->row, members[before + 1]) -
-			  derive_value(derive->row, members[before]);
-	ret_span->last = derive_value(&derive->layout, members[behind]) - 1;
+	ret_span->first = state_field_value(&derive->layout, members[before]) +
+			  state_field_value(derive->row, members[before + 1]) -
+			  state_field_value(derive->row, members[before]);
+	ret_span->last = state_field_value(&derive->layout, members[behind]) - 1;
 	return true;
 }
 
@@ -225,7 +218,8 @@ static bool find_gap(const struct derive *derive, const char *structure, size_t 
 static bool is_free(const struct derive *derive, const char *structure, int32_t location)
 {
 	for (size_t i = 0; i < state_field_count; i++)
-		if (derive_is_seen(derive, i) && derive_value(&derive->layout, i) == location &&
+		if (derive_is_seen(derive, i) &&
+		    state_field_value(&derive->layout, i) == location &&
 		    derive_is_member(i, structure))
 			return false;
 	return location >= 0;
@@ -235,7 +229,7 @@ static bool find_span(const struct derive *derive, const char *structure, size_t
 		      enum width width, struct span *ret_span)
 {
 	int32_t least = -DERIVE_SHIFT_MAX, most = DERIVE_SHIFT_MAX,
-		location = derive_value(derive->row, field);
+		location = state_field_value(derive->row, field);
 
 	if (width == GAP || width == ABOUT)
 		return find_gap(derive, structure, field, width == GAP ? 1 : 2, ret_span);
@@ -270,7 +264,7 @@ void derive_pick(struct derive *derive, const char *structure, size_t field, int
 	unsigned count = 0;
 
 	if ((derive->source[field] != DERIVE_UNKNOWN && derive->source[field] != DERIVE_GUESSED) ||
-	    derive_value(derive->row, field) == LAYOUT_ABSENT)
+	    state_field_value(derive->row, field) == LAYOUT_ABSENT)
 		return;
 	for (width = MOVED; width < WIDTHS && count == 0; width++) {
 		struct span span;
@@ -321,7 +315,7 @@ void derive_pick_two(struct derive *derive, const char *structure, const size_t 
 
 	for (unsigned i = 0; i < 2; i++)
 		if (derive->source[fields[i]] != DERIVE_UNKNOWN ||
-		    derive_value(derive->row, fields[i]) == LAYOUT_ABSENT)
+		    state_field_value(derive->row, fields[i]) == LAYOUT_ABSENT)
 			return;
 	for (width = MOVED; width < WIDTHS && count == 0; width++) {
 		struct span spans[2];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to luastate: what names of functions by their definitions, and by who holds them, share.
  */
-#ifndef LUASTATE_FUNCTION_DEFINITION_NAMES_H
-#define LUASTATE_FUNCTION_DEFINITION_NAMES_H
+#ifndef LUASTATE_DEFINITION_DEFINITION_NAMES_H
+#define LUASTATE_DEFINITION_DEFINITION_NAMES_H
 
-#include "luastate/function/definition.h"
-#include "luastate/stack.h"
+#include "luastate/state/state.h"
 
 /** What tells a function's prototype from others. */
 struct names_wanted {
@@ -71,44 +70,27 @@ bool names_may_read(const struct names_search *search);
 /** Note the processor time that a search has used since then for reading what functions make. */
 void names_charge_reading(const struct names_search *search, uint64_t begin_ns);
 
-/* ---- Who may have made a function (parents.c) ------------------------------------------- */
-
-/** Whether there is processor time for something like the last time. */
-bool names_may_spend(struct state_budget *budget);
-/** Charge it, and expect that the next one takes as long. */
-void names_spend(struct state_budget *budget, uint64_t cost_ns);
-
-/** Whether a prototype makes functions. @param header Its GCproto. */
-bool parents_is_one(const struct luastate_layout *layout, const uint8_t *header);
-/** Put one that does into the index, in which parents_sort() gives it its place. */
-void parents_add(struct luastate *state, uint64_t G, const struct names_wanted *parent);
-void parents_sort(struct luastate *state);
-
-/** Walk along the list of a VM's objects, and make the index of its prototypes anew. */
-void parents_walk(const struct names_search *search);
-/** Whether that was done in this sample: then it has all that the sample shows. */
-bool parents_were_walked(const struct names_search *search);
-
-/** A prototype that has made a function, and was not returned before since the walk. 0: there is
- *  none, or the search was cut short: then candidates_left is 0. */
-uint64_t parents_find(const struct names_search *search, const struct names_wanted *wanted);
-
-void parents_begin_sample(struct luastate *state);
-/** Have parents_find() return all again. */
-void parents_forget_read(struct luastate *state);
-void parents_free(struct luastate *state);
-
-/* ---- Who holds a function (holder_names.c) ---------------------------------------------- */
-
 /**
- * Look for names of functions whose parents are gone, where the program keeps them: in upvalues of
- * functions that run, in tables there, and in loaded modules. Found ones are kept in state->held.
- * @param end_ns Of the thread's processor time: it ends then.
+ * Name the Lua functions of a stack's frames by their definitions, as far as these were not looked
+ * for before. Stopped window: no; reads the process as it is now. Bounded in processor time.
  */
-void names_search_holders(const struct names_search *search, uint64_t end_ns);
+void state_define_frames(struct luastate *state, const struct luastate_memory *memory,
+			 const struct luastate_frame *frames, size_t count);
 
-/** What a function that was found so is called; NULL where none was, or another lay there. */
-const char *names_held_as(const struct luastate *state, const struct names_wanted *wanted);
-void names_forget_held(struct luastate *state);
+/** Note the names of all functions that the prototype at an address makes. */
+void state_read_parent(struct luastate *state, const struct luastate_layout *layout,
+		       const struct attach_reader *reader, uint64_t G, uint64_t address);
+
+/** Name a function by what is known of prototypes of its VM. @return whether its definition is
+ *  known. */
+bool state_define_proto(struct luastate *state, const struct luastate_layout *layout,
+			const struct attach_reader *reader, uint64_t G, struct state_proto *proto);
+
+/** For luastate_begin_sample(). */
+void state_begin_definitions(struct luastate *state);
+
+/** Forget what prototypes make, but not who may be whose parent. */
+void state_forget_definitions(struct luastate *state);
+void state_free_definitions(struct luastate *state);
 
 #endif

@@ -11,12 +11,14 @@
  * taken, and those that a true value takes. A table's name is found the same way, or behind it,
  * where the table is taken from somewhere. What is not one line of this kind has no name.
  */
-#include "luastate/function/definition.h"
+#include "luastate/definition/definition.h"
 
 #include <stdio.h>
 
+#include "luastate/definition/definition_source.h"
 #include "luastate/function/bytecode.h"
-#include "luastate/function/definition_source.h"
+#include "luastate/function/proto.h"
+#include "luastate/layout/object.h"
 
 enum {
 	/* Tables in tables, and tables for which setmetatable() stands. */

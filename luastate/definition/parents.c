@@ -10,11 +10,13 @@
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCproto, PROTO_CHILD).
  */
+#include "luastate/definition/parents.h"
+
 #include <stdlib.h>
 
 #include "attach/array.h"
 #include "attach/clock.h"
-#include "luastate/function/definition_names.h"
+#include "luastate/definition/definition.h"
 #include "luastate/state/heap_list.h"
 
 enum {

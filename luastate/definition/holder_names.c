@@ -16,11 +16,16 @@
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCfuncL, GCupval, GCproto.uv: PROTO_UV_LOCAL, GCtab, Node).
  */
+#include "luastate/definition/holder_names.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "attach/clock.h"
-#include "luastate/function/definition_names.h"
+#include "luastate/definition/definition.h"
+#include "luastate/definition/parents.h"
+#include "luastate/function/library_names.h"
+#include "luastate/layout/object.h"
 
 enum {
 	/* Functions and tables gone through in one search. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to luastate: what the definitions of functions call them. */
-#ifndef LUASTATE_FUNCTION_DEFINITION_H
-#define LUASTATE_FUNCTION_DEFINITION_H
+#ifndef LUASTATE_DEFINITION_DEFINITION_H
+#define LUASTATE_DEFINITION_DEFINITION_H
 
-#include "luastate/state/state.h"
+#include "luastate/luastate.h"
 
 /** Where the code that made a function put it. */
 enum definition_fate {

@@ -6,12 +6,14 @@
  *
  * Source: LuaJIT v2.1 src/lj_debug.c (debug_varname, lj_debug_uvname), src/lj_obj.h (proto_kgc).
  */
-#include "luastate/function/definition_source.h"
+#include "luastate/definition/definition_source.h"
 
 #include <stdlib.h>
 
 #include "attach/array.h"
 #include "luastate/function/bytecode.h"
+#include "luastate/function/proto.h"
+#include "luastate/layout/object.h"
 
 enum {
 	/* A main chunk of 100,000 lines has some MiB. */

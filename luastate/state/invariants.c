@@ -10,7 +10,10 @@
  * Source: LuaJIT v2.1 src/lj_state.c (lua_newstate, stack_init, resizestack), lj_obj.h, lj_str.c,
  * lj_gc.h (GC states), lj_dispatch.c (lj_dispatch_init), lj_trace.c (trace_findfree).
  */
-#include "luastate/trace/trace.h"
+#include "luastate/state/invariants.h"
+
+#include "luastate/layout/object.h"
+#include "luastate/state/state.h"
 
 enum {
 	/* LJ_MIN_STRTAB: a string table never gets smaller. */

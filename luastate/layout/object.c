@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects of a VM: references, headers, strings, and tables by their keys. */
-#include "luastate/state/state.h"
+#include "luastate/layout/object.h"
 
 int state_read_ref(const struct luastate_layout *layout, const struct attach_reader *reader,
 		   uint64_t address, uint64_t *ret_ref, struct failure *why)

@@ -11,13 +11,20 @@
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCproto), src/lj_parse.c (fs_finish, parse_body).
  */
+#include "luastate/definition/definition_names.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "attach/array.h"
-#include "luastate/function/definition_names.h"
 #include "attach/clock.h"
+#include "luastate/definition/definition.h"
+#include "luastate/definition/holder_names.h"
+#include "luastate/definition/parents.h"
+#include "luastate/function/proto.h"
+#include "luastate/layout/object.h"
 #include "luastate/state/present.h"
+#include "luastate/vm/vm_internal.h"
 
 enum {
 	DEFINITIONS_MAX = 1 << 17,

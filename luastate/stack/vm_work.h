@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to luastate: what the VM does for a sample's frames. */
+#ifndef LUASTATE_STACK_VM_WORK_H
+#define LUASTATE_STACK_VM_WORK_H
+
+#include "luastate/stack/walk.h"
+
+/** Set the chain's activity, once the stacks are walked. @param vm NULL: none. */
+void walk_read_vm_work(struct walk *walk, const struct luastate_vm *vm,
+		       const struct luastate_vm_frame *vm_frames, size_t count);
+
+#endif
