@@ -497,23 +497,26 @@ void state_define_frames(struct luastate *state, const struct luastate_memory *m
 	}
 }
 
-void state_read_parent(struct luastate *state, const struct luastate_layout *layout,
-		       const struct attach_reader *reader, uint64_t G, uint64_t address)
+static struct names_search search_of(const struct state_view *view)
 {
-	const struct names_search search = {
-		.state = state, .layout = layout, .reader = reader, .G = G
-	};
+	return (struct names_search){ .state = view->state,
+				      .layout = view->layout,
+				      .reader = view->memory->any,
+				      .G = view->G };
+}
+
+void state_read_parent(const struct state_view *view, uint64_t address)
+{
+	const struct names_search search = search_of(view);
 
 	read_parent(&search, address, 0);
 }
 
-bool state_define_proto(struct luastate *state, const struct luastate_layout *layout,
-			const struct attach_reader *reader, uint64_t G, struct state_proto *proto)
+bool state_define_proto(const struct state_view *view, struct state_proto *proto)
 {
-	const struct names_search search = {
-		.state = state, .layout = layout, .reader = reader, .G = G, .asks_holders = true
-	};
+	struct names_search search = search_of(view);
 
+	search.asks_holders = true;
 	if (proto->definition == STATE_DEFINITION_UNKNOWN)
 		define(&search, proto);
 	return proto->definition == STATE_DEFINITION_FOUND;

@@ -78,13 +78,11 @@ void state_define_frames(struct luastate *state, const struct luastate_memory *m
 			 const struct luastate_frame *frames, size_t count);
 
 /** Note the names of all functions that the prototype at an address makes. */
-void state_read_parent(struct luastate *state, const struct luastate_layout *layout,
-		       const struct attach_reader *reader, uint64_t G, uint64_t address);
+void state_read_parent(const struct state_view *view, uint64_t address);
 
 /** Name a function by what is known of prototypes of its VM. @return whether its definition is
  *  known. */
-bool state_define_proto(struct luastate *state, const struct luastate_layout *layout,
-			const struct attach_reader *reader, uint64_t G, struct state_proto *proto);
+bool state_define_proto(const struct state_view *view, struct state_proto *proto);
 
 /** For luastate_begin_sample(). */
 void state_begin_definitions(struct luastate *state);

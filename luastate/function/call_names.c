@@ -22,10 +22,16 @@ enum {
 	RANK_GLOBAL = 3,
 };
 
-/* A bounded sequence of packed bytes of a prototype's debug part. */
-struct packed {
+/** A caller's bytecode. */
+struct bytecode {
+	const struct luastate_layout *layout;
 	const struct state_proto *proto;
 	const struct attach_reader *reader;
+};
+
+/* A bounded sequence of packed bytes of a prototype's debug part. */
+struct packed {
+	const struct bytecode *bytecode;
 	uint64_t at, end; /* address of the next byte; behind the prototype */
 	uint64_t buffered_at;
 	size_t buffered;
@@ -37,7 +43,7 @@ struct packed {
  * tables. */
 static bool fill_packed(struct packed *packed, size_t len)
 {
-	const struct state_proto *proto = packed->proto;
+	const struct state_proto *proto = packed->bytecode->proto;
 	uint64_t offset = packed->at - proto->lineinfo;
 	struct failure why;
 
@@ -45,7 +51,7 @@ static bool fill_packed(struct packed *packed, size_t len)
 		memcpy(packed->bytes, proto->debug + offset, len);
 		return true;
 	}
-	return state_read(packed->reader, packed->at, packed->bytes, len, &why) == 0;
+	return state_read(packed->bytecode->reader, packed->at, packed->bytes, len, &why) == 0;
 }
 
 static int next_byte(struct packed *packed)
@@ -84,23 +90,24 @@ static int64_t next_uleb(struct packed *packed)
 	return -1;
 }
 
-static uint64_t end_of(const struct luastate_layout *layout, const struct state_proto *proto)
+static struct packed packed_at(const struct bytecode *bytecode, int32_t offset)
 {
-	return proto->address + state_u32(proto->identity.header, layout->GCproto_sizept);
+	const struct luastate_layout *layout = bytecode->layout;
+	const struct state_proto *proto = bytecode->proto;
+
+	return (struct packed){ .bytecode = bytecode,
+				.at = state_ref(layout, proto->identity.header, offset),
+				.end = proto->address +
+				       state_u32(proto->identity.header, layout->GCproto_sizept),
+				.left = VARINFO_MAX };
 }
 
 /* Name of the variable that lives in a slot at an instruction; the table has one entry a variable,
  * in the order of their slots: name, distance of its start, length of its life. */
-static bool variable_name(const struct luastate_layout *layout, const struct state_proto *proto,
-			  const struct attach_reader *reader, uint32_t index, uint32_t slot,
+static bool variable_name(const struct bytecode *bytecode, uint32_t index, uint32_t slot,
 			  char *ret_name, size_t size)
 {
-	struct packed packed = { .proto = proto,
-				 .reader = reader,
-				 .at = state_ref(layout, proto->identity.header,
-						 layout->GCproto_varinfo),
-				 .end = end_of(layout, proto),
-				 .left = VARINFO_MAX };
+	struct packed packed = packed_at(bytecode, bytecode->layout->GCproto_varinfo);
 	int64_t start = 0;
 
 	if (!state_is_pointer(packed.at))
@@ -128,20 +135,16 @@ static bool variable_name(const struct luastate_layout *layout, const struct sta
 	}
 }
 
-static bool upvalue_name(const struct luastate_layout *layout, const struct state_proto *proto,
-			 const struct attach_reader *reader, uint32_t index, char *ret_name,
+static bool upvalue_name(const struct bytecode *bytecode, uint32_t index, char *ret_name,
 			 size_t size)
 {
-	struct packed packed = { .proto = proto,
-				 .reader = reader,
-				 .at = state_ref(layout, proto->identity.header,
-						 layout->GCproto_uvinfo),
-				 .end = end_of(layout, proto),
-				 .left = VARINFO_MAX };
+	const struct luastate_layout *layout = bytecode->layout;
+	struct packed packed = packed_at(bytecode, layout->GCproto_uvinfo);
 	size_t len = 0;
 	int byte = 0;
 
-	if (!state_is_pointer(packed.at) || index >= proto->identity.header[layout->GCproto_sizeuv])
+	if (!state_is_pointer(packed.at) ||
+	    index >= bytecode->proto->identity.header[layout->GCproto_sizeuv])
 		return false;
 	for (uint32_t i = 0; i <= index; i++) {
 		len = 0;
@@ -156,67 +159,62 @@ static bool upvalue_name(const struct luastate_layout *layout, const struct stat
 }
 
 /* Collectable constant n lies n+1 references below k. */
-static bool constant_name(const struct luastate_layout *layout, const struct state_proto *proto,
-			  const struct attach_reader *reader, uint32_t index, char *ret_name,
+static bool constant_name(const struct bytecode *bytecode, uint32_t index, char *ret_name,
 			  size_t size)
 {
-	uint64_t k = state_ref(layout, proto->identity.header, layout->GCproto_k), ref;
+	const struct luastate_layout *layout = bytecode->layout;
+	const uint8_t *header = bytecode->proto->identity.header;
+	uint64_t k = state_ref(layout, header, layout->GCproto_k), ref;
 	uint64_t below = (uint64_t)layout->ref_size * ((uint64_t)index + 1);
 	struct failure why;
 
-	if (index >= state_u32(proto->identity.header, layout->GCproto_sizekgc) ||
-	    !state_is_pointer(k))
+	if (index >= state_u32(header, layout->GCproto_sizekgc) || !state_is_pointer(k))
 		return false;
-	if (state_read_ref(layout, reader, k - below, &ref, &why) != 0)
+	if (state_read_ref(layout, bytecode->reader, k - below, &ref, &why) != 0)
 		return false;
-	return state_read_string(layout, reader, ref, ret_name, size, &why) == 0 &&
+	return state_read_string(layout, bytecode->reader, ref, ret_name, size, &why) == 0 &&
 	       ret_name[0] != '\0';
 }
 
 /* The instruction at @index took the callee from somewhere: name that place. */
-static int name_source(const struct luastate_layout *layout, const struct state_proto *proto,
-		       const struct attach_reader *reader, uint32_t ins, char *ret_name,
-		       size_t size)
+static int name_source(const struct bytecode *bytecode, uint32_t ins, char *ret_name, size_t size)
 {
 	switch (bc_op(ins)) {
 	case BC_GGET:
-		return constant_name(layout, proto, reader, bc_d(ins), ret_name, size) ? RANK_GLOBAL
-										       : 0;
+		return constant_name(bytecode, bc_d(ins), ret_name, size) ? RANK_GLOBAL : 0;
 	case BC_TGETS:
-		return constant_name(layout, proto, reader, bc_c(ins), ret_name, size) ? RANK_FIELD
-										       : 0;
+		return constant_name(bytecode, bc_c(ins), ret_name, size) ? RANK_FIELD : 0;
 	case BC_UGET:
-		return upvalue_name(layout, proto, reader, bc_d(ins), ret_name, size) ? RANK_LOCAL
-										      : 0;
+		return upvalue_name(bytecode, bc_d(ins), ret_name, size) ? RANK_LOCAL : 0;
 	default:
 		return 0;
 	}
 }
 
-static int name_slot(const struct luastate_layout *layout, const struct state_proto *proto,
-		     const struct attach_reader *reader, uint32_t index, uint32_t slot,
-		     char *ret_name, size_t size)
+static int name_slot(const struct bytecode *bytecode, uint32_t index, uint32_t slot, char *ret_name,
+		     size_t size)
 {
+	const struct state_proto *proto = bytecode->proto;
 	struct failure why;
 	uint32_t ins;
 	int moves = 0;
 
-	if (variable_name(layout, proto, reader, index, slot, ret_name, size))
+	if (variable_name(bytecode, index, slot, ret_name, size))
 		return RANK_LOCAL;
 	for (int look = 0; index > 1 && look < NAME_LOOK_BACK; look++) {
 		index--;
-		if (state_proto_instruction(proto, reader, proto->bytecode + 4 * (uint64_t)index,
-					    &ins, &why) != 0)
+		if (state_proto_instruction(proto, bytecode->reader,
+					    proto->bytecode + 4 * (uint64_t)index, &ins, &why) != 0)
 			return 0;
 		if (!bc_writes(ins, slot))
 			continue;
 		/* Not what is written as one of many, or not understood. */
 		if (bc_op(ins) != BC_MOV)
-			return name_source(layout, proto, reader, ins, ret_name, size);
+			return name_source(bytecode, ins, ret_name, size);
 		if (++moves > NAME_MOVES)
 			return 0;
 		slot = bc_d(ins);
-		if (variable_name(layout, proto, reader, index, slot, ret_name, size))
+		if (variable_name(bytecode, index, slot, ret_name, size))
 			return RANK_LOCAL;
 	}
 	return 0;
@@ -225,6 +223,7 @@ static int name_slot(const struct luastate_layout *layout, const struct state_pr
 int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
 		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size)
 {
+	const struct bytecode bytecode = { layout, caller, reader };
 	struct failure why;
 	uint32_t ins, op;
 	int rank;
@@ -234,8 +233,8 @@ int state_name_call(const struct luastate_layout *layout, const struct state_pro
 	op = bc_op(ins);
 	if (op < BC_CALLM || op > BC_CALLMT + 1)
 		return 0; /* an iterator or a metamethod */
-	rank = name_slot(layout, caller, reader, (uint32_t)((pc - caller->bytecode) / 4), bc_a(ins),
-			 ret_name, size);
+	rank = name_slot(&bytecode, (uint32_t)((pc - caller->bytecode) / 4), bc_a(ins), ret_name,
+			 size);
 	return rank && state_is_plain(ret_name) ? rank : 0;
 }
 

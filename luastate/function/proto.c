@@ -370,10 +370,11 @@ static bool is_whole(const struct luastate_layout *layout, const struct attach_r
 
 /* Whether what was read of it may be another's, as it was not copied, but read in the live process
  * after the copy. */
-static bool has_changed(const struct luastate_layout *layout, const struct luastate_memory *memory,
-			uint64_t address, const struct state_identity *identity,
-			struct failure *why)
+static bool has_changed(const struct state_view *view, const struct state_identity *identity,
+			uint64_t address, struct failure *why)
 {
+	const struct luastate_layout *layout = view->layout;
+	const struct luastate_memory *memory = view->memory;
 	struct state_identity live;
 
 	if (!memory->live || is_whole(layout, memory->stopped, address, identity))
@@ -385,10 +386,12 @@ static bool has_changed(const struct luastate_layout *layout, const struct luast
 	return true;
 }
 
-struct state_proto *state_get_proto(struct luastate *state, const struct luastate_layout *layout,
-				    const struct luastate_memory *memory, uint64_t address,
+struct state_proto *state_get_proto(const struct state_view *view, uint64_t address,
 				    struct failure *why)
 {
+	struct luastate *state = view->state;
+	const struct luastate_layout *layout = view->layout;
+	const struct luastate_memory *memory = view->memory;
 	struct state_proto *proto = find_proto(state, address);
 	struct state_identity identity;
 	bool readable;
@@ -419,7 +422,7 @@ struct state_proto *state_get_proto(struct luastate *state, const struct luastat
 	if (!proto)
 		return NULL;
 	if (fill_proto(proto, layout, memory->any, &identity, why) != 0 ||
-	    has_changed(layout, memory, address, &identity, why)) {
+	    has_changed(view, &identity, address, why)) {
 		HASH_DEL(state->protos, proto);
 		free_proto(proto);
 		return NULL;
@@ -445,18 +448,18 @@ const struct state_proto *state_find_call(const struct luastate *state, uint64_t
 	return proto && proto->bc && state_proto_holds(proto, pc) ? proto : NULL;
 }
 
-int state_read_call(struct luastate *state, const struct luastate_layout *layout,
-		    const struct luastate_memory *memory, uint64_t pc, uint32_t *ret_ins,
+int state_read_call(const struct state_view *view, uint64_t pc, uint32_t *ret_ins,
 		    struct failure *why)
 {
+	const struct luastate_memory *memory = view->memory;
 	const struct state_proto *known;
 
 	if (state_read(memory->stopped, pc, ret_ins, 4, why) == 0)
 		return 0;
-	known = state_find_call(state, pc);
+	known = state_find_call(view->state, pc);
 	if (!known)
 		return state_read(memory->any, pc, ret_ins, 4, why);
-	if (!state_get_proto(state, layout, memory, known->address, why))
+	if (!state_get_proto(view, known->address, why))
 		return -1;
 	return state_proto_instruction(known, memory->any, pc, ret_ins, why);
 }

@@ -67,8 +67,7 @@ struct state_proto {
  * during the stop: it is lost for this sample, which is torn (state->losses), and the next ones are
  * strict.
  */
-struct state_proto *state_get_proto(struct luastate *state, const struct luastate_layout *layout,
-				    const struct luastate_memory *memory, uint64_t address,
+struct state_proto *state_get_proto(const struct state_view *view, uint64_t address,
 				    struct failure *why);
 
 /** Whether known prototypes are to be compared by what the stop copies. */
@@ -81,8 +80,7 @@ const struct state_proto *state_find_proto(const struct luastate *state, uint64_
 const struct state_proto *state_find_call(const struct luastate *state, uint64_t pc);
 
 /** The call at @p pc: from the stop, from a known prototype, or from the live process. */
-int state_read_call(struct luastate *state, const struct luastate_layout *layout,
-		    const struct luastate_memory *memory, uint64_t pc, uint32_t *ret_ins,
+int state_read_call(const struct state_view *view, uint64_t pc, uint32_t *ret_ins,
 		    struct failure *why);
 
 /** The prototype of a Lua function; NULL of another one. */

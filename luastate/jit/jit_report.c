@@ -50,7 +50,7 @@ struct state_proto *jit_report_proto(struct jit_report_build *build, uint64_t ad
 {
 	struct failure why;
 
-	return state_get_proto(build->state, build->layout, &build->memory, address, &why);
+	return state_get_proto(&build->view, address, &why);
 }
 
 struct state_proto *jit_report_proto_at(struct jit_report_build *build, uint64_t pc)
@@ -61,7 +61,7 @@ struct state_proto *jit_report_proto_at(struct jit_report_build *build, uint64_t
 
 	if (!span || (pc - span->start) / 4 >= span->sizebc)
 		return NULL;
-	proto = jit_report_proto(build, span->start - (uint64_t)build->layout->GCproto_sizeof);
+	proto = jit_report_proto(build, span->start - (uint64_t)build->view.layout->GCproto_sizeof);
 	return proto && state_proto_holds(proto, pc) ? proto : NULL;
 }
 
@@ -118,14 +118,14 @@ static void read_definitions(struct jit_report_build *build)
 {
 	for (size_t i = 0; i < build->span_count && !jit_report_is_late(build); i++)
 		if (build->spans[i].flags & JIT_REPORT_CHILD)
-			state_read_parent(build->state, build->layout, build->reader, build->G,
+			state_read_parent(&build->view,
 					  build->spans[i].start -
-						  (uint64_t)build->layout->GCproto_sizeof);
+						  (uint64_t)build->view.layout->GCproto_sizeof);
 }
 
 bool jit_report_define(struct jit_report_build *build, struct state_proto *proto)
 {
-	return state_define_proto(build->state, build->layout, build->reader, build->G, proto);
+	return state_define_proto(&build->view, proto);
 }
 
 /* Only at the end: each trace that was read may have told names of functions of others. */
@@ -149,14 +149,14 @@ static int read_at(const struct jit_report_build *build, int32_t offset, void *r
 		   size_t len, struct failure *why)
 {
 	if (offset == LAYOUT_ABSENT)
-		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, build->G,
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, build->view.G,
 				   "find a member of the compiler's state");
 	return state_read(build->reader, build->J + (uint64_t)offset, ret_bytes, len, why);
 }
 
 static int read_settings(struct jit_report_build *build, struct failure *why)
 {
-	const struct luastate_layout *layout = build->layout;
+	const struct luastate_layout *layout = build->view.layout;
 	struct luastate_jit_report *out = build->out;
 
 	return read_at(build, layout->jit_State_flags, &out->flags, sizeof(out->flags), why) != 0 ||
@@ -170,7 +170,7 @@ static int read_settings(struct jit_report_build *build, struct failure *why)
  * with a reference to the one before it. */
 static int read_areas(struct jit_report_build *build, struct failure *why)
 {
-	const struct luastate_layout *layout = build->layout;
+	const struct luastate_layout *layout = build->view.layout;
 	struct luastate_jit_report *out = build->out;
 	uint64_t area, top, bottom, link[MCLINK_BYTES / 8];
 
@@ -198,9 +198,9 @@ static struct state_proto *find_proto_of(struct jit_report_build *build, uint64_
 
 	if (proto)
 		return proto;
-	HASH_ITER(hh, build->state->protos, item, next)
+	HASH_ITER(hh, build->view.state->protos, item, next)
 	{
-		if (item->serial == build->state->serial && !item->stale &&
+		if (item->serial == build->view.state->serial && !item->stale &&
 		    state_proto_holds(item, pc) && pc - item->bytecode < 4 * (uint64_t)item->sizebc)
 			return item;
 	}
@@ -212,13 +212,13 @@ static bool is_patched(const struct jit_report_build *build, uint32_t ins)
 	int32_t op = (int32_t)(ins & 0xff);
 
 	return op == JIT_REPORT_IFORL || op == JIT_REPORT_IITERL || op == JIT_REPORT_ILOOP ||
-	       op == build->layout->BC_FUNCF + JIT_REPORT_IFUNCF ||
-	       op == build->layout->BC_FUNCF + JIT_REPORT_IFUNCV;
+	       op == build->view.layout->BC_FUNCF + JIT_REPORT_IFUNCF ||
+	       op == build->view.layout->BC_FUNCF + JIT_REPORT_IFUNCV;
 }
 
 static struct luastate_penalty penalty_of(struct jit_report_build *build, const uint8_t *bytes)
 {
-	const struct luastate_layout *layout = build->layout;
+	const struct luastate_layout *layout = build->view.layout;
 	struct luastate_penalty penalty = { .pc = state_ref(layout, bytes, 0) };
 	const struct state_proto *proto = find_proto_of(build, penalty.pc);
 	struct failure why;
@@ -240,16 +240,17 @@ static struct luastate_penalty penalty_of(struct jit_report_build *build, const 
 static int read_penalties(struct jit_report_build *build, struct failure *why)
 {
 	struct luastate_jit_report *out = build->out;
-	size_t size = (size_t)build->layout->HotPenalty_sizeof;
+	size_t size = (size_t)build->view.layout->HotPenalty_sizeof;
 	uint8_t bytes[PENALTY_SLOTS * STATE_OBJECT_MAX];
 
 	if (size == 0 || size > STATE_OBJECT_MAX ||
-	    read_at(build, build->layout->jit_State_penalty, bytes, PENALTY_SLOTS * size, why) != 0)
+	    read_at(build, build->view.layout->jit_State_penalty, bytes, PENALTY_SLOTS * size,
+		    why) != 0)
 		return -1;
 	out->penalties = calloc(PENALTY_SLOTS, sizeof(*out->penalties));
 	build->out_of_memory |= !out->penalties;
 	for (size_t i = 0; i < PENALTY_SLOTS && out->penalties; i++)
-		if (state_ref(build->layout, bytes + i * size, 0))
+		if (state_ref(build->view.layout, bytes + i * size, 0))
 			out->penalties[out->penalty_count++] = penalty_of(build, bytes + i * size);
 	return 0;
 }
@@ -280,7 +281,7 @@ static int fill(struct jit_report_build *build, struct failure *why)
 		return -1;
 	name_functions(build);
 	return build->out_of_memory
-		       ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, build->G, "keep the traces")
+		       ? failure_set(why, FAILURE_NO_MEMORY, 0, 0, build->view.G, "keep the traces")
 		       : 0;
 }
 
@@ -288,11 +289,8 @@ int luastate_jit_report_read(struct luastate *state, const struct attach_reader 
 			     struct luastate_jit_report **ret_report, struct failure *why)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
-	struct jit_report_build build = { .state = state,
-					  .vm = vm,
-					  .reader = reader,
-					  .memory = { .stopped = reader, .any = reader },
-					  .G = G };
+	const struct luastate_memory memory = { .stopped = reader, .any = reader };
+	struct jit_report_build build = { .reader = reader };
 	int ret;
 
 	if (!vm)
@@ -300,7 +298,7 @@ int luastate_jit_report_read(struct luastate *state, const struct attach_reader 
 	luastate_begin_sample(state, reader);
 	/* Builds that differ in the compiler's part alone are distinguished by the traces. */
 	state_reconsider_layout(state, reader, G);
-	build.layout = vm->layout;
+	build.view = state_view_of(state, &memory, vm);
 	if (!state_has_compiler(vm->layout))
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the compiler's state");
 	build.J = G + (uint64_t)vm->layout->global_State_to_J;

@@ -47,12 +47,9 @@ enum {
 
 /** A report in the making. */
 struct jit_report_build {
-	struct luastate *state;
-	const struct luastate_vm *vm;
-	const struct luastate_layout *layout; /* the VM's */
-	const struct attach_reader *reader;
-	struct luastate_memory memory;
-	uint64_t G, J, end_ns;
+	struct state_view view;
+	const struct attach_reader *reader; /* all of the view's memory */
+	uint64_t J, end_ns;
 	struct luastate_jit_report *out;
 	struct jit_report_index *index; /* functions by address */
 	struct jit_report_span *spans;	/* ascending once all are there */

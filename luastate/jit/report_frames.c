@@ -75,5 +75,5 @@ bool jit_report_add_snapshot(struct jit_report_probe *look, uint32_t index)
 		jit_report_add_candidate(look, proto, true);
 	add_frames(look, &look->trace.snapshots[index]);
 	return add_exit(look->build, jit_report_location(look->build, proto, pc),
-			trace_snapshot_bytes(source, index)[source->vm->layout->SnapShot_count]);
+			trace_snapshot_bytes(source, index)[source->view.layout->SnapShot_count]);
 }

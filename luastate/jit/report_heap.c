@@ -34,7 +34,7 @@ static void note_object(void *context, uint64_t address, uint8_t gct)
 {
 	struct heap_walk *walk = context;
 	struct jit_report_build *build = walk->build;
-	const struct luastate_layout *layout = build->layout;
+	const struct luastate_layout *layout = build->view.layout;
 	uint8_t header[STATE_OBJECT_MAX];
 	uint32_t sizebc;
 
@@ -77,9 +77,9 @@ void jit_report_walk_heap(struct jit_report_build *build)
 	struct heap_walk walk = { .build = build, .end_ns = clock_now_ns() + WALK_NS };
 	bool whole;
 
-	walk.list = (struct heap_list){ .layout = build->layout,
+	walk.list = (struct heap_list){ .layout = build->view.layout,
 					.reader = build->reader,
-					.G = build->G,
+					.G = build->view.G,
 					.is_over = is_over,
 					.visit = note_object,
 					.context = &walk };
@@ -106,7 +106,7 @@ static bool add_loop(struct jit_report_build *build, uint32_t line)
 static void list_patched(struct jit_report_build *build, const struct state_proto *proto,
 			 struct luastate_uncompiled *item)
 {
-	const struct luastate_layout *layout = build->layout;
+	const struct luastate_layout *layout = build->view.layout;
 	struct failure why;
 	uint32_t ins;
 
@@ -132,7 +132,7 @@ static void add_uncompiled(struct jit_report_build *build, const struct jit_repo
 	struct luastate_jit_report *out = build->out;
 	struct luastate_uncompiled item = { .first_loop = out->loop_count };
 	const struct state_proto *proto =
-		jit_report_proto(build, span->start - (uint64_t)build->layout->GCproto_sizeof);
+		jit_report_proto(build, span->start - (uint64_t)build->view.layout->GCproto_sizeof);
 
 	if (!proto)
 		return; /* collected meanwhile */

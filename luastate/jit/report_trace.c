@@ -29,14 +29,15 @@ static int read_slot(const struct jit_report_build *build, uint64_t table, uint3
 {
 	struct failure why;
 
-	return state_read_ref(build->layout, build->reader,
-			      table + (uint64_t)build->layout->ref_size * number, ret_trace, &why);
+	return state_read_ref(build->view.layout, build->reader,
+			      table + (uint64_t)build->view.layout->ref_size * number, ret_trace,
+			      &why);
 }
 
 static bool read_header(const struct jit_report_build *build, uint64_t trace, uint32_t number,
 			uint8_t *ret_header)
 {
-	const struct luastate_layout *layout = build->layout;
+	const struct luastate_layout *layout = build->view.layout;
 	struct failure why;
 
 	return state_read_object(layout, build->reader, trace, state_gct(layout->tag_trace),
@@ -48,7 +49,7 @@ static bool read_rest(struct jit_report_build *build, struct jit_report_copy *co
 {
 	struct failure why;
 
-	if (!trace_block_of(build->layout, copy->header, copy->address, &copy->block))
+	if (!trace_block_of(build->view.layout, copy->header, copy->address, &copy->block))
 		return false;
 	copy->bytes = trace_read_block(build->reader, &copy->block, &why);
 	build->out_of_memory |= !copy->bytes && why.kind == FAILURE_NO_MEMORY;
@@ -76,7 +77,7 @@ static bool copy_once(struct jit_report_build *build, uint64_t table, uint32_t n
 	if (read_header(build, ret_copy->address, number, ret_copy->header) &&
 	    read_rest(build, ret_copy) && read_slot(build, table, number, &again) == 0 &&
 	    again == ret_copy->address && read_header(build, again, number, after) &&
-	    is_same(build->layout, ret_copy->header, after))
+	    is_same(build->view.layout, ret_copy->header, after))
 		return true;
 	free(ret_copy->bytes);
 	ret_copy->bytes = NULL;
@@ -162,7 +163,7 @@ static bool add_functions(struct jit_report_probe *look)
 static bool look_into(struct jit_report_probe *look, struct luastate_trace *trace)
 {
 	struct jit_report_build *build = look->build;
-	const struct luastate_layout *layout = build->layout;
+	const struct luastate_layout *layout = build->view.layout;
 	const uint8_t *header = look->copy->header;
 	struct state_proto *start =
 		jit_report_proto(build, state_ref(layout, header, layout->GCtrace_startpt));
@@ -170,7 +171,7 @@ static bool look_into(struct jit_report_probe *look, struct luastate_trace *trac
 
 	if (!start)
 		return false;
-	build->state->trace_work = 0; /* the time for all is limited */
+	build->view.state->trace_work = 0; /* the time for all is limited */
 	if (trace_decode_frames(&look->source, &look->trace, &why) != 0) {
 		build->out_of_memory |= why.kind == FAILURE_NO_MEMORY;
 		return false;
@@ -218,9 +219,7 @@ static bool add_trace(struct jit_report_build *build, const struct jit_report_co
 	}
 	look->build = build;
 	look->copy = copy;
-	look->source = (struct trace_source){ .state = build->state,
-					      .vm = build->vm,
-					      .memory = &build->memory,
+	look->source = (struct trace_source){ .view = build->view,
 					      .header = copy->header,
 					      .bytes = copy->bytes,
 					      .block = copy->block,
@@ -240,14 +239,14 @@ static bool add_trace(struct jit_report_build *build, const struct jit_report_co
 /* Whatever the number has: none, the trace that is being made, or one of those that are done. */
 static void read_trace(struct jit_report_build *build, uint64_t table, uint32_t number)
 {
-	uint64_t end = build->G + (uint64_t)build->layout->global_State_to_dispatch;
+	uint64_t end = build->view.G + (uint64_t)build->view.layout->global_State_to_dispatch;
 	struct jit_report_copy copy = { 0 };
 	bool done = false;
 
 	for (unsigned tries = 0; tries < TRIES && !done; tries++) {
 		if (read_slot(build, table, number, &copy.address) != 0 || copy.address == 0)
 			return;
-		if (copy.address >= build->G && copy.address < end) {
+		if (copy.address >= build->view.G && copy.address < end) {
 			build->out->recording = number;
 			return;
 		}
@@ -281,7 +280,7 @@ static void link_exits(struct jit_report_build *build)
 
 static void read_all(struct jit_report_build *build)
 {
-	const struct luastate_layout *layout = build->layout;
+	const struct luastate_layout *layout = build->view.layout;
 	struct luastate_jit_report *out = build->out;
 	struct failure why;
 	uint64_t table;

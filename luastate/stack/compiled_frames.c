@@ -20,7 +20,7 @@
 
 /** Where compiled code is. */
 struct position {
-	const struct luastate_vm *vm;
+	struct state_view view;		       /* of its VM */
 	const struct trace *trace;	       /* NULL: not known */
 	const struct trace_snapshot *snapshot; /* NULL: not known */
 	bool exact;			       /* the snapshot is not the one after the position */
@@ -32,14 +32,14 @@ struct position {
 /* ---- Position --------------------------------------------------------------------------- */
 
 /* The trace of a number, if its machine code is at @pc. */
-static bool take_trace(struct walk *walk, uint32_t number, uint64_t pc, struct position *position)
+static bool take_trace(uint32_t number, uint64_t pc, struct position *position)
 {
 	const struct trace *trace;
 	struct failure why;
 
 	if (!number)
 		return false;
-	trace = trace_get(walk->state, position->vm, walk->memory, number, &why);
+	trace = trace_get(&position->view, number, &why);
 	if (!trace || !trace_holds(trace, pc))
 		return false;
 	position->trace = trace;
@@ -50,20 +50,20 @@ static bool take_trace(struct walk *walk, uint32_t number, uint64_t pc, struct p
 }
 
 /* An exit stub belongs to a snapshot of the trace that runs. */
-static bool take_stub(struct walk *walk, uint32_t number, uint64_t pc, struct position *position)
+static bool take_stub(uint32_t number, uint64_t pc, struct position *position)
 {
-	const struct luastate_vm *vm = position->vm;
+	const struct state_view *view = &position->view;
 	const struct trace *trace;
 	struct state_stubs stubs;
 	uint32_t exit;
 	struct failure why;
 
-	trace = number ? trace_get(walk->state, vm, walk->memory, number, &why) : NULL;
+	trace = number ? trace_get(view, number, &why) : NULL;
 	if (!trace)
 		return false;
 	position->trace = trace;
-	if (state_arch_read_stubs(vm->layout, walk->reader, vm->G, trace->mcode, trace->szmcode,
-				  &stubs) &&
+	if (state_arch_read_stubs(view->layout, view->memory->any, view->G, trace->mcode,
+				  trace->szmcode, &stubs) &&
 	    state_arch_exit_of(&stubs, pc, &exit) && exit < trace->snapshot_count &&
 	    trace->snapshots[exit].count) {
 		position->snapshot = &trace->snapshots[exit];
@@ -80,29 +80,31 @@ static bool find_position(struct walk *walk, const struct luastate_vm *vm,
 			  const struct luastate_vm_frame *vm_frame, uint32_t noted,
 			  struct position *ret_position)
 {
+	const struct state_view *view = &ret_position->view;
 	uint64_t pc = attach_pc(&vm_frame->frame) - (vm_frame->leaf ? 0 : 1);
 
-	*ret_position = (struct position){ .vm = vm };
-	return take_trace(walk, noted, pc, ret_position) ||
-	       take_trace(walk, trace_number_at(walk->state, vm->G, pc), pc, ret_position) ||
-	       take_trace(walk, state_arch_trace_at(vm->layout, vm->G, walk->reader, pc), pc,
+	*ret_position = (struct position){ .view = state_view_of(walk->state, walk->memory, vm) };
+	return take_trace(noted, pc, ret_position) ||
+	       take_trace(trace_number_at(view->state, view->G, pc), pc, ret_position) ||
+	       take_trace(state_arch_trace_at(view->layout, view->G, walk->reader, pc), pc,
 			  ret_position) ||
 	       (STATE_TRACES_NOTED &&
-		take_trace(walk, trace_number_behind(vm, walk->memory, pc), pc, ret_position)) ||
-	       take_stub(walk, noted, pc, ret_position);
+		take_trace(trace_number_behind(view, pc), pc, ret_position)) ||
+	       take_stub(noted, pc, ret_position);
 }
 
 /* While a trace is left the compiler's state tells which, and by which exit. */
-static bool find_exit(struct walk *walk, const struct luastate_vm *vm,
-		      struct position *ret_position)
+static bool find_exit(const struct walk *walk, struct position *ret_position)
 {
 	const struct luastate_vm_work *work = &walk->chain->work;
 	struct failure why;
 
-	*ret_position = (struct position){ .vm = vm, .exact = true };
+	*ret_position =
+		(struct position){ .view = state_view_of(walk->state, walk->memory, walk->vm),
+				   .exact = true };
 	if (!work->trace)
 		return false;
-	ret_position->trace = trace_get(walk->state, vm, walk->memory, work->trace, &why);
+	ret_position->trace = trace_get(&ret_position->view, work->trace, &why);
 	if (!ret_position->trace || work->exit >= ret_position->trace->snapshot_count)
 		return false;
 	ret_position->snapshot = &ret_position->trace->snapshots[work->exit];
@@ -165,22 +167,22 @@ static bool insert(struct luastate_chain *chain, size_t at, size_t count)
 	return true;
 }
 
-static struct luastate_function *fast_function(struct walk *walk, const struct luastate_vm *vm,
+static struct luastate_function *fast_function(const struct state_view *view,
 					       const struct trace_frame *frame)
 {
 	struct luastate_function *function = state_get_callable(
-		walk->state, (enum luastate_kind)frame->kind, frame->function, frame->ffid);
+		view->state, (enum luastate_kind)frame->kind, frame->function, frame->ffid);
 
 	if (function && !function->name) {
-		state_load_names(walk->state, walk->reader, vm->G);
-		function = state_get_callable(walk->state, (enum luastate_kind)frame->kind,
+		state_load_names(view->state, view->memory->any, view->G);
+		function = state_get_callable(view->state, (enum luastate_kind)frame->kind,
 					      frame->function, frame->ffid);
 	}
 	return function;
 }
 
 /* Resolve one of the snapshot's frames. @param base The frame on the stack. */
-static bool resolve(struct walk *walk, const struct luastate_vm *vm, const struct trace_frame *from,
+static bool resolve(const struct state_view *view, const struct trace_frame *from,
 		    const struct luastate_frame *base, struct luastate_frame *ret_frame)
 {
 	struct state_proto *proto = state_proto_of(base->function);
@@ -188,24 +190,23 @@ static bool resolve(struct walk *walk, const struct luastate_vm *vm, const struc
 
 	*ret_frame = (struct luastate_frame){ .owner = base->owner, .coroutine = base->coroutine };
 	if (from->kind != LUASTATE_LUA) {
-		ret_frame->function = fast_function(walk, vm, from);
+		ret_frame->function = fast_function(view, from);
 		return ret_frame->function != NULL;
 	}
 	if (from->function)
-		proto = state_get_proto(walk->state, vm->layout, walk->memory, from->function,
-					&why);
+		proto = state_get_proto(view, from->function, &why);
 	if (!proto || !state_proto_holds(proto, from->pc))
 		return false;
 	ret_frame->function = &proto->function;
 	ret_frame->pc = from->pc;
-	ret_frame->line = state_proto_line(proto, walk->reader, from->pc);
+	ret_frame->line = state_proto_line(proto, view->memory->any, from->pc);
 	return true;
 }
 
 /* The function that the topmost frame's calls between the snapshots; the frame stands at that call.
  * @param ret_frames Set on success: the callee, then its caller. */
-static bool resolve_callee(struct walk *walk, const struct position *position,
-			   const struct luastate_frame *base, struct luastate_frame *ret_frames)
+static bool resolve_callee(const struct position *position, const struct luastate_frame *base,
+			   struct luastate_frame *ret_frames)
 {
 	const struct trace_snapshot *snapshot = position->snapshot;
 	struct trace_frame callee = { .function = snapshot->callee,
@@ -217,8 +218,8 @@ static bool resolve_callee(struct walk *walk, const struct position *position,
 	if (!snapshot->callee || position->stub || position->left || !position->exact)
 		return false;
 	caller.pc = snapshot->call;
-	if (!resolve(walk, position->vm, &callee, base, &frames[0]) ||
-	    !resolve(walk, position->vm, &caller, base, &frames[1]))
+	if (!resolve(&position->view, &callee, base, &frames[0]) ||
+	    !resolve(&position->view, &caller, base, &frames[1]))
 		return false;
 	memcpy(ret_frames, frames, sizeof(frames));
 	return true;
@@ -226,25 +227,25 @@ static bool resolve_callee(struct walk *walk, const struct position *position,
 
 /* Put the snapshot's frames in the place of the one on the stack. @param trace Their label; 0 where
  * the interpreter goes on with them. */
-static bool put_frames(struct walk *walk, const struct position *position, size_t at,
+static bool put_frames(struct luastate_chain *chain, const struct position *position, size_t at,
 		       uint32_t trace)
 {
 	const struct trace_snapshot *snapshot = position->snapshot;
-	const struct luastate_frame base = walk->chain->frames[at];
+	const struct luastate_frame base = chain->frames[at];
 	struct luastate_frame room[TRACE_DEPTH_MAX + 1], *frames = room + 1;
 	unsigned count = count_of(position);
 
 	for (unsigned i = 0; i < count; i++) {
 		unsigned from_root = count - 1 - i;
 
-		if (!resolve(walk, position->vm, &frames_of(position)[i], &base, &frames[i]))
+		if (!resolve(&position->view, &frames_of(position)[i], &base, &frames[i]))
 			return false;
 		frames[i].trace = trace;
 		frames[i].approximate = trace && !position->left &&
 					(!position->exact || from_root >= snapshot->sure ||
 					 (i == 0 && !snapshot->exact));
 	}
-	if (trace && resolve_callee(walk, position, &base, room)) {
+	if (trace && resolve_callee(position, &base, room)) {
 		room[0].trace = room[1].trace = trace;
 		room[0].approximate = room[1].approximate = true;
 		frames = room;
@@ -255,27 +256,29 @@ static bool put_frames(struct walk *walk, const struct position *position, size_
 		frames[count - 1].object = base.object;
 		frames[count - 1].base = base.base;
 	}
-	if (!insert(walk->chain, at, count - 1))
+	if (!insert(chain, at, count - 1))
 		return false;
-	memcpy(walk->chain->frames + at, frames, count * sizeof(frames[0]));
+	memcpy(chain->frames + at, frames, count * sizeof(frames[0]));
 	return true;
 }
 
 /* The trace as a function. */
-static struct luastate_function *trace_function(struct walk *walk, const struct trace *trace)
+static struct luastate_function *trace_function(const struct position *position)
 {
+	const struct state_view *view = &position->view;
+	const struct trace *trace = position->trace;
 	struct luastate_function *function;
 	const struct state_proto *proto;
 	struct failure why;
 
-	proto = state_get_proto(walk->state, trace->layout, walk->memory, trace->startpt, &why);
+	proto = state_get_proto(view, trace->startpt, &why);
 	if (!proto)
 		return NULL;
-	function = state_get_trace(walk->state, (uint32_t)trace->key.number, trace->startpt,
-				   proto->function.chunkname,
-				   state_proto_holds(proto, trace->startpc)
-					   ? state_proto_line(proto, walk->reader, trace->startpc)
-					   : 0);
+	function = state_get_trace(
+		view->state, (uint32_t)trace->key.number, trace->startpt, proto->function.chunkname,
+		state_proto_holds(proto, trace->startpc)
+			? state_proto_line(proto, view->memory->any, trace->startpc)
+			: 0);
 	if (!function)
 		return NULL;
 	function->proto = trace->startpt;
@@ -284,16 +287,17 @@ static struct luastate_function *trace_function(struct walk *walk, const struct 
 }
 
 /* The running trace becomes the leaf frame; the functions inlined into it are not known. */
-static void put_trace(struct walk *walk, const struct position *position, size_t at, unsigned owner)
+static void put_trace(struct luastate_chain *chain, const struct position *position, size_t at,
+		      unsigned owner)
 {
-	struct luastate_function *function = trace_function(walk, position->trace);
+	struct luastate_function *function = trace_function(position);
 
-	if (!function || !insert(walk->chain, at, 1))
+	if (!function || !insert(chain, at, 1))
 		return;
-	walk->chain->frames[at] = (struct luastate_frame){ .function = function,
-							   .line = (uint32_t)function->firstline,
-							   .owner = owner,
-							   .trace = function->address };
+	chain->frames[at] = (struct luastate_frame){ .function = function,
+						     .line = (uint32_t)function->firstline,
+						     .owner = owner,
+						     .trace = function->address };
 }
 
 /* ---- A sample --------------------------------------------------------------------------- */
@@ -309,25 +313,25 @@ static bool find_run(const struct luastate_chain *chain, unsigned owner, size_t 
 	return false;
 }
 
-static enum luastate_compiled add_inlined(struct walk *walk, struct position *position, size_t at)
+static enum luastate_compiled add_inlined(struct luastate_chain *chain, struct position *position,
+					  size_t at)
 {
-	struct luastate_chain *chain = walk->chain;
 	struct luastate_frame *base = &chain->frames[at];
 	uint32_t number = (uint32_t)position->trace->key.number;
 
 	if (((!position->moved && fits(position, base)) || fits_otherwise(position, base)) &&
-	    put_frames(walk, position, at, number))
+	    put_frames(chain, position, at, number))
 		return position->left || (position->exact && position->snapshot->exact)
 			       ? LUASTATE_COMPILED_EXACT
 			       : LUASTATE_COMPILED_APPROXIMATE;
 	base->trace = number;
-	put_trace(walk, position, at, base->owner);
+	put_trace(chain, position, at, base->owner);
 	return LUASTATE_COMPILED_TRACE;
 }
 
-static void add_compiled(struct walk *walk, const struct luastate_vm_frame *vm_frames,
-			 unsigned index, uint32_t noted)
+static void add_compiled(struct walk *walk, unsigned index, uint32_t noted)
 {
+	const struct luastate_vm_frame *vm_frame = &walk->vm_frames[index];
 	struct luastate_chain *chain = walk->chain;
 	const struct luastate_vm *vm;
 	struct position position;
@@ -335,11 +339,11 @@ static void add_compiled(struct walk *walk, const struct luastate_vm_frame *vm_f
 	struct failure why;
 	size_t at = 0;
 
-	vm = state_sample_vm_of(walk->state, walk->reader, vm_frames[index].L, &why);
+	vm = state_sample_vm_of(walk->state, walk->reader, vm_frame->L, &why);
 	if (!vm)
 		return;
 	state_note_compiled(walk->state, walk->reader, vm);
-	if (!find_position(walk, vm, &vm_frames[index], noted, &position)) {
+	if (!find_position(walk, vm, vm_frame, noted, &position)) {
 		if (chain->compiled == LUASTATE_COMPILED_NONE)
 			chain->compiled = LUASTATE_COMPILED_TRACE;
 		/* Builds that differ in the compiler's part alone are distinguished by a trace. */
@@ -348,27 +352,27 @@ static void add_compiled(struct walk *walk, const struct luastate_vm_frame *vm_f
 		return;
 	}
 	if (find_run(chain, index, &at))
-		compiled = add_inlined(walk, &position, at);
+		compiled = add_inlined(chain, &position, at);
 	else
-		put_trace(walk, &position, 0, index);
+		put_trace(chain, &position, 0, index);
 	if (chain->compiled != LUASTATE_COMPILED_NONE)
 		return;
 	chain->compiled = compiled;
 	chain->trace = (uint32_t)position.trace->key.number;
-	chain->trace_function = trace_function(walk, position.trace);
+	chain->trace_function = trace_function(&position);
 }
 
 /*
  * Until the snapshot is written to the stack the frames are the snapshot's, then they are the
  * stack's. Both look alike where a function calls itself: then nothing is added.
  */
-static void add_exit(struct walk *walk, const struct luastate_vm *vm)
+static void add_exit(const struct walk *walk)
 {
 	struct position position;
 	struct luastate_frame *base = walk->chain->frames;
 	const struct state_proto *proto;
 
-	if (walk->chain->count == 0 || !find_exit(walk, vm, &position) || !fits(&position, base))
+	if (walk->chain->count == 0 || !find_exit(walk, &position) || !fits(&position, base))
 		return;
 	proto = state_proto_of(base->function);
 	if (position.snapshot->count > 1 &&
@@ -376,11 +380,12 @@ static void add_exit(struct walk *walk, const struct luastate_vm *vm)
 		return;
 	if (position.snapshot->count == 1 && base->pc)
 		return;
-	put_frames(walk, &position, 0, 0);
+	put_frames(walk->chain, &position, 0, 0);
 }
 
-void walk_read_state(struct walk *walk, const struct luastate_vm *vm)
+void walk_read_state(struct walk *walk)
 {
+	const struct luastate_vm *vm = walk->vm;
 	struct luastate_chain *chain = walk->chain;
 	struct failure why;
 	int vmstate;
@@ -394,17 +399,16 @@ void walk_read_state(struct walk *walk, const struct luastate_vm *vm)
 		chain->trace = (uint32_t)vmstate;
 }
 
-void walk_add_compiled(struct walk *walk, const struct luastate_vm *vm,
-		       const struct luastate_vm_frame *vm_frames, size_t count)
+void walk_add_compiled(struct walk *walk)
 {
 	uint32_t noted = walk->vmstate > 0 ? (uint32_t)walk->vmstate : 0;
 
-	if (vm && walk->vmstate == ~vm->layout->vmst_exit)
-		add_exit(walk, vm);
-	for (unsigned i = 0; i < count; i++) {
-		if (!vm_frames[i].compiled)
+	if (walk->vm && walk->vmstate == ~walk->vm->layout->vmst_exit)
+		add_exit(walk);
+	for (unsigned i = 0; i < walk->vm_frame_count; i++) {
+		if (!walk->vm_frames[i].compiled)
 			continue;
-		add_compiled(walk, vm_frames, i, noted);
+		add_compiled(walk, i, noted);
 		noted = 0; /* it is the newest one's */
 	}
 }

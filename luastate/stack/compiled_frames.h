@@ -6,11 +6,10 @@
 #include "luastate/stack/walk.h"
 
 /** Read the VM's state, for the chain and for what follows. */
-void walk_read_state(struct walk *walk, const struct luastate_vm *vm);
+void walk_read_state(struct walk *walk);
 
 /** Add the frames that compiled code has inlined, once the stacks are walked; or where they are not
- *  known, the trace as a frame. @param vm That of the newest C frame, or NULL. */
-void walk_add_compiled(struct walk *walk, const struct luastate_vm *vm,
-		       const struct luastate_vm_frame *vm_frames, size_t count);
+ *  known, the trace as a frame. */
+void walk_add_compiled(struct walk *walk);
 
 #endif

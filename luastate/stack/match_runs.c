@@ -20,6 +20,17 @@ struct owners {
 	unsigned released; /* How many of the newest an error has let go of. */
 };
 
+/** One coroutine whose topmost frame is looked for. */
+struct coroutine {
+	struct walk *walk;
+	struct walk_stack stack;
+	struct owners owners;
+	size_t before;	 /* frames of the chain that are others' */
+	unsigned losses; /* before its walks */
+	bool found;
+	struct failure *why;
+};
+
 /* A protected C call without a Lua frame of its own has a negative number of results: its C frame
  * owns no run (lj_frame.h, cframe_nres). */
 static bool owns_run(struct walk *walk, const struct luastate_layout *layout, uint64_t frame)
@@ -32,47 +43,50 @@ static bool owns_run(struct walk *walk, const struct luastate_layout *layout, ui
 	       nres >= 0;
 }
 
-static void find_owners(struct walk *walk, const struct walk_stack *stack,
-			const struct luastate_vm_frame *vm_frames, size_t count, size_t first,
+static void find_owners(struct walk *walk, const struct walk_stack *stack, size_t first,
 			struct owners *ret_owners)
 {
 	ret_owners->count = ret_owners->released = 0;
-	for (size_t i = first; i < count && ret_owners->count < LUASTATE_CFRAMES_MAX; i++)
-		if (vm_frames[i].L == stack->L &&
-		    owns_run(walk, stack->layout, vm_frames[i].address)) {
-			ret_owners->index[ret_owners->count++] = (unsigned)i;
-			ret_owners->released += vm_frames[i].address < stack->vm_frame;
-		}
+	for (size_t i = first; i < walk->vm_frame_count && ret_owners->count < LUASTATE_CFRAMES_MAX;
+	     i++) {
+		const struct luastate_vm_frame *vm_frame = &walk->vm_frames[i];
+
+		if (vm_frame->L != stack->L ||
+		    !owns_run(walk, stack->view.layout, vm_frame->address))
+			continue;
+		ret_owners->index[ret_owners->count++] = (unsigned)i;
+		ret_owners->released += vm_frame->address < stack->vm_frame;
+	}
 }
 
 /* The C frame that the coroutine's position is of. */
-static const struct luastate_vm_frame *newest_held(const struct luastate_vm_frame *vm_frames,
+static const struct luastate_vm_frame *newest_held(const struct walk *walk,
 						   const struct owners *owners, size_t first)
 {
 	return owners->released && owners->released < owners->count
-		       ? &vm_frames[owners->index[owners->released]]
-		       : &vm_frames[first];
+		       ? &walk->vm_frames[owners->index[owners->released]]
+		       : &walk->vm_frames[first];
 }
 
 /* Match runs to C frames from the root: a newest C frame without a run is being entered or left, or
  * released. Frames whose position only the C frame knows get it now. */
-static int assign_owners(struct walk *walk, const struct walk_stack *stack,
-			 const struct luastate_vm_frame *vm_frames, const struct owners *owners,
-			 size_t first_frame, unsigned runs, struct failure *why)
+static int assign_owners(const struct coroutine *coroutine, unsigned runs)
 {
+	const struct walk *walk = coroutine->walk;
+	const struct owners *owners = &coroutine->owners;
 	struct luastate_chain *chain = walk->chain;
 	unsigned shift, previous = UINT32_MAX;
 
 	if (owners->count > runs + 1 + owners->released || owners->count < runs ||
-	    (owners->count == 0 && chain->count > first_frame))
-		return failure_set(why, FAILURE_INVALID, 0, 0, stack->L,
+	    (owners->count == 0 && chain->count > coroutine->before))
+		return failure_set(coroutine->why, FAILURE_INVALID, 0, 0, coroutine->stack.L,
 				   "match Lua frames with C frames");
 	shift = owners->count > runs ? owners->count - runs : 0;
-	for (size_t i = first_frame; i < chain->count; i++) {
+	for (size_t i = coroutine->before; i < chain->count; i++) {
 		struct luastate_frame *frame = &chain->frames[i];
 		unsigned run = frame->owner;
 		unsigned slot = run + shift < owners->count ? run + shift : owners->count - 1;
-		const struct luastate_vm_frame *vm_frame = &vm_frames[owners->index[slot]];
+		const struct luastate_vm_frame *vm_frame = &walk->vm_frames[owners->index[slot]];
 		uint64_t pc = vm_frame->frame.r[STATE_REG_PC];
 
 		frame->owner = owners->index[slot];
@@ -106,9 +120,10 @@ static void keep_top_end(struct luastate_chain *chain, const struct owners *owne
 
 /* Whether the oldest of a coroutine's C frames here is its first: a coroutine that C code entered
  * again on another native stack has older ones there, whose runs would pass for those of these. */
-static bool has_first(struct walk *walk, const struct walk_stack *stack,
-		      const struct luastate_vm_frame *vm_frames, size_t count)
+static bool has_first(struct walk *walk, const struct walk_stack *stack)
 {
+	const struct luastate_vm_frame *vm_frames = walk->vm_frames;
+	size_t count = walk->vm_frame_count;
 	uint64_t older;
 	struct failure why;
 
@@ -116,7 +131,7 @@ static bool has_first(struct walk *walk, const struct walk_stack *stack,
 		count--;
 	return count > 0 &&
 	       state_read(walk->stopped,
-			  vm_frames[count - 1].address + (uint64_t)stack->layout->cframe_prev,
+			  vm_frames[count - 1].address + (uint64_t)stack->view.layout->cframe_prev,
 			  &older, 8, &why) == 0 &&
 	       (older & ~(uint64_t)STATE_CFRAME_FLAGS) == 0;
 }
@@ -129,18 +144,6 @@ static bool is_resuming(const struct luastate_vm_frame *vm_frames, size_t first)
 			return true;
 	return false;
 }
-
-/** One coroutine whose topmost frame is looked for. */
-struct coroutine {
-	struct walk *walk;
-	const struct luastate_vm_frame *vm_frames;
-	struct walk_stack stack;
-	struct owners owners;
-	size_t before;	 /* frames of the chain that are others' */
-	unsigned losses; /* before its walks */
-	bool found;
-	struct failure *why;
-};
 
 /* @return whether the search is over, with or without success. */
 static bool walk_from(void *context, const struct walk_top *top)
@@ -156,33 +159,30 @@ static bool walk_from(void *context, const struct walk_top *top)
 		return true;
 	walk->chain->count = coroutine->before;
 	coroutine->found = walk_frames(walk, &coroutine->stack, top, &runs, why) == 0 &&
-			   assign_owners(walk, &coroutine->stack, coroutine->vm_frames,
-					 &coroutine->owners, coroutine->before, runs, why) == 0;
+			   assign_owners(coroutine, runs) == 0;
 	if (coroutine->found)
 		return true;
 	return why->kind == FAILURE_FAULT ||
 	       (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT);
 }
 
-static int walk_coroutine(struct walk *walk, const struct luastate_vm_frame *vm_frames,
-			  size_t count, size_t first, struct failure *why)
+static int walk_coroutine(struct walk *walk, size_t first, struct failure *why)
 {
 	struct coroutine coroutine = { .walk = walk,
-				       .vm_frames = vm_frames,
 				       .before = walk->chain->count,
 				       .losses = walk->state->losses,
 				       .why = why };
 
-	if (walk_read_stack(walk, vm_frames[first].L, &coroutine.stack, why) != 0)
+	if (walk_read_stack(walk, walk->vm_frames[first].L, &coroutine.stack, why) != 0)
 		return -1;
-	if (!has_first(walk, &coroutine.stack, vm_frames, count))
+	if (!has_first(walk, &coroutine.stack))
 		return failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
 				   "find a coroutine's first C frame");
-	find_owners(walk, &coroutine.stack, vm_frames, count, first, &coroutine.owners);
+	find_owners(walk, &coroutine.stack, first, &coroutine.owners);
 	failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
 		    "find a coroutine's topmost frame");
-	walk_top_frames(walk, &coroutine.stack, newest_held(vm_frames, &coroutine.owners, first),
-			is_resuming(vm_frames, first), walk_from, &coroutine);
+	walk_top_frames(walk, &coroutine.stack, newest_held(walk, &coroutine.owners, first),
+			is_resuming(walk->vm_frames, first), walk_from, &coroutine);
 	if (coroutine.found)
 		return 0;
 	if (walk->chain->count == LUASTATE_FRAMES_MAX && why->kind == FAILURE_LIMIT)
@@ -194,14 +194,14 @@ static int walk_coroutine(struct walk *walk, const struct luastate_vm_frame *vm_
 
 /* The VM is that of the newest C frame that has a coroutine: one that is being entered or left has
  * none yet. */
-static const struct luastate_vm *
-vm_of_frames(struct walk *walk, const struct luastate_vm_frame *vm_frames, size_t count)
+static const struct luastate_vm *vm_of_frames(struct walk *walk)
 {
 	struct failure why;
 
-	for (size_t i = 0; i < count; i++)
-		if (vm_frames[i].L)
-			return state_sample_vm_of(walk->state, walk->reader, vm_frames[i].L, &why);
+	for (size_t i = 0; i < walk->vm_frame_count; i++)
+		if (walk->vm_frames[i].L)
+			return state_sample_vm_of(walk->state, walk->reader, walk->vm_frames[i].L,
+						  &why);
 	return walk->state->vm_count ? &walk->state->vms[0] : NULL;
 }
 
@@ -221,34 +221,34 @@ enum luastate_outcome walk_outcome_of(const struct failure *why)
 									: LUASTATE_TORN;
 }
 
-static void note_lost(struct walk *walk, const struct luastate_vm_frame *vm_frames, size_t count,
-		      uint64_t L)
+static void note_lost(struct walk *walk, uint64_t L)
 {
+	const struct luastate_vm_frame *vm_frames = walk->vm_frames;
 	struct failure why;
 	const struct luastate_vm *vm = state_sample_vm_of(walk->state, walk->reader, L, &why);
 
-	for (size_t i = 0; i < count && i < LUASTATE_CFRAMES_MAX; i++)
+	for (size_t i = 0; i < walk->vm_frame_count && i < LUASTATE_CFRAMES_MAX; i++)
 		walk->chain->lost[i] |= vm_frames[i].L == L &&
 					(!vm || owns_run(walk, vm->layout, vm_frames[i].address));
 }
 
 /* Each coroutine once, by its newest C frame. */
-static void walk_coroutines(struct walk *walk, const struct luastate_vm_frame *vm_frames,
-			    size_t count)
+static void walk_coroutines(struct walk *walk)
 {
+	const struct luastate_vm_frame *vm_frames = walk->vm_frames;
 	struct failure why;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < walk->vm_frame_count; i++) {
 		size_t before = walk->chain->count;
 		bool seen = vm_frames[i].L == 0;
 
 		for (size_t k = 0; k < i && !seen; k++)
 			seen = vm_frames[k].L == vm_frames[i].L;
-		if (seen || walk_coroutine(walk, vm_frames, count, i, &why) == 0)
+		if (seen || walk_coroutine(walk, i, &why) == 0)
 			continue;
 		walk->chain->outcome = walk_outcome_of(&why);
 		if (walk->chain->count == before)
-			note_lost(walk, vm_frames, count, vm_frames[i].L);
+			note_lost(walk, vm_frames[i].L);
 	}
 }
 
@@ -275,6 +275,8 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 			     .memory = memory,
 			     .stopped = memory->stopped,
 			     .reader = memory->any,
+			     .vm_frames = vm_frames,
+			     .vm_frame_count = vm_frame_count,
 			     .chain = ret_chain,
 			     .steps_left = WALK_STEPS,
 			     .losses = state->losses };
@@ -292,15 +294,15 @@ void luastate_walk(struct luastate *state, const struct luastate_memory *memory,
 	ret_chain->heap_bytes = 0;
 	if (vm_frame_count == 0)
 		return;
-	vm = vm_of_frames(&walk, vm_frames, vm_frame_count);
-	walk_read_state(&walk, vm);
+	vm = walk.vm = vm_of_frames(&walk);
+	walk_read_state(&walk);
 	if (vm)
 		ret_chain->heap_bytes = state_heap_bytes(vm->layout, memory->stopped, vm->G);
 	if (state->thorough && vm)
 		luastate_load_names(state, memory->any, vm->G, &why);
-	walk_coroutines(&walk, vm_frames, vm_frame_count);
-	walk_read_vm_work(&walk, vm, vm_frames, vm_frame_count);
-	walk_add_compiled(&walk, vm, vm_frames, vm_frame_count);
+	walk_coroutines(&walk);
+	walk_read_vm_work(&walk);
+	walk_add_compiled(&walk);
 	state_define_frames(state, memory, ret_chain->frames, ret_chain->count);
 	ret_chain->outcome = judge(&walk);
 }

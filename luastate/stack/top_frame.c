@@ -73,7 +73,7 @@ static bool caller_at(struct walk *walk, const struct walk_stack *stack, uint64_
 	struct failure why;
 
 	if (!state_is_pointer(pc) || pc % 4 != 0 ||
-	    state_read_call(walk->state, stack->layout, walk->memory, pc - 4, &ins, &why) != 0)
+	    state_read_call(&stack->view, pc - 4, &ins, &why) != 0)
 		return false;
 	below = walk_caller_base(stack, base, ins);
 	if (!try_function(walk, stack, below, &function) || !is_lua(&function) ||
@@ -119,9 +119,9 @@ static void add_below(struct walk *walk, const struct walk_stack *stack, struct 
 static bool in_own_code(struct walk *walk, const struct walk_stack *stack,
 			const struct walk_function *function, uint64_t rip)
 {
-	const struct luastate_layout *layout = stack->layout;
+	const struct luastate_layout *layout = stack->view.layout;
 	uint64_t handlers[STATE_FFIDS], own, end = UINT64_MAX;
-	uint64_t dispatch = stack->G + (uint64_t)layout->global_State_to_dispatch;
+	uint64_t dispatch = stack->view.G + (uint64_t)layout->global_State_to_dispatch;
 	size_t count = (size_t)layout->GG_NUM_ASMFF;
 	uint8_t op;
 	struct failure why;
@@ -183,8 +183,8 @@ static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,
 	uint64_t pc = 0;
 	struct failure why;
 
-	state_read_ref(stack->layout, walk->stopped,
-		       vm_frame->address + (uint64_t)stack->layout->cframe_pc, &pc, &why);
+	state_read_ref(stack->view.layout, walk->stopped,
+		       vm_frame->address + (uint64_t)stack->view.layout->cframe_pc, &pc, &why);
 	return pc;
 }
 
@@ -192,13 +192,14 @@ static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,
  * kept in the global state; where exactly the trace is, its snapshots tell. */
 static void add_compiled(struct walk *walk, const struct walk_stack *stack, struct tops *tops)
 {
-	const struct luastate_layout *layout = stack->layout;
+	const struct luastate_layout *layout = stack->view.layout;
 	uint64_t base;
 	struct failure why;
 
 	if (!tops->done &&
 	    state_read_ref(layout, walk->stopped,
-			   stack->G + (uint64_t)layout->global_State_jit_base, &base, &why) == 0 &&
+			   stack->view.G + (uint64_t)layout->global_State_jit_base, &base,
+			   &why) == 0 &&
 	    walk_is_base(stack, base))
 		offer(tops, base, 0);
 }
@@ -214,7 +215,7 @@ static void add_interpreted(struct walk *walk, const struct walk_stack *stack, s
 				    : vm_frame->frame.r[STATE_REG_BASE];
 
 	/* The exit handler: the lua_State has an old base until this one is stored there. */
-	if (walk->vmstate == ~stack->layout->vmst_exit)
+	if (walk->vmstate == ~stack->view.layout->vmst_exit)
 		add_compiled(walk, stack, tops);
 	if (!tops->done)
 		add_around(walk, stack, tops, base, pc, attach_pc(&vm_frame->frame));
@@ -254,7 +255,7 @@ static void add_stitched(struct walk *walk, const struct walk_stack *stack, stru
 	struct walk_function function;
 	struct failure why;
 
-	if (tops->done || walk->vmstate != ~stack->layout->vmst_record ||
+	if (tops->done || walk->vmstate != ~stack->view.layout->vmst_record ||
 	    !try_function(walk, stack, base, &function) ||
 	    walk_read_link(walk, stack, base, &link, &why) != 0)
 		return;

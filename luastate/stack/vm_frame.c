@@ -39,13 +39,15 @@ enum {
 };
 
 /* Fill a frame from the bytes at @address; @regs are those in the frame. */
-static int read_full(const struct luastate_layout *layout, const struct attach_reader *reader,
-		     uint64_t address, const struct attach_registers *regs,
-		     struct luastate_vm_frame *ret_vm_frame, struct failure *why)
+static int read_full(const struct state_view *view, uint64_t address,
+		     const struct attach_registers *regs, struct luastate_vm_frame *ret_vm_frame,
+		     struct failure *why)
 {
+	const struct luastate_layout *layout = view->layout;
 	uint8_t bytes[STATE_OBJECT_MAX];
 
-	if (state_read(reader, address, bytes, (size_t)layout->cframe_size, why) != 0)
+	if (state_read(view->memory->stopped, address, bytes, (size_t)layout->cframe_size, why) !=
+	    0)
 		return -1;
 	memset(ret_vm_frame, 0, sizeof(*ret_vm_frame));
 	ret_vm_frame->address = address;
@@ -75,15 +77,16 @@ static int set_exhausted(struct failure *why, uint64_t address)
 
 /* The newest frame at or above @sp in the chain of the coroutine @L, 0 if there is none; chains
  * ascend towards the root. */
-static uint64_t newest_above(struct luastate *state, const struct luastate_layout *layout,
-			     const struct attach_reader *reader, uint64_t L, uint64_t sp)
+static uint64_t newest_above(const struct state_view *view, uint64_t L, uint64_t sp)
 {
+	const struct luastate_layout *layout = view->layout;
+	const struct attach_reader *reader = view->memory->stopped;
 	uint64_t link, previous = 0;
 	struct failure why;
 
 	if (state_read(reader, L + (uint64_t)layout->lua_State_cframe, &link, 8, &why) != 0)
 		return 0;
-	for (int i = 0; i < CHAIN_MAX && may_follow(state); i++) {
+	for (int i = 0; i < CHAIN_MAX && may_follow(view->state); i++) {
 		link &= ~(uint64_t)STATE_CFRAME_FLAGS;
 		if (link >= sp)
 			return link;
@@ -96,28 +99,28 @@ static uint64_t newest_above(struct luastate *state, const struct luastate_layou
 	return 0;
 }
 
-static bool is_linked(struct luastate *state, const struct luastate_layout *layout,
-		      const struct attach_reader *reader, uint64_t L, uint64_t frame)
+static bool is_linked(const struct state_view *view, uint64_t L, uint64_t frame)
 {
-	return newest_above(state, layout, reader, L, frame) == frame;
+	return newest_above(view, L, frame) == frame;
 }
 
 /* Whether an error has ended the coroutine: then it has no C frames of its own any more. */
-static bool has_failed(const struct luastate_layout *layout, const struct attach_reader *reader,
-		       uint64_t L)
+static bool has_failed(const struct state_view *view, uint64_t L)
 {
 	uint8_t status;
 	struct failure why;
 
-	return state_read(reader, L + (uint64_t)layout->GCobj_gct + STATUS_FROM_TYPE, &status, 1,
+	return state_read(view->memory->stopped,
+			  L + (uint64_t)view->layout->GCobj_gct + STATUS_FROM_TYPE, &status, 1,
 			  &why) == 0 &&
 	       status > STATUS_YIELD;
 }
 
 /* Whether the coroutine is its VM's current one. */
-static bool is_current(const struct luastate_layout *layout, const struct attach_reader *reader,
-		       uint64_t L)
+static bool is_current(const struct state_view *view, uint64_t L)
 {
+	const struct luastate_layout *layout = view->layout;
+	const struct attach_reader *reader = view->memory->stopped;
 	uint64_t G = state_global_of(layout, reader, L), current;
 	struct failure why;
 
@@ -131,18 +134,19 @@ static bool is_current(const struct luastate_layout *layout, const struct attach
  * error has ended it; and while it still runs, at the end of lua_yield() and when an error has
  * reached its outermost protected call. Source: LuaJIT v2.1 src/lj_api.c, lua_yield();
  * src/lj_err.c, err_unwind(). */
-static bool is_released(struct luastate *state, const struct luastate_layout *layout,
-			const struct attach_reader *reader, uint64_t L, uint64_t frame)
+static bool is_released(const struct state_view *view, uint64_t L, uint64_t frame)
 {
+	const struct luastate_layout *layout = view->layout;
+	const struct attach_reader *reader = view->memory->stopped;
 	uint64_t newest, link;
 	struct failure why;
 
 	if (state_read(reader, L + (uint64_t)layout->lua_State_cframe, &newest, 8, &why) != 0)
 		return false;
 	newest &= ~(uint64_t)STATE_CFRAME_FLAGS;
-	if (newest == 0 && !has_failed(layout, reader, L) && !is_current(layout, reader, L))
+	if (newest == 0 && !has_failed(view, L) && !is_current(view, L))
 		return false;
-	for (int i = 0; i < CHAIN_MAX && may_follow(state); i++) {
+	for (int i = 0; i < CHAIN_MAX && may_follow(view->state); i++) {
 		if (state_read(reader, frame + (uint64_t)layout->cframe_prev, &link, 8, &why) != 0)
 			return false;
 		link &= ~(uint64_t)STATE_CFRAME_FLAGS;
@@ -155,94 +159,88 @@ static bool is_released(struct luastate *state, const struct luastate_layout *la
 	return false;
 }
 
+/** Where a newest C frame is looked for. */
+struct span {
+	uint64_t sp, most; /* at or above it, at most so far */
+	bool compiled;	   /* of VMs that run compiled code */
+};
+
 /* newest_above() of a VM's current coroutine, 0 also where it runs no compiled code and shall. */
-static uint64_t newest_of_vm(struct luastate *state, const struct luastate_vm *vm,
-			     const struct attach_reader *reader, uint64_t sp, uint64_t most,
-			     bool compiled)
+static uint64_t newest_of_vm(const struct state_view *view, const struct span *span)
 {
-	const struct luastate_layout *layout = vm->layout;
+	const struct luastate_layout *layout = view->layout;
+	const struct attach_reader *reader = view->memory->stopped;
 	uint64_t L, base, frame;
 	struct failure why;
 
 	/* From a trace's entry to its exit the base of its start is kept here. */
-	if (compiled &&
-	    (state_read_ref(layout, reader, vm->G + (uint64_t)layout->global_State_jit_base, &base,
-			    &why) != 0 ||
+	if (span->compiled &&
+	    (state_read_ref(layout, reader, view->G + (uint64_t)layout->global_State_jit_base,
+			    &base, &why) != 0 ||
 	     base == 0))
 		return 0;
-	if (state_read_ref(layout, reader, vm->G + (uint64_t)layout->global_State_cur_L, &L,
+	if (state_read_ref(layout, reader, view->G + (uint64_t)layout->global_State_cur_L, &L,
 			   &why) != 0)
 		return 0;
-	frame = newest_above(state, layout, reader, L, sp);
-	return frame - sp <= most ? frame : 0;
+	frame = newest_above(view, L, span->sp);
+	return frame - span->sp <= span->most ? frame : 0;
 }
 
 /*
- * The nearest C frame at or above sp, at most @most bytes above: of the VMs that @interpreter
- * runs, or of all where it is NULL. For code that runs far below its frame: traces with their
- * spill slots, and the exit handler, which saves all registers there. What the handler calls has C
- * frames below sp.
+ * The nearest C frame of a span: of the VMs that @interpreter runs, or of all where it is NULL. For
+ * code that runs far below its frame: traces with their spill slots, and the exit handler, which
+ * saves all registers there. What the handler calls has C frames below sp.
  */
-static int find_newest(struct luastate *state, const struct attach_reader *reader,
-		       const struct state_interpreter *interpreter,
-		       const struct attach_registers *regs, uint64_t most, bool compiled,
-		       struct luastate_vm_frame *ret_vm_frame, struct failure *why)
+static int find_newest(struct luastate *state, const struct luastate_memory *memory,
+		       const struct state_interpreter *interpreter, const struct span *span,
+		       const struct attach_registers *regs, struct luastate_vm_frame *ret_vm_frame,
+		       struct failure *why)
 {
-	const struct luastate_vm *nearest = NULL;
-	uint64_t sp = attach_sp(regs), address = UINT64_MAX;
+	struct state_view nearest = { 0 };
+	uint64_t address = UINT64_MAX;
 
 	for (size_t i = 0; i < state->vm_count; i++) {
+		const struct state_view view = state_view_of(state, memory, &state->vms[i]);
 		uint64_t frame;
 
 		if (interpreter && state->vm_code[i] != interpreter->start)
 			continue;
-		frame = newest_of_vm(state, &state->vms[i], reader, sp, most, compiled);
+		frame = newest_of_vm(&view, span);
 		if (!frame || frame >= address)
 			continue;
 		address = frame;
-		nearest = &state->vms[i];
+		nearest = view;
 	}
 	/* Of the others one may be nearer. */
 	if (is_exhausted(state))
-		return set_exhausted(why, sp);
-	if (nearest)
-		return read_full(nearest->layout, reader, address, regs, ret_vm_frame, why);
-	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find the interpreter's frame");
+		return set_exhausted(why, span->sp);
+	if (nearest.layout)
+		return read_full(&nearest, address, regs, ret_vm_frame, why);
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, span->sp, "find the interpreter's frame");
 }
 
 /* How a coroutine's links tell that a frame is its own: is_linked(), is_released(). */
-typedef bool is_held_function(struct luastate *state, const struct luastate_layout *layout,
-			      const struct attach_reader *reader, uint64_t L, uint64_t frame);
+typedef bool is_held_function(const struct state_view *view, uint64_t L, uint64_t frame);
 
 /* The frame at @address, if it is held. @return 1, 0 if there is no frame, or -1 if it is one of a
  * unknown VM, or no more links may be followed. */
-static int find_held(struct luastate *state, const struct luastate_layout *layout,
-		     const struct luastate_memory *memory, is_held_function *is_held,
-		     uint64_t address, const struct attach_registers *regs,
-		     struct luastate_vm_frame *ret_vm_frame, struct failure *why)
+static int find_held(const struct state_view *view, is_held_function *is_held, uint64_t address,
+		     const struct attach_registers *regs, struct luastate_vm_frame *ret_vm_frame,
+		     struct failure *why)
 {
 	const struct luastate_vm *vm;
 
-	if (!may_follow(state))
+	if (!may_follow(view->state))
 		return set_exhausted(why, address);
-	if (address % 8 != 0 ||
-	    read_full(layout, memory->stopped, address, regs, ret_vm_frame, why) != 0 ||
-	    !state_global_of(layout, memory->stopped, ret_vm_frame->L))
+	if (address % 8 != 0 || read_full(view, address, regs, ret_vm_frame, why) != 0 ||
+	    !state_global_of(view->layout, view->memory->stopped, ret_vm_frame->L))
 		return 0;
-	if (!is_held(state, layout, memory->stopped, ret_vm_frame->L, address))
-		return is_exhausted(state) ? set_exhausted(why, address) : 0;
-	vm = state_sample_vm_of(state, memory->any, ret_vm_frame->L, why);
-	return vm && vm->layout == layout ? 1
-					  : failure_set(why, FAILURE_INVALID, 0, 0, address,
-							"recognise the VM of a C frame");
-}
-
-static int find_linked(struct luastate *state, const struct luastate_layout *layout,
-		       const struct luastate_memory *memory, uint64_t address,
-		       const struct attach_registers *regs, struct luastate_vm_frame *ret_vm_frame,
-		       struct failure *why)
-{
-	return find_held(state, layout, memory, is_linked, address, regs, ret_vm_frame, why);
+	if (!is_held(view, ret_vm_frame->L, address))
+		return is_exhausted(view->state) ? set_exhausted(why, address) : 0;
+	vm = state_sample_vm_of(view->state, view->memory->any, ret_vm_frame->L, why);
+	return vm && vm->layout == view->layout ? 1
+						: failure_set(why, FAILURE_INVALID, 0, 0, address,
+							      "recognise the VM of a C frame");
 }
 
 /* Whether the coroutine of a frame has let go of it, as it does before the exit sequence or in
@@ -250,13 +248,14 @@ static int find_linked(struct luastate *state, const struct luastate_layout *lay
  * of a frame; a trace is noted as running until its registers are saved there. Source: LuaJIT v2.1
  * src/vm_x64.dasc, vm_arm64.dasc (vm_leave_cp, vm_resume: the frame of a coroutine that can yield
  * has no older one; vm_exit_handler); src/lj_api.c, lua_yield(). */
-static bool is_left(const struct luastate_layout *layout, const struct attach_reader *reader,
-		    const struct luastate_vm_frame *frame)
+static bool is_left(const struct state_view *view, const struct luastate_vm_frame *frame)
 {
+	const struct luastate_layout *layout = view->layout;
+	const struct attach_reader *reader = view->memory->stopped;
 	uint64_t G = state_global_of(layout, reader, frame->L), compiled_base, newest, link;
 	struct failure why;
 
-	return is_current(layout, reader, frame->L) &&
+	return is_current(view, frame->L) &&
 	       state_read_ref(layout, reader, G + (uint64_t)layout->global_State_jit_base,
 			      &compiled_base, &why) == 0 &&
 	       compiled_base == 0 &&
@@ -268,17 +267,16 @@ static bool is_left(const struct luastate_layout *layout, const struct attach_re
 }
 
 /* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. */
-static bool is_between(struct luastate *state, const struct luastate_layout *layout,
-		       const struct luastate_memory *memory, const struct luastate_vm_frame *frame)
+static bool is_between(const struct state_view *view, const struct luastate_vm_frame *frame)
 {
 	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller);
 
-	if (state_arch_vm_call_target(state, memory->any, ret))
+	if (state_arch_vm_call_target(view->state, view->memory->any, ret))
 		return true;
 	/* Functions of C may jump to the entry as their last act: their callers are returned to. */
-	return state_arch_follows_call(memory->any, ret) &&
-	       (state_arch_is_entering(state_interpreter_at(state, pc), layout, pc) ||
-		is_left(layout, memory->stopped, frame));
+	return state_arch_follows_call(view->memory->any, ret) &&
+	       (state_arch_is_entering(state_interpreter_at(view->state, pc), view->layout, pc) ||
+		is_left(view, frame));
 }
 
 /* Whether the frame is one of a VM of which nothing was copied, as it is while that is not known:
@@ -286,10 +284,12 @@ static bool is_between(struct luastate *state, const struct luastate_layout *lay
  * copied, of a VM that is, is not current yet. While a frame is entered, an old word is in the
  * coroutine's place. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc (vm_resume, vm_call: the
  * current coroutine is noted some instructions after the frame is linked). */
-static bool is_unseen(struct luastate *state, const struct luastate_layout *layout,
-		      const struct luastate_memory *memory, bool leaf,
+static bool is_unseen(const struct state_view *view, bool leaf,
 		      const struct luastate_vm_frame *frame)
 {
+	struct luastate *state = view->state;
+	const struct luastate_layout *layout = view->layout;
+	const struct luastate_memory *memory = view->memory;
 	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller), current;
 	uint64_t G = state_global_of(layout, memory->any, frame->L);
 	struct failure why;
@@ -305,51 +305,52 @@ static bool is_unseen(struct luastate *state, const struct luastate_layout *layo
 }
 
 /* Let the next sample have what this one lacks. */
-static int meet_unseen(struct luastate *state, const struct luastate_memory *memory,
-		       const struct luastate_vm_frame *frame, struct failure *why)
+static int meet_unseen(const struct state_view *view, const struct luastate_vm_frame *frame,
+		       struct failure *why)
 {
 	struct failure reason;
 
-	state_sample_vm_of(state, memory->any, frame->L, &reason);
+	state_sample_vm_of(view->state, view->memory->any, frame->L, &reason);
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, frame->address,
 			   "see the coroutine of a C frame");
 }
 
-static int find_complete(struct luastate *state, const struct luastate_layout *layout,
-			 const struct luastate_memory *memory, const struct attach_registers *regs,
+static int find_complete(const struct state_view *view, const struct attach_registers *regs,
 			 bool leaf, struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
 	struct attach_registers caller;
 	uint64_t sp = attach_sp(regs);
-
-	int found = find_linked(state, layout, memory, sp, regs, ret_vm_frame, why);
+	const struct span span = { .sp = sp, .most = NEWEST_BYTES };
+	int found = find_held(view, is_linked, sp, regs, ret_vm_frame, why);
 
 	/* In a helper that C called, a C frame further up is not its own. */
-	if (found == 0 && leaf && state_arch_restore_helper(state, memory, regs, &caller)) {
+	if (found == 0 && leaf &&
+	    state_arch_restore_helper(view->state, view->memory, regs, &caller)) {
 		*ret_vm_frame = (struct luastate_vm_frame){ .address = sp,
 							    .frame = *regs,
 							    .caller = caller };
 		return 0;
 	}
 	for (unsigned pushed = 8; found == 0 && pushed <= state_arch_helper_bytes; pushed += 8)
-		found = find_linked(state, layout, memory, sp + pushed, regs, ret_vm_frame, why);
+		found = find_held(view, is_linked, sp + pushed, regs, ret_vm_frame, why);
 	/* The C unwinder is below C functions. */
 	if (found == 0 && !leaf)
-		found = find_held(state, layout, memory, is_released, sp, regs, ret_vm_frame, why);
+		found = find_held(view, is_released, sp, regs, ret_vm_frame, why);
 	if (found != 0)
 		return found > 0 ? 0 : -1;
-	if (read_full(layout, memory->stopped, sp, regs, ret_vm_frame, why) != 0)
+	if (read_full(view, sp, regs, ret_vm_frame, why) != 0)
 		return -1;
-	if (is_unseen(state, layout, memory, leaf, ret_vm_frame))
-		return meet_unseen(state, memory, ret_vm_frame, why);
+	if (is_unseen(view, leaf, ret_vm_frame))
+		return meet_unseen(view, ret_vm_frame, why);
 	/* Only the leaf can be between two states. */
-	if (leaf && is_between(state, layout, memory, ret_vm_frame)) {
+	if (leaf && is_between(view, ret_vm_frame)) {
 		ret_vm_frame->L = 0;
 		return 0;
 	}
 	/* Another interpreter's VM must not stand in for one of this code. */
-	return find_newest(state, memory->stopped, state_interpreter_at(state, attach_pc(regs)),
-			   regs, NEWEST_BYTES, false, ret_vm_frame, why);
+	return find_newest(view->state, view->memory,
+			   state_interpreter_at(view->state, attach_pc(regs)), &span, regs,
+			   ret_vm_frame, why);
 }
 
 /* A VM that is met for the first time shows its layout. */
@@ -371,7 +372,7 @@ int luastate_find_vm_frame(struct luastate *state, const struct luastate_memory 
 			   struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
 	const struct state_interpreter *interpreter = state_interpreter_at(state, attach_pc(frame));
-	const struct luastate_layout *layout;
+	struct state_view view = { state, memory, NULL, 0 };
 	struct attach_registers caller;
 
 	if (!interpreter)
@@ -391,11 +392,11 @@ int luastate_find_vm_frame(struct luastate *state, const struct luastate_memory 
 			return 0;
 		}
 	}
-	layout = layout_of_frame(state, memory, frame);
-	if (!layout)
+	view.layout = layout_of_frame(state, memory, frame);
+	if (!view.layout)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
 				   "recognise the VM");
-	if (find_complete(state, layout, memory, frame, leaf, ret_vm_frame, why) != 0)
+	if (find_complete(&view, frame, leaf, ret_vm_frame, why) != 0)
 		return -1;
 	ret_vm_frame->leaf = leaf;
 	return 0;
@@ -412,13 +413,13 @@ static bool find_shown(struct luastate *state, const struct luastate_memory *mem
 	regs.r[STATE_REG_PC] = regs.r[STATE_REG_KEPT_BASE] = 0;
 	for (size_t i = 0; i < state->interpreter_count; i++) {
 		const struct state_interpreter *interpreter = &state->interpreters[i];
+		const struct state_view view = { state, memory, interpreter->layout, 0 };
 		uint64_t frame = state_arch_frame_shown(interpreter, address, word);
 
 		regs.r[ATTACH_REG_PC] = interpreter->start;
 		regs.r[ATTACH_REG_SP] = frame;
-		if (frame && interpreter->layout &&
-		    find_linked(state, interpreter->layout, memory, frame, &regs, ret_vm_frame,
-				&why) > 0)
+		if (frame && view.layout &&
+		    find_held(&view, is_linked, frame, &regs, ret_vm_frame, &why) > 0)
 			return true;
 	}
 	return false;
@@ -482,12 +483,12 @@ static bool take_compiled_above(struct luastate *state, const struct luastate_me
 	struct attach_registers regs = *frame;
 	struct luastate_vm_frame compiled;
 	uint64_t sp = (attach_sp(frame) + 7) & ~(uint64_t)7;
+	const struct span span = { .sp = attach_sp(frame), .most = limit - sp, .compiled = true };
 	const struct luastate_vm *vm;
 	struct failure why;
 
 	regs.r[STATE_REG_PC] = regs.r[STATE_REG_KEPT_BASE] = 0;
-	if (find_newest(state, memory->stopped, NULL, &regs, limit - sp, true, &compiled, &why) !=
-		    0 ||
+	if (find_newest(state, memory, NULL, &span, &regs, &compiled, &why) != 0 ||
 	    compiled.address >= vm_frame->address)
 		return false;
 	vm = state_sample_vm_of(state, memory->any, compiled.L, &why);
@@ -568,41 +569,49 @@ static const struct luastate_vm *vm_in_register(struct luastate *state,
 bool luastate_is_in_trace(struct luastate *state, const struct luastate_memory *memory,
 			  const struct attach_registers *leaf)
 {
+	const struct span span = { attach_sp(leaf), NEWEST_BYTES, true };
 	const struct luastate_vm *vm = vm_in_register(state, memory, leaf);
+	struct state_view view;
 	int vmstate;
 	struct failure why;
 
+	if (!vm)
+		return false;
+	view = state_view_of(state, memory, vm);
 	/* Code of other compilers that a trace calls keeps the register, too. */
-	return vm && areas_have(state, vm, memory->any, attach_pc(leaf)) == AREAS_HAVE &&
+	return areas_have(state, vm, memory->any, attach_pc(leaf)) == AREAS_HAVE &&
 	       luastate_read_vmstate(state, memory->stopped, vm->G, &vmstate, &why) == 0 &&
-	       vmstate >= !!STATE_TRACES_NOTED &&
-	       newest_of_vm(state, vm, memory->stopped, attach_sp(leaf), NEWEST_BYTES, true) != 0;
+	       vmstate >= !!STATE_TRACES_NOTED && newest_of_vm(&view, &span) != 0;
 }
 
 int luastate_find_trace_vm_frame(struct luastate *state, const struct luastate_memory *memory,
 				 const struct attach_registers *frame, bool leaf,
 				 struct luastate_vm_frame *ret_vm_frame, struct failure *why)
 {
+	const struct span span = { attach_sp(frame), NEWEST_BYTES, true };
 	const struct luastate_vm *vm = vm_in_register(state, memory, frame);
-	uint64_t sp = attach_sp(frame),
-		 address =
-			 vm ? newest_of_vm(state, vm, memory->stopped, sp, NEWEST_BYTES, true) : 0;
+	struct state_view view = { 0 };
+	uint64_t address = 0;
 
-	if (!address) {
-		vm = luastate_compiled_by(state, memory, attach_pc(frame) - (leaf ? 0 : 1));
-		address = vm ? newest_of_vm(state, vm, memory->stopped, sp, NEWEST_BYTES, true) : 0;
+	if (vm) {
+		view = state_view_of(state, memory, vm);
+		address = newest_of_vm(&view, &span);
 	}
-
+	if (!address)
+		vm = luastate_compiled_by(state, memory, attach_pc(frame) - (leaf ? 0 : 1));
+	if (!address && vm) {
+		view = state_view_of(state, memory, vm);
+		address = newest_of_vm(&view, &span);
+	}
 	if (is_exhausted(state))
-		return set_exhausted(why, attach_sp(frame));
+		return set_exhausted(why, span.sp);
 	/* Another VM's frame may be near, too. */
 	if (vm && !address)
-		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, attach_sp(frame),
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, span.sp,
 				   "find the interpreter's frame");
-	if (!vm && find_newest(state, memory->stopped, NULL, frame, NEWEST_BYTES, true,
-			       ret_vm_frame, why) != 0)
+	if (!vm && find_newest(state, memory, NULL, &span, frame, ret_vm_frame, why) != 0)
 		return -1;
-	if (vm && read_full(vm->layout, memory->stopped, address, frame, ret_vm_frame, why) != 0)
+	if (vm && read_full(&view, address, frame, ret_vm_frame, why) != 0)
 		return -1;
 	ret_vm_frame->leaf = leaf;
 	ret_vm_frame->compiled = true;

@@ -43,8 +43,9 @@ static enum luastate_vm_work_kind kind_of(const struct luastate_layout *layout, 
 	return LUASTATE_VM_WORK_NONE;
 }
 
-static enum luastate_gc_phase read_phase(struct walk *walk, const struct luastate_vm *vm)
+static enum luastate_gc_phase read_phase(const struct walk *walk)
 {
+	const struct luastate_vm *vm = walk->vm;
 	uint64_t at = vm->G + (uint64_t)vm->layout->global_State_gc_state;
 	uint8_t phase;
 	struct failure why;
@@ -57,14 +58,16 @@ static enum luastate_gc_phase read_phase(struct walk *walk, const struct luastat
 
 /* Builds that have the numbers at other places can be the same in all that a VM shows before it has
  * a trace. One that was dropped since the stop says nothing. */
-static bool is_proven(struct walk *walk, const struct luastate_vm *vm, uint32_t trace)
+static bool is_proven(const struct walk *walk, uint32_t trace)
 {
 	struct luastate *state = walk->state;
+	const struct luastate_vm *vm = walk->vm;
+	const struct state_view view = state_view_of(state, walk->memory, vm);
 	struct failure why;
 
 	if (state->proven == vm->layout && !state->thorough)
 		return true;
-	if (!trace_get(state, vm, walk->memory, trace, &why)) {
+	if (!trace_get(&view, trace, &why)) {
 		state_reconsider_layout(state, walk->reader, vm->G);
 		return false;
 	}
@@ -72,9 +75,10 @@ static bool is_proven(struct walk *walk, const struct luastate_vm *vm, uint32_t 
 	return true;
 }
 
-static void read_exit(struct walk *walk, const struct luastate_vm *vm,
-		      const struct luastate_vm_frame *newest, struct luastate_vm_work *work)
+static void read_exit(const struct walk *walk, struct luastate_vm_work *work)
 {
+	const struct luastate_vm *vm = walk->vm;
+	const struct luastate_vm_frame *newest = &walk->vm_frames[0];
 	const struct luastate_layout *layout = vm->layout;
 	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J, jit_base;
 	uint32_t trace, exit;
@@ -89,32 +93,29 @@ static void read_exit(struct walk *walk, const struct luastate_vm *vm,
 		return;
 	if (jit_base && !(newest->leaf && state_arch_holds_exit(&newest->frame, trace, exit)))
 		return;
-	if (trace == 0 || trace >= NUMBERS_END || exit >= NUMBERS_END ||
-	    !is_proven(walk, vm, trace))
+	if (trace == 0 || trace >= NUMBERS_END || exit >= NUMBERS_END || !is_proven(walk, trace))
 		return;
 	work->trace = trace;
 	work->exit = exit;
 }
 
-static bool is_of(struct walk *walk, const struct luastate_vm *vm,
-		  const struct luastate_vm_frame *vm_frame)
+static bool is_of_vm(const struct walk *walk, const struct luastate_vm_frame *vm_frame)
 {
 	struct failure why;
 
 	return vm_frame->L &&
-	       state_sample_vm_of(walk->state, walk->reader, vm_frame->L, &why) == vm;
+	       state_sample_vm_of(walk->state, walk->reader, vm_frame->L, &why) == walk->vm;
 }
 
 /* The C frame of the innermost Lua frames, known or not: the compiler has newer ones of its own,
- * without any. Where these are another VM's, the VM's newest C frame. @return @p count where it has
- * none. */
-static unsigned find_owner(struct walk *walk, const struct luastate_vm *vm,
-			   const struct luastate_vm_frame *vm_frames, size_t count)
+ * without any. Where these are another VM's, the VM's newest C frame. @return Their
+ * number where it has none. */
+static unsigned find_owner(const struct walk *walk)
 {
 	const struct luastate_chain *chain = walk->chain;
-	unsigned newest = 0, run = (unsigned)count;
+	unsigned count = (unsigned)walk->vm_frame_count, newest = 0, run = count;
 
-	while (newest < count && !is_of(walk, vm, &vm_frames[newest]))
+	while (newest < count && !is_of_vm(walk, &walk->vm_frames[newest]))
 		newest++;
 	for (size_t i = 0; i < chain->count; i++)
 		if (chain->frames[i].owner < run)
@@ -122,12 +123,12 @@ static unsigned find_owner(struct walk *walk, const struct luastate_vm *vm,
 	for (unsigned i = 0; i < run && i < LUASTATE_CFRAMES_MAX; i++)
 		if (chain->lost[i])
 			run = i;
-	return run < count && is_of(walk, vm, &vm_frames[run]) ? run : newest;
+	return run < count && is_of_vm(walk, &walk->vm_frames[run]) ? run : newest;
 }
 
-void walk_read_vm_work(struct walk *walk, const struct luastate_vm *vm,
-		       const struct luastate_vm_frame *vm_frames, size_t count)
+void walk_read_vm_work(struct walk *walk)
 {
+	const struct luastate_vm *vm = walk->vm;
 	struct luastate_vm_work work = { 0 };
 	struct failure why;
 	int vmstate;
@@ -137,12 +138,12 @@ void walk_read_vm_work(struct walk *walk, const struct luastate_vm *vm,
 	work.kind = kind_of(vm->layout, vmstate);
 	if (work.kind == LUASTATE_VM_WORK_NONE)
 		return;
-	work.owner = find_owner(walk, vm, vm_frames, count);
-	if (work.owner == count)
+	work.owner = find_owner(walk);
+	if (work.owner == walk->vm_frame_count)
 		return;
 	if (work.kind == LUASTATE_VM_WORK_GC)
-		work.phase = read_phase(walk, vm);
+		work.phase = read_phase(walk);
 	if (work.kind == LUASTATE_VM_WORK_EXIT)
-		read_exit(walk, vm, &vm_frames[0], &work);
+		read_exit(walk, &work);
 	walk->chain->work = work;
 }

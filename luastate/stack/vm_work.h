@@ -5,8 +5,7 @@
 
 #include "luastate/stack/walk.h"
 
-/** Set the chain's activity, once the stacks are walked. @param vm NULL: none. */
-void walk_read_vm_work(struct walk *walk, const struct luastate_vm *vm,
-		       const struct luastate_vm_frame *vm_frames, size_t count);
+/** Set the chain's activity, once the stacks are walked. */
+void walk_read_vm_work(struct walk *walk);
 
 #endif

@@ -41,7 +41,7 @@ static bool holds_itself(struct walk *walk, const struct walk_stack *stack, uint
 	struct failure why;
 
 	return state_read(walk->stopped, lowest, &slot, 8, &why) == 0 &&
-	       state_object(stack->layout, slot) == stack->L;
+	       state_object(stack->view.layout, slot) == stack->L;
 }
 
 int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
@@ -57,9 +57,8 @@ int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
 	frame_bytes = layout->gc64 ? 16 : 8;
 	stack = state_ref(layout, bytes, layout->lua_State_stack);
 	*ret_stack = (struct walk_stack){
-		.layout = layout,
+		.view = state_view_of(walk->state, walk->memory, vm),
 		.L = L,
-		.G = vm->G,
 		.bottom = stack + frame_bytes,
 		.limit = state_ref(layout, bytes, layout->lua_State_maxstack) + frame_bytes,
 		.base = state_u64(bytes, layout->lua_State_base),
@@ -80,9 +79,9 @@ bool walk_is_base(const struct walk_stack *stack, uint64_t base)
 int walk_read_link(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 		   uint64_t *ret_link, struct failure *why)
 {
-	uint64_t at = base - (uint64_t)stack->layout->ref_size;
+	uint64_t at = base - (uint64_t)stack->view.layout->ref_size;
 
-	return state_read_ref(stack->layout, walk->stopped, at, ret_link, why);
+	return state_read_ref(stack->view.layout, walk->stopped, at, ret_link, why);
 }
 
 uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_t call)
@@ -94,7 +93,7 @@ uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_
 static int read_slot(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 		     uint64_t *ret_object, struct failure *why)
 {
-	const struct luastate_layout *layout = stack->layout;
+	const struct luastate_layout *layout = stack->view.layout;
 	uint64_t slot;
 
 	if (state_read(walk->stopped, base - stack->frame_bytes, &slot, 8, why) != 0)
@@ -109,9 +108,9 @@ static int read_slot(struct walk *walk, const struct walk_stack *stack, uint64_t
 int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 		       struct walk_function *ret_function, struct failure *why)
 {
-	const struct luastate_layout *layout = stack->layout;
+	const struct luastate_layout *layout = stack->view.layout;
 	uint8_t bytes[STATE_OBJECT_MAX];
-	uint64_t object, bcff = stack->G + (uint64_t)layout->global_State_to_bcff;
+	uint64_t object, bcff = stack->view.G + (uint64_t)layout->global_State_to_bcff;
 
 	memset(ret_function, 0, sizeof(*ret_function));
 	if (read_slot(walk, stack, base, &object, why) != 0)
@@ -129,9 +128,8 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 	ret_function->f = state_u64(bytes, layout->GCfuncC_f);
 	if (ret_function->ffid == 0) {
 		ret_function->kind = LUASTATE_LUA;
-		ret_function->proto =
-			state_get_proto(walk->state, layout, walk->memory,
-					ret_function->pc - (uint64_t)layout->GCproto_sizeof, why);
+		ret_function->proto = state_get_proto(
+			&stack->view, ret_function->pc - (uint64_t)layout->GCproto_sizeof, why);
 		if (!ret_function->proto)
 			return -1;
 		walk->state->closures[state_closure_slot(object)] =
@@ -151,7 +149,7 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 /* Whether the stopped stack says so. Without GC64 a slot has no tag: then what was met before. */
 static bool was_function(const struct walk *walk, const struct walk_stack *stack, uint64_t object)
 {
-	return object && (stack->layout->gc64 ||
+	return object && (stack->view.layout->gc64 ||
 			  walk->state->closures[state_closure_slot(object)].function == object);
 }
 
@@ -182,7 +180,7 @@ static struct luastate_function *get_function(struct walk *walk, const struct wa
 		return &function->proto->function;
 	callable = state_get_callable(walk->state, function->kind, function->f, function->ffid);
 	if (callable && !callable->name) {
-		state_load_names(walk->state, walk->reader, stack->G);
+		state_load_names(walk->state, walk->reader, stack->view.G);
 		callable = state_get_callable(walk->state, function->kind, function->f,
 					      function->ffid);
 	}
@@ -237,7 +235,7 @@ static int caller_of_lua(struct walk *walk, const struct walk_stack *stack, cons
 	uint32_t ins;
 
 	if (!state_is_pointer(step->link) ||
-	    state_read_call(walk->state, stack->layout, walk->memory, step->link - 4, &ins, why))
+	    state_read_call(&stack->view, step->link - 4, &ins, why))
 		return failure_set(why, FAILURE_INVALID, 0, 0, step->base,
 				   "follow a return address");
 	ret_caller->base = walk_caller_base(stack, step->base, ins);
@@ -257,8 +255,8 @@ static bool is_callback(struct walk *walk, const struct walk_stack *stack, const
 	uint64_t cont = 0;
 	struct failure why;
 
-	return state_read_ref(stack->layout, walk->stopped, step->base - 2 * stack->frame_bytes,
-			      &cont, &why) == 0 &&
+	return state_read_ref(stack->view.layout, walk->stopped,
+			      step->base - 2 * stack->frame_bytes, &cont, &why) == 0 &&
 	       cont == CONT_FFI_CALLBACK;
 }
 
@@ -267,7 +265,7 @@ static int caller_by_delta(struct walk *walk, const struct walk_stack *stack,
 {
 	uint64_t delta = step->link & ~(uint64_t)FRAME_TYPEP, pc;
 	/* Beside the continuation, in the frame's place below its own function and link. */
-	uint64_t pc_at = step->base - stack->frame_bytes - (uint64_t)stack->layout->ref_size;
+	uint64_t pc_at = step->base - stack->frame_bytes - (uint64_t)stack->view.layout->ref_size;
 
 	if (delta < stack->frame_bytes || delta > step->base - stack->bottom)
 		return failure_set(why, FAILURE_INVALID, 0, 0, step->base, "follow a frame link");
@@ -278,7 +276,7 @@ static int caller_by_delta(struct walk *walk, const struct walk_stack *stack,
 	if ((step->link & FRAME_TYPEP) == FRAME_CONT && !is_callback(walk, stack, step)) {
 		/* While a trace that ends with a call is recorded, such a frame is in the making.
 		 */
-		if (state_read_ref(stack->layout, walk->stopped, pc_at, &pc, why) != 0 ||
+		if (state_read_ref(stack->view.layout, walk->stopped, pc_at, &pc, why) != 0 ||
 		    !state_is_pointer(pc))
 			return failure_set(why, FAILURE_INVALID, 0, 0, step->base,
 					   "follow a continuation");

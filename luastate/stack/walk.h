@@ -8,8 +8,8 @@
 
 /** One coroutine's Lua stack, as its lua_State tells. Addresses of slots. */
 struct walk_stack {
-	const struct luastate_layout *layout;
-	uint64_t L, G;
+	struct state_view view;
+	uint64_t L;
 	uint64_t bottom;      /* lowest base: nothing below it is a frame */
 	uint64_t limit;	      /* no base is above it */
 	uint64_t base;	      /* L->base */
@@ -42,9 +42,12 @@ enum {
 /** All about one sample's walk. */
 struct walk {
 	struct luastate *state;
-	const struct luastate_memory *memory; /* both of the next */
-	const struct attach_reader *stopped;  /* stacks, coroutines, the VM's state */
-	const struct attach_reader *reader;   /* all else */
+	const struct luastate_memory *memory;	   /* both of the next */
+	const struct attach_reader *stopped;	   /* stacks, coroutines, the VM's state */
+	const struct attach_reader *reader;	   /* all else */
+	const struct luastate_vm_frame *vm_frames; /* newest first */
+	size_t vm_frame_count;
+	const struct luastate_vm *vm; /* of the newest of them; NULL: not known */
 	struct luastate_chain *chain;
 	int vmstate; /* of the newest C frame's VM; -1 not known */
 	unsigned steps_left;

@@ -130,6 +130,22 @@ struct luastate {
 	bool thorough;
 };
 
+/** A VM in a sample: what is known of its process, what holds its memory, and as what that is read.
+ */
+struct state_view {
+	struct luastate *state;
+	const struct luastate_memory *memory;
+	const struct luastate_layout *layout;
+	uint64_t G; /* 0 where only the layout is known */
+};
+
+static inline struct state_view state_view_of(struct luastate *state,
+					      const struct luastate_memory *memory,
+					      const struct luastate_vm *vm)
+{
+	return (struct state_view){ state, memory, vm->layout, vm->G };
+}
+
 /* ---- Lookups ---------------------------------------------------------------------------- */
 
 /** The known VM with global state @p G, or NULL. */

@@ -237,13 +237,12 @@ static bool code_of(const struct stretch *stretch, const struct trace_frame *fra
 	const struct trace_source *source = stretch->source;
 	struct failure why;
 
-	ret_code->reader = source->memory->any;
+	ret_code->reader = source->view.memory->any;
 	ret_code->metamethods = stretch->trace->has_metamethods;
-	ret_code->proto =
-		state_get_proto(source->state, stretch->trace->layout, source->memory,
-				frame->function ? frame->function : stretch->trace->startpt, &why);
+	ret_code->proto = state_get_proto(
+		&source->view, frame->function ? frame->function : stretch->trace->startpt, &why);
 	return ret_code->proto && ret_code->proto->bc &&
-	       trace_charge(source->state, ret_code->proto->sizebc / 16 + 1);
+	       trace_charge(source->view.state, ret_code->proto->sizebc / 16 + 1);
 }
 
 /* How many frames, from the lowest on, hold where the code may have left those above in between,
@@ -306,7 +305,7 @@ static void look_between(const struct stretch *stretch, struct trace_snapshot *s
 
 static uint32_t root_of(const struct trace_source *source)
 {
-	const struct luastate_layout *layout = source->vm->layout;
+	const struct luastate_layout *layout = source->view.layout;
 	uint16_t root, own;
 
 	memcpy(&root, source->header + layout->GCtrace_root, 2);
@@ -317,13 +316,13 @@ static uint32_t root_of(const struct trace_source *source)
 /* Behind the last snapshot a loop begins anew; other traces end. */
 void trace_compare(const struct trace_source *source, struct trace *trace)
 {
-	const struct luastate_layout *layout = source->vm->layout;
+	const struct luastate_layout *layout = source->view.layout;
 	uint32_t loop = state_u32(source->header, layout->GCtrace_mcloop);
 	bool hides = hides_functions(trace);
 	struct stretch stretch = { .source = source, .trace = trace, .root = root_of(source) };
 
 	/* Each function is looked for in all frames. */
-	trace_charge(source->state, trace->own_count * trace->frame_count / 4096);
+	trace_charge(source->view.state, trace->own_count * trace->frame_count / 4096);
 	for (size_t i = 0; i < trace->snapshot_count; i++) {
 		struct trace_snapshot *snapshot = &trace->snapshots[i];
 		const struct trace_snapshot *next = snapshot + 1;

@@ -29,7 +29,7 @@ uint64_t trace_object_at(const struct trace_source *source, uint32_t ref, int *r
 	if (!ins || ins[5] != TRACE_IR_KGC)
 		return 0;
 	*ret_type = ins[4] & TRACE_CONSTANT_TYPE;
-	if (!source->vm->layout->gc64)
+	if (!source->view.layout->gc64)
 		return state_u32(ins, 0);
 	return ref + 1 <= TRACE_REF_BASE ? state_u64(ins, TRACE_INS_BYTES) : 0;
 }
@@ -51,8 +51,7 @@ static void note_bytecode(const struct trace_source *source, struct trace_functi
 	const struct state_proto *proto;
 	struct failure why;
 
-	proto = state_get_proto(source->state, source->vm->layout, source->memory,
-				function->address, &why);
+	proto = state_get_proto(&source->view, function->address, &why);
 	if (!proto)
 		return;
 	function->start = proto->bytecode;
@@ -62,12 +61,12 @@ static void note_bytecode(const struct trace_source *source, struct trace_functi
 static bool read_function(const struct trace_source *source, uint64_t object,
 			  struct trace_function *ret_function)
 {
-	const struct luastate_layout *layout = source->vm->layout;
+	const struct luastate_layout *layout = source->view.layout;
 	uint8_t bytes[STATE_OBJECT_MAX];
-	uint64_t bcff = source->vm->G + (uint64_t)layout->global_State_to_bcff, pc;
+	uint64_t bcff = source->view.G + (uint64_t)layout->global_State_to_bcff, pc;
 	struct failure why;
 
-	if (state_read_object(layout, source->memory->any, object, state_gct(layout->tag_func),
+	if (state_read_object(layout, source->view.memory->any, object, state_gct(layout->tag_func),
 			      bytes, (size_t)layout->GCfunc_header, &why) != 0)
 		return false;
 	pc = state_ref(layout, bytes, layout->GCfunc_pc);
@@ -105,12 +104,12 @@ static void add_function(const struct trace_source *source, struct trace *trace,
 static bool is_long(const struct trace_source *source, const uint8_t *ins)
 {
 	return ins[5] == TRACE_IR_KNUM || ins[5] == TRACE_IR_KINT64 ||
-	       (source->vm->layout->gc64 && ins[5] >= TRACE_IR_KGC && ins[5] <= TRACE_IR_KKPTR);
+	       (source->view.layout->gc64 && ins[5] >= TRACE_IR_KGC && ins[5] <= TRACE_IR_KKPTR);
 }
 
 static void list_own(const struct trace_source *source, struct trace *trace)
 {
-	const struct luastate_layout *layout = source->vm->layout;
+	const struct luastate_layout *layout = source->view.layout;
 
 	add_function(source, trace, state_ref(layout, source->header, layout->GCtrace_startpt),
 		     TRACE_CONSTANT_PROTO);
@@ -118,7 +117,7 @@ static void list_own(const struct trace_source *source, struct trace *trace)
 		int type = 0;
 		uint64_t object = trace_object_at(source, ref, &type);
 
-		if (object && trace_charge(source->state, 1))
+		if (object && trace_charge(source->view.state, 1))
 			add_function(source, trace, object, type);
 		ref += is_long(source, constant_at(source, ref));
 	}
@@ -174,7 +173,7 @@ uint64_t trace_find_holder(const struct trace_source *source, const struct trace
 	for (size_t i = 0; i < trace->function_count; i++)
 		if (trace_function_holds(&trace->functions[i], pc))
 			return trace->functions[i].address;
-	known = state_find_call(source->state, pc);
+	known = state_find_call(source->view.state, pc);
 	if (known)
 		return known->address;
 	return source->find_holder ? source->find_holder(source->context, pc) : 0;

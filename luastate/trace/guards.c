@@ -42,8 +42,7 @@ static bool exit_of(struct targets *targets, uint64_t target, uint32_t *ret_exit
 	if (trace_holds(trace, target) || !state_is_pointer(target) || !targets->sides_left)
 		return false;
 	targets->sides_left--;
-	return trace_read_side(source->vm, source->memory,
-			       trace_number_behind(source->vm, source->memory, target), target,
+	return trace_read_side(&source->view, trace_number_behind(&source->view, target), target,
 			       (uint32_t)trace->key.number, ret_exit);
 }
 
@@ -51,9 +50,9 @@ static bool exit_of(struct targets *targets, uint64_t target, uint32_t *ret_exit
  * their exits. */
 static void locate_in(struct targets *targets, struct trace *trace, const uint8_t *code, size_t len)
 {
-	const struct luastate_vm *vm = targets->source->vm;
+	const struct state_view *view = &targets->source->view;
 	uint32_t last = 0, number, offset = 0;
-	size_t at = state_arch_head_end(vm->layout, vm->G, code, len, &number);
+	size_t at = state_arch_head_end(view->layout, view->G, code, len, &number);
 
 	while (at < len) {
 		uint64_t target;
@@ -84,9 +83,10 @@ static bool locate_by_guards(const struct trace_source *source, struct trace *tr
 	size_t len = trace->szmcode < TRACE_CODE_BYTES ? trace->szmcode : TRACE_CODE_BYTES;
 	uint8_t *code = malloc(len);
 	struct failure why;
-	bool there = code && state_read(source->memory->any, trace->mcode, code, len, &why) == 0 &&
-		     state_arch_read_stubs(source->vm->layout, source->memory->any, source->vm->G,
-					   trace->mcode, trace->szmcode, &targets.stubs);
+	bool there =
+		code && state_read(source->view.memory->any, trace->mcode, code, len, &why) == 0 &&
+		state_arch_read_stubs(source->view.layout, source->view.memory->any, source->view.G,
+				      trace->mcode, trace->szmcode, &targets.stubs);
 
 	if (there)
 		locate_in(&targets, trace, code, len);
@@ -96,7 +96,7 @@ static bool locate_by_guards(const struct trace_source *source, struct trace *tr
 
 static void locate(const struct trace_source *source, struct trace *trace)
 {
-	const struct luastate_layout *layout = source->vm->layout;
+	const struct luastate_layout *layout = source->view.layout;
 	uint32_t offset = 0;
 
 	if (layout->SnapShot_mcofs == LAYOUT_ABSENT) {
@@ -133,10 +133,10 @@ static void note_moves(const struct trace_source *source, struct trace *trace)
 
 	for (size_t i = 0; i < trace->snapshot_count; i++)
 		trace->snapshots[i].moved = UINT32_MAX;
-	if (!code || state_read(source->memory->any, trace->mcode, code, len, &why) != 0)
+	if (!code || state_read(source->view.memory->any, trace->mcode, code, len, &why) != 0)
 		len = 0;
 	for (size_t at = 0; at < len; at += STATE_MCODE_UNIT) {
-		size_t store = state_arch_base_store_at(source->vm->layout, source->vm->G,
+		size_t store = state_arch_base_store_at(source->view.layout, source->view.G,
 							code + at, len - at);
 		struct trace_snapshot *snapshot = store ? snapshot_at(trace, (uint32_t)at) : NULL;
 

@@ -55,8 +55,8 @@ static bool instruction_at(const struct way *way, uint64_t pc, uint32_t *ret_ins
 	struct failure why;
 
 	return pc >= way->caller->bytecode && pc < code_end(way->caller) &&
-	       state_proto_instruction(way->caller, way->source->memory->any, pc, ret_ins, &why) ==
-		       0;
+	       state_proto_instruction(way->caller, way->source->view.memory->any, pc, ret_ins,
+				       &why) == 0;
 }
 
 static bool is_call(uint32_t ins)
@@ -81,7 +81,7 @@ static uint32_t snapshot_ref(const struct way *way, const struct trace_snapshot 
 	const struct trace_source *source = way->source;
 	uint32_t index = (uint32_t)(snapshot - way->trace->snapshots);
 
-	return state_u32(trace_snapshot_bytes(source, index), source->vm->layout->SnapShot_ref) &
+	return state_u32(trace_snapshot_bytes(source, index), source->view.layout->SnapShot_ref) &
 	       0xffff;
 }
 
@@ -187,7 +187,7 @@ static bool find_shown(const struct way *way, uint64_t *ret_proto)
 	const struct trace *trace = way->trace;
 
 	*ret_proto = 0;
-	if (!trace_charge(way->source->state, trace->frame_count / 256 + 1))
+	if (!trace_charge(way->source->view.state, trace->frame_count / 256 + 1))
 		return false;
 	for (size_t i = 0; i < trace->snapshot_count; i++)
 		for (unsigned k = 1; k < trace->snapshots[i].count; k++) {
@@ -248,13 +248,13 @@ static bool fits_name(const struct way *way, const struct state_proto *callee)
 	const struct trace_frame *frames = &way->trace->frames[way->snapshot->first];
 	char name[STATE_NAME_MAX];
 
-	if (!state_name_call(source->vm->layout, way->caller, source->memory->any, way->call, name,
-			     sizeof(name)))
+	if (!state_name_call(source->view.layout, way->caller, source->view.memory->any, way->call,
+			     name, sizeof(name)))
 		return true;
 	for (unsigned i = 0; i < way->snapshot->count; i++) {
-		const struct state_proto *known =
-			state_find_proto(source->state, frames[i].function ? frames[i].function
-									   : way->trace->startpt);
+		const struct state_proto *known = state_find_proto(
+			source->view.state,
+			frames[i].function ? frames[i].function : way->trace->startpt);
 
 		if (has_name(known, name))
 			return false;
@@ -266,9 +266,7 @@ static const struct state_proto *proto_at(const struct way *way, uint64_t addres
 {
 	struct failure why;
 
-	return address ? state_get_proto(way->source->state, way->source->vm->layout,
-					 way->source->memory, address, &why)
-		       : NULL;
+	return address ? state_get_proto(&way->source->view, address, &why) : NULL;
 }
 
 static const struct state_proto *find_callee(const struct way *way)
@@ -301,7 +299,7 @@ void trace_find_inlined_callee(const struct trace_source *source, const struct t
 	const struct trace_frame *leaf;
 
 	/* By the guards alone code behind a snapshot's last one is the next one's. */
-	if (source->vm->layout->SnapShot_mcofs == LAYOUT_ABSENT || next == snapshot ||
+	if (source->view.layout->SnapShot_mcofs == LAYOUT_ABSENT || next == snapshot ||
 	    trace->snapshot_count > SNAPSHOTS_MAX || snapshot->count == 0 ||
 	    snapshot->sure != snapshot->count || next->count != snapshot->count)
 		return;
@@ -310,7 +308,7 @@ void trace_find_inlined_callee(const struct trace_source *source, const struct t
 			     ? proto_at(&way, leaf->function ? leaf->function : trace->startpt)
 			     : NULL;
 	if (!way.caller || !way.caller->bc || way.caller->sizebc > CODE_MAX ||
-	    !trace_charge(source->state, way.caller->sizebc / 16 + 1) ||
+	    !trace_charge(source->view.state, way.caller->sizebc / 16 + 1) ||
 	    !state_proto_holds(way.caller, leaf->pc) || !find_call(&way))
 		return;
 	callee = find_callee(&way);

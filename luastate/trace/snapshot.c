@@ -55,7 +55,7 @@ struct view {
 /* The n-th snapshot's members. */
 static uint32_t map_offset(const struct trace_source *source, uint32_t index)
 {
-	const struct luastate_layout *layout = source->vm->layout;
+	const struct luastate_layout *layout = source->view.layout;
 	const uint8_t *bytes = trace_snapshot_bytes(source, index);
 
 	if (index == source->block.nsnap)
@@ -83,7 +83,7 @@ static bool take_links(const uint8_t *words, const uint8_t *end, const unsigned 
 static void read_entries(const struct trace_source *source, const uint8_t *entries, unsigned count,
 			 struct view *view, unsigned *ret_flagged, unsigned *ret_flagged_count)
 {
-	bool gc64 = source->vm->layout->gc64;
+	bool gc64 = source->view.layout->gc64;
 
 	*ret_flagged_count = 0;
 	for (unsigned i = 0; i < count; i++) {
@@ -115,7 +115,7 @@ struct part {
 
 static bool find_part(const struct trace_source *source, uint32_t index, struct part *ret_part)
 {
-	const struct luastate_layout *layout = source->vm->layout;
+	const struct luastate_layout *layout = source->view.layout;
 	uint32_t start = map_offset(source, index), end = map_offset(source, index + 1);
 	uint32_t count = trace_snapshot_bytes(source, index)[layout->SnapShot_nent];
 	const uint8_t *map = source->bytes + source->block.map;
@@ -139,12 +139,12 @@ uint64_t trace_position_of(const struct trace_source *source, uint32_t index)
 {
 	struct part part;
 
-	return find_part(source, index, &part) ? position_of(source->vm->layout, &part) : 0;
+	return find_part(source, index, &part) ? position_of(source->view.layout, &part) : 0;
 }
 
 static bool read_view(const struct trace_source *source, uint32_t index, struct view *ret_view)
 {
-	const struct luastate_layout *layout = source->vm->layout;
+	const struct luastate_layout *layout = source->view.layout;
 	unsigned flagged[SLOTS], flagged_count;
 	struct part part;
 
@@ -182,7 +182,7 @@ static bool identify(const struct trace_source *source, const struct trace *trac
 		     const struct view *view, unsigned base, uint64_t pc,
 		     struct trace_frame *ret_frame)
 {
-	unsigned slot = source->vm->layout->gc64 ? base - 2 : base - 1;
+	unsigned slot = source->view.layout->gc64 ? base - 2 : base - 1;
 	const struct trace_function *function;
 
 	*ret_frame = (struct trace_frame){ .kind = LUASTATE_LUA, .pc = pc };
@@ -212,7 +212,7 @@ struct location {
 static bool follow_distance(const struct trace_source *source, const struct view *view,
 			    uint64_t link, struct location *location)
 {
-	unsigned frame_slots = source->vm->layout->gc64 ? 2 : 1;
+	unsigned frame_slots = source->view.layout->gc64 ? 2 : 1;
 	uint64_t distance = (link & ~(uint64_t)LINK_TYPEP) / 8;
 	/* A continuation's position is right below the frame's own slots. */
 	unsigned cont = location->base - frame_slots - 1;
@@ -234,7 +234,7 @@ static bool follow_distance(const struct trace_source *source, const struct view
 static bool step_down(const struct trace_source *source, const struct view *view,
 		      struct location *location, bool *ret_repeats)
 {
-	unsigned frame_slots = source->vm->layout->gc64 ? 2 : 1, below;
+	unsigned frame_slots = source->view.layout->gc64 ? 2 : 1, below;
 	uint64_t link = view->links.value[location->base - 1];
 	uint32_t call;
 	struct failure why;
@@ -247,7 +247,7 @@ static bool step_down(const struct trace_source *source, const struct view *view
 		return follow_distance(source, view, link, location);
 	}
 	if (!state_is_pointer(link) ||
-	    state_read(source->memory->any, link - 4, &call, 4, &why) != 0)
+	    state_read(source->view.memory->any, link - 4, &call, 4, &why) != 0)
 		return false;
 	below = frame_slots + (call >> 8 & 0xff);
 	if (below > location->base || location->base - below < view->lowest)
@@ -270,14 +270,14 @@ static uint32_t find_return(const struct trace_source *source)
 static bool has_returned(const struct trace_source *source, uint32_t index)
 {
 	return source->first_return <
-	       (state_u32(trace_snapshot_bytes(source, index), source->vm->layout->SnapShot_ref) &
+	       (state_u32(trace_snapshot_bytes(source, index), source->view.layout->SnapShot_ref) &
 		0xffff);
 }
 
 static bool is_stitch(const struct trace_source *source, uint32_t index)
 {
 	return index + 1 == source->block.nsnap &&
-	       source->header[source->vm->layout->GCtrace_linktype] == TRACE_LINK_STITCH;
+	       source->header[source->view.layout->GCtrace_linktype] == TRACE_LINK_STITCH;
 }
 
 /* @return false where memory is out; a snapshot that cannot be read has no frames. */
@@ -292,7 +292,7 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 
 	snapshot->first = (uint32_t)trace->frame_count;
 	if (source->walked > TRACE_FRAMES_MAX - TRACE_DEPTH_MAX ||
-	    !trace_charge(source->state, 1) || !read_view(source, index, &view))
+	    !trace_charge(source->view.state, 1) || !read_view(source, index, &view))
 		return true;
 	location = (struct location){ .base = view.top, .pc = view.pc };
 	/* What a trace is stitched around is not called yet, and its position is its caller's. */
@@ -312,7 +312,7 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 			return false;
 		count += !repeats;
 		source->walked++;
-		trace_charge(source->state, 1);
+		trace_charge(source->view.state, 1);
 		if (location.base == view.lowest) {
 			snapshot->count = (uint16_t)count;
 			snapshot->replaced = view.replaced && !has_returned(source, index);
@@ -331,9 +331,10 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 static int judge_work(const struct trace_source *source, const struct trace *trace,
 		      struct failure *why)
 {
-	return trace_charge(source->state, 0) ? 0
-					      : failure_set(why, FAILURE_LIMIT, 0, 0,
-							    trace->address, "read more of traces");
+	return trace_charge(source->view.state, 0)
+		       ? 0
+		       : failure_set(why, FAILURE_LIMIT, 0, 0, trace->address,
+				     "read more of traces");
 }
 
 int trace_decode_frames(struct trace_source *source, struct trace *trace, struct failure *why)

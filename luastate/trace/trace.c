@@ -186,16 +186,16 @@ void trace_clear_volatile(const struct luastate_layout *layout, uint8_t *header)
 			memcpy(header + kept[i].at, whole + kept[i].at, (size_t)kept[i].len);
 }
 
-static int read_header(const struct luastate_vm *vm, const struct attach_reader *reader,
+static int read_header(const struct state_view *view, const struct attach_reader *reader,
 		       uint32_t number, uint64_t *ret_address, uint8_t *ret_header,
 		       struct failure *why)
 {
-	const struct luastate_layout *layout = vm->layout;
-	uint64_t J = vm->G + (uint64_t)layout->global_State_to_J, table;
+	const struct luastate_layout *layout = view->layout;
+	uint64_t J = view->G + (uint64_t)layout->global_State_to_J, table;
 	uint32_t size;
 
 	if (!state_has_compiler(layout))
-		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, vm->G, "find a trace");
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, view->G, "find a trace");
 	if (state_read(reader, J + (uint64_t)layout->jit_State_sizetrace, &size, 4, why) ||
 	    state_read(reader, J + (uint64_t)layout->jit_State_trace, &table, 8, why))
 		return -1;
@@ -210,48 +210,49 @@ static int read_header(const struct luastate_vm *vm, const struct attach_reader 
 }
 
 /* What the stop copied, or else what is there now. */
-static int read_header_of_stop(const struct luastate_vm *vm, const struct luastate_memory *memory,
-			       uint32_t number, uint64_t *ret_address, uint8_t *ret_header,
-			       struct failure *why)
+static int read_header_of_stop(const struct state_view *view, uint32_t number,
+			       uint64_t *ret_address, uint8_t *ret_header, struct failure *why)
 {
-	if (read_header(vm, memory->stopped, number, ret_address, ret_header, why) == 0)
+	if (read_header(view, view->memory->stopped, number, ret_address, ret_header, why) == 0)
 		return 0;
-	return read_header(vm, memory->any, number, ret_address, ret_header, why);
+	return read_header(view, view->memory->any, number, ret_address, ret_header, why);
 }
 
-uint32_t trace_number_behind(const struct luastate_vm *vm, const struct luastate_memory *memory,
-			     uint64_t pc)
+uint32_t trace_number_behind(const struct state_view *view, uint64_t pc)
 {
 	uint8_t code[HEAD_BYTES];
 	uint32_t number;
 	struct failure why;
 
 	if (!STATE_TRACES_NOTED)
-		return state_arch_trace_at(vm->layout, vm->G, memory->any, pc);
+		return state_arch_trace_at(view->layout, view->G, view->memory->any, pc);
 	/* The area may end before. */
 	for (size_t len = sizeof(code); len >= 16; len /= 2)
-		if (state_read(memory->any, pc, code, len, &why) == 0)
-			return state_arch_head_end(vm->layout, vm->G, code, len, &number) ? number
-											  : 0;
+		if (state_read(view->memory->any, pc, code, len, &why) == 0)
+			return state_arch_head_end(view->layout, view->G, code, len, &number)
+				       ? number
+				       : 0;
 	return 0;
 }
 
-bool trace_read_side(const struct luastate_vm *vm, const struct luastate_memory *memory,
-		     uint32_t number, uint64_t mcode, uint32_t parent, uint32_t *ret_exit)
+bool trace_read_side(const struct state_view *view, uint32_t number, uint64_t mcode,
+		     uint32_t parent, uint32_t *ret_exit)
 {
+	const struct luastate_layout *layout = view->layout;
+	const struct attach_reader *reader = view->memory->any;
 	uint8_t header[STATE_OBJECT_MAX];
 	struct trace_block block;
 	uint64_t address;
 	uint16_t root, base[2]; /* IR_BASE: parent, exit */
 	struct failure why;
 
-	if (read_header(vm, memory->any, number, &address, header, &why) != 0 ||
-	    state_u64(header, vm->layout->GCtrace_mcode) != mcode ||
-	    !trace_block_of(vm->layout, header, address, &block) ||
-	    state_read(memory->any, block.start + 8 * (uint64_t)(TRACE_REF_BASE - block.nk), base,
+	if (read_header(view, reader, number, &address, header, &why) != 0 ||
+	    state_u64(header, layout->GCtrace_mcode) != mcode ||
+	    !trace_block_of(layout, header, address, &block) ||
+	    state_read(reader, block.start + 8 * (uint64_t)(TRACE_REF_BASE - block.nk), base,
 		       sizeof(base), &why) != 0)
 		return false;
-	memcpy(&root, header + vm->layout->GCtrace_root, 2);
+	memcpy(&root, header + layout->GCtrace_root, 2);
 	*ret_exit = base[1];
 	return root && base[0] == parent;
 }
@@ -260,9 +261,7 @@ bool trace_read_side(const struct luastate_vm *vm, const struct luastate_memory 
 
 /** A trace that is read. */
 struct reading {
-	struct luastate *state;
-	const struct luastate_vm *vm;
-	const struct luastate_memory *memory;
+	struct state_view view;
 	uint32_t number;
 	unsigned parents_left;
 	uint64_t address;
@@ -290,18 +289,14 @@ static void read_parent(const struct reading *reading, struct trace *trace)
 
 static int decode(const struct reading *reading, struct trace *trace, struct failure *why)
 {
-	struct trace_source source = { .state = reading->state,
-				       .vm = reading->vm,
-				       .memory = reading->memory,
+	struct trace_source source = { .view = reading->view,
 				       .header = reading->header,
 				       .bytes = reading->bytes,
 				       .block = reading->block };
 
 	read_parent(reading, trace);
 	if (trace->parent && reading->parents_left) {
-		struct reading parent = { .state = reading->state,
-					  .vm = reading->vm,
-					  .memory = reading->memory,
+		struct reading parent = { .view = reading->view,
 					  .number = trace->parent,
 					  .parents_left = reading->parents_left - 1 };
 
@@ -312,12 +307,12 @@ static int decode(const struct reading *reading, struct trace *trace, struct fai
 
 static struct trace *make(const struct reading *reading)
 {
-	const struct luastate_layout *layout = reading->vm->layout;
+	const struct luastate_layout *layout = reading->view.layout;
 	struct trace *trace = calloc(1, sizeof(*trace));
 
 	if (!trace)
 		return NULL;
-	trace->key = (struct trace_key){ reading->vm->G, reading->number };
+	trace->key = (struct trace_key){ reading->view.G, reading->number };
 	trace->layout = layout;
 	trace->address = reading->address;
 	memcpy(trace->header, reading->identity, (size_t)layout->GCtrace_sizeof);
@@ -332,17 +327,17 @@ static struct trace *make(const struct reading *reading)
 /* Whether the trace was, while all was read, what it was during the stop. */
 static bool is_still(const struct reading *reading)
 {
-	const struct luastate_memory *memory = reading->memory;
+	const struct luastate_memory *memory = reading->view.memory;
 	const struct attach_reader *reader = memory->later ? memory->later : memory->any;
 	uint8_t header[STATE_OBJECT_MAX];
 	uint64_t now;
 	struct failure why;
 
-	if (read_header(reading->vm, reader, reading->number, &now, header, &why) != 0 ||
+	if (read_header(&reading->view, reader, reading->number, &now, header, &why) != 0 ||
 	    now != reading->address)
 		return false;
-	trace_clear_volatile(reading->vm->layout, header);
-	return memcmp(header, reading->identity, (size_t)reading->vm->layout->GCtrace_sizeof) == 0;
+	trace_clear_volatile(reading->view.layout, header);
+	return memcmp(header, reading->identity, (size_t)reading->view.layout->GCtrace_sizeof) == 0;
 }
 
 /* @return It, or NULL without memory: then it is freed. */
@@ -368,8 +363,8 @@ static const struct trace *decode_anew(const struct reading *reading, struct fai
 	struct trace *trace;
 
 	failure_set(why, FAILURE_INVALID, 0, 0, reading->address, "read a trace");
-	if (!make_room(reading->state) ||
-	    !state_trace_fits(reading->vm->layout, reading->memory->any, reading->header,
+	if (!make_room(reading->view.state) ||
+	    !state_trace_fits(reading->view.layout, reading->view.memory->any, reading->header,
 			      reading->address, reading->number))
 		return NULL;
 	trace = make(reading);
@@ -379,15 +374,15 @@ static const struct trace *decode_anew(const struct reading *reading, struct fai
 		free_trace(trace);
 		return NULL;
 	}
-	return keep(reading->state, trace);
+	return keep(reading->view.state, trace);
 }
 
 static int read_identity(struct reading *reading, struct failure *why)
 {
-	const struct luastate_layout *layout = reading->vm->layout;
+	const struct luastate_layout *layout = reading->view.layout;
 
-	if (read_header_of_stop(reading->vm, reading->memory, reading->number, &reading->address,
-				reading->header, why) != 0)
+	if (read_header_of_stop(&reading->view, reading->number, &reading->address, reading->header,
+				why) != 0)
 		return -1;
 	memcpy(reading->identity, reading->header, (size_t)layout->GCtrace_sizeof);
 	trace_clear_volatile(layout, reading->identity);
@@ -396,7 +391,7 @@ static int read_identity(struct reading *reading, struct failure *why)
 
 static bool is_same(const struct reading *reading, const struct trace *known)
 {
-	const struct luastate_layout *layout = reading->vm->layout;
+	const struct luastate_layout *layout = reading->view.layout;
 
 	return known && known->layout == layout && known->address == reading->address &&
 	       memcmp(known->header, reading->identity, (size_t)layout->GCtrace_sizeof) == 0;
@@ -404,9 +399,9 @@ static bool is_same(const struct reading *reading, const struct trace *known)
 
 static const struct trace *get(struct reading *reading, struct failure *why)
 {
-	struct luastate *state = reading->state;
-	const struct luastate_layout *layout = reading->vm->layout;
-	struct trace *known = find(state, reading->vm->G, reading->number);
+	struct luastate *state = reading->view.state;
+	const struct luastate_layout *layout = reading->view.layout;
+	struct trace *known = find(state, reading->view.G, reading->number);
 	const struct trace *trace = known;
 	bool same;
 
@@ -426,7 +421,7 @@ static const struct trace *get(struct reading *reading, struct failure *why)
 		failure_set(why, FAILURE_LIMIT, 0, 0, reading->address, "read more of traces");
 		return NULL;
 	}
-	reading->bytes = trace_read_block(reading->memory->any, &reading->block, why);
+	reading->bytes = trace_read_block(reading->view.memory->any, &reading->block, why);
 	if (!reading->bytes)
 		return NULL;
 	reading->content = hash_block(layout, reading->bytes, &reading->block);
@@ -438,15 +433,9 @@ static const struct trace *get(struct reading *reading, struct failure *why)
 	return trace;
 }
 
-const struct trace *trace_get(struct luastate *state, const struct luastate_vm *vm,
-			      const struct luastate_memory *memory, uint32_t number,
-			      struct failure *why)
+const struct trace *trace_get(const struct state_view *view, uint32_t number, struct failure *why)
 {
-	struct reading reading = { .state = state,
-				   .vm = vm,
-				   .memory = memory,
-				   .number = number,
-				   .parents_left = PARENTS_MAX };
+	struct reading reading = { .view = *view, .number = number, .parents_left = PARENTS_MAX };
 
 	return get(&reading, why);
 }
@@ -454,11 +443,10 @@ const struct trace *trace_get(struct luastate *state, const struct luastate_vm *
 /* ---- Code ------------------------------------------------------------------------------- */
 
 /* On AArch64 a trace's exit stubs follow it. */
-static bool has_code_at(struct luastate *state, const struct luastate_vm *vm,
-			const struct luastate_memory *memory, uint32_t number, uint64_t pc)
+static bool has_code_at(const struct state_view *view, uint32_t number, uint64_t pc)
 {
 	struct failure why;
-	const struct trace *trace = number ? trace_get(state, vm, memory, number, &why) : NULL;
+	const struct trace *trace = number ? trace_get(view, number, &why) : NULL;
 	uint64_t stubs = trace && !STATE_TRACES_NOTED
 				 ? STATE_MCODE_UNIT * (trace->snapshot_count + STUBS_BEFORE)
 				 : 0;
@@ -470,6 +458,7 @@ static bool has_code_at(struct luastate *state, const struct luastate_vm *vm,
 static bool is_compiled_by(struct luastate *state, const struct luastate_vm *vm,
 			   const struct luastate_memory *memory, uint64_t pc)
 {
+	const struct state_view view = state_view_of(state, memory, vm);
 	enum areas_answer answer = areas_have(state, vm, memory->any, pc);
 	struct state_stubs stubs;
 
@@ -477,9 +466,8 @@ static bool is_compiled_by(struct luastate *state, const struct luastate_vm *vm,
 		return answer == AREAS_HAVE;
 	return (state_arch_read_stubs(vm->layout, memory->any, vm->G, 0, 0, &stubs) &&
 		state_arch_in_stubs(&stubs, pc)) ||
-	       has_code_at(state, vm, memory,
-			   state_arch_trace_at(vm->layout, vm->G, memory->any, pc), pc) ||
-	       has_code_at(state, vm, memory, trace_number_behind(vm, memory, pc), pc);
+	       has_code_at(&view, state_arch_trace_at(vm->layout, vm->G, memory->any, pc), pc) ||
+	       has_code_at(&view, trace_number_behind(&view, pc), pc);
 }
 
 /* By the traces that were met. Of one that is gone the memory may be another compiler's by now. */

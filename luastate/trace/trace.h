@@ -145,9 +145,7 @@ const struct trace *trace_find(const struct luastate *state, uint64_t G, uint32_
  * @return Borrowed until the next call; NULL with FAILURE_NOT_FOUND, FAILURE_INVALID or a read's
  *         failure.
  */
-const struct trace *trace_get(struct luastate *state, const struct luastate_vm *vm,
-			      const struct luastate_memory *memory, uint32_t number,
-			      struct failure *why);
+const struct trace *trace_get(const struct state_view *view, uint32_t number, struct failure *why);
 
 static inline bool trace_holds(const struct trace *trace, uint64_t pc)
 {
@@ -165,16 +163,15 @@ const struct trace_snapshot *trace_snapshot_at(const struct trace *trace, uint64
 
 /** The number that the first trace to note one behind @p pc of the machine code notes: that of the
  *  trace at @p pc, if that is before its head. 0 for none; to be verified. */
-uint32_t trace_number_behind(const struct luastate_vm *vm, const struct luastate_memory *memory,
-			     uint64_t pc);
+uint32_t trace_number_behind(const struct state_view *view, uint64_t pc);
 
 /**
  * The exit of trace @p parent from which the side trace @p number with machine code at @p mcode
  * begins. Reads no more than tells that, and remembers nothing.
  * @return false if it is no such trace.
  */
-bool trace_read_side(const struct luastate_vm *vm, const struct luastate_memory *memory,
-		     uint32_t number, uint64_t mcode, uint32_t parent, uint32_t *ret_exit);
+bool trace_read_side(const struct state_view *view, uint32_t number, uint64_t mcode,
+		     uint32_t parent, uint32_t *ret_exit);
 
 /** Forget all. */
 void trace_free_all(struct luastate *state);
@@ -253,9 +250,7 @@ static inline const uint8_t *trace_instruction(const struct trace_block *block,
 
 /** A trace in the making. */
 struct trace_source {
-	struct luastate *state;
-	const struct luastate_vm *vm;
-	const struct luastate_memory *memory;
+	struct state_view view;
 	const uint8_t *header; /* GCtrace */
 	const uint8_t *bytes;  /* of the block, and 8 more */
 	struct trace_block block;
@@ -272,7 +267,7 @@ struct trace_source {
 static inline const uint8_t *trace_snapshot_bytes(const struct trace_source *source, uint32_t index)
 {
 	return source->bytes + source->block.snapshots +
-	       (size_t)source->vm->layout->SnapShot_sizeof * index;
+	       (size_t)source->view.layout->SnapShot_sizeof * index;
 }
 
 /** The bytecode at which the interpreter goes on where a snapshot's exit is taken, 0 where it

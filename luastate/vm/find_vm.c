@@ -80,22 +80,27 @@ static bool is_alike(const struct luastate_layout *layout, const struct luastate
 	       layout->lua_State_cframe == other->lua_State_cframe;
 }
 
+/** A search on a native stack. */
+struct search {
+	struct luastate *state;
+	const struct attach_reader *reader;
+	unsigned tries_left; /* coroutines that may be looked at */
+};
+
 /* As luastate_vm_of(), while there are tries. */
-static const struct luastate_vm *try_coroutine(struct luastate *state,
-					       const struct attach_reader *reader, uint64_t L,
-					       unsigned *tries, struct failure *why)
+static const struct luastate_vm *try_coroutine(struct search *search, uint64_t L,
+					       struct failure *why)
 {
-	if (!state_is_pointer(L) || L % 8 != 0 || *tries == 0)
+	if (!state_is_pointer(L) || L % 8 != 0 || search->tries_left == 0)
 		return NULL;
-	--*tries;
-	return luastate_vm_of(state, reader, L, why);
+	search->tries_left--;
+	return luastate_vm_of(search->state, search->reader, L, why);
 }
 
 /* The VM of the C frame at @frame of an interpreter. */
-static const struct luastate_vm *find_at(struct luastate *state,
+static const struct luastate_vm *find_at(struct search *search,
 					 const struct state_interpreter *interpreter,
-					 const struct attach_reader *reader, uint64_t frame,
-					 unsigned *tries, struct failure *why)
+					 uint64_t frame, struct failure *why)
 {
 	struct locations locations;
 
@@ -104,10 +109,10 @@ static const struct luastate_vm *find_at(struct luastate *state,
 		const struct luastate_vm *vm;
 		uint64_t L = 0;
 
-		if (state_read(reader, frame + (uint64_t)locations.items[i].offset, &L,
+		if (state_read(search->reader, frame + (uint64_t)locations.items[i].offset, &L,
 			       (size_t)locations.items[i].size, why) != 0)
 			continue;
-		vm = try_coroutine(state, reader, L, tries, why);
+		vm = try_coroutine(search, L, why);
 		if (vm)
 			return vm;
 	}
@@ -120,12 +125,11 @@ const struct luastate_vm *luastate_find_in_frame(struct luastate *state,
 						 struct failure *why)
 {
 	const struct state_interpreter *interpreter = state_interpreter_at(state, attach_pc(frame));
+	struct search search = { state, reader, SEARCH_STACK_TRIES };
 	uint64_t sp = attach_sp(frame);
-	unsigned tries = SEARCH_STACK_TRIES;
 
 	for (unsigned pushed = 0; interpreter && pushed <= state_arch_helper_bytes; pushed += 8) {
-		const struct luastate_vm *vm =
-			find_at(state, interpreter, reader, sp + pushed, &tries, why);
+		const struct luastate_vm *vm = find_at(&search, interpreter, sp + pushed, why);
 
 		if (vm)
 			return vm;
@@ -134,15 +138,14 @@ const struct luastate_vm *luastate_find_in_frame(struct luastate *state,
 	return NULL;
 }
 
-static const struct luastate_vm *find_shown(struct luastate *state,
-					    const struct attach_reader *reader, uint64_t address,
-					    uint64_t word, unsigned *tries, struct failure *why)
+static const struct luastate_vm *find_shown(struct search *search, uint64_t address, uint64_t word,
+					    struct failure *why)
 {
-	for (size_t i = 0; i < state->interpreter_count; i++) {
-		const struct state_interpreter *interpreter = &state->interpreters[i];
+	for (size_t i = 0; i < search->state->interpreter_count; i++) {
+		const struct state_interpreter *interpreter = &search->state->interpreters[i];
 		uint64_t frame = state_arch_frame_shown(interpreter, address, word);
 		const struct luastate_vm *vm =
-			frame ? find_at(state, interpreter, reader, frame, tries, why) : NULL;
+			frame ? find_at(search, interpreter, frame, why) : NULL;
 
 		if (vm)
 			return vm;
@@ -152,10 +155,9 @@ static const struct luastate_vm *find_shown(struct luastate *state,
 
 /* The VM whose coroutine is in the word at @address, if that is the newest C frame's place for it,
  * as the coroutine itself says. */
-static const struct luastate_vm *find_newest_by(struct luastate *state,
+static const struct luastate_vm *find_newest_by(struct search *search,
 						const struct luastate_layout *layout,
-						const struct attach_reader *reader,
-						uint64_t address, uint64_t word, unsigned *tries,
+						uint64_t address, uint64_t word,
 						struct failure *why)
 {
 	uint64_t L = word, link;
@@ -163,18 +165,17 @@ static const struct luastate_vm *find_newest_by(struct luastate *state,
 	if (layout->ref_size == 4)
 		L = layout->cframe_L % 8 ? word >> 32 : (uint32_t)word;
 	if (!state_is_pointer(L) || L % 8 != 0 ||
-	    state_read(reader, L + (uint64_t)layout->lua_State_cframe, &link, sizeof(link), why) !=
-		    0 ||
+	    state_read(search->reader, L + (uint64_t)layout->lua_State_cframe, &link, sizeof(link),
+		       why) != 0 ||
 	    (link & ~(uint64_t)STATE_CFRAME_FLAGS) != address - (uint64_t)layout->cframe_L / 8 * 8)
 		return NULL;
-	return try_coroutine(state, reader, L, tries, why);
+	return try_coroutine(search, L, why);
 }
 
 /* No word leads into an interpreter that was interrupted itself, nor from machine code that runs
  * below an interpreter's frame, with its spill slots between. */
-static const struct luastate_vm *find_newest(struct luastate *state,
-					     const struct attach_reader *reader, uint64_t address,
-					     uint64_t word, unsigned *tries, struct failure *why)
+static const struct luastate_vm *find_newest(struct search *search, uint64_t address, uint64_t word,
+					     struct failure *why)
 {
 	const struct luastate_layout *last = NULL;
 
@@ -182,10 +183,10 @@ static const struct luastate_vm *find_newest(struct luastate *state,
 		const struct luastate_layout *layout = &luastate_layouts[i];
 		const struct luastate_vm *vm;
 
-		if (!is_used(state, layout) || (last && is_alike(layout, last)))
+		if (!is_used(search->state, layout) || (last && is_alike(layout, last)))
 			continue;
 		last = layout;
-		vm = find_newest_by(state, layout, reader, address, word, tries, why);
+		vm = find_newest_by(search, layout, address, word, why);
 		if (vm)
 			return vm;
 	}
@@ -198,22 +199,22 @@ const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
 						 uint64_t limit, struct failure *why)
 {
 	uint64_t words[64]; /* small pieces: the stack ends anywhere in its last page */
-	unsigned tries = SEARCH_STACK_TRIES;
+	struct search search = { state, reader, SEARCH_STACK_TRIES };
 
 	if (limit <= sp || limit - sp > SEARCH_STACK_BYTES)
 		limit = sp + SEARCH_STACK_BYTES;
-	for (uint64_t at = sp & ~(uint64_t)7; at < limit && tries; at += sizeof(words)) {
+	for (uint64_t at = sp & ~(uint64_t)7; at < limit && search.tries_left;
+	     at += sizeof(words)) {
 		size_t len = limit - at < sizeof(words) ? (size_t)(limit - at) : sizeof(words);
 
 		if (state_read(reader, at, words, len, why) != 0)
 			return NULL;
 		for (size_t i = 0; i < len / 8; i++) {
 			uint64_t address = at + i * 8;
-			const struct luastate_vm *vm =
-				find_shown(state, reader, address, words[i], &tries, why);
+			const struct luastate_vm *vm = find_shown(&search, address, words[i], why);
 
 			if (!vm && address - sp < SEARCH_NEWEST_BYTES)
-				vm = find_newest(state, reader, address, words[i], &tries, why);
+				vm = find_newest(&search, address, words[i], why);
 			if (vm)
 				return vm;
 		}
@@ -253,18 +254,26 @@ static struct shape shape_of_model(bool gc64)
 	return shape;
 }
 
+/** A copied part of the target's memory. */
+struct chunk {
+	uint64_t start;
+	const uint8_t *bytes;
+	size_t len;
+};
+
 /* Look at each aligned address of a chunk. All memory of the target goes through this loop, so it
  * takes one comparison for nearly every address. */
-static size_t find_reference(const uint8_t *chunk, size_t from, size_t count, uint64_t start,
+static size_t find_reference(const struct chunk *chunk, size_t from, size_t count,
 			     const struct shape *shape, bool gc64)
 {
+	uint64_t start = chunk->start;
 	uint64_t range = shape->size_max - shape->size_min;
 
 	if (gc64)
-		from += state_arch_pass(chunk + 8 * from + shape->glref_at, count - from,
+		from += state_arch_pass(chunk->bytes + 8 * from + shape->glref_at, count - from,
 					start + 8 * from + shape->size_min, range);
 	for (size_t i = from; i < count; i++) {
-		const uint8_t *bytes = chunk + 8 * i;
+		const uint8_t *bytes = chunk->bytes + 8 * i;
 		uint64_t ref = gc64 ? state_u64(bytes, shape->glref_at)
 				    : state_u32(bytes, shape->glref_at);
 
@@ -276,20 +285,20 @@ static size_t find_reference(const uint8_t *chunk, size_t from, size_t count, ui
 
 static const struct luastate_vm *search_chunk(struct luastate *state,
 					      const struct attach_reader *reader,
-					      const uint8_t *chunk, size_t len, uint64_t start,
-					      bool gc64, struct failure *why)
+					      const struct chunk *chunk, bool gc64,
+					      struct failure *why)
 {
 	const struct shape shape = shape_of_model(gc64);
-	size_t count = len < STATE_MAIN_HEAD ? 0 : (len - STATE_MAIN_HEAD) / 8 + 1;
+	size_t count = chunk->len < STATE_MAIN_HEAD ? 0 : (chunk->len - STATE_MAIN_HEAD) / 8 + 1;
 
 	if (shape.size_min > shape.size_max)
 		return NULL; /* no build of this architecture has the model */
 	for (size_t i = 0; i < count; i++) {
 		const struct luastate_vm *vm = NULL;
 
-		i = find_reference(chunk, i, count, start, &shape, gc64);
-		if (i < count && chunk[8 * i + (size_t)shape.gct_at] == SEARCH_GCT_THREAD)
-			vm = luastate_vm_of(state, reader, start + 8 * i, why);
+		i = find_reference(chunk, i, count, &shape, gc64);
+		if (i < count && chunk->bytes[8 * i + (size_t)shape.gct_at] == SEARCH_GCT_THREAD)
+			vm = luastate_vm_of(state, reader, chunk->start + 8 * i, why);
 		if (vm)
 			return vm;
 	}
@@ -300,18 +309,19 @@ const struct luastate_vm *luastate_find_in_range(struct luastate *state,
 						 const struct attach_reader *reader, uint64_t start,
 						 uint64_t end, struct failure *why)
 {
-	uint8_t *chunk = malloc(SEARCH_CHUNK);
+	uint8_t *bytes = malloc(SEARCH_CHUNK);
 	const struct luastate_vm *found = NULL;
 
-	if (!chunk) {
+	if (!bytes) {
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, start, "search memory");
 		return NULL;
 	}
 	for (uint64_t at = start, next; at + STATE_MAIN_HEAD <= end && !found; at = next) {
 		size_t len = end - at < SEARCH_CHUNK ? (size_t)(end - at) : SEARCH_CHUNK;
+		struct chunk chunk;
 
 		next = at + SEARCH_CHUNK - STATE_MAIN_HEAD + 8;
-		if (state_read(reader, at, chunk, len, why) != 0) {
+		if (state_read(reader, at, bytes, len, why) != 0) {
 			uint64_t fault = why->address;
 
 			if (why->kind == FAILURE_GONE)
@@ -319,14 +329,15 @@ const struct luastate_vm *luastate_find_in_range(struct luastate *state,
 			/* A hole: memory comes and goes while it is searched. */
 			len = fault > at && fault - at < len ? (size_t)(fault - at) : 0;
 			next = (fault < at ? at : fault) / SEARCH_PAGE * SEARCH_PAGE + SEARCH_PAGE;
-			if (len && state_read(reader, at, chunk, len, why) != 0)
+			if (len && state_read(reader, at, bytes, len, why) != 0)
 				continue;
 		}
-		found = search_chunk(state, reader, chunk, len, at, true, why);
+		chunk = (struct chunk){ at, bytes, len };
+		found = search_chunk(state, reader, &chunk, true, why);
 		if (!found && at < UINT32_MAX)
-			found = search_chunk(state, reader, chunk, len, at, false, why);
+			found = search_chunk(state, reader, &chunk, false, why);
 	}
-	free(chunk);
+	free(bytes);
 	if (!found)
 		failure_set(why, FAILURE_NOT_FOUND, 0, 0, start, "find a VM in memory");
 	return found;

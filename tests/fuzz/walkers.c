@@ -217,6 +217,7 @@ static void check_definition(void *context, const struct definition *definition)
 /* Of fast functions, of what all known prototypes make, and of these themselves. */
 void walkers_names(struct luastate *state, const struct walkers_thread *thread)
 {
+	const struct luastate_memory memory = { .stopped = thread->memory, .any = thread->memory };
 	struct state_proto *proto, *next;
 	uint64_t definitions = 0;
 	struct failure why;
@@ -225,11 +226,12 @@ void walkers_names(struct luastate *state, const struct walkers_thread *thread)
 	luastate_begin_sample(state, thread->memory);
 	HASH_ITER(hh, state->protos, proto, next)
 	{
+		const struct state_view view = { state, &memory, proto->layout, thread->vm->G };
+
 		definition_visit(proto->layout, thread->memory, proto->address, 0, check_definition,
 				 &definitions, &why);
-		state_read_parent(state, proto->layout, thread->memory, thread->vm->G,
-				  proto->address);
-		state_define_proto(state, proto->layout, thread->memory, thread->vm->G, proto);
+		state_read_parent(&view, proto->address);
+		state_define_proto(&view, proto);
 		HOLDS(!proto->function.name || strlen(proto->function.name) < STATE_NAME_MAX);
 	}
 }

@@ -75,8 +75,10 @@ struct luastate_memory sample_memory(const struct sample *sample)
 struct state_proto *sample_proto(struct sample *sample, uint64_t address)
 {
 	const struct luastate_memory memory = sample_memory(sample);
+	const struct state_view view = { sample->state, &memory, sample->vm->layout,
+					 sample->vm->G };
 
-	return state_get_proto(sample->state, sample->vm->layout, &memory, address, &sample->why);
+	return state_get_proto(&view, address, &sample->why);
 }
 
 void sample_walk(struct sample *sample)

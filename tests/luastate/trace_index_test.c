@@ -223,6 +223,8 @@ static void test_many_traces(void **state)
 	lua = scene.sample->state;
 	fake_trace_table(scene.vm, MANY + 1);
 	for (uint32_t i = 1; i <= MANY; i++) {
+		struct state_view view;
+
 		scene.tracing.number = i;
 		scene.tracing.mcode = 0x10000000 + 256 * (uint64_t)(i / 3) + i % 3;
 		if (i == 1)
@@ -233,7 +235,8 @@ static void test_many_traces(void **state)
 		assert_non_null(vm);
 		luastate_begin_sample(lua, &scene.vm->reader);
 		/* Without its code a trace can be read, but not located. */
-		assert_non_null(trace_get(lua, vm, &memory, i, &why));
+		view = state_view_of(lua, &memory, vm);
+		assert_non_null(trace_get(&view, i, &why));
 	}
 	assert_int_equal(MANY, HASH_COUNT(lua->traces));
 	assert_int_equal(MANY / 3 + 1, lua->trace_index_count);
