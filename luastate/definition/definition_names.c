@@ -410,12 +410,6 @@ static const struct state_definition *walk_for(const struct names_search *search
 	return found;
 }
 
-/* Whether a walk along all objects takes longer than a look at who holds functions. */
-static bool is_large(const struct names_search *search)
-{
-	return state_heap_bytes(search->layout, search->reader, search->G) > LARGE_BYTES;
-}
-
 /* Each way once there is time for it; what was not found is not found before the index is
  * made anew. */
 static void define(const struct names_search *search, struct state_proto *proto)
@@ -438,7 +432,10 @@ static void define(const struct names_search *search, struct state_proto *proto)
 	    proto->parents_serial == state->parents_serial)
 		return;
 	found = names_search_known(search, &wanted);
-	if (!found && asks && search->walks && is_large(search))
+	/* In a large VM a walk along all objects takes longer than a look at who holds functions.
+	 */
+	if (!found && asks && search->walks &&
+	    state_heap_bytes(search->layout, search->reader, search->G) > LARGE_BYTES)
 		found = ask_holders(search, proto, &wanted);
 	if (!found && walks && !proto->name_rank)
 		found = walk_for(search, proto, &wanted);

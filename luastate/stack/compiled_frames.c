@@ -118,12 +118,6 @@ static const struct trace_frame *frames_of(const struct position *position)
 	return &position->trace->frames[position->snapshot->first];
 }
 
-/* Of them those that are not on the stack, and the one that is. */
-static unsigned count_of(const struct position *position)
-{
-	return position->left ? 1 : position->snapshot->count;
-}
-
 /* Whether the snapshot is of the frame that the stack has there. */
 static bool fits(const struct position *position, const struct luastate_frame *base)
 {
@@ -233,7 +227,8 @@ static bool put_frames(struct luastate_chain *chain, const struct position *posi
 	const struct trace_snapshot *snapshot = position->snapshot;
 	const struct luastate_frame base = chain->frames[at];
 	struct luastate_frame room[TRACE_DEPTH_MAX + 1], *frames = room + 1;
-	unsigned count = count_of(position);
+	/* Those that are not on the stack, and the one that is. */
+	unsigned count = position->left ? 1 : snapshot->count;
 
 	for (unsigned i = 0; i < count; i++) {
 		unsigned from_root = count - 1 - i;

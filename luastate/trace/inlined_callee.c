@@ -284,13 +284,6 @@ static const struct state_proto *find_callee(const struct way *way)
 	return callee && fits_name(way, callee) ? callee : NULL;
 }
 
-/* Functions begin with an instruction that the line of their definition has, and end with one that
- * returns. */
-static bool outweighs(const struct state_proto *callee, const struct way *way)
-{
-	return callee->sizebc > 2 && callee->sizebc - 2 > way->own;
-}
-
 void trace_find_inlined_callee(const struct trace_source *source, const struct trace *trace,
 			       struct trace_snapshot *snapshot, const struct trace_snapshot *next)
 {
@@ -312,7 +305,9 @@ void trace_find_inlined_callee(const struct trace_source *source, const struct t
 	    !state_proto_holds(way.caller, leaf->pc) || !find_call(&way))
 		return;
 	callee = find_callee(&way);
-	if (!callee || !outweighs(callee, &way))
+	/* Functions begin with an instruction that the line of their definition has, and end with
+	 * one that returns. */
+	if (!callee || callee->sizebc <= 2 || callee->sizebc - 2 <= way.own)
 		return;
 	snapshot->callee = callee->address;
 	snapshot->callee_pc = callee->bytecode + 4;

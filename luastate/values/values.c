@@ -150,13 +150,6 @@ static void decode_string(struct values *values, uint64_t address, struct luasta
 						      .size = len };
 }
 
-static void load_names(struct values *values)
-{
-	if (!values->names_loaded)
-		state_load_names(values->state, values->memory->any, values->vm->G);
-	values->names_loaded = true;
-}
-
 static void decode_lua_function(struct values *values, uint64_t pc,
 				struct luastate_value *ret_value)
 {
@@ -214,7 +207,8 @@ static void decode_function(struct values *values, uint64_t address,
 							  : NULL;
 		if (name || values->names_loaded)
 			break;
-		load_names(values);
+		state_load_names(values->state, values->memory->any, values->vm->G);
+		values->names_loaded = true;
 	}
 	if (name) {
 		ret_value->text = values_copy_text(values, name);

@@ -126,12 +126,6 @@ static bool is_cycle(const struct values *values, uint64_t address)
 	return false;
 }
 
-static unsigned depth_of(const struct values *values)
-{
-	return values->options->depth < LUASTATE_VALUES_DEPTH_MAX ? values->options->depth
-								  : LUASTATE_VALUES_DEPTH_MAX;
-}
-
 /* The entries that were met, as values. */
 static void decode_entries(struct values *values, uint64_t address, const struct scan *scan)
 {
@@ -201,7 +195,8 @@ void values_decode_table(struct values *values, uint64_t address, struct luastat
 	ret_value->table = scan.table = table;
 	if (is_cycle(values, address))
 		table->cut = LUASTATE_TABLE_CYCLE;
-	else if (values->depth >= depth_of(values))
+	else if (values->depth >= values->options->depth ||
+		 values->depth >= LUASTATE_VALUES_DEPTH_MAX)
 		table->cut = LUASTATE_TABLE_DEPTH;
 	else
 		scan.max = entries < VALUES_ENTRIES_MAX ? entries : VALUES_ENTRIES_MAX;
