@@ -118,18 +118,18 @@ nearest(struct luastate *state, const struct attach_reader *reader, uint64_t L, 
 
 int luastate_examine(struct luastate *state, const struct attach_reader *reader, uint64_t L,
 		     luastate_invariant_visitor *visit, void *context,
-		     const struct luastate_layout **ret_layout, uint64_t *ret_G, bool *ret_fits)
+		     struct luastate_examination *ret_examination)
 {
-	const struct luastate_vm *vm;
 	struct failure why;
-	uint64_t G = 0;
+	const struct luastate_vm *vm = luastate_vm_of(state, reader, L, &why);
+	struct luastate_examination examination = { .G = vm ? vm->G : 0 };
 
-	vm = luastate_vm_of(state, reader, L, &why);
-	*ret_layout = vm ? vm->layout : nearest(state, reader, L, &G);
-	if (!*ret_layout)
+	examination.layout = vm ? vm->layout : nearest(state, reader, L, &examination.G);
+	if (!examination.layout)
 		return -1;
-	*ret_G = vm ? vm->G : G;
-	*ret_fits = state_check_vm(state, *ret_layout, reader, *ret_G, visit, context);
+	examination.fits =
+		state_check_vm(state, examination.layout, reader, examination.G, visit, context);
+	*ret_examination = examination;
 	return 0;
 }
 

@@ -45,15 +45,21 @@ int luastate_compare_debug(const struct luastate *state, size_t index,
 typedef void luastate_invariant_visitor(void *context, const char *what, uint64_t address,
 					uint64_t value, bool holds);
 
+/** How a VM was examined. */
+struct luastate_examination {
+	const struct luastate_layout *layout;
+	uint64_t G;
+	bool fits; /**< All invariants hold. */
+};
+
 /**
  * Check the invariants of the VM of the coroutine @p L, also behind the first that fails, under its
  * layout, or else under the one that comes nearest. Stopped window: no.
- * @param ret_fits All hold.
  * @return 0, or -1 if @p L is a coroutine under no layout.
  */
 int luastate_examine(struct luastate *state, const struct attach_reader *reader, uint64_t L,
 		     luastate_invariant_visitor *visit, void *context,
-		     const struct luastate_layout **ret_layout, uint64_t *ret_G, bool *ret_fits);
+		     struct luastate_examination *ret_examination);
 
 /** The layouts that a VM fits: more than one where they differ in what the VM does not show yet,
  *  such as traces. @return their number, at most @p max. */

@@ -194,20 +194,28 @@ enum luastate_reach {
 	LUASTATE_REACH_SOME, /**< Not to the first function, for another reason. */
 };
 
+/** A finished walk of a native stack. */
+struct luastate_native_walk {
+	const struct luastate_vm_frame *vm_frames;
+	size_t vm_frame_count;
+	/** Stack pointer of the highest native frame that was reached; below sp it tells nothing of
+	 * the native stack. */
+	uint64_t top;
+	/** Where the walk was cut, the next stop copies twice as much of the native stack, up to
+	 * the most that one copies. */
+	enum luastate_reach reach;
+	uint64_t sp; /**< Of the leaf. */
+};
+
 /**
  * Update the prediction from a finished walk's image.
  *
  * Stopped window: no. It cannot fail: what cannot be read is not predicted.
- * @param reader, vm_frames Borrowed for the call.
- * @param native_top Stack pointer of the highest native frame that was reached; below @p sp it
- * tells nothing of the native stack.
- * @param reach Where that was cut, the next stop copies twice as much of the native stack, up to
- * the most that one copies.
- * @param sp Of the leaf.
+ * @param reader, native Borrowed for the call.
  */
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
-		    const struct luastate_vm_frame *vm_frames, size_t count, uint64_t native_top,
-		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction);
+		    const struct luastate_native_walk *native,
+		    struct luastate_prediction *prediction);
 
 /** Names of fast functions and C functions from the tables of loaded modules; also called by the
  *  walk when it meets an unknown one, at most once a second, and for a fiftieth of the time. */

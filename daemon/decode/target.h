@@ -233,4 +233,15 @@ int target_decode(struct daemon_target *target, struct attach_image *image,
 		  const struct luastate_memory *memory, struct format_sample *ret_sample,
 		  enum daemon_outcome *ret_outcome, struct failure *why);
 
+/** The native walk of the image that was decoded last. @param sp Of its leaf. */
+static inline struct luastate_native_walk target_native_walk(const struct daemon_target *target,
+							     enum luastate_reach reach, uint64_t sp)
+{
+	return (struct luastate_native_walk){ .vm_frames = target->vm_frames,
+					      .vm_frame_count = target->vm_frame_count,
+					      .top = target->stack_top,
+					      .reach = reach,
+					      .sp = sp };
+}
+
 #endif

@@ -257,32 +257,30 @@ static void print_derivation(struct explain *explain, const struct luastate_layo
 
 static bool print_vm(struct explain *explain, uint64_t coroutine)
 {
-	const struct luastate_layout *layout;
+	struct luastate_examination vm;
 	char text[TEXT_MAX];
-	uint64_t G;
-	bool fits = false;
 	struct luastate *lua = explain->target->lua;
 	struct failure why;
 
 	/* First without output, to learn the layout. */
-	if (luastate_examine(lua, explain->reader, coroutine, NULL, NULL, &layout, &G, &fits) != 0)
+	if (luastate_examine(lua, explain->reader, coroutine, NULL, NULL, &vm) != 0)
 		return false;
-	luastate_describe_layout(layout, text, sizeof(text));
-	fprintf(explain->out, "  VM           global state 0x%" PRIx64 "%s\n", G,
-		fits ? "" : ", of an unknown build");
-	fprintf(explain->out, "    %s %s\n", fits ? "layout:" : "nearest layout:", text);
-	if (fits) {
-		print_other_layouts(explain, layout, G);
-		print_derivation(explain, layout);
+	luastate_describe_layout(vm.layout, text, sizeof(text));
+	fprintf(explain->out, "  VM           global state 0x%" PRIx64 "%s\n", vm.G,
+		vm.fits ? "" : ", of an unknown build");
+	fprintf(explain->out, "    %s %s\n", vm.fits ? "layout:" : "nearest layout:", text);
+	if (vm.fits) {
+		print_other_layouts(explain, vm.layout, vm.G);
+		print_derivation(explain, vm.layout);
 	}
-	if (fits && luastate_read_version(lua, explain->reader, G, text, sizeof(text), &why) == 0) {
+	if (vm.fits &&
+	    luastate_read_version(lua, explain->reader, vm.G, text, sizeof(text), &why) == 0) {
 		fputs("    jit.version: ", explain->out);
 		print_foreign(explain, text);
 		fputc('\n', explain->out);
 	}
-	luastate_examine(lua, explain->reader, coroutine, print_invariant, explain, &layout, &G,
-			 &fits);
-	return fits;
+	luastate_examine(lua, explain->reader, coroutine, print_invariant, explain, &vm);
+	return vm.fits;
 }
 
 static void count_failing(void *context, const char *what, uint64_t address, uint64_t value,
@@ -296,13 +294,11 @@ static void count_failing(void *context, const char *what, uint64_t address, uin
 
 static unsigned failing_of(struct explain *explain, uint64_t coroutine)
 {
-	const struct luastate_layout *layout;
+	struct luastate_examination vm;
 	unsigned failing = 0;
-	uint64_t G;
-	bool fits = false;
 
 	return luastate_examine(explain->target->lua, explain->reader, coroutine, count_failing,
-				&failing, &layout, &G, &fits) == 0
+				&failing, &vm) == 0
 		       ? failing
 		       : FAILING_MAX;
 }

@@ -129,6 +129,7 @@ static int decode(struct reading *reading, struct look *look, const struct luast
 {
 	struct daemon_target *target = reading->target;
 	struct format_sample sample = { .weight = 1 };
+	struct luastate_native_walk native;
 	enum daemon_outcome outcome;
 
 	target->lacks_registers = thread->doing == DAEMON_WAITING;
@@ -136,10 +137,10 @@ static int decode(struct reading *reading, struct look *look, const struct luast
 	if (target_decode(target, reading->image, memory, &sample, &outcome, why) != 0)
 		return -1;
 	outcome = stacks_judge(target, thread, outcome);
-	luastate_learn(target->lua, memory->any, target->vm_frames, target->vm_frame_count,
-		       target->stack_top,
-		       outcome == DAEMON_FULL ? LUASTATE_REACH_ALL : LUASTATE_REACH_CUT,
-		       attach_sp(attach_image_registers(reading->image)), &look->prediction);
+	native = target_native_walk(
+		target, outcome == DAEMON_FULL ? LUASTATE_REACH_ALL : LUASTATE_REACH_CUT,
+		attach_sp(attach_image_registers(reading->image)));
+	luastate_learn(target->lua, memory->any, &native, &look->prediction);
 	return frames_copy_stack(target, reading->functions, memory->any, &sample, outcome,
 				 &thread->stack, why);
 }

@@ -116,10 +116,10 @@ static void save_image(struct recorder *recorder, const struct recorder_target *
 
 /* ---- One thread ------------------------------------------------------------------------- */
 
-static void note_failure(struct recorder *recorder, struct recorder_target *of,
-			 const struct attach_thread *thread, struct sampled_thread *data,
-			 const struct failure *why)
+static void note_failure(struct recorder_target *of, const struct attach_thread *thread,
+			 struct sampled_thread *data, const struct failure *why)
 {
+	struct recorder *recorder = of->recorder;
 	const struct daemon_process *listed = recorder_listed(recorder, of);
 
 	switch (why->kind) {
@@ -169,9 +169,10 @@ static uint64_t patience_of(const struct recorder *recorder)
 	return half_ns < PATIENCE_MAX_NS ? half_ns : PATIENCE_MAX_NS;
 }
 
-static bool capture(struct recorder *recorder, struct recorder_target *of,
-		    struct attach_thread *thread, struct sampled_thread *data)
+static bool capture(struct recorder_target *of, struct attach_thread *thread,
+		    struct sampled_thread *data)
 {
+	struct recorder *recorder = of->recorder;
 	struct luastate_plan_context context = { .state = of->target->lua,
 						 .prediction = &data->prediction,
 						 .stack_limit = thread->stack_limit };
@@ -201,7 +202,7 @@ static bool capture(struct recorder *recorder, struct recorder_target *of,
 		daemon_histogram_add(&recorder->stats->held, timing.stopped_ns - timing.stop_ns);
 	}
 	if (ret != 0) {
-		note_failure(recorder, of, thread, data, &why);
+		note_failure(of, thread, data, &why);
 		return false;
 	}
 	recorder->stats->interrupted_calls += attach_was_interrupted(
@@ -231,12 +232,13 @@ static void predict_vm(struct daemon_target *target, const struct attach_reader 
 		       struct luastate_prediction *prediction)
 {
 	size_t count = target->vm_frame_count;
+	struct luastate_native_walk native = target_native_walk(target, LUASTATE_REACH_SOME, sp);
 
 	if (count >= LUASTATE_PREDICTED_THREADS)
 		count = LUASTATE_PREDICTED_THREADS - 1;
 	target->vm_frames[count] = (struct luastate_vm_frame){ .L = vm->main_thread };
-	luastate_learn(target->lua, reader, target->vm_frames, count + 1, target->stack_top,
-		       LUASTATE_REACH_SOME, sp, prediction);
+	native.vm_frame_count = count + 1;
+	luastate_learn(target->lua, reader, &native, prediction);
 }
 
 static void rest_from_stack(struct sampled_thread *data, uint64_t now_ns)
@@ -262,10 +264,10 @@ static void begin_rest(struct sampled_rest *rest, uint64_t now_ns)
 
 /* Search the stack of a thread that was just stopped. @return Whether it shows another VM than the
  * last search. */
-static bool find_on_stack(struct recorder *recorder, struct recorder_target *of,
-			  const struct attach_thread *thread, struct sampled_thread *data,
-			  uint64_t now_ns)
+static bool find_on_stack(struct recorder_target *of, const struct attach_thread *thread,
+			  struct sampled_thread *data, uint64_t now_ns)
 {
+	struct recorder *recorder = of->recorder;
 	const struct attach_reader *reader;
 	const struct luastate_vm *vm;
 	uint64_t sp = attach_sp(attach_image_registers(recorder->image));
@@ -290,11 +292,12 @@ static bool find_on_stack(struct recorder *recorder, struct recorder_target *of,
  * thread that is nearly always in compiled code may not do so for a long time, and its code looks
  * like any unknown code until the VM is known. The stack then reveals the VM by the interpreter's
  * frame below the trace; if nothing else does, a search of memory does. */
-static void find_hidden_vm(struct recorder *recorder, struct recorder_target *of,
-			   const struct attach_thread *thread, struct sampled_thread *data,
-			   uint64_t now_ns)
+static void find_hidden_vm(struct recorder_target *of, const struct attach_thread *thread,
+			   struct sampled_thread *data, uint64_t now_ns)
 {
-	if (of->target->gap_sp && find_on_stack(recorder, of, thread, data, now_ns))
+	struct recorder *recorder = of->recorder;
+
+	if (of->target->gap_sp && find_on_stack(of, thread, data, now_ns))
 		return;
 	recorder_search_vm(recorder, of, now_ns);
 	if (of->target->gap_sp)
@@ -308,7 +311,7 @@ static void follow_up(struct recorder_target *of, const struct attach_thread *th
 	if (outcome == DAEMON_UNWOUND) {
 		/* Perhaps in a library that was loaded recently. */
 		recorder_refresh_soon(of, time_ns);
-		find_hidden_vm(of->recorder, of, thread, data, time_ns);
+		find_hidden_vm(of, thread, data, time_ns);
 	} else if (!data->runs_lua && outcome == DAEMON_NO_VM &&
 		   luastate_vm_count(of->target->lua) > 0) {
 		begin_rest(&data->run_rest, time_ns);
@@ -375,7 +378,7 @@ static bool learns_first_vm(struct recorder_target *of, const struct attach_thre
 	if (daemon_outcome_reaches_root(outcome) || !entry_has_luajit(of))
 		return false;
 	if (outcome == DAEMON_UNWOUND)
-		find_hidden_vm(of->recorder, of, thread, data, clock_now_ns());
+		find_hidden_vm(of, thread, data, clock_now_ns());
 	return entry_has_vm(of);
 }
 
@@ -402,6 +405,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 						.live = is_copy ? process : NULL,
 						.is_kept = keep };
 	uint64_t sp = attach_sp(attach_image_registers(recorder->image));
+	struct luastate_native_walk native;
 	enum daemon_outcome outcome;
 	struct failure why;
 
@@ -421,16 +425,15 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		recorder->end = DAEMON_END_SYSTEM;
 		return false;
 	}
-	luastate_learn(target->lua, reader, target->vm_frames, target->vm_frame_count,
-		       target->stack_top,
-		       reach_of(target, outcome, recorder->image, &data->prediction), sp,
-		       &data->prediction);
+	native = target_native_walk(
+		target, reach_of(target, outcome, recorder->image, &data->prediction), sp);
+	luastate_learn(target->lua, reader, &native, &data->prediction);
 	recorder->stats->decode_ns += clock_now_ns() - now_ns;
 	recorder->stats->native_ns += target->native_ns;
 	recorder->stats->native_frames += target->item_count;
 	data->runs_lua |= target->vm_frame_count > 0;
 	if (!sleep && !is_copy && !knew_vm && learns_first_vm(of, thread, data, outcome))
-		return capture(recorder, of, thread, data)
+		return capture(of, thread, data)
 			       ? sampled_decode(of, thread, data, NULL, clock_now_ns())
 			       : recorder->end == DAEMON_END_STOPPED;
 	if (sleep)
@@ -447,10 +450,12 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	return true;
 }
 
-static bool take_sample(struct recorder *recorder, struct recorder_target *of,
-			struct attach_thread *thread, struct sampled_thread *data)
+static bool take_sample(struct recorder_target *of, struct attach_thread *thread,
+			struct sampled_thread *data)
 {
-	if (capture(recorder, of, thread, data) &&
+	struct recorder *recorder = of->recorder;
+
+	if (capture(of, thread, data) &&
 	    sampled_weigh(of, data, thread->tick_ns ? thread->turn.ran_ns : 0))
 		return sampled_decode(of, thread, data, NULL, clock_now_ns()) &&
 		       recorder->end == DAEMON_END_STOPPED;
@@ -499,13 +504,13 @@ static bool sample_waiting(struct recorder_target *of, struct attach_thread *thr
 		sampled_carry(of, data, true);
 		return true;
 	}
-	note_failure(recorder, of, thread, data, &why);
+	note_failure(of, thread, data, &why);
 	return recorder->end == DAEMON_END_STOPPED;
 }
 
-static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
-			  struct attach_thread *thread)
+static bool sample_thread(struct recorder_target *of, struct attach_thread *thread)
 {
+	struct recorder *recorder = of->recorder;
 	struct sampled_thread *data = sampled_of(thread);
 	uint64_t now_ns = clock_now_ns();
 
@@ -516,7 +521,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	recorder->stats->thread_ticks += recorder->weight;
 	/* The stop of an earlier tick is still pending: its sample comes first. */
 	if (is_pending(thread))
-		return take_sample(recorder, of, thread, data);
+		return take_sample(of, thread, data);
 	if (thread->stop_pending && attach_thread_settle(thread) != 0) {
 		sampled_tell(of, data, DAEMON_EXITED);
 		return true;
@@ -539,7 +544,7 @@ static bool sample_thread(struct recorder *recorder, struct recorder_target *of,
 	case ATTACH_RUNNING:
 		break;
 	}
-	return take_sample(recorder, of, thread, data);
+	return take_sample(of, thread, data);
 }
 
 /* A thread may live for less than the interval between two refreshes. */
@@ -568,7 +573,7 @@ static bool tick_process(struct recorder *recorder, struct recorder_target *of)
 		return true;
 	recorder_list_threads(of);
 	for (size_t i = 0; of->target && i < attach_threads_count(of->target->threads); i++) {
-		if (!sample_thread(recorder, of, attach_threads_get(of->target->threads, i)) ||
+		if (!sample_thread(of, attach_threads_get(of->target->threads, i)) ||
 		    (recorder->pending && !recorder_take_pending(recorder)))
 			return false;
 	}
@@ -588,7 +593,7 @@ bool recorder_tick(struct recorder *recorder)
 /* ---- Pending stops ---------------------------------------------------------------------- */
 
 /* @return How many stops of the process are still pending, or -1 if the recording ends. */
-static int take_pending_of(struct recorder *recorder, struct recorder_target *of)
+static int take_pending_of(struct recorder_target *of)
 {
 	int pending = 0;
 
@@ -598,7 +603,7 @@ static int take_pending_of(struct recorder *recorder, struct recorder_target *of
 		if (!is_pending(thread))
 			continue;
 		if (attach_thread_stands(thread) && thread->data &&
-		    !take_sample(recorder, of, thread, thread->data))
+		    !take_sample(of, thread, thread->data))
 			return -1;
 		if (!of->target) /* given up, and its threads with it */
 			return 0;
@@ -612,7 +617,7 @@ bool recorder_take_pending(struct recorder *recorder)
 	size_t pending = 0;
 
 	for (size_t i = 0; i < recorder->target_count; i++) {
-		int got = take_pending_of(recorder, recorder->targets[i]);
+		int got = take_pending_of(recorder->targets[i]);
 
 		if (got < 0)
 			return false;
@@ -643,9 +648,9 @@ void recorder_end_ticks(struct recorder *recorder)
 
 /* ---- Search ----------------------------------------------------------------------------- */
 
-static bool find_by_stop(struct recorder *recorder, struct recorder_target *of,
-			 struct attach_thread *thread)
+static bool find_by_stop(struct recorder_target *of, struct attach_thread *thread)
 {
+	struct recorder *recorder = of->recorder;
 	struct daemon_target *target = of->target;
 	struct sampled_thread *data = sampled_of(thread);
 	const struct attach_reader *reader;
@@ -655,7 +660,7 @@ static bool find_by_stop(struct recorder *recorder, struct recorder_target *of,
 	    (!thread->stop_pending && attach_thread_state(thread, NULL, NULL) != ATTACH_RUNNING))
 		return false;
 	stops_begin(data, DAEMON_REASON_SEARCH);
-	if (!capture(recorder, of, thread, data) || !of->target)
+	if (!capture(of, thread, data) || !of->target)
 		return false;
 	reader = attach_image_reader_behind(recorder->image, attach_process_reader(of->process),
 					    false);
@@ -671,7 +676,7 @@ int recorder_find_vm(struct recorder *recorder, struct recorder_target *of, stru
 			       : 0;
 
 	for (size_t i = 0; of->target && i < count; i++)
-		if (find_by_stop(recorder, of, attach_threads_get(of->target->threads, i)))
+		if (find_by_stop(of, attach_threads_get(of->target->threads, i)))
 			return 0;
 	if (!of->target)
 		return failure_set(why, FAILURE_DENIED, 0, of->pid, 0, "find LuaJIT");

@@ -602,43 +602,45 @@ static bool is_vm_predicted(const struct luastate_prediction *prediction, uint64
 /* A thread that is in one VM now and in another one then: each may be below compiled code, where
  * nothing on the native stack shows it. A walk that ends early may have missed one so. */
 static void note_roaming(struct luastate *state, const struct attach_reader *reader,
-			 const struct luastate_vm_frame *vm_frames, size_t count,
-			 enum luastate_reach reach, struct luastate_prediction *prediction)
+			 const struct luastate_native_walk *native,
+			 struct luastate_prediction *prediction)
 {
 	if (prediction->roams || state->vm_count < 2 || prediction->thread_count == 0)
 		return;
-	prediction->roams = reach == LUASTATE_REACH_SOME;
-	for (size_t i = 0; i < count && !prediction->roams; i++) {
+	prediction->roams = native->reach == LUASTATE_REACH_SOME;
+	for (size_t i = 0; i < native->vm_frame_count && !prediction->roams; i++) {
+		uint64_t L = native->vm_frames[i].L;
 		struct failure why;
-		const struct luastate_vm *vm =
-			vm_frames[i].L ? luastate_vm_of(state, reader, vm_frames[i].L, &why) : NULL;
+		const struct luastate_vm *vm = L ? luastate_vm_of(state, reader, L, &why) : NULL;
 
 		prediction->roams = vm && !is_vm_predicted(prediction, vm->G);
 	}
 }
 
 void luastate_learn(struct luastate *state, const struct attach_reader *reader,
-		    const struct luastate_vm_frame *vm_frames, size_t count, uint64_t native_top,
-		    enum luastate_reach reach, uint64_t sp, struct luastate_prediction *prediction)
+		    const struct luastate_native_walk *native,
+		    struct luastate_prediction *prediction)
 {
-	uint64_t known = prediction->native_end, end = native_top + NATIVE_SLACK, copied;
+	uint64_t sp = native->sp, top = native->top;
+	uint64_t known = prediction->native_end, end = top + NATIVE_SLACK, copied;
 	/* What is known may be of another stack: the thread's own, or a signal handler's. */
-	bool is_new = known < native_top || known - native_top > NATIVE_MAX;
+	bool is_new = known < top || known - top > NATIVE_MAX;
 
-	if (reach == LUASTATE_REACH_CUT) {
+	if (native->reach == LUASTATE_REACH_CUT) {
 		copied = known > sp && known - sp <= NATIVE_MAX ? known - sp : NATIVE_FIRST;
 		end = sp + 2 * copied;
 		if (end - sp > NATIVE_MAX)
 			end = sp + NATIVE_MAX;
-	} else if (reach == LUASTATE_REACH_SOME && is_new) {
+	} else if (native->reach == LUASTATE_REACH_SOME && is_new) {
 		/* Too short a guess is so for all copies made until the next is decoded. */
-		end = native_top + NATIVE_FIRST;
+		end = top + NATIVE_FIRST;
 	}
-	if (native_top >= sp && (end > known || is_new))
+	if (top >= sp && (end > known || is_new))
 		prediction->native_end = end;
-	note_roaming(state, reader, vm_frames, count, reach, prediction);
+	note_roaming(state, reader, native, prediction);
 	prediction->thread_count = 0;
-	for (size_t i = 0; i < count && prediction->thread_count < PLAN_THREADS; i++)
-		if (vm_frames[i].L)
-			learn_thread(state, reader, vm_frames[i].L, prediction);
+	for (size_t i = 0; i < native->vm_frame_count && prediction->thread_count < PLAN_THREADS;
+	     i++)
+		if (native->vm_frames[i].L)
+			learn_thread(state, reader, native->vm_frames[i].L, prediction);
 }

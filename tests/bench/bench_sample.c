@@ -56,6 +56,7 @@ static int decode(struct bench_sampler *sampler, const struct luastate_plan_cont
 	struct attach_image *image = sampler->image, *after = sampler->after;
 	const struct attach_reader *reader;
 	struct luastate_memory memory = { 0 };
+	struct luastate_native_walk native;
 	struct format_sample decoded = { 0 };
 	enum daemon_outcome outcome;
 	struct failure why;
@@ -68,10 +69,10 @@ static int decode(struct bench_sampler *sampler, const struct luastate_plan_cont
 	memory = (struct luastate_memory){ attach_image_reader(image), reader };
 	if (target_decode(target, image, &memory, &decoded, &outcome, &why) != 0)
 		return -1;
-	luastate_learn(target->lua, reader, target->vm_frames, target->vm_frame_count,
-		       target->stack_top,
-		       outcome == DAEMON_TRUNCATED ? LUASTATE_REACH_CUT : LUASTATE_REACH_ALL,
-		       attach_sp(attach_image_registers(image)), &sampler->prediction);
+	native = target_native_walk(
+		target, outcome == DAEMON_TRUNCATED ? LUASTATE_REACH_CUT : LUASTATE_REACH_ALL,
+		attach_sp(attach_image_registers(image)));
+	luastate_learn(target->lua, reader, &native, &sampler->prediction);
 	sample->frames = target->item_count + target->chain.count;
 	sample->full = outcome == DAEMON_FULL;
 	sample->compiled = decoded.compiled;

@@ -126,8 +126,11 @@ void walkers_find_cframes(struct luastate *state, const struct walkers_thread *t
 void walkers_learn(struct luastate *state, const struct walkers_thread *thread,
 		   struct luastate_prediction *prediction)
 {
-	luastate_learn(state, thread->memory, thread->vm_frames, thread->vm_frame_count,
-		       thread->vm->native_end, LUASTATE_REACH_ALL, thread->vm->sp, prediction);
+	luastate_learn(state, thread->memory,
+		       &(struct luastate_native_walk){ thread->vm_frames, thread->vm_frame_count,
+						       thread->vm->native_end, LUASTATE_REACH_ALL,
+						       thread->vm->sp },
+		       prediction);
 }
 
 void walkers_plan(const struct luastate *state, struct luastate_prediction *prediction,
@@ -164,18 +167,17 @@ static void note_invariant(void *context, const char *what, uint64_t address, ui
 
 void walkers_explain(struct luastate *state, const struct walkers_thread *thread)
 {
-	const struct luastate_layout *layout, *fitting[4];
+	const struct luastate_layout *fitting[4];
+	struct luastate_examination vm;
 	const uint64_t *refused;
 	unsigned told = 0;
 	char text[64];
-	uint64_t G;
-	bool fits;
 	struct failure why;
 
-	if (luastate_examine(state, thread->memory, thread->vm->main, note_invariant, &told,
-			     &layout, &G, &fits) == 0)
-		HOLDS(told && layout &&
-		      luastate_fitting_layouts(state, thread->memory, G, fitting, 4) <= 4);
+	if (luastate_examine(state, thread->memory, thread->vm->main, note_invariant, &told, &vm) ==
+	    0)
+		HOLDS(told && vm.layout &&
+		      luastate_fitting_layouts(state, thread->memory, vm.G, fitting, 4) <= 4);
 	luastate_read_version(state, thread->memory, thread->vm->G, text, sizeof(text), &why);
 	HOLDS(luastate_refused(state, &refused) <= STATE_REFUSED_MAX);
 }

@@ -365,33 +365,31 @@ static void test_examine(void **state)
 	struct sample *sample = *state;
 	struct fake_vm *vm = sample->vm;
 	struct luastate *lua = fake_vm_open(vm, false);
-	const struct luastate_layout *layout;
+	struct luastate_examination examined = { 0 };
 	const uint64_t *refused;
 	struct verdict verdict = { 0 };
-	uint64_t global = 0;
-	bool fits = false;
 
 	assert_int_equal(0, luastate_refused(lua, &refused));
 	fake_put_u32(vm, fake_member(vm->G, vm->layout->global_State_str_mask), 5);
-	assert_int_equal(0, luastate_examine(lua, &vm->reader, vm->main, note, &verdict, &layout,
-					     &global, &fits));
-	assert_false(fits);
-	assert_int_equal(vm->G, global);
+	assert_int_equal(0,
+			 luastate_examine(lua, &vm->reader, vm->main, note, &verdict, &examined));
+	assert_false(examined.fits);
+	assert_int_equal(vm->G, examined.G);
 	assert_int_equal(1, verdict.failed_count);
 	assert_string_equal("the string table's mask is 2^n-1", verdict.failed[0]);
-	assert_int_equal(vm->layout->global_State_str_mask, layout->global_State_str_mask);
+	assert_int_equal(vm->layout->global_State_str_mask, examined.layout->global_State_str_mask);
 	/* It is remembered, once. */
 	assert_null(luastate_vm_of(lua, &vm->reader, vm->main, &sample->why));
 	assert_int_equal(1, luastate_refused(lua, &refused));
 	assert_int_equal(vm->main, refused[0]);
 	/* Nothing is said of what is no coroutine. */
-	assert_int_equal(-1, luastate_examine(lua, &vm->reader, vm->registry, note, &verdict,
-					      &layout, &global, &fits));
+	assert_int_equal(
+		-1, luastate_examine(lua, &vm->reader, vm->registry, note, &verdict, &examined));
 	fake_put_u32(vm, fake_member(vm->G, vm->layout->global_State_str_mask), 255);
 	memset(&verdict, 0, sizeof(verdict));
-	assert_int_equal(0, luastate_examine(lua, &vm->reader, vm->main, note, &verdict, &layout,
-					     &global, &fits));
-	assert_true(fits);
+	assert_int_equal(0,
+			 luastate_examine(lua, &vm->reader, vm->main, note, &verdict, &examined));
+	assert_true(examined.fits);
 	assert_int_equal(0, verdict.failed_count);
 	luastate_destroy(lua);
 }

@@ -50,13 +50,16 @@ static void test_native_stack(void **state)
 	assert_false(stop_asked(&stop, sp + (1 << 20)));
 	/* A handler's, below the thread's with memory between them: a whole walk leaves it so, … */
 	stop.prediction.native_end = sp + (32 << 20);
-	luastate_learn(sample->state, &vm->reader, NULL, 0, sp + (32 << 20) - 512,
-		       LUASTATE_REACH_ALL, sp, &stop.prediction);
+	luastate_learn(sample->state, &vm->reader,
+		       &(struct luastate_native_walk){ NULL, 0, sp + (32 << 20) - 512,
+						       LUASTATE_REACH_ALL, sp },
+		       &stop.prediction);
 	stop_capture(&stop);
 	assert_true(stop_asked(&stop, sp + 4096));
 	assert_false(stop_asked(&stop, sp + (1 << 20)));
 	/* … one that the end of the copy cut short asks for twice as much, and not for all. */
-	luastate_learn(sample->state, &vm->reader, NULL, 0, sp + 64, LUASTATE_REACH_CUT, sp,
+	luastate_learn(sample->state, &vm->reader,
+		       &(struct luastate_native_walk){ NULL, 0, sp + 64, LUASTATE_REACH_CUT, sp },
 		       &stop.prediction);
 	assert_int_equal(sp + 2 * 16384, stop.prediction.native_end);
 	stop_end(&stop);

@@ -160,7 +160,8 @@ static void test_others_are_told_to_one_that_roams(void **state)
 	assert_false(stop.prediction.roams);
 	assert_int_equal(1, plan.vm_count);
 	assert_int_equal(0, plan.other_count);
-	luastate_learn(sample->state, &vm->reader, &vm_frame, 1, 0, LUASTATE_REACH_ALL, 0,
+	luastate_learn(sample->state, &vm->reader,
+		       &(struct luastate_native_walk){ &vm_frame, 1, 0, LUASTATE_REACH_ALL, 0 },
 		       &stop.prediction);
 	assert_true(stop.prediction.roams);
 	luastate_plan_bpf(&stop.context, &plan);

@@ -132,9 +132,12 @@ void stop_learn(struct stop *stop)
 {
 	struct sample *sample = stop->sample;
 
-	luastate_learn(sample->state, &sample->vm->reader, sample->vm_frames,
-		       sample->vm_frame_count, sample->vm->native_end - 256, LUASTATE_REACH_ALL,
-		       attach_sp(&sample->regs), &stop->prediction);
+	luastate_learn(sample->state, &sample->vm->reader,
+		       &(struct luastate_native_walk){ sample->vm_frames, sample->vm_frame_count,
+						       sample->vm->native_end - 256,
+						       LUASTATE_REACH_ALL,
+						       attach_sp(&sample->regs) },
+		       &stop->prediction);
 }
 
 uint64_t stop_stack_of(const struct fake_vm *vm, uint64_t L)

@@ -307,27 +307,37 @@ static void test_learning(void **state)
 		{ .L = 0 }, { .L = vm->main }, { .L = vm->main }, { .L = FAKE_END }
 	};
 
-	luastate_learn(sample->state, &vm->reader, vm_frames, 4, 5000, LUASTATE_REACH_ALL, 1000,
-		       &prediction);
+	luastate_learn(
+		sample->state, &vm->reader,
+		&(struct luastate_native_walk){ vm_frames, 4, 5000, LUASTATE_REACH_ALL, 1000 },
+		&prediction);
 	assert_true(prediction.native_end >= 5000 && prediction.native_end <= 5000 + 8192);
 	assert_int_equal(1, prediction.thread_count);
 	assert_int_equal(vm->main, prediction.threads[0].L);
 	assert_int_equal(stop_stack_of(vm, vm->main), prediction.threads[0].stack);
 	/* It grows, … */
-	luastate_learn(sample->state, &vm->reader, vm_frames, 0, 90000, LUASTATE_REACH_ALL, 1000,
-		       &prediction);
+	luastate_learn(
+		sample->state, &vm->reader,
+		&(struct luastate_native_walk){ vm_frames, 0, 90000, LUASTATE_REACH_ALL, 1000 },
+		&prediction);
 	assert_true(prediction.native_end >= 90000);
 	assert_int_equal(0, prediction.thread_count);
 	/* … does not shrink for a shorter stack, … */
-	luastate_learn(sample->state, &vm->reader, vm_frames, 0, 2000, LUASTATE_REACH_ALL, 1000,
-		       &prediction);
+	luastate_learn(
+		sample->state, &vm->reader,
+		&(struct luastate_native_walk){ vm_frames, 0, 2000, LUASTATE_REACH_ALL, 1000 },
+		&prediction);
 	assert_true(prediction.native_end >= 90000);
 	/* … and follows a thread that has changed its stack. */
-	luastate_learn(sample->state, &vm->reader, vm_frames, 0, 50000000, LUASTATE_REACH_ALL,
-		       49999000, &prediction);
-	assert_true(prediction.native_end >= 50000000);
-	luastate_learn(sample->state, &vm->reader, vm_frames, 0, 2000, LUASTATE_REACH_ALL, 1000,
+	luastate_learn(sample->state, &vm->reader,
+		       &(struct luastate_native_walk){ vm_frames, 0, 50000000, LUASTATE_REACH_ALL,
+						       49999000 },
 		       &prediction);
+	assert_true(prediction.native_end >= 50000000);
+	luastate_learn(
+		sample->state, &vm->reader,
+		&(struct luastate_native_walk){ vm_frames, 0, 2000, LUASTATE_REACH_ALL, 1000 },
+		&prediction);
 	assert_true(prediction.native_end < 90000);
 }
 
@@ -340,23 +350,32 @@ static void test_learning_from_a_handlers_stack(void **state)
 	struct luastate_prediction prediction = { 0 };
 
 	/* Nothing is known of the thread's own stack: a guess that is not too short. */
-	luastate_learn(sample->state, reader, NULL, 0, own, LUASTATE_REACH_SOME, handlers,
-		       &prediction);
+	luastate_learn(
+		sample->state, reader,
+		&(struct luastate_native_walk){ NULL, 0, own, LUASTATE_REACH_SOME, handlers },
+		&prediction);
 	assert_true(prediction.native_end >= own + 16384);
 	/* What is known of it stays, wherever a walk ends on it, … */
 	prediction.native_end = own + 4096;
-	luastate_learn(sample->state, reader, NULL, 0, own, LUASTATE_REACH_SOME, handlers,
-		       &prediction);
+	luastate_learn(
+		sample->state, reader,
+		&(struct luastate_native_walk){ NULL, 0, own, LUASTATE_REACH_SOME, handlers },
+		&prediction);
 	assert_int_equal(own + 4096, prediction.native_end);
-	luastate_learn(sample->state, reader, NULL, 0, own, LUASTATE_REACH_CUT, handlers,
+	luastate_learn(sample->state, reader,
+		       &(struct luastate_native_walk){ NULL, 0, own, LUASTATE_REACH_CUT, handlers },
 		       &prediction);
 	assert_int_equal(own + 4096, prediction.native_end);
 	/* … but not one that ends on the handler's. */
-	luastate_learn(sample->state, reader, NULL, 0, handlers + 64, LUASTATE_REACH_SOME, handlers,
+	luastate_learn(sample->state, reader,
+		       &(struct luastate_native_walk){ NULL, 0, handlers + 64, LUASTATE_REACH_SOME,
+						       handlers },
 		       &prediction);
 	assert_int_equal(handlers + 64 + 16384, prediction.native_end);
-	luastate_learn(sample->state, reader, NULL, 0, own + 64, LUASTATE_REACH_SOME, own,
-		       &prediction);
+	luastate_learn(
+		sample->state, reader,
+		&(struct luastate_native_walk){ NULL, 0, own + 64, LUASTATE_REACH_SOME, own },
+		&prediction);
 	assert_true(prediction.native_end >= own + 64 + 16384);
 }
 
@@ -375,8 +394,10 @@ static void test_learning_from_a_cut_stack(void **state)
 	stop.context.stack_limit = 0;
 	before = stop_capture(&stop);
 	for (int i = 0; i < 100; i++) {
-		luastate_learn(sample->state, &vm->reader, NULL, 0, sp + 64, LUASTATE_REACH_CUT, sp,
-			       &stop.prediction);
+		luastate_learn(
+			sample->state, &vm->reader,
+			&(struct luastate_native_walk){ NULL, 0, sp + 64, LUASTATE_REACH_CUT, sp },
+			&stop.prediction);
 		now = stop_capture(&stop);
 		most = now > most ? now : most;
 	}
