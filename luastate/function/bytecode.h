@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to luastate: instructions, as far as names are derived from them.
+ * Private to luastate: instructions, as far as names and traces need them.
  *
  *   31      24 23      16 15       8 7        0
  *   |   B    |     C     |    A     |   op    |
@@ -15,11 +15,14 @@
 #include "luastate/layout/layout.h"
 
 enum {
+	BC_ISNEV = 5, /* the last comparison of two values */
 	BC_ISTC = 12,
 	BC_ISFC = 13,
 	BC_IST = 14,
 	BC_ISF = 15,
+	BC_ISTYPE = 16, /* tests and comparisons are below */
 	BC_MOV = 18,
+	BC_UNM = 20,
 	BC_CAT = 38,
 	BC_KSTR = 39,
 	BC_KSHORT = 41,
@@ -41,6 +44,7 @@ enum {
 	BC_TSETS = 61,
 	BC_TSETB = 62,
 	BC_TSETM = 63,
+	BC_TSETR = 64,
 	BC_CALLM = 65,
 	BC_CALL = 66,
 	BC_CALLMT = 67,
@@ -55,7 +59,11 @@ enum {
 	BC_RET1 = 76,
 	BC_FORI = 77,
 	BC_JFORI = 78,
+	BC_FORL = 79,
+	BC_JFORL = 81,
 	BC_JITERL = 84,
+	BC_LOOP = 85,
+	BC_JLOOP = 87,
 	BC_JMP = 88,
 	BC_BNOT = 89,
 	BC_BSAR = 95, /* the last of the bit operators */

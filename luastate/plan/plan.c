@@ -13,7 +13,9 @@
 #include "attach/freeze.h"
 #include "luastate/arch/arch.h"
 #include "luastate/state/invariants.h"
+#include "luastate/trace/code_areas.h"
 #include "luastate/trace/trace.h"
+#include "luastate/trace/trace_index.h"
 #include "luastate/vm/vm_internal.h"
 
 enum {

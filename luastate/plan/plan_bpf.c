@@ -7,6 +7,7 @@
 
 #include "luastate/arch/arch.h"
 #include "luastate/function/proto.h"
+#include "luastate/trace/code_areas.h"
 #include "luastate/trace/trace.h"
 
 /* Without traces the trace's part is empty: the header has no bytes. */

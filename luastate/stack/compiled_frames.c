@@ -15,6 +15,7 @@
 #include "luastate/function/library_names.h"
 #include "luastate/function/proto.h"
 #include "luastate/trace/trace.h"
+#include "luastate/trace/trace_index.h"
 #include "luastate/vm/choose_layout.h"
 #include "luastate/vm/vm_internal.h"
 

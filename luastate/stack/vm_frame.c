@@ -18,7 +18,9 @@
 #include "luastate/stack.h"
 
 #include "luastate/arch/arch.h"
+#include "luastate/trace/code_areas.h"
 #include "luastate/trace/trace.h"
+#include "luastate/trace/trace_index.h"
 #include "luastate/vm/vm_internal.h"
 
 enum {

@@ -119,8 +119,8 @@ static bool has_call(const struct code *code, uint64_t from, uint64_t to, uint64
 		op = (int32_t)(ins & 0xff);
 		if (is_call(code, op))
 			return true;
-		if (ret_back && op >= BC_FORL && op <= BC_JMP && ins >> 16 < BC_NO_JUMP) {
-			*ret_back = pc + 4 - 4 * (uint64_t)(BC_NO_JUMP - (ins >> 16));
+		if (ret_back && op >= BC_FORL && op <= BC_JMP && ins >> 16 < BCBIAS_J) {
+			*ret_back = pc + 4 - 4 * (uint64_t)(BCBIAS_J - (ins >> 16));
 			return false;
 		}
 	}

@@ -13,11 +13,12 @@
  *
  * Source: LuaJIT v2.1 src/lj_mcode.c (MCLink, mcode_allocarea, lj_mcode_free), src/lj_jit.h.
  */
-#include "luastate/trace/trace.h"
+#include "luastate/trace/code_areas.h"
 
 #include <stdlib.h>
 
 #include "attach/array.h"
+#include "luastate/trace/trace.h"
 
 enum {
 	/* At the usual 64 KiB each, 256 MiB of machine code. */

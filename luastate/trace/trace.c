@@ -21,6 +21,8 @@
 
 #include "luastate/arch/arch.h"
 #include "luastate/state/invariants.h"
+#include "luastate/trace/code_areas.h"
+#include "luastate/trace/trace_index.h"
 
 enum {
 	/* A side trace's parent may have one, and so on. */

@@ -3,6 +3,7 @@
 #ifndef LUASTATE_TRACE_TRACE_H
 #define LUASTATE_TRACE_TRACE_H
 
+#include "luastate/function/bytecode.h"
 #include "luastate/layout/object.h"
 #include "luastate/state/state.h"
 
@@ -39,37 +40,10 @@ enum {
 	TRACE_CONSTANT_FUNC = 8,
 };
 
-/** Opcodes, the same in all builds of layouts.table. Source: LuaJIT v2.1 src/lj_bc.h (BCDEF). */
-enum {
-	BC_ISNEV = 5,	/* the last comparison of two values */
-	BC_ISTYPE = 16, /* tests and comparisons are below */
-	BC_UNM = 20,
-	BC_CAT = 38,
-	BC_UCLO = 50,
-	BC_GGET = 54,
-	BC_TSETR = 64,
-	BC_CALLM = 65,
-	BC_CALL = 66,
-	BC_CALLMT = 67,
-	BC_CALLT = 68,
-	BC_ITERC = 69,
-	BC_ITERN = 70,
-	BC_ISNEXT = 72,
-	BC_FORI = 77,
-	BC_JFORI = 78,
-	BC_FORL = 79,
-	BC_JFORL = 81,
-	BC_JITERL = 84,
-	BC_LOOP = 85,
-	BC_JLOOP = 87,
-	BC_JMP = 88,
-	BC_NO_JUMP = 0x8000, /* BCBIAS_J */
-};
-
 /** Where the jump @p ins at @p pc leads to. Source: LuaJIT v2.1 src/lj_bc.h (bc_j). */
 static inline uint64_t trace_jump_target(uint64_t pc, uint32_t ins)
 {
-	return pc + 4 + 4 * (uint64_t)(ins >> 16) - 4 * (uint64_t)BC_NO_JUMP;
+	return pc + 4 + 4 * (uint64_t)(ins >> 16) - 4 * (uint64_t)BCBIAS_J;
 }
 
 /** A frame in a snapshot. */
@@ -175,45 +149,6 @@ bool trace_read_side(const struct state_view *view, uint32_t number, uint64_t mc
 
 /** Forget all. */
 void trace_free_all(struct luastate *state);
-
-/* ---- The index by machine code (trace_index.c) ------------------------------------------ */
-
-/** Memory for it, unless there is some. @return false where there is none. */
-bool trace_index_init(struct luastate *state);
-
-/** Add a trace. Those whose machine code lay there are no longer in the index. */
-void trace_index_add(struct luastate *state, struct trace *trace);
-void trace_index_remove(struct luastate *state, struct trace *trace);
-
-/** The number of the known trace with machine code at @p pc, 0 for none. Reads nothing. */
-uint32_t trace_number_at(const struct luastate *state, uint64_t G, uint64_t pc);
-
-/** The same of all VMs: the global state of the trace's. */
-uint64_t trace_vm_at(const struct luastate *state, uint64_t pc);
-
-/* ---- Areas of machine code (code_areas.c) ----------------------------------------------- */
-
-enum areas_answer {
-	AREAS_UNKNOWN, /**< Nobody knows which areas there were. */
-	AREAS_HAVE,
-	AREAS_LACK, /**< It is another compiler's code, also where an area was before. */
-};
-
-/**
- * Whether one of a VM's areas of machine code had @p pc when the thread was stopped or copied.
- *
- * Stopped window: no. Areas are remembered: reads one link for each that is new, which are steps of
- * trace_charge(). Source: LuaJIT v2.1 src/lj_mcode.c (mcode_allocarea, lj_mcode_free).
- * @param reader What the stop copied, and behind it the process as it is now.
- */
-enum areas_answer areas_have(struct luastate *state, const struct luastate_vm *vm,
-			     const struct attach_reader *reader, uint64_t pc);
-
-/** The end of what is copied of jit_State from its member parent on: with the number of the last
- *  exit and what tells the areas, as far as these are near behind it. */
-uint32_t areas_noted_end(const struct luastate_layout *layout);
-
-void areas_free_all(struct luastate *state);
 
 /* ---- Reading ---------------------------------------------------------------------------- */
 

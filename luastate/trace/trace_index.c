@@ -3,7 +3,7 @@
  * The known traces of all VMs by their machine code, ascending. Machine code is of one trace at a
  * time.
  */
-#include "luastate/trace/trace.h"
+#include "luastate/trace/trace_index.h"
 
 #include <stdlib.h>
 

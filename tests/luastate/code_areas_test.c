@@ -3,7 +3,9 @@
 #include "luastate/arch/arch.h"
 #include "trace_scene.h"
 
+#include "luastate/trace/code_areas.h"
 #include "luastate/trace/trace.h"
+#include "luastate/trace/trace_index.h"
 
 enum { AREA = 16384, PC = 100, CHAIN = 40 };
 

@@ -3,6 +3,7 @@
 #include "trace_scene.h"
 
 #include "luastate/trace/trace.h"
+#include "luastate/trace/trace_index.h"
 
 static const struct trace *known_trace(const struct trace_scene *scene, uint32_t number)
 {

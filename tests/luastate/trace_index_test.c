@@ -3,6 +3,7 @@
 #include "trace_scene.h"
 
 #include "luastate/trace/trace.h"
+#include "luastate/trace/trace_index.h"
 
 static uint64_t J_of(const struct fake_vm *vm)
 {
