@@ -29,6 +29,7 @@
 
 #include "attach/process/process_internal.h"
 #include "attach/thread/pending_stops.h"
+#include "attach/thread/thread_internal.h"
 
 enum {
 	/* Divisor of the pause. A thread that does not stop in this part of it continues to run. */

@@ -2,6 +2,7 @@
 /* How does a timer watch threads that have not answered an interrupt? */
 #include "attach/thread/pending_stops.h"
 #include "attach/process/process_internal.h"
+#include "attach/thread/thread_internal.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which registers has a stopped thread, and what do they say about the stop? */
 #include "attach/process/process_internal.h"
+#include "attach/thread/thread_internal.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -2,6 +2,7 @@
 /* How do we read sleeping threads without an interrupt, which would end their system calls? */
 #include "attach/image/image_internal.h"
 #include "attach/process/process_internal.h"
+#include "attach/thread/thread_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include "attach/process/process_internal.h"
 #include "attach/thread/pending_stops.h"
 #include "attach/thread/processor_turns.h"
+#include "attach/thread/thread_internal.h"
 
 #include <errno.h>
 #include <sched.h>

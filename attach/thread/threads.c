@@ -3,6 +3,7 @@
 #include "attach/array.h"
 #include "attach/process/process_internal.h"
 #include "attach/thread/processor_turns.h"
+#include "attach/thread/thread_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

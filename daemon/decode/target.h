@@ -131,18 +131,6 @@ struct daemon_target {
  * second for a time between its ticks. */
 int target_open_process(pid_t pid, struct attach_process **ret_process, struct failure *why);
 
-/**
- * Search a live process for all VMs, and once more from the beginning if there is none, for 10 s at
- * most.
- * @return Whether all memory was searched.
- */
-bool target_search_vms(struct daemon_target *target);
-
-/** Say why no VM of a process was read: @p end is DAEMON_END_NO_VM, DAEMON_END_EARLY or
- * DAEMON_END_SYSTEM. */
-void target_tell_end(const struct daemon_target *target, pid_t pid, enum daemon_end end,
-		     char *ret_text, size_t len);
-
 /** Which end follows from a failure to open a process. */
 enum daemon_end target_end_of_failure(const struct failure *why);
 

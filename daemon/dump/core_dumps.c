@@ -6,6 +6,7 @@
 
 #include "attach/clock.h"
 #include "daemon/dump/coroutines.h"
+#include "daemon/dump/dump_internal.h"
 #include "daemon/dump/frames.h"
 #include "daemon/dump/stacks.h"
 #include "daemon/snapshot/core_target.h"

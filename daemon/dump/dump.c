@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "daemon/dump/dump_internal.h"
 #include "daemon/snapshot/core_target.h"
 #include "daemon/tick_clock.h"
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/dump/dump_internal.h"
 #include "daemon/dump/frames.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/tick_clock.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/dump/dump_internal.h"
 #include "daemon/dump/frames.h"
 #include "daemon/tick_clock.h"
 

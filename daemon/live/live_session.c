@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/live/live_start.h"
 #include "daemon/recorder/live_channel.h"
 #include "daemon/tick_clock.h"
 

@@ -19,14 +19,4 @@ struct daemon_live {
 	size_t moments; /* number of all refreshes */
 };
 
-/**
- * Start the sampler and give up privileges.
- * @param ret_fd Our end of its socket.
- */
-int live_start_sampler(const struct daemon_options *options, pid_t *ret_pid, int *ret_fd,
-		       struct failure *why);
-
-/** End the sampler and reap it. */
-void live_end_sampler(struct daemon_live *session);
-
 #endif

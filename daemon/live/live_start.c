@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How do the two processes of a live session start: the sampler, and the caller without
  * privileges? */
+#include "daemon/live/live_start.h"
+
 #include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -135,15 +135,4 @@ void sampled_end(struct recorder_target *of, struct sampled_thread *data,
  */
 bool sampled_put(struct recorder_target *of, const struct format_sample *sample);
 
-/* ---- Pending stops (settle.c) ----------------------------------------------------------- */
-
-/**
- * Wait until no thread of the process has a pending stop.
- * @return Whether none has.
- */
-bool recorder_settle(struct recorder_target *of);
-
-/** Do this for all processes, before anything that may take longer than a sample. */
-void recorder_settle_all(struct recorder *recorder);
-
 #endif

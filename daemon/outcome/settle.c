@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How do we let go of threads with a pending stop before a long operation? */
+#include "daemon/outcome/settle.h"
+
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
 

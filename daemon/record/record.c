@@ -2,6 +2,7 @@
 /* How does a recording open processes and outputs, run its loop, and end? */
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
+#include "daemon/outcome/settle.h"
 #include "daemon/outcome/stop_reasons.h"
 #include "daemon/record/notes.h"
 #include "daemon/record/startup.h"
@@ -11,6 +12,7 @@
 #include "daemon/rights/refusal.h"
 #include "daemon/targets/finder.h"
 #include "daemon/targets/processes.h"
+#include "daemon/targets/target_list.h"
 #include "daemon/tick/tick.h"
 
 #include <cap-ng.h>

@@ -4,6 +4,7 @@
 #include "attach/clock.h"
 #include "daemon/targets/finder.h"
 #include "daemon/targets/processes.h"
+#include "daemon/targets/target_list.h"
 #include "daemon/tick/tick.h"
 #include "luastate/explain.h"
 

@@ -4,8 +4,10 @@
 #include "daemon/targets/processes.h"
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
+#include "daemon/outcome/settle.h"
 #include "daemon/recorder/live_channel.h"
 #include "daemon/targets/finder.h"
+#include "daemon/targets/target_list.h"
 
 enum {
 	REFRESH_INTERVAL_NS = 250 * 1000 * 1000,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes does a recording have, and which number has each in the summary? */
+#include "daemon/targets/target_list.h"
+
 #include "daemon/outcome/outcomes.h"
+#include "daemon/outcome/settle.h"
 #include "daemon/recorder/live_channel.h"
 #include "daemon/targets/processes.h"
 

@@ -2,6 +2,7 @@
 /* What happens at one tick: which threads are polled, and which are stopped because they run? */
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
+#include "daemon/outcome/settle.h"
 #include "daemon/outcome/stop_reasons.h"
 #include "daemon/targets/processes.h"
 #include "daemon/tick/tick.h"

@@ -10,6 +10,7 @@
 #include "format/read/profile_reader.h"
 #include "format/stream/merge.h"
 #include "format/stream/record_cache.h"
+#include "format/stream/stream_read.h"
 #include "format/sysprof/stream_format.h"
 #include "format/sysprof/symbol_encoding.h"
 #include "format/text/builtin_names.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How are the records of a stream read and checked? */
+#include "format/stream/stream_read.h"
+
 #include "format/sysprof/stream_format.h"
 
 #include <endian.h>

@@ -7,7 +7,6 @@
 #ifndef FORMAT_SYSPROF_STREAM_FORMAT_H
 #define FORMAT_SYSPROF_STREAM_FORMAT_H
 
-#include "format/file/gzip_read.h"
 #include "format/stream.h"
 
 #define STREAM_SYMTAB_MAGIC  "ljs"
@@ -50,9 +49,5 @@ enum {
 /** Most frames of one stack. A Lua stack has at most 65,500 slots (LUAI_MAXSTACK of LuaJIT), two
  * per frame; native stacks of default size hold fewer frames. */
 #define STREAM_FRAMES_MAX (1u << 16)
-
-/** As format_read_stream(), from the current position of @p file, which is borrowed. */
-int stream_read(struct unpack *file, const struct format_visitor *visitor, void *context,
-		enum format_stream_kind *ret_kind, struct failure *why);
 
 #endif

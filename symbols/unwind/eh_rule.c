@@ -7,10 +7,11 @@
  * every entry of the C library.
  */
 
+#include "symbols/unwind/eh_rule.h"
+
 #include <dwarf.h>
 
 #include "symbols/elf/bytes.h"
-#include "symbols/elf/eh_frame.h"
 
 /** States that DW_CFA_remember_state may keep; compilers nest at most two. */
 #define STATES_MAX 8

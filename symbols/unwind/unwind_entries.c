@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "symbols/space/space_internal.h"
+#include "symbols/unwind/eh_rule.h"
 
 /** Code with one rule has no longer programs; LuaJIT's have less than 100 bytes. */
 #define PROGRAM_SHORT_BYTES 256

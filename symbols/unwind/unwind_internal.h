@@ -6,6 +6,7 @@
 #include <libunwind.h>
 
 #include "symbols/space/space_internal.h"
+#include "symbols/unwind/eh_rule.h"
 
 /** Cached locations in code, see location_of(). */
 #define SYMBOLS_UNWIND_PLACES 512

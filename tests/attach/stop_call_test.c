@@ -19,8 +19,9 @@
 #include <cmocka.h>
 
 #include "attach/process/process_internal.h"
-#include "stop_target.h"
+#include "attach/thread/thread_internal.h"
 #include "children.h"
+#include "stop_target.h"
 
 /* ---- System calls that a stop ends ------------------------------------------------------ */
 

@@ -2,6 +2,8 @@
 /* Searches for VMs: how often, and what is forgotten in between. */
 #include "daemon/decode/target.h"
 
+#include "daemon/dump/dump_internal.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

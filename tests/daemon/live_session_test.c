@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/live/live_session.h"
+#include "daemon/live/live_start.h"
 #include "daemon/recorder/live_channel.h"
 #include "daemon/targets/processes.h"
 

@@ -4,6 +4,7 @@
  */
 
 #include "symbols/elf/eh_frame.h"
+#include "symbols/unwind/eh_rule.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>

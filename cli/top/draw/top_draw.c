@@ -2,6 +2,8 @@
 /* How are the list, the names of the views and the help page drawn? */
 #include "cli/top/draw/top_draw.h"
 
+#include "cli/top/draw/top_header.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

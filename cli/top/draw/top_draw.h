@@ -38,8 +38,6 @@ void top_draw_at(struct top_screen *screen, int y, int x, enum top_look look);
 /** Append at most @p columns of a foreign text to screen->line. */
 void top_draw_text(struct top_screen *screen, const char *text, size_t columns, enum top_cut cut);
 
-void top_draw_header(struct top_screen *screen);
-
 /** Append a share in percent in 6 columns and a blank, "100.00 ". */
 void top_draw_share(struct top_screen *screen, uint64_t part, uint64_t all);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How is the header drawn: the state of the processes and of the sampling? */
+#include "cli/top/draw/top_header.h"
+
 #include <inttypes.h>
 #include <string.h>
 
