@@ -255,29 +255,39 @@ static bool calls_setmetatable(struct definition_source *source, uint32_t index,
 	return strcmp(path.text + path.begin, "setmetatable") == 0;
 }
 
+/** The value at an instruction. */
+struct position {
+	struct definition_source *source;
+	uint32_t index, ins;
+	struct slots *slots; /* that hold it before the instruction */
+	struct path *path;
+	unsigned depth;
+};
+
 /*
  * The value is an argument of a call. Of setmetatable() the first is the result, and the second,
  * a table that is made for it, stands for the first: what is in its __index is found there.
  * @return whether the value is the call's result.
  */
-static bool pass(struct definition_source *source, uint32_t index, uint32_t ins,
-		 const struct slots *slots, struct path *path, unsigned depth)
+static bool pass(const struct position *at)
 {
-	uint32_t first = bc_a(ins) + (source->layout->gc64 ? 2 : 1);
+	struct definition_source *source = at->source;
+	uint32_t ins = at->ins, first = bc_a(ins) + (source->layout->gc64 ? 2 : 1);
 	bool tail = bc_op(ins) == BC_CALLT;
 	/* Behind a tail call the result is returned. */
-	struct rest rest = { tail ? 0 : index + 1, bc_a(ins) };
+	struct rest rest = { tail ? 0 : at->index + 1, bc_a(ins) };
 
-	if ((bc_op(ins) != BC_CALL && !tail) || first + 1 >= SLOTS || is_empty(path) ||
-	    (tail ? bc_d(ins) : bc_c(ins)) != 3 || !calls_setmetatable(source, index, bc_a(ins)))
+	if ((bc_op(ins) != BC_CALL && !tail) || first + 1 >= SLOTS || is_empty(at->path) ||
+	    (tail ? bc_d(ins) : bc_c(ins)) != 3 ||
+	    !calls_setmetatable(source, at->index, bc_a(ins)))
 		return false;
-	if (slots->holds[first])
+	if (at->slots->holds[first])
 		return true;
-	if (!slots->holds[first + 1])
+	if (!at->slots->holds[first + 1])
 		return false;
-	if (begins_with(path, ".__index.") || begins_with(path, ".__index["))
-		path->begin += strlen(".__index");
-	add_table(source, index, first, rest, path, depth + 1);
+	if (begins_with(at->path, ".__index.") || begins_with(at->path, ".__index["))
+		at->path->begin += strlen(".__index");
+	add_table(source, at->index, first, rest, at->path, at->depth + 1);
 	return false;
 }
 
@@ -337,37 +347,38 @@ static void jump(const struct definition_source *source, uint32_t index, uint32_
 }
 
 /* A comparison, and the jump behind it: the value, a function or table, is true. */
-static void test(const struct definition_source *source, uint32_t index, uint32_t ins,
-		 struct slots *slots, struct step *step)
+static void test(const struct position *at, struct step *step)
 {
-	uint32_t op = bc_op(ins);
-	bool holds = op >= BC_ISTC && bc_d(ins) < SLOTS && slots->holds[bc_d(ins)];
+	const struct definition_source *source = at->source;
+	uint32_t ins = at->ins, op = bc_op(ins), behind = at->index + 1;
+	bool holds = op >= BC_ISTC && bc_d(ins) < SLOTS && at->slots->holds[bc_d(ins)];
 
-	step->next = index + 2;
+	step->next = behind + 1;
 	if (holds && op == BC_ISTC)
-		set_slot(slots, bc_a(ins), true);
-	if (holds && (op == BC_IST || op == BC_ISTC) && index + 1 < source->sizebc &&
-	    bc_op(source_instruction(source, index + 1)) == BC_JMP)
-		jump(source, index + 1, source_instruction(source, index + 1), step);
+		set_slot(at->slots, bc_a(ins), true);
+	if (holds && (op == BC_IST || op == BC_ISTC) && behind < source->sizebc &&
+	    bc_op(source_instruction(source, behind)) == BC_JMP)
+		jump(source, behind, source_instruction(source, behind), step);
 }
 
 /* The value is put somewhere. @return whether this instruction does so. */
-static bool store(struct definition_source *source, uint32_t index, uint32_t ins,
-		  const struct slots *slots, struct path *path, unsigned depth, struct step *step)
+static bool store(const struct position *at, struct step *step)
 {
-	uint32_t op = bc_op(ins), a = bc_a(ins);
+	struct definition_source *source = at->source;
+	struct path *path = at->path;
+	uint32_t ins = at->ins, op = bc_op(ins), a = bc_a(ins);
 	char text[STATE_NAME_MAX];
 	bool named = false;
 
-	if (op == BC_USETV && bc_d(ins) < SLOTS && slots->holds[bc_d(ins)]) {
+	if (op == BC_USETV && bc_d(ins) < SLOTS && at->slots->holds[bc_d(ins)]) {
 		named = add_root(path, source_upvalue_name(source, a));
-	} else if (op == BC_GSET && slots->holds[a]) {
+	} else if (op == BC_GSET && at->slots->holds[a]) {
 		named = source_text(source, bc_d(ins), text, sizeof(text)) && add_root(path, text);
-	} else if ((op == BC_TSETS || op == BC_TSETV || op == BC_TSETB) && slots->holds[a]) {
-		named = add_key_of(source, index, ins, path);
+	} else if ((op == BC_TSETS || op == BC_TSETV || op == BC_TSETB) && at->slots->holds[a]) {
+		named = add_key_of(source, at->index, ins, path);
 		if (named)
-			add_table(source, index, bc_b(ins), (struct rest){ index + 1, bc_b(ins) },
-				  path, depth + 1);
+			add_table(source, at->index, bc_b(ins),
+				  (struct rest){ at->index + 1, bc_b(ins) }, path, at->depth + 1);
 	} else {
 		return false;
 	}
@@ -375,20 +386,19 @@ static bool store(struct definition_source *source, uint32_t index, uint32_t ins
 	return true;
 }
 
-static void call(struct definition_source *source, uint32_t index, uint32_t ins,
-		 struct slots *slots, struct path *path, unsigned depth, struct step *step)
+static void call(const struct position *at, struct step *step)
 {
-	uint32_t op = bc_op(ins), a = bc_a(ins);
-	bool is_result = holds_from(slots, a) && pass(source, index, ins, slots, path, depth);
+	uint32_t op = bc_op(at->ins), a = bc_a(at->ins);
+	bool is_result = holds_from(at->slots, a) && pass(at);
 
-	source_spend(source, SLOTS / 8);
+	source_spend(at->source, SLOTS / 8);
 	if (op == BC_CALLT || op == BC_CALLMT) {
 		end_step(step, is_result ? DEFINITION_RETURNED : DEFINITION_NAMELESS);
 		return;
 	}
-	kill_slots(slots, a, SLOTS - 1);
+	kill_slots(at->slots, a, SLOTS - 1);
 	if (is_result)
-		set_slot(slots, a, true);
+		set_slot(at->slots, a, true);
 }
 
 /* Any other instruction only writes slots, or none. */
@@ -410,10 +420,11 @@ static struct step take_step(struct definition_source *source, uint32_t index, s
 			     struct path *path, unsigned depth)
 {
 	uint32_t ins = source_instruction(source, index), op = bc_op(ins);
+	const struct position at = { source, index, ins, slots, path, depth };
 	struct step step = { .next = index + 1 };
 
 	if (op <= BC_ISF) {
-		test(source, index, ins, slots, &step);
+		test(&at, &step);
 	} else if (op == BC_MOV && bc_d(ins) < SLOTS) {
 		bool holds = slots->holds[bc_d(ins)];
 		const struct definition_variable *variable =
@@ -422,10 +433,10 @@ static struct step take_step(struct definition_source *source, uint32_t index, s
 		set_slot(slots, bc_a(ins), holds);
 		if (variable && add_root(path, variable->name))
 			end_step(&step, DEFINITION_NAMED);
-	} else if (store(source, index, ins, slots, path, depth, &step)) {
+	} else if (store(&at, &step)) {
 		return step;
 	} else if (op >= BC_CALLM && op <= BC_CALLT) {
-		call(source, index, ins, slots, path, depth, &step);
+		call(&at, &step);
 	} else if (op >= BC_RETM && op <= BC_RET1) {
 		end_step(&step,
 			 is_returned(ins, slots) ? DEFINITION_RETURNED : DEFINITION_NAMELESS);
