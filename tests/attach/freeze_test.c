@@ -44,6 +44,7 @@ struct scene {
 	volatile uint64_t tids[WRITERS + 1];
 	volatile uint64_t ready, interrupted, woken, signals;
 	volatile uint64_t longest_ns; /* that the child itself stood still */
+	volatile uint64_t rounds;     /* of its main thread */
 	volatile uint64_t heap;	      /* address */
 	int wake[2];
 };
@@ -109,6 +110,7 @@ static void measure_pauses(void)
 		if (now - last > scene->longest_ns)
 			scene->longest_ns = now - last;
 		last = now;
+		scene->rounds++;
 	}
 }
 
@@ -331,10 +333,11 @@ static void hold_long(void *argument)
 	for (;;) {
 		if (attach_freeze(process, pause_ms * MS_NS, copy, &freeze, &why) == 0)
 			attach_freeze_deinit(&freeze);
-		/* Held again at once, threads do not come to their signals where an emulated
-		 * processor waits for a real one. */
+		/* A thread comes to its signals when it gets a processor, for which the threads of
+		 * an emulated machine may wait for long. */
 		if (pause_ms < 1000)
-			child_nap_us((unsigned)pause_ms * 250);
+			for (uint64_t rounds = scene->rounds; scene->rounds == rounds;)
+				child_nap_us((unsigned)pause_ms * 250);
 	}
 }
 
