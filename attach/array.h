@@ -25,7 +25,9 @@ static inline void *array_grow(void *items, size_t item_bytes, size_t wanted, si
 
 	if (larger < wanted || larger > max)
 		larger = wanted;
-	grown = larger <= max ? reallocarray(items, larger, item_bytes) : NULL;
+	grown = larger <= max && larger <= PTRDIFF_MAX / item_bytes
+			? realloc(items, larger * item_bytes)
+			: NULL;
 	if (grown)
 		*room = larger;
 	return grown;
