@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to luastate: instructions, as far as names and traces need them.
+ * Private to luastate: what does a bytecode instruction do, as far as names and traces need it?
  *
  *   31      24 23      16 15       8 7        0
  *   |   B    |     C     |    A     |   op    |
  *   |        D           |    A     |   op    |
  *
- * Source: LuaJIT v2.1 src/lj_bc.h. Opcodes up to JMP are the same since 2.1.0-beta3; since a2ce8114
- * the bit operators follow them. What is none of these may do anything.
+ * Source: LuaJIT v2.1 src/lj_bc.h. Opcodes up to JMP are the same since 2.1.0-beta3. Since
+ * a2ce8114, the bit operators follow them. Any other opcode may do anything.
  */
 #ifndef LUASTATE_FUNCTION_BYTECODE_H
 #define LUASTATE_FUNCTION_BYTECODE_H
@@ -20,7 +20,7 @@ enum {
 	BC_ISFC = 13,
 	BC_IST = 14,
 	BC_ISF = 15,
-	BC_ISTYPE = 16, /* tests and comparisons are below */
+	BC_ISTYPE = 16, /* tests and comparisons have lower numbers */
 	BC_MOV = 18,
 	BC_UNM = 20,
 	BC_CAT = 38,
@@ -68,9 +68,9 @@ enum {
 	BC_BNOT = 89,
 	BC_BSAR = 95, /* the last of the bit operators */
 
-	/* What jumps are counted from. */
+	/* Jump distances are relative to this bias. */
 	BCBIAS_J = 0x8000,
-	/* Operand D names a constant. */
+	/* Operand D is the index of a constant. */
 	BC_CONSTANTS_MAX = 1 << 16,
 };
 
@@ -99,20 +99,21 @@ static inline uint32_t bc_d(uint32_t ins)
 	return ins >> 16;
 }
 
-/** Whether the numbers above hold of state_instruction(): of the builds that are known the number
- * of opcodes tells, and of others their own table of opcodes. Else no instruction is understood. */
+/** Whether the numbers above are valid for the result of state_instruction(). The number of
+ * opcodes shows this for known builds, and the build's own table of opcodes for others. If they
+ * are not valid, no instruction is understood. */
 static inline bool bc_is_known(const struct luastate_layout *layout)
 {
 	return layout->has_opcodes || layout->BC_FUNCF == 89 || layout->BC_FUNCF == 96;
 }
 
-/** Whether it is known what the instruction does. */
+/** Whether the effect of the instruction is known. */
 static inline bool bc_is_understood(uint32_t op)
 {
 	return op <= BC_BSAR;
 }
 
-/** Operand A is a slot that the instruction writes. */
+/** Whether operand A is a slot that the instruction writes. */
 static inline bool bc_writes_slot(uint32_t op)
 {
 	return op == BC_ISTC || op == BC_ISFC || (op >= BC_MOV && op <= BC_KPRI) || op == BC_UGET ||
@@ -120,7 +121,7 @@ static inline bool bc_writes_slot(uint32_t op)
 	       (op >= BC_BNOT && op <= BC_BSAR);
 }
 
-/** Operand A is the first of the slots that the instruction may write. */
+/** Whether operand A is the first of several slots that the instruction may write. */
 static inline bool bc_writes_from(uint32_t op)
 {
 	return op == BC_KNIL || op == BC_TSETM || (op >= BC_CALLM && op <= BC_RETM) ||
@@ -141,8 +142,8 @@ static inline bool bc_writes(uint32_t ins, uint32_t slot)
 	return bc_writes_from(op) ? slot >= a : bc_writes_slot(op) && slot == a;
 }
 
-/** Whether the instruction may go on where operand D says, in front of it or behind. What is not
- * understood is no other kind of jump than these. */
+/** Whether the instruction may jump to operand D, backwards or forwards. An instruction that is
+ * not understood is no other kind of jump. */
 static inline bool bc_may_jump(uint32_t op)
 {
 	return op == BC_JMP || op == BC_UCLO || op == BC_ISNEXT || op == BC_FORI ||

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LuaJIT's functions have no names. A caller's bytecode shows from where it took the function that
- * it calls: a global, a field, a method, a local variable or an upvalue.
+ * Which name does a call give the function that it calls?
  *
- * Source of the facts: LuaJIT v2.1 src/lj_debug.c (what slot names are derived from, the packed
- * variable table), src/lj_bc.h (operand modes; opcodes up to 88 are the same since 2.1.0-beta3).
+ * LuaJIT's functions have no names. The caller's bytecode shows where it got the called function
+ * from: a global, a field, a method, a local variable or an upvalue.
+ *
+ * Source: LuaJIT v2.1 src/lj_debug.c (how slots get names, the packed variable table), src/lj_bc.h
+ * (operand modes; opcodes up to 88 are the same since 2.1.0-beta3).
  */
 #include "luastate/function/call_names.h"
 
@@ -12,7 +14,7 @@
 #include "luastate/layout/object.h"
 
 enum {
-	/* Instructions looked at behind a call; an argument list is seldom longer. */
+	/* Number of instructions to search before a call. An argument list is seldom longer. */
 	NAME_LOOK_BACK = 400,
 	NAME_MOVES = 8,
 	VARINFO_MAX = 65536,
@@ -29,18 +31,18 @@ struct bytecode {
 	const struct attach_reader *reader;
 };
 
-/* A bounded sequence of packed bytes of a prototype's debug part. */
+/* A bounded sequence of packed bytes in a prototype's debug part. */
 struct packed {
 	const struct bytecode *bytecode;
-	uint64_t at, end; /* address of the next byte; behind the prototype */
+	uint64_t at, end; /* address of the next byte; end of the prototype */
 	uint64_t buffered_at;
 	size_t buffered;
 	uint8_t bytes[64];
 	unsigned left;
 };
 
-/* From what is kept of the prototype: a stop would read it in many rounds, too many for long
- * tables. */
+/* Uses the kept copy of the prototype. Reading a long table during a stop would need too many
+ * rounds. */
 static bool fill_packed(struct packed *packed, size_t len)
 {
 	const struct state_proto *proto = packed->bytecode->proto;
@@ -102,8 +104,8 @@ static struct packed packed_at(const struct bytecode *bytecode, int32_t offset)
 				.left = VARINFO_MAX };
 }
 
-/* Name of the variable that lives in a slot at an instruction; the table has one entry a variable,
- * in the order of their slots: name, distance of its start, length of its life. */
+/* Name of the variable that is in a slot at an instruction. The table has one entry for each
+ * variable, in the order of their slots: name, distance to its start, length of its life. */
 static bool variable_name(const struct bytecode *bytecode, uint32_t index, uint32_t slot,
 			  char *ret_name, size_t size)
 {
@@ -158,7 +160,7 @@ static bool upvalue_name(const struct bytecode *bytecode, uint32_t index, char *
 	return len > 0;
 }
 
-/* Collectable constant n lies n+1 references below k. */
+/* Collectable constant n is n+1 references below k. */
 static bool constant_name(const struct bytecode *bytecode, uint32_t index, char *ret_name,
 			  size_t size)
 {
@@ -176,7 +178,7 @@ static bool constant_name(const struct bytecode *bytecode, uint32_t index, char 
 	       ret_name[0] != '\0';
 }
 
-/* The instruction at @index took the callee from somewhere: name that place. */
+/* Name the source from which the instruction @ins loads the callee. */
 static int name_source(const struct bytecode *bytecode, uint32_t ins, char *ret_name, size_t size)
 {
 	switch (bc_op(ins)) {
@@ -208,7 +210,8 @@ static int name_slot(const struct bytecode *bytecode, uint32_t index, uint32_t s
 			return 0;
 		if (!bc_writes(ins, slot))
 			continue;
-		/* Not what is written as one of many, or not understood. */
+		/* A slot that is written as one of several, or by an unknown instruction, has no
+		 * name. */
 		if (bc_op(ins) != BC_MOV)
 			return name_source(bytecode, ins, ret_name, size);
 		if (++moves > NAME_MOVES)
@@ -238,7 +241,7 @@ int state_name_call(const struct luastate_layout *layout, const struct state_pro
 	return rank && state_is_plain(ret_name) ? rank : 0;
 }
 
-/* Behind the tables that it is in: "f" of "M.f", "Class:f" or "t[1].f". */
+/* Skips the tables that hold the function: gives "f" for "M.f", "Class:f" and "t[1].f". */
 const char *state_last_name(const char *name)
 {
 	const char *last = name;

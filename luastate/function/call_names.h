@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: names of functions, by the calls of them. */
+/* Private to luastate: which name do a function's calls give it? */
 #ifndef LUASTATE_FUNCTION_CALL_NAMES_H
 #define LUASTATE_FUNCTION_CALL_NAMES_H
 
 #include "luastate/function/proto.h"
 
-/** Derive a callee's name from the call instruction at @p pc of @p caller.
- *  @return Its rank: 0 none, 1 local or upvalue, 2 method or field, 3 global. */
+/**
+ * Derive a callee's name from the call instruction at @p pc of @p caller.
+ * @return The name's rank: 0 no name, 1 local or upvalue, 2 method or field, 3 global.
+ */
 int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
 		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size);
 
-/** A function's name without those of the tables that it is in. */
+/** A function's name without the names of the tables that hold it. */
 const char *state_last_name(const char *name);
 
 #endif

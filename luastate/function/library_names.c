@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of fast functions and C functions, from the target's own tables: what the registry's
- * _LOADED table holds under "string" and in it under "gsub" is string.gsub, whatever its number is
- * in this build.
+ * Which names do the target's own tables give to built-ins and C functions?
+ *
+ * The registry's _LOADED table holds the modules. The function under "gsub" in the module "string"
+ * is string.gsub, whatever its number is in this build.
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCtab, Node), src/lib_package.c (_LOADED).
  */
@@ -16,20 +17,21 @@
 
 enum {
 	TABLES_MAX = 4096,
-	/* Slots of all tables: each one may cost a read or two. */
+	/* Slots of all tables. Each slot may cost one or two reads. */
 	SEARCH_SLOTS_MAX = 1 << 18,
 	TABLE_DEPTH = 2, /* package.loaded -> module -> function */
-	/* No longer than this for one search; the clock is read every SEARCH_CLOCK_SLOTS slots. */
+	/* Time limit of one search. The clock is read every SEARCH_CLOCK_SLOTS slots. */
 	SEARCH_NS = 100 * 1000 * 1000,
 	SEARCH_CLOCK_SLOTS = 64,
-	/* Until the next one: a second, or a multiple of what it took, and twice as long after each
-	 * that found nothing new, up to a number of doublings. */
+	/* Pause until the next search: at least a second, or NAMES_REST times the duration of
+	 * the last search. The pause doubles after each search that found nothing new, up to
+	 * NAMES_DOUBLINGS times. */
 	NAMES_INTERVAL_NS = 1000 * 1000 * 1000,
 	NAMES_REST = 50,
 	NAMES_DOUBLINGS = 4,
 };
 
-/** A search through tables, bounded in all. */
+/** A search through tables. The limits apply to the whole search. */
 struct search {
 	struct luastate *state;
 	const struct luastate_layout *layout;
@@ -40,12 +42,12 @@ struct search {
 };
 
 /*
- * Fast functions that no module's table holds. Numbers are given in the order of the libraries'
- * definitions, so these are right before one that is known: ours, or of a line above. The same
- * since 2.1.0-beta3 in all three forks. Source: src/lib_base.c, lib_string.c, lib_io.c, lib_ffi.c,
- * lib_buffer.c (LJLIB_CF, LJLIB_ASM) of LuaJIT v2.1 1ee778a4, openresty/luajit2 15f58c96,
- * tarantool/luajit b52fe979, and all their ancestors' since 2017; names as in jit.vmdef, by
- * src/host/buildvm_lib.c.
+ * Built-ins that no module's table holds. LuaJIT numbers built-ins in the order of the libraries'
+ * definitions. The functions of a line therefore come directly before a function whose number is
+ * known: from the tables, or from a line above. The order is the same since 2.1.0-beta3 in all
+ * three forks. Source: src/lib_base.c, lib_string.c, lib_io.c, lib_ffi.c, lib_buffer.c (LJLIB_CF,
+ * LJLIB_ASM) of LuaJIT v2.1 1ee778a4, openresty/luajit2 15f58c96, tarantool/luajit b52fe979, and
+ * all their ancestors since 2017. Names are those of jit.vmdef, by src/host/buildvm_lib.c.
  */
 static const struct {
 	const char *known, *prefix, *hidden[18];
@@ -69,7 +71,7 @@ static const struct {
 	    "ref", "encode", "decode", "__gc", "__tostring", "__len" } },
 };
 
-/* Objects in modules' tables, and what their metatables' functions are called. */
+/* Objects in modules' tables, and the prefix for the functions of their metatables. */
 static const struct {
 	const char *module, *key, *prefix;
 } objects[] = {
@@ -140,7 +142,7 @@ static void note_function(struct search *search, uint64_t address, const char *m
 
 static void search_table(struct search *search, uint64_t address, const char *module, int depth);
 
-/* Methods, by an object that has them. */
+/* Name the methods in the metatable of an object. */
 static void search_object(struct search *search, uint64_t address, const char *module,
 			  const char *key)
 {
@@ -229,7 +231,7 @@ static int find_ffid(const struct luastate *state, const char *name)
 	return 0;
 }
 
-/* All of a line, or none where another function is in its place. */
+/* Name all functions of a line, or none if another function has one of their numbers. */
 static void name_hidden(struct luastate *state)
 {
 	for (size_t i = 0; i < sizeof(hidden_before) / sizeof(hidden_before[0]); i++) {
@@ -373,7 +375,7 @@ static struct state_callable *get_item(struct luastate *state, uint64_t key,
 struct luastate_function *state_get_callable(struct luastate *state, enum luastate_kind kind,
 					     uint64_t address, int ffid)
 {
-	/* User addresses leave the top bits free for the kind. */
+	/* User addresses do not use the top bits, which hold the kind. */
 	struct state_callable *item =
 		get_item(state, address | (uint64_t)kind << 60, kind, address);
 	struct state_cname *cname = NULL;
@@ -382,7 +384,7 @@ struct luastate_function *state_get_callable(struct luastate *state, enum luasta
 		return NULL;
 	if (kind == LUASTATE_FAST) {
 		set_name(item, state->ff_names[ffid]);
-		/* The name that LuaJIT's own tracebacks give it. */
+		/* LuaJIT's own tracebacks use this name. */
 		if (!item->function.name && state->names_due_ns) {
 			char name[32];
 
@@ -400,7 +402,8 @@ struct luastate_function *state_get_callable(struct luastate *state, enum luasta
 struct luastate_function *state_get_trace(struct luastate *state, uint32_t number, uint64_t proto,
 					  const char *chunkname, int64_t line)
 {
-	/* A number is used again after a flush: the start tells such traces apart. */
+	/* A flush frees trace numbers for new traces. The start location distinguishes such
+	 * traces. */
 	uint64_t key = (proto ^ (uint64_t)line << 48) | (uint64_t)LUASTATE_TRACE << 60;
 	struct state_callable *item =
 		get_item(state, key ^ (uint64_t)number << 1, LUASTATE_TRACE, number);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prototypes. Read once, and compared with the target's memory in every sample that meets them:
- * after a collection another prototype may lie at the same address, and even its header may be the
- * same. A prototype is one block of memory:
+ * Which prototype is at an address, and is it still the known one?
+ *
+ * A prototype is read once. Each sample that meets it compares it with the target's memory: after a
+ * collection, another prototype may be at the same address, even with the same header. A prototype
+ * is one block of memory:
  *
  *   GCproto | bytecode | GC constants | numbers | upvalues | line table | upvalue names | variables
  *                                     ^k        ^uv        ^lineinfo    ^uvinfo         ^varinfo
- *                                                          '--------- debug part, may lack -------'
+ *                                                          '------ debug part, may be absent
+ * ------'
  *
- * so that its pointers follow from its sizes; what contradicts itself is no prototype.
+ * Its pointers follow from its sizes. A block whose pointers contradict its sizes is not a
+ * prototype.
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCproto), src/lj_parse.c (fs_finish), src/lj_bcread.c
  * (lj_bcread_proto), src/lj_debug.c (lj_debug_line).
@@ -46,7 +50,8 @@ void state_free_protos(struct luastate *state)
 	}
 }
 
-/* Clear what the collector and the compiler change: links, mark, flags, trace number. */
+/* Clear the members that the collector and the compiler change: links, mark, flags, trace
+ * number. */
 static void clear_volatile(const struct luastate_layout *layout, uint8_t *header)
 {
 	memset(header, 0, (size_t)layout->GCobj_gct); /* nextgc, marked */
@@ -60,8 +65,8 @@ static unsigned line_width(uint32_t numline)
 	return numline < 256 ? 1 : numline < 65536 ? 2 : 4;
 }
 
-/* Copies of bytecode and debug part, where they are short; failing is no failure: parts are then
- * read one by one. */
+/* Copy bytecode and debug part if they are short. A failure here is no error, because both can
+ * be read in pieces later. */
 static void copy_parts(struct state_proto *proto, const struct attach_reader *reader)
 {
 	size_t bc_len = (size_t)proto->sizebc * 4;
@@ -108,7 +113,8 @@ bool state_proto_is_consistent(const struct luastate_layout *layout, uint64_t ad
 	return lineinfo == lines && uvinfo == names && varinfo >= uvinfo && varinfo <= end;
 }
 
-/* Functions begin with an instruction of their own, whatever the compiler made of it. */
+/* Functions begin with a header instruction. The compiler may replace it by another header
+ * instruction. */
 static bool has_function_header(const struct luastate_layout *layout,
 				const struct attach_reader *reader, uint64_t bytecode)
 {
@@ -129,7 +135,7 @@ static uint32_t line_delta(const uint8_t *lines, uint64_t index, unsigned width)
 	return delta;
 }
 
-/* No line lies behind the function's last one. */
+/* No line may be after the function's last line. */
 static bool has_lines_in_range(const struct state_proto *proto)
 {
 	unsigned width = line_width(proto->numline);
@@ -138,8 +144,8 @@ static bool has_lines_in_range(const struct state_proto *proto)
 	     proto->debug && i + 1 < proto->sizebc && (i + 1) * width <= proto->debug_len; i++)
 		if (line_delta(proto->debug, i, width) > proto->numline)
 			return false;
-	/* LuaJIT's own functions in Lua, such as table.foreach, have no lines and begin at line -1
-	 * (lib_read_lfunc). */
+	/* LuaJIT's own functions in Lua, such as table.foreach, have no lines and begin at line
+	 * -1 (lib_read_lfunc). */
 	return proto->firstline >= (proto->lineinfo ? 0 : -1) &&
 	       proto->firstline + proto->numline <= INT32_MAX;
 }
@@ -155,7 +161,7 @@ static char *copy_chunkname(const struct luastate_layout *layout,
 	return strdup(text);
 }
 
-/* What is remembered of a prototype besides its identity. */
+/* Fill in the members of a prototype other than its identity. */
 static int fill_proto(struct state_proto *proto, const struct luastate_layout *layout,
 		      const struct attach_reader *reader, const struct state_identity *identity,
 		      struct failure *why)
@@ -193,7 +199,7 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 		return failure_set(why, FAILURE_INVALID, 0, 0, proto->address,
 				   "read a prototype's lines");
 	}
-	/* The caller's handle belongs to what the address was before. */
+	/* The caller's id was for the function that was at this address before. */
 	proto->function = (struct luastate_function){ .kind = LUASTATE_LUA,
 						      .address = proto->address,
 						      .chunkname = chunkname,
@@ -205,8 +211,8 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 	proto->is_read = proto->is_orphan = proto->is_asked = false;
 	proto->parents_tries = 0;
 	proto->parents_serial = 0;
-	/* A stripped function has no lines at all: LuaJIT v2.1 src/lj_debug.c, lj_debug_getinfo().
-	 */
+	/* A stripped function has no lines at all: LuaJIT v2.1 src/lj_debug.c,
+	 * lj_debug_getinfo(). */
 	if (proto->firstline == 0 && proto->numline > 0) {
 		strcpy(proto->name, "main chunk");
 		proto->name_rank = UINT8_MAX;
@@ -216,7 +222,8 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 	return 0;
 }
 
-/* For a reader that keeps what is read: an image must hold all that decoding it needs. */
+/* Reads for a reader that keeps what it reads: an image must hold everything that decoding
+ * needs. */
 static void read_again(struct state_proto *proto, const struct luastate_layout *layout,
 		       const struct attach_reader *reader)
 {
@@ -333,8 +340,8 @@ static bool is_in_stop(const struct luastate_layout *layout, const struct luasta
 }
 
 /*
- * Known, and something else after the stop: it may have been either during it. Not so where the
- * stop has read prototypes: then this is none of a frame that the planner saw.
+ * Whether a known prototype was replaced, and nobody knows whether before or after the stop. This
+ * does not apply if the stop copies prototypes: the planner then did not see a frame of this one.
  */
 static bool is_lost(const struct luastate *state, const struct state_proto *proto,
 		    const struct luastate_memory *memory)
@@ -351,7 +358,7 @@ static void give_up(struct luastate *state, struct state_proto *proto)
 	state->strict_until = state->serial + STATE_STRICT_SAMPLES;
 }
 
-/* Whether all that is read of a new prototype was copied. */
+/* Whether the copy holds all bytes that are read of a new prototype. */
 static bool is_whole(const struct luastate_layout *layout, const struct attach_reader *stopped,
 		     uint64_t address, const struct state_identity *identity)
 {
@@ -368,8 +375,8 @@ static bool is_whole(const struct luastate_layout *layout, const struct attach_r
 	return true;
 }
 
-/* Whether what was read of it may be another's, as it was not copied, but read in the live process
- * after the copy. */
+/* Whether the bytes may be those of another prototype, because they were read from the live
+ * process after the copy. */
 static bool has_changed(const struct state_view *view, const struct state_identity *identity,
 			uint64_t address, struct failure *why)
 {
@@ -492,7 +499,7 @@ int state_proto_instruction(const struct state_proto *proto, const struct attach
 	return 0;
 }
 
-/* Line of instruction n: the header's is the first line, the others stand in the table. */
+/* Line of instruction n. The header instruction has the first line; the table has the others. */
 uint32_t state_proto_line(const struct state_proto *proto, const struct attach_reader *reader,
 			  uint64_t pc)
 {
