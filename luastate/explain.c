@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of a VM and why, for people. */
+/* What do we know about a VM, and why? For people to read. */
 #include "luastate/explain.h"
 
 #include <stdio.h>
@@ -88,7 +88,7 @@ static void count_invariant(void *context, const char *what, uint64_t address, u
 	score->failed += !holds;
 }
 
-/* The layout under which most holds of the VM that the coroutine would be of. */
+/* The layout under which the most invariants of the coroutine's VM hold. */
 static const struct luastate_layout *
 nearest(struct luastate *state, const struct attach_reader *reader, uint64_t L, uint64_t *ret_G)
 {

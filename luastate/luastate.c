@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The beginning and the end of what is known of a process, and of each sample. */
+/* When does the knowledge of a process begin and end, and when does a sample begin? */
 #include "luastate/luastate.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ void luastate_destroy(struct luastate *state)
 	free(state);
 }
 
-/* Prove the known VMs again, so that an image holds what the proof needs. */
+/* Verify the known VMs again, so that an image holds what the verification needs. */
 static void find_again(struct luastate *state, const struct attach_reader *reader)
 {
 	size_t count = state->vm_count;
@@ -71,7 +71,7 @@ void luastate_begin_sample(struct luastate *state, const struct attach_reader *r
 	if (state->thorough)
 		find_again(state, reader);
 	state_begin_definitions(state);
-	/* Here nothing of an earlier sample is referred to any more. */
+	/* No one refers to an earlier sample's data any more. */
 	if (HASH_COUNT(state->protos) > STATE_FUNCTIONS_MAX)
 		state_free_protos(state);
 	if (HASH_COUNT(state->callables) > STATE_FUNCTIONS_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What do a VM's collector and compiler do at this moment? */
+/* What are a VM's collector and compiler doing now? */
 #ifndef LUASTATE_VM_STATS_H
 #define LUASTATE_VM_STATS_H
 
@@ -9,22 +9,24 @@
 
 #include "luastate/vm.h"
 
-/** What a VM's collector and compiler do at this moment. */
+/** State of a VM's collector and compiler. */
 struct luastate_vm_stats {
-	uint64_t heap_bytes, threshold_bytes; /**< In use; at which the collector works on. */
-	unsigned gc_phase;		      /**< enum luastate_gc_phase, or none of it. */
-	uint32_t pause, step_multiplier;      /**< In percent, as collectgarbage() takes them. */
-	bool has_allocated;		      /**< The build counts what is allocated. */
-	uint64_t allocated_bytes;	      /**< Since the VM began. */
-	bool has_traces;		      /**< What follows was read. */
+	uint64_t heap_bytes,
+		threshold_bytes;	 /**< In use; limit at which the collector continues. */
+	unsigned gc_phase;		 /**< enum luastate_gc_phase, or a value outside it. */
+	uint32_t pause, step_multiplier; /**< In percent, as for collectgarbage(). */
+	bool has_allocated;		 /**< The build counts allocations. */
+	uint64_t allocated_bytes;	 /**< Since the VM's start. */
+	bool has_traces;		 /**< The members below were read. */
 	bool jit_on;
-	uint64_t traces, mcode_bytes; /**< Live traces; machine code areas without what is free. */
-	uint64_t created;	      /**< Traces seen to be made since the first look: at least. */
+	uint64_t traces, mcode_bytes; /**< Live traces; used bytes of machine code areas. */
+	uint64_t created;	      /**< New traces seen since the first probe; a lower bound. */
 	bool is_counted;	      /**< The build counts aborts. */
-	uint64_t aborted; /**< Counted since the VM began, or else seen since the first look. */
+	uint64_t aborted; /**< Since the VM's start if is_counted, else seen since the first probe.
+			   */
 };
 
-/** What the last look at a VM saw, to tell what has changed since. */
+/** What the last probe of a VM saw, to show what changed since then. */
 struct luastate_stats_delta;
 
 /** @return NULL when out of memory. */
@@ -33,9 +35,9 @@ void luastate_stats_delta_destroy(struct luastate_stats_delta *delta);
 
 /**
  * Read the stats of a VM from the live process: some ten short reads, and one of the table of
- * traces. Stopped window: no; what is read may change meanwhile, so the numbers are of about the
- * same moment.
- * @param G Of a known VM.
+ * traces. Stopped window: no. The memory may change meanwhile, so the numbers are not a consistent
+ * snapshot.
+ * @param G The global_State of a known VM.
  * @param why FAILURE_NOT_FOUND (no such VM), FAILURE_INVALID, or a read's failure.
  * @return 0 or -1.
  * Source: LuaJIT v2.1 src/lj_obj.h (GCState), src/lj_jit.h (jit_State).
