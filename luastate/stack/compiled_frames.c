@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The VM's state, and the frames that compiled code has inlined.
+ * Which frames has compiled code inlined, and what is the VM's state?
  *
- * A trace runs on the Lua frame in which it began. What it has called since is in no stack: the
- * snapshot that holds at its position tells. Where that is not known, the trace itself becomes a
- * frame.
+ * A trace runs on the Lua frame in which it began. The functions that it has called since then are
+ * on no stack. The snapshot that is valid at the trace's position shows them. If the snapshot is
+ * unknown, the trace itself becomes a frame.
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (vmstate), src/lj_asm.c (asm_retf, asm_tail_link: jit_base),
  * src/vm_x64.dasc (vm_exit_handler), src/lj_trace.c (lj_trace_exit, lj_trace_unwind).
@@ -19,20 +19,21 @@
 #include "luastate/vm/choose_layout.h"
 #include "luastate/vm/vm_internal.h"
 
-/** Where compiled code is. */
+/** Position in compiled code. */
 struct position {
 	struct state_view view;		       /* of its VM */
-	const struct trace *trace;	       /* NULL: not known */
-	const struct trace_snapshot *snapshot; /* NULL: not known */
+	const struct trace *trace;	       /* NULL: unknown */
+	const struct trace_snapshot *snapshot; /* NULL: unknown */
 	bool exact;			       /* the snapshot is not the one after the position */
-	bool moved;			       /* the base is not the snapshot's any more */
+	bool moved;			       /* the base is no longer the snapshot's */
 	bool stub;			       /* in the exit that belongs to the snapshot */
-	bool left; /* the base is the topmost frame's already: the trace goes on in another one */
+	bool left; /* the base is already the topmost frame's: the trace continues in another trace
+		    */
 };
 
 /* ---- Position --------------------------------------------------------------------------- */
 
-/* The trace of a number, if its machine code is at @pc. */
+/* Use the trace with this number if its machine code is at @pc. */
 static bool take_trace(uint32_t number, uint64_t pc, struct position *position)
 {
 	const struct trace *trace;
@@ -50,7 +51,7 @@ static bool take_trace(uint32_t number, uint64_t pc, struct position *position)
 	return true;
 }
 
-/* An exit stub belongs to a snapshot of the trace that runs. */
+/* An exit stub belongs to a snapshot of the running trace. */
 static bool take_stub(uint32_t number, uint64_t pc, struct position *position)
 {
 	const struct state_view *view = &position->view;
@@ -74,8 +75,9 @@ static bool take_stub(uint32_t number, uint64_t pc, struct position *position)
 }
 
 /*
- * Of a C frame on which a trace runs. The VM's state has the trace's number from its head on,
- * unless the collector runs below; so the machine code itself is asked, too.
+ * Find the position of a VM frame on which a trace runs. The VM's state has the trace's number from
+ * the trace's head on, unless the collector runs below. The machine code is therefore searched,
+ * too.
  */
 static bool find_position(struct walk *walk, const struct luastate_vm *vm,
 			  const struct luastate_vm_frame *vm_frame, uint32_t noted,
@@ -94,7 +96,7 @@ static bool find_position(struct walk *walk, const struct luastate_vm *vm,
 	       take_stub(noted, pc, ret_position);
 }
 
-/* While a trace is left the compiler's state tells which, and by which exit. */
+/* While a trace is left, the compiler's state shows the trace and the exit. */
 static bool find_exit(const struct walk *walk, struct position *ret_position)
 {
 	const struct luastate_vm_work *work = &walk->chain->work;
@@ -119,7 +121,7 @@ static const struct trace_frame *frames_of(const struct position *position)
 	return &position->trace->frames[position->snapshot->first];
 }
 
-/* Whether the snapshot is of the frame that the stack has there. */
+/* Whether the snapshot's lowest frame is the frame on the stack. */
 static bool fits(const struct position *position, const struct luastate_frame *base)
 {
 	const struct trace_frame *lowest;
@@ -134,8 +136,8 @@ static bool fits(const struct position *position, const struct luastate_frame *b
 	return state_proto_holds(proto, lowest->pc);
 }
 
-/* Between a return to a lower frame and the next snapshot the base is that one's. Behind the last
- * snapshot it may be that of the topmost frame: then all frames are on the stack. */
+/* Between a return to a lower frame and the next snapshot, the base is that snapshot's. After
+ * the last snapshot, the base may be the topmost frame's; all frames are then on the stack. */
 static bool fits_otherwise(struct position *position, const struct luastate_frame *base)
 {
 	const struct trace *trace = position->trace;
@@ -198,8 +200,11 @@ static bool resolve(const struct state_view *view, const struct trace_frame *fro
 	return true;
 }
 
-/* The function that the topmost frame's calls between the snapshots; the frame stands at that call.
- * @param ret_frames Set on success: the callee, then its caller. */
+/*
+ * Resolve the function that the topmost frame calls between the snapshots. The topmost frame's
+ * position becomes that call.
+ * @param ret_frames Set on success: the callee, then its caller.
+ */
 static bool resolve_callee(const struct position *position, const struct luastate_frame *base,
 			   struct luastate_frame *ret_frames)
 {
@@ -220,15 +225,17 @@ static bool resolve_callee(const struct position *position, const struct luastat
 	return true;
 }
 
-/* Put the snapshot's frames in the place of the one on the stack. @param trace Their label; 0 where
- * the interpreter goes on with them. */
+/*
+ * Replace the frame on the stack by the snapshot's frames.
+ * @param trace Their label; 0 if the interpreter continues with them.
+ */
 static bool put_frames(struct luastate_chain *chain, const struct position *position, size_t at,
 		       uint32_t trace)
 {
 	const struct trace_snapshot *snapshot = position->snapshot;
 	const struct luastate_frame base = chain->frames[at];
 	struct luastate_frame room[TRACE_DEPTH_MAX + 1], *frames = room + 1;
-	/* Those that are not on the stack, and the one that is. */
+	/* The frames that are not on the stack, and the one that is. */
 	unsigned count = position->left ? 1 : snapshot->count;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -247,7 +254,7 @@ static bool put_frames(struct luastate_chain *chain, const struct position *posi
 		frames = room;
 		count++;
 	}
-	/* A tail call may have put another closure of the same function there. */
+	/* A tail call may have replaced the closure by another one of the same function. */
 	if (frames[count - 1].function == base.function && !snapshot->replaced) {
 		frames[count - 1].object = base.object;
 		frames[count - 1].base = base.base;
@@ -282,7 +289,7 @@ static struct luastate_function *trace_function(const struct position *position)
 	return function;
 }
 
-/* The running trace becomes the leaf frame; the functions inlined into it are not known. */
+/* Make the running trace the leaf frame, because the functions inlined into it are unknown. */
 static void put_trace(struct luastate_chain *chain, const struct position *position, size_t at,
 		      unsigned owner)
 {
@@ -298,7 +305,7 @@ static void put_trace(struct luastate_chain *chain, const struct position *posit
 
 /* ---- A sample --------------------------------------------------------------------------- */
 
-/* The topmost frame of a C frame's run. @return false if it has none. */
+/* Find the topmost frame of a VM frame's run. @return false if it has none. */
 static bool find_run(const struct luastate_chain *chain, unsigned owner, size_t *ret_at)
 {
 	for (size_t i = 0; i < chain->count; i++)
@@ -342,7 +349,7 @@ static void add_compiled(struct walk *walk, unsigned index, uint32_t noted)
 	if (!find_position(walk, vm, vm_frame, noted, &position)) {
 		if (chain->compiled == LUASTATE_COMPILED_NONE)
 			chain->compiled = LUASTATE_COMPILED_TRACE;
-		/* Builds that differ in the compiler's part alone are distinguished by a trace. */
+		/* A trace shows differences between builds that only the compiler's part has. */
 		if (noted)
 			state_reconsider_layout(walk->state, walk->reader, vm->G);
 		return;
@@ -359,8 +366,8 @@ static void add_compiled(struct walk *walk, unsigned index, uint32_t noted)
 }
 
 /*
- * Until the snapshot is written to the stack the frames are the snapshot's, then they are the
- * stack's. Both look alike where a function calls itself: then nothing is added.
+ * Until the exit writes the snapshot to the stack, the frames are the snapshot's; after that they
+ * are the stack's. Both look the same if a function calls itself. Nothing is added then.
  */
 static void add_exit(const struct walk *walk)
 {
@@ -405,6 +412,6 @@ void walk_add_compiled(struct walk *walk)
 		if (!walk->vm_frames[i].compiled)
 			continue;
 		add_compiled(walk, i, noted);
-		noted = 0; /* it is the newest one's */
+		noted = 0; /* the state is that of the newest one */
 	}
 }

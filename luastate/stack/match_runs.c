@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One sample: the stacks of all coroutines on a native stack, and which C frame each run of frames
- * belongs to.
+ * Which VM frame does each run of Lua frames belong to, on the stacks of all coroutines of a
+ * sample?
  */
 #include "luastate/stack/match_runs.h"
 
@@ -13,26 +13,26 @@
 #include "luastate/stack/vm_work.h"
 #include "luastate/vm/vm_internal.h"
 
-/* The C frames of one coroutine, newest first, by their index in the caller's list. */
+/* The VM frames of one coroutine, newest first, by their index in the caller's list. */
 struct owners {
 	unsigned index[LUASTATE_CFRAMES_MAX];
 	unsigned count;
-	unsigned released; /* How many of the newest an error has let go of. */
+	unsigned released; /* Number of newest ones that an error has released. */
 };
 
-/** One coroutine whose topmost frame is looked for. */
+/** A coroutine during the search for its topmost frame. */
 struct coroutine {
 	struct walk *walk;
 	struct walk_stack stack;
 	struct owners owners;
-	size_t before;	 /* frames of the chain that are others' */
-	unsigned losses; /* before its walks */
+	size_t before;	 /* number of frames in the chain that belong to other coroutines */
+	unsigned losses; /* state->losses before its walks */
 	bool found;
 	struct failure *why;
 };
 
-/* A protected C call without a Lua frame of its own has a negative number of results: its C frame
- * owns no run (lj_frame.h, cframe_nres). */
+/* A protected C call without a Lua frame of its own has a negative number of results. Its VM
+ * frame owns no run (lj_frame.h, cframe_nres). */
 static bool owns_run(struct walk *walk, const struct luastate_layout *layout, uint64_t frame)
 {
 	int32_t nres;
@@ -59,7 +59,7 @@ static void find_owners(struct walk *walk, const struct walk_stack *stack, size_
 	}
 }
 
-/* The C frame that the coroutine's position is of. */
+/* The VM frame that has the coroutine's position. */
 static const struct luastate_vm_frame *newest_held(const struct walk *walk,
 						   const struct owners *owners, size_t first)
 {
@@ -68,8 +68,8 @@ static const struct luastate_vm_frame *newest_held(const struct walk *walk,
 		       : &walk->vm_frames[first];
 }
 
-/* Match runs to C frames from the root: a newest C frame without a run is being entered or left, or
- * released. Frames whose position only the C frame knows get it now. */
+/* Match runs to VM frames from the root. A newest VM frame without a run is being entered or
+ * left, or is released. Frames whose position only the VM frame has get it here. */
 static int assign_owners(const struct coroutine *coroutine, unsigned runs)
 {
 	const struct walk *walk = coroutine->walk;
@@ -104,8 +104,8 @@ static int assign_owners(const struct coroutine *coroutine, unsigned runs)
 	return 0;
 }
 
-/* A stack of more frames than a chain holds: what was walked is its leaf's end, and belongs to the
- * newest C frames. Without any of them it is dropped. */
+/* A stack has more frames than a chain holds. The chain then has the leaf's end of the stack,
+ * which belongs to the newest VM frames. Without VM frames, these frames are dropped. */
 static void keep_top_end(struct luastate_chain *chain, const struct owners *owners, size_t first)
 {
 	if (owners->count == 0)
@@ -118,8 +118,9 @@ static void keep_top_end(struct luastate_chain *chain, const struct owners *owne
 	}
 }
 
-/* Whether the oldest of a coroutine's C frames here is its first: a coroutine that C code entered
- * again on another native stack has older ones there, whose runs would pass for those of these. */
+/* Whether the oldest VM frame of a coroutine on this native stack is its first. If C code
+ * entered the coroutine again on another native stack, older ones are there. Their runs would
+ * look like the runs of the VM frames here. */
 static bool has_first(struct walk *walk, const struct walk_stack *stack)
 {
 	const struct luastate_vm_frame *vm_frames = walk->vm_frames;
@@ -136,7 +137,7 @@ static bool has_first(struct walk *walk, const struct walk_stack *stack)
 	       (older & ~(uint64_t)STATE_CFRAME_FLAGS) == 0;
 }
 
-/* Whether a newer C frame is another coroutine's, which this one has resumed. */
+/* Whether a newer VM frame belongs to another coroutine, which this one has resumed. */
 static bool is_resuming(const struct luastate_vm_frame *vm_frames, size_t first)
 {
 	for (size_t i = 0; i < first; i++)
@@ -153,8 +154,8 @@ static bool walk_from(void *context, const struct walk_top *top)
 	struct failure *why = coroutine->why;
 	unsigned runs;
 
-	/* Where a function was lost, or part of the stack was not copied, the right candidate
-	 * fails, and a worse one may fit instead. */
+	/* If a function was lost, or part of the stack was not copied, the right candidate
+	 * fails. A wrong one may then fit. */
 	if (walk->state->losses != coroutine->losses)
 		return true;
 	walk->chain->count = coroutine->before;
@@ -192,8 +193,8 @@ static int walk_coroutine(struct walk *walk, size_t first, struct failure *why)
 	return -1;
 }
 
-/* The VM is that of the newest C frame that has a coroutine: one that is being entered or left has
- * none yet. */
+/* The VM belongs to the newest VM frame with a coroutine. A VM frame that is being entered or
+ * left has no coroutine yet. */
 static const struct luastate_vm *vm_of_frames(struct walk *walk)
 {
 	struct failure why;
@@ -232,7 +233,7 @@ static void note_lost(struct walk *walk, uint64_t L)
 					(!vm || owns_run(walk, vm->layout, vm_frames[i].address));
 }
 
-/* Each coroutine once, by its newest C frame. */
+/* Walk each coroutine once, by its newest VM frame. */
 static void walk_coroutines(struct walk *walk)
 {
 	const struct luastate_vm_frame *vm_frames = walk->vm_frames;
@@ -252,7 +253,7 @@ static void walk_coroutines(struct walk *walk)
 	}
 }
 
-/* What no coroutine's walk shows for itself. */
+/* Outcome of the sample, which no coroutine's walk shows alone. */
 static enum luastate_outcome judge(const struct walk *walk)
 {
 	const struct luastate_chain *chain = walk->chain;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a coroutine's topmost frame is.
+ * Where is a coroutine's topmost frame?
  *
- * In the interpreter BASE (rdx) and PC (rbx) tell. Some instructions of a call or a return have
- * moved one of the two and not yet the other, and code that calls C leaves rdx to C. So there are
- * candidates, offered best first, and the first one is taken from which the walk reaches the bottom
+ * In the interpreter, BASE (rdx) and PC (rbx) show it. But some instructions of a call or return
+ * have moved only one of the two, and code that calls C gives rdx to C. So there are several
+ * candidates, offered best first. The first candidate counts from which the walk reaches the bottom
  * of the stack with every position inside its function.
  *
  * Source: LuaJIT v2.1 src/vm_x64.dasc (register names; ins_NEXT, ins_call, ins_callt, BC_RET,
@@ -16,16 +16,16 @@
 #include "luastate/function/proto.h"
 #include "luastate/layout/object.h"
 
-/* There are fewer places where they can come from. */
+/* More than all sources of candidates together. */
 enum { TOPS_MAX = 12 };
 
-/* Whom candidates are offered to, one by one: mostly the first one is taken, and to find the others
- * is to read what no copy has. */
+/* Receiver of the candidates, one by one. Usually the first one is right, and a search for the
+ * others would read memory that no copy has. */
 struct tops {
 	walk_top_function *take;
 	void *context;
 	unsigned count;
-	bool done; /* none is wanted any more */
+	bool done; /* no further candidate is needed */
 };
 
 static void offer(struct tops *tops, uint64_t base, uint64_t pc)
@@ -38,7 +38,7 @@ static void offer(struct tops *tops, uint64_t base, uint64_t pc)
 	tops->done = tops->take(tops->context, &top) || tops->count == TOPS_MAX;
 }
 
-/* Where a base is kept. */
+/* For a base that is certain. */
 static bool expect_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 			    struct walk_function *ret_function)
 {
@@ -48,7 +48,7 @@ static bool expect_function(struct walk *walk, const struct walk_stack *stack, u
 	       walk_expect_function(walk, stack, base, ret_function, &why) == 0;
 }
 
-/* Where only what follows can tell whether there is a frame. */
+/* For a base that may not be a frame's; only the walk from it can show that. */
 static bool try_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 			 struct walk_function *ret_function)
 {
@@ -63,7 +63,7 @@ static bool is_lua(const struct walk_function *function)
 	return !function->dummy && function->kind == LUASTATE_LUA;
 }
 
-/* The frame that called @base, if @pc is the return address in it. */
+/* The frame that called @base, if @pc is the return address in that frame. */
 static bool caller_at(struct walk *walk, const struct walk_stack *stack, uint64_t base, uint64_t pc,
 		      uint64_t *ret_base)
 {
@@ -92,9 +92,8 @@ static void add_lua_top(struct tops *tops, const struct walk_function *function,
 }
 
 /*
- * Results are moved down over the frame of the function that returns: first the link is
- * overwritten, then the function. What the link said is then in PC, or in the C frame's saved
- * position.
+ * A return moves results down over the frame of the returning function. It overwrites first the
+ * link, then the function. The link's value is then in PC, or in the VM frame's saved position.
  */
 static void add_below(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
 		      uint64_t base, uint64_t link)
@@ -115,7 +114,7 @@ static void add_below(struct walk *walk, const struct walk_stack *stack, struct 
 		offer(tops, below, 0);
 }
 
-/* The code of a fast function in assembler reaches from its handler to the next one's. */
+/* The code of a built-in in assembler ends at the handler of the next one. */
 static bool in_own_code(struct walk *walk, const struct walk_stack *stack,
 			const struct walk_function *function, uint64_t rip)
 {
@@ -139,7 +138,7 @@ static bool in_own_code(struct walk *walk, const struct walk_stack *stack,
 	return rip >= own && rip < end;
 }
 
-/* Candidates around one possible base; @pc is the register, @rip where the thread stood. */
+/* Add candidates around one possible base. @pc is the register, @rip the thread's position. */
 static void add_around(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
 		       uint64_t base, uint64_t pc, uint64_t rip)
 {
@@ -160,8 +159,8 @@ static void add_around(struct walk *walk, const struct walk_stack *stack, struct
 	if (valid && is_lua(&function) && !entering && state_proto_holds(function.proto, pc))
 		add_lua_top(tops, &function, base, pc, moment == STATE_MOMENT_NEXT);
 	if (valid && !is_lua(&function)) {
-		/* With its link in PC a function returns: its slot may hold a result already, and
-		 * that may be another function. */
+		/* A function with its link in PC is returning. Its slot may already hold a
+		 * result, which may be another function. */
 		if (walk_read_link(walk, stack, base, &link, &why) == 0 && link == pc &&
 		    !in_own_code(walk, stack, &function, rip))
 			add_below(walk, stack, tops, base, pc);
@@ -188,8 +187,8 @@ static uint64_t saved_pc(struct walk *walk, const struct walk_stack *stack,
 	return pc;
 }
 
-/* In machine code the base of the frame in which the trace began, or to which it has returned, is
- * kept in the global state; where exactly the trace is, its snapshots tell. */
+/* In machine code, the global state holds the base of the frame in which the trace began, or to
+ * which it has returned. The trace's snapshots show its exact position. */
 static void add_compiled(struct walk *walk, const struct walk_stack *stack, struct tops *tops)
 {
 	const struct luastate_layout *layout = stack->view.layout;
@@ -204,7 +203,7 @@ static void add_compiled(struct walk *walk, const struct walk_stack *stack, stru
 		offer(tops, base, 0);
 }
 
-/* In the interpreter both registers are there. */
+/* In the interpreter both registers are valid. */
 static void add_interpreted(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
 			    const struct luastate_vm_frame *vm_frame)
 {
@@ -214,14 +213,15 @@ static void add_interpreted(struct walk *walk, const struct walk_stack *stack, s
 	uint64_t base = interpreter ? state_arch_base(interpreter, &vm_frame->frame)
 				    : vm_frame->frame.r[STATE_REG_BASE];
 
-	/* The exit handler: the lua_State has an old base until this one is stored there. */
+	/* In the exit handler, the lua_State has an old base until the handler stores this one
+	 * there. */
 	if (walk->vmstate == ~stack->view.layout->vmst_exit)
 		add_compiled(walk, stack, tops);
 	if (!tops->done)
 		add_around(walk, stack, tops, base, pc, attach_pc(&vm_frame->frame));
 	if (!tops->done && stack->base != base)
 		add_around(walk, stack, tops, stack->base, pc, 0);
-	/* Returning to C: PC is the base to which the stack falls back. */
+	/* On return to C, PC is the base that the stack returns to. */
 	if (walk_is_base(stack, pc))
 		offer(tops, pc, 0);
 	if (tops->done || !walk_is_base(stack, base))
@@ -243,9 +243,9 @@ static void add_at(struct walk *walk, const struct walk_stack *stack, struct top
 
 /*
  * To end a trace in a call that it cannot record, the recorder inserts a continuation below that
- * call's frame, and moves the frame up. The lua_State's base follows last; until then it points to
- * what is no frame any more. Before the moved link leads to the continuation it is still the return
- * address in the caller.
+ * call's frame and moves the frame up. The lua_State's base changes last; until then it no longer
+ * points to a frame. Until the moved link leads to the continuation, it is still the return address
+ * in the caller.
  *
  * Source: LuaJIT v2.1 src/lj_ffrecord.c, recff_stitch().
  */
@@ -265,8 +265,9 @@ static void add_stitched(struct walk *walk, const struct walk_stack *stack, stru
 		offer(tops, base, 0);
 }
 
-/* Below a call into C the register of PC is preserved, and the base is in the lua_State; but in
- * short calls, such as a write barrier's, VM code keeps it in another register alone. */
+/* Below a call into C, the register of PC is preserved, and the lua_State has the base. But
+ * during short calls, such as a write barrier's, VM code keeps the base only in another
+ * register. */
 static void add_suspended(struct walk *walk, const struct walk_stack *stack, struct tops *tops,
 			  const struct luastate_vm_frame *vm_frame, bool resuming)
 {
@@ -279,7 +280,8 @@ static void add_suspended(struct walk *walk, const struct walk_stack *stack, str
 	offer(tops, stack->base, 0);
 	add_stitched(walk, stack, tops);
 	if (tops->done || resuming)
-		return; /* the frame that resumes stands: the ones below it would fit, without it */
+		return; /* the frame that resumes is complete; without it, the frames below would
+			   fit, too */
 	add_below(walk, stack, tops, stack->base, pc);
 	if (!tops->done)
 		add_below(walk, stack, tops, stack->base, saved_pc(walk, stack, vm_frame));
@@ -297,7 +299,7 @@ void walk_top_frames(struct walk *walk, const struct walk_stack *stack,
 	if (vm_frame->compiled)
 		add_compiled(walk, stack, &tops);
 	if (tops.count)
-		return; /* the coroutine's own base is older, and leads past frames */
+		return; /* the coroutine's own base is older, and would skip frames */
 	if (vm_frame->leaf && !vm_frame->compiled)
 		add_interpreted(walk, stack, &tops, vm_frame);
 	else

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: the topmost frame of a coroutine. */
+/* Private to luastate: where is a coroutine's topmost frame? */
 #ifndef LUASTATE_STACK_TOP_FRAME_H
 #define LUASTATE_STACK_TOP_FRAME_H
 
 #include "luastate/stack/walk.h"
 
-/** Takes a candidate, or not. @return whether no other one is wanted. */
+/** Receives a candidate. @return whether no further one is needed. */
 typedef bool walk_top_function(void *context, const struct walk_top *top);
 
 /**
- * Offer candidates for the topmost frame of a coroutine, best first, in view of its newest C frame.
- * @param resuming Whether it has resumed another coroutine, which runs above it.
+ * Offer candidates for the topmost frame of a coroutine, best first, according to its newest VM
+ * frame.
+ * @param resuming Whether the coroutine has resumed another one, which runs above it.
  * @param take     May walk from the candidate.
  */
 void walk_top_frames(struct walk *walk, const struct walk_stack *stack,

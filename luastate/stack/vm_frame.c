@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interpreter's C frames on the native stack.
+ * Where are the interpreter's own frames, the VM frames, on the native stack?
  *
- * The unwind table gives one rule for all VM code, which is wrong by a few words in three places:
- * in helpers that VM code enters by call, in the entry sequence before the frame is complete, and
- * in the exit sequence behind its release. A frame is believed when its coroutine's chain of C
- * frames (L->cframe, SAVE_CFRAME) holds it, when its return address follows a call into VM code, or
- * when the code at the leaf, or the coroutine, tells that it is not linked yet or not any more.
+ * The unwind table has one rule for all VM code. The rule is wrong by a few words in three places:
+ * in helpers that VM code calls, in the entry sequence before the frame is complete, and in the
+ * exit sequence after its release. A VM frame counts in three cases: its coroutine's chain of VM
+ * frames (L->cframe, SAVE_CFRAME) contains it; its return address follows a call into VM code; or
+ * the code at the leaf, or the coroutine, shows that it is not linked yet or no longer linked.
  *
- * In an error's second phase the coroutine lets go of its C frames one by one, while they all stand
- * on the native stack until the C unwinder jumps: such a frame is believed when its own links lead
- * to those that are left.
+ * In an error's second phase the coroutine releases its VM frames one by one. All of them stay on
+ * the native stack until the C unwinder jumps. Such a frame counts if its own links lead to the
+ * ones that remain.
  *
  * Source: LuaJIT v2.1 src/lj_frame.h (CFRAME_OFS_*), vm_*.dasc (vm_call, vm_resume, vm_cpcall),
  * lj_err.c (err_unwind), lj_obj.h (struct lua_State).
@@ -26,21 +26,21 @@
 enum {
 	/* Spill slots of a trace, or the exit handler's register area. */
 	NEWEST_BYTES = 8192,
-	/* lua_State.status is behind a byte that is behind the type, in all layouts. */
+	/* In all layouts, lua_State.status is one byte after the byte that follows the type. */
 	STATUS_FROM_TYPE = 2,
-	STATUS_YIELD = 1, /* LUA_YIELD; errors are above */
-	/* As deep as native stacks of their usual size let C calls be nested. */
+	STATUS_YIELD = 1, /* LUA_YIELD; errors have higher numbers */
+	/* Depth to which native stacks of usual size let C calls nest. */
 	CHAIN_MAX = 8000,
-	/* For one sample. Each C frame of a chain is looked for from the newest one on; as many as
-	 * are kept (LUASTATE_CFRAMES_MAX) need half of this. */
+	/* Limit for one sample. The search for each VM frame begins at the newest one of its
+	 * chain. LUASTATE_CFRAMES_MAX frames, the most that are kept, need half of this limit. */
 	LINKS_MAX = 256 * 1024,
-	/* A C frame that cannot be unwound to is looked for this far above, this many words at
-	   once. */
+	/* Distance to search above for a VM frame that unwinding cannot reach, and words per
+	 * read. */
 	ABOVE_BYTES = 256 * 1024,
 	ABOVE_WORDS = 32,
 };
 
-/* Fill a frame from the bytes at @address; @regs are those in the frame. */
+/* Fill a frame from the bytes at @address. @regs are the registers in the frame. */
 static int read_full(const struct state_view *view, uint64_t address,
 		     const struct attach_registers *regs, struct luastate_vm_frame *ret_vm_frame,
 		     struct failure *why)
@@ -59,14 +59,14 @@ static int read_full(const struct state_view *view, uint64_t address,
 	return 0;
 }
 
-/* Whether this sample may follow no more links. All memory of a hostile target can look like C
- * frames, and each of them like the end of a long chain. */
+/* Whether this sample may follow no more links. All memory of a hostile target can look like VM
+ * frames, each at the end of a long chain. */
 static bool is_exhausted(const struct luastate *state)
 {
 	return state->link_work >= LINKS_MAX;
 }
 
-/* Count one more link, if there may be one. */
+/* Count one more link, if allowed. */
 static bool may_follow(struct luastate *state)
 {
 	return !is_exhausted(state) && ++state->link_work;
@@ -77,7 +77,7 @@ static int set_exhausted(struct failure *why, uint64_t address)
 	return failure_set(why, FAILURE_LIMIT, 0, 0, address, "follow the links of C frames");
 }
 
-/* The newest frame at or above @sp in the chain of the coroutine @L, 0 if there is none; chains
+/* The newest frame at or above @sp in the chain of the coroutine @L, 0 if there is none. Chains
  * ascend towards the root. */
 static uint64_t newest_above(const struct state_view *view, uint64_t L, uint64_t sp)
 {
@@ -106,7 +106,7 @@ static bool is_linked(const struct state_view *view, uint64_t L, uint64_t frame)
 	return newest_above(view, L, frame) == frame;
 }
 
-/* Whether an error has ended the coroutine: then it has no C frames of its own any more. */
+/* Whether an error has ended the coroutine. It then has no VM frames of its own any more. */
 static bool has_failed(const struct state_view *view, uint64_t L)
 {
 	uint8_t status;
@@ -132,10 +132,10 @@ static bool is_current(const struct state_view *view, uint64_t L)
 	       current == L;
 }
 
-/* Whether the links of the frame lead to the newest one of the coroutine @L. It has none where an
- * error has ended it; and while it still runs, at the end of lua_yield() and when an error has
- * reached its outermost protected call. Source: LuaJIT v2.1 src/lj_api.c, lua_yield();
- * src/lj_err.c, err_unwind(). */
+/* Whether the links of the frame lead to the newest VM frame of the coroutine @L. A coroutine
+ * has none after an error has ended it. It has none, either, while it still runs at the end of
+ * lua_yield(), or after an error has reached its outermost protected call. Source: LuaJIT v2.1
+ * src/lj_api.c, lua_yield(); src/lj_err.c, err_unwind(). */
 static bool is_released(const struct state_view *view, uint64_t L, uint64_t frame)
 {
 	const struct luastate_layout *layout = view->layout;
@@ -161,13 +161,14 @@ static bool is_released(const struct state_view *view, uint64_t L, uint64_t fram
 	return false;
 }
 
-/** Where a newest C frame is looked for. */
+/** Range to search for a newest VM frame. */
 struct span {
-	uint64_t sp, most; /* at or above it, at most so far */
-	bool compiled;	   /* of VMs that run compiled code */
+	uint64_t sp, most; /* start; maximum distance above it */
+	bool compiled;	   /* only VMs that run compiled code */
 };
 
-/* newest_above() of a VM's current coroutine, 0 also where it runs no compiled code and shall. */
+/* newest_above() of a VM's current coroutine. Also 0 if the span requires compiled code and the
+ * VM runs none. */
 static uint64_t newest_of_vm(const struct state_view *view, const struct span *span)
 {
 	const struct luastate_layout *layout = view->layout;
@@ -175,7 +176,7 @@ static uint64_t newest_of_vm(const struct state_view *view, const struct span *s
 	uint64_t L, base, frame;
 	struct failure why;
 
-	/* From a trace's entry to its exit the base of its start is kept here. */
+	/* From a trace's entry to its exit, this holds the base of the trace's start. */
 	if (span->compiled &&
 	    (state_read_ref(layout, reader, view->G + (uint64_t)layout->global_State_jit_base,
 			    &base, &why) != 0 ||
@@ -189,9 +190,10 @@ static uint64_t newest_of_vm(const struct state_view *view, const struct span *s
 }
 
 /*
- * The nearest C frame of a span: of the VMs that @interpreter runs, or of all where it is NULL. For
- * code that runs far below its frame: traces with their spill slots, and the exit handler, which
- * saves all registers there. What the handler calls has C frames below sp.
+ * Find the nearest VM frame of a span, among the VMs that @interpreter runs, or all VMs if it is
+ * NULL. This serves code that runs far below its frame: traces with their spill slots, and the exit
+ * handler, which saves all registers there. Functions that the handler calls have VM frames below
+ * sp.
  */
 static int find_newest(struct luastate *state, const struct luastate_memory *memory,
 		       const struct state_interpreter *interpreter, const struct span *span,
@@ -213,7 +215,7 @@ static int find_newest(struct luastate *state, const struct luastate_memory *mem
 		address = frame;
 		nearest = view;
 	}
-	/* Of the others one may be nearer. */
+	/* A VM that was not searched may have a nearer one. */
 	if (is_exhausted(state))
 		return set_exhausted(why, span->sp);
 	if (nearest.layout)
@@ -221,11 +223,13 @@ static int find_newest(struct luastate *state, const struct luastate_memory *mem
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, span->sp, "find the interpreter's frame");
 }
 
-/* How a coroutine's links tell that a frame is its own: is_linked(), is_released(). */
+/* How a coroutine's links show that a frame is its own: is_linked(), is_released(). */
 typedef bool is_held_function(const struct state_view *view, uint64_t L, uint64_t frame);
 
-/* The frame at @address, if it is held. @return 1, 0 if there is no frame, or -1 if it is one of a
- * unknown VM, or no more links may be followed. */
+/*
+ * Find the frame at @address, if its coroutine's links show it.
+ * @return 1; 0 if there is no frame; -1 if its VM is unknown, or no more links may be followed.
+ */
 static int find_held(const struct state_view *view, is_held_function *is_held, uint64_t address,
 		     const struct attach_registers *regs, struct luastate_vm_frame *ret_vm_frame,
 		     struct failure *why)
@@ -245,11 +249,11 @@ static int find_held(const struct state_view *view, is_held_function *is_held, u
 							      "recognise the VM of a C frame");
 }
 
-/* Whether the coroutine of a frame has let go of it, as it does before the exit sequence or in
- * lua_yield(), and is still the current one. Code that leaves a trace has old words at sp instead
- * of a frame; a trace is noted as running until its registers are saved there. Source: LuaJIT v2.1
- * src/vm_x64.dasc, vm_arm64.dasc (vm_leave_cp, vm_resume: the frame of a coroutine that can yield
- * has no older one; vm_exit_handler); src/lj_api.c, lua_yield(). */
+/* Whether the current coroutine has released the frame, as it does before the exit sequence or
+ * in lua_yield(). Code that leaves a trace has old words at sp instead of a frame; a trace
+ * counts as running until its registers are saved there. Source: LuaJIT v2.1 src/vm_x64.dasc,
+ * vm_arm64.dasc (vm_leave_cp, vm_resume: the frame of a coroutine that can yield has no older
+ * one; vm_exit_handler); src/lj_api.c, lua_yield(). */
 static bool is_left(const struct state_view *view, const struct luastate_vm_frame *frame)
 {
 	const struct luastate_layout *layout = view->layout;
@@ -268,24 +272,25 @@ static bool is_left(const struct state_view *view, const struct luastate_vm_fram
 	       newest == link;
 }
 
-/* The leaf in a frame at sp that its coroutine does not hold yet, or does not any more. */
+/* Whether the leaf is in a frame at sp that its coroutine has not linked yet, or has unlinked. */
 static bool is_between(const struct state_view *view, const struct luastate_vm_frame *frame)
 {
 	uint64_t pc = attach_pc(&frame->frame), ret = attach_pc(&frame->caller);
 
 	if (state_arch_vm_call_target(view->state, view->memory->any, ret))
 		return true;
-	/* Functions of C may jump to the entry as their last act: their callers are returned to. */
+	/* C functions may jump to the entry as their last act. The return address is then in
+	 * their caller. */
 	return state_arch_follows_call(view->memory->any, ret) &&
 	       (state_arch_is_entering(state_interpreter_at(view->state, pc), view->layout, pc) ||
 		is_left(view, frame));
 }
 
-/* Whether the frame is one of a VM of which nothing was copied, as it is while that is not known:
- * that its coroutine does not hold the frame says nothing then. A leaf's coroutine that is not
- * copied, of a VM that is, is not current yet. While a frame is entered, an old word is in the
- * coroutine's place. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc (vm_resume, vm_call: the
- * current coroutine is noted some instructions after the frame is linked). */
+/* Whether the frame belongs to a VM that was not copied, because it was unknown. The missing
+ * link to the frame then shows nothing. If a leaf's coroutine was not copied but its VM was, the
+ * coroutine is not current yet. While a frame is entered, an old word is in the coroutine's
+ * slot. Source: LuaJIT v2.1 src/vm_x64.dasc, vm_arm64.dasc (vm_resume, vm_call: the current
+ * coroutine is noted some instructions after the frame is linked). */
 static bool is_unseen(const struct state_view *view, bool leaf,
 		      const struct luastate_vm_frame *frame)
 {
@@ -306,7 +311,7 @@ static bool is_unseen(const struct state_view *view, bool leaf,
 	       !state_arch_is_entering(state_interpreter_at(state, pc), layout, pc);
 }
 
-/* Let the next sample have what this one lacks. */
+/* Make the VM known, so that the next sample copies it. */
 static int meet_unseen(const struct state_view *view, const struct luastate_vm_frame *frame,
 		       struct failure *why)
 {
@@ -325,7 +330,7 @@ static int find_complete(const struct state_view *view, const struct attach_regi
 	const struct span span = { .sp = sp, .most = NEWEST_BYTES };
 	int found = find_held(view, is_linked, sp, regs, ret_vm_frame, why);
 
-	/* In a helper that C called, a C frame further up is not its own. */
+	/* In a helper that C called, a VM frame further up does not belong to the helper. */
 	if (found == 0 && leaf &&
 	    state_arch_restore_helper(view->state, view->memory, regs, &caller)) {
 		*ret_vm_frame = (struct luastate_vm_frame){ .address = sp,
@@ -335,7 +340,7 @@ static int find_complete(const struct state_view *view, const struct attach_regi
 	}
 	for (unsigned pushed = 8; found == 0 && pushed <= state_arch_helper_bytes; pushed += 8)
 		found = find_held(view, is_linked, sp + pushed, regs, ret_vm_frame, why);
-	/* The C unwinder is below C functions. */
+	/* Only below C functions can the C unwinder run. */
 	if (found == 0 && !leaf)
 		found = find_held(view, is_released, sp, regs, ret_vm_frame, why);
 	if (found != 0)
@@ -349,13 +354,13 @@ static int find_complete(const struct state_view *view, const struct attach_regi
 		ret_vm_frame->L = 0;
 		return 0;
 	}
-	/* Another interpreter's VM must not stand in for one of this code. */
+	/* The VM must belong to the same interpreter as this code. */
 	return find_newest(view->state, view->memory,
 			   state_interpreter_at(view->state, attach_pc(regs)), &span, regs,
 			   ret_vm_frame, why);
 }
 
-/* A VM that is met for the first time shows its layout. */
+/* A new VM shows its layout. */
 static const struct luastate_layout *layout_of_frame(struct luastate *state,
 						     const struct luastate_memory *memory,
 						     const struct attach_registers *frame)
@@ -404,7 +409,7 @@ int luastate_find_vm_frame(struct luastate *state, const struct luastate_memory 
 	return 0;
 }
 
-/* The frame that a word of the stack shows, at some place in that interpreter. */
+/* Find the frame that a word of the stack, a return address in some interpreter, belongs to. */
 static bool find_shown(struct luastate *state, const struct luastate_memory *memory, uint64_t word,
 		       uint64_t address, const struct attach_registers *below,
 		       struct luastate_vm_frame *ret_vm_frame)
@@ -427,7 +432,7 @@ static bool find_shown(struct luastate *state, const struct luastate_memory *mem
 	return false;
 }
 
-/* The nearest C frame whose interpreter a word below it returns to. */
+/* Find the nearest VM frame below which a word returns to its interpreter. */
 static int find_interpreted_above(struct luastate *state, const struct luastate_memory *memory,
 				  const struct attach_registers *frame, uint64_t limit,
 				  struct luastate_vm_frame *ret_vm_frame, struct failure *why)
@@ -449,8 +454,8 @@ static int find_interpreted_above(struct luastate *state, const struct luastate_
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
 }
 
-/* The position in a trace to which what it has called returns, 0 if none is found: the word lies
- * where the trace's stack pointer is while it calls. */
+/* Find the position in a trace that a function called by it returns to; 0 if there is none. The
+ * word must be at the trace's stack pointer during a call. */
 static uint64_t find_return_to_trace(const struct luastate *state,
 				     const struct luastate_memory *memory, uint64_t G, uint64_t at,
 				     uint64_t end)
@@ -476,8 +481,9 @@ static uint64_t find_return_to_trace(const struct luastate *state,
 	return 0;
 }
 
-/* A trace's C frame is no word's: it jumped from the interpreter into its code. The newest one of a
- * VM that runs compiled code is it, if nothing nearer is the interpreter's. */
+/* No return address shows a trace's VM frame, because the interpreter jumped into the trace's
+ * code. The newest VM frame of a VM that runs compiled code is the trace's, unless an
+ * interpreter's is nearer. */
 static bool take_compiled_above(struct luastate *state, const struct luastate_memory *memory,
 				const struct attach_registers *frame, uint64_t limit,
 				struct luastate_vm_frame *vm_frame)
@@ -528,8 +534,8 @@ int luastate_find_vm_frame_above(struct luastate *state, const struct luastate_m
 	return result;
 }
 
-/* The VM of that layout which VM code with these registers is of, known or not: its current
- * coroutine is its own. */
+/* Find the VM, known or new, that VM code with these registers belongs to, if it has that
+ * layout. Its current coroutine must refer back to it. */
 static const struct luastate_vm *vm_of_register(struct luastate *state,
 						const struct luastate_layout *layout,
 						const struct luastate_memory *memory,
@@ -550,7 +556,7 @@ static const struct luastate_vm *vm_of_register(struct luastate *state,
 	return vm && vm->G == G ? vm : NULL;
 }
 
-/* The VM that a trace has in its register: memory that was one VM's code may be another one's. */
+/* The VM in a trace's register. Memory that was one VM's code may now be another VM's. */
 static const struct luastate_vm *vm_in_register(struct luastate *state,
 						const struct luastate_memory *memory,
 						const struct attach_registers *regs)
@@ -607,7 +613,7 @@ int luastate_find_trace_vm_frame(struct luastate *state, const struct luastate_m
 	}
 	if (is_exhausted(state))
 		return set_exhausted(why, span.sp);
-	/* Another VM's frame may be near, too. */
+	/* Another VM's frame may be nearby, too. */
 	if (vm && !address)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, span.sp,
 				   "find the interpreter's frame");

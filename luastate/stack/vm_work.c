@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the VM does on behalf of the Lua code that runs: it collects garbage, or its compiler works.
+ * Which VM work does the running Lua code trigger: does the VM collect garbage, or compile?
  *
- * The VM's state says so until the work is done, or until Lua or a C function is called from it, as
- * a finalizer is. Behind such a call it says C, and no more that the collector goes on.
+ * The VM's state shows this until the work is done, or until the work calls Lua or a C function,
+ * such as a finalizer. After such a call the state says C, although the collector continues.
  *
- * While a trace is left the compiler notes which one and where. It does so right behind the change
- * of the state, and long before it gives up jit_base: in between the numbers are those of an
- * earlier exit, unless registers hold the same ones.
+ * While a trace is left, the compiler notes the trace and the exit. It does this soon after the
+ * state changes, and long before it clears jit_base. In between, the numbers belong to an earlier
+ * exit, unless registers hold the same numbers.
  *
  * Source: LuaJIT v2.1 (1ee778a4) src/lj_gc.c (lj_gc_step, gc_onestep), src/lj_trace.c (trace_state,
  * lj_trace_exit), src/vm_x64.dasc, vm_x86.dasc, vm_arm64.dasc (vm_exit_handler, vm_returnc).
@@ -20,7 +20,7 @@
 #include "luastate/vm/vm_internal.h"
 
 enum {
-	/* TraceNo1 and the snapshots of a trace have 16 bits (lj_jit.h). */
+	/* TraceNo1 and the number of a trace's snapshots have 16 bits (lj_jit.h). */
 	NUMBERS_END = 65536,
 };
 
@@ -56,8 +56,8 @@ static enum luastate_gc_phase read_phase(const struct walk *walk)
 	return (enum luastate_gc_phase)phase;
 }
 
-/* Builds that have the numbers at other places can be the same in all that a VM shows before it has
- * a trace. One that was dropped since the stop says nothing. */
+/* Builds with these numbers at other offsets may look the same until a VM has a trace. A trace
+ * that was freed since the stop shows nothing. */
 static bool is_proven(const struct walk *walk, uint32_t trace)
 {
 	struct luastate *state = walk->state;
@@ -107,9 +107,9 @@ static bool is_of_vm(const struct walk *walk, const struct luastate_vm_frame *vm
 	       state_sample_vm_of(walk->state, walk->reader, vm_frame->L, &why) == walk->vm;
 }
 
-/* The C frame of the innermost Lua frames, known or not: the compiler has newer ones of its own,
- * without any. Where these are another VM's, the VM's newest C frame. @return Their
- * number where it has none. */
+/* Find the VM frame of the innermost Lua frames, known or not. The compiler has newer VM frames
+ * of its own, without Lua frames. If the innermost Lua frames belong to another VM, find this
+ * VM's newest VM frame. @return the number of VM frames if it has none. */
 static unsigned find_owner(const struct walk *walk)
 {
 	const struct luastate_chain *chain = walk->chain;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk over the Lua frames of one stack.
+ * Which frames are on one Lua stack?
  *
- * A base points to a frame's first slot; what is below it depends on the value model (lj_frame.h):
+ * A base points to a frame's first slot. The words below it depend on the value model (lj_frame.h):
  *
  *   GC64     base-32   base-24  | base-16  base-8 | base …     two slots a frame, of 64 bits
  *            [cont     pc    ]    func     link     slots
@@ -10,9 +10,9 @@
  *            [cont, pc]           func, link        slots
  *            continuation only
  *
- * The link's low three bits tell who called:
- *   Lua   x00  the link is the return address in the caller's bytecode; the CALL before it tells by
- *              its A operand how far below the caller's base is
+ * The link's low three bits show the caller:
+ *   Lua   x00  the link is the return address in the caller's bytecode; the A operand of the CALL
+ *              before it gives the distance to the caller's base
  *   C     001, CP 101  entered from C: end of a run; the rest is the distance to the frame below
  *   CONT  010  a metamethod: the caller's position is beside the continuation
  *   VARG  011  the frame of a vararg function above its own arguments: one function, two frames
@@ -31,10 +31,10 @@ enum {
 	FRAME_C = 1,
 	FRAME_CONT = 2,
 	FRAME_VARG = 3,
-	CONT_FFI_CALLBACK = 1, /* LJ_CONT_FFI_CALLBACK, in place of a continuation's address */
+	CONT_FFI_CALLBACK = 1, /* LJ_CONT_FFI_CALLBACK, instead of a continuation's address */
 };
 
-/* The lowest slot of a stack holds the coroutine itself, in place of a function. */
+/* The lowest slot of a stack holds the coroutine itself instead of a function. */
 static bool holds_itself(struct walk *walk, const struct walk_stack *stack, uint64_t lowest)
 {
 	uint64_t slot;
@@ -89,7 +89,7 @@ uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_
 	return base - stack->frame_bytes - 8 * (uint64_t)(call >> 8 & 0xff);
 }
 
-/* The object in a frame's function slot: a function, or the coroutine at the bottom. */
+/* Read the object in a frame's function slot: a function, or the coroutine at the bottom. */
 static int read_slot(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 		     uint64_t *ret_object, struct failure *why)
 {
@@ -99,7 +99,7 @@ static int read_slot(struct walk *walk, const struct walk_stack *stack, uint64_t
 	if (state_read(walk->stopped, base - stack->frame_bytes, &slot, 8, why) != 0)
 		return -1;
 	*ret_object = state_object(layout, slot);
-	/* Without GC64 the link has the tag's place. */
+	/* Without GC64, the link is where the tag would be. */
 	if (layout->gc64 && *ret_object != stack->L && state_tag(layout, slot) != layout->tag_func)
 		return failure_set(why, FAILURE_INVALID, 0, 0, base, "find a frame's function");
 	return 0;
@@ -139,14 +139,15 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 	if (!state_is_pointer(ret_function->f) || !state_is_pointer(ret_function->pc))
 		return failure_set(why, FAILURE_INVALID, 0, 0, base, "find a function's code");
 	ret_function->kind = ret_function->ffid == 1 ? LUASTATE_C : LUASTATE_FAST;
-	/* A fast function in assembler shares its f with others; its bytecode is its own. */
+	/* Built-ins in assembler share their f. Their bytecode is unique. */
 	if (ret_function->kind == LUASTATE_FAST && ret_function->pc >= bcff &&
 	    ret_function->pc - bcff < 4 * (uint64_t)layout->GG_NUM_ASMFF)
 		ret_function->f = ret_function->pc;
 	return 0;
 }
 
-/* Whether the stopped stack says so. Without GC64 a slot has no tag: then what was met before. */
+/* Whether the object was a function at the stop, according to the stopped stack. Without GC64 a
+ * slot has no tag, so only closures met before count. */
 static bool was_function(const struct walk *walk, const struct walk_stack *stack, uint64_t object)
 {
 	return object && (stack->view.layout->gc64 ||
@@ -158,13 +159,13 @@ int walk_expect_function(struct walk *walk, const struct walk_stack *stack, uint
 {
 	if (walk_read_function(walk, stack, base, ret_function, why) == 0)
 		return 0;
-	/* Collected since the stop, which did not copy it. */
+	/* The stop did not copy it, and it was collected since then. */
 	if (was_function(walk, stack, ret_function->object))
 		walk->state->losses++;
 	return -1;
 }
 
-/* One step of the walk: the frame at `base` whose function stands at `pc`. */
+/* One step of the walk: the frame at `base`, whose function is at `pc`. */
 struct step {
 	uint64_t base, pc;
 	struct walk_function function;
@@ -204,7 +205,8 @@ int walk_append(struct walk *walk, const struct walk_stack *stack,
 		.function = known, .owner = run, .coroutine = stack->L, .object = function->object
 	};
 	if (function->kind == LUASTATE_LUA) {
-		/* Without a position the frame is being entered or left: its definition's line. */
+		/* A frame without a position is being entered or left. It gets the line of its
+		 * definition. */
 		frame->pc = location->pc;
 		frame->line =
 			state_proto_line(function->proto, walk->reader,
@@ -228,7 +230,7 @@ static int read_step(struct walk *walk, const struct walk_stack *stack, struct s
 	return walk_read_link(walk, stack, step->base, &step->link, why);
 }
 
-/* Called by Lua: the instruction before the return address tells the caller's base. */
+/* Find a Lua caller. The instruction before the return address shows its base. */
 static int caller_of_lua(struct walk *walk, const struct walk_stack *stack, const struct step *step,
 			 struct step *ret_caller, struct failure *why)
 {
@@ -249,7 +251,7 @@ static int caller_of_lua(struct walk *walk, const struct walk_stack *stack, cons
 	return 0;
 }
 
-/* A callback that C code made through the FFI looks like a metamethod, without a position. */
+/* A callback that C code makes through the FFI looks like a metamethod without a position. */
 static bool is_callback(struct walk *walk, const struct walk_stack *stack, const struct step *step)
 {
 	uint64_t cont = 0;
@@ -264,7 +266,7 @@ static int caller_by_delta(struct walk *walk, const struct walk_stack *stack,
 			   const struct step *step, struct step *ret_caller, struct failure *why)
 {
 	uint64_t delta = step->link & ~(uint64_t)FRAME_TYPEP, pc;
-	/* Beside the continuation, in the frame's place below its own function and link. */
+	/* Beside the continuation, below the frame's own function and link. */
 	uint64_t pc_at = step->base - stack->frame_bytes - (uint64_t)stack->view.layout->ref_size;
 
 	if (delta < stack->frame_bytes || delta > step->base - stack->bottom)
@@ -274,8 +276,7 @@ static int caller_by_delta(struct walk *walk, const struct walk_stack *stack,
 	if ((step->link & FRAME_TYPEP) == FRAME_VARG)
 		ret_caller->pc = step->pc;
 	if ((step->link & FRAME_TYPEP) == FRAME_CONT && !is_callback(walk, stack, step)) {
-		/* While a trace that ends with a call is recorded, such a frame is in the making.
-		 */
+		/* The recorder of a trace that ends with a call is creating such a frame. */
 		if (state_read_ref(stack->view.layout, walk->stopped, pc_at, &pc, why) != 0 ||
 		    !state_is_pointer(pc))
 			return failure_set(why, FAILURE_INVALID, 0, 0, step->base,
@@ -285,7 +286,7 @@ static int caller_by_delta(struct walk *walk, const struct walk_stack *stack,
 	return read_step(walk, stack, ret_caller, why);
 }
 
-/* Whether the frame was entered from C: then it is the last of its run. */
+/* Whether the frame was entered from C. It is then the last of its run. */
 static bool ends_run(struct walk *walk, const struct walk_stack *stack, const struct step *step)
 {
 	if ((step->link & FRAME_TYPE) == FRAME_C)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: the frame walk. */
+/* Private to luastate: which frames are on one Lua stack? */
 #ifndef LUASTATE_STACK_WALK_H
 #define LUASTATE_STACK_WALK_H
 
 #include "luastate/stack.h"
 #include "luastate/state/state.h"
 
-/** One coroutine's Lua stack, as its lua_State tells. Addresses of slots. */
+/** One coroutine's Lua stack, according to its lua_State. Addresses of slots. */
 struct walk_stack {
 	struct state_view view;
 	uint64_t L;
 	uint64_t bottom;      /* lowest base: nothing below it is a frame */
 	uint64_t limit;	      /* no base is above it */
 	uint64_t base;	      /* L->base */
-	uint64_t vm_frame;    /* its newest C frame, 0 for none */
-	uint64_t frame_bytes; /* of a frame's function and link below its base */
+	uint64_t vm_frame;    /* its newest VM frame, 0 if none */
+	uint64_t frame_bytes; /* size of a frame's function and link below its base */
 };
 
 /** A function found in a frame's function slot. */
@@ -24,62 +24,65 @@ struct walk_function {
 	uint64_t object;	   /* GCfunc */
 	uint64_t f, pc;		   /* C: entry; fast: address of its bytecode */
 	int ffid;
-	bool dummy; /* the slot holds a thread: bottom frame, no function */
+	bool dummy; /* the slot holds a coroutine: bottom frame, no function */
 };
 
-/** Where a stack's topmost frame is, and where its function stands. */
+/** Location of a stack's topmost frame, and its function's position. */
 struct walk_top {
 	uint64_t base;
-	uint64_t pc; /* address of the current instruction, 0 unknown */
+	uint64_t pc; /* address of the current instruction, 0 if unknown */
 };
 
 enum {
-	/* Steps of all walks of one sample: no chain is longer than LUASTATE_FRAMES_MAX, and a few
-	 * candidates are walked without a result. */
+	/* Maximum steps of all walks of one sample. No chain is longer than LUASTATE_FRAMES_MAX,
+	 * and a few candidates are walked without a result. */
 	WALK_STEPS = 3 * LUASTATE_FRAMES_MAX,
 };
 
-/** All about one sample's walk. */
+/** State of one sample's walk. */
 struct walk {
 	struct luastate *state;
-	const struct luastate_memory *memory;	   /* both of the next */
+	const struct luastate_memory *memory;	   /* contains the next two members */
 	const struct attach_reader *stopped;	   /* stacks, coroutines, the VM's state */
-	const struct attach_reader *reader;	   /* all else */
+	const struct attach_reader *reader;	   /* everything else */
 	const struct luastate_vm_frame *vm_frames; /* newest first */
 	size_t vm_frame_count;
-	const struct luastate_vm *vm; /* of the newest of them; NULL: not known */
+	const struct luastate_vm *vm; /* VM of the newest VM frame; NULL: unknown */
 	struct luastate_chain *chain;
-	int vmstate; /* of the newest C frame's VM; -1 not known */
+	int vmstate; /* of the newest VM frame's VM; -1: unknown */
 	unsigned steps_left;
-	unsigned losses; /* of the state, before this sample */
+	unsigned losses; /* state->losses before this sample */
 };
 
 int walk_read_stack(struct walk *walk, uint64_t L, struct walk_stack *ret_stack,
 		    struct failure *why);
 
-/** Function of what may be a frame at @p base. */
+/** Read the function of a possible frame at @p base. */
 int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 		       struct walk_function *ret_function, struct failure *why);
 
 /**
- * Function of the frame at @p base. One that stood in its slot during the stop and can no longer be
- * read has been collected since: that is a loss, which makes the sample torn (state->losses).
+ * Read the function of the frame at @p base. If it was in its slot during the stop and is
+ * unreadable now, it was collected since then. That is a loss, which makes the sample inconsistent
+ * (state->losses).
  */
 int walk_expect_function(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 			 struct walk_function *ret_function, struct failure *why);
 
 bool walk_is_base(const struct walk_stack *stack, uint64_t base);
 
-/** Link of the frame at @p base. */
+/** Read the link of the frame at @p base. */
 int walk_read_link(struct walk *walk, const struct walk_stack *stack, uint64_t base,
 		   uint64_t *ret_link, struct failure *why);
 
 /** Base of the frame that called the one at @p base with the instruction @p call. */
 uint64_t walk_caller_base(const struct walk_stack *stack, uint64_t base, uint32_t call);
 
-/** Append a frame to the chain. @param place Of a Lua function: base 0 where it has no slots, pc 0
- *  where it does not stand yet. @param why FAILURE_NO_MEMORY; FAILURE_LIMIT where the chain is
- * full.
+/**
+ * Append a frame to the chain.
+ * @param location Only for a Lua function: base 0 if it has no slots, pc 0 if it has no position
+ * yet.
+ * @param why FAILURE_NO_MEMORY; FAILURE_LIMIT if the chain is full.
  */
 int walk_append(struct walk *walk, const struct walk_stack *stack,
 		const struct walk_function *function, const struct walk_top *location, unsigned run,
@@ -87,10 +90,10 @@ int walk_append(struct walk *walk, const struct walk_stack *stack,
 
 /**
  * Walk from a topmost frame to the bottom and append the frames to the chain.
- * @param ret_runs Number of runs (segments that end in a C-type link); each appended frame's owner
- *                 is its run's number, newest 0.
- * @return 0, or -1 where the stack contradicts itself; the chain is then as before, unless it is
- *         full (FAILURE_LIMIT): then it holds the leaf's end.
+ * @param ret_runs Number of runs (segments that end in a C-type link). Each appended frame's owner
+ * is its run's number, newest 0.
+ * @return 0, or -1 if the stack contradicts itself. The chain is then unchanged, unless it is full
+ * (FAILURE_LIMIT): then it holds the leaf's end.
  */
 int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct walk_top *top,
 		unsigned *ret_runs, struct failure *why);
