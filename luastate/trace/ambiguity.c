@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How sure the frames of a snapshot are up to the next one.
+ * How certain are a snapshot's frames up to the next snapshot?
  *
- * Both tell what holds at a guard; in between the code may call and return. What is the same in
- * both holds, unless a function was called meanwhile that has no guard: then none of the two shows
- * it.
+ * Each snapshot is valid at a guard. Between two guards the code may call and return. Frames that
+ * are in both snapshots are valid in between, except if a function without a guard was called
+ * meanwhile. Neither snapshot shows that function.
  *
  * Source: LuaJIT v2.1 src/lj_snap.c, src/lj_record.c (lj_record_call).
  */
@@ -18,8 +18,8 @@ static const struct trace_frame *frame_from_root(const struct trace *trace,
 	return &trace->frames[snapshot->first + snapshot->count - 1 - n];
 }
 
-/* Frames that hold from one snapshot to the next: what is the same in both, from the lowest on. A
- * call is the same while its caller stays where it is. */
+/* Count the frames that are valid from one snapshot to the next: the common ones, from the
+ * lowest on. A call is the same as long as its caller's position is. */
 static void compare(const struct trace *trace, struct trace_snapshot *snapshot,
 		    const struct trace_snapshot *next)
 {
@@ -39,8 +39,8 @@ static void compare(const struct trace *trace, struct trace_snapshot *snapshot,
 	snapshot->exact = snapshot->sure == snapshot->count && snapshot->count == next->count;
 }
 
-/* Where only the guards tell, code in front of a snapshot's first guard may be of the one before.
- */
+/* If only the guards give the offsets, code before a snapshot's first guard may belong to the
+ * previous snapshot. */
 static void doubt(const struct trace *trace, struct trace_snapshot *snapshot)
 {
 	struct trace_snapshot before = *snapshot, after = *snapshot;
@@ -63,8 +63,8 @@ static bool is_shown(const struct trace *trace, uint64_t proto)
 	return false;
 }
 
-/* Whether a Lua function that the trace was specialised to is in none of its snapshots: it may have
- * been inlined without any guard, and run anywhere. */
+/* Whether the trace is specialised to a Lua function that is in none of its snapshots. The
+ * function may be inlined without any guard, and run anywhere. */
 static bool hides_functions(const struct trace *trace)
 {
 	for (size_t i = 0; i < trace->own_count; i++)
@@ -93,7 +93,7 @@ static bool knows_others(const struct trace *trace, const struct trace_snapshot 
 struct code {
 	const struct state_proto *proto;
 	const struct attach_reader *reader;
-	bool metamethods; /* the trace has inlined some */
+	bool metamethods; /* the trace has inlined metamethods */
 };
 
 static bool is_call(const struct code *code, int32_t op)
@@ -104,8 +104,10 @@ static bool is_call(const struct code *code, int32_t op)
 				     (op >= BC_GGET && op <= BC_TSETR));
 }
 
-/* Whether there is a call in [from, to). @param ret_back The target of the first jump backwards in
- * it where one is to be looked for. */
+/*
+ * Whether there is a call in [from, to).
+ * @param ret_back Target of the first jump backwards, at which the search ends; NULL: ignore jumps.
+ */
 static bool has_call(const struct code *code, uint64_t from, uint64_t to, uint64_t *ret_back)
 {
 	struct failure why;
@@ -129,13 +131,13 @@ static bool has_call(const struct code *code, uint64_t from, uint64_t to, uint64
 
 /* ---- Loops ------------------------------------------------------------------------------ */
 
-/** A loop's instructions, both included. */
+/** A loop's first and last instruction. */
 struct loop {
 	uint64_t start, end;
 };
 
-/* The loop that the instruction at @p pc shows: the beginning of a numeric one, the jump into one
- * with an iterator, or the jump back. None of them changes when the loop is compiled. */
+/* Find the loop that the instruction at @p pc shows: the start of a numeric loop, the jump into
+ * an iterator loop, or the jump back. The compiler changes none of these. */
 static bool loop_at(const struct code *code, uint64_t pc, struct loop *ret_loop)
 {
 	uint32_t ins, there;
@@ -163,7 +165,7 @@ static bool loop_at(const struct code *code, uint64_t pc, struct loop *ret_loop)
 	return true;
 }
 
-/* An instruction as it is now. */
+/* Read an instruction as it is now. */
 static bool read_live(const struct code *code, uint64_t pc, uint32_t *ret_ins)
 {
 	struct failure why;
@@ -174,8 +176,8 @@ static bool read_live(const struct code *code, uint64_t pc, uint32_t *ret_ins)
 	return true;
 }
 
-/* Whether the loop is where the root trace @p number begins and ends. What shows that was not there
- * when the function was read first. */
+/* Whether the root trace @p number begins and ends at the loop. The instruction that shows this
+ * may be newer than the first read of the function. */
 static bool is_of_trace(const struct code *code, const struct loop *loop, uint32_t number)
 {
 	uint32_t ins, found;
@@ -185,7 +187,7 @@ static bool is_of_trace(const struct code *code, const struct loop *loop, uint32
 		return false;
 	if ((ins & 0xff) == BC_JFORL || (ins & 0xff) == BC_JITERL)
 		return ins >> 16 == number;
-	/* Of loops in it this one's own mark is the first. */
+	/* The first mark is this loop's own; inner loops' marks follow. */
 	for (uint64_t pc = loop->start; pc < loop->end; pc += 4) {
 		if (state_proto_instruction(code->proto, code->reader, pc, &ins, &why) != 0)
 			return false;
@@ -197,10 +199,10 @@ static bool is_of_trace(const struct code *code, const struct loop *loop, uint32
 }
 
 /*
- * Whether the trace may come to the instruction at @p pc again, with nothing to tell of it: round a
- * loop that it has unrolled. Round the loop of its root it does not, there is a snapshot or its
- * end; nor round loops that have that one in them.
- * @param with_call Only if there is a call in the loop.
+ * Whether the trace may reach the instruction at @p pc again without a sign of it: in a loop that
+ * it has unrolled. This excludes the loop of its root trace, which has a snapshot or ends the
+ * trace, and the loops around that one.
+ * @param with_call Only consider loops with a call.
  */
 static bool may_repeat(const struct code *code, uint64_t pc, uint32_t root, bool with_call)
 {
@@ -221,16 +223,16 @@ static bool may_repeat(const struct code *code, uint64_t pc, uint32_t root, bool
 	return false;
 }
 
-/** Two snapshots with the same frames, and what is between them. */
+/** Two snapshots with the same frames, and the code between them. */
 struct stretch {
 	const struct trace_source *source;
 	const struct trace *trace;
 	const struct trace_snapshot *snapshot, *next;
-	uint32_t root; /* the number of its root trace */
-	bool round;    /* the trace's loop begins anew in between */
+	uint32_t root; /* number of its root trace */
+	bool round;    /* the trace's loop restarts in between */
 };
 
-/* The code of a frame's function, if it can be looked through. */
+/* Get the code of a frame's function, if it can be searched. */
 static bool code_of(const struct stretch *stretch, const struct trace_frame *frame,
 		    struct code *ret_code)
 {
@@ -245,8 +247,8 @@ static bool code_of(const struct stretch *stretch, const struct trace_frame *fra
 	       trace_charge(source->view.state, ret_code->proto->sizebc / 16 + 1);
 }
 
-/* How many frames, from the lowest on, hold where the code may have left those above in between,
- * and have come back to the same chain. */
+/* Count the frames, from the lowest on, that are valid even if the code left the frames above
+ * them and came back to the same chain. */
 static unsigned count_kept(const struct stretch *stretch)
 {
 	const struct trace_snapshot *snapshot = stretch->snapshot;
@@ -267,8 +269,8 @@ static unsigned count_kept(const struct stretch *stretch)
 
 /* ---- Calls ------------------------------------------------------------------------------ */
 
-/* Whether the topmost frame passes a call on its way to the next snapshot. What it calls there
- * without any guard shows in neither. */
+/* Whether the topmost frame passes a call on the way to the next snapshot. If that call has no
+ * guard, neither snapshot shows its callee. */
 static bool may_call(const struct stretch *stretch)
 {
 	const struct trace *trace = stretch->trace;
@@ -283,13 +285,13 @@ static bool may_call(const struct stretch *stretch)
 		return true;
 	if (from <= to && !stretch->round)
 		return has_call(&code, from, to, NULL);
-	/* Round a loop; the position may be a jump's own. */
+	/* The code between goes round a loop. The position may be that of a jump. */
 	if (has_call(&code, from, code.proto->bytecode + 4 * (uint64_t)code.proto->sizebc, &back))
 		return true;
 	return !back || back > to || has_call(&code, back, to, NULL);
 }
 
-/* Of the same frames in both snapshots some may not hold in between. */
+/* Find out which of the common frames may be invalid between the snapshots. */
 static void look_between(const struct stretch *stretch, struct trace_snapshot *snapshot)
 {
 	unsigned kept;
@@ -313,7 +315,7 @@ static uint32_t root_of(const struct trace_source *source)
 	return root ? root : own;
 }
 
-/* Behind the last snapshot a loop begins anew; other traces end. */
+/* After the last snapshot a looping trace restarts its loop. Other traces end. */
 void trace_compare(const struct trace_source *source, struct trace *trace)
 {
 	const struct luastate_layout *layout = source->view.layout;
@@ -321,7 +323,7 @@ void trace_compare(const struct trace_source *source, struct trace *trace)
 	bool hides = hides_functions(trace);
 	struct stretch stretch = { .source = source, .trace = trace, .root = root_of(source) };
 
-	/* Each function is looked for in all frames. */
+	/* hides_functions() searches all frames for each function. */
 	trace_charge(source->view.state, trace->own_count * trace->frame_count / 4096);
 	for (size_t i = 0; i < trace->snapshot_count; i++) {
 		struct trace_snapshot *snapshot = &trace->snapshots[i];

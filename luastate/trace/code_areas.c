@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The areas that a compiler has machine code in: which of them a VM had when a thread was stopped
- * or copied. Each begins with a link to the next older one. A new area becomes the head of that
- * chain, and all areas are given back at once, when all traces are flushed; from then on anything
- * may lie there.
+ * Which areas of machine code did a VM have when a thread was stopped or copied?
  *
- * The VM notes the head, its size and the size of all areas. These are of the copy, and the links
- * may be read later, as they do not change: a chain is the one that the copy had if its sizes make
- * up the size of all.
+ * Each area begins with a link to the next older one. A new area becomes the head of that chain. A
+ * flush of all traces frees all areas at once; from then on, the memory may hold anything.
+ *
+ * The VM notes the head, the head's size and the total size of all areas. The copy has these
+ * numbers. The links do not change, so they may be read later: a chain is the one of the copy if
+ * its sizes add up to the total.
  *
  *   jit_State   mcarea, szmcarea, szallmcarea       area   | next | size | code ...
  *
@@ -21,11 +21,11 @@
 #include "luastate/trace/trace.h"
 
 enum {
-	/* At the usual 64 KiB each, 256 MiB of machine code. */
+	/* With the usual 64 KiB per area, this is 256 MiB of machine code. */
 	AREAS_MAX = 4096,
-	/* Of one area: sizemcode is some KiB. */
+	/* Limit of one area's size; sizemcode is some KiB. */
 	AREA_BYTES_MAX = 1 << 30,
-	/* They lie side by side in all builds so far. */
+	/* The members are next to each other in all builds so far. */
 	NOTED_BYTES_MAX = 256,
 	LINK_WORDS = 2,
 };
@@ -38,14 +38,14 @@ struct area {
 /** The areas of a VM. */
 struct trace_areas {
 	uint64_t G;
-	uint64_t head, total; /* as the VM noted them; head 0: nothing is known */
-	struct area *areas;   /* by their start */
+	uint64_t head, total; /* as the VM noted them; head 0: unknown */
+	struct area *areas;   /* sorted by start */
 	size_t count;
-	unsigned serial; /* sample in which the chain was followed last */
+	unsigned serial; /* sample in which the chain was last followed */
 	UT_hash_handle hh;
 };
 
-/** What a VM notes of its areas. */
+/** The numbers that a VM notes about its areas. */
 struct noted {
 	uint64_t head, size, total;
 };
@@ -65,7 +65,7 @@ uint32_t areas_noted_end(const struct luastate_layout *layout)
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
 		int32_t offset = members[i].offset, member_end = offset + members[i].size;
 
-		/* Absent ones are below. */
+		/* Offsets of absent members are lower. */
 		if (offset > start && member_end - start <= NOTED_BYTES_MAX && member_end > end)
 			end = member_end;
 	}
@@ -94,14 +94,14 @@ static bool read_noted(const struct luastate_vm *vm, const struct attach_reader 
 
 /* ---- Chains ----------------------------------------------------------------------------- */
 
-/** Areas that are read, newest first. */
+/** Areas read so far, newest first. */
 struct chain {
 	struct area areas[AREAS_MAX];
 	size_t count;
 	uint64_t total;
 };
 
-/* An area that is not there, or is another one's memory by now, ends the walk. */
+/* The walk ends at an area that is unmapped, or whose memory has another owner now. */
 static bool read_link(const struct attach_reader *reader, uint64_t address, struct chain *chain,
 		      uint64_t *ret_next)
 {
@@ -118,8 +118,10 @@ static bool read_link(const struct attach_reader *reader, uint64_t address, stru
 	return true;
 }
 
-/* Follow the chain up to its end, or to the known head, so that all has the size that was noted.
- * @param ret_joins Whether the known areas are a part of it. */
+/*
+ * Follow the chain to its end, or to the known head, so that the sizes add up to the noted total.
+ * @param ret_joins Whether the chain ends at the known areas.
+ */
 static bool walk_chain(struct luastate *state, const struct trace_areas *known,
 		       const struct attach_reader *reader, const struct noted *noted,
 		       struct chain *chain, bool *ret_joins)
@@ -140,7 +142,8 @@ static bool walk_chain(struct luastate *state, const struct trace_areas *known,
 	return at == 0 && chain->total == noted->total;
 }
 
-/* Where the links cannot be read any more: a head that is new, or the only one. */
+/* For links that cannot be read any more: accept a new head before the known areas, or a head
+ * that is the only area. */
 static bool guess_chain(const struct trace_areas *known, const struct noted *noted,
 			struct chain *chain, bool *ret_joins)
 {
@@ -150,7 +153,7 @@ static bool guess_chain(const struct trace_areas *known, const struct noted *not
 	return *ret_joins || noted->size == noted->total;
 }
 
-/* @param joins Keep what is known, too. */
+/* @param joins Keep the known areas, too. */
 static bool keep_chain(struct trace_areas *known, const struct noted *noted,
 		       const struct chain *chain, bool joins)
 {
@@ -170,7 +173,7 @@ static bool keep_chain(struct trace_areas *known, const struct noted *noted,
 	return true;
 }
 
-/* @return whether the areas are the ones that were noted. */
+/* @return whether the known areas are the noted ones. */
 static bool update(struct luastate *state, struct trace_areas *known,
 		   const struct attach_reader *reader, const struct noted *noted)
 {
@@ -178,7 +181,7 @@ static bool update(struct luastate *state, struct trace_areas *known,
 	bool joins = false, found;
 	struct chain *chain;
 
-	/* Once in a sample. */
+	/* Follow the chain once per sample. */
 	if (known->serial == state->serial || (is_same && !state->thorough))
 		return is_same;
 	known->serial = state->serial;
@@ -214,7 +217,7 @@ static struct trace_areas *areas_of(struct luastate *state, uint64_t G)
 	HASH_FIND(hh, state->areas, &G, sizeof(G), item);
 	if (item)
 		return item;
-	/* Those of VMs that are gone. */
+	/* Areas of VMs that are gone use up the table. */
 	if (HASH_COUNT(state->areas) >= STATE_VMS_MAX)
 		areas_free_all(state);
 	item = calloc(1, sizeof(*item));

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace's constants, and the functions among them: those that it has inlined, or was specialised
- * to. Each is read once, however many snapshots refer to it.
+ * Which constants does a trace have, and which functions are among them?
  *
- * Constants are instructions; what has 64 bits follows in the next one's place, which also the
- * address of an object has with GC64.
+ * The functions are those that the trace has inlined, or is specialised to. Each is read once, even
+ * if many snapshots refer to it.
+ *
+ * Constants are instructions. A 64-bit value is in the slot of the next instruction. With GC64,
+ * this includes addresses of objects.
  *
  * Source: LuaJIT v2.1 src/lj_ir.h (IRIns, IR_K*), src/lj_record.c (rec_call_specialize).
  */
@@ -83,7 +85,7 @@ static bool read_function(const struct trace_source *source, uint64_t object,
 	return state_is_pointer(ret_function->address);
 }
 
-/* Functions are specialised by their closure or, where there are many, by their prototype. */
+/* Functions are specialised by their closure or, if they have many closures, by their prototype. */
 static void add_function(const struct trace_source *source, struct trace *trace, uint64_t object,
 			 int type)
 {
@@ -100,7 +102,7 @@ static void add_function(const struct trace_source *source, struct trace *trace,
 	trace->functions[trace->function_count++] = function;
 }
 
-/* Whether a constant's value follows in the place of another one. */
+/* Whether a constant's value is in the next slot. */
 static bool is_long(const struct trace_source *source, const uint8_t *ins)
 {
 	return ins[5] == TRACE_IR_KNUM || ins[5] == TRACE_IR_KINT64 ||

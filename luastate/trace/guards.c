@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where in the machine code each snapshot begins to hold, and where its base ceases to.
+ * From which offset in the machine code is each snapshot valid, and from which is its base not?
  *
- * Builds since March 2021 store that in the snapshot. In older ones the guards tell: each is a
- * branch to an exit stub, whose index is the number of the snapshot, or, once a side trace begins
- * there, a branch to that trace. Code is laid out in the order of the snapshots. In front of a
- * trace's head there may be a branch to an exit of its parent.
+ * Builds since March 2021 store the offset in the snapshot. In older builds, the guards show it.
+ * Each guard is a branch to an exit stub, whose index is the number of the snapshot. If a side
+ * trace begins at the exit, the guard is a branch to that trace. The code is in the order of the
+ * snapshots. Before a trace's head there may be a branch to an exit of its parent.
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (SnapShot.mcofs since a32aeadc, in units of MCode),
- * src/lj_target_x86.h, src/lj_target_arm64.h (exitstub_addr, exitstub_trace_addr),
- * src/lj_asm_x86.h (asm_guardcc, lj_asm_patchexit).
+ * src/lj_target_x86.h, src/lj_target_arm64.h (exitstub_addr, exitstub_trace_addr), src/lj_asm_x86.h
+ * (asm_guardcc, lj_asm_patchexit).
  */
 #include "luastate/trace/trace.h"
 
@@ -19,11 +19,12 @@
 #include "luastate/arch/arch.h"
 
 enum {
-	/* Side traces of one trace whose headers are read; more are hardly worth it. */
+	/* Maximum side traces of one trace whose headers are read. More are hardly worth the
+	 * time. */
 	SIDES_MAX = 1024,
 };
 
-/** Where the guards of a trace lead. */
+/** The possible targets of a trace's guards. */
 struct targets {
 	const struct trace_source *source;
 	const struct trace *trace;
@@ -31,7 +32,7 @@ struct targets {
 	unsigned sides_left;
 };
 
-/* The exit to which a branch goes: by its stub, or by the side trace that begins there. */
+/* Find the exit that a branch leads to, by its stub, or by the side trace that begins there. */
 static bool exit_of(struct targets *targets, uint64_t target, uint32_t *ret_exit)
 {
 	const struct trace_source *source = targets->source;
@@ -46,8 +47,8 @@ static bool exit_of(struct targets *targets, uint64_t target, uint32_t *ret_exit
 			       (uint32_t)trace->key.number, ret_exit);
 }
 
-/* A snapshot begins behind the last guard of those before it. The guards are found in the order of
- * their exits. */
+/* A snapshot begins after the last guard of the snapshots before it. The guards are found in the
+ * order of their exits. */
 static void locate_in(struct targets *targets, struct trace *trace, const uint8_t *code, size_t len)
 {
 	const struct state_view *view = &targets->source->view;
@@ -115,7 +116,7 @@ static void locate(const struct trace_source *source, struct trace *trace)
 	}
 }
 
-/* The last snapshot that begins at an offset or before. */
+/* The last snapshot that begins at or before an offset. */
 static struct trace_snapshot *snapshot_at(const struct trace *trace, uint32_t offset)
 {
 	size_t end = ARRAY_SEARCH(trace->snapshot_count, i, trace->snapshots[i].offset <= offset);
@@ -123,8 +124,8 @@ static struct trace_snapshot *snapshot_at(const struct trace *trace, uint32_t of
 	return end ? &trace->snapshots[end - 1] : NULL;
 }
 
-/* Where the trace moves the base: when it returns to a lower frame, and at its end, where it goes
- * on in another trace from a higher one. */
+/* Note where the trace moves the base: at a return to a lower frame, and at its end if it
+ * continues in another trace from a higher frame. */
 static void note_moves(const struct trace_source *source, struct trace *trace)
 {
 	size_t len = trace->szmcode < TRACE_CODE_BYTES ? trace->szmcode : TRACE_CODE_BYTES;

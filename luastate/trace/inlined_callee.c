@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that run between two snapshots of their caller.
+ * Which function runs between two snapshots of its caller, without a snapshot of its own?
  *
- * Code between two snapshots counts for the frames of the first one. What is called and left there
- * without any guard shows in neither. The caller's bytecode tells of it: where the trace goes on
- * from the first snapshot in a straight line to a call, that call is made in between.
+ * Code between two snapshots counts for the frames of the first one. If it calls a function without
+ * a guard and returns, neither snapshot shows the call. The caller's bytecode shows it: if a
+ * straight line leads from the first snapshot to a call, the trace makes that call in between.
  *
  *   snapshot A   position of the next instruction …
- *      argument, argument, CALL f      f's code, and the caller's own before and behind it
+ *      argument, argument, CALL f      f's code, and the caller's own before and after it
  *   snapshot B   … and of the next one
  *
- * A snapshot with the guard of a comparison or a loop holds the position of the way that is not
- * taken; the trace goes the other way of that branch.
+ * A snapshot with the guard of a comparison or a loop has the position of the branch that is not
+ * taken. The trace continues at the other branch.
  *
- * Whom the call calls is shown by a snapshot in which the same call shows; or else by the trace's
- * constants, where but one function is left that it can be: all that a trace calls are among them.
+ * If another snapshot shows the same call, that snapshot shows the callee. Otherwise the trace's
+ * constants do, if only one function among them can be the callee: they contain all functions that
+ * a trace calls.
  *
  * Source: LuaJIT v2.1 src/lj_bc.h (BCDEF, bc_j), src/lj_ir.h (IRDEF), src/lj_snap.c (lj_snap_add:
  * which snapshots are merged), src/lj_record.c (rec_call_specialize, rec_comp_fixup, rec_for). The
@@ -26,23 +27,23 @@
 #include "luastate/state/invariants.h"
 
 enum {
-	IR_NE = 9, /* the last of the comparisons */
-	/* Instructions of a caller, which are looked at for each of its snapshots; longer functions
-	 * are few. */
+	IR_NE = 9, /* the last comparison */
+	/* Maximum instructions of a caller, which are searched for each of its snapshots. Few
+	 * functions are longer. */
 	CODE_MAX = 4096,
 	/* The compiler stops at 500 (maxsnap). */
 	SNAPSHOTS_MAX = 1024,
 };
 
-/** The way of a trace between two snapshots. */
+/** The path of a trace between two snapshots. */
 struct way {
 	const struct trace_source *source;
 	const struct trace *trace;
 	const struct trace_snapshot *snapshot, *next;
 	const struct state_proto *caller;
-	bool turned;   /* it begins where the snapshot's position does not say */
-	uint64_t call; /* on it */
-	unsigned own;  /* instructions of the caller, as far as they are known */
+	bool turned;   /* the path does not begin at the snapshot's position */
+	uint64_t call; /* the call on the path */
+	unsigned own;  /* number of the caller's own instructions on the path, as far as known */
 };
 
 static uint64_t code_end(const struct state_proto *proto)
@@ -65,7 +66,7 @@ static bool is_call(uint32_t ins)
 	       (ins & 0xff) == STATE_OPCODE_UNKNOWN;
 }
 
-/* Whether the next instruction may be another one than that behind it. */
+/* Whether the next instruction may be another than the following one. */
 static bool is_jump(uint32_t ins)
 {
 	uint32_t op = ins & 0xff;
@@ -101,7 +102,7 @@ static bool has_branch(const struct way *way)
 	return false;
 }
 
-/* Where the instruction at @p pc is a branch of which one way leads to @p to: the other way. */
+/* If the instruction at @p pc is a branch with one target @p to, its other target; else 0. */
 static uint64_t other_way(const struct way *way, uint64_t pc, uint64_t to)
 {
 	uint32_t ins, jump;
@@ -117,7 +118,8 @@ static uint64_t other_way(const struct way *way, uint64_t pc, uint64_t to)
 	return trace_jump_target(pc + 4, jump) == to ? pc + 8 : 0;
 }
 
-/* The other way of the only branch that has one to the position, 0 if there is no such one. */
+/* The other target of the only branch with the target @p to; 0 if there is no such branch, or
+ * several. */
 static uint64_t turn(const struct way *way, uint64_t to)
 {
 	uint64_t found = 0;
@@ -132,8 +134,8 @@ static uint64_t turn(const struct way *way, uint64_t to)
 	return found;
 }
 
-/* Behind the call there is no other one up to @p to. What lies behind a jump may not be on the way;
- * it is looked at nevertheless. */
+/* Whether no other call follows between the call and @p to. Code after a jump may not be on the
+ * path, but is searched as well. */
 static bool is_last_call(struct way *way, uint64_t to)
 {
 	uint32_t ins;
@@ -148,7 +150,7 @@ static bool is_last_call(struct way *way, uint64_t to)
 	return true;
 }
 
-/* The only call on the way, to which nothing but a straight line leads. */
+/* Find the only call on the path. A straight line must lead to it. */
 static bool find_call(struct way *way)
 {
 	uint64_t from = way->trace->frames[way->snapshot->first].pc;
@@ -180,8 +182,11 @@ static bool is_in_chain(const struct way *way, uint64_t proto)
 	return proto == way->caller->address;
 }
 
-/* Whom the call calls in other snapshots. @return false where it is not one Lua function;
- * *ret_proto is 0 where the call is in none. */
+/*
+ * Find the callee of the same call in other snapshots.
+ * @return false if they do not show exactly one Lua function. *ret_proto is 0 if no other snapshot
+ * shows the call.
+ */
 static bool find_shown(const struct way *way, uint64_t *ret_proto)
 {
 	const struct trace *trace = way->trace;
@@ -204,7 +209,7 @@ static bool find_shown(const struct way *way, uint64_t *ret_proto)
 	return true;
 }
 
-/* The only function of the trace that is not in the chain, of any kind. */
+/* The only function of the trace, of any kind, that is not in the chain. */
 static uint64_t find_left(const struct way *way)
 {
 	const struct trace *trace = way->trace;
@@ -233,15 +238,16 @@ static bool is_only_call(const struct way *way)
 	return true;
 }
 
-/* Definitions know the tables that functions are put in, calls those that they are taken from. */
+/* Compare the last parts of the names: names by definition have the tables that hold the
+ * function, names by calls have the tables that the caller used. */
 static bool has_name(const struct state_proto *proto, const char *name)
 {
 	return proto && proto->function.name &&
 	       strcmp(state_last_name(proto->function.name), name) == 0;
 }
 
-/* The call's name is the callee's, if both have one, and of no function in the chain: that one
- * would call itself. */
+/* Whether the call's name fits the callee. If both have names, they must be equal. No function
+ * in the chain may have the call's name, because that function could be calling itself. */
 static bool fits_name(const struct way *way, const struct state_proto *callee)
 {
 	const struct trace_source *source = way->source;
@@ -291,7 +297,8 @@ void trace_find_inlined_callee(const struct trace_source *source, const struct t
 	const struct state_proto *callee;
 	const struct trace_frame *leaf;
 
-	/* By the guards alone code behind a snapshot's last one is the next one's. */
+	/* If only the guards give the offsets, code after a snapshot's last guard belongs to the
+	 * next snapshot. */
 	if (source->view.layout->SnapShot_mcofs == LAYOUT_ABSENT || next == snapshot ||
 	    trace->snapshot_count > SNAPSHOTS_MAX || snapshot->count == 0 ||
 	    snapshot->sure != snapshot->count || next->count != snapshot->count)
@@ -305,8 +312,7 @@ void trace_find_inlined_callee(const struct trace_source *source, const struct t
 	    !state_proto_holds(way.caller, leaf->pc) || !find_call(&way))
 		return;
 	callee = find_callee(&way);
-	/* Functions begin with an instruction that the line of their definition has, and end with
-	 * one that returns. */
+	/* Without its header instruction and its return instruction. */
 	if (!callee || callee->sizebc <= 2 || callee->sizebc - 2 <= way.own)
 		return;
 	snapshot->callee = callee->address;

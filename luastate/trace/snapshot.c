@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frames of a trace's snapshots.
+ * Which frames does each snapshot of a trace have?
  *
- * A snapshot tells what the interpreter's stack would hold if the trace were left: for each changed
- * slot an instruction of the trace or a constant, then the position in the bytecode. Functions and
- * frame links are constants, so that the calls which the compiler has inlined can be read from it.
- * Slots are counted from the function slot of the frame in which the trace began, or to which it
- * has returned since; global_State.jit_base is that frame's base.
+ * A snapshot describes the interpreter's stack as it would be after an exit: for each changed slot
+ * an instruction of the trace or a constant, then the position in the bytecode. Functions and frame
+ * links are constants, so a snapshot shows the calls that the compiler has inlined. Slots are
+ * counted from the function slot of the frame in which the trace began, or to which it has returned
+ * since then. global_State.jit_base is that frame's base.
  *
  *   GC64   slots | 64 bits: position << 8 | slots from that base to the topmost one
  *   else   slots | position | link of the topmost frame | … | link of the lowest frame above
  *          a continuation has two words, its frame's link and its position
  *
- * A slot is "slot << 24 | flags | reference"; a reference below TRACE_REF_BASE is a constant, whose
- * value follows in the next instruction's place if it has 64 bits.
+ * A slot is "slot << 24 | flags | reference". A reference below TRACE_REF_BASE is a constant; its
+ * value follows in the next instruction's slot if it has 64 bits.
  *
  * Source: LuaJIT v2.1 src/lj_snap.c (snapshot_slots, snapshot_framelinks, lj_snap_restore),
  * src/lj_jit.h (SnapShot, SNAP_*), src/lj_ir.h (IRIns), src/lj_asm.c (asm_snap_fixup_mcofs).
@@ -35,24 +35,24 @@ enum {
 	LINK_VARG = 3,
 };
 
-/** A snapshot's slots that are constants. */
+/** The slots of a snapshot that are constants. */
 struct slots {
 	uint64_t value[SLOTS];
 	bool known[SLOTS];
 };
 
-/** A snapshot, read. */
+/** A decoded snapshot. */
 struct view {
-	struct slots functions, links; /* links: also the positions of continuations */
+	struct slots functions, links; /* links: positions of continuations as well */
 	unsigned lowest;	       /* base slot of the lowest frame */
-	unsigned top;		       /* of the topmost */
-	bool replaced;		       /* a tail call has taken the lowest frame's place */
+	unsigned top;		       /* base slot of the topmost frame */
+	bool replaced;		       /* a tail call has replaced the lowest frame */
 	uint64_t pc;
 };
 
 /* ---- Reading ---------------------------------------------------------------------------- */
 
-/* The n-th snapshot's members. */
+/* Offset of the n-th snapshot's part in the map. */
 static uint32_t map_offset(const struct trace_source *source, uint32_t index)
 {
 	const struct luastate_layout *layout = source->view.layout;
@@ -63,14 +63,14 @@ static uint32_t map_offset(const struct trace_source *source, uint32_t index)
 	return layout->SnapShot_ref == 2 ? state_u32(bytes, 0) & 0xffff : state_u32(bytes, 0);
 }
 
-/* Without GC64 frame links stand behind the slots, from the topmost frame's to the lowest's, and
- * slots from the lowest to the topmost. */
+/* Without GC64, frame links follow the slots. Links are ordered from the topmost frame to the
+ * lowest, slots from the lowest to the topmost. */
 static bool take_links(const uint8_t *words, const uint8_t *end, const unsigned *flagged,
 		       unsigned count, struct slots *links)
 {
 	for (unsigned i = 0; i < count; i++) {
 		if (flagged[i] == 0)
-			continue; /* the real stack has it */
+			continue; /* the real stack has this link */
 		if (end - words < 4)
 			return false;
 		end -= 4;
@@ -107,7 +107,7 @@ static void read_entries(const struct trace_source *source, const uint8_t *entri
 	}
 }
 
-/** A snapshot's part of the map: its slots, and from the position on what stands behind them. */
+/** A snapshot's part of the map: its slots, then the position and what follows it. */
 struct part {
 	const uint8_t *entries, *behind, *limit;
 	unsigned count;
@@ -177,7 +177,8 @@ static bool add_frame(struct trace_source *source, struct trace *trace,
 	return true;
 }
 
-/* Function of the frame with a base slot. A Lua function's prototype must hold its position. */
+/* Find the function of the frame with a base slot. A Lua function's prototype must contain its
+ * position. */
 static bool identify(const struct trace_source *source, const struct trace *trace,
 		     const struct view *view, unsigned base, uint64_t pc,
 		     struct trace_frame *ret_frame)
@@ -199,22 +200,22 @@ static bool identify(const struct trace_source *source, const struct trace *trac
 		return true;
 	}
 	ret_frame->function = pc ? trace_find_holder(source, trace, pc) : 0;
-	return ret_frame->function || base == view->lowest; /* which is on the stack */
+	return ret_frame->function || base == view->lowest; /* the lowest frame is on the stack */
 }
 
-/** A frame of a snapshot on the way to the lowest. */
+/** A frame of a snapshot during the walk to the lowest. */
 struct location {
 	unsigned base;
 	uint64_t pc;
 };
 
-/* By the distance that a link holds. */
+/* Follow a link that holds a distance. */
 static bool follow_distance(const struct trace_source *source, const struct view *view,
 			    uint64_t link, struct location *location)
 {
 	unsigned frame_slots = source->view.layout->gc64 ? 2 : 1;
 	uint64_t distance = (link & ~(uint64_t)LINK_TYPEP) / 8;
-	/* A continuation's position is right below the frame's own slots. */
+	/* A continuation's position is directly below the frame's own slots. */
 	unsigned cont = location->base - frame_slots - 1;
 
 	if (distance < frame_slots || distance > location->base - view->lowest)
@@ -230,7 +231,10 @@ static bool follow_distance(const struct trace_source *source, const struct view
 	return true;
 }
 
-/* To the frame below. @param ret_repeats That is the same call: a vararg function has two. */
+/*
+ * Step to the frame below.
+ * @param ret_repeats Whether it belongs to the same call: a vararg function has two frames.
+ */
 static bool step_down(const struct trace_source *source, const struct view *view,
 		      struct location *location, bool *ret_repeats)
 {
@@ -257,8 +261,8 @@ static bool step_down(const struct trace_source *source, const struct view *view
 	return true;
 }
 
-/* Where the trace has returned to a frame below that in which it began the lowest frame is another
- * one, instead of one with another function. */
+/* If the trace has returned to a frame below its first, a different lowest frame is another
+ * frame, not the same one with another function. */
 static uint32_t find_return(const struct trace_source *source)
 {
 	for (uint32_t ref = TRACE_REF_BASE; ref < source->block.nins; ref++)
@@ -280,7 +284,7 @@ static bool is_stitch(const struct trace_source *source, uint32_t index)
 	       source->header[source->view.layout->GCtrace_linktype] == TRACE_LINK_STITCH;
 }
 
-/* @return false where memory is out; a snapshot that cannot be read has no frames. */
+/* @return false when out of memory. A snapshot that cannot be read has no frames. */
 static bool decode_snapshot(struct trace_source *source, uint32_t index, struct trace *trace)
 {
 	struct trace_snapshot *snapshot = &trace->snapshots[index];
@@ -295,7 +299,8 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 	    !trace_charge(source->view.state, 1) || !read_view(source, index, &view))
 		return true;
 	location = (struct location){ .base = view.top, .pc = view.pc };
-	/* What a trace is stitched around is not called yet, and its position is its caller's. */
+	/* A stitched trace has not made its last call yet; the snapshot's position is the
+	 * caller's. */
 	if (is_stitch(source, index) && !step_down(source, &view, &location, &repeats))
 		return true;
 	for (;;) {
@@ -305,7 +310,7 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 		trace->has_metamethods |=
 			view.links.known[location.base - 1] &&
 			(view.links.value[location.base - 1] & LINK_TYPEP) == LINK_CONT;
-		/* The lower one of a vararg function's frames says who it is on the stack. */
+		/* On the stack, the lower frame of a vararg function identifies the function. */
 		if (repeats && location.base == view.lowest)
 			trace->frames[trace->frame_count - 1].function = frame.function;
 		if (!repeats && !add_frame(source, trace, &frame))
@@ -327,7 +332,7 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 
 /* ---- A trace ---------------------------------------------------------------------------- */
 
-/* The time did not suffice to read everything: such a trace does not count. */
+/* Fails if the time did not suffice to read everything. Such a trace does not count. */
 static int judge_work(const struct trace_source *source, const struct trace *trace,
 		      struct failure *why)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces: found by number, read once, and compared with the target's memory in every sample that
- * meets them, since numbers and addresses are used again after a flush.
+ * Which trace has a number, and is it still the known one?
  *
- * A trace is one block of memory that does not change once it is compiled, but for counters and
- * links in its header and the counts of its exits:
+ * A trace is read once. Each sample that meets it compares it with the target's memory, because
+ * LuaJIT reuses numbers and addresses after a flush.
+ *
+ * A trace is one block of memory. After compilation only counters and links in its header change,
+ * and the counts of its exits:
  *
  *   GCtrace | constants | instructions | snapshots | map of the snapshots
  *             number nk   number TRACE_REF_BASE
  *
- * During the stop its header is copied (plan.c); the rest is read when the target runs again, and
- * counts if the header is then still the same. What a trace refers to lives as long as the trace.
+ * The stop copies the header (plan.c). The rest is read after the target runs again. It counts if
+ * the header is still the same then. Objects that a trace refers to live as long as the trace.
  *
  * Source: LuaJIT v2.1 src/lj_trace.c (lj_trace_alloc, lj_trace_free, lj_trace_flushall),
  * src/lj_jit.h (GCtrace), src/lj_gc.c (gc_traverse_trace).
@@ -25,17 +27,17 @@
 #include "luastate/trace/trace_index.h"
 
 enum {
-	/* A side trace's parent may have one, and so on. */
+	/* A side trace's parent may have a parent, and so on. */
 	PARENTS_MAX = 32,
 	/* Instructions between a trace's code and its exit stubs on AArch64. */
 	STUBS_BEFORE = 8,
-	/* Of a side trace's code: what it restores before it notes its number. */
+	/* Bytes of a side trace's code before it notes its number: it restores values there. */
 	HEAD_BYTES = 1024,
-	/* Of a block that is read and compared, for one step: see trace_charge(). */
+	/* Bytes of a block that one step reads and compares, see trace_charge(). */
 	CHARGED_BYTES = 256,
-	/* In one sample: addresses times VMs for which code is searched, each by up to 64 KiB. As
-	 * many frames of another compiler as a deep stack has, in a process with 64 VMs; with four
-	 * times as many, 16 of them. */
+	/* Limit for one sample: number of addresses times number of VMs whose code is searched,
+	 * each up to 64 KiB. A deep stack's frames of another compiler need this many in a
+	 * process with 64 VMs. With four times as many frames, it suffices for 16 VMs. */
 	CODE_WORK_MAX = 4096,
 };
 
@@ -98,7 +100,7 @@ bool trace_block_of(const struct luastate_layout *layout, const uint8_t *header,
 	uint32_t nins = state_u32(header, layout->GCtrace_nins);
 	uint32_t nsnapmap = state_u32(header, layout->GCtrace_nsnapmap);
 
-	/* Both counts are 16 bits wide in builds with short snapshots. */
+	/* In builds with short snapshots, both counts have 16 bits. */
 	ret_block->nsnap = state_u32(header, layout->GCtrace_nsnap) & 0xffff;
 	ret_block->nsnapmap = layout->SnapShot_ref == 2 ? nsnapmap & 0xffff : nsnapmap;
 	ret_block->nk = state_u32(header, layout->GCtrace_nk);
@@ -121,7 +123,8 @@ bool trace_block_of(const struct luastate_layout *layout, const uint8_t *header,
 uint8_t *trace_read_block(const struct attach_reader *reader, const struct trace_block *block,
 			  struct failure *why)
 {
-	uint8_t *bytes = malloc(block->len + 8); /* what ends it may be looked at in 8 bytes */
+	uint8_t *bytes = malloc(block->len +
+				8); /* 8 more bytes, because the end may be read as a 64-bit word */
 
 	if (!bytes) {
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, block->start, "read a trace");
@@ -134,7 +137,7 @@ uint8_t *trace_read_block(const struct attach_reader *reader, const struct trace
 	return NULL;
 }
 
-/* The exits are counted while the trace runs. */
+/* Exclude the counts of the exits, which change while the trace runs. */
 static uint64_t hash_block(const struct luastate_layout *layout, uint8_t *bytes,
 			   const struct trace_block *block)
 {
@@ -143,7 +146,7 @@ static uint64_t hash_block(const struct luastate_layout *layout, uint8_t *bytes,
 	for (uint32_t i = 0; i < block->nsnap; i++)
 		bytes[block->snapshots + (size_t)layout->SnapShot_sizeof * i +
 		      (size_t)layout->SnapShot_count] = 0;
-	/* What follows the bytes is zero. */
+	/* The bytes after the block are zero. */
 	for (size_t at = 0; at < block->len; at += 8) {
 		uint64_t word;
 
@@ -153,8 +156,8 @@ static uint64_t hash_block(const struct luastate_layout *layout, uint8_t *bytes,
 	return hash;
 }
 
-/* Only what never changes stays: not the collector's links and marks, nor the chains of traces, of
- * which not all have a field, nor how many side traces there are. */
+/* Keep only members that never change. Links and marks of the collector, the chains of traces
+ * (some builds lack such fields) and the number of side traces change. */
 void trace_clear_volatile(const struct luastate_layout *layout, uint8_t *header)
 {
 	const struct {
@@ -211,7 +214,7 @@ static int read_header(const struct state_view *view, const struct attach_reader
 	return 0;
 }
 
-/* What the stop copied, or else what is there now. */
+/* Read the copy of the stop, or else the live process. */
 static int read_header_of_stop(const struct state_view *view, uint32_t number,
 			       uint64_t *ret_address, uint8_t *ret_header, struct failure *why)
 {
@@ -228,7 +231,7 @@ uint32_t trace_number_behind(const struct state_view *view, uint64_t pc)
 
 	if (!STATE_TRACES_NOTED)
 		return state_arch_trace_at(view->layout, view->G, view->memory->any, pc);
-	/* The area may end before. */
+	/* The area may end earlier. */
 	for (size_t len = sizeof(code); len >= 16; len /= 2)
 		if (state_read(view->memory->any, pc, code, len, &why) == 0)
 			return state_arch_head_end(view->layout, view->G, code, len, &number)
@@ -261,14 +264,14 @@ bool trace_read_side(const struct state_view *view, uint32_t number, uint64_t mc
 
 /* ---- Into the cache --------------------------------------------------------------------- */
 
-/** A trace that is read. */
+/** A trace during reading. */
 struct reading {
 	struct state_view view;
 	uint32_t number;
 	unsigned parents_left;
 	uint64_t address;
 	uint8_t header[STATE_OBJECT_MAX];   /* as it was during the stop */
-	uint8_t identity[STATE_OBJECT_MAX]; /* the same, its volatile members cleared */
+	uint8_t identity[STATE_OBJECT_MAX]; /* the header without its volatile members */
 	struct trace_block block;
 	uint8_t *bytes; /* of the block */
 	uint64_t content;
@@ -326,7 +329,7 @@ static struct trace *make(const struct reading *reading)
 	return trace;
 }
 
-/* Whether the trace was, while all was read, what it was during the stop. */
+/* Whether the trace did not change between the stop and the end of the read. */
 static bool is_still(const struct reading *reading)
 {
 	const struct luastate_memory *memory = reading->view.memory;
@@ -342,7 +345,7 @@ static bool is_still(const struct reading *reading)
 	return memcmp(header, reading->identity, (size_t)reading->view.layout->GCtrace_sizeof) == 0;
 }
 
-/* @return It, or NULL without memory: then it is freed. */
+/* @return the trace; NULL when out of memory, and the trace is then freed. */
 static const struct trace *keep(struct luastate *state, struct trace *trace)
 {
 	struct trace *old = find(state, trace->key.G, (uint32_t)trace->key.number);
@@ -412,7 +415,7 @@ static const struct trace *get(struct reading *reading, struct failure *why)
 	if (read_identity(reading, why) != 0)
 		return NULL;
 	same = is_same(reading, known);
-	/* Gone since the stop: during it, it was the known one. */
+	/* Gone since the stop. During the stop it was the known one. */
 	if (same && !is_still(reading))
 		return known;
 	if (!trace_block_of(layout, reading->header, reading->address, &reading->block)) {
@@ -444,7 +447,7 @@ const struct trace *trace_get(const struct state_view *view, uint32_t number, st
 
 /* ---- Code ------------------------------------------------------------------------------- */
 
-/* On AArch64 a trace's exit stubs follow it. */
+/* On AArch64, exit stubs follow a trace's code. */
 static bool has_code_at(const struct state_view *view, uint32_t number, uint64_t pc)
 {
 	struct failure why;
@@ -456,7 +459,7 @@ static bool has_code_at(const struct state_view *view, uint32_t number, uint64_t
 	return trace && pc - trace->mcode < trace->szmcode + stubs;
 }
 
-/* By the areas of machine code. Where they are not known, by the exits or the code itself. */
+/* Checks the areas of machine code. If they are unknown, checks the exits or the code itself. */
 static bool is_compiled_by(struct luastate *state, const struct luastate_vm *vm,
 			   const struct luastate_memory *memory, uint64_t pc)
 {
@@ -472,7 +475,7 @@ static bool is_compiled_by(struct luastate *state, const struct luastate_vm *vm,
 	       has_code_at(&view, trace_number_behind(&view, pc), pc);
 }
 
-/* By the traces that were met. Of one that is gone the memory may be another compiler's by now. */
+/* Checks the known traces. The memory of a freed trace may be another compiler's now. */
 static const struct luastate_vm *known_by(struct luastate *state,
 					  const struct luastate_memory *memory, uint64_t pc)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The known traces of all VMs by their machine code, ascending. Machine code is of one trace at a
- * time.
+ * Which known trace, of any VM, has machine code at an address?
+ *
+ * The index is sorted by the machine code. An address belongs to one trace at a time.
  */
 #include "luastate/trace/trace_index.h"
 
@@ -16,7 +17,7 @@ bool trace_index_init(struct luastate *state)
 	return state->trace_index != NULL;
 }
 
-/* Place of the first known trace whose machine code ends behind @pc. */
+/* Index of the first known trace whose machine code ends after @pc. */
 static size_t slot_of(const struct luastate *state, uint64_t pc)
 {
 	struct trace *const *index = state->trace_index;
