@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of functions in the bytecode that makes them. FNEW puts a new function in a slot; what
- * follows puts it where the program's text says:
+ * Which names does bytecode give to the functions that it creates?
+ *
+ * FNEW puts a new function in a slot. The following instructions move it to where the program's
+ * text says:
  *
  *   local f = function()          slot 3, in which the variable f lives from here on
  *   function M.f()                FNEW 3; TSETS 3 0 "f", and the variable M lives in slot 0
  *   t = { a = { f = function()    TNEW 1; TNEW 2; FNEW 3; TSETS 3 2 "f"; TSETS 2 1 "a"; GSET 1 "t"
  *
- * The value is followed from instruction to instruction, as if it ran: over jumps that are always
- * taken, and those that a true value takes. A table's name is found the same way, or behind it,
- * where the table is taken from somewhere. What is not one line of this kind has no name.
+ * The code here follows the value from instruction to instruction, as if it ran: over jumps that
+ * are always taken, and jumps that a true value takes. It finds a table's name the same way or, for
+ * a table that the code reads from somewhere, in the instruction that reads it. A function that a
+ * straight line of code does not define has no name.
  */
 #include "luastate/definition/definition.h"
 
@@ -21,7 +24,7 @@
 #include "luastate/layout/object.h"
 
 enum {
-	/* Tables in tables, and tables for which setmetatable() stands. */
+	/* Maximum nesting of tables, and of tables passed to setmetatable(). */
 	DEPTH_MAX = 16,
 	SLOTS = 256,
 };
@@ -30,8 +33,8 @@ enum {
 struct path {
 	char text[STATE_NAME_MAX];
 	size_t begin;
-	size_t last_len; /* of the last component, with its dot */
-	bool is_rooted;	 /* begins with a variable or global */
+	size_t last_len; /* length of the last component, with its dot */
+	bool is_rooted;	 /* it begins with a variable or global */
 	bool is_full;
 };
 
@@ -42,7 +45,7 @@ static void init_path(struct path *path)
 	*path = (struct path){ .begin = STATE_NAME_MAX - 1 };
 }
 
-/* What does not fit is left out, and all before it. */
+/* If the text does not fit, it and all later ones are left out. */
 static void prepend(struct path *path, const char *text, size_t len)
 {
 	path->is_full |= len > path->begin;
@@ -91,7 +94,7 @@ static void add_index(struct path *path, int32_t index)
 	add_component(path, text);
 }
 
-/* A variable or global, which nothing is a part of. */
+/* Add a variable or global, which ends the path. */
 static bool add_root(struct path *path, const char *name)
 {
 	if (!name || !*name)
@@ -108,7 +111,7 @@ static bool add_root(struct path *path, const char *name)
 
 /* ---- Following a value ------------------------------------------------------------------ */
 
-/** Slots that hold the value. */
+/** The slots that hold the value. */
 struct slots {
 	bool holds[SLOTS];
 	unsigned count;
@@ -137,13 +140,13 @@ static bool holds_from(const struct slots *slots, uint32_t first)
 static enum definition_fate follow(struct definition_source *source, uint32_t at, uint32_t slot,
 				   struct path *path, unsigned depth);
 
-/** Where a table that is made in an expression goes on to be. */
+/** Where a table created in an expression is used next. */
 struct rest {
 	uint32_t at, slot;
 };
 
-/* The instruction that wrote a slot which is used at @use, 0 where that is not certain: where a
- * jump from before it leads to behind it another one may have written the slot. */
+/* Find the instruction that wrote a slot that @use reads. 0 if uncertain: if a jump from before
+ * it leads to after it, another instruction may have written the slot. */
 static uint32_t find_writer(struct definition_source *source, uint32_t use, uint32_t slot)
 {
 	uint32_t first_jump = UINT32_MAX;
@@ -158,7 +161,8 @@ static uint32_t find_writer(struct definition_source *source, uint32_t use, uint
 	return 0;
 }
 
-/* The text of a key that TGETV or TSETV has in a slot, as the 257th and later constants are. */
+/* Add the text of a key that is in a slot, for TGETV or TSETV. The 257th and later constants are
+ * such keys. */
 static bool add_key_in_slot(struct definition_source *source, uint32_t use, uint32_t slot,
 			    struct path *path)
 {
@@ -178,7 +182,7 @@ static bool add_key_in_slot(struct definition_source *source, uint32_t use, uint
 	return true;
 }
 
-/* The key of TGETx and TSETx. */
+/* Add the key of TGETx or TSETx. */
 static bool add_key_of(struct definition_source *source, uint32_t index, uint32_t ins,
 		       struct path *path)
 {
@@ -199,9 +203,9 @@ static bool add_key_of(struct definition_source *source, uint32_t index, uint32_
 }
 
 /*
- * Put the name of a table, which is used at an instruction, before the path. Where the table has
- * none, the path stands alone.
- * @param rest Where a table that was made for this goes on.
+ * Prepend the name of a table that an instruction uses. If the table has no name, the path stays as
+ * it is.
+ * @param rest Where a table created for this is used next.
  */
 static void add_table(struct definition_source *source, uint32_t use, uint32_t slot,
 		      struct rest rest, struct path *path, unsigned depth)
@@ -245,7 +249,7 @@ static void add_table(struct definition_source *source, uint32_t use, uint32_t s
 	}
 }
 
-/* Whether what is called is setmetatable. */
+/* Whether the called function is setmetatable. */
 static bool calls_setmetatable(struct definition_source *source, uint32_t index, uint32_t slot)
 {
 	struct path path;
@@ -259,14 +263,15 @@ static bool calls_setmetatable(struct definition_source *source, uint32_t index,
 struct position {
 	struct definition_source *source;
 	uint32_t index, ins;
-	struct slots *slots; /* that hold it before the instruction */
+	struct slots *slots; /* slots that hold the value before the instruction */
 	struct path *path;
 	unsigned depth;
 };
 
 /*
- * The value is an argument of a call. Of setmetatable() the first is the result, and the second,
- * a table that is made for it, stands for the first: what is in its __index is found there.
+ * Follow a value that is an argument of a call. setmetatable() returns its first argument. Its
+ * second argument, a table created for this call, counts as the first: a program finds fields of
+ * its __index in the first table.
  * @return whether the value is the call's result.
  */
 static bool pass(const struct position *at)
@@ -274,7 +279,7 @@ static bool pass(const struct position *at)
 	struct definition_source *source = at->source;
 	uint32_t ins = at->ins, first = bc_a(ins) + (source->layout->gc64 ? 2 : 1);
 	bool tail = bc_op(ins) == BC_CALLT;
-	/* Behind a tail call the result is returned. */
+	/* After a tail call, the result is returned. */
 	struct rest rest = { tail ? 0 : at->index + 1, bc_a(ins) };
 
 	if ((bc_op(ins) != BC_CALL && !tail) || first + 1 >= SLOTS || is_empty(at->path) ||
@@ -291,7 +296,7 @@ static bool pass(const struct position *at)
 	return false;
 }
 
-/* Whether the value is among what is returned. */
+/* Whether the value is one of the returned ones. */
 static bool is_returned(uint32_t ins, const struct slots *slots)
 {
 	uint32_t op = bc_op(ins), a = bc_a(ins), count = bc_d(ins);
@@ -306,7 +311,7 @@ static bool is_returned(uint32_t ins, const struct slots *slots)
 	return false;
 }
 
-/* The variable, among those of the slots, that is assigned the value at an instruction. */
+/* Find the variable, among those in the slots, that gets the value at an instruction. */
 static bool add_variable(struct definition_source *source, uint32_t index,
 			 const struct slots *slots, struct path *path)
 {
@@ -321,11 +326,11 @@ static bool add_variable(struct definition_source *source, uint32_t index,
 	return false;
 }
 
-/** What an instruction makes of the value. */
+/** The effect of an instruction on the value. */
 struct step {
 	bool is_over;
 	enum definition_fate fate;
-	uint32_t next; /* instruction */
+	uint32_t next; /* index of the next instruction */
 };
 
 static void end_step(struct step *step, enum definition_fate fate)
@@ -334,7 +339,7 @@ static void end_step(struct step *step, enum definition_fate fate)
 	step->fate = fate;
 }
 
-/* Jumps are followed forwards alone. */
+/* Follows only forward jumps. */
 static void jump(const struct definition_source *source, uint32_t index, uint32_t ins,
 		 struct step *step)
 {
@@ -346,7 +351,7 @@ static void jump(const struct definition_source *source, uint32_t index, uint32_
 		step->next = (uint32_t)target;
 }
 
-/* A comparison, and the jump behind it: the value, a function or table, is true. */
+/* Follow a comparison and the jump after it. The value, a function or table, is true. */
 static void test(const struct position *at, struct step *step)
 {
 	const struct definition_source *source = at->source;
@@ -361,7 +366,7 @@ static void test(const struct position *at, struct step *step)
 		jump(source, behind, source_instruction(source, behind), step);
 }
 
-/* The value is put somewhere. @return whether this instruction does so. */
+/* Follow a value that is stored. @return whether this instruction stores it. */
 static bool store(const struct position *at, struct step *step)
 {
 	struct definition_source *source = at->source;
@@ -401,7 +406,7 @@ static void call(const struct position *at, struct step *step)
 		set_slot(at->slots, a, true);
 }
 
-/* Any other instruction only writes slots, or none. */
+/* Other instructions only write slots, or nothing. */
 static void overwrite(uint32_t ins, struct slots *slots)
 {
 	uint32_t op = bc_op(ins);
@@ -450,7 +455,7 @@ static struct step take_step(struct definition_source *source, uint32_t index, s
 	return step;
 }
 
-/* Follow a value from an instruction on, before which it came into a slot. */
+/* Follow a value from the first instruction after it came into a slot. */
 static enum definition_fate follow(struct definition_source *source, uint32_t at, uint32_t slot,
 				   struct path *path, unsigned depth)
 {
@@ -501,7 +506,7 @@ static const char *finish(const struct definition_source *source, struct path *p
 	if (path->is_rooted && path->last_len && path->text[last] == '.' &&
 	    definition_has_self(source->layout, source->reader, child))
 		path->text[last] = ':';
-	/* Before the first key, not where a variable is called so. */
+	/* Only before the first key; skip the dot if no variable precedes it. */
 	return path->text + path->begin + (begins_with(path, ".") && path->text[path->begin + 1]);
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of functions by their definitions, which stand in the bytecode of the function that makes
- * them, the parent. A prototype does not refer to its parent, so that is looked for: on the stack,
- * where the parent runs, too, and then among all prototypes of the VM, for which the list of all
- * objects is walked. Of these the index keeps who may be a parent of whom: the same chunk, and the
- * lines. A parent whose constants have the function is asked for the names of all that it makes.
+ * Which names do functions get from their definitions?
  *
- * The process runs meanwhile, so what was read may be another's: a name is believed where parent
- * and child are the same after reading.
+ * A definition is in the bytecode of the function that creates the function, its parent. A
+ * prototype does not refer to its parent, so this file searches for it: first on the stack, where
+ * the parent may run, then among all prototypes of the VM, along the list of all objects. An index
+ * keeps the possible parents, by chunk and lines. If a parent's constants contain the function, its
+ * bytecode gives the names of all functions that it creates.
+ *
+ * The process runs meanwhile, so a read may return another object's data. A name counts only if
+ * parent and child are unchanged after the read.
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCproto), src/lj_parse.c (fs_finish, parse_body).
  */
@@ -28,13 +30,13 @@
 
 enum {
 	DEFINITIONS_MAX = 1 << 17,
-	/* Some hundred thousand objects, which take some milliseconds. */
+	/* A heap of some hundred thousand objects. A walk takes some milliseconds. */
 	LARGE_BYTES = 32 << 20,
-	/* Of one search for who holds functions: some ten thousand reads. */
+	/* Time limit of one search for holders of functions: some ten thousand reads. */
 	HOLDERS_NS = 20 * 1000 * 1000,
-	/* Walks that came to no end, behind which a function's parent is given up. */
+	/* Number of incomplete walks after which the search for a function's parent ends. */
 	TRIES = 3,
-	/* Functions that return functions that return functions. */
+	/* Maximum chain of functions that return functions. */
 	RETURNED_MAX = 4,
 };
 
@@ -50,8 +52,8 @@ struct names_wanted names_wanted_of(const struct luastate_layout *layout, uint64
 	};
 }
 
-/* Whether a prototype may have made the function: its lines lie around it. Without lines, all are
- * 0. */
+/* Whether a prototype may have created the function, because its lines enclose the function's.
+ * Without line information, all lines are 0. */
 bool names_surround(uint64_t chunkname, int64_t firstline, int64_t lastline,
 		    const struct names_wanted *wanted)
 {
@@ -88,7 +90,7 @@ bool names_read_proto(const struct names_search *search, uint64_t address, uint8
 	return true;
 }
 
-/* The white that is not the current one; both whites where the current one is not known. */
+/* The white that is not the current one, or both whites if the current one is unknown. */
 uint8_t names_dead_colour(const struct names_search *search)
 {
 	const struct luastate_layout *layout = search->layout;
@@ -105,7 +107,7 @@ uint8_t names_dead_colour(const struct names_search *search)
 	return white && white != STATE_WHITES ? white ^ STATE_WHITES : STATE_WHITES;
 }
 
-/* Whether an object is a frame's function, or its prototype. */
+/* Whether an object is a frame's function or its prototype. */
 static bool is_running(const struct names_search *search, uint64_t address)
 {
 	for (size_t i = 0; i < search->frame_count; i++) {
@@ -124,9 +126,9 @@ bool names_is_dead(const struct names_search *search, uint8_t colour, uint64_t a
 	       (colour != STATE_WHITES || !is_running(search, address));
 }
 
-/* ---- What a parent makes ---------------------------------------------------------------- */
+/* ---- Definitions of a parent ------------------------------------------------------------ */
 
-/** Definitions of one parent, kept apart until it is seen to be the same still. */
+/** Definitions of one parent, kept apart until the parent is known to be unchanged. */
 struct batch {
 	const struct names_search *search;
 	struct names_wanted parent;
@@ -204,8 +206,8 @@ bool names_may_read(const struct names_search *search)
 	return !search->walks || search->state->read_time.left_ns > 0;
 }
 
-/* Note what the functions are called that a prototype makes. @param only One of them, or 0. @return
- * whether there was time for it. */
+/* Note the names of functions that a prototype creates. @param only One of them, or 0 for all.
+ * @return whether there was time for it. */
 static bool read_parent(const struct names_search *search, uint64_t address, uint64_t only)
 {
 	struct batch batch = { .search = search };
@@ -239,8 +241,8 @@ static bool read_parent(const struct names_search *search, uint64_t address, uin
 	return true;
 }
 
-/* Other texts may be where the names were that were read for an earlier sample: so the parent is
- * asked again. One that made another function that lay there may have been freed since. */
+/* Names read for an earlier sample may be outdated, so this reads the parent again. The parent
+ * of another function that was at this address may be freed by now. */
 static const struct state_definition *find_definition(const struct names_search *search,
 						      const struct names_wanted *wanted)
 {
@@ -295,7 +297,7 @@ static const struct state_definition *search_index(const struct names_search *se
 	return found;
 }
 
-/* By what is known. */
+/* Search the stack and the index. */
 const struct state_definition *names_search_known(const struct names_search *search,
 						  const struct names_wanted *wanted)
 {
@@ -304,7 +306,7 @@ const struct state_definition *names_search_known(const struct names_search *sea
 	return found ? found : search_index(search, wanted);
 }
 
-/* What a function is called that its parent returns: by the parent's own name. */
+/* Name a function that its parent returns, by the parent's own name. */
 static bool name_returned(const struct names_search *search,
 			  const struct state_definition *definition, char *ret_name)
 {
@@ -330,7 +332,7 @@ static bool name_returned(const struct names_search *search,
 
 /* ---- Functions -------------------------------------------------------------------------- */
 
-/* @return whether the function is the one that was looked for still. */
+/* @return whether the prototype is still the same function's. */
 static bool take_name(const struct names_search *search, struct state_proto *proto,
 		      const char *name, uint8_t rank)
 {
@@ -360,7 +362,7 @@ static void take_definition(const struct names_search *search, struct state_prot
 		proto->definition = STATE_DEFINITION_FOUND;
 }
 
-/* Who holds a function, whose parent was not found so far; and parents that are met on the way. */
+/* Search for the holder of a function whose parent is unknown. On the way, note parents. */
 static const struct state_definition *ask_holders(const struct names_search *search,
 						  struct state_proto *proto,
 						  const struct names_wanted *wanted)
@@ -375,14 +377,14 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 
 		state->held_sample = state->serial;
 		names_search_holders(search, begin_ns + HOLDERS_NS);
-		/* With what the parents took that were read for it. */
+		/* Includes the time to read parents during the search. */
 		state->read_time.left_ns = left_ns;
 		names_spend(&state->read_time, clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 		held = names_held_as(state, wanted);
 	}
 	found = search_index(search, wanted);
-	/* The time may not have sufficed to read its known parent: then a holder's name would
-	 * replace its own. */
+	/* There may have been no time to read its known parent. A holder's name would then
+	 * replace the function's own. */
 	if (!found && !names_may_read(search))
 		return NULL;
 	proto->is_asked = true;
@@ -391,7 +393,7 @@ static const struct state_definition *ask_holders(const struct names_search *sea
 	return found;
 }
 
-/* By all objects. */
+/* Walk all objects to find the parent. */
 static const struct state_definition *walk_for(const struct names_search *search,
 					       struct state_proto *proto,
 					       const struct names_wanted *wanted)
@@ -410,8 +412,8 @@ static const struct state_definition *walk_for(const struct names_search *search
 	return found;
 }
 
-/* Each way once there is time for it; what was not found is not found before the index is
- * made anew. */
+/* Try each method once there is time for it. A parent that was not found is searched for again
+ * only with a new index. */
 static void define(const struct names_search *search, struct state_proto *proto)
 {
 	const struct names_wanted wanted = { .address = proto->address,
@@ -432,8 +434,7 @@ static void define(const struct names_search *search, struct state_proto *proto)
 	    proto->parents_serial == state->parents_serial)
 		return;
 	found = names_search_known(search, &wanted);
-	/* In a large VM a walk along all objects takes longer than a look at who holds functions.
-	 */
+	/* In a large VM a walk along all objects takes longer than a search for holders. */
 	if (!found && asks && search->walks &&
 	    state_heap_bytes(search->layout, search->reader, search->G) > LARGE_BYTES)
 		found = ask_holders(search, proto, &wanted);
@@ -442,7 +443,7 @@ static void define(const struct names_search *search, struct state_proto *proto)
 	if (!found && asks && names_may_read(search) && !proto->is_asked &&
 	    (!search->walks || proto->parents_tries))
 		found = ask_holders(search, proto, &wanted);
-	/* A search for which there was no time says nothing. */
+	/* A search without enough time shows nothing. */
 	if (!found && !names_may_read(search))
 		return;
 	if (found)
@@ -452,7 +453,7 @@ static void define(const struct names_search *search, struct state_proto *proto)
 	proto->parents_serial = state->parents_serial;
 }
 
-/* In the VM of the frame's coroutine. */
+/* Name the function in the VM of the frame's coroutine. */
 static void define_frame(struct names_search *search, const struct luastate_memory *memory,
 			 const struct luastate_frame *frame, struct state_proto *proto)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A copy of a prototype, with its variables: each has a name, the instruction where it begins, and
- * how long it lives. Those that live at an instruction have the slots from 0 on, in the order in
- * which they began.
+ * What is in a prototype, in particular which variables?
+ *
+ * Each variable has a name, the instruction where its life begins, and the length of its life. The
+ * variables alive at an instruction have the slots from 0 on, in the order in which their lives
+ * began.
  *
  * Source: LuaJIT v2.1 src/lj_debug.c (debug_varname, lj_debug_uvname), src/lj_obj.h (proto_kgc).
  */
@@ -19,8 +21,8 @@ enum {
 	/* A main chunk of 100,000 lines has some MiB. */
 	PROTO_BYTES_MAX = 8 << 20,
 	VARIABLES_MAX = 1 << 16,
-	/* Instructions looked at for one prototype: some milliseconds. Large constructors are gone
-	 * through once for each function in them. */
+	/* Maximum instructions to search for one prototype: some milliseconds. A large
+	 * constructor is searched once for each function in it. */
 	STEPS_MAX = 2 << 20,
 };
 
@@ -45,7 +47,7 @@ static uint64_t next_uleb(const uint8_t *bytes, size_t len, size_t *at)
 		if (byte < 0x80)
 			return value;
 	}
-	*at = len; /* what follows is none */
+	*at = len; /* the bytes end here */
 	return 0;
 }
 
@@ -79,7 +81,7 @@ static int decode_variables(struct definition_source *source, struct failure *wh
 	return 0;
 }
 
-/* The prototype as a whole, once, so that nothing of it changes meanwhile. */
+/* Copies the whole prototype at once, so that it does not change in between. */
 int source_open(struct definition_source *source, struct failure *why)
 {
 	const struct luastate_layout *layout = source->layout;
@@ -96,13 +98,13 @@ int source_open(struct definition_source *source, struct failure *why)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, source->address, "copy a prototype");
 	if (!state_proto_is_consistent(layout, source->address, header))
 		return failure_set(why, FAILURE_INVALID, 0, 0, source->address, "read a prototype");
-	/* A byte behind it ends any text. */
+	/* One more byte, which terminates any text. */
 	source->bytes = calloc(1, source->len + 1);
 	if (!source->bytes)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "copy a prototype");
 	if (state_read(source->reader, source->address, source->bytes, source->len, why) != 0)
 		return -1;
-	/* Another one may lie there by now. */
+	/* Another prototype may be at the address by now. */
 	if (memcmp(header + layout->GCproto_sizept, source->bytes + layout->GCproto_sizept, 4) !=
 		    0 ||
 	    !state_proto_is_consistent(layout, source->address, source->bytes))
@@ -146,7 +148,7 @@ uint32_t source_first_jump(struct definition_source *source, uint32_t index)
 	return source->first_jumps ? source->first_jumps[index] : 0;
 }
 
-/* Collectable constant n lies n+1 references below k. */
+/* Collectable constant n is n+1 references below k. */
 uint64_t source_constant(const struct definition_source *source, uint32_t index)
 {
 	uint64_t below = (uint64_t)source->layout->ref_size * ((uint64_t)index + 1);
@@ -156,7 +158,7 @@ uint64_t source_constant(const struct definition_source *source, uint32_t index)
 		       : 0;
 }
 
-/* @return whether there is a text, of printable characters. */
+/* @return whether there is a text of printable characters. */
 bool source_text(const struct definition_source *source, uint32_t index, char *ret_text,
 		 size_t size)
 {
@@ -173,7 +175,6 @@ bool source_text(const struct definition_source *source, uint32_t index, char *r
 	return true;
 }
 
-/* The variable in a slot at an instruction, NULL if there is none. */
 const struct definition_variable *source_variable_at(struct definition_source *source,
 						     uint32_t index, uint32_t slot)
 {
@@ -189,7 +190,6 @@ const struct definition_variable *source_variable_at(struct definition_source *s
 	return NULL;
 }
 
-/* A variable that begins right at an instruction. */
 bool source_begins_at(const struct definition_source *source, uint32_t index)
 {
 	size_t first = ARRAY_SEARCH(source->variable_count, i, source->variables[i].start < index);

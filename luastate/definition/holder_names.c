@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of functions whose parents are gone: a module's main chunk runs once, and is collected with
- * its bytecode. What it has defined is kept by who uses it: local functions and the module's table
- * in the upvalues of functions, which still bear the variables' names; the table also among the
- * loaded modules.
+ * Which names do functions get from their holders, if their parents are gone?
+ *
+ * A module's main chunk runs once, and is collected with its bytecode. The functions that it
+ * defined live on in their holders. Local functions and the module's table are in upvalues of
+ * functions, which still have the variables' names. The table is also among the loaded modules.
  *
  *   local function helper()       an upvalue of M.run, helper
  *   function M.run() helper()     in a table that is an upvalue of others, M, or loaded as "module"
  *
- * It goes from functions on the stack and from the loaded modules to the functions and tables that
- * they hold, and on from these. A variable is believed for functions of its own chunk, whose own
- * function is gone as well: of one that is still there all functions that it makes are known, so
- * this is a parameter, or another name. One that holds different functions in different closures is
- * a parameter, too.
+ * The search starts at functions on the stack and at the loaded modules. It visits the functions
+ * and tables that they hold, and continues from these. A variable names functions of its own chunk
+ * only, and only if the function that declares it is gone, too. If that function exists, the names
+ * of all functions that it creates are known; the variable is then a parameter, or another name. A
+ * variable that holds different functions in different closures is a parameter as well.
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCfuncL, GCupval, GCproto.uv: PROTO_UV_LOCAL, GCtab, Node).
  */
@@ -28,33 +29,33 @@
 #include "luastate/layout/object.h"
 
 enum {
-	/* Functions and tables gone through in one search. */
+	/* Maximum functions and tables to visit in one search. */
 	ITEMS_MAX = 1 << 14,
-	/* Larger tables hold data. */
+	/* Larger tables contain data. */
 	NODES_MAX = 1 << 10,
 	UVINFO_MAX = 8192,
-	/* Tables in tables that a variable holds. */
+	/* Maximum nesting of tables that a variable holds. */
 	DEPTH_MAX = 3,
-	/* From an upvalue of an upvalue of … to the variable's own function. */
+	/* Maximum chain of upvalues of upvalues, up to the function that declares the variable. */
 	NESTED_MAX = 16,
 	HELD_MAX = 1 << 16,
-	/* A table's fields have lower ranks, see rank_of(). */
+	/* Names from a table's fields have lower ranks, see rank_of(). */
 	RANK_VARIABLE = 3,
 	UV_LOCAL = 0x8000,
 	FFID_LUA = 0,
 };
 
-/** What a table's fields are called. */
+/** Names of a table's fields. */
 struct table_name {
-	char prefix[64];    /* "": by their keys alone */
-	uint64_t chunkname; /* of the functions that it names; 0 any */
+	char prefix[64];    /* "": only their keys */
+	uint64_t chunkname; /* chunk of the functions that it may name; 0: any */
 	unsigned depth;
 };
 
-/** A function that was found, by its address. */
+/** A named function, by its address. */
 struct state_held {
 	struct names_wanted function;
-	uint64_t variable; /* key of the one that holds it; 0: a table does */
+	uint64_t variable; /* key of the variable that holds it; 0: a table holds it */
 	uint8_t rank;
 	char name[STATE_NAME_MAX];
 	UT_hash_handle hh;
@@ -65,10 +66,10 @@ struct item {
 	uint64_t address;
 	bool is_table, is_again;
 	struct table_name name;
-	UT_hash_handle hh; /* of those that were met */
+	UT_hash_handle hh; /* in the table of visited items */
 };
 
-/** An upvalue of a prototype, and the function that it held in the first closure. */
+/** An upvalue of a prototype, and the function that it holds in the first closure. */
 struct variable {
 	uint64_t key; /* prototype and number */
 	uint64_t proto;
@@ -76,19 +77,19 @@ struct variable {
 	UT_hash_handle hh;
 };
 
-/** A search. Later items wait until there are no others. */
+/** A search. Items in `later` wait until `queue` is empty. */
 struct holders {
 	const struct names_search *search;
 	struct item *met;
-	/* Each one may be there a second time, see add_table(). */
+	/* An item may be queued a second time, see add_table(). */
 	struct item *queue[2 * ITEMS_MAX], *later[ITEMS_MAX];
 	size_t first, count, later_first, later_count;
 	struct variable *variables;
 	struct state_held *found;
-	uint8_t dead; /* colour */
+	uint8_t dead; /* colour of dead objects */
 };
 
-/* ---- What was found --------------------------------------------------------------------- */
+/* ---- Named functions -------------------------------------------------------------------- */
 
 static const struct state_held *find_held(const struct state_held *table,
 					  const struct names_wanted *wanted)
@@ -99,7 +100,7 @@ static const struct state_held *find_held(const struct state_held *table,
 	return item && names_is_same(&item->function, wanted) ? item : NULL;
 }
 
-/* In the place of an older one. */
+/* Replaces an older item. */
 static void keep_held(struct state_held **table, struct state_held *item)
 {
 	struct state_held *old;
@@ -130,7 +131,7 @@ void names_forget_held(struct luastate *state)
 	}
 }
 
-/* ---- What was met ----------------------------------------------------------------------- */
+/* ---- Visited items ---------------------------------------------------------------------- */
 
 static struct item *meet(struct holders *holders, uint64_t address)
 {
@@ -154,14 +155,14 @@ static void add_function(struct holders *holders, uint64_t address)
 		holders->queue[holders->count++] = item;
 }
 
-/* How good a name by a table is: a variable's of its own chunk is the one that its definition has.
- */
+/* Quality of a name from a table. A variable of the function's own chunk gives the same name as
+ * the definition. */
 static uint8_t rank_of(const struct table_name *name)
 {
 	return name->prefix[0] ? 1 + (name->chunkname != 0) : 0;
 }
 
-/* Go through a table again for a better name. */
+/* Visit a table again for a better name. */
 static void rename_table(struct holders *holders, uint64_t address, const struct table_name *name)
 {
 	struct item *item;
@@ -202,7 +203,7 @@ static struct item *take_item(struct holders *holders)
 
 /* ---- Names ------------------------------------------------------------------------------ */
 
-/* The prototype of a Lua function. */
+/* Read the prototype of a Lua function. */
 static bool read_function(const struct holders *holders, uint64_t address, uint8_t *ret_header,
 			  struct names_wanted *ret_proto)
 {
@@ -222,8 +223,11 @@ static bool read_function(const struct holders *holders, uint64_t address, uint8
 				ret_proto);
 }
 
-/* Give a function a name, unless it has one that is as good. @param chunkname Of the variable; 0:
- * any. @param variable Its key; 0: it is in a table. */
+/*
+ * Name a function, unless its name is at least as good.
+ * @param chunkname Chunk of the variable; 0: any.
+ * @param variable Its key; 0: the function is in a table.
+ */
 static void name_function(struct holders *holders, uint64_t address, uint64_t chunkname,
 			  const char *name, uint8_t rank, uint64_t variable)
 {
@@ -251,13 +255,13 @@ static void name_function(struct holders *holders, uint64_t address, uint64_t ch
 
 /* ---- Upvalues --------------------------------------------------------------------------- */
 
-/** A closure that is looked into. */
+/** A closure whose upvalues are read. */
 struct closure {
 	struct names_wanted proto;
 	uint8_t header[STATE_OBJECT_MAX]; /* GCproto */
 	uint64_t uvptr;
 	uint32_t upvalues;
-	char names[UVINFO_MAX + 1]; /* one behind the other */
+	char names[UVINFO_MAX + 1]; /* one after another */
 	size_t names_len;
 };
 
@@ -297,7 +301,8 @@ static uint16_t read_uv(const struct names_search *search, const uint8_t *header
 	return entry;
 }
 
-/* Whether the function in which a variable stands is still there: then what it names is known. */
+/* Whether the function that declares a variable exists. The names of the functions that it
+ * creates are then known. */
 static bool has_function(const struct holders *holders, const struct closure *closure,
 			 uint32_t index)
 {
@@ -319,7 +324,8 @@ static bool has_function(const struct holders *holders, const struct closure *cl
 	return true;
 }
 
-/* Note what a variable holds. @return its key; 0 where it is known to be a parameter. */
+/* Note the function that a variable holds. @return the variable's key; 0 if it is known to be a
+ * parameter. */
 static uint64_t note_variable(struct holders *holders, const struct closure *closure,
 			      uint32_t index, uint64_t function)
 {
@@ -408,7 +414,7 @@ static void look_into_function(struct holders *holders, uint64_t address)
 
 /* ---- Tables ----------------------------------------------------------------------------- */
 
-/* A method's first parameter is called so. */
+/* Whether the first parameter is named "self", as in a method. */
 static bool has_self(const struct holders *holders, uint64_t function)
 {
 	uint8_t header[STATE_OBJECT_MAX];
@@ -418,7 +424,7 @@ static bool has_self(const struct holders *holders, uint64_t function)
 	       definition_has_self(holders->search->layout, holders->search->reader, proto.address);
 }
 
-/* Where both have no room, the key alone. */
+/* Uses only the key if both do not fit. */
 static void join(char *ret_name, const char *prefix, char dot, const char *key)
 {
 	size_t len = strlen(prefix);
@@ -447,7 +453,7 @@ static void look_into_field(struct holders *holders, const struct table_name *ta
 		struct table_name inner = { .chunkname = table->chunkname,
 					    .depth = table->depth + 1 };
 
-		/* What is in there is found as if it were in the object. */
+		/* A program finds fields of this table as fields of the object. */
 		if (strcmp(key, "__index") != 0 || table->prefix[0])
 			join(name, table->prefix, '.', key);
 		else
@@ -458,7 +464,7 @@ static void look_into_field(struct holders *holders, const struct table_name *ta
 	}
 }
 
-/* @return the table's nodes, NULL where it has none, or too many. */
+/* @return the table's nodes, NULL if it has none, or too many. */
 static uint8_t *read_nodes(const struct holders *holders, const uint8_t *table, uint32_t *ret_count)
 {
 	const struct luastate_layout *layout = holders->search->layout;
@@ -516,7 +522,7 @@ static void look_into_table(struct holders *holders, const struct item *item)
 	add_table(holders, state_ref(layout, table, layout->GCtab_metatable), &meta, true);
 }
 
-/* Modules by their names; what is global, by its own. */
+/* Add modules by their names, and globals by theirs. */
 static void add_modules(struct holders *holders)
 {
 	const struct names_search *search = holders->search;
@@ -535,7 +541,7 @@ static void add_modules(struct holders *holders)
 
 /* ---- The search ------------------------------------------------------------------------- */
 
-/* The class of an object whose method runs: the metatable of what is in the first slot. */
+/* Add the class of an object whose method runs: the metatable of the value in the first slot. */
 static void add_receiver(struct holders *holders, const struct luastate_frame *frame)
 {
 	const struct luastate_layout *layout = holders->search->layout;
@@ -571,8 +577,8 @@ static void add_frames(struct holders *holders)
 	}
 }
 
-/* Names by a variable that has turned out to be a parameter are none; and none is sure where the
- * collector has found meanwhile what is unreachable. */
+/* Drop names from variables that turned out to be parameters. Drop all names if the collector
+ * finished a mark phase during the search. */
 static void keep_found(struct holders *holders)
 {
 	struct state_held *item, *next;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The prototypes of a VM that make functions, by chunk and lines: of each one who may have made it.
- * They are found along the list of all objects.
+ * Which prototype may have created a function?
  *
- * Walks cost processor time, so they are few: one when the first function is met whose parent does
- * not run, others when there are functions that were not known at the last one. There is some time
- * for them at the beginning, so that short recordings have names, and later a small part of what
- * goes by.
+ * The index has the prototypes of a VM that create functions, by chunk and lines. A walk along the
+ * list of all objects fills it.
+ *
+ * Walks cost processor time, so there are few. The first takes place when a sample meets a function
+ * whose parent does not run. Others follow when a sample meets functions that the last walk did
+ * not. A budget allows some time at the beginning, so that short recordings have names, and later a
+ * small share of the elapsed time.
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCproto, PROTO_CHILD).
  */
@@ -21,23 +23,24 @@
 
 enum {
 	PARENTS_MAX = 1 << 17,
-	/* Of one walk, by the thread's own clock, as waiting for a processor does not count: some
-	 * million objects. Also what may be saved up, of the time one part in SHARE. */
+	/* Limit of one walk: some million objects. It is processor time of the thread, because
+	 * time spent waiting for a processor does not count. Also the maximum to save up, at one
+	 * part in SHARE of the elapsed time. */
 	WALK_NS = 100 * 1000 * 1000,
 	SHARE = 50,
-	/* Parents that are looked at, and reads of their constants, in one sample: many only where
-	 * chunks have no lines, so that each one may be it. */
+	/* Limit on parents to check in one sample, and on reads of their constants. Many are
+	 * needed only if chunks have no lines, because each prototype may then be the parent. */
 	CANDIDATES = 4096,
-	/* GCproto.flags, PROTO_CHILD: it makes functions. */
+	/* GCproto.flags, PROTO_CHILD: the prototype creates functions. */
 	FLAG_CHILD = 0x01,
 };
 
-/** A prototype that makes functions. */
+/** A prototype that creates functions. */
 struct state_parent {
 	uint64_t G, address, chunkname;
 	int64_t firstline, lastline;
 	uint32_t name_hash, name_len; /* of the chunk's name */
-	bool is_read;		      /* what it makes is known */
+	bool is_read;		      /* its definitions are known */
 };
 
 /* ---- Processor time --------------------------------------------------------------------- */
@@ -59,7 +62,7 @@ void names_spend(struct state_budget *budget, uint64_t cost_ns)
 struct walk_of_parents {
 	struct heap_list list;
 	struct luastate *state;
-	uint64_t end_ns; /* of the thread's own time */
+	uint64_t end_ns; /* processor time of the thread */
 };
 
 void parents_add(struct luastate *state, uint64_t G, const struct names_wanted *parent)
@@ -113,7 +116,7 @@ static int compare(int64_t a, int64_t b)
 	return (a > b) - (a < b);
 }
 
-/* By chunk, then the innermost first. */
+/* Order by chunk, then innermost first. */
 static int by_location(const void *a, const void *b)
 {
 	const struct state_parent *x = a, *y = b;
@@ -126,7 +129,7 @@ static int by_location(const void *a, const void *b)
 	return order ? order : (x->address > y->address) - (x->address < y->address);
 }
 
-/* Several walks meet most prototypes several times. */
+/* Several walks meet most prototypes several times; keep one of each. */
 void parents_sort(struct luastate *state)
 {
 	struct state_parent *parents = state->parents;
@@ -150,7 +153,7 @@ static void forget_parents_of(struct luastate *state, uint64_t G)
 	state->parent_count = kept;
 }
 
-/* Make the index anew. */
+/* Fill the index again. */
 void parents_walk(const struct names_search *search)
 {
 	struct luastate *state = search->state;
@@ -181,13 +184,13 @@ bool parents_were_walked(const struct names_search *search)
 	       state->parents_G == search->G;
 }
 
-/* The first one of a chunk. */
+/* The first parent of a chunk. */
 static size_t first_of(const struct luastate *state, uint64_t chunkname)
 {
 	return ARRAY_SEARCH(state->parent_count, i, state->parents[i].chunkname < chunkname);
 }
 
-/* Another chunk's name lies there where the parent has been freed. */
+/* If the parent was freed, another chunk's name may be at that address. */
 static bool may_have_made(const struct names_search *search, const struct state_parent *parent,
 			  const struct names_wanted *wanted)
 {
