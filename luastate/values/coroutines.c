@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All coroutines of a VM, each with its stack.
+ * Which coroutines does a VM have, each with which stack?
  *
- * All objects but strings and userdata are on one list, newest first, that ends with the main
- * coroutine. What is followed is checked: an object's type, and of a coroutine that it refers to
- * its VM and that its stack refers to it.
+ * All objects except strings and userdata are on one list, newest first, which ends with the main
+ * coroutine. Each link is checked: an object's type; and for a coroutine, that it refers to its VM,
+ * and that its stack refers to it.
  *
- * Where a stack's topmost frame is:
- *   suspended, dead   lua_State.base, which the yield or the error has left there
- *   normal            lua_State.base: that of the call of resume
- *   away              lua_State.base: that of the C function that has left for another stack
- *   running           lua_State.base while it is in a system call, unless compiled code made it; it
- *                     is in registers else
+ * Location of a stack's topmost frame:
+ *   suspended, dead   lua_State.base, as the yield or the error left it
+ *   normal            lua_State.base, as the call of resume left it
+ *   away              lua_State.base, as the C function that left for another stack left it
+ *   running           lua_State.base during a system call, unless compiled code made the call; else
+ *                     in registers
  *
  * Source: LuaJIT v2.1 src/lib_base.c (coroutine.status), src/lj_state.c (lua_newstate,
  * lj_state_new), src/lj_gc.c (lj_mem_newgco, isdead), src/lj_err.c, src/vm_x64.dasc (vm_resume,
@@ -30,15 +30,15 @@
 #include "luastate/vm/vm_internal.h"
 
 enum {
-	/* Some GiB of small objects. */
+	/* Enough for some GiB of small objects. */
 	OBJECTS_MAX = 50 * 1000 * 1000,
 	CLOCK_OBJECTS = 1024,
 	/* Upvalue to userdata. Source: lj_obj.h, LJ_TUPVAL, LJ_TUDATA. */
 	GCT_FIRST = 5,
 	GCT_LAST = 12,
-	/* dummy_ffid and status are behind the type. Source: lj_obj.h, struct lua_State. */
+	/* dummy_ffid and status follow the type. Source: lj_obj.h, struct lua_State. */
 	STATUS_FROM_TYPE = 2,
-	STATUS_YIELD = 1, /* LUA_YIELD; errors are above */
+	STATUS_YIELD = 1, /* LUA_YIELD; errors have higher numbers */
 };
 
 /** An enumeration. */
@@ -48,17 +48,17 @@ struct each {
 	const struct luastate_layout *layout; /* the VM's */
 	struct walk walk;
 	uint64_t cur_L, jit_base;
-	uint8_t other_white; /* of what the collector has found to be dead */
+	uint8_t other_white; /* colour of objects that the collector found dead */
 	uint64_t objects;
 };
 
-/** What a lua_State tells. */
+/** State of one coroutine, from its lua_State. */
 struct look {
 	uint64_t L, base, top, vm_frame;
 	uint8_t status;
 	const struct luastate_position
-		*position; /* of the thread that is on its C frames, if any */
-	bool is_away;	   /* no thread is */
+		*position; /* position of the thread that runs on its VM frames, if any */
+	bool is_away;	   /* no thread runs on its VM frames */
 	struct walk_stack stack;
 };
 
@@ -75,7 +75,7 @@ const char *luastate_coroutine_status_name(enum luastate_coroutine_status status
 
 /* ---- Status ----------------------------------------------------------------------------- */
 
-/* The thread on whose native stack a C frame is: frames lie above its stack pointer. */
+/* Find the thread whose native stack contains a VM frame. Frames are above its stack pointer. */
 static const struct luastate_position *find_position(const struct each *each, uint64_t vm_frame)
 {
 	for (size_t i = 0; i < each->how->position_count; i++) {
@@ -88,14 +88,14 @@ static const struct luastate_position *find_position(const struct each *each, ui
 	return NULL;
 }
 
-/* @return false where it is no coroutine of this VM, or one in the making. */
+/* @return false if it is not a coroutine of this VM, or is being created. */
 static bool look_at(struct each *each, uint64_t L, struct look *ret_look)
 {
 	const struct luastate_layout *layout = each->layout;
 	uint8_t bytes[STATE_OBJECT_MAX];
 	struct failure why;
 
-	/* Not by walk_read_stack(), which would look for another VM. */
+	/* walk_read_stack() would search for another VM. */
 	if (state_global_of(layout, each->walk.stopped, L) != each->vm->G ||
 	    state_read(each->walk.stopped, L, bytes, (size_t)layout->lua_State_sizeof, &why) != 0 ||
 	    walk_read_stack(&each->walk, L, &ret_look->stack, &why) != 0)
@@ -146,7 +146,7 @@ static int walk_from(struct each *each, const struct look *look, uint64_t base, 
 	return 0;
 }
 
-/* What a coroutine begins with is the lowest value on its stack. */
+/* The function that a coroutine will begin with is the lowest value on its stack. */
 static void show_first_function(struct each *each, const struct look *look)
 {
 	const struct luastate_layout *layout = each->layout;
@@ -164,14 +164,15 @@ static void show_first_function(struct each *each, const struct look *look)
 	walk_append(&each->walk, &look->stack, &function, &nowhere, 0, &why);
 }
 
-/* One that has returned to C may have left its results, and looks as if it were to be started. */
+/* A coroutine that has returned to C may have left its results on the stack, and then looks like
+ * one that has not started. */
 static bool is_started(const struct look *look, const struct luastate_coroutine *coroutine)
 {
 	return look->base > look->stack.bottom || look->vm_frame || coroutine->is_main ||
 	       coroutine->status == LUASTATE_COROUTINE_DEAD;
 }
 
-/* Whether the base that a lua_State keeps is that of its topmost frame. */
+/* Whether the base in a lua_State is that of the topmost frame. */
 static bool knows_base(const struct each *each, const struct look *look,
 		       enum luastate_coroutine_status status)
 {
@@ -180,7 +181,7 @@ static bool knows_base(const struct each *each, const struct look *look,
 	return look->position && look->position->is_in_call && !each->jit_base;
 }
 
-/* Where only a C frame that is gone has told the position, as below an error, it is not known. */
+/* If the position was only in a VM frame that is gone, as after an error, the line is unknown. */
 static void check_line(struct luastate_frame *frame, struct luastate_coroutine *coroutine)
 {
 	if (coroutine->is_started && frame->function->kind == LUASTATE_LUA && !frame->pc)
@@ -212,7 +213,7 @@ static void read_frames(struct each *each, const struct look *look,
 	coroutine->frame_count = chain->count;
 }
 
-/* @return whether to go on. */
+/* @return whether to continue. */
 static bool visit(struct each *each, uint64_t L)
 {
 	struct luastate_coroutine coroutine = { .L = L, .is_main = L == each->vm->main_thread };
@@ -236,14 +237,13 @@ static bool is_late(const struct each *each)
 	return each->objects % CLOCK_OBJECTS == 0 && clock_now_ns() >= each->how->end_ns;
 }
 
-/* Whether the collector has found that nothing refers to an object: it is of the white that is to
- * be swept. */
+/* Whether the collector found an object unreachable: it has the white that the sweep frees. */
 static bool is_dead(const struct each *each, const uint8_t *header)
 {
 	return header[each->layout->GCobj_gct + STATE_MARKED_FROM_TYPE] & each->other_white;
 }
 
-/* @return whether the list led to the main coroutine. */
+/* @return whether the list ends with the main coroutine. */
 static bool follow(struct each *each)
 {
 	const struct luastate_layout *layout = each->layout;
@@ -268,8 +268,8 @@ static bool follow(struct each *each)
 		if (gct == state_gct(layout->tag_thread) && !is_dead(each, header) &&
 		    !visit(each, object))
 			return false;
-		/* A circle comes back to a mark, as the way to the next one doubles each time
-		 * (Brent). */
+		/* In a circular list, the walk comes back to a marked object, because the
+		 * distance between marks doubles each time (Brent). */
 		if ((steps & (steps - 1)) == 0)
 			marked = object;
 		steps++;
@@ -317,7 +317,7 @@ int luastate_each_coroutine(struct luastate *state, const struct luastate_memory
 		free(each);
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, G, "list coroutines");
 	}
-	copy = *vm; /* others may be found */
+	copy = *vm; /* a search may move the VM in its table */
 	each->how = how;
 	each->vm = &copy;
 	each->layout = vm->layout;

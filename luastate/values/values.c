@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lua values. A TValue is 64 bits (lj_obj.h, "64 bit and 32 bit TValues"):
+ * Which Lua value does a TValue hold?
  *
- *   GC64     a double; or a tag in the top 17 bits and below it an object, an integer (32 bits) or
- * a light userdata (47 bits) else     a double; or a tag in the upper half and in the lower one an
- * object or an integer; or a light userdata with 0xffff in the top 16 bits
+ * A TValue has 64 bits (lj_obj.h, "64 bit and 32 bit TValues"):
  *
- * Newer builds keep the upper half of a light userdata's pointer in a table: 8 bits of it are an
- * index, 39 are the pointer's.
+ *   GC64     a double; or a tag in the top 17 bits, and below it an object, an integer (32 bits) or
+ *            a light userdata (47 bits)
+ *   else     a double; or a tag in the upper half, and in the lower half an object or an integer;
+ * or a light userdata with 0xffff in the top 16 bits
+ *
+ * Newer builds store the upper half of a light userdata's pointer in a table: 8 bits are the index,
+ * 39 are the pointer's.
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (lightudV, tvislightud), src/lib_base.c (coroutine.status).
  */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C data: the type by its number in the VM's table of C types, and the value of what is a number.
+ * Which type and value does a cdata object have?
+ *
+ * Its number gives the type in the VM's table of C types. Only numbers and similar types have a
+ * value to show.
  *
  *   CTState   tab 0 (a pointer), top 8, sizetab 12, L 16, g 24
  *   CType     info 0, size 4, sib 8, next 10, name 12 or, with GC64, 16
  *
- * A type's text is what tostring() shows of it, built from the inside out: what stands before the
- * name grows to the left, what stands behind it to the right.
+ * A type's text is the one that tostring() shows. It is built from the inside out: the part before
+ * the name grows to the left, the part after it to the right.
  *
- * The numbers are the same in all builds since 2017. Source: LuaJIT v2.1 src/lj_ctype.h (CTState,
+ * The offsets are the same in all builds since 2017. Source: LuaJIT v2.1 src/lj_ctype.h (CTState,
  * CType, CT_*, CTF_*), src/lj_ctype.c (lj_ctype_repr), src/lj_obj.h (GCcdata, GCcdataVar).
  */
 #include "luastate/values/values.h"
@@ -24,9 +27,9 @@ enum {
 	STATE_BYTES = 32,
 	TYPES_MAX = 65536, /* CTID_MAX */
 	TYPE_BYTES_MAX = 24,
-	/* Types within types: what is deeper is a circle or nobody's. */
+	/* Maximum nesting of types. Deeper types are circular, or no program has them. */
 	TYPE_STEPS = 64,
-	/* Types below are LuaJIT's own. */
+	/* Types with lower numbers are LuaJIT's own. */
 	PREDEFINED = 40,
 	HALF = VALUES_TEXT_MAX / 2,
 	VARIABLE_SIZE = 0x80, /* cdataisv(), in GChead.marked */
@@ -89,7 +92,7 @@ static void find_ctypes(struct values *values)
 			 (size_t)layout->ref_size))
 		return;
 	address = state_ref(layout, ref, 0);
-	/* It points back. */
+	/* The state must point back to its VM. */
 	if (!values_read(values, address, bytes, sizeof(bytes)) ||
 	    state_u64(bytes, STATE_G) != values->vm->G || !state_is_pointer(state_u64(bytes, 0)) ||
 	    state_u32(bytes, STATE_TOP) > TYPES_MAX)
@@ -118,7 +121,7 @@ static bool get_type(struct values *values, uint32_t id, struct ctype *ret_type)
 
 /* ---- Texts ------------------------------------------------------------------------------ */
 
-/** A type's text in the making; one that has no room is given up. */
+/** A type's text during construction. If it does not fit, the whole text is dropped. */
 struct text {
 	char bytes[VALUES_TEXT_MAX];
 	unsigned start, end;
@@ -160,7 +163,7 @@ static void prepend_qualifiers(struct text *text, uint32_t info)
 		prepend(text, "const");
 }
 
-/* "struct name"; without a name its number. */
+/* Adds "struct name", or the type's number if it has no name. */
 static void prepend_named(struct values *values, struct text *text, const struct ctype *type,
 			  const char *word)
 {
@@ -217,7 +220,7 @@ static void parenthesise(struct text *text, bool *pointer_to)
 	append(text, ")");
 }
 
-/* An array's dimension; what its elements are comes next. */
+/* Add an array's dimension; the type of its elements comes next. */
 static void add_array(struct values *values, struct text *text, const struct ctype *type,
 		      bool *pointer_to)
 {
@@ -243,13 +246,13 @@ static void add_pointer(struct text *text, const struct ctype *type, uint32_t qu
 	text->needs_space = true;
 }
 
-/** What is remembered on the way to the innermost type. */
+/** State on the way to the innermost type. */
 struct way {
 	uint32_t qualifiers;
 	bool pointer_to;
 };
 
-/* One type of those around each other. @return false at the innermost. */
+/* Add one of the nested types. @return false at the innermost. */
 static bool add_type(struct values *values, struct text *text, const struct ctype *type,
 		     struct way *way)
 {
@@ -306,7 +309,7 @@ static bool add_type(struct values *values, struct text *text, const struct ctyp
 	return false;
 }
 
-/* @return NULL where the type is not known. */
+/* @return NULL if the type is unknown. */
 static const char *describe(struct values *values, uint32_t id)
 {
 	struct text text = { .start = HALF, .end = HALF };
@@ -328,7 +331,7 @@ static const char *describe(struct values *values, uint32_t id)
 
 /* ---- Values ----------------------------------------------------------------------------- */
 
-/* The type without attributes, and of an enumeration's the integer. */
+/* Find the type without attributes; for an enumeration, its integer type. */
 static bool resolve(struct values *values, uint32_t id, struct ctype *ret_type)
 {
 	for (unsigned steps = 0; steps < TYPE_STEPS; steps++) {
@@ -405,7 +408,7 @@ static void show_value(struct values *values, uint64_t data, const struct ctype 
 	}
 }
 
-/* What ffi.typeof() returns: LuaJIT's own enumeration without a name, whose value is a type. */
+/* Show the result of ffi.typeof(): an unnamed enumeration of LuaJIT, whose value is a type. */
 static bool show_ctype(struct values *values, uint64_t data, uint32_t id,
 		       struct luastate_value *ret_value)
 {
@@ -423,7 +426,7 @@ static bool show_ctype(struct values *values, uint64_t data, uint32_t id,
 	return true;
 }
 
-/* Objects of variable size say it in front of their head. */
+/* An object of variable size has its size before its head. */
 static uint64_t size_of(struct values *values, uint64_t address, const uint8_t *head,
 			const struct ctype *type)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables: an array of TValues, whose slot 0 is index 0, and a hash part of nodes, a power of two of
- * them. An empty hash part is one node inside the global state.
+ * Which entries does a table have?
+ *
+ * A table has an array of TValues, whose slot 0 is index 0, and a hash part of 2^n nodes. An empty
+ * hash part is one node inside the global state.
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (GCtab, Node), src/lj_tab.c (lj_tab_new, lj_tab_next).
  */
@@ -13,7 +15,7 @@
 
 enum {
 	SLOTS_AT_ONCE = 512,
-	/* Slots of a metatable that are searched for a name. */
+	/* Maximum slots of a metatable to search for a name. */
 	METATABLE_SLOTS = 1024,
 	KEY_MAX = 16,
 };
@@ -24,7 +26,8 @@ struct scan {
 	struct luastate_table *table;
 	uint64_t array, node;
 	uint32_t slots_left;
-	uint64_t (*entries)[2]; /* keys and values, as TValues; of arrays the key is the index */
+	uint64_t (*entries)[2]; /* keys and values, as TValues; in the array part, the key is the
+				   index */
 	size_t entry_count, array_count, max;
 };
 
@@ -45,7 +48,7 @@ static void note_entry(struct scan *scan, uint64_t key, uint64_t value, bool in_
 	scan->array_count += in_array;
 }
 
-/* How many of @count slots may still be read. */
+/* Number of the @count slots that may still be read. */
 static uint32_t take_slots(struct scan *scan, uint32_t count)
 {
 	if (count > scan->slots_left) {
@@ -126,7 +129,7 @@ static bool is_cycle(const struct values *values, uint64_t address)
 	return false;
 }
 
-/* The entries that were met, as values. */
+/* Decode the entries that the scan found. */
 static void decode_entries(struct values *values, uint64_t address, const struct scan *scan)
 {
 	struct luastate_value *keys, *items;
@@ -205,7 +208,7 @@ void values_decode_table(struct values *values, uint64_t address, struct luastat
 	scan_table(values, address, &scan);
 }
 
-/* Whether a node's key is a string of these bytes. */
+/* Whether a node's key is a string with these bytes. */
 static bool is_key(struct values *values, uint64_t tvalue, const char *key)
 {
 	const struct luastate_layout *layout = values->layout;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Variables of a frame.
+ * Which variables does a frame have?
  *
  * A prototype's variable info lists locals in the order in which their lives begin: a name, or one
- * byte for those that the compiler made; then two numbers (ULEB128), the distance of the first
- * instruction of its life from that of the one before, and the length of its life. Those alive at a
- * position are in the slots 0, 1, 2 … in this order. Parameters live from the function's header on.
+ * byte for a variable that the compiler made; then two ULEB128 numbers. The first is the distance
+ * from the start of the previous variable's life, in instructions; the second is the length of this
+ * life. Variables alive at a position are in the slots 0, 1, 2 … in this order. Parameters live
+ * from the function's header on.
  *
  *   frame of a vararg function      below-base … parameters' remains | varargs | func link | base …
  *                                   '------------- distance in the link -------------------'
  *
- * While a trace runs, the slots from its base up are as they were when it began, or in the middle
- * of something else; from the moment when it is left until its last snapshot is written, too. Below
- * them all is in memory: the interpreter has put it there, or a trace that went on to another one.
+ * While a trace runs, the slots from its base up are as they were when it began, or are being
+ * changed. The same is true from an exit until the exit has written its last snapshot. All slots
+ * below are in memory: the interpreter wrote them, or a trace that jumped to another one.
  *
- * Source: LuaJIT v2.1 src/lj_debug.c, src/lj_debug.h (VARNAMEDEF), src/lj_parse.c
- * (fs_fixup_var, var_add), src/lj_snap.c (lj_snap_restore), src/vm_x64.dasc and src/vm_arm64.dasc
+ * Source: LuaJIT v2.1 src/lj_debug.c, src/lj_debug.h (VARNAMEDEF), src/lj_parse.c (fs_fixup_var,
+ * var_add), src/lj_snap.c (lj_snap_restore), src/vm_x64.dasc and src/vm_arm64.dasc
  * (vm_exit_handler), src/lj_asm.c (asm_stack_restore, asm_tail_link).
  */
 #include "luastate/values/values.h"
@@ -27,13 +28,13 @@
 #include "luastate/layout/object.h"
 
 enum {
-	/* Names and lives of one prototype; longer parts are cut. */
+	/* Maximum bytes of names and lives of one prototype. Longer parts are cut. */
 	DEBUG_MAX = 1 << 20,
 	SLOTS_MAX = 255, /* GCproto.framesize has eight bits */
 	VARARGS_MAX = 1024,
 	LINK_TYPE = 7,
 	LINK_VARARG = 3,
-	/* A loop over pairs() keeps a position in place of the key (LJ_KEYINDEX). */
+	/* A loop over pairs() has a position instead of the key (LJ_KEYINDEX). */
 	VARNAME_FOR_CTL = 6,
 	VARNAME_MAX = 7,
 	ULEB_BITS_MAX = 28,
@@ -41,7 +42,7 @@ enum {
 
 #define KEYINDEX 0xfffe7fffu
 
-/** One variable that is alive. */
+/** A variable that is alive. */
 struct alive {
 	const char *name;
 	bool is_control, from_header;
@@ -52,7 +53,7 @@ struct reading {
 	struct values values;
 	const struct luastate_frame *frame;
 	const struct state_proto *proto;
-	uint8_t *debug; /* from uvinfo on; NULL where the prototype is stripped */
+	uint8_t *debug; /* from uvinfo on; NULL if the prototype is stripped */
 	size_t uv_len, debug_len;
 	struct luastate_variables *variables;
 	struct luastate_variable *items;
@@ -79,7 +80,7 @@ static uint8_t header_byte(const struct reading *reading, int32_t offset)
 	return reading->proto->identity.header[offset];
 }
 
-/* Names of upvalues and variables, from the prototype's copy or else from the target. */
+/* Read the names of upvalues and variables, from the prototype's copy or from the target. */
 static bool read_debug(struct reading *reading)
 {
 	const struct luastate_layout *layout = reading->values.layout;
@@ -89,7 +90,7 @@ static bool read_debug(struct reading *reading)
 	uint64_t end = proto->address + state_u32(proto->identity.header, layout->GCproto_sizept);
 	size_t at = (size_t)(uvinfo - proto->lineinfo);
 
-	/* proto.c has checked their order. */
+	/* proto.c has checked the order of the parts. */
 	reading->variables->is_stripped = !proto->lineinfo;
 	if (!proto->lineinfo)
 		return true;
@@ -112,7 +113,7 @@ static bool read_debug(struct reading *reading)
 	return true;
 }
 
-/* @return false at a number that is cut or too large. */
+/* @return false if the number is cut or too large. */
 static bool read_number(const struct reading *reading, size_t *at, uint32_t *ret_number)
 {
 	uint32_t number = 0;
@@ -129,7 +130,7 @@ static bool read_number(const struct reading *reading, size_t *at, uint32_t *ret
 	return false;
 }
 
-/* @return false where the text does not end. */
+/* @return false if the text does not end. */
 static bool skip_text(const struct reading *reading, size_t end, size_t *at)
 {
 	const uint8_t *zero = *at < end ? memchr(reading->debug + *at, 0, end - *at) : NULL;
@@ -140,7 +141,7 @@ static bool skip_text(const struct reading *reading, size_t end, size_t *at)
 	return true;
 }
 
-/* Collect what is alive at an instruction. @return how many. */
+/* Collect the variables alive at an instruction. @return their number. */
 static unsigned find_alive(struct reading *reading, uint64_t index, struct alive *ret_alive)
 {
 	static const char *const names[VARNAME_MAX] = {
@@ -174,7 +175,7 @@ static unsigned find_alive(struct reading *reading, uint64_t index, struct alive
 						     .is_control = own == VARNAME_FOR_CTL,
 						     .from_header = start == 0 };
 	}
-	/* A sound list ends with a zero, or with what lives later. */
+	/* A valid list ends with a zero, or with variables that live later. */
 	if (at >= reading->debug_len || reading->debug[at])
 		reading->variables->is_truncated = true;
 	return count;
@@ -182,7 +183,7 @@ static unsigned find_alive(struct reading *reading, uint64_t index, struct alive
 
 /* ---- Slots ------------------------------------------------------------------------------ */
 
-/* The slots that a trace, or the exit of one, keeps to itself. */
+/* Find the slots that a trace, or an exit, keeps in registers. */
 static void find_stale(struct values *values)
 {
 	const struct luastate_layout *layout = values->layout;
@@ -235,7 +236,7 @@ static struct luastate_variable *add_variable(struct reading *reading,
 	return items;
 }
 
-/* A slot of a stack; what the stop copied of it counts. */
+/* Read a slot of a stack, as the stop copied it. */
 static void read_slot(struct reading *reading, const struct attach_reader *reader, uint64_t address,
 		      bool is_control, struct luastate_value *ret_value)
 {
@@ -272,8 +273,8 @@ static void read_locals(struct reading *reading)
 	struct alive alive[SLOTS_MAX];
 	unsigned count = parameters;
 
-	/* In the header missing parameters are not there yet; a function that is left has results
-	 * where its locals were. */
+	/* At the header, missing parameters are not there yet. In a function that is being left,
+	 * results have replaced the locals. */
 	reading->variables->is_between = index == 0;
 	if (reading->variables->is_stripped)
 		for (unsigned i = 0; i < parameters; i++)
@@ -318,7 +319,7 @@ static void read_varargs(struct reading *reading)
 
 /* ---- Upvalues --------------------------------------------------------------------------- */
 
-/* The object is the frame's function still, with as many upvalues as its prototype says. */
+/* Whether the object is still the frame's function, with as many upvalues as its prototype says. */
 static bool is_function(struct reading *reading)
 {
 	const struct luastate_layout *layout = reading->values.layout;
@@ -355,7 +356,7 @@ static void read_upvalues(struct reading *reading)
 {
 	unsigned count = header_byte(reading, reading->values.layout->GCproto_sizeuv);
 	bool is_known = is_function(reading);
-	/* Of a function that is inlined into a trace the closure is not known. */
+	/* The closure of a function that is inlined into a trace is unknown. */
 	enum luastate_value_type otherwise =
 		reading->frame->object ? LUASTATE_VALUE_UNREADABLE : LUASTATE_VALUE_UNAVAILABLE;
 	size_t at = 0;
