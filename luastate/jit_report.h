@@ -142,8 +142,8 @@ struct luastate_jit_report {
 	int32_t params[LUASTATE_PARAMS];
 	uint32_t slots;	    /**< Capacity of the table of traces. */
 	uint32_t recording; /**< Number of the trace that is being recorded, 0 if none. */
-	uint64_t mcode_bytes, area_bytes,
-		area_free_bytes; /**< Of live traces; of all areas; unused in the newest area. */
+	/** Of live traces; of all areas; unused in the newest area. */
+	uint64_t mcode_bytes, area_bytes, area_free_bytes;
 	uint64_t areas;
 	struct luastate_known_function *functions;
 	size_t function_count;

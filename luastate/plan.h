@@ -33,8 +33,7 @@ struct luastate_plan_trace {
 /** What the planner remembers about a thread between stops; zero-initialise. */
 struct luastate_prediction {
 	unsigned epoch; /**< Changes with luastate_reset(), which makes earlier values invalid. */
-	uint64_t
-		native_end; /**< End of the highest native frame of the last walks; 0 if unknown. */
+	uint64_t native_end; /**< End of the highest frame of the last walks; 0 if unknown. */
 	struct {
 		uint64_t G, L, stack, used_end, limit;
 	} threads[LUASTATE_PREDICTED_THREADS];

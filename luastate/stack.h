@@ -16,8 +16,8 @@
 struct luastate_vm_frame {
 	uint64_t address; /**< rsp in the interpreter. */
 	uint64_t L;	  /**< The coroutine that it runs; 0 while it is entered or left. */
-	struct attach_registers
-		caller; /**< Registers in the caller's frame; pc is a return address. */
+	/** Registers in the caller's frame; pc is a return address. */
+	struct attach_registers caller;
 	struct attach_registers frame; /**< Registers in this frame. */
 	bool leaf; /**< Its pc was interrupted: all registers are valid, not only preserved ones. */
 	bool compiled; /**< A trace runs on this frame. */
@@ -96,9 +96,8 @@ struct luastate_function {
 	enum luastate_kind kind;
 	uint64_t address; /**< Prototype, unique code address, lua_CFunction, or trace number. */
 	const char *name; /**< NULL if none is known. */
-	const char *
-		chunkname; /**< Lua functions and traces: as stored, control characters included. */
-	int64_t firstline; /**< Lua: line of the definition; trace: start line. */
+	const char *chunkname;		   /**< Lua, traces: as stored, with control characters. */
+	int64_t firstline;		   /**< Lua: line of the definition; trace: start line. */
 	uint32_t name_serial;		   /**< Advances when the name becomes known. */
 	uint32_t caller_id, caller_serial; /**< For the caller's use; initially 0. */
 	/** Trace: the prototype in which it starts (0 if unknown), and the line of that
@@ -160,8 +159,7 @@ enum luastate_gc_phase {
 struct luastate_vm_work {
 	enum luastate_vm_work_kind kind;
 	enum luastate_gc_phase phase; /**< GC only. */
-	uint32_t trace,
-		exit;	/**< EXIT only: the exit, and the trace that it leaves; trace 0: unknown. */
+	uint32_t trace, exit;	      /**< EXIT only: the exit that is taken; trace 0: unknown. */
 	unsigned owner; /**< Index of the VM frame. The VM work is shown above this frame's run. */
 };
 

@@ -11,13 +11,12 @@
 
 /** State of a VM's collector and compiler. */
 struct luastate_vm_stats {
-	uint64_t heap_bytes,
-		threshold_bytes;	 /**< In use; limit at which the collector continues. */
-	unsigned gc_phase;		 /**< enum luastate_gc_phase, or a value outside it. */
-	uint32_t pause, step_multiplier; /**< In percent, as for collectgarbage(). */
-	bool has_allocated;		 /**< The build counts allocations. */
-	uint64_t allocated_bytes;	 /**< Since the VM's start. */
-	bool has_traces;		 /**< The members below were read. */
+	uint64_t heap_bytes, threshold_bytes; /**< In use; where the collector continues. */
+	unsigned gc_phase;		      /**< enum luastate_gc_phase, or a value outside it. */
+	uint32_t pause, step_multiplier;      /**< In percent, as for collectgarbage(). */
+	bool has_allocated;		      /**< The build counts allocations. */
+	uint64_t allocated_bytes;	      /**< Since the VM's start. */
+	bool has_traces;		      /**< The members below were read. */
 	bool jit_on;
 	uint64_t traces, mcode_bytes; /**< Live traces; used bytes of machine code areas. */
 	uint64_t created;	      /**< New traces seen since the first probe; a lower bound. */

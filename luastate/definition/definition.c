@@ -506,7 +506,7 @@ static const char *finish(const struct definition_source *source, struct path *p
 	if (path->is_rooted && path->last_len && path->text[last] == '.' &&
 	    definition_has_self(source->layout, source->reader, child))
 		path->text[last] = ':';
-	/* Only before the first key; skip the dot if no variable precedes it. */
+	/* Skip the dot before the first key, if no variable precedes it. */
 	return path->text + path->begin + (begins_with(path, ".") && path->text[path->begin + 1]);
 }
 
