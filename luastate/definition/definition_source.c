@@ -68,7 +68,7 @@ static int decode_variables(struct definition_source *source, struct failure *wh
 		if (len > source->len - at)
 			break;
 		if (!ARRAY_RESERVE(source->variables, room, source->variable_count + 1))
-			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep variables");
+			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "store variables");
 		at += len;
 		start += next_uleb(bytes, source->len, &at);
 		variable = &source->variables[source->variable_count++];
@@ -89,7 +89,7 @@ int source_open(struct definition_source *source, struct failure *why)
 
 	if (!bc_is_known(layout))
 		return failure_set(why, FAILURE_INVALID, 0, 0, source->address,
-				   "understand its bytecode");
+				   "decode its bytecode");
 	if (state_read_object(layout, source->reader, source->address, state_gct(layout->tag_proto),
 			      header, (size_t)layout->GCproto_sizeof, why) != 0)
 		return -1;

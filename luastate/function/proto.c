@@ -325,7 +325,7 @@ static struct state_proto *add_proto(struct luastate *state, const struct luasta
 		HASH_KEEP(state->protos, address, proto);
 	}
 	if (!proto)
-		failure_set(why, FAILURE_NO_MEMORY, 0, 0, address, "keep a prototype");
+		failure_set(why, FAILURE_NO_MEMORY, 0, 0, address, "store a prototype");
 	return proto;
 }
 

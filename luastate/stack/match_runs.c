@@ -80,7 +80,7 @@ static int assign_owners(const struct coroutine *coroutine, unsigned runs)
 	if (owners->count > runs + 1 + owners->released || owners->count < runs ||
 	    (owners->count == 0 && chain->count > coroutine->before))
 		return failure_set(coroutine->why, FAILURE_INVALID, 0, 0, coroutine->stack.L,
-				   "match Lua frames with C frames");
+				   "match Lua frames with VM frames");
 	shift = owners->count > runs ? owners->count - runs : 0;
 	for (size_t i = coroutine->before; i < chain->count; i++) {
 		struct luastate_frame *frame = &chain->frames[i];
@@ -178,7 +178,7 @@ static int walk_coroutine(struct walk *walk, size_t first, struct failure *why)
 		return -1;
 	if (!has_first(walk, &coroutine.stack))
 		return failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
-				   "find a coroutine's first C frame");
+				   "find a coroutine's first VM frame");
 	find_owners(walk, &coroutine.stack, first, &coroutine.owners);
 	failure_set(why, FAILURE_INVALID, 0, 0, coroutine.stack.L,
 		    "find a coroutine's topmost frame");

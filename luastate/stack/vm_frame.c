@@ -74,7 +74,7 @@ static bool may_follow(struct luastate *state)
 
 static int set_exhausted(struct failure *why, uint64_t address)
 {
-	return failure_set(why, FAILURE_LIMIT, 0, 0, address, "follow the links of C frames");
+	return failure_set(why, FAILURE_LIMIT, 0, 0, address, "follow the links of VM frames");
 }
 
 /* The newest frame at or above @sp in the chain of the coroutine @L, 0 if there is none. Chains
@@ -246,7 +246,7 @@ static int find_held(const struct state_view *view, is_held_function *is_held, u
 	vm = state_sample_vm_of(view->state, view->memory->any, ret_vm_frame->L, why);
 	return vm && vm->layout == view->layout ? 1
 						: failure_set(why, FAILURE_INVALID, 0, 0, address,
-							      "recognise the VM of a C frame");
+							      "recognise the VM of a VM frame");
 }
 
 /* Whether the current coroutine has released the frame, as it does before the exit sequence or
@@ -319,7 +319,7 @@ static int meet_unseen(const struct state_view *view, const struct luastate_vm_f
 
 	state_sample_vm_of(view->state, view->memory->any, frame->L, &reason);
 	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, frame->address,
-			   "see the coroutine of a C frame");
+			   "read the coroutine of a VM frame");
 }
 
 static int find_complete(const struct state_view *view, const struct attach_registers *regs,
@@ -451,7 +451,7 @@ static int find_interpreted_above(struct luastate *state, const struct luastate_
 		if (is_exhausted(state))
 			return set_exhausted(why, at);
 	}
-	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
+	return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a VM frame above");
 }
 
 /* Find the position in a trace that a function called by it returns to; 0 if there is none. The
@@ -521,7 +521,7 @@ int luastate_find_vm_frame_above(struct luastate *state, const struct luastate_m
 	if (limit > sp + ABOVE_BYTES)
 		limit = sp + ABOVE_BYTES;
 	if (limit <= sp)
-		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a C frame above");
+		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, sp, "find a VM frame above");
 	result = find_interpreted_above(state, memory, frame, limit, &found, why);
 	if (result != 0)
 		found.address = UINT64_MAX;

@@ -197,9 +197,10 @@ int walk_append(struct walk *walk, const struct walk_stack *stack,
 	struct luastate_function *known = get_function(walk, stack, function);
 
 	if (!known)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, function->f, "keep a function");
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, function->f, "store a function");
 	if (chain->count == LUASTATE_FRAMES_MAX)
-		return failure_set(why, FAILURE_LIMIT, 0, 0, stack->L, "walk so many frames");
+		return failure_set(why, FAILURE_LIMIT, 0, 0, stack->L,
+				   "walk all frames of a stack");
 	frame = &chain->frames[chain->count++];
 	*frame = (struct luastate_frame){
 		.function = known, .owner = run, .coroutine = stack->L, .object = function->object
@@ -324,7 +325,7 @@ static int walk_steps(struct walk *walk, const struct walk_stack *stack, struct 
 			runs++;
 		*step = caller;
 	}
-	return failure_set(why, FAILURE_LIMIT, 0, 0, stack->L, "walk so many frames");
+	return failure_set(why, FAILURE_LIMIT, 0, 0, stack->L, "walk all frames of a stack");
 }
 
 int walk_frames(struct walk *walk, const struct walk_stack *stack, const struct walk_top *top,

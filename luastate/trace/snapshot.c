@@ -338,8 +338,7 @@ static int judge_work(const struct trace_source *source, const struct trace *tra
 {
 	return trace_charge(source->view.state, 0)
 		       ? 0
-		       : failure_set(why, FAILURE_LIMIT, 0, 0, trace->address,
-				     "read more of traces");
+		       : failure_set(why, FAILURE_LIMIT, 0, 0, trace->address, "read more traces");
 }
 
 int trace_decode_frames(struct trace_source *source, struct trace *trace, struct failure *why)
@@ -348,11 +347,11 @@ int trace_decode_frames(struct trace_source *source, struct trace *trace, struct
 	source->first_return = find_return(source);
 	trace->snapshots = calloc(trace->snapshot_count, sizeof(*trace->snapshots));
 	if (!trace->snapshots || !trace_list_functions(source, trace))
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, trace->address, "keep a trace");
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, trace->address, "store a trace");
 	for (uint32_t i = 0; i < source->block.nsnap; i++)
 		if (!decode_snapshot(source, i, trace))
 			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, trace->address,
-					   "keep a trace");
+					   "store a trace");
 	return judge_work(source, trace, why);
 }
 

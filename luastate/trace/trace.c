@@ -35,9 +35,9 @@ enum {
 	HEAD_BYTES = 1024,
 	/* Bytes of a block that one step reads and compares, see trace_charge(). */
 	CHARGED_BYTES = 256,
-	/* Limit for one sample: number of addresses times number of VMs whose code is searched,
-	 * each up to 64 KiB. A deep stack's frames of another compiler need this many in a
-	 * process with 64 VMs. With four times as many frames, it suffices for 16 VMs. */
+	/* Limit for one sample: addresses times VMs whose code is searched, each up to 64 KiB. It
+	 * allows 64 frames of another compiler, as many as a deep stack has, in a process with 64
+	 * VMs, or 16 frames with 256 VMs. */
 	CODE_WORK_MAX = 4096,
 };
 
@@ -123,8 +123,7 @@ bool trace_block_of(const struct luastate_layout *layout, const uint8_t *header,
 uint8_t *trace_read_block(const struct attach_reader *reader, const struct trace_block *block,
 			  struct failure *why)
 {
-	uint8_t *bytes = malloc(block->len +
-				8); /* 8 more bytes, because the end may be read as a 64-bit word */
+	uint8_t *bytes = malloc(block->len + 8); /* the end may be read as a 64-bit word */
 
 	if (!bytes) {
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, block->start, "read a trace");
@@ -423,7 +422,7 @@ static const struct trace *get(struct reading *reading, struct failure *why)
 		return NULL;
 	}
 	if (!trace_charge(state, reading->block.len / CHARGED_BYTES)) {
-		failure_set(why, FAILURE_LIMIT, 0, 0, reading->address, "read more of traces");
+		failure_set(why, FAILURE_LIMIT, 0, 0, reading->address, "read more traces");
 		return NULL;
 	}
 	reading->bytes = trace_read_block(reading->view.memory->any, &reading->block, why);

@@ -421,7 +421,7 @@ int luastate_read_variables(struct luastate *state, const struct luastate_memory
 
 	reading.variables = create();
 	if (!reading.variables)
-		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep variables");
+		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "store variables");
 	reading.values.store = reading.variables->store;
 	if (frame->function->kind == LUASTATE_LUA) {
 		reading.values.vm = luastate_vm_of(state, memory->any, frame->coroutine, why);
