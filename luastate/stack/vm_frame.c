@@ -340,7 +340,7 @@ static int find_complete(const struct state_view *view, const struct attach_regi
 	}
 	for (unsigned pushed = 8; found == 0 && pushed <= state_arch_helper_bytes; pushed += 8)
 		found = find_held(view, is_linked, sp + pushed, regs, ret_vm_frame, why);
-	/* Only below C functions can the C unwinder run. */
+	/* The C unwinder runs only below C functions. */
 	if (found == 0 && !leaf)
 		found = find_held(view, is_released, sp, regs, ret_vm_frame, why);
 	if (found != 0)

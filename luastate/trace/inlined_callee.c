@@ -312,7 +312,8 @@ void trace_find_inlined_callee(const struct trace_source *source, const struct t
 	    !state_proto_holds(way.caller, leaf->pc) || !find_call(&way))
 		return;
 	callee = find_callee(&way);
-	/* Without its header instruction and its return instruction. */
+	/* The first instruction has the line of the definition, and the last one returns. Neither
+	 * counts. */
 	if (!callee || callee->sizebc <= 2 || callee->sizebc - 2 <= way.own)
 		return;
 	snapshot->callee = callee->address;
