@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What does a BPF program that copies threads share with its loader? Seen by the compiler for the
- * kernel's machine too: fixed types alone.
+/* What does a BPF program that copies threads share with its loader? The BPF compiler reads this
+ * header too, so it has only types of fixed size.
  *
  * The program is called sampler_tick, and runs at each tick of a thread. Its maps:
  * - plans: an array of ATTACH_SAMPLER_THREADS plans, to be mapped. Each begins with struct
- *   attach_sampler_plan; the program alone knows what follows.
- * - known_table: an array to be mapped; the program alone knows its form.
- * - works: an array with one entry; as many as there are processors once it is loaded.
- * - records: a ring of struct attach_sampler_record; its size is set when it is loaded.
+ *   attach_sampler_plan; only the program knows what follows.
+ * - known_table: an array to be mapped; only the program knows its form.
+ * - works: an array with one entry; the loader gives it one entry per processor.
+ * - records: a ring of struct attach_sampler_record; the loader sets its size.
  */
 #ifndef ATTACH_BPF_PROGRAM_H
 #define ATTACH_BPF_PROGRAM_H
@@ -18,7 +17,7 @@
 enum {
 	/* Threads at a time. A power of 2. */
 	ATTACH_SAMPLER_THREADS = 1024,
-	/* Of a record. Powers of 2. */
+	/* Bytes of a record, and of a piece of it. Powers of 2. */
 	ATTACH_SAMPLER_BYTES = 65536,
 	ATTACH_SAMPLER_PIECE = 16384,
 	/* Records of one thread at one tick: room for 1.5 MiB of stacks. */
@@ -31,44 +30,48 @@ enum {
 };
 
 /**
- * How a plan begins: when a thread is copied. The kernel's side may read a plan while it is
- * written: what it copies then is of no use, but harmless.
+ * The head of a plan: when a thread is copied. The BPF program may read a plan while it is written;
+ * the copy is then useless, but harmless.
  */
 struct attach_sampler_plan {
-	uint64_t cookie;  /**< That of the thread whose plan it is. */
-	uint64_t rest_ns; /**< Nothing is copied before this time. */
-	/** Of the timer, if that is less than what lies between two copies; 0: each of its ticks is
-	 * one of ours. */
+	uint64_t cookie;  /**< The thread's cookie; 0: none. */
+	uint64_t rest_ns; /**< The program copies nothing before this time. */
+	/**
+	 * The timer's period, if it is shorter than the time between two copies; 0: each tick of
+	 * the timer makes a copy.
+	 */
 	uint64_t tick_ns;
-	uint64_t period_ns; /**< Between two copies, with tick_ns. */
-	uint64_t budget_ns; /**< A copy that takes longer ends there, and is cut. */
-	/* Written by the kernel's side: ticks at which it rested, those for which there was no
-	 * room, and with tick_ns what has passed since the last copy. */
+	uint64_t period_ns; /**< Time between two copies; used with tick_ns. */
+	uint64_t budget_ns; /**< A copy that takes longer ends there, and is truncated. */
+	/* The BPF program writes these: ticks that it skipped because of rest_ns, ticks that found
+	 * no room, and, with tick_ns, the time since the last copy. */
 	uint64_t skipped, lost, passed_ns;
 };
 
-/** In front of the bytes of a range, which end with padding to a multiple of 8. */
+/** The head of a range; its bytes follow, padded to a multiple of 8. */
 struct attach_sampler_range {
 	uint64_t start;
 	uint32_t len;
 	uint32_t unused;
 };
 
-/** One thread at one tick, or a part of that; of the bytes only the first len are handed over: one
- *  range behind the other. Parts of others may come in between, but not of the same processor. */
+/**
+ * One thread at one tick, or a part of it. Only the first len bytes are handed over, one range
+ * after the other. Parts of other records may come in between, but never from the same processor.
+ */
 struct attach_sampler_record {
 	uint64_t cookie;
 	uint64_t time_ns, took_ns; /**< CLOCK_MONOTONIC. */
-	uint64_t lost;		   /**< As the plan has it at this tick. */
-	/** As the kernel keeps them: struct pt_regs. */
+	uint64_t lost;		   /**< The plan's count at this tick. */
+	/** In the kernel's order: struct pt_regs. */
 	uint64_t registers[ATTACH_SAMPLER_REGISTERS];
 	uint32_t len;
-	uint16_t is_truncated; /**< As there are bounds, it may lack something that was there. */
-	uint16_t is_late;      /**< The same, as its time was over. */
+	uint16_t is_truncated; /**< A limit of size was reached: the copy may be incomplete. */
+	uint16_t is_late;      /**< The time ran out: the copy may be incomplete. */
 	uint32_t processor;
-	uint16_t part;	   /**< From 0 on. */
-	uint16_t has_more; /**< Another part follows, with what this one does not tell yet. */
-	/** Those behind ATTACH_SAMPLER_BYTES are slack for the last range. */
+	uint16_t part;	   /**< Counts from 0. */
+	uint16_t has_more; /**< Another part of the same copy follows. */
+	/** The space beyond ATTACH_SAMPLER_BYTES is slack for the last range. */
 	uint8_t bytes[ATTACH_SAMPLER_BYTES + sizeof(struct attach_sampler_range) +
 		      ATTACH_SAMPLER_PIECE];
 };

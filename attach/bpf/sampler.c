@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Copies of threads that run on: the kernel makes them, in the interrupt of a timer that counts the
- * thread's processor time, and hands them over through memory. Nobody is stopped or traced.
+/* How is the BPF sampler loaded and released? The kernel copies threads in the interrupt of a timer
+ * that counts their processor time, and hands the copies over through shared memory.
  *
  * Source: bpf(2); libbpf 1.1, libbpf.h.
  */
@@ -18,12 +17,12 @@
 
 enum {
 	PAGE_BYTES = 4096,
-	/* For that many ticks a second of that many processors 4 MiB, which hold half a second of
-	 * common copies of two threads. */
+	/* 4 MiB hold half a second of common copies of two threads. They serve this rate and this
+	 * number of processors; each doubling of either doubles the ring. */
 	RING_RATE_HZ = 1000,
 	RING_PROCESSORS = 8,
 	RING_BYTES = 4 << 20,
-	RING_DOUBLINGS = 3, /* at most, for either */
+	RING_DOUBLINGS = 3, /* per quantity, at most */
 };
 
 struct attach_sampler_plan *sampler_plan_at(struct attach_sampler *sampler, size_t index)
@@ -65,13 +64,13 @@ static struct bpf_map *find_map(const struct attach_sampler *sampler, const char
 	return bpf_object__find_map_by_name(sampler->object, name);
 }
 
-/* The kernel aligns the values of an array. */
+/* The kernel aligns the values of an array to 8 bytes. */
 static size_t map_value_bytes(const struct bpf_map *map)
 {
 	return (bpf_map__value_size(map) + 7) & ~(size_t)7;
 }
 
-/* The memory of a map. @return NULL with errno. */
+/* Map a BPF map's memory. @return NULL with errno. */
 static void *map_shared(const struct attach_sampler *sampler, const char *name, size_t bytes)
 {
 	void *memory = mmap(NULL, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -80,8 +79,7 @@ static void *map_shared(const struct attach_sampler *sampler, const char *name, 
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Find what bpf_program.h says, and make it as large as is needed. @return 0 or an errno below 0.
- */
+/* Check the maps that bpf_program.h lists, and set their sizes. @return 0 or a negative errno. */
 static int fit_maps(struct attach_sampler *sampler, uint32_t processors)
 {
 	struct bpf_map *plans = find_map(sampler, "plans");
@@ -100,7 +98,7 @@ static int fit_maps(struct attach_sampler *sampler, uint32_t processors)
 	return 0;
 }
 
-/* @return 0 or what libbpf says of it, as an errno below 0. */
+/* @return 0 or a negative errno from libbpf. */
 static int load(struct attach_sampler *sampler, const struct attach_sampler_object *object,
 		unsigned rate_hz)
 {

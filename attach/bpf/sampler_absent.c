@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Without clang or libbpf at build time: the kernel copies no thread. */
+/* What does the sampler do if ljprof was built without clang or libbpf? The kernel copies no
+ * thread. */
 #include "attach/bpf.h"
 #include "attach/failure.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies that the kernel has made: parts are put together, and become images. */
+/* How do the kernel's records become images? Parts of a copy are joined first. */
 #include "attach/bpf/sampler_internal.h"
 #include "attach/clock.h"
 #include "attach/failure.h"
@@ -17,8 +17,8 @@ _Static_assert((size_t)ATTACH_SAMPLER_PARTS *(sizeof(struct attach_sampler_recor
 		       ATTACH_IMAGE_MAX_RANGES,
 	       "an image takes all of a copy");
 
-/* The kernel's side wrote it, led by the thread's memory, which is not trusted. @return false where
- * the registers are none; *is_truncated is set where there is no memory for all ranges. */
+/* Fill an image from a record. The record is untrusted: the BPF program followed the thread's
+ * memory. @return false if the registers are invalid; *is_truncated is set if memory runs out. */
 static bool fill_image(struct attach_image *image, const struct attach_sampler_record *record,
 		       const uint8_t *bytes, size_t len, bool *is_truncated)
 {
@@ -46,7 +46,7 @@ static bool fill_image(struct attach_image *image, const struct attach_sampler_r
 	return true;
 }
 
-/* Where there is no memory for it, nor for those behind it, the copy ends there. */
+/* If memory runs out, the copy ends here: later parts are dropped too. */
 static void add_part(struct sampler_parts *parts, const uint8_t *bytes, size_t len)
 {
 	size_t size = (parts->len + len) * 2 + 8;
@@ -64,8 +64,8 @@ static void add_part(struct sampler_parts *parts, const uint8_t *bytes, size_t l
 	parts->len += (len + 7) & ~(size_t)7; /* ranges begin at multiples of 8 */
 }
 
-/* One part of a copy that takes several. @return all of them, once that was the last; NULL
- * while there are more, or one is missing: then the kernel's side has counted it as lost. */
+/* Add one part of a copy that has several. @return all parts after the last one; NULL before, or if
+ * a part is missing, which the BPF program has counted as lost. */
 static const struct sampler_parts *take_part(struct attach_sampler *sampler,
 					     const struct attach_sampler_record *record, size_t len)
 {
@@ -127,7 +127,7 @@ int sampler_take_record(void *self, void *bytes, size_t len)
 						 .is_late = record->is_late != 0 };
 	if (!sampler->take(sampler->context, slot->context, &timing))
 		return -ECANCELED;
-	/* There may be more without end, where they are made faster than taken. */
+	/* Stop at the drain's start time: the kernel may make records faster than we read them. */
 	return record->time_ns < sampler->begin_ns ? 0 : -EAGAIN;
 }
 
@@ -137,7 +137,7 @@ bool attach_sampler_drain(struct attach_sampler *sampler, struct attach_image *i
 	sampler->image = image;
 	sampler->take = take;
 	sampler->context = context;
-	if (!sampler->ring) /* there are none yet */
+	if (!sampler->ring) /* attach_sampler_begin() has not run */
 		return true;
 	sampler->begin_ns = clock_now_ns();
 	sampler->drained_bytes = 0;

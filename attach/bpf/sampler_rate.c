@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How often the kernel copies threads: random periods, and the limit that the kernel sets to them.
+/* How often does the kernel copy threads? Periods are random, and the kernel limits the rate.
  *
  * Source: perf_event_open(2), bpf(2); libbpf 1.1, libbpf.h; Linux v6.1, kernel/events/core.c
- * (__perf_event_account_interrupt), for how often the kernel lets it.
+ * (__perf_event_account_interrupt), for the kernel's limit.
  */
 #include "attach/bpf/sampler_internal.h"
 #include "attach/clock.h"
@@ -13,30 +13,30 @@
 #include <sys/ioctl.h>
 
 enum {
-	/* A thread's period is changed after that many, by up to a part in JITTER: a program with a
-	 * period near ours is seen at all its phases. */
+	/* A thread's period changes after this number of periods, by up to 1/JITTER. A program
+	 * whose own period is near ours is then sampled at all its phases. */
 	JITTER_PERIODS = 1000,
 	JITTER = 128,
-	/* The kernel's limit is read again after that many. */
+	/* Periods until the kernel's limit is read again. */
 	LIMIT_PERIODS = 1000,
-	/* A thread's first period may be as short as a part in this, and no shorter than that. */
+	/* A thread's first period is at least period / FIRST_PART, and at least FIRST_MIN_NS. */
 	FIRST_PART = 64,
 	FIRST_MIN_NS = 20 * 1000,
-	/* The kernel's own ticks, of which each has its share of the samples that it allows. */
+	/* The fastest kernel tick; each kernel tick has its share of the allowed samples. */
 	KERNEL_HZ_MAX = 1000,
 };
 
 static const char limit_path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
 
-/* An event with as many samples between two of the kernel's ticks as it allows rests until the next
- * one: there has to be room for one more than the most that there can be. */
+/* If an event uses up its share between two kernel ticks, the kernel pauses it until the next one.
+ * The limit must therefore allow one sample more than the maximum. */
 unsigned sampler_needed_limit(unsigned rate_hz)
 {
 	return rate_hz + rate_hz / JITTER + 2 * KERNEL_HZ_MAX;
 }
 
-/* The kernel lowers its limit by itself where interrupts take long. @return UINT_MAX if it is not
- * known. */
+/* The kernel lowers its limit by itself if interrupts take long. @return UINT_MAX if the limit is
+ * unknown. */
 unsigned sampler_read_limit(void)
 {
 	FILE *file = fopen(limit_path, "re");
@@ -56,8 +56,8 @@ static uint64_t next_period(struct attach_sampler *sampler)
 	       clock_jitter(&sampler->random) % (2 * sampler->period_ns / JITTER + 1);
 }
 
-/* The first tick comes after a random part of the period, or threads that live for less would never
- * have one. The timer goes on with that part until it is changed. */
+/* The first tick comes after a random part of the period; otherwise threads that live for less
+ * would never have a tick. The timer repeats this part until its period changes. */
 uint64_t sampler_first_period(struct attach_sampler *sampler)
 {
 	uint64_t ns = 1 + clock_jitter(&sampler->random) % sampler->period_ns,
@@ -70,10 +70,10 @@ uint64_t sampler_first_period(struct attach_sampler *sampler)
 	return ns < least ? least : ns;
 }
 
-/* What the timer has counted since its last tick is lost by a change: so it is changed by a
- * thread's own ticks, not by the clock, as one that seldom runs would never have one. @return The
- * ticks that are lost: the last one is a while ago, and each is as likely as so much of it has
- * passed. */
+/* A change loses what the timer has counted since its last tick. Therefore a thread's own ticks
+ * trigger the change, not the clock: with the clock, a thread that seldom runs would never have a
+ * tick. @return How many ticks are lost: whole periods since the last tick, and one more with a
+ * probability equal to the remaining fraction. */
 uint32_t sampler_change_period(struct attach_sampler *sampler, struct sampler_slot *slot,
 			       struct attach_sampler_plan *plan)
 {

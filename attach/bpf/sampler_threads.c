@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that the kernel copies: an event for each, which we open or have opened.
+/* How does the sampler add and remove threads? Each has an event, which this process or an opener
+ * opens.
  *
  * Source: perf_event_open(2), bpf(2); libbpf 1.1, libbpf.h; Linux v6.1, kernel/events/core.c
- * (__perf_event_account_interrupt), for how often the kernel lets it.
+ * (__perf_event_account_interrupt), for the kernel's limit.
  */
 #include "attach/bpf/sampler_internal.h"
 #include "attach/clock.h"
@@ -17,10 +18,10 @@
 #include <unistd.h>
 
 enum {
-	/* The kernel may hold an opener up for as long as a target's exec takes. */
+	/* The kernel may block an opener for as long as a target's exec takes. */
 	ASKED_NS = 1000 * 1000 * 1000,
-	/* Interrupts wait meanwhile. A copy of 60 stacks takes 50 us on an idle machine, and
-	 * several times that on a busy one. */
+	/* Interrupts wait during a copy. A copy of 60 stacks takes 50 us on an idle machine, and
+	 * several times as long on a busy one. */
 	BUDGET_NS = 1000 * 1000,
 };
 
@@ -92,7 +93,7 @@ static int enable(const struct attach_sampler_event *event, pid_t tid, struct fa
 	return failure_set_errno(why, errnum, tid, "begin to count the thread's time");
 }
 
-/* Have the program run at each tick of the thread from now on, or once the opener answers. */
+/* Run the program at each tick of the thread: at once, or after the opener's answer. */
 static int begin_event(struct attach_sampler *sampler, const struct attach_sampler_request *request,
 		       struct sampler_slot *slot, struct failure *why)
 {
@@ -157,7 +158,7 @@ int attach_sampler_add(struct attach_sampler *sampler, pid_t pid, pid_t tid, voi
 	return 0;
 }
 
-/* What is asked for no more, or had to be waited for too long, is closed. */
+/* Close events whose request was cancelled or timed out. */
 static void take_answer(struct attach_sampler *sampler, struct attach_sampler_answer *answer,
 			attach_sampler_refused *refused, void *context)
 {
@@ -177,7 +178,8 @@ static void take_answer(struct attach_sampler *sampler, struct attach_sampler_an
 		refused(context, slot->context, &answer->why);
 }
 
-/* @param end NULL: of those that have waited too long. */
+/* Refuse pending requests. @param end Why all of them fail; NULL: only those that waited too long
+ * fail. */
 static void refuse_asked(struct attach_sampler *sampler, const struct failure *end,
 			 attach_sampler_refused *refused, void *context)
 {
