@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A record of the sampler's BPF program while it is put together, and what copies ranges into it.
- */
+/* How does the sampler's BPF program put a record together from copied ranges? */
 #ifndef LUASTATE_BPF_COPY_BPF_H
 #define LUASTATE_BPF_COPY_BPF_H
 
@@ -14,66 +13,69 @@
 
 enum {
 	STACKS = 128, /* coroutines in one copy */
-	SEEN = 256,   /* places to look one up, a power of 2 */
+	SEEN = 256,   /* entries of the hash table of coroutines, a power of 2 */
 	SEEN_TRIED = 4,
-	NEW_VMS = 2,   /* that are not known */
-	OTHER_VMS = 8, /* that are, but are not what the thread has always run */
-	FUNCTIONS = 8, /* the last ones that were copied are not copied again; a power of 2 */
+	NEW_VMS = 2,   /* unknown VMs in one copy */
+	OTHER_VMS = 8, /* VMs in one copy from the plan's list of others */
+	FUNCTIONS = 8, /* last copied functions, which are not copied again; a power of 2 */
 	PAGE = 4096,
 	POINTER_MIN = 4096,
-	/* The time of one copy is bounded by its reads: what they only look at takes no room in a
-	 * record, and neither does what is not there, which takes many times as long. A record that
-	 * is full of functions needs a quarter of this. */
+	/* The number of reads bounds the time of a copy. The size of a record does not: some reads
+	 * only inspect memory, and failed reads, which take many times as long, add no bytes. A
+	 * record that is full of functions needs a quarter of READS. */
 	READS = 16384,
 	FAILED_READS = 64,
-	PIECE_READS = 32, /* one read of a whole piece takes as long as these */
-	/* What a record has beyond this begins the next one. */
+	PIECE_READS = 32, /* time of one read of a whole piece, in reads */
+	/* A record beyond this size is handed over, and the next part begins. */
 	PART_BYTES = ATTACH_SAMPLER_BYTES / 2,
 	LARGE_MAX = 1 << 20,
 };
 
-/** Behind user space. */
+/** The end of user space. */
 #if defined(__TARGET_ARCH_x86)
 #define POINTER_END ((uint64_t)1 << 47)
 #else
 #define POINTER_END ((uint64_t)1 << 48)
 #endif
 
-/** Keep the compiler from computing a bounded value anew from what it was bounded by. */
+/**
+ * Force the compiler to use the bounded value itself: it might otherwise recompute the value, and
+ * the verifier would not know its bound.
+ */
 #define hold(value) __asm__ volatile("" : "+r"(value))
 
-/** A coroutine that is to be copied. */
+/** A coroutine to copy. */
 struct stack {
 	uint64_t L, G;
 	uint32_t vm, unused;
 };
 
-/** A coroutine that was added in the copy of that time. */
+/** A coroutine, and the time of the copy that added it. */
 struct seen {
 	uint64_t L, time_ns;
 };
 
-/** The end of the coroutine's stack that was copied last, where its newest frames are. */
+/** The end of the stack that was copied last, where its newest frames are. */
 struct top {
-	uint64_t start, used_end; /* 0: could not be copied */
-	uint64_t base;		  /* that the coroutine has noted, at or below used_end */
+	uint64_t start, used_end; /* used_end 0: could not be copied */
+	uint64_t base;		  /* L->base, at or below used_end */
 	uint64_t offset;	  /* of its bytes in the record */
 };
 
-/** One processor's place to put a record together. */
+/** A processor's work space for a record. */
 struct work {
 	struct attach_sampler_record record;
 	struct stack stacks[STACKS];
 	struct seen seen[SEEN];		/* by a hash of L */
-	uint32_t has_more_seen, unused; /* there was no place for all of them */
+	uint32_t has_more_seen, unused; /* some coroutine found no entry in seen */
 	struct top top;
 	uint32_t stack_count, native_offset, native_len, new_count, other_count, is_lost;
 	uint64_t new_vms[NEW_VMS], other_vms[OTHER_VMS];
 	uint32_t has_range, last_range;
 	uint64_t native_start, native_end, last_name;
 	uint32_t slots_left, function_count, reads_left;
-	uint64_t end_ns;	       /* nothing is copied behind it */
-	uint64_t current_G, current_L; /* the VM that was looked at last, and its coroutine */
+	uint64_t end_ns;	       /* the copy ends at this time */
+	uint64_t current_G, current_L; /* the last VM that current_of() read, and its coroutine */
 	uint64_t functions[FUNCTIONS];
 };
 
@@ -93,7 +95,7 @@ struct {
 	__type(value, uint64_t);
 } known_table SEC(".maps");
 
-/* As large as there are processors, which is set before loading. */
+/* The loader sets the number of entries to the number of processors. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -116,7 +118,7 @@ static void spend(struct work *work, uint32_t reads)
 	work->reads_left = work->reads_left > reads ? work->reads_left - reads : 0;
 }
 
-/* What takes long asks for it now and then. */
+/* End the copy if its time is over. Long steps call this between reads. */
 static void look_at_clock(struct work *work)
 {
 	if (bpf_ktime_get_ns() < work->end_ns)
@@ -125,8 +127,8 @@ static void look_at_clock(struct work *work)
 	work->record.is_late = 1;
 }
 
-/* Each read of the program's memory is made, and counted, here. @return whether all of it is there,
- * and there are reads left. */
+/* All reads of user memory are made and counted here. @return false if some bytes are not present,
+ * or no reads are left. */
 static bool read_user(struct work *work, void *target, uint32_t len, uint64_t address)
 {
 	if (!work->reads_left)
@@ -138,7 +140,7 @@ static bool read_user(struct work *work, void *target, uint32_t len, uint64_t ad
 	return false;
 }
 
-/* 0 where it is not there. */
+/* @return 0 if the word is not present. */
 static uint64_t read_word(struct work *work, uint64_t address, uint32_t size)
 {
 	uint64_t word = 0;
@@ -150,7 +152,7 @@ static uint64_t read_word(struct work *work, uint64_t address, uint32_t size)
 	return word;
 }
 
-/* One read of at most a piece. @return whether all of it is there. */
+/* Copy at most a piece with one read. @return whether all of it is present. */
 __attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint64_t len)
 {
 	struct attach_sampler_record *record;
@@ -171,7 +173,7 @@ __attribute__((noinline)) int copy_piece(struct work *work, uint64_t start, uint
 	if (len == 0)
 		return 0;
 	range = (struct attach_sampler_range *)(record->bytes + (last & ~(uint64_t)7));
-	/* One that goes on where the last one ended is the same range. */
+	/* Bytes that continue the last range extend it. */
 	if (work->has_range && range->start + range->len == start &&
 	    last + sizeof(*range) + range->len == at) {
 		if (!read_user(work, record->bytes + at, len, start))
@@ -198,7 +200,8 @@ static void align(struct work *work)
 	work->record.len = (work->record.len + 7) & ~7u;
 }
 
-/* A range as far as it is there: where not all of it is, page by page. */
+/* Copy the present part of a range: in pieces, and page by page from the first piece that is not
+ * wholly present. */
 __attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t size)
 {
 	uint64_t left = size;
@@ -206,7 +209,7 @@ __attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t s
 	if (!work)
 		return 0;
 	align(work);
-	work->has_range = 0; /* its bytes begin behind a head of their own */
+	work->has_range = 0; /* the copy starts with a head of its own */
 	for (int i = 0; i < 4 && left; i++) {
 		uint32_t part = left < ATTACH_SAMPLER_PIECE ? (uint32_t)left : ATTACH_SAMPLER_PIECE;
 
@@ -228,7 +231,7 @@ __attribute__((noinline)) int copy(struct work *work, uint64_t start, uint64_t s
 	return left == 0;
 }
 
-/* Hand over what there is, and go on with another part. Offsets in the record hold no more. */
+/* Hand over the record so far, and start another part. Offsets into the record become invalid. */
 __attribute__((noinline)) int flush(struct work *work)
 {
 	uint64_t len;
@@ -252,7 +255,7 @@ __attribute__((noinline)) int flush(struct work *work)
 	return 1;
 }
 
-/** A range that may take several parts. */
+/** A range that may need several parts. */
 struct large {
 	struct work *work;
 	uint64_t start, left;
@@ -283,7 +286,7 @@ static long copy_step(uint32_t i, void *context)
 	return 0;
 }
 
-/* A range of up to a MiB as far as it is there. @return whether all of it is. */
+/* Copy the present part of a range of up to 1 MiB. @return whether all of it is present. */
 __attribute__((noinline)) int copy_large(struct work *work, uint64_t start, uint64_t size)
 {
 	struct large large = {
@@ -295,7 +298,7 @@ __attribute__((noinline)) int copy_large(struct work *work, uint64_t start, uint
 	align(work);
 	work->has_range = 0;
 	bpf_loop(LARGE_MAX / ATTACH_SAMPLER_PIECE, copy_step, &large, 0);
-	/* Of the piece that is not there as a whole, what is. */
+	/* Copy the pages of the first piece that is not wholly present. */
 	large.step = PAGE;
 	bpf_loop(ATTACH_SAMPLER_PIECE / PAGE + 1, copy_step, &large, 0);
 	return large.left == 0;
@@ -309,7 +312,7 @@ static uint64_t copied_word(const struct work *work, uint64_t at)
 	return *(const uint64_t *)(work->record.bytes + (at & (ATTACH_SAMPLER_BYTES - 8)));
 }
 
-/* Of what was copied, in place of another read. */
+/* A field of copied bytes; saves a second read. */
 static uint64_t copied_field(const struct work *work, uint64_t at, uint32_t size)
 {
 	hold(at);
@@ -331,8 +334,8 @@ struct scan {
 	struct work *work;
 	const struct luastate_bpf_plan *plan;
 	const struct luastate_bpf_vm *vm;
-	uint64_t start;		/* of the words, in the thread */
-	uint32_t offset, count; /* in the record; words */
+	uint64_t start;		/* address of the first word in the thread */
+	uint32_t offset, count; /* offset in the record, number of words */
 	uint32_t index;		/* of the VM */
 };
 

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* What the sampler's BPF program copies of the functions on coroutines' stacks. */
+/* What does the sampler's BPF program copy of the functions on coroutines' stacks? */
 #ifndef LUASTATE_BPF_FUNCTIONS_BPF_H
 #define LUASTATE_BPF_FUNCTIONS_BPF_H
 
 #include "luastate/bpf/stacks.bpf.h"
 
 enum {
-	STACK_SLOTS = 512,   /* looked at for functions in one stack */
-	RECORD_SLOTS = 2048, /* and in all together */
-	CONSTANTS = 24,	     /* of a new prototype */
+	STACK_SLOTS = 512,   /* searched for functions in one stack */
+	RECORD_SLOTS = 2048, /* searched in all stacks of one copy */
+	CONSTANTS = 24,	     /* copied of a new prototype */
 	CONSTANT_BYTES = 40,
 	PROTO_MAX = 8192,
 	NAME_BYTES = 128,
-	/* Without GC64 all objects lie below it, and tags and most numbers above. */
+	/* Without GC64, all objects are below this address, and tags and most numbers are above it.
+	 */
 	LOW_MEMORY_END = 0x7fffffff,
 	LINK_DISTANCE_MAX = 66000 * 8,
 };
 
-/* @return whether the slot can be a frame's function. */
+/* @return whether the slot can hold a frame's function. */
 static bool read_function(const struct scan *scan, uint32_t at, uint64_t *ret_function)
 {
 	uint64_t function = copied_word(scan->work, at);
@@ -35,7 +36,7 @@ static bool read_function(const struct scan *scan, uint32_t at, uint64_t *ret_fu
 	return (function & 7) == 0 && is_pointer(function);
 }
 
-/* @return whether what belongs to that slot can be a frame's link. */
+/* @return whether the slot's companion can be a frame link. */
 static bool has_link(const struct scan *scan, uint32_t at)
 {
 	uint64_t link;
@@ -53,7 +54,7 @@ static bool has_link(const struct scan *scan, uint32_t at)
 /** The constants of a prototype. */
 struct constants {
 	struct work *work;
-	uint64_t end; /* references lie below */
+	uint64_t end; /* object references are below this address */
 	uint32_t count, ref_size, string_size;
 };
 
@@ -65,21 +66,22 @@ static long copy_constant(uint32_t i, void *context)
 	if (i >= constants->count || constants->work->record.len >= ATTACH_SAMPLER_BYTES)
 		return 1;
 	constant = read_word(constants->work, at, constants->ref_size);
-	if (!constant) /* not there, as the others then mostly are not; none is 0 */
+	if (!constant) /* not present, as the others then mostly are; no reference is 0 */
 		return 1;
 	copy(constants->work, constant, constants->string_size + CONSTANT_BYTES);
 	return 0;
 }
 
-/* The rest of a prototype whose header was copied, in one range with that if it is there. */
+/* Copy the rest of a prototype after its header, in the header's range if all of it is present. */
 static void copy_rest(struct work *work, uint64_t start, uint64_t size)
 {
 	if (!copy_piece(work, start, size))
 		copy(work, start, size);
 }
 
-/* A prototype that is not known is copied whole, with the strings that name what it calls: a moment
- * later it may be garbage. Of others what tells them from others. */
+/* Copy a prototype. An unknown one is copied whole, with the strings that name its callees, because
+ * it may be garbage a moment later. A known one is copied only as far as decoding needs to identify
+ * it. */
 __attribute__((noinline)) int copy_proto(struct work *work, const struct luastate_bpf_plan *plan,
 					 uint32_t vm_index, uint64_t proto)
 {
@@ -117,7 +119,7 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct luastat
 		size = PROTO_MAX;
 	if (size > vm->proto_size)
 		copy_rest(work, proto + vm->proto_size, size - vm->proto_size);
-	/* The string may end where its page does. */
+	/* The string may be the last one of its page, so the full length may not be readable. */
 	if (!copy(work, name, vm->string_size + NAME_BYTES))
 		copy(work, name, vm->string_size);
 	constants.ref_size = vm->ref_size;
@@ -126,7 +128,7 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct luastat
 	return 0;
 }
 
-/* In place, as the kernel lets no more than eight calls be under way. */
+/* Always inlined: the kernel allows only eight nested calls. */
 static __always_inline void copy_function(struct scan *scan, uint64_t function)
 {
 	const struct luastate_bpf_vm *vm = scan->vm;
@@ -162,7 +164,8 @@ static long look_for_function(uint32_t i, void *context)
 	return 0;
 }
 
-/* The frame that is entered or left has no link yet, or not any more. */
+/* Copy the function of a frame that is being entered or left: it has no link, so the search misses
+ * it. */
 static void copy_entered(struct scan *scan, const struct top *top, uint64_t base)
 {
 	uint64_t distance = base - top->start, function;
@@ -173,9 +176,8 @@ static void copy_entered(struct scan *scan, const struct top *top, uint64_t base
 		copy_function(scan, function);
 }
 
-/* The functions of the frames at a stack's end, from its leaf on: they may be garbage a moment
- * later.
- */
+/* Copy the functions of the frames at a stack's end, innermost first, because these may be garbage
+ * a moment later. */
 __attribute__((noinline)) int copy_functions(struct work *work,
 					     const struct luastate_bpf_plan *plan, uint32_t index)
 {

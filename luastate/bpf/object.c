@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's sampling program, as it was compiled. */
+/* Where is the compiled BPF program? It is linked into ljprof as bytes. */
 #include "luastate/plan.h"
 
 __asm__(".pushsection .rodata\n"

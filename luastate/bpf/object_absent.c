@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Without clang or libbpf at build time: there is no sampling program. */
+/* Where is the BPF program if ljprof was built without clang or libbpf? There is none. */
 #include "luastate/plan.h"
 
 struct attach_sampler_object luastate_bpf_object(void)

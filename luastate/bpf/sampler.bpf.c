@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The sampler's BPF program: at each tick of a thread's processor time, while the thread stands in
- * the timer's interrupt, copy its registers, its native stack, the state of its VMs, and its
- * coroutines with the functions on their stacks.
+/* What does the sampler's BPF program copy at a tick?
  *
- * Only memory that is there is copied: nothing is paged in. What cannot be read, or has no room, is
- * left out; whoever decodes the copy finds it missing.
+ * A tick interrupts the thread when its timer of processor time expires. The program copies the
+ * thread's registers, its native stack, the state of its VMs, and its coroutines with the functions
+ * on their stacks.
  *
- * Source: bpf-helpers(7); Linux v6.1, kernel/events/core.c (perf_swevent_hrtimer), for the tick's
- * place; LuaJIT v2.1 src/lj_obj.h and src/lj_frame.h, for what is followed.
+ * It copies only memory that is present, and pages nothing in. Memory that cannot be read or finds
+ * no room is left out; the decoder finds it missing.
+ *
+ * Source: bpf-helpers(7); Linux v6.1, kernel/events/core.c (perf_swevent_hrtimer), for the context
+ * of a tick; LuaJIT v2.1 src/lj_obj.h and src/lj_frame.h, for the structures.
  */
 #include "luastate/bpf/functions.bpf.h"
 
@@ -20,14 +21,14 @@ static void take_registers(struct work *work)
 	bpf_probe_read_kernel(work->record.registers, sizeof(work->record.registers), registers);
 }
 
-/** What the steps of a copy need. */
+/** The arguments of a copy's steps. */
 struct steps {
 	struct work *work;
 	const struct luastate_bpf_plan *plan;
 };
 
-/* A few of them are made one behind the other. A loop of many is verified once only, but takes
- * longer to call. */
+/* The first few items are handled by an unrolled loop. bpf_loop() keeps the verification of a long
+ * loop short, but is slower to call. */
 enum { FEW = 4 };
 
 static long add_known_stack(uint32_t i, void *context)
@@ -65,7 +66,7 @@ static long copy_vm_of_stack(uint32_t i, void *context)
 	return 0;
 }
 
-/* Each may add more coroutines. */
+/* Each VM may add more coroutines. */
 static void copy_vms_of_stacks(struct steps *steps)
 {
 	for (uint32_t i = 0; i < FEW && i < steps->work->stack_count; i++)
@@ -123,7 +124,8 @@ static void copy_all(struct work *work, const struct luastate_bpf_plan *plan)
 		copy_compiled_vms(work, plan);
 	add_known_stacks(&steps);
 	copy_vms_of_stacks(&steps);
-	/* The call before the position, in case that is a return address just loaded. */
+	/* The position may be a return address that was just loaded: its call is the instruction
+	 * before it. */
 	pc = work->record.registers[REG_LUA_PC];
 	if ((pc & 3) == 0)
 		copy(work, pc - 4, 4);
@@ -188,5 +190,5 @@ int sampler_tick(void *context)
 	return 0;
 }
 
-/* Without it the kernel gives no memory of a program to the program. */
+/* The kernel lets a program read memory only under a licence that is compatible with the GPL. */
 const char terms[] SEC("license") = "Dual MIT/GPL";

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the sampler's BPF program copies of a thread: its native stack, its VMs, their coroutines.
- */
+/* What does the sampler's BPF program copy of a thread's native stack, VMs and coroutines? */
 #ifndef LUASTATE_BPF_STACKS_BPF_H
 #define LUASTATE_BPF_STACKS_BPF_H
 
 #include "luastate/bpf/copy.bpf.h"
 
-/* Words of struct pt_regs. Source: Linux v6.1, arch/x86/include/asm/ptrace.h and
+/* Indices of 8-byte words in struct pt_regs. Source: Linux v6.1, arch/x86/include/asm/ptrace.h and
  * arch/arm64/include/uapi/asm/ptrace.h; LuaJIT v2.1 src/vm_x64.dasc and src/vm_arm64.dasc. */
 enum {
 #if defined(__TARGET_ARCH_x86)
@@ -27,19 +26,20 @@ enum {
 
 enum {
 	NATIVE_FIRST = 16384,
-	NATIVE_MIDDLE = 32768, /* what is deeper is copied apart */
+	NATIVE_MIDDLE = 32768, /* copy_deep_native() copies what is deeper */
 	NATIVE_MAX = LARGE_MAX,
-	NATIVE_WORDS = 2048, /* looked at for frames of the interpreter */
+	NATIVE_WORDS = 2048, /* searched for the interpreter's C frames */
 	STACK_SLACK = 1024,
-	STACK_MAX = 66000 * 8, /* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra */
-	STACK_TOP = 8192,      /* looked at for functions, if not all */
-	/* An interrupted frame on another stack than its handler's. */
+	STACK_MAX = 66000 * 8, /* LUAI_MAXSTACK, 65500 slots, and LuaJIT's extra slots */
+	STACK_TOP = 8192,      /* the stack's end, which is searched for functions */
+	/* An interrupted frame, on another stack than its signal handler's, is at most this far
+	 * below the newest C frame. */
 	OTHER_STACK_BELOW = 2 * PAGE,
 	FRAME_DISTANCE_MAX = 64 << 20,
-	STACK_BYTES = 8 << 20, /* of a native stack whose end is not known */
+	STACK_BYTES = 8 << 20, /* assumed size of a native stack whose end is unknown */
 };
 
-/** Of a 64-bit slot so much is the object's address. */
+/** The bits of a 64-bit slot that are an object's address. */
 #define OBJECT_MASK (((uint64_t)1 << 47) - 1)
 
 __attribute__((noinline)) int copy_native(struct work *work, const struct luastate_bpf_plan *plan)
@@ -54,7 +54,7 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct luasta
 	if (end <= sp || end - sp > (uint64_t)NATIVE_MAX * 4) {
 		end = sp + NATIVE_FIRST;
 	} else if (end - sp > NATIVE_MAX) {
-		end = sp + NATIVE_MAX; /* deeper than is copied: its leaf's end */
+		end = sp + NATIVE_MAX; /* only the leaf's end is copied */
 		work->record.is_truncated = 1;
 	}
 	if (end > limit)
@@ -62,7 +62,8 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct luasta
 	work->native_end = end;
 	if (end - sp > NATIVE_MIDDLE)
 		end = sp + NATIVE_MIDDLE;
-	/* The stack may begin at this page: a read from below it would fail. */
+	/* The stack may begin at this page, and a read that starts below it would fail as a whole.
+	 */
 	start = (sp - RED_ZONE) & ~(uint64_t)7;
 	page = sp & ~(uint64_t)(PAGE - 1);
 	if (start < page) {
@@ -78,7 +79,7 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct luasta
 	return 0;
 }
 
-/* What is deeper, once the part above was looked at. */
+/* Copy the part of the native stack beyond NATIVE_MIDDLE, after the search for C frames. */
 __attribute__((noinline)) int copy_deep_native(struct work *work)
 {
 	uint64_t start, end;
@@ -92,7 +93,7 @@ __attribute__((noinline)) int copy_deep_native(struct work *work)
 	return 0;
 }
 
-/** A look for a coroutine among those that are to be copied. */
+/** A search for a coroutine in the copy's list. */
 struct known_stack {
 	const struct work *work;
 	uint64_t L;
@@ -116,7 +117,8 @@ static uint64_t seen_slot(uint64_t L, uint32_t try)
 	return ((L * 0x9e3779b97f4a7c15 >> 40) + try) & (SEEN - 1);
 }
 
-/* Whether the coroutine is to be copied already. Few have to be looked for one by one. */
+/* Whether the coroutine is in the copy's list already. A hash table answers nearly always; the list
+ * is searched only if an entry did not fit into the table. */
 static bool has_stack(struct work *work, uint64_t L)
 {
 	struct known_stack known = { .work = work, .L = L };
@@ -148,7 +150,8 @@ static void note_stack(struct work *work, uint64_t L)
 	work->has_more_seen = 1;
 }
 
-/* Stale words look like coroutines too. One may also be another VM's of the same code. */
+/* Add a coroutine to the copy's list. The type byte is checked, because stale words look like
+ * coroutines too. The coroutine may belong to another VM of the same code. */
 __attribute__((noinline)) int add_stack(struct work *work, const struct luastate_bpf_plan *plan,
 					uint64_t L, uint64_t index)
 {
@@ -178,13 +181,13 @@ __attribute__((noinline)) int add_stack(struct work *work, const struct luastate
 	return 1;
 }
 
-/* The object that a slot refers to. */
+/* The address of the object in a slot. */
 static uint64_t object_of(const struct luastate_bpf_vm *vm, uint64_t slot)
 {
 	return vm->ref_size == 8 ? slot & OBJECT_MASK : slot & 0xffffffff;
 }
 
-/* The header of the trace that is noted as running, or as being left. */
+/* Copy the header of the trace that the VM notes as running, or as being left. */
 static void copy_trace(struct work *work, const struct luastate_bpf_vm *vm, uint64_t G)
 {
 	uint64_t number = read_word(work, G + vm->state, 4), slot;
@@ -200,7 +203,7 @@ static void copy_trace(struct work *work, const struct luastate_bpf_vm *vm, uint
 	copy(work, read_word(work, slot, vm->ref_size), vm->trace_size);
 }
 
-/* The state of a VM like the one of that index in the plan. */
+/* Copy the state of a VM whose layout is that of the plan's VM @index. */
 __attribute__((noinline)) int copy_vm(struct work *work, const struct luastate_bpf_plan *plan,
 				      uint32_t index, uint64_t G)
 {
@@ -216,7 +219,7 @@ __attribute__((noinline)) int copy_vm(struct work *work, const struct luastate_b
 	return 0;
 }
 
-/* Whether the VM is copied already. */
+/* Whether the VM is in the plan or was copied before. */
 __attribute__((noinline)) int has_vm(const struct work *work, const struct luastate_bpf_plan *plan,
 				     uint64_t G)
 {
@@ -234,7 +237,7 @@ __attribute__((noinline)) int has_vm(const struct work *work, const struct luast
 	return 0;
 }
 
-/* Note that a VM is copied which is not in the plan. @return whether there is room for it. */
+/* Note that a VM from the list of others is copied. @return false if there is no room. */
 static bool note_other(struct work *work, uint64_t G)
 {
 	uint64_t count = work->other_count;
@@ -247,8 +250,8 @@ static bool note_other(struct work *work, uint64_t G)
 	return true;
 }
 
-/* A VM of which nothing is known: what its invariants need, and its current coroutine. It may have
- * ended when the copy is looked at. */
+/* Copy a VM that the plan does not list: the data that its invariants need, and its current
+ * coroutine. The VM may have ended by the time that the copy is decoded. */
 __attribute__((noinline)) int copy_whole_vm(struct work *work, const struct luastate_bpf_plan *plan,
 					    uint64_t vm_index, uint64_t G)
 {
@@ -274,13 +277,13 @@ __attribute__((noinline)) int copy_whole_vm(struct work *work, const struct luas
 	return 1;
 }
 
-/** A look for a VM in the list of others. */
+/** A search for a VM in the list of others. */
 struct search {
 	struct work *work;
 	const struct luastate_bpf_plan *plan;
 	uint64_t G;
 	uint64_t limit;
-	uint32_t vm; /* like it; LUASTATE_BPF_VMS: it is not in the list */
+	uint32_t vm; /* its index in the plan; LUASTATE_BPF_VMS: not in the list */
 };
 
 static const struct luastate_bpf_vm *vm_like(const struct luastate_bpf_plan *plan, uint64_t entry)
@@ -303,7 +306,7 @@ static long look_for_vm(uint32_t i, void *context)
 	return 1;
 }
 
-/* A VM that is not in the plan, but may be in the list of others. */
+/* Copy a VM that is not among the plan's VMs, but may be in its list of others. */
 __attribute__((noinline)) int copy_other_vm(struct work *work, const struct luastate_bpf_plan *plan,
 					    uint32_t vm_index, uint64_t G)
 {
@@ -319,7 +322,7 @@ __attribute__((noinline)) int copy_other_vm(struct work *work, const struct luas
 	return 1;
 }
 
-/* The VM of a coroutine, if it is not in the plan. */
+/* Copy the VM of a coroutine, if it is not copied already. */
 __attribute__((noinline)) int copy_new_vm(struct work *work, const struct luastate_bpf_plan *plan,
 					  uint32_t index)
 {
@@ -333,8 +336,9 @@ __attribute__((noinline)) int copy_new_vm(struct work *work, const struct luasta
 	return 0;
 }
 
-/* VM code, interpreted or compiled, has its VM in a register, and so have C functions that do not
- * use that: the coroutine that the VM has as its current one has to be its own.
+/* VM code, interpreted or compiled, keeps its VM in a register; C functions that do not use that
+ * register keep the value. The register is trusted only if the VM's current coroutine refers back
+ * to this VM.
  * Source: LuaJIT v2.1 src/vm_x64.dasc, vm_x86.dasc (DISPATCH), vm_arm64.dasc (GL);
  * src/lj_target_x86.h (RID_DISPATCH), lj_target_arm64.h (RID_GL). */
 __attribute__((noinline)) int copy_running_vm(struct work *work,
@@ -380,8 +384,8 @@ static long look_at_other(uint32_t i, void *context)
 	return 0;
 }
 
-/* No word of the native stack shows the C frame on which compiled code runs. Of VMs that such code
- * is in, the newest one is where the thread is. */
+/* Copy the VMs that run compiled code on this native stack. They need a search of their own,
+ * because no word of the stack shows the C frame below compiled code. */
 __attribute__((noinline)) int copy_compiled_vms(struct work *work,
 						const struct luastate_bpf_plan *plan)
 {
@@ -395,8 +399,8 @@ __attribute__((noinline)) int copy_compiled_vms(struct work *work,
 	return 0;
 }
 
-/* The C frame that a word on the native stack shows, 0 for none: a return address into the
- * interpreter lies right below it, a frame pointer that was saved points into it. */
+/* The C frame that a word of the native stack shows; 0: none. On x86-64 a return address into the
+ * interpreter is right below the frame; on AArch64 a saved frame pointer points into it. */
 static uint64_t frame_shown(const struct luastate_bpf_vm *vm, uint64_t address, uint64_t word)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -432,7 +436,7 @@ static long look_for_frame(uint32_t i, void *context)
 	return 0;
 }
 
-/* Words of the native stack show C frames of an interpreter, and these name their coroutines. */
+/* Find the interpreter's C frames on the native stack, and add the coroutines that they name. */
 __attribute__((noinline)) int find_frames(struct work *work, const struct luastate_bpf_plan *plan,
 					  uint32_t index)
 {
@@ -453,8 +457,8 @@ __attribute__((noinline)) int find_frames(struct work *work, const struct luasta
 	return 0;
 }
 
-/* A signal handler on a stack of its own: the interrupted frames lie where the newest C frame is.
- */
+/* A signal handler may run on a stack of its own. The interrupted frames are then on the stack that
+ * holds the newest C frame. */
 static void copy_other_stack(struct work *work, uint64_t vm_frame)
 {
 	uint64_t page;
@@ -469,7 +473,7 @@ static void copy_other_stack(struct work *work, uint64_t vm_frame)
 			break;
 }
 
-/* A stack from its start up to @end. */
+/* Copy a Lua stack from its start up to @end, the last STACK_TOP bytes last. */
 static int copy_slots(struct work *work, uint64_t start, uint64_t end)
 {
 	uint64_t top = start;
@@ -488,7 +492,7 @@ static int copy_slots(struct work *work, uint64_t start, uint64_t end)
 	return copy(work, top, end - top);
 }
 
-/* The coroutine that a VM runs; most of them are one VM's. */
+/* The coroutine that a VM runs. The last answer is kept, because most coroutines share one VM. */
 static uint64_t current_of(struct work *work, const struct luastate_bpf_vm *vm, uint64_t G)
 {
 	if (work->current_G != G) {
@@ -498,7 +502,7 @@ static uint64_t current_of(struct work *work, const struct luastate_bpf_vm *vm, 
 	return work->current_L;
 }
 
-/* A coroutine's header, and its stack as far as frames reach. */
+/* Copy a coroutine's header, and its stack as far as frames reach. */
 __attribute__((noinline)) int copy_stack(struct work *work, const struct luastate_bpf_plan *plan,
 					 uint32_t index)
 {
@@ -525,7 +529,8 @@ __attribute__((noinline)) int copy_stack(struct work *work, const struct luastat
 	start = copied_field(work, at + vm->stack, vm->ref_size);
 	own_base = base = copied_field(work, at + vm->base, 8);
 	limit = copied_field(work, at + vm->limit, vm->ref_size);
-	/* The interpreter keeps its base in a register, compiled code in the global state. */
+	/* The interpreter keeps its base in a register, compiled code keeps it in the global state.
+	 */
 	other = work->record.registers[REG_LUA_BASE];
 	if (other > base && other <= limit)
 		base = other;
