@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * VM code on AArch64, which has GC64 always (vm_arm64.dasc).
+/* How does VM code look on AArch64, which always has GC64 (vm_arm64.dasc)?
  *
  * Its C frame of 208 bytes ("Stack layout while in interpreter"), since 421c4c79 (2021-09-20):
  *
@@ -23,9 +22,8 @@
  *   sp+8     lr
  *   sp       fp of the caller          <- fp, sp
  *
- * A call leaves its return address in lr, so that helpers that VM code calls do not move sp; and
- * what they call keeps the VM's fp, in the register or in the frame that uses it for something
- * else.
+ * A call leaves its return address in lr, so VM code's own helpers do not move sp. Callees keep the
+ * VM's fp: in the register, or in the frame of a function that uses the register otherwise.
  *
  * Source: LuaJIT v2.1 src/vm_arm64.dasc, saveregs, restoreregs, ins_NEXT, ins_call, ins_callt,
  * BC_CALL, BC_ITERC, BC_RET, vm_call_dispatch, emit_asm_debug().
@@ -45,24 +43,24 @@ enum {
 	EXIT_LEN = 12,
 	/* Registers that VM code uses for a short time. */
 	REG_OLD_BASE = 17,   /* RB, at calls: BASE of the caller */
-	REG_FRAME_START = 2, /* CARG3, at returns: BASE - 16 of what returns */
-	/* Instructions from where a call is prepared to its link, and of a return. */
+	REG_FRAME_START = 2, /* CARG3, at returns: BASE - 16 of the returning function */
+	/* Instructions from the preparation of a call to the store of its link, and of a return. */
 	CALL_LEN = 32,
 	RETURN_LEN = 28,
-	/* Instructions from the entry sequence to where L->cframe is stored. */
+	/* Instructions from the entry sequence to the store of L->cframe. */
 	ENTRY_MAX = 24,
 	/* The longest helper, vm_next, is shorter. */
 	HELPER_BYTES = 160,
-	/* A C frame is within one native stack from what is below it. */
+	/* Maximum distance of a C frame from words of the same native stack. */
 	STACK_MAX = 64 << 20,
 };
 
 /** One arrangement of the C frame. */
 struct arrangement {
-	int32_t prev; /* CFRAME_OFS_PREV, by which rows of the layout table tell it */
-	int32_t fp, lr, first, step; /* offsets: of x19, and from each register to the next */
-	/* Entry and exit. From instruction fp_moved on fp is the VM's; from sp_back on all
-	 * registers are the caller's again. */
+	int32_t prev; /* CFRAME_OFS_PREV, which identifies the arrangement of a row */
+	int32_t fp, lr, first, step; /* offsets; first: x19, step: to the next register */
+	/* Entry and exit sequences. fp is the VM's from instruction fp_moved on; all registers are
+	 * the caller's from sp_back on. */
 	uint32_t entry[ENTRY_LEN], exit[EXIT_LEN];
 	unsigned entry_len, fp_moved, exit_len, sp_back;
 };
@@ -141,7 +139,7 @@ static const struct arrangement *arrangement_of(int32_t prev)
 	return &arrangements[prev == arrangements[1].prev];
 }
 
-/* Whether a rule has the registers where the arrangement has them. */
+/* Whether an unwind rule saves the registers where the arrangement does. */
 static bool has_saved(const struct arrangement *arrangement, const int64_t *saved)
 {
 	for (int n = SAVED_FIRST; n <= SAVED_LAST; n++)
@@ -164,7 +162,7 @@ struct state_frame_shape state_arch_shape(const struct luastate_unwind_rule *rul
 
 	for (unsigned i = 0; i < ARRANGEMENTS; i++) {
 		const struct arrangement *arrangement = &arrangements[i];
-		/* By fp since bfcb74ed (2021-10-17). */
+		/* The rule uses fp since bfcb74ed (2021-10-17). */
 		bool by_fp = rule->cfa_register == ATTACH_REG_FP &&
 			     rule->cfa_offset == FRAME_SIZE - arrangement->fp;
 		bool by_sp = rule->cfa_register == ATTACH_REG_SP && rule->cfa_offset == FRAME_SIZE;
@@ -232,7 +230,7 @@ uint64_t state_arch_word_below(const struct attach_registers *registers)
 
 /* ---- Entry and exit --------------------------------------------------------------------- */
 
-/* The instruction of a sequence at which @pc is, or -1. */
+/* The index of the instruction at @pc in a sequence, or -1. */
 static int position_in(const struct state_interpreter *interpreter, uint64_t pc,
 		       const uint32_t *sequence, unsigned len)
 {
@@ -243,8 +241,7 @@ static int position_in(const struct state_interpreter *interpreter, uint64_t pc,
 	return -1;
 }
 
-/* In the entry sequence the registers are the caller's but for sp, and fp from an instruction on.
- */
+/* In the entry sequence all registers are the caller's, except sp, and fp from fp_moved on. */
 static int restore_entry(const struct arrangement *arrangement, int at,
 			 const struct attach_reader *stopped, struct attach_registers *registers,
 			 struct failure *why)
@@ -262,7 +259,7 @@ static int restore_entry(const struct arrangement *arrangement, int at,
 	return 1;
 }
 
-/* In the exit sequence the frame is complete until it is released. */
+/* In the exit sequence the frame is complete until sp moves. */
 static int restore_exit(const struct arrangement *arrangement, int at,
 			const struct attach_reader *stopped, struct attach_registers *registers,
 			struct failure *why)
@@ -337,7 +334,7 @@ bool state_arch_follows_call(const struct attach_reader *reader, uint64_t ret)
 	       (ins >> 26 == 0x25 /* bl */ || (ins & 0xfffffc1f) == 0xd63f0000 /* blr */);
 }
 
-/* How far b and bl lead: 26 bits, times 4. */
+/* The signed distance of b and bl: 26 bits, times 4. */
 static uint64_t branch_distance(uint32_t ins)
 {
 	return (uint64_t)((int64_t)((uint64_t)ins << 38) >> 36);
@@ -360,7 +357,7 @@ uint64_t state_arch_vm_call_target(const struct luastate *state, const struct at
 	return call >> 26 == 0x25 /* bl */ && luastate_in_interpreter(state, ret) ? ret : 0;
 }
 
-/* Helpers push nothing, and what they return to is in lr as long as they have not. */
+/* Helpers push nothing, and keep their return address in lr until they call. */
 bool state_arch_restore_helper(const struct luastate *state, const struct luastate_memory *memory,
 			       const struct attach_registers *registers,
 			       struct attach_registers *ret_caller)
@@ -374,7 +371,8 @@ bool state_arch_restore_helper(const struct luastate *state, const struct luasta
 		return false;
 	arrangement = arrangement_of(interpreter->shape.prev);
 	target = state_arch_vm_call_target(state, memory->any, ret);
-	/* The entry points make a C frame, and lr may not have changed since. */
+	/* The target must be no entry point, which makes a C frame. lr must still be the helper's
+	 * return address. */
 	if (target < interpreter->start || target > pc || pc - target >= HELPER_BYTES ||
 	    position_in(interpreter, target, arrangement->entry, arrangement->entry_len) == 0)
 		return false;
@@ -387,7 +385,7 @@ bool state_arch_restore_helper(const struct luastate *state, const struct luasta
 
 enum {
 	INS_EXIT_STUB = 0xf90003fe,    /* str lr, [sp] */
-	INS_EXIT_CALL = 0xd63f03c0,    /* blr lr, behind a load of it where bl does not reach */
+	INS_EXIT_CALL = 0xd63f03c0,    /* blr lr, after a load of lr, if bl does not reach */
 	INS_TRACE_NUMBER = 0x52800000, /* movz w0, #number */
 	/* Longest machine code of a trace: jit.opt's maxmcode is 512 KB, sizemcode 64 KB. */
 	TRACE_CODE_MAX = 512 << 10,
@@ -400,7 +398,7 @@ bool state_arch_holds_exit(const struct attach_registers *registers, uint32_t tr
 	return registers->r[ATTACH_REG_X0 + 1] == trace && registers->r[ATTACH_REG_X0] == exit;
 }
 
-/* The number in the exit stubs that begin with @words, 0 if these are none. */
+/* The trace number in the exit stubs at @words, 0 if there are no stubs. */
 static uint32_t number_in_stub(const uint32_t *words)
 {
 	uint32_t number;
@@ -416,11 +414,9 @@ static uint32_t number_in_stub(const uint32_t *words)
 	return (number & 0xffe0001f) == INS_TRACE_NUMBER ? number >> 5 & 0xffff : 0;
 }
 
-/*
- * Right behind its code a trace has its exit stubs, which tell its number to the exit handler:
+/* A trace's exit stubs follow its code, and pass its number to the exit handler:
  *   str lr, [sp]; bl ->vm_exit_handler; movz w0, #number; bl ...
- * Source: LuaJIT v2.1 src/lj_asm_arm64.h, asm_exitstub_setup().
- */
+ * Source: LuaJIT v2.1 src/lj_asm_arm64.h, asm_exitstub_setup(). */
 uint32_t state_arch_trace_at(const struct luastate_layout *layout, uint64_t G,
 			     const struct attach_reader *reader, uint64_t pc)
 {
@@ -433,7 +429,7 @@ uint32_t state_arch_trace_at(const struct luastate_layout *layout, uint64_t G,
 	for (uint64_t at = pc; at < pc + TRACE_CODE_MAX;) {
 		size_t count = WORDS;
 
-		/* The machine code may end before. */
+		/* The area of machine code may end earlier. */
 		while (count >= STUB && state_read(reader, at, words, 4 * count, &why) != 0)
 			count /= 2;
 		if (count < STUB)
@@ -449,7 +445,8 @@ uint32_t state_arch_trace_at(const struct luastate_layout *layout, uint64_t G,
 	return 0;
 }
 
-/* The exit of a stack check is behind the trace's own ones (EXITSTATE_CHECKEXIT). */
+/* A failed stack check leaves through an extra stub behind the trace's own stubs
+ * (EXITSTATE_CHECKEXIT). */
 size_t state_arch_head_end(const struct luastate_layout *layout, uint64_t G, const uint8_t *code,
 			   size_t len, uint32_t *ret_number)
 {
@@ -457,11 +454,9 @@ size_t state_arch_head_end(const struct luastate_layout *layout, uint64_t G, con
 	return 0;
 }
 
-/*
- * Behind a trace's machine code, perhaps some nops: str lr, [sp]; bl, or ldr lr and blr; movz; then
- * a bl for each exit.
- * Source: LuaJIT v2.1 src/lj_target_arm64.h, exitstub_trace_addr_().
- */
+/* A trace's machine code is followed by nops, perhaps; str lr, [sp]; bl, or ldr lr and blr; movz;
+ * then a bl for each exit.
+ * Source: LuaJIT v2.1 src/lj_target_arm64.h, exitstub_trace_addr_(). */
 bool state_arch_read_stubs(const struct luastate_layout *layout, const struct attach_reader *reader,
 			   uint64_t G, uint64_t mcode, uint32_t szmcode,
 			   struct state_stubs *ret_stubs)
@@ -473,7 +468,8 @@ bool state_arch_read_stubs(const struct luastate_layout *layout, const struct at
 
 	(void)layout, (void)G;
 	memset(ret_stubs, 0, sizeof(*ret_stubs));
-	/* Four are there: of a trace with one exit, where the machine code ends. */
+	/* At least four words are there: the stubs of a trace with one exit, at the end of an area.
+	 */
 	if (state_read(reader, mcode + szmcode, words, sizeof(words), &why) != 0 &&
 	    state_read(reader, mcode + szmcode, words, sizeof(words) / 2, &why) != 0)
 		return false;
@@ -495,7 +491,7 @@ bool state_arch_exit_of(const struct state_stubs *stubs, uint64_t pc, uint32_t *
 	return true;
 }
 
-/* The callee saves it somewhere in its own frame, below the trace's spill slots. */
+/* The callee saves its return address somewhere in its own frame, below the trace's spill slots. */
 bool state_arch_is_return_slot(uint64_t address, uint64_t vm_frame, uint32_t spadjust)
 {
 	return address + 8 + spadjust <= vm_frame;
@@ -520,7 +516,8 @@ size_t state_arch_base_store_at(const struct luastate_layout *layout, uint64_t G
 	return (ins & ~(uint32_t)0x1f) == store ? 4 : 0;
 }
 
-/* Of a conditional branch: a signed number of instructions in @bits bits from bit 5 on. */
+/* The distance of a conditional branch: a signed number of instructions in @bits bits from bit 5
+ * on. */
 static uint64_t short_distance(uint32_t ins, unsigned bits)
 {
 	uint32_t field = ins >> 5 & (((uint32_t)1 << bits) - 1);
@@ -574,7 +571,7 @@ static bool is_at(const struct state_interpreter *interpreter, uint64_t pc, uint
 	return code_at(interpreter, pc, &ins) && ins == wanted;
 }
 
-/* Where code goes on from @pc without regard to conditions; 0 where that is not known. */
+/* The instruction that may follow @pc, as if conditions failed; 0 if unknown. */
 static uint64_t next_of(uint64_t pc, uint32_t ins)
 {
 	if (ins >> 26 == 0x05) /* b */
@@ -582,7 +579,7 @@ static uint64_t next_of(uint64_t pc, uint32_t ins)
 	return (ins & 0xfe1ffc1f) == 0xd61f0000 /* br, ret */ ? 0 : pc + 4;
 }
 
-/* Whether an instruction sets x@n: data processing and loads have the register at the same place.
+/* Whether an instruction sets x@n. Data processing and loads have the register in the same bits.
  * Source: Arm Architecture Reference Manual, C4.1, A64 instruction set encoding. */
 static bool sets(uint32_t ins, unsigned n)
 {
@@ -595,8 +592,8 @@ static bool sets(uint32_t ins, unsigned n)
 	return (ins & 31) == n;
 }
 
-/* Where an instruction begins to prepare a call: it keeps BASE in another register, or sets it to
- * the callee's at once. What adds to BASE comes after the former. */
+/* Whether an instruction begins to prepare a call: it copies BASE to another register, or replaces
+ * BASE by the callee's. An addition to BASE does not count, because it follows a copy. */
 static bool begins_call(uint32_t ins)
 {
 	bool adds = (ins & 0x1f000000) == 0x11000000 || (ins & 0x1f200000) == 0x0b000000;
@@ -604,7 +601,8 @@ static bool begins_call(uint32_t ins)
 	return sets(ins, REG_OLD_BASE) || (sets(ins, STATE_REG_BASE) && !adds);
 }
 
-/* BASE is the callee's, or on the way there, and its link is not stored yet. */
+/* Whether a call is being prepared: BASE is already the callee's or about to be, and the callee's
+ * link is not stored yet. */
 static bool is_calling(const struct state_interpreter *interpreter, uint64_t pc)
 {
 	uint32_t ins;
@@ -619,11 +617,9 @@ static bool is_calling(const struct state_interpreter *interpreter, uint64_t pc)
 	return false;
 }
 
-/*
- * Results are moved down with BASE as the pointer. It begins with
+/* Whether results are being moved down with BASE as the pointer. This begins with
  *   sub CARG3, BASE, #16; b.eq; ldr TMP0, [RA], #8
- * and ends where BASE is the caller's; behind that a loop fills up with nil and goes back.
- */
+ * and ends where BASE becomes the caller's. A loop behind it fills up with nil and jumps back. */
 static bool is_returning(const struct state_interpreter *interpreter, uint64_t pc)
 {
 	bool filling = is_at(interpreter, pc, INS_STORE_NIL) ||
@@ -653,8 +649,8 @@ uint64_t state_arch_base(const struct state_interpreter *interpreter,
 	return registers->r[STATE_REG_BASE];
 }
 
-/* Until the link is stored state_arch_base() gives the caller's base, so that there is no
- * STATE_MOMENT_STORE_LINK. */
+/* There is no STATE_MOMENT_STORE_LINK, because state_arch_base() returns the caller's base until
+ * the link is stored. */
 enum state_moment state_arch_moment(const struct state_interpreter *interpreter, uint64_t pc)
 {
 	if (is_at(interpreter, pc, INS_LOAD_PC))

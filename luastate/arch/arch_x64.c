@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * VM code on x86-64, with GC64 (vm_x64.dasc) and without (vm_x86.dasc).
+/* How does VM code look on x86-64, with GC64 (vm_x64.dasc) and without (vm_x86.dasc)?
  *
  * Its C frame ("Stack layout while in interpreter"):
  *
@@ -13,7 +12,7 @@
  *   ...      SAVE_PC, SAVE_L, SAVE_ERRF, SAVE_NRES
  *   rsp      temporaries                                 <- rsp while in the interpreter
  *
- * It has 80 bytes; 96 in Tarantool since 111d377d, whose sysprof keeps more in it.
+ * It has 80 bytes, or 96 in Tarantool since 111d377d, because sysprof keeps more in it.
  *
  * Source: LuaJIT v2.1 src/vm_x64.dasc, src/vm_x86.dasc, saveregs, restoreregs, ins_NEXT, ins_call,
  * ins_callt, emit_asm_debug(); tarantool/luajit src/vm_x64.dasc.
@@ -28,7 +27,7 @@ const char state_arch_name[] = "x64";
 const unsigned state_arch_helper_bytes = 64;
 
 enum {
-	/* Looked at together. */
+	/* Words that one step of pass_by_fours() compares. */
 	PASS_WORDS = 16,
 	SHAPE_SIZE_MAINLINE = 80,
 	SHAPE_SIZE_TARANTOOL = 96,
@@ -103,17 +102,17 @@ uint64_t state_arch_next_shown(const struct state_interpreter *interpreter, uint
 uint64_t state_arch_word_below(const struct attach_registers *registers)
 {
 	(void)registers;
-	return 0; /* calls push */
+	return 0; /* calls push the return address */
 }
 
 /* ---- Machine code of traces ------------------------------------------------------------- */
 
 enum {
-	/* A machine code area (sizemcode). */
+	/* Size of an area of machine code (sizemcode). */
 	AREA_BYTES = 65536,
 	STUBS_PER_GROUP = 32,
 	STUB_BYTES = 4,
-	/* What all stubs of a group lead to: push, mov without GC64, jmp. */
+	/* Code at a group's end, to which all its stubs jump: push, mov without GC64, jmp. */
 	GROUP_END_BYTES = 16,
 };
 
@@ -131,7 +130,7 @@ static size_t make_head(const struct luastate_layout *layout, uint64_t G, uint8_
 	return 7;
 }
 
-/* The number in the last head in some code. */
+/* The trace number in the last head of some code, or 0. */
 static uint32_t number_in(const uint8_t *code, size_t len, const uint8_t *head, size_t head_len)
 {
 	uint32_t number = 0;
@@ -142,8 +141,8 @@ static uint32_t number_in(const uint8_t *code, size_t len, const uint8_t *head, 
 	return number;
 }
 
-/* A trace's head is before the position; for what comes before the head see state_arch_head_end().
- */
+/* Searches backwards, because a trace's head is before the position. The code before the head
+ * belongs to another trace, see state_arch_head_end(). */
 uint32_t state_arch_trace_at(const struct luastate_layout *layout, uint64_t G,
 			     const struct attach_reader *reader, uint64_t pc)
 {
@@ -154,11 +153,11 @@ uint32_t state_arch_trace_at(const struct luastate_layout *layout, uint64_t G,
 	struct failure why;
 
 	for (uint64_t end = pc; !number && pc - end < AREA_BYTES && end > STEP; end -= STEP) {
-		/* One that begins before the end reaches behind it. */
+		/* A head that begins before the end may extend behind it. */
 		size_t len = STEP + head_len + 3;
 
 		if (state_read(reader, end - STEP, code, len, &why) != 0) {
-			/* The area begins in between. */
+			/* The area begins inside this piece. */
 			uint64_t page = (end - 1) & ~(uint64_t)4095;
 
 			len = page > end - STEP ? (size_t)(end - page) + head_len + 3 : 0;
@@ -271,15 +270,15 @@ bool state_arch_holds_exit(const struct attach_registers *registers, uint32_t tr
 /* ---- Entry and exit --------------------------------------------------------------------- */
 
 enum {
-	/* Bytes from the entry sequence to where L->cframe is stored: some 64 in lj_vm_cpcall,
-	 * which has most, and 12 more in Tarantool's fork. */
+	/* Bytes from the entry sequence to the store of L->cframe: about 64 in lj_vm_cpcall, the
+	 * longest, and 12 more in Tarantool's fork. */
 	ENTRY_MAX = 96,
 	LINK_STORE_LEN = 4,
 	CALL_MAX = 7, /* call [reg + reg * scale + disp32] */
 };
 
-/* push rbp; push rbx; push r15; push r14; sub rsp, 40. A callback from C code that the FFI made has
- * pushed rbp before it comes here. */
+/* push rbp; push rbx; push r15; push r14; sub rsp, 40. An FFI callback from C code has already
+ * pushed rbp when it arrives here. */
 static const uint8_t prologue[PROLOGUE_LEN] = { 0x55, 0x53, 0x41, 0x57, 0x41,
 						0x56, 0x48, 0x83, 0xec, 0 };
 /* add rsp, 40; pop r14; pop r15; pop rbx; pop rbp */
@@ -287,11 +286,11 @@ static const uint8_t epilogue[EPILOGUE_LEN] = { 0x48, 0x83, 0xc4, 0,	0x41,
 						0x5e, 0x41, 0x5f, 0x5b, 0x5d };
 
 /* Words between sp and the return address, by the distance of pc from a sequence's start; -1 where
- * no instruction starts or the rule of the unwind table holds. */
+ * no instruction starts or the unwind table's rule holds. */
 static const int8_t prologue_words[PROLOGUE_LEN + 1] = { 0, 1, 2, -1, 3, -1, 4, -1, -1, -1, -1 };
 static const int8_t epilogue_words[EPILOGUE_LEN + 1] = { -1, -1, -1, -1, 4, -1, 3, -1, 2, 1, 0 };
 
-/* @return words on the stack, or -1. */
+/* @return the number of words, or -1. */
 static int sequence_words(const struct state_interpreter *interpreter, uint64_t pc)
 {
 	uint8_t entry[PROLOGUE_LEN], exit[EPILOGUE_LEN];
@@ -332,7 +331,7 @@ int state_arch_restore_partial(const struct state_interpreter *interpreter,
 	return 1;
 }
 
-/* mov L:RB->cframe, reg: rsp, or where that is marked. */
+/* mov L:RB->cframe, reg; reg is rsp, or rsp with flags. */
 static bool is_link_store(const struct luastate_layout *layout, const uint8_t *code)
 {
 	return (code[0] & 0xfb) == 0x48 && code[1] == 0x89 && (code[2] & 0xc7) == 0x45 &&
@@ -356,7 +355,7 @@ bool state_arch_is_entering(const struct state_interpreter *interpreter,
 	return false;
 }
 
-/* Length of "call r/m64" by its second byte and third, 0 if it is another instruction. */
+/* Length of "call r/m64" by its second and third byte, 0 if it is another instruction. */
 static unsigned indirect_call_len(uint8_t modrm, uint8_t sib)
 {
 	unsigned mode = modrm >> 6, operand = modrm & 7;
@@ -408,11 +407,11 @@ uint64_t state_arch_vm_call_target(const struct luastate *state, const struct at
 /* ---- Helpers called by C ---------------------------------------------------------------- */
 
 enum {
-	HELPER_LEN = 256, /* the longest is far shorter */
+	HELPER_LEN = 256, /* the longest helper is far shorter */
 };
 
-/* The helper's code reaches from the called address to the position, and does not begin as the
- * entry points do, which make a C frame. */
+/* Whether @pc is close behind the called address. Targets that begin like the entry points are
+ * excluded, because these make a C frame. */
 static bool is_in_helper(const struct state_interpreter *interpreter, uint64_t target, uint64_t pc)
 {
 	return target >= interpreter->start && target <= pc && pc - target < HELPER_LEN &&
@@ -429,7 +428,7 @@ bool state_arch_restore_helper(const struct luastate *state, const struct luasta
 
 	if (state_read(memory->stopped, sp, words, sizeof(words), &why) != 0)
 		return false;
-	/* lj_vm_cpuid pushes rbx, the others push nothing. */
+	/* lj_vm_cpuid pushes rbx, the other helpers push nothing. */
 	for (unsigned pushed = 0; pushed < 2; pushed++) {
 		uint64_t target;
 
@@ -461,14 +460,14 @@ struct dialect {
 };
 
 static const struct dialect dialects[] = {
-	/* GC64: 64-bit PC */
+	/* With GC64: PC has 64 bits. */
 	{ .next = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8, 0x48, 0x83, 0xc3, 0x04 },
 	  .next_len = 12,
 	  .store_link = { 0x48, 0x89, 0x5a, 0xf8 },
 	  .store_link_len = 4,
 	  .load_pc = { 0x48, 0x8b, 0x5d, 0x20 },
 	  .load_pc_len = 4 },
-	/* without: 32-bit PC */
+	/* Without GC64: PC has 32 bits. */
 	{ .next = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8, 0x83, 0xc3, 0x04 },
 	  .next_len = 11,
 	  .store_link = { 0x89, 0x5a, 0xfc },
@@ -498,7 +497,7 @@ enum state_moment state_arch_moment(const struct state_interpreter *interpreter,
 	return STATE_MOMENT_PLAIN;
 }
 
-/* Only while the link is stored is BASE another frame's, which that moment tells. */
+/* BASE is another frame's only while the link is stored, and STATE_MOMENT_STORE_LINK shows that. */
 uint64_t state_arch_base(const struct state_interpreter *interpreter,
 			 const struct attach_registers *registers)
 {
@@ -508,7 +507,7 @@ uint64_t state_arch_base(const struct state_interpreter *interpreter,
 
 /* ---- Search ----------------------------------------------------------------------------- */
 
-/* AVX2 has no unsigned comparison of 64 bits: both sides are moved down by 2^63. */
+/* AVX2 cannot compare unsigned 64-bit numbers, so both sides are shifted down by 2^63. */
 __attribute__((target("avx2"))) static size_t pass_by_fours(const uint8_t *words, size_t count,
 							    uint64_t least, uint64_t range)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding x86-64 instructions: lengths of all, operands of those that show offsets. */
+/* How are x86-64 instructions decoded? All give their length; those that may show offsets also give
+ * their operands. */
 #include "luastate/arch/insn_x64.h"
 
 #include <string.h>
 
-/** Where the decoder is in an instruction. */
+/** The decoder's position in an instruction. */
 struct cursor {
 	const uint8_t *code;
 	size_t len, at;
@@ -17,7 +18,7 @@ enum {
 	NOTHING = 0,
 	MODRM = 1,
 	IMM8 = 2,
-	IMM32 = 4, /* 16 bits with 66 */
+	IMM32 = 4, /* 16 bits with prefix 66 */
 	BAD = 8,
 };
 
@@ -95,7 +96,7 @@ static bool take_operand(struct cursor *cursor, struct insn *insn)
 	return mode != 1 || take(cursor, 1, &insn->disp);
 }
 
-/* What follows an opcode of one byte. */
+/* What follows a one-byte opcode. */
 static unsigned form_of(uint8_t opcode)
 {
 	if (opcode < 0x40) {
@@ -126,7 +127,7 @@ static unsigned form_of(uint8_t opcode)
 	return BAD;
 }
 
-/* The same behind 0F. */
+/* What follows an opcode after 0F. */
 static unsigned form_of_second(uint8_t opcode)
 {
 	if ((opcode & 0xf0) == 0x80)
@@ -143,8 +144,8 @@ static unsigned form_of_second(uint8_t opcode)
 	return BAD;
 }
 
-/* Of 80, 81, 83, C0, C1, C6, C7, F6, F7, FE, FF and D0 to D3 the register is a part of the opcode.
- */
+/* Name the operation of opcodes 80, 81, 83, C0, C1, C6, C7, F6, F7, FE, FF and D0 to D3, where the
+ * register field extends the opcode. */
 static void name_group(struct insn *insn, uint8_t opcode)
 {
 	uint8_t which = insn->reg & 7;
@@ -210,8 +211,7 @@ static void name_second(struct insn *insn, uint8_t opcode)
 	}
 }
 
-/* Instructions whose operands have one byte: the even ones among those with operands of both sizes.
- */
+/* Whether operands have one byte: the even opcodes among those that exist in both sizes. */
 static bool is_byte_sized(uint8_t opcode)
 {
 	return (opcode < 0x40 && !(opcode & 1)) || opcode == 0x80 || opcode == 0x84 ||
@@ -219,7 +219,7 @@ static bool is_byte_sized(uint8_t opcode)
 	       opcode == 0xfe;
 }
 
-/* AVX and BMI, C4 and C5: lengths only. */
+/* AVX and BMI, prefixes C4 and C5: lengths only. */
 static bool decode_vex(struct cursor *cursor, uint8_t opcode, struct insn *insn)
 {
 	uint8_t byte = 0, map = 1;

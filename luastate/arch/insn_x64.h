@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: what x86-64 instructions do with registers and memory, as far as it shows
- * where the interpreter has the members of LuaJIT's structures. */
+/* What do x86-64 instructions do with registers and memory? Private to luastate. The decoder covers
+ * what shows the offsets of LuaJIT's structures in the interpreter's code. */
 #ifndef LUASTATE_ARCH_INSN_X64_H
 #define LUASTATE_ARCH_INSN_X64_H
 
@@ -23,8 +23,10 @@ enum {
 	INSN_NO_REG = 0xff,
 };
 
-/** Kinds of instructions. "Load" reads the operand in memory, "store" writes it; a register can be
- *  in the place of the memory, then there is no base. */
+/**
+ * Kinds of instructions. "Load" reads the operand in memory, "store" writes it. The operand may
+ * also be a register; has_mem is then not set.
+ */
 enum insn_kind {
 	INSN_OTHER,
 	INSN_LOAD,	/* mov reg, mem */
@@ -42,11 +44,11 @@ enum insn_kind {
 	INSN_INC,
 	INSN_DEC,
 	INSN_TO_FLOAT, /* cvtsi2sd xmm, mem */
-	INSN_CALL,     /* direct */
-	INSN_CALL_MEM, /* through memory or a register */
+	INSN_CALL,     /* direct call */
+	INSN_CALL_MEM, /* call through memory or a register */
 	INSN_JUMP,
 	INSN_JUMP_MEM,
-	INSN_BRANCH, /* conditional */
+	INSN_BRANCH, /* conditional branch */
 };
 
 /** Operations of INSN_ALU_*, as their numbers in opcodes. */
@@ -61,18 +63,18 @@ enum {
 struct insn {
 	uint32_t at; /* offset in the code */
 	uint8_t len, kind;
-	uint8_t size; /* of the operands, in bytes */
-	uint8_t op;   /* of INSN_ALU_*; of INSN_BRANCH the condition */
+	uint8_t size; /* size of the operands in bytes */
+	uint8_t op;   /* operation of INSN_ALU_*, condition of INSN_BRANCH */
 	uint8_t reg;  /* INSN_NO_REG: none */
 	bool has_mem;
-	uint8_t base, index; /* INSN_NO_REG: none; base is the register where has_mem is not set */
+	uint8_t base, index; /* INSN_NO_REG: none; without has_mem, base is the operand */
 	uint8_t scale;	     /* 1, 2, 4 or 8 */
-	int32_t disp, imm;   /* imm: also a direct target's distance from the instruction's end */
+	int32_t disp, imm; /* for direct targets, imm is the distance from the instruction's end */
 };
 
 /**
- * Decode the instruction at @p code. @param len Bytes that are there.
- * @return false where it is none that compilers or LuaJIT's assembler use, or is cut.
+ * Decode the instruction at @p code. @param len Available bytes.
+ * @return false if it is incomplete, or neither compilers nor LuaJIT's assembler use it.
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2 and
  * appendix A.
  */
