@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Derived layouts: evidence is collected, weighed, and filled in from the nearest row. */
+/* How is a layout derived? Evidence is collected and weighed; the nearest row fills in the rest. */
 #include "luastate/derive/derive.h"
 
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "luastate/state/invariants.h"
 
 enum {
-	/* Rows that are tried, the nearest first: the others differ in too much to fill in. */
+	/* Rows to try, nearest first. The others differ in too many members. */
 	ROWS_TRIED = 6,
-	/* A search takes some thousand reads, of some 100 KiB. What is made to look like a VM can
-	 * ask for many more: then it fails. */
+	/* A search makes some thousand reads, of about 100 KiB in all. Memory that is made to look
+	 * like a VM can ask for many more; the search then fails. */
 	READS_MAX = 200000,
 	BYTES_MAX = 1 << 29,
-	/* Reads between two looks at the time. */
+	/* Reads between two checks of the time. */
 	READS_AT_ONCE = 16,
 };
 
@@ -53,7 +53,7 @@ void derive_vote(struct derive_votes *votes, int32_t value)
 {
 	size_t least = 0;
 
-	/* No structure reaches farther: who adds to a place need not think of its range. */
+	/* No structure is larger, so callers need not check the range of their sums. */
 	if (value < -STATE_DISTANCE_MAX || value > STATE_DISTANCE_MAX)
 		return;
 	for (size_t i = 0; i < DERIVE_VALUES; i++) {
@@ -88,8 +88,8 @@ bool derive_winner(const struct derive_votes *votes, int32_t *ret_value)
 
 /* ---- The nearest row -------------------------------------------------------------------- */
 
-/* In how many places members have moved, by what the code shows: a change moves all that is behind
- * it. */
+/* Count the places where members have moved, as the code shows. A change of a structure moves all
+ * members behind it, so this counts changes. */
 static unsigned count_steps(const struct derive_reading *reading, const struct luastate_layout *row)
 {
 	int32_t shift = 0, value;
@@ -114,7 +114,7 @@ static unsigned count_steps(const struct derive_reading *reading, const struct l
 	return steps;
 }
 
-/* The rows that an interpreter can be like, the nearest first. @return their number. */
+/* Select the rows that may resemble the interpreter, nearest first. @return their number. */
 static size_t sort_rows(const struct derive *derive,
 			const struct luastate_layout *ret_rows[ROWS_TRIED])
 {
@@ -123,7 +123,7 @@ static size_t sort_rows(const struct derive *derive,
 	unsigned steps[ROWS_TRIED];
 	size_t count = 0;
 
-	/* Of rows that are equally near the latest. */
+	/* From the last row on: among equally near rows the latest comes first. */
 	for (size_t i = luastate_layout_count; i-- > 0;) {
 		const struct luastate_layout *row = &luastate_layouts[i];
 		unsigned own;
@@ -156,7 +156,7 @@ static bool is_of_compiler(size_t field)
 	return state_is_of_compiler(state_fields[field].name);
 }
 
-/* The members of structures that no build has changed are the row's. */
+/* Whether no known build has changed the field's structure; the row's value then holds. */
 static bool is_steady(size_t field)
 {
 	static const char *const structures[] = { "GCobj.",	 "GCfunc", "GCupval.", "GCstr.",
@@ -166,11 +166,11 @@ static bool is_steady(size_t field)
 	for (size_t i = 0; i < sizeof(structures) / sizeof(structures[0]); i++)
 		if (derive_is_member(field, structures[i]))
 			return true;
-	/* All collectable objects have it at the same place. */
+	/* All collectable objects have this member at the same offset. */
 	return field == DERIVE_FIELD(GCproto_gclist);
 }
 
-/* Distances from the global state, as the code has them. */
+/* The code shows distances from the global state; convert them to offsets in jit_State. */
 static int32_t from_J(const struct derive *derive, size_t field, int32_t value)
 {
 	if (derive_is_member(field, "jit_State.") && field != DERIVE_FIELD(jit_State_L))
@@ -178,7 +178,8 @@ static int32_t from_J(const struct derive *derive, size_t field, int32_t value)
 	return value;
 }
 
-/* The states are numbers in a row: those behind one have moved with it. */
+/* VM states are consecutive numbers, so a state has moved as far as the last known one before it.
+ */
 static void fill_states(struct derive *derive)
 {
 	int32_t shift = 0;
@@ -199,8 +200,8 @@ static void fill_states(struct derive *derive)
 	}
 }
 
-/* What the code shows is foreign, too: members lie within what is read of their structures, and
- * where all builds have the same the row is right. */
+/* Whether to believe a value from the code, which is untrusted. A member must be inside the bytes
+ * that are read of its structure. If all builds have the same value, only the row's is right. */
 static bool is_credible(const struct derive *derive, size_t field, int32_t value)
 {
 	bool is_far =
@@ -225,7 +226,8 @@ void derive_begin(struct derive *derive, const struct luastate_layout *row)
 			derive_note_absent(derive, i);
 			continue;
 		}
-		/* Tables find strings by another number than the string table in newer builds. */
+		/* In newer builds, table look-ups use another member than the string table does, so
+		 * the code shows something else. */
 		if (i == DERIVE_FIELD(GCstr_hash) || i == DERIVE_FIELD(GCstr_len)) {
 			derive->source[i] = DERIVE_BY_ROW;
 		} else if (derive_winner(&reading->votes[i], &value)) {
@@ -240,8 +242,8 @@ void derive_begin(struct derive *derive, const struct luastate_layout *row)
 	}
 }
 
-/* Without what finds a trace and what it shows, compiled code is not followed at all. A program
- * that has no traces yet does not show it: the row would be a guess. */
+/* Whether compiled code can be followed. This needs all fields that find and describe a trace. A
+ * program without traces does not show them, and the row's values would be guesses. */
 static bool knows_compiler(const struct derive *derive)
 {
 	if (!derive->trace_count)
@@ -253,7 +255,7 @@ static bool knows_compiler(const struct derive *derive)
 	return true;
 }
 
-/* What is not known becomes absent. @return whether what is known is enough. */
+/* Mark unknown fields as absent. @return whether the known fields are enough. */
 static bool finish(struct derive *derive)
 {
 	if (!knows_compiler(derive))
@@ -295,8 +297,9 @@ bool derive_layout(struct derive *derive, uint64_t L)
 
 	derive_bound_reads(&bounded, derive->reader);
 	derive->reader = &bounded.reader;
-	/* The VM runs on while it is read: what does not fit at one look may at the next. Whether
-	 * there is one at all does not change, and no row tells more of that than the code. */
+	/* The VM runs while it is read, so a test that fails now may pass at the next look. Two
+	 * facts do not change: whether the coroutine belongs to a VM, and what the code shows; so
+	 * the first row settles whether to continue. */
 	for (size_t i = 0; i < count * DERIVE_LOOKS && !found && !bounded.is_over && (i == 0 || G);
 	     i++) {
 		found = try_row(derive, rows[i / DERIVE_LOOKS], L);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the interpreter's code on AArch64 shows of LuaJIT's structures. It is written in assembler,
- * so compilers and their options leave it as it is. x22 is the global state, x23 the coroutine, x21
- * the bytecode's PC behind the instruction, x19 BASE, x26 -1, and sp the C frame.
+/* What does the interpreter's code on AArch64 show of LuaJIT's structures?
+ *
+ * The code is written in assembler, so compilers and their options do not change it. x22 is the
+ * global state, x23 the coroutine, x21 the bytecode's PC behind the instruction, x19 BASE, x26 -1,
+ * and sp the C frame.
  *
  * Source: LuaJIT v2.1 src/vm_arm64.dasc; encodings: Arm Architecture Reference Manual, C4.1 (loads
  * and stores, data processing), C6.2.
@@ -16,8 +17,8 @@ enum {
 	REG_G = 22,
 	REG_L = 23,
 	REG_MINUS_ONE = 26,
-	REG_SP = 31, /* as a base; as a value it is zero */
-	/* From where an entry has the global state to where the C frame is complete. */
+	REG_SP = 31, /* as a base; as a value it reads as zero */
+	/* Instructions from an entry's load of the global state to the completed C frame. */
 	ENTRY_INSNS = 24,
 	EXIT_INSNS = 24,
 	CALL_INSNS = 14,
@@ -46,11 +47,11 @@ enum kind {
 
 /** One instruction. */
 struct insn {
-	uint8_t kind, size, reg, other, base; /* other: the second of a pair, or the index */
+	uint8_t kind, size, reg, other, base; /* other: of a pair, or the index */
 	int32_t value;			      /* displacement or constant */
 };
 
-/* Loads and stores of one register: at base + displacement. */
+/* Decode a load or store of one register at base + displacement. */
 static bool decode_access(uint32_t ins, struct insn *insn)
 {
 	uint32_t size = ins >> 30, load = ins >> 22 & 3;
@@ -123,7 +124,7 @@ static void decode(uint32_t ins, struct insn *insn)
 
 /* ---- Looking ---------------------------------------------------------------------------- */
 
-/** All instructions, and what is known of them so far. */
+/** All instructions, and the facts that are known so far. */
 struct sweep {
 	const uint8_t *code;
 	size_t count;
@@ -134,7 +135,7 @@ struct sweep {
 #define VOTE(sweep, member, number) \
 	derive_vote(&(sweep)->reading->votes[DERIVE_FIELD(member)], (number))
 
-/* An instruction behind the last, or before the first, reads as none. */
+/* The instruction at an index; outside the code it is OTHER. */
 static struct insn insn_at(const struct sweep *sweep, size_t i)
 {
 	struct insn insn = { 0 };
@@ -147,8 +148,8 @@ static struct insn insn_at(const struct sweep *sweep, size_t i)
 	return insn;
 }
 
-/* A load or store by a base register; a displacement that is too large is in a register, set
- * before. */
+/* Whether an instruction loads or stores by a base register. A displacement that is too large for
+ * an instruction is in a register, which was set before. */
 static bool is_access(const struct sweep *sweep, size_t i, uint8_t kind, uint8_t base,
 		      struct insn *ret_insn)
 {
@@ -170,7 +171,7 @@ static bool is_access(const struct sweep *sweep, size_t i, uint8_t kind, uint8_t
 	return false;
 }
 
-/* The constant that a register was set to before, or INT32_MAX. */
+/* The constant that an earlier instruction set a register to, or INT32_MAX. */
 static int32_t constant_of(const struct sweep *sweep, size_t i, uint8_t reg)
 {
 	if (reg == REG_MINUS_ONE)
@@ -197,7 +198,7 @@ static void read_opcode_jump(struct sweep *sweep, size_t i)
 		}
 }
 
-/* The coroutine has the global state, and becomes its current one. */
+/* An entry loads the global state from the coroutine, and makes this the current coroutine. */
 static void read_entry(struct sweep *sweep, size_t i)
 {
 	struct insn store;
@@ -213,7 +214,7 @@ static void read_entry(struct sweep *sweep, size_t i)
 	}
 }
 
-/* A C function's call: its state before, the current coroutine after it. */
+/* A call of a C function sets the state before it, and the current coroutine after it. */
 static void read_c_call(struct sweep *sweep, size_t i)
 {
 	struct insn call = insn_at(sweep, i), insn;
@@ -235,8 +236,7 @@ static void read_c_call(struct sweep *sweep, size_t i)
 	}
 }
 
-/* The current coroutine and its base are loaded, and the exit's number and the trace's are stored.
- */
+/* An exit loads the current coroutine and its base, and stores the numbers of exit and trace. */
 static void read_exit(struct sweep *sweep, size_t i)
 {
 	struct insn insn = insn_at(sweep, i);
@@ -256,8 +256,8 @@ static void read_exit(struct sweep *sweep, size_t i)
 	}
 }
 
-/* ldr r, [J.trace]; ldr r2, [r, number]; ldr r3, [r2+mcode]; ...; br r3. With a load of 32 bits it
- * is the instruction that the trace began with. */
+/* ldr r, [J.trace]; ldr r2, [r, number]; ldr r3, [r2+mcode]; ...; br r3. A 32-bit load instead
+ * reads the instruction with which the trace began. */
 static void read_trace(struct sweep *sweep, size_t i)
 {
 	struct insn table = insn_at(sweep, i), trace = { 0 }, insn;
@@ -281,9 +281,8 @@ static void read_trace(struct sweep *sweep, size_t i)
 	}
 }
 
-/* add x0, J, beside str L, [J.L], before a call. The compiler's state is the last that is passed
- * so.
- */
+/* add x0, J, beside str L, [J.L], before a call. The compiler's state is the last structure that is
+ * passed this way. */
 static void read_compiler(struct sweep *sweep, size_t i)
 {
 	struct insn J = insn_at(sweep, i), store;
@@ -311,7 +310,7 @@ static int32_t find_last(const struct sweep *sweep)
 	return last;
 }
 
-/* A barrier puts a table into a list. */
+/* A write barrier puts a table into a list. */
 static void read_barrier(struct sweep *sweep, size_t i)
 {
 	struct insn load = insn_at(sweep, i), store, link;
@@ -372,7 +371,7 @@ static bool read_vmstate(struct sweep *sweep)
 
 /* ---- Members of lua_State --------------------------------------------------------------- */
 
-/* The frame's address, or that with a flag, is in a register. */
+/* Whether a register holds the C frame's address, perhaps with a flag. */
 static bool is_frame(const struct sweep *sweep, size_t i, uint8_t reg)
 {
 	for (size_t k = i; k-- > 0 && k + 10 > i;) {
@@ -401,7 +400,7 @@ static void read_stack(struct sweep *sweep, size_t i)
 	}
 	if (stack < 0 || top < 0 || sub.reg != sub.base)
 		return;
-	/* The difference is kept in the C frame. */
+	/* The C frame keeps the difference. */
 	for (size_t k = i + 1; k < i + 3; k++)
 		if (is_access(sweep, k, STORE, REG_SP, &load) && load.reg == sub.reg &&
 		    load.size == 4) {
@@ -447,7 +446,7 @@ static void read_coroutine_at(struct sweep *sweep, size_t i)
 
 /* ---- Members of functions and traces ---------------------------------------------------- */
 
-/* A prototype's members lie before its bytecode. */
+/* A prototype's members are right below its bytecode. */
 static void read_function_at(struct sweep *sweep, size_t i)
 {
 	struct insn insn = insn_at(sweep, i), next = insn_at(sweep, i + 1);
@@ -486,7 +485,7 @@ bool derive_read_code(const struct state_interpreter *interpreter,
 		read_coroutine_at(&sweep, i);
 		read_function_at(&sweep, i);
 	}
-	/* There is no other value model on AArch64. */
+	/* AArch64 has no other value model, so other code is not LuaJIT's. */
 	ret_reading->gc64 = shifts > SHIFTS_OF_TAGS;
 	return ret_reading->gc64 &&
 	       derive_winner(&ret_reading->votes[DERIVE_FIELD(global_State_to_dispatch)], &unused);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the interpreter's code on x86-64 shows of LuaJIT's structures. It is written in assembler,
- * so compilers and their options leave it as it is; these shapes are the same in all builds since
- * 2017. Where nothing else is said, r14 is DISPATCH, rbp the coroutine, rbx the bytecode's PC
- * behind the instruction, rdx BASE and rsp the C frame.
+/* What does the interpreter's code on x86-64 show of LuaJIT's structures?
+ *
+ * The code is written in assembler, so compilers and their options do not change it; these
+ * instruction patterns are the same in all builds since 2017. Unless a comment says otherwise, r14
+ * is DISPATCH, rbp the coroutine, rbx the bytecode's PC behind the instruction, rdx BASE and rsp
+ * the C frame.
  *
  * Source: LuaJIT v2.1 src/vm_x64.dasc, vm_x86.dasc.
  */
@@ -14,22 +15,22 @@
 #include "luastate/arch/insn_x64.h"
 
 enum {
-	/* Instructions of an interpreter: 17 KiB have some 4,300. */
+	/* Limit of an interpreter's instructions; 17 KiB of code have some 4,300. */
 	INSNS_MAX = 32768,
-	/* From where DISPATCH is set to where the C frame is complete. */
+	/* Instructions from the set-up of DISPATCH to the completed C frame. */
 	ENTRY_INSNS = 14,
-	/* From an exit's beginning to where the coroutine and its base are loaded. */
+	/* Instructions from an exit's beginning to the loads of the coroutine and its base. */
 	EXIT_INSNS = 48,
-	/* Between the load of a C function's address and its call. */
+	/* Instructions between the load of a C function's address and its call. */
 	CALL_INSNS = 14,
 	CONDITION_AE = 3,
 	CONDITION_A = 7,
 	NODE_BYTES = 24,
-	SHIFTS_OF_TAGS = 20, /* sar reg, 47: more of them only with GC64 */
-	VMSTATE_LAST = -20,  /* ~LJ_VMST_* are small */
+	SHIFTS_OF_TAGS = 20, /* sar reg, 47: only GC64 has more of them */
+	VMSTATE_LAST = -20,  /* ~LJ_VMST_* are small numbers */
 };
 
-/** All instructions, and what is known of them so far. */
+/** All instructions, and the facts that are known so far. */
 struct sweep {
 	const struct insn *insns;
 	size_t count;
@@ -41,7 +42,7 @@ struct sweep {
 #define VOTE(sweep, member, value) \
 	derive_vote(&(sweep)->reading->votes[DERIVE_FIELD(member)], (value))
 
-/* The instruction's operand is a member of what the register refers to. */
+/* Whether an instruction of a kind has a memory operand with this base register. */
 static bool is_of(const struct insn *insn, uint8_t kind, uint8_t base)
 {
 	return insn->kind == kind && insn->has_mem && insn->base == base &&
@@ -54,7 +55,7 @@ static bool is_member(const struct insn *insn, uint8_t kind)
 	       insn->index == INSN_NO_REG && insn->base != INSN_R14 && insn->base != INSN_RSP;
 }
 
-/* The next of a kind within some instructions, or NULL. */
+/* The next instruction of a kind within some instructions, or NULL. */
 static const struct insn *next_of(const struct sweep *sweep, size_t from, size_t within,
 				  uint8_t kind, uint8_t base, uint8_t reg)
 {
@@ -64,7 +65,7 @@ static const struct insn *next_of(const struct sweep *sweep, size_t from, size_t
 	return NULL;
 }
 
-/* An instruction behind the last reads as none. */
+/* The instruction at an index; behind the last one it is INSN_OTHER. */
 static const struct insn *insn_at(const struct sweep *sweep, size_t i)
 {
 	static const struct insn none = { .reg = INSN_NO_REG,
@@ -82,8 +83,8 @@ static bool is_add_dispatch(const struct insn *insn)
 
 /* ---- Where the dispatch table is -------------------------------------------------------- */
 
-/* mov r14, [L+glref]; ...; add r14, G2DISP. A callback has g in rbp: lea r14, [rbp+G2DISP], and
- * loads the C types. */
+/* mov r14, [L+glref]; ...; add r14, G2DISP. A callback has g in rbp: it computes lea r14,
+ * [rbp+G2DISP], and loads the C types. */
 static void read_dispatch(struct sweep *sweep)
 {
 	for (size_t i = 0; i < sweep->count; i++) {
@@ -115,7 +116,7 @@ static bool is_state_store(const struct sweep *sweep, const struct insn *insn)
 	       (!sweep->vmstate || insn->disp + sweep->to_dispatch == sweep->vmstate);
 }
 
-/* Behind the entry's "add r14" come the current coroutine and the state. */
+/* After an entry's "add r14", the current coroutine and the state are stored. */
 static void read_entry(struct sweep *sweep, size_t i)
 {
 	for (size_t k = i + 1; k < i + ENTRY_INSNS; k++) {
@@ -132,7 +133,7 @@ static void read_entry(struct sweep *sweep, size_t i)
 	}
 }
 
-/* A C function's call: its state before, the current coroutine after it. */
+/* A call of a C function sets the state before it, and the current coroutine after it. */
 static void read_c_call(struct sweep *sweep, size_t i)
 {
 	const struct insn *call = &sweep->insns[i];
@@ -155,8 +156,8 @@ static void read_c_call(struct sweep *sweep, size_t i)
 		}
 }
 
-/* mov ecx, [vmstate]; mov [vmstate], ~EXIT; mov [exitno], eax; mov [parent], ecx; ...; then the
- * coroutine and its base are loaded. */
+/* mov ecx, [vmstate]; mov [vmstate], ~EXIT; mov [exitno], eax; mov [parent], ecx; ...; then loads
+ * of the coroutine and its base. */
 static void read_exit(struct sweep *sweep, size_t i)
 {
 	const struct insn *number = &sweep->insns[i], *state = insn_at(sweep, i + 1);
@@ -182,8 +183,8 @@ static void read_exit(struct sweep *sweep, size_t i)
 		VOTE(sweep, global_State_jit_base, load->disp + sweep->to_dispatch);
 }
 
-/* mov r, [J.trace]; mov r2, [r+r2*size]; mov r2, [r2+mcode]; ...; jmp r2. With a load of 32 bits it
- * is the instruction that the trace began with. */
+/* mov r, [J.trace]; mov r2, [r+r2*size]; mov r2, [r2+mcode]; ...; jmp r2. A 32-bit load instead
+ * reads the instruction with which the trace began. */
 static void read_trace(struct sweep *sweep, size_t i)
 {
 	const struct insn *table = &sweep->insns[i], *trace = insn_at(sweep, i + 1);
@@ -205,7 +206,7 @@ static void read_trace(struct sweep *sweep, size_t i)
 		VOTE(sweep, global_State_jit_base, base->disp + sweep->to_dispatch);
 }
 
-/* A barrier puts a table into a list: mov r, [grayagain]; mov [grayagain], table; mov
+/* A write barrier puts a table into a list: mov r, [grayagain]; mov [grayagain], table; mov
  * [table+gclist], r. */
 static void read_barrier(struct sweep *sweep, size_t i)
 {
@@ -258,7 +259,8 @@ static void read_global(struct sweep *sweep)
 	}
 }
 
-/* The state is what is stored most often. Once it is known, other small numbers are not it. */
+/* The state is the member that is stored most often. It is found first, because stores of small
+ * numbers to other members look alike. */
 static bool read_vmstate(struct sweep *sweep)
 {
 	struct derive_votes *votes = &sweep->reading->votes[DERIVE_FIELD(global_State_vmstate)];
@@ -287,7 +289,7 @@ static void read_coroutine_at(struct sweep *sweep, size_t i)
 	if (is_of(insn, INSN_ALU_LOAD, INSN_RBP) && insn->op == INSN_CMP &&
 	    next->kind == INSN_BRANCH && next->op == CONDITION_A)
 		VOTE(sweep, lua_State_maxstack, insn->disp);
-	/* Without GC64 a pointer's lower half is all of it. */
+	/* Without GC64 the lower half of a value is the whole pointer. */
 	if ((insn->kind == INSN_CALL || insn->kind == INSN_CALL_MEM) &&
 	    is_of(next, INSN_LOAD, INSN_RBP) && next->reg == INSN_RDX && next->size == sweep->ref)
 		VOTE(sweep, lua_State_base, next->disp);
@@ -307,7 +309,7 @@ static void read_coroutine_at(struct sweep *sweep, size_t i)
 
 /* ---- Members of functions, tables and traces -------------------------------------------- */
 
-/* A prototype's members lie before its bytecode; rbx is behind the first instruction. */
+/* A prototype's members are right below its bytecode; rbx points behind the first instruction. */
 static void read_proto_at(struct sweep *sweep, size_t i)
 {
 	const struct insn *insn = &sweep->insns[i], *next = insn_at(sweep, i + 1);
@@ -395,7 +397,7 @@ static size_t decode_all(const struct state_interpreter *interpreter, struct ins
 	return count;
 }
 
-/* Tags are in the upper 17 bits of a value. */
+/* With GC64, tags are in the upper 17 bits of a value. */
 static bool uses_gc64(const struct sweep *sweep)
 {
 	size_t shifts = 0;

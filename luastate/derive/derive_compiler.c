@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where jit_State has its members.
+/* At which offsets are the members of jit_State?
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, JIT_PARAMDEF), src/lj_trace.c (trace_findfree),
  * src/lj_mcode.c.
@@ -24,7 +23,7 @@ bool derive_read_J(const struct derive *derive, int32_t at, void *ret_bytes, siz
 			  ret_bytes, len, &why) == 0;
 }
 
-/* A table of traces, each with its number: 0 where there are none, then all are 0. */
+/* The size of the table of traces. It is 0 if there is no table. */
 static bool is_table_size(const struct derive *derive, int32_t at)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -38,13 +37,13 @@ static bool is_table_size(const struct derive *derive, int32_t at)
 		return false;
 	if (!table)
 		return size == 0;
-	/* It grows by doubling. */
+	/* The table grows by doubling. */
 	return size > 1 && size <= DERIVE_TRACES_MAX && (size & (size - 1)) == 0 &&
 	       state_read(derive->reader, table + (uint64_t)layout->ref_size * (size - 1), slot,
 			  (size_t)layout->ref_size, &why) == 0;
 }
 
-/* The number from which a free one is looked for. */
+/* The number from which the search for a free trace number starts. */
 static bool is_free_number(const struct derive *derive, int32_t at)
 {
 	uint32_t number = 0, size = 0;
@@ -54,9 +53,9 @@ static bool is_free_number(const struct derive *derive, int32_t at)
 	       number <= size && at != derive->layout.jit_State_sizetrace;
 }
 
-/* The compiler's parameters are known by a few that nobody changes, in a row: tryside, instunroll,
- * loopunroll, callunroll, recunroll. Before them are maxtrace, maxrecord, maxirconst, maxside,
- * maxsnap, in some builds minstitch, which is small, hotloop and hotexit. */
+/* The compiler's parameters are found by five consecutive ones that nobody changes: tryside,
+ * instunroll, loopunroll, callunroll, recunroll. Before these are maxtrace, maxrecord, maxirconst,
+ * maxside, maxsnap, in some builds minstitch (a small number), hotloop and hotexit. */
 static void find_params(struct derive *derive)
 {
 	static const int32_t known[] = { 4, 4, 15, 3, 2 };
@@ -83,7 +82,8 @@ static void find_params(struct derive *derive)
 	}
 }
 
-/* The area for machine code: its start, top and bottom of what is free, sizes of it and of all. */
+/* An area of machine code has five consecutive members: its start, top and bottom of its free part,
+ * its size, and the size of all areas. */
 static void find_area(struct derive *derive)
 {
 	int32_t start = derive->layout.jit_State_exitno;
@@ -108,7 +108,8 @@ static void find_area(struct derive *derive)
 	}
 }
 
-/* Groups of exit stubs on x86-64: addresses in machine code, the first ones only. */
+/* Groups of exit stubs on x86-64: addresses of machine code, from the first entry on without gaps.
+ */
 static bool are_stubs(const struct derive *derive, int32_t at)
 {
 	uint64_t groups[STATE_STUB_GROUPS], nearest = UINT64_MAX;

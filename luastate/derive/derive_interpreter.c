@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of an interpreter's layout: when it is searched for, whether a
- * row of the table holds, and what of a search is kept. */
+/* When is an interpreter's layout derived, does a row of the table hold, and which result is kept?
+ */
 #include "luastate/derive/derive.h"
 
 #include <stdlib.h>
@@ -10,17 +10,17 @@
 #include "luastate/layout/fields.h"
 
 enum {
-	/* A search that found nothing is repeated after as long as it took, then twice as long, up
-	 * to some minutes. */
+	/* After a failed search, the next one waits for as long as the failed one took. The wait
+	 * then doubles, up to some minutes. */
 	TRIES_DOUBLED = 12,
 	ROW_TRIES = 10,
-	/* All searches of a process together: what may be saved up, and one part in that many of
-	 * the time that passes. Stacks and memory can have any number of coroutines that belong to
-	 * no VM. */
+	/* Processor time of all searches of a process: at most SAVED_NS at once, and 1/SHARE of the
+	 * time that passes. The limit is needed because stacks and memory can show any number of
+	 * coroutines that belong to no VM. */
 	SAVED_NS = 300 * 1000 * 1000,
 	SHARE = 20,
-	/* A row is ruled out if each of that many looks at the live VM contradicts it in the same
-	 * way: the right row must never be. */
+	/* A row is ruled out only if each of ROW_LOOKS looks at the live VM contradicts it in the
+	 * same way, because the right row must never be ruled out. */
 	ROW_LOOKS = 8,
 	TRACES_ENOUGH = 16,
 };
@@ -38,8 +38,7 @@ static void spend(struct luastate *state, uint64_t begin_ns)
 	budget_charge(&state->derive_time, clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
-/* Read the code when it is looked for first. Code that is not like any tells no
- * more later. */
+/* Read the code once. Code that does not look like LuaJIT's is never tried again. */
 static bool read_code(struct state_interpreter *interpreter)
 {
 	if (!interpreter->reading) {
@@ -55,8 +54,7 @@ bool derive_is_due(struct state_interpreter *interpreter)
 	return clock_now_ns() >= interpreter->derive_due_ns && read_code(interpreter);
 }
 
-/* The next search is not due before as long again as the last one took, then
- * twice as long. */
+/* The next search waits for the duration of the last one, doubled with each try. */
 void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
 {
 	unsigned doublings = interpreter->derive_tries < TRIES_DOUBLED ? interpreter->derive_tries
@@ -68,9 +66,9 @@ void derive_rest(struct state_interpreter *interpreter, uint64_t begin_ns)
 
 /* ---- Known rows ------------------------------------------------------------------------- */
 
-/* What rules a row out: what the code shows, and equations of live objects.
- * Other members are found by what they mostly are, or by parameters that a
- * program may set; and some sizes are rounded to what lies behind. */
+/* Whether a field may rule a row out: only what the code shows, and equations that live objects
+ * satisfy. Other members are found by their usual values, or by parameters that a program may set;
+ * and some sizes are rounded up. */
 static bool is_strong(const struct derive *derive, size_t field)
 {
 	static const size_t fields[] = {
@@ -91,8 +89,7 @@ static bool is_strong(const struct derive *derive, size_t field)
 
 	if (derive->source[field] != DERIVE_BY_VM)
 		return true;
-	/* Side traces and their roots: numbers of a few traces fit other members as
-	 * well. */
+	/* With few traces, the numbers of side traces and their roots fit other members as well. */
 	if (field == DERIVE_FIELD(GCtrace_root) || field == DERIVE_FIELD(GCtrace_nchild))
 		return derive->trace_count >= TRACES_ENOUGH;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
@@ -101,8 +98,8 @@ static bool is_strong(const struct derive *derive, size_t field)
 	return false;
 }
 
-/* One look at a live VM: of the fields that contradicted the row so far those
- * that do still, and by the same value. @return their number. */
+/* Look at a live VM once. Keeps the fields that contradict the row as they did in the looks before,
+ * by the same value. @return their number. */
 static size_t look_at_row(struct derive *derive, const struct luastate_layout *row, uint64_t L,
 			  bool is_first, int32_t *seen)
 {
@@ -144,7 +141,7 @@ enum derive_verdict derive_judge_row(struct luastate *state, struct state_interp
 	derive->interpreter = interpreter;
 	derive->reader = &bounded.reader;
 	derive->reading = interpreter->reading;
-	/* The VM runs while it is read: one look may see what never was at one time. */
+	/* The VM runs while it is read, so one look may combine values of different times. */
 	for (unsigned look = 0; look < ROW_LOOKS && left; look++)
 		left = look_at_row(derive, row, L, look == 0, seen);
 	verdict = left ? DERIVE_CONTRADICTED : derive->trace_count ? DERIVE_CONFIRMED : DERIVE_OPEN;
@@ -155,7 +152,7 @@ enum derive_verdict derive_judge_row(struct luastate *state, struct state_interp
 
 /* ---- Searches --------------------------------------------------------------------------- */
 
-/* One search of the VM of a coroutine. */
+/* Search once, from a coroutine. */
 static struct derive *search(const struct luastate *state, struct state_interpreter *interpreter,
 			     const struct attach_reader *reader, uint64_t L)
 {
@@ -170,8 +167,8 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 	derive->reader = reader;
 	derive->reading = interpreter->reading;
 	found = derive_layout(derive, L);
-	/* Most coroutines that are met are no VM's: only a search that got far costs
-	 * something. */
+	/* Most coroutine-like words belong to no VM, so only a search that found a VM delays the
+	 * next one. */
 	if (derive->G)
 		derive_rest(interpreter, begin_ns);
 	if (found)
@@ -180,7 +177,7 @@ static struct derive *search(const struct luastate *state, struct state_interpre
 	return NULL;
 }
 
-/* @return NULL where nothing was found, or it is not yet time to look for it. */
+/* @return NULL if nothing was found, or a search is not due yet. */
 static struct derive *search_when_due(struct luastate *state, struct state_interpreter *interpreter,
 				      const struct attach_reader *reader, uint64_t L)
 {
@@ -194,7 +191,7 @@ static struct derive *search_when_due(struct luastate *state, struct state_inter
 	return derive;
 }
 
-/* Fields that are known, or known not to be there. */
+/* Count the fields whose values are known. */
 static unsigned count_known(const uint8_t *source)
 {
 	unsigned count = 0;
@@ -205,7 +202,7 @@ static unsigned count_known(const uint8_t *source)
 	return count;
 }
 
-/* Whether a row has all that is known. */
+/* Whether a row agrees with all known fields. */
 static bool is_row(const struct derive *derive)
 {
 	for (size_t i = 0; i < luastate_layout_count; i++) {
@@ -222,7 +219,7 @@ static bool is_row(const struct derive *derive)
 	return false;
 }
 
-/* Whether the program may show more when it has traces, or more of them. */
+/* Whether the layout may improve when the program has more traces. */
 static bool is_provisional(const struct derive *derive)
 {
 	return memchr(derive->source, DERIVE_GUESSED, state_field_count) ||
@@ -253,8 +250,9 @@ bool derive_interpreter(struct luastate *state, struct state_interpreter *interp
 	if (interpreter->layout || interpreter->own)
 		return false;
 	derive = search_when_due(state, interpreter, reader, L);
-	/* A VM of a known build that did not pass at this look does at another, and
-	 * knows more; unless it never does. */
+	/* A VM of a known build may have failed a check at this look only; at another look its row
+	 * fits, and the row has more fields. After ROW_TRIES tries the derived layout is kept
+	 * anyway. */
 	found = derive &&
 		(state_has_compiler(&derive->layout) || !is_row(derive) ||
 		 interpreter->derive_tries > ROW_TRIES) &&

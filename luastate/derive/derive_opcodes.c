@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The numbers of opcodes. LuaJIT has a table of what operands each opcode has, in its read-only
- * data: one word for each, then zeros for the fast functions. Between builds opcodes are added;
- * those that are known keep their order, so that the operands tell which are new, but where a new
- * one has the same operands as its neighbours. Then all of these are unknown.
+/* Which numbers do a build's opcodes have?
+ *
+ * LuaJIT's read-only data has a table of the operands of each opcode: one word per opcode, then
+ * zeros for the built-ins. New builds add opcodes, but known ones keep their order, so the operands
+ * show which opcodes are new. If a new opcode has the same operands as its neighbours, all of them
+ * are unknown.
  *
  * Source: LuaJIT v2.1 src/lj_bc.h (BCDEF, BCMode, BCMODE), lj_bc.c (lj_bc_mode).
  */
@@ -14,9 +15,9 @@
 enum {
 	/* Opcodes before FUNCF that have the same numbers in all builds of layouts.table. */
 	NAMED = 89,
-	/* With the bit operators, which builds since a2ce8114 have behind JMP. */
+	/* The same with the bit operators, which builds since a2ce8114 have behind JMP. */
 	NAMED_MORE = 96,
-	/* The first opcodes, comparisons, are the same in all builds; they find the table. */
+	/* The first opcodes, comparisons, are the same in all builds. They identify the table. */
 	FIRST = 12,
 	/* The upper bits name a metamethod, whose number depends on the build's options. */
 	OPERANDS = 0x7ff,
@@ -46,7 +47,7 @@ static const char operands[] =
 	/* BNOT */   "d-v" "dvv" "dvv" "dvv" "dvv" "dvv" "dvv";
 /* clang-format on */
 
-/* BCM*, by their letters. */
+/* The BCM* number of a letter. */
 static uint32_t mode_of(char letter)
 {
 	static const char letters[] = "-dbvrulspntTfjc";
@@ -54,7 +55,7 @@ static uint32_t mode_of(char letter)
 	return (uint32_t)(strchr(letters, letter) - letters);
 }
 
-/* The operands of a known opcode as the table has them. */
+/* The operands of a known opcode, encoded as in the table. */
 static uint32_t known_operands(size_t op)
 {
 	const char *letters = operands + 3 * op;
@@ -78,7 +79,7 @@ static bool is_table(const uint16_t *words, size_t max, size_t fast)
 	return true;
 }
 
-/* @param ret_words The words of all opcodes. */
+/* Find the table in the file's mapping. @param ret_words The words of all opcodes. */
 static bool find_table(const struct state_interpreter *interpreter,
 		       const struct attach_reader *reader, const struct luastate_layout *layout,
 		       uint16_t ret_words[STATE_OPCODES_MAX])
@@ -91,7 +92,8 @@ static bool find_table(const struct state_interpreter *interpreter,
 
 	if (end - interpreter->data_start > FILE_MAX)
 		end = interpreter->data_start + FILE_MAX;
-	/* Where a piece cannot be read what was kept of the one before ends there, too. */
+	/* The table may cross from one piece to the next, so the end of a piece is kept. An
+	 * unreadable piece discards the kept bytes. */
 	for (uint64_t at = interpreter->data_start; piece && at < end && !found; at += PIECE) {
 		size_t len = end - at < PIECE ? (size_t)(end - at) : PIECE, whole = kept + len;
 		struct failure why;
@@ -117,7 +119,7 @@ static bool find_table(const struct state_interpreter *interpreter,
 
 /* ---- Alignment -------------------------------------------------------------------------- */
 
-/** In how many ways the opcodes from one on can be the known ones from another on. */
+/** Number of ways to match opcodes from index i on with known opcodes from index k on. */
 struct ways {
 	double count[STATE_OPCODES_MAX + 1][NAMED_MORE + 1];
 };
@@ -127,7 +129,8 @@ static bool is_like(const uint16_t *words, size_t op, size_t known)
 	return (words[op] & OPERANDS) == known_operands(known);
 }
 
-/* From the end to the beginning; each known opcode is there, in order, and others are new. */
+/* Count the ways from the end to the beginning. Each known opcode must occur, in order; the others
+ * are new. */
 static void count_ways(const uint16_t *words, size_t count, size_t named, struct ways *ret_ways)
 {
 	memset(ret_ways, 0, sizeof(*ret_ways));
@@ -140,14 +143,14 @@ static void count_ways(const uint16_t *words, size_t count, size_t named, struct
 	}
 }
 
-/* An opcode is a known one if it is that in each way: if there is no way without. */
+/* Identify the opcodes that are the same known opcode in every way. */
 static void align(const uint16_t *words, size_t count, size_t named, const struct ways *from,
 		  uint8_t ret_opcodes[STATE_OPCODES_MAX])
 {
 	struct ways *to = calloc(1, sizeof(*to));
 	double all = from->count[0][0];
 
-	/* In how many ways those before it can be the known ones before. */
+	/* Count the ways to match the opcodes before i with the known ones before k. */
 	if (!to || all == 0) {
 		free(to);
 		return;
@@ -188,7 +191,7 @@ void derive_opcodes(const struct state_interpreter *interpreter, const struct at
 	}
 	for (size_t i = 0; i < funcf; i++)
 		same &= layout->opcodes[i] == i;
-	/* Where there is no table to read, as in an image, the number of opcodes tells. */
+	/* Without a table, as in an image, the number of opcodes decides. */
 	layout->has_opcodes = found ? !same : funcf != NAMED && funcf != NAMED_MORE;
 	free(ways);
 }

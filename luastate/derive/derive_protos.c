@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where GCproto has its members. A prototype is one block, whose parts follow each other:
+/* At which offsets are the members of GCproto?
+ *
+ * A prototype is one block, whose parts follow each other:
  *
  *   GCproto | instructions | constants: objects | k: numbers | uv | lineinfo | uvinfo | varinfo
  *           sizebc * 4       sizekgc references   8 * sizekn   2 * sizeuv
@@ -16,16 +17,15 @@ enum {
 	PROTO_MIN = 56, /* without GC64 a prototype has 64 bytes */
 	LINES_MAX = 1 << 24,
 	PROTO_BYTES_MAX = 1 << 26,
-	PROTO_VARARG = 2, /* of flags */
+	PROTO_VARARG = 2, /* a bit of flags */
 	LINES_LOOKED = 256,
-	FUNCTIONS_ENOUGH = 4, /* this many show what most have */
-	/* Of functions with variable arguments the opcodes are these behind FUNCF: FUNCV to JFUNCV.
-	 */
+	FUNCTIONS_ENOUGH = 4, /* this many functions show what most have */
+	/* Opcodes of functions with variable arguments, counted from FUNCF: FUNCV to JFUNCV. */
 	FUNCV = 3,
 	JFUNCV = 5,
 };
 
-/* Whether a member of some bytes lies in the structure. */
+/* Whether a member of some bytes is inside the structure. */
 static bool is_inside(const struct derive *derive, int32_t at, int32_t bytes)
 {
 	return at > derive->layout.GCobj_gct && at % bytes == 0 &&
@@ -34,14 +34,16 @@ static bool is_inside(const struct derive *derive, int32_t at, int32_t bytes)
 
 /* ---- The prototypes --------------------------------------------------------------------- */
 
-/* The bytecode lies behind the structure: the size at which functions have prototypes. Some of them
- * may be dead, and their prototypes gone. */
+/* Find the size of GCproto. The bytecode follows the structure, so at the right distance below the
+ * bytecode there are prototypes. Some functions may be dead, and their prototypes released, so most
+ * must fit. */
 static bool find_size(struct derive *derive, const uint64_t *code, size_t count)
 {
 	const struct luastate_layout *layout = &derive->layout;
 	int32_t row = derive->row->GCproto_sizeof;
 
-	/* From the row's outwards: other objects may lie before small ones. */
+	/* From the row's size outwards: with a size too large, small objects before the prototype
+	 * might match. */
 	for (int32_t i = 0; i <= 2 * DERIVE_SHIFT_MAX / 4; i++) {
 		int32_t size = row + (i % 2 ? -4 : 4) * ((i + 1) / 2);
 		size_t good = 0;
@@ -82,9 +84,9 @@ static void read_protos(struct derive *derive, const uint64_t *code, size_t coun
 
 /* ---- Tests ------------------------------------------------------------------------------ */
 
-/* Constants are strings, prototypes, tables and cdata; the first one lies that many references
- * before the numbers. Where a reference is as long as an instruction, this alone tells how many
- * there are. */
+/* The first object constant is this number of references before the numbers; it must be a string,
+ * prototype, table or cdata. If a reference is as long as an instruction, only this test gives the
+ * number of references. */
 static bool has_constants(const struct derive *derive, const struct derive_object *proto,
 			  uint32_t refs)
 {
@@ -104,7 +106,7 @@ static bool has_constants(const struct derive *derive, const struct derive_objec
 		head[layout->GCobj_gct] == state_gct(layout->tag_cdata));
 }
 
-/* k - GCproto = the structure, instructions and references, rounded to 8. */
+/* k - GCproto = the structure, instructions and references, rounded up to 8. */
 static bool has_sizes(const struct derive *derive, const struct derive_object *proto,
 		      int32_t sizebc, int32_t sizekgc)
 {
@@ -119,7 +121,7 @@ static bool has_sizes(const struct derive *derive, const struct derive_object *p
 	       (refs == 0 || has_constants(derive, proto, (uint32_t)refs));
 }
 
-/* Slots of stacks that are not in use may have functions that are dead. */
+/* Unused stack slots may hold dead functions, so a majority is enough. */
 static size_t are_sizes(const struct derive *derive, int32_t sizebc, int32_t sizekgc)
 {
 	size_t good = 0;
@@ -131,7 +133,7 @@ static size_t are_sizes(const struct derive *derive, int32_t sizebc, int32_t siz
 	return 2 * good > derive->proto_count ? good : 0;
 }
 
-/* Forget the dead ones. */
+/* Forget the prototypes of dead functions. */
 static void keep_protos(struct derive *derive)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -159,7 +161,7 @@ static size_t are_numbers(const struct derive *derive, int32_t uv, int32_t sizek
 	return 1;
 }
 
-/* Upvalues are padded to pairs. Without debug information there is nothing behind them. */
+/* Upvalues are padded to pairs. Without debug information, nothing follows them. */
 static size_t are_upvalues(const struct derive *derive, int32_t lineinfo, int32_t sizeuv)
 {
 	if (!is_inside(derive, lineinfo, derive->layout.ref_size) || !is_inside(derive, sizeuv, 1))
@@ -176,7 +178,7 @@ static size_t are_upvalues(const struct derive *derive, int32_t lineinfo, int32_
 	return 1;
 }
 
-/* All parts lie within the block. */
+/* Whether the block contains all its parts. */
 static bool is_block(const struct derive *derive, int32_t at)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -215,7 +217,7 @@ static bool is_chunk_name(const struct derive *derive, int32_t at)
 	return true;
 }
 
-/* The largest of a prototype's line numbers, which count from its first line. */
+/* The largest line number of a prototype, relative to its first line. */
 static uint32_t last_line(const struct derive *derive, const struct derive_object *proto,
 			  uint32_t numline)
 {
@@ -238,9 +240,10 @@ static uint32_t last_line(const struct derive *derive, const struct derive_objec
 	return last;
 }
 
-/* No line lies behind the last. Functions end in their last line, but where that only has an "end"
- * behind a return, and main functions, which alone begin in line 0. LuaJIT's own functions in Lua
- * have no lines: the first is ~0. */
+/* No instruction is behind the last line. Most functions have code in their last line. The
+ * exceptions are functions that end with a return and an "end" on a line of its own, and main
+ * functions; only main functions begin in line 0. LuaJIT's own Lua functions have no lines: their
+ * first line is ~0. */
 static size_t are_lines(const struct derive *derive, int32_t firstline, int32_t numline)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -265,13 +268,13 @@ static size_t are_lines(const struct derive *derive, int32_t firstline, int32_t 
 		begun += first != 0;
 		all++;
 	}
-	/* Of a few, one of which may be a main function, none is more likely than another. */
+	/* Few functions decide nothing: one of them may be a main function. */
 	if (all < FUNCTIONS_ENOUGH)
 		return 1;
 	return 4 * same > all ? 1 + begun + same : 0;
 }
 
-/* Names of upvalues, then of variables, behind the lines. */
+/* Names of upvalues follow the lines, then names of variables. */
 static size_t are_infos(const struct derive *derive, int32_t uvinfo, int32_t varinfo)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -294,7 +297,7 @@ static size_t are_infos(const struct derive *derive, int32_t uvinfo, int32_t var
 	return 1;
 }
 
-/* A flag says what the first instruction says. */
+/* The flag for variable arguments must agree with the first instruction. */
 static bool is_flags(const struct derive *derive, int32_t at)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -328,7 +331,7 @@ static void note_code(struct derive *derive, size_t field, const struct derive_v
 {
 	int32_t value, size = derive->layout.GCproto_sizeof;
 
-	/* The code is foreign, too: only what lies in the structure is believed. */
+	/* The code is untrusted: only offsets inside the structure are believed. */
 	if (!derive_winner(votes, &value) || value < -size || value >= 0)
 		return;
 	*state_field_at(&derive->layout, field) = size + value;
@@ -366,7 +369,7 @@ bool derive_protos(struct derive *derive)
 	derive_pick(derive, "GCproto.", DERIVE_FIELD(GCproto_flags), 1, is_flags);
 	derive_pick_two(derive, "GCproto.", infos, 4, are_infos);
 	derive_fill(derive, "GCproto.");
-	/* It is only left out when prototypes are compared. */
+	/* This member is only skipped when prototypes are compared, so a guess is enough. */
 	derive_guess_beside(derive, DERIVE_FIELD(GCproto_trace), DERIVE_FIELD(GCproto_flags), 2,
 			    is_trace);
 	return true;

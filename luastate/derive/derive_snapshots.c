@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where SnapShot has its members, and how long the map is that snapshots share. All builds have one
- * of few forms; which one it is their contents show.
+/* At which offsets are the members of SnapShot, and how long is the map that snapshots share?
+ *
+ * All builds have one of few forms; the contents of live snapshots show which one.
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (SnapShot), src/lj_snap.c (snapshot_stack), src/lj_asm.c
  * (asm_snap_fixup_mcofs).
@@ -13,21 +13,21 @@
 #include "luastate/state/invariants.h"
 
 enum {
-	/* Snapshots looked at of one trace. */
+	/* Snapshots of a trace that are examined. */
 	SNAPSHOTS_LOOKED = 64,
 	SNAPSHOT_MAX = DERIVE_SNAPSHOT_MAX,
 	TAIL_MAX = 64,	 /* the jump at a trace's end may get shorter when it is linked */
-	LINKS_MAX = 128, /* of the frames of one snapshot */
+	LINKS_MAX = 128, /* frame links of one snapshot */
 };
 
-/* Where a snapshot's part of the map begins. */
+/* The index in the map where a snapshot's part begins. */
 static uint32_t snapshot_start(const struct luastate_layout *layout, const uint8_t *bytes)
 {
 	return layout->SnapShot_ref == 2 ? state_u32(bytes, 0) & 0xffff : state_u32(bytes, 0);
 }
 
-/* With GC64 each snapshot's part of the map has its entries and two more, else one and the links of
- * its frames. */
+/* Whether two neighbouring snapshots are consistent. A snapshot's part of the map has its entries,
+ * and with GC64 two more words; without GC64 one more word, and the links of its frames. */
 static bool is_snapshot(const struct luastate_layout *layout, const uint8_t *bytes,
 			const uint8_t *next, uint32_t nins, uint32_t szmcode)
 {
@@ -51,7 +51,7 @@ static bool is_snapshot(const struct luastate_layout *layout, const uint8_t *byt
 	return true;
 }
 
-/* Whether all snapshots of a trace are like those of a layout. */
+/* Whether all snapshots of a trace fit a layout. */
 static bool snapshots_fit(const struct derive *derive, const struct luastate_layout *layout,
 			  const struct derive_object *trace)
 {
@@ -83,11 +83,11 @@ static bool all_snapshots_fit(const struct derive *derive, const struct luastate
 		return false;
 	for (size_t i = 0; i < derive->trace_count; i++)
 		good += snapshots_fit(derive, layout, &derive->traces[i]);
-	/* Some may be dropped while they are read. */
+	/* Some traces may be released while they are read. */
 	return 8 * good >= 7 * derive->trace_count;
 }
 
-/* Snapshots are like those of the row, or of another one. */
+/* Find the row whose form the snapshots have; the nearest row is tried first. */
 static void find_row(struct derive *derive)
 {
 	const struct luastate_layout *found =
@@ -110,7 +110,7 @@ static void find_row(struct derive *derive)
 	}
 }
 
-/* The last snapshot's part of the map is its end. */
+/* The map ends where the last snapshot's part ends. */
 static bool is_map_size(const struct derive *derive, int32_t at)
 {
 	const struct luastate_layout *layout = &derive->layout;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where GCtrace has its members. A trace is one block:
+/* At which offsets are the members of GCtrace?
+ *
+ * A trace is one block:
  *
  *   GCtrace | constants and instructions | snapshots | their map
  *             8 * (nins - nk)              nsnap       4 * nsnapmap
  *
- * and ir refers to where instruction 0 would be. A program without traces shows nothing of it.
+ * ir points to where instruction 0 would be. A program without traces shows nothing.
  *
  * Source: LuaJIT v2.1 src/lj_trace.c (lj_trace_alloc), src/lj_jit.h.
  */
@@ -23,7 +24,7 @@ enum {
 	SNAPSHOT_MAX = DERIVE_SNAPSHOT_MAX,
 };
 
-/* Behind the header that all objects have. */
+/* Whether a member is inside the structure, behind the header that all objects have. */
 static bool is_inside(const struct derive *derive, int32_t at, int32_t bytes)
 {
 	return at > derive->layout.GCobj_gct && at % bytes == 0 &&
@@ -32,7 +33,7 @@ static bool is_inside(const struct derive *derive, int32_t at, int32_t bytes)
 
 /* ---- The traces ------------------------------------------------------------------------- */
 
-/* Forget traces that were dropped while they were read: other objects may be there now. */
+/* Forget traces that were released while they were read; other objects may be there now. */
 static void drop_gone(struct derive *derive, uint64_t table)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -51,7 +52,7 @@ static void drop_gone(struct derive *derive, uint64_t table)
 	derive->trace_count = kept;
 }
 
-/* As many as are kept, of those that are there. */
+/* Read traces until the array is full. */
 static void read_traces(struct derive *derive, uint64_t table, uint32_t size)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -68,7 +69,7 @@ static void read_traces(struct derive *derive, uint64_t table, uint32_t size)
 		trace->address = state_ref(layout, slot, 0);
 		trace->number = i;
 		memset(trace->bytes, 0, sizeof(trace->bytes));
-		/* One that is being recorded lies in the compiler's state. */
+		/* The trace being recorded is part of the compiler's state. */
 		if (!derive_is_own(derive, trace->address) &&
 		    state_read_object(layout, derive->reader, trace->address,
 				      state_gct(layout->tag_trace), trace->bytes, TRACE_MIN,
@@ -81,7 +82,8 @@ static void read_traces(struct derive *derive, uint64_t table, uint32_t size)
 
 /* ---- Tests of GCtrace ------------------------------------------------------------------- */
 
-/* ir + 8 * nk = the end of the structure, rounded to 8. @return its size, 0 where it is none. */
+/* ir + 8 * nk = the end of the structure, rounded up to 8. @return the size; 0 if it is impossible.
+ */
 static int32_t own_size(const struct derive_object *trace, int32_t ir, int32_t nk)
 {
 	uint32_t lowest = derive_u32(trace, nk);
@@ -93,7 +95,7 @@ static int32_t own_size(const struct derive_object *trace, int32_t ir, int32_t n
 	return (int32_t)size;
 }
 
-/* The same for all; some may be dropped while they are read. */
+/* The size on which traces agree, or 0. Some may be released while they are read. */
 static int32_t size_by(const struct derive *derive, int32_t ir, int32_t nk)
 {
 	struct derive_votes sizes = { 0 };
@@ -111,7 +113,7 @@ static size_t are_constants(const struct derive *derive, int32_t ir, int32_t nk)
 	return size_by(derive, ir, nk) > 0;
 }
 
-/* Forget those that were dropped. */
+/* Forget traces of another size: they were released. */
 static void keep_traces(struct derive *derive, int32_t size)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -139,8 +141,7 @@ static size_t are_instructions(const struct derive *derive, int32_t snap, int32_
 	return 1;
 }
 
-/* snapmap = snap + the size of a snapshot * nsnap. @return that size, 0 where it is not the same.
- */
+/* snapmap = snap + the size of a snapshot * nsnap. @return this size; 0 if traces disagree. */
 static int32_t snapshot_by(const struct derive *derive, int32_t snapmap, int32_t nsnap)
 {
 	uint64_t size = 0;
@@ -166,7 +167,7 @@ static size_t are_snapshots(const struct derive *derive, int32_t snapmap, int32_
 	return snapshot_by(derive, snapmap, nsnap) > 0;
 }
 
-/* The instruction with which a trace began, in its prototype. */
+/* startpc is an instruction of the prototype startpt. */
 static size_t is_start(const struct derive *derive, int32_t startpt, int32_t startpc)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -200,7 +201,7 @@ static bool is_number(const struct derive *derive, int32_t at)
 	return true;
 }
 
-/* No trace's code lies in another's. */
+/* No trace's code contains the start of another trace. */
 static bool is_code_size(const struct derive *derive, int32_t at)
 {
 	int32_t mcode = derive->layout.GCtrace_mcode;
@@ -231,7 +232,7 @@ static bool is_loop_start(const struct derive *derive, int32_t at)
 	return true;
 }
 
-/* Where a trace loops, that is not at its start. */
+/* A loop's start is inside the code, and in some trace not at its beginning. */
 static bool is_used_loop_start(const struct derive *derive, int32_t at)
 {
 	bool used = false;
@@ -249,7 +250,7 @@ static const struct derive_object *trace_of(const struct derive *derive, uint32_
 	return NULL;
 }
 
-/* Side traces name a root, which names none. */
+/* Side traces name a root trace, and root traces name none. */
 static bool is_root(const struct derive *derive, int32_t at)
 {
 	if (!is_inside(derive, at, 2))
@@ -264,7 +265,7 @@ static bool is_root(const struct derive *derive, int32_t at)
 	return true;
 }
 
-/* A root counts its side traces: all that it has had. Most have them still. */
+/* A root trace counts all side traces that it ever had. Most side traces still exist. */
 static size_t are_roots(const struct derive *derive, int32_t root, int32_t nchild)
 {
 	size_t same = 0, others = 0;
@@ -290,7 +291,7 @@ static bool is_count(const struct derive *derive, int32_t at)
 	return is_inside(derive, at, 2);
 }
 
-/* Spill slots are aligned to 16 bytes. */
+/* The size of spill slots is a multiple of 16 bytes. */
 static bool is_adjustment(const struct derive *derive, int32_t at)
 {
 	if (!is_inside(derive, at, 2))
@@ -311,7 +312,8 @@ static bool is_used_adjustment(const struct derive *derive, int32_t at)
 	return used && is_adjustment(derive, at);
 }
 
-/* How a trace ends says where it goes. Source: LuaJIT v2.1 src/lj_jit.h (TraceLink). */
+/* The type of a trace's link must agree with the linked trace. Source: LuaJIT v2.1 src/lj_jit.h
+ * (TraceLink). */
 static bool is_link_type(const struct derive *derive, int32_t at)
 {
 	enum { ROOT = 1, LOOP = 2, DOWN_RECURSION = 5, INTERPRETER = 6, RETURN = 7 };
@@ -331,8 +333,9 @@ static bool is_link_type(const struct derive *derive, int32_t at)
 	return true;
 }
 
-/* Root traces begin with a loop or a function, whose instruction is replaced by one that enters the
- * trace and has the same operand A. Those that begin at a return, few, have another one. */
+/* A root trace begins with a loop or a function. The compiler replaces this instruction by one that
+ * enters the trace and has the same operand A. The few traces that begin at a return have another
+ * instruction. */
 static bool is_first_instruction(const struct derive *derive, int32_t at)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -357,7 +360,7 @@ static bool is_first_instruction(const struct derive *derive, int32_t at)
 	return same > 0 && others <= same / 4;
 }
 
-/* A prototype names the first of the root traces that begin in it. */
+/* A prototype names the first root trace that begins in it. */
 static bool is_proto_trace(const struct derive *derive, int32_t at)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -399,7 +402,7 @@ static void find_trace(struct derive *derive)
 	if (!derive_is_seen(derive, constants[0]) || !size)
 		return;
 	keep_traces(derive, size);
-	/* The structure's own size may be 4 less. */
+	/* The structure itself may be 4 bytes shorter. */
 	derive_note(derive, DERIVE_FIELD(GCtrace_sizeof), size);
 	derive_pick_two(derive, "GCtrace.", instructions, 4, are_instructions);
 	derive_pick_two(derive, "GCtrace.", snapshots, 2, are_snapshots);
@@ -415,7 +418,8 @@ static void find_trace(struct derive *derive)
 	derive_pick_two(derive, "GCtrace.", roots, 2, are_roots);
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_linktype), 1, is_link_type);
 	derive_pick(derive, "GCtrace.", DERIVE_FIELD(GCtrace_spadjust), 2, is_used_adjustment);
-	/* Without side traces nothing shows where these are, nor without spills. */
+	/* Side traces show root and nchild, and spills show spadjust. Without them, these fields
+	 * are guessed. */
 	derive_guess_beside(derive, DERIVE_FIELD(GCtrace_root), DERIVE_FIELD(GCtrace_link), 2,
 			    is_root);
 	derive_guess_beside(derive, DERIVE_FIELD(GCtrace_spadjust), DERIVE_FIELD(GCtrace_nchild), 2,

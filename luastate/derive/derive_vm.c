@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where lua_State and global_State have their members, by what a live VM has in them.
+/* At which offsets are the members of lua_State and global_State, as a live VM shows?
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (lua_State, global_State), lj_dispatch.h (GG_State), lj_state.c
  * (stack_init, resizestack), lj_dispatch.c (lj_dispatch_init), lj_str.c (lj_str_resize).
@@ -12,24 +11,25 @@
 #include "luastate/layout/fields.h"
 
 enum {
-	/* Slots of a dispatch table: opcodes, fast functions, opcodes again for hooks. */
+	/* Slots of a dispatch table: opcodes, built-ins, and opcodes again for hooks. */
 	SLOTS_MIN = 128,
 	SLOTS_MAX = 512,
 	FAST_FUNCTIONS_MIN = 8,
-	/* A main coroutine is before its global state; lua_State has some 100 bytes. */
+	/* Sizes to try of lua_State, which has about 100 bytes: the main coroutine is right before
+	 * its global state. */
 	COROUTINE_MIN = 48,
 	COROUTINE_MAX = STATE_OBJECT_MAX - 16,
 	STACK_SLOTS_MAX = 1 << 17,
 	STACK_EXTRA_MIN = 5,
 	STACK_EXTRA_MAX = 16,
-	/* Objects of the collector's list that are looked at, until there are enough functions. */
+	/* Objects of the collector's list to visit, until there are enough functions. */
 	LIST_MAX = 65536,
-	CHAIN = 64,    /* as many objects in a row are no coincidence */
+	CHAIN = 64,    /* this number of linked objects is no coincidence */
 	GCT_FIRST = 4, /* ~LJ_TSTR */
 	GCT_LAST = 12, /* ~LJ_TUDATA */
 	STRTAB_MASK_MIN = 255,
 	STRTAB_LOOKED = 256,
-	/* The string table's members lie side by side. */
+	/* The members of the string table are close to each other. */
 	STRTAB_NEAR = 24,
 	STACK_LOOKED = 1024,
 };
@@ -41,8 +41,8 @@ static bool is_aligned(uint64_t value)
 
 /* ---- The dispatch table ----------------------------------------------------------------- */
 
-/* A run of addresses in one interpreter; behind it the fast functions' instructions, whose opcodes
- * count up from the first one that bytecode does not have. */
+/* The dispatch table is a run of addresses in one interpreter. The built-ins' instructions follow
+ * it; their opcodes count up from the first number that bytecode does not use. */
 static bool find_dispatch(struct derive *derive)
 {
 	struct luastate_layout *layout = &derive->layout;
@@ -90,7 +90,7 @@ static bool is_coroutine(const struct derive *derive, uint64_t address)
 	       state_ref(layout, L, layout->lua_State_glref) == derive->G;
 }
 
-/* The main coroutine lies right before the global state. */
+/* The main coroutine is right before the global state. */
 static bool find_main(struct derive *derive)
 {
 	for (int32_t size = COROUTINE_MIN; size <= COROUTINE_MAX; size += 8)
@@ -101,8 +101,8 @@ static bool find_main(struct derive *derive)
 	return false;
 }
 
-/* maxstack = stack + 8 * (stacksize - 1 - LJ_STACK_EXTRA) holds of each coroutine. @return the
- * extra slots if this place and all coroutines agree on them, else 0. */
+/* Each coroutine satisfies maxstack = stack + 8 * (stacksize - 1 - LJ_STACK_EXTRA). @return the
+ * extra slots if all coroutines agree with this offset of stacksize, else 0. */
 static int32_t extra_at(const struct derive *derive, int32_t location)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -144,7 +144,7 @@ static void find_stack_size(struct derive *derive)
 	if (derive->source[field] == DERIVE_UNKNOWN) {
 		int32_t found = -1;
 
-		/* Anywhere, if in one place only. */
+		/* Accept any offset, if it is the only one that fits. */
 		for (int32_t at = 8; at + 4 <= derive->layout.lua_State_sizeof; at += 4)
 			if (holds_stack_size(derive, at))
 				found = found == -1 ? at : -2;
@@ -153,7 +153,7 @@ static void find_stack_size(struct derive *derive)
 		derive_note(derive, field, found);
 	}
 	extra = extra_at(derive, derive->layout.lua_State_stacksize);
-	if (extra > 0) /* else a stack has just been resized */
+	if (extra > 0) /* otherwise a stack was resized between the reads */
 		derive_note(derive, DERIVE_FIELD(LJ_STACK_EXTRA), extra);
 }
 
@@ -168,7 +168,7 @@ static void add(uint64_t *list, size_t *count, uint64_t address)
 		list[(*count)++] = address;
 }
 
-/* Many functions have the same code. */
+/* Note a Lua function's bytecode; many functions share the same. */
 static void add_function(struct derive *derive, uint64_t address)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -195,7 +195,7 @@ static void add_object(struct derive *derive, uint64_t address, uint8_t gct)
 		add_function(derive, address);
 }
 
-/* Functions that a coroutine has on its stack. */
+/* Note the functions on a coroutine's stack. */
 static void add_stack(struct derive *derive, uint64_t L)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -214,7 +214,8 @@ static void add_stack(struct derive *derive, uint64_t L)
 
 		if (state_read(derive->reader, stack + 8 * i, &slot, 8, &why) != 0)
 			return;
-		/* A function in a frame has no tag in its slot without GC64, nor in older GC64. */
+		/* Without GC64, and in older GC64 builds, a frame's function has no tag in its
+		 * slot. */
 		slot = state_object(layout, slot);
 		if (is_aligned(slot) &&
 		    state_read(derive->reader, slot, object, sizeof(object), &why) == 0)
@@ -222,8 +223,8 @@ static void add_stack(struct derive *derive, uint64_t L)
 	}
 }
 
-/* Whether this many objects follow each other, or all up to the main coroutine, which is the first
- * that a VM makes. @param collect Whether to remember them. */
+/* Whether @max objects are linked, or all objects up to the main coroutine, which is a VM's first
+ * object. @param collect Whether to note them. */
 static bool walk_list(struct derive *derive, uint64_t head, size_t max, bool collect)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -248,7 +249,7 @@ static bool walk_list(struct derive *derive, uint64_t head, size_t max, bool col
 
 /* ---- Members of global_State ------------------------------------------------------------ */
 
-/* Whether a list leads to an object. */
+/* Whether a list contains an object. */
 static bool leads_to(const struct derive *derive, uint64_t head, uint64_t object)
 {
 	for (size_t count = 0; count < LIST_MAX && head != object; count++) {
@@ -271,9 +272,9 @@ static bool read_list(struct derive *derive, int32_t at, uint64_t *ret_head)
 	       !derive_is_own(derive, *ret_head) && walk_list(derive, *ret_head, CHAIN, false);
 }
 
-/* The list of all objects is three references before that of those to be visited again, which the
- * code shows: sweep and gray are in between. They lead to what is older than their first object;
- * the list of all leads to that. */
+/* The list of all objects is three references before the list gc.grayagain, which the code shows;
+ * sweep and gray are between them. These lead to older objects than their first one, so the list of
+ * all objects must contain that. */
 static void find_list(struct derive *derive)
 {
 	int32_t again, location, size = derive->layout.ref_size;
@@ -292,8 +293,8 @@ static void find_list(struct derive *derive)
 	walk_list(derive, head, LIST_MAX, true);
 }
 
-/* Buckets of the string table: the first strings' hashes lead to them. Newer builds note in the
- * reference's lowest bit how they made the hash. */
+/* Whether @table is the string table: the hashes of the first buckets' strings lead back to them.
+ * Newer builds keep a flag of the hash in the reference's lowest bit. */
 static bool is_string_table(const struct derive *derive, uint64_t table, uint32_t mask,
 			    int32_t hash)
 {
@@ -340,7 +341,7 @@ static void find_string_table(struct derive *derive)
 	}
 }
 
-/* The one table that has the loaded modules. */
+/* The registry is the only table with the loaded modules. */
 static void find_registry(struct derive *derive)
 {
 	const struct luastate_layout *layout = &derive->layout;
@@ -378,7 +379,7 @@ static bool refers_to_main(const struct derive *derive, int32_t at)
 	       state_ref(layout, derive->g, at) == derive->G - (uint64_t)layout->lua_State_sizeof;
 }
 
-/* The empty string lies between members that the code shows. Zeros elsewhere may look like it. */
+/* The empty string is between members that the code shows. Zeros elsewhere may look like it. */
 static void find_empty_string(struct derive *derive)
 {
 	size_t field = DERIVE_FIELD(global_State_strempty);
@@ -395,7 +396,7 @@ static void find_empty_string(struct derive *derive)
 	derive->source[field] = DERIVE_DOUBTFUL;
 }
 
-/* The member that passes a test, as near as possible to where the row has it. */
+/* Note the offset that passes a test and is nearest to the row's. */
 static void find_member(struct derive *derive, size_t field, int32_t step, derive_test *holds)
 {
 	int32_t location = state_field_value(derive->row, field);
@@ -410,9 +411,9 @@ static void find_member(struct derive *derive, size_t field, int32_t step, deriv
 	}
 }
 
-/* The collector's phase lies between its sums, which the code shows, and its list of objects. Only
- * if both have moved alike nothing has come in between: phases are small numbers, as any byte may
- * be. */
+/* The collector's phase is between its sums, which the code shows, and its list of objects. A phase
+ * is a small number that any byte may look like, so its offset is believed only if both neighbours
+ * have moved by the same distance. */
 static void find_phase(struct derive *derive)
 {
 	const struct luastate_layout *row = derive->row, *layout = &derive->layout;
@@ -438,8 +439,8 @@ static bool find_globals(struct derive *derive)
 	if (derive->g_len < layout->ref_size ||
 	    state_read(derive->reader, derive->G, derive->g, (size_t)derive->g_len, &why) != 0)
 		return false;
-	/* The compiler's state is aligned to 16 bytes, the structure itself to 8: what is between
-	 * does not matter. */
+	/* The compiler's state is aligned to 16 bytes, the structure itself to 8. The padding
+	 * between does not matter. */
 	derive_note(derive, DERIVE_FIELD(global_State_sizeof), derive->g_len);
 	if (derive_winner(&derive->reading->gc_total, &total))
 		derive_note(derive, DERIVE_FIELD(global_State_gc_total), total);
@@ -461,7 +462,7 @@ bool derive_vm(struct derive *derive, uint64_t L)
 			   &derive->G, &why) != 0 ||
 	    !is_aligned(derive->G) || !is_coroutine(derive, L) || !find_dispatch(derive) ||
 	    !find_main(derive)) {
-		derive->G = 0; /* no VM: nothing that a search has to rest from */
+		derive->G = 0; /* no VM: a failed search causes no delay */
 		return false;
 	}
 	memset(&derive->objects, 0, sizeof(derive->objects));

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of a structure: what is known of them, and where they may lie by what is known of others.
- */
+/* What is known of a structure's members, and at which offsets may the unknown ones be? */
 #include "luastate/derive/derive.h"
 
 #include "luastate/layout/fields.h"
 
 enum {
-	/* Seven structures have less fields each. */
+	/* Each of the seven structures has fewer fields. */
 	MEMBERS_MAX = 64,
 };
 
@@ -76,7 +75,7 @@ bool derive_is_member(size_t field, const char *structure)
 	return strncmp(state_fields[field].name, structure, strlen(structure)) == 0;
 }
 
-/* The members of a structure that the row has, in its order. @return their number. */
+/* The row's members of a structure, sorted by offset. @return their number. */
 static size_t sort_members(const struct derive *derive, const char *structure,
 			   uint8_t ret_members[MEMBERS_MAX])
 {
@@ -133,7 +132,7 @@ void derive_fill(struct derive *derive, const char *structure)
 	for (size_t i = 0; i < state_field_count; i++) {
 		int32_t least, most;
 
-		/* An optional field is not derived from its neighbours alone. */
+		/* Neighbours alone do not prove that an optional field exists. */
 		if (!derive_is_member(i, structure) || derive->source[i] != DERIVE_UNKNOWN ||
 		    state_may_lack(state_fields[i].name))
 			continue;
@@ -141,7 +140,7 @@ void derive_fill(struct derive *derive, const char *structure)
 			derive_note_absent(derive, i);
 			continue;
 		}
-		/* At the end of a structure nothing shows what has been put before. */
+		/* Behind the last seen member, nothing shows whether members were inserted. */
 		if (!derive_range(derive, structure, i, &least, &most) || least != most)
 			continue;
 		*state_field_at(&derive->layout, i) = state_field_value(derive->row, i) + least;
@@ -156,7 +155,7 @@ void derive_guess_beside(struct derive *derive, size_t field, size_t neighbour, 
 			state_field_value(derive->row, field) -
 			state_field_value(derive->row, neighbour);
 
-	/* Aligned, as compilers do. */
+	/* Round up to the alignment that compilers use. */
 	value = (value + bytes - 1) / bytes * bytes;
 	if (derive_is_known(derive, field) || derive->source[field] == DERIVE_ABSENT ||
 	    !derive_is_seen(derive, neighbour) || !holds(derive, value))
@@ -167,22 +166,22 @@ void derive_guess_beside(struct derive *derive, size_t field, size_t neighbour, 
 
 /* ---- Places that pass a test ------------------------------------------------------------ */
 
-/** How far from where the row has a member it is looked for, one after the other. */
+/** How far from the row's offset a member is searched for, in this order. */
 enum width {
-	MOVED, /* by as much as what is before and behind it */
-	GAP,   /* anywhere between what is before and behind it */
-	ABOUT, /* one further: it has changed places with what is before or behind it */
-	NEAR,  /* anywhere near */
+	MOVED, /* by the distances that its neighbours have moved */
+	GAP,   /* anywhere between its neighbours */
+	ABOUT, /* anywhere between its second neighbours: it may have changed places with a
+		  neighbour */
+	NEAR,  /* anywhere within DERIVE_SHIFT_MAX */
 	WIDTHS,
 };
 
-/** Places from and to. */
+/** A range of offsets, both ends included. */
 struct span {
 	int32_t first, last;
 };
 
-/* The seen member that is as many seen ones before a place of the sorted ones, or behind it.
- * @return its place, or @p count. */
+/* The index of the n-th seen member before or behind index @at, or @count. */
 static size_t find_seen(const struct derive *derive, const uint8_t *members, size_t count,
 			size_t at, int direction, unsigned seen)
 {
@@ -192,8 +191,8 @@ static size_t find_seen(const struct derive *derive, const uint8_t *members, siz
 	return count;
 }
 
-/* From the seen member before it to the one behind it, or the second ones. @return false where
- * there are none. */
+/* The gap between the n-th seen members before and behind a field. @return false if one of them is
+ * missing. */
 static bool find_gap(const struct derive *derive, const char *structure, size_t field,
 		     unsigned seen, struct span *ret_span)
 {
@@ -206,7 +205,7 @@ static bool find_gap(const struct derive *derive, const char *structure, size_t 
 	behind = find_seen(derive, members, count, at, 1, seen);
 	if (before == count || behind == count)
 		return false;
-	/* A member is as long as in the row, at most. */
+	/* A member is at most as long as in the row. */
 	ret_span->first = state_field_value(&derive->layout, members[before]) +
 			  state_field_value(derive->row, members[before + 1]) -
 			  state_field_value(derive->row, members[before]);
@@ -214,7 +213,7 @@ static bool find_gap(const struct derive *derive, const char *structure, size_t 
 	return true;
 }
 
-/* Whether no other member was seen there. */
+/* Whether no other member was seen at an offset. */
 static bool is_free(const struct derive *derive, const char *structure, int32_t location)
 {
 	for (size_t i = 0; i < state_field_count; i++)
@@ -239,14 +238,14 @@ static bool find_span(const struct derive *derive, const char *structure, size_t
 	return true;
 }
 
-/* The first place that a member may have: as the row's, or aligned where it may lie anywhere. */
+/* The first offset to try: the row's alignment, or the natural one if the span is a gap. */
 static int32_t first_of(const struct span *span, enum width width, int32_t step)
 {
 	return width == GAP || width == ABOUT ? (span->first + step - 1) / step * step
 					      : span->first;
 }
 
-/* What passed: one place shows the member; several near each other do not tell. */
+/* Note the result of a search: a single match shows the member, several nearby matches do not. */
 static void settle(struct derive *derive, size_t field, unsigned count, enum width width,
 		   int32_t found)
 {
@@ -281,7 +280,7 @@ void derive_pick(struct derive *derive, const char *structure, size_t field, int
 	settle(derive, field, count, used, found);
 }
 
-/* @return how many pairs of places pass best. */
+/* @return how many pairs of offsets share the best result. */
 static unsigned try_pairs(struct derive *derive, const char *structure, const struct span spans[2],
 			  enum width width, int32_t step, derive_test_of_two *holds,
 			  int32_t ret_found[2])
