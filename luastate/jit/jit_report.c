@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the compiler of a VM has made, read from the live process without a stop: its settings, its
- * machine code areas, traces (report_trace.c), functions that it does not compile
- * (report_heap.c), and where recording was aborted.
+/* What has a VM's compiler made? The live process is read without a stop: the compiler's settings,
+ * its areas of machine code, traces (report_trace.c), functions that it does not compile
+ * (report_heap.c), and the places where recording aborted.
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, HotPenalty, MCLink), src/lj_mcode.c.
  */
@@ -17,16 +16,17 @@
 #include "luastate/vm/choose_layout.h"
 
 enum {
-	/* All traces: 65,535 of some microseconds each. */
+	/* Limit for a report: 65,535 traces take some microseconds each. */
 	JIT_REPORT_NS_PER_S = 1000 * 1000 * 1000,
 	JIT_REPORT_S = 10,
 	PENALTY_SLOTS = 64,
-	/* maxmcode has KiB in an int32_t, areas at least 4 KiB; real ones are some hundreds. */
+	/* maxmcode has KiB in an int32_t, and an area has at least 4 KiB; real VMs have some
+	 * hundreds. */
 	AREAS_MAX = 65536,
 	MCLINK_BYTES = 16,
 };
 
-/** A function's place in the report. */
+/** A function's index in the report. */
 struct jit_report_index {
 	uint64_t address;
 	uint32_t function;
@@ -113,7 +113,7 @@ struct luastate_location jit_report_location(struct jit_report_build *build,
 	return location;
 }
 
-/* What all functions are called where they are made. */
+/* Read the names that functions get where the program makes them. */
 static void read_definitions(struct jit_report_build *build)
 {
 	for (size_t i = 0; i < build->span_count && !jit_report_is_late(build); i++)
@@ -128,7 +128,7 @@ bool jit_report_define(struct jit_report_build *build, struct state_proto *proto
 	return state_define_proto(&build->view, proto);
 }
 
-/* Only at the end: each trace that was read may have told names of functions of others. */
+/* This is the last step, because each trace may have shown names of other functions. */
 static void name_functions(struct jit_report_build *build)
 {
 	for (size_t i = 0; i < build->out->function_count; i++) {
@@ -166,8 +166,8 @@ static int read_settings(struct jit_report_build *build, struct failure *why)
 		       : 0;
 }
 
-/* Areas are filled from both ends: exit stubs from the bottom, traces from the top. Each begins
- * with a reference to the one before it. */
+/* Traces fill an area from the top, exit stubs fill it from the bottom. An area begins with a link
+ * to the previous one. */
 static int read_areas(struct jit_report_build *build, struct failure *why)
 {
 	const struct luastate_layout *layout = build->view.layout;
@@ -191,7 +191,7 @@ static int read_areas(struct jit_report_build *build, struct failure *why)
 
 /* ---- Aborts ----------------------------------------------------------------------------- */
 
-/* The prototype of an instruction, also where the list of objects did not lead to it. */
+/* Find the prototype of an instruction, even if the walk along the list of objects missed it. */
 static struct state_proto *find_proto_of(struct jit_report_build *build, uint64_t pc)
 {
 	struct state_proto *proto = jit_report_proto_at(build, pc), *item, *next;
@@ -296,7 +296,7 @@ int luastate_jit_report_read(struct luastate *state, const struct attach_reader 
 	if (!vm)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
 	luastate_begin_sample(state, reader);
-	/* Builds that differ in the compiler's part alone are distinguished by the traces. */
+	/* Some builds differ only in the compiler's part; the traces decide between them. */
 	state_reconsider_layout(state, reader, G);
 	build.view = state_view_of(state, &memory, vm);
 	if (!state_has_compiler(vm->layout))

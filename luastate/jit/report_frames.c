@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The functions that a trace runs: those among its constants, and those of its snapshots' frames;
- * and its exits.
+/* Which functions does a trace run, and where are its exits? Functions are found among its
+ * constants, and in its snapshots' frames.
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (SnapShot), src/lj_record.c (rec_call_specialize).
  */
@@ -27,7 +26,7 @@ static struct state_proto *lua_proto(struct jit_report_probe *look, uint8_t kind
 	return kind == LUASTATE_LUA && address ? jit_report_proto(look->build, address) : NULL;
 }
 
-/* Prototypes are constants of a trace only where it was specialised to them by a call. */
+/* A prototype is a trace's constant only if a call specialised the trace to it. */
 void jit_report_add_constants(struct jit_report_probe *look)
 {
 	for (size_t i = 0; i < look->trace.own_count; i++) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * All prototypes of a VM, and those that are not compiled.
+/* Which prototypes does a VM have, and which of them are not compiled?
  *
  * Source: LuaJIT v2.1 src/lj_trace.c (penalty_pc, blacklist_pc, trace_start: PROTO_ILOOP),
  * src/lj_obj.h.
@@ -15,7 +14,7 @@
 #include "luastate/state/heap_list.h"
 
 enum {
-	/* No longer than this for all walks along the list of objects. */
+	/* Time limit of all walks along the list of objects. */
 	WALK_NS = 2000 * 1000 * 1000,
 	SPANS_MAX = 1 << 20,
 	UNCOMPILED_MAX = 1 << 16,
@@ -59,7 +58,7 @@ static bool is_over(void *context)
 	return walk->build->out_of_memory || clock_now_ns() >= walk->end_ns;
 }
 
-/* Several walks meet most prototypes several times. */
+/* Several walks may find the same prototype, so duplicates are removed. */
 static void sort_spans(struct jit_report_build *build)
 {
 	size_t kept = 0;
@@ -102,7 +101,7 @@ static bool add_loop(struct jit_report_build *build, uint32_t line)
 	return true;
 }
 
-/* The instructions that the compiler patched, so that they are not counted any more. */
+/* List the instructions that the compiler patched to stop counting them. */
 static void list_patched(struct jit_report_build *build, const struct state_proto *proto,
 			 struct luastate_uncompiled *item)
 {
@@ -135,7 +134,7 @@ static void add_uncompiled(struct jit_report_build *build, const struct jit_repo
 		jit_report_proto(build, span->start - (uint64_t)build->view.layout->GCproto_sizeof);
 
 	if (!proto)
-		return; /* collected meanwhile */
+		return; /* collected since the walk */
 	item.why = span->flags & JIT_REPORT_NOJIT ? LUASTATE_JIT_OFF : LUASTATE_BLACKLISTED;
 	item.location = jit_report_location(build, proto, proto->bytecode);
 	list_patched(build, proto, &item);

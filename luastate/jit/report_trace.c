@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Traces of a live process. A trace is one block of memory (trace.c), which never changes in what
- * counts here but for the exits' counters, until it is freed as a whole.
+/* Which traces does a live process have? A trace is one block of memory (trace.c). Until the block
+ * is freed as a whole, nothing that matters here changes in it, except the exits' counters.
  *
  * Source: LuaJIT v2.1 src/lj_trace.c (lj_trace_alloc, trace_save, trace_stop), src/lj_record.c
  * (lj_record_setup: IR_BASE).
@@ -16,9 +15,9 @@
 
 enum {
 	TRACES_MAX = 65536, /* TraceNo1 has 16 bits */
-	/* A trace may be freed and made anew at the very moment. */
+	/* A trace may be freed and replaced while it is read. */
 	TRIES = 3,
-	/* All exits kept; 65,535 traces have some 10 each at most. */
+	/* Exits to keep; 65,535 traces rarely have more than 10 each. */
 	EXITS_MAX = 1 << 18,
 };
 
@@ -56,7 +55,7 @@ static bool read_rest(struct jit_report_build *build, struct jit_report_copy *co
 	return copy->bytes != NULL;
 }
 
-/* What a trace keeps for life. */
+/* Whether two headers are equal in the members that a trace never changes. */
 static bool is_same(const struct luastate_layout *layout, const uint8_t *header, uint8_t *after)
 {
 	uint8_t before[STATE_OBJECT_MAX];
@@ -103,8 +102,8 @@ static enum luastate_trace_kind kind_of(const struct luastate_layout *layout,
 	return op >= layout->BC_FUNCF ? LUASTATE_TRACE_FUNCTION : LUASTATE_TRACE_OTHER;
 }
 
-/* The first instruction has the parent and its exit as operands; of a stitched trace the second one
- * is the trace before it. */
+/* Operands of a trace's first instruction, IR_BASE: a side trace has its parent and the parent's
+ * exit there, a stitched trace has the previous trace as the second operand. */
 static void read_parent(const struct jit_report_copy *copy, struct luastate_trace *trace)
 {
 	const uint8_t *base = trace_instruction(&copy->block, copy->bytes, TRACE_REF_BASE);
@@ -132,7 +131,7 @@ static void read_members(const struct luastate_layout *layout, const struct jit_
 	trace->mcode = state_u64(header, layout->GCtrace_mcode);
 	trace->mcode_bytes = state_u32(header, layout->GCtrace_szmcode);
 	trace->loop_offset = state_u32(header, layout->GCtrace_mcloop);
-	/* IR_BASE and the end are none. */
+	/* The first instruction, IR_BASE, is not counted. */
 	trace->instructions = copy->block.nins - TRACE_REF_BASE - 1;
 	trace->constants = TRACE_REF_BASE - copy->block.nk;
 	trace->kind = kind_of(layout, trace, state_u32(header, layout->GCtrace_startins));
@@ -144,7 +143,7 @@ static bool add_functions(struct jit_report_probe *look)
 	struct jit_report_build *build = look->build;
 	struct luastate_jit_report *out = build->out;
 
-	/* The first is the one where the trace begins. */
+	/* The first function is the one in which the trace begins. */
 	for (size_t i = 1; i < look->count; i++) {
 		uint32_t function = jit_report_function(build, look->candidates[i].proto);
 
@@ -159,7 +158,7 @@ static bool add_functions(struct jit_report_probe *look)
 	return true;
 }
 
-/* @return false where it has to be left out: its function is gone, or there is no more memory. */
+/* @return false to leave the trace out: its function is gone, or memory is short. */
 static bool look_into(struct jit_report_probe *look, struct luastate_trace *trace)
 {
 	struct jit_report_build *build = look->build;
@@ -171,7 +170,7 @@ static bool look_into(struct jit_report_probe *look, struct luastate_trace *trac
 
 	if (!start)
 		return false;
-	build->view.state->trace_work = 0; /* the time for all is limited */
+	build->view.state->trace_work = 0; /* the report's own time limit is enough */
 	if (trace_decode_frames(&look->source, &look->trace, &why) != 0) {
 		build->out_of_memory |= why.kind == FAILURE_NO_MEMORY;
 		return false;
@@ -193,7 +192,7 @@ static bool look_into(struct jit_report_probe *look, struct luastate_trace *trac
 	return true;
 }
 
-/* What a side trace has of its parents' functions is among all prototypes. */
+/* A side trace may need functions of its parents; they are among all prototypes. */
 static uint64_t find_on_heap(void *context, uint64_t pc)
 {
 	const struct state_proto *proto = jit_report_proto_at(context, pc);
@@ -236,7 +235,7 @@ static bool add_trace(struct jit_report_build *build, const struct jit_report_co
 	return true;
 }
 
-/* Whatever the number has: none, the trace that is being made, or one of those that are done. */
+/* Read the trace with a number, if there is one: a finished trace, or the one being recorded. */
 static void read_trace(struct jit_report_build *build, uint64_t table, uint32_t number)
 {
 	uint64_t end = build->view.G + (uint64_t)build->view.layout->global_State_to_dispatch;
@@ -257,11 +256,11 @@ static void read_trace(struct jit_report_build *build, uint64_t table, uint32_t 
 	free(copy.bytes);
 }
 
-/* Side traces know where they begin; of their parents' exits only that something does. */
+/* Note on exits which side trace begins there; only the side traces have this information. */
 static void link_exits(struct jit_report_build *build)
 {
 	struct luastate_jit_report *out = build->out;
-	uint32_t *locations = calloc(TRACES_MAX, sizeof(*locations)); /* + 1, by number */
+	uint32_t *locations = calloc(TRACES_MAX, sizeof(*locations)); /* index + 1, by number */
 
 	build->out_of_memory |= !locations;
 	for (size_t i = 0; locations && i < out->trace_count; i++)

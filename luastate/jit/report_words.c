@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the compiler's numbers mean. */
+/* What do the compiler's numbers mean? */
 #include "luastate/jit_report.h"
 
 #include "luastate/luastate.h"
