@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fields of layouts: which may be absent, and within what they lie. */
+/* Which fields of a layout may be absent, and which values are possible? */
 #include "luastate/layout/fields.h"
 
 #include <string.h>
@@ -19,8 +19,10 @@ int32_t state_field_value(const struct luastate_layout *layout, size_t field)
 	return value;
 }
 
-/** Members that are narrower than 8 bytes, as they are read; 0: the size of a reference. Source:
- *  LuaJIT v2.1 src/lj_obj.h, lj_jit.h. */
+/**
+ * Members that are read with less than 8 bytes; 0: the size of a reference. Source: LuaJIT v2.1
+ * src/lj_obj.h, lj_jit.h.
+ */
 static const struct {
 	const char *field;
 	int32_t bytes;
@@ -100,7 +102,7 @@ static const struct {
 	{ "GCcdata.ctypeid", 2 },
 };
 
-/* Bytes that are read at a member. */
+/* Bytes that are read at a member's offset. */
 static int32_t width_of(const struct luastate_layout *layout, const char *field)
 {
 	if (strcmp(field, "global_State.strempty") == 0)
@@ -111,7 +113,7 @@ static int32_t width_of(const struct luastate_layout *layout, const char *field)
 	return 8;
 }
 
-/* The size of the structure that a field is a member of. @return -1 if it is no member. */
+/* The size of the structure that contains a field. @return -1 if the field is no member. */
 static int32_t room_of(const struct luastate_layout *layout, const char *field)
 {
 	const struct {
@@ -133,7 +135,7 @@ static int32_t room_of(const struct luastate_layout *layout, const char *field)
 		{ "GCcdata.", layout->GCcdata_sizeof },
 		{ "Node.", layout->Node_sizeof },
 		{ "cframe.", layout->cframe_size },
-		/* All objects begin with it; strings are the smallest. */
+		/* All objects begin with it; strings are the smallest objects. */
 		{ "GCobj.", layout->GCstr_sizeof },
 	};
 
@@ -151,7 +153,7 @@ static bool is_size(const char *field)
 	       strcmp(field, "GCfunc.header") == 0 || strcmp(field, "cframe.size") == 0;
 }
 
-/* The most that a number which is no member can be. */
+/* The largest value of a number that is no member's offset. */
 static int32_t bound_of(const char *field)
 {
 	if (strncmp(field, "global_State.to_", 16) == 0 || strncmp(field, "jit_State.", 10) == 0)
@@ -165,7 +167,7 @@ static int32_t bound_of(const char *field)
 	return STATE_OBJECT_MAX - 16;
 }
 
-/* What only tells of the compiler, the collector or values, and of no frame. */
+/* Fields that describe only the compiler, the collector or values, and no frame. */
 bool state_may_lack(const char *field)
 {
 	static const char *const fields[] = {
@@ -222,12 +224,12 @@ bool state_layout_is_bounded(const struct luastate_layout *layout)
 	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
 		if (layout->GCobj_gct >= objects[i])
 			return false;
-	/* The link to the next object is right before the instructions' address. */
+	/* A trace's link to the next object is right before the instructions' address. */
 	if (state_has_compiler(layout) &&
 	    (layout->GCtrace_ir < layout->ref_size || layout->GCobj_gct >= layout->GCtrace_sizeof ||
 	     layout->global_State_to_J > layout->global_State_to_dispatch))
 		return false;
-	/* Behind what is read of every function. */
+	/* It is read after the header that all functions have. */
 	if (layout->GCfuncL_uvptr < 0)
 		return false;
 	return layout->BC_FUNCF < layout->BC__MAX;

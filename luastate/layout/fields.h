@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: which fields a build may lack, and what they may be. */
+/* Which fields may a build lack, and which values are possible? Private to luastate. */
 #ifndef LUASTATE_LAYOUT_FIELDS_H
 #define LUASTATE_LAYOUT_FIELDS_H
 
 #include "luastate/layout/layout.h"
 
-/** The place of a field in a layout. @param field Its index in state_fields. */
+/** A field's number in a layout. @param field Its index in state_fields. */
 int32_t *state_field_at(struct luastate_layout *layout, size_t field);
 int32_t state_field_value(const struct luastate_layout *layout, size_t field);
 
-/** Whether a build may have no such field, or it may be unknown where it is: nothing that finds a
- *  frame. Of vmst.* all may be unknown but interp and cfunc. */
+/**
+ * Whether a build may lack a field, or its value may be unknown: only fields that no frame depends
+ * on. vmst.* except interp and cfunc may be unknown too.
+ */
 bool state_may_lack(const char *field);
 
-/** Whether a field is one of the compiler's: all or none of them are absent. */
+/** Whether a field belongs to the compiler. All such fields are absent, or none. */
 bool state_is_of_compiler(const char *field);
 
 /**
- * Whether a layout's members, as they are read, lie within their structures, and these within what
- * they are read into. Holds for each row; debug information is foreign bytes.
+ * Whether all members, as wide as they are read, are inside their structures, and the structures
+ * fit into the buffers. True for each row; debug information is untrusted.
  */
 bool state_layout_is_bounded(const struct luastate_layout *layout);
 

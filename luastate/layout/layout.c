@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of layouts.table. */
+/* Where are the rows of layouts.table? The build turns them into C. */
 #include <stddef.h>
 
 #define LUASTATE_LAYOUT_ROWS

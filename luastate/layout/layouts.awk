@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Turns layouts.table into C: the struct of a layout, one initialised row per block, and the names of
-# the fields that debug information can tell.
+# the fields.
 # Usage: awk -f layouts.awk layouts.table >layouts.inc
 
 function fail(text) {
@@ -14,7 +14,7 @@ function identifier(name) {
 	return name
 }
 
-# The index of the block that is named by family, architecture, model and first commit.
+# The index of a block, which its family, architecture, model and first commit identify.
 function find(family, arch, model, first,   i) {
 	for (i = 1; i < rows; i++)
 		if (head[i, 2] == family && head[i, 3] == arch && head[i, 4] == model &&
@@ -53,7 +53,7 @@ $1 == "build" {
 	value[rows, $1] = $2 == "-" ? "LAYOUT_ABSENT" : $2
 }
 
-# The collector's sums and settings lie at fixed distances from its phase, in all builds since 2017.
+# The collector's sums and settings are at fixed distances from its phase in all builds since 2017.
 function add_collector(   r, wide) {
 	names[++count] = "global_State.gc_total"
 	names[++count] = "global_State.gc_stepmul"
@@ -88,7 +88,7 @@ END {
 	print "\tint32_t gc64, ref_size;"
 	for (n = 1; n <= count; n++)
 		print "\tint32_t " identifier(names[n]) ";"
-	print "\t/* Whether opcodes have other numbers than in all rows, and then which those are. */"
+	print "\t/* Whether opcodes differ from all rows; the number in the rows of each opcode. */"
 	print "\tint32_t has_opcodes;"
 	print "\tuint8_t opcodes[256];"
 	print "};"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of a VM: references, headers, strings, and tables by their keys. */
+/* How are objects of a VM read: references, headers, strings, and tables by key? */
 #include "luastate/layout/object.h"
 
 int state_read_ref(const struct luastate_layout *layout, const struct attach_reader *reader,
@@ -38,7 +38,7 @@ int state_read_string(const struct luastate_layout *layout, const struct attach_
 			      (size_t)layout->GCstr_sizeof, why) != 0)
 		return -1;
 	len = state_u32(header, layout->GCstr_len);
-	/* Each string is terminated behind its length, whatever it holds. */
+	/* A valid string has a zero byte behind its last character. */
 	if (len < size) {
 		if (state_read(reader, text, ret_text, (size_t)len + 1, why) != 0)
 			return -1;
