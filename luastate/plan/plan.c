@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a stop reads. Runs while the thread stands, so it only computes addresses.
+/* What does a stop read?
  *
- * Round 0 asks for what the last sample of the thread needed: native stack, global state, its
- * coroutines and their Lua stacks. Later rounds ask for coroutines that are new on the stack: each
- * word of the copied native stack that is a return address into the interpreter shows a C frame,
- * and that names its coroutine. Then come the functions on the stacks, in the steady state as
- * second and last round, and the prototypes that were not met before.
+ * The planner runs while the thread is stopped, so it only computes addresses. Round 0 asks for
+ * what the thread's last sample needed: native stack, global state, coroutines and their Lua
+ * stacks. Later rounds ask for coroutines that are new on the stack: a word of the copied native
+ * stack that is a return address into the interpreter shows a C frame, and the frame names its
+ * coroutine. The functions on the stacks follow, in the second and last round if nothing is new,
+ * and then new prototypes.
  */
 #include "luastate/plan/plan_internal.h"
 
@@ -19,26 +19,26 @@
 #include "luastate/vm/vm_internal.h"
 
 enum {
-	/* Below rsp the ABI allows 128 bytes of live data; an unwinder may look there. */
+	/* The ABI allows 128 bytes of live data below rsp, which an unwinder may read. */
 	RED_ZONE = 128,
-	/* First guess of how much native stack holds the frames, and the slack behind the highest
-	 * frame that a walk has seen. */
+	/* First guess of the native stack's bytes that hold the frames, and the slack above the
+	 * highest frame that a walk saw. */
 	NATIVE_FIRST = 16384,
 	NATIVE_SLACK = 512,
-	/* The deepest native stack that one stop copies. */
+	/* The most bytes of native stack that one stop copies. */
 	NATIVE_MAX = 4 << 20,
-	/* Bytes of a Lua stack copied beyond the highest base seen. */
+	/* Bytes of a Lua stack to copy above the highest base seen. */
 	LUA_SLACK = 1024,
 	PLAN_THREADS = LUASTATE_PREDICTED_THREADS,
-	/* VMs whose state is copied for a thread of which no VM is known yet. */
+	/* VMs whose state is copied if the thread's own VM is unknown. */
 	PLAN_UNKNOWN_VMS = 4,
-	/* Two linked C frames lie on one native stack. */
+	/* Largest distance between two linked C frames of one native stack. */
 	FRAME_DISTANCE_MAX = 64 << 20,
-	/* An interrupted frame on another stack than its handler's lies at most so far below the
-	 * newest C frame. */
+	/* An interrupted frame, on another stack than its signal handler's, is at most this far
+	 * below the newest C frame. */
 	OTHER_STACK_BELOW = 8192,
-	/* The global state comes with the second round at the latest, then the table's slot, then
-	 * the header. */
+	/* The global state arrives in the second round at the latest, then the table's slot, then
+	 * the trace's header. */
 	PLAN_TRACE_ROUNDS = 4,
 };
 
@@ -56,7 +56,7 @@ bool plan_get(struct attach_image *image, uint64_t address, void *ret_bytes, siz
 	size_t copied;
 	const void *bytes = attach_image_peek(image, remote_addr_make(address), len, &copied);
 
-	if (copied == len) { /* in one range, as nearly always */
+	if (copied == len) { /* nearly always one range has all of it */
 		memcpy(ret_bytes, bytes, len);
 		return true;
 	}
@@ -98,8 +98,8 @@ void plan_begin_asking(struct plan_asking *ret_asking, struct attach_image *imag
 					    .image = image };
 }
 
-/* Ask for @start to @end. A stack may begin at the page of @at, and a read from below it would
- * fail: the pages below are asked for one by one. */
+/* Ask for @start to @end. The stack may begin at the page of @at, and one read from below this page
+ * would then fail as a whole, so the pages below are separate requests. */
 static void want_around(struct attach_image *image, uint64_t start, uint64_t at, uint64_t end)
 {
 	uint64_t page = at & ~(uint64_t)(ATTACH_PAGE_BYTES - 1);
@@ -120,7 +120,8 @@ static void want_native(const struct luastate_plan_context *context, struct atta
 {
 	uint64_t end = context->prediction->native_end;
 
-	/* Another stack, or deeper than a stop copies: which of them, the next walk tells. */
+	/* sp is on another stack than before, or the stack is deeper than a stop copies. The next
+	 * walk will show which. */
 	if (end <= sp || end - sp > NATIVE_MAX)
 		end = sp + NATIVE_FIRST;
 	if (context->stack_limit > sp && end > context->stack_limit)
@@ -128,7 +129,7 @@ static void want_native(const struct luastate_plan_context *context, struct atta
 	want_around(image, sp - RED_ZONE, sp, end);
 }
 
-/* A Lua stack from its start to where frames can be: nothing above the base is walked. */
+/* Ask for a Lua stack up to the end of its frames. Nothing above the base is walked. */
 static void want_lua_stack(struct attach_image *image, uint64_t stack, uint64_t used_end)
 {
 	if (!state_is_pointer(stack) || used_end < stack || used_end - stack > PLAN_STACK_MAX)
@@ -144,8 +145,8 @@ static bool is_predicted(const struct luastate_prediction *prediction, uint64_t 
 	return false;
 }
 
-/* With what follows it up to the table of traces, and the numbers of the last exit with what is
- * noted of the areas of machine code, which lie side by side in most builds. */
+/* Ask for the global state and what follows it up to the table of traces; and for the last exit's
+ * numbers and the notes on areas of machine code, which are adjacent in most builds. */
 static void want_global(struct attach_image *image, const struct luastate_vm *vm)
 {
 	const struct luastate_layout *layout = vm->layout;
@@ -163,7 +164,7 @@ static void want_global(struct attach_image *image, const struct luastate_vm *vm
 			  J + (uint64_t)layout->jit_State_exitno + 4);
 }
 
-/* A thread that is seen for the first time may be in any of the VMs. */
+/* A new thread may be in any VM. */
 static void want_known_vms(const struct luastate *state, struct attach_image *image)
 {
 	for (size_t i = 0; i < state->vm_count && i < PLAN_UNKNOWN_VMS; i++)
@@ -177,7 +178,8 @@ static void plan_known(const struct luastate_plan_context *context, struct attac
 	const struct luastate_vm *running;
 	uint64_t last = 0, base = regs->r[STATE_REG_BASE], pc = regs->r[STATE_REG_PC];
 
-	/* The call before the position, in case that is a return address just loaded. */
+	/* The position may be a return address that was just loaded: its call is the instruction
+	 * before it. */
 	if (state_layout_at(context->state, attach_pc(regs)) && state_is_pointer(pc) && pc % 4 == 0)
 		plan_want(image, pc - 4, pc);
 	want_native(context, image, attach_sp(regs));
@@ -199,7 +201,7 @@ static void plan_known(const struct luastate_plan_context *context, struct attac
 		if (vm->G != last && vm != running)
 			want_global(image, vm);
 		last = vm->G;
-		/* The interpreter's BASE, if it is in this stack, tells how far frames reach. */
+		/* If the interpreter's BASE is in this stack, frames reach up to it. */
 		if (base > end && base <= prediction->threads[i].limit)
 			end = base;
 		plan_want(image, L, L + (uint64_t)vm->layout->lua_State_sizeof);
@@ -223,8 +225,8 @@ static void add_thread(struct luastate_plan_progress *found, uint64_t L,
 	found->threads[found->thread_count++].current = current;
 }
 
-/* The current coroutines of the VMs whose state is copied: in compiled code no word of the native
- * stack names them. */
+/* Add the current coroutines of the copied VMs, because no word of the native stack names them in
+ * compiled code. */
 static void collect_current(const struct luastate *state, struct attach_image *image,
 			    struct luastate_plan_progress *found)
 {
@@ -238,7 +240,7 @@ static void collect_current(const struct luastate *state, struct attach_image *i
 	}
 }
 
-/* Stale words look like frames too; the link of a real one leads to an older frame, or nowhere. */
+/* Stale words look like frames too. A real frame links to an older one, or to none. */
 static bool has_frame_link(const struct luastate_layout *layout, const uint8_t *frame,
 			   uint64_t address)
 {
@@ -251,7 +253,7 @@ static bool has_frame_link(const struct luastate_layout *layout, const uint8_t *
 struct native {
 	const uint64_t *words;
 	size_t count;
-	uint64_t start; /* of the first word */
+	uint64_t start; /* address of the first word */
 };
 
 /* The copied words of a native stack from @start on. */
@@ -265,7 +267,7 @@ static struct native native_at(struct attach_image *image, uint64_t start)
 	return native;
 }
 
-/* That of the leaf. */
+/* The native stack of the innermost frame. */
 static struct native own_stack(struct attach_image *image)
 {
 	return native_at(image, attach_sp(attach_image_registers(image)) & ~(uint64_t)7);
@@ -285,7 +287,8 @@ static void add_vm_frame(struct luastate_plan_progress *found, const struct nati
 		add_thread(found, state_ref(layout, frame, layout->cframe_L), layout, false);
 }
 
-/* The C frames that words of the native stack show, the lowest word of which is at @address. */
+/* Add the coroutines of the C frames that words of a native stack show. @address: of the first
+ * word. */
 static void add_shown(struct luastate_plan_context *context, const struct native *native,
 		      uint64_t address, const void *words, size_t count)
 {
@@ -301,7 +304,7 @@ static void add_shown(struct luastate_plan_context *context, const struct native
 	}
 }
 
-/* Find the coroutine of each C frame that the words show; the leaf's own frame starts at sp, or a
+/* Find the coroutine of each C frame on the native stack. The innermost frame starts at sp, or a
  * few words above it in a helper. */
 static void collect_threads(struct luastate_plan_context *context, struct attach_image *image)
 {
@@ -336,14 +339,14 @@ static bool want_headers(const struct luastate_plan_progress *found, struct atta
 	return more;
 }
 
-/* Headers of coroutines that were not predicted. */
+/* Ask for the headers of coroutines that were not predicted. */
 static bool plan_headers(struct luastate_plan_context *context, struct attach_image *image)
 {
 	collect_threads(context, image);
 	return want_headers(&context->progress, image);
 }
 
-/* In compiled code the base is kept in the global state, and the coroutine has an older one. */
+/* The base of compiled code is in the global state; the coroutine then has an older one. */
 static uint64_t compiled_base(struct attach_image *image, const struct luastate_plan_thread *thread,
 			      uint64_t G)
 {
@@ -387,9 +390,10 @@ bool plan_read_header(struct attach_image *image, const struct luastate_plan_thr
 	return true;
 }
 
-/* A signal handler on a stack of its own: the interrupted frames lie where the newest C frame is,
- * and the words behind it show the coroutines that wait there. The lowest one is the nearest of
- * several VMs. Of a thread of which nothing is known, VMs may be those of others. */
+/* A signal handler may run on a stack of its own. The interrupted frames are then on the stack with
+ * the newest C frame, and the words above that show further coroutines. With several VMs, the
+ * lowest frame is taken as the newest. For a new thread the frame is not noted, because its VM may
+ * be another thread's. */
 static bool plan_other_stack(struct luastate_plan_context *context, struct attach_image *image,
 			     uint64_t vm_frame)
 {
@@ -408,8 +412,8 @@ static bool plan_other_stack(struct luastate_plan_context *context, struct attac
 	return true;
 }
 
-/* The Lua stack of one coroutine whose header is there, if it is not copied yet. A range that was
- * predicted too short may cover its start. */
+/* Ask for a coroutine's Lua stack, unless it is copied already. Both ends are checked, because a
+ * prediction may have been too short. */
 static bool plan_stack(struct luastate_plan_context *context, struct attach_image *image,
 		       const struct luastate_plan_thread *thread)
 {
@@ -443,7 +447,7 @@ static bool plan_stacks(struct luastate_plan_context *context, struct attach_ima
 	return more;
 }
 
-/* Coroutines that another native stack than the leaf's shows. */
+/* Find coroutines on a native stack other than the innermost frame's. */
 static bool plan_other_headers(struct luastate_plan_context *context, struct attach_image *image)
 {
 	struct luastate_plan_progress *found = &context->progress;
@@ -461,15 +465,15 @@ static bool plan_other_stacks(struct luastate_plan_context *context, struct atta
 	return context->progress.other_stack && plan_stacks(context, image);
 }
 
-/* Goes on behind what fails, so that all that is missing is asked for at once. */
+/* Ignore failures, so that one check asks for all missing memory. */
 static void ignore_invariant(void *context, const char *what, uint64_t address, uint64_t value,
 			     bool holds)
 {
 	(void)context, (void)what, (void)address, (void)value, (void)holds;
 }
 
-/* VMs met for the first time: what their invariants need. A VM may be closed by the time that they
- * are checked. */
+/* Ask for the memory that the invariants of new VMs need. A VM may be closed before they are
+ * checked. */
 static bool plan_vms(struct luastate_plan_context *context, struct attach_image *image)
 {
 	const struct luastate_plan_progress *found = &context->progress;
@@ -515,8 +519,8 @@ void luastate_plan_after(const struct luastate_plan_context *context, struct att
 	}
 }
 
-/* Each stage needs what the ones before it asked for; one without wishes costs no round.
- * @return whether one asked for something. */
+/* Run stages until one asks for something, because each stage needs the memory that the earlier
+ * ones asked for. @return whether one did. */
 static bool plan_next_stage(struct luastate_plan_context *context, struct attach_image *image)
 {
 	static bool (*const stages[])(struct luastate_plan_context *, struct attach_image *) = {
@@ -530,7 +534,7 @@ static bool plan_next_stage(struct luastate_plan_context *context, struct attach
 	while (*stage < count) {
 		if (stages[(*stage)++](context, image))
 			return true;
-		/* It has nothing to ask for the next time either. */
+		/* A repeated stage that asked for nothing would ask for nothing again. */
 		while (*stage < count && stages[*stage] == stages[*stage - 1])
 			++*stage;
 	}
@@ -548,7 +552,7 @@ void plan_begin(struct luastate_plan_context *context)
 	memset(context->progress.slots, 0, sizeof(context->progress.slots));
 }
 
-/* The trace is asked for beside the stages, which need nothing of it. */
+/* Asks for the trace in parallel, because no stage depends on it. */
 bool plan_go_on(struct luastate_plan_context *context, struct attach_image *image, unsigned round)
 {
 	bool more = plan_next_stage(context, image);
@@ -601,8 +605,8 @@ static bool is_vm_predicted(const struct luastate_prediction *prediction, uint64
 	return false;
 }
 
-/* A thread that is in one VM now and in another one then: each may be below compiled code, where
- * nothing on the native stack shows it. A walk that ends early may have missed one so. */
+/* Note that a thread changes between VMs. Each VM may be below compiled code, where no word of the
+ * native stack shows it. A walk that ended early may have missed a VM for this reason. */
 static void note_roaming(struct luastate *state, const struct attach_reader *reader,
 			 const struct luastate_native_walk *native,
 			 struct luastate_prediction *prediction)
@@ -625,7 +629,7 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 {
 	uint64_t sp = native->sp, top = native->top;
 	uint64_t known = prediction->native_end, end = top + NATIVE_SLACK, copied;
-	/* What is known may be of another stack: the thread's own, or a signal handler's. */
+	/* The known end may belong to another stack: the thread's own, or a signal handler's. */
 	bool is_new = known < top || known - top > NATIVE_MAX;
 
 	if (native->reach == LUASTATE_REACH_CUT) {
@@ -634,7 +638,8 @@ void luastate_learn(struct luastate *state, const struct attach_reader *reader,
 		if (end - sp > NATIVE_MAX)
 			end = sp + NATIVE_MAX;
 	} else if (native->reach == LUASTATE_REACH_SOME && is_new) {
-		/* Too short a guess is so for all copies made until the next is decoded. */
+		/* Guess generously: all copies up to the next decoding would be too short
+		 * otherwise. */
 		end = top + NATIVE_FIRST;
 	}
 	if (top >= sp && (end > known || is_new))

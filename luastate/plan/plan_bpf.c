@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the kernel copies at each tick, and the planner's part after the fact: nothing can
- * be asked for any more, so what is missing is noted for the copies to come.
- */
+/* What does the kernel copy at each tick? After a copy the planner can ask for nothing more, so it
+ * notes what is missing for the next copies. */
 #include "luastate/plan/plan_internal.h"
 
 #include "luastate/arch/arch.h"
@@ -10,7 +8,7 @@
 #include "luastate/trace/code_areas.h"
 #include "luastate/trace/trace.h"
 
-/* Without traces the trace's part is empty: the header has no bytes. */
+/* Without the compiler the trace's part is empty: its header has no bytes. */
 static void describe_compiler(const struct luastate_layout *layout, struct luastate_bpf_vm *ret_vm)
 {
 	uint32_t J = (uint32_t)layout->global_State_to_J;
@@ -80,7 +78,7 @@ static void describe_vm(const struct luastate *state, const struct luastate_vm *
 	}
 }
 
-/* @return its index in the plan, or LUASTATE_BPF_VMS where there is no room. */
+/* @return the VM's index in the plan, or LUASTATE_BPF_VMS if there is no room. */
 static uint32_t add_vm(const struct luastate *state, struct luastate_bpf_plan *plan, uint64_t G)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);
@@ -97,8 +95,7 @@ static uint32_t add_vm(const struct luastate *state, struct luastate_bpf_plan *p
 	return index;
 }
 
-/* @return the index in the plan of a VM that has all but its address in common, or
- * LUASTATE_BPF_VMS.
+/* @return the index in the plan of a VM with the same layout and interpreter, or LUASTATE_BPF_VMS.
  */
 static uint32_t find_like(const struct luastate *state, const struct luastate_bpf_plan *plan,
 			  size_t index)
@@ -121,7 +118,7 @@ static bool has_vm(const struct luastate_bpf_plan *plan, uint64_t G)
 	return false;
 }
 
-/* The VMs that are in no stack of the last sample, but may be in the next one's. */
+/* Add the VMs that no stack of the last sample showed, but the next sample may need. */
 static void add_others(const struct luastate *state, struct luastate_bpf_plan *plan)
 {
 	for (size_t i = state->vm_count; i-- > 0 && plan->other_count < LUASTATE_BPF_OTHERS;) {
@@ -148,7 +145,7 @@ void luastate_plan_bpf(const struct luastate_plan_context *context, struct luast
 			continue;
 		plan->stacks[plan->stack_count++] = prediction->threads[i].L | vm;
 	}
-	/* A thread of which nothing is known may be in any of the VMs. */
+	/* A new thread may be in any VM. */
 	for (size_t i = 0; prediction->thread_count == 0 && i < state->vm_count; i++)
 		add_vm(state, plan, state->vms[i].G);
 	plan->roams = prediction->roams || prediction->thread_count == 0;
@@ -183,7 +180,8 @@ static bool is_asked(const struct luastate_bpf_plan *plan, uint64_t start, uint6
 	return false;
 }
 
-/* The oldest goes where there is no room. @return whether it was not asked for already. */
+/* Add a range; without room the oldest range is dropped. @return false if it was in the plan
+ * already, or is too large. */
 static bool add_extra(struct luastate_bpf_plan *plan, uint64_t start, uint64_t size)
 {
 	if (size > LUASTATE_BPF_EXTRA_MAX || is_asked(plan, start, size))
@@ -211,7 +209,7 @@ bool luastate_plan_copied(struct luastate_plan_context *context, struct attach_i
 	for (size_t at = 0; attach_image_next_missing(image, &at, &start, &size);) {
 		size_t len;
 
-		/* Another range may hold what was asked for as this one. */
+		/* Another range may hold these bytes too. */
 		attach_image_peek(image, remote_addr_make(start), (size_t)size, &len);
 		if (len < size)
 			lacked |= add_extra(plan, start, size);
@@ -245,7 +243,7 @@ void luastate_note_known(const struct luastate_plan_context *context,
 
 	for (unsigned i = 0; i < found->frame_count; i++)
 		note_proto(context->state, found->frames[i].proto, salt, table);
-	/* The planner meets no more than that, nearest to the leaf. */
+	/* The planner notes only this number of frames, the innermost ones. */
 	for (size_t i = LUASTATE_PLAN_FRAMES; i < chain->count; i++) {
 		const struct luastate_function *function = chain->frames[i].function;
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a stop reads of functions.
+/* What does a stop read of functions?
  *
- * Closures on the stack may be garbage a moment after the thread runs on, so they are read with it.
- * A known prototype need not be: what tells it from another is read after the stop, and if that is
- * what it was before, it was so in between. Where it is not, the program makes and drops code; for
- * a while then prototypes are read with the stop too (state_is_strict()).
+ * Closures on the stack may be garbage soon after the thread continues, so the stop reads them. A
+ * known prototype is not read in the stop. Its identifying bytes are read afterwards; if they are
+ * unchanged, they were so during the stop. If they have changed, the program makes and drops code,
+ * and for a while the stop reads prototypes too (state_is_strict()).
  */
 #include "luastate/plan/plan_internal.h"
 
@@ -13,14 +12,15 @@
 #include "luastate/layout/object.h"
 
 enum {
-	/* Without GC64 all objects lie below it, and tags and most numbers above. */
+	/* Without GC64, all objects are below this address, and tags and most numbers are above it.
+	 */
 	LOW_MEMORY_END = 0x7fffffff,
-	/* Slots looked at for functions; what is deeper is read after the stop. */
+	/* Slots to search for functions; deeper frames are read after the stop. */
 	PLAN_SLOTS = 2048,
-	/* Of a new prototype and of its chunk name's text so much is read with the stop. */
+	/* Bytes that the stop reads of a new prototype, and of its chunk name's text. */
 	PLAN_PROTO_BYTES = 8192,
 	PLAN_NAME_BYTES = 128,
-	/* This many frames of the last stop are compared with one of this stop. */
+	/* A frame of this stop is compared with this number of frames of the last stop. */
 	PLAN_EXPECTED = 8,
 };
 
@@ -41,7 +41,7 @@ static struct slots look_at_slots(struct attach_image *image, uint64_t start)
 	return slots;
 }
 
-/* The stack may lie in two ranges of which the first is too short. */
+/* Read slots. The stack may be in two ranges, if the first range was predicted too short. */
 static bool get_slots(const struct slots *slots, struct attach_image *image, uint64_t address,
 		      uint8_t *ret_bytes, size_t len)
 {
@@ -51,15 +51,13 @@ static bool get_slots(const struct slots *slots, struct attach_image *image, uin
 	return true;
 }
 
-/** What can be a frame: a function and a link below a base. */
+/** A possible frame: a function and a link below a base. */
 struct plan_frame {
 	uint64_t function, link;
 };
 
-/*
- * A slot that holds a function, and behind it what can be a frame link: a bytecode address, or a
- * distance with a type. Values of a program look different, but for zero.
- */
+/* Whether a slot holds a function, and the next one a possible frame link: a bytecode address, or a
+ * distance with a type. Values of a program look different, except zero. */
 static bool read_frame(const struct luastate_layout *layout, const struct slots *slots,
 		       struct attach_image *image, uint64_t base, struct plan_frame *ret_frame)
 {
@@ -80,7 +78,8 @@ static bool read_frame(const struct luastate_layout *layout, const struct slots 
 					  : ret_frame->link < PLAN_STACK_MAX;
 }
 
-/* Recursion repeats frames. @return the place of one that was not noted yet, or NULL. */
+/* Recursion repeats frames. @return the hash slot for a new frame, NULL if the frame was noted
+ * before. */
 static uint16_t *find_location(struct luastate_plan_progress *found, const struct plan_frame *frame)
 {
 	const size_t count = sizeof(found->slots) / sizeof(found->slots[0]);
@@ -96,7 +95,7 @@ static uint16_t *find_location(struct luastate_plan_progress *found, const struc
 	return &found->slots[at];
 }
 
-/* A closure that was met before has most likely the prototype that it had. */
+/* A closure most likely has the prototype that it had before. */
 static uint64_t guess_proto(const struct luastate *state, uint64_t function)
 {
 	const struct state_closure *closure = &state->closures[state_closure_slot(function)];
@@ -104,7 +103,7 @@ static uint64_t guess_proto(const struct luastate *state, uint64_t function)
 	return closure->function == function ? closure->proto : 0;
 }
 
-/* A return address's call is read with the stop, unless it is in a known prototype. */
+/* Whether the call before a return address need not be read: it is in a known prototype. */
 static bool is_call_known(const struct luastate *state, uint64_t link)
 {
 	return (link & 3) != 0 || (!state_is_strict(state) && state_find_call(state, link - 4));
@@ -131,8 +130,8 @@ void plan_want_frame(const struct luastate *state, struct attach_image *image,
 		plan_want_identity(frame->layout, image, known);
 }
 
-/* Whether it was there in the last stop: what it needs was asked for in the first round then. Most
- * frames are, and in the same order, but for those at the leaf's end. */
+/* Whether the last stop had this frame; the first round then asked for its memory. Most frames
+ * recur in the same order, except the innermost ones. */
 static bool is_expected(const struct luastate_prediction *prediction,
 			struct luastate_plan_progress *found, const struct plan_frame *frame)
 {
@@ -149,7 +148,7 @@ static bool is_expected(const struct luastate_prediction *prediction,
 	return false;
 }
 
-/* @return whether anything had to be asked for. */
+/* @return whether memory had to be asked for. */
 static bool add_frame(struct luastate_plan_context *context, const struct luastate_layout *layout,
 		      const struct plan_frame *frame, struct attach_image *image)
 {
@@ -179,7 +178,7 @@ static bool add_frame(struct luastate_plan_context *context, const struct luasta
 	return true;
 }
 
-/* From the leaf's end, as deep frames live longer. */
+/* Innermost frames first, because deep frames live longer. */
 static bool plan_stack_functions(struct luastate_plan_context *context, struct attach_image *image,
 				 const struct luastate_plan_thread *thread)
 {
@@ -199,7 +198,7 @@ static bool plan_stack_functions(struct luastate_plan_context *context, struct a
 		if (!read_frame(layout, &slots, image, base, &frame) ||
 		    !add_frame(context, layout, &frame, image))
 			continue;
-		slots = look_at_slots(image, stack.start); /* a wish may move the image's memory */
+		slots = look_at_slots(image, stack.start); /* the request may move memory */
 		more = true;
 	}
 	return more;
@@ -218,7 +217,7 @@ bool plan_functions(struct luastate_plan_context *context, struct attach_image *
 
 /* ---- Prototypes ------------------------------------------------------------------------- */
 
-/* The prototype of a frame's function as it was copied, 0 if it has none. */
+/* The prototype in a copied function, 0 if there is none. */
 static uint64_t proto_of(struct attach_image *image, const struct luastate_plan_frame *frame)
 {
 	const struct luastate_layout *layout = frame->layout;
@@ -233,7 +232,7 @@ static uint64_t proto_of(struct attach_image *image, const struct luastate_plan_
 	return state_is_pointer(proto) ? proto : 0;
 }
 
-/* All of it: a range of something else may end in its first bytes. */
+/* Whether all of the header is copied: another range may cover only its first bytes. */
 static bool has_header(struct attach_image *image, const struct luastate_layout *layout,
 		       uint64_t proto)
 {
@@ -285,7 +284,7 @@ static void want_proto_parts(const struct luastate_layout *layout, struct attach
 		plan_want(image, name, name + (uint64_t)layout->GCstr_sizeof + PLAN_NAME_BYTES);
 }
 
-/* Whether the prototype of a frame is taken for the known one at this time of the stop. */
+/* Whether a frame's prototype counts as the known one, as far as the stop can say. */
 static bool is_known(const struct luastate_plan_context *context, struct attach_image *image,
 		     unsigned index)
 {
@@ -297,7 +296,7 @@ static bool is_known(const struct luastate_plan_context *context, struct attach_
 				   frame->proto);
 }
 
-/* The rest of those prototypes that are not, or not any more, what is known. */
+/* Ask for the rest of the prototypes that are unknown or changed. */
 bool plan_proto_parts(struct luastate_plan_context *context, struct attach_image *image)
 {
 	const struct luastate_plan_progress *found = &context->progress;
@@ -314,7 +313,8 @@ bool plan_proto_parts(struct luastate_plan_context *context, struct attach_image
 	return more;
 }
 
-/* What a copy by the kernel lacked once is in the later ones: most often the header alone. */
+/* Whether the image proves that a known prototype is unchanged. BPF copies include what earlier
+ * copies lacked, which is most often the header alone. */
 static bool has_identity(struct attach_image *image, const struct luastate_layout *layout,
 			 const struct state_proto *known)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: the parts of the planner. All of it runs while a thread stands, but for
- * plan_ask_again() and plan_trace_after(). */
+/* What do the parts of the planner share? Private to luastate. All of it runs while the thread is
+ * stopped, except plan_ask_again() and plan_trace_after(). */
 #ifndef LUASTATE_PLAN_PLAN_INTERNAL_H
 #define LUASTATE_PLAN_PLAN_INTERNAL_H
 
@@ -8,49 +8,51 @@
 #include "luastate/state/state.h"
 
 enum {
-	/* LuaJIT's own bound, LUAI_MAXSTACK of 65500 slots, and its extra. */
+	/* LUAI_MAXSTACK, 65500 slots, and LuaJIT's extra slots; in bytes. */
 	PLAN_STACK_MAX = 66000 * 8,
 };
 
-/** A coroutine's stack by its copied header: where it begins, and how far frames reach. */
+/** A coroutine's stack, from its copied header: its start, and how far frames reach. */
 struct plan_stack {
 	uint64_t G, start, used_end, limit, vm_frame;
 };
 
-/** A reader over the image that asks for what is not there yet. */
+/** A reader of the image that asks for the missing bytes. */
 struct plan_asking {
 	struct attach_reader reader;
 	struct attach_image *image;
 	bool missed;
 };
 
-/** Before the first round. */
+/** Start a plan, before the first round. */
 void plan_begin(struct luastate_plan_context *context);
 
-/** One round behind the first. @return whether anything was asked for. */
+/** Plan a round after the first. @return whether anything was asked for. */
 bool plan_go_on(struct luastate_plan_context *context, struct attach_image *image, unsigned round);
 
 void plan_want(struct attach_image *image, uint64_t start, uint64_t end);
 
-/** The same, unless one range holds all of it already. */
+/** Ask for a range, unless one copied range holds all of it. */
 void plan_want_once(struct attach_image *image, uint64_t start, uint64_t end);
 
-/** Copied bytes, from whatever ranges: one that was predicted of something else may hold a part. */
+/**
+ * Read copied bytes, even if they are spread over ranges that were predicted for different things.
+ */
 bool plan_get(struct attach_image *image, uint64_t address, void *ret_bytes, size_t len);
 
 bool plan_is_copied(struct attach_image *image, uint64_t address);
 
-/** @param ret_asking Must stay where it is. */
+/** Start a plan_asking. @param ret_asking Must not move. */
 void plan_begin_asking(struct plan_asking *ret_asking, struct attach_image *image);
 
 bool plan_read_header(struct attach_image *image, const struct luastate_plan_thread *thread,
 		      struct plan_stack *ret_stack);
 
-/** Ask for what a frame of the last stop needed, as it most likely is there again. */
+/** Ask for what a frame of the last stop needed, because it most likely recurs. */
 void plan_want_frame(const struct luastate *state, struct attach_image *image,
 		     const struct luastate_plan_frame *frame);
 
-/** Ask for what proves that a known prototype is the same still. */
+/** Ask for the bytes that prove a known prototype unchanged. */
 void plan_want_identity(const struct luastate_layout *layout, struct attach_image *image,
 			const struct state_proto *known);
 
@@ -59,18 +61,21 @@ bool plan_functions(struct luastate_plan_context *context, struct attach_image *
 bool plan_protos(struct luastate_plan_context *context, struct attach_image *image);
 bool plan_proto_parts(struct luastate_plan_context *context, struct attach_image *image);
 
-/** The header of the running trace; more than once, as one read leads to the next. */
+/** Ask for the running trace's header. Needs several rounds, because one read leads to the next. */
 bool plan_trace(struct luastate_plan_context *context, struct attach_image *image);
 
-/** Ask for the header of a trace that ran in the last stop, as it most likely does again. */
+/** Ask for the header of the last stop's trace, because it most likely runs again. */
 void plan_want_trace(const struct luastate *state, struct attach_image *image,
 		     const struct luastate_plan_trace *trace);
 
-/** Ask for the running trace's content. */
+/** Ask for the running trace's content, after the stop. */
 void plan_trace_after(const struct luastate_plan_context *context, struct attach_image *stopped,
 		      struct attach_image *after);
 
-/** Ask for what proves that the known prototypes that the stop did not read are the same still. */
+/**
+ * Ask for the bytes that prove known prototypes unchanged, if the stop did not read them; after the
+ * stop.
+ */
 void plan_ask_again(const struct luastate_plan_context *context, struct attach_image *stopped,
 		    struct attach_image *after);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The running trace. The stop copies its header, which tells it from others; what it refers to is
- * read when the thread runs again, as it lives as long as the trace does.
+/* What is read of the running trace? The stop copies its header, which identifies it. The parts
+ * that the header refers to live as long as the trace, so they are read after the stop.
  *
  * Source: LuaJIT v2.1 src/lj_obj.h (vmstate), src/lj_jit.h (jit_State.trace).
  */
@@ -15,7 +14,7 @@ enum {
 	FUNCTIONS_ASKED = 16,
 };
 
-/* The trace that a VM notes as running or as being left, 0 for none. */
+/* The number of the trace that a VM notes as running or as being left, 0 for none. */
 static uint32_t noted_number(struct attach_image *image, const struct luastate_vm *vm)
 {
 	const struct luastate_layout *layout = vm->layout;
@@ -32,7 +31,7 @@ static uint32_t noted_number(struct attach_image *image, const struct luastate_v
 	return vmstate > 0 ? (uint32_t)vmstate : 0;
 }
 
-/* That trace, and its place in the table of traces. */
+/* The same, with its slot in the table of traces. */
 static uint32_t noted_trace(struct attach_image *image, const struct luastate_vm *vm,
 			    uint64_t *ret_slot)
 {
@@ -60,7 +59,7 @@ void plan_want_trace(const struct luastate *state, struct attach_image *image,
 			       trace->address + (uint64_t)vm->layout->GCtrace_sizeof);
 }
 
-/* A trace that is known lies where it did, most likely. */
+/* Ask for the header. A known trace most likely has the address that it had. */
 static bool plan_noted(struct luastate_plan_context *context, struct attach_image *image,
 		       const struct luastate_vm *vm, uint32_t number, uint64_t slot)
 {
@@ -96,8 +95,8 @@ bool plan_trace(struct luastate_plan_context *context, struct attach_image *imag
 	return false;
 }
 
-/* What proves the functions that are inlined at the position to be the same still; below a call
- * from the trace, the first ones that it refers to. */
+/* Ask for the bytes that prove the inlined functions at the position unchanged. If the trace called
+ * something, the position has no snapshot; the trace's first functions are taken instead. */
 static void want_functions(const struct luastate *state, struct attach_image *stopped,
 			   struct attach_image *after, const struct trace *trace)
 {
@@ -129,8 +128,7 @@ void plan_trace_after(const struct luastate_plan_context *context, struct attach
 	    !plan_get(stopped, found->address, header, (size_t)vm->layout->GCtrace_sizeof) ||
 	    !trace_block_of(vm->layout, header, found->address, &block))
 		return;
-	/* In this order: a header that is still the same proves the content that was read before.
-	 */
+	/* The order matters: a header that is read last and unchanged proves the content. */
 	plan_want_once(after, block.start, block.start + block.len);
 	J = vm->G + (uint64_t)vm->layout->global_State_to_J;
 	plan_want_once(after, J + (uint64_t)vm->layout->jit_State_trace,
