@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much processor time work beside the sampling may take. */
+/* How much processor time may work beside the sampling take? */
 #include "luastate/state/budget.h"
 
 #include "attach/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: time, and how much processor time work beside the sampling may take. */
+/* How much processor time may work beside the sampling take? Private to luastate. */
 #ifndef LUASTATE_STATE_BUDGET_H
 #define LUASTATE_STATE_BUDGET_H
 
@@ -7,21 +7,21 @@
 #include <stdint.h>
 #include <time.h>
 
-/** Processor time that may be spent, in nanoseconds. All 0: as much as may be saved up. */
+/** A budget of processor time in nanoseconds. All 0: starts with the largest savings. */
 struct state_budget {
-	int64_t left_ns;  /* what took longer than there was time is owed */
-	uint64_t now_ns;  /* as much at that time, by the monotonic clock */
-	uint64_t cost_ns; /* of what was done last, where the next takes as long */
+	int64_t left_ns;  /* below 0 if work took longer than allowed */
+	uint64_t now_ns;  /* time of left_ns, CLOCK_MONOTONIC */
+	uint64_t cost_ns; /* of the last piece of work, as an estimate of the next */
 };
 
 /**
- * Whether there is time for one more piece of work, that takes as long as the last one.
- * @param saved_ns What may be saved up.
- * @param share    One part in that many of the time that passes may be spent.
+ * Whether there is time for one more piece of work, estimated by the last one.
+ * @param saved_ns Largest savings.
+ * @param share    1/share of the time that passes may be spent.
  */
 bool budget_allows(struct state_budget *budget, int64_t saved_ns, unsigned share);
 
-/** Work took that long, maybe more than there was time. */
+/** Charge the time that work took, even if it exceeds the budget. */
 void budget_charge(struct state_budget *budget, uint64_t cost_ns);
 
 #endif

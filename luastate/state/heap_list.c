@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * All objects but strings are on one list, newest first, on which the main coroutine follows all of
- * them; behind it there are only userdata. The process runs on meanwhile: an object that is freed
- * under us leads to whatever the allocator keeps there. Whoever comes to the main coroutine over
- * objects of known types has seen all that were there before and still are; else another walk is
- * tried, and in the end the caller learns that the list was not walked to its end.
+/* How are all objects of a VM listed while the process runs?
  *
- * Objects lie close to each other, so pages are read as a whole and kept for a while.
+ * All objects except strings are on one list, newest first. The main coroutine is the oldest of
+ * them; only userdata follow it. An object may be freed during the walk, and then leads to whatever
+ * the allocator keeps there. A walk that reaches the main coroutine, over objects of known types
+ * only, has seen all objects that existed before and still exist. Otherwise the walk is repeated,
+ * and in the end the caller learns that the list was not walked to its end.
+ *
+ * Objects are close to each other, so whole pages are read, and kept for a while.
  */
 #include "luastate/state/heap_list.h"
 
@@ -19,12 +20,12 @@ enum {
 	/* Some GiB of small objects. */
 	OBJECTS_MAX = 50 * 1000 * 1000,
 	ASK_OBJECTS = 1024,
-	/* Upvalue to userdata. Source: lj_obj.h, LJ_TUPVAL, LJ_TUDATA. */
+	/* Type numbers from upvalue to userdata. Source: lj_obj.h, LJ_TUPVAL, LJ_TUDATA. */
 	GCT_FIRST = 5,
 	GCT_LAST = 12,
 };
 
-/** A page that is kept; 0: none. */
+/** A cached page; number 0: none. */
 struct heap_page {
 	uint64_t number;
 	uint8_t *bytes;
@@ -79,7 +80,7 @@ bool heap_list_read(struct heap_list *list, uint64_t address, uint8_t *ret_bytes
 
 /* ---- Walk ------------------------------------------------------------------------------- */
 
-/* @return whether the walk came to the main coroutine. */
+/* @return whether the walk reached the main coroutine. */
 static bool walk_once(struct heap_list *list, uint64_t main_thread)
 {
 	const struct luastate_layout *layout = list->layout;
@@ -100,8 +101,8 @@ static bool walk_once(struct heap_list *list, uint64_t main_thread)
 		    header[layout->GCobj_gct] < GCT_FIRST || header[layout->GCobj_gct] > GCT_LAST)
 			return false;
 		list->visit(list->context, object, header[layout->GCobj_gct]);
-		/* Free memory may be a circle: who is in one comes back to a mark, as the way to
-		 * the next one doubles each time (Brent). */
+		/* Freed memory may form a circle. The walk then meets its mark again, because the
+		 * distance between marks doubles (Brent's algorithm). */
 		if ((steps & (steps - 1)) == 0)
 			marked = object;
 		steps++;

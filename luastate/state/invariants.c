@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Invariants: what holds of a live VM whatever its program does. A layout is believed only if all
- * of them hold under it, so that a build which differs from every row is refused rather than walked
- * wrongly. Prototypes and coroutines have invariants of their own, checked where they are read.
+/* Which invariants does a live VM satisfy, whatever its program does?
  *
- * The target runs on while it is read, so nothing here depends on two reads of one moment, except
- * where the second look tells (luastate_vm_of() tries again).
+ * A layout is believed only if it satisfies all of them, so a build that differs from every row is
+ * refused, and never walked wrongly. Prototypes and coroutines have invariants of their own, which
+ * are checked where they are read.
+ *
+ * The target runs while it is read, so no check depends on two reads of the same time, unless a
+ * second look decides (luastate_vm_of() tries again).
  *
  * Source: LuaJIT v2.1 src/lj_state.c (lua_newstate, stack_init, resizestack), lj_obj.h, lj_str.c,
  * lj_gc.h (GC states), lj_dispatch.c (lj_dispatch_init), lj_trace.c (trace_findfree).
@@ -19,15 +20,15 @@ enum {
 	/* LJ_MIN_STRTAB: a string table never gets smaller. */
 	STRTAB_MASK_MIN = 255,
 	GC_STATE_LAST = 5, /* GCSfinalize */
-	/* Of all parameters' ranges the largest: maxtrace is below 65536. */
+	/* The largest setting of maxtrace is below 65536. */
 	TRACES_MAX = 65536,
 	TRACES_LOOKED = 4096,
 	TRACES_AT_ONCE = 64,
-	/* A trace of some lengths fits two rows; several of different lengths do not. */
+	/* One trace may fit two rows by its lengths; several traces of different lengths do not. */
 	TRACES_CHECKED = 4,
 	DISPATCH_MAX = 512,
 	STACK_SLOTS_MAX = 1 << 17,
-	VMSTATE_LEAST = -16, /* no build has as many states */
+	VMSTATE_LEAST = -16, /* no build has this number of states */
 };
 
 /** A check of one VM under one layout. */
@@ -42,7 +43,7 @@ struct check {
 	uint8_t g[STATE_GLOBAL_MAX], L[STATE_OBJECT_MAX];
 };
 
-/* Note one invariant. @return whether to go on. */
+/* Note the result of an invariant. @return whether to continue. */
 static bool note(struct check *check, const char *what, uint64_t address, uint64_t value,
 		 bool holds)
 {
@@ -52,7 +53,7 @@ static bool note(struct check *check, const char *what, uint64_t address, uint64
 	return check->good || check->visit;
 }
 
-/* An invariant of a member of global_State. */
+/* Note the result of an invariant of a member of global_State. */
 static bool note_member(struct check *check, const char *what, int32_t offset, uint64_t value,
 			bool holds)
 {
@@ -64,7 +65,7 @@ static bool is_aligned(uint64_t value)
 	return state_is_pointer(value) && value % 8 == 0;
 }
 
-/* The main coroutine lies right before the global state, and each points to the other. */
+/* The main coroutine is right before the global state, and each refers to the other. */
 static bool check_main(struct check *check)
 {
 	const struct luastate_layout *layout = check->layout;
@@ -100,7 +101,7 @@ static bool check_strings(struct check *check)
 			   mask, mask >= STRTAB_MASK_MIN && (mask & (mask + 1)) == 0);
 }
 
-/* A coroutine of this VM, with a stack of its own. */
+/* A coroutine belongs to this VM, and has a stack of its own. */
 static bool check_coroutine(struct check *check, uint64_t address, const char *what_type,
 			    const char *what_stack)
 {
@@ -176,9 +177,9 @@ static bool check_state(struct check *check)
 			   registry, is_table && (mask & (mask + 1)) == 0);
 }
 
-/* Each slot of the dispatch table leads into one interpreter. Right behind it the fast functions'
- * bytecode counts up their opcodes: that tells builds in which any part before it is longer or
- * shorter. */
+/* Each slot of the dispatch table leads into one interpreter. The built-ins' bytecode follows the
+ * table, with consecutive opcodes; so a build fails in which any part before it has another length.
+ */
 static bool check_dispatch(struct check *check)
 {
 	const struct luastate_layout *layout = check->layout;
@@ -252,7 +253,7 @@ static bool trace_at_fits(const struct luastate_layout *layout, const struct att
 	       state_trace_fits(layout, reader, trace, address, number);
 }
 
-/* References of a table, many at once where there are many. @return How many. */
+/* Read references of a table, if possible several at once. @return their number. */
 static uint32_t read_refs(const struct luastate_layout *layout, const struct attach_reader *reader,
 			  uint64_t address, uint32_t count, uint8_t bytes[8 * TRACES_AT_ONCE])
 {
@@ -266,7 +267,7 @@ static uint32_t read_refs(const struct luastate_layout *layout, const struct att
 	return state_read(reader, address, bytes, size, &why) == 0 ? 1 : 0;
 }
 
-/* The table of traces: no trace has number 0, and each knows its number. */
+/* The table of traces has no trace 0, and each trace has its own number. */
 static bool traces_fit(const struct luastate_layout *layout, const struct attach_reader *reader,
 		       uint64_t G, uint64_t table, uint32_t size)
 {
@@ -285,7 +286,7 @@ static bool traces_fit(const struct luastate_layout *layout, const struct attach
 			return false;
 		trace = state_ref(layout, bytes, layout->ref_size * (int32_t)(i - first));
 		if (trace >= G && trace < end)
-			continue; /* J.cur, while that one is recorded */
+			continue; /* J.cur, a trace being recorded */
 		if (!trace)
 			continue;
 		if (i == 0 || !trace_at_fits(layout, reader, trace, i))
@@ -315,10 +316,10 @@ bool state_check_trace(const struct luastate_layout *layout, const struct attach
 static bool check_compiler(struct check *check)
 {
 	const struct luastate_layout *layout = check->layout;
-	/* Of a build without one, or of which it is not known, there is nothing to check. */
+	/* Builds without the compiler, and those with an unknown one, have nothing to check. */
 	uint64_t J = check->G + (uint64_t)layout->global_State_to_J, L = 0;
 	struct failure why;
-	/* The coroutine recorded last may have been collected since. */
+	/* The coroutine that was recorded last may have been collected since. */
 	bool known = !state_has_compiler(layout) ||
 		     state_read(check->reader, J + (uint64_t)layout->jit_State_L, &L, 8, &why) == 0;
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A reader that leaves alone what is not in memory. To look for names a large part of a heap may be
- * read, of which much may be swapped out: that would be brought in, and more of the process pushed
- * out for it.
+/* How is memory read without paging it in? A search for names may read a large part of a heap. If
+ * much of it is swapped out, reads would bring it in, and push out more of the process.
  *
- * Who owns the state tells which pages are there, for many at once, as that costs some
- * microseconds. The answers are kept for the rest of a sample.
+ * The owner of the state reports which pages are present, for many at once, because each query
+ * costs some microseconds. Answers are kept for the rest of a sample.
  */
 #include "luastate/state/present.h"
 
@@ -19,10 +17,10 @@ enum {
 	WINDOWS = 4096, /* 8 GiB; a power of two */
 };
 
-/** Which pages of a window are there. */
+/** The present pages of a window. */
 struct window {
 	uint64_t number;
-	unsigned serial; /* sample in which that was asked; 0: never */
+	unsigned serial; /* sample of the answer; 0: never asked */
 	uint8_t bits[WINDOW_PAGES / 8];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: reading what is in memory, and nothing that was swapped out. */
+/* How is memory read that is not swapped out? Private to luastate. */
 #ifndef LUASTATE_STATE_PRESENT_H
 #define LUASTATE_STATE_PRESENT_H
 
@@ -13,10 +13,10 @@ struct present_reader {
 };
 
 /**
- * Reader that fails with FAILURE_FAULT where a page is not in memory.
- * @param reader Made ready; lives as long as what is returned.
+ * Start a reader that fails with FAILURE_FAULT if a page is not in memory.
+ * @param reader Must live as long as the returned reader.
  * @param behind Borrowed.
- * @return @p behind itself where nobody tells which pages are there.
+ * @return The reader; @p behind itself if nobody reports which pages are present.
  */
 const struct attach_reader *present_reader_init(struct present_reader *reader,
 						struct luastate *state,

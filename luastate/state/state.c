@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of interpreters and VMs: looked up, without a read. */
+/* Which interpreters and VMs are known? Lookups without a read. */
 #include "luastate/state/state.h"
 
 #include "luastate/vm.h"

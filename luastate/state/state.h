@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: the inside of a state. */
+/* What does a luastate consist of? Private to luastate. */
 #ifndef LUASTATE_STATE_STATE_H
 #define LUASTATE_STATE_STATE_H
 
@@ -15,54 +15,53 @@
 
 enum {
 	STATE_INTERPRETERS_MAX = LUASTATE_INTERPRETERS_MAX,
-	/* Different layouts by debug information, of copies that are no longer mapped. */
+	/* Different layouts from debug information whose copies of LuaJIT are no longer mapped. */
 	STATE_RETIRED_MAX = 32,
 	STATE_VMS_MAX = LUASTATE_VMS_MAX,
-	/* Coroutines of unknown VMs remembered for an explanation. */
+	/* Coroutines of unknown VMs to remember for an explanation. */
 	STATE_REFUSED_MAX = 8,
 	/* GCfunc.ffid has eight bits. */
 	STATE_FFIDS = 256,
 	/* Closures and calls whose prototypes are remembered; powers of 2. */
 	STATE_CLOSURES = 4096,
 	STATE_CALLS = 4096,
-	/* Functions kept before the caches are emptied: bounds memory on targets that make new code
-	 * all the time. */
+	/* Functions to keep before the caches are emptied; limits memory for targets that keep
+	 * making new code. */
 	STATE_FUNCTIONS_MAX = 65536,
-	/* Names are identifiers. */
+	/* Names are identifiers, which are short. */
 	STATE_NAME_MAX = 128,
 };
 
-/* Of layouts.table. */
+/* Limit of the rows of layouts.table. */
 #define STATE_ROWS_MAX 256
 
-/** One copy of LuaJIT's interpreter in the target. A build has one layout, so all VMs that run in
- *  one interpreter share it. */
+/** A copy of LuaJIT's interpreter in the target. All VMs in one interpreter share its layout. */
 struct state_interpreter {
 	uint64_t start, end;
 	uint8_t *code;
-	struct state_frame_shape shape;	      /* by its unwind rule */
-	const struct luastate_layout *layout; /* NULL until a VM was recognised */
-	/* A layout of its own: by debug information, or derived; NULL: a row's. */
+	struct state_frame_shape shape;	      /* from its unwind rule */
+	const struct luastate_layout *layout; /* NULL until a VM is recognised */
+	/* A layout of its own, from debug information or derived; NULL: a row's. */
 	struct luastate_layout *own;
-	const struct luastate_layout *row; /* with an own one: the row that is nearest */
-	struct derive_reading *reading;	   /* what its code shows; NULL: not read yet */
-	bool is_derived;		   /* the own layout is */
-	bool is_provisional;		   /* then: the program may show more later */
-	uint8_t source[STATE_FIELDS_MAX];  /* then: how each field is known, enum derive_source */
-	uint64_t data_start, data_end;	   /* where its file is mapped */
-	unsigned derive_tries;		   /* that found nothing */
-	uint64_t derive_due_ns;		   /* when it may be tried again */
-	/* Rows that a VM has, by invariants.c, but that its code or its objects contradict. */
+	const struct luastate_layout *row; /* the row nearest to the own layout */
+	struct derive_reading *reading;	   /* evidence from its code; NULL: not read yet */
+	bool is_derived;		   /* the own layout is derived */
+	bool is_provisional;		   /* the derived layout may improve */
+	uint8_t source[STATE_FIELDS_MAX]; /* enum derive_source of each field of a derived layout */
+	uint64_t data_start, data_end;	  /* mapping of its file */
+	unsigned derive_tries;		  /* failed derivations */
+	uint64_t derive_due_ns;		  /* no derivation before this time */
+	/* Rows that satisfy a VM's invariants, but contradict its code or its objects. */
 	uint64_t rejected_rows[STATE_ROWS_MAX / 64];
-	bool is_confirmed; /* by traces, too */
+	bool is_confirmed; /* the layout is confirmed, by traces too */
 };
 
-/** What a closure's prototype was when it was met last: a guess for the planner. */
+/** The prototype that a closure had before: a guess for the planner. */
 struct state_closure {
 	uint64_t function, proto;
 };
 
-/** In which prototype a call was when it was met last. */
+/** The prototype that contained a call before. */
 struct state_call {
 	uint64_t pc, proto;
 };
@@ -84,59 +83,58 @@ struct luastate {
 	size_t refused_count;
 	struct state_interpreter interpreters[STATE_INTERPRETERS_MAX];
 	size_t interpreter_count;
-	/* Layouts of interpreters that were dropped: VMs, prototypes and predictions refer to them.
+	/* Layouts of dropped interpreters; VMs, prototypes and predictions may still refer to them.
 	 */
 	struct luastate_layout *retired[STATE_RETIRED_MAX];
 	size_t retired_count;
 	struct luastate_vm vms[STATE_VMS_MAX];
-	uint64_t vm_code[STATE_VMS_MAX]; /* where the interpreter of each begins */
+	uint64_t vm_code[STATE_VMS_MAX]; /* start of each VM's interpreter */
 	size_t vm_count;
-	const struct luastate_layout *proven; /* by a trace that was left last; NULL: none yet */
+	const struct luastate_layout *proven; /* by the last trace that was left; NULL: none */
 	struct state_proto *protos;
 	struct state_callable *callables;
 	struct trace *traces;	    /* by VM and number */
-	struct trace **trace_index; /* by machine code */
+	struct trace **trace_index; /* sorted by machine code */
 	size_t trace_index_count, trace_bytes;
-	struct trace_areas *areas; /* of machine code, by VM */
+	struct trace_areas *areas; /* areas of machine code, by VM */
 	struct state_cname *cnames;
 	char ff_names[STATE_FFIDS][STATE_NAME_MAX];
-	struct state_definition *definitions; /* by the function that is defined */
-	struct state_held *held;	      /* functions, by where the program keeps them */
-	unsigned held_sample;		      /* in which that was looked for last */
+	struct state_definition *definitions; /* by the defined function */
+	struct state_held *held;	      /* functions, by the program's place for them */
+	unsigned held_sample;		      /* sample of the last search for held */
 	struct state_parent *parents;	      /* prototypes that make functions */
 	size_t parent_count, parent_room;
-	struct state_budget walk_time; /* for walks to find them */
-	struct state_budget read_time; /* for reading what they make, and who holds functions */
-	unsigned parents_serial;       /* how often they were */
-	unsigned parents_sample;       /* in which sample they were the last time, of the next VM */
+	struct state_budget walk_time; /* for walks that find parents */
+	struct state_budget read_time; /* for reading them, and searching for held functions */
+	unsigned parents_serial;       /* number of searches for parents */
+	unsigned parents_sample;       /* sample of the last one; parents_G: the next VM */
 	uint64_t parents_G;
-	bool parents_whole;	  /* all were found that last time */
-	unsigned candidates_left; /* of a sample */
-	uint64_t names_due_ns;	  /* when names may be looked for again; 0 they never were */
+	bool parents_whole;	  /* the last search found all */
+	unsigned candidates_left; /* candidates left for this sample */
+	uint64_t names_due_ns;	  /* no search for names before; 0: never searched */
 	unsigned names_in_vain;
-	luastate_pages_function *pages; /* which are in memory; NULL: nobody tells */
+	luastate_pages_function *pages; /* reports present pages; NULL: unknown */
 	void *pages_context;
-	struct window *windows;		 /* what it told */
-	struct state_budget derive_time; /* a program that replaces itself gets no more of it */
-	unsigned epoch;			 /* advances with each reset */
+	struct window *windows;		 /* its answers */
+	struct state_budget derive_time; /* kept when the program replaces itself */
+	unsigned epoch;			 /* increases with each reset */
 	unsigned serial;
-	unsigned strict_until; /* sample; until then functions are read with the stop */
-	bool was_strict;       /* when this sample was planned; a loss in it changes that no more */
-	size_t trace_work;     /* steps of this sample, see trace_charge() */
-	size_t link_work;      /* links of C frames followed for this sample */
-	unsigned unknown_work; /* coroutines in it for which all layouts were tried */
-	unsigned code_work;    /* addresses in it whose VM was looked for in machine code */
-	unsigned losses;       /* of functions that had changed after a stop, since the beginning */
+	unsigned strict_until; /* until this sample the stop reads functions */
+	bool was_strict;       /* at this sample's planning; later losses do not change it */
+	size_t trace_work;     /* steps in this sample, see trace_charge() */
+	size_t link_work;      /* links of C frames followed in this sample */
+	unsigned unknown_work; /* coroutines of this sample tried with all layouts */
+	unsigned code_work;    /* addresses of this sample looked up in machine code */
+	unsigned losses;       /* functions that changed after a stop, in total */
 	bool thorough;
 };
 
-/** A VM in a sample: what is known of its process, what holds its memory, and as what that is read.
- */
+/** A VM in a sample: its process's state, its memory, and its layout. */
 struct state_view {
 	struct luastate *state;
 	const struct luastate_memory *memory;
 	const struct luastate_layout *layout;
-	uint64_t G; /* 0 where only the layout is known */
+	uint64_t G; /* 0 if only the layout is known */
 };
 
 static inline struct state_view state_view_of(struct luastate *state,
@@ -151,14 +149,14 @@ static inline struct state_view state_view_of(struct luastate *state,
 /** The known VM with global state @p G, or NULL. */
 const struct luastate_vm *state_vm_by_G(const struct luastate *state, uint64_t G);
 
-/** The interpreter that has code at @p pc, or NULL. Borrowed until another is found. */
+/** The interpreter whose code contains @p pc, or NULL. Borrowed until an interpreter is added. */
 const struct state_interpreter *state_interpreter_at(const struct luastate *state, uint64_t pc);
 
-/** Whether the code at @p pc of the interpreter is @p bytes. */
+/** Whether the interpreter's code at @p pc equals @p bytes. */
 bool state_code_is(const struct state_interpreter *interpreter, uint64_t pc, const uint8_t *bytes,
 		   size_t len);
 
-/** Layout of the code at @p pc, NULL if it is not in an interpreter, or no VM of it is known. */
+/** The layout of the code at @p pc; NULL if this is in no interpreter, or no VM of it is known. */
 const struct luastate_layout *state_layout_at(const struct luastate *state, uint64_t pc);
 
 /** Remember a coroutine whose VM fits no layout, for explanations. */
