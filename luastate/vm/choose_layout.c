@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which layout an interpreter has: a row of the table, what debug information tells, or one that is
- * derived; and whether what it shows later contradicts that. */
+/* Which layout does an interpreter have? It is a row, or comes from debug information, or is
+ * derived; later evidence may contradict it. */
 #include "luastate/vm/choose_layout.h"
 
 #include "attach/clock.h"
@@ -33,8 +33,8 @@ static void reject(struct state_interpreter *interpreter, const struct luastate_
 	interpreter->rejected_rows[index / 64] |= (uint64_t)1 << index % 64;
 }
 
-/* What debug information tells is not yet believed where no VM has shown that it is true: a wrong
- * debug file must not hide the row that fits. */
+/* Debug information is not believed until a VM confirms it: a wrong debug file must not hide the
+ * row that fits. */
 bool state_may_have(const struct state_interpreter *interpreter,
 		    const struct luastate_layout *layout)
 {
@@ -80,8 +80,8 @@ static void replace_layout(struct luastate *state, const struct luastate_layout 
 			state->vms[i].layout = layout;
 }
 
-/* Whether a VM that has run compiled code looks like one under a layout. The table of traces stays
- * when they are dropped. */
+/* Whether a VM that has run compiled code fits a layout. The table of traces remains after its
+ * traces are flushed, so its size shows this. */
 static bool fits_compiled(const struct luastate *state, const struct luastate_layout *layout,
 			  const struct attach_reader *reader, uint64_t G)
 {
@@ -94,7 +94,7 @@ static bool fits_compiled(const struct luastate *state, const struct luastate_la
 	       size > 0 && state_check_vm(state, layout, reader, G, NULL, NULL);
 }
 
-/* A layout that was derived before the program had traces is derived again. */
+/* Derive a layout again that was derived before the program had traces. */
 static void improve_layout(struct luastate *state, const struct attach_reader *reader,
 			   const struct luastate_vm *vm)
 {
@@ -113,7 +113,7 @@ static void improve_layout(struct luastate *state, const struct attach_reader *r
 	}
 }
 
-/* Another layout than the row that a VM contradicts: a row that holds, or one of its own. */
+/* Replace a contradicted row by a row that holds, or by a derived layout. */
 static void replace_row(struct luastate *state, struct state_interpreter *interpreter,
 			const struct attach_reader *reader, const struct luastate_vm *vm)
 {
@@ -131,7 +131,7 @@ static void replace_row(struct luastate *state, struct state_interpreter *interp
 	}
 	if (!found && derive_interpreter(state, interpreter, reader, L))
 		found = interpreter->own;
-	/* Without any the row is walked on: frames were right so far. */
+	/* If nothing replaces it, the row is kept: frames were right so far. */
 	interpreter->layout = before;
 	if (found)
 		replace_layout(state, before, found);
@@ -161,8 +161,9 @@ void state_note_compiled(struct luastate *state, const struct attach_reader *rea
 	}
 }
 
-/* A trace that was dropped since the stop says nothing of layouts: the present one has to fail on
- * what the VM has now, before and after another one fits. What debug information tells stays. */
+/* A trace that was flushed since the stop says nothing about layouts. The row is replaced only if
+ * the VM contradicts it now, before and after another row fits. A layout from debug information
+ * stays. */
 void state_reconsider_layout(struct luastate *state, const struct attach_reader *reader, uint64_t G)
 {
 	const struct luastate_vm *vm = state_vm_by_G(state, G);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking for VMs: on native stacks, where Lua runs, and in memory, where it does not. */
+/* Where are VMs? The search uses native stacks while Lua runs, and memory while it does not. */
 #include "luastate/vm.h"
 
 #include <stdlib.h>
@@ -9,22 +9,22 @@
 #include "luastate/vm/vm_internal.h"
 
 enum {
-	/* The interpreter's frame nearest to the leaf is seldom deeper than this. */
+	/* The interpreter's frame nearest to the top frame is seldom deeper than this. */
 	SEARCH_STACK_BYTES = 256 * 1024,
-	/* The newest frame is nearer still: above a trace's spill slots, or a C function's frame.
+	/* The newest C frame is nearer still: above a trace's spill slots, or a C function's frame.
 	 */
 	SEARCH_NEWEST_BYTES = 8192,
-	/* Coroutines on a stack whose VM is looked for: words that are left of old frames, before
-	 * the first that is one. */
+	/* Coroutines to try on one stack. Words of old frames may name many before the first real
+	 * one. */
 	SEARCH_STACK_TRIES = 256,
 	SEARCH_CHUNK = 256 * 1024,
-	SEARCH_PAGE = 4096,    /* the smallest there is */
+	SEARCH_PAGE = 4096,    /* the smallest page size */
 	SEARCH_GCT_THREAD = 6, /* ~LJ_TTHREAD, in all builds */
 };
 
 /* ---- Native stacks ---------------------------------------------------------------------- */
 
-/* Where a C frame has its coroutine, in each possible layout; few differ. */
+/* Where C frames hold their coroutine in the possible layouts; there are few variants. */
 struct locations {
 	struct {
 		int32_t offset, size;
@@ -34,7 +34,7 @@ struct locations {
 
 static void add_location(struct locations *locations, const struct luastate_layout *layout)
 {
-	/* Without GC64 on x86-64 SAVE_L has 32 bits. */
+	/* On x86-64 without GC64, SAVE_L has 32 bits. */
 	int32_t size = layout->ref_size;
 
 	for (size_t i = 0; i < locations->count; i++)
@@ -47,7 +47,7 @@ static void add_location(struct locations *locations, const struct luastate_layo
 	}
 }
 
-/* Whether an interpreter's C frames are those of the layout. */
+/* Whether an interpreter's C frames have the layout's shape. */
 static bool fits(const struct state_interpreter *interpreter, const struct luastate_layout *layout)
 {
 	return interpreter->shape.size == layout->cframe_size &&
@@ -72,8 +72,8 @@ static bool is_used(const struct luastate *state, const struct luastate_layout *
 	return false;
 }
 
-/* Whether coroutine and C frame refer to each other by the same places; rows that follow each other
- * mostly do. */
+/* Whether two layouts link coroutine and C frame by the same offsets, as consecutive rows mostly
+ * do. */
 static bool is_alike(const struct luastate_layout *layout, const struct luastate_layout *other)
 {
 	return layout->ref_size == other->ref_size && layout->cframe_L == other->cframe_L &&
@@ -84,10 +84,10 @@ static bool is_alike(const struct luastate_layout *layout, const struct luastate
 struct search {
 	struct luastate *state;
 	const struct attach_reader *reader;
-	unsigned tries_left; /* coroutines that may be looked at */
+	unsigned tries_left; /* coroutines that may still be tried */
 };
 
-/* As luastate_vm_of(), while there are tries. */
+/* Call luastate_vm_of(), while there are tries left. */
 static const struct luastate_vm *try_coroutine(struct search *search, uint64_t L,
 					       struct failure *why)
 {
@@ -97,7 +97,7 @@ static const struct luastate_vm *try_coroutine(struct search *search, uint64_t L
 	return luastate_vm_of(search->state, search->reader, L, why);
 }
 
-/* The VM of the C frame at @frame of an interpreter. */
+/* The VM of an interpreter's C frame at @frame. */
 static const struct luastate_vm *find_at(struct search *search,
 					 const struct state_interpreter *interpreter,
 					 uint64_t frame, struct failure *why)
@@ -153,8 +153,8 @@ static const struct luastate_vm *find_shown(struct search *search, uint64_t addr
 	return NULL;
 }
 
-/* The VM whose coroutine is in the word at @address, if that is the newest C frame's place for it,
- * as the coroutine itself says. */
+/* The VM whose coroutine is in the word at @address. The word must be the newest C frame's SAVE_L,
+ * as the coroutine's own link to this frame confirms. */
 static const struct luastate_vm *find_newest_by(struct search *search,
 						const struct luastate_layout *layout,
 						uint64_t address, uint64_t word,
@@ -172,8 +172,8 @@ static const struct luastate_vm *find_newest_by(struct search *search,
 	return try_coroutine(search, L, why);
 }
 
-/* No word leads into an interpreter that was interrupted itself, nor from machine code that runs
- * below an interpreter's frame, with its spill slots between. */
+/* Find the newest C frame by its SAVE_L. No return address shows this frame if the interpreter
+ * itself was interrupted, or if machine code runs below the frame, behind its spill slots. */
 static const struct luastate_vm *find_newest(struct search *search, uint64_t address, uint64_t word,
 					     struct failure *why)
 {
@@ -193,12 +193,12 @@ static const struct luastate_vm *find_newest(struct search *search, uint64_t add
 	return NULL;
 }
 
-/* Words of a native stack show interpreter frames, whose SAVE_L names the coroutine. */
+/* Words of a native stack show the interpreter's C frames, whose SAVE_L names the coroutine. */
 const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
 						 const struct attach_reader *reader, uint64_t sp,
 						 uint64_t limit, struct failure *why)
 {
-	uint64_t words[64]; /* small pieces: the stack ends anywhere in its last page */
+	uint64_t words[64]; /* small pieces, because the stack may end anywhere in its last page */
 	struct search search = { state, reader, SEARCH_STACK_TRIES };
 
 	if (limit <= sp || limit - sp > SEARCH_STACK_BYTES)
@@ -225,14 +225,15 @@ const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
 
 /* ---- Memory ----------------------------------------------------------------------------- */
 
-/* What main coroutines look like under all layouts of a value model: a reference at one place, to
- * the global state behind the coroutine, whose size differs a little. */
+/* The common shape of main coroutines under all layouts of a value model: at one offset a reference
+ * to the global state, which is right behind the coroutine. The coroutine's size varies a little.
+ */
 struct shape {
 	int32_t glref_at, gct_at;
 	uint64_t size_min, size_max;
 };
 
-/* Builds that no row has may have larger coroutines than all others. */
+/* Unknown builds may have larger coroutines than all rows. */
 enum { SIZE_SPARE = 64 };
 
 static struct shape shape_of_model(bool gc64)
@@ -261,8 +262,8 @@ struct chunk {
 	size_t len;
 };
 
-/* Look at each aligned address of a chunk. All memory of the target goes through this loop, so it
- * takes one comparison for nearly every address. */
+/* Find a reference in a chunk. All memory of the target passes through this loop, so it compares
+ * once for nearly every aligned address. */
 static size_t find_reference(const struct chunk *chunk, size_t from, size_t count,
 			     const struct shape *shape, bool gc64)
 {
@@ -292,7 +293,7 @@ static const struct luastate_vm *search_chunk(struct luastate *state,
 	size_t count = chunk->len < STATE_MAIN_HEAD ? 0 : (chunk->len - STATE_MAIN_HEAD) / 8 + 1;
 
 	if (shape.size_min > shape.size_max)
-		return NULL; /* no build of this architecture has the model */
+		return NULL; /* no build of this architecture has this value model */
 	for (size_t i = 0; i < count; i++) {
 		const struct luastate_vm *vm = NULL;
 
@@ -326,7 +327,7 @@ const struct luastate_vm *luastate_find_in_range(struct luastate *state,
 
 			if (why->kind == FAILURE_GONE)
 				break;
-			/* A hole: memory comes and goes while it is searched. */
+			/* A hole: the target maps and unmaps memory during the search. */
 			len = fault > at && fault - at < len ? (size_t)(fault - at) : 0;
 			next = (fault < at ? at : fault) / SEARCH_PAGE * SEARCH_PAGE + SEARCH_PAGE;
 			if (len && state_read(reader, at, bytes, len, why) != 0)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A layout from debug information. Where a build has it, it tells offsets, sizes and enumerators
- * exactly, so it wins over the table; what it cannot tell (macros) comes from the row that it
- * resembles most.
- */
+/* Which layout does debug information give? It has exact offsets, sizes and enumerators, so it wins
+ * over the table. It has no macros; these come from the most similar row. */
 #include "luastate/vm.h"
 
 #include <stdio.h>
@@ -15,7 +12,7 @@
 
 enum { NAME_PART_MAX = 48 };
 
-/** Fields whose names in layouts.table are not those in DWARF: structure and members to try. */
+/** Fields whose names in DWARF differ from layouts.table: the structure, and members to try. */
 static const struct {
 	const char *field, *structure, *member, *older;
 } renamed[] = {
@@ -32,7 +29,7 @@ static const struct {
 	{ "GCfunc.pc", "GCfuncC", "pc", NULL },
 };
 
-/** Distances from global_State to its neighbours in GG_State. */
+/** Fields that are distances from global_State to its neighbours in GG_State. */
 static const struct {
 	const char *field, *member;
 } neighbours[] = {
@@ -64,14 +61,14 @@ static bool find_neighbour(const struct luastate_debug *debug, const char *membe
 	return true;
 }
 
-/* "Struct.member" or "Struct.sizeof". */
+/* Find "Struct.member" or "Struct.sizeof". */
 static bool find_plain(const struct luastate_debug *debug, const char *field, int64_t *ret_value)
 {
 	const char *dot = strchr(field, '.');
 	char structure[NAME_PART_MAX];
 
-	/* C frames are the assembler's, and type tags are macros: what structures have these names
-	 * are others. */
+	/* C frames are defined in assembler, and type tags are macros. Structures with these names
+	 * are unrelated. */
 	if (!dot || (size_t)(dot - field) >= sizeof(structure) ||
 	    strncmp(field, "cframe.", 7) == 0 || strncmp(field, "tag.", 4) == 0)
 		return false;
@@ -82,7 +79,7 @@ static bool find_plain(const struct luastate_debug *debug, const char *field, in
 	return debug->member(debug->context, structure, dot + 1, ret_value);
 }
 
-/* What debug information says of a field of the table. @return false if it cannot. */
+/* Find a field of the table in debug information. @return false if it is not there. */
 static bool find_field(const struct luastate_debug *debug, const char *field, int64_t *ret_value)
 {
 	for (size_t i = 0; i < sizeof(neighbours) / sizeof(neighbours[0]); i++)
@@ -104,11 +101,11 @@ static bool find_field(const struct luastate_debug *debug, const char *field, in
 	return find_plain(debug, field, ret_value);
 }
 
-/** All that debug information says. */
+/** All answers of debug information. */
 struct answers {
 	int64_t value[STATE_FIELDS_MAX];
 	bool known[STATE_FIELDS_MAX];
-	size_t count; /* of the known */
+	size_t count; /* known answers */
 };
 
 static void ask_all(const struct luastate_debug *debug, struct answers *ret_answers)
@@ -159,7 +156,7 @@ static const struct luastate_layout *find_nearest(const struct state_interpreter
 	return best;
 }
 
-/* Without the compiler there is nothing between the global state and the dispatch table. */
+/* Without the compiler, the dispatch table follows the global state directly. */
 static void remove_compiler(struct luastate_layout *layout)
 {
 	for (size_t i = 0; i < state_field_count; i++)
@@ -167,8 +164,8 @@ static void remove_compiler(struct luastate_layout *layout)
 			*state_field_at(layout, i) = LAYOUT_ABSENT;
 }
 
-/* The same layout of a copy that is no longer mapped: a program that loads and unloads LuaJIT over
- * and over needs no more than one. What a VM tells may have been filled in. */
+/* Take back an equal layout of a copy that is no longer mapped, so that a program that loads and
+ * unloads LuaJIT again and again needs only one. Fields that a VM fills in later are ignored. */
 static struct luastate_layout *take_retired(struct luastate *state,
 					    const struct luastate_layout *layout)
 {
@@ -201,7 +198,8 @@ int luastate_use_debug(struct luastate *state, uint64_t code, const struct luast
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, code,
 				   "find LuaJIT's structures in debug information");
 	ask_all(debug, &answers);
-	/* A row chosen by a part of the answers would fill in the others as it likes. */
+	/* With a part of the answers the wrong row could win, and fill in the missing fields
+	 * wrongly. */
 	if (debug->is_late && debug->is_late(debug->context))
 		return failure_set(why, FAILURE_LIMIT, 0, 0, code,
 				   "find LuaJIT's structures in debug information");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding VMs and proving that they are what they seem. */
+/* How are VMs found, and proven to be VMs? */
 #include "luastate/vm/vm_internal.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum {
 	DEBUG_LOOKS = 3,
-	/* Coroutines of VMs that are not known yet for which one sample tries all layouts. */
+	/* Coroutines of unknown VMs that one sample tries with all layouts. */
 	UNKNOWN_MAX = 8,
 };
 
@@ -50,7 +50,7 @@ void luastate_set_file(struct luastate *state, size_t index, uint64_t start, uin
 	state->interpreters[index].data_end = end;
 }
 
-/* Another copy may put its VMs where those of one were that is gone. */
+/* A new copy of LuaJIT may put its VMs at the addresses of a removed copy's VMs. */
 static void drop_vms(struct luastate *state, uint64_t code)
 {
 	size_t kept = 0;
@@ -70,7 +70,7 @@ void luastate_drop_interpreter(struct luastate *state, size_t index)
 
 	drop_vms(state, interpreter->start);
 	if (!state_retire_layout(state, interpreter->own)) {
-		/* Nobody knows who refers to its layout: its place is lost. */
+		/* Others may still refer to its layout, so its slot is never reused. */
 		interpreter->end = interpreter->start;
 		return;
 	}
@@ -125,7 +125,7 @@ static const struct luastate_vm *add_vm(struct luastate *state,
 		return NULL;
 	state_set_layout(state, interpreter, layout);
 	if (state->vm_count == STATE_VMS_MAX) {
-		/* VMs come and go; those that still live are found again. */
+		/* VMs come and go; live ones are found again. */
 		state->vm_count = 0;
 	}
 	state->vm_code[state->vm_count] = interpreter->start;
@@ -134,7 +134,7 @@ static const struct luastate_vm *add_vm(struct luastate *state,
 	return vm;
 }
 
-/* Whether some interpreter may have this row as its layout. */
+/* Whether some interpreter may have this row. */
 static bool is_possible(const struct luastate *state, const struct luastate_layout *layout)
 {
 	if (strcmp(layout->arch, state_arch_name) != 0)
@@ -159,7 +159,7 @@ uint64_t state_global_of(const struct luastate_layout *layout, const struct atta
 	return state_is_pointer(G) && G % 8 == 0 ? G : 0;
 }
 
-/* One of the interpreters' layouts: nearly always the first. */
+/* Find a known VM under one of the interpreters' layouts; the first one nearly always fits. */
 static const struct luastate_vm *find_known(struct luastate *state,
 					    const struct attach_reader *reader, uint64_t L)
 {
@@ -181,7 +181,7 @@ static const struct luastate_vm *find_known(struct luastate *state,
 	return NULL;
 }
 
-/* Under one layout. @param ret_seen Set where it looks like a VM's coroutine. */
+/* Try one layout. @param ret_seen Set if the coroutine looks like a VM's. */
 static const struct luastate_vm *try_layout(struct luastate *state,
 					    const struct luastate_layout *layout,
 					    const struct attach_reader *reader, uint64_t L,
@@ -189,14 +189,14 @@ static const struct luastate_vm *try_layout(struct luastate *state,
 {
 	uint64_t G = state_global_of(layout, reader, L);
 
-	/* A main coroutine right before it: more than chance. */
+	/* A main coroutine right before the global state is no coincidence. */
 	if (G && state_global_of(layout, reader, G - (uint64_t)layout->lua_State_sizeof) == G)
 		*ret_seen = true;
 	return G ? add_vm(state, layout, reader, G) : NULL;
 }
 
-/* Under the layout that debug information tells. It does not tell macros; of these one is not known
- * from the interpreter, and has had but these values. */
+/* Try the layout from debug information. It lacks macros; LJ_STACK_EXTRA is the only one that the
+ * interpreter does not show, and it has had only these values. */
 static const struct luastate_vm *try_debug(struct luastate *state,
 					   struct state_interpreter *interpreter,
 					   const struct attach_reader *reader, uint64_t L,
@@ -224,8 +224,8 @@ const struct luastate_vm *luastate_vm_of(struct luastate *state, const struct at
 	const struct luastate_vm *vm = find_known(state, reader, L);
 	bool seen = false;
 
-	/* A VM that runs may not pass at a look, and a row like its build would at the next: debug
-	 * information that knows it at all gets some looks before. */
+	/* A running VM may fail a check at one look, and a similar row might then win at the next.
+	 * If debug information recognises the VM at all, it gets several looks first. */
 	for (unsigned look = 0; look < DEBUG_LOOKS && !vm && (look == 0 || seen); look++)
 		for (size_t i = 0; i < state->interpreter_count && !vm; i++)
 			vm = try_debug(state, &state->interpreters[i], reader, L, &seen);
@@ -255,7 +255,7 @@ const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 		failure_set(why, FAILURE_LIMIT, 0, 0, L, "recognise the VM");
 		return NULL;
 	}
-	/* Also where it is found: made-up VMs could each be forgotten for the next. */
+	/* Found VMs are charged too: forged VMs could push each other out of the list. */
 	state->unknown_work++;
 	return luastate_vm_of(state, reader, L, why);
 }
@@ -287,8 +287,8 @@ int luastate_read_vmstate(struct luastate *state, const struct attach_reader *re
 	return 0;
 }
 
-/* Sysprof's numbers are Tarantool's states; elsewhere all C functions are one state, and Lua and
- * fast functions another. */
+/* Sysprof's numbers are Tarantool's VM states. In other builds all C functions are one state, and
+ * Lua and built-ins are another. */
 int luastate_sysprof_state(const struct luastate_vm *vm, int vmstate)
 {
 	const struct luastate_layout *layout = vm->layout;

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to luastate: the VM of a coroutine, and of registers. */
+/* To which VM do a coroutine and registers belong? Private to luastate. */
 #ifndef LUASTATE_VM_VM_INTERNAL_H
 #define LUASTATE_VM_VM_INTERNAL_H
 
 #include "luastate/vm.h"
 
 enum {
-	/* The first bytes of a main coroutine, up to behind its reference to the global state. */
+	/* The first bytes of a main coroutine, up to the end of its reference to the global state.
+	 */
 	STATE_MAIN_HEAD = 24,
 };
 
-/** luastate_vm_of() for what a sample shows, which may be many coroutines of no VM: after some
- * whose VM was not known others are refused, with FAILURE_LIMIT, unless theirs is. */
+/**
+ * luastate_vm_of() for coroutines in a sample, where many may belong to no VM. After some unknown
+ * ones, further unknown ones are refused with FAILURE_LIMIT.
+ */
 const struct luastate_vm *state_sample_vm_of(struct luastate *state,
 					     const struct attach_reader *reader, uint64_t L,
 					     struct failure *why);
 
-/** The known VM that VM code with these registers is of, interpreted or compiled; NULL if they hold
- * none. Source: as luastate_is_in_trace(). */
+/**
+ * The known VM of VM code with these registers, interpreted or compiled; NULL if they show none.
+ * Source: as luastate_is_in_trace().
+ */
 const struct luastate_vm *state_vm_in_register(const struct luastate *state,
 					       const struct attach_registers *regs);
 
-/** The global state that a coroutine refers to under a layout, 0 if it is no coroutine. */
+/** The global state to which a coroutine refers under a layout; 0 if it is no coroutine. */
 uint64_t state_global_of(const struct luastate_layout *layout, const struct attach_reader *reader,
 			 uint64_t L);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a VM's collector and compiler do, from a few reads of its global state and its compiler's.
+/* What do a VM's collector and compiler do? A few reads of the global state and the compiler's
+ * state show it.
  *
- * Builds of Tarantool that count what is allocated count aborts of traces, too, 24 bytes behind
+ * Builds of Tarantool that count allocated bytes also count aborted traces, 24 bytes behind
  * jit_State.szallmcarea.
  * Source: LuaJIT v2.1 src/lj_obj.h (GCState), src/lj_jit.h (jit_State, HotPenalty);
  * tarantool/luajit 5f6775ae src/lj_jit.h (tracenum, nsnaprestore, ntraceabort).
@@ -17,12 +17,12 @@
 enum {
 	ABORTS_BEHIND = 24,
 	PENALTY_SLOTS = 64,
-	/* maxtrace is 65535 at most (TraceNo1). */
+	/* maxtrace is at most 65535 (TraceNo1). */
 	SLOTS_MAX = 65536,
 };
 
 struct luastate_stats_delta {
-	uint64_t *slots; /* the table of traces as it was seen last */
+	uint64_t *slots; /* the last table of traces */
 	uint32_t slot_count;
 	uint8_t penalties[PENALTY_SLOTS * STATE_OBJECT_MAX];
 	bool has_slots, has_penalties;
@@ -41,7 +41,7 @@ void luastate_stats_delta_destroy(struct luastate_stats_delta *delta)
 	free(delta);
 }
 
-/* What a reading goes through. */
+/* The arguments of a reading's steps. */
 struct reading {
 	const struct attach_reader *reader;
 	const struct luastate_layout *layout;
@@ -65,7 +65,7 @@ static int read_heap(const struct reading *reading, struct luastate_vm_stats *ou
 	uint8_t sums[16];
 	uint32_t settings[2];
 
-	/* The threshold is right behind the sum, the pause behind the step's multiplier. */
+	/* The threshold follows the sum, and the pause follows the step's multiplier. */
 	if (read_at(reading, reading->G, layout->global_State_gc_total, sums,
 		    2 * (size_t)layout->ref_size, why) != 0 ||
 	    read_at(reading, reading->G, layout->global_State_gc_state, &out->gc_phase, 1, why) !=
@@ -86,8 +86,8 @@ static int read_heap(const struct reading *reading, struct luastate_vm_stats *ou
 
 /* ---- The compiler ----------------------------------------------------------------------- */
 
-/* Traces that are there, and those that were not there, or others, at the last look. A trace that
- * came and went between is not seen, nor one that took its predecessor's number and memory. */
+/* Count the traces, and those that are new since the last look. Misses a trace that came and went
+ * in between, and one with its predecessor's number and address. */
 static void compare_slots(struct luastate_stats_delta *delta, const struct luastate_layout *layout,
 			  const uint8_t *bytes, uint32_t count, struct luastate_vm_stats *out)
 {
@@ -140,8 +140,8 @@ static int read_traces(const struct reading *reading, struct luastate_stats_delt
 	return ret;
 }
 
-/* An abort leaves its mark at the bytecode where recording began: a new slot, or a larger value.
- * Aborts of side traces leave none. */
+/* An abort changes the penalty of the bytecode where recording began: a new slot, or a larger
+ * value. Aborts of side traces change nothing. */
 static void compare_penalties(struct luastate_stats_delta *delta, const uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < PENALTY_SLOTS && delta->has_penalties; i++)
@@ -190,7 +190,7 @@ static int read_compiler(const struct reading *reading, struct luastate_stats_de
 	    read_traces(reading, delta, out, why) != 0)
 		return -1;
 	out->jit_on = flags & 1;
-	/* What is left is in the newest area alone. */
+	/* Only the newest area has free space. */
 	out->mcode_bytes = top >= bottom && top - bottom <= all ? all - (top - bottom) : all;
 	read_aborts(reading, delta, out);
 	out->created = delta->created;
