@@ -56,13 +56,13 @@ const char *derive_evidence(uint8_t source)
 {
 	static const char *const texts[] = {
 		[DERIVE_UNKNOWN] = "nothing shows it",
-		[DERIVE_GUESSED] = "as beside the same member of the nearest build",
-		[DERIVE_BY_ROW] = "as the members around it",
+		[DERIVE_GUESSED] = "a guess from the nearest build",
+		[DERIVE_BY_ROW] = "by the members around it",
 		[DERIVE_BY_VM] = "by live objects",
 		[DERIVE_BY_CODE] = "by the interpreter's code",
 		[DERIVE_BY_BOTH] = "by the interpreter's code and live objects",
-		[DERIVE_ABSENT] = "this build has none",
-		[DERIVE_DOUBTFUL] = "what shows it is contradictory",
+		[DERIVE_ABSENT] = "this build does not have it",
+		[DERIVE_DOUBTFUL] = "the evidence is contradictory",
 	};
 
 	return source < sizeof(texts) / sizeof(texts[0]) ? texts[source] : "";

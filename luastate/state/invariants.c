@@ -202,12 +202,11 @@ static bool check_dispatch(struct check *check)
 		counted += (bcff[i] & 0xff) == (uint32_t)layout->BC__MAX + i;
 	return note(check, "the dispatch table leads into one interpreter", at, dispatch[0],
 		    good == handlers) &&
-	       note(check, "whose C frames have this size", at,
+	       note(check, "its C frames have this size", at,
 		    first ? (uint64_t)first->shape.size : 0,
 		    first && first->shape.size == layout->cframe_size &&
 			    first->shape.prev == layout->cframe_prev) &&
-	       note(check, "behind it lies the fast functions' bytecode", bcff_at, bcff[0],
-		    counted == ffs);
+	       note(check, "the built-ins' bytecode follows it", bcff_at, bcff[0], counted == ffs);
 }
 
 /* ---- The compiler ----------------------------------------------------------------------- */

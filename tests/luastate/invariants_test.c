@@ -234,7 +234,7 @@ static void test_dispatch(void **state)
 	const struct luastate_layout *layout = vm->layout;
 	struct scene scene = make_scene(vm);
 	static const char dispatch[] = "the dispatch table leads into one interpreter";
-	static const char behind[] = "behind it lies the fast functions' bytecode";
+	static const char behind[] = "the built-ins' bytecode follows it";
 	int32_t to = layout->global_State_to_dispatch, bcff = layout->global_State_to_bcff;
 
 	EXPECT_TOLD({ dispatch, G, to, 8, 0 }, { dispatch, G, to, 8, vm->code - 1 },
@@ -293,7 +293,7 @@ static void test_frames_of_another_size(void **state)
 
 		*number += 16;
 		assert_false(check(sample, &verdict));
-		assert_string_equal("whose C frames have this size", verdict.failed[0]);
+		assert_string_equal("its C frames have this size", verdict.failed[0]);
 		*number -= 16;
 	}
 	assert_true(check(sample, &verdict));
