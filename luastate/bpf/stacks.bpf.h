@@ -54,7 +54,7 @@ __attribute__((noinline)) int copy_native(struct work *work, const struct luasta
 	if (end <= sp || end - sp > (uint64_t)NATIVE_MAX * 4) {
 		end = sp + NATIVE_FIRST;
 	} else if (end - sp > NATIVE_MAX) {
-		end = sp + NATIVE_MAX; /* only the leaf's end is copied */
+		end = sp + NATIVE_MAX; /* copies the innermost frames only */
 		work->record.is_truncated = 1;
 	}
 	if (end > limit)

@@ -8,7 +8,7 @@
 #include "luastate/trace/trace.h"
 
 enum {
-	/* Opcodes. Those up to JMP are the same since 2.1.0-beta3. Those of functions' first
+	/* Opcodes. Numbers up to JMP are the same since 2.1.0-beta3. Opcodes of functions' first
 	 * instructions count from BC_FUNCF. Source: src/lj_bc.h. */
 	JIT_REPORT_CALLM = 65,
 	JIT_REPORT_CALL = 66,

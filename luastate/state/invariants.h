@@ -21,7 +21,7 @@ bool state_check_vm(const struct luastate *state, const struct luastate_layout *
 		    const struct attach_reader *reader, uint64_t G,
 		    luastate_invariant_visitor *visit, void *context);
 
-/** Whether bytes are those of trace @p number under a layout. */
+/** Whether bytes are trace @p number under a layout. */
 bool state_trace_fits(const struct luastate_layout *layout, const struct attach_reader *reader,
 		      const uint8_t *trace, uint64_t address, uint32_t number);
 

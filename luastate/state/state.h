@@ -100,9 +100,9 @@ struct luastate {
 	struct state_cname *cnames;
 	char ff_names[STATE_FFIDS][STATE_NAME_MAX];
 	struct state_definition *definitions; /* by the defined function */
-	struct state_held *held;	      /* functions, by the program's place for them */
-	unsigned held_sample;		      /* sample of the last search for held */
-	struct state_parent *parents;	      /* prototypes that make functions */
+	struct state_held *held;      /* functions, by the variable or table that holds them */
+	unsigned held_sample;	      /* sample of the last search for held */
+	struct state_parent *parents; /* prototypes that make functions */
 	size_t parent_count, parent_room;
 	struct state_budget walk_time; /* for walks that find parents */
 	struct state_budget read_time; /* for reading them, and searching for held functions */
