@@ -155,7 +155,7 @@ uint64_t state_arch_base(const struct state_interpreter *interpreter,
 uint64_t state_arch_frame_shown(const struct state_interpreter *interpreter, uint64_t address,
 				uint64_t word);
 
-/** The same distance for the sampler's BPF program: luastate_bpf_vm.frame_distance. */
+/** The offset from a shown word to its frame, for luastate_bpf_vm.frame_distance. */
 uint32_t state_arch_frame_distance(const struct state_interpreter *interpreter);
 
 /**
