@@ -71,7 +71,7 @@ const uint64_t *attach_pages_list(struct attach_pages *pages, size_t *ret_count)
 /** A thread during a freeze. */
 struct attach_frozen_thread {
 	pid_t tid;
-	bool stands;			   /**< We stopped it, and know all registers. */
+	bool is_stopped;		   /**< We stopped it, and know all registers. */
 	bool is_asleep;			   /**< It slept, so we did not stop it. */
 	int64_t syscall;		   /**< System call in which it sleeps; -1: none. */
 	bool woke;			   /**< It slept, and ran before the copy was complete. */
@@ -106,15 +106,15 @@ struct attach_freeze {
  * @param max_pause_ns Time from the stop of the first thread; at least 1 ms. Four fifths are for
  *        copying.
  * @param copy Its ranges are read anew, in the order of attach_copy_want().
- * @param ret_hold Set on success; release with attach_freeze_deinit(). On failure only its pause_ns
- *        is set, because threads may have been stopped.
+ * @param ret_freeze Set on success; release with attach_freeze_deinit(). On failure only its
+ * pause_ns is set, because threads may have been stopped.
  * @param why FAILURE_GONE, FAILURE_DENIED, FAILURE_BUSY, FAILURE_TIMEOUT (the time ran out before
  *        the threads stopped), FAILURE_NO_MEMORY, FAILURE_SYSTEM.
  * @return 0, also if the copy is truncated; or -1.
  * Source: ptrace(2); setitimer(2); Linux 6.1, kernel/ptrace.c, exit_ptrace(), __ptrace_unlink().
  */
 int attach_freeze(struct attach_process *process, uint64_t max_pause_ns, struct attach_copy *copy,
-		  struct attach_freeze *ret_hold, struct failure *why);
+		  struct attach_freeze *ret_freeze, struct failure *why);
 void attach_freeze_deinit(struct attach_freeze *freeze);
 
 #endif

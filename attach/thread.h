@@ -55,7 +55,7 @@ struct attach_thread {
 	struct attach_turn turn;
 	uint64_t stack_limit; /**< Main thread: first address after its frames; other threads: 0. */
 	void *data;	      /**< Free for the caller; NULL at first. */
-	uint64_t stood_ns;    /**< Its last stop, CLOCK_MONOTONIC; 0: never stopped. */
+	uint64_t last_stop_ns;		   /**< Its last stop, CLOCK_MONOTONIC; 0: never stopped. */
 	struct attach_registers registers; /**< Registers of its last stop. */
 };
 
@@ -226,7 +226,7 @@ int attach_process_fetch(const struct attach_process *process, struct attach_ima
 bool attach_thread_schedule(struct attach_thread *thread, struct attach_schedule *ret_schedule);
 
 /** Whether a thread with a pending stop has stopped or ended. Reaps nothing. */
-bool attach_thread_stands(const struct attach_thread *thread);
+bool attach_thread_is_stopped(const struct attach_thread *thread);
 
 /**
  * Let a thread go that answered an interrupt too late, or reap one that was killed while stopped

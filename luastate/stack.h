@@ -81,7 +81,7 @@ int luastate_find_trace_vm_frame(struct luastate *state, const struct luastate_m
 
 /* ---- Lua frames ------------------------------------------------------------------------- */
 
-enum luastate_kind { LUASTATE_LUA, LUASTATE_FAST, LUASTATE_C, LUASTATE_TRACE };
+enum luastate_kind { LUASTATE_LUA, LUASTATE_BUILTIN, LUASTATE_C, LUASTATE_TRACE };
 
 /** Whether a chain is complete, and if not, why. */
 enum luastate_outcome {
@@ -141,7 +141,7 @@ enum luastate_vm_work_kind {
 	LUASTATE_VM_WORK_OPT,	   /**< Optimises a trace. */
 	LUASTATE_VM_WORK_ASM,	   /**< Turns a trace into machine code. */
 	LUASTATE_VM_WORK_EXIT,	   /**< Leaves a trace by an exit. */
-	LUASTATE_ACTIVITIES,
+	LUASTATE_VM_WORKS,
 };
 
 /** The collector's phases. Source: LuaJIT v2.1 src/lj_gc.h, GCS*; the same in all forks. */
@@ -164,7 +164,7 @@ struct luastate_vm_work {
 };
 
 /** VM frames of one native stack. Between two of them there are always C frames. */
-enum { LUASTATE_CFRAMES_MAX = 512 };
+enum { LUASTATE_VM_FRAMES_MAX = 512 };
 
 /** Lua frames of one sample. A coroutine's stack has at most 65500 slots (LUAI_MAXSTACK). */
 enum { LUASTATE_FRAMES_MAX = 66000 };
@@ -181,7 +181,7 @@ struct luastate_chain {
 	uint64_t heap_bytes; /**< Bytes that the VM's collector counts; 0 if unknown. */
 	/** By VM frame: the frames of its run are missing, because its coroutine could not be
 	 * walked. */
-	bool lost[LUASTATE_CFRAMES_MAX];
+	bool lost[LUASTATE_VM_FRAMES_MAX];
 	size_t count;
 	struct luastate_frame frames[LUASTATE_FRAMES_MAX];
 };

@@ -192,7 +192,7 @@ static void refuse_asked(struct attach_sampler *sampler, const struct failure *e
 		if (!slot->used || !slot->asked_ns || (!end && time_ns - slot->asked_ns < ASKED_NS))
 			continue;
 		why.tid = slot->tid;
-		why.step = "have the opener of events open one";
+		why.step = "ask the opener for an event";
 		slot->asked_ns = 0;
 		sampler->asked--;
 		refused(context, slot->context, &why);

@@ -83,7 +83,7 @@ static int check_stops(const struct freeze_shared *shared, struct failure *why)
 	bool any = false;
 
 	for (size_t i = 0; i < shared->count; i++)
-		any |= shared->threads[i].seen.stands || shared->threads[i].seen.is_asleep;
+		any |= shared->threads[i].seen.is_stopped || shared->threads[i].seen.is_asleep;
 	if (any || shared->count == 0)
 		return 0;
 	if (shared->why.kind != FAILURE_NONE) {
@@ -101,7 +101,7 @@ static int copy_frozen(struct parent *parent, const struct attach_process *proce
 	char word = FREEZE_DONE;
 	int ret;
 
-	if (hear(parent) != FREEZE_STANDS)
+	if (hear(parent) != FREEZE_STOPPED)
 		return failure_set(why, FAILURE_TIMEOUT, 0, process->pid, 0, "stop the threads");
 	if (check_stops(parent->shared, why) != 0)
 		return -1;
@@ -137,8 +137,8 @@ static int tell(const struct freeze_shared *shared, struct attach_freeze *freeze
 			continue;
 		seen = &freeze->threads[freeze->thread_count++];
 		*seen = thread->seen;
-		seen->is_unknown = !seen->stands && !seen->is_asleep;
-		freeze->stood += seen->stands;
+		seen->is_unknown = !seen->is_stopped && !seen->is_asleep;
+		freeze->stood += seen->is_stopped;
 		freeze->woken += seen->woke || seen->is_unknown;
 	}
 	freeze->woken += shared->is_incomplete;
@@ -164,14 +164,14 @@ static int freeze_process(struct attach_process *process, struct attach_threads 
 }
 
 int attach_freeze(struct attach_process *process, uint64_t max_pause_ns, struct attach_copy *copy,
-		  struct attach_freeze *ret_hold, struct failure *why)
+		  struct attach_freeze *ret_freeze, struct failure *why)
 {
 	struct attach_threads *threads = NULL;
 	struct attach_freeze freeze = { 0 };
 	struct freeze_shared *shared;
 	int ret;
 
-	ret_hold->pause_ns = 0;
+	ret_freeze->pause_ns = 0;
 	if (max_pause_ns < MIN_PAUSE_NS)
 		max_pause_ns = MIN_PAUSE_NS;
 	if (copy_prepare(copy, why) != 0 || attach_threads_create(process, &threads, why) != 0)
@@ -186,9 +186,9 @@ int attach_freeze(struct attach_process *process, uint64_t max_pause_ns, struct 
 	}
 	attach_threads_destroy(threads);
 	if (ret == 0)
-		*ret_hold = freeze;
+		*ret_freeze = freeze;
 	else
-		ret_hold->pause_ns = freeze.pause_ns;
+		ret_freeze->pause_ns = freeze.pause_ns;
 	return ret;
 }
 

@@ -33,10 +33,10 @@ struct freeze_shared {
 };
 
 /** Messages of one byte between freezer and parent. */
-enum { FREEZE_STANDS = 'S', FREEZE_DONE = 'D' };
+enum { FREEZE_STOPPED = 'S', FREEZE_DONE = 'D' };
 
 /**
- * Run the freezer, in a process of its own: stop the running threads, send FREEZE_STANDS, wait for
+ * Run the freezer, in a process of its own: stop the running threads, send FREEZE_STOPPED, wait for
  * FREEZE_DONE, let the threads go, send FREEZE_DONE, exit. SIGALRM ends it at @p max_pause_ns after
  * the first thread stops. It also ends with its parent.
  * @param end One end of a socket pair.

@@ -194,13 +194,13 @@ static void take_stop(struct freeze_thread *thread)
 
 	if (got == 0)
 		return;
-	seen->stands = got > 0 && WIFSTOPPED(thread->status);
-	thread->is_ended = !seen->stands;
-	if (!seen->stands)
+	seen->is_stopped = got > 0 && WIFSTOPPED(thread->status);
+	thread->is_ended = !seen->is_stopped;
+	if (!seen->is_stopped)
 		return;
 	/* A thread that was killed while stopped: our exit lets it go. */
 	if (attach_read_registers(seen->tid, &seen->registers, &why) != 0) {
-		seen->stands = false;
+		seen->is_stopped = false;
 		thread->is_ended = true;
 		return;
 	}
@@ -221,12 +221,12 @@ static bool take_stops(struct freezer *freezer)
 	for (size_t i = 0; i < freezer->shared->count; i++) {
 		struct freeze_thread *thread = &freezer->shared->threads[i];
 
-		if (thread->is_seized && !thread->seen.stands && !thread->is_ended)
+		if (thread->is_seized && !thread->seen.is_stopped && !thread->is_ended)
 			take_stop(thread);
-		if (thread->seen.stands)
+		if (thread->seen.is_stopped)
 			begin_pause(freezer, freezer->looked_ns);
 		any |= thread->is_refused ||
-		       (thread->is_seized && !thread->seen.stands && !thread->is_ended);
+		       (thread->is_seized && !thread->seen.is_stopped && !thread->is_ended);
 	}
 	freezer->looked_ns = now_ns;
 	return any;
@@ -300,7 +300,7 @@ static void let_go(struct freezer *freezer)
 	for (size_t i = 0; i < freezer->shared->count; i++) {
 		struct freeze_thread *thread = &freezer->shared->threads[i];
 
-		if (thread->seen.stands)
+		if (thread->seen.is_stopped)
 			pending_stop_let_go(thread->seen.tid, thread->status);
 	}
 	freezer->shared->release_ns = clock_now_ns();
@@ -330,7 +330,7 @@ _Noreturn void freezer_run(struct attach_threads *threads, pid_t parent, uint64_
 
 	prepare(parent);
 	stop_all(&freezer);
-	say(&freezer, FREEZE_STANDS);
+	say(&freezer, FREEZE_STOPPED);
 	watch(&freezer);
 	note_woken(&freezer);
 	let_go(&freezer);

@@ -19,7 +19,7 @@ enum {
 /** One thread. We write its fields in an order that the handler may interrupt. */
 struct pending_stop {
 	volatile pid_t tid; /* 0: unused */
-	volatile sig_atomic_t stands;
+	volatile sig_atomic_t is_stopped;
 	volatile sig_atomic_t fate;
 };
 
@@ -60,8 +60,8 @@ static bool look_after(struct pending_stop *pending_stop)
 	}
 	if (info.si_pid == 0)
 		return true;
-	if (is_stop(&info) && !pending_stop->stands) {
-		pending_stop->stands = 1;
+	if (is_stop(&info) && !pending_stop->is_stopped) {
+		pending_stop->is_stopped = 1;
 		return true;
 	}
 	if (waitpid(tid, &status, __WALL | WNOHANG) != tid)
@@ -133,7 +133,7 @@ void pending_stops_add(pid_t tid)
 		pending_stop = find(0);
 	if (!pending_stop || !make_timer())
 		return;
-	pending_stop->stands = 0;
+	pending_stop->is_stopped = 0;
 	pending_stop->fate = PENDING_STOP_STILL;
 	pending_stop->tid = tid;
 	/* If each new thread restarted a running timer, it might never expire. */

@@ -119,10 +119,10 @@ static uint64_t arrival_of(const struct attach_thread *thread)
 	return thread->woke_ns - (waited_ns - thread->turn.own_waited_ns);
 }
 
-bool turn_has_waited(struct attach_thread *thread, uint64_t stood_ns, uint64_t *ret_waited_ns)
+bool turn_has_waited(struct attach_thread *thread, uint64_t last_stop_ns, uint64_t *ret_waited_ns)
 {
 	struct attach_turn *turn = &thread->turn;
-	uint64_t arrival_ns = turn->is_late ? arrival_of(thread) : stood_ns;
+	uint64_t arrival_ns = turn->is_late ? arrival_of(thread) : last_stop_ns;
 	struct attach_schedule after;
 
 	*ret_waited_ns = 0;

@@ -17,11 +17,11 @@ void turn_postpone(struct attach_thread *thread);
 /**
  * Call when the thread has stopped; thread->tick_ns is the tick. Stopped window: yes, one small
  * read of /proc, unless the thread stopped at once.
- * @param stood_ns When it stopped, if it did so at once: CLOCK_MONOTONIC.
+ * @param last_stop_ns When it stopped, if it did so at once: CLOCK_MONOTONIC.
  * @param ret_waited_ns How long it waited for a processor since the interrupt, at most; 0: unknown.
  * @return Whether it already waited at the tick; false if unknown.
  */
-bool turn_has_waited(struct attach_thread *thread, uint64_t stood_ns, uint64_t *ret_waited_ns);
+bool turn_has_waited(struct attach_thread *thread, uint64_t last_stop_ns, uint64_t *ret_waited_ns);
 
 /** Close the file that the thread's entry keeps open. */
 void turn_end(struct attach_thread *thread);

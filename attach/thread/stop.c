@@ -312,8 +312,8 @@ static int rehearse(const struct attach_process *process, const struct attach_th
 {
 	struct attach_sleep sleep;
 
-	if (!planner->rehearses || !thread->stood_ns || thread->stop_pending ||
-	    clock_now_ns() < thread->stood_ns + REHEARSAL_REST_NS)
+	if (!planner->rehearses || !thread->last_stop_ns || thread->stop_pending ||
+	    clock_now_ns() < thread->last_stop_ns + REHEARSAL_REST_NS)
 		return 0;
 	image->registers = thread->registers;
 	process_read_rounds(process, planner, REHEARSED_ROUNDS, image, why);
@@ -444,7 +444,7 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 		   const struct attach_planner *planner, struct attach_image *image,
 		   struct attach_timing *ret_timing, struct failure *why)
 {
-	uint64_t used_ns, begin_ns, stood_ns, waited_ns = 0;
+	uint64_t used_ns, begin_ns, last_stop_ns, waited_ns = 0;
 	bool has_waited = false;
 	int status = 0, ret = -1;
 
@@ -457,25 +457,25 @@ int attach_capture(struct attach_process *process, struct attach_thread *thread,
 	begin_ns = thread->interrupt_ns;
 	if (await_stop(thread, &status, why) != 0)
 		return -1;
-	stood_ns = clock_now_ns();
+	last_stop_ns = clock_now_ns();
 	/* If the thread stopped at once, check after letting it go, to keep the stop short. */
 	if (thread->turn.is_late)
-		has_waited = turn_has_waited(thread, stood_ns, &waited_ns);
+		has_waited = turn_has_waited(thread, last_stop_ns, &waited_ns);
 	if (!has_waited || !thread->tick_ns)
-		ret = read_all(process, thread, status, stood_ns - begin_ns < PROCESS_PROMPT_NS,
+		ret = read_all(process, thread, status, last_stop_ns - begin_ns < PROCESS_PROMPT_NS,
 			       planner, image, why);
 	else
 		registers_undo_stop(thread->tid, status);
 	ret_timing->stopped_ns = let_go(thread, status, used_ns) - begin_ns;
-	ret_timing->stop_ns = stood_ns - begin_ns;
+	ret_timing->stop_ns = last_stop_ns - begin_ns;
 	if (!thread->turn.is_late)
-		has_waited = turn_has_waited(thread, stood_ns, &waited_ns);
+		has_waited = turn_has_waited(thread, last_stop_ns, &waited_ns);
 	ret_timing->waited_ns = waited_ns < ret_timing->stop_ns ? waited_ns : ret_timing->stop_ns;
 	if (thread->shares_processor || ret_timing->stop_ns >= SPIN_NS)
 		thread->shares_processor = turn_shares_processor(thread);
 	if (ret == 0) {
 		thread->registers = image->registers;
-		thread->stood_ns = stood_ns;
+		thread->last_stop_ns = last_stop_ns;
 	}
 	if (has_waited && thread->tick_ns && (ret == 0 || thread->turn.is_late))
 		return failure_set(why, FAILURE_UNSCHEDULED, 0, thread->tid, 0,
@@ -489,7 +489,7 @@ int attach_process_fetch(const struct attach_process *process, struct attach_ima
 	return read_ranges(process, image, why);
 }
 
-bool attach_thread_stands(const struct attach_thread *thread)
+bool attach_thread_is_stopped(const struct attach_thread *thread)
 {
 	siginfo_t info = { 0 };
 

@@ -163,7 +163,7 @@ static enum format_kind kind_of(enum luastate_kind kind)
 	switch (kind) {
 	case LUASTATE_LUA:
 		return FORMAT_KIND_LUA;
-	case LUASTATE_FAST:
+	case LUASTATE_BUILTIN:
 		return FORMAT_KIND_FAST;
 	case LUASTATE_C:
 		return FORMAT_KIND_CFUNC;
@@ -198,7 +198,7 @@ void target_describe_guest(struct daemon_target *target, const struct luastate_f
 		.proto = function->proto,
 		.proto_line = function->proto_firstline,
 	};
-	if (!ret_function->name && function->kind == LUASTATE_FAST)
+	if (!ret_function->name && function->kind == LUASTATE_BUILTIN)
 		ret_function->name = "builtin";
 }
 
@@ -280,7 +280,7 @@ int target_vm_work_id(struct daemon_target *target, const struct luastate_vm_wor
 		[LUASTATE_GC_SWEEP] = "[gc sweep]",
 		[LUASTATE_GC_FINALIZE] = "[gc finalize]",
 	};
-	static const char *const names[LUASTATE_ACTIVITIES] = {
+	static const char *const names[LUASTATE_VM_WORKS] = {
 		[LUASTATE_VM_WORK_RECORD] = "[jit record]",
 		[LUASTATE_VM_WORK_OPT] = "[jit opt]",
 		[LUASTATE_VM_WORK_ASM] = "[jit asm]",

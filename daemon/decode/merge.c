@@ -56,10 +56,10 @@ static int cross_vm_frame(struct daemon_target *target, const struct luastate_vm
 {
 	struct target_item *item = &target->items[target->item_count];
 
-	if (target->vm_frame_count == TARGET_CFRAMES_MAX)
+	if (target->vm_frame_count == TARGET_VM_FRAMES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, vm_frame->address,
 				   "follow a VM frame");
-	item->step = TARGET_CFRAME;
+	item->step = TARGET_VM_FRAME;
 	item->vm_frame = (unsigned)target->vm_frame_count;
 	target->item_count++;
 	target->vm_frames[target->vm_frame_count++] = *vm_frame;
@@ -183,7 +183,7 @@ struct merge {
 	bool is_truncated;
 	uint64_t last_native_start; /* start of the last frame's function, 0 if it is not native */
 	/* The Lua frames of each VM frame: [first, end) in the Lua chain. */
-	uint32_t first[TARGET_CFRAMES_MAX], end[TARGET_CFRAMES_MAX];
+	uint32_t first[TARGET_VM_FRAMES_MAX], end[TARGET_VM_FRAMES_MAX];
 };
 
 /* @param guest Index in the Lua chain + 1; 0: a native frame. */
@@ -239,7 +239,7 @@ static int finish_chain(struct merge *merge, size_t *ret_count, struct failure *
 static bool is_native_of(const struct merge *merge, const struct luastate_function *function)
 {
 	return merge->count && merge->last_native_start == function->address &&
-	       (function->kind == LUASTATE_C || function->kind == LUASTATE_FAST);
+	       (function->kind == LUASTATE_C || function->kind == LUASTATE_BUILTIN);
 }
 
 static int append_guest(struct merge *merge, uint32_t guest, struct failure *why)
@@ -334,7 +334,7 @@ static void index_runs(struct merge *merge)
 static int append_item(struct merge *merge, const struct target_item *item, struct failure *why)
 {
 	switch (item->step) {
-	case TARGET_CFRAME:
+	case TARGET_VM_FRAME:
 		return append_run(merge, item->vm_frame, why);
 	case TARGET_GAP:
 		return append_placeholder(merge,

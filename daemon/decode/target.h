@@ -14,7 +14,7 @@
 enum {
 	/* Native frames of one chain; the kernel's default 8 MiB stack may hold more. */
 	TARGET_NATIVE_MAX = 16384,
-	TARGET_CFRAMES_MAX = LUASTATE_CFRAMES_MAX,
+	TARGET_VM_FRAMES_MAX = LUASTATE_VM_FRAMES_MAX,
 	/* Frames kept at each end of a chain that is too long, with a placeholder between the
 	 * ends. */
 	TARGET_END_FRAMES = 3072,
@@ -54,11 +54,11 @@ enum target_placeholder {
 };
 
 /** One step of the native walk. */
-enum target_step { TARGET_NATIVE, TARGET_CFRAME, TARGET_GAP };
+enum target_step { TARGET_NATIVE, TARGET_VM_FRAME, TARGET_GAP };
 
 struct target_item {
 	enum target_step step;
-	unsigned vm_frame; /* TARGET_CFRAME: index */
+	unsigned vm_frame; /* TARGET_VM_FRAME: index */
 	uint32_t function;
 	uint64_t pc, start;
 };
@@ -97,7 +97,7 @@ struct daemon_target {
 	bool code_due;
 	struct target_search search;
 	/* Pseudo functions: id + 1. */
-	uint32_t gc_ids[LUASTATE_GC_PHASES], vm_work_ids[LUASTATE_ACTIVITIES];
+	uint32_t gc_ids[LUASTATE_GC_PHASES], vm_work_ids[LUASTATE_VM_WORKS];
 	struct target_exit *exits;
 	uint32_t announcement; /* advances when all functions must be announced again */
 	uint32_t placeholder_ids[TARGET_PLACEHOLDER_COUNT], stopped_id, blocked_id,
@@ -112,7 +112,7 @@ struct daemon_target {
 	/* State of the sample that is being decoded. */
 	struct target_item items[TARGET_NATIVE_MAX];
 	size_t item_count;
-	struct luastate_vm_frame vm_frames[TARGET_CFRAMES_MAX];
+	struct luastate_vm_frame vm_frames[TARGET_VM_FRAMES_MAX];
 	size_t vm_frame_count;
 	struct luastate_chain chain;
 	struct format_frame frames[TARGET_FRAMES_MAX + 1]; /* one more for the process's frame */

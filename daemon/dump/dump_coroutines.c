@@ -122,7 +122,7 @@ static int find_positions(struct dump *dump, struct failure *why)
 		if (!thread->is_unknown && !thread->woke)
 			dump->positions[dump->position_count++] = coroutines_position(
 				dump->target, thread->sp, thread->pc, thread->syscall);
-		if (thread->stands && !thread->woke)
+		if (thread->is_stopped && !thread->woke)
 			dump->registers[dump->register_count++] = thread->registers;
 	}
 	return 0;

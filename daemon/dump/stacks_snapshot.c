@@ -43,11 +43,11 @@ static int decode(struct held *held, const struct attach_frozen_thread *seen,
 	enum daemon_outcome outcome;
 
 	*registers = (struct attach_registers){ .syscall = -1 };
-	if (seen->stands)
+	if (seen->is_stopped)
 		*registers = seen->registers;
 	registers->r[ATTACH_REG_PC] = seen->pc;
 	registers->r[ATTACH_REG_SP] = seen->sp;
-	target->lacks_registers = !seen->stands;
+	target->lacks_registers = !seen->is_stopped;
 	if (target_decode(target, held->image, &memory, &sample, &outcome, why) != 0)
 		return -1;
 	outcome = stacks_judge(target, thread, outcome);
@@ -67,9 +67,9 @@ static bool read_thread(struct held *held, const struct attach_frozen_thread *se
 
 	*ret_thread =
 		(struct daemon_thread){ .tid = seen->tid,
-					.doing = seen->stands ? DAEMON_RUNNING : DAEMON_WAITING,
-					.syscall = seen->stands ? -1 : seen->syscall,
-					.stops = seen->stands };
+					.doing = seen->is_stopped ? DAEMON_RUNNING : DAEMON_WAITING,
+					.syscall = seen->is_stopped ? -1 : seen->syscall,
+					.stops = seen->is_stopped };
 	if (seen->is_unknown || seen->woke || held->frames >= STACKS_FRAMES_MAX ||
 	    decode(held, seen, ret_thread, &why) != 0)
 		return false;

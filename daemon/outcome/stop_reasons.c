@@ -60,7 +60,7 @@ void stops_begin(struct sampled_thread *data, enum daemon_reason reason)
 }
 
 /* A live session shows only numbers, so a notice names the thread. */
-static void tell_watch(struct recorder *recorder, const struct daemon_stopped_thread *entry)
+static void tell_session(struct recorder *recorder, const struct daemon_stopped_thread *entry)
 {
 	char text[CHANNEL_TEXT_MAX];
 
@@ -84,7 +84,7 @@ static void list_thread(struct recorder_target *of, const struct attach_thread *
 	snprintf(entry->name, sizeof(entry->name), "%s",
 		 sampled_name(of, thread, data, clock_now_ns()));
 	if (of->recorder->live_channel && data->stop_reason != DAEMON_REASON_SEARCH)
-		tell_watch(of->recorder, entry);
+		tell_session(of->recorder, entry);
 }
 
 void stops_note(struct recorder_target *of, const struct attach_thread *thread,

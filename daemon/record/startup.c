@@ -251,8 +251,8 @@ static bool look_for_vms(struct recorder *recorder, uint64_t end_ns)
 
 		if (!of->process)
 			continue;
-		if (waits(recorder) && of->look_interval_ns > WAIT_LOOK_NS)
-			of->look_interval_ns = WAIT_LOOK_NS;
+		if (waits(recorder) && of->poll_interval_ns > WAIT_LOOK_NS)
+			of->poll_interval_ns = WAIT_LOOK_NS;
 		if (!recorder_refresh_entry(recorder, of, clock_now_ns())) {
 			recorder_remove_entry(recorder, i);
 			continue;

@@ -337,7 +337,7 @@ static _Noreturn void run_opener(struct opening *opening, const pid_t *pids, siz
 
 /* ---- The recorder's side ---------------------------------------------------------------- */
 
-static const char step[] = "have the opener of events open one";
+static const char step[] = "ask the opener for an event";
 static const char starting[] = "start the opener of events";
 
 /* @param ret_event Its descriptors are -1 if none came. @return The length, or -1 with errno. */

@@ -13,7 +13,7 @@
 #include "daemon/tick_clock.h"
 
 enum {
-	LOOK_INTERVAL_NS = 200 * 1000 * 1000,
+	POLL_INTERVAL_NS = 200 * 1000 * 1000,
 	/* After a poll, wait this many times its duration. */
 	LOOK_REST = 20,
 	/* Every few polls check all processes again, because an exec changes a process's name. */
@@ -153,6 +153,6 @@ void finder_poll(struct finder *finder, const struct finder_listener *listener, 
 		finder->last = now;
 	}
 	took_ns = clock_now_ns() - begin_ns;
-	finder->look_ns = now_ns + (took_ns * LOOK_REST > LOOK_INTERVAL_NS ? took_ns * LOOK_REST
-									   : LOOK_INTERVAL_NS);
+	finder->look_ns = now_ns + (took_ns * LOOK_REST > POLL_INTERVAL_NS ? took_ns * LOOK_REST
+									   : POLL_INTERVAL_NS);
 }

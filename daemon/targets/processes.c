@@ -21,7 +21,7 @@ enum {
 	EXEC_SETTLED_NS = 100 * 1000 * 1000,
 	/* Longest interval between probes of a process without LuaJIT; the interval doubles up to
 	 * this. */
-	LOOK_INTERVAL_NS = 2000 * 1000 * 1000,
+	POLL_INTERVAL_NS = 2000 * 1000 * 1000,
 	/* Between searches of memory: at least this time, and a multiple of the last search's
 	 * duration. */
 	SEARCH_INTERVAL_NS = 10 * 1000 * 1000,
@@ -69,9 +69,9 @@ static int look_for_luajit(struct recorder *recorder, struct recorder_target *of
 			   struct failure *why)
 {
 	recorder_settle_all(recorder);
-	of->look_ns = now_ns + of->look_interval_ns;
-	if (of->look_interval_ns < LOOK_INTERVAL_NS)
-		of->look_interval_ns *= 2;
+	of->look_ns = now_ns + of->poll_interval_ns;
+	if (of->poll_interval_ns < POLL_INTERVAL_NS)
+		of->poll_interval_ns *= 2;
 	if (recorder_open_target(recorder, of, why) != 0)
 		return -1;
 	if (entry_has_luajit(of))
@@ -145,7 +145,7 @@ static void note_new_program(struct recorder *recorder, struct recorder_target *
 	of->exec_ns = clock_now_ns();
 	of->has_root = false;
 	of->look_ns = of->search_ns = of->more_interval_ns = 0;
-	of->look_interval_ns = PROCESSES_LOOK_FIRST_NS;
+	of->poll_interval_ns = PROCESSES_POLL_FIRST_NS;
 	recorder_note_name(recorder, of);
 	if (recorder->live_channel)
 		live_channel_note_exec(recorder, of);
@@ -210,8 +210,8 @@ static uint64_t interval_of(const struct recorder_target *of)
 	/* A command's program may have just started, or may be mapping its libraries. */
 	if (of->awaits_vm && !entry_has_vm(of))
 		return REFRESH_SOON_NS;
-	if (!of->target && of->look_interval_ns < REFRESH_INTERVAL_NS)
-		return of->look_interval_ns;
+	if (!of->target && of->poll_interval_ns < REFRESH_INTERVAL_NS)
+		return of->poll_interval_ns;
 	return REFRESH_INTERVAL_NS;
 }
 

@@ -7,7 +7,7 @@
 
 enum {
 	/* When to probe a process without LuaJIT for the first time: it may load LuaJIT later. */
-	PROCESSES_LOOK_FIRST_NS = 5 * 1000 * 1000,
+	PROCESSES_POLL_FIRST_NS = 5 * 1000 * 1000,
 };
 
 /** Read a process: its maps, threads and interpreters. */

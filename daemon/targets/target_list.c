@@ -62,7 +62,7 @@ struct recorder_target *recorder_add_entry(struct recorder *recorder, pid_t pid,
 	*of = (struct recorder_target){ .recorder = recorder,
 					.pid = pid,
 					.process = process,
-					.look_interval_ns = PROCESSES_LOOK_FIRST_NS };
+					.poll_interval_ns = PROCESSES_POLL_FIRST_NS };
 	recorder->targets[recorder->target_count++] = of;
 	list_process(recorder, of);
 	return of;

@@ -201,7 +201,7 @@ static void end_stops(struct recorder *recorder, struct sampled_thread *data)
 	copies->is_stopped = false;
 }
 
-static void owe(struct recorder *recorder, struct sampled_thread *data, uint32_t ticks)
+static void add_pending(struct recorder *recorder, struct sampled_thread *data, uint32_t ticks)
 {
 	data->pending += ticks;
 	recorder->stats->thread_ticks += ticks;
@@ -218,7 +218,7 @@ void bpf_tick_end_thread(struct recorder_target *of, struct sampled_thread *data
 	of->recorder->stats->missed_ticks +=
 		copies->plan->head.lost - copies->lost; /* no copy follows */
 	rest_end(of, copies->thread, data);
-	owe(of->recorder, data, copies->begun);
+	add_pending(of->recorder, data, copies->begun);
 	copies->begun = 0;
 	attach_sampler_remove(of->recorder->sampler, &copies->plan->head);
 	copies->plan = NULL;
@@ -310,7 +310,7 @@ static bool take_copy(void *context, void *copied, const struct attach_sampler_t
 		return true;
 	}
 	ticks = 1 + timing->changed + copies->begun + take_lost(recorder, copies, timing->lost);
-	owe(recorder, data, ticks);
+	add_pending(recorder, data, ticks);
 	copies->begun = 0;
 	copies->taken += 1 + timing->changed;
 	lacked = luastate_plan_copied(&plan, recorder->image, copies->plan);
@@ -355,7 +355,7 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 
 	copies->skipped += skipped;
 	copies->lost_seen += lost;
-	owe(of->recorder, data, (uint32_t)skipped);
+	add_pending(of->recorder, data, (uint32_t)skipped);
 	sampled_tell(of, data, DAEMON_RESTED);
 	copies->rest += (int64_t)ticks - copies->taken - (int64_t)skipped - (int64_t)lost;
 	if (may_have_ended(of, copies->taken == 0 && skipped == 0) &&
@@ -406,7 +406,7 @@ static void leave_copies(struct recorder_target *of, struct sampled_thread *data
 static void account_refused(struct recorder_target *of, struct attach_thread *thread,
 			    struct sampled_thread *data, uint32_t ticks)
 {
-	owe(of->recorder, data, ticks);
+	add_pending(of->recorder, data, ticks);
 	switch (attach_thread_state(thread, NULL, NULL)) {
 	case ATTACH_RUNNING:
 		sampled_tell(of, data, DAEMON_FAILED);
@@ -442,7 +442,7 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 		return;
 	}
 	if (data->copies.is_gone) {
-		owe(recorder, data, ticks);
+		add_pending(recorder, data, ticks);
 		sampled_tell(of, data, DAEMON_IDLE);
 		return;
 	}

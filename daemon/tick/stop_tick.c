@@ -603,7 +603,7 @@ static int take_pending_of(struct recorder_target *of)
 
 		if (!is_pending(thread))
 			continue;
-		if (attach_thread_stands(thread) && thread->data &&
+		if (attach_thread_is_stopped(thread) && thread->data &&
 		    !take_sample(of, thread, thread->data))
 			return -1;
 		if (!of->target) /* given up, and its threads with it */

@@ -14,7 +14,7 @@
 #define CACHE_SIZE 4096
 
 /** Estimated bytes per location besides its name: table entries, and its text when printed. */
-#define PLACE_BYTES 320
+#define LOCATION_BYTES 320
 
 struct heap_resolved {
 	struct tarantool_location raw_location;
@@ -93,8 +93,8 @@ static int put_location(struct heap *heap, const struct tarantool_frame *key, ui
 		return 0;
 	if (key->kind == TARANTOOL_LUA || key->kind == TARANTOOL_NATIVE)
 		intern_get(heap->strings, key->name, &len);
-	heap->location_bytes += PLACE_BYTES + len;
-	if (heap->location_bytes > HEAP_PLACE_BYTES_MAX)
+	heap->location_bytes += LOCATION_BYTES + len;
+	if (heap->location_bytes > HEAP_LOCATION_BYTES_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "more locations than can be kept");
 	return ARRAY_RESERVE_ZEROED(heap->locations, heap->location_capacity, (size_t)*ret_id + 1)
 		       ? 0

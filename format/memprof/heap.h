@@ -57,7 +57,7 @@ int heap_init(struct heap *heap, struct failure *why);
 void heap_deinit(struct heap *heap);
 
 /** Bound of `location_bytes`: more than any program needs. */
-#define HEAP_PLACE_BYTES_MAX (256u << 20)
+#define HEAP_LOCATION_BYTES_MAX (256u << 20)
 /** Bound of links. Only a hostile file has links between nearly all pairs of locations. */
 #define HEAP_LINKS_MAX (2u << 20)
 

@@ -76,7 +76,7 @@ static int add_lua(struct loader *loader, const struct symtab_proto *proto, uint
 	size_t len, name_len;
 
 	function.name = name = symtab_find_native_at(&loader->symtab, address, &len);
-	if (name && location_of(loader, address) == SYMBOL_PLACE_COMPILED &&
+	if (name && location_of(loader, address) == SYMBOL_LOCATION_COMPILED &&
 	    symbol_parse_mark(name, len, &name_len, &mark)) {
 		format_text_clear(&loader->name);
 		format_text_add(&loader->name, name, name_len);
@@ -125,7 +125,7 @@ static const struct symtab_proto *match_lua(const struct loader *loader, uint64_
 	size_t prefix = strlen(SYMBOL_API_PREFIX), chunk_len;
 	const char *chunk;
 
-	if (!proto || location_of(loader, start) == SYMBOL_PLACE_NAME)
+	if (!proto || location_of(loader, start) == SYMBOL_LOCATION_NAME)
 		return NULL;
 	chunk = symtab_string(&loader->symtab, proto->chunk, &chunk_len);
 	if (symbol_match_lua(name, len, chunk, chunk_len, ret_line))

@@ -15,16 +15,16 @@
 
 /* The first range of each location takes two bytes per number, the next one three. Most chains
  * have a name, and names are few, so some of them take one byte. */
-const struct symbol_range symbol_ranges[SYMBOL_PLACES][SYMBOL_RANGES] = {
-	[SYMBOL_PLACE_FUNCTION] = { { 512, 12288 },
-				    { 65536, (uint64_t)1 << 20 },
-				    { (uint64_t)1 << 21, (uint64_t)1 << 51 } },
-	[SYMBOL_PLACE_NAME] = { { 2, 512 },
-				{ 16384, 65536 },
-				{ (uint64_t)1 << 51, (uint64_t)1 << 52 } },
-	[SYMBOL_PLACE_COMPILED] = { { 12288, 16384 },
-				    { (uint64_t)1 << 20, (uint64_t)1 << 21 },
-				    { (uint64_t)1 << 52, NUMBERS_END } },
+const struct symbol_range symbol_ranges[SYMBOL_LOCATIONS][SYMBOL_RANGES] = {
+	[SYMBOL_LOCATION_FUNCTION] = { { 512, 12288 },
+				       { 65536, (uint64_t)1 << 20 },
+				       { (uint64_t)1 << 21, (uint64_t)1 << 51 } },
+	[SYMBOL_LOCATION_NAME] = { { 2, 512 },
+				   { 16384, 65536 },
+				   { (uint64_t)1 << 51, (uint64_t)1 << 52 } },
+	[SYMBOL_LOCATION_COMPILED] = { { 12288, 16384 },
+				       { (uint64_t)1 << 20, (uint64_t)1 << 21 },
+				       { (uint64_t)1 << 52, NUMBERS_END } },
 };
 
 /** Longest decimal number at the end of a name, with its sign. */
@@ -160,21 +160,21 @@ static bool is_process(const char *name, size_t len)
 static enum symbol_location old_location_of(uint64_t address)
 {
 	if (address < OLD_NAMES_END)
-		return SYMBOL_PLACE_NAME;
-	return address >= OLD_COMPILED_FIRST && address < NUMBERS_END ? SYMBOL_PLACE_COMPILED
-								      : SYMBOL_PLACE_FUNCTION;
+		return SYMBOL_LOCATION_NAME;
+	return address >= OLD_COMPILED_FIRST && address < NUMBERS_END ? SYMBOL_LOCATION_COMPILED
+								      : SYMBOL_LOCATION_FUNCTION;
 }
 
 enum symbol_location symbol_location_of(uint64_t address, bool numbered)
 {
 	if (!numbered)
 		return old_location_of(address);
-	for (unsigned location = 0; location < SYMBOL_PLACES; location++)
+	for (unsigned location = 0; location < SYMBOL_LOCATIONS; location++)
 		for (unsigned i = 0; i < SYMBOL_RANGES; i++)
 			if (address >= symbol_ranges[location][i].first &&
 			    address < symbol_ranges[location][i].end)
 				return (enum symbol_location)location;
-	return SYMBOL_PLACE_NAME;
+	return SYMBOL_LOCATION_NAME;
 }
 
 struct symbol_meaning symbol_parse_symbol(uint64_t address, enum symbol_location location,
@@ -188,7 +188,7 @@ struct symbol_meaning symbol_parse_symbol(uint64_t address, enum symbol_location
 		meaning.trigger = true;
 		return meaning;
 	}
-	if (location == SYMBOL_PLACE_NAME) {
+	if (location == SYMBOL_LOCATION_NAME) {
 		struct symbol_meaning trace = meaning;
 
 		if (parse_trace(name, len, &trace))

@@ -51,9 +51,10 @@
 
 /** What a symbol's number stands for. */
 enum symbol_location {
-	SYMBOL_PLACE_FUNCTION, /**< A native function, a prototype, or a line of its function. */
-	SYMBOL_PLACE_NAME,     /**< A symbol without a location in a program. */
-	SYMBOL_PLACE_COMPILED  /**< The prototype of a compiled frame, or a line of its function. */
+	SYMBOL_LOCATION_FUNCTION, /**< A native function, a prototype, or a line of its function. */
+	SYMBOL_LOCATION_NAME,	  /**< A symbol without a location in a program. */
+	SYMBOL_LOCATION_COMPILED  /**< The prototype of a compiled frame, or a line of its function.
+				   */
 };
 
 /** The numbers from `first` to `end`, without `end`. */
@@ -62,9 +63,9 @@ struct symbol_range {
 };
 
 /** Ranges of each kind of number, in the order of use. */
-#define SYMBOL_PLACES 3
-#define SYMBOL_RANGES 3
-extern const struct symbol_range symbol_ranges[SYMBOL_PLACES][SYMBOL_RANGES];
+#define SYMBOL_LOCATIONS 3
+#define SYMBOL_RANGES	 3
+extern const struct symbol_range symbol_ranges[SYMBOL_LOCATIONS][SYMBOL_RANGES];
 
 /**
  * Numbers outside all ranges, such as 0 and 1, are names.

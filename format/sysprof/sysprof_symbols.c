@@ -154,7 +154,7 @@ static int put_proto(struct sysprof_symbols *symbols, struct sysprof_symbols_lua
 	const struct format_function *function =
 		format_functions_get(symbols->functions, lua->function);
 	enum symbol_location location =
-		lua->mark.compiled ? SYMBOL_PLACE_COMPILED : SYMBOL_PLACE_FUNCTION;
+		lua->mark.compiled ? SYMBOL_LOCATION_COMPILED : SYMBOL_LOCATION_FUNCTION;
 	struct format_text *scratch = &symbols->scratch;
 
 	if (take(symbols, location, 1 + lines, ret_number, why) ||
@@ -276,7 +276,7 @@ int sysprof_symbols_use_trace(struct sysprof_symbols *symbols, uint32_t id, uint
 	*ret_line = definition_of(function);
 	if (!format_addrmap_get(&symbols->starts, id, ret_proto)) {
 		if (!find_start(symbols, function, ret_proto) &&
-		    (take(symbols, SYMBOL_PLACE_FUNCTION, 1, ret_proto, why) ||
+		    (take(symbols, SYMBOL_LOCATION_FUNCTION, 1, ret_proto, why) ||
 		     put_chunk(symbols, *ret_proto, function, *ret_line, why)))
 			return -1;
 		if (keep_start(symbols, id, function->proto, *ret_proto, why))
@@ -304,7 +304,7 @@ static int put_host(struct sysprof_symbols *symbols, const struct format_functio
 		    bool escaped, uint64_t *ret_number, struct failure *why)
 {
 	enum symbol_location location =
-		is_native(function) && !escaped ? SYMBOL_PLACE_FUNCTION : SYMBOL_PLACE_NAME;
+		is_native(function) && !escaped ? SYMBOL_LOCATION_FUNCTION : SYMBOL_LOCATION_NAME;
 
 	add_symbol(&symbols->scratch, function, 0, escaped);
 	if (take(symbols, location, 1, ret_number, why))

@@ -32,7 +32,7 @@ struct sysprof_symbols_lua {
 struct sysprof_symbols {
 	struct format_sink *sink;
 	const struct format_functions *functions;
-	uint64_t next[SYMBOL_PLACES]
+	uint64_t next[SYMBOL_LOCATIONS]
 		     [SYMBOL_RANGES]; /* Next number in each range; 0: the range's first. */
 	struct format_addrmap
 		hosts; /* From function, and whether its name is altered, to its number. */

@@ -382,7 +382,7 @@ struct luastate_function *state_get_callable(struct luastate *state, enum luasta
 
 	if (!item)
 		return NULL;
-	if (kind == LUASTATE_FAST) {
+	if (kind == LUASTATE_BUILTIN) {
 		set_name(item, state->ff_names[ffid]);
 		/* LuaJIT's own tracebacks use this name. */
 		if (!item->function.name && state->names_due_ns) {

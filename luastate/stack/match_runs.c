@@ -15,7 +15,7 @@
 
 /* The VM frames of one coroutine, newest first, by their index in the caller's list. */
 struct owners {
-	unsigned index[LUASTATE_CFRAMES_MAX];
+	unsigned index[LUASTATE_VM_FRAMES_MAX];
 	unsigned count;
 	unsigned released; /* Number of newest ones that an error has released. */
 };
@@ -47,8 +47,8 @@ static void find_owners(struct walk *walk, const struct walk_stack *stack, size_
 			struct owners *ret_owners)
 {
 	ret_owners->count = ret_owners->released = 0;
-	for (size_t i = first; i < walk->vm_frame_count && ret_owners->count < LUASTATE_CFRAMES_MAX;
-	     i++) {
+	for (size_t i = first;
+	     i < walk->vm_frame_count && ret_owners->count < LUASTATE_VM_FRAMES_MAX; i++) {
 		const struct luastate_vm_frame *vm_frame = &walk->vm_frames[i];
 
 		if (vm_frame->L != stack->L ||
@@ -228,7 +228,7 @@ static void note_lost(struct walk *walk, uint64_t L)
 	struct failure why;
 	const struct luastate_vm *vm = state_sample_vm_of(walk->state, walk->reader, L, &why);
 
-	for (size_t i = 0; i < walk->vm_frame_count && i < LUASTATE_CFRAMES_MAX; i++)
+	for (size_t i = 0; i < walk->vm_frame_count && i < LUASTATE_VM_FRAMES_MAX; i++)
 		walk->chain->lost[i] |= vm_frames[i].L == L &&
 					(!vm || owns_run(walk, vm->layout, vm_frames[i].address));
 }

@@ -125,7 +125,7 @@ static bool in_own_code(struct walk *walk, const struct walk_stack *stack,
 	uint8_t op;
 	struct failure why;
 
-	if (function->kind != LUASTATE_FAST || function->f != function->pc ||
+	if (function->kind != LUASTATE_BUILTIN || function->f != function->pc ||
 	    state_read(walk->reader, function->pc, &op, 1, &why) != 0 || op < layout->BC__MAX ||
 	    op >= layout->BC__MAX + (int)count ||
 	    state_read(walk->reader, dispatch + 8 * (uint64_t)layout->BC__MAX, handlers, 8 * count,

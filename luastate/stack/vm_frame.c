@@ -32,7 +32,7 @@ enum {
 	/* Depth to which native stacks of usual size let C calls nest. */
 	CHAIN_MAX = 8000,
 	/* Limit for one sample. The search for each VM frame begins at the newest one of its
-	 * chain. LUASTATE_CFRAMES_MAX frames, the most that are kept, need half of this limit. */
+	 * chain. LUASTATE_VM_FRAMES_MAX frames, the most that are kept, need half of this limit. */
 	LINKS_MAX = 256 * 1024,
 	/* Distance to search above for a VM frame that unwinding cannot reach, and words per
 	 * read. */

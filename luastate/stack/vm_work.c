@@ -120,7 +120,7 @@ static unsigned find_owner(const struct walk *walk)
 	for (size_t i = 0; i < chain->count; i++)
 		if (chain->frames[i].owner < run)
 			run = chain->frames[i].owner;
-	for (unsigned i = 0; i < run && i < LUASTATE_CFRAMES_MAX; i++)
+	for (unsigned i = 0; i < run && i < LUASTATE_VM_FRAMES_MAX; i++)
 		if (chain->lost[i])
 			run = i;
 	return run < count && is_of_vm(walk, &walk->vm_frames[run]) ? run : newest;

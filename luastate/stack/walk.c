@@ -138,9 +138,9 @@ int walk_read_function(struct walk *walk, const struct walk_stack *stack, uint64
 	}
 	if (!state_is_pointer(ret_function->f) || !state_is_pointer(ret_function->pc))
 		return failure_set(why, FAILURE_INVALID, 0, 0, base, "find a function's code");
-	ret_function->kind = ret_function->ffid == 1 ? LUASTATE_C : LUASTATE_FAST;
+	ret_function->kind = ret_function->ffid == 1 ? LUASTATE_C : LUASTATE_BUILTIN;
 	/* Built-ins in assembler share their f. Their bytecode is unique. */
-	if (ret_function->kind == LUASTATE_FAST && ret_function->pc >= bcff &&
+	if (ret_function->kind == LUASTATE_BUILTIN && ret_function->pc >= bcff &&
 	    ret_function->pc - bcff < 4 * (uint64_t)layout->GG_NUM_ASMFF)
 		ret_function->f = ret_function->pc;
 	return 0;

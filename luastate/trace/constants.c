@@ -75,11 +75,11 @@ static bool read_function(const struct trace_source *source, uint64_t object,
 	ret_function->ffid = bytes[layout->GCfunc_ffid];
 	ret_function->kind = ret_function->ffid == 0   ? LUASTATE_LUA
 			     : ret_function->ffid == 1 ? LUASTATE_C
-						       : LUASTATE_FAST;
+						       : LUASTATE_BUILTIN;
 	ret_function->address = ret_function->kind == LUASTATE_LUA
 					? pc - (uint64_t)layout->GCproto_sizeof
 					: state_u64(bytes, layout->GCfuncC_f);
-	if (ret_function->kind == LUASTATE_FAST && pc >= bcff &&
+	if (ret_function->kind == LUASTATE_BUILTIN && pc >= bcff &&
 	    pc - bcff < 4 * (uint64_t)layout->GG_NUM_ASMFF)
 		ret_function->address = pc;
 	return state_is_pointer(ret_function->address);

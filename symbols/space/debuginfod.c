@@ -44,18 +44,18 @@ struct client {
 	__typeof__(&debuginfod_find_debuginfo) find;
 };
 
-static volatile sig_atomic_t told_to_end;
+static volatile sig_atomic_t asked_to_end;
 static uint64_t child_end_ms;
 
 static void note_signal(int number)
 {
 	(void)number;
-	told_to_end = 1;
+	asked_to_end = 1;
 }
 
 static bool is_over(void)
 {
-	return told_to_end || clock_now_ms() >= child_end_ms;
+	return asked_to_end || clock_now_ms() >= child_end_ms;
 }
 
 /** Remove an incomplete file: the library writes it to "debuginfo.XXXXXX" in its cache. */

@@ -149,7 +149,7 @@ static bool is_plain_trampoline(struct symbols_unwinder *unwinder, uint64_t pc)
 static struct symbols_unwind_location *location_of(struct symbols_unwinder *unwinder, uint64_t pc)
 {
 	struct symbols_unwind_location *location =
-		&unwinder->locations[hash_spread(pc) >> 32 & (SYMBOLS_UNWIND_PLACES - 1)];
+		&unwinder->locations[hash_spread(pc) >> 32 & (SYMBOLS_UNWIND_LOCATIONS - 1)];
 	const struct symbols_eh *eh;
 	struct symbols_eh_entry entry;
 	uint64_t bias;

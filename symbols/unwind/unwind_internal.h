@@ -9,7 +9,7 @@
 #include "symbols/unwind/eh_rule.h"
 
 /** Cached locations in code, see location_of(). */
-#define SYMBOLS_UNWIND_PLACES 512
+#define SYMBOLS_UNWIND_LOCATIONS 512
 #if defined(__aarch64__)
 /** A signal trampoline: mov x8, #139; svc #0. */
 #define SYMBOLS_UNWIND_SIGRETURN ((unw_word_t)0xd4000001d2801168)
@@ -47,7 +47,7 @@ struct symbols_unwinder {
 	size_t program_bytes;  /**< Program bytes of the entries used since begin. */
 	struct failure failed; /**< Failure of an accessor; kind NONE: none failed. */
 	struct symbols_native_frame frame;
-	struct symbols_unwind_location locations[SYMBOLS_UNWIND_PLACES];
+	struct symbols_unwind_location locations[SYMBOLS_UNWIND_LOCATIONS];
 };
 
 /** libunwind's access to a target; the context is a struct symbols_unwinder. */

@@ -233,7 +233,7 @@ static void test_copy_is_of_one_moment(void **state)
 		assert_int_equal(WRITERS + 1, freeze.stood);
 		assert_int_equal(sizeof(scene->words), attach_copy_bytes(copy));
 		for (size_t k = 0; k < WRITERS; k++) {
-			assert_true(held(&freeze, scene->tids[k])->stands);
+			assert_true(held(&freeze, scene->tids[k])->is_stopped);
 			assert_one_moment(copy, k);
 		}
 		assert_true(held(&freeze, scene->tids[WRITERS])->syscall >= 0);
@@ -323,7 +323,7 @@ static void test_pause_is_bounded(void **state)
 /* A holder that would hold for a minute, if there was so much to copy, in a process that is ended
  * or stopped.
  */
-static void hold_long(void *argument)
+static void freeze_long(void *argument)
 {
 	struct attach_copy *copy = copy_of(scene->heap, HEAP_BYTES / 4);
 	struct attach_freeze freeze;
@@ -342,7 +342,7 @@ static void hold_long(void *argument)
 }
 
 /* @return the holder. */
-static pid_t await_holder(void)
+static pid_t await_freezer(void)
 {
 	for (uint64_t end = child_now_ns() + (uint64_t)CHILD_DEADLINE_MS * MS_NS;
 	     child_now_ns() < end;) {
@@ -358,9 +358,9 @@ static void test_death_lets_go(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < test_rounds(10); i++) {
-		pid_t pid = child_start(hold_long, (void *)(uintptr_t)60000);
+		pid_t pid = child_start(freeze_long, (void *)(uintptr_t)60000);
 
-		assert_true(await_holder() > 0);
+		assert_true(await_freezer() > 0);
 		child_nap_us(i * 500); /* at any moment */
 		child_end(pid);
 		assert_free();
@@ -369,11 +369,11 @@ static void test_death_lets_go(void **state)
 
 static void test_death_of_the_holder_lets_go(void **state)
 {
-	pid_t pid = child_start(hold_long, (void *)(uintptr_t)60000);
+	pid_t pid = child_start(freeze_long, (void *)(uintptr_t)60000);
 
 	(void)state;
 	for (unsigned i = 0; i < test_rounds(10); i++) {
-		pid_t holder = await_holder();
+		pid_t holder = await_freezer();
 
 		assert_true(holder > 0);
 		kill(holder, SIGKILL);
@@ -385,14 +385,14 @@ static void test_death_of_the_holder_lets_go(void **state)
 /* Where we are stopped, the holder is not. */
 static void test_stop_of_ours_lets_go(void **state)
 {
-	pid_t pid = child_start(hold_long, (void *)(uintptr_t)300);
+	pid_t pid = child_start(freeze_long, (void *)(uintptr_t)300);
 
 	(void)state;
 	/* One of these stops may come between two holds. */
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t begin_ns;
 
-		assert_true(await_holder() > 0);
+		assert_true(await_freezer() > 0);
 		kill(pid, SIGSTOP);
 		assert_true(child_await_state(pid, "T"));
 		begin_ns = child_now_ns();
@@ -408,11 +408,11 @@ static void test_stop_of_ours_lets_go(void **state)
 
 static void test_signals_arrive(void **state)
 {
-	pid_t pid = child_start(hold_long, (void *)(uintptr_t)50);
+	pid_t pid = child_start(freeze_long, (void *)(uintptr_t)50);
 	uint64_t count = test_rounds(10);
 
 	(void)state;
-	assert_true(await_holder() > 0);
+	assert_true(await_freezer() > 0);
 	for (uint64_t i = 0; i < count; i++) {
 		kill(target, SIGUSR1);
 		assert_true(child_await(&scene->signals, i + 1));
@@ -496,7 +496,7 @@ static void test_waking_is_told(void **state)
 
 		if (attach_freeze(process, (uint64_t)2000 * MS_NS, copy, &freeze, &why) != 0)
 			continue;
-		if (held(&freeze, scene->tids[WRITERS])->stands)
+		if (held(&freeze, scene->tids[WRITERS])->is_stopped)
 			ran_on += freeze.woken > 0;
 		else
 			slept_on += freeze.woken > 0;

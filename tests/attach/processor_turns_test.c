@@ -39,11 +39,11 @@ static void begin(struct attach_thread *thread)
 	turn_begin(thread);
 }
 
-static bool has_waited(struct attach_thread *thread, uint64_t stood_ns)
+static bool has_waited(struct attach_thread *thread, uint64_t last_stop_ns)
 {
 	uint64_t waited_ns;
 
-	return turn_has_waited(thread, stood_ns, &waited_ns);
+	return turn_has_waited(thread, last_stop_ns, &waited_ns);
 }
 
 static void one_that_runs_stands_at_once(void **state)

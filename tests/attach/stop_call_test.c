@@ -306,7 +306,7 @@ static void test_asleep_after_rehearsal(void **state)
 	capture_expect(&target, capture_plan_nothing, NULL);
 	assert_true(child_await(interrupted, !CAN_RESTART));
 	assert_true(child_await_state(pid, "S"));
-	target.thread.stood_ns = 1; /* long ago */
+	target.thread.last_stop_ns = 1; /* long ago */
 	assert_int_equal(-1, capture_run(&target, capture_plan_nothing, NULL));
 	assert_int_equal(FAILURE_ASLEEP, target.why.kind);
 	assert_int_equal(0, child_field(pid, "TracerPid"));

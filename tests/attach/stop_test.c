@@ -101,7 +101,7 @@ static void test_rehearsal(void **state)
 	target.thread.patience_ns = STOP_BOUND_NS; /* a second try would rehearse, too */
 	capture_expect(&target, plan_counter, &rehearsal);
 	assert_int_equal(1, rehearsal.begun); /* nothing is known to rehearse with */
-	target.thread.stood_ns = 1;	      /* long ago */
+	target.thread.last_stop_ns = 1;	      /* long ago */
 	capture_expect(&target, plan_counter, &rehearsal);
 	assert_int_equal(3, rehearsal.begun);
 	assert_memory_equal(&rehearsal.registers[0], &rehearsal.registers[REHEARSAL],
@@ -111,7 +111,7 @@ static void test_rehearsal(void **state)
 					&target.why));
 	assert_int_equal(rehearsal.values[2], value);
 	assert_true(value > rehearsal.values[REHEARSAL]);
-	target.thread.stood_ns += STOP_BOUND_NS; /* just now */
+	target.thread.last_stop_ns += STOP_BOUND_NS; /* just now */
 	capture_expect(&target, plan_counter, &rehearsal);
 	assert_int_equal(4, rehearsal.begun);
 	capture_expect_untouched(pid, counter);
@@ -475,16 +475,17 @@ static void test_capture_of_a_late_thread(void **state)
 	/* Where we have no processor for 10 ms ourselves it is let go. */
 	for (int i = 0; i < 20 && ret != 0; i++) {
 		begin_late_capture(&target);
-		while (!attach_thread_stands(&target.thread))
+		while (!attach_thread_is_stopped(&target.thread))
 			child_nap_us(100);
-		assert_true(attach_thread_stands(&target.thread)); /* nothing is reaped by that */
+		assert_true(
+			attach_thread_is_stopped(&target.thread)); /* nothing is reaped by that */
 		late_ns = child_now_ns() - target.thread.interrupt_ns;
 		ret = capture_run(&target, capture_plan_nothing, NULL);
 		assert_false(target.thread.stop_pending);
 	}
 	assert_int_equal(0, ret);
 	assert_int_equal(0, target.thread.interrupt_ns);
-	assert_false(attach_thread_stands(&target.thread));
+	assert_false(attach_thread_is_stopped(&target.thread));
 	/* The whole time counts, not that since the second call. */
 	assert_true(target.timing.stopped_ns >= late_ns);
 	assert_true(target.timing.stop_ns <= target.timing.stopped_ns);
@@ -515,7 +516,7 @@ static void test_late_thread_is_let_go(void **state)
 	}
 	assert_int_equal(PENDING_STOP_LET_GO, pending_stop_poll(pid));
 	capture_expect_untouched(pid, numbers);
-	assert_true(attach_thread_stands(&target.thread)); /* there is an answer */
+	assert_true(attach_thread_is_stopped(&target.thread)); /* there is an answer */
 	assert_int_equal(-1, capture_run(&target, capture_plan_nothing, NULL));
 	assert_int_equal(FAILURE_TIMEOUT, target.why.kind);
 	assert_false(target.thread.stop_pending);

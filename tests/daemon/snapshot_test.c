@@ -27,11 +27,11 @@ static uint64_t left_ns;       /* that the last call was allowed */
 static volatile uint64_t word; /* copied; by call */
 
 int __wrap_attach_freeze(struct attach_process *process, uint64_t max_pause_ns,
-			 struct attach_copy *copy, struct attach_freeze *ret_hold,
+			 struct attach_copy *copy, struct attach_freeze *ret_freeze,
 			 struct failure *why);
 
 int __wrap_attach_freeze(struct attach_process *process, uint64_t max_pause_ns,
-			 struct attach_copy *copy, struct attach_freeze *ret_hold,
+			 struct attach_copy *copy, struct attach_freeze *ret_freeze,
 			 struct failure *why)
 {
 	const struct call *call = &calls[called++];
@@ -43,12 +43,12 @@ int __wrap_attach_freeze(struct attach_process *process, uint64_t max_pause_ns,
 	assert_int_equal(0, copy_prepare(copy, why));
 	assert_int_equal(0, copy_read(copy, process, UINT64_MAX, &unread, why));
 	copy_finish(copy);
-	ret_hold->pause_ns = call->pause_ns;
+	ret_freeze->pause_ns = call->pause_ns;
 	if (call->fails != FAILURE_NONE)
 		return failure_set(why, call->fails, 0, 0, 0, "hold it");
-	ret_hold->threads = calloc(1, sizeof(*ret_hold->threads));
-	ret_hold->thread_count = ret_hold->stood = 1;
-	ret_hold->woken = call->woken;
+	ret_freeze->threads = calloc(1, sizeof(*ret_freeze->threads));
+	ret_freeze->thread_count = ret_freeze->stood = 1;
+	ret_freeze->woken = call->woken;
 	return 0;
 }
 

@@ -19,19 +19,19 @@ static enum failure_kind fails;	  /* FAILURE_NONE: no hold does */
 static struct attach_freeze seen; /* without threads, else */
 
 int __wrap_attach_freeze(struct attach_process *process, uint64_t max_pause_ns,
-			 struct attach_copy *copy, struct attach_freeze *ret_hold,
+			 struct attach_copy *copy, struct attach_freeze *ret_freeze,
 			 struct failure *why);
 
 int __wrap_attach_freeze(struct attach_process *process, uint64_t max_pause_ns,
-			 struct attach_copy *copy, struct attach_freeze *ret_hold,
+			 struct attach_copy *copy, struct attach_freeze *ret_freeze,
 			 struct failure *why)
 {
 	(void)process, (void)max_pause_ns, (void)copy;
 	if (fails != FAILURE_NONE) {
-		ret_hold->pause_ns = 30 * MS_NS;
+		ret_freeze->pause_ns = 30 * MS_NS;
 		return failure_set(why, fails, 0, 0, (uint64_t)getpid(), "hold it");
 	}
-	*ret_hold = seen;
+	*ret_freeze = seen;
 	return 0;
 }
 

@@ -264,21 +264,21 @@ static void test_locations(void **state)
 		uint64_t first, last;
 		enum symbol_location location;
 	} numbers[] = {
-		{ 2, 511, SYMBOL_PLACE_NAME },
-		{ 512, 12287, SYMBOL_PLACE_FUNCTION },
-		{ 12288, 16383, SYMBOL_PLACE_COMPILED },
-		{ 16384, 65535, SYMBOL_PLACE_NAME },
-		{ 65536, (1 << 20) - 1, SYMBOL_PLACE_FUNCTION },
-		{ 1 << 20, (1 << 21) - 1, SYMBOL_PLACE_COMPILED },
-		{ 1 << 21, ((uint64_t)1 << 51) - 1, SYMBOL_PLACE_FUNCTION },
-		{ (uint64_t)1 << 51, ((uint64_t)1 << 52) - 1, SYMBOL_PLACE_NAME },
-		{ (uint64_t)1 << 52, ((uint64_t)1 << 53) - 1, SYMBOL_PLACE_COMPILED },
+		{ 2, 511, SYMBOL_LOCATION_NAME },
+		{ 512, 12287, SYMBOL_LOCATION_FUNCTION },
+		{ 12288, 16383, SYMBOL_LOCATION_COMPILED },
+		{ 16384, 65535, SYMBOL_LOCATION_NAME },
+		{ 65536, (1 << 20) - 1, SYMBOL_LOCATION_FUNCTION },
+		{ 1 << 20, (1 << 21) - 1, SYMBOL_LOCATION_COMPILED },
+		{ 1 << 21, ((uint64_t)1 << 51) - 1, SYMBOL_LOCATION_FUNCTION },
+		{ (uint64_t)1 << 51, ((uint64_t)1 << 52) - 1, SYMBOL_LOCATION_NAME },
+		{ (uint64_t)1 << 52, ((uint64_t)1 << 53) - 1, SYMBOL_LOCATION_COMPILED },
 	}, addresses[] = {
-		{ 2, 65535, SYMBOL_PLACE_NAME },
-		{ 65536, ((uint64_t)1 << 52) + ((uint64_t)1 << 40) - 1, SYMBOL_PLACE_FUNCTION },
+		{ 2, 65535, SYMBOL_LOCATION_NAME },
+		{ 65536, ((uint64_t)1 << 52) + ((uint64_t)1 << 40) - 1, SYMBOL_LOCATION_FUNCTION },
 		{ ((uint64_t)1 << 52) + ((uint64_t)1 << 40), ((uint64_t)1 << 53) - 1,
-		  SYMBOL_PLACE_COMPILED },
-		{ (uint64_t)1 << 53, UINT64_MAX, SYMBOL_PLACE_FUNCTION },
+		  SYMBOL_LOCATION_COMPILED },
+		{ (uint64_t)1 << 53, UINT64_MAX, SYMBOL_LOCATION_FUNCTION },
 	};
 
 	(void)state;

@@ -92,7 +92,7 @@ const struct luastate_chain *walkers_walk(struct luastate *state,
 	luastate_walk(state, &memory, thread->vm_frames, thread->vm_frame_count, &chain);
 	HOLDS(chain.count <= LUASTATE_FRAMES_MAX && (unsigned)chain.outcome <= LUASTATE_TRUNCATED &&
 	      (unsigned)chain.compiled < LUASTATE_COMPILED_COUNT &&
-	      (unsigned)chain.work.kind < LUASTATE_ACTIVITIES);
+	      (unsigned)chain.work.kind < LUASTATE_VM_WORKS);
 	for (size_t i = 0; i < chain.count; i++)
 		check_frame(&chain.frames[i], thread->vm_frame_count);
 	if (chain.outcome == LUASTATE_FULL) {

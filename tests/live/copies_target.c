@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { NAP_NS = 2 * 1000 * 1000, NS_PER_MS = 1000 * 1000, PLACE_BYTES = 64 << 10 };
+enum { NAP_NS = 2 * 1000 * 1000, NS_PER_MS = 1000 * 1000, LOCATION_BYTES = 64 << 10 };
 
 /** The functions of one copy. */
 struct copy {
@@ -109,7 +109,7 @@ static void run_other(const char *path, unsigned number, long ms)
 		exit(1);
 	dlclose(copy.handle);
 	if (number % 3 != 0)
-		mmap(place.dli_fbase, PLACE_BYTES, PROT_NONE,
+		mmap(place.dli_fbase, LOCATION_BYTES, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 }
 

@@ -10,7 +10,7 @@ enum { C_CODE = 0x5000 };
 static const char *ff_name(struct sample *sample, int ffid)
 {
 	/* An address of its own for each number. */
-	return state_get_callable(sample->state, LUASTATE_FAST, 0x900000 + (uint64_t)ffid, ffid)
+	return state_get_callable(sample->state, LUASTATE_BUILTIN, 0x900000 + (uint64_t)ffid, ffid)
 		->name;
 }
 
@@ -214,7 +214,7 @@ static void test_names_that_become_known(void **state)
 	struct luastate_function *fast, *c;
 	uint32_t serial;
 
-	fast = state_get_callable(sample->state, LUASTATE_FAST, 0x900000 + 10, 10);
+	fast = state_get_callable(sample->state, LUASTATE_BUILTIN, 0x900000 + 10, 10);
 	c = state_get_callable(sample->state, LUASTATE_C, C_CODE, 1);
 	assert_null(fast->name); /* not "builtin#10": the tables were not read */
 	assert_null(c->name);
@@ -236,7 +236,7 @@ static void test_kinds_do_not_mix(void **state)
 	struct sample *sample = *state;
 	struct luastate_function *fast, *c, *trace;
 
-	fast = state_get_callable(sample->state, LUASTATE_FAST, C_CODE, 10);
+	fast = state_get_callable(sample->state, LUASTATE_BUILTIN, C_CODE, 10);
 	c = state_get_callable(sample->state, LUASTATE_C, C_CODE, 1);
 	trace = state_get_trace(sample->state, 1, C_CODE, "@file.lua", 3);
 	assert_ptr_not_equal(fast, c);

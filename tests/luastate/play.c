@@ -106,7 +106,7 @@ static void build_main(struct play *play, const struct cast *cast)
 	fake_call_lua(vm, L, fake_lua_function(vm, cast->work), fake_pc(vm, cast->main, 3));
 	expect(play, LUASTATE_LUA, cast->work, frame, 12, "@main.lua", "work");
 	fake_call_lua(vm, L, cast->pcall, fake_pc(vm, cast->work, 3));
-	expect(play, LUASTATE_FAST, ff_code(vm, PLAY_FF_PCALL), frame, 0, NULL, "pcall");
+	expect(play, LUASTATE_BUILTIN, ff_code(vm, PLAY_FF_PCALL), frame, 0, NULL, "pcall");
 	fake_call(vm, L, fake_lua_function(vm, cast->inner), 0, FAKE_LINK_PCALL);
 	expect(play, LUASTATE_LUA, cast->inner, frame, 21, "@main.lua", NULL);
 	fake_call_cont(vm, L, fake_lua_function(vm, cast->meta), 4, fake_pc(vm, cast->inner, 2));
@@ -126,7 +126,7 @@ static uint64_t build_coroutine(struct play *play, const struct cast *cast)
 	fake_call(vm, L, fake_lua_function(vm, cast->deep), 1, FAKE_LINK_C);
 	expect(play, LUASTATE_LUA, cast->deep, frame, 42, "@deep.lua", NULL);
 	fake_call_lua(vm, L, cast->resume, fake_pc(vm, cast->deep, 3));
-	expect(play, LUASTATE_FAST, ff_code(vm, PLAY_FF_RESUME), frame, 0, NULL,
+	expect(play, LUASTATE_BUILTIN, ff_code(vm, PLAY_FF_RESUME), frame, 0, NULL,
 	       "coroutine.resume");
 	/* VM code calls itself. */
 	frame = enter(play, co, 0, 0);

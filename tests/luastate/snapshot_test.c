@@ -139,7 +139,7 @@ static void test_pcall(void **state)
 	trace_scene_put(&scene);
 	EXPECT_AT(&scene, 70, EXACT, INNER(21, false), { scene.pcall_code, 0, 1, false },
 		  WORK(12, false), MAIN);
-	assert_int_equal(LUASTATE_FAST, scene.sample->chain.frames[1].function->kind);
+	assert_int_equal(LUASTATE_BUILTIN, scene.sample->chain.frames[1].function->kind);
 }
 
 static void test_continuation(void **state)

@@ -132,12 +132,12 @@ static void test_fast_functions(void **state)
 	fake_call(vm, vm->main, cast.main, 0, FAKE_LINK_C);
 	fake_call_lua(vm, vm->main, in_c, ret_in(sample, cast.main_proto));
 	EXPECT(sample, LUASTATE_FULL, { 0x7000, 0, 0 }, { cast.main_proto, 2, 0 });
-	assert_int_equal(LUASTATE_FAST, sample->chain.frames[0].function->kind);
+	assert_int_equal(LUASTATE_BUILTIN, sample->chain.frames[0].function->kind);
 	fake_put_function(vm, base_of(sample, vm->main), assembler);
 	EXPECT(sample, LUASTATE_FULL,
 	       { vm->G + (uint64_t)vm->layout->global_State_to_bcff + 4 * 7, 0, 0 },
 	       { cast.main_proto, 2, 0 });
-	assert_int_equal(LUASTATE_FAST, sample->chain.frames[0].function->kind);
+	assert_int_equal(LUASTATE_BUILTIN, sample->chain.frames[0].function->kind);
 }
 
 static void test_pcall(void **state)

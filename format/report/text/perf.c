@@ -121,14 +121,13 @@ static void put_event(struct perf *perf, const struct chart_event *event, FILE *
 /** Check the bound before the first byte is written. */
 static int check_repeats(const struct chart *chart, struct failure *why)
 {
-	uint64_t record_cache = 0;
+	uint64_t repeats = 0;
 
-	for (size_t i = 0; i < chart->event_count && record_cache <= REPEATS_MAX; i++)
-		record_cache += chart->events[i].count - 1;
-	return record_cache <= REPEATS_MAX
-		       ? 0
-		       : failure_set(why, FAILURE_LIMIT, 0, 0, 0,
-				     "write more than 1000000 repeated samples");
+	for (size_t i = 0; i < chart->event_count && repeats <= REPEATS_MAX; i++)
+		repeats += chart->events[i].count - 1;
+	return repeats <= REPEATS_MAX ? 0
+				      : failure_set(why, FAILURE_LIMIT, 0, 0, 0,
+						    "write more than 1000000 repeated samples");
 }
 
 static int perf_print(const struct format_profile *profile,
