@@ -279,8 +279,8 @@ permission() {
 		start "${as_nobody[@]}" luajit "$all/blocked.lua"
 		await grep -q ready "$work/started" || fail "luajit did not start: $(cat "$work/started")"
 		ljrecord=$work/ljrecord prefix=("${as_nobody[@]}")
-		if "$real" -q --capture kernel -p "$pid" -o "$out" -d 0.1 2>&1 | grep -q 'built without'; then
-			echo "left out: --capture=kernel without permission: this build has none"
+		if "$real" -q --capture kernel -p "$pid" -o "$out" -d 0.1 2>&1 | grep -qE 'built without|the kernel refuses'; then
+			echo "left out: --capture=kernel without permission: there are no kernel samples here"
 		else
 			error 2 '--capture=kernel: not permitted: use root' --capture kernel -p "$pid" -o "$work/open/file"
 		fi
