@@ -84,7 +84,7 @@ struct attach_frozen_thread {
 struct attach_freeze {
 	struct attach_frozen_thread *threads;
 	size_t thread_count;
-	size_t stood; /**< Threads that we stopped. */
+	size_t stopped_count; /**< Threads that we stopped. */
 	size_t woken; /**< Threads that ran during the copy, because they woke or did not stop in
 			 time. */
 	uint64_t pause_ns; /**< From the stop of the first thread to the release of the last; 0:

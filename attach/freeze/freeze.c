@@ -138,7 +138,7 @@ static int tell(const struct freeze_shared *shared, struct attach_freeze *freeze
 		seen = &freeze->threads[freeze->thread_count++];
 		*seen = thread->seen;
 		seen->is_unknown = !seen->is_stopped && !seen->is_asleep;
-		freeze->stood += seen->is_stopped;
+		freeze->stopped_count += seen->is_stopped;
 		freeze->woken += seen->woke || seen->is_unknown;
 	}
 	freeze->woken += shared->is_incomplete;

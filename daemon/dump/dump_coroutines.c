@@ -94,7 +94,7 @@ static int freeze(struct dump *dump, struct failure *why)
 	dump->out->pause_ns = held->pause_ns;
 	if (ret != 0)
 		return -1;
-	dump->out->held = held->stood;
+	dump->out->held = held->stopped_count;
 	dump->out->copied_bytes = snapshot_copied_bytes(dump->snapshot);
 	dump->out->is_huge = snapshot_is_huge(dump->snapshot);
 	dump->out->has_woken = held->woken > 0;

@@ -219,7 +219,7 @@ static void note_freeze(const struct held *held)
 	const struct attach_freeze *freeze = snapshot_freeze(held->of->snapshot);
 	struct daemon_stacks *stacks = held->looked;
 
-	stacks->held = freeze->stood;
+	stacks->held = freeze->stopped_count;
 	stacks->pause_ns = freeze->pause_ns;
 	stacks->has_woken = freeze->woken > 0;
 	stacks->is_huge = snapshot_is_huge(held->of->snapshot);

@@ -230,7 +230,7 @@ static void test_copy_is_of_one_moment(void **state)
 		assert_int_equal(0, freeze.woken);
 		assert_int_equal(0, freeze.unread);
 		assert_int_equal(WRITERS + 2, freeze.thread_count);
-		assert_int_equal(WRITERS + 1, freeze.stood);
+		assert_int_equal(WRITERS + 1, freeze.stopped_count);
 		assert_int_equal(sizeof(scene->words), attach_copy_bytes(copy));
 		for (size_t k = 0; k < WRITERS; k++) {
 			assert_true(held(&freeze, scene->tids[k])->is_stopped);
