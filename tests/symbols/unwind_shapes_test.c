@@ -25,7 +25,7 @@
 #define STEPS	   2000
 #define FULL_STEPS 6000
 #define FLOORS	   10000
-#define TOWERS	   40
+#define TENTHS	   10
 /* A call of the vDSO takes some 100. */
 #define READING_MAX 300
 #define TRIES	    10000
@@ -221,11 +221,11 @@ static void test_shapes(void **state)
 		run_shape(&shapes[i]);
 }
 
-static uint64_t now_ns(clockid_t clock)
+static uint64_t now_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(clock, &now);
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -243,51 +243,71 @@ static unsigned count_frames(struct watched *watched)
 	return count;
 }
 
-/** Ten thousand frames: all are walked, and the last ones as fast as the first. */
+/** Best times of a tower's frames, a tenth of them each. The processor's caches are as cold for the
+ * first tenth as for the last: each was last walked a whole tower ago. By the wall clock: from a
+ * thread's clock a virtual machine takes the time that its host gave to others, now and then more
+ * than that. */
+struct tower_times {
+	uint64_t ns[TENTHS];
+};
+
+static void walk_tower(struct watched *watched, struct tower_times *best)
+{
+	uint64_t begin = now_ns();
+	unsigned count = 1;
+	struct failure why;
+	int result;
+
+	symbols_unwind_begin(watched->unwinder, &watched->regs,
+			     attach_image_reader(watched->image));
+	while ((result = symbols_unwind_step(watched->unwinder, &why)) > 0) {
+		uint64_t end, *tenth;
+
+		if (++count % (FLOORS / TENTHS) != 0 || count > FLOORS)
+			continue;
+		tenth = &best->ns[count / (FLOORS / TENTHS) - 1];
+		end = now_ns();
+		if (end - begin < *tenth)
+			*tenth = end - begin;
+		begin = end;
+	}
+	if (result != 0 || count <= FLOORS)
+		print_message("%u frames, then %d\n", count, result);
+	assert_int_equal(result, 0);
+	assert_true(count > FLOORS);
+}
+
+/** Ten thousand frames: all are walked, and the last ones as fast as the first. Another program on
+ * the machine slows down some of them, but not always the same: the test goes on until the best
+ * times show it. */
 static void test_tower(void **state)
 {
 	struct watched watched;
-	uint64_t best_first = UINT64_MAX, best_all = UINT64_MAX;
+	struct tower_times best;
 	struct symbols_native_frame frame;
-	uint64_t start_ns = now_ns(CLOCK_MONOTONIC);
-	unsigned stops = 0;
-	struct failure why;
+	uint64_t start_ns = now_ns();
+	unsigned tries = 0;
 
 	(void)state;
 	watch(&watched, "tower");
-	while (count_frames(&watched) <= FLOORS &&
-	       now_ns(CLOCK_MONOTONIC) - start_ns < PATIENCE_NS) {
-		stops++;
+	while (count_frames(&watched) <= FLOORS && now_ns() - start_ns < PATIENCE_NS) {
 		/* While the tower is built or taken down. */
 		stopped_go(watched.pid);
 		usleep(100);
 		stopped_stop(watched.pid, &watched.regs);
 	}
-	for (unsigned tries = 0; tries < test_rounds(TOWERS); tries++) {
-		uint64_t begin = now_ns(CLOCK_THREAD_CPUTIME_ID), first = 0;
-		unsigned count = 1;
-		int result;
-
-		symbols_unwind_begin(watched.unwinder, &watched.regs,
-				     attach_image_reader(watched.image));
-		while ((result = symbols_unwind_step(watched.unwinder, &why)) > 0) {
-			if (++count == FLOORS / 10)
-				first = now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-		}
-		if (result != 0 || count <= FLOORS)
-			print_message("%u stops, %u frames, then %d\n", stops, count, result);
-		assert_int_equal(result, 0);
-		assert_true(count > FLOORS);
-		if (first < best_first)
-			best_first = first;
-		if (now_ns(CLOCK_THREAD_CPUTIME_ID) - begin < best_all)
-			best_all = now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-	}
+	memset(&best, 0xff, sizeof(best));
+	start_ns = now_ns();
+	do {
+		walk_tower(&watched, &best);
+		tries++;
+	} while (best.ns[TENTHS - 1] >= best.ns[0] * 3 && now_ns() - start_ns < PATIENCE_NS);
 	symbols_unwind_frame(watched.unwinder, &frame);
 	assert_string_equal(name_of(&watched, frame.pc - 1), "_start");
-	print_message("%.0f ns per frame of the first tenth, %.0f of all\n",
-		      (double)best_first / (FLOORS / 10), (double)best_all / FLOORS);
-	assert_true(best_all < best_first * 10 * 3);
+	print_message("after %u walks %.0f ns per frame of the first tenth, %.0f of the last\n",
+		      tries, (double)best.ns[0] / (FLOORS / TENTHS),
+		      (double)best.ns[TENTHS - 1] / (FLOORS / TENTHS));
+	assert_true(best.ns[TENTHS - 1] < best.ns[0] * 3);
 	unwatch(&watched);
 }
 
