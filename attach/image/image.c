@@ -137,13 +137,11 @@ static bool is_wanted(const struct attach_image *image, uint64_t start, size_t l
 	return false;
 }
 
-int attach_image_want(struct attach_image *image, struct remote_addr address, size_t len,
-		      struct failure *why)
+static int add_range(struct attach_image *image, struct remote_addr address, size_t len,
+		     struct failure *why)
 {
 	struct image_range *range;
 
-	if (len == 0 || is_wanted(image, address.value, len))
-		return 0;
 	if (address.value + len < address.value)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, address.value,
 				   "plan a read across the end of memory");
@@ -158,15 +156,23 @@ int attach_image_want(struct attach_image *image, struct remote_addr address, si
 	return 0;
 }
 
+int attach_image_want(struct attach_image *image, struct remote_addr address, size_t len,
+		      struct failure *why)
+{
+	if (len == 0 || is_wanted(image, address.value, len))
+		return 0;
+	return add_range(image, address, len, why);
+}
+
 int attach_image_add(struct attach_image *image, struct remote_addr address, const void *bytes,
 		     size_t len, struct failure *why)
 {
 	struct image_range *range;
 
-	if (attach_image_want(image, address, len, why) != 0)
-		return -1;
 	if (len == 0)
 		return 0;
+	if (add_range(image, address, len, why) != 0)
+		return -1;
 	range = &image->ranges[image->range_count - 1];
 	memcpy(image->arena + range->offset, bytes, len);
 	range->len = len;

@@ -117,6 +117,18 @@ static void test_wanted_is_not_there_yet(void **state)
 	expect_fault(attach_image_reader(image), 0x1000, 8, 0x1000);
 }
 
+static void test_added_although_wanted(void **state)
+{
+	struct attach_image *image = *state;
+	struct failure why;
+
+	assert_int_equal(0, attach_image_want(image, remote_addr_make(0x1000), 8, &why));
+	assert_int_equal(0, attach_image_want(image, remote_addr_make(0x2000), 4, &why));
+	add(image, 0x1000, "abcdefgh", 8);
+	expect_read(attach_image_reader(image), 0x1000, "abcdefgh", 8);
+	expect_fault(attach_image_reader(image), 0x2000, 4, 0x2000);
+}
+
 static void test_edges_of_memory(void **state)
 {
 	struct attach_image *image = *state;
@@ -421,6 +433,7 @@ int main(void)
 		IMAGE_TEST(test_hole),
 		IMAGE_TEST(test_peek),
 		IMAGE_TEST(test_wanted_is_not_there_yet),
+		IMAGE_TEST(test_added_although_wanted),
 		IMAGE_TEST(test_edges_of_memory),
 		IMAGE_TEST(test_limit_of_bytes),
 		IMAGE_TEST(test_limit_of_ranges),
