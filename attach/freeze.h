@@ -26,8 +26,8 @@ struct attach_copy *attach_copy_create(size_t max_bytes);
 void attach_copy_destroy(struct attach_copy *copy);
 
 /**
- * Ask for [start, end). attach_freeze() reads ranges in the order of these calls. Ranges must not
- * overlap.
+ * Ask for [start, end), before the first freeze. attach_freeze() reads ranges in the order of these
+ * calls. Ranges must not overlap.
  * @param why FAILURE_LIMIT (the copy then wants only the part that fits), FAILURE_NO_MEMORY.
  * @return 0 or -1.
  */

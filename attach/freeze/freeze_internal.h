@@ -15,7 +15,7 @@ enum {
 struct freeze_thread {
 	struct attach_frozen_thread seen;
 	int status;	/* of its stop, from waitpid */
-	bool is_seized; /* by us; until `stands`, it has not answered */
+	bool is_seized; /* by us; until seen.is_stopped, it has not answered */
 	bool is_ended;
 	bool is_refused; /* not seized so far */
 	uint64_t runs;	 /* counted before it was first seen asleep */

@@ -162,6 +162,7 @@ static void look_at(struct freezer *freezer, struct attach_thread *entry)
 	switch (attach_thread_state(entry, &seen->sp, &seen->pc)) {
 	case ATTACH_EXITED:
 		thread->is_ended = true;
+		thread->is_refused = false;
 		return;
 	case ATTACH_BLOCKED:
 		if (!seen->is_asleep) {

@@ -3,6 +3,7 @@
 #include "attach/image/bulk_copy.h"
 #include "attach/clock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ int attach_copy_want(struct attach_copy *copy, uint64_t start, uint64_t end, str
 	struct copy_range *last = copy->count ? &copy->ranges[copy->count - 1] : NULL;
 	size_t len = fits ? (size_t)(end - start) : room;
 
+	assert(!copy->bytes);
 	if (last && last->start + last->wanted == start) {
 		last->wanted += len;
 	} else if (len) {
