@@ -70,7 +70,7 @@ bool failure_is_shortage(const struct failure *why);
 
 /**
  * Describe @p why in one line for people, for example
- * "cannot read the thread's registers of 4711: No such process".
+ * "cannot read the registers of 4711: it has ended".
  * @param ret_text Always terminated; at most @p len bytes are written.
  */
 void failure_describe(const struct failure *why, char *ret_text, size_t len);

@@ -108,10 +108,10 @@ static bool is_syscall_instruction(pid_t tid, uint64_t address)
 }
 
 /* A seccomp filter may forbid restart_syscall(2), by which the kernel continues a wait, and kill
- * the process for it. */
+ * the process for it. The field follows the list of groups, which may be long. */
 static bool is_filtered(pid_t tid)
 {
-	char status[4096], value[16];
+	char status[65536], value[16];
 
 	return process_read_file(tid, "status", status, sizeof(status)) == 0 &&
 	       process_status_field(status, "Seccomp", value, sizeof(value)) && value[0] != '0';
