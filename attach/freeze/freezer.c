@@ -39,11 +39,11 @@ enum {
 	STOP_PATIENCE_MS = 2000,
 	/* Polls before we sleep between polls. On a machine with one processor the threads need
 	 * ours. */
-	STOP_LOOKS = 200,
+	STOP_POLLS = 200,
 	STOP_NAP_NS = 50 * 1000,
 	/* The next round finds threads that start during this one. */
 	ROUNDS = 8,
-	/* Interval at which we look for waking threads during the copy: short, so that they do
+	/* Interval at which we probe for waking threads during the copy: short, so that they do
 	 * little. */
 	WATCH_NS = 100 * 1000,
 };
@@ -53,7 +53,7 @@ struct freezer {
 	struct attach_threads *threads;
 	struct freeze_shared *shared;
 	uint64_t max_pause_ns;
-	uint64_t looked_ns; /* time of the last poll of pending stops */
+	uint64_t polled_ns; /* time of the last poll of pending stops */
 	uint64_t seize_ns;  /* time of the first seize; 0: none yet */
 	int end;
 };
@@ -114,7 +114,7 @@ static void begin_stops(struct freezer *freezer)
 {
 	if (freezer->seize_ns)
 		return;
-	freezer->seize_ns = freezer->looked_ns = clock_now_ns();
+	freezer->seize_ns = freezer->polled_ns = clock_now_ns();
 	set_timer(freezer->max_pause_ns + (uint64_t)STOP_PATIENCE_MS * 1000000u);
 }
 
@@ -148,7 +148,7 @@ static void stop_thread(struct freezer *freezer, struct freeze_thread *thread)
 	trace(PTRACE_INTERRUPT, tid);
 }
 
-static void look_at(struct freezer *freezer, struct attach_thread *entry)
+static void probe(struct freezer *freezer, struct attach_thread *entry)
 {
 	struct freeze_thread *thread = add_thread(freezer->shared, entry);
 	struct attach_frozen_thread *seen;
@@ -180,10 +180,10 @@ static void look_at(struct freezer *freezer, struct attach_thread *entry)
 	stop_thread(freezer, thread);
 }
 
-static void look_at_all(struct freezer *freezer)
+static void probe_all(struct freezer *freezer)
 {
 	for (size_t i = 0; i < attach_threads_count(freezer->threads); i++)
-		look_at(freezer, attach_threads_get(freezer->threads, i));
+		probe(freezer, attach_threads_get(freezer->threads, i));
 }
 
 /* Handle the stop or end of a thread. */
@@ -225,11 +225,11 @@ static bool take_stops(struct freezer *freezer)
 		if (thread->is_seized && !thread->seen.is_stopped && !thread->is_ended)
 			take_stop(thread);
 		if (thread->seen.is_stopped)
-			begin_pause(freezer, freezer->looked_ns);
+			begin_pause(freezer, freezer->polled_ns);
 		any |= thread->is_refused ||
 		       (thread->is_seized && !thread->seen.is_stopped && !thread->is_ended);
 	}
-	freezer->looked_ns = now_ns;
+	freezer->polled_ns = now_ns;
 	return any;
 }
 
@@ -249,11 +249,11 @@ static void stop_all(struct freezer *freezer)
 	struct failure why;
 
 	for (unsigned round = 0; round < ROUNDS && !is_late(freezer); round++) {
-		look_at_all(freezer);
-		for (unsigned looks = 0; take_stops(freezer) && !is_late(freezer); looks++) {
-			if (looks > STOP_LOOKS)
+		probe_all(freezer);
+		for (unsigned polls = 0; take_stops(freezer) && !is_late(freezer); polls++) {
+			if (polls > STOP_POLLS)
 				nanosleep(&nap, NULL);
-			look_at_all(freezer);
+			probe_all(freezer);
 		}
 		if (!attach_threads_changed(freezer->threads) ||
 		    attach_threads_refresh(freezer->threads, &why) != 0)
@@ -276,7 +276,7 @@ static void watch(struct freezer *freezer)
 	const struct timespec nap = { .tv_nsec = WATCH_NS };
 
 	while (ppoll(&poll_end, 1, &nap, NULL) == 0) {
-		look_at_all(freezer);
+		probe_all(freezer);
 		take_stops(freezer);
 	}
 }
@@ -284,7 +284,7 @@ static void watch(struct freezer *freezer)
 /* A thread that slept all the time has changed nothing. */
 static void note_woken(struct freezer *freezer)
 {
-	look_at_all(freezer);
+	probe_all(freezer);
 	for (size_t i = 0; i < freezer->shared->count; i++) {
 		struct freeze_thread *thread = &freezer->shared->threads[i];
 

@@ -123,12 +123,13 @@ static int reserve(struct attach_image *image, size_t len, struct failure *why)
 }
 
 /* Earlier requests to compare with. */
-enum { WANTED_LOOKED = 12 };
+enum { WANTED_COMPARED = 12 };
 
 /* Planners often ask for the same range again a few requests later. */
 static bool is_wanted(const struct attach_image *image, uint64_t start, size_t len)
 {
-	size_t first = image->range_count > WANTED_LOOKED ? image->range_count - WANTED_LOOKED : 0;
+	size_t first =
+		image->range_count > WANTED_COMPARED ? image->range_count - WANTED_COMPARED : 0;
 
 	for (size_t i = first < image->planned ? image->planned : first; i < image->range_count;
 	     i++)

@@ -418,7 +418,7 @@ static bool follow_live_thread(struct attach_process *process)
 }
 
 /* Read the state of a process, also if its main thread has left while others run. */
-static bool look(struct attach_process *process, struct process_stat *ret_stat)
+static bool read_state(struct attach_process *process, struct process_stat *ret_stat)
 {
 	if (process_read_stat(process->pid, ret_stat) != 0 ||
 	    ret_stat->start_ticks != process->start_ticks)
@@ -447,7 +447,7 @@ enum attach_fate attach_process_fate(struct attach_process *process)
 	errno = 0;
 	/* Read twice: a thread that calls exec takes over the main thread's id, perhaps between our
 	 * reads. */
-	if (!look(process, &stat) && !look(process, &stat))
+	if (!read_state(process, &stat) && !read_state(process, &stat))
 		return is_lack_of_ours(errno) ? ATTACH_FATE_SAME : ATTACH_FATE_ENDED;
 	if (stat.text_start != process->program.text_start ||
 	    stat.stack_start != process->program.stack_start || has_other_random(process))

@@ -13,7 +13,7 @@
 enum {
 	PENDING_STOP_MAX = 64,
 	/* The second poll lets a stopped thread go: after 5 to 10 ms. */
-	LOOK_NS = 5 * 1000 * 1000,
+	POLL_NS = 5 * 1000 * 1000,
 };
 
 /** One thread. We write its fields in an order that the handler may interrupt. */
@@ -42,11 +42,11 @@ static bool is_stop(const siginfo_t *info)
 }
 
 /*
- * Look at the event with WNOWAIT before waitpid() consumes it: each call reports a stop under
+ * Peek at the event with WNOWAIT before waitpid() consumes it: each call reports a stop under
  * ptrace, whatever its options.
  * @return whether the thread still has a pending stop.
  */
-static bool look_after(struct pending_stop *pending_stop)
+static bool poll_stop(struct pending_stop *pending_stop)
 {
 	siginfo_t info = { .si_pid = 0 };
 	pid_t tid = pending_stop->tid;
@@ -93,7 +93,7 @@ static void on_timer(int sig)
 
 	(void)sig;
 	for (int i = 0; i < PENDING_STOP_MAX; i++)
-		any |= look_after(&all[i]);
+		any |= poll_stop(&all[i]);
 	is_armed = any;
 	if (!any)
 		set_timer(0);
@@ -140,7 +140,7 @@ void pending_stops_add(pid_t tid)
 	if (is_armed)
 		return;
 	is_armed = 1;
-	set_timer(LOOK_NS);
+	set_timer(POLL_NS);
 }
 
 enum pending_stop_fate pending_stop_poll(pid_t tid)

@@ -31,7 +31,7 @@ enum {
 	/* A thread in uninterruptible sleep may take longer than this. */
 	STOP_TIMEOUT_NS = 100 * 1000 * 1000,
 	/* Another recorder may stop the thread again and again without a rest. In one of ten tries
-	 * it lets go between our refused seize and our look for its pid. With equal rests the two
+	 * it lets go between our refused seize and our search for its pid. With equal rests the two
 	 * recorders may fall into step, and then nearly each try ends this way. All tries together
 	 * take 7 ms, because the kernel lengthens each rest. */
 	SEIZE_TRIES = 64,
@@ -363,7 +363,7 @@ static int settle(struct attach_thread *thread, struct failure *why)
  * tracing, but not whether another process traces the thread. Nothing is mapped at the address.
  * Source: mm_access() of Linux.
  */
-static bool may_look_into(pid_t tid)
+static bool may_read(pid_t tid)
 {
 	char byte;
 	const struct iovec here = { .iov_base = &byte, .iov_len = 1 };
@@ -395,7 +395,7 @@ static int seize(const struct attach_process *process, pid_t tid, struct failure
 		if (tracer && tracer != getpid())
 			return failure_set(why, FAILURE_BUSY, EPERM, tid, (uint64_t)tracer,
 					   "trace the thread");
-		if (!may_look_into(tid))
+		if (!may_read(tid))
 			break;
 	}
 	/* We still trace the thread, and it ends under our interrupt. */
