@@ -110,8 +110,7 @@ static bool take_build_id(struct symbols_elf *elf, const uint8_t *notes, size_t 
 	return false;
 }
 
-static void look_for_build_id(struct symbols_elf *elf, uint64_t vaddr, uint64_t offset,
-			      uint64_t size)
+static void find_build_id(struct symbols_elf *elf, uint64_t vaddr, uint64_t offset, uint64_t size)
 {
 	uint8_t *notes;
 
@@ -171,7 +170,7 @@ static bool take_section(struct symbols_elf *elf, const GElf_Shdr *header, const
 	else if (header->sh_type == SHT_DYNSYM)
 		location = &elf->dynsym;
 	else if (header->sh_type == SHT_NOTE)
-		look_for_build_id(elf, header->sh_addr, header->sh_offset, header->sh_size);
+		find_build_id(elf, header->sh_addr, header->sh_offset, header->sh_size);
 	else if (header->sh_type == SHT_PROGBITS && name && strcmp(name, ".debug_info") == 0)
 		elf->has_dwarf = header->sh_size > 0;
 	/* A separate debug file keeps the headers of sections whose contents it does not have. */
@@ -229,7 +228,7 @@ static void take_note_segments(struct symbols_elf *elf, Elf *handle)
 		GElf_Phdr header;
 
 		if (gelf_getphdr(handle, (int)i, &header) && header.p_type == PT_NOTE)
-			look_for_build_id(elf, header.p_vaddr, header.p_offset, header.p_filesz);
+			find_build_id(elf, header.p_vaddr, header.p_offset, header.p_filesz);
 	}
 }
 

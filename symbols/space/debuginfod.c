@@ -27,7 +27,7 @@
 #define EXIT_NO_LIBRARY 3
 /** Interval at which a wait checks whether to end: the signal may have arrived just before the
  *  wait. */
-#define LOOK_MS 100
+#define POLL_MS 100
 /** Time that a child gets to end, before we kill it. */
 #define GRACE_MS 2000
 /** Prefix of the names of incomplete files, and a bound of the descriptors among which they are. */
@@ -195,7 +195,7 @@ static int read_all(int fd, void *ret_bytes, size_t len, const struct symbols_fe
 
 		if (symbols_fetch_is_over(end))
 			return -1;
-		if (poll(&ready, 1, LOOK_MS) <= 0)
+		if (poll(&ready, 1, POLL_MS) <= 0)
 			continue;
 		some = read(fd, (char *)ret_bytes + done, len - done);
 		if (some < 0 && errno == EINTR)

@@ -28,7 +28,7 @@ struct symbols_object {
 	struct symbols_unwind_entry *framed;
 	size_t framed_count;
 	uint64_t framed_min_len;
-	bool framed_looked;
+	bool framed_searched;
 	unsigned unmapped; /**< Number of refreshes since it was last mapped. */
 };
 

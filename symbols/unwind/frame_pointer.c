@@ -293,7 +293,7 @@ static uint64_t lowered_so_far(const struct frame *frame)
 	return symbols_code_lowers_sp(bytes, read_code(frame->space, frame->start, bytes, at));
 }
 
-static void look_at_function(struct frame *frame)
+static void read_function(struct frame *frame)
 {
 	uint64_t within = frame->interrupted ? frame->pc : frame->pc - 1;
 	struct symbols_function function;
@@ -326,7 +326,7 @@ int symbols_frame_pointer_step(struct symbols_space *space, const struct attach_
 #if defined(__aarch64__)
 	frame.link = symbols_code_address(regs->r[ATTACH_REG_LR]);
 #endif
-	look_at_function(&frame);
+	read_function(&frame);
 	if (!frame.here_len)
 		found = false;
 	else if (frame.is_leaf)

@@ -49,7 +49,7 @@ enum {
 #define READS_MAY_FAIL false
 #endif
 
-/* ---- Known locations in code ------------------------------------------------------------ */
+/* ---- Create and destroy ----------------------------------------------------------------- */
 
 int symbols_unwinder_create(struct symbols_space *space, struct symbols_unwinder **ret_unwinder,
 			    struct failure *why)
@@ -75,6 +75,8 @@ void symbols_unwinder_destroy(struct symbols_unwinder *unwinder)
 	unw_destroy_addr_space(unwinder->libunwind);
 	free(unwinder);
 }
+
+/* ---- Known locations in code ------------------------------------------------------------ */
 
 /** Forget what we derived from mappings that no longer exist. */
 static void follow_generation(struct symbols_unwinder *unwinder)

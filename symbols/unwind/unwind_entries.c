@@ -104,15 +104,15 @@ static size_t list_framed(const struct symbols_eh *eh, uint64_t min_len,
  * Search an object, unless its entries are known.
  * @return false when out of memory.
  */
-static bool look_at_object(struct symbols_space *space, struct symbols_object *object,
-			   uint64_t min_len)
+static bool search_object(struct symbols_space *space, struct symbols_object *object,
+			  uint64_t min_len)
 {
 	struct symbols_unwind_entry list[FRAMED_MAX];
 	bool was_loaded = object->eh_tried;
 	const struct symbols_eh *eh;
 	size_t count;
 
-	if (object->framed_looked && object->framed_min_len == min_len)
+	if (object->framed_searched && object->framed_min_len == min_len)
 		return true;
 	free(object->framed);
 	object->framed = NULL;
@@ -132,7 +132,7 @@ static bool look_at_object(struct symbols_space *space, struct symbols_object *o
 	}
 	object->framed_count = count;
 	object->framed_min_len = min_len;
-	object->framed_looked = true;
+	object->framed_searched = true;
 	return true;
 }
 
@@ -175,7 +175,7 @@ int symbols_each_unwind_entry(struct symbols_space *space, uint64_t min_len,
 		object = symbols_space_bind(space, i, &bias); /* NULL: skip */
 		if (!object)
 			continue;
-		if (!look_at_object(space, object, min_len))
+		if (!search_object(space, object, min_len))
 			return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "keep unwind entries");
 		any |= object->framed_count > 0;
 		if (!visit_mapping(object, bias, mapping, visit, context))
