@@ -31,8 +31,8 @@ struct top_screen *top_screen_create(const pid_t *pids, size_t count, const char
 		return NULL;
 	screen = calloc(1, sizeof(*screen));
 	if (screen)
-		screen->opener = top_opener_create(pids, count);
-	if (screen && screen->opener)
+		screen->helper = source_helper_create(pids, count);
+	if (screen && screen->helper)
 		return screen;
 	free(screen);
 	*ret_why = "cannot start the process that opens source files";
@@ -43,7 +43,7 @@ void top_screen_destroy(struct top_screen *screen)
 {
 	if (!screen)
 		return;
-	top_opener_destroy(screen->opener);
+	source_helper_destroy(screen->helper);
 	top_table_deinit(&screen->table);
 	top_folds_deinit(&screen->folds);
 	view_model_forget_source(&screen->source);

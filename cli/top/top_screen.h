@@ -8,7 +8,7 @@
 /**
  * Prepare a screen. Call this before daemon_live_start(), with all privileges: the source helper
  * keeps them, and opens source files of the sampled processes, which may belong to other users.
- * @param pids As for top_opener_create().
+ * @param pids As for source_helper_create().
  * @return The screen, or NULL with @p ret_why set to a few words, static.
  */
 struct top_screen *top_screen_create(const pid_t *pids, size_t count, const char **ret_why);

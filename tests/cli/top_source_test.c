@@ -24,7 +24,7 @@
 #include "cli/top/source/source_helper.h"
 
 static char folder[] = "/tmp/ljprof-source-XXXXXX";
-static struct top_opener *opener;
+static struct source_helper *helper;
 
 static void write_text(const char *name, const char *text, size_t len)
 {
@@ -42,8 +42,8 @@ static int begin(void **state)
 	(void)state;
 	if (!mkdtemp(folder) || chdir(folder) != 0)
 		return -1;
-	opener = top_opener_create(NULL, 0);
-	if (!opener)
+	helper = source_helper_create(NULL, 0);
+	if (!helper)
 		return -1;
 	write_text("a.lua", text, sizeof(text) - 1);
 	write_text("empty.lua", "", 0);
@@ -59,19 +59,19 @@ static int end(void **state)
 					     "new.bin",	 "other.bin" };
 
 	(void)state;
-	top_opener_destroy(opener);
+	source_helper_destroy(helper);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unlink(names[i]);
 	rmdir("sub");
 	return chdir("/") | rmdir(folder);
 }
 
-/* On a busy machine the opener may answer later than a screen waits for it. */
-static int read_patiently(struct top_opener *from, pid_t pid, const char *chunk,
+/* On a busy machine the helper may answer later than a screen waits for it. */
+static int read_patiently(struct source_helper *from, pid_t pid, const char *chunk,
 			  struct top_source *ret_source, const char **ret_why)
 {
 	for (unsigned i = 0; i < 100; i++) {
-		if (top_opener_read(from, pid, chunk, ret_source, ret_why) == 0)
+		if (source_helper_read(from, pid, chunk, ret_source, ret_why) == 0)
 			return 0;
 		if (strcmp(*ret_why, "it takes too long to open it") != 0)
 			return -1;
@@ -86,7 +86,7 @@ static char *line_of(const char *chunk, size_t line)
 	const char *why = "";
 	char *text;
 
-	if (read_patiently(opener, getpid(), chunk, &source, &why) != 0)
+	if (read_patiently(helper, getpid(), chunk, &source, &why) != 0)
 		fail_msg("%s: %s", chunk, why);
 	text = top_source_line(&source, line);
 	top_source_deinit(&source);
@@ -147,18 +147,18 @@ static void test_rights(void **state)
 	}
 	assert_int_equal(1, read(ready[0], &byte, 1));
 	snprintf(path, sizeof(path), "@%s/a.lua", folder);
-	assert_int_equal(0, read_patiently(opener, pid, path, &source, &why));
+	assert_int_equal(0, read_patiently(helper, pid, path, &source, &why));
 	top_source_deinit(&source);
 	snprintf(path, sizeof(path), "@%s/empty.lua", folder);
-	assert_int_equal(-1, read_patiently(opener, pid, path, &source, &why));
+	assert_int_equal(-1, read_patiently(helper, pid, path, &source, &why));
 	assert_string_equal("not permitted", why);
 	/* Everybody may read these by their modes, and sees other things than root does. */
-	assert_int_equal(-1, read_patiently(opener, pid, "@/proc/1/maps", &source, &why));
+	assert_int_equal(-1, read_patiently(helper, pid, "@/proc/1/maps", &source, &why));
 	assert_string_equal("it is not a regular file", why);
-	assert_int_equal(-1, read_patiently(opener, pid, "@/proc/kallsyms", &source, &why));
+	assert_int_equal(-1, read_patiently(helper, pid, "@/proc/kallsyms", &source, &why));
 	snprintf(path, sizeof(path), "@%s/empty.lua", folder);
 	/* And its own rights are back. */
-	assert_int_equal(0, read_patiently(opener, getpid(), path, &source, &why));
+	assert_int_equal(0, read_patiently(helper, getpid(), path, &source, &why));
 	top_source_deinit(&source);
 	assert_int_equal(1, write(go[1], "g", 1));
 	assert_int_equal(pid, waitpid(pid, NULL, 0));
@@ -180,7 +180,7 @@ static bool drop_capability(unsigned capability)
 /* Exit code: 0 good, 1 wrong, 77 not possible here. */
 static int open_without_groups(pid_t other)
 {
-	struct top_opener *poor;
+	struct source_helper *poor;
 	struct top_source source;
 	const char *why = "";
 	char path[256];
@@ -188,7 +188,7 @@ static int open_without_groups(pid_t other)
 
 	if (!drop_capability(CAP_SETGID))
 		return 77;
-	poor = top_opener_create(NULL, 0);
+	poor = source_helper_create(NULL, 0);
 	if (!poor)
 		return 77;
 	snprintf(path, sizeof(path), "@%s/a.lua", folder);
@@ -197,7 +197,7 @@ static int open_without_groups(pid_t other)
 	ret |= read_patiently(poor, getpid(), path, &source, &why) != 0;
 	if (ret == 0)
 		top_source_deinit(&source);
-	top_opener_destroy(poor);
+	source_helper_destroy(poor);
 	return ret;
 }
 
@@ -240,7 +240,7 @@ static int open_with_capabilities(void)
 	enum { NOBODY = 65534 };
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
-	struct top_opener *traces;
+	struct source_helper *traces;
 	struct top_source source;
 	const char *why = "";
 	char path[256];
@@ -252,7 +252,7 @@ static int open_with_capabilities(void)
 	if (prctl(PR_SET_KEEPCAPS, 1) != 0 || setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 ||
 	    setuid(NOBODY) != 0 || syscall(SYS_capset, &head, data) != 0)
 		return 77;
-	traces = top_opener_create(NULL, 0);
+	traces = source_helper_create(NULL, 0);
 	if (!traces)
 		return 77;
 	snprintf(path, sizeof(path), "@%s/empty.lua", folder);
@@ -264,7 +264,7 @@ static int open_with_capabilities(void)
 	ret |= read_patiently(traces, getppid(), path, &source, &why) != 0;
 	if (ret == 0)
 		top_source_deinit(&source);
-	top_opener_destroy(traces);
+	source_helper_destroy(traces);
 	return ret;
 }
 
@@ -313,10 +313,10 @@ static void test_set_uid_program(void **state)
 	}
 	assert_int_equal(1, read(ready[0], &byte, 1));
 	snprintf(path, sizeof(path), "@%s/empty.lua", folder);
-	assert_int_equal(-1, read_patiently(opener, pid, path, &source, &why));
+	assert_int_equal(-1, read_patiently(helper, pid, path, &source, &why));
 	assert_string_equal("not permitted", why);
 	snprintf(path, sizeof(path), "@%s/a.lua", folder);
-	assert_int_equal(0, read_patiently(opener, pid, path, &source, &why));
+	assert_int_equal(0, read_patiently(helper, pid, path, &source, &why));
 	top_source_deinit(&source);
 	close(ready[0]), close(ready[1]);
 	kill(pid, SIGKILL);
@@ -349,7 +349,7 @@ static void test_refused(void **state)
 		const char *why = "";
 
 		assert_int_equal(-1,
-				 read_patiently(opener, getpid(), cases[i].chunk, &source, &why));
+				 read_patiently(helper, getpid(), cases[i].chunk, &source, &why));
 		assert_string_equal(cases[i].why, why);
 	}
 	for (size_t len = 100; len < sizeof(large); len += 1000) {
@@ -358,7 +358,7 @@ static void test_refused(void **state)
 		memset(large, 'x', len);
 		large[0] = '@';
 		large[len] = '\0';
-		assert_int_equal(-1, read_patiently(opener, getpid(), large, &source, &why));
+		assert_int_equal(-1, read_patiently(helper, getpid(), large, &source, &why));
 		assert_string_not_equal("", why);
 	}
 }
@@ -370,7 +370,7 @@ static void test_process(void **state)
 
 	(void)state;
 	/* No process has this number: kernel/pid.h, PID_MAX_LIMIT. */
-	assert_int_equal(-1, read_patiently(opener, 1 << 23, "@/a.lua", &source, &why));
+	assert_int_equal(-1, read_patiently(helper, 1 << 23, "@/a.lua", &source, &why));
 	assert_string_equal("the process has ended", why);
 }
 
@@ -384,7 +384,7 @@ static void test_large(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(0, ftruncate(fd, (off_t)1 << 32));
 	close(fd);
-	assert_int_equal(0, read_patiently(opener, getpid(), "@large.lua", &source, &why));
+	assert_int_equal(0, read_patiently(helper, getpid(), "@large.lua", &source, &why));
 	assert_int_equal(TOP_SOURCE_MAX_BYTES, source.len);
 	assert_int_equal(1, source.line_count);
 	top_source_deinit(&source);
@@ -392,22 +392,22 @@ static void test_large(void **state)
 
 static void test_made(void **state)
 {
-	int errnum = 0, fd = top_opener_create_file(opener, "new.bin", &errnum);
+	int errnum = 0, fd = source_helper_create_file(helper, "new.bin", &errnum);
 
 	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(3, write(fd, "new", 3));
 	close(fd);
-	assert_int_equal(-1, top_opener_create_file(opener, "new.bin", &errnum));
+	assert_int_equal(-1, source_helper_create_file(helper, "new.bin", &errnum));
 	assert_int_equal(EEXIST, errnum);
 	/* Nor through a link, and links to nowhere make no file. */
-	assert_int_equal(-1, top_opener_create_file(opener, "link.lua", &errnum));
+	assert_int_equal(-1, source_helper_create_file(helper, "link.lua", &errnum));
 	assert_int_equal(EEXIST, errnum);
-	assert_int_equal(-1, top_opener_create_file(opener, "", &errnum));
+	assert_int_equal(-1, source_helper_create_file(helper, "", &errnum));
 	assert_int_equal(ENOENT, errnum);
-	assert_int_equal(-1, top_opener_create_file(opener, "..", &errnum));
+	assert_int_equal(-1, source_helper_create_file(helper, "..", &errnum));
 	assert_int_equal(EEXIST, errnum);
-	fd = top_opener_create_file(opener, "sub/../other.bin", &errnum);
+	fd = source_helper_create_file(helper, "sub/../other.bin", &errnum);
 	assert_true(fd >= 0);
 	close(fd);
 }

@@ -69,7 +69,7 @@ static void write_file(struct top_screen *screen)
 	const struct format_live *live = daemon_live_profile(screen->session);
 	struct failure why = { 0 };
 	char text[256];
-	int errnum, fd = top_opener_create_file(screen->opener, screen->typed, &errnum);
+	int errnum, fd = source_helper_create_file(screen->helper, screen->typed, &errnum);
 
 	if (fd < 0) {
 		top_actions_note(screen, "%s: %s", screen->typed, strerror(errnum));

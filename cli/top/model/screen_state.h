@@ -46,7 +46,7 @@ struct view_source {
 };
 
 struct top_screen {
-	struct top_opener *opener;
+	struct source_helper *helper;
 	struct top_terminal terminal;
 	struct daemon_live *session;
 	struct top_screen_options options;

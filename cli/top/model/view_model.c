@@ -75,13 +75,13 @@ static void open_source(struct top_screen *screen)
 
 	source->why = "there is no process to read it from";
 	if (pid)
-		ret = top_opener_read(screen->opener, pid, source->chunk, &source->file,
-				      &source->why);
+		ret = source_helper_read(screen->helper, pid, source->chunk, &source->file,
+					 &source->why);
 	for (size_t i = 0; !pid && ret != 0 && i < header->process_count && clock_now_ns() < end_ns;
 	     i++)
 		if (header->processes[i].kind == DAEMON_PROCESS_LUAJIT)
-			ret = top_opener_read(screen->opener, header->processes[i].pid,
-					      source->chunk, &source->file, &source->why);
+			ret = source_helper_read(screen->helper, header->processes[i].pid,
+						 source->chunk, &source->file, &source->why);
 	if (ret != 0)
 		return;
 	source->why = NULL;

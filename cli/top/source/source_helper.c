@@ -24,7 +24,7 @@ enum {
 	WHY_MAX = 80,
 };
 
-struct top_opener {
+struct source_helper {
 	pid_t pid;
 	int fd;
 	uint32_t sequence; /* of the last question */
@@ -115,20 +115,20 @@ static void serve(int socket, const pid_t *pids, size_t count)
 
 /* ---- The caller's side ------------------------------------------------------------------ */
 
-struct top_opener *top_opener_create(const pid_t *pids, size_t count)
+struct source_helper *source_helper_create(const pid_t *pids, size_t count)
 {
-	struct top_opener *opener = calloc(1, sizeof(*opener));
+	struct source_helper *helper = calloc(1, sizeof(*helper));
 	pid_t parent = getpid();
 	int sockets[2];
 
-	if (!opener || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
-		free(opener);
+	if (!helper || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+		free(helper);
 		return NULL;
 	}
-	opener->pid = fork();
-	if (opener->pid == 0) {
+	helper->pid = fork();
+	if (helper->pid == 0) {
 		close(sockets[0]);
-		prctl(PR_SET_NAME, "ljtop-opener");
+		prctl(PR_SET_NAME, "ljtop-source");
 		/* The helper ends with us, not by a Ctrl-C that is for us. */
 		signal(SIGINT, SIG_IGN);
 		signal(SIGQUIT, SIG_IGN);
@@ -138,33 +138,33 @@ struct top_opener *top_opener_create(const pid_t *pids, size_t count)
 		serve(sockets[1], pids, count);
 	}
 	close(sockets[1]);
-	opener->fd = sockets[0];
-	if (opener->pid > 0)
-		return opener;
-	close(opener->fd);
-	free(opener);
+	helper->fd = sockets[0];
+	if (helper->pid > 0)
+		return helper;
+	close(helper->fd);
+	free(helper);
 	return NULL;
 }
 
-void top_opener_destroy(struct top_opener *opener)
+void source_helper_destroy(struct source_helper *helper)
 {
-	if (!opener)
+	if (!helper)
 		return;
-	close(opener->fd);
-	kill(opener->pid, SIGKILL);
-	while (waitpid(opener->pid, NULL, 0) < 0 && errno == EINTR)
+	close(helper->fd);
+	kill(helper->pid, SIGKILL);
+	while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	free(opener);
+	free(helper);
 }
 
 /* @return The descriptor, -1 if there is none; -2 if no answer came. */
-static int take_answer(const struct top_opener *opener, struct answer *ret_answer)
+static int take_answer(const struct source_helper *helper, struct answer *ret_answer)
 {
-	struct pollfd wait = { .fd = opener->fd, .events = POLLIN };
+	struct pollfd wait = { .fd = helper->fd, .events = POLLIN };
 	int fd;
 
 	if (poll(&wait, 1, WAIT_MS) <= 0 ||
-	    helper_receive(opener->fd, ret_answer, sizeof(*ret_answer), &fd, 1, 0) !=
+	    helper_receive(helper->fd, ret_answer, sizeof(*ret_answer), &fd, 1, 0) !=
 		    sizeof(*ret_answer))
 		return -2;
 	ret_answer->why[WHY_MAX - 1] = '\0';
@@ -172,15 +172,15 @@ static int take_answer(const struct top_opener *opener, struct answer *ret_answe
 }
 
 /* Receive the answer to the last question, and skip late answers to earlier ones. */
-static int await_answer(struct top_opener *opener)
+static int await_answer(struct source_helper *helper)
 {
 	struct answer answer = { 0 };
 	int fd;
 
-	while ((fd = take_answer(opener, &answer)) != -2) {
-		if (answer.sequence == opener->sequence) {
-			memcpy(opener->why, answer.why, sizeof(opener->why));
-			opener->errnum = answer.errnum;
+	while ((fd = take_answer(helper, &answer)) != -2) {
+		if (answer.sequence == helper->sequence) {
+			memcpy(helper->why, answer.why, sizeof(helper->why));
+			helper->errnum = answer.errnum;
 			return fd;
 		}
 		if (fd >= 0)
@@ -190,20 +190,20 @@ static int await_answer(struct top_opener *opener)
 }
 
 /* @return As await_answer(). */
-static int ask(struct top_opener *opener, bool makes_file, pid_t pid, const char *text)
+static int ask(struct source_helper *helper, bool makes_file, pid_t pid, const char *text)
 {
-	struct question question = { .sequence = ++opener->sequence,
+	struct question question = { .sequence = ++helper->sequence,
 				     .makes_file = makes_file,
 				     .pid = pid };
 
 	memcpy(question.chunk, text, strlen(text));
-	if (send(opener->fd, &question, sizeof(question), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	if (send(helper->fd, &question, sizeof(question), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return -2;
-	return await_answer(opener);
+	return await_answer(helper);
 }
 
-int top_opener_read(struct top_opener *opener, pid_t pid, const char *chunk,
-		    struct top_source *ret_source, const char **ret_why)
+int source_helper_read(struct source_helper *helper, pid_t pid, const char *chunk,
+		       struct top_source *ret_source, const char **ret_why)
 {
 	int fd, ret;
 
@@ -211,9 +211,9 @@ int top_opener_read(struct top_opener *opener, pid_t pid, const char *chunk,
 		*ret_why = "its path is too long";
 		return -1;
 	}
-	fd = ask(opener, false, pid, chunk);
+	fd = ask(helper, false, pid, chunk);
 	if (fd < 0) {
-		*ret_why = fd == -1 ? opener->why : "it takes too long to open it";
+		*ret_why = fd == -1 ? helper->why : "it takes too long to open it";
 		return -1;
 	}
 	ret = top_source_load(fd, ret_source, ret_why);
@@ -221,7 +221,7 @@ int top_opener_read(struct top_opener *opener, pid_t pid, const char *chunk,
 	return ret;
 }
 
-int top_opener_create_file(struct top_opener *opener, const char *name, int *ret_errnum)
+int source_helper_create_file(struct source_helper *helper, const char *name, int *ret_errnum)
 {
 	int fd;
 
@@ -230,8 +230,8 @@ int top_opener_create_file(struct top_opener *opener, const char *name, int *ret
 		*ret_errnum = errno;
 		return fd;
 	}
-	fd = ask(opener, true, 0, name);
+	fd = ask(helper, true, 0, name);
 	if (fd < 0)
-		*ret_errnum = fd == -1 ? opener->errnum : ETIMEDOUT;
+		*ret_errnum = fd == -1 ? helper->errnum : ETIMEDOUT;
 	return fd < 0 ? -1 : fd;
 }

@@ -8,7 +8,7 @@
 
 /** A separate process that can only open regular files for reading, and create files in its working
  * directory. */
-struct top_opener;
+struct source_helper;
 
 /**
  * Start the helper with the current privileges.
@@ -16,15 +16,15 @@ struct top_opener;
  * @param count 0: it opens files of any process, because they are not known yet.
  * @return NULL if it did not start.
  */
-struct top_opener *top_opener_create(const pid_t *pids, size_t count);
+struct source_helper *source_helper_create(const pid_t *pids, size_t count);
 
 /** End the helper. */
-void top_opener_destroy(struct top_opener *opener);
+void source_helper_destroy(struct source_helper *helper);
 
 /** Read a source file with top_source_open() and top_source_load(). Waits half a second at most: a
  * file system that does not respond blocks the helper, not the caller. */
-int top_opener_read(struct top_opener *opener, pid_t pid, const char *chunk,
-		    struct top_source *ret_source, const char **ret_why);
+int source_helper_read(struct source_helper *helper, pid_t pid, const char *chunk,
+		       struct top_source *ret_source, const char **ret_why);
 
 /**
  * Create a file. In the working directory the helper creates it with its privileges: root without
@@ -33,6 +33,6 @@ int top_opener_read(struct top_opener *opener, pid_t pid, const char *chunk,
  * @param ret_errnum Set on failure; EEXIST if the file exists.
  * @return A descriptor for writing, or -1.
  */
-int top_opener_create_file(struct top_opener *opener, const char *name, int *ret_errnum);
+int source_helper_create_file(struct source_helper *helper, const char *name, int *ret_errnum);
 
 #endif
