@@ -279,13 +279,13 @@ static int write_summary(const struct format_profile *base, const struct format_
 static int print_and_judge(const struct arguments *arguments, const struct format_profile *base,
 			   const struct format_profile *profile)
 {
-	int printed = write_report(base, profile, arguments), judged = REPORT_DONE, told;
+	int printed = write_report(base, profile, arguments), judged = REPORT_DONE, written;
 
 	if (arguments->budget)
 		judged = report_judge(arguments, base, profile);
 	if (arguments->summary && (judged == REPORT_DONE || judged == REPORT_BROKEN)) {
-		told = write_summary(base, profile, arguments);
-		printed = printed == REPORT_DONE ? told : printed;
+		written = write_summary(base, profile, arguments);
+		printed = printed == REPORT_DONE ? written : printed;
 	}
 	return judged == REPORT_DONE ? printed : judged;
 }

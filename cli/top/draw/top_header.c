@@ -40,18 +40,18 @@ struct recent {
 	uint64_t span_ns, cpu_ns, created, aborted, allocated;
 };
 
-static void add_history_point(struct recent *recent, const struct daemon_history_point *moment)
+static void add_history_point(struct recent *recent, const struct daemon_history_point *point)
 {
 	uint64_t counts[TOP_ACTIVITY_COUNT];
 
-	top_count_activities(moment->states, moment->outcomes, counts);
+	top_count_activities(point->states, point->outcomes, counts);
 	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
 		recent->parts[i] += counts[i];
-	recent->span_ns += moment->span_ns;
-	recent->cpu_ns += moment->sampler_cpu_ns + moment->own_cpu_ns;
-	recent->created += moment->created;
-	recent->aborted += moment->aborted;
-	recent->allocated += moment->allocated_bytes;
+	recent->span_ns += point->span_ns;
+	recent->cpu_ns += point->sampler_cpu_ns + point->own_cpu_ns;
+	recent->created += point->created;
+	recent->aborted += point->aborted;
+	recent->allocated += point->allocated_bytes;
 }
 
 static struct recent sum_up(const struct daemon_live *session)
@@ -59,10 +59,10 @@ static struct recent sum_up(const struct daemon_live *session)
 	struct recent recent = { 0 };
 
 	for (size_t age = 0; age < RECENT; age++) {
-		const struct daemon_history_point *moment = daemon_live_history(session, age);
+		const struct daemon_history_point *point = daemon_live_history(session, age);
 
-		if (moment)
-			add_history_point(&recent, moment);
+		if (point)
+			add_history_point(&recent, point);
 	}
 	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
 		recent.sum += recent.parts[i];
@@ -98,11 +98,11 @@ static uint64_t span_of(const struct top_screen *screen, size_t columns)
 	return span_ns > delay_ns ? (span_ns + delay_ns - 1) / delay_ns * delay_ns : delay_ns;
 }
 
-static void add_to_column(const struct daemon_history_point *moment, struct column *column)
+static void add_to_column(const struct daemon_history_point *point, struct column *column)
 {
 	uint64_t counts[TOP_ACTIVITY_COUNT];
 
-	top_count_activities(moment->states, moment->outcomes, counts);
+	top_count_activities(point->states, point->outcomes, counts);
 	for (size_t i = 0; i < TOP_ACTIVITY_COUNT; i++)
 		column->parts[i] += counts[i];
 }
@@ -113,21 +113,21 @@ static void collect_history(const struct top_screen *screen, size_t columns,
 {
 	uint64_t span_ns = span_of(screen, columns), last = 0;
 	struct column newest_first[HISTORY_COLUMNS_MAX] = { 0 };
-	const struct daemon_history_point *moment;
+	const struct daemon_history_point *point;
 	size_t count = 0;
 
-	for (size_t age = 0; (moment = daemon_live_history(screen->session, age)); age++) {
-		uint64_t span = moment->time_ns / span_ns;
+	for (size_t age = 0; (point = daemon_live_history(screen->session, age)); age++) {
+		uint64_t span = point->time_ns / span_ns;
 
 		if (count == 0 || span != last) {
 			if (count == columns)
 				break;
 			newest_first[count++] =
-				(struct column){ .heap_bytes = moment->heap_bytes,
-						 .mcode_bytes = moment->mcode_bytes };
+				(struct column){ .heap_bytes = point->heap_bytes,
+						 .mcode_bytes = point->mcode_bytes };
 		}
 		last = span;
-		add_to_column(moment, &newest_first[count - 1]);
+		add_to_column(point, &newest_first[count - 1]);
 	}
 	ret_history->count = count;
 	for (size_t i = 0; i < count; i++)
@@ -315,12 +315,12 @@ static void draw_legend(struct top_screen *screen, const struct recent *recent)
 static void draw_heap(struct top_screen *screen, const struct daemon_live_header *header,
 		      const struct recent *recent, const struct history *history)
 {
-	const struct daemon_history_point *moment = daemon_live_history(screen->session, 0);
+	const struct daemon_history_point *point = daemon_live_history(screen->session, 0);
 	const struct daemon_vm *vm = first_vm(screen, header);
 	size_t spark = (size_t)COLS / 5;
 	char bytes[16];
 
-	top_columns_bytes(bytes, sizeof(bytes), moment ? moment->heap_bytes : 0);
+	top_columns_bytes(bytes, sizeof(bytes), point ? point->heap_bytes : 0);
 	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "heap", bytes);
 	add_history(screen, history, heap_of, spark);
 	if (vm && vm->has_heap) {
@@ -331,7 +331,7 @@ static void draw_heap(struct top_screen *screen, const struct daemon_live_header
 	if (vm && vm->has_pace)
 		format_text_addf(&screen->line, "  pause %" PRIu32 " step %" PRIu32, vm->pause,
 				 vm->step_multiplier);
-	if (moment && moment->has_allocated) {
+	if (point && point->has_allocated) {
 		top_columns_bytes(bytes, sizeof(bytes),
 				  (uint64_t)per_second(recent->allocated, recent));
 		format_text_addf(&screen->line, "  alloc %s/s", bytes);
@@ -342,18 +342,18 @@ static void draw_heap(struct top_screen *screen, const struct daemon_live_header
 static void draw_traces(struct top_screen *screen, const struct daemon_live_header *header,
 			const struct recent *recent, const struct history *history)
 {
-	const struct daemon_history_point *moment = daemon_live_history(screen->session, 0);
+	const struct daemon_history_point *point = daemon_live_history(screen->session, 0);
 	const struct daemon_vm *vm = first_vm(screen, header);
 	size_t spark = (size_t)COLS / 8;
 	/* A build that does not count them may have more. */
 	const char *least = vm && vm->is_counted ? "" : ">=";
 	char bytes[16];
 
-	top_columns_bytes(bytes, sizeof(bytes), moment ? moment->mcode_bytes : 0);
+	top_columns_bytes(bytes, sizeof(bytes), point ? point->mcode_bytes : 0);
 	format_text_addf(&screen->line, "%-*s%-7s ", LABEL_COLUMNS, "mcode", bytes);
 	add_history(screen, history, machine_code_of, spark);
 	format_text_addf(&screen->line, "  traces %" PRIu64 "  %s%.1f new/s  %s%.1f aborted/s",
-			 moment ? moment->traces : 0, least, per_second(recent->created, recent),
+			 point ? point->traces : 0, least, per_second(recent->created, recent),
 			 least, per_second(recent->aborted, recent));
 	if (vm && vm->has_traces && !vm->jit_on)
 		format_text_add_string(&screen->line, "  JIT off");

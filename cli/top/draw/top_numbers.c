@@ -71,9 +71,9 @@ double top_full_percent(const uint64_t *outcomes)
 							     outcomes[DAEMON_UNWOUND]);
 }
 
-double top_rate(uint64_t count, const struct daemon_history_point *moment)
+double top_rate(uint64_t count, const struct daemon_history_point *point)
 {
-	return moment->span_ns ? (double)count * 1e9 / (double)moment->span_ns : 0;
+	return point->span_ns ? (double)count * 1e9 / (double)point->span_ns : 0;
 }
 
 double top_uptime_s(const struct daemon_live_header *header, size_t process)

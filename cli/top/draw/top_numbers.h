@@ -35,7 +35,7 @@ void top_count_activities(const uint32_t *states, const uint32_t *outcomes, uint
 double top_full_percent(const uint64_t *outcomes);
 
 /** Count per second of a point in the history. */
-double top_rate(uint64_t count, const struct daemon_history_point *moment);
+double top_rate(uint64_t count, const struct daemon_history_point *point);
 
 /**
  * Seconds since a process started.

@@ -27,7 +27,7 @@ static enum top_command click_line(struct top_screen *screen, size_t line)
 		return TOP_NOTHING;
 	is_double = line == screen->clicked && time_ns - screen->clicked_ns < DOUBLE_CLICK_NS;
 	list->selected = line;
-	list->is_held = true;
+	list->is_chosen = true;
 	screen->clicked = line;
 	/* A third click counts as a first one. */
 	screen->clicked_ns = is_double ? 0 : time_ns;

@@ -57,7 +57,7 @@ bool top_list_move(struct top_list *list, enum top_command command, size_t heigh
 		return false;
 	}
 	/* At the top, the user wants to see the hottest line. */
-	list->is_held = list->selected > 0;
+	list->is_chosen = list->selected > 0;
 	top_list_scroll(list, height);
 	return true;
 }
@@ -65,7 +65,7 @@ bool top_list_move(struct top_list *list, enum top_command command, size_t heigh
 void top_list_update(struct top_list *list, size_t count, size_t height,
 		     size_t (*find)(const void *context, uint64_t id), const void *context)
 {
-	size_t found = list->is_held ? find(context, list->id) : 0;
+	size_t found = list->is_chosen ? find(context, list->id) : 0;
 
 	list->count = count;
 	if (found != SIZE_MAX)

@@ -17,7 +17,7 @@ struct top_list {
 	/** Id of the selected line after a move: the line stays selected when it changes its
 	 * position. */
 	uint64_t id;
-	bool is_held; /**< The user chose the line; else the first one is selected. */
+	bool is_chosen; /**< The user chose the line; else the first one is selected. */
 };
 
 /**

@@ -179,7 +179,7 @@ static int update_source(struct top_screen *screen, size_t height, struct failur
 		format_live_rows_deinit(&rows);
 	}
 	list->id = list->selected;
-	list->is_held = true;
+	list->is_chosen = true;
 	if (source->wanted) {
 		list->id = source->wanted - 1;
 		list->first = list->id > height / 2 ? list->id - height / 2 : 0;
