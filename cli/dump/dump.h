@@ -101,10 +101,10 @@ void dump_add_snapshot_reasons(struct dump_reasons *reasons, bool is_late, bool 
 void dump_print_reasons(FILE *file, const struct dump_reasons *reasons);
 
 /** Print "3 threads frozen for 1.2 ms". */
-void dump_print_freeze(FILE *file, size_t held, uint64_t pause_ns);
+void dump_print_freeze(FILE *file, size_t frozen, uint64_t pause_ns);
 
 /** Add the keys held_threads and pause_ms. */
-void dump_add_freeze(struct json_object *object, size_t held, uint64_t pause_ns);
+void dump_add_freeze(struct json_object *object, size_t frozen, uint64_t pause_ns);
 
 /** Add the keys partial and partial_why. */
 void dump_add_reasons(struct json_object *object, const struct dump_reasons *reasons);

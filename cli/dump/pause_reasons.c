@@ -42,15 +42,15 @@ static double ms(uint64_t ns)
 	return (double)ns / 1000000;
 }
 
-void dump_print_freeze(FILE *file, size_t held, uint64_t pause_ns)
+void dump_print_freeze(FILE *file, size_t frozen, uint64_t pause_ns)
 {
-	fprintf(file, "%zu thread%s frozen for %.1f ms\n", held, held == 1 ? "" : "s",
+	fprintf(file, "%zu thread%s frozen for %.1f ms\n", frozen, frozen == 1 ? "" : "s",
 		ms(pause_ns));
 }
 
-void dump_add_freeze(struct json_object *object, size_t held, uint64_t pause_ns)
+void dump_add_freeze(struct json_object *object, size_t frozen, uint64_t pause_ns)
 {
-	json_keys_add_number(object, "held_threads", held);
+	json_keys_add_number(object, "held_threads", frozen);
 	json_object_object_add(object, "pause_ms", json_object_new_double(ms(pause_ns)));
 }
 
