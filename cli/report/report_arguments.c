@@ -13,7 +13,7 @@
 /** Whether one output would replace another. */
 static bool is_same(const char *one, const char *other)
 {
-	return one && other && strcmp(one, other) == 0 && strcmp(one, "-") != 0;
+	return one && other && strcmp(one, other) == 0;
 }
 
 /* ---- Rules ------------------------------------------------------------------------------ */
@@ -134,7 +134,7 @@ static const struct options_entry entries[] = {
 	  "format of the report, see below (default: by the ending of OUT, else top)",
 	  .section = "Report", .word_at = format_at, .words_section = "Formats",
 	  .take = take_format, .refused = "unknown format" },
-	{ "output", 'o', OPTIONS_FILE, "OUT", "write to OUT instead of standard output",
+	{ "output", 'o', OPTIONS_FILE, "OUT", "write to OUT instead of standard output (-)",
 	  OPTIONS_INTO(output) },
 	{ "lines", 0, OPTIONS_WORD, "WHAT", "how to distinguish Lua frames", .words = lines,
 	  OPTIONS_INTO(options.lines), .refused = "not a choice of lines" },
@@ -228,6 +228,8 @@ int report_arguments_parse(int argc, char **argv, struct arguments *ret_argument
 		return refuse("FILE is missing", NULL);
 	ret_arguments->inputs = argv + first;
 	ret_arguments->input_count = (size_t)(argc - first);
+	if (ret_arguments->output && strcmp(ret_arguments->output, "-") == 0)
+		ret_arguments->output = NULL;
 	if (choose_report(ret_arguments))
 		return REPORT_USAGE;
 	if (ret_arguments->base && !ret_arguments->report->diff)

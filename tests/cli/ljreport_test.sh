@@ -56,6 +56,8 @@ check 0 '' -f folded --roots=process,thread "$stream"
 cmp -s "$folder/out" "$folder/lines" || fail 'roots that are not known'
 check 0 '' -f folded -o "$folder/file" "$stream"
 cmp -s "$folder/file" "$folder/lines" || fail '-o differs from standard output'
+check 0 '' -f folded -o - "$stream"
+cmp -s "$folder/out" "$folder/lines" || fail '-o - is not standard output'
 check 0 '' -f svg --title='my <title>' "$stream"
 grep -q 'my &lt;title&gt;' "$folder/out" || fail 'svg title'
 "$ljreport" -f folded - <"$stream" | cmp -s - "$folder/lines" || fail 'standard input differs'
