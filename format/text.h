@@ -24,6 +24,12 @@ void format_clean_text(char *text, size_t len);
 /** Make text valid for JSON, in place: a question mark replaces each byte that is not UTF-8. */
 void format_clean_utf8(char *text, size_t len);
 
+/**
+ * Copy foreign text, made safe by both functions above.
+ * @return Freed by the caller; NULL if memory is out.
+ */
+char *format_clean_copy(const char *text);
+
 /** @return How many of @p len bytes fit into @p max bytes without cutting a UTF-8 character. */
 size_t format_text_cut(const char *text, size_t len, size_t max);
 

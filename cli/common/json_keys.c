@@ -9,17 +9,6 @@
 
 #include "format/text.h"
 
-char *dump_text(const char *text)
-{
-	char *copy = strdup(text);
-
-	if (!copy)
-		return NULL;
-	format_clean_utf8(copy, strlen(copy));
-	format_clean_text(copy, strlen(copy));
-	return copy;
-}
-
 void json_keys_add_number(struct json_object *object, const char *key, uint64_t value)
 {
 	json_object_object_add(object, key, json_object_new_uint64(value));
@@ -37,7 +26,7 @@ void json_keys_add_word(struct json_object *object, const char *key, const char 
 
 void json_keys_add_text(struct json_object *object, const char *key, const char *text)
 {
-	char *copy = text ? dump_text(text) : NULL;
+	char *copy = text ? format_clean_copy(text) : NULL;
 
 	json_object_object_add(object, key, copy ? json_object_new_string(copy) : NULL);
 	free(copy);

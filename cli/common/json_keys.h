@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How do keys and texts get into JSON objects? */
+/* How do keys get into JSON objects, with texts of targets made safe? */
 #ifndef CLI_COMMON_JSON_KEYS_H
 #define CLI_COMMON_JSON_KEYS_H
 
@@ -9,19 +9,13 @@
 
 struct json_object;
 
-/**
- * Make a text of the process safe for a terminal and for JSON.
- * @return Freed by the caller; NULL if memory is out.
- */
-char *dump_text(const char *text);
-
 void json_keys_add_number(struct json_object *object, const char *key, uint64_t value);
 void json_keys_add_flag(struct json_object *object, const char *key, bool value);
 
 /** Add a text of our own. */
 void json_keys_add_word(struct json_object *object, const char *key, const char *word);
 
-/** Add a text of the process, cleaned by dump_text(), or null. */
+/** Add a text of the process, cleaned by format_clean_copy(), or null. */
 void json_keys_add_text(struct json_object *object, const char *key, const char *text);
 
 /** Add a text with invalid UTF-8 replaced by question marks, otherwise unchanged. */

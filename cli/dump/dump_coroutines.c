@@ -8,6 +8,7 @@
 #include "cli/common/json_keys.h"
 #include "cli/dump/dump.h"
 #include "format/json.h"
+#include "format/text.h"
 
 enum {
 	FRAME_INDENT = 4,
@@ -162,7 +163,7 @@ static void print_vm(FILE *file, const struct daemon_coroutines *coroutines,
 {
 	const struct daemon_coroutine **sorted = calloc(vm->count + 1, sizeof(*sorted));
 	struct group *groups = calloc(vm->count + 1, sizeof(*groups));
-	char *version = dump_text(vm->version);
+	char *version = format_clean_copy(vm->version);
 	size_t count = 0;
 
 	fprintf(file, "\nVM at 0x%" PRIx64 ", %s, %zu coroutine%s", vm->G,
@@ -184,7 +185,7 @@ static void print_vm(FILE *file, const struct daemon_coroutines *coroutines,
 void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutines)
 {
 	struct dump_reasons reasons = list_reasons(coroutines);
-	char *name = dump_text(coroutines->name);
+	char *name = format_clean_copy(coroutines->name);
 
 	if (coroutines->core)
 		fprintf(file, "core %s of ", coroutines->core);

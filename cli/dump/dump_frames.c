@@ -55,7 +55,7 @@ static int width_of(const char *text)
 /* Write a text of the process, cleaned for a terminal. */
 static void write_shown(const char *text, size_t max, char *ret_text, size_t size)
 {
-	char *copy = dump_text(text);
+	char *copy = format_clean_copy(text);
 
 	snprintf(ret_text, size, "%.*s", copy ? (int)format_text_cut(copy, strlen(copy), max) : 1,
 		 copy ? copy : "?");

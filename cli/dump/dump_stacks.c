@@ -8,6 +8,7 @@
 
 #include "cli/common/json_keys.h"
 #include "cli/dump/dump.h"
+#include "format/text.h"
 
 enum {
 	DOING_MAX = 64,
@@ -18,7 +19,7 @@ enum {
 
 static void print_shown(FILE *file, const char *text)
 {
-	char *shown = dump_text(text);
+	char *shown = format_clean_copy(text);
 
 	fputs(shown ? shown : "?", file);
 	free(shown);

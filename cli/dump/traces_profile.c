@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "attach/array.h"
+#include "format/text.h"
 
 enum {
 	/* There are at most DAEMON_TRACES_LISTED traces, of some 150 bytes and a chunk name
@@ -218,7 +219,7 @@ void dump_profile_destroy(struct dump_profile *profile)
 /* Both names may already have been cleaned. */
 static bool is_chunk(const char *chunk, const char *own)
 {
-	char *one = dump_text(chunk), *other = dump_text(own);
+	char *one = format_clean_copy(chunk), *other = format_clean_copy(own);
 	bool same = one && other && strcmp(one, other) == 0;
 
 	free(one);

@@ -46,9 +46,9 @@ static void write_location(const struct print *print, struct luastate_location l
 	if (location.function == LUASTATE_NO_FUNCTION)
 		return;
 	function = &print->report->functions[location.function];
-	chunkname = dump_text(function->chunkname);
+	chunkname = format_clean_copy(function->chunkname);
 	if (named && function->name)
-		name = dump_text(function->name);
+		name = format_clean_copy(function->name);
 	if (chunkname)
 		snprintf(ret_text, CELL_MAX, "%.*s%s%.*s:%" PRIu32, shown(name, NAME_MAX_BYTES),
 			 name ? name : "", name ? " " : "", shown(chunkname, CHUNK_MAX_BYTES),
@@ -158,7 +158,7 @@ static void print_parameters(const struct print *print)
 static void print_head(const struct print *print, const struct daemon_dump_vm *vm)
 {
 	const struct luastate_jit_report *report = print->report;
-	char *version = dump_text(vm->version);
+	char *version = format_clean_copy(vm->version);
 	const char *name;
 
 	fprintf(print->file, "\nVM at 0x%" PRIx64 ", %s\n", report->G,

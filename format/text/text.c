@@ -140,6 +140,17 @@ void format_clean_utf8(char *text, size_t len)
 	}
 }
 
+char *format_clean_copy(const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return NULL;
+	format_clean_utf8(copy, strlen(copy));
+	format_clean_text(copy, strlen(copy));
+	return copy;
+}
+
 size_t format_text_cut(const char *text, size_t len, size_t max)
 {
 	size_t cut = len < max ? len : max;
