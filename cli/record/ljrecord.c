@@ -142,8 +142,10 @@ static int record(struct arguments *arguments)
 	if (ret >= 0)
 		return ret;
 	if (arguments->command) {
-		if (command_start(arguments->command, &command) != 0)
+		if (command_start(arguments->command, &command) != 0) {
+			finish_stats(arguments, &stats, false);
 			return EXIT_SYSTEM;
+		}
 		arguments->options.pids = &command.pid;
 		arguments->options.pid_count = 1;
 		arguments->options.await_vm = true;
