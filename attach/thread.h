@@ -44,7 +44,7 @@ struct attach_thread {
 	bool stop_pending; /**< We still trace it: it has not answered an interrupt yet, or it was
 			      killed while stopped. */
 	uint64_t interrupt_ns; /**< When we sent an interrupt that it has not answered; 0: none. */
-	uint64_t patience_ns;  /**< Longest wait of attach_capture(); 0: 100 ms. */
+	uint64_t patience_ns;  /**< Longest wait of attach_capture(), at most 1 s; 0: 100 ms. */
 	bool shares_processor; /**< Ran on our processor at its last stop. */
 	uint64_t tick_ns; /**< If the tick is of processor time: when the caller woke for it. 0: the
 			     tick is of wall-clock time, and a thread that waits for a processor
