@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 static const char *const outcome_names[DAEMON_OUTCOME_COUNT] = {
-	[DAEMON_FULL] = "full",		  [DAEMON_TORN] = "torn",
+	[DAEMON_FULL] = "full",		  [DAEMON_INCONSISTENT] = "inconsistent",
 	[DAEMON_TRUNCATED] = "truncated", [DAEMON_UNWOUND] = "unwound",
 	[DAEMON_NO_VM] = "no_vm",	  [DAEMON_IDLE] = "idle",
 	[DAEMON_ASLEEP] = "asleep",	  [DAEMON_RESTED] = "rested",

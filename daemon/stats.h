@@ -11,14 +11,14 @@
 
 /** The outcome of a thread's tick: each tick has exactly one. */
 enum daemon_outcome {
-	DAEMON_FULL = 0,    /**< A chain from the leaf to the thread's first function. */
-	DAEMON_TORN,	    /**< Partial: the VM was in an inconsistent state. */
-	DAEMON_TRUNCATED,   /**< Partial: a stack is longer than its copy. */
-	DAEMON_UNWOUND,	    /**< Partial: native code without unwind information. */
-	DAEMON_NO_VM,	    /**< No VM frame on the native stack. */
-	DAEMON_IDLE,	    /**< Blocked: not interrupted, and not in the profile. */
-	DAEMON_ASLEEP,	    /**< Blocked: its stack is read without a stop. */
-	DAEMON_UNSCHEDULED, /**< Ready to run, but without a processor. */
+	DAEMON_FULL = 0,     /**< A chain from the leaf to the thread's first function. */
+	DAEMON_INCONSISTENT, /**< Partial: the VM was in an inconsistent state. */
+	DAEMON_TRUNCATED,    /**< Partial: a stack is longer than its copy. */
+	DAEMON_UNWOUND,	     /**< Partial: native code without unwind information. */
+	DAEMON_NO_VM,	     /**< No VM frame on the native stack. */
+	DAEMON_IDLE,	     /**< Blocked: not interrupted, and not in the profile. */
+	DAEMON_ASLEEP,	     /**< Blocked: its stack is read without a stop. */
+	DAEMON_UNSCHEDULED,  /**< Ready to run, but without a processor. */
 	/** Skipped: it has never run Lua, and is polled only from time to time. */
 	DAEMON_RESTED,
 	DAEMON_EXITED, /**< The thread ended. */
@@ -27,7 +27,7 @@ enum daemon_outcome {
 	DAEMON_OUTCOME_COUNT,
 };
 
-/** Word for an outcome, for summaries and JSON ("full", "torn", …). */
+/** Word for an outcome, for summaries and JSON ("full", "inconsistent", …). */
 const char *daemon_outcome_name(enum daemon_outcome outcome);
 
 /** Whether the walk reached the thread's first function, with or without Lua frames. A chain that

@@ -35,7 +35,7 @@ const char *format_state_name(enum format_state state);
 enum format_kind {
 	FORMAT_KIND_NATIVE = 0, /**< Machine code that is not a Lua C function. */
 	FORMAT_KIND_LUA,	/**< Lua function in bytecode. */
-	FORMAT_KIND_FAST,	/**< Built-in: a function of LuaJIT's own libraries. */
+	FORMAT_KIND_BUILTIN,	/**< Built-in: a function of LuaJIT's own libraries. */
 	FORMAT_KIND_CFUNC,	/**< lua_CFunction of an application or module. */
 	FORMAT_KIND_TRACE,	/**< Compiled trace. */
 	FORMAT_KIND_PSEUDO,	/**< Not code but VM work, such as "[gc sweep]". */

@@ -86,7 +86,7 @@ enum luastate_kind { LUASTATE_LUA, LUASTATE_BUILTIN, LUASTATE_C, LUASTATE_TRACE 
 /** Whether a chain is complete, and if not, why. */
 enum luastate_outcome {
 	LUASTATE_FULL = 0,
-	LUASTATE_TORN,	    /**< Inconsistent: the VM was in a state that we cannot walk. */
+	LUASTATE_INCONSISTENT, /**< Inconsistent: the VM was in a state that we cannot walk. */
 	LUASTATE_TRUNCATED, /**< Truncated: a stack is longer than the copy, or a function's lines
 			       were gone when they were read. */
 };

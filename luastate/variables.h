@@ -30,9 +30,9 @@ enum luastate_value_type {
 	LUASTATE_VALUE_NUMBER,
 	LUASTATE_VALUE_STRING,
 	LUASTATE_VALUE_TABLE,
-	LUASTATE_VALUE_FUNCTION,      /**< Written in Lua. */
-	LUASTATE_VALUE_C_FUNCTION,    /**< Registered by C code. */
-	LUASTATE_VALUE_FAST_FUNCTION, /**< A built-in. */
+	LUASTATE_VALUE_FUNCTION,   /**< Written in Lua. */
+	LUASTATE_VALUE_C_FUNCTION, /**< Registered by C code. */
+	LUASTATE_VALUE_BUILTIN,	   /**< A built-in. */
 	LUASTATE_VALUE_COROUTINE,
 	LUASTATE_VALUE_USERDATA,
 	LUASTATE_VALUE_LIGHTUSERDATA,
@@ -54,7 +54,7 @@ enum luastate_table_cut {
 	LUASTATE_TABLE_DEPTH,	/**< The requested depth is reached. */
 	LUASTATE_TABLE_ENTRIES, /**< It has more entries than requested, or than the budget allows.
 				 */
-	LUASTATE_TABLE_TORN,	/**< Not all of it could be read. */
+	LUASTATE_TABLE_INCONSISTENT, /**< Not all of it could be read. */
 };
 
 struct luastate_value;

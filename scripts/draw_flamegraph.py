@@ -24,7 +24,7 @@ LEAST_WIDTH = 3
 # Shorter labels tell nothing.
 LEAST_CHARS = 3
 # Classes of the flame graph, and of what only this picture has, with the words of the legend.
-KINDS = {"native": "native", "lua": "Lua, interpreted", "compiled": "Lua, compiled", "fast": "built-in function",
+KINDS = {"native": "native", "lua": "Lua, interpreted", "compiled": "Lua, compiled", "builtin": "built-in function",
          "cfunc": "C function", "trace": "trace", "pseudo": "activity of the VM", "process": "process"}
 COMPILED_STYLE = ".compiled { fill: #b3a4f0; }\n"
 SVG = "http://www.w3.org/2000/svg"

@@ -32,7 +32,7 @@ static const struct kind_words *words_of(enum format_kind kind)
 	static const struct kind_words words[FORMAT_KIND_COUNT] = {
 		[FORMAT_KIND_NATIVE] = { "native", "native" },
 		[FORMAT_KIND_LUA] = { "Lua", "lua" },
-		[FORMAT_KIND_FAST] = { "builtin", "builtin" },
+		[FORMAT_KIND_BUILTIN] = { "built-in", "built-in" },
 		[FORMAT_KIND_CFUNC] = { "C", "c" },
 		[FORMAT_KIND_TRACE] = { "trace", "trace" },
 		[FORMAT_KIND_PSEUDO] = { "-", "pseudo" },
@@ -147,7 +147,7 @@ static void print_frame(FILE *file, const struct daemon_frame *frame, int width)
 
 	write_name(frame, name);
 	write_location(frame, location);
-	fprintf(file, "%-7s  %s", words_of(frame->kind)->text, name);
+	fprintf(file, "%-8s  %s", words_of(frame->kind)->text, name);
 	blanks = width > width_of(name) ? width - width_of(name) : 0;
 	if (*location)
 		fprintf(file, "%*s  %s", blanks, "", location);
@@ -161,7 +161,7 @@ static void print_frame(FILE *file, const struct daemon_frame *frame, int width)
 static const char *explain_outcome(enum daemon_outcome outcome)
 {
 	switch (outcome) {
-	case DAEMON_TORN:
+	case DAEMON_INCONSISTENT:
 		return "the VM was in an inconsistent state";
 	case DAEMON_TRUNCATED:
 		return "a stack is longer than its copy";

@@ -150,8 +150,8 @@ static void add_function(struct format_text *text, const struct luastate_value *
 		format_text_add_string(text, " ");
 		add_shown(text, value->text, NAME_MAX_BYTES);
 	}
-	if (value->type == LUASTATE_VALUE_FAST_FUNCTION) {
-		format_text_add_string(text, " (builtin)");
+	if (value->type == LUASTATE_VALUE_BUILTIN) {
+		format_text_add_string(text, " (built-in)");
 	} else if (value->type == LUASTATE_VALUE_C_FUNCTION) {
 		format_text_addf(text, " (C, 0x%" PRIx64 ")", value->code);
 	} else {
@@ -269,9 +269,9 @@ static void add_table(struct format_text *text, const struct luastate_value *val
 	format_text_addf(text, " (%" PRIu64 "%s entr%s%s%s)", table->count,
 			 table->is_count_cut ? " or more" : "", table->count == 1 ? "y" : "ies",
 			 table->has_metatable ? ", metatable" : "",
-			 table->cut == LUASTATE_TABLE_TORN    ? ", not all readable"
-			 : table->cut == LUASTATE_TABLE_CYCLE ? ", shown around this"
-							      : "");
+			 table->cut == LUASTATE_TABLE_INCONSISTENT ? ", not all readable"
+			 : table->cut == LUASTATE_TABLE_CYCLE	   ? ", shown around this"
+								   : "");
 	if (table->entry_count ||
 	    (table->cut != LUASTATE_TABLE_DEPTH && table->cut != LUASTATE_TABLE_CYCLE))
 		add_entries(text, table);
@@ -298,7 +298,7 @@ void dump_add_value(struct format_text *text, const struct luastate_value *value
 		break;
 	case LUASTATE_VALUE_FUNCTION:
 	case LUASTATE_VALUE_C_FUNCTION:
-	case LUASTATE_VALUE_FAST_FUNCTION:
+	case LUASTATE_VALUE_BUILTIN:
 		add_function(text, value);
 		break;
 	case LUASTATE_VALUE_COROUTINE:

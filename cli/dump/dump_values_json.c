@@ -56,7 +56,7 @@ static struct json_object *make_value(const struct luastate_value *value);
 
 static const char *cut_word(enum luastate_table_cut cut)
 {
-	static const char *const words[] = { "no", "cycle", "depth", "entries", "torn" };
+	static const char *const words[] = { "no", "cycle", "depth", "entries", "inconsistent" };
 
 	return words[cut];
 }
@@ -86,7 +86,7 @@ static void add_function(struct json_object *object, const struct luastate_value
 	json_keys_add_word(object, "kind",
 			   value->type == LUASTATE_VALUE_FUNCTION     ? "lua"
 			   : value->type == LUASTATE_VALUE_C_FUNCTION ? "c"
-								      : "builtin");
+								      : "built-in");
 	add_text(object, "name", value->text);
 	if (value->type == LUASTATE_VALUE_FUNCTION) {
 		add_text(object, "chunk", value->chunkname);
@@ -149,7 +149,7 @@ static void add_object(struct json_object *object, const struct luastate_value *
 		break;
 	case LUASTATE_VALUE_FUNCTION:
 	case LUASTATE_VALUE_C_FUNCTION:
-	case LUASTATE_VALUE_FAST_FUNCTION:
+	case LUASTATE_VALUE_BUILTIN:
 		add_function(object, value);
 		break;
 	case LUASTATE_VALUE_COROUTINE:

@@ -14,7 +14,7 @@ enum {
 	LINE_WIDTH = 110,
 	ITEM_INDENT = 18,
 	/* Longer locations push the rest of their line to the right. */
-	PLACE_WIDTH_MAX = 40,
+	LOCATION_WIDTH_MAX = 40,
 	PARAMETERS_PER_LINE = 5,
 };
 
@@ -100,8 +100,8 @@ static void measure(struct print *print, struct luastate_location location)
 
 	write_location(print, location, false, text);
 	width = (int)strlen(text);
-	if (width > PLACE_WIDTH_MAX)
-		width = PLACE_WIDTH_MAX;
+	if (width > LOCATION_WIDTH_MAX)
+		width = LOCATION_WIDTH_MAX;
 	if (width > print->location_width)
 		print->location_width = width;
 }

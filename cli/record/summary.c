@@ -28,7 +28,7 @@ static uint64_t chains(const struct daemon_stats *stats)
 {
 	const uint64_t *n = stats->outcomes;
 
-	return n[DAEMON_FULL] + n[DAEMON_TORN] + n[DAEMON_TRUNCATED] + n[DAEMON_UNWOUND];
+	return n[DAEMON_FULL] + n[DAEMON_INCONSISTENT] + n[DAEMON_TRUNCATED] + n[DAEMON_UNWOUND];
 }
 
 static double seconds(uint64_t ns)
@@ -73,7 +73,7 @@ static void print_outcomes(FILE *file, const struct daemon_stats *stats)
 		enum daemon_outcome outcome;
 		const char *text;
 	} shown[] = {
-		{ DAEMON_TORN, "VM in an inconsistent state" },
+		{ DAEMON_INCONSISTENT, "VM in an inconsistent state" },
 		{ DAEMON_TRUNCATED, "stack longer than its copy" },
 		{ DAEMON_UNWOUND, "native code without unwind information" },
 		{ DAEMON_NO_VM, "outside the VM" },

@@ -124,7 +124,7 @@ static struct json_object *make_row(const struct format_live_row *row,
 
 	add_text(object, "name", row->name);
 	json_keys_add_word(object, "kind", format_kind_name(row->kind));
-	add_text(object, "place", row->location);
+	add_text(object, "location", row->location);
 	add_text(object, "module", row->module);
 	if (row->line)
 		json_keys_add_number(object, "line", row->line);

@@ -282,7 +282,7 @@ static void print_table(FILE *file, const struct arguments *arguments,
 		room = 0;
 	width = width > room ? room : width;
 	print_line(file, arguments, "%7s %7s %8s %8s %9s %-8s %-*s  %s", "SELF%", "TOTAL%",
-		   "W-SELF%", "W-TOTAL%", "SAMPLES", "KIND", (int)width, "NAME", "PLACE");
+		   "W-SELF%", "W-TOTAL%", "SAMPLES", "KIND", (int)width, "NAME", "LOCATION");
 	for (size_t i = 0; i < count; i++)
 		print_row(file, arguments, &rows->rows[i], rows, (int)width);
 }

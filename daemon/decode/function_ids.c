@@ -164,7 +164,7 @@ static enum format_kind kind_of(enum luastate_kind kind)
 	case LUASTATE_LUA:
 		return FORMAT_KIND_LUA;
 	case LUASTATE_BUILTIN:
-		return FORMAT_KIND_FAST;
+		return FORMAT_KIND_BUILTIN;
 	case LUASTATE_C:
 		return FORMAT_KIND_CFUNC;
 	case LUASTATE_TRACE:

@@ -151,7 +151,7 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 		int got = take_frame(target, memory, interrupted, why);
 
 		if (got < 0)
-			return why->kind == FAILURE_FAULT ? DAEMON_TRUNCATED : DAEMON_TORN;
+			return why->kind == FAILURE_FAULT ? DAEMON_TRUNCATED : DAEMON_INCONSISTENT;
 		symbols_unwind_frame(target->unwinder, &frame);
 		interrupted = got == 1 && frame.is_signal;
 		if (got == 2)
@@ -373,8 +373,8 @@ static enum daemon_outcome judge(const struct daemon_target *target, enum daemon
 	switch (target->chain.outcome) {
 	case LUASTATE_FULL:
 		break;
-	case LUASTATE_TORN:
-		return DAEMON_TORN;
+	case LUASTATE_INCONSISTENT:
+		return DAEMON_INCONSISTENT;
 	case LUASTATE_TRUNCATED:
 		return DAEMON_TRUNCATED;
 	}

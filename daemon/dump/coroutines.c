@@ -350,8 +350,8 @@ static void read_vm(struct reading *reading, const struct luastate_vm *vm)
 static enum daemon_outcome outcome_of(enum luastate_outcome outcome)
 {
 	switch (outcome) {
-	case LUASTATE_TORN:
-		return DAEMON_TORN;
+	case LUASTATE_INCONSISTENT:
+		return DAEMON_INCONSISTENT;
 	case LUASTATE_TRUNCATED:
 		return DAEMON_TRUNCATED;
 	case LUASTATE_FULL:

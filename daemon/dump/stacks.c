@@ -103,7 +103,7 @@ enum daemon_outcome stacks_judge(const struct daemon_target *target,
 	bool is_unsure = thread->doing == DAEMON_WAITING && thread->syscall < 0 &&
 			 target->vm_frame_count && target->vm_frames[0].leaf;
 
-	return is_unsure && outcome == DAEMON_FULL ? DAEMON_TORN : outcome;
+	return is_unsure && outcome == DAEMON_FULL ? DAEMON_INCONSISTENT : outcome;
 }
 
 /* Combine what the stop has copied with what the planner requests after it. */

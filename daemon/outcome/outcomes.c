@@ -50,7 +50,7 @@ uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
 
 	switch (outcome) {
 	case DAEMON_FULL:
-	case DAEMON_TORN:
+	case DAEMON_INCONSISTENT:
 	case DAEMON_TRUNCATED:
 	case DAEMON_UNWOUND:
 	case DAEMON_NO_VM:

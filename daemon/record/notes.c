@@ -59,7 +59,8 @@ static void add_pids(struct notes *notes, const struct daemon_stats *stats)
 static void add_outcomes(struct notes *notes, const struct daemon_stats *stats)
 {
 	const uint64_t *n = stats->outcomes;
-	uint64_t chains = n[DAEMON_FULL] + n[DAEMON_TORN] + n[DAEMON_TRUNCATED] + n[DAEMON_UNWOUND];
+	uint64_t chains =
+		n[DAEMON_FULL] + n[DAEMON_INCONSISTENT] + n[DAEMON_TRUNCATED] + n[DAEMON_UNWOUND];
 
 	add(notes, "ljprof: samples %" PRIu64, stats->samples);
 	if (chains)

@@ -185,7 +185,7 @@ int label_parse(struct label *label, const char *text, size_t len, struct failur
 		label->function.kind = FORMAT_KIND_PROCESS;
 	/* Only names with a library: others, such as select and next, may be C functions. */
 	else if (strchr(label->text, '.') && format_ffname_find(label->text, &number))
-		label->function.kind = FORMAT_KIND_FAST;
+		label->function.kind = FORMAT_KIND_BUILTIN;
 	else
 		label->function.kind = FORMAT_KIND_NATIVE;
 	return 0;
@@ -194,7 +194,7 @@ int label_parse(struct label *label, const char *text, size_t len, struct failur
 const char *label_kind_suffix(enum format_kind kind)
 {
 	static const char *const suffixes[FORMAT_KIND_COUNT] = {
-		[FORMAT_KIND_NATIVE] = "",   [FORMAT_KIND_LUA] = "l",	[FORMAT_KIND_FAST] = "b",
+		[FORMAT_KIND_NATIVE] = "",   [FORMAT_KIND_LUA] = "l",	[FORMAT_KIND_BUILTIN] = "b",
 		[FORMAT_KIND_CFUNC] = "c",   [FORMAT_KIND_TRACE] = "j", [FORMAT_KIND_PSEUDO] = "a",
 		[FORMAT_KIND_PROCESS] = "p",
 	};

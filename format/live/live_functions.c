@@ -75,9 +75,9 @@ static char *make_shown(const struct format_function *function, const char *loca
 static char *make_module(const struct format_function *function)
 {
 	static const char *const names[FORMAT_KIND_COUNT] = {
-		[FORMAT_KIND_NATIVE] = "[unknown]", [FORMAT_KIND_LUA] = "[unknown]",
-		[FORMAT_KIND_FAST] = "[builtin]",   [FORMAT_KIND_CFUNC] = "[C]",
-		[FORMAT_KIND_TRACE] = "[trace]",    [FORMAT_KIND_PSEUDO] = "[VM]",
+		[FORMAT_KIND_NATIVE] = "[unknown]",   [FORMAT_KIND_LUA] = "[unknown]",
+		[FORMAT_KIND_BUILTIN] = "[built-in]", [FORMAT_KIND_CFUNC] = "[C]",
+		[FORMAT_KIND_TRACE] = "[trace]",      [FORMAT_KIND_PSEUDO] = "[VM]",
 		[FORMAT_KIND_PROCESS] = "[process]"
 	};
 	struct format_text text = { 0 };

@@ -216,14 +216,14 @@ static int make_cfunc(struct loader *loader, uint32_t *id, struct failure *why)
 static int resolve_lua(struct loader *loader, const struct format_lua_frame *lua,
 		       struct profile_frame *ret_frame, struct failure *why)
 {
-	struct format_function function = { .kind = FORMAT_KIND_FAST };
+	struct format_function function = { .kind = FORMAT_KIND_BUILTIN };
 	const struct known *known;
 
 	ret_frame->line = 0;
-	if (lua->kind == STREAM_FRAME_FAST) {
+	if (lua->kind == STREAM_FRAME_BUILTIN) {
 		function.name = format_ffname_of(lua->address);
 		if (!function.name)
-			return add_unknown(loader, "fast function", lua->address,
+			return add_unknown(loader, "built-in function", lua->address,
 					   &ret_frame->function, why);
 		return profile_add_function(loader->profile, &function, NULL, &ret_frame->function,
 					    why);
@@ -350,7 +350,7 @@ static bool is_in_trace(const struct loader *loader, size_t count)
 
 		if (kind == FORMAT_KIND_TRACE || loader->profile->marks[id].compiled)
 			return true;
-		if (kind != FORMAT_KIND_NATIVE && kind != FORMAT_KIND_FAST)
+		if (kind != FORMAT_KIND_NATIVE && kind != FORMAT_KIND_BUILTIN)
 			return false;
 	}
 	return false;

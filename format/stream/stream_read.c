@@ -280,7 +280,7 @@ static int read_lua_frame(struct reader *reader, uint8_t kind, struct format_lua
 {
 	struct format_lua_frame frame = { .kind = kind };
 
-	if (kind < STREAM_FRAME_LUA || kind > STREAM_FRAME_FAST)
+	if (kind < STREAM_FRAME_LUA || kind > STREAM_FRAME_BUILTIN)
 		return invalid(reader, offset_of(reader) - 1, "unknown frame header");
 	if (read_number(reader, &frame.address))
 		return -1;

@@ -168,7 +168,7 @@ static void add_frame(struct renderer *renderer, const struct format_raw_sample 
 	struct tarantool_location location = { 0 };
 	const struct format_lua_frame *lua = frame.is_lua ? &raw->lua[frame.index] : NULL;
 
-	if (lua && lua->kind == STREAM_FRAME_FAST) {
+	if (lua && lua->kind == STREAM_FRAME_BUILTIN) {
 		const char *name = format_ffname_of(lua->address);
 
 		/* Tarantool's parser drops a frame without a name. */

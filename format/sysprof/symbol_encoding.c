@@ -193,7 +193,7 @@ struct symbol_meaning symbol_parse_symbol(uint64_t address, enum symbol_location
 
 		if (parse_trace(name, len, &trace))
 			return trace;
-		meaning.kind = FORMAT_KIND_FAST;
+		meaning.kind = FORMAT_KIND_BUILTIN;
 		if (is_process(name, len))
 			meaning.kind = FORMAT_KIND_PROCESS;
 		else if (starts_with(name, len, "[") && ends_with(name, len, "]"))

@@ -98,7 +98,7 @@ static bool fits_lua_list(const struct format_function *function)
 {
 	uint64_t number;
 
-	if (function->kind == FORMAT_KIND_FAST)
+	if (function->kind == FORMAT_KIND_BUILTIN)
 		return function->name && format_ffname_find(function->name, &number);
 	return function->kind == FORMAT_KIND_LUA;
 }
@@ -150,8 +150,8 @@ static int shape_lua(struct sysprof_writer *writer, const struct format_frame *f
 	const struct format_function *function = function_of(writer, frame);
 	struct format_lua_frame lua = { .kind = STREAM_FRAME_LUA };
 
-	if (function->kind == FORMAT_KIND_FAST) {
-		lua.kind = STREAM_FRAME_FAST;
+	if (function->kind == FORMAT_KIND_BUILTIN) {
+		lua.kind = STREAM_FRAME_BUILTIN;
 		format_ffname_find(function->name, &lua.address);
 	} else {
 		lua.line = (uint64_t)line_of(writer, frame);
@@ -208,7 +208,7 @@ static enum format_state state_of(const struct sysprof_writer *writer,
 		switch (function_of(writer, &sample->frames[i])->kind) {
 		case FORMAT_KIND_LUA:
 			return FORMAT_STATE_LFUNC;
-		case FORMAT_KIND_FAST:
+		case FORMAT_KIND_BUILTIN:
 			return FORMAT_STATE_FFUNC;
 		case FORMAT_KIND_CFUNC:
 			return FORMAT_STATE_CFUNC;

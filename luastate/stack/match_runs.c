@@ -219,7 +219,7 @@ bool walk_lacks_line(const struct luastate_frame *frame)
 enum luastate_outcome walk_outcome_of(const struct failure *why)
 {
 	return why->kind == FAILURE_FAULT || why->kind == FAILURE_LIMIT ? LUASTATE_TRUNCATED
-									: LUASTATE_TORN;
+									: LUASTATE_INCONSISTENT;
 }
 
 static void note_lost(struct walk *walk, uint64_t L)
@@ -261,7 +261,7 @@ static enum luastate_outcome judge(const struct walk *walk)
 	if (chain->outcome != LUASTATE_FULL)
 		return chain->outcome;
 	if (walk->state->losses != walk->losses)
-		return LUASTATE_TORN;
+		return LUASTATE_INCONSISTENT;
 	for (size_t i = 0; i < chain->count; i++)
 		if (walk_lacks_line(&chain->frames[i]))
 			return LUASTATE_TRUNCATED;

@@ -202,7 +202,7 @@ static void read_frames(struct each *each, const struct look *look,
 		show_first_function(each, look);
 		coroutine->is_started = chain->count == 0;
 	} else if (!knows_base(each, look, coroutine->status)) {
-		coroutine->outcome = LUASTATE_TORN;
+		coroutine->outcome = LUASTATE_INCONSISTENT;
 	} else if (walk_from(each, look, look->base, &why) != 0) {
 		coroutine->outcome = walk_outcome_of(&why);
 	}
@@ -221,7 +221,7 @@ static bool visit(struct each *each, uint64_t L)
 
 	if (!look_at(each, L, &look)) {
 		coroutine.status = LUASTATE_COROUTINE_UNKNOWN;
-		coroutine.outcome = LUASTATE_TORN;
+		coroutine.outcome = LUASTATE_INCONSISTENT;
 	} else {
 		coroutine.status = status_of(each, &look);
 		coroutine.vm_frame = look.vm_frame;

@@ -113,7 +113,7 @@ const char *luastate_value_type_name(enum luastate_value_type type)
 		[LUASTATE_VALUE_TABLE] = "table",
 		[LUASTATE_VALUE_FUNCTION] = "function",
 		[LUASTATE_VALUE_C_FUNCTION] = "function",
-		[LUASTATE_VALUE_FAST_FUNCTION] = "function",
+		[LUASTATE_VALUE_BUILTIN] = "function",
 		[LUASTATE_VALUE_COROUTINE] = "thread",
 		[LUASTATE_VALUE_USERDATA] = "userdata",
 		[LUASTATE_VALUE_LIGHTUSERDATA] = "userdata",
@@ -203,7 +203,7 @@ static void decode_function(struct values *values, uint64_t address,
 		return;
 	}
 	ret_value->code = state_u64(bytes, layout->GCfuncC_f);
-	ret_value->type = ffid == 1 ? LUASTATE_VALUE_C_FUNCTION : LUASTATE_VALUE_FAST_FUNCTION;
+	ret_value->type = ffid == 1 ? LUASTATE_VALUE_C_FUNCTION : LUASTATE_VALUE_BUILTIN;
 	for (int tries = 0; tries < 2; tries++) {
 		name = ffid == 1			  ? cname(values, ret_value->code)
 		       : values->state->ff_names[ffid][0] ? values->state->ff_names[ffid]

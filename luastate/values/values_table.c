@@ -174,7 +174,7 @@ static void scan_table(struct values *values, uint64_t address, struct scan *sca
 	decode_entries(values, address, scan);
 	free(scan->entries);
 	if (!whole) {
-		table->cut = LUASTATE_TABLE_TORN;
+		table->cut = LUASTATE_TABLE_INCONSISTENT;
 		table->is_count_cut = true;
 	} else if (table->cut == LUASTATE_TABLE_WHOLE &&
 		   (table->entry_count < table->count || table->is_count_cut)) {

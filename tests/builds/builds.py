@@ -145,7 +145,7 @@ def sample(build, binary, folder):
         numbers = json.load(file)
     share = 100 * counts["burn_heavy"] / max(1, sum(counts.values()))
     outcomes = numbers["outcomes"]
-    running = sum(outcomes[kind] for kind in ("full", "torn", "truncated", "unwound"))
+    running = sum(outcomes[kind] for kind in ("full", "inconsistent", "truncated", "unwound"))
     return share - float(truth[1]), 100 * outcomes["full"] / max(1, running)
 
 

@@ -52,7 +52,7 @@ static void test_kinds(void **state)
 		  .trace = 7,
 		  .approximate = true },
 		{ .kind = FORMAT_KIND_LUA, .source = TEXT("=one"), .line = 5, .first_line = 3 },
-		{ .kind = FORMAT_KIND_FAST, .name = TEXT("pcall") },
+		{ .kind = FORMAT_KIND_BUILTIN, .name = TEXT("pcall") },
 		{ .kind = FORMAT_KIND_TRACE,
 		  .source = TEXT("@a.lua"),
 		  .first_line = 9,
@@ -66,15 +66,15 @@ static void test_kinds(void **state)
 	};
 
 	(void)state;
-	assert_string_equal("  #0  -        [gc sweep]\n"
-			    "  #1  native   poll              libc.so.6\n"
-			    "  #2  C        wait              host\n"
-			    "  #3  Lua      burn              a.lua:14  [trace ~7]\n"
-			    "  #4  Lua      function <one:3>  one:5\n"
-			    "  #5  builtin  pcall\n"
-			    "  #6  trace    trace 12          a.lua:9\n"
-			    "  #7  Lua      main chunk        [string \"return 1\"]:2\n"
-			    "  #8  Lua      ?\n",
+	assert_string_equal("  #0  -         [gc sweep]\n"
+			    "  #1  native    poll              libc.so.6\n"
+			    "  #2  C         wait              host\n"
+			    "  #3  Lua       burn              a.lua:14  [trace ~7]\n"
+			    "  #4  Lua       function <one:3>  one:5\n"
+			    "  #5  built-in  pcall\n"
+			    "  #6  trace     trace 12          a.lua:9\n"
+			    "  #7  Lua       main chunk        [string \"return 1\"]:2\n"
+			    "  #8  Lua       ?\n",
 			    print(frames, sizeof(frames) / sizeof(frames[0]), DAEMON_FULL));
 }
 
@@ -82,7 +82,7 @@ static void test_partial(void **state)
 {
 	(void)state;
 	assert_string_equal("  partial: the VM was in an inconsistent state\n",
-			    print(NULL, 0, DAEMON_TORN));
+			    print(NULL, 0, DAEMON_INCONSISTENT));
 }
 
 /* A name as long as can be, escapes, a byte that is no UTF-8, and one that turns the direction. */

@@ -214,7 +214,7 @@ static void test_tables(void **state)
 	expect_text(&value, "table 0x40 (1 entry, shown around this)");
 	table = (struct luastate_table){ .has_metatable = true };
 	expect_text(&value, "table 0x40 (0 entries, metatable) {}");
-	table = (struct luastate_table){ .cut = LUASTATE_TABLE_TORN, .is_count_cut = true };
+	table = (struct luastate_table){ .cut = LUASTATE_TABLE_INCONSISTENT, .is_count_cut = true };
 	expect_text(&value, "table 0x40 (0 or more entries, not all readable) {...}");
 }
 
@@ -230,9 +230,8 @@ static void test_functions(void **state)
 	value.chunkname = "return\n\x1b[2J";
 	expect_text(&value, "function work <[string \"return\\n\\x1b[2J\"]:12>");
 	expect_json(&value, "chunk", "return\\n\\x1b[2J");
-	value = (struct luastate_value){ .type = LUASTATE_VALUE_FAST_FUNCTION,
-					 .text = "string.gsub" };
-	expect_text(&value, "function string.gsub (builtin)");
+	value = (struct luastate_value){ .type = LUASTATE_VALUE_BUILTIN, .text = "string.gsub" };
+	expect_text(&value, "function string.gsub (built-in)");
 	value = (struct luastate_value){ .type = LUASTATE_VALUE_C_FUNCTION, .code = 0x5000 };
 	expect_text(&value, "function (C, 0x5000)");
 }

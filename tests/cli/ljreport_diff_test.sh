@@ -57,7 +57,7 @@ import json
 d = json.load(open("out"))
 assert d["profile"]["samples"] == 10000, d
 row = next(r for r in d["functions"] if r["name"] == "work")
-assert row["place"] == "@a.lua:3" and row["total"] == 1500 and row["self"] == 0, row
+assert row["location"] == "@a.lua:3" and row["total"] == 1500 and row["self"] == 0, row
 END
 
 # Rules

@@ -43,7 +43,7 @@ static void test_activities(void **state)
 /* The share counts every sample that wanted a chain, whatever broke it off. */
 static void test_full_share(void **state)
 {
-	static const enum daemon_outcome broken[] = { DAEMON_TORN, DAEMON_TRUNCATED,
+	static const enum daemon_outcome broken[] = { DAEMON_INCONSISTENT, DAEMON_TRUNCATED,
 						      DAEMON_UNWOUND };
 	uint64_t outcomes[DAEMON_OUTCOME_COUNT] = { 0 };
 

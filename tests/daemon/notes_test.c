@@ -22,7 +22,7 @@ static void test_lines(void **state)
 	struct daemon_stats stats = {
 		.samples = 1975,
 		.elapsed_ns = 20000000000,
-		.outcomes = { [DAEMON_FULL] = 1973, [DAEMON_TORN] = 2, [DAEMON_IDLE] = 3 },
+		.outcomes = { [DAEMON_FULL] = 1973, [DAEMON_INCONSISTENT] = 2, [DAEMON_IDLE] = 3 },
 		.ticks = 1978,
 		.late_ticks = 4,
 		.missed_ticks = 2,
@@ -36,14 +36,14 @@ static void test_lines(void **state)
 	(void)state;
 	daemon_histogram_add(&stats.stopped, 1000);
 	notes_describe(&options, &stats, 12000000, text);
-	assert_string_equal("ljprof: version " LJPROF_VERSION
-			    ", 99 Hz, processor time, call chains, 20.00 s\n"
-			    "ljprof: pids 4711 4712\n"
-			    "ljprof: samples 1975, full chains 99.90 %, full 1973, torn 2, idle 3\n"
-			    "ljprof: ticks 1978, late 4, missed 2, merged 1, of threads 1978\n"
-			    "ljprof: stopped p50 1.0 us, p99 1.0 us, max 1.0 us\n"
-			    "ljprof: processor time of the recorder 0.012 s\n",
-			    text);
+	assert_string_equal(
+		"ljprof: version " LJPROF_VERSION ", 99 Hz, processor time, call chains, 20.00 s\n"
+		"ljprof: pids 4711 4712\n"
+		"ljprof: samples 1975, full chains 99.90 %, full 1973, inconsistent 2, idle 3\n"
+		"ljprof: ticks 1978, late 4, missed 2, merged 1, of threads 1978\n"
+		"ljprof: stopped p50 1.0 us, p99 1.0 us, max 1.0 us\n"
+		"ljprof: processor time of the recorder 0.012 s\n",
+		text);
 }
 
 static void test_stops(void **state)

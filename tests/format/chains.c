@@ -68,7 +68,7 @@ uint32_t chains_lua(struct chains *chains, uint64_t proto, const char *chunk, in
 uint32_t chains_fast(struct chains *chains, const char *name)
 {
 	return add(chains, (struct format_function){
-				   .kind = FORMAT_KIND_FAST, .address = 0x5500, .name = name });
+				   .kind = FORMAT_KIND_BUILTIN, .address = 0x5500, .name = name });
 }
 
 uint32_t chains_cfunc(struct chains *chains, uint64_t address, const char *name)

@@ -34,7 +34,7 @@ static struct format_profile *make_profile(void)
 		frame_of(profile, FORMAT_KIND_NATIVE, "main", NULL, false),
 		frame_of(profile, FORMAT_KIND_LUA, "a;\nb", "@a.lua", false),
 		frame_of(profile, FORMAT_KIND_LUA, NULL, "@a.lua", true),
-		frame_of(profile, FORMAT_KIND_FAST, "string.gsub", NULL, false),
+		frame_of(profile, FORMAT_KIND_BUILTIN, "string.gsub", NULL, false),
 		frame_of(profile, FORMAT_KIND_CFUNC, "", NULL, false),
 		frame_of(profile, FORMAT_KIND_PSEUDO, "[gc]", NULL, false),
 	};
@@ -156,7 +156,7 @@ static void expect_kind(const char *text, enum format_kind kind, const char *nam
 static void test_labels(void **state)
 {
 	(void)state;
-	expect_kind("select_[b]", FORMAT_KIND_FAST, "select");
+	expect_kind("select_[b]", FORMAT_KIND_BUILTIN, "select");
 	expect_kind("select", FORMAT_KIND_NATIVE, "select");
 	expect_kind("open_[c]", FORMAT_KIND_CFUNC, "open");
 	expect_kind("waits_[a]", FORMAT_KIND_PSEUDO, "waits");

@@ -47,7 +47,7 @@ static struct program make_program(void)
 							   .name = "work",
 							   .source = "@app.lua",
 							   .first_line = 7 }),
-		.gsub = add(all, (struct format_function){ .kind = FORMAT_KIND_FAST,
+		.gsub = add(all, (struct format_function){ .kind = FORMAT_KIND_BUILTIN,
 							   .address = 0x402000,
 							   .name = "string.gsub" }),
 		.cfunc = add(all, (struct format_function){ .kind = FORMAT_KIND_CFUNC,

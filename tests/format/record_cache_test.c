@@ -213,8 +213,8 @@ static void put_any_sample(struct bytes *bytes, uint32_t seed)
 			uint32_t kind = 1 + draw(3);
 
 			put_byte(bytes, kind);
-			put_any_number(bytes,
-				       kind == STREAM_FRAME_FAST ? draw(60) : A + 0x1000 * draw(9));
+			put_any_number(bytes, kind == STREAM_FRAME_BUILTIN ? draw(60)
+									   : A + 0x1000 * draw(9));
 			if (kind == STREAM_FRAME_LUA)
 				put_any_number(bytes, draw(300));
 		}

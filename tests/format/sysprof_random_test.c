@@ -62,7 +62,7 @@ static void make_function(struct maker *maker, uint32_t i)
 		snprintf(name, sizeof(maker->names[i]), pick(4) ? "@f%u.lua" : "lua_call%u()", i);
 		maker->ids[i] = chains_lua(&maker->chains, maker->addresses[i], name, i, NULL);
 		break;
-	case FORMAT_KIND_FAST:
+	case FORMAT_KIND_BUILTIN:
 		strcpy(name, pick(3) ? "string.gsub" : "table.odd");
 		maker->ids[i] = chains_fast(&maker->chains, name);
 		break;

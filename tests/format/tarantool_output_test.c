@@ -15,8 +15,8 @@
 #define TABLE	"ljs\x03\0\0\0"
 #define MEMPROF TABLE "\x80ljm\x03\0\0\0"
 
-/** A small program: main calls alpha, which recurses and calls a fast function; one chain is in the
- *  garbage collector, one has a name that would break formats. */
+/** A small program: main calls alpha, which recurses and calls a built-in function; one chain is in
+ * the garbage collector, one has a name that would break formats. */
 static void fill(struct chains *chains)
 {
 	uint32_t main = chains_native(chains, 0x401000, "main");
@@ -88,11 +88,11 @@ static void test_top(void **state)
 {
 	expect(*state, "top", FORMAT_LINES_DEFAULT,
 	       "6 samples, 6 functions\n\n"
-	       "     SELF      %     TOTAL      %  KIND      FUNCTION     PLACE\n"
+	       "     SELF      %     TOTAL      %  KIND      FUNCTION     LOCATION\n"
 	       "        3  50.00         4  66.67  Lua       alpha        @a.lua:3\n"
 	       "        1  16.67         1  16.67  activity  [gc]\n"
 	       "        1  16.67         1  16.67  native    a;<b>&\"c\"\n"
-	       "        1  16.67         1  16.67  fast      string.gsub\n"
+	       "        1  16.67         1  16.67  built-in  string.gsub\n"
 	       "        0   0.00         5  83.33  native    main\n"
 	       "        0   0.00         4  66.67  Lua       -            @a.lua:0\n");
 }
@@ -382,7 +382,7 @@ static void test_markdown(void **state)
 	       "| 3 | 50.00 | 4 | 66.67 | Lua | `alpha (@a.lua:3)` |\n"
 	       "| 1 | 16.67 | 1 | 16.67 | activity | `[gc]` |\n"
 	       "| 1 | 16.67 | 1 | 16.67 | native | `a;<b>&\"c\"` |\n"
-	       "| 1 | 16.67 | 1 | 16.67 | fast | `string.gsub` |\n"
+	       "| 1 | 16.67 | 1 | 16.67 | built-in | `string.gsub` |\n"
 	       "| 0 | 0.00 | 5 | 83.33 | native | `main` |\n"
 	       "| 0 | 0.00 | 4 | 66.67 | Lua | `@a.lua:0` |\n\n"
 	       "#### Including callees\n\n"
@@ -393,7 +393,7 @@ static void test_markdown(void **state)
 	       "| 0 | 0.00 | 4 | 66.67 | Lua | `@a.lua:0` |\n"
 	       "| 1 | 16.67 | 1 | 16.67 | activity | `[gc]` |\n"
 	       "| 1 | 16.67 | 1 | 16.67 | native | `a;<b>&\"c\"` |\n"
-	       "| 1 | 16.67 | 1 | 16.67 | fast | `string.gsub` |\n");
+	       "| 1 | 16.67 | 1 | 16.67 | built-in | `string.gsub` |\n");
 }
 
 static int set_up(void **state)

@@ -292,7 +292,7 @@ static void check_value(const struct luastate_value *value, unsigned depth)
 	check_text(value->text);
 	if (value->type != LUASTATE_VALUE_TABLE || !table)
 		return;
-	HOLDS((unsigned)table->cut <= LUASTATE_TABLE_TORN);
+	HOLDS((unsigned)table->cut <= LUASTATE_TABLE_INCONSISTENT);
 	for (size_t i = 0; i < table->entry_count; i++) {
 		check_value(&table->keys[i], depth + 1);
 		check_value(&table->values[i], depth + 1);

@@ -50,7 +50,7 @@ def forget_names(ours, theirs):
 
 def forget_unknown(process, core):
     for ours, theirs in zip(coroutines_of(process), coroutines_of(core)):
-        if ours["outcome"] == "torn" and not ours["frames"] and ours["status"] == "running":
+        if ours["outcome"] == "inconsistent" and not ours["frames"] and ours["status"] == "running":
             ours["outcome"], ours["frames"] = theirs["outcome"], theirs["frames"]
         else:
             forget_names(ours["frames"], theirs["frames"])

@@ -25,7 +25,7 @@ def read_record(path):
 
 def frame_of(frame):
     if frame["kind"] != "lua":
-        return "C" if frame["kind"] in ("c", "builtin") else frame["kind"]
+        return "C" if frame["kind"] in ("c", "built-in") else frame["kind"]
     chunk = frame["chunk"]
     # The program knows no line where the VM does not.
     return "%s:%d:%d" % (chunk[1:], frame["line"] or -1, frame["first_line"])

@@ -15,7 +15,7 @@ def shown(frame):
         name = "main" if frame["first_line"] == 0 else frame["name"] or "@%d" % frame["first_line"]
         compiled = "j" if "trace" in frame else ""
         return "%s:%d%s" % (name, frame["line"], compiled)
-    return {"builtin": "%s", "c": "C:%s", "pseudo": "%s"}[frame["kind"]] % frame["name"]
+    return {"built-in": "%s", "c": "C:%s", "pseudo": "%s"}[frame["kind"]] % frame["name"]
 
 
 def load(name):

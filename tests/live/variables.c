@@ -157,7 +157,7 @@ static void print_value(const struct luastate_value *value)
 		       value->chunkname ? value->chunkname : "?", value->firstline);
 		break;
 	case LUASTATE_VALUE_C_FUNCTION:
-	case LUASTATE_VALUE_FAST_FUNCTION:
+	case LUASTATE_VALUE_BUILTIN:
 		printf("function %s", value->text ? value->text : "?");
 		break;
 	case LUASTATE_VALUE_COROUTINE:

@@ -402,7 +402,7 @@ static void test_hidden_prototypes(void **state)
 	EXPECT_AT(&scene, 70, EXACT, INNER(21, false), WORK(12, false), MAIN);
 	fake_hide(scene.vm, scene.inner_proto, size);
 	/* It was there a moment ago: nobody knows what ran. */
-	expect_gone(&scene, LUASTATE_TORN, 3);
+	expect_gone(&scene, LUASTATE_INCONSISTENT, 3);
 	expect_gone(&scene, LUASTATE_FULL, 3);
 	/* Nor where it began: then it is left out. */
 	fake_hide(scene.vm, scene.leaf_proto, size);

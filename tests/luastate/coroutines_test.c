@@ -205,7 +205,7 @@ static void test_running_and_normal(void **state)
 	list.position.is_in_call = false;
 	enumerate(sample, &list);
 	assert_int_equal(LUASTATE_COROUTINE_RUNNING, find(&list, L)->coroutine.status);
-	assert_int_equal(LUASTATE_TORN, find(&list, L)->coroutine.outcome);
+	assert_int_equal(LUASTATE_INCONSISTENT, find(&list, L)->coroutine.outcome);
 	assert_int_equal(0, find(&list, L)->coroutine.frame_count);
 	/* The only thread is on another stack: both were left, as fibers are. */
 	list.position.stack_start = list.position.sp = vm->native_end;

@@ -27,7 +27,7 @@ static void test_replaced_prototype(void **state)
 	stop_capture(&stop);
 	fake_put_u32(vm, line, 77);
 	stop_decode(&stop);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	assert_int_equal(LUASTATE_INCONSISTENT, sample->chain.outcome);
 	/* From now on it is read with the stop: what comes later does not matter. */
 	stop_capture(&stop);
 	assert_true(stop_asked(&stop, scene.main_proto));
@@ -65,7 +65,7 @@ static void test_replaced_prototypes_of_two(void **state)
 	fake_put_u32(vm, other.work_proto + firstline, 77);
 	fake_put_u32(vm, scene.work_proto + firstline, 78);
 	stop_decode(&stop);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	assert_int_equal(LUASTATE_INCONSISTENT, sample->chain.outcome);
 	for (size_t i = 0; i < sample->chain.count; i++)
 		assert_true(sample->chain.frames[i].function->firstline < 77);
 	stop_end(&stop);
@@ -90,7 +90,7 @@ static void test_replaced_caller_of_c(void **state)
 	stop_capture(&stop);
 	fake_put_u32(vm, scene.work_proto + (uint64_t)vm->layout->GCproto_firstline, 77);
 	stop_decode(&stop);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	assert_int_equal(LUASTATE_INCONSISTENT, sample->chain.outcome);
 	assert_int_equal(0, sample->chain.count);
 	stop_end(&stop);
 }
@@ -130,7 +130,7 @@ static void test_caller_that_was_replaced(void **state)
 	sample_leaf(sample, FAKE_AT_PLAIN, base, 0);
 	stop_capture(&stop);
 	stop_decode(&stop);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	assert_int_equal(LUASTATE_INCONSISTENT, sample->chain.outcome);
 	stop_capture(&stop);
 	stop_decode(&stop);
 	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);

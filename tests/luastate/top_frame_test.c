@@ -351,7 +351,7 @@ static void test_base_of_a_frame_that_was_moved(void **state)
 	expect_callee(sample, &scene, ff_address(vm), 0);
 	/* Nobody else moves frames. */
 	fake_put_u32(vm, vmstate, (uint32_t)~layout->vmst_cfunc);
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 }
 
 /* ---- Registers of any content ----------------------------------------------------------- */

@@ -336,7 +336,7 @@ static void test_hostile_tables(void **state)
 	fake_put_u32(shelf.vm, fake_member(address, shelf.layout->GCtab_asize), 1u << 28);
 	got = read_object(&shelf, shelf.layout->tag_tab, address);
 	assert_int_equal(LUASTATE_VALUE_TABLE, got->type);
-	assert_int_equal(LUASTATE_TABLE_TORN, got->table->cut);
+	assert_int_equal(LUASTATE_TABLE_INCONSISTENT, got->table->cut);
 	assert_true(got->table->is_count_cut);
 	luastate_variables_destroy(shelf.variables);
 }
@@ -380,7 +380,7 @@ static void test_functions(void **state)
 	assert_int_equal(0x5000, got->code);
 	assert_null(got->text);
 	got = read_object(&shelf, shelf.layout->tag_func, fake_fast_function(shelf.vm, 77, 0x6000));
-	assert_int_equal(LUASTATE_VALUE_FAST_FUNCTION, got->type);
+	assert_int_equal(LUASTATE_VALUE_BUILTIN, got->type);
 	assert_string_equal("builtin#77", got->text);
 	luastate_variables_destroy(shelf.variables);
 }

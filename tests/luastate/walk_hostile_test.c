@@ -148,7 +148,7 @@ static void test_no_candidates(void **state)
 	fake_L_set(sample->vm, sample->vm->main, sample->vm->layout->lua_State_base, 0);
 	sample_leaf(sample, FAKE_AT_PLAIN, 0, 0);
 	sample_walk(sample);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	assert_int_equal(LUASTATE_INCONSISTENT, sample->chain.outcome);
 	assert_int_equal(0, sample->chain.count);
 }
 

@@ -56,7 +56,7 @@ static void test_a_walk_in_vain_gives_no_names(void **state)
 		    fake_pc(vm, cast.inner_proto, 2));
 	fake_put_link(vm, base, link + 4096);
 	sample_walk(sample);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	assert_int_equal(LUASTATE_INCONSISTENT, sample->chain.outcome);
 	assert_null(sample_proto(sample, cast.inner_proto)->function.name);
 	fake_put_link(vm, base, link);
 	sample_walk(sample);
@@ -78,7 +78,7 @@ static void test_older_cframes_elsewhere(void **state)
 	assert_int_equal(LUASTATE_FULL, sample->chain.outcome);
 	sample->vm_frame_count = 1;
 	sample_walk(sample);
-	assert_int_equal(LUASTATE_TORN, sample->chain.outcome);
+	assert_int_equal(LUASTATE_INCONSISTENT, sample->chain.outcome);
 	assert_int_equal(0, sample->chain.count);
 }
 
@@ -180,7 +180,7 @@ static void test_vararg(void **state)
 	/* The frame below is another function's: no vararg frame. */
 	fake_put_function(vm, base_of(sample, L), cast.inner);
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, L), fake_pc(vm, cast.inner_proto, 4));
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 }
 
 static void test_continuation(void **state)
@@ -199,10 +199,10 @@ static void test_continuation(void **state)
 	assert_null(sample->chain.frames[0].function->name);
 	/* A position that is none, as in a frame in the making, and one in another function. */
 	fake_put_cont(vm, base_of(sample, L), 17, vm->code);
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 	assert_true(sample->chain.lost[0]);
 	fake_put_cont(vm, base_of(sample, L), fake_pc(vm, cast.inner_proto, 2), vm->code);
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 }
 
 static void test_tail_call(void **state)
@@ -349,7 +349,7 @@ static void test_a_resuming_function_that_is_gone(void **state)
 	sample_leaf(sample, FAKE_AT_PLAIN, base_of(sample, co), fake_pc(vm, cast.inner_proto, 1));
 	fake_hide(vm, resume, len);
 	/* Without GC64 no tag tells that there was a function. */
-	EXPECT(sample, vm->layout->gc64 ? LUASTATE_TORN : LUASTATE_TRUNCATED,
+	EXPECT(sample, vm->layout->gc64 ? LUASTATE_INCONSISTENT : LUASTATE_TRUNCATED,
 	       { cast.inner_proto, 20, 0 });
 	assert_true(sample->chain.lost[1]);
 	fake_show(vm, resume, len);
@@ -379,7 +379,7 @@ static void test_a_leaf_that_is_gone(void **state)
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { C_CODE, 0, 0 },
 	       { cast.main_proto, 2, 0 });
 	fake_hide(vm, cast.inner, len);
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 	fake_show(vm, cast.inner, len);
 	EXPECT(sample, LUASTATE_FULL, { cast.inner_proto, 20, 0 }, { C_CODE, 0, 0 },
 	       { cast.main_proto, 2, 0 });
@@ -406,7 +406,7 @@ static void test_three_coroutines(void **state)
 	       { cast.work_proto, 12, 1 }, { 0x7000, 0, 2 }, { cast.main_proto, 2, 2 });
 	/* One torn coroutine leaves the others. */
 	fake_put_link(vm, base_of(sample, L[1]), 0);
-	EXPECT(sample, LUASTATE_TORN, { cast.inner_proto, 23, 0 }, { 0x7000, 0, 2 },
+	EXPECT(sample, LUASTATE_INCONSISTENT, { cast.inner_proto, 23, 0 }, { 0x7000, 0, 2 },
 	       { cast.main_proto, 2, 2 });
 }
 
@@ -453,7 +453,7 @@ static void test_newest_cframe_without_a_run(void **state)
 	/* Two such frames cannot be. */
 	sample->vm_frames[0].L = L;
 	sample_cframe(sample, L, 1, 0);
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 }
 
 /* An error has let go of two C frames and their runs, which still lie on the Lua stack. */
@@ -474,7 +474,7 @@ static void test_cframes_that_an_error_released(void **state)
 		sample_set_pc(sample, 0, fake_pc(vm, cast.inner_proto, 2));
 	}
 	fake_L_set(vm, L, vm->layout->lua_State_base, base);
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 	/* What a released frame's registers say is over. */
 	sample->vm_frames[0].frame.r[STATE_REG_KEPT_BASE] = gone;
 	fake_L_set(vm, L, vm->layout->lua_State_cframe, held | 2);
@@ -498,7 +498,7 @@ static void test_more_runs_than_cframes(void **state)
 	sample_cframe(sample, vm->main, 1, 0);
 	for (int i = 0; i < 3; i++)
 		fake_call(vm, vm->main, cast.c, 1, FAKE_LINK_C);
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 }
 
 /* Frames that no C frame owns, at the stack's bottom. */
@@ -510,9 +510,9 @@ static void test_frames_without_a_run(void **state)
 
 	sample_cframe(sample, vm->main, -1, 0);
 	fake_call(vm, vm->main, cast.c, 1, FAKE_LINK_PCALL);
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 	fake_call(vm, vm->main, cast.c, 1, FAKE_LINK_C);
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 }
 
 static void test_cframe_that_cannot_be_read(void **state)
@@ -524,9 +524,9 @@ static void test_cframe_that_cannot_be_read(void **state)
 	sample_cframe(sample, vm->main, 1, 0);
 	fake_call(vm, vm->main, cast.main, 1, FAKE_LINK_C);
 	sample->vm_frames[0].address = FAKE_END;
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 	sample->vm_frames[0].L = FAKE_END;
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 }
 
 /* A VM whose C function runs another VM of the program. */
@@ -591,7 +591,7 @@ static void test_ffi_callback(void **state)
 		fake_put_cont(vm, base, 3, 1);
 	}
 	sample_leaf(sample, FAKE_AT_PLAIN, base, fake_pc(vm, cast.inner_proto, 2));
-	sample_expect(sample, LUASTATE_TORN, 0, NULL);
+	sample_expect(sample, LUASTATE_INCONSISTENT, 0, NULL);
 }
 
 /* ---- Lines ------------------------------------------------------------------------------ */

@@ -41,7 +41,7 @@ DRAWN = {("main", 0, 980, "native", "main"), ("nginx", 0, 979, "native", "nginx"
          ("serve (@shop.lua:7)", 0, 882, "lua", "serve (@shop.lua:7)"),
          ("score (@shop.lua:3)", 0, 686, "compiled", "score (@shop.lua:3)"),
          ("score (@shop.lua:3)", 686, 196, "compiled", "score (@shop.lua:3)"),
-         ("table.sort", 686, 196, "fast", "table.sort"),
+         ("table.sort", 686, 196, "builtin", "table.sort"),
          ("writev", 882, 97, "native", "writev")}
 failures = 0
 

@@ -14,7 +14,7 @@ enum {
 	BAR_COLUMNS = 10,
 	SHARE_COLUMNS = 6,
 	COUNT_COLUMNS = 8,
-	PLACE_MIN = 12,
+	LOCATION_MIN = 12,
 	/* Deeper frames of a tree have this indent. */
 	INDENT_MAX = 30,
 	/* Shares of hot and warm rows, in thousandths. */
@@ -154,7 +154,7 @@ static void share_out(const struct top_screen *screen, size_t *ret_name, size_t 
 		used += BAR_COLUMNS + 1;
 	left = (size_t)COLS > used ? (size_t)COLS - used : 0;
 	*ret_location = screen->choice.view == TOP_VIEW_MODULES ? 0 : left * 2 / 5;
-	if (*ret_location < PLACE_MIN)
+	if (*ret_location < LOCATION_MIN)
 		*ret_location = 0;
 	*ret_name = left > *ret_location ? left - *ret_location - (*ret_location ? 1 : 0) : left;
 }
@@ -192,7 +192,7 @@ static void draw_heads(struct top_screen *screen)
 		top_draw_text(screen, source->chunk + 1, name + location, TOP_CUT_BEGIN);
 	} else if (location) {
 		before = top_columns_width(screen->line.bytes, screen->terminal.utf8) - before;
-		format_text_addf(&screen->line, "%*s PLACE",
+		format_text_addf(&screen->line, "%*s LOCATION",
 				 name > before ? (int)(name - before) : 0, "");
 	}
 	top_draw_line(screen, TOP_HEADER_LINES + 1, TOP_LOOK_HEAD);

@@ -66,9 +66,9 @@ void top_describe_capture(const struct daemon_live_header *header, char *ret_tex
 
 double top_full_percent(const uint64_t *outcomes)
 {
-	return format_percent(outcomes[DAEMON_FULL], outcomes[DAEMON_FULL] + outcomes[DAEMON_TORN] +
-							     outcomes[DAEMON_TRUNCATED] +
-							     outcomes[DAEMON_UNWOUND]);
+	return format_percent(outcomes[DAEMON_FULL],
+			      outcomes[DAEMON_FULL] + outcomes[DAEMON_INCONSISTENT] +
+				      outcomes[DAEMON_TRUNCATED] + outcomes[DAEMON_UNWOUND]);
 }
 
 double top_rate(uint64_t count, const struct daemon_history_point *point)

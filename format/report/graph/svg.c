@@ -35,11 +35,11 @@
 #define TITLE_CHARS_MAX 100
 
 static const char *const classes[FORMAT_KIND_COUNT] = {
-	"native", "lua", "fast", "cfunc", "trace", "pseudo", "process",
+	"native", "lua", "builtin", "cfunc", "trace", "pseudo", "process",
 };
 
 static const char *const legends[FORMAT_KIND_COUNT] = {
-	"native", "Lua", "fast function", "C function", "trace", "activity", "process",
+	"native", "Lua", "built-in function", "C function", "trace", "activity", "process",
 };
 
 /** A box: all samples that share the chain up to this frame. Depth 0 is the root box. */

@@ -70,7 +70,7 @@ static void put_function(struct json_out *json, const struct call_tree *call_tre
 	if (label->name)
 		json_out_key_text(json, "name", label->name);
 	if (label->location)
-		json_out_key_text(json, "place", label->location);
+		json_out_key_text(json, "location", label->location);
 	json_out_key_number(json, "self", count->self);
 	json_out_key_number(json, "total", count->total);
 	put_share(json, "self_share", (double)count->self / all);

@@ -79,7 +79,7 @@ static void print_rows(const struct row *rows, const struct call_tree *call_tree
 	fprintf(file, "%" PRIu64 " %s, %" PRIu32 " functions\n\n", call_tree->samples, unit,
 		call_tree->label_count);
 	fprintf(file, "%9s %6s %9s %6s  %-8s  %-*s  %s\n", "SELF", "%", "TOTAL", "%", "KIND", width,
-		"FUNCTION", "PLACE");
+		"FUNCTION", "LOCATION");
 	for (uint32_t i = 0; i < call_tree->label_count; i++) {
 		const struct call_tree_label *label = rows[i].label;
 		bool location = label->kind == FORMAT_KIND_LUA && label->location;

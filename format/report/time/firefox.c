@@ -23,7 +23,7 @@ static const struct {
 } categories[FORMAT_KIND_COUNT] = {
 	[FORMAT_KIND_NATIVE] = { "Native", "blue" },
 	[FORMAT_KIND_LUA] = { "Lua", "yellow" },
-	[FORMAT_KIND_FAST] = { "Built-in function", "lightblue" },
+	[FORMAT_KIND_BUILTIN] = { "Built-in function", "lightblue" },
 	[FORMAT_KIND_CFUNC] = { "C function", "green" },
 	[FORMAT_KIND_TRACE] = { "Trace", "orange" },
 	[FORMAT_KIND_PSEUDO] = { "Collector and compiler", "purple" },
