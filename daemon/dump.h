@@ -153,7 +153,7 @@ struct daemon_stacks {
 	size_t unread;	   /**< Threads whose stacks could not be read. */
 	bool ended;	   /**< Its program ended during the read. */
 	uint64_t pause_ns; /**< Duration of the freeze; 0: no freeze was necessary. */
-	size_t held;	   /**< Threads that were frozen. */
+	size_t frozen;	   /**< Threads that were frozen. */
 	/* Why the stacks may not be one consistent snapshot: */
 	/** The allowed pause was too short to copy everything, so some stacks were read later, or
 	 * before. */
@@ -163,7 +163,7 @@ struct daemon_stacks {
 	bool is_exhausted; /**< Some values were left out: budget exhausted. */
 	/** Why threads could not be frozen, for people. "": they were, no freeze was necessary, or
 	 * they did not stop in time (is_late). */
-	char unheld[512];
+	char not_frozen[512];
 };
 
 /** Which stacks and variables to show. */
@@ -248,16 +248,16 @@ struct daemon_coroutines {
 	size_t stack_count;
 	bool is_buffered;  /**< All memory was searched for VMs; there are no others. */
 	uint64_t pause_ns; /**< Duration of the freeze; 0: no freeze was necessary. */
-	size_t held;	   /**< Threads that were frozen. */
+	size_t frozen;	   /**< Threads that were frozen. */
 	uint64_t copied_bytes;
 	/* Why coroutines may be missing, or may not be one consistent snapshot: */
 	/** The allowed pause was too short to copy everything, so a part was read later. */
 	bool is_late;
-	bool is_huge;	   /**< The heap exceeds the limit of a copy. */
-	bool has_woken;	   /**< Threads ran while memory was copied. */
-	bool is_truncated; /**< More coroutines exist than can be listed. */
-	bool is_exhausted; /**< Some values were left out: budget exhausted. */
-	bool is_core_cut;  /**< A part of the core file is missing. */
+	bool is_huge;		/**< The heap exceeds the limit of a copy. */
+	bool has_woken;		/**< Threads ran while memory was copied. */
+	bool is_truncated;	/**< More coroutines exist than can be listed. */
+	bool is_exhausted;	/**< Some values were left out: budget exhausted. */
+	bool is_core_truncated; /**< A part of the core file is missing. */
 };
 
 /** How to read coroutines. */

@@ -95,7 +95,7 @@ void dump_add_reason(struct dump_reasons *reasons, bool holds, const char *text,
 /** Add the reasons why a dump of stacks or coroutines is not a consistent snapshot, or not
  * complete. */
 void dump_add_snapshot_reasons(struct dump_reasons *reasons, bool is_late, bool is_huge,
-			       bool has_woken, bool is_exhausted, bool is_core_cut);
+			       bool has_woken, bool is_exhausted, bool is_core_truncated);
 
 /** Print one line for each reason. */
 void dump_print_reasons(FILE *file, const struct dump_reasons *reasons);
@@ -103,7 +103,7 @@ void dump_print_reasons(FILE *file, const struct dump_reasons *reasons);
 /** Print "3 threads frozen for 1.2 ms". */
 void dump_print_freeze(FILE *file, size_t frozen, uint64_t pause_ns);
 
-/** Add the keys held_threads and pause_ms. */
+/** Add the keys frozen_threads and pause_ms. */
 void dump_add_freeze(struct json_object *object, size_t frozen, uint64_t pause_ns);
 
 /** Add the keys partial and partial_why. */

@@ -32,7 +32,7 @@ static struct dump_reasons list_reasons(const struct daemon_coroutines *coroutin
 		is_list_cut |= coroutines->vms[i].is_truncated;
 	dump_add_snapshot_reasons(&reasons, coroutines->is_late, coroutines->is_huge,
 				  coroutines->has_woken, coroutines->is_exhausted,
-				  coroutines->is_core_cut);
+				  coroutines->is_core_truncated);
 	dump_add_reason(
 		&reasons, is_list_cut,
 		"a heap's list of objects could not be read to its end, so coroutines are missing",
@@ -192,8 +192,8 @@ void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutine
 	fprintf(file, "process %d (%s), ", (int)coroutines->pid, name ? name : "?");
 	if (coroutines->core)
 		fprintf(file, "%zu VM%s\n", coroutines->count, plural(coroutines->count));
-	else if (coroutines->held)
-		dump_print_freeze(file, coroutines->held, coroutines->pause_ns);
+	else if (coroutines->frozen)
+		dump_print_freeze(file, coroutines->frozen, coroutines->pause_ns);
 	else
 		fputs("no thread ran, so none was frozen\n", file);
 	dump_print_reasons(file, &reasons);
@@ -295,7 +295,7 @@ static struct json_object *make_head(const struct daemon_coroutines *coroutines)
 	json_keys_add_number(object, "pid", (uint64_t)coroutines->pid);
 	json_keys_add_text(object, "name", coroutines->name);
 	json_keys_add_flag(object, "all_vms", coroutines->is_buffered);
-	dump_add_freeze(object, coroutines->held, coroutines->pause_ns);
+	dump_add_freeze(object, coroutines->frozen, coroutines->pause_ns);
 	json_keys_add_number(object, "copied_bytes", coroutines->copied_bytes);
 	dump_add_reasons(object, &reasons);
 	return object;

@@ -98,11 +98,11 @@ static struct dump_reasons list_reasons(const struct daemon_stacks *stacks)
 {
 	struct dump_reasons reasons = { 0 };
 
-	dump_add_reason(&reasons, stacks->unheld[0],
+	dump_add_reason(&reasons, stacks->not_frozen[0],
 			"threads could not be frozen, so this is not a consistent snapshot",
-			"unheld");
+			"not_frozen");
 	if (reasons.count)
-		reasons.items[0].more = stacks->unheld;
+		reasons.items[0].more = stacks->not_frozen;
 	dump_add_snapshot_reasons(&reasons, stacks->is_late, stacks->is_huge, stacks->has_woken,
 				  stacks->is_exhausted, stacks->is_truncated);
 	dump_add_reason(&reasons, stacks->ended, "the program ended while it was read", "ended");
@@ -133,9 +133,9 @@ void dump_print_stacks(FILE *file, const struct daemon_stacks *stacks)
 	print_shown(file, stacks->name);
 	fputc(')', file);
 	print_vms(file, stacks);
-	if (stacks->held) {
+	if (stacks->frozen) {
 		fputs("  ", file);
-		dump_print_freeze(file, stacks->held, stacks->pause_ns);
+		dump_print_freeze(file, stacks->frozen, stacks->pause_ns);
 	}
 	dump_print_reasons(file, &reasons);
 	if (stacks->count == 0)
@@ -189,14 +189,14 @@ static struct json_object *make_process(const struct daemon_stacks *stacks)
 
 	if (stacks->core) {
 		json_keys_add_text(object, "core", stacks->core);
-		json_keys_add_flag(object, "core_cut", stacks->is_truncated);
+		json_keys_add_flag(object, "core_truncated", stacks->is_truncated);
 	}
 	json_keys_add_number(object, "pid", (uint64_t)stacks->pid);
 	json_keys_add_text(object, "name", stacks->name);
 	json_keys_add_flag(object, "ended", stacks->ended);
 	json_keys_add_number(object, "threads_without_lua", stacks->others);
 	json_keys_add_number(object, "unread_threads", stacks->unread);
-	dump_add_freeze(object, stacks->held, stacks->pause_ns);
+	dump_add_freeze(object, stacks->frozen, stacks->pause_ns);
 	dump_add_reasons(object, &reasons);
 	for (size_t i = 0; i < stacks->vm_count; i++)
 		json_object_array_add(vms, make_vm(&stacks->vms[i]));

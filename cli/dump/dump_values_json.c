@@ -70,7 +70,7 @@ static void add_table(struct json_object *object, const struct luastate_table *t
 	json_keys_add_number(object, "array_slots", table->array_slots);
 	json_keys_add_number(object, "hash_slots", table->hash_slots);
 	json_keys_add_flag(object, "metatable", table->has_metatable);
-	json_keys_add_word(object, "cut", cut_word(table->cut));
+	json_keys_add_word(object, "truncated", cut_word(table->cut));
 	for (size_t i = 0; i < table->entry_count; i++) {
 		struct json_object *entry = json_object_new_object();
 
@@ -136,7 +136,7 @@ static void add_string(struct json_object *object, const struct luastate_value *
 
 	add_escaped(object, "value", "escaped", value->text, shown);
 	json_keys_add_number(object, "bytes", value->size);
-	json_keys_add_flag(object, "cut", shown < value->size);
+	json_keys_add_flag(object, "truncated", shown < value->size);
 }
 
 static void add_object(struct json_object *object, const struct luastate_value *value)

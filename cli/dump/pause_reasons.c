@@ -16,7 +16,7 @@ void dump_add_reason(struct dump_reasons *reasons, bool holds, const char *text,
 }
 
 void dump_add_snapshot_reasons(struct dump_reasons *reasons, bool is_late, bool is_huge,
-			       bool has_woken, bool is_exhausted, bool is_core_cut)
+			       bool has_woken, bool is_exhausted, bool is_core_truncated)
 {
 	dump_add_reason(reasons, is_late,
 			"a part was read before or after the freeze: a longer --max-pause helps",
@@ -24,7 +24,8 @@ void dump_add_snapshot_reasons(struct dump_reasons *reasons, bool is_late, bool 
 	dump_add_reason(reasons, is_huge, "the heap is larger than the limit of a copy", "huge");
 	dump_add_reason(reasons, has_woken, "waiting threads ran while memory was copied", "woken");
 	dump_add_reason(reasons, is_exhausted, "too many values, the rest is <omitted>", "values");
-	dump_add_reason(reasons, is_core_cut, "the core file is incomplete", "core_cut");
+	dump_add_reason(reasons, is_core_truncated, "the core file is incomplete",
+			"core_truncated");
 }
 
 void dump_print_reasons(FILE *file, const struct dump_reasons *reasons)
@@ -50,7 +51,7 @@ void dump_print_freeze(FILE *file, size_t frozen, uint64_t pause_ns)
 
 void dump_add_freeze(struct json_object *object, size_t frozen, uint64_t pause_ns)
 {
-	json_keys_add_number(object, "held_threads", frozen);
+	json_keys_add_number(object, "frozen_threads", frozen);
 	json_object_object_add(object, "pause_ms", json_object_new_double(ms(pause_ns)));
 }
 

@@ -242,7 +242,7 @@ enum daemon_end daemon_dump_core_coroutines(const char *path, const char *sysroo
 		coroutines.pid = daemon_core_pid(reading.core);
 		snprintf(coroutines.name, sizeof(coroutines.name), "%s",
 			 daemon_core_name(reading.core));
-		coroutines.is_core_cut = daemon_core_is_truncated(reading.core);
+		coroutines.is_core_truncated = daemon_core_is_truncated(reading.core);
 		end = read_coroutines(&reading, values, &coroutines);
 		tell_end(&reading, end, ret_text, len);
 	}

@@ -89,22 +89,22 @@ static void look(struct dump *dump)
 static int freeze(struct dump *dump, struct failure *why)
 {
 	int ret = snapshot_take(dump->snapshot, why);
-	const struct attach_freeze *held = snapshot_freeze(dump->snapshot);
+	const struct attach_freeze *last = snapshot_freeze(dump->snapshot);
 
-	dump->out->pause_ns = held->pause_ns;
+	dump->out->pause_ns = last->pause_ns;
 	if (ret != 0)
 		return -1;
-	dump->out->held = held->stopped_count;
+	dump->out->frozen = last->stopped_count;
 	dump->out->copied_bytes = snapshot_copied_bytes(dump->snapshot);
 	dump->out->is_huge = snapshot_is_huge(dump->snapshot);
-	dump->out->has_woken = held->woken > 0;
+	dump->out->has_woken = last->woken > 0;
 	return 0;
 }
 
 static int find_positions(struct dump *dump, struct failure *why)
 {
-	const struct attach_freeze *held = snapshot_freeze(dump->snapshot);
-	size_t count = held->thread_count;
+	const struct attach_freeze *last = snapshot_freeze(dump->snapshot);
+	size_t count = last->thread_count;
 
 	free(dump->positions);
 	free(dump->registers);
@@ -115,9 +115,9 @@ static int find_positions(struct dump *dump, struct failure *why)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list coroutines");
 	symbols_space_refresh(dump->target->space, why);
 	/* Threads that began meanwhile, or were too many to freeze, count as woken. */
-	dump->has_all_positions = held->woken == 0;
+	dump->has_all_positions = last->woken == 0;
 	for (size_t i = 0; i < count; i++) {
-		const struct attach_frozen_thread *thread = &held->threads[i];
+		const struct attach_frozen_thread *thread = &last->threads[i];
 
 		if (!thread->is_unknown && !thread->woke)
 			dump->positions[dump->position_count++] = coroutines_position(
@@ -160,7 +160,7 @@ static void forget(struct daemon_coroutines *out)
 	struct daemon_coroutines head = { .pid = out->pid,
 					  .is_buffered = out->is_buffered,
 					  .pause_ns = out->pause_ns,
-					  .held = out->held,
+					  .frozen = out->frozen,
 					  .copied_bytes = out->copied_bytes,
 					  .is_huge = out->is_huge,
 					  .has_woken = out->has_woken };

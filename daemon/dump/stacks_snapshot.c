@@ -219,7 +219,7 @@ static void note_freeze(const struct held *held)
 	const struct attach_freeze *freeze = snapshot_freeze(held->of->snapshot);
 	struct daemon_stacks *stacks = held->looked;
 
-	stacks->held = freeze->stopped_count;
+	stacks->frozen = freeze->stopped_count;
 	stacks->pause_ns = freeze->pause_ns;
 	stacks->has_woken = freeze->woken > 0;
 	stacks->is_huge = snapshot_is_huge(held->of->snapshot);
@@ -235,9 +235,9 @@ static void note_failure(const struct held *held, const struct failure *why)
 	if (why->kind == FAILURE_TIMEOUT || why->kind == FAILURE_LIMIT)
 		stacks->is_late = true;
 	else if (why->kind == FAILURE_GONE) /* the process exists, so its threads have ended */
-		failure_describe(why, stacks->unheld, sizeof(stacks->unheld));
+		failure_describe(why, stacks->not_frozen, sizeof(stacks->not_frozen));
 	else
-		attach_explain(stacks->pid, why, stacks->unheld, sizeof(stacks->unheld));
+		attach_explain(stacks->pid, why, stacks->not_frozen, sizeof(stacks->not_frozen));
 }
 
 /* Freeze again while another freeze is likely to show more. @return 1 if there was no freeze, -1 if

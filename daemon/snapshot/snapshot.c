@@ -13,7 +13,7 @@ enum {
 	STACK_ABOVE_BYTES = 16 << 10,
 	/* A thread that woke while it was not frozen is included in the next freeze. A process that
 	 * is always busy would have us freeze it again and again. */
-	HOLDS = 3,
+	FREEZES_MAX = 3,
 };
 
 struct snapshot {
@@ -24,7 +24,7 @@ struct snapshot {
 	struct attach_freeze freeze;
 	struct attach_reader memory, any;
 	uint64_t paused_ns; /* in all freezes */
-	unsigned holds;
+	unsigned freezes;
 	bool is_huge, is_late;
 };
 
@@ -240,15 +240,15 @@ static uint64_t left_ns(const struct snapshot *snapshot)
 
 bool snapshot_may_take(const struct snapshot *snapshot)
 {
-	uint64_t last_ns = snapshot->holds ? snapshot->paused_ns / snapshot->holds : 0;
+	uint64_t last_ns = snapshot->freezes ? snapshot->paused_ns / snapshot->freezes : 0;
 
-	return snapshot->holds < HOLDS && left_ns(snapshot) > 2 * last_ns;
+	return snapshot->freezes < FREEZES_MAX && left_ns(snapshot) > 2 * last_ns;
 }
 
 /* If this freeze fails, the copy of the last one remains. */
 static int freeze(struct snapshot *snapshot, struct failure *why)
 {
-	struct attach_freeze held = { 0 };
+	struct attach_freeze taken = { 0 };
 	struct attach_copy *copy;
 	int ret;
 
@@ -257,12 +257,12 @@ static int freeze(struct snapshot *snapshot, struct failure *why)
 	copy = choose(snapshot);
 	if (!copy)
 		return failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "freeze a process");
-	ret = attach_freeze(snapshot->target->process, left_ns(snapshot), copy, &held, why);
-	snapshot->holds++;
-	snapshot->paused_ns += held.pause_ns;
+	ret = attach_freeze(snapshot->target->process, left_ns(snapshot), copy, &taken, why);
+	snapshot->freezes++;
+	snapshot->paused_ns += taken.pause_ns;
 	if (ret == 0) {
 		attach_freeze_deinit(&snapshot->freeze);
-		snapshot->freeze = held;
+		snapshot->freeze = taken;
 		attach_copy_destroy(snapshot->copy);
 		snapshot->copy = copy;
 	} else {

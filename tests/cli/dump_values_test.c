@@ -121,7 +121,7 @@ static void test_cut_strings(void **state)
 	value = string("ab\xff", 3, 4);
 	expect_text(&value, "\"ab\"... (4 bytes)");
 	object = parse(&value, &root);
-	assert_true(json_object_get_boolean(json_object_object_get(object, "cut")));
+	assert_true(json_object_get_boolean(json_object_object_get(object, "truncated")));
 	assert_int_equal(4, json_object_get_int(json_object_object_get(object, "bytes")));
 	json_object_put(root);
 }
@@ -209,7 +209,7 @@ static void test_tables(void **state)
 	(void)state;
 	expect_text(&value, "table 0x40 (9 entries) {10, [3] = nil, name = true, "
 			    "[\"no name\"] = <unreadable>, ...}");
-	expect_json(&value, "cut", "entries");
+	expect_json(&value, "truncated", "entries");
 	table = (struct luastate_table){ .count = 1, .cut = LUASTATE_TABLE_CYCLE };
 	expect_text(&value, "table 0x40 (1 entry, shown around this)");
 	table = (struct luastate_table){ .has_metatable = true };

@@ -60,14 +60,14 @@ static void test_stacks(void **state)
 	assert_partial(&(struct daemon_stacks){ .has_woken = true }, "ran while", "woken");
 	assert_partial(&(struct daemon_stacks){ .is_exhausted = true }, "<omitted>", "values");
 	assert_partial(&(struct daemon_stacks){ .core = "core", .is_truncated = true },
-		       "is incomplete", "core_cut");
+		       "is incomplete", "core_truncated");
 	assert_partial(&(struct daemon_stacks){ .ended = true }, "program ended", "ended");
 	assert_partial(&(struct daemon_stacks){ .unread = 2 }, "2 threads that could not be read",
 		       "unread");
 	assert_partial(
-		&(struct daemon_stacks){ .unheld = "traced by another" },
+		&(struct daemon_stacks){ .not_frozen = "traced by another" },
 		"could not be frozen, so this is not a consistent snapshot: traced by another",
-		"unheld");
+		"not_frozen");
 }
 
 int main(void)

@@ -106,7 +106,7 @@ static void test_time_was_over(void **state)
 	read_moment();
 	assert_look_stays();
 	assert_true(stacks.is_late);
-	assert_string_equal("", stacks.unheld);
+	assert_string_equal("", stacks.not_frozen);
 	assert_true(stacks.pause_ns >= 30 * MS_NS);
 }
 
@@ -123,9 +123,9 @@ static void test_other_failures(void **state)
 		read_moment();
 		assert_look_stays();
 		assert_false(stacks.is_late);
-		assert_string_not_equal("", stacks.unheld);
+		assert_string_not_equal("", stacks.not_frozen);
 		if (kinds[i] == FAILURE_BUSY)
-			assert_non_null(strstr(stacks.unheld, "already traced by pid"));
+			assert_non_null(strstr(stacks.not_frozen, "already traced by pid"));
 		if (i + 1 < sizeof(kinds) / sizeof(kinds[0]))
 			end(state);
 	}

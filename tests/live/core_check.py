@@ -13,9 +13,9 @@ import json
 import sys
 
 # What a core does not have, or what a process alone costs.
-CORE = {"core", "core_cut"}
+CORE = {"core", "core_truncated"}
 THREAD = {"name", "doing", "syscall", "syscall_name", "stops"}
-COST = {"held_threads", "pause_ms", "copied_bytes"}
+COST = {"frozen_threads", "pause_ms", "copied_bytes"}
 
 
 def bare(item, keys):
