@@ -300,8 +300,9 @@ static bool decode_snapshot(struct trace_source *source, uint32_t index, struct 
 		return true;
 	location = (struct location){ .base = view.top, .pc = view.pc };
 	/* A stitched trace has not made its last call yet; the snapshot's position is the
-	 * caller's. */
-	if (is_stitch(source, index) && !step_down(source, &view, &location, &repeats))
+	 * caller's. The call's frame is no vararg function's, which would have another one below.
+	 */
+	if (is_stitch(source, index) && (!step_down(source, &view, &location, &repeats) || repeats))
 		return true;
 	for (;;) {
 		if (!identify(source, trace, &view, location.base, location.pc, &frame) ||

@@ -2,6 +2,7 @@
 /* Traces that contradict themselves, and ones that would make much work. */
 #include "trace_scene.h"
 
+#include "luastate/state/invariants.h"
 #include "luastate/trace/trace.h"
 
 /* A walk gives the frames on the stack, with or without the trace, and no others. */
@@ -170,6 +171,21 @@ static void test_hostile_links(void **state)
 			continue;
 		expect_no_inlined(&scene);
 	}
+}
+
+/* The only snapshot of a stitched trace, with a vararg function's upper frame as its last call. */
+static void test_stitch_of_vararg(void **state)
+{
+	struct trace_scene scene;
+
+	trace_scene_init(&scene, *state);
+	scene.tracing.linktype = TRACE_LINK_STITCH;
+	fake_snap_begin(scene.vm, &scene.tracing, 0);
+	fake_snap_delta(scene.vm, &scene.tracing, scene.inner, 3, FAKE_LINK_VARG);
+	fake_snap_end(scene.vm, &scene.tracing, trace_scene_pc(&scene, scene.inner_proto, 1));
+	trace_scene_put(&scene);
+	trace_scene_at(&scene, 70);
+	expect_no_inlined(&scene);
 }
 
 /* Without GC64 each frame has a word behind the position; with it there is none. */
@@ -392,12 +408,19 @@ static void test_walks_in_vain_are_bounded(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_hostile_headers),    SAMPLE_TEST(test_huge_block),
-		SAMPLE_TEST(test_hostile_snapshots),  SAMPLE_TEST(test_hostile_links),
-		SAMPLE_TEST(test_number_of_links),    SAMPLE_TEST(test_hostile_calls),
-		SAMPLE_TEST(test_hostile_constants),  SAMPLE_TEST(test_deep_snapshots),
-		SAMPLE_TEST(test_frames_without_end), SAMPLE_TEST(test_parents_in_a_circle),
-		SAMPLE_TEST(test_work_is_bounded),    SAMPLE_TEST(test_walks_in_vain_are_bounded),
+		SAMPLE_TEST(test_hostile_headers),
+		SAMPLE_TEST(test_huge_block),
+		SAMPLE_TEST(test_hostile_snapshots),
+		SAMPLE_TEST(test_hostile_links),
+		SAMPLE_TEST(test_stitch_of_vararg),
+		SAMPLE_TEST(test_number_of_links),
+		SAMPLE_TEST(test_hostile_calls),
+		SAMPLE_TEST(test_hostile_constants),
+		SAMPLE_TEST(test_deep_snapshots),
+		SAMPLE_TEST(test_frames_without_end),
+		SAMPLE_TEST(test_parents_in_a_circle),
+		SAMPLE_TEST(test_work_is_bounded),
+		SAMPLE_TEST(test_walks_in_vain_are_bounded),
 	};
 
 	sample_choose(argc, argv);
