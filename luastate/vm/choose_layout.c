@@ -8,13 +8,13 @@
 #include "luastate/derive/derive.h"
 #include "luastate/state/invariants.h"
 
-bool state_retire_layout(struct luastate *state, struct luastate_layout *debug)
+bool state_retire_layout(struct luastate *state, struct luastate_layout *layout)
 {
-	if (!debug)
+	if (!layout)
 		return true;
 	if (state->retired_count == STATE_RETIRED_MAX)
 		return false;
-	state->retired[state->retired_count++] = debug;
+	state->retired[state->retired_count++] = layout;
 	return true;
 }
 
@@ -67,6 +67,7 @@ void state_set_layout(struct luastate *state, struct state_interpreter *interpre
 		return;
 	interpreter->own = NULL;
 	interpreter->row = NULL;
+	interpreter->is_derived = interpreter->is_provisional = false;
 }
 
 static void replace_layout(struct luastate *state, const struct luastate_layout *before,
