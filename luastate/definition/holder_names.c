@@ -617,11 +617,9 @@ static void free_holders(struct holders *holders)
 
 void names_search_holders(const struct names_search *search, uint64_t end_ns)
 {
-	struct holders *holders = NULL;
+	struct holders *holders = calloc(1, sizeof(*holders));
 	const struct item *item;
 
-	if (search->layout->GCfuncL_uvptr >= 0)
-		holders = calloc(1, sizeof(*holders));
 	if (!holders)
 		return;
 	if (HASH_COUNT(search->state->held) >= HELD_MAX)

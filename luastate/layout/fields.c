@@ -224,13 +224,13 @@ bool state_layout_is_bounded(const struct luastate_layout *layout)
 	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
 		if (layout->GCobj_gct >= objects[i])
 			return false;
+	/* Each object begins with the reference to the next one, then its mark and its type. */
+	if (layout->GCobj_gct <= layout->ref_size)
+		return false;
 	/* A trace's link to the next object is right before the instructions' address. */
 	if (state_has_compiler(layout) &&
 	    (layout->GCtrace_ir < layout->ref_size || layout->GCobj_gct >= layout->GCtrace_sizeof ||
 	     layout->global_State_to_J > layout->global_State_to_dispatch))
-		return false;
-	/* It is read after the header that all functions have. */
-	if (layout->GCfuncL_uvptr < 0)
 		return false;
 	return layout->BC_FUNCF < layout->BC__MAX;
 }

@@ -11,7 +11,7 @@ int32_t state_field_value(const struct luastate_layout *layout, size_t field);
 
 /**
  * Whether a build may lack a field, or its value may be unknown: only fields that no frame depends
- * on. vmst.* except interp and cfunc may be unknown too.
+ * on. The fields vmst.* may be unknown too; this function does not cover them.
  */
 bool state_may_lack(const char *field);
 

@@ -423,6 +423,9 @@ static void test_members_are_bounded(void **state)
 	assert_false(is_bounded_with(row, field_index("global_State.strempty"),
 				     row->global_State_sizeof - row->GCstr_sizeof + 1));
 	assert_false(is_bounded_with(row, field_index("GCobj.gct"), row->GCstr_sizeof));
+	/* The mark is between the reference to the next object and the type. */
+	assert_true(is_bounded_with(row, field_index("GCobj.gct"), row->ref_size + 1));
+	assert_false(is_bounded_with(row, field_index("GCobj.gct"), row->ref_size));
 }
 
 static void test_members_outside_are_refused(void **state)
