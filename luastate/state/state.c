@@ -32,7 +32,7 @@ bool luastate_has_interpreter(const struct luastate *state)
 bool state_code_is(const struct state_interpreter *interpreter, uint64_t pc, const uint8_t *bytes,
 		   size_t len)
 {
-	return pc >= interpreter->start && pc + len <= interpreter->end &&
+	return pc >= interpreter->start && pc <= interpreter->end && len <= interpreter->end - pc &&
 	       memcmp(interpreter->code + (pc - interpreter->start), bytes, len) == 0;
 }
 
