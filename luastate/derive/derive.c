@@ -218,6 +218,7 @@ void derive_begin(struct derive *derive, const struct luastate_layout *row)
 
 	derive->row = row;
 	derive->layout = *row;
+	derive->trace_count = 0;
 	memset(derive->source, 0, sizeof(derive->source));
 	for (size_t i = 0; i < state_field_count; i++) {
 		int32_t value;
