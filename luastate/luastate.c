@@ -72,7 +72,8 @@ void luastate_begin_sample(struct luastate *state, const struct attach_reader *r
 		find_again(state, reader);
 	state_begin_definitions(state);
 	/* No one refers to an earlier sample's data any more. */
-	if (HASH_COUNT(state->protos) > STATE_FUNCTIONS_MAX)
+	if (HASH_COUNT(state->protos) > STATE_FUNCTIONS_MAX ||
+	    state->proto_bytes > STATE_PROTO_BYTES_MAX / 2)
 		state_free_protos(state);
 	if (HASH_COUNT(state->callables) > STATE_FUNCTIONS_MAX)
 		state_free_callables(state);

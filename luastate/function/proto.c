@@ -23,8 +23,10 @@
 
 #include "luastate/layout/object.h"
 
-static void free_copies(struct state_proto *proto)
+static void free_copies(struct luastate *state, struct state_proto *proto)
 {
+	state->proto_bytes -=
+		(proto->bc ? (size_t)proto->sizebc * 4 : 0) + (proto->debug ? proto->debug_len : 0);
 	free(proto->bc);
 	free(proto->debug);
 	proto->bc = NULL;
@@ -32,9 +34,9 @@ static void free_copies(struct state_proto *proto)
 	proto->debug_len = 0;
 }
 
-static void free_proto(struct state_proto *proto)
+static void free_proto(struct luastate *state, struct state_proto *proto)
 {
-	free_copies(proto);
+	free_copies(state, proto);
 	free((char *)(uintptr_t)proto->function.chunkname);
 	free(proto);
 }
@@ -46,7 +48,7 @@ void state_free_protos(struct luastate *state)
 	HASH_ITER(hh, state->protos, proto, next)
 	{
 		HASH_DEL(state->protos, proto);
-		free_proto(proto);
+		free_proto(state, proto);
 	}
 }
 
@@ -65,27 +67,30 @@ static unsigned line_width(uint32_t numline)
 	return numline < 256 ? 1 : numline < 65536 ? 2 : 4;
 }
 
-/* Copy bytecode and debug part if they are short. A failure here is no error, because both can
- * be read in pieces later. */
-static void copy_parts(struct state_proto *proto, const struct attach_reader *reader)
+/* @return NULL if there is no room for the copy, or the bytes cannot be read. */
+static void *copy_part(struct luastate *state, const struct attach_reader *reader, uint64_t address,
+		       size_t len)
 {
-	size_t bc_len = (size_t)proto->sizebc * 4;
+	void *copy = len <= STATE_PROTO_BYTES_MAX - state->proto_bytes ? malloc(len) : NULL;
 	struct failure why;
 
+	if (copy && state_read(reader, address, copy, len, &why) != 0) {
+		free(copy);
+		copy = NULL;
+	}
+	state->proto_bytes += copy ? len : 0;
+	return copy;
+}
+
+/* Copy bytecode and debug part if they are short. A failure here is no error, because both can
+ * be read in pieces later. */
+static void copy_parts(struct luastate *state, struct state_proto *proto,
+		       const struct attach_reader *reader)
+{
 	if (proto->sizebc <= STATE_BYTECODE_KEEP)
-		proto->bc = malloc(bc_len);
-	if (proto->bc && state_read(reader, proto->bytecode, proto->bc, bc_len, &why) != 0) {
-		free(proto->bc);
-		proto->bc = NULL;
-	}
-	if (!proto->debug_len)
-		return;
-	proto->debug = malloc(proto->debug_len);
-	if (proto->debug &&
-	    state_read(reader, proto->lineinfo, proto->debug, proto->debug_len, &why) != 0) {
-		free(proto->debug);
-		proto->debug = NULL;
-	}
+		proto->bc = copy_part(state, reader, proto->bytecode, (size_t)proto->sizebc * 4);
+	if (proto->debug_len)
+		proto->debug = copy_part(state, reader, proto->lineinfo, proto->debug_len);
 }
 
 bool state_proto_is_consistent(const struct luastate_layout *layout, uint64_t address,
@@ -162,9 +167,9 @@ static char *copy_chunkname(const struct luastate_layout *layout,
 }
 
 /* Fill in the members of a prototype other than its identity. */
-static int fill_proto(struct state_proto *proto, const struct luastate_layout *layout,
-		      const struct attach_reader *reader, const struct state_identity *identity,
-		      struct failure *why)
+static int fill_proto(struct luastate *state, struct state_proto *proto,
+		      const struct luastate_layout *layout, const struct attach_reader *reader,
+		      const struct state_identity *identity, struct failure *why)
 {
 	const uint8_t *header = identity->header;
 	uint64_t end = proto->address + state_u32(header, layout->GCproto_sizept);
@@ -179,7 +184,7 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 		return failure_set(why, FAILURE_INVALID, 0, 0, proto->address,
 				   "read a prototype's chunk name");
 	free((char *)(uintptr_t)proto->function.chunkname);
-	free_copies(proto);
+	free_copies(state, proto);
 	proto->layout = layout;
 	proto->identity = *identity;
 	proto->sizebc = state_u32(header, layout->GCproto_sizebc);
@@ -192,7 +197,7 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 		proto->debug_len = end - proto->lineinfo < STATE_DEBUG_KEEP
 					   ? (size_t)(end - proto->lineinfo)
 					   : STATE_DEBUG_KEEP;
-	copy_parts(proto, reader);
+	copy_parts(state, proto, reader);
 	proto->function.chunkname = NULL;
 	if (!has_lines_in_range(proto)) {
 		free(chunkname);
@@ -224,16 +229,16 @@ static int fill_proto(struct state_proto *proto, const struct luastate_layout *l
 
 /* Reads for a reader that keeps what it reads: an image must hold everything that decoding
  * needs. */
-static void read_again(struct state_proto *proto, const struct luastate_layout *layout,
-		       const struct attach_reader *reader)
+static void read_again(struct luastate *state, struct state_proto *proto,
+		       const struct luastate_layout *layout, const struct attach_reader *reader)
 {
 	size_t debug_len = proto->debug_len;
 
 	has_function_header(layout, reader, proto->bytecode);
 	free(copy_chunkname(layout, reader, proto->chunkname));
-	free_copies(proto);
+	free_copies(state, proto);
 	proto->debug_len = debug_len;
-	copy_parts(proto, reader);
+	copy_parts(state, proto, reader);
 	if (proto->name_rank == UINT8_MAX)
 		return;
 	proto->name_rank = 0;
@@ -413,7 +418,7 @@ struct state_proto *state_get_proto(const struct state_view *view, uint64_t addr
 	if (readable && proto && is_same(proto, &identity, memory->any)) {
 		proto->serial = state->serial;
 		if (state->thorough)
-			read_again(proto, layout, memory->any);
+			read_again(state, proto, layout, memory->any);
 		return proto;
 	}
 	if (proto && is_lost(state, proto, memory)) {
@@ -428,10 +433,10 @@ struct state_proto *state_get_proto(const struct state_view *view, uint64_t addr
 		proto = add_proto(state, layout, address, why);
 	if (!proto)
 		return NULL;
-	if (fill_proto(proto, layout, memory->any, &identity, why) != 0 ||
+	if (fill_proto(state, proto, layout, memory->any, &identity, why) != 0 ||
 	    has_changed(view, &identity, address, why)) {
 		HASH_DEL(state->protos, proto);
-		free_proto(proto);
+		free_proto(state, proto);
 		return NULL;
 	}
 	proto->stale = false;

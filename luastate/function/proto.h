@@ -11,6 +11,9 @@ enum {
 	/* Bytes of a prototype's debug part to keep, and bytes to compare in each sample. */
 	STATE_DEBUG_KEEP = 16384,
 	STATE_DEBUG_COMPARED = 1024,
+	/* Maximum bytes to keep of all prototypes; most have some KiB. Forged ones may overlap, so
+	 * their number bounds nothing. */
+	STATE_PROTO_BYTES_MAX = 256 << 20,
 	/* LuaJIT's own limit on instructions of one prototype is far below (BCMAX_D jumps). */
 	STATE_BYTECODE_MAX = 1 << 26,
 	/* Longest chunk name to keep. A chunk name can be a whole source text. */

@@ -92,6 +92,7 @@ struct luastate {
 	size_t vm_count;
 	const struct luastate_layout *proven; /* by the last trace that was left; NULL: none */
 	struct state_proto *protos;
+	size_t proto_bytes; /* bytes of bytecode and debug parts that they keep */
 	struct state_callable *callables;
 	struct trace *traces;	    /* by VM and number */
 	struct trace **trace_index; /* sorted by machine code */

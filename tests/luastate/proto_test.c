@@ -520,6 +520,32 @@ static void test_caches_are_emptied(void **state)
 	assert_int_equal(0, luastate_vm_count(sample->state));
 }
 
+/* Without room for copies a prototype is read in pieces; the next sample makes room. */
+static void test_copies_are_bounded(void **state)
+{
+	struct sample *sample = *state;
+	const struct attach_reader *reader = &sample->vm->reader;
+	uint64_t address = fake_caller(sample->vm, "@file.lua", 30, "callee");
+	struct state_proto *proto;
+	uint32_t ins;
+
+	sample->state->proto_bytes = STATE_PROTO_BYTES_MAX;
+	proto = get(sample, address);
+	assert_non_null(proto);
+	assert_null(proto->bc);
+	assert_null(proto->debug);
+	assert_int_equal(
+		0, state_proto_instruction(proto, reader, proto->bytecode + 4, &ins, &sample->why));
+	assert_int_not_equal(0, state_proto_line(proto, reader, proto->bytecode + 4));
+	luastate_begin_sample(sample->state, reader);
+	assert_null(sample->state->protos);
+	sample->state->proto_bytes = 0;
+	assert_non_null(get(sample, address)->bc);
+	assert_true(sample->state->proto_bytes >= 4 * 4);
+	luastate_reset(sample->state);
+	assert_int_equal(0, sample->state->proto_bytes);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -543,6 +569,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_chunk_names),
 		SAMPLE_TEST(test_bad_chunk_names),
 		SAMPLE_TEST(test_caches_are_emptied),
+		SAMPLE_TEST(test_copies_are_bounded),
 	};
 
 	sample_choose(argc, argv);
