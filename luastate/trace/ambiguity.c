@@ -12,6 +12,11 @@
 
 #include "luastate/function/proto.h"
 
+enum {
+	/* Bytes of a loop's bytecode that one step searches, see trace_charge(). */
+	LOOP_BYTES = 2048,
+};
+
 static const struct trace_frame *frame_from_root(const struct trace *trace,
 						 const struct trace_snapshot *snapshot, unsigned n)
 {
@@ -91,6 +96,7 @@ static bool knows_others(const struct trace *trace, const struct trace_snapshot 
 
 /** A function's bytecode. */
 struct code {
+	struct luastate *state;
 	const struct state_proto *proto;
 	const struct attach_reader *reader;
 	bool metamethods; /* the trace has inlined metamethods */
@@ -165,6 +171,14 @@ static bool loop_at(const struct code *code, uint64_t pc, struct loop *ret_loop)
 	return true;
 }
 
+/* Find the loop around @pc that the instruction at @at shows. The search of the loop is charged in
+ * advance: forged bytecode may show a loop at each of its instructions. */
+static bool loop_around(const struct code *code, uint64_t at, uint64_t pc, struct loop *ret_loop)
+{
+	return loop_at(code, at, ret_loop) && pc >= ret_loop->start && pc <= ret_loop->end &&
+	       trace_charge(code->state, (ret_loop->end - ret_loop->start) / LOOP_BYTES);
+}
+
 /* Read an instruction as it is now. */
 static bool read_live(const struct code *code, uint64_t pc, uint32_t *ret_ins)
 {
@@ -211,13 +225,11 @@ static bool may_repeat(const struct code *code, uint64_t pc, uint32_t root, bool
 	struct loop loop, own = { 0, UINT64_MAX };
 
 	for (uint64_t at = proto->bytecode; at < end; at += 4)
-		if (loop_at(code, at, &loop) && pc >= loop.start && pc <= loop.end &&
-		    is_of_trace(code, &loop, root))
+		if (loop_around(code, at, pc, &loop) && is_of_trace(code, &loop, root))
 			own = loop;
 	for (uint64_t at = proto->bytecode; at < end; at += 4)
-		if (loop_at(code, at, &loop) && pc >= loop.start && pc <= loop.end &&
-		    loop.start >= own.start && loop.end <= own.end &&
-		    (loop.start != own.start || loop.end != own.end) &&
+		if (loop_around(code, at, pc, &loop) && loop.start >= own.start &&
+		    loop.end <= own.end && (loop.start != own.start || loop.end != own.end) &&
 		    (!with_call || has_call(code, loop.start, loop.end + 4, NULL)))
 			return true;
 	return false;
@@ -239,6 +251,7 @@ static bool code_of(const struct stretch *stretch, const struct trace_frame *fra
 	const struct trace_source *source = stretch->source;
 	struct failure why;
 
+	ret_code->state = source->view.state;
 	ret_code->reader = source->view.memory->any;
 	ret_code->metamethods = stretch->trace->has_metamethods;
 	ret_code->proto = state_get_proto(

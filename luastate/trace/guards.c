@@ -22,6 +22,8 @@ enum {
 	/* Maximum side traces of one trace whose headers are read. More are hardly worth the
 	 * time. */
 	SIDES_MAX = 1024,
+	/* Bytes of machine code that one step searches, see trace_charge(). */
+	CODE_BYTES = 512,
 };
 
 /** The possible targets of a trace's guards. */
@@ -149,6 +151,9 @@ static void note_moves(const struct trace_source *source, struct trace *trace)
 
 void trace_locate(const struct trace_source *source, struct trace *trace)
 {
+	size_t len = trace->szmcode < TRACE_CODE_BYTES ? trace->szmcode : TRACE_CODE_BYTES;
+
+	trace_charge(source->view.state, len / CODE_BYTES);
 	locate(source, trace);
 	note_moves(source, trace);
 }
