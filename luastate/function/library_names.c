@@ -355,29 +355,28 @@ static void set_name(struct state_callable *item, const char *name)
 	item->function.name_serial++;
 }
 
-static struct state_callable *get_item(struct luastate *state, uint64_t key,
-				       enum luastate_kind kind, uint64_t address)
+static struct state_callable *get_item(struct luastate *state, const struct state_callable_key *key)
 {
 	struct state_callable *item;
 
-	HASH_FIND(hh, state->callables, &key, sizeof(key), item);
+	HASH_FIND(hh, state->callables, key, sizeof(*key), item);
 	if (item)
 		return item;
 	item = calloc(1, sizeof(*item));
 	if (!item)
 		return NULL;
-	item->key = key;
-	item->function =
-		(struct luastate_function){ .kind = kind, .address = address, .name_serial = 1 };
+	item->key = *key;
+	item->function = (struct luastate_function){ .kind = (enum luastate_kind)key->kind,
+						     .address = key->address,
+						     .name_serial = 1 };
 	return HASH_KEEP(state->callables, key, item);
 }
 
 struct luastate_function *state_get_callable(struct luastate *state, enum luastate_kind kind,
 					     uint64_t address, int ffid)
 {
-	/* User addresses do not use the top bits, which hold the kind. */
-	struct state_callable *item =
-		get_item(state, address | (uint64_t)kind << 60, kind, address);
+	const struct state_callable_key key = { .kind = kind, .address = address };
+	struct state_callable *item = get_item(state, &key);
 	struct state_cname *cname = NULL;
 
 	if (!item)
@@ -402,11 +401,10 @@ struct luastate_function *state_get_callable(struct luastate *state, enum luasta
 struct luastate_function *state_get_trace(struct luastate *state, uint32_t number, uint64_t proto,
 					  const char *chunkname, int64_t line)
 {
-	/* A flush frees trace numbers for new traces. The start location distinguishes such
-	 * traces. */
-	uint64_t key = (proto ^ (uint64_t)line << 48) | (uint64_t)LUASTATE_TRACE << 60;
-	struct state_callable *item =
-		get_item(state, key ^ (uint64_t)number << 1, LUASTATE_TRACE, number);
+	const struct state_callable_key key = {
+		.kind = LUASTATE_TRACE, .address = number, .proto = proto, .line = line
+	};
+	struct state_callable *item = get_item(state, &key);
 
 	if (!item)
 		return NULL;

@@ -5,9 +5,18 @@
 
 #include "luastate/state/state.h"
 
+/** Distinguishes callables. A flush frees traces' numbers for new traces, so a trace has its start
+ * location as well. */
+struct state_callable_key {
+	uint64_t kind;	  /* enum luastate_kind */
+	uint64_t address; /* of its code; a trace's number */
+	uint64_t proto;	  /* where a trace starts; others: 0 */
+	int64_t line;
+};
+
 /** A built-in, C function or trace that frames refer to. */
 struct state_callable {
-	uint64_t key;
+	struct state_callable_key key;
 	struct luastate_function function;
 	char name[STATE_NAME_MAX];
 	char *chunkname;
