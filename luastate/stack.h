@@ -91,7 +91,7 @@ enum luastate_outcome {
 			       were gone when they were read. */
 };
 
-/** A function. Borrowed until luastate_reset() or luastate_destroy(). */
+/** A function. Borrowed until luastate_begin_sample(), luastate_reset() or luastate_destroy(). */
 struct luastate_function {
 	enum luastate_kind kind;
 	uint64_t address; /**< Prototype, unique code address, lua_CFunction, or trace number. */

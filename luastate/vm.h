@@ -92,7 +92,7 @@ struct luastate_vm {
 
 /**
  * Check the invariants of @p L as a lua_State under every layout, and remember its VM.
- * @return The VM, borrowed, or NULL with FAILURE_NOT_FOUND or a read's failure.
+ * @return The VM, borrowed, or NULL with FAILURE_NOT_FOUND.
  */
 const struct luastate_vm *luastate_vm_of(struct luastate *state, const struct attach_reader *reader,
 					 uint64_t L, struct failure *why);
@@ -111,8 +111,11 @@ const struct luastate_vm *luastate_find_on_stack(struct luastate *state,
 						 const struct attach_reader *reader, uint64_t sp,
 						 uint64_t limit, struct failure *why);
 
-/** Find a VM in writable memory [start, end); the second method: a main coroutine points to the
- * global state directly after it, which points back. */
+/**
+ * Find a VM in writable memory [start, end); the second method: a main coroutine points to the
+ * global state directly after it, which points back.
+ * @return The VM, borrowed, or NULL with FAILURE_NOT_FOUND, FAILURE_GONE or FAILURE_NO_MEMORY.
+ */
 const struct luastate_vm *luastate_find_in_range(struct luastate *state,
 						 const struct attach_reader *reader, uint64_t start,
 						 uint64_t end, struct failure *why);

@@ -312,6 +312,7 @@ const struct luastate_vm *luastate_find_in_range(struct luastate *state,
 {
 	uint8_t *bytes = malloc(SEARCH_CHUNK);
 	const struct luastate_vm *found = NULL;
+	bool gone = false;
 
 	if (!bytes) {
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, start, "search memory");
@@ -325,7 +326,8 @@ const struct luastate_vm *luastate_find_in_range(struct luastate *state,
 		if (state_read(reader, at, bytes, len, why) != 0) {
 			uint64_t fault = why->address;
 
-			if (why->kind == FAILURE_GONE)
+			gone = why->kind == FAILURE_GONE;
+			if (gone)
 				break;
 			/* A hole: the target maps and unmaps memory during the search. */
 			len = fault > at && fault - at < len ? (size_t)(fault - at) : 0;
@@ -339,7 +341,7 @@ const struct luastate_vm *luastate_find_in_range(struct luastate *state,
 			found = search_chunk(state, reader, &chunk, false, why);
 	}
 	free(bytes);
-	if (!found)
+	if (!found && !gone)
 		failure_set(why, FAILURE_NOT_FOUND, 0, 0, start, "find a VM in memory");
 	return found;
 }
