@@ -19,6 +19,7 @@
 #include "attach/array.h"
 #include "attach/clock.h"
 #include "luastate/definition/definition.h"
+#include "luastate/function/proto.h"
 #include "luastate/state/heap_list.h"
 
 enum {
@@ -31,8 +32,6 @@ enum {
 	/* Limit on parents to check in one sample, and on reads of their constants. Many are
 	 * needed only if chunks have no lines, because each prototype may then be the parent. */
 	CANDIDATES = 4096,
-	/* GCproto.flags, PROTO_CHILD: the prototype creates functions. */
-	FLAG_CHILD = 0x01,
 };
 
 /** A prototype that creates functions. */
@@ -82,7 +81,7 @@ void parents_add(struct luastate *state, uint64_t G, const struct names_wanted *
 
 bool parents_is_one(const struct luastate_layout *layout, const uint8_t *header)
 {
-	return header[layout->GCproto_flags] & FLAG_CHILD;
+	return header[layout->GCproto_flags] & STATE_PROTO_CHILD;
 }
 
 static void note_parent(void *context, uint64_t address, uint8_t gct)

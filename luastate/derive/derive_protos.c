@@ -17,7 +17,6 @@ enum {
 	PROTO_MIN = 56, /* without GC64 a prototype has 64 bytes */
 	LINES_MAX = 1 << 24,
 	PROTO_BYTES_MAX = 1 << 26,
-	PROTO_VARARG = 2, /* a bit of flags */
 	LINES_LOOKED = 256,
 	FUNCTIONS_ENOUGH = 4, /* this many functions show what most have */
 	/* Opcodes of functions with variable arguments, counted from FUNCF: FUNCV to JFUNCV. */
@@ -314,7 +313,7 @@ static bool is_flags(const struct derive *derive, int32_t at)
 			       &ins, 4, &why) != 0)
 			continue;
 		op = (int32_t)(ins & 0xff) - layout->BC_FUNCF;
-		if (((proto->bytes[at] & PROTO_VARARG) != 0) != (op >= FUNCV && op <= JFUNCV))
+		if (((proto->bytes[at] & STATE_PROTO_VARARG) != 0) != (op >= FUNCV && op <= JFUNCV))
 			return false;
 	}
 	return true;

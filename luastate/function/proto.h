@@ -23,6 +23,14 @@ enum {
 	STATE_STRICT_SAMPLES = 4096,
 };
 
+/** Bits of GCproto.flags. Source: LuaJIT v2.1 src/lj_obj.h, PROTO_*. */
+enum {
+	STATE_PROTO_CHILD = 0x01, /* creates functions */
+	STATE_PROTO_VARARG = 0x02,
+	STATE_PROTO_NOJIT = 0x08, /* jit.off() */
+	STATE_PROTO_ILOOP = 0x10, /* the compiler patched instructions, to stop counting them */
+};
+
 /** Distinguishes a prototype from earlier ones at the same address. */
 struct state_identity {
 	uint8_t header[STATE_OBJECT_MAX]; /* GCproto without its volatile members */

@@ -5,11 +5,11 @@
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, HotPenalty, MCLink), src/lj_mcode.c.
  */
-#include "attach/array.h"
 #include "luastate/jit/jit_report_internal.h"
 
 #include <stdlib.h>
 
+#include "attach/array.h"
 #include "attach/clock.h"
 #include "luastate/definition/definition_names.h"
 #include "luastate/function/proto.h"
@@ -117,7 +117,7 @@ struct luastate_location jit_report_location(struct jit_report_build *build,
 static void read_definitions(struct jit_report_build *build)
 {
 	for (size_t i = 0; i < build->span_count && !jit_report_is_late(build); i++)
-		if (build->spans[i].flags & JIT_REPORT_CHILD)
+		if (build->spans[i].flags & STATE_PROTO_CHILD)
 			state_read_parent(&build->view,
 					  build->spans[i].start -
 						  (uint64_t)build->view.layout->GCproto_sizeof);
@@ -211,7 +211,7 @@ static bool is_patched(const struct jit_report_build *build, uint32_t ins)
 {
 	int32_t op = (int32_t)(ins & 0xff);
 
-	return op == JIT_REPORT_IFORL || op == JIT_REPORT_IITERL || op == JIT_REPORT_ILOOP ||
+	return op == BC_IFORL || op == BC_IITERL || op == BC_ILOOP ||
 	       op == build->view.layout->BC_FUNCF + JIT_REPORT_IFUNCF ||
 	       op == build->view.layout->BC_FUNCF + JIT_REPORT_IFUNCV;
 }

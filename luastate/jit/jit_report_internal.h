@@ -8,27 +8,9 @@
 #include "luastate/trace/trace.h"
 
 enum {
-	/* Opcodes. Numbers up to JMP are the same since 2.1.0-beta3. Opcodes of functions' first
-	 * instructions count from BC_FUNCF. Source: src/lj_bc.h. */
-	JIT_REPORT_CALLM = 65,
-	JIT_REPORT_CALL = 66,
-	JIT_REPORT_ITERC = 69,
-	JIT_REPORT_ITERN = 70,
-	JIT_REPORT_RET = 74,
-	JIT_REPORT_RET1 = 76,
-	JIT_REPORT_FORL = 79,
-	JIT_REPORT_IFORL = 80,
-	JIT_REPORT_ITERL = 82,
-	JIT_REPORT_IITERL = 83,
-	JIT_REPORT_LOOP = 85,
-	JIT_REPORT_ILOOP = 86,
-	JIT_REPORT_FUNCF = 0,
+	/* Opcodes of functions' first instructions, counted from BC_FUNCF. Source: src/lj_bc.h. */
 	JIT_REPORT_IFUNCF = 1,
 	JIT_REPORT_IFUNCV = 4,
-	/* GCproto.flags. Source: src/lj_obj.h. */
-	JIT_REPORT_CHILD = 0x01,
-	JIT_REPORT_NOJIT = 0x08,
-	JIT_REPORT_PATCHED = 0x10, /* PROTO_ILOOP */
 };
 
 /** Bytecode of a prototype from the list of all objects. */

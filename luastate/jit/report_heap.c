@@ -119,8 +119,7 @@ static void list_patched(struct jit_report_build *build, const struct state_prot
 		if (i == 0)
 			item->is_whole = op == layout->BC_FUNCF + JIT_REPORT_IFUNCF ||
 					 op == layout->BC_FUNCF + JIT_REPORT_IFUNCV;
-		else if ((op == JIT_REPORT_IFORL || op == JIT_REPORT_IITERL ||
-			  op == JIT_REPORT_ILOOP) &&
+		else if ((op == BC_IFORL || op == BC_IITERL || op == BC_ILOOP) &&
 			 add_loop(build, state_proto_line(proto, build->reader, pc)))
 			item->loop_count++;
 	}
@@ -135,7 +134,7 @@ static void add_uncompiled(struct jit_report_build *build, const struct jit_repo
 
 	if (!proto)
 		return; /* collected since the walk */
-	item.why = span->flags & JIT_REPORT_NOJIT ? LUASTATE_JIT_OFF : LUASTATE_BLACKLISTED;
+	item.why = span->flags & STATE_PROTO_NOJIT ? LUASTATE_JIT_OFF : LUASTATE_BLACKLISTED;
 	item.location = jit_report_location(build, proto, proto->bytecode);
 	list_patched(build, proto, &item);
 	if (jit_report_has_room(build, ARRAY_RESERVE(out->uncompiled, build->uncompiled_room,
@@ -146,7 +145,7 @@ static void add_uncompiled(struct jit_report_build *build, const struct jit_repo
 void jit_report_list_uncompiled(struct jit_report_build *build)
 {
 	for (size_t i = 0; i < build->span_count && !build->out_of_memory; i++) {
-		if (!(build->spans[i].flags & (JIT_REPORT_NOJIT | JIT_REPORT_PATCHED)))
+		if (!(build->spans[i].flags & (STATE_PROTO_NOJIT | STATE_PROTO_ILOOP)))
 			continue;
 		if (jit_report_is_late(build) || build->out->uncompiled_count == UNCOMPILED_MAX) {
 			build->out->heap_cut = true;

@@ -92,12 +92,11 @@ static enum luastate_trace_kind kind_of(const struct luastate_layout *layout,
 
 	if (trace->root)
 		return LUASTATE_TRACE_SIDE;
-	if (op == JIT_REPORT_FORL || op == JIT_REPORT_ITERL || op == JIT_REPORT_LOOP ||
-	    op == JIT_REPORT_ITERN)
+	if (op == BC_FORL || op == BC_ITERL || op == BC_LOOP || op == BC_ITERN)
 		return LUASTATE_TRACE_LOOP;
-	if (op == JIT_REPORT_CALLM || op == JIT_REPORT_CALL || op == JIT_REPORT_ITERC)
+	if (op == BC_CALLM || op == BC_CALL || op == BC_ITERC)
 		return LUASTATE_TRACE_STITCHED;
-	if (op >= JIT_REPORT_RET && op <= JIT_REPORT_RET1)
+	if (op >= BC_RET && op <= BC_RET1)
 		return LUASTATE_TRACE_RETURN;
 	return op >= layout->BC_FUNCF ? LUASTATE_TRACE_FUNCTION : LUASTATE_TRACE_OTHER;
 }
