@@ -9,10 +9,6 @@
 
 #include "luastate/luastate.h"
 
-struct attach_reader;
-struct failure;
-struct luastate;
-
 /** What a trace begins with. Source: LuaJIT v2.1 src/lj_trace.c, trace_stop(). */
 enum luastate_trace_kind {
 	LUASTATE_TRACE_LOOP,	 /**< Root: a loop. */

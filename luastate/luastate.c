@@ -83,3 +83,9 @@ void luastate_set_thorough(struct luastate *state, bool thorough)
 {
 	state->thorough = thorough;
 }
+
+void luastate_set_pages(struct luastate *state, luastate_pages_function *pages, void *context)
+{
+	state->pages = pages;
+	state->pages_context = context;
+}

@@ -9,10 +9,6 @@
 
 #include "luastate/stack.h"
 
-struct failure;
-struct luastate;
-struct luastate_frame;
-struct luastate_memory;
 struct luastate_values_store;
 
 enum luastate_value_type {

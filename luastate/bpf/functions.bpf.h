@@ -88,7 +88,7 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct luastat
 	struct constants constants = { .work = work };
 	const struct luastate_bpf_vm *vm;
 	uint64_t at, name, lines, size, key, *known;
-	uint32_t place;
+	uint32_t slot;
 
 	if (!work || !plan || vm_index >= LUASTATE_BPF_VMS)
 		return 0;
@@ -98,8 +98,8 @@ __attribute__((noinline)) int copy_proto(struct work *work, const struct luastat
 	at = work->record.len - vm->proto_size;
 	size = copied_field(work, at + vm->proto_bytes, 4);
 	name = copied_field(work, at + vm->proto_name, vm->ref_size);
-	place = luastate_bpf_known_slot(plan->salt, proto);
-	known = bpf_map_lookup_elem(&known_table, &place);
+	slot = luastate_bpf_known_slot(plan->salt, proto);
+	known = bpf_map_lookup_elem(&known_table, &slot);
 	key = luastate_bpf_known_key(plan->salt, proto, read_word(work, name + vm->string_hash, 4),
 				     size, copied_field(work, at + vm->proto_line, 4));
 	if (known && *known == key) {

@@ -97,11 +97,8 @@ static void add_index(struct path *path, int32_t index)
 /* Add a variable or global, which ends the path. */
 static bool add_root(struct path *path, const char *name)
 {
-	if (!name || !*name)
+	if (!name || !*name || !state_is_plain(name))
 		return false;
-	for (const char *c = name; *c; c++)
-		if ((unsigned char)*c < 32 || *c == 127)
-			return false;
 	if (strcmp(name, "_G") == 0 && begins_with(path, "."))
 		return true;
 	path->is_rooted = !path->is_full && strlen(name) <= path->begin;

@@ -165,14 +165,10 @@ bool source_text(const struct definition_source *source, uint32_t index, char *r
 	uint64_t address = source_constant(source, index);
 	struct failure why;
 
-	if (!state_is_pointer(address) ||
-	    state_read_string(source->layout, source->reader, address, ret_text, size, &why) != 0 ||
-	    !ret_text[0])
-		return false;
-	for (const char *c = ret_text; *c; c++)
-		if ((unsigned char)*c < 32 || *c == 127)
-			return false;
-	return true;
+	return state_is_pointer(address) &&
+	       state_read_string(source->layout, source->reader, address, ret_text, size, &why) ==
+		       0 &&
+	       ret_text[0] && state_is_plain(ret_text);
 }
 
 const struct definition_variable *source_variable_at(struct definition_source *source,

@@ -34,7 +34,7 @@ static int read_bounded(void *self, struct remote_addr address, void *ret_bytes,
 		bounded->is_over = true;
 	if (bounded->is_over)
 		return failure_set(why, FAILURE_LIMIT, 0, 0, address.value, "derive a layout");
-	return attach_read(bounded->of, address, ret_bytes, len, why);
+	return attach_read(bounded->behind, address, ret_bytes, len, why);
 }
 
 void derive_bound_reads(struct derive_bounded_reader *ret_bounded,
@@ -42,7 +42,7 @@ void derive_bound_reads(struct derive_bounded_reader *ret_bounded,
 {
 	*ret_bounded = (struct derive_bounded_reader){
 		.reader = { .read = read_bounded, .self = ret_bounded },
-		.of = reader,
+		.behind = reader,
 		.end_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) + DERIVE_NS
 	};
 }
@@ -307,6 +307,6 @@ bool derive_layout(struct derive *derive, uint64_t L)
 		G = derive->G ? derive->G : G;
 	}
 	derive->G = G;
-	derive->reader = bounded.of;
+	derive->reader = bounded.behind;
 	return found;
 }

@@ -7,8 +7,7 @@
  * - the values that members of live objects must have (derive_vm.c, derive_protos.c,
  *   derive_traces.c);
  * - the nearest row: if two members have moved by the same distance, a member between them has
- * moved
- *   by it too (derive.c).
+ *   moved by it too (evidence.c).
  *
  * A field is unknown if two kinds contradict each other. A layout is believed only if a live VM
  * satisfies all invariants under it (invariants.c), like any other layout.
@@ -131,7 +130,7 @@ static inline uint64_t derive_ref(const struct derive *derive, const struct deri
 /** A reader with limits that only forged memory reaches. */
 struct derive_bounded_reader {
 	struct attach_reader reader;
-	const struct attach_reader *of;
+	const struct attach_reader *behind;
 	uint32_t reads;
 	uint64_t bytes;
 	uint64_t end_ns; /* processor time of the thread */

@@ -14,7 +14,7 @@ enum {
 	/* Slots of a dispatch table: opcodes, built-ins, and opcodes again for hooks. */
 	SLOTS_MIN = 128,
 	SLOTS_MAX = 512,
-	FAST_FUNCTIONS_MIN = 8,
+	BUILT_INS_MIN = 8,
 	/* Sizes to try of lua_State, which has about 100 bytes: the main coroutine is right before
 	 * its global state. */
 	COROUTINE_MIN = 48,
@@ -67,7 +67,7 @@ static bool find_dispatch(struct derive *derive)
 	       (fast[count] & 0xff) == (fast[0] & 0xff) + (uint32_t)count)
 		count++;
 	first = (int32_t)(fast[0] & 0xff);
-	if (count < FAST_FUNCTIONS_MIN || run - first - count <= 0 || run - first - count >= first)
+	if (count < BUILT_INS_MIN || run - first - count <= 0 || run - first - count >= first)
 		return false;
 	derive_note(derive, DERIVE_FIELD(BC__MAX), first);
 	derive_note(derive, DERIVE_FIELD(GG_NUM_ASMFF), count);

@@ -68,7 +68,7 @@ const char *derive_evidence(uint8_t source)
 	return source < sizeof(texts) / sizeof(texts[0]) ? texts[source] : "";
 }
 
-/* ---- What lies between ------------------------------------------------------------------ */
+/* ---- Members between seen ones ---------------------------------------------------------- */
 
 bool derive_is_member(size_t field, const char *structure)
 {

@@ -312,13 +312,13 @@ int luastate_load_names(struct luastate *state, const struct attach_reader *read
 	if (!vm)
 		return failure_set(why, FAILURE_NOT_FOUND, 0, 0, G, "find the VM");
 	ret = search_modules(state, reader, vm, begin_ns + SEARCH_NS, why);
-	state->names_in_vain = count_names(state) > before ? 0 : state->names_in_vain + 1;
-	if (state->names_in_vain > NAMES_DOUBLINGS)
-		state->names_in_vain = NAMES_DOUBLINGS;
+	state->names_doublings = count_names(state) > before ? 0 : state->names_doublings + 1;
+	if (state->names_doublings > NAMES_DOUBLINGS)
+		state->names_doublings = NAMES_DOUBLINGS;
 	rest_ns = (clock_now_ns() - begin_ns) * NAMES_REST;
 	if (rest_ns < NAMES_INTERVAL_NS)
 		rest_ns = NAMES_INTERVAL_NS;
-	state->names_due_ns = begin_ns + (rest_ns << state->names_in_vain);
+	state->names_due_ns = begin_ns + (rest_ns << state->names_doublings);
 	return ret;
 }
 
@@ -341,7 +341,7 @@ void state_free_names(struct luastate *state)
 	}
 	memset(state->ff_names, 0, sizeof(state->ff_names));
 	state->names_due_ns = 0;
-	state->names_in_vain = 0;
+	state->names_doublings = 0;
 }
 
 /* ---- Callables -------------------------------------------------------------------------- */

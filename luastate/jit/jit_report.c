@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What has a VM's compiler made? The live process is read without a stop: the compiler's settings,
  * its areas of machine code, traces (report_trace.c), functions that it does not compile
- * (report_heap.c), and the places where recording aborted.
+ * (report_heap.c), and the locations where recording aborted.
  *
  * Source: LuaJIT v2.1 src/lj_jit.h (jit_State, HotPenalty, MCLink), src/lj_mcode.c.
  */

@@ -96,14 +96,14 @@ struct luastate_location jit_report_location(struct jit_report_build *build,
 					     const struct state_proto *proto, uint64_t pc);
 
 /** Note a function that a trace refers to. */
-void jit_report_add_candidate(struct jit_report_probe *look, struct state_proto *proto,
+void jit_report_add_candidate(struct jit_report_probe *probe, struct state_proto *proto,
 			      bool inlined);
 
 /** Note the functions among a trace's constants (report_frames.c). */
-void jit_report_add_constants(struct jit_report_probe *look);
+void jit_report_add_constants(struct jit_report_probe *probe);
 
 /** Note the functions of a snapshot's frames, and its exit. @return false if memory is short. */
-bool jit_report_add_snapshot(struct jit_report_probe *look, uint32_t index);
+bool jit_report_add_snapshot(struct jit_report_probe *probe, uint32_t index);
 
 /** Read all traces (report_trace.c). */
 void jit_report_read_traces(struct jit_report_build *build);

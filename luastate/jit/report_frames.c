@@ -9,44 +9,44 @@
 #include "attach/array.h"
 #include "luastate/function/proto.h"
 
-void jit_report_add_candidate(struct jit_report_probe *look, struct state_proto *proto,
+void jit_report_add_candidate(struct jit_report_probe *probe, struct state_proto *proto,
 			      bool inlined)
 {
-	for (size_t i = 0; i < look->count; i++)
-		if (look->candidates[i].proto == proto) {
-			look->candidates[i].inlined |= inlined;
+	for (size_t i = 0; i < probe->count; i++)
+		if (probe->candidates[i].proto == proto) {
+			probe->candidates[i].inlined |= inlined;
 			return;
 		}
-	if (look->count < JIT_REPORT_CANDIDATES)
-		look->candidates[look->count++] = (struct jit_report_candidate){ proto, inlined };
+	if (probe->count < JIT_REPORT_CANDIDATES)
+		probe->candidates[probe->count++] = (struct jit_report_candidate){ proto, inlined };
 }
 
-static struct state_proto *lua_proto(struct jit_report_probe *look, uint8_t kind, uint64_t address)
+static struct state_proto *lua_proto(struct jit_report_probe *probe, uint8_t kind, uint64_t address)
 {
-	return kind == LUASTATE_LUA && address ? jit_report_proto(look->build, address) : NULL;
+	return kind == LUASTATE_LUA && address ? jit_report_proto(probe->build, address) : NULL;
 }
 
 /* A prototype is a trace's constant only if a call specialised the trace to it. */
-void jit_report_add_constants(struct jit_report_probe *look)
+void jit_report_add_constants(struct jit_report_probe *probe)
 {
-	for (size_t i = 0; i < look->trace.own_count; i++) {
-		const struct trace_function *function = &look->trace.functions[i];
-		struct state_proto *proto = lua_proto(look, function->kind, function->address);
+	for (size_t i = 0; i < probe->trace.own_count; i++) {
+		const struct trace_function *function = &probe->trace.functions[i];
+		struct state_proto *proto = lua_proto(probe, function->kind, function->address);
 
 		if (proto)
-			jit_report_add_candidate(look, proto,
+			jit_report_add_candidate(probe, proto,
 						 function->object == function->address);
 	}
 }
 
-static void add_frames(struct jit_report_probe *look, const struct trace_snapshot *snapshot)
+static void add_frames(struct jit_report_probe *probe, const struct trace_snapshot *snapshot)
 {
 	for (unsigned i = 0; i < snapshot->count; i++) {
-		const struct trace_frame *frame = &look->trace.frames[snapshot->first + i];
-		struct state_proto *proto = lua_proto(look, frame->kind, frame->function);
+		const struct trace_frame *frame = &probe->trace.frames[snapshot->first + i];
+		struct state_proto *proto = lua_proto(probe, frame->kind, frame->function);
 
 		if (proto)
-			jit_report_add_candidate(look, proto, true);
+			jit_report_add_candidate(probe, proto, true);
 	}
 }
 
@@ -63,16 +63,16 @@ static bool add_exit(struct jit_report_build *build, struct luastate_location lo
 	return true;
 }
 
-bool jit_report_add_snapshot(struct jit_report_probe *look, uint32_t index)
+bool jit_report_add_snapshot(struct jit_report_probe *probe, uint32_t index)
 {
-	const struct trace_source *source = &look->source;
+	const struct trace_source *source = &probe->source;
 	uint64_t pc = trace_position_of(source, index);
-	uint64_t holder = pc ? trace_find_holder(source, &look->trace, pc) : 0;
-	struct state_proto *proto = lua_proto(look, LUASTATE_LUA, holder);
+	uint64_t holder = pc ? trace_find_holder(source, &probe->trace, pc) : 0;
+	struct state_proto *proto = lua_proto(probe, LUASTATE_LUA, holder);
 
 	if (proto)
-		jit_report_add_candidate(look, proto, true);
-	add_frames(look, &look->trace.snapshots[index]);
-	return add_exit(look->build, jit_report_location(look->build, proto, pc),
+		jit_report_add_candidate(probe, proto, true);
+	add_frames(probe, &probe->trace.snapshots[index]);
+	return add_exit(probe->build, jit_report_location(probe->build, proto, pc),
 			trace_snapshot_bytes(source, index)[source->view.layout->SnapShot_count]);
 }

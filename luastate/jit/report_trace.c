@@ -137,14 +137,14 @@ static void read_members(const struct luastate_layout *layout, const struct jit_
 	read_parent(copy, trace);
 }
 
-static bool add_functions(struct jit_report_probe *look)
+static bool add_functions(struct jit_report_probe *probe)
 {
-	struct jit_report_build *build = look->build;
+	struct jit_report_build *build = probe->build;
 	struct luastate_jit_report *out = build->out;
 
 	/* The first function is the one in which the trace begins. */
-	for (size_t i = 1; i < look->count; i++) {
-		uint32_t function = jit_report_function(build, look->candidates[i].proto);
+	for (size_t i = 1; i < probe->count; i++) {
+		uint32_t function = jit_report_function(build, probe->candidates[i].proto);
 
 		if (function == LUASTATE_NO_FUNCTION ||
 		    !jit_report_has_room(build, ARRAY_RESERVE(out->trace_functions,
@@ -152,17 +152,17 @@ static bool add_functions(struct jit_report_probe *look)
 							      out->trace_function_count + 1)))
 			return false;
 		out->trace_functions[out->trace_function_count++] =
-			(struct luastate_trace_function){ function, look->candidates[i].inlined };
+			(struct luastate_trace_function){ function, probe->candidates[i].inlined };
 	}
 	return true;
 }
 
 /* @return false to leave the trace out: its function is gone, or memory is short. */
-static bool look_into(struct jit_report_probe *look, struct luastate_trace *trace)
+static bool examine(struct jit_report_probe *probe, struct luastate_trace *trace)
 {
-	struct jit_report_build *build = look->build;
+	struct jit_report_build *build = probe->build;
 	const struct luastate_layout *layout = build->view.layout;
-	const uint8_t *header = look->copy->header;
+	const uint8_t *header = probe->copy->header;
 	struct state_proto *start =
 		jit_report_proto(build, state_ref(layout, header, layout->GCtrace_startpt));
 	struct failure why;
@@ -170,21 +170,21 @@ static bool look_into(struct jit_report_probe *look, struct luastate_trace *trac
 	if (!start)
 		return false;
 	build->view.state->trace_work = 0; /* the report's own time limit is enough */
-	if (trace_decode_frames(&look->source, &look->trace, &why) != 0) {
+	if (trace_decode_frames(&probe->source, &probe->trace, &why) != 0) {
 		build->out_of_memory |= why.kind == FAILURE_NO_MEMORY;
 		return false;
 	}
-	read_members(layout, look->copy, trace);
+	read_members(layout, probe->copy, trace);
 	trace->start = jit_report_location(build, start,
 					   state_ref(layout, header, layout->GCtrace_startpc));
 	trace->first_exit = build->out->exit_count;
 	trace->first_function = build->out->trace_function_count;
-	jit_report_add_candidate(look, start, true);
-	jit_report_add_constants(look);
-	for (uint32_t i = 0; i < look->copy->block.nsnap && !jit_report_is_late(build); i++)
-		if (!jit_report_add_snapshot(look, i))
+	jit_report_add_candidate(probe, start, true);
+	jit_report_add_constants(probe);
+	for (uint32_t i = 0; i < probe->copy->block.nsnap && !jit_report_is_late(build); i++)
+		if (!jit_report_add_snapshot(probe, i))
 			return false;
-	if (!add_functions(look))
+	if (!add_functions(probe))
 		return false;
 	trace->exit_count = build->out->exit_count - trace->first_exit;
 	trace->function_count = build->out->trace_function_count - trace->first_function;
@@ -204,29 +204,29 @@ static bool add_trace(struct jit_report_build *build, const struct jit_report_co
 {
 	struct luastate_jit_report *out = build->out;
 	struct luastate_trace trace = { .number = number };
-	struct jit_report_probe *look;
+	struct jit_report_probe *probe;
 	bool good;
 
 	if (!jit_report_has_room(
 		    build, ARRAY_RESERVE(out->traces, build->trace_room, out->trace_count + 1)))
 		return false;
-	look = calloc(1, sizeof(*look));
-	if (!look) {
+	probe = calloc(1, sizeof(*probe));
+	if (!probe) {
 		build->out_of_memory = true;
 		return false;
 	}
-	look->build = build;
-	look->copy = copy;
-	look->source = (struct trace_source){ .view = build->view,
-					      .header = copy->header,
-					      .bytes = copy->bytes,
-					      .block = copy->block,
-					      .find_holder = find_on_heap,
-					      .context = build };
-	look->trace.address = copy->address;
-	good = look_into(look, &trace);
-	trace_deinit(&look->trace);
-	free(look);
+	probe->build = build;
+	probe->copy = copy;
+	probe->source = (struct trace_source){ .view = build->view,
+					       .header = copy->header,
+					       .bytes = copy->bytes,
+					       .block = copy->block,
+					       .find_holder = find_on_heap,
+					       .context = build };
+	probe->trace.address = copy->address;
+	good = examine(probe, &trace);
+	trace_deinit(&probe->trace);
+	free(probe);
 	if (!good)
 		return false;
 	out->traces[out->trace_count++] = trace;

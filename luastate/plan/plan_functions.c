@@ -186,15 +186,15 @@ static bool plan_stack_functions(struct luastate_plan_context *context, struct a
 	struct plan_stack stack;
 	struct plan_frame frame;
 	struct slots slots;
-	uint64_t lowest, looked = 0;
+	uint64_t lowest, steps = 0;
 	bool more = false;
 
 	if (!plan_read_header(image, thread, &stack))
 		return false;
 	lowest = stack.start + 2 * (uint64_t)layout->ref_size;
 	slots = look_at_slots(image, stack.start);
-	for (uint64_t base = stack.used_end; base >= lowest && looked < PLAN_SLOTS;
-	     base -= 8, looked++) {
+	for (uint64_t base = stack.used_end; base >= lowest && steps < PLAN_SLOTS;
+	     base -= 8, steps++) {
 		if (!read_frame(layout, &slots, image, base, &frame) ||
 		    !add_frame(context, layout, &frame, image))
 			continue;

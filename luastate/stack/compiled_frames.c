@@ -164,8 +164,8 @@ static bool insert(struct luastate_chain *chain, size_t at, size_t count)
 	return true;
 }
 
-static struct luastate_function *fast_function(const struct state_view *view,
-					       const struct trace_frame *frame)
+static struct luastate_function *callable_of(const struct state_view *view,
+					     const struct trace_frame *frame)
 {
 	struct luastate_function *function = state_get_callable(
 		view->state, (enum luastate_kind)frame->kind, frame->function, frame->ffid);
@@ -187,7 +187,7 @@ static bool resolve(const struct state_view *view, const struct trace_frame *fro
 
 	*ret_frame = (struct luastate_frame){ .owner = base->owner, .coroutine = base->coroutine };
 	if (from->kind != LUASTATE_LUA) {
-		ret_frame->function = fast_function(view, from);
+		ret_frame->function = callable_of(view, from);
 		return ret_frame->function != NULL;
 	}
 	if (from->function)

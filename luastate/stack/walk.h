@@ -22,7 +22,7 @@ struct walk_function {
 	enum luastate_kind kind;
 	struct state_proto *proto; /* Lua */
 	uint64_t object;	   /* GCfunc */
-	uint64_t f, pc;		   /* C: entry; fast: address of its bytecode */
+	uint64_t f, pc;		   /* C: entry; built-in: address of its bytecode */
 	int ffid;
 	bool dummy; /* the slot holds a coroutine: bottom frame, no function */
 };

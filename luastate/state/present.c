@@ -24,12 +24,6 @@ struct window {
 	uint8_t bits[WINDOW_PAGES / 8];
 };
 
-void luastate_set_pages(struct luastate *state, luastate_pages_function *pages, void *context)
-{
-	state->pages = pages;
-	state->pages_context = context;
-}
-
 void present_free(struct luastate *state)
 {
 	free(state->windows);
@@ -39,13 +33,13 @@ void present_free(struct luastate *state)
 static void ask(const struct luastate *state, struct window *window, uint64_t number)
 {
 	uint8_t pages[WINDOW_PAGES] = { 0 };
-	bool told = state->pages(state->pages_context, number * WINDOW_BYTES,
-				 (number + 1) * WINDOW_BYTES, pages);
+	bool known = state->pages(state->pages_context, number * WINDOW_BYTES,
+				  (number + 1) * WINDOW_BYTES, pages);
 
 	window->number = number;
 	window->serial = state->serial;
-	memset(window->bits, told ? 0 : 0xff, sizeof(window->bits));
-	for (unsigned i = 0; told && i < WINDOW_PAGES; i++)
+	memset(window->bits, known ? 0 : 0xff, sizeof(window->bits));
+	for (unsigned i = 0; known && i < WINDOW_PAGES; i++)
 		window->bits[i / 8] |= (uint8_t)(!!pages[i] << i % 8);
 }
 

@@ -53,7 +53,7 @@ struct each {
 };
 
 /** State of one coroutine, from its lua_State. */
-struct look {
+struct probe {
 	uint64_t L, base, top, vm_frame;
 	uint8_t status;
 	const struct luastate_position
@@ -89,7 +89,7 @@ static const struct luastate_position *find_position(const struct each *each, ui
 }
 
 /* @return false if it is not a coroutine of this VM, or is being created. */
-static bool look_at(struct each *each, uint64_t L, struct look *ret_look)
+static bool probe_coroutine(struct each *each, uint64_t L, struct probe *ret_probe)
 {
 	const struct luastate_layout *layout = each->layout;
 	uint8_t bytes[STATE_OBJECT_MAX];
@@ -98,87 +98,88 @@ static bool look_at(struct each *each, uint64_t L, struct look *ret_look)
 	/* walk_read_stack() would search for another VM. */
 	if (state_global_of(layout, each->walk.stopped, L) != each->vm->G ||
 	    state_read(each->walk.stopped, L, bytes, (size_t)layout->lua_State_sizeof, &why) != 0 ||
-	    walk_read_stack(&each->walk, L, &ret_look->stack, &why) != 0)
+	    walk_read_stack(&each->walk, L, &ret_probe->stack, &why) != 0)
 		return false;
-	ret_look->L = L;
-	ret_look->base = ret_look->stack.base;
-	ret_look->top = state_u64(bytes, layout->lua_State_top);
-	ret_look->vm_frame = ret_look->stack.vm_frame;
-	ret_look->status = bytes[layout->GCobj_gct + STATUS_FROM_TYPE];
-	ret_look->position = ret_look->vm_frame ? find_position(each, ret_look->vm_frame) : NULL;
-	ret_look->is_away =
-		ret_look->vm_frame && !ret_look->position && each->how->has_all_positions;
-	return walk_is_base(&ret_look->stack, ret_look->base);
+	ret_probe->L = L;
+	ret_probe->base = ret_probe->stack.base;
+	ret_probe->top = state_u64(bytes, layout->lua_State_top);
+	ret_probe->vm_frame = ret_probe->stack.vm_frame;
+	ret_probe->status = bytes[layout->GCobj_gct + STATUS_FROM_TYPE];
+	ret_probe->position = ret_probe->vm_frame ? find_position(each, ret_probe->vm_frame) : NULL;
+	ret_probe->is_away =
+		ret_probe->vm_frame && !ret_probe->position && each->how->has_all_positions;
+	return walk_is_base(&ret_probe->stack, ret_probe->base);
 }
 
-static enum luastate_coroutine_status status_of(const struct each *each, const struct look *look)
+static enum luastate_coroutine_status status_of(const struct each *each, const struct probe *probe)
 {
-	bool is_main = look->L == each->vm->main_thread;
+	bool is_main = probe->L == each->vm->main_thread;
 
-	if (look->status == STATUS_YIELD)
+	if (probe->status == STATUS_YIELD)
 		return LUASTATE_COROUTINE_SUSPENDED;
-	if (look->status > STATUS_YIELD)
+	if (probe->status > STATUS_YIELD)
 		return LUASTATE_COROUTINE_DEAD;
-	if (look->is_away)
+	if (probe->is_away)
 		return LUASTATE_COROUTINE_SUSPENDED;
-	if (look->vm_frame && look->L == each->cur_L)
+	if (probe->vm_frame && probe->L == each->cur_L)
 		return LUASTATE_COROUTINE_RUNNING;
-	if (is_main && !look->vm_frame)
+	if (is_main && !probe->vm_frame)
 		return LUASTATE_COROUTINE_IDLE;
-	if (look->base > look->stack.bottom)
+	if (probe->base > probe->stack.bottom)
 		return LUASTATE_COROUTINE_NORMAL;
-	return look->top == look->base ? LUASTATE_COROUTINE_DEAD : LUASTATE_COROUTINE_SUSPENDED;
+	return probe->top == probe->base ? LUASTATE_COROUTINE_DEAD : LUASTATE_COROUTINE_SUSPENDED;
 }
 
 /* ---- Frames ----------------------------------------------------------------------------- */
 
-static int walk_from(struct each *each, const struct look *look, uint64_t base, struct failure *why)
+static int walk_from(struct each *each, const struct probe *probe, uint64_t base,
+		     struct failure *why)
 {
 	const struct walk_top top = { .base = base };
 	unsigned runs, losses = each->walk.state->losses;
 
 	each->walk.chain->count = 0;
 	each->walk.steps_left = WALK_STEPS;
-	if (walk_frames(&each->walk, &look->stack, &top, &runs, why) != 0)
+	if (walk_frames(&each->walk, &probe->stack, &top, &runs, why) != 0)
 		return -1;
 	if (each->walk.state->losses != losses)
-		return failure_set(why, FAILURE_INVALID, 0, 0, look->L, "find functions again");
+		return failure_set(why, FAILURE_INVALID, 0, 0, probe->L, "find functions again");
 	return 0;
 }
 
 /* The function that a coroutine will begin with is the lowest value on its stack. */
-static void show_first_function(struct each *each, const struct look *look)
+static void show_first_function(struct each *each, const struct probe *probe)
 {
 	const struct luastate_layout *layout = each->layout;
 	const struct walk_top nowhere = { 0 };
 	struct walk_function function;
 	struct failure why;
-	uint64_t slot, base = look->stack.bottom + look->stack.frame_bytes;
+	uint64_t slot, base = probe->stack.bottom + probe->stack.frame_bytes;
 
-	if (look->top <= look->stack.bottom ||
-	    state_read(each->walk.stopped, look->stack.bottom, &slot, 8, &why) != 0 ||
+	if (probe->top <= probe->stack.bottom ||
+	    state_read(each->walk.stopped, probe->stack.bottom, &slot, 8, &why) != 0 ||
 	    state_tag(layout, slot) != layout->tag_func ||
-	    walk_read_function(&each->walk, &look->stack, base, &function, &why) != 0 ||
+	    walk_read_function(&each->walk, &probe->stack, base, &function, &why) != 0 ||
 	    function.dummy)
 		return;
-	walk_append(&each->walk, &look->stack, &function, &nowhere, 0, &why);
+	walk_append(&each->walk, &probe->stack, &function, &nowhere, 0, &why);
 }
 
 /* A coroutine that has returned to C may have left its results on the stack, and then looks like
  * one that has not started. */
-static bool is_started(const struct look *look, const struct luastate_coroutine *coroutine)
+static bool is_started(const struct probe *probe, const struct luastate_coroutine *coroutine)
 {
-	return look->base > look->stack.bottom || look->vm_frame || coroutine->is_main ||
+	return probe->base > probe->stack.bottom || probe->vm_frame || coroutine->is_main ||
 	       coroutine->status == LUASTATE_COROUTINE_DEAD;
 }
 
 /* Whether the base in a lua_State is that of the topmost frame. */
-static bool knows_base(const struct each *each, const struct look *look,
+static bool knows_base(const struct each *each, const struct probe *probe,
 		       enum luastate_coroutine_status status)
 {
 	if (status != LUASTATE_COROUTINE_RUNNING)
 		return true;
-	return look->position && look->position->is_in_call && !each->jit_base;
+	return probe->position && probe->position->is_in_call && !each->jit_base;
 }
 
 /* If the position was only in a VM frame that is gone, as after an error, the line is unknown. */
@@ -190,7 +191,7 @@ static void check_line(struct luastate_frame *frame, struct luastate_coroutine *
 		coroutine->outcome = LUASTATE_TRUNCATED;
 }
 
-static void read_frames(struct each *each, const struct look *look,
+static void read_frames(struct each *each, const struct probe *probe,
 			struct luastate_coroutine *coroutine)
 {
 	struct luastate_chain *chain = each->walk.chain;
@@ -198,12 +199,12 @@ static void read_frames(struct each *each, const struct look *look,
 
 	chain->count = 0;
 	coroutine->is_started = true;
-	if (!is_started(look, coroutine)) {
-		show_first_function(each, look);
+	if (!is_started(probe, coroutine)) {
+		show_first_function(each, probe);
 		coroutine->is_started = chain->count == 0;
-	} else if (!knows_base(each, look, coroutine->status)) {
+	} else if (!knows_base(each, probe, coroutine->status)) {
 		coroutine->outcome = LUASTATE_INCONSISTENT;
-	} else if (walk_from(each, look, look->base, &why) != 0) {
+	} else if (walk_from(each, probe, probe->base, &why) != 0) {
 		coroutine->outcome = walk_outcome_of(&why);
 	}
 	state_define_frames(each->walk.state, each->walk.memory, chain->frames, chain->count);
@@ -217,15 +218,15 @@ static void read_frames(struct each *each, const struct look *look,
 static bool visit(struct each *each, uint64_t L)
 {
 	struct luastate_coroutine coroutine = { .L = L, .is_main = L == each->vm->main_thread };
-	struct look look;
+	struct probe probe;
 
-	if (!look_at(each, L, &look)) {
+	if (!probe_coroutine(each, L, &probe)) {
 		coroutine.status = LUASTATE_COROUTINE_UNKNOWN;
 		coroutine.outcome = LUASTATE_INCONSISTENT;
 	} else {
-		coroutine.status = status_of(each, &look);
-		coroutine.vm_frame = look.vm_frame;
-		read_frames(each, &look, &coroutine);
+		coroutine.status = status_of(each, &probe);
+		coroutine.vm_frame = probe.vm_frame;
+		read_frames(each, &probe, &coroutine);
 	}
 	return each->how->visit(each->how->context, &coroutine);
 }
