@@ -52,7 +52,8 @@ void luastate_set_file(struct luastate *state, size_t index, uint64_t start, uin
 
 /**
  * Forget an interpreter whose code is no longer mapped, and its VMs. The interpreters after it move
- * up. Known functions stay; they are checked when a sample meets them again.
+ * up; if too many layouts of dropped interpreters are kept, it keeps its index instead, without
+ * code. Known functions stay; they are checked when a sample meets them again.
  * @param index As for luastate_interpreter_get().
  */
 void luastate_drop_interpreter(struct luastate *state, size_t index);

@@ -139,7 +139,7 @@ bool state_arch_holds_exit(const struct attach_registers *registers, uint32_t tr
 
 /**
  * BASE of the innermost complete frame. This is the register, except while VM code changes BASE for
- * a call or return; then it is the place where VM code keeps the old value. @param registers
+ * a call or return; then another register has the old value. @param registers
  * Registers in the interpreter.
  */
 uint64_t state_arch_base(const struct state_interpreter *interpreter,

@@ -40,7 +40,7 @@ static const uint8_t *get_page(struct heap_list *list, uint64_t address)
 	struct heap_page *page = &list->pages[number & (PAGES - 1)];
 	struct failure why;
 
-	if (page->number == number)
+	if (number && page->number == number)
 		return page->bytes;
 	page->number = 0;
 	if (!page->bytes)
