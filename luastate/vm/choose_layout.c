@@ -162,6 +162,17 @@ void state_note_compiled(struct luastate *state, const struct attach_reader *rea
 	}
 }
 
+/* Whether an interpreter with a layout has ruled a row out. */
+static bool is_ruled_out(const struct luastate *state, const struct luastate_layout *layout,
+			 const struct luastate_layout *row)
+{
+	for (size_t i = 0; i < state->interpreter_count; i++)
+		if (state->interpreters[i].layout == layout &&
+		    is_rejected(&state->interpreters[i], row))
+			return true;
+	return false;
+}
+
 /* A trace that was flushed since the stop says nothing about layouts. The row is replaced only if
  * the VM contradicts it now, before and after another row fits. A layout from debug information
  * stays. */
@@ -178,7 +189,8 @@ void state_reconsider_layout(struct luastate *state, const struct attach_reader 
 		const struct luastate_layout *layout = &luastate_layouts[i];
 
 		if (layout == before || strcmp(layout->arch, state_arch_name) != 0 ||
-		    layout->gc64 != before->gc64 || !fits_compiled(state, layout, reader, G))
+		    layout->gc64 != before->gc64 || is_ruled_out(state, before, layout) ||
+		    !fits_compiled(state, layout, reader, G))
 			continue;
 		if (!fits_compiled(state, before, reader, G))
 			replace_layout(state, before, layout);
