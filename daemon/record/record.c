@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* How does a recording open processes and outputs, run its loop, and end? */
+/* How does a recording start, and run its loop? */
+#include "daemon/record.h"
+
 #include "attach/clock.h"
 #include "daemon/outcome/outcomes.h"
 #include "daemon/outcome/settle.h"
 #include "daemon/outcome/stop_reasons.h"
-#include "daemon/record/notes.h"
+#include "daemon/record/ending.h"
 #include "daemon/record/startup.h"
 #include "daemon/recorder/live_channel.h"
 #include "daemon/rights/event_opener.h"
@@ -18,12 +20,10 @@
 #include <cap-ng.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -335,202 +335,6 @@ static int start_writer(struct recorder *recorder)
 	return 0;
 }
 
-/* Keep only the capabilities for reading other processes: tracing them, reading their files, and
- * following links in map_files (Linux 5.9). The opener keeps those for events of later threads.
- * This happens before the loop decodes the first byte of a process, and running a program does not
- * restore them. */
-static void give_up_privileges(const struct recorder *recorder)
-{
-	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
-	const size_t count = sizeof(needed) / sizeof(needed[0]);
-	bool keep[sizeof(needed) / sizeof(needed[0])];
-	bool images = recorder->options->save_images;
-	const capng_type_t kind = (capng_type_t)(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
-
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (capng_get_caps_process() != 0)
-		return;
-	for (size_t i = 0; i < count; i++)
-		keep[i] = capng_have_capability(CAPNG_EFFECTIVE, (unsigned)needed[i]);
-	images = images && capng_have_capability(CAPNG_EFFECTIVE, CAP_DAC_OVERRIDE);
-	capng_clear(CAPNG_SELECT_BOTH);
-	for (size_t i = 0; i < count; i++)
-		if (keep[i])
-			capng_update(CAPNG_ADD, kind, (unsigned)needed[i]);
-	if (images) /* their folder may belong to any user */
-		capng_update(CAPNG_ADD, kind, CAP_DAC_OVERRIDE);
-	capng_apply(CAPNG_SELECT_CAPS);
-}
-
-/* Let a waiting command continue. */
-static void say_go(struct recorder *recorder)
-{
-	if (recorder->options->go_fd < 0)
-		return;
-	if (write(recorder->options->go_fd, "g", 1) != 1)
-		snprintf(recorder->text, recorder->text_len, "cannot start the command");
-	close(recorder->options->go_fd);
-}
-
-/* ---- End -------------------------------------------------------------------------------- */
-
-/* The first output that failed, or the first one if the writer reported none. */
-static const struct output_file *failed_output(const struct recorder *recorder)
-{
-	for (size_t i = 0; i < recorder->output_count; i++)
-		if (recorder->stats->outputs[i].errnum)
-			return &recorder->outputs[i];
-	return &recorder->outputs[0];
-}
-
-static size_t count_failed(const struct recorder *recorder)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < recorder->output_count; i++)
-		count += recorder->stats->outputs[i].errnum != 0;
-	return count;
-}
-
-/* Describe what is left of this output, and of the others. */
-static void describe_rest(const struct recorder *recorder, const struct output_file *file,
-			  char *ret_text, size_t len)
-{
-	const struct daemon_output_result *result =
-		&recorder->stats->outputs[file - recorder->outputs];
-	size_t failed = count_failed(recorder), count = recorder->output_count;
-
-	snprintf(ret_text, len, "%s%s",
-		 output_describe_rest(file, recorder->options->rotate_s > 0, result),
-		 count == 1 || failed == 0 ? ""
-		 : failed == 1		   ? "; the other outputs are complete"
-		 : failed < count	   ? "; other outputs failed, too, but not all"
-					   : "; all other outputs failed, too");
-}
-
-static void tell_output(struct recorder *recorder, const struct message_status *status)
-{
-	const struct output_file *file = failed_output(recorder);
-	int end = recorder->writer.wait_status;
-	char how[48] = "", rest[160];
-
-	describe_rest(recorder, file, rest, sizeof(rest));
-	recorder->end = DAEMON_END_OUTPUT;
-	switch (recorder->writer.fate) {
-	case WRITER_REPORTED:
-		snprintf(recorder->text, recorder->text_len, "cannot write %s: %s: %s", file->path,
-			 status->errnum == ENOMEM ? "out of memory" : strerror(status->errnum),
-			 rest);
-		break;
-	case WRITER_STUCK:
-		snprintf(recorder->text, recorder->text_len,
-			 "cannot write %s: it accepted no data for %d s: %s", file->path,
-			 MESSAGE_PATIENCE_MS / 1000, rest);
-		break;
-	case WRITER_DIED:
-		if (WIFSIGNALED(end))
-			snprintf(how, sizeof(how), " by signal %d", WTERMSIG(end));
-		snprintf(recorder->text, recorder->text_len, "the writer of %s died%s: %s",
-			 file->path, how, rest);
-		break;
-	}
-}
-
-/* If the writer has failed, this is useless but harmless. */
-static void put_notes(struct recorder *recorder)
-{
-	char text[ACCOUNT_MAX];
-	struct failure why;
-
-	notes_describe(recorder->options, recorder->stats, clock_read_ns(CLOCK_PROCESS_CPUTIME_ID),
-		       text);
-	/* Without memory for the notes, the profile is still complete. */
-	message_put_notes(&recorder->writer.queue, text, &why);
-}
-
-/* Whether nothing was recorded, so that old files must stay unchanged. */
-static bool is_unused(const struct recorder *recorder)
-{
-	return recorder->stats->samples == 0 && recorder->end != DAEMON_END_STOPPED &&
-	       recorder->end != DAEMON_END_TARGET && recorder->end != DAEMON_END_EMPTY;
-}
-
-static void finish_output(struct recorder *recorder)
-{
-	struct message_status status;
-
-	if (!recorder->writing)
-		return;
-	if (is_unused(recorder))
-		writer_collect(&recorder->writer, &status);
-	else {
-		put_notes(recorder);
-		writer_finish(&recorder->writer, &status);
-	}
-	memcpy(recorder->stats->outputs, status.outputs, sizeof(status.outputs));
-	if (status.errnum)
-		tell_output(recorder, &status);
-}
-
-static void close_outputs(struct recorder *recorder)
-{
-	for (size_t i = 0; i < recorder->output_count; i++) {
-		struct output_file *file = &recorder->outputs[i];
-		bool failed = recorder->end == DAEMON_END_OUTPUT &&
-			      (!recorder->writing || recorder->stats->outputs[i].errnum);
-
-		if (is_unused(recorder) || failed)
-			output_remove(file, is_unused(recorder));
-		output_close(file);
-	}
-}
-
-static bool has_seen_luajit(const struct daemon_stats *stats)
-{
-	for (size_t i = 0; i < stats->process_count; i++)
-		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT)
-			return true;
-	return false;
-}
-
-/* Whether a command's program never ran; then we recorded only ourselves. */
-static bool has_not_run(const struct daemon_options *options)
-{
-	struct pollfd failed = { .fd = options->failed_fd, .events = POLLIN };
-
-	return poll(&failed, 1, 0) == 1 && (failed.revents & POLLIN);
-}
-
-/* What we saw of a command that ended soon depends on timing, so its end is always the same. A
- * command that ran longer is known to have no LuaJIT. */
-static bool judge_command(struct recorder *recorder)
-{
-	if (!recorder->options->await_vm || recorder->end != DAEMON_END_EARLY ||
-	    has_not_run(recorder->options) ||
-	    (recorder->was_vain && !has_seen_luajit(recorder->stats)))
-		return false;
-	recorder_end_with(recorder, DAEMON_END_EMPTY,
-			  "the command ended before the first sample: the profile is empty");
-	return true;
-}
-
-static void judge_end(struct recorder *recorder)
-{
-	const struct daemon_stats *stats = recorder->stats;
-
-	if (judge_command(recorder))
-		return;
-	/* A command that continues, or the children of a process, without a Lua state. */
-	if ((recorder->end != DAEMON_END_EARLY && recorder->end != DAEMON_END_STOPPED) ||
-	    stats->samples > 0 || !(recorder->options->await_vm || recorder->options->children))
-		return;
-	if (has_seen_luajit(stats))
-		return;
-	snprintf(recorder->text, recorder->text_len, "no LuaJIT was found in %s",
-		 recorder->options->await_vm ? "the command" : "these processes");
-	recorder->end = DAEMON_END_NO_VM;
-}
-
 /* Fetch for all processes together, because workers of one program have the same files. The
  * recording continues without files that arrive too late. */
 static void fetch_debug(struct recorder *recorder)
@@ -619,6 +423,43 @@ static void begin_sampler(struct recorder *recorder)
 	recorder->stats->capture = DAEMON_CAPTURE_STOP;
 }
 
+/* Keep only the capabilities for reading other processes: tracing them, reading their files, and
+ * following links in map_files (Linux 5.9). The opener keeps those for events of later threads.
+ * This happens before the loop decodes the first byte of a process, and running a program does not
+ * restore them. */
+static void give_up_privileges(const struct recorder *recorder)
+{
+	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	const size_t count = sizeof(needed) / sizeof(needed[0]);
+	bool keep[sizeof(needed) / sizeof(needed[0])];
+	bool images = recorder->options->save_images;
+	const capng_type_t kind = (capng_type_t)(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (capng_get_caps_process() != 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		keep[i] = capng_have_capability(CAPNG_EFFECTIVE, (unsigned)needed[i]);
+	images = images && capng_have_capability(CAPNG_EFFECTIVE, CAP_DAC_OVERRIDE);
+	capng_clear(CAPNG_SELECT_BOTH);
+	for (size_t i = 0; i < count; i++)
+		if (keep[i])
+			capng_update(CAPNG_ADD, kind, (unsigned)needed[i]);
+	if (images) /* their folder may belong to any user */
+		capng_update(CAPNG_ADD, kind, CAP_DAC_OVERRIDE);
+	capng_apply(CAPNG_SELECT_CAPS);
+}
+
+/* Let a waiting command continue. */
+static void say_go(struct recorder *recorder)
+{
+	if (recorder->options->go_fd < 0)
+		return;
+	if (write(recorder->options->go_fd, "g", 1) != 1)
+		snprintf(recorder->text, recorder->text_len, "cannot start the command");
+	close(recorder->options->go_fd);
+}
+
 /* All other processes exist now, and keep their priority. */
 static void run_at_priority(struct recorder *recorder)
 {
@@ -630,6 +471,8 @@ static void run_at_priority(struct recorder *recorder)
 	if (may_stop)
 		priority_give_back(before);
 }
+
+/* ---- The recording ---------------------------------------------------------------------- */
 
 static void record(struct recorder *recorder)
 {
@@ -646,9 +489,9 @@ static void record(struct recorder *recorder)
 	if (recorder->end == DAEMON_END_STOPPED) {
 		say_go(recorder);
 		run_at_priority(recorder);
-		judge_end(recorder);
+		recorder_judge_end(recorder);
 	}
-	finish_output(recorder);
+	recorder_finish_outputs(recorder);
 }
 
 /* SIGCHLD says that a thread has stopped. It is blocked and stays pending until we ask. */
@@ -689,7 +532,7 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	recorder_close_processes(recorder);
 	attach_sampler_destroy(recorder->sampler);
 	opener_stop(recorder->opener);
-	close_outputs(recorder);
+	recorder_close_outputs(recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ret_stats->cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	live_channel_finish(recorder);
