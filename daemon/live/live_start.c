@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/live/live_session.h"
+#include "daemon/rights/sandbox.h"
 
 enum {
 	/* The sampler lets go of its threads within some ticks, and stops a search of memory at
@@ -55,9 +56,7 @@ static void close_others(int fd)
 
 	for (int i = 0; null >= 0 && i < 3; i++)
 		dup2(null, i);
-	if (fd > 3)
-		close_range(3, (unsigned)fd - 1, 0);
-	close_range((unsigned)fd + 1, ~0u, 0);
+	sandbox_close_others(&fd, 1);
 }
 
 static _Noreturn void run_sampler(const struct daemon_options *options, int fd, pid_t parent)

@@ -12,14 +12,14 @@
 #include "daemon/rights/event_opener.h"
 #include "daemon/rights/priority.h"
 #include "daemon/rights/refusal.h"
+#include "daemon/rights/sandbox.h"
 #include "daemon/targets/finder.h"
 #include "daemon/targets/processes.h"
 #include "daemon/targets/target_list.h"
 #include "daemon/tick/tick.h"
 
-#include <cap-ng.h>
 #include <errno.h>
-#include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -429,25 +429,12 @@ static void begin_sampler(struct recorder *recorder)
  * restore them. */
 static void give_up_privileges(const struct recorder *recorder)
 {
-	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	/* Images are saved in a folder that may belong to any user. */
+	static const int needed[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE,
+				      CAP_DAC_OVERRIDE };
 	const size_t count = sizeof(needed) / sizeof(needed[0]);
-	bool keep[sizeof(needed) / sizeof(needed[0])];
-	bool images = recorder->options->save_images;
-	const capng_type_t kind = (capng_type_t)(CAPNG_EFFECTIVE | CAPNG_PERMITTED);
 
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (capng_get_caps_process() != 0)
-		return;
-	for (size_t i = 0; i < count; i++)
-		keep[i] = capng_have_capability(CAPNG_EFFECTIVE, (unsigned)needed[i]);
-	images = images && capng_have_capability(CAPNG_EFFECTIVE, CAP_DAC_OVERRIDE);
-	capng_clear(CAPNG_SELECT_BOTH);
-	for (size_t i = 0; i < count; i++)
-		if (keep[i])
-			capng_update(CAPNG_ADD, kind, (unsigned)needed[i]);
-	if (images) /* their folder may belong to any user */
-		capng_update(CAPNG_ADD, kind, CAP_DAC_OVERRIDE);
-	capng_apply(CAPNG_SELECT_CAPS);
+	sandbox_keep_capabilities(needed, recorder->options->save_images ? count : count - 1);
 }
 
 /* Let a waiting command continue. */
