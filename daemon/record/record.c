@@ -207,12 +207,20 @@ static bool await_copies(struct recorder *recorder, struct daemon_clock *clock, 
 	return true;
 }
 
+/* Without a sampler, the opener's rights have no use. */
+static void destroy_sampler(struct recorder *recorder)
+{
+	attach_sampler_destroy(recorder->sampler);
+	recorder->sampler = NULL;
+	opener_stop(recorder->opener);
+	recorder->opener = NULL;
+}
+
 /* The kernel drops ticks silently, so stop threads from now on. */
 static void end_copies(struct recorder *recorder)
 {
 	bpf_tick_end_all(recorder);
-	attach_sampler_destroy(recorder->sampler);
-	recorder->sampler = NULL;
+	destroy_sampler(recorder);
 	recorder_notice(recorder,
 			"the kernel now allows fewer samples "
 			"(kernel.perf_event_max_sample_rate): threads are stopped from now on");
@@ -418,8 +426,7 @@ static void begin_sampler(struct recorder *recorder)
 	}
 	snprintf(text, sizeof(text), "threads are stopped for their samples: %s", reason);
 	recorder_notice(recorder, text);
-	attach_sampler_destroy(recorder->sampler);
-	recorder->sampler = NULL;
+	destroy_sampler(recorder);
 	recorder->stats->capture = DAEMON_CAPTURE_STOP;
 }
 
@@ -437,13 +444,15 @@ static void give_up_privileges(const struct recorder *recorder)
 	sandbox_keep_capabilities(needed, recorder->options->save_images ? count : count - 1);
 }
 
-/* Let a waiting command continue. */
+/* Let a waiting command continue. If it is dead, the loop sees that. */
 static void say_go(struct recorder *recorder)
 {
+	ssize_t unused;
+
 	if (recorder->options->go_fd < 0)
 		return;
-	if (write(recorder->options->go_fd, "g", 1) != 1)
-		snprintf(recorder->text, recorder->text_len, "cannot start the command");
+	unused = write(recorder->options->go_fd, "g", 1);
+	(void)unused;
 	close(recorder->options->go_fd);
 }
 
@@ -504,7 +513,6 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	snprintf(ret_text, len, "out of memory");
 	if (!recorder)
 		return end;
-	*ret_text = '\0';
 	recorder->options = options;
 	recorder->sampling = &tick_sampling;
 	recorder->stats = ret_stats;
@@ -514,11 +522,12 @@ enum daemon_end daemon_record(const struct daemon_options *options, struct daemo
 	recorder->after = attach_image_create();
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	block_child_signal(&old);
-	if (recorder->image && recorder->after)
+	if (recorder->image && recorder->after) {
+		*ret_text = '\0';
 		record(recorder);
+	}
 	recorder_close_processes(recorder);
-	attach_sampler_destroy(recorder->sampler);
-	opener_stop(recorder->opener);
+	destroy_sampler(recorder);
 	recorder_close_outputs(recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	ret_stats->cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
