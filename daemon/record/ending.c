@@ -127,7 +127,7 @@ static void report_failed_output(struct recorder *recorder, const struct message
 /* If the writer has failed, this is useless but harmless. */
 static void put_notes(struct recorder *recorder)
 {
-	char text[ACCOUNT_MAX];
+	char text[NOTES_MAX];
 	struct failure why;
 
 	notes_describe(recorder->options, recorder->stats, clock_read_ns(CLOCK_PROCESS_CPUTIME_ID),

@@ -6,6 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+enum {
+	/* Processes that are listed by pid. */
+	PIDS_MAX = 16,
+	/* Threads that are listed by tid for one reason of stops. */
+	THREADS_MAX = 8,
+};
+
 /** Buffer of the lines. */
 struct notes {
 	char *text;
@@ -14,7 +21,7 @@ struct notes {
 
 static void __attribute__((format(printf, 2, 3))) add(struct notes *notes, const char *layout, ...)
 {
-	size_t room = ACCOUNT_MAX - notes->len;
+	size_t room = NOTES_MAX - notes->len;
 	va_list arguments;
 	int len;
 
@@ -46,10 +53,10 @@ static void add_pids(struct notes *notes, const struct daemon_stats *stats)
 
 	add(notes, "ljprof: pids");
 	for (size_t i = 0; i < stats->process_count; i++)
-		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT && count++ < ACCOUNT_PIDS_MAX)
+		if (stats->processes[i].kind == DAEMON_PROCESS_LUAJIT && count++ < PIDS_MAX)
 			add(notes, " %d", (int)stats->processes[i].pid);
-	if (count > ACCOUNT_PIDS_MAX)
-		add(notes, " and %" PRIu64 " more", count - ACCOUNT_PIDS_MAX);
+	if (count > PIDS_MAX)
+		add(notes, " and %" PRIu64 " more", count - PIDS_MAX);
 	if (stats->unlisted_processes)
 		add(notes, ", and %" PRIu64 " processes that are not listed",
 		    stats->unlisted_processes);
@@ -93,8 +100,7 @@ static void add_reasons(struct notes *notes, const struct daemon_stats *stats)
 		    ":",
 		    daemon_reason_text((enum daemon_reason)reason), stopped->samples,
 		    stopped->stops, stopped->threads);
-		for (size_t i = 0; i < stats->stopped_thread_count && shown < ACCOUNT_THREADS_MAX;
-		     i++) {
+		for (size_t i = 0; i < stats->stopped_thread_count && shown < THREADS_MAX; i++) {
 			if ((int)stats->stopped_threads[i].reason != reason)
 				continue;
 			add(notes, " %d", (int)stats->stopped_threads[i].tid);
@@ -105,7 +111,7 @@ static void add_reasons(struct notes *notes, const struct daemon_stats *stats)
 }
 
 void notes_describe(const struct daemon_options *options, const struct daemon_stats *stats,
-		    uint64_t cpu_ns, char ret_text[ACCOUNT_MAX])
+		    uint64_t cpu_ns, char ret_text[NOTES_MAX])
 {
 	struct notes notes = { .text = ret_text };
 

@@ -7,11 +7,7 @@
 
 enum {
 	/* Room for all lines. */
-	ACCOUNT_MAX = 4096,
-	/* Processes that are listed by pid. */
-	ACCOUNT_PIDS_MAX = 16,
-	/* Threads that are listed by tid for one reason of stops. */
-	ACCOUNT_THREADS_MAX = 8,
+	NOTES_MAX = 4096,
 };
 
 /**
@@ -20,6 +16,6 @@ enum {
  * @param cpu_ns Processor time of the recorder so far.
  */
 void notes_describe(const struct daemon_options *options, const struct daemon_stats *stats,
-		    uint64_t cpu_ns, char ret_text[ACCOUNT_MAX]);
+		    uint64_t cpu_ns, char ret_text[NOTES_MAX]);
 
 #endif

@@ -31,7 +31,7 @@ static void test_lines(void **state)
 		.processes = processes,
 		.process_count = 3
 	};
-	char text[ACCOUNT_MAX];
+	char text[NOTES_MAX];
 
 	(void)state;
 	daemon_histogram_add(&stats.stopped, 1000);
@@ -57,7 +57,7 @@ static void test_stops(void **state)
 				     { .pid = 7, .tid = 7, .reason = DAEMON_REASON_LARGE } },
 		.stopped_thread_count = 3,
 	};
-	char text[ACCOUNT_MAX];
+	char text[NOTES_MAX];
 
 	(void)state;
 	notes_describe(&options, &stats, 0, text);
@@ -74,7 +74,7 @@ static void test_room(void **state)
 	enum { MANY = 40 };
 	struct daemon_process processes[MANY];
 	struct daemon_stats stats;
-	char text[ACCOUNT_MAX];
+	char text[NOTES_MAX];
 
 	(void)state;
 	memset(&stats, 0xff, sizeof(stats));
@@ -95,7 +95,7 @@ static void test_room(void **state)
 	assert_non_null(strstr(text, " 2147483647 and 24 more, and 18446744073709551615 processes "
 				     "that are not listed\n"));
 	assert_string_equal(" s\n", text + strlen(text) - 3);
-	assert_in_range(strlen(text), 1, ACCOUNT_MAX - 100);
+	assert_in_range(strlen(text), 1, NOTES_MAX - 100);
 }
 
 int main(void)
