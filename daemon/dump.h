@@ -41,7 +41,7 @@ struct daemon_dump {
 	bool is_truncated; /**< A part of the core file is missing. */
 	struct daemon_dump_vm *vms;
 	size_t count;
-	bool is_buffered; /**< All memory was searched for VMs; there are no others. */
+	bool has_all_vms; /**< All memory was searched for VMs; there are no others. */
 	size_t unread;	  /**< VMs that ended before they were read. */
 	bool ended; /**< Its program ended during the read: the last report may be incomplete. */
 };
@@ -246,7 +246,7 @@ struct daemon_coroutines {
 	size_t count;
 	struct daemon_stack *stacks;
 	size_t stack_count;
-	bool is_buffered;  /**< All memory was searched for VMs; there are no others. */
+	bool has_all_vms;  /**< All memory was searched for VMs; there are no others. */
 	uint64_t pause_ns; /**< Duration of the freeze; 0: no freeze was necessary. */
 	size_t frozen;	   /**< Threads that were frozen. */
 	uint64_t copied_bytes;

@@ -197,7 +197,7 @@ void dump_print_coroutines(FILE *file, const struct daemon_coroutines *coroutine
 	else
 		fputs("no thread ran, so none was frozen\n", file);
 	dump_print_reasons(file, &reasons);
-	if (!coroutines->is_buffered)
+	if (!coroutines->has_all_vms)
 		fputs("  not all memory was searched: there may be more VMs\n", file);
 	for (size_t i = 0; i < coroutines->count; i++)
 		print_vm(file, coroutines, &coroutines->vms[i]);
@@ -294,7 +294,7 @@ static struct json_object *make_head(const struct daemon_coroutines *coroutines)
 		json_keys_add_text(object, "core", coroutines->core);
 	json_keys_add_number(object, "pid", (uint64_t)coroutines->pid);
 	json_keys_add_text(object, "name", coroutines->name);
-	json_keys_add_flag(object, "all_vms", coroutines->is_buffered);
+	json_keys_add_flag(object, "all_vms", coroutines->has_all_vms);
 	dump_add_freeze(object, coroutines->frozen, coroutines->pause_ns);
 	json_keys_add_number(object, "copied_bytes", coroutines->copied_bytes);
 	dump_add_reasons(object, &reasons);

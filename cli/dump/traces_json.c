@@ -233,7 +233,7 @@ static struct json_object *make_process(const struct daemon_dump *dump,
 	json_keys_add_number(object, "pid", (uint64_t)dump->pid);
 	json_keys_add_text(object, "name", dump->name);
 	json_keys_add_flag(object, "all_vms",
-			   dump->is_buffered && dump->unread == 0 && !dump->is_truncated);
+			   dump->has_all_vms && dump->unread == 0 && !dump->is_truncated);
 	json_keys_add_flag(object, "ended", dump->ended);
 	for (size_t i = 0; i < dump->count; i++)
 		json_object_array_add(vms, make_vm(&dump->vms[i], dump->pid, profile));

@@ -382,7 +382,7 @@ void dump_print_text(FILE *file, const struct daemon_dump *dump, const struct du
 		dump->count == 1 ? "" : "s");
 	if (dump->is_truncated)
 		fputs("  partial: the core file is incomplete\n", file);
-	if (!dump->is_buffered)
+	if (!dump->has_all_vms)
 		fputs("  partial: not all memory was searched; there may be more VMs\n", file);
 	if (dump->ended)
 		fputs("  partial: the program ended while it was read\n", file);

@@ -217,7 +217,7 @@ static enum daemon_end read_coroutines(struct reading *reading,
 	struct failure why;
 	int ret = -1;
 
-	out->is_buffered = target_search_vms(reading->target);
+	out->has_all_vms = target_search_vms(reading->target);
 	if (luastate_vm_count(reading->target->lua) == 0)
 		return DAEMON_END_NO_VM;
 	positions = calloc(count + 1, sizeof(*positions));

@@ -155,7 +155,7 @@ static enum daemon_end read_vms(struct daemon_target *target, struct daemon_dump
 				struct failure *why)
 {
 	for (unsigned searches = 0; searches < SEARCHES; searches++) {
-		dump->is_buffered = target_search_vms(target);
+		dump->has_all_vms = target_search_vms(target);
 		if (read_known(target, dump, why) != 0)
 			return DAEMON_END_SYSTEM;
 		/* The layout may be wrong: that of a build without traces. */

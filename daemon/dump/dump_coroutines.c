@@ -158,7 +158,7 @@ static int walk(struct dump *dump, struct failure *why)
 static void forget(struct daemon_coroutines *out)
 {
 	struct daemon_coroutines head = { .pid = out->pid,
-					  .is_buffered = out->is_buffered,
+					  .has_all_vms = out->has_all_vms,
 					  .pause_ns = out->pause_ns,
 					  .frozen = out->frozen,
 					  .copied_bytes = out->copied_bytes,
@@ -197,7 +197,7 @@ static enum daemon_end read_process(struct dump *dump, struct failure *why)
 						  .max_bytes = dump->options->max_bytes,
 						  .beside_bytes = BESIDE_BYTES };
 
-	dump->out->is_buffered = target_search_vms(dump->target);
+	dump->out->has_all_vms = target_search_vms(dump->target);
 	if (luastate_vm_count(dump->target->lua) == 0)
 		return attach_process_fate(dump->target->process) == ATTACH_FATE_SAME
 			       ? DAEMON_END_NO_VM

@@ -13,7 +13,7 @@
 
 /* What a process shows. */
 static size_t vms_by_search[2];
-static bool has_interpreter, is_buffered;
+static bool has_interpreter, has_all_vms;
 static enum attach_fate fate;
 /* What was done. */
 static unsigned searches, begun_anew;
@@ -33,7 +33,7 @@ bool __wrap_target_find_all_vms(struct daemon_target *target)
 	(void)target;
 	assert_true(searches < 2);
 	searches++;
-	return is_buffered;
+	return has_all_vms;
 }
 
 size_t __wrap_luastate_vm_count(const struct luastate *state)
@@ -83,7 +83,7 @@ static int begin(void **state)
 {
 	(void)state;
 	vms_by_search[0] = vms_by_search[1] = 0;
-	has_interpreter = is_buffered = true;
+	has_interpreter = has_all_vms = true;
 	fate = ATTACH_FATE_SAME;
 	searches = begun_anew = 0;
 	return 0;
@@ -98,7 +98,7 @@ static void search(bool is_live)
 	memset(&target, 0, sizeof(target));
 	if (is_live)
 		target.process = (struct attach_process *)(void *)&process;
-	assert_int_equal(is_buffered, target_search_vms(&target));
+	assert_int_equal(has_all_vms, target_search_vms(&target));
 }
 
 static void test_found_at_once(void **state)
@@ -139,7 +139,7 @@ static void test_of_no_use(void **state)
 	search(true);
 	assert_int_equal(1, searches);
 	begin(state);
-	is_buffered = false;
+	has_all_vms = false;
 	search(true);
 	assert_int_equal(1, searches);
 	begin(state);
