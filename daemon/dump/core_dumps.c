@@ -13,8 +13,6 @@
 #include "daemon/tick_clock.h"
 
 enum {
-	/* Frames of all threads that are shown; the same limit as for a process. */
-	FRAMES_MAX = 1 << 20,
 	/* Frames of all threads, shown or not: limits the work that a hostile file causes to some
 	 * 10 s. */
 	DECODED_MAX = 1 << 23,
@@ -124,7 +122,7 @@ static int read_threads(struct reading *reading, const struct daemon_stacks_opti
 		struct daemon_thread thread;
 		struct failure why;
 
-		if (decoded >= DECODED_MAX || shown >= FRAMES_MAX ||
+		if (decoded >= DECODED_MAX || shown >= STACKS_FRAMES_MAX ||
 		    read_stack(reading, i, &memory, &thread, &why) != 0) {
 			stacks->unread++;
 			continue;

@@ -18,10 +18,10 @@ enum {
 	/* All memory: some 15 GiB of heap. */
 	DUMP_SEARCH_S = 10,
 	/* Checks of objects that look like coroutines, because their VM may have changed during a
-	 * check. Most are not coroutines, so if a VM is known, LOOKS_MORE more checks suffice. */
-	LOOKS = 100,
-	LOOKS_MORE = 5,
-	LOOK_NAP_NS = 4 * 1000 * 1000,
+	 * check. Most are not coroutines, so if a VM is known, CHECKS_MORE more checks suffice. */
+	CHECKS = 100,
+	CHECKS_MORE = 5,
+	CHECK_NAP_NS = 4 * 1000 * 1000,
 	REFUSED_MAX = 64,
 	/* Each search starts without knowledge, because a running VM may have contradicted its own
 	 * layout, and such a result is kept. */
@@ -30,8 +30,7 @@ enum {
 	READS = 10,
 };
 
-/* Nothing is decoded that must be announced. */
-static int ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
+int target_ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
 			   struct failure *why)
 {
 	(void)context, (void)function, (void)why;
@@ -42,7 +41,7 @@ static int ignore_function(void *context, const struct format_function *function
 static int read_jit_report(struct daemon_target *target, uint64_t G,
 			   struct luastate_jit_report **ret_report, struct failure *why)
 {
-	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
+	const struct timespec nap = { .tv_nsec = CHECK_NAP_NS };
 	unsigned reads = target->process ? READS : 1;
 
 	while (luastate_jit_report_read(target->lua, target_reader(target), G, ret_report, why) !=
@@ -74,19 +73,19 @@ static void read_vm(struct daemon_target *target, const struct luastate_vm *vm,
 }
 
 /* A running VM may match no layout in one check, and its own in the next. */
-static void look_again(struct daemon_target *target)
+static void check_again(struct daemon_target *target)
 {
 	const struct attach_reader *reader = target_reader(target);
-	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
+	const struct timespec nap = { .tv_nsec = CHECK_NAP_NS };
 	const uint64_t *refused;
 	uint64_t coroutines[REFUSED_MAX];
 	size_t count = luastate_refused(target->lua, &refused), left = 0;
-	unsigned looks = luastate_vm_count(target->lua) ? LOOKS_MORE : LOOKS;
+	unsigned checks = luastate_vm_count(target->lua) ? CHECKS_MORE : CHECKS;
 	struct failure why;
 
 	for (; left < count && left < REFUSED_MAX; left++)
 		coroutines[left] = refused[left];
-	for (unsigned look = 0; look < looks && left; look++) {
+	for (unsigned check = 0; check < checks && left; check++) {
 		nanosleep(&nap, NULL);
 		for (size_t i = 0; i < left;)
 			if (luastate_vm_of(target->lua, reader, coroutines[i], &why))
@@ -104,7 +103,7 @@ static bool search_once(struct daemon_target *target, uint64_t end_ns)
 	target_limit_search(target, NULL, end_ns);
 	whole = target_find_all_vms(target);
 	if (target->process)
-		look_again(target);
+		check_again(target);
 	/* If memory is too large, threads that wait in Lua still show their VMs. */
 	if (luastate_vm_count(target->lua) == 0)
 		target_find_vm(target, &why);
@@ -207,7 +206,7 @@ void target_tell_end(const struct daemon_target *target, pid_t pid, enum daemon_
 enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char *ret_text,
 				   size_t len)
 {
-	const struct target_listener listener = { .function = ignore_function };
+	const struct target_listener listener = { .function = target_ignore_function };
 	struct attach_process *process = NULL;
 	struct daemon_target *target = NULL;
 	struct daemon_dump dump = { .pid = pid };
@@ -241,7 +240,7 @@ enum daemon_end daemon_dump_traces(pid_t pid, struct daemon_dump *ret_dump, char
 enum daemon_end daemon_dump_core_traces(const char *path, const char *sysroot,
 					struct daemon_dump *ret_dump, char *ret_text, size_t len)
 {
-	const struct target_listener listener = { .function = ignore_function };
+	const struct target_listener listener = { .function = target_ignore_function };
 	struct daemon_dump dump = { .core = path };
 	struct daemon_core *core;
 	struct failure why;

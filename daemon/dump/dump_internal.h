@@ -5,6 +5,10 @@
 
 #include "daemon/decode/target.h"
 
+/** A target's listener when nothing is decoded, so there are no functions to announce. */
+int target_ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
+			   struct failure *why);
+
 /**
  * Search a live process for all VMs, and once more from the beginning if there is none, for 10 s at
  * most.

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What is visible of LuaJIT in a process, and what is the evidence? */
 #include "luastate/explain.h"
+
 #include "attach/clock.h"
 #include "daemon/decode/target.h"
 #include "daemon/dump.h"
+#include "daemon/dump/dump_internal.h"
 #include "format/text.h"
 #include "symbols/names.h"
 
@@ -416,18 +418,9 @@ static enum daemon_end explain_target(struct daemon_target *target, pid_t pid, F
 	return end;
 }
 
-/* Nothing is decoded, so there are no functions to announce. */
-static int ignore_function(void *context, const struct format_function *function, uint32_t *ret_id,
-			   struct failure *why)
-{
-	(void)context, (void)function, (void)why;
-	*ret_id = 0;
-	return 0;
-}
-
 enum daemon_end daemon_explain(pid_t pid, FILE *out, char *ret_text, size_t len)
 {
-	const struct target_listener listener = { .function = ignore_function };
+	const struct target_listener listener = { .function = target_ignore_function };
 	struct attach_process *process = NULL;
 	struct daemon_target *target = NULL;
 	enum daemon_end end;
@@ -437,13 +430,13 @@ enum daemon_end daemon_explain(pid_t pid, FILE *out, char *ret_text, size_t len)
 	    target_create(process, &listener, &target, &why) != 0 ||
 	    target_refresh(target, &why) != 0) {
 		attach_explain(pid, &why, ret_text, len);
-		end = why.kind == FAILURE_DENIED || why.kind == FAILURE_BUSY ? DAEMON_END_DENIED
-		      : why.kind == FAILURE_GONE			     ? DAEMON_END_EARLY
-		      : why.kind == FAILURE_NOT_FOUND			     ? DAEMON_END_NO_VM
-									     : DAEMON_END_SYSTEM;
+		end = target_end_of_failure(&why);
 	} else {
 		end = explain_target(target, pid, out);
-		snprintf(ret_text, len, "no known LuaJIT in process %d", (int)pid);
+		if (end == DAEMON_END_SYSTEM)
+			snprintf(ret_text, len, "out of memory");
+		else
+			snprintf(ret_text, len, "no known LuaJIT in process %d", (int)pid);
 	}
 	target_destroy(target);
 	attach_process_close(process);
