@@ -136,8 +136,8 @@ uint64_t chart_end_ns(const struct chart *chart, const struct chart_event *event
 	return end_ns < TIME_MAX_NS ? end_ns : TIME_MAX_NS;
 }
 
-static void location(struct chart *chart, struct chart_track *track, struct chart_event *event,
-		     uint64_t us)
+static void place_event(struct chart *chart, struct chart_track *track, struct chart_event *event,
+			uint64_t us)
 {
 	uint64_t length = length_of(chart, event->count), end = field_end(chart, us);
 
@@ -173,7 +173,7 @@ static int fill(struct builder *builder, struct failure *why)
 		*event = (struct chart_event){ .key = cursor.key,
 					       .track = track,
 					       .count = cursor.count };
-		location(chart, &chart->tracks[track], event, cursor.us);
+		place_event(chart, &chart->tracks[track], event, cursor.us);
 		if (cursor.heap_bytes && cursor.heap_bytes != builder->bytes[track]) {
 			if (note_heap(builder, event, cursor.heap_bytes, why))
 				return -1;

@@ -21,7 +21,7 @@ struct renderer {
 	uint32_t capacity;
 };
 
-/* ---- Places ----------------------------------------------------------------------------- */
+/* ---- Locations -------------------------------------------------------------------------- */
 
 int tarantool_aliases_init(struct tarantool_aliases *aliases, struct failure *why)
 {

@@ -84,25 +84,25 @@ static _Noreturn void sleep_for_ever(void)
 
 static unsigned families;
 
-/* A place for a pid that a child tells; @see wait_for_pid(). */
+/* Shared memory for a pid that a child tells; @see wait_for_pid(). */
 static volatile pid_t *share_pid(void)
 {
-	void *location = mmap(NULL, sizeof(pid_t), PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *shared = mmap(NULL, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			    -1, 0);
 
-	assert_true(location != MAP_FAILED);
-	return location;
+	assert_true(shared != MAP_FAILED);
+	return shared;
 }
 
-/* @param place Is gone afterwards. */
-static pid_t wait_for_pid(volatile pid_t *location)
+/* @param shared Is gone afterwards. */
+static pid_t wait_for_pid(volatile pid_t *shared)
 {
 	pid_t pid;
 
-	for (int i = 0; i < 10000 && !*location; i++)
+	for (int i = 0; i < 10000 && !*shared; i++)
 		usleep(1000);
-	pid = *location;
-	munmap((void *)(uintptr_t)location, sizeof(*location));
+	pid = *shared;
+	munmap((void *)(uintptr_t)shared, sizeof(*shared));
 	assert_true(pid > 0);
 	return pid;
 }

@@ -19,7 +19,7 @@ struct instruction {
 };
 
 /** What ends at ADDRESS, behind bytes that are no instruction. */
-static void location(const struct instruction *instruction, uint8_t *ret_bytes)
+static void place_before(const struct instruction *instruction, uint8_t *ret_bytes)
 {
 	memset(ret_bytes, 0x06, SYMBOLS_CODE_CALL_BYTES);
 	memcpy(ret_bytes + SYMBOLS_CODE_CALL_BYTES - instruction->len, instruction->bytes,
@@ -30,7 +30,7 @@ static bool decode(const struct instruction *instruction, struct symbols_code_ca
 {
 	uint8_t bytes[SYMBOLS_CODE_CALL_BYTES];
 
-	location(instruction, bytes);
+	place_before(instruction, bytes);
 	return symbols_code_call(bytes, ADDRESS, ret_call);
 }
 
@@ -118,11 +118,11 @@ static void test_jumps(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		location(&others[i], bytes);
+		place_before(&others[i], bytes);
 		assert_int_equal(symbols_code_never_goes_on(bytes), i < JUMPS);
 	}
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		location(&calls[i], bytes);
+		place_before(&calls[i], bytes);
 		assert_false(symbols_code_never_goes_on(bytes));
 	}
 }
