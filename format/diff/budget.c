@@ -36,7 +36,7 @@ enum subject {
 struct rule {
 	char *text;
 	enum subject subject;
-	char operator; /* > < for a share, + - for a change */
+	char sign; /* > < for a share, + - for a change */
 	double bound;
 	char *name; /* SUBJECT_FUNCTION: a pattern */
 };
@@ -69,7 +69,7 @@ void format_budget_destroy(struct format_budget *budget)
 bool format_budget_needs_base(const struct format_budget *budget)
 {
 	for (size_t i = 0; i < budget->count; i++)
-		if (strchr("+-", budget->rules[i].operator))
+		if (strchr("+-", budget->rules[i].sign))
 			return true;
 	return false;
 }
@@ -78,9 +78,8 @@ bool format_budget_needs_base(const struct format_budget *budget)
 
 static bool parse_bound(const char *text, double *ret_bound)
 {
-	char *end;
-
 	size_t digits = strspn(text, "0123456789.");
+	char *end;
 
 	if (digits == 0 || digits > 20)
 		return false;
@@ -92,9 +91,9 @@ static bool parse_bound(const char *text, double *ret_bound)
 	return end[0] == '%' && end[1] == '\0' && *ret_bound <= 1;
 }
 
-/** The operator is the last one that a percentage follows, because names may contain any
+/** The sign is the last one that a percentage follows, because names may contain any
  * character. */
-static char *find_operator(char *text, double *ret_bound)
+static char *find_sign(char *text, double *ret_bound)
 {
 	for (char *at = text + strlen(text); at-- > text;) {
 		char *number = at + 1;
@@ -124,11 +123,11 @@ static bool parse_subject(char *text, struct rule *rule)
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(text, words[i].word) == 0) {
 			rule->subject = words[i].subject;
-			/* Other operators make no sense for any function: some function is
+			/* Other signs make no sense for any function: some function is
 			 * always below a bound. */
 			return rule->subject != SUBJECT_ANY
-				       ? rule->subject >= SUBJECT_GC || strchr(">+", rule->operator)
-				       : rule->operator== '+';
+				       ? rule->subject >= SUBJECT_GC || strchr(">+", rule->sign)
+				       : rule->sign == '+';
 		}
 	if (strncmp(text, "func:", 5) != 0 || text[5] == '\0')
 		return false;
@@ -156,7 +155,7 @@ static int add_rule(struct format_budget *budget, const char *text, uint64_t at,
 		    struct failure *why)
 {
 	struct rule rule = { .text = strdup(text) };
-	char *words = strdup(text), *operator;
+	char *words = strdup(text), *sign;
 	bool good = false;
 
 	if (budget->count == RULES_MAX) {
@@ -165,10 +164,10 @@ static int add_rule(struct format_budget *budget, const char *text, uint64_t at,
 		return failure_set(why, FAILURE_LIMIT, 0, 0, 0, "keep more rules");
 	}
 	if (words && rule.text && grow(budget) == 0) {
-		operator= find_operator(words, &rule.bound);
-		if (operator) {
-			rule.operator= * operator;
-			*operator= '\0';
+		sign = find_sign(words, &rule.bound);
+		if (sign) {
+			rule.sign = *sign;
+			*sign = '\0';
 			good = parse_subject(words, &rule);
 		}
 	} else {
@@ -265,7 +264,7 @@ struct judging {
 /** How far a share or a change is beyond the bound. */
 static double excess_of(const struct rule *rule, double value)
 {
-	switch (rule->operator) {
+	switch (rule->sign) {
 	case '>':
 	case '+':
 		return value - rule->bound;
@@ -287,7 +286,7 @@ static void explain(struct judging *judging, const char *who, const char *what, 
 	}
 	format_text_addf(reason, "%s%s %s %.2f %%", judging->named++ ? "; " : "", who, what,
 			 100 * share);
-	if (strchr("<>", judging->rule->operator))
+	if (strchr("<>", judging->rule->sign))
 		format_text_addf(reason, " (%.2f to %.2f)", 100 * range.low, 100 * range.high);
 	else
 		format_text_addf(reason, ", %+.2f (%+.2f to %+.2f)", 100 * range.value,
@@ -303,8 +302,8 @@ static bool judge_count(struct judging *judging, const char *who, const char *wh
 	const struct rule *rule = judging->rule;
 	double shares[2] = { wholes[0] ? (double)parts[0] / (double)wholes[0] : 0,
 			     wholes[1] ? (double)parts[1] / (double)wholes[1] : 0 };
-	bool is_share = strchr("<>", rule->operator) != NULL;
-	bool upwards = strchr(">+", rule->operator) != NULL;
+	bool is_share = strchr("<>", rule->sign) != NULL;
+	bool upwards = strchr(">+", rule->sign) != NULL;
 	struct compare_range range;
 
 	/* If the whole interval is beyond the bound, the measured value is too. */
@@ -351,10 +350,10 @@ static void judge_functions(struct judging *judging)
 		if (rule->subject == SUBJECT_FUNCTION && !fits(rule->name, row->text))
 			continue;
 		judging->is_unmatched = false;
-		bool told = self && judge_count(judging, row->text, "itself has", row->self);
+		bool has_reason = self && judge_count(judging, row->text, "itself has", row->self);
 
 		/* One reason per function is enough. */
-		if (total && (!told || judging->counts))
+		if (total && (!has_reason || judging->counts))
 			judge_count(judging, row->text, "has in total", row->total);
 	}
 	if (judging->is_unmatched)

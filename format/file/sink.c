@@ -392,8 +392,11 @@ FILE *format_sink_file(struct format_sink *sink, struct failure *why)
 		file = pack_stream_create(below, &sink->pack, why) == 0
 			       ? fopencookie(sink, "w", packing)
 			       : NULL;
-		if (!file)
+		if (!file) {
+			pack_stream_destroy(sink->pack);
+			sink->pack = NULL;
 			fclose(below);
+		}
 	}
 	if (!file)
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "write the output");

@@ -16,7 +16,7 @@ enum { LIVE_RECENT = 4096 };
 /** Used instead of a node's function: root of a thread; line and trace are pid and tid. */
 #define LIVE_THREAD (UINT32_MAX - 1)
 
-/** In live_node_key.trace and live_line: the frame is approximate. */
+/** In live_node_key.trace: the frame is approximate. */
 #define LIVE_APPROXIMATE ((uint32_t)1 << 31)
 
 /** The identity of a function; strings by their hashes. */

@@ -122,8 +122,9 @@ static int write_stream(const struct format_live *live, const struct format_writ
 
 	if (!functions)
 		close(fd);
-	else if (format_sink_create(fd, &sink, why) == 0 &&
-		 writer->open(sink, functions, &options, &self, why) == 0 &&
+	else if (format_sink_create(fd, &sink, why) != 0)
+		close(fd);
+	else if (writer->open(sink, functions, &options, &self, why) == 0 &&
 		 put_samples(live, writer, self, why) == 0)
 		ret = writer->commit(self, true, why);
 	if (self)

@@ -11,7 +11,7 @@ struct aggregator {
 	struct format_profile *profile;
 	const struct format_functions *functions; /* The functions of the samples' ids. */
 	bool first_lines;
-	/* From function, trace and certainty to the function's id in the profile. */
+	/* From function, trace and whether that is approximate to its id in the profile. */
 	struct format_addrmap ids;
 	struct profile_frame *frames;
 	size_t capacity;

@@ -9,6 +9,20 @@
 
 #include "attach/array.h"
 
+void format_describe_failure(const struct failure *why, const char *file, char *ret_text,
+			     size_t len)
+{
+	char reason[256];
+
+	if (why->kind == FAILURE_INVALID || (why->kind == FAILURE_LIMIT && why->address)) {
+		snprintf(ret_text, len, "%s: %s at byte %llu", file, why->step,
+			 (unsigned long long)why->address);
+		return;
+	}
+	failure_describe(why, reason, sizeof(reason));
+	snprintf(ret_text, len, "%s: %s", file, reason);
+}
+
 void format_text_deinit(struct format_text *text)
 {
 	free(text->bytes);
