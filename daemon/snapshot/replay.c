@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How are saved images decoded with the code of a recording? */
+#include "daemon/replay.h"
+
 #include "daemon/decode/function_ids.h"
 
 #include <errno.h>

@@ -175,7 +175,6 @@ bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of,
 {
 	uint64_t now_ns = clock_now_ns();
 	struct failure why;
-
 	bool is_new;
 
 	if ((is_mapped(of, pc) && is_mapped(of, sp)) || now_ns < of->maps_ns)
@@ -239,6 +238,9 @@ bool recorder_refresh_entry(struct recorder *recorder, struct recorder_target *o
 		return true;
 	if (fate == ATTACH_FATE_ENDED)
 		return false;
+	/* The copies may have shown the exec, so that it is noted now. */
+	if (fate == ATTACH_FATE_EXEC)
+		fate = attach_process_fate(of->process);
 	if (fate == ATTACH_FATE_EXEC || of->lost_thread)
 		take_new_program(recorder, of);
 	if (of->target)
