@@ -10,7 +10,7 @@ enum {
 	 * again. */
 	DEFERRED_MAX = 8,
 	/* Most ticks that wait for a later sample: the most that may be missing at one time. */
-	HELD_MAX = 1024,
+	UNSCHEDULED_MAX = 1024,
 	/* Largest weight of a sample whose thread's processor time is known. */
 	WEIGHT_MAX = 16,
 	/* Samples and processor time may differ by this many ticks through statistical error. */
@@ -43,8 +43,8 @@ static uint32_t take(uint32_t *ticks)
 	return taken;
 }
 
-uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
-		      enum daemon_outcome outcome)
+uint32_t sampled_report(struct recorder_target *of, struct sampled_thread *data,
+			enum daemon_outcome outcome)
 {
 	uint32_t ticks = take(&data->pending);
 
@@ -76,7 +76,7 @@ const char *sampled_name(const struct recorder_target *of, const struct attach_t
 	return data->name;
 }
 
-void sampled_carry(struct recorder_target *of, struct sampled_thread *data, bool is_asleep)
+void sampled_defer(struct recorder_target *of, struct sampled_thread *data, bool is_asleep)
 {
 	uint32_t *deferred = is_asleep ? &data->deferred_sleep : &data->deferred_run;
 	uint32_t ticks = take(&data->pending);
@@ -87,18 +87,18 @@ void sampled_carry(struct recorder_target *of, struct sampled_thread *data, bool
 		add(of, DAEMON_IDLE, ticks);
 }
 
-void sampled_hold(struct recorder_target *of, struct sampled_thread *data)
+void sampled_note_unscheduled(struct recorder_target *of, struct sampled_thread *data)
 {
 	data->unscheduled += take(&data->pending);
-	if (data->unscheduled > HELD_MAX) {
-		add(of, DAEMON_UNSCHEDULED, data->unscheduled - HELD_MAX);
-		data->unscheduled = HELD_MAX;
+	if (data->unscheduled > UNSCHEDULED_MAX) {
+		add(of, DAEMON_UNSCHEDULED, data->unscheduled - UNSCHEDULED_MAX);
+		data->unscheduled = UNSCHEDULED_MAX;
 	}
 }
 
 /* How many ticks a sample represents. The thread ran at most at @p ticks ticks, and may have run at
- * @p held more. @param used Processor time without a sample so far, in ticks. */
-static int64_t weight_of(int64_t ticks, int64_t held, int64_t used)
+ * @p unscheduled more. @param used Processor time without a sample so far, in ticks. */
+static int64_t weight_of(int64_t ticks, int64_t unscheduled, int64_t used)
 {
 	int64_t weight = ticks;
 
@@ -109,13 +109,13 @@ static int64_t weight_of(int64_t ticks, int64_t held, int64_t used)
 	/* Later samples represent the rest, because one sample shows only one location. */
 	if (weight > WEIGHT_MAX)
 		weight = WEIGHT_MAX;
-	return weight < ticks + held ? weight : ticks + held;
+	return weight < ticks + unscheduled ? weight : ticks + unscheduled;
 }
 
 bool sampled_weigh(struct recorder_target *of, struct sampled_thread *data, uint64_t ran_ns)
 {
 	int64_t period_ns = 1000000000 / (int64_t)of->recorder->options->rate_hz;
-	int64_t bound_ns = HELD_MAX * period_ns, weight;
+	int64_t bound_ns = UNSCHEDULED_MAX * period_ns, weight;
 	uint64_t before_ns = data->ran_ns;
 
 	data->ran_ns = ran_ns;

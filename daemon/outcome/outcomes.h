@@ -98,12 +98,12 @@ struct sampled_thread *sampled_of(struct attach_thread *thread);
  * Report an outcome for all pending ticks of a thread.
  * @return How many ticks were reported.
  */
-uint32_t sampled_tell(struct recorder_target *of, struct sampled_thread *data,
-		      enum daemon_outcome outcome);
+uint32_t sampled_report(struct recorder_target *of, struct sampled_thread *data,
+			enum daemon_outcome outcome);
 
 /** Note that the thread waited for a processor at its pending ticks. They are reported later,
  * because a later sample may represent some of them. */
-void sampled_hold(struct recorder_target *of, struct sampled_thread *data);
+void sampled_note_unscheduled(struct recorder_target *of, struct sampled_thread *data);
 
 /**
  * Weight the next sample by the thread's processor time since the last sample: at ticks that we
@@ -123,7 +123,7 @@ const char *sampled_name(const struct recorder_target *of, const struct attach_t
 
 /** Defer the pending ticks to the next sample of their kind, but only a few that are close in
  * time. */
-void sampled_carry(struct recorder_target *of, struct sampled_thread *data, bool is_asleep);
+void sampled_defer(struct recorder_target *of, struct sampled_thread *data, bool is_asleep);
 
 /** The thread or the recording has ended: report the outcome of all remaining ticks. */
 void sampled_end(struct recorder_target *of, struct sampled_thread *data,

@@ -356,7 +356,7 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 	copies->skipped += skipped;
 	copies->lost_seen += lost;
 	add_pending(of->recorder, data, (uint32_t)skipped);
-	sampled_tell(of, data, DAEMON_RESTED);
+	sampled_report(of, data, DAEMON_RESTED);
 	copies->rest += (int64_t)ticks - copies->taken - (int64_t)skipped - (int64_t)lost;
 	if (may_have_ended(of, copies->taken == 0 && skipped == 0) &&
 	    attach_thread_state(thread, NULL, NULL) == ATTACH_EXITED) {
@@ -409,13 +409,13 @@ static void account_refused(struct recorder_target *of, struct attach_thread *th
 	add_pending(of->recorder, data, ticks);
 	switch (attach_thread_state(thread, NULL, NULL)) {
 	case ATTACH_RUNNING:
-		sampled_tell(of, data, DAEMON_FAILED);
+		sampled_report(of, data, DAEMON_FAILED);
 		break;
 	case ATTACH_BLOCKED:
-		sampled_tell(of, data, DAEMON_IDLE);
+		sampled_report(of, data, DAEMON_IDLE);
 		break;
 	case ATTACH_EXITED:
-		sampled_tell(of, data, DAEMON_EXITED);
+		sampled_report(of, data, DAEMON_EXITED);
 		of->thread_ended = true;
 		return;
 	}
@@ -443,7 +443,7 @@ static void account_thread(struct recorder_target *of, struct attach_thread *thr
 	}
 	if (data->copies.is_gone) {
 		add_pending(recorder, data, ticks);
-		sampled_tell(of, data, DAEMON_IDLE);
+		sampled_report(of, data, DAEMON_IDLE);
 		return;
 	}
 	if (!data->copies.plan)

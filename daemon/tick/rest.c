@@ -54,7 +54,7 @@ static void tell(struct recorder_target *of, struct sampled_thread *data, int64_
 	data->copies.rest -= ticks;
 	data->pending += (uint32_t)ticks;
 	of->recorder->stats->thread_ticks += (uint64_t)ticks;
-	sampled_tell(of, data, outcome);
+	sampled_report(of, data, outcome);
 }
 
 /* Report the ticks of waits that have ended. */

@@ -125,29 +125,29 @@ static void note_failure(struct recorder_target *of, const struct attach_thread 
 
 	switch (why->kind) {
 	case FAILURE_GONE:
-		sampled_tell(of, data, DAEMON_EXITED);
+		sampled_report(of, data, DAEMON_EXITED);
 		break;
 	case FAILURE_ASLEEP:
-		sampled_carry(of, data, false);
+		sampled_defer(of, data, false);
 		break;
 	case FAILURE_UNSCHEDULED:
-		sampled_hold(of, data);
+		sampled_note_unscheduled(of, data);
 		break;
 	case FAILURE_BUSY:
-		sampled_tell(of, data, DAEMON_BUSY);
+		sampled_report(of, data, DAEMON_BUSY);
 		break;
 	case FAILURE_TIMEOUT:
 		if (!thread->stop_pending)
-			sampled_tell(of, data, DAEMON_FAILED);
+			sampled_report(of, data, DAEMON_FAILED);
 		break; /* else reported when it stops */
 	case FAILURE_DENIED:
-		sampled_tell(of, data, DAEMON_FAILED);
+		sampled_report(of, data, DAEMON_FAILED);
 		/* It was permitted before: the program has changed its credentials. */
 		if (listed && listed->samples == 0)
 			recorder_deny(recorder, of, why);
 		break;
 	default:
-		sampled_tell(of, data, DAEMON_FAILED);
+		sampled_report(of, data, DAEMON_FAILED);
 		break;
 	}
 }
@@ -335,13 +335,13 @@ static bool keep_waiting_sample(struct recorder_target *of, const struct attach_
 		follow_up(of, thread, data, outcome, sample->time_ns);
 	}
 	if (!data->runs_lua) {
-		sampled_tell(of, data, DAEMON_IDLE);
+		sampled_report(of, data, DAEMON_IDLE);
 		if (luastate_vm_count(target->lua) == known)
 			begin_rest(&data->wait_rest, sample->time_ns);
 		return true;
 	}
 	sample->is_asleep = true;
-	sample->weight = sampled_tell(of, data, DAEMON_ASLEEP);
+	sample->weight = sampled_report(of, data, DAEMON_ASLEEP);
 	if (!write_sample(of, sample))
 		return false;
 	wait_keep(of, data, sleep, sample, outcome);
@@ -419,7 +419,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	target->sleep = sleep;
 	target->lacks_registers = sleep != NULL;
 	if (target_decode(target, recorder->image, &memory, &sample, &outcome, &why) != 0) {
-		sampled_tell(of, data, DAEMON_FAILED);
+		sampled_report(of, data, DAEMON_FAILED);
 		if (why.kind != FAILURE_NO_MEMORY)
 			return true;
 		failure_describe(&why, recorder->text, recorder->text_len);
@@ -439,7 +439,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 			       : recorder->end == DAEMON_END_STOPPED;
 	if (sleep)
 		return keep_waiting_sample(of, thread, data, sleep, &sample, outcome);
-	sample.weight = sampled_tell(of, data, outcome);
+	sample.weight = sampled_report(of, data, outcome);
 	if (!is_copy && data->runs_lua)
 		stops_note(of, thread, data, 0, sample.weight);
 	bpf_tick_note(&data->copies, outcome);
@@ -493,7 +493,7 @@ static bool sample_waiting(struct recorder_target *of, struct attach_thread *thr
 
 	if (!recorder->options->wall ||
 	    (!data->runs_lua && clock_now_ns() < data->wait_rest.until_ns)) {
-		sampled_tell(of, data, DAEMON_IDLE);
+		sampled_report(of, data, DAEMON_IDLE);
 		return true;
 	}
 	if (wait_goes_on(of, thread, data))
@@ -502,7 +502,7 @@ static bool sample_waiting(struct recorder_target *of, struct attach_thread *thr
 		return sampled_decode(of, thread, data, &sleep, clock_now_ns()) &&
 		       recorder->end == DAEMON_END_STOPPED;
 	if (why.kind == FAILURE_TIMEOUT) { /* it runs now */
-		sampled_carry(of, data, true);
+		sampled_defer(of, data, true);
 		return true;
 	}
 	note_failure(of, thread, data, &why);
@@ -524,20 +524,20 @@ static bool sample_thread(struct recorder_target *of, struct attach_thread *thre
 	if (is_pending(thread))
 		return take_sample(of, thread, data);
 	if (thread->stop_pending && attach_thread_settle(thread) != 0) {
-		sampled_tell(of, data, DAEMON_EXITED);
+		sampled_report(of, data, DAEMON_EXITED);
 		return true;
 	}
 	/* While no VM is known, any thread may be about to enter one. */
 	if (!data->runs_lua && luastate_vm_count(of->target->lua) > 0 &&
 	    now_ns < data->run_rest.until_ns) {
-		sampled_tell(of, data, DAEMON_RESTED);
+		sampled_report(of, data, DAEMON_RESTED);
 		return true;
 	}
 	switch (attach_thread_state(thread, NULL, NULL)) {
 	case ATTACH_BLOCKED:
 		return sample_waiting(of, thread, data);
 	case ATTACH_EXITED:
-		sampled_tell(of, data, DAEMON_EXITED);
+		sampled_report(of, data, DAEMON_EXITED);
 		of->thread_ended = true;
 		if (thread->tid == of->pid)
 			of->refresh_ns = 0; /* perhaps the whole process has ended */

@@ -77,7 +77,7 @@ bool wait_goes_on(struct recorder_target *of, const struct attach_thread *thread
 	    !attach_thread_sleeps_on(thread, &wait->sleep))
 		return false;
 	wait->sample.time_ns = clock_now_ns();
-	wait->sample.weight = sampled_tell(of, data, DAEMON_ASLEEP);
+	wait->sample.weight = sampled_report(of, data, DAEMON_ASLEEP);
 	sampled_put(of, &wait->sample);
 	return true;
 }

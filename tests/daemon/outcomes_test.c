@@ -44,7 +44,7 @@ static uint32_t meet(struct scene *scene, unsigned ticks, uint64_t ran_ns)
 	owe(scene, ticks);
 	if (!sampled_weigh(&scene->of, &scene->data, scene->ran_ns))
 		return 0;
-	weight = sampled_tell(&scene->of, &scene->data, DAEMON_FULL);
+	weight = sampled_report(&scene->of, &scene->data, DAEMON_FULL);
 	scene->samples += weight;
 	return weight;
 }
@@ -53,7 +53,7 @@ static uint32_t meet(struct scene *scene, unsigned ticks, uint64_t ran_ns)
 static void miss(struct scene *scene, unsigned ticks)
 {
 	owe(scene, ticks);
-	sampled_hold(&scene->of, &scene->data);
+	sampled_note_unscheduled(&scene->of, &scene->data);
 }
 
 /* Each tick has one outcome. */
@@ -89,7 +89,7 @@ static void unknown_time_changes_nothing(void **state)
 	for (int i = 0; i < 10; i++) {
 		owe(&scene, 3);
 		assert_true(sampled_weigh(&scene.of, &scene.data, 0));
-		assert_int_equal(3, sampled_tell(&scene.of, &scene.data, DAEMON_FULL));
+		assert_int_equal(3, sampled_report(&scene.of, &scene.data, DAEMON_FULL));
 		scene.samples += 3;
 	}
 	end(&scene);

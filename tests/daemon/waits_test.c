@@ -21,8 +21,8 @@ static unsigned put_count;
 
 bool __wrap_attach_thread_sleeps_on(const struct attach_thread *thread,
 				    const struct attach_sleep *sleep);
-uint32_t __wrap_sampled_tell(struct recorder_target *of, struct sampled_thread *data,
-			     enum daemon_outcome outcome);
+uint32_t __wrap_sampled_report(struct recorder_target *of, struct sampled_thread *data,
+			       enum daemon_outcome outcome);
 bool __wrap_sampled_put(struct recorder_target *of, const struct format_sample *sample);
 
 bool __wrap_attach_thread_sleeps_on(const struct attach_thread *thread,
@@ -32,8 +32,8 @@ bool __wrap_attach_thread_sleeps_on(const struct attach_thread *thread,
 	return sleeps_on;
 }
 
-uint32_t __wrap_sampled_tell(struct recorder_target *of, struct sampled_thread *data,
-			     enum daemon_outcome outcome)
+uint32_t __wrap_sampled_report(struct recorder_target *of, struct sampled_thread *data,
+			       enum daemon_outcome outcome)
 {
 	(void)of, (void)data;
 	assert_int_equal(DAEMON_ASLEEP, outcome);
