@@ -15,7 +15,7 @@
 enum {
 	/* Bytes to copy in addition to the pages that the first walk has read. */
 	BESIDE_BYTES = 64 << 20,
-	LOOK_S = 5,
+	FIRST_WALK_S = 5,
 	WALK_S = 10,
 	/* Walks that take longer are not repeated. */
 	AGAIN_S = 2,
@@ -39,17 +39,17 @@ struct dump {
 /* ---- The first walk --------------------------------------------------------------------- */
 
 /** The first walk of a VM's coroutines. */
-struct look {
+struct first_walk {
 	struct dump *dump;
 	const struct luastate_memory *memory;
 };
 
 /* Later walks need the native stacks of running coroutines, and the values of variables if
  * requested. */
-static bool look_at(void *context, const struct luastate_coroutine *coroutine)
+static bool note_coroutine(void *context, const struct luastate_coroutine *coroutine)
 {
-	struct look *look = context;
-	struct dump *dump = look->dump;
+	struct first_walk *walk = context;
+	struct dump *dump = walk->dump;
 
 	if (coroutine->status == LUASTATE_COROUTINE_RUNNING)
 		snapshot_note_stack(dump->snapshot, coroutine->vm_frame);
@@ -57,21 +57,21 @@ static bool look_at(void *context, const struct luastate_coroutine *coroutine)
 		struct luastate_variables *variables;
 		struct failure why;
 
-		if (luastate_read_variables(dump->target->lua, look->memory, &coroutine->frames[i],
+		if (luastate_read_variables(dump->target->lua, walk->memory, &coroutine->frames[i],
 					    &dump->values, &variables, &why) == 0)
 			luastate_variables_destroy(variables);
 	}
 	return true;
 }
 
-static void look(struct dump *dump)
+static void walk_first(struct dump *dump)
 {
 	const struct attach_reader *reader = snapshot_live(dump->snapshot);
 	const struct luastate_memory memory = { .stopped = reader, .any = reader };
-	struct look context = { .dump = dump, .memory = &memory };
-	const struct luastate_coroutines how = { .visit = look_at,
+	struct first_walk context = { .dump = dump, .memory = &memory };
+	const struct luastate_coroutines how = { .visit = note_coroutine,
 						 .context = &context,
-						 .end_ns = clock_now_ns() + LOOK_S * S_NS };
+						 .end_ns = clock_now_ns() + FIRST_WALK_S * S_NS };
 	struct luastate *lua = dump->target->lua;
 	uint64_t objects;
 	struct failure why;
@@ -207,7 +207,7 @@ static enum daemon_end read_process(struct dump *dump, struct failure *why)
 		failure_set(why, FAILURE_NO_MEMORY, 0, 0, 0, "list coroutines");
 		return DAEMON_END_SYSTEM;
 	}
-	look(dump);
+	walk_first(dump);
 	if (freeze_and_walk(dump, why) != 0)
 		return attach_process_fate(dump->target->process) == ATTACH_FATE_SAME
 			       ? target_end_of_failure(why)

@@ -19,8 +19,8 @@ enum {
 	PATIENCE_NS = 1000 * 1000 * 1000,
 	/* Sleeping threads are read more often than running ones are stopped: reading costs them
 	 * nothing, and they may wake up all the time. */
-	LOOKS_MAX = 40,
-	LOOK_NAP_NS = 200 * 1000,
+	PROBES_MAX = 40,
+	PROBE_NAP_NS = 200 * 1000,
 	/* Probes without a better result, after which a stack is final. */
 	VAIN_MAX = 3,
 	/* All memory, if no thread shows a VM. */
@@ -50,7 +50,7 @@ struct reading {
 };
 
 /** One thread and its probes. */
-struct look {
+struct probing {
 	struct attach_thread *thread;
 	struct luastate_prediction prediction;
 	struct daemon_thread best;
@@ -58,7 +58,7 @@ struct look {
 	bool has_best;
 	bool is_final;	 /* more probes would show no more */
 	bool is_stopped; /* by a signal: after our probe it runs for a moment, then stops again */
-	unsigned stops, looks;
+	unsigned stops, probes;
 	unsigned vain; /* probes since the best one */
 };
 
@@ -66,12 +66,12 @@ struct look {
 
 /* A sleeping thread is read in place. Others are stopped, including those that a signal has
  * stopped, because that interrupts no system call. */
-static int capture(struct reading *reading, struct look *look,
+static int capture(struct reading *reading, struct probing *probing,
 		   struct luastate_plan_context *context, struct daemon_thread *ret_thread,
 		   struct failure *why)
 {
 	const struct attach_planner planner = { .plan = luastate_plan, .context = context };
-	struct attach_thread *thread = look->thread;
+	struct attach_thread *thread = probing->thread;
 	struct attach_sleep sleep = { .is_stopped = false };
 	struct attach_timing timing;
 
@@ -86,14 +86,14 @@ static int capture(struct reading *reading, struct look *look,
 		ret_thread->syscall = sleep.syscall;
 		return 0;
 	}
-	if (look->stops == DAEMON_STOPS_MAX)
+	if (probing->stops == DAEMON_STOPS_MAX)
 		return failure_set(why, FAILURE_LIMIT, 0, thread->tid, 0, "stop the thread again");
-	look->stops++;
-	look->is_stopped |= sleep.is_stopped;
+	probing->stops++;
+	probing->is_stopped |= sleep.is_stopped;
 	thread->patience_ns = PATIENCE_NS;
 	if (attach_capture(reading->process, thread, &planner, reading->image, &timing, why) != 0)
 		return -1;
-	ret_thread->doing = look->is_stopped ? DAEMON_STOPPED : DAEMON_RUNNING;
+	ret_thread->doing = probing->is_stopped ? DAEMON_STOPPED : DAEMON_RUNNING;
 	return 0;
 }
 
@@ -125,8 +125,9 @@ static void open_memory(struct reading *reading, const struct luastate_plan_cont
 	};
 }
 
-static int decode(struct reading *reading, struct look *look, const struct luastate_memory *memory,
-		  struct daemon_thread *thread, struct failure *why)
+static int decode(struct reading *reading, struct probing *probing,
+		  const struct luastate_memory *memory, struct daemon_thread *thread,
+		  struct failure *why)
 {
 	struct daemon_target *target = reading->target;
 	struct format_sample sample = { .weight = 1 };
@@ -141,20 +142,20 @@ static int decode(struct reading *reading, struct look *look, const struct luast
 	native = target_native_walk(
 		target, outcome == DAEMON_FULL ? LUASTATE_REACH_ALL : LUASTATE_REACH_CUT,
 		attach_sp(attach_image_registers(reading->image)));
-	luastate_learn(target->lua, memory->any, &native, &look->prediction);
+	luastate_learn(target->lua, memory->any, &native, &probing->prediction);
 	return frames_copy_stack(target, reading->functions, memory->any, &sample, outcome,
 				 &thread->stack, why);
 }
 
 /* Search an unknown VM on the thread's stack in the image, or in memory. @return Whether there are
  * new VMs. */
-static bool find_vm(struct reading *reading, const struct look *look)
+static bool find_vm(struct reading *reading, const struct probing *probing)
 {
 	struct daemon_target *target = reading->target;
 	const struct attach_reader *reader = attach_image_reader_behind(
 		reading->image, attach_process_reader(reading->process), false);
 	uint64_t sp = attach_sp(attach_image_registers(reading->image));
-	uint64_t limit = look->thread->stack_limit;
+	uint64_t limit = probing->thread->stack_limit;
 	size_t known = luastate_vm_count(target->lua);
 	struct failure why;
 
@@ -207,9 +208,9 @@ static bool is_better(const struct daemon_stack *stack, const struct daemon_stac
 }
 
 /* Note the memory that the walk of a stopped thread has used, which is then copied at once. */
-static void note_look(struct reading *reading, const struct look *look)
+static void note_probe(struct reading *reading, const struct probing *probing)
 {
-	const struct luastate_prediction *seen = &look->prediction;
+	const struct luastate_prediction *seen = &probing->prediction;
 	uint64_t sp = attach_sp(attach_image_registers(reading->image));
 
 	snapshot_note_stack(reading->snapshot, sp);
@@ -225,85 +226,86 @@ static void note_look(struct reading *reading, const struct look *look)
 }
 
 /** What a probe has copied, then what is read after it. */
-struct looked {
+struct probed_memory {
 	const struct attach_reader *image, *behind;
 };
 
-static int read_looked(void *self, struct remote_addr address, void *ret_bytes, size_t len,
+static int read_probed(void *self, struct remote_addr address, void *ret_bytes, size_t len,
 		       struct failure *why)
 {
-	const struct looked *looked = self;
+	const struct probed_memory *probed = self;
 
-	if (attach_read(looked->image, address, ret_bytes, len, why) == 0)
+	if (attach_read(probed->image, address, ret_bytes, len, why) == 0)
 		return 0;
-	return attach_read(looked->behind, address, ret_bytes, len, why);
+	return attach_read(probed->behind, address, ret_bytes, len, why);
 }
 
 /* Read the variables for this probe. Objects that they refer to may have changed since the stop, so
  * a freeze reads them again. */
-static void read_variables(struct reading *reading, struct look *look,
+static void read_variables(struct reading *reading, struct probing *probing,
 			   const struct luastate_memory *memory, struct daemon_thread *thread)
 {
 	/* memory->any already is the image's only reader with others behind it. */
-	struct looked looked = { .image = memory->stopped,
-				 .behind = snapshot_live(reading->snapshot) };
-	const struct attach_reader reader = { .read = read_looked, .self = &looked };
+	struct probed_memory probed = { .image = memory->stopped,
+					.behind = snapshot_live(reading->snapshot) };
+	const struct attach_reader reader = { .read = read_probed, .self = &probed };
 	const struct luastate_memory heap = { .stopped = memory->stopped, .any = &reader };
 
-	frames_read_variables(reading->target, &heap, &look->values, &thread->stack);
+	frames_read_variables(reading->target, &heap, &probing->values, &thread->stack);
 }
 
 /* Keep or drop a probe. If a chain is not better than the one before, the next one will not be
  * better, unless the VM was just inconsistent. */
-static void keep_best(struct reading *reading, struct look *look,
+static void keep_best(struct reading *reading, struct probing *probing,
 		      const struct luastate_memory *memory, struct daemon_thread *thread)
 {
-	bool better = !look->has_best || is_better(&thread->stack, &look->best.stack);
+	bool better = !probing->has_best || is_better(&thread->stack, &probing->best.stack);
 
-	look->vain = better ? 0 : look->vain + 1;
-	look->is_final = daemon_outcome_reaches_root(thread->stack.outcome) ||
-			 (thread->stack.outcome == DAEMON_UNWOUND && !better) ||
-			 (thread->stack.outcome == DAEMON_TRUNCATED && look->vain >= VAIN_MAX);
+	probing->vain = better ? 0 : probing->vain + 1;
+	probing->is_final =
+		daemon_outcome_reaches_root(thread->stack.outcome) ||
+		(thread->stack.outcome == DAEMON_UNWOUND && !better) ||
+		(thread->stack.outcome == DAEMON_TRUNCATED && probing->vain >= VAIN_MAX);
 	if (!better) {
 		daemon_stack_deinit(&thread->stack);
 		return;
 	}
-	look->values = reading->values;
-	note_look(reading, look);
+	probing->values = reading->values;
+	note_probe(reading, probing);
 	if (reading->options->values)
-		read_variables(reading, look, memory, thread);
-	daemon_stack_deinit(&look->best.stack);
-	look->best = *thread;
-	look->has_best = true;
+		read_variables(reading, probing, memory, thread);
+	daemon_stack_deinit(&probing->best.stack);
+	probing->best = *thread;
+	probing->has_best = true;
 }
 
 /* @return false if the thread needs no more probes. */
-static bool look_once(struct reading *reading, struct look *look, struct failure *why)
+static bool probe_once(struct reading *reading, struct probing *probing, struct failure *why)
 {
 	struct luastate_plan_context context = { .state = reading->target->lua,
-						 .prediction = &look->prediction,
-						 .stack_limit = look->thread->stack_limit };
-	const struct timespec nap = { .tv_nsec = LOOK_NAP_NS };
+						 .prediction = &probing->prediction,
+						 .stack_limit = probing->thread->stack_limit };
+	const struct timespec nap = { .tv_nsec = PROBE_NAP_NS };
 	struct luastate_memory memory;
 	size_t known = luastate_vm_count(reading->target->lua);
 	struct daemon_thread thread;
 	bool is_full, is_met;
 
-	if (capture(reading, look, &context, &thread, why) != 0) {
+	if (capture(reading, probing, &context, &thread, why) != 0) {
 		if (why->kind != FAILURE_TIMEOUT)
 			return false;
 		nanosleep(&nap, NULL);
 		return true;
 	}
 	open_memory(reading, &context, &memory);
-	if (decode(reading, look, &memory, &thread, why) != 0)
+	if (decode(reading, probing, &memory, &thread, why) != 0)
 		return false;
 	is_full = thread.stack.outcome == DAEMON_FULL;
 	/* Found by this probe, too late to see its frames. */
 	is_met = thread.stack.G == 0 && luastate_vm_count(reading->target->lua) != known;
-	keep_best(reading, look, &memory, &thread);
+	keep_best(reading, probing, &memory, &thread);
 	/* Frames of a VM that was unknown may have been missed. */
-	return is_met || (!is_full && find_vm(reading, look)) || !look->is_final;
+	return is_met || (!is_full && find_vm(reading, probing)) || !probing->is_final;
 }
 
 /* ---- All threads ------------------------------------------------------------------------ */
@@ -334,20 +336,20 @@ int stacks_add_vm(struct daemon_stacks *stacks, struct daemon_target *target, ui
 }
 
 /* Owns the thread's stack from now on. */
-static int add_thread(struct reading *reading, struct look *look)
+static int add_thread(struct reading *reading, struct probing *probing)
 {
 	struct daemon_stacks *stacks = reading->stacks;
-	struct daemon_thread *thread = &look->best;
+	struct daemon_thread *thread = &probing->best;
 	bool has_lua = thread->stack.G != 0;
 
 	if (has_lua && stacks_add_vm(stacks, reading->target, thread->stack.G) != 0) {
 		daemon_stack_deinit(&thread->stack);
 		return -1;
 	}
-	thread->stops = look->stops;
+	thread->stops = probing->stops;
 	attach_thread_name(reading->process, thread->tid, thread->name, sizeof(thread->name));
 	reading->frames += thread->stack.count;
-	reading->values = look->values;
+	reading->values = probing->values;
 	stacks->threads[stacks->count++] = *thread;
 	return 0;
 }
@@ -355,13 +357,13 @@ static int add_thread(struct reading *reading, struct look *look)
 /* @return -1 if memory is out. */
 static int read_thread(struct reading *reading, struct attach_thread *thread)
 {
-	struct look look = { .thread = thread };
+	struct probing probing = { .thread = thread };
 	struct failure why = { 0 };
 
-	while (look.looks++ < LOOKS_MAX && look_once(reading, &look, &why))
+	while (probing.probes++ < PROBES_MAX && probe_once(reading, &probing, &why))
 		;
-	if (look.has_best)
-		return add_thread(reading, &look);
+	if (probing.has_best)
+		return add_thread(reading, &probing);
 	if (why.kind == FAILURE_GONE)
 		return 0;
 	if (why.kind == FAILURE_NO_MEMORY)

@@ -45,7 +45,7 @@ int __wrap_attach_freeze(struct attach_process *process, uint64_t max_pause_ns,
 	copy_finish(copy);
 	ret_freeze->pause_ns = call->pause_ns;
 	if (call->fails != FAILURE_NONE)
-		return failure_set(why, call->fails, 0, 0, 0, "hold it");
+		return failure_set(why, call->fails, 0, 0, 0, "freeze it");
 	ret_freeze->threads = calloc(1, sizeof(*ret_freeze->threads));
 	ret_freeze->thread_count = ret_freeze->stopped_count = 1;
 	ret_freeze->woken = call->woken;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks where a hold fails, or does not see all threads. */
+/* Stacks where a freeze fails, or does not see all threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 enum { MS_NS = 1000 * 1000, THREAD = 7, VM = 0x1000 };
 
-static enum failure_kind fails;	  /* FAILURE_NONE: no hold does */
+static enum failure_kind fails;	  /* FAILURE_NONE: no freeze does */
 static struct attach_freeze seen; /* without threads, else */
 
 int __wrap_attach_freeze(struct attach_process *process, uint64_t max_pause_ns,
@@ -29,7 +29,7 @@ int __wrap_attach_freeze(struct attach_process *process, uint64_t max_pause_ns,
 	(void)process, (void)max_pause_ns, (void)copy;
 	if (fails != FAILURE_NONE) {
 		ret_freeze->pause_ns = 30 * MS_NS;
-		return failure_set(why, fails, 0, 0, (uint64_t)getpid(), "hold it");
+		return failure_set(why, fails, 0, 0, (uint64_t)getpid(), "freeze it");
 	}
 	*ret_freeze = seen;
 	return 0;
@@ -45,7 +45,7 @@ static int begin(void **state)
 	(void)state;
 	fails = FAILURE_NONE;
 	seen = (struct attach_freeze){ .pause_ns = 2 * MS_NS };
-	/* What a look has found: one thread, and values that were too many. */
+	/* What a probe has found: one thread, and values that were too many. */
 	stacks = (struct daemon_stacks){ .pid = getpid(),
 					 .vms = calloc(1, sizeof(*stacks.vms)),
 					 .vm_count = 1,
@@ -91,7 +91,7 @@ static void read_moment(void)
 	snapshot_destroy(snapshot);
 }
 
-static void assert_look_stays(void)
+static void assert_probe_stays(void)
 {
 	assert_int_equal(1, stacks.count);
 	assert_int_equal(THREAD, stacks.threads[0].tid);
@@ -104,7 +104,7 @@ static void test_time_was_over(void **state)
 	(void)state;
 	fails = FAILURE_TIMEOUT;
 	read_moment();
-	assert_look_stays();
+	assert_probe_stays();
 	assert_true(stacks.is_late);
 	assert_string_equal("", stacks.not_frozen);
 	assert_true(stacks.pause_ns >= 30 * MS_NS);
@@ -121,7 +121,7 @@ static void test_other_failures(void **state)
 			assert_int_equal(0, begin(state));
 		fails = kinds[i];
 		read_moment();
-		assert_look_stays();
+		assert_probe_stays();
 		assert_false(stacks.is_late);
 		assert_string_not_equal("", stacks.not_frozen);
 		if (kinds[i] == FAILURE_BUSY)
@@ -141,14 +141,14 @@ static void test_ended_thread(void **state)
 	assert_int_equal(2 * MS_NS, stacks.pause_ns);
 }
 
-/* A thread that no hold had room for is as it was before. */
-static void test_more_threads_than_a_hold_has(void **state)
+/* A thread for which no freeze had room is as it was before. */
+static void test_more_threads_than_a_freeze_has(void **state)
 {
 	(void)state;
 	seen.is_full = true;
 	seen.woken = 1;
 	read_moment();
-	assert_look_stays();
+	assert_probe_stays();
 	assert_true(stacks.is_late);
 	assert_true(stacks.has_woken);
 }
@@ -161,7 +161,7 @@ int main(void)
 		TEST(test_time_was_over),
 		TEST(test_other_failures),
 		TEST(test_ended_thread),
-		TEST(test_more_threads_than_a_hold_has),
+		TEST(test_more_threads_than_a_freeze_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
