@@ -247,26 +247,26 @@ static uint64_t rise(uint64_t before, uint64_t now)
 int daemon_live_refresh(struct daemon_live *session, struct failure *why)
 {
 	const struct daemon_history_point *before = &session->totals;
-	struct daemon_history_point now, moment;
-	bool first = session->moments == 0;
+	struct daemon_history_point now, point;
+	bool first = session->refreshes == 0;
 
 	session->header.own_cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
-	now = moment = sum_up(session);
-	moment.span_ns = first ? session->header.elapsed_ns : now.time_ns - before->time_ns;
-	moment.samples -= before->samples;
+	now = point = sum_up(session);
+	point.span_ns = first ? session->header.elapsed_ns : now.time_ns - before->time_ns;
+	point.samples -= before->samples;
 	for (int i = 0; i < FORMAT_STATE_COUNT; i++)
-		moment.states[i] -= before->states[i];
+		point.states[i] -= before->states[i];
 	for (int i = 0; i < DAEMON_OUTCOME_COUNT; i++)
-		moment.outcomes[i] -= before->outcomes[i];
+		point.outcomes[i] -= before->outcomes[i];
 	/* What was allocated before the live session began says nothing about now. */
-	moment.allocated_bytes =
+	point.allocated_bytes =
 		!before->has_allocated ? 0 : rise(before->allocated_bytes, now.allocated_bytes);
-	moment.created = rise(before->created, now.created);
-	moment.aborted = rise(before->aborted, now.aborted);
-	moment.sampler_cpu_ns = rise(before->sampler_cpu_ns, now.sampler_cpu_ns);
-	moment.own_cpu_ns = rise(before->own_cpu_ns, now.own_cpu_ns);
+	point.created = rise(before->created, now.created);
+	point.aborted = rise(before->aborted, now.aborted);
+	point.sampler_cpu_ns = rise(before->sampler_cpu_ns, now.sampler_cpu_ns);
+	point.own_cpu_ns = rise(before->own_cpu_ns, now.own_cpu_ns);
 	session->totals = now;
-	session->history[session->moments++ % DAEMON_HISTORY] = moment;
+	session->history[session->refreshes++ % DAEMON_HISTORY] = point;
 	if (session->fd >= 0 && format_live_take_forgotten(session->live)) {
 		const char renew = CHANNEL_RENEW;
 
@@ -278,9 +278,9 @@ int daemon_live_refresh(struct daemon_live *session, struct failure *why)
 const struct daemon_history_point *daemon_live_history(const struct daemon_live *session,
 						       size_t age)
 {
-	if (age >= session->moments || age >= DAEMON_HISTORY)
+	if (age >= session->refreshes || age >= DAEMON_HISTORY)
 		return NULL;
-	return &session->history[(session->moments - 1 - age) % DAEMON_HISTORY];
+	return &session->history[(session->refreshes - 1 - age) % DAEMON_HISTORY];
 }
 
 /* ---- Start and end ---------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ struct daemon_live {
 	/* At the previous refresh. */
 	struct daemon_history_point totals;
 	struct daemon_history_point history[DAEMON_HISTORY];
-	size_t moments; /* number of all refreshes */
+	size_t refreshes; /* number of all refreshes */
 };
 
 #endif

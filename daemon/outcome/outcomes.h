@@ -14,7 +14,7 @@ struct sampled_wait {
 	uint64_t generation; /**< Generation of the target's maps. */
 	uint64_t code_ns;    /**< As in the target: advances after each search for code. */
 	/** Decodings whose chain did not reach the thread's first function. */
-	unsigned looks;
+	unsigned decodes;
 	uint64_t until_ns; /**< Until then the chain is valid for each tick; 0: not known. */
 	struct format_sample sample;
 	struct format_frame *frames; /**< Frames of the sample. */
@@ -25,7 +25,7 @@ struct sampled_wait {
 /** Back-off: the interval doubles after each group of polls without a result. */
 struct sampled_rest {
 	uint64_t until_ns;
-	unsigned looks;
+	unsigned polls;
 };
 
 /** State of a thread that the kernel copies. */
@@ -45,7 +45,7 @@ struct sampled_copies {
 	int64_t deferred;		 /**< Part of the rest from before the last poll. */
 	/** Wait for a processor that is not reported as ticks yet. */
 	int64_t waited_ns;
-	uint64_t look_ns;  /**< Earliest next poll while it has no copies. */
+	uint64_t poll_ns;  /**< Earliest next poll while it has no copies. */
 	bool is_truncated; /**< Chains lacked memory that a copy had no room for. */
 	bool is_gone;	   /**< The kernel still lists it, but cannot find it. */
 	bool is_stopped;   /**< It is stopped, because copies would lack something. */

@@ -30,7 +30,7 @@
 enum {
 	FLUSH_INTERVAL_NS = 250 * 1000 * 1000,
 	/* Longest time between two checks of pending stops. */
-	PENDING_LOOK_NS = 10 * 1000 * 1000,
+	PENDING_POLL_NS = 10 * 1000 * 1000,
 	/* A later wake-up means that we waited for a processor. */
 	TICK_LATE_NS = 200 * 1000,
 	/* A queue of this size is sent at once. */
@@ -111,7 +111,7 @@ static bool housekeeping(struct recorder *recorder, uint64_t now_ns)
 static int64_t wait_for_tick(struct recorder *recorder, const struct daemon_clock *clock,
 			     uint64_t end_ns)
 {
-	uint64_t now_ns = clock_now_ns(), until_ns = now_ns + PENDING_LOOK_NS;
+	uint64_t now_ns = clock_now_ns(), until_ns = now_ns + PENDING_POLL_NS;
 	struct timespec rest = { 0 };
 	sigset_t child;
 

@@ -18,7 +18,7 @@ enum {
 	START_NAP_NS = 20 * 1000 * 1000,
 	/* Between probes while waiting for a process, and of a process without LuaJIT. */
 	WAIT_NAP_NS = 100 * 1000 * 1000,
-	WAIT_LOOK_NS = 200 * 1000 * 1000,
+	WAIT_POLL_NS = 200 * 1000 * 1000,
 	/* Time to search one of several processes before the next one. */
 	START_SHARE_NS = 500 * 1000 * 1000,
 	/* All searches before the recording: some 15 GiB of heap. */
@@ -251,8 +251,8 @@ static bool look_for_vms(struct recorder *recorder, uint64_t end_ns)
 
 		if (!of->process)
 			continue;
-		if (waits(recorder) && of->poll_interval_ns > WAIT_LOOK_NS)
-			of->poll_interval_ns = WAIT_LOOK_NS;
+		if (waits(recorder) && of->poll_interval_ns > WAIT_POLL_NS)
+			of->poll_interval_ns = WAIT_POLL_NS;
 		if (!recorder_refresh_entry(recorder, of, clock_now_ns())) {
 			recorder_remove_entry(recorder, i);
 			continue;

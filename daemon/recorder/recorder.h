@@ -38,7 +38,7 @@ struct recorder_target {
 	uint64_t search_ns;	   /* earliest next search for a VM in memory */
 	uint64_t more_ns;	   /* earliest next search for more VMs in memory */
 	uint64_t more_interval_ns; /* grows while searches find none; 0: none was missed yet */
-	uint64_t look_ns;	   /* earliest next probe for LuaJIT in a process without */
+	uint64_t poll_ns;	   /* earliest next probe for LuaJIT in a process without */
 	uint64_t poll_interval_ns;
 };
 

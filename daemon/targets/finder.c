@@ -15,9 +15,9 @@
 enum {
 	POLL_INTERVAL_NS = 200 * 1000 * 1000,
 	/* After a poll, wait this many times its duration. */
-	LOOK_REST = 20,
+	POLL_REST = 20,
 	/* Every few polls check all processes again, because an exec changes a process's name. */
-	FULL_INTERVAL_LOOKS = 5,
+	FULL_INTERVAL_POLLS = 5,
 };
 
 /** Ascending. */
@@ -33,8 +33,8 @@ struct finder {
 	/* A process is checked until two polls have seen it, because a new process usually calls
 	 * exec soon. */
 	struct pid_list last, older;
-	uint64_t look_ns;
-	unsigned looks;
+	uint64_t poll_ns;
+	unsigned polls;
 };
 
 int finder_create(const struct daemon_options *options, struct finder **ret_finder,
@@ -110,7 +110,7 @@ static bool is_child(const struct finder *finder, const struct finder_listener *
 }
 
 /* @return Whether the process was accepted. */
-static bool look_at(const struct finder *finder, const struct finder_listener *listener, pid_t pid)
+static bool check(const struct finder *finder, const struct finder_listener *listener, pid_t pid)
 {
 	pid_t self = getpid();
 
@@ -122,17 +122,17 @@ static bool look_at(const struct finder *finder, const struct finder_listener *l
 	return attach_parent_of(pid) != self && listener->found(listener->context, pid);
 }
 
-static void look(struct finder *finder, const struct finder_listener *listener,
-		 const struct pid_list *now)
+static void check_processes(struct finder *finder, const struct finder_listener *listener,
+			    const struct pid_list *now)
 {
-	bool all = finder->looks++ % FULL_INTERVAL_LOOKS == 0, more = true;
+	bool all = finder->polls++ % FULL_INTERVAL_POLLS == 0, more = true;
 
 	/* A child may precede its parent in the list. */
 	while (more) {
 		more = false;
 		for (size_t i = 0; i < now->count; i++)
 			if (all || !holds(&finder->older, now->pids[i]))
-				more |= look_at(finder, listener, now->pids[i]);
+				more |= check(finder, listener, now->pids[i]);
 		more &= finder->options->children;
 	}
 }
@@ -144,15 +144,15 @@ void finder_poll(struct finder *finder, const struct finder_listener *listener, 
 	struct failure why; /* out of memory or descriptors: perhaps not for long */
 	uint64_t took_ns;
 
-	if ((!finder->options->children && finder->pattern_count == 0) || now_ns < finder->look_ns)
+	if ((!finder->options->children && finder->pattern_count == 0) || now_ns < finder->poll_ns)
 		return;
 	if (attach_list_processes(&now.pids, &now.count, &why) == 0) {
-		look(finder, listener, &now);
+		check_processes(finder, listener, &now);
 		free(finder->older.pids);
 		finder->older = finder->last;
 		finder->last = now;
 	}
 	took_ns = clock_now_ns() - begin_ns;
-	finder->look_ns = now_ns + (took_ns * LOOK_REST > POLL_INTERVAL_NS ? took_ns * LOOK_REST
+	finder->poll_ns = now_ns + (took_ns * POLL_REST > POLL_INTERVAL_NS ? took_ns * POLL_REST
 									   : POLL_INTERVAL_NS);
 }

@@ -15,7 +15,7 @@ enum {
 	REFRESH_SOON_NS = 5 * 1000 * 1000,
 	/* A new program maps its libraries, and may soon call exec again. */
 	EXEC_RECENT_NS = 250 * 1000 * 1000,
-	EXEC_LOOK_NS = 1000 * 1000,
+	EXEC_POLL_NS = 1000 * 1000,
 	/* A program that has no LuaJIT this long after its exec counts as one without LuaJIT. A
 	 * program that ends earlier was too short to be examined. */
 	EXEC_SETTLED_NS = 100 * 1000 * 1000,
@@ -69,7 +69,7 @@ static int look_for_luajit(struct recorder *recorder, struct recorder_target *of
 			   struct failure *why)
 {
 	recorder_settle_all(recorder);
-	of->look_ns = now_ns + of->poll_interval_ns;
+	of->poll_ns = now_ns + of->poll_interval_ns;
 	if (of->poll_interval_ns < POLL_INTERVAL_NS)
 		of->poll_interval_ns *= 2;
 	if (recorder_open_target(recorder, of, why) != 0)
@@ -144,7 +144,7 @@ static void note_new_program(struct recorder *recorder, struct recorder_target *
 	of->had_exec = true;
 	of->exec_ns = clock_now_ns();
 	of->has_root = false;
-	of->look_ns = of->search_ns = of->more_interval_ns = 0;
+	of->poll_ns = of->search_ns = of->more_interval_ns = 0;
 	of->poll_interval_ns = PROCESSES_POLL_FIRST_NS;
 	recorder_note_name(recorder, of);
 	if (recorder->live_channel)
@@ -191,7 +191,7 @@ bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of,
 	if (is_new)
 		of->refresh_ns = 0;
 	now_ns = clock_now_ns();
-	of->maps_ns = now_ns + (now_ns < of->exec_ns + EXEC_RECENT_NS ? (uint64_t)EXEC_LOOK_NS
+	of->maps_ns = now_ns + (now_ns < of->exec_ns + EXEC_RECENT_NS ? (uint64_t)EXEC_POLL_NS
 								      : (uint64_t)REFRESH_SOON_NS);
 	return is_new;
 }
@@ -245,7 +245,7 @@ bool recorder_refresh_entry(struct recorder *recorder, struct recorder_target *o
 		take_new_program(recorder, of);
 	if (of->target)
 		ret = refresh_target(recorder, of, now_ns, &why);
-	else if (now_ns >= of->look_ns)
+	else if (now_ns >= of->poll_ns)
 		ret = look_for_luajit(recorder, of, now_ns, &why);
 	/* Out of memory or descriptors: continue with what is known. */
 	if (ret != 0 && why.kind == FAILURE_GONE &&

@@ -364,7 +364,7 @@ static void account_rest(struct recorder_target *of, struct attach_thread *threa
 		if (thread->tid == of->pid)
 			of->refresh_ns = 0; /* perhaps the whole process has ended */
 	}
-	rest_tell(of, thread, data, copies->taken > 0);
+	rest_report(of, thread, data, copies->taken > 0);
 	copies->taken = 0;
 }
 

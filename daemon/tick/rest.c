@@ -14,7 +14,7 @@
 
 enum {
 	/* Between polls of a thread without copies: most threads sleep. */
-	LOOK_NS = 1000 * 1000 * 1000,
+	POLL_NS = 1000 * 1000 * 1000,
 	/* Most ticks of one wait, and of waits that are not reported yet. */
 	WAIT_TICKS_MAX = 1024 * 16,
 };
@@ -58,7 +58,7 @@ static void tell(struct recorder_target *of, struct sampled_thread *data, int64_
 }
 
 /* Report the ticks of waits that have ended. */
-static void tell_waits(struct recorder_target *of, struct sampled_thread *data)
+static void report_waits(struct recorder_target *of, struct sampled_thread *data)
 {
 	struct sampled_copies *copies = &data->copies;
 	int64_t ticks = copies->waited_ns / period_of(of);
@@ -79,24 +79,24 @@ void rest_begin(struct attach_thread *thread, struct sampled_copies *copies)
 {
 	if (!attach_thread_schedule(thread, &copies->schedule))
 		copies->schedule.runs = 0;
-	copies->look_ns = clock_now_ns() + LOOK_NS;
+	copies->poll_ns = clock_now_ns() + POLL_NS;
 }
 
-void rest_tell(struct recorder_target *of, struct attach_thread *thread,
-	       struct sampled_thread *data, bool has_copies)
+void rest_report(struct recorder_target *of, struct attach_thread *thread,
+		 struct sampled_thread *data, bool has_copies)
 {
 	struct sampled_copies *copies = &data->copies;
 	uint64_t now_ns = clock_now_ns();
 	int64_t deferred = copies->deferred;
 	bool ran;
 
-	if (copies->rest <= 0 || (!has_copies && now_ns < copies->look_ns))
+	if (copies->rest <= 0 || (!has_copies && now_ns < copies->poll_ns))
 		return;
-	copies->look_ns = now_ns + LOOK_NS;
+	copies->poll_ns = now_ns + POLL_NS;
 	ran = note_waits(of, thread, copies);
 	if (!has_copies && is_waiting(thread, copies, ran))
 		return;
-	tell_waits(of, data);
+	report_waits(of, data);
 	/* It may be waiting again. The ticks of that wait, and the last ticks, are reported
 	 * later. */
 	deferred = has_copies && deferred < copies->rest ? deferred : copies->rest;
@@ -114,6 +114,6 @@ void rest_end(struct recorder_target *of, struct attach_thread *thread, struct s
 		tell(of, data, copies->rest, DAEMON_UNSCHEDULED);
 		return;
 	}
-	tell_waits(of, data);
+	report_waits(of, data);
 	tell(of, data, copies->rest, DAEMON_IDLE);
 }

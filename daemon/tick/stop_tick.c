@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 enum {
-	/* Between polls of a thread that has never run Lua; doubles after NON_LUA_LOOKS polls
+	/* Between polls of a thread that has never run Lua; doubles after NON_LUA_POLLS polls
 	 * without a result. An event loop that calls Lua is often outside of Lua. */
 	NON_LUA_INTERVAL_MIN_NS = 1000 * 1000,
 	NON_LUA_INTERVAL_MAX_NS = 1000 * 1000 * 1000,
-	NON_LUA_LOOKS = 8,
+	NON_LUA_POLLS = 8,
 	/* Between searches for a VM on one thread's stack; doubles if a search shows the same VM as
 	 * before. */
 	STACK_INTERVAL_MIN_NS = 10 * 1000 * 1000,
@@ -254,10 +254,10 @@ static void rest_from_stack(struct sampled_thread *data, uint64_t now_ns)
 
 static void begin_rest(struct sampled_rest *rest, uint64_t now_ns)
 {
-	uint64_t interval_ns = (uint64_t)NON_LUA_INTERVAL_MIN_NS << rest->looks / NON_LUA_LOOKS;
+	uint64_t interval_ns = (uint64_t)NON_LUA_INTERVAL_MIN_NS << rest->polls / NON_LUA_POLLS;
 
 	if (interval_ns < NON_LUA_INTERVAL_MAX_NS)
-		rest->looks++;
+		rest->polls++;
 	else
 		interval_ns = NON_LUA_INTERVAL_MAX_NS;
 	rest->until_ns = now_ns + interval_ns;

@@ -84,8 +84,8 @@ void rest_begin(struct attach_thread *thread, struct sampled_copies *copies);
 
 /** Report the ticks of copies.rest: the thread waited for a processor, or slept. For a thread
  * without copies, do this once a second, and report a wait when it ends. */
-void rest_tell(struct recorder_target *of, struct attach_thread *thread,
-	       struct sampled_thread *data, bool has_copies);
+void rest_report(struct recorder_target *of, struct attach_thread *thread,
+		 struct sampled_thread *data, bool has_copies);
 
 /**
  * The thread's copies end: report all its ticks.

@@ -15,7 +15,7 @@
 
 enum {
 	/* A wait with a partial chain is decoded at this many ticks in a row, then at intervals. */
-	LOOKS_MAX = 3,
+	DECODES_MAX = 3,
 	PARTIAL_NS = 100 * 1000 * 1000,
 };
 
@@ -47,7 +47,7 @@ static uint64_t end_of(const struct sampled_wait *wait, enum daemon_outcome outc
 {
 	if (daemon_outcome_reaches_root(outcome))
 		return UINT64_MAX;
-	return wait->looks < LOOKS_MAX ? 0 : clock_now_ns() + PARTIAL_NS;
+	return wait->decodes < DECODES_MAX ? 0 : clock_now_ns() + PARTIAL_NS;
 }
 
 void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
@@ -58,7 +58,7 @@ void wait_keep(const struct recorder_target *of, struct sampled_thread *data,
 
 	if (!wait)
 		return; /* each tick decodes it again */
-	wait->looks = wait->sleep.runs == sleep->runs ? wait->looks + 1 : 0;
+	wait->decodes = wait->sleep.runs == sleep->runs ? wait->decodes + 1 : 0;
 	wait->sleep = *sleep;
 	wait->announcement = of->target->announcement;
 	wait->generation = of->target->generation;

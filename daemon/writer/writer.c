@@ -17,7 +17,7 @@
 
 enum {
 	/* Interval of checks for signs of life of a writer that receives nothing. */
-	LIFE_LOOK_MS = 250,
+	LIFE_POLL_MS = 250,
 	/* A writer that works for this time without receiving or sending anything hangs. */
 	WORK_MAX_MS = 600000,
 };
@@ -109,7 +109,7 @@ static bool await_writer(struct writer *writer, short events, const struct wait_
 
 	while (!writer->queue.stuck && !is_over(end) && time_ms < end_ms && time_ms < last_ms) {
 		struct pollfd poller = { .fd = writer->fd, .events = events };
-		int got = poll(&poller, 1, LIFE_LOOK_MS);
+		int got = poll(&poller, 1, LIFE_POLL_MS);
 
 		if (got > 0 || (got < 0 && errno != EINTR))
 			return true;

@@ -242,8 +242,8 @@ struct attach_thread *__wrap_attach_threads_get(struct attach_threads *threads, 
 struct sampled_thread *__wrap_sampled_of(struct attach_thread *thread);
 bool __wrap_recorder_list_threads(struct recorder_target *of);
 void __wrap_rest_begin(struct attach_thread *thread, struct sampled_copies *sampler);
-void __wrap_rest_tell(struct recorder_target *of, struct attach_thread *thread,
-		      struct sampled_thread *data, bool has_copies);
+void __wrap_rest_report(struct recorder_target *of, struct attach_thread *thread,
+			struct sampled_thread *data, bool has_copies);
 void __wrap_rest_end(struct recorder_target *of, struct attach_thread *thread,
 		     struct sampled_thread *data);
 enum attach_thread_state __wrap_attach_thread_state(struct attach_thread *thread, uint64_t *first,
@@ -317,8 +317,8 @@ void __wrap_rest_begin(struct attach_thread *thread, struct sampled_copies *copi
 	(void)thread, (void)copies;
 }
 
-void __wrap_rest_tell(struct recorder_target *of, struct attach_thread *thread,
-		      struct sampled_thread *data, bool has_copies)
+void __wrap_rest_report(struct recorder_target *of, struct attach_thread *thread,
+			struct sampled_thread *data, bool has_copies)
 {
 	(void)of, (void)thread, (void)data, (void)has_copies;
 }

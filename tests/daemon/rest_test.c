@@ -77,7 +77,7 @@ static int setup(void **state)
 static void look(struct scene *scene, int64_t ticks, bool has_copies)
 {
 	scene->data.copies.rest += ticks;
-	rest_tell(&scene->of, &scene->thread, &scene->data, has_copies);
+	rest_report(&scene->of, &scene->thread, &scene->data, has_copies);
 }
 
 static void expect(const struct scene *scene, uint64_t waited, uint64_t idle, int64_t rest)
