@@ -84,31 +84,39 @@ static void copies_the_native_stack(void **state)
 	scene_end(&scene);
 }
 
-/* A stack whose lowest page is the first of its memory. */
-enum { LOW_BYTES = 3 * ATTACH_PAGE_BYTES, LOW_SP = 32 };
+enum {
+	/* A stack whose lowest page is the first of its memory. */
+	LOW_BYTES = 3 * ATTACH_PAGE_BYTES,
+	/* A stack that takes several records. */
+	DEEP_BYTES = 600 << 10,
+	/* Of the stack pointer, from the start of either. */
+	LOW_SP = 32,
+};
 
-/* @param argument Memory whose first page is the last of a stack. */
-static void spin_low(void *argument)
-{
-	uint64_t *words = argument;
-
-	for (size_t i = 0; i < LOW_BYTES / sizeof(*words); i++)
-		words[i] = SCENE_MARK + i;
-#if defined(__x86_64__)
-	__asm__ volatile("mov %0, %%rsp\n1: jmp 1b" : : "r"((char *)argument + LOW_SP));
-#else
-	__asm__ volatile("mov sp, %0\n1: b 1b" : : "r"((char *)argument + LOW_SP));
-#endif
-}
-
-struct low_stack {
+/** A stack full of marks. */
+struct marked_stack {
 	uint8_t *start;
+	size_t len;
 	int checked;
 };
 
+static void spin_on_marks(void *argument)
+{
+	const struct marked_stack *stack = argument;
+	uint64_t *words = (uint64_t *)(void *)stack->start;
+
+	for (size_t i = 0; i < stack->len / sizeof(*words); i++)
+		words[i] = SCENE_MARK + i;
+#if defined(__x86_64__)
+	__asm__ volatile("mov %0, %%rsp\n1: jmp 1b" : : "r"(stack->start + LOW_SP));
+#else
+	__asm__ volatile("mov sp, %0\n1: b 1b" : : "r"(stack->start + LOW_SP));
+#endif
+}
+
 static bool check_low_stack(struct scene *scene)
 {
-	struct low_stack *low = scene->context;
+	struct marked_stack *low = scene->context;
 	uint64_t start = (uintptr_t)low->start;
 
 	/* One that has just begun is elsewhere. */
@@ -123,12 +131,12 @@ static bool check_low_stack(struct scene *scene)
 static void copies_a_stack_from_its_first_page(void **state)
 {
 	uint8_t *memory = child_share(ATTACH_PAGE_BYTES + LOW_BYTES);
-	struct low_stack low = { .start = memory + ATTACH_PAGE_BYTES };
+	struct marked_stack low = { .start = memory + ATTACH_PAGE_BYTES, .len = LOW_BYTES };
 	struct scene scene;
 
 	(void)state;
 	assert_int_equal(0, munmap(memory, ATTACH_PAGE_BYTES));
-	scene_begin(&scene, SCENE_RATE_HZ, spin_low, low.start);
+	scene_begin(&scene, SCENE_RATE_HZ, spin_on_marks, &low);
 	scene.check = check_low_stack;
 	scene.context = &low;
 	scene_await(&scene, 100);
@@ -193,25 +201,9 @@ static void tells_of_stacks_that_are_too_deep(void **state)
 	scene_end(&scene);
 }
 
-/* A stack that takes several records. */
-enum { DEEP_BYTES = 600 << 10 };
-
-static void spin_deep(void *argument)
-{
-	uint64_t *words = argument;
-
-	for (size_t i = 0; i < DEEP_BYTES / sizeof(*words); i++)
-		words[i] = SCENE_MARK + i;
-#if defined(__x86_64__)
-	__asm__ volatile("mov %0, %%rsp\n1: jmp 1b" : : "r"((char *)argument + LOW_SP));
-#else
-	__asm__ volatile("mov sp, %0\n1: b 1b" : : "r"((char *)argument + LOW_SP));
-#endif
-}
-
 static bool check_deep_stack(struct scene *scene)
 {
-	struct low_stack *deep = scene->context;
+	struct marked_stack *deep = scene->context;
 	uint64_t start = (uintptr_t)deep->start, sp = start + LOW_SP;
 	const uint64_t *words;
 	size_t len;
@@ -231,11 +223,11 @@ static bool check_deep_stack(struct scene *scene)
 static void copies_deep_stacks_in_parts(void **state)
 {
 	uint8_t *memory = child_share(DEEP_BYTES);
-	struct low_stack deep = { .start = memory };
+	struct marked_stack deep = { .start = memory, .len = DEEP_BYTES };
 	struct scene scene;
 
 	(void)state;
-	scene_begin(&scene, SCENE_RATE_HZ, spin_deep, memory);
+	scene_begin(&scene, SCENE_RATE_HZ, spin_on_marks, &deep);
 	scene.plan->native_end = scene.plan->native_limit = (uintptr_t)memory + DEEP_BYTES;
 	scene_await(&scene, 20); /* those of before */
 	scene.check = check_deep_stack;
