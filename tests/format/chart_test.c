@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples in the order of time, and the forms that chart them. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ static const char *const forms[] = { "speedscope", "cpuprofile", "trace-event", 
 
 #define FORMS (sizeof(forms) / sizeof(forms[0]))
 #define MS    1000000u
+#define TRIES 20
 
 /* ---- Profiles by hand ------------------------------------------------------------------- */
 
@@ -371,22 +373,22 @@ static void test_huge_counts(void **state)
 	}
 }
 
-static double seconds(void)
+static uint64_t now_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static double time_threads(int32_t count)
+static uint64_t time_threads(int32_t count)
 {
 	struct format_profile *profile = make(MS);
-	double begin;
+	uint64_t begin_ns;
 
 	for (int32_t tid = 1; tid <= count; tid++)
 		add(profile, "a", tid, (uint64_t)tid, (uint64_t)tid, 1);
-	begin = seconds();
+	begin_ns = now_ns();
 	for (size_t i = 0; i < FORMS; i++) {
 		int result;
 
@@ -394,19 +396,26 @@ static double time_threads(int32_t count)
 		assert_int_equal(0, result);
 	}
 	format_profile_destroy(profile);
-	return seconds() - begin;
+	return now_ns() - begin_ns;
 }
 
-/** Ten times as many threads take about ten times as long, and not a hundred times. */
+/** Ten times as many threads take about ten times as long, and not a hundred times. The clock is
+ * the wall clock, because a virtual machine may report too little processor time. If other programs
+ * disturb one of the times, later tries show it. */
 static void test_many_threads(void **state)
 {
-	double few, many;
+	uint64_t few_ns = UINT64_MAX, many_ns = UINT64_MAX;
 
 	(void)state;
-	few = time_threads(2000);
-	many = time_threads(20000);
-	if (many > 40 * few)
-		fail_msg("2,000 threads: %f s, 20,000: %f s", few, many);
+	for (unsigned tries = 0; tries < TRIES; tries++) {
+		uint64_t few = time_threads(2000), many = time_threads(20000);
+
+		few_ns = few < few_ns ? few : few_ns;
+		many_ns = many < many_ns ? many : many_ns;
+		if (many_ns / 40 <= few_ns)
+			return;
+	}
+	fail_msg("2,000 threads: %" PRIu64 " ns, 20,000: %" PRIu64 " ns", few_ns, many_ns);
 }
 
 int main(void)
