@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reports of small profiles, of hostile ones, and of their texts in XML and Markdown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -264,7 +265,7 @@ static void put_number(FILE *file, unsigned number)
 	putc((int)number, file);
 }
 
-/** A stream whose merge repeats the Lua list again and again is refused, with its place. */
+/** A stream whose merge repeats the Lua list again and again is refused, with its address. */
 static void test_hostile_repetition(void **state)
 {
 	FILE *file = tmpfile();
@@ -292,8 +293,8 @@ static void test_hostile_repetition(void **state)
 	fclose(file);
 }
 
-/** Line -1 of a built-in function, as the reference parser prints its double. */
-static void test_reference_line(void **state)
+/** Line -1 of a built-in function, as Tarantool's parser prints its double. */
+static void test_tarantool_line(void **state)
 {
 	static const char stream[] =
 		TABLE "\x00\x05\x07"
@@ -312,16 +313,22 @@ static void test_reference_line(void **state)
 	fclose(file);
 }
 
+static void expect_printed(void (*print_text)(FILE *, const char *, size_t), const char *text,
+			   size_t characters, const char *expected)
+{
+	char *printed;
+	size_t len;
+	FILE *out = open_memstream(&printed, &len);
+
+	print_text(out, text, characters);
+	fclose(out);
+	assert_string_equal(expected, printed);
+	free(printed);
+}
+
 static void expect_xml(const char *text, size_t characters, const char *expected)
 {
-	char *xml;
-	size_t len;
-	FILE *out = open_memstream(&xml, &len);
-
-	xml_print(out, text, characters);
-	fclose(out);
-	assert_string_equal(expected, xml);
-	free(xml);
+	expect_printed(xml_print, text, characters, expected);
 }
 
 static void test_xml(void **state)
@@ -341,14 +348,7 @@ static void test_xml(void **state)
 
 static void expect_markdown(const char *text, size_t characters, const char *expected)
 {
-	char *markdown;
-	size_t len;
-	FILE *out = open_memstream(&markdown, &len);
-
-	markdown_print_code(out, text, characters);
-	fclose(out);
-	assert_string_equal(expected, markdown);
-	free(markdown);
+	expect_printed(markdown_print_code, text, characters, expected);
 }
 
 static void test_markdown_code(void **state)
@@ -429,7 +429,7 @@ int main(void)
 		cmocka_unit_test(test_cut_names),
 		cmocka_unit_test(test_hostile_allocator),
 		cmocka_unit_test(test_hostile_repetition),
-		cmocka_unit_test(test_reference_line),
+		cmocka_unit_test(test_tarantool_line),
 		cmocka_unit_test(test_xml),
 		cmocka_unit_test(test_markdown_code),
 	};
