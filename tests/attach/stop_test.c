@@ -405,6 +405,8 @@ static void test_timeout(void **state)
 	capture_close(&target);
 }
 
+#define LATE_BOUND_NS ((uint64_t)100 * 1000000)
+
 /* One processor for two: the target has it only when the other one is gone. */
 static void spin_at_leisure(void *argument)
 {
@@ -431,7 +433,7 @@ static void spin_first(void *argument)
 		continue;
 }
 
-/* A thread that waits for a processor is not waited for. It is captured when it stands. */
+/* A thread that waits for a processor is not waited for. It is captured when it is stopped. */
 static pid_t start_hog(struct stop_target *target, volatile uint64_t *number)
 {
 	pid_t hog = child_start(spin_first, (void *)(uintptr_t)number);
@@ -447,16 +449,17 @@ static pid_t start_hog(struct stop_target *target, volatile uint64_t *number)
 	return 0;
 }
 
-/* A capture of a thread that has no processor now. */
-static void begin_late_capture(struct stop_target *target)
+/* A capture of a thread that has no processor now. @return How long it took. */
+static uint64_t begin_late_capture(struct stop_target *target)
 {
-	uint64_t begin_ns = child_now_ns();
+	uint64_t begin_ns = child_now_ns(), took_ns;
 
 	assert_int_equal(-1, capture_run(target, capture_plan_nothing, NULL));
+	took_ns = child_now_ns() - begin_ns;
 	assert_int_equal(FAILURE_TIMEOUT, target->why.kind);
-	assert_true(child_now_ns() - begin_ns < 100 * 1000000u);
 	assert_true(target->thread.stop_pending);
 	assert_true(target->thread.interrupt_ns != 0);
+	return took_ns;
 }
 
 static void test_capture_of_a_late_thread(void **state)
@@ -464,7 +467,7 @@ static void test_capture_of_a_late_thread(void **state)
 	volatile uint64_t *numbers = child_share(4 * sizeof(*numbers));
 	pid_t pid = child_start(spin_at_leisure, (void *)(uintptr_t)numbers), hog;
 	struct stop_target target;
-	uint64_t late_ns = 0;
+	uint64_t late_ns = 0, best_ns = UINT64_MAX;
 	int ret = -1;
 
 	(void)state;
@@ -472,9 +475,12 @@ static void test_capture_of_a_late_thread(void **state)
 	target.thread.patience_ns = 1;
 	assert_true(child_await(&numbers[0], 1));
 	hog = start_hog(&target, &numbers[1]);
-	/* Where we have no processor for 10 ms ourselves it is let go. */
-	for (int i = 0; i < 20 && ret != 0; i++) {
-		begin_late_capture(&target);
+	/* If we have no processor ourselves, the capture takes longer, and after 10 ms the thread
+	 * is let go. */
+	for (int i = 0; i < 20 && (ret != 0 || best_ns >= LATE_BOUND_NS); i++) {
+		uint64_t took_ns = begin_late_capture(&target);
+
+		best_ns = took_ns < best_ns ? took_ns : best_ns;
 		while (!attach_thread_is_stopped(&target.thread))
 			child_nap_us(100);
 		assert_true(
@@ -484,6 +490,7 @@ static void test_capture_of_a_late_thread(void **state)
 		assert_false(target.thread.stop_pending);
 	}
 	assert_int_equal(0, ret);
+	assert_true(best_ns < LATE_BOUND_NS);
 	assert_int_equal(0, target.thread.interrupt_ns);
 	assert_false(attach_thread_is_stopped(&target.thread));
 	/* The whole time counts, not that since the second call. */
