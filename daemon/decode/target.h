@@ -34,7 +34,8 @@ struct target_listener {
 	void *context;
 };
 
-/** System calls that have their own frame. */
+/** System calls that have names and their own frames: more than any architecture has; x86-64's
+ * other ABI begins there. */
 enum { TARGET_CALLS_MAX = 512 };
 
 /** Native functions by their start. */
