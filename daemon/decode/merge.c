@@ -143,7 +143,7 @@ static enum daemon_outcome walk_native(struct daemon_target *target,
 	bool interrupted = true;
 
 	target->item_count = target->vm_frame_count = 0;
-	target->gap_sp = 0;
+	target->gap_sp = target->unmapped_pc = 0;
 	target->stack_top = attach_sp(regs);
 	symbols_unwind_begin(target->unwinder, regs, memory->stopped);
 	while (target->item_count < TARGET_NATIVE_MAX) {

@@ -101,10 +101,12 @@ void target_note_unwind_gap(struct daemon_target *target)
 	struct symbols_native_frame frame;
 	const struct symbols_mapping *mapping;
 
-	if (target->gap_sp)
-		return;
 	symbols_unwind_frame(target->unwinder, &frame);
 	mapping = symbols_space_find(target->space, frame.pc);
+	if (!mapping && !target->unmapped_pc)
+		target->unmapped_pc = frame.pc;
+	if (target->gap_sp)
+		return;
 	/* The maps may have been read before the machine code was allocated. */
 	if (!mapping || (mapping->inode == 0 && mapping->path[0] == '\0'))
 		target->gap_sp = frame.sp;

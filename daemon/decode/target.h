@@ -122,8 +122,9 @@ struct daemon_target {
 	uint32_t rotated_guests[TARGET_END_FRAMES];
 	bool is_native[TARGET_FRAMES_MAX]; /* by frame; true for pseudo frames */
 	struct format_coroutine coroutines[FORMAT_COROUTINES_MAX];
-	uint64_t gap_sp; /* of the first unwind gap in anonymous memory; 0: none */
-	size_t work;	 /* index of the VM work; SIZE_MAX: none */
+	uint64_t gap_sp;      /* of the first unwind gap in anonymous memory; 0: none */
+	uint64_t unmapped_pc; /* of the first unwind gap outside of all known maps; 0: none */
+	size_t work;	      /* index of the VM work; SIZE_MAX: none */
 	uint64_t native_ns, stack_top;
 	bool is_stack_cut; /* a walk reached memory that was not copied, or a limit */
 };

@@ -170,29 +170,43 @@ static bool is_mapped(const struct recorder_target *of, uint64_t address)
 	return symbols_space_find(of->target->space, address) != NULL;
 }
 
+static void read_maps(struct recorder_target *of)
+{
+	uint64_t now_ns;
+	struct failure why;
+
+	/* If this fails, the next refresh reports why. */
+	target_refresh_maps(of->target, &why);
+	now_ns = clock_now_ns();
+	of->maps_ns = now_ns + (now_ns < of->exec_ns + EXEC_RECENT_NS ? (uint64_t)EXEC_POLL_NS
+								      : (uint64_t)REFRESH_SOON_NS);
+}
+
+bool recorder_learn_maps(struct recorder_target *of, uint64_t pc)
+{
+	if (clock_now_ns() < of->maps_ns || attach_process_fate(of->process) == ATTACH_FATE_EXEC)
+		return false;
+	read_maps(of);
+	return is_mapped(of, pc);
+}
+
 bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of, pid_t tid,
 			  uint64_t pc, uint64_t sp)
 {
-	uint64_t now_ns = clock_now_ns();
-	struct failure why;
 	bool is_new;
 
-	if ((is_mapped(of, pc) && is_mapped(of, sp)) || now_ns < of->maps_ns)
+	if ((is_mapped(of, pc) && is_mapped(of, sp)) || clock_now_ns() < of->maps_ns)
 		return false;
 	is_new = attach_process_fate(of->process) == ATTACH_FATE_EXEC;
 	if (is_new)
 		note_new_program(recorder, of);
-	/* If this fails, the next refresh reports why. */
-	target_refresh_maps(of->target, &why);
+	read_maps(of);
 	/* If the main thread called exec, the thread and its copies continue. If another thread
 	 * did, it took over the main thread's tid. */
 	if (is_new && (tid != of->pid || !is_mapped(of, pc) || !is_mapped(of, sp)))
 		of->lost_thread = true;
 	if (is_new)
 		of->refresh_ns = 0;
-	now_ns = clock_now_ns();
-	of->maps_ns = now_ns + (now_ns < of->exec_ns + EXEC_RECENT_NS ? (uint64_t)EXEC_POLL_NS
-								      : (uint64_t)REFRESH_SOON_NS);
 	return is_new;
 }
 

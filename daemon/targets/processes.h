@@ -47,6 +47,14 @@ void recorder_deny(struct recorder *recorder, struct recorder_target *of,
 bool recorder_follow_maps(struct recorder *recorder, struct recorder_target *of, pid_t tid,
 			  uint64_t pc, uint64_t sp);
 
+/**
+ * Read the maps at once because a chain leads outside of all known maps: the process may have mapped
+ * a library since. Reads /proc, at a bounded rate; no thread is stopped meanwhile.
+ * @param pc Address in the code that is outside.
+ * @return Whether the maps have the address now.
+ */
+bool recorder_learn_maps(struct recorder_target *of, uint64_t pc);
+
 /** Refresh maps and threads soon. */
 void recorder_refresh_soon(struct recorder_target *of, uint64_t now_ns);
 

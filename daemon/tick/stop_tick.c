@@ -383,6 +383,21 @@ static bool learns_first_vm(struct recorder_target *of, const struct attach_thre
 	return entry_has_vm(of);
 }
 
+/* Decode the image. If the chain leads outside of the known maps, read them and decode it again: a
+ * program that began lately has mapped libraries since. */
+static int decode_with_maps(struct recorder_target *of, const struct luastate_memory *memory,
+			    bool may_learn, struct format_sample *sample,
+			    enum daemon_outcome *ret_outcome, struct failure *why)
+{
+	struct attach_image *image = of->recorder->image;
+	int ret = target_decode(of->target, image, memory, sample, ret_outcome, why);
+
+	if (ret == 0 && may_learn && of->target->unmapped_pc &&
+	    recorder_learn_maps(of, of->target->unmapped_pc))
+		ret = target_decode(of->target, image, memory, sample, ret_outcome, why);
+	return ret;
+}
+
 bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 		    struct sampled_thread *data, const struct attach_sleep *sleep, uint64_t time_ns)
 {
@@ -418,7 +433,7 @@ bool sampled_decode(struct recorder_target *of, struct attach_thread *thread,
 	luastate_set_thorough(target->lua, keep);
 	target->sleep = sleep;
 	target->lacks_registers = sleep != NULL;
-	if (target_decode(target, recorder->image, &memory, &sample, &outcome, &why) != 0) {
+	if (decode_with_maps(of, &memory, !sleep, &sample, &outcome, &why) != 0) {
 		sampled_report(of, data, DAEMON_FAILED);
 		if (why.kind != FAILURE_NO_MEMORY)
 			return true;
