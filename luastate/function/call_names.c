@@ -17,7 +17,6 @@ enum {
 	/* Number of instructions to search before a call. An argument list is seldom longer. */
 	NAME_LOOK_BACK = 400,
 	NAME_MOVES = 8,
-	VARINFO_MAX = 65536,
 
 	RANK_LOCAL = 1,
 	RANK_FIELD = 2,
@@ -29,6 +28,7 @@ struct bytecode {
 	const struct luastate_layout *layout;
 	const struct state_proto *proto;
 	const struct attach_reader *reader;
+	size_t *bytes_left; /* of packed names that may be read */
 };
 
 /* A bounded sequence of packed bytes in a prototype's debug part. */
@@ -38,7 +38,6 @@ struct packed {
 	uint64_t buffered_at;
 	size_t buffered;
 	uint8_t bytes[64];
-	unsigned left;
 };
 
 /* Uses the kept copy of the prototype. Reading a long table during a stop would need too many
@@ -58,9 +57,11 @@ static bool fill_packed(struct packed *packed, size_t len)
 
 static int next_byte(struct packed *packed)
 {
-	if (packed->left == 0)
+	size_t *left = packed->bytecode->bytes_left;
+
+	if (*left == 0)
 		return -1;
-	packed->left--;
+	--*left;
 	if (packed->at - packed->buffered_at >= packed->buffered) {
 		size_t len = 64 - (packed->at & 63);
 
@@ -100,8 +101,7 @@ static struct packed packed_at(const struct bytecode *bytecode, int32_t offset)
 	return (struct packed){ .bytecode = bytecode,
 				.at = state_ref(layout, proto->identity.header, offset),
 				.end = proto->address +
-				       state_u32(proto->identity.header, layout->GCproto_sizept),
-				.left = VARINFO_MAX };
+				       state_u32(proto->identity.header, layout->GCproto_sizept) };
 }
 
 /* Name of the variable that is in a slot at an instruction. The table has one entry for each
@@ -224,9 +224,10 @@ static int name_slot(const struct bytecode *bytecode, uint32_t index, uint32_t s
 }
 
 int state_name_call(const struct luastate_layout *layout, const struct state_proto *caller,
-		    const struct attach_reader *reader, uint64_t pc, char *ret_name, size_t size)
+		    const struct attach_reader *reader, uint64_t pc, size_t *bytes_left,
+		    char *ret_name, size_t size)
 {
-	const struct bytecode bytecode = { layout, caller, reader };
+	const struct bytecode bytecode = { layout, caller, reader, bytes_left };
 	struct failure why;
 	uint32_t ins, op;
 	int rank;

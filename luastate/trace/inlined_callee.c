@@ -33,6 +33,8 @@ enum {
 	CODE_MAX = 4096,
 	/* The compiler stops at 500 (maxsnap). */
 	SNAPSHOTS_MAX = 1024,
+	/* Bytes of packed names that one step reads, see trace_charge(). */
+	NAME_BYTES = 64,
 };
 
 /** The path of a trace between two snapshots. */
@@ -247,15 +249,21 @@ static bool has_name(const struct state_proto *proto, const char *name)
 }
 
 /* Whether the call's name fits the callee. If both have names, they must be equal. No function
- * in the chain may have the call's name, because that function could be calling itself. */
+ * in the chain may have the call's name, because that function could be calling itself. A name
+ * that takes too many steps to find fits nothing. */
 static bool fits_name(const struct way *way, const struct state_proto *callee)
 {
 	const struct trace_source *source = way->source;
 	const struct trace_frame *frames = &way->trace->frames[way->snapshot->first];
+	size_t left = STATE_PACKED_NAMES_MAX;
 	char name[STATE_NAME_MAX];
+	int rank = state_name_call(source->view.layout, way->caller, source->view.memory->any,
+				   way->call, &left, name, sizeof(name));
 
-	if (!state_name_call(source->view.layout, way->caller, source->view.memory->any, way->call,
-			     name, sizeof(name)))
+	if (!trace_charge(source->view.state, (STATE_PACKED_NAMES_MAX - left) / NAME_BYTES) ||
+	    left == 0)
+		return false;
+	if (!rank)
 		return true;
 	for (unsigned i = 0; i < way->snapshot->count; i++) {
 		const struct state_proto *known = state_find_proto(

@@ -38,17 +38,25 @@ static void emit(struct caller *caller, uint32_t ins)
 	caller->bc[caller->proto.sizebc++] = ins;
 }
 
+/* Name what an instruction of a known caller calls. */
+static int name_at(struct sample *sample, struct caller *caller, const struct state_proto *proto,
+		   unsigned index)
+{
+	const struct fake_vm *vm = sample->vm;
+	size_t left = STATE_PACKED_NAMES_MAX;
+
+	return state_name_call(vm->layout, proto, &vm->reader, fake_pc(vm, proto->address, index),
+			       &left, caller->name, sizeof(caller->name));
+}
+
 /* Name what the last instruction calls. */
 static int name_last(struct sample *sample, struct caller *caller)
 {
-	struct fake_vm *vm = sample->vm;
-	uint64_t address = fake_proto(vm, &caller->proto);
-	struct state_proto *proto = sample_proto(sample, address);
+	uint64_t address = fake_proto(sample->vm, &caller->proto);
+	const struct state_proto *proto = sample_proto(sample, address);
 
 	assert_non_null(proto);
-	return state_name_call(vm->layout, proto, &vm->reader,
-			       fake_pc(vm, address, caller->proto.sizebc - 1), caller->name,
-			       sizeof(caller->name));
+	return name_at(sample, caller, proto, caller->proto.sizebc - 1);
 }
 
 static void expect_name(struct sample *sample, struct caller *caller, int rank, const char *name)
@@ -333,13 +341,9 @@ static void test_constants_that_cannot_be_read(void **state)
 	assert_non_null(proto);
 	k = fake_get_ref(vm, address + (uint64_t)vm->layout->GCproto_k);
 	fake_hide(vm, k - 2 * (uint64_t)vm->layout->ref_size, 1);
-	assert_int_equal(RANK_NONE,
-			 state_name_call(vm->layout, proto, &vm->reader, fake_pc(vm, address, 2),
-					 caller.name, sizeof(caller.name)));
+	assert_int_equal(RANK_NONE, name_at(sample, &caller, proto, 2));
 	fake_show(vm, k - 2 * (uint64_t)vm->layout->ref_size, 1);
-	assert_int_equal(RANK_GLOBAL,
-			 state_name_call(vm->layout, proto, &vm->reader, fake_pc(vm, address, 2),
-					 caller.name, sizeof(caller.name)));
+	assert_int_equal(RANK_GLOBAL, name_at(sample, &caller, proto, 2));
 }
 
 /* ---- Hostile tables --------------------------------------------------------------------- */
@@ -355,12 +359,15 @@ static void expect_bounded(struct sample *sample, const char *bytes, size_t len)
 	caller.proto.uvinfo = bytes;
 	caller.proto.uvinfo_len = len;
 	caller.proto.sizeuv = 255;
-	emit(&caller, fake_ad(FAKE_UGET, 2, 254));
+	emit(&caller, fake_ad(FAKE_UGET, 10, 254));
+	/* Each move has the table of variables searched anew. */
+	for (unsigned slot = 10; slot > 2; slot--)
+		emit(&caller, fake_ad(FAKE_MOV, slot - 1, slot));
 	emit(&caller, call(2));
 	vm->bytes_read = 0;
 	expect_none(sample, &caller);
-	/* Twice the bound of a table, the copies of a prototype, and a little. */
-	assert_true(vm->bytes_read < 2 * 65536 + STATE_DEBUG_KEEP + 4096);
+	/* The bound of a name, the copies of a prototype, and a little. */
+	assert_true(vm->bytes_read < STATE_PACKED_NAMES_MAX + STATE_DEBUG_KEEP + 4096);
 }
 
 static void test_tables_without_end(void **state)
@@ -451,9 +458,7 @@ static void test_variables_of_a_known_caller(void **state)
 	proto = sample_proto(sample, address);
 	assert_non_null(proto);
 	fake_hide(vm, table, len);
-	assert_int_equal(RANK_LOCAL,
-			 state_name_call(vm->layout, proto, &vm->reader, fake_pc(vm, address, 2),
-					 caller.name, sizeof(caller.name)));
+	assert_int_equal(RANK_LOCAL, name_at(sample, &caller, proto, 2));
 	assert_string_equal("variable59", caller.name);
 }
 

@@ -2,6 +2,7 @@
 /* What runs between two snapshots of its caller, and shows in neither. */
 #include "trace_scene.h"
 
+#include "luastate/function/call_names.h"
 #include "luastate/trace/trace.h"
 
 enum {
@@ -351,6 +352,61 @@ static void test_recursion(void **state)
 	EXPECT_CALLER(&scene, 12);
 }
 
+/* A caller with many variables that live nowhere: the steps that a walk takes for a call in it,
+ * and whether it shows the callee. */
+static size_t steps_of(struct trace_scene *scene, size_t len, bool *ret_shown)
+{
+	const struct luastate_chain *chain = &scene->sample->chain;
+	const uint32_t bc[] = { fake_funcf(scene->vm, 5), fake_ad(FAKE_MOV, 3, 1),
+				fake_abc(FAKE_CALL, 2, 1, 1), fake_ad(FAKE_RET0, 0, 1) };
+	char *variables = calloc(1, len);
+	uint64_t function;
+
+	assert_non_null(variables);
+	for (size_t i = 0; i + 4 < len; i += 4)
+		variables[i] = 'v';
+	function = fake_lua_function(
+		scene->vm, fake_proto(scene->vm, &(struct fake_proto){ .chunkname = "@other.lua",
+								       .firstline = 50,
+								       .numline = 5,
+								       .bc = bc,
+								       .sizebc = 4,
+								       .varinfo = variables,
+								       .varinfo_len = len }));
+	free(variables);
+	trace_scene_again(scene);
+	know(scene, scene->leaf);
+	for (unsigned i = 0; i < 4; i++)
+		put_above_work(scene, 40 * i, function, i < 2 ? i : 3);
+	trace_scene_put(scene);
+	/* From the call's argument to its end. */
+	trace_scene_at(scene, 60);
+	sample_walk(scene->sample);
+	assert_int_equal(LUASTATE_FULL, chain->outcome);
+	*ret_shown = chain->frames[0].function->address == scene->leaf_proto;
+	return scene->sample->state->trace_work;
+}
+
+/* The search for a call's name costs steps by the bytes that it reads, and has a limit. */
+static void test_many_names(void **state)
+{
+	struct trace_scene scene;
+	size_t few, many, more;
+	bool shown;
+
+	trace_scene_init(&scene, *state);
+	if (!trace_scene_has_offsets(&scene))
+		return;
+	few = steps_of(&scene, 8, &shown);
+	assert_true(shown);
+	many = steps_of(&scene, STATE_PACKED_NAMES_MAX / 2, &shown);
+	assert_true(shown);
+	assert_true(many > few + STATE_PACKED_NAMES_MAX / 2 / 100);
+	more = steps_of(&scene, 4 * STATE_PACKED_NAMES_MAX, &shown);
+	assert_false(shown);
+	assert_true(more < few + 2 * (many - few) + 100);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,7 +416,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_other_code),	   SAMPLE_TEST(test_short_callee),
 		SAMPLE_TEST(test_behind_a_branch), SAMPLE_TEST(test_behind_a_comparison),
 		SAMPLE_TEST(test_no_branch),	   SAMPLE_TEST(test_branch_of_other_calls),
-		SAMPLE_TEST(test_recursion),
+		SAMPLE_TEST(test_recursion),	   SAMPLE_TEST(test_many_names),
 	};
 
 	sample_choose(argc, argv);
