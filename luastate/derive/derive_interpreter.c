@@ -226,10 +226,13 @@ static bool is_provisional(const struct derive *derive)
 	       (derive->reading->has_compiler && !state_has_compiler(&derive->layout));
 }
 
-static bool keep(struct state_interpreter *interpreter, const struct derive *derive)
+static bool keep(struct luastate *state, struct state_interpreter *interpreter,
+		 const struct derive *derive)
 {
-	struct luastate_layout *own = malloc(sizeof(*own));
+	struct luastate_layout *own = state_take_retired(state, &derive->layout);
 
+	if (!own)
+		own = malloc(sizeof(*own));
 	if (!own)
 		return false;
 	*own = derive->layout;
@@ -256,7 +259,7 @@ bool derive_interpreter(struct luastate *state, struct state_interpreter *interp
 	found = derive &&
 		(state_has_compiler(&derive->layout) || !is_row(derive) ||
 		 interpreter->derive_tries > ROW_TRIES) &&
-		keep(interpreter, derive);
+		keep(state, interpreter, derive);
 	free(derive);
 	return found;
 }
@@ -274,7 +277,7 @@ bool derive_again(struct luastate *state, struct state_interpreter *interpreter,
 	derive = search_when_due(state, interpreter, reader, main_thread);
 	if (derive && (count_known(derive->source) > count_known(interpreter->source) ||
 		       !is_provisional(derive)))
-		better = keep(interpreter, derive);
+		better = keep(state, interpreter, derive);
 	free(derive);
 	if (better)
 		*ret_before = before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which interpreters and VMs are known? Lookups without a read. */
+/* Which interpreters, VMs and layouts are known? Nothing here reads. */
 #include "luastate/state/state.h"
 
 #include "luastate/vm.h"
@@ -51,4 +51,31 @@ void state_note_refused(struct luastate *state, uint64_t L)
 			return;
 	if (state->refused_count < STATE_REFUSED_MAX)
 		state->refused[state->refused_count++] = L;
+}
+
+bool state_retire_layout(struct luastate *state, struct luastate_layout *layout)
+{
+	if (!layout)
+		return true;
+	if (state->retired_count == STATE_RETIRED_MAX)
+		return false;
+	state->retired[state->retired_count++] = layout;
+	return true;
+}
+
+struct luastate_layout *state_take_retired(struct luastate *state,
+					   const struct luastate_layout *layout)
+{
+	for (size_t i = 0; i < state->retired_count; i++) {
+		struct luastate_layout same = *layout, *retired = state->retired[i];
+
+		same.LJ_STACK_EXTRA = retired->LJ_STACK_EXTRA;
+		same.has_opcodes = retired->has_opcodes;
+		memcpy(same.opcodes, retired->opcodes, sizeof(same.opcodes));
+		if (memcmp(&same, retired, sizeof(same)) != 0)
+			continue;
+		state->retired[i] = state->retired[--state->retired_count];
+		return retired;
+	}
+	return NULL;
 }

@@ -15,7 +15,8 @@
 
 enum {
 	STATE_INTERPRETERS_MAX = LUASTATE_INTERPRETERS_MAX,
-	/* Different layouts from debug information whose copies of LuaJIT are no longer mapped. */
+	/* Different layouts, from debug information or derived, whose copies of LuaJIT are no
+	 * longer mapped. */
 	STATE_RETIRED_MAX = 32,
 	STATE_VMS_MAX = LUASTATE_VMS_MAX,
 	/* Coroutines of unknown VMs to remember for an explanation. */
@@ -162,5 +163,21 @@ const struct luastate_layout *state_layout_at(const struct luastate *state, uint
 
 /** Remember a coroutine whose VM fits no layout, for explanations. */
 void state_note_refused(struct luastate *state, uint64_t L);
+
+/* ---- Layouts of dropped interpreters ---------------------------------------------------- */
+
+/**
+ * Keep a layout until the state is reset, because prototypes and predictions may refer to it.
+ * @param layout May be NULL. @return whether there was room.
+ */
+bool state_retire_layout(struct luastate *state, struct luastate_layout *layout);
+
+/**
+ * Take back a kept layout that equals @p layout, so that a program that loads and unloads LuaJIT
+ * again and again needs only one. LJ_STACK_EXTRA and the opcodes may differ.
+ * @return The caller owns it; NULL if there is none.
+ */
+struct luastate_layout *state_take_retired(struct luastate *state,
+					   const struct luastate_layout *layout);
 
 #endif

@@ -8,16 +8,6 @@
 #include "luastate/derive/derive.h"
 #include "luastate/state/invariants.h"
 
-bool state_retire_layout(struct luastate *state, struct luastate_layout *layout)
-{
-	if (!layout)
-		return true;
-	if (state->retired_count == STATE_RETIRED_MAX)
-		return false;
-	state->retired[state->retired_count++] = layout;
-	return true;
-}
-
 static bool is_rejected(const struct state_interpreter *interpreter,
 			const struct luastate_layout *row)
 {

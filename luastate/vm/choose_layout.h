@@ -5,12 +5,6 @@
 
 #include "luastate/state/state.h"
 
-/**
- * Keep a layout until the state is reset, because prototypes and predictions may refer to it.
- * @param layout May be NULL. @return whether there was room.
- */
-bool state_retire_layout(struct luastate *state, struct luastate_layout *layout);
-
 /** Whether an interpreter may have this layout, as far as is known. */
 bool state_may_have(const struct state_interpreter *interpreter,
 		    const struct luastate_layout *layout);

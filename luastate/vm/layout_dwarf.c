@@ -164,25 +164,6 @@ static void remove_compiler(struct luastate_layout *layout)
 			*state_field_at(layout, i) = LAYOUT_ABSENT;
 }
 
-/* Take back an equal layout of a copy that is no longer mapped, so that a program that loads and
- * unloads LuaJIT again and again needs only one. Fields that a VM fills in later are ignored. */
-static struct luastate_layout *take_retired(struct luastate *state,
-					    const struct luastate_layout *layout)
-{
-	for (size_t i = 0; i < state->retired_count; i++) {
-		struct luastate_layout same = *layout, *retired = state->retired[i];
-
-		same.LJ_STACK_EXTRA = retired->LJ_STACK_EXTRA;
-		same.has_opcodes = retired->has_opcodes;
-		memcpy(same.opcodes, retired->opcodes, sizeof(same.opcodes));
-		if (memcmp(&same, retired, sizeof(same)) != 0)
-			continue;
-		state->retired[i] = state->retired[--state->retired_count];
-		return retired;
-	}
-	return NULL;
-}
-
 int luastate_use_debug(struct luastate *state, uint64_t code, const struct luastate_debug *debug,
 		       struct failure *why)
 {
@@ -224,7 +205,7 @@ int luastate_use_debug(struct luastate *state, uint64_t code, const struct luast
 				   "believe debug information about LuaJIT");
 	}
 	free(interpreter->own);
-	interpreter->own = take_retired(state, layout);
+	interpreter->own = state_take_retired(state, layout);
 	if (interpreter->own)
 		free(layout);
 	else

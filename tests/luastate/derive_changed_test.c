@@ -220,12 +220,52 @@ static void test_changed_rows(void **state)
 	assert_true(3 * ruled_out > 2 * rounds);
 }
 
+/* Derive a layout for the only copy, which has what its code shows already. */
+static bool derive_copy(struct scene *scene)
+{
+	struct luastate *lua = scene->state;
+	struct state_interpreter *interpreter = &lua->interpreters[0];
+
+	interpreter->reading = malloc(sizeof(*interpreter->reading));
+	assert_non_null(interpreter->reading);
+	*interpreter->reading = scene->reading;
+	lua->derive_time = (struct state_budget){ 0 };
+	return derive_interpreter(lua, interpreter, &scene->vm->reader, scene->vm->main);
+}
+
+/* A program that loads and unloads such a build again and again needs one layout. */
+static void test_dropped_copies(void **state)
+{
+	const struct luastate_layout *known = NULL;
+	struct scene *scene = NULL;
+	uint32_t seed = 0;
+
+	(void)state;
+	do {
+		if (scene)
+			destroy(scene);
+		seed += 2;
+		assert_true(seed < ROUNDS);
+		scene = create(fake_layout_at(seed * ROW_STEP), seed);
+	} while (!derive_copy(scene));
+	known = scene->state->interpreters[0].own;
+	for (int i = 0; i < 2 * STATE_RETIRED_MAX; i++) {
+		luastate_drop_interpreter(scene->state, 0);
+		assert_int_equal(0, scene->state->interpreter_count);
+		assert_int_equal(0, fake_vm_add_interpreter(scene->vm, scene->state));
+		assert_true(derive_copy(scene));
+		assert_ptr_equal(known, scene->state->interpreters[0].own);
+	}
+	destroy(scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_own_rows),
 		cmocka_unit_test(test_changed_rows),
+		cmocka_unit_test(test_dropped_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
