@@ -578,7 +578,7 @@ static void learn_thread(struct luastate *state, const struct attach_reader *rea
 {
 	uint8_t bytes[STATE_OBJECT_MAX];
 	struct failure why;
-	const struct luastate_vm *vm = luastate_vm_of(state, reader, L, &why);
+	const struct luastate_vm *vm = state_sample_vm_of(state, reader, L, &why);
 	const struct luastate_layout *layout = vm ? vm->layout : NULL;
 	uint64_t stack;
 
@@ -617,7 +617,8 @@ static void note_roaming(struct luastate *state, const struct attach_reader *rea
 	for (size_t i = 0; i < native->vm_frame_count && !prediction->roams; i++) {
 		uint64_t L = native->vm_frames[i].L;
 		struct failure why;
-		const struct luastate_vm *vm = L ? luastate_vm_of(state, reader, L, &why) : NULL;
+		const struct luastate_vm *vm =
+			L ? state_sample_vm_of(state, reader, L, &why) : NULL;
 
 		prediction->roams = vm && !is_vm_predicted(prediction, vm->G);
 	}

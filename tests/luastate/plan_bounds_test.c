@@ -238,6 +238,43 @@ static void test_many_coroutines(void **state)
 	stop_end(&stop);
 }
 
+/* Reads to learn from a walk that met so many coroutines, none of which is a VM's. */
+static uint64_t reads_to_learn(struct sample *sample, unsigned count)
+{
+	struct luastate_prediction prediction = { .thread_count = 1 };
+	struct luastate_vm_frame *frames = calloc(count, sizeof(*frames));
+	struct fake_vm *vm = sample->vm;
+
+	assert_non_null(frames);
+	for (unsigned i = 0; i < count; i++) {
+		frames[i].L = fake_coroutine(vm, 16);
+		fake_put_ref(vm, frames[i].L + (uint64_t)vm->layout->lua_State_glref,
+			     vm->native_start);
+	}
+	/* A thread that changes between VMs is noticed by the same coroutines. */
+	sample->state->vm_count = 2;
+	luastate_begin_sample(sample->state, &vm->reader);
+	vm->reads = 0;
+	luastate_learn(sample->state, &vm->reader,
+		       &(struct luastate_native_walk){ frames, count, vm->native_end - 256,
+						       LUASTATE_REACH_ALL, vm->sp },
+		       &prediction);
+	assert_int_equal(0, prediction.thread_count);
+	sample->state->vm_count = 1;
+	free(frames);
+	return vm->reads;
+}
+
+/* To try all layouts takes many reads: it is done for some coroutines of a sample, not for all. */
+static void test_many_unknown_coroutines(void **state)
+{
+	uint64_t some = reads_to_learn(*state, 8), many = reads_to_learn(*state, 64);
+
+	print_message("%u reads for 8, %u for 64\n", (unsigned)some, (unsigned)many);
+	assert_true(some > 8 * 4);
+	assert_true(many < 4 * some);
+}
+
 /* A stack full of frames of different functions. */
 static void test_many_functions(void **state)
 {
@@ -309,6 +346,7 @@ int main(int argc, char **argv)
 		SAMPLE_TEST(test_headers_of_no_coroutine),
 		SAMPLE_TEST(test_stale_predictions),
 		SAMPLE_TEST(test_many_coroutines),
+		SAMPLE_TEST(test_many_unknown_coroutines),
 		SAMPLE_TEST(test_many_functions),
 		SAMPLE_TEST(test_overlapping_ranges),
 	};
